@@ -1,0 +1,34 @@
+/* heap.h - a priority queue of elements that know their own place in it, so that any of them can
+ * be removed or moved in O(log n). Ties must be broken by `before` (by sequence, never by address). */
+#ifndef GL_BASE_HEAP_H
+#define GL_BASE_HEAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct gl_heap_item {
+    uint32_t place; /* 0: not in a heap; else index + 1 */
+};
+
+typedef bool gl_heap_before(const struct gl_heap_item *a, const struct gl_heap_item *b);
+
+struct gl_heap {
+    struct gl_heap_item **items;
+    size_t n, cap;
+    gl_heap_before *before;
+};
+
+void gl_heap_init(struct gl_heap *h, gl_heap_before *before);
+void gl_heap_done(struct gl_heap *h); /* frees the array, not the items */
+void gl_heap_push(struct gl_heap *h, struct gl_heap_item *it);   /* must not be in a heap */
+void gl_heap_remove(struct gl_heap *h, struct gl_heap_item *it); /* must be in this heap */
+void gl_heap_moved(struct gl_heap *h, struct gl_heap_item *it);  /* its key has changed */
+struct gl_heap_item *gl_heap_top(const struct gl_heap *h);       /* NULL if empty */
+
+static inline bool gl_heap_has(const struct gl_heap_item *it)
+{
+    return it->place != 0;
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* list.h - the one intrusive doubly linked list. A head is a link that points to itself. */
+#ifndef GL_BASE_LIST_H
+#define GL_BASE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/check.h"
+
+struct gl_link {
+    struct gl_link *prev, *next;
+};
+
+static inline void gl_list_init(struct gl_link *l)
+{
+    l->prev = l->next = l;
+}
+
+static inline bool gl_list_empty(const struct gl_link *l)
+{
+    return l->next == l;
+}
+
+/* Insert `x` at the end of the list whose head is `head`. */
+static inline void gl_list_push(struct gl_link *head, struct gl_link *x)
+{
+    x->prev = head->prev;
+    x->next = head;
+    head->prev->next = x;
+    head->prev = x;
+}
+
+/* Take `x` out of whatever list it is in; it then stands alone. Fine on a lone link. */
+static inline void gl_list_remove(struct gl_link *x)
+{
+    x->prev->next = x->next;
+    x->next->prev = x->prev;
+    gl_list_init(x);
+}
+
+static inline struct gl_link *gl_list_first(struct gl_link *head)
+{
+    return gl_list_empty(head) ? NULL : head->next;
+}
+
+#endif

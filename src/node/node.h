@@ -1,0 +1,66 @@
+/* node.h - one running node: feeds events to the core, executes its effects, and enforces their order.
+ *
+ * It makes no system call of its own: everything comes through the ports it is given, so the real node and the
+ * simulator run this same code. One thread.
+ *
+ * The rule it enforces: an effect that belongs to a transaction happens only after that transaction has committed, in order
+ * per job; if it did not commit, the effect never happens. */
+#ifndef GL_NODE_NODE_H
+#define GL_NODE_NODE_H
+
+#include "api/request.h"
+#include "base/trace.h"
+#include "port/clock.h"
+#include "port/entropy.h"
+#include "port/exec.h"
+#include "port/store.h"
+
+struct gl_node;
+
+struct gl_pool_config {
+    gl_str name;
+    uint32_t slots;
+};
+
+struct gl_node_config {
+    gl_str name;             /* the node's identity, stable over restarts */
+    gl_str stack, env_scope; /* stamped on the jobs it takes */
+    const struct gl_pool_config *pools;
+    size_t pools_n;          /* 0: one pool "default" with 8 slots */
+    uint32_t hot_jobs_max;   /* 0: GL_HOT_JOBS_MAX */
+    struct gl_trace *trace;  /* never NULL; borrowed */
+    /* Told on the control thread; may be NULL. */
+    void (*on_ready)(void *owner);                        /* session open, executor up, first sweep under way */
+    void (*on_session_lost)(void *owner, const char *why); /* must stop: someone else may own our jobs */
+    void *owner;
+};
+
+struct gl_node_ports { /* borrowed until the node is freed */
+    struct gl_store *store;
+    struct gl_exec *exec;
+    struct gl_clock *clock;
+    struct gl_entropy *entropy;
+};
+
+/* Strings in `config` are copied. */
+struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl_node_ports *ports);
+
+/* What to give the executor when it is opened: it reports to this node. */
+struct gl_exec_events gl_node_exec_events(struct gl_node *n);
+
+void gl_node_start(struct gl_node *n);
+
+/* `rq` is borrowed until rq->done runs. Answered with GL_E_UNAVAILABLE before the node is ready and after it stops. */
+void gl_node_request(struct gl_node *n, struct gl_request *rq);
+
+/* Is there nothing left to do here: no job under way in this node's memory, no transaction in flight? */
+bool gl_node_idle(const struct gl_node *n);
+
+/* Take no more requests, let transactions in flight end, answer what waits; running attempts stay with the executor.
+ * Then `stopped` runs once. The ports are not closed. */
+void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner);
+
+/* Free it. Without gl_node_stop() before this is a crash: the ports must not call back any more. */
+void gl_node_free(struct gl_node *n);
+
+#endif
