@@ -1,0 +1,51 @@
+# Thin verbs over meson and the scripts in tools/. Each is a line in docs/HACKING.md.
+BUILD ?= build
+PREFIX ?= /usr/local
+ARGS ?= run -- echo "Glia works."
+SEEDS ?= 2000
+SECONDS ?= 60
+
+.PHONY: all run test bench sim soak fuzz tidy fmt asan tsan install clean setup
+
+all: setup
+	@tools/build $(BUILD)
+
+setup:
+	@tools/setup
+
+run: all
+	@$(BUILD)/glia $(ARGS)
+
+test: setup
+	@tools/test
+
+bench: all
+	@bench/run $(BUILD)
+
+sim: all
+	@$(BUILD)/glia-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+
+soak: all
+	@tools/soak $(BUILD)
+
+fuzz: setup
+	@tools/test --seconds $(SECONDS) fuzz
+
+tidy: all
+	@tools/tidy --build $(BUILD)
+
+fmt: setup
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+asan: setup
+	@tools/test unit contract scenario
+
+tsan: setup
+	@tools/test threaded
+
+install: setup
+	@tools/build $(BUILD) --prefix $(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
+
+clean:
+	@rm -rf $(BUILD) build-test
