@@ -46,6 +46,7 @@ enum {
     /* Execution. */
     GL_LOG_BYTES_MAX = 10 << 20,   /* output kept per attempt: head and tail */
     GL_GRACE_MS = 10000,           /* SIGTERM to SIGKILL */
+    GL_INPUT_BYTES_MAX = 2 << 20,  /* the input document of one attempt: its parents' outputs */
     GL_FRAME_BYTES_MAX = 4 << 20,  /* one frame of the keeper's protocol */
 
     /* HTTP. */
@@ -56,8 +57,9 @@ enum {
 
 static_assert(GL_FLOW_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX, "a compiled flow fits a record");
 static_assert(GL_OUTPUT_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX, "an output fits a record");
-static_assert(GL_OUTPUT_BYTES_MAX + GL_COMMAND_BYTES_MAX + (1 << 16) <= GL_FRAME_BYTES_MAX,
-              "a start and a result each fit one frame");
+static_assert(GL_INPUT_BYTES_MAX + GL_COMMAND_BYTES_MAX + (1 << 16) <= GL_FRAME_BYTES_MAX,
+              "a start fits one frame");
+static_assert(GL_OUTPUT_BYTES_MAX + (1 << 16) <= GL_FRAME_BYTES_MAX, "a result fits one frame");
 static_assert(GL_BLOB_BYTES_MAX <= GL_HTTP_BODY_BYTES_MAX, "a blob fits a request");
 static_assert(GL_FLOW_BYTES_MAX + (1 << 20) <= GL_HTTP_BODY_BYTES_MAX, "a flow fits a request");
 

@@ -20,6 +20,7 @@ enum { GL_POOL_CLASSES = 16 }; /* 16, 32, 48, 64, 96, ... 4096 bytes; larger goe
 struct gl_pool {
     void *free_list[GL_POOL_CLASSES];
     void *slabs;         /* list of all slabs */
+    void *large;         /* list of what was too large for a class, so that done() finds it */
     char *fresh;         /* the unused rest of the newest slab */
     size_t fresh_bytes;
     size_t used_bytes;   /* handed out, by class size */

@@ -47,6 +47,8 @@ struct gl_buf {
 
 void gl_buf_done(struct gl_buf *b);
 void gl_buf_reset(struct gl_buf *b); /* n = 0, memory kept */
+/* Room for `n` more bytes, behind the last: write there, then add what was written to b->n. */
+char *gl_buf_reserve(struct gl_buf *b, size_t n);
 void gl_buf_add(struct gl_buf *b, const void *bytes, size_t n);
 void gl_buf_str(struct gl_buf *b, gl_str s);
 void gl_buf_c(struct gl_buf *b, const char *cstr);
