@@ -84,8 +84,12 @@ int gl_why_prefix(struct gl_why *why, const char *fmt, ...)
     int n = vsnprintf(why->text, sizeof(why->text), fmt, args);
     va_end(args);
     size_t used = n < 0 ? 0 : (size_t)n;
-    if (used < sizeof(why->text)) {
-        (void)snprintf(why->text + used, sizeof(why->text) - used, ": %s", old);
+    if (used + 3 < sizeof(why->text)) {
+        size_t left = sizeof(why->text) - used - 3;
+        size_t keep = strlen(old) < left ? strlen(old) : left;
+        memcpy(why->text + used, ": ", 2);
+        memcpy(why->text + used + 2, old, keep);
+        why->text[used + 2 + keep] = 0;
     }
     return why->code;
 }

@@ -41,6 +41,8 @@ struct gl_json {
     const char *name; /* of the source, for errors; NULL: none */
     const struct gl_json_node *nodes; /* nodes[0] is the document */
     size_t nodes_n;
+    unsigned depth; /* of nesting: 0 for a scalar. A value that will be wrapped into a record must
+                     * leave room for that: GL_VALUE_DEPTH_MAX */
 };
 
 typedef const struct gl_json_node *gl_jnode; /* NULL means "not there" everywhere below */
@@ -49,6 +51,11 @@ typedef const struct gl_json_node *gl_jnode; /* NULL means "not there" everywher
  * On failure *ret is untouched and the sentence reads "line 3, column 7 (byte 41): ...". */
 int gl_json_parse(struct gl_json *ret, gl_str text, size_t bytes_max, struct gl_arena *a,
                   struct gl_why *reterr_why);
+
+/* The same for JSON that was made from something else (YAML): node k stands at byte places[k] of
+ * `source`, and errors speak of that place. */
+int gl_json_parse_made(struct gl_json *ret, gl_str text, gl_str source, const uint32_t *places,
+                       size_t places_n, struct gl_arena *a, struct gl_why *reterr_why);
 
 static inline gl_jnode gl_json_root(const struct gl_json *j)
 {
@@ -69,12 +76,15 @@ gl_str gl_json_raw(const struct gl_json *j, gl_jnode n); /* the JSON text of the
 /* The decoded value of a string (NULL or another type: the empty slice). Not copied when it has no
  * escapes. */
 gl_str gl_json_str(const struct gl_json *j, gl_jnode n, struct gl_arena *a);
-bool gl_json_i64(const struct gl_json *j, gl_jnode n, int64_t *ret); /* false: no exact integer */
+gl_str gl_json_unescape(gl_str raw, struct gl_arena *a); /* the same for a valid slice without quotes */
+/* false: no integer as written (1.0 and 1e3 are not), or out of range */
+bool gl_json_i64(const struct gl_json *j, gl_jnode n, int64_t *ret);
 bool gl_json_u64(const struct gl_json *j, gl_jnode n, uint64_t *ret);
 bool gl_json_bool(gl_jnode n, bool *ret);
 
-/* Where a node stands in the source, counted from 1; columns count code points. */
+/* Where a node (or a byte) stands in the source, counted from 1; columns count code points. */
 void gl_json_place(const struct gl_json *j, gl_jnode n, unsigned *ret_line, unsigned *ret_column);
+void gl_json_place_in(gl_str source, size_t at, unsigned *ret_line, unsigned *ret_column);
 
 /* The writer: commas and escaping are its business, nesting is the caller's (asserted at done).
  *   struct gl_jw w; gl_jw_init(&w, &buf);

@@ -15,7 +15,8 @@ enum {
     GL_ATTEMPT_ID_BYTES_MAX = GL_ID_BYTES_MAX + 24, /* "step:attempt:n" */
 
     /* Documents. */
-    GL_JSON_DEPTH_MAX = 64,
+    GL_JSON_DEPTH_MAX = 64,        /* nesting of any document */
+    GL_VALUE_DEPTH_MAX = 48,       /* nesting of a value that is kept inside another document */
     GL_JSON_NODES_MAX = 8 << 20,
     GL_FLOW_BYTES_MAX = 32 << 20,  /* a flow file, and its compiled form */
     GL_YAML_ALIASES_MAX = 1000,    /* alias expansions in one file */

@@ -120,15 +120,16 @@ bool gl_str_is_id(gl_str s)
     return true;
 }
 
-/* The length of the well-formed sequence at `p` (Unicode 15, table 3-7); 0 if there is none. */
-static size_t utf8_sequence(const unsigned char *p, size_t left)
+/* Well-formed sequences: Unicode 15, table 3-7. */
+size_t gl_str_utf8_at(gl_str s)
 {
-    unsigned char c = p[0];
-    if (c < 0x80) {
-        return 1;
+    const unsigned char *p = (const unsigned char *)s.p;
+    if (s.n == 0 || p[0] < 0x80) {
+        return s.n ? 1 : 0;
     }
-    size_t n = c >= 0xc2 && c <= 0xdf ? 2 : c >= 0xe0 && c <= 0xef ? 3 : c >= 0xf0 && c <= 0xf4 ? 4 : 0;
-    if (n == 0 || n > left) {
+    unsigned char c = p[0];
+    size_t n = c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+    if (n == 0 || n > s.n) {
         return 0;
     }
     unsigned char lo = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
@@ -146,15 +147,14 @@ static size_t utf8_sequence(const unsigned char *p, size_t left)
 
 bool gl_str_is_utf8(gl_str s, size_t *ret_bad_at)
 {
-    const unsigned char *p = (const unsigned char *)s.p;
     size_t i = 0;
     while (i < s.n) {
         uint64_t word;
-        if (s.n - i >= 8 && (memcpy(&word, p + i, 8), (word & 0x8080808080808080u) == 0)) {
+        if (s.n - i >= 8 && (memcpy(&word, s.p + i, 8), (word & 0x8080808080808080u) == 0)) {
             i += 8;
             continue;
         }
-        size_t n = utf8_sequence(p + i, s.n - i);
+        size_t n = gl_str_utf8_at((gl_str){s.p + i, s.n - i});
         if (n == 0) {
             if (ret_bad_at) {
                 *ret_bad_at = i;
