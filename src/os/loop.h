@@ -1,6 +1,7 @@
 /* loop.h - the control thread's loop: libevent, plus a way in for other threads.
  *
- * One loop belongs to the thread that runs it. gl_loop_post() is the only call that others may make. */
+ * One loop belongs to the thread that runs it. gl_loop_post() is the only call that others may
+ * make. */
 #ifndef GL_OS_LOOP_H
 #define GL_OS_LOOP_H
 

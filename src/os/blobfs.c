@@ -1,0 +1,127 @@
+#include "os/blobfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "os/fs.h"
+#include "os/paths.h"
+
+static struct gl_blobfs *of_blob(struct gl_blob *b)
+{
+    return GL_CONTAINER(b, struct gl_blobfs, blob);
+}
+
+static bool is_hash(gl_str hex)
+{
+    for (size_t i = 0; i < hex.n; i++) {
+        bool digit = hex.p[i] >= '0' && hex.p[i] <= '9';
+        bool letter = hex.p[i] >= 'a' && hex.p[i] <= 'f';
+        if (!digit && !letter) {
+            return false;
+        }
+    }
+    return hex.n == GL_SHA256_HEX - 1;
+}
+
+static const char *folder_of(struct gl_arena *a, const char *data, gl_str context, gl_str hex)
+{
+    const char *name = gl_str_fmt(a, "%s/%.2s", GL_PATHS_BLOBS, hex.p).p;
+    return gl_paths_context(a, data, context, name);
+}
+
+static const char *temp_folder(struct gl_arena *a, const char *data, gl_str context)
+{
+    return gl_paths_context(a, data, context, GL_PATHS_BLOBS "/tmp");
+}
+
+const char *gl_blobfs_path(struct gl_arena *a, const char *data, gl_str context, gl_str hex)
+{
+    GL_ASSERT(is_hash(hex));
+    return gl_str_fmt(a, "%s/%.*s", folder_of(a, data, context, hex), GL_STR_ARG(hex)).p;
+}
+
+static int store(struct gl_blobfs *b, gl_str context, gl_str hex, gl_str content,
+                 struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *path = gl_blobfs_path(&a, b->data, context, hex);
+    const char *folder = folder_of(&a, b->data, context, hex);
+    const char *temp = temp_folder(&a, b->data, context);
+    int err = gl_fs_mkdirs(temp, reterr_why);
+    if (err == 0) {
+        err = gl_fs_mkdirs(folder, reterr_why);
+    }
+    if (err == 0) {
+        err = gl_fs_write_from(temp, path, content, reterr_why);
+    }
+    return err;
+}
+
+static int put(struct gl_blob *blob, gl_str context, gl_str hex, gl_str content,
+               struct gl_why *reterr_why)
+{
+    struct gl_blobfs *b = of_blob(blob);
+    if (!gl_str_is_id(context)) {
+        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is no name of a context",
+                      GL_STR_ARG(context));
+    }
+    if (content.n > GL_BLOB_BYTES_MAX) {
+        return gl_why(reterr_why, GL_E_LIMIT, "a file may have at most %d bytes, this one has %zu",
+                      GL_BLOB_BYTES_MAX, content.n);
+    }
+    char made[GL_SHA256_HEX];
+    if (!gl_str_eq(gl_sha256_hex(content, made), hex)) {
+        return gl_why(reterr_why, GL_E_INVALID, "the content has the hash %s, not %.*s", made,
+                      GL_STR_ARG(hex));
+    }
+    if (blob->has(blob, context, hex)) {
+        /* Another thread may have renamed it and not yet synced the folder, and our caller will
+         * rely on it. */
+        GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+        return gl_fs_sync_folder(folder_of(&a, b->data, context, hex), reterr_why);
+    }
+    return store(b, context, hex, content, reterr_why);
+}
+
+static bool has(struct gl_blob *blob, gl_str context, gl_str hex)
+{
+    struct gl_blobfs *b = of_blob(blob);
+    if (!gl_str_is_id(context) || !is_hash(hex)) {
+        return false;
+    }
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct stat st;
+    return stat(gl_blobfs_path(&a, b->data, context, hex), &st) == 0 && S_ISREG(st.st_mode);
+}
+
+void gl_blobfs_init(struct gl_blobfs *b, const char *data)
+{
+    *b = (struct gl_blobfs){.blob = {.put = put, .has = has}, .data = data};
+}
+
+void gl_blobfs_done(struct gl_blobfs *b)
+{
+    b->data = NULL;
+}
+
+int gl_blobfs_sweep(struct gl_blobfs *b, gl_str context, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *path = temp_folder(&a, b->data, context);
+    DIR *d = opendir(path);
+    if (d == NULL) {
+        return errno == ENOENT ? 0 : gl_fs_why(reterr_why, errno, "read the folder", path);
+    }
+    for (struct dirent *e = readdir(d); e != NULL; e = readdir(d)) {
+        if (e->d_name[0] != '.') {
+            (void)unlinkat(dirfd(d), e->d_name, 0); /* Left for the next time if it stays. */
+        }
+    }
+    (void)closedir(d);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* blobfs.h - the blob port over files: contexts/CTX/blobs/<2 hex>/<hex>.
+ *
+ * A blob is written to blobs/tmp, synced, renamed and its folder synced: under its hash there is
+ * never anything but the whole content. May be used by several threads at once. */
+#ifndef GL_OS_BLOBFS_H
+#define GL_OS_BLOBFS_H
+
+#include "port/blob.h"
+
+struct gl_blobfs {
+    struct gl_blob blob; /* give this to whoever needs the port */
+    const char *data;    /* the data folder, borrowed until gl_blobfs_done */
+};
+
+void gl_blobfs_init(struct gl_blobfs *b, const char *data);
+void gl_blobfs_done(struct gl_blobfs *b);
+
+/* Where the content of `hex` is or would be. `context` and `hex` must be valid. */
+const char *gl_blobfs_path(struct gl_arena *a, const char *data, gl_str context, gl_str hex);
+
+/* Remove what writers that died left behind. By the holder of the folder's lock, before anything is
+ * put. */
+int gl_blobfs_sweep(struct gl_blobfs *b, gl_str context, struct gl_why *reterr_why);
+
+#endif

@@ -1,0 +1,188 @@
+#include "os/fs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "os/failpoint.h"
+
+int gl_fs_why(struct gl_why *why, int err, const char *verb, const char *path)
+{
+    int code = GL_E_IO;
+    if (err == ENOENT) {
+        code = GL_E_NOT_FOUND;
+    } else if (err == EACCES || err == EPERM) {
+        code = GL_E_DENIED;
+    } else if (err == EEXIST) {
+        code = GL_E_EXISTS;
+    }
+    return gl_why(why, code, "cannot %s %s: %s", verb, path, strerror(err));
+}
+
+void gl_fs_closep(int *fd)
+{
+    if (*fd >= 0) {
+        (void)close(*fd); /* Whoever needs the content durable has synced it before. */
+        *fd = -1;
+    }
+}
+
+int gl_fs_take(int *fd)
+{
+    int taken = *fd;
+    *fd = -1;
+    return taken;
+}
+
+static gl_str folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        return GL_S(".");
+    }
+    return slash == path ? GL_S("/") : (gl_str){.p = path, .n = (size_t)(slash - path)};
+}
+
+/* Make one folder. The folder above learns its name durably, else a synced file inside could be
+ * lost with the folder. */
+static int make_folder(const char *path, struct gl_arena *a, struct gl_why *reterr_why)
+{
+    if (mkdir(path, 0700) < 0) {
+        int err = errno;
+        struct stat st;
+        if (err == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+            return 0;
+        }
+        if (err == EEXIST) {
+            err = ENOTDIR;
+        }
+        return gl_fs_why(reterr_why, err, "make the folder", path);
+    }
+    return gl_fs_sync_folder(gl_str_c(a, folder_of(path)), reterr_why);
+}
+
+int gl_fs_mkdirs(const char *path, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    gl_str whole = gl_str_of(path);
+    while (whole.n > 1 && whole.p[whole.n - 1] == '/') {
+        whole.n--;
+    }
+    for (size_t i = 1; i <= whole.n; i++) {
+        if (i < whole.n && whole.p[i] != '/') {
+            continue;
+        }
+        const char *part = gl_str_c(&a, (gl_str){.p = whole.p, .n = i});
+        struct stat st;
+        if (stat(part, &st) == 0 && S_ISDIR(st.st_mode)) {
+            continue; /* Also where mkdir would be refused, as on a read-only file system. */
+        }
+        int err = make_folder(part, &a, reterr_why);
+        if (err < 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+static int write_all(int fd, gl_str content)
+{
+    size_t done = 0;
+    while (done < content.n) {
+        ssize_t n = write(fd, content.p + done, content.n - done);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -1;
+        }
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+static int fill_and_rename(int fd, const char *temp, const char *path, gl_str content,
+                           struct gl_why *reterr_why)
+{
+    if (write_all(fd, content) < 0) {
+        return gl_fs_why(reterr_why, errno, "write", path);
+    }
+    if (fsync(fd) < 0) {
+        return gl_fs_why(reterr_why, errno, "sync", path);
+    }
+    GL_FAILPOINT("file.written");
+    if (rename(temp, path) < 0) {
+        return gl_fs_why(reterr_why, errno, "rename to", path);
+    }
+    GL_FAILPOINT("file.renamed");
+    return 0;
+}
+
+int gl_fs_write_from(const char *temp_folder, const char *path, gl_str content,
+                     struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    gl_str pattern = gl_str_fmt(&a, "%s/tmp.XXXXXX", temp_folder);
+    char *temp = gl_arena_copy(&a, pattern.p, pattern.n + 1);
+    GL_CLEANUP(gl_fs_closep) int fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0) {
+        return gl_fs_why(reterr_why, errno, "write", path);
+    }
+    int err = fill_and_rename(fd, temp, path, content, reterr_why);
+    if (err < 0) {
+        (void)unlink(temp); /* The first failure is the one to tell. */
+        return err;
+    }
+    return gl_fs_sync_folder(gl_str_c(&a, folder_of(path)), reterr_why);
+}
+
+int gl_fs_write(const char *path, gl_str content, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    return gl_fs_write_from(gl_str_c(&a, folder_of(path)), path, content, reterr_why);
+}
+
+int gl_fs_read(const char *path, size_t bytes_max, struct gl_buf *out, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) {
+        return gl_fs_why(reterr_why, errno, "open", path);
+    }
+    size_t before = out->n;
+    for (;;) {
+        char chunk[16384];
+        ssize_t n = read(fd, chunk, sizeof(chunk));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            out->n = before;
+            return gl_fs_why(reterr_why, errno, "read", path);
+        }
+        if (n == 0) {
+            return 0;
+        }
+        /* Counted while reading: the size that stat tells may grow, or be 0 for a pipe. */
+        if ((size_t)n > bytes_max - (out->n - before)) {
+            out->n = before;
+            return gl_why(reterr_why, GL_E_LIMIT, "%s is larger than %zu bytes", path, bytes_max);
+        }
+        gl_buf_add(out, chunk, (size_t)n);
+    }
+}
+
+int gl_fs_sync_folder(const char *path, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) {
+        return gl_fs_why(reterr_why, errno, "open the folder", path);
+    }
+    if (fsync(fd) < 0) {
+        return gl_fs_why(reterr_why, errno, "sync the folder", path);
+    }
+    return 0;
+}

@@ -1,0 +1,26 @@
+/* identity.h - who the node of a data folder is, and the secret of its clients.
+ *
+ * Both are made on first use and stay the same over restarts. They are files of mode 0600. */
+#ifndef GL_OS_IDENTITY_H
+#define GL_OS_IDENTITY_H
+
+#include "base/err.h"
+#include "base/id.h"
+#include "port/entropy.h"
+
+enum { GL_TOKEN_BYTES = 65 }; /* 32 bytes of chance in hex, and NUL */
+
+struct gl_identity {
+    char name[64];     /* for people; at first the machine's name */
+    struct gl_ulid id; /* for programs; never the same on two machines */
+};
+
+/* Called by the holder of the folder's lock. */
+int gl_identity_load(const char *data, struct gl_entropy *entropy, struct gl_identity *ret,
+                     struct gl_why *reterr_why);
+
+/* The token that clients over TCP must present. */
+int gl_identity_token(const char *data, struct gl_entropy *entropy, char ret[static GL_TOKEN_BYTES],
+                      struct gl_why *reterr_why);
+
+#endif

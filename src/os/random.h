@@ -1,0 +1,10 @@
+/* random.h - chance from the operating system, behind the entropy port. */
+#ifndef GL_OS_RANDOM_H
+#define GL_OS_RANDOM_H
+
+#include "port/entropy.h"
+
+/* Safe to call from any thread. */
+struct gl_entropy gl_random_entropy(void);
+
+#endif

@@ -1,0 +1,22 @@
+/* sock.h - unix sockets by path, of any length.
+ *
+ * The kernel takes 107 bytes; a longer path is reached through its folder's descriptor in /proc. */
+#ifndef GL_OS_SOCK_H
+#define GL_OS_SOCK_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Listen at `path`, mode 0600, in place of whatever socket a dead process left there: only the
+ * holder of the folder's lock may call this. The descriptor does not block. */
+int gl_sock_listen(const char *path, int *ret_fd, struct gl_why *reterr_why);
+
+/* Connect; the descriptor blocks. GL_E_NOT_FOUND: there is no such socket; GL_E_GONE: nobody
+ * listens. */
+int gl_sock_connect(const char *path, int *ret_fd, struct gl_why *reterr_why);
+
+/* Who is at the other end. */
+int gl_sock_peer(int fd, uid_t *ret_uid, pid_t *ret_pid, struct gl_why *reterr_why);
+
+#endif
