@@ -1,0 +1,470 @@
+#include "sim/sim_exec.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+
+enum {
+    SLOW_MS = 10000,      /* a slow message takes at most this long */
+    FORGOTTEN_MS = 60000, /* an `ended` that got lost is told again after this time */
+    LATE_MS = 12000,      /* how late a dead node's last requests arrive */
+    RECONNECT_MS = 50,
+};
+
+/* A request under way: its letter travels to the keeper, its answer back. */
+struct sim_exec_op {
+    struct gl_link link;
+    struct sim_exec *x;
+    struct gl_exec_req *req;
+    struct sim_letter *letter; /* NULL: arrived or dropped */
+    struct sim_call delivery;
+    bool lose_answer;
+    int status;
+    enum gl_exec_state state;
+    struct gl_exec_result result;
+    struct gl_arena results;
+    const struct gl_exec_info *infos;
+    size_t infos_n;
+};
+
+enum note_type { NOTE_UP, NOTE_DOWN, NOTE_ENDED, NOTE_BEACON };
+
+struct note { /* what the keeper tells unasked */
+    struct gl_link link;
+    struct sim_exec *x;
+    enum note_type type;
+    struct sim_call delivery;
+    struct gl_arena text;
+    struct gl_attempt_key key;
+    uint64_t token;
+    struct gl_exec_result result;
+    gl_str epoch;
+};
+
+static gl_ms draw_delay(struct sim_exec *x)
+{
+    struct sim_world *w = x->world;
+    if (sim_world_fault(w, &x->rng, w->options.exec_slow)) {
+        return gl_rng_range(&x->rng, 0, SLOW_MS);
+    }
+    uint32_t most = w->options.exec_delay_ms;
+    return most == 0 ? 0 : (gl_ms)gl_rng_below(&x->rng, (uint64_t)most + 1);
+}
+
+/* When something sent now arrives: behind everything sent before it. */
+static gl_ms in_order(struct sim_exec *x, gl_ms *last)
+{
+    gl_ms due = x->world->now + draw_delay(x);
+    *last = due < *last ? *last : due;
+    return *last;
+}
+
+/* ---- what the keeper tells ---- */
+
+static void note_free(struct note *n)
+{
+    sim_world_cancel(n->x->world, &n->delivery);
+    gl_list_remove(&n->link);
+    gl_arena_done(&n->text);
+    gl_mem_free(n);
+}
+
+static void on_note(struct sim_call *call)
+{
+    struct note *n = GL_CONTAINER(call, struct note, delivery);
+    const struct gl_exec_events *e = &n->x->events;
+    switch (n->type) {
+    case NOTE_UP:
+        e->up(e->owner, n->epoch);
+        break;
+    case NOTE_DOWN:
+        e->down(e->owner, "simulated: the connection broke");
+        break;
+    case NOTE_ENDED:
+        e->ended(e->owner, &n->key, n->token, &n->result);
+        break;
+    case NOTE_BEACON:
+        e->beacon(e->owner, &n->key, n->token);
+        break;
+    }
+    note_free(n);
+}
+
+static struct note *note_new(struct sim_exec *x, enum note_type type)
+{
+    struct note *n = gl_mem_alloc(sizeof(*n));
+    n->x = x;
+    n->type = type;
+    gl_list_init(&n->link);
+    gl_list_push(&x->notes, &n->link);
+    sim_call_init(&n->delivery, on_note, x->gate);
+    return n;
+}
+
+static struct note *note_about(struct sim_exec *x, enum note_type type,
+                               const struct sim_attempt *at)
+{
+    struct note *n = note_new(x, type);
+    n->key.context = gl_str_dup(&n->text, at->context);
+    n->key.job = gl_str_dup(&n->text, at->job);
+    n->key.attempt = gl_str_dup(&n->text, at->attempt);
+    n->token = at->token;
+    n->result = at->result;
+    n->result.output = gl_str_dup(&n->text, at->result.output);
+    n->result.error = gl_str_dup(&n->text, at->result.error);
+    return n;
+}
+
+void sim_exec_on_ended(struct sim_exec *x, const struct sim_attempt *at)
+{
+    struct sim_world *w = x->world;
+    if (!x->connected) {
+        return; /* told when it connects again */
+    }
+    struct note *n = note_about(x, NOTE_ENDED, at);
+    if (sim_world_fault(w, &x->rng, w->options.exec_silent)) {
+        sim_world_at(w, &n->delivery, w->now + FORGOTTEN_MS);
+    } else {
+        sim_world_at(w, &n->delivery, in_order(x, &x->last_delivery));
+    }
+    if (sim_world_fault(w, &x->rng, w->options.exec_duplicate)) {
+        struct note *again = note_about(x, NOTE_ENDED, at);
+        sim_world_at(w, &again->delivery, w->now + gl_rng_range(&x->rng, 0, 2 * SLOW_MS));
+    }
+}
+
+void sim_exec_on_beacon(struct sim_exec *x, const struct sim_attempt *at)
+{
+    if (x->connected) {
+        struct note *n = note_about(x, NOTE_BEACON, at);
+        sim_world_at(x->world, &n->delivery, in_order(x, &x->last_delivery));
+    }
+}
+
+/* ---- the connection ---- */
+
+static void on_connect(struct sim_call *call)
+{
+    struct sim_exec *x = GL_CONTAINER(call, struct sim_exec, connect);
+    GL_ASSERT(!x->connected);
+    if (!x->keeper->up) {
+        return; /* sim_exec_on_keeper_up() goes on from here */
+    }
+    x->connected = true;
+    struct note *n = note_new(x, NOTE_UP);
+    n->epoch = gl_str_dup(&n->text, gl_str_of(x->keeper->epoch));
+    sim_world_at(x->world, &n->delivery, in_order(x, &x->last_delivery));
+    struct sim_attempt *at;
+    for (size_t i = 0; (at = gl_map_next(&x->keeper->attempts, &i)) != NULL;) {
+        if (!at->running) {
+            sim_exec_on_ended(x, at);
+        }
+    }
+}
+
+static void answer_with(struct sim_exec_op *op, int status)
+{
+    op->status = status;
+    sim_world_at(op->x->world, &op->delivery, in_order(op->x, &op->x->last_delivery));
+}
+
+static void disconnect(struct sim_exec *x)
+{
+    if (!x->connected) {
+        return;
+    }
+    x->connected = false;
+    for (struct gl_link *l = x->ops.next; l != &x->ops; l = l->next) {
+        struct sim_exec_op *op = GL_CONTAINER(l, struct sim_exec_op, link);
+        if (op->letter != NULL) {
+            sim_letter_free(op->letter);
+            op->letter = NULL;
+            answer_with(op, GL_E_UNAVAILABLE);
+        }
+    }
+    struct note *n = note_new(x, NOTE_DOWN);
+    sim_world_at(x->world, &n->delivery, in_order(x, &x->last_delivery));
+}
+
+void sim_exec_break(struct sim_exec *x, gl_ms away_ms)
+{
+    if (x->connected && !x->closing) {
+        disconnect(x);
+        sim_world_at(x->world, &x->connect, x->world->now + away_ms);
+    }
+}
+
+void sim_exec_on_keeper_down(struct sim_exec *x)
+{
+    disconnect(x);
+    sim_world_cancel(x->world, &x->connect);
+}
+
+void sim_exec_on_keeper_up(struct sim_exec *x)
+{
+    if (!x->closing) {
+        sim_world_cancel(x->world, &x->connect);
+        sim_world_at(x->world, &x->connect, x->world->now + gl_rng_range(&x->rng, 0, RECONNECT_MS));
+    }
+}
+
+/* ---- requests ---- */
+
+static void op_free(struct sim_exec_op *op)
+{
+    sim_world_cancel(op->x->world, &op->delivery);
+    gl_list_remove(&op->link);
+    gl_arena_done(&op->results);
+    gl_mem_free(op);
+}
+
+static void maybe_closed(struct sim_exec *x)
+{
+    if (x->closing && gl_list_empty(&x->ops) && !sim_call_waits(&x->closed_call)) {
+        sim_world_at(x->world, &x->closed_call, x->world->now);
+    }
+}
+
+static void on_delivery(struct sim_call *call)
+{
+    struct sim_exec_op *op = GL_CONTAINER(call, struct sim_exec_op, delivery);
+    struct sim_exec *x = op->x;
+    struct gl_exec_req *req = op->req;
+    req->status = op->status;
+    if (op->status != 0) {
+        (void)gl_why(&req->why, op->status, "simulated keeper: %s", gl_err_text(op->status));
+    }
+    req->state = op->state;
+    req->result = op->result;
+    req->infos = op->infos;
+    req->infos_n = op->infos_n;
+    req->done(req);
+    op_free(op);
+    maybe_closed(x);
+}
+
+static void copy_list(struct sim_exec_op *op)
+{
+    const struct gl_map *attempts = &op->x->keeper->attempts;
+    struct gl_arena *a = &op->results;
+    struct gl_exec_info *infos = GL_NEW_ARRAY(a, struct gl_exec_info, gl_map_count(attempts) + 1);
+    struct sim_attempt *at;
+    for (size_t i = 0; (at = gl_map_next(attempts, &i)) != NULL;) {
+        struct gl_exec_info *info = &infos[op->infos_n++];
+        info->key.context = gl_str_dup(a, at->context);
+        info->key.job = gl_str_dup(a, at->job);
+        info->key.attempt = gl_str_dup(a, at->attempt);
+        info->token = at->token;
+        info->state = at->running ? GL_EXEC_RUNNING : GL_EXEC_ENDED;
+    }
+    op->infos = infos;
+}
+
+void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer)
+{
+    bool is_list = op->letter->type == SIM_LETTER_LIST;
+    op->letter = NULL; /* the keeper frees it */
+    if (op->lose_answer) {
+        answer_with(op, GL_E_UNAVAILABLE);
+        return;
+    }
+    op->state = answer->state;
+    op->result = answer->result;
+    op->result.output = gl_str_dup(&op->results, answer->result.output);
+    op->result.error = gl_str_dup(&op->results, answer->result.error);
+    if (is_list) {
+        copy_list(op);
+    }
+    answer_with(op, answer->status);
+}
+
+/* Send it on its way, or lose it. Takes the letter. */
+static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_letter *letter)
+{
+    struct sim_world *w = x->world;
+    GL_ASSERT(req->done != NULL);
+    GL_ASSERT(!x->closing);
+    struct sim_exec_op *op = gl_mem_alloc(sizeof(*op));
+    op->x = x;
+    op->req = req;
+    gl_list_init(&op->link);
+    gl_list_push(&x->ops, &op->link);
+    sim_call_init(&op->delivery, on_delivery, x->gate);
+    bool dropped = sim_world_fault(w, &x->rng, w->options.exec_dropped);
+    op->lose_answer = sim_world_fault(w, &x->rng, w->options.exec_unavailable);
+    if (!x->connected || dropped) {
+        sim_letter_free(letter);
+        answer_with(op, GL_E_UNAVAILABLE);
+        return;
+    }
+    op->letter = letter;
+    letter->op = op;
+    sim_keeper_send(x->keeper, letter, in_order(x, &x->last_arrival));
+}
+
+static struct sim_exec *heard(struct gl_exec *port)
+{
+    struct sim_exec *x = GL_CONTAINER(port, struct sim_exec, port);
+    return x->fuse != NULL && sim_fuse_call(x->fuse) ? NULL : x;
+}
+
+/* The simulator's own flows say in argv what the ledger wants to know. Others count as unmarked. */
+static void read_argv(struct sim_letter *l, const struct gl_exec_start *start)
+{
+    uint64_t slots = 1;
+    if (start->argv_n >= SIM_ARGV_COUNT) {
+        int safety = gl_schema_word(gl_safety_words, start->argv[SIM_ARGV_SAFETY]);
+        l->safety = safety < 0 ? GL_SAFETY_UNMARKED : (enum gl_safety)safety;
+        (void)gl_str_u64(start->argv[SIM_ARGV_SLOTS], &slots); /* else one */
+    }
+    l->slots = (uint32_t)slots;
+}
+
+static void do_start(struct gl_exec *port, struct gl_exec_req *req,
+                     const struct gl_exec_start *start)
+{
+    struct sim_exec *x = heard(port);
+    if (x == NULL) {
+        return;
+    }
+    gl_str pool = start->argv_n >= SIM_ARGV_COUNT ? start->argv[SIM_ARGV_POOL] : GL_S("default");
+    struct sim_letter *l =
+        sim_keeper_letter(x->keeper, SIM_LETTER_START, &start->key, start->epoch, pool);
+    l->token = start->token;
+    l->start_by = start->start_by;
+    l->timeout_ms = start->timeout_ms;
+    l->grace_ms = start->grace_ms;
+    l->beacon_ms = start->beacon_ms;
+    l->noop = gl_str_is(start->driver, "noop");
+    read_argv(l, start);
+    op_send(x, req, l);
+}
+
+static void do_attach(struct gl_exec *port, struct gl_exec_req *req,
+                      const struct gl_attempt_key *key, uint64_t token, gl_str epoch)
+{
+    struct sim_exec *x = heard(port);
+    if (x != NULL) {
+        struct sim_letter *l =
+            sim_keeper_letter(x->keeper, SIM_LETTER_ATTACH, key, epoch, (gl_str){0});
+        l->token = token;
+        op_send(x, req, l);
+    }
+}
+
+static void do_stop(struct gl_exec *port, struct gl_exec_req *req, const struct gl_attempt_key *key,
+                    uint64_t token)
+{
+    struct sim_exec *x = heard(port);
+    if (x != NULL) {
+        struct sim_letter *l =
+            sim_keeper_letter(x->keeper, SIM_LETTER_STOP, key, (gl_str){0}, (gl_str){0});
+        l->token = token;
+        op_send(x, req, l);
+    }
+}
+
+static void do_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint64_t token)
+{
+    struct sim_exec *x = heard(port);
+    if (x == NULL || !x->connected ||
+        sim_world_fault(x->world, &x->rng, x->world->options.exec_dropped)) {
+        return;
+    }
+    struct sim_letter *l =
+        sim_keeper_letter(x->keeper, SIM_LETTER_ACK, key, (gl_str){0}, (gl_str){0});
+    l->token = token;
+    sim_keeper_send(x->keeper, l, in_order(x, &x->last_arrival));
+}
+
+static void do_list(struct gl_exec *port, struct gl_exec_req *req)
+{
+    struct sim_exec *x = heard(port);
+    if (x != NULL) {
+        struct gl_attempt_key none = {0};
+        op_send(x, req,
+                sim_keeper_letter(x->keeper, SIM_LETTER_LIST, &none, (gl_str){0}, (gl_str){0}));
+    }
+}
+
+/* ---- its life ---- */
+
+static void forget_notes(struct sim_exec *x)
+{
+    struct gl_link *l;
+    while ((l = gl_list_first(&x->notes)) != NULL) {
+        note_free(GL_CONTAINER(l, struct note, link));
+    }
+}
+
+static void on_closed(struct sim_call *call)
+{
+    struct sim_exec *x = GL_CONTAINER(call, struct sim_exec, closed_call);
+    forget_notes(x);
+    sim_world_cancel(x->world, &x->connect);
+    gl_list_remove(&x->link);
+    x->closed(x->closed_owner);
+}
+
+static void do_close(struct gl_exec *port, void (*closed)(void *owner), void *owner)
+{
+    struct sim_exec *x = GL_CONTAINER(port, struct sim_exec, port);
+    GL_ASSERT(!x->closing);
+    x->closing = true;
+    x->closed = closed;
+    x->closed_owner = owner;
+    maybe_closed(x);
+}
+
+static const struct gl_exec_ops ops = {
+    .name = "simulated",
+    .start = do_start,
+    .attach = do_attach,
+    .stop = do_stop,
+    .ack = do_ack,
+    .list = do_list,
+    .close = do_close,
+};
+
+void sim_exec_open(struct sim_exec *x, struct sim_world *w, struct sim_keeper *k,
+                   const struct gl_exec_events *events, struct sim_gate *gate,
+                   struct sim_fuse *fuse, const char *name)
+{
+    *x = (struct sim_exec){.port = {.ops = &ops},
+                           .world = w,
+                           .keeper = k,
+                           .gate = gate,
+                           .fuse = fuse,
+                           .events = *events};
+    gl_rng_fork(&w->rng, &x->rng, name);
+    gl_list_init(&x->ops);
+    gl_list_init(&x->notes);
+    gl_list_init(&x->link);
+    gl_list_push(&k->clients, &x->link);
+    sim_call_init(&x->connect, on_connect, NULL);
+    sim_call_init(&x->closed_call, on_closed, gate);
+    sim_world_at(w, &x->connect, w->now);
+}
+
+void sim_exec_crash(struct sim_exec *x)
+{
+    struct sim_world *w = x->world;
+    struct gl_link *l;
+    while ((l = gl_list_first(&x->ops)) != NULL) {
+        struct sim_exec_op *op = GL_CONTAINER(l, struct sim_exec_op, link);
+        struct sim_letter *letter = op->letter;
+        if (letter != NULL) {
+            letter->op = NULL;
+            if (gl_rng_chance(&x->rng, 500000)) {
+                sim_letter_free(letter);
+            } else if (sim_world_fault(w, &x->rng, 500000)) {
+                sim_world_cancel(w, &letter->arrival);
+                sim_world_at(w, &letter->arrival, w->now + gl_rng_range(&x->rng, 0, LATE_MS));
+            }
+        }
+        op_free(op);
+    }
+    forget_notes(x);
+    sim_world_cancel(w, &x->connect);
+    sim_world_cancel(w, &x->closed_call);
+    gl_list_remove(&x->link);
+}

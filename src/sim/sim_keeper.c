@@ -1,0 +1,464 @@
+#include "sim/sim_keeper.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "sim/sim_exec.h"
+
+enum {
+    SHORT_MS = 8000,  /* an ordinary process runs at most this long */
+    LONG_MS = 240000, /* a slow one */
+    TERM_MS = 200,    /* how long a process takes to end when asked */
+    SYNC_MS = 400,    /* how long a slow sync of an exit record takes */
+};
+
+struct sim_floor {
+    gl_str key;
+    uint64_t token;
+};
+
+static void on_restart(struct sim_call *call);
+
+static void name_epoch(struct sim_keeper *k)
+{
+    k->epoch_n++;
+    (void)snprintf(k->epoch, sizeof(k->epoch), "k%llu", (unsigned long long)k->epoch_n);
+}
+
+void sim_keeper_init(struct sim_keeper *k, struct sim_world *w)
+{
+    *k = (struct sim_keeper){.world = w, .up = true};
+    gl_rng_fork(&w->rng, &k->rng, "keeper");
+    gl_map_init(&k->attempts);
+    gl_map_init(&k->floors);
+    gl_list_init(&k->letters);
+    gl_list_init(&k->clients);
+    sim_call_init(&k->restart, on_restart, NULL);
+    name_epoch(k);
+}
+
+static void attempt_free(struct sim_attempt *at)
+{
+    struct sim_world *w = at->keeper->world;
+    sim_world_cancel(w, &at->ending);
+    sim_world_cancel(w, &at->syncing);
+    sim_world_cancel(w, &at->beacon);
+    (void)gl_map_remove(&at->keeper->attempts, at->key); /* it is this one */
+    gl_mem_free(at);
+}
+
+static void floors_forget(struct sim_keeper *k)
+{
+    struct sim_floor *f;
+    for (size_t i = 0; (f = gl_map_next(&k->floors, &i)) != NULL;) {
+        gl_mem_free(f);
+    }
+    gl_map_done(&k->floors);
+    gl_map_init(&k->floors);
+}
+
+void sim_keeper_done(struct sim_keeper *k)
+{
+    GL_ASSERT(gl_list_empty(&k->clients));
+    struct gl_link *l;
+    while ((l = gl_list_first(&k->letters)) != NULL) {
+        sim_letter_free(GL_CONTAINER(l, struct sim_letter, link));
+    }
+    struct sim_attempt *at;
+    for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
+        attempt_free(at);
+    }
+    floors_forget(k);
+    for (size_t i = 0; i < k->ledger_n; i++) {
+        gl_mem_free(k->ledger[i]);
+    }
+    gl_mem_free(k->ledger);
+    gl_map_done(&k->attempts);
+    gl_map_done(&k->floors);
+    sim_world_cancel(k->world, &k->restart);
+}
+
+/* ---- floors ---- */
+
+static gl_str copy_into(char **at, gl_str s)
+{
+    gl_str copy = {.p = *at, .n = s.n};
+    if (s.n > 0) {
+        memcpy(*at, s.p, s.n);
+    }
+    *at += s.n;
+    return copy;
+}
+
+/* Raise the floor of the job; false if the token is below it. */
+static bool floor_raise(struct sim_keeper *k, const struct sim_letter *l)
+{
+    char key[512];
+    int n = snprintf(key, sizeof(key), "%.*s/%.*s", GL_STR_ARG(l->context), GL_STR_ARG(l->job));
+    GL_ASSERT(n > 0 && (size_t)n < sizeof(key));
+    gl_str name = {.p = key, .n = (size_t)n};
+    struct sim_floor *f = gl_map_find(&k->floors, name);
+    if (f == NULL) {
+        f = gl_mem_alloc(sizeof(*f) + name.n);
+        char *at = (char *)(f + 1);
+        f->key = copy_into(&at, name);
+        gl_map_add(&k->floors, f->key, f);
+    }
+    if (l->token < f->token) {
+        return false;
+    }
+    f->token = l->token;
+    return true;
+}
+
+/* ---- processes ---- */
+
+static void cut_attempt(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
+{
+    size_t i = attempt.n;
+    while (i > 0 && attempt.p[i - 1] != ':') {
+        i--;
+    }
+    uint64_t number = 0;
+    gl_str digits = {.p = attempt.p + i, .n = attempt.n - i};
+    bool ok = gl_str_u64(digits, &number);
+    GL_ASSERT(ok);
+    size_t tail = digits.n + sizeof(":attempt:") - 1;
+    GL_ASSERT(attempt.n > tail);
+    *ret_step = (gl_str){.p = attempt.p, .n = attempt.n - tail};
+    *ret_number = (uint32_t)number;
+}
+
+static struct sim_process *ledger_add(struct sim_keeper *k, const struct sim_letter *l)
+{
+    struct sim_process *p =
+        gl_mem_alloc(sizeof(*p) + l->context.n + l->job.n + l->attempt.n + l->pool.n);
+    char *at = (char *)(p + 1);
+    p->context = copy_into(&at, l->context);
+    p->job = copy_into(&at, l->job);
+    p->attempt = copy_into(&at, l->attempt);
+    p->pool = copy_into(&at, l->pool);
+    cut_attempt(p->attempt, &p->step, &p->number);
+    p->token = l->token;
+    p->safety = l->safety;
+    p->slots = l->slots;
+    p->started_at = k->world->now;
+    p->epoch = k->epoch_n;
+    if (k->ledger_n == k->ledger_cap) {
+        k->ledger_cap = k->ledger_cap == 0 ? 256 : k->ledger_cap * 2;
+        k->ledger = gl_mem_realloc(k->ledger, k->ledger_cap * sizeof(struct sim_process *));
+    }
+    k->ledger[k->ledger_n++] = p;
+    return p;
+}
+
+static void process_end(struct sim_attempt *at, const char *what)
+{
+    struct sim_keeper *k = at->keeper;
+    struct sim_process *p = at->process;
+    GL_ASSERT(p->ended_at == 0);
+    p->ended_at = k->world->now;
+    k->running_n--;
+    SIM_TRACE(k->world, EXEC, .job = p->job, .step = p->step, .number = p->number,
+              .token = p->token, .what = what);
+    if (k->watch.on_end != NULL) {
+        k->watch.on_end(k->watch.owner, p);
+    }
+}
+
+/* What this process will do if nobody interferes: drawn from its name, so that it does the same in
+ * every retelling of the history, whatever else was drawn before. */
+static void plan(struct sim_attempt *at, const struct sim_letter *l)
+{
+    static const gl_str outputs[] = {GL_S("{\"n\":1}"), GL_S("[1,2,3]"), GL_S("\"text\"")};
+    struct sim_world *w = at->keeper->world;
+    const struct sim_options *o = &w->options;
+    struct gl_rng r;
+    gl_rng_init(&r, w->seed ^ gl_str_hash(at->key));
+    bool breaks = gl_rng_chance(&r, o->process_breaks);
+    bool slow = gl_rng_chance(&r, o->process_slow);
+    bool fails = gl_rng_chance(&r, o->process_fails);
+    bool killed = fails && gl_rng_chance(&r, 200000);
+    bool says = gl_rng_chance(&r, 300000);
+    uint64_t what = gl_rng_below(&r, GL_COUNT(outputs));
+    gl_ms longest = slow ? LONG_MS : SHORT_MS >> gl_rng_below(&r, 8);
+    gl_ms lasts = gl_rng_range(&r, 0, longest);
+    at->deaf = gl_rng_chance(&r, o->process_deaf);
+    at->planned = (struct gl_exec_result){.end = GL_EXEC_EXITED};
+    at->ends_at = w->now + lasts;
+    if (l->noop) {
+        at->ends_at = w->now;
+    } else if (breaks) {
+        at->planned.end = GL_EXEC_NOT_EXECUTED;
+        at->planned.error = GL_S("simulated: no such program");
+        at->ends_at = w->now;
+    } else if (killed) {
+        at->planned.end = GL_EXEC_SIGNALED;
+        at->planned.signal = 11;
+    } else if (fails) {
+        at->planned.exit_code = 1;
+    }
+    if (says && !breaks && !fails) {
+        at->planned.output = outputs[what];
+    }
+    gl_ms killed_at = w->now + l->timeout_ms + (at->deaf ? l->grace_ms : 0);
+    if (l->timeout_ms != 0 && killed_at < at->ends_at) {
+        at->planned = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = at->deaf ? 9 : 15};
+        at->ends_at = killed_at;
+    }
+}
+
+static void on_synced(struct sim_call *call)
+{
+    struct sim_attempt *at = GL_CONTAINER(call, struct sim_attempt, syncing);
+    struct sim_keeper *k = at->keeper;
+    at->running = false;
+    at->result = at->planned;
+    at->result.started_at = at->process->started_at + k->world->wall_offset;
+    at->result.ended_at = at->process->ended_at + k->world->wall_offset;
+    for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
+        sim_exec_on_ended(GL_CONTAINER(l, struct sim_exec, link), at);
+    }
+}
+
+static void on_ending(struct sim_call *call)
+{
+    struct sim_attempt *at = GL_CONTAINER(call, struct sim_attempt, ending);
+    struct sim_world *w = at->keeper->world;
+    process_end(at, "process ended");
+    sim_world_cancel(w, &at->beacon);
+    bool slow = sim_world_fault(w, &at->keeper->rng, w->options.keeper_unsynced);
+    gl_ms takes = slow ? gl_rng_range(&at->keeper->rng, 1, SYNC_MS) : 0;
+    sim_world_at(w, &at->syncing, w->now + takes);
+}
+
+static void on_beacon(struct sim_call *call)
+{
+    struct sim_attempt *at = GL_CONTAINER(call, struct sim_attempt, beacon);
+    struct sim_keeper *k = at->keeper;
+    for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
+        sim_exec_on_beacon(GL_CONTAINER(l, struct sim_exec, link), at);
+    }
+    sim_world_at(k->world, &at->beacon, k->world->now + at->beacon_ms);
+}
+
+static struct sim_attempt *attempt_new(struct sim_keeper *k, const struct sim_letter *l)
+{
+    size_t n = l->context.n + l->job.n + l->attempt.n + 2;
+    struct sim_attempt *at = gl_mem_alloc(sizeof(*at) + n);
+    char *to = (char *)(at + 1);
+    at->key = (gl_str){.p = to, .n = n};
+    at->context = copy_into(&to, l->context);
+    *to++ = '/';
+    at->job = copy_into(&to, l->job);
+    *to++ = '/';
+    at->attempt = copy_into(&to, l->attempt);
+    at->keeper = k;
+    at->token = l->token;
+    at->grace_ms = l->grace_ms;
+    at->beacon_ms = l->beacon_ms;
+    sim_call_init(&at->ending, on_ending, NULL);
+    sim_call_init(&at->syncing, on_synced, NULL);
+    sim_call_init(&at->beacon, on_beacon, NULL);
+    gl_map_add(&k->attempts, at->key, at);
+    return at;
+}
+
+static struct sim_attempt *attempt_find(const struct sim_keeper *k, const struct sim_letter *l)
+{
+    char key[768];
+    int n = snprintf(key, sizeof(key), "%.*s/%.*s/%.*s", GL_STR_ARG(l->context), GL_STR_ARG(l->job),
+                     GL_STR_ARG(l->attempt));
+    GL_ASSERT(n > 0 && (size_t)n < sizeof(key));
+    return gl_map_find(&k->attempts, (gl_str){.p = key, .n = (size_t)n});
+}
+
+static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
+{
+    struct sim_attempt *at = attempt_new(k, l);
+    at->running = true;
+    at->process = ledger_add(k, l);
+    k->running_n++;
+    plan(at, l);
+    SIM_TRACE(k->world, EXEC, .job = l->job, .step = at->process->step,
+              .number = at->process->number, .token = l->token, .what = "process started");
+    if (k->watch.on_start != NULL) {
+        k->watch.on_start(k->watch.owner, at->process);
+    }
+    sim_world_at(k->world, &at->ending, at->ends_at);
+    if (at->beacon_ms > 0) {
+        sim_world_at(k->world, &at->beacon, k->world->now + at->beacon_ms);
+    }
+}
+
+/* ---- letters ---- */
+
+static int on_start(struct sim_keeper *k, const struct sim_letter *l)
+{
+    if (!floor_raise(k, l)) {
+        return GL_E_STALE;
+    }
+    if (attempt_find(k, l) != NULL) {
+        return 0;
+    }
+    /* Floors die with a keeper: what was decided before its time may be older than what it has not
+     * heard of. */
+    if (!gl_str_is(l->epoch, k->epoch)) {
+        return GL_E_STALE;
+    }
+    if (k->world->now + k->world->wall_offset > l->start_by) {
+        return GL_E_STALE;
+    }
+    attempt_start(k, l);
+    return 0;
+}
+
+static int on_attach(struct sim_keeper *k, const struct sim_letter *l, struct sim_answer *answer)
+{
+    if (!floor_raise(k, l)) {
+        return GL_E_STALE;
+    }
+    const struct sim_attempt *at = attempt_find(k, l);
+    if (at == NULL) {
+        answer->state = gl_str_is(l->epoch, k->epoch) ? GL_EXEC_NEVER : GL_EXEC_LOST;
+    } else if (at->running) {
+        answer->state = GL_EXEC_RUNNING;
+    } else {
+        answer->state = GL_EXEC_ENDED;
+        answer->result = at->result;
+    }
+    return 0;
+}
+
+static int on_stop(struct sim_keeper *k, const struct sim_letter *l)
+{
+    if (!floor_raise(k, l)) {
+        return GL_E_STALE;
+    }
+    struct sim_attempt *at = attempt_find(k, l);
+    if (at == NULL || !sim_call_waits(&at->ending)) {
+        return 0;
+    }
+    gl_ms takes = at->deaf ? at->grace_ms : gl_rng_range(&k->rng, 0, TERM_MS);
+    if (k->world->now + takes < at->ends_at) {
+        at->planned = (struct gl_exec_result){.end = GL_EXEC_STOPPED, .signal = at->deaf ? 9 : 15};
+        at->ends_at = k->world->now + takes;
+        sim_world_cancel(k->world, &at->ending);
+        sim_world_at(k->world, &at->ending, at->ends_at);
+    }
+    return 0;
+}
+
+static void on_ack(struct sim_keeper *k, const struct sim_letter *l)
+{
+    struct sim_attempt *at = attempt_find(k, l);
+    if (floor_raise(k, l) && at != NULL && !at->running) {
+        attempt_free(at);
+    }
+}
+
+static void on_arrival(struct sim_call *call)
+{
+    struct sim_letter *l = GL_CONTAINER(call, struct sim_letter, arrival);
+    struct sim_keeper *k = l->keeper;
+    GL_ASSERT(k->up);
+    struct sim_answer answer = {0};
+    switch (l->type) {
+    case SIM_LETTER_START:
+        answer.status = on_start(k, l);
+        break;
+    case SIM_LETTER_ATTACH:
+        answer.status = on_attach(k, l, &answer);
+        break;
+    case SIM_LETTER_STOP:
+        answer.status = on_stop(k, l);
+        break;
+    case SIM_LETTER_ACK:
+        on_ack(k, l);
+        break;
+    case SIM_LETTER_LIST:
+        break; /* the handle copies the list itself */
+    }
+    if (l->op != NULL) {
+        sim_exec_on_answer(l->op, &answer);
+    }
+    sim_letter_free(l);
+}
+
+struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type type,
+                                     const struct gl_attempt_key *key, gl_str epoch, gl_str pool)
+{
+    size_t n = key->context.n + key->job.n + key->attempt.n + epoch.n + pool.n;
+    struct sim_letter *l = gl_mem_alloc(sizeof(*l) + n);
+    char *at = (char *)(l + 1);
+    l->context = copy_into(&at, key->context);
+    l->job = copy_into(&at, key->job);
+    l->attempt = copy_into(&at, key->attempt);
+    l->epoch = copy_into(&at, epoch);
+    l->pool = copy_into(&at, pool);
+    l->keeper = k;
+    l->type = type;
+    gl_list_init(&l->link);
+    sim_call_init(&l->arrival, on_arrival, NULL);
+    return l;
+}
+
+void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at)
+{
+    GL_ASSERT(k->up);
+    gl_list_push(&k->letters, &letter->link);
+    sim_world_at(k->world, &letter->arrival, arrives_at);
+}
+
+void sim_letter_free(struct sim_letter *letter)
+{
+    sim_world_cancel(letter->keeper->world, &letter->arrival);
+    gl_list_remove(&letter->link);
+    gl_mem_free(letter);
+}
+
+/* ---- its death ---- */
+
+static void children_die(struct sim_keeper *k)
+{
+    struct sim_attempt *at;
+    for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
+        if (at->running) {
+            if (sim_call_waits(&at->ending)) {
+                process_end(at, "process died with the keeper");
+            }
+            attempt_free(at); /* nobody will ever know how it ended */
+        }
+    }
+}
+
+void sim_keeper_crash(struct sim_keeper *k, gl_ms away_ms)
+{
+    if (!k->up) {
+        return;
+    }
+    SIM_TRACE(k->world, EXEC, .number = (int64_t)k->epoch_n, .what = "keeper dies");
+    k->up = false;
+    children_die(k);
+    floors_forget(k);
+    for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
+        sim_exec_on_keeper_down(GL_CONTAINER(l, struct sim_exec, link));
+    }
+    struct gl_link *l;
+    while ((l = gl_list_first(&k->letters)) != NULL) {
+        sim_letter_free(GL_CONTAINER(l, struct sim_letter, link));
+    }
+    sim_world_at(k->world, &k->restart, k->world->now + away_ms);
+}
+
+static void on_restart(struct sim_call *call)
+{
+    struct sim_keeper *k = GL_CONTAINER(call, struct sim_keeper, restart);
+    k->up = true;
+    name_epoch(k);
+    SIM_TRACE(k->world, EXEC, .number = (int64_t)k->epoch_n, .what = "keeper starts");
+    for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
+        sim_exec_on_keeper_up(GL_CONTAINER(l, struct sim_exec, link));
+    }
+}

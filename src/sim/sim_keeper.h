@@ -1,0 +1,129 @@
+/* sim_keeper.h - the simulated keeper: the process beside the nodes that owns the children and
+ * outlives every node, and the processes themselves.
+ *
+ * It keeps the promises of port/exec.h: token floors per job, the start-by time, a known attempt is
+ * never started again, a result is kept until acknowledged. When it dies its children die with it,
+ * synced results survive, and its successor has a new epoch and no floors: it refuses starts that
+ * were decided in another epoch.
+ *
+ * What a process does (how long it runs, how it ends, whether it listens when asked to stop) hangs
+ * on the seed and on the attempt's name alone. Beside all this the keeper writes a ledger that no
+ * node ever sees: every real start and end. The checkers hold the nodes' claims against it. */
+#ifndef GL_SIM_SIM_KEEPER_H
+#define GL_SIM_SIM_KEEPER_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "model/flow.h"
+#include "port/exec.h"
+#include "sim/world.h"
+
+/* One line of the ledger: a process that really ran. Kept for ever. */
+struct sim_process {
+    gl_str context, job, attempt; /* "step:attempt:n" */
+    gl_str step;                  /* cut from the attempt's name, with its number */
+    uint32_t number;
+    uint64_t token;
+    enum gl_safety safety; /* what the flow says of the step, passed in argv */
+    gl_str pool;
+    uint32_t slots;
+    gl_ms started_at, ended_at; /* true time; ended_at 0: it runs */
+    uint64_t epoch;
+};
+
+struct sim_keeper_watch {
+    void *owner;
+    void (*on_start)(void *owner, const struct sim_process *p);
+    void (*on_end)(void *owner, const struct sim_process *p);
+};
+
+struct sim_exec;
+
+struct sim_keeper {
+    struct sim_world *world;
+    struct gl_rng rng;
+    bool up;
+    uint64_t epoch_n;
+    char epoch[24];
+    struct gl_map attempts; /* "context/job/attempt" -> struct sim_attempt: running or kept */
+    struct gl_map floors;   /* "context/job" -> struct sim_floor */
+    struct gl_link letters; /* requests on their way to it */
+    struct gl_link clients; /* struct sim_exec.link: the open handles */
+    struct sim_call restart;
+    struct sim_process **ledger;
+    size_t ledger_n, ledger_cap;
+    size_t running_n;
+    struct sim_keeper_watch watch;
+};
+
+void sim_keeper_init(struct sim_keeper *k, struct sim_world *w);
+void sim_keeper_done(struct sim_keeper *k); /* every handle must be gone */
+
+/* It dies, its children with it; it is back after `away_ms`. */
+void sim_keeper_crash(struct sim_keeper *k, gl_ms away_ms);
+
+/* What the flows of the simulator put into argv, and the ledger reads from it. */
+enum { SIM_ARGV_NAME, SIM_ARGV_SAFETY, SIM_ARGV_POOL, SIM_ARGV_SLOTS, SIM_ARGV_COUNT };
+
+/* ---- between the keeper and its handles (sim_exec.c) ---- */
+
+enum sim_letter_type {
+    SIM_LETTER_START,
+    SIM_LETTER_ATTACH,
+    SIM_LETTER_STOP,
+    SIM_LETTER_ACK,
+    SIM_LETTER_LIST
+};
+
+struct sim_exec_op;
+
+/* A request on its way. It holds copies of everything, because its sender may be dead when it
+ * arrives. */
+struct sim_letter {
+    struct gl_link link;
+    struct sim_call arrival;
+    struct sim_keeper *keeper;
+    struct sim_exec_op *op; /* who waits for the answer; NULL: nobody (any more) */
+    enum sim_letter_type type;
+    gl_str context, job, attempt, epoch, pool;
+    uint64_t token;
+    gl_ms start_by, timeout_ms, grace_ms, beacon_ms;
+    enum gl_safety safety;
+    uint32_t slots;
+    bool noop;
+};
+
+/* What the keeper makes of a letter. Slices are valid until the keeper is called again. */
+struct sim_answer {
+    int status;
+    enum gl_exec_state state;
+    struct gl_exec_result result;
+};
+
+struct sim_attempt {
+    gl_str key; /* "context/job/attempt", of which the next are slices */
+    gl_str context, job, attempt;
+    struct sim_keeper *keeper;
+    uint64_t token;
+    bool running; /* as the keeper says: also while its exit record is being synced */
+    struct sim_process *process;
+    struct gl_exec_result result, planned;
+    gl_ms ends_at; /* as planned; a stop may bring it forward */
+    gl_ms grace_ms, beacon_ms;
+    bool deaf;
+    struct sim_call ending, syncing, beacon;
+};
+
+struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type type,
+                                     const struct gl_attempt_key *key, gl_str epoch, gl_str pool);
+void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at);
+void sim_letter_free(struct sim_letter *letter);
+
+/* Told by the keeper to a handle (in sim_exec.c). */
+void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer);
+void sim_exec_on_ended(struct sim_exec *x, const struct sim_attempt *at);
+void sim_exec_on_beacon(struct sim_exec *x, const struct sim_attempt *at);
+void sim_exec_on_keeper_down(struct sim_exec *x);
+void sim_exec_on_keeper_up(struct sim_exec *x);
+
+#endif

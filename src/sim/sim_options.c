@@ -1,0 +1,63 @@
+#include "sim/sim_options.h"
+
+#include "base/check.h"
+
+struct option {
+    const char *name;
+    uint32_t on_pct, lo, hi;
+    size_t offset;
+};
+
+static const struct option table[] = {
+#define X(name, on_pct, lo, hi, doc) {#name, on_pct, lo, hi, offsetof(struct sim_options, name)},
+    SIM_OPTIONS(X)
+#undef X
+};
+
+static uint32_t *value_of(struct sim_options *o, const struct option *row)
+{
+    return (uint32_t *)(void *)((char *)o + row->offset);
+}
+
+/* Between lo and hi, small ones as likely as large ones: halve the range a random number of times.
+ */
+static uint32_t draw(struct gl_rng *r, uint32_t lo, uint32_t hi)
+{
+    uint32_t span = hi - lo;
+    uint64_t halvings = gl_rng_below(r, 4);
+    return lo + (uint32_t)gl_rng_below(r, (uint64_t)(span >> halvings) + 1);
+}
+
+void sim_options_draw(struct sim_options *ret, struct gl_rng *r)
+{
+    for (size_t i = 0; i < GL_COUNT(table); i++) {
+        const struct option *row = &table[i];
+        bool on = gl_rng_chance(r, row->on_pct * 10000);
+        uint32_t v =
+            draw(r, row->lo, row->hi); /* drawn even if off: one switch moves no other value */
+        *value_of(ret, row) = on ? v : 0;
+    }
+}
+
+void sim_options_print(const struct sim_options *o, struct gl_buf *out)
+{
+    const char *sep = "";
+    for (size_t i = 0; i < GL_COUNT(table); i++) {
+        uint32_t v = *(const uint32_t *)(const void *)((const char *)o + table[i].offset);
+        if (v != 0) {
+            gl_buf_fmt(out, "%s%s=%u", sep, table[i].name, v);
+            sep = " ";
+        }
+    }
+}
+
+bool sim_options_set(struct sim_options *o, gl_str name, uint32_t value)
+{
+    for (size_t i = 0; i < GL_COUNT(table); i++) {
+        if (gl_str_is(name, table[i].name)) {
+            *value_of(o, &table[i]) = value;
+            return true;
+        }
+    }
+    return false;
+}

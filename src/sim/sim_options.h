@@ -1,0 +1,65 @@
+/* sim_options.h - what may go wrong in one history, and how likely each of it is.
+ *
+ * Swarm testing: each seed draws its own subset of the faults and its own likelihoods, so that some
+ * histories have only torn commits, some only sleepers, and some everything at once. All of it is
+ * printed before the history begins. This table is also the list of what Glia promises to survive
+ * (docs/SIMULATION.md says it in words). */
+#ifndef GL_SIM_SIM_OPTIONS_H
+#define GL_SIM_SIM_OPTIONS_H
+
+#include "base/rng.h"
+#include "base/str.h"
+
+/*  name, chance in percent that it is on at all, smallest, largest value when on, what it is */
+#define SIM_OPTIONS(X)                                                                             \
+    X(store_delay_ms, 90, 1, 40, "usual longest delay of a store request, ms")                     \
+    X(store_slow, 50, 1000, 50000, "a store request takes up to 8 s, per million")                 \
+    X(store_unavailable, 60, 1000, 60000, "a store request ends unavailable, per million")         \
+    X(store_unknown_yes, 60, 1000, 60000, "a commit is applied but ends unknown, per million")     \
+    X(store_unknown_no, 60, 1000, 60000, "a commit is not applied and ends unknown, per million")  \
+    X(store_resolve_down, 50, 10000, 500000, "asking after an unknown commit fails, per million")  \
+    X(store_outages, 40, 1, 4, "times the store is away, each up to 20 s")                         \
+    X(exec_delay_ms, 90, 1, 60, "usual longest delay of a message to or from the keeper, ms")      \
+    X(exec_slow, 50, 1000, 50000, "such a message takes up to 10 s, per million")                  \
+    X(exec_unavailable, 60, 1000, 80000,                                                           \
+      "a keeper request is carried out but answered unavailable, per million")                     \
+    X(exec_dropped, 60, 1000, 80000,                                                               \
+      "a keeper request is dropped and answered unavailable, per million")                         \
+    X(exec_duplicate, 50, 10000, 300000, "an ended message arrives twice, per million")            \
+    X(exec_silent, 50, 1000, 100000, "an ended message is lost until asked for, per million")      \
+    X(exec_cycles, 50, 1, 4, "times a node's connection to the keeper breaks")                     \
+    X(keeper_crashes, 50, 1, 3, "times the keeper dies with its children")                         \
+    X(keeper_unsynced, 50, 10000, 500000, "an exit record is lost with the keeper, per million")   \
+    X(process_fails, 90, 10000, 300000, "a process exits other than 0, per million")               \
+    X(process_breaks, 40, 1000, 50000, "a process cannot be executed, per million")                \
+    X(process_slow, 70, 10000, 200000, "a process runs for up to 4 minutes, per million")          \
+    X(process_deaf, 50, 10000, 500000, "a process ignores being asked to stop, per million")       \
+    X(process_noop, 30, 100000, 900000, "a step uses the noop driver, per million")                \
+    X(zombies, 60, 1, 3, "times a node sleeps on and wakes up beside its successor")               \
+    X(half_crashes, 60, 100000, 900000,                                                            \
+      "a crash strikes between two calls of one step, per million")                                \
+    X(clock_jumps, 50, 100000, 600000, "the wall clock jumps while the node is down, per million") \
+    X(client_pauses, 60, 10000, 150000, "a request pauses a job, per million")                     \
+    X(client_cancels, 60, 10000, 120000, "a request cancels a job, per million")                   \
+    X(client_repeats, 60, 10000, 300000, "a submission is sent a second time, per million")        \
+    X(steps_unsafe, 70, 50000, 500000, "a step is unsafe, per million")                            \
+    X(steps_idempotent, 70, 50000, 500000, "a step is idempotent, per million")                    \
+    X(steps_max, 100, 1, 40, "steps of the largest flow")                                          \
+    X(slots_narrow, 50, 1, 3, "slots of the default pool (0: 8)")                                  \
+    X(hot_narrow, 30, 4, 12, "jobs a node may hold in memory (0: no limit but its own)")
+
+struct sim_options {
+#define X(name, on_pct, lo, hi, doc) uint32_t name;
+    SIM_OPTIONS(X)
+#undef X
+};
+
+/* Draw all of them. Larger values are rarer: each is uniform over the number of its digits,
+ * roughly. */
+void sim_options_draw(struct sim_options *ret, struct gl_rng *r);
+/* "name=value name=value ...", those that are on. */
+void sim_options_print(const struct sim_options *o, struct gl_buf *out);
+/* Set one by name, for experiments; false if there is none of that name. */
+bool sim_options_set(struct sim_options *o, gl_str name, uint32_t value);
+
+#endif

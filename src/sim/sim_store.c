@@ -1,0 +1,494 @@
+#include "sim/sim_store.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+
+enum {
+    SLOW_MS = 8000, /* how long a slow request takes at most */
+};
+
+enum fate {
+    FATE_OK,
+    FATE_UNAVAILABLE,
+    FATE_UNKNOWN_YES,
+    FATE_UNKNOWN_NO,
+};
+
+struct op;
+typedef void op_run(struct sim_store *s, struct op *op);
+
+struct op { /* a request under way */
+    struct gl_link link;
+    struct sim_store *store;
+    struct gl_store_req *req;
+    op_run *run;              /* does it, at the disk */
+    struct sim_call arrival;  /* it reaches the disk; never kept back */
+    struct sim_call delivery; /* its caller hears of it */
+    enum fate fate;
+    bool is_commit, arrived;
+    int status;
+    struct gl_arena results;
+    /* Arguments, borrowed from the caller. */
+    const struct gl_tx *tx;
+    gl_str a, b, c;
+    const struct gl_key *keys;
+    size_t n;
+    const struct gl_range *range;
+    const struct gl_listing *listing;
+    int64_t number;
+};
+
+static void deliver(struct op *op)
+{
+    struct sim_store *s = op->store;
+    struct gl_store_req *req = op->req;
+    req->status = op->status;
+    if (op->status != 0) {
+        (void)gl_why(&req->why, op->status, "simulated store: %s", gl_err_text(op->status));
+    }
+    gl_list_remove(&op->link);
+    req->done(req);
+    gl_list_push(&s->spares, &op->link);
+    if (s->closed != NULL && gl_list_empty(&s->ops) && !sim_call_waits(&s->closing)) {
+        sim_world_at(s->world, &s->closing, s->world->now);
+    }
+}
+
+static void on_delivery(struct sim_call *call)
+{
+    struct op *op = GL_CONTAINER(call, struct op, delivery);
+    if (!op->arrived) { /* a read that sees the disk at the last moment */
+        op->run(op->store, op);
+    }
+    deliver(op);
+}
+
+static gl_ms draw_delay(struct sim_store *s)
+{
+    struct sim_world *w = s->world;
+    if (sim_world_fault(w, &s->rng, w->options.store_slow)) {
+        return gl_rng_range(&s->rng, 0, SLOW_MS);
+    }
+    uint32_t most = w->options.store_delay_ms;
+    return most == 0 ? 0 : (gl_ms)gl_rng_below(&s->rng, (uint64_t)most + 1);
+}
+
+static void on_arrival(struct sim_call *call)
+{
+    struct op *op = GL_CONTAINER(call, struct op, arrival);
+    struct sim_store *s = op->store;
+    op->run(s, op);
+    op->arrived = true;
+    gl_ms due = s->world->now + draw_delay(s);
+    if (op->is_commit) {
+        due = due < s->last_done ? s->last_done : due;
+        s->last_done = due;
+    }
+    sim_world_at(s->world, &op->delivery, due);
+}
+
+static struct op *op_new(struct sim_store *s)
+{
+    struct gl_link *spare = gl_list_first(&s->spares);
+    struct op *op = NULL;
+    struct gl_arena results = {0};
+    if (spare != NULL) {
+        op = GL_CONTAINER(spare, struct op, link);
+        gl_list_remove(spare);
+        gl_arena_reset(&op->results);
+        results = op->results;
+    } else {
+        op = gl_mem_alloc(sizeof(*op));
+    }
+    *op = (struct op){.store = s, .results = results};
+    gl_list_init(&op->link);
+    sim_call_init(&op->arrival, on_arrival, NULL);
+    sim_call_init(&op->delivery, on_delivery, s->gate);
+    return op;
+}
+
+static void op_free(struct sim_store *s, struct op *op)
+{
+    sim_world_cancel(s->world, &op->arrival);
+    sim_world_cancel(s->world, &op->delivery);
+    gl_list_remove(&op->link);
+    gl_arena_done(&op->results);
+    gl_mem_free(op);
+}
+
+/* A new request, or NULL if the node is dead already and nobody hears it. */
+static struct op *op_begin(struct gl_store *port, struct gl_store_req *req, op_run *run)
+{
+    struct sim_store *s = GL_CONTAINER(port, struct sim_store, port);
+    GL_ASSERT(req->done != NULL);
+    GL_ASSERT(s->closed == NULL);
+    if (s->fuse != NULL && sim_fuse_call(s->fuse)) {
+        return NULL;
+    }
+    struct op *op = op_new(s);
+    op->req = req;
+    op->run = run;
+    req->maker[0] = op;
+    gl_list_push(&s->ops, &op->link);
+    return op;
+}
+
+static void submit_write(struct op *op)
+{
+    struct sim_store *s = op->store;
+    gl_ms due = s->world->now + draw_delay(s);
+    if (op->is_commit) {
+        due = due < s->last_apply ? s->last_apply : due;
+        s->last_apply = due;
+    }
+    sim_world_at(s->world, &op->arrival, due);
+}
+
+/* A read looks at the disk at the moment of the call, of its end, or somewhere between. */
+static void submit_read(struct op *op)
+{
+    struct sim_store *s = op->store;
+    struct sim_world *w = s->world;
+    if (sim_world_fault(w, &s->rng, w->options.store_unavailable)) {
+        op->fate = FATE_UNAVAILABLE;
+    }
+    uint64_t when = w->options.store_delay_ms == 0 ? 0 : gl_rng_below(&s->rng, 3);
+    if (when == 0) {
+        sim_world_at(w, &op->delivery, w->now + draw_delay(s));
+        return;
+    }
+    if (when == 1) {
+        op->run(s, op);
+        op->arrived = true;
+        sim_world_at(w, &op->delivery, w->now + draw_delay(s));
+        return;
+    }
+    sim_world_at(w, &op->arrival, w->now + draw_delay(s));
+}
+
+/* Is this one refused before it does anything? */
+static bool is_away(struct sim_store *s, struct op *op)
+{
+    if (op->fate == FATE_UNAVAILABLE || s->world->now < s->disk->away_until) {
+        op->status = GL_E_UNAVAILABLE;
+        return true;
+    }
+    return false;
+}
+
+/* ---- transactions ---- */
+
+static enum fate commit_fate(struct sim_store *s)
+{
+    struct sim_world *w = s->world;
+    if (sim_world_fault(w, &s->rng, w->options.store_unavailable)) {
+        return FATE_UNAVAILABLE;
+    }
+    if (sim_world_fault(w, &s->rng, w->options.store_unknown_yes)) {
+        return FATE_UNKNOWN_YES;
+    }
+    if (sim_world_fault(w, &s->rng, w->options.store_unknown_no)) {
+        return FATE_UNKNOWN_NO;
+    }
+    return FATE_OK;
+}
+
+static void run_commit(struct sim_store *s, struct op *op)
+{
+    if (is_away(s, op)) {
+        return;
+    }
+    op->status = GL_E_UNKNOWN;
+    if (op->fate == FATE_UNKNOWN_NO) {
+        SIM_TRACE(s->world, TX, .number = (int64_t)op->tx->id, .what = "lost in the store");
+        return;
+    }
+    int r = sim_disk_commit(s->disk, op->tx, &op->req->refused);
+    if (op->fate == FATE_UNKNOWN_YES) {
+        SIM_TRACE(s->world, TX, .number = (int64_t)op->tx->id, .what = "answer lost");
+        return;
+    }
+    op->status = r;
+}
+
+static void do_commit(struct gl_store *port, struct gl_store_req *req, const struct gl_tx *tx)
+{
+    struct op *op = op_begin(port, req, run_commit);
+    if (op == NULL) {
+        return;
+    }
+    op->tx = tx;
+    op->is_commit = true;
+    op->fate = commit_fate(op->store);
+    submit_write(op);
+}
+
+static void run_resolve(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        bool yes = sim_disk_committed(s->disk, op->a, op->b, (uint64_t)op->number);
+        op->status = yes ? 0 : GL_E_CONFLICT;
+    }
+}
+
+static void do_resolve(struct gl_store *port, struct gl_store_req *req, gl_str context,
+                       gl_str session, uint64_t tx_id)
+{
+    struct op *op = op_begin(port, req, run_resolve);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    op->b = session;
+    op->number = (int64_t)tx_id;
+    struct sim_world *w = op->store->world;
+    if (sim_world_fault(w, &op->store->rng, w->options.store_resolve_down)) {
+        op->fate = FATE_UNAVAILABLE;
+    }
+    submit_write(op);
+}
+
+/* ---- sessions ---- */
+
+static void run_session_open(struct sim_store *s, struct op *op)
+{
+    if (is_away(s, op)) {
+        return;
+    }
+    struct sim_disk_session *made = sim_disk_session_open(s->disk, op->a, op->b);
+    op->req->session.id = made->id;
+    op->req->session.incarnation = made->incarnation;
+    op->status = op->fate == FATE_UNKNOWN_YES ? GL_E_UNAVAILABLE : 0;
+}
+
+static void do_session_open(struct gl_store *port, struct gl_store_req *req, gl_str node,
+                            gl_str nonce)
+{
+    struct op *op = op_begin(port, req, run_session_open);
+    if (op == NULL) {
+        return;
+    }
+    op->a = node;
+    op->b = nonce;
+    op->fate = commit_fate(op->store);
+    if (op->fate == FATE_UNKNOWN_NO) {
+        op->fate = FATE_UNAVAILABLE; /* an opening has no unknown end: it is tried again */
+    }
+    submit_write(op);
+}
+
+static void run_session_renew(struct sim_store *s, struct op *op)
+{
+    if (is_away(s, op)) {
+        return;
+    }
+    struct sim_disk_session *have = sim_disk_session_find(s->disk, op->a);
+    if (have == NULL || have->dead) {
+        op->status = GL_E_GONE;
+        return;
+    }
+    have->deadline = s->world->now + op->number;
+}
+
+static void do_session_renew(struct gl_store *port, struct gl_store_req *req, gl_str session,
+                             gl_ms ttl_ms)
+{
+    struct op *op = op_begin(port, req, run_session_renew);
+    if (op == NULL) {
+        return;
+    }
+    op->a = session;
+    op->number = ttl_ms;
+    submit_read(op);
+}
+
+static void run_session_dead(struct sim_store *s, struct op *op)
+{
+    if (is_away(s, op)) {
+        return;
+    }
+    struct sim_disk_session *have = sim_disk_session_find(s->disk, op->a);
+    if (have == NULL) {
+        op->status = GL_E_NOT_FOUND;
+        return;
+    }
+    if (op->number != 0 && have->deadline < s->world->now) {
+        have->dead = true;
+    }
+    op->req->session_dead = have->dead;
+}
+
+static void do_session_dead(struct gl_store *port, struct gl_store_req *req, gl_str session,
+                            bool declare)
+{
+    struct op *op = op_begin(port, req, run_session_dead);
+    if (op == NULL) {
+        return;
+    }
+    op->a = session;
+    op->number = declare;
+    submit_read(op);
+}
+
+/* ---- reads ---- */
+
+static void run_get(struct sim_store *s, struct op *op)
+{
+    if (is_away(s, op)) {
+        return;
+    }
+    struct gl_record *found = GL_NEW_ARRAY(&op->results, struct gl_record, op->n + 1);
+    for (size_t i = 0; i < op->n; i++) {
+        found[i] = sim_disk_get(s->disk, op->a, op->keys[i].kind, op->keys[i].id, &op->results);
+    }
+    op->req->records = found;
+    op->req->records_n = op->n;
+}
+
+static void do_get(struct gl_store *port, struct gl_store_req *req, gl_str context,
+                   const struct gl_key *keys, size_t keys_n)
+{
+    struct op *op = op_begin(port, req, run_get);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    op->keys = keys;
+    op->n = keys_n;
+    submit_read(op);
+}
+
+static void run_range(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->entries =
+            sim_disk_range(s->disk, op->a, op->range, &op->results, &op->req->entries_n);
+    }
+}
+
+static void do_range(struct gl_store *port, struct gl_store_req *req, gl_str context,
+                     const struct gl_range *range)
+{
+    struct op *op = op_begin(port, req, run_range);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    op->range = range;
+    submit_read(op);
+}
+
+static void run_list(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->records =
+            sim_disk_list(s->disk, op->a, op->listing, &op->results, &op->req->records_n);
+    }
+}
+
+static void do_list(struct gl_store *port, struct gl_store_req *req, gl_str context,
+                    const struct gl_listing *listing)
+{
+    struct op *op = op_begin(port, req, run_list);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    op->listing = listing;
+    submit_read(op);
+}
+
+static void run_log_read(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->log = sim_disk_log(s->disk, op->a, op->b, op->c, op->number, op->n, &op->results,
+                                    &op->req->log_n);
+    }
+}
+
+static void do_log_read(struct gl_store *port, struct gl_store_req *req, gl_str context,
+                        gl_str kind, gl_str id, int64_t from, size_t limit)
+{
+    struct op *op = op_begin(port, req, run_log_read);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    op->b = kind;
+    op->c = id;
+    op->number = from;
+    op->n = limit;
+    submit_read(op);
+}
+
+/* ---- its life ---- */
+
+static void free_all(struct sim_store *s)
+{
+    struct gl_link *l;
+    while ((l = gl_list_first(&s->ops)) != NULL || (l = gl_list_first(&s->spares)) != NULL) {
+        op_free(s, GL_CONTAINER(l, struct op, link));
+    }
+}
+
+static void on_closing(struct sim_call *call)
+{
+    struct sim_store *s = GL_CONTAINER(call, struct sim_store, closing);
+    free_all(s);
+    s->closed(s->closed_owner);
+}
+
+static void do_close(struct gl_store *port, void (*closed)(void *owner), void *owner)
+{
+    struct sim_store *s = GL_CONTAINER(port, struct sim_store, port);
+    GL_ASSERT(s->closed == NULL);
+    s->closed = closed;
+    s->closed_owner = owner;
+    if (gl_list_empty(&s->ops)) {
+        sim_world_at(s->world, &s->closing, s->world->now);
+    }
+}
+
+static const struct gl_store_ops ops = {
+    .name = "memory",
+    .session_open = do_session_open,
+    .session_renew = do_session_renew,
+    .session_dead = do_session_dead,
+    .commit = do_commit,
+    .resolve = do_resolve,
+    .get = do_get,
+    .range = do_range,
+    .list = do_list,
+    .log_read = do_log_read,
+    .close = do_close,
+};
+
+void sim_store_open(struct sim_store *s, struct sim_world *w, struct sim_disk *disk,
+                    struct sim_gate *gate, struct sim_fuse *fuse, const char *name)
+{
+    *s = (struct sim_store){
+        .port = {.ops = &ops}, .world = w, .disk = disk, .gate = gate, .fuse = fuse};
+    gl_rng_fork(&w->rng, &s->rng, name);
+    gl_list_init(&s->ops);
+    gl_list_init(&s->spares);
+    sim_call_init(&s->closing, on_closing, gate);
+}
+
+void sim_store_crash(struct sim_store *s)
+{
+    uint64_t waiting = 0;
+    for (struct gl_link *l = s->ops.next; l != &s->ops; l = l->next) {
+        const struct op *op = GL_CONTAINER(l, struct op, link);
+        waiting += op->is_commit && !op->arrived ? 1 : 0;
+    }
+    uint64_t survivors = waiting == 0 ? 0 : gl_rng_below(&s->rng, waiting + 1);
+    for (struct gl_link *l = s->ops.next; l != &s->ops && survivors > 0; l = l->next) {
+        struct op *op = GL_CONTAINER(l, struct op, link);
+        if (op->is_commit && !op->arrived) {
+            op->run(s, op);
+            survivors--;
+        }
+    }
+    sim_world_cancel(s->world, &s->closing);
+    free_all(s);
+}
