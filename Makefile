@@ -26,7 +26,7 @@ sim: all
 	@$(BUILD)/glia-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
 soak: all
-	@tools/soak $(BUILD)
+	@tools/soak $(BUILD) $(DURATION)
 
 fuzz: setup
 	@tools/test --seconds $(SECONDS) fuzz
