@@ -1,0 +1,405 @@
+/* core.c - the switch, and the life of jobs and steps in memory. */
+#include "core/core.h"
+
+#include "core/cluster/session.h"
+#include "core/flow/command.h"
+#include "core/flow/ledger.h"
+#include "core/flow/submit.h"
+#include "core/flow/txn.h"
+#include "core/heal/attempts.h"
+#include "core/heal/load.h"
+#include "core/heal/sweep.h"
+#include "core/place/slots.h"
+#include "core/state.h"
+
+static bool job_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
+{
+    const struct gl_job *x = GL_CONTAINER(a, struct gl_job, timer);
+    const struct gl_job *y = GL_CONTAINER(b, struct gl_job, timer);
+
+    return x->due != y->due ? x->due < y->due : gl_str_cmp(x->id, y->id) < 0;
+}
+
+static bool step_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
+{
+    const struct gl_step *x = GL_CONTAINER(a, struct gl_step, timer);
+    const struct gl_step *y = GL_CONTAINER(b, struct gl_step, timer);
+
+    return x->due != y->due ? x->due < y->due : x->number < y->number;
+}
+
+struct gl_core *gl_core_new(const struct gl_core_config *config)
+{
+    struct gl_core *c = gl_mem_alloc(sizeof(*c));
+
+    GL_ASSERT(config->trace != NULL);
+    GL_ASSERT(config->pools_n > 0 && config->pools_n <= GL_POOLS_MAX);
+    gl_pool_init(&c->mem);
+    gl_core_set(c, &c->context, config->context);
+    c->trace = config->trace;
+    c->hot_max = config->hot_jobs_max > 0 ? config->hot_jobs_max : GL_HOT_JOBS_MAX;
+    gl_map_init(&c->jobs);
+    gl_map_init(&c->specs);
+    gl_list_init(&c->lru);
+    gl_list_init(&c->touched);
+    gl_list_init(&c->busy);
+    gl_heap_init(&c->timers, job_before);
+    gl_slots_init(c, config->pools, config->pools_n);
+    c->cold_due = INT64_MAX;
+    c->active_due = INT64_MAX;
+    c->list_due = INT64_MAX;
+    return c;
+}
+
+void gl_core_free(struct gl_core *c)
+{
+    struct gl_job *j;
+    struct gl_spec *s;
+
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        gl_job_drop(c, j);
+    }
+    for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
+        gl_spec_unref(s);
+    }
+    gl_map_done(&c->jobs);
+    gl_map_done(&c->specs);
+    gl_heap_done(&c->timers);
+    gl_slots_done(c);
+    gl_pool_done(&c->mem);
+    gl_mem_free(c);
+}
+
+static void dispatch(struct gl_core *c, const struct gl_event *ev)
+{
+    switch ((enum gl_event_type)ev->type) {
+    case GL_EV_SESSION: gl_session_on_open(c, ev); break;
+    case GL_EV_TICK: gl_sweep_on_tick(c); break;
+    case GL_EV_SUBMIT: gl_submit_on_request(c, ev); break;
+    case GL_EV_COMMAND: gl_command_on_request(c, ev); break;
+    case GL_EV_DONE: gl_load_on_done(c, ev); break;
+    case GL_EV_LOADED: gl_load_on_loaded(c, ev); break;
+    case GL_EV_FOUND: gl_sweep_on_found(c, ev); break;
+    case GL_EV_EXEC_UP: gl_attempts_on_up(c, ev); break;
+    case GL_EV_EXEC_DOWN: gl_attempts_on_down(c); break;
+    case GL_EV_STARTED: gl_attempts_on_started(c, ev); break;
+    case GL_EV_ATTACHED: gl_attempts_on_attached(c, ev); break;
+    case GL_EV_ENDED: gl_attempts_on_ended(c, ev); break;
+    case GL_EV_BEACON: gl_attempts_on_beacon(c, ev); break;
+    case GL_EV_LISTED: gl_attempts_on_listed(c, ev); break;
+    case GL_EV_STOP: c->stopping = true; break;
+    case GL_EV_COUNT: GL_UNREACHABLE();
+    }
+}
+
+void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
+{
+    dispatch(c, ev);
+}
+
+void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effects *out)
+{
+    GL_ASSERT(ev->now >= c->now);
+    GL_ASSERT(gl_list_empty(&c->touched));
+    c->now = ev->now;
+    c->trace->now = ev->now;
+    c->out = out;
+    dispatch(c, ev);
+    gl_ledger_settle(c);
+    gl_load_trim(c);
+    c->out = NULL;
+    GL_ASSERT(gl_list_empty(&c->touched));
+}
+
+gl_ms gl_core_next_due(const struct gl_core *c)
+{
+    gl_ms due = c->cold_due;
+    const struct gl_heap_item *top = gl_heap_top(&c->timers);
+
+    if (!gl_list_empty(&c->busy)) {
+        return c->now;
+    }
+    if (c->session.n == 0) {
+        return INT64_MAX;
+    }
+    if (top != NULL && GL_CONTAINER(top, struct gl_job, timer)->due < due) {
+        due = GL_CONTAINER(top, struct gl_job, timer)->due;
+    }
+    due = c->active_due < due ? c->active_due : due;
+    return c->list_due < due ? c->list_due : due;
+}
+
+bool gl_core_idle(const struct gl_core *c)
+{
+    return c->inflight_n == 0 && c->jobs_loading == 0 && c->running_n == 0 && !c->sweep.under_way &&
+           gl_map_count(&c->waits) == 0 && gl_list_empty(&c->busy);
+}
+
+void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    ret->jobs_hot = c->jobs_hot;
+    ret->jobs_loading = c->jobs_loading;
+    ret->ops_in_flight = c->inflight_n;
+    ret->attempts_running = c->running_n;
+    ret->steps_waiting = gl_map_count(&c->waits);
+    ret->pools_n = c->pools_n;
+    for (size_t i = 0; i < c->pools_n; i++) {
+        ret->pools[i].name = c->pools[i].name;
+        ret->pools[i].slots = c->pools[i].slots;
+        ret->pools[i].in_use = c->pools[i].in_use;
+    }
+}
+
+void gl_core_set(struct gl_core *c, gl_str *dst, gl_str value)
+{
+    char *copy = NULL;
+
+    if (value.n > 0) {
+        copy = gl_pool_alloc(&c->mem, value.n);
+        memcpy(copy, value.p, value.n);
+    }
+    if (dst->n > 0) {
+        gl_pool_free(&c->mem, (char *)dst->p, dst->n);
+    }
+    *dst = (gl_str){.p = copy, .n = value.n};
+}
+
+/* ---- jobs ---- */
+
+struct gl_job *gl_job_find(struct gl_core *c, gl_str id)
+{
+    return gl_map_find(&c->jobs, id);
+}
+
+struct gl_job *gl_job_new(struct gl_core *c, gl_str id)
+{
+    struct gl_job *j = gl_pool_alloc(&c->mem, sizeof(*j));
+
+    GL_ASSERT(id.n == GL_ULID_BYTES);
+    memcpy(j->id_text, id.p, GL_ULID_BYTES);
+    j->id = (gl_str){.p = j->id_text, .n = GL_ULID_BYTES};
+    j->memory = GL_MEM_LOADING;
+    c->jobs_loading++;
+    j->due = INT64_MAX;
+    j->r.wake = GL_WAKE_NONE;
+    gl_list_init(&j->live);
+    gl_list_init(&j->dirty);
+    gl_list_init(&j->spread);
+    gl_list_init(&j->ready);
+    gl_list_init(&j->holds);
+    gl_list_init(&j->lru);
+    gl_list_init(&j->touched);
+    gl_list_init(&j->busy);
+    gl_list_init(&j->parked);
+    gl_heap_init(&j->timers, step_before);
+    gl_map_add(&c->jobs, j->id, j);
+    return j;
+}
+
+static void free_pages(struct gl_core *c, struct gl_job *j)
+{
+    size_t steps_n = j->spec != NULL ? j->spec->flow->steps.n : 0;
+    size_t pages_n = (steps_n + GL_STEP_PAGE - 1) / GL_STEP_PAGE;
+
+    if (j->pages == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < pages_n; i++) {
+        gl_pool_free(&c->mem, j->pages[i], GL_STEP_PAGE * sizeof(struct gl_step *));
+    }
+    gl_pool_free(&c->mem, j->pages, pages_n * sizeof(*j->pages));
+    j->pages = NULL;
+}
+
+static void free_record(struct gl_core *c, struct gl_job_record *r)
+{
+    gl_str *strings[] = {&r->job_id, &r->run_id, &r->name,      &r->flow,      &r->reason,
+                         &r->failed_step, &r->stack,  &r->env_scope, &r->dedupe_key};
+
+    for (size_t i = 0; i < GL_COUNT(strings); i++) {
+        gl_core_set(c, strings[i], (gl_str){0});
+    }
+    *r = (struct gl_job_record){.wake = GL_WAKE_NONE};
+}
+
+void gl_job_clear(struct gl_core *c, struct gl_job *j)
+{
+    for (struct gl_link *l; (l = gl_list_first(&j->live)) != NULL;) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        st->hold = NULL; /* stays in j->holds: what really runs is known after loading */
+        gl_step_free(c, st);
+    }
+    GL_ASSERT(gl_list_empty(&j->dirty));
+    GL_ASSERT(j->timers.n == 0);
+    free_pages(c, j);
+    free_record(c, &j->r);
+    if (j->spec != NULL) {
+        gl_spec_unref(j->spec);
+        j->spec = NULL;
+    }
+    gl_core_set(c, &j->owner, (gl_str){0});
+    j->rev = j->token = 0;
+    j->changed = false;
+    gl_buf_done(&j->log);
+    gl_heap_done(&j->timers);
+    gl_heap_init(&j->timers, step_before);
+    gl_list_remove(&j->touched);
+    gl_list_remove(&j->busy);
+    if (gl_heap_has(&j->timer)) {
+        gl_heap_remove(&c->timers, &j->timer);
+    }
+    j->due = INT64_MAX;
+    if (j->memory == GL_MEM_HOT) {
+        c->jobs_hot--;
+        gl_list_remove(&j->lru);
+        c->jobs_loading++;
+    }
+    j->memory = GL_MEM_LOADING;
+}
+
+void gl_job_drop(struct gl_core *c, struct gl_job *j)
+{
+    gl_job_clear(c, j);
+    gl_slots_release_all(c, j);
+    gl_load_unpark(c, j, NULL);
+    c->inflight_n -= j->inflight_n;
+    c->jobs_loading--;
+    (void)gl_map_remove(&c->jobs, j->id); /* it is there: gl_job_new() put it in */
+    gl_pool_free(&c->mem, j, sizeof(*j));
+}
+
+/* ---- steps ---- */
+
+const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st)
+{
+    return gl_flow_step(st->job->spec->flow, st->number);
+}
+
+struct gl_step *gl_step_find(struct gl_job *j, uint32_t number)
+{
+    struct gl_step **page = j->pages != NULL ? j->pages[number / GL_STEP_PAGE] : NULL;
+
+    GL_ASSERT(number < j->spec->flow->steps.n);
+    return page != NULL ? page[number % GL_STEP_PAGE] : NULL;
+}
+
+struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number)
+{
+    struct gl_step *st = gl_step_find(j, number);
+    size_t pages_n = (j->spec->flow->steps.n + GL_STEP_PAGE - 1) / GL_STEP_PAGE;
+
+    if (st != NULL) {
+        return st;
+    }
+    if (j->pages == NULL) {
+        j->pages = gl_pool_alloc(&c->mem, pages_n * sizeof(*j->pages));
+    }
+    if (j->pages[number / GL_STEP_PAGE] == NULL) {
+        j->pages[number / GL_STEP_PAGE] =
+            gl_pool_alloc(&c->mem, GL_STEP_PAGE * sizeof(struct gl_step *));
+    }
+    st = gl_pool_alloc(&c->mem, sizeof(*st));
+    st->job = j;
+    st->number = number;
+    st->due = INT64_MAX;
+    st->r.step_id = gl_step_spec_of(st)->id;
+    gl_list_init(&st->dirty);
+    gl_list_init(&st->work);
+    gl_list_push(&j->live, &st->live);
+    j->pages[number / GL_STEP_PAGE][number % GL_STEP_PAGE] = st;
+    j->count[GL_STEP_PENDING]++;
+    return st;
+}
+
+void gl_step_free(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+    gl_str *strings[] = {&st->r.epoch,  &st->r.terminal_reason, &st->r.last_error,
+                         &st->r.output, &st->r.decision,        &st->r.decided_by};
+
+    GL_ASSERT(st->hold == NULL);
+    for (size_t i = 0; i < GL_COUNT(strings); i++) {
+        gl_core_set(c, strings[i], (gl_str){0});
+    }
+    if (st->wait != NULL) {
+        gl_slots_detach(st); /* its place in the queue stays */
+    }
+    if (gl_heap_has(&st->timer)) {
+        gl_heap_remove(&j->timers, &st->timer);
+    }
+    if (st->r.status == GL_STEP_RUNNING) {
+        GL_ASSERT(c->running_n > 0);
+        c->running_n--;
+    }
+    j->count[st->r.status]--;
+    gl_list_remove(&st->live);
+    gl_list_remove(&st->dirty);
+    gl_list_remove(&st->work);
+    j->pages[st->number / GL_STEP_PAGE][st->number % GL_STEP_PAGE] = NULL;
+    gl_pool_free(&c->mem, st, sizeof(*st));
+}
+
+static gl_ms sooner(gl_ms due, gl_ms at)
+{
+    return at != 0 && at < due ? at : due;
+}
+
+/* A job's timers rest while it is held: its steps start nothing until it is resumed. */
+void gl_step_set_due(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+    gl_ms due = INT64_MAX;
+
+    if (st->r.status == GL_STEP_RETRY_WAIT && j->r.status == GL_JOB_RUNNING && !GL_PLANT(4)) {
+        due = sooner(due, st->r.retry_at);
+    } else if (st->r.status == GL_STEP_RUNNING) {
+        due = sooner(sooner(due, st->heartbeat_at), st->probe_at);
+    }
+    if (due != st->due || gl_heap_has(&st->timer) != (due != INT64_MAX)) {
+        if (gl_heap_has(&st->timer)) {
+            gl_heap_remove(&j->timers, &st->timer);
+        }
+        st->due = due;
+        if (due != INT64_MAX) {
+            gl_heap_push(&j->timers, &st->timer);
+        }
+    }
+    gl_sweep_set_due(c, j);
+}
+
+/* ---- specs ---- */
+
+int gl_spec_new(gl_str hash, gl_str text, struct gl_spec **ret, struct gl_why *reterr_why)
+{
+    struct gl_spec *s = gl_mem_alloc(sizeof(*s));
+    int rc;
+
+    gl_arena_init(&s->arena);
+    s->refs = 1;
+    s->hash = gl_str_dup(&s->arena, hash);
+    s->text = gl_str_dup(&s->arena, text);
+    rc = gl_flow_decode(s->text, &s->arena, &s->flow, reterr_why);
+    if (rc != 0) {
+        gl_spec_unref(s);
+        return rc;
+    }
+    *ret = s;
+    return 0;
+}
+
+void gl_spec_ref(struct gl_spec *s)
+{
+    GL_ASSERT(s->refs > 0);
+    s->refs++;
+}
+
+void gl_spec_unref(struct gl_spec *s)
+{
+    GL_ASSERT(s->refs > 0);
+    if (--s->refs == 0) {
+        gl_arena_done(&s->arena);
+        gl_mem_free(s);
+    }
+}

@@ -1,0 +1,71 @@
+/* core.h - the control plane, as one function: an event in, effects out.
+ *
+ * It never touches a clock, socket, file, process, thread or random source. The real node and the simulator drive
+ * this same object code.
+ *
+ * Memory is a cache of the store. It advances at step time; each transaction of a job guards on the revision its
+ * predecessor wrote, so pipelined successors of a failed one fail with it; any failure evicts the job, and what is needed of it
+ * is loaded again. Loading is the only recovery path: a restart, a failed commit and an eviction all come back through
+ * core/heal/load.c. */
+#ifndef GL_CORE_CORE_H
+#define GL_CORE_CORE_H
+
+#include "base/trace.h"
+#include "core/effect.h"
+#include "core/event.h"
+#include "model/flow.h"
+
+struct gl_core;
+
+struct gl_core_pool {
+    gl_str name;
+    uint32_t slots;
+};
+
+struct gl_core_config {
+    gl_str context;
+    const struct gl_core_pool *pools;
+    size_t pools_n;
+    uint32_t hot_jobs_max;
+    struct gl_trace *trace; /* borrowed */
+};
+
+struct gl_core *gl_core_new(const struct gl_core_config *config); /* strings are copied */
+void gl_core_free(struct gl_core *c);
+
+/* Consume one event. Append what must happen to `out`, in order (see effect.h). */
+void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effects *out);
+
+/* When the core wants a TICK at the latest; INT64_MAX: only when something happens. */
+gl_ms gl_core_next_due(const struct gl_core *c);
+
+/* Nothing in memory that is under way: no running attempt, no queued step, no transaction, no loading job. */
+bool gl_core_idle(const struct gl_core *c);
+
+struct gl_core_figures {
+    size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;
+    size_t pools_n;
+    struct {
+        gl_str name;
+        uint32_t slots, in_use;
+    } pools[GL_POOLS_MAX];
+};
+
+void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret);
+
+/* ---- compiled flows, shared by jobs and by starts under way ---- */
+
+struct gl_spec {
+    uint32_t refs;
+    struct gl_arena arena;
+    struct gl_flow *flow;
+    bool is_stored; /* its record is known to be in the store */
+    gl_str hash, text; /* in the arena */
+};
+
+/* Compile from the canonical text. One reference for the caller. */
+int gl_spec_new(gl_str hash, gl_str text, struct gl_spec **ret, struct gl_why *reterr_why);
+void gl_spec_ref(struct gl_spec *s);
+void gl_spec_unref(struct gl_spec *s);
+
+#endif

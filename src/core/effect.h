@@ -1,0 +1,66 @@
+/* effect.h - everything the core can want done.
+ *
+ * The ordering rule: an effect with `after` != 0 belongs to transaction `after`, which stands before it in the same
+ * batch. It may leave the node only when that transaction has committed, and never if it has not; a REPLY then
+ * carries the failure instead. Effects of one job happen in the order in which they were given. */
+#ifndef GL_CORE_EFFECT_H
+#define GL_CORE_EFFECT_H
+
+#include "base/arena.h"
+#include "port/exec.h"
+#include "port/store.h"
+
+struct gl_spec;
+
+#define GL_EFFECTS(X)                                                                      \
+    X(COMMIT, "commit") /* op, tx */                                                       \
+    X(LOAD, "load")     /* job: read its record, its flow and its live steps */            \
+    X(FIND, "find")     /* range: a page of the index "wake" */                            \
+    X(START, "start")   /* job, attempt, token, epoch, start_by, spec, step_number, ... */ \
+    X(ATTACH, "attach") /* job, attempt, token, epoch */                                   \
+    X(STOP, "stop")     /* job, attempt, token */                                          \
+    X(ACK, "ack")       /* job, attempt, token */                                          \
+    X(LIST, "list")                                                                        \
+    X(REPLY, "reply")   /* request, code, why, job */                                      \
+    X(TELL, "tell")     /* job: its event log has grown; ended: it is terminal now */
+
+enum gl_effect_type {
+#define X(name, word) GL_FX_##name,
+    GL_EFFECTS(X)
+#undef X
+    GL_FX_COUNT
+};
+
+struct gl_effect {
+    enum gl_effect_type type;
+    uint64_t after;
+    gl_str context, job, attempt, epoch;
+    uint64_t token;
+    uint64_t op;
+    const struct gl_tx *tx;
+    struct gl_range range;
+    /* START. The spec is referenced for the executing side: gl_spec_unref() when done. */
+    struct gl_spec *spec;
+    uint32_t step_number;
+    uint32_t attempt_number;
+    gl_str run_id, idempotency_key;
+    gl_ms start_by, deadline_at;
+    /* REPLY */
+    uint64_t request;
+    int code;
+    gl_str why;
+    /* TELL */
+    bool ended;
+};
+
+struct gl_effects {
+    struct gl_arena *arena; /* what effects point to lives here; the driver's, until the last of them is done */
+    struct gl_effect *items;
+    size_t n, cap;
+};
+
+/* Append a zeroed effect of this type. The pointer is valid until the next call. */
+struct gl_effect *gl_effect_add(struct gl_effects *out, enum gl_effect_type type, uint64_t after);
+const char *gl_effect_name(enum gl_effect_type type);
+
+#endif

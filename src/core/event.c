@@ -1,0 +1,131 @@
+#include "core/event.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+#define X(name, word) word,
+static const char *const event_words[] = {GL_EVENTS(X) NULL};
+static const char *const command_words[] = {GL_COMMANDS(X) NULL};
+static const char *const state_words[] = {GL_EXEC_STATES(X) NULL};
+static const char *const end_words[] = {GL_EXEC_ENDS(X) NULL};
+#undef X
+
+#define RF(member, type) GL_FIELD(gl_event_record, member, type, 0, "")
+
+static const struct gl_field record_fields[] = {
+    RF(kind, STR), RF(id, STR),    RF(owner, STR),       RF(value, STR),
+    RF(rev, U64),  RF(token, U64), RF(owner_dead, BOOL),
+};
+
+static const struct gl_schema record_schema = {
+    .name = "record",
+    .bytes = sizeof(struct gl_event_record),
+    .fields = record_fields,
+    .fields_n = GL_COUNT(record_fields),
+};
+
+static const struct gl_field entry_fields[] = {
+    GL_FIELD(gl_event_entry, score, I64, 0, ""),
+    GL_FIELD(gl_event_entry, id, STR, 0, ""),
+};
+
+static const struct gl_schema entry_schema = {
+    .name = "entry",
+    .bytes = sizeof(struct gl_event_entry),
+    .fields = entry_fields,
+    .fields_n = GL_COUNT(entry_fields),
+};
+
+#define IF(member, type) GL_FIELD(gl_event_info, member, type, 0, "")
+
+static const struct gl_field info_fields[] = {
+    IF(context, STR),
+    IF(job, STR),
+    IF(attempt, STR),
+    IF(token, U64),
+    GL_FIELD_ENUM(gl_event_info, state, state_words, 0, ""),
+};
+
+static const struct gl_schema info_schema = {
+    .name = "info",
+    .bytes = sizeof(struct gl_event_info),
+    .fields = info_fields,
+    .fields_n = GL_COUNT(info_fields),
+};
+
+#define EF(member, type) GL_FIELD(gl_event, member, type, 0, "")
+#define EE(member, words) GL_FIELD_ENUM(gl_event, member, words, 0, "")
+#define EL(member, sub) GL_FIELD_SUB(gl_event, member, LIST, &sub, 0, "")
+
+static const struct gl_field event_fields[] = {
+    GL_FIELD(gl_event, now, I64, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
+    GL_FIELD_ENUM(gl_event, type, event_words, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
+    EF(context, STR),
+    EF(job, STR),
+    EF(attempt, STR),
+    EF(token, U64),
+    EF(op, U64),
+    EF(request, U64),
+    EF(code, I64),
+    EF(why, STR),
+    EF(session, STR),
+    EF(epoch, STR),
+    EF(number, U64),
+    EF(run_id, STR),
+    EF(flow_hash, STR),
+    EF(flow, STR),
+    EF(dedupe_key, STR),
+    EF(stack, STR),
+    EF(env_scope, STR),
+    EE(verb, command_words),
+    EF(step, STR),
+    EF(decision, STR),
+    EF(output, STR),
+    EF(who, STR),
+    EF(reason, STR),
+    EE(state, state_words),
+    EE(end, end_words),
+    EF(exit_code, I64),
+    EF(signal, I64),
+    EF(started_at, I64),
+    EF(ended_at, I64),
+    EF(error, STR),
+    EF(more, BOOL),
+    EL(records, record_schema),
+    EL(entries, entry_schema),
+    EL(infos, info_schema),
+};
+
+const struct gl_schema gl_event_schema = {
+    .name = "event",
+    .doc = "One thing the core was told.",
+    .bytes = sizeof(struct gl_event),
+    .fields = event_fields,
+    .fields_n = GL_COUNT(event_fields),
+};
+
+void gl_event_encode(const struct gl_event *ev, struct gl_buf *out)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    gl_schema_write(&gl_event_schema, ev, &w, GL_FOR_STORE);
+    gl_jw_end(&w);
+}
+
+int gl_event_decode(gl_str text, struct gl_arena *a, struct gl_event *ret,
+                    struct gl_why *reterr_why)
+{
+    struct gl_json j;
+    struct gl_event ev;
+    int rc = gl_json_parse(&j, text, SIZE_MAX, a, reterr_why);
+
+    if (rc == 0) {
+        rc = gl_schema_read(&gl_event_schema, &j, gl_json_root(&j), true, a, &ev, reterr_why);
+    }
+    if (rc == 0) {
+        *ret = ev;
+    }
+    return rc;
+}

@@ -1,0 +1,22 @@
+#include "core/flow/backoff.h"
+
+#include "base/check.h"
+
+gl_ms gl_backoff_after(const struct gl_retry *retry, uint32_t failures)
+{
+    gl_ms wait = retry->backoff_ms;
+
+    GL_ASSERT(failures > 0);
+    for (uint32_t i = 1; i < failures && wait < retry->backoff_max_ms; i++) {
+        if (retry->factor_pct <= 100) {
+            break; /* constant */
+        }
+        wait = wait > INT64_MAX / (gl_ms)retry->factor_pct
+                   ? INT64_MAX
+                   : wait * (gl_ms)retry->factor_pct / 100;
+        if (wait == 0) {
+            break;
+        }
+    }
+    return wait < retry->backoff_max_ms ? wait : retry->backoff_max_ms;
+}

@@ -1,0 +1,169 @@
+#include "core/flow/command.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/heal/load.h"
+#include "core/place/slots.h"
+
+static gl_str who_and_why(struct gl_core *c, const struct gl_event *ev, const char *what)
+{
+    gl_str who = ev->who.n > 0 ? ev->who : GL_S("someone");
+
+    if (ev->reason.n == 0) {
+        return gl_str_fmt(c->out->arena, "%s by %.*s", what, GL_STR_ARG(who));
+    }
+    return gl_str_fmt(c->out->arena, "%s by %.*s: %.*s", what, GL_STR_ARG(who),
+                      GL_STR_ARG(ev->reason));
+}
+
+/* Steps in every state have to know that the job's state has changed: queues and timers follow. */
+static void pause_steps(struct gl_core *c, struct gl_job *j)
+{
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        gl_slots_unqueue(c, st);
+        gl_step_set_due(c, st);
+        /* An unsafe attempt that is stopped has an unknown outcome: it is left to end by itself. */
+        if (st->r.status == GL_STEP_RUNNING && gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE) {
+            gl_ledger_stop(c, st, GL_STOP_PAUSE);
+        }
+    }
+}
+
+static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    if (j->r.status == GL_JOB_CANCELLING || j->r.verdict != GL_VERDICT_NONE) {
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
+                     GL_STR_ARG(j->id));
+        return;
+    }
+    if (j->r.hold != GL_HOLD_PERSON) {
+        j->r.hold = GL_HOLD_PERSON;
+        gl_core_set(c, &j->r.reason, who_and_why(c, ev, "paused"));
+        gl_txn_changed(c, j);
+    }
+    if (j->r.status == GL_JOB_RUNNING) {
+        gl_ledger_move_job(c, j, GL_JOB_PAUSING);
+        gl_txn_log(c, j, NULL, "job_pausing", j->r.reason, (gl_str){0});
+        pause_steps(c, j);
+    }
+    gl_txn_reply(c, j, ev->request, 0, NULL);
+}
+
+static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
+{
+    j->r.hold = GL_HOLD_NONE;
+    gl_core_set(c, &j->r.reason, (gl_str){0});
+    gl_ledger_move_job(c, j, GL_JOB_RUNNING);
+    gl_txn_log(c, j, NULL, "job_resumed", why, (gl_str){0});
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        if (st->r.status == GL_STEP_QUEUED && st->wait == NULL &&
+            gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+            gl_slots_queue(c, st);
+        }
+        gl_step_set_due(c, st);
+    }
+}
+
+static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    if (j->r.status == GL_JOB_CANCELLING) {
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is being cancelled",
+                     GL_STR_ARG(j->id));
+        return;
+    }
+    if (j->r.verdict == GL_VERDICT_NONE &&
+        (j->r.status == GL_JOB_PAUSING || j->r.status == GL_JOB_PAUSED)) {
+        go_on(c, j, who_and_why(c, ev, "resumed"));
+    }
+    gl_txn_reply(c, j, ev->request, 0, NULL);
+}
+
+static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    if (j->r.verdict == GL_VERDICT_FAILED) {
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is failing already",
+                     GL_STR_ARG(j->id));
+        return;
+    }
+    if (j->r.verdict == GL_VERDICT_NONE) {
+        gl_ledger_move_job(c, j, GL_JOB_CANCELLING);
+        gl_ledger_sentence(c, j, GL_VERDICT_CANCELLED, who_and_why(c, ev, "cancelled"));
+        gl_txn_log(c, j, NULL, "job_cancelling", j->r.reason, (gl_str){0});
+    }
+    gl_txn_reply(c, j, ev->request, 0, NULL);
+}
+
+static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+{
+    struct gl_job *j = st->job;
+    gl_str why = who_and_why(c, ev, "decided");
+
+    gl_core_set(c, &st->r.decision, ev->decision);
+    gl_core_set(c, &st->r.decided_by, ev->who);
+    st->r.decided_at = c->now;
+    gl_txn_log(c, j, st, "human_input_received", why,
+               gl_str_fmt(c->out->arena, "\"decision\":\"%.*s\"", GL_STR_ARG(ev->decision)));
+    if (j->r.status == GL_JOB_PAUSED && j->r.hold == GL_HOLD_REVIEW) {
+        go_on(c, j, why);
+    }
+    if (gl_str_is(ev->decision, "rerun")) {
+        gl_ledger_again(c, st, why);
+    } else if (gl_str_is(ev->decision, "done")) {
+        gl_ledger_succeed(c, st, ev->output);
+    } else {
+        gl_ledger_fail(c, st, why, false);
+    }
+}
+
+static bool is_decision(gl_str s)
+{
+    return gl_str_is(s, "rerun") || gl_str_is(s, "done") || gl_str_is(s, "failed");
+}
+
+static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    int64_t number = gl_flow_find(j->spec->flow, ev->step);
+    struct gl_step *st = number >= 0 ? gl_step_find(j, (uint32_t)number) : NULL;
+
+    if (number < 0) {
+        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'",
+                     GL_STR_ARG(j->id), GL_STR_ARG(ev->step));
+    } else if (!is_decision(ev->decision)) {
+        gl_txn_reply(c, j, ev->request, GL_E_INVALID,
+                     "the decision must be one of: rerun, done, failed");
+    } else if (st == NULL || st->r.status != GL_STEP_BLOCKED) {
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "step '%.*s' does not wait for a decision",
+                     GL_STR_ARG(ev->step));
+    } else if (j->r.verdict != GL_VERDICT_NONE) {
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
+                     GL_STR_ARG(j->id));
+    } else {
+        decide(c, st, ev);
+        gl_txn_reply(c, j, ev->request, 0, NULL);
+    }
+}
+
+void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j;
+
+    if (!gl_load_ready(c, ev, &j)) {
+        return;
+    }
+    if (gl_job_status_is_terminal(j->r.status)) {
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s has ended: it is %s",
+                     GL_STR_ARG(j->id), gl_job_status_words[j->r.status]);
+        return;
+    }
+    switch ((enum gl_command)ev->verb) {
+    case GL_CMD_PAUSE: on_pause(c, j, ev); break;
+    case GL_CMD_RESUME: on_resume(c, j, ev); break;
+    case GL_CMD_CANCEL: on_cancel(c, j, ev); break;
+    case GL_CMD_RESPOND: on_respond(c, j, ev); break;
+    case GL_CMD_COUNT: GL_UNREACHABLE();
+    }
+}

@@ -1,0 +1,459 @@
+#include "core/flow/ledger.h"
+
+#include "core/flow/backoff.h"
+#include "core/flow/rule.h"
+#include "core/flow/txn.h"
+#include "core/heal/load.h"
+#include "core/heal/sweep.h"
+#include "core/place/slots.h"
+
+enum {
+    START_BY_MS = 30000,  /* a start that reaches the executor later than this is refused */
+    OVERDUE_MS = 5000,    /* how long after its deadline the executor is asked about an attempt */
+};
+
+/* ---- the writers of status ---- */
+
+void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
+{
+    struct gl_job *j = st->job;
+
+    GL_ASSERT(gl_step_may_move(st->r.status, next));
+    GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
+             .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
+    if (st->r.status == GL_STEP_RUNNING) {
+        GL_ASSERT(c->running_n > 0);
+        c->running_n--;
+        gl_slots_return(c, st);
+        st->heartbeat_at = st->probe_at = 0;
+        st->r.deadline_at = 0;
+        st->r.stopping = GL_STOP_NONE;
+        st->starting = false;
+    }
+    if (next == GL_STEP_RUNNING) {
+        c->running_n++;
+    }
+    gl_list_remove(&st->work);
+    j->count[st->r.status]--;
+    j->count[next]++;
+    st->r.status = (uint8_t)next;
+    st->r.retry_at = 0;
+    st->r.blocked_on = GL_BLOCK_NONE;
+    if (next == GL_STEP_READY) {
+        gl_list_push(&j->ready, &st->work);
+    } else if (gl_step_status_is_terminal((uint8_t)next)) {
+        st->r.ended_at = c->now;
+        gl_list_push(&j->spread, &st->work);
+    }
+    gl_txn_dirty(c, st);
+    gl_step_set_due(c, st);
+}
+
+void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status next)
+{
+    GL_ASSERT(gl_job_may_move(j->r.status, next));
+    GL_TRACE(c->trace, JOB, .job = j->id, .token = j->token,
+             .from = gl_job_status_words[j->r.status], .to = gl_job_status_words[next]);
+    j->r.status = (uint8_t)next;
+    gl_txn_changed(c, j);
+}
+
+/* ---- how steps end ---- */
+
+static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status status,
+                enum gl_outcome outcome, gl_str why)
+{
+    struct gl_job_record *r = &st->job->r;
+
+    gl_slots_unqueue(c, st);
+    gl_ledger_move(c, st, status);
+    st->r.terminal_outcome = (uint8_t)outcome;
+    gl_core_set(c, &st->r.terminal_reason, why);
+    r->completed_n += status == GL_STEP_COMPLETED;
+    r->partial_n += status == GL_STEP_PARTIAL;
+    r->skipped_n += status == GL_STEP_SKIPPED;
+    r->failed_n += status == GL_STEP_FAILED;
+}
+
+void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
+{
+    st->r.counted++;
+    gl_core_set(c, &st->r.output, output);
+    gl_core_set(c, &st->r.last_error, (gl_str){0});
+    end(c, st, GL_STEP_COMPLETED, GL_OUTCOME_SUCCESS, (gl_str){0});
+    gl_txn_log(c, st->job, st, "workflow_step_completed", (gl_str){0}, (gl_str){0});
+}
+
+void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    end(c, st, GL_STEP_SKIPPED, GL_OUTCOME_SKIPPED, why);
+    gl_txn_log(c, st->job, st, "workflow_step_skipped", why, (gl_str){0});
+}
+
+/* Its attempts are exhausted: what does that do to the step, and to the job? */
+static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    struct gl_job *j = st->job;
+    gl_str handled = GL_S("\"handled\":true");
+
+    switch ((enum gl_failure_policy)gl_step_spec_of(st)->on_failure) {
+    case GL_ON_FAILURE_CONTINUE:
+        end(c, st, GL_STEP_PARTIAL, GL_OUTCOME_FAILED, why);
+        gl_txn_log(c, j, st, "workflow_step_failed", why, handled);
+        return;
+    case GL_ON_FAILURE_SKIP:
+        end(c, st, GL_STEP_SKIPPED, GL_OUTCOME_FAILED, why);
+        gl_txn_log(c, j, st, "workflow_step_failed", why, handled);
+        return;
+    case GL_ON_FAILURE_FAIL:
+    case GL_ON_FAILURE_COUNT: break;
+    }
+    end(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
+    gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
+    if (j->r.verdict == GL_VERDICT_NONE) {
+        gl_core_set(c, &j->r.failed_step, st->r.step_id);
+        gl_ledger_sentence(c, j, GL_VERDICT_FAILED,
+                           gl_str_fmt(c->out->arena, "step '%.*s' failed: %.*s",
+                                      GL_STR_ARG(st->r.step_id), GL_STR_ARG(why)));
+    }
+}
+
+void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    gl_ms wait;
+
+    if (!GL_PLANT(6)) { /* planted: a retry that forgets its count */
+        st->r.counted++;
+    }
+    gl_core_set(c, &st->r.last_error, why);
+    if (!may_retry || st->r.counted >= spec->retry.attempts) {
+        give_up(c, st, why);
+        return;
+    }
+    if (st->job->r.verdict != GL_VERDICT_NONE) {
+        gl_ledger_skip(c, st, st->job->r.reason);
+        return;
+    }
+    wait = gl_backoff_after(&spec->retry, st->r.counted);
+    gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
+    st->r.retry_at = c->now + wait;
+    gl_step_set_due(c, st);
+    gl_txn_log(c, st->job, st, "workflow_step_attempt_retry_scheduled", why,
+               gl_str_fmt(c->out->arena, "\"retry_in_ms\":%lld", (long long)wait));
+}
+
+void gl_ledger_again(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    gl_core_set(c, &st->r.last_error, why);
+    gl_ledger_move(c, st, GL_STEP_READY);
+    gl_txn_log(c, st->job, st, "workflow_step_attempt_retry_scheduled", why,
+               GL_S("\"retry_in_ms\":0,\"counted\":false"));
+}
+
+void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, gl_str why)
+{
+    gl_ledger_move(c, st, GL_STEP_BLOCKED);
+    st->r.blocked_on = (uint8_t)kind;
+    gl_core_set(c, &st->r.last_error, why);
+    gl_txn_log(c, st->job, st, "workflow_step_blocked", why,
+               gl_str_fmt(c->out->arena, "\"blocked_on\":\"%s\"", gl_block_words[kind]));
+}
+
+/* ---- attempts ---- */
+
+void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+    struct gl_effect *e = gl_txn_attempt(c, st, GL_FX_START);
+
+    e->spec = j->spec;
+    gl_spec_ref(j->spec);
+    e->step_number = st->number;
+    e->run_id = gl_str_dup(c->out->arena, j->r.run_id);
+    e->idempotency_key = gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(j->id),
+                                    GL_STR_ARG(st->r.step_id));
+    e->start_by = c->now + START_BY_MS;
+    e->deadline_at = st->r.deadline_at;
+    st->starting = true;
+    GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
+             .number = st->r.attempt_count, .what = "start");
+}
+
+void gl_ledger_start(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    struct gl_job *j = st->job;
+
+    GL_ASSERT(st->r.status == GL_STEP_QUEUED);
+    GL_ASSERT(st->hold != NULL);
+    GL_ASSERT(j->r.status == GL_JOB_RUNNING);
+    gl_ledger_move(c, st, GL_STEP_RUNNING);
+    st->r.attempt_count++;
+    st->r.attempt_at = c->now;
+    st->r.started_at = st->r.started_at == 0 ? c->now : st->r.started_at;
+    j->r.started_at = j->r.started_at == 0 ? c->now : j->r.started_at;
+    gl_core_set(c, &st->r.epoch, c->epoch);
+    st->heartbeat_at = spec->heartbeat_ms > 0 ? c->now + spec->heartbeat_ms : 0;
+    if (spec->timeout_ms > 0) {
+        st->r.deadline_at = c->now + spec->timeout_ms;
+        st->probe_at = st->r.deadline_at + spec->grace_ms + OVERDUE_MS;
+    }
+    gl_step_set_due(c, st);
+    gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
+    gl_ledger_emit_start(c, st);
+}
+
+void gl_ledger_stop(struct gl_core *c, struct gl_step *st, enum gl_stop why)
+{
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    if (st->r.stopping == why || st->r.stopping == GL_STOP_JOB_ENDS) {
+        return;
+    }
+    st->r.stopping = (uint8_t)why;
+    st->heartbeat_at = 0;
+    st->probe_at = c->now + gl_step_spec_of(st)->grace_ms + OVERDUE_MS;
+    gl_step_set_due(c, st);
+    gl_txn_dirty(c, st);
+    (void)gl_txn_attempt(c, st, GL_FX_STOP);
+}
+
+/* ---- reconciling ---- */
+
+static void consider(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    struct gl_rule_parents parents = {.all = spec->needs_n,
+                                      .ended = st->r.up_ended,
+                                      .success = st->r.up_success,
+                                      .failed = st->r.up_failed,
+                                      .accepted = st->r.up_accepted};
+
+    if (st->r.status != GL_STEP_PENDING) {
+        return;
+    }
+    switch (gl_rule_ask((enum gl_rule)spec->rule, spec->quorum, &parents)) {
+    case GL_RULE_RUN: gl_ledger_move(c, st, GL_STEP_READY); break;
+    case GL_RULE_IMPOSSIBLE:
+        gl_ledger_skip(c, st, GL_S("trigger rule cannot be satisfied"));
+        break;
+    case GL_RULE_WAIT: break;
+    }
+}
+
+/* Tell one child how its parent ended. */
+static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t child_number)
+{
+    struct gl_step *child = gl_step_get(c, parent->job, child_number);
+    uint8_t status = parent->r.status, outcome = parent->r.terminal_outcome;
+
+    child->r.up_ended++;
+    child->r.up_success += status == GL_STEP_COMPLETED || outcome == GL_OUTCOME_SUCCESS;
+    child->r.up_failed += status == GL_STEP_FAILED || outcome == GL_OUTCOME_FAILED;
+    child->r.up_accepted += status == GL_STEP_COMPLETED || status == GL_STEP_PARTIAL;
+    gl_txn_dirty(c, child);
+    consider(c, child);
+}
+
+static uint32_t spread_roots(struct gl_core *c, struct gl_job *j, uint32_t budget)
+{
+    const struct gl_flow *flow = j->spec->flow;
+
+    while (j->r.roots_spread < flow->roots_n && budget > 0) {
+        struct gl_step *st = gl_step_get(c, j, flow->roots[j->r.roots_spread++]);
+
+        gl_txn_dirty(c, st);
+        consider(c, st);
+        budget--;
+    }
+    return budget;
+}
+
+static uint32_t spread_ends(struct gl_core *c, struct gl_job *j, uint32_t budget)
+{
+    for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->spread)) != NULL;) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
+        const struct gl_step_spec *spec = gl_step_spec_of(st);
+
+        while (st->r.spread < spec->children_n && budget > 0) {
+            tell(c, st, spec->children[st->r.spread++]);
+            budget--;
+        }
+        gl_txn_dirty(c, st);
+        if (st->r.spread == spec->children_n) {
+            gl_list_remove(&st->work);
+        } else {
+            GL_MARK(c->trace, "ledger.spread_continues");
+        }
+    }
+    return budget;
+}
+
+static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget)
+{
+    struct gl_why why;
+
+    for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->ready)) != NULL; budget--) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
+
+        gl_ledger_move(c, st, GL_STEP_QUEUED);
+        if (gl_slots_possible(c, gl_step_spec_of(st), &why)) {
+            gl_slots_queue(c, st);
+        } else {
+            gl_core_set(c, &st->r.last_error, gl_str_of(why.text));
+        }
+    }
+    return budget;
+}
+
+/* Close what is open, a bounded number at a time. Running attempts have been asked to stop; they end by themselves. */
+static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
+{
+    struct gl_link *next;
+
+    for (struct gl_link *l = j->live.next; l != &j->live && budget > 0; l = next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        next = l->next;
+        if (st->r.status == GL_STEP_RUNNING || gl_txn_is_over(st)) {
+            continue;
+        }
+        if (!gl_step_status_is_terminal(st->r.status)) {
+            gl_ledger_skip(c, st, j->r.reason);
+        }
+        /* Nobody will be told any more, and nobody tells it. */
+        st->r.spread = gl_step_spec_of(st)->children_n;
+        st->r.up_ended = gl_step_spec_of(st)->needs_n;
+        gl_list_remove(&st->work);
+        gl_txn_dirty(c, st);
+        budget--;
+    }
+    return budget;
+}
+
+static void finish(struct gl_core *c, struct gl_job *j)
+{
+    static const char *const events[] = {
+        [GL_JOB_COMPLETED] = "job_completed",
+        [GL_JOB_FAILED] = "job_failed",
+        [GL_JOB_CANCELLED] = "job_cancelled",
+    };
+    enum gl_job_status status = j->r.verdict == GL_VERDICT_NONE     ? GL_JOB_COMPLETED
+                                : j->r.verdict == GL_VERDICT_FAILED ? GL_JOB_FAILED
+                                                                    : GL_JOB_CANCELLED;
+
+    GL_ASSERT(gl_job_running(j) == 0);
+    gl_ledger_move_job(c, j, status);
+    j->r.ended_at = c->now;
+    j->r.hold = GL_HOLD_NONE;
+    gl_txn_log(c, j, NULL, events[status], j->r.reason, (gl_str){0});
+}
+
+static bool anything_waits(const struct gl_job *j)
+{
+    return j->count[GL_STEP_READY] + j->count[GL_STEP_QUEUED] + j->count[GL_STEP_RUNNING] +
+               j->count[GL_STEP_RETRY_WAIT] >
+           0;
+}
+
+/* Nothing can go on before a person has decided something. */
+static void hold_for_review(struct gl_core *c, struct gl_job *j)
+{
+    struct gl_link *l = j->live.next;
+
+    while (GL_CONTAINER(l, struct gl_step, live)->r.status != GL_STEP_BLOCKED) {
+        l = l->next;
+    }
+    j->r.hold = GL_HOLD_REVIEW;
+    gl_core_set(c, &j->r.reason,
+                gl_str_fmt(c->out->arena, "step '%.*s' waits for a decision",
+                           GL_STR_ARG(GL_CONTAINER(l, struct gl_step, live)->r.step_id)));
+    gl_ledger_move_job(c, j, GL_JOB_PAUSED);
+    gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
+}
+
+static uint32_t ended_steps(const struct gl_job_record *r)
+{
+    return r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
+}
+
+static void conclude(struct gl_core *c, struct gl_job *j)
+{
+    bool wound = j->r.verdict != GL_VERDICT_NONE && gl_job_running(j) == 0;
+
+    GL_ASSERT(ended_steps(&j->r) <= j->r.steps_n);
+    if (wound || ended_steps(&j->r) == j->r.steps_n) {
+        finish(c, j);
+    } else if (j->r.status == GL_JOB_PAUSING && gl_job_running(j) == 0) {
+        gl_ledger_move_job(c, j, GL_JOB_PAUSED);
+        gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
+    } else if (j->r.status == GL_JOB_RUNNING && j->count[GL_STEP_BLOCKED] > 0 &&
+               !anything_waits(j)) {
+        hold_for_review(c, j);
+    }
+}
+
+void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
+{
+    uint32_t budget = GL_SPREAD_MAX;
+
+    if (gl_job_status_is_terminal(j->r.status)) {
+        return;
+    }
+    gl_list_remove(&j->busy);
+    if (j->r.verdict != GL_VERDICT_NONE) {
+        budget = wind_down(c, j, budget);
+    } else {
+        budget = spread_roots(c, j, budget);
+        budget = spread_ends(c, j, budget);
+        if (j->r.status == GL_JOB_RUNNING) {
+            budget = queue_ready(c, j, budget);
+        }
+    }
+    if (budget == 0) { /* more than one transaction should carry: go on in the next step */
+        gl_txn_changed(c, j);
+        gl_list_push(&c->busy, &j->busy);
+        return;
+    }
+    conclude(c, j);
+}
+
+void gl_ledger_settle(struct gl_core *c)
+{
+    /* Reconciling touches no other job. Giving out slots may touch many, which then only have to be flushed: a started
+     * step makes nothing else possible. */
+    for (struct gl_link *l = c->touched.next; l != &c->touched; l = l->next) {
+        gl_ledger_reconcile(c, GL_CONTAINER(l, struct gl_job, touched));
+    }
+    gl_slots_pump(c);
+    for (struct gl_link *l; (l = gl_list_first(&c->touched)) != NULL;) {
+        struct gl_job *j = GL_CONTAINER(l, struct gl_job, touched);
+
+        gl_txn_flush(c, j);
+        if (j->is_suspect) {
+            gl_load_forget(c, j);
+        }
+    }
+}
+
+static void stop_running(struct gl_core *c, struct gl_job *j)
+{
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        if (st->r.status == GL_STEP_RUNNING) {
+            gl_ledger_stop(c, st, GL_STOP_JOB_ENDS);
+        } else {
+            gl_slots_unqueue(c, st);
+        }
+    }
+}
+
+void gl_ledger_sentence(struct gl_core *c, struct gl_job *j, enum gl_verdict verdict, gl_str why)
+{
+    GL_ASSERT(j->r.verdict == GL_VERDICT_NONE);
+    j->r.verdict = (uint8_t)verdict;
+    gl_core_set(c, &j->r.reason, why);
+    gl_txn_changed(c, j);
+    stop_running(c, j);
+}

@@ -1,0 +1,108 @@
+#include "core/flow/submit.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/place/slots.h"
+
+enum { SPECS_MAX = 64 }; /* compiled flows kept beyond those in use */
+
+/* Forget flows that no job in memory uses, oldest first. */
+static void trim_specs(struct gl_core *c)
+{
+    struct gl_spec *s;
+
+    if (gl_map_count(&c->specs) < SPECS_MAX) {
+        return;
+    }
+    for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
+        if (s->refs == 1) {
+            (void)gl_map_remove(&c->specs, s->hash); /* it is the one just visited */
+            gl_spec_unref(s);
+        }
+    }
+}
+
+int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec **ret,
+                   struct gl_why *reterr_why)
+{
+    struct gl_spec *s = gl_map_find(&c->specs, hash);
+    int rc;
+
+    if (s == NULL) {
+        rc = gl_spec_new(hash, text, &s, reterr_why);
+        if (rc != 0) {
+            return rc;
+        }
+        trim_specs(c);
+        gl_map_add(&c->specs, s->hash, s);
+    }
+    gl_spec_ref(s);
+    *ret = s;
+    return 0;
+}
+
+static bool is_possible(struct gl_core *c, const struct gl_flow *flow, struct gl_why *why)
+{
+    for (uint32_t i = 0; i < flow->steps.n; i++) {
+        if (!gl_slots_possible(c, gl_flow_step(flow, i), why)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struct gl_spec *spec)
+{
+    struct gl_job *j = gl_job_new(c, ev->job);
+
+    j->memory = GL_MEM_HOT;
+    c->jobs_loading--;
+    c->jobs_hot++;
+    gl_list_push(&c->lru, &j->lru);
+    j->spec = spec;
+    gl_core_set(c, &j->r.job_id, ev->job);
+    gl_core_set(c, &j->r.run_id, ev->run_id.n > 0 ? ev->run_id : ev->job);
+    gl_core_set(c, &j->r.name, spec->flow->name);
+    gl_core_set(c, &j->r.flow, spec->hash);
+    gl_core_set(c, &j->r.stack, ev->stack);
+    gl_core_set(c, &j->r.env_scope, ev->env_scope);
+    gl_core_set(c, &j->r.dedupe_key, ev->dedupe_key);
+    gl_core_set(c, &j->owner, c->session);
+    j->r.steps_n = (uint32_t)spec->flow->steps.n;
+    j->r.submitted_at = c->now;
+    return j;
+}
+
+void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_why why;
+    struct gl_spec *spec;
+    struct gl_job *j;
+    int rc;
+
+    GL_ASSERT(ev->job.n == GL_ULID_BYTES);
+    GL_ASSERT(gl_job_find(c, ev->job) == NULL);
+    if (c->session.n == 0 || c->stopping) {
+        gl_txn_refuse(c, ev->request, GL_E_UNAVAILABLE, "this node takes no jobs at the moment");
+        return;
+    }
+    if (gl_map_count(&c->waits) >= GL_WAITING_MAX) {
+        gl_txn_refuse(c, ev->request, GL_E_LIMIT,
+                      "%d steps wait for slots already: try again later", GL_WAITING_MAX);
+        return;
+    }
+    rc = gl_submit_spec(c, ev->flow_hash, ev->flow, &spec, &why);
+    if (rc != 0) {
+        gl_txn_refuse(c, ev->request, rc, "%s", why.text);
+        return;
+    }
+    if (!is_possible(c, spec->flow, &why)) {
+        gl_spec_unref(spec);
+        gl_txn_refuse(c, ev->request, GL_E_INVALID, "%s", why.text);
+        return;
+    }
+    j = create(c, ev, spec);
+    gl_ledger_move_job(c, j, GL_JOB_RUNNING);
+    gl_txn_log(c, j, NULL, "job_running", (gl_str){0}, (gl_str){0});
+    gl_txn_reply(c, j, ev->request, 0, NULL);
+}

@@ -1,0 +1,385 @@
+#include "core/flow/txn.h"
+
+#include "core/flow/ledger.h"
+#include "core/heal/sweep.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void gl_txn_touch(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    if (gl_list_empty(&j->touched)) {
+        j->pend = (struct gl_effects){.arena = c->out->arena};
+        gl_list_push(&c->touched, &j->touched);
+    }
+}
+
+void gl_txn_changed(struct gl_core *c, struct gl_job *j)
+{
+    gl_txn_touch(c, j);
+    j->changed = true;
+}
+
+void gl_txn_dirty(struct gl_core *c, struct gl_step *st)
+{
+    gl_txn_changed(c, st->job);
+    if (gl_list_empty(&st->dirty)) {
+        gl_list_push(&st->job->dirty, &st->dirty);
+    }
+}
+
+static gl_str attempt_id(struct gl_core *c, const struct gl_step *st)
+{
+    return gl_str_fmt(c->out->arena, "%.*s:attempt:%u", GL_STR_ARG(st->r.step_id),
+                      st->r.attempt_count);
+}
+
+void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, const char *type,
+                gl_str reason, gl_str raw)
+{
+    char when[GL_WHEN_BYTES];
+    struct gl_jw w;
+
+    gl_txn_changed(c, j);
+    gl_jw_init(&w, &j->log);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "seq");
+    gl_jw_i64(&w, ++j->r.last_seq);
+    gl_jw_key(&w, "type");
+    gl_jw_c(&w, type);
+    gl_jw_key(&w, "job_id");
+    gl_jw_str(&w, j->id);
+    gl_jw_key(&w, "timestamp");
+    gl_jw_str(&w, gl_when_format(c->now, when));
+    if (st != NULL) {
+        gl_jw_key(&w, "step_id");
+        gl_jw_str(&w, st->r.step_id);
+        gl_jw_key(&w, "status");
+        gl_jw_c(&w, gl_step_status_words[st->r.status]);
+        if (st->r.attempt_count > 0) {
+            gl_jw_key(&w, "attempt");
+            gl_jw_u64(&w, st->r.attempt_count);
+            gl_jw_key(&w, "attempt_id");
+            gl_jw_str(&w, attempt_id(c, st));
+        }
+    } else {
+        gl_jw_key(&w, "status");
+        gl_jw_c(&w, gl_job_status_words[j->r.status]);
+    }
+    if (reason.n > 0) {
+        gl_jw_key(&w, "reason");
+        gl_jw_str(&w, reason);
+    }
+    if (raw.n > 0) {
+        gl_buf_char(&j->log, ',');
+        gl_buf_str(&j->log, raw);
+    }
+    gl_jw_end(&w);
+    gl_buf_char(&j->log, '\n');
+}
+
+struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type)
+{
+    struct gl_effect *e;
+
+    gl_txn_touch(c, j);
+    e = gl_effect_add(&j->pend, type, 0);
+    e->context = c->context;
+    e->job = gl_str_dup(c->out->arena, j->id);
+    e->token = j->token;
+    return e;
+}
+
+struct gl_effect *gl_txn_attempt(struct gl_core *c, struct gl_step *st, enum gl_effect_type type)
+{
+    struct gl_effect *e = gl_txn_effect(c, st->job, type);
+
+    GL_ASSERT(st->r.attempt_count > 0);
+    e->attempt = attempt_id(c, st);
+    e->attempt_number = st->r.attempt_count;
+    e->epoch = gl_str_dup(c->out->arena, st->r.epoch);
+    return e;
+}
+
+static void fill_reply(struct gl_core *c, struct gl_effect *e, uint64_t request, int code,
+                       const char *fmt, va_list args)
+{
+    char text[GL_WHY_BYTES];
+
+    e->request = request;
+    e->code = code;
+    if (fmt != NULL) {
+        (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is cut */
+        e->why = gl_str_dup(c->out->arena, gl_str_of(text));
+    }
+}
+
+void gl_txn_reply(struct gl_core *c, struct gl_job *j, uint64_t request, int code, const char *fmt,
+                  ...)
+{
+    va_list args;
+
+    if (request == 0) {
+        return;
+    }
+    va_start(args, fmt);
+    fill_reply(c, gl_txn_effect(c, j, GL_FX_REPLY), request, code, fmt, args);
+    va_end(args);
+}
+
+void gl_txn_refuse(struct gl_core *c, uint64_t request, int code, const char *fmt, ...)
+{
+    va_list args;
+
+    if (request == 0) {
+        return;
+    }
+    va_start(args, fmt);
+    fill_reply(c, gl_effect_add(c->out, GL_FX_REPLY, 0), request, code, fmt, args);
+    va_end(args);
+}
+
+bool gl_txn_is_over(const struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+
+    /* A step that ended before its last parent (one_success, quorum, ...) must stay known until that parent has told
+     * it, or it would be born again as pending. */
+    return gl_step_status_is_terminal(st->r.status) && st->r.spread == spec->children_n &&
+           (st->r.up_ended == spec->needs_n || GL_PLANT(11));
+}
+
+/* ---- building the transaction ---- */
+
+struct builder {
+    struct gl_arena *arena;
+    struct gl_guard *guards;
+    struct gl_write *writes;
+    size_t guards_n, writes_n, writes_cap;
+};
+
+static struct gl_write *add_write(struct builder *b, enum gl_write_type type, gl_str kind, gl_str id)
+{
+    struct gl_write *w = &b->writes[b->writes_n++];
+
+    GL_ASSERT(b->writes_n <= b->writes_cap);
+    *w = (struct gl_write){.type = type, .kind = kind, .id = id};
+    return w;
+}
+
+static struct gl_guard *add_guard(struct builder *b, enum gl_guard_type type, gl_str kind, gl_str id)
+{
+    struct gl_guard *g = &b->guards[b->guards_n++];
+
+    *g = (struct gl_guard){.type = type, .kind = kind, .id = id};
+    return g;
+}
+
+static gl_str encode(struct gl_arena *a, const struct gl_schema *schema, const void *object)
+{
+    struct gl_buf buf = {0};
+    struct gl_jw w;
+    gl_str text;
+
+    gl_jw_init(&w, &buf);
+    gl_jw_object(&w);
+    gl_schema_write(schema, object, &w, GL_FOR_STORE);
+    gl_jw_end(&w);
+    text = gl_str_dup(a, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    return text;
+}
+
+static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
+{
+    for (struct gl_link *l; (l = gl_list_first(&j->dirty)) != NULL;) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, dirty);
+        struct gl_write *w =
+            add_write(b, GL_WRITE_PUT, GL_S("step"),
+                      gl_str_fmt(b->arena, "%.*s/%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id)));
+
+        w->rev = j->rev;
+        w->live = !gl_txn_is_over(st);
+        w->value = encode(b->arena, &gl_step_schema, &st->r);
+        gl_list_remove(&st->dirty);
+        if (!w->live) {
+            gl_step_free(c, st);
+        }
+    }
+}
+
+/* The names under which a live job stands alone: taken when it is created, given back when it ends. */
+static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str id, bool is_new,
+                        bool ends)
+{
+    struct gl_write *w;
+
+    if (id.n == 0 || (!is_new && !ends)) {
+        return;
+    }
+    id = gl_str_dup(b->arena, id);
+    if (is_new) {
+        (void)add_guard(b, GL_GUARD_NOT_LIVE, kind, id);
+    }
+    w = add_write(b, GL_WRITE_PUT, kind, id);
+    w->rev = j->rev;
+    w->live = !ends;
+    w->value = gl_str_fmt(b->arena, "{\"job_id\":\"%.*s\"}", GL_STR_ARG(j->id));
+}
+
+static void write_wake(struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)
+{
+    int64_t wake = gl_sweep_wake_of(c, j);
+
+    if (wake == j->r.wake) {
+        return;
+    }
+    if (j->r.wake != GL_WAKE_NONE) {
+        add_write(b, GL_WRITE_UNINDEX, GL_S("wake"), id)->score = j->r.wake;
+    }
+    if (wake != GL_WAKE_NONE) {
+        add_write(b, GL_WRITE_INDEX, GL_S("wake"), id)->score = wake;
+    }
+    j->r.wake = wake;
+}
+
+static void write_log(struct gl_job *j, struct builder *b, gl_str id)
+{
+    struct gl_write *w;
+
+    if (j->log.n == 0) {
+        return;
+    }
+    w = add_write(b, GL_WRITE_LOG, GL_S("events"), id);
+    w->seq = j->r.last_seq;
+    w->value = gl_str_dup(b->arena, gl_buf_view(&j->log));
+    gl_buf_reset(&j->log);
+}
+
+/* What makes this transaction ours to commit: the job is not there yet; or it is ours at the revision we know; or
+ * its owner is dead, and from now on it is ours. */
+static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)
+{
+    struct gl_guard *g;
+
+    if (j->rev == 0) {
+        (void)add_guard(b, GL_GUARD_ABSENT, GL_S("job"), id);
+        j->token = 1;
+    } else if (gl_job_is_mine(c, j)) {
+        if (GL_PLANT(1)) {
+            return; /* planted: the guard dropped */
+        }
+        g = add_guard(b, GL_GUARD_OWNED, GL_S("job"), id);
+        g->rev = j->rev;
+        g->owner = gl_str_dup(b->arena, j->owner);
+        g->token = j->token;
+        return;
+    } else {
+        g = add_guard(b, GL_GUARD_OWNED, GL_S("job"), id);
+        g->rev = j->rev;
+        g->owner = gl_str_dup(b->arena, j->owner);
+        g->token = j->token;
+        g = add_guard(b, GL_GUARD_DEAD, (gl_str){0}, (gl_str){0});
+        g->owner = gl_str_dup(b->arena, j->owner);
+        j->token += GL_PLANT(2) ? 0 : 1;
+        GL_MARK(c->trace, "owner.taken_over");
+    }
+    gl_core_set(c, &j->owner, c->session);
+    GL_TRACE(c->trace, OWNER, .job = j->id, .token = j->token, .what = "taken");
+}
+
+static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
+{
+    struct builder b = {.arena = c->out->arena};
+    struct gl_tx *tx = GL_NEW(b.arena, struct gl_tx);
+    gl_str id = gl_str_dup(b.arena, j->id);
+    bool is_new = j->rev == 0, ends = gl_job_status_is_terminal(j->r.status);
+    struct gl_write *w;
+    size_t dirty_n = 0;
+
+    for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
+        dirty_n++;
+    }
+    b.writes_cap = dirty_n + 8;
+    b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
+    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 4);
+    guard_owner(c, j, &b, id);
+    j->rev++;
+    j->r.updated_at = c->now;
+    write_wake(c, j, &b, id);
+    write_log(j, &b, id);
+    write_steps(c, j, &b);
+    if (!gl_str_eq(j->r.run_id, j->id)) {
+        write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, ends);
+    }
+    write_claim(j, &b, GL_S("dedupe"), j->r.dedupe_key, is_new, ends);
+    if (is_new && !j->spec->is_stored) {
+        w = add_write(&b, GL_WRITE_PUT_NEW, GL_S("flow"), gl_str_dup(b.arena, j->spec->hash));
+        w->rev = 1;
+        w->value = gl_str_dup(b.arena, j->spec->text);
+    }
+    w = add_write(&b, GL_WRITE_PUT, GL_S("job"), id);
+    w->rev = j->rev;
+    w->owner = gl_str_dup(b.arena, j->owner);
+    w->token = j->token;
+    w->live = !ends;
+    w->value = encode(b.arena, &gl_job_schema, &j->r);
+    *tx = (struct gl_tx){.context = c->context,
+                         .session = gl_str_dup(b.arena, c->session),
+                         .id = ++c->last_op,
+                         .guards = b.guards,
+                         .guards_n = b.guards_n,
+                         .writes = b.writes,
+                         .writes_n = b.writes_n};
+    return tx;
+}
+
+static bool must_wait(const struct gl_effect *e)
+{
+    return e->type == GL_FX_REPLY || e->type == GL_FX_START || e->type == GL_FX_ACK;
+}
+
+static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
+{
+    for (size_t i = 0; i < j->pend.n; i++) {
+        struct gl_effect *e = gl_effect_add(c->out, j->pend.items[i].type, 0);
+
+        *e = j->pend.items[i];
+        /* The token is known only now: this transaction may have taken the job over. */
+        e->token = j->token;
+        e->after = GL_PLANT(3) && e->type == GL_FX_START ? 0 : op;
+    }
+    j->pend = (struct gl_effects){0};
+}
+
+void gl_txn_flush(struct gl_core *c, struct gl_job *j)
+{
+    struct gl_effect *e;
+    const struct gl_tx *tx;
+
+    gl_list_remove(&j->touched);
+    /* Nobody hears of, and nothing starts from, a state that is still on its way to the store. */
+    for (size_t i = 0; i < j->pend.n && j->inflight_n > 0 && !j->changed; i++) {
+        j->changed = must_wait(&j->pend.items[i]);
+    }
+    if (!j->changed) {
+        move_effects(c, j, 0);
+        return;
+    }
+    j->changed = false;
+    tx = build(c, j);
+    j->inflight_n++;
+    c->inflight_n++;
+    j->last_op = tx->id;
+    e = gl_effect_add(c->out, GL_FX_COMMIT, 0);
+    e->context = c->context;
+    e->job = gl_str_dup(c->out->arena, j->id);
+    e->op = tx->id;
+    e->tx = tx;
+    move_effects(c, j, tx->id);
+    e = gl_effect_add(c->out, GL_FX_TELL, tx->id);
+    e->context = c->context;
+    e->job = gl_str_dup(c->out->arena, j->id);
+    e->ended = gl_job_status_is_terminal(j->r.status);
+}

@@ -1,0 +1,340 @@
+#include "core/heal/attempts.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/heal/load.h"
+#include "core/heal/safety.h"
+
+enum { PROBE_MS = 5000 };
+
+/* ---- which step is it about? ---- */
+
+/* "step:attempt:n": the step's id and the number. */
+static bool split(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
+{
+    static const char middle[] = ":attempt:";
+    uint64_t n;
+
+    for (size_t at = 0; at + sizeof(middle) - 1 < attempt.n; at++) {
+        if (memcmp(attempt.p + at, middle, sizeof(middle) - 1) == 0) {
+            gl_str digits = {.p = attempt.p + at + sizeof(middle) - 1,
+                             .n = attempt.n - at - sizeof(middle) + 1};
+
+            if (!gl_str_u64(digits, &n) || n > UINT32_MAX) {
+                return false;
+            }
+            *ret_step = (gl_str){.p = attempt.p, .n = at};
+            *ret_number = (uint32_t)n;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The running step whose current attempt this is; NULL: an old one, or none of ours. */
+static struct gl_step *current(struct gl_job *j, gl_str attempt)
+{
+    gl_str id;
+    uint32_t n;
+    int64_t number;
+    struct gl_step *st;
+
+    if (!split(attempt, &id, &n)) {
+        return NULL;
+    }
+    number = gl_flow_find(j->spec->flow, id);
+    st = number >= 0 ? gl_step_find(j, (uint32_t)number) : NULL;
+    if (st == NULL || st->r.status != GL_STEP_RUNNING) {
+        return NULL;
+    }
+    return st->r.attempt_count == n || GL_PLANT(8) ? st : NULL;
+}
+
+static void attach(struct gl_core *c, struct gl_step *st)
+{
+    if (c->exec_up) {
+        (void)gl_txn_attempt(c, st, GL_FX_ATTACH);
+    }
+    st->probe_at = c->now + PROBE_MS;
+    gl_step_set_due(c, st);
+}
+
+/* ---- how an attempt ended ---- */
+
+static gl_str describe(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_arena *a = c->out->arena;
+
+    if (ev->error.n > 0) {
+        return (gl_str){.p = ev->error.p,
+                        .n = ev->error.n < GL_REASON_BYTES_MAX ? ev->error.n : GL_REASON_BYTES_MAX};
+    }
+    switch ((enum gl_exec_end)ev->end) {
+    case GL_EXEC_EXITED: return gl_str_fmt(a, "exit code %lld", (long long)ev->exit_code);
+    case GL_EXEC_SIGNALED: return gl_str_fmt(a, "killed by signal %lld", (long long)ev->signal);
+    case GL_EXEC_TIMEOUT: return GL_S("timed out");
+    case GL_EXEC_STOPPED: return GL_S("stopped");
+    case GL_EXEC_NOT_EXECUTED: return GL_S("could not be started");
+    case GL_EXEC_ORPHANED: return GL_S("ended because its node was silent");
+    case GL_EXEC_END_COUNT: break;
+    }
+    return GL_S("ended");
+}
+
+static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+{
+    gl_str why = describe(c, ev);
+
+    switch ((enum gl_stop)st->r.stopping) {
+    case GL_STOP_PAUSE: gl_ledger_again(c, st, GL_S("stopped by a pause")); return;
+    case GL_STOP_JOB_ENDS: gl_ledger_skip(c, st, st->job->r.reason); return;
+    case GL_STOP_HEARTBEAT: why = GL_S("no sign of life before its heartbeat deadline"); break;
+    case GL_STOP_DEADLINE: why = GL_S("timed out"); break;
+    case GL_STOP_NONE:
+        if (ev->end == GL_EXEC_STOPPED || ev->end == GL_EXEC_ORPHANED) {
+            gl_safety_lost(c, st);
+            return;
+        }
+    }
+    if (ev->end == GL_EXEC_TIMEOUT || st->r.stopping == GL_STOP_HEARTBEAT) {
+        gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
+    }
+    gl_ledger_fail(c, st, why, true);
+}
+
+static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
+{
+    gl_txn_effect(c, j, GL_FX_ACK)->attempt = gl_str_dup(c->out->arena, attempt);
+}
+
+static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    struct gl_step *st = current(j, ev->attempt);
+
+    if (st == NULL) {
+        GL_MARK(c->trace, "attempts.stale_result");
+        if (j->inflight_n == 0 || GL_PLANT(9)) {
+            acknowledge(c, j, ev->attempt);
+        }
+        return;
+    }
+    acknowledge(c, j, ev->attempt);
+    st->r.exit_code = ev->end == GL_EXEC_SIGNALED ? 128 + ev->signal : ev->exit_code;
+    GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
+             .number = st->r.attempt_count, .what = "ended");
+    if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
+        gl_ledger_succeed(c, st, ev->output);
+    } else {
+        failed(c, st, ev);
+    }
+}
+
+void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j;
+
+    if (c->session.n > 0 && gl_load_ready(c, ev, &j)) {
+        on_result(c, j, ev);
+    }
+}
+
+/* ---- answers ---- */
+
+void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+
+    if (st == NULL || j->token != ev->token) {
+        return;
+    }
+    st->starting = false;
+    if (ev->code == GL_E_LIMIT) { /* it will never fit */
+        st->r.exit_code = 0;
+        gl_ledger_fail(c, st, ev->why, false);
+    } else if (ev->code != 0) {
+        GL_MARK(c->trace, "attempts.start_unsure");
+        attach(c, st);
+    }
+}
+
+/* It never started, and with an older token it cannot any more. */
+static void on_never(struct gl_core *c, struct gl_step *st)
+{
+    switch ((enum gl_stop)st->r.stopping) {
+    case GL_STOP_JOB_ENDS: gl_ledger_skip(c, st, st->job->r.reason); return;
+    case GL_STOP_PAUSE: gl_ledger_again(c, st, GL_S("stopped by a pause")); return;
+    case GL_STOP_HEARTBEAT:
+    case GL_STOP_DEADLINE: gl_ledger_fail(c, st, GL_S("it was not started in time"), true); return;
+    case GL_STOP_NONE: break;
+    }
+    GL_MARK(c->trace, "attempts.never_started");
+    gl_ledger_emit_start(c, st);
+}
+
+void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+
+    if (st == NULL || j->token != ev->token || st->starting) {
+        return;
+    }
+    if (ev->code == GL_E_STALE) { /* somebody with a higher token has been there */
+        gl_load_distrust(c, j);
+        return;
+    }
+    if (ev->code != 0) {
+        return; /* its timer asks again */
+    }
+    switch ((enum gl_exec_state)ev->state) {
+    case GL_EXEC_RUNNING:
+        if (st->r.stopping != GL_STOP_NONE) {
+            (void)gl_txn_attempt(c, st, GL_FX_STOP);
+        } else if (st->r.deadline_at == 0) {
+            st->probe_at = 0;
+            gl_step_set_due(c, st);
+        }
+        break;
+    case GL_EXEC_ENDED: on_result(c, j, ev); break;
+    case GL_EXEC_NEVER: on_never(c, st); break;
+    case GL_EXEC_LOST: gl_safety_lost(c, st); break;
+    case GL_EXEC_STATE_COUNT: GL_UNREACHABLE();
+    }
+}
+
+void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+
+    if (st != NULL && st->heartbeat_at != 0) {
+        st->heartbeat_at = c->now + gl_step_spec_of(st)->heartbeat_ms;
+        gl_step_set_due(c, st);
+    }
+}
+
+void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st)
+{
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    if (st->heartbeat_at != 0 && st->heartbeat_at <= c->now) {
+        st->heartbeat_at = 0;
+        gl_ledger_stop(c, st, GL_STOP_HEARTBEAT);
+    }
+    if (st->probe_at != 0 && st->probe_at <= c->now) {
+        if (st->r.deadline_at != 0 && st->r.deadline_at < c->now && st->r.stopping == GL_STOP_NONE) {
+            gl_ledger_stop(c, st, GL_STOP_DEADLINE);
+        }
+        attach(c, st);
+    }
+    gl_step_set_due(c, st);
+}
+
+/* ---- after a restart of either side ---- */
+
+void gl_attempts_adopt(struct gl_core *c, struct gl_step *st)
+{
+    GL_MARK(c->trace, "attempts.adopted");
+    attach(c, st);
+}
+
+void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j;
+
+    gl_core_set(c, &c->epoch, ev->epoch);
+    c->exec_up = true;
+    GL_TRACE(c->trace, NODE, .what = "executor up");
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        if (j->memory != GL_MEM_HOT || gl_job_running(j) == 0) {
+            continue;
+        }
+        for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+            struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+            if (st->r.status == GL_STEP_RUNNING && !st->starting) {
+                attach(c, st);
+            }
+        }
+    }
+    gl_attempts_list(c);
+}
+
+void gl_attempts_on_down(struct gl_core *c)
+{
+    c->exec_up = false;
+    GL_TRACE(c->trace, NODE, .what = "executor down");
+}
+
+void gl_attempts_list(struct gl_core *c)
+{
+    if (c->exec_up && !c->listing && c->session.n > 0) {
+        c->listing = true;
+        (void)gl_effect_add(c->out, GL_FX_LIST, 0);
+    }
+}
+
+void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
+    bool runs = info != NULL && info->state == GL_EXEC_RUNNING;
+    struct gl_effect *e;
+
+    if (ev->type != GL_EV_ENDED && ev->type != GL_EV_LISTED) {
+        return;
+    }
+    e = gl_effect_add(c->out, runs ? GL_FX_STOP : GL_FX_ACK, 0);
+    e->context = c->context;
+    e->job = gl_str_dup(c->out->arena, ev->job);
+    e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->attempt);
+    e->token = info != NULL ? info->token : ev->token;
+}
+
+/* One attempt the executor has. The ledger decides what it is worth. */
+static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_info *info)
+{
+    struct gl_step *st = current(j, info->attempt);
+
+    if (st != NULL) {
+        if (info->state == GL_EXEC_ENDED && !st->starting) {
+            GL_MARK(c->trace, "attempts.end_was_missed");
+            attach(c, st);
+        }
+        return;
+    }
+    if (j->inflight_n > 0) {
+        return; /* next time */
+    }
+    if (info->state == GL_EXEC_ENDED) {
+        acknowledge(c, j, info->attempt);
+    } else {
+        GL_MARK(c->trace, "attempts.stray_stopped");
+        gl_txn_effect(c, j, GL_FX_STOP)->attempt = gl_str_dup(c->out->arena, info->attempt);
+    }
+}
+
+static void see(struct gl_core *c, const struct gl_event *list, const struct gl_event_info *info)
+{
+    struct gl_event one = {.now = list->now,
+                           .type = GL_EV_LISTED,
+                           .context = info->context,
+                           .job = info->job,
+                           .infos = {.items = (void *)info, .n = 1}};
+    struct gl_job *j;
+
+    if (gl_str_eq(info->context, c->context) && gl_load_ready(c, &one, &j)) {
+        on_seen(c, j, info);
+    }
+}
+
+void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_info *infos = ev->infos.items;
+
+    if (ev->job.n == 0) { /* the answer itself, not a part of it that was parked */
+        c->listing = false;
+    }
+    for (size_t i = 0; i < ev->infos.n && ev->code == 0; i++) {
+        see(c, ev, &infos[i]);
+    }
+}

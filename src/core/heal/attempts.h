@@ -1,0 +1,26 @@
+/* attempts.h - what the executor says about attempts, and what follows from it.
+ *
+ * A result counts only for the current attempt of a step that is running. Everything else is acknowledged and
+ * forgotten, but never while a transaction of the job is in flight: should that one fail, the result would be needed again. */
+#ifndef GL_CORE_HEAL_ATTEMPTS_H
+#define GL_CORE_HEAL_ATTEMPTS_H
+
+#include "core/state.h"
+
+void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev);
+void gl_attempts_on_down(struct gl_core *c);
+void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev);
+void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev);
+void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev);
+void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev);
+void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev);
+/* A timer of a running attempt is due: its heartbeat, or the time to ask about it. */
+void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st);
+/* Its job has just been loaded: ask what became of it. */
+void gl_attempts_adopt(struct gl_core *c, struct gl_step *st);
+/* Compare with the executor's list of attempts. */
+void gl_attempts_list(struct gl_core *c);
+/* Tell the executor to forget the attempt an event is about, or to end it. */
+void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev);
+
+#endif

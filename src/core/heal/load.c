@@ -1,0 +1,439 @@
+#include "core/heal/load.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/submit.h"
+#include "core/flow/txn.h"
+#include "core/heal/attempts.h"
+#include "core/heal/sweep.h"
+#include "core/place/slots.h"
+
+enum { RETRY_MS = 200, RETRY_MS_MAX = 5000, TRIM_TRIES = 8 };
+
+/* core.c: the event again, now that its job is in memory. */
+void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev);
+
+struct parked {
+    struct gl_link link;
+    struct gl_arena arena;
+    struct gl_event ev;
+};
+
+/* ---- asking for a job ---- */
+
+static void emit_load(struct gl_core *c, struct gl_job *j)
+{
+    struct gl_effect *e = gl_effect_add(c->out, GL_FX_LOAD, 0);
+
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    GL_ASSERT(j->inflight_n == 0);
+    e->context = c->context;
+    e->job = gl_str_dup(c->out->arena, j->id);
+}
+
+struct gl_job *gl_load_job(struct gl_core *c, gl_str id)
+{
+    struct gl_job *j = gl_job_find(c, id);
+
+    if (j == NULL) {
+        j = gl_job_new(c, id);
+        emit_load(c, j);
+    } else if (j->memory == GL_MEM_HOT) {
+        gl_list_remove(&j->lru);
+        gl_list_push(&c->lru, &j->lru);
+    }
+    return j;
+}
+
+void gl_load_again(struct gl_core *c, struct gl_job *j)
+{
+    if (j->memory == GL_MEM_LOADING) {
+        emit_load(c, j);
+    }
+}
+
+static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    struct gl_buf text = {0};
+    struct parked *p;
+    int rc;
+
+    if (j->parked_n >= GL_PARKED_MAX) {
+        gl_txn_refuse(c, ev->request, GL_E_LIMIT, "too many requests wait for job %.*s",
+                      GL_STR_ARG(j->id));
+        return; /* what the executor has to say it will say again */
+    }
+    p = gl_pool_alloc(&c->mem, sizeof(*p));
+    gl_event_encode(ev, &text);
+    rc = gl_event_decode(gl_str_dup(&p->arena, gl_buf_view(&text)), &p->arena, &p->ev, NULL);
+    GL_ASSERT(rc == 0);
+    gl_buf_done(&text);
+    gl_list_push(&j->parked, &p->link);
+    j->parked_n++;
+}
+
+bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job **ret)
+{
+    struct gl_job *j;
+
+    if (ev->job.n != GL_ULID_BYTES) {
+        gl_txn_refuse(c, ev->request, GL_E_NOT_FOUND, "there is no job '%.*s'",
+                      GL_STR_ARG(ev->job));
+        return false;
+    }
+    j = gl_load_job(c, ev->job);
+    if (j->memory != GL_MEM_HOT) {
+        park(c, j, ev);
+        return false;
+    }
+    *ret = j;
+    return true;
+}
+
+void gl_load_unpark(struct gl_core *c, struct gl_job *j,
+                    void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev))
+{
+    struct gl_link todo;
+
+    gl_list_init(&todo);
+    for (struct gl_link *l; (l = gl_list_first(&j->parked)) != NULL;) {
+        gl_list_remove(l);
+        gl_list_push(&todo, l);
+    }
+    j->parked_n = 0;
+    for (struct gl_link *l; (l = gl_list_first(&todo)) != NULL;) {
+        struct parked *p = GL_CONTAINER(l, struct parked, link);
+
+        gl_list_remove(l);
+        p->ev.now = c->now;
+        if (each != NULL) {
+            each(c, j, &p->ev);
+        }
+        gl_arena_done(&p->arena);
+        gl_pool_free(&c->mem, p, sizeof(*p));
+    }
+}
+
+/* ---- when a transaction has ended ---- */
+
+static void adopted(struct gl_core *c, struct gl_job *j)
+{
+    if (j->is_adopted) {
+        j->is_adopted = false;
+        c->adopting_n--;
+    }
+}
+
+static void drop(struct gl_core *c, struct gl_job *j)
+{
+    adopted(c, j);
+    gl_slots_settle(c, j); /* after gl_job_clear() no step claims anything: all is given back */
+    gl_job_drop(c, j);
+}
+
+void gl_load_distrust(struct gl_core *c, struct gl_job *j)
+{
+    GL_MARK(c->trace, "load.distrusted");
+    gl_txn_touch(c, j);
+    j->is_suspect = true;
+}
+
+void gl_load_forget(struct gl_core *c, struct gl_job *j)
+{
+    GL_ASSERT(j->memory == GL_MEM_HOT);
+    j->is_suspect = false;
+    gl_job_clear(c, j);
+    if (j->inflight_n > 0) {
+        j->memory = GL_MEM_FAILED;
+    } else {
+        emit_load(c, j);
+    }
+}
+
+static void failed_ones_are_through(struct gl_core *c, struct gl_job *j, bool unavailable)
+{
+    j->memory = GL_MEM_LOADING;
+    if (!j->is_created) {
+        drop(c, j);
+    } else if (unavailable) {
+        gl_sweep_set_load_due(c, j, c->now + RETRY_MS);
+    } else {
+        emit_load(c, j);
+    }
+}
+
+void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+
+    GL_ASSERT(j != NULL); /* a job with transactions in flight stays in memory */
+    GL_ASSERT(j->inflight_n > 0);
+    j->inflight_n--;
+    c->inflight_n--;
+    GL_TRACE(c->trace, TX, .job = j->id, .number = (int64_t)ev->op,
+             .what = ev->code == 0 ? "committed" : gl_err_word((int)ev->code));
+    if (ev->code == 0) {
+        j->is_created = true;
+        if (j->memory == GL_MEM_HOT) {
+            j->spec->is_stored = true;
+            if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
+                drop(c, j);
+            }
+            return;
+        }
+    } else if (j->memory == GL_MEM_HOT) {
+        GL_MARK(c->trace, "load.commit_failed");
+        gl_job_clear(c, j);
+        j->memory = GL_MEM_FAILED;
+    }
+    if (j->memory == GL_MEM_FAILED && j->inflight_n == 0) {
+        failed_ones_are_through(c, j, ev->code == GL_E_UNAVAILABLE);
+    }
+}
+
+/* ---- when it has been loaded ---- */
+
+static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    (void)j;
+    gl_txn_refuse(c, ev->request, GL_E_UNAVAILABLE, "the store is unavailable: try again");
+}
+
+static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    gl_txn_refuse(c, ev->request, GL_E_BUSY, "job %.*s is owned by another node",
+                  GL_STR_ARG(j->id));
+}
+
+static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    gl_txn_refuse(c, ev->request, GL_E_DAMAGED, "the record of job %.*s is damaged",
+                  GL_STR_ARG(j->id));
+}
+
+/* There is no such job: what the executor has of it is of no use to anybody. */
+static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    gl_txn_refuse(c, ev->request, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(j->id));
+    gl_attempts_discard(c, ev);
+}
+
+static int read_record(struct gl_core *c, const struct gl_schema *schema, gl_str text, void *ret)
+{
+    struct gl_json json;
+    int rc = gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, c->out->arena, NULL);
+
+    return rc != 0 ? rc
+                   : gl_schema_read(schema, &json, gl_json_root(&json), false, c->out->arena, ret,
+                                    NULL);
+}
+
+static int restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec,
+                       gl_str flow)
+{
+    struct gl_job_record r;
+    gl_str *from[] = {&r.job_id,      &r.run_id, &r.name,      &r.flow,      &r.reason,
+                      &r.failed_step, &r.stack,  &r.env_scope, &r.dedupe_key};
+    gl_str *to[] = {&j->r.job_id, &j->r.run_id,      &j->r.name,  &j->r.flow,      &j->r.reason,
+                    &j->r.failed_step, &j->r.stack, &j->r.env_scope, &j->r.dedupe_key};
+    int rc = read_record(c, &gl_job_schema, rec->value, &r);
+
+    if (rc == 0) {
+        rc = gl_submit_spec(c, r.flow, flow, &j->spec, NULL);
+    }
+    if (rc == 0 && r.steps_n != j->spec->flow->steps.n) {
+        rc = GL_E_DAMAGED;
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    j->r = r;
+    for (size_t i = 0; i < GL_COUNT(from); i++) {
+        *to[i] = (gl_str){0};
+        gl_core_set(c, to[i], *from[i]);
+    }
+    j->rev = rec->rev;
+    j->token = rec->token;
+    gl_core_set(c, &j->owner, rec->owner);
+    return 0;
+}
+
+static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
+{
+    struct gl_step_record r;
+    gl_str *from[] = {&r.epoch, &r.terminal_reason, &r.last_error, &r.output, &r.decision, &r.decided_by};
+    int rc = read_record(c, &gl_step_schema, rec->value, &r);
+    int64_t number = rc == 0 ? gl_flow_find(j->spec->flow, r.step_id) : -1;
+    struct gl_step *st;
+
+    if (number < 0 || gl_step_find(j, (uint32_t)number) != NULL) {
+        return rc != 0 ? rc : GL_E_DAMAGED;
+    }
+    st = gl_step_get(c, j, (uint32_t)number);
+    r.step_id = st->r.step_id;
+    st->r = r;
+    gl_str *to[] = {&st->r.epoch,  &st->r.terminal_reason, &st->r.last_error,
+                    &st->r.output, &st->r.decision,        &st->r.decided_by};
+    for (size_t i = 0; i < GL_COUNT(from); i++) {
+        *to[i] = (gl_str){0};
+        gl_core_set(c, to[i], *from[i]);
+    }
+    j->count[GL_STEP_PENDING]--;
+    j->count[r.status]++;
+    c->running_n += r.status == GL_STEP_RUNNING;
+    return 0;
+}
+
+/* What a step needs in memory, by its status. */
+static void revive(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+    gl_ms heartbeat_ms = gl_step_spec_of(st)->heartbeat_ms;
+
+    switch ((enum gl_step_status)st->r.status) {
+    case GL_STEP_RUNNING:
+        gl_slots_take(c, st);
+        st->heartbeat_at = heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
+        gl_attempts_adopt(c, st);
+        break;
+    case GL_STEP_READY: gl_list_push(&j->ready, &st->work); break;
+    case GL_STEP_QUEUED:
+        if (j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
+            gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+            gl_slots_queue(c, st);
+        }
+        break;
+    case GL_STEP_COMPLETED:
+    case GL_STEP_PARTIAL:
+    case GL_STEP_SKIPPED:
+    case GL_STEP_FAILED:
+        if (st->r.spread < gl_step_spec_of(st)->children_n) {
+            gl_list_push(&j->spread, &st->work);
+        }
+        break;
+    case GL_STEP_PENDING:
+    case GL_STEP_RETRY_WAIT:
+    case GL_STEP_BLOCKED:
+    case GL_STEP_WAITING:
+    case GL_STEP_STATUS_COUNT: break;
+    }
+    gl_step_set_due(c, st);
+}
+
+static void become_hot(struct gl_core *c, struct gl_job *j)
+{
+    j->memory = GL_MEM_HOT;
+    j->is_created = true;
+    j->load_tries = 0;
+    c->jobs_loading--;
+    c->jobs_hot++;
+    gl_list_push(&c->lru, &j->lru);
+    adopted(c, j);
+    gl_txn_touch(c, j);
+    if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
+        gl_txn_changed(c, j); /* the new token must be committed before the executor hears it */
+    }
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        revive(c, GL_CONTAINER(l, struct gl_step, live));
+    }
+    if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(c, j) != j->r.wake) {
+        gl_txn_changed(c, j); /* an entry of the index that is not true any more */
+    }
+    gl_slots_settle(c, j);
+}
+
+static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    (void)j;
+    gl_core_dispatch(c, ev);
+}
+
+static int restore(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    const struct gl_event_record *recs = ev->records.items;
+    int rc = restore_job(c, j, &recs[0], ev->flow);
+
+    for (size_t i = 1; i < ev->records.n && rc == 0; i++) {
+        rc = restore_step(c, j, &recs[i]);
+    }
+    return rc;
+}
+
+static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
+{
+    uint32_t tries = j->load_tries < 5 ? j->load_tries++ : 5;
+    gl_ms wait = (gl_ms)RETRY_MS << tries;
+
+    if (code == GL_E_UNAVAILABLE) {
+        gl_load_unpark(c, j, refuse_parked);
+        gl_sweep_set_load_due(c, j, c->now + (wait < RETRY_MS_MAX ? wait : RETRY_MS_MAX));
+        return;
+    }
+    GL_MARK(c->trace, "load.not_usable");
+    gl_load_unpark(c, j, code == GL_E_NOT_FOUND ? absent_parked : damaged_parked);
+    drop(c, j);
+}
+
+void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+    const struct gl_event_record *rec = ev->records.items;
+    int rc;
+
+    if (j == NULL || j->memory != GL_MEM_LOADING) {
+        return;
+    }
+    if (ev->code != 0) {
+        load_failed(c, j, ev->code);
+        return;
+    }
+    GL_ASSERT(ev->records.n > 0);
+    if (!gl_str_eq(rec->owner, c->session) && !rec->owner_dead) {
+        GL_MARK(c->trace, "load.owned_elsewhere");
+        gl_load_unpark(c, j, deny_parked);
+        drop(c, j);
+        return;
+    }
+    rc = restore(c, j, ev);
+    if (rc != 0) {
+        gl_job_clear(c, j);
+        load_failed(c, j, GL_E_DAMAGED);
+        return;
+    }
+    become_hot(c, j);
+    gl_load_unpark(c, j, replay_parked);
+    if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
+        /* Nothing more to do with it: it leaves at the end of this step. */
+        gl_list_remove(&j->lru);
+        gl_list_push(c->lru.next, &j->lru);
+    }
+}
+
+/* ---- making room ---- */
+
+static bool may_leave(const struct gl_job *j)
+{
+    return j->inflight_n == 0 && gl_job_running(j) == 0 && gl_list_empty(&j->busy) &&
+           gl_list_empty(&j->parked) && !j->changed;
+}
+
+void gl_load_trim(struct gl_core *c)
+{
+    for (int i = 0; i < TRIM_TRIES; i++) {
+        struct gl_link *l = gl_list_first(&c->lru);
+        struct gl_job *j = l != NULL ? GL_CONTAINER(l, struct gl_job, lru) : NULL;
+
+        if (j == NULL || (c->jobs_hot <= c->hot_max && !gl_job_status_is_terminal(j->r.status))) {
+            break;
+        }
+        if (!may_leave(j)) {
+            gl_list_remove(l);
+            gl_list_push(&c->lru, l);
+            continue;
+        }
+        if (j->r.wake > GL_WAKE_READY && j->r.wake < c->cold_due) {
+            c->cold_due = j->r.wake;
+        }
+        gl_job_drop(c, j);
+    }
+    gl_sweep_continue(c);
+}

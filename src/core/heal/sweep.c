@@ -1,0 +1,247 @@
+#include "core/heal/sweep.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/heal/attempts.h"
+#include "core/heal/load.h"
+
+enum {
+    PAGE = 64,
+    LOADING_MAX = 256,       /* jobs being loaded at a time by sweeps */
+    ACTIVE_EVERY_MS = 30000,
+    LIST_EVERY_MS = 10000,
+};
+
+/* ---- where a job belongs ---- */
+
+static bool has_work(const struct gl_job *j)
+{
+    return j->count[GL_STEP_READY] + j->count[GL_STEP_QUEUED] > 0 || !gl_list_empty(&j->busy) ||
+           j->r.verdict != GL_VERDICT_NONE || j->r.roots_spread < j->spec->flow->roots_n;
+}
+
+int64_t gl_sweep_wake_of(const struct gl_core *c, const struct gl_job *j)
+{
+    const struct gl_heap_item *top = gl_heap_top(&j->timers);
+    gl_ms due;
+
+    (void)c;
+    if (gl_job_status_is_terminal(j->r.status)) {
+        return GL_WAKE_NONE;
+    }
+    if (gl_job_running(j) > 0) {
+        return GL_WAKE_RUNNING;
+    }
+    if (j->r.status == GL_JOB_PAUSED) {
+        return GL_WAKE_NEVER;
+    }
+    if (has_work(j)) {
+        return GL_WAKE_READY;
+    }
+    if (top == NULL) {
+        return GL_WAKE_NEVER;
+    }
+    due = GL_CONTAINER(top, struct gl_step, timer)->due;
+    return due > GL_WAKE_READY ? due : GL_WAKE_READY + 1;
+}
+
+static void set_due(struct gl_core *c, struct gl_job *j, gl_ms due)
+{
+    if (due == j->due) {
+        return;
+    }
+    if (gl_heap_has(&j->timer)) {
+        gl_heap_remove(&c->timers, &j->timer);
+    }
+    j->due = due;
+    if (due != INT64_MAX) {
+        gl_heap_push(&c->timers, &j->timer);
+    }
+}
+
+void gl_sweep_set_due(struct gl_core *c, struct gl_job *j)
+{
+    const struct gl_heap_item *top = gl_heap_top(&j->timers);
+
+    set_due(c, j, top != NULL ? GL_CONTAINER(top, struct gl_step, timer)->due : INT64_MAX);
+}
+
+void gl_sweep_set_load_due(struct gl_core *c, struct gl_job *j, gl_ms due)
+{
+    GL_ASSERT(j->memory == GL_MEM_LOADING);
+    set_due(c, j, due);
+}
+
+/* ---- timers ---- */
+
+static void fire(struct gl_core *c, struct gl_step *st)
+{
+    if (st->r.status == GL_STEP_RETRY_WAIT) {
+        GL_ASSERT(st->job->r.status == GL_JOB_RUNNING);
+        gl_ledger_move(c, st, GL_STEP_READY);
+        return;
+    }
+    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
+    gl_attempts_on_timer(c, st);
+}
+
+static void fire_job(struct gl_core *c, struct gl_job *j)
+{
+    if (j->memory != GL_MEM_HOT) {
+        set_due(c, j, INT64_MAX);
+        gl_load_again(c, j);
+        return;
+    }
+    for (struct gl_heap_item *top; (top = gl_heap_top(&j->timers)) != NULL;) {
+        struct gl_step *st = GL_CONTAINER(top, struct gl_step, timer);
+
+        if (st->due > c->now) {
+            break;
+        }
+        fire(c, st);
+        GL_ASSERT(gl_heap_top(&j->timers) != top || st->due > c->now);
+    }
+    gl_txn_touch(c, j);
+}
+
+static void fire_timers(struct gl_core *c)
+{
+    for (struct gl_heap_item *top; (top = gl_heap_top(&c->timers)) != NULL;) {
+        struct gl_job *j = GL_CONTAINER(top, struct gl_job, timer);
+
+        if (j->due > c->now) {
+            break;
+        }
+        fire_job(c, j);
+    }
+}
+
+static void continue_busy(struct gl_core *c)
+{
+    for (struct gl_link *l; (l = gl_list_first(&c->busy)) != NULL;) {
+        struct gl_job *j = GL_CONTAINER(l, struct gl_job, busy);
+
+        gl_list_remove(&j->busy);
+        gl_txn_changed(c, j);
+    }
+}
+
+/* ---- sweeps ---- */
+
+static void ask(struct gl_core *c)
+{
+    struct gl_effect *e = gl_effect_add(c->out, GL_FX_FIND, 0);
+
+    GL_ASSERT(!c->sweep.asked);
+    c->sweep.asked = true;
+    e->context = c->context;
+    e->range = (struct gl_range){
+        .index = GL_S("wake"),
+        .score_min = c->sweep.after_score,
+        .score_max = c->sweep.max,
+        .after_score = c->sweep.after_score,
+        .after_id = gl_str_dup(c->out->arena,
+                               (gl_str){.p = c->sweep.after_id, .n = c->sweep.after_id_n}),
+        .limit = PAGE,
+    };
+}
+
+static void sweep(struct gl_core *c, int64_t from, int64_t max)
+{
+    c->sweep.under_way = true;
+    c->sweep.after_score = from;
+    c->sweep.after_id_n = 0;
+    c->sweep.max = max;
+    ask(c);
+}
+
+void gl_sweep_begin(struct gl_core *c)
+{
+    c->sweep.first = true;
+    c->active_due = c->now + ACTIVE_EVERY_MS;
+    c->list_due = c->now + LIST_EVERY_MS;
+    sweep(c, GL_WAKE_RUNNING, GL_WAKE_NEVER - 1);
+}
+
+void gl_sweep_continue(struct gl_core *c)
+{
+    if (c->sweep.under_way && !c->sweep.asked && c->jobs_loading < LOADING_MAX &&
+        gl_map_count(&c->waits) < GL_WAITING_MAX) {
+        ask(c);
+    }
+    if (!c->adoption_over && c->session.n > 0 && c->adopting_n == 0 &&
+        (!c->sweep.first || c->sweep.after_score > GL_WAKE_RUNNING)) {
+        c->adoption_over = true;
+        GL_TRACE(c->trace, NODE, .what = "adopted");
+        gl_ledger_settle(c); /* what has been queued meanwhile may start now */
+    }
+}
+
+static void sweep_ends(struct gl_core *c)
+{
+    c->sweep.under_way = false;
+    c->sweep.first = false;
+}
+
+void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_entry *entries = ev->entries.items;
+
+    c->sweep.asked = false;
+    if (ev->code != 0) { /* the store is away: begin again from the same place, a little later */
+        c->sweep.under_way = false;
+        c->active_due = c->now + 1000;
+        c->cold_due = c->now + 1000;
+        return;
+    }
+    for (size_t i = 0; i < ev->entries.n; i++) {
+        const struct gl_event_entry *e = &entries[i];
+
+        if (e->score > c->now) {
+            c->cold_due = e->score < c->cold_due ? e->score : c->cold_due;
+            sweep_ends(c);
+            return;
+        }
+        if (e->id.n == GL_ULID_BYTES && gl_job_find(c, e->id) == NULL) {
+            struct gl_job *j = gl_load_job(c, e->id);
+
+            j->is_adopted = e->score == GL_WAKE_RUNNING && !c->adoption_over;
+            c->adopting_n += j->is_adopted;
+        }
+        c->sweep.after_score = e->score;
+        c->sweep.after_id_n = e->id.n < GL_ULID_BYTES ? e->id.n : GL_ULID_BYTES;
+        memcpy(c->sweep.after_id, e->id.p, c->sweep.after_id_n);
+    }
+    if (!ev->more) {
+        sweep_ends(c);
+    }
+}
+
+static void sweep_if_due(struct gl_core *c)
+{
+    if (c->sweep.under_way || c->session.n == 0) {
+        return;
+    }
+    if (c->sweep.first) { /* the first one was interrupted */
+        c->active_due = c->now + ACTIVE_EVERY_MS;
+        c->cold_due = INT64_MAX;
+        sweep(c, c->sweep.after_score, GL_WAKE_NEVER - 1);
+    } else if (c->cold_due <= c->now) {
+        c->cold_due = INT64_MAX;
+        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+    } else if (c->active_due <= c->now) {
+        c->active_due = c->now + ACTIVE_EVERY_MS;
+        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+    }
+}
+
+void gl_sweep_on_tick(struct gl_core *c)
+{
+    fire_timers(c);
+    continue_busy(c);
+    sweep_if_due(c);
+    if (c->list_due <= c->now) {
+        c->list_due = c->now + LIST_EVERY_MS;
+        gl_attempts_list(c);
+    }
+}

@@ -1,0 +1,53 @@
+/* slots.h - a node's bounded capacity for work: who runs, who waits, in which order.
+ *
+ *   gl_slots_queue()     a step wants slots: first come, first served within its priority
+ *   gl_slots_unqueue()   it does not want them any more
+ *   gl_slots_pump()      give free slots to the heads of the queues
+ *   gl_slots_return()    its attempt is over: the process is gone for certain
+ *
+ * A waiting step costs one small entry (struct gl_wait) and no process; its job may leave memory meanwhile.
+ * Slots are held by attempt (struct gl_slot_hold): they outlive the job's other memory, because a failed transaction says
+ * nothing about processes that really run. The head of a queue blocks those behind it: a large request is never starved. */
+#ifndef GL_CORE_PLACE_SLOTS_H
+#define GL_CORE_PLACE_SLOTS_H
+
+#include "core/state.h"
+
+enum { GL_WAIT_KEY_BYTES = GL_ULID_BYTES + 4 };
+
+struct gl_wait {
+    struct gl_heap_item place; /* in the pool's queue; not once it is granted */
+    uint32_t slots;
+    uint16_t pool;
+    bool granted;              /* has its slots; its job is being loaded */
+    int32_t priority;
+    uint64_t seq;
+    struct gl_step *step;      /* NULL: its job is not in memory */
+    struct gl_link link;       /* in core->granted */
+    char key[GL_WAIT_KEY_BYTES]; /* job id, step number */
+};
+
+struct gl_slot_hold {
+    struct gl_link link; /* in job->holds */
+    uint32_t step_number, slots;
+    uint16_t pool;
+};
+
+void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t pools_n);
+void gl_slots_done(struct gl_core *c);
+
+/* Could this step ever get its slots here? Else the reason goes into `why`. */
+bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec, struct gl_why *why);
+
+void gl_slots_queue(struct gl_core *c, struct gl_step *st);
+void gl_slots_unqueue(struct gl_core *c, struct gl_step *st); /* fine if it is not queued */
+void gl_slots_detach(struct gl_step *st); /* its job leaves memory; the entry stays */
+void gl_slots_pump(struct gl_core *c);
+/* A step of a job just loaded is running: it has its slots, whatever the capacity says now. */
+void gl_slots_take(struct gl_core *c, struct gl_step *st);
+void gl_slots_return(struct gl_core *c, struct gl_step *st);
+/* After loading: holds and grants that no step claimed are given back. */
+void gl_slots_settle(struct gl_core *c, struct gl_job *j);
+void gl_slots_release_all(struct gl_core *c, struct gl_job *j);
+
+#endif

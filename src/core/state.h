@@ -1,0 +1,153 @@
+/* state.h - the core's memory, shared by its rooms and by nobody else.
+ *
+ * How a step of the core goes: the handler of the event changes jobs (gl_txn_touch), then every touched job is
+ * reconciled, free slots are given out, and each touched job's changes leave as one transaction with the effects that
+ * wait for it (gl_txn_flush). So transitions that become possible together share a transaction. */
+#ifndef GL_CORE_STATE_H
+#define GL_CORE_STATE_H
+
+#include "base/check.h"
+#include "base/heap.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/core.h"
+#include "model/job.h"
+
+struct gl_wait;
+struct gl_slot_hold;
+
+enum { GL_STEP_PAGE = 64 };
+
+/* A live step of a job in memory. */
+struct gl_step {
+    struct gl_step_record r; /* its strings belong to the core's pool, but step_id: the spec's */
+    struct gl_job *job;
+    uint32_t number;
+    struct gl_link live;       /* in job->live */
+    struct gl_link dirty;      /* in job->dirty: its record must be written */
+    struct gl_link work;       /* in job->spread or job->ready */
+    struct gl_heap_item timer; /* in job->timers, at `due` */
+    gl_ms due;
+    gl_ms heartbeat_at;        /* 0: no heartbeat is expected */
+    gl_ms probe_at;            /* 0: no question to the executor is due */
+    struct gl_wait *wait;      /* queued for slots */
+    struct gl_slot_hold *hold;      /* slots it has */
+    bool starting;             /* a START is on its way, its answer has not come */
+};
+
+enum gl_job_memory {
+    GL_MEM_HOT,     /* `r` and the live steps are as in the store, plus what is in flight */
+    GL_MEM_FAILED,  /* a transaction failed: waiting for the others in flight to fail, too */
+    GL_MEM_LOADING, /* a LOAD is under way, or will be when `due` comes */
+};
+
+struct gl_job {
+    gl_str id;               /* in `id_text` */
+    char id_text[GL_ULID_BYTES + 1];
+    enum gl_job_memory memory;
+    struct gl_job_record r;  /* strings belong to the core's pool */
+    struct gl_spec *spec;
+    uint64_t rev;            /* of the last transaction given out; 0: not yet created */
+    gl_str owner;            /* session; belongs to the pool */
+    uint64_t token;
+    struct gl_step ***pages; /* [number / GL_STEP_PAGE][number % GL_STEP_PAGE] */
+    struct gl_link live, dirty, spread, ready;
+    uint32_t count[GL_STEP_STATUS_COUNT]; /* live steps by status */
+    struct gl_heap timers;   /* steps by `due` */
+    struct gl_heap_item timer; /* in core->timers, at `due` */
+    gl_ms due;
+    uint32_t inflight_n;     /* transactions given out and not answered */
+    uint64_t last_op;
+    uint32_t load_tries;
+    bool is_created;         /* the store has it: known from a commit or a load */
+    bool is_suspect;         /* to be forgotten and loaded again */
+    bool is_adopted;         /* counted in core->adopting_n until it is hot */
+    struct gl_link holds;    /* slots, by attempt */
+    struct gl_link lru;      /* in core->lru while hot */
+    struct gl_link touched;  /* in core->touched while a step of the core is under way */
+    struct gl_link busy;     /* in core->busy: has more to do than fits one transaction */
+    struct gl_link parked;   /* events that wait until it is hot */
+    size_t parked_n;
+    bool changed;            /* its record must be written */
+    struct gl_buf log;       /* events of this transaction */
+    struct gl_effects pend;  /* effects that wait for this transaction */
+};
+
+struct gl_core_pool_state {
+    gl_str name;
+    uint32_t slots, in_use;
+    struct gl_heap queue; /* struct gl_wait, by priority and sequence */
+};
+
+struct gl_core {
+    gl_str context;
+    struct gl_trace *trace;
+    struct gl_pool mem;
+    gl_ms now;
+    struct gl_effects *out; /* of the step under way */
+    gl_str session;         /* "" : none yet */
+    gl_str epoch;           /* of the executor */
+    bool exec_up, stopping;
+    uint64_t last_op;
+    size_t inflight_n;
+
+    struct gl_map jobs;  /* by id */
+    struct gl_map specs; /* by hash */
+    size_t jobs_hot, hot_max, jobs_loading;
+    struct gl_link lru, touched, busy;
+    struct gl_heap timers; /* jobs by `due` */
+
+    struct gl_core_pool_state pools[GL_POOLS_MAX];
+    size_t pools_n;
+    struct gl_map waits;     /* by job and step number */
+    struct gl_link granted;  /* waits that have slots and whose job is being loaded */
+    uint64_t wait_seq;
+    size_t running_n;
+
+    /* Looking through the index "wake": see heal/sweep.c. */
+    struct {
+        bool under_way;
+        bool asked;          /* a FIND is on its way */
+        bool first;          /* the one after the start, which also takes what waits for slots */
+        int64_t max;         /* scores above this are not looked at, whatever the time */
+        int64_t after_score;
+        char after_id[GL_ULID_BYTES + 1];
+        size_t after_id_n;
+    } sweep;
+    gl_ms cold_due;          /* earliest timer of a job that is not in memory, as far as known */
+    gl_ms active_due;        /* when to look again for running jobs nobody has in memory */
+    gl_ms list_due;          /* when to compare with the executor's list */
+    bool listing;
+    /* Attempts that outlived an earlier life of this node take their slots before anything new starts. */
+    bool adoption_over;
+    size_t adopting_n;
+};
+
+/* ---- jobs and steps in memory (core.c) ---- */
+
+struct gl_job *gl_job_find(struct gl_core *c, gl_str id);
+struct gl_job *gl_job_new(struct gl_core *c, gl_str id);
+/* Forget all of the job's state but its identity, holds and parked events. */
+void gl_job_clear(struct gl_core *c, struct gl_job *j);
+void gl_job_drop(struct gl_core *c, struct gl_job *j); /* out of memory altogether */
+struct gl_step *gl_step_find(struct gl_job *j, uint32_t number); /* NULL: not live */
+struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number); /* made if absent */
+void gl_step_free(struct gl_core *c, struct gl_step *st);
+void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
+const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
+/* Replace a string that belongs to the core's pool. */
+void gl_core_set(struct gl_core *c, gl_str *dst, gl_str value);
+
+static inline bool gl_job_is_mine(const struct gl_core *c, const struct gl_job *j)
+{
+    return gl_str_eq(j->owner, c->session);
+}
+
+/* Attempts that run, or will once their transaction commits. */
+static inline uint32_t gl_job_running(const struct gl_job *j)
+{
+    return j->count[GL_STEP_RUNNING];
+}
+
+#endif

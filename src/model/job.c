@@ -1,0 +1,144 @@
+#include "model/job.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+static_assert(GL_STEP_STATUS_COUNT <= 32, "a set of statuses fits 32 bits");
+
+#define WORDS(list) {list(X) NULL}
+
+#define X(name, word, terminal) word,
+const char *const gl_job_status_words[] = WORDS(GL_JOB_STATUSES);
+const char *const gl_step_status_words[] = WORDS(GL_STEP_STATUSES);
+#undef X
+#define X(name, word) word,
+const char *const gl_outcome_words[] = WORDS(GL_OUTCOMES);
+const char *const gl_block_words[] = WORDS(GL_BLOCKS);
+static const char *const stop_words[] = WORDS(GL_STOPS);
+static const char *const verdict_words[] = WORDS(GL_VERDICTS);
+static const char *const hold_words[] = WORDS(GL_HOLDS);
+#undef X
+
+#define S(name) GL_BIT(GL_STEP_##name)
+#define STEP_ENDS (S(COMPLETED) | S(PARTIAL) | S(SKIPPED) | S(FAILED))
+
+static const uint32_t step_moves[GL_STEP_STATUS_COUNT] = {
+    [GL_STEP_PENDING] = S(READY) | S(SKIPPED),
+    [GL_STEP_READY] = S(QUEUED) | S(SKIPPED),
+    [GL_STEP_QUEUED] = S(RUNNING) | S(READY) | S(SKIPPED),
+    [GL_STEP_RUNNING] = S(READY) | S(RETRY_WAIT) | S(BLOCKED) | STEP_ENDS,
+    [GL_STEP_RETRY_WAIT] = S(READY) | S(SKIPPED),
+    [GL_STEP_BLOCKED] = S(READY) | STEP_ENDS,
+};
+
+#define J(name) GL_BIT(GL_JOB_##name)
+
+static const uint32_t job_moves[GL_JOB_STATUS_COUNT] = {
+    [GL_JOB_PENDING] = J(RUNNING),
+    [GL_JOB_RUNNING] = J(PAUSING) | J(PAUSED) | J(CANCELLING) | J(COMPLETED) | J(FAILED),
+    [GL_JOB_PAUSING] = J(RUNNING) | J(PAUSED) | J(CANCELLING) | J(COMPLETED) | J(FAILED),
+    [GL_JOB_PAUSED] = J(RUNNING) | J(CANCELLING) | J(COMPLETED) | J(FAILED),
+    [GL_JOB_CANCELLING] = J(CANCELLED),
+};
+
+bool gl_job_status_is_terminal(uint8_t status)
+{
+    return status >= GL_JOB_COMPLETED;
+}
+
+bool gl_step_status_is_terminal(uint8_t status)
+{
+    return status >= GL_STEP_COMPLETED;
+}
+
+bool gl_step_may_move(uint8_t from, uint8_t to)
+{
+    GL_ASSERT(from < GL_STEP_STATUS_COUNT && to < GL_STEP_STATUS_COUNT);
+    return (step_moves[from] & GL_BIT(to)) != 0;
+}
+
+bool gl_job_may_move(uint8_t from, uint8_t to)
+{
+    GL_ASSERT(from < GL_JOB_STATUS_COUNT && to < GL_JOB_STATUS_COUNT);
+    return (job_moves[from] & GL_BIT(to)) != 0;
+}
+
+#define JF(member, type, flags, doc) GL_FIELD(gl_job_record, member, type, flags, doc)
+#define JE(member, words, flags, doc) GL_FIELD_ENUM(gl_job_record, member, words, flags, doc)
+
+static const struct gl_field job_fields[] = {
+    JF(job_id, STR, GL_FF_REQUIRED, "The job's id, a ULID."),
+    JF(run_id, STR, GL_FF_REQUIRED, "The caller's name for the job; the job_id if none was given."),
+    JF(name, STR, 0, "The name of its flow."),
+    JF(flow, STR, GL_FF_REQUIRED, "SHA-256 of the compiled flow."),
+    JE(status, gl_job_status_words, GL_FF_REQUIRED | GL_FF_ALWAYS, "Where the job stands."),
+    JE(verdict, verdict_words, 0, "How it will end once its last attempt has stopped."),
+    JE(hold, hold_words, 0, "Who holds a paused job: a person, or steps that wait for review."),
+    JF(reason, STR, 0, "Why it is held or ended as it did."),
+    JF(failed_step, STR, 0, "The step whose failure ended the job."),
+    JF(stack, STR, 0, "Which stack of nodes may run it."),
+    JF(env_scope, STR, 0, "The environment it belongs to."),
+    JF(dedupe_key, STR, 0, "At most one live job has this key."),
+    JF(submitted_at, TIME, 0, "When it was accepted."),
+    JF(updated_at, TIME, 0, "When its record last changed."),
+    JF(started_at, TIME, 0, "When its first attempt started."),
+    JF(ended_at, TIME, 0, "When it became terminal."),
+    JF(last_seq, I64, 0, "Number of its last event."),
+    JF(wake, I64, GL_FF_ALWAYS | GL_FF_STORE_ONLY, "Its place in the index of due jobs."),
+    JF(steps_n, U32, GL_FF_ALWAYS, "How many steps it has."),
+    JF(completed_n, U32, 0, "How many have completed."),
+    JF(partial_n, U32, 0, "How many ended with a failure that was handled."),
+    JF(skipped_n, U32, 0, "How many were skipped."),
+    JF(failed_n, U32, 0, "How many have failed."),
+    JF(roots_spread, U32, GL_FF_STORE_ONLY, "How many steps without parents have been reached."),
+};
+
+const struct gl_schema gl_job_schema = {
+    .name = "job",
+    .doc = "One submitted execution of a flow.",
+    .bytes = sizeof(struct gl_job_record),
+    .fields = job_fields,
+    .fields_n = GL_COUNT(job_fields),
+};
+
+#define SF(member, type, flags, doc) GL_FIELD(gl_step_record, member, type, flags, doc)
+#define SE(member, words, flags, doc) GL_FIELD_ENUM(gl_step_record, member, words, flags, doc)
+
+static const struct gl_field step_fields[] = {
+    SF(step_id, STR, GL_FF_REQUIRED, "Its name in the flow."),
+    SE(status, gl_step_status_words, GL_FF_REQUIRED | GL_FF_ALWAYS, "Where the step stands."),
+    SE(terminal_outcome, gl_outcome_words, 0, "How it ended; a handled failure is `failed` here."),
+    SE(blocked_on, gl_block_words, 0, "What a blocked step waits for."),
+    SE(stopping, stop_words, 0, "Why the running attempt has been asked to stop."),
+    SF(attempt_count, U32, GL_FF_ALWAYS, "Attempts so far, also those that did not count."),
+    SF(counted, U32, 0, "Attempts that `retry` counts."),
+    SF(up_ended, U32, GL_FF_STORE_ONLY, "Parents that have ended."),
+    SF(up_success, U32, GL_FF_STORE_ONLY, "Parents that succeeded."),
+    SF(up_failed, U32, GL_FF_STORE_ONLY, "Parents that failed."),
+    SF(up_accepted, U32, GL_FF_STORE_ONLY, "Parents whose end all_success accepts."),
+    SF(spread, U32, GL_FF_STORE_ONLY, "Children that have been told of the end."),
+    SF(epoch, STR, GL_FF_STORE_ONLY, "The executor's epoch when the attempt was decided."),
+    SF(started_at, TIME, 0, "When its first attempt was decided."),
+    SF(attempt_at, TIME, 0, "When its current or last attempt was decided."),
+    SF(deadline_at, TIME, 0, "When the current attempt will be killed."),
+    SF(retry_at, TIME, 0, "When the next attempt is due."),
+    SF(ended_at, TIME, 0, "When it became terminal."),
+    SF(lost_at_1, TIME, GL_FF_STORE_ONLY, "The latest loss of an attempt."),
+    SF(lost_at_2, TIME, GL_FF_STORE_ONLY, "The one before it."),
+    SF(lost_at_3, TIME, GL_FF_STORE_ONLY, "The one before that."),
+    SF(exit_code, I64, 0, "Exit code of its last attempt (128 + n: killed by signal n)."),
+    SF(terminal_reason, STR, 0, "Why it ended as it did."),
+    SF(last_error, STR, 0, "What went wrong in its last attempt, or why it waits."),
+    SF(output, RAW, 0, "What it handed to its dependents."),
+    SF(decision, STR, 0, "What a person decided."),
+    SF(decided_by, STR, 0, "Who decided."),
+    SF(decided_at, TIME, 0, "When."),
+};
+
+const struct gl_schema gl_step_schema = {
+    .name = "step",
+    .doc = "One step of a job.",
+    .bytes = sizeof(struct gl_step_record),
+    .fields = step_fields,
+    .fields_n = GL_COUNT(step_fields),
+};
