@@ -106,7 +106,8 @@ OFFENCES = {
         "every body of if"),
     "an else without braces": (
         "base/bad.c",
-        "int gl_x(int v)\n{\n    if (v) {\n        v++;\n    } else\n        v--;\n    return v;\n}\n",
+        "int gl_x(int v)\n{\n    if (v) {\n        v++;\n    } else\n        v--;\n"
+        "    return v;\n}\n",
         "every body of if"),
     "a header without prose": (
         "base/bad.h", "#ifndef Y\n#define Y\n#endif\n", "a header opens with"),
