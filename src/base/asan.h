@@ -1,5 +1,6 @@
-/* asan.h - tells AddressSanitizer which bytes of an arena or pool nobody may touch, so that a slice kept
- * beyond a reset, or one byte too many, is found although the heap block is alive. Nothing in other builds. */
+/* asan.h - tells AddressSanitizer which bytes of an arena or pool nobody may touch, so that a slice
+ * kept beyond a reset, or one byte too many, is found although the heap block is alive. Nothing in
+ * other builds. */
 #ifndef GL_BASE_ASAN_H
 #define GL_BASE_ASAN_H
 

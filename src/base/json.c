@@ -32,7 +32,8 @@ static uint32_t hex4(const char *p)
     return v;
 }
 
-/* Write the character that the escape at *p stands for as UTF-8; advance *p. The escape is valid. */
+/* Write the character that the escape at *p stands for as UTF-8; advance *p. The escape is valid.
+ */
 static size_t unescape(const char **p, char out[static 4])
 {
     const char *e = *p;

@@ -222,8 +222,8 @@ static int read_string(struct reader *r, bool is_key)
 
 /* Numbers and words. */
 
-/* Would the number be infinite as a double? `digits` are its significant digits without leading zeros,
- * `magnitude` is the power of ten of the first. */
+/* Would the number be infinite as a double? `digits` are its significant digits without leading
+ * zeros, `magnitude` is the power of ten of the first. */
 static bool is_infinite(gl_str number, int64_t magnitude)
 {
     if (magnitude != 308) {
@@ -361,8 +361,9 @@ static int read_word(struct reader *r)
     case '}':
         return fail_here(r, "a value is missing here (a comma too many?)");
     default:
-        return fail_here(r, "expected a value: an object, an array, text in double quotes, a number, "
-                            "true, false or null");
+        return fail_here(r,
+                         "expected a value: an object, an array, text in double quotes, a number, "
+                         "true, false or null");
     }
 }
 
@@ -391,9 +392,9 @@ static int check_keys_direct(const struct reader *r, const struct gl_json_node *
     const struct gl_json_node *key = object + 1;
     for (uint32_t i = 0; i < object->count; i++, key = &r->nodes[key[1].next]) {
         gl_str k = keys[i] = key_text(r, key, scratch);
-        unsigned summary = k.n ? (unsigned)k.n * 7 + (unsigned char)k.p[0] * 31u +
-                                     (unsigned char)k.p[k.n - 1] * 5u
-                               : 0;
+        unsigned summary =
+            k.n ? (unsigned)k.n * 7 + (unsigned char)k.p[0] * 31u + (unsigned char)k.p[k.n - 1] * 5u
+                : 0;
         uint64_t bit = (uint64_t)1 << (summary & 63);
         for (uint32_t m = 0; (seen & bit) && m < i; m++) {
             if (gl_str_eq(keys[m], k)) {
@@ -420,8 +421,8 @@ static bool sorts_before(const struct sort_key *a, const struct sort_key *b)
     return c ? c < 0 : a->node < b->node;
 }
 
-/* A merge sort from the bottom up: n log n whatever the keys are, so that nobody can choose keys that
- * collide. Returns whichever of the two arrays holds the result. */
+/* A merge sort from the bottom up: n log n whatever the keys are, so that nobody can choose keys
+ * that collide. Returns whichever of the two arrays holds the result. */
 static struct sort_key *sort_keys(struct sort_key *from, struct sort_key *to, size_t n)
 {
     for (size_t width = 1; width < n; width *= 2) {
@@ -557,8 +558,8 @@ static int read_document(struct reader *r)
             if (expect == EXPECT_NOTHING) {
                 return 0;
             }
-            return fail_here(r, r->nodes_n ? "the document ends too early"
-                                           : "the document is empty");
+            return fail_here(r,
+                             r->nodes_n ? "the document ends too early" : "the document is empty");
         }
         char c = r->text[r->at];
         int rc;

@@ -74,7 +74,8 @@ static void make_room(struct gl_map *m)
     if (m->entries_n < m->entries_cap) {
         return;
     }
-    /* Mostly holes: reuse them. Otherwise a map with a steady coming and going would grow forever. */
+    /* Mostly holes: reuse them. Otherwise a map with a steady coming and going would grow forever.
+     */
     if (m->live_n > m->entries_cap / 4 * 3 || m->entries_cap == 0) {
         size_t cap = m->entries_cap ? m->entries_cap * 2 : ENTRIES_MIN;
         GL_ASSERT(cap < UINT32_MAX / 4);

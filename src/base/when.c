@@ -19,8 +19,8 @@ struct date {
     unsigned month, day;
 };
 
-/* Days since 1970-01-01 and back, in the proleptic Gregorian calendar. Years are counted from March,
- * so that the leap day is the last one, in eras of 400 years. */
+/* Days since 1970-01-01 and back, in the proleptic Gregorian calendar. Years are counted from
+ * March, so that the leap day is the last one, in eras of 400 years. */
 static int64_t days_of(struct date d)
 {
     int64_t y = d.month <= 2 ? d.year - 1 : d.year;
@@ -264,7 +264,8 @@ gl_str gl_when_span(gl_ms span, char buf[static GL_WHEN_BYTES])
     if (ms < SECOND_MS) {
         n = snprintf(buf, GL_WHEN_BYTES, "%s%ums", sign, (unsigned)ms);
     } else if (m == 0 && ms % SECOND_MS >= 100) {
-        n = snprintf(buf, GL_WHEN_BYTES, "%s%u.%us", sign, (unsigned)s, (unsigned)(ms % 1000 / 100));
+        n = snprintf(buf, GL_WHEN_BYTES, "%s%u.%us", sign, (unsigned)s,
+                     (unsigned)(ms % 1000 / 100));
     } else if (m == 0) {
         n = snprintf(buf, GL_WHEN_BYTES, "%s%us", sign, (unsigned)s);
     } else if (h == 0) {

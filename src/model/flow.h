@@ -104,6 +104,8 @@ struct gl_flow {
     struct gl_items steps; /* struct gl_step_spec, in the order written */
     uint32_t roots_n;      /* steps without needs */
     uint32_t *roots;
+    uint32_t *slots;       /* by id, open addressing: number + 1, 0 = free (derived) */
+    uint32_t slots_n;      /* a power of two */
 };
 
 static inline const struct gl_step_spec *gl_flow_step(const struct gl_flow *f, uint32_t number)
@@ -131,14 +133,30 @@ struct gl_flow_errors {
     size_t total;
 };
 
-/* Parse what the user wrote. Everything lives in `a` (it may borrow from the tape). Returns GL_E_INVALID with all errors. */
+/* Parse what the user wrote. The loader is asked even when there are errors elsewhere, so that all can be
+ * told at once. Everything lives in `a` (it may borrow from the tape). Returns GL_E_INVALID with all errors. */
 int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader *loader,
                   struct gl_arena *a, struct gl_flow **ret, struct gl_flow_errors *reterr);
 
+/* Defaults are left out, so that a step without wishes costs few bytes. The caller refuses more than GL_FLOW_BYTES_MAX:
+ * gl_flow_decode would. */
 void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out);
 int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct gl_why *reterr_why);
 
 /* The number of a step by its id; -1 if absent. O(1): uses the table made at parsing. */
 int64_t gl_flow_find(const struct gl_flow *f, gl_str id);
+
+/* What a user may write, field by field: for suggestions, for the reference page and its test. */
+struct gl_flow_field {
+    const char *of;       /* "flow", "step", "retry", "trigger_rule" */
+    const char *name;
+    const char *type;
+    const char *fallback; /* the default; "" = must be given or is absent */
+    const char *doc;
+};
+
+extern const struct gl_flow_field gl_flow_fields[];
+extern const size_t gl_flow_fields_n;
+extern const struct gl_schema gl_flow_step_schema; /* struct gl_step_spec, without what is derived */
 
 #endif

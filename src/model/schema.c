@@ -226,9 +226,8 @@ static int read_time(const struct reading *r, gl_jnode n, const struct path *pat
 static int read_enum(const struct reading *r, gl_jnode n, const struct path *path,
                      const char *const *words, uint8_t *ret)
 {
-    int value = gl_json_is(n, GL_JSON_STRING)
-                    ? gl_schema_word(words, gl_json_str(r->j, n, r->a))
-                    : -1;
+    int value =
+        gl_json_is(n, GL_JSON_STRING) ? gl_schema_word(words, gl_json_str(r->j, n, r->a)) : -1;
     if (value >= 0) {
         *ret = (uint8_t)value;
         return 0;
@@ -271,8 +270,8 @@ static int read_list(const struct reading *r, gl_jnode n, const struct path *pat
     char *items = gl_arena_alloc(r->a, sub->bytes * n->count);
     size_t i = 0;
     for (gl_jnode e = gl_json_first(r->j, n); e; e = gl_json_after(r->j, n, e), i++) {
-        int rc = read_object(r, sub, e, &(struct path){.up = path, .index = i},
-                             items + i * sub->bytes);
+        int rc =
+            read_object(r, sub, e, &(struct path){.up = path, .index = i}, items + i * sub->bytes);
         if (rc) {
             return rc;
         }
@@ -297,7 +296,8 @@ static int read_number(const struct reading *r, gl_jnode n, const struct path *p
     }
     return gl_json_i64(r->j, n, at)
                ? 0
-               : expected(r, n, path, type == GL_F_SPAN ? "a number of milliseconds" : "an integer");
+               : expected(r, n, path,
+                          type == GL_F_SPAN ? "a number of milliseconds" : "an integer");
 }
 
 static int read_value(const struct reading *r, const struct gl_field *f, gl_jnode n,
@@ -334,8 +334,8 @@ static int read_value(const struct reading *r, const struct gl_field *f, gl_jnod
     GL_UNREACHABLE();
 }
 
-/* The number of the field called `name`, looking first at `hint`: what we wrote ourselves comes back in
- * the same order. fields_n if there is none. */
+/* The number of the field called `name`, looking first at `hint`: what we wrote ourselves comes
+ * back in the same order. fields_n if there is none. */
 static size_t field_of(const struct gl_schema *s, gl_str name, size_t hint)
 {
     for (size_t k = 0; k < s->fields_n; k++) {

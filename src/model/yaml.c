@@ -7,9 +7,9 @@
 #include "base/map.h"
 #include "base/mem.h"
 
-/* libyaml gives events. Each becomes a piece of JSON text, and for each value and key the place where
- * it stands in the YAML is noted; the strict JSON reader then makes the tape, and finds what is left
- * to find (duplicate keys, numbers that are no numbers). */
+/* libyaml gives events. Each becomes a piece of JSON text, and for each value and key the place
+ * where it stands in the YAML is noted; the strict JSON reader then makes the tape, and finds what
+ * is left to find (duplicate keys, numbers that are no numbers). */
 
 struct anchor {
     size_t text_start, text_end;     /* the JSON text of the anchored value */
@@ -20,7 +20,7 @@ struct anchor {
 
 struct level {
     bool is_map;
-    bool at_key;   /* the next event is a key */
+    bool at_key; /* the next event is a key */
     bool has_item;
     struct anchor *anchor; /* NULL: none */
     unsigned inner;        /* the deepest nesting inside so far */
@@ -185,7 +185,7 @@ static enum kind plain_kind(gl_str s)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const bools[] = {"true", "True", "TRUE", "false", "False", "FALSE", NULL};
-    static const char *const odd[] = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF", "-.inf",
+    static const char *const odd[] = {".inf",  ".Inf",  ".INF", "+.inf", "+.Inf", "+.INF", "-.inf",
                                       "-.Inf", "-.INF", ".nan", ".NaN",  ".NAN",  NULL};
     if (is_one_of(s, nulls)) {
         return KIND_NULL;
@@ -203,8 +203,8 @@ static enum kind tag_kind(const char *tag)
         const char *tag;
         enum kind kind;
     } tags[] = {
-        {YAML_STR_TAG, KIND_STR},   {YAML_NULL_TAG, KIND_NULL},   {YAML_BOOL_TAG, KIND_BOOL},
-        {YAML_INT_TAG, KIND_INT},   {YAML_FLOAT_TAG, KIND_FLOAT}, {"!", KIND_STR},
+        {YAML_STR_TAG, KIND_STR}, {YAML_NULL_TAG, KIND_NULL},   {YAML_BOOL_TAG, KIND_BOOL},
+        {YAML_INT_TAG, KIND_INT}, {YAML_FLOAT_TAG, KIND_FLOAT}, {"!", KIND_STR},
     };
     for (size_t i = 0; i < GL_COUNT(tags); i++) {
         if (strcmp(tag, tags[i].tag) == 0) {
@@ -291,7 +291,8 @@ static int put_scalar(struct maker *m, const yaml_event_t *e, enum kind kind, gl
         put_float(&m->text, s);
         return 0;
     case KIND_NOT_FINITE:
-        return fail(m, e, "infinity and not-a-number are not supported; put it in quotes if it is text");
+        return fail(m, e,
+                    "infinity and not-a-number are not supported; put it in quotes if it is text");
     case KIND_OTHER:
         break;
     }
@@ -309,10 +310,11 @@ static int scalar_kind(struct maker *m, const yaml_event_t *e, gl_str s, enum ki
     }
     *ret = tag_kind(tag);
     if (*ret == KIND_OTHER) {
-        return fail(m, e, "only the tags !!str !!int !!float !!bool !!null !!map and !!seq are known");
+        return fail(m, e,
+                    "only the tags !!str !!int !!float !!bool !!null !!map and !!seq are known");
     }
-    bool fits = *ret == KIND_STR || *ret == plain || (*ret == KIND_FLOAT && plain == KIND_INT &&
-                                                      base_of(s) == 0);
+    bool fits = *ret == KIND_STR || *ret == plain ||
+                (*ret == KIND_FLOAT && plain == KIND_INT && base_of(s) == 0);
     return fits ? 0 : fail(m, e, "the value does not fit its tag");
 }
 

@@ -1,0 +1,256 @@
+#include "model/flow.h"
+
+#include "base/check.h"
+#include "model/flow_check.h"
+#include "model/flow_graph.h"
+
+enum { FORMAT = 1 }; /* of the compiled form */
+
+const char *const gl_rule_words[] = {
+#define X(name, word, alias) word,
+    GL_RULES(X)
+#undef X
+        NULL,
+};
+
+const char *const gl_failure_policy_words[] = {
+#define X(name, word) word,
+    GL_FAILURE_POLICIES(X)
+#undef X
+        NULL,
+};
+
+const char *const gl_safety_words[] = {
+#define X(name, word) word,
+    GL_SAFETIES(X)
+#undef X
+        NULL,
+};
+
+static const struct gl_field retry_fields[] = {
+    GL_FIELD(gl_retry, attempts, U32, 0, "tries altogether, the first included"),
+    GL_FIELD(gl_retry, backoff_ms, SPAN, 0, "wait before the second try"),
+    GL_FIELD(gl_retry, factor_pct, U32, 0, "growth of the wait per try, in percent"),
+    GL_FIELD(gl_retry, backoff_max_ms, SPAN, 0, "longest wait"),
+};
+
+static const struct gl_schema retry_schema = {
+    .name = "retry",
+    .doc = "How often and when a step is tried again.",
+    .bytes = sizeof(struct gl_retry),
+    .fields = retry_fields,
+    .fields_n = GL_COUNT(retry_fields),
+};
+
+static const struct gl_field file_fields[] = {
+    GL_FIELD(gl_flow_file, name, STR, GL_FF_REQUIRED, "name in the working folder"),
+    GL_FIELD(gl_flow_file, blob, STR, GL_FF_REQUIRED, "SHA-256 of the content, in hex"),
+    GL_FIELD(gl_flow_file, executable, BOOL, 0, "whether it may be executed"),
+};
+
+static const struct gl_schema file_schema = {
+    .name = "file",
+    .doc = "A file that a step finds in its working folder.",
+    .bytes = sizeof(struct gl_flow_file),
+    .fields = file_fields,
+    .fields_n = GL_COUNT(file_fields),
+};
+
+static const struct gl_field step_fields[] = {
+    GL_FIELD(gl_step_spec, id, STR, GL_FF_REQUIRED, "name of the step, unique in the flow"),
+    {.name = "needs",
+     .type = GL_F_STRS,
+     .offset = offsetof(struct gl_step_spec, needs_ids),
+     .doc = "steps that must end before this one"},
+    GL_FIELD_ENUM(gl_step_spec, rule, gl_rule_words, 0, "how their ends must look"),
+    GL_FIELD(gl_step_spec, quorum, U32, 0, "successes needed by quorum_success"),
+    GL_FIELD_ENUM(gl_step_spec, on_failure, gl_failure_policy_words, 0,
+                  "what the failure of the last try does"),
+    GL_FIELD_ENUM(gl_step_spec, safety, gl_safety_words, 0,
+                  "may it run again when nobody knows whether it ran"),
+    GL_FIELD(gl_step_spec, driver, STR, 0, "what runs it; \"process\" if absent"),
+    GL_FIELD(gl_step_spec, argv, STRS, 0, "program and arguments"),
+    GL_FIELD(gl_step_spec, env, STRS, 0, "environment, as NAME=value"),
+    GL_FIELD(gl_step_spec, cwd, STR, 0, "working folder; a private one if absent"),
+    GL_FIELD_SUB(gl_step_spec, files, LIST, &file_schema, 0, "files in the working folder"),
+    GL_FIELD(gl_step_spec, timeout_ms, SPAN, 0, "longest run of one try"),
+    GL_FIELD(gl_step_spec, grace_ms, SPAN, 0, "from SIGTERM to SIGKILL"),
+    GL_FIELD(gl_step_spec, heartbeat_ms, SPAN, 0, "longest silence of one try"),
+    GL_FIELD_SUB(gl_step_spec, retry, OBJECT, &retry_schema, 0, "tries"),
+    GL_FIELD(gl_step_spec, pool, STR, 0, "whose slots it takes; \"default\" if absent"),
+    GL_FIELD(gl_step_spec, slots, U32, 0, "how many; 1 if absent"),
+    GL_FIELD(gl_step_spec, priority, I64, 0, "higher goes first"),
+};
+
+const struct gl_schema gl_flow_step_schema = {
+    .name = "step",
+    .doc = "One step of a flow, compiled.",
+    .bytes = sizeof(struct gl_step_spec),
+    .fields = step_fields,
+    .fields_n = GL_COUNT(step_fields),
+};
+
+static const struct gl_field flow_fields[] = {
+    GL_FIELD(gl_flow, name, STR, GL_FF_REQUIRED, "name of the flow"),
+    GL_FIELD_SUB(gl_flow, steps, LIST, &gl_flow_step_schema, GL_FF_REQUIRED, "its steps"),
+};
+
+static const struct gl_schema flow_schema = {
+    .name = "flow",
+    .doc = "A flow, compiled.",
+    .bytes = sizeof(struct gl_flow),
+    .fields = flow_fields,
+    .fields_n = GL_COUNT(flow_fields),
+};
+
+/* The compiled form leaves defaults out. Each of these is zero only in the compiled form: a step
+ * always has a pool, a driver, at least one slot, one try and a millisecond of grace. */
+
+static bool is_default_retry(const struct gl_retry *r)
+{
+    return r->attempts == GL_FLOW_RETRY_DEFAULT.attempts &&
+           r->backoff_ms == GL_FLOW_RETRY_DEFAULT.backoff_ms &&
+           r->factor_pct == GL_FLOW_RETRY_DEFAULT.factor_pct &&
+           r->backoff_max_ms == GL_FLOW_RETRY_DEFAULT.backoff_max_ms;
+}
+
+static void remove_defaults(struct gl_step_spec *s)
+{
+    s->driver = gl_str_is(s->driver, "process") ? (gl_str){0} : s->driver;
+    s->pool = gl_str_is(s->pool, "default") ? (gl_str){0} : s->pool;
+    s->slots = s->slots == 1 ? 0 : s->slots;
+    s->grace_ms = s->grace_ms == GL_GRACE_MS ? 0 : s->grace_ms;
+    if (is_default_retry(&s->retry)) {
+        s->retry = (struct gl_retry){0};
+    }
+}
+
+static void add_defaults(struct gl_step_spec *s)
+{
+    s->driver = s->driver.n ? s->driver : GL_S("process");
+    s->pool = s->pool.n ? s->pool : GL_S("default");
+    s->slots = s->slots ? s->slots : 1;
+    s->grace_ms = s->grace_ms ? s->grace_ms : GL_GRACE_MS;
+    if (s->retry.attempts == 0) {
+        s->retry = GL_FLOW_RETRY_DEFAULT;
+    }
+}
+
+void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out)
+{
+    struct gl_jw w;
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "format");
+    gl_jw_u64(&w, FORMAT);
+    gl_jw_key(&w, "name");
+    gl_jw_str(&w, f->name);
+    gl_jw_key(&w, "steps");
+    gl_jw_array(&w);
+    for (uint32_t i = 0; i < f->steps.n; i++) {
+        struct gl_step_spec s = *gl_flow_step(f, i);
+        remove_defaults(&s);
+        gl_jw_object(&w);
+        gl_schema_write(&gl_flow_step_schema, &s, &w, GL_FOR_STORE);
+        gl_jw_end(&w);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+}
+
+int64_t gl_flow_find(const struct gl_flow *f, gl_str id)
+{
+    uint32_t s = (uint32_t)gl_str_hash(id) & (f->slots_n - 1);
+    while (f->slots[s]) {
+        uint32_t number = f->slots[s] - 1;
+        if (gl_str_eq(gl_flow_step(f, number)->id, id)) {
+            return number;
+        }
+        s = (s + 1) & (f->slots_n - 1);
+    }
+    return -1;
+}
+
+/* Decoding. */
+
+static int check_format(const struct gl_json *j, struct gl_why *why)
+{
+    uint64_t format;
+    if (!gl_json_u64(j, gl_json_get(j, gl_json_root(j), "format"), &format) || format == 0) {
+        return gl_why(why, GL_E_INVALID, "this is no compiled flow: \"format\" is missing");
+    }
+    if (format > FORMAT) {
+        return gl_why(why, GL_E_VERSION,
+                      "the compiled flow has format %llu; this release knows up to %d",
+                      (unsigned long long)format, FORMAT);
+    }
+    return 0;
+}
+
+/* Turn the names in `needs` into numbers. `mark` has one place per step, to find repetitions. */
+static int resolve_needs(struct gl_flow *f, uint32_t number, uint32_t *mark, struct gl_arena *a,
+                         struct gl_why *why)
+{
+    struct gl_step_spec *s = gl_flow_graph_step(f, number);
+    s->needs_n = (uint32_t)s->needs_ids.n;
+    s->needs = GL_NEW_ARRAY(a, uint32_t, s->needs_n);
+    for (uint32_t k = 0; k < s->needs_n; k++) {
+        gl_str id = s->needs_ids.items[k];
+        int64_t parent = gl_flow_find(f, id);
+        if (parent < 0 || parent == number || mark[parent] == number + 1) {
+            return gl_why(why, GL_E_INVALID, "step %.*s: it cannot need \"%.*s\": %s",
+                          GL_STR_ARG(s->id), (int)(id.n < 100 ? id.n : 100), id.p ? id.p : "",
+                          parent < 0         ? "there is no such step"
+                          : parent == number ? "that is itself"
+                                             : "it stands there twice");
+        }
+        mark[parent] = number + 1;
+        s->needs[k] = (uint32_t)parent;
+    }
+    return 0;
+}
+
+static int link_steps(struct gl_flow *f, struct gl_arena *a, struct gl_why *why)
+{
+    gl_flow_graph_index(f, a);
+    uint32_t *mark = GL_NEW_ARRAY(a, uint32_t, f->steps.n);
+    for (uint32_t i = 0; i < f->steps.n; i++) {
+        gl_str id = gl_flow_step(f, i)->id;
+        if (gl_flow_find(f, id) != i) {
+            return gl_why(why, GL_E_INVALID, "two steps are called %.*s", GL_STR_ARG(id));
+        }
+        int rc = resolve_needs(f, i, mark, a, why);
+        if (rc) {
+            return rc;
+        }
+    }
+    gl_flow_graph_link(f, a);
+    uint32_t *cycle, cycle_n;
+    if (gl_flow_graph_cycle(f, a, &cycle, &cycle_n)) {
+        return gl_why(why, GL_E_INVALID, "step %.*s waits for itself: the needs go in a circle",
+                      GL_STR_ARG(gl_flow_step(f, cycle[0])->id));
+    }
+    return 0;
+}
+
+int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct gl_why *reterr_why)
+{
+    struct gl_json j;
+    int rc = gl_json_parse(&j, text, GL_FLOW_BYTES_MAX, a, reterr_why);
+    if (rc || (rc = check_format(&j, reterr_why))) {
+        return rc;
+    }
+    struct gl_flow *f = GL_NEW(a, struct gl_flow);
+    rc = gl_schema_read(&flow_schema, &j, gl_json_root(&j), false, a, f, reterr_why);
+    if (rc) {
+        return rc;
+    }
+    for (size_t i = 0; i < f->steps.n; i++) {
+        add_defaults(gl_flow_graph_step(f, i));
+    }
+    if ((rc = gl_flow_check(f, reterr_why)) || (rc = link_steps(f, a, reterr_why))) {
+        return rc;
+    }
+    *ret = f;
+    return 0;
+}
