@@ -1,0 +1,40 @@
+/* caller.h - connections to the keeper's socket.
+ *
+ * One node at a time: the last that said hello is the one that counts, and its predecessors are cut off, whatever they still had to
+ * say. Others may be connected without having said hello, for a few seconds.
+ *
+ * Words are taken in as they come, at most a handful per turn, and answers go out when the turn is settled. A caller that does
+ * not read is not read either. */
+#ifndef GL_KEEPER_CALLER_H
+#define GL_KEEPER_CALLER_H
+
+#include "keeper/keeper.h"
+
+struct gl_caller {
+    struct gl_link link;
+    struct gl_watch watch;
+    struct gl_timer patience; /* until it has said hello */
+    struct gl_buf in, out;
+    size_t in_used;           /* of `in`, already dealt with */
+    bool closing;             /* when all of `out` is written */
+    uint32_t events;          /* what its watch is set for */
+};
+
+int gl_caller_listen(struct gl_keeper *k, struct gl_why *reterr_why);
+
+/* Queue a message for this caller. */
+void gl_caller_send(struct gl_caller *c, const struct gl_keep_msg *m);
+/* ... for the node, if there is one and it listens: only for what may be missed. */
+void gl_caller_tell(struct gl_keeper *k, const struct gl_keep_msg *m);
+/* Answer with REFUSED and cut it off. */
+void gl_caller_refuse(struct gl_caller *c, int status, const char *text);
+/* It has said hello: it is the node from now on. */
+void gl_caller_activate(struct gl_keeper *k, struct gl_caller *c);
+
+/* Frames that were left over from the last turn. */
+void gl_caller_go_on(struct gl_keeper *k);
+/* The turn is settled: report ends, write what is queued, forget who is gone. */
+void gl_caller_flush(struct gl_keeper *k);
+void gl_caller_close_all(struct gl_keeper *k);
+
+#endif

@@ -1,0 +1,381 @@
+#include "keeper/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "os/fs.h"
+
+enum {
+    READ_BYTES = 64 << 10,    /* one read; also the capacity of a pipe */
+    FINISH_READS_MAX = 256,   /* at most this often when everything has ended: a stranger may hold the pipe */
+    MARK_BYTES_MAX = 48,
+};
+
+void gl_capture_init(struct gl_capture *c)
+{
+    *c = (struct gl_capture){
+        .out = {.watch = {.fd = -1}, .letter = 'o'},
+        .err = {.watch = {.fd = -1}, .letter = 'e'},
+        .log_fd = -1,
+    };
+}
+
+void gl_capture_done(struct gl_capture *c)
+{
+    gl_keeper_unwatch(&c->out.watch);
+    gl_keeper_unwatch(&c->err.watch);
+    gl_fs_closep(&c->log_fd);
+    gl_buf_done(&c->out.partial);
+    gl_buf_done(&c->err.partial);
+    gl_buf_done(&c->line);
+    gl_buf_done(&c->last);
+    gl_mem_free((void *)(uintptr_t)c->path);
+    c->path = NULL;
+}
+
+/* ---- the log ---- */
+
+static int write_at(int fd, const char *p, size_t n, uint64_t at)
+{
+    while (n > 0) {
+        ssize_t w = pwrite(fd, p, n, (off_t)at);
+        if (w < 0 && errno == EINTR) {
+            continue;
+        }
+        if (w <= 0) {
+            return GL_E_IO;
+        }
+        p += w;
+        n -= (size_t)w;
+        at += (uint64_t)w;
+    }
+    return 0;
+}
+
+static int read_at(int fd, char *p, size_t n, uint64_t at)
+{
+    while (n > 0) {
+        ssize_t got = pread(fd, p, n, (off_t)at);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return GL_E_IO;
+        }
+        p += got;
+        n -= (size_t)got;
+        at += (uint64_t)got;
+    }
+    return 0;
+}
+
+/* Move the end part down over what nobody will read, from the beginning of a line on. */
+static int shorten(struct gl_capture *c)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf part = {0};
+    uint64_t tail = c->head_bytes + c->mark_bytes;
+    GL_ASSERT(c->log_bytes - tail > GL_CAPTURE_PART_BYTES);
+    uint64_t from = c->log_bytes - GL_CAPTURE_PART_BYTES;
+    char *kept = gl_mem_alloc(GL_CAPTURE_PART_BYTES);
+    int r = read_at(c->log_fd, kept, GL_CAPTURE_PART_BYTES, from);
+    if (r == 0) {
+        const char *newline = memchr(kept, '\n', GL_CAPTURE_PART_BYTES);
+        size_t skip = newline == NULL ? 0 : (size_t)(newline + 1 - kept);
+        uint64_t dropped = c->dropped + (from + skip - tail);
+        gl_buf_fmt(&part, "-- %llu bytes dropped --\n", (unsigned long long)dropped);
+        GL_ASSERT(part.n < MARK_BYTES_MAX);
+        size_t mark = part.n;
+        gl_buf_add(&part, kept + skip, GL_CAPTURE_PART_BYTES - skip);
+        r = write_at(c->log_fd, part.p, part.n, c->head_bytes);
+        if (r == 0 && ftruncate(c->log_fd, (off_t)(c->head_bytes + part.n)) < 0) {
+            r = GL_E_IO;
+        }
+        if (r == 0) {
+            c->dropped = dropped;
+            c->mark_bytes = mark;
+            c->log_bytes = c->head_bytes + part.n;
+        }
+    }
+    gl_mem_free(kept);
+    return r;
+}
+
+/* The first part ends with the last whole line that fits into it. */
+static void end_head(struct gl_capture *c, gl_str lines)
+{
+    size_t room = GL_CAPTURE_PART_BYTES - c->log_bytes;
+    const char *newline = memrchr(lines.p, '\n', room);
+    c->head_bytes = c->log_bytes + (newline == NULL ? 0 : (size_t)(newline + 1 - lines.p));
+}
+
+static int open_log(struct gl_keeper *k, struct gl_capture *c)
+{
+    if (c->log_fd < 0) {
+        c->log_fd = openat(k->contexts_fd, c->path,
+                           O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    return c->log_fd < 0 ? GL_E_IO : 0;
+}
+
+/* The disk was full for a while: say what is missing here. */
+static int write_unwritten(struct gl_capture *c)
+{
+    char mark[MARK_BYTES_MAX];
+    if (c->unwritten == 0) {
+        return 0;
+    }
+    int n = snprintf(mark, sizeof(mark), "-- %llu bytes dropped --\n",
+                     (unsigned long long)c->unwritten);
+    int r = write_at(c->log_fd, mark, (size_t)n, c->log_bytes);
+    if (r == 0) {
+        c->log_bytes += (uint64_t)n;
+        c->unwritten = 0;
+    }
+    return r;
+}
+
+/* Append whole lines. */
+static void write_log(struct gl_keeper *k, struct gl_capture *c, gl_str lines)
+{
+    if (lines.n == 0) {
+        return;
+    }
+    if (open_log(k, c) < 0 || write_unwritten(c) < 0 ||
+        write_at(c->log_fd, lines.p, lines.n, c->log_bytes) < 0) {
+        c->unwritten += lines.n;
+        return;
+    }
+    if (c->head_bytes == 0 && c->log_bytes + lines.n > GL_CAPTURE_PART_BYTES) {
+        end_head(c, lines);
+    }
+    c->log_bytes += lines.n;
+    if (c->head_bytes > 0 &&
+        c->log_bytes - c->head_bytes - c->mark_bytes > 2ull * GL_CAPTURE_PART_BYTES) {
+        (void)shorten(c); /* failed: tried again with the next line */
+    }
+}
+
+/* ---- lines ---- */
+
+static void add_line(struct gl_keeper *k, const struct gl_stream *s, gl_str begin, gl_str rest)
+{
+    gl_buf_i64(&k->lines, gl_keeper_wall(k));
+    gl_buf_char(&k->lines, ' ');
+    gl_buf_char(&k->lines, s->letter);
+    gl_buf_char(&k->lines, ' ');
+    gl_buf_str(&k->lines, begin);
+    gl_buf_str(&k->lines, rest);
+    gl_buf_char(&k->lines, '\n');
+}
+
+/* A line that does not end within its limit is written in pieces. */
+static void hold_partial(struct gl_keeper *k, struct gl_stream *s, gl_str rest)
+{
+    while (s->partial.n + rest.n >= GL_CAPTURE_LINE_BYTES) {
+        size_t n = GL_CAPTURE_LINE_BYTES - s->partial.n;
+        add_line(k, s, gl_buf_view(&s->partial), (gl_str){.p = rest.p, .n = n});
+        gl_buf_reset(&s->partial);
+        rest.p += n;
+        rest.n -= n;
+    }
+    gl_buf_str(&s->partial, rest);
+}
+
+static void take_lines(struct gl_keeper *k, struct gl_stream *s, gl_str text)
+{
+    const char *newline;
+    while (text.n > 0 && (newline = memchr(text.p, '\n', text.n)) != NULL) {
+        size_t n = (size_t)(newline - text.p);
+        while (s->partial.n + n > GL_CAPTURE_LINE_BYTES) {
+            size_t piece = GL_CAPTURE_LINE_BYTES - s->partial.n;
+            hold_partial(k, s, (gl_str){.p = text.p, .n = piece});
+            text.p += piece;
+            n -= piece;
+            text.n -= piece;
+        }
+        add_line(k, s, gl_buf_view(&s->partial), (gl_str){.p = text.p, .n = n});
+        gl_buf_reset(&s->partial);
+        text.p += n + 1;
+        text.n -= n + 1;
+    }
+    if (text.n > 0) {
+        hold_partial(k, s, text);
+    }
+}
+
+/* ---- the last line of stdout ---- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+static void grow_last(struct gl_capture *c, gl_str part)
+{
+    while (!c->line_begun && part.n > 0 && is_space(part.p[0])) {
+        part.p++;
+        part.n--;
+    }
+    if (part.n == 0) {
+        return;
+    }
+    if (!c->line_begun) {
+        c->line_begun = true;
+        c->line_kept = part.p[0] == '{';
+    }
+    if (c->line_kept && c->line.n + part.n > GL_OUTPUT_BYTES_MAX) {
+        c->line_kept = false;
+    }
+    if (c->line_kept) {
+        gl_buf_str(&c->line, part);
+    }
+}
+
+static void end_last(struct gl_capture *c)
+{
+    if (c->line_begun) {
+        struct gl_buf former = c->last;
+        c->last = c->line;
+        c->line = former;
+        if (!c->line_kept) {
+            gl_buf_reset(&c->last);
+        }
+    }
+    gl_buf_reset(&c->line);
+    c->line_begun = false;
+    c->line_kept = false;
+}
+
+static void track_last(struct gl_capture *c, gl_str text)
+{
+    const char *newline;
+    while (text.n > 0 && (newline = memchr(text.p, '\n', text.n)) != NULL) {
+        size_t n = (size_t)(newline - text.p);
+        grow_last(c, (gl_str){.p = text.p, .n = n});
+        end_last(c);
+        text.p += n + 1;
+        text.n -= n + 1;
+    }
+    grow_last(c, text);
+}
+
+gl_str gl_capture_last(const struct gl_capture *c)
+{
+    return gl_buf_view(&c->last);
+}
+
+/* ---- reading ---- */
+
+/* One read. False: nothing there now, or never again. */
+static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
+{
+    char bytes[READ_BYTES];
+    if (s->watch.fd < 0) {
+        return false;
+    }
+    ssize_t n = read(s->watch.fd, bytes, sizeof(bytes));
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return false;
+    }
+    if (n <= 0) {
+        gl_keeper_unwatch(&s->watch);
+        return false;
+    }
+    gl_str text = {.p = bytes, .n = (size_t)n};
+    if (s == &c->out) {
+        track_last(c, text);
+    }
+    gl_buf_reset(&k->lines);
+    take_lines(k, s, text);
+    write_log(k, c, gl_buf_view(&k->lines));
+    return true;
+}
+
+static void out_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+{
+    (void)events;
+    struct gl_capture *c = GL_CONTAINER(w, struct gl_capture, out.watch);
+    (void)read_some(k, c, &c->out);
+}
+
+static void err_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+{
+    (void)events;
+    struct gl_capture *c = GL_CONTAINER(w, struct gl_capture, err.watch);
+    (void)read_some(k, c, &c->err);
+}
+
+static int open_pipe(struct gl_keeper *k, struct gl_watch *w, int *ret_write_end,
+                     struct gl_why *reterr_why)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        return gl_why(reterr_why, GL_E_LIMIT, "cannot make a pipe: %s", strerror(errno));
+    }
+    /* Only our end does not block: the step's must, or it would lose what it writes. */
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        return gl_why(reterr_why, GL_E_IO, "cannot set up a pipe: %s", strerror(errno));
+    }
+    w->fd = ends[0];
+    int r = gl_keeper_watch(k, w, reterr_why);
+    if (r < 0) {
+        gl_keeper_unwatch(w);
+        (void)close(ends[1]);
+        return r;
+    }
+    *ret_write_end = ends[1];
+    return 0;
+}
+
+int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int ret_write_ends[2],
+                    struct gl_why *reterr_why)
+{
+    char *copy = gl_mem_alloc(path.n + 1);
+    memcpy(copy, path.p, path.n);
+    c->path = copy;
+    c->out.watch.ready = out_ready;
+    c->err.watch.ready = err_ready;
+    int r = open_pipe(k, &c->out.watch, &ret_write_ends[0], reterr_why);
+    if (r < 0) {
+        return r;
+    }
+    r = open_pipe(k, &c->err.watch, &ret_write_ends[1], reterr_why);
+    if (r < 0) {
+        gl_keeper_unwatch(&c->out.watch);
+        (void)close(ret_write_ends[0]);
+    }
+    return r;
+}
+
+static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
+{
+    for (int i = 0; i < FINISH_READS_MAX && read_some(k, c, s); i++) {
+    }
+    gl_keeper_unwatch(&s->watch);
+    if (s->partial.n > 0) {
+        gl_buf_reset(&k->lines);
+        add_line(k, s, gl_buf_view(&s->partial), (gl_str){0});
+        write_log(k, c, gl_buf_view(&k->lines));
+    }
+    gl_buf_done(&s->partial);
+}
+
+void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
+{
+    finish_stream(k, c, &c->out);
+    finish_stream(k, c, &c->err);
+    end_last(c);
+    if (c->head_bytes > 0 &&
+        c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
+        (void)shorten(c); /* the log then keeps more than it should: no harm */
+    }
+    gl_fs_closep(&c->log_fd);
+    gl_buf_done(&c->line);
+}

@@ -1,0 +1,481 @@
+#include "keeper/care.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "keeper/caller.h"
+#include "keeper/cgroup.h"
+#include "keeper/launch.h"
+#include "keeper/proctree.h"
+#include "keeper/rundir.h"
+#include "os/failpoint.h"
+
+enum {
+    JOURNAL_BYTES_SMALL = 1 << 20, /* an empty journal is cut off above this ... */
+    JOURNAL_BYTES_LARGE = 4 << 20,  /* ... another rewritten, when less than half of it matters */
+    RECORD_BYTES_GUESS = 512,       /* of one attempt, without its output */
+    CLEAR_AGAIN_MS = 500,           /* kill leftovers again after this */
+    JOURNAL_RETRY_MS = 500,
+};
+
+/* ---- timers ---- */
+
+static void set_timer(struct gl_keeper *k, struct gl_charge *c)
+{
+    gl_ms due = c->deadline;
+    due = c->kill_at < due ? c->kill_at : due;
+    due = c->beacon_at < due ? c->beacon_at : due;
+    due = c->clear_at < due ? c->clear_at : due;
+    gl_keeper_set_timer(k, &c->timer, due);
+}
+
+/* ---- the end ---- */
+
+/* How a process ended that nobody stopped. */
+static void set_natural_end(struct gl_exec_result *r, int status)
+{
+    if (WIFSIGNALED(status)) {
+        r->end = GL_EXEC_SIGNALED;
+        r->signal = WTERMSIG(status);
+    } else {
+        r->end = GL_EXEC_EXITED;
+        r->exit_code = WEXITSTATUS(status);
+    }
+}
+
+static void take_output(struct gl_keeper *k, struct gl_charge *c)
+{
+    struct gl_why why;
+    int r = gl_rundir_output(k, gl_rundir_path(&k->scratch, &c->key), &c->output, &why);
+    if (r == 0) {
+        c->output_source = GL_KEEP_FROM_FILE;
+    } else if (r != GL_E_NOT_FOUND) {
+        gl_buf_c(&c->error, why.text);
+    } else if (gl_capture_last(&c->capture).n > 0) {
+        gl_buf_str(&c->output, gl_capture_last(&c->capture));
+        c->output_source = GL_KEEP_FROM_LINE;
+    }
+}
+
+static void end_charge(struct gl_keeper *k, struct gl_charge *c)
+{
+    c->result.ended_at = gl_keeper_wall(k);
+    k->result_bytes += RECORD_BYTES_GUESS + c->output.n;
+    gl_charge_move(k, c, GL_CHARGE_ENDING);
+}
+
+/* Its process has been waited for and no descendant is left. */
+static void finish(struct gl_keeper *k, struct gl_charge *c)
+{
+    GL_ASSERT(c->state == GL_CHARGE_CLEARING);
+    gl_capture_finish(k, &c->capture);
+    if (c->lost) {
+        gl_charge_bury(k, c);
+        return;
+    }
+    set_natural_end(&c->result, c->wait_status);
+    if (c->stopping) {
+        c->result.end = c->why;
+    }
+    take_output(k, c);
+    end_charge(k, c);
+}
+
+/* It could not be started: that is a result too. */
+static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, const struct gl_why *why)
+{
+    gl_capture_finish(k, &c->capture);
+    c->result.end = GL_EXEC_NOT_EXECUTED;
+    gl_buf_c(&c->error, why->text);
+    end_charge(k, c);
+}
+
+/* ---- stopping ---- */
+
+/* The process is our child and has not been waited for, so its pid and its group are still its own. */
+static void signal_group(const struct gl_charge *c, int sig)
+{
+    GL_ASSERT(c->state == GL_CHARGE_RUNNING);
+    (void)kill(-c->proc.pid, sig);
+}
+
+static void clear(struct gl_keeper *k, struct gl_charge *c, int status)
+{
+    c->wait_status = status;
+    c->deadline = c->kill_at = INT64_MAX;
+    gl_proctree_remove(k, &c->proc);
+    gl_charge_move(k, c, GL_CHARGE_CLEARING);
+    gl_proctree_kill_adopted(c);
+}
+
+void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why)
+{
+    int status;
+    if (c->state != GL_CHARGE_RUNNING || c->stopping) {
+        return;
+    }
+    /* It may have ended by itself a moment ago; then that is its result, and not that we stopped it. */
+    if (waitpid(c->proc.pid, &status, WNOHANG) == c->proc.pid) {
+        clear(k, c, status);
+        k->reaped = true;
+        return;
+    }
+    c->stopping = true;
+    c->why = why;
+    c->deadline = INT64_MAX;
+    c->kill_at = gl_keeper_after(k, c->grace_ms);
+    signal_group(c, SIGTERM);
+    (void)kill(-c->proc.pid, SIGCONT); /* a stopped process would not hear it */
+    set_timer(k, c);
+}
+
+void gl_care_stop_all(struct gl_keeper *k, enum gl_exec_end why)
+{
+    struct gl_charge *c;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        gl_care_stop(k, c, why);
+    }
+}
+
+void gl_care_leave(struct gl_keeper *k)
+{
+    struct gl_charge *c;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        if (c->state == GL_CHARGE_RUNNING || c->state == GL_CHARGE_CLEARING) {
+            c->lost = true;
+            c->grace_ms = c->grace_ms < GL_KEEPER_LEAVE_MS ? c->grace_ms : GL_KEEPER_LEAVE_MS;
+            gl_care_stop(k, c, GL_EXEC_STOPPED);
+        }
+    }
+}
+
+/* ---- due times ---- */
+
+static void send_beacon(struct gl_keeper *k, const struct gl_charge *c)
+{
+    struct gl_keep_msg m = {
+        .type = GL_KEEP_BEACON,
+        .start = {.key = c->key, .token = c->token},
+    };
+    gl_caller_tell(k, &m);
+}
+
+static void on_due(struct gl_keeper *k, struct gl_timer *t)
+{
+    struct gl_charge *c = GL_CONTAINER(t, struct gl_charge, timer);
+    if (k->now >= c->deadline) {
+        gl_care_stop(k, c, GL_EXEC_TIMEOUT);
+    }
+    if (k->now >= c->kill_at && c->state == GL_CHARGE_RUNNING) {
+        signal_group(c, SIGKILL);
+        (void)kill(c->proc.pid, SIGKILL); /* it may have left its own group */
+        c->kill_at = gl_keeper_after(k, CLEAR_AGAIN_MS);
+    }
+    if (k->now >= c->clear_at) {
+        gl_proctree_kill_adopted(c);
+        c->clear_at = gl_keeper_after(k, CLEAR_AGAIN_MS);
+    }
+    if (k->now >= c->beacon_at) {
+        send_beacon(k, c);
+        c->beacon_at = gl_keeper_after(k, c->beacon_ms);
+    }
+    if (c->state == GL_CHARGE_RUNNING || c->state == GL_CHARGE_CLEARING) {
+        set_timer(k, c);
+    }
+}
+
+/* ---- beginning ---- */
+
+static int may_begin(struct gl_keeper *k, struct gl_why *why)
+{
+    if (k->leaving) {
+        return gl_why(why, GL_E_UNAVAILABLE, "the keeper is about to end");
+    }
+    if (gl_heap_has(&k->retry.item)) {
+        return gl_why(why, GL_E_UNAVAILABLE, "the keeper cannot write its journal");
+    }
+    if (k->running_n >= GL_KEEPER_RUNNING_MAX) {
+        return gl_why(why, GL_E_LIMIT, "%d attempts run already", GL_KEEPER_RUNNING_MAX);
+    }
+    if (k->result_bytes >= GL_KEEPER_RESULT_BYTES_MAX) {
+        return gl_why(why, GL_E_LIMIT, "too many results wait to be acknowledged");
+    }
+    return 0;
+}
+
+static struct gl_keep_msg begun(const struct gl_keeper *k, const struct gl_charge *c)
+{
+    return (struct gl_keep_msg){
+        .type = GL_KEEP_BEGUN,
+        .start = {.key = c->key, .token = c->token},
+        .pid = (uint64_t)c->proc.pid,
+        .boot = gl_str_of(k->boot),
+        .ticks_min = c->ticks_min,
+        .ticks_max = c->ticks_max,
+        .mark = c->mark,
+    };
+}
+
+static void set_times(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec_start *s)
+{
+    c->grace_ms = s->grace_ms;
+    c->beacon_ms = s->beacon_ms;
+    c->deadline = s->timeout_ms > 0 ? gl_keeper_after(k, s->timeout_ms) : INT64_MAX;
+    c->beacon_at = s->beacon_ms > 0 ? gl_keeper_after(k, s->beacon_ms) : INT64_MAX;
+    c->timer.fire = on_due;
+    set_timer(k, c);
+}
+
+static int launch(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec_start *s,
+                  gl_str path, const int ends[2], struct gl_why *why)
+{
+    gl_str folder = gl_str_fmt(&k->scratch, "%s/%s", k->contexts, path.p);
+    struct gl_launch l = {.out_fd = ends[0], .err_fd = ends[1]};
+    gl_launch_prepare(k, &l, s, folder);
+    l.mark = c->mark = gl_proctree_new_mark(k);
+    c->proc = (struct gl_proc){.charge = c, .direct = true};
+    c->ticks_min = gl_proctree_ticks();
+    GL_FAILPOINT("keeper.before_spawn");
+    int r = gl_launch_go(k, &l, &c->proc.pid, why);
+    if (r == 0) {
+        GL_FAILPOINT("keeper.after_spawn");
+        c->ticks_max = gl_proctree_ticks();
+        gl_proctree_add(k, &c->proc);
+        struct gl_keep_msg m = begun(k, c);
+        gl_journal_add(&k->journal, &m);
+    }
+    return r;
+}
+
+int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *reterr_why)
+{
+    struct gl_why why;
+    int ends[2];
+    int r = may_begin(k, reterr_why);
+    if (r < 0) {
+        return r;
+    }
+    struct gl_charge *c = gl_charge_new(k, &s->key, s->token, GL_CHARGE_RUNNING);
+    gl_str path = gl_rundir_path(&k->scratch, &c->key);
+    gl_str log = gl_str_fmt(&k->scratch, "%s/log", path.p);
+    r = gl_capture_open(k, &c->capture, log, ends, reterr_why);
+    if (r < 0) {
+        k->running_n--;
+        gl_charge_bury(k, c);
+        return r;
+    }
+    c->result.started_at = gl_keeper_wall(k);
+    r = gl_rundir_make(k, s, path, c->floor->charges_n == 1, &why);
+    if (r == 0) {
+        r = launch(k, c, s, path, ends, &why);
+    }
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    if (r < 0) {
+        end_not_executed(k, c, &why);
+    } else {
+        set_times(k, c, s);
+    }
+    return 0;
+}
+
+/* ---- ended processes ---- */
+
+static void on_process_end(struct gl_keeper *k, pid_t pid, int status)
+{
+    struct gl_proc *p = gl_proctree_find(k, pid);
+    if (p == NULL) {
+        return; /* an orphan that ended before we saw it */
+    }
+    if (p->direct) {
+        clear(k, p->charge, status);
+    } else {
+        gl_proctree_remove(k, p);
+    }
+}
+
+void gl_care_reap(struct gl_keeper *k)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        on_process_end(k, pid, status);
+        k->reaped = true;
+    }
+    if (!k->reaped) {
+        return;
+    }
+    k->reaped = false;
+    gl_proctree_sweep(k);
+    for (struct gl_link *l = k->clearing.next, *next; l != &k->clearing; l = next) {
+        struct gl_charge *c = GL_CONTAINER(l, struct gl_charge, link);
+        next = l->next;
+        if (gl_list_empty(&c->adopted)) {
+            finish(k, c);
+        } else if (c->clear_at == INT64_MAX) {
+            c->clear_at = gl_keeper_after(k, CLEAR_AGAIN_MS);
+            set_timer(k, c);
+        }
+    }
+}
+
+/* ---- the journal ---- */
+
+static void on_retry(struct gl_keeper *k, struct gl_timer *t)
+{
+    (void)k; /* every turn settles; this timer only makes one happen */
+    (void)t;
+}
+
+void gl_care_settle(struct gl_keeper *k)
+{
+    struct gl_why why;
+    for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
+        struct gl_charge *c = GL_CONTAINER(l, struct gl_charge, link);
+        if (!c->noted) {
+            struct gl_keep_msg m = gl_charge_ended(c);
+            gl_journal_add(&k->journal, &m);
+            c->noted = true;
+        }
+    }
+    if (gl_journal_flush(&k->journal, &why) < 0) {
+        if (k->retry.fire == NULL) { /* said once per trouble, not once per turn */
+            gl_keeper_say("%s; trying again until it works", why.text);
+        }
+        k->retry.fire = on_retry;
+        gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
+        return;
+    }
+    k->retry.fire = NULL;
+    gl_keeper_clear_timer(k, &k->retry);
+    while (!gl_list_empty(&k->ending)) {
+        gl_charge_move(k, GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link),
+                       GL_CHARGE_ENDED);
+    }
+    gl_care_tidy_journal(k);
+}
+
+void gl_care_ack(struct gl_keeper *k, struct gl_charge *c)
+{
+    if (c->state != GL_CHARGE_ENDED) {
+        return;
+    }
+    struct gl_keep_msg m = {
+        .type = GL_KEEP_ACK,
+        .start = {.key = c->key, .token = c->token},
+    };
+    gl_journal_add(&k->journal, &m);
+    k->result_bytes -= RECORD_BYTES_GUESS + c->output.n;
+    gl_charge_bury(k, c);
+}
+
+static void rewrite_journal(struct gl_keeper *k)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    struct gl_charge *c;
+    struct gl_why why;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        struct gl_keep_msg m = c->state == GL_CHARGE_ENDED ? gl_charge_ended(c) : begun(k, c);
+        gl_keep_add_record(&m, &content);
+    }
+    if (gl_journal_replace(&k->journal, gl_buf_view(&content), &why) < 0) {
+        gl_keeper_say("%s; the journal stays as it is", why.text);
+    }
+}
+
+void gl_care_tidy_journal(struct gl_keeper *k)
+{
+    GL_ASSERT(gl_list_empty(&k->ending));
+    uint64_t live = k->result_bytes + k->running_n * RECORD_BYTES_GUESS;
+    if (gl_map_count(&k->charges) == 0) {
+        if (k->journal.bytes > JOURNAL_BYTES_SMALL) {
+            gl_journal_clear(&k->journal);
+        }
+    } else if (k->journal.bytes > JOURNAL_BYTES_LARGE && live < k->journal.bytes / 2) {
+        rewrite_journal(k);
+    }
+}
+
+/* ---- what an earlier keeper wrote ---- */
+
+static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
+{
+    struct gl_charge *c =
+        gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_RUNNING);
+    if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
+        c->proc.pid = (pid_t)m->pid;
+        c->ticks_min = m->ticks_min;
+        c->ticks_max = m->ticks_max;
+    }
+}
+
+static void replay_ended(struct gl_keeper *k, const struct gl_keep_msg *m)
+{
+    struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_ENDED);
+    c->result = m->result;
+    c->result.output = c->result.error = (gl_str){0};
+    gl_buf_str(&c->output, m->result.output);
+    gl_buf_str(&c->error, m->result.error);
+    c->output_source = m->output_source;
+    k->result_bytes += RECORD_BYTES_GUESS + c->output.n;
+}
+
+static void forget_replayed(struct gl_keeper *k, struct gl_charge *c)
+{
+    if (c->state == GL_CHARGE_ENDED) {
+        k->result_bytes -= RECORD_BYTES_GUESS + c->output.n;
+    } else {
+        k->running_n--;
+    }
+    gl_charge_bury(k, c);
+}
+
+int gl_care_replay(void *keeper, const struct gl_keep_msg *m)
+{
+    struct gl_keeper *k = keeper;
+    if (gl_keep_check_key(&m->start.key, NULL) < 0) {
+        return 0;
+    }
+    gl_arena_reset(&k->scratch);
+    (void)gl_charge_raise(k, &m->start.key, m->start.token, NULL); /* the highest one stays */
+    struct gl_charge *c = gl_charge_find(k, &m->start.key);
+    if (c != NULL) {
+        forget_replayed(k, c);
+    }
+    if (m->type == GL_KEEP_BEGUN) {
+        replay_begun(k, m);
+    } else if (m->type == GL_KEEP_ENDED) {
+        replay_ended(k, m);
+    }
+    gl_charge_free_buried(k);
+    return 0;
+}
+
+void gl_care_replayed(struct gl_keeper *k)
+{
+    struct gl_charge *c;
+    bool lost = false;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        if (c->state == GL_CHARGE_RUNNING) {
+            gl_proctree_end_process((uint64_t)c->proc.pid, c->ticks_min, c->ticks_max);
+            gl_keeper_say("lost: %.*s", GL_STR_ARG(c->id));
+            forget_replayed(k, c);
+            lost = true;
+        }
+    }
+    gl_charge_free_buried(k);
+    if (k->before.running && strcmp(k->before.boot, k->boot) == 0) {
+        gl_cgroup_end(k->before.cgroup);
+        size_t left = gl_proctree_end_marked(k->before.mark);
+        if (left > 0) {
+            gl_keeper_say("%zu processes of an earlier keeper cannot be ended", left);
+        }
+    }
+    if (lost) {
+        rewrite_journal(k);
+    }
+}

@@ -1,0 +1,214 @@
+#include "keeper/charge.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+
+static const struct {
+    const char *word;
+    uint32_t next;
+} states[] = {
+#define X(name, word, next) [GL_CHARGE_##name] = {word, next},
+    GL_CHARGE_STATES(X)
+#undef X
+};
+
+/* ---- floors ---- */
+
+static gl_str job_key(struct gl_arena *a, const struct gl_attempt_key *key)
+{
+    return gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job));
+}
+
+static void forget_floor(struct gl_keeper *k, struct gl_floor *f)
+{
+    GL_ASSERT(f->charges_n == 0);
+    gl_list_remove(&f->link);
+    k->floors_idle_n--;
+    (void)gl_map_remove(&k->floors, f->key);
+    gl_mem_free(f);
+}
+
+static struct gl_floor *new_floor(struct gl_keeper *k, gl_str key)
+{
+    if (k->floors_idle_n >= GL_KEEPER_FLOORS_MAX) {
+        forget_floor(k, GL_CONTAINER(gl_list_first(&k->floors_idle), struct gl_floor, link));
+    }
+    struct gl_floor *f = gl_mem_alloc(sizeof(*f) + key.n);
+    memcpy(f->text, key.p, key.n);
+    f->key = (gl_str){.p = f->text, .n = key.n};
+    gl_list_init(&f->link);
+    gl_list_push(&k->floors_idle, &f->link);
+    k->floors_idle_n++;
+    gl_map_add(&k->floors, f->key, f);
+    return f;
+}
+
+static void hold_floor(struct gl_keeper *k, struct gl_floor *f)
+{
+    if (f->charges_n++ == 0) {
+        gl_list_remove(&f->link);
+        k->floors_idle_n--;
+    }
+}
+
+static void release_floor(struct gl_keeper *k, struct gl_floor *f)
+{
+    GL_ASSERT(f->charges_n > 0);
+    if (--f->charges_n == 0) {
+        gl_list_push(&k->floors_idle, &f->link);
+        k->floors_idle_n++;
+        if (k->floors_idle_n > GL_KEEPER_FLOORS_MAX) {
+            forget_floor(k, GL_CONTAINER(gl_list_first(&k->floors_idle), struct gl_floor, link));
+        }
+    }
+}
+
+int gl_charge_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
+                    struct gl_why *reterr_why)
+{
+    gl_str name = job_key(&k->scratch, key);
+    struct gl_floor *f = gl_map_find(&k->floors, name);
+    if (f == NULL) {
+        f = new_floor(k, name);
+    }
+    if (token < f->token) {
+        return gl_why(reterr_why, GL_E_STALE,
+                      "token %llu for job %.*s is old: somebody came with %llu",
+                      (unsigned long long)token, GL_STR_ARG(key->job),
+                      (unsigned long long)f->token);
+    }
+    f->token = token;
+    if (f->charges_n == 0) { /* used now: last to be forgotten */
+        gl_list_remove(&f->link);
+        gl_list_push(&k->floors_idle, &f->link);
+    }
+    return 0;
+}
+
+/* ---- charges ---- */
+
+static gl_str charge_id(struct gl_arena *a, const struct gl_attempt_key *key)
+{
+    return gl_str_fmt(a, "%.*s/%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job),
+                      GL_STR_ARG(key->attempt));
+}
+
+struct gl_charge *gl_charge_find(const struct gl_keeper *k, const struct gl_attempt_key *key)
+{
+    char text[3 * GL_ATTEMPT_ID_BYTES_MAX];
+    size_t n = key->context.n + key->job.n + key->attempt.n + 2;
+    GL_ASSERT(n <= sizeof(text));
+    char *p = mempcpy(text, key->context.p, key->context.n);
+    *p++ = '/';
+    p = mempcpy(p, key->job.p, key->job.n);
+    *p++ = '/';
+    memcpy(p, key->attempt.p, key->attempt.n);
+    return gl_map_find(&k->charges, (gl_str){.p = text, .n = n});
+}
+
+/* The parts of the key are slices of the id. */
+static void set_key(struct gl_charge *c, const struct gl_attempt_key *key)
+{
+    const char *p = c->id.p;
+    c->key.context = (gl_str){.p = p, .n = key->context.n};
+    p += key->context.n + 1;
+    c->key.job = (gl_str){.p = p, .n = key->job.n};
+    p += key->job.n + 1;
+    c->key.attempt = (gl_str){.p = p, .n = key->attempt.n};
+}
+
+struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key *key,
+                                uint64_t token, enum gl_charge_state state)
+{
+    gl_str id = charge_id(&k->scratch, key);
+    struct gl_charge *c = gl_mem_alloc(sizeof(*c) + id.n);
+    memcpy(c->text, id.p, id.n);
+    c->id = (gl_str){.p = c->text, .n = id.n};
+    set_key(c, key);
+    c->state = state;
+    c->token = token;
+    c->deadline = c->kill_at = c->beacon_at = c->clear_at = INT64_MAX;
+    gl_list_init(&c->link);
+    gl_list_init(&c->adopted);
+    gl_capture_init(&c->capture);
+    c->floor = gl_map_find(&k->floors, job_key(&k->scratch, key));
+    GL_ASSERT(c->floor != NULL);
+    hold_floor(k, c->floor);
+    gl_map_add(&k->charges, c->id, c);
+    k->running_n += state == GL_CHARGE_RUNNING;
+    if (state == GL_CHARGE_ENDED) {
+        gl_list_push(&k->unsaid, &c->link);
+    }
+    return c;
+}
+
+void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_state next)
+{
+    GL_ASSERT(states[c->state].next & GL_BIT(next));
+    k->running_n -= c->state == GL_CHARGE_RUNNING;
+    c->state = next;
+    gl_list_remove(&c->link);
+    if (next == GL_CHARGE_CLEARING) {
+        gl_list_push(&k->clearing, &c->link);
+    } else if (next == GL_CHARGE_ENDING) {
+        GL_ASSERT(gl_list_empty(&c->adopted));
+        gl_keeper_clear_timer(k, &c->timer);
+        gl_list_push(&k->ending, &c->link);
+    } else if (next == GL_CHARGE_ENDED) {
+        gl_list_push(&k->unsaid, &c->link);
+    }
+}
+
+struct gl_keep_msg gl_charge_ended(const struct gl_charge *c)
+{
+    struct gl_keep_msg m = {
+        .type = GL_KEEP_ENDED,
+        .start = {.key = c->key, .token = c->token},
+        .result = c->result,
+        .output_source = c->output_source,
+    };
+    m.result.output = gl_buf_view(&c->output);
+    m.result.error = gl_buf_view(&c->error);
+    return m;
+}
+
+static void free_charge(struct gl_charge *c)
+{
+    gl_list_remove(&c->link);
+    gl_capture_done(&c->capture);
+    gl_buf_done(&c->output);
+    gl_buf_done(&c->error);
+    gl_mem_free(c);
+}
+
+void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c)
+{
+    GL_ASSERT(gl_list_empty(&c->adopted));
+    gl_keeper_clear_timer(k, &c->timer);
+    (void)gl_map_remove(&k->charges, c->id);
+    release_floor(k, c->floor);
+    gl_list_remove(&c->link);
+    gl_list_push(&k->buried, &c->link);
+}
+
+void gl_charge_free_buried(struct gl_keeper *k)
+{
+    while (!gl_list_empty(&k->buried)) {
+        free_charge(GL_CONTAINER(gl_list_first(&k->buried), struct gl_charge, link));
+    }
+}
+
+void gl_charge_free_all(struct gl_keeper *k)
+{
+    struct gl_charge *c;
+    gl_charge_free_buried(k);
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        free_charge(c);
+    }
+    struct gl_floor *f;
+    for (size_t i = 0; (f = gl_map_next(&k->floors, &i)) != NULL;) {
+        gl_mem_free(f);
+    }
+    gl_map_done(&k->charges);
+    gl_map_done(&k->floors);
+}

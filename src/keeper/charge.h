@@ -1,0 +1,95 @@
+/* charge.h - the attempts in the keeper's charge, and the floor under the tokens of each job.
+ *
+ * An attempt is in charge from the moment its process starts (or could not) until its result is acknowledged.
+ *
+ *     RUNNING ──process ended──► CLEARING ──no descendant left──► ENDING ──synced──► ENDED ──ack──► gone
+ *        └──────────────── never ran (exec failed) ────────────────►┘
+ *
+ * A floor is the highest token anyone came with for a job: lower ones are refused. It is remembered as long as the job has
+ * attempts here, and then while there is room. */
+#ifndef GL_KEEPER_CHARGE_H
+#define GL_KEEPER_CHARGE_H
+
+#include "keeper/capture.h"
+#include "keeper/keeper.h"
+
+#define GL_CHARGE_STATES(X)                                                                        \
+    X(RUNNING, "running", GL_BIT(GL_CHARGE_CLEARING) | GL_BIT(GL_CHARGE_ENDING))                   \
+    X(CLEARING, "clearing", GL_BIT(GL_CHARGE_ENDING))                                              \
+    X(ENDING, "ending", GL_BIT(GL_CHARGE_ENDED))                                                   \
+    X(ENDED, "ended", 0)
+
+enum gl_charge_state {
+#define X(name, word, next) GL_CHARGE_##name,
+    GL_CHARGE_STATES(X)
+#undef X
+};
+
+struct gl_floor {
+    struct gl_link link; /* in floors_idle while charges_n == 0 */
+    uint64_t token;
+    size_t charges_n;
+    gl_str key;          /* "context/job" */
+    char text[];
+};
+
+struct gl_charge;
+
+/* A process we are the parent of. */
+struct gl_proc {
+    pid_t pid;
+    struct gl_charge *charge; /* NULL: nobody knows whose it is */
+    struct gl_link link;      /* in the charge's `adopted`; unused for the attempt's own process */
+    bool direct;              /* the attempt's own process, not an orphaned descendant */
+};
+
+struct gl_charge {
+    struct gl_link link; /* in clearing, ending, unsaid, said or buried */
+    enum gl_charge_state state;
+    struct gl_attempt_key key;
+    gl_str id;           /* "context/job/attempt" */
+    uint64_t token;
+    struct gl_floor *floor;
+
+    struct gl_proc proc;
+    struct gl_link adopted; /* struct gl_proc: descendants that lost their parent */
+    uint64_t mark;          /* inherited by all descendants; 0: none */
+    uint64_t ticks_min, ticks_max;
+    int wait_status;
+    struct gl_capture capture;
+
+    struct gl_timer timer;
+    gl_ms deadline, kill_at, beacon_at, clear_at; /* INT64_MAX: none */
+    gl_ms grace_ms, beacon_ms;
+    bool stopping;        /* SIGTERM was sent because of ... */
+    enum gl_exec_end why; /* ... this: TIMEOUT, STOPPED or ORPHANED */
+    bool lost;            /* the keeper itself is leaving: no result is recorded */
+
+    struct gl_exec_result result; /* without its texts */
+    int output_source;
+    struct gl_buf output;
+    struct gl_buf error;
+    bool noted;                   /* its end stands in the journal, or among what is pending there */
+    char text[];
+};
+
+/* Compare with the floor of the job and raise it. GL_E_STALE: the token is lower. */
+int gl_charge_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
+                    struct gl_why *reterr_why);
+
+struct gl_charge *gl_charge_find(const struct gl_keeper *k, const struct gl_attempt_key *key);
+/* The key must be valid, unknown, and its floor raised. */
+struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key *key,
+                                uint64_t token, enum gl_charge_state state);
+/* Forget it: acknowledged. Freed when the turn is over. */
+void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c);
+void gl_charge_free_buried(struct gl_keeper *k);
+void gl_charge_free_all(struct gl_keeper *k);
+
+/* The only writer of c->state. */
+void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_state next);
+
+/* The ENDED message of a charge whose result is complete; borrows from it. */
+struct gl_keep_msg gl_charge_ended(const struct gl_charge *c);
+
+#endif

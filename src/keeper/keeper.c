@@ -1,0 +1,476 @@
+#include "keeper/keeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "keeper/caller.h"
+#include "keeper/care.h"
+#include "keeper/cgroup.h"
+#include "keeper/launch.h"
+#include "keeper/proctree.h"
+#include "os/fs.h"
+
+enum {
+    EVENTS_PER_TURN = 64,
+    LOCK_WAIT_MS = 5000,  /* a keeper that is about to end holds the lock a little longer */
+    LOCK_PAUSE_MS = 2,
+    LINGER_FACTOR = 6,    /* results nobody fetches: they are on disk, so the process need not stay for them */
+    NOFILE_MAX = 65536,
+    FOREVER_MS = 315360000, /* x 1000: ten years, the longest span that is kept */
+};
+
+void gl_keeper_say(const char *fmt, ...)
+{
+    char when[GL_WHEN_BYTES], text[1024];
+    struct timespec t;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    gl_str at = gl_when_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
+    (void)fprintf(stderr, "%.*s [%d] %s\n", GL_STR_ARG(at), (int)getpid(), text);
+}
+
+/* ---- time ---- */
+
+static gl_ms read_clock(clockid_t clock)
+{
+    struct timespec t;
+    (void)clock_gettime(clock, &t);
+    return (gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+gl_ms gl_keeper_after(const struct gl_keeper *k, gl_ms span)
+{
+    gl_ms longest = (gl_ms)FOREVER_MS * 1000;
+    return k->now + (span < longest ? span : longest);
+}
+
+static bool timer_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
+{
+    const struct gl_timer *x = GL_CONTAINER(a, struct gl_timer, item);
+    const struct gl_timer *y = GL_CONTAINER(b, struct gl_timer, item);
+    return x->due != y->due ? x->due < y->due : x->seq < y->seq;
+}
+
+static void set_alarm(struct gl_keeper *k, gl_ms at)
+{
+    struct itimerspec when = {0};
+    k->alarm_at = at;
+    when.it_value.tv_sec = at / 1000;
+    when.it_value.tv_nsec = at % 1000 * 1000000 + 1; /* all zero would disarm it */
+    (void)timerfd_settime(k->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* The alarm is only ever moved to an earlier time: one that comes too soon costs one idle turn, one system call per timer
+ * would cost more. */
+void gl_keeper_set_timer(struct gl_keeper *k, struct gl_timer *t, gl_ms due)
+{
+    gl_keeper_clear_timer(k, t);
+    if (due == INT64_MAX) {
+        return;
+    }
+    t->due = due;
+    t->seq = k->timer_seq++;
+    gl_heap_push(&k->timers, &t->item);
+    if (due < k->alarm_at) {
+        set_alarm(k, due);
+    }
+}
+
+void gl_keeper_clear_timer(struct gl_keeper *k, struct gl_timer *t)
+{
+    if (gl_heap_has(&t->item)) {
+        gl_heap_remove(&k->timers, &t->item);
+    }
+}
+
+static void on_alarm(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+{
+    uint64_t count;
+    (void)events;
+    (void)!read(w->fd, &count, sizeof(count)); /* whatever it says: the heap knows what is due */
+    k->alarm_at = INT64_MAX;
+}
+
+static void fire_timers(struct gl_keeper *k)
+{
+    struct gl_heap_item *top;
+    while ((top = gl_heap_top(&k->timers)) != NULL) {
+        struct gl_timer *t = GL_CONTAINER(top, struct gl_timer, item);
+        if (t->due > k->now) {
+            break;
+        }
+        gl_heap_remove(&k->timers, top);
+        if (t->fire != NULL) {
+            t->fire(k, t);
+        }
+    }
+    if (top != NULL && k->alarm_at == INT64_MAX) {
+        set_alarm(k, GL_CONTAINER(top, struct gl_timer, item)->due);
+    }
+}
+
+/* ---- descriptors ---- */
+
+int gl_keeper_watch(struct gl_keeper *k, struct gl_watch *w, struct gl_why *reterr_why)
+{
+    struct epoll_event e = {.events = EPOLLIN, .data.ptr = w};
+    GL_ASSERT(w->fd >= 0);
+    if (epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, w->fd, &e) < 0) {
+        return gl_fs_why(reterr_why, errno, "watch", "a descriptor");
+    }
+    return 0;
+}
+
+void gl_keeper_set_watch(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+{
+    struct epoll_event e = {.events = events, .data.ptr = w};
+    int err = epoll_ctl(k->epoll_fd, EPOLL_CTL_MOD, w->fd, &e);
+    GL_ASSERT(err == 0);
+}
+
+void gl_keeper_unwatch(struct gl_watch *w)
+{
+    gl_fs_closep(&w->fd); /* closing takes it out of the epoll set: no child holds a copy, all is close-on-exec */
+    w->fd = -1;
+}
+
+static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+{
+    struct signalfd_siginfo info[16];
+    ssize_t n = read(w->fd, info, sizeof(info));
+    (void)events;
+    for (ssize_t i = 0; i < n / (ssize_t)sizeof(info[0]); i++) {
+        if (info[i].ssi_signo == SIGCHLD) {
+            k->child_ended = true;
+        } else if (!k->leaving) {
+            gl_keeper_say("signal %u: ending all steps", info[i].ssi_signo);
+            k->leaving = true;
+            gl_care_leave(k);
+            gl_keeper_set_timer(k, &k->leave, gl_keeper_after(k, 2 * GL_KEEPER_LEAVE_MS));
+        }
+    }
+}
+
+/* ---- when to end ---- */
+
+static void on_leave(struct gl_keeper *k, struct gl_timer *t)
+{
+    (void)t;
+    k->over = true; /* some process will not die: the next keeper tries again */
+}
+
+static bool is_idle(const struct gl_keeper *k)
+{
+    return k->callers_n == 0 && k->running_n == 0 && gl_list_empty(&k->clearing) &&
+           gl_list_empty(&k->ending);
+}
+
+static void on_idle(struct gl_keeper *k, struct gl_timer *t)
+{
+    (void)t;
+    k->over = is_idle(k);
+}
+
+/* Somebody has silenced the node for too long: on a shared store others will run its steps now. */
+static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
+{
+    gl_ms due = k->heard_at + k->orphan_grace_ms;
+    if (k->orphan_grace_ms == 0) {
+        return;
+    }
+    if (k->now < due) {
+        gl_keeper_set_timer(k, t, due);
+    } else if (k->running_n > 0) {
+        gl_keeper_say("the node has been silent for %lld ms: ending all steps",
+                      (long long)(k->now - k->heard_at));
+        gl_care_stop_all(k, GL_EXEC_ORPHANED);
+    }
+}
+
+static void plan_end(struct gl_keeper *k)
+{
+    if (k->leaving && k->running_n == 0 && gl_list_empty(&k->clearing) &&
+        gl_list_empty(&k->ending)) {
+        k->over = true;
+    }
+    if (!is_idle(k)) {
+        gl_keeper_clear_timer(k, &k->idle);
+    } else if (!gl_heap_has(&k->idle.item)) {
+        bool unfetched = gl_map_count(&k->charges) > 0;
+        gl_keeper_set_timer(k, &k->idle,
+                            gl_keeper_after(k, k->config.idle_ms * (unfetched ? LINGER_FACTOR : 1)));
+    }
+    if (k->orphan_grace_ms > 0 && k->running_n > 0 && !gl_heap_has(&k->orphan.item)) {
+        gl_keeper_set_timer(k, &k->orphan, k->heard_at + k->orphan_grace_ms);
+    }
+}
+
+/* ---- the turn ---- */
+
+static void turn(struct gl_keeper *k)
+{
+    struct epoll_event events[EVENTS_PER_TURN];
+    int n = epoll_wait(k->epoll_fd, events, EVENTS_PER_TURN, k->unread ? 0 : -1);
+    k->now = read_clock(CLOCK_BOOTTIME);
+    gl_arena_reset(&k->scratch);
+    for (int i = 0; i < n; i++) {
+        struct gl_watch *w = events[i].data.ptr;
+        if (w->fd >= 0) { /* it may have been closed by an earlier event of this turn */
+            w->ready(k, w, events[i].events);
+        }
+    }
+    if (k->unread) {
+        gl_caller_go_on(k);
+    }
+    fire_timers(k);
+    if (k->child_ended || k->reaped) {
+        k->child_ended = false;
+        gl_care_reap(k);
+    }
+    gl_care_settle(k);
+    gl_caller_flush(k);
+    gl_charge_free_buried(k);
+    plan_end(k);
+}
+
+void gl_keeper_run(struct gl_keeper *k)
+{
+    while (!k->over) {
+        turn(k);
+    }
+}
+
+/* ---- opening ---- */
+
+static int take_lock(struct gl_keeper *k, const char *folder, struct gl_why *why)
+{
+    const char *path = gl_str_fmt(&k->scratch, "%s/lock", folder).p;
+    k->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (k->lock_fd < 0) {
+        return gl_fs_why(why, errno, "open", path);
+    }
+    gl_ms until = read_clock(CLOCK_BOOTTIME) + LOCK_WAIT_MS;
+    while (flock(k->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return gl_fs_why(why, errno, "lock", path);
+        }
+        if (read_clock(CLOCK_BOOTTIME) >= until) {
+            return gl_why(why, GL_E_BUSY, "another keeper holds %s", path);
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_MS * 1000000}, NULL);
+    }
+    (void)!ftruncate(k->lock_fd, 0); /* the pid in it is for people */
+    (void)dprintf(k->lock_fd, "%d\n", (int)getpid());
+    return 0;
+}
+
+static int open_descriptors(struct gl_keeper *k, struct gl_why *why)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGCHLD);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    k->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    k->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    k->signals = (struct gl_watch){on_signal, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
+    k->alarm = (struct gl_watch){on_alarm, k->timer_fd};
+    if (k->epoll_fd < 0 || k->timer_fd < 0 || k->null_fd < 0 || k->signals.fd < 0) {
+        return gl_fs_why(why, errno, "set up", "the keeper's descriptors");
+    }
+    int r = gl_keeper_watch(k, &k->signals, why);
+    return r < 0 ? r : gl_keeper_watch(k, &k->alarm, why);
+}
+
+/* Pipes need descriptors: take all we may have. The steps get what we were given. */
+static void set_limits(struct gl_keeper *k)
+{
+    struct rlimit none = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    (void)getrlimit(RLIMIT_NOFILE, &k->nofile);
+    struct rlimit most = k->nofile;
+    most.rlim_cur = most.rlim_max < NOFILE_MAX ? most.rlim_max : NOFILE_MAX;
+    if (most.rlim_cur > k->nofile.rlim_cur) {
+        (void)setrlimit(RLIMIT_NOFILE, &most);
+    }
+}
+
+static void read_boot_id(struct gl_keeper *k)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    (void)gl_fs_read("/proc/sys/kernel/random/boot_id", 64, &text, NULL); /* "": every boot looks alike */
+    gl_str id = gl_str_trim(gl_buf_view(&text));
+    (void)snprintf(k->boot, sizeof(k->boot), "%.*s", GL_STR_ARG(id));
+}
+
+static int begin_epoch(struct gl_keeper *k, const char *folder, struct gl_why *why)
+{
+    int r = gl_epoch_load(&k->before, folder, why);
+    if (r < 0) {
+        return r;
+    }
+    uint8_t chance[GL_KEEP_EPOCH_BYTES / 2];
+    uint64_t mark = k->epoch.mark;
+    k->epoch = k->before;
+    k->epoch.mark = mark;
+    k->epoch.running = true;
+    k->epoch.cgroup[0] = 0;
+    (void)snprintf(k->epoch.boot, sizeof(k->epoch.boot), "%s", k->boot);
+    if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance)) {
+        return gl_fs_why(why, errno, "get", "random bytes");
+    }
+    if (k->before.running || k->before.id[0] == 0) {
+        for (size_t i = 0; i < sizeof(chance); i++) {
+            (void)snprintf(k->epoch.id + 2 * i, 3, "%02x", chance[i]);
+        }
+    }
+    return 0;
+}
+
+static void enter_cgroup(struct gl_keeper *k)
+{
+    char name[48];
+    (void)snprintf(name, sizeof(name), "%.16s-%d", k->epoch.id, (int)getpid());
+    (void)gl_cgroup_enter(k->epoch.cgroup, sizeof(k->epoch.cgroup), name); /* without is fine too */
+}
+
+static int open_folders(struct gl_keeper *k, const char *folder, struct gl_why *why)
+{
+    gl_str contexts = gl_str_fmt(&k->scratch, "%s/contexts", k->config.data_dir);
+    (void)snprintf(k->contexts, sizeof(k->contexts), "%s", contexts.p);
+    int r = gl_fs_mkdirs(folder, why);
+    if (r == 0) {
+        r = gl_fs_mkdirs(k->contexts, why);
+    }
+    if (r < 0) {
+        return r;
+    }
+    k->contexts_fd = open(k->contexts, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return k->contexts_fd < 0 ? gl_fs_why(why, errno, "open", k->contexts) : 0;
+}
+
+static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
+{
+    *k = (struct gl_keeper){.config = *config};
+    k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
+    k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = -1;
+    struct gl_link *lists[] = {&k->floors_idle, &k->clearing, &k->ending,  &k->unsaid,
+                               &k->said,        &k->buried,   &k->callers, &k->gone};
+    for (size_t i = 0; i < GL_COUNT(lists); i++) {
+        gl_list_init(lists[i]);
+    }
+    gl_heap_init(&k->timers, timer_before);
+    k->alarm_at = INT64_MAX;
+    k->now = read_clock(CLOCK_BOOTTIME);
+    k->wall_offset = read_clock(CLOCK_REALTIME) - k->now;
+    k->idle.fire = on_idle;
+    k->orphan.fire = on_orphan;
+    k->leave.fire = on_leave;
+    read_boot_id(k);
+}
+
+int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
+                   struct gl_why *reterr_why)
+{
+    init(k, config);
+    const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p;
+    int r = open_folders(k, folder, reterr_why);
+    if (r == 0) {
+        r = take_lock(k, folder, reterr_why);
+    }
+    if (r == 0) {
+        r = open_descriptors(k, reterr_why);
+    }
+    if (r < 0) {
+        return r;
+    }
+    set_limits(k);
+    k->stack = mmap(NULL, GL_LAUNCH_STACK_BYTES, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (k->stack == MAP_FAILED) {
+        return gl_fs_why(reterr_why, errno, "map", "a stack");
+    }
+    r = gl_proctree_open(k, reterr_why);
+    if (r == 0) {
+        r = begin_epoch(k, folder, reterr_why);
+    }
+    if (r == 0) {
+        r = gl_journal_open(&k->journal, folder, gl_care_replay, k, reterr_why);
+    }
+    if (r < 0) {
+        return r;
+    }
+    folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p; /* replay uses the scratch */
+    gl_care_replayed(k);
+    enter_cgroup(k);
+    r = gl_caller_listen(k, reterr_why);
+    plan_end(k);
+    return r;
+}
+
+/* ---- closing ---- */
+
+/* Everything this keeper knew is on disk or acknowledged, and nothing of it runs: the next one continues its epoch. */
+static void end_epoch(struct gl_keeper *k)
+{
+    struct gl_why why;
+    const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
+    if (k->leaving || !k->epoch_saved || !is_idle(k)) {
+        return;
+    }
+    k->epoch.running = false;
+    k->epoch.mark = 0;
+    k->epoch.cgroup[0] = 0;
+    if (gl_map_count(&k->charges) == 0) {
+        gl_journal_clear(&k->journal);
+    }
+    if (fdatasync(k->journal.fd) < 0 || gl_epoch_save(&k->epoch, folder, &why) < 0) {
+        gl_keeper_say("cannot end in an orderly way: the next keeper begins a new epoch");
+    }
+}
+
+void gl_keeper_close(struct gl_keeper *k)
+{
+    char cgroup[sizeof(k->epoch.cgroup)];
+    memcpy(cgroup, k->epoch.cgroup, sizeof(cgroup));
+    if (k->listener.fd >= 0) {
+        (void)unlink(gl_str_fmt(&k->scratch, "%s/keeper/sock", k->config.data_dir).p);
+    }
+    gl_caller_close_all(k);
+    if (k->over) {
+        end_epoch(k);
+    }
+    gl_cgroup_leave(cgroup);
+    gl_proctree_close(k);
+    gl_charge_free_all(k);
+    gl_journal_close(&k->journal);
+    gl_heap_done(&k->timers);
+    gl_buf_done(&k->lines);
+    gl_keeper_unwatch(&k->signals);
+    gl_keeper_unwatch(&k->alarm);
+    gl_fs_closep(&k->epoll_fd);
+    gl_fs_closep(&k->null_fd);
+    gl_fs_closep(&k->contexts_fd);
+    if (k->stack != NULL && k->stack != MAP_FAILED) {
+        (void)munmap(k->stack, GL_LAUNCH_STACK_BYTES);
+    }
+    gl_arena_done(&k->scratch);
+    gl_fs_closep(&k->lock_fd); /* last: whoever gets it finds everything in order */
+}

@@ -1,0 +1,231 @@
+#include "keeper/launch.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+enum stage {
+    STAGE_RUNS = 0,
+    STAGE_SESSION,
+    STAGE_FILES,
+    STAGE_FOLDER,
+    STAGE_EXEC,
+};
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* ---- preparing ---- */
+
+static char *c_str(struct gl_arena *a, gl_str s)
+{
+    return (char *)(uintptr_t)gl_str_c(a, s);
+}
+
+static const char *env_find(char *const *env, const char *name)
+{
+    size_t n = strlen(name);
+    for (; *env != NULL; env++) {
+        if (strncmp(*env, name, n) == 0 && (*env)[n] == '=') {
+            return *env + n + 1;
+        }
+    }
+    return NULL;
+}
+
+static void env_default(struct gl_arena *a, char **env, size_t *n, const char *name,
+                        const char *value)
+{
+    if (env_find(env, name) == NULL) {
+        env[(*n)++] = c_str(a, gl_str_fmt(a, "%s=%s", name, value));
+    }
+}
+
+static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str folder)
+{
+    char **env = GL_NEW_ARRAY(a, char *, s->env_n + 6);
+    size_t n = 0;
+    for (size_t i = 0; i < s->env_n; i++) {
+        if (!gl_str_starts(s->env[i], GL_S("GLIA_INPUT_FILE=")) &&
+            !gl_str_starts(s->env[i], GL_S("GLIA_OUTPUT="))) {
+            env[n++] = c_str(a, s->env[i]);
+        }
+    }
+    env_default(a, env, &n, "GLIA_INPUT_FILE", gl_str_fmt(a, "%s/input.json", folder.p).p);
+    env_default(a, env, &n, "GLIA_OUTPUT", gl_str_fmt(a, "%s/output.json", folder.p).p);
+    const char *home = getenv("HOME");
+    const char *lang = getenv("LANG");
+    env_default(a, env, &n, "PATH", DEFAULT_PATH);
+    env_default(a, env, &n, "HOME", home != NULL ? home : "/");
+    env_default(a, env, &n, "LANG", lang != NULL ? lang : "C.UTF-8");
+    return env;
+}
+
+/* A name without a slash is looked for in the step's own PATH. */
+static void find_programs(struct gl_arena *a, struct gl_launch *l)
+{
+    const char *name = l->argv[0];
+    if (strchr(name, '/') != NULL) {
+        l->programs = GL_NEW_ARRAY(a, const char *, 2);
+        l->programs[0] = name;
+        return;
+    }
+    l->path = env_find(l->env, "PATH");
+    GL_ASSERT(l->path != NULL);
+    size_t n = 2;
+    for (const char *p = l->path; *p != 0; p++) {
+        n += *p == ':';
+    }
+    l->programs = GL_NEW_ARRAY(a, const char *, n);
+    gl_str rest = gl_str_of(l->path);
+    for (size_t i = 0; rest.n > 0;) {
+        gl_str folder = gl_str_cut(rest, ':', &rest);
+        if (folder.n > 0) { /* An empty one would mean the current folder: a trap, not a wish. */
+            l->programs[i++] = gl_str_fmt(a, "%.*s/%s", GL_STR_ARG(folder), name).p;
+        }
+    }
+}
+
+void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl_exec_start *s,
+                       gl_str folder)
+{
+    struct gl_arena *a = &k->scratch;
+    GL_ASSERT(s->argv_n > 0);
+    l->argv = GL_NEW_ARRAY(a, char *, s->argv_n + 1);
+    for (size_t i = 0; i < s->argv_n; i++) {
+        l->argv[i] = c_str(a, s->argv[i]);
+    }
+    l->env = make_env(a, s, folder);
+    l->cwd = s->cwd.n > 0 ? gl_str_c(a, s->cwd) : gl_str_fmt(a, "%s/work", folder.p).p;
+    l->null_fd = k->null_fd;
+    l->nofile = k->nofile;
+    l->keeper = getpid();
+    l->stage = STAGE_RUNS;
+    find_programs(a, l);
+}
+
+/* ---- between clone and exec ---- */
+
+/* Runs in the parent's memory while the parent waits: no allocation, no locks, nothing but system calls. */
+__attribute__((noreturn)) static void give_up(struct gl_launch *l, enum stage stage)
+{
+    l->err = errno;
+    l->stage = (int)stage;
+    _exit(127);
+}
+
+static void limit_child(const struct gl_launch *l)
+{
+    (void)setrlimit(RLIMIT_NOFILE, &l->nofile); /* it was ours before: cannot be refused */
+    if (l->mark != 0) {
+        struct rlimit mark = {.rlim_cur = l->mark, .rlim_max = l->mark};
+        (void)setrlimit(RLIMIT_RTTIME, &mark); /* without it descendants are harder to find, no more */
+    }
+}
+
+__attribute__((noreturn)) static void exec_program(struct gl_launch *l)
+{
+    int worst = ENOENT;
+    for (const char **p = l->programs; *p != NULL; p++) {
+        (void)execve(*p, l->argv, l->env);
+        if (errno == EACCES) {
+            worst = EACCES; /* Found, but not allowed: a better answer than "not found". */
+        } else if (errno != ENOENT && errno != ENOTDIR) {
+            worst = errno;
+            break;
+        }
+    }
+    errno = worst;
+    give_up(l, STAGE_EXEC);
+}
+
+__attribute__((no_sanitize("address"))) static int child_main(void *arg)
+{
+    struct gl_launch *l = arg;
+    sigset_t none;
+    if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) {
+        give_up(l, STAGE_SESSION);
+    }
+    if (getppid() != l->keeper) { /* it died before we asked to be told */
+        _exit(127);
+    }
+    if (dup2(l->null_fd, 0) < 0 || dup2(l->out_fd, 1) < 0 || dup2(l->err_fd, 2) < 0) {
+        give_up(l, STAGE_FILES);
+    }
+    if (chdir(l->cwd) < 0) {
+        give_up(l, STAGE_FOLDER);
+    }
+    limit_child(l);
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    exec_program(l);
+}
+
+/* ---- the parent's side ---- */
+
+static int exec_why(const struct gl_launch *l, struct gl_why *why)
+{
+    const char *cause = strerror(l->err);
+    struct stat st;
+    if (l->path != NULL && l->err == ENOENT) {
+        return gl_why(why, GL_E_NOT_FOUND, "cannot run '%s': %s (not found in PATH %s)",
+                      l->argv[0], cause, l->path);
+    }
+    if (l->err == ENOENT && l->argv[0][0] == '/' && stat(l->argv[0], &st) == 0) {
+        return gl_why(why, GL_E_NOT_FOUND,
+                      "cannot run '%s': %s (the file is there; the interpreter it names is not)",
+                      l->argv[0], cause);
+    }
+    if (l->err == ENOENT && l->argv[0][0] != '/') {
+        return gl_why(why, GL_E_NOT_FOUND, "cannot run '%s': %s (in %s)", l->argv[0], cause,
+                      l->cwd);
+    }
+    if (l->err == EACCES) {
+        return gl_why(why, GL_E_DENIED, "cannot run '%s': %s (is it executable?)", l->argv[0],
+                      cause);
+    }
+    if (l->err == ENOEXEC) {
+        return gl_why(why, GL_E_INVALID,
+                      "cannot run '%s': %s (a script needs a first line like '#!/bin/sh')",
+                      l->argv[0], cause);
+    }
+    return gl_why(why, GL_E_IO, "cannot run '%s': %s", l->argv[0], cause);
+}
+
+static int stage_why(const struct gl_launch *l, struct gl_why *why)
+{
+    switch ((enum stage)l->stage) {
+    case STAGE_FOLDER:
+        return gl_why(why, GL_E_IO, "cannot enter the folder '%s': %s", l->cwd, strerror(l->err));
+    case STAGE_EXEC:
+        return exec_why(l, why);
+    case STAGE_SESSION:
+    case STAGE_FILES:
+    case STAGE_RUNS:
+        break;
+    }
+    return gl_why(why, GL_E_IO, "cannot set up a process: %s", strerror(l->err));
+}
+
+int gl_launch_go(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
+                 struct gl_why *reterr_why)
+{
+    char *top = (char *)k->stack + GL_LAUNCH_STACK_BYTES;
+    pid_t pid = clone(child_main, top, CLONE_VM | CLONE_VFORK | SIGCHLD, l);
+    if (pid < 0) {
+        return gl_why(reterr_why, GL_E_LIMIT, "cannot start a process: %s", strerror(errno));
+    }
+    if (l->stage != STAGE_RUNS) {
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+        return stage_why(l, reterr_why);
+    }
+    *ret_pid = pid;
+    return 0;
+}

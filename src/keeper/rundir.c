@@ -1,0 +1,174 @@
+#include "keeper/rundir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "os/fs.h"
+
+gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key)
+{
+    return gl_str_fmt(a, "%.*s/runs/%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job),
+                      GL_STR_ARG(key->attempt));
+}
+
+/* Make `path` and what is missing above it. */
+static int make_folders(int at, char *path)
+{
+    if (mkdirat(at, path, 0700) == 0 || errno == EEXIST) {
+        return 0;
+    }
+    if (errno != ENOENT) {
+        return errno;
+    }
+    char *slash = strrchr(path, '/');
+    if (slash == NULL) {
+        return ENOENT;
+    }
+    *slash = 0;
+    int err = make_folders(at, path);
+    *slash = '/';
+    if (err != 0) {
+        return err;
+    }
+    return mkdirat(at, path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+}
+
+static int write_all(int fd, gl_str bytes)
+{
+    while (bytes.n > 0) {
+        ssize_t n = write(fd, bytes.p, bytes.n);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return errno;
+        }
+        bytes.p += n;
+        bytes.n -= (size_t)n;
+    }
+    return 0;
+}
+
+static int write_input(struct gl_keeper *k, gl_str path, gl_str input, struct gl_why *why)
+{
+    const char *name = gl_str_fmt(&k->scratch, "%s/input.json", path.p).p;
+    GL_CLEANUP(gl_fs_closep)
+    int fd = openat(k->contexts_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                    0600);
+    if (fd < 0) {
+        return gl_fs_why(why, errno, "make", name);
+    }
+    int err = write_all(fd, input.n > 0 ? input : GL_S("{}"));
+    return err == 0 ? 0 : gl_fs_why(why, err, "write", name);
+}
+
+static int copy_content(int from, int to)
+{
+    for (;;) {
+        ssize_t n = sendfile(to, from, NULL, 1 << 20);
+        if (n == 0) {
+            return 0;
+        }
+        if (n < 0 && errno != EINTR) {
+            return errno;
+        }
+    }
+}
+
+/* Copied, not linked: a step that writes into its file must not change what others will see. */
+static int copy_file(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
+                     const struct gl_exec_file *f, struct gl_why *why)
+{
+    const char *blob = gl_str_fmt(&k->scratch, "%.*s/blobs/%.2s/%.*s", GL_STR_ARG(s->key.context),
+                                  f->blob.p, GL_STR_ARG(f->blob))
+                           .p;
+    char *name = (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work/%.*s", path.p,
+                                               GL_STR_ARG(f->name))
+                     .p;
+    GL_CLEANUP(gl_fs_closep)
+    int from = openat(k->contexts_fd, blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (from < 0) {
+        return gl_fs_why(why, errno, "read the snapshot of a file:", blob);
+    }
+    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+    mode_t mode = f->executable ? 0700 : 0600;
+    GL_CLEANUP(gl_fs_closep) int to = openat(k->contexts_fd, name, flags, mode);
+    if (to < 0 && errno == ENOENT) { /* in a subfolder that is not there yet */
+        char *slash = strrchr(name, '/');
+        *slash = 0;
+        int err = make_folders(k->contexts_fd, name);
+        *slash = '/';
+        errno = err;
+        if (err == 0) {
+            to = openat(k->contexts_fd, name, flags, mode);
+        }
+    }
+    if (to < 0) {
+        return gl_fs_why(why, errno, "make", name);
+    }
+    int err = copy_content(from, to);
+    return err == 0 ? 0 : gl_fs_why(why, err, "copy to", name);
+}
+
+int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path, bool new_job,
+                   struct gl_why *reterr_why)
+{
+    char *name = (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work", path.p).p;
+    if (new_job) { /* Saves the two calls that would only find this folder missing. */
+        char *slash = strrchr(name, '/');
+        *slash = 0;
+        char *before = strrchr(name, '/');
+        *before = 0;
+        (void)mkdirat(k->contexts_fd, name, 0700); /* if it fails, the next call says why */
+        *before = *slash = '/';
+    }
+    name[path.n] = 0;
+    int err = make_folders(k->contexts_fd, name);
+    name[path.n] = '/';
+    if (err == 0 && s->cwd.n == 0) {
+        err = make_folders(k->contexts_fd, name);
+    }
+    if (err != 0) {
+        return gl_fs_why(reterr_why, err, "make the working folder", name);
+    }
+    int r = write_input(k, path, s->input, reterr_why);
+    for (size_t i = 0; r == 0 && i < s->files_n; i++) {
+        r = copy_file(k, s, path, &s->files[i], reterr_why);
+    }
+    return r;
+}
+
+int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
+                     struct gl_why *reterr_why)
+{
+    const char *name = gl_str_fmt(&k->scratch, "%s/output.json", path.p).p;
+    /* The step may have made anything of it: a pipe, a link, a folder. None of them is followed or waited for. */
+    GL_CLEANUP(gl_fs_closep)
+    int fd = openat(k->contexts_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    struct stat st;
+    if (fd < 0) {
+        return errno == ENOENT ? GL_E_NOT_FOUND
+                               : gl_why(reterr_why, GL_E_IO, "the output file cannot be read: %s",
+                                        strerror(errno));
+    }
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+        return gl_why(reterr_why, GL_E_IO, "the output is not a regular file");
+    }
+    if (st.st_size > GL_OUTPUT_BYTES_MAX) {
+        return gl_why(reterr_why, GL_E_LIMIT, "output larger than 1 MiB");
+    }
+    char bytes[16 << 10];
+    ssize_t n;
+    while ((n = read(fd, bytes, sizeof(bytes))) > 0 && out->n <= GL_OUTPUT_BYTES_MAX) {
+        gl_buf_add(out, bytes, (size_t)n);
+    }
+    if (out->n > GL_OUTPUT_BYTES_MAX) { /* somebody still writes to it */
+        gl_buf_reset(out);
+        return gl_why(reterr_why, GL_E_LIMIT, "output larger than 1 MiB");
+    }
+    return out->n == 0 ? GL_E_NOT_FOUND : 0;
+}

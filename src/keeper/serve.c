@@ -1,0 +1,241 @@
+#include "keeper/serve.h"
+
+#include <unistd.h>
+
+#include "base/check.h"
+#include "keeper/care.h"
+
+static void reply(struct gl_caller *c, const struct gl_keep_msg *rq, int status,
+                  const struct gl_why *why)
+{
+    struct gl_keep_msg m = {.type = GL_KEEP_REPLY, .req = rq->req, .status = status};
+    if (status < 0) {
+        m.text = gl_str_of(why->text);
+    }
+    gl_caller_send(c, &m);
+}
+
+/* ---- hello ---- */
+
+/* A node of an earlier incarnation may still be awake somewhere. It must not be heard any more, also not by the next keeper: so the
+ * number is on disk before anybody is welcomed with it. The same write says that this keeper lives. */
+static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl_why *why)
+{
+    if (incarnation < k->epoch.incarnation) {
+        return gl_why(why, GL_E_STALE,
+                      "incarnation %llu of the node is over: %llu has been here",
+                      (unsigned long long)incarnation, (unsigned long long)k->epoch.incarnation);
+    }
+    if (incarnation == k->epoch.incarnation && k->epoch_saved) {
+        return 0;
+    }
+    struct gl_epoch e = k->epoch;
+    e.incarnation = incarnation;
+    e.running = true;
+    const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
+    if (gl_epoch_save(&e, folder, why) < 0) {
+        return GL_E_UNAVAILABLE;
+    }
+    k->epoch = e;
+    k->epoch_saved = true;
+    return 0;
+}
+
+static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+{
+    struct gl_why why;
+    uint64_t version = gl_keep_agree(m->version_min, m->version_max, GL_KEEP_VERSION_MIN,
+                                     GL_KEEP_VERSION_MAX);
+    if (version == 0) {
+        (void)gl_why(&why, GL_E_VERSION,
+                     "the keeper speaks versions %d to %d of its protocol, the node %llu to %llu",
+                     GL_KEEP_VERSION_MIN, GL_KEEP_VERSION_MAX, (unsigned long long)m->version_min,
+                     (unsigned long long)m->version_max);
+        gl_caller_refuse(c, GL_E_VERSION, why.text);
+        return;
+    }
+    int r = note_incarnation(k, m->incarnation, &why);
+    if (r < 0) {
+        gl_caller_refuse(c, r, why.text);
+        return;
+    }
+    gl_caller_activate(k, c);
+    k->orphan_grace_ms = m->orphan_grace_ms > 0 ? m->orphan_grace_ms : 0;
+    if (m->clock_offset_ms != 0) {
+        k->wall_offset = m->clock_offset_ms;
+    }
+    struct gl_keep_msg welcome = {
+        .type = GL_KEEP_WELCOME,
+        .version_min = version,
+        .version_max = GL_KEEP_VERSION_MAX,
+        .features = (k->epoch.cgroup[0] != 0 ? GL_KEEP_HAS_CGROUP : 0u) |
+                    (k->children_fd >= 0 ? GL_KEEP_HAS_CHILDREN : 0u) |
+                    (k->epoch.mark != 0 ? GL_KEEP_HAS_MARKS : 0u),
+        .pid = (uint64_t)getpid(),
+        .start = {.epoch = gl_str_of(k->epoch.id)},
+    };
+    gl_caller_send(c, &welcome);
+}
+
+/* ---- requests ---- */
+
+/* Is it too late? An attempt that is known already is not started again, however late the word comes. */
+static int check_time(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
+{
+    if (s->start_by > 0 && gl_keeper_wall(k) > s->start_by) {
+        return gl_why(why, GL_E_STALE, "it had to start by %lld; now it is %lld",
+                      (long long)s->start_by, (long long)gl_keeper_wall(k));
+    }
+    /* Decided when another memory was in place: that one may have started it. */
+    if (s->epoch.n > 0 && !gl_str_is(s->epoch, k->epoch.id)) {
+        return gl_why(why, GL_E_STALE, "the keeper was replaced since this start was decided");
+    }
+    return 0;
+}
+
+static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
+{
+    int r = gl_keep_check_start(s, why);
+    if (r < 0) {
+        return r;
+    }
+    if (s->driver.n > 0 && !gl_str_is(s->driver, "process")) {
+        return gl_why(why, GL_E_INVALID, "there is no driver '%.*s' here", GL_STR_ARG(s->driver));
+    }
+    r = gl_charge_raise(k, &s->key, s->token, why);
+    if (r < 0 || gl_charge_find(k, &s->key) != NULL) {
+        return r;
+    }
+    r = check_time(k, s, why);
+    return r < 0 ? r : gl_care_begin(k, s, why);
+}
+
+/* Look up what a request is about, with its floor raised. *ret is NULL if it is not known. */
+static int find(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_charge **ret,
+                struct gl_why *why)
+{
+    int r = gl_keep_check_key(&s->key, why);
+    if (r == 0) {
+        r = gl_charge_raise(k, &s->key, s->token, why);
+    }
+    if (r == 0) {
+        *ret = gl_charge_find(k, &s->key);
+    }
+    return r;
+}
+
+static void on_start(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+{
+    struct gl_why why;
+    int r = start(k, &m->start, &why);
+    reply(c, m, r, &why);
+}
+
+static void on_attach(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+{
+    struct gl_why why;
+    struct gl_charge *found = NULL;
+    int r = find(k, &m->start, &found, &why);
+    if (r < 0) {
+        reply(c, m, r, &why);
+        return;
+    }
+    struct gl_keep_msg answer = {.type = GL_KEEP_REPLY};
+    if (found == NULL) {
+        answer.state = gl_str_is(m->start.epoch, k->epoch.id) ? GL_EXEC_NEVER : GL_EXEC_LOST;
+    } else if (found->state == GL_CHARGE_ENDED) {
+        answer = gl_charge_ended(found);
+        answer.type = GL_KEEP_REPLY;
+        answer.state = GL_EXEC_ENDED;
+    } else {
+        answer.state = GL_EXEC_RUNNING;
+    }
+    answer.req = m->req;
+    gl_caller_send(c, &answer);
+}
+
+static void on_stop(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+{
+    struct gl_why why;
+    struct gl_charge *found = NULL;
+    int r = find(k, &m->start, &found, &why);
+    if (r == 0 && found != NULL) {
+        gl_care_stop(k, found, GL_EXEC_STOPPED);
+    }
+    reply(c, m, r, &why);
+}
+
+static void on_ack(struct gl_keeper *k, const struct gl_keep_msg *m)
+{
+    struct gl_charge *found = NULL;
+    if (find(k, &m->start, &found, NULL) == 0 && found != NULL) {
+        gl_care_ack(k, found);
+    }
+}
+
+static void on_list(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+{
+    struct gl_charge *one;
+    for (size_t i = 0; (one = gl_map_next(&k->charges, &i)) != NULL;) {
+        struct gl_keep_msg info = {
+            .type = GL_KEEP_INFO,
+            .req = m->req,
+            .start = {.key = one->key, .token = one->token},
+            .state = one->state == GL_CHARGE_ENDED ? GL_EXEC_ENDED : GL_EXEC_RUNNING,
+        };
+        gl_caller_send(c, &info);
+    }
+    reply(c, m, 0, NULL);
+}
+
+static void dispatch(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
+{
+    switch (m->type) {
+    case GL_KEEP_START:
+        on_start(k, c, m);
+        break;
+    case GL_KEEP_ATTACH:
+        on_attach(k, c, m);
+        break;
+    case GL_KEEP_STOP:
+        on_stop(k, c, m);
+        break;
+    case GL_KEEP_ACK:
+        on_ack(k, m);
+        break;
+    case GL_KEEP_LIST:
+        on_list(k, c, m);
+        break;
+    case GL_KEEP_PING:
+        break; /* that it came is all it says */
+    case GL_KEEP_HELLO:
+    case GL_KEEP_WELCOME:
+    case GL_KEEP_REFUSED:
+    case GL_KEEP_REPLY:
+    case GL_KEEP_INFO:
+    case GL_KEEP_ENDED:
+    case GL_KEEP_BEACON:
+    case GL_KEEP_BEGUN:
+        gl_caller_refuse(c, GL_E_INVALID, "not a message for a keeper");
+        break;
+    }
+}
+
+void gl_serve_message(struct gl_keeper *k, struct gl_caller *c, gl_str message)
+{
+    struct gl_why why;
+    struct gl_keep_msg m;
+    gl_arena_reset(&k->scratch);
+    if (gl_keep_decode(&m, message, &k->scratch, &why) < 0) {
+        gl_caller_refuse(c, GL_E_INVALID, why.text);
+        return;
+    }
+    if (k->active == c) {
+        k->heard_at = k->now;
+        dispatch(k, c, &m);
+    } else if (m.type == GL_KEEP_HELLO) {
+        on_hello(k, c, &m);
+    } else {
+        gl_caller_refuse(c, GL_E_STATE, "say hello first");
+    }
+}

@@ -1,0 +1,9 @@
+/* serve.h - what a node may ask of its keeper, message by message. */
+#ifndef GL_KEEPER_SERVE_H
+#define GL_KEEPER_SERVE_H
+
+#include "keeper/caller.h"
+
+void gl_serve_message(struct gl_keeper *k, struct gl_caller *c, gl_str message);
+
+#endif
