@@ -69,6 +69,9 @@ struct gl_request {
     int code;        /* 0 or GL_E_* */
     struct gl_why why;
     gl_str body;     /* JSON; on failure "" */
+    char job_id[27]; /* the job that `job` meant; "" if none was found */
+    uint32_t count;  /* EVENTS: how many there are */
+    bool ended;      /* EVENTS: the job is terminal, and these were the last */
 
     void *node[8];   /* the node's own use while under way */
 };

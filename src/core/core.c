@@ -70,7 +70,7 @@ void gl_core_free(struct gl_core *c)
     gl_mem_free(c);
 }
 
-static void dispatch(struct gl_core *c, const struct gl_event *ev)
+void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
 {
     switch ((enum gl_event_type)ev->type) {
     case GL_EV_SESSION: gl_session_on_open(c, ev); break;
@@ -92,11 +92,6 @@ static void dispatch(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
-{
-    dispatch(c, ev);
-}
-
 void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effects *out)
 {
     GL_ASSERT(ev->now >= c->now);
@@ -104,7 +99,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->now = ev->now;
     c->trace->now = ev->now;
     c->out = out;
-    dispatch(c, ev);
+    gl_core_dispatch(c, ev);
     gl_ledger_settle(c);
     gl_load_trim(c);
     c->out = NULL;
@@ -133,6 +128,11 @@ bool gl_core_idle(const struct gl_core *c)
 {
     return c->inflight_n == 0 && c->jobs_loading == 0 && c->running_n == 0 && !c->sweep.under_way &&
            gl_map_count(&c->waits) == 0 && gl_list_empty(&c->busy);
+}
+
+bool gl_core_knows_flow(const struct gl_core *c, gl_str hash)
+{
+    return gl_map_find(&c->specs, hash) != NULL;
 }
 
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)

@@ -42,6 +42,9 @@ gl_ms gl_core_next_due(const struct gl_core *c);
 /* Nothing in memory that is under way: no running attempt, no queued step, no transaction, no loading job. */
 bool gl_core_idle(const struct gl_core *c);
 
+/* Is this flow in memory already, so that LOADED need not carry it? */
+bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
+
 struct gl_core_figures {
     size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;
     size_t pools_n;

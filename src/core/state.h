@@ -33,6 +33,7 @@ struct gl_step {
     gl_ms probe_at;            /* 0: no question to the executor is due */
     struct gl_wait *wait;      /* queued for slots */
     struct gl_slot_hold *hold;      /* slots it has */
+    bool is_listed;            /* in the index "human" */
     bool starting;             /* a START is on its way, its answer has not come */
 };
 
@@ -125,6 +126,9 @@ struct gl_core {
 };
 
 /* ---- jobs and steps in memory (core.c) ---- */
+
+/* An event that was parked, now that its job is in memory. */
+void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev);
 
 struct gl_job *gl_job_find(struct gl_core *c, gl_str id);
 struct gl_job *gl_job_new(struct gl_core *c, gl_str id);

@@ -24,12 +24,16 @@ struct gl_pool_config {
 
 struct gl_node_config {
     gl_str name;             /* the node's identity, stable over restarts */
+    gl_str context;          /* "" : "default" */
     gl_str stack, env_scope; /* stamped on the jobs it takes */
     const struct gl_pool_config *pools;
     size_t pools_n;          /* 0: one pool "default" with 8 slots */
     uint32_t hot_jobs_max;   /* 0: GL_HOT_JOBS_MAX */
     struct gl_trace *trace;  /* never NULL; borrowed */
+    bool round_trip_events;  /* the simulator: write each event down and read it back before it is used */
     /* Told on the control thread; may be NULL. */
+    void (*on_session)(void *owner, uint64_t incarnation); /* the executor may be opened for this life */
+    void (*on_trouble)(void *owner, int code, const char *why); /* it cannot start: asked again soon */
     void (*on_ready)(void *owner);                        /* session open, executor up, first sweep under way */
     void (*on_session_lost)(void *owner, const char *why); /* must stop: someone else may own our jobs */
     void *owner;
@@ -47,11 +51,16 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
 
 /* What to give the executor when it is opened: it reports to this node. */
 struct gl_exec_events gl_node_exec_events(struct gl_node *n);
+/* Needed before gl_node_start() unless it stands in the ports. */
+void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec);
 
 void gl_node_start(struct gl_node *n);
 
 /* `rq` is borrowed until rq->done runs. Answered with GL_E_UNAVAILABLE before the node is ready and after it stops. */
 void gl_node_request(struct gl_node *n, struct gl_request *rq);
+
+struct gl_core_figures;
+void gl_node_figures(const struct gl_node *n, struct gl_core_figures *ret);
 
 /* Is there nothing left to do here: no job under way in this node's memory, no transaction in flight? */
 bool gl_node_idle(const struct gl_node *n);

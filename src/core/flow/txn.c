@@ -191,14 +191,25 @@ static gl_str encode(struct gl_arena *a, const struct gl_schema *schema, const v
     return text;
 }
 
+/* Steps that wait for a person can be found without looking at every job. */
+static void write_human(struct gl_step *st, struct builder *b, gl_str id)
+{
+    bool waits = st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
+
+    if (waits != st->is_listed) {
+        (void)add_write(b, waits ? GL_WRITE_INDEX : GL_WRITE_UNINDEX, GL_S("human"), id);
+        st->is_listed = waits;
+    }
+}
+
 static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
 {
     for (struct gl_link *l; (l = gl_list_first(&j->dirty)) != NULL;) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, dirty);
-        struct gl_write *w =
-            add_write(b, GL_WRITE_PUT, GL_S("step"),
-                      gl_str_fmt(b->arena, "%.*s/%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id)));
+        gl_str id = gl_str_fmt(b->arena, "%.*s/%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
+        struct gl_write *w = add_write(b, GL_WRITE_PUT, GL_S("step"), id);
 
+        write_human(st, b, id);
         w->rev = j->rev;
         w->live = !gl_txn_is_over(st);
         w->value = encode(b->arena, &gl_step_schema, &st->r);
@@ -301,7 +312,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
         dirty_n++;
     }
-    b.writes_cap = dirty_n + 8;
+    b.writes_cap = dirty_n * 2 + 8;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
     b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 4);
     guard_owner(c, j, &b, id);

@@ -9,9 +9,6 @@
 
 enum { RETRY_MS = 200, RETRY_MS_MAX = 5000, TRIM_TRIES = 8 };
 
-/* core.c: the event again, now that its job is in memory. */
-void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev);
-
 struct parked {
     struct gl_link link;
     struct gl_arena arena;
@@ -310,9 +307,9 @@ static void revive(struct gl_core *c, struct gl_step *st)
             gl_list_push(&j->spread, &st->work);
         }
         break;
+    case GL_STEP_BLOCKED: st->is_listed = st->r.blocked_on == GL_BLOCK_REVIEW; break;
     case GL_STEP_PENDING:
     case GL_STEP_RETRY_WAIT:
-    case GL_STEP_BLOCKED:
     case GL_STEP_WAITING:
     case GL_STEP_STATUS_COUNT: break;
     }

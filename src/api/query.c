@@ -1,0 +1,461 @@
+#include "api/query.h"
+
+#include "api/render.h"
+#include "base/check.h"
+#include "base/id.h"
+#include "base/mem.h"
+
+enum { LIMIT_DEFAULT = 100, STEPS_PAGE = 1000, SCAN_MAX = 20000, PREFIX_BYTES_MIN = 4 };
+
+/* One question under way. What it has found stays in its arena until the answer is written. */
+struct query {
+    struct gl_link link;
+    struct gl_query_context *context;
+    struct gl_arena arena;
+    struct gl_store_req req;
+    struct gl_request *rq; /* NULL: only a name is to be resolved */
+    gl_query_answer *answer;
+    gl_query_resolved *resolved;
+    void *owner;
+    gl_str tenant, name, job; /* context, the name as given, the id it means */
+    struct gl_key key;
+    struct gl_key *keys;
+    size_t keys_n;
+    struct gl_listing listing;
+    struct gl_range range;
+    void (*next)(struct query *q); /* once the job is known */
+    struct gl_record job_record;
+    struct gl_record *steps;
+    size_t steps_n, steps_cap;
+    size_t scanned, taken;
+    struct gl_buf body;
+    struct gl_jw w;
+};
+
+void gl_query_init(struct gl_query_context *q, struct gl_store *store)
+{
+    *q = (struct gl_query_context){.store = store};
+    gl_list_init(&q->under_way);
+}
+
+static void query_free(struct query *q)
+{
+    gl_list_remove(&q->link);
+    q->context->under_way_n--;
+    gl_buf_done(&q->body);
+    gl_arena_done(&q->arena);
+    gl_mem_free(q);
+}
+
+void gl_query_done(struct gl_query_context *q)
+{
+    for (struct gl_link *l; (l = gl_list_first(&q->under_way)) != NULL;) {
+        query_free(GL_CONTAINER(l, struct query, link));
+    }
+}
+
+static struct query *query_new(struct gl_query_context *context, gl_str tenant, gl_str name)
+{
+    struct query *q = gl_mem_alloc(sizeof(*q));
+
+    q->context = context;
+    q->tenant = gl_str_dup(&q->arena, tenant);
+    q->name = gl_str_dup(&q->arena, name);
+    gl_list_push(&context->under_way, &q->link);
+    context->under_way_n++;
+    return q;
+}
+
+/* ---- answering ---- */
+
+static void fail(struct query *q, int code, const char *why)
+{
+    struct gl_request *rq = q->rq;
+
+    if (rq != NULL) {
+        rq->code = gl_why(&rq->why, code, "%s", why);
+        rq->body = (gl_str){0};
+        q->answer(q->owner, rq);
+    } else {
+        q->resolved(q->owner, code, (gl_str){0}, why);
+    }
+    query_free(q);
+}
+
+static void succeed(struct query *q)
+{
+    struct gl_request *rq = q->rq;
+
+    GL_ASSERT(q->w.depth == 0);
+    rq->code = 0;
+    rq->body = gl_buf_view(&q->body);
+    q->answer(q->owner, rq);
+    query_free(q);
+}
+
+/* True if the store has answered; else the question has ended. */
+static bool answered(struct query *q)
+{
+    if (q->req.status != 0) {
+        fail(q, q->req.status, q->req.why.text);
+        return false;
+    }
+    return true;
+}
+
+static void call_get(struct query *q, gl_str kind, gl_str id, gl_store_done *done)
+{
+    struct gl_store *s = q->context->store;
+
+    q->key = (struct gl_key){.kind = kind, .id = id};
+    q->req = (struct gl_store_req){.done = done, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, &q->key, 1);
+}
+
+static void call_list(struct query *q, gl_store_done *done)
+{
+    struct gl_store *s = q->context->store;
+
+    q->req = (struct gl_store_req){.done = done, .owner = q};
+    s->ops->list(s, &q->req, q->tenant, &q->listing);
+}
+
+static struct gl_record keep(struct query *q, const struct gl_record *r)
+{
+    struct gl_record copy = *r;
+
+    copy.kind = gl_str_dup(&q->arena, r->kind);
+    copy.id = gl_str_dup(&q->arena, r->id);
+    copy.owner = gl_str_dup(&q->arena, r->owner);
+    copy.value = gl_str_dup(&q->arena, r->value);
+    return copy;
+}
+
+static void add_steps(struct query *q)
+{
+    if (q->steps_n + q->req.records_n > q->steps_cap) {
+        size_t cap = (q->steps_n + q->req.records_n) * 2;
+        struct gl_record *steps = GL_NEW_ARRAY(&q->arena, struct gl_record, cap);
+
+        if (q->steps_n > 0) {
+            memcpy(steps, q->steps, q->steps_n * sizeof(*steps));
+        }
+        q->steps = steps;
+        q->steps_cap = cap;
+    }
+    for (size_t i = 0; i < q->req.records_n; i++) {
+        q->steps[q->steps_n++] = keep(q, &q->req.records[i]);
+    }
+}
+
+/* ---- which job? ---- */
+
+static void found_job(struct query *q, gl_str job)
+{
+    q->job = gl_str_dup(&q->arena, job);
+    if (q->rq != NULL) {
+        memset(q->rq->job_id, 0, sizeof(q->rq->job_id));
+        memcpy(q->rq->job_id, job.p, job.n < GL_ULID_BYTES ? job.n : GL_ULID_BYTES);
+        q->next(q);
+        return;
+    }
+    q->resolved(q->owner, 0, q->job, "");
+    query_free(q);
+}
+
+static void no_such_job(struct query *q)
+{
+    fail(q, GL_E_NOT_FOUND,
+         gl_str_fmt(&q->arena, "there is no job '%.*s': 'glia job list' shows them",
+                    GL_STR_ARG(q->name))
+             .p);
+}
+
+static void on_prefix(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+
+    if (!answered(q)) {
+        return;
+    }
+    if (req->records_n == 1) {
+        found_job(q, req->records[0].id);
+    } else if (req->records_n == 0) {
+        no_such_job(q);
+    } else {
+        fail(q, GL_E_INVALID,
+             gl_str_fmt(&q->arena, "more than one job begins with '%.*s': give more of its id",
+                        GL_STR_ARG(q->name))
+                 .p);
+    }
+}
+
+static void on_run(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    char *upper;
+
+    if (!answered(q)) {
+        return;
+    }
+    if (req->records[0].rev != 0) {
+        struct gl_json j;
+
+        if (gl_json_parse(&j, gl_str_dup(&q->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
+                          &q->arena, NULL) == 0) {
+            found_job(q, gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &q->arena));
+            return;
+        }
+    }
+    if (q->name.n < PREFIX_BYTES_MIN || q->name.n > GL_ULID_BYTES) {
+        no_such_job(q);
+        return;
+    }
+    upper = gl_arena_copy(&q->arena, q->name.p, q->name.n);
+    for (size_t i = 0; i < q->name.n; i++) {
+        upper[i] = (char)(upper[i] >= 'a' && upper[i] <= 'z' ? upper[i] - 'a' + 'A' : upper[i]);
+    }
+    q->listing = (struct gl_listing){
+        .kind = GL_S("job"), .prefix = {.p = upper, .n = q->name.n}, .limit = 2};
+    call_list(q, on_prefix);
+}
+
+static void find_job(struct query *q)
+{
+    if (q->name.n == 0 || q->name.n > GL_ID_BYTES_MAX) {
+        fail(q, GL_E_NOT_FOUND, "a job's name has 1 to 128 characters");
+    } else if (gl_id_valid(q->name)) {
+        found_job(q, q->name);
+    } else {
+        call_get(q, GL_S("run"), q->name, on_run);
+    }
+}
+
+void gl_query_resolve(struct gl_query_context *context, gl_str tenant, gl_str name,
+                      gl_query_resolved *done, void *owner)
+{
+    struct query *q = query_new(context, tenant, name);
+
+    q->resolved = done;
+    q->owner = owner;
+    find_job(q);
+}
+
+/* ---- status ---- */
+
+static void on_flow(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    struct gl_why why = {0};
+
+    if (!answered(q)) {
+        return;
+    }
+    if (gl_render_status(&q->arena, &q->job_record, req->records[0].value, q->steps, q->steps_n,
+                         &q->w, &why) != 0) {
+        fail(q, GL_E_DAMAGED, why.text);
+        return;
+    }
+    succeed(q);
+}
+
+static void on_status_steps(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    gl_str flow;
+
+    if (!answered(q)) {
+        return;
+    }
+    add_steps(q);
+    if (req->records_n == STEPS_PAGE) {
+        q->listing.after = q->steps[q->steps_n - 1].id;
+        call_list(q, on_status_steps);
+        return;
+    }
+    flow = gl_render_text(&q->arena, q->job_record.value, "flow");
+    call_get(q, GL_S("flow"), flow, on_flow);
+}
+
+static void on_status_job(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+
+    if (!answered(q)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        no_such_job(q);
+        return;
+    }
+    q->job_record = keep(q, &req->records[0]);
+    q->listing = (struct gl_listing){.kind = GL_S("step"),
+                                     .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
+                                     .limit = STEPS_PAGE};
+    call_list(q, on_status_steps);
+}
+
+static void status(struct query *q)
+{
+    call_get(q, GL_S("job"), q->job, on_status_job);
+}
+
+/* ---- list ---- */
+
+static void on_list(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    uint32_t limit = q->rq->limit;
+    gl_str last = {0};
+    bool full = false;
+
+    if (!answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < req->records_n && !full; i++) {
+        q->scanned++;
+        last = gl_str_dup(&q->arena, req->records[i].id);
+        if (q->rq->status.n == 0 ||
+            gl_str_eq(gl_render_text(&q->arena, req->records[i].value, "status"), q->rq->status)) {
+            gl_render_job(&q->arena, &req->records[i], &q->w);
+            full = ++q->taken == limit;
+        }
+    }
+    if (!full && req->records_n == q->listing.limit && q->scanned < SCAN_MAX) {
+        q->listing.after = last;
+        call_list(q, on_list);
+        return;
+    }
+    gl_jw_end(&q->w);
+    gl_jw_key(&q->w, "next");
+    if (full || (req->records_n == q->listing.limit)) {
+        gl_jw_str(&q->w, last);
+    } else {
+        gl_jw_null(&q->w);
+    }
+    gl_jw_end(&q->w);
+    succeed(q);
+}
+
+static void list(struct query *q)
+{
+    gl_jw_object(&q->w);
+    gl_jw_key(&q->w, "jobs");
+    gl_jw_array(&q->w);
+    q->listing = (struct gl_listing){.kind = GL_S("job"),
+                                     .after = gl_str_dup(&q->arena, q->rq->after),
+                                     .limit = q->rq->limit,
+                                     .descending = true};
+    call_list(q, on_list);
+}
+
+/* ---- events ---- */
+
+static void on_events(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    gl_str status_word;
+
+    if (!answered(q)) {
+        return;
+    }
+    status_word = gl_render_text(&q->arena, q->job_record.value, "status");
+    q->rq->count = gl_render_events(req->log, req->log_n, q->rq->from_seq, q->rq->limit,
+                                    status_word, !q->job_record.live, &q->w);
+    q->rq->ended = !q->job_record.live && q->rq->count < q->rq->limit;
+    succeed(q);
+}
+
+static void on_events_job(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    struct gl_store *s = q->context->store;
+
+    if (!answered(q)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        no_such_job(q);
+        return;
+    }
+    q->job_record = keep(q, &req->records[0]);
+    q->req = (struct gl_store_req){.done = on_events, .owner = q};
+    s->ops->log_read(s, &q->req, q->tenant, GL_S("events"), q->job, q->rq->from_seq, q->rq->limit);
+}
+
+/* The job first, its log after: so a job that is said to have ended has told everything. */
+static void events(struct query *q)
+{
+    call_get(q, GL_S("job"), q->job, on_events_job);
+}
+
+/* ---- people ---- */
+
+static void on_human_steps(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+
+    if (!answered(q)) {
+        return;
+    }
+    gl_jw_object(&q->w);
+    gl_jw_key(&q->w, "requests");
+    gl_jw_array(&q->w);
+    for (size_t i = 0; i < req->records_n; i++) {
+        gl_render_human(&q->arena, &req->records[i], &q->w);
+    }
+    gl_jw_end(&q->w);
+    gl_jw_end(&q->w);
+    succeed(q);
+}
+
+static void on_human(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    struct gl_store *s = q->context->store;
+
+    if (!answered(q)) {
+        return;
+    }
+    q->keys_n = req->entries_n;
+    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, q->keys_n + 1);
+    for (size_t i = 0; i < q->keys_n; i++) {
+        q->keys[i] = (struct gl_key){.kind = GL_S("step"),
+                                     .id = gl_str_dup(&q->arena, req->entries[i].id)};
+    }
+    q->req = (struct gl_store_req){.done = on_human_steps, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, q->keys_n);
+}
+
+static void human(struct query *q)
+{
+    struct gl_store *s = q->context->store;
+
+    q->range = (struct gl_range){
+        .index = GL_S("human"), .score_max = INT64_MAX, .limit = q->rq->limit};
+    q->req = (struct gl_store_req){.done = on_human, .owner = q};
+    s->ops->range(s, &q->req, q->tenant, &q->range);
+}
+
+/* ---- the door ---- */
+
+void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_query_answer *answer,
+                  void *owner)
+{
+    struct query *q = query_new(context, rq->context, rq->job);
+
+    q->rq = rq;
+    q->answer = answer;
+    q->owner = owner;
+    rq->limit = rq->limit == 0 ? LIMIT_DEFAULT : rq->limit;
+    rq->limit = rq->limit > GL_PAGE_MAX ? GL_PAGE_MAX : rq->limit;
+    gl_jw_init(&q->w, &q->body);
+    switch (rq->verb) {
+    case GL_VERB_LIST: list(q); return;
+    case GL_VERB_HUMAN: human(q); return;
+    case GL_VERB_STATUS: q->next = status; break;
+    case GL_VERB_EVENTS: q->next = events; break;
+    default: GL_UNREACHABLE();
+    }
+    find_job(q);
+}

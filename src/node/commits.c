@@ -1,0 +1,176 @@
+/* commits.c - transactions on their way. An unknown outcome is resolved by asking, never by repeating; what waits for
+ * a transaction happens only once it is known to have committed. */
+#include "node/state.h"
+
+enum { RESOLVE_MS = 200 };
+
+struct commit { /* in its batch's arena */
+    struct gl_store_req req;
+    struct gl_node *node;
+    struct gl_batch *batch;
+    size_t number;         /* of the COMMIT effect in the batch */
+    struct gl_link link;   /* in node->unknown */
+    struct gl_link held;   /* later transactions of the same job whose answers wait for this one */
+    bool resolving;
+};
+
+static const struct gl_effect *effect_of(const struct commit *c)
+{
+    return &c->batch->effects.items[c->number];
+}
+
+/* The effects that belong to the transaction stand directly behind it. */
+static void release_effects(struct commit *c, int code)
+{
+    struct gl_batch *b = c->batch;
+    uint64_t op = effect_of(c)->op;
+
+    for (size_t i = c->number + 1; i < b->effects.n && b->effects.items[i].after == op; i++) {
+        struct gl_effect *e = &b->effects.items[i];
+
+        if (code == 0) {
+            gl_node_execute(c->node, b, i);
+        } else if (e->type == GL_FX_REPLY) {
+            gl_requests_fail(c->node, e, effect_of(c)->tx, code, c->req.refused, c->req.why.text);
+        } else if (e->type == GL_FX_START) {
+            gl_spec_unref(e->spec);
+        }
+        e->spec = NULL; /* passed on, or given back */
+    }
+}
+
+static void deliver(struct commit *c, int code)
+{
+    struct gl_node *n = c->node;
+    struct gl_batch *b = c->batch;
+    const struct gl_effect *e = effect_of(c);
+    struct gl_event ev = {.type = GL_EV_DONE,
+                          .context = e->context,
+                          .job = e->job,
+                          .op = e->op,
+                          .code = code,
+                          .number = c->req.refused,
+                          .why = gl_str_of(code != 0 ? c->req.why.text : "")};
+
+    release_effects(c, code);
+    gl_node_feed(n, &ev);
+    gl_node_release(n, b);
+}
+
+static struct commit *find_unknown(struct gl_node *n, gl_str job)
+{
+    for (struct gl_link *l = n->unknown.next; l != &n->unknown; l = l->next) {
+        struct commit *c = GL_CONTAINER(l, struct commit, link);
+
+        if (gl_str_eq(effect_of(c)->job, job)) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+static void on_commit(struct gl_store_req *req);
+
+/* `c` is known now; so are the answers that waited behind it, unless one of them is unknown itself. */
+static void settle(struct commit *c, int code)
+{
+    struct gl_link held;
+
+    gl_list_init(&held);
+    for (struct gl_link *l; (l = gl_list_first(&c->held)) != NULL;) {
+        gl_list_remove(l);
+        gl_list_push(&held, l);
+    }
+    gl_list_remove(&c->link);
+    deliver(c, code);
+    for (struct gl_link *l; (l = gl_list_first(&held)) != NULL;) {
+        struct commit *next = GL_CONTAINER(l, struct commit, link);
+
+        gl_list_remove(l);
+        next->node->outstanding++; /* on_commit() counts it down again */
+        on_commit(&next->req);
+    }
+}
+
+static void on_resolved(struct gl_store_req *req)
+{
+    struct commit *c = req->owner;
+    struct gl_node *n = c->node;
+
+    n->outstanding--;
+    c->resolving = false;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (req->status == 0 || req->status == GL_E_CONFLICT) {
+        GL_MARK(n->config.trace, req->status == 0 ? "commits.unknown_was_committed"
+                                                  : "commits.unknown_was_not");
+        req->refused = SIZE_MAX;
+        settle(c, req->status == 0 ? 0 : GL_E_UNAVAILABLE);
+    } else {
+        n->resolve_due = n->now + RESOLVE_MS;
+    }
+    gl_node_rearm(n);
+}
+
+static void resolve(struct commit *c)
+{
+    struct gl_node *n = c->node;
+    const struct gl_tx *tx = effect_of(c)->tx;
+
+    c->resolving = true;
+    c->req.done = on_resolved;
+    n->outstanding++;
+    n->ports.store->ops->resolve(n->ports.store, &c->req, tx->context, tx->session, tx->id);
+}
+
+static void on_commit(struct gl_store_req *req)
+{
+    struct commit *c = req->owner;
+    struct gl_node *n = c->node;
+    struct commit *before = find_unknown(n, effect_of(c)->job);
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (before != NULL) {
+        GL_MARK(n->config.trace, "commits.held_behind_unknown");
+        gl_list_push(&before->held, &c->link);
+    } else if (req->status == GL_E_UNKNOWN && GL_PLANT(10)) {
+        deliver(c, 0); /* planted: hoping for the best */
+    } else if (req->status == GL_E_UNKNOWN) {
+        gl_list_push(&n->unknown, &c->link);
+        resolve(c);
+    } else {
+        deliver(c, req->status);
+    }
+    gl_node_rearm(n);
+}
+
+void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
+{
+    struct commit *c = GL_NEW(&b->arena, struct commit);
+
+    c->node = n;
+    c->batch = b;
+    c->number = number;
+    gl_list_init(&c->link);
+    gl_list_init(&c->held);
+    c->req.done = on_commit;
+    c->req.owner = c;
+    b->refs++;
+    n->outstanding++;
+    n->ports.store->ops->commit(n->ports.store, &c->req, b->effects.items[number].tx);
+}
+
+void gl_commits_on_time(struct gl_node *n)
+{
+    if (n->resolve_due > n->now) {
+        return;
+    }
+    n->resolve_due = INT64_MAX;
+    for (struct gl_link *l = n->unknown.next; l != &n->unknown; l = l->next) {
+        struct commit *c = GL_CONTAINER(l, struct commit, link);
+
+        if (!c->resolving) {
+            resolve(c);
+        }
+    }
+}

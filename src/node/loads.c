@@ -1,0 +1,302 @@
+/* loads.c - reading what the core wants in memory: a job with its flow and live steps, or a page of an index.
+ *
+ * The reads are not one snapshot. A job's record is read again at the end, and if it has moved on meanwhile (a former owner
+ * may still be writing) everything is read anew: what the core gets belongs together. */
+#include "node/state.h"
+
+enum { STEPS_PAGE = 1000 };
+
+struct load {
+    struct gl_link link;
+    struct gl_node *node;
+    struct gl_arena arena;
+    struct gl_store_req req;
+    gl_str context, job;
+    struct gl_key key;          /* borrowed by a call under way */
+    struct gl_listing listing;
+    struct gl_event_record job_record;
+    gl_str flow_hash, flow;
+    struct gl_event_record *steps; /* grows in the arena */
+    size_t steps_n, steps_cap;
+    unsigned tries;
+};
+
+static void load_free(struct load *l)
+{
+    gl_list_remove(&l->link);
+    gl_arena_done(&l->arena);
+    gl_mem_free(l);
+}
+
+static void finish(struct load *l, int code)
+{
+    struct gl_node *n = l->node;
+    struct gl_event ev = {.type = GL_EV_LOADED, .context = l->context, .job = l->job, .code = code};
+    struct gl_event_record *all;
+
+    if (code == 0) {
+        all = GL_NEW_ARRAY(&l->arena, struct gl_event_record, l->steps_n + 1);
+        all[0] = l->job_record;
+        if (l->steps_n > 0) {
+            memcpy(all + 1, l->steps, l->steps_n * sizeof(*all));
+        }
+        ev.records = (struct gl_items){.items = all, .n = l->steps_n + 1};
+        ev.flow = l->flow;
+    }
+    gl_node_feed(n, &ev);
+    load_free(l);
+    gl_node_rearm(n);
+}
+
+static void call_get(struct load *l, gl_str kind, gl_str id, gl_store_done *done)
+{
+    struct gl_store *s = l->node->ports.store;
+
+    l->key = (struct gl_key){.kind = kind, .id = id};
+    l->req = (struct gl_store_req){.done = done, .owner = l};
+    l->node->outstanding++;
+    s->ops->get(s, &l->req, l->context, &l->key, 1);
+}
+
+/* True if the answer can be used; else the load has ended. */
+static bool answered(struct load *l)
+{
+    l->node->outstanding--;
+    if (l->req.status != 0) {
+        finish(l, l->req.status == GL_E_DAMAGED ? GL_E_DAMAGED : GL_E_UNAVAILABLE);
+        return false;
+    }
+    return true;
+}
+
+static struct gl_event_record keep(struct load *l, const struct gl_record *r)
+{
+    return (struct gl_event_record){.kind = gl_str_dup(&l->arena, r->kind),
+                                    .id = gl_str_dup(&l->arena, r->id),
+                                    .owner = gl_str_dup(&l->arena, r->owner),
+                                    .value = gl_str_dup(&l->arena, r->value),
+                                    .rev = r->rev,
+                                    .token = r->token};
+}
+
+static void begin(struct load *l);
+
+static void on_checked(struct gl_store_req *req)
+{
+    struct load *l = req->owner;
+
+    if (!answered(l)) {
+        return;
+    }
+    if (req->records[0].rev != l->job_record.rev) {
+        GL_MARK(l->node->config.trace, "loads.moved_meanwhile");
+        l->steps_n = 0;
+        l->flow = (gl_str){0};
+        if (++l->tries > 8) {
+            finish(l, GL_E_UNAVAILABLE); /* the core asks again a little later */
+        } else {
+            begin(l);
+        }
+        return;
+    }
+    finish(l, 0);
+}
+
+static void list_steps(struct load *l);
+
+static void on_steps(struct gl_store_req *req)
+{
+    struct load *l = req->owner;
+    bool more;
+
+    if (!answered(l)) {
+        return;
+    }
+    more = req->records_n == STEPS_PAGE;
+    if (l->steps_n + req->records_n > l->steps_cap) {
+        size_t cap = (l->steps_n + req->records_n) * 2;
+        struct gl_event_record *steps = GL_NEW_ARRAY(&l->arena, struct gl_event_record, cap);
+
+        if (l->steps_n > 0) {
+            memcpy(steps, l->steps, l->steps_n * sizeof(*steps));
+        }
+        l->steps = steps;
+        l->steps_cap = cap;
+    }
+    for (size_t i = 0; i < req->records_n; i++) {
+        l->steps[l->steps_n++] = keep(l, &req->records[i]);
+    }
+    if (more) {
+        list_steps(l);
+    } else {
+        call_get(l, GL_S("job"), l->job, on_checked);
+    }
+}
+
+static void list_steps(struct load *l)
+{
+    struct gl_store *s = l->node->ports.store;
+
+    l->listing = (struct gl_listing){
+        .kind = GL_S("step"),
+        .prefix = gl_str_fmt(&l->arena, "%.*s/", GL_STR_ARG(l->job)),
+        .after = l->steps_n > 0 ? l->steps[l->steps_n - 1].id : (gl_str){0},
+        .limit = STEPS_PAGE,
+        .live_only = true,
+    };
+    l->req = (struct gl_store_req){.done = on_steps, .owner = l};
+    l->node->outstanding++;
+    s->ops->list(s, &l->req, l->context, &l->listing);
+}
+
+static void on_flow(struct gl_store_req *req)
+{
+    struct load *l = req->owner;
+
+    if (!answered(l)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        finish(l, GL_E_DAMAGED);
+        return;
+    }
+    l->flow = gl_str_dup(&l->arena, req->records[0].value);
+    list_steps(l);
+}
+
+static void get_flow(struct load *l)
+{
+    if (gl_core_knows_flow(l->node->core, l->flow_hash)) {
+        list_steps(l);
+    } else {
+        call_get(l, GL_S("flow"), l->flow_hash, on_flow);
+    }
+}
+
+static void on_owner(struct gl_store_req *req)
+{
+    struct load *l = req->owner;
+
+    if (!answered(l)) {
+        return;
+    }
+    l->job_record.owner_dead = req->session_dead;
+    get_flow(l);
+}
+
+static int read_flow_hash(struct load *l)
+{
+    struct gl_json j;
+    int rc = gl_json_parse(&j, l->job_record.value, GL_RECORD_BYTES_MAX, &l->arena, NULL);
+
+    if (rc == 0) {
+        l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->arena);
+    }
+    return rc == 0 && l->flow_hash.n > 0 ? 0 : GL_E_DAMAGED;
+}
+
+static void on_job(struct gl_store_req *req)
+{
+    struct load *l = req->owner;
+    struct gl_node *n = l->node;
+
+    if (!answered(l)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        finish(l, GL_E_NOT_FOUND);
+        return;
+    }
+    l->job_record = keep(l, &req->records[0]);
+    if (read_flow_hash(l) != 0) {
+        finish(l, GL_E_DAMAGED);
+        return;
+    }
+    if (gl_str_eq(l->job_record.owner, n->session)) {
+        get_flow(l);
+        return;
+    }
+    l->req = (struct gl_store_req){.done = on_owner, .owner = l};
+    n->outstanding++;
+    n->ports.store->ops->session_dead(n->ports.store, &l->req, l->job_record.owner, false);
+}
+
+static void begin(struct load *l)
+{
+    call_get(l, GL_S("job"), l->job, on_job);
+}
+
+void gl_loads_begin(struct gl_node *n, const struct gl_effect *e)
+{
+    struct load *l = gl_mem_alloc(sizeof(*l));
+
+    l->node = n;
+    l->context = gl_str_dup(&l->arena, e->context);
+    l->job = gl_str_dup(&l->arena, e->job);
+    gl_list_push(&n->loads, &l->link);
+    begin(l);
+}
+
+/* ---- pages of an index ---- */
+
+struct find {
+    struct gl_link link;
+    struct gl_node *node;
+    struct gl_arena arena;
+    struct gl_store_req req;
+    gl_str context;
+    struct gl_range range;
+};
+
+static void find_free(struct find *f)
+{
+    gl_list_remove(&f->link);
+    gl_arena_done(&f->arena);
+    gl_mem_free(f);
+}
+
+static void on_found(struct gl_store_req *req)
+{
+    struct find *f = req->owner;
+    struct gl_node *n = f->node;
+    struct gl_event ev = {.type = GL_EV_FOUND, .context = f->context, .code = req->status};
+    struct gl_event_entry *entries = GL_NEW_ARRAY(&f->arena, struct gl_event_entry, req->entries_n + 1);
+
+    n->outstanding--;
+    if (req->status == 0) {
+        for (size_t i = 0; i < req->entries_n; i++) {
+            entries[i] = (struct gl_event_entry){.score = req->entries[i].score,
+                                                 .id = req->entries[i].id};
+        }
+        ev.entries = (struct gl_items){.items = entries, .n = req->entries_n};
+        ev.more = req->entries_n == f->range.limit;
+    }
+    gl_node_feed(n, &ev);
+    find_free(f);
+    gl_node_rearm(n);
+}
+
+void gl_loads_find(struct gl_node *n, const struct gl_effect *e)
+{
+    struct find *f = gl_mem_alloc(sizeof(*f));
+
+    f->node = n;
+    f->context = gl_str_dup(&f->arena, e->context);
+    f->range = e->range;
+    f->range.index = gl_str_dup(&f->arena, e->range.index);
+    f->range.after_id = gl_str_dup(&f->arena, e->range.after_id);
+    f->req = (struct gl_store_req){.done = on_found, .owner = f};
+    gl_list_push(&n->finds, &f->link);
+    n->outstanding++;
+    n->ports.store->ops->range(n->ports.store, &f->req, f->context, &f->range);
+}
+
+void gl_loads_free_all(struct gl_node *n)
+{
+    for (struct gl_link *l; (l = gl_list_first(&n->loads)) != NULL;) {
+        load_free(GL_CONTAINER(l, struct load, link));
+    }
+    for (struct gl_link *l; (l = gl_list_first(&n->finds)) != NULL;) {
+        find_free(GL_CONTAINER(l, struct find, link));
+    }
+}

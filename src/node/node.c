@@ -1,0 +1,312 @@
+#include "node/node.h"
+
+#include "node/state.h"
+
+enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10 };
+
+/* ---- batches ---- */
+
+static struct gl_batch *batch_new(struct gl_node *n)
+{
+    struct gl_link *l = gl_list_first(&n->batches_free);
+    struct gl_batch *b;
+
+    if (l != NULL) {
+        b = GL_CONTAINER(l, struct gl_batch, link);
+        gl_list_remove(l);
+        n->batches_free_n--;
+    } else {
+        b = gl_mem_alloc(sizeof(*b));
+        gl_list_init(&b->link);
+    }
+    b->refs = 1;
+    b->effects = (struct gl_effects){.arena = &b->arena};
+    gl_list_push(&n->batches, &b->link);
+    return b;
+}
+
+static void batch_free(struct gl_batch *b)
+{
+    gl_list_remove(&b->link);
+    gl_arena_done(&b->arena);
+    gl_mem_free(b);
+}
+
+void gl_node_release(struct gl_node *n, struct gl_batch *b)
+{
+    GL_ASSERT(b->refs > 0);
+    if (--b->refs > 0) {
+        return;
+    }
+    if (n->batches_free_n >= BATCHES_KEPT || b->arena.used_bytes > BATCH_BYTES_KEPT) {
+        batch_free(b);
+        return;
+    }
+    gl_arena_reset(&b->arena);
+    gl_list_remove(&b->link);
+    gl_list_push(&n->batches_free, &b->link);
+    n->batches_free_n++;
+}
+
+/* ---- the heart ---- */
+
+void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
+{
+    const struct gl_effect *e = &b->effects.items[number];
+
+    switch (e->type) {
+    case GL_FX_COMMIT: gl_commits_begin(n, b, number); break;
+    case GL_FX_LOAD: gl_loads_begin(n, e); break;
+    case GL_FX_FIND: gl_loads_find(n, e); break;
+    case GL_FX_START: gl_starts_begin(n, e); break;
+    case GL_FX_ATTACH: gl_starts_attach(n, e); break;
+    case GL_FX_STOP: gl_starts_stop(n, e); break;
+    case GL_FX_ACK: gl_starts_ack(n, e); break;
+    case GL_FX_LIST: gl_starts_list(n); break;
+    case GL_FX_REPLY: gl_requests_reply(n, e); break;
+    case GL_FX_TELL: gl_requests_tell(n, e->job); break;
+    case GL_FX_COUNT: GL_UNREACHABLE();
+    }
+}
+
+/* An event is a value: what goes through its text and back is the same event. The simulator checks that on every
+ * one of them, so that a recording can be trusted. */
+static void round_trip(struct gl_event *ev, struct gl_arena *a)
+{
+    struct gl_buf text = {0};
+    int rc;
+
+    gl_event_encode(ev, &text);
+    rc = gl_event_decode(gl_str_dup(a, gl_buf_view(&text)), a, ev, NULL);
+    GL_ASSERT(rc == 0);
+    gl_buf_done(&text);
+}
+
+void gl_node_feed(struct gl_node *n, struct gl_event *ev)
+{
+    struct gl_batch *b = batch_new(n);
+    uint64_t committing = 0;
+
+    GL_ASSERT(!n->feeding);
+    n->feeding = true;
+    n->now = n->ports.clock->now(n->ports.clock);
+    ev->now = n->now;
+    if (n->config.round_trip_events) {
+        round_trip(ev, &b->arena);
+    }
+    gl_core_step(n->core, ev, &b->effects);
+    for (size_t i = 0; i < b->effects.n; i++) {
+        const struct gl_effect *e = &b->effects.items[i];
+
+        if (e->after == 0) {
+            gl_node_execute(n, b, i);
+        } else {
+            /* It waits for its transaction, which must stand directly before the effects of that transaction. */
+            GL_ASSERT(e->after == committing);
+        }
+        committing = e->type == GL_FX_COMMIT ? e->op : committing;
+    }
+    gl_node_release(n, b);
+    n->feeding = false;
+}
+
+/* ---- time ---- */
+
+static gl_ms earliest(const struct gl_node *n)
+{
+    gl_ms due = gl_core_next_due(n->core);
+    gl_ms others[] = {n->session_due, n->resolve_due, n->watch_due};
+
+    for (size_t i = 0; i < GL_COUNT(others); i++) {
+        due = others[i] < due ? others[i] : due;
+    }
+    if (!gl_list_empty(&n->answers)) {
+        due = n->now;
+    }
+    return due;
+}
+
+static void check_stopped(struct gl_node *n)
+{
+    void (*stopped)(void *) = n->stopped;
+
+    if (n->stopping && stopped != NULL && n->outstanding == 0 && gl_list_empty(&n->unknown) &&
+        n->queries.under_way_n == 0 && gl_list_empty(&n->answers)) {
+        n->stopped = NULL;
+        stopped(n->stopped_owner);
+    }
+}
+
+void gl_node_rearm(struct gl_node *n)
+{
+    gl_ms at;
+
+    gl_requests_drain(n);
+    at = earliest(n);
+    if (n->stopping) {
+        check_stopped(n);
+    }
+    if (at != n->alarm_at) {
+        n->alarm_at = at;
+        n->ports.clock->alarm(n->ports.clock, at);
+    }
+}
+
+static void on_alarm(void *owner)
+{
+    struct gl_node *n = owner;
+    struct gl_event tick = {.type = GL_EV_TICK};
+
+    n->alarm_at = INT64_MAX;
+    n->now = n->ports.clock->now(n->ports.clock);
+    gl_sessions_on_time(n);
+    gl_commits_on_time(n);
+    gl_requests_on_time(n);
+    if (gl_core_next_due(n->core) <= n->now) {
+        gl_node_feed(n, &tick);
+    }
+    gl_node_rearm(n);
+}
+
+/* ---- lifecycle ---- */
+
+static void copy_config(struct gl_node *n, const struct gl_node_config *config)
+{
+    struct gl_pool_config *pools;
+
+    n->config = *config;
+    n->config.name = gl_str_dup(&n->strings, config->name);
+    n->config.context = gl_str_dup(&n->strings, config->context.n > 0 ? config->context : GL_S("default"));
+    n->config.stack = gl_str_dup(&n->strings, config->stack);
+    n->config.env_scope = gl_str_dup(&n->strings, config->env_scope);
+    n->config.pools_n = config->pools_n > 0 ? config->pools_n : 1;
+    pools = GL_NEW_ARRAY(&n->strings, struct gl_pool_config, n->config.pools_n);
+    if (config->pools_n == 0) {
+        pools[0] = (struct gl_pool_config){.name = GL_S("default"), .slots = 8};
+    }
+    for (size_t i = 0; i < config->pools_n; i++) {
+        pools[i] = config->pools[i];
+        pools[i].name = gl_str_dup(&n->strings, pools[i].name);
+    }
+    n->config.pools = pools;
+}
+
+static struct gl_core *make_core(struct gl_node *n)
+{
+    struct gl_core_pool pools[GL_POOLS_MAX];
+    struct gl_core_config config = {.context = n->config.context,
+                                    .pools = pools,
+                                    .pools_n = n->config.pools_n,
+                                    .hot_jobs_max = n->config.hot_jobs_max,
+                                    .trace = n->config.trace};
+
+    GL_ASSERT(n->config.pools_n <= GL_POOLS_MAX);
+    for (size_t i = 0; i < n->config.pools_n; i++) {
+        pools[i] = (struct gl_core_pool){.name = n->config.pools[i].name,
+                                         .slots = n->config.pools[i].slots};
+    }
+    return gl_core_new(&config);
+}
+
+struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl_node_ports *ports)
+{
+    struct gl_node *n = gl_mem_alloc(sizeof(*n));
+
+    GL_ASSERT(config->trace != NULL);
+    GL_ASSERT(ports->store != NULL && ports->clock != NULL && ports->entropy != NULL);
+    copy_config(n, config);
+    n->ports = *ports;
+    n->core = make_core(n);
+    gl_list_init(&n->batches);
+    gl_list_init(&n->batches_free);
+    gl_list_init(&n->unknown);
+    gl_list_init(&n->loads);
+    gl_list_init(&n->starts);
+    gl_list_init(&n->probes);
+    gl_list_init(&n->finds);
+    gl_list_init(&n->answers);
+    gl_list_init(&n->watchers);
+    gl_map_init(&n->starts_by_key);
+    gl_map_init(&n->requests);
+    gl_query_init(&n->queries, ports->store);
+    n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;
+    return n;
+}
+
+struct gl_exec_events gl_node_exec_events(struct gl_node *n)
+{
+    return gl_starts_events(n);
+}
+
+void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)
+{
+    GL_ASSERT(n->ports.exec == NULL);
+    n->ports.exec = exec;
+}
+
+void gl_node_start(struct gl_node *n)
+{
+    GL_ASSERT(!n->started);
+    n->started = true;
+    n->now = n->ports.clock->now(n->ports.clock);
+    n->ports.clock->fire = on_alarm;
+    n->ports.clock->owner = n;
+    n->session_due = n->now;
+    gl_node_rearm(n);
+}
+
+bool gl_node_idle(const struct gl_node *n)
+{
+    return gl_core_idle(n->core) && n->outstanding == 0 && n->queries.under_way_n == 0 &&
+           gl_list_empty(&n->answers);
+}
+
+void gl_node_figures(const struct gl_node *n, struct gl_core_figures *ret)
+{
+    gl_core_figures(n->core, ret);
+}
+
+void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
+{
+    struct gl_event ev = {.type = GL_EV_STOP};
+
+    GL_ASSERT(!n->stopping);
+    n->stopping = true;
+    n->stopped = stopped;
+    n->stopped_owner = owner;
+    n->session_due = INT64_MAX;
+    gl_node_feed(n, &ev);
+    gl_requests_refuse_all(n);
+    /* Not from inside the call: the alarm finds out that nothing is left. */
+    n->alarm_at = n->now;
+    n->ports.clock->alarm(n->ports.clock, n->now);
+}
+
+static void unref_specs(struct gl_batch *b)
+{
+    for (size_t i = 0; i < b->effects.n; i++) {
+        if (b->effects.items[i].spec != NULL) {
+            gl_spec_unref(b->effects.items[i].spec);
+        }
+    }
+}
+
+void gl_node_free(struct gl_node *n)
+{
+    for (struct gl_link *l; (l = gl_list_first(&n->batches)) != NULL;) {
+        unref_specs(GL_CONTAINER(l, struct gl_batch, link));
+        batch_free(GL_CONTAINER(l, struct gl_batch, link));
+    }
+    for (struct gl_link *l; (l = gl_list_first(&n->batches_free)) != NULL;) {
+        batch_free(GL_CONTAINER(l, struct gl_batch, link));
+    }
+    gl_loads_free_all(n);
+    gl_starts_free_all(n);
+    gl_requests_free_all(n);
+    gl_query_done(&n->queries);
+    gl_map_done(&n->starts_by_key);
+    gl_map_done(&n->requests);
+    gl_core_free(n->core);
+    gl_arena_done(&n->strings);
+    gl_mem_free(n);
+}

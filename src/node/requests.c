@@ -1,0 +1,435 @@
+/* requests.c - what clients ask: commands become events of the core, questions go to the store. */
+#include "node/state.h"
+
+#include "base/id.h"
+#include "base/sha256.h"
+
+/* ---- answering ---- */
+
+struct answer {
+    struct gl_link link;
+    struct gl_request *rq;
+    struct gl_buf body;
+};
+
+static void answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
+                   struct gl_buf *body)
+{
+    struct answer *a = gl_mem_alloc(sizeof(*a));
+
+    a->rq = rq;
+    rq->code = code;
+    if (code != 0) {
+        (void)gl_why(&rq->why, code, "%s", why[0] != '\0' ? why : gl_err_text(code));
+    }
+    if (body != NULL) {
+        a->body = *body;
+        *body = (struct gl_buf){0};
+    }
+    gl_list_push(&n->answers, &a->link);
+}
+
+void gl_requests_drain(struct gl_node *n)
+{
+    if (n->in_request || n->feeding) {
+        return;
+    }
+    for (struct gl_link *l; (l = gl_list_first(&n->answers)) != NULL;) {
+        struct answer *a = GL_CONTAINER(l, struct answer, link);
+
+        gl_list_remove(l);
+        a->rq->body = gl_buf_view(&a->body);
+        a->rq->done(a->rq);
+        gl_buf_done(&a->body);
+        gl_mem_free(a);
+    }
+}
+
+/* ---- commands ---- */
+
+/* A command under way. Its number is what the core knows of it. */
+struct command {
+    struct gl_request *rq;
+    struct gl_node *node;
+    uint64_t number;
+    gl_str key; /* the bytes of `number` */
+};
+
+static struct command *command_new(struct gl_node *n, struct gl_request *rq)
+{
+    struct command *c = gl_mem_alloc(sizeof(*c));
+
+    c->rq = rq;
+    c->node = n;
+    c->number = ++n->last_request;
+    c->key = (gl_str){.p = (const char *)&c->number, .n = sizeof(c->number)};
+    gl_map_add(&n->requests, c->key, c);
+    return c;
+}
+
+static struct gl_request *command_end(struct gl_node *n, uint64_t number)
+{
+    gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
+    struct command *c = gl_map_remove(&n->requests, key);
+    struct gl_request *rq = c != NULL ? c->rq : NULL;
+
+    gl_mem_free(c);
+    return rq;
+}
+
+void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
+{
+    struct gl_request *rq = command_end(n, e->request);
+    struct gl_buf body = {0};
+    struct gl_jw w;
+
+    if (rq == NULL) {
+        return; /* refused when the node began to stop */
+    }
+    if (e->code != 0) {
+        answer(n, rq, e->code, e->why.n > 0 ? e->why.p : "", NULL);
+        return;
+    }
+    gl_jw_init(&w, &body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "job_id");
+    gl_jw_str(&w, e->job);
+    if (rq->verb == GL_VERB_SUBMIT) {
+        gl_jw_key(&w, "run_id");
+        gl_jw_str(&w, rq->run_id.n > 0 ? rq->run_id : e->job);
+        gl_jw_key(&w, "status");
+        gl_jw_c(&w, "running");
+    }
+    gl_jw_end(&w);
+    memcpy(rq->job_id, e->job.p, GL_ULID_BYTES);
+    rq->job_id[GL_ULID_BYTES] = '\0';
+    answer(n, rq, 0, "", &body);
+}
+
+void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
+                      int code, size_t refused, const char *why)
+{
+    struct gl_request *rq = command_end(n, e->request);
+    struct gl_why text;
+    gl_str kind = {0};
+
+    if (rq == NULL) {
+        return;
+    }
+    if (code == GL_E_CONFLICT && refused < tx->guards_n) {
+        kind = tx->guards[refused].kind;
+    }
+    if (gl_str_is(kind, "run")) {
+        code = gl_why(&text, GL_E_EXISTS, "a live job has the run id '%.*s' already",
+                      GL_STR_ARG(rq->run_id));
+    } else if (gl_str_is(kind, "dedupe")) {
+        code = gl_why(&text, GL_E_EXISTS, "a live job has the dedupe key '%.*s' already",
+                      GL_STR_ARG(rq->dedupe_key));
+    } else if (code == GL_E_CONFLICT) {
+        (void)gl_why(&text, code, "the job was changed by someone else meanwhile: try again");
+    } else {
+        (void)gl_why(&text, code, "%s", why);
+    }
+    answer(n, rq, code, text.text, NULL);
+}
+
+static void submit(struct gl_node *n, struct gl_request *rq)
+{
+    char hex[GL_SHA256_HEX];
+    struct gl_ulid id;
+    uint8_t chance[10];
+    struct gl_event ev = {.type = GL_EV_SUBMIT, .context = n->config.context};
+
+    if (rq->run_id.n > 0 && !gl_str_is_id(rq->run_id)) {
+        answer(n, rq, GL_E_INVALID,
+               "a run id has 1 to 128 letters, digits, '_', '.' or '-', and begins with none of the "
+               "last two",
+               NULL);
+        return;
+    }
+    if (rq->dedupe_key.n > GL_ID_BYTES_MAX) {
+        answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
+        return;
+    }
+    n->ports.entropy->fill(n->ports.entropy, chance, sizeof(chance));
+    gl_id_make(&id, n->now, chance);
+    ev.request = command_new(n, rq)->number;
+    ev.job = gl_str_of(id.text);
+    ev.run_id = rq->run_id;
+    ev.flow = rq->flow;
+    ev.flow_hash = gl_sha256_hex(rq->flow, hex);
+    ev.dedupe_key = rq->dedupe_key;
+    ev.stack = rq->stack.n > 0 ? rq->stack : n->config.stack;
+    ev.env_scope = rq->env_scope.n > 0 ? rq->env_scope : n->config.env_scope;
+    gl_node_feed(n, &ev);
+}
+
+static void on_resolved(void *owner, int code, gl_str job, const char *why)
+{
+    static const uint8_t verbs[] = {[GL_VERB_PAUSE] = GL_CMD_PAUSE,
+                                    [GL_VERB_RESUME] = GL_CMD_RESUME,
+                                    [GL_VERB_CANCEL] = GL_CMD_CANCEL,
+                                    [GL_VERB_RESPOND] = GL_CMD_RESPOND};
+    struct command *c = owner;
+    struct gl_node *n = c->node;
+    struct gl_request *rq = c->rq;
+    struct gl_event ev = {.type = GL_EV_COMMAND,
+                          .context = n->config.context,
+                          .job = job,
+                          .request = c->number,
+                          .verb = verbs[rq->verb],
+                          .step = rq->step,
+                          .decision = rq->decision,
+                          .output = rq->output,
+                          .who = rq->who,
+                          .reason = rq->reason};
+
+    if (code != 0) {
+        (void)command_end(n, c->number); /* it is rq */
+        answer(n, rq, code, why, NULL);
+    } else {
+        gl_node_feed(n, &ev);
+    }
+    if (!n->in_request) {
+        gl_node_rearm(n);
+    }
+}
+
+/* ---- questions ---- */
+
+struct watcher {
+    struct gl_link link;
+    struct gl_request *rq;
+    gl_ms until;
+    bool asking; /* a query is under way */
+    bool told;   /* something has happened since it began */
+};
+
+static void on_answer(void *owner, struct gl_request *rq)
+{
+    struct gl_node *n = owner;
+    struct gl_buf body = {0};
+
+    if (rq->code == 0) {
+        gl_buf_str(&body, rq->body);
+    }
+    answer(n, rq, rq->code, rq->why.text, &body);
+    if (!n->in_request) {
+        gl_node_rearm(n);
+    }
+}
+
+static void watch_again(struct gl_node *n, struct watcher *w);
+
+static void on_watched(void *owner, struct gl_request *rq)
+{
+    struct gl_node *n = owner;
+    struct watcher *w = rq->node[0];
+
+    GL_ASSERT(w->rq == rq);
+    w->asking = false;
+    if (rq->code == 0 && rq->count == 0 && !rq->ended && n->now < w->until && !n->stopping) {
+        if (w->told) {
+            watch_again(n, w);
+            return;
+        }
+        n->watch_due = w->until < n->watch_due ? w->until : n->watch_due;
+        if (!n->in_request) {
+            gl_node_rearm(n);
+        }
+        return;
+    }
+    gl_list_remove(&w->link);
+    gl_mem_free(w);
+    on_answer(n, rq);
+}
+
+static void watch_again(struct gl_node *n, struct watcher *w)
+{
+    w->asking = true;
+    w->told = false;
+    gl_query_run(&n->queries, w->rq, on_watched, n);
+}
+
+static void watch(struct gl_node *n, struct gl_request *rq)
+{
+    struct watcher *w = gl_mem_alloc(sizeof(*w));
+
+    w->rq = rq;
+    rq->node[0] = w;
+    w->until = n->now + rq->wait_ms;
+    gl_list_push(&n->watchers, &w->link);
+    watch_again(n, w);
+}
+
+void gl_requests_tell(struct gl_node *n, gl_str job)
+{
+    struct gl_link *next;
+
+    for (struct gl_link *l = n->watchers.next; l != &n->watchers; l = next) {
+        struct watcher *w = GL_CONTAINER(l, struct watcher, link);
+
+        next = l->next;
+        if (w->rq->job_id[0] != '\0' && !gl_str_is(job, w->rq->job_id)) {
+            continue;
+        }
+        if (w->asking) {
+            w->told = true;
+        } else {
+            watch_again(n, w);
+        }
+    }
+}
+
+void gl_requests_on_time(struct gl_node *n)
+{
+    struct gl_link *next;
+
+    if (n->watch_due > n->now) {
+        return;
+    }
+    n->watch_due = INT64_MAX;
+    for (struct gl_link *l = n->watchers.next; l != &n->watchers; l = next) {
+        struct watcher *w = GL_CONTAINER(l, struct watcher, link);
+
+        next = l->next;
+        if (w->asking) {
+            continue;
+        }
+        if (w->until <= n->now) {
+            watch_again(n, w); /* answered whatever it finds: its time is over */
+        } else if (w->until < n->watch_due) {
+            n->watch_due = w->until;
+        }
+    }
+}
+
+static void node_info(struct gl_node *n, struct gl_request *rq)
+{
+    struct gl_core_figures f;
+    struct gl_buf body = {0};
+    struct gl_jw w;
+
+    gl_core_figures(n->core, &f);
+    gl_jw_init(&w, &body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "name");
+    gl_jw_str(&w, n->config.name);
+    gl_jw_key(&w, "session");
+    gl_jw_str(&w, n->session);
+    gl_jw_key(&w, "idle");
+    gl_jw_bool(&w, gl_core_idle(n->core));
+    gl_jw_key(&w, "watchers");
+    gl_jw_bool(&w, !gl_list_empty(&n->watchers));
+    gl_jw_key(&w, "jobs_hot");
+    gl_jw_u64(&w, f.jobs_hot);
+    gl_jw_key(&w, "attempts_running");
+    gl_jw_u64(&w, f.attempts_running);
+    gl_jw_key(&w, "steps_waiting");
+    gl_jw_u64(&w, f.steps_waiting);
+    gl_jw_key(&w, "pools");
+    gl_jw_object(&w);
+    for (size_t i = 0; i < f.pools_n; i++) {
+        gl_jw_key_str(&w, f.pools[i].name);
+        gl_jw_object(&w);
+        gl_jw_key(&w, "slots");
+        gl_jw_u64(&w, f.pools[i].slots);
+        gl_jw_key(&w, "in_use");
+        gl_jw_u64(&w, f.pools[i].in_use);
+        gl_jw_end(&w);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    answer(n, rq, 0, "", &body);
+}
+
+/* ---- the door ---- */
+
+static void route(struct gl_node *n, struct gl_request *rq)
+{
+    switch (rq->verb) {
+    case GL_VERB_SUBMIT: submit(n, rq); break;
+    case GL_VERB_PAUSE:
+    case GL_VERB_RESUME:
+    case GL_VERB_CANCEL:
+    case GL_VERB_RESPOND:
+        gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
+        break;
+    case GL_VERB_EVENTS:
+        if (rq->wait_ms > 0) {
+            watch(n, rq);
+            break;
+        }
+        gl_query_run(&n->queries, rq, on_answer, n);
+        break;
+    case GL_VERB_LIST:
+    case GL_VERB_STATUS:
+    case GL_VERB_HUMAN: gl_query_run(&n->queries, rq, on_answer, n); break;
+    case GL_VERB_NODE: node_info(n, rq); break;
+    case GL_VERB_COUNT: GL_UNREACHABLE();
+    }
+}
+
+void gl_node_request(struct gl_node *n, struct gl_request *rq)
+{
+    GL_ASSERT(rq->done != NULL);
+    n->in_request = true;
+    n->now = n->ports.clock->now(n->ports.clock);
+    rq->code = 0;
+    rq->body = (gl_str){0};
+    rq->job_id[0] = '\0';
+    rq->count = 0;
+    rq->ended = false;
+    if (n->stopping || n->lost || n->session.n == 0) {
+        answer(n, rq, GL_E_UNAVAILABLE,
+               n->stopping ? "this node is stopping" : "this node has no session with its store", NULL);
+    } else if (!gl_str_eq(rq->context, n->config.context)) {
+        answer(n, rq, GL_E_NOT_FOUND, "there is no such context", NULL);
+    } else {
+        route(n, rq);
+    }
+    n->in_request = false;
+    if (!gl_list_empty(&n->answers)) { /* not from inside the call */
+        n->alarm_at = n->now;
+        n->ports.clock->alarm(n->ports.clock, n->now);
+    } else {
+        gl_node_rearm(n);
+    }
+}
+
+void gl_requests_refuse_all(struct gl_node *n)
+{
+    struct gl_link *next;
+
+    for (struct gl_link *l = n->watchers.next; l != &n->watchers; l = next) {
+        struct watcher *w = GL_CONTAINER(l, struct watcher, link);
+
+        next = l->next;
+        if (!w->asking) { /* one that asks is answered by its answer */
+            gl_list_remove(l);
+            answer(n, w->rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+            gl_mem_free(w);
+        }
+    }
+}
+
+void gl_requests_free_all(struct gl_node *n)
+{
+    struct command *c;
+
+    for (struct gl_link *l; (l = gl_list_first(&n->answers)) != NULL;) {
+        struct answer *a = GL_CONTAINER(l, struct answer, link);
+
+        gl_list_remove(l);
+        gl_buf_done(&a->body);
+        gl_mem_free(a);
+    }
+    for (struct gl_link *l; (l = gl_list_first(&n->watchers)) != NULL;) {
+        gl_list_remove(l);
+        gl_mem_free(GL_CONTAINER(l, struct watcher, link));
+    }
+    for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
+        (void)gl_map_remove(&n->requests, c->key); /* the one just visited */
+        gl_mem_free(c);
+    }
+}

@@ -1,0 +1,98 @@
+/* state.h - the node's memory, shared by the files of this room and by nobody else. */
+#ifndef GL_NODE_STATE_H
+#define GL_NODE_STATE_H
+
+#include "api/query.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/core.h"
+#include "node/node.h"
+
+/* The effects of one step of the core, alive until the last of them is done. */
+struct gl_batch {
+    struct gl_link link; /* in node->batches or node->batches_free */
+    struct gl_arena arena;
+    struct gl_effects effects;
+    uint32_t refs;
+};
+
+struct gl_node {
+    struct gl_node_config config;
+    struct gl_node_ports ports;
+    struct gl_arena strings; /* of the configuration */
+    struct gl_core *core;
+    struct gl_query_context queries;
+
+    gl_ms now;
+    bool feeding;
+    bool started, exec_up, ready, stopping, lost;
+    gl_str session; /* in `strings` */
+    char nonce[17];
+    struct gl_store_req session_req;
+    bool session_busy;
+    gl_ms session_due; /* when to open or renew */
+    gl_ms alarm_at;
+
+    struct gl_link batches, batches_free;
+    size_t batches_free_n;
+    struct gl_link unknown; /* struct commit: outcome not known yet */
+    gl_ms resolve_due;
+    struct gl_link loads, starts, probes, finds;
+    struct gl_map starts_by_key;
+    size_t outstanding;       /* calls to ports that have not been answered */
+
+    struct gl_map requests;   /* commands by number */
+    uint64_t last_request;
+    bool in_request;          /* gl_node_request() is on the stack: answers wait */
+    struct gl_link answers;   /* requests to be answered: struct answer */
+    struct gl_link watchers;  /* requests for events that wait: struct watcher */
+    gl_ms watch_due;
+
+    struct gl_exec_req list_req;
+    bool list_busy;
+
+    void (*stopped)(void *owner);
+    void *stopped_owner;
+};
+
+/* ---- node.c ---- */
+void gl_node_feed(struct gl_node *n, struct gl_event *ev); /* fills in the time */
+void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number);
+void gl_node_release(struct gl_node *n, struct gl_batch *b);
+void gl_node_rearm(struct gl_node *n);
+
+/* ---- commits.c ---- */
+void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number);
+void gl_commits_on_time(struct gl_node *n);
+
+/* ---- loads.c ---- */
+void gl_loads_begin(struct gl_node *n, const struct gl_effect *e);
+void gl_loads_find(struct gl_node *n, const struct gl_effect *e);
+void gl_loads_free_all(struct gl_node *n);
+
+/* ---- starts.c ---- */
+void gl_starts_begin(struct gl_node *n, const struct gl_effect *e);
+void gl_starts_attach(struct gl_node *n, const struct gl_effect *e);
+void gl_starts_stop(struct gl_node *n, const struct gl_effect *e);
+void gl_starts_ack(struct gl_node *n, const struct gl_effect *e);
+void gl_starts_list(struct gl_node *n);
+void gl_starts_free_all(struct gl_node *n);
+struct gl_exec_events gl_starts_events(struct gl_node *n);
+
+/* ---- requests.c ---- */
+void gl_requests_reply(struct gl_node *n, const struct gl_effect *e);
+/* A reply whose transaction did not commit. */
+void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
+                      int code, size_t refused, const char *why);
+void gl_requests_tell(struct gl_node *n, gl_str job);
+void gl_requests_on_time(struct gl_node *n);
+void gl_requests_drain(struct gl_node *n); /* answer what is to be answered */
+void gl_requests_refuse_all(struct gl_node *n);
+void gl_requests_free_all(struct gl_node *n);
+
+/* ---- sessions.c ---- */
+void gl_sessions_on_time(struct gl_node *n);
+
+#endif
