@@ -1,0 +1,128 @@
+#include "store/sqlite_group.h"
+
+#include "base/check.h"
+#include "os/failpoint.h"
+#include "store/sqlite_apply.h"
+#include "store/sqlite_error.h"
+#include "store/sqlite_parts.h"
+#include "store/sqlite_session.h"
+
+enum outcome {
+    COMMITTED,
+    ROLLED_BACK, /* certainly nothing was written */
+    IN_DOUBT,    /* COMMIT failed */
+};
+
+static void fail(struct gl_sqlite_op *first, size_t n, int status, const struct gl_why *why)
+{
+    for (size_t i = 0; i < n; i++, first = first->next) {
+        first->req->status = status;
+        first->req->why = *why;
+    }
+}
+
+/* The first commit of this session in this database tells it about the session. */
+static int introduce(struct gl_sqlite_writer *w, struct gl_sqlite_db *db)
+{
+    if (db->session_known || w->session.n == 0) {
+        return SQLITE_OK;
+    }
+    return gl_sqlite_session_register(db, gl_buf_view(&w->session));
+}
+
+static int apply_all(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
+                     struct gl_sqlite_op *first, size_t n)
+{
+    int rc = introduce(w, db);
+    size_t applied_n = 0;
+    struct gl_sqlite_op *op = first;
+    for (size_t i = 0; i < n && rc == SQLITE_OK; i++, op = op->next) {
+        rc = gl_sqlite_apply(db, op->u.tx, op->req);
+        applied_n += op->req->status == 0;
+    }
+    /* "Refused" and "never arrived" are one answer: a group without effect is not remembered, and
+     * costs no sync. */
+    if (rc == SQLITE_OK && applied_n > 0) {
+        rc = gl_sqlite_session_remember(db, first, n, &w->text);
+    }
+    return rc;
+}
+
+/* SQLite reports the failure of a COMMIT after it has written the log. If a write failed for want of
+ * space, the frame that completes the transaction is not there; any other error may have come later.
+ */
+static enum outcome after_failed_commit(const struct gl_sqlite_db *db, int rc)
+{
+    return gl_sqlite_error_full(db, rc) ? ROLLED_BACK : IN_DOUBT;
+}
+
+static enum outcome try_group(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
+                              struct gl_sqlite_op *first, size_t n, int *ret_rc)
+{
+    GL_FAILPOINT("sqlite.before_begin");
+    enum outcome outcome = ROLLED_BACK;
+    uint64_t group_n = db->group_n;
+    int rc = gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
+    if (rc == SQLITE_OK) {
+        rc = apply_all(w, db, first, n);
+    }
+    if (rc == SQLITE_OK) {
+        GL_FAILPOINT("sqlite.before_commit");
+        rc = gl_sqlite_db_run(db, GL_SQLITE_COMMIT);
+        outcome = rc == SQLITE_OK ? COMMITTED : after_failed_commit(db, rc);
+    }
+    if (outcome == COMMITTED) {
+        GL_FAILPOINT("sqlite.after_commit");
+        db->session_known = w->session.n > 0;
+    } else {
+        db->group_n = group_n;
+    }
+    *ret_rc = rc;
+    return outcome;
+}
+
+/* The rc. The status of the ops is set in any case. */
+static int commit_once(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)
+{
+    struct gl_why why;
+    struct gl_sqlite_db *db = NULL;
+    int err = gl_sqlite_contexts_get(&w->contexts, first->context, &db, &why);
+    if (err < 0) {
+        fail(first, n, err, &why);
+        return SQLITE_OK; /* there is nothing to be tried again */
+    }
+    int rc;
+    enum outcome outcome = try_group(w, db, first, n, &rc);
+    if (outcome == COMMITTED) {
+        return SQLITE_OK;
+    }
+    int status = gl_sqlite_error_why(db, rc, &why);
+    if (outcome == IN_DOUBT) {
+        status = why.code = GL_E_UNKNOWN;
+        gl_sqlite_contexts_drop(&w->contexts, db, true);
+    } else if (sqlite3_get_autocommit(db->conn) == 0) { /* Some errors have done it already. */
+        (void)gl_sqlite_db_run(db, GL_SQLITE_ROLLBACK); /* Without COMMIT nothing lasts anyway. */
+    }
+    fail(first, n, status, &why);
+    return rc;
+}
+
+/* Is the error one that a single transaction brings along, rather than the state of the disk? */
+static bool is_poison(int rc)
+{
+    int primary = rc & 0xff;
+    return primary == SQLITE_CONSTRAINT || primary == SQLITE_TOOBIG || primary == SQLITE_MISMATCH;
+}
+
+void gl_sqlite_group_commit(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)
+{
+    int rc = commit_once(w, first, n);
+    if (n == 1 || !is_poison(rc)) {
+        return;
+    }
+    /* Each in a transaction of its own, so that the poisonous one fails alone. */
+    struct gl_sqlite_op *op = first;
+    for (size_t i = 0; i < n; i++, op = op->next) {
+        (void)commit_once(w, op, 1); /* its status says what became of it */
+    }
+}
