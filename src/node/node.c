@@ -137,10 +137,21 @@ static void check_stopped(struct gl_node *n)
     }
 }
 
+static void check_ready(struct gl_node *n)
+{
+    if (!n->ready && n->session.n > 0 && n->exec_up) {
+        n->ready = true;
+        if (n->config.on_ready != NULL) {
+            n->config.on_ready(n->config.owner);
+        }
+    }
+}
+
 void gl_node_rearm(struct gl_node *n)
 {
     gl_ms at;
 
+    check_ready(n);
     gl_requests_drain(n);
     at = earliest(n);
     if (n->stopping) {
