@@ -16,7 +16,7 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
     return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), field), a);
 }
 
-static int read(struct gl_arena *a, const struct gl_schema *schema, gl_str text, void *ret,
+static int read_record(struct gl_arena *a, const struct gl_schema *schema, gl_str text, void *ret,
                 struct gl_why *why)
 {
     struct gl_json j;
@@ -30,7 +30,7 @@ void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw
     struct gl_job_record r;
 
     gl_jw_object(w);
-    if (read(a, &gl_job_schema, job->value, &r, NULL) == 0) {
+    if (read_record(a, &gl_job_schema, job->value, &r, NULL) == 0) {
         gl_schema_write(&gl_job_schema, &r, w, GL_FOR_API);
     } else {
         gl_jw_key(w, "job_id");
@@ -68,7 +68,7 @@ static int render_step(struct gl_arena *a, const struct gl_step_spec *spec,
     if (rec == NULL) {
         render_unreached(spec, job, w);
     } else {
-        rc = read(a, &gl_step_schema, rec->value, &r, why);
+        rc = read_record(a, &gl_step_schema, rec->value, &r, why);
         if (rc == 0) {
             gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
         }
@@ -92,7 +92,7 @@ int gl_render_status(struct gl_arena *a, const struct gl_record *job, gl_str flo
     struct gl_job_record r;
     struct gl_flow *flow;
     const struct gl_record **by_number;
-    int rc = read(a, &gl_job_schema, job->value, &r, reterr_why);
+    int rc = read_record(a, &gl_job_schema, job->value, &r, reterr_why);
 
     if (rc == 0) {
         rc = gl_flow_decode(gl_str_dup(a, flow_text), a, &flow, reterr_why);
@@ -182,7 +182,7 @@ void gl_render_human(struct gl_arena *a, const struct gl_record *step, struct gl
     struct gl_step_record r;
     gl_str ignored;
 
-    if (step->rev == 0 || read(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
+    if (step->rev == 0 || read_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
         r.status != GL_STEP_BLOCKED) {
         return; /* decided meanwhile */
     }
