@@ -233,15 +233,24 @@ static int link_steps(struct gl_flow *f, struct gl_arena *a, struct gl_why *why)
     return 0;
 }
 
-int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct gl_why *reterr_why)
+/* The tape is needed only here; what is read from it borrows from `text`. */
+static int read_compiled(gl_str text, struct gl_arena *a, struct gl_arena *scratch,
+                         struct gl_flow *ret, struct gl_why *why)
 {
     struct gl_json j;
-    int rc = gl_json_parse(&j, text, GL_FLOW_BYTES_MAX, a, reterr_why);
-    if (rc || (rc = check_format(&j, reterr_why))) {
+    int rc = gl_json_parse(&j, text, GL_FLOW_BYTES_MAX, scratch, why);
+    if (rc || (rc = check_format(&j, why))) {
         return rc;
     }
+    return gl_schema_read(&flow_schema, &j, gl_json_root(&j), false, a, ret, why);
+}
+
+int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct gl_why *reterr_why)
+{
     struct gl_flow *f = GL_NEW(a, struct gl_flow);
-    rc = gl_schema_read(&flow_schema, &j, gl_json_root(&j), false, a, f, reterr_why);
+    struct gl_arena scratch = {0};
+    int rc = read_compiled(gl_str_dup(a, text), a, &scratch, f, reterr_why);
+    gl_arena_done(&scratch);
     if (rc) {
         return rc;
     }

@@ -141,6 +141,7 @@ int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader 
 /* Defaults are left out, so that a step without wishes costs few bytes. The caller refuses more than GL_FLOW_BYTES_MAX:
  * gl_flow_decode would. */
 void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out);
+/* Everything is copied into `a`. GL_E_VERSION: written by a newer release; GL_E_LIMIT or GL_E_INVALID: no flow of ours. */
 int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct gl_why *reterr_why);
 
 /* The number of a step by its id; -1 if absent. O(1): uses the table made at parsing. */

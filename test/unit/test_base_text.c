@@ -1,0 +1,317 @@
+#include "support/cmocka_all.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/near.h"
+#include "base/str.h"
+
+#define assert_str(s, text)                                      \
+    do {                                                         \
+        gl_str got_ = (s);                                       \
+        assert_int_equal(got_.n, strlen(text));                  \
+        assert_memory_equal(got_.p ? got_.p : "", text, got_.n); \
+    } while (0)
+
+/* Slices. */
+
+static void slices_compare_by_their_bytes(void **state)
+{
+    (void)state;
+    assert_true(gl_str_eq(GL_S("ab"), (gl_str){"abc", 2}));
+    assert_true(gl_str_eq((gl_str){0}, GL_S("")));
+    assert_false(gl_str_eq(GL_S("a"), GL_S("b")));
+    assert_true(gl_str_is(GL_S("x"), "x"));
+    assert_false(gl_str_is(GL_S("x"), "xy"));
+    assert_true(gl_str_cmp(GL_S("a"), GL_S("ab")) < 0);
+    assert_true(gl_str_cmp(GL_S("b"), GL_S("ab")) > 0);
+    assert_true(gl_str_cmp(GL_S("\xff"), GL_S("a")) > 0);
+    assert_int_equal(gl_str_cmp((gl_str){0}, GL_S("")), 0);
+    assert_str(gl_str_of(NULL), "");
+}
+
+static void slices_are_cut_trimmed_and_looked_at(void **state)
+{
+    (void)state;
+    gl_str rest;
+    assert_str(gl_str_trim(GL_S(" \t\n a b \r\n")), "a b");
+    assert_str(gl_str_trim(GL_S("  ")), "");
+    assert_str(gl_str_cut(GL_S("a=b=c"), '=', &rest), "a");
+    assert_str(rest, "b=c");
+    assert_str(gl_str_cut(GL_S("abc"), '=', &rest), "abc");
+    assert_str(rest, "");
+    assert_str(gl_str_cut((gl_str){0}, '=', &rest), "");
+    assert_true(gl_str_starts(GL_S("abc"), GL_S("ab")));
+    assert_false(gl_str_starts(GL_S("a"), GL_S("ab")));
+    assert_true(gl_str_ends(GL_S("abc"), GL_S("bc")));
+    assert_false(gl_str_ends(GL_S("c"), GL_S("bc")));
+    assert_true(gl_str_ends((gl_str){0}, (gl_str){0}));
+}
+
+static void numbers_are_read_exactly_or_not_at_all(void **state)
+{
+    (void)state;
+    uint64_t u = 5;
+    int64_t i = 5;
+    assert_true(gl_str_u64(GL_S("18446744073709551615"), &u));
+    assert_true(u == UINT64_MAX);
+    assert_false(gl_str_u64(GL_S("18446744073709551616"), &u));
+    assert_false(gl_str_u64(GL_S("99999999999999999999"), &u));
+    assert_false(gl_str_u64(GL_S(""), &u));
+    assert_false(gl_str_u64(GL_S("+1"), &u));
+    assert_false(gl_str_u64(GL_S("1 "), &u));
+    assert_true(u == UINT64_MAX);
+    assert_true(gl_str_i64(GL_S("-9223372036854775808"), &i));
+    assert_true(i == INT64_MIN);
+    assert_true(gl_str_i64(GL_S("9223372036854775807"), &i));
+    assert_true(i == INT64_MAX);
+    assert_false(gl_str_i64(GL_S("9223372036854775808"), &i));
+    assert_false(gl_str_i64(GL_S("-9223372036854775809"), &i));
+    assert_false(gl_str_i64(GL_S("-"), &i));
+    assert_false(gl_str_i64(GL_S("--1"), &i));
+}
+
+static void ids_are_short_and_plain(void **state)
+{
+    (void)state;
+    char longest[GL_ID_BYTES_MAX + 1];
+    memset(longest, 'a', sizeof(longest));
+    assert_true(gl_str_is_id(GL_S("Fetch-1.b_c")));
+    assert_true(gl_str_is_id(GL_S("_")));
+    assert_true(gl_str_is_id((gl_str){longest, GL_ID_BYTES_MAX}));
+    assert_false(gl_str_is_id((gl_str){longest, GL_ID_BYTES_MAX + 1}));
+    assert_false(gl_str_is_id(GL_S("")));
+    assert_false(gl_str_is_id(GL_S(".a")));
+    assert_false(gl_str_is_id(GL_S("-a")));
+    assert_false(gl_str_is_id(GL_S("a b")));
+    assert_false(gl_str_is_id(GL_S("a/b")));
+    assert_false(gl_str_is_id(GL_S("\xc3\xa4")));
+    assert_false(gl_str_is_id((gl_str){"a\0b", 3}));
+}
+
+static void only_well_formed_utf8_is_accepted(void **state)
+{
+    (void)state;
+    static const struct {
+        gl_str text;
+        int bad_at; /* -1: fine */
+    } cases[] = {
+        {{"", 0}, -1},
+        {{"plain ascii, longer than eight", 30}, -1},
+        {{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9}, -1},
+        {{"\xf4\x8f\xbf\xbf", 4}, -1}, /* U+10FFFF */
+        {{"\xf4\x90\x80\x80", 4}, 0},  /* beyond it */
+        {{"ab\xc0\x80", 4}, 2},        /* overlong */
+        {{"\xe0\x80\xaf", 3}, 0},      /* overlong */
+        {{"\xf0\x80\x80\xaf", 4}, 0},  /* overlong */
+        {{"\xed\xa0\x80", 3}, 0},      /* a surrogate */
+        {{"\xed\x9f\xbf", 3}, -1},     /* the last before them */
+        {{"\x80", 1}, 0},              /* a continuation alone */
+        {{"\xe2\x82", 2}, 0},          /* cut short */
+        {{"12345678\xff", 9}, 8},
+        {{"\xe2\x28\xa1", 3}, 0},
+        {{"\xf8\x88\x80\x80\x80", 5}, 0},
+    };
+    for (size_t i = 0; i < GL_COUNT(cases); i++) {
+        size_t bad_at = 99;
+        assert_int_equal(gl_str_is_utf8(cases[i].text, &bad_at), cases[i].bad_at < 0);
+        assert_int_equal(bad_at, cases[i].bad_at < 0 ? 99 : cases[i].bad_at);
+        (void)gl_str_is_utf8(cases[i].text, NULL);
+    }
+}
+
+static void hashes_are_the_same_on_every_machine(void **state)
+{
+    (void)state;
+    /* These numbers stand in traces and decide iteration nowhere; they must never change by
+     * accident. */
+    assert_true(gl_str_hash(GL_S("")) == gl_str_hash((gl_str){0}));
+    assert_true(gl_str_hash(GL_S("abcdefgh")) == gl_str_hash((gl_str){"xabcdefgh" + 1, 8}));
+    assert_true(gl_str_hash(GL_S("a")) != gl_str_hash(GL_S("b")));
+    assert_true(gl_str_hash((gl_str){"a\0", 2}) != gl_str_hash(GL_S("a")));
+    assert_true(gl_str_hash(GL_S("fetch")) == UINT64_C(0x64b7e31b1179731a));
+}
+
+static void text_is_copied_with_a_nul_behind_it(void **state)
+{
+    (void)state;
+    struct gl_arena a = {0};
+    gl_str copy = gl_str_dup(&a, (gl_str){"abcdef", 3});
+    assert_int_equal(copy.n, 3);
+    assert_string_equal(copy.p, "abc");
+    assert_string_equal(gl_str_c(&a, (gl_str){0}), "");
+    gl_str made = gl_str_fmt(&a, "%d-%s", 42, "x");
+    assert_str(made, "42-x");
+    gl_arena_done(&a);
+}
+
+/* Buffers. */
+
+static void a_buffer_grows_and_keeps_everything(void **state)
+{
+    (void)state;
+    struct gl_buf b = {0};
+    assert_str(gl_buf_view(&b), "");
+    for (int i = 0; i < 1000; i++) {
+        gl_buf_char(&b, 'x');
+        gl_buf_c(&b, "yz");
+        gl_buf_fmt(&b, "%03d", i);
+    }
+    assert_int_equal(b.n, 6000);
+    assert_memory_equal(b.p + 5994, "xyz999", 6);
+    gl_buf_reset(&b);
+    assert_int_equal(b.n, 0);
+    assert_true(b.cap >= 6000);
+    gl_buf_add(&b, NULL, 0);
+    gl_buf_str(&b, (gl_str){0});
+    gl_buf_str(&b, GL_S("a"));
+    assert_str(gl_buf_view(&b), "a");
+    gl_buf_done(&b);
+}
+
+static void a_buffer_writes_numbers_to_their_limits(void **state)
+{
+    (void)state;
+    struct gl_buf b = {0};
+    const int64_t numbers[] = {0, 7, -1, 1234567890, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < GL_COUNT(numbers); i++) {
+        gl_buf_i64(&b, numbers[i]);
+        gl_buf_char(&b, ' ');
+    }
+    gl_buf_u64(&b, UINT64_MAX);
+    assert_str(gl_buf_view(&b), "0 7 -1 1234567890 9223372036854775807 -9223372036854775808 "
+                                "18446744073709551615");
+    gl_buf_done(&b);
+}
+
+/* Errors. */
+
+static void every_error_has_a_word_and_a_text(void **state)
+{
+    (void)state;
+#define X(name, value, word, text)                \
+    assert_string_equal(gl_err_word(name), word); \
+    assert_string_equal(gl_err_text(name), text); \
+    assert_int_equal(gl_err_from_word(word), name);
+    GL_ERRORS(X)
+#undef X
+    assert_string_equal(gl_err_word(0), "ok");
+    assert_int_equal(gl_err_from_word("ok"), 0);
+    assert_string_equal(gl_err_word(-999), "unknown");
+    assert_int_equal(gl_err_from_word("nonsense"), GL_E_UNKNOWN);
+}
+
+static void a_sentence_travels_with_its_code(void **state)
+{
+    (void)state;
+    struct gl_why why;
+    assert_int_equal(gl_why(&why, GL_E_LIMIT, "%d is too many", 3), GL_E_LIMIT);
+    assert_int_equal(why.code, GL_E_LIMIT);
+    assert_int_equal(gl_why_prefix(&why, "step %s", "a"), GL_E_LIMIT);
+    assert_string_equal(why.text, "step a: 3 is too many");
+    assert_int_equal(gl_why(NULL, GL_E_IO, "nobody listens"), GL_E_IO);
+}
+
+static void an_overlong_sentence_is_cut_not_refused(void **state)
+{
+    (void)state;
+    struct gl_why why;
+    char longer[2 * GL_WHY_BYTES];
+    memset(longer, 'x', sizeof(longer));
+    longer[sizeof(longer) - 1] = 0;
+    (void)gl_why(&why, GL_E_IO, "%s", longer);
+    assert_int_equal(strlen(why.text), GL_WHY_BYTES - 1);
+    (void)gl_why_prefix(&why, "before");
+    assert_int_equal(strlen(why.text), GL_WHY_BYTES - 1);
+    assert_memory_equal(why.text, "before: xxx", 11);
+    (void)gl_why_prefix(&why, "%s", longer);
+    assert_int_equal(strlen(why.text), GL_WHY_BYTES - 1);
+}
+
+/* Suggestions. */
+
+static unsigned slow_distance(gl_str a, gl_str b)
+{
+    unsigned m[20][20];
+    for (unsigned i = 0; i <= a.n; i++) {
+        for (unsigned k = 0; k <= b.n; k++) {
+            if (i == 0 || k == 0) {
+                m[i][k] = i + k;
+                continue;
+            }
+            unsigned v = m[i - 1][k - 1] + (a.p[i - 1] != b.p[k - 1]);
+            v = m[i - 1][k] + 1 < v ? m[i - 1][k] + 1 : v;
+            v = m[i][k - 1] + 1 < v ? m[i][k - 1] + 1 : v;
+            if (i > 1 && k > 1 && a.p[i - 1] == b.p[k - 2] && a.p[i - 2] == b.p[k - 1]) {
+                v = m[i - 2][k - 2] + 1 < v ? m[i - 2][k - 2] + 1 : v;
+            }
+            m[i][k] = v;
+        }
+    }
+    return m[a.n][b.n];
+}
+
+static void the_narrow_distance_agrees_with_the_full_one(void **state)
+{
+    (void)state;
+    uint32_t seed = 1;
+    for (int round = 0; round < 20000; round++) {
+        char x[8], y[8];
+        for (int i = 0; i < 8; i++) {
+            seed = seed * 1664525 + 1013904223;
+            x[i] = "abc"[(seed >> 16) % 3];
+            y[i] = "abc"[(seed >> 24) % 3];
+        }
+        gl_str a = {x, (seed >> 8) % 9}, b = {y, (seed >> 12) % 9};
+        unsigned full = slow_distance(a, b);
+        for (unsigned max = 0; max <= 3; max++) {
+            assert_int_equal(gl_near_distance(a, b, max), full <= max ? full : max + 1);
+        }
+    }
+}
+
+static gl_str nearest(const char *wanted)
+{
+    static const char *const words[] = {"needs", "env", "timeout", "retry", "sh", "run"};
+    struct gl_near near;
+    gl_near_init(&near, gl_str_of(wanted));
+    for (size_t i = 0; i < GL_COUNT(words); i++) {
+        gl_near_offer(&near, gl_str_of(words[i]));
+    }
+    return near.best;
+}
+
+static void a_slip_of_the_pen_gets_a_suggestion(void **state)
+{
+    (void)state;
+    assert_str(nearest("need"), "needs");
+    assert_str(nearest("tiemout"), "timeout");
+    assert_str(nearest("evn"), "env");
+    assert_str(nearest("rn"), "run");
+    assert_str(nearest("banana"), "");
+    assert_str(nearest("x"), ""); /* nearly everything short is two letters away */
+    assert_str(nearest(""), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_compare_by_their_bytes),
+        cmocka_unit_test(slices_are_cut_trimmed_and_looked_at),
+        cmocka_unit_test(numbers_are_read_exactly_or_not_at_all),
+        cmocka_unit_test(ids_are_short_and_plain),
+        cmocka_unit_test(only_well_formed_utf8_is_accepted),
+        cmocka_unit_test(hashes_are_the_same_on_every_machine),
+        cmocka_unit_test(text_is_copied_with_a_nul_behind_it),
+        cmocka_unit_test(a_buffer_grows_and_keeps_everything),
+        cmocka_unit_test(a_buffer_writes_numbers_to_their_limits),
+        cmocka_unit_test(every_error_has_a_word_and_a_text),
+        cmocka_unit_test(a_sentence_travels_with_its_code),
+        cmocka_unit_test(an_overlong_sentence_is_cut_not_refused),
+        cmocka_unit_test(the_narrow_distance_agrees_with_the_full_one),
+        cmocka_unit_test(a_slip_of_the_pen_gets_a_suggestion),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
