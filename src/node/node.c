@@ -64,7 +64,7 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
     case GL_FX_ACK: gl_starts_ack(n, e); break;
     case GL_FX_LIST: gl_starts_list(n); break;
     case GL_FX_REPLY: gl_requests_reply(n, e); break;
-    case GL_FX_TELL: gl_requests_tell(n, e->job); break;
+    case GL_FX_TELL: gl_requests_tell(n, e->job, e->ended); break;
     case GL_FX_COUNT: GL_UNREACHABLE();
     }
 }

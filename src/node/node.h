@@ -35,6 +35,7 @@ struct gl_node_config {
     void (*on_session)(void *owner, uint64_t incarnation); /* the executor may be opened for this life */
     void (*on_trouble)(void *owner, int code, const char *why); /* it cannot start: asked again soon */
     void (*on_ready)(void *owner);                        /* session open, executor up, first sweep under way */
+    void (*on_ended)(void *owner, gl_str job);             /* a job is terminal, and that is committed */
     void (*on_session_lost)(void *owner, const char *why); /* must stop: someone else may own our jobs */
     void *owner;
 };

@@ -262,10 +262,13 @@ static void watch(struct gl_node *n, struct gl_request *rq)
     watch_again(n, w);
 }
 
-void gl_requests_tell(struct gl_node *n, gl_str job)
+void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
 {
     struct gl_link *next;
 
+    if (ended && n->config.on_ended != NULL) {
+        n->config.on_ended(n->config.owner, job);
+    }
     for (struct gl_link *l = n->watchers.next; l != &n->watchers; l = next) {
         struct watcher *w = GL_CONTAINER(l, struct watcher, link);
 

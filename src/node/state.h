@@ -86,7 +86,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e);
 /* A reply whose transaction did not commit. */
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why);
-void gl_requests_tell(struct gl_node *n, gl_str job);
+void gl_requests_tell(struct gl_node *n, gl_str job, bool ended);
 void gl_requests_on_time(struct gl_node *n);
 void gl_requests_drain(struct gl_node *n); /* answer what is to be answered */
 void gl_requests_refuse_all(struct gl_node *n);
