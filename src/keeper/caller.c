@@ -16,9 +16,9 @@ enum {
     CALLERS_MAX = 16,
     PATIENCE_MS = 5000,
     READ_BYTES = 64 << 10,
-    FRAMES_PER_TURN = 16,       /* so that a burst of starts does not keep ended steps waiting */
-    OUT_BYTES_HIGH = 4 << 20,   /* more is queued than this: hear no more from it */
-    UNSAID_BYTES_HIGH = 1 << 20,/* report no more ends until it has read some */
+    FRAMES_PER_TURN = 16,        /* so that a burst of starts does not keep ended steps waiting */
+    OUT_BYTES_HIGH = 4 << 20,    /* more is queued than this: hear no more from it */
+    UNSAID_BYTES_HIGH = 1 << 20, /* report no more ends until it has read some */
 };
 
 /* ---- life ---- */
@@ -265,7 +265,8 @@ void gl_caller_close_all(struct gl_keeper *k)
 
 /* ---- new ones ---- */
 
-/* The folder is private already; this also keeps out who got a descriptor of it. Root may look at anybody's. */
+/* The folder is private already; this also keeps out who got a descriptor of it. Root may look at
+ * anybody's. */
 static bool is_welcome(int fd)
 {
     uid_t uid = 0;

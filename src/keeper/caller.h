@@ -1,10 +1,11 @@
 /* caller.h - connections to the keeper's socket.
  *
- * One node at a time: the last that said hello is the one that counts, and its predecessors are cut off, whatever they still had to
- * say. Others may be connected without having said hello, for a few seconds.
+ * One node at a time: the last that said hello is the one that counts, and its predecessors are cut
+ * off, whatever they still had to say. Others may be connected without having said hello, for a few
+ * seconds.
  *
- * Words are taken in as they come, at most a handful per turn, and answers go out when the turn is settled. A caller that does
- * not read is not read either. */
+ * Words are taken in as they come, at most a handful per turn, and answers go out when the turn is
+ * settled. A caller that does not read is not read either. */
 #ifndef GL_KEEPER_CALLER_H
 #define GL_KEEPER_CALLER_H
 
@@ -15,9 +16,9 @@ struct gl_caller {
     struct gl_watch watch;
     struct gl_timer patience; /* until it has said hello */
     struct gl_buf in, out;
-    size_t in_used;           /* of `in`, already dealt with */
-    bool closing;             /* when all of `out` is written */
-    uint32_t events;          /* what its watch is set for */
+    size_t in_used;  /* of `in`, already dealt with */
+    bool closing;    /* when all of `out` is written */
+    uint32_t events; /* what its watch is set for */
 };
 
 int gl_caller_listen(struct gl_keeper *k, struct gl_why *reterr_why);

@@ -11,8 +11,9 @@
 #include "os/fs.h"
 
 enum {
-    READ_BYTES = 64 << 10,    /* one read; also the capacity of a pipe */
-    FINISH_READS_MAX = 256,   /* at most this often when everything has ended: a stranger may hold the pipe */
+    READ_BYTES = 64 << 10, /* one read; also the capacity of a pipe */
+    FINISH_READS_MAX =
+        256, /* at most this often when everything has ended: a stranger may hold the pipe */
     MARK_BYTES_MAX = 48,
 };
 
@@ -372,8 +373,7 @@ void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
     finish_stream(k, c, &c->out);
     finish_stream(k, c, &c->err);
     end_last(c);
-    if (c->head_bytes > 0 &&
-        c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
+    if (c->head_bytes > 0 && c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
         (void)shorten(c); /* the log then keeps more than it should: no harm */
     }
     gl_fs_closep(&c->log_fd);

@@ -1,11 +1,13 @@
 /* capture.h - what a step says: two pipes, read as it comes, written line by line to a bounded log.
  *
- * A line of the log is "<ms> <o|e> <text>": wall time in milliseconds, the stream, and the bytes as they came. Lines longer than
- * 64 KiB are split. The log keeps the first and the last 5 MiB, with the line "-- N bytes dropped --" between them. It grows while
- * the step runs; when the end part has become twice as long as it may be it is moved down, so a reader that finds the file shorter
+ * A line of the log is "<ms> <o|e> <text>": wall time in milliseconds, the stream, and the bytes as
+ * they came. Lines longer than 64 KiB are split. The log keeps the first and the last 5 MiB, with
+ * the line "-- N bytes dropped --" between them. It grows while the step runs; when the end part
+ * has become twice as long as it may be it is moved down, so a reader that finds the file shorter
  * than what it has read goes on at the mark.
  *
- * Beside that the last line of stdout that is not empty is remembered, if it begins with '{': it may be the step's output.
+ * Beside that the last line of stdout that is not empty is remembered, if it begins with '{': it
+ * may be the step's output.
  *
  * A log that cannot be written does not fail a step: the mark then says how much is missing. */
 #ifndef GL_KEEPER_CAPTURE_H
@@ -33,11 +35,12 @@ struct gl_capture {
     uint64_t head_bytes; /* where the first part ends; 0: it has not ended */
     uint64_t mark_bytes; /* length of the mark behind it; 0: nothing dropped */
     uint64_t dropped;
-    uint64_t unwritten;  /* bytes the disk has refused since the last line it took */
+    uint64_t unwritten; /* bytes the disk has refused since the last line it took */
 
-    struct gl_buf line, last; /* of stdout: the current one, the last complete one; only if it begins with '{' */
-    bool line_begun;          /* it has something other than white space */
-    bool line_kept;           /* ... and it begins with '{' and is not too long */
+    struct gl_buf line,
+        last; /* of stdout: the current one, the last complete one; only if it begins with '{' */
+    bool line_begun; /* it has something other than white space */
+    bool line_kept;  /* ... and it begins with '{' and is not too long */
 };
 
 void gl_capture_init(struct gl_capture *c);
@@ -46,7 +49,8 @@ void gl_capture_done(struct gl_capture *c);
 /* Make the pipes; the write ends go to the child and are closed by the caller. `path` is copied. */
 int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int ret_write_ends[2],
                     struct gl_why *reterr_why);
-/* The processes have ended: read what is left, end the last lines, close. Then gl_capture_last() is final. */
+/* The processes have ended: read what is left, end the last lines, close. Then gl_capture_last() is
+ * final. */
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c);
 
 /* The last line of stdout, if it may be an output; else "". */

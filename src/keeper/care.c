@@ -16,9 +16,9 @@
 
 enum {
     JOURNAL_BYTES_SMALL = 1 << 20, /* an empty journal is cut off above this ... */
-    JOURNAL_BYTES_LARGE = 4 << 20,  /* ... another rewritten, when less than half of it matters */
-    RECORD_BYTES_GUESS = 512,       /* of one attempt, without its output */
-    CLEAR_AGAIN_MS = 500,           /* kill leftovers again after this */
+    JOURNAL_BYTES_LARGE = 4 << 20, /* ... another rewritten, when less than half of it matters */
+    RECORD_BYTES_GUESS = 512,      /* of one attempt, without its output */
+    CLEAR_AGAIN_MS = 500,          /* kill leftovers again after this */
     JOURNAL_RETRY_MS = 500,
 };
 
@@ -96,7 +96,8 @@ static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, const str
 
 /* ---- stopping ---- */
 
-/* The process is our child and has not been waited for, so its pid and its group are still its own. */
+/* The process is our child and has not been waited for, so its pid and its group are still its own.
+ */
 static void signal_group(const struct gl_charge *c, int sig)
 {
     GL_ASSERT(c->state == GL_CHARGE_RUNNING);
@@ -118,7 +119,8 @@ void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why
     if (c->state != GL_CHARGE_RUNNING || c->stopping) {
         return;
     }
-    /* It may have ended by itself a moment ago; then that is its result, and not that we stopped it. */
+    /* It may have ended by itself a moment ago; then that is its result, and not that we stopped
+     * it. */
     if (waitpid(c->proc.pid, &status, WNOHANG) == c->proc.pid) {
         clear(k, c, status);
         k->reaped = true;
@@ -404,8 +406,7 @@ void gl_care_tidy_journal(struct gl_keeper *k)
 
 static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
 {
-    struct gl_charge *c =
-        gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_RUNNING);
+    struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_RUNNING);
     if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
         c->proc.pid = (pid_t)m->pid;
         c->ticks_min = m->ticks_min;

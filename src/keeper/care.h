@@ -1,23 +1,25 @@
 /* care.h - what the keeper does with an attempt, from its first moment to its last.
  *
  *     gl_care_begin()     folder, pipes, process
- *     gl_care_stop()      SIGTERM, grace, SIGKILL: because its owner asked, its time is over, or its node is silent
- *     gl_care_reap()      some processes have ended: whose, what is left of them, which attempts are over
- *     gl_care_settle()    journal and sync the ends of this turn; only then do they count */
+ *     gl_care_stop()      SIGTERM, grace, SIGKILL: because its owner asked, its time is over, or
+ * its node is silent gl_care_reap()      some processes have ended: whose, what is left of them,
+ * which attempts are over gl_care_settle()    journal and sync the ends of this turn; only then do
+ * they count */
 #ifndef GL_KEEPER_CARE_H
 #define GL_KEEPER_CARE_H
 
 #include "keeper/charge.h"
 
-/* Start an attempt that is not known yet and whose floor was raised. 0: it runs, or has ended already because it could not. Else
- * nothing has happened: GL_E_LIMIT, GL_E_UNAVAILABLE. */
+/* Start an attempt that is not known yet and whose floor was raised. 0: it runs, or has ended
+ * already because it could not. Else nothing has happened: GL_E_LIMIT, GL_E_UNAVAILABLE. */
 int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *reterr_why);
 
 /* Fine at any time: one that is being stopped already, or has ended, stays so. */
 void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why);
 void gl_care_stop_all(struct gl_keeper *k, enum gl_exec_end why);
 
-/* The keeper itself must go: stop everything and record nothing, so that the next keeper calls it lost. */
+/* The keeper itself must go: stop everything and record nothing, so that the next keeper calls it
+ * lost. */
 void gl_care_leave(struct gl_keeper *k);
 
 void gl_care_reap(struct gl_keeper *k);

@@ -1,5 +1,6 @@
 #include "keeper/cgroup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -20,6 +21,7 @@ enum {
     END_ROUNDS_MAX = 200,
     END_ROUND_NS = 10 * 1000000,
     PATH_BYTES = 600,
+    ENTER_TRIES = 3,
 };
 
 static bool write_file(const char *group, const char *name, const char *text)
@@ -76,6 +78,24 @@ static bool find_own(gl_str groups, const char *controller, gl_str *ret)
     return false;
 }
 
+/* Groups of keepers that were killed and whose folder nobody uses any more. Only empty ones can be
+ * removed, and a keeper that lives stands in its own. */
+static void sweep(gl_str parent)
+{
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof(path), "%.*s", GL_STR_ARG(parent));
+    DIR *folder = opendir(path);
+    struct dirent *e;
+    while (folder != NULL && (e = readdir(folder)) != NULL) {
+        if (strncmp(e->d_name, GROUP_PREFIX, strlen(GROUP_PREFIX)) == 0) {
+            (void)unlinkat(dirfd(folder), e->d_name, AT_REMOVEDIR);
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+}
+
 static bool enter(char *path, size_t bytes, const char *name, gl_str mounts, gl_str groups,
                   const char *controller)
 {
@@ -86,16 +106,24 @@ static bool enter(char *path, size_t bytes, const char *name, gl_str mounts, gl_
     if (gl_str_is(own, "/")) {
         own.n = 0;
     }
-    int n = snprintf(path, bytes, "%.*s%.*s/" GROUP_PREFIX "%s", GL_STR_ARG(mount),
-                     GL_STR_ARG(own), name);
-    if (n < 0 || (size_t)n >= bytes || mkdir(path, 0755) < 0) {
+    int n = snprintf(path, bytes, "%.*s%.*s/" GROUP_PREFIX "%s", GL_STR_ARG(mount), GL_STR_ARG(own),
+                     name);
+    if (n < 0 || (size_t)n >= bytes) {
         return false;
     }
-    if (!write_file(path, "cgroup.procs", "0")) {
-        (void)rmdir(path);
-        return false;
+    sweep((gl_str){.p = path, .n = (size_t)(strrchr(path, '/') - path)});
+    for (int i = 0; i < ENTER_TRIES; i++) { /* another keeper may sweep it away before we are in */
+        if (mkdir(path, 0755) < 0) {
+            return false;
+        }
+        if (write_file(path, "cgroup.procs", "0")) {
+            return true;
+        }
+        if (rmdir(path) == 0) {
+            return false; /* it was there: we may not enter */
+        }
     }
-    return true;
+    return false;
 }
 
 bool gl_cgroup_enter(char *path, size_t bytes, const char *name)
@@ -139,7 +167,8 @@ void gl_cgroup_leave(const char *path)
     char parent[PATH_BYTES];
     (void)snprintf(parent, sizeof(parent), "%s", path);
     *strrchr(parent, '/') = 0;
-    (void)write_file(parent, "cgroup.procs", "0"); /* if not, rmdir fails and the next keeper tries again */
+    (void)write_file(parent, "cgroup.procs",
+                     "0"); /* if not, rmdir fails and the next keeper tries again */
     (void)rmdir(path);
 }
 

@@ -72,10 +72,9 @@ int gl_charge_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint6
         f = new_floor(k, name);
     }
     if (token < f->token) {
-        return gl_why(reterr_why, GL_E_STALE,
-                      "token %llu for job %.*s is old: somebody came with %llu",
-                      (unsigned long long)token, GL_STR_ARG(key->job),
-                      (unsigned long long)f->token);
+        return gl_why(
+            reterr_why, GL_E_STALE, "token %llu for job %.*s is old: somebody came with %llu",
+            (unsigned long long)token, GL_STR_ARG(key->job), (unsigned long long)f->token);
     }
     f->token = token;
     if (f->charges_n == 0) { /* used now: last to be forgotten */

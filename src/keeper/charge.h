@@ -1,22 +1,23 @@
 /* charge.h - the attempts in the keeper's charge, and the floor under the tokens of each job.
  *
- * An attempt is in charge from the moment its process starts (or could not) until its result is acknowledged.
+ * An attempt is in charge from the moment its process starts (or could not) until its result is
+ * acknowledged.
  *
- *     RUNNING ──process ended──► CLEARING ──no descendant left──► ENDING ──synced──► ENDED ──ack──► gone
- *        └──────────────── never ran (exec failed) ────────────────►┘
+ *     RUNNING ──process ended──► CLEARING ──no descendant left──► ENDING ──synced──► ENDED ──ack──►
+ * gone └──────────────── never ran (exec failed) ────────────────►┘
  *
- * A floor is the highest token anyone came with for a job: lower ones are refused. It is remembered as long as the job has
- * attempts here, and then while there is room. */
+ * A floor is the highest token anyone came with for a job: lower ones are refused. It is remembered
+ * as long as the job has attempts here, and then while there is room. */
 #ifndef GL_KEEPER_CHARGE_H
 #define GL_KEEPER_CHARGE_H
 
 #include "keeper/capture.h"
 #include "keeper/keeper.h"
 
-#define GL_CHARGE_STATES(X)                                                                        \
-    X(RUNNING, "running", GL_BIT(GL_CHARGE_CLEARING) | GL_BIT(GL_CHARGE_ENDING))                   \
-    X(CLEARING, "clearing", GL_BIT(GL_CHARGE_ENDING))                                              \
-    X(ENDING, "ending", GL_BIT(GL_CHARGE_ENDED))                                                   \
+#define GL_CHARGE_STATES(X)                                                      \
+    X(RUNNING, "running", GL_BIT(GL_CHARGE_CLEARING) | GL_BIT(GL_CHARGE_ENDING)) \
+    X(CLEARING, "clearing", GL_BIT(GL_CHARGE_ENDING))                            \
+    X(ENDING, "ending", GL_BIT(GL_CHARGE_ENDED))                                 \
     X(ENDED, "ended", 0)
 
 enum gl_charge_state {
@@ -29,7 +30,7 @@ struct gl_floor {
     struct gl_link link; /* in floors_idle while charges_n == 0 */
     uint64_t token;
     size_t charges_n;
-    gl_str key;          /* "context/job" */
+    gl_str key; /* "context/job" */
     char text[];
 };
 
@@ -47,7 +48,7 @@ struct gl_charge {
     struct gl_link link; /* in clearing, ending, unsaid, said or buried */
     enum gl_charge_state state;
     struct gl_attempt_key key;
-    gl_str id;           /* "context/job/attempt" */
+    gl_str id; /* "context/job/attempt" */
     uint64_t token;
     struct gl_floor *floor;
 
@@ -69,7 +70,7 @@ struct gl_charge {
     int output_source;
     struct gl_buf output;
     struct gl_buf error;
-    bool noted;                   /* its end stands in the journal, or among what is pending there */
+    bool noted; /* its end stands in the journal, or among what is pending there */
     char text[];
 };
 

@@ -21,7 +21,8 @@ static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void
                           &used) == 0) {
         struct gl_keep_msg m;
         gl_arena_reset(&a);
-        /* A good checksum over a message nobody can read: of a newer release. It is skipped, not cut off. */
+        /* A good checksum over a message nobody can read: of a newer release. It is skipped, not
+         * cut off. */
         if (gl_keep_decode(&m, message, &a, NULL) == 0) {
             int r = each(owner, &m);
             if (r < 0) {

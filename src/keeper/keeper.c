@@ -25,9 +25,10 @@
 
 enum {
     EVENTS_PER_TURN = 64,
-    LOCK_WAIT_MS = 5000,  /* a keeper that is about to end holds the lock a little longer */
+    LOCK_WAIT_MS = 5000, /* a keeper that is about to end holds the lock a little longer */
     LOCK_PAUSE_MS = 2,
-    LINGER_FACTOR = 6,    /* results nobody fetches: they are on disk, so the process need not stay for them */
+    LINGER_FACTOR =
+        6, /* results nobody fetches: they are on disk, so the process need not stay for them */
     NOFILE_MAX = 65536,
     FOREVER_MS = 315360000, /* x 1000: ten years, the longest span that is kept */
 };
@@ -76,8 +77,8 @@ static void set_alarm(struct gl_keeper *k, gl_ms at)
     (void)timerfd_settime(k->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* The alarm is only ever moved to an earlier time: one that comes too soon costs one idle turn, one system call per timer
- * would cost more. */
+/* The alarm is only ever moved to an earlier time: one that comes too soon costs one idle turn, one
+ * system call per timer would cost more. */
 void gl_keeper_set_timer(struct gl_keeper *k, struct gl_timer *t, gl_ms due)
 {
     gl_keeper_clear_timer(k, t);
@@ -146,7 +147,8 @@ void gl_keeper_set_watch(struct gl_keeper *k, struct gl_watch *w, uint32_t event
 
 void gl_keeper_unwatch(struct gl_watch *w)
 {
-    gl_fs_closep(&w->fd); /* closing takes it out of the epoll set: no child holds a copy, all is close-on-exec */
+    gl_fs_closep(&w->fd); /* closing takes it out of the epoll set: no child holds a copy, all is
+                             close-on-exec */
     w->fd = -1;
 }
 
@@ -213,8 +215,8 @@ static void plan_end(struct gl_keeper *k)
         gl_keeper_clear_timer(k, &k->idle);
     } else if (!gl_heap_has(&k->idle.item)) {
         bool unfetched = gl_map_count(&k->charges) > 0;
-        gl_keeper_set_timer(k, &k->idle,
-                            gl_keeper_after(k, k->config.idle_ms * (unfetched ? LINGER_FACTOR : 1)));
+        gl_keeper_set_timer(
+            k, &k->idle, gl_keeper_after(k, k->config.idle_ms * (unfetched ? LINGER_FACTOR : 1)));
     }
     if (k->orphan_grace_ms > 0 && k->running_n > 0 && !gl_heap_has(&k->orphan.item)) {
         gl_keeper_set_timer(k, &k->orphan, k->heard_at + k->orphan_grace_ms);
@@ -315,7 +317,8 @@ static void set_limits(struct gl_keeper *k)
 static void read_boot_id(struct gl_keeper *k)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
-    (void)gl_fs_read("/proc/sys/kernel/random/boot_id", 64, &text, NULL); /* "": every boot looks alike */
+    (void)gl_fs_read("/proc/sys/kernel/random/boot_id", 64, &text,
+                     NULL); /* "": every boot looks alike */
     gl_str id = gl_str_trim(gl_buf_view(&text));
     (void)snprintf(k->boot, sizeof(k->boot), "%.*s", GL_STR_ARG(id));
 }
@@ -427,7 +430,8 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
 
 /* ---- closing ---- */
 
-/* Everything this keeper knew is on disk or acknowledged, and nothing of it runs: the next one continues its epoch. */
+/* Everything this keeper knew is on disk or acknowledged, and nothing of it runs: the next one
+ * continues its epoch. */
 static void end_epoch(struct gl_keeper *k)
 {
     struct gl_why why;

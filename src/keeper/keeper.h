@@ -1,13 +1,14 @@
 /* keeper.h - the process that owns the steps of one data folder, and outlives its node.
  *
- * One thread, one epoll. A turn of the loop takes what has happened (output, ended processes, due times, words
- * of the node), lets every room do its part in memory, and then settles: the journal is written and synced
- * once for all attempts that ended in this turn, and only then does anybody hear of it.
+ * One thread, one epoll. A turn of the loop takes what has happened (output, ended processes, due
+ * times, words of the node), lets every room do its part in memory, and then settles: the journal
+ * is written and synced once for all attempts that ended in this turn, and only then does anybody
+ * hear of it.
  *
  *     main.c      arguments, becoming a daemon          keeper.c    the turn, timers, the end
  *     caller.c    connections                           serve.c     what a node may ask for
- *     charge.c    the attempts in memory, floors        care.c      an attempt from its first to its last moment
- *     rundir.c    its folder and files                  launch.c    its process
+ *     charge.c    the attempts in memory, floors        care.c      an attempt from its first to
+ * its last moment rundir.c    its folder and files                  launch.c    its process
  *     capture.c   its output                            proctree.c  its descendants
  *     journal.c   what must survive the keeper          epoch.c     the name of an unbroken memory
  *     cgroup.c    a control group, where one can be had
@@ -52,10 +53,11 @@ struct gl_keeper_config {
 
 enum {
     GL_KEEPER_IDLE_MS = 10000,
-    GL_KEEPER_LEAVE_MS = 5000,        /* at most this long between SIGTERM to the keeper and its end */
-    GL_KEEPER_RESULT_BYTES_MAX = 64 << 20, /* results not yet acknowledged; then starts are refused */
-    GL_KEEPER_RUNNING_MAX = 16384,    /* attempts running at once */
-    GL_KEEPER_FLOORS_MAX = 8192,      /* jobs whose floor is remembered, besides those with attempts */
+    GL_KEEPER_LEAVE_MS = 5000, /* at most this long between SIGTERM to the keeper and its end */
+    GL_KEEPER_RESULT_BYTES_MAX = 64
+                                 << 20, /* results not yet acknowledged; then starts are refused */
+    GL_KEEPER_RUNNING_MAX = 16384,      /* attempts running at once */
+    GL_KEEPER_FLOORS_MAX = 8192, /* jobs whose floor is remembered, besides those with attempts */
 };
 
 struct gl_keeper {
@@ -70,25 +72,27 @@ struct gl_keeper {
     struct gl_epoch before; /* of the keeper before this one */
     bool epoch_saved;       /* the folder says that this keeper lives */
     struct gl_journal journal;
-    char boot[40];          /* id of this boot of the machine */
+    char boot[40]; /* id of this boot of the machine */
 
     /* Time, taken once per turn. */
-    gl_ms now;         /* CLOCK_BOOTTIME */
-    gl_ms wall_offset; /* wall time = now + this; the node's idea of it, once a node has said hello */
+    gl_ms now; /* CLOCK_BOOTTIME */
+    gl_ms
+        wall_offset; /* wall time = now + this; the node's idea of it, once a node has said hello */
     struct gl_heap timers;
-    gl_ms alarm_at;    /* what timer_fd is set for; INT64_MAX: nothing */
+    gl_ms alarm_at; /* what timer_fd is set for; INT64_MAX: nothing */
     uint64_t timer_seq;
 
     /* Attempts. */
-    struct gl_map charges; /* by "context/job/attempt" */
-    struct gl_map floors;  /* by "context/job" */
+    struct gl_map charges;      /* by "context/job/attempt" */
+    struct gl_map floors;       /* by "context/job" */
     struct gl_link floors_idle; /* those without attempts, longest unused first */
     size_t floors_idle_n;
     struct gl_link clearing; /* over, with descendants that are not */
-    struct gl_link ending;  /* ended, not yet synced */
-    struct gl_link unsaid;  /* synced, not yet told to this caller */
-    struct gl_link said;    /* told, not yet acknowledged */
-    struct gl_link buried;  /* freed when the turn is over: an event of this turn may still name them */
+    struct gl_link ending;   /* ended, not yet synced */
+    struct gl_link unsaid;   /* synced, not yet told to this caller */
+    struct gl_link said;     /* told, not yet acknowledged */
+    struct gl_link
+        buried; /* freed when the turn is over: an event of this turn may still name them */
     size_t running_n;
     size_t result_bytes;
 
@@ -96,15 +100,15 @@ struct gl_keeper {
     struct gl_map procs; /* by pid */
     size_t strays_n;
     uint64_t mark_seq;
-    bool child_ended;    /* SIGCHLD came in this turn */
-    bool reaped;         /* some process was waited for, and nobody has looked for its orphans yet */
+    bool child_ended; /* SIGCHLD came in this turn */
+    bool reaped;      /* some process was waited for, and nobody has looked for its orphans yet */
 
     /* Nodes. */
     struct gl_link callers;
-    struct gl_link gone;        /* closed in this turn */
-    struct gl_caller *active;   /* the one that has said hello; NULL: none */
+    struct gl_link gone;      /* closed in this turn */
+    struct gl_caller *active; /* the one that has said hello; NULL: none */
     size_t callers_n;
-    bool unread;                /* a caller has whole frames that were left for the next turn */
+    bool unread; /* a caller has whole frames that were left for the next turn */
     gl_ms orphan_grace_ms;
     gl_ms heard_at;
     struct gl_timer idle, orphan, retry, leave;
@@ -114,7 +118,7 @@ struct gl_keeper {
     struct rlimit nofile; /* as it was: for the steps */
     void *stack;          /* of a child between clone and exec */
     struct gl_arena scratch;
-    struct gl_buf lines;  /* scratch of capture.c */
+    struct gl_buf lines; /* scratch of capture.c */
 };
 
 int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,

@@ -112,7 +112,8 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
 
 /* ---- between clone and exec ---- */
 
-/* Runs in the parent's memory while the parent waits: no allocation, no locks, nothing but system calls. */
+/* Runs in the parent's memory while the parent waits: no allocation, no locks, nothing but system
+ * calls. */
 __attribute__((noreturn)) static void give_up(struct gl_launch *l, enum stage stage)
 {
     l->err = errno;
@@ -125,7 +126,8 @@ static void limit_child(const struct gl_launch *l)
     (void)setrlimit(RLIMIT_NOFILE, &l->nofile); /* it was ours before: cannot be refused */
     if (l->mark != 0) {
         struct rlimit mark = {.rlim_cur = l->mark, .rlim_max = l->mark};
-        (void)setrlimit(RLIMIT_RTTIME, &mark); /* without it descendants are harder to find, no more */
+        (void)setrlimit(RLIMIT_RTTIME,
+                        &mark); /* without it descendants are harder to find, no more */
     }
 }
 
@@ -174,8 +176,8 @@ static int exec_why(const struct gl_launch *l, struct gl_why *why)
     const char *cause = strerror(l->err);
     struct stat st;
     if (l->path != NULL && l->err == ENOENT) {
-        return gl_why(why, GL_E_NOT_FOUND, "cannot run '%s': %s (not found in PATH %s)",
-                      l->argv[0], cause, l->path);
+        return gl_why(why, GL_E_NOT_FOUND, "cannot run '%s': %s (not found in PATH %s)", l->argv[0],
+                      cause, l->path);
     }
     if (l->err == ENOENT && l->argv[0][0] == '/' && stat(l->argv[0], &st) == 0) {
         return gl_why(why, GL_E_NOT_FOUND,

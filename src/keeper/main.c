@@ -1,8 +1,8 @@
 /* glia-keeper --data-dir DIR [--idle-ms N] [--ready-fd N] [--foreground]
  *
- * Started by a node, not by people. It lets go of everything it was started with: session, folder, descriptors (above all the lock of
- * the data folder, which must end with the node). When it can be connected to it writes "ok" to the descriptor it was told, or else the
- * reason why not. */
+ * Started by a node, not by people. It lets go of everything it was started with: session, folder,
+ * descriptors (above all the lock of the data folder, which must end with the node). When it can be
+ * connected to it writes "ok" to the descriptor it was told, or else the reason why not. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -25,8 +25,9 @@ struct options {
 
 static int usage(void)
 {
-    (void)fprintf(stderr, "usage: glia-keeper --data-dir DIR [--idle-ms N] [--ready-fd N] [--foreground]\n"
-                          "Runs the steps of a Glia node; started by `glia` when needed.\n");
+    (void)fprintf(stderr,
+                  "usage: glia-keeper --data-dir DIR [--idle-ms N] [--ready-fd N] [--foreground]\n"
+                  "Runs the steps of a Glia node; started by `glia` when needed.\n");
     return 2;
 }
 

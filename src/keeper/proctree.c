@@ -17,16 +17,17 @@
 #include "os/fs.h"
 
 enum {
-    MARK_SEQ_BITS = 24,           /* attempts of one keeper */
-    END_ROUNDS_MAX = 200,         /* rounds of killing leftovers ... */
-    END_ROUND_NS = 10 * 1000000,  /* ... and the pause between them */
+    MARK_SEQ_BITS = 24,          /* attempts of one keeper */
+    END_ROUNDS_MAX = 200,        /* rounds of killing leftovers ... */
+    END_ROUND_NS = 10 * 1000000, /* ... and the pause between them */
     ENVIRON_BYTES_MAX = 256 << 10,
-    CHILD_BYTES_MAX = 16,         /* a pid and a space */
+    CHILD_BYTES_MAX = 16, /* a pid and a space */
 };
 
 /* ---- marks ---- */
 
-/* All marks of one keeper share their upper bits: a power of two below the limit we may set, and chance. */
+/* All marks of one keeper share their upper bits: a power of two below the limit we may set, and
+ * chance. */
 static uint64_t choose_marks(void)
 {
     struct rlimit now;
@@ -36,7 +37,8 @@ static uint64_t choose_marks(void)
         return 0;
     }
     uint64_t top = 1ull << 61;
-    while (top > now.rlim_max / 2 && top > 0) { /* we stand in a step of another keeper, below its mark */
+    while (top > now.rlim_max / 2 &&
+           top > 0) { /* we stand in a step of another keeper, below its mark */
         top >>= 1;
     }
     if (top < 1ull << (MARK_SEQ_BITS + 16)) {

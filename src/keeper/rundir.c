@@ -57,8 +57,8 @@ static int write_input(struct gl_keeper *k, gl_str path, gl_str input, struct gl
 {
     const char *name = gl_str_fmt(&k->scratch, "%s/input.json", path.p).p;
     GL_CLEANUP(gl_fs_closep)
-    int fd = openat(k->contexts_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                    0600);
+    int fd =
+        openat(k->contexts_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return gl_fs_why(why, errno, "make", name);
     }
@@ -86,9 +86,8 @@ static int copy_file(struct gl_keeper *k, const struct gl_exec_start *s, gl_str 
     const char *blob = gl_str_fmt(&k->scratch, "%.*s/blobs/%.2s/%.*s", GL_STR_ARG(s->key.context),
                                   f->blob.p, GL_STR_ARG(f->blob))
                            .p;
-    char *name = (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work/%.*s", path.p,
-                                               GL_STR_ARG(f->name))
-                     .p;
+    char *name =
+        (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work/%.*s", path.p, GL_STR_ARG(f->name)).p;
     GL_CLEANUP(gl_fs_closep)
     int from = openat(k->contexts_fd, blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (from < 0) {
@@ -146,9 +145,11 @@ int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
                      struct gl_why *reterr_why)
 {
     const char *name = gl_str_fmt(&k->scratch, "%s/output.json", path.p).p;
-    /* The step may have made anything of it: a pipe, a link, a folder. None of them is followed or waited for. */
+    /* The step may have made anything of it: a pipe, a link, a folder. None of them is followed or
+     * waited for. */
     GL_CLEANUP(gl_fs_closep)
-    int fd = openat(k->contexts_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    int fd =
+        openat(k->contexts_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     struct stat st;
     if (fd < 0) {
         return errno == ENOENT ? GL_E_NOT_FOUND

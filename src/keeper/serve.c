@@ -17,13 +17,13 @@ static void reply(struct gl_caller *c, const struct gl_keep_msg *rq, int status,
 
 /* ---- hello ---- */
 
-/* A node of an earlier incarnation may still be awake somewhere. It must not be heard any more, also not by the next keeper: so the
- * number is on disk before anybody is welcomed with it. The same write says that this keeper lives. */
+/* A node of an earlier incarnation may still be awake somewhere. It must not be heard any more,
+ * also not by the next keeper: so the number is on disk before anybody is welcomed with it. The
+ * same write says that this keeper lives. */
 static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl_why *why)
 {
     if (incarnation < k->epoch.incarnation) {
-        return gl_why(why, GL_E_STALE,
-                      "incarnation %llu of the node is over: %llu has been here",
+        return gl_why(why, GL_E_STALE, "incarnation %llu of the node is over: %llu has been here",
                       (unsigned long long)incarnation, (unsigned long long)k->epoch.incarnation);
     }
     if (incarnation == k->epoch.incarnation && k->epoch_saved) {
@@ -44,8 +44,8 @@ static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl
 static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_keep_msg *m)
 {
     struct gl_why why;
-    uint64_t version = gl_keep_agree(m->version_min, m->version_max, GL_KEEP_VERSION_MIN,
-                                     GL_KEEP_VERSION_MAX);
+    uint64_t version =
+        gl_keep_agree(m->version_min, m->version_max, GL_KEEP_VERSION_MIN, GL_KEEP_VERSION_MAX);
     if (version == 0) {
         (void)gl_why(&why, GL_E_VERSION,
                      "the keeper speaks versions %d to %d of its protocol, the node %llu to %llu",
@@ -79,7 +79,8 @@ static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
 
 /* ---- requests ---- */
 
-/* Is it too late? An attempt that is known already is not started again, however late the word comes. */
+/* Is it too late? An attempt that is known already is not started again, however late the word
+ * comes. */
 static int check_time(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
     if (s->start_by > 0 && gl_keeper_wall(k) > s->start_by) {

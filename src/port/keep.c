@@ -5,8 +5,8 @@
 enum { FIELD_BYTES = 5 }; /* tag and length before each field */
 
 enum field_kind {
-    F_U64,   /* uint64_t or int64_t */
-    F_INT,   /* int or an enum */
+    F_U64, /* uint64_t or int64_t */
+    F_INT, /* int or an enum */
     F_STR,
     F_TEXTS, /* const gl_str * and, at `count`, its size_t */
     F_FILES,
@@ -247,7 +247,8 @@ static bool take_text(gl_str *rest, gl_str *ret)
     return take_bytes(rest, 4, &head) && take_bytes(rest, get_u32(head.p), ret);
 }
 
-/* How many elements does a list hold? Counted first, so that memory is taken once and only for what is there. */
+/* How many elements does a list hold? Counted first, so that memory is taken once and only for what
+ * is there. */
 static int count_elements(gl_str list, bool files, size_t max, size_t *ret, struct gl_why *why)
 {
     gl_str ignored;
@@ -268,8 +269,8 @@ static int count_elements(gl_str list, bool files, size_t max, size_t *ret, stru
     return 0;
 }
 
-static int read_texts(gl_str list, const struct field *f, struct gl_keep_msg *m,
-                      struct gl_arena *a, struct gl_why *why)
+static int read_texts(gl_str list, const struct field *f, struct gl_keep_msg *m, struct gl_arena *a,
+                      struct gl_why *why)
 {
     size_t n = 0;
     int r = count_elements(list, false, f->max, &n, why);
@@ -285,8 +286,8 @@ static int read_texts(gl_str list, const struct field *f, struct gl_keep_msg *m,
     return 0;
 }
 
-static int read_files(gl_str list, const struct field *f, struct gl_keep_msg *m,
-                      struct gl_arena *a, struct gl_why *why)
+static int read_files(gl_str list, const struct field *f, struct gl_keep_msg *m, struct gl_arena *a,
+                      struct gl_why *why)
 {
     size_t n = 0;
     int r = count_elements(list, true, f->max, &n, why);
@@ -494,8 +495,8 @@ int gl_keep_check_file(gl_str name, struct gl_why *reterr_why)
         good = part.n > 0 && part.n <= 255 && !gl_str_is(part, ".") && !gl_str_is(part, "..");
     }
     if (!good) {
-        return gl_why(reterr_why, GL_E_INVALID,
-                      "'%.*s' is no file name inside the working folder", GL_STR_ARG(name));
+        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is no file name inside the working folder",
+                      GL_STR_ARG(name));
     }
     return 0;
 }
@@ -526,8 +527,8 @@ static int check_command(const struct gl_exec_start *s, struct gl_why *why)
         gl_str e = s->env[i];
         bytes += e.n + 1;
         if (has_nul(e) || e.n == 0 || e.p[0] == '=' || memchr(e.p, '=', e.n) == NULL) {
-            return gl_why(why, GL_E_INVALID, "'%.*s' is no NAME=value",
-                          e.n > 80 ? 80 : (int)e.n, e.p ? e.p : "");
+            return gl_why(why, GL_E_INVALID, "'%.*s' is no NAME=value", e.n > 80 ? 80 : (int)e.n,
+                          e.p ? e.p : "");
         }
     }
     if (bytes > GL_COMMAND_BYTES_MAX) {

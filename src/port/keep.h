@@ -1,9 +1,10 @@
 /* keep.h - the language between a node and its keeper, and of the keeper's journal.
  *
- * A frame is a 32-bit length (little endian, without itself) and a message; a message is one byte of type and
- * fields, each with a tag and a length. Who does not know a tag skips it, and a field that is absent is zero or
- * empty: so a node and a keeper of different releases understand each other. What must not be skipped is bound
- * to a version, and the version is agreed upon in the first two messages, whose shape never changes:
+ * A frame is a 32-bit length (little endian, without itself) and a message; a message is one byte
+ * of type and fields, each with a tag and a length. Who does not know a tag skips it, and a field
+ * that is absent is zero or empty: so a node and a keeper of different releases understand each
+ * other. What must not be skipped is bound to a version, and the version is agreed upon in the
+ * first two messages, whose shape never changes:
  *
  *     node                                  keeper
  *     HELLO versions, incarnation     ->
@@ -15,7 +16,8 @@
  *
  * A journal record is a length, a checksum and a message (BEGUN, ENDED, ACK).
  *
- * Pure: bytes in, values out. Every length is checked against limits.h; a decoded message borrows its bytes. */
+ * Pure: bytes in, values out. Every length is checked against limits.h; a decoded message borrows
+ * its bytes. */
 #ifndef GL_PORT_KEEP_H
 #define GL_PORT_KEEP_H
 
@@ -31,21 +33,21 @@ enum {
     GL_KEEP_EPOCH_BYTES = 32,  /* an epoch, in hex */
 };
 
-#define GL_KEEP_TYPES(X)                                                                       \
-    X(HELLO, 1)                                                                                \
-    X(WELCOME, 2)                                                                              \
-    X(REFUSED, 3) /* the connection ends after it */                                           \
-    X(START, 4)                                                                                \
-    X(ATTACH, 5)                                                                               \
-    X(STOP, 6)                                                                                 \
-    X(ACK, 7)                                                                                  \
-    X(LIST, 8)                                                                                 \
-    X(PING, 9) /* the node lives; only sent when an orphan grace was agreed upon */            \
-    X(REPLY, 10)                                                                               \
-    X(INFO, 11)   /* one line of a list; a REPLY ends it */                                    \
-    X(ENDED, 12)  /* an event, and the journal's record of it */                               \
-    X(BEACON, 13)                                                                              \
-    X(BEGUN, 14)  /* journal: a process was started */
+#define GL_KEEP_TYPES(X)                                                            \
+    X(HELLO, 1)                                                                     \
+    X(WELCOME, 2)                                                                   \
+    X(REFUSED, 3) /* the connection ends after it */                                \
+    X(START, 4)                                                                     \
+    X(ATTACH, 5)                                                                    \
+    X(STOP, 6)                                                                      \
+    X(ACK, 7)                                                                       \
+    X(LIST, 8)                                                                      \
+    X(PING, 9) /* the node lives; only sent when an orphan grace was agreed upon */ \
+    X(REPLY, 10)                                                                    \
+    X(INFO, 11)  /* one line of a list; a REPLY ends it */                          \
+    X(ENDED, 12) /* an event, and the journal's record of it */                     \
+    X(BEACON, 13)                                                                   \
+    X(BEGUN, 14) /* journal: a process was started */
 
 enum gl_keep_type {
 #define X(name, value) GL_KEEP_##name = value,
@@ -55,9 +57,11 @@ enum gl_keep_type {
 
 /* What a keeper can do on its machine, told in WELCOME. */
 enum {
-    GL_KEEP_HAS_CGROUP = 1 << 0,   /* its processes stand in a control group: none can hide from the next keeper */
-    GL_KEEP_HAS_CHILDREN = 1 << 1, /* it sees orphaned grandchildren without a search (/proc/.../children) */
-    GL_KEEP_HAS_MARKS = 1 << 2,    /* it can tell whose they are */
+    GL_KEEP_HAS_CGROUP =
+        1 << 0, /* its processes stand in a control group: none can hide from the next keeper */
+    GL_KEEP_HAS_CHILDREN =
+        1 << 1, /* it sees orphaned grandchildren without a search (/proc/.../children) */
+    GL_KEEP_HAS_MARKS = 1 << 2, /* it can tell whose they are */
 };
 
 /* Where the output of a result stood: the node checks it, by different rules. */
@@ -75,9 +79,10 @@ struct gl_keep_msg {
     uint64_t version_min, version_max; /* HELLO; WELCOME: the chosen one, and the keeper's newest */
     uint64_t incarnation;              /* HELLO */
     gl_ms orphan_grace_ms;             /* HELLO; 0: steps outlive a silent node */
-    gl_ms clock_offset_ms;             /* HELLO: the node's wall clock minus CLOCK_BOOTTIME, which both can read */
-    uint64_t features;                 /* WELCOME */
-    uint64_t pid;                      /* WELCOME: the keeper's; BEGUN: the step's */
+    gl_ms clock_offset_ms; /* HELLO: the node's wall clock minus CLOCK_BOOTTIME, which both can read
+                            */
+    uint64_t features;     /* WELCOME */
+    uint64_t pid;          /* WELCOME: the keeper's; BEGUN: the step's */
 
     struct gl_exec_start start; /* START; key, token and epoch also elsewhere */
 
@@ -96,11 +101,12 @@ struct gl_keep_msg {
 
 /* ---- frames ---- */
 
-/* Append one frame. The message must fit (asserted): check a START with gl_keep_check_start() first. */
+/* Append one frame. The message must fit (asserted): check a START with gl_keep_check_start()
+ * first. */
 void gl_keep_encode(const struct gl_keep_msg *m, struct gl_buf *out);
 
-/* Find the first frame in `bytes`. 0 with *ret_used = 0: more bytes are needed. GL_E_INVALID: no frame can begin
- * like this. */
+/* Find the first frame in `bytes`. 0 with *ret_used = 0: more bytes are needed. GL_E_INVALID: no
+ * frame can begin like this. */
 int gl_keep_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl_why *reterr_why);
 
 /* Read a message. Lists live in `a`, text is borrowed from `message`. */
@@ -111,12 +117,14 @@ int gl_keep_decode(struct gl_keep_msg *ret, gl_str message, struct gl_arena *a,
 
 void gl_keep_add_record(const struct gl_keep_msg *m, struct gl_buf *out);
 
-/* Find the first record in `bytes`. GL_E_DAMAGED: there is no whole record here (the torn end of a journal). */
+/* Find the first record in `bytes`. GL_E_DAMAGED: there is no whole record here (the torn end of a
+ * journal). */
 int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used);
 
 /* ---- what may be asked for ---- */
 
-/* Names become parts of paths: letters, digits and "_.-" (an attempt also ":"), not beginning with '.' or '-'. */
+/* Names become parts of paths: letters, digits and "_.-" (an attempt also ":"), not beginning with
+ * '.' or '-'. */
 int gl_keep_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why);
 /* A relative path without empty parts, "." and "..". */
 int gl_keep_check_file(gl_str name, struct gl_why *reterr_why);

@@ -1,0 +1,157 @@
+#include "exec/mux_exec.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "exec/noop_exec.h"
+
+struct mux_exec {
+    struct gl_exec exec;
+    struct gl_exec *noop, *other;
+    void (*closed)(void *owner);
+    void *closed_owner;
+};
+
+/* A list is asked for twice: of the noop executor first. */
+struct listing {
+    struct gl_exec_req req;
+    struct mux_exec *mux;
+    struct gl_exec_req *asked; /* by the caller */
+    struct gl_arena arena;
+    struct gl_exec_info *infos;
+    size_t infos_n;
+};
+
+static struct mux_exec *of(struct gl_exec *x)
+{
+    return GL_CONTAINER(x, struct mux_exec, exec);
+}
+
+static struct gl_exec *whose(struct mux_exec *x, const struct gl_attempt_key *key)
+{
+    return gl_noop_exec_knows(x->noop, key) ? x->noop : x->other;
+}
+
+static void mux_start(struct gl_exec *port, struct gl_exec_req *req,
+                      const struct gl_exec_start *start)
+{
+    struct mux_exec *x = of(port);
+    struct gl_exec *to = gl_str_is(start->driver, "noop") ? x->noop : x->other;
+    to->ops->start(to, req, start);
+}
+
+static void mux_attach(struct gl_exec *port, struct gl_exec_req *req,
+                       const struct gl_attempt_key *key, uint64_t token, gl_str epoch)
+{
+    struct gl_exec *to = whose(of(port), key);
+    to->ops->attach(to, req, key, token, epoch);
+}
+
+static void mux_stop(struct gl_exec *port, struct gl_exec_req *req,
+                     const struct gl_attempt_key *key, uint64_t token)
+{
+    struct gl_exec *to = whose(of(port), key);
+    to->ops->stop(to, req, key, token);
+}
+
+static void mux_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint64_t token)
+{
+    struct gl_exec *to = whose(of(port), key);
+    to->ops->ack(to, key, token);
+}
+
+/* Texts are copied: the first list is gone when the second comes. */
+static void keep_infos(struct listing *l, const struct gl_exec_req *from)
+{
+    struct gl_arena *a = &l->arena;
+    struct gl_exec_info *all = GL_NEW_ARRAY(a, struct gl_exec_info, l->infos_n + from->infos_n + 1);
+    if (l->infos_n > 0) {
+        memcpy(all, l->infos, l->infos_n * sizeof(*all));
+    }
+    for (size_t i = 0; i < from->infos_n; i++) {
+        struct gl_exec_info info = from->infos[i];
+        info.key.context = gl_str_dup(a, info.key.context);
+        info.key.job = gl_str_dup(a, info.key.job);
+        info.key.attempt = gl_str_dup(a, info.key.attempt);
+        all[l->infos_n++] = info;
+    }
+    l->infos = all;
+}
+
+static void on_second_list(struct gl_exec_req *req)
+{
+    struct listing *l = GL_CONTAINER(req, struct listing, req);
+    struct gl_exec_req *asked = l->asked;
+    if (req->status == 0) {
+        keep_infos(l, req);
+        asked->infos = l->infos;
+        asked->infos_n = l->infos_n;
+    }
+    asked->status = req->status;
+    asked->why = req->why;
+    asked->done(asked);
+    gl_arena_done(&l->arena);
+    gl_mem_free(l);
+}
+
+static void on_first_list(struct gl_exec_req *req)
+{
+    struct listing *l = GL_CONTAINER(req, struct listing, req);
+    keep_infos(l, req);
+    struct gl_exec *other = l->mux->other;
+    req->done = on_second_list;
+    other->ops->list(other, req);
+}
+
+static void mux_list(struct gl_exec *port, struct gl_exec_req *req)
+{
+    struct mux_exec *x = of(port);
+    struct listing *l = gl_mem_alloc(sizeof(*l));
+    l->mux = x;
+    l->asked = req;
+    l->req.done = on_first_list;
+    x->noop->ops->list(x->noop, &l->req);
+}
+
+static void on_other_closed(void *owner)
+{
+    struct mux_exec *x = owner;
+    void (*closed)(void *) = x->closed;
+    void *closed_owner = x->closed_owner;
+    gl_mem_free(x);
+    closed(closed_owner);
+}
+
+/* The noop executor answers all its requests before it is closed, so a list on its way from the
+ * first to the second gets there in time. */
+static void on_noop_closed(void *owner)
+{
+    struct mux_exec *x = owner;
+    x->other->ops->close(x->other, on_other_closed, x);
+}
+
+static void mux_close(struct gl_exec *port, void (*closed)(void *owner), void *owner)
+{
+    struct mux_exec *x = of(port);
+    x->closed = closed;
+    x->closed_owner = owner;
+    x->noop->ops->close(x->noop, on_noop_closed, x);
+}
+
+static const struct gl_exec_ops ops = {
+    .name = "mux",
+    .start = mux_start,
+    .attach = mux_attach,
+    .stop = mux_stop,
+    .ack = mux_ack,
+    .list = mux_list,
+    .close = mux_close,
+};
+
+struct gl_exec *gl_mux_exec_new(struct gl_exec *noop, struct gl_exec *other)
+{
+    struct mux_exec *x = gl_mem_alloc(sizeof(*x));
+    x->exec.ops = &ops;
+    x->noop = noop;
+    x->other = other;
+    return &x->exec;
+}
