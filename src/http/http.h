@@ -1,0 +1,48 @@
+/* http.h - the API of a node over HTTP, on a socket that listens already.
+ *
+ * libmicrohttpd runs one thread of its own beside the control thread. It reads and checks requests
+ * there, hands what concerns the node to the loop as a `struct gl_request`, and lets the connection
+ * sleep until the answer comes back: a slow or dead client holds up nobody. What concerns files
+ * only (blobs, logs) is done on the HTTP thread.
+ *
+ * Only the user of the node, and root, may talk to it.
+ *
+ *   gl_http_start()    serve from now on
+ *   gl_http_refuse()   answer everything new with "unavailable"; what was handed over is still
+ * answered gl_http_stop()     end all connections and the thread */
+#ifndef GL_HTTP_HTTP_H
+#define GL_HTTP_HTTP_H
+
+#include <sys/types.h>
+
+#include "api/request.h"
+#include "os/loop.h"
+#include "port/blob.h"
+#include "port/entropy.h"
+#include "port/logs.h"
+
+struct gl_http;
+
+struct gl_http_config {
+    int listen_fd;        /* taken, also when starting fails */
+    uid_t uid;            /* who may talk to it, besides root */
+    struct gl_loop *loop; /* borrowed, as all that follows, until gl_http_stop() returns */
+    /* Called on the loop's thread; rq->done answers it there, exactly once. */
+    void (*ask)(void *owner, struct gl_request *rq);
+    void (*log)(void *owner, const char *line); /* from any thread; may be NULL */
+    void *owner;
+    struct gl_blob *blob;
+    struct gl_logs *logs;
+    struct gl_entropy *entropy;
+};
+
+int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
+                  struct gl_why *reterr_why);
+
+void gl_http_refuse(struct gl_http *h);
+
+/* From any thread but the loop's, after gl_http_refuse() and after all that was handed over has
+ * been answered. */
+void gl_http_stop(struct gl_http *h);
+
+#endif

@@ -1,0 +1,122 @@
+/* paper.c - the logs of steps: the node says which job and how far its steps are, the files say the
+ * rest. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "http/call.h"
+
+enum { STATE_BYTES_MAX = 1 << 30 };
+
+/* The state first, the log after: so a log that is said to be complete is. */
+static bool read_state(struct gl_call *c, struct gl_json *j, gl_str *ret_job)
+{
+    gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
+
+    gl_buf_reset(&c->out);
+    if (gl_json_parse(j, text, STATE_BYTES_MAX, &c->arena, NULL) != 0) {
+        gl_reply_error(c, GL_E_DAMAGED, "the state of this job cannot be read", NULL);
+        return false;
+    }
+    *ret_job = gl_json_str(j, gl_json_get(j, gl_json_root(j), "job_id"), &c->arena);
+    return true;
+}
+
+static gl_jnode find_step(struct gl_call *c, const struct gl_json *j, gl_str id)
+{
+    gl_jnode state = gl_json_get(j, gl_json_root(j), "workflow_state");
+
+    return gl_json_get(j, gl_json_get(j, state, "steps"), gl_str_c(&c->arena, id));
+}
+
+static bool is_writing(struct gl_call *c, const struct gl_json *j, gl_jnode step, uint32_t attempt)
+{
+    gl_str status = gl_json_str(j, gl_json_get(j, step, "status"), &c->arena);
+    uint64_t current = 0;
+
+    (void)gl_json_u64(j, gl_json_get(j, step, "attempt_count"), &current);
+    return gl_str_is(status, "running") && current == attempt;
+}
+
+static void list_attempts(struct gl_call *c)
+{
+    struct gl_why why = {0};
+    struct gl_logs_attempt *attempts;
+    struct gl_json j;
+    struct gl_jw w;
+    gl_str job;
+    size_t n;
+
+    if (!read_state(c, &j, &job)) {
+        return;
+    }
+    if (c->config->logs->list(c->config->logs, c->rq.context, job, &c->arena, &attempts, &n,
+                              &why) != 0) {
+        gl_reply_error(c, GL_E_UNAVAILABLE, why.text, NULL);
+        return;
+    }
+    gl_jw_init(&w, &c->out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "attempts");
+    gl_jw_array(&w);
+    for (size_t i = 0; i < n; i++) {
+        gl_jw_object(&w);
+        gl_jw_key(&w, "step_id");
+        gl_jw_str(&w, attempts[i].step);
+        gl_jw_key(&w, "attempt");
+        gl_jw_u64(&w, attempts[i].attempt);
+        gl_jw_key(&w, "bytes");
+        gl_jw_u64(&w, attempts[i].bytes);
+        gl_jw_key(&w, "ended");
+        gl_jw_bool(&w, !is_writing(c, &j, find_step(c, &j, attempts[i].step), attempts[i].attempt));
+        gl_jw_end(&w);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_buf_char(&c->out, '\n');
+    c->status = MHD_HTTP_OK;
+    c->type = "application/json";
+}
+
+static void read_page(struct gl_call *c)
+{
+    struct gl_why why = {0};
+    struct gl_json j;
+    uint64_t latest = 0;
+    gl_jnode step;
+    gl_str job;
+
+    if (!read_state(c, &j, &job)) {
+        return;
+    }
+    step = find_step(c, &j, c->step);
+    if (step == NULL) {
+        gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
+        return;
+    }
+    (void)gl_json_u64(&j, gl_json_get(&j, step, "attempt_count"), &latest);
+    c->attempt = c->attempt == 0 ? (uint32_t)latest : c->attempt;
+    if (c->attempt > latest) {
+        gl_reply_error_at(c, GL_E_NOT_FOUND, "this step has had no such attempt", NULL, "attempt",
+                          NULL);
+        return;
+    }
+    if (c->attempt > 0 &&
+        c->config->logs->read(c->config->logs, c->rq.context, job, c->step, c->attempt, c->offset,
+                              GL_CALL_LOG_BYTES, &c->out, &c->log_next, &why) != 0) {
+        gl_reply_error(c, GL_E_UNAVAILABLE, why.text, NULL);
+        return;
+    }
+    c->has_log_headers = true;
+    c->log_ended = c->attempt > 0 && !is_writing(c, &j, step, c->attempt);
+    c->status = MHD_HTTP_OK;
+    c->type = "text/plain; charset=utf-8";
+}
+
+void gl_paper_route(struct gl_call *c)
+{
+    if (c->step.n > 0 && !gl_str_is_id(c->step)) {
+        gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
+        return;
+    }
+    c->then = c->step.n > 0 ? read_page : list_attempts;
+    gl_call_ask(c);
+}

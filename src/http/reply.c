@@ -1,0 +1,144 @@
+/* reply.c - answers, and the one shape of all errors. */
+#include "base/check.h"
+#include "base/mem.h"
+#include "http/call.h"
+
+static unsigned status_of(int code)
+{
+    switch (code) {
+    case GL_E_INVALID:
+        return MHD_HTTP_BAD_REQUEST;
+    case GL_E_DENIED:
+        return MHD_HTTP_FORBIDDEN;
+    case GL_E_NOT_FOUND:
+        return MHD_HTTP_NOT_FOUND;
+    case GL_E_EXISTS:
+    case GL_E_CONFLICT:
+    case GL_E_STATE:
+    case GL_E_STALE:
+        return MHD_HTTP_CONFLICT;
+    case GL_E_LIMIT:
+        return MHD_HTTP_TOO_MANY_REQUESTS;
+    case GL_E_UNAVAILABLE:
+    case GL_E_UNKNOWN:
+    case GL_E_BUSY:
+    case GL_E_GONE:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+void gl_reply_json(struct gl_call *c, unsigned status, gl_str body)
+{
+    c->status = status;
+    c->type = "application/json";
+    gl_buf_reset(&c->out);
+    gl_buf_str(&c->out, body);
+    gl_buf_char(&c->out, '\n');
+}
+
+static void write_details(struct gl_jw *w, const struct gl_flow_errors *details)
+{
+    gl_jw_key(w, "details");
+    gl_jw_array(w);
+    for (size_t i = 0; i < details->n; i++) {
+        const struct gl_flow_error *e = &details->items[i];
+
+        gl_jw_object(w);
+        if (e->line > 0) {
+            gl_jw_key(w, "line");
+            gl_jw_u64(w, e->line);
+            gl_jw_key(w, "column");
+            gl_jw_u64(w, e->column);
+        }
+        gl_jw_key(w, "path");
+        gl_jw_str(w, e->path);
+        gl_jw_key(w, "message");
+        gl_jw_str(w, e->text);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
+
+static void write_error(struct gl_call *c, int code, const char *message, const char *hint,
+                        const char *field, const struct gl_flow_errors *details)
+{
+    struct gl_jw w;
+
+    gl_buf_reset(&c->out);
+    gl_jw_init(&w, &c->out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "error");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "code");
+    gl_jw_c(&w, gl_err_word(code));
+    gl_jw_key(&w, "message");
+    gl_jw_c(&w, message);
+    if (field != NULL) {
+        gl_jw_key(&w, "field");
+        gl_jw_c(&w, field);
+    }
+    if (hint != NULL) {
+        gl_jw_key(&w, "hint");
+        gl_jw_c(&w, hint);
+    }
+    if (details != NULL) {
+        write_details(&w, details);
+    }
+    gl_jw_key(&w, "request_id");
+    gl_jw_c(&w, c->id);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_buf_char(&c->out, '\n');
+}
+
+void gl_reply_error_at(struct gl_call *c, int code, const char *message, const char *hint,
+                       const char *field, const struct gl_flow_errors *details)
+{
+    c->status = status_of(code);
+    c->type = "application/json";
+    write_error(c, code, message, hint, field, details);
+}
+
+void gl_reply_error(struct gl_call *c, int code, const char *message, const char *hint)
+{
+    gl_reply_error_at(c, code, message, hint, NULL, NULL);
+}
+
+void gl_reply_refusal(struct gl_call *c, unsigned status, int code, const char *message)
+{
+    gl_reply_error(c, code, message, NULL);
+    c->status = status;
+}
+
+static void add_log_headers(const struct gl_call *c, struct MHD_Response *r)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+
+    (void)MHD_add_response_header(r, "Glia-Next-Offset",
+                                  gl_str_fmt(&a, "%llu", (unsigned long long)c->log_next).p);
+    (void)MHD_add_response_header(r, "Glia-Ended", c->log_ended ? "true" : "false");
+    (void)MHD_add_response_header(r, "Glia-Attempt", gl_str_fmt(&a, "%u", c->attempt).p);
+}
+
+enum MHD_Result gl_reply_queue(struct gl_call *c)
+{
+    /* The response takes the buffer: nothing is copied. */
+    struct MHD_Response *r =
+        MHD_create_response_from_buffer_with_free_callback(c->out.n, c->out.p, gl_mem_free);
+    enum MHD_Result queued;
+
+    if (r == NULL) {
+        return MHD_NO;
+    }
+    c->out = (struct gl_buf){0};
+    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, c->type);
+    (void)MHD_add_response_header(r, "Glia-Request-Id", c->id);
+    if (c->has_log_headers) {
+        add_log_headers(c, r);
+    }
+    queued = MHD_queue_response(c->connection, c->status, r);
+    MHD_destroy_response(r);
+    return queued;
+}

@@ -1,0 +1,168 @@
+#include "os/logfs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "os/fs.h"
+#include "os/paths.h"
+
+enum { ATTEMPTS_LISTED_MAX = 100000 };
+
+static const char *const infix = ":attempt:";
+
+static const char *job_folder(const struct gl_logfs *l, struct gl_arena *a, gl_str context,
+                              gl_str job)
+{
+    GL_ASSERT(gl_str_is_id(job));
+    const char *runs = gl_paths_context(a, l->data, context, GL_PATHS_RUNS);
+    return gl_str_fmt(a, "%s/%.*s", runs, GL_STR_ARG(job)).p;
+}
+
+/* ---- listing ---- */
+
+/* "STEP:attempt:N" */
+static bool read_name(const char *name, gl_str *ret_step, uint32_t *ret_attempt)
+{
+    const char *at = strstr(name, infix);
+    uint64_t number;
+    if (at == NULL || !gl_str_u64(gl_str_of(at + strlen(infix)), &number) || number > UINT32_MAX) {
+        return false;
+    }
+    *ret_step = (gl_str){.p = name, .n = (size_t)(at - name)};
+    *ret_attempt = (uint32_t)number;
+    return gl_str_is_id(*ret_step);
+}
+
+static uint64_t log_bytes(const char *folder, const char *name)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct stat st;
+    return stat(gl_str_fmt(&a, "%s/%s/log", folder, name).p, &st) < 0 ? 0 : (uint64_t)st.st_size;
+}
+
+static int by_step_and_number(const void *a, const void *b)
+{
+    const struct gl_logs_attempt *x = a, *y = b;
+    int order = gl_str_cmp(x->step, y->step);
+    return order != 0 ? order : (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+static void closedirp(DIR **d)
+{
+    if (*d != NULL) {
+        (void)closedir(*d);
+    }
+}
+
+static int list(struct gl_logs *logs, gl_str context, gl_str job, struct gl_arena *a,
+                struct gl_logs_attempt **ret, size_t *ret_n, struct gl_why *reterr_why)
+{
+    const struct gl_logfs *l = GL_CONTAINER(logs, struct gl_logfs, logs);
+    const char *folder = job_folder(l, a, context, job);
+    GL_CLEANUP(gl_buf_done) struct gl_buf found = {0};
+    struct gl_logs_attempt one;
+    size_t n = 0;
+    GL_CLEANUP(closedirp) DIR *d = opendir(folder);
+    if (d == NULL && errno != ENOENT) {
+        return gl_fs_why(reterr_why, errno, "read the folder", folder);
+    }
+    for (struct dirent *e; d != NULL && n < ATTEMPTS_LISTED_MAX && (e = readdir(d)) != NULL;) {
+        if (read_name(e->d_name, &one.step, &one.attempt)) {
+            one.step = gl_str_dup(a, one.step);
+            one.bytes = log_bytes(folder, e->d_name);
+            gl_buf_add(&found, &one, sizeof(one));
+            n++;
+        }
+    }
+    *ret = n > 0 ? gl_arena_copy(a, found.p, found.n) : NULL;
+    *ret_n = n;
+    if (n > 0) {
+        qsort(*ret, n, sizeof(one), by_step_and_number);
+    }
+    return 0;
+}
+
+/* ---- reading ---- */
+
+static ssize_t read_at(int fd, char *to, size_t n, uint64_t offset)
+{
+    ssize_t got;
+    do {
+        got = pread(fd, to, n, (off_t)offset);
+    } while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* Where the mark stands that the keeper writes between the first and the last part, or where that
+ * part would begin. It is the first line of its kind, and stands in the first half of the log. */
+static uint64_t mark_place(int fd)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf head = {0};
+    size_t max = GL_LOG_BYTES_MAX / 2 + 64;
+    ssize_t got = read_at(fd, gl_buf_reserve(&head, max), max, 0);
+    head.n = got > 0 ? (size_t)got : 0;
+    const char *mark = head.n == 0 ? NULL : memmem(head.p, head.n, "\n-- ", 4);
+    return mark == NULL ? 0 : (uint64_t)(mark + 1 - head.p);
+}
+
+/* Is this still the beginning of a line? If not, the log has been shortened behind our back. */
+static bool is_line_start(int fd, uint64_t offset, uint64_t size)
+{
+    char before = '\0';
+    if (offset == 0) {
+        return true;
+    }
+    return offset <= size && read_at(fd, &before, 1, offset - 1) == 1 && before == '\n';
+}
+
+/* Without the last line if that has not ended; a line that alone fills everything is kept. */
+static size_t whole_lines(const char *p, size_t n)
+{
+    const char *newline = memrchr(p, '\n', n);
+    return newline == NULL ? 0 : (size_t)(newline + 1 - p);
+}
+
+static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str step, uint32_t attempt,
+                    uint64_t offset, size_t bytes_max, struct gl_buf *out, uint64_t *ret_next,
+                    struct gl_why *reterr_why)
+{
+    const struct gl_logfs *l = GL_CONTAINER(logs, struct gl_logfs, logs);
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_ASSERT(gl_str_is_id(step));
+    GL_ASSERT(bytes_max >= 128 << 10); /* a line of the keeper's fits */
+    const char *path = gl_str_fmt(&a, "%s/%.*s%s%u/log", job_folder(l, &a, context, job),
+                                  GL_STR_ARG(step), infix, attempt)
+                           .p;
+    GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) {
+        *ret_next = 0;
+        return errno == ENOENT ? 0 : gl_fs_why(reterr_why, errno, "open", path);
+    }
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        return gl_fs_why(reterr_why, errno, "look at", path);
+    }
+    if (!is_line_start(fd, offset, (uint64_t)st.st_size)) {
+        offset = mark_place(fd);
+    }
+    char *to = gl_buf_reserve(out, bytes_max);
+    ssize_t got = read_at(fd, to, bytes_max, offset);
+    if (got < 0) {
+        return gl_fs_why(reterr_why, errno, "read", path);
+    }
+    size_t n = whole_lines(to, (size_t)got);
+    out->n += n;
+    *ret_next = offset + n;
+    return 0;
+}
+
+void gl_logfs_init(struct gl_logfs *l, const char *data)
+{
+    *l = (struct gl_logfs){.logs = {.list = list, .read = read_log}, .data = data};
+}

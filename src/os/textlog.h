@@ -1,0 +1,31 @@
+/* textlog.h - the node's own log for people: what its adapters met. Bounded: when the file has
+ * grown too long it becomes FILE.1 and a new one is begun. A log that cannot be written is not
+ * worth failing for.
+ *
+ * May be used by several threads at once. */
+#ifndef GL_OS_TEXTLOG_H
+#define GL_OS_TEXTLOG_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/err.h"
+
+enum { GL_TEXTLOG_BYTES_MAX = 4 << 20 };
+
+struct gl_textlog {
+    pthread_mutex_t lock;
+    int fd;           /* negative: not open */
+    const char *path; /* borrowed; NULL: stderr */
+    size_t bytes;
+};
+
+/* `path` NULL: stderr. */
+void gl_textlog_init(struct gl_textlog *l, const char *path);
+void gl_textlog_done(struct gl_textlog *l);
+
+/* One line, with the time in front; newlines inside become blanks. */
+void gl_textlog_write(struct gl_textlog *l, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif
