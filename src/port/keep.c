@@ -247,17 +247,26 @@ static bool take_text(gl_str *rest, gl_str *ret)
     return take_bytes(rest, 4, &head) && take_bytes(rest, get_u32(head.p), ret);
 }
 
+static bool take_file(gl_str *rest, struct gl_exec_file *ret)
+{
+    gl_str flag;
+    if (!take_bytes(rest, 1, &flag) || !take_text(rest, &ret->name) ||
+        !take_text(rest, &ret->blob)) {
+        return false;
+    }
+    ret->executable = flag.p[0] != 0;
+    return true;
+}
+
 /* How many elements does a list hold? Counted first, so that memory is taken once and only for what
  * is there. */
 static int count_elements(gl_str list, bool files, size_t max, size_t *ret, struct gl_why *why)
 {
-    gl_str ignored;
+    struct gl_exec_file file;
+    gl_str text;
     size_t n = 0;
     while (list.n > 0) {
-        bool whole = files ? take_bytes(&list, 1, &ignored) && take_text(&list, &ignored) &&
-                                 take_text(&list, &ignored)
-                           : take_text(&list, &ignored);
-        if (!whole) {
+        if (files ? !take_file(&list, &file) : !take_text(&list, &text)) {
             return gl_why(why, GL_E_INVALID, "a list ends in the middle of an element");
         }
         n++;
@@ -296,11 +305,7 @@ static int read_files(gl_str list, const struct field *f, struct gl_keep_msg *m,
     }
     struct gl_exec_file *files = GL_NEW_ARRAY(a, struct gl_exec_file, n);
     for (size_t i = 0; i < n; i++) {
-        gl_str executable;
-        (void)take_bytes(&list, 1, &executable); /* counted above: it is whole */
-        (void)take_text(&list, &files[i].name);
-        (void)take_text(&list, &files[i].blob);
-        files[i].executable = executable.p[0] != 0;
+        (void)take_file(&list, &files[i]); /* counted above: it is whole */
     }
     *(const struct gl_exec_file **)(void *)((char *)m + f->at) = files;
     *(size_t *)(void *)((char *)m + f->count) = n;
