@@ -65,6 +65,8 @@ struct bench {
     gl_str flow;
     size_t total, window, submitted, answered, ended;
     double *began, *took; /* per job, for latencies; NULL: not wanted */
+    struct gl_loop_task task;
+    bool refilling;
     struct gl_arena arena;
 };
 
@@ -111,6 +113,29 @@ static void submit_one(struct bench *b)
     gl_node_request(b->node, &t->rq);
 }
 
+/* Jobs are submitted from the loop, never from inside the node's own callback. */
+static void refill(struct gl_loop_task *task)
+{
+    struct bench *b = task->owner;
+
+    b->refilling = false;
+    while (b->submitted < b->total && b->submitted - b->ended < b->window) {
+        submit_one(b);
+    }
+    if (b->ended == b->total) {
+        gl_loop_stop(b->loop);
+    }
+}
+
+static void post_refill(struct bench *b)
+{
+    if (!b->refilling) {
+        b->refilling = true;
+        b->task = (struct gl_loop_task){.run = refill, .owner = b};
+        gl_loop_post(b->loop, &b->task);
+    }
+}
+
 static void on_ended(void *owner, gl_str job)
 {
     struct bench *b = owner;
@@ -120,26 +145,7 @@ static void on_ended(void *owner, gl_str job)
         b->took[b->ended] = now_s() - b->began[b->ended];
     }
     b->ended++;
-}
-
-/* Jobs are submitted from the loop, never from inside the node's own callback. */
-struct refill {
-    struct gl_loop_task task;
-    struct bench *b;
-};
-
-static void refill(struct gl_loop_task *task)
-{
-    struct bench *b = ((struct refill *)task->owner)->b;
-
-    while (b->submitted < b->total && b->submitted - b->ended < b->window) {
-        submit_one(b);
-    }
-    if (b->ended == b->total) {
-        gl_loop_stop(b->loop);
-        return;
-    }
-    gl_loop_post(b->loop, task);
+    post_refill(b);
 }
 
 static void on_ready(void *owner)
@@ -245,7 +251,6 @@ static gl_str compile(struct bench *b, gl_str text)
 
 static double run(struct bench *b, gl_str flow, size_t total, size_t window)
 {
-    struct refill r = {.task = {.run = refill, .owner = &r}, .b = b};
     double began;
 
     b->flow = flow;
@@ -253,7 +258,7 @@ static double run(struct bench *b, gl_str flow, size_t total, size_t window)
     b->window = window;
     b->submitted = b->answered = b->ended = 0;
     began = now_s();
-    gl_loop_post(b->loop, &r.task);
+    post_refill(b);
     gl_loop_run(b->loop);
     return now_s() - began;
 }

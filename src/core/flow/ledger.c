@@ -247,6 +247,9 @@ static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t child
     struct gl_step *child = gl_step_get(c, parent->job, child_number);
     uint8_t status = parent->r.status, outcome = parent->r.terminal_outcome;
 
+    if (child->r.up_ended == gl_step_spec_of(child)->needs_n) {
+        return; /* records that contradict each other: it has been told by all of them */
+    }
     child->r.up_ended++;
     child->r.up_success += status == GL_STEP_COMPLETED || outcome == GL_OUTCOME_SUCCESS;
     child->r.up_failed += status == GL_STEP_FAILED || outcome == GL_OUTCOME_FAILED;

@@ -1,9 +1,9 @@
 #include "core/heal/load.h"
 
 #include "core/flow/ledger.h"
-#include "core/flow/submit.h"
 #include "core/flow/txn.h"
 #include "core/heal/attempts.h"
+#include "core/heal/restore.h"
 #include "core/heal/sweep.h"
 #include "core/place/slots.h"
 
@@ -214,72 +214,6 @@ static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_attempts_discard(c, ev);
 }
 
-static int read_record(struct gl_core *c, const struct gl_schema *schema, gl_str text, void *ret)
-{
-    struct gl_json json;
-    int rc = gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, c->out->arena, NULL);
-
-    return rc != 0 ? rc
-                   : gl_schema_read(schema, &json, gl_json_root(&json), false, c->out->arena, ret,
-                                    NULL);
-}
-
-static int restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec,
-                       gl_str flow)
-{
-    struct gl_job_record r;
-    gl_str *from[] = {&r.job_id,      &r.run_id, &r.name,      &r.flow,      &r.reason,
-                      &r.failed_step, &r.stack,  &r.env_scope, &r.dedupe_key};
-    gl_str *to[] = {&j->r.job_id, &j->r.run_id,      &j->r.name,  &j->r.flow,      &j->r.reason,
-                    &j->r.failed_step, &j->r.stack, &j->r.env_scope, &j->r.dedupe_key};
-    int rc = read_record(c, &gl_job_schema, rec->value, &r);
-
-    if (rc == 0) {
-        rc = gl_submit_spec(c, r.flow, flow, &j->spec, NULL);
-    }
-    if (rc == 0 && r.steps_n != j->spec->flow->steps.n) {
-        rc = GL_E_DAMAGED;
-    }
-    if (rc != 0) {
-        return rc;
-    }
-    j->r = r;
-    for (size_t i = 0; i < GL_COUNT(from); i++) {
-        *to[i] = (gl_str){0};
-        gl_core_set(c, to[i], *from[i]);
-    }
-    j->rev = rec->rev;
-    j->token = rec->token;
-    gl_core_set(c, &j->owner, rec->owner);
-    return 0;
-}
-
-static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
-{
-    struct gl_step_record r;
-    gl_str *from[] = {&r.epoch, &r.terminal_reason, &r.last_error, &r.output, &r.decision, &r.decided_by};
-    int rc = read_record(c, &gl_step_schema, rec->value, &r);
-    int64_t number = rc == 0 ? gl_flow_find(j->spec->flow, r.step_id) : -1;
-    struct gl_step *st;
-
-    if (number < 0 || gl_step_find(j, (uint32_t)number) != NULL) {
-        return rc != 0 ? rc : GL_E_DAMAGED;
-    }
-    st = gl_step_get(c, j, (uint32_t)number);
-    r.step_id = st->r.step_id;
-    st->r = r;
-    gl_str *to[] = {&st->r.epoch,  &st->r.terminal_reason, &st->r.last_error,
-                    &st->r.output, &st->r.decision,        &st->r.decided_by};
-    for (size_t i = 0; i < GL_COUNT(from); i++) {
-        *to[i] = (gl_str){0};
-        gl_core_set(c, to[i], *from[i]);
-    }
-    j->count[GL_STEP_PENDING]--;
-    j->count[r.status]++;
-    c->running_n += r.status == GL_STEP_RUNNING;
-    return 0;
-}
-
 /* What a step needs in memory, by its status. */
 static void revive(struct gl_core *c, struct gl_step *st)
 {
@@ -344,17 +278,6 @@ static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_core_dispatch(c, ev);
 }
 
-static int restore(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
-{
-    const struct gl_event_record *recs = ev->records.items;
-    int rc = restore_job(c, j, &recs[0], ev->flow);
-
-    for (size_t i = 1; i < ev->records.n && rc == 0; i++) {
-        rc = restore_step(c, j, &recs[i]);
-    }
-    return rc;
-}
-
 static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
 {
     uint32_t tries = j->load_tries < 5 ? j->load_tries++ : 5;
@@ -390,7 +313,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         drop(c, j);
         return;
     }
-    rc = restore(c, j, ev);
+    rc = gl_restore_job(c, j, ev);
     if (rc != 0) {
         gl_job_clear(c, j);
         load_failed(c, j, GL_E_DAMAGED);

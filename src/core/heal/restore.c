@@ -1,0 +1,144 @@
+#include "core/heal/restore.h"
+
+#include "core/flow/submit.h"
+
+#define TIME_MAX ((gl_ms)253402300799999) /* the end of the year 9999 */
+#define SEQ_MAX ((int64_t)1 << 52)
+
+/* ---- does it make sense? ---- */
+
+static bool times_are_sound(const struct gl_schema *schema, const void *record)
+{
+    for (size_t i = 0; i < schema->fields_n; i++) {
+        const struct gl_field *f = &schema->fields[i];
+        gl_ms t;
+
+        if (f->type != GL_F_TIME) {
+            continue;
+        }
+        memcpy(&t, (const char *)record + f->offset, sizeof(t));
+        if (t < 0 || t > TIME_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t ended_steps(const struct gl_job_record *r)
+{
+    return (uint64_t)r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
+}
+
+static bool is_sound_job(const struct gl_job_record *r, const struct gl_flow *flow)
+{
+    bool cancels = r->status == GL_JOB_CANCELLING || r->status == GL_JOB_CANCELLED;
+
+    return r->steps_n == flow->steps.n && ended_steps(r) <= r->steps_n &&
+           r->roots_spread <= flow->roots_n && r->status != GL_JOB_PENDING &&
+           cancels == (r->verdict == GL_VERDICT_CANCELLED) && r->last_seq >= 0 &&
+           r->last_seq < SEQ_MAX && times_are_sound(&gl_job_schema, r);
+}
+
+static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_spec *spec)
+{
+    bool ended = gl_step_status_is_terminal(r->status);
+
+    return r->up_ended <= spec->needs_n && r->up_success <= r->up_ended &&
+           r->up_failed <= r->up_ended && r->up_accepted <= r->up_ended &&
+           r->spread <= spec->children_n && (ended || r->spread == 0) &&
+           r->attempt_count <= INT32_MAX && r->counted <= r->attempt_count &&
+           (r->status != GL_STEP_RUNNING || r->attempt_count > 0) && r->status != GL_STEP_WAITING &&
+           times_are_sound(&gl_step_schema, r);
+}
+
+/* The records by themselves make sense; do they make sense together? */
+static bool fit_together(const struct gl_job *j)
+{
+    uint64_t open = 0;
+
+    for (uint8_t s = 0; s < GL_STEP_STATUS_COUNT; s++) {
+        open += gl_step_status_is_terminal(s) ? 0 : j->count[s];
+    }
+    return ended_steps(&j->r) + open <= j->r.steps_n &&
+           (open == 0 || !gl_job_status_is_terminal(j->r.status));
+}
+
+/* ---- from text to memory ---- */
+
+static int read_record(struct gl_core *c, const struct gl_schema *schema, gl_str text, void *ret)
+{
+    struct gl_json json;
+    int rc = gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, c->out->arena, NULL);
+
+    return rc != 0 ? rc
+                   : gl_schema_read(schema, &json, gl_json_root(&json), false, c->out->arena, ret,
+                                    NULL);
+}
+
+static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec,
+                          gl_str flow)
+{
+    struct gl_job_record r;
+    gl_str *from[] = {&r.job_id,      &r.run_id, &r.name,      &r.flow,      &r.reason,
+                      &r.failed_step, &r.stack,  &r.env_scope, &r.dedupe_key};
+    gl_str *to[] = {&j->r.job_id, &j->r.run_id,      &j->r.name,  &j->r.flow,      &j->r.reason,
+                    &j->r.failed_step, &j->r.stack, &j->r.env_scope, &j->r.dedupe_key};
+    int rc = read_record(c, &gl_job_schema, rec->value, &r);
+
+    if (rc == 0) {
+        rc = gl_submit_spec(c, r.flow, flow, &j->spec, NULL);
+    }
+    if (rc == 0 && !is_sound_job(&r, j->spec->flow)) {
+        rc = GL_E_DAMAGED;
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    j->r = r;
+    for (size_t i = 0; i < GL_COUNT(from); i++) {
+        *to[i] = (gl_str){0};
+        gl_core_set(c, to[i], *from[i]);
+    }
+    j->rev = rec->rev;
+    j->token = rec->token;
+    gl_core_set(c, &j->owner, rec->owner);
+    return 0;
+}
+
+static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
+{
+    struct gl_step_record r;
+    gl_str *from[] = {&r.epoch, &r.terminal_reason, &r.last_error, &r.output, &r.decision, &r.decided_by};
+    int rc = read_record(c, &gl_step_schema, rec->value, &r);
+    int64_t number = rc == 0 ? gl_flow_find(j->spec->flow, r.step_id) : -1;
+    struct gl_step *st;
+
+    if (number < 0 || gl_step_find(j, (uint32_t)number) != NULL ||
+        !is_sound_step(&r, gl_flow_step(j->spec->flow, (uint32_t)number))) {
+        return rc != 0 ? rc : GL_E_DAMAGED;
+    }
+    st = gl_step_get(c, j, (uint32_t)number);
+    r.step_id = st->r.step_id;
+    st->r = r;
+    gl_str *to[] = {&st->r.epoch,  &st->r.terminal_reason, &st->r.last_error,
+                    &st->r.output, &st->r.decision,        &st->r.decided_by};
+    for (size_t i = 0; i < GL_COUNT(from); i++) {
+        *to[i] = (gl_str){0};
+        gl_core_set(c, to[i], *from[i]);
+    }
+    j->count[GL_STEP_PENDING]--;
+    j->count[r.status]++;
+    c->running_n += r.status == GL_STEP_RUNNING;
+    return 0;
+}
+
+int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    const struct gl_event_record *recs = ev->records.items;
+    int rc = restore_record(c, j, &recs[0], ev->flow);
+
+    for (size_t i = 1; i < ev->records.n && rc == 0; i++) {
+        rc = restore_step(c, j, &recs[i]);
+    }
+    return rc == 0 && !fit_together(j) ? GL_E_DAMAGED : rc;
+}
