@@ -2,8 +2,9 @@
  *
  *   bench [--data DIR] [--keeper PATH] [--quick] [--only NAME]
  *
- * Every figure is the production node over SQLite with synchronous=FULL, driven in this process. The comparison that a
- * figure needs (the disk's own syncs, a bare posix_spawn loop) is measured in the same run. */
+ * Every figure is the production node over SQLite with synchronous=FULL, driven in this process.
+ * The comparison that a figure needs (the disk's own syncs, a bare posix_spawn loop) is measured in
+ * the same run. */
 #define _GNU_SOURCE
 
 #include "base/mem.h"
@@ -198,7 +199,8 @@ static void node_open(struct bench *b, uint32_t slots, uint32_t hot)
     struct gl_noop_exec_config noop = {0};
 
     (void)snprintf(folder, sizeof(folder), "%s/contexts", b->data);
-    if (gl_loop_new(&b->loop, &why) != 0 || gl_sqlite_open(&b->store, &config, b->loop, &why) != 0) {
+    if (gl_loop_new(&b->loop, &why) != 0 ||
+        gl_sqlite_open(&b->store, &config, b->loop, &why) != 0) {
         fail("open", &why);
     }
     b->entropy = gl_random_entropy();
@@ -332,8 +334,8 @@ static void bench_chains(struct bench *b)
 
     node_open(b, 1024, 0);
     t = run(b, chain(b, 10), n, 512);
-    printf("ten-step chains      %10.0f steps/s  (%zu jobs, 512 outstanding)\n",
-           (double)n * 10 / t, n);
+    printf("ten-step chains      %10.0f steps/s  (%zu jobs, 512 outstanding)\n", (double)n * 10 / t,
+           n);
     node_close(b);
 }
 
@@ -344,8 +346,8 @@ static void bench_fan(struct bench *b)
 
     node_open(b, 1024, 0);
     t = run(b, fan(b, 100), n, 16);
-    printf("100-way fan and join %10.0f steps/s  (%zu jobs, 16 outstanding)\n",
-           (double)n * 102 / t, n);
+    printf("100-way fan and join %10.0f steps/s  (%zu jobs, 16 outstanding)\n", (double)n * 102 / t,
+           n);
     node_close(b);
 }
 

@@ -420,8 +420,8 @@ static void on_human(struct gl_store_req *req)
     q->keys_n = req->entries_n;
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, q->keys_n + 1);
     for (size_t i = 0; i < q->keys_n; i++) {
-        q->keys[i] = (struct gl_key){.kind = GL_S("step"),
-                                     .id = gl_str_dup(&q->arena, req->entries[i].id)};
+        q->keys[i] =
+            (struct gl_key){.kind = GL_S("step"), .id = gl_str_dup(&q->arena, req->entries[i].id)};
     }
     q->req = (struct gl_store_req){.done = on_human_steps, .owner = q};
     s->ops->get(s, &q->req, q->tenant, q->keys, q->keys_n);
@@ -431,8 +431,8 @@ static void human(struct query *q)
 {
     struct gl_store *s = q->context->store;
 
-    q->range = (struct gl_range){
-        .index = GL_S("human"), .score_max = INT64_MAX, .limit = q->rq->limit};
+    q->range =
+        (struct gl_range){.index = GL_S("human"), .score_max = INT64_MAX, .limit = q->rq->limit};
     q->req = (struct gl_store_req){.done = on_human, .owner = q};
     s->ops->range(s, &q->req, q->tenant, &q->range);
 }
@@ -451,11 +451,20 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
     rq->limit = rq->limit > GL_PAGE_MAX ? GL_PAGE_MAX : rq->limit;
     gl_jw_init(&q->w, &q->body);
     switch (rq->verb) {
-    case GL_VERB_LIST: list(q); return;
-    case GL_VERB_HUMAN: human(q); return;
-    case GL_VERB_STATUS: q->next = status; break;
-    case GL_VERB_EVENTS: q->next = events; break;
-    default: GL_UNREACHABLE();
+    case GL_VERB_LIST:
+        list(q);
+        return;
+    case GL_VERB_HUMAN:
+        human(q);
+        return;
+    case GL_VERB_STATUS:
+        q->next = status;
+        break;
+    case GL_VERB_EVENTS:
+        q->next = events;
+        break;
+    default:
+        GL_UNREACHABLE();
     }
     find_job(q);
 }

@@ -1,9 +1,10 @@
 /* query.h - questions: they read the store and never enter the core.
  *
- *   gl_query_run()       list, status, events, human: the request is answered through its own `done`
- *   gl_query_resolve()   which job does this name mean?
+ *   gl_query_run()       list, status, events, human: the request is answered through its own
+ * `done` gl_query_resolve()   which job does this name mean?
  *
- * Works on any store, with a node around it or without one (a command that only reads opens the store by itself). */
+ * Works on any store, with a node around it or without one (a command that only reads opens the
+ * store by itself). */
 #ifndef GL_API_QUERY_H
 #define GL_API_QUERY_H
 
@@ -14,7 +15,7 @@
 
 struct gl_query_context {
     struct gl_store *store;
-    gl_str session;        /* of the node around it; "" = none */
+    gl_str session; /* of the node around it; "" = none */
     struct gl_link under_way;
     size_t under_way_n;
 };
@@ -23,7 +24,8 @@ void gl_query_init(struct gl_query_context *q, struct gl_store *store);
 /* Forget what is under way: only after the store cannot call back any more. */
 void gl_query_done(struct gl_query_context *q);
 
-/* Fill in the answer; `rq->done` is called by `answer`, which the caller provides (so that a node can keep its own books). */
+/* Fill in the answer; `rq->done` is called by `answer`, which the caller provides (so that a node
+ * can keep its own books). */
 typedef void gl_query_answer(void *owner, struct gl_request *rq);
 void gl_query_run(struct gl_query_context *q, struct gl_request *rq, gl_query_answer *answer,
                   void *owner);

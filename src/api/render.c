@@ -17,7 +17,7 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
 }
 
 static int read_record(struct gl_arena *a, const struct gl_schema *schema, gl_str text, void *ret,
-                struct gl_why *why)
+                       struct gl_why *why)
 {
     struct gl_json j;
     int rc = gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, why);
@@ -142,8 +142,8 @@ static int64_t seq_of(gl_str line)
     return gl_str_i64(digits, &seq) ? seq : 0;
 }
 
-uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from, uint32_t limit,
-                      gl_str status, bool ended, struct gl_jw *w)
+uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from,
+                          uint32_t limit, gl_str status, bool ended, struct gl_jw *w)
 {
     int64_t next = from;
     uint32_t taken = 0;

@@ -11,14 +11,15 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field);
 /* One job as an object. A record that cannot be read becomes {"job_id":…,"damaged":true}. */
 void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw *w);
 
-/* The job with "workflow_state": every step in the flow's order, also those that have no record yet. */
+/* The job with "workflow_state": every step in the flow's order, also those that have no record
+ * yet. */
 int gl_render_status(struct gl_arena *a, const struct gl_record *job, gl_str flow,
                      const struct gl_record *steps, size_t steps_n, struct gl_jw *w,
                      struct gl_why *reterr_why);
 
 /* Returns how many there are. `ended`: the job is terminal. */
-uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from, uint32_t limit,
-                          gl_str status, bool ended, struct gl_jw *w);
+uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from,
+                          uint32_t limit, gl_str status, bool ended, struct gl_jw *w);
 
 /* A step that waits for a person. */
 void gl_render_human(struct gl_arena *a, const struct gl_record *step, struct gl_jw *w);

@@ -1,7 +1,8 @@
 /* request.h - what can be asked of a node, and what it answers. No bytes of HTTP, no sockets.
  *
- * Commands (submit, pause, resume, cancel, respond) become events of the core and are answered when their transaction has
- * committed. Questions (list, status, events, human) read the store and never enter the core.
+ * Commands (submit, pause, resume, cancel, respond) become events of the core and are answered when
+ * their transaction has committed. Questions (list, status, events, human) read the store and never
+ * enter the core.
  *
  * The answer's body is JSON for the API's users; field names are those of docs/api.md. */
 #ifndef GL_API_REQUEST_H
@@ -11,23 +12,23 @@
 #include "base/str.h"
 #include "base/when.h"
 
-#define GL_VERBS(X)          \
-    X(SUBMIT, "submit")      \
-    X(PAUSE, "pause")        \
-    X(RESUME, "resume")      \
-    X(CANCEL, "cancel")      \
-    X(RESPOND, "respond")    \
-    X(LIST, "list")          \
-    X(STATUS, "status")      \
-    X(EVENTS, "events")      \
-    X(HUMAN, "human")        \
+#define GL_VERBS(X)       \
+    X(SUBMIT, "submit")   \
+    X(PAUSE, "pause")     \
+    X(RESUME, "resume")   \
+    X(CANCEL, "cancel")   \
+    X(RESPOND, "respond") \
+    X(LIST, "list")       \
+    X(STATUS, "status")   \
+    X(EVENTS, "events")   \
+    X(HUMAN, "human")     \
     X(NODE, "node")
 
 enum gl_verb {
 #define X(name, word) GL_VERB_##name,
     GL_VERBS(X)
 #undef X
-    GL_VERB_COUNT
+        GL_VERB_COUNT
 };
 
 struct gl_request;
@@ -37,10 +38,12 @@ struct gl_request {
     enum gl_verb verb;
     gl_str context;
 
-    /* Which job: its id, a unique prefix of it (8 characters or more), or its run id. Not for SUBMIT, LIST. */
+    /* Which job: its id, a unique prefix of it (8 characters or more), or its run id. Not for
+     * SUBMIT, LIST. */
     gl_str job;
 
-    /* SUBMIT: the compiled flow (gl_flow_encode) and the caller's name for the job ("" = the job's id). */
+    /* SUBMIT: the compiled flow (gl_flow_encode) and the caller's name for the job ("" = the job's
+     * id). */
     gl_str flow;
     gl_str run_id;
     gl_str dedupe_key;
@@ -53,27 +56,28 @@ struct gl_request {
     gl_str who;      /* also PAUSE, RESUME, CANCEL: who asked, for the record */
     gl_str reason;   /* PAUSE, CANCEL, RESPOND: why, for the record */
 
-    /* LIST: newest first. EVENTS: from this sequence number on; with wait_ms, answer when there is something to tell or the
-     * job has ended, at the latest after that time. */
-    gl_str after;    /* LIST: continue behind this job id */
-    gl_str status;   /* LIST: only jobs with this status; "" = all */
+    /* LIST: newest first. EVENTS: from this sequence number on; with wait_ms, answer when there is
+     * something to tell or the job has ended, at the latest after that time. */
+    gl_str after;  /* LIST: continue behind this job id */
+    gl_str status; /* LIST: only jobs with this status; "" = all */
     int64_t from_seq;
     gl_ms wait_ms;
-    uint32_t limit;  /* 0: the default of 100 */
+    uint32_t limit; /* 0: the default of 100 */
 
-    /* Everything above is borrowed until `done` runs: exactly once, on the control thread, never from inside the call. */
+    /* Everything above is borrowed until `done` runs: exactly once, on the control thread, never
+     * from inside the call. */
     gl_request_done *done;
     void *owner;
 
     /* The answer, valid inside `done` only. */
-    int code;        /* 0 or GL_E_* */
+    int code; /* 0 or GL_E_* */
     struct gl_why why;
     gl_str body;     /* JSON; on failure "" */
     char job_id[27]; /* the job that `job` meant; "" if none was found */
     uint32_t count;  /* EVENTS: how many there are */
     bool ended;      /* EVENTS: the job is terminal, and these were the last */
 
-    void *node[8];   /* the node's own use while under way */
+    void *node[8]; /* the node's own use while under way */
 };
 
 #endif

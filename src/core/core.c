@@ -2,6 +2,7 @@
 #include "core/core.h"
 
 #include "core/cluster/session.h"
+#include "core/core_state.h"
 #include "core/flow/command.h"
 #include "core/flow/ledger.h"
 #include "core/flow/submit.h"
@@ -10,7 +11,6 @@
 #include "core/heal/load.h"
 #include "core/heal/sweep.h"
 #include "core/place/slots.h"
-#include "core/state.h"
 
 static bool job_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 {
@@ -73,22 +73,53 @@ void gl_core_free(struct gl_core *c)
 void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
 {
     switch ((enum gl_event_type)ev->type) {
-    case GL_EV_SESSION: gl_session_on_open(c, ev); break;
-    case GL_EV_TICK: gl_sweep_on_tick(c); break;
-    case GL_EV_SUBMIT: gl_submit_on_request(c, ev); break;
-    case GL_EV_COMMAND: gl_command_on_request(c, ev); break;
-    case GL_EV_DONE: gl_load_on_done(c, ev); break;
-    case GL_EV_LOADED: gl_load_on_loaded(c, ev); break;
-    case GL_EV_FOUND: gl_sweep_on_found(c, ev); break;
-    case GL_EV_EXEC_UP: gl_attempts_on_up(c, ev); break;
-    case GL_EV_EXEC_DOWN: gl_attempts_on_down(c); break;
-    case GL_EV_STARTED: gl_attempts_on_started(c, ev); break;
-    case GL_EV_ATTACHED: gl_attempts_on_attached(c, ev); break;
-    case GL_EV_ENDED: gl_attempts_on_ended(c, ev); break;
-    case GL_EV_BEACON: gl_attempts_on_beacon(c, ev); break;
-    case GL_EV_LISTED: gl_attempts_on_listed(c, ev); break;
-    case GL_EV_STOP: c->stopping = true; break;
-    case GL_EV_COUNT: GL_UNREACHABLE();
+    case GL_EV_SESSION:
+        gl_session_on_open(c, ev);
+        break;
+    case GL_EV_TICK:
+        gl_sweep_on_tick(c);
+        break;
+    case GL_EV_SUBMIT:
+        gl_submit_on_request(c, ev);
+        break;
+    case GL_EV_COMMAND:
+        gl_command_on_request(c, ev);
+        break;
+    case GL_EV_DONE:
+        gl_load_on_done(c, ev);
+        break;
+    case GL_EV_LOADED:
+        gl_load_on_loaded(c, ev);
+        break;
+    case GL_EV_FOUND:
+        gl_sweep_on_found(c, ev);
+        break;
+    case GL_EV_EXEC_UP:
+        gl_attempts_on_up(c, ev);
+        break;
+    case GL_EV_EXEC_DOWN:
+        gl_attempts_on_down(c);
+        break;
+    case GL_EV_STARTED:
+        gl_attempts_on_started(c, ev);
+        break;
+    case GL_EV_ATTACHED:
+        gl_attempts_on_attached(c, ev);
+        break;
+    case GL_EV_ENDED:
+        gl_attempts_on_ended(c, ev);
+        break;
+    case GL_EV_BEACON:
+        gl_attempts_on_beacon(c, ev);
+        break;
+    case GL_EV_LISTED:
+        gl_attempts_on_listed(c, ev);
+        break;
+    case GL_EV_STOP:
+        c->stopping = true;
+        break;
+    case GL_EV_COUNT:
+        GL_UNREACHABLE();
     }
 }
 
@@ -214,7 +245,7 @@ static void free_pages(struct gl_core *c, struct gl_job *j)
 
 static void free_record(struct gl_core *c, struct gl_job_record *r)
 {
-    gl_str *strings[] = {&r->job_id, &r->run_id, &r->name,      &r->flow,      &r->reason,
+    gl_str *strings[] = {&r->job_id,      &r->run_id, &r->name,      &r->flow,      &r->reason,
                          &r->failed_step, &r->stack,  &r->env_scope, &r->dedupe_key};
 
     for (size_t i = 0; i < GL_COUNT(strings); i++) {

@@ -1,12 +1,12 @@
 /* core.h - the control plane, as one function: an event in, effects out.
  *
- * It never touches a clock, socket, file, process, thread or random source. The real node and the simulator drive
- * this same object code.
+ * It never touches a clock, socket, file, process, thread or random source. The real node and the
+ * simulator drive this same object code.
  *
- * Memory is a cache of the store. It advances at step time; each transaction of a job guards on the revision its
- * predecessor wrote, so pipelined successors of a failed one fail with it; any failure evicts the job, and what is needed of it
- * is loaded again. Loading is the only recovery path: a restart, a failed commit and an eviction all come back through
- * core/heal/load.c. */
+ * Memory is a cache of the store. It advances at step time; each transaction of a job guards on the
+ * revision its predecessor wrote, so pipelined successors of a failed one fail with it; any failure
+ * evicts the job, and what is needed of it is loaded again. Loading is the only recovery path: a
+ * restart, a failed commit and an eviction all come back through core/heal/load.c. */
 #ifndef GL_CORE_CORE_H
 #define GL_CORE_CORE_H
 
@@ -39,7 +39,8 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
 /* When the core wants a TICK at the latest; INT64_MAX: only when something happens. */
 gl_ms gl_core_next_due(const struct gl_core *c);
 
-/* Nothing in memory that is under way: no running attempt, no queued step, no transaction, no loading job. */
+/* Nothing in memory that is under way: no running attempt, no queued step, no transaction, no
+ * loading job. */
 bool gl_core_idle(const struct gl_core *c);
 
 /* Is this flow in memory already, so that LOADED need not carry it? */
@@ -62,7 +63,7 @@ struct gl_spec {
     uint32_t refs;
     struct gl_arena arena;
     struct gl_flow *flow;
-    bool is_stored; /* its record is known to be in the store */
+    bool is_stored;    /* its record is known to be in the store */
     gl_str hash, text; /* in the arena */
 };
 

@@ -1,8 +1,9 @@
 /* effect.h - everything the core can want done.
  *
- * The ordering rule: an effect with `after` != 0 belongs to transaction `after`, which stands before it in the same
- * batch. It may leave the node only when that transaction has committed, and never if it has not; a REPLY then
- * carries the failure instead. Effects of one job happen in the order in which they were given. */
+ * The ordering rule: an effect with `after` != 0 belongs to transaction `after`, which stands
+ * before it in the same batch. It may leave the node only when that transaction has committed, and
+ * never if it has not; a REPLY then carries the failure instead. Effects of one job happen in the
+ * order in which they were given. */
 #ifndef GL_CORE_EFFECT_H
 #define GL_CORE_EFFECT_H
 
@@ -21,14 +22,14 @@ struct gl_spec;
     X(STOP, "stop")     /* job, attempt, token */                                          \
     X(ACK, "ack")       /* job, attempt, token */                                          \
     X(LIST, "list")                                                                        \
-    X(REPLY, "reply")   /* request, code, why, job */                                      \
-    X(TELL, "tell")     /* job: its event log has grown; ended: it is terminal now */
+    X(REPLY, "reply") /* request, code, why, job */                                        \
+    X(TELL, "tell")   /* job: its event log has grown; ended: it is terminal now */
 
 enum gl_effect_type {
 #define X(name, word) GL_FX_##name,
     GL_EFFECTS(X)
 #undef X
-    GL_FX_COUNT
+        GL_FX_COUNT
 };
 
 struct gl_effect {
@@ -54,7 +55,8 @@ struct gl_effect {
 };
 
 struct gl_effects {
-    struct gl_arena *arena; /* what effects point to lives here; the driver's, until the last of them is done */
+    struct gl_arena
+        *arena; /* what effects point to lives here; the driver's, until the last of them is done */
     struct gl_effect *items;
     size_t n, cap;
 };

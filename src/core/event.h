@@ -1,7 +1,8 @@
-/* event.h - everything the core can be told. Values only: an event can be written down and played again.
+/* event.h - everything the core can be told. Values only: an event can be written down and played
+ * again.
  *
- * One flat struct for all kinds; the comment at each kind names the fields it uses. Strings are borrowed for the
- * duration of the step. */
+ * One flat struct for all kinds; the comment at each kind names the fields it uses. Strings are
+ * borrowed for the duration of the step. */
 #ifndef GL_CORE_EVENT_H
 #define GL_CORE_EVENT_H
 
@@ -9,41 +10,41 @@
 #include "model/schema.h"
 #include "port/exec.h"
 
-#define GL_EVENTS(X)                                                                                \
-    X(SESSION, "session")   /* session, number = incarnation: we may own jobs from now on */        \
-    X(TICK, "tick")         /* nothing but the time */                                              \
-    X(SUBMIT, "submit")     /* request, job, run_id, flow_hash, flow, dedupe_key, stack, env_scope */ \
-    X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */            \
-    X(DONE, "done")         /* op, code: a transaction has ended, for certain */                     \
-    X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */         \
-    X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                    \
-    X(EXEC_UP, "exec_up")   /* epoch */                                                             \
-    X(EXEC_DOWN, "exec_down")                                                                       \
-    X(STARTED, "started")   /* job, attempt, token, code: the executor's answer to a start */        \
-    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */          \
-    X(ENDED, "ended")       /* job, attempt, token, and a result */                                 \
-    X(BEACON, "beacon")     /* job, attempt, token */                                               \
-    X(LISTED, "listed")     /* code, infos */                                                       \
+#define GL_EVENTS(X)                                                                              \
+    X(SESSION, "session") /* session, number = incarnation: we may own jobs from now on */        \
+    X(TICK, "tick")       /* nothing but the time */                                              \
+    X(SUBMIT, "submit") /* request, job, run_id, flow_hash, flow, dedupe_key, stack, env_scope */ \
+    X(COMMAND, "command") /* request, job, verb, step, decision, output, who, reason */           \
+    X(DONE, "done")       /* op, code: a transaction has ended, for certain */                    \
+    X(LOADED, "loaded")   /* job, code, records (the job's, then its live steps'), flow */        \
+    X(FOUND, "found")     /* code, entries, more: a page of the index "wake" */                   \
+    X(EXEC_UP, "exec_up") /* epoch */                                                             \
+    X(EXEC_DOWN, "exec_down")                                                                     \
+    X(STARTED, "started")   /* job, attempt, token, code: the executor's answer to a start */     \
+    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */       \
+    X(ENDED, "ended")       /* job, attempt, token, and a result */                               \
+    X(BEACON, "beacon")     /* job, attempt, token */                                             \
+    X(LISTED, "listed")     /* code, infos */                                                     \
     X(STOP, "stop")         /* start nothing new any more: the node is about to end */
 
 enum gl_event_type {
 #define X(name, word) GL_EV_##name,
     GL_EVENTS(X)
 #undef X
-    GL_EV_COUNT
+        GL_EV_COUNT
 };
 
-#define GL_COMMANDS(X)   \
-    X(PAUSE, "pause")    \
-    X(RESUME, "resume")  \
-    X(CANCEL, "cancel")  \
+#define GL_COMMANDS(X)  \
+    X(PAUSE, "pause")   \
+    X(RESUME, "resume") \
+    X(CANCEL, "cancel") \
     X(RESPOND, "respond")
 
 enum gl_command {
 #define X(name, word) GL_CMD_##name,
     GL_COMMANDS(X)
 #undef X
-    GL_CMD_COUNT
+        GL_CMD_COUNT
 };
 
 struct gl_event_record { /* one record of LOADED */
@@ -92,8 +93,10 @@ struct gl_event {
 
 extern const struct gl_schema gl_event_schema;
 
-/* One line of JSON, without the newline; and back (everything lives in `a` or borrows from `text`). */
+/* One line of JSON, without the newline; and back (everything lives in `a` or borrows from `text`).
+ */
 void gl_event_encode(const struct gl_event *ev, struct gl_buf *out);
-int gl_event_decode(gl_str text, struct gl_arena *a, struct gl_event *ret, struct gl_why *reterr_why);
+int gl_event_decode(gl_str text, struct gl_arena *a, struct gl_event *ret,
+                    struct gl_why *reterr_why);
 
 #endif

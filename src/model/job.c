@@ -5,7 +5,10 @@
 
 static_assert(GL_STEP_STATUS_COUNT <= 32, "a set of statuses fits 32 bits");
 
-#define WORDS(list) {list(X) NULL}
+#define WORDS(list)  \
+    {                \
+        list(X) NULL \
+    }
 
 #define X(name, word, terminal) word,
 const char *const gl_job_status_words[] = WORDS(GL_JOB_STATUSES);

@@ -1,16 +1,18 @@
 /* job.h - the records of a job and of its steps: what survives a restart.
  *
- * A job is kind "job", id = its ULID; it is owned by a session. A step is kind "step", id = "<job>/<step id>". A step
- * has no record before its first parent has ended (or, for a root, before the job has reached it): until then it is
- * pending, and the flow says everything about it. The `live` flag of a step's record is set while it still has something to
- * do, which includes telling its children that it ended.
+ * A job is kind "job", id = its ULID; it is owned by a session. A step is kind "step", id =
+ * "<job>/<step id>". A step has no record before its first parent has ended (or, for a root, before
+ * the job has reached it): until then it is pending, and the flow says everything about it. The
+ * `live` flag of a step's record is set while it still has something to do, which includes telling
+ * its children that it ended.
  *
  * Index "wake": one entry per live job, at the time when it must be looked at next:
  *     GL_WAKE_RUNNING   it has attempts running: whoever takes over asks for them first
  *     GL_WAKE_READY     it has work that waits for nothing but slots
  *     a time            its earliest timer
  *     GL_WAKE_NEVER     it waits for a person
- * Log "events"/<job>: one entry per transaction, numbered by its last event, of newline-separated JSON events. */
+ * Log "events"/<job>: one entry per transaction, numbered by its last event, of newline-separated
+ * JSON events. */
 #ifndef GL_MODEL_JOB_H
 #define GL_MODEL_JOB_H
 
@@ -24,46 +26,47 @@ enum { GL_WAKE_RUNNING = 0, GL_WAKE_READY = 1 };
  *                │  ▲  └──► failed
  *       pausing ◄┘  │
  *          └──► paused        (cancelling from any that is not terminal ──► cancelled) */
-#define GL_JOB_STATUSES(X)                                                                      \
-    X(PENDING, "pending", 0)                                                                    \
-    X(RUNNING, "running", 0)                                                                    \
-    X(PAUSING, "pausing", 0)                                                                    \
-    X(PAUSED, "paused", 0)                                                                      \
-    X(CANCELLING, "cancelling", 0)                                                              \
-    X(COMPLETED, "completed", 1)                                                                \
-    X(FAILED, "failed", 1)                                                                      \
+#define GL_JOB_STATUSES(X)         \
+    X(PENDING, "pending", 0)       \
+    X(RUNNING, "running", 0)       \
+    X(PAUSING, "pausing", 0)       \
+    X(PAUSED, "paused", 0)         \
+    X(CANCELLING, "cancelling", 0) \
+    X(COMPLETED, "completed", 1)   \
+    X(FAILED, "failed", 1)         \
     X(CANCELLED, "cancelled", 1)
 
 enum gl_job_status {
 #define X(name, word, terminal) GL_JOB_##name,
     GL_JOB_STATUSES(X)
 #undef X
-    GL_JOB_STATUS_COUNT
+        GL_JOB_STATUS_COUNT
 };
 
 /*   PENDING ──► READY ──► QUEUED ──► RUNNING ──► COMPLETED | PARTIAL | SKIPPED | FAILED
  *      │          ▲▲         │        │ │ │
  *      │          │└─ pause ─┘        │ │ └──► BLOCKED (review) ──► READY or an end
  *      │          └─ RETRY_WAIT ◄─────┘ │
- *      └► SKIPPED └──── lost, paused ───┘        WAITING is kept for controllers that wait at a checkpoint. */
-#define GL_STEP_STATUSES(X)                                                                     \
-    X(PENDING, "pending", 0)                                                                    \
-    X(READY, "ready", 0)                                                                        \
-    X(QUEUED, "queued", 0)                                                                      \
-    X(RUNNING, "running", 0)                                                                    \
-    X(RETRY_WAIT, "retry_wait", 0)                                                              \
-    X(BLOCKED, "blocked", 0)                                                                    \
-    X(WAITING, "waiting", 0)                                                                    \
-    X(COMPLETED, "completed", 1)                                                                \
-    X(PARTIAL, "partial", 1)                                                                    \
-    X(SKIPPED, "skipped", 1)                                                                    \
+ *      └► SKIPPED └──── lost, paused ───┘        WAITING is kept for controllers that wait at a
+ * checkpoint. */
+#define GL_STEP_STATUSES(X)        \
+    X(PENDING, "pending", 0)       \
+    X(READY, "ready", 0)           \
+    X(QUEUED, "queued", 0)         \
+    X(RUNNING, "running", 0)       \
+    X(RETRY_WAIT, "retry_wait", 0) \
+    X(BLOCKED, "blocked", 0)       \
+    X(WAITING, "waiting", 0)       \
+    X(COMPLETED, "completed", 1)   \
+    X(PARTIAL, "partial", 1)       \
+    X(SKIPPED, "skipped", 1)       \
     X(FAILED, "failed", 1)
 
 enum gl_step_status {
 #define X(name, word, terminal) GL_STEP_##name,
     GL_STEP_STATUSES(X)
 #undef X
-    GL_STEP_STATUS_COUNT
+        GL_STEP_STATUS_COUNT
 };
 
 #define GL_OUTCOMES(X)    \
@@ -110,9 +113,9 @@ enum gl_stop {
 };
 
 /* How the job will end once its last attempt has stopped. */
-#define GL_VERDICTS(X)        \
-    X(NONE, "none")           \
-    X(FAILED, "failed")       \
+#define GL_VERDICTS(X)  \
+    X(NONE, "none")     \
+    X(FAILED, "failed") \
     X(CANCELLED, "cancelled")
 
 enum gl_verdict {
@@ -122,9 +125,9 @@ enum gl_verdict {
 };
 
 /* Who holds a paused job. */
-#define GL_HOLDS(X)       \
-    X(NONE, "none")       \
-    X(PERSON, "person")   \
+#define GL_HOLDS(X)     \
+    X(NONE, "none")     \
+    X(PERSON, "person") \
     X(REVIEW, "review")
 
 enum gl_hold {
@@ -141,8 +144,8 @@ struct gl_job_record {
     gl_str failed_step; /* whose failure ended the job */
     gl_str stack, env_scope, dedupe_key;
     gl_ms submitted_at, updated_at, started_at, ended_at;
-    int64_t last_seq;   /* of the event log */
-    int64_t wake;       /* its place in the index "wake" */
+    int64_t last_seq; /* of the event log */
+    int64_t wake;     /* its place in the index "wake" */
     uint32_t steps_n, completed_n, partial_n, skipped_n, failed_n;
     uint32_t roots_spread; /* roots that have been reached */
 };
@@ -153,20 +156,20 @@ struct gl_step_record {
     uint32_t attempt_count; /* attempts decided so far; the current one's number */
     uint32_t counted;       /* of them, those that `retry` counts */
     uint32_t up_ended, up_success, up_failed, up_accepted; /* parents */
-    uint32_t spread;        /* children that have been told of the end */
-    gl_str epoch;           /* the executor's, when the current attempt was decided */
+    uint32_t spread; /* children that have been told of the end */
+    gl_str epoch;    /* the executor's, when the current attempt was decided */
     gl_ms started_at, attempt_at, deadline_at, retry_at, ended_at;
     gl_ms lost_at_1, lost_at_2, lost_at_3; /* the latest losses, newest first */
     int64_t exit_code;
     gl_str terminal_reason, last_error;
-    gl_str output;          /* JSON */
+    gl_str output;               /* JSON */
     gl_str decision, decided_by; /* of a person */
     gl_ms decided_at;
 };
 
 extern const struct gl_schema gl_job_schema, gl_step_schema;
-extern const char *const gl_job_status_words[], *const gl_step_status_words[],
-    *const gl_outcome_words[], *const gl_block_words[];
+extern const char *const gl_job_status_words[],
+    *const gl_step_status_words[], *const gl_outcome_words[], *const gl_block_words[];
 
 bool gl_job_status_is_terminal(uint8_t status);
 bool gl_step_status_is_terminal(uint8_t status);

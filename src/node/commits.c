@@ -1,6 +1,6 @@
-/* commits.c - transactions on their way. An unknown outcome is resolved by asking, never by repeating; what waits for
- * a transaction happens only once it is known to have committed. */
-#include "node/state.h"
+/* commits.c - transactions on their way. An unknown outcome is resolved by asking, never by
+ * repeating; what waits for a transaction happens only once it is known to have committed. */
+#include "node/node_state.h"
 
 enum { RESOLVE_MS = 200 };
 
@@ -8,9 +8,9 @@ struct commit { /* in its batch's arena */
     struct gl_store_req req;
     struct gl_node *node;
     struct gl_batch *batch;
-    size_t number;         /* of the COMMIT effect in the batch */
-    struct gl_link link;   /* in node->unknown */
-    struct gl_link held;   /* later transactions of the same job whose answers wait for this one */
+    size_t number;       /* of the COMMIT effect in the batch */
+    struct gl_link link; /* in node->unknown */
+    struct gl_link held; /* later transactions of the same job whose answers wait for this one */
     bool resolving;
 };
 
@@ -71,7 +71,8 @@ static struct commit *find_unknown(struct gl_node *n, gl_str job)
 
 static void on_commit(struct gl_store_req *req);
 
-/* `c` is known now; so are the answers that waited behind it, unless one of them is unknown itself. */
+/* `c` is known now; so are the answers that waited behind it, unless one of them is unknown itself.
+ */
 static void settle(struct commit *c, int code)
 {
     struct gl_link held;
@@ -101,8 +102,8 @@ static void on_resolved(struct gl_store_req *req)
     c->resolving = false;
     n->now = n->ports.clock->now(n->ports.clock);
     if (req->status == 0 || req->status == GL_E_CONFLICT) {
-        GL_MARK(n->config.trace, req->status == 0 ? "commits.unknown_was_committed"
-                                                  : "commits.unknown_was_not");
+        GL_MARK(n->config.trace,
+                req->status == 0 ? "commits.unknown_was_committed" : "commits.unknown_was_not");
         req->refused = SIZE_MAX;
         settle(c, req->status == 0 ? 0 : GL_E_UNAVAILABLE);
     } else {

@@ -1,8 +1,10 @@
-/* loads.c - reading what the core wants in memory: a job with its flow and live steps, or a page of an index.
+/* loads.c - reading what the core wants in memory: a job with its flow and live steps, or a page of
+ * an index.
  *
- * The reads are not one snapshot. A job's record is read again at the end, and if it has moved on meanwhile (a former owner
- * may still be writing) everything is read anew: what the core gets belongs together. */
-#include "node/state.h"
+ * The reads are not one snapshot. A job's record is read again at the end, and if it has moved on
+ * meanwhile (a former owner may still be writing) everything is read anew: what the core gets
+ * belongs together. */
+#include "node/node_state.h"
 
 enum { STEPS_PAGE = 1000 };
 
@@ -12,7 +14,7 @@ struct load {
     struct gl_arena arena;
     struct gl_store_req req;
     gl_str context, job;
-    struct gl_key key;          /* borrowed by a call under way */
+    struct gl_key key; /* borrowed by a call under way */
     struct gl_listing listing;
     struct gl_event_record job_record;
     gl_str flow_hash, flow;
@@ -260,13 +262,14 @@ static void on_found(struct gl_store_req *req)
     struct find *f = req->owner;
     struct gl_node *n = f->node;
     struct gl_event ev = {.type = GL_EV_FOUND, .context = f->context, .code = req->status};
-    struct gl_event_entry *entries = GL_NEW_ARRAY(&f->arena, struct gl_event_entry, req->entries_n + 1);
+    struct gl_event_entry *entries =
+        GL_NEW_ARRAY(&f->arena, struct gl_event_entry, req->entries_n + 1);
 
     n->outstanding--;
     if (req->status == 0) {
         for (size_t i = 0; i < req->entries_n; i++) {
-            entries[i] = (struct gl_event_entry){.score = req->entries[i].score,
-                                                 .id = req->entries[i].id};
+            entries[i] =
+                (struct gl_event_entry){.score = req->entries[i].score, .id = req->entries[i].id};
         }
         ev.entries = (struct gl_items){.items = entries, .n = req->entries_n};
         ev.more = req->entries_n == f->range.limit;

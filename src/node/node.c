@@ -1,6 +1,6 @@
 #include "node/node.h"
 
-#include "node/state.h"
+#include "node/node_state.h"
 
 enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10 };
 
@@ -55,22 +55,43 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
     const struct gl_effect *e = &b->effects.items[number];
 
     switch (e->type) {
-    case GL_FX_COMMIT: gl_commits_begin(n, b, number); break;
-    case GL_FX_LOAD: gl_loads_begin(n, e); break;
-    case GL_FX_FIND: gl_loads_find(n, e); break;
-    case GL_FX_START: gl_starts_begin(n, e); break;
-    case GL_FX_ATTACH: gl_starts_attach(n, e); break;
-    case GL_FX_STOP: gl_starts_stop(n, e); break;
-    case GL_FX_ACK: gl_starts_ack(n, e); break;
-    case GL_FX_LIST: gl_starts_list(n); break;
-    case GL_FX_REPLY: gl_requests_reply(n, e); break;
-    case GL_FX_TELL: gl_requests_tell(n, e->job, e->ended); break;
-    case GL_FX_COUNT: GL_UNREACHABLE();
+    case GL_FX_COMMIT:
+        gl_commits_begin(n, b, number);
+        break;
+    case GL_FX_LOAD:
+        gl_loads_begin(n, e);
+        break;
+    case GL_FX_FIND:
+        gl_loads_find(n, e);
+        break;
+    case GL_FX_START:
+        gl_starts_begin(n, e);
+        break;
+    case GL_FX_ATTACH:
+        gl_starts_attach(n, e);
+        break;
+    case GL_FX_STOP:
+        gl_starts_stop(n, e);
+        break;
+    case GL_FX_ACK:
+        gl_starts_ack(n, e);
+        break;
+    case GL_FX_LIST:
+        gl_starts_list(n);
+        break;
+    case GL_FX_REPLY:
+        gl_requests_reply(n, e);
+        break;
+    case GL_FX_TELL:
+        gl_requests_tell(n, e->job, e->ended);
+        break;
+    case GL_FX_COUNT:
+        GL_UNREACHABLE();
     }
 }
 
-/* An event is a value: what goes through its text and back is the same event. The simulator checks that on every
- * one of them, so that a recording can be trusted. */
+/* An event is a value: what goes through its text and back is the same event. The simulator checks
+ * that on every one of them, so that a recording can be trusted. */
 static void round_trip(struct gl_event *ev, struct gl_arena *a)
 {
     struct gl_buf text = {0};
@@ -101,7 +122,8 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
         if (e->after == 0) {
             gl_node_execute(n, b, i);
         } else {
-            /* It waits for its transaction, which must stand directly before the effects of that transaction. */
+            /* It waits for its transaction, which must stand directly before the effects of that
+             * transaction. */
             GL_ASSERT(e->after == committing);
         }
         committing = e->type == GL_FX_COMMIT ? e->op : committing;
@@ -187,7 +209,8 @@ static void copy_config(struct gl_node *n, const struct gl_node_config *config)
 
     n->config = *config;
     n->config.name = gl_str_dup(&n->strings, config->name);
-    n->config.context = gl_str_dup(&n->strings, config->context.n > 0 ? config->context : GL_S("default"));
+    n->config.context =
+        gl_str_dup(&n->strings, config->context.n > 0 ? config->context : GL_S("default"));
     n->config.stack = gl_str_dup(&n->strings, config->stack);
     n->config.env_scope = gl_str_dup(&n->strings, config->env_scope);
     n->config.pools_n = config->pools_n > 0 ? config->pools_n : 1;

@@ -1,10 +1,11 @@
-/* node.h - one running node: feeds events to the core, executes its effects, and enforces their order.
+/* node.h - one running node: feeds events to the core, executes its effects, and enforces their
+ * order.
  *
- * It makes no system call of its own: everything comes through the ports it is given, so the real node and the
- * simulator run this same code. One thread.
+ * It makes no system call of its own: everything comes through the ports it is given, so the real
+ * node and the simulator run this same code. One thread.
  *
- * The rule it enforces: an effect that belongs to a transaction happens only after that transaction has committed, in order
- * per job; if it did not commit, the effect never happens. */
+ * The rule it enforces: an effect that belongs to a transaction happens only after that transaction
+ * has committed, in order per job; if it did not commit, the effect never happens. */
 #ifndef GL_NODE_NODE_H
 #define GL_NODE_NODE_H
 
@@ -27,16 +28,20 @@ struct gl_node_config {
     gl_str context;          /* "" : "default" */
     gl_str stack, env_scope; /* stamped on the jobs it takes */
     const struct gl_pool_config *pools;
-    size_t pools_n;          /* 0: one pool "default" with 8 slots */
-    uint32_t hot_jobs_max;   /* 0: GL_HOT_JOBS_MAX */
-    struct gl_trace *trace;  /* never NULL; borrowed */
-    bool round_trip_events;  /* the simulator: write each event down and read it back before it is used */
+    size_t pools_n;         /* 0: one pool "default" with 8 slots */
+    uint32_t hot_jobs_max;  /* 0: GL_HOT_JOBS_MAX */
+    struct gl_trace *trace; /* never NULL; borrowed */
+    bool round_trip_events; /* the simulator: write each event down and read it back before it is
+                               used */
     /* Told on the control thread; may be NULL. */
-    void (*on_session)(void *owner, uint64_t incarnation); /* the executor may be opened for this life */
-    void (*on_trouble)(void *owner, int code, const char *why); /* it cannot start: asked again soon */
-    void (*on_ready)(void *owner);                        /* session open, executor up, first sweep under way */
-    void (*on_ended)(void *owner, gl_str job);             /* a job is terminal, and that is committed */
-    void (*on_session_lost)(void *owner, const char *why); /* must stop: someone else may own our jobs */
+    void (*on_session)(void *owner,
+                       uint64_t incarnation); /* the executor may be opened for this life */
+    void (*on_trouble)(void *owner, int code,
+                       const char *why); /* it cannot start: asked again soon */
+    void (*on_ready)(void *owner);       /* session open, executor up, first sweep under way */
+    void (*on_ended)(void *owner, gl_str job); /* a job is terminal, and that is committed */
+    void (*on_session_lost)(void *owner,
+                            const char *why); /* must stop: someone else may own our jobs */
     void *owner;
 };
 
@@ -57,17 +62,19 @@ void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec);
 
 void gl_node_start(struct gl_node *n);
 
-/* `rq` is borrowed until rq->done runs. Answered with GL_E_UNAVAILABLE before the node is ready and after it stops. */
+/* `rq` is borrowed until rq->done runs. Answered with GL_E_UNAVAILABLE before the node is ready and
+ * after it stops. */
 void gl_node_request(struct gl_node *n, struct gl_request *rq);
 
 struct gl_core_figures;
 void gl_node_figures(const struct gl_node *n, struct gl_core_figures *ret);
 
-/* Is there nothing left to do here: no job under way in this node's memory, no transaction in flight? */
+/* Is there nothing left to do here: no job under way in this node's memory, no transaction in
+ * flight? */
 bool gl_node_idle(const struct gl_node *n);
 
-/* Take no more requests, let transactions in flight end, answer what waits; running attempts stay with the executor.
- * Then `stopped` runs once. The ports are not closed. */
+/* Take no more requests, let transactions in flight end, answer what waits; running attempts stay
+ * with the executor. Then `stopped` runs once. The ports are not closed. */
 void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner);
 
 /* Free it. Without gl_node_stop() before this is a crash: the ports must not call back any more. */

@@ -1,5 +1,5 @@
 /* requests.c - what clients ask: commands become events of the core, questions go to the store. */
-#include "node/state.h"
+#include "node/node_state.h"
 
 #include "base/id.h"
 #include "base/sha256.h"
@@ -141,10 +141,11 @@ static void submit(struct gl_node *n, struct gl_request *rq)
     struct gl_event ev = {.type = GL_EV_SUBMIT, .context = n->config.context};
 
     if (rq->run_id.n > 0 && !gl_str_is_id(rq->run_id)) {
-        answer(n, rq, GL_E_INVALID,
-               "a run id has 1 to 128 letters, digits, '_', '.' or '-', and begins with none of the "
-               "last two",
-               NULL);
+        answer(
+            n, rq, GL_E_INVALID,
+            "a run id has 1 to 128 letters, digits, '_', '.' or '-', and begins with none of the "
+            "last two",
+            NULL);
         return;
     }
     if (rq->dedupe_key.n > GL_ID_BYTES_MAX) {
@@ -351,7 +352,9 @@ static void node_info(struct gl_node *n, struct gl_request *rq)
 static void route(struct gl_node *n, struct gl_request *rq)
 {
     switch (rq->verb) {
-    case GL_VERB_SUBMIT: submit(n, rq); break;
+    case GL_VERB_SUBMIT:
+        submit(n, rq);
+        break;
     case GL_VERB_PAUSE:
     case GL_VERB_RESUME:
     case GL_VERB_CANCEL:
@@ -367,9 +370,14 @@ static void route(struct gl_node *n, struct gl_request *rq)
         break;
     case GL_VERB_LIST:
     case GL_VERB_STATUS:
-    case GL_VERB_HUMAN: gl_query_run(&n->queries, rq, on_answer, n); break;
-    case GL_VERB_NODE: node_info(n, rq); break;
-    case GL_VERB_COUNT: GL_UNREACHABLE();
+    case GL_VERB_HUMAN:
+        gl_query_run(&n->queries, rq, on_answer, n);
+        break;
+    case GL_VERB_NODE:
+        node_info(n, rq);
+        break;
+    case GL_VERB_COUNT:
+        GL_UNREACHABLE();
     }
 }
 
@@ -385,7 +393,8 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     rq->ended = false;
     if (n->stopping || n->lost || n->session.n == 0) {
         answer(n, rq, GL_E_UNAVAILABLE,
-               n->stopping ? "this node is stopping" : "this node has no session with its store", NULL);
+               n->stopping ? "this node is stopping" : "this node has no session with its store",
+               NULL);
     } else if (!gl_str_eq(rq->context, n->config.context)) {
         answer(n, rq, GL_E_NOT_FOUND, "there is no such context", NULL);
     } else {

@@ -1,5 +1,5 @@
 /* sessions.c - the one thing a node renews. */
-#include "node/state.h"
+#include "node/node_state.h"
 
 enum { TTL_MS = 15000, RETRY_MS = 500 };
 

@@ -1,9 +1,10 @@
 /* starts.c - attempts between the core and the executor.
  *
- * A start needs its parents' outputs, which are read from the store first. If the attempt is to be stopped or has been
- * acknowledged while they are being read, it is given up before it reaches the executor: a start that leaves after the
- * acknowledgement of the same attempt would run it a second time. */
-#include "node/state.h"
+ * A start needs its parents' outputs, which are read from the store first. If the attempt is to be
+ * stopped or has been acknowledged while they are being read, it is given up before it reaches the
+ * executor: a start that leaves after the acknowledgement of the same attempt would run it a second
+ * time. */
+#include "node/node_state.h"
 
 #include "model/job.h"
 
@@ -15,7 +16,7 @@ struct start {
     struct gl_arena arena;
     struct gl_spec *spec;
     const struct gl_step_spec *step;
-    gl_str key;          /* "job/attempt/token", in starts_by_key while it is being prepared */
+    gl_str key; /* "job/attempt/token", in starts_by_key while it is being prepared */
     gl_str run_id, idempotency_key;
     uint32_t attempt_number;
     gl_ms deadline_at;
@@ -197,9 +198,9 @@ static void read_parents(struct start *s)
     for (uint32_t i = 0; i < page; i++) {
         gl_str parent = gl_flow_step(s->spec->flow, s->step->needs[s->parents_done + i])->id;
 
-        s->keys[i] = (struct gl_key){.kind = GL_S("step"),
-                                     .id = gl_str_fmt(&s->arena, "%.*s/%.*s",
-                                                      GL_STR_ARG(s->x.key.job), GL_STR_ARG(parent))};
+        s->keys[i] = (struct gl_key){
+            .kind = GL_S("step"),
+            .id = gl_str_fmt(&s->arena, "%.*s/%.*s", GL_STR_ARG(s->x.key.job), GL_STR_ARG(parent))};
     }
     s->store_req = (struct gl_store_req){.done = on_parents, .owner = s};
     s->node->outstanding++;
@@ -365,7 +366,8 @@ static void on_stopped(struct gl_exec_req *req)
     struct gl_node *n = p->node;
 
     n->outstanding--;
-    probe_free(p); /* whether it could be delivered shows when the attempt ends, or when it is asked for again */
+    probe_free(p); /* whether it could be delivered shows when the attempt ends, or when it is asked
+                      for again */
     gl_node_rearm(n);
 }
 

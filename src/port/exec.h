@@ -1,12 +1,12 @@
 /* exec.h - running attempts, behind which a keeper, a remote node or nothing at all may stand.
  *
- * An attempt is named by (context, job, attempt id). Each call carries the token of the job's owner and raises
- * the floor of that job: a call with a lower token is refused (GL_E_STALE), so a late start from an old
- * owner cannot happen. A result is durable before it is reported and is kept until acknowledged, so it can be
- * asked for again (attach) after any crash of the asker.
+ * An attempt is named by (context, job, attempt id). Each call carries the token of the job's owner
+ * and raises the floor of that job: a call with a lower token is refused (GL_E_STALE), so a late
+ * start from an old owner cannot happen. A result is durable before it is reported and is kept
+ * until acknowledged, so it can be asked for again (attach) after any crash of the asker.
  *
- * As with the store: requests are embedded, `done` runs exactly once, later, on the control thread; what was
- * given is borrowed until then; results are valid inside `done` only. */
+ * As with the store: requests are embedded, `done` runs exactly once, later, on the control thread;
+ * what was given is borrowed until then; results are valid inside `done` only. */
 #ifndef GL_PORT_EXEC_H
 #define GL_PORT_EXEC_H
 
@@ -23,33 +23,33 @@ struct gl_attempt_key {
 };
 
 /* Where an attempt stands, as far as the executor can prove it. */
-#define GL_EXEC_STATES(X)                                                                        \
-    X(RUNNING, "running")                                                                        \
-    X(ENDED, "ended")     /* with a result */                                                    \
-    X(NEVER, "never")     /* it never started, and cannot any more with a lower token */         \
-    X(LOST, "lost")       /* it may have run; it is certainly not running now; no result is known */
+#define GL_EXEC_STATES(X)                                                            \
+    X(RUNNING, "running")                                                            \
+    X(ENDED, "ended") /* with a result */                                            \
+    X(NEVER, "never") /* it never started, and cannot any more with a lower token */ \
+    X(LOST, "lost")   /* it may have run; it is certainly not running now; no result is known */
 
 enum gl_exec_state {
 #define X(name, word) GL_EXEC_##name,
     GL_EXEC_STATES(X)
 #undef X
-    GL_EXEC_STATE_COUNT
+        GL_EXEC_STATE_COUNT
 };
 
 /* How an attempt ended. */
-#define GL_EXEC_ENDS(X)                                                                     \
-    X(EXITED, "exited")           /* exit_code */                                           \
-    X(SIGNALED, "signaled")       /* signal */                                              \
-    X(TIMEOUT, "timeout")         /* killed at its deadline */                              \
-    X(STOPPED, "stopped")         /* killed because its owner asked */                      \
+#define GL_EXEC_ENDS(X)                                                                       \
+    X(EXITED, "exited")             /* exit_code */                                           \
+    X(SIGNALED, "signaled")         /* signal */                                              \
+    X(TIMEOUT, "timeout")           /* killed at its deadline */                              \
+    X(STOPPED, "stopped")           /* killed because its owner asked */                      \
     X(NOT_EXECUTED, "not_executed") /* exec failed, folder could not be made, ...: `error` */ \
-    X(ORPHANED, "orphaned")       /* killed because its node was silent for too long */
+    X(ORPHANED, "orphaned")         /* killed because its node was silent for too long */
 
 enum gl_exec_end {
 #define X(name, word) GL_EXEC_##name,
     GL_EXEC_ENDS(X)
 #undef X
-    GL_EXEC_END_COUNT
+        GL_EXEC_END_COUNT
 };
 
 struct gl_exec_result {
@@ -57,8 +57,8 @@ struct gl_exec_result {
     int exit_code;
     int signal;
     gl_ms started_at, ended_at; /* wall clock */
-    gl_str output; /* JSON document, checked; "" = none */
-    gl_str error;  /* for people; "" = none */
+    gl_str output;              /* JSON document, checked; "" = none */
+    gl_str error;               /* for people; "" = none */
 };
 
 struct gl_exec_file {
@@ -70,21 +70,21 @@ struct gl_exec_file {
 struct gl_exec_start {
     struct gl_attempt_key key;
     uint64_t token;
-    gl_str epoch;        /* of the executor when this start was decided: see gl_exec_events.up */
-    gl_ms start_by;      /* wall clock: later than this it must not start (GL_E_STALE) */
-    gl_str driver;       /* "process" or "noop" */
+    gl_str epoch;   /* of the executor when this start was decided: see gl_exec_events.up */
+    gl_ms start_by; /* wall clock: later than this it must not start (GL_E_STALE) */
+    gl_str driver;  /* "process" or "noop" */
     const gl_str *argv;
     size_t argv_n;
-    const gl_str *env;   /* "NAME=value"; nothing else is added but GLIA_INPUT_FILE, GLIA_OUTPUT and HOME/PATH/LANG/TZ
-                            where absent */
+    const gl_str *env; /* "NAME=value"; nothing else is added but GLIA_INPUT_FILE, GLIA_OUTPUT and
+                          HOME/PATH/LANG/TZ where absent */
     size_t env_n;
-    gl_str cwd;          /* "" : a private folder of this attempt */
+    gl_str cwd; /* "" : a private folder of this attempt */
     const struct gl_exec_file *files;
     size_t files_n;
-    gl_str input;        /* JSON, becomes the input file */
-    gl_ms timeout_ms;    /* 0: none */
-    gl_ms grace_ms;      /* between SIGTERM and SIGKILL */
-    gl_ms beacon_ms;     /* 0: none; else report at least this often that it lives */
+    gl_str input;     /* JSON, becomes the input file */
+    gl_ms timeout_ms; /* 0: none */
+    gl_ms grace_ms;   /* between SIGTERM and SIGKILL */
+    gl_ms beacon_ms;  /* 0: none; else report at least this often that it lives */
 };
 
 struct gl_exec_info { /* one line of a list */
@@ -99,19 +99,21 @@ struct gl_exec_req {
 
     int status; /* 0 | GL_E_STALE (token or start-by) | GL_E_UNAVAILABLE (ask again) | GL_E_LIMIT */
     struct gl_why why;
-    enum gl_exec_state state;     /* attach */
-    struct gl_exec_result result; /* attach, when ENDED */
+    enum gl_exec_state state;         /* attach */
+    struct gl_exec_result result;     /* attach, when ENDED */
     const struct gl_exec_info *infos; /* list */
     size_t infos_n;
 
     void *maker[6];
 };
 
-/* What the executor tells without being asked. Called on the control thread, never from inside a call. */
+/* What the executor tells without being asked. Called on the control thread, never from inside a
+ * call. */
 struct gl_exec_events {
     void *owner;
-    /* The executor can be used. `epoch` names its unbroken memory: an executor that answers with the epoch in
-     * which a start was decided, and knows nothing of the attempt, proves that it never started. */
+    /* The executor can be used. `epoch` names its unbroken memory: an executor that answers with
+     * the epoch in which a start was decided, and knows nothing of the attempt, proves that it
+     * never started. */
     void (*up)(void *owner, gl_str epoch);
     void (*down)(void *owner, const char *why);
     void (*ended)(void *owner, const struct gl_attempt_key *key, uint64_t token,
@@ -121,9 +123,9 @@ struct gl_exec_events {
 
 struct gl_exec_ops {
     const char *name;
-    /* Done when the attempt is running (or has ended already: `ended` follows). An attempt that is known already is not
-     * started again: the call succeeds and changes nothing but the floor. GL_E_UNAVAILABLE leaves open whether it
-     * started: attach tells. */
+    /* Done when the attempt is running (or has ended already: `ended` follows). An attempt that is
+     * known already is not started again: the call succeeds and changes nothing but the floor.
+     * GL_E_UNAVAILABLE leaves open whether it started: attach tells. */
     void (*start)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_exec_start *start);
     void (*attach)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_attempt_key *key,
                    uint64_t token, gl_str epoch);

@@ -1,7 +1,8 @@
 /* store.h - the durable truth of a context, behind which any engine may stand.
  *
- * Shapes: records (kind, id) with a revision, an owner and a live flag; indexes ordered by (score, id);
- * append-only logs; sessions. Every name belongs to a context: "context" is a part of every key.
+ * Shapes: records (kind, id) with a revision, an owner and a live flag; indexes ordered by (score,
+ * id); append-only logs; sessions. Every name belongs to a context: "context" is a part of every
+ * key.
  *
  * A transaction is guards + writes, all or nothing. It ends
  *     GL_OK               committed: durable against a power cut
@@ -11,9 +12,9 @@
  *     GL_E_LIMIT          larger than the engine takes; nothing was written
  * Transactions of one store are applied in the order of the calls, and they complete in that order.
  *
- * A call takes a request embedded by its caller. `done` runs exactly once, on the control thread, later,
- * never from inside the call. What a call was given (transaction, names) is borrowed until then; what it
- * returns in the request (values) is valid inside `done` only. */
+ * A call takes a request embedded by its caller. `done` runs exactly once, on the control thread,
+ * later, never from inside the call. What a call was given (transaction, names) is borrowed until
+ * then; what it returns in the request (values) is valid inside `done` only. */
 #ifndef GL_PORT_STORE_H
 #define GL_PORT_STORE_H
 
@@ -31,7 +32,8 @@ enum gl_guard_type {
     GL_GUARD_AT,       /* the record exists and has revision `rev` */
     GL_GUARD_ABSENT,   /* there is no such record */
     GL_GUARD_NOT_LIVE, /* there is none, or it is not live */
-    GL_GUARD_OWNED,    /* it is owned by `owner` with `token` */
+    GL_GUARD_OWNED,    /* it is owned by `owner` with `token`; with rev != 0 also: and has that
+                          revision */
     GL_GUARD_DEAD,     /* `owner` is the id of a session that is dead (kind and id are not used) */
 };
 
@@ -44,10 +46,10 @@ struct gl_guard {
 };
 
 enum gl_write_type {
-    GL_WRITE_PUT,      /* create or replace: rev, owner, token, live, value */
-    GL_WRITE_PUT_NEW,  /* create; if it exists already, leave it (content-addressed records) */
-    GL_WRITE_DELETE,   /* absent is fine */
-    GL_WRITE_INDEX,    /* put `id` into index `kind` at `score` (one id may stand at several scores) */
+    GL_WRITE_PUT,     /* create or replace: rev, owner, token, live, value */
+    GL_WRITE_PUT_NEW, /* create; if it exists already, leave it (content-addressed records) */
+    GL_WRITE_DELETE,  /* absent is fine */
+    GL_WRITE_INDEX, /* put `id` into index `kind` at `score` (one id may stand at several scores) */
     GL_WRITE_UNINDEX,  /* remove (score, id); absent is fine */
     GL_WRITE_LOG,      /* append `value` to log `kind`/`id` as entry number `seq` */
     GL_WRITE_LOG_TRIM, /* remove the entries of log `kind`/`id` with a number below `seq`;
@@ -68,8 +70,8 @@ struct gl_write {
 
 struct gl_tx {
     gl_str context;
-    gl_str session;   /* who commits; "" only before a session exists */
-    uint64_t id;      /* rising within the session; remembered, so that unknown can be resolved */
+    gl_str session; /* who commits; "" only before a session exists */
+    uint64_t id;    /* rising within the session; remembered, so that unknown can be resolved */
     const struct gl_guard *guards;
     size_t guards_n;
     const struct gl_write *writes;
@@ -132,9 +134,9 @@ struct gl_store_req {
     void *owner;         /* the caller's own pointer */
 
     /* Results. */
-    int status;          /* 0 or GL_E_*; for reads GL_E_UNAVAILABLE or GL_E_DAMAGED */
-    struct gl_why why;   /* set when status != 0 */
-    size_t refused;      /* number of the guard, with GL_E_CONFLICT */
+    int status;                      /* 0 or GL_E_*; for reads GL_E_UNAVAILABLE or GL_E_DAMAGED */
+    struct gl_why why;               /* set when status != 0 */
+    size_t refused;                  /* number of the guard, with GL_E_CONFLICT */
     const struct gl_record *records; /* get: one per key, in their order; list */
     size_t records_n;
     const struct gl_index_entry *entries; /* range */
@@ -142,25 +144,28 @@ struct gl_store_req {
     const struct gl_log_entry *log; /* log_read */
     size_t log_n;
     struct gl_session_info session; /* session_open */
-    bool session_dead;   /* session_dead */
+    bool session_dead;              /* session_dead */
 
-    void *maker[6];      /* the engine's own use while the call is under way */
+    void *maker[6]; /* the engine's own use while the call is under way */
 };
 
 struct gl_store_ops {
     const char *name;
 
-    /* Start a session for `node`. On an engine whose exclusivity is a folder lock, all earlier sessions of the
-     * folder are marked dead in the same transaction. `nonce`: 16 random characters. */
+    /* Start a session for `node`. On an engine whose exclusivity is a folder lock, all earlier
+     * sessions of the folder are marked dead in the same transaction. `nonce`: 16 random
+     * characters. */
     void (*session_open)(struct gl_store *s, struct gl_store_req *req, gl_str node, gl_str nonce);
     /* Keep it alive for `ttl_ms` by the store's clock. GL_E_GONE: it was declared dead. */
-    void (*session_renew)(struct gl_store *s, struct gl_store_req *req, gl_str session, gl_ms ttl_ms);
+    void (*session_renew)(struct gl_store *s, struct gl_store_req *req, gl_str session,
+                          gl_ms ttl_ms);
     /* Is it dead? With `declare`, one past its deadline is marked dead first (irrevocably). */
-    void (*session_dead)(struct gl_store *s, struct gl_store_req *req, gl_str session, bool declare);
+    void (*session_dead)(struct gl_store *s, struct gl_store_req *req, gl_str session,
+                         bool declare);
 
     void (*commit)(struct gl_store *s, struct gl_store_req *req, const struct gl_tx *tx);
-    /* What became of transaction `tx_id` of `session`: GL_OK committed, GL_E_CONFLICT refused or never
-     * arrived (and never will), GL_E_UNAVAILABLE ask again later. */
+    /* What became of transaction `tx_id` of `session`: GL_OK committed, GL_E_CONFLICT refused or
+     * never arrived (and never will), GL_E_UNAVAILABLE ask again later. */
     void (*resolve)(struct gl_store *s, struct gl_store_req *req, gl_str context, gl_str session,
                     uint64_t tx_id);
 

@@ -1,4 +1,5 @@
-/* Records as a damaged disk or a stranger could leave them: the core refuses them or lives with them, but never dies of them.
+/* Records as a damaged disk or a stranger could leave them: the core refuses them or lives with
+ * them, but never dies of them.
  *
  * The input is the job's record, then its steps', one per line. */
 #include "core/core.h"

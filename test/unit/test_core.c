@@ -45,19 +45,27 @@ static void on_effect(struct rig *r, const struct gl_effect *e)
         (void)snprintf(s->attempt, sizeof(s->attempt), "%.*s", GL_STR_ARG(e->attempt));
         s->token = e->token;
         gl_spec_unref(e->spec);
-        feed(r, (struct gl_event){
-                    .type = GL_EV_STARTED, .job = e->job, .attempt = e->attempt, .token = e->token});
+        feed(r,
+             (struct gl_event){
+                 .type = GL_EV_STARTED, .job = e->job, .attempt = e->attempt, .token = e->token});
         break;
     }
-    case GL_FX_FIND: feed(r, (struct gl_event){.type = GL_EV_FOUND}); break;
-    case GL_FX_LIST: feed(r, (struct gl_event){.type = GL_EV_LISTED}); break;
+    case GL_FX_FIND:
+        feed(r, (struct gl_event){.type = GL_EV_FOUND});
+        break;
+    case GL_FX_LIST:
+        feed(r, (struct gl_event){.type = GL_EV_LISTED});
+        break;
     case GL_FX_REPLY:
         r->replies_n++;
         r->reply_code = e->code;
         (void)snprintf(r->reply_why, sizeof(r->reply_why), "%.*s", GL_STR_ARG(e->why));
         break;
-    case GL_FX_TELL: r->ended = r->ended || e->ended; break;
-    default: break;
+    case GL_FX_TELL:
+        r->ended = r->ended || e->ended;
+        break;
+    default:
+        break;
     }
 }
 
@@ -206,7 +214,9 @@ static void a_failed_attempt_waits_for_its_backoff(void **state)
     struct rig *r = rig_new(1);
 
     (void)state;
-    submit(r, GL_S("{\"steps\":{\"a\":{\"noop\":true,\"retry\":{\"attempts\":2,\"backoff\":\"3s\"}}}}"));
+    submit(
+        r,
+        GL_S("{\"steps\":{\"a\":{\"noop\":true,\"retry\":{\"attempts\":2,\"backoff\":\"3s\"}}}}"));
     end_attempt(r, take(r), 7);
     assert_int_equal(r->starts_n, 1);
     assert_int_equal(gl_core_next_due(r->core), 4000);

@@ -11,9 +11,8 @@ gl_ms gl_backoff_after(const struct gl_retry *retry, uint32_t failures)
         if (retry->factor_pct <= 100) {
             break; /* constant */
         }
-        wait = wait > INT64_MAX / (gl_ms)retry->factor_pct
-                   ? INT64_MAX
-                   : wait * (gl_ms)retry->factor_pct / 100;
+        wait = wait > INT64_MAX / (gl_ms)retry->factor_pct ? INT64_MAX
+                                                           : wait * (gl_ms)retry->factor_pct / 100;
         if (wait == 0) {
             break;
         }

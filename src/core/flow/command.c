@@ -160,10 +160,19 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     switch ((enum gl_command)ev->verb) {
-    case GL_CMD_PAUSE: on_pause(c, j, ev); break;
-    case GL_CMD_RESUME: on_resume(c, j, ev); break;
-    case GL_CMD_CANCEL: on_cancel(c, j, ev); break;
-    case GL_CMD_RESPOND: on_respond(c, j, ev); break;
-    case GL_CMD_COUNT: GL_UNREACHABLE();
+    case GL_CMD_PAUSE:
+        on_pause(c, j, ev);
+        break;
+    case GL_CMD_RESUME:
+        on_resume(c, j, ev);
+        break;
+    case GL_CMD_CANCEL:
+        on_cancel(c, j, ev);
+        break;
+    case GL_CMD_RESPOND:
+        on_respond(c, j, ev);
+        break;
+    case GL_CMD_COUNT:
+        GL_UNREACHABLE();
     }
 }

@@ -8,8 +8,8 @@
 #include "core/place/slots.h"
 
 enum {
-    START_BY_MS = 30000,  /* a start that reaches the executor later than this is refused */
-    OVERDUE_MS = 5000,    /* how long after its deadline the executor is asked about an attempt */
+    START_BY_MS = 30000, /* a start that reaches the executor later than this is refused */
+    OVERDUE_MS = 5000,   /* how long after its deadline the executor is asked about an attempt */
 };
 
 /* ---- the writers of status ---- */
@@ -106,7 +106,8 @@ static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
         gl_txn_log(c, j, st, "workflow_step_failed", why, handled);
         return;
     case GL_ON_FAILURE_FAIL:
-    case GL_ON_FAILURE_COUNT: break;
+    case GL_ON_FAILURE_COUNT:
+        break;
     }
     end(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
     gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
@@ -171,8 +172,8 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
     gl_spec_ref(j->spec);
     e->step_number = st->number;
     e->run_id = gl_str_dup(c->out->arena, j->r.run_id);
-    e->idempotency_key = gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(j->id),
-                                    GL_STR_ARG(st->r.step_id));
+    e->idempotency_key =
+        gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
     e->start_by = c->now + START_BY_MS;
     e->deadline_at = st->r.deadline_at;
     st->starting = true;
@@ -233,11 +234,14 @@ static void consider(struct gl_core *c, struct gl_step *st)
         return;
     }
     switch (gl_rule_ask((enum gl_rule)spec->rule, spec->quorum, &parents)) {
-    case GL_RULE_RUN: gl_ledger_move(c, st, GL_STEP_READY); break;
+    case GL_RULE_RUN:
+        gl_ledger_move(c, st, GL_STEP_READY);
+        break;
     case GL_RULE_IMPOSSIBLE:
         gl_ledger_skip(c, st, GL_S("trigger rule cannot be satisfied"));
         break;
-    case GL_RULE_WAIT: break;
+    case GL_RULE_WAIT:
+        break;
     }
 }
 
@@ -309,7 +313,8 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
     return budget;
 }
 
-/* Close what is open, a bounded number at a time. Running attempts have been asked to stop; they end by themselves. */
+/* Close what is open, a bounded number at a time. Running attempts have been asked to stop; they
+ * end by themselves. */
 static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     struct gl_link *next;
@@ -423,8 +428,8 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
 
 void gl_ledger_settle(struct gl_core *c)
 {
-    /* Reconciling touches no other job. Giving out slots may touch many, which then only have to be flushed: a started
-     * step makes nothing else possible. */
+    /* Reconciling touches no other job. Giving out slots may touch many, which then only have to be
+     * flushed: a started step makes nothing else possible. */
     for (struct gl_link *l = c->touched.next; l != &c->touched; l = l->next) {
         gl_ledger_reconcile(c, GL_CONTAINER(l, struct gl_job, touched));
     }

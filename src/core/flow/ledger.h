@@ -1,12 +1,14 @@
-/* ledger.h - the job's table of steps: what is ready, what runs, what has become impossible, when is it over?
+/* ledger.h - the job's table of steps: what is ready, what runs, what has become impossible, when
+ * is it over?
  *
- * gl_ledger_reconcile() compares what should be with what is, and is idempotent: run twice, the second time changes
- * nothing. Its cost follows what has changed, not the size of the job: ended steps tell their children through counters,
- * and at most GL_SPREAD_MAX steps are touched per transaction; what remains goes into the next. */
+ * gl_ledger_reconcile() compares what should be with what is, and is idempotent: run twice, the
+ * second time changes nothing. Its cost follows what has changed, not the size of the job: ended
+ * steps tell their children through counters, and at most GL_SPREAD_MAX steps are touched per
+ * transaction; what remains goes into the next. */
 #ifndef GL_CORE_FLOW_LEDGER_H
 #define GL_CORE_FLOW_LEDGER_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 /* The only writer of a step's status. */
 void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status next);

@@ -7,20 +7,27 @@ static bool is_satisfied(enum gl_rule rule, uint32_t quorum, const struct gl_rul
     bool all_ended = p->ended == p->all;
 
     switch (rule) {
-    case GL_RULE_ALL_SUCCESS: return p->accepted == p->all;
-    case GL_RULE_ALL_DONE: return all_ended;
-    case GL_RULE_ONE_SUCCESS: return p->success > 0;
-    case GL_RULE_ONE_DONE: return p->ended > 0;
-    case GL_RULE_ONE_FAILED: return p->failed > 0;
-    case GL_RULE_NONE_FAILED: return all_ended && p->failed == 0 && p->success > 0;
-    case GL_RULE_QUORUM: return p->success >= quorum;
-    case GL_RULE_COUNT: break;
+    case GL_RULE_ALL_SUCCESS:
+        return p->accepted == p->all;
+    case GL_RULE_ALL_DONE:
+        return all_ended;
+    case GL_RULE_ONE_SUCCESS:
+        return p->success > 0;
+    case GL_RULE_ONE_DONE:
+        return p->ended > 0;
+    case GL_RULE_ONE_FAILED:
+        return p->failed > 0;
+    case GL_RULE_NONE_FAILED:
+        return all_ended && p->failed == 0 && p->success > 0;
+    case GL_RULE_QUORUM:
+        return p->success >= quorum;
+    case GL_RULE_COUNT:
+        break;
     }
     GL_UNREACHABLE();
 }
 
-enum gl_rule_answer gl_rule_ask(enum gl_rule rule, uint32_t quorum,
-                                const struct gl_rule_parents *p)
+enum gl_rule_answer gl_rule_ask(enum gl_rule rule, uint32_t quorum, const struct gl_rule_parents *p)
 {
     GL_ASSERT(p->ended <= p->all);
     GL_ASSERT(p->success <= p->ended);

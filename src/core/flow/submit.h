@@ -2,11 +2,12 @@
 #ifndef GL_CORE_FLOW_SUBMIT_H
 #define GL_CORE_FLOW_SUBMIT_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev);
 
-/* The compiled flow with this hash: from the cache, or compiled from `text`. One reference for the caller. */
+/* The compiled flow with this hash: from the cache, or compiled from `text`. One reference for the
+ * caller. */
 int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec **ret,
                    struct gl_why *reterr_why);
 

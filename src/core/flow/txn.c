@@ -144,8 +144,8 @@ bool gl_txn_is_over(const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
 
-    /* A step that ended before its last parent (one_success, quorum, ...) must stay known until that parent has told
-     * it, or it would be born again as pending. */
+    /* A step that ended before its last parent (one_success, quorum, ...) must stay known until
+     * that parent has told it, or it would be born again as pending. */
     return gl_step_status_is_terminal(st->r.status) && st->r.spread == spec->children_n &&
            (st->r.up_ended == spec->needs_n || GL_PLANT(11));
 }
@@ -159,7 +159,8 @@ struct builder {
     size_t guards_n, writes_n, writes_cap;
 };
 
-static struct gl_write *add_write(struct builder *b, enum gl_write_type type, gl_str kind, gl_str id)
+static struct gl_write *add_write(struct builder *b, enum gl_write_type type, gl_str kind,
+                                  gl_str id)
 {
     struct gl_write *w = &b->writes[b->writes_n++];
 
@@ -168,7 +169,8 @@ static struct gl_write *add_write(struct builder *b, enum gl_write_type type, gl
     return w;
 }
 
-static struct gl_guard *add_guard(struct builder *b, enum gl_guard_type type, gl_str kind, gl_str id)
+static struct gl_guard *add_guard(struct builder *b, enum gl_guard_type type, gl_str kind,
+                                  gl_str id)
 {
     struct gl_guard *g = &b->guards[b->guards_n++];
 
@@ -220,7 +222,8 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
     }
 }
 
-/* The names under which a live job stands alone: taken when it is created, given back when it ends. */
+/* The names under which a live job stands alone: taken when it is created, given back when it ends.
+ */
 static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str id, bool is_new,
                         bool ends)
 {
@@ -268,8 +271,8 @@ static void write_log(struct gl_job *j, struct builder *b, gl_str id)
     gl_buf_reset(&j->log);
 }
 
-/* What makes this transaction ours to commit: the job is not there yet; or it is ours at the revision we know; or
- * its owner is dead, and from now on it is ours. */
+/* What makes this transaction ours to commit: the job is not there yet; or it is ours at the
+ * revision we know; or its owner is dead, and from now on it is ours. */
 static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)
 {
     struct gl_guard *g;

@@ -8,18 +8,19 @@
 #ifndef GL_CORE_FLOW_TXN_H
 #define GL_CORE_FLOW_TXN_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 void gl_txn_touch(struct gl_core *c, struct gl_job *j);
 void gl_txn_dirty(struct gl_core *c, struct gl_step *st);
 void gl_txn_changed(struct gl_core *c, struct gl_job *j); /* the job's own record */
 
-/* One event of the job's log. `st` may be NULL; `status`, `reason` may be empty; `raw` is more fields ("\"a\":1"), or
- * empty. */
+/* One event of the job's log. `st` may be NULL; `status`, `reason` may be empty; `raw` is more
+ * fields ("\"a\":1"), or empty. */
 void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, const char *type,
                 gl_str reason, gl_str raw);
 
-/* Valid until the next effect. Happens after this step's transaction of the job, or at once if there is none. */
+/* Valid until the next effect. Happens after this step's transaction of the job, or at once if
+ * there is none. */
 struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type);
 /* The same, about the current attempt of a step. */
 struct gl_effect *gl_txn_attempt(struct gl_core *c, struct gl_step *st, enum gl_effect_type type);

@@ -70,13 +70,20 @@ static gl_str describe(struct gl_core *c, const struct gl_event *ev)
                         .n = ev->error.n < GL_REASON_BYTES_MAX ? ev->error.n : GL_REASON_BYTES_MAX};
     }
     switch ((enum gl_exec_end)ev->end) {
-    case GL_EXEC_EXITED: return gl_str_fmt(a, "exit code %lld", (long long)ev->exit_code);
-    case GL_EXEC_SIGNALED: return gl_str_fmt(a, "killed by signal %lld", (long long)ev->signal);
-    case GL_EXEC_TIMEOUT: return GL_S("timed out");
-    case GL_EXEC_STOPPED: return GL_S("stopped");
-    case GL_EXEC_NOT_EXECUTED: return GL_S("could not be started");
-    case GL_EXEC_ORPHANED: return GL_S("ended because its node was silent");
-    case GL_EXEC_END_COUNT: break;
+    case GL_EXEC_EXITED:
+        return gl_str_fmt(a, "exit code %lld", (long long)ev->exit_code);
+    case GL_EXEC_SIGNALED:
+        return gl_str_fmt(a, "killed by signal %lld", (long long)ev->signal);
+    case GL_EXEC_TIMEOUT:
+        return GL_S("timed out");
+    case GL_EXEC_STOPPED:
+        return GL_S("stopped");
+    case GL_EXEC_NOT_EXECUTED:
+        return GL_S("could not be started");
+    case GL_EXEC_ORPHANED:
+        return GL_S("ended because its node was silent");
+    case GL_EXEC_END_COUNT:
+        break;
     }
     return GL_S("ended");
 }
@@ -86,10 +93,18 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event 
     gl_str why = describe(c, ev);
 
     switch ((enum gl_stop)st->r.stopping) {
-    case GL_STOP_PAUSE: gl_ledger_again(c, st, GL_S("stopped by a pause")); return;
-    case GL_STOP_JOB_ENDS: gl_ledger_skip(c, st, st->job->r.reason); return;
-    case GL_STOP_HEARTBEAT: why = GL_S("no sign of life before its heartbeat deadline"); break;
-    case GL_STOP_DEADLINE: why = GL_S("timed out"); break;
+    case GL_STOP_PAUSE:
+        gl_ledger_again(c, st, GL_S("stopped by a pause"));
+        return;
+    case GL_STOP_JOB_ENDS:
+        gl_ledger_skip(c, st, st->job->r.reason);
+        return;
+    case GL_STOP_HEARTBEAT:
+        why = GL_S("no sign of life before its heartbeat deadline");
+        break;
+    case GL_STOP_DEADLINE:
+        why = GL_S("timed out");
+        break;
     case GL_STOP_NONE:
         if (ev->end == GL_EXEC_STOPPED || ev->end == GL_EXEC_ORPHANED) {
             gl_safety_lost(c, st);
@@ -162,11 +177,18 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
 static void on_never(struct gl_core *c, struct gl_step *st)
 {
     switch ((enum gl_stop)st->r.stopping) {
-    case GL_STOP_JOB_ENDS: gl_ledger_skip(c, st, st->job->r.reason); return;
-    case GL_STOP_PAUSE: gl_ledger_again(c, st, GL_S("stopped by a pause")); return;
+    case GL_STOP_JOB_ENDS:
+        gl_ledger_skip(c, st, st->job->r.reason);
+        return;
+    case GL_STOP_PAUSE:
+        gl_ledger_again(c, st, GL_S("stopped by a pause"));
+        return;
     case GL_STOP_HEARTBEAT:
-    case GL_STOP_DEADLINE: gl_ledger_fail(c, st, GL_S("it was not started in time"), true); return;
-    case GL_STOP_NONE: break;
+    case GL_STOP_DEADLINE:
+        gl_ledger_fail(c, st, GL_S("it was not started in time"), true);
+        return;
+    case GL_STOP_NONE:
+        break;
     }
     GL_MARK(c->trace, "attempts.never_started");
     gl_ledger_emit_start(c, st);
@@ -196,10 +218,17 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
             gl_step_set_due(c, st);
         }
         break;
-    case GL_EXEC_ENDED: on_result(c, j, ev); break;
-    case GL_EXEC_NEVER: on_never(c, st); break;
-    case GL_EXEC_LOST: gl_safety_lost(c, st); break;
-    case GL_EXEC_STATE_COUNT: GL_UNREACHABLE();
+    case GL_EXEC_ENDED:
+        on_result(c, j, ev);
+        break;
+    case GL_EXEC_NEVER:
+        on_never(c, st);
+        break;
+    case GL_EXEC_LOST:
+        gl_safety_lost(c, st);
+        break;
+    case GL_EXEC_STATE_COUNT:
+        GL_UNREACHABLE();
     }
 }
 
@@ -222,7 +251,8 @@ void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st)
         gl_ledger_stop(c, st, GL_STOP_HEARTBEAT);
     }
     if (st->probe_at != 0 && st->probe_at <= c->now) {
-        if (st->r.deadline_at != 0 && st->r.deadline_at < c->now && st->r.stopping == GL_STOP_NONE) {
+        if (st->r.deadline_at != 0 && st->r.deadline_at < c->now &&
+            st->r.stopping == GL_STOP_NONE) {
             gl_ledger_stop(c, st, GL_STOP_DEADLINE);
         }
         attach(c, st);

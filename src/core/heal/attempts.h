@@ -1,11 +1,12 @@
 /* attempts.h - what the executor says about attempts, and what follows from it.
  *
- * A result counts only for the current attempt of a step that is running. Everything else is acknowledged and
- * forgotten, but never while a transaction of the job is in flight: should that one fail, the result would be needed again. */
+ * A result counts only for the current attempt of a step that is running. Everything else is
+ * acknowledged and forgotten, but never while a transaction of the job is in flight: should that
+ * one fail, the result would be needed again. */
 #ifndef GL_CORE_HEAL_ATTEMPTS_H
 #define GL_CORE_HEAL_ATTEMPTS_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_down(struct gl_core *c);

@@ -223,10 +223,13 @@ static void revive(struct gl_core *c, struct gl_step *st)
     switch ((enum gl_step_status)st->r.status) {
     case GL_STEP_RUNNING:
         gl_slots_take(c, st);
-        st->heartbeat_at = heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
+        st->heartbeat_at =
+            heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
         gl_attempts_adopt(c, st);
         break;
-    case GL_STEP_READY: gl_list_push(&j->ready, &st->work); break;
+    case GL_STEP_READY:
+        gl_list_push(&j->ready, &st->work);
+        break;
     case GL_STEP_QUEUED:
         if (j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
             gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
@@ -241,11 +244,14 @@ static void revive(struct gl_core *c, struct gl_step *st)
             gl_list_push(&j->spread, &st->work);
         }
         break;
-    case GL_STEP_BLOCKED: st->is_listed = st->r.blocked_on == GL_BLOCK_REVIEW; break;
+    case GL_STEP_BLOCKED:
+        st->is_listed = st->r.blocked_on == GL_BLOCK_REVIEW;
+        break;
     case GL_STEP_PENDING:
     case GL_STEP_RETRY_WAIT:
     case GL_STEP_WAITING:
-    case GL_STEP_STATUS_COUNT: break;
+    case GL_STEP_STATUS_COUNT:
+        break;
     }
     gl_step_set_due(c, st);
 }

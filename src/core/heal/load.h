@@ -1,12 +1,13 @@
 /* load.h - how a job comes into memory, and how it leaves. The only recovery path there is.
  *
- * A job is loaded when something concerns it: an event, a due time, free slots. Whoever loads a job whose owner is dead
- * takes it over with its first transaction; if attempts may be running, at once, because the executor must not be asked
- * with an old token. A failed transaction throws the memory away and comes back here. */
+ * A job is loaded when something concerns it: an event, a due time, free slots. Whoever loads a job
+ * whose owner is dead takes it over with its first transaction; if attempts may be running, at
+ * once, because the executor must not be asked with an old token. A failed transaction throws the
+ * memory away and comes back here. */
 #ifndef GL_CORE_HEAL_LOAD_H
 #define GL_CORE_HEAL_LOAD_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 /* The job, in memory or on its way there. */
 struct gl_job *gl_load_job(struct gl_core *c, gl_str id);

@@ -81,8 +81,8 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
     struct gl_job_record r;
     gl_str *from[] = {&r.job_id,      &r.run_id, &r.name,      &r.flow,      &r.reason,
                       &r.failed_step, &r.stack,  &r.env_scope, &r.dedupe_key};
-    gl_str *to[] = {&j->r.job_id, &j->r.run_id,      &j->r.name,  &j->r.flow,      &j->r.reason,
-                    &j->r.failed_step, &j->r.stack, &j->r.env_scope, &j->r.dedupe_key};
+    gl_str *to[] = {&j->r.job_id,      &j->r.run_id, &j->r.name,      &j->r.flow,      &j->r.reason,
+                    &j->r.failed_step, &j->r.stack,  &j->r.env_scope, &j->r.dedupe_key};
     int rc = read_record(c, &gl_job_schema, rec->value, &r);
 
     if (rc == 0) {
@@ -108,7 +108,8 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
 static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
 {
     struct gl_step_record r;
-    gl_str *from[] = {&r.epoch, &r.terminal_reason, &r.last_error, &r.output, &r.decision, &r.decided_by};
+    gl_str *from[] = {&r.epoch,  &r.terminal_reason, &r.last_error,
+                      &r.output, &r.decision,        &r.decided_by};
     int rc = read_record(c, &gl_step_schema, rec->value, &r);
     int64_t number = rc == 0 ? gl_flow_find(j->spec->flow, r.step_id) : -1;
     struct gl_step *st;

@@ -1,9 +1,10 @@
-/* restore.h - a job's memory from its records. What stands in the store was written by us, but disks rot and
- * strangers have hands: a record that makes no sense is refused as damaged, never believed. */
+/* restore.h - a job's memory from its records. What stands in the store was written by us, but
+ * disks rot and strangers have hands: a record that makes no sense is refused as damaged, never
+ * believed. */
 #ifndef GL_CORE_HEAL_RESTORE_H
 #define GL_CORE_HEAL_RESTORE_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 /* From a LOADED event. On failure (GL_E_DAMAGED, ...) the job is half filled: gl_job_clear() it. */
 int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);

@@ -24,12 +24,14 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_ledger_skip(c, st, unsafe ? GL_S("the job ended; whether this step did its work is not known")
-                                     : j->r.reason);
+        gl_ledger_skip(c, st,
+                       unsafe ? GL_S("the job ended; whether this step did its work is not known")
+                              : j->r.reason);
     } else if (unsafe) {
         GL_MARK(c->trace, "safety.blocked_for_review");
-        gl_ledger_block(c, st, GL_BLOCK_REVIEW,
-                        GL_S("unsafe, and its attempt was lost: it may or may not have done its work"));
+        gl_ledger_block(
+            c, st, GL_BLOCK_REVIEW,
+            GL_S("unsafe, and its attempt was lost: it may or may not have done its work"));
     } else if (is_one_too_many(c, st)) {
         GL_MARK(c->trace, "safety.lost_too_often");
         gl_ledger_fail(c, st, GL_S("lost with its executor four times in ten minutes"), false);

@@ -7,7 +7,7 @@
 
 enum {
     PAGE = 64,
-    LOADING_MAX = 256,       /* jobs being loaded at a time by sweeps */
+    LOADING_MAX = 256, /* jobs being loaded at a time by sweeps */
     ACTIVE_EVERY_MS = 30000,
     LIST_EVERY_MS = 10000,
 };
@@ -140,8 +140,8 @@ static void ask(struct gl_core *c)
         .score_min = c->sweep.after_score,
         .score_max = c->sweep.max,
         .after_score = c->sweep.after_score,
-        .after_id = gl_str_dup(c->out->arena,
-                               (gl_str){.p = c->sweep.after_id, .n = c->sweep.after_id_n}),
+        .after_id =
+            gl_str_dup(c->out->arena, (gl_str){.p = c->sweep.after_id, .n = c->sweep.after_id_n}),
         .limit = PAGE,
     };
 }

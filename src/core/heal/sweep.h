@@ -1,12 +1,13 @@
 /* sweep.h - no job is forgotten: timers of jobs in memory, and the index "wake" for all others.
  *
- * After the start the index is read from its beginning: first the jobs with running attempts, then those that wait for
- * slots, then those that are due. Later only its head is read, when the earliest known timer comes, and every now and then
- * the part of the running jobs, in case something was missed. */
+ * After the start the index is read from its beginning: first the jobs with running attempts, then
+ * those that wait for slots, then those that are due. Later only its head is read, when the
+ * earliest known timer comes, and every now and then the part of the running jobs, in case
+ * something was missed. */
 #ifndef GL_CORE_HEAL_SWEEP_H
 #define GL_CORE_HEAL_SWEEP_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 void gl_sweep_begin(struct gl_core *c);
 void gl_sweep_on_tick(struct gl_core *c);

@@ -172,8 +172,8 @@ static void grant(struct gl_core *c, struct gl_step *st)
     gl_ledger_start(c, st);
 }
 
-/* Its job is not in memory: the slots wait for it. If it is in memory after all, the entry is left over from a
- * decision that was never committed. */
+/* Its job is not in memory: the slots wait for it. If it is in memory after all, the entry is left
+ * over from a decision that was never committed. */
 static void grant_cold(struct gl_core *c, struct gl_wait *w)
 {
     if (gl_load_job(c, (gl_str){.p = w->key, .n = GL_ULID_BYTES})->memory == GL_MEM_HOT) {

@@ -5,13 +5,14 @@
  *   gl_slots_pump()      give free slots to the heads of the queues
  *   gl_slots_return()    its attempt is over: the process is gone for certain
  *
- * A waiting step costs one small entry (struct gl_wait) and no process; its job may leave memory meanwhile.
- * Slots are held by attempt (struct gl_slot_hold): they outlive the job's other memory, because a failed transaction says
- * nothing about processes that really run. The head of a queue blocks those behind it: a large request is never starved. */
+ * A waiting step costs one small entry (struct gl_wait) and no process; its job may leave memory
+ * meanwhile. Slots are held by attempt (struct gl_slot_hold): they outlive the job's other memory,
+ * because a failed transaction says nothing about processes that really run. The head of a queue
+ * blocks those behind it: a large request is never starved. */
 #ifndef GL_CORE_PLACE_SLOTS_H
 #define GL_CORE_PLACE_SLOTS_H
 
-#include "core/state.h"
+#include "core/core_state.h"
 
 enum { GL_WAIT_KEY_BYTES = GL_ULID_BYTES + 4 };
 
@@ -19,11 +20,11 @@ struct gl_wait {
     struct gl_heap_item place; /* in the pool's queue; not once it is granted */
     uint32_t slots;
     uint16_t pool;
-    bool granted;              /* has its slots; its job is being loaded */
+    bool granted; /* has its slots; its job is being loaded */
     int32_t priority;
     uint64_t seq;
-    struct gl_step *step;      /* NULL: its job is not in memory */
-    struct gl_link link;       /* in core->granted */
+    struct gl_step *step;        /* NULL: its job is not in memory */
+    struct gl_link link;         /* in core->granted */
     char key[GL_WAIT_KEY_BYTES]; /* job id, step number */
 };
 
@@ -37,7 +38,8 @@ void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t p
 void gl_slots_done(struct gl_core *c);
 
 /* Could this step ever get its slots here? Else the reason goes into `why`. */
-bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec, struct gl_why *why);
+bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
+                       struct gl_why *why);
 
 void gl_slots_queue(struct gl_core *c, struct gl_step *st);
 void gl_slots_unqueue(struct gl_core *c, struct gl_step *st); /* fine if it is not queued */

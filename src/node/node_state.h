@@ -1,6 +1,6 @@
-/* state.h - the node's memory, shared by the files of this room and by nobody else. */
-#ifndef GL_NODE_STATE_H
-#define GL_NODE_STATE_H
+/* node_state.h - the node's memory, shared by the files of this room and by nobody else. */
+#ifndef GL_NODE_NODE_STATE_H
+#define GL_NODE_NODE_STATE_H
 
 #include "api/query.h"
 #include "base/check.h"
@@ -41,13 +41,13 @@ struct gl_node {
     gl_ms resolve_due;
     struct gl_link loads, starts, probes, finds;
     struct gl_map starts_by_key;
-    size_t outstanding;       /* calls to ports that have not been answered */
+    size_t outstanding; /* calls to ports that have not been answered */
 
-    struct gl_map requests;   /* commands by number */
+    struct gl_map requests; /* commands by number */
     uint64_t last_request;
-    bool in_request;          /* gl_node_request() is on the stack: answers wait */
-    struct gl_link answers;   /* requests to be answered: struct answer */
-    struct gl_link watchers;  /* requests for events that wait: struct watcher */
+    bool in_request;         /* gl_node_request() is on the stack: answers wait */
+    struct gl_link answers;  /* requests to be answered: struct answer */
+    struct gl_link watchers; /* requests for events that wait: struct watcher */
     gl_ms watch_due;
 
     struct gl_exec_req list_req;

@@ -1,10 +1,11 @@
-/* state.h - the core's memory, shared by its rooms and by nobody else.
+/* core_state.h - the core's memory, shared by its rooms and by nobody else.
  *
- * How a step of the core goes: the handler of the event changes jobs (gl_txn_touch), then every touched job is
- * reconciled, free slots are given out, and each touched job's changes leave as one transaction with the effects that
- * wait for it (gl_txn_flush). So transitions that become possible together share a transaction. */
-#ifndef GL_CORE_STATE_H
-#define GL_CORE_STATE_H
+ * How a step of the core goes: the handler of the event changes jobs (gl_txn_touch), then every
+ * touched job is reconciled, free slots are given out, and each touched job's changes leave as one
+ * transaction with the effects that wait for it (gl_txn_flush). So transitions that become possible
+ * together share a transaction. */
+#ifndef GL_CORE_CORE_STATE_H
+#define GL_CORE_CORE_STATE_H
 
 #include "base/check.h"
 #include "base/heap.h"
@@ -32,7 +33,7 @@ struct gl_step {
     gl_ms heartbeat_at;        /* 0: no heartbeat is expected */
     gl_ms probe_at;            /* 0: no question to the executor is due */
     struct gl_wait *wait;      /* queued for slots */
-    struct gl_slot_hold *hold;      /* slots it has */
+    struct gl_slot_hold *hold; /* slots it has */
     bool is_listed;            /* in the index "human" */
     bool starting;             /* a START is on its way, its answer has not come */
 };
@@ -44,35 +45,35 @@ enum gl_job_memory {
 };
 
 struct gl_job {
-    gl_str id;               /* in `id_text` */
+    gl_str id; /* in `id_text` */
     char id_text[GL_ULID_BYTES + 1];
     enum gl_job_memory memory;
-    struct gl_job_record r;  /* strings belong to the core's pool */
+    struct gl_job_record r; /* strings belong to the core's pool */
     struct gl_spec *spec;
-    uint64_t rev;            /* of the last transaction given out; 0: not yet created */
-    gl_str owner;            /* session; belongs to the pool */
+    uint64_t rev; /* of the last transaction given out; 0: not yet created */
+    gl_str owner; /* session; belongs to the pool */
     uint64_t token;
     struct gl_step ***pages; /* [number / GL_STEP_PAGE][number % GL_STEP_PAGE] */
     struct gl_link live, dirty, spread, ready;
     uint32_t count[GL_STEP_STATUS_COUNT]; /* live steps by status */
-    struct gl_heap timers;   /* steps by `due` */
-    struct gl_heap_item timer; /* in core->timers, at `due` */
+    struct gl_heap timers;                /* steps by `due` */
+    struct gl_heap_item timer;            /* in core->timers, at `due` */
     gl_ms due;
-    uint32_t inflight_n;     /* transactions given out and not answered */
+    uint32_t inflight_n; /* transactions given out and not answered */
     uint64_t last_op;
     uint32_t load_tries;
-    bool is_created;         /* the store has it: known from a commit or a load */
-    bool is_suspect;         /* to be forgotten and loaded again */
-    bool is_adopted;         /* counted in core->adopting_n until it is hot */
-    struct gl_link holds;    /* slots, by attempt */
-    struct gl_link lru;      /* in core->lru while hot */
-    struct gl_link touched;  /* in core->touched while a step of the core is under way */
-    struct gl_link busy;     /* in core->busy: has more to do than fits one transaction */
-    struct gl_link parked;   /* events that wait until it is hot */
+    bool is_created;        /* the store has it: known from a commit or a load */
+    bool is_suspect;        /* to be forgotten and loaded again */
+    bool is_adopted;        /* counted in core->adopting_n until it is hot */
+    struct gl_link holds;   /* slots, by attempt */
+    struct gl_link lru;     /* in core->lru while hot */
+    struct gl_link touched; /* in core->touched while a step of the core is under way */
+    struct gl_link busy;    /* in core->busy: has more to do than fits one transaction */
+    struct gl_link parked;  /* events that wait until it is hot */
     size_t parked_n;
-    bool changed;            /* its record must be written */
-    struct gl_buf log;       /* events of this transaction */
-    struct gl_effects pend;  /* effects that wait for this transaction */
+    bool changed;           /* its record must be written */
+    struct gl_buf log;      /* events of this transaction */
+    struct gl_effects pend; /* effects that wait for this transaction */
 };
 
 struct gl_core_pool_state {
@@ -101,26 +102,27 @@ struct gl_core {
 
     struct gl_core_pool_state pools[GL_POOLS_MAX];
     size_t pools_n;
-    struct gl_map waits;     /* by job and step number */
-    struct gl_link granted;  /* waits that have slots and whose job is being loaded */
+    struct gl_map waits;    /* by job and step number */
+    struct gl_link granted; /* waits that have slots and whose job is being loaded */
     uint64_t wait_seq;
     size_t running_n;
 
     /* Looking through the index "wake": see heal/sweep.c. */
     struct {
         bool under_way;
-        bool asked;          /* a FIND is on its way */
-        bool first;          /* the one after the start, which also takes what waits for slots */
-        int64_t max;         /* scores above this are not looked at, whatever the time */
+        bool asked;  /* a FIND is on its way */
+        bool first;  /* the one after the start, which also takes what waits for slots */
+        int64_t max; /* scores above this are not looked at, whatever the time */
         int64_t after_score;
         char after_id[GL_ULID_BYTES + 1];
         size_t after_id_n;
     } sweep;
-    gl_ms cold_due;          /* earliest timer of a job that is not in memory, as far as known */
-    gl_ms active_due;        /* when to look again for running jobs nobody has in memory */
-    gl_ms list_due;          /* when to compare with the executor's list */
+    gl_ms cold_due;   /* earliest timer of a job that is not in memory, as far as known */
+    gl_ms active_due; /* when to look again for running jobs nobody has in memory */
+    gl_ms list_due;   /* when to compare with the executor's list */
     bool listing;
-    /* Attempts that outlived an earlier life of this node take their slots before anything new starts. */
+    /* Attempts that outlived an earlier life of this node take their slots before anything new
+     * starts. */
     bool adoption_over;
     size_t adopting_n;
 };
@@ -134,9 +136,10 @@ struct gl_job *gl_job_find(struct gl_core *c, gl_str id);
 struct gl_job *gl_job_new(struct gl_core *c, gl_str id);
 /* Forget all of the job's state but its identity, holds and parked events. */
 void gl_job_clear(struct gl_core *c, struct gl_job *j);
-void gl_job_drop(struct gl_core *c, struct gl_job *j); /* out of memory altogether */
+void gl_job_drop(struct gl_core *c, struct gl_job *j);           /* out of memory altogether */
 struct gl_step *gl_step_find(struct gl_job *j, uint32_t number); /* NULL: not live */
-struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number); /* made if absent */
+struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j,
+                            uint32_t number); /* made if absent */
 void gl_step_free(struct gl_core *c, struct gl_step *st);
 void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
