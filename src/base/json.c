@@ -8,7 +8,8 @@ void gl_json_place_in(gl_str source, size_t at, unsigned *ret_line, unsigned *re
     if (at > source.n) {
         at = source.n;
     }
-    for (size_t i = 0; i < at; i++) {
+    size_t mark = gl_str_starts(source, GL_S("\xef\xbb\xbf")) ? 3 : 0; /* nobody sees it */
+    for (size_t i = mark; i < at; i++) {
         unsigned char c = (unsigned char)source.p[i];
         if (c == '\n') {
             line++;

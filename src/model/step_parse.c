@@ -363,18 +363,19 @@ static void read_trigger_rule(struct gl_flow_reader *r, struct step *s, gl_jnode
         s->rule = read_rule_word(r, s, n, where) ? n : NULL;
         return;
     }
-    bool has_rule = false, rule_ok = false;
+    bool has_rule = false, ok = true;
     for (gl_jnode key = gl_json_first(r->j, n); key; key = gl_json_after(r->j, n, key)) {
         gl_str name = gl_json_str(r->j, key, r->a);
         gl_jnode value = gl_json_value(key);
         int64_t quorum;
         if (gl_str_is(name, "rule")) {
             has_rule = true;
-            rule_ok = read_rule_word(r, s, value, AT_KEY(where, "rule"));
+            ok = read_rule_word(r, s, value, AT_KEY(where, "rule")) && ok;
         } else if (gl_str_is(name, "quorum")) {
-            if (gl_flow_read_int(r, value, AT_KEY(where, "quorum"), 1, GL_NEEDS_MAX, &quorum)) {
-                s->spec->quorum = (uint32_t)quorum;
-            }
+            quorum = 0;
+            ok =
+                gl_flow_read_int(r, value, AT_KEY(where, "quorum"), 1, GL_NEEDS_MAX, &quorum) && ok;
+            s->spec->quorum = (uint32_t)quorum;
         } else {
             gl_flow_read_unknown(r, key, "trigger_rule", where);
         }
@@ -382,7 +383,7 @@ static void read_trigger_rule(struct gl_flow_reader *r, struct step *s, gl_jnode
     if (!has_rule) {
         gl_flow_read_error(r, n, where, "`rule` is missing");
     }
-    s->rule = rule_ok ? n : NULL;
+    s->rule = has_rule && ok ? n : NULL;
 }
 
 static void read_on_failure(struct gl_flow_reader *r, struct step *s, gl_jnode n)

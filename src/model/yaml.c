@@ -29,6 +29,8 @@ struct level {
 struct maker {
     yaml_parser_t parser;
     gl_str source;
+    size_t
+        mark_bytes; /* of a byte order mark: libyaml would count it as a column and lose its way */
     size_t bytes_max;
     struct gl_buf text;
     uint32_t *places;
@@ -46,7 +48,8 @@ struct maker {
 static size_t byte_of(struct maker *m, const yaml_mark_t *mark)
 {
     if (mark->index < m->chars) {
-        m->chars = m->bytes = 0;
+        m->chars = 0;
+        m->bytes = m->mark_bytes;
     }
     while (m->chars < mark->index && m->bytes < m->source.n) {
         m->bytes++;
@@ -467,7 +470,7 @@ static int syntax_error(struct maker *m)
     const yaml_parser_t *p = &m->parser;
     const char *problem = p->problem ? p->problem : "not valid YAML";
     if (p->error == YAML_READER_ERROR) {
-        return fail_at(m, GL_E_INVALID, p->problem_offset, problem);
+        return fail_at(m, GL_E_INVALID, m->mark_bytes + p->problem_offset, problem);
     }
     size_t at = byte_of(m, &p->problem_mark);
     if (at < m->source.n && m->source.p[at] == '\t') {
@@ -523,7 +526,9 @@ int gl_yaml_parse(struct gl_json *ret, gl_str text, size_t bytes_max, struct gl_
     int initialised = yaml_parser_initialize(&m->parser);
     GL_ASSERT(initialised);
     yaml_parser_set_encoding(&m->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&m->parser, (const unsigned char *)(text.p ? text.p : ""), text.n);
+    m->bytes = m->mark_bytes = gl_str_starts(text, GL_S("\xef\xbb\xbf")) ? 3 : 0;
+    const char *start = text.p ? text.p + m->mark_bytes : "";
+    yaml_parser_set_input_string(&m->parser, (const unsigned char *)start, text.n - m->mark_bytes);
 
     int rc = make(m, ret, a);
 

@@ -1,0 +1,316 @@
+#include "support/cmocka_all.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "base/sha256.h"
+#include "model/flow.h"
+#include "model/flow_graph.h"
+#include "model/yaml.h"
+
+static struct gl_arena arena;
+static struct gl_why why;
+static struct gl_buf compiled;
+static struct gl_flow_errors errors;
+
+static int tear_down(void **state)
+{
+    (void)state;
+    gl_arena_done(&arena);
+    gl_buf_done(&compiled);
+    return 0;
+}
+
+static int load(struct gl_flow_loader *l, gl_str source, gl_str text, char ret_hex[static 65],
+                bool *ret_executable, struct gl_why *reterr_why)
+{
+    (void)l, (void)reterr_why;
+    (void)gl_sha256_hex(source.n ? source : text, ret_hex);
+    *ret_executable = gl_str_is(source, "run");
+    return 0;
+}
+
+/* Parse, compile into `compiled`. */
+static struct gl_flow *compile(gl_str text)
+{
+    struct gl_json j;
+    struct gl_flow *f;
+    struct gl_flow_loader loader = {.load = load};
+    assert_int_equal(gl_yaml_parse(&j, text, GL_FLOW_BYTES_MAX, &arena, &why), 0);
+    assert_int_equal(gl_flow_parse(&j, gl_json_root(&j), &loader, &arena, &f, &errors), 0);
+    gl_buf_reset(&compiled);
+    gl_flow_encode(f, &compiled);
+    return f;
+}
+
+static const char everything[] =
+    "name: all of it\n"
+    "steps:\n"
+    "  a: {sh: 'echo \"x\"'}\n"
+    "  b: {run: [x, '', y z], needs: a, env: {A: 1}, timeout: 90s, retry: {attempts: 3, backoff: 0}}\n"
+    "  c: {python: print(1), needs: [a, b], trigger_rule: {rule: quorum, quorum: 2}, unsafe: true}\n"
+    "  d: {script: run, on_failure: skip, idempotent: true, pool: gpu, slots: 3, priority: -5}\n"
+    "  e: {noop: true, heartbeat: 5s, grace: 1ms, needs: d, trigger_rule: one_failed}\n"
+    "  f: {sh: x, cwd: /tmp, needs: [e, c], trigger_rule: all_done, on_failure: continue}\n"
+    "  g: {noop: true, retry: {attempts: 1, backoff: 2s}}\n";
+
+static void the_compiled_form_is_small_and_plain(void **state)
+{
+    (void)state;
+    (void)compile(GL_S("steps: {a: {sh: x}, b: {noop: true, needs: a, retry: 2}}"));
+    gl_buf_char(&compiled, 0);
+    assert_string_equal(
+        compiled.p,
+        "{\"format\":1,\"name\":\"flow\",\"steps\":[{\"id\":\"a\",\"argv\":[\"sh\",\"-ec\",\"x\"]},"
+        "{\"id\":\"b\",\"needs\":[\"a\"],\"driver\":\"noop\",\"retry\":{\"attempts\":2,"
+        "\"backoff_ms\":1000,\"factor_pct\":200,\"backoff_max_ms\":300000}}]}");
+}
+
+static void a_compiled_flow_is_read_back_whole(void **state)
+{
+    (void)state;
+    const struct gl_flow *f = compile(GL_S(everything));
+    char *copy = gl_arena_copy(&arena, compiled.p, compiled.n);
+    struct gl_flow *back;
+    assert_int_equal(gl_flow_decode((gl_str){copy, compiled.n}, &arena, &back, &why), 0);
+    memset(copy, 'x', compiled.n); /* nothing borrows from what was given */
+    assert_int_equal(back->steps.n, f->steps.n);
+    assert_int_equal(back->roots_n, f->roots_n);
+    for (uint32_t i = 0; i < f->steps.n; i++) {
+        const struct gl_step_spec *s = gl_flow_step(f, i), *t = gl_flow_step(back, i);
+        assert_int_equal(gl_flow_find(back, s->id), i);
+        assert_int_equal(t->rule, s->rule);
+        assert_int_equal(t->quorum, s->quorum);
+        assert_int_equal(t->on_failure, s->on_failure);
+        assert_int_equal(t->safety, s->safety);
+        assert_true(gl_str_eq(t->driver, s->driver));
+        assert_true(gl_str_eq(t->pool, s->pool));
+        assert_int_equal(t->slots, s->slots);
+        assert_true(t->priority == s->priority);
+        assert_true(t->grace_ms == s->grace_ms);
+        assert_true(t->timeout_ms == s->timeout_ms);
+        assert_true(t->heartbeat_ms == s->heartbeat_ms);
+        assert_int_equal(t->retry.attempts, s->retry.attempts);
+        assert_int_equal(t->retry.factor_pct, s->retry.factor_pct);
+        assert_true(t->retry.backoff_ms == s->retry.backoff_ms);
+        assert_true(t->retry.backoff_max_ms == s->retry.backoff_max_ms);
+        assert_int_equal(t->needs_n, s->needs_n);
+        assert_int_equal(t->children_n, s->children_n);
+        assert_memory_equal(t->needs, s->needs, s->needs_n * sizeof(s->needs[0]));
+        assert_memory_equal(t->children, s->children, s->children_n * sizeof(s->children[0]));
+        assert_int_equal(t->argv.n, s->argv.n);
+        assert_int_equal(t->env.n, s->env.n);
+        assert_int_equal(t->files.n, s->files.n);
+        assert_true(gl_str_eq(t->cwd, s->cwd));
+    }
+    assert_memory_equal(back->roots, f->roots, f->roots_n * sizeof(f->roots[0]));
+    struct gl_buf again = {0};
+    gl_flow_encode(back, &again);
+    assert_true(gl_str_eq(gl_buf_view(&again), gl_buf_view(&compiled)));
+    gl_buf_done(&again);
+}
+
+static void the_same_flow_written_differently_compiles_to_the_same_bytes(void **state)
+{
+    (void)state;
+    char one[65], two[65];
+    (void)compile(GL_S("steps: {a: {sh: x, timeout: 90s}, b: {needs: [a], run: [x, 5]}}"));
+    (void)gl_sha256_hex(gl_buf_view(&compiled), one);
+    (void)compile(
+        GL_S("{\"name\":\"flow\",\"steps\":[{\"timeout\":\"1m30s\",\"sh\":\"x\",\"id\":\"a\"},"
+             "{\"id\":\"b\",\"run\":[\"x\",\"5\"],\"needs\":\"a\",\"slots\":1,\"retry\":1}]}"));
+    (void)gl_sha256_hex(gl_buf_view(&compiled), two);
+    assert_string_equal(one, two);
+}
+
+static void a_later_format_is_refused_as_such(void **state)
+{
+    (void)state;
+    struct gl_flow *f;
+    assert_int_equal(gl_flow_decode(GL_S("{\"format\":2,\"new\":[]}"), &arena, &f, &why),
+                     GL_E_VERSION);
+    assert_int_equal(gl_flow_decode(GL_S("{\"name\":\"x\"}"), &arena, &f, &why), GL_E_INVALID);
+    assert_int_equal(gl_flow_decode(GL_S("{\"format\":0}"), &arena, &f, &why), GL_E_INVALID);
+    assert_int_equal(gl_flow_decode(GL_S("{\"format\":1"), &arena, &f, &why), GL_E_INVALID);
+    assert_int_equal(gl_flow_decode(GL_S("[]"), &arena, &f, NULL), GL_E_INVALID);
+}
+
+static void a_foreign_compiled_flow_is_checked(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *steps, *says;
+    } cases[] = {
+        {"", "1 to 200000 steps"},
+        {"{\"argv\":[\"x\"]}", "steps[0].id: this field is required"},
+        {"{\"id\":\"-\",\"argv\":[\"x\"]}", "no valid id"},
+        {"{\"id\":\"a\"}", "command is missing"},
+        {"{\"id\":\"a\",\"argv\":[\"\"]}", "command is missing"},
+        {"{\"id\":\"a\",\"argv\":[\"x\\u0000\"]}", "NUL"},
+        {"{\"id\":\"a\",\"driver\":\"noop\",\"argv\":[\"x\"]}", "takes no command"},
+        {"{\"id\":\"a\",\"driver\":\"magic\"}", "no such driver"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"]},{\"id\":\"a\",\"argv\":[\"x\"]}",
+         "two steps are called a"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"needs\":[\"b\"]}", "no such step"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"needs\":[\"a\"]}", "itself"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"]},{\"id\":\"b\",\"argv\":[\"x\"],\"needs\":[\"a\",\"a\"]}",
+         "twice"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"needs\":[\"b\"]},{\"id\":\"b\",\"argv\":[\"x\"],\"needs\":"
+         "[\"a\"]}",
+         "circle"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"rule\":\"one_done\"}", "without needs"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"quorum\":1}", "quorum is out of range"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"rule\":\"some\"}", "expected one of"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"env\":[\"A\"]}", "NAME=value"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"env\":[\"=x\"]}", "NAME=value"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"env\":[\"GLIA_A=x\"]}", "reserved"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"cwd\":\"tmp\"}", "absolute"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"files\":[{\"name\":\"../x\",\"blob\":\"\"}]}",
+         "plain name"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"files\":[{\"name\":\"x\",\"blob\":\"12\"}]}", "hash"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"retry\":{\"attempts\":10001,\"factor_pct\":100}}",
+         "`retry`"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"retry\":{\"attempts\":2}}", "`retry`"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"timeout_ms\":-1}", "time is out of range"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"priority\":5000}", "`priority`"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"slots\":100001}", "`slots`"},
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"pool\":\"a b\"}", "pool"},
+    };
+    for (size_t i = 0; i < GL_COUNT(cases); i++) {
+        struct gl_flow *f = NULL;
+        gl_str text =
+            gl_str_fmt(&arena, "{\"format\":1,\"name\":\"x\",\"steps\":[%s]}", cases[i].steps);
+        int rc = gl_flow_decode(text, &arena, &f, &why);
+        if (rc != GL_E_INVALID || !strstr(why.text, cases[i].says)) {
+            fail_msg("%s gives %d, %s", cases[i].steps, rc, rc ? why.text : "no error");
+        }
+        assert_null(f);
+    }
+    struct gl_flow *f;
+    gl_str odd = GL_S("{\"format\":1,\"name\":\"x\",\"steps\":[{\"id\":\"a\",\"argv\":[\"x\"],"
+                      "\"env\":[\"BASH_FUNC_x%%=() { :; }\"],\"since\":\"later\"}]}");
+    assert_int_equal(gl_flow_decode(odd, &arena, &f, &why), 0);
+}
+
+/* A chain of `n` steps in random order of writing, so that nothing depends on it. */
+static gl_str chain(struct gl_buf *out, unsigned n, bool closed)
+{
+    gl_buf_c(out, "{\"steps\":{");
+    for (unsigned i = 0; i < n; i++) {
+        unsigned k = (unsigned)(((uint64_t)i * 7919 + 13) % n); /* n is no multiple of 7919 */
+        gl_buf_fmt(out, "%s\"s%u\":{\"noop\":true", i ? "," : "", k);
+        if (k || closed) {
+            gl_buf_fmt(out, ",\"needs\":\"s%u\"", k ? k - 1 : n - 1);
+        }
+        gl_buf_char(out, '}');
+    }
+    gl_buf_c(out, "}}");
+    return gl_buf_view(out);
+}
+
+static void the_longest_chain_is_parsed_compiled_and_read_back(void **state)
+{
+    (void)state;
+    struct gl_buf text = {0};
+    (void)compile(chain(&text, GL_STEPS_MAX, false));
+    assert_true(compiled.n < GL_FLOW_BYTES_MAX / 2);
+    struct gl_flow *f;
+    assert_int_equal(gl_flow_decode(gl_buf_view(&compiled), &arena, &f, &why), 0);
+    int64_t at = gl_flow_find(f, GL_S("s0"));
+    unsigned length = 1;
+    for (; gl_flow_step(f, (uint32_t)at)->children_n; length++) {
+        at = gl_flow_step(f, (uint32_t)at)->children[0];
+    }
+    assert_int_equal(length, GL_STEPS_MAX);
+    gl_buf_done(&text);
+}
+
+static void the_longest_circle_is_found_without_deep_recursion(void **state)
+{
+    (void)state;
+    struct gl_buf text = {0};
+    struct gl_json j;
+    struct gl_flow *f;
+    gl_str yaml = chain(&text, GL_STEPS_MAX, true);
+    assert_int_equal(gl_json_parse(&j, yaml, GL_FLOW_BYTES_MAX, &arena, &why), 0);
+    assert_int_equal(gl_flow_parse(&j, gl_json_root(&j), NULL, &arena, &f, &errors), GL_E_INVALID);
+    assert_int_equal(errors.total, 1);
+    assert_non_null(strstr(errors.items[0].text.p, "199988 more"));
+    gl_buf_done(&text);
+}
+
+static void one_step_too_many_is_refused(void **state)
+{
+    (void)state;
+    struct gl_buf text = {0};
+    struct gl_json j;
+    struct gl_flow *f;
+    gl_str json = chain(&text, GL_STEPS_MAX + 1, false);
+    assert_int_equal(gl_json_parse(&j, json, GL_FLOW_BYTES_MAX, &arena, &why), 0);
+    assert_int_equal(gl_flow_parse(&j, gl_json_root(&j), NULL, &arena, &f, &errors), GL_E_INVALID);
+    assert_non_null(strstr(errors.items[0].text.p, "1 to 200000 steps, not 200001"));
+    gl_buf_done(&text);
+}
+
+static void a_wide_join_is_fine_up_to_its_limit(void **state)
+{
+    (void)state;
+    for (unsigned extra = 0; extra < 2; extra++) {
+        struct gl_buf text = {0};
+        gl_buf_c(&text, "{\"steps\":{");
+        for (unsigned i = 0; i < GL_NEEDS_MAX + extra; i++) {
+            gl_buf_fmt(&text, "\"s%u\":{\"noop\":true},", i);
+        }
+        gl_buf_c(&text, "\"join\":{\"noop\":true,\"needs\":[");
+        for (unsigned i = 0; i < GL_NEEDS_MAX + extra; i++) {
+            gl_buf_fmt(&text, "%s\"s%u\"", i ? "," : "", i);
+        }
+        gl_buf_c(&text, "]}}}");
+        struct gl_json j;
+        struct gl_flow *f;
+        assert_int_equal(gl_json_parse(&j, gl_buf_view(&text), 8 << 20, &arena, &why), 0);
+        int rc = gl_flow_parse(&j, gl_json_root(&j), NULL, &arena, &f, &errors);
+        assert_int_equal(rc, extra ? GL_E_INVALID : 0);
+        assert_true(extra || gl_flow_step(f, GL_NEEDS_MAX)->needs_n == GL_NEEDS_MAX);
+        gl_buf_done(&text);
+    }
+}
+
+static void a_flow_that_grows_too_large_when_compiled_is_refused(void **state)
+{
+    (void)state;
+    /* Short to write, long when compiled: each step carries the hash of its file. */
+    struct gl_buf text = {0};
+    gl_buf_c(&text, "{\"steps\":{");
+    for (unsigned i = 0; i < 199000; i++) {
+        gl_buf_fmt(&text, "%s\"a-rather-long-name-of-a-step-%u\":{\"script\":\"a.py\"}",
+                   i ? "," : "", i);
+    }
+    gl_buf_c(&text, "}}");
+    struct gl_json j;
+    struct gl_flow *f;
+    struct gl_flow_loader loader = {.load = load};
+    assert_int_equal(gl_json_parse(&j, gl_buf_view(&text), GL_FLOW_BYTES_MAX, &arena, &why), 0);
+    assert_int_equal(gl_flow_parse(&j, gl_json_root(&j), &loader, &arena, &f, &errors),
+                     GL_E_INVALID);
+    assert_non_null(strstr(errors.items[0].text.p, "bytes when compiled"));
+    gl_buf_done(&text);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_teardown(name, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(the_compiled_form_is_small_and_plain),
+        T(a_compiled_flow_is_read_back_whole),
+        T(the_same_flow_written_differently_compiles_to_the_same_bytes),
+        T(a_later_format_is_refused_as_such),
+        T(a_foreign_compiled_flow_is_checked),
+        T(the_longest_chain_is_parsed_compiled_and_read_back),
+        T(the_longest_circle_is_found_without_deep_recursion),
+        T(one_step_too_many_is_refused),
+        T(a_wide_join_is_fine_up_to_its_limit),
+        T(a_flow_that_grows_too_large_when_compiled_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
