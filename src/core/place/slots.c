@@ -35,12 +35,17 @@ static void make_key(char key[static GL_WAIT_KEY_BYTES], gl_str job, uint32_t nu
     memcpy(key + GL_ULID_BYTES, &number, sizeof(number));
 }
 
+static void grant_free(struct gl_core *c, struct gl_slot_grant *g)
+{
+    gl_list_remove(&g->link);
+    gl_pool_free(&c->mem, g, sizeof(*g));
+}
+
 static void wait_free(struct gl_core *c, struct gl_wait *w)
 {
     if (gl_heap_has(&w->place)) {
         gl_heap_remove(&c->pools[w->pool].queue, &w->place);
     }
-    gl_list_remove(&w->link);
     if (w->step != NULL) {
         w->step->wait = NULL;
     }
@@ -52,6 +57,9 @@ void gl_slots_done(struct gl_core *c)
 {
     struct gl_wait *w;
 
+    for (struct gl_link *l; (l = gl_list_first(&c->granted)) != NULL;) {
+        grant_free(c, GL_CONTAINER(l, struct gl_slot_grant, link));
+    }
     for (size_t i = 0; (w = gl_map_next(&c->waits, &i)) != NULL;) {
         wait_free(c, w);
     }
@@ -104,7 +112,6 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
     if (w == NULL) {
         w = gl_pool_alloc(&c->mem, sizeof(*w));
-        gl_list_init(&w->link);
         memcpy(w->key, key, sizeof(key));
         w->pool = (uint16_t)pool;
         w->slots = spec->slots;
@@ -124,9 +131,7 @@ void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
     if (w == NULL) {
         return;
     }
-    if (w->granted) {
-        c->pools[w->pool].in_use -= w->slots;
-    }
+    GL_ASSERT(!w->granted); /* a granted entry gets its step and starts it in one go */
     wait_free(c, w);
 }
 
@@ -176,6 +181,8 @@ static void grant(struct gl_core *c, struct gl_step *st)
  * over from a decision that was never committed. */
 static void grant_cold(struct gl_core *c, struct gl_wait *w)
 {
+    struct gl_slot_grant *g;
+
     if (gl_load_job(c, (gl_str){.p = w->key, .n = GL_ULID_BYTES})->memory == GL_MEM_HOT) {
         GL_MARK(c->trace, "slots.entry_left_over");
         c->pools[w->pool].in_use -= w->slots;
@@ -183,7 +190,9 @@ static void grant_cold(struct gl_core *c, struct gl_wait *w)
         return;
     }
     GL_MARK(c->trace, "slots.granted_to_cold_job");
-    gl_list_push(&c->granted, &w->link);
+    g = gl_pool_alloc(&c->mem, sizeof(*g));
+    g->wait = w;
+    gl_list_push(&c->granted, &g->link);
 }
 
 static void pump_pool(struct gl_core *c, struct gl_core_pool_state *p)
@@ -261,12 +270,14 @@ void gl_slots_settle(struct gl_core *c, struct gl_job *j)
         }
     }
     for (struct gl_link *l = c->granted.next, *next; l != &c->granted; l = next) {
-        struct gl_wait *w = GL_CONTAINER(l, struct gl_wait, link);
+        struct gl_slot_grant *g = GL_CONTAINER(l, struct gl_slot_grant, link);
+        struct gl_wait *w = g->wait;
 
         next = l->next;
         if (memcmp(w->key, j->id.p, GL_ULID_BYTES) != 0) {
             continue;
         }
+        grant_free(c, g);
         if (w->step != NULL) {
             grant(c, w->step);
         } else {

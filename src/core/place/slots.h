@@ -16,16 +16,24 @@
 
 enum { GL_WAIT_KEY_BYTES = GL_ULID_BYTES + 4 };
 
+/* A million of these must be affordable: 64 bytes. */
 struct gl_wait {
     struct gl_heap_item place; /* in the pool's queue; not once it is granted */
     uint32_t slots;
+    int32_t priority;
     uint16_t pool;
     bool granted; /* has its slots; its job is being loaded */
-    int32_t priority;
     uint64_t seq;
     struct gl_step *step;        /* NULL: its job is not in memory */
-    struct gl_link link;         /* in core->granted */
     char key[GL_WAIT_KEY_BYTES]; /* job id, step number */
+};
+
+static_assert(sizeof(struct gl_wait) <= 64, "a waiting step costs one small entry");
+
+/* A granted entry whose job is not there yet. */
+struct gl_slot_grant {
+    struct gl_link link; /* in core->granted */
+    struct gl_wait *wait;
 };
 
 struct gl_slot_hold {
