@@ -12,7 +12,7 @@
  * Sessions: exclusivity is the lock on the data folder, which the caller holds; a session therefore
  * has no deadline and dies only when the next one is opened. Its row stands in the database of the
  * context "default", and is copied into that of any other context by the first commit there, which
- * also marks the earlier sessions dead in it: a GL_GUARD_DEAD reads only its own database. A
+ * also marks the earlier sessions dead in it: a GL_GUARD_DEAD reads only its own database. To it a
  * session nobody has heard of is not dead.
  *
  * When the engine fails:
@@ -26,8 +26,8 @@
  *                                                   GL_E_UNKNOWN)
  *   damaged file                                    GL_E_DAMAGED
  *   file of a newer release                         GL_E_VERSION
- * Besides the statuses of the port, GL_E_INVALID: a name that is none, or a log entry whose number
- * is taken already. */
+ * Besides the statuses of the port, GL_E_INVALID: a context's name that is none, or a log entry
+ * whose number is taken already. */
 #ifndef GL_STORE_SQLITE_H
 #define GL_STORE_SQLITE_H
 
@@ -36,9 +36,9 @@
 struct gl_loop;
 
 enum {
-    GL_SQLITE_GROUP_MAX = 256,     /* transactions in one group */
+    GL_SQLITE_GROUP_MAX = 256,       /* transactions in one group */
     GL_SQLITE_GROUP_BYTES = 8 << 20, /* a group is closed by the transaction that reaches this */
-    GL_SQLITE_GROUPS_KEPT = 1024,  /* groups remembered for `resolve` */
+    GL_SQLITE_GROUPS_KEPT = 1024,    /* groups remembered for `resolve` */
 };
 
 struct gl_sqlite_config {
@@ -48,8 +48,8 @@ struct gl_sqlite_config {
     size_t group_max;   /* 0: GL_SQLITE_GROUP_MAX */
 };
 
-/* Opens the store, and the database of "default" if there is one, so that a damaged or newer file is
- * reported here. The loop must outlive the store. */
+/* Opens the store, and the database of "default" if there is one, so that a damaged or newer file
+ * is reported here. The loop must outlive the store. */
 int gl_sqlite_open(struct gl_store **ret, const struct gl_sqlite_config *cfg, struct gl_loop *loop,
                    struct gl_why *reterr_why);
 

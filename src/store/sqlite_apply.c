@@ -139,9 +139,10 @@ int gl_sqlite_apply(struct gl_sqlite_db *db, const struct gl_tx *tx, struct gl_s
         }
         if (!holds) {
             req->refused = i;
-            req->status = gl_why(&req->why, GL_E_CONFLICT, "guard %zu of the transaction on %.*s "
-                                 "%.*s did not hold", i, GL_STR_ARG(tx->guards[i].kind),
-                                 GL_STR_ARG(tx->guards[i].id));
+            req->status = gl_why(&req->why, GL_E_CONFLICT,
+                                 "guard %zu of the transaction on %.*s "
+                                 "%.*s did not hold",
+                                 i, GL_STR_ARG(tx->guards[i].kind), GL_STR_ARG(tx->guards[i].id));
             return SQLITE_OK;
         }
     }

@@ -1,5 +1,5 @@
-/* sqlite_batch.h - the way back: finished ops, with the memory their results stand in, handed to the
- * control thread by one post. */
+/* sqlite_batch.h - the way back: finished ops, with the memory their results stand in, handed to
+ * the control thread by one post. */
 #ifndef GL_STORE_SQLITE_BATCH_H
 #define GL_STORE_SQLITE_BATCH_H
 

@@ -32,10 +32,10 @@ void gl_sqlite_contexts_done(struct gl_sqlite_contexts *c)
 }
 
 /* The outcome of a COMMIT was not known. Make it certain, by a way that does not trust the failed
- * sync: copy all that is visible from the write-ahead log into the database and sync that, empty the
- * log, and start a new one with a synced commit. Frames of the old log that come back after a power
- * cut then belong to no log, and frames that the failed sync has left in memory only are written
- * once more. */
+ * sync: copy all that is visible from the write-ahead log into the database and sync that, empty
+ * the log, and start a new one with a synced commit. Frames of the old log that come back after a
+ * power cut then belong to no log, and frames that the failed sync has left in memory only are
+ * written once more. */
 static int make_certain(struct gl_sqlite_db *db)
 {
     GL_FAILPOINT("sqlite.before_recovery");

@@ -11,8 +11,8 @@
 #include "store/sqlite_schema.h"
 
 /* Measured, see docs/store-sqlite.md. There is no automatic checkpoint: the writer makes them when
- * the completions of a group are on their way. Pages are not wiped when they become free: nothing in
- * them is more secret than what stays. */
+ * the completions of a group are on their way. Pages are not wiped when they become free: nothing
+ * in them is more secret than what stays. */
 static const char writer_settings[] = "PRAGMA page_size = 8192;"
                                       "PRAGMA auto_vacuum = NONE;"
                                       "PRAGMA journal_mode = WAL;"
@@ -217,7 +217,8 @@ void gl_sqlite_db_bind_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
 
 void gl_sqlite_db_bind_top(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at)
 {
-    int rc = sqlite3_bind_zeroblob(db->stmts[st], at, 0); /* In SQLite's order blobs follow texts. */
+    int rc =
+        sqlite3_bind_zeroblob(db->stmts[st], at, 0); /* In SQLite's order blobs follow texts. */
     GL_ASSERT(rc == SQLITE_OK);
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "store/sqlite_db.h"
 
 static int primary(int rc)
@@ -10,29 +11,58 @@ static int primary(int rc)
     return rc & 0xff;
 }
 
-bool gl_sqlite_error_full(const struct gl_sqlite_db *db, int rc)
+static int file_errno(sqlite3_file *file)
 {
-    if (primary(rc) == SQLITE_FULL) {
-        return true;
+    int err = 0;
+    if (file != NULL && file->pMethods != NULL) {
+        (void)file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &err); /* or 0 */
     }
-    /* A quota and a limit on file sizes are no SQLITE_FULL, but the same for the user. Only a failed
-     * write proves that the bytes are not there; a failed sync proves nothing. */
-    if (rc != SQLITE_IOERR_WRITE) {
-        return false;
+    return err;
+}
+
+/* The system's number for an I/O error: first of the write-ahead log, which fails most often, since
+ * it is what commits write. sqlite3_system_errno() knows only about opening. */
+static int last_errno(const struct gl_sqlite_db *db)
+{
+    const int which[] = {SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER};
+    for (size_t i = 0; i < GL_COUNT(which); i++) {
+        sqlite3_file *file = NULL;
+        (void)sqlite3_file_control(db->conn, "main", which[i], &file); /* or NULL */
+        int err = file_errno(file);
+        if (err != 0) {
+            return err;
+        }
     }
-    int err = sqlite3_system_errno(db->conn);
-    return err == ENOSPC || err == EDQUOT || err == EFBIG;
+    return sqlite3_system_errno(db->conn);
+}
+
+/* A quota and a limit on file sizes are no SQLITE_FULL, but the same for the user. */
+static bool is_full(const struct gl_sqlite_db *db, int rc)
+{
+    if (rc == SQLITE_IOERR_WRITE) {
+        int err = last_errno(db);
+        return err == ENOSPC || err == EDQUOT || err == EFBIG;
+    }
+    return primary(rc) == SQLITE_FULL;
+}
+
+static bool is_read_only(const struct gl_sqlite_db *db, int rc)
+{
+    if (rc == SQLITE_IOERR_WRITE) {
+        int err = last_errno(db);
+        return err == EROFS || err == EPERM;
+    }
+    return primary(rc) == SQLITE_READONLY || primary(rc) == SQLITE_PERM;
+}
+
+bool gl_sqlite_error_refused(const struct gl_sqlite_db *db, int rc)
+{
+    return is_full(db, rc) || is_read_only(db, rc);
 }
 
 static int io_why(const struct gl_sqlite_db *db, struct gl_why *why)
 {
-    int err = sqlite3_system_errno(db->conn);
-    if (err == EROFS) {
-        return gl_why(why, GL_E_UNAVAILABLE,
-                      "store unavailable: %s is on a read-only file system; the store goes on as "
-                      "soon as it can be written again",
-                      db->path);
-    }
+    int err = last_errno(db);
     return gl_why(why, GL_E_UNAVAILABLE, "store unavailable: %s on %s%s%s",
                   sqlite3_errmsg(db->conn), db->path, err != 0 ? ": " : "",
                   err != 0 ? strerror(err) : "");
@@ -40,26 +70,28 @@ static int io_why(const struct gl_sqlite_db *db, struct gl_why *why)
 
 int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
-    if (gl_sqlite_error_full(db, rc)) {
-        return gl_why(why, GL_E_UNAVAILABLE,
-                      "store unavailable: disk full while writing %s; free some space and the store "
-                      "goes on by itself",
-                      db->path);
+    if (is_full(db, rc)) {
+        return gl_why(
+            why, GL_E_UNAVAILABLE,
+            "store unavailable: disk full while writing %s; free some space and the store "
+            "goes on by itself",
+            db->path);
+    }
+    if (is_read_only(db, rc)) {
+        return gl_why(
+            why, GL_E_UNAVAILABLE,
+            "store unavailable: %s is read-only; the store goes on as soon as the file and "
+            "its folder can be written again",
+            db->path);
     }
     switch (primary(rc)) {
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return gl_why(why, GL_E_DAMAGED,
-                      "%s is damaged (%s): stop the node, keep a copy of its folder, then restore a "
-                      "backup, or save what is readable with: sqlite3 %s .recover",
-                      db->path, sqlite3_errstr(primary(rc)), db->path);
-    case SQLITE_READONLY:
-    case SQLITE_PERM:
-    case SQLITE_AUTH:
-        return gl_why(why, GL_E_UNAVAILABLE,
-                      "store unavailable: %s is read-only; the store goes on as soon as the file and "
-                      "its folder can be written again",
-                      db->path);
+        return gl_why(
+            why, GL_E_DAMAGED,
+            "%s is damaged (%s): stop the node, keep a copy of its folder, then restore a "
+            "backup, or save what is readable with: sqlite3 %s .recover",
+            db->path, sqlite3_errstr(primary(rc)), db->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return gl_why(why, GL_E_UNAVAILABLE,

@@ -8,11 +8,12 @@
 
 struct gl_sqlite_db;
 
-/* The code and the sentence for `rc`, which the connection has just returned. The sentence names the
- * file and what to do. */
+/* The code and the sentence for `rc`, which the connection has just returned. The sentence names
+ * the file and what to do. */
 int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why);
 
-/* Is there no space (or quota) left? */
-bool gl_sqlite_error_full(const struct gl_sqlite_db *db, int rc);
+/* Was a write refused for a reason that proves it did not happen: no space or quota, read-only? A
+ * failed sync proves nothing, and neither does an error that a network file system reports late. */
+bool gl_sqlite_error_refused(const struct gl_sqlite_db *db, int rc);
 
 #endif

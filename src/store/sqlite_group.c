@@ -48,12 +48,11 @@ static int apply_all(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
     return rc;
 }
 
-/* SQLite reports the failure of a COMMIT after it has written the log. If a write failed for want of
- * space, the frame that completes the transaction is not there; any other error may have come later.
- */
+/* COMMIT writes the log, and last the frame that completes the transaction. If a write was refused,
+ * that frame is not there; any other error may have come later. */
 static enum outcome after_failed_commit(const struct gl_sqlite_db *db, int rc)
 {
-    return gl_sqlite_error_full(db, rc) ? ROLLED_BACK : IN_DOUBT;
+    return gl_sqlite_error_refused(db, rc) ? ROLLED_BACK : IN_DOUBT;
 }
 
 static enum outcome try_group(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,

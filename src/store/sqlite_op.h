@@ -1,5 +1,5 @@
-/* sqlite_op.h - a request on its way: from the control thread to a worker (sqlite_queue.h), and back
- * (sqlite_batch.h). It belongs to one of them at a time. */
+/* sqlite_op.h - a request on its way: from the control thread to a worker (sqlite_queue.h), and
+ * back (sqlite_batch.h). It belongs to one of them at a time. */
 #ifndef GL_STORE_SQLITE_OP_H
 #define GL_STORE_SQLITE_OP_H
 

@@ -6,8 +6,8 @@
 #include "base/mem.h"
 #include "store/sqlite_db.h"
 
-/* Results of unknown number: elements of one size in a buffer that grows, copied to the arena at the
- * end. */
+/* Results of unknown number: elements of one size in a buffer that grows, copied to the arena at
+ * the end. */
 static void *take_rows(struct gl_arena *arena, struct gl_buf *rows, size_t row_bytes, size_t *ret_n)
 {
     *ret_n = rows->n / row_bytes;

@@ -1,6 +1,6 @@
 /* The reader thread. A round takes reads of one context from the head of the queue, answers them
- * from one snapshot, and posts them. The snapshot is taken after the reads were issued, so each sees
- * every commit whose `done` had run by then. */
+ * from one snapshot, and posts them. The snapshot is taken after the reads were issued, so each
+ * sees every commit whose `done` had run by then. */
 #include "store/sqlite_batch.h"
 #include "store/sqlite_error.h"
 #include "store/sqlite_parts.h"

@@ -98,10 +98,11 @@ int gl_sqlite_schema_bring(struct gl_sqlite_db *db, const struct gl_sqlite_schem
                       "%s is not a Glia database: move it away, or restore a backup", db->path);
     }
     if (version > newest) {
-        return gl_why(reterr_why, GL_E_VERSION,
-                      "%s has schema version %d, written by a newer release of glia; this one reads "
-                      "up to version %d: use the newer release",
-                      db->path, version, newest);
+        return gl_why(
+            reterr_why, GL_E_VERSION,
+            "%s has schema version %d, written by a newer release of glia; this one reads "
+            "up to version %d: use the newer release",
+            db->path, version, newest);
     }
     if (version < newest && read_only) {
         return gl_why(reterr_why, GL_E_VERSION,

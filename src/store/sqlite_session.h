@@ -18,8 +18,9 @@ int gl_sqlite_session_register(struct gl_sqlite_db *db, gl_str id);
 /* *ret_known: it has a row. */
 int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, bool *ret_dead);
 
-/* Remember a group, with the next group_n, in one row: its session, its first and last transaction, and those among them
- * that were not applied (req->status != 0). `n`: number of ops from `first`. */
+/* Remember a group, with the next group_n, in one row: its session, its first and last transaction,
+ * and those among them that were not applied (req->status != 0). `n`: number of ops from `first`.
+ */
 int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_sqlite_op *first, size_t n,
                                struct gl_buf *scratch);
 /* *ret_status: 0 committed; GL_E_CONFLICT refused, or never arrived; GL_E_UNKNOWN forgotten. */

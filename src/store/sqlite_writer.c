@@ -107,7 +107,12 @@ static int session_renew(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
 static int session_dead(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
 {
     bool known;
-    return find_session(w, op, &known, &op->req->session_dead);
+    int err = find_session(w, op, &known, &op->req->session_dead);
+    if (err == 0 && !known) {
+        return gl_why(&op->req->why, GL_E_NOT_FOUND, "there is no session %.*s",
+                      GL_STR_ARG(op->u.session));
+    }
+    return err;
 }
 
 static int resolve(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
@@ -169,8 +174,8 @@ static bool goes_with(const struct gl_sqlite_op *op, const struct gl_sqlite_op *
            gl_str_eq(op->u.tx->session, first->u.tx->session);
 }
 
-/* Move the group at the head of `from` to `to`: commits that go together, or one op of another type.
- * Their number. */
+/* Move the group at the head of `from` to `to`: commits that go together, or one op of another
+ * type. Their number. */
 static size_t cut_group(struct gl_sqlite_ops *from, struct gl_sqlite_ops *to, size_t group_max)
 {
     struct gl_sqlite_op *first = gl_sqlite_op_pop(from);

@@ -18,13 +18,14 @@ struct page {
     char bytes[PAGE];
 };
 
-/* What the process sees of a file, in so far as it differs from the disk. Outlives its handles: data
- * that nobody synced stays in the page cache when the file is closed. */
+/* What the process sees of a file, in so far as it differs from the disk. Outlives its handles:
+ * data that nobody synced stays in the page cache when the file is closed. */
 struct disk {
     struct disk *next;
     char *path;
-    int refs; /* handles */
-    bool gone; /* removed from the folder */
+    int refs;  /* handles */
+    bool gone; /* removed from the folder, or lost with the power */
+    bool lost; /* its handles are from before the power cut */
     bool wal;
     struct page **pages; /* by number; NULL: as on the disk */
     size_t pages_n;
@@ -262,7 +263,8 @@ static void tear(struct vfs_cut *v, struct disk *d, struct gl_rng *chance)
     sqlite3_file *real = gl_mem_alloc((size_t)v->real->szOsFile);
     int flags = SQLITE_OPEN_READWRITE | (d->wal ? SQLITE_OPEN_WAL : SQLITE_OPEN_MAIN_DB);
     if (v->real->xOpen(v->real, d->path, real, flags, NULL) == SQLITE_OK) {
-        (void)flush(real, d, chance); /* An error leaves less on the disk, which is a cut as well. */
+        (void)flush(real, d,
+                    chance); /* An error leaves less on the disk, which is a cut as well. */
         (void)real->pMethods->xClose(real);
     }
     gl_mem_free(real);
@@ -277,7 +279,7 @@ static void cut_power(struct vfs_cut *v, uint64_t seed)
             tear(v, d, &chance);
         }
         drop_pages(d, 0);
-        d->gone = true; /* A file that is opened when the power is back is another disk. */
+        d->gone = d->lost = true; /* What is opened when the power is back is another disk. */
     }
     v->off = true;
     v->cut_in = 0;
@@ -289,13 +291,17 @@ static void cut_power(struct vfs_cut *v, uint64_t seed)
 static bool hit(const struct file *f, enum vfs_cut_fault fault)
 {
     const struct vfs_cut *v = f->v;
-    return v->fault == fault &&
-           gl_str_ends(gl_str_of(f->disk->path), gl_str_of(v->fault_suffix));
+    return v->fault == fault && gl_str_ends(gl_str_of(f->disk->path), gl_str_of(v->fault_suffix));
+}
+
+static bool is_dead(const struct file *f)
+{
+    return f->v->off || f->disk->lost;
 }
 
 static int write_fault(const struct file *f)
 {
-    if (f->v->off || hit(f, VFS_CUT_WRITE_ERROR)) {
+    if (is_dead(f) || hit(f, VFS_CUT_WRITE_ERROR)) {
         return SQLITE_IOERR_WRITE;
     }
     if (hit(f, VFS_CUT_READ_ONLY)) {
@@ -322,7 +328,7 @@ static int file_read(sqlite3_file *base, void *to, int n, sqlite3_int64 at)
     struct file *f = of(base);
     pthread_mutex_lock(&f->v->lock);
     int rc = SQLITE_IOERR_READ;
-    if (!f->v->off && !hit(f, VFS_CUT_READ_ERROR)) {
+    if (!is_dead(f) && !hit(f, VFS_CUT_READ_ERROR)) {
         rc = read_some(f, to, n, at);
         if (rc == SQLITE_OK && at + n > f->disk->size) {
             rc = SQLITE_IOERR_SHORT_READ; /* The rest is zeros, as SQLite wants it. */
@@ -348,7 +354,7 @@ static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
 {
     struct file *f = of(base);
     pthread_mutex_lock(&f->v->lock);
-    int rc = f->v->off ? SQLITE_IOERR_TRUNCATE : truncate_to(f, size);
+    int rc = is_dead(f) ? SQLITE_IOERR_TRUNCATE : truncate_to(f, size);
     pthread_mutex_unlock(&f->v->lock);
     return rc;
 }
@@ -359,7 +365,7 @@ static int sync_locked(struct file *f)
     if (v->cut_in > 0 && --v->cut_in == 0) {
         cut_power(v, v->cut_seed);
     }
-    if (v->off || hit(f, VFS_CUT_SYNC_LOST)) {
+    if (is_dead(f) || hit(f, VFS_CUT_SYNC_LOST)) {
         return SQLITE_IOERR_FSYNC;
     }
     *(f->disk->wal ? &v->syncs_wal : &v->syncs_other) += 1;
@@ -382,7 +388,7 @@ static int file_size(sqlite3_file *base, sqlite3_int64 *ret)
     struct file *f = of(base);
     pthread_mutex_lock(&f->v->lock);
     *ret = f->disk->size;
-    int rc = f->v->off ? SQLITE_IOERR_FSTAT : SQLITE_OK;
+    int rc = is_dead(f) ? SQLITE_IOERR_FSTAT : SQLITE_OK;
     pthread_mutex_unlock(&f->v->lock);
     return rc;
 }

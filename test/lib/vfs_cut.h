@@ -31,8 +31,8 @@ enum vfs_cut_fault {
     VFS_CUT_READ_ONLY,   /* the file system was remounted read-only */
 };
 
-/* Register it with SQLite as `name` (which must stay valid), and take it away again; then no file may
- * be open. */
+/* Register it with SQLite as `name` (which must stay valid), and take it away again; then no file
+ * may be open. */
 struct vfs_cut *vfs_cut_new(const char *name);
 void vfs_cut_free(struct vfs_cut *v);
 
@@ -40,7 +40,8 @@ void vfs_cut_free(struct vfs_cut *v);
  * ("-wal"; "" is all). */
 void vfs_cut_fail(struct vfs_cut *v, enum vfs_cut_fault fault, const char *suffix);
 
-/* The power fails: until vfs_cut_restore() every call fails. seed 0: all that was not synced is lost.
+/* The power fails: until vfs_cut_restore() every call fails, and what is open now is dead for ever.
+ * seed 0: all that was not synced is lost.
  */
 void vfs_cut_power(struct vfs_cut *v, uint64_t seed);
 /* The same when the n-th sync from now on begins (1 is the next). */
@@ -48,7 +49,7 @@ void vfs_cut_power_at_sync(struct vfs_cut *v, uint64_t n, uint64_t seed);
 bool vfs_cut_is_off(struct vfs_cut *v);
 void vfs_cut_restore(struct vfs_cut *v);
 
-/* Syncs so far of files whose name ends in `suffix`: "-wal" or "state.db". */
+/* Syncs so far: of write-ahead logs, and of all other files. */
 size_t vfs_cut_syncs_wal(struct vfs_cut *v);
 size_t vfs_cut_syncs_other(struct vfs_cut *v);
 

@@ -1,0 +1,133 @@
+/* contract.h - what every store must do, whoever made it: the kit for the tests of port/store.h.
+ *
+ * A maker is one file that fills a struct contract_maker, and one line in contract.c. Each test of
+ * the contract_store_*.c programs runs once per maker, on a store of its own. */
+#ifndef GL_TEST_CONTRACT_H
+#define GL_TEST_CONTRACT_H
+
+#include "base/check.h"
+#include "port/store.h"
+#include "support/cmocka_all.h"
+
+struct contract_maker {
+    const char *name;
+    /* A fresh, empty store. `world` is the maker's own, given to every other call. */
+    struct gl_store *(*open)(void **ret_world);
+    /* Run completions until *flag is true. */
+    void (*pump_until)(void *world, const bool *flag);
+    /* Close the store, and open again what it has left. */
+    struct gl_store *(*reopen)(void *world);
+    /* Close it and remove everything. */
+    void (*close)(void *world);
+};
+
+extern const struct contract_maker contract_maker_sqlite;
+
+struct contract {
+    const struct contract_maker *maker;
+    void *world;
+    struct gl_store *store;
+    struct gl_arena arena; /* of the test: results are copied here */
+    uint64_t tx_id;        /* of the last transaction */
+    gl_str session;        /* "" before contract_session() */
+    size_t done_n;         /* completions so far */
+};
+
+/* A call under way or done; results are copied, so they may be looked at after `done`. */
+struct contract_call {
+    struct gl_store_req req;
+    struct contract *c;
+    bool done;
+    size_t order; /* 1 for the first completion of the test */
+    struct gl_tx tx;
+};
+
+/* Run all tests for each maker; `main` of each program. */
+#define CONTRACT_TEST(f) \
+    {                    \
+#f, f            \
+    }
+struct contract_test {
+    const char *name;
+    void (*run)(void **state); /* *state is a struct contract */
+};
+int contract_run(const struct contract_test *tests, size_t n);
+
+/* One maker's store without the table, for tests of that maker only. */
+void contract_begin(struct contract *c, const struct contract_maker *maker);
+void contract_adopt(struct contract *c, const struct contract_maker *maker, void *world,
+                    struct gl_store *store);
+void contract_end(struct contract *c);
+void contract_reopen(struct contract *c);
+
+/* ---- guards and writes ---- */
+
+#define GUARDS(...)                         \
+    (const struct gl_guard[]){__VA_ARGS__}, \
+        sizeof((const struct gl_guard[]){__VA_ARGS__}) / sizeof(struct gl_guard)
+#define WRITES(...)                         \
+    (const struct gl_write[]){__VA_ARGS__}, \
+        sizeof((const struct gl_write[]){__VA_ARGS__}) / sizeof(struct gl_write)
+#define NO_GUARDS NULL, 0
+#define NO_WRITES NULL, 0
+
+struct gl_guard at(const char *kind, const char *id, uint64_t rev);
+struct gl_guard absent(const char *kind, const char *id);
+struct gl_guard not_live(const char *kind, const char *id);
+struct gl_guard owned(const char *kind, const char *id, const char *owner, uint64_t token);
+struct gl_guard dead(gl_str session);
+
+struct gl_write put(const char *kind, const char *id, uint64_t rev, const char *value);
+struct gl_write put_live(const char *kind, const char *id, uint64_t rev, const char *value);
+struct gl_write put_new(const char *kind, const char *id, uint64_t rev, const char *value);
+struct gl_write put_owned(const char *kind, const char *id, uint64_t rev, const char *owner,
+                          uint64_t token);
+struct gl_write put_bytes(const char *kind, const char *id, gl_str value);
+struct gl_write delete_record(const char *kind, const char *id);
+struct gl_write into_index(const char *index, int64_t score, const char *id);
+struct gl_write out_of_index(const char *index, int64_t score, const char *id);
+struct gl_write append(const char *kind, const char *id, int64_t seq, const char *value);
+struct gl_write trim(const char *kind, const char *id, int64_t below);
+
+/* ---- calls, in the context "default" ---- */
+
+/* Start a transaction with the next id; guards and writes are copied, their texts are not. */
+struct contract_call *contract_start(struct contract *c, const struct gl_guard *guards,
+                                     size_t guards_n, const struct gl_write *writes,
+                                     size_t writes_n);
+struct contract_call *contract_start_in(struct contract *c, const char *context,
+                                        const struct gl_guard *guards, size_t guards_n,
+                                        const struct gl_write *writes, size_t writes_n);
+void contract_wait(struct contract_call *call);
+/* Start, wait, and give the status. */
+int contract_commit(struct contract *c, const struct gl_guard *guards, size_t guards_n,
+                    const struct gl_write *writes, size_t writes_n);
+int contract_commit_in(struct contract *c, const char *context, const struct gl_guard *guards,
+                       size_t guards_n, const struct gl_write *writes, size_t writes_n);
+/* A fresh call, for what is not covered here: fill its arguments, then contract_wait(). */
+struct contract_call *contract_call_new(struct contract *c);
+
+gl_str contract_session(struct contract *c, const char *node); /* opened, and used from now on */
+int contract_renew(struct contract *c, gl_str session);
+int contract_dead(struct contract *c, gl_str session, bool *ret);
+int contract_resolve(struct contract *c, gl_str session, uint64_t tx_id);
+
+/* Reads that must succeed. */
+struct gl_record contract_get(struct contract *c, const char *kind, const char *id);
+struct gl_record contract_get_in(struct contract *c, const char *context, const char *kind,
+                                 const char *id);
+const struct gl_store_req *contract_range(struct contract *c, const struct gl_range *r);
+const struct gl_store_req *contract_list(struct contract *c, const struct gl_listing *l);
+const struct gl_store_req *contract_log(struct contract *c, const char *kind, const char *id,
+                                        int64_t from, size_t limit);
+
+/* ---- checks ---- */
+
+void check_value(struct contract *c, const char *kind, const char *id, const char *value);
+void check_absent(struct contract *c, const char *kind, const char *id);
+/* The ids (or "score:id", or "seq:value") of a result, joined by blanks. */
+void check_ids(const struct gl_store_req *req, const char *want);
+void check_entries(const struct gl_store_req *req, const char *want);
+void check_log(const struct gl_store_req *req, const char *want);
+
+#endif

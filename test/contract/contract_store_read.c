@@ -1,0 +1,361 @@
+/* Reading: records, indexes, listings, logs. */
+#include <stdio.h>
+
+#include "contract/contract.h"
+
+/* ---- get ---- */
+
+static void get_answers_every_key_in_order(void **state)
+{
+    struct contract *c = *state;
+    enum { N = 300 };
+    struct gl_key keys[N];
+    for (int i = 0; i < N; i++) {
+        char *id = gl_arena_alloc(&c->arena, 16);
+        (void)snprintf(id, 16, "k%03d", i / 2); /* each key twice */
+        keys[i] = (struct gl_key){GL_S("job"), gl_str_of(id)};
+        if (i % 4 == 0) { /* every second key exists */
+            assert_int_equal(
+                contract_commit(c, NO_GUARDS, WRITES(put("job", id, (uint64_t)i + 1, id))), 0);
+        }
+    }
+    struct contract_call *call = contract_call_new(c);
+    c->store->ops->get(c->store, &call->req, GL_S("default"), keys, N);
+    contract_wait(call);
+    assert_int_equal(call->req.status, 0);
+    assert_int_equal(call->req.records_n, N);
+    for (int i = 0; i < N; i++) {
+        const struct gl_record *r = &call->req.records[i];
+        assert_true(gl_str_eq(r->id, keys[i].id));
+        assert_true(gl_str_eq(r->kind, keys[i].kind));
+        assert_int_equal(r->rev, i % 4 < 2 ? i - i % 4 + 1 : 0);
+        assert_int_equal(r->value.n, i % 4 < 2 ? 4 : 0);
+    }
+}
+
+static void get_of_nothing_is_nothing(void **state)
+{
+    struct contract *c = *state;
+    struct contract_call *call = contract_call_new(c);
+    c->store->ops->get(c->store, &call->req, GL_S("default"), NULL, 0);
+    contract_wait(call);
+    assert_int_equal(call->req.status, 0);
+    assert_int_equal(call->req.records_n, 0);
+}
+
+/* ---- range ---- */
+
+static struct gl_range range_of(const char *index, int64_t min, int64_t max, size_t limit)
+{
+    return (struct gl_range){gl_str_of(index), min, max, 0, {0}, limit};
+}
+
+static void fill_index(struct contract *c)
+{
+    assert_int_equal(contract_commit(c, NO_GUARDS,
+                                     WRITES(into_index("due", 10, "b"), into_index("due", 10, "a"),
+                                            into_index("due", 10, "c"), into_index("due", 5, "z"),
+                                            into_index("due", -7, "m"), into_index("due", 20, "a"),
+                                            into_index("duf", 11, "x"), into_index("du", 12, "y"))),
+                     0);
+}
+
+static void a_range_ascends_by_score_then_id(void **state)
+{
+    struct contract *c = *state;
+    fill_index(c);
+    struct gl_range r = range_of("due", INT64_MIN, INT64_MAX, 100);
+    check_entries(contract_range(c, &r), "-7:m 5:z 10:a 10:b 10:c 20:a");
+}
+
+static void a_range_includes_both_bounds(void **state)
+{
+    struct contract *c = *state;
+    fill_index(c);
+    struct gl_range r = range_of("due", 5, 10, 100);
+    check_entries(contract_range(c, &r), "5:z 10:a 10:b 10:c");
+    r = range_of("due", 6, 9, 100);
+    check_entries(contract_range(c, &r), "");
+    r = range_of("due", 10, 5, 100);
+    check_entries(contract_range(c, &r), "");
+}
+
+static void a_range_stops_at_its_limit(void **state)
+{
+    struct contract *c = *state;
+    fill_index(c);
+    struct gl_range r = range_of("due", INT64_MIN, INT64_MAX, 3);
+    check_entries(contract_range(c, &r), "-7:m 5:z 10:a");
+    r.limit = 0;
+    check_entries(contract_range(c, &r), "");
+}
+
+static void a_range_continues_behind_an_entry(void **state)
+{
+    struct contract *c = *state;
+    fill_index(c);
+    struct gl_range r = range_of("due", INT64_MIN, INT64_MAX, 2);
+    r.after_score = 10;
+    r.after_id = GL_S("a"); /* among those with the same score */
+    check_entries(contract_range(c, &r), "10:b 10:c");
+    r.after_id = GL_S("bb"); /* need not exist */
+    check_entries(contract_range(c, &r), "10:c 20:a");
+    r.after_score = 20;
+    r.after_id = GL_S("a");
+    check_entries(contract_range(c, &r), "");
+    r = range_of("due", 5, 10, 100);
+    r.after_score = -7; /* before the range: it begins at its start */
+    r.after_id = GL_S("m");
+    check_entries(contract_range(c, &r), "5:z 10:a 10:b 10:c");
+}
+
+static void one_id_may_stand_at_several_scores(void **state)
+{
+    struct contract *c = *state;
+    assert_int_equal(contract_commit(c, NO_GUARDS,
+                                     WRITES(into_index("due", 1, "a"), into_index("due", 2, "a"),
+                                            into_index("due", 1, "a"))),
+                     0);
+    struct gl_range r = range_of("due", INT64_MIN, INT64_MAX, 100);
+    check_entries(contract_range(c, &r), "1:a 2:a");
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(out_of_index("due", 1, "a"))), 0);
+    check_entries(contract_range(c, &r), "2:a");
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(out_of_index("due", 1, "a"), out_of_index("due", 2, "b"))),
+        0);
+    check_entries(contract_range(c, &r), "2:a");
+}
+
+static void scores_reach_from_end_to_end(void **state)
+{
+    struct contract *c = *state;
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(into_index("due", INT64_MAX, "last"),
+                               into_index("due", INT64_MIN, "first"), into_index("due", 0, "mid"))),
+        0);
+    struct gl_range r = range_of("due", INT64_MIN, INT64_MAX, 100);
+    const struct gl_store_req *req = contract_range(c, &r);
+    assert_int_equal(req->entries_n, 3);
+    assert_true(req->entries[0].score == INT64_MIN);
+    assert_true(req->entries[2].score == INT64_MAX);
+    r.after_score = INT64_MIN;
+    r.after_id = GL_S("first");
+    assert_int_equal(contract_range(c, &r)->entries_n, 2);
+}
+
+static void the_head_of_a_long_index_is_read_alone(void **state)
+{
+    struct contract *c = *state;
+    enum { ROWS = 100000, PER_TX = 500 };
+    struct contract_call *last = NULL;
+    struct gl_write *writes = GL_NEW_ARRAY(&c->arena, struct gl_write, PER_TX);
+    for (int i = 0; i < ROWS; i++) {
+        char *id = gl_arena_alloc(&c->arena, 16);
+        (void)snprintf(id, 16, "j%06d", i);
+        writes[i % PER_TX] = into_index("due", (int64_t)i * 7919 % ROWS, id);
+        if (i % PER_TX == PER_TX - 1) {
+            last = contract_start(c, NO_GUARDS, writes, PER_TX);
+        }
+    }
+    contract_wait(last);
+    /* A thousand heads are a second at a millisecond each: a scan of the index would show. */
+    for (int i = 0; i < 1000; i++) {
+        struct gl_range r = range_of("due", i * 100, ROWS, 10);
+        const struct gl_store_req *req = contract_range(c, &r);
+        assert_int_equal(req->entries_n, 10);
+        assert_int_equal(req->entries[0].score, i * 100);
+        assert_int_equal(req->entries[9].score, i * 100 + 9);
+    }
+}
+
+/* ---- list ---- */
+
+static void fill_records(struct contract *c)
+{
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(put_live("step", "j1/b", 1, "v1"), put("step", "j1/a", 2, "v2"),
+                               put_live("step", "j1/c", 3, "v3"), put("step", "j10/a", 4, "v4"),
+                               put_live("step", "j2/a", 5, "v5"), put("step", "j1", 6, "v6"),
+                               put("job", "j1/x", 7, "v7"))),
+        0);
+}
+
+static void a_listing_is_ordered_by_id(void **state)
+{
+    struct contract *c = *state;
+    fill_records(c);
+    struct gl_listing l = {.kind = GL_S("step"), .limit = 100};
+    check_ids(contract_list(c, &l), "j1 j1/a j1/b j1/c j10/a j2/a");
+    l.descending = true;
+    check_ids(contract_list(c, &l), "j2/a j10/a j1/c j1/b j1/a j1");
+}
+
+static void a_listing_gives_whole_records(void **state)
+{
+    struct contract *c = *state;
+    fill_records(c);
+    struct gl_listing l = {.kind = GL_S("step"), .prefix = GL_S("j1/b"), .limit = 100};
+    const struct gl_store_req *req = contract_list(c, &l);
+    assert_int_equal(req->records_n, 1);
+    assert_int_equal(req->records[0].rev, 1);
+    assert_true(req->records[0].live);
+    assert_true(gl_str_is(req->records[0].kind, "step"));
+    assert_true(gl_str_is(req->records[0].value, "v1"));
+}
+
+static void a_listing_keeps_to_its_prefix(void **state)
+{
+    struct contract *c = *state;
+    fill_records(c);
+    struct gl_listing l = {.kind = GL_S("step"), .prefix = GL_S("j1/"), .limit = 100};
+    check_ids(contract_list(c, &l), "j1/a j1/b j1/c");
+    l.descending = true;
+    check_ids(contract_list(c, &l), "j1/c j1/b j1/a");
+    l.prefix = GL_S("j1");
+    check_ids(contract_list(c, &l), "j10/a j1/c j1/b j1/a j1");
+    l.prefix = GL_S("k");
+    check_ids(contract_list(c, &l), "");
+}
+
+static void a_listing_of_live_records_has_no_others(void **state)
+{
+    struct contract *c = *state;
+    fill_records(c);
+    struct gl_listing l = {.kind = GL_S("step"), .limit = 100, .live_only = true};
+    check_ids(contract_list(c, &l), "j1/b j1/c j2/a");
+    l.descending = true;
+    check_ids(contract_list(c, &l), "j2/a j1/c j1/b");
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(put("step", "j1/c", 4, "over"), put_live("step", "j1/a", 3, "back"),
+                               delete_record("step", "j2/a"))),
+        0);
+    check_ids(contract_list(c, &l), "j1/b j1/a");
+}
+
+static void a_listing_goes_on_page_by_page(void **state)
+{
+    struct contract *c = *state;
+    fill_records(c);
+    struct gl_listing l = {.kind = GL_S("step"), .limit = 2};
+    check_ids(contract_list(c, &l), "j1 j1/a");
+    l.after = GL_S("j1/a");
+    check_ids(contract_list(c, &l), "j1/b j1/c");
+    l.after = GL_S("j1/c");
+    check_ids(contract_list(c, &l), "j10/a j2/a");
+    l.after = GL_S("j2/a");
+    check_ids(contract_list(c, &l), "");
+    l.after = GL_S("j1/bb"); /* need not exist */
+    check_ids(contract_list(c, &l), "j1/c j10/a");
+    l.descending = true;
+    l.after = GL_S("j10/a");
+    check_ids(contract_list(c, &l), "j1/c j1/b");
+    l.after = GL_S("j1");
+    check_ids(contract_list(c, &l), "");
+    l = (struct gl_listing){
+        .kind = GL_S("step"), .prefix = GL_S("j1/"), .after = GL_S("j1/b"), .limit = 100};
+    check_ids(contract_list(c, &l), "j1/c");
+    l.descending = true;
+    check_ids(contract_list(c, &l), "j1/a");
+    l.after = GL_S("zz"); /* behind the prefix: all of it */
+    check_ids(contract_list(c, &l), "j1/c j1/b j1/a");
+    l.descending = false;
+    check_ids(contract_list(c, &l), "");
+    l.after = GL_S("a");
+    check_ids(contract_list(c, &l), "j1/a j1/b j1/c");
+}
+
+static void ids_are_ordered_by_their_bytes(void **state)
+{
+    struct contract *c = *state;
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(put("job", "\xff\xff", 1, ""), put("job", "\xff", 1, ""),
+                               put("job", "Z", 1, ""), put("job", "a", 1, ""),
+                               put("job", "\xc3\xa4", 1, ""), put("job", "a\x01", 1, ""))),
+        0);
+    struct gl_listing l = {.kind = GL_S("job"), .limit = 100};
+    check_ids(contract_list(c, &l), "Z a a\x01 \xc3\xa4 \xff \xff\xff");
+    l.prefix = GL_S("\xff");
+    check_ids(contract_list(c, &l), "\xff \xff\xff");
+    l.prefix = GL_S("a");
+    l.after = GL_S("a");
+    check_ids(contract_list(c, &l), "a\x01");
+}
+
+/* ---- logs ---- */
+
+static void a_log_is_read_from_a_number(void **state)
+{
+    struct contract *c = *state;
+    for (int64_t i = 1; i <= 5; i++) {
+        static const char *const text[] = {"zero", "one", "two", "three", "four", "five"};
+        assert_int_equal(contract_commit(c, NO_GUARDS,
+                                         WRITES(append("events", "a", i, text[i]),
+                                                append("events", "b", i, "other"))),
+                         0);
+    }
+    check_log(contract_log(c, "events", "a", 0, 100), "1:one 2:two 3:three 4:four 5:five");
+    check_log(contract_log(c, "events", "a", 3, 100), "3:three 4:four 5:five");
+    check_log(contract_log(c, "events", "a", 2, 2), "2:two 3:three");
+    check_log(contract_log(c, "events", "a", 6, 100), "");
+    check_log(contract_log(c, "events", "none", 0, 100), "");
+    check_log(contract_log(c, "other", "a", 0, 100), "");
+}
+
+static void a_log_is_trimmed_below_a_number(void **state)
+{
+    struct contract *c = *state;
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(append("events", "a", 1, "x"), append("events", "a", 2, "y"),
+                               append("events", "a", 3, "z"), append("events", "b", 1, "b"))),
+        0);
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(trim("events", "a", 3))), 0);
+    check_log(contract_log(c, "events", "a", 0, 100), "3:z");
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(append("events", "a", 4, "w"), trim("events", "a", INT64_MAX))),
+        0);
+    check_log(contract_log(c, "events", "a", 0, 100), "");
+    check_log(contract_log(c, "events", "b", 0, 100), "1:b");
+}
+
+static void an_empty_context_has_nothing_to_read(void **state)
+{
+    struct contract *c = *state;
+    check_absent(c, "job", "a");
+    struct gl_range r = range_of("due", INT64_MIN, INT64_MAX, 100);
+    check_entries(contract_range(c, &r), "");
+    struct gl_listing l = {.kind = GL_S("job"), .limit = 100};
+    check_ids(contract_list(c, &l), "");
+    check_log(contract_log(c, "events", "a", 0, 100), "");
+}
+
+int main(void)
+{
+    const struct contract_test tests[] = {
+        CONTRACT_TEST(get_answers_every_key_in_order),
+        CONTRACT_TEST(get_of_nothing_is_nothing),
+        CONTRACT_TEST(a_range_ascends_by_score_then_id),
+        CONTRACT_TEST(a_range_includes_both_bounds),
+        CONTRACT_TEST(a_range_stops_at_its_limit),
+        CONTRACT_TEST(a_range_continues_behind_an_entry),
+        CONTRACT_TEST(one_id_may_stand_at_several_scores),
+        CONTRACT_TEST(scores_reach_from_end_to_end),
+        CONTRACT_TEST(the_head_of_a_long_index_is_read_alone),
+        CONTRACT_TEST(a_listing_is_ordered_by_id),
+        CONTRACT_TEST(a_listing_gives_whole_records),
+        CONTRACT_TEST(a_listing_keeps_to_its_prefix),
+        CONTRACT_TEST(a_listing_of_live_records_has_no_others),
+        CONTRACT_TEST(a_listing_goes_on_page_by_page),
+        CONTRACT_TEST(ids_are_ordered_by_their_bytes),
+        CONTRACT_TEST(a_log_is_read_from_a_number),
+        CONTRACT_TEST(a_log_is_trimmed_below_a_number),
+        CONTRACT_TEST(an_empty_context_has_nothing_to_read),
+    };
+    return contract_run(tests, GL_COUNT(tests));
+}
