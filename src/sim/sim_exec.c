@@ -278,7 +278,7 @@ void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer)
 }
 
 /* Send it on its way, or lose it. Takes the letter. */
-static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_letter *letter)
+static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_letter *l)
 {
     struct sim_world *w = x->world;
     GL_ASSERT(req->done != NULL);
@@ -292,13 +292,13 @@ static void op_send(struct sim_exec *x, struct gl_exec_req *req, struct sim_lett
     bool dropped = sim_world_fault(w, &x->rng, w->options.exec_dropped);
     op->lose_answer = sim_world_fault(w, &x->rng, w->options.exec_unavailable);
     if (!x->connected || dropped) {
-        sim_letter_free(letter);
+        sim_letter_free(l);
         answer_with(op, GL_E_UNAVAILABLE);
         return;
     }
-    op->letter = letter;
-    letter->op = op;
-    sim_keeper_send(x->keeper, letter, in_order(x, &x->last_arrival));
+    op->letter = l;
+    l->op = op;
+    sim_keeper_send(x->keeper, l, in_order(x, &x->last_arrival));
 }
 
 static struct sim_exec *heard(struct gl_exec *port)
@@ -307,16 +307,10 @@ static struct sim_exec *heard(struct gl_exec *port)
     return x->fuse != NULL && sim_fuse_call(x->fuse) ? NULL : x;
 }
 
-/* The simulator's own flows say in argv what the ledger wants to know. Others count as unmarked. */
-static void read_argv(struct sim_letter *l, const struct gl_exec_start *start)
+static struct sim_letter *letter(struct sim_exec *x, enum sim_letter_type type,
+                                 const struct gl_attempt_key *key, gl_str epoch)
 {
-    uint64_t slots = 1;
-    if (start->argv_n >= SIM_ARGV_COUNT) {
-        int safety = gl_schema_word(gl_safety_words, start->argv[SIM_ARGV_SAFETY]);
-        l->safety = safety < 0 ? GL_SAFETY_UNMARKED : (enum gl_safety)safety;
-        (void)gl_str_u64(start->argv[SIM_ARGV_SLOTS], &slots); /* else one */
-    }
-    l->slots = (uint32_t)slots;
+    return sim_keeper_letter(x->keeper, type, key, epoch, gl_str_of(x->name));
 }
 
 static void do_start(struct gl_exec *port, struct gl_exec_req *req,
@@ -326,16 +320,13 @@ static void do_start(struct gl_exec *port, struct gl_exec_req *req,
     if (x == NULL) {
         return;
     }
-    gl_str pool = start->argv_n >= SIM_ARGV_COUNT ? start->argv[SIM_ARGV_POOL] : GL_S("default");
-    struct sim_letter *l =
-        sim_keeper_letter(x->keeper, SIM_LETTER_START, &start->key, start->epoch, pool);
+    struct sim_letter *l = letter(x, SIM_LETTER_START, &start->key, start->epoch);
     l->token = start->token;
     l->start_by = start->start_by;
     l->timeout_ms = start->timeout_ms;
     l->grace_ms = start->grace_ms;
     l->beacon_ms = start->beacon_ms;
     l->noop = gl_str_is(start->driver, "noop");
-    read_argv(l, start);
     op_send(x, req, l);
 }
 
@@ -344,8 +335,7 @@ static void do_attach(struct gl_exec *port, struct gl_exec_req *req,
 {
     struct sim_exec *x = heard(port);
     if (x != NULL) {
-        struct sim_letter *l =
-            sim_keeper_letter(x->keeper, SIM_LETTER_ATTACH, key, epoch, (gl_str){0});
+        struct sim_letter *l = letter(x, SIM_LETTER_ATTACH, key, epoch);
         l->token = token;
         op_send(x, req, l);
     }
@@ -356,8 +346,7 @@ static void do_stop(struct gl_exec *port, struct gl_exec_req *req, const struct 
 {
     struct sim_exec *x = heard(port);
     if (x != NULL) {
-        struct sim_letter *l =
-            sim_keeper_letter(x->keeper, SIM_LETTER_STOP, key, (gl_str){0}, (gl_str){0});
+        struct sim_letter *l = letter(x, SIM_LETTER_STOP, key, (gl_str){0});
         l->token = token;
         op_send(x, req, l);
     }
@@ -370,8 +359,7 @@ static void do_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint6
         sim_world_fault(x->world, &x->rng, x->world->options.exec_dropped)) {
         return;
     }
-    struct sim_letter *l =
-        sim_keeper_letter(x->keeper, SIM_LETTER_ACK, key, (gl_str){0}, (gl_str){0});
+    struct sim_letter *l = letter(x, SIM_LETTER_ACK, key, (gl_str){0});
     l->token = token;
     sim_keeper_send(x->keeper, l, in_order(x, &x->last_arrival));
 }
@@ -381,8 +369,7 @@ static void do_list(struct gl_exec *port, struct gl_exec_req *req)
     struct sim_exec *x = heard(port);
     if (x != NULL) {
         struct gl_attempt_key none = {0};
-        op_send(x, req,
-                sim_keeper_letter(x->keeper, SIM_LETTER_LIST, &none, (gl_str){0}, (gl_str){0}));
+        op_send(x, req, letter(x, SIM_LETTER_LIST, &none, (gl_str){0}));
     }
 }
 
@@ -434,7 +421,8 @@ void sim_exec_open(struct sim_exec *x, struct sim_world *w, struct sim_keeper *k
                            .keeper = k,
                            .gate = gate,
                            .fuse = fuse,
-                           .events = *events};
+                           .events = *events,
+                           .name = name};
     gl_rng_fork(&w->rng, &x->rng, name);
     gl_list_init(&x->ops);
     gl_list_init(&x->notes);
@@ -451,14 +439,14 @@ void sim_exec_crash(struct sim_exec *x)
     struct gl_link *l;
     while ((l = gl_list_first(&x->ops)) != NULL) {
         struct sim_exec_op *op = GL_CONTAINER(l, struct sim_exec_op, link);
-        struct sim_letter *letter = op->letter;
-        if (letter != NULL) {
-            letter->op = NULL;
+        struct sim_letter *last = op->letter;
+        if (last != NULL) {
+            last->op = NULL;
             if (gl_rng_chance(&x->rng, 500000)) {
-                sim_letter_free(letter);
+                sim_letter_free(last);
             } else if (sim_world_fault(w, &x->rng, 500000)) {
-                sim_world_cancel(w, &letter->arrival);
-                sim_world_at(w, &letter->arrival, w->now + gl_rng_range(&x->rng, 0, LATE_MS));
+                sim_world_cancel(w, &last->arrival);
+                sim_world_at(w, &last->arrival, w->now + gl_rng_range(&x->rng, 0, LATE_MS));
             }
         }
         op_free(op);

@@ -15,6 +15,7 @@
 struct sim_exec {
     struct gl_exec port; /* what the node gets */
     struct gl_link link; /* among the keeper's clients */
+    const char *name;    /* whose it is; borrowed */
     struct sim_world *world;
     struct sim_keeper *keeper;
     struct sim_gate *gate;

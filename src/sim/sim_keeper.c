@@ -133,16 +133,14 @@ static void cut_attempt(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
 static struct sim_process *ledger_add(struct sim_keeper *k, const struct sim_letter *l)
 {
     struct sim_process *p =
-        gl_mem_alloc(sizeof(*p) + l->context.n + l->job.n + l->attempt.n + l->pool.n);
+        gl_mem_alloc(sizeof(*p) + l->context.n + l->job.n + l->attempt.n + l->by.n);
     char *at = (char *)(p + 1);
     p->context = copy_into(&at, l->context);
     p->job = copy_into(&at, l->job);
     p->attempt = copy_into(&at, l->attempt);
-    p->pool = copy_into(&at, l->pool);
+    p->by = copy_into(&at, l->by);
     cut_attempt(p->attempt, &p->step, &p->number);
     p->token = l->token;
-    p->safety = l->safety;
-    p->slots = l->slots;
     p->started_at = k->world->now;
     p->epoch = k->epoch_n;
     if (k->ledger_n == k->ledger_cap) {
@@ -167,42 +165,54 @@ static void process_end(struct sim_attempt *at, const char *what)
     }
 }
 
-/* What this process will do if nobody interferes: drawn from its name, so that it does the same in
- * every retelling of the history, whatever else was drawn before. */
-static void plan(struct sim_attempt *at, const struct sim_letter *l)
+/* Drawn from the attempt's name, so that it does the same in every retelling of the history,
+ * whatever else was drawn before. */
+static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool noop)
 {
     static const gl_str outputs[] = {GL_S("{\"n\":1}"), GL_S("[1,2,3]"), GL_S("\"text\"")};
-    struct sim_world *w = at->keeper->world;
+    const struct sim_world *w = at->keeper->world;
     const struct sim_options *o = &w->options;
     struct gl_rng r;
     gl_rng_init(&r, w->seed ^ gl_str_hash(at->key));
     bool breaks = gl_rng_chance(&r, o->process_breaks);
-    bool slow = gl_rng_chance(&r, o->process_slow);
+    bool slow = gl_rng_chance(&r, o->process_slow) && w->faults; /* the end need not take hours */
     bool fails = gl_rng_chance(&r, o->process_fails);
     bool killed = fails && gl_rng_chance(&r, 200000);
     bool says = gl_rng_chance(&r, 300000);
     uint64_t what = gl_rng_below(&r, GL_COUNT(outputs));
     gl_ms longest = slow ? LONG_MS : SHORT_MS >> gl_rng_below(&r, 8);
-    gl_ms lasts = gl_rng_range(&r, 0, longest);
-    at->deaf = gl_rng_chance(&r, o->process_deaf);
-    at->planned = (struct gl_exec_result){.end = GL_EXEC_EXITED};
-    at->ends_at = w->now + lasts;
-    if (l->noop) {
-        at->ends_at = w->now;
-    } else if (breaks) {
-        at->planned.end = GL_EXEC_NOT_EXECUTED;
-        at->planned.error = GL_S("simulated: no such program");
-        at->ends_at = w->now;
+    struct sim_behaviour b = {.result = {.end = GL_EXEC_EXITED}};
+    b.lasts_ms = noop || breaks ? 0 : gl_rng_range(&r, 0, longest);
+    b.deaf = gl_rng_chance(&r, o->process_deaf);
+    if (noop) {
+        return b;
+    }
+    if (breaks) {
+        b.result.end = GL_EXEC_NOT_EXECUTED;
+        b.result.error = GL_S("simulated: no such program");
     } else if (killed) {
-        at->planned.end = GL_EXEC_SIGNALED;
-        at->planned.signal = 11;
+        b.result.end = GL_EXEC_SIGNALED;
+        b.result.signal = 11;
     } else if (fails) {
-        at->planned.exit_code = 1;
+        b.result.exit_code = 1;
+    } else if (says) {
+        b.result.output = outputs[what];
     }
-    if (says && !breaks && !fails) {
-        at->planned.output = outputs[what];
+    return b;
+}
+
+static void plan(struct sim_attempt *at, const struct sim_letter *l)
+{
+    struct sim_keeper *k = at->keeper;
+    struct sim_behaviour b = draw_behaviour(at, l->noop);
+    if (k->watch.on_plan != NULL) {
+        k->watch.on_plan(k->watch.owner, at->process, &b);
     }
-    gl_ms killed_at = w->now + l->timeout_ms + (at->deaf ? l->grace_ms : 0);
+    gl_ms now = k->world->now;
+    at->planned = b.result;
+    at->deaf = b.deaf;
+    at->ends_at = now + b.lasts_ms;
+    gl_ms killed_at = now + l->timeout_ms + (at->deaf ? l->grace_ms : 0);
     if (l->timeout_ms != 0 && killed_at < at->ends_at) {
         at->planned = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = at->deaf ? 9 : 15};
         at->ends_at = killed_at;
@@ -215,6 +225,9 @@ static void on_synced(struct sim_call *call)
     struct sim_keeper *k = at->keeper;
     at->running = false;
     at->result = at->planned;
+    at->process->recorded = true;
+    at->process->end = at->result.end;
+    at->process->exit_code = at->result.exit_code;
     at->result.started_at = at->process->started_at + k->world->wall_offset;
     at->result.ended_at = at->process->ended_at + k->world->wall_offset;
     for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
@@ -387,16 +400,16 @@ static void on_arrival(struct sim_call *call)
 }
 
 struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type type,
-                                     const struct gl_attempt_key *key, gl_str epoch, gl_str pool)
+                                     const struct gl_attempt_key *key, gl_str epoch, gl_str by)
 {
-    size_t n = key->context.n + key->job.n + key->attempt.n + epoch.n + pool.n;
+    size_t n = key->context.n + key->job.n + key->attempt.n + epoch.n + by.n;
     struct sim_letter *l = gl_mem_alloc(sizeof(*l) + n);
     char *at = (char *)(l + 1);
     l->context = copy_into(&at, key->context);
     l->job = copy_into(&at, key->job);
     l->attempt = copy_into(&at, key->attempt);
     l->epoch = copy_into(&at, epoch);
-    l->pool = copy_into(&at, pool);
+    l->by = copy_into(&at, by);
     l->keeper = k;
     l->type = type;
     gl_list_init(&l->link);

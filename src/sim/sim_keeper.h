@@ -24,16 +24,27 @@ struct sim_process {
     gl_str step;                  /* cut from the attempt's name, with its number */
     uint32_t number;
     uint64_t token;
-    enum gl_safety safety; /* what the flow says of the step, passed in argv */
-    gl_str pool;
-    uint32_t slots;
-    gl_ms started_at, ended_at; /* true time; ended_at 0: it runs */
+    const struct gl_step_spec *spec; /* what the flow says of its step: filled in by the checkers */
+    gl_str by;                       /* which handle asked for it: the incarnation's name */
+    gl_ms started_at, ended_at;      /* true time; ended_at 0: it runs */
+    enum gl_exec_end end;            /* how, and with which code, if `recorded` */
+    int exit_code;
+    bool recorded; /* its exit record was synced: somebody can know how it ended */
     uint64_t epoch;
+};
+
+/* What a process does if nobody interferes. */
+struct sim_behaviour {
+    gl_ms lasts_ms;
+    struct gl_exec_result result;
+    bool deaf; /* does not listen when asked to stop */
 };
 
 struct sim_keeper_watch {
     void *owner;
-    void (*on_start)(void *owner, const struct sim_process *p);
+    /* May change what was drawn for this process: stories know what they want. */
+    void (*on_plan)(void *owner, const struct sim_process *p, struct sim_behaviour *b);
+    void (*on_start)(void *owner, struct sim_process *p);
     void (*on_end)(void *owner, const struct sim_process *p);
 };
 
@@ -62,9 +73,6 @@ void sim_keeper_done(struct sim_keeper *k); /* every handle must be gone */
 /* It dies, its children with it; it is back after `away_ms`. */
 void sim_keeper_crash(struct sim_keeper *k, gl_ms away_ms);
 
-/* What the flows of the simulator put into argv, and the ledger reads from it. */
-enum { SIM_ARGV_NAME, SIM_ARGV_SAFETY, SIM_ARGV_POOL, SIM_ARGV_SLOTS, SIM_ARGV_COUNT };
-
 /* ---- between the keeper and its handles (sim_exec.c) ---- */
 
 enum sim_letter_type {
@@ -85,11 +93,9 @@ struct sim_letter {
     struct sim_keeper *keeper;
     struct sim_exec_op *op; /* who waits for the answer; NULL: nobody (any more) */
     enum sim_letter_type type;
-    gl_str context, job, attempt, epoch, pool;
+    gl_str context, job, attempt, epoch, by;
     uint64_t token;
     gl_ms start_by, timeout_ms, grace_ms, beacon_ms;
-    enum gl_safety safety;
-    uint32_t slots;
     bool noop;
 };
 
@@ -115,7 +121,7 @@ struct sim_attempt {
 };
 
 struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type type,
-                                     const struct gl_attempt_key *key, gl_str epoch, gl_str pool);
+                                     const struct gl_attempt_key *key, gl_str epoch, gl_str by);
 void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at);
 void sim_letter_free(struct sim_letter *letter);
 

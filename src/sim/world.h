@@ -23,6 +23,7 @@ enum {
     SIM_TAIL_LINES = 120, /* lines kept for a failure report */
     SIM_LINE_BYTES = 256,
     SIM_FAILURE_BYTES = 1024,
+    SIM_CALLS_PER_MS_MAX = 50000, /* more calls than this in one millisecond: somebody spins */
 };
 #define SIM_EPOCH_MS 1800000000000LL /* when every simulated history begins */
 
@@ -51,6 +52,7 @@ struct sim_world {
     gl_ms wall_offset; /* of the machine's wall clock against true time */
     struct gl_heap agenda;
     uint64_t calls_made, calls_run;
+    uint64_t calls_now; /* run since time last moved */
     struct gl_rng rng; /* forked once per subsystem, never drawn from otherwise */
     struct sim_options options;
     bool faults;           /* false: phase two, or a scenario */

@@ -1,0 +1,100 @@
+/* check_attempts.c - attempts are counted right: numbers rise by one, counted tries never exceed
+ * what the flow allows, and a retry waits for its backoff. */
+#include "sim/sim_checks.h"
+
+static gl_ms backoff_of(const struct gl_retry *retry, uint32_t failures)
+{
+    double wait = (double)retry->backoff_ms;
+    for (uint32_t i = 1; i < failures; i++) {
+        wait *= (double)retry->factor_pct / 100.0;
+    }
+    gl_ms most = retry->backoff_max_ms;
+    return wait >= (double)most ? most : (gl_ms)wait;
+}
+
+static void check_counts(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct gl_step_record *was = &ch->step->r;
+    const struct gl_step_record *now = ch->step_now;
+    const struct gl_step_spec *spec = ch->step->spec;
+    if (now->attempt_count < was->attempt_count || now->attempt_count > was->attempt_count + 1) {
+        sim_world_fail(c->world, "attempts: step %.*s of job %.*s went from attempt %u to %u",
+                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), was->attempt_count,
+                       now->attempt_count);
+    }
+    bool person = now->decided_at != was->decided_at;
+    if (now->counted < was->counted && !person) {
+        sim_world_fail(c->world, "attempts: step %.*s of job %.*s forgot tries: %u, then %u",
+                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), was->counted,
+                       now->counted);
+    }
+    uint32_t most = spec->retry.attempts + ch->step->reruns + (person ? 1 : 0);
+    if (now->counted > most || now->counted > now->attempt_count) {
+        sim_world_fail(c->world,
+                       "attempts: step %.*s of job %.*s counts %u tries of %u, at attempt %u",
+                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), now->counted, most,
+                       now->attempt_count);
+    }
+    bool starts = now->attempt_count == was->attempt_count + 1;
+    if (starts && was->counted >= most) {
+        sim_world_fail(
+            c->world,
+            "attempts: step %.*s of job %.*s starts attempt %u after %u counted tries of %u",
+            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), now->attempt_count, was->counted,
+            most);
+    }
+}
+
+/* A try that ended by itself and did not succeed must be counted. */
+static void check_counted(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct gl_step_record *was = &ch->step->r;
+    const struct gl_step_record *now = ch->step_now;
+    const struct sim_process *p = ch->step->last;
+    bool left = was->status == GL_STEP_RUNNING && now->status != GL_STEP_RUNNING;
+    if (!left || p == NULL || p->number != was->attempt_count || !p->recorded) {
+        return;
+    }
+    bool by_itself = p->end == GL_EXEC_EXITED || p->end == GL_EXEC_SIGNALED;
+    if (by_itself && now->counted != was->counted + 1) {
+        sim_world_fail(c->world,
+                       "attempts: attempt %u of step %.*s of job %.*s ended and was not counted",
+                       was->attempt_count, GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
+    }
+}
+
+static void check_backoff(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct gl_step_record *was = &ch->step->r;
+    const struct gl_step_record *now = ch->step_now;
+    gl_ms decided_at = ch->job_now->updated_at;
+    if (now->status == GL_STEP_RETRY_WAIT && was->status != GL_STEP_RETRY_WAIT) {
+        gl_ms least = backoff_of(&ch->step->spec->retry, now->counted);
+        if (now->retry_at < decided_at + least) {
+            sim_world_fail(
+                c->world,
+                "attempts: step %.*s of job %.*s waits %lld ms before its retry instead of %lld",
+                GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
+                (long long)(now->retry_at - decided_at), (long long)least);
+        }
+    }
+    bool leaves = was->status == GL_STEP_RETRY_WAIT && now->attempt_count > was->attempt_count;
+    if (leaves && decided_at < was->retry_at) {
+        sim_world_fail(c->world,
+                       "attempts: step %.*s of job %.*s tried again %lld ms before its time",
+                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
+                       (long long)(was->retry_at - decided_at));
+    }
+}
+
+static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
+{
+    (void)me;
+    if (ch->step != NULL) {
+        check_counts(c, ch);
+        check_counted(c, ch);
+        check_backoff(c, ch);
+    }
+}
+
+const struct sim_check sim_check_attempts = {.name = "attempts", .on_change = on_change};

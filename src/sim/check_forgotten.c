@@ -1,0 +1,85 @@
+/* check_forgotten.c - no job is forgotten: while it lives it stands in the index "wake", and when
+ * everything has had its time it is terminal, its steps are at rest, and the keeper holds nothing
+ * of it any more. */
+#include "sim/sim_checks.h"
+
+static bool writes_index(const struct gl_tx *tx, enum gl_write_type type, int64_t score, gl_str id)
+{
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        const struct gl_write *w = &tx->writes[i];
+        if (w->type == type && gl_str_is(w->kind, "wake") && w->score == score &&
+            gl_str_eq(w->id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A job's entry in the index is where its record says, from one transaction to the next. */
+static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
+{
+    (void)me;
+    const struct sim_fact_job *j = ch->job;
+    if (ch->step != NULL) {
+        return;
+    }
+    int64_t was = j->known ? j->r.wake : GL_WAKE_NONE;
+    int64_t now = ch->job_now->wake;
+    if ((now == GL_WAKE_NONE) != gl_job_status_is_terminal(ch->job_now->status)) {
+        sim_world_fail(c->world, "forgotten: job %.*s is %s and wakes at %lld", GL_STR_ARG(j->id),
+                       gl_job_status_words[ch->job_now->status], (long long)now);
+    }
+    if (was == now) {
+        return;
+    }
+    bool put = now == GL_WAKE_NONE || writes_index(ch->tx, GL_WRITE_INDEX, now, j->id);
+    bool taken = was == GL_WAKE_NONE || writes_index(ch->tx, GL_WRITE_UNINDEX, was, j->id);
+    if (!put || !taken) {
+        sim_world_fail(c->world,
+                       "forgotten: job %.*s moved from %lld to %lld, its index entry did not",
+                       GL_STR_ARG(j->id), (long long)was, (long long)now);
+    }
+}
+
+static void check_job(struct sim_checks *c, struct sim_fact_job *j)
+{
+    if (!gl_job_status_is_terminal(j->r.status)) {
+        sim_world_fail(c->world, "forgotten: job %.*s is still %s", GL_STR_ARG(j->id),
+                       gl_job_status_words[j->r.status]);
+    }
+    for (uint32_t i = 0; i < j->flow->steps.n; i++) {
+        const struct sim_fact_step *st = &j->steps[i];
+        if (st->known && !gl_step_status_is_terminal(st->r.status)) {
+            sim_world_fail(c->world, "forgotten: job %.*s is %s, its step %.*s is %s",
+                           GL_STR_ARG(j->id), gl_job_status_words[j->r.status],
+                           GL_STR_ARG(st->spec->id), gl_step_status_words[st->r.status]);
+        }
+    }
+}
+
+static void at_end(struct sim_checks *c, void *me)
+{
+    (void)me;
+    struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&c->facts.jobs, &i)) != NULL;) {
+        if (j->known) {
+            check_job(c, j);
+        }
+    }
+    struct gl_range all = {
+        .index = GL_S("wake"), .score_min = INT64_MIN, .score_max = INT64_MAX, .limit = 4};
+    size_t n = 0;
+    const struct gl_index_entry *e = sim_disk_range(c->disk, GL_S("default"), &all, &c->arena, &n);
+    if (n > 0) {
+        sim_world_fail(c->world, "forgotten: job %.*s has ended and is still in the index",
+                       GL_STR_ARG(e[0].id));
+    }
+    size_t i = 0;
+    const struct sim_attempt *at = gl_map_next(&c->keeper->attempts, &i);
+    if (at != NULL) {
+        sim_world_fail(c->world, "forgotten: the keeper still has %.*s", GL_STR_ARG(at->key));
+    }
+}
+
+const struct sim_check sim_check_forgotten = {
+    .name = "forgotten", .on_change = on_change, .at_end = at_end};

@@ -1,0 +1,69 @@
+/* check_names.c - at most one live job per run id, and per dedupe key. */
+#include "base/mem.h"
+#include "sim/sim_checks.h"
+
+struct name {
+    gl_str key; /* "r" or "d", then the name */
+    const struct sim_fact_job *holder;
+};
+
+struct state {
+    struct gl_map names;
+    bool ready;
+};
+
+static void hold(struct sim_checks *c, struct state *s, char type, gl_str text,
+                 const struct sim_change *ch)
+{
+    if (text.n == 0) {
+        return;
+    }
+    gl_str key = gl_str_fmt(&c->arena, "%c%.*s", type, GL_STR_ARG(text));
+    struct name *n = gl_map_find(&s->names, key);
+    if (n == NULL) {
+        n = gl_mem_alloc(sizeof(*n) + key.n);
+        char *copy = (char *)(n + 1);
+        memcpy(copy, key.p, key.n);
+        n->key = (gl_str){.p = copy, .n = key.n};
+        gl_map_add(&s->names, n->key, n);
+    }
+    if (n->holder != NULL && n->holder != ch->job && ch->job_live_now) {
+        sim_world_fail(c->world, "names: jobs %.*s and %.*s are both live under the %s '%.*s'",
+                       GL_STR_ARG(n->holder->id), GL_STR_ARG(ch->job->id),
+                       type == 'r' ? "run id" : "dedupe key", GL_STR_ARG(text));
+    }
+    if (ch->job_live_now) {
+        n->holder = ch->job;
+    } else if (n->holder == ch->job) {
+        n->holder = NULL;
+    }
+}
+
+static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
+{
+    struct state *s = me;
+    if (ch->step != NULL) {
+        return;
+    }
+    if (!s->ready) {
+        gl_map_init(&s->names);
+        s->ready = true;
+    }
+    hold(c, s, 'r', ch->job_now->run_id, ch);
+    hold(c, s, 'd', ch->job_now->dedupe_key, ch);
+}
+
+static void done(void *me)
+{
+    struct state *s = me;
+    struct name *n;
+    for (size_t i = 0; s->ready && (n = gl_map_next(&s->names, &i)) != NULL;) {
+        gl_mem_free(n);
+    }
+    if (s->ready) {
+        gl_map_done(&s->names);
+    }
+}
+
+const struct sim_check sim_check_names = {
+    .name = "names", .state_bytes = sizeof(struct state), .on_change = on_change, .done = done};

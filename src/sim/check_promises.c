@@ -1,0 +1,45 @@
+/* check_promises.c - a committed decision is never lost: what a caller was told to have happened is
+ * on the disk at that moment, and stays. */
+#include "sim/sim_checks.h"
+
+static void on_answer(struct sim_checks *c, void *me, const struct gl_request *rq,
+                      struct sim_fact_job *j)
+{
+    (void)me;
+    bool ended = gl_job_status_is_terminal(j->r.status);
+    switch (rq->verb) {
+    case GL_VERB_SUBMIT:
+        j->promised = true;
+        if (rq->run_id.n > 0 && !gl_str_eq(rq->run_id, j->run_id)) {
+            sim_world_fail(c->world,
+                           "promises: run id %.*s was answered with job %.*s of run id %.*s",
+                           GL_STR_ARG(rq->run_id), GL_STR_ARG(j->id), GL_STR_ARG(j->run_id));
+        }
+        return;
+    case GL_VERB_CANCEL:
+        if (!ended && j->r.verdict == GL_VERDICT_NONE) {
+            sim_world_fail(c->world, "promises: job %.*s was said to be cancelled and is %s",
+                           GL_STR_ARG(j->id), gl_job_status_words[j->r.status]);
+        }
+        return;
+    default:
+        return;
+    }
+}
+
+static void at_end(struct sim_checks *c, void *me)
+{
+    (void)me;
+    struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&c->facts.jobs, &i)) != NULL;) {
+        const struct sim_disk_record *r =
+            sim_disk_peek(c->disk, GL_S("default"), GL_S("job"), j->id);
+        if (j->promised && r == NULL) {
+            sim_world_fail(c->world, "promises: job %.*s was accepted and is gone",
+                           GL_STR_ARG(j->id));
+        }
+    }
+}
+
+const struct sim_check sim_check_promises = {
+    .name = "promises", .on_answer = on_answer, .at_end = at_end};

@@ -1,0 +1,136 @@
+/* check_rules.c - a step runs only when its trigger rule holds over how its parents really ended,
+ * and is passed over only when the rule can never hold; a job's end follows from its steps'.
+ * Counted afresh from the records, not from the core's counters. */
+#include "sim/sim_checks.h"
+
+struct tally {
+    uint32_t all, ended, success, failed, accepted;
+};
+
+static struct tally count(const struct sim_fact_job *j, const struct sim_fact_step *st)
+{
+    struct tally t = {.all = st->spec->needs_n};
+    for (uint32_t i = 0; i < t.all; i++) {
+        const struct sim_fact_step *parent = &j->steps[st->spec->needs[i]];
+        uint8_t status = parent->r.status;
+        if (!parent->known || !gl_step_status_is_terminal(status)) {
+            continue;
+        }
+        t.ended++;
+        t.success += status == GL_STEP_COMPLETED ? 1 : 0;
+        t.failed += status == GL_STEP_FAILED || parent->r.terminal_outcome == GL_OUTCOME_FAILED;
+        t.accepted += status == GL_STEP_COMPLETED || status == GL_STEP_PARTIAL;
+    }
+    return t;
+}
+
+static bool holds(const struct gl_step_spec *spec, const struct tally *t)
+{
+    switch ((enum gl_rule)spec->rule) {
+    case GL_RULE_ALL_SUCCESS:
+        return t->accepted == t->all;
+    case GL_RULE_ALL_DONE:
+        return t->ended == t->all;
+    case GL_RULE_ONE_SUCCESS:
+        return t->success > 0;
+    case GL_RULE_ONE_DONE:
+        return t->ended > 0;
+    case GL_RULE_ONE_FAILED:
+        return t->failed > 0;
+    case GL_RULE_NONE_FAILED:
+        return t->ended == t->all && t->failed == 0 && t->success > 0;
+    case GL_RULE_QUORUM:
+        return t->success >= spec->quorum;
+    case GL_RULE_COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool is_open(const struct gl_step_spec *spec, const struct tally *t)
+{
+    if (spec->rule == GL_RULE_QUORUM) {
+        return t->success + (t->all - t->ended) >= spec->quorum;
+    }
+    return t->ended < t->all || holds(spec, t);
+}
+
+/* Its parents are written in the same transaction, maybe after it: only what was committed before,
+ * or is being committed now, counts. So this looks at the step when it has moved on to running. */
+static void check_step(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct gl_step_record *was = &ch->step->r;
+    const struct gl_step_record *now = ch->step_now;
+    bool starts = now->attempt_count == 1 && was->attempt_count == 0;
+    if (!starts && gl_str_is(now->terminal_reason, "trigger rule cannot be satisfied")) {
+        starts = false;
+    } else if (!starts) {
+        return;
+    }
+    struct tally t = count(ch->job, ch->step);
+    if (starts && !holds(ch->step->spec, &t)) {
+        sim_world_fail(
+            c->world, "rules: step %.*s of job %.*s runs though its rule %s does not hold",
+            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), gl_rule_words[ch->step->spec->rule]);
+    }
+    if (!starts && (is_open(ch->step->spec, &t) && holds(ch->step->spec, &t))) {
+        sim_world_fail(
+            c->world, "rules: step %.*s of job %.*s was passed over though its rule %s holds",
+            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), gl_rule_words[ch->step->spec->rule]);
+    }
+}
+
+static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
+{
+    (void)me;
+    if (ch->step != NULL) {
+        check_step(c, ch);
+    }
+}
+
+/* Every step of a job that ran to its end has ended; skipped ones for a reason that is still true.
+ */
+static void check_end(struct sim_checks *c, struct sim_fact_job *j)
+{
+    uint32_t failed = 0;
+    for (uint32_t i = 0; i < j->flow->steps.n; i++) {
+        const struct sim_fact_step *st = &j->steps[i];
+        bool ended = st->known && gl_step_status_is_terminal(st->r.status);
+        failed += ended && st->r.status == GL_STEP_FAILED ? 1 : 0;
+        if (!ended && j->r.status == GL_JOB_COMPLETED) {
+            sim_world_fail(c->world, "rules: job %.*s completed and its step %.*s is %s",
+                           GL_STR_ARG(j->id), GL_STR_ARG(st->spec->id),
+                           gl_step_status_words[st->r.status]);
+        }
+        struct tally t = count(j, st);
+        bool passed = ended && st->r.status == GL_STEP_SKIPPED && st->r.attempt_count == 0 &&
+                      !st->done_by_person;
+        if (passed && j->r.status == GL_JOB_COMPLETED && is_open(st->spec, &t)) {
+            sim_world_fail(
+                c->world,
+                "rules: step %.*s of job %.*s was passed over though its rule %s could hold",
+                GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), gl_rule_words[st->spec->rule]);
+        }
+    }
+    if (j->r.status == GL_JOB_COMPLETED && failed > 0) {
+        sim_world_fail(c->world, "rules: job %.*s completed with %u failed steps",
+                       GL_STR_ARG(j->id), failed);
+    }
+    if (j->r.status == GL_JOB_FAILED && failed == 0) {
+        sim_world_fail(c->world, "rules: job %.*s failed without a failed step", GL_STR_ARG(j->id));
+    }
+}
+
+static void at_end(struct sim_checks *c, void *me)
+{
+    (void)me;
+    struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&c->facts.jobs, &i)) != NULL;) {
+        if (j->known) {
+            check_end(c, j);
+        }
+    }
+}
+
+const struct sim_check sim_check_rules = {
+    .name = "rules", .on_change = on_change, .at_end = at_end};

@@ -1,0 +1,72 @@
+/* facts.h - what the disk says, remembered from one transaction to the next, so that a checker can
+ * compare.
+ *
+ * Made only from committed transactions, as the disk applies them, and from the keeper's ledger:
+ * never from anything a node believes. */
+#ifndef GL_SIM_FACTS_H
+#define GL_SIM_FACTS_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "model/flow.h"
+#include "model/job.h"
+#include "sim/sim_disk.h"
+#include "sim/sim_keeper.h"
+
+struct sim_fact_step {
+    const struct gl_step_spec *spec;
+    struct gl_step_record r; /* as committed last; its strings are not kept */
+    bool known;              /* it has a record */
+    uint32_t reruns;         /* how often a person said "rerun" */
+    bool done_by_person;     /* a person said "done" or "failed" */
+    uint64_t *tokens; /* by attempt number: the token it was decided under; [0] is attempt 1 */
+    uint32_t tokens_n, tokens_cap;
+    const struct sim_process *last; /* the newest process of this step; NULL: none yet */
+    uint32_t processes_n;
+    uint32_t reruns_at_last; /* `reruns` when it started */
+};
+
+struct sim_fact_job {
+    struct gl_arena arena;
+    gl_str id, run_id, dedupe_key;
+    struct gl_job_record r; /* as committed last; its strings are not kept */
+    bool known;
+    uint64_t rev, token;
+    struct gl_buf owner;
+    struct gl_flow *flow;
+    struct sim_fact_step *steps; /* by number */
+    gl_ms changed_at;            /* true time of its last transaction */
+    bool promised;               /* a caller was told that it exists */
+};
+
+/* One write of a transaction to a job or a step, before it is made. */
+struct sim_change {
+    const struct gl_tx *tx;
+    struct sim_fact_job *job;            /* before this transaction */
+    const struct gl_job_record *job_now; /* as this transaction writes it */
+    gl_str owner_now;
+    uint64_t token_now, rev_now;
+    bool job_live_now;
+    struct sim_fact_step *step;            /* NULL: the write of the job itself */
+    const struct gl_step_record *step_now; /* NULL likewise */
+    bool step_live_now;
+};
+
+struct sim_facts {
+    struct gl_map jobs; /* id -> struct sim_fact_job */
+};
+
+void sim_facts_init(struct sim_facts *f);
+void sim_facts_done(struct sim_facts *f);
+struct sim_fact_job *sim_facts_job(const struct sim_facts *f, gl_str id); /* NULL: unknown */
+/* Known after gl_flow_find(): NULL if the flow has no such step. */
+struct sim_fact_step *sim_facts_step(struct sim_fact_job *job, gl_str step_id);
+/* The job, made if it is new, with its flow. NULL if the flow cannot be read. */
+struct sim_fact_job *sim_facts_job_make(struct sim_facts *f, gl_str id, gl_str flow_text);
+/* Remember the change (after the checkers have seen it). */
+void sim_facts_apply(const struct sim_change *ch, gl_ms now);
+void sim_facts_started(struct sim_fact_step *st, const struct sim_process *p);
+/* The token under which an attempt was decided; 0: it never was. */
+uint64_t sim_facts_token_of(const struct sim_fact_step *st, uint32_t attempt);
+
+#endif

@@ -1,0 +1,482 @@
+/* main.c - glia-sim: argv to histories. The only file of this room that knows processes and
+ * streams: many seeds are spread over the cores by fork, one history after another in each.
+ *
+ * A worker tells its parent through a pipe, in lines: "B <seed>" when a history begins, "E <seed>
+ * <ok>" when it ends, "M <hits> <mark>" at its own end. So a history that takes its process down is
+ * known by its seed, too. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "build.h"
+#include "sim/sim_swarm.h"
+
+enum { WORKERS_MAX = 64, LINE_BYTES = 512 };
+
+struct arguments {
+    uint64_t seed, seeds_n;
+    struct sim_swarm_options options;
+    int plant;
+    unsigned workers_n;
+    bool trace, marks, keep_going, twice, many;
+};
+
+struct mark { /* hits over all histories */
+    char *name;
+    uint64_t hits;
+};
+
+struct tally {
+    uint64_t passed, failed;
+    struct gl_map marks; /* name -> struct mark */
+};
+
+static const char usage[] =
+    "usage: glia-sim [--seed N] [--seeds COUNT] [options]\n"
+    "\n"
+    "Runs the production node through seeded histories of faults and checks that nothing breaks.\n"
+    "\n"
+    "  --seed N        the history to run, or the first of many (decimal or 0x...; default 1)\n"
+    "  --seeds COUNT   run so many histories, spread over the cores\n"
+    "  --minutes M     virtual minutes of faults (default: drawn, 10 or more)\n"
+    "  --jobs N        jobs submitted in a history (default: drawn, 30 or more)\n"
+    "  --set a=1,b=2   fix options of the history by hand (their names are printed first)\n"
+    "  --trace         print every line of the trace\n"
+    "  --marks         print how often each mark was hit\n"
+    "  --twice         run each history twice and compare the hashes of their traces\n"
+    "  --keep-going    do not stop at the first history that fails\n"
+    "  --workers N     processes (default: one per core)\n"
+    "  --plant N       plant bug number N (needs a build with -Dplant=true)\n";
+
+/* ---- one history ---- */
+
+static struct sim_world
+    *telling; /* whose last lines are printed if an assertion ends the process */
+
+static void print_line(void *owner, const char *line)
+{
+    (void)owner;
+    (void)printf("%s\n", line);
+}
+
+static void print_tail(const struct sim_world *w)
+{
+    (void)printf("the last lines of the trace:\n");
+    sim_world_tail(w, print_line, NULL);
+}
+
+static void on_abort(int number)
+{
+    (void)number;
+    if (telling != NULL) {
+        print_tail(telling);
+        (void)printf("seed %llu: an assertion failed\n", (unsigned long long)telling->seed);
+        (void)fflush(stdout);
+    }
+}
+
+static void print_head(const struct sim_swarm *s)
+{
+    struct gl_buf text = {0};
+    sim_options_print(&s->world.options, &text);
+    (void)printf("glia-sim: seed %llu, build %s\n", (unsigned long long)s->world.seed, GL_BUILD);
+    (void)printf("options: minutes=%lld jobs=%zu slots=%u+%u crashes=%u faults=%u %.*s\n",
+                 (long long)(s->phase_one_ends - s->world.now) / 60000, s->client.orders_n,
+                 s->pools.default_slots, s->pools.gpu_slots, s->crashes_left, s->world.fault_budget,
+                 (int)text.n, text.p);
+    gl_buf_done(&text);
+}
+
+static void print_end(const struct sim_swarm *s)
+{
+    const struct sim_world *w = &s->world;
+    (void)printf(
+        "ok: hash=%016llx lines=%llu steps=%llu minutes=%lld jobs=%zu processes=%zu commits=%llu "
+        "refused=%llu crashes=%u zombies=%u keeper_crashes=%u outages=%u jumps=%u faults=%u\n",
+        (unsigned long long)w->hash, (unsigned long long)w->lines_n,
+        (unsigned long long)w->calls_run, (long long)(w->now - SIM_EPOCH_MS) / 60000,
+        gl_map_count(&s->checks.facts.jobs), s->keeper.ledger_n,
+        (unsigned long long)s->disk.commits_n, (unsigned long long)s->disk.refusals_n, s->crashes_n,
+        s->zombies_n, s->keeper_crashes_n, s->outages_n, s->jumps_n, w->faults_hit);
+}
+
+static void print_failure(const struct arguments *args, const struct sim_world *w)
+{
+    print_tail(w);
+    (void)printf("seed %llu failed: %s\n", (unsigned long long)w->seed, w->failure);
+    (void)printf("replay with: glia-sim --seed %llu --trace", (unsigned long long)w->seed);
+    if (args->plant != 0) {
+        (void)printf(" --plant %d", args->plant);
+    }
+    if (args->options.minutes != 0) {
+        (void)printf(" --minutes %lld", (long long)args->options.minutes);
+    }
+    if (args->options.jobs_n != 0) {
+        (void)printf(" --jobs %zu", args->options.jobs_n);
+    }
+    if (args->options.set != NULL) {
+        (void)printf(" --set %s", args->options.set);
+    }
+    (void)printf(" (build %s)\n", GL_BUILD);
+}
+
+static void count_mark(struct tally *t, const char *name, uint64_t hits)
+{
+    struct mark *m = gl_map_find(&t->marks, gl_str_of(name));
+    if (m == NULL) {
+        m = gl_mem_alloc(sizeof(*m));
+        m->name = strdup(name);
+        gl_map_add(&t->marks, gl_str_of(m->name), m);
+    }
+    m->hits += hits;
+}
+
+static void count_marks(struct tally *t, const struct sim_world *w)
+{
+    const struct sim_mark *m;
+    for (size_t i = 0; (m = gl_map_next(&w->marks, &i)) != NULL;) {
+        count_mark(t, m->name, m->hits);
+    }
+}
+
+/* False if a checker objected. */
+static bool run_once(const struct arguments *args, uint64_t seed, struct tally *t,
+                     uint64_t *ret_hash)
+{
+    struct sim_swarm_options options = args->options;
+    options.seed = seed;
+    options.print = args->trace ? print_line : NULL;
+    struct sim_swarm *s = gl_mem_alloc(sizeof(*s));
+    sim_swarm_init(s, &options);
+    telling = &s->world;
+    if (!args->many) {
+        print_head(s);
+    }
+    bool ok = sim_swarm_run(s);
+    if (!ok) {
+        if (args->many) {
+            print_head(s); /* the world is at its end: the head shows what was left of budget and
+                              crashes */
+        }
+        print_failure(args, &s->world);
+    } else if (!args->many) {
+        print_end(s);
+    }
+    count_marks(t, &s->world);
+    *ret_hash = s->world.hash;
+    sim_swarm_done(s);
+    telling = NULL;
+    gl_mem_free(s);
+    (void)fflush(stdout);
+    return ok;
+}
+
+static bool run_seed(const struct arguments *args, uint64_t seed, struct tally *t)
+{
+    uint64_t first;
+    bool ok = run_once(args, seed, t, &first);
+    if (ok && args->twice) {
+        uint64_t second;
+        ok = run_once(args, seed, t, &second);
+        if (first != second) {
+            (void)printf(
+                "seed %llu failed: the same seed gave another history: %016llx and %016llx\n",
+                (unsigned long long)seed, (unsigned long long)first, (unsigned long long)second);
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+/* ---- many histories ---- */
+
+struct worker {
+    pid_t pid;
+    int from; /* read end of its pipe; -1: closed */
+    struct gl_buf text;
+    uint64_t seed; /* of the history under way */
+    bool busy;
+};
+
+static void work(const struct arguments *args, unsigned number, int to)
+{
+    struct tally t = {0};
+    gl_map_init(&t.marks);
+    FILE *out = fdopen(to, "w");
+    GL_ASSERT(out != NULL);
+    for (uint64_t i = number; i < args->seeds_n; i += args->workers_n) {
+        uint64_t seed = args->seed + i;
+        (void)fprintf(out, "B %llu\n", (unsigned long long)seed);
+        (void)fflush(out);
+        bool ok = run_seed(args, seed, &t);
+        (void)fprintf(out, "E %llu %d\n", (unsigned long long)seed, ok);
+        if (!ok && !args->keep_going) {
+            break;
+        }
+    }
+    struct mark *m;
+    for (size_t i = 0; (m = gl_map_next(&t.marks, &i)) != NULL;) {
+        (void)fprintf(out, "M %llu %s\n", (unsigned long long)m->hits, m->name);
+        free(m->name);
+        gl_mem_free(m);
+    }
+    gl_map_done(&t.marks);
+    (void)fclose(out);
+}
+
+static bool worker_start(const struct arguments *args, struct worker *workers, unsigned number)
+{
+    int ends[2];
+    if (pipe(ends) != 0) {
+        return false;
+    }
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid < 0) {
+        return false;
+    }
+    if (pid == 0) {
+        (void)close(ends[0]);
+        for (unsigned i = 0; i < number; i++) {
+            (void)close(workers[i].from);
+        }
+        work(args, number, ends[1]);
+        (void)fflush(stdout);
+        exit(0);
+    }
+    (void)close(ends[1]);
+    workers[number] = (struct worker){.pid = pid, .from = ends[0]};
+    return true;
+}
+
+static void on_line(struct tally *t, struct worker *w, char *line)
+{
+    char *rest = NULL;
+    unsigned long long number = strtoull(line + 2, &rest, 10);
+    if (line[0] == 'B') {
+        w->seed = number;
+        w->busy = true;
+    } else if (line[0] == 'E') {
+        bool ok = rest[1] == '1';
+        t->passed += ok ? 1 : 0;
+        t->failed += ok ? 0 : 1;
+        w->busy = false;
+    } else if (line[0] == 'M') {
+        count_mark(t, rest + 1, number);
+    }
+}
+
+/* Read what there is; at its end see how the process ended. */
+static void worker_read(struct tally *t, struct worker *w)
+{
+    char bytes[4096];
+    ssize_t n = read(w->from, bytes, sizeof(bytes));
+    if (n < 0 && errno == EINTR) {
+        return;
+    }
+    if (n > 0) {
+        gl_buf_add(&w->text, bytes, (size_t)n);
+        size_t start = 0;
+        for (size_t i = 0; i < w->text.n; i++) {
+            if (w->text.p[i] == '\n') {
+                w->text.p[i] = 0;
+                on_line(t, w, w->text.p + start);
+                start = i + 1;
+            }
+        }
+        memmove(w->text.p, w->text.p + start, w->text.n - start);
+        w->text.n -= start;
+        return;
+    }
+    (void)close(w->from);
+    w->from = -1;
+    gl_buf_done(&w->text);
+    int status = 0;
+    (void)waitpid(w->pid, &status, 0); /* it is ours, and it has closed its pipe */
+    if (w->busy) {
+        t->failed++;
+        (void)printf("seed %llu failed: the process died (%s %d)\n", (unsigned long long)w->seed,
+                     WIFSIGNALED(status) ? "signal" : "exit code",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        (void)printf("replay with: glia-sim --seed %llu --trace (build %s)\n",
+                     (unsigned long long)w->seed, GL_BUILD);
+    }
+}
+
+static void run_many(const struct arguments *args, struct tally *t)
+{
+    struct worker workers[WORKERS_MAX];
+    for (unsigned i = 0; i < args->workers_n; i++) {
+        if (!worker_start(args, workers, i)) {
+            (void)fprintf(stderr, "glia-sim: cannot start a worker\n");
+            exit(2);
+        }
+    }
+    for (unsigned open = args->workers_n; open > 0;) {
+        struct pollfd fds[WORKERS_MAX];
+        for (unsigned i = 0; i < args->workers_n; i++) {
+            fds[i] = (struct pollfd){.fd = workers[i].from, .events = POLLIN};
+        }
+        (void)poll(fds, args->workers_n, -1); /* interrupted: look again */
+        for (unsigned i = 0; i < args->workers_n; i++) {
+            if (fds[i].revents != 0) {
+                worker_read(t, &workers[i]);
+                open -= workers[i].from < 0 ? 1 : 0;
+            }
+        }
+        for (unsigned i = 0; t->failed > 0 && !args->keep_going && i < args->workers_n; i++) {
+            if (workers[i].from >= 0) {
+                (void)kill(workers[i].pid, SIGTERM);
+                workers[i].busy = false;
+            }
+        }
+    }
+}
+
+/* ---- argv ---- */
+
+static uint64_t number_of(const char *text)
+{
+    char *end = NULL;
+    errno = 0;
+    unsigned long long v = text == NULL ? 0 : strtoull(text, &end, 0);
+    if (text == NULL || *text == 0 || *end != 0 || errno != 0) {
+        (void)fprintf(stderr, "glia-sim: '%s' is no number\n\n%s", text == NULL ? "" : text, usage);
+        exit(2);
+    }
+    return v;
+}
+
+static bool read_flag(struct arguments *args, const char *name)
+{
+    const struct {
+        const char *name;
+        bool *flag;
+    } flags[] = {
+        {"--trace", &args->trace},
+        {"--marks", &args->marks},
+        {"--twice", &args->twice},
+        {"--keep-going", &args->keep_going},
+    };
+    for (size_t i = 0; i < GL_COUNT(flags); i++) {
+        if (strcmp(name, flags[i].name) == 0) {
+            *flags[i].flag = true;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_value(struct arguments *args, const char *name, const char *value)
+{
+    if (strcmp(name, "--seed") == 0) {
+        args->seed = number_of(value);
+    } else if (strcmp(name, "--seeds") == 0) {
+        args->seeds_n = number_of(value);
+        args->many = true;
+    } else if (strcmp(name, "--minutes") == 0) {
+        args->options.minutes = (gl_ms)number_of(value);
+    } else if (strcmp(name, "--jobs") == 0) {
+        args->options.jobs_n = (size_t)number_of(value);
+    } else if (strcmp(name, "--plant") == 0) {
+        args->plant = (int)number_of(value);
+    } else if (strcmp(name, "--workers") == 0) {
+        args->workers_n = (unsigned)number_of(value);
+    } else if (strcmp(name, "--set") == 0 && value != NULL) {
+        args->options.set = value;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void read_arguments(struct arguments *args, int argc, char **argv)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    *args =
+        (struct arguments){.seed = 1, .seeds_n = 1, .workers_n = cores > 0 ? (unsigned)cores : 1};
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            (void)printf("%s", usage);
+            exit(0);
+        }
+        if (read_flag(args, argv[i])) {
+            continue;
+        }
+        if (!read_value(args, argv[i], argv[i + 1])) {
+            (void)fprintf(stderr, "glia-sim: unknown argument '%s'\n\n%s", argv[i], usage);
+            exit(2);
+        }
+        i++;
+    }
+    args->workers_n = args->workers_n > WORKERS_MAX ? WORKERS_MAX : args->workers_n;
+    args->workers_n = args->workers_n > 0 ? args->workers_n : 1;
+    if (args->workers_n > args->seeds_n) {
+        args->workers_n = args->seeds_n > 0 ? (unsigned)args->seeds_n : 1;
+    }
+}
+
+static void plant(int number)
+{
+#ifdef GL_WITH_PLANTS
+    gl_planted = number;
+#else
+    if (number != 0) {
+        (void)fprintf(stderr,
+                      "glia-sim: this build has no planted bugs: set it up with -Dplant=true\n");
+        exit(2);
+    }
+#endif
+}
+
+static void print_marks(struct tally *t)
+{
+    struct mark *m;
+    for (size_t i = 0; (m = gl_map_next(&t->marks, &i)) != NULL;) {
+        (void)printf("mark %s %llu\n", m->name, (unsigned long long)m->hits);
+    }
+}
+
+static void tally_done(struct tally *t)
+{
+    struct mark *m;
+    for (size_t i = 0; (m = gl_map_next(&t->marks, &i)) != NULL;) {
+        free(m->name);
+        gl_mem_free(m);
+    }
+    gl_map_done(&t->marks);
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments args;
+    read_arguments(&args, argc, argv);
+    plant(args.plant);
+    (void)signal(SIGABRT, on_abort);
+    struct tally t = {0};
+    gl_map_init(&t.marks);
+    if (args.many) {
+        (void)printf("glia-sim: seeds %llu to %llu, build %s, %u workers\n",
+                     (unsigned long long)args.seed,
+                     (unsigned long long)(args.seed + args.seeds_n - 1), GL_BUILD, args.workers_n);
+        run_many(&args, &t);
+    } else {
+        bool ok = run_seed(&args, args.seed, &t);
+        t.passed = ok ? 1 : 0;
+        t.failed = ok ? 0 : 1;
+    }
+    if (args.marks) {
+        print_marks(&t);
+    }
+    (void)printf("%llu passed, %llu failed\n", (unsigned long long)t.passed,
+                 (unsigned long long)t.failed);
+    bool ok = t.failed == 0;
+    tally_done(&t);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,86 @@
+/* sim_checks.h - the checkers: what must never happen, one file each.
+ *
+ * A checker is a table of functions over a state of its own. It hears of every committed write
+ * before it is made, of every real start and end of a process, of every answer a caller got, and of
+ * the end of the history. It judges; it never changes anything, and it fails the world with a
+ * sentence that names the job. */
+#ifndef GL_SIM_SIM_CHECKS_H
+#define GL_SIM_SIM_CHECKS_H
+
+#include "api/request.h"
+#include "sim/facts.h"
+#include "sim/sim_disk.h"
+#include "sim/sim_flows.h"
+#include "sim/sim_keeper.h"
+#include "sim/world.h"
+
+struct sim_checks;
+
+struct sim_check {
+    const char *name;
+    size_t state_bytes; /* zeroed at the start */
+    /* Each may be NULL. `me` is the checker's own state. */
+    void (*on_change)(struct sim_checks *c, void *me, const struct sim_change *ch);
+    void (*on_log)(struct sim_checks *c, void *me, const struct sim_change *ch,
+                   const struct gl_write *w);
+    void (*on_start)(struct sim_checks *c, void *me, struct sim_fact_job *j,
+                     struct sim_fact_step *st, const struct sim_process *p);
+    void (*on_end)(struct sim_checks *c, void *me, struct sim_fact_job *j, struct sim_fact_step *st,
+                   const struct sim_process *p);
+    /* A caller was told that its request has succeeded. `job` is the job's id. */
+    void (*on_answer)(struct sim_checks *c, void *me, const struct gl_request *rq,
+                      struct sim_fact_job *j);
+    /* Everything has had its time to come to rest. */
+    void (*at_end)(struct sim_checks *c, void *me);
+    void (*done)(void *me);
+};
+
+#define SIM_CHECKS(X) \
+    X(attempts)       \
+    X(effects)        \
+    X(events)         \
+    X(forgotten)      \
+    X(names)          \
+    X(overlap)        \
+    X(owner)          \
+    X(promises)       \
+    X(rules)          \
+    X(slots)          \
+    X(stale)          \
+    X(terminal)       \
+    X(unsafe)
+
+#define X(name) extern const struct sim_check sim_check_##name;
+SIM_CHECKS(X)
+#undef X
+
+enum {
+#define X(name) SIM_CHECK_##name,
+    SIM_CHECKS(X)
+#undef X
+        SIM_CHECK_COUNT
+};
+
+struct sim_checks {
+    struct sim_world *world;
+    struct sim_disk *disk;
+    struct sim_keeper *keeper;
+    struct sim_pools pools;
+    struct sim_facts facts;
+    void *states[SIM_CHECK_COUNT];
+    uint64_t changes_n;
+    /* The transaction being applied. */
+    struct gl_arena arena;
+    struct sim_change change;
+    struct gl_job_record job_now;
+};
+
+/* Watches the disk and the keeper from now on. */
+void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
+                     struct sim_keeper *keeper, const struct sim_pools *pools);
+void sim_checks_done(struct sim_checks *c);
+/* A caller got this answer; rq->code is 0. */
+void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
+void sim_checks_end(struct sim_checks *c);
+
+#endif

@@ -1,0 +1,293 @@
+#include "sim/sim_client.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+
+enum {
+    AGAIN_MS = 4000,   /* how long until a client asks again that got no answer */
+    MEDDLE_MS = 12000, /* a command or question at least this often */
+    TEND_MS = 5000,    /* the steward's round */
+    DEDUPE_KEYS = 3,
+};
+
+/* Any node that is awake and takes requests, as far as one can see from outside; NULL: none. */
+static struct sim_node *pick_node(struct sim_client *cl)
+{
+    struct sim_node *awake[8];
+    size_t n = 0;
+    for (struct gl_link *l = cl->nodes->next; l != cl->nodes && n < GL_COUNT(awake); l = l->next) {
+        struct sim_node *node = GL_CONTAINER(l, struct sim_node, link);
+        if (!node->gate.shut && !node->fuse.blown) {
+            awake[n++] = node;
+        }
+    }
+    return n == 0 ? NULL : awake[gl_rng_below(&cl->rng, n)];
+}
+
+static void send(struct sim_client *cl, struct sim_node *node, struct sim_ask *ask)
+{
+    ask->owner = cl;
+    cl->asked_n++;
+    sim_node_ask(node, ask);
+}
+
+/* ---- submitting ---- */
+
+static bool read_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1])
+{
+    struct gl_arena a = {0};
+    struct gl_json j;
+    bool ok = gl_json_parse(&j, body, GL_HTTP_BODY_BYTES_MAX, &a, NULL) == 0;
+    gl_str id = ok ? gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a) : (gl_str){0};
+    ok = id.n == GL_ULID_BYTES;
+    if (ok) {
+        memcpy(ret, id.p, id.n);
+        ret[id.n] = 0;
+    }
+    gl_arena_done(&a);
+    return ok;
+}
+
+static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
+{
+    struct sim_client *cl = owner;
+    struct sim_order *o = &cl->orders[ask->tag];
+    if (answered && ask->rq.code == 0) {
+        char id[GL_ULID_BYTES + 1];
+        if (!read_job_id(ask->rq.body, id)) {
+            sim_world_fail(cl->world, "client: a submission was answered without a job_id: %.*s",
+                           GL_STR_ARG(ask->rq.body));
+            return;
+        }
+        cl->accepted_n += o->accepted ? 0 : 1;
+        o->accepted = true;
+        memcpy(o->job_id, id, sizeof(id));
+        sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
+    } else if (answered && ask->rq.code == GL_E_EXISTS) {
+        o->accepted = true; /* an earlier try, or another order with this key */
+    } else if (answered && ask->rq.code != GL_E_UNAVAILABLE && ask->rq.code != GL_E_BUSY) {
+        sim_world_fail(cl->world, "client: a submission was refused: %s", ask->rq.why.text);
+    }
+    if (!o->accepted && !sim_call_waits(&o->call)) {
+        sim_world_at(cl->world, &o->call, cl->world->now + gl_rng_range(&cl->rng, 1, AGAIN_MS));
+    }
+    cl->answered_n += answered ? 1 : 0;
+}
+
+static void submit(struct sim_client *cl, struct sim_node *node, struct sim_order *o)
+{
+    struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
+    ask->rq.flow = gl_buf_view(&o->flow);
+    ask->rq.run_id = gl_str_of(o->run_id);
+    ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
+    ask->tag = (uint64_t)(o - cl->orders);
+    ask->done = on_submitted;
+    send(cl, node, ask);
+}
+
+static void on_order(struct sim_call *call)
+{
+    struct sim_order *o = GL_CONTAINER(call, struct sim_order, call);
+    struct sim_client *cl = o->client;
+    if (o->accepted) {
+        return;
+    }
+    struct sim_node *node = pick_node(cl);
+    if (node == NULL) {
+        sim_world_at(cl->world, call, cl->world->now + gl_rng_range(&cl->rng, 1, AGAIN_MS));
+        return;
+    }
+    /* Without a name of its own a repeated submission is a second job: that is what run ids are
+     * for. */
+    bool twice = o->run_id[0] != 0 && cl->world->faults &&
+                 gl_rng_chance(&cl->rng, cl->world->options.client_repeats);
+    submit(cl, node, o);
+    if (twice) {
+        submit(cl, node, o);
+    }
+}
+
+/* ---- commands and questions ---- */
+
+static void on_answered(void *owner, struct sim_ask *ask, bool answered)
+{
+    struct sim_client *cl = owner;
+    cl->answered_n += answered ? 1 : 0;
+    bool command = ask->rq.verb == GL_VERB_PAUSE || ask->rq.verb == GL_VERB_RESUME ||
+                   ask->rq.verb == GL_VERB_CANCEL || ask->rq.verb == GL_VERB_RESPOND;
+    if (answered && ask->rq.code == 0 && command) {
+        sim_checks_answer(cl->checks, &ask->rq, ask->rq.job);
+    }
+}
+
+static struct sim_ask *about(enum gl_verb verb, gl_str job_id)
+{
+    struct sim_ask *ask = sim_ask_new(verb);
+    ask->rq.job = gl_str_dup(&ask->arena, job_id);
+    ask->rq.who = GL_S("sim");
+    ask->done = on_answered;
+    return ask;
+}
+
+static void respond(struct sim_client *cl, struct sim_node *node, gl_str job_id, gl_str step_id)
+{
+    static const gl_str decisions[] = {GL_S("rerun"), GL_S("done"), GL_S("failed")};
+    struct sim_ask *ask = about(GL_VERB_RESPOND, job_id);
+    ask->rq.step = gl_str_dup(&ask->arena, step_id);
+    ask->rq.decision = decisions[gl_rng_below(&cl->rng, GL_COUNT(decisions))];
+    ask->rq.output = gl_str_is(ask->rq.decision, "done") ? GL_S("{\"by\":\"hand\"}") : (gl_str){0};
+    send(cl, node, ask);
+}
+
+/* A job that exists, by chance; NULL: none yet. */
+static struct sim_fact_job *pick_job(struct sim_client *cl)
+{
+    const struct gl_map *jobs = &cl->checks->facts.jobs;
+    if (gl_map_count(jobs) == 0) {
+        return NULL;
+    }
+    uint64_t skip = gl_rng_below(&cl->rng, gl_map_count(jobs));
+    struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(jobs, &i)) != NULL;) {
+        if (skip-- == 0) {
+            return j->known ? j : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Decide what waits for a decision in this job. */
+static void decide(struct sim_client *cl, struct sim_node *node, struct sim_fact_job *j)
+{
+    for (uint32_t i = 0; i < j->flow->steps.n; i++) {
+        const struct sim_fact_step *st = &j->steps[i];
+        if (st->known && st->r.status == GL_STEP_BLOCKED) {
+            respond(cl, node, j->id, st->spec->id);
+        }
+    }
+}
+
+static void look(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+{
+    static const enum gl_verb verbs[] = {GL_VERB_STATUS, GL_VERB_EVENTS, GL_VERB_LIST,
+                                         GL_VERB_HUMAN, GL_VERB_NODE};
+    struct sim_ask *ask = about(verbs[gl_rng_below(&cl->rng, GL_COUNT(verbs))], j->id);
+    if (ask->rq.verb == GL_VERB_EVENTS && gl_rng_chance(&cl->rng, 300000)) {
+        ask->rq.wait_ms = gl_rng_range(&cl->rng, 0, 30000);
+        ask->rq.from_seq = gl_rng_range(&cl->rng, 0, 20);
+    }
+    send(cl, node, ask);
+}
+
+static void on_meddle(struct sim_call *call)
+{
+    struct sim_client *cl = GL_CONTAINER(call, struct sim_client, meddle);
+    const struct sim_options *o = &cl->world->options;
+    struct sim_node *node = pick_node(cl);
+    struct sim_fact_job *j = pick_job(cl);
+    if (node != NULL && j != NULL) {
+        if (gl_rng_chance(&cl->rng, o->client_pauses)) {
+            send(cl, node, about(GL_VERB_PAUSE, j->id));
+        } else if (gl_rng_chance(&cl->rng, o->client_cancels)) {
+            send(cl, node, about(GL_VERB_CANCEL, j->id));
+        } else if (gl_rng_chance(&cl->rng, 400000)) {
+            send(cl, node, about(GL_VERB_RESUME, j->id));
+        } else if (gl_rng_chance(&cl->rng, 500000)) {
+            decide(cl, node, j);
+        } else {
+            look(cl, node, j);
+        }
+    }
+    sim_world_at(cl->world, call, cl->world->now + gl_rng_range(&cl->rng, 1, MEDDLE_MS));
+}
+
+/* ---- the steward ---- */
+
+static void on_tend(struct sim_call *call)
+{
+    struct sim_client *cl = GL_CONTAINER(call, struct sim_client, tend);
+    struct sim_node *node = pick_node(cl);
+    struct sim_fact_job *j;
+    for (size_t i = 0; node != NULL && (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
+        if (!j->known || gl_job_status_is_terminal(j->r.status)) {
+            continue;
+        }
+        if (j->r.status == GL_JOB_PAUSED && j->r.hold != GL_HOLD_REVIEW) {
+            send(cl, node, about(GL_VERB_RESUME, j->id));
+        }
+        decide(cl, node, j);
+    }
+    sim_world_at(cl->world, call, cl->world->now + TEND_MS);
+}
+
+void sim_client_steward(struct sim_client *cl)
+{
+    cl->steward = true;
+    sim_world_cancel(cl->world, &cl->meddle);
+    sim_world_at(cl->world, &cl->tend, cl->world->now);
+}
+
+bool sim_client_satisfied(const struct sim_client *cl)
+{
+    for (size_t i = 0; i < cl->orders_n; i++) {
+        if (!cl->orders[i].accepted) {
+            return false;
+        }
+    }
+    const struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
+        if (j->known && !gl_job_status_is_terminal(j->r.status)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- its life ---- */
+
+static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *pools,
+                       gl_ms span_ms)
+{
+    struct sim_order *o = &cl->orders[i];
+    o->client = cl;
+    sim_flows_make(&cl->rng, &cl->world->options, pools, &o->flow);
+    if (gl_rng_chance(&cl->rng, 700000)) {
+        (void)snprintf(o->run_id, sizeof(o->run_id), "run-%zu", i);
+    }
+    if (i >=
+        SIM_CLIENT_JOBS_MIN) { /* some of these are refused as duplicates: the rest is enough */
+        (void)snprintf(o->dedupe_key, sizeof(o->dedupe_key), "key-%u",
+                       (unsigned)gl_rng_below(&cl->rng, DEDUPE_KEYS));
+    }
+    sim_call_init(&o->call, on_order, NULL);
+    gl_ms at = gl_rng_range(&cl->rng, 0, span_ms >> gl_rng_below(&cl->rng, 4));
+    sim_world_at(cl->world, &o->call, cl->world->now + at);
+}
+
+void sim_client_init(struct sim_client *cl, struct sim_checks *checks, struct gl_link *nodes,
+                     const struct sim_pools *pools, size_t jobs_n, gl_ms span_ms)
+{
+    *cl = (struct sim_client){.world = checks->world, .checks = checks, .nodes = nodes};
+    gl_rng_fork(&cl->world->rng, &cl->rng, "client");
+    cl->orders = gl_mem_alloc(jobs_n * sizeof(*cl->orders));
+    cl->orders_n = jobs_n;
+    for (size_t i = 0; i < jobs_n; i++) {
+        plan_order(cl, i, pools, span_ms);
+    }
+    sim_call_init(&cl->meddle, on_meddle, NULL);
+    sim_call_init(&cl->tend, on_tend, NULL);
+    sim_world_at(cl->world, &cl->meddle, cl->world->now + gl_rng_range(&cl->rng, 1, MEDDLE_MS));
+}
+
+void sim_client_done(struct sim_client *cl)
+{
+    for (size_t i = 0; i < cl->orders_n; i++) {
+        sim_world_cancel(cl->world, &cl->orders[i].call);
+        gl_buf_done(&cl->orders[i].flow);
+    }
+    gl_mem_free(cl->orders);
+    sim_world_cancel(cl->world, &cl->meddle);
+    sim_world_cancel(cl->world, &cl->tend);
+}

@@ -1,0 +1,47 @@
+/* sim_client.h - the people and programs outside: they submit jobs, pause, resume and cancel them,
+ * decide what waits for a decision, and look. They do not know which node is right: they ask any
+ * that is awake, and when no answer comes they ask again.
+ *
+ * In phase two the same client is a steward: it resumes what is paused and decides what waits, so
+ * that everything can end. */
+#ifndef GL_SIM_SIM_CLIENT_H
+#define GL_SIM_SIM_CLIENT_H
+
+#include "sim/sim_checks.h"
+#include "sim/sim_node.h"
+
+struct sim_order { /* one job somebody wants done */
+    struct sim_client *client;
+    struct sim_call call; /* submits it, until it is accepted */
+    char run_id[32];      /* "": the job's id */
+    char dedupe_key[32];  /* "": none */
+    struct gl_buf flow;
+    bool accepted; /* answered: it is a job, or exists already */
+    char job_id[GL_ULID_BYTES + 1];
+};
+
+struct sim_client {
+    struct sim_world *world;
+    struct sim_checks *checks;
+    struct gl_rng rng;
+    struct gl_link *nodes; /* struct sim_node.link: all that live, borrowed */
+    struct sim_order *orders;
+    size_t orders_n;
+    struct sim_call meddle; /* commands and questions at random times */
+    struct sim_call tend;   /* the steward's round */
+    bool steward;
+    uint64_t asked_n, answered_n, accepted_n;
+};
+
+enum { SIM_CLIENT_JOBS_MIN = 30 };
+
+/* Plans `jobs_n` submissions over the next `span_ms`. */
+void sim_client_init(struct sim_client *cl, struct sim_checks *checks, struct gl_link *nodes,
+                     const struct sim_pools *pools, size_t jobs_n, gl_ms span_ms);
+void sim_client_done(struct sim_client *cl);
+/* From now on see to it that everything can end. */
+void sim_client_steward(struct sim_client *cl);
+/* Every order has been accepted, and every job has ended. */
+bool sim_client_satisfied(const struct sim_client *cl);
+
+#endif

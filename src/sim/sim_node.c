@@ -1,0 +1,157 @@
+#include "sim/sim_node.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+
+static gl_ms clock_now(struct gl_clock *c)
+{
+    const struct sim_node *n = GL_CONTAINER(c, struct sim_node, clock);
+    return n->world->now + n->offset;
+}
+
+static void clock_alarm(struct gl_clock *c, gl_ms at)
+{
+    struct sim_node *n = GL_CONTAINER(c, struct sim_node, clock);
+    sim_world_cancel(n->world, &n->alarm);
+    if (at != INT64_MAX && !n->fuse.blown) {
+        sim_world_at(n->world, &n->alarm, at - n->offset);
+    }
+}
+
+static void on_alarm(struct sim_call *call)
+{
+    struct sim_node *n = GL_CONTAINER(call, struct sim_node, alarm);
+    n->clock.fire(n->clock.owner);
+}
+
+static void entropy_fill(struct gl_entropy *e, void *bytes, size_t n)
+{
+    struct sim_node *me = GL_CONTAINER(e, struct sim_node, entropy);
+    gl_rng_fill(&me->chance, bytes, (uint32_t)n);
+}
+
+static void on_ready(void *owner)
+{
+    struct sim_node *n = owner;
+    n->ready = true;
+    SIM_TRACE(n->world, NODE, .what = "ready");
+}
+
+static void on_session_lost(void *owner, const char *why)
+{
+    struct sim_node *n = owner;
+    (void)why;
+    n->lost = true;
+    SIM_TRACE(n->world, NODE, .what = "has lost its session");
+    if (n->on_lost != NULL) {
+        n->on_lost(n->owner, n);
+    }
+}
+
+struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct sim_keeper *keeper,
+                              const struct sim_node_options *options)
+{
+    struct sim_node *n = gl_mem_alloc(sizeof(*n));
+    n->world = w;
+    n->offset = w->wall_offset;
+    n->on_lost = options->on_lost;
+    n->owner = options->owner;
+    (void)snprintf(n->name, sizeof(n->name), "n1.%u", options->incarnation);
+    gl_list_init(&n->link);
+    gl_list_init(&n->asks);
+    sim_tracer_init(&n->tracer, w, n->name);
+    sim_gate_init(&n->gate);
+    n->fuse = (struct sim_fuse){.calls_left = -1};
+    gl_rng_fork(&w->rng, &n->chance, n->name);
+    sim_store_open(&n->store, w, disk, &n->gate, &n->fuse, n->name);
+    sim_call_init(&n->alarm, on_alarm, &n->gate);
+    n->clock = (struct gl_clock){.now = clock_now, .alarm = clock_alarm};
+    n->entropy = (struct gl_entropy){.fill = entropy_fill};
+    struct gl_pool_config pools[] = {
+        {.name = GL_S("default"), .slots = options->pools.default_slots},
+        {.name = GL_S("gpu"), .slots = options->pools.gpu_slots},
+    };
+    struct gl_node_config config = {.name = GL_S("n1"),
+                                    .pools = pools,
+                                    .pools_n = GL_COUNT(pools),
+                                    .hot_jobs_max = options->hot_jobs_max,
+                                    .trace = &n->tracer.trace,
+                                    .round_trip_events = options->round_trip,
+                                    .on_ready = on_ready,
+                                    .on_session_lost = on_session_lost,
+                                    .owner = n};
+    struct gl_node_ports ports = {
+        .store = &n->store.port, .exec = &n->exec.port, .clock = &n->clock, .entropy = &n->entropy};
+    n->node = gl_node_new(&config, &ports);
+    struct gl_exec_events events = gl_node_exec_events(n->node);
+    sim_exec_open(&n->exec, w, keeper, &events, &n->gate, &n->fuse, n->name);
+    SIM_TRACE(w, NODE, .number = options->incarnation, .what = "starts");
+    gl_node_start(n->node);
+    return n;
+}
+
+static void ask_free(struct sim_ask *ask)
+{
+    gl_list_remove(&ask->link);
+    gl_arena_done(&ask->arena);
+    gl_mem_free(ask);
+}
+
+void sim_node_kill(struct sim_node *n)
+{
+    SIM_TRACE(n->world, NODE, .what = "killed", .from = n->name);
+    sim_world_cancel(n->world, &n->alarm);
+    sim_store_crash(&n->store);
+    sim_exec_crash(&n->exec);
+    gl_node_free(n->node);
+    GL_ASSERT(!sim_call_waits(&n->alarm));
+    struct gl_link *l;
+    while ((l = gl_list_first(&n->asks)) != NULL) {
+        struct sim_ask *ask = GL_CONTAINER(l, struct sim_ask, link);
+        gl_list_remove(l);
+        ask->done(ask->owner, ask, false);
+        ask_free(ask);
+    }
+    gl_list_remove(&n->link);
+    gl_mem_free(n);
+}
+
+void sim_node_sleep(struct sim_node *n)
+{
+    SIM_TRACE(n->world, NODE, .what = "sleeps", .from = n->name);
+    sim_gate_shut(&n->gate);
+}
+
+void sim_node_wake(struct sim_node *n)
+{
+    SIM_TRACE(n->world, NODE, .what = "wakes up", .from = n->name);
+    sim_gate_open(n->world, &n->gate);
+}
+
+struct sim_ask *sim_ask_new(enum gl_verb verb)
+{
+    struct sim_ask *ask = gl_mem_alloc(sizeof(*ask));
+    gl_list_init(&ask->link);
+    ask->rq.verb = verb;
+    ask->rq.context = GL_S("default");
+    return ask;
+}
+
+static void on_answer(struct gl_request *rq)
+{
+    struct sim_ask *ask = rq->owner;
+    gl_list_remove(&ask->link);
+    ask->done(ask->owner, ask, true);
+    ask_free(ask);
+}
+
+void sim_node_ask(struct sim_node *n, struct sim_ask *ask)
+{
+    GL_ASSERT(!n->gate.shut);
+    ask->rq.done = on_answer;
+    ask->rq.owner = ask;
+    gl_list_push(&n->asks, &ask->link);
+    gl_node_request(n->node, &ask->rq);
+}

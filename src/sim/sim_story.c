@@ -1,0 +1,267 @@
+#include "sim/sim_story.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/id.h"
+
+enum { PATIENCE_MS = 3600 * 1000, USUAL_MS = 1000 };
+
+/* ---- the trace ---- */
+
+/* The letter of a job, by the order of first appearance. */
+static char letter_of(struct sim_story *s, gl_str id)
+{
+    for (size_t i = 0; i < s->jobs_n; i++) {
+        if (gl_str_is(id, s->jobs[i])) {
+            return (char)('A' + i);
+        }
+    }
+    GL_ASSERT(s->jobs_n < SIM_STORY_JOBS_MAX);
+    memcpy(s->jobs[s->jobs_n], id.p, id.n);
+    s->jobs[s->jobs_n][id.n] = 0;
+    return (char)('A' + s->jobs_n++);
+}
+
+static bool is_wanted(const struct sim_story *s, gl_str kind)
+{
+    gl_str rest = gl_str_of(s->options.kinds);
+    while (rest.n > 0) {
+        if (gl_str_eq(gl_str_cut(rest, ' ', &rest), kind)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "t=3000 n1.1 step job=01J... step=a ready->queued" becomes "3000 n1.1 step job=A step=a
+ * ready->queued". */
+static void on_line(void *owner, const char *line)
+{
+    struct sim_story *s = owner;
+    gl_str rest = gl_str_of(line);
+    gl_str time = gl_str_cut(rest, ' ', &rest);
+    gl_str node = gl_str_cut(rest, ' ', &rest);
+    gl_str kind = gl_str_cut(rest, ' ', &rest);
+    bool by_sim = gl_str_is(node, "sim");
+    if (!is_wanted(s, kind) || (by_sim && !is_wanted(s, GL_S("sim")))) {
+        return;
+    }
+    struct gl_buf *out = &s->lines;
+    gl_buf_fmt(out, "%.*s %.*s %.*s", (int)time.n - 2, time.p + 2, GL_STR_ARG(node),
+               GL_STR_ARG(kind));
+    while (rest.n > 0) {
+        gl_str word = gl_str_cut(rest, ' ', &rest);
+        gl_str job = {.p = word.p + 4, .n = word.n > 4 ? word.n - 4 : 0};
+        if (gl_str_starts(word, GL_S("job=")) && gl_id_valid(job)) {
+            gl_buf_fmt(out, " job=%c", letter_of(s, job));
+        } else {
+            gl_buf_fmt(out, " %.*s", GL_STR_ARG(word));
+        }
+    }
+    gl_buf_char(out, '\n');
+    s->lines_n++;
+}
+
+void sim_story_skip(struct sim_story *s)
+{
+    gl_buf_reset(&s->lines);
+    s->lines_n = 0;
+}
+
+static size_t count_lines(gl_str text)
+{
+    size_t n = text.n > 0 && text.p[text.n - 1] != '\n' ? 1 : 0;
+    for (size_t i = 0; i < text.n; i++) {
+        n += text.p[i] == '\n' ? 1 : 0;
+    }
+    return n;
+}
+
+/* Without the blanks that line things up on the page. */
+static gl_str next_line(gl_str *rest)
+{
+    return gl_str_trim(gl_str_cut(*rest, '\n', rest));
+}
+
+const char *sim_story_expect(struct sim_story *s, const char *text)
+{
+    gl_str want = gl_str_of(text);
+    size_t n = count_lines(want);
+    gl_ms until = s->world.now + PATIENCE_MS;
+    while (s->lines_n < n && s->world.now <= until && !s->world.failed &&
+           sim_world_step(&s->world)) {
+    }
+    gl_str have = gl_buf_view(&s->lines);
+    bool same = s->lines_n >= n && !s->world.failed;
+    for (size_t i = 0; i < n && same; i++) {
+        same = gl_str_eq(next_line(&want), next_line(&have));
+    }
+    if (!same) {
+        (void)snprintf(s->text, sizeof(s->text), "expected:\n%s\ntraced:\n%.*s\n%s", text,
+                       GL_STR_ARG(gl_buf_view(&s->lines)), s->world.failure);
+        return s->text;
+    }
+    memmove(s->lines.p, have.p, have.n); /* what was traced beyond it is expected next */
+    s->lines.n = have.n;
+    s->lines_n -= n;
+    return NULL;
+}
+
+/* ---- processes ---- */
+
+void sim_story_process(struct sim_story *s, const char *attempt, gl_ms lasts_ms, int exit_code)
+{
+    GL_ASSERT(s->processes_n < SIM_STORY_PROCESSES_MAX);
+    struct sim_story_process *p = &s->processes[s->processes_n++];
+    (void)snprintf(p->attempt, sizeof(p->attempt), "%s", attempt);
+    p->behaviour = (struct sim_behaviour){
+        .lasts_ms = lasts_ms, .result = {.end = GL_EXEC_EXITED, .exit_code = exit_code}};
+}
+
+static void on_plan(void *owner, const struct sim_process *p, struct sim_behaviour *b)
+{
+    struct sim_checks *c = owner;
+    struct sim_story *s = GL_CONTAINER(c, struct sim_story, checks);
+    *b = (struct sim_behaviour){.lasts_ms = USUAL_MS, .result = {.end = GL_EXEC_EXITED}};
+    for (size_t i = s->processes_n; i > 0; i--) {
+        const struct sim_story_process *mine = &s->processes[i - 1];
+        if (gl_str_is(p->attempt, mine->attempt) || gl_str_is(p->step, mine->attempt)) {
+            *b = mine->behaviour;
+            return;
+        }
+    }
+}
+
+/* ---- nodes ---- */
+
+void sim_story_start(struct sim_story *s)
+{
+    GL_ASSERT(s->node == NULL);
+    struct sim_node_options options = {.incarnation = ++s->incarnations,
+                                       .pools = s->pools,
+                                       .hot_jobs_max = s->options.hot_jobs_max,
+                                       .round_trip = true};
+    s->node = sim_node_new(&s->world, &s->disk, &s->keeper, &options);
+    gl_list_push(&s->nodes, &s->node->link);
+}
+
+void sim_story_kill(struct sim_story *s)
+{
+    GL_ASSERT(s->node != NULL);
+    sim_node_kill(s->node);
+    s->node = NULL;
+}
+
+void sim_story_sleep(struct sim_story *s)
+{
+    GL_ASSERT(s->node != NULL && s->sleeper == NULL);
+    s->sleeper = s->node;
+    s->node = NULL;
+    sim_node_sleep(s->sleeper);
+}
+
+void sim_story_wake(struct sim_story *s)
+{
+    GL_ASSERT(s->sleeper != NULL);
+    sim_node_wake(s->sleeper);
+}
+
+void sim_story_run(struct sim_story *s, gl_ms span)
+{
+    sim_world_run(&s->world, s->world.now + span);
+}
+
+void sim_story_begin(struct sim_story *s, const struct sim_story_options *options)
+{
+    *s = (struct sim_story){.options = *options};
+    if (s->options.kinds == NULL) {
+        s->options.kinds = "job step exec owner";
+    }
+    sim_world_init(&s->world, 1);
+    s->world.options.store_delay_ms = options->store_ms;
+    s->world.print = on_line;
+    s->world.print_owner = s;
+    s->pools = (struct sim_pools){.default_slots = options->slots == 0 ? 8 : options->slots,
+                                  .gpu_slots = 1};
+    sim_disk_init(&s->disk);
+    sim_keeper_init(&s->keeper, &s->world);
+    sim_checks_init(&s->checks, &s->world, &s->disk, &s->keeper, &s->pools);
+    s->keeper.watch.on_plan = on_plan;
+    gl_list_init(&s->nodes);
+    sim_story_start(s);
+}
+
+bool sim_story_end(struct sim_story *s)
+{
+    if (s->sleeper != NULL) {
+        sim_node_kill(s->sleeper);
+    }
+    if (s->node != NULL) {
+        sim_node_kill(s->node);
+    }
+    bool ok = !s->world.failed;
+    sim_checks_done(&s->checks);
+    sim_keeper_done(&s->keeper);
+    sim_disk_done(&s->disk);
+    sim_world_done(&s->world);
+    gl_buf_done(&s->lines);
+    gl_buf_done(&s->body);
+    return ok;
+}
+
+/* ---- requests ---- */
+
+static void on_answer(void *owner, struct sim_ask *ask, bool answered)
+{
+    struct sim_story *s = owner;
+    gl_buf_reset(&s->body);
+    if (!answered) {
+        return;
+    }
+    s->answer = ask->rq.code;
+    if (ask->rq.code == 0) {
+        gl_buf_str(&s->body, ask->rq.body);
+    } else {
+        gl_buf_c(&s->body, ask->rq.why.text);
+    }
+    gl_buf_char(&s->body, 0);
+}
+
+static void send(struct sim_story *s, struct sim_ask *ask)
+{
+    GL_ASSERT(s->node != NULL);
+    s->answer = 1;
+    ask->done = on_answer;
+    ask->owner = s;
+    sim_node_ask(s->node, ask);
+}
+
+void sim_story_submit(struct sim_story *s, const char *run_id, const char *flow, uint32_t attempts)
+{
+    struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
+    struct gl_buf text = {0};
+    sim_flows_plain(flow, attempts, &text);
+    ask->rq.flow = gl_str_dup(&ask->arena, gl_buf_view(&text));
+    ask->rq.run_id = gl_str_dup(&ask->arena, gl_str_of(run_id));
+    gl_buf_done(&text);
+    send(s, ask);
+}
+
+void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, const char *step,
+                   const char *decision)
+{
+    static const char *const words[] = {
+#define X(name, word) word,
+        GL_VERBS(X)
+#undef X
+            NULL};
+    int number = gl_schema_word(words, gl_str_of(verb));
+    GL_ASSERT(number >= 0);
+    struct sim_ask *ask = sim_ask_new((enum gl_verb)number);
+    ask->rq.job = gl_str_dup(&ask->arena, gl_str_of(run_id));
+    ask->rq.step = gl_str_dup(&ask->arena, gl_str_of(step));
+    ask->rq.decision = gl_str_dup(&ask->arena, gl_str_of(decision));
+    ask->rq.who = GL_S("a person");
+    send(s, ask);
+}

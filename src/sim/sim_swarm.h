@@ -1,0 +1,55 @@
+/* sim_swarm.h - one history: a machine, its nodes one after another (and beside each other), and
+ * everything that goes wrong with them.
+ *
+ * Phase one, safety: crashes at any step, sleepers that wake up beside their successor, a keeper
+ * that dies, a store that is away or forgetful, clocks that jump. Nothing has to get done, but no
+ * checker may object. Phase two, liveness: nothing goes wrong any more, a steward decides and
+ * resumes, and everything must come to its end. */
+#ifndef GL_SIM_SIM_SWARM_H
+#define GL_SIM_SIM_SWARM_H
+
+#include "sim/sim_checks.h"
+#include "sim/sim_client.h"
+#include "sim/sim_node.h"
+
+struct sim_swarm_options {
+    uint64_t seed;
+    gl_ms minutes;   /* of phase one; 0: drawn, 10 or more */
+    size_t jobs_n;   /* 0: drawn, 30 or more */
+    const char *set; /* "name=value,name=value": options fixed by hand; NULL: none */
+    void (*print)(void *owner, const char *line); /* every line of the trace; NULL: none */
+    void *owner;
+};
+
+struct sim_swarm {
+    struct sim_world world;
+    struct sim_disk disk;
+    struct sim_keeper keeper;
+    struct sim_checks checks;
+    struct sim_client client;
+    struct gl_rng rng;
+    struct sim_pools pools;
+    struct gl_link nodes;     /* struct sim_node.link: all that live */
+    struct sim_node *current; /* NULL: the machine has no node at the moment */
+    uint32_t incarnations;
+    struct sim_call start;    /* the next incarnation */
+    struct sim_call trouble;  /* something goes wrong with keeper, store or connection */
+    struct sim_call rouse;    /* the sleeper wakes up */
+    struct sim_call bury;     /* a node that must stop, or a sleeper that has been up, dies */
+    struct sim_node *sleeper; /* beside `current` */
+    gl_ms phase_one_ends;
+    uint64_t crash_at_calls; /* by number of steps of the world */
+    gl_ms crash_at;          /* by time */
+    uint32_t crashes_left, crashes_n, zombies_n, keeper_crashes_n, outages_n, cycles_n, jumps_n;
+    bool doomed; /* the fuse of `current` is lit */
+    uint64_t doomed_calls;
+    bool ended; /* phase two came to its end */
+};
+
+/* Draws the options, so that they can be printed before the history begins. */
+void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options);
+/* Both phases. False: world.failed, with the sentence in world.failure. */
+bool sim_swarm_run(struct sim_swarm *s);
+void sim_swarm_done(struct sim_swarm *s);
+
+#endif
