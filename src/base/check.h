@@ -4,16 +4,14 @@
 #ifndef GL_BASE_CHECK_H
 #define GL_BASE_CHECK_H
 
-#define GL_ASSERT(cond)                                            \
-    ((cond) ? (void)0 : gl_check_failed(#cond, __FILE__, __LINE__))
+#define GL_ASSERT(cond) ((cond) ? (void)0 : gl_check_failed(#cond, __FILE__, __LINE__))
 #define GL_IMPLIES(a, b) (!(a) || (b))
 #define GL_UNREACHABLE() gl_check_failed("unreachable", __FILE__, __LINE__)
 #define GL_COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define GL_BIT(n) (1u << (n))
 #define GL_CLEANUP(fn) __attribute__((cleanup(fn)))
 
-#define GL_CONTAINER(ptr, type, member) \
-    ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define GL_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 _Noreturn void gl_check_failed(const char *what, const char *file, int line);
 

@@ -10,22 +10,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 
-#define GL_ERRORS(X)                                                                \
-    X(GL_E_CONFLICT,    -1, "conflict",    "someone else changed the record first")   \
-    X(GL_E_LIMIT,       -2, "limit",       "a limit was reached")                     \
-    X(GL_E_GONE,        -3, "gone",        "the peer or process is gone")             \
-    X(GL_E_IO,          -4, "io",          "the operating system refused")            \
-    X(GL_E_INVALID,     -5, "invalid",     "the input is not valid")                  \
-    X(GL_E_NOT_FOUND,   -6, "not_found",   "there is no such thing")                  \
-    X(GL_E_EXISTS,      -7, "exists",      "it exists already")                       \
-    X(GL_E_DENIED,      -8, "denied",      "not allowed")                             \
-    X(GL_E_UNAVAILABLE, -9, "unavailable", "the store or node is unavailable")        \
-    X(GL_E_UNKNOWN,    -10, "unknown",     "the outcome is not known")                \
-    X(GL_E_STALE,      -11, "stale",       "an old token, attempt or start-by time")  \
-    X(GL_E_STATE,      -12, "state",       "not possible in this state")              \
-    X(GL_E_DAMAGED,    -13, "damaged",     "stored data is damaged")                  \
-    X(GL_E_VERSION,    -14, "version",     "written by a newer release")              \
-    X(GL_E_BUSY,       -15, "busy",        "held by someone else")
+#define GL_ERRORS(X)                                                           \
+    X(GL_E_CONFLICT, -1, "conflict", "someone else changed the record first")  \
+    X(GL_E_LIMIT, -2, "limit", "a limit was reached")                          \
+    X(GL_E_GONE, -3, "gone", "the peer or process is gone")                    \
+    X(GL_E_IO, -4, "io", "the operating system refused")                       \
+    X(GL_E_INVALID, -5, "invalid", "the input is not valid")                   \
+    X(GL_E_NOT_FOUND, -6, "not_found", "there is no such thing")               \
+    X(GL_E_EXISTS, -7, "exists", "it exists already")                          \
+    X(GL_E_DENIED, -8, "denied", "not allowed")                                \
+    X(GL_E_UNAVAILABLE, -9, "unavailable", "the store or node is unavailable") \
+    X(GL_E_UNKNOWN, -10, "unknown", "the outcome is not known")                \
+    X(GL_E_STALE, -11, "stale", "an old token, attempt or start-by time")      \
+    X(GL_E_STATE, -12, "state", "not possible in this state")                  \
+    X(GL_E_DAMAGED, -13, "damaged", "stored data is damaged")                  \
+    X(GL_E_VERSION, -14, "version", "written by a newer release")              \
+    X(GL_E_BUSY, -15, "busy", "held by someone else")
 
 enum gl_error {
     GL_OK = 0,

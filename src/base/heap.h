@@ -1,5 +1,6 @@
 /* heap.h - a priority queue of elements that know their own place in it, so that any of them can
- * be removed or moved in O(log n). Ties must be broken by `before` (by sequence, never by address). */
+ * be removed or moved in O(log n). Ties must be broken by `before` (by sequence, never by address).
+ */
 #ifndef GL_BASE_HEAP_H
 #define GL_BASE_HEAP_H
 
@@ -20,8 +21,8 @@ struct gl_heap {
 };
 
 void gl_heap_init(struct gl_heap *h, gl_heap_before *before);
-void gl_heap_done(struct gl_heap *h); /* frees the array, not the items */
-void gl_heap_push(struct gl_heap *h, struct gl_heap_item *it);   /* must not be in a heap */
+void gl_heap_done(struct gl_heap *h);                          /* frees the array, not the items */
+void gl_heap_push(struct gl_heap *h, struct gl_heap_item *it); /* must not be in a heap */
 void gl_heap_remove(struct gl_heap *h, struct gl_heap_item *it); /* must be in this heap */
 void gl_heap_moved(struct gl_heap *h, struct gl_heap_item *it);  /* its key has changed */
 struct gl_heap_item *gl_heap_top(const struct gl_heap *h);       /* NULL if empty */

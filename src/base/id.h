@@ -11,7 +11,7 @@ struct gl_ulid {
 };
 
 void gl_id_make(struct gl_ulid *ret, gl_ms now, const uint8_t chance[static 10]);
-bool gl_id_valid(gl_str s);          /* 26 characters of Crockford's alphabet, upper case, no overflow */
-gl_ms gl_id_time(gl_str s);          /* must be valid */
+bool gl_id_valid(gl_str s); /* 26 characters of Crockford's alphabet, upper case, no overflow */
+gl_ms gl_id_time(gl_str s); /* must be valid */
 
 #endif

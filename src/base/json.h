@@ -38,7 +38,7 @@ struct gl_json_node {
 struct gl_json {
     gl_str text;   /* JSON; borrowed */
     gl_str source; /* what the user wrote: the same as `text` unless it came from YAML; borrowed */
-    const char *name; /* of the source, for errors; NULL: none */
+    const char *name;                 /* of the source, for errors; NULL: none */
     const struct gl_json_node *nodes; /* nodes[0] is the document */
     size_t nodes_n;
     unsigned depth; /* of nesting: 0 for a scalar. A value that will be wrapped into a record must
@@ -66,8 +66,8 @@ bool gl_json_is(gl_jnode n, enum gl_json_type type); /* false for NULL */
 const char *gl_json_type_name(gl_jnode n);           /* "an object", "a number", ... */
 /* The member of an object; NULL if absent, or if `obj` is no object (or NULL). */
 gl_jnode gl_json_get(const struct gl_json *j, gl_jnode obj, const char *key);
-/* Iterate: for (gl_jnode e = gl_json_first(j, arr); e; e = gl_json_after(j, arr, e)). In an object the
- * iteration visits keys, and gl_json_value(key) is the value of that key. */
+/* Iterate: for (gl_jnode e = gl_json_first(j, arr); e; e = gl_json_after(j, arr, e)). In an object
+ * the iteration visits keys, and gl_json_value(key) is the value of that key. */
 gl_jnode gl_json_first(const struct gl_json *j, gl_jnode container);
 gl_jnode gl_json_after(const struct gl_json *j, gl_jnode container, gl_jnode n);
 gl_jnode gl_json_value(gl_jnode key);
@@ -76,7 +76,8 @@ gl_str gl_json_raw(const struct gl_json *j, gl_jnode n); /* the JSON text of the
 /* The decoded value of a string (NULL or another type: the empty slice). Not copied when it has no
  * escapes. */
 gl_str gl_json_str(const struct gl_json *j, gl_jnode n, struct gl_arena *a);
-gl_str gl_json_unescape(gl_str raw, struct gl_arena *a); /* the same for a valid slice without quotes */
+/* The same for a valid slice without its quotes. */
+gl_str gl_json_unescape(gl_str raw, struct gl_arena *a);
 /* false: no integer as written (1.0 and 1e3 are not), or out of range */
 bool gl_json_i64(const struct gl_json *j, gl_jnode n, int64_t *ret);
 bool gl_json_u64(const struct gl_json *j, gl_jnode n, uint64_t *ret);

@@ -9,54 +9,55 @@
 
 enum {
     /* Names. */
-    GL_ID_BYTES_MAX = 128,         /* a step id, a run id, a context name, a dedupe key */
-    GL_NAME_BYTES_MAX = 256,       /* a flow's name */
-    GL_ULID_BYTES = 26,            /* a job id, as text */
+    GL_ID_BYTES_MAX = 128,   /* a step id, a run id, a context name, a dedupe key */
+    GL_NAME_BYTES_MAX = 256, /* a flow's name */
+    GL_ULID_BYTES = 26,      /* a job id, as text */
     GL_ATTEMPT_ID_BYTES_MAX = GL_ID_BYTES_MAX + 24, /* "step:attempt:n" */
 
     /* Documents. */
-    GL_JSON_DEPTH_MAX = 64,        /* nesting of any document */
-    GL_VALUE_DEPTH_MAX = 48,       /* nesting of a value that is kept inside another document */
+    GL_JSON_DEPTH_MAX = 64,  /* nesting of any document */
+    GL_VALUE_DEPTH_MAX = 48, /* nesting of a value that is kept inside another document */
     GL_JSON_NODES_MAX = 8 << 20,
-    GL_FLOW_BYTES_MAX = 32 << 20,  /* a flow file, and its compiled form */
-    GL_YAML_ALIASES_MAX = 1000,    /* alias expansions in one file */
-    GL_OUTPUT_BYTES_MAX = 1 << 20, /* the output of one step */
-    GL_BLOB_BYTES_MAX = 64 << 20,  /* one snapshotted file */
-    GL_RECORD_BYTES_MAX = 33 << 20,/* one record in the store */
-    GL_REASON_BYTES_MAX = 512,     /* why a step ended or waits, for people */
+    GL_FLOW_BYTES_MAX = 32 << 20,   /* a flow file, and its compiled form */
+    GL_YAML_ALIASES_MAX = 1000,     /* alias expansions in one file */
+    GL_OUTPUT_BYTES_MAX = 1 << 20,  /* the output of one step */
+    GL_BLOB_BYTES_MAX = 64 << 20,   /* one snapshotted file */
+    GL_RECORD_BYTES_MAX = 33 << 20, /* one record in the store */
+    GL_REASON_BYTES_MAX = 512,      /* why a step ended or waits, for people */
 
     /* Flows. */
-    GL_STEPS_MAX = 200000,         /* steps of one flow */
-    GL_NEEDS_MAX = 20000,          /* parents of one step */
-    GL_ARGS_MAX = 4096,            /* arguments of one command */
-    GL_ENVS_MAX = 4096,            /* environment entries of one step */
-    GL_FILES_MAX = 1024,           /* files of one flow */
-    GL_COMMAND_BYTES_MAX = 1 << 20,/* argv and environment of one command together */
-    GL_ATTEMPTS_MAX = 10000,       /* `retry.attempts` */
-    GL_SLOTS_MAX = 100000,         /* slots of one pool */
+    GL_STEPS_MAX = 200000,          /* steps of one flow */
+    GL_NEEDS_MAX = 20000,           /* parents of one step */
+    GL_ARGS_MAX = 4096,             /* arguments of one command */
+    GL_ENVS_MAX = 4096,             /* environment entries of one step */
+    GL_FILES_MAX = 1024,            /* files of one flow */
+    GL_COMMAND_BYTES_MAX = 1 << 20, /* argv and environment of one command together */
+    GL_ATTEMPTS_MAX = 10000,        /* `retry.attempts` */
+    GL_SLOTS_MAX = 100000,          /* slots of one pool */
     GL_POOLS_MAX = 64,
 
     /* The core. */
-    GL_HOT_JOBS_MAX = 4096,        /* jobs held in memory; others are loaded on demand */
-    GL_WAITING_MAX = 2 << 20,      /* steps queued for slots on one node */
-    GL_SPREAD_MAX = 256,           /* steps one transaction may touch: the rest goes into the next */
-    GL_LOSSES_MAX = 3,             /* lost attempts forgiven ... */
-    GL_LOSSES_WINDOW_MS = 600000,  /* ... within this time */
-    GL_PARKED_MAX = 4096,          /* events waiting for one cold job */
+    GL_HOT_JOBS_MAX = 4096,       /* jobs held in memory; others are loaded on demand */
+    GL_WAITING_MAX = 2 << 20,     /* steps queued for slots on one node */
+    GL_SPREAD_MAX = 256,          /* steps one transaction may touch: the rest goes into the next */
+    GL_LOSSES_MAX = 3,            /* lost attempts forgiven ... */
+    GL_LOSSES_WINDOW_MS = 600000, /* ... within this time */
+    GL_PARKED_MAX = 4096,         /* events waiting for one cold job */
 
     /* Execution. */
-    GL_LOG_BYTES_MAX = 10 << 20,   /* output kept per attempt: head and tail */
-    GL_GRACE_MS = 10000,           /* SIGTERM to SIGKILL */
-    GL_INPUT_BYTES_MAX = 2 << 20,  /* the input document of one attempt: its parents' outputs */
-    GL_FRAME_BYTES_MAX = 4 << 20,  /* one frame of the keeper's protocol */
+    GL_LOG_BYTES_MAX = 10 << 20,  /* output kept per attempt: head and tail */
+    GL_GRACE_MS = 10000,          /* SIGTERM to SIGKILL */
+    GL_INPUT_BYTES_MAX = 2 << 20, /* the input document of one attempt: its parents' outputs */
+    GL_FRAME_BYTES_MAX = 4 << 20, /* one frame of the keeper's protocol */
 
     /* HTTP. */
     GL_HTTP_BODY_BYTES_MAX = 64 << 20,
     GL_HTTP_CONNECTIONS_MAX = 512,
-    GL_PAGE_MAX = 1000,            /* rows of one page of any listing */
+    GL_PAGE_MAX = 1000, /* rows of one page of any listing */
 };
 
-static_assert(GL_FLOW_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX, "a compiled flow fits a record");
+static_assert(GL_FLOW_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX,
+              "a compiled flow fits a record");
 static_assert(GL_OUTPUT_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX, "an output fits a record");
 static_assert(GL_INPUT_BYTES_MAX + GL_COMMAND_BYTES_MAX + (1 << 16) <= GL_FRAME_BYTES_MAX,
               "a start fits one frame");

@@ -14,8 +14,8 @@ struct gl_map_entry {
 };
 
 struct gl_map {
-    struct gl_map_entry *entries; /* in insertion order, with holes */
-    uint32_t *slots;              /* open addressing: entry number + 1, 0 = free */
+    struct gl_map_entry *entries;           /* in insertion order, with holes */
+    uint32_t *slots;                        /* open addressing: entry number + 1, 0 = free */
     size_t entries_n, entries_cap, slots_n; /* slots_n is a power of two */
     size_t live_n;
 };

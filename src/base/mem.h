@@ -19,17 +19,17 @@ enum { GL_POOL_CLASSES = 16 }; /* 16, 32, 48, 64, 96, ... 4096 bytes; larger goe
 
 struct gl_pool {
     void *free_list[GL_POOL_CLASSES];
-    void *slabs;         /* list of all slabs */
-    void *large;         /* list of what was too large for a class, so that done() finds it */
-    char *fresh;         /* the unused rest of the newest slab */
+    void *slabs; /* list of all slabs */
+    void *large; /* list of what was too large for a class, so that done() finds it */
+    char *fresh; /* the unused rest of the newest slab */
     size_t fresh_bytes;
-    size_t used_bytes;   /* handed out, by class size */
-    size_t slab_bytes;   /* taken from the heap for classes */
+    size_t used_bytes; /* handed out, by class size */
+    size_t slab_bytes; /* taken from the heap for classes */
 };
 
 void gl_pool_init(struct gl_pool *p);
 void gl_pool_done(struct gl_pool *p);
-void *gl_pool_alloc(struct gl_pool *p, size_t bytes); /* zeroed */
+void *gl_pool_alloc(struct gl_pool *p, size_t bytes);          /* zeroed */
 void gl_pool_free(struct gl_pool *p, void *ptr, size_t bytes); /* same `bytes`; NULL is fine */
 
 #endif

@@ -1,5 +1,5 @@
-/* rng.h - a seeded source of chance (xoshiro256**). One per subsystem, so that a new draw in one does
- * not reshuffle another. Not for secrets. */
+/* rng.h - a seeded source of chance (xoshiro256**). One per subsystem, so that a new draw in one
+ * does not reshuffle another. Not for secrets. */
 #ifndef GL_BASE_RNG_H
 #define GL_BASE_RNG_H
 

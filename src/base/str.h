@@ -34,7 +34,7 @@ bool gl_str_i64(gl_str s, int64_t *ret);
 bool gl_str_is_id(gl_str s);
 bool gl_str_is_utf8(gl_str s, size_t *ret_bad_at); /* strict: no surrogates, no overlongs */
 size_t gl_str_utf8_at(gl_str s); /* bytes of the code point at the front; 0: not UTF-8, or empty */
-uint64_t gl_str_hash(gl_str s); /* stable over runs and machines */
+uint64_t gl_str_hash(gl_str s);  /* stable over runs and machines */
 
 gl_str gl_str_dup(struct gl_arena *a, gl_str s); /* also NUL-terminated behind the slice */
 const char *gl_str_c(struct gl_arena *a, gl_str s);

@@ -1,38 +1,40 @@
-/* trace.h - the typed trace: one stream, read by the log, the tests, the simulator's hash and its marks.
+/* trace.h - the typed trace: one stream, read by the log, the tests, the simulator's hash and its
+ * marks.
  *
  * The pure rooms say what they decided, in records, to a sink they were given; nobody formats text
- * there. GL_MARK names a rare branch: a test or the swarm names the marks that must have been hit. */
+ * there. GL_MARK names a rare branch: a test or the swarm names the marks that must have been hit.
+ */
 #ifndef GL_BASE_TRACE_H
 #define GL_BASE_TRACE_H
 
 #include "base/when.h"
 
-#define GL_TRACES(X) \
-    X(JOB, "job")    \
-    X(STEP, "step")  \
-    X(OWNER, "owner")\
-    X(TX, "tx")      \
-    X(EXEC, "exec")  \
-    X(SLOT, "slot")  \
-    X(NODE, "node")  \
+#define GL_TRACES(X)  \
+    X(JOB, "job")     \
+    X(STEP, "step")   \
+    X(OWNER, "owner") \
+    X(TX, "tx")       \
+    X(EXEC, "exec")   \
+    X(SLOT, "slot")   \
+    X(NODE, "node")   \
     X(MARK, "mark")
 
 enum gl_trace_kind {
 #define X(name, word) GL_TR_##name,
     GL_TRACES(X)
 #undef X
-    GL_TR_COUNT
+        GL_TR_COUNT
 };
 
 struct gl_trace_record {
     gl_ms now;
-    const char *node;        /* which node speaks; may be NULL */
+    const char *node; /* which node speaks; may be NULL */
     enum gl_trace_kind kind;
-    gl_str job, step;        /* empty: not about one */
-    uint64_t token;          /* 0: none */
-    int64_t number;          /* attempt, slots, revision: by kind */
-    const char *what;        /* a static word: "taken", "started", a mark's name */
-    const char *from, *to;   /* a state change; static words or NULL */
+    gl_str job, step;      /* empty: not about one */
+    uint64_t token;        /* 0: none */
+    int64_t number;        /* attempt, slots, revision: by kind */
+    const char *what;      /* a static word: "taken", "started", a mark's name */
+    const char *from, *to; /* a state change; static words or NULL */
 };
 
 struct gl_trace {
@@ -49,8 +51,8 @@ size_t gl_trace_format(const struct gl_trace_record *r, char *buf, size_t bytes)
     gl_trace_write((t), (struct gl_trace_record){.kind = GL_TR_##k, __VA_ARGS__})
 #define GL_MARK(t, name) GL_TRACE(t, MARK, .what = (name))
 
-/* A planted bug: compiled only with -Dplant=true, chosen at run time by glia-sim --plant N. In every other
- * build it is the constant false and leaves nothing behind. */
+/* A planted bug: compiled only with -Dplant=true, chosen at run time by glia-sim --plant N. In
+ * every other build it is the constant false and leaves nothing behind. */
 #ifdef GL_WITH_PLANTS
 extern int gl_planted;
 #define GL_PLANT(n) (gl_planted == (n))

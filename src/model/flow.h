@@ -4,8 +4,8 @@
  *   gl_flow_encode()   the compiled form: canonical JSON, named by its SHA-256 in the store
  *   gl_flow_decode()   the compiled form, read back (trusted shape, still checked)
  *
- * Parsing never reads a file: `script: FILE` and `python: |` become entries of `files` by name; the caller supplies the
- * content's hash through a gl_flow_loader. */
+ * Parsing never reads a file: `script: FILE` and `python: |` become entries of `files` by name; the
+ * caller supplies the content's hash through a gl_flow_loader. */
 #ifndef GL_MODEL_FLOW_H
 #define GL_MODEL_FLOW_H
 
@@ -14,49 +14,49 @@
 #include "model/schema.h"
 
 /* When a step may run, given its parents. (The aliases are accepted on input.) */
-#define GL_RULES(X)                                                          \
-    X(ALL_SUCCESS, "all_success", "all_required")                            \
-    X(ALL_DONE, "all_done", NULL)                                            \
-    X(ONE_SUCCESS, "one_success", "any_success")                             \
-    X(ONE_DONE, "one_done", "any_done")                                      \
-    X(ONE_FAILED, "one_failed", "any_failed")                                \
-    X(NONE_FAILED, "none_failed_min_one_success", "partial_success")         \
+#define GL_RULES(X)                                                  \
+    X(ALL_SUCCESS, "all_success", "all_required")                    \
+    X(ALL_DONE, "all_done", NULL)                                    \
+    X(ONE_SUCCESS, "one_success", "any_success")                     \
+    X(ONE_DONE, "one_done", "any_done")                              \
+    X(ONE_FAILED, "one_failed", "any_failed")                        \
+    X(NONE_FAILED, "none_failed_min_one_success", "partial_success") \
     X(QUORUM, "quorum_success", "quorum")
 
 enum gl_rule {
 #define X(name, word, alias) GL_RULE_##name,
     GL_RULES(X)
 #undef X
-    GL_RULE_COUNT
+        GL_RULE_COUNT
 };
 
 /* What the end of its last attempt does to the step and the job. */
-#define GL_FAILURE_POLICIES(X)                                                            \
-    X(FAIL, "fail")         /* step failed, job failed */                                 \
-    X(CONTINUE, "continue") /* step partial (outcome failed); dependents run */           \
+#define GL_FAILURE_POLICIES(X)                                                  \
+    X(FAIL, "fail")         /* step failed, job failed */                       \
+    X(CONTINUE, "continue") /* step partial (outcome failed); dependents run */ \
     X(SKIP, "skip")         /* step skipped (outcome failed); dependents see a skip */
 
 enum gl_failure_policy {
 #define X(name, word) GL_ON_FAILURE_##name,
     GL_FAILURE_POLICIES(X)
 #undef X
-    GL_ON_FAILURE_COUNT
+        GL_ON_FAILURE_COUNT
 };
 
 /* May it run again when nobody knows whether it ran? */
-#define GL_SAFETIES(X)                                                                       \
-    X(UNMARKED, "unmarked")     /* yes, once the lost attempt is known to have ended */      \
-    X(IDEMPOTENT, "idempotent") /* yes, at once */                                           \
+#define GL_SAFETIES(X)                                                                  \
+    X(UNMARKED, "unmarked")     /* yes, once the lost attempt is known to have ended */ \
+    X(IDEMPOTENT, "idempotent") /* yes, at once */                                      \
     X(UNSAFE, "unsafe")         /* no: a person decides */
 
 enum gl_safety {
 #define X(name, word) GL_SAFETY_##name,
     GL_SAFETIES(X)
 #undef X
-    GL_SAFETY_COUNT
+        GL_SAFETY_COUNT
 };
 
-extern const char *const gl_rule_words[];           /* NULL-terminated */
+extern const char *const gl_rule_words[]; /* NULL-terminated */
 extern const char *const gl_failure_policy_words[];
 extern const char *const gl_safety_words[];
 
@@ -67,7 +67,8 @@ struct gl_retry {
     gl_ms backoff_max_ms;
 };
 
-/* One step, compiled. `needs` and `children` are numbers of steps (children are derived, not encoded). */
+/* One step, compiled. `needs` and `children` are numbers of steps (children are derived, not
+ * encoded). */
 struct gl_step_spec {
     gl_str id;
     struct gl_strs needs_ids; /* as written */
@@ -75,22 +76,22 @@ struct gl_step_spec {
     uint32_t needs_n;
     uint32_t *children;
     uint32_t children_n;
-    uint8_t rule;             /* enum gl_rule */
-    uint32_t quorum;          /* GL_RULE_QUORUM */
-    uint8_t on_failure;       /* enum gl_failure_policy */
-    uint8_t safety;           /* enum gl_safety */
-    gl_str driver;            /* "process", "noop" */
-    struct gl_strs argv;      /* files of the flow stand in the working folder under their names */
-    struct gl_strs env;       /* "NAME=value" in the order written */
-    gl_str cwd;               /* "" : a private folder */
-    struct gl_items files;    /* struct gl_flow_file */
-    gl_ms timeout_ms;         /* 0: none */
+    uint8_t rule;          /* enum gl_rule */
+    uint32_t quorum;       /* GL_RULE_QUORUM */
+    uint8_t on_failure;    /* enum gl_failure_policy */
+    uint8_t safety;        /* enum gl_safety */
+    gl_str driver;         /* "process", "noop" */
+    struct gl_strs argv;   /* files of the flow stand in the working folder under their names */
+    struct gl_strs env;    /* "NAME=value" in the order written */
+    gl_str cwd;            /* "" : a private folder */
+    struct gl_items files; /* struct gl_flow_file */
+    gl_ms timeout_ms;      /* 0: none */
     gl_ms grace_ms;
-    gl_ms heartbeat_ms;       /* 0: none */
+    gl_ms heartbeat_ms; /* 0: none */
     struct gl_retry retry;
     gl_str pool;
     uint32_t slots;
-    int64_t priority;         /* higher first; 0 by default */
+    int64_t priority; /* higher first; 0 by default */
 };
 
 struct gl_flow_file {
@@ -104,8 +105,8 @@ struct gl_flow {
     struct gl_items steps; /* struct gl_step_spec, in the order written */
     uint32_t roots_n;      /* steps without needs */
     uint32_t *roots;
-    uint32_t *slots;       /* by id, open addressing: number + 1, 0 = free (derived) */
-    uint32_t slots_n;      /* a power of two */
+    uint32_t *slots;  /* by id, open addressing: number + 1, 0 = free (derived) */
+    uint32_t slots_n; /* a power of two */
 };
 
 static inline const struct gl_step_spec *gl_flow_step(const struct gl_flow *f, uint32_t number)
@@ -113,43 +114,46 @@ static inline const struct gl_step_spec *gl_flow_step(const struct gl_flow *f, u
     return &((const struct gl_step_spec *)f->steps.items)[number];
 }
 
-/* Supplies files while a flow is parsed. `source` is the path as written in the flow (for `script`), or "" when the content is
- * given in `text` (for `python` and `sh` text). Returns the hash in hex. NULL loader: `script` is refused (an API client sends
- * `files` with hashes instead). */
+/* Supplies files while a flow is parsed. `source` is the path as written in the flow (for
+ * `script`), or "" when the content is given in `text` (for `python` and `sh` text). Returns the
+ * hash in hex. NULL loader: `script`, `python` and overlong `sh` are refused. */
 struct gl_flow_loader {
     int (*load)(struct gl_flow_loader *l, gl_str source, gl_str text, char ret_hex[static 65],
                 bool *ret_executable, struct gl_why *reterr_why);
 };
 
 struct gl_flow_error {
-    unsigned line, column;  /* 0: unknown */
-    gl_str path;            /* "steps.fetch.retry" */
-    gl_str text;            /* what is wrong, and what to do */
+    unsigned line, column; /* 0: unknown */
+    gl_str path;           /* "steps.fetch.retry" */
+    gl_str text;           /* what is wrong, and what to do */
 };
 
 struct gl_flow_errors {
     struct gl_flow_error items[64];
-    size_t n;       /* at most 64 are kept */
+    size_t n; /* at most 64 are kept */
     size_t total;
 };
 
-/* Parse what the user wrote. The loader is asked even when there are errors elsewhere, so that all can be
- * told at once. Everything lives in `a` (it may borrow from the tape). Returns GL_E_INVALID with all errors. */
+/* Parse what the user wrote. The loader is asked even when there are errors elsewhere, so that all
+ * can be told at once. Everything lives in `a` (it may borrow from the tape). Returns GL_E_INVALID
+ * with all errors. */
 int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader *loader,
                   struct gl_arena *a, struct gl_flow **ret, struct gl_flow_errors *reterr);
 
-/* Defaults are left out, so that a step without wishes costs few bytes. The caller refuses more than GL_FLOW_BYTES_MAX:
- * gl_flow_decode would. */
+/* Defaults are left out, so that a step without wishes costs few bytes. The caller refuses more
+ * than GL_FLOW_BYTES_MAX: gl_flow_decode would. */
 void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out);
-/* Everything is copied into `a`. GL_E_VERSION: written by a newer release; GL_E_LIMIT or GL_E_INVALID: no flow of ours. */
-int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct gl_why *reterr_why);
+/* Everything is copied into `a`. GL_E_VERSION: written by a newer release; GL_E_LIMIT or
+ * GL_E_INVALID: no flow of ours. */
+int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret,
+                   struct gl_why *reterr_why);
 
 /* The number of a step by its id; -1 if absent. O(1): uses the table made at parsing. */
 int64_t gl_flow_find(const struct gl_flow *f, gl_str id);
 
 /* What a user may write, field by field: for suggestions, for the reference page and its test. */
 struct gl_flow_field {
-    const char *of;       /* "flow", "step", "retry", "trigger_rule" */
+    const char *of; /* "flow", "step", "retry", "trigger_rule" */
     const char *name;
     const char *type;
     const char *fallback; /* the default; "" = must be given or is absent */
@@ -158,6 +162,7 @@ struct gl_flow_field {
 
 extern const struct gl_flow_field gl_flow_fields[];
 extern const size_t gl_flow_fields_n;
-extern const struct gl_schema gl_flow_step_schema; /* struct gl_step_spec, without what is derived */
+/* struct gl_step_spec, without what is derived */
+extern const struct gl_schema gl_flow_step_schema;
 
 #endif

@@ -13,7 +13,8 @@ const struct gl_flow_field gl_flow_fields[] = {
     {"step", "run", "list", "", "A program and its arguments, run without a shell."},
     {"step", "python", "text", "", "A Python program, run by `python3`."},
     {"step", "script", "path", "",
-     "A file beside the flow file, run by its own first line if it is executable, else by its ending (`.py`, `.sh`)."},
+     "A file beside the flow file, run by its own first line if it is executable, else "
+     "by its ending (`.py`, `.sh`)."},
     {"step", "noop", "`true`", "", "Does nothing: for tests and benchmarks."},
     {"step", "needs", "id or list of ids", "none", "The steps that must end before this one."},
     {"step", "trigger_rule", "word or table", "all_success",

@@ -1,7 +1,8 @@
 /* schema.h - one table per noun, from which everything that knows its fields is driven.
  *
- * A schema lists the fields of a C struct: name, type, place, and a sentence about it. From that table come the
- * record in the store, the JSON of the API, the errors for wrong input, and the page in the reference. */
+ * A schema lists the fields of a C struct: name, type, place, and a sentence about it. From that
+ * table come the record in the store, the JSON of the API, the errors for wrong input, and the page
+ * in the reference. */
 #ifndef GL_MODEL_SCHEMA_H
 #define GL_MODEL_SCHEMA_H
 
@@ -9,18 +10,18 @@
 #include "base/when.h"
 
 enum gl_field_type {
-    GL_F_BOOL,  /* bool */
-    GL_F_I64,   /* int64_t */
-    GL_F_U64,   /* uint64_t */
-    GL_F_U32,   /* uint32_t */
-    GL_F_STR,   /* gl_str */
-    GL_F_TIME,  /* gl_ms: a number in the store, RFC 3339 in the API; 0 = absent */
-    GL_F_SPAN,  /* gl_ms: a number of milliseconds */
-    GL_F_ENUM,  /* uint8_t: a word from `words` */
-    GL_F_RAW,   /* gl_str: any JSON value, as its text; "" = absent */
-    GL_F_STRS,  /* struct gl_strs */
-    GL_F_LIST,  /* struct gl_items of `sub` */
-    GL_F_OBJECT,/* the sub struct, embedded */
+    GL_F_BOOL,   /* bool */
+    GL_F_I64,    /* int64_t */
+    GL_F_U64,    /* uint64_t */
+    GL_F_U32,    /* uint32_t */
+    GL_F_STR,    /* gl_str */
+    GL_F_TIME,   /* gl_ms: a number in the store, RFC 3339 in the API; 0 = absent */
+    GL_F_SPAN,   /* gl_ms: a number of milliseconds */
+    GL_F_ENUM,   /* uint8_t: a word from `words` */
+    GL_F_RAW,    /* gl_str: any JSON value, as its text; "" = absent */
+    GL_F_STRS,   /* struct gl_strs */
+    GL_F_LIST,   /* struct gl_items of `sub` */
+    GL_F_OBJECT, /* the sub struct, embedded */
 };
 
 enum gl_field_flag {
@@ -59,24 +60,31 @@ struct gl_schema {
     size_t fields_n;
 };
 
-#define GL_FIELD(s, member, ftype, fflags, fdoc)                                             \
-    {.name = #member, .type = GL_F_##ftype, .offset = offsetof(struct s, member), .flags = (fflags), .doc = (fdoc)}
-#define GL_FIELD_ENUM(s, member, fwords, fflags, fdoc)                                       \
-    {.name = #member, .type = GL_F_ENUM, .offset = offsetof(struct s, member), .flags = (fflags), \
-     .words = (fwords), .doc = (fdoc)}
-#define GL_FIELD_SUB(s, member, ftype, fsub, fflags, fdoc)                                   \
-    {.name = #member, .type = GL_F_##ftype, .offset = offsetof(struct s, member), .flags = (fflags), \
-     .sub = (fsub), .doc = (fdoc)}
+#define GL_FIELD(s, member, ftype, fflags, fdoc)                                     \
+    {                                                                                \
+        .name = #member, .type = GL_F_##ftype, .offset = offsetof(struct s, member), \
+        .flags = (fflags), .doc = (fdoc)                                             \
+    }
+#define GL_FIELD_ENUM(s, member, fwords, fflags, fdoc)                            \
+    {                                                                             \
+        .name = #member, .type = GL_F_ENUM, .offset = offsetof(struct s, member), \
+        .flags = (fflags), .words = (fwords), .doc = (fdoc)                       \
+    }
+#define GL_FIELD_SUB(s, member, ftype, fsub, fflags, fdoc)                           \
+    {                                                                                \
+        .name = #member, .type = GL_F_##ftype, .offset = offsetof(struct s, member), \
+        .flags = (fflags), .sub = (fsub), .doc = (fdoc)                              \
+    }
 
 enum gl_audience { GL_FOR_STORE, GL_FOR_API };
 
-/* Write the fields of `object` into the object that is open in `w` (so that a caller can add more). Fields that are zero or
- * empty are left out unless GL_FF_ALWAYS. */
+/* Write the fields of `object` into the object that is open in `w` (so that a caller can add more).
+ * Fields that are zero or empty are left out unless GL_FF_ALWAYS. */
 void gl_schema_write(const struct gl_schema *s, const void *object, struct gl_jw *w,
                      enum gl_audience audience);
 
-/* Read an object. Zero-fills `ret` first; strings borrow from the tape or live in `a`. Unknown fields are refused when
- * `strict`, else ignored (records written by a later release). */
+/* Read an object. Zero-fills `ret` first; strings borrow from the tape or live in `a`. Unknown
+ * fields are refused when `strict`, else ignored (records written by a later release). */
 int gl_schema_read(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
                    struct gl_arena *a, void *ret, struct gl_why *reterr_why);
 

@@ -8,12 +8,14 @@
 #include "base/near.h"
 #include "base/str.h"
 
-#define assert_str(s, text)                                      \
-    do {                                                         \
-        gl_str got_ = (s);                                       \
-        assert_int_equal(got_.n, strlen(text));                  \
-        assert_memory_equal(got_.p ? got_.p : "", text, got_.n); \
-    } while (0)
+static void check_str(gl_str got, const char *text, int line)
+{
+    if (!gl_str_is(got, text)) {
+        fail_msg("line %d: got \"%.*s\", expected \"%s\"", line, GL_STR_ARG(got), text);
+    }
+}
+
+#define assert_str(s, text) check_str((s), (text), __LINE__)
 
 /* Slices. */
 

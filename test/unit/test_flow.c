@@ -109,14 +109,18 @@ static void bad_step(struct fixture *f, const char *fields, const char *path, co
     }
 }
 
-#define assert_argv(s, ...)                                                           \
-    do {                                                                              \
-        const char *expected_[] = {__VA_ARGS__};                                      \
-        assert_int_equal((s)->argv.n, GL_COUNT(expected_));                           \
-        for (size_t i_ = 0; i_ < GL_COUNT(expected_); i_++) {                         \
-            assert_string_equal(gl_str_c(&f->a, (s)->argv.items[i_]), expected_[i_]); \
-        }                                                                             \
-    } while (0)
+static void check_argv(const struct gl_step_spec *s, const char *const *words, size_t n)
+{
+    assert_int_equal(s->argv.n, n);
+    for (size_t i = 0; i < n; i++) {
+        if (!gl_str_is(s->argv.items[i], words[i])) {
+            fail_msg("got %.*s, expected %s", GL_STR_ARG(s->argv.items[i]), words[i]);
+        }
+    }
+}
+
+#define WORDS(...) \
+    (const char *const[]){__VA_ARGS__}, GL_COUNT(((const char *const[]){__VA_ARGS__}))
 
 /* What is accepted. */
 
@@ -127,7 +131,7 @@ static void a_step_without_wishes_has_the_defaults(void **state)
     const struct gl_step_spec *s = gl_flow_step(flow, 0);
     assert_true(gl_str_is(flow->name, "flow"));
     assert_true(gl_str_is(s->id, "a"));
-    assert_argv(s, "sh", "-ec", "echo hello");
+    check_argv(s, WORDS("sh", "-ec", "echo hello"));
     assert_true(gl_str_is(s->driver, "process"));
     assert_true(gl_str_is(s->pool, "default"));
     assert_int_equal(s->slots, 1);
@@ -146,15 +150,15 @@ static void a_step_without_wishes_has_the_defaults(void **state)
 static void the_kinds_of_commands(void **state)
 {
     struct fixture *f = *state;
-    assert_argv(good_step(f, "run: [ls, -l, '', 5, 1.50, true]"), "ls", "-l", "", "5", "1.50",
-                "true");
+    check_argv(good_step(f, "run: [ls, -l, '', 5, 1.50, true]"),
+               WORDS("ls", "-l", "", "5", "1.50", "true"));
     const struct gl_step_spec *s = good_step(f, "noop: true");
     assert_true(gl_str_is(s->driver, "noop"));
     assert_int_equal(s->argv.n, 0);
 
     s = good_step(f, "python: print(1)");
     const struct gl_flow_file *file = s->files.items;
-    assert_argv(s, "python3", "step.py");
+    check_argv(s, WORDS("python3", "step.py"));
     assert_int_equal(s->files.n, 1);
     assert_true(gl_str_is(file->name, "step.py"));
     char hex[65];
@@ -163,11 +167,11 @@ static void the_kinds_of_commands(void **state)
 
     s = good_step(f, "script: tools/run");
     file = s->files.items;
-    assert_argv(s, "./run");
+    check_argv(s, WORDS("./run"));
     assert_true(gl_str_is(file->name, "run"));
     assert_true(file->executable);
-    assert_argv(good_step(f, "script: ../x/a.py"), "python3", "./a.py");
-    assert_argv(good_step(f, "script: a.sh"), "sh", "./a.sh");
+    check_argv(good_step(f, "script: ../x/a.py"), WORDS("python3", "./a.py"));
+    check_argv(good_step(f, "script: a.sh"), WORDS("sh", "./a.sh"));
 }
 
 static void long_shell_text_goes_through_a_file(void **state)
@@ -181,7 +185,7 @@ static void long_shell_text_goes_through_a_file(void **state)
     gl_buf_c(&text, "\"}}}");
     gl_buf_char(&text, 0);
     const struct gl_step_spec *s = gl_flow_step(good(f, text.p), 0);
-    assert_argv(s, "sh", "-e", "./step.sh");
+    check_argv(s, WORDS("sh", "-e", "./step.sh"));
     assert_int_equal(s->files.n, 1);
     assert_int_equal(f->loads, 1);
     gl_buf_done(&text);
@@ -198,11 +202,11 @@ static void every_field_arrives(void **state)
 {
     struct fixture *f = *state;
     const struct gl_step_spec *s = good_step(
-        f,
-        "sh: make, needs: [x, y], env: {A: 1, B: x y, C: true, D: , E: '='}, timeout: 90s,"
-        "retry: {attempts: 3, backoff: 500ms, factor: 1.5, max_backoff: 1h},"
-        "trigger_rule: {rule: quorum_success, quorum: 2}, on_failure: continue,"
-        "idempotent: true, pool: gpu, slots: 2, priority: -7, heartbeat: 45, grace: 250ms, cwd: /srv");
+        f, "sh: make, needs: [x, y], env: {A: 1, B: x y, C: true, D: , E: '='}, timeout: 90s,"
+           "retry: {attempts: 3, backoff: 500ms, factor: 1.5, max_backoff: 1h},"
+           "trigger_rule: {rule: quorum_success, quorum: 2}, on_failure: continue,"
+           "idempotent: true, pool: gpu, slots: 2, priority: -7, heartbeat: 45,"
+           "grace: 250ms, cwd: /srv");
     assert_int_equal(s->needs_n, 2);
     assert_int_equal(s->needs[0], 0);
     assert_int_equal(s->needs[1], 1);
@@ -276,9 +280,8 @@ static void all_rules_are_known_by_both_names(void **state)
 static void steps_may_come_as_a_list(void **state)
 {
     struct fixture *f = *state;
-    struct gl_flow *flow = good(
-        f,
-        "name: n\nsteps:\n- id: b\n  noop: true\n  needs: a\n- {id: a, noop: true}\n- {id: 7, noop: true}\n");
+    struct gl_flow *flow = good(f, "name: n\nsteps:\n- id: b\n  noop: true\n  needs: a\n"
+                                   "- {id: a, noop: true}\n- {id: 7, noop: true}\n");
     assert_int_equal(flow->steps.n, 3);
     assert_true(gl_str_is(flow->name, "n"));
     assert_true(gl_str_is(gl_flow_step(flow, 0)->id, "b"));

@@ -47,8 +47,10 @@ static const char everything[] =
     "name: all of it\n"
     "steps:\n"
     "  a: {sh: 'echo \"x\"'}\n"
-    "  b: {run: [x, '', y z], needs: a, env: {A: 1}, timeout: 90s, retry: {attempts: 3, backoff: 0}}\n"
-    "  c: {python: print(1), needs: [a, b], trigger_rule: {rule: quorum, quorum: 2}, unsafe: true}\n"
+    "  b: {run: [x, '', y z], needs: a, env: {A: 1}, timeout: 90s,\n"
+    "      retry: {attempts: 3, backoff: 0}}\n"
+    "  c: {python: print(1), needs: [a, b], unsafe: true,\n"
+    "      trigger_rule: {rule: quorum, quorum: 2}}\n"
     "  d: {script: run, on_failure: skip, idempotent: true, pool: gpu, slots: 3, priority: -5}\n"
     "  e: {noop: true, heartbeat: 5s, grace: 1ms, needs: d, trigger_rule: one_failed}\n"
     "  f: {sh: x, cwd: /tmp, needs: [e, c], trigger_rule: all_done, on_failure: continue}\n"
@@ -155,7 +157,8 @@ static void a_foreign_compiled_flow_is_checked(void **state)
         {"{\"id\":\"a\",\"argv\":[\"x\"],\"needs\":[\"a\"]}", "itself"},
         {"{\"id\":\"a\",\"argv\":[\"x\"]},{\"id\":\"b\",\"argv\":[\"x\"],\"needs\":[\"a\",\"a\"]}",
          "twice"},
-        {"{\"id\":\"a\",\"argv\":[\"x\"],\"needs\":[\"b\"]},{\"id\":\"b\",\"argv\":[\"x\"],\"needs\":"
+        {"{\"id\":\"a\",\"argv\":[\"x\"],\"needs\":[\"b\"]},"
+         "{\"id\":\"b\",\"argv\":[\"x\"],\"needs\":"
          "[\"a\"]}",
          "circle"},
         {"{\"id\":\"a\",\"argv\":[\"x\"],\"rule\":\"one_done\"}", "without needs"},

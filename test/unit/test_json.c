@@ -30,13 +30,14 @@ static int parse(const char *text, struct gl_json *ret)
     return parse_n(text, strlen(text), ret);
 }
 
-#define assert_str(s, text)                                                    \
-    do {                                                                       \
-        gl_str got_ = (s);                                                     \
-        if (!gl_str_is(got_, text)) {                                          \
-            fail_msg("got \"%.*s\", expected \"%s\"", GL_STR_ARG(got_), text); \
-        }                                                                      \
-    } while (0)
+static void check_str(gl_str got, const char *text, int line)
+{
+    if (!gl_str_is(got, text)) {
+        fail_msg("line %d: got \"%.*s\", expected \"%s\"", line, GL_STR_ARG(got), text);
+    }
+}
+
+#define assert_str(s, text) check_str((s), (text), __LINE__)
 
 /* Reading. */
 
