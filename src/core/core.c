@@ -139,8 +139,8 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
 
 gl_ms gl_core_next_due(const struct gl_core *c)
 {
-    gl_ms due = c->cold_due;
     const struct gl_heap_item *top = gl_heap_top(&c->timers);
+    gl_ms due = c->list_due;
 
     if (!gl_list_empty(&c->busy)) {
         return c->now;
@@ -151,8 +151,11 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     if (top != NULL && GL_CONTAINER(top, struct gl_job, timer)->due < due) {
         due = GL_CONTAINER(top, struct gl_job, timer)->due;
     }
-    due = c->active_due < due ? c->active_due : due;
-    return c->list_due < due ? c->list_due : due;
+    if (!c->sweep.under_way) { /* else the next one begins when this one ends */
+        due = c->cold_due < due ? c->cold_due : due;
+        due = c->active_due < due ? c->active_due : due;
+    }
+    return due;
 }
 
 bool gl_core_idle(const struct gl_core *c)
