@@ -55,36 +55,57 @@ static bool is_open(const struct gl_step_spec *spec, const struct tally *t)
     return t->ended < t->all || holds(spec, t);
 }
 
-/* Its parents are written in the same transaction, maybe after it: only what was committed before,
- * or is being committed now, counts. So this looks at the step when it has moved on to running. */
-static void check_step(struct sim_checks *c, const struct sim_change *ch)
+/* Steps of the transaction being applied that have started or were passed over. Their parents may
+ * stand behind them in it, so they are judged when the job itself is written, which comes last. */
+struct state {
+    struct sim_fact_step *started[GL_SPREAD_MAX], *passed[GL_SPREAD_MAX];
+    size_t started_n, passed_n;
+};
+
+static void note_step(struct state *s, const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
-    bool starts = now->attempt_count == 1 && was->attempt_count == 0;
-    if (!starts && gl_str_is(now->terminal_reason, "trigger rule cannot be satisfied")) {
-        starts = false;
-    } else if (!starts) {
-        return;
+    bool is_new_end = gl_step_status_is_terminal(now->status) && now->status != was->status;
+    if (now->attempt_count == 1 && was->attempt_count == 0 && s->started_n < GL_SPREAD_MAX) {
+        s->started[s->started_n++] = ch->step;
+    } else if (is_new_end && s->passed_n < GL_SPREAD_MAX &&
+               gl_str_is(now->terminal_reason, "trigger rule cannot be satisfied")) {
+        s->passed[s->passed_n++] = ch->step;
     }
-    struct tally t = count(ch->job, ch->step);
-    if (starts && !holds(ch->step->spec, &t)) {
-        sim_world_fail(
-            c->world, "rules: step %.*s of job %.*s runs though its rule %s does not hold",
-            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), gl_rule_words[ch->step->spec->rule]);
+}
+
+static void judge(struct sim_checks *c, struct state *s, const struct sim_fact_job *j)
+{
+    for (size_t i = 0; i < s->started_n; i++) {
+        const struct gl_step_spec *spec = s->started[i]->spec;
+        struct tally t = count(j, s->started[i]);
+        if (!holds(spec, &t)) {
+            sim_world_fail(c->world,
+                           "rules: step %.*s of job %.*s runs though its rule %s does not hold",
+                           GL_STR_ARG(spec->id), GL_STR_ARG(j->id), gl_rule_words[spec->rule]);
+        }
     }
-    if (!starts && (is_open(ch->step->spec, &t) && holds(ch->step->spec, &t))) {
-        sim_world_fail(
-            c->world, "rules: step %.*s of job %.*s was passed over though its rule %s holds",
-            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), gl_rule_words[ch->step->spec->rule]);
+    for (size_t i = 0; i < s->passed_n; i++) {
+        const struct gl_step_spec *spec = s->passed[i]->spec;
+        struct tally t = count(j, s->passed[i]);
+        if (is_open(spec, &t)) {
+            sim_world_fail(
+                c->world,
+                "rules: step %.*s of job %.*s was passed over though its rule %s could hold",
+                GL_STR_ARG(spec->id), GL_STR_ARG(j->id), gl_rule_words[spec->rule]);
+        }
     }
+    s->started_n = s->passed_n = 0;
 }
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    (void)me;
+    struct state *s = me;
     if (ch->step != NULL) {
-        check_step(c, ch);
+        note_step(s, ch);
+    } else {
+        judge(c, s, ch->job);
     }
 }
 
@@ -101,15 +122,6 @@ static void check_end(struct sim_checks *c, struct sim_fact_job *j)
             sim_world_fail(c->world, "rules: job %.*s completed and its step %.*s is %s",
                            GL_STR_ARG(j->id), GL_STR_ARG(st->spec->id),
                            gl_step_status_words[st->r.status]);
-        }
-        struct tally t = count(j, st);
-        bool passed = ended && st->r.status == GL_STEP_SKIPPED && st->r.attempt_count == 0 &&
-                      !st->done_by_person;
-        if (passed && j->r.status == GL_JOB_COMPLETED && is_open(st->spec, &t)) {
-            sim_world_fail(
-                c->world,
-                "rules: step %.*s of job %.*s was passed over though its rule %s could hold",
-                GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), gl_rule_words[st->spec->rule]);
         }
     }
     if (j->r.status == GL_JOB_COMPLETED && failed > 0) {
@@ -133,4 +145,4 @@ static void at_end(struct sim_checks *c, void *me)
 }
 
 const struct sim_check sim_check_rules = {
-    .name = "rules", .on_change = on_change, .at_end = at_end};
+    .name = "rules", .state_bytes = sizeof(struct state), .on_change = on_change, .at_end = at_end};

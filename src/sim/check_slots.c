@@ -1,21 +1,23 @@
 /* check_slots.c - the processes that really run never need more slots than their pool has.
  *
  * A sleeper that wakes up beside its successor is a node of its own for a moment, with slots of its
- * own: where a history has sleepers, each incarnation is held to the processes it started itself.
- */
+ * own: each is held to the processes of the jobs that are its by the disk. */
 #include "sim/sim_checks.h"
 
-static uint32_t in_use(const struct sim_checks *c, const struct sim_process *p)
+static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
+                       const struct sim_process *p)
 {
     uint32_t used = p->spec->slots;
     const struct sim_attempt *at;
     for (size_t i = 0; (at = gl_map_next(&c->keeper->attempts, &i)) != NULL;) {
         const struct sim_process *other = at->process;
-        bool counts = other != NULL && other != p && other->ended_at == 0 && other->spec != NULL &&
-                      gl_str_eq(other->spec->pool, p->spec->pool);
-        if (counts && (c->world->options.zombies == 0 || gl_str_eq(other->by, p->by))) {
-            used += other->spec->slots;
+        if (other == p || other->ended_at != 0 || other->spec == NULL ||
+            !gl_str_eq(other->spec->pool, p->spec->pool)) {
+            continue;
         }
+        const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
+        used +=
+            gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner)) ? other->spec->slots : 0;
     }
     return used;
 }
@@ -25,7 +27,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
 {
     (void)me;
     uint32_t have = gl_str_is(st->spec->pool, "gpu") ? c->pools.gpu_slots : c->pools.default_slots;
-    uint32_t used = in_use(c, p);
+    uint32_t used = in_use(c, j, p);
     if (used > have) {
         sim_world_fail(c->world, "slots: with %.*s of job %.*s the pool %.*s uses %u of %u slots",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), GL_STR_ARG(st->spec->pool), used,

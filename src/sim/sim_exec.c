@@ -146,8 +146,8 @@ static void on_connect(struct sim_call *call)
 {
     struct sim_exec *x = GL_CONTAINER(call, struct sim_exec, connect);
     GL_ASSERT(!x->connected);
-    if (!x->keeper->up) {
-        return; /* sim_exec_on_keeper_up() goes on from here */
+    if (!x->keeper->up || !sim_keeper_welcome(x->keeper, x)) {
+        return; /* sim_exec_on_keeper_up() goes on from here, if at all */
     }
     x->connected = true;
     struct note *n = note_new(x, NOTE_UP);
@@ -193,10 +193,15 @@ void sim_exec_break(struct sim_exec *x, gl_ms away_ms)
     }
 }
 
-void sim_exec_on_keeper_down(struct sim_exec *x)
+void sim_exec_hang_up(struct sim_exec *x)
 {
     disconnect(x);
     sim_world_cancel(x->world, &x->connect);
+}
+
+void sim_exec_on_keeper_down(struct sim_exec *x)
+{
+    sim_exec_hang_up(x);
 }
 
 void sim_exec_on_keeper_up(struct sim_exec *x)
@@ -310,7 +315,10 @@ static struct sim_exec *heard(struct gl_exec *port)
 static struct sim_letter *letter(struct sim_exec *x, enum sim_letter_type type,
                                  const struct gl_attempt_key *key, gl_str epoch)
 {
-    return sim_keeper_letter(x->keeper, type, key, epoch, gl_str_of(x->name));
+    struct sim_letter *l = sim_keeper_letter(x->keeper, type, key, epoch, gl_str_of(x->name));
+    l->incarnation = x->incarnation;
+    l->offset = x->offset;
+    return l;
 }
 
 static void do_start(struct gl_exec *port, struct gl_exec_req *req,
@@ -412,24 +420,19 @@ static const struct gl_exec_ops ops = {
     .close = do_close,
 };
 
-void sim_exec_open(struct sim_exec *x, struct sim_world *w, struct sim_keeper *k,
-                   const struct gl_exec_events *events, struct sim_gate *gate,
-                   struct sim_fuse *fuse, const char *name)
+void sim_exec_open(struct sim_exec *x, struct sim_world *w, struct sim_keeper *k)
 {
-    *x = (struct sim_exec){.port = {.ops = &ops},
-                           .world = w,
-                           .keeper = k,
-                           .gate = gate,
-                           .fuse = fuse,
-                           .events = *events,
-                           .name = name};
-    gl_rng_fork(&w->rng, &x->rng, name);
+    GL_ASSERT(x->name != NULL);
+    x->port.ops = &ops;
+    x->world = w;
+    x->keeper = k;
+    gl_rng_fork(&w->rng, &x->rng, x->name);
     gl_list_init(&x->ops);
     gl_list_init(&x->notes);
     gl_list_init(&x->link);
     gl_list_push(&k->clients, &x->link);
     sim_call_init(&x->connect, on_connect, NULL);
-    sim_call_init(&x->closed_call, on_closed, gate);
+    sim_call_init(&x->closed_call, on_closed, x->gate);
     sim_world_at(w, &x->connect, w->now);
 }
 

@@ -16,6 +16,8 @@ struct sim_exec {
     struct gl_exec port; /* what the node gets */
     struct gl_link link; /* among the keeper's clients */
     const char *name;    /* whose it is; borrowed */
+    uint64_t incarnation;
+    gl_ms offset; /* of its clock against true time */
     struct sim_world *world;
     struct sim_keeper *keeper;
     struct sim_gate *gate;
@@ -32,10 +34,9 @@ struct sim_exec {
     void *closed_owner;
 };
 
-/* Connects by itself, soon; `events.up` tells. */
-void sim_exec_open(struct sim_exec *x, struct sim_world *w, struct sim_keeper *k,
-                   const struct gl_exec_events *events, struct sim_gate *gate,
-                   struct sim_fuse *fuse, const char *name);
+/* Set before: name, incarnation, offset, gate, fuse, events. Connects by itself, soon; `events.up`
+ * tells. */
+void sim_exec_open(struct sim_exec *x, struct sim_world *w, struct sim_keeper *k);
 
 /* The connection breaks and comes back after `away_ms`. */
 void sim_exec_break(struct sim_exec *x, gl_ms away_ms);

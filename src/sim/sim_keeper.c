@@ -320,7 +320,7 @@ static int on_start(struct sim_keeper *k, const struct sim_letter *l)
     if (!gl_str_is(l->epoch, k->epoch)) {
         return GL_E_STALE;
     }
-    if (k->world->now + k->world->wall_offset > l->start_by) {
+    if (k->world->now + l->offset > l->start_by) {
         return GL_E_STALE;
     }
     attempt_start(k, l);
@@ -429,6 +429,31 @@ void sim_letter_free(struct sim_letter *letter)
     sim_world_cancel(letter->keeper->world, &letter->arrival);
     gl_list_remove(&letter->link);
     gl_mem_free(letter);
+}
+
+bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x)
+{
+    if (k->world->options.keeper_lenient != 0) {
+        return true;
+    }
+    if (x->incarnation < k->incarnation) {
+        return false;
+    }
+    k->incarnation = x->incarnation;
+    for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
+        struct sim_exec *other = GL_CONTAINER(l, struct sim_exec, link);
+        if (other != x) {
+            sim_exec_hang_up(other);
+        }
+    }
+    for (struct gl_link *l = k->letters.next, *next; l != &k->letters; l = next) {
+        struct sim_letter *letter = GL_CONTAINER(l, struct sim_letter, link);
+        next = l->next;
+        if (letter->incarnation != x->incarnation) {
+            sim_letter_free(letter); /* it stood in a connection that nobody reads any more */
+        }
+    }
+    return true;
 }
 
 /* ---- its death ---- */

@@ -56,6 +56,7 @@ struct sim_keeper {
     bool up;
     uint64_t epoch_n;
     char epoch[24];
+    uint64_t incarnation;   /* the highest a node has come with; on its disk */
     struct gl_map attempts; /* "context/job/attempt" -> struct sim_attempt: running or kept */
     struct gl_map floors;   /* "context/job" -> struct sim_floor */
     struct gl_link letters; /* requests on their way to it */
@@ -94,6 +95,8 @@ struct sim_letter {
     struct sim_exec_op *op; /* who waits for the answer; NULL: nobody (any more) */
     enum sim_letter_type type;
     gl_str context, job, attempt, epoch, by;
+    uint64_t incarnation; /* of its sender */
+    gl_ms offset;         /* of its sender's clock: start_by is meant by that */
     uint64_t token;
     gl_ms start_by, timeout_ms, grace_ms, beacon_ms;
     bool noop;
@@ -124,6 +127,9 @@ struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type 
                                      const struct gl_attempt_key *key, gl_str epoch, gl_str by);
 void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at);
 void sim_letter_free(struct sim_letter *letter);
+/* A node says hello: false if a later incarnation has been here. Whoever was connected before is
+ * not heard any more. */
+bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x);
 
 /* Told by the keeper to a handle (in sim_exec.c). */
 void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer);
@@ -131,5 +137,6 @@ void sim_exec_on_ended(struct sim_exec *x, const struct sim_attempt *at);
 void sim_exec_on_beacon(struct sim_exec *x, const struct sim_attempt *at);
 void sim_exec_on_keeper_down(struct sim_exec *x);
 void sim_exec_on_keeper_up(struct sim_exec *x);
+void sim_exec_hang_up(struct sim_exec *x);
 
 #endif

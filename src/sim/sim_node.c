@@ -32,6 +32,20 @@ static void entropy_fill(struct gl_entropy *e, void *bytes, size_t n)
     gl_rng_fill(&me->chance, bytes, (uint32_t)n);
 }
 
+/* As the daemon does: the executor is opened when it is known which life this is. */
+static void on_session(void *owner, uint64_t incarnation)
+{
+    struct sim_node *n = owner;
+    n->exec.name = n->name;
+    n->exec.incarnation = incarnation;
+    n->exec.offset = n->offset;
+    n->exec.gate = &n->gate;
+    n->exec.fuse = &n->fuse;
+    n->exec.events = gl_node_exec_events(n->node);
+    n->has_exec = true;
+    sim_exec_open(&n->exec, n->world, n->keeper);
+}
+
 static void on_ready(void *owner)
 {
     struct sim_node *n = owner;
@@ -55,6 +69,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
 {
     struct sim_node *n = gl_mem_alloc(sizeof(*n));
     n->world = w;
+    n->keeper = keeper;
     n->offset = w->wall_offset;
     n->on_lost = options->on_lost;
     n->owner = options->owner;
@@ -79,14 +94,13 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                     .hot_jobs_max = options->hot_jobs_max,
                                     .trace = &n->tracer.trace,
                                     .round_trip_events = options->round_trip,
+                                    .on_session = on_session,
                                     .on_ready = on_ready,
                                     .on_session_lost = on_session_lost,
                                     .owner = n};
     struct gl_node_ports ports = {
         .store = &n->store.port, .exec = &n->exec.port, .clock = &n->clock, .entropy = &n->entropy};
     n->node = gl_node_new(&config, &ports);
-    struct gl_exec_events events = gl_node_exec_events(n->node);
-    sim_exec_open(&n->exec, w, keeper, &events, &n->gate, &n->fuse, n->name);
     SIM_TRACE(w, NODE, .number = options->incarnation, .what = "starts");
     gl_node_start(n->node);
     return n;
@@ -104,7 +118,9 @@ void sim_node_kill(struct sim_node *n)
     SIM_TRACE(n->world, NODE, .what = "killed", .from = n->name);
     sim_world_cancel(n->world, &n->alarm);
     sim_store_crash(&n->store);
-    sim_exec_crash(&n->exec);
+    if (n->has_exec) {
+        sim_exec_crash(&n->exec);
+    }
     gl_node_free(n->node);
     GL_ASSERT(!sim_call_waits(&n->alarm));
     struct gl_link *l;

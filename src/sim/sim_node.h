@@ -20,7 +20,9 @@ struct sim_node {
     struct sim_gate gate;
     struct sim_fuse fuse;
     struct sim_store store;
+    struct sim_keeper *keeper;
     struct sim_exec exec;
+    bool has_exec; /* it has been opened */
     struct gl_clock clock;
     struct gl_entropy entropy;
     struct gl_rng chance; /* behind the entropy port */

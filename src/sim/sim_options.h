@@ -29,6 +29,7 @@
     X(exec_silent, 50, 1000, 100000, "an ended message is lost until asked for, per million")      \
     X(exec_cycles, 50, 1, 4, "times a node's connection to the keeper breaks")                     \
     X(keeper_crashes, 50, 1, 3, "times the keeper dies with its children")                         \
+    X(keeper_lenient, 30, 1, 1, "1: the keeper hears nodes that have a successor already")         \
     X(keeper_unsynced, 50, 10000, 500000, "an exit record is lost with the keeper, per million")   \
     X(process_fails, 90, 10000, 300000, "a process exits other than 0, per million")               \
     X(process_breaks, 40, 1000, 50000, "a process cannot be executed, per million")                \

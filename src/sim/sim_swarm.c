@@ -170,7 +170,7 @@ static void on_trouble(struct sim_call *call)
         }
         break;
     default:
-        if (s->cycles_n < w->options.exec_cycles && s->current != NULL) {
+        if (s->cycles_n < w->options.exec_cycles && s->current != NULL && s->current->has_exec) {
             s->cycles_n++;
             sim_exec_break(&s->current->exec, gl_rng_range(&s->rng, 0, 10 * SECOND));
         }

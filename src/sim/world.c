@@ -82,7 +82,8 @@ bool sim_world_step(struct sim_world *w)
     GL_ASSERT(call->due >= w->now);
     w->calls_now = call->due > w->now ? 0 : w->calls_now + 1;
     if (w->calls_now > SIM_CALLS_PER_MS_MAX) {
-        sim_world_fail(w, "time: %d calls in one millisecond: somebody spins", SIM_CALLS_PER_MS_MAX);
+        sim_world_fail(w, "time: %d calls in one millisecond: somebody spins",
+                       SIM_CALLS_PER_MS_MAX);
     }
     w->now = call->due;
     w->calls_run++;

@@ -53,7 +53,7 @@ struct sim_world {
     struct gl_heap agenda;
     uint64_t calls_made, calls_run;
     uint64_t calls_now; /* run since time last moved */
-    struct gl_rng rng; /* forked once per subsystem, never drawn from otherwise */
+    struct gl_rng rng;  /* forked once per subsystem, never drawn from otherwise */
     struct sim_options options;
     bool faults;           /* false: phase two, or a scenario */
     uint32_t fault_budget; /* faults that may still happen */

@@ -52,7 +52,8 @@ static void bench_init(struct bench *b)
     sim_keeper_init(&b->keeper, &b->world);
     b->events = (struct gl_exec_events){
         .owner = b, .up = on_up, .down = on_down, .ended = on_ended, .beacon = on_beacon};
-    sim_exec_open(&b->exec, &b->world, &b->keeper, &b->events, NULL, NULL, "exec");
+    b->exec = (struct sim_exec){.name = "n1", .incarnation = 1, .events = b->events};
+    sim_exec_open(&b->exec, &b->world, &b->keeper);
     sim_world_run(&b->world, b->world.now);
     assert_int_equal(b->ups, 1);
 }
@@ -153,9 +154,9 @@ static void a_start_that_comes_too_late_or_from_another_epoch_is_refused(void **
     (void)state;
     struct bench b;
     bench_init(&b);
-    b.world.wall_offset = 5000;
+    b.exec.offset = 5000; /* by its clock it is later than the start may be */
     assert_int_equal(start(&b, "s:attempt:1", 1, b.epoch), GL_E_STALE);
-    b.world.wall_offset = 0;
+    b.exec.offset = 0;
     assert_int_equal(start(&b, "s:attempt:1", 1, "k0"), GL_E_STALE);
     assert_int_equal(b.keeper.ledger_n, 0);
     bench_done(&b);
@@ -242,6 +243,27 @@ static void a_broken_connection_answers_everything_and_comes_back(void **state)
     bench_done(&b);
 }
 
+static void a_node_that_has_a_successor_is_not_heard_any_more(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_init(&b);
+    struct bench other = {.events = b.events};
+    other.events.owner = &other;
+    other.exec = (struct sim_exec){.name = "n2", .incarnation = 2, .events = other.events};
+    sim_exec_open(&other.exec, &b.world, &b.keeper);
+    sim_world_run(&b.world, b.world.now + 1000);
+    assert_int_equal(other.ups, 1);
+    assert_int_equal(b.downs, 1);
+    assert_int_equal(start(&b, "s:attempt:1", 1, b.epoch), GL_E_UNAVAILABLE);
+    sim_keeper_crash(&b.keeper, 10);
+    sim_world_run(&b.world, b.world.now + 1000);
+    assert_int_equal(other.ups, 2);
+    assert_int_equal(b.ups, 1);
+    sim_exec_crash(&other.exec);
+    bench_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +274,7 @@ int main(void)
         cmocka_unit_test(a_stop_ends_a_process_that_listens_and_one_that_does_not),
         cmocka_unit_test(beacons_come_while_it_runs),
         cmocka_unit_test(a_broken_connection_answers_everything_and_comes_back),
+        cmocka_unit_test(a_node_that_has_a_successor_is_not_heard_any_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
