@@ -1,0 +1,91 @@
+/* cli.h - the command line: what every command has in common.
+ *
+ * Data goes to stdout, talk to stderr. A command returns one of the exit codes below. */
+#ifndef GL_CLI_CLI_H
+#define GL_CLI_CLI_H
+
+#include "base/err.h"
+#include "cli/term.h"
+
+enum gl_exit {
+    GL_EXIT_OK = 0,
+    GL_EXIT_FAILED = 1, /* the job failed or was cancelled */
+    GL_EXIT_USAGE = 2,  /* wrong usage or bad input */
+    GL_EXIT_NOT_FOUND = 3,
+    GL_EXIT_DENIED = 4,
+    GL_EXIT_UNAVAILABLE = 5, /* node or store */
+    GL_EXIT_WAITING = 6,     /* paused, or waiting for a person */
+    GL_EXIT_INTERRUPTED = 130,
+};
+
+struct gl_cli;
+
+struct gl_option {
+    const char *name;  /* "--run-id" */
+    const char *value; /* what it takes, for the help ("ID"); NULL: nothing */
+    const char *doc;
+};
+
+enum { GL_CLI_OPTIONS_MAX = 12, GL_CLI_WORDS_MAX = 8 };
+
+struct gl_command {
+    const char *name;      /* "job list" */
+    const char *arguments; /* "ID [STEP]", for the help */
+    const char *summary;   /* one line */
+    const char *help;      /* further paragraphs; may be "" */
+    size_t words_min, words_max;
+    bool takes_rest; /* what follows "--" is its own */
+    int (*run)(struct gl_cli *cli);
+    struct gl_option
+        options[GL_CLI_OPTIONS_MAX]; /* besides the common ones; ended by a NULL name */
+};
+
+struct gl_cli {
+    struct gl_arena arena;
+    struct gl_term out, err;
+    const struct gl_command *command;
+    const char *values[GL_CLI_OPTIONS_MAX]; /* by option of the command; NULL: not given */
+    const char *words[GL_CLI_WORDS_MAX];
+    size_t words_n;
+    char **rest; /* behind "--"; NULL: there was none */
+    const char *data_option;
+    const char *data; /* the data folder */
+    bool json;
+};
+
+extern const struct gl_command gl_cli_commands[];
+extern const size_t gl_cli_commands_n;
+
+int gl_cli_main(int argc, char **argv);
+
+/* The value of an option of this command, or NULL. A flag that was given has the value "". */
+const char *gl_cli_option(const struct gl_cli *cli, const char *name);
+
+/* One line of talk, "glia: ..." */
+void gl_cli_say(const struct gl_cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Say what is wrong; returns the exit code that belongs to the error. */
+int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
+int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* "glia job logs 01ABC", with --data-dir where that was given. */
+const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- the commands, one file per group ---- */
+int gl_cmd_run(struct gl_cli *cli);
+int gl_cmd_job_list(struct gl_cli *cli);
+int gl_cmd_job_status(struct gl_cli *cli);
+int gl_cmd_job_events(struct gl_cli *cli);
+int gl_cmd_job_pause(struct gl_cli *cli);
+int gl_cmd_job_resume(struct gl_cli *cli);
+int gl_cmd_job_cancel(struct gl_cli *cli);
+int gl_cmd_logs(struct gl_cli *cli);
+int gl_cmd_human_list(struct gl_cli *cli);
+int gl_cmd_human_respond(struct gl_cli *cli);
+int gl_cmd_validate(struct gl_cli *cli);
+int gl_cmd_about_version(struct gl_cli *cli);
+int gl_cmd_about_help(struct gl_cli *cli);
+
+#endif

@@ -1,0 +1,188 @@
+#include "cli/client.h"
+
+#include <errno.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "os/fs.h"
+#include "os/sock.h"
+
+enum {
+    READ_BYTES = 64 << 10,
+    HEAD_BYTES_MAX = 64 << 10,
+    BODY_BYTES_MAX = 1 << 30,
+};
+
+void gl_client_init(struct gl_client *c, const char *path)
+{
+    *c = (struct gl_client){.path = path, .fd = -1};
+}
+
+void gl_client_done(struct gl_client *c)
+{
+    gl_client_disconnect(c);
+    gl_buf_done(&c->out);
+    gl_buf_done(&c->in);
+}
+
+void gl_client_disconnect(struct gl_client *c)
+{
+    gl_fs_closep(&c->fd);
+}
+
+int gl_client_connect(struct gl_client *c, struct gl_why *reterr_why)
+{
+    return c->fd >= 0 ? 0 : gl_sock_connect(c->path, &c->fd, reterr_why);
+}
+
+static int broken(struct gl_client *c, struct gl_why *reterr_why)
+{
+    gl_client_disconnect(c);
+    return gl_why(reterr_why, GL_E_GONE, "the node has gone away");
+}
+
+static int send_all(struct gl_client *c, gl_str bytes, struct gl_why *reterr_why)
+{
+    while (bytes.n > 0) {
+        ssize_t n = send(c->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            return broken(c, reterr_why);
+        }
+        bytes.p += n;
+        bytes.n -= (size_t)n;
+    }
+    return 0;
+}
+
+static int receive(struct gl_client *c, struct gl_why *reterr_why)
+{
+    int err = c->wait != NULL ? c->wait(c->owner, c->fd) : 0;
+    ssize_t n;
+
+    if (err != 0) {
+        gl_client_disconnect(c); /* its answer would be taken for that of the next call */
+        return gl_why(reterr_why, err, "given up");
+    }
+    do {
+        n = recv(c->fd, gl_buf_reserve(&c->in, READ_BYTES), READ_BYTES, 0);
+    } while (n < 0 && errno == EINTR);
+    if (n <= 0) {
+        return broken(c, reterr_why);
+    }
+    c->in.n += (size_t)n;
+    return 0;
+}
+
+/* Read until the empty line behind the headers; *ret_n is where the body begins. */
+static int receive_head(struct gl_client *c, size_t *ret_n, struct gl_why *reterr_why)
+{
+    for (;;) {
+        const char *end = c->in.n > 0 ? memmem(c->in.p, c->in.n, "\r\n\r\n", 4) : NULL;
+        int err;
+
+        if (end != NULL) {
+            *ret_n = (size_t)(end + 4 - c->in.p);
+            return 0;
+        }
+        if (c->in.n > HEAD_BYTES_MAX) {
+            return broken(c, reterr_why);
+        }
+        err = receive(c, reterr_why);
+        if (err != 0) {
+            return err;
+        }
+    }
+}
+
+/* "HTTP/1.1 200 OK" */
+static bool read_status(gl_str head, unsigned *ret)
+{
+    gl_str rest;
+    uint64_t status;
+
+    if (!gl_str_starts(gl_str_cut(head, ' ', &rest), GL_S("HTTP/1."))) {
+        return false;
+    }
+    if (rest.n < 3 || !gl_str_u64((gl_str){.p = rest.p, .n = 3}, &status)) {
+        return false;
+    }
+    *ret = (unsigned)status;
+    return true;
+}
+
+gl_str gl_client_header(const struct gl_client_reply *r, const char *name)
+{
+    gl_str rest = r->headers;
+    size_t n = strlen(name);
+
+    while (rest.n > 0) {
+        gl_str line = gl_str_cut(rest, '\n', &rest);
+
+        if (line.n > n && line.p[n] == ':' && strncasecmp(line.p, name, n) == 0) {
+            return gl_str_trim((gl_str){.p = line.p + n + 1, .n = line.n - n - 1});
+        }
+    }
+    return (gl_str){0};
+}
+
+static void write_request(struct gl_client *c, const char *method, const char *path, gl_str body)
+{
+    gl_buf_reset(&c->out);
+    gl_buf_fmt(&c->out, "%s %s HTTP/1.1\r\nHost: glia\r\nContent-Length: %zu\r\n\r\n", method, path,
+               body.n);
+}
+
+static int read_reply(struct gl_client *c, struct gl_client_reply *ret, struct gl_why *reterr_why)
+{
+    size_t head = 0;
+    uint64_t length = 0;
+    int err = receive_head(c, &head, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    ret->headers = (gl_str){.p = c->in.p, .n = head};
+    if (!read_status(ret->headers, &ret->status) ||
+        !gl_str_u64(gl_client_header(ret, "Content-Length"), &length) || length > BODY_BYTES_MAX) {
+        gl_client_disconnect(c);
+        return gl_why(reterr_why, GL_E_INVALID, "what answers at %s is no node", c->path);
+    }
+    while (c->in.n < head + length) {
+        err = receive(c, reterr_why);
+        if (err != 0) {
+            return err;
+        }
+    }
+    ret->headers = (gl_str){.p = c->in.p, .n = head}; /* it may have moved */
+    ret->body = (gl_str){.p = c->in.p + head, .n = (size_t)length};
+    return 0;
+}
+
+int gl_client_call(struct gl_client *c, const char *method, const char *path, gl_str body,
+                   struct gl_client_reply *ret, struct gl_why *reterr_why)
+{
+    int err = gl_client_connect(c, reterr_why);
+
+    if (err != 0) { /* GL_E_NOT_FOUND is left to what the node says */
+        return err == GL_E_NOT_FOUND ? GL_E_GONE : err;
+    }
+    gl_buf_reset(&c->in);
+    write_request(c, method, path, body);
+    err = send_all(c, gl_buf_view(&c->out), reterr_why);
+    if (err == 0) {
+        err = send_all(c, body, reterr_why);
+    }
+    if (err == 0) {
+        err = read_reply(c, ret, reterr_why);
+    }
+    if (err == 0 && gl_str_is(gl_client_header(ret, "Connection"), "close")) {
+        gl_client_disconnect(c);
+    }
+    return err;
+}

@@ -1,0 +1,222 @@
+/* cmd_about.c - the list of commands, and what it says about itself. */
+#include "base/check.h"
+#include "build.h"
+#include "cli/cli.h"
+
+#define DETAILS "Without a node, the answer is read from the store; nothing is started.\n"
+
+const struct gl_command gl_cli_commands[] = {
+    {
+        .name = "run",
+        .arguments = "FILE [--run-id ID] | -- COMMAND [ARGUMENT...]",
+        .summary = "run a flow, or one command, and wait for it",
+        .help =
+            "If a node is running in the data folder it gets the job; else this command is the\n"
+            "node until the job is done. A flow's steps get private folders and a clean\n"
+            "environment; a command behind -- gets the caller's folder and environment.\n"
+            "\n"
+            "Ctrl-C pauses the job (steps marked unsafe are left to end), again leaves at once.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .takes_rest = true,
+        .run = gl_cmd_run,
+        .options = {{"--run-id", "ID", "your name for the job; no two live jobs share one"}},
+    },
+    {
+        .name = "validate",
+        .arguments = "FILE",
+        .summary = "check a flow file, and say which steps can run twice",
+        .help = "",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_validate,
+    },
+    {
+        .name = "job list",
+        .arguments = "[--status STATUS] [--limit N]",
+        .summary = "jobs, newest first",
+        .help = DETAILS,
+        .run = gl_cmd_job_list,
+        .options = {{"--status", "STATUS", "only running, paused, completed, failed, ..."},
+                    {"--limit", "N", "at most so many (100)"}},
+    },
+    {
+        .name = "job status",
+        .arguments = "ID",
+        .summary = "a job and its steps",
+        .help = "ID is a job's id, the beginning of one, or a run id.\n" DETAILS,
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_job_status,
+    },
+    {
+        .name = "job events",
+        .arguments = "ID [--from N] [--follow]",
+        .summary = "what has happened to a job",
+        .help = DETAILS,
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_job_events,
+        .options = {{"--from", "N", "only from this event on"},
+                    {"--follow", NULL, "go on until the job has ended"}},
+    },
+    {
+        .name = "job logs",
+        .arguments = "ID [STEP] [--attempt N] [--follow]",
+        .summary = "what steps have said",
+        .help =
+            "Without STEP, the last attempt of every step. What a step wrote to stderr is told\n"
+            "on stdout like the rest: it is the data here.\n",
+        .words_min = 1,
+        .words_max = 2,
+        .run = gl_cmd_logs,
+        .options = {{"--attempt", "N", "of this attempt (the last one)"},
+                    {"--follow", NULL, "go on until the step has ended; needs STEP"}},
+    },
+    {
+        .name = "job pause",
+        .arguments = "ID [--reason TEXT]",
+        .summary = "stop a job so that it can go on later",
+        .help =
+            "Running steps are stopped and will run again; steps marked unsafe are left to end.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_job_pause,
+        .options = {{"--reason", "TEXT", "why, for the record"}},
+    },
+    {
+        .name = "job resume",
+        .arguments = "ID",
+        .summary = "go on with a job, and wait for it",
+        .help = "Also for a job that was left without a node.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_job_resume,
+        .options = {{"--reason", "TEXT", "why, for the record"}},
+    },
+    {
+        .name = "job cancel",
+        .arguments = "ID [--reason TEXT]",
+        .summary = "end a job",
+        .help = "",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_job_cancel,
+        .options = {{"--reason", "TEXT", "why, for the record"}},
+    },
+    {
+        .name = "human list",
+        .arguments = "",
+        .summary = "steps that wait for a person",
+        .help = DETAILS,
+        .run = gl_cmd_human_list,
+    },
+    {
+        .name = "human respond",
+        .arguments = "JOB STEP rerun|done|failed [--output JSON] [--reason TEXT]",
+        .summary = "decide what becomes of such a step",
+        .help = "rerun   it did not happen, or may happen again: start it once more\n"
+                "done    it did happen: the step is completed, with the output given\n"
+                "failed  the step has failed\n",
+        .words_min = 3,
+        .words_max = 3,
+        .run = gl_cmd_human_respond,
+        .options = {{"--output", "JSON", "with done: the output of the step"},
+                    {"--reason", "TEXT", "why, for the record"}},
+    },
+    {
+        .name = "version",
+        .arguments = "",
+        .summary = "which release this is",
+        .help = "",
+        .run = gl_cmd_about_version,
+    },
+    {
+        .name = "help",
+        .arguments = "[COMMAND]",
+        .summary = "this list, or more about one command",
+        .help = "",
+        .words_max = 2,
+        .run = gl_cmd_about_help,
+    },
+};
+
+const size_t gl_cli_commands_n = GL_COUNT(gl_cli_commands);
+
+int gl_cmd_about_version(struct gl_cli *cli)
+{
+    if (cli->json) {
+        (void)fprintf(cli->out.file, "{\"version\":\"%s\",\"build\":\"%s\"}\n", GL_VERSION,
+                      GL_BUILD);
+    } else {
+        (void)fprintf(cli->out.file, "glia %s (%s)\n", GL_VERSION, GL_BUILD);
+    }
+    return GL_EXIT_OK;
+}
+
+static void list_commands(struct gl_cli *cli)
+{
+    FILE *out = cli->out.file;
+
+    (void)fputs("Glia keeps work alive: flows of scripts and commands that get finished,\n"
+                "whatever dies on the way.\n\n",
+                out);
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        (void)fprintf(out, "  glia %-15s%s\n", gl_cli_commands[i].name, gl_cli_commands[i].summary);
+    }
+    (void)fputs("\nEvery command knows --data-dir DIR, --json and --help.\n"
+                "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or bad input, 3 not found,\n"
+                "4 not allowed, 5 node or store unavailable, 6 paused or waiting for a person,\n"
+                "130 interrupted.\n",
+                out);
+}
+
+static void describe(struct gl_cli *cli, const struct gl_command *c)
+{
+    FILE *out = cli->out.file;
+
+    (void)fprintf(out, "usage: glia %s %s\n\n%s.\n", c->name, c->arguments, c->summary);
+    if (c->help[0] != '\0') {
+        (void)fprintf(out, "\n%s", c->help);
+    }
+    (void)fputc('\n', out);
+    for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && c->options[i].name != NULL; i++) {
+        const struct gl_option *o = &c->options[i];
+        int used = fprintf(out, "  %s%s%s", o->name, o->value != NULL ? " " : "",
+                           o->value != NULL ? o->value : "");
+
+        (void)fprintf(out, "%*s%s\n", used < 20 ? 20 - used : 2, "", o->doc);
+    }
+    (void)fputs("  --data-dir DIR    where everything is kept (GLIA_DATA_DIR)\n"
+                "  --json            one JSON document on stdout\n",
+                out);
+}
+
+int gl_cmd_about_help(struct gl_cli *cli)
+{
+    gl_str wanted = {0};
+    size_t shown = 0;
+
+    if (cli->command != NULL && cli->command->run != gl_cmd_about_help) {
+        describe(cli, cli->command);
+        return GL_EXIT_OK;
+    }
+    if (cli->words_n > 0) {
+        wanted = gl_str_fmt(&cli->arena, "%s%s%s", cli->words[0], cli->words_n > 1 ? " " : "",
+                            cli->words_n > 1 ? cli->words[1] : "");
+    }
+    if (wanted.n == 0) {
+        list_commands(cli);
+        return GL_EXIT_OK;
+    }
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        gl_str name = gl_str_of(gl_cli_commands[i].name), rest;
+
+        if (gl_str_eq(name, wanted) || gl_str_eq(gl_str_cut(name, ' ', &rest), wanted)) {
+            (void)fputs(shown++ > 0 ? "\n" : "", cli->out.file);
+            describe(cli, &gl_cli_commands[i]);
+        }
+    }
+    return shown > 0 ? GL_EXIT_OK
+                     : gl_cli_usage(cli, "there is no command '%.*s'", GL_STR_ARG(wanted));
+}

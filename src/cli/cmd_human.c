@@ -1,0 +1,112 @@
+/* cmd_human.c - glia human: what waits for a person. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "cli/page.h"
+#include "cli/table.h"
+
+static void print_requests(struct gl_cli *cli, struct gl_page *p)
+{
+    static const char *const titles[] = {"JOB", "STEP", "KIND", "REASON"};
+    gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
+    struct gl_table t;
+
+    gl_table_init(&t, titles, GL_COUNT(titles));
+    for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
+        gl_table_add(&t, gl_page_text(p, e, "job_id"));
+        gl_table_add(&t, gl_page_text(p, e, "step_id"));
+        gl_table_add(&t, gl_page_text(p, e, "kind"));
+        gl_table_add(&t, gl_page_text(p, e, "reason"));
+    }
+    if (t.n > 0) {
+        gl_table_print(&t, &cli->out);
+        gl_cli_say(cli, "to decide: %s",
+                   gl_cli_hint(cli, "human respond JOB STEP rerun|done|failed"));
+    } else {
+        gl_cli_say(cli, "nothing waits for a person");
+    }
+    gl_table_done(&t);
+}
+
+int gl_cmd_human_list(struct gl_cli *cli)
+{
+    struct gl_request rq = {.verb = GL_VERB_HUMAN, .limit = GL_PAGE_MAX};
+    struct gl_reach reach;
+    struct gl_page page;
+    struct gl_why why;
+    int err;
+
+    gl_reach_init(&reach, cli);
+    err = gl_page_ask(&page, &reach, &rq, &why);
+    if (err != 0) {
+        err = gl_cli_fail(cli, err, why.text);
+    } else if (cli->json) {
+        err = gl_page_print_json(&page, cli);
+    } else {
+        print_requests(cli, &page);
+    }
+    gl_page_done(&page);
+    gl_reach_done(&reach);
+    return err;
+}
+
+static int write_response(struct gl_cli *cli, struct gl_buf *body)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *output = gl_cli_option(cli, "--output"), *user = getenv("USER");
+    struct gl_why why;
+    struct gl_json j;
+    struct gl_jw w;
+
+    gl_jw_init(&w, body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "decision");
+    gl_jw_c(&w, cli->words[2]);
+    gl_jw_key(&w, "who");
+    gl_jw_c(&w, user != NULL ? user : "");
+    gl_jw_key(&w, "reason");
+    gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
+    if (output != NULL) {
+        if (gl_json_parse(&j, gl_str_of(output), GL_OUTPUT_BYTES_MAX, &a, &why) != 0) {
+            return gl_cli_usage(cli, "--output is not JSON: %s", why.text);
+        }
+        gl_jw_key(&w, "output");
+        gl_jw_raw(&w, gl_str_trim(gl_str_of(output)));
+    }
+    gl_jw_end(&w);
+    return 0;
+}
+
+int gl_cmd_human_respond(struct gl_cli *cli)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_client_reply reply;
+    struct gl_reach reach;
+    struct gl_why why;
+    bool was_node;
+    int code = write_response(cli, &body), err;
+
+    if (code != 0) {
+        return code;
+    }
+    gl_reach_init(&reach, cli);
+    err = gl_reach_insist(
+        &reach, "POST",
+        gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/steps/%.*s/respond",
+                          GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(cli->words[1])))),
+        gl_buf_view(&body), &reply, &why);
+    was_node = reach.daemon != NULL;
+    if (err != 0) {
+        code = gl_cli_fail(cli, err, why.text);
+    } else if (cli->json) {
+        (void)fwrite(reply.body.p, 1, reply.body.n, cli->out.file);
+    } else if (was_node) {
+        gl_cli_say(cli, "noted; to go on with the job: %s",
+                   gl_cli_hint(cli, "job resume %s", cli->words[0]));
+    } else {
+        gl_cli_say(cli, "noted; the job goes on");
+    }
+    gl_reach_done(&reach);
+    return code;
+}

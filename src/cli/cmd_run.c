@@ -1,0 +1,277 @@
+/* cmd_run.c - glia run: hand a flow over and stay until it is done. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "cli/flowfile.h"
+#include "cli/follow.h"
+#include "cli/result.h"
+#include "os/random.h"
+
+enum { ANSWER_BYTES_MAX = 1 << 20, LOOK_BACK = 200 };
+
+extern char **environ;
+
+struct run {
+    struct gl_cli *cli;
+    struct gl_reach reach;
+    struct gl_progress progress;
+    struct gl_follow follow;
+    struct gl_buf body; /* of the submission */
+    char key[24];       /* by which it is known again */
+    const char *job;
+};
+
+/* ---- glia run -- cmd args... ---- */
+
+static void write_env(struct gl_cli *cli, struct gl_jw *w)
+{
+    size_t left_out = 0;
+
+    gl_jw_key(w, "env");
+    gl_jw_object(w);
+    for (char **e = environ; *e != NULL; e++) {
+        gl_str value, name = gl_str_cut(gl_str_of(*e), '=', &value);
+        bool is_name = name.n > 0 && !(name.p[0] >= '0' && name.p[0] <= '9');
+
+        for (size_t i = 0; i < name.n; i++) {
+            char c = name.p[i];
+
+            is_name = is_name && ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                                  (c >= '0' && c <= '9') || c == '_');
+        }
+        if (gl_str_starts(name, GL_S("GLIA_"))) {
+            continue; /* ours, not the command's */
+        }
+        if (!is_name || !gl_str_is_utf8(value, NULL)) {
+            left_out++;
+            continue;
+        }
+        gl_jw_key_str(w, name);
+        gl_jw_str(w, value);
+    }
+    gl_jw_end(w);
+    if (left_out > 0) {
+        gl_cli_say(cli, "%zu environment variables cannot be passed on (odd name, or no UTF-8)",
+                   left_out);
+    }
+}
+
+static gl_str base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return gl_str_of(slash != NULL && slash[1] != '\0' ? slash + 1 : path);
+}
+
+static int write_command(struct run *r, gl_str run_id)
+{
+    struct gl_cli *cli = r->cli;
+    char *cwd = getcwd(NULL, 0);
+    struct gl_jw w;
+
+    if (cwd == NULL) {
+        return gl_cli_fail(cli, GL_E_INVALID, "the current folder cannot be found");
+    }
+    gl_jw_init(&w, &r->body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "dedupe_key");
+    gl_jw_c(&w, r->key);
+    if (run_id.n > 0) {
+        gl_jw_key(&w, "run_id");
+        gl_jw_str(&w, run_id);
+    }
+    gl_jw_key(&w, "flow");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "name");
+    gl_jw_str(&w, gl_term_clip(base_name(cli->rest[0]), GL_NAME_BYTES_MAX / 4));
+    gl_jw_key(&w, "steps");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "run");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "cwd");
+    gl_jw_c(&w, cwd);
+    free(cwd);
+    gl_jw_key(&w, "run");
+    gl_jw_array(&w);
+    for (char **a = cli->rest; *a != NULL; a++) {
+        if (!gl_str_is_utf8(gl_str_of(*a), NULL)) {
+            return gl_cli_fail(cli, GL_E_INVALID, "an argument of the command is not UTF-8");
+        }
+        gl_jw_c(&w, *a);
+    }
+    gl_jw_end(&w);
+    write_env(cli, &w);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    return 0;
+}
+
+/* ---- handing over ---- */
+
+static int upload(struct run *r, const struct gl_flowfile *f, struct gl_why *reterr_why)
+{
+    for (struct gl_link *l = f->parts.next; l != &f->parts; l = l->next) {
+        const struct gl_flowfile_part *p = GL_CONTAINER(l, struct gl_flowfile_part, link);
+        struct gl_client_reply reply;
+        const char *path = gl_str_fmt(&r->cli->arena, "/v1/contexts/default/blobs/%s", p->hex).p;
+        int err = p->source.n == 0
+                      ? 0
+                      : gl_reach_insist(&r->reach, "PUT", path, p->content, &reply, reterr_why);
+
+        if (err != 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+/* The node went away while it had our submission: did it accept it? Looks for the key only we have.
+ */
+static bool find_submitted(struct run *r)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = LOOK_BACK};
+    struct gl_json j;
+    gl_jnode jobs;
+
+    if (gl_reach_ask(&r->reach, &rq, &body, NULL) != 0 ||
+        gl_json_parse(&j, gl_buf_view(&body), SIZE_MAX, &a, NULL) != 0) {
+        return false;
+    }
+    jobs = gl_json_get(&j, gl_json_root(&j), "jobs");
+    for (gl_jnode e = gl_json_first(&j, jobs); e; e = gl_json_after(&j, jobs, e)) {
+        if (gl_str_is(gl_json_str(&j, gl_json_get(&j, e, "dedupe_key"), &a), r->key)) {
+            r->job = gl_str_c(&r->cli->arena, gl_json_str(&j, gl_json_get(&j, e, "job_id"), &a));
+            return true;
+        }
+    }
+    return false;
+}
+
+static int submit(struct run *r, struct gl_why *reterr_why)
+{
+    gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_client_reply reply;
+    struct gl_json j;
+    int err;
+
+    for (;;) {
+        err = gl_reach_open(&r->reach, reterr_why);
+        if (err != 0) {
+            return err;
+        }
+        err = gl_reach_call(&r->reach, "POST", "/v1/contexts/default/jobs", gl_buf_view(&r->body),
+                            &reply, reterr_why);
+        if (!gl_reach_is_gone(&r->reach, err) || gl_term_now() > until) {
+            break;
+        }
+        gl_client_disconnect(&r->reach.client);
+        err = gl_reach_open(&r->reach,
+                            reterr_why); /* what it accepted is certain only after its end */
+        if (err != 0 || find_submitted(r)) {
+            return err;
+        }
+    }
+    if (err == 0) {
+        err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);
+    }
+    if (err == 0) {
+        r->job = gl_str_c(&r->cli->arena,
+                          gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
+    }
+    return err;
+}
+
+/* ---- the command ---- */
+
+static void make_key(struct run *r)
+{
+    struct gl_entropy chance = gl_random_entropy();
+    uint64_t number;
+
+    chance.fill(&chance, &number, sizeof(number));
+    (void)snprintf(r->key, sizeof(r->key), "cli-%016llx", (unsigned long long)number);
+}
+
+static int go(struct run *r, const struct gl_flowfile *f)
+{
+    struct gl_cli *cli = r->cli;
+    bool is_command = f == NULL;
+    struct gl_why why;
+    int err = gl_reach_open(&r->reach, &why);
+
+    if (err == 0 && f != NULL) {
+        err = upload(r, f, &why);
+    }
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
+    gl_follow_init(&r->follow, &r->reach, &r->progress);
+    r->follow.pauses = true;
+    r->follow.log_step = is_command && !cli->json ? "run" : NULL;
+    err = submit(r, &why);
+    if (err == 0) {
+        err = gl_follow_begin(&r->follow, r->job, &why);
+    }
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
+    if (!is_command) {
+        gl_cli_say(cli, "job %s", r->job);
+    }
+    r->follow.next_seq = 1; /* what happened meanwhile is told, too */
+    return gl_result_show(&r->follow, gl_follow_job(&r->follow), !is_command);
+}
+
+static int run_file(struct run *r, gl_str run_id)
+{
+    struct gl_flowfile f;
+    struct gl_why why = {0};
+    int err = gl_flowfile_read(&f, r->cli, r->cli->words[0], &why), code;
+
+    if (err == GL_E_INVALID && f.errors.n > 0) {
+        gl_flowfile_print_errors(&f);
+        code = GL_EXIT_USAGE;
+    } else if (err != 0) {
+        (void)gl_cli_fail(r->cli, err, why.text);
+        code = GL_EXIT_USAGE;
+    } else {
+        gl_flowfile_write(&f, run_id, gl_str_of(r->key), &r->body);
+        code = go(r, &f);
+    }
+    gl_flowfile_done(&f);
+    return code;
+}
+
+int gl_cmd_run(struct gl_cli *cli)
+{
+    gl_str run_id = gl_str_of(gl_cli_option(cli, "--run-id"));
+    struct run r = {.cli = cli, .follow = {.signals_fd = -1}};
+    int code;
+
+    if (cli->rest != NULL && (cli->words_n > 0 || cli->rest[0] == NULL)) {
+        return gl_cli_usage(cli, cli->words_n > 0 ? "give either a file or a command"
+                                                  : "there is no command behind --");
+    }
+    make_key(&r);
+    gl_reach_init(&r.reach, cli);
+    gl_progress_init(&r.progress, &cli->err, cli->rest != NULL);
+    if (cli->rest != NULL) {
+        code = write_command(&r, run_id);
+        code = code != 0 ? code : go(&r, NULL);
+    } else {
+        code = run_file(&r, run_id);
+    }
+    r.follow.reach = &r.reach;
+    gl_follow_done(&r.follow);
+    gl_reach_done(&r.reach);
+    gl_progress_done(&r.progress);
+    gl_buf_done(&r.body);
+    return code;
+}

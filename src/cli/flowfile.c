@@ -1,0 +1,195 @@
+#include "cli/flowfile.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "model/yaml.h"
+#include "os/fs.h"
+
+/* ---- the files it names ---- */
+
+static const char *beside(struct gl_flowfile *f, gl_str source)
+{
+    const char *slash = strrchr(f->path, '/');
+
+    if (source.p[0] == '/' || slash == NULL) {
+        return gl_str_c(&f->arena, source);
+    }
+    return gl_str_fmt(&f->arena, "%.*s/%.*s", (int)(slash - f->path), f->path, GL_STR_ARG(source))
+        .p;
+}
+
+static int read_part(struct gl_flowfile *f, struct gl_flowfile_part *p, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    const char *path = beside(f, p->source);
+    struct stat st;
+    int err = gl_fs_read(path, GL_BLOB_BYTES_MAX, &content, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    p->executable = stat(path, &st) == 0 && (st.st_mode & S_IXUSR) != 0;
+    p->content = gl_str_dup(&f->arena, gl_buf_view(&content));
+    return 0;
+}
+
+static int load(struct gl_flow_loader *loader, gl_str source, gl_str text, char ret_hex[static 65],
+                bool *ret_executable, struct gl_why *reterr_why)
+{
+    struct gl_flowfile *f = GL_CONTAINER(loader, struct gl_flowfile, loader);
+    struct gl_flowfile_part *p = GL_NEW(&f->arena, struct gl_flowfile_part);
+
+    p->source = source;
+    p->content = text;
+    if (source.n > 0) {
+        int err = read_part(f, p, reterr_why);
+
+        if (err != 0) {
+            return err;
+        }
+    }
+    (void)gl_sha256_hex(p->content, p->hex);
+    memcpy(ret_hex, p->hex, sizeof(p->hex));
+    *ret_executable = p->executable;
+    gl_list_push(&f->parts, &p->link);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* The readers of JSON and YAML say "line 3, column 7 (byte 41): what". */
+static void take_syntax_error(struct gl_flowfile *f, const struct gl_why *why)
+{
+    struct gl_flow_error *e = &f->errors.items[0];
+    const char *what = strstr(why->text, "): ");
+
+    f->errors.n = f->errors.total = 1;
+    *e = (struct gl_flow_error){0};
+    if (sscanf(why->text, "line %u, column %u", &e->line, &e->column) == 2 && what != NULL) {
+        e->text = gl_str_dup(&f->arena, gl_str_of(what + 3));
+    } else {
+        e->text = gl_str_dup(&f->arena, gl_str_of(why->text));
+    }
+}
+
+int gl_flowfile_read(struct gl_flowfile *f, struct gl_cli *cli, const char *path,
+                     struct gl_why *reterr_why)
+{
+    gl_str name = gl_str_of(path);
+    gl_str text;
+    int err;
+
+    *f = (struct gl_flowfile){.loader = {.load = load}, .cli = cli, .path = path};
+    gl_list_init(&f->parts);
+    err = gl_fs_read(path, GL_FLOW_BYTES_MAX, &f->text, reterr_why);
+    if (err != 0) {
+        return err;
+    }
+    text = gl_buf_view(&f->text);
+    err = gl_str_ends(name, GL_S(".json"))
+              ? gl_json_parse(&f->j, text, GL_FLOW_BYTES_MAX, &f->arena, reterr_why)
+              : gl_yaml_parse(&f->j, text, GL_FLOW_BYTES_MAX, &f->arena, reterr_why);
+    if (err != 0) {
+        take_syntax_error(f, reterr_why);
+        return GL_E_INVALID;
+    }
+    err = gl_flow_parse(&f->j, gl_json_root(&f->j), &f->loader, &f->arena, &f->flow, &f->errors);
+    return err == 0 ? 0
+                    : gl_why(reterr_why, GL_E_INVALID, "%s has %zu error%s", path, f->errors.total,
+                             f->errors.total == 1 ? "" : "s");
+}
+
+void gl_flowfile_done(struct gl_flowfile *f)
+{
+    gl_buf_done(&f->text);
+    gl_arena_done(&f->arena);
+}
+
+/* ---- errors ---- */
+
+static gl_str line_of(gl_str text, unsigned number)
+{
+    gl_str line = {0};
+
+    for (unsigned i = 0; i < number; i++) {
+        line = gl_str_cut(text, '\n', &text);
+    }
+    return line;
+}
+
+static void print_error(const struct gl_flowfile *f, const struct gl_flow_error *e)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const struct gl_term *t = &f->cli->err;
+    gl_str line;
+
+    (void)fprintf(t->file, "%s%s", gl_term_on(t, GL_BOLD), f->path);
+    if (e->line > 0) {
+        (void)fprintf(t->file, ":%u:%u", e->line, e->column);
+    }
+    (void)fprintf(t->file, "%s: %.*s%s%.*s\n", gl_term_off(t, GL_BOLD), GL_STR_ARG(e->path),
+                  e->path.n > 0 ? ": " : "", GL_STR_ARG(gl_term_safe(&a, e->text)));
+    if (e->line == 0) {
+        return;
+    }
+    line = gl_term_safe(&a, gl_term_clip(line_of(gl_buf_view(&f->text), e->line), 160));
+    (void)fprintf(t->file, "%6u | %.*s\n", e->line, GL_STR_ARG(line));
+    if (e->column > 0 && e->column <= 161) {
+        (void)fprintf(t->file, "       | %*s%s^%s\n", (int)e->column - 1, "", gl_term_on(t, GL_RED),
+                      gl_term_off(t, GL_RED));
+    }
+}
+
+void gl_flowfile_print_errors(const struct gl_flowfile *f)
+{
+    for (size_t i = 0; i < f->errors.n; i++) {
+        print_error(f, &f->errors.items[i]);
+    }
+    if (f->errors.total > f->errors.n) {
+        gl_cli_say(f->cli, "%zu further errors are not shown", f->errors.total - f->errors.n);
+    }
+}
+
+/* ---- sending ---- */
+
+static void write_files(const struct gl_flowfile *f, struct gl_jw *w)
+{
+    gl_jw_key(w, "files");
+    gl_jw_object(w);
+    for (struct gl_link *l = f->parts.next; l != &f->parts; l = l->next) {
+        const struct gl_flowfile_part *p = GL_CONTAINER(l, struct gl_flowfile_part, link);
+
+        if (p->source.n > 0) {
+            gl_jw_key_str(w, p->source);
+            gl_jw_object(w);
+            gl_jw_key(w, "sha256");
+            gl_jw_c(w, p->hex);
+            gl_jw_key(w, "executable");
+            gl_jw_bool(w, p->executable);
+            gl_jw_end(w);
+        }
+    }
+    gl_jw_end(w);
+}
+
+void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key,
+                       struct gl_buf *out)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "dedupe_key");
+    gl_jw_str(&w, dedupe_key);
+    if (run_id.n > 0) {
+        gl_jw_key(&w, "run_id");
+        gl_jw_str(&w, run_id);
+    }
+    write_files(f, &w);
+    gl_jw_key(&w, "flow");
+    gl_jw_raw(&w, f->j.text);
+    gl_jw_end(&w);
+}

@@ -1,0 +1,47 @@
+/* flowfile.h - a flow file: read, checked, with the files it names.
+ *
+ * JSON if its name ends in .json, else YAML. All errors are told at once, each with its place and
+ * the line it stands in. */
+#ifndef GL_CLI_FLOWFILE_H
+#define GL_CLI_FLOWFILE_H
+
+#include "base/list.h"
+#include "base/sha256.h"
+#include "cli/cli.h"
+#include "model/flow.h"
+
+/* A file of the flow, as it was when the flow was read. */
+struct gl_flowfile_part {
+    struct gl_link link;
+    gl_str source; /* as written in the flow; "" for text that stands in it */
+    gl_str content;
+    char hex[GL_SHA256_HEX];
+    bool executable;
+};
+
+struct gl_flowfile {
+    struct gl_flow_loader loader;
+    struct gl_cli *cli;
+    const char *path;
+    struct gl_buf text;
+    struct gl_arena arena;
+    struct gl_json j;
+    struct gl_flow *flow;
+    struct gl_link parts; /* struct gl_flowfile_part */
+    struct gl_flow_errors errors;
+};
+
+/* 0, or GL_E_INVALID with `errors`, or the reason why it cannot be read. To be given back in any
+ * case. */
+int gl_flowfile_read(struct gl_flowfile *f, struct gl_cli *cli, const char *path,
+                     struct gl_why *reterr_why);
+void gl_flowfile_done(struct gl_flowfile *f);
+
+/* "file:7:5: steps.fetch.retry: ..." with the line and a caret; on stderr. */
+void gl_flowfile_print_errors(const struct gl_flowfile *f);
+
+/* The body of a submission. */
+void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key,
+                       struct gl_buf *out);
+
+#endif

@@ -1,0 +1,333 @@
+#include "cli/follow.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "os/fs.h"
+
+enum {
+    WAIT_MS = 20000, /* one request for events */
+    LOG_PAUSE_MS_MIN = 20,
+    LOG_PAUSE_MS_MAX = 500,
+    TICK_MS = 250,
+    ANSWER_BYTES_MAX = 1 << 30,
+    PATH_BYTES = 512, /* not in the command's arena, which a long wait would fill */
+};
+
+/* ---- interrupts ---- */
+
+void gl_follow_init(struct gl_follow *f, struct gl_reach *reach, struct gl_progress *progress)
+{
+    sigset_t set;
+
+    *f = (struct gl_follow){.reach = reach, .progress = progress, .signals_fd = -1};
+    f->log_pause_ms = LOG_PAUSE_MS_MIN;
+    f->next_seq = 1;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    f->signals_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void gl_follow_done(struct gl_follow *f)
+{
+    f->reach->client.wait = NULL;
+    gl_fs_closep(&f->signals_fd);
+}
+
+/* True if one came. The second one ends the process where it stands: the store and the keeper are
+ * made for that. */
+static bool take_interrupt(struct gl_follow *f)
+{
+    struct signalfd_siginfo info;
+
+    if (f->signals_fd < 0 || read(f->signals_fd, &info, sizeof(info)) != (ssize_t)sizeof(info)) {
+        return false;
+    }
+    f->interrupts++;
+    if (f->is_pausing) {
+        gl_progress_clear(f->progress);
+        gl_cli_say(f->reach->cli, "left; what runs goes on. To go on with the job: %s",
+                   gl_cli_hint(f->reach->cli, "job resume %s", f->job));
+        (void)fflush(NULL);
+        _exit(GL_EXIT_INTERRUPTED);
+    }
+    return true;
+}
+
+/* While the node takes its time: move the clock on the screen, and listen for interrupts. */
+static int on_wait(void *owner, int fd)
+{
+    struct gl_follow *f = owner;
+
+    for (;;) {
+        struct pollfd fds[] = {{.fd = fd, .events = POLLIN},
+                               {.fd = f->signals_fd, .events = POLLIN}};
+        int n = poll(fds, GL_COUNT(fds), TICK_MS);
+
+        if (fds[1].revents != 0 && n > 0 && take_interrupt(f)) {
+            return GL_E_STALE;
+        }
+        if (n > 0 && fds[0].revents != 0) {
+            return 0;
+        }
+        gl_progress_draw(f->progress, gl_term_now());
+    }
+}
+
+/* The same without a request. */
+static void pause_for(struct gl_follow *f, gl_ms ms)
+{
+    struct pollfd fd = {.fd = f->signals_fd, .events = POLLIN};
+
+    if (poll(&fd, 1, (int)ms) > 0) {
+        (void)take_interrupt(f);
+    }
+}
+
+/* ---- the log of a step ---- */
+
+static void print_line(gl_str line)
+{
+    gl_str rest, stream;
+    FILE *out;
+
+    (void)gl_str_cut(line, ' ', &rest); /* the time */
+    stream = gl_str_cut(rest, ' ', &rest);
+    if (gl_str_starts(line, GL_S("-- "))) {
+        out = stderr; /* something was dropped here */
+        rest = line;
+    } else {
+        out = gl_str_is(stream, "e") ? stderr : stdout;
+    }
+    (void)fwrite(rest.p, 1, rest.n, out);
+    (void)fputc('\n', out);
+}
+
+/* One page; true: there may be more at once. */
+static bool show_page(struct gl_follow *f, uint32_t attempt)
+{
+    struct gl_client_reply reply;
+    const char *path =
+        gl_reach_job_path(f->reach->cli, gl_str_of(f->job), "/logs?step=%s&attempt=%u&offset=%llu",
+                          f->log_step, attempt, (unsigned long long)f->log_offset);
+    uint64_t next = 0;
+    gl_str rest;
+
+    /* What cannot be had now is asked for again with the next event. */
+    if (gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, NULL) != 0) {
+        return false;
+    }
+    (void)gl_str_u64(gl_client_header(&reply, "Glia-Next-Offset"), &next);
+    f->log_offset = next;
+    for (rest = reply.body; rest.n > 0;) {
+        print_line(gl_str_cut(rest, '\n', &rest));
+    }
+    (void)fflush(stdout);
+    return reply.body.n > 0;
+}
+
+/* Everything the step has said so far, attempt by attempt. */
+static void show_log(struct gl_follow *f)
+{
+    const struct gl_progress_step *s =
+        f->log_step == NULL ? NULL : gl_map_find(&f->progress->by_id, gl_str_of(f->log_step));
+    bool any = false;
+
+    if (s == NULL || s->attempt == 0) {
+        return;
+    }
+    f->log_attempt = f->log_attempt == 0 ? 1 : f->log_attempt;
+    for (;;) {
+        while (f->interrupts == 0 && show_page(f, f->log_attempt)) {
+            any = true;
+        }
+        if (f->log_attempt >= s->attempt) {
+            break;
+        }
+        f->log_attempt++;
+        f->log_offset = 0;
+    }
+    f->log_pause_ms = any ? LOG_PAUSE_MS_MIN : f->log_pause_ms * 3 / 2;
+    f->log_pause_ms = f->log_pause_ms > LOG_PAUSE_MS_MAX ? LOG_PAUSE_MS_MAX : f->log_pause_ms;
+}
+
+/* ---- events ---- */
+
+static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_json j;
+    gl_jnode root, events;
+    gl_str status;
+    int err = gl_json_parse(&j, body, ANSWER_BYTES_MAX, &a, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    root = gl_json_root(&j);
+    events = gl_json_get(&j, root, "events");
+    for (gl_jnode e = gl_json_first(&j, events); e; e = gl_json_after(&j, events, e)) {
+        gl_progress_apply(f->progress, &j, e);
+    }
+    (void)gl_json_i64(&j, gl_json_get(&j, root, "next_seq"), &f->next_seq);
+    (void)gl_json_bool(gl_json_get(&j, root, "ended"), ret_ended);
+    status = gl_json_str(&j, gl_json_get(&j, root, "status"), &a);
+    if (!gl_str_eq(status, f->status)) {
+        f->status = gl_str_dup(&f->reach->cli->arena, status);
+    }
+    return 0;
+}
+
+static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
+                      struct gl_why *reterr_why)
+{
+    struct gl_client_reply reply;
+    char path[PATH_BYTES];
+    int err;
+
+    (void)snprintf(path, sizeof(path),
+                   "/v1/contexts/default/jobs/%s/events?from=%lld&limit=%d&wait_ms=%lld", f->job,
+                   (long long)f->next_seq, GL_PAGE_MAX, (long long)wait_ms);
+    f->reach->client.wait = on_wait;
+    f->reach->client.owner = f;
+    err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
+    f->reach->client.wait = NULL;
+    return err != 0 ? err : read_events(f, reply.body, ret_ended, reterr_why);
+}
+
+int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_client_reply reply;
+    struct gl_json j;
+    int64_t last_seq = 0;
+    int err =
+        gl_reach_insist(f->reach, "GET", gl_reach_job_path(f->reach->cli, gl_str_of(job), "%s", ""),
+                        (gl_str){0}, &reply, reterr_why);
+
+    if (err == 0) {
+        err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);
+    }
+    if (err != 0) {
+        return err;
+    }
+    f->job = gl_str_c(&f->reach->cli->arena,
+                      gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
+    (void)gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "last_seq"), &last_seq);
+    f->next_seq = last_seq + 1;
+    gl_progress_load(f->progress, &j, gl_json_root(&j));
+    return 0;
+}
+
+/* ---- following ---- */
+
+/* We are its node: pause it, and stay until nothing of it runs that may be stopped. */
+static void pause_job(struct gl_follow *f)
+{
+    struct gl_cli *cli = f->reach->cli;
+    struct gl_client_reply reply;
+    struct gl_why why;
+    int err;
+
+    gl_progress_clear(f->progress);
+    gl_cli_say(cli, "interrupted: pausing the job; again to leave at once");
+    f->is_pausing = true;
+    err = gl_reach_call(f->reach, "POST", gl_reach_job_path(cli, gl_str_of(f->job), "/pause"),
+                        GL_S("{\"reason\":\"interrupted\"}"), &reply, &why);
+    if (err != 0 && err != GL_E_STATE) {
+        (void)gl_cli_fail(cli, err, why.text);
+    }
+}
+
+static int exit_of(const struct gl_follow *f)
+{
+    if (gl_str_is(f->status, "completed")) {
+        return GL_EXIT_OK;
+    }
+    if (gl_str_is(f->status, "paused")) {
+        return f->is_pausing ? GL_EXIT_INTERRUPTED : GL_EXIT_WAITING;
+    }
+    return GL_EXIT_FAILED;
+}
+
+/* 0: go on; else an exit code. */
+static int on_interrupt(struct gl_follow *f)
+{
+    struct gl_cli *cli = f->reach->cli;
+
+    f->interrupts = 0;
+    if (f->pauses && f->reach->daemon != NULL) {
+        pause_job(f);
+        return 0;
+    }
+    gl_progress_clear(f->progress);
+    gl_cli_say(cli, "left; the job goes on. To see how: %s",
+               gl_cli_hint(cli, "job status %s", f->job));
+    return GL_EXIT_INTERRUPTED;
+}
+
+/* The node has gone, or says that it cannot answer: find the next. 0, or an exit code. */
+static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *since)
+{
+    struct gl_why why;
+
+    if (!gl_reach_is_gone(f->reach, err) ||
+        (*since != 0 && gl_term_now() - *since > GL_REACH_PATIENCE_MS)) {
+        gl_progress_clear(f->progress);
+        return gl_cli_fail(f->reach->cli, err, text);
+    }
+    *since = *since == 0 ? gl_term_now() : *since;
+    gl_client_disconnect(&f->reach->client);
+    err = gl_reach_open(f->reach, &why);
+    if (err != 0) {
+        gl_progress_clear(f->progress);
+        return gl_cli_fail(f->reach->cli, err, why.text);
+    }
+    if (f->reach->daemon == NULL) {
+        pause_for(f, 20);
+    }
+    return 0;
+}
+
+static bool is_settled(const struct gl_follow *f, bool ended)
+{
+    return ended || gl_str_is(f->status, "paused");
+}
+
+int gl_follow_job(struct gl_follow *f)
+{
+    bool ended = false;
+    gl_ms trouble_since = 0;
+    int code = 0;
+
+    while (code == 0) {
+        gl_ms wait_ms = f->log_step != NULL ? f->log_pause_ms : WAIT_MS;
+        struct gl_why why;
+        int err = ask_events(f, wait_ms, &ended, &why);
+
+        if (f->interrupts > 0) {
+            code = on_interrupt(f);
+        } else if (err != 0) {
+            code = on_trouble(f, err, why.text, &trouble_since);
+        } else {
+            trouble_since = 0;
+            show_log(f);
+            gl_progress_draw(f->progress, gl_term_now());
+            if (is_settled(f, ended)) {
+                break;
+            }
+        }
+    }
+    f->progress->drawn_at = 0; /* the last state is always shown */
+    gl_progress_draw(f->progress, gl_term_now());
+    f->progress->drawn = 0;
+    return code != 0 ? code : exit_of(f);
+}

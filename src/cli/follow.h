@@ -1,0 +1,39 @@
+/* follow.h - staying with a job until it has ended or waits for a person.
+ *
+ * If the node goes away meanwhile, the next one is found, or we become it. The first interrupt
+ * pauses the job if we are its node, else it only leaves it; the second one leaves at once. */
+#ifndef GL_CLI_FOLLOW_H
+#define GL_CLI_FOLLOW_H
+
+#include "cli/progress.h"
+#include "cli/reach.h"
+
+struct gl_follow {
+    struct gl_reach *reach;
+    struct gl_progress *progress;
+    const char *job;      /* its id; borrowed */
+    const char *log_step; /* show what this step says; NULL: none */
+    bool pauses;          /* an interrupt pauses the job, if we are its node */
+
+    int signals_fd;
+    unsigned interrupts; /* seen */
+    bool is_pausing;     /* because of one */
+    int64_t next_seq;
+    gl_str status; /* of the job, in the command's arena */
+    uint32_t log_attempt;
+    uint64_t log_offset;
+    gl_ms log_pause_ms;
+};
+
+/* From here on interrupts are taken by gl_follow_job(). */
+void gl_follow_init(struct gl_follow *f, struct gl_reach *reach, struct gl_progress *progress);
+void gl_follow_done(struct gl_follow *f);
+
+/* Begin with what is known of `job`. */
+int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_why);
+
+/* The exit code for how it ended; for GL_EXIT_UNAVAILABLE and GL_EXIT_INTERRUPTED everything has
+ * been said. */
+int gl_follow_job(struct gl_follow *f);
+
+#endif

@@ -1,0 +1,67 @@
+#include "cli/page.h"
+
+#include "base/check.h"
+
+enum { ANSWER_BYTES_MAX = 1 << 30 };
+
+int gl_page_ask(struct gl_page *p, struct gl_reach *r, struct gl_request *rq,
+                struct gl_why *reterr_why)
+{
+    int err;
+
+    *p = (struct gl_page){0};
+    err = gl_reach_ask(r, rq, &p->body, reterr_why);
+    if (err == 0) {
+        err = gl_json_parse(&p->j, gl_buf_view(&p->body), ANSWER_BYTES_MAX, &p->arena, reterr_why);
+    }
+    if (err == 0) {
+        p->root = gl_json_root(&p->j);
+    }
+    return err;
+}
+
+void gl_page_done(struct gl_page *p)
+{
+    gl_buf_done(&p->body);
+    gl_arena_done(&p->arena);
+}
+
+gl_str gl_page_text(struct gl_page *p, gl_jnode n, const char *name)
+{
+    return gl_json_str(&p->j, gl_json_get(&p->j, n, name), &p->arena);
+}
+
+int64_t gl_page_number(const struct gl_page *p, gl_jnode n, const char *name)
+{
+    int64_t v = 0;
+
+    (void)gl_json_i64(&p->j, gl_json_get(&p->j, n, name), &v);
+    return v;
+}
+
+gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name)
+{
+    gl_ms t = 0;
+
+    (void)gl_when_parse(gl_page_text(p, n, name), &t);
+    return t;
+}
+
+int gl_page_print_json(const struct gl_page *p, struct gl_cli *cli)
+{
+    gl_str text = gl_str_trim(gl_buf_view(&p->body));
+
+    (void)fwrite(text.p, 1, text.n, cli->out.file);
+    (void)fputc('\n', cli->out.file);
+    return GL_EXIT_OK;
+}
+
+gl_str gl_page_span(struct gl_page *p, gl_ms since, gl_ms until)
+{
+    char span[GL_WHEN_BYTES];
+
+    if (since == 0 || until == 0 || until < since) {
+        return (gl_str){0};
+    }
+    return gl_str_dup(&p->arena, gl_when_span(until - since, span));
+}

@@ -1,0 +1,275 @@
+#include "cli/progress.h"
+
+#include "base/check.h"
+#include "model/job.h"
+
+enum {
+    REDRAW_MS = 100, /* at most so often when much happens */
+    TICK_MS = 1000,  /* at least so often, for the times */
+    ROWS_SPARE = 4,  /* of the terminal's height */
+    SHOWN_MAX = 12,  /* steps, when not all can be shown */
+    PLAIN_STEPS_MAX =
+        100, /* more than that, and plain lines tell only what is out of the ordinary */
+    PLAIN_TICK_MS = 5000,
+    STATUS_WIDTH = 10,
+    ID_WIDTH_MAX = 32,
+};
+
+void gl_progress_init(struct gl_progress *p, const struct gl_term *term, bool quiet)
+{
+    *p = (struct gl_progress){.term = term, .is_quiet = quiet};
+    gl_map_init(&p->by_id);
+}
+
+void gl_progress_done(struct gl_progress *p)
+{
+    gl_map_done(&p->by_id);
+    gl_arena_done(&p->arena);
+}
+
+bool gl_progress_is_end(gl_str status)
+{
+    return gl_str_is(status, "completed") || gl_str_is(status, "failed") ||
+           gl_str_is(status, "skipped") || gl_str_is(status, "partial");
+}
+
+/* ---- what is known ---- */
+
+static gl_str text(struct gl_progress *p, const struct gl_json *j, gl_jnode n, const char *name)
+{
+    return gl_str_dup(&p->arena, gl_json_str(j, gl_json_get(j, n, name), &p->arena));
+}
+
+static gl_ms when(struct gl_progress *p, const struct gl_json *j, gl_jnode n, const char *name)
+{
+    gl_ms t = 0;
+
+    (void)gl_when_parse(gl_json_str(j, gl_json_get(j, n, name), &p->arena), &t);
+    return t;
+}
+
+static void set_status(struct gl_progress *p, struct gl_progress_step *s, gl_str status)
+{
+    int word = gl_schema_word(gl_step_status_words, status);
+
+    status = word < 0 ? GL_S("unknown") : gl_str_of(gl_step_status_words[word]);
+    p->ended_n += (size_t)gl_progress_is_end(status) - (size_t)gl_progress_is_end(s->status);
+    s->status = status;
+}
+
+static void read_step(struct gl_progress *p, const struct gl_json *j, gl_jnode n,
+                      struct gl_progress_step *s)
+{
+    int64_t attempt = 0;
+
+    set_status(p, s, gl_json_str(j, gl_json_get(j, n, "status"), &p->arena));
+    (void)gl_json_i64(j, gl_json_get(j, n, "attempt_count"), &attempt);
+    s->attempt = (uint32_t)attempt;
+    s->started_at = when(p, j, n, "attempt_at");
+    s->ended_at = when(p, j, n, "ended_at");
+    s->retry_at = when(p, j, n, "retry_at");
+    s->reason = text(p, j, n, "terminal_reason");
+    if (s->reason.n == 0) {
+        s->reason = text(p, j, n, "last_error");
+    }
+}
+
+void gl_progress_load(struct gl_progress *p, const struct gl_json *j, gl_jnode status)
+{
+    gl_jnode steps = gl_json_get(j, gl_json_get(j, status, "workflow_state"), "steps");
+    struct gl_progress_step *s;
+
+    if (p->steps == NULL && steps != NULL) {
+        p->steps = GL_NEW_ARRAY(&p->arena, struct gl_progress_step, steps->count + 1);
+        for (gl_jnode k = gl_json_first(j, steps); k; k = gl_json_after(j, steps, k)) {
+            s = &p->steps[p->steps_n++];
+            s->id = gl_str_dup(&p->arena, gl_json_str(j, k, &p->arena));
+            gl_map_add(&p->by_id, s->id, s);
+        }
+    }
+    for (gl_jnode k = gl_json_first(j, steps); k; k = gl_json_after(j, steps, k)) {
+        s = gl_map_find(&p->by_id, gl_json_str(j, k, &p->arena));
+        if (s != NULL) {
+            read_step(p, j, gl_json_value(k), s);
+        }
+    }
+    p->is_changed = true;
+}
+
+/* ---- lines ---- */
+
+static void add_times(struct gl_buf *line, const struct gl_progress_step *s, gl_ms now)
+{
+    char span[GL_WHEN_BYTES];
+    gl_ms until = s->ended_at != 0 ? s->ended_at : now;
+
+    if (s->attempt > 1) {
+        gl_buf_fmt(line, "  attempt %u", s->attempt);
+    }
+    if (gl_str_is(s->status, "retry_wait") && s->retry_at > now) {
+        gl_buf_fmt(line, "  again in %.*s", GL_STR_ARG(gl_when_span(s->retry_at - now, span)));
+    } else if (s->started_at != 0 && until > s->started_at && !gl_str_is(s->status, "ready")) {
+        gl_buf_fmt(line, "  %.*s", GL_STR_ARG(gl_when_span(until - s->started_at, span)));
+    }
+}
+
+/* "completed  fetch   attempt 2  0.4s  why"; clipped to `width`, 0 is no limit. */
+static void print_step(const struct gl_progress *p, const struct gl_progress_step *s,
+                       size_t id_width, size_t width, gl_ms now)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf rest = {0};
+    enum gl_color color = gl_term_status_color(s->status);
+    size_t pad = gl_term_width(s->id) < id_width ? id_width - gl_term_width(s->id) : 0;
+    gl_str tail;
+
+    gl_buf_fmt(&rest, "%.*s%*s", GL_STR_ARG(s->id), (int)pad, "");
+    add_times(&rest, s, now);
+    if (s->reason.n > 0 && !gl_str_is(s->status, "completed") && !gl_str_is(s->status, "running")) {
+        gl_buf_fmt(&rest, "  %.*s", GL_STR_ARG(gl_term_safe(&a, s->reason)));
+    }
+    while (rest.n > 0 && rest.p[rest.n - 1] == ' ') {
+        rest.n--;
+    }
+    tail = gl_buf_view(&rest);
+    if (width > STATUS_WIDTH + 5) {
+        tail = gl_term_clip(tail, width - STATUS_WIDTH - 5);
+    }
+    (void)fprintf(p->term->file, "  %s%-*.*s%s  %.*s\n", gl_term_on(p->term, color), STATUS_WIDTH,
+                  GL_STR_ARG(s->status), gl_term_off(p->term, color), GL_STR_ARG(tail));
+}
+
+static size_t count(const struct gl_progress *p, const char *status)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->steps_n; i++) {
+        n += gl_str_is(p->steps[i].status, status);
+    }
+    return n;
+}
+
+static void print_counters(const struct gl_progress *p)
+{
+    static const char *const shown[] = {"running", "retry_wait", "blocked", "failed", "skipped"};
+
+    (void)fprintf(p->term->file, "  %zu of %zu steps ended", p->ended_n, p->steps_n);
+    for (size_t i = 0; i < GL_COUNT(shown); i++) {
+        size_t n = count(p, shown[i]);
+
+        if (n > 0) {
+            (void)fprintf(p->term->file, ", %zu %s", n, shown[i]);
+        }
+    }
+    (void)fputc('\n', p->term->file);
+}
+
+/* ---- a terminal ---- */
+
+void gl_progress_clear(struct gl_progress *p)
+{
+    if (p->drawn > 0) {
+        (void)fprintf(p->term->file, "\033[%zuA\r\033[J", p->drawn);
+        p->drawn = 0;
+        p->is_changed = true;
+    }
+}
+
+static bool needs_attention(const struct gl_progress_step *s)
+{
+    return gl_str_is(s->status, "running") || gl_str_is(s->status, "failed") ||
+           gl_str_is(s->status, "blocked") || gl_str_is(s->status, "retry_wait") ||
+           gl_str_is(s->status, "partial");
+}
+
+static size_t id_width(const struct gl_progress *p)
+{
+    size_t width = 0;
+
+    for (size_t i = 0; i < p->steps_n; i++) {
+        size_t w = gl_term_width(p->steps[i].id);
+
+        width = w > width ? w : width;
+    }
+    return width < ID_WIDTH_MAX ? width : ID_WIDTH_MAX;
+}
+
+static void draw_block(struct gl_progress *p, gl_ms now)
+{
+    bool all = p->steps_n + ROWS_SPARE <= p->term->rows;
+    size_t width = id_width(p), lines = 0;
+    size_t max = p->term->rows > SHOWN_MAX + ROWS_SPARE ? SHOWN_MAX : 4;
+
+    gl_progress_clear(p);
+    for (size_t i = 0; i < p->steps_n && (all || lines < max); i++) {
+        if (all || needs_attention(&p->steps[i])) {
+            print_step(p, &p->steps[i], width, p->term->columns, now);
+            lines++;
+        }
+    }
+    if (!all) {
+        print_counters(p);
+        lines++;
+    }
+    p->drawn = lines;
+}
+
+void gl_progress_draw(struct gl_progress *p, gl_ms now)
+{
+    gl_ms since = now - p->drawn_at;
+
+    if (p->is_quiet || p->steps_n == 0 || since < (p->is_changed ? REDRAW_MS : TICK_MS)) {
+        return;
+    }
+    if (p->term->is_tty) {
+        draw_block(p, now);
+    } else if (p->steps_n > PLAIN_STEPS_MAX && p->is_changed && since >= PLAIN_TICK_MS) {
+        print_counters(p);
+    } else {
+        return;
+    }
+    (void)fflush(p->term->file);
+    p->drawn_at = now;
+    p->is_changed = false;
+}
+
+/* ---- events ---- */
+
+static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s, gl_ms now)
+{
+    if (p->is_quiet || p->term->is_tty) {
+        return;
+    }
+    if (p->steps_n > PLAIN_STEPS_MAX &&
+        (gl_str_is(s->status, "running") || gl_str_is(s->status, "completed"))) {
+        return;
+    }
+    print_step(p, s, id_width(p), 0, now);
+    (void)fflush(p->term->file);
+}
+
+void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode event)
+{
+    struct gl_progress_step *s =
+        gl_map_find(&p->by_id, gl_json_str(j, gl_json_get(j, event, "step_id"), &p->arena));
+    gl_ms at = when(p, j, event, "timestamp");
+    int64_t number = 0;
+
+    p->is_changed = true;
+    if (s == NULL) {
+        return;
+    }
+    set_status(p, s, gl_json_str(j, gl_json_get(j, event, "status"), &p->arena));
+    if (gl_json_i64(j, gl_json_get(j, event, "attempt"), &number)) {
+        s->attempt = (uint32_t)number;
+    }
+    s->reason = text(p, j, event, "reason");
+    if (gl_str_is(s->status, "running")) {
+        s->started_at = at;
+        s->ended_at = 0;
+    } else if (gl_progress_is_end(s->status)) {
+        s->ended_at = at;
+    }
+    s->retry_at = gl_json_i64(j, gl_json_get(j, event, "retry_in_ms"), &number) ? at + number : 0;
+    tell_plainly(p, s, at);
+}

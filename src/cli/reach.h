@@ -1,0 +1,54 @@
+/* reach.h - the way of a command to the node of its data folder.
+ *
+ * There may be a node: then we are its client. If there is none, a command that needs one becomes
+ * it: same lock, same socket, and it talks to itself over that socket like to any other. A node may
+ * go away at any time; whoever still needs one finds the next, or becomes it.
+ *
+ * Commands that only read need no node: they ask it if it is there, else they open the store
+ * themselves. */
+#ifndef GL_CLI_REACH_H
+#define GL_CLI_REACH_H
+
+#include "api/request.h"
+#include "cli/cli.h"
+#include "cli/client.h"
+
+struct gl_daemon;
+
+enum { GL_REACH_PATIENCE_MS = 15000 }; /* how long a node may take to come up, or to leave */
+
+struct gl_reach {
+    struct gl_cli *cli;
+    struct gl_client client;
+    struct gl_daemon *daemon; /* not NULL: this process is the node */
+};
+
+void gl_reach_init(struct gl_reach *r, struct gl_cli *cli);
+void gl_reach_done(struct gl_reach *r); /* if we are the node, it ends */
+
+/* Connect to the node, or become it. */
+int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why);
+
+/* One call. An answer that says what is wrong becomes a code and a sentence. */
+int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_str body,
+                  struct gl_client_reply *ret, struct gl_why *reterr_why);
+
+/* Is a call that ended with `code` worth another node? */
+bool gl_reach_is_gone(const struct gl_reach *r, int code);
+
+/* Open and call, and once more with the next node if this one goes away: for calls that may be
+ * repeated. */
+int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl_str body,
+                    struct gl_client_reply *ret, struct gl_why *reterr_why);
+
+/* A question (LIST, STATUS, EVENTS, HUMAN), asked of the node or, without one, of the store. */
+int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
+                 struct gl_why *reterr_why);
+
+/* "/v1/contexts/default/jobs/ID" and what follows, in the command's arena. */
+const char *gl_reach_job_path(struct gl_cli *cli, gl_str job, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A word as a part of a path or query. */
+gl_str gl_reach_escape(struct gl_arena *a, gl_str word);
+
+#endif

@@ -1,0 +1,122 @@
+#include "cli/result.h"
+
+#include "base/check.h"
+#include "cli/page.h"
+
+/* "completed  hello  3 steps in 1.2s" on a terminal, "ID run status" when piped. */
+static void print_line(struct gl_cli *cli, struct gl_page *p)
+{
+    gl_str status = gl_page_text(p, p->root, "status");
+    enum gl_color color = gl_term_status_color(status);
+    gl_ms ended = gl_page_time(p, p->root, "ended_at");
+    long long steps = gl_page_number(p, p->root, "steps_n");
+
+    if (!cli->out.is_tty) {
+        (void)fprintf(cli->out.file, "%.*s\t%.*s\t%.*s\n",
+                      GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
+                      GL_STR_ARG(gl_page_text(p, p->root, "run_id")), GL_STR_ARG(status));
+        return;
+    }
+    ended = ended != 0 ? ended : gl_term_now();
+    (void)fprintf(cli->out.file, "%s%.*s%s  %.*s  %lld step%s in %.*s\n",
+                  gl_term_on(&cli->out, color), GL_STR_ARG(status), gl_term_off(&cli->out, color),
+                  GL_STR_ARG(gl_page_text(p, p->root, "name")), steps, steps == 1 ? "" : "s",
+                  GL_STR_ARG(gl_page_span(p, gl_page_time(p, p->root, "submitted_at"), ended)));
+}
+
+static void say_why(struct gl_cli *cli, struct gl_page *p)
+{
+    gl_str reason = gl_term_safe(&p->arena, gl_page_text(p, p->root, "reason"));
+    gl_str step = gl_page_text(p, p->root, "failed_step");
+
+    if (step.n > 0 && !gl_str_starts(reason, GL_S("step "))) {
+        gl_cli_say(cli, "step %.*s failed: %.*s", GL_STR_ARG(step), GL_STR_ARG(reason));
+    } else if (reason.n > 0) {
+        gl_cli_say(cli, "%.*s", GL_STR_ARG(reason));
+    }
+}
+
+static const char *next_command(struct gl_cli *cli, struct gl_page *p, const char *id, int code)
+{
+    gl_str step = gl_page_text(p, p->root, "failed_step");
+
+    if (code == GL_EXIT_WAITING && gl_str_is(gl_page_text(p, p->root, "hold"), "review")) {
+        return gl_cli_hint(cli, "human list");
+    }
+    if (code == GL_EXIT_WAITING || code == GL_EXIT_INTERRUPTED) {
+        return gl_cli_hint(cli, "job resume %s", id);
+    }
+    if (step.n > 0) {
+        return gl_cli_hint(cli, "job logs %s %.*s", id, GL_STR_ARG(step));
+    }
+    return gl_cli_hint(cli, code == GL_EXIT_OK ? "job logs %s" : "job status %s", id);
+}
+
+static void show(struct gl_follow *f, struct gl_page *p, int code, bool talk)
+{
+    struct gl_cli *cli = f->reach->cli;
+
+    if (cli->json) {
+        (void)gl_page_print_json(p, cli);
+        return;
+    }
+    if (talk) {
+        print_line(cli, p);
+        (void)fflush(cli->out.file);
+    }
+    if (code != GL_EXIT_OK) {
+        say_why(cli, p);
+    }
+    if (talk || code != GL_EXIT_OK) {
+        gl_cli_say(cli, "%s: %s", code == GL_EXIT_OK ? "to see what it said" : "next",
+                   next_command(cli, p, f->job, code));
+    }
+}
+
+static int ask(struct gl_follow *f, struct gl_page *p)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    struct gl_why why;
+    int err = gl_page_ask(p, f->reach, &rq, &why);
+
+    return err == 0 ? 0 : gl_cli_fail(f->reach->cli, err, why.text);
+}
+
+int gl_result_show(struct gl_follow *f, int code, bool talk)
+{
+    bool has_left = code == GL_EXIT_INTERRUPTED && !f->is_pausing;
+    struct gl_page page;
+    int err;
+
+    if (code == GL_EXIT_UNAVAILABLE || has_left) {
+        return code; /* it has been said why */
+    }
+    err = ask(f, &page);
+    if (err == 0) {
+        show(f, &page, code, talk);
+    }
+    gl_page_done(&page);
+    return err != 0 ? err : code;
+}
+
+int gl_result_settle(struct gl_follow *f)
+{
+    struct gl_cli *cli = f->reach->cli;
+    struct gl_page page;
+    int code;
+
+    if (f->reach->daemon != NULL) {
+        code = gl_follow_job(f);
+        if (code == GL_EXIT_UNAVAILABLE || code == GL_EXIT_INTERRUPTED) {
+            return code;
+        }
+    }
+    code = ask(f, &page);
+    if (code == 0 && cli->json) {
+        (void)gl_page_print_json(&page, cli);
+    } else if (code == 0) {
+        print_line(cli, &page);
+    }
+    gl_page_done(&page);
+    return code;
+}

@@ -1,0 +1,113 @@
+#include "cli/term.h"
+
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+void gl_term_init(struct gl_term *t, FILE *file, bool no_color)
+{
+    struct winsize size = {0};
+
+    *t = (struct gl_term){.file = file, .columns = 80, .rows = 24};
+    t->is_tty = isatty(fileno(file)) == 1;
+    t->has_color = t->is_tty && !no_color;
+    if (t->is_tty && ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+        t->columns = size.ws_col;
+        t->rows = size.ws_row > 4 ? size.ws_row : 24;
+    }
+}
+
+const char *gl_term_on(const struct gl_term *t, enum gl_color color)
+{
+    static const char *const codes[] = {
+        [GL_PLAIN] = "",         [GL_DIM] = "\033[2m",     [GL_RED] = "\033[31m",
+        [GL_GREEN] = "\033[32m", [GL_YELLOW] = "\033[33m", [GL_CYAN] = "\033[36m",
+        [GL_BOLD] = "\033[1m",
+    };
+
+    return t->has_color ? codes[color] : "";
+}
+
+const char *gl_term_off(const struct gl_term *t, enum gl_color color)
+{
+    return t->has_color && color != GL_PLAIN ? "\033[0m" : "";
+}
+
+enum gl_color gl_term_status_color(gl_str status)
+{
+    static const struct {
+        const char *word;
+        enum gl_color color;
+    } colors[] = {
+        {"running", GL_CYAN},   {"completed", GL_GREEN},   {"failed", GL_RED},
+        {"cancelled", GL_RED},  {"retry_wait", GL_YELLOW}, {"blocked", GL_YELLOW},
+        {"paused", GL_YELLOW},  {"pausing", GL_YELLOW},    {"cancelling", GL_YELLOW},
+        {"partial", GL_YELLOW}, {"skipped", GL_DIM},       {"pending", GL_DIM},
+    };
+
+    for (size_t i = 0; i < GL_COUNT(colors); i++) {
+        if (gl_str_is(status, colors[i].word)) {
+            return colors[i].color;
+        }
+    }
+    return GL_PLAIN;
+}
+
+gl_ms gl_term_now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- text ---- */
+
+gl_str gl_term_safe(struct gl_arena *a, gl_str text)
+{
+    char *copy = gl_arena_copy(a, text.n > 0 ? text.p : "", text.n);
+    size_t n;
+
+    for (size_t i = 0; i < text.n; i += n) {
+        n = gl_str_utf8_at((gl_str){.p = text.p + i, .n = text.n - i});
+        if (n == 0) {
+            copy[i] = '?'; /* not UTF-8 */
+            n = 1;
+        } else if (n == 1 && ((unsigned char)copy[i] < 0x20 || copy[i] == 0x7f)) {
+            copy[i] = copy[i] == '\t' ? ' ' : '?';
+        } else if (n == 2 && (unsigned char)copy[i] == 0xc2 && (unsigned char)copy[i + 1] < 0xa0) {
+            copy[i] = copy[i + 1] = '?'; /* C1 controls */
+        }
+    }
+    return (gl_str){.p = copy, .n = text.n};
+}
+
+static bool is_start(char c)
+{
+    return ((unsigned char)c & 0xc0) != 0x80;
+}
+
+size_t gl_term_width(gl_str text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        n += is_start(text.p[i]);
+    }
+    return n;
+}
+
+gl_str gl_term_clip(gl_str text, size_t width)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        n += is_start(text.p[i]);
+        if (n > width) {
+            return (gl_str){.p = text.p, .n = i};
+        }
+    }
+    return text;
+}

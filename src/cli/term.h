@@ -1,0 +1,31 @@
+/* term.h - the terminal, if there is one: colours, width, and text that cannot steer it. */
+#ifndef GL_CLI_TERM_H
+#define GL_CLI_TERM_H
+
+#include <stdio.h>
+
+#include "base/str.h"
+#include "base/when.h"
+
+struct gl_term {
+    FILE *file;
+    bool is_tty, has_color;
+    unsigned columns, rows;
+};
+
+enum gl_color { GL_PLAIN, GL_DIM, GL_RED, GL_GREEN, GL_YELLOW, GL_CYAN, GL_BOLD };
+
+/* `no_color`: the environment asks for none (NO_COLOR). */
+void gl_term_init(struct gl_term *t, FILE *file, bool no_color);
+const char *gl_term_on(const struct gl_term *t, enum gl_color color);
+const char *gl_term_off(const struct gl_term *t, enum gl_color color);
+enum gl_color gl_term_status_color(gl_str status); /* of a job or a step */
+
+gl_ms gl_term_now(void); /* wall clock */
+
+/* Text of others, on a terminal: control characters become '?', so that it cannot steer it. */
+gl_str gl_term_safe(struct gl_arena *a, gl_str text);
+size_t gl_term_width(gl_str text); /* code points */
+gl_str gl_term_clip(gl_str text, size_t width);
+
+#endif

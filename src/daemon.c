@@ -1,0 +1,576 @@
+#include "daemon.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "api/query.h"
+#include "base/check.h"
+#include "base/mem.h"
+#include "exec/keeper_exec.h"
+#include "exec/mux_exec.h"
+#include "exec/noop_exec.h"
+#include "http/http.h"
+#include "node/node.h"
+#include "os/blobfs.h"
+#include "os/identity.h"
+#include "os/lock.h"
+#include "os/logfs.h"
+#include "os/loop.h"
+#include "os/paths.h"
+#include "os/pools.h"
+#include "os/random.h"
+#include "os/sock.h"
+#include "os/textlog.h"
+#include "store/sqlite.h"
+
+#ifdef GL_WITH_FAILPOINTS
+#include <stdlib.h>
+
+#include "lib/vfs_cut.h"
+#endif
+
+enum { READY_SECONDS_MAX = 20 };
+
+/* What main waits for while the loop works. */
+enum stage { STARTING, READY, FAILED, STOPPED };
+
+struct gl_daemon {
+    struct gl_arena arena;
+    const char *data;
+    struct gl_lock lock;
+    struct gl_identity identity;
+    struct gl_entropy entropy;
+    struct gl_textlog log;
+    struct gl_trace trace;
+    struct gl_loop *loop;
+    struct gl_store *store;
+    struct gl_exec *exec, *keeper; /* the keeper stands behind the other */
+    struct gl_exec_events events;  /* of the node */
+    struct gl_node *node;
+    struct gl_blobfs blobs;
+    struct gl_logfs logs;
+    struct gl_http *http;
+    const char *socket;
+    int socket_fd;
+    pthread_t thread;
+    bool has_thread;
+    bool is_deaf; /* on the loop: the node has stopped, and hears nothing of the executor */
+    struct gl_loop_task task;
+#ifdef GL_WITH_FAILPOINTS
+    struct vfs_cut *cut;
+#endif
+
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t moved;
+    enum stage stage;
+    struct gl_why why; /* what stands in the way of being ready */
+};
+
+/* ---- stages ---- */
+
+static void move_on(struct gl_daemon *d, enum stage stage)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->stage = stage;
+    pthread_cond_broadcast(&d->moved);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void note_trouble(struct gl_daemon *d, int code, const char *why)
+{
+    pthread_mutex_lock(&d->mutex);
+    (void)gl_why(&d->why, code, "%s", why);
+    pthread_mutex_unlock(&d->mutex);
+    gl_textlog_write(&d->log, "%s", why);
+}
+
+/* Wait until the node is ready or cannot be. */
+static int wait_ready(struct gl_daemon *d, struct gl_why *reterr_why)
+{
+    struct timespec until;
+    int err = 0;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += READY_SECONDS_MAX;
+    pthread_mutex_lock(&d->mutex);
+    while (d->stage == STARTING && err != ETIMEDOUT) {
+        err = pthread_cond_timedwait(&d->moved, &d->mutex, &until);
+    }
+    if (d->stage != READY) {
+        err = gl_why(reterr_why, d->why.code != 0 ? d->why.code : GL_E_UNAVAILABLE, "%s",
+                     d->why.code != 0 ? d->why.text : "the node did not become ready");
+    } else {
+        err = 0;
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return err;
+}
+
+static void wait_stopped(struct gl_daemon *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    while (d->stage != STOPPED) {
+        pthread_cond_wait(&d->moved, &d->mutex);
+    }
+    pthread_mutex_unlock(&d->mutex);
+}
+
+/* ---- what the node tells ---- */
+
+static void on_session(void *owner, uint64_t incarnation)
+{
+    struct gl_daemon *d = owner;
+
+    gl_keeper_exec_connect(d->keeper, incarnation);
+}
+
+static void on_trouble(void *owner, int code, const char *why)
+{
+    note_trouble(owner, code, why);
+    move_on(owner, FAILED);
+}
+
+static void on_ready(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "ready, process %ld", (long)getpid());
+    move_on(d, READY);
+}
+
+static void on_session_lost(void *owner, const char *why)
+{
+    note_trouble(owner, GL_E_GONE, why);
+}
+
+static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
+{
+    struct gl_daemon *d = GL_CONTAINER(t, struct gl_daemon, trace);
+    char line[512];
+
+    (void)gl_trace_format(r, line, sizeof(line));
+    gl_textlog_write(&d->log, "%s", line);
+}
+
+/* ---- what the executor tells ---- */
+
+static void on_up(void *owner, gl_str epoch)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "the keeper is there, epoch %.*s", GL_STR_ARG(epoch));
+    if (!d->is_deaf) {
+        d->events.up(d->events.owner, epoch);
+    }
+}
+
+static void on_down(void *owner, const char *why)
+{
+    struct gl_daemon *d = owner;
+
+    note_trouble(d, GL_E_UNAVAILABLE, why);
+    if (!d->is_deaf) {
+        d->events.down(d->events.owner, why);
+    }
+}
+
+static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t token,
+                     const struct gl_exec_result *result)
+{
+    struct gl_daemon *d = owner;
+
+    if (!d->is_deaf) { /* else it is told again to the next node */
+        d->events.ended(d->events.owner, key, token, result);
+    }
+}
+
+static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t token)
+{
+    struct gl_daemon *d = owner;
+
+    if (!d->is_deaf) {
+        d->events.beacon(d->events.owner, key, token);
+    }
+}
+
+/* ---- what clients ask ---- */
+
+static void on_ask(void *owner, struct gl_request *rq)
+{
+    struct gl_daemon *d = owner;
+
+    gl_node_request(d->node, rq);
+}
+
+static void on_http_log(void *owner, const char *line)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "http: %s", line);
+}
+
+/* ---- opening, one thing after the other ---- */
+
+/* In builds for crash tests the store can stand on a disk that forgets what was not synced. */
+static const char *open_vfs(struct gl_daemon *d)
+{
+#ifdef GL_WITH_FAILPOINTS
+    const char *wanted = getenv("GLIA_TEST_VFS");
+
+    if (wanted != NULL && strcmp(wanted, "cut") == 0) {
+        d->cut = vfs_cut_new("cut");
+        return "cut";
+    }
+#endif
+    (void)d;
+    return NULL;
+}
+
+static int open_folder(struct gl_daemon *d, const struct gl_daemon_config *config,
+                       struct gl_why *reterr_why)
+{
+    int err = gl_paths_prepare(d->data, GL_S("default"), reterr_why);
+
+    if (err == 0) {
+        err = gl_lock_take(&d->lock, d->data, reterr_why);
+    }
+    if (err != 0) {
+        return err;
+    }
+    gl_textlog_init(&d->log, config->debug ? NULL : gl_paths_in(&d->arena, d->data, "node.log"));
+    d->trace.write = config->debug ? on_trace : NULL;
+    d->entropy = gl_random_entropy();
+    gl_blobfs_init(&d->blobs, d->data);
+    gl_logfs_init(&d->logs, d->data);
+    err = gl_identity_load(d->data, &d->entropy, &d->identity, reterr_why);
+    if (err == 0) {
+        err = gl_blobfs_sweep(&d->blobs, GL_S("default"), reterr_why);
+    }
+    if (err == 0) {
+        d->socket = gl_paths_in(&d->arena, d->data, GL_PATHS_SOCKET);
+        err = gl_sock_listen(d->socket, &d->socket_fd, reterr_why);
+    }
+    return err;
+}
+
+static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
+{
+    struct gl_sqlite_config config = {
+        .folder = gl_paths_in(&d->arena, d->data, "contexts"),
+        .vfs = open_vfs(d),
+    };
+    int err = gl_loop_new(&d->loop, reterr_why);
+
+    return err != 0 ? err : gl_sqlite_open(&d->store, &config, d->loop, reterr_why);
+}
+
+static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
+{
+    struct gl_exec_events events = {
+        .owner = d, .up = on_up, .down = on_down, .ended = on_ended, .beacon = on_beacon};
+    struct gl_keeper_exec_config keeper = {.data_dir = d->data};
+    struct gl_noop_exec_config noop = {.quiet = true};
+    struct gl_exec *first;
+    int err;
+
+    d->events = gl_node_exec_events(d->node);
+    err = gl_keeper_exec_open(&d->keeper, &keeper, d->loop, &events, reterr_why);
+    if (err == 0) {
+        d->exec = d->keeper; /* whatever follows, this one is to be closed */
+        err = gl_noop_exec_open(&first, &noop, d->loop, &events, reterr_why);
+    }
+    if (err == 0) {
+        d->exec = gl_mux_exec_new(first, d->keeper);
+        gl_node_set_exec(d->node, d->exec);
+    }
+    return err;
+}
+
+static void open_node(struct gl_daemon *d, const struct gl_pools_entry *entries, size_t n)
+{
+    struct gl_pool_config pools[GL_POOLS_MAX];
+    struct gl_node_ports ports = {
+        .store = d->store, .clock = gl_loop_clock(d->loop), .entropy = &d->entropy};
+    struct gl_node_config config = {
+        .name = gl_str_fmt(&d->arena, "%s.%s", d->identity.name,
+                           d->identity.id.text + GL_ULID_BYTES - 6),
+        .context = GL_S("default"),
+        .pools = pools,
+        .pools_n = n,
+        .trace = &d->trace,
+        .on_session = on_session,
+        .on_trouble = on_trouble,
+        .on_ready = on_ready,
+        .on_session_lost = on_session_lost,
+        .owner = d,
+    };
+
+    GL_ASSERT(n <= GL_POOLS_MAX);
+    for (size_t i = 0; i < n; i++) {
+        pools[i] = (struct gl_pool_config){.name = entries[i].name, .slots = entries[i].slots};
+    }
+    d->node = gl_node_new(&config, &ports);
+}
+
+static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
+{
+    struct gl_http_config config = {
+        .listen_fd = d->socket_fd,
+        .uid = geteuid(),
+        .loop = d->loop,
+        .ask = on_ask,
+        .log = on_http_log,
+        .owner = d,
+        .blob = &d->blobs.blob,
+        .logs = &d->logs.logs,
+        .entropy = &d->entropy,
+    };
+
+    d->socket_fd = -1; /* taken */
+    return gl_http_start(&d->http, &config, reterr_why);
+}
+
+static void *run(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    gl_node_start(d->node);
+    gl_loop_run(d->loop);
+    return NULL;
+}
+
+static int open_all(struct gl_daemon *d, const struct gl_daemon_config *config,
+                    struct gl_why *reterr_why)
+{
+    struct gl_pools_entry *pools;
+    size_t pools_n;
+    int err = gl_pools_read(config->pools, &d->arena, &pools, &pools_n, reterr_why);
+
+    if (err == 0) {
+        err = open_folder(d, config, reterr_why);
+    }
+    if (err == 0) {
+        err = open_store(d, reterr_why);
+    }
+    if (err != 0) {
+        return err;
+    }
+    open_node(d, pools, pools_n);
+    err = open_exec(d, reterr_why);
+    if (err == 0) {
+        err = pthread_create(&d->thread, NULL, run, d);
+        if (err != 0) {
+            return gl_why(reterr_why, GL_E_IO, "cannot start a thread: %s", strerror(err));
+        }
+        d->has_thread = true;
+        err = wait_ready(d, reterr_why);
+    }
+    return err == 0 ? open_http(d, reterr_why) : err;
+}
+
+int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *config,
+                    struct gl_why *reterr_why)
+{
+    struct gl_daemon *d = gl_mem_alloc(sizeof(*d));
+    pthread_condattr_t attr;
+    sigset_t all, before;
+    int err;
+
+    d->lock.fd = d->socket_fd = -1;
+    d->log.fd = -1;
+    d->data = gl_str_c(&d->arena, gl_str_of(config->data));
+    pthread_mutex_init(&d->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->moved, &attr);
+    pthread_condattr_destroy(&attr);
+    /* Threads inherit the mask: signals are the business of main. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    err = open_all(d, config, reterr_why);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err != 0) {
+        gl_daemon_stop(d);
+        return err;
+    }
+    *ret = d;
+    return 0;
+}
+
+/* ---- and closing, in the opposite order ---- */
+
+static void on_node_stopped(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    d->is_deaf = true;
+    move_on(d, STOPPED);
+}
+
+static void stop_node(struct gl_loop_task *t)
+{
+    struct gl_daemon *d = t->owner;
+
+    gl_node_stop(d->node, on_node_stopped, d);
+}
+
+static void on_store_closed(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    d->store = NULL;
+    gl_loop_stop(d->loop);
+}
+
+static void on_exec_closed(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    d->exec = NULL;
+    d->store->ops->close(d->store, on_store_closed, d);
+}
+
+static void close_ports(struct gl_loop_task *t)
+{
+    struct gl_daemon *d = t->owner;
+
+    if (d->exec != NULL) {
+        d->exec->ops->close(d->exec, on_exec_closed, d);
+    } else {
+        on_exec_closed(d);
+    }
+}
+
+static void post(struct gl_daemon *d, void (*run_task)(struct gl_loop_task *t))
+{
+    d->task = (struct gl_loop_task){.run = run_task, .owner = d};
+    gl_loop_post(d->loop, &d->task);
+}
+
+/* The node first, while everything it may still call is there; then whoever calls the node; then
+ * what it stands on. */
+static void close_threads(struct gl_daemon *d)
+{
+    if (d->has_thread) {
+        if (d->http != NULL) {
+            gl_http_refuse(d->http);
+        }
+        post(d, stop_node);
+        wait_stopped(d);
+    }
+    if (d->http != NULL) {
+        gl_http_stop(d->http);
+    }
+    if (d->store == NULL) {
+        return;
+    }
+    d->is_deaf = true;
+    post(d, close_ports);
+    if (d->has_thread) {
+        (void)pthread_join(d->thread, NULL);
+    } else {
+        gl_loop_run(d->loop);
+    }
+}
+
+void gl_daemon_stop(struct gl_daemon *d)
+{
+    if (d == NULL) {
+        return;
+    }
+    if (d->socket != NULL) {
+        (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
+    }
+    close_threads(d);
+    if (d->node != NULL) {
+        gl_node_free(d->node);
+    }
+    gl_loop_free(d->loop);
+#ifdef GL_WITH_FAILPOINTS
+    if (d->cut != NULL) {
+        vfs_cut_free(d->cut);
+    }
+#endif
+    if (d->socket_fd >= 0) {
+        (void)close(d->socket_fd);
+    }
+    if (d->lock.fd >= 0) {
+        gl_textlog_write(&d->log, "stopped");
+        gl_textlog_done(&d->log);
+    }
+    gl_lock_drop(&d->lock);
+    pthread_cond_destroy(&d->moved);
+    pthread_mutex_destroy(&d->mutex);
+    gl_arena_done(&d->arena);
+    gl_mem_free(d);
+}
+
+/* ---- questions without a node ---- */
+
+struct question {
+    struct gl_loop *loop;
+    struct gl_store *store;
+    struct gl_query_context queries;
+    struct gl_request *rq;
+    struct gl_buf *body;
+    int code;
+    struct gl_why *why;
+    struct gl_loop_task task;
+};
+
+static void on_question_closed(void *owner)
+{
+    gl_loop_stop(((struct question *)owner)->loop);
+}
+
+static void on_question_answered(void *owner, struct gl_request *rq)
+{
+    struct question *q = owner;
+
+    if (rq->code != 0) {
+        q->code = gl_why(q->why, rq->code, "%s", rq->why.text);
+    } else {
+        gl_buf_str(q->body, rq->body);
+    }
+    q->store->ops->close(q->store, on_question_closed, q);
+}
+
+static void ask_question(struct gl_loop_task *t)
+{
+    struct question *q = t->owner;
+
+    gl_query_run(&q->queries, q->rq, on_question_answered, q);
+}
+
+int gl_daemon_query(const char *data, struct gl_request *rq, struct gl_buf *body,
+                    struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_sqlite_config config = {.folder = gl_paths_in(&a, data, "contexts"),
+                                      .read_only = true};
+    struct question q = {.rq = rq, .body = body, .why = reterr_why};
+    sigset_t all, before;
+    int err = gl_loop_new(&q.loop, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    err = gl_sqlite_open(&q.store, &config, q.loop, reterr_why);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err == 0) {
+        gl_query_init(&q.queries, q.store);
+        q.task = (struct gl_loop_task){.run = ask_question, .owner = &q};
+        gl_loop_post(q.loop, &q.task);
+        gl_loop_run(q.loop);
+        gl_query_done(&q.queries);
+        err = q.code;
+    }
+    gl_loop_free(q.loop);
+    return err;
+}
