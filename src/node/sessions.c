@@ -18,6 +18,7 @@ static void feed_session(struct gl_node *n, const struct gl_session_info *s)
 static void on_session(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
+    struct gl_event stop = {.type = GL_EV_STOP};
 
     n->outstanding--;
     n->session_busy = false;
@@ -28,6 +29,7 @@ static void on_session(struct gl_store_req *req)
         n->lost = true;
         n->session_due = INT64_MAX;
         GL_TRACE(n->config.trace, NODE, .what = "session lost");
+        gl_node_feed(n, &stop); /* someone else may own our jobs: start nothing more */
         if (n->config.on_session_lost != NULL) {
             n->config.on_session_lost(n->config.owner, "this node's session was declared dead");
         }

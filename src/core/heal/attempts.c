@@ -4,6 +4,7 @@
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
 #include "core/heal/safety.h"
+#include "core/place/slots.h"
 
 enum { PROBE_MS = 5000 };
 
@@ -97,6 +98,7 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event 
         gl_ledger_again(c, st, GL_S("stopped by a pause"));
         return;
     case GL_STOP_JOB_ENDS:
+        st->r.counted += ev->end != GL_EXEC_STOPPED; /* it ended before the word reached it */
         gl_ledger_skip(c, st, st->job->r.reason);
         return;
     case GL_STOP_HEARTBEAT:
@@ -122,13 +124,28 @@ static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
     gl_txn_effect(c, j, GL_FX_ACK)->attempt = gl_str_dup(c->out->arena, attempt);
 }
 
+/* The executor has something of this job that our ledger does not want. What is not ours is only a memory: a former
+ * owner may still be writing, and what looks old to us may be new. Then the job is taken over first, which fails if
+ * our memory is not the truth. */
+static bool may_discard(struct gl_core *c, struct gl_job *j)
+{
+    if (j->inflight_n > 0) {
+        return GL_PLANT(9); /* should that transaction fail, it would be needed: next time */
+    }
+    if (!gl_job_is_mine(c, j) && !gl_job_status_is_terminal(j->r.status)) {
+        GL_MARK(c->trace, "attempts.taken_over_to_discard");
+        gl_txn_changed(c, j);
+    }
+    return true;
+}
+
 static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     struct gl_step *st = current(j, ev->attempt);
 
     if (st == NULL) {
         GL_MARK(c->trace, "attempts.stale_result");
-        if (j->inflight_n == 0 || GL_PLANT(9)) {
+        if (may_discard(c, j)) {
             acknowledge(c, j, ev->attempt);
         }
         return;
@@ -190,8 +207,15 @@ static void on_never(struct gl_core *c, struct gl_step *st)
     case GL_STOP_NONE:
         break;
     }
+    if (gl_slots_are_over(c, st)) { /* inherited from a former owner: it waits its turn here */
+        GL_MARK(c->trace, "attempts.never_started_and_no_slot");
+        gl_ledger_again(c, st, GL_S("it was never started"));
+        return;
+    }
     GL_MARK(c->trace, "attempts.never_started");
-    gl_ledger_emit_start(c, st);
+    if (!c->stopping) {
+        gl_ledger_emit_start(c, st);
+    }
 }
 
 void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
@@ -332,8 +356,8 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
         }
         return;
     }
-    if (j->inflight_n > 0) {
-        return; /* next time */
+    if (!may_discard(c, j)) {
+        return;
     }
     if (info->state == GL_EXEC_ENDED) {
         acknowledge(c, j, info->attempt);

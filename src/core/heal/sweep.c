@@ -183,6 +183,21 @@ static void sweep_ends(struct gl_core *c)
     c->sweep.first = false;
 }
 
+/* One job of the index. The executor's list may have asked for it already: it is waited for all the same. */
+static void take_in(struct gl_core *c, const struct gl_event_entry *e)
+{
+    struct gl_job *j = gl_job_find(c, e->id);
+
+    if (j == NULL) {
+        j = gl_load_job(c, e->id);
+    }
+    if (e->score == GL_WAKE_RUNNING && !c->adoption_over && j->memory != GL_MEM_HOT &&
+        !j->is_adopted) {
+        j->is_adopted = true;
+        c->adopting_n++;
+    }
+}
+
 void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *entries = ev->entries.items;
@@ -202,11 +217,8 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
             sweep_ends(c);
             return;
         }
-        if (e->id.n == GL_ULID_BYTES && gl_job_find(c, e->id) == NULL) {
-            struct gl_job *j = gl_load_job(c, e->id);
-
-            j->is_adopted = e->score == GL_WAKE_RUNNING && !c->adoption_over;
-            c->adopting_n += j->is_adopted;
+        if (e->id.n == GL_ULID_BYTES) {
+            take_in(c, e);
         }
         c->sweep.after_score = e->score;
         c->sweep.after_id_n = e->id.n < GL_ULID_BYTES ? e->id.n : GL_ULID_BYTES;

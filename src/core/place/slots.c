@@ -244,6 +244,13 @@ void gl_slots_take(struct gl_core *c, struct gl_step *st)
     }
 }
 
+bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st)
+{
+    const struct gl_core_pool_state *p = st->hold != NULL ? &c->pools[st->hold->pool] : NULL;
+
+    return p != NULL && p->in_use > p->slots;
+}
+
 void gl_slots_return(struct gl_core *c, struct gl_step *st)
 {
     if (st->hold != NULL) {
