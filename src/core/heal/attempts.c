@@ -124,9 +124,9 @@ static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
     gl_txn_effect(c, j, GL_FX_ACK)->attempt = gl_str_dup(c->out->arena, attempt);
 }
 
-/* The executor has something of this job that our ledger does not want. What is not ours is only a memory: a former
- * owner may still be writing, and what looks old to us may be new. Then the job is taken over first, which fails if
- * our memory is not the truth. */
+/* The executor has something of this job that our ledger does not want. What is not ours is only a
+ * memory: a former owner may still be writing, and what looks old to us may be new. Then the job is
+ * taken over first, which fails if our memory is not the truth. */
 static bool may_discard(struct gl_core *c, struct gl_job *j)
 {
     if (j->inflight_n > 0) {

@@ -336,10 +336,10 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- making room ---- */
 
-static bool may_leave(const struct gl_job *j)
+static bool may_leave(const struct gl_core *c, const struct gl_job *j)
 {
-    return j->inflight_n == 0 && gl_job_running(j) == 0 && gl_list_empty(&j->busy) &&
-           gl_list_empty(&j->parked) && !j->changed;
+    return j->due > c->now && j->inflight_n == 0 && gl_job_running(j) == 0 &&
+           gl_list_empty(&j->busy) && gl_list_empty(&j->parked) && !j->changed;
 }
 
 void gl_load_trim(struct gl_core *c)
@@ -351,7 +351,7 @@ void gl_load_trim(struct gl_core *c)
         if (j == NULL || (c->jobs_hot <= c->hot_max && !gl_job_status_is_terminal(j->r.status))) {
             break;
         }
-        if (!may_leave(j)) {
+        if (!may_leave(c, j)) {
             gl_list_remove(l);
             gl_list_push(&c->lru, l);
             continue;

@@ -183,7 +183,8 @@ static void sweep_ends(struct gl_core *c)
     c->sweep.first = false;
 }
 
-/* One job of the index. The executor's list may have asked for it already: it is waited for all the same. */
+/* One job of the index. The executor's list may have asked for it already: it is waited for all the
+ * same. */
 static void take_in(struct gl_core *c, const struct gl_event_entry *e)
 {
     struct gl_job *j = gl_job_find(c, e->id);
