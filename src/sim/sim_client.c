@@ -6,9 +6,9 @@
 #include "base/mem.h"
 
 enum {
-    AGAIN_MS = 4000,   /* how long until a client asks again that got no answer */
-    MEDDLE_MS = 12000, /* a command or question at least this often */
-    TEND_MS = 5000,    /* the steward's round */
+    AGAIN_MS = 4000,  /* how long until a client asks again that got no answer */
+    MEDDLE_MS = 5000, /* a command or question at least this often */
+    TEND_MS = 5000,   /* the steward's round */
     DEDUPE_KEYS = 3,
 };
 

@@ -191,7 +191,7 @@ void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct 
 {
     uint32_t most = o->steps_max == 0 ? 1 : o->steps_max;
     struct draft d;
-    draft_init(&d, 1 + (uint32_t)gl_rng_below(r, 1 + (most >> gl_rng_below(r, 5))));
+    draft_init(&d, 1 + (uint32_t)gl_rng_below(r, 1 + (most >> gl_rng_below(r, 4))));
     switch (gl_rng_below(r, 5)) {
     case 0:
         shape_chain(&d);

@@ -64,6 +64,7 @@ static void on_start(struct sim_call *call)
     struct sim_node_options options = {.incarnation = ++s->incarnations,
                                        .pools = s->pools,
                                        .hot_jobs_max = s->world.options.hot_narrow,
+                                       .round_trip = s->world.seed % 4 == 0,
                                        .on_lost = on_lost,
                                        .owner = s};
     s->current = sim_node_new(&s->world, &s->disk, &s->keeper, &options);
@@ -223,7 +224,7 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     size_t jobs_n =
         options->jobs_n == 0 ? SIM_CLIENT_JOBS_MIN + gl_rng_below(&s->rng, 9) : options->jobs_n;
     s->phase_one_ends = w->now + minutes * MINUTE;
-    s->crashes_left = CRASHES_MIN + (uint32_t)gl_rng_below(&s->rng, 6);
+    s->crashes_left = CRASHES_MIN + (uint32_t)gl_rng_below(&s->rng, 10);
     sim_client_init(&s->client, &s->checks, &s->nodes, &s->pools, jobs_n, minutes * MINUTE);
     sim_world_at(w, &s->start, w->now);
     sim_world_at(w, &s->trouble, w->now + gl_rng_range(&s->rng, 1, MINUTE));
