@@ -10,7 +10,7 @@ struct slot {
     struct gl_sqlite_db *db; /* NULL: closed */
     bool doubt;              /* a COMMIT failed, and nothing has made its outcome certain yet */
     size_t name_n;
-    char name[];
+    char name[]; /* the key of the map */
 };
 
 void gl_sqlite_contexts_init(struct gl_sqlite_contexts *c, const struct gl_sqlite *s,
@@ -47,36 +47,30 @@ static int make_certain(struct gl_sqlite_db *db)
     return rc;
 }
 
-static int open_slot(struct gl_sqlite_contexts *c, struct slot *slot, struct gl_why *reterr_why)
+static int open_db(struct gl_sqlite_contexts *c, gl_str context, bool doubt,
+                   struct gl_sqlite_db **ret, struct gl_why *reterr_why)
 {
-    gl_str context = {slot->name, slot->name_n};
     struct gl_sqlite_db *db = NULL;
     int err = gl_sqlite_db_open(&db, c->store, context, c->role, reterr_why);
     if (err < 0) {
         return err;
     }
-    if (slot->doubt) {
-        int rc = make_certain(db);
-        if (rc != SQLITE_OK) {
-            err = gl_sqlite_error_why(db, rc, reterr_why);
-            gl_sqlite_db_free(db);
-            return err;
-        }
-        slot->doubt = false;
+    int rc = doubt ? make_certain(db) : SQLITE_OK;
+    if (rc != SQLITE_OK) {
+        err = gl_sqlite_error_why(db, rc, reterr_why);
+        gl_sqlite_db_free(db);
+        return err;
     }
-    slot->db = db;
+    *ret = db;
     return 0;
 }
 
-static struct slot *get_slot(struct gl_sqlite_contexts *c, gl_str context)
+static struct slot *add_slot(struct gl_sqlite_contexts *c, gl_str context)
 {
-    struct slot *slot = gl_map_find(&c->slots, context);
-    if (slot == NULL) {
-        slot = gl_mem_alloc(sizeof(*slot) + context.n);
-        slot->name_n = context.n;
-        memcpy(slot->name, context.p, context.n);
-        gl_map_add(&c->slots, (gl_str){slot->name, slot->name_n}, slot);
-    }
+    struct slot *slot = gl_mem_alloc(sizeof(*slot) + context.n);
+    slot->name_n = context.n;
+    memcpy(slot->name, context.p, context.n);
+    gl_map_add(&c->slots, (gl_str){slot->name, slot->name_n}, slot);
     return slot;
 }
 
@@ -91,14 +85,21 @@ int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct 
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
                       "store unavailable: %s is opened for reading only", c->store->folder);
     }
-    struct slot *slot = get_slot(c, context);
-    if (slot->db == NULL) {
-        int err = open_slot(c, slot, reterr_why);
-        if (err < 0) {
-            return err;
-        }
+    struct slot *slot = gl_map_find(&c->slots, context);
+    if (slot != NULL && slot->db != NULL) {
+        *ret = slot->db;
+        return 0;
     }
-    *ret = slot->db;
+    struct gl_sqlite_db *db = NULL;
+    int err = open_db(c, context, slot != NULL && slot->doubt, &db, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    if (slot == NULL) { /* Not before: asking for contexts that do not exist costs no memory. */
+        slot = add_slot(c, context);
+    }
+    slot->db = *ret = db;
+    slot->doubt = false;
     return 0;
 }
 

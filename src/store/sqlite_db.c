@@ -18,9 +18,10 @@ static const char writer_settings[] = "PRAGMA page_size = 8192;"
                                       "PRAGMA journal_mode = WAL;"
                                       "PRAGMA synchronous = FULL;"
                                       "PRAGMA wal_autocheckpoint = 0;"
+                                      "PRAGMA journal_size_limit = 16777216;"
                                       "PRAGMA temp_store = MEMORY;"
                                       "PRAGMA secure_delete = OFF;"
-                                      "PRAGMA cache_size = -8192;";
+                                      "PRAGMA cache_size = -4096;";
 static const char reader_settings[] = "PRAGMA temp_store = MEMORY;"
                                       "PRAGMA cache_size = -2048;";
 

@@ -42,15 +42,12 @@ struct contract_call {
     struct gl_tx tx;
 };
 
-/* Run all tests for each maker; `main` of each program. */
-#define CONTRACT_TEST(f) \
-    {                    \
-#f, f            \
-    }
 struct contract_test {
     const char *name;
     void (*run)(void **state); /* *state is a struct contract */
 };
+#define CONTRACT_TEST(f) ((struct contract_test){.name = #f, .run = f})
+/* Run all tests for each maker: `main` of each program. */
 int contract_run(const struct contract_test *tests, size_t n);
 
 /* One maker's store without the table, for tests of that maker only. */

@@ -341,23 +341,6 @@ static void the_largest_record_is_taken_and_one_byte_more_is_not(void **state)
     gl_mem_free(bytes);
 }
 
-static void a_log_number_is_given_once(void **state)
-{
-    struct contract *c = *state;
-    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(append("events", "a", 1, "one"))), 0);
-    struct contract_call *before = contract_start(c, NO_GUARDS, WRITES(put("job", "b", 1, "b")));
-    struct contract_call *poison = contract_start(
-        c, NO_GUARDS, WRITES(put("job", "p", 1, "p"), append("events", "a", 1, "again")));
-    struct contract_call *after =
-        contract_start(c, GUARDS(at("job", "b", 1)), WRITES(append("events", "a", 2, "two")));
-    contract_wait(after);
-    assert_int_equal(before->req.status, 0);
-    assert_int_equal(poison->req.status, GL_E_INVALID);
-    assert_int_equal(after->req.status, 0);
-    check_absent(c, "job", "p");
-    check_log(contract_log(c, "events", "a", 0, 10), "1:one 2:two");
-}
-
 /* ---- durability ---- */
 
 static void what_was_committed_survives_reopening(void **state)
@@ -416,7 +399,6 @@ int main(void)
         CONTRACT_TEST(when_a_predecessor_is_refused_its_successors_fail),
         CONTRACT_TEST(a_completion_may_start_the_next_transaction),
         CONTRACT_TEST(the_largest_record_is_taken_and_one_byte_more_is_not),
-        CONTRACT_TEST(a_log_number_is_given_once),
         CONTRACT_TEST(what_was_committed_survives_reopening),
         CONTRACT_TEST(a_read_after_a_commit_sees_it),
     };

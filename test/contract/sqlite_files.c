@@ -256,6 +256,26 @@ static void a_stranger_that_holds_the_lock_delays_but_breaks_nothing(void **stat
     assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(put("job", "j", 1, "{}"))), 0);
 }
 
+/* A log number is given once. */
+static void a_transaction_that_breaks_a_rule_fails_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct contract *c = &f->c;
+    reopen(f);
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(append("events", "a", 1, "one"))), 0);
+    struct contract_call *before = contract_start(c, NO_GUARDS, WRITES(put("job", "b", 1, "b")));
+    struct contract_call *poison = contract_start(
+        c, NO_GUARDS, WRITES(put("job", "p", 1, "p"), append("events", "a", 1, "again")));
+    struct contract_call *after =
+        contract_start(c, GUARDS(at("job", "b", 1)), WRITES(append("events", "a", 2, "two")));
+    contract_wait(after);
+    assert_int_equal(before->req.status, 0);
+    assert_int_equal(poison->req.status, GL_E_INVALID);
+    assert_int_equal(after->req.status, 0);
+    check_absent(c, "job", "p");
+    check_log(contract_log(c, "events", "a", 0, 10), "1:one 2:two");
+}
+
 static void a_context_needs_a_name(void **state)
 {
     struct fixture *f = *state;
@@ -335,6 +355,7 @@ int main(void)
         FILE_TEST(a_step_that_fails_leaves_the_version_before_it),
         FILE_TEST(any_tool_can_read_the_file_while_the_store_runs),
         FILE_TEST(a_stranger_that_holds_the_lock_delays_but_breaks_nothing),
+        FILE_TEST(a_transaction_that_breaks_a_rule_fails_alone),
         FILE_TEST(a_context_needs_a_name),
         FILE_TEST(reading_a_context_does_not_make_it),
         FILE_TEST(requests_after_close_are_answered),

@@ -1,7 +1,10 @@
 /* Group commit, and power cuts: what was said to be committed is there afterwards, whole, and
  * nothing is half there. */
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "contract/maker_sqlite.h"
@@ -232,6 +235,71 @@ static void a_power_cut_while_the_database_is_made_leaves_a_usable_folder(void *
     }
 }
 
+/* ---- kill -9 ---- */
+
+/* In the child: commit for ever, and tell the parent each number that is done. */
+static _Noreturn void commit_for_ever(struct sqlite_world *w, int out)
+{
+    struct contract c;
+    struct gl_why why;
+    w->vfs = vfs_cut_new("cut");
+    if (gl_loop_new(&w->loop, &why) < 0 || sqlite_world_open(w, &why) < 0) {
+        _exit(1);
+    }
+    contract_adopt(&c, &contract_maker_sqlite, w, w->store);
+    for (;;) {
+        struct contract_call *calls[8];
+        for (int i = 0; i < 8; i++) {
+            char *id = gl_arena_alloc(&c.arena, 16);
+            (void)snprintf(id, 16, "%llu", (unsigned long long)c.tx_id + 1);
+            calls[i] = contract_start(&c, NO_GUARDS, WRITES(put("job", id, 1, "{}")));
+        }
+        contract_wait(calls[7]);
+        for (int i = 0; i < 8; i++) {
+            uint64_t id = calls[i]->tx.id;
+            if (calls[i]->req.status != 0 || write(out, &id, sizeof(id)) != sizeof(id)) {
+                _exit(1);
+            }
+        }
+    }
+}
+
+static void kill_9_on_this_vfs_is_a_power_cut_that_loses_nothing(void **state)
+{
+    (void)state;
+    struct sqlite_world w;
+    int ends[2];
+    sqlite_world_init(&w, NULL);
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        commit_for_ever(&w, ends[1]);
+    }
+    assert_int_equal(close(ends[1]), 0);
+    uint64_t last = 0, id;
+    while (last < 1500 && read(ends[0], &id, sizeof(id)) == sizeof(id)) {
+        last = id;
+    }
+    assert_true(last >= 1500);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    while (read(ends[0], &id, sizeof(id)) == sizeof(id)) { /* what it said before it died */
+        last = id;
+    }
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(close(ends[0]), 0);
+    struct gl_why why;
+    assert_int_equal(sqlite_world_open(&w, &why), 0);
+    struct contract c;
+    contract_adopt(&c, &contract_maker_sqlite, &w, w.store);
+    for (id = 1; id <= last; id++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "%llu", (unsigned long long)id);
+        assert_int_equal(contract_get(&c, "job", name).rev, 1);
+    }
+    sqlite_contract_end(&c, &w);
+}
+
 #define POWER_TEST(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
 
 int main(void)
@@ -244,6 +312,7 @@ int main(void)
         POWER_TEST(the_vfs_loses_what_was_not_synced),
         POWER_TEST(nothing_committed_is_lost_to_a_power_cut),
         POWER_TEST(a_power_cut_while_the_database_is_made_leaves_a_usable_folder),
+        cmocka_unit_test(kill_9_on_this_vfs_is_a_power_cut_that_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
