@@ -1,7 +1,7 @@
 /* starts.c - attempts between the core and the executor.
  *
  * A start needs its parents' outputs, which are read from the store first. If the attempt is to be
- * stopped or has been acknowledged while they are being read, it is given up before it reaches the
+ * stopped, asked about or has been acknowledged meanwhile, it is given up before it reaches the
  * executor: a start that leaves after the acknowledgement of the same attempt would run it a second
  * time. */
 #include "node/node_state.h"
@@ -371,10 +371,13 @@ static void on_stopped(struct gl_exec_req *req)
     gl_node_rearm(n);
 }
 
+/* A start of the same attempt that has not left yet would overtake nothing but the truth: "never"
+ * would be answered, and then it would start. */
 void gl_starts_attach(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = probe_new(n, e, on_attached);
 
+    give_up(n, e);
     n->ports.exec->ops->attach(n->ports.exec, &p->req, &p->key, p->token, p->epoch);
 }
 

@@ -5,6 +5,8 @@
  * start from an old owner cannot happen. A result is durable before it is reported and is kept
  * until acknowledged, so it can be asked for again (attach) after any crash of the asker.
  *
+ * Calls about one attempt arrive in the order in which they were made.
+ *
  * As with the store: requests are embedded, `done` runs exactly once, later, on the control thread;
  * what was given is borrowed until then; results are valid inside `done` only. */
 #ifndef GL_PORT_EXEC_H
