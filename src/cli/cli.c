@@ -69,6 +69,13 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     return GL_EXIT_USAGE;
 }
 
+const char *gl_cli_who(void)
+{
+    const char *user = getenv("USER");
+
+    return user != NULL ? user : "";
+}
+
 const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 {
     struct gl_buf text = {0};
@@ -195,7 +202,7 @@ static int read_words(struct gl_cli *cli, char **argv)
         }
     }
     if (cli->words_n < c->words_min && cli->rest == NULL) {
-        return gl_cli_usage(cli, "something is missing");
+        return gl_cli_usage(cli, "there is a word too few");
     }
     return 0;
 }
@@ -240,7 +247,10 @@ static int unknown_command(struct gl_cli *cli, int argc, char **argv)
     }
     gl_near_init(&near, wanted);
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
-        gl_near_offer(&near, gl_str_of(gl_cli_commands[i].name));
+        gl_str rest, name = gl_str_of(gl_cli_commands[i].name);
+
+        gl_near_offer(&near, name);
+        gl_near_offer(&near, gl_str_cut(name, ' ', &rest));
     }
     return gl_cli_usage(cli, "there is no command '%.*s'%s%.*s%s", GL_STR_ARG(wanted),
                         near.best.n > 0 ? "; did you mean '" : "", GL_STR_ARG(near.best),

@@ -69,6 +69,9 @@ int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Who sits here, for the record; may be "". */
+const char *gl_cli_who(void);
+
 /* "glia job logs 01ABC", with --data-dir where that was given. */
 const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -1,6 +1,4 @@
 /* cmd_human.c - glia human: what waits for a person. */
-#include <stdlib.h>
-
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/page.h"
@@ -54,7 +52,7 @@ int gl_cmd_human_list(struct gl_cli *cli)
 static int write_response(struct gl_cli *cli, struct gl_buf *body)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    const char *output = gl_cli_option(cli, "--output"), *user = getenv("USER");
+    const char *output = gl_cli_option(cli, "--output");
     struct gl_why why;
     struct gl_json j;
     struct gl_jw w;
@@ -64,7 +62,7 @@ static int write_response(struct gl_cli *cli, struct gl_buf *body)
     gl_jw_key(&w, "decision");
     gl_jw_c(&w, cli->words[2]);
     gl_jw_key(&w, "who");
-    gl_jw_c(&w, user != NULL ? user : "");
+    gl_jw_c(&w, gl_cli_who());
     gl_jw_key(&w, "reason");
     gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
     if (output != NULL) {

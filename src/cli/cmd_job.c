@@ -1,7 +1,4 @@
 /* cmd_job.c - glia job: looking at jobs, and stopping or continuing them. */
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/page.h"
@@ -236,13 +233,6 @@ int gl_cmd_job_events(struct gl_cli *cli)
 
 /* ---- pause, resume, cancel ---- */
 
-static const char *who(void)
-{
-    const char *user = getenv("USER");
-
-    return user != NULL && user[0] != '\0' ? user : "";
-}
-
 static void write_command(struct gl_cli *cli, struct gl_buf *body)
 {
     struct gl_jw w;
@@ -250,7 +240,7 @@ static void write_command(struct gl_cli *cli, struct gl_buf *body)
     gl_jw_init(&w, body);
     gl_jw_object(&w);
     gl_jw_key(&w, "who");
-    gl_jw_c(&w, who());
+    gl_jw_c(&w, gl_cli_who());
     gl_jw_key(&w, "reason");
     gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
     gl_jw_end(&w);

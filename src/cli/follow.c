@@ -233,15 +233,24 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
 static void pause_job(struct gl_follow *f)
 {
     struct gl_cli *cli = f->reach->cli;
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
     struct gl_client_reply reply;
     struct gl_why why;
+    struct gl_jw w;
     int err;
 
+    gl_jw_init(&w, &body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "who");
+    gl_jw_c(&w, gl_cli_who());
+    gl_jw_key(&w, "reason");
+    gl_jw_c(&w, "interrupted");
+    gl_jw_end(&w);
     gl_progress_clear(f->progress);
     gl_cli_say(cli, "interrupted: pausing the job; again to leave at once");
     f->is_pausing = true;
     err = gl_reach_call(f->reach, "POST", gl_reach_job_path(cli, gl_str_of(f->job), "/pause"),
-                        GL_S("{\"reason\":\"interrupted\"}"), &reply, &why);
+                        gl_buf_view(&body), &reply, &why);
     if (err != 0 && err != GL_E_STATE) {
         (void)gl_cli_fail(cli, err, why.text);
     }

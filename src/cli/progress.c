@@ -114,8 +114,8 @@ static void add_times(struct gl_buf *line, const struct gl_progress_step *s, gl_
 }
 
 /* "completed  fetch   attempt 2  0.4s  why"; clipped to `width`, 0 is no limit. */
-static void print_step(const struct gl_progress *p, const struct gl_progress_step *s,
-                       size_t id_width, size_t width, gl_ms now)
+static void add_step(const struct gl_progress *p, const struct gl_progress_step *s, size_t id_width,
+                     size_t width, gl_ms now, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf rest = {0};
@@ -135,8 +135,8 @@ static void print_step(const struct gl_progress *p, const struct gl_progress_ste
     if (width > STATUS_WIDTH + 5) {
         tail = gl_term_clip(tail, width - STATUS_WIDTH - 5);
     }
-    (void)fprintf(p->term->file, "  %s%-*.*s%s  %.*s\n", gl_term_on(p->term, color), STATUS_WIDTH,
-                  GL_STR_ARG(s->status), gl_term_off(p->term, color), GL_STR_ARG(tail));
+    gl_buf_fmt(out, "  %s%-*.*s%s  %.*s", gl_term_on(p->term, color), STATUS_WIDTH,
+               GL_STR_ARG(s->status), gl_term_off(p->term, color), GL_STR_ARG(tail));
 }
 
 static size_t count(const struct gl_progress *p, const char *status)
@@ -149,19 +149,25 @@ static size_t count(const struct gl_progress *p, const char *status)
     return n;
 }
 
-static void print_counters(const struct gl_progress *p)
+static void add_counters(const struct gl_progress *p, struct gl_buf *out)
 {
     static const char *const shown[] = {"running", "retry_wait", "blocked", "failed", "skipped"};
 
-    (void)fprintf(p->term->file, "  %zu of %zu steps ended", p->ended_n, p->steps_n);
+    gl_buf_fmt(out, "  %zu of %zu steps ended", p->ended_n, p->steps_n);
     for (size_t i = 0; i < GL_COUNT(shown); i++) {
         size_t n = count(p, shown[i]);
 
         if (n > 0) {
-            (void)fprintf(p->term->file, ", %zu %s", n, shown[i]);
+            gl_buf_fmt(out, ", %zu %s", n, shown[i]);
         }
     }
-    (void)fputc('\n', p->term->file);
+}
+
+/* In one go, so that a terminal does not flicker. */
+static void put(const struct gl_progress *p, const struct gl_buf *out)
+{
+    (void)fwrite(out->p, 1, out->n, p->term->file);
+    (void)fflush(p->term->file);
 }
 
 /* ---- a terminal ---- */
@@ -194,24 +200,42 @@ static size_t id_width(const struct gl_progress *p)
     return width < ID_WIDTH_MAX ? width : ID_WIDTH_MAX;
 }
 
+/* Over the former lines: each is written anew and what was longer is erased; so is what stood
+ * below. */
 static void draw_block(struct gl_progress *p, gl_ms now)
 {
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     bool all = p->steps_n + ROWS_SPARE <= p->term->rows;
     size_t width = id_width(p), lines = 0;
     size_t max = p->term->rows > SHOWN_MAX + ROWS_SPARE ? SHOWN_MAX : 4;
 
-    gl_progress_clear(p);
+    if (p->drawn > 0) {
+        gl_buf_fmt(&out, "\033[%zuA\r", p->drawn);
+    }
     for (size_t i = 0; i < p->steps_n && (all || lines < max); i++) {
         if (all || needs_attention(&p->steps[i])) {
-            print_step(p, &p->steps[i], width, p->term->columns, now);
+            add_step(p, &p->steps[i], width, p->term->columns, now, &out);
+            gl_buf_c(&out, "\033[K\n");
             lines++;
         }
     }
     if (!all) {
-        print_counters(p);
+        add_counters(p, &out);
+        gl_buf_c(&out, "\033[K\n");
         lines++;
     }
+    gl_buf_c(&out, "\033[J");
+    put(p, &out);
     p->drawn = lines;
+}
+
+static void tell_counters(struct gl_progress *p)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    add_counters(p, &out);
+    gl_buf_char(&out, '\n');
+    put(p, &out);
 }
 
 void gl_progress_draw(struct gl_progress *p, gl_ms now)
@@ -224,11 +248,10 @@ void gl_progress_draw(struct gl_progress *p, gl_ms now)
     if (p->term->is_tty) {
         draw_block(p, now);
     } else if (p->steps_n > PLAIN_STEPS_MAX && p->is_changed && since >= PLAIN_TICK_MS) {
-        print_counters(p);
+        tell_counters(p);
     } else {
         return;
     }
-    (void)fflush(p->term->file);
     p->drawn_at = now;
     p->is_changed = false;
 }
@@ -237,6 +260,8 @@ void gl_progress_draw(struct gl_progress *p, gl_ms now)
 
 static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s, gl_ms now)
 {
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
     if (p->is_quiet || p->term->is_tty) {
         return;
     }
@@ -244,8 +269,9 @@ static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s
         (gl_str_is(s->status, "running") || gl_str_is(s->status, "completed"))) {
         return;
     }
-    print_step(p, s, id_width(p), 0, now);
-    (void)fflush(p->term->file);
+    add_step(p, s, id_width(p), 0, now, &out);
+    gl_buf_char(&out, '\n');
+    put(p, &out);
 }
 
 void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode event)
