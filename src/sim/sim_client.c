@@ -252,7 +252,11 @@ static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *
 {
     struct sim_order *o = &cl->orders[i];
     o->client = cl;
-    sim_flows_make(&cl->rng, &cl->world->options, pools, &o->flow);
+    if (i == 0 && cl->world->options.flows_wide > 0) {
+        sim_flows_wide(cl->world->options.flows_wide, &o->flow);
+    } else {
+        sim_flows_make(&cl->rng, &cl->world->options, pools, &o->flow);
+    }
     if (gl_rng_chance(&cl->rng, 700000)) {
         (void)snprintf(o->run_id, sizeof(o->run_id), "run-%zu", i);
     }

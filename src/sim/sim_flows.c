@@ -213,6 +213,19 @@ void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct 
     draft_finish(&d, out);
 }
 
+void sim_flows_wide(uint32_t n, struct gl_buf *out)
+{
+    struct draft d;
+    draft_init(&d, n);
+    for (uint32_t i = 0; i < n; i++) {
+        d.steps[i].driver = GL_S("noop");
+        if (i > 0) {
+            need(&d, i, 0);
+        }
+    }
+    draft_finish(&d, out);
+}
+
 /* ---- by hand ---- */
 
 static void plain_needs(struct draft *d, uint32_t number, gl_str needs)

@@ -165,6 +165,16 @@ static void process_end(struct sim_attempt *at, const char *what)
     }
 }
 
+/* A slow step is slow in every attempt, so that it is there when things go wrong; but the end of
+ * the history need not take hours. */
+static bool is_slow(const struct sim_attempt *at)
+{
+    const struct sim_world *w = at->keeper->world;
+    struct gl_rng r;
+    gl_rng_init(&r, w->seed ^ gl_str_hash(at->job) ^ gl_str_hash(at->process->step));
+    return gl_rng_chance(&r, w->options.process_slow) && w->faults;
+}
+
 /* Drawn from the attempt's name, so that it does the same in every retelling of the history,
  * whatever else was drawn before. */
 static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool noop)
@@ -175,7 +185,7 @@ static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool no
     struct gl_rng r;
     gl_rng_init(&r, w->seed ^ gl_str_hash(at->key));
     bool breaks = gl_rng_chance(&r, o->process_breaks);
-    bool slow = gl_rng_chance(&r, o->process_slow) && w->faults; /* the end need not take hours */
+    bool slow = is_slow(at);
     bool fails = gl_rng_chance(&r, o->process_fails);
     bool killed = fails && gl_rng_chance(&r, 200000);
     bool says = gl_rng_chance(&r, 300000);

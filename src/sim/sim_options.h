@@ -28,7 +28,7 @@
     X(exec_duplicate, 50, 10000, 300000, "an ended message arrives twice, per million")            \
     X(exec_silent, 50, 1000, 100000, "an ended message is lost until asked for, per million")      \
     X(exec_cycles, 50, 1, 4, "times a node's connection to the keeper breaks")                     \
-    X(keeper_crashes, 50, 1, 3, "times the keeper dies with its children")                         \
+    X(keeper_crashes, 50, 1, 8, "times the keeper dies with its children")                         \
     X(keeper_lenient, 30, 1, 1, "1: the keeper hears nodes that have a successor already")         \
     X(keeper_unsynced, 50, 10000, 500000, "an exit record is lost with the keeper, per million")   \
     X(process_fails, 90, 10000, 300000, "a process exits other than 0, per million")               \
@@ -46,6 +46,7 @@
     X(steps_unsafe, 70, 50000, 500000, "a step is unsafe, per million")                            \
     X(steps_idempotent, 70, 50000, 500000, "a step is idempotent, per million")                    \
     X(steps_max, 100, 1, 40, "steps of the largest flow")                                          \
+    X(flows_wide, 5, 257, 300, "steps of one very wide flow (0: there is none)")                   \
     X(slots_narrow, 50, 1, 3, "slots of the default pool (0: 8)")                                  \
     X(hot_narrow, 30, 4, 12, "jobs a node may hold in memory (0: no limit but its own)")
 

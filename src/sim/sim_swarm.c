@@ -177,7 +177,7 @@ static void on_trouble(struct sim_call *call)
         }
         break;
     }
-    sim_world_at(w, call, w->now + gl_rng_range(&s->rng, 1, 90 * SECOND));
+    sim_world_at(w, call, w->now + gl_rng_range(&s->rng, 1, MINUTE));
 }
 
 /* ---- a history ---- */
