@@ -1,7 +1,7 @@
-/*   OFF ──connect()──► CONNECTING ──hello──► GREETING ──welcome──► UP
- *                         ▲   │ ▲                │                │
- *              ready pipe │   │ └── pause ◄──────┴── broken ◄─────┘
- *                      STARTING (nobody listens)
+/*   OFF ──connect()──► CONNECTING ──► GREETING ──► UP
+ *                     ready ▲  │ ▲          │        │
+ *                           │  │ └──pause◄──┴─broken─┘
+ *                       STARTING (nobody listens)
  *
  * CONNECTING is left within one call, or waited in for the pause between two tries. */
 #include "exec/keeper_exec.h"

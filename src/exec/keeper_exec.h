@@ -5,10 +5,10 @@
  * asked and not answered when a connection breaks is answered GL_E_UNAVAILABLE too: whether it
  * happened tells attach.
  *
- * The output of a step is checked here, not in the keeper:
- *   - what it left in GLIA_OUTPUT must be JSON of at most 1 MiB. Otherwise a step that exited with
- * 0 ends with `error` set and no output: EXITED with code 0 and an error is a failure;
- *   - the last line of its stdout counts if it is a JSON object, else there is no output. */
+ * The output of a step is checked here, not in the keeper. What it left in GLIA_OUTPUT must be JSON
+ * of at most 1 MiB: otherwise a step that exited with 0 ends with `error` set and without an
+ * output, and EXITED with code 0 and an error is a failure. Without that file, the last line of its
+ * stdout counts if it is a JSON object. */
 #ifndef GL_EXEC_KEEPER_EXEC_H
 #define GL_EXEC_KEEPER_EXEC_H
 
@@ -19,8 +19,7 @@ struct gl_keeper_exec_config {
     const char *data_dir;    /* absolute; copied */
     const char *keeper_path; /* NULL: beside our own executable, then in ../libexec; copied */
     gl_ms idle_ms;           /* how long a keeper without work stays; 0: its own default */
-    gl_ms orphan_grace_ms;   /* a keeper that does not hear from us for so long ends its steps; 0:
-                                never */
+    gl_ms orphan_grace_ms;   /* the keeper ends its steps if we are silent for so long; 0: never */
 };
 
 /* Prepare; nothing is started before gl_keeper_exec_connect(). `events` is copied, its owner

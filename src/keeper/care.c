@@ -50,7 +50,8 @@ static void set_natural_end(struct gl_exec_result *r, int status)
 static void take_output(struct gl_keeper *k, struct gl_charge *c)
 {
     struct gl_why why;
-    int r = gl_rundir_output(k, gl_rundir_path(&k->scratch, &c->key), &c->output, &why);
+    gl_str path = gl_rundir_path(&k->scratch, &c->key);
+    int r = gl_rundir_output(k, path, &c->output, &why);
     if (r == 0) {
         c->output_source = GL_KEEP_FROM_FILE;
     } else if (r != GL_E_NOT_FOUND) {
@@ -58,6 +59,8 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
     } else if (gl_capture_last(&c->capture).n > 0) {
         gl_buf_str(&c->output, gl_capture_last(&c->capture));
         c->output_source = GL_KEEP_FROM_LINE;
+    } else if (c->capture.log_bytes == 0) {
+        gl_rundir_put_back(k, path);
     }
 }
 

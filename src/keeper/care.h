@@ -1,10 +1,9 @@
 /* care.h - what the keeper does with an attempt, from its first moment to its last.
  *
  *     gl_care_begin()     folder, pipes, process
- *     gl_care_stop()      SIGTERM, grace, SIGKILL: because its owner asked, its time is over, or
- * its node is silent gl_care_reap()      some processes have ended: whose, what is left of them,
- * which attempts are over gl_care_settle()    journal and sync the ends of this turn; only then do
- * they count */
+ *     gl_care_stop()      SIGTERM, grace, SIGKILL: its owner asked, its time is over, ...
+ *     gl_care_reap()      some processes have ended: whose, and which attempts are over
+ *     gl_care_settle()    journal and sync the ends of this turn; only then do they count */
 #ifndef GL_KEEPER_CARE_H
 #define GL_KEEPER_CARE_H
 

@@ -3,8 +3,8 @@
  * An attempt is in charge from the moment its process starts (or could not) until its result is
  * acknowledged.
  *
- *     RUNNING ──process ended──► CLEARING ──no descendant left──► ENDING ──synced──► ENDED ──ack──►
- * gone └──────────────── never ran (exec failed) ────────────────►┘
+ *     RUNNING ──process ended──► CLEARING ──no descendant left──► ENDING ──synced──► ENDED
+ *        └───────────────── it could not be executed ─────────────────►┘
  *
  * A floor is the highest token anyone came with for a job: lower ones are refused. It is remembered
  * as long as the job has attempts here, and then while there is room. */

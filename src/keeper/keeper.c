@@ -21,6 +21,7 @@
 #include "keeper/cgroup.h"
 #include "keeper/launch.h"
 #include "keeper/proctree.h"
+#include "keeper/rundir.h"
 #include "os/fs.h"
 
 enum {
@@ -132,6 +133,7 @@ int gl_keeper_watch(struct gl_keeper *k, struct gl_watch *w, struct gl_why *rete
 {
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = w};
     GL_ASSERT(w->fd >= 0);
+    w->set = k->epoll_fd;
     if (epoll_ctl(k->epoll_fd, EPOLL_CTL_ADD, w->fd, &e) < 0) {
         return gl_fs_why(reterr_why, errno, "watch", "a descriptor");
     }
@@ -145,11 +147,16 @@ void gl_keeper_set_watch(struct gl_keeper *k, struct gl_watch *w, uint32_t event
     GL_ASSERT(err == 0);
 }
 
+/* Closing alone would not take it out of the set: a child holds a copy of every descriptor for a
+ * moment after the parent goes on (the kernel closes them late in exec), and the set would go on to
+ * report it, under the address of something that is gone. */
 void gl_keeper_unwatch(struct gl_watch *w)
 {
-    gl_fs_closep(&w->fd); /* closing takes it out of the epoll set: no child holds a copy, all is
-                             close-on-exec */
-    w->fd = -1;
+    if (w->fd >= 0) {
+        (void)epoll_ctl(w->set, EPOLL_CTL_DEL, w->fd, NULL); /* fine if it is not in there */
+        gl_fs_closep(&w->fd);
+        w->fd = -1;
+    }
 }
 
 static void on_signal(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
@@ -292,8 +299,9 @@ static int open_descriptors(struct gl_keeper *k, struct gl_why *why)
     k->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     k->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     k->null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    k->signals = (struct gl_watch){on_signal, signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)};
-    k->alarm = (struct gl_watch){on_alarm, k->timer_fd};
+    int signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    k->signals = (struct gl_watch){.ready = on_signal, .fd = signal_fd};
+    k->alarm = (struct gl_watch){.ready = on_alarm, .fd = k->timer_fd};
     if (k->epoll_fd < 0 || k->timer_fd < 0 || k->null_fd < 0 || k->signals.fd < 0) {
         return gl_fs_why(why, errno, "set up", "the keeper's descriptors");
     }
@@ -373,6 +381,7 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
 {
     *k = (struct gl_keeper){.config = *config};
     k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
+    k->shelf.fd = -1;
     k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = -1;
     struct gl_link *lists[] = {&k->floors_idle, &k->clearing, &k->ending,  &k->unsaid,
                                &k->said,        &k->buried,   &k->callers, &k->gone};
@@ -423,7 +432,10 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
     folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p; /* replay uses the scratch */
     gl_care_replayed(k);
     enter_cgroup(k);
-    r = gl_caller_listen(k, reterr_why);
+    r = gl_rundir_open_shelf(k, reterr_why);
+    if (r == 0) {
+        r = gl_caller_listen(k, reterr_why);
+    }
     plan_end(k);
     return r;
 }
@@ -462,6 +474,7 @@ void gl_keeper_close(struct gl_keeper *k)
         end_epoch(k);
     }
     gl_cgroup_leave(cgroup);
+    gl_rundir_close_shelf(k);
     gl_proctree_close(k);
     gl_charge_free_all(k);
     gl_journal_close(&k->journal);

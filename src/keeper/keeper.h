@@ -5,13 +5,13 @@
  * is written and synced once for all attempts that ended in this turn, and only then does anybody
  * hear of it.
  *
- *     main.c      arguments, becoming a daemon          keeper.c    the turn, timers, the end
- *     caller.c    connections                           serve.c     what a node may ask for
- *     charge.c    the attempts in memory, floors        care.c      an attempt from its first to
- * its last moment rundir.c    its folder and files                  launch.c    its process
- *     capture.c   its output                            proctree.c  its descendants
- *     journal.c   what must survive the keeper          epoch.c     the name of an unbroken memory
- *     cgroup.c    a control group, where one can be had
+ *     main.c      arguments, becoming a daemon       keeper.c    the turn, timers, the end
+ *     caller.c    connections                        serve.c     what a node may ask for
+ *     charge.c    the attempts in memory, floors     care.c      what is done with an attempt
+ *     rundir.c    its folder and files               launch.c    its process
+ *     capture.c   its output                         proctree.c  its descendants
+ *     journal.c   what must survive the keeper       epoch.c     the name of an unbroken memory
+ *     cgroup.c    a control group, where possible
  *
  * This header is private to the folder. */
 #ifndef GL_KEEPER_KEEPER_H
@@ -35,7 +35,8 @@ struct gl_timer;
 /* A descriptor in the epoll set. */
 struct gl_watch {
     void (*ready)(struct gl_keeper *k, struct gl_watch *w, uint32_t events);
-    int fd; /* negative: not watched */
+    int fd;  /* negative: not watched */
+    int set; /* the epoll set it is in */
 };
 
 /* A due time on CLOCK_BOOTTIME: it counts while the machine sleeps. */
@@ -57,7 +58,19 @@ enum {
     GL_KEEPER_RESULT_BYTES_MAX = 64
                                  << 20, /* results not yet acknowledged; then starts are refused */
     GL_KEEPER_RUNNING_MAX = 16384,      /* attempts running at once */
+    GL_KEEPER_SHELF_MAX = 64,
     GL_KEEPER_FLOORS_MAX = 8192, /* jobs whose floor is remembered, besides those with attempts */
+};
+
+/* Folders for later attempts: see rundir.h. */
+struct gl_shelf {
+    int fd;
+    uint32_t number; /* of the next folder */
+    struct {
+        uint32_t number;
+        uint32_t input_bytes; /* length of the input file in it */
+    } folders[GL_KEEPER_SHELF_MAX];
+    size_t n;
 };
 
 struct gl_keeper {
@@ -87,6 +100,7 @@ struct gl_keeper {
     struct gl_map floors;       /* by "context/job" */
     struct gl_link floors_idle; /* those without attempts, longest unused first */
     size_t floors_idle_n;
+    struct gl_shelf shelf;
     struct gl_link clearing; /* over, with descendants that are not */
     struct gl_link ending;   /* ended, not yet synced */
     struct gl_link unsaid;   /* synced, not yet told to this caller */

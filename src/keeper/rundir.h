@@ -1,11 +1,15 @@
 /* rundir.h - the folder of one attempt: contexts/CTX/runs/JOB/ATTEMPT/
  *
- *     work/         where the step runs, unless it was given a folder; the flow's files stand in it
- * as copies input.json    GLIA_INPUT_FILE output.json   GLIA_OUTPUT, written by the step log see
- * capture.h
+ *     work/         where the step runs, unless it was given a folder; files of the flow are copies
+ *     input.json    GLIA_INPUT_FILE
+ *     output.json   GLIA_OUTPUT, written by the step
+ *     log           see capture.h
  *
  * Names were checked before (gl_keep_check_key): they cannot lead out of the folder. Nothing here
- * is synced: after a power cut no process is left that could miss it. */
+ * is synced: after a power cut no process is left that could miss it.
+ *
+ * A step that said nothing and left nothing leaves no folder either: it goes to a shelf and becomes
+ * the folder of a later step. Making folders and files is the dearest part of a short step. */
 #ifndef GL_KEEPER_RUNDIR_H
 #define GL_KEEPER_RUNDIR_H
 
@@ -18,6 +22,13 @@ gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key);
  * the job has no attempts here yet, so its folder is probably missing too. */
 int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path, bool new_job,
                    struct gl_why *reterr_why);
+
+/* The attempt is over and has written no log and no output: take the folder away if there is
+ * nothing in it. */
+void gl_rundir_put_back(struct gl_keeper *k, gl_str path);
+
+int gl_rundir_open_shelf(struct gl_keeper *k, struct gl_why *reterr_why);
+void gl_rundir_close_shelf(struct gl_keeper *k);
 
 /* Append what the step left in GLIA_OUTPUT. GL_E_NOT_FOUND: nothing, or nothing but an empty file;
  * GL_E_LIMIT: too much. */

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,13 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -28,6 +20,8 @@
 #include "exec/noop_exec.h"
 #include "os/fs.h"
 #include "os/loop.h"
+#include "support/cmocka_all.h"
+#include "support/folder.h"
 
 enum { ENDS_MAX = 64, PATIENCE_S = 30 };
 
@@ -67,7 +61,8 @@ struct told_end {
 
 struct world {
     const struct maker *maker;
-    char data_dir[256];
+    struct test_folder folder;
+    const char *data_dir;
     struct gl_loop *loop;
     struct gl_exec *x;
     bool waiting;
@@ -245,20 +240,12 @@ static int open_world(void **state, const struct maker *maker)
     struct gl_why why;
     struct world *w = gl_mem_alloc(sizeof(*w));
     w->maker = maker;
-    snprintf(w->data_dir, sizeof(w->data_dir), "/tmp/glia-contract-XXXXXX");
-    assert_non_null(mkdtemp(w->data_dir));
+    test_folder_make(&w->folder);
+    w->data_dir = w->folder.path;
     assert_int_equal(gl_loop_new(&w->loop, &why), 0);
     open_exec(w);
     *state = w;
     return 0;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    return remove(path);
 }
 
 static pid_t keeper_pid(struct world *w)
@@ -293,7 +280,7 @@ static int close_world(void **state)
     if (keeper > 1) {
         end_keeper(keeper);
     }
-    (void)nftw(w->data_dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    test_folder_remove(&w->folder);
     gl_mem_free(w);
     return 0;
 }

@@ -162,14 +162,14 @@ class Link:
 class Keeper:
     """A keeper of a folder, started as a node does it."""
 
-    def __init__(self, binary, data_dir, idle_ms=10000, env=None):
+    def __init__(self, binary, data_dir, idle_ms=10000, env=None, pass_fds=()):
         self.data_dir = str(data_dir)
         ready, write_end = os.pipe()
         os.set_inheritable(write_end, True)
         launcher = subprocess.Popen(
             [str(binary), "--data-dir", self.data_dir, "--idle-ms", str(idle_ms),
              "--ready-fd", str(write_end)],
-            pass_fds=[write_end], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=[write_end, *pass_fds], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env=dict(os.environ, **(env or {})))
         os.close(write_end)
         with os.fdopen(ready) as f:
