@@ -6,7 +6,7 @@
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
 
-enum { PROBE_MS = 5000 };
+enum { PROBE_MS = 5000, ADOPTION_MS = 50 };
 
 /* ---- which step is it about? ---- */
 
@@ -166,7 +166,11 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j;
 
     if (c->session.n > 0 && gl_load_ready(c, ev, &j)) {
-        on_result(c, j, ev);
+        if (ev->token > j->token) {
+            gl_load_distrust(c, j);
+        } else {
+            on_result(c, j, ev);
+        }
     }
 }
 
@@ -210,6 +214,11 @@ static void on_never(struct gl_core *c, struct gl_step *st)
     if (gl_slots_are_over(c, st)) { /* inherited from a former owner: it waits its turn here */
         GL_MARK(c->trace, "attempts.never_started_and_no_slot");
         gl_ledger_again(c, st, GL_S("it was never started"));
+        return;
+    }
+    if (!c->adoption_over) { /* others may run that we have not seen yet: asked again soon */
+        st->probe_at = c->now + ADOPTION_MS;
+        gl_step_set_due(c, st);
         return;
     }
     GL_MARK(c->trace, "attempts.never_started");
@@ -349,6 +358,10 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
 {
     struct gl_step *st = current(j, info->attempt);
 
+    if (info->token > j->token) {
+        gl_load_distrust(c, j);
+        return;
+    }
     if (st != NULL) {
         if (info->state == GL_EXEC_ENDED && !st->starting) {
             GL_MARK(c->trace, "attempts.end_was_missed");
