@@ -79,6 +79,9 @@ static int connect_file(struct gl_sqlite_db *db, const struct gl_sqlite *s,
     }
     (void)sqlite3_extended_result_codes(db->conn, 1);
     (void)sqlite3_busy_timeout(db->conn, BUSY_MS);
+    if (role == GL_SQLITE_ROLE_W && sqlite3_db_readonly(db->conn, "main") != 0) {
+        return SQLITE_READONLY; /* SQLite opens what it may, but such a connection stays so. */
+    }
     return sqlite3_exec(db->conn, role == GL_SQLITE_ROLE_W ? writer_settings : reader_settings,
                         NULL, NULL, NULL);
 }

@@ -80,14 +80,39 @@ static enum outcome try_group(struct gl_sqlite_writer *w, struct gl_sqlite_db *d
     return outcome;
 }
 
+/* Is the error one that a single transaction brings along, rather than the state of the disk? */
+static bool is_poison(int rc)
+{
+    int primary = rc & 0xff;
+    return primary == SQLITE_CONSTRAINT || primary == SQLITE_TOOBIG || primary == SQLITE_MISMATCH;
+}
+
+/* May the connection go on when the cause is gone? One that met an I/O error may have seen half of
+ * something. */
+static bool is_passing(int rc)
+{
+    int primary = rc & 0xff;
+    return primary == SQLITE_FULL || primary == SQLITE_BUSY || is_poison(rc);
+}
+
+static void clean_up(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, enum outcome outcome,
+                     int rc)
+{
+    if (outcome == IN_DOUBT || !is_passing(rc)) {
+        gl_sqlite_contexts_drop(&w->contexts, db, outcome == IN_DOUBT);
+    } else if (sqlite3_get_autocommit(db->conn) == 0) { /* Some errors have done it already. */
+        (void)gl_sqlite_db_run(db, GL_SQLITE_ROLLBACK); /* Without COMMIT nothing lasts anyway. */
+    }
+}
+
 /* The rc. The status of the ops is set in any case. */
 static int commit_once(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)
 {
     struct gl_why why;
     struct gl_sqlite_db *db = NULL;
-    int err = gl_sqlite_contexts_get(&w->contexts, first->context, &db, &why);
-    if (err < 0) {
-        fail(first, n, err, &why);
+    int status = gl_sqlite_contexts_get(&w->contexts, first->context, &db, &why);
+    if (status < 0) {
+        fail(first, n, status, &why);
         return SQLITE_OK; /* there is nothing to be tried again */
     }
     int rc;
@@ -95,22 +120,13 @@ static int commit_once(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, s
     if (outcome == COMMITTED) {
         return SQLITE_OK;
     }
-    int status = gl_sqlite_error_why(db, rc, &why);
+    status = gl_sqlite_error_why(db, rc, &why);
     if (outcome == IN_DOUBT) {
         status = why.code = GL_E_UNKNOWN;
-        gl_sqlite_contexts_drop(&w->contexts, db, true);
-    } else if (sqlite3_get_autocommit(db->conn) == 0) { /* Some errors have done it already. */
-        (void)gl_sqlite_db_run(db, GL_SQLITE_ROLLBACK); /* Without COMMIT nothing lasts anyway. */
     }
+    clean_up(w, db, outcome, rc);
     fail(first, n, status, &why);
     return rc;
-}
-
-/* Is the error one that a single transaction brings along, rather than the state of the disk? */
-static bool is_poison(int rc)
-{
-    int primary = rc & 0xff;
-    return primary == SQLITE_CONSTRAINT || primary == SQLITE_TOOBIG || primary == SQLITE_MISMATCH;
 }
 
 void gl_sqlite_group_commit(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)

@@ -89,18 +89,34 @@ static void a_disk_that_fills_in_the_middle_of_a_group_takes_none_of_it(void **s
 static void a_read_only_disk_refuses_and_recovers(void **state)
 {
     struct fixture *f = *state;
+    struct contract_call *call = NULL;
     vfs_cut_fail(f->vfs, VFS_CUT_READ_ONLY, "");
     for (int i = 0; i < 3; i++) {
-        struct contract_call *call = try_put(f, "b");
+        call = try_put(f, "b");
         assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
         assert_true(says(call, "store unavailable"));
         assert_true(says(call, "read-only"));
-        assert_int_equal(contract_resolve(&f->c, f->c.session, call->tx.id), GL_E_CONFLICT);
     }
     check_value(&f->c, "job", "a", "kept");
     vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
+    assert_int_equal(contract_resolve(&f->c, f->c.session, call->tx.id), GL_E_CONFLICT);
     assert_int_equal(try_put(f, "b")->req.status, 0);
     check_value(&f->c, "job", "b", "{}");
+}
+
+static void a_store_does_not_open_on_a_read_only_disk(void **state)
+{
+    struct fixture *f = *state;
+    struct gl_why why;
+    vfs_cut_fail(f->vfs, VFS_CUT_READ_ONLY, "");
+    sqlite_world_close(&f->w);
+    assert_int_equal(sqlite_world_open(&f->w, &why), GL_E_UNAVAILABLE);
+    assert_non_null(strstr(why.text, "store unavailable"));
+    assert_non_null(strstr(why.text, "read-only"));
+    f->w.read_only = true; /* but for reading it does */
+    assert_int_equal(sqlite_world_open(&f->w, &why), 0);
+    f->c.store = f->w.store;
+    check_value(&f->c, "job", "a", "kept");
 }
 
 static void a_store_opened_for_reading_writes_nothing(void **state)
@@ -285,6 +301,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_disk_that_fills_in_the_middle_of_a_group_takes_none_of_it,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_read_only_disk_refuses_and_recovers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_store_does_not_open_on_a_read_only_disk, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_store_opened_for_reading_writes_nothing, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_failing_read_is_reported_and_recovers, set_up, tear_down),

@@ -512,6 +512,16 @@ static bool is_off(struct vfs_cut *v)
     return off;
 }
 
+/* On a read-only file system a file is opened for reading, and SQLite is told so. */
+static int open_flags(struct vfs_cut *v, int flags)
+{
+    pthread_mutex_lock(&v->lock);
+    bool read_only = v->fault == VFS_CUT_READ_ONLY && (flags & SQLITE_OPEN_READWRITE) != 0;
+    pthread_mutex_unlock(&v->lock);
+    int writing = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    return read_only ? (flags & ~writing) | SQLITE_OPEN_READONLY : flags;
+}
+
 static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base, int flags,
                     int *ret_flags)
 {
@@ -525,7 +535,7 @@ static int vfs_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base,
     if ((flags & kept) == 0 || path == NULL) {
         return v->real->xOpen(v->real, path, base, flags, ret_flags);
     }
-    int rc = v->real->xOpen(v->real, path, real_of(f), flags, ret_flags);
+    int rc = v->real->xOpen(v->real, path, real_of(f), open_flags(v, flags), ret_flags);
     if (rc != SQLITE_OK) {
         return rc;
     }
