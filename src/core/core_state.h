@@ -63,6 +63,8 @@ struct gl_job {
     uint64_t last_op;
     uint32_t load_tries;
     bool is_created;        /* the store has it: known from a commit or a load */
+    bool token_in_flight;   /* a takeover has been given out and not answered */
+    bool has_names;         /* its run id and dedupe key are taken; given back once */
     bool is_suspect;        /* to be forgotten and loaded again */
     bool is_adopted;        /* counted in core->adopting_n until it is hot */
     struct gl_link holds;   /* slots, by attempt */

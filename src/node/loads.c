@@ -65,7 +65,7 @@ static bool answered(struct load *l)
 {
     l->node->outstanding--;
     if (l->req.status != 0) {
-        finish(l, l->req.status == GL_E_DAMAGED ? GL_E_DAMAGED : GL_E_UNAVAILABLE);
+        finish(l, l->req.status == GL_E_UNAVAILABLE ? GL_E_UNAVAILABLE : GL_E_DAMAGED);
         return false;
     }
     return true;

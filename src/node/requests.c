@@ -19,7 +19,7 @@ static void answer(struct gl_node *n, struct gl_request *rq, int code, const cha
 
     a->rq = rq;
     rq->code = code;
-    if (code != 0) {
+    if (code != 0 && why != rq->why.text) { /* a query has put its sentence there already */
         (void)gl_why(&rq->why, code, "%s", why[0] != '\0' ? why : gl_err_text(code));
     }
     if (body != NULL) {

@@ -300,6 +300,7 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
         GL_MARK(c->trace, "owner.taken_over");
     }
     gl_core_set(c, &j->owner, c->session);
+    j->token_in_flight = true;
     GL_TRACE(c->trace, OWNER, .job = j->id, .token = j->token, .what = "taken");
 }
 
@@ -309,6 +310,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     struct gl_tx *tx = GL_NEW(b.arena, struct gl_tx);
     gl_str id = gl_str_dup(b.arena, j->id);
     bool is_new = j->rev == 0, ends = gl_job_status_is_terminal(j->r.status);
+    bool gives_back = ends && j->has_names;
     struct gl_write *w;
     size_t dirty_n = 0;
 
@@ -325,9 +327,10 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     write_log(j, &b, id);
     write_steps(c, j, &b);
     if (!gl_str_eq(j->r.run_id, j->id)) {
-        write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, ends);
+        write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, gives_back);
     }
-    write_claim(j, &b, GL_S("dedupe"), j->r.dedupe_key, is_new, ends);
+    write_claim(j, &b, GL_S("dedupe"), j->r.dedupe_key, is_new, gives_back);
+    j->has_names = !ends;
     if (is_new && !j->spec->is_stored) {
         w = add_write(&b, GL_WRITE_PUT_NEW, GL_S("flow"), gl_str_dup(b.arena, j->spec->hash));
         w->rev = 1;
@@ -349,9 +352,12 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     return tx;
 }
 
-static bool must_wait(const struct gl_effect *e)
+/* Nobody hears of, and nothing starts from, a state that is still on its way to the store. And
+ * nobody hears a token that is: the executor would refuse the true owner's. */
+static bool must_wait(const struct gl_job *j, const struct gl_effect *e)
 {
-    return e->type == GL_FX_REPLY || e->type == GL_FX_START || e->type == GL_FX_ACK;
+    return j->token_in_flight || e->type == GL_FX_REPLY || e->type == GL_FX_START ||
+           e->type == GL_FX_ACK;
 }
 
 static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
@@ -373,9 +379,8 @@ void gl_txn_flush(struct gl_core *c, struct gl_job *j)
     const struct gl_tx *tx;
 
     gl_list_remove(&j->touched);
-    /* Nobody hears of, and nothing starts from, a state that is still on its way to the store. */
     for (size_t i = 0; i < j->pend.n && j->inflight_n > 0 && !j->changed; i++) {
-        j->changed = must_wait(&j->pend.items[i]);
+        j->changed = must_wait(j, &j->pend.items[i]);
     }
     if (!j->changed) {
         move_effects(c, j, 0);

@@ -171,6 +171,7 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
     if (ev->code == 0) {
         j->is_created = true;
         if (j->memory == GL_MEM_HOT) {
+            j->token_in_flight = false; /* the first transaction in flight carries it */
             j->spec->is_stored = true;
             if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
                 drop(c, j);

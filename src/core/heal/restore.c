@@ -100,6 +100,7 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
         gl_core_set(c, to[i], *from[i]);
     }
     j->rev = rec->rev;
+    j->has_names = !gl_job_status_is_terminal(j->r.status);
     j->token = rec->token;
     gl_core_set(c, &j->owner, rec->owner);
     return 0;
