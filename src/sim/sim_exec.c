@@ -208,7 +208,7 @@ void sim_exec_on_keeper_up(struct sim_exec *x)
 {
     if (!x->closing) {
         sim_world_cancel(x->world, &x->connect);
-        sim_world_at(x->world, &x->connect, x->world->now + gl_rng_range(&x->rng, 0, RECONNECT_MS));
+        sim_world_at(x->world, &x->connect, x->world->now + RECONNECT_MS);
     }
 }
 

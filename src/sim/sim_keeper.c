@@ -194,6 +194,7 @@ static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool no
     struct sim_behaviour b = {.result = {.end = GL_EXEC_EXITED}};
     b.lasts_ms = noop || breaks ? 0 : gl_rng_range(&r, 0, longest);
     b.deaf = gl_rng_chance(&r, o->process_deaf);
+    b.term_ms = gl_rng_range(&r, 0, TERM_MS);
     if (noop) {
         return b;
     }
@@ -221,6 +222,7 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
     gl_ms now = k->world->now;
     at->planned = b.result;
     at->deaf = b.deaf;
+    at->term_ms = b.term_ms;
     at->ends_at = now + b.lasts_ms;
     gl_ms killed_at = now + l->timeout_ms + (at->deaf ? l->grace_ms : 0);
     if (l->timeout_ms != 0 && killed_at < at->ends_at) {
@@ -363,7 +365,7 @@ static int on_stop(struct sim_keeper *k, const struct sim_letter *l)
     if (at == NULL || !sim_call_waits(&at->ending)) {
         return 0;
     }
-    gl_ms takes = at->deaf ? at->grace_ms : gl_rng_range(&k->rng, 0, TERM_MS);
+    gl_ms takes = at->deaf ? at->grace_ms : at->term_ms;
     if (k->world->now + takes < at->ends_at) {
         at->planned = (struct gl_exec_result){.end = GL_EXEC_STOPPED, .signal = at->deaf ? 9 : 15};
         at->ends_at = k->world->now + takes;

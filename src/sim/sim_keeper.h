@@ -37,7 +37,8 @@ struct sim_process {
 struct sim_behaviour {
     gl_ms lasts_ms;
     struct gl_exec_result result;
-    bool deaf; /* does not listen when asked to stop */
+    bool deaf;     /* does not listen when asked to stop */
+    gl_ms term_ms; /* else: how long it then takes */
 };
 
 struct sim_keeper_watch {
@@ -118,7 +119,7 @@ struct sim_attempt {
     struct sim_process *process;
     struct gl_exec_result result, planned;
     gl_ms ends_at; /* as planned; a stop may bring it forward */
-    gl_ms grace_ms, beacon_ms;
+    gl_ms grace_ms, beacon_ms, term_ms;
     bool deaf;
     struct sim_call ending, syncing, beacon;
 };

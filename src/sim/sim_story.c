@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/id.h"
 
-enum { PATIENCE_MS = 3600 * 1000, USUAL_MS = 1000 };
+enum { PATIENCE_MS = 3600 * 1000, USUAL_MS = 1000, USUAL_TERM_MS = 100 };
 
 /* ---- the trace ---- */
 
@@ -116,14 +116,18 @@ void sim_story_process(struct sim_story *s, const char *attempt, gl_ms lasts_ms,
     struct sim_story_process *p = &s->processes[s->processes_n++];
     (void)snprintf(p->attempt, sizeof(p->attempt), "%s", attempt);
     p->behaviour = (struct sim_behaviour){
-        .lasts_ms = lasts_ms, .result = {.end = GL_EXEC_EXITED, .exit_code = exit_code}};
+        .lasts_ms = lasts_ms,
+        .result = {.end = GL_EXEC_EXITED, .exit_code = exit_code},
+        .term_ms = USUAL_TERM_MS,
+    };
 }
 
 static void on_plan(void *owner, const struct sim_process *p, struct sim_behaviour *b)
 {
     struct sim_checks *c = owner;
     struct sim_story *s = GL_CONTAINER(c, struct sim_story, checks);
-    *b = (struct sim_behaviour){.lasts_ms = USUAL_MS, .result = {.end = GL_EXEC_EXITED}};
+    *b = (struct sim_behaviour){
+        .lasts_ms = USUAL_MS, .result = {.end = GL_EXEC_EXITED}, .term_ms = USUAL_TERM_MS};
     for (size_t i = s->processes_n; i > 0; i--) {
         const struct sim_story_process *mine = &s->processes[i - 1];
         if (gl_str_is(p->attempt, mine->attempt) || gl_str_is(p->step, mine->attempt)) {
