@@ -15,7 +15,7 @@
 
 struct gl_daemon;
 
-enum { GL_REACH_PATIENCE_MS = 15000 }; /* how long a node may take to come up, or to leave */
+enum { GL_REACH_PATIENCE_MS = 10000 }; /* how long a node may take to come up, or to leave */
 
 struct gl_reach {
     struct gl_cli *cli;

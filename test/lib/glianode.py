@@ -1,0 +1,161 @@
+"""A data folder and the real `glia` in it, for tests of whole programs."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.environ.get("GLIA_BUILD_RELEASE", os.path.join(ROOT, "build"))
+GLIA = os.path.join(BUILD, "glia")
+SECONDS_MAX = 60
+
+
+def wait_for(what, condition, seconds=20):
+    """Ask until the condition gives something true, and give that back."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise AssertionError(f"waited {seconds} s in vain for {what}")
+
+
+class Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket, of any path length."""
+
+    def __init__(self, path, timeout=SECONDS_MAX):
+        super().__init__("glia", timeout=timeout)
+        self.socket_path = path
+
+    def connect(self):
+        folder = os.open(os.path.dirname(self.socket_path), os.O_PATH)
+        try:
+            self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self.sock.settimeout(self.timeout)
+            self.sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(self.socket_path)}")
+        finally:
+            os.close(folder)
+
+
+class Answer:
+    """What a node said: status, headers, body, and the body as JSON."""
+
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.body = response.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Box:
+    """One data folder, and the processes a test has started in it."""
+
+    def __init__(self, folder, data=None, **env):
+        self.folder = str(folder)
+        self.data = data or os.path.join(self.folder, "data")
+        self.started = []
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("GLIA_")}
+        self.env.update(GLIA_DATA_DIR=self.data, USER="tester", LC_ALL="C.UTF-8", **env)
+
+    def write(self, name, text, mode=0o644):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, mode)
+        return path
+
+    def read(self, name):
+        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+            return file.read()
+
+    def has(self, name):
+        return os.path.exists(os.path.join(self.folder, name))
+
+    def glia(self, *args, code=0, **options):
+        """Run a command to its end, and insist on its exit code."""
+        done = subprocess.run([GLIA, *args], cwd=self.folder, env=self.env, text=True,
+                              capture_output=True, timeout=SECONDS_MAX, check=False, **options)
+        if code is not None:
+            assert done.returncode == code, f"{args}: {done.returncode}\n{done.stderr}"
+        return done
+
+    def start(self, *args):
+        """Start a command; its output goes to files with its number in their names."""
+        number = len(self.started)
+        with open(f"{self.folder}/out{number}", "wb") as out, \
+                open(f"{self.folder}/err{number}", "wb") as err:
+            process = subprocess.Popen([GLIA, *args], cwd=self.folder, env=self.env, stdout=out,
+                                       stderr=err, stdin=subprocess.DEVNULL)
+        process.out, process.err = f"out{number}", f"err{number}"
+        self.started.append(process)
+        return process
+
+    def finish(self, process, code=0):
+        """Wait for the end of a started command; gives back what it wrote to stdout."""
+        returned = process.wait(SECONDS_MAX)
+        assert returned == code, f"{returned}: {self.read(process.err)}"
+        return self.read(process.out)
+
+    def json(self, *args, code=0):
+        at = args.index("--") if "--" in args else len(args)
+        return json.loads(self.glia(*args[:at], "--json", *args[at:], code=code).stdout)
+
+    def jobs(self):
+        return self.json("job", "list")["jobs"]
+
+    def step(self, job, step):
+        return self.json("job", "status", job)["workflow_state"]["steps"][step]
+
+    def wait_job(self, count=1):
+        """The ids of the jobs, newest first, once there are so many."""
+        return wait_for("jobs", lambda: [j["job_id"] for j in self.jobs()]
+                        if len(self.jobs()) >= count else None)
+
+    @property
+    def socket(self):
+        return os.path.join(self.data, "node.sock")
+
+    def connect(self):
+        return Connection(self.socket)
+
+    def ask(self, method, path, body=None, headers=None):
+        """One request on a connection of its own."""
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        connection = self.connect()
+        try:
+            connection.request(method, path, body=body, headers=headers or {})
+            return Answer(connection.getresponse())
+        finally:
+            connection.close()
+
+    def close(self):
+        """End everything: the nodes first, then the keeper, which ends the steps."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        for pid in keepers(self.data):
+            os.kill(pid, signal.SIGKILL)
+
+
+def keepers(data):
+    """The processes that are keepers of this data folder."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/cmdline", "rb") as file:
+                    words = file.read().split(b"\0")
+            except OSError:
+                continue
+            if words[0].endswith(b"glia-keeper") and data.encode() in words:
+                yield int(name)

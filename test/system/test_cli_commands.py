@@ -1,0 +1,308 @@
+"""The other commands: looking, stopping, going on, and what they say about mistakes."""
+
+import json
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import Box, wait_for  # noqa: E402
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+WAITING = """
+name: waiting
+steps:
+  hold: {sh: 'until [ -e %s/go ]; do sleep 0.02; done'}
+  after: {sh: 'echo after', needs: hold}
+"""
+
+
+def start_waiting(box, *args):
+    """A running job, and its id."""
+    before = len(box.jobs())
+    run = box.start("run", box.write("waiting.yaml", WAITING % box.folder), *args)
+    job = box.wait_job(before + 1)[0]
+    wait_for("the step", lambda: box.step(job, "hold")["status"] == "running")
+    return run, job
+
+
+# ---- looking ----
+
+
+def test_without_a_data_folder_there_are_no_jobs_and_none_is_made(box):
+    done = box.glia("job", "list")
+    assert done.stdout == "" and "no jobs" in done.stderr
+    assert box.jobs() == []
+    assert not os.path.exists(box.data)
+
+
+def test_a_list_is_tab_separated_when_piped(box):
+    box.glia("run", "--run-id", "one", "--", "true")
+    box.glia("run", "--run-id", "two", "--", "false", code=1)
+    rows = [line.split("\t") for line in box.glia("job", "list").stdout.splitlines()]
+    assert [(r[1], r[2], r[3], r[4]) for r in rows] == [("failed", "false", "two", "1/1"),
+                                                       ("completed", "true", "one", "1/1")]
+    assert all(len(r) == 7 for r in rows)
+    failed = box.glia("job", "list", "--status", "failed").stdout
+    assert failed.count("\n") == 1 and "two" in failed
+    assert box.glia("job", "list", "--limit", "1").stdout.count("\n") == 1
+
+
+def test_a_job_is_found_by_id_by_the_beginning_of_it_and_by_run_id(box):
+    box.glia("run", "--run-id", "mine", "--", "true")
+    job = box.jobs()[0]["job_id"]
+    for name in (job, job[:12], job.lower()[:14], "mine"):
+        assert box.json("job", "status", name)["job_id"] == job
+    assert "there is no job" in box.glia("job", "status", "nobody", code=3).stderr
+    box.glia("run", "--", "true")
+    assert "more than one" in box.glia("job", "status", job[:4], code=2).stderr
+
+
+def test_status_tells_the_steps_in_the_order_of_the_flow(box):
+    flow = box.write("f.yaml", "steps: {z: {sh: 'true'}, a: {sh: 'exit 3', needs: z}, "
+                               "m: {sh: 'true', needs: a}}\n")
+    job = box.glia("run", flow, code=1).stdout.split("\t")[0]
+    rows = [line.split("\t") for line in box.glia("job", "status", job).stdout.splitlines()]
+    assert [(r[0], r[1], r[2]) for r in rows] == [("z", "completed", "1"), ("a", "failed", "1"),
+                                                 ("m", "skipped", "0")]
+    assert rows[1][5] == "exit code 3"
+
+
+def test_events_can_be_read_from_any_number_on(box):
+    job = box.json("run", "--", "true")["job_id"]
+    lines = box.glia("job", "events", job).stdout.splitlines()
+    types = [line.split("\t")[2] for line in lines]
+    assert types == ["job_running", "workflow_step_attempt_started", "workflow_step_completed",
+                     "job_completed"]
+    later = box.glia("job", "events", job, "--from", "3").stdout.splitlines()
+    assert later == lines[2:]
+    parsed = [json.loads(line)
+              for line in box.glia("job", "events", job, "--json").stdout.splitlines()]
+    assert [e["seq"] for e in parsed] == [1, 2, 3, 4]
+    assert parsed[1]["attempt_id"] == "run:attempt:1"
+
+
+def test_events_can_be_followed_to_the_end(box):
+    run, job = start_waiting(box)
+    follow = box.start("job", "events", job, "--follow")
+    wait_for("the first events", lambda: "attempt_started" in box.read(follow.out))
+    box.write("go", "")
+    box.finish(run)
+    assert "job_completed" in box.finish(follow)
+
+
+def test_logs_are_told_by_step_and_attempt(box):
+    flow = box.write("f.yaml", """
+steps:
+  a: {sh: 'echo from a; echo also a >&2'}
+  b:
+    needs: a
+    retry: {attempts: 2, backoff: 10ms}
+    sh: 'echo try $GLIA_ATTEMPT; [ "$GLIA_ATTEMPT" = 2 ]'
+""")
+    job = box.glia("run", flow).stdout.split("\t")[0]
+    assert box.glia("job", "logs", job).stdout == "a\tfrom a\na\talso a\nb\ttry 2\n"
+    assert box.glia("job", "logs", job, "b").stdout == "try 2\n"
+    assert box.glia("job", "logs", job, "b", "--attempt", "1").stdout == "try 1\n"
+    lines = box.json("job", "logs", job, "a")["lines"]
+    assert [(x["stream"], x["text"]) for x in lines] == [("stdout", "from a"), ("stderr", "also a")]
+    assert "2 attempts" in box.glia("job", "logs", job, "b", "--attempt", "3", code=3).stderr
+    assert "no step" in box.glia("job", "logs", job, "c", code=3).stderr
+
+
+def test_a_log_can_be_followed_while_the_step_runs(box):
+    run = box.start("run", "--json", "--", "sh", "-c",
+                    "echo one; until [ -e go ]; do sleep 0.02; done; echo two")
+    job = box.wait_job()[0]
+    follow = box.start("job", "logs", job, "run", "--follow")
+    wait_for("the first line", lambda: box.read(follow.out) == "one\n")
+    box.write("go", "")
+    box.finish(run)
+    assert box.finish(follow) == "one\ntwo\n"
+
+
+def test_reading_starts_nothing(box):
+    run, job = start_waiting(box)
+    run.kill()
+    run.wait()
+    before = os.stat(f"{box.data}/node.log").st_mtime_ns
+    assert box.json("job", "status", job)["status"] == "running"
+    assert box.glia("job", "events", job, "--follow").stdout != ""
+    box.glia("job", "logs", job)
+    box.glia("human", "list")
+    assert os.stat(f"{box.data}/node.log").st_mtime_ns == before
+
+
+# ---- stopping and going on ----
+
+
+def test_a_job_of_another_command_can_be_paused_and_resumed(box):
+    run, job = start_waiting(box)
+    box.glia("job", "pause", job, "--reason", "lunch")
+    out = box.finish(run, 6)
+    assert out.endswith("paused\n")
+    assert "paused by tester: lunch" in box.read(run.err)
+    box.write("go", "")
+    assert box.glia("job", "resume", job).stdout.endswith("completed\n")
+
+
+def test_a_job_of_another_command_can_be_cancelled(box):
+    run, job = start_waiting(box)
+    box.glia("job", "cancel", job, "--reason", "no need")
+    assert box.finish(run, 1).endswith("cancelled\n")
+    assert "cancelled by tester: no need" in box.read(run.err)
+    done = box.glia("job", "resume", job, code=2)
+    assert "has ended" in done.stderr
+
+
+def test_pausing_and_cancelling_need_no_node(box):
+    run, job = start_waiting(box)
+    run.kill()
+    run.wait()
+    assert box.glia("job", "pause", job).stdout.endswith("paused\n")
+    assert box.glia("job", "cancel", job).stdout.endswith("cancelled\n")
+    assert box.jobs()[0]["status"] == "cancelled"
+
+
+def test_a_job_without_a_node_is_picked_up_where_it_was(box):
+    run, job = start_waiting(box)
+    run.kill()
+    run.wait()
+    resume = box.start("job", "resume", job)
+    box.write("go", "")
+    box.finish(resume)
+    # The step outlived its node: it was not started again.
+    assert box.step(job, "hold")["attempt_count"] == 1
+
+
+def test_a_run_id_is_taken_only_once_among_live_jobs(box):
+    run, _ = start_waiting(box, "--run-id", "nightly")
+    done = box.glia("run", "--run-id", "nightly", "--", "true", code=2)
+    assert "run id 'nightly'" in done.stderr
+    box.write("go", "")
+    box.finish(run)
+    box.glia("run", "--run-id", "nightly", "--", "true")
+
+
+# ---- flow files ----
+
+
+BAD = """name: bad
+steps:
+  a:
+    sh: [x]
+    retries: 3
+  b:
+    need: a
+    script: missing.py
+"""
+
+
+def test_all_errors_of_a_flow_file_are_told_at_once_with_their_places(box):
+    flow = box.write("bad.yaml", BAD)
+    for command in ("run", "validate"):
+        done = box.glia(command, flow, code=2)
+        assert done.stdout == ""
+        lines = done.stderr.splitlines()
+        assert lines[0] == f"{flow}:4:9: steps.a.sh: `sh` takes text; for a list of arguments use `run`"
+        assert lines[1] == "     4 |     sh: [x]"
+        assert lines[2] == "       |         ^"
+        assert lines[3].startswith(f"{flow}:5:5: steps.a.retries: ") and "`retry`?" in lines[3]
+        assert lines[6].startswith(f"{flow}:7:5: steps.b.need: ") and "`needs`?" in lines[6]
+        assert lines[9].startswith(f"{flow}:8:13: steps.b.script: cannot open")
+    assert not os.path.exists(box.data)  # nothing was changed
+    doc = json.loads(box.glia("validate", flow, "--json", code=2).stdout)
+    assert not doc["valid"]
+    assert [(e["line"], e["path"]) for e in doc["errors"]] == [
+        (4, "steps.a.sh"), (5, "steps.a.retries"), (7, "steps.b.need"), (8, "steps.b.script")]
+
+
+@pytest.mark.parametrize("name, text, place", [
+    ("x.yaml", "steps: {a: [1,\n", ":2:1: "),
+    ("x.json", '{"steps": {"a": {"sh": "true",}}}', ":1:31: "),
+    ("x.json", "", ":1:1: "),
+])
+def test_what_is_no_yaml_or_json_is_told_with_its_place(box, name, text, place):
+    flow = box.write(name, text)
+    done = box.glia("validate", flow, code=2)
+    assert done.stderr.startswith(f"{flow}{place}")
+
+
+def test_a_file_that_is_not_there_is_bad_input(box):
+    assert "No such file" in box.glia("run", "nowhere.yaml", code=2).stderr
+
+
+def test_validate_tells_which_steps_can_run_twice(box):
+    flow = box.write("f.yaml", "steps: {a: {sh: 'true', idempotent: true}, b: {sh: 'true'}, "
+                               "c: {sh: 'true', unsafe: true}}\n")
+    rows = [line.split("\t") for line in box.glia("validate", flow).stdout.splitlines()]
+    assert [(r[0], r[1]) for r in rows] == [("a", "yes"), ("b", "yes"), ("c", "no")]
+    assert "at once" in rows[0][2] and "known to have ended" in rows[1][2]
+    assert "a person" in rows[2][2]
+    doc = json.loads(box.glia("validate", flow, "--json").stdout)
+    assert [s["can_run_twice"] for s in doc["steps"]] == [True, True, False]
+
+
+def test_a_flow_that_wants_more_than_there_is_is_refused(box):
+    flow = box.write("f.yaml", "steps: {a: {sh: 'true', pool: gpu}}\n")
+    assert "gpu" in box.glia("run", flow, code=2).stderr
+    box.env["GLIA_POOLS"] = "default=1,gpu=1"
+    box.glia("run", flow)
+
+
+@pytest.mark.parametrize("pools", ["default", "default=0", "=4", "a=1,a=2", "default=x", "d=1,,"])
+def test_pools_are_checked(box, pools):
+    box.env["GLIA_POOLS"] = pools
+    done = box.glia("run", "--", "true", code=2)
+    assert "GLIA_POOLS" in done.stderr
+
+
+# ---- usage ----
+
+
+@pytest.mark.parametrize("args, hint", [
+    (["job", "statsu", "x"], "did you mean 'job status'?"),
+    (["jbo", "list"], "did you mean 'job'?"),
+    (["validat", "x"], "did you mean 'validate'?"),
+    (["job", "list", "--statsu", "x"], "did you mean --status?"),
+    (["job", "list", "--limit"], "needs a value"),
+    (["job", "list", "--limit", "many"], "--limit takes a number"),
+    (["job", "list", "--json=1"], "unknown option"),
+    (["job", "logs", "x", "--follow=1"], "takes no value"),
+    (["job", "status"], "usage: glia job status ID"),
+    (["job", "status", "a", "b"], "one word too many: 'b'"),
+    (["job"], "'job' needs one more word"),
+    (["run", "--"], "there is no command behind --"),
+    (["run", "x.yaml", "--", "true"], "either a file or a command"),
+    (["--data-dir", "x", "run"], "options stand behind the command"),
+])
+def test_mistakes_on_the_command_line_are_told_with_what_was_meant(box, args, hint):
+    done = box.glia(*args, code=2)
+    assert hint in done.stderr and done.stdout == ""
+
+
+def test_help_and_version_are_data(box):
+    assert "glia run" in box.glia("help").stdout
+    assert box.glia("--help").stdout == box.glia("help").stdout
+    assert box.glia("run", "--help").stdout == box.glia("help", "run").stdout
+    assert box.glia("help", "job").stdout.count("usage:") == 7
+    assert "glia run" in box.glia(code=2).stdout
+    assert box.glia("version").stdout.startswith("glia 0.")
+    assert set(box.json("version")) == {"version", "build"}
+    assert "no command" in box.glia("help", "nothing", code=2).stderr
+
+
+def test_a_disk_that_cannot_be_written_is_told_as_such(box):
+    os.makedirs(box.folder + "/file", exist_ok=True)
+    with open(box.data, "w", encoding="utf-8"):
+        pass
+    done = box.glia("run", "--", "true", code=5)
+    assert box.data in done.stderr

@@ -1,0 +1,211 @@
+"""Several commands on one data folder: one is the node, and when it goes another carries on."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import BUILD, Box, keepers, wait_for  # noqa: E402
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+def start_flow(box, name, mark=""):
+    """A job whose middle step waits for the file `name`.go; each start of a step leaves a line."""
+    before = len(box.jobs())
+    flow = box.write(f"{name}.yaml", f"""
+name: {name}
+steps:
+  begin: {{sh: 'echo x >> {box.folder}/{name}.begin'}}
+  hold:
+    needs: begin
+    {mark}
+    sh: |
+      echo x >> {box.folder}/{name}.hold
+      until [ -e {box.folder}/{name}.go ]; do sleep 0.02; done
+  end: {{sh: 'echo x >> {box.folder}/{name}.end', needs: hold}}
+""")
+    run = box.start("run", flow)
+    job = box.wait_job(before + 1)[0]
+    wait_for("the step", lambda: box.has(f"{name}.hold"))
+    return run, job
+
+
+def assert_ran_once(box, name):
+    for step in ("begin", "hold", "end"):
+        assert box.read(f"{name}.{step}") == "x\n", step
+
+
+@pytest.mark.parametrize("mark", ["", "unsafe: true", "idempotent: true"])
+def test_when_the_node_is_killed_a_waiting_command_becomes_the_node(box, mark):
+    first, job1 = start_flow(box, "one", mark)
+    second, job2 = start_flow(box, "two", mark)
+    first.kill()
+    first.wait()
+    box.write("one.go", "")
+    wait_for("the end of the first job", lambda: box.has("one.end"))
+    assert second.poll() is None
+    box.write("two.go", "")
+    box.finish(second)
+    # The keeper kept what ran: nothing was started twice.
+    assert_ran_once(box, "one")
+    assert_ran_once(box, "two")
+    assert {j["job_id"]: j["status"] for j in box.jobs()} == {job1: "completed", job2: "completed"}
+
+
+def test_when_the_nodes_own_job_is_done_the_others_carry_on(box):
+    first, _ = start_flow(box, "one")
+    others = [start_flow(box, f"o{i}")[0] for i in range(3)]
+    box.write("one.go", "")
+    box.finish(first)
+    for i, run in enumerate(others):
+        box.write(f"o{i}.go", "")
+        box.finish(run)
+    for name in ("one", "o0", "o1", "o2"):
+        assert_ran_once(box, name)
+
+
+def test_a_submission_survives_the_end_of_its_node(box):
+    """Commands come and go at once; each is the node for a moment, and each gets its answer."""
+    runs = [box.start("run", "--", "sh", "-c", f"echo x >> {box.folder}/many") for _ in range(12)]
+    for run in runs:
+        box.finish(run)
+    assert box.read("many") == "x\n" * 12
+    assert [j["status"] for j in box.jobs()] == ["completed"] * 12
+
+
+def test_killing_nodes_again_and_again_loses_nothing(box):
+    flow = box.write("chain.json", json.dumps({"steps": {
+        f"s{i}": {"sh": f"echo {i} >> {box.folder}/ledger; sleep 0.05",
+                  "needs": [f"s{i - 1}"] if i else []} for i in range(20)}}))
+    run = box.start("run", flow)
+    job = box.wait_job()[0]
+    for _ in range(6):
+        wait_for("progress", lambda n=len(box.started): box.has("ledger"))
+        run.kill()
+        run.wait()
+        run = box.start("job", "resume", job)
+        wait_for("a node", lambda: os.path.exists(box.socket))
+    box.finish(run)
+    assert box.read("ledger") == "".join(f"{i}\n" for i in range(20))
+
+
+def test_an_interrupted_client_leaves_its_job_to_the_node(box):
+    first, _ = start_flow(box, "one")
+    second, job2 = start_flow(box, "two")
+    second.send_signal(signal.SIGINT)
+    box.finish(second, 130)
+    assert f"glia job status {job2}" in box.read(second.err)
+    assert box.json("job", "status", job2)["status"] == "running"
+    box.write("two.go", "")
+    wait_for("the end of the second job", lambda: box.has("two.end"))
+    box.write("one.go", "")
+    box.finish(first)
+
+
+def test_a_client_that_waits_is_told_when_its_job_is_paused(box):
+    _, _ = start_flow(box, "one")
+    second, job2 = start_flow(box, "two")
+    box.glia("job", "pause", job2)
+    box.finish(second, 6)
+
+
+def test_after_the_node_the_folder_holds_no_socket_and_no_lock(box):
+    box.glia("run", "--", "true")
+    assert not os.path.exists(box.socket)
+    subprocess.run(["flock", "-n", f"{box.data}/lock", "true"], check=True)
+    # ... although the keeper is still there
+    assert list(keepers(box.data))
+
+
+def test_a_folder_with_a_long_path_works(tmp_path):
+    data = str(tmp_path / ("d" * 100) / ("e" * 100))
+    box = Box(tmp_path, data)
+    try:
+        run, job = start_flow(box, "one")
+        assert box.json("job", "status", job)["status"] == "running"
+        assert box.ask("GET", "/healthz").status == 200
+        box.write("one.go", "")
+        box.finish(run)
+    finally:
+        box.close()
+
+
+def test_a_lock_that_never_answers_is_told(box):
+    """Someone holds the lock and is no node."""
+    os.makedirs(box.data)
+    holder = subprocess.Popen(["flock", f"{box.data}/lock", "sleep", "60"])
+    try:
+        wait_for("the lock", lambda: os.path.exists(f"{box.data}/lock"))
+        done = box.glia("run", "--", "true", code=5)
+        assert "in use by" in done.stderr
+    finally:
+        holder.kill()
+        holder.wait()
+
+
+def copy_build(to):
+    """The programs, where any user can run them."""
+    os.makedirs(to, mode=0o755)
+    for name in ("glia", "glia-keeper"):
+        shutil.copy(os.path.join(BUILD, name), to)
+    return os.path.join(to, "glia")
+
+
+def as_nobody(*command):
+    return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                           *command], capture_output=True, text=True, timeout=60, check=False,
+                          cwd="/")
+
+
+# Only root can be somebody else.
+if os.geteuid() == 0:
+
+    def test_another_user_is_refused(box, tmp_path):
+        shared = subprocess.check_output(["mktemp", "-d", "/tmp/glia-test.XXXXXX"], text=True).strip()
+        try:
+            os.chmod(shared, 0o755)
+            glia = copy_build(f"{shared}/bin")
+            box.data = f"{shared}/data"
+            box.env["GLIA_DATA_DIR"] = box.data
+            run, job = start_flow(box, "one")
+            for command in (["job", "list"], ["job", "cancel", job], ["run", "--", "true"]):
+                done = as_nobody(glia, *command, "--data-dir", box.data) if "--" not in command else \
+                    as_nobody(glia, "run", "--data-dir", box.data, "--", "true")
+                assert done.returncode == 4, (command, done.stderr)
+            # Even if the folder and the socket were open to all, the node looks who is there.
+            for path in (box.data, box.socket):
+                os.chmod(path, 0o777)
+            done = as_nobody("curl", "-s", "-w", "%{http_code}", "--unix-socket", box.socket,
+                             "http://glia/v1/contexts/default/jobs")
+            assert done.stdout.endswith("403") and '"code":"denied"' in done.stdout
+            os.chmod(box.data, 0o700)
+            box.write("one.go", "")
+            box.finish(run)
+        finally:
+            box.close()
+            shutil.rmtree(shared)
+
+    def test_root_may_look_at_the_node_of_another_user(tmp_path):
+        shared = subprocess.check_output(["mktemp", "-d", "/tmp/glia-test.XXXXXX"], text=True).strip()
+        try:
+            os.chmod(shared, 0o777)
+            glia = copy_build(f"{shared}/bin")
+            done = as_nobody(glia, "run", "--data-dir", f"{shared}/data", "--", "id", "-u")
+            assert done.stdout == "65534\n", done.stderr
+            box = Box(tmp_path, f"{shared}/data")
+            assert [j["status"] for j in box.jobs()] == ["completed"]
+            assert "belongs to another user" in box.glia("run", "--", "true", code=4).stderr
+            box.close()
+        finally:
+            shutil.rmtree(shared)
