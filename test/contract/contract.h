@@ -21,7 +21,7 @@ struct contract_maker {
     void (*close)(void *world);
 };
 
-extern const struct contract_maker contract_maker_sqlite;
+extern const struct contract_maker contract_maker_memory, contract_maker_sqlite;
 
 struct contract {
     const struct contract_maker *maker;

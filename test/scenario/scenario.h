@@ -3,7 +3,7 @@
  *     SCENARIO(a_job_runs_to_its_end, .slots = 1)
  *     {
  *         sim_story_submit(s, "build", "a b:a", 1);
- *         EXPECT(s, "0 n1.1 job job=A pending->running\n" ...);
+ *         expect(s, "0 n1.1 job job=A pending->running\n" ...);
  *     }
  *     ... cmocka_unit_test(a_job_runs_to_its_end) ...
  */
@@ -29,12 +29,12 @@
     static void name##_tells(struct sim_story *s)
 
 /* Let time pass until these lines have been traced; they must be these. */
-#define EXPECT(s, text)                                    \
-    do {                                                   \
-        const char *wrong = sim_story_expect((s), (text)); \
-        if (wrong != NULL) {                               \
-            fail_msg("%s", wrong);                         \
-        }                                                  \
-    } while (0)
+static inline void expect(struct sim_story *s, const char *text)
+{
+    const char *wrong = sim_story_expect(s, text);
+    if (wrong != NULL) {
+        fail_msg("%s", wrong);
+    }
+}
 
 #endif

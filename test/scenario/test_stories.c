@@ -5,7 +5,7 @@ SCENARIO(a_job_runs_to_its_end)
 {
     sim_story_run(s, 10);
     sim_story_submit(s, "build", "a b:a", 1);
-    EXPECT(s, "  10 n1.1 job job=A pending->running\n"
+    expect(s, "  10 n1.1 job job=A pending->running\n"
               "  10 n1.1 step job=A step=a pending->ready\n"
               "  10 n1.1 step job=A step=a ready->queued\n"
               "  10 n1.1 step job=A step=a queued->running\n"
@@ -50,7 +50,7 @@ SCENARIO(a_job_outlives_the_node_that_owned_it, .kinds = "owner step job sim exe
     sim_story_kill(s);
     sim_story_run(s, 1000);
     sim_story_start(s);
-    EXPECT(s, "1010 sim exec job=A step=a token=1 n=1 process ended\n"
+    expect(s, "1010 sim exec job=A step=a token=1 n=1 process ended\n"
               "1510 n1.2 exec job=A step=a token=1 n=1 ended\n"
               "1510 n1.2 step job=A step=a n=1 running->completed\n"
               "1510 n1.2 job job=A token=1 running->completed\n"
@@ -63,7 +63,7 @@ SCENARIO(a_failed_try_is_repeated_after_its_backoff, .kinds = "step job")
     sim_story_run(s, 10);
     sim_story_process(s, "a:attempt:1", 100, 1);
     sim_story_submit(s, "build", "a", 2);
-    EXPECT(s, "  10 n1.1 job job=A pending->running\n"
+    expect(s, "  10 n1.1 job job=A pending->running\n"
               "  10 n1.1 step job=A step=a pending->ready\n"
               "  10 n1.1 step job=A step=a ready->queued\n"
               "  10 n1.1 step job=A step=a queued->running\n"
@@ -84,7 +84,7 @@ SCENARIO(a_backoff_outlives_the_node, .kinds = "step job")
     sim_story_skip(s);
     sim_story_kill(s);
     sim_story_start(s);
-    EXPECT(s, "1110 n1.2 step job=A step=a n=1 retry_wait->ready\n"
+    expect(s, "1110 n1.2 step job=A step=a n=1 retry_wait->ready\n"
               "1110 n1.2 step job=A step=a n=1 ready->queued\n"
               "1110 n1.2 step job=A step=a n=1 queued->running\n"
               "2110 n1.2 step job=A step=a n=2 running->completed\n"
@@ -96,7 +96,7 @@ SCENARIO(the_last_failure_fails_the_job, .kinds = "step job")
     sim_story_run(s, 10);
     sim_story_process(s, "a", 100, 1);
     sim_story_submit(s, "build", "a b:a", 1);
-    EXPECT(s, "  10 n1.1 job job=A pending->running\n"
+    expect(s, "  10 n1.1 job job=A pending->running\n"
               "  10 n1.1 step job=A step=a pending->ready\n"
               "  10 n1.1 step job=A step=a ready->queued\n"
               "  10 n1.1 step job=A step=a queued->running\n"
@@ -111,11 +111,11 @@ SCENARIO(unsafe_work_that_was_lost_waits_for_a_person, .kinds = "step job")
     sim_story_run(s, 500);
     sim_story_skip(s);
     sim_keeper_crash(&s->keeper, 100);
-    EXPECT(s, " 660 n1.1 step job=A step=pay n=1 running->blocked\n"
+    expect(s, " 660 n1.1 step job=A step=pay n=1 running->blocked\n"
               " 660 n1.1 job job=A token=1 running->paused\n");
     sim_story_run(s, 60000);
     sim_story_ask(s, "respond", "order", "pay", "rerun");
-    EXPECT(s, "60660 n1.1 job job=A token=1 paused->running\n"
+    expect(s, "60660 n1.1 job job=A token=1 paused->running\n"
               "60660 n1.1 step job=A step=pay n=1 blocked->ready\n"
               "60660 n1.1 step job=A step=pay n=1 ready->queued\n"
               "60660 n1.1 step job=A step=pay n=1 queued->running\n"
@@ -130,7 +130,7 @@ SCENARIO(unmarked_work_that_was_lost_is_run_again, .kinds = "step job")
     sim_story_run(s, 500);
     sim_story_skip(s);
     sim_keeper_crash(&s->keeper, 100);
-    EXPECT(s, " 660 n1.1 step job=A step=a n=1 running->ready\n"
+    expect(s, " 660 n1.1 step job=A step=a n=1 running->ready\n"
               " 660 n1.1 step job=A step=a n=1 ready->queued\n"
               " 660 n1.1 step job=A step=a n=1 queued->running\n"
               "1660 n1.1 step job=A step=a n=2 running->completed\n"
@@ -146,12 +146,12 @@ SCENARIO(a_sleeper_that_wakes_up_can_do_no_harm, .kinds = "owner step job node s
     sim_story_start(s);
     sim_story_run(s, 1);
     sim_story_skip(s);
-    EXPECT(s, "1010 n1.2 step job=A step=a n=1 running->completed\n"
+    expect(s, "1010 n1.2 step job=A step=a n=1 running->completed\n"
               "1010 n1.2 step job=A step=b pending->ready\n"
               "1010 n1.2 step job=A step=b ready->queued\n"
               "1010 n1.2 step job=A step=b queued->running\n");
     sim_story_wake(s);
-    EXPECT(s, "1010 sim node wakes up n1.1->\n"
+    expect(s, "1010 sim node wakes up n1.1->\n"
               "1010 n1.1 node executor down\n"
               "2010 n1.2 step job=A step=b n=1 running->completed\n"
               "2010 n1.2 job job=A token=2 running->completed\n");
@@ -167,12 +167,12 @@ SCENARIO(a_paused_job_stops_and_goes_on_where_it_was, .kinds = "step job")
     sim_story_run(s, 500);
     sim_story_skip(s);
     sim_story_ask(s, "pause", "build", "", "");
-    EXPECT(s, " 510 n1.1 job job=A token=1 running->pausing\n"
+    expect(s, " 510 n1.1 job job=A token=1 running->pausing\n"
               " 610 n1.1 step job=A step=a n=1 running->ready\n"
               " 610 n1.1 job job=A token=1 pausing->paused\n");
     sim_story_run(s, 60000);
     sim_story_ask(s, "resume", "build", "", "");
-    EXPECT(s, "60610 n1.1 job job=A token=1 paused->running\n"
+    expect(s, "60610 n1.1 job job=A token=1 paused->running\n"
               "60610 n1.1 step job=A step=a n=1 ready->queued\n"
               "60610 n1.1 step job=A step=a n=1 queued->running\n"
               "61610 n1.1 step job=A step=a n=2 running->completed\n");
@@ -185,7 +185,7 @@ SCENARIO(a_pause_lets_unsafe_work_end, .kinds = "step job")
     sim_story_run(s, 500);
     sim_story_skip(s);
     sim_story_ask(s, "pause", "order", "", "");
-    EXPECT(s, " 510 n1.1 job job=A token=1 running->pausing\n"
+    expect(s, " 510 n1.1 job job=A token=1 running->pausing\n"
               "1010 n1.1 step job=A step=pay n=1 running->completed\n"
               "1010 n1.1 step job=A step=b pending->ready\n"
               "1010 n1.1 job job=A token=1 pausing->paused\n");
@@ -198,7 +198,7 @@ SCENARIO(a_cancelled_job_ends_when_its_last_process_has, .kinds = "step job")
     sim_story_run(s, 500);
     sim_story_skip(s);
     sim_story_ask(s, "cancel", "build", "", "");
-    EXPECT(s, " 510 n1.1 job job=A token=1 running->cancelling\n"
+    expect(s, " 510 n1.1 job job=A token=1 running->cancelling\n"
               " 610 n1.1 step job=A step=a n=1 running->skipped\n"
               " 610 n1.1 job job=A token=1 cancelling->cancelled\n");
     sim_story_ask(s, "resume", "build", "", "");
@@ -211,14 +211,14 @@ SCENARIO(a_step_waits_for_its_slot_without_a_process, .slots = 1, .kinds = "step
     sim_story_run(s, 10);
     sim_story_submit(s, "one", "a", 1);
     sim_story_submit(s, "two", "b", 1);
-    EXPECT(s, "  10 n1.1 step job=A step=a pending->ready\n"
+    expect(s, "  10 n1.1 step job=A step=a pending->ready\n"
               "  10 n1.1 step job=A step=a ready->queued\n"
               "  10 n1.1 step job=A step=a queued->running\n"
               "  10 n1.1 step job=B step=b pending->ready\n"
               "  10 n1.1 step job=B step=b ready->queued\n");
     sim_story_run(s, 500);
     assert_int_equal(s->keeper.running_n, 1);
-    EXPECT(s, "1010 n1.1 step job=A step=a n=1 running->completed\n"
+    expect(s, "1010 n1.1 step job=A step=a n=1 running->completed\n"
               "1010 n1.1 step job=B step=b queued->running\n"
               "2010 n1.1 step job=B step=b n=1 running->completed\n");
 }
