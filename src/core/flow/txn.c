@@ -368,7 +368,9 @@ static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)
         *e = j->pend.items[i];
         /* The token is known only now: this transaction may have taken the job over. */
         e->token = j->token;
-        e->after = GL_PLANT(3) && e->type == GL_FX_START ? 0 : op;
+        e->after = (GL_PLANT(3) && e->type == GL_FX_START) || (GL_PLANT(9) && e->type == GL_FX_ACK)
+                       ? 0
+                       : op;
     }
     j->pend = (struct gl_effects){0};
 }

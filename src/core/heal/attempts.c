@@ -130,7 +130,7 @@ static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
 static bool may_discard(struct gl_core *c, struct gl_job *j)
 {
     if (j->inflight_n > 0) {
-        return GL_PLANT(9); /* should that transaction fail, it would be needed: next time */
+        return false; /* should that transaction fail, it would be needed: next time */
     }
     if (!gl_job_is_mine(c, j) && !gl_job_status_is_terminal(j->r.status)) {
         GL_MARK(c->trace, "attempts.taken_over_to_discard");
