@@ -56,9 +56,6 @@ static const char usage[] =
 
 /* ---- one history ---- */
 
-static struct sim_world
-    *telling; /* whose last lines are printed if an assertion ends the process */
-
 static void print_line(void *owner, const char *line)
 {
     (void)owner;
@@ -71,26 +68,21 @@ static void print_tail(const struct sim_world *w)
     sim_world_tail(w, print_line, NULL);
 }
 
-static void on_abort(int number)
+/* What was drawn, before anything happens. */
+static void write_head(const struct sim_swarm *s, struct gl_buf *out)
 {
-    (void)number;
-    if (telling != NULL) {
-        print_tail(telling);
-        (void)printf("seed %llu: an assertion failed\n", (unsigned long long)telling->seed);
-        (void)fflush(stdout);
-    }
+    gl_buf_fmt(out, "glia-sim: seed %llu, build %s\n", (unsigned long long)s->world.seed, GL_BUILD);
+    gl_buf_fmt(out, "options: minutes=%lld jobs=%zu slots=%u+%u crashes=%u faults=%u ",
+               (long long)(s->phase_one_ends - s->world.now) / 60000, s->client.orders_n,
+               s->pools.default_slots, s->pools.gpu_slots, s->crashes_left, s->world.fault_budget);
+    sim_options_print(&s->world.options, out);
+    gl_buf_char(out, '\n');
 }
 
-static void print_head(const struct sim_swarm *s)
+static void print_text(struct gl_buf *text)
 {
-    struct gl_buf text = {0};
-    sim_options_print(&s->world.options, &text);
-    (void)printf("glia-sim: seed %llu, build %s\n", (unsigned long long)s->world.seed, GL_BUILD);
-    (void)printf("options: minutes=%lld jobs=%zu slots=%u+%u crashes=%u faults=%u %.*s\n",
-                 (long long)(s->phase_one_ends - s->world.now) / 60000, s->client.orders_n,
-                 s->pools.default_slots, s->pools.gpu_slots, s->crashes_left, s->world.fault_budget,
-                 (int)text.n, text.p);
-    gl_buf_done(&text);
+    (void)fwrite(text->p, 1, text->n, stdout);
+    gl_buf_reset(text);
 }
 
 static void print_end(const struct sim_swarm *s)
@@ -106,11 +98,9 @@ static void print_end(const struct sim_swarm *s)
         s->zombies_n, s->keeper_crashes_n, s->outages_n, s->jumps_n, w->faults_hit);
 }
 
-static void print_failure(const struct arguments *args, const struct sim_world *w)
+static void print_replay(const struct arguments *args, uint64_t seed)
 {
-    print_tail(w);
-    (void)printf("seed %llu failed: %s\n", (unsigned long long)w->seed, w->failure);
-    (void)printf("replay with: glia-sim --seed %llu --trace", (unsigned long long)w->seed);
+    (void)printf("replay with: glia-sim --seed %llu --trace", (unsigned long long)seed);
     if (args->plant != 0) {
         (void)printf(" --plant %d", args->plant);
     }
@@ -124,6 +114,13 @@ static void print_failure(const struct arguments *args, const struct sim_world *
         (void)printf(" --set %s", args->options.set);
     }
     (void)printf(" (build %s)\n", GL_BUILD);
+}
+
+static void print_failure(const struct arguments *args, const struct sim_world *w)
+{
+    print_tail(w);
+    (void)printf("seed %llu failed: %s\n", (unsigned long long)w->seed, w->failure);
+    print_replay(args, w->seed);
 }
 
 static void count_mark(struct tally *t, const char *name, uint64_t hits)
@@ -154,24 +151,23 @@ static bool run_once(const struct arguments *args, uint64_t seed, struct tally *
     options.print = args->trace ? print_line : NULL;
     struct sim_swarm *s = gl_mem_alloc(sizeof(*s));
     sim_swarm_init(s, &options);
-    telling = &s->world;
+    struct gl_buf head = {0};
+    write_head(s, &head);
     if (!args->many) {
-        print_head(s);
+        print_text(&head);
+        (void)fflush(stdout);
     }
     bool ok = sim_swarm_run(s);
     if (!ok) {
-        if (args->many) {
-            print_head(s); /* the world is at its end: the head shows what was left of budget and
-                              crashes */
-        }
+        print_text(&head);
         print_failure(args, &s->world);
     } else if (!args->many) {
         print_end(s);
     }
+    gl_buf_done(&head);
     count_marks(t, &s->world);
     *ret_hash = s->world.hash;
     sim_swarm_done(s);
-    telling = NULL;
     gl_mem_free(s);
     (void)fflush(stdout);
     return ok;
@@ -272,8 +268,44 @@ static void on_line(struct tally *t, struct worker *w, char *line)
     }
 }
 
+/* A history that takes its process down leaves no trace; but it can be told again. */
+static void tell_last_lines(const struct arguments *args, uint64_t seed)
+{
+    int ends[2];
+    (void)fflush(stdout);
+    pid_t pid = pipe(ends) == 0 ? fork() : -1;
+    if (pid < 0) {
+        return;
+    }
+    if (pid == 0) {
+        struct arguments loud = *args;
+        struct tally t = {0};
+        uint64_t hash;
+        loud.trace = true;
+        (void)dup2(ends[1], STDOUT_FILENO);
+        (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what was said is heard, also from the dead */
+        (void)close(ends[0]);
+        (void)run_once(&loud, seed, &t, &hash);
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    FILE *in = fdopen(ends[0], "r");
+    char(*tail)[SIM_LINE_BYTES] = gl_mem_alloc(sizeof(*tail) * SIM_TAIL_LINES);
+    size_t n = 0;
+    while (in != NULL && fgets(tail[n % SIM_TAIL_LINES], SIM_LINE_BYTES, in) != NULL) {
+        n++;
+    }
+    (void)printf("the last lines of the trace:\n");
+    for (size_t i = n > SIM_TAIL_LINES ? n - SIM_TAIL_LINES : 0; i < n; i++) {
+        (void)printf("%s", tail[i % SIM_TAIL_LINES]);
+    }
+    gl_mem_free(tail);
+    (void)fclose(in);
+    (void)waitpid(pid, NULL, 0); /* how it ended is known */
+}
+
 /* Read what there is; at its end see how the process ended. */
-static void worker_read(struct tally *t, struct worker *w)
+static void worker_read(const struct arguments *args, struct tally *t, struct worker *w)
 {
     char bytes[4096];
     ssize_t n = read(w->from, bytes, sizeof(bytes));
@@ -301,11 +333,11 @@ static void worker_read(struct tally *t, struct worker *w)
     (void)waitpid(w->pid, &status, 0); /* it is ours, and it has closed its pipe */
     if (w->busy) {
         t->failed++;
+        tell_last_lines(args, w->seed);
         (void)printf("seed %llu failed: the process died (%s %d)\n", (unsigned long long)w->seed,
                      WIFSIGNALED(status) ? "signal" : "exit code",
                      WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
-        (void)printf("replay with: glia-sim --seed %llu --trace (build %s)\n",
-                     (unsigned long long)w->seed, GL_BUILD);
+        print_replay(args, w->seed);
     }
 }
 
@@ -326,7 +358,7 @@ static void run_many(const struct arguments *args, struct tally *t)
         (void)poll(fds, args->workers_n, -1); /* interrupted: look again */
         for (unsigned i = 0; i < args->workers_n; i++) {
             if (fds[i].revents != 0) {
-                worker_read(t, &workers[i]);
+                worker_read(args, t, &workers[i]);
                 open -= workers[i].from < 0 ? 1 : 0;
             }
         }
@@ -458,15 +490,16 @@ int main(int argc, char **argv)
     struct arguments args;
     read_arguments(&args, argc, argv);
     plant(args.plant);
-    (void)signal(SIGABRT, on_abort);
     struct tally t = {0};
     gl_map_init(&t.marks);
     if (args.many) {
         (void)printf("glia-sim: seeds %llu to %llu, build %s, %u workers\n",
                      (unsigned long long)args.seed,
                      (unsigned long long)(args.seed + args.seeds_n - 1), GL_BUILD, args.workers_n);
+    }
+    if (args.many || !args.trace) {
         run_many(&args, &t);
-    } else {
+    } else { /* as it happens, in this process: for a debugger, too */
         bool ok = run_seed(&args, args.seed, &t);
         t.passed = ok ? 1 : 0;
         t.failed = ok ? 0 : 1;
