@@ -18,7 +18,7 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
 {
     struct gl_job *j = st->job;
 
-    GL_ASSERT(gl_step_may_move(st->r.status, next));
+    GL_ASSERT(gl_step_may_move(st->r.status, (uint8_t)next));
     GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
              .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
     if (st->r.status == GL_STEP_RUNNING) {
@@ -51,7 +51,7 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
 
 void gl_ledger_move_job(struct gl_core *c, struct gl_job *j, enum gl_job_status next)
 {
-    GL_ASSERT(gl_job_may_move(j->r.status, next));
+    GL_ASSERT(gl_job_may_move(j->r.status, (uint8_t)next));
     GL_TRACE(c->trace, JOB, .job = j->id, .token = j->token,
              .from = gl_job_status_words[j->r.status], .to = gl_job_status_words[next]);
     j->r.status = (uint8_t)next;
