@@ -13,7 +13,7 @@
 
 enum {
     CONNECTION_BYTES_MAX = 32 << 10, /* request line and headers */
-    IDLE_SECONDS_MAX = 60,           /* a client that neither sends nor takes anything */
+    IDLE_SECONDS_MAX = 30,           /* a client that neither sends nor takes anything */
 };
 
 struct gl_http {

@@ -2,6 +2,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "http/call.h"
+#include "os/failpoint.h"
 
 static unsigned status_of(int code)
 {
@@ -138,6 +139,7 @@ enum MHD_Result gl_reply_queue(struct gl_call *c)
     if (c->has_log_headers) {
         add_log_headers(c, r);
     }
+    GL_FAILPOINT("http.before_reply");
     queued = MHD_queue_response(c->connection, c->status, r);
     MHD_destroy_response(r);
     return queued;

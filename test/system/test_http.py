@@ -286,30 +286,31 @@ def raw(box):
     return connection.sock
 
 
-def test_garbage_is_refused_and_the_node_lives(box):
-    for bytes_sent in (b"\0\0\0\0", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\r\n" * 100,
-                       b"GET " + b"/x" * 40000 + b" HTTP/1.1\r\n\r\n",
-                       b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
-                       b"POST " + JOBS.encode() + b" HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
-                       b"POST " + JOBS.encode() + b" HTTP/1.1\r\nContent-Length: x\r\n\r\n"):
-        sock = raw(box)
-        try:
-            sock.sendall(bytes_sent)
-            sock.shutdown(socket.SHUT_WR)
-            answer = sock.recv(65536)
-            assert answer == b"" or answer.startswith(b"HTTP/1."), answer
-            assert b" 20" not in answer[:16]
-        except (BrokenPipeError, ConnectionResetError):
-            pass
-        sock.close()
+@pytest.mark.parametrize("garbage", [
+    b"GET\r\n\r\n",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"GET " + b"/x" * 40000 + b" HTTP/1.1\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 20000 + b"\r\n",
+    b"POST " + JOBS.encode() + b" HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+    b"POST " + JOBS.encode() + b" HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+], ids=["no path", "version", "long path", "many headers", "negative length", "odd length"])
+def test_garbage_is_refused_and_the_node_lives(box, garbage):
+    sock = raw(box)
+    try:
+        sock.sendall(garbage)
+        answer = sock.recv(65536)
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 4") or b" 505 " in answer[:16]
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # refused before everything was sent
+    sock.close()
     assert box.ask("GET", "/healthz").json == {"status": "ok"}
 
 
 def test_slow_and_half_requests_hold_up_nobody(box):
     slow = [raw(box) for _ in range(50)]
     for i, sock in enumerate(slow):
-        sock.sendall((b"POST " + JOBS.encode() + b" HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{")
-                     [:20 + i * 2])
+        text = b"POST " + JOBS.encode() + b" HTTP/1.1\r\nContent-Length: 1000\r\n\r\n{"
+        sock.sendall(text[:20 + i * 2] if i % 10 else b"\0\0\0\0")
     begin = time.monotonic()
     job = submit(box, {"steps": {"a": {"noop": True}}})
     assert wait_end(box, job)["status"] == "completed"
