@@ -28,8 +28,6 @@
 #include "store/sqlite.h"
 
 #ifdef GL_WITH_FAILPOINTS
-#include <stdlib.h>
-
 #include "lib/vfs_cut.h"
 #endif
 
@@ -219,10 +217,8 @@ static void on_http_log(void *owner, const char *line)
 static const char *open_vfs(struct gl_daemon *d)
 {
 #ifdef GL_WITH_FAILPOINTS
-    const char *wanted = getenv("GLIA_TEST_VFS");
-
-    if (wanted != NULL && strcmp(wanted, "cut") == 0) {
-        d->cut = vfs_cut_new("cut");
+    d->cut = vfs_cut_from_environment();
+    if (d->cut != NULL) {
         return "cut";
     }
 #endif

@@ -20,6 +20,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "exec/keeper_spawn.h"
+#include "os/failpoint.h"
 #include "os/fs.h"
 #include "os/sock.h"
 #include "port/keep.h"
@@ -349,6 +350,7 @@ static void take_messages(struct keeper_exec *x)
             break;
         }
         x->in_used += used;
+        GL_FAILPOINT("exec.received");
         gl_arena_reset(&x->scratch);
         if (gl_keep_decode(&m, message, &x->scratch, &why) < 0) {
             broken(x, why.text);
@@ -411,11 +413,13 @@ static void flush(struct keeper_exec *x)
     if (x->fd < 0) {
         return;
     }
+    GL_FAILPOINT("exec.before_send");
     if (!send_out(x)) {
         broken(x, "the keeper has gone");
     } else if (x->out.n > 0) {
         (void)event_add(x->writable, NULL);
     }
+    GL_FAILPOINT("exec.after_send");
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *owner)

@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sqlite3.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -42,6 +44,8 @@ struct vfs_cut {
     const char *fault_suffix;
     bool off;
     uint64_t cut_in, cut_seed; /* at the cut_in-th sync; 0: never */
+    bool deadly;               /* the process ends with the power */
+    uint64_t fail_in;          /* only the fail_in-th sync fails; 0: all, as long as the fault lasts */
     size_t syncs_wal, syncs_other;
 };
 
@@ -283,6 +287,9 @@ static void cut_power(struct vfs_cut *v, uint64_t seed)
     }
     v->off = true;
     v->cut_in = 0;
+    if (v->deadly) {
+        (void)raise(SIGKILL);
+    }
     sweep(v, false);
 }
 
@@ -359,18 +366,30 @@ static int file_truncate(sqlite3_file *base, sqlite3_int64 size)
     return rc;
 }
 
+static int sync_or_fail(struct file *f, bool may_fail)
+{
+    struct vfs_cut *v = f->v;
+    if (is_dead(f) || (may_fail && hit(f, VFS_CUT_SYNC_LOST))) {
+        return SQLITE_IOERR_FSYNC;
+    }
+    *(f->disk->wal ? &v->syncs_wal : &v->syncs_other) += 1;
+    int rc = flush(real_of(f), f->disk, NULL);
+    return rc == SQLITE_OK && may_fail && hit(f, VFS_CUT_SYNC_LATE) ? SQLITE_IOERR_FSYNC : rc;
+}
+
 static int sync_locked(struct file *f)
 {
     struct vfs_cut *v = f->v;
     if (v->cut_in > 0 && --v->cut_in == 0) {
         cut_power(v, v->cut_seed);
     }
-    if (is_dead(f) || hit(f, VFS_CUT_SYNC_LOST)) {
-        return SQLITE_IOERR_FSYNC;
+    bool once = v->fail_in > 0;
+    bool now = !once || --v->fail_in == 0;
+    int rc = sync_or_fail(f, now);
+    if (once && now) {
+        v->fault = VFS_CUT_OK;
     }
-    *(f->disk->wal ? &v->syncs_wal : &v->syncs_other) += 1;
-    int rc = flush(real_of(f), f->disk, NULL);
-    return rc == SQLITE_OK && hit(f, VFS_CUT_SYNC_LATE) ? SQLITE_IOERR_FSYNC : rc;
+    return rc;
 }
 
 static int file_sync(sqlite3_file *base, int flags)
@@ -636,6 +655,36 @@ struct vfs_cut *vfs_cut_new(const char *name)
     };
     int rc = sqlite3_vfs_register(&v->vfs, 0);
     GL_ASSERT(rc == SQLITE_OK);
+    return v;
+}
+
+static void fail_once(struct vfs_cut *v, enum vfs_cut_fault fault, gl_str at)
+{
+    bool is_number = gl_str_u64(at, &v->fail_in);
+    GL_ASSERT(is_number);
+    v->fault = fault;
+}
+
+struct vfs_cut *vfs_cut_from_environment(void)
+{
+    gl_str number, seed, how, rest;
+    gl_str name = gl_str_cut(gl_str_of(getenv("GLIA_TEST_VFS")), ':', &rest);
+    if (!gl_str_is(name, "cut")) {
+        return NULL;
+    }
+    struct vfs_cut *v = vfs_cut_new("cut");
+    how = gl_str_cut(gl_str_cut(rest, ':', &seed), '=', &number);
+    if (gl_str_is(how, "tear")) {
+        bool is_number = gl_str_u64(number, &v->cut_in) && gl_str_u64(seed, &v->cut_seed);
+        GL_ASSERT(is_number);
+        v->deadly = true;
+    } else if (gl_str_is(how, "late")) {
+        fail_once(v, VFS_CUT_SYNC_LATE, number);
+    } else if (gl_str_is(how, "lost")) {
+        fail_once(v, VFS_CUT_SYNC_LOST, number);
+    } else {
+        GL_ASSERT(how.n == 0);
+    }
     return v;
 }
 

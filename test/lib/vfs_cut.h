@@ -36,6 +36,14 @@ enum vfs_cut_fault {
 struct vfs_cut *vfs_cut_new(const char *name);
 void vfs_cut_free(struct vfs_cut *v);
 
+/* What GLIA_TEST_VFS asks for, registered as "cut"; NULL: nothing. For the real node:
+ *     cut                a disk that forgets, at kill -9, what was not synced
+ *     cut:tear=N:SEED    the power fails at the N-th sync, and a part of what was not synced
+ *                        arrives, torn; the process ends as by kill -9
+ *     cut:late=N         the N-th sync fails although everything has arrived
+ *     cut:lost=N         the N-th sync fails and nothing arrives; a later one may bring it */
+struct vfs_cut *vfs_cut_from_environment(void);
+
 /* From now on everything fails like this. Only files whose name ends in `suffix` are affected
  * ("-wal"; "" is all). */
 void vfs_cut_fail(struct vfs_cut *v, enum vfs_cut_fault fault, const char *suffix);
