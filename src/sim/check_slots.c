@@ -1,7 +1,9 @@
 /* check_slots.c - the processes that really run never need more slots than their pool has.
  *
  * A sleeper that wakes up beside its successor is a node of its own for a moment, with slots of its
- * own: each is held to the processes of the jobs that are its by the disk. */
+ * own, and what it started may be inherited on top of what its successor runs already. So where a
+ * history has sleepers, each incarnation is held to what it started itself, of the jobs that are
+ * its by the disk. */
 #include "sim/sim_checks.h"
 
 static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
@@ -16,8 +18,9 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
             continue;
         }
         const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
-        used +=
-            gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner)) ? other->spec->slots : 0;
+        bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
+        bool counts = c->world->options.zombies == 0 || gl_str_eq(other->by, p->by);
+        used += same_owner && counts ? other->spec->slots : 0;
     }
     return used;
 }
