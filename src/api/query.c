@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "base/id.h"
 #include "base/mem.h"
+#include "model/job.h"
 
 enum { LIMIT_DEFAULT = 100, STEPS_PAGE = 1000, SCAN_MAX = 20000, PREFIX_BYTES_MIN = 4 };
 
@@ -20,7 +21,6 @@ struct query {
     gl_str tenant, name, job; /* context, the name as given, the id it means */
     struct gl_key key;
     struct gl_key *keys;
-    size_t keys_n;
     struct gl_listing listing;
     struct gl_range range;
     void (*next)(struct query *q); /* once the job is known */
@@ -339,6 +339,12 @@ static void on_list(struct gl_store_req *req)
 
 static void list(struct query *q)
 {
+    if (q->rq->status.n > 0 && gl_schema_word(gl_job_status_words, q->rq->status) < 0) {
+        fail(q, GL_E_INVALID,
+             "there is no such status: pending, running, pausing, paused, cancelling, completed, "
+             "failed or cancelled");
+        return;
+    }
     gl_jw_object(&q->w);
     gl_jw_key(&q->w, "jobs");
     gl_jw_array(&q->w);
@@ -391,7 +397,7 @@ static void events(struct query *q)
 
 /* ---- people ---- */
 
-static void on_human_steps(struct gl_store_req *req)
+static void on_human_records(struct gl_store_req *req)
 {
     struct query *q = req->owner;
 
@@ -401,8 +407,8 @@ static void on_human_steps(struct gl_store_req *req)
     gl_jw_object(&q->w);
     gl_jw_key(&q->w, "requests");
     gl_jw_array(&q->w);
-    for (size_t i = 0; i < req->records_n; i++) {
-        gl_render_human(&q->arena, &req->records[i], &q->w);
+    for (size_t i = 0; i + 1 < req->records_n; i += 2) {
+        gl_render_human(&q->arena, &req->records[i], &req->records[i + 1], &q->w);
     }
     gl_jw_end(&q->w);
     gl_jw_end(&q->w);
@@ -413,18 +419,21 @@ static void on_human(struct gl_store_req *req)
 {
     struct query *q = req->owner;
     struct gl_store *s = q->context->store;
+    size_t n = req->entries_n;
 
     if (!answered(q)) {
         return;
     }
-    q->keys_n = req->entries_n;
-    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, q->keys_n + 1);
-    for (size_t i = 0; i < q->keys_n; i++) {
-        q->keys[i] =
-            (struct gl_key){.kind = GL_S("step"), .id = gl_str_dup(&q->arena, req->entries[i].id)};
+    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, n * 2 + 1);
+    for (size_t i = 0; i < n; i++) {
+        gl_str step = gl_str_dup(&q->arena, req->entries[i].id), ignored;
+
+        q->keys[i * 2] = (struct gl_key){.kind = GL_S("step"), .id = step};
+        q->keys[i * 2 + 1] =
+            (struct gl_key){.kind = GL_S("job"), .id = gl_str_cut(step, '/', &ignored)};
     }
-    q->req = (struct gl_store_req){.done = on_human_steps, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, q->keys_n);
+    q->req = (struct gl_store_req){.done = on_human_records, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, n * 2);
 }
 
 static void human(struct query *q)

@@ -176,11 +176,11 @@ uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t 
     return taken;
 }
 
-void gl_render_human(struct gl_arena *a, const struct gl_record *step, struct gl_jw *w)
+void gl_render_human(struct gl_arena *a, const struct gl_record *step, const struct gl_record *job,
+                     struct gl_jw *w)
 {
     static const char *const decisions[] = {"rerun", "done", "failed"};
     struct gl_step_record r;
-    gl_str ignored;
 
     if (step->rev == 0 || read_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
         r.status != GL_STEP_BLOCKED) {
@@ -188,7 +188,9 @@ void gl_render_human(struct gl_arena *a, const struct gl_record *step, struct gl
     }
     gl_jw_object(w);
     gl_jw_key(w, "job_id");
-    gl_jw_str(w, gl_str_cut(step->id, '/', &ignored));
+    gl_jw_str(w, job->id);
+    gl_jw_key(w, "run_id");
+    gl_jw_str(w, gl_render_text(a, job->value, "run_id"));
     gl_jw_key(w, "step_id");
     gl_jw_str(w, r.step_id);
     gl_jw_key(w, "kind");

@@ -22,6 +22,7 @@ uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t 
                           uint32_t limit, gl_str status, bool ended, struct gl_jw *w);
 
 /* A step that waits for a person. */
-void gl_render_human(struct gl_arena *a, const struct gl_record *step, struct gl_jw *w);
+void gl_render_human(struct gl_arena *a, const struct gl_record *step, const struct gl_record *job,
+                     struct gl_jw *w);
 
 #endif
