@@ -212,7 +212,8 @@ def test_all_errors_of_a_flow_file_are_told_at_once_with_their_places(box):
         done = box.glia(command, flow, code=2)
         assert done.stdout == ""
         lines = done.stderr.splitlines()
-        assert lines[0] == f"{flow}:4:9: steps.a.sh: `sh` takes text; for a list of arguments use `run`"
+        assert lines[0] == (f"{flow}:4:9: steps.a.sh: `sh` takes text; "
+                            "for a list of arguments use `run`")
         assert lines[1] == "     4 |     sh: [x]"
         assert lines[2] == "       |         ^"
         assert lines[3].startswith(f"{flow}:5:5: steps.a.retries: ") and "`retry`?" in lines[3]

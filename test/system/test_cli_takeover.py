@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -172,16 +173,17 @@ def as_nobody(*command):
 if os.geteuid() == 0:
 
     def test_another_user_is_refused(box, tmp_path):
-        shared = subprocess.check_output(["mktemp", "-d", "/tmp/glia-test.XXXXXX"], text=True).strip()
+        shared = tempfile.mkdtemp(prefix="glia-test.", dir="/tmp")
         try:
             os.chmod(shared, 0o755)
             glia = copy_build(f"{shared}/bin")
             box.data = f"{shared}/data"
             box.env["GLIA_DATA_DIR"] = box.data
             run, job = start_flow(box, "one")
-            for command in (["job", "list"], ["job", "cancel", job], ["run", "--", "true"]):
-                done = as_nobody(glia, *command, "--data-dir", box.data) if "--" not in command else \
-                    as_nobody(glia, "run", "--data-dir", box.data, "--", "true")
+            here = ["--data-dir", box.data]
+            for command in (["job", "list", *here], ["job", "cancel", job, *here],
+                            ["run", *here, "--", "true"]):
+                done = as_nobody(glia, *command)
                 assert done.returncode == 4, (command, done.stderr)
             # Even if the folder and the socket were open to all, the node looks who is there.
             for path in (box.data, box.socket):
@@ -197,7 +199,7 @@ if os.geteuid() == 0:
             shutil.rmtree(shared)
 
     def test_root_may_look_at_the_node_of_another_user(tmp_path):
-        shared = subprocess.check_output(["mktemp", "-d", "/tmp/glia-test.XXXXXX"], text=True).strip()
+        shared = tempfile.mkdtemp(prefix="glia-test.", dir="/tmp")
         try:
             os.chmod(shared, 0o777)
             glia = copy_build(f"{shared}/bin")

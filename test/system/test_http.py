@@ -1,4 +1,4 @@
-"""The API over the unix socket: what it answers, what it refuses, and that nobody can hold it up."""
+"""The API over the unix socket: what it answers and refuses, and that nobody can hold it up."""
 
 import hashlib
 import json
@@ -73,8 +73,10 @@ def test_a_job_is_submitted_watched_and_read(box):
 
 
 def test_events_are_waited_for(box):
-    job = submit(box, {"steps": {"a": {"sh": f"until [ -e {box.folder}/go ]; do sleep 0.02; done"}}})
-    seen = wait_for("the start", lambda: box.ask("GET", f"{JOBS}/{job}/events?from=2").json["events"])
+    hold = f"until [ -e {box.folder}/go ]; do sleep 0.02; done"
+    job = submit(box, {"steps": {"a": {"sh": hold}}})
+    seen = wait_for("the start",
+                    lambda: box.ask("GET", f"{JOBS}/{job}/events?from=2").json["events"])
     assert seen[0]["type"] == "workflow_step_attempt_started"
     result = {}
 
@@ -160,7 +162,8 @@ def test_a_log_is_read_from_where_one_stopped(box):
 
 
 def test_a_log_that_was_shortened_is_read_on_at_its_mark(box):
-    job = submit(box, {"steps": {"a": {"sh": "yes 0123456789abcdef | head -c 60000000; echo; echo end"}}})
+    much = "yes 0123456789abcdef | head -c 60000000; echo; echo end"
+    job = submit(box, {"steps": {"a": {"sh": much}}})
     wait_end(box, job)
     text, offset = b"", 0
     while True:
