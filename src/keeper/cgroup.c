@@ -26,7 +26,7 @@ enum {
 
 static bool write_file(const char *group, const char *name, const char *text)
 {
-    char path[PATH_BYTES];
+    char path[PATH_BYTES + 32]; /* and the name of one of its files */
     (void)snprintf(path, sizeof(path), "%s/%s", group, name);
     GL_CLEANUP(gl_fs_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
     return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
