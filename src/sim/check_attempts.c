@@ -36,6 +36,13 @@ static void check_counts(struct sim_checks *c, const struct sim_change *ch)
                        now->attempt_count);
     }
     bool starts = now->attempt_count == was->attempt_count + 1;
+    /* A pause or a cancel may follow the start within one transaction, but not precede it. */
+    bool held = ch->job->r.status != GL_JOB_RUNNING && ch->job_now->status != GL_JOB_RUNNING;
+    if (starts && (held || ch->job->r.verdict != GL_VERDICT_NONE)) {
+        sim_world_fail(c->world, "attempts: step %.*s of job %.*s starts though the job is %s",
+                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
+                       gl_job_status_words[ch->job_now->status]);
+    }
     if (starts && was->counted >= most) {
         sim_world_fail(
             c->world,

@@ -99,6 +99,33 @@ static void judge(struct sim_checks *c, struct state *s, const struct sim_fact_j
     s->started_n = s->passed_n = 0;
 }
 
+/* What the job's record says of its steps, counted afresh. */
+static void recount(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct gl_job_record *now = ch->job_now;
+    uint32_t n[GL_STEP_STATUS_COUNT] = {0};
+    for (uint32_t i = 0; i < ch->job->flow->steps.n; i++) {
+        n[ch->job->steps[i].known ? ch->job->steps[i].r.status : GL_STEP_PENDING]++;
+    }
+    if (n[GL_STEP_COMPLETED] != now->completed_n || n[GL_STEP_PARTIAL] != now->partial_n ||
+        n[GL_STEP_SKIPPED] != now->skipped_n || n[GL_STEP_FAILED] != now->failed_n) {
+        sim_world_fail(
+            c->world,
+            "rules: job %.*s miscounts its steps: %u completed, %u partial, %u skipped, %u failed",
+            GL_STR_ARG(ch->job->id), now->completed_n, now->partial_n, now->skipped_n,
+            now->failed_n);
+    }
+    if (n[GL_STEP_RUNNING] > 0 && now->status == GL_JOB_PAUSED) {
+        sim_world_fail(c->world, "rules: job %.*s is paused and %u of its steps run",
+                       GL_STR_ARG(ch->job->id), n[GL_STEP_RUNNING]);
+    }
+    if (n[GL_STEP_RUNNING] > 0 && gl_job_status_is_terminal(now->status)) {
+        sim_world_fail(c->world, "rules: job %.*s is %s and %u of its steps run",
+                       GL_STR_ARG(ch->job->id), gl_job_status_words[now->status],
+                       n[GL_STEP_RUNNING]);
+    }
+}
+
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     struct state *s = me;
@@ -106,6 +133,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         note_step(s, ch);
     } else {
         judge(c, s, ch->job);
+        recount(c, ch);
     }
 }
 

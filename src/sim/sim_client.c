@@ -111,9 +111,24 @@ static void on_order(struct sim_call *call)
 
 /* ---- commands and questions ---- */
 
+static void check_body(struct sim_client *cl, const struct gl_request *rq)
+{
+    struct gl_arena a = {0};
+    struct gl_json j;
+    struct gl_why why = {0};
+    if (gl_json_parse(&j, rq->body, GL_HTTP_BODY_BYTES_MAX, &a, &why) != 0) {
+        sim_world_fail(cl->world, "client: an answer is no JSON: %s: %.*s", why.text,
+                       GL_STR_ARG(rq->body));
+    }
+    gl_arena_done(&a);
+}
+
 static void on_answered(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
+    if (answered && ask->rq.code == 0) {
+        check_body(cl, &ask->rq);
+    }
     cl->answered_n += answered ? 1 : 0;
     bool command = ask->rq.verb == GL_VERB_PAUSE || ask->rq.verb == GL_VERB_RESUME ||
                    ask->rq.verb == GL_VERB_CANCEL || ask->rq.verb == GL_VERB_RESPOND;

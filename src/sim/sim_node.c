@@ -134,6 +134,22 @@ void sim_node_kill(struct sim_node *n)
     gl_mem_free(n);
 }
 
+static void on_stopped(void *owner)
+{
+    struct sim_node *n = owner;
+    n->stopped = true;
+    if (!gl_list_empty(&n->asks)) {
+        sim_world_fail(n->world, "client: a node stopped in order and left a request unanswered");
+    }
+}
+
+void sim_node_stop(struct sim_node *n)
+{
+    SIM_TRACE(n->world, NODE, .what = "stops", .from = n->name);
+    n->stopping = true;
+    gl_node_stop(n->node, on_stopped, n);
+}
+
 void sim_node_sleep(struct sim_node *n)
 {
     SIM_TRACE(n->world, NODE, .what = "sleeps", .from = n->name);

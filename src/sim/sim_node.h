@@ -29,9 +29,10 @@ struct sim_node {
     gl_ms offset;         /* what its clock adds to true time */
     struct sim_call alarm;
     struct gl_node *node;
-    bool ready;          /* it takes requests */
-    bool lost;           /* it has learned that its session is gone */
-    struct gl_link asks; /* struct sim_ask.link: requests it has not answered */
+    bool ready;             /* it takes requests */
+    bool lost;              /* it has learned that its session is gone */
+    bool stopping, stopped; /* in order */
+    struct gl_link asks;    /* struct sim_ask.link: requests it has not answered */
     void (*on_lost)(void *owner, struct sim_node *n);
     void *owner;
 };
@@ -50,6 +51,8 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                               const struct sim_node_options *options);
 /* kill -9, and its memory is gone. What it had asked of store and keeper may still happen. */
 void sim_node_kill(struct sim_node *n);
+/* Stop it in order: `stopped` tells when it may be freed (by sim_node_kill, like any other). */
+void sim_node_stop(struct sim_node *n);
 void sim_node_sleep(struct sim_node *n);
 void sim_node_wake(struct sim_node *n);
 

@@ -39,6 +39,8 @@
     X(zombies, 60, 1, 3, "times a node sleeps on and wakes up beside its successor")               \
     X(half_crashes, 60, 100000, 900000,                                                            \
       "a crash strikes between two calls of one step, per million")                                \
+    X(orderly_stops, 40, 50000, 400000,                                                            \
+      "a node is stopped in order instead of killed, per million")                                 \
     X(clock_jumps, 50, 100000, 600000, "the wall clock jumps while the node is down, per million") \
     X(client_pauses, 60, 10000, 150000, "a request pauses a job, per million")                     \
     X(client_cancels, 60, 10000, 120000, "a request cancels a job, per million")                   \

@@ -133,14 +133,17 @@ static void on_bury(struct sim_call *call)
 static void crash(struct sim_swarm *s)
 {
     struct sim_world *w = &s->world;
+    s->crash_at = INT64_MAX;
+    s->crash_at_calls = UINT64_MAX;
     if (s->sleeper == NULL && s->zombies_n < w->options.zombies && gl_rng_chance(&s->rng, 400000)) {
         leave_asleep(s);
     } else if (!s->doomed && gl_rng_chance(&s->rng, w->options.half_crashes)) {
         s->doomed = true;
         s->doomed_calls = w->calls_run;
         s->current->fuse.calls_left = (int)gl_rng_below(&s->rng, FUSE_CALLS);
-        s->crash_at = INT64_MAX;
-        s->crash_at_calls = UINT64_MAX;
+    } else if (gl_rng_chance(&s->rng, w->options.orderly_stops)) {
+        s->patience = w->now + 30 * SECOND;
+        sim_node_stop(s->current);
     } else {
         bool power_cut = gl_rng_chance(&s->rng, 100000) && w->options.keeper_crashes > 0;
         kill_current(s);
@@ -238,7 +241,8 @@ static void after_step(struct sim_swarm *s)
     }
     bool burnt =
         s->doomed && (s->current->fuse.blown || w->calls_run > s->doomed_calls + FUSE_PATIENCE);
-    if (burnt) {
+    bool gone = s->current->stopping && (s->current->stopped || w->now > s->patience);
+    if (burnt || gone) {
         kill_current(s);
     } else if (w->calls_run >= s->crash_at_calls || w->now >= s->crash_at) {
         crash(s);
@@ -277,7 +281,8 @@ static void heal(struct sim_swarm *s)
 static bool at_rest(struct sim_swarm *s)
 {
     return s->current != NULL && gl_map_count(&s->keeper.attempts) == 0 &&
-           sim_client_satisfied(&s->client) && gl_node_idle(s->current->node);
+           sim_client_satisfied(&s->client) && gl_node_idle(s->current->node) &&
+           gl_list_empty(&s->current->asks);
 }
 
 static void phase_two(struct sim_swarm *s)

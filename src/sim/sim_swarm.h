@@ -43,7 +43,8 @@ struct sim_swarm {
     uint32_t crashes_left, crashes_n, zombies_n, keeper_crashes_n, outages_n, cycles_n, jumps_n;
     bool doomed; /* the fuse of `current` is lit */
     uint64_t doomed_calls;
-    bool ended; /* phase two came to its end */
+    gl_ms patience; /* until when `current` may take to stop in order */
+    bool ended;     /* phase two came to its end */
 };
 
 /* Draws the options, so that they can be printed before the history begins. */
