@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -14,6 +15,7 @@
 
 enum {
     CALLERS_MAX = 16,
+    ACCEPT_PAUSE_NS = 10 * 1000000,
     PATIENCE_MS = 5000,
     READ_BYTES = 64 << 10,
     FRAMES_PER_TURN = 16,        /* so that a burst of starts does not keep ended steps waiting */
@@ -281,6 +283,9 @@ static void on_knock(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
     (void)events;
     int fd = accept4(w->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) { /* not our doing: wait a bit */
+            (void)nanosleep(&(struct timespec){.tv_nsec = ACCEPT_PAUSE_NS}, NULL);
+        }
         return;
     }
     if (k->callers_n >= CALLERS_MAX || !is_welcome(fd)) {

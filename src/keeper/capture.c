@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -15,21 +14,120 @@ enum {
     FINISH_READS_MAX =
         256, /* at most this often when everything has ended: a stranger may hold the pipe */
     MARK_BYTES_MAX = 48,
+    PIPES_FREE_MAX = 64,
 };
+
+/* ---- pipes ---- */
+
+static void close_pipe(struct gl_keeper *k, struct gl_pipe *p)
+{
+    gl_keeper_unwatch(&p->watch);
+    gl_fs_closep(&p->write_fd);
+    gl_list_remove(&p->link);
+    gl_list_push(&k->pipes_closed, &p->link);
+}
+
+void gl_capture_free_closed(struct gl_keeper *k)
+{
+    while (!gl_list_empty(&k->pipes_closed)) {
+        struct gl_pipe *p = GL_CONTAINER(gl_list_first(&k->pipes_closed), struct gl_pipe, link);
+        gl_list_remove(&p->link);
+        gl_mem_free(p);
+    }
+}
+
+void gl_capture_close_free(struct gl_keeper *k)
+{
+    while (!gl_list_empty(&k->pipes_free)) {
+        close_pipe(k, GL_CONTAINER(gl_list_first(&k->pipes_free), struct gl_pipe, link));
+    }
+    gl_capture_free_closed(k);
+}
+
+/* Give it back for the next step. Not if some process may still hold it that nobody knows of. */
+static void leave_pipe(struct gl_keeper *k, struct gl_stream *s, bool empty)
+{
+    struct gl_pipe *p = s->pipe;
+    s->pipe = NULL;
+    if (p == NULL) {
+        return;
+    }
+    p->owner = NULL;
+    p->stream = NULL;
+    if (!empty || k->strays_n > 0 || k->pipes_free_n >= PIPES_FREE_MAX) {
+        close_pipe(k, p);
+    } else {
+        gl_list_push(&k->pipes_free, &p->link);
+        k->pipes_free_n++;
+    }
+}
+
+static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s);
+
+static void on_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+{
+    struct gl_pipe *p = GL_CONTAINER(w, struct gl_pipe, watch);
+    (void)events;
+    if (p->owner != NULL) {
+        (void)read_some(k, p->owner, p->stream);
+    } else { /* free, and somebody writes to it: not one of ours, so away with it */
+        k->pipes_free_n--;
+        close_pipe(k, p);
+    }
+}
+
+static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        (void)gl_why(why, GL_E_LIMIT, "cannot make a pipe: %s", strerror(errno));
+        return NULL;
+    }
+    struct gl_pipe *p = gl_mem_alloc(sizeof(*p));
+    gl_list_init(&p->link);
+    p->watch = (struct gl_watch){.ready = on_ready, .fd = ends[0]};
+    p->write_fd = ends[1];
+    /* Only our end does not block: the step's must, or it would lose what it writes. */
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0 || gl_keeper_watch(k, &p->watch, why) < 0) {
+        (void)gl_why(why, GL_E_LIMIT, "cannot set up a pipe: %s", strerror(errno));
+        close_pipe(k, p);
+        return NULL;
+    }
+    return p;
+}
+
+static int get_pipe(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s,
+                    struct gl_why *why)
+{
+    struct gl_link *free_one = gl_list_first(&k->pipes_free);
+    if (free_one != NULL) {
+        s->pipe = GL_CONTAINER(free_one, struct gl_pipe, link);
+        gl_list_remove(free_one);
+        k->pipes_free_n--;
+        /* The step before may have set its end not to block; the end is shared. */
+        (void)fcntl(s->pipe->write_fd, F_SETFL, 0);
+    } else {
+        s->pipe = new_pipe(k, why);
+    }
+    if (s->pipe == NULL) {
+        return GL_E_LIMIT;
+    }
+    s->pipe->owner = c;
+    s->pipe->stream = s;
+    return 0;
+}
+
+/* ---- life ---- */
 
 void gl_capture_init(struct gl_capture *c)
 {
-    *c = (struct gl_capture){
-        .out = {.watch = {.fd = -1}, .letter = 'o'},
-        .err = {.watch = {.fd = -1}, .letter = 'e'},
-        .log_fd = -1,
-    };
+    *c = (struct gl_capture){.out.letter = 'o', .err.letter = 'e', .log_fd = -1};
 }
 
-void gl_capture_done(struct gl_capture *c)
+void gl_capture_done(struct gl_keeper *k, struct gl_capture *c)
 {
-    gl_keeper_unwatch(&c->out.watch);
-    gl_keeper_unwatch(&c->err.watch);
+    leave_pipe(k, &c->out, false);
+    leave_pipe(k, &c->err, false);
     gl_fs_closep(&c->log_fd);
     gl_buf_done(&c->out.partial);
     gl_buf_done(&c->err.partial);
@@ -37,6 +135,24 @@ void gl_capture_done(struct gl_capture *c)
     gl_buf_done(&c->last);
     gl_mem_free((void *)(uintptr_t)c->path);
     c->path = NULL;
+}
+
+int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int *ret_out,
+                    int *ret_err, struct gl_why *reterr_why)
+{
+    char *copy = gl_mem_alloc(path.n + 1);
+    memcpy(copy, path.p, path.n);
+    c->path = copy;
+    int r = get_pipe(k, c, &c->out, reterr_why);
+    if (r == 0) {
+        r = get_pipe(k, c, &c->err, reterr_why);
+    }
+    if (r < 0) {
+        return r; /* gl_capture_done() gives back what we got */
+    }
+    *ret_out = c->out.pipe->write_fd;
+    *ret_err = c->err.pipe->write_fd;
+    return 0;
 }
 
 /* ---- the log ---- */
@@ -272,19 +388,12 @@ gl_str gl_capture_last(const struct gl_capture *c)
 
 /* ---- reading ---- */
 
-/* One read. False: nothing there now, or never again. */
+/* One read. False: there is nothing now. */
 static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
 {
     char bytes[READ_BYTES];
-    if (s->watch.fd < 0) {
-        return false;
-    }
-    ssize_t n = read(s->watch.fd, bytes, sizeof(bytes));
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return false;
-    }
+    ssize_t n = read(s->pipe->watch.fd, bytes, sizeof(bytes));
     if (n <= 0) {
-        gl_keeper_unwatch(&s->watch);
         return false;
     }
     gl_str text = {.p = bytes, .n = (size_t)n};
@@ -297,69 +406,13 @@ static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_strea
     return true;
 }
 
-static void out_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
-{
-    (void)events;
-    struct gl_capture *c = GL_CONTAINER(w, struct gl_capture, out.watch);
-    (void)read_some(k, c, &c->out);
-}
-
-static void err_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
-{
-    (void)events;
-    struct gl_capture *c = GL_CONTAINER(w, struct gl_capture, err.watch);
-    (void)read_some(k, c, &c->err);
-}
-
-static int open_pipe(struct gl_keeper *k, struct gl_watch *w, int *ret_write_end,
-                     struct gl_why *reterr_why)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0) {
-        return gl_why(reterr_why, GL_E_LIMIT, "cannot make a pipe: %s", strerror(errno));
-    }
-    /* Only our end does not block: the step's must, or it would lose what it writes. */
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0) {
-        (void)close(ends[0]);
-        (void)close(ends[1]);
-        return gl_why(reterr_why, GL_E_IO, "cannot set up a pipe: %s", strerror(errno));
-    }
-    w->fd = ends[0];
-    int r = gl_keeper_watch(k, w, reterr_why);
-    if (r < 0) {
-        gl_keeper_unwatch(w);
-        (void)close(ends[1]);
-        return r;
-    }
-    *ret_write_end = ends[1];
-    return 0;
-}
-
-int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int ret_write_ends[2],
-                    struct gl_why *reterr_why)
-{
-    char *copy = gl_mem_alloc(path.n + 1);
-    memcpy(copy, path.p, path.n);
-    c->path = copy;
-    c->out.watch.ready = out_ready;
-    c->err.watch.ready = err_ready;
-    int r = open_pipe(k, &c->out.watch, &ret_write_ends[0], reterr_why);
-    if (r < 0) {
-        return r;
-    }
-    r = open_pipe(k, &c->err.watch, &ret_write_ends[1], reterr_why);
-    if (r < 0) {
-        gl_keeper_unwatch(&c->out.watch);
-        (void)close(ret_write_ends[0]);
-    }
-    return r;
-}
-
 static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
 {
-    for (int i = 0; i < FINISH_READS_MAX && read_some(k, c, s); i++) {
+    bool more = s->pipe != NULL;
+    for (int i = 0; i < FINISH_READS_MAX && more; i++) {
+        more = read_some(k, c, s);
     }
-    gl_keeper_unwatch(&s->watch);
+    leave_pipe(k, s, !more);
     if (s->partial.n > 0) {
         gl_buf_reset(&k->lines);
         add_line(k, s, gl_buf_view(&s->partial), (gl_str){0});

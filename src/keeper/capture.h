@@ -20,8 +20,18 @@ enum {
     GL_CAPTURE_PART_BYTES = GL_LOG_BYTES_MAX / 2, /* the first part, and the last */
 };
 
+/* Pipes serve one step after another: both ends stay open here, so there is never an end of file; a
+ * step's output is complete when its processes have ended and the pipe is empty. */
+struct gl_pipe {
+    struct gl_link link;      /* in pipes_free or pipes_closed, or alone */
+    struct gl_watch watch;    /* the end we read */
+    int write_fd;             /* the end steps write to */
+    struct gl_capture *owner; /* NULL: free */
+    struct gl_stream *stream;
+};
+
 struct gl_stream {
-    struct gl_watch watch;
+    struct gl_pipe *pipe;
     char letter;           /* 'o' or 'e' */
     struct gl_buf partial; /* a line that has not ended */
 };
@@ -44,14 +54,19 @@ struct gl_capture {
 };
 
 void gl_capture_init(struct gl_capture *c);
-void gl_capture_done(struct gl_capture *c);
+void gl_capture_done(struct gl_keeper *k, struct gl_capture *c);
 
-/* Make the pipes; the write ends go to the child and are closed by the caller. `path` is copied. */
-int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int ret_write_ends[2],
-                    struct gl_why *reterr_why);
+/* Get pipes; *ret_out and *ret_err are for the child, and stay ours. `path` is copied. */
+int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int *ret_out,
+                    int *ret_err, struct gl_why *reterr_why);
 /* The processes have ended: read what is left, end the last lines, close. Then gl_capture_last() is
  * final. */
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c);
+
+/* The turn is over: nobody names the pipes any more that were closed in it. */
+void gl_capture_free_closed(struct gl_keeper *k);
+/* The keeper ends: close those that are free. */
+void gl_capture_close_free(struct gl_keeper *k);
 
 /* The last line of stdout, if it may be an output; else "". */
 gl_str gl_capture_last(const struct gl_capture *c);

@@ -12,6 +12,7 @@
 #include "keeper/launch.h"
 #include "keeper/proctree.h"
 #include "keeper/rundir.h"
+#include "keeper/shelf.h"
 #include "os/failpoint.h"
 
 enum {
@@ -59,8 +60,11 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
     } else if (gl_capture_last(&c->capture).n > 0) {
         gl_buf_str(&c->output, gl_capture_last(&c->capture));
         c->output_source = GL_KEEP_FROM_LINE;
-    } else if (c->capture.log_bytes == 0) {
-        gl_rundir_put_back(k, path);
+    }
+    if (r == GL_E_NOT_FOUND && c->capture.log_bytes == 0) {
+        gl_shelf_put(k, c, path);
+    } else {
+        c->floor->has_left = true;
     }
 }
 
@@ -94,6 +98,7 @@ static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, const str
     gl_capture_finish(k, &c->capture);
     c->result.end = GL_EXEC_NOT_EXECUTED;
     gl_buf_c(&c->error, why->text);
+    gl_shelf_put(k, c, gl_rundir_path(&k->scratch, &c->key));
     end_charge(k, c);
 }
 
@@ -151,7 +156,7 @@ void gl_care_leave(struct gl_keeper *k)
     struct gl_charge *c;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
         if (c->state == GL_CHARGE_RUNNING || c->state == GL_CHARGE_CLEARING) {
-            c->lost = true;
+            c->lost = k->lost = true;
             c->grace_ms = c->grace_ms < GL_KEEPER_LEAVE_MS ? c->grace_ms : GL_KEEPER_LEAVE_MS;
             gl_care_stop(k, c, GL_EXEC_STOPPED);
         }
@@ -203,8 +208,8 @@ static int may_begin(struct gl_keeper *k, struct gl_why *why)
     if (gl_heap_has(&k->retry.item)) {
         return gl_why(why, GL_E_UNAVAILABLE, "the keeper cannot write its journal");
     }
-    if (k->running_n >= GL_KEEPER_RUNNING_MAX) {
-        return gl_why(why, GL_E_LIMIT, "%d attempts run already", GL_KEEPER_RUNNING_MAX);
+    if (k->running_n >= k->running_max) {
+        return gl_why(why, GL_E_LIMIT, "%zu attempts run already", k->running_max);
     }
     if (k->result_bytes >= GL_KEEPER_RESULT_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT, "too many results wait to be acknowledged");
@@ -236,16 +241,15 @@ static void set_times(struct gl_keeper *k, struct gl_charge *c, const struct gl_
 }
 
 static int launch(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec_start *s,
-                  gl_str path, const int ends[2], struct gl_why *why)
+                  gl_str path, struct gl_launch *l, struct gl_why *why)
 {
     gl_str folder = gl_str_fmt(&k->scratch, "%s/%s", k->contexts, path.p);
-    struct gl_launch l = {.out_fd = ends[0], .err_fd = ends[1]};
-    gl_launch_prepare(k, &l, s, folder);
-    l.mark = c->mark = gl_proctree_new_mark(k);
+    gl_launch_prepare(k, l, s, folder);
+    l->mark = c->mark = gl_proctree_new_mark(k);
     c->proc = (struct gl_proc){.charge = c, .direct = true};
     c->ticks_min = gl_proctree_ticks();
     GL_FAILPOINT("keeper.before_spawn");
-    int r = gl_launch_go(k, &l, &c->proc.pid, why);
+    int r = gl_launch_go(k, l, &c->proc.pid, why);
     if (r == 0) {
         GL_FAILPOINT("keeper.after_spawn");
         c->ticks_max = gl_proctree_ticks();
@@ -259,7 +263,7 @@ static int launch(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec
 int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *reterr_why)
 {
     struct gl_why why;
-    int ends[2];
+    struct gl_launch l = {0};
     int r = may_begin(k, reterr_why);
     if (r < 0) {
         return r;
@@ -267,19 +271,16 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     struct gl_charge *c = gl_charge_new(k, &s->key, s->token, GL_CHARGE_RUNNING);
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
     gl_str log = gl_str_fmt(&k->scratch, "%s/log", path.p);
-    r = gl_capture_open(k, &c->capture, log, ends, reterr_why);
+    r = gl_capture_open(k, &c->capture, log, &l.out_fd, &l.err_fd, reterr_why);
     if (r < 0) {
-        k->running_n--;
         gl_charge_bury(k, c);
         return r;
     }
     c->result.started_at = gl_keeper_wall(k);
-    r = gl_rundir_make(k, s, path, c->floor->charges_n == 1, &why);
+    r = gl_rundir_make(k, s, c->floor, path, &why);
     if (r == 0) {
-        r = launch(k, c, s, path, ends, &why);
+        r = launch(k, c, s, path, &l, &why);
     }
-    (void)close(ends[0]);
-    (void)close(ends[1]);
     if (r < 0) {
         end_not_executed(k, c, &why);
     } else {
@@ -432,8 +433,6 @@ static void forget_replayed(struct gl_keeper *k, struct gl_charge *c)
 {
     if (c->state == GL_CHARGE_ENDED) {
         k->result_bytes -= RECORD_BYTES_GUESS + c->output.n;
-    } else {
-        k->running_n--;
     }
     gl_charge_bury(k, c);
 }

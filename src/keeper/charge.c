@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "keeper/shelf.h"
 
 static const struct {
     const char *word;
@@ -19,11 +20,27 @@ static gl_str job_key(struct gl_arena *a, const struct gl_attempt_key *key)
     return gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job));
 }
 
+void gl_charge_review(struct gl_keeper *k, struct gl_floor *f)
+{
+    bool listed = !gl_list_empty(&f->empty);
+    bool empty = f->charges_n == 0 && f->has_folder && !f->has_left && f->shelved_n <= 1;
+    if (empty && !listed) {
+        gl_list_push(&k->floors_empty, &f->empty);
+        k->floors_empty_n++;
+    } else if (!empty && listed) {
+        gl_list_remove(&f->empty);
+        k->floors_empty_n--;
+    }
+}
+
 static void forget_floor(struct gl_keeper *k, struct gl_floor *f)
 {
     GL_ASSERT(f->charges_n == 0);
     gl_list_remove(&f->link);
     k->floors_idle_n--;
+    gl_shelf_forget(k, f);
+    f->has_folder = false;
+    gl_charge_review(k, f);
     (void)gl_map_remove(&k->floors, f->key);
     gl_mem_free(f);
 }
@@ -37,6 +54,7 @@ static struct gl_floor *new_floor(struct gl_keeper *k, gl_str key)
     memcpy(f->text, key.p, key.n);
     f->key = (gl_str){.p = f->text, .n = key.n};
     gl_list_init(&f->link);
+    gl_list_init(&f->empty);
     gl_list_push(&k->floors_idle, &f->link);
     k->floors_idle_n++;
     gl_map_add(&k->floors, f->key, f);
@@ -48,6 +66,7 @@ static void hold_floor(struct gl_keeper *k, struct gl_floor *f)
     if (f->charges_n++ == 0) {
         gl_list_remove(&f->link);
         k->floors_idle_n--;
+        gl_charge_review(k, f);
     }
 }
 
@@ -57,6 +76,7 @@ static void release_floor(struct gl_keeper *k, struct gl_floor *f)
     if (--f->charges_n == 0) {
         gl_list_push(&k->floors_idle, &f->link);
         k->floors_idle_n++;
+        gl_charge_review(k, f);
         if (k->floors_idle_n > GL_KEEPER_FLOORS_MAX) {
             forget_floor(k, GL_CONTAINER(gl_list_first(&k->floors_idle), struct gl_floor, link));
         }
@@ -171,10 +191,10 @@ struct gl_keep_msg gl_charge_ended(const struct gl_charge *c)
     return m;
 }
 
-static void free_charge(struct gl_charge *c)
+static void free_charge(struct gl_keeper *k, struct gl_charge *c)
 {
     gl_list_remove(&c->link);
-    gl_capture_done(&c->capture);
+    gl_capture_done(k, &c->capture);
     gl_buf_done(&c->output);
     gl_buf_done(&c->error);
     gl_mem_free(c);
@@ -183,6 +203,7 @@ static void free_charge(struct gl_charge *c)
 void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c)
 {
     GL_ASSERT(gl_list_empty(&c->adopted));
+    k->running_n -= c->state == GL_CHARGE_RUNNING;
     gl_keeper_clear_timer(k, &c->timer);
     (void)gl_map_remove(&k->charges, c->id);
     release_floor(k, c->floor);
@@ -193,7 +214,7 @@ void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c)
 void gl_charge_free_buried(struct gl_keeper *k)
 {
     while (!gl_list_empty(&k->buried)) {
-        free_charge(GL_CONTAINER(gl_list_first(&k->buried), struct gl_charge, link));
+        free_charge(k, GL_CONTAINER(gl_list_first(&k->buried), struct gl_charge, link));
     }
 }
 
@@ -202,7 +223,7 @@ void gl_charge_free_all(struct gl_keeper *k)
     struct gl_charge *c;
     gl_charge_free_buried(k);
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        free_charge(c);
+        free_charge(k, c);
     }
     struct gl_floor *f;
     for (size_t i = 0; (f = gl_map_next(&k->floors, &i)) != NULL;) {

@@ -30,7 +30,11 @@ struct gl_floor {
     struct gl_link link; /* in floors_idle while charges_n == 0 */
     uint64_t token;
     size_t charges_n;
-    gl_str key; /* "context/job" */
+    bool has_folder;      /* its folder is there */
+    bool has_left;        /* something is in it besides folders on the shelf */
+    uint32_t shelved_n;   /* those: see shelf.h */
+    struct gl_link empty; /* in floors_empty while its folder can be given away */
+    gl_str key;           /* "context/job" */
     char text[];
 };
 
@@ -82,10 +86,13 @@ struct gl_charge *gl_charge_find(const struct gl_keeper *k, const struct gl_atte
 /* The key must be valid, unknown, and its floor raised. */
 struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key *key,
                                 uint64_t token, enum gl_charge_state state);
-/* Forget it: acknowledged. Freed when the turn is over. */
+/* Forget it. Freed when the turn is over. */
 void gl_charge_bury(struct gl_keeper *k, struct gl_charge *c);
 void gl_charge_free_buried(struct gl_keeper *k);
 void gl_charge_free_all(struct gl_keeper *k);
+
+/* Something about the job's folder has changed: can it be given away? */
+void gl_charge_review(struct gl_keeper *k, struct gl_floor *f);
 
 /* The only writer of c->state. */
 void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_state next);

@@ -136,7 +136,7 @@ int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *rete
 
 void gl_journal_clear(struct gl_journal *j)
 {
-    GL_ASSERT(j->pending.n == 0);
+    gl_buf_reset(&j->pending);
     if (ftruncate(j->fd, 0) == 0) {
         j->bytes = 0;
     }

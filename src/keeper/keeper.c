@@ -21,16 +21,17 @@
 #include "keeper/cgroup.h"
 #include "keeper/launch.h"
 #include "keeper/proctree.h"
-#include "keeper/rundir.h"
+#include "keeper/shelf.h"
 #include "os/fs.h"
 
 enum {
     EVENTS_PER_TURN = 64,
-    LOCK_WAIT_MS = 5000, /* a keeper that is about to end holds the lock a little longer */
+    LOCK_WAIT_MS = 2000, /* a keeper that is about to end holds the lock a little longer */
     LOCK_PAUSE_MS = 2,
     LINGER_FACTOR =
         6, /* results nobody fetches: they are on disk, so the process need not stay for them */
     NOFILE_MAX = 65536,
+    NOFILE_SPARE = 64,      /* for sockets, files, and what else is open */
     FOREVER_MS = 315360000, /* x 1000: ten years, the longest span that is kept */
 };
 
@@ -255,6 +256,7 @@ static void turn(struct gl_keeper *k)
     gl_care_settle(k);
     gl_caller_flush(k);
     gl_charge_free_buried(k);
+    gl_capture_free_closed(k);
     plan_end(k);
 }
 
@@ -317,9 +319,11 @@ static void set_limits(struct gl_keeper *k)
     (void)getrlimit(RLIMIT_NOFILE, &k->nofile);
     struct rlimit most = k->nofile;
     most.rlim_cur = most.rlim_max < NOFILE_MAX ? most.rlim_max : NOFILE_MAX;
-    if (most.rlim_cur > k->nofile.rlim_cur) {
-        (void)setrlimit(RLIMIT_NOFILE, &most);
+    if (most.rlim_cur > k->nofile.rlim_cur && setrlimit(RLIMIT_NOFILE, &most) < 0) {
+        most = k->nofile;
     }
+    size_t room = most.rlim_cur > 2 * NOFILE_SPARE ? (most.rlim_cur - NOFILE_SPARE) / 2 : 1;
+    k->running_max = room < GL_KEEPER_RUNNING_MAX ? room : GL_KEEPER_RUNNING_MAX;
 }
 
 static void read_boot_id(struct gl_keeper *k)
@@ -381,10 +385,10 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
 {
     *k = (struct gl_keeper){.config = *config};
     k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
-    k->shelf.fd = -1;
     k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = -1;
-    struct gl_link *lists[] = {&k->floors_idle, &k->clearing, &k->ending,  &k->unsaid,
-                               &k->said,        &k->buried,   &k->callers, &k->gone};
+    struct gl_link *lists[] = {&k->floors_idle, &k->floors_empty, &k->clearing,    &k->ending,
+                               &k->unsaid,      &k->said,         &k->buried,      &k->callers,
+                               &k->gone,        &k->pipes_free,   &k->pipes_closed};
     for (size_t i = 0; i < GL_COUNT(lists); i++) {
         gl_list_init(lists[i]);
     }
@@ -432,10 +436,7 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
     folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p; /* replay uses the scratch */
     gl_care_replayed(k);
     enter_cgroup(k);
-    r = gl_rundir_open_shelf(k, reterr_why);
-    if (r == 0) {
-        r = gl_caller_listen(k, reterr_why);
-    }
+    r = gl_caller_listen(k, reterr_why);
     plan_end(k);
     return r;
 }
@@ -448,7 +449,7 @@ static void end_epoch(struct gl_keeper *k)
 {
     struct gl_why why;
     const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
-    if (k->leaving || !k->epoch_saved || !is_idle(k)) {
+    if (k->lost || !k->epoch_saved || !is_idle(k)) {
         return;
     }
     k->epoch.running = false;
@@ -474,9 +475,10 @@ void gl_keeper_close(struct gl_keeper *k)
         end_epoch(k);
     }
     gl_cgroup_leave(cgroup);
-    gl_rundir_close_shelf(k);
+    gl_shelf_clear(k);
     gl_proctree_close(k);
     gl_charge_free_all(k);
+    gl_capture_close_free(k);
     gl_journal_close(&k->journal);
     gl_heap_done(&k->timers);
     gl_buf_done(&k->lines);

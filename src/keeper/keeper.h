@@ -11,7 +11,7 @@
  *     rundir.c    its folder and files               launch.c    its process
  *     capture.c   its output                         proctree.c  its descendants
  *     journal.c   what must survive the keeper       epoch.c     the name of an unbroken memory
- *     cgroup.c    a control group, where possible
+ *     cgroup.c    a control group, where possible    shelf.c     folders that can serve again
  *
  * This header is private to the folder. */
 #ifndef GL_KEEPER_KEEPER_H
@@ -54,23 +54,11 @@ struct gl_keeper_config {
 
 enum {
     GL_KEEPER_IDLE_MS = 10000,
-    GL_KEEPER_LEAVE_MS = 5000, /* at most this long between SIGTERM to the keeper and its end */
-    GL_KEEPER_RESULT_BYTES_MAX = 64
-                                 << 20, /* results not yet acknowledged; then starts are refused */
-    GL_KEEPER_RUNNING_MAX = 16384,      /* attempts running at once */
-    GL_KEEPER_SHELF_MAX = 64,
-    GL_KEEPER_FLOORS_MAX = 8192, /* jobs whose floor is remembered, besides those with attempts */
-};
-
-/* Folders for later attempts: see rundir.h. */
-struct gl_shelf {
-    int fd;
-    uint32_t number; /* of the next folder */
-    struct {
-        uint32_t number;
-        uint32_t input_bytes; /* length of the input file in it */
-    } folders[GL_KEEPER_SHELF_MAX];
-    size_t n;
+    GL_KEEPER_LEAVE_MS = 5000,     /* the longest grace when the keeper itself is told to end */
+    GL_KEEPER_RUNNING_MAX = 16384, /* attempts running at once */
+    GL_KEEPER_FLOORS_MAX = 8192,   /* idle jobs whose floor is remembered */
+    /* Results not yet acknowledged; with more, starts are refused. */
+    GL_KEEPER_RESULT_BYTES_MAX = 64 << 20,
 };
 
 struct gl_keeper {
@@ -88,9 +76,8 @@ struct gl_keeper {
     char boot[40]; /* id of this boot of the machine */
 
     /* Time, taken once per turn. */
-    gl_ms now; /* CLOCK_BOOTTIME */
-    gl_ms
-        wall_offset; /* wall time = now + this; the node's idea of it, once a node has said hello */
+    gl_ms now;         /* CLOCK_BOOTTIME */
+    gl_ms wall_offset; /* wall time = now + this; once a node has said hello, as the node sees it */
     struct gl_heap timers;
     gl_ms alarm_at; /* what timer_fd is set for; INT64_MAX: nothing */
     uint64_t timer_seq;
@@ -100,14 +87,18 @@ struct gl_keeper {
     struct gl_map floors;       /* by "context/job" */
     struct gl_link floors_idle; /* those without attempts, longest unused first */
     size_t floors_idle_n;
-    struct gl_shelf shelf;
+    struct gl_link floors_empty; /* of these, jobs whose folder another job may have */
+    size_t floors_empty_n;
+    struct gl_shelved *shelved; /* folders for later attempts: see shelf.h */
+    size_t shelved_n;
     struct gl_link clearing; /* over, with descendants that are not */
     struct gl_link ending;   /* ended, not yet synced */
     struct gl_link unsaid;   /* synced, not yet told to this caller */
     struct gl_link said;     /* told, not yet acknowledged */
-    struct gl_link
-        buried; /* freed when the turn is over: an event of this turn may still name them */
-    size_t running_n;
+    struct gl_link buried;   /* freed at the end of the turn: its events may still name them */
+    struct gl_link pipes_free, pipes_closed; /* see capture.h */
+    size_t pipes_free_n;
+    size_t running_n, running_max; /* each needs two descriptors */
     size_t result_bytes;
 
     /* Processes: children, and grandchildren that lost their parent. */
@@ -126,7 +117,8 @@ struct gl_keeper {
     gl_ms orphan_grace_ms;
     gl_ms heard_at;
     struct gl_timer idle, orphan, retry, leave;
-    bool leaving; /* SIGTERM came: end everything, keep nothing */
+    bool leaving; /* SIGTERM came: end everything */
+    bool lost;    /* ... and something was running then */
     bool over;
 
     struct rlimit nofile; /* as it was: for the steps */

@@ -113,15 +113,17 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
 /* ---- between clone and exec ---- */
 
 /* Runs in the parent's memory while the parent waits: no allocation, no locks, nothing but system
- * calls. */
-__attribute__((noreturn)) static void give_up(struct gl_launch *l, enum stage stage)
+ * calls. It has a stack that AddressSanitizer does not know. */
+#define IN_CHILD __attribute__((no_sanitize("address")))
+
+__attribute__((noreturn)) IN_CHILD static void give_up(struct gl_launch *l, enum stage stage)
 {
     l->err = errno;
     l->stage = (int)stage;
     _exit(127);
 }
 
-static void limit_child(const struct gl_launch *l)
+IN_CHILD static void limit_child(const struct gl_launch *l)
 {
     (void)setrlimit(RLIMIT_NOFILE, &l->nofile); /* it was ours before: cannot be refused */
     if (l->mark != 0) {
@@ -131,7 +133,7 @@ static void limit_child(const struct gl_launch *l)
     }
 }
 
-__attribute__((noreturn)) static void exec_program(struct gl_launch *l)
+__attribute__((noreturn)) IN_CHILD static void exec_program(struct gl_launch *l)
 {
     int worst = ENOENT;
     for (const char **p = l->programs; *p != NULL; p++) {
@@ -147,7 +149,7 @@ __attribute__((noreturn)) static void exec_program(struct gl_launch *l)
     give_up(l, STAGE_EXEC);
 }
 
-__attribute__((no_sanitize("address"))) static int child_main(void *arg)
+IN_CHILD static int child_main(void *arg)
 {
     struct gl_launch *l = arg;
     sigset_t none;

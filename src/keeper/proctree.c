@@ -303,6 +303,20 @@ void gl_proctree_end_process(uint64_t pid, uint64_t ticks_min, uint64_t ticks_ma
     }
 }
 
+/* One that is dead and not waited for keeps its limits, and can be signalled for ever. */
+static bool is_dead(pid_t pid)
+{
+    char path[64];
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (gl_fs_read(path, 4096, &text, NULL) < 0) {
+        return true;
+    }
+    gl_buf_char(&text, 0);
+    const char *name_end = strrchr(text.p, ')');
+    return name_end == NULL || strlen(name_end) < 3 || name_end[2] == 'Z' || name_end[2] == 'X';
+}
+
 static size_t kill_marked(uint64_t mark)
 {
     size_t n = 0;
@@ -310,7 +324,8 @@ static size_t kill_marked(uint64_t mark)
     struct dirent *e;
     while (proc != NULL && (e = readdir(proc)) != NULL) {
         long pid = strtol(e->d_name, NULL, 10);
-        if (pid > 1 && pid != getpid() && same_keeper(mark_of((pid_t)pid), mark)) {
+        if (pid > 1 && pid != getpid() && same_keeper(mark_of((pid_t)pid), mark) &&
+            !is_dead((pid_t)pid)) {
             n += kill((pid_t)pid, SIGKILL) == 0;
         }
     }

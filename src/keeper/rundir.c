@@ -1,15 +1,18 @@
 #include "keeper/rundir.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "keeper/shelf.h"
 #include "os/fs.h"
+
+enum {
+    EMPTY_JOBS_KEPT = 64
+}; /* so that a job between two steps is not the one that is taken from */
 
 gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key)
 {
@@ -17,10 +20,10 @@ gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key)
                       GL_STR_ARG(key->attempt));
 }
 
-/* Make `path` and what is missing above it. */
+/* Make `path` and what is missing above it. EEXIST: it is there already. */
 static int make_folders(int at, char *path)
 {
-    if (mkdirat(at, path, 0700) == 0 || errno == EEXIST) {
+    if (mkdirat(at, path, 0700) == 0) {
         return 0;
     }
     if (errno != ENOENT) {
@@ -33,10 +36,16 @@ static int make_folders(int at, char *path)
     *slash = 0;
     int err = make_folders(at, path);
     *slash = '/';
-    if (err != 0) {
+    if (err != 0 && err != EEXIST) {
         return err;
     }
-    return mkdirat(at, path, 0700) == 0 || errno == EEXIST ? 0 : errno;
+    return mkdirat(at, path, 0700) == 0 ? 0 : errno;
+}
+
+int gl_rundir_mkdirs(struct gl_keeper *k, const char *path)
+{
+    return make_folders(k->contexts_fd,
+                        (char *)(uintptr_t)gl_str_dup(&k->scratch, gl_str_of(path)).p);
 }
 
 static int write_all(int fd, gl_str bytes)
@@ -109,7 +118,7 @@ static int copy_file(struct gl_keeper *k, const struct gl_exec_start *s, gl_str 
         int err = make_folders(k->contexts_fd, name);
         *slash = '/';
         errno = err;
-        if (err == 0) {
+        if (err == 0 || err == EEXIST) {
             to = openat(k->contexts_fd, name, flags, mode);
         }
     }
@@ -120,36 +129,6 @@ static int copy_file(struct gl_keeper *k, const struct gl_exec_start *s, gl_str 
     return err == 0 ? 0 : gl_fs_why(why, err, "copy to", name);
 }
 
-/* The folder of a job that has none yet. If it cannot be made, what follows will say why. */
-static void make_job_folder(struct gl_keeper *k, gl_str path)
-{
-    char *name = (char *)(uintptr_t)gl_str_dup(&k->scratch, path).p;
-    *strrchr(name, '/') = 0;
-    (void)make_folders(k->contexts_fd, name);
-}
-
-/* Take a folder from the shelf. 0: there was none, or it would not go; else the length of the input
- * file in it. */
-static uint32_t take_folder(struct gl_keeper *k, gl_str path)
-{
-    struct gl_shelf *shelf = &k->shelf;
-    char name[16];
-    if (shelf->n == 0) {
-        return 0;
-    }
-    (void)snprintf(name, sizeof(name), "%u", shelf->folders[shelf->n - 1].number);
-    if (renameat(shelf->fd, name, k->contexts_fd, path.p) < 0) {
-        if (errno != ENOENT) {
-            return 0;
-        }
-        make_job_folder(k, path);
-        if (renameat(shelf->fd, name, k->contexts_fd, path.p) < 0) {
-            return 0;
-        }
-    }
-    return shelf->folders[--shelf->n].input_bytes;
-}
-
 static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
                        struct gl_why *why)
 {
@@ -157,19 +136,16 @@ static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_st
     name[path.n] = 0;
     int err = make_folders(k->contexts_fd, name);
     name[path.n] = '/';
-    if (err == 0 && s->cwd.n == 0) {
+    if ((err == 0 || err == EEXIST) && s->cwd.n == 0) {
         err = make_folders(k->contexts_fd, name);
     }
-    return err == 0 ? 0 : gl_fs_why(why, err, "make the working folder", name);
+    return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the working folder", name);
 }
 
-int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path, bool new_job,
-                   struct gl_why *reterr_why)
+int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_floor *job,
+                   gl_str path, struct gl_why *reterr_why)
 {
-    if (new_job) { /* Saves the calls that would only find it missing. */
-        make_job_folder(k, path);
-    }
-    uint32_t old_bytes = take_folder(k, path);
+    uint32_t old_bytes = gl_shelf_take(k, job, path);
     int r = old_bytes > 0 ? 0 : make_folder(k, s, path, reterr_why);
     if (r == 0) {
         r = write_input(k, path, s->input, old_bytes, reterr_why);
@@ -179,111 +155,6 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, gl_str pa
     }
     return r;
 }
-
-/* ---- the shelf ---- */
-
-/* Does the folder hold exactly these names (none: NULL), besides "." and ".."? */
-static bool holds_only(int folder, const char *one, const char *other)
-{
-    char bytes[512] __attribute__((aligned(8))); /* more would not fit in: more is there */
-    size_t expected = (one != NULL) + (size_t)(other != NULL), found = 0;
-    ssize_t n = getdents64(folder, bytes, sizeof(bytes));
-    for (ssize_t at = 0; at < n;) {
-        const struct dirent64 *e = (const struct dirent64 *)(const void *)(bytes + at);
-        at += e->d_reclen;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
-            continue;
-        }
-        if (one == NULL || (strcmp(e->d_name, one) != 0 && strcmp(e->d_name, other) != 0)) {
-            return false;
-        }
-        found++;
-    }
-    return n > 0 && found == expected && getdents64(folder, bytes, sizeof(bytes)) == 0;
-}
-
-/* Is it as we would make it? Then the length of its input file, else 0. */
-static uint32_t look_untouched(struct gl_keeper *k, gl_str path)
-{
-    struct stat st;
-    GL_CLEANUP(gl_fs_closep)
-    int folder = openat(k->contexts_fd, path.p, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (folder < 0 || fstat(folder, &st) < 0 || (st.st_mode & 07777) != 0700 ||
-        !holds_only(folder, "work", "input.json")) {
-        return 0;
-    }
-    GL_CLEANUP(gl_fs_closep)
-    int work = openat(folder, "work", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (work < 0 || fstat(work, &st) < 0 || (st.st_mode & 07777) != 0700 ||
-        !holds_only(work, NULL, NULL)) {
-        return 0;
-    }
-    if (fstatat(folder, "input.json", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        (st.st_mode & ~(mode_t)S_IFMT) != 0600 || !S_ISREG(st.st_mode) || st.st_nlink != 1 ||
-        st.st_size > UINT32_MAX) {
-        return 0;
-    }
-    return (uint32_t)st.st_size;
-}
-
-void gl_rundir_put_back(struct gl_keeper *k, gl_str path)
-{
-    struct gl_shelf *shelf = &k->shelf;
-    char name[16];
-    uint32_t input_bytes = shelf->n < GL_KEEPER_SHELF_MAX ? look_untouched(k, path) : 0;
-    if (input_bytes == 0) {
-        return; /* it stays where it is */
-    }
-    (void)snprintf(name, sizeof(name), "%u", shelf->number);
-    if (renameat(k->contexts_fd, path.p, shelf->fd, name) == 0) {
-        shelf->folders[shelf->n].number = shelf->number++;
-        shelf->folders[shelf->n++].input_bytes = input_bytes;
-    }
-}
-
-static void remove_shelved(int shelf_fd, const char *name)
-{
-    GL_CLEANUP(gl_fs_closep)
-    int fd = openat(shelf_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0) {
-        /* What cannot be removed stays, and is in nobody's way. */
-        (void)unlinkat(fd, "input.json", 0);
-        (void)unlinkat(fd, "work", AT_REMOVEDIR);
-        (void)unlinkat(shelf_fd, name, AT_REMOVEDIR);
-    }
-}
-
-int gl_rundir_open_shelf(struct gl_keeper *k, struct gl_why *reterr_why)
-{
-    const char *path = gl_str_fmt(&k->scratch, "%s/keeper/shelf", k->config.data_dir).p;
-    int r = gl_fs_mkdirs(path, reterr_why);
-    if (r < 0) {
-        return r;
-    }
-    k->shelf.fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = k->shelf.fd < 0 ? NULL : fdopendir(dup(k->shelf.fd));
-    if (folder == NULL) {
-        return gl_fs_why(reterr_why, errno, "open", path);
-    }
-    for (struct dirent *e; (e = readdir(folder)) != NULL;) { /* of a keeper that was killed */
-        if (e->d_name[0] != '.') {
-            remove_shelved(k->shelf.fd, e->d_name);
-        }
-    }
-    (void)closedir(folder);
-    return 0;
-}
-
-void gl_rundir_close_shelf(struct gl_keeper *k)
-{
-    for (char name[16]; k->shelf.n > 0;) {
-        (void)snprintf(name, sizeof(name), "%u", k->shelf.folders[--k->shelf.n].number);
-        remove_shelved(k->shelf.fd, name);
-    }
-    gl_fs_closep(&k->shelf.fd);
-}
-
-/* ---- the output ---- */
 
 int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
                      struct gl_why *reterr_why)

@@ -185,25 +185,79 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(link, field, value):
     assert link.list() == []
 
 
-def test_a_step_that_leaves_nothing_leaves_no_folder(link, place):
+def test_a_step_that_leaves_nothing_leaves_no_folder(place):
+    k = place.keeper()
+    link = Link(place.path)
     link.run(["true"])
-    assert not os.path.exists(place.run_folder())
     link.run(sh("touch file"), attempt="s:attempt:2")
     assert os.listdir(place.run_folder(attempt="s:attempt:2") + "/work") == ["file"]
-    # The folder that was taken away serves again, as good as new.
-    link.run(sh("ls -A . | wc -l; cat $GLIA_INPUT_FILE"), attempt="s:attempt:3", input="[1]")
-    lines = place.log(attempt="s:attempt:3").decode().splitlines()
+    # The folder of the first serves again, as good as new.
+    link.run(["true"], attempt="s:attempt:3")
+    link.run(sh("ls -A . | wc -l; cat $GLIA_INPUT_FILE"), attempt="s:attempt:4", input="[1]")
+    lines = place.log(attempt="s:attempt:4").decode().splitlines()
     assert [line.split(" ", 2)[2] for line in lines] == ["0", "[1]"]
+    link.run(["true"], job="J2")
+    link.run(["no-such-program"], job="J3")
+    k.kill(signal.SIGTERM)
+    runs = os.path.dirname(os.path.dirname(place.run_folder()))
+    left = {job: os.listdir(os.path.join(runs, job)) for job in os.listdir(runs)}
+    assert {job: sorted(names) for job, names in left.items() if names} == {
+        "J1": ["s:attempt:2", "s:attempt:4"]}
+
+
+def test_hundreds_of_quiet_jobs_share_a_few_folders(place, tmp_path):
+    place.keeper()
+    link = Link(place.path)
+    marker = tmp_path / "marker"
+    for n in range(300):
+        link.run(["true"], job=f"J{n}", input="[%d]" % n)
+        link.ack(job=f"J{n}")
+    link.list()
+    runs = os.path.dirname(os.path.dirname(place.run_folder()))
+    assert len(os.listdir(runs)) < 100
+    # A job gets its folder back when it goes on, and a stranger's file is never handed on.
+    oldest = sorted(os.listdir(runs), key=lambda j: int(j[1:]))[0]
+    with open(os.path.join(runs, oldest, "stranger"), "w"):
+        pass
+    link.run(sh(f"ls -A . .. ../.. > {marker}"), job="J0", attempt="s:attempt:2", input='"x"')
+    assert "stranger" not in marker.read_text()
+    for n in range(300, 310):
+        link.run(["true"], job=f"J{n}")
+        link.ack(job=f"J{n}")
+    link.list()
+    assert os.path.exists(os.path.join(runs, oldest, "stranger"))
 
 
 @pytest.mark.parametrize("trace", [
-    "touch ../more", "ln $GLIA_INPUT_FILE ../again", "chmod 777 .",
-    "mkdir sub", "rm $GLIA_INPUT_FILE; ln -s /etc/passwd $GLIA_INPUT_FILE"])
+    "touch ../more", "ln $GLIA_INPUT_FILE ../again", "chmod 777 .", "mkdir sub", "rmdir ../work",
+    "rm $GLIA_INPUT_FILE; ln -s /etc/passwd $GLIA_INPUT_FILE"])
 def test_a_folder_with_any_trace_of_a_step_is_not_used_again(link, place, trace):
     link.run(sh(trace))
-    assert os.path.exists(place.run_folder())
-    link.run(["true"], attempt="s:attempt:2", input="[2]")
-    assert os.path.exists(place.run_folder())
+    before = os.stat(place.run_folder()).st_ino
+    link.run(sh("pwd; ls -lA . .. > /dev/null"), attempt="s:attempt:2", input="[2]")
+    assert os.stat(place.run_folder()).st_ino == before
+    assert os.stat(place.run_folder(attempt="s:attempt:2")).st_ino != before
+
+
+def test_a_step_that_makes_its_pipes_not_block_does_not_spoil_them_for_the_next(link, place):
+    """Pipes serve one step after another."""
+    script = ("import fcntl, os; [fcntl.fcntl(n, fcntl.F_SETFL, os.O_NONBLOCK) for n in (1, 2)];"
+              " os.write(1, b'x' * 100000)")
+    link.run([sys.executable, "-c", script])
+    for n in range(2, 6):
+        script = "import fcntl; print(fcntl.fcntl(1, fcntl.F_GETFL) & 0o4000)"
+        link.run([sys.executable, "-c", script], attempt=f"s:attempt:{n}")
+        assert place.log(attempt=f"s:attempt:{n}").split()[2] == b"0"
+
+
+def test_the_output_of_one_step_never_gets_into_the_log_of_another(link, place):
+    for n in range(1, 31):
+        link.start(sh(f"for i in $(seq 50); do echo step {n} end; done; printf 'step {n} end'"),
+                   attempt=f"s:attempt:{n}")
+    for n in range(1, 31):
+        link.event(attempt=f"s:attempt:{n}")
+        lines = place.log(attempt=f"s:attempt:{n}").decode().splitlines()
+        assert [line.split(" ", 2)[2] for line in lines] == [f"step {n} end"] * 51
 
 
 # ---- output ----
@@ -580,6 +634,18 @@ def test_sigterm_ends_the_steps_and_the_next_keeper_calls_them_lost(place):
     again = Link(place.path, incarnation=2)
     assert again.epoch != link.epoch
     assert again.attach(epoch=link.epoch)["state"] == "lost"
+
+
+def test_sigterm_with_nothing_running_is_an_orderly_end(place):
+    k = place.keeper()
+    link = Link(place.path)
+    link.run(sh("exit 3"))
+    k.kill(signal.SIGTERM)
+    place.keeper()
+    again = Link(place.path, incarnation=2)
+    assert again.epoch == link.epoch
+    assert again.event()["exit_code"] == 3
+    assert again.attach(attempt="s:attempt:2", epoch=link.epoch)["state"] == "never"
 
 
 def test_a_second_keeper_of_the_same_folder_does_not_start(place):
