@@ -45,7 +45,7 @@ struct vfs_cut {
     bool off;
     uint64_t cut_in, cut_seed; /* at the cut_in-th sync; 0: never */
     bool deadly;               /* the process ends with the power */
-    uint64_t fail_in;          /* only the fail_in-th sync fails; 0: all, as long as the fault lasts */
+    uint64_t fail_in; /* only the fail_in-th sync fails; 0: all, as long as the fault lasts */
     size_t syncs_wal, syncs_other;
 };
 
