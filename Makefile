@@ -1,7 +1,7 @@
 # Thin verbs over meson and the scripts in tools/. Each is a line in docs/HACKING.md.
 BUILD ?= build
 PREFIX ?= /usr/local
-ARGS ?= run examples/hello.yaml
+ARGS ?= run examples/hello.yaml --data-dir $(BUILD)/data
 SEEDS ?= 2000
 SECONDS ?= 60
 
@@ -14,7 +14,7 @@ setup:
 	@tools/setup
 
 run: all
-	@GLIA_DATA_DIR="$${GLIA_DATA_DIR:-$(CURDIR)/$(BUILD)/data}" $(BUILD)/glia $(ARGS)
+	@GLIA_DATA_DIR="$${GLIA_DATA_DIR:-$(abspath $(BUILD))/data}" $(BUILD)/glia $(ARGS)
 
 test: setup
 	@tools/test

@@ -86,7 +86,7 @@ const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(command, sizeof(command), fmt, args);
     va_end(args);
-    gl_buf_fmt(&text, "glia %s", command);
+    gl_buf_fmt(&text, "%s %s", cli->program, command);
     if (cli->data_option != NULL) {
         gl_buf_fmt(&text, " --data-dir %s", cli->data_option);
     }
@@ -309,6 +309,7 @@ int gl_cli_main(int argc, char **argv)
     struct gl_cli cli = {0};
     int code;
 
+    cli.program = argc > 0 && strchr(argv[0], '/') != NULL ? argv[0] : "glia";
     (void)signal(SIGPIPE, SIG_IGN); /* a reader that has gone must not take the node with it */
     gl_term_init(&cli.out, stdout, no_color != NULL && no_color[0] != '\0');
     gl_term_init(&cli.err, stderr, no_color != NULL && no_color[0] != '\0');

@@ -43,6 +43,7 @@ struct gl_command {
 struct gl_cli {
     struct gl_arena arena;
     struct gl_term out, err;
+    const char *program; /* as it was called */
     const struct gl_command *command;
     const char *values[GL_CLI_OPTIONS_MAX]; /* by option of the command; NULL: not given */
     const char *words[GL_CLI_WORDS_MAX];

@@ -1,0 +1,82 @@
+"""What the documents say is so."""
+
+import json
+import os
+import re
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import ROOT, Box  # noqa: E402
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+def text_of(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def test_the_flow_of_the_readme_runs(box):
+    flow = re.search(r"```yaml\n(.*?)```", text_of("README.md"), re.S).group(1)
+    box.env["HOME"] = box.folder
+    job = box.glia("run", box.write("three.yaml", flow)).stdout.split("\t")[0]
+    assert box.step(job, "count")["output"] == {"total": 8}
+    assert box.glia("job", "logs", job, "tell").stdout.startswith("fruit:\n")
+
+
+def test_every_command_and_option_has_its_place_in_the_page_of_commands(box):
+    page = text_of("docs/cli.md")
+    names = re.findall(r"^  glia ((?:job |human )?\w+)  ", box.glia("help").stdout, re.M)
+    assert len(names) == 13
+    for name in names:
+        assert re.search(rf"^## .*glia {name}\b", page, re.M), name
+        for option in re.findall(r"^  (--[\w-]+)", box.glia("help", *name.split()).stdout, re.M):
+            assert option in page, option
+
+
+def test_every_field_of_jobs_and_steps_is_in_the_page_of_the_api():
+    page = text_of("docs/api.md")
+    source = text_of("src/model/job.c")
+    fields = [m.group(1) for m in re.finditer(r"^    [JS][FE]\((\w+), [^\n]*", source, re.M)
+              if "STORE_ONLY" not in m.group(0)]
+    assert len(fields) > 30
+    for field in fields:
+        assert f"`{field}`" in page, field
+
+
+def test_every_event_and_error_is_in_the_page_of_the_api():
+    page = text_of("docs/api.md")
+    events = set()
+    for folder, _, names in os.walk(os.path.join(ROOT, "src/core")):
+        for name in names:
+            events |= set(re.findall(r'"((?:job|workflow_step|human_input)_\w+)"',
+                                     text_of(os.path.join(folder, name))))
+    events -= {"job_id", "job_ends"}
+    assert len(events) > 10
+    for event in events:
+        assert f"`{event}`" in page, event
+    for code in re.findall(r'X\(GL_E_\w+, *-\d+, *"(\w+)"', text_of("src/base/err.h")):
+        assert f"`{code}`" in page, code
+
+
+def test_the_data_folder_holds_what_its_page_says(box):
+    page = text_of("docs/data-folder.md")
+    box.glia("run", f"{ROOT}/examples/hello.yaml")
+    box.glia("run", "--", "true")
+    for name in os.listdir(box.data) + os.listdir(f"{box.data}/contexts/default"):
+        assert name.split("-")[0] in page, name
+
+
+def test_the_examples_are_good(box):
+    folder = os.path.join(ROOT, "examples")
+    flows = [name for name in os.listdir(folder) if name.endswith((".yaml", ".json"))]
+    assert len(flows) >= 2
+    for name in flows:
+        assert json.loads(box.glia("validate", f"{folder}/{name}", "--json").stdout)["valid"]
