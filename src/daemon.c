@@ -275,6 +275,9 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
 
     d->events = gl_node_exec_events(d->node);
     err = gl_keeper_exec_open(&d->keeper, &keeper, d->loop, &events, reterr_why);
+    if (err == GL_E_NOT_FOUND) {
+        return GL_E_UNAVAILABLE; /* the keeper's program is not there: for a user, no node */
+    }
     if (err == 0) {
         d->exec = d->keeper; /* whatever follows, this one is to be closed */
         err = gl_noop_exec_open(&first, &noop, d->loop, &events, reterr_why);

@@ -246,6 +246,12 @@ static void write_command(struct gl_cli *cli, struct gl_buf *body)
     gl_jw_end(&w);
 }
 
+static bool is_completed(struct gl_follow *f)
+{
+    return gl_follow_begin(f, f->reach->cli->words[0], NULL) == 0 &&
+           gl_str_is(f->status, "completed");
+}
+
 /* Tell the node, or be it. `stay`: until the job has ended or waits for a person. */
 static int command(struct gl_cli *cli, const char *verb, bool stay)
 {
@@ -267,6 +273,9 @@ static int command(struct gl_cli *cli, const char *verb, bool stay)
                           gl_buf_view(&body), &reply, &why);
     if (err == 0) {
         err = gl_follow_begin(&follow, cli->words[0], &why);
+    }
+    if (stay && err == GL_E_STATE && is_completed(&follow)) {
+        err = 0; /* there is nothing left to go on with, and that is fine */
     }
     if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);

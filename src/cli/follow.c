@@ -223,6 +223,8 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
                       gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
     (void)gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "last_seq"), &last_seq);
     f->next_seq = last_seq + 1;
+    f->status = gl_str_dup(&f->reach->cli->arena,
+                           gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "status"), &a));
     gl_progress_load(f->progress, &j, gl_json_root(&j));
     return 0;
 }
@@ -314,11 +316,10 @@ static bool is_settled(const struct gl_follow *f, bool ended)
 int gl_follow_job(struct gl_follow *f)
 {
     bool ended = false;
-    gl_ms trouble_since = 0;
+    gl_ms trouble_since = 0, wait_ms = 0; /* first how it stands, then what comes */
     int code = 0;
 
     while (code == 0) {
-        gl_ms wait_ms = f->log_step != NULL ? f->log_pause_ms : WAIT_MS;
         struct gl_why why;
         int err = ask_events(f, wait_ms, &ended, &why);
 
@@ -328,6 +329,7 @@ int gl_follow_job(struct gl_follow *f)
             code = on_trouble(f, err, why.text, &trouble_since);
         } else {
             trouble_since = 0;
+            wait_ms = f->log_step != NULL ? f->log_pause_ms : WAIT_MS;
             show_log(f);
             gl_progress_draw(f->progress, gl_term_now());
             if (is_settled(f, ended)) {

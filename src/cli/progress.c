@@ -74,6 +74,14 @@ static void read_step(struct gl_progress *p, const struct gl_json *j, gl_jnode n
     }
 }
 
+static void note_width(struct gl_progress *p, gl_str id)
+{
+    size_t width = gl_term_width(id);
+
+    width = width < ID_WIDTH_MAX ? width : ID_WIDTH_MAX;
+    p->id_width = width > p->id_width ? width : p->id_width;
+}
+
 void gl_progress_load(struct gl_progress *p, const struct gl_json *j, gl_jnode status)
 {
     gl_jnode steps = gl_json_get(j, gl_json_get(j, status, "workflow_state"), "steps");
@@ -85,6 +93,7 @@ void gl_progress_load(struct gl_progress *p, const struct gl_json *j, gl_jnode s
             s = &p->steps[p->steps_n++];
             s->id = gl_str_dup(&p->arena, gl_json_str(j, k, &p->arena));
             gl_map_add(&p->by_id, s->id, s);
+            note_width(p, s->id);
         }
     }
     for (gl_jnode k = gl_json_first(j, steps); k; k = gl_json_after(j, steps, k)) {
@@ -114,13 +123,13 @@ static void add_times(struct gl_buf *line, const struct gl_progress_step *s, gl_
 }
 
 /* "completed  fetch   attempt 2  0.4s  why"; clipped to `width`, 0 is no limit. */
-static void add_step(const struct gl_progress *p, const struct gl_progress_step *s, size_t id_width,
-                     size_t width, gl_ms now, struct gl_buf *out)
+static void add_step(const struct gl_progress *p, const struct gl_progress_step *s, size_t width,
+                     gl_ms now, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf rest = {0};
     enum gl_color color = gl_term_status_color(s->status);
-    size_t pad = gl_term_width(s->id) < id_width ? id_width - gl_term_width(s->id) : 0;
+    size_t used = gl_term_width(s->id), pad = used < p->id_width ? p->id_width - used : 0;
     gl_str tail;
 
     gl_buf_fmt(&rest, "%.*s%*s", GL_STR_ARG(s->id), (int)pad, "");
@@ -188,25 +197,13 @@ static bool needs_attention(const struct gl_progress_step *s)
            gl_str_is(s->status, "partial");
 }
 
-static size_t id_width(const struct gl_progress *p)
-{
-    size_t width = 0;
-
-    for (size_t i = 0; i < p->steps_n; i++) {
-        size_t w = gl_term_width(p->steps[i].id);
-
-        width = w > width ? w : width;
-    }
-    return width < ID_WIDTH_MAX ? width : ID_WIDTH_MAX;
-}
-
 /* Over the former lines: each is written anew and what was longer is erased; so is what stood
  * below. */
 static void draw_block(struct gl_progress *p, gl_ms now)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     bool all = p->steps_n + ROWS_SPARE <= p->term->rows;
-    size_t width = id_width(p), lines = 0;
+    size_t lines = 0;
     size_t max = p->term->rows > SHOWN_MAX + ROWS_SPARE ? SHOWN_MAX : 4;
 
     if (p->drawn > 0) {
@@ -214,7 +211,7 @@ static void draw_block(struct gl_progress *p, gl_ms now)
     }
     for (size_t i = 0; i < p->steps_n && (all || lines < max); i++) {
         if (all || needs_attention(&p->steps[i])) {
-            add_step(p, &p->steps[i], width, p->term->columns, now, &out);
+            add_step(p, &p->steps[i], p->term->columns, now, &out);
             gl_buf_c(&out, "\033[K\n");
             lines++;
         }
@@ -269,7 +266,7 @@ static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s
         (gl_str_is(s->status, "running") || gl_str_is(s->status, "completed"))) {
         return;
     }
-    add_step(p, s, id_width(p), 0, now, &out);
+    add_step(p, s, 0, now, &out);
     gl_buf_char(&out, '\n');
     put(p, &out);
 }

@@ -26,6 +26,7 @@ struct gl_progress {
     struct gl_progress_step *steps;
     size_t steps_n;
     size_t ended_n;
+    size_t id_width; /* of the longest id, within reason */
     bool is_quiet;   /* nothing is shown, only kept */
     size_t drawn;    /* lines on the terminal that are ours */
     bool is_changed; /* since it was drawn */

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, wait_for  # noqa: E402
+from glianode import GLIA, Box, wait_for  # noqa: E402
 
 
 @pytest.fixture(name="box")
@@ -307,3 +309,25 @@ def test_a_disk_that_cannot_be_written_is_told_as_such(box):
         pass
     done = box.glia("run", "--", "true", code=5)
     assert box.data in done.stderr
+
+
+def test_without_its_keeper_there_is_no_node(box):
+    alone = os.path.join(box.folder, "bin", "glia")
+    os.makedirs(os.path.dirname(alone))
+    shutil.copy(GLIA, alone)
+    done = subprocess.run([alone, "run", "--", "true"], env=box.env, capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert done.returncode == 5 and "glia-keeper" in done.stderr
+
+
+def test_a_damaged_store_is_told_as_such(box):
+    box.glia("run", "--", "true")
+    path = f"{box.data}/contexts/default/state.db"
+    before = os.stat(path).st_size
+    for name in (path, path + "-wal"):
+        if os.path.exists(name):
+            with open(name, "wb") as file:
+                file.write(b"x" * before)
+    for command in (["run", "--", "true"], ["job", "list"]):
+        assert "is damaged" in box.glia(*command, code=5).stderr
+    assert os.stat(path).st_size == before
