@@ -134,12 +134,20 @@ void sim_node_kill(struct sim_node *n)
     gl_mem_free(n);
 }
 
+static const char *const verbs[] = {
+#define X(name, word) word,
+    GL_VERBS(X)
+#undef X
+};
+
 static void on_stopped(void *owner)
 {
     struct sim_node *n = owner;
     n->stopped = true;
-    if (!gl_list_empty(&n->asks)) {
-        sim_world_fail(n->world, "client: a node stopped in order and left a request unanswered");
+    struct gl_link *left = gl_list_first(&n->asks);
+    if (left != NULL) {
+        sim_world_fail(n->world, "client: a node stopped in order without answering: %s",
+                       verbs[GL_CONTAINER(left, struct sim_ask, link)->rq.verb]);
     }
 }
 
