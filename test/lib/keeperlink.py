@@ -1,4 +1,4 @@
-"""The keeper's protocol, written a second time (see src/port/keep.h), for tests that need to say wrong things too."""
+"""The keeper's protocol, written a second time (see src/port/keep.h), for tests."""
 import os
 import socket
 import struct

@@ -161,7 +161,7 @@ def test_files_are_copied_into_the_folder(link, place):
     e = link.run(["./run.sh"], files=files)
     assert (e["end"], e["exit_code"]) == ("exited", 0), e
     assert [line.split()[2] for line in place.log().splitlines()] == [b"one", b"two"]
-    copy = os.stat(place.run_folder() + "/work/run.sh")
+    copy = os.stat(os.path.join(place.run_folder(), "work", "run.sh"))
     assert copy.st_nlink == 1 and copy.st_mode & 0o100
 
 
@@ -843,7 +843,7 @@ def test_nonsense_is_refused_with_a_sentence(place, words):
 
 
 def test_unknown_fields_are_skipped_and_versions_are_agreed_on(place):
-    """A node of a later release: it knows more versions and sends fields this keeper does not know."""
+    """A node of a later release knows more versions and sends fields this keeper does not know."""
     place.keeper()
     link = Link(place.path, hello=False)
     hello = encode("HELLO", version_min=1, version_max=7, incarnation=1)[4:]

@@ -1,0 +1,99 @@
+/* exec_world.h - a loop, a folder and an executor, and the questions one can ask of it: what the
+ * contract tests of port/exec.h have in common.
+ *
+ * Every call checks that nobody is called back from inside it. */
+#ifndef GL_TEST_EXEC_WORLD_H
+#define GL_TEST_EXEC_WORLD_H
+
+#include <sys/types.h>
+
+#include "os/loop.h"
+#include "port/exec.h"
+#include "support/cmocka_all.h"
+#include "support/folder.h"
+
+enum { ENDS_MAX = 64, PATIENCE_S = 30 };
+
+/* How each executor is told to do the same. */
+struct exec_maker {
+    const char *name;
+    const char *driver;
+    bool has_keeper;
+    const char *ok[4], *exit3[4], *output[4], *hold[4];
+};
+
+extern const struct exec_maker exec_keeper, exec_noop, exec_mux;
+
+struct told_end {
+    char attempt[64];
+    uint64_t token;
+    struct gl_exec_result result;
+    char output[256], error[GL_WHY_BYTES];
+};
+
+struct exec_world {
+    const struct exec_maker *maker;
+    struct test_folder folder;
+    const char *data_dir;
+    struct gl_loop *loop;
+    struct gl_exec *x;
+    bool waiting;
+    bool inside; /* a call of the port is under way */
+
+    char epoch[64];
+    int ups, downs;
+    char down_why[GL_WHY_BYTES];
+    struct told_end ends[ENDS_MAX];
+    size_t ends_n;
+    int beacons;
+    bool closed;
+    uint64_t incarnation;
+};
+
+struct exec_question {
+    struct gl_exec_req req;
+    struct exec_world *w;
+    bool answered;
+    char output[256];
+    size_t infos_n;
+    struct told_end first_info;
+};
+
+struct exec_wish {
+    const char *const *argv;
+    const char *attempt;
+    uint64_t token;
+    gl_ms start_by;
+    gl_ms beacon_ms;
+    gl_ms timeout_ms;
+    const char *driver;
+    const char *epoch;
+};
+
+/* Set up and tear down, as cmocka wants it. */
+int exec_world_open(void **state, const struct exec_maker *maker);
+int exec_world_close(void **state);
+
+/* Another executor on the same folder, for the next incarnation; waits until it is up. */
+void exec_open(struct exec_world *w);
+/* The same with the keeper, without waiting. */
+struct gl_exec *exec_open_keeper(struct exec_world *w);
+void exec_close(struct exec_world *w);
+pid_t exec_keeper_pid(struct exec_world *w);
+
+/* Run the loop until something happens. */
+void exec_wait(struct exec_world *w);
+
+void exec_prepare(struct exec_world *w, struct exec_question *q);
+void exec_wait_answer(struct exec_question *q);
+struct gl_attempt_key exec_key(const char *attempt);
+void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_wish wish);
+int exec_start(struct exec_world *w, struct exec_wish wish);
+void exec_attach(struct exec_world *w, struct exec_question *q, const char *attempt, uint64_t token,
+                 const char *epoch);
+int exec_stop(struct exec_world *w, const char *attempt, uint64_t token);
+void exec_ack(struct exec_world *w, const char *attempt, uint64_t token);
+size_t exec_list(struct exec_world *w);
+struct told_end *exec_wait_end(struct exec_world *w, const char *attempt);
+
+#endif
