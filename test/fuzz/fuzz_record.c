@@ -10,7 +10,8 @@
 #include <stdlib.h>
 
 static const char flow_text[] =
-    "{\"steps\":{\"a\":{\"noop\":true,\"retry\":3},\"b\":{\"noop\":true,\"needs\":[\"a\"],\"unsafe\":true},"
+    "{\"steps\":{\"a\":{\"noop\":true,\"retry\":3},"
+    "\"b\":{\"noop\":true,\"needs\":[\"a\"],\"unsafe\":true},"
     "\"c\":{\"noop\":true,\"needs\":[\"a\",\"b\"],\"trigger_rule\":\"one_success\",\"heartbeat\":5}}}";
 
 static gl_str compile(struct gl_arena *a)
@@ -51,6 +52,8 @@ static void step(struct gl_core *c, struct gl_event ev, gl_ms now)
     }
     gl_arena_done(&arena);
 }
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

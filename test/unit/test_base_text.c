@@ -130,7 +130,7 @@ static void hashes_are_the_same_on_every_machine(void **state)
     /* These numbers stand in traces and decide iteration nowhere; they must never change by
      * accident. */
     assert_true(gl_str_hash(GL_S("")) == gl_str_hash((gl_str){0}));
-    assert_true(gl_str_hash(GL_S("abcdefgh")) == gl_str_hash((gl_str){"xabcdefgh" + 1, 8}));
+    assert_true(gl_str_hash(GL_S("abcdefgh")) == gl_str_hash((gl_str){&"xabcdefgh"[1], 8}));
     assert_true(gl_str_hash(GL_S("a")) != gl_str_hash(GL_S("b")));
     assert_true(gl_str_hash((gl_str){"a\0", 2}) != gl_str_hash(GL_S("a")));
     assert_true(gl_str_hash(GL_S("fetch")) == UINT64_C(0x64b7e31b1179731a));
