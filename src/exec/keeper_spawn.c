@@ -42,6 +42,7 @@ int gl_keeper_spawn_find(struct gl_arena *a, const char **ret, struct gl_why *re
                   GL_STR_ARG(folder));
 }
 
+#ifdef GL_WITH_FAILPOINTS
 /* Our environment, without the failpoint if that has done its work. */
 static char **make_env(struct gl_arena *a, bool again)
 {
@@ -58,6 +59,14 @@ static char **make_env(struct gl_arena *a, bool again)
     }
     return env;
 }
+#else
+static char **make_env(struct gl_arena *a, bool again)
+{
+    (void)a;
+    (void)again;
+    return environ;
+}
+#endif
 
 static void make_args(struct gl_arena *a, const struct gl_keeper_spawn *s, char *args[ARGS_MAX])
 {
