@@ -113,15 +113,18 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "human respond",
-        .arguments = "JOB STEP rerun|done|failed [--output JSON] [--reason TEXT]",
+        .arguments = "JOB STEP --decision rerun|done|failed [--output JSON] [--reviewer WHO] "
+                     "[--reason TEXT]",
         .summary = "decide what becomes of such a step",
         .help = "rerun   it did not happen, or may happen again: start it once more\n"
                 "done    it did happen: the step is completed, with the output given\n"
                 "failed  the step has failed\n",
-        .words_min = 3,
-        .words_max = 3,
+        .words_min = 2,
+        .words_max = 2,
         .run = gl_cmd_human_respond,
-        .options = {{"--output", "JSON", "with done: the output of the step"},
+        .options = {{"--decision", "WORD", "rerun, done or failed"},
+                    {"--output", "JSON", "with done: the output of the step"},
+                    {"--reviewer", "WHO", "who decides; otherwise the user who calls"},
                     {"--reason", "TEXT", "why, for the record"}},
     },
     {

@@ -20,7 +20,7 @@ static void print_requests(struct gl_cli *cli, struct gl_page *p)
     if (t.n > 0) {
         gl_table_print(&t, &cli->out);
         gl_cli_say(cli, "to decide: %s",
-                   gl_cli_hint(cli, "human respond JOB STEP rerun|done|failed"));
+                   gl_cli_hint(cli, "human respond JOB STEP --decision rerun|done|failed"));
     } else {
         gl_cli_say(cli, "nothing waits for a person");
     }
@@ -52,17 +52,22 @@ int gl_cmd_human_list(struct gl_cli *cli)
 static int write_response(struct gl_cli *cli, struct gl_buf *body)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *decision = gl_cli_option(cli, "--decision");
     const char *output = gl_cli_option(cli, "--output");
+    const char *reviewer = gl_cli_option(cli, "--reviewer");
     struct gl_why why;
     struct gl_json j;
     struct gl_jw w;
 
+    if (decision == NULL) {
+        return gl_cli_usage(cli, "what was decided? --decision rerun, done or failed");
+    }
     gl_jw_init(&w, body);
     gl_jw_object(&w);
     gl_jw_key(&w, "decision");
-    gl_jw_c(&w, cli->words[2]);
+    gl_jw_c(&w, decision);
     gl_jw_key(&w, "who");
-    gl_jw_c(&w, gl_cli_who());
+    gl_jw_c(&w, reviewer != NULL ? reviewer : gl_cli_who());
     gl_jw_key(&w, "reason");
     gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
     if (output != NULL) {

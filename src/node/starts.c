@@ -118,17 +118,15 @@ static void write_parent(struct start *s, const struct gl_record *r)
     gl_jw_object(w);
     for (size_t i = 0; i < GL_COUNT(copied); i++) {
         gl_jnode v = gl_json_get(&j, gl_json_root(&j), copied[i]);
+        gl_str raw = v != NULL ? gl_json_raw(&j, v) : GL_S("null");
 
-        if (v == NULL) {
-            continue;
-        }
         gl_jw_key(w, copied[i]);
-        if (s->input.n + gl_json_raw(&j, v).n > GL_INPUT_BYTES_MAX - (64 << 10)) {
+        if (s->input.n + raw.n > GL_INPUT_BYTES_MAX - (64 << 10)) {
             gl_jw_null(w);
             gl_jw_key(w, "omitted");
             gl_jw_c(w, "the outputs of the steps it needs are larger than the input may be");
         } else {
-            gl_jw_raw(w, gl_json_raw(&j, v));
+            gl_jw_raw(w, raw);
         }
     }
     gl_jw_end(w);

@@ -1,0 +1,104 @@
+"""Unsafe work whose outcome nobody knows waits for a person, who decides."""
+
+import os
+import signal
+
+import pytest
+from glianode import Box, keepers, wait_for
+
+FLOW = """
+name: pay
+steps:
+  pay:
+    unsafe: true
+    retry: 3
+    sh: |
+      echo started >> "$LEDGER"
+      if [ "$(wc -l < "$LEDGER")" = 1 ]; then sleep 60; fi
+      echo '{"paid": 2}' > "$GLIA_OUTPUT"
+    env: {LEDGER: LEDGER_PATH}
+  note:
+    needs: pay
+    sh: cat "$GLIA_INPUT_FILE"
+"""
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+def starts(box):
+    return box.read("ledger").count("started") if box.has("ledger") else 0
+
+
+def lose_it(box):
+    """Run the flow, and kill the keeper under the unsafe step: its outcome is not known."""
+    box.write("flow.yaml", FLOW.replace("LEDGER_PATH", os.path.join(box.folder, "ledger")))
+    run = box.start("run", "flow.yaml", "--run-id", "pay-1")
+    wait_for("the step to start", lambda: starts(box) == 1)
+    for pid in list(keepers(box.data)):
+        os.kill(pid, signal.SIGKILL)
+    box.finish(run, code=6)
+    assert "human respond" in box.read(run.err) or "human list" in box.read(run.err)
+
+
+def test_a_lost_unsafe_step_blocks_and_the_job_pauses(box):
+    lose_it(box)
+    status = box.json("job", "status", "pay-1")
+    assert status["status"] == "paused" and status["hold"] == "review"
+    step = status["workflow_state"]["steps"]["pay"]
+    assert (step["status"], step["blocked_on"]) == ("blocked", "review")
+    request, = box.json("human", "list")["requests"]
+    assert (request["run_id"], request["step_id"]) == ("pay-1", "pay")
+    assert request["decisions"] == ["rerun", "done", "failed"]
+    assert starts(box) == 1
+
+
+def test_rerun_starts_it_once_more(box):
+    lose_it(box)
+    box.glia("human", "respond", "pay-1", "pay", "--decision", "rerun", "--reviewer", "ann")
+    box.glia("job", "resume", "pay-1")
+    assert starts(box) == 2
+    step = box.step("pay-1", "pay")
+    assert (step["status"], step["decision"], step["decided_by"]) == ("completed", "rerun", "ann")
+    assert step["output"] == {"paid": 2}
+    assert box.json("human", "list")["requests"] == []
+
+
+def test_done_completes_it_with_the_output_given(box):
+    lose_it(box)
+    box.glia("human", "respond", "pay-1", "pay", "--decision", "done", "--output", '{"paid": 1}')
+    box.glia("job", "resume", "pay-1", code=None)
+    assert starts(box) == 1
+    status = box.json("job", "status", "pay-1")
+    assert status["status"] == "completed"
+    assert status["workflow_state"]["steps"]["pay"]["output"] == {"paid": 1}
+    assert '"paid":1' in box.glia("job", "logs", "pay-1", "note").stdout.replace(" ", "")
+
+
+def test_failed_fails_it_without_another_try(box):
+    lose_it(box)
+    box.glia("human", "respond", "pay-1", "pay", "--decision", "failed", "--reason", "not paid")
+    box.glia("job", "resume", "pay-1", code=None)
+    assert starts(box) == 1
+    status = box.json("job", "status", "pay-1")
+    assert status["status"] == "failed"
+    assert "not paid" in status["workflow_state"]["steps"]["pay"]["terminal_reason"]
+
+
+def test_wrong_answers_change_nothing(box):
+    lose_it(box)
+    for args, code, says in [
+            (("pay-1", "pay"), 2, "--decision"),
+            (("pay-1", "pay", "--decision", "maybe"), 2, "rerun, done, failed"),
+            (("pay-1", "note", "--decision", "done"), 2, "does not wait"),
+            (("pay-1", "nothing", "--decision", "done"), 3, "no step"),
+            (("pay-1", "pay", "--decision", "done", "--output", "{"), 2, "JSON"),
+            (("other", "pay", "--decision", "done"), 3, "no job"),
+    ]:
+        done = box.glia("human", "respond", *args, code=code)
+        assert says in done.stderr, done.stderr
+    assert box.step("pay-1", "pay")["status"] == "blocked"
