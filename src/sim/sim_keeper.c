@@ -209,6 +209,7 @@ static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool no
     } else if (says) {
         b.result.output = outputs[what];
     }
+    b.mute = at->beacon_ms > 0 && !breaks && gl_rng_chance(&r, o->process_mute);
     return b;
 }
 
@@ -223,7 +224,8 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
     at->planned = b.result;
     at->deaf = b.deaf;
     at->term_ms = b.term_ms;
-    at->ends_at = now + b.lasts_ms;
+    at->ends_at = b.mute ? INT64_MAX : now + b.lasts_ms;
+    at->beacon_ms = b.mute ? 0 : at->beacon_ms;
     gl_ms killed_at = now + l->timeout_ms + (at->deaf ? l->grace_ms : 0);
     if (l->timeout_ms != 0 && killed_at < at->ends_at) {
         at->planned = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = at->deaf ? 9 : 15};

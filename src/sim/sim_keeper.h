@@ -39,6 +39,7 @@ struct sim_behaviour {
     struct gl_exec_result result;
     bool deaf;     /* does not listen when asked to stop */
     gl_ms term_ms; /* else: how long it then takes */
+    bool mute;     /* hangs until it is stopped, without a sign of life */
 };
 
 struct sim_keeper_watch {

@@ -35,6 +35,8 @@
     X(process_breaks, 40, 1000, 50000, "a process cannot be executed, per million")                \
     X(process_slow, 70, 10000, 200000, "a process runs for up to 4 minutes, per million")          \
     X(process_deaf, 50, 10000, 500000, "a process ignores being asked to stop, per million")       \
+    X(process_mute, 40, 20000, 300000,                                                             \
+      "a process with a heartbeat hangs and says nothing, per million")                            \
     X(process_noop, 30, 100000, 900000, "a step uses the noop driver, per million")                \
     X(zombies, 60, 1, 3, "times a node sleeps on and wakes up beside its successor")               \
     X(half_crashes, 60, 100000, 900000,                                                            \
