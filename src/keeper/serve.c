@@ -54,7 +54,8 @@ static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
         gl_caller_refuse(c, GL_E_VERSION, why.text);
         return;
     }
-    int r = note_incarnation(k, m->incarnation, &why);
+    int r = k->leaving ? gl_why(&why, GL_E_UNAVAILABLE, "the keeper is about to end")
+                       : note_incarnation(k, m->incarnation, &why);
     if (r < 0) {
         gl_caller_refuse(c, r, why.text);
         return;
@@ -143,7 +144,9 @@ static void on_attach(struct gl_keeper *k, struct gl_caller *c, const struct gl_
     }
     struct gl_keep_msg answer = {.type = GL_KEEP_REPLY};
     if (found == NULL) {
-        answer.state = gl_str_is(m->start.epoch, k->epoch.id) ? GL_EXEC_NEVER : GL_EXEC_LOST;
+        /* A keeper that is about to end has forgotten what it had to stop: it proves nothing. */
+        bool proof = gl_str_is(m->start.epoch, k->epoch.id) && !k->lost;
+        answer.state = proof ? GL_EXEC_NEVER : GL_EXEC_LOST;
     } else if (found->state == GL_CHARGE_ENDED) {
         answer = gl_charge_ended(found);
         answer.type = GL_KEEP_REPLY;

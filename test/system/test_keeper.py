@@ -636,6 +636,21 @@ def test_sigterm_ends_the_steps_and_the_next_keeper_calls_them_lost(place):
     assert again.attach(epoch=link.epoch)["state"] == "lost"
 
 
+def test_a_keeper_that_is_about_to_end_proves_nothing_any_more(place, tmp_path):
+    k = place.keeper()
+    link = Link(place.path)
+    link.start(sh("exec sleep 1000"))
+    link.start(sh(f"trap '' TERM; touch {tmp_path}/up; while :; do sleep 0.01; done"), job="J2",
+               grace_ms=1000)  # this one delays the end
+    wait_for(lambda: os.path.exists(tmp_path / "up"))
+    os.kill(k.pid, signal.SIGTERM)
+    wait_for(lambda: [i["job"] for i in link.list()] == ["J2"])
+    assert link.attach()["state"] == "lost"  # it did run, though nothing is known of it now
+    assert link.start(["true"], job="J3")["status"] == "unavailable"
+    assert Link(place.path, incarnation=2).welcome["status"] == "unavailable"
+    wait_for(lambda: not k.alive())
+
+
 def test_sigterm_with_nothing_running_is_an_orderly_end(place):
     k = place.keeper()
     link = Link(place.path)
