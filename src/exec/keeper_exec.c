@@ -108,6 +108,9 @@ static int check_json(gl_str text, struct gl_arena *a, gl_str *ret, struct gl_wh
 {
     struct gl_json j;
     int r = gl_json_parse(&j, text, GL_OUTPUT_BYTES_MAX, a, why);
+    if (r == 0 && j.depth > GL_VALUE_DEPTH_MAX) { /* it will stand inside other documents */
+        r = gl_why(why, GL_E_LIMIT, "it is nested more than %d deep", GL_VALUE_DEPTH_MAX);
+    }
     if (r == 0) {
         *ret = gl_json_raw(&j, gl_json_root(&j));
     }
