@@ -1,7 +1,7 @@
 /* limits.h - every limit of the system in one place, with the arithmetic asserted.
  *
  * Reaching a limit is an error message, never a crash. A number that a user can
- * run into is named in docs/LIMITS.md. */
+ * run into is named in docs/limits.md. */
 #ifndef GL_BASE_LIMITS_H
 #define GL_BASE_LIMITS_H
 
