@@ -281,6 +281,11 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     if (r == 0) {
         r = launch(k, c, s, path, &l, &why);
     }
+    if (r == GL_E_UNAVAILABLE) { /* no space, no processes left: as if it had never come */
+        c->floor->has_left = true;
+        gl_charge_bury(k, c);
+        return gl_why(reterr_why, r, "%s", why.text);
+    }
     if (r < 0) {
         end_not_executed(k, c, &why);
     } else {

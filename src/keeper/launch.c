@@ -223,7 +223,7 @@ int gl_launch_go(struct gl_keeper *k, struct gl_launch *l, pid_t *ret_pid,
     char *top = (char *)k->stack + GL_LAUNCH_STACK_BYTES;
     pid_t pid = clone(child_main, top, CLONE_VM | CLONE_VFORK | SIGCHLD, l);
     if (pid < 0) {
-        return gl_why(reterr_why, GL_E_LIMIT, "cannot start a process: %s", strerror(errno));
+        return gl_why(reterr_why, GL_E_UNAVAILABLE, "cannot start a process: %s", strerror(errno));
     }
     if (l->stage != STAGE_RUNS) {
         while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {

@@ -19,6 +19,9 @@ int gl_fs_why(struct gl_why *why, int err, const char *verb, const char *path)
         code = GL_E_DENIED;
     } else if (err == EEXIST) {
         code = GL_E_EXISTS;
+    } else if (err == ENOSPC || err == EDQUOT || err == EROFS || err == EMFILE || err == ENFILE ||
+               err == ENOMEM) {
+        code = GL_E_UNAVAILABLE; /* it may work later, when somebody has made room */
     }
     return gl_why(why, code, "cannot %s %s: %s", verb, path, strerror(err));
 }
