@@ -6,7 +6,7 @@
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
 
-enum { PROBE_MS = 5000, ADOPTION_MS = 50 };
+enum { PROBE_MS = 5000, ADOPTION_MS = 50, REFUSED_MS = 250 };
 
 /* ---- which step is it about? ---- */
 
@@ -188,6 +188,11 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     if (ev->code == GL_E_LIMIT) { /* it will never fit */
         st->r.exit_code = 0;
         gl_ledger_fail(c, st, ev->why, false);
+    } else if (ev->code == GL_E_UNAVAILABLE && c->exec_up) {
+        /* A full disk, say. It stays so for a while: asking at once would be a busy loop. */
+        GL_MARK(c->trace, "attempts.start_refused");
+        st->probe_at = c->now + REFUSED_MS;
+        gl_step_set_due(c, st);
     } else if (ev->code != 0) {
         GL_MARK(c->trace, "attempts.start_unsure");
         attach(c, st);
