@@ -177,6 +177,7 @@ static int submit(struct run *r, struct gl_why *reterr_why)
         if (err != 0 || find_submitted(r)) {
             return err;
         }
+        gl_reach_rest();
     }
     if (err == 0) {
         err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);

@@ -24,7 +24,7 @@ void gl_reach_done(struct gl_reach *r)
     r->daemon = NULL;
 }
 
-static void rest_a_little(void)
+void gl_reach_rest(void)
 {
     struct timespec t = {.tv_nsec = PAUSE_MS * 1000000L};
 
@@ -70,7 +70,7 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
             (void)gl_why_prefix(reterr_why, "no node answers");
             return GL_E_UNAVAILABLE;
         }
-        rest_a_little();
+        gl_reach_rest();
     }
 }
 
@@ -137,7 +137,7 @@ int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl
             return err;
         }
         gl_client_disconnect(&r->client);
-        rest_a_little();
+        gl_reach_rest();
     }
 }
 

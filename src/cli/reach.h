@@ -36,6 +36,9 @@ int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_s
 /* Is a call that ended with `code` worth another node? */
 bool gl_reach_is_gone(const struct gl_reach *r, int code);
 
+/* A short pause before the next try: a node that is ending, or has no disk, is not pestered. */
+void gl_reach_rest(void);
+
 /* Open and call, and once more with the next node if this one goes away: for calls that may be
  * repeated. */
 int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl_str body,
