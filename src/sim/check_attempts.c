@@ -96,12 +96,38 @@ static void check_backoff(struct sim_checks *c, const struct sim_change *ch)
     }
 }
 
+/* A lost attempt is forgiven, but not for ever. */
+static void check_losses(struct sim_checks *c, const struct sim_change *ch)
+{
+    struct sim_fact_step *st = ch->step;
+    const struct gl_step_record *now = ch->step_now;
+    const struct sim_process *p = st->last;
+    bool again = st->r.status == GL_STEP_RUNNING && st->r.stopping == GL_STOP_NONE &&
+                 (now->status == GL_STEP_READY || now->status == GL_STEP_QUEUED ||
+                  now->attempt_count > st->r.attempt_count);
+    bool lost = p != NULL && p->number == st->r.attempt_count && p->ended_at != 0 && !p->recorded;
+    if (!again || !lost || now->counted != st->r.counted) {
+        return;
+    }
+    gl_ms at = ch->job_now->updated_at;
+    gl_ms oldest = st->losses[GL_LOSSES_MAX - 1];
+    if (oldest != 0 && at - oldest < GL_LOSSES_WINDOW_MS) {
+        sim_world_fail(c->world,
+                       "attempts: step %.*s of job %.*s was lost %d times in %lld s and runs again",
+                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), GL_LOSSES_MAX + 1,
+                       (long long)(at - oldest) / 1000);
+    }
+    memmove(&st->losses[1], &st->losses[0], sizeof(gl_ms) * (GL_LOSSES_MAX - 1));
+    st->losses[0] = at;
+}
+
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     (void)me;
     if (ch->step != NULL) {
         check_counts(c, ch);
         check_counted(c, ch);
+        check_losses(c, ch);
         check_backoff(c, ch);
     }
 }

@@ -2,6 +2,27 @@
  * how the try before it ended; and no attempt of any step ever starts twice. */
 #include "sim/sim_checks.h"
 
+/* Work that was begun and not judged (neither counted nor decided by a person) must not be begun
+ * again. */
+static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
+{
+    (void)me;
+    const struct sim_fact_step *st = ch->step;
+    if (st == NULL || st->spec->safety != GL_SAFETY_UNSAFE || st->r.status != GL_STEP_RUNNING) {
+        return;
+    }
+    const struct gl_step_record *now = ch->step_now;
+    bool again = now->status == GL_STEP_READY || now->status == GL_STEP_QUEUED ||
+                 now->attempt_count > st->r.attempt_count;
+    bool began = st->last != NULL && st->last->number == st->r.attempt_count;
+    if (again && began && now->counted == st->r.counted && now->decided_at == st->r.decided_at) {
+        sim_world_fail(
+            c->world,
+            "unsafe: step %.*s of job %.*s is to run again though its attempt %u was begun",
+            GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id), st->r.attempt_count);
+    }
+}
+
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
                      struct sim_fact_step *st, const struct sim_process *p)
 {
@@ -21,4 +42,5 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     }
 }
 
-const struct sim_check sim_check_unsafe = {.name = "unsafe", .on_start = on_start};
+const struct sim_check sim_check_unsafe = {
+    .name = "unsafe", .on_change = on_change, .on_start = on_start};

@@ -23,7 +23,8 @@ struct sim_fact_step {
     uint32_t tokens_n, tokens_cap;
     const struct sim_process *last; /* the newest process of this step; NULL: none yet */
     uint32_t processes_n;
-    uint32_t reruns_at_last; /* `reruns` when it started */
+    uint32_t reruns_at_last;     /* `reruns` when it started */
+    gl_ms losses[GL_LOSSES_MAX]; /* when lost attempts were given another try, newest first */
 };
 
 struct sim_fact_job {

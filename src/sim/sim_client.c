@@ -29,6 +29,7 @@ static struct sim_node *pick_node(struct sim_client *cl)
 static void send(struct sim_client *cl, struct sim_node *node, struct sim_ask *ask)
 {
     ask->owner = cl;
+    ask->asked_at = cl->world->now;
     cl->asked_n++;
     sim_node_ask(node, ask);
 }
@@ -50,6 +51,22 @@ static bool read_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1])
     return ok;
 }
 
+/* "Exists already": then somebody held one of the names at some time since it was asked for. */
+static void check_exists(struct sim_client *cl, const struct sim_ask *ask)
+{
+    const struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
+        bool named = (ask->rq.run_id.n > 0 && gl_str_eq(j->run_id, ask->rq.run_id)) ||
+                     (ask->rq.dedupe_key.n > 0 && gl_str_eq(j->dedupe_key, ask->rq.dedupe_key));
+        bool live = !gl_job_status_is_terminal(j->r.status) || j->changed_at >= ask->asked_at;
+        if (j->known && named && live) {
+            return;
+        }
+    }
+    sim_world_fail(cl->world, "names: a submission was refused for a name that nobody holds: %s",
+                   ask->rq.why.text);
+}
+
 static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
@@ -67,6 +84,7 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
     } else if (answered && ask->rq.code == GL_E_EXISTS) {
         o->accepted = true; /* an earlier try, or another order with this key */
+        check_exists(cl, ask);
     } else if (answered && ask->rq.code != GL_E_UNAVAILABLE && ask->rq.code != GL_E_BUSY) {
         sim_world_fail(cl->world, "client: a submission was refused: %s", ask->rq.why.text);
     }

@@ -4,9 +4,8 @@
 #include "base/mem.h"
 
 enum {
-    SLOW_MS = 10000,      /* a slow message takes at most this long */
-    FORGOTTEN_MS = 60000, /* an `ended` that got lost is told again after this time */
-    LATE_MS = 12000,      /* how late a dead node's last requests arrive */
+    SLOW_MS = 10000, /* a slow message takes at most this long */
+    LATE_MS = 12000, /* how late a dead node's last requests arrive */
     RECONNECT_MS = 50,
 };
 
@@ -120,12 +119,12 @@ void sim_exec_on_ended(struct sim_exec *x, const struct sim_attempt *at)
     if (!x->connected) {
         return; /* told when it connects again */
     }
-    struct note *n = note_about(x, NOTE_ENDED, at);
     if (sim_world_fault(w, &x->rng, w->options.exec_silent)) {
-        sim_world_at(w, &n->delivery, w->now + FORGOTTEN_MS);
-    } else {
-        sim_world_at(w, &n->delivery, in_order(x, &x->last_delivery));
+        SIM_TRACE(w, EXEC, .job = at->job, .step = at->attempt, .what = "its end is not told");
+        return; /* until somebody asks, or connects again */
     }
+    struct note *n = note_about(x, NOTE_ENDED, at);
+    sim_world_at(w, &n->delivery, in_order(x, &x->last_delivery));
     if (sim_world_fault(w, &x->rng, w->options.exec_duplicate)) {
         struct note *again = note_about(x, NOTE_ENDED, at);
         sim_world_at(w, &again->delivery, w->now + gl_rng_range(&x->rng, 0, 2 * SLOW_MS));

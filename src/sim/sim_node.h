@@ -67,7 +67,8 @@ struct sim_ask {
      * freed after it. */
     void (*done)(void *owner, struct sim_ask *ask, bool answered);
     void *owner;
-    uint64_t tag; /* the client's own */
+    uint64_t tag;   /* the client's own */
+    gl_ms asked_at; /* true time */
 };
 
 struct sim_ask *sim_ask_new(enum gl_verb verb);

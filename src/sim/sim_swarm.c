@@ -268,7 +268,9 @@ static void heal(struct sim_swarm *s)
         kill_sleeper(s);
     }
     s->crashes_left = 0;
-    if (s->current != NULL) { /* one last restart: everything must come back from the disk */
+    /* In half of the histories one last restart: everything must come back from the disk. In the
+     * other half the node must put in order by itself what was left behind. */
+    if (s->current != NULL && (s->current->stopping || gl_rng_chance(&s->rng, 500000))) {
         sim_node_kill(s->current);
         s->crashes_n++;
         s->current = NULL;
