@@ -270,7 +270,8 @@ static void heal(struct sim_swarm *s)
     s->crashes_left = 0;
     /* In half of the histories one last restart: everything must come back from the disk. In the
      * other half the node must put in order by itself what was left behind. */
-    if (s->current != NULL && (s->current->stopping || gl_rng_chance(&s->rng, 500000))) {
+    bool dying = s->doomed || (s->current != NULL && s->current->stopping);
+    if (s->current != NULL && (dying || gl_rng_chance(&s->rng, 500000))) {
         sim_node_kill(s->current);
         s->crashes_n++;
         s->current = NULL;
