@@ -195,12 +195,12 @@ void sim_exec_break(struct sim_exec *x, gl_ms away_ms)
 void sim_exec_hang_up(struct sim_exec *x)
 {
     disconnect(x);
-    sim_world_cancel(x->world, &x->connect);
 }
 
 void sim_exec_on_keeper_down(struct sim_exec *x)
 {
-    sim_exec_hang_up(x);
+    disconnect(x);
+    sim_world_cancel(x->world, &x->connect);
 }
 
 void sim_exec_on_keeper_up(struct sim_exec *x)
