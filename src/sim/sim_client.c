@@ -127,6 +127,18 @@ static void on_order(struct sim_call *call)
     }
 }
 
+void sim_client_visit(struct sim_client *cl, struct sim_node *node)
+{
+    for (size_t i = 0; i < cl->orders_n; i++) {
+        struct sim_order *o = &cl->orders[i];
+        if (!o->accepted && sim_call_waits(&o->call)) {
+            sim_world_cancel(cl->world, &o->call);
+            submit(cl, node, o);
+            return;
+        }
+    }
+}
+
 /* ---- commands and questions ---- */
 
 static void check_body(struct sim_client *cl, const struct gl_request *rq)

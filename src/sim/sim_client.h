@@ -39,6 +39,8 @@ enum { SIM_CLIENT_JOBS_MIN = 30 };
 void sim_client_init(struct sim_client *cl, struct sim_checks *checks, struct gl_link *nodes,
                      const struct sim_pools *pools, size_t jobs_n, gl_ms span_ms);
 void sim_client_done(struct sim_client *cl);
+/* Somebody submits the next job to this very node, at this very moment. */
+void sim_client_visit(struct sim_client *cl, struct sim_node *node);
 /* From now on see to it that everything can end. */
 void sim_client_steward(struct sim_client *cl);
 /* Every order has been accepted, and every job has ended. */

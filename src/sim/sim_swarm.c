@@ -113,6 +113,9 @@ static void on_rouse(struct sim_call *call)
 {
     struct sim_swarm *s = GL_CONTAINER(call, struct sim_swarm, rouse);
     sim_node_wake(s->sleeper);
+    if (gl_rng_chance(&s->rng, 500000)) { /* before it can learn that it has a successor */
+        sim_client_visit(&s->client, s->sleeper);
+    }
     if (!sim_call_waits(&s->bury)) {
         sim_world_at(&s->world, &s->bury, s->world.now + gl_rng_range(&s->rng, 0, MINUTE));
     }
