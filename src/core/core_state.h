@@ -118,6 +118,12 @@ struct gl_core {
         int64_t after_score;
         char after_id[GL_ULID_BYTES + 1];
         size_t after_id_n;
+        /* The regular ones take turns: running jobs, those that wait for slots, those that are due.
+         */
+        uint8_t turn;
+        bool page_only; /* stop after this page; the next one of its kind goes on behind it */
+        char ready_id[GL_ULID_BYTES]; /* where that is */
+        size_t ready_id_n;
     } sweep;
     gl_ms cold_due;   /* earliest timer of a job that is not in memory, as far as known */
     gl_ms active_due; /* when to look again for running jobs nobody has in memory */

@@ -8,7 +8,7 @@
 enum {
     PAGE = 64,
     LOADING_MAX = 256, /* jobs being loaded at a time by sweeps */
-    ACTIVE_EVERY_MS = 30000,
+    ACTIVE_EVERY_MS = 10000,
     LIST_EVERY_MS = 10000,
 };
 
@@ -181,6 +181,29 @@ static void sweep_ends(struct gl_core *c)
 {
     c->sweep.under_way = false;
     c->sweep.first = false;
+    c->sweep.page_only = false;
+}
+
+/* Jobs that wait for slots are ours and have their place in a queue, or they are left over from
+ * somebody who died after our first sweep. With nothing in our queues they are all left over;
+ * otherwise a page at a time is looked at. */
+static void sweep_ready(struct gl_core *c)
+{
+    c->sweep.under_way = true;
+    c->sweep.max = GL_WAKE_READY;
+    c->sweep.after_score = GL_WAKE_READY;
+    c->sweep.after_id_n = c->sweep.ready_id_n;
+    memcpy(c->sweep.after_id, c->sweep.ready_id, c->sweep.ready_id_n);
+    c->sweep.page_only = gl_map_count(&c->waits) > 0;
+    ask(c);
+}
+
+/* A page of a sweep that stops here and goes on another time. */
+static void page_ends(struct gl_core *c, bool more)
+{
+    c->sweep.ready_id_n = more ? c->sweep.after_id_n : 0;
+    memcpy(c->sweep.ready_id, c->sweep.after_id, c->sweep.ready_id_n);
+    sweep_ends(c);
 }
 
 /* One job of the index. The executor's list may have asked for it already: it is waited for all the
@@ -225,8 +248,27 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
         c->sweep.after_id_n = e->id.n < GL_ULID_BYTES ? e->id.n : GL_ULID_BYTES;
         memcpy(c->sweep.after_id, e->id.p, c->sweep.after_id_n);
     }
-    if (!ev->more) {
+    if (c->sweep.page_only || c->sweep.max == GL_WAKE_READY) {
+        if (c->sweep.page_only || !ev->more) {
+            page_ends(c, ev->more);
+        }
+    } else if (!ev->more) {
         sweep_ends(c);
+    }
+}
+
+static void sweep_regularly(struct gl_core *c)
+{
+    switch (c->sweep.turn++ % 3) {
+    case 0:
+        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+        break;
+    case 1:
+        sweep_ready(c);
+        break;
+    default:
+        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
+        break;
     }
 }
 
@@ -244,7 +286,7 @@ static void sweep_if_due(struct gl_core *c)
         sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
     } else if (c->active_due <= c->now) {
         c->active_due = c->now + ACTIVE_EVERY_MS;
-        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+        sweep_regularly(c);
     }
 }
 

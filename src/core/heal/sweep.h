@@ -2,8 +2,8 @@
  *
  * After the start the index is read from its beginning: first the jobs with running attempts, then
  * those that wait for slots, then those that are due. Later only its head is read, when the
- * earliest known timer comes, and every now and then the part of the running jobs, in case
- * something was missed. */
+ * earliest known timer comes, and every ten seconds a part of it in turn, in case something was
+ * missed: somebody who was thought dead may have written. */
 #ifndef GL_CORE_HEAL_SWEEP_H
 #define GL_CORE_HEAL_SWEEP_H
 
