@@ -148,12 +148,19 @@ static gl_ms earliest(const struct gl_node *n)
     return due;
 }
 
+/* Nothing is under way any more. What still waits, waits for something that will not happen here.
+ */
 static void check_stopped(struct gl_node *n)
 {
     void (*stopped)(void *) = n->stopped;
 
-    if (n->stopping && stopped != NULL && n->outstanding == 0 && gl_list_empty(&n->unknown) &&
-        n->queries.under_way_n == 0 && gl_list_empty(&n->answers)) {
+    if (stopped == NULL || n->outstanding > 0 || !gl_list_empty(&n->unknown) ||
+        n->queries.under_way_n > 0) {
+        return;
+    }
+    gl_requests_refuse_commands(n);
+    gl_requests_drain(n);
+    if (gl_list_empty(&n->answers)) {
         n->stopped = NULL;
         stopped(n->stopped_owner);
     }
@@ -310,7 +317,7 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
     n->stopped_owner = owner;
     n->session_due = INT64_MAX;
     gl_node_feed(n, &ev);
-    gl_requests_refuse_all(n);
+    gl_requests_refuse_watchers(n);
     /* Not from inside the call: the alarm finds out that nothing is left. */
     n->alarm_at = n->now;
     n->ports.clock->alarm(n->ports.clock, n->now);

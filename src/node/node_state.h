@@ -89,7 +89,8 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
 void gl_requests_tell(struct gl_node *n, gl_str job, bool ended);
 void gl_requests_on_time(struct gl_node *n);
 void gl_requests_drain(struct gl_node *n); /* answer what is to be answered */
-void gl_requests_refuse_all(struct gl_node *n);
+void gl_requests_refuse_watchers(struct gl_node *n);
+void gl_requests_refuse_commands(struct gl_node *n);
 void gl_requests_free_all(struct gl_node *n);
 
 /* ---- sessions.c ---- */

@@ -409,7 +409,7 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     }
 }
 
-void gl_requests_refuse_all(struct gl_node *n)
+void gl_requests_refuse_watchers(struct gl_node *n)
 {
     struct gl_link *next;
 
@@ -422,6 +422,17 @@ void gl_requests_refuse_all(struct gl_node *n)
             answer(n, w->rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
             gl_mem_free(w);
         }
+    }
+}
+
+void gl_requests_refuse_commands(struct gl_node *n)
+{
+    struct command *c;
+
+    for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
+        struct gl_request *rq = command_end(n, c->number);
+
+        answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
     }
 }
 
