@@ -449,10 +449,12 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
-        if (st->r.status == GL_STEP_RUNNING) {
+        gl_slots_unqueue(c, st);
+        /* An unsafe attempt that is killed may have done half of its work. Only a person may ask
+         * for that. */
+        if (st->r.status == GL_STEP_RUNNING && (j->r.verdict == GL_VERDICT_CANCELLED ||
+                                                gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE)) {
             gl_ledger_stop(c, st, GL_STOP_JOB_ENDS);
-        } else {
-            gl_slots_unqueue(c, st);
         }
     }
 }

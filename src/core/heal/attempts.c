@@ -98,8 +98,10 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event 
         gl_ledger_again(c, st, GL_S("stopped by a pause"));
         return;
     case GL_STOP_JOB_ENDS:
-        st->r.counted += ev->end != GL_EXEC_STOPPED; /* it ended before the word reached it */
-        gl_ledger_skip(c, st, st->job->r.reason);
+        if (ev->end == GL_EXEC_STOPPED) {
+            why = gl_str_fmt(c->out->arena, "stopped: %.*s", GL_STR_ARG(st->job->r.reason));
+        }
+        gl_ledger_fail(c, st, why, false);
         return;
     case GL_STOP_HEARTBEAT:
         why = GL_S("no sign of life before its heartbeat deadline");

@@ -24,9 +24,8 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_ledger_skip(c, st,
-                       unsafe ? GL_S("the job ended; whether this step did its work is not known")
-                              : j->r.reason);
+        gl_ledger_fail(c, st, unsafe ? GL_S("lost, and whether it did its work is not known") : why,
+                       false);
     } else if (unsafe) {
         GL_MARK(c->trace, "safety.blocked_for_review");
         gl_ledger_block(
