@@ -205,7 +205,7 @@ static int may_begin(struct gl_keeper *k, struct gl_why *why)
     if (k->leaving) {
         return gl_why(why, GL_E_UNAVAILABLE, "the keeper is about to end");
     }
-    if (gl_heap_has(&k->retry.item)) {
+    if (k->retry.fire != NULL) {
         return gl_why(why, GL_E_UNAVAILABLE, "the keeper cannot write its journal");
     }
     if (k->running_n >= k->running_max) {
@@ -255,7 +255,7 @@ static int launch(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec
         c->ticks_max = gl_proctree_ticks();
         gl_proctree_add(k, &c->proc);
         struct gl_keep_msg m = begun(k, c);
-        gl_journal_add(&k->journal, &m);
+        (void)gl_journal_add(&k->journal, &m);
     }
     return r;
 }
@@ -336,10 +336,78 @@ void gl_care_reap(struct gl_keeper *k)
 
 /* ---- the journal ---- */
 
+/* An end that is in there is on disk when this returns. */
+static void rewrite_journal(struct gl_keeper *k)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    struct gl_charge *c;
+    struct gl_why why;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        bool ended = c->state == GL_CHARGE_ENDED || c->state == GL_CHARGE_ENDING;
+        struct gl_keep_msg m = ended ? gl_charge_ended(c) : begun(k, c);
+        gl_keep_add_record(&m, &content);
+    }
+    if (gl_journal_replace(&k->journal, gl_buf_view(&content), &why) < 0) {
+        gl_keeper_say("%s; the journal stays as it is", why.text);
+        return;
+    }
+    while (!gl_list_empty(&k->ending)) {
+        gl_charge_move(k, GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link),
+                       GL_CHARGE_ENDED);
+    }
+}
+
+/* Rewrite the journal when most of it no longer matters; cut it off when nothing does. */
+static void tidy_journal(struct gl_keeper *k)
+{
+    uint64_t live = k->result_bytes + k->running_n * RECORD_BYTES_GUESS;
+    if (gl_map_count(&k->charges) == 0) {
+        if (k->journal.bytes > JOURNAL_BYTES_SMALL) {
+            gl_journal_clear(&k->journal);
+        }
+    } else if (k->journal.bytes > JOURNAL_BYTES_LARGE && live < k->journal.bytes / 2) {
+        rewrite_journal(k);
+    }
+}
+
 static void on_retry(struct gl_keeper *k, struct gl_timer *t)
 {
     (void)k; /* every turn settles; this timer only makes one happen */
     (void)t;
+}
+
+/* Said once per trouble, not once per try. */
+static void in_trouble(struct gl_keeper *k, const struct gl_why *why)
+{
+    if (k->retry.fire == NULL) {
+        gl_keeper_say("%s; trying again until it works", why->text);
+    }
+    k->retry.fire = on_retry;
+    gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
+}
+
+/* Ends that are on disk now. */
+static void take_synced(struct gl_keeper *k)
+{
+    while (!gl_list_empty(&k->ending)) {
+        struct gl_charge *c = GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link);
+        if (c->noted_at == 0 || c->noted_at > k->journal.synced) {
+            break;
+        }
+        gl_charge_move(k, c, GL_CHARGE_ENDED);
+    }
+}
+
+void gl_care_synced(struct gl_keeper *k)
+{
+    struct gl_why why;
+    if (gl_journal_notice(&k->journal, &why) < 0) {
+        k->journal_failed = true;
+        in_trouble(k, &why);
+    } else {
+        k->journal_failed = false;
+    }
+    take_synced(k);
 }
 
 void gl_care_settle(struct gl_keeper *k)
@@ -347,27 +415,23 @@ void gl_care_settle(struct gl_keeper *k)
     struct gl_why why;
     for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
         struct gl_charge *c = GL_CONTAINER(l, struct gl_charge, link);
-        if (!c->noted) {
+        if (c->noted_at == 0) {
             struct gl_keep_msg m = gl_charge_ended(c);
-            gl_journal_add(&k->journal, &m);
-            c->noted = true;
+            c->noted_at = gl_journal_add(&k->journal, &m);
         }
+    }
+    if (k->journal.syncing == 0) {
+        tidy_journal(k);
+    }
+    if (k->journal_failed && gl_heap_has(&k->retry.item)) {
+        return; /* the disk has refused a moment ago */
     }
     if (gl_journal_flush(&k->journal, &why) < 0) {
-        if (k->retry.fire == NULL) { /* said once per trouble, not once per turn */
-            gl_keeper_say("%s; trying again until it works", why.text);
-        }
-        k->retry.fire = on_retry;
-        gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
-        return;
+        in_trouble(k, &why);
+    } else if (!k->journal_failed) {
+        k->retry.fire = NULL;
+        gl_keeper_clear_timer(k, &k->retry);
     }
-    k->retry.fire = NULL;
-    gl_keeper_clear_timer(k, &k->retry);
-    while (!gl_list_empty(&k->ending)) {
-        gl_charge_move(k, GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link),
-                       GL_CHARGE_ENDED);
-    }
-    gl_care_tidy_journal(k);
 }
 
 void gl_care_ack(struct gl_keeper *k, struct gl_charge *c)
@@ -379,36 +443,9 @@ void gl_care_ack(struct gl_keeper *k, struct gl_charge *c)
         .type = GL_KEEP_ACK,
         .start = {.key = c->key, .token = c->token},
     };
-    gl_journal_add(&k->journal, &m);
+    (void)gl_journal_add(&k->journal, &m);
     k->result_bytes -= RECORD_BYTES_GUESS + c->output.n;
     gl_charge_bury(k, c);
-}
-
-static void rewrite_journal(struct gl_keeper *k)
-{
-    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
-    struct gl_charge *c;
-    struct gl_why why;
-    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        struct gl_keep_msg m = c->state == GL_CHARGE_ENDED ? gl_charge_ended(c) : begun(k, c);
-        gl_keep_add_record(&m, &content);
-    }
-    if (gl_journal_replace(&k->journal, gl_buf_view(&content), &why) < 0) {
-        gl_keeper_say("%s; the journal stays as it is", why.text);
-    }
-}
-
-void gl_care_tidy_journal(struct gl_keeper *k)
-{
-    GL_ASSERT(gl_list_empty(&k->ending));
-    uint64_t live = k->result_bytes + k->running_n * RECORD_BYTES_GUESS;
-    if (gl_map_count(&k->charges) == 0) {
-        if (k->journal.bytes > JOURNAL_BYTES_SMALL) {
-            gl_journal_clear(&k->journal);
-        }
-    } else if (k->journal.bytes > JOURNAL_BYTES_LARGE && live < k->journal.bytes / 2) {
-        rewrite_journal(k);
-    }
 }
 
 /* ---- what an earlier keeper wrote ---- */

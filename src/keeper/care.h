@@ -3,7 +3,8 @@
  *     gl_care_begin()     folder, pipes, process
  *     gl_care_stop()      SIGTERM, grace, SIGKILL: its owner asked, its time is over, ...
  *     gl_care_reap()      some processes have ended: whose, and which attempts are over
- *     gl_care_settle()    journal and sync the ends of this turn; only then do they count */
+ *     gl_care_settle()    journal the ends of this turn and have them synced
+ *     gl_care_synced()    ... only then do they count */
 #ifndef GL_KEEPER_CARE_H
 #define GL_KEEPER_CARE_H
 
@@ -23,12 +24,11 @@ void gl_care_leave(struct gl_keeper *k);
 
 void gl_care_reap(struct gl_keeper *k);
 void gl_care_settle(struct gl_keeper *k);
+/* A sync of the journal is done: the ends it was about count. */
+void gl_care_synced(struct gl_keeper *k);
 
 /* A result that is acknowledged is forgotten. */
 void gl_care_ack(struct gl_keeper *k, struct gl_charge *c);
-
-/* Rewrite the journal when most of it no longer matters; cut it off when nothing does. */
-void gl_care_tidy_journal(struct gl_keeper *k);
 
 /* One record of the journal of an earlier keeper. */
 int gl_care_replay(void *keeper, const struct gl_keep_msg *m);

@@ -74,7 +74,7 @@ struct gl_charge {
     int output_source;
     struct gl_buf output;
     struct gl_buf error;
-    bool noted; /* its end stands in the journal, or among what is pending there */
+    uint64_t noted_at; /* where its end stands in the journal; 0: nowhere yet */
     char text[];
 };
 

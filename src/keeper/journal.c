@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +12,95 @@
 #include "os/failpoint.h"
 #include "os/fs.h"
 
-enum { FILE_BYTES_MAX = 1 << 30 };
+enum {
+    FILE_BYTES_MAX = 1 << 30,
+    STACK_BYTES = 128 << 10, /* of the syncer */
+};
+
+/* ---- the thread that syncs ---- */
+
+struct gl_syncer {
+    pthread_t thread;
+    pthread_mutex_t lock; /* guards what follows */
+    pthread_cond_t changed;
+    int fd;  /* to be synced; negative: nothing to do */
+    int err; /* of the last sync: 0 or an errno */
+    bool quit;
+    int done_fd; /* an eventfd; never changes */
+};
+
+static void *sync_for_ever(void *owner)
+{
+    struct gl_syncer *s = owner;
+    pthread_mutex_lock(&s->lock);
+    while (!s->quit) {
+        if (s->fd < 0) {
+            pthread_cond_wait(&s->changed, &s->lock);
+            continue;
+        }
+        int fd = s->fd;
+        pthread_mutex_unlock(&s->lock);
+        GL_FAILPOINT("keeper.before_end_sync");
+        int err = fdatasync(fd) < 0 ? errno : 0;
+        GL_FAILPOINT("keeper.after_end_sync");
+        pthread_mutex_lock(&s->lock);
+        s->fd = -1;
+        s->err = err;
+        pthread_cond_broadcast(&s->changed);
+        (void)!write(s->done_fd, &(uint64_t){1}, sizeof(uint64_t)); /* cannot be full */
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+static int start_syncer(struct gl_journal *j, struct gl_why *why)
+{
+    pthread_attr_t attr;
+    struct gl_syncer *s = gl_mem_alloc(sizeof(*s));
+    (void)pthread_mutex_init(&s->lock, NULL);
+    (void)pthread_cond_init(&s->changed, NULL);
+    (void)pthread_attr_init(&attr);
+    (void)pthread_attr_setstacksize(&attr, STACK_BYTES);
+    s->fd = -1;
+    s->done_fd = j->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int err = s->done_fd < 0 ? errno : pthread_create(&s->thread, &attr, sync_for_ever, s);
+    (void)pthread_attr_destroy(&attr);
+    if (err != 0) {
+        gl_mem_free(s);
+        return gl_why(why, GL_E_IO, "cannot start a thread: %s", strerror(err));
+    }
+    j->syncer = s;
+    return 0;
+}
+
+static void stop_syncer(struct gl_journal *j)
+{
+    struct gl_syncer *s = j->syncer;
+    if (s != NULL) {
+        pthread_mutex_lock(&s->lock);
+        s->quit = true;
+        pthread_cond_broadcast(&s->changed);
+        pthread_mutex_unlock(&s->lock);
+        (void)pthread_join(s->thread, NULL);
+        (void)pthread_mutex_destroy(&s->lock);
+        (void)pthread_cond_destroy(&s->changed);
+        gl_mem_free(s);
+        j->syncer = NULL;
+    }
+}
+
+static void begin_sync(struct gl_journal *j)
+{
+    struct gl_syncer *s = j->syncer;
+    GL_ASSERT(j->syncing == 0);
+    j->syncing = j->bytes;
+    pthread_mutex_lock(&s->lock);
+    s->fd = j->fd;
+    pthread_cond_broadcast(&s->changed);
+    pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- opening ---- */
 
 static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void *owner)
 {
@@ -31,6 +121,7 @@ static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void
         }
         j->bytes += used;
     }
+    j->synced = j->bytes;
     return 0;
 }
 
@@ -40,7 +131,7 @@ int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *e
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_str path = gl_str_fmt(&a, "%s/journal", folder);
-    *j = (struct gl_journal){.fd = -1};
+    *j = (struct gl_journal){.fd = -1, .done_fd = -1};
     j->path = gl_mem_alloc(path.n + 1);
     memcpy(j->path, path.p, path.n);
     int r = gl_fs_read(j->path, FILE_BYTES_MAX, &text, reterr_why);
@@ -59,20 +150,26 @@ int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *e
     if (ftruncate(j->fd, (off_t)j->bytes) < 0) {
         return gl_fs_why(reterr_why, errno, "repair", j->path);
     }
-    return 0;
+    return start_syncer(j, reterr_why);
 }
 
 void gl_journal_close(struct gl_journal *j)
 {
+    stop_syncer(j);
     gl_fs_closep(&j->fd);
+    gl_fs_closep(&j->done_fd);
     gl_buf_done(&j->pending);
+    gl_buf_done(&j->unsynced);
     gl_mem_free(j->path);
 }
 
-void gl_journal_add(struct gl_journal *j, const struct gl_keep_msg *m)
+/* ---- writing ---- */
+
+uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keep_msg *m)
 {
     gl_keep_add_record(m, &j->pending);
-    j->want_sync = j->want_sync || m->type == GL_KEEP_ENDED;
+    j->pending_wants = j->pending_wants || m->type == GL_KEEP_ENDED;
+    return j->bytes + j->pending.n;
 }
 
 /* Write at the known end, so that a half-written record of an earlier failure is overwritten. */
@@ -95,29 +192,97 @@ static int write_at(int fd, gl_str bytes, uint64_t at)
 
 int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why)
 {
-    if (j->pending.n == 0) {
+    if (j->pending.n > 0) {
+        int err = write_at(j->fd, gl_buf_view(&j->pending), j->bytes);
+        if (err != 0) {
+            return gl_fs_why(reterr_why, err, "write", j->path);
+        }
+        j->bytes += j->pending.n;
+        gl_buf_str(&j->unsynced, gl_buf_view(&j->pending));
+        j->unsynced_wants = j->unsynced_wants || j->pending_wants;
+        gl_buf_reset(&j->pending);
+        j->pending_wants = false;
+    }
+    if (j->syncing != 0) {
         return 0;
     }
-    int err = write_at(j->fd, gl_buf_view(&j->pending), j->bytes);
-    if (err != 0) {
-        return gl_fs_why(reterr_why, err, "write", j->path);
+    if (j->unsynced_wants) {
+        begin_sync(j);
+    } else {
+        j->synced = j->bytes;
+        gl_buf_reset(&j->unsynced);
     }
-    if (j->want_sync) {
-        GL_FAILPOINT("keeper.before_end_sync");
-        if (fdatasync(j->fd) < 0) {
-            return gl_fs_why(reterr_why, errno, "sync", j->path);
-        }
-        j->syncs++;
-        GL_FAILPOINT("keeper.after_end_sync");
-    }
-    j->bytes += j->pending.n;
-    j->want_sync = false;
-    gl_buf_reset(&j->pending);
     return 0;
+}
+
+/* What was written and did not get to the disk is written again: after a failed sync the kernel may
+ * hold it for clean. */
+static void take_back(struct gl_journal *j)
+{
+    struct gl_buf again = j->unsynced;
+    gl_buf_str(&again, gl_buf_view(&j->pending));
+    gl_buf_done(&j->pending);
+    j->pending = again;
+    j->pending_wants = true;
+    j->unsynced = (struct gl_buf){0};
+    j->unsynced_wants = false;
+    j->bytes = j->synced;
+}
+
+static int finish_sync(struct gl_journal *j, int err, struct gl_why *why)
+{
+    uint64_t reached = j->syncing;
+    j->syncing = 0;
+    if (err != 0) {
+        take_back(j);
+        return gl_fs_why(why, err, "sync", j->path);
+    }
+    size_t done = (size_t)(reached - j->synced);
+    GL_ASSERT(done <= j->unsynced.n);
+    j->unsynced.n -= done;
+    memmove(j->unsynced.p, j->unsynced.p + done, j->unsynced.n);
+    j->synced = reached;
+    /* What came meanwhile may hold an end or not; one sync too many does no harm. */
+    j->unsynced_wants = j->unsynced.n > 0;
+    return 0;
+}
+
+int gl_journal_notice(struct gl_journal *j, struct gl_why *reterr_why)
+{
+    uint64_t count;
+    struct gl_syncer *s = j->syncer;
+    (void)!read(j->done_fd, &count, sizeof(count)); /* what it says is below */
+    pthread_mutex_lock(&s->lock);
+    bool done = j->syncing != 0 && s->fd < 0;
+    int err = s->err;
+    pthread_mutex_unlock(&s->lock);
+    return done ? finish_sync(j, err, reterr_why) : 0;
+}
+
+int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why)
+{
+    struct gl_syncer *s = j->syncer;
+    pthread_mutex_lock(&s->lock);
+    while (s->fd >= 0) {
+        pthread_cond_wait(&s->changed, &s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return gl_journal_notice(j, reterr_why);
+}
+
+/* ---- beginning anew ---- */
+
+static void forget(struct gl_journal *j, uint64_t bytes)
+{
+    j->bytes = j->synced = bytes;
+    gl_buf_reset(&j->pending);
+    gl_buf_reset(&j->unsynced);
+    j->pending_wants = j->unsynced_wants = false;
 }
 
 int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *reterr_why)
 {
+    GL_ASSERT(j->syncing == 0);
     int r = gl_fs_write(j->path, content, reterr_why);
     if (r < 0) {
         return r;
@@ -128,16 +293,14 @@ int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *rete
     }
     gl_fs_closep(&j->fd);
     j->fd = gl_fs_take(&fd);
-    j->bytes = content.n;
-    j->want_sync = false;
-    gl_buf_reset(&j->pending);
+    forget(j, content.n);
     return 0;
 }
 
 void gl_journal_clear(struct gl_journal *j)
 {
-    gl_buf_reset(&j->pending);
+    GL_ASSERT(j->syncing == 0);
     if (ftruncate(j->fd, 0) == 0) {
-        j->bytes = 0;
+        forget(j, 0);
     }
 }

@@ -1,9 +1,12 @@
 /* journal.h - what must survive the keeper: attempts begun, ended, acknowledged.
  *
- * Records are gathered in memory and written once per turn. The end of an attempt is synced before
- * anyone hears of it; a beginning and an acknowledgement are only written, because losing them with
- * the machine does no harm: without the machine no process runs, and a result offered twice is
- * acknowledged twice.
+ * Records are gathered in memory and written once per turn. The end of an attempt must be on disk
+ * before anyone hears of it; a beginning and an acknowledgement are only written, because losing
+ * them with the machine does no harm: without the machine no process runs, and a result offered
+ * twice is acknowledged twice.
+ *
+ * The syncing is done by a thread of its own, one sync at a time: meanwhile the keeper starts and
+ * reaps, and whatever ends in that time shares the next sync.
  *
  * A torn end is cut off when the journal is opened. When little of it still matters it is written
  * anew beside itself and renamed. */
@@ -13,13 +16,19 @@
 #include "base/err.h"
 #include "port/keep.h"
 
+struct gl_syncer; /* the thread */
+
 struct gl_journal {
     char *path;
     int fd;
-    uint64_t bytes;        /* of good records on disk */
-    struct gl_buf pending; /* to be written in this turn */
-    bool want_sync;        /* some of it must be on disk before it is reported */
-    uint64_t syncs;
+    uint64_t bytes;         /* written, all of it whole records */
+    uint64_t synced;        /* of these, on disk, or not worth it */
+    struct gl_buf pending;  /* to be written in this turn */
+    struct gl_buf unsynced; /* from `synced` to `bytes`: written again if the sync fails */
+    bool pending_wants, unsynced_wants; /* an end is among it */
+    uint64_t syncing;                   /* the sync under way will have reached this; 0: none is */
+    struct gl_syncer *syncer;
+    int done_fd; /* readable when a sync is done: then call gl_journal_notice() */
 };
 
 typedef int gl_journal_each(void *owner, const struct gl_keep_msg *m);
@@ -27,19 +36,24 @@ typedef int gl_journal_each(void *owner, const struct gl_keep_msg *m);
 /* Open and read: `each` gets every record in order (borrowed until it returns). */
 int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *each, void *owner,
                     struct gl_why *reterr_why);
-void gl_journal_close(struct gl_journal *j);
+void gl_journal_close(struct gl_journal *j); /* waits for a sync under way */
 
-void gl_journal_add(struct gl_journal *j, const struct gl_keep_msg *m);
-/* Write what is pending, and sync it if an end is among it. On failure nothing of it counts as
- * written: it stays pending. */
+/* Returns where its end will be: it counts when gl_journal.synced has reached that. */
+uint64_t gl_journal_add(struct gl_journal *j, const struct gl_keep_msg *m);
+/* Write what is pending, and begin a sync if one is wanted and none is under way. On failure
+ * nothing of it counts as written: it stays pending. */
 int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why);
+/* A sync is done. If it has failed, what it was about is pending again. */
+int gl_journal_notice(struct gl_journal *j, struct gl_why *reterr_why);
+/* Wait for the sync under way, if any; then gl_journal_notice() has been called. */
+int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why);
 
 /* Replace everything by `content`, synced. What is pending is dropped: the caller has put it into
- * the content. */
+ * the content. Not while a sync is under way. */
 int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *reterr_why);
 
 /* Nothing in it matters any more. Not synced: if it comes back, its acknowledgements come back with
- * it. */
+ * it. Not while a sync is under way. */
 void gl_journal_clear(struct gl_journal *j);
 
 #endif

@@ -102,6 +102,13 @@ void gl_keeper_clear_timer(struct gl_keeper *k, struct gl_timer *t)
     }
 }
 
+static void on_synced(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
+{
+    (void)w;
+    (void)events;
+    gl_care_synced(k);
+}
+
 static void on_alarm(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
     uint64_t count;
@@ -385,7 +392,7 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
 {
     *k = (struct gl_keeper){.config = *config};
     k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
-    k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = -1;
+    k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = k->journal.done_fd = -1;
     struct gl_link *lists[] = {&k->floors_idle, &k->floors_empty, &k->clearing,    &k->ending,
                                &k->unsaid,      &k->said,         &k->buried,      &k->callers,
                                &k->gone,        &k->pipes_free,   &k->pipes_closed};
@@ -436,6 +443,11 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
     folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p; /* replay uses the scratch */
     gl_care_replayed(k);
     enter_cgroup(k);
+    k->synced = (struct gl_watch){.ready = on_synced, .fd = k->journal.done_fd};
+    r = gl_keeper_watch(k, &k->synced, reterr_why);
+    if (r < 0) {
+        return r;
+    }
     r = gl_caller_listen(k, reterr_why);
     plan_end(k);
     return r;
@@ -455,10 +467,11 @@ static void end_epoch(struct gl_keeper *k)
     k->epoch.running = false;
     k->epoch.mark = 0;
     k->epoch.cgroup[0] = 0;
-    if (gl_map_count(&k->charges) == 0) {
+    bool synced = gl_journal_wait(&k->journal, &why) == 0;
+    if (synced && gl_map_count(&k->charges) == 0) {
         gl_journal_clear(&k->journal);
     }
-    if (fdatasync(k->journal.fd) < 0 || gl_epoch_save(&k->epoch, folder, &why) < 0) {
+    if (!synced || fdatasync(k->journal.fd) < 0 || gl_epoch_save(&k->epoch, folder, &why) < 0) {
         gl_keeper_say("cannot end in an orderly way: the next keeper begins a new epoch");
     }
 }

@@ -1,9 +1,9 @@
 /* keeper.h - the process that owns the steps of one data folder, and outlives its node.
  *
- * One thread, one epoll. A turn of the loop takes what has happened (output, ended processes, due
- * times, words of the node), lets every room do its part in memory, and then settles: the journal
- * is written and synced once for all attempts that ended in this turn, and only then does anybody
- * hear of it.
+ * One epoll, and one thread but for the syncing. A turn of the loop takes what has happened
+ * (output, ended processes, due times, words of the node), lets every room do its part in memory,
+ * and then settles: the journal is written, and synced for all attempts that ended since the last
+ * sync; only then does anybody hear of them.
  *
  *     main.c      arguments, becoming a daemon       keeper.c    the turn, timers, the end
  *     caller.c    connections                        serve.c     what a node may ask for
@@ -67,13 +67,14 @@ struct gl_keeper {
     int contexts_fd;
     int lock_fd;
     int epoll_fd, timer_fd, null_fd, children_fd;
-    struct gl_watch signals, alarm, listener;
+    struct gl_watch signals, alarm, listener, synced;
 
     struct gl_epoch epoch;
     struct gl_epoch before; /* of the keeper before this one */
     bool epoch_saved;       /* the folder says that this keeper lives */
     struct gl_journal journal;
-    char boot[40]; /* id of this boot of the machine */
+    bool journal_failed; /* the last sync has */
+    char boot[40];       /* id of this boot of the machine */
 
     /* Time, taken once per turn. */
     gl_ms now;         /* CLOCK_BOOTTIME */

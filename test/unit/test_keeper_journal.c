@@ -1,0 +1,226 @@
+/* The keeper's journal: what it has synced is there after any end, whatever the disk does. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "keeper/journal.h"
+#include "support/cmocka_all.h"
+#include "support/folder.h"
+
+struct world {
+    struct test_folder folder;
+    struct gl_journal j;
+    char read[512]; /* what was replayed: "ENDED 3 " ... */
+};
+
+static int note(void *owner, const struct gl_keep_msg *m)
+{
+    struct world *w = owner;
+    size_t n = strlen(w->read);
+    snprintf(w->read + n, sizeof(w->read) - n, "%s%d ", m->type == GL_KEEP_ENDED ? "e" : "b",
+             (int)m->start.token);
+    return 0;
+}
+
+static void reopen(struct world *w)
+{
+    struct gl_why why;
+    w->read[0] = 0;
+    assert_int_equal(gl_journal_open(&w->j, w->folder.path, note, w, &why), 0);
+}
+
+static int open_world(void **state)
+{
+    static struct world w;
+    w = (struct world){0};
+    test_folder_make(&w.folder);
+    reopen(&w);
+    *state = &w;
+    return 0;
+}
+
+static int close_world(void **state)
+{
+    struct world *w = *state;
+    gl_journal_close(&w->j);
+    test_folder_remove(&w->folder);
+    return 0;
+}
+
+static uint64_t add(struct world *w, enum gl_keep_type type, uint64_t token)
+{
+    struct gl_keep_msg m = {.type = type, .start = {.token = token}};
+    return gl_journal_add(&w->j, &m);
+}
+
+static int settle(struct world *w)
+{
+    struct gl_why why;
+    int r = gl_journal_flush(&w->j, &why);
+    return r < 0 ? r : gl_journal_wait(&w->j, &why);
+}
+
+/* Let writes or syncs fail: /dev/full takes no byte, /dev/null cannot be synced. */
+static int spoil(struct world *w, const char *device)
+{
+    int good = dup(w->j.fd);
+    int bad = open(device, O_RDWR);
+    assert_true(good >= 0 && bad >= 0);
+    assert_true(dup2(bad, w->j.fd) >= 0);
+    close(bad);
+    return good;
+}
+
+static void repair(struct world *w, int good)
+{
+    assert_true(dup2(good, w->j.fd) >= 0);
+    close(good);
+}
+
+static void records_come_back_in_order(void **state)
+{
+    struct world *w = *state;
+    add(w, GL_KEEP_BEGUN, 1);
+    uint64_t end = add(w, GL_KEEP_ENDED, 2);
+    assert_true(w->j.synced < end);
+    assert_int_equal(settle(w), 0);
+    assert_true(w->j.synced >= end);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "b1 e2 ");
+}
+
+static void what_must_not_be_synced_is_not(void **state)
+{
+    struct world *w = *state;
+    struct gl_why why;
+    add(w, GL_KEEP_BEGUN, 1);
+    assert_int_equal(gl_journal_flush(&w->j, &why), 0);
+    assert_int_equal(w->j.syncing, 0);
+    add(w, GL_KEEP_ENDED, 2);
+    assert_int_equal(gl_journal_flush(&w->j, &why), 0);
+    assert_int_not_equal(w->j.syncing, 0);
+    assert_int_equal(gl_journal_wait(&w->j, &why), 0);
+}
+
+static void an_end_that_comes_during_a_sync_waits_for_the_next(void **state)
+{
+    struct world *w = *state;
+    struct gl_why why;
+    uint64_t first = add(w, GL_KEEP_ENDED, 1);
+    assert_int_equal(gl_journal_flush(&w->j, &why), 0);
+    uint64_t second = add(w, GL_KEEP_ENDED, 2);
+    assert_int_equal(gl_journal_flush(&w->j, &why), 0);
+    assert_int_equal(w->j.syncing, first);
+    assert_int_equal(gl_journal_wait(&w->j, &why), 0);
+    assert_int_equal(w->j.synced, first);
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(w->j.synced, second);
+}
+
+static void a_failed_write_is_made_up_for(void **state)
+{
+    struct world *w = *state;
+    struct gl_why why;
+    int good = spoil(w, "/dev/full");
+    uint64_t end = add(w, GL_KEEP_ENDED, 1);
+    assert_true(gl_journal_flush(&w->j, &why) < 0);
+    assert_int_equal(w->j.bytes, 0);
+    repair(w, good);
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(w->j.synced, end);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e1 ");
+}
+
+/* After a failed sync nobody knows what is on disk: everything since the last good one is written
+ * again, at the same place. */
+static void a_failed_sync_is_made_up_for(void **state)
+{
+    struct world *w = *state;
+    add(w, GL_KEEP_ENDED, 1);
+    assert_int_equal(settle(w), 0);
+    int good = spoil(w, "/dev/null");
+    uint64_t second = add(w, GL_KEEP_ENDED, 2);
+    assert_true(settle(w) < 0);
+    assert_true(w->j.synced < second);
+    uint64_t third = add(w, GL_KEEP_ENDED, 3);
+    assert_true(settle(w) < 0);
+    assert_true(w->j.synced < second);
+    repair(w, good);
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(w->j.synced, third);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e1 e2 e3 ");
+}
+
+static void a_torn_end_is_cut_off_and_written_over(void **state)
+{
+    struct world *w = *state;
+    add(w, GL_KEEP_ENDED, 1);
+    uint64_t good = add(w, GL_KEEP_ENDED, 2);
+    add(w, GL_KEEP_ENDED, 3);
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(ftruncate(w->j.fd, (off_t)w->j.bytes - 1), 0);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e1 e2 ");
+    assert_int_equal(w->j.bytes, good);
+    add(w, GL_KEEP_ENDED, 4);
+    assert_int_equal(settle(w), 0);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e1 e2 e4 ");
+}
+
+static void it_can_be_replaced_and_goes_on(void **state)
+{
+    struct world *w = *state;
+    struct gl_why why;
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    add(w, GL_KEEP_ENDED, 1);
+    assert_int_equal(settle(w), 0);
+    add(w, GL_KEEP_ENDED, 2); /* pending: the new content stands for it */
+    struct gl_keep_msg m = {.type = GL_KEEP_ENDED, .start = {.token = 9}};
+    gl_keep_add_record(&m, &content);
+    assert_int_equal(gl_journal_replace(&w->j, gl_buf_view(&content), &why), 0);
+    add(w, GL_KEEP_ENDED, 10);
+    assert_int_equal(settle(w), 0);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e9 e10 ");
+}
+
+static void it_can_be_cleared_and_goes_on(void **state)
+{
+    struct world *w = *state;
+    add(w, GL_KEEP_ENDED, 1);
+    assert_int_equal(settle(w), 0);
+    gl_journal_clear(&w->j);
+    add(w, GL_KEEP_ENDED, 2);
+    assert_int_equal(settle(w), 0);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e2 ");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(records_come_back_in_order),
+        TEST(what_must_not_be_synced_is_not),
+        TEST(an_end_that_comes_during_a_sync_waits_for_the_next),
+        TEST(a_failed_write_is_made_up_for),
+        TEST(a_failed_sync_is_made_up_for),
+        TEST(a_torn_end_is_cut_off_and_written_over),
+        TEST(it_can_be_replaced_and_goes_on),
+        TEST(it_can_be_cleared_and_goes_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
