@@ -29,6 +29,10 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
                      struct sim_fact_step *st, const struct sim_process *p)
 {
     (void)me;
+    if (p->token != j->token) {
+        return; /* decided in time, but taken from the node that decided it: it counts nothing now
+                 */
+    }
     uint32_t have = gl_str_is(st->spec->pool, "gpu") ? c->pools.gpu_slots : c->pools.default_slots;
     uint32_t used = in_use(c, j, p);
     if (used > have) {
