@@ -16,6 +16,7 @@ class Step:
         self.needs = needs
         self.noop = False
         self.through_shell = False
+        self.through_file = False
         self.sleep_ms = 0
         self.plan = [0]
         self.attempts = 1
@@ -35,7 +36,9 @@ class Step:
         if self.noop:
             spec["noop"] = True
             return spec
-        if self.through_shell:  # a child and a grandchild of the keeper
+        if self.through_file:  # a blob
+            spec["python"] = f"import os\nos.execv({words[0]!r}, {words!r})\n"
+        elif self.through_shell:  # a child and a grandchild of the keeper
             spec["sh"] = " ".join(words) + "; exit $?"
         else:
             spec["run"] = words

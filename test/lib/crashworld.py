@@ -212,8 +212,9 @@ class World(Box):
         """Be the person that blocked steps wait for."""
         for request in (self.ask_node("human") or {"requests": []})["requests"]:
             decision = rng.choice(("rerun", "rerun", "done", "failed"))
-            done = self.glia("human", "respond", request["job_id"], request["step_id"], decision,
-                             code=None)
+            done = self.glia("human", "respond", request["job_id"], request["step_id"],
+                             "--decision", decision, code=None)
+            assert "usage:" not in done.stderr, done.stderr
             self.note(f"decide {request['job_id']} {request['step_id']} {decision}: "
                       f"{done.returncode} {done.stderr.strip()}")
 
@@ -223,10 +224,10 @@ class World(Box):
         if left and not self.living():
             self.start("job", "resume", rng.choice(left), **env)
 
-    def start_host(self):
+    def start_host(self, **env):
         """A command that is the node, or becomes it, until it is told to end."""
         return self.start("run", "--", "sh", "-c",
-                          f"until [ -e {self.folder}/over ]; do sleep 0.05; done")
+                          f"until [ -e {self.folder}/over ]; do sleep 0.05; done", **env)
 
     def finish(self, rng, seconds=END_SECONDS_MAX):
         """No more crashes: everything must end."""

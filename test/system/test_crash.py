@@ -1,0 +1,190 @@
+"""Nodes, keepers, steps and whole machines die at random, and the power fails: nothing that was accepted is
+lost, no step is done twice. Every round prints its seed; GLIA_CRASH_SEED=n replays one.
+
+GLIA_CRASH_ROUNDS says how many rounds each test makes; GLIA_SOAK=1 makes fifty of each, with new seeds."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from crashworld import BUILD, World, attack  # noqa: E402
+from crashflow import fan, small  # noqa: E402
+from glianode import BUILD as RELEASE, wait_for  # noqa: E402
+
+SOAK = bool(os.environ.get("GLIA_SOAK"))
+ROUNDS = int(os.environ.get("GLIA_CRASH_ROUNDS", "50" if SOAK else "8"))
+AT_ONCE = 4
+
+# name: what dies, with which weight; how many deaths; the disk
+ATTACKS = {
+    "nodes": ({"node": 4, "client": 1}, 10, None),
+    "steps_and_nodes": ({"node": 2, "step": 3}, 8, None),
+    "keepers_and_nodes": ({"node": 2, "keeper": 3}, 6, None),
+    "machines": ({"node": 1, "machine": 3}, 5, None),
+    "everything": ({"node": 4, "client": 1, "step": 2, "keeper": 1, "machine": 1}, 10, None),
+    "the_power": ({"node": 1, "machine": 2}, 5, "cut"),
+    "the_power_in_the_middle_of_a_sync": ({"node": 2, "machine": 1, "step": 1}, 6, "tear"),
+}
+
+
+def seeds(name):
+    if os.environ.get("GLIA_CRASH_SEED"):
+        return [int(os.environ["GLIA_CRASH_SEED"])]
+    if SOAK:
+        return [random.SystemRandom().randrange(1 << 32) for _ in range(ROUNDS)]
+    return [sum(name.encode()) * 1000 + i for i in range(ROUNDS)]
+
+
+def side_by_side(one, all_of_them):
+    """Run some at once; all of them, even if the first fails."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = [pool.submit(one, x) for x in all_of_them]
+    errors = [str(f.exception()) for f in futures if f.exception()]
+    assert not errors, "\n\n".join(errors)
+    return [f.result() for f in futures]
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_everything_ends_right_though_the_world_is_attacked(name):
+    weights, kills, power = ATTACKS[name]
+
+    def one(seed):
+        print(f"{name}: GLIA_CRASH_SEED={seed}", flush=True)
+        return attack(seed, weights, kills, power)
+
+    judged = side_by_side(one, seeds(name))
+    assert sum(map(len, judged)) > 0
+
+
+def test_the_release_has_no_failpoints_and_no_test_disk():
+    def names(build, program):
+        out = subprocess.check_output(["nm", os.path.join(build, program)], text=True)
+        return [line.split()[-1] for line in out.splitlines()
+                if "failpoint" in line or "vfs_cut" in line]
+
+    for program in ("glia", "glia-keeper"):
+        assert names(BUILD, program)  # so that nm would have found them
+        assert not names(RELEASE, program)
+        with open(os.path.join(RELEASE, program), "rb") as file:
+            content = file.read()
+        assert b"GLIA_FAILPOINT" not in content
+        assert b"GLIA_TEST_VFS" not in content
+
+
+def test_the_power_of_a_real_node_can_fail_at_a_chosen_sync():
+    """The disk of the tests is really under the node: it dies at the sync, and not before."""
+    with World() as world:
+        for number in (1, 3, 8):
+            run = world.submit(small(f"cut{number}"), GLIA_TEST_VFS=f"cut:tear={number}:7")
+            assert run.wait(60) == -9, world.read(run.err)
+        run = world.submit(small("whole"), GLIA_TEST_VFS="cut:tear=100000:7")
+        assert run.wait(60) == 0
+        world.finish(random.Random(1))
+        assert world.judge(losses=[])
+
+
+# ---- the disk is full ----
+
+class SmallDisk:
+    """A file system of a few MiB, and what fills it."""
+
+    def __init__(self, world_folder, mib):
+        self.path = os.path.join(world_folder, "disk")
+        os.makedirs(self.path)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", "glia-test",
+                        self.path], check=True)
+
+    def fill(self):
+        with open(os.path.join(self.path, "ballast"), "wb", buffering=0) as file:
+            for size in (1 << 16, 1 << 12):
+                try:
+                    while True:
+                        file.write(b"x" * size)
+                except OSError:
+                    pass
+
+    def free(self):
+        os.remove(os.path.join(self.path, "ballast"))
+
+    def close(self):
+        subprocess.run(["umount", "-l", self.path], check=True)
+
+
+# Only root can mount. The store's own tests fill a disk for everybody (sqlite_faults).
+if os.geteuid() == 0:
+
+    @pytest.fixture(name="disk_world")
+    def make_disk_world():
+        with World() as world:
+            disk = SmallDisk(world.folder, 16)
+            world.data = os.path.join(disk.path, "data")
+            world.env["GLIA_DATA_DIR"] = world.data
+            os.symlink(world.data, os.path.join(world.folder, "data"))
+            world.disk = disk
+            try:
+                yield world
+            finally:
+                world.close()
+                disk.close()
+
+    def test_a_full_disk_stops_everything_and_loses_nothing(disk_world):
+        world = disk_world
+        run = world.submit(fan("full", 12, 150), GLIA_POOLS="default=3")
+        wait_for("steps that run", lambda: world.has("ledger"))
+        world.disk.fill()
+        refused = world.glia("run", "--", "true", code=None)
+        assert refused.returncode == 5, refused
+        assert "store unavailable" in refused.stderr, refused.stderr
+        assert run.poll() is None
+        world.disk.free()
+        assert run.wait(60) == 0, world.read(run.err)
+        world.finish(random.Random(1))
+        assert world.judge(losses=[])
+
+    def test_a_disk_that_is_full_again_and_again_fails_no_step(disk_world):
+        world, rng = disk_world, random.Random(5)
+        runs = [world.submit(fan(f"full{i}", 12, 40), GLIA_POOLS="default=4") for i in range(2)]
+        wait_for("steps that run", lambda: world.has("ledger"))
+        for _ in range(5):
+            time.sleep(rng.random() * 0.15)
+            world.disk.fill()
+            time.sleep(rng.random() * 0.3)
+            world.disk.free()
+        for run in runs:
+            assert run.wait(60) == 0, world.read(run.err)
+        world.finish(rng)
+        assert world.judge(losses=[])
+
+    def test_a_machine_that_dies_with_a_full_disk_goes_on_when_there_is_space(disk_world):
+        world, rng = disk_world, random.Random(6)
+        world.submit(fan("full", 12, 150), GLIA_POOLS="default=3")
+        wait_for("steps that run", lambda: world.has("ledger") and world.accepted())
+        job = sorted(world.accepted())[0]
+        world.disk.fill()
+        world.kill_machine()
+        told = world.glia("job", "resume", job, code=5).stderr
+        assert "store unavailable" in told and "disk full" in told, told
+        # What is there can be looked at.
+        assert job in world.glia("job", "list").stdout
+        world.kill_machine()
+        world.disk.free()
+        world.finish(rng)
+        assert world.judge()
+
+    def test_a_read_only_disk_is_told_and_harms_nothing(disk_world):
+        world, rng = disk_world, random.Random(7)
+        world.submit(fan("before", 3, 50))
+        wait_for("steps that run", lambda: world.has("ledger") and world.accepted())
+        world.kill_machine()
+        subprocess.run(["mount", "-o", "remount,ro", world.disk.path], check=True)
+        told = world.glia("run", "--", "true", code=5).stderr
+        assert "Read-only file system" in told, told
+        subprocess.run(["mount", "-o", "remount,rw", world.disk.path], check=True)
+        world.finish(rng)
+        assert world.judge()
