@@ -44,8 +44,10 @@ static void on_effect(struct rig *r, const struct gl_effect *e)
                        GL_STR_ARG(e->attempt));
         r->running.is_set = true;
         gl_spec_unref(e->spec);
-        feed(r, (struct gl_event){
-                    .type = GL_EV_STARTED, .job = e->job, .attempt = e->attempt, .token = 1});
+        feed(r, (struct gl_event){.type = GL_EV_STARTED,
+                                  .job = e->job,
+                                  .attempt = e->attempt,
+                                  .number = e->start_number});
     } else if (e->type == GL_FX_FIND) {
         feed(r, (struct gl_event){.type = GL_EV_FOUND});
     } else if (e->type == GL_FX_LIST) {

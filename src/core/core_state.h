@@ -35,7 +35,7 @@ struct gl_step {
     struct gl_wait *wait;      /* queued for slots */
     struct gl_slot_hold *hold; /* slots it has */
     bool is_listed;            /* in the index "human" */
-    bool starting;             /* a START is on its way, its answer has not come */
+    uint64_t starting;         /* number of the START whose answer has not come; 0: none */
 };
 
 enum gl_job_memory {
@@ -93,7 +93,7 @@ struct gl_core {
     gl_str session;         /* "" : none yet */
     gl_str epoch;           /* of the executor */
     bool exec_up, stopping;
-    uint64_t last_op;
+    uint64_t last_op, last_start;
     size_t inflight_n;
 
     struct gl_map jobs;  /* by id */

@@ -44,6 +44,7 @@ struct gl_effect {
     struct gl_spec *spec;
     uint32_t step_number;
     uint32_t attempt_number;
+    uint64_t start_number; /* comes back in STARTED: which of several starts is answered */
     gl_str run_id, idempotency_key;
     gl_ms start_by, deadline_at;
     /* REPLY */

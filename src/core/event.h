@@ -20,7 +20,8 @@
     X(FOUND, "found")     /* code, entries, more: a page of the index "wake" */                   \
     X(EXEC_UP, "exec_up") /* epoch */                                                             \
     X(EXEC_DOWN, "exec_down")                                                                     \
-    X(STARTED, "started")   /* job, attempt, token, code: the executor's answer to a start */     \
+    X(STARTED,                                                                                    \
+      "started") /* job, attempt, token, number, code: the executor's answer to a start */        \
     X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */       \
     X(ENDED, "ended")       /* job, attempt, token, and a result */                               \
     X(BEACON, "beacon")     /* job, attempt, token */                                             \

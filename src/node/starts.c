@@ -19,6 +19,7 @@ struct start {
     gl_str key; /* "job/attempt/token", in starts_by_key while it is being prepared */
     gl_str run_id, idempotency_key;
     uint32_t attempt_number;
+    uint64_t start_number;
     gl_ms deadline_at;
     struct gl_exec_start x;
     struct gl_store_req store_req;
@@ -49,6 +50,7 @@ static void feed_started(struct start *s, int code, const char *why)
                           .job = s->x.key.job,
                           .attempt = s->x.key.attempt,
                           .token = s->x.token,
+                          .number = s->start_number,
                           .code = code,
                           .why = gl_str_of(why)};
 
@@ -228,6 +230,7 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
     s->run_id = gl_str_dup(&s->arena, e->run_id);
     s->idempotency_key = gl_str_dup(&s->arena, e->idempotency_key);
     s->attempt_number = e->attempt_number;
+    s->start_number = e->start_number;
     s->deadline_at = e->deadline_at;
     s->x = (struct gl_exec_start){
         .key = copy_key(&s->arena, e),
@@ -263,9 +266,12 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 {
     struct start *s = start_new(n, e);
     gl_str key = key_of(&s->arena, e);
+    struct start *same = gl_map_find(&n->starts_by_key, key);
 
-    if (gl_map_find(&n->starts_by_key, key) != NULL) {
-        start_free(s); /* the same start is being prepared already: that one will be answered */
+    if (same != NULL) { /* being prepared already: that one goes, in the name of this one */
+        same->start_number = e->start_number;
+        same->is_given_up = false;
+        start_free(s);
         return;
     }
     s->key = key;

@@ -45,9 +45,10 @@ static void on_effect(struct rig *r, const struct gl_effect *e)
         (void)snprintf(s->attempt, sizeof(s->attempt), "%.*s", GL_STR_ARG(e->attempt));
         s->token = e->token;
         gl_spec_unref(e->spec);
-        feed(r,
-             (struct gl_event){
-                 .type = GL_EV_STARTED, .job = e->job, .attempt = e->attempt, .token = e->token});
+        feed(r, (struct gl_event){.type = GL_EV_STARTED,
+                                  .job = e->job,
+                                  .attempt = e->attempt,
+                                  .number = e->start_number});
         break;
     }
     case GL_FX_FIND:

@@ -28,7 +28,7 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
         st->heartbeat_at = st->probe_at = 0;
         st->r.deadline_at = 0;
         st->r.stopping = GL_STOP_NONE;
-        st->starting = false;
+        st->starting = 0;
     }
     if (next == GL_STEP_RUNNING) {
         c->running_n++;
@@ -176,7 +176,7 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
         gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
     e->start_by = c->now + START_BY_MS;
     e->deadline_at = st->r.deadline_at;
-    st->starting = true;
+    st->starting = e->start_number = ++c->last_start;
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "start");
 }

@@ -183,10 +183,10 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
 
-    if (st == NULL || j->token != ev->token) {
-        return;
+    if (st == NULL || st->starting != ev->number) {
+        return; /* of an earlier start: the one that counts is still on its way */
     }
-    st->starting = false;
+    st->starting = 0;
     if (ev->code == GL_E_LIMIT) { /* it will never fit */
         st->r.exit_code = 0;
         gl_ledger_fail(c, st, ev->why, false);
@@ -239,7 +239,7 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
 
-    if (st == NULL || j->token != ev->token || st->starting) {
+    if (st == NULL || j->token != ev->token || st->starting != 0) {
         return;
     }
     if (ev->code == GL_E_STALE) { /* somebody with a higher token has been there */
@@ -322,7 +322,7 @@ void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev)
         for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
             struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
-            if (st->r.status == GL_STEP_RUNNING && !st->starting) {
+            if (st->r.status == GL_STEP_RUNNING && st->starting == 0) {
                 attach(c, st);
             }
         }
@@ -370,7 +370,7 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
         return;
     }
     if (st != NULL) {
-        if (info->state == GL_EXEC_ENDED && !st->starting) {
+        if (info->state == GL_EXEC_ENDED && st->starting == 0) {
             GL_MARK(c->trace, "attempts.end_was_missed");
             attach(c, st);
         }
