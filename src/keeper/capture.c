@@ -13,7 +13,7 @@ enum {
     READ_BYTES = 64 << 10, /* one read; also the capacity of a pipe */
     FINISH_READS_MAX =
         256, /* at most this often when everything has ended: a stranger may hold the pipe */
-    MARK_BYTES_MAX = 48,
+    MARK_BYTES_MAX = 64,
     PIPES_FREE_MAX = 64,
 };
 
@@ -191,41 +191,64 @@ static int read_at(int fd, char *p, size_t n, uint64_t at)
     return 0;
 }
 
-/* Move the end part down over what nobody will read, from the beginning of a line on. */
-static int shorten(struct gl_capture *c)
+/* The log as it will be: the first part, the mark, and the end from the beginning of a line on. */
+static int write_shorter(const struct gl_capture *c, int fd, struct gl_capture *shorter)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf part = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf all = {0};
     uint64_t tail = c->head_bytes + c->mark_bytes;
-    GL_ASSERT(c->log_bytes - tail > GL_CAPTURE_PART_BYTES);
     uint64_t from = c->log_bytes - GL_CAPTURE_PART_BYTES;
-    char *kept = gl_mem_alloc(GL_CAPTURE_PART_BYTES);
-    int r = read_at(c->log_fd, kept, GL_CAPTURE_PART_BYTES, from);
-    if (r == 0) {
-        const char *newline = memchr(kept, '\n', GL_CAPTURE_PART_BYTES);
-        size_t skip = newline == NULL ? 0 : (size_t)(newline + 1 - kept);
-        uint64_t dropped = c->dropped + (from + skip - tail);
-        gl_buf_fmt(&part, "-- %llu bytes dropped --\n", (unsigned long long)dropped);
-        GL_ASSERT(part.n < MARK_BYTES_MAX);
-        size_t mark = part.n;
-        gl_buf_add(&part, kept + skip, GL_CAPTURE_PART_BYTES - skip);
-        r = write_at(c->log_fd, part.p, part.n, c->head_bytes);
-        if (r == 0 && ftruncate(c->log_fd, (off_t)(c->head_bytes + part.n)) < 0) {
-            r = GL_E_IO;
-        }
-        if (r == 0) {
-            c->dropped = dropped;
-            c->mark_bytes = mark;
-            c->log_bytes = c->head_bytes + part.n;
-        }
+    GL_CLEANUP(gl_buf_done) struct gl_buf kept = {0};
+    char *end = gl_buf_reserve(&kept, GL_CAPTURE_PART_BYTES);
+    char *head = gl_buf_reserve(&all, c->head_bytes + MARK_BYTES_MAX + GL_CAPTURE_PART_BYTES);
+    GL_ASSERT(c->log_bytes - tail > GL_CAPTURE_PART_BYTES);
+    if (read_at(c->log_fd, head, c->head_bytes, 0) < 0 ||
+        read_at(c->log_fd, end, GL_CAPTURE_PART_BYTES, from) < 0) {
+        return GL_E_IO;
     }
-    gl_mem_free(kept);
-    return r;
+    all.n = c->head_bytes;
+    const char *newline = memchr(end, '\n', GL_CAPTURE_PART_BYTES);
+    size_t skip = newline == NULL ? 0 : (size_t)(newline + 1 - end);
+    shorter->dropped = c->dropped + (from + skip - tail);
+    gl_buf_fmt(&all, "-- %llu bytes dropped --\n", (unsigned long long)shorter->dropped);
+    shorter->mark_bytes = all.n - c->head_bytes;
+    GL_ASSERT(shorter->mark_bytes < MARK_BYTES_MAX);
+    gl_buf_add(&all, end + skip, GL_CAPTURE_PART_BYTES - skip);
+    shorter->log_bytes = all.n;
+    return write_at(fd, all.p, all.n, 0);
+}
+
+/* In a new file that takes the place of the old one: a reader has one or the other, and neither
+ * ever changes but at its end. */
+static int shorten(struct gl_keeper *k, struct gl_capture *c)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf path = {0};
+    struct gl_capture shorter = *c;
+    gl_buf_fmt(&path, "%s.new", c->path);
+    gl_buf_char(&path, '\0');
+    GL_CLEANUP(gl_fs_closep)
+    int fd = openat(k->contexts_fd, path.p, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                    0600);
+    if (fd < 0) {
+        return GL_E_IO;
+    }
+    if (write_shorter(c, fd, &shorter) < 0 ||
+        renameat(k->contexts_fd, path.p, k->contexts_fd, c->path) < 0) {
+        (void)unlinkat(k->contexts_fd, path.p, 0);
+        return GL_E_IO;
+    }
+    int former = c->log_fd;
+    *c = shorter;
+    c->log_fd = fd;
+    fd = former;
+    return 0;
 }
 
 /* The first part ends with the last whole line that fits into it. */
 static void end_head(struct gl_capture *c, gl_str lines)
 {
-    size_t room = GL_CAPTURE_PART_BYTES - c->log_bytes;
+    /* A mark of the disk's may have filled it already. */
+    size_t room =
+        c->log_bytes < GL_CAPTURE_PART_BYTES ? GL_CAPTURE_PART_BYTES - c->log_bytes : 0;
     const char *newline = memrchr(lines.p, '\n', room);
     c->head_bytes = c->log_bytes + (newline == NULL ? 0 : (size_t)(newline + 1 - lines.p));
 }
@@ -246,7 +269,7 @@ static int write_unwritten(struct gl_capture *c)
     if (c->unwritten == 0) {
         return 0;
     }
-    int n = snprintf(mark, sizeof(mark), "-- %llu bytes dropped --\n",
+    int n = snprintf(mark, sizeof(mark), "-- %llu bytes dropped: disk full --\n",
                      (unsigned long long)c->unwritten);
     int r = write_at(c->log_fd, mark, (size_t)n, c->log_bytes);
     if (r == 0) {
@@ -273,7 +296,7 @@ static void write_log(struct gl_keeper *k, struct gl_capture *c, gl_str lines)
     c->log_bytes += lines.n;
     if (c->head_bytes > 0 &&
         c->log_bytes - c->head_bytes - c->mark_bytes > 2ull * GL_CAPTURE_PART_BYTES) {
-        (void)shorten(c); /* failed: tried again with the next line */
+        (void)shorten(k, c); /* failed: tried again with the next line */
     }
 }
 
@@ -427,7 +450,7 @@ void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
     finish_stream(k, c, &c->err);
     end_last(c);
     if (c->head_bytes > 0 && c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
-        (void)shorten(c); /* the log then keeps more than it should: no harm */
+        (void)shorten(k, c); /* the log then keeps more than it should: no harm */
     }
     gl_fs_closep(&c->log_fd);
     gl_buf_done(&c->line);

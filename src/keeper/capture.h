@@ -3,13 +3,14 @@
  * A line of the log is "<ms> <o|e> <text>": wall time in milliseconds, the stream, and the bytes as
  * they came. Lines longer than 64 KiB are split. The log keeps the first and the last 5 MiB, with
  * the line "-- N bytes dropped --" between them. It grows while the step runs; when the end part
- * has become twice as long as it may be it is moved down, so a reader that finds the file shorter
- * than what it has read goes on at the mark.
+ * has become twice as long as it may be, a shorter file takes its place. N counts all that ever
+ * stood between the two parts, so a reader knows of every byte the how manieth it is.
  *
  * Beside that the last line of stdout that is not empty is remembered, if it begins with '{': it
  * may be the step's output.
  *
- * A log that cannot be written does not fail a step: the mark then says how much is missing. */
+ * A log that cannot be written does not fail a step: a line "-- N bytes dropped: disk full --" says
+ * how much is missing there. */
 #ifndef GL_KEEPER_CAPTURE_H
 #define GL_KEEPER_CAPTURE_H
 

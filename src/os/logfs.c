@@ -12,7 +12,11 @@
 #include "os/fs.h"
 #include "os/paths.h"
 
-enum { ATTEMPTS_LISTED_MAX = 100000 };
+enum {
+    ATTEMPTS_LISTED_MAX = 100000,
+    MARK_PLACE_BEFORE = 66 << 10, /* more than a line */
+    MARK_PLACE_BEHIND = 256,      /* more than two marks */
+};
 
 static const char *const infix = ":attempt:";
 
@@ -99,26 +103,61 @@ static ssize_t read_at(int fd, char *to, size_t n, uint64_t offset)
     return got;
 }
 
-/* Where the mark stands that the keeper writes between the first and the last part, or where that
- * part would begin. It is the first line of its kind, and stands in the first half of the log. */
-static uint64_t mark_place(int fd)
+/* Places in a log are counted in the bytes that were ever written to it, so that they stay what they
+ * are when the keeper drops the middle. */
+struct layout {
+    uint64_t head;    /* where the first part ends; all of it if nothing was dropped */
+    uint64_t mark;    /* length of the mark that stands there */
+    uint64_t dropped; /* what the mark stands for */
+};
+
+/* "-- N bytes dropped --" */
+static bool read_mark(gl_str line, uint64_t *ret)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf head = {0};
-    size_t max = GL_LOG_BYTES_MAX / 2 + 64;
-    ssize_t got = read_at(fd, gl_buf_reserve(&head, max), max, 0);
-    head.n = got > 0 ? (size_t)got : 0;
-    const char *mark = head.n == 0 ? NULL : memmem(head.p, head.n, "\n-- ", 4);
-    return mark == NULL ? 0 : (uint64_t)(mark + 1 - head.p);
+    gl_str rest;
+    return gl_str_is(gl_str_cut(line, ' ', &rest), "--") &&
+           gl_str_u64(gl_str_cut(rest, ' ', &rest), ret) && gl_str_is(rest, "bytes dropped --");
 }
 
-/* Is this still the beginning of a line? If not, the log has been shortened behind our back. */
-static bool is_line_start(int fd, uint64_t offset, uint64_t size)
+/* The first part is at most one line shorter than half of what is kept, so the mark is looked for
+ * around there only. The text of a step never begins a line: the mark is not to be confused. */
+static struct layout find_layout(int fd, uint64_t size)
 {
-    char before = '\0';
-    if (offset == 0) {
-        return true;
+    struct layout l = {.head = size};
+    GL_CLEANUP(gl_buf_done) struct gl_buf place = {0};
+    uint64_t from = GL_LOG_BYTES_MAX / 2 - MARK_PLACE_BEFORE;
+    size_t max = MARK_PLACE_BEFORE + MARK_PLACE_BEHIND;
+    if (size <= from) {
+        return l;
     }
-    return offset <= size && read_at(fd, &before, 1, offset - 1) == 1 && before == '\n';
+    ssize_t got = read_at(fd, gl_buf_reserve(&place, max), max, from);
+    gl_str rest = {.p = place.p, .n = got > 0 ? (size_t)got : 0};
+    while (rest.n > 0) {
+        gl_str line = gl_str_cut(rest, '\n', &rest);
+        uint64_t at = from + (uint64_t)(line.p - place.p);
+        if (line.p > place.p && read_mark(line, &l.dropped)) {
+            l.head = at;
+            l.mark = line.n + 1;
+            return l;
+        }
+    }
+    l.dropped = 0;
+    return l;
+}
+
+/* Where in the file the place `*offset` is. If that was dropped: where the log goes on, with a mark
+ * for what this reader has missed, and *offset is moved there. */
+static uint64_t place_of(const struct layout *l, uint64_t *offset, struct gl_buf *out)
+{
+    uint64_t tail = l->head + l->dropped;
+    if (l->mark == 0 || *offset < l->head) {
+        return *offset;
+    }
+    if (*offset < tail) {
+        gl_buf_fmt(out, "-- %llu bytes dropped --\n", (unsigned long long)(tail - *offset));
+        *offset = tail;
+    }
+    return *offset - l->dropped + l->mark;
 }
 
 /* Without the last line if that has not ended; a line that alone fills everything is kept. */
@@ -126,6 +165,19 @@ static size_t whole_lines(const char *p, size_t n)
 {
     const char *newline = memrchr(p, '\n', n);
     return newline == NULL ? 0 : (size_t)(newline + 1 - p);
+}
+
+/* The places we give out are; one that somebody has made up may not be. */
+static bool is_line_start(int fd, uint64_t at)
+{
+    char before = '\n';
+    return at == 0 || read_at(fd, &before, 1, at - 1) < 0 || before == '\n';
+}
+
+static size_t first_line(const char *p, size_t n)
+{
+    const char *newline = memchr(p, '\n', n);
+    return newline == NULL ? n : (size_t)(newline + 1 - p);
 }
 
 static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str step, uint32_t attempt,
@@ -141,23 +193,26 @@ static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str ste
                            .p;
     GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) {
-        *ret_next = 0;
+        *ret_next = offset;
         return errno == ENOENT ? 0 : gl_fs_why(reterr_why, errno, "open", path);
     }
     struct stat st;
     if (fstat(fd, &st) < 0) {
         return gl_fs_why(reterr_why, errno, "look at", path);
     }
-    if (!is_line_start(fd, offset, (uint64_t)st.st_size)) {
-        offset = mark_place(fd);
-    }
-    char *to = gl_buf_reserve(out, bytes_max);
-    ssize_t got = read_at(fd, to, bytes_max, offset);
+    struct layout layout = find_layout(fd, (uint64_t)st.st_size);
+    uint64_t at = place_of(&layout, &offset, out);
+    uint64_t until_mark = layout.mark > 0 && at < layout.head ? layout.head - at : bytes_max;
+    size_t max = until_mark < bytes_max ? (size_t)until_mark : bytes_max;
+    char *to = gl_buf_reserve(out, max);
+    ssize_t got = read_at(fd, to, max, at);
     if (got < 0) {
         return gl_fs_why(reterr_why, errno, "read", path);
     }
     size_t n = whole_lines(to, (size_t)got);
-    out->n += n;
+    size_t skip = n == 0 || is_line_start(fd, at) ? 0 : first_line(to, n);
+    memmove(to, to + skip, n - skip);
+    out->n += n - skip;
     *ret_next = offset + n;
     return 0;
 }

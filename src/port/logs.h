@@ -20,8 +20,9 @@ struct gl_logs {
     int (*list)(struct gl_logs *l, gl_str context, gl_str job, struct gl_arena *a,
                 struct gl_logs_attempt **ret, size_t *ret_n, struct gl_why *reterr_why);
     /* Append whole lines from `offset` on, about `bytes_max` bytes of them; *ret_next is where to
-     * go on. A log that has been shortened meanwhile goes on at the mark that says so. One that is
-     * not there is empty. */
+     * go on. Offsets count all that was ever written, so nothing is read twice; if what stood there
+     * has been dropped, a mark with the number of those bytes comes first. A log that is not there
+     * is empty. */
     int (*read)(struct gl_logs *l, gl_str context, gl_str job, gl_str step, uint32_t attempt,
                 uint64_t offset, size_t bytes_max, struct gl_buf *out, uint64_t *ret_next,
                 struct gl_why *reterr_why);

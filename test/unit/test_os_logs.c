@@ -108,20 +108,73 @@ static void only_whole_lines_are_read(void **state)
     assert_true(gl_str_is(read_from(b, 16), "3 o three\n"));
 }
 
-static void a_log_that_became_shorter_goes_on_at_its_mark(void **state)
+/* A first part of `head` bytes, 5 MiB and a little less, and what the keeper put behind it. */
+static uint64_t put_long_log(struct bench *b, const char *behind)
 {
-    struct bench *b = *state;
-    (void)put_log(b, "a:attempt:1", GL_S("1 o one\n-- 900 bytes dropped --\n9 o nine\n"));
-    assert_true(gl_str_is(read_from(b, 5000), "-- 900 bytes dropped --\n9 o nine\n"));
-    assert_int_equal(b->next, 8 + 24 + 9);
+    struct gl_buf text = {0};
+    while (text.n + 100 < GL_LOG_BYTES_MAX / 2) {
+        gl_buf_fmt(&text, "%zu o line\n", text.n);
+    }
+    uint64_t head = text.n;
+    gl_buf_c(&text, behind);
+    (void)put_log(b, "a:attempt:1", gl_buf_view(&text));
+    gl_buf_done(&text);
+    return head;
 }
 
-static void a_log_that_became_another_behind_our_place_goes_on_at_its_mark(void **state)
+static void what_was_dropped_before_it_was_read_is_told_once(void **state)
 {
     struct bench *b = *state;
-    (void)put_log(b, "a:attempt:1", GL_S("1 o one\n-- 900 bytes dropped --\n9 o nine\n"));
-    assert_true(gl_str_is(read_from(b, 11), "-- 900 bytes dropped --\n9 o nine\n"));
-    assert_true(gl_str_is(read_from(b, 32), "9 o nine\n")); /* this is the beginning of a line */
+    uint64_t head = put_long_log(b, "-- 900 bytes dropped --\n9 o nine\n");
+    assert_true(gl_str_is(read_from(b, head), "-- 900 bytes dropped --\n9 o nine\n"));
+    assert_int_equal(b->next, head + 900 + 9);
+    assert_int_equal(read_from(b, b->next).n, 0);
+    assert_int_equal(b->next, head + 900 + 9);
+}
+
+static void a_reader_hears_how_much_it_has_missed_itself(void **state)
+{
+    struct bench *b = *state;
+    uint64_t head = put_long_log(b, "-- 900 bytes dropped --\n9 o nine\n");
+    assert_true(gl_str_is(read_from(b, head + 700), "-- 200 bytes dropped --\n9 o nine\n"));
+}
+
+static void nothing_is_read_twice_when_the_middle_is_dropped(void **state)
+{
+    struct bench *b = *state;
+    uint64_t head = put_long_log(b, "1 o one\n2 o two\n3 o six\n");
+    assert_true(gl_str_is(read_from(b, head), "1 o one\n2 o two\n3 o six\n"));
+    assert_int_equal(b->next, head + 24);
+    (void)put_long_log(b, "-- 16 bytes dropped --\n3 o six\n4 o ten\n");
+    assert_true(gl_str_is(read_from(b, head + 24), "4 o ten\n"));
+    assert_int_equal(b->next, head + 32);
+}
+
+static void a_page_ends_where_the_first_part_ends(void **state)
+{
+    struct bench *b = *state;
+    uint64_t head = put_long_log(b, "-- 900 bytes dropped --\n9 o nine\n");
+    gl_str page = read_from(b, head - 100000);
+    assert_int_equal(b->next, head);
+    assert_true(page.n <= 100000 && page.n > 99900);
+    assert_true(gl_str_starts(read_from(b, b->next), GL_S("-- 900 ")));
+}
+
+static void a_mark_of_a_full_disk_is_a_line_like_others(void **state)
+{
+    struct bench *b = *state;
+    uint64_t head = put_long_log(b, "-- 7 bytes dropped: disk full --\n9 o nine\n");
+    assert_true(gl_str_is(read_from(b, head), "-- 7 bytes dropped: disk full --\n9 o nine\n"));
+    assert_int_equal(b->next, head + 33 + 9);
+}
+
+static void a_place_within_a_line_goes_on_with_the_next(void **state)
+{
+    struct bench *b = *state;
+    (void)put_log(b, "a:attempt:1", GL_S("1 o one\n2 e two\n"));
+    assert_true(gl_str_is(read_from(b, 3), "2 e two\n"));
+    assert_int_equal(read_from(b, 5000).n, 0);
+    assert_int_equal(b->next, 5000);
 }
 
 static void a_long_log_comes_in_pages(void **state)
@@ -254,8 +307,12 @@ int main(void)
         TEST(the_attempts_of_a_job_are_listed_in_order),
         TEST(a_job_that_has_said_nothing_has_no_attempts_and_an_empty_log),
         TEST(only_whole_lines_are_read),
-        TEST(a_log_that_became_shorter_goes_on_at_its_mark),
-        TEST(a_log_that_became_another_behind_our_place_goes_on_at_its_mark),
+        TEST(what_was_dropped_before_it_was_read_is_told_once),
+        TEST(a_reader_hears_how_much_it_has_missed_itself),
+        TEST(nothing_is_read_twice_when_the_middle_is_dropped),
+        TEST(a_page_ends_where_the_first_part_ends),
+        TEST(a_mark_of_a_full_disk_is_a_line_like_others),
+        TEST(a_place_within_a_line_goes_on_with_the_next),
         TEST(a_long_log_comes_in_pages),
         TEST(the_text_log_is_bounded),
         TEST(a_line_of_the_text_log_is_one_line),
