@@ -89,18 +89,20 @@ static gl_str describe(struct gl_core *c, const struct gl_event *ev)
     return GL_S("ended");
 }
 
-static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+/* It was stopped, by us or by whoever owned the job before. */
+static void stopped(struct gl_core *c, struct gl_step *st)
 {
-    gl_str why = describe(c, ev);
+    gl_str why;
 
     switch ((enum gl_stop)st->r.stopping) {
+    case GL_STOP_NONE:
+        gl_safety_lost(c, st);
+        return;
     case GL_STOP_PAUSE:
         gl_ledger_again(c, st, GL_S("stopped by a pause"));
         return;
     case GL_STOP_JOB_ENDS:
-        if (ev->end == GL_EXEC_STOPPED) {
-            why = gl_str_fmt(c->out->arena, "stopped: %.*s", GL_STR_ARG(st->job->r.reason));
-        }
+        why = gl_str_fmt(c->out->arena, "stopped: %.*s", GL_STR_ARG(st->job->r.reason));
         gl_ledger_fail(c, st, why, false);
         return;
     case GL_STOP_HEARTBEAT:
@@ -109,16 +111,25 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event 
     case GL_STOP_DEADLINE:
         why = GL_S("timed out");
         break;
-    case GL_STOP_NONE:
-        if (ev->end == GL_EXEC_STOPPED || ev->end == GL_EXEC_ORPHANED) {
-            gl_safety_lost(c, st);
-            return;
-        }
+    default:
+        GL_UNREACHABLE();
     }
-    if (ev->end == GL_EXEC_TIMEOUT || st->r.stopping == GL_STOP_HEARTBEAT) {
+    gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
+    gl_ledger_fail(c, st, why, true);
+}
+
+static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+{
+    gl_str why = describe(c, ev);
+
+    if (ev->end == GL_EXEC_STOPPED || ev->end == GL_EXEC_ORPHANED) {
+        stopped(c, st);
+        return;
+    }
+    if (ev->end == GL_EXEC_TIMEOUT) {
         gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
     }
-    gl_ledger_fail(c, st, why, true);
+    gl_ledger_fail(c, st, why, st->r.stopping != GL_STOP_JOB_ENDS);
 }
 
 static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
