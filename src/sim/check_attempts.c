@@ -52,15 +52,13 @@ static void check_counts(struct sim_checks *c, const struct sim_change *ch)
     }
 }
 
-/* A try that ended by itself must be counted, unless it had been asked to stop: then nobody can
- * tell. */
+/* A try that ended by itself must be counted, also if it had been asked to stop. */
 static void check_counted(struct sim_checks *c, const struct sim_change *ch)
 {
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
     const struct sim_process *p = ch->step->last;
-    bool left = was->status == GL_STEP_RUNNING && now->status != GL_STEP_RUNNING &&
-                was->stopping == GL_STOP_NONE;
+    bool left = was->status == GL_STEP_RUNNING && now->status != GL_STEP_RUNNING;
     if (!left || p == NULL || p->number != was->attempt_count || !p->recorded) {
         return;
     }

@@ -160,6 +160,31 @@ SCENARIO(a_sleeper_that_wakes_up_can_do_no_harm, .kinds = "owner step job node s
     assert_int_equal(s->keeper.ledger_n, 2);
 }
 
+/* Its caller was told that the job is accepted: so its successor must find it, though it looked for
+ * such jobs long ago. */
+SCENARIO(a_job_that_a_sleeper_took_is_not_forgotten, .slots = 1, .kinds = "job")
+{
+    sim_story_process(s, "long", 60000, 0);
+    sim_story_run(s, 1000);
+    sim_story_submit(s, "first", "long", 1);
+    sim_story_run(s, 1000);
+    sim_story_sleep(s);
+    sim_story_start(s);
+    sim_story_run(s, 10000);
+    struct sim_node *successor = s->node;
+    sim_story_wake(s);
+    s->node = s->sleeper;
+    sim_story_submit(s, "second", "a", 1);
+    s->node = successor;
+    expect(s, " 1000 n1.1 job job=A pending->running\n"
+              "12000 n1.1 job job=B pending->running\n"
+              "61000 n1.2 job job=A token=2 running->completed\n");
+    assert_int_equal(s->answer, 0);
+    sim_story_run(s, 60000);
+    const struct sim_fact_job *j = sim_facts_job(&s->checks.facts, gl_str_of(s->jobs[1]));
+    assert_int_equal(j->r.status, GL_JOB_COMPLETED);
+}
+
 SCENARIO(a_paused_job_stops_and_goes_on_where_it_was, .kinds = "step job")
 {
     sim_story_run(s, 10);
@@ -199,7 +224,7 @@ SCENARIO(a_cancelled_job_ends_when_its_last_process_has, .kinds = "step job")
     sim_story_skip(s);
     sim_story_ask(s, "cancel", "build", "", "");
     expect(s, " 510 n1.1 job job=A token=1 running->cancelling\n"
-              " 610 n1.1 step job=A step=a n=1 running->skipped\n"
+              " 610 n1.1 step job=A step=a n=1 running->failed\n"
               " 610 n1.1 job job=A token=1 cancelling->cancelled\n");
     sim_story_ask(s, "resume", "build", "", "");
     sim_story_run(s, 10);
@@ -250,6 +275,7 @@ int main(void)
         cmocka_unit_test(unsafe_work_that_was_lost_waits_for_a_person),
         cmocka_unit_test(unmarked_work_that_was_lost_is_run_again),
         cmocka_unit_test(a_sleeper_that_wakes_up_can_do_no_harm),
+        cmocka_unit_test(a_job_that_a_sleeper_took_is_not_forgotten),
         cmocka_unit_test(a_paused_job_stops_and_goes_on_where_it_was),
         cmocka_unit_test(a_pause_lets_unsafe_work_end),
         cmocka_unit_test(a_cancelled_job_ends_when_its_last_process_has),
