@@ -20,7 +20,7 @@ struct parser {
 #define TOP(name) ((struct gl_flow_path){.field = (name)})
 
 static const char id_rule[] =
-    "an id has 1 to 128 letters, digits, _ . and -, and does not start with . or -";
+    "an id has 1 to 128 ASCII letters, digits, _ . and -, and does not start with . or -";
 
 static gl_str join(struct parser *p, const char *before, gl_str s)
 {

@@ -143,8 +143,8 @@ static void submit(struct gl_node *n, struct gl_request *rq)
     if (rq->run_id.n > 0 && !gl_str_is_id(rq->run_id)) {
         answer(
             n, rq, GL_E_INVALID,
-            "a run id has 1 to 128 letters, digits, '_', '.' or '-', and begins with none of the "
-            "last two",
+            "a run id has 1 to 128 ASCII letters, digits, '_', '.' or '-', and begins with none of "
+            "the last two",
             NULL);
         return;
     }
