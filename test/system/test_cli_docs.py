@@ -29,6 +29,7 @@ def test_the_flow_of_the_readme_runs(box):
     job = box.glia("run", box.write("three.yaml", flow)).stdout.split("\t")[0]
     assert box.step(job, "count")["output"] == {"total": 8}
     assert box.glia("job", "logs", job, "tell").stdout.startswith("fruit:\n")
+    assert "output" not in box.step(job, "tell")
 
 
 def test_every_command_and_option_has_its_place_in_the_page_of_commands(box):
