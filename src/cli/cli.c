@@ -1,12 +1,21 @@
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/near.h"
 #include "os/paths.h"
+
+enum { DATA_BYTES_MAX = 3000 }; /* what we put behind it fits into the system's 4096, too */
 
 /* ---- talk ---- */
 
@@ -41,6 +50,28 @@ static int exit_of(int code)
     }
 }
 
+/* With --json stdout gets a document in any case, this one in the shape of the API's errors. */
+static void print_error(const struct gl_cli *cli, int code, const char *text)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    if (!cli->json) {
+        return;
+    }
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "error");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "code");
+    gl_jw_c(&w, gl_err_word(code));
+    gl_jw_key(&w, "message");
+    gl_jw_c(&w, text);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+}
+
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -48,18 +79,20 @@ int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
     GL_ASSERT(code != 0);
     gl_cli_say(cli, "%s%.*s%s", gl_term_on(&cli->err, GL_RED),
                GL_STR_ARG(gl_term_safe(&a, gl_str_of(text))), gl_term_off(&cli->err, GL_RED));
+    print_error(cli, code, text);
     return exit_of(code);
 }
 
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
 {
+    char text[GL_WHY_BYTES];
     va_list args;
 
     va_start(args, fmt);
-    (void)fputs("glia: ", cli->err.file);
-    (void)vfprintf(cli->err.file, fmt, args);
-    (void)fputc('\n', cli->err.file);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
+    gl_cli_say(cli, "%s", text);
+    print_error(cli, GL_E_INVALID, text);
     if (cli->command != NULL) {
         (void)fprintf(cli->err.file, "usage: glia %s %s\n'glia help %s' tells more.\n",
                       cli->command->name, cli->command->arguments, cli->command->name);
@@ -72,8 +105,9 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
 const char *gl_cli_who(void)
 {
     const char *user = getenv("USER");
+    const struct passwd *known = user != NULL && user[0] != '\0' ? NULL : getpwuid(geteuid());
 
-    return user != NULL ? user : "";
+    return known != NULL ? known->pw_name : user != NULL ? user : "";
 }
 
 const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
@@ -179,6 +213,18 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
+/* The name of the first argument that was not given. */
+static const char *missing_word(struct gl_cli *cli)
+{
+    gl_str word = {0}, rest = gl_str_of(cli->command->arguments);
+
+    for (size_t i = 0; i <= cli->words_n; i++) {
+        word = gl_str_cut(rest, ' ', &rest);
+    }
+    return cli->command->takes_rest ? "a FILE, or a command behind --,"
+                                    : gl_str_c(&cli->arena, word);
+}
+
 static int read_words(struct gl_cli *cli, char **argv)
 {
     const struct gl_command *c = cli->command;
@@ -202,7 +248,7 @@ static int read_words(struct gl_cli *cli, char **argv)
         }
     }
     if (cli->words_n < c->words_min && cli->rest == NULL) {
-        return gl_cli_usage(cli, "there is a word too few");
+        return gl_cli_usage(cli, "%s is missing", missing_word(cli));
     }
     return 0;
 }
@@ -226,35 +272,117 @@ static size_t matches(const struct gl_command *c, int argc, char **argv)
     return n;
 }
 
-static int unknown_command(struct gl_cli *cli, int argc, char **argv)
+static gl_str group_of(const struct gl_command *c, gl_str *ret_rest)
 {
-    gl_str wanted = gl_str_of(argv[0]);
-    struct gl_near near;
-    bool is_group = false;
+    return gl_str_cut(gl_str_of(c->name), ' ', ret_rest);
+}
 
+bool gl_cli_is_group(gl_str word)
+{
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        gl_str rest, group = group_of(&gl_cli_commands[i], &rest);
+
+        if (rest.n > 0 && gl_str_eq(group, word)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The command that somebody may have meant; "" if none is near. */
+static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
+{
+    struct gl_near near;
+    gl_str wanted;
+
+    gl_near_init(&near, first);
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
         gl_str rest;
 
-        is_group = is_group ||
-                   (gl_str_eq(gl_str_cut(gl_str_of(gl_cli_commands[i].name), ' ', &rest), wanted) &&
-                    rest.n > 0);
+        gl_near_offer(&near, group_of(&gl_cli_commands[i], &rest));
     }
-    if (is_group && argc == 1) {
-        return gl_cli_usage(cli, "'%s' needs one more word", argv[0]);
+    first = gl_cli_is_group(first) ? first : near.best;
+    if (!gl_cli_is_group(first)) {
+        return first;
     }
-    if (is_group) {
-        wanted = gl_str_fmt(&cli->arena, "%s %s", argv[0], argv[1]);
-    }
+    wanted = gl_str_fmt(&cli->arena, "%.*s %.*s", GL_STR_ARG(first), GL_STR_ARG(second));
     gl_near_init(&near, wanted);
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
-        gl_str rest, name = gl_str_of(gl_cli_commands[i].name);
+        gl_str name = gl_str_of(gl_cli_commands[i].name), rest;
 
-        gl_near_offer(&near, name);
-        gl_near_offer(&near, gl_str_cut(name, ' ', &rest));
+        if (gl_str_eq(name, wanted)) {
+            return name;
+        }
+        if (gl_str_eq(group_of(&gl_cli_commands[i], &rest), first)) {
+            gl_near_offer(&near, name);
+        }
     }
-    return gl_cli_usage(cli, "there is no command '%.*s'%s%.*s%s", GL_STR_ARG(wanted),
-                        near.best.n > 0 ? "; did you mean '" : "", GL_STR_ARG(near.best),
-                        near.best.n > 0 ? "'?" : "");
+    return near.best.n > 0 ? near.best : gl_str_fmt(&cli->arena, "%.*s list", GL_STR_ARG(first));
+}
+
+int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second)
+{
+    gl_str near = near_command(cli, first, second);
+    bool both = gl_cli_is_group(first) && second.n > 0;
+
+    cli->command = NULL;
+    return gl_cli_usage(cli, "there is no command '%.*s%s%.*s'%s%.*s%s", GL_STR_ARG(first),
+                        both ? " " : "", GL_STR_ARG(both ? second : (gl_str){0}),
+                        near.n > 0 ? "; did you mean '" : "", GL_STR_ARG(near),
+                        near.n > 0 ? "'?" : "");
+}
+
+/* Only the first words of a command, or one that is not known. */
+static int no_command(struct gl_cli *cli, int argc, char **argv)
+{
+    gl_str first = gl_str_of(argv[0]);
+
+    if (gl_cli_is_group(first) && argc > 1 && is_help(argv[1])) {
+        gl_cmd_about_group(cli->out.file, first);
+        return GL_EXIT_OK;
+    }
+    if (gl_cli_is_group(first) && argc == 1) {
+        gl_cli_say(cli, "'%s' needs one more word:", argv[0]);
+        gl_cmd_about_group(cli->err.file, first);
+        return GL_EXIT_USAGE;
+    }
+    return gl_cli_unknown(cli, first, argc > 1 ? gl_str_of(argv[1]) : (gl_str){0});
+}
+
+/* What makes a data folder unusable, in words that name it. */
+static int check_data(struct gl_cli *cli)
+{
+    size_t n = strlen(cli->data);
+    struct stat st;
+    const struct passwd *owner;
+    const char *text;
+
+    if (n > DATA_BYTES_MAX) {
+        return gl_cli_fail(cli, GL_E_INVALID,
+                           gl_str_fmt(&cli->arena,
+                                      "the path of the data folder is too long: it has %zu bytes, "
+                                      "and may have %d",
+                                      n, DATA_BYTES_MAX)
+                               .p);
+    }
+    if (stat(cli->data, &st) < 0) {
+        return 0; /* it is made, or said what is wrong, when it is needed */
+    }
+    if (!S_ISDIR(st.st_mode)) {
+        text = gl_str_fmt(&cli->arena, "the data folder %s is a file", cli->data).p;
+        return gl_cli_fail(cli, GL_E_UNAVAILABLE, text);
+    }
+    if (st.st_uid == geteuid() || geteuid() == 0) {
+        return 0;
+    }
+    owner = getpwuid(st.st_uid);
+    text =
+        gl_str_fmt(&cli->arena,
+                   "the data folder %s belongs to another user (%s, uid %lu); choose another "
+                   "with --data-dir",
+                   cli->data, owner != NULL ? owner->pw_name : "unknown", (unsigned long)st.st_uid)
+            .p;
+    return gl_cli_fail(cli, GL_E_DENIED, text);
 }
 
 static int run_command(struct gl_cli *cli, char **argv)
@@ -267,6 +395,7 @@ static int run_command(struct gl_cli *cli, char **argv)
         if (is_help(*at)) {
             return gl_cmd_about_help(cli);
         }
+        cli->json = cli->json || strcmp(*at, "--json") == 0; /* mistakes are told so, too */
     }
     err = read_words(cli, argv);
     if (err != 0) {
@@ -274,7 +403,11 @@ static int run_command(struct gl_cli *cli, char **argv)
     }
     env = gl_paths_env(cli->data_option);
     err = gl_paths_data(&env, &cli->arena, &cli->data, &why);
-    return err != 0 ? gl_cli_fail(cli, err, why.text) : cli->command->run(cli);
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
+    err = cli->command->needs_no_data ? 0 : check_data(cli);
+    return err != 0 ? err : cli->command->run(cli);
 }
 
 static int dispatch(struct gl_cli *cli, int argc, char **argv)
@@ -300,7 +433,38 @@ static int dispatch(struct gl_cli *cli, int argc, char **argv)
     if (argv[1][0] == '-') {
         return gl_cli_usage(cli, "options stand behind the command: glia COMMAND %s ...", argv[1]);
     }
-    return unknown_command(cli, argc - 1, argv + 1);
+    return no_command(cli, argc - 1, argv + 1);
+}
+
+/* A file we open must not become stdout because that was closed: it would get what we print.
+ * Writing to what is put there instead fails, as it should. */
+static void fill_standard_files(void)
+{
+    while (fcntl(STDERR_FILENO, F_GETFD) < 0 || fcntl(STDOUT_FILENO, F_GETFD) < 0 ||
+           fcntl(STDIN_FILENO, F_GETFD) < 0) {
+        if (open("/dev/null", O_RDONLY) < 0) {
+            return;
+        }
+    }
+}
+
+/* What we have printed has arrived, or we say so. A reader that has gone has had enough. */
+static int finish_output(struct gl_cli *cli, int code)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    int r, why;
+
+    errno = 0;
+    r = fflush(stdout);
+    why = errno;
+    if (r == 0 && !ferror(stdout)) {
+        return code;
+    }
+    if (why == EPIPE || (poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0)) {
+        return code;
+    }
+    gl_cli_say(cli, "cannot write to standard output: %s", strerror(why != 0 ? why : EIO));
+    return GL_EXIT_UNAVAILABLE;
 }
 
 int gl_cli_main(int argc, char **argv)
@@ -311,10 +475,10 @@ int gl_cli_main(int argc, char **argv)
 
     cli.program = argc > 0 && strchr(argv[0], '/') != NULL ? argv[0] : "glia";
     (void)signal(SIGPIPE, SIG_IGN); /* a reader that has gone must not take the node with it */
+    fill_standard_files();
     gl_term_init(&cli.out, stdout, no_color != NULL && no_color[0] != '\0');
     gl_term_init(&cli.err, stderr, no_color != NULL && no_color[0] != '\0');
-    code = dispatch(&cli, argc, argv);
-    (void)fflush(stdout);
+    code = finish_output(&cli, dispatch(&cli, argc, argv));
     gl_arena_done(&cli.arena);
     return code;
 }

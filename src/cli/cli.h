@@ -13,7 +13,7 @@ enum gl_exit {
     GL_EXIT_USAGE = 2,  /* wrong usage or bad input */
     GL_EXIT_NOT_FOUND = 3,
     GL_EXIT_DENIED = 4,
-    GL_EXIT_UNAVAILABLE = 5, /* node or store */
+    GL_EXIT_UNAVAILABLE = 5, /* node, store or stdout */
     GL_EXIT_WAITING = 6,     /* paused, or waiting for a person */
     GL_EXIT_INTERRUPTED = 130,
 };
@@ -34,7 +34,8 @@ struct gl_command {
     const char *summary;   /* one line */
     const char *help;      /* further paragraphs; may be "" */
     size_t words_min, words_max;
-    bool takes_rest; /* what follows "--" is its own */
+    bool takes_rest;    /* what follows "--" is its own */
+    bool needs_no_data; /* it does not look at the data folder */
     int (*run)(struct gl_cli *cli);
     struct gl_option
         options[GL_CLI_OPTIONS_MAX]; /* besides the common ones; ended by a NULL name */
@@ -70,6 +71,10 @@ int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Say that there is no such command, and which one may have been meant; `second` may be "". */
+int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second);
+bool gl_cli_is_group(gl_str word); /* "job" */
+
 /* Who sits here, for the record; may be "". */
 const char *gl_cli_who(void);
 
@@ -91,5 +96,6 @@ int gl_cmd_human_respond(struct gl_cli *cli);
 int gl_cmd_validate(struct gl_cli *cli);
 int gl_cmd_about_version(struct gl_cli *cli);
 int gl_cmd_about_help(struct gl_cli *cli);
+void gl_cmd_about_group(FILE *out, gl_str group); /* its commands */
 
 #endif

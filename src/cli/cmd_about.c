@@ -15,6 +15,8 @@ const struct gl_command gl_cli_commands[] = {
             "node until the job is done. A flow's steps get private folders and a clean\n"
             "environment; a command behind -- gets the caller's folder and environment.\n"
             "\n"
+            "What a command behind -- prints comes through its log, which is bounded: see docs/cli.md.\n"
+            "\n"
             "Ctrl-C pauses the job (steps marked unsafe are left to end), again leaves at once.\n",
         .words_min = 1,
         .words_max = 1,
@@ -29,6 +31,7 @@ const struct gl_command gl_cli_commands[] = {
         .help = "",
         .words_min = 1,
         .words_max = 1,
+        .needs_no_data = true,
         .run = gl_cmd_validate,
     },
     {
@@ -71,7 +74,7 @@ const struct gl_command gl_cli_commands[] = {
         .words_max = 2,
         .run = gl_cmd_logs,
         .options = {{"--attempt", "N", "of this attempt (the last one)"},
-                    {"--follow", NULL, "go on until the step has ended; needs STEP"}},
+                    {"--follow", NULL, "go on until the step has ended, try by try; needs STEP"}},
     },
     {
         .name = "job pause",
@@ -132,6 +135,7 @@ const struct gl_command gl_cli_commands[] = {
         .arguments = "",
         .summary = "which release this is",
         .help = "",
+        .needs_no_data = true,
         .run = gl_cmd_about_version,
     },
     {
@@ -140,6 +144,7 @@ const struct gl_command gl_cli_commands[] = {
         .summary = "this list, or more about one command",
         .help = "",
         .words_max = 2,
+        .needs_no_data = true,
         .run = gl_cmd_about_help,
     },
 };
@@ -157,6 +162,19 @@ int gl_cmd_about_version(struct gl_cli *cli)
     return GL_EXIT_OK;
 }
 
+void gl_cmd_about_group(FILE *out, gl_str group)
+{
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        const struct gl_command *c = &gl_cli_commands[i];
+        gl_str rest;
+
+        if (gl_str_eq(gl_str_cut(gl_str_of(c->name), ' ', &rest), group)) {
+            (void)fprintf(out, "  glia %-15s%s\n", c->name, c->summary);
+        }
+    }
+    (void)fprintf(out, "'glia help %.*s' tells more.\n", GL_STR_ARG(group));
+}
+
 static void list_commands(struct gl_cli *cli)
 {
     FILE *out = cli->out.file;
@@ -169,8 +187,8 @@ static void list_commands(struct gl_cli *cli)
     }
     (void)fputs("\nEvery command knows --data-dir DIR, --json and --help.\n"
                 "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or bad input, 3 not found,\n"
-                "4 not allowed, 5 node or store unavailable, 6 paused or waiting for a person,\n"
-                "130 interrupted.\n",
+                "4 not allowed, 5 node, store or stdout unavailable, 6 paused or waiting for a\n"
+                "person, 130 interrupted.\n",
                 out);
 }
 
@@ -221,5 +239,6 @@ int gl_cmd_about_help(struct gl_cli *cli)
         }
     }
     return shown > 0 ? GL_EXIT_OK
-                     : gl_cli_usage(cli, "there is no command '%.*s'", GL_STR_ARG(wanted));
+                     : gl_cli_unknown(cli, gl_str_of(cli->words[0]),
+                                      cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0});
 }

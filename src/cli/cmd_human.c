@@ -27,6 +27,18 @@ static void print_requests(struct gl_cli *cli, struct gl_page *p)
     gl_table_done(&t);
 }
 
+/* Steps that nobody drives may come to wait for a person once they are. */
+static void say_alone(struct gl_reach *reach)
+{
+    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
+    struct gl_page jobs;
+
+    if (gl_page_ask(&jobs, reach, &rq, NULL) == 0) {
+        gl_page_say_alone(&jobs, reach);
+    }
+    gl_page_done(&jobs);
+}
+
 int gl_cmd_human_list(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_HUMAN, .limit = GL_PAGE_MAX};
@@ -43,6 +55,9 @@ int gl_cmd_human_list(struct gl_cli *cli)
         err = gl_page_print_json(&page, cli);
     } else {
         print_requests(cli, &page);
+        if (reach.is_alone) {
+            say_alone(&reach);
+        }
     }
     gl_page_done(&page);
     gl_reach_done(&reach);
@@ -61,6 +76,9 @@ static int write_response(struct gl_cli *cli, struct gl_buf *body)
 
     if (decision == NULL) {
         return gl_cli_usage(cli, "what was decided? --decision rerun, done or failed");
+    }
+    if (output != NULL && strcmp(decision, "done") != 0) {
+        return gl_cli_usage(cli, "--output goes with --decision done only");
     }
     gl_jw_init(&w, body);
     gl_jw_object(&w);
@@ -81,13 +99,35 @@ static int write_response(struct gl_cli *cli, struct gl_buf *body)
     return 0;
 }
 
+/* What becomes of the job now. */
+static void say_noted(struct gl_cli *cli, struct gl_reach *reach)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
+    bool is_node = reach->daemon != NULL;
+    struct gl_page page;
+    gl_str status = {0};
+
+    if (gl_page_ask(&page, reach, &rq, NULL) == 0) {
+        status = gl_page_text(&page, page.root, "status");
+    }
+    if (gl_str_is(status, "completed") || gl_str_is(status, "failed") ||
+        gl_str_is(status, "cancelled")) {
+        gl_cli_say(cli, "noted; the job has ended: %.*s", GL_STR_ARG(status));
+    } else if (is_node || gl_str_is(status, "paused")) {
+        gl_cli_say(cli, "noted; to go on with the job: %s",
+                   gl_cli_hint(cli, "job resume %s", cli->words[0]));
+    } else {
+        gl_cli_say(cli, "noted; the job goes on");
+    }
+    gl_page_done(&page);
+}
+
 int gl_cmd_human_respond(struct gl_cli *cli)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
     struct gl_client_reply reply;
     struct gl_reach reach;
     struct gl_why why;
-    bool was_node;
     int code = write_response(cli, &body), err;
 
     if (code != 0) {
@@ -99,16 +139,12 @@ int gl_cmd_human_respond(struct gl_cli *cli)
         gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/steps/%.*s/respond",
                           GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(cli->words[1])))),
         gl_buf_view(&body), &reply, &why);
-    was_node = reach.daemon != NULL;
     if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
     } else if (cli->json) {
         (void)fwrite(reply.body.p, 1, reply.body.n, cli->out.file);
-    } else if (was_node) {
-        gl_cli_say(cli, "noted; to go on with the job: %s",
-                   gl_cli_hint(cli, "job resume %s", cli->words[0]));
     } else {
-        gl_cli_say(cli, "noted; the job goes on");
+        say_noted(cli, &reach);
     }
     gl_reach_done(&reach);
     return code;

@@ -73,6 +73,7 @@ int gl_cmd_job_list(struct gl_cli *cli)
         err = gl_page_print_json(&page, cli);
     } else {
         print_jobs(cli, &page);
+        gl_page_say_alone(&page, &reach);
     }
     gl_page_done(&page);
     gl_reach_done(&reach);
@@ -148,6 +149,7 @@ int gl_cmd_job_status(struct gl_cli *cli)
     } else {
         print_head(cli, &page);
         print_steps(cli, &page);
+        (void)gl_reach_say_alone(&reach, gl_page_text(&page, page.root, "status"));
     }
     gl_page_done(&page);
     gl_reach_done(&reach);
@@ -246,10 +248,16 @@ static void write_command(struct gl_cli *cli, struct gl_buf *body)
     gl_jw_end(&w);
 }
 
-static bool is_completed(struct gl_follow *f)
+/* There is nothing to go on with. That is no mistake of who asks: how it ended is what matters. */
+static bool has_ended(struct gl_follow *f)
 {
-    return gl_follow_begin(f, f->reach->cli->words[0], NULL) == 0 &&
-           gl_str_is(f->status, "completed");
+    if (gl_follow_begin(f, f->reach->cli->words[0], NULL) != 0 ||
+        !(gl_str_is(f->status, "completed") || gl_str_is(f->status, "failed") ||
+          gl_str_is(f->status, "cancelled"))) {
+        return false;
+    }
+    gl_cli_say(f->reach->cli, "the job has ended already: %.*s", GL_STR_ARG(f->status));
+    return true;
 }
 
 /* Tell the node, or be it. `stay`: until the job has ended or waits for a person. */
@@ -274,8 +282,8 @@ static int command(struct gl_cli *cli, const char *verb, bool stay)
     if (err == 0) {
         err = gl_follow_begin(&follow, cli->words[0], &why);
     }
-    if (stay && err == GL_E_STATE && is_completed(&follow)) {
-        err = 0; /* there is nothing left to go on with, and that is fine */
+    if (stay && err == GL_E_STATE && has_ended(&follow)) {
+        err = 0;
     }
     if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);

@@ -223,7 +223,7 @@ static int go(struct run *r, const struct gl_flowfile *f)
     if (err != 0) {
         return gl_cli_fail(cli, err, why.text);
     }
-    if (!is_command) {
+    if (!is_command || cli->err.is_tty) { /* else stderr is the command's alone */
         gl_cli_say(cli, "job %s", r->job);
     }
     r->follow.next_seq = 1; /* what happened meanwhile is told, too */
@@ -237,7 +237,7 @@ static int run_file(struct run *r, gl_str run_id)
     int err = gl_flowfile_read(&f, r->cli, r->cli->words[0], &why), code;
 
     if (err == GL_E_INVALID && f.errors.n > 0) {
-        gl_flowfile_print_errors(&f);
+        (r->cli->json ? gl_flowfile_print_json_errors : gl_flowfile_print_errors)(&f);
         code = GL_EXIT_USAGE;
     } else if (err != 0) {
         (void)gl_cli_fail(r->cli, err, why.text);
@@ -252,13 +252,20 @@ static int run_file(struct run *r, gl_str run_id)
 
 int gl_cmd_run(struct gl_cli *cli)
 {
-    gl_str run_id = gl_str_of(gl_cli_option(cli, "--run-id"));
+    const char *named = gl_cli_option(cli, "--run-id");
+    gl_str run_id = gl_str_of(named);
     struct run r = {.cli = cli, .follow = {.signals_fd = -1}};
     int code;
 
     if (cli->rest != NULL && (cli->words_n > 0 || cli->rest[0] == NULL)) {
         return gl_cli_usage(cli, cli->words_n > 0 ? "give either a file or a command"
                                                   : "there is no command behind --");
+    }
+    if (cli->rest != NULL && cli->rest[0][0] == '\0') {
+        return gl_cli_usage(cli, "the command behind -- is empty");
+    }
+    if (named != NULL && named[0] == '\0') {
+        return gl_cli_usage(cli, "--run-id is empty");
     }
     make_key(&r);
     gl_reach_init(&r.reach, cli);

@@ -53,26 +53,7 @@ static void write_steps(const struct gl_flow *flow, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-static void write_errors(const struct gl_flow_errors *errors, struct gl_jw *w)
-{
-    gl_jw_key(w, "errors");
-    gl_jw_array(w);
-    for (size_t i = 0; i < errors->n; i++) {
-        gl_jw_object(w);
-        gl_jw_key(w, "line");
-        gl_jw_u64(w, errors->items[i].line);
-        gl_jw_key(w, "column");
-        gl_jw_u64(w, errors->items[i].column);
-        gl_jw_key(w, "path");
-        gl_jw_str(w, errors->items[i].path);
-        gl_jw_key(w, "message");
-        gl_jw_str(w, errors->items[i].text);
-        gl_jw_end(w);
-    }
-    gl_jw_end(w);
-}
-
-static void print_json(struct gl_cli *cli, const struct gl_flowfile *f, bool is_valid)
+static void print_json(struct gl_cli *cli, const struct gl_flow *flow)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_jw w;
@@ -80,12 +61,8 @@ static void print_json(struct gl_cli *cli, const struct gl_flowfile *f, bool is_
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
     gl_jw_key(&w, "valid");
-    gl_jw_bool(&w, is_valid);
-    if (is_valid) {
-        write_steps(f->flow, &w);
-    } else {
-        write_errors(&f->errors, &w);
-    }
+    gl_jw_bool(&w, true);
+    write_steps(flow, &w);
     gl_jw_end(&w);
     (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
 }
@@ -98,10 +75,12 @@ int gl_cmd_validate(struct gl_cli *cli)
 
     if (err != 0 && f.errors.n == 0) {
         (void)gl_cli_fail(cli, err, why.text);
-    } else if (cli->json) {
-        print_json(cli, &f, err == 0);
+    } else if (err != 0 && cli->json) {
+        gl_flowfile_print_json_errors(&f);
     } else if (err != 0) {
         gl_flowfile_print_errors(&f);
+    } else if (cli->json) {
+        print_json(cli, f.flow);
     } else {
         print_steps(cli, f.flow);
         gl_cli_say(cli, "%s is good: %zu step%s", cli->words[0], f.flow->steps.n,

@@ -175,6 +175,39 @@ static void write_files(const struct gl_flowfile *f, struct gl_jw *w)
     gl_jw_end(w);
 }
 
+static void write_errors(const struct gl_flow_errors *errors, struct gl_jw *w)
+{
+    gl_jw_key(w, "errors");
+    gl_jw_array(w);
+    for (size_t i = 0; i < errors->n; i++) {
+        gl_jw_object(w);
+        gl_jw_key(w, "line");
+        gl_jw_u64(w, errors->items[i].line);
+        gl_jw_key(w, "column");
+        gl_jw_u64(w, errors->items[i].column);
+        gl_jw_key(w, "path");
+        gl_jw_str(w, errors->items[i].path);
+        gl_jw_key(w, "message");
+        gl_jw_str(w, errors->items[i].text);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
+
+void gl_flowfile_print_json_errors(const struct gl_flowfile *f)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "valid");
+    gl_jw_bool(&w, false);
+    write_errors(&f->errors, &w);
+    gl_jw_end(&w);
+    (void)fprintf(f->cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+}
+
 void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key,
                        struct gl_buf *out)
 {

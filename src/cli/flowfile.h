@@ -39,6 +39,8 @@ void gl_flowfile_done(struct gl_flowfile *f);
 
 /* "file:7:5: steps.fetch.retry: ..." with the line and a caret; on stderr. */
 void gl_flowfile_print_errors(const struct gl_flowfile *f);
+/* {"valid": false, "errors": [...]}, on stdout. */
+void gl_flowfile_print_json_errors(const struct gl_flowfile *f);
 
 /* The body of a submission. */
 void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key,

@@ -94,16 +94,19 @@ static void pause_for(struct gl_follow *f, gl_ms ms)
 
 /* ---- the log of a step ---- */
 
-static void print_line(gl_str line)
+static void print_line(struct gl_follow *f, gl_str line)
 {
     gl_str rest, stream;
+    uint64_t dropped = 0;
     FILE *out;
 
     (void)gl_str_cut(line, ' ', &rest); /* the time */
     stream = gl_str_cut(rest, ' ', &rest);
     if (gl_str_starts(line, GL_S("-- "))) {
-        out = stderr; /* something was dropped here */
+        out = stderr;
         rest = line;
+        (void)gl_str_u64(stream, &dropped); /* "-- N bytes dropped --" */
+        f->log_dropped += dropped;
     } else {
         out = gl_str_is(stream, "e") ? stderr : stdout;
     }
@@ -115,12 +118,13 @@ static void print_line(gl_str line)
 static bool show_page(struct gl_follow *f, uint32_t attempt)
 {
     struct gl_client_reply reply;
-    const char *path =
-        gl_reach_job_path(f->reach->cli, gl_str_of(f->job), "/logs?step=%s&attempt=%u&offset=%llu",
-                          f->log_step, attempt, (unsigned long long)f->log_offset);
-    uint64_t next = 0;
+    char path[PATH_BYTES];
+    uint64_t next = f->log_offset;
     gl_str rest;
 
+    (void)snprintf(path, sizeof(path),
+                   "/v1/contexts/default/jobs/%s/logs?step=%s&attempt=%u&offset=%llu", f->job,
+                   f->log_step, attempt, (unsigned long long)f->log_offset);
     /* What cannot be had now is asked for again with the next event. */
     if (gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, NULL) != 0) {
         return false;
@@ -128,7 +132,7 @@ static bool show_page(struct gl_follow *f, uint32_t attempt)
     (void)gl_str_u64(gl_client_header(&reply, "Glia-Next-Offset"), &next);
     f->log_offset = next;
     for (rest = reply.body; rest.n > 0;) {
-        print_line(gl_str_cut(rest, '\n', &rest));
+        print_line(f, gl_str_cut(rest, '\n', &rest));
     }
     (void)fflush(stdout);
     return reply.body.n > 0;
@@ -254,7 +258,7 @@ static void pause_job(struct gl_follow *f)
     err = gl_reach_call(f->reach, "POST", gl_reach_job_path(cli, gl_str_of(f->job), "/pause"),
                         gl_buf_view(&body), &reply, &why);
     if (err != 0 && err != GL_E_STATE) {
-        (void)gl_cli_fail(cli, err, why.text);
+        gl_cli_say(cli, "%s", why.text);
     }
 }
 
@@ -280,8 +284,10 @@ static int on_interrupt(struct gl_follow *f)
         return 0;
     }
     gl_progress_clear(f->progress);
-    gl_cli_say(cli, "left; the job goes on. To see how: %s",
+    gl_cli_say(cli, "left; the job goes on as long as its node runs. To see how: %s",
                gl_cli_hint(cli, "job status %s", f->job));
+    gl_cli_say(cli, "to go on with it when the node has ended: %s",
+               gl_cli_hint(cli, "job resume %s", f->job));
     return GL_EXIT_INTERRUPTED;
 }
 
@@ -340,5 +346,9 @@ int gl_follow_job(struct gl_follow *f)
     f->progress->drawn_at = 0; /* the last state is always shown */
     gl_progress_draw(f->progress, gl_term_now());
     f->progress->drawn = 0;
+    if (f->log_dropped > 0) {
+        gl_cli_say(f->reach->cli, "%llu bytes of its output were dropped",
+                   (unsigned long long)f->log_dropped);
+    }
     return code != 0 ? code : exit_of(f);
 }

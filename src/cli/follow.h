@@ -22,6 +22,7 @@ struct gl_follow {
     gl_str status; /* of the job, in the command's arena */
     uint32_t log_attempt;
     uint64_t log_offset;
+    uint64_t log_dropped; /* bytes that were gone before we came to them */
     gl_ms log_pause_ms;
 };
 

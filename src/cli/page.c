@@ -56,6 +56,17 @@ int gl_page_print_json(const struct gl_page *p, struct gl_cli *cli)
     return GL_EXIT_OK;
 }
 
+void gl_page_say_alone(struct gl_page *p, const struct gl_reach *r)
+{
+    gl_jnode jobs = gl_json_get(&p->j, p->root, "jobs");
+
+    for (gl_jnode e = gl_json_first(&p->j, jobs); e; e = gl_json_after(&p->j, jobs, e)) {
+        if (gl_reach_say_alone(r, gl_page_text(p, e, "status"))) {
+            return;
+        }
+    }
+}
+
 gl_str gl_page_span(struct gl_page *p, gl_ms since, gl_ms until)
 {
     char span[GL_WHEN_BYTES];

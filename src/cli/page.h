@@ -25,6 +25,9 @@ gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name);           /
 /* The whole answer, on stdout. */
 int gl_page_print_json(const struct gl_page *p, struct gl_cli *cli);
 
+/* A list of jobs: if there is no node, and one of them would need it, say so. */
+void gl_page_say_alone(struct gl_page *p, const struct gl_reach *r);
+
 /* "1.2s", from `since` to `until`; "" if one of them is 0. */
 gl_str gl_page_span(struct gl_page *p, gl_ms since, gl_ms until);
 

@@ -176,9 +176,9 @@ const char *gl_reach_job_path(struct gl_cli *cli, gl_str job, const char *fmt, .
 
 /* ---- questions ---- */
 
-static const char *path_of(struct gl_cli *cli, const struct gl_request *rq)
+static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
 {
-    struct gl_arena *a = &cli->arena;
+    gl_str job = gl_reach_escape(a, rq->job);
 
     switch (rq->verb) {
     case GL_VERB_LIST:
@@ -187,10 +187,12 @@ static const char *path_of(struct gl_cli *cli, const struct gl_request *rq)
                           GL_STR_ARG(gl_reach_escape(a, rq->after)))
             .p;
     case GL_VERB_STATUS:
-        return gl_reach_job_path(cli, rq->job, "%s", "");
+        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s", GL_STR_ARG(job)).p;
     case GL_VERB_EVENTS:
-        return gl_reach_job_path(cli, rq->job, "/events?from=%lld&limit=%u&wait_ms=%lld",
-                                 (long long)rq->from_seq, rq->limit, (long long)rq->wait_ms);
+        return gl_str_fmt(
+                   a, "/v1/contexts/default/jobs/%.*s/events?from=%lld&limit=%u&wait_ms=%lld",
+                   GL_STR_ARG(job), (long long)rq->from_seq, rq->limit, (long long)rq->wait_ms)
+            .p;
     case GL_VERB_HUMAN:
         return gl_str_fmt(a, "/v1/contexts/default/human?limit=%u", rq->limit).p;
     default:
@@ -201,17 +203,34 @@ static const char *path_of(struct gl_cli *cli, const struct gl_request *rq)
 int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
                  struct gl_why *reterr_why)
 {
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* some ask again and again */
     struct gl_client_reply reply;
     int err = gl_client_connect(&r->client, reterr_why);
 
     rq->context = GL_S("default");
     if (err == 0) {
-        err = gl_reach_call(r, "GET", path_of(r->cli, rq), (gl_str){0}, &reply, reterr_why);
+        err = gl_reach_call(r, "GET", path_of(&a, rq), (gl_str){0}, &reply, reterr_why);
         if (err == 0) {
             gl_buf_str(body, reply.body);
         }
     } else if (is_nobody(err)) {
         err = GL_E_GONE;
     }
-    return gl_reach_is_gone(r, err) ? gl_daemon_query(r->cli->data, rq, body, reterr_why) : err;
+    r->is_alone = gl_reach_is_gone(r, err);
+    return r->is_alone ? gl_daemon_query(r->cli->data, rq, body, reterr_why) : err;
+}
+
+bool gl_reach_say_alone(const struct gl_reach *r, gl_str status)
+{
+    static const char *const driven[] = {"pending", "running", "pausing", "cancelling"};
+
+    for (size_t i = 0; i < GL_COUNT(driven) && r->is_alone && !r->cli->json; i++) {
+        if (gl_str_is(status, driven[i])) {
+            gl_cli_say(r->cli,
+                       "no node is running: nothing drives unfinished jobs; '%s' goes on with one",
+                       gl_cli_hint(r->cli, "job resume ID"));
+            return true;
+        }
+    }
+    return false;
 }

@@ -21,6 +21,7 @@ struct gl_reach {
     struct gl_cli *cli;
     struct gl_client client;
     struct gl_daemon *daemon; /* not NULL: this process is the node */
+    bool is_alone;            /* the last question was answered by the store, for want of a node */
 };
 
 void gl_reach_init(struct gl_reach *r, struct gl_cli *cli);
@@ -47,6 +48,9 @@ int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl
 /* A question (LIST, STATUS, EVENTS, HUMAN), asked of the node or, without one, of the store. */
 int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
                  struct gl_why *reterr_why);
+
+/* If there is no node, and a job with this status would need one, say so. True: it was said. */
+bool gl_reach_say_alone(const struct gl_reach *r, gl_str status);
 
 /* "/v1/contexts/default/jobs/ID" and what follows, in the command's arena. */
 const char *gl_reach_job_path(struct gl_cli *cli, gl_str job, const char *fmt, ...)

@@ -2,6 +2,9 @@
 
 #include "base/check.h"
 #include "cli/page.h"
+#include "os/logfs.h"
+
+enum { LOOK_BYTES = 128 << 10 };
 
 /* "completed  hello  3 steps in 1.2s" on a terminal, "ID run status" when piped. */
 static void print_line(struct gl_cli *cli, struct gl_page *p)
@@ -36,6 +39,26 @@ static void say_why(struct gl_cli *cli, struct gl_page *p)
     }
 }
 
+/* Its last attempt never came to run: there is nothing it could have said. */
+static bool is_silent(struct gl_cli *cli, struct gl_page *p, gl_str id)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf said = {0};
+    gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
+    gl_jnode step = gl_json_get(&p->j, steps, gl_str_c(&p->arena, id));
+    uint32_t attempt = (uint32_t)gl_page_number(p, step, "attempt_count");
+    struct gl_logfs files;
+    uint64_t next;
+
+    if (attempt == 0 || gl_json_get(&p->j, step, "exit_code") != NULL) {
+        return attempt == 0;
+    }
+    gl_logfs_init(&files, cli->data);
+    return files.logs.read(&files.logs, GL_S("default"), gl_page_text(p, p->root, "job_id"), id,
+                           attempt, 0, LOOK_BYTES, &said, &next, NULL) == 0 &&
+           said.n == 0;
+}
+
+/* NULL: there is nothing to do or to see. */
 static const char *next_command(struct gl_cli *cli, struct gl_page *p, const char *id, int code)
 {
     gl_str step = gl_page_text(p, p->root, "failed_step");
@@ -46,6 +69,9 @@ static const char *next_command(struct gl_cli *cli, struct gl_page *p, const cha
     if (code == GL_EXIT_WAITING || code == GL_EXIT_INTERRUPTED) {
         return gl_cli_hint(cli, "job resume %s", id);
     }
+    if (step.n > 0 && is_silent(cli, p, step)) {
+        return NULL;
+    }
     if (step.n > 0) {
         return gl_cli_hint(cli, "job logs %s %.*s", id, GL_STR_ARG(step));
     }
@@ -55,6 +81,7 @@ static const char *next_command(struct gl_cli *cli, struct gl_page *p, const cha
 static void show(struct gl_follow *f, struct gl_page *p, int code, bool talk)
 {
     struct gl_cli *cli = f->reach->cli;
+    const char *next;
 
     if (cli->json) {
         (void)gl_page_print_json(p, cli);
@@ -67,9 +94,9 @@ static void show(struct gl_follow *f, struct gl_page *p, int code, bool talk)
     if (code != GL_EXIT_OK) {
         say_why(cli, p);
     }
-    if (talk || code != GL_EXIT_OK) {
-        gl_cli_say(cli, "%s: %s", code == GL_EXIT_OK ? "to see what it said" : "next",
-                   next_command(cli, p, f->job, code));
+    next = talk || code != GL_EXIT_OK ? next_command(cli, p, f->job, code) : NULL;
+    if (next != NULL) {
+        gl_cli_say(cli, "%s: %s", code == GL_EXIT_OK ? "to see what it said" : "next", next);
     }
 }
 

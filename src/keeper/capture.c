@@ -226,8 +226,8 @@ static int shorten(struct gl_keeper *k, struct gl_capture *c)
     gl_buf_fmt(&path, "%s.new", c->path);
     gl_buf_char(&path, '\0');
     GL_CLEANUP(gl_fs_closep)
-    int fd = openat(k->contexts_fd, path.p, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                    0600);
+    int fd =
+        openat(k->contexts_fd, path.p, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return GL_E_IO;
     }
@@ -247,8 +247,7 @@ static int shorten(struct gl_keeper *k, struct gl_capture *c)
 static void end_head(struct gl_capture *c, gl_str lines)
 {
     /* A mark of the disk's may have filled it already. */
-    size_t room =
-        c->log_bytes < GL_CAPTURE_PART_BYTES ? GL_CAPTURE_PART_BYTES - c->log_bytes : 0;
+    size_t room = c->log_bytes < GL_CAPTURE_PART_BYTES ? GL_CAPTURE_PART_BYTES - c->log_bytes : 0;
     const char *newline = memrchr(lines.p, '\n', room);
     c->head_bytes = c->log_bytes + (newline == NULL ? 0 : (size_t)(newline + 1 - lines.p));
 }

@@ -103,8 +103,8 @@ static ssize_t read_at(int fd, char *to, size_t n, uint64_t offset)
     return got;
 }
 
-/* Places in a log are counted in the bytes that were ever written to it, so that they stay what they
- * are when the keeper drops the middle. */
+/* Places in a log are counted in the bytes that were ever written to it, so that they stay what
+ * they are when the keeper drops the middle. */
 struct layout {
     uint64_t head;    /* where the first part ends; all of it if nothing was dropped */
     uint64_t mark;    /* length of the mark that stands there */

@@ -2,9 +2,11 @@
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -131,6 +133,56 @@ def test_a_log_can_be_followed_while_the_step_runs(box):
     assert box.finish(follow) == "one\ntwo\n"
 
 
+def test_following_a_log_waits_for_the_step_and_goes_on_with_its_next_try(box):
+    flow = box.write("f.yaml", """
+steps:
+  a: {sh: 'until [ -e %(f)s/go ]; do sleep 0.02; done'}
+  b:
+    needs: a
+    retry: {attempts: 3, backoff: 300ms}
+    sh: 'echo try $GLIA_ATTEMPT; [ $GLIA_ATTEMPT = 3 ]'
+""" % {"f": box.folder})
+    run = box.start("run", flow)
+    job = box.wait_job()[0]
+    follow = box.start("job", "logs", job, "b", "--follow")
+    first = box.start("job", "logs", job, "a", "--follow", "--attempt", "1")
+    time.sleep(0.5)
+    assert follow.poll() is None
+    box.write("go", "")
+    assert box.finish(follow) == "try 1\ntry 2\ntry 3\n"
+    assert box.finish(first) == ""
+    box.finish(run)
+    assert box.glia("job", "logs", job, "b", "--follow").stdout == "try 3\n"
+
+
+def test_following_a_log_ends_when_the_job_is_paused(box):
+    run, job = start_waiting(box)
+    follow = box.start("job", "logs", job, "hold", "--follow")
+    time.sleep(0.3)
+    assert follow.poll() is None
+    box.glia("job", "pause", job)
+    box.finish(follow)
+    box.finish(run, 6)
+
+
+def test_a_job_without_a_node_is_told_to_be_so(box):
+    run, job = start_waiting(box)
+    says = "no node is running: nothing drives unfinished jobs"
+    commands = (["job", "list"], ["job", "status", job], ["human", "list"],
+                ["job", "logs", job, "hold", "--follow"])
+    for command in commands[:3]:
+        assert says not in box.glia(*command).stderr
+    run.kill()
+    run.wait()
+    for command in commands:
+        done = box.glia(*command)
+        assert says in done.stderr and "job resume ID'" in done.stderr
+    assert box.glia("job", "list", "--json").stderr == ""
+    box.glia("job", "cancel", job)
+    for command in commands:
+        assert says not in box.glia(*command).stderr
+
+
 def test_reading_starts_nothing(box):
     run, job = start_waiting(box)
     run.kill()
@@ -161,8 +213,16 @@ def test_a_job_of_another_command_can_be_cancelled(box):
     box.glia("job", "cancel", job, "--reason", "no need")
     assert box.finish(run, 1).endswith("cancelled\n")
     assert "cancelled by tester: no need" in box.read(run.err)
-    done = box.glia("job", "resume", job, code=2)
-    assert "has ended" in done.stderr
+    done = box.glia("job", "resume", job, code=1)
+    assert "has ended already: cancelled" in done.stderr
+
+
+def test_going_on_with_a_job_that_has_ended_exits_as_it_ended(box):
+    box.glia("run", "--run-id", "good", "--", "true")
+    box.glia("run", "--run-id", "bad", "--", "false", code=1)
+    done = box.glia("job", "resume", "good")
+    assert "has ended already: completed" in done.stderr and done.stdout.endswith("completed\n")
+    assert "has ended already: failed" in box.glia("job", "resume", "bad", code=1).stderr
 
 
 def test_pausing_and_cancelling_need_no_node(box):
@@ -273,7 +333,12 @@ def test_pools_are_checked(box, pools):
 
 @pytest.mark.parametrize("args, hint", [
     (["job", "statsu", "x"], "did you mean 'job status'?"),
-    (["jbo", "list"], "did you mean 'job'?"),
+    (["jbo", "list"], "did you mean 'job list'?"),
+    (["jobs"], "did you mean 'job list'?"),
+    (["jobs", "status", "x"], "did you mean 'job status'?"),
+    (["humans"], "did you mean 'human list'?"),
+    (["help", "jobs"], "did you mean 'job list'?"),
+    (["help", "job", "statsu"], "did you mean 'job status'?"),
     (["validat", "x"], "did you mean 'validate'?"),
     (["job", "list", "--statsu", "x"], "did you mean --status?"),
     (["job", "list", "--limit"], "needs a value"),
@@ -281,8 +346,18 @@ def test_pools_are_checked(box, pools):
     (["job", "list", "--json=1"], "unknown option"),
     (["job", "logs", "x", "--follow=1"], "takes no value"),
     (["job", "status"], "usage: glia job status ID"),
+    (["job", "status"], "ID is missing"),
+    (["human", "respond", "x"], "STEP is missing"),
+    (["validate"], "FILE is missing"),
+    (["run"], "a FILE, or a command behind --, is missing"),
+    (["run", "--", ""], "the command behind -- is empty"),
+    (["run", "--run-id", "", "--", "true"], "--run-id is empty"),
+    (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], "done only"),
+    (["job", "logs", "x", "--follow"], "--follow needs a STEP"),
     (["job", "status", "a", "b"], "one word too many: 'b'"),
     (["job"], "'job' needs one more word"),
+    (["job"], "glia job resume"),
+    (["human"], "glia human respond"),
     (["run", "--"], "there is no command behind --"),
     (["run", "x.yaml", "--", "true"], "either a file or a command"),
     (["--data-dir", "x", "run"], "options stand behind the command"),
@@ -301,6 +376,71 @@ def test_help_and_version_are_data(box):
     assert box.glia("version").stdout.startswith("glia 0.")
     assert set(box.json("version")) == {"version", "build"}
     assert "no command" in box.glia("help", "nothing", code=2).stderr
+    for word in ("--help", "-h"):
+        group = box.glia("job", word).stdout
+        assert group.count("  glia job ") == 7 and "glia run" not in group
+
+
+def test_mistakes_are_told_as_json_where_that_was_asked_for(box):
+    for args, exit_code, code, says in [
+            (("job", "status", "nobody"), 3, "not_found", "no job"),
+            (("job", "list", "--limit", "x"), 2, "invalid", "--limit takes"),
+            (("job", "status"), 2, "invalid", "ID is missing"),
+            (("run", "nowhere.yaml"), 2, None, "No such file"),
+            (("job", "cancel", "nobody"), 3, "not_found", "no job"),
+    ]:
+        error = box.json(*args, code=exit_code)["error"]
+        assert code in (None, error["code"]) and says in error["message"]
+    flow = box.write("bad.yaml", "steps: {a: {sh: 7}, b: {needs: c, noop: true}}\n")
+    assert box.json("run", flow, code=2) == box.json("validate", flow, code=2)
+    assert len(box.json("run", flow, code=2)["errors"]) == 2
+
+
+# ---- stdout ----
+
+
+@pytest.mark.parametrize("where", ["/dev/full", "&-"])
+def test_what_cannot_be_printed_is_told(box, where):
+    box.glia("run", "--", "true")
+    for command in ("job list", "version", "help", "run -- seq 100000"):
+        done = subprocess.run(["sh", "-c", f"{GLIA} {command} >{where}"], env=box.env, text=True,
+                              capture_output=True, timeout=60, check=False)
+        assert done.returncode == 5, command
+        assert "glia: cannot write to standard output: " in done.stderr
+    assert [job["status"] for job in box.jobs()] == ["completed", "completed"]
+
+
+def test_a_reader_that_has_had_enough_is_no_error(box):
+    box.glia("run", "--run-id", "much", "--", "seq", "200000")
+    done = subprocess.run(["bash", "-c", f"{GLIA} job logs much | head -1; echo ${{PIPESTATUS[0]}}"],
+                          env=box.env, text=True, capture_output=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("1\n0\n", "")
+
+
+# ---- the data folder ----
+
+
+def test_a_data_folder_with_too_long_a_path_is_refused_in_short(box):
+    box.env["GLIA_DATA_DIR"] = "/tmp" + "/" + "x" * 4000
+    for command in (["run", "--", "true"], ["job", "list"]):
+        done = box.glia(*command, code=2)
+        assert "is too long" in done.stderr and len(done.stderr) < 200
+
+
+def test_a_data_folder_that_is_a_file_is_named_so(box):
+    box.env["GLIA_DATA_DIR"] = box.write("file", "")
+    for command in (["run", "--", "true"], ["job", "list"]):
+        assert "/file is a file" in box.glia(*command, code=5).stderr
+    box.glia("version")
+
+
+def test_who_asks_is_known_without_the_environment(box):
+    del box.env["USER"]
+    box.env.pop("LOGNAME", None)
+    run, job = start_waiting(box)
+    box.glia("job", "cancel", job)
+    box.finish(run, 1)
+    assert f"cancelled by {pwd.getpwuid(os.getuid()).pw_name}" in box.read(run.err)
 
 
 def test_a_disk_that_cannot_be_written_is_told_as_such(box):

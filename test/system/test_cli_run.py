@@ -5,6 +5,7 @@ import os
 import pty
 import select
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -155,11 +156,34 @@ def test_a_command_that_fails_exits_with_one(box):
 def test_a_command_that_does_not_exist_is_told_with_its_cause(box):
     done = box.glia("run", "--", "no-such-program", code=1)
     assert "no-such-program" in done.stderr
+    assert "job logs" not in done.stderr  # it has said nothing
 
 
 def test_much_output_comes_through_whole_and_in_order(box):
     done = box.glia("run", "--", "seq", "200000")
     assert done.stdout == "".join(f"{i}\n" for i in range(1, 200001))
+
+
+def test_a_log_far_beyond_its_limit_comes_through_without_a_line_twice(box):
+    done = box.glia("run", "--", "seq", "1500000")
+    lines = [int(line) for line in done.stdout.split()]
+    assert lines == sorted(set(lines)) and lines[0] == 1 and lines[-1] == 1500000
+    assert (len(lines) == 1500000) == (done.stderr == "")
+
+
+def test_what_was_dropped_before_it_could_be_shown_is_told_with_its_size(box):
+    n = 1500000
+    command = (f"{GLIA} run -- sh -c 'seq {n}; echo ok > end' | "
+               f"(until [ -e end ]; do sleep 0.05; done; cat)")
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=box.folder, env=box.env,
+                          text=True, capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0
+    lines = [int(line) for line in done.stdout.split()]
+    assert lines == sorted(set(lines)) and lines[0] == 1 and lines[-1] == n
+    missing = sum(len(str(i)) + len("1794742571102 o \n") for i in set(range(1, n + 1)) - set(lines))
+    assert missing > 0
+    assert done.stderr == (f"-- {missing} bytes dropped --\n"
+                           f"glia: {missing} bytes of its output were dropped\n")
 
 
 def test_output_is_shown_while_the_command_runs(box):
@@ -279,6 +303,11 @@ def test_no_color_is_heeded(box):
     flow = box.write("flow.yaml", "steps: {a: {sh: 'true'}}\n")
     text, _ = run_on_terminal(box, "run", flow, NO_COLOR="1")
     assert "completed" in text and "\x1b[3" not in text
+
+
+def test_on_a_terminal_a_command_is_told_its_job(box):
+    text, _ = run_on_terminal(box, "run", "--", "echo", "hello")
+    assert text == f"glia: job {box.jobs()[0]['job_id']}\r\nhello\r\n"
 
 
 def test_what_steps_say_of_themselves_cannot_steer_the_terminal(box):
