@@ -207,7 +207,16 @@ static void on_run(struct gl_store_req *req)
             return;
         }
     }
-    if (q->name.n < PREFIX_BYTES_MIN || q->name.n > GL_ULID_BYTES) {
+    if (q->name.n < PREFIX_BYTES_MIN) {
+        fail(q, GL_E_NOT_FOUND,
+             gl_str_fmt(&q->arena,
+                        "there is no job '%.*s', and it is too short for the beginning of an id: "
+                        "that needs %d characters at least",
+                        GL_STR_ARG(q->name), PREFIX_BYTES_MIN)
+                 .p);
+        return;
+    }
+    if (q->name.n > GL_ULID_BYTES) {
         no_such_job(q);
         return;
     }

@@ -66,6 +66,8 @@ def test_a_job_is_found_by_id_by_the_beginning_of_it_and_by_run_id(box):
     for name in (job, job[:12], job.lower()[:14], "mine"):
         assert box.json("job", "status", name)["job_id"] == job
     assert "there is no job" in box.glia("job", "status", "nobody", code=3).stderr
+    for command in ("status", "cancel"):
+        assert "needs 4 characters" in box.glia("job", command, job[:3], code=3).stderr
     box.glia("run", "--", "true")
     assert "more than one" in box.glia("job", "status", job[:4], code=2).stderr
 
