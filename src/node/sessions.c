@@ -23,6 +23,7 @@ static void on_session(struct gl_store_req *req)
     n->outstanding--;
     n->session_busy = false;
     n->now = n->ports.clock->now(n->ports.clock);
+    n->config.trace->now = n->now;
     if (n->stopping) {
         n->session_due = INT64_MAX;
     } else if (req->status == GL_E_GONE) {
