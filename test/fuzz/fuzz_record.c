@@ -12,7 +12,8 @@
 static const char flow_text[] =
     "{\"steps\":{\"a\":{\"noop\":true,\"retry\":3},"
     "\"b\":{\"noop\":true,\"needs\":[\"a\"],\"unsafe\":true},"
-    "\"c\":{\"noop\":true,\"needs\":[\"a\",\"b\"],\"trigger_rule\":\"one_success\",\"heartbeat\":5}}}";
+    "\"c\":{\"noop\":true,\"needs\":[\"a\",\"b\"],\"trigger_rule\":\"one_success\","
+    "\"heartbeat\":5}}}";
 
 static gl_str compile(struct gl_arena *a)
 {
