@@ -9,6 +9,8 @@ TERMINAL_JOB = ("completed", "failed", "cancelled")
 TERMINAL_STEP = ("completed", "failed", "skipped", "partial")
 STEP_ENDS = ("workflow_step_completed", "workflow_step_failed", "workflow_step_skipped")
 LOST = "the attempt was lost with its executor"
+LOST_AT_END = "lost, and whether it did its work is not known"  # unsafe, and its job ends anyway
+STOPPED = "stopped: "  # because its job ends
 BLOCKED = "workflow_step_blocked"
 RETRY = "workflow_step_attempt_retry_scheduled"
 STARTED = "workflow_step_attempt_started"
@@ -60,6 +62,8 @@ class Oracle:
         self.ledger = ledger
         for line in ledger:
             self.lines[line.job, line.step, line.attempt].append(line)
+        self.nameless = self.killed - {line.pid for line in ledger}
+        self.stopped = []  # (job, where) of attempts that did not end by themselves
         self.findings = []
 
     def wrong(self, where, text):
@@ -73,6 +77,9 @@ class Oracle:
             self.wrong(job, "has run steps and is not known: it acted before its commit")
         for job, document in jobs.items():
             self.judge_job(job, document, events[job])
+        for job, where in self.stopped:
+            if jobs[job]["status"] == "completed":
+                self.wrong(where, "was stopped, and the job went on")
         if self.findings:
             raise Findings("\n".join(self.findings))
 
@@ -98,11 +105,13 @@ class Oracle:
         if (document["status"] == "failed") != bool(failed):
             self.wrong(job, f"is {document['status']} with failed steps {failed}")
         for step in self.flows[job].steps.values():
-            self.judge_step(job, step, steps, by_step[step.id], document["status"])
+            # A job that fails gives its other steps no further tries.
+            cut_short = document["status"] != "completed" and document.get("failed_step") != step.id
+            self.judge_step(job, step, steps, by_step[step.id], document["status"], cut_short)
 
     # ---- a step ----
 
-    def judge_step(self, job, step, steps, events, job_status):
+    def judge_step(self, job, step, steps, events, job_status, cut_short):
         record, where = steps[step.id], f"{job} {step.id}"
         if record["status"] not in TERMINAL_STEP:
             self.wrong(where, f"has not ended: {record['status']}")
@@ -119,7 +128,7 @@ class Oracle:
         if not step.noop and self.losses == [] and not self.killed and job_status == "completed":
             self.judge_untouched(where, step, record)
         if not step.noop:
-            self.judge_counts(where, step, record, events)
+            self.judge_counts(where, step, record, events, cut_short)
             self.judge_attempts(job, where, step, events)
             self.judge_starts(job, where, step, started)
         if step.mark == "unsafe":
@@ -127,7 +136,7 @@ class Oracle:
         self.judge_rule(where, step, steps, job_status)
         self.judge_output(where, step, steps, events)
 
-    def judge_counts(self, where, step, record, events):
+    def judge_counts(self, where, step, record, events, cut_short):
         """A retry counts what failed by itself, and nothing else."""
         failures = sum(e["type"] == RETRY and e.get("counted", True) for e in events)
         last = [e for e in events if e["type"] in STEP_ENDS][-1:]
@@ -139,7 +148,7 @@ class Oracle:
         if last and last[0]["type"] == "workflow_step_failed":
             by_person = any(e["type"] == "human_input_received" and e["decision"] == "failed"
                             for e in events)
-            if not by_person and total < step.attempts:
+            if not by_person and not cut_short and total < step.attempts:
                 self.wrong(where, f"gave up after {total} of {step.attempts}: {last[0].get('reason')}")
             expected = {"fail": "failed", "continue": "partial", "skip": "skipped"}[step.on_failure]
             if record["status"] != expected:
@@ -169,9 +178,12 @@ class Oracle:
             self.wrong(where, "nothing became of it")
             return
         reason = outcome.get("reason", "")
-        if starts and starts[0].pid in self.killed and reason in (
-                "killed by signal 9", "exit code 137"):
-            return
+        if reason in ("killed by signal 9", "exit code 137"):
+            if starts and starts[0].pid in self.killed:
+                return
+            if not starts and self.nameless:  # killed before its first line
+                self.nameless.pop()
+                return
         if outcome["type"] == "workflow_step_completed":
             if not ends or ends[0].code != 0:
                 self.wrong(where, "completed, and the ledger knows nothing of it")
@@ -183,15 +195,20 @@ class Oracle:
         elif reason == "timed out":
             if not step.timeout_ms:
                 self.wrong(where, "timed out without a timeout")
+        elif reason == LOST_AT_END:
+            self.stopped.append((job, where))
+            self.judge_loss(where, step, started, outcome)
         elif reason == LOST or outcome["type"] == BLOCKED:
             self.judge_loss(where, step, started, outcome)
-        elif outcome["type"] not in ("workflow_step_skipped",) and not (
-                reason == "it was never started" and not starts):
+        elif outcome["type"] == "workflow_step_skipped" or reason.startswith(STOPPED):
+            self.stopped.append((job, where))
+        elif reason != "it was never started" or starts:
             self.wrong(where, f"ended strangely: {outcome['type']} {reason}")
 
     def judge_loss(self, where, step, started, outcome):
         """An attempt is lost with its keeper, and with nothing else."""
-        if (outcome["type"] == BLOCKED) != (step.mark == "unsafe"):
+        in_doubt = outcome["type"] == BLOCKED or outcome["reason"] == LOST_AT_END
+        if in_doubt != (step.mark == "unsafe"):
             self.wrong(where, f"lost and {outcome['type']}, though marked '{step.mark}'")
         if self.losses is None:
             return

@@ -19,6 +19,7 @@ BUILD = os.environ.get("GLIA_BUILD_CLANG", os.path.join(ROOT, "build"))
 GLIA = os.path.join(BUILD, "glia")
 LEDGER_STEP = os.path.join(BUILD, "test", "ledger_step")
 END_SECONDS_MAX = 60
+STORY_LINES = 80
 
 
 def words_of(pid):
@@ -26,7 +27,7 @@ def words_of(pid):
         with open(f"/proc/{pid}/cmdline", "rb") as file:
             return file.read().split(b"\0")
     except OSError:
-        return []
+        return [b""]
 
 
 def pids_about(path):
@@ -291,7 +292,7 @@ class World(Box):
         parts = ["what was done:", *self.log, "", "node.log:"]
         for name in ("data/node.log", "data/keeper/log", "ledger"):
             if self.has(name):
-                parts += ["", name + ":", self.read(name)]
+                parts += ["", name + ":", *self.read(name).splitlines()[-STORY_LINES:]]
         for process in self.started:
             parts += [f"{process.args_given} {process.poll()}: {self.read(process.err)[-600:]}"]
         return "\n".join(parts)
