@@ -317,36 +317,46 @@ static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
             gl_near_offer(&near, name);
         }
     }
-    return near.best.n > 0 ? near.best : gl_str_fmt(&cli->arena, "%.*s list", GL_STR_ARG(first));
+    if (near.best.n == 0 && second.n == 0) {
+        return gl_str_fmt(&cli->arena, "%.*s list", GL_STR_ARG(first));
+    }
+    return near.best;
 }
 
 int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second)
 {
     gl_str near = near_command(cli, first, second);
     bool both = gl_cli_is_group(first) && second.n > 0;
+    int code;
 
     cli->command = NULL;
-    return gl_cli_usage(cli, "there is no command '%.*s%s%.*s'%s%.*s%s", GL_STR_ARG(first),
+    code = gl_cli_usage(cli, "there is no command '%.*s%s%.*s'%s%.*s%s", GL_STR_ARG(first),
                         both ? " " : "", GL_STR_ARG(both ? second : (gl_str){0}),
                         near.n > 0 ? "; did you mean '" : "", GL_STR_ARG(near),
                         near.n > 0 ? "'?" : "");
+    if (both && near.n == 0) {
+        gl_cmd_about_group(cli->err.file, first);
+    }
+    return code;
 }
 
 /* Only the first words of a command, or one that is not known. */
 static int no_command(struct gl_cli *cli, int argc, char **argv)
 {
     gl_str first = gl_str_of(argv[0]);
+    gl_str second = argc > 1 && argv[1][0] != '-' ? gl_str_of(argv[1]) : (gl_str){0};
 
     if (gl_cli_is_group(first) && argc > 1 && is_help(argv[1])) {
         gl_cmd_about_group(cli->out.file, first);
         return GL_EXIT_OK;
     }
-    if (gl_cli_is_group(first) && argc == 1) {
+    if (gl_cli_is_group(first) && second.n == 0) {
         gl_cli_say(cli, "'%s' needs one more word:", argv[0]);
+        print_error(cli, GL_E_INVALID, "the command needs one more word");
         gl_cmd_about_group(cli->err.file, first);
         return GL_EXIT_USAGE;
     }
-    return gl_cli_unknown(cli, first, argc > 1 ? gl_str_of(argv[1]) : (gl_str){0});
+    return gl_cli_unknown(cli, first, second);
 }
 
 /* What makes a data folder unusable, in words that name it. */
@@ -395,7 +405,6 @@ static int run_command(struct gl_cli *cli, char **argv)
         if (is_help(*at)) {
             return gl_cmd_about_help(cli);
         }
-        cli->json = cli->json || strcmp(*at, "--json") == 0; /* mistakes are told so, too */
     }
     err = read_words(cli, argv);
     if (err != 0) {
@@ -410,8 +419,19 @@ static int run_command(struct gl_cli *cli, char **argv)
     return err != 0 ? err : cli->command->run(cli);
 }
 
+static bool wants_json(char **argv)
+{
+    for (char **at = argv; *at != NULL && strcmp(*at, "--") != 0; at++) {
+        if (strcmp(*at, "--json") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int dispatch(struct gl_cli *cli, int argc, char **argv)
 {
+    cli->json = wants_json(argv); /* mistakes on the way are told so, too */
     if (argc < 2) {
         (void)gl_cmd_about_help(cli);
         return GL_EXIT_USAGE;

@@ -337,6 +337,7 @@ def test_pools_are_checked(box, pools):
     (["job", "statsu", "x"], "did you mean 'job status'?"),
     (["jbo", "list"], "did you mean 'job list'?"),
     (["jobs"], "did you mean 'job list'?"),
+    (["job", "xyzzy"], "  glia job resume "),
     (["jobs", "status", "x"], "did you mean 'job status'?"),
     (["humans"], "did you mean 'human list'?"),
     (["help", "jobs"], "did you mean 'job list'?"),
@@ -388,6 +389,8 @@ def test_mistakes_are_told_as_json_where_that_was_asked_for(box):
             (("job", "status", "nobody"), 3, "not_found", "no job"),
             (("job", "list", "--limit", "x"), 2, "invalid", "--limit takes"),
             (("job", "status"), 2, "invalid", "ID is missing"),
+            (("jobs",), 2, "invalid", "did you mean 'job list'?"),
+            (("job",), 2, "invalid", "one more word"),
             (("run", "nowhere.yaml"), 2, None, "No such file"),
             (("job", "cancel", "nobody"), 3, "not_found", "no job"),
     ]:
