@@ -1,4 +1,4 @@
-"""Random flows for the crash tests: retries, fan-out and join, waits, marks, and what must become of them."""
+"""Random flows for the crash tests: retries, fan-out and join, waits, marks."""
 
 import json
 import os
@@ -67,7 +67,7 @@ class Flow:
 
 
 def small(name, sleep_ms=60):
-    """The flow of the failpoint tests: every kind of step once, with a fan-out, a retry and a join."""
+    """The flow of the failpoint tests: each mark once, a fan-out, a retry and a join."""
     root, retried, unsafe, idempotent, join = (Step(i, []) for i in range(5))
     retried.needs = unsafe.needs = idempotent.needs = [root.id]
     join.needs = [retried.id, unsafe.id, idempotent.id]

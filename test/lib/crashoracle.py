@@ -1,4 +1,4 @@
-"""The judge of the crash tests: compares the ledger the steps wrote with what Glia says happened."""
+"""The judge of the crash tests: compares the steps' own ledger with what Glia says happened."""
 
 from collections import defaultdict
 from datetime import datetime
@@ -92,7 +92,7 @@ class Oracle:
         numbers = [e["seq"] for e in events]
         if numbers != list(range(1, document["last_seq"] + 1)):
             self.wrong(job, f"events are missing or doubled: {numbers}")
-        ends = [e["type"] for e in events if e["type"][4:] in TERMINAL_JOB and e["type"][:4] == "job_"]
+        ends = [e["type"] for e in events if e["type"] in [f"job_{s}" for s in TERMINAL_JOB]]
         if ends != [f"job_{document['status']}"] or events[-1]["type"] != ends[0]:
             self.wrong(job, f"ended as {ends}, and is {document['status']}")
         if job not in self.flows:
@@ -142,21 +142,22 @@ class Oracle:
         last = [e for e in events if e["type"] in STEP_ENDS][-1:]
         total = failures + sum(e["type"] != "workflow_step_skipped" for e in last)
         if record.get("counted", 0) not in (total, total + (record["status"] == "skipped")):
-            self.wrong(where, f"counted {record.get('counted', 0)} attempts, the events say {total}")
+            self.wrong(where, f"counted {record.get('counted', 0)}, the events say {total}")
         if total > step.attempts:
             self.wrong(where, f"tried {total} times of {step.attempts}")
         if last and last[0]["type"] == "workflow_step_failed":
             by_person = any(e["type"] == "human_input_received" and e["decision"] == "failed"
                             for e in events)
             if not by_person and not cut_short and total < step.attempts:
-                self.wrong(where, f"gave up after {total} of {step.attempts}: {last[0].get('reason')}")
+                self.wrong(where, f"gave up after {total} of {step.attempts}: {last[0]['reason']}")
             expected = {"fail": "failed", "continue": "partial", "skip": "skipped"}[step.on_failure]
             if record["status"] != expected:
                 self.wrong(where, f"is {record['status']} after a failure, not {expected}")
 
     def judge_untouched(self, where, step, record):
         """Only nodes have died: every step has run exactly as planned."""
-        planned = step.plan.index(0) + 1 if 0 in step.plan and not step.timeout_ms else step.attempts
+        succeeds = 0 in step.plan and not step.timeout_ms
+        planned = step.plan.index(0) + 1 if succeeds else step.attempts
         if record.get("attempt_count", 0) not in (0, planned):
             self.wrong(where, f"was tried {record['attempt_count']} times, planned {planned}")
 
@@ -228,7 +229,8 @@ class Oracle:
                 self.wrong(where, f"attempt {attempt} was started {len(starts)} times")
             if len(ends) > len(starts):
                 self.wrong(where, f"attempt {attempt} ended {len(ends)} times")
-            if before is not None and starts and before > starts[0].ns and step.mark != "idempotent":
+            overlaps = before is not None and starts and before > starts[0].ns
+            if overlaps and step.mark != "idempotent":
                 self.wrong(where, f"attempt {attempt} began while the one before it still ran")
             before = max([x.ns for x in ends], default=before)
 

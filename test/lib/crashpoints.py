@@ -96,8 +96,8 @@ def die_alone(name, count):
 
 
 def die_as_host(name, count):
-    """The node dies at the point while the command of another job waits for it: that one carries on,
-    and nobody has to do anything."""
+    """The node dies at the point while the command of another job waits for it: that one carries
+    on, and nobody has to do anything."""
     rng = random.Random(f"{name}:{count}")
     with World() as world:
         try:

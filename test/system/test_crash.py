@@ -1,7 +1,8 @@
-"""Nodes, keepers, steps and whole machines die at random, and the power fails: nothing that was accepted is
-lost, no step is done twice. Every round prints its seed; GLIA_CRASH_SEED=n replays one.
+"""Nodes, keepers, steps and whole machines die at random, and the power fails: nothing that was
+accepted is lost, no step is done twice. Every round prints its seed; GLIA_CRASH_SEED=n replays one.
 
-GLIA_CRASH_ROUNDS says how many rounds each test makes; GLIA_SOAK=1 makes fifty of each, with new seeds."""
+GLIA_CRASH_ROUNDS says how many rounds each test makes; GLIA_SOAK=1 takes new seeds, and makes fifty
+if nothing is said."""
 
 import os
 import random

@@ -1,5 +1,5 @@
-"""The process dies at every failpoint: the node, or the keeper, whoever passes it. Each is really reached, and
-afterwards everything ends right."""
+"""The process dies at every failpoint: the node, or the keeper, whoever passes it. Each is really
+reached, and afterwards everything ends right."""
 
 import os
 import sys
