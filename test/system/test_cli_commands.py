@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -155,6 +156,30 @@ steps:
     assert box.finish(first) == ""
     box.finish(run)
     assert box.glia("job", "logs", job, "b", "--follow").stdout == "try 3\n"
+
+
+def test_following_a_long_log_tells_nothing_twice(box):
+    run = box.start("run", "--json", "--", "sh", "-c",
+                    "until [ -e go ]; do sleep 0.02; done; seq 1500000")
+    job = box.wait_job()[0]
+    follow = box.start("job", "logs", job, "run", "--follow")
+    box.write("go", "")
+    box.finish(run)
+    lines = [int(line) for line in box.finish(follow).splitlines() if line[:3] != "-- "]
+    assert lines == sorted(set(lines)) and lines[0] == 1 and lines[-1] == 1500000
+
+
+def test_who_leaves_a_job_of_another_node_hears_how_to_go_on_with_it(box):
+    run, _ = start_waiting(box)
+    other = box.start("run", "--run-id", "mine", "--", "sh", "-c", "echo here; sleep 60")
+    wait_for("the command", lambda: box.read(other.out) == "here\n")
+    other.send_signal(signal.SIGINT)
+    box.finish(other, 130)
+    said = box.read(other.err)
+    assert "the job goes on as long as its node runs" in said and "job resume" in said
+    box.glia("job", "cancel", "mine")
+    box.write("go", "")
+    box.finish(run)
 
 
 def test_following_a_log_ends_when_the_job_is_paused(box):
@@ -417,8 +442,9 @@ def test_what_cannot_be_printed_is_told(box, where):
 
 def test_a_reader_that_has_had_enough_is_no_error(box):
     box.glia("run", "--run-id", "much", "--", "seq", "200000")
-    done = subprocess.run(["bash", "-c", f"{GLIA} job logs much | head -1; echo ${{PIPESTATUS[0]}}"],
-                          env=box.env, text=True, capture_output=True, timeout=60, check=False)
+    command = f"{GLIA} job logs much | head -1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], env=box.env, text=True,
+                          capture_output=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("1\n0\n", "")
 
 

@@ -180,7 +180,8 @@ def test_what_was_dropped_before_it_could_be_shown_is_told_with_its_size(box):
     assert done.returncode == 0
     lines = [int(line) for line in done.stdout.split()]
     assert lines == sorted(set(lines)) and lines[0] == 1 and lines[-1] == n
-    missing = sum(len(str(i)) + len("1794742571102 o \n") for i in set(range(1, n + 1)) - set(lines))
+    frame = len("1794742571102 o \n")
+    missing = sum(len(str(i)) + frame for i in set(range(1, n + 1)) - set(lines))
     assert missing > 0
     assert done.stderr == (f"-- {missing} bytes dropped --\n"
                            f"glia: {missing} bytes of its output were dropped\n")
