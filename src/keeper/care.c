@@ -52,6 +52,10 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
 {
     struct gl_why why;
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
+    if (c->capture.log_bytes == 0 && gl_shelf_put(k, c, path)) {
+        return; /* it has said nothing and left nothing */
+    }
+    c->floor->has_left = true;
     int r = gl_rundir_output(k, path, &c->output, &why);
     if (r == 0) {
         c->output_source = GL_KEEP_FROM_FILE;
@@ -60,11 +64,6 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
     } else if (gl_capture_last(&c->capture).n > 0) {
         gl_buf_str(&c->output, gl_capture_last(&c->capture));
         c->output_source = GL_KEEP_FROM_LINE;
-    }
-    if (r == GL_E_NOT_FOUND && c->capture.log_bytes == 0) {
-        gl_shelf_put(k, c, path);
-    } else {
-        c->floor->has_left = true;
     }
 }
 
@@ -98,7 +97,7 @@ static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, const str
     gl_capture_finish(k, &c->capture);
     c->result.end = GL_EXEC_NOT_EXECUTED;
     gl_buf_c(&c->error, why->text);
-    gl_shelf_put(k, c, gl_rundir_path(&k->scratch, &c->key));
+    (void)gl_shelf_put(k, c, gl_rundir_path(&k->scratch, &c->key));
     end_charge(k, c);
 }
 
@@ -243,7 +242,7 @@ static void set_times(struct gl_keeper *k, struct gl_charge *c, const struct gl_
 static int launch(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec_start *s,
                   gl_str path, struct gl_launch *l, struct gl_why *why)
 {
-    gl_str folder = gl_str_fmt(&k->scratch, "%s/%s", k->contexts, path.p);
+    gl_str folder = gl_rundir_join(&k->scratch, gl_str_of(k->contexts), path);
     gl_launch_prepare(k, l, s, folder);
     l->mark = c->mark = gl_proctree_new_mark(k);
     c->proc = (struct gl_proc){.charge = c, .direct = true};
@@ -270,7 +269,7 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     }
     struct gl_charge *c = gl_charge_new(k, &s->key, s->token, GL_CHARGE_RUNNING);
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
-    gl_str log = gl_str_fmt(&k->scratch, "%s/log", path.p);
+    gl_str log = gl_rundir_join(&k->scratch, path, GL_S("log"));
     r = gl_capture_open(k, &c->capture, log, &l.out_fd, &l.err_fd, reterr_why);
     if (r < 0) {
         gl_charge_bury(k, c);
@@ -386,6 +385,12 @@ static void in_trouble(struct gl_keeper *k, const struct gl_why *why)
     gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
 }
 
+static void out_of_trouble(struct gl_keeper *k)
+{
+    k->retry.fire = NULL;
+    gl_keeper_clear_timer(k, &k->retry);
+}
+
 /* Ends that are on disk now. */
 static void take_synced(struct gl_keeper *k)
 {
@@ -402,10 +407,9 @@ void gl_care_synced(struct gl_keeper *k)
 {
     struct gl_why why;
     if (gl_journal_notice(&k->journal, &why) < 0) {
-        k->journal_failed = true;
         in_trouble(k, &why);
     } else {
-        k->journal_failed = false;
+        out_of_trouble(k);
     }
     take_synced(k);
 }
@@ -420,18 +424,18 @@ void gl_care_settle(struct gl_keeper *k)
             c->noted_at = gl_journal_add(&k->journal, &m);
         }
     }
+    if (gl_heap_has(&k->retry.item)) {
+        return; /* the disk has refused a moment ago */
+    }
     if (k->journal.syncing == 0) {
         tidy_journal(k);
     }
-    if (k->journal_failed && gl_heap_has(&k->retry.item)) {
-        return; /* the disk has refused a moment ago */
-    }
     if (gl_journal_flush(&k->journal, &why) < 0) {
         in_trouble(k, &why);
-    } else if (!k->journal_failed) {
-        k->retry.fire = NULL;
-        gl_keeper_clear_timer(k, &k->retry);
+    } else if (k->journal.syncing == 0) {
+        out_of_trouble(k);
     }
+    take_synced(k);
 }
 
 void gl_care_ack(struct gl_keeper *k, struct gl_charge *c)

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "keeper/rundir.h"
 #include "keeper/shelf.h"
 
 static const struct {
@@ -17,7 +18,7 @@ static const struct {
 
 static gl_str job_key(struct gl_arena *a, const struct gl_attempt_key *key)
 {
-    return gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job));
+    return gl_rundir_join(a, key->context, key->job);
 }
 
 void gl_charge_review(struct gl_keeper *k, struct gl_floor *f)
@@ -108,21 +109,12 @@ int gl_charge_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint6
 
 static gl_str charge_id(struct gl_arena *a, const struct gl_attempt_key *key)
 {
-    return gl_str_fmt(a, "%.*s/%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job),
-                      GL_STR_ARG(key->attempt));
+    return gl_rundir_join(a, job_key(a, key), key->attempt);
 }
 
-struct gl_charge *gl_charge_find(const struct gl_keeper *k, const struct gl_attempt_key *key)
+struct gl_charge *gl_charge_find(struct gl_keeper *k, const struct gl_attempt_key *key)
 {
-    char text[3 * GL_ATTEMPT_ID_BYTES_MAX];
-    size_t n = key->context.n + key->job.n + key->attempt.n + 2;
-    GL_ASSERT(n <= sizeof(text));
-    char *p = mempcpy(text, key->context.p, key->context.n);
-    *p++ = '/';
-    p = mempcpy(p, key->job.p, key->job.n);
-    *p++ = '/';
-    memcpy(p, key->attempt.p, key->attempt.n);
-    return gl_map_find(&k->charges, (gl_str){.p = text, .n = n});
+    return gl_map_find(&k->charges, charge_id(&k->scratch, key));
 }
 
 /* The parts of the key are slices of the id. */

@@ -82,7 +82,7 @@ struct gl_charge {
 int gl_charge_raise(struct gl_keeper *k, const struct gl_attempt_key *key, uint64_t token,
                     struct gl_why *reterr_why);
 
-struct gl_charge *gl_charge_find(const struct gl_keeper *k, const struct gl_attempt_key *key);
+struct gl_charge *gl_charge_find(struct gl_keeper *k, const struct gl_attempt_key *key);
 /* The key must be valid, unknown, and its floor raised. */
 struct gl_charge *gl_charge_new(struct gl_keeper *k, const struct gl_attempt_key *key,
                                 uint64_t token, enum gl_charge_state state);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -15,7 +16,23 @@
 enum {
     FILE_BYTES_MAX = 1 << 30,
     STACK_BYTES = 128 << 10, /* of the syncer */
+    SYNC_US_SLOW = 500,      /* a disk that takes longer is left to the syncer */
+    SYNC_US_MAX = 1000000,
 };
+
+/* Sync a file; 0 or an errno. *ret_us: how long it took. */
+static int sync_file(int fd, uint32_t *ret_us)
+{
+    struct timespec begin, end;
+    (void)clock_gettime(CLOCK_MONOTONIC, &begin);
+    GL_FAILPOINT("keeper.before_end_sync");
+    int err = fdatasync(fd) < 0 ? errno : 0;
+    GL_FAILPOINT("keeper.after_end_sync");
+    (void)clock_gettime(CLOCK_MONOTONIC, &end);
+    int64_t us = (end.tv_sec - begin.tv_sec) * 1000000 + (end.tv_nsec - begin.tv_nsec) / 1000;
+    *ret_us = us < SYNC_US_MAX ? (uint32_t)us : SYNC_US_MAX;
+    return err;
+}
 
 /* ---- the thread that syncs ---- */
 
@@ -23,8 +40,9 @@ struct gl_syncer {
     pthread_t thread;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    int fd;  /* to be synced; negative: nothing to do */
-    int err; /* of the last sync: 0 or an errno */
+    int fd;      /* to be synced; negative: nothing to do */
+    int err;     /* of the last sync: 0 or an errno */
+    uint32_t us; /* ... and how long it took */
     bool quit;
     int done_fd; /* an eventfd; never changes */
 };
@@ -40,12 +58,12 @@ static void *sync_for_ever(void *owner)
         }
         int fd = s->fd;
         pthread_mutex_unlock(&s->lock);
-        GL_FAILPOINT("keeper.before_end_sync");
-        int err = fdatasync(fd) < 0 ? errno : 0;
-        GL_FAILPOINT("keeper.after_end_sync");
+        uint32_t us;
+        int err = sync_file(fd, &us);
         pthread_mutex_lock(&s->lock);
         s->fd = -1;
         s->err = err;
+        s->us = us;
         pthread_cond_broadcast(&s->changed);
         (void)!write(s->done_fd, &(uint64_t){1}, sizeof(uint64_t)); /* cannot be full */
     }
@@ -89,11 +107,9 @@ static void stop_syncer(struct gl_journal *j)
     }
 }
 
-static void begin_sync(struct gl_journal *j)
+static void hand_over(struct gl_journal *j)
 {
     struct gl_syncer *s = j->syncer;
-    GL_ASSERT(j->syncing == 0);
-    j->syncing = j->bytes;
     pthread_mutex_lock(&s->lock);
     s->fd = j->fd;
     pthread_cond_broadcast(&s->changed);
@@ -190,6 +206,52 @@ static int write_at(int fd, gl_str bytes, uint64_t at)
     return 0;
 }
 
+/* What was written and did not get to the disk is written again: after a failed sync the kernel may
+ * hold it for clean. */
+static void take_back(struct gl_journal *j)
+{
+    struct gl_buf again = j->unsynced;
+    gl_buf_str(&again, gl_buf_view(&j->pending));
+    gl_buf_done(&j->pending);
+    j->pending = again;
+    j->pending_wants = true;
+    j->unsynced = (struct gl_buf){0};
+    j->unsynced_wants = false;
+    j->bytes = j->synced;
+}
+
+static int finish_sync(struct gl_journal *j, int err, uint32_t us, struct gl_why *why)
+{
+    j->sync_us = (7 * j->sync_us + us) / 8;
+    uint64_t reached = j->syncing;
+    j->syncing = 0;
+    if (err != 0) {
+        take_back(j);
+        return gl_fs_why(why, err, "sync", j->path);
+    }
+    size_t done = (size_t)(reached - j->synced);
+    GL_ASSERT(done <= j->unsynced.n);
+    j->unsynced.n -= done;
+    memmove(j->unsynced.p, j->unsynced.p + done, j->unsynced.n);
+    j->synced = reached;
+    /* What came meanwhile may hold an end or not; one sync too many does no harm. */
+    j->unsynced_wants = j->unsynced.n > 0;
+    return 0;
+}
+
+static int begin_sync(struct gl_journal *j, struct gl_why *why)
+{
+    GL_ASSERT(j->syncing == 0);
+    j->syncing = j->bytes;
+    if (j->sync_us >= SYNC_US_SLOW) {
+        hand_over(j);
+        return 0;
+    }
+    uint32_t us;
+    int err = sync_file(j->fd, &us);
+    return finish_sync(j, err, us, why);
+}
+
 int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why)
 {
     if (j->pending.n > 0) {
@@ -207,43 +269,10 @@ int gl_journal_flush(struct gl_journal *j, struct gl_why *reterr_why)
         return 0;
     }
     if (j->unsynced_wants) {
-        begin_sync(j);
-    } else {
-        j->synced = j->bytes;
-        gl_buf_reset(&j->unsynced);
+        return begin_sync(j, reterr_why);
     }
-    return 0;
-}
-
-/* What was written and did not get to the disk is written again: after a failed sync the kernel may
- * hold it for clean. */
-static void take_back(struct gl_journal *j)
-{
-    struct gl_buf again = j->unsynced;
-    gl_buf_str(&again, gl_buf_view(&j->pending));
-    gl_buf_done(&j->pending);
-    j->pending = again;
-    j->pending_wants = true;
-    j->unsynced = (struct gl_buf){0};
-    j->unsynced_wants = false;
-    j->bytes = j->synced;
-}
-
-static int finish_sync(struct gl_journal *j, int err, struct gl_why *why)
-{
-    uint64_t reached = j->syncing;
-    j->syncing = 0;
-    if (err != 0) {
-        take_back(j);
-        return gl_fs_why(why, err, "sync", j->path);
-    }
-    size_t done = (size_t)(reached - j->synced);
-    GL_ASSERT(done <= j->unsynced.n);
-    j->unsynced.n -= done;
-    memmove(j->unsynced.p, j->unsynced.p + done, j->unsynced.n);
-    j->synced = reached;
-    /* What came meanwhile may hold an end or not; one sync too many does no harm. */
-    j->unsynced_wants = j->unsynced.n > 0;
+    j->synced = j->bytes;
+    gl_buf_reset(&j->unsynced);
     return 0;
 }
 
@@ -255,8 +284,9 @@ int gl_journal_notice(struct gl_journal *j, struct gl_why *reterr_why)
     pthread_mutex_lock(&s->lock);
     bool done = j->syncing != 0 && s->fd < 0;
     int err = s->err;
+    uint32_t us = s->us;
     pthread_mutex_unlock(&s->lock);
-    return done ? finish_sync(j, err, reterr_why) : 0;
+    return done ? finish_sync(j, err, us, reterr_why) : 0;
 }
 
 int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why)

@@ -5,8 +5,9 @@
  * them with the machine does no harm: without the machine no process runs, and a result offered
  * twice is acknowledged twice.
  *
- * The syncing is done by a thread of its own, one sync at a time: meanwhile the keeper starts and
- * reaps, and whatever ends in that time shares the next sync.
+ * On a disk that syncs within half a millisecond this is done on the spot. On a slower one a thread
+ * does it, one sync at a time: meanwhile the keeper starts and reaps, and whatever ends in that
+ * time shares the next sync.
  *
  * A torn end is cut off when the journal is opened. When little of it still matters it is written
  * anew beside itself and renamed. */
@@ -27,6 +28,7 @@ struct gl_journal {
     struct gl_buf unsynced; /* from `synced` to `bytes`: written again if the sync fails */
     bool pending_wants, unsynced_wants; /* an end is among it */
     uint64_t syncing;                   /* the sync under way will have reached this; 0: none is */
+    uint32_t sync_us;                   /* how long a sync takes, about */
     struct gl_syncer *syncer;
     int done_fd; /* readable when a sync is done: then call gl_journal_notice() */
 };

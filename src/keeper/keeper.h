@@ -73,8 +73,7 @@ struct gl_keeper {
     struct gl_epoch before; /* of the keeper before this one */
     bool epoch_saved;       /* the folder says that this keeper lives */
     struct gl_journal journal;
-    bool journal_failed; /* the last sync has */
-    char boot[40];       /* id of this boot of the machine */
+    char boot[40]; /* id of this boot of the machine */
 
     /* Time, taken once per turn. */
     gl_ms now;         /* CLOCK_BOOTTIME */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "keeper/rundir.h"
 
 enum stage {
     STAGE_RUNS = 0,
@@ -57,8 +58,8 @@ static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str
             env[n++] = c_str(a, s->env[i]);
         }
     }
-    env_default(a, env, &n, "GLIA_INPUT_FILE", gl_str_fmt(a, "%s/input.json", folder.p).p);
-    env_default(a, env, &n, "GLIA_OUTPUT", gl_str_fmt(a, "%s/output.json", folder.p).p);
+    env_default(a, env, &n, "GLIA_INPUT_FILE", gl_rundir_join(a, folder, GL_S("input.json")).p);
+    env_default(a, env, &n, "GLIA_OUTPUT", gl_rundir_join(a, folder, GL_S("output.json")).p);
     const char *home = getenv("HOME");
     const char *lang = getenv("LANG");
     env_default(a, env, &n, "PATH", DEFAULT_PATH);
@@ -102,7 +103,7 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
         l->argv[i] = c_str(a, s->argv[i]);
     }
     l->env = make_env(a, s, folder);
-    l->cwd = s->cwd.n > 0 ? gl_str_c(a, s->cwd) : gl_str_fmt(a, "%s/work", folder.p).p;
+    l->cwd = s->cwd.n > 0 ? gl_str_c(a, s->cwd) : gl_rundir_join(a, folder, GL_S("work")).p;
     l->null_fd = k->null_fd;
     l->nofile = k->nofile;
     l->keeper = getpid();

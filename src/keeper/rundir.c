@@ -14,10 +14,20 @@ enum {
     EMPTY_JOBS_KEPT = 64
 }; /* so that a job between two steps is not the one that is taken from */
 
+gl_str gl_rundir_join(struct gl_arena *a, gl_str folder, gl_str name)
+{
+    size_t n = folder.n + 1 + name.n;
+    char *p = gl_arena_alloc(a, n + 1);
+    memcpy(p, folder.p, folder.n);
+    p[folder.n] = '/';
+    memcpy(p + folder.n + 1, name.p, name.n);
+    return (gl_str){.p = p, .n = n};
+}
+
 gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key)
 {
-    return gl_str_fmt(a, "%.*s/runs/%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job),
-                      GL_STR_ARG(key->attempt));
+    gl_str runs = gl_rundir_join(a, key->context, GL_S("runs"));
+    return gl_rundir_join(a, gl_rundir_join(a, runs, key->job), key->attempt);
 }
 
 /* Make `path` and what is missing above it. EEXIST: it is there already. */
@@ -64,21 +74,29 @@ static int write_all(int fd, gl_str bytes)
     return 0;
 }
 
-/* `old_bytes`: the file is there from an earlier attempt, with this length. */
-static int write_input(struct gl_keeper *k, gl_str path, gl_str input, uint32_t old_bytes,
+/* Does the file hold exactly this already? Reading costs less than writing. */
+static bool holds(int fd, gl_str content)
+{
+    char bytes[256];
+    return content.n < sizeof(bytes) && pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)content.n &&
+           memcmp(bytes, content.p, content.n) == 0;
+}
+
+/* `again`: the folder has served before, and the file is there. */
+static int write_input(struct gl_keeper *k, gl_str path, gl_str input, bool again,
                        struct gl_why *why)
 {
-    const char *name = gl_str_fmt(&k->scratch, "%s/input.json", path.p).p;
-    int how = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (old_bytes > 0 ? 0 : O_TRUNC);
-    GL_CLEANUP(gl_fs_closep) int fd = openat(k->contexts_fd, name, how, 0600);
+    const char *name = gl_rundir_join(&k->scratch, path, GL_S("input.json")).p;
+    GL_CLEANUP(gl_fs_closep)
+    int fd = openat(k->contexts_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return gl_fs_why(why, errno, "make", name);
     }
     input = input.n > 0 ? input : GL_S("{}");
-    int err = write_all(fd, input);
-    if (err == 0 && old_bytes > input.n && ftruncate(fd, (off_t)input.n) < 0) {
-        err = errno;
+    if (again && holds(fd, input)) {
+        return 0;
     }
+    int err = again && ftruncate(fd, 0) < 0 ? errno : write_all(fd, input);
     return err == 0 ? 0 : gl_fs_why(why, err, "write", name);
 }
 
@@ -132,7 +150,7 @@ static int copy_file(struct gl_keeper *k, const struct gl_exec_start *s, gl_str 
 static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
                        struct gl_why *why)
 {
-    char *name = (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work", path.p).p;
+    char *name = (char *)(uintptr_t)gl_rundir_join(&k->scratch, path, GL_S("work")).p;
     name[path.n] = 0;
     int err = make_folders(k->contexts_fd, name);
     name[path.n] = '/';
@@ -145,10 +163,10 @@ static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_st
 int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_floor *job,
                    gl_str path, struct gl_why *reterr_why)
 {
-    uint32_t old_bytes = gl_shelf_take(k, job, path);
-    int r = old_bytes > 0 ? 0 : make_folder(k, s, path, reterr_why);
+    bool again = gl_shelf_take(k, job, path);
+    int r = again ? 0 : make_folder(k, s, path, reterr_why);
     if (r == 0) {
-        r = write_input(k, path, s->input, old_bytes, reterr_why);
+        r = write_input(k, path, s->input, again, reterr_why);
     }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = copy_file(k, s, path, &s->files[i], reterr_why);
@@ -159,7 +177,7 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, struct gl
 int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
                      struct gl_why *reterr_why)
 {
-    const char *name = gl_str_fmt(&k->scratch, "%s/output.json", path.p).p;
+    const char *name = gl_rundir_join(&k->scratch, path, GL_S("output.json")).p;
     /* The step may have made anything of it: a pipe, a link, a folder. None of them is followed or
      * waited for. */
     GL_CLEANUP(gl_fs_closep)

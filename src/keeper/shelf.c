@@ -52,37 +52,38 @@ static bool is_ours(int folder)
     return folder >= 0 && fstat(folder, &st) == 0 && (st.st_mode & 07777) == FOLDER_MODE;
 }
 
-/* Is it as we would make it? Then the length of its input file, else 0. */
-static uint32_t look_untouched(struct gl_keeper *k, gl_str path)
+/* Is it as we would make it? */
+static bool is_untouched(struct gl_keeper *k, gl_str path)
 {
     struct stat st;
     GL_CLEANUP(gl_fs_closep) int folder = open_folder(k->contexts_fd, path.p);
     if (!is_ours(folder) || !holds_only(folder, "work", "input.json")) {
-        return 0;
+        return false;
     }
     GL_CLEANUP(gl_fs_closep) int work = open_folder(folder, "work");
-    if (!is_ours(work) || !holds_only(work, NULL, NULL)) {
-        return 0;
-    }
-    if (fstatat(folder, "input.json", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
-        (st.st_mode & 07777) != 0600 || st.st_nlink != 1 || st.st_size > UINT32_MAX) {
-        return 0;
-    }
-    return (uint32_t)st.st_size;
+    return is_ours(work) && holds_only(work, NULL, NULL) &&
+           fstatat(folder, "input.json", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           (st.st_mode & 07777) == 0600 && st.st_nlink == 1;
 }
 
 /* ---- the list ---- */
 
-static const char *job_path(struct gl_keeper *k, const struct gl_floor *job)
+static gl_str job_path(struct gl_keeper *k, const struct gl_floor *job)
 {
     gl_str id;
     gl_str context = gl_str_cut(job->key, '/', &id);
-    return gl_str_fmt(&k->scratch, "%.*s/runs/%.*s", GL_STR_ARG(context), GL_STR_ARG(id)).p;
+    gl_str runs = gl_rundir_join(&k->scratch, context, GL_S("runs"));
+    return gl_rundir_join(&k->scratch, runs, id);
 }
 
-static const char *shelved_path(struct gl_keeper *k, const struct gl_shelved *s)
+static gl_str attempt_of(const struct gl_shelved *s)
 {
-    return gl_str_fmt(&k->scratch, "%s/%s", job_path(k, s->job), s->attempt).p;
+    return (gl_str){.p = s->attempt, .n = s->attempt_n};
+}
+
+static gl_str shelved_path(struct gl_keeper *k, const struct gl_shelved *s)
+{
+    return gl_rundir_join(&k->scratch, job_path(k, s->job), attempt_of(s));
 }
 
 /* One of this job, or NULL. */
@@ -94,6 +95,18 @@ static struct gl_shelved *find(struct gl_keeper *k, const struct gl_floor *job)
         }
     }
     return NULL;
+}
+
+/* One of another job. Not of an idle one with nothing else in its folder: that can be given away
+ * whole, which saves a new job more. */
+static struct gl_shelved *find_other(struct gl_keeper *k)
+{
+    for (size_t i = k->shelved_n; i-- > 0;) {
+        if (gl_list_empty(&k->shelved[i].job->empty)) {
+            return &k->shelved[i];
+        }
+    }
+    return k->shelved_n > SHELF_MAX / 2 ? &k->shelved[k->shelved_n - 1] : NULL;
 }
 
 static void drop(struct gl_keeper *k, struct gl_shelved *s)
@@ -114,10 +127,11 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
     }
     struct gl_floor *old = GL_CONTAINER(gl_list_first(&k->floors_empty), struct gl_floor, empty);
     struct gl_shelved *s = find(k, old);
-    const char *from = job_path(k, old);
+    const char *attempt = s != NULL ? gl_str_c(&k->scratch, attempt_of(s)) : NULL;
+    const char *from = job_path(k, old).p;
     GL_CLEANUP(gl_fs_closep) int fd = open_folder(k->contexts_fd, from);
-    bool moved = is_ours(fd) && holds_only(fd, s != NULL ? s->attempt : NULL, NULL) &&
-                 renameat(k->contexts_fd, from, k->contexts_fd, job_path(k, job)) == 0;
+    bool moved = is_ours(fd) && holds_only(fd, attempt, NULL) &&
+                 renameat(k->contexts_fd, from, k->contexts_fd, job_path(k, job).p) == 0;
     if (moved && s != NULL) {
         s->job = job;
         job->shelved_n++;
@@ -132,51 +146,46 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
 static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
 {
     if (!take_job_folder(k, job)) {
-        int err = gl_rundir_mkdirs(k, job_path(k, job));
+        int err = gl_rundir_mkdirs(k, job_path(k, job).p);
         job->has_left = job->has_left || err == EEXIST; /* of an earlier keeper: leave it alone */
     }
     job->has_folder = true;
 }
 
-uint32_t gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path)
+bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path)
 {
     if (!job->has_folder) {
         get_job_folder(k, job);
     }
     struct gl_shelved *s = find(k, job);
-    if (s == NULL && k->shelved_n > 0) {
-        s = &k->shelved[k->shelved_n - 1];
+    if (s == NULL) {
+        s = find_other(k);
     }
     if (s == NULL) {
-        return 0;
+        return false;
     }
-    uint32_t input_bytes = s->input_bytes;
-    const char *from = shelved_path(k, s);
+    gl_str from = shelved_path(k, s);
     drop(k, s);
-    if (strcmp(from, path.p) != 0 && renameat(k->contexts_fd, from, k->contexts_fd, path.p) < 0) {
-        return 0;
-    }
-    return input_bytes;
+    return gl_str_eq(from, path) || renameat(k->contexts_fd, from.p, k->contexts_fd, path.p) == 0;
 }
 
 /* ---- keeping ---- */
 
-void gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path)
+bool gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path)
 {
-    uint32_t input_bytes = k->shelved_n < SHELF_MAX ? look_untouched(k, path) : 0;
-    if (input_bytes == 0) {
+    if (k->shelved_n == SHELF_MAX || !is_untouched(k, path)) {
         c->floor->has_left = true;
-        return;
+        return false;
     }
     if (k->shelved == NULL) {
         k->shelved = gl_mem_alloc(sizeof(struct gl_shelved) * SHELF_MAX);
     }
     struct gl_shelved *s = &k->shelved[k->shelved_n++];
     s->job = c->floor;
-    s->input_bytes = input_bytes;
+    s->attempt_n = c->key.attempt.n;
     memcpy(s->attempt, c->key.attempt.p, c->key.attempt.n);
-    s->attempt[c->key.attempt.n] = 0;
     c->floor->shelved_n++;
+    return true;
 }
 
 /* ---- removing ---- */
@@ -196,11 +205,11 @@ void gl_shelf_forget(struct gl_keeper *k, struct gl_floor *job)
 {
     struct gl_shelved *s;
     while ((s = find(k, job)) != NULL) {
-        remove_folder(k, shelved_path(k, s));
+        remove_folder(k, shelved_path(k, s).p);
         drop(k, s);
     }
     if (job->has_folder && !job->has_left) {
-        (void)unlinkat(k->contexts_fd, job_path(k, job), AT_REMOVEDIR);
+        (void)unlinkat(k->contexts_fd, job_path(k, job).p, AT_REMOVEDIR);
     }
 }
 

@@ -12,16 +12,16 @@
 /* One folder: that of `attempt` of a job. */
 struct gl_shelved {
     struct gl_floor *job;
-    uint32_t input_bytes; /* length of its input file */
-    char attempt[GL_ATTEMPT_ID_BYTES_MAX + 1];
+    size_t attempt_n;
+    char attempt[GL_ATTEMPT_ID_BYTES_MAX];
 };
 
-/* Get a folder from the shelf to `path`. Returns the length of the input file in it; 0: there is
- * none, and it has to be made. The folder of the job is there afterwards, if it can be made. */
-uint32_t gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path);
+/* Get a folder from the shelf to `path`; it has an input file. False: it has to be made. The folder
+ * of the job is there afterwards, if it can be made. */
+bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path);
 
-/* The attempt is over and has written no log and no output: keep its folder if nothing is in it. */
-void gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path);
+/* The attempt is over. Keep its folder if nothing is in it (true); else it stays as it is. */
+bool gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path);
 
 /* The job is forgotten: remove its folders that are on the shelf. */
 void gl_shelf_forget(struct gl_keeper *k, struct gl_floor *job);
