@@ -10,6 +10,7 @@ TERMINAL_STEP = ("completed", "failed", "skipped", "partial")
 STEP_ENDS = ("workflow_step_completed", "workflow_step_failed", "workflow_step_skipped")
 LOST = "the attempt was lost with its executor"
 LOST_AT_END = "lost, and whether it did its work is not known"  # unsafe, and its job ends anyway
+PAUSED = "stopped by a pause"
 STOPPED = "stopped: "  # because its job ends
 BLOCKED = "workflow_step_blocked"
 RETRY = "workflow_step_attempt_retry_scheduled"
@@ -63,6 +64,7 @@ class Oracle:
         for line in ledger:
             self.lines[line.job, line.step, line.attempt].append(line)
         self.nameless = self.killed - {line.pid for line in ledger}
+        self.paused = set()  # jobs of which an attempt was stopped by a pause
         self.stopped = []  # (job, where) of attempts that did not end by themselves
         self.findings = []
 
@@ -77,6 +79,9 @@ class Oracle:
             self.wrong(job, "has run steps and is not known: it acted before its commit")
         for job, document in jobs.items():
             self.judge_job(job, document, events[job])
+        for job in self.paused:
+            if not any(e["type"] == "job_pausing" for e in events[job]):
+                self.wrong(job, "an attempt was stopped by a pause that never was")
         for job, where in self.stopped:
             if jobs[job]["status"] == "completed":
                 self.wrong(where, "was stopped, and the job went on")
@@ -126,7 +131,7 @@ class Oracle:
         if started != list(range(1, record.get("attempt_count", 0) + 1)):
             self.wrong(where, f"attempts {started}, counted {record.get('attempt_count')}")
         if not step.noop and self.losses == [] and not self.killed and job_status == "completed":
-            self.judge_untouched(where, step, record)
+            self.judge_untouched(where, step, record, events)
         if not step.noop:
             self.judge_counts(where, step, record, events, cut_short)
             self.judge_attempts(job, where, step, events)
@@ -154,11 +159,13 @@ class Oracle:
             if record["status"] != expected:
                 self.wrong(where, f"is {record['status']} after a failure, not {expected}")
 
-    def judge_untouched(self, where, step, record):
+    def judge_untouched(self, where, step, record, events):
         """Only nodes have died: every step has run exactly as planned."""
         succeeds = 0 in step.plan and not step.timeout_ms
         planned = step.plan.index(0) + 1 if succeeds else step.attempts
-        if record.get("attempt_count", 0) not in (0, planned):
+        stopped = sum(e.get("reason") == PAUSED for e in events)
+        # A later attempt may be the one that succeeds by its plan.
+        if record.get("attempt_count", 0) not in (0, *range(planned, planned + stopped + 1)):
             self.wrong(where, f"was tried {record['attempt_count']} times, planned {planned}")
 
     def judge_attempts(self, job, where, step, events):
@@ -196,6 +203,8 @@ class Oracle:
         elif reason == "timed out":
             if not step.timeout_ms:
                 self.wrong(where, "timed out without a timeout")
+        elif reason == PAUSED and step.mark != "unsafe":
+            self.paused.add(job)
         elif reason == LOST_AT_END:
             self.stopped.append((job, where))
             self.judge_loss(where, step, started, outcome)

@@ -170,6 +170,13 @@ class World(Box):
         wait_for("the end of the keeper", lambda: not self.keeper_pids())
         return True
 
+    def pause_job(self, rng):
+        """Not a death, but what a death may come between. Who is alive at the end resumes it."""
+        left = sorted(self.accepted() - set(self.ended))
+        if left:
+            self.start("job", "pause", rng.choice(left))
+        return bool(left)
+
     # ---- what clients were told ----
 
     def accepted(self):
@@ -210,8 +217,12 @@ class World(Box):
     # ---- the end ----
 
     def decide(self, rng):
-        """Be the person that blocked steps wait for."""
-        for request in (self.ask_node("human") or {"requests": []})["requests"]:
+        """Be the person that blocked steps and paused jobs wait for."""
+        requests = (self.ask_node("human") or {"requests": []})["requests"]
+        for job, status in (self.known_jobs() or {}).items():
+            if status == "paused" and job not in [r["job_id"] for r in requests]:
+                self.start("job", "resume", job)
+        for request in requests:
             decision = rng.choice(("rerun", "rerun", "done", "failed"))
             done = self.glia("human", "respond", request["job_id"], request["step_id"],
                              "--decision", decision, code=None)
@@ -300,7 +311,8 @@ class World(Box):
 
 def attack(seed, weights, kills, power=None):
     """One round: random flows in a folder of their own, and `kills` deaths, each of a kind that is
-    drawn by its weight: node, client, step, keeper, machine. Then everything must end right.
+    drawn by its weight: node, client, step, keeper, machine, and pause, which is none. Then
+    everything must end right.
 
     power   every node stands on a disk that forgets what was not synced; "tear": and some of them
             lose their power in the middle of a sync"""
@@ -348,4 +360,6 @@ def kill(world, rng, kind):
         return world.kill_client(rng)
     if kind == "step":
         return world.kill_step(rng)
+    if kind == "pause":
+        return world.pause_job(rng)
     return world.kill_keeper() if kind == "keeper" else world.kill_machine()
