@@ -15,7 +15,8 @@ const struct gl_command gl_cli_commands[] = {
             "node until the job is done. A flow's steps get private folders and a clean\n"
             "environment; a command behind -- gets the caller's folder and environment.\n"
             "\n"
-            "What a command behind -- prints comes through its log, which is bounded: see docs/cli.md.\n"
+            "What a command behind -- prints comes through its log, which is bounded:\n"
+            "docs/cli.md tells more.\n"
             "\n"
             "Ctrl-C pauses the job (steps marked unsafe are left to end), again leaves at once.\n",
         .words_min = 1,

@@ -30,7 +30,8 @@ ATTACKS = {
     "keepers_and_nodes": ({"node": 2, "keeper": 3}, 6, None),
     "machines": ({"node": 1, "machine": 3}, 5, None),
     "nodes_of_paused_jobs": ({"node": 2, "pause": 3}, 8, None),
-    "everything": ({"node": 4, "client": 1, "step": 2, "keeper": 1, "machine": 1, "pause": 1}, 12, None),
+    "everything": (
+        {"node": 4, "client": 1, "step": 2, "keeper": 1, "machine": 1, "pause": 1}, 12, None),
     "the_power": ({"node": 1, "machine": 2}, 5, "cut"),
     "the_power_in_the_middle_of_a_sync": ({"node": 2, "machine": 1, "step": 1}, 6, "tear"),
 }

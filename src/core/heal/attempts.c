@@ -198,7 +198,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
         return; /* of an earlier start: the one that counts is still on its way */
     }
     st->starting = 0;
-    if (ev->code == GL_E_LIMIT) { /* it will never fit */
+    if (ev->code == GL_E_LIMIT || ev->code == GL_E_INVALID) { /* and never will be taken */
         st->r.exit_code = 0;
         gl_ledger_fail(c, st, ev->why, false);
     } else if (ev->code == GL_E_UNAVAILABLE && c->exec_up) {
