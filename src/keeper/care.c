@@ -208,10 +208,10 @@ static int may_begin(struct gl_keeper *k, struct gl_why *why)
         return gl_why(why, GL_E_UNAVAILABLE, "the keeper cannot write its journal");
     }
     if (k->running_n >= k->running_max) {
-        return gl_why(why, GL_E_LIMIT, "%zu attempts run already", k->running_max);
+        return gl_why(why, GL_E_UNAVAILABLE, "%zu attempts run already", k->running_max);
     }
     if (k->result_bytes >= GL_KEEPER_RESULT_BYTES_MAX) {
-        return gl_why(why, GL_E_LIMIT, "too many results wait to be acknowledged");
+        return gl_why(why, GL_E_UNAVAILABLE, "too many results wait to be acknowledged");
     }
     return 0;
 }
