@@ -450,9 +450,9 @@ static void bare_spawns(size_t total, size_t window)
            window);
 }
 
-static void bench_spawn(struct bench *b)
+static void spawn_at(struct bench *b, size_t window)
 {
-    size_t n = b->quick ? 500 : 5000, window = 8;
+    size_t n = b->quick ? 500 : 5000;
     double t;
 
     bare_spawns(n, window);
@@ -461,6 +461,12 @@ static void bench_spawn(struct bench *b)
     t = run(b, one_step(b, "\"run\":[\"/bin/true\"]"), n, window * 4);
     printf("spawned steps        %10.0f steps/s  (/bin/true, %zu slots)\n", (double)n / t, window);
     node_close(b);
+}
+
+static void bench_spawn(struct bench *b)
+{
+    spawn_at(b, 8);
+    spawn_at(b, 32);
 }
 
 /* Each in a process and a folder of its own: a figure never depends on the one before. */
