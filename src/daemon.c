@@ -31,7 +31,7 @@
 #include "lib/vfs_cut.h"
 #endif
 
-enum { READY_SECONDS_MAX = 20 };
+enum { READY_SECONDS_MAX = 10 };
 
 /* What main waits for while the loop works. */
 enum stage { STARTING, READY, FAILED, STOPPED };

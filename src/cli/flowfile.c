@@ -26,12 +26,17 @@ static int read_part(struct gl_flowfile *f, struct gl_flowfile_part *p, struct g
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
     const char *path = beside(f, p->source);
     struct stat st;
-    int err = gl_fs_read(path, GL_BLOB_BYTES_MAX, &content, reterr_why);
+    int err;
 
+    /* Looked at before it is opened: a FIFO would wait for a writer. */
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        return gl_why(reterr_why, GL_E_INVALID, "%s is not a regular file", path);
+    }
+    err = gl_fs_read(path, GL_BLOB_BYTES_MAX, &content, reterr_why);
     if (err != 0) {
         return err;
     }
-    p->executable = stat(path, &st) == 0 && (st.st_mode & S_IXUSR) != 0;
+    p->executable = (st.st_mode & S_IXUSR) != 0;
     p->content = gl_str_dup(&f->arena, gl_buf_view(&content));
     return 0;
 }

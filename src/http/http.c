@@ -231,6 +231,38 @@ static void on_log(void *owner, const char *fmt, va_list args)
     }
 }
 
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Percent decoding in place. What would end a text or part a path stays as it was written, so that
+ * it is part of a name that nobody has: the text behind %00 must not be lost, and %2f is no slash.
+ */
+static size_t on_unescape(void *owner, struct MHD_Connection *connection, char *text)
+{
+    char *to = text;
+
+    (void)owner, (void)connection;
+    for (const char *from = text; *from != '\0';) {
+        int high = *from == '%' ? hex_digit(from[1]) : -1;
+        int low = high >= 0 ? hex_digit(from[2]) : -1;
+        int byte = low >= 0 ? high * 16 + low : -1;
+
+        if (byte > 0 && byte != '/') {
+            *to++ = (char)byte;
+            from += 3;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+    return (size_t)(to - text);
+}
+
 /* ---- lifecycle ---- */
 
 int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
@@ -247,7 +279,8 @@ int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
         config->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, h, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)GL_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_SECONDS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
+        on_unescape, NULL, MHD_OPTION_END);
     if (h->daemon == NULL) {
         (void)close(config->listen_fd);
         pthread_mutex_destroy(&h->lock);

@@ -23,7 +23,9 @@ static void reply(struct gl_caller *c, const struct gl_keep_msg *rq, int status,
 static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl_why *why)
 {
     if (incarnation < k->epoch.incarnation) {
-        return gl_why(why, GL_E_STALE, "incarnation %llu of the node is over: %llu has been here",
+        return gl_why(why, GL_E_STALE,
+                      "incarnation %llu of the node is over: %llu has been here (if the database "
+                      "or the file 'node' was removed on purpose, remove keeper/epoch too)",
                       (unsigned long long)incarnation, (unsigned long long)k->epoch.incarnation);
     }
     if (incarnation == k->epoch.incarnation && k->epoch_saved) {

@@ -17,7 +17,10 @@ static void open_file(struct gl_textlog *l)
 {
     struct stat st;
     l->bytes = 0;
-    l->fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* Not blocking: somebody may have put a FIFO there. */
+    l->fd =
+        open(l->path,
+             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
     if (l->fd >= 0 && fstat(l->fd, &st) == 0) {
         l->bytes = (size_t)st.st_size;
     }

@@ -317,3 +317,9 @@ def test_what_steps_say_of_themselves_cannot_steer_the_terminal(box):
     box.glia("run", flow, code=None)
     text, _ = run_on_terminal(box, "job", "list", NO_COLOR="1")
     assert "\x1b" not in text
+
+
+def test_a_script_that_is_a_fifo_is_refused_at_once(box):
+    os.mkfifo(os.path.join(box.folder, "pipe.sh"))
+    box.write("flow.yaml", "steps: {a: {script: pipe.sh}}")
+    assert "not a regular file" in box.glia("validate", "flow.yaml", code=2).stderr

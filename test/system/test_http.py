@@ -388,3 +388,12 @@ def test_many_clients_at_once_all_get_their_jobs_done(box):
 def test_the_node_tells_about_itself(box):
     doc = box.ask("GET", "/v1/node").json
     assert doc["attempts_running"] == 1 and doc["pools"]["default"]["in_use"] == 1
+
+
+def test_a_path_is_never_cut_short_or_parted_by_an_escape(box):
+    job = submit(box, {"steps": {"a": {"sh": "sleep 60"}}})
+    for path in (f"{JOBS}/{job}/cancel%00zz", f"{JOBS}/{job}/pause%00"):
+        assert_error(box.ask("POST", path, {}), 404, "not_found")
+    assert_error(box.ask("POST", f"{JOBS}/{job}%2fcancel", {}), 405, "invalid")
+    assert box.ask("GET", f"{JOBS}/{job}%00x").status == 404
+    assert box.ask("GET", f"{JOBS}/{job[:-1]}%{ord(job[-1]):02x}").json["status"] == "running"

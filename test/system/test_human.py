@@ -2,9 +2,12 @@
 
 import os
 import signal
+import sys
 
 import pytest
-from glianode import Box, keepers, wait_for
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import Box, keepers, wait_for  # noqa: E402
 
 FLOW = """
 name: pay
