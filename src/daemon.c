@@ -41,6 +41,7 @@ struct gl_daemon {
     const char *data;
     struct gl_lock lock;
     struct gl_identity identity;
+    char token[GL_TOKEN_BYTES]; /* for listeners on TCP; the socket is guarded by uid */
     struct gl_entropy entropy;
     struct gl_textlog log;
     struct gl_trace trace;
@@ -243,6 +244,9 @@ static int open_folder(struct gl_daemon *d, const struct gl_daemon_config *confi
     gl_blobfs_init(&d->blobs, d->data);
     gl_logfs_init(&d->logs, d->data);
     err = gl_identity_load(d->data, &d->entropy, &d->identity, reterr_why);
+    if (err == 0) {
+        err = gl_identity_token(d->data, &d->entropy, d->token, reterr_why);
+    }
     if (err == 0) {
         err = gl_blobfs_sweep(&d->blobs, GL_S("default"), reterr_why);
     }

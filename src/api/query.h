@@ -15,7 +15,6 @@
 
 struct gl_query_context {
     struct gl_store *store;
-    gl_str session; /* of the node around it; "" = none */
     struct gl_link under_way;
     size_t under_way_n;
 };

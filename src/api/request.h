@@ -38,7 +38,7 @@ struct gl_request {
     enum gl_verb verb;
     gl_str context;
 
-    /* Which job: its id, a unique prefix of it (8 characters or more), or its run id. Not for
+    /* Which job: its id, a unique prefix of it (4 characters or more), or its run id. Not for
      * SUBMIT, LIST. */
     gl_str job;
 

@@ -302,11 +302,6 @@ bool gl_node_idle(const struct gl_node *n)
            gl_list_empty(&n->answers);
 }
 
-void gl_node_figures(const struct gl_node *n, struct gl_core_figures *ret)
-{
-    gl_core_figures(n->core, ret);
-}
-
 void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
 {
     struct gl_event ev = {.type = GL_EV_STOP};

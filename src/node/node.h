@@ -66,9 +66,6 @@ void gl_node_start(struct gl_node *n);
  * after it stops. */
 void gl_node_request(struct gl_node *n, struct gl_request *rq);
 
-struct gl_core_figures;
-void gl_node_figures(const struct gl_node *n, struct gl_core_figures *ret);
-
 /* Is there nothing left to do here: no job under way in this node's memory, no transaction in
  * flight? */
 bool gl_node_idle(const struct gl_node *n);

@@ -8,7 +8,6 @@ static void feed_session(struct gl_node *n, const struct gl_session_info *s)
     struct gl_event ev = {.type = GL_EV_SESSION, .session = s->id, .number = s->incarnation};
 
     n->session = gl_str_dup(&n->strings, s->id);
-    n->queries.session = n->session;
     gl_node_feed(n, &ev);
     if (n->config.on_session != NULL) {
         n->config.on_session(n->config.owner, s->incarnation);

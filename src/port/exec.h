@@ -73,7 +73,7 @@ struct gl_exec_start {
     struct gl_attempt_key key;
     uint64_t token;
     gl_str epoch;   /* of the executor when this start was decided: see gl_exec_events.up */
-    gl_ms start_by; /* wall clock: later than this it must not start (GL_E_STALE) */
+    gl_ms start_by; /* by the node's clock: later it must not start (GL_E_STALE) */
     gl_str driver;  /* "process" or "noop" */
     const gl_str *argv;
     size_t argv_n;

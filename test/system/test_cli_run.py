@@ -323,3 +323,12 @@ def test_a_script_that_is_a_fifo_is_refused_at_once(box):
     os.mkfifo(os.path.join(box.folder, "pipe.sh"))
     box.write("flow.yaml", "steps: {a: {script: pipe.sh}}")
     assert "not a regular file" in box.glia("validate", "flow.yaml", code=2).stderr
+
+
+def test_the_folder_holds_a_token_for_its_owner_alone(box):
+    box.glia("run", "--", "true")
+    path = os.path.join(box.data, "token")
+    assert os.stat(path).st_mode & 0o777 == 0o600
+    token = box.read(path)
+    box.glia("run", "--", "true")
+    assert len(token.strip()) == 64 and box.read(path) == token

@@ -242,9 +242,9 @@ static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str
     w->value = gl_str_fmt(b->arena, "{\"job_id\":\"%.*s\"}", GL_STR_ARG(j->id));
 }
 
-static void write_wake(struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)
+static void write_wake(struct gl_job *j, struct builder *b, gl_str id)
 {
-    int64_t wake = gl_sweep_wake_of(c, j);
+    int64_t wake = gl_sweep_wake_of(j);
 
     if (wake == j->r.wake) {
         return;
@@ -323,7 +323,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     guard_owner(c, j, &b, id);
     j->rev++;
     j->r.updated_at = c->now;
-    write_wake(c, j, &b, id);
+    write_wake(j, &b, id);
     write_log(j, &b, id);
     write_steps(c, j, &b);
     if (!gl_str_eq(j->r.run_id, j->id)) {

@@ -273,7 +273,7 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         revive(c, GL_CONTAINER(l, struct gl_step, live));
     }
-    if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(c, j) != j->r.wake) {
+    if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(j) != j->r.wake) {
         gl_txn_changed(c, j); /* an entry of the index that is not true any more */
     }
     gl_slots_settle(c, j);

@@ -20,12 +20,11 @@ static bool has_work(const struct gl_job *j)
            j->r.verdict != GL_VERDICT_NONE || j->r.roots_spread < j->spec->flow->roots_n;
 }
 
-int64_t gl_sweep_wake_of(const struct gl_core *c, const struct gl_job *j)
+int64_t gl_sweep_wake_of(const struct gl_job *j)
 {
     const struct gl_heap_item *top = gl_heap_top(&j->timers);
     gl_ms due;
 
-    (void)c;
     if (gl_job_status_is_terminal(j->r.status)) {
         return GL_WAKE_NONE;
     }

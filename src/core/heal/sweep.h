@@ -16,7 +16,7 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev);
 void gl_sweep_continue(struct gl_core *c);
 
 /* Where the job belongs in the index. */
-int64_t gl_sweep_wake_of(const struct gl_core *c, const struct gl_job *j);
+int64_t gl_sweep_wake_of(const struct gl_job *j);
 /* The job's timer follows the earliest of its steps'. */
 void gl_sweep_set_due(struct gl_core *c, struct gl_job *j);
 void gl_sweep_set_load_due(struct gl_core *c, struct gl_job *j, gl_ms due);
