@@ -1,8 +1,10 @@
 /* request.h - what can be asked of a node, and what it answers. No bytes of HTTP, no sockets.
  *
- * Commands (submit, pause, resume, cancel, respond) become events of the core and are answered when
- * their transaction has committed. Questions (list, status, events, human) read the store and never
- * enter the core.
+ * Commands (submit, pause, resume, cancel, respond, signal, retry) become events of the core and
+ * are answered when their transaction has committed. Questions (list, status, events, human, why)
+ * read the store and never enter the core. Remove and trim take ended jobs away, past the core,
+ * which never changes them any more. Metrics answers in Prometheus's text format, all others in
+ * JSON.
  *
  * The answer's body is JSON for the API's users; field names are those of docs/api.md. */
 #ifndef GL_API_REQUEST_H
@@ -18,11 +20,17 @@
     X(RESUME, "resume")   \
     X(CANCEL, "cancel")   \
     X(RESPOND, "respond") \
+    X(SIGNAL, "signal")   \
+    X(RETRY, "retry")     \
+    X(REMOVE, "remove")   \
+    X(TRIM, "trim")       \
     X(LIST, "list")       \
     X(STATUS, "status")   \
     X(EVENTS, "events")   \
     X(HUMAN, "human")     \
-    X(NODE, "node")
+    X(WHY, "why")         \
+    X(NODE, "node")       \
+    X(METRICS, "metrics")
 
 enum gl_verb {
 #define X(name, word) GL_VERB_##name,
@@ -48,11 +56,14 @@ struct gl_request {
     gl_str run_id;
     gl_str dedupe_key;
     gl_str stack, env_scope;
+    gl_str inputs; /* SUBMIT: JSON object, as the caller gave it; "" = none */
 
-    /* RESPOND: a step that waits for a person. */
+    /* RESPOND: a step that waits for a person. SIGNAL: the signal's name. RETRY: the step to begin
+     * with ("" : whatever did not complete). WHY: only this step ("" : the job and all of its live
+     * steps). */
     gl_str step;
-    gl_str decision; /* "rerun", "done", "failed" */
-    gl_str output;   /* JSON, with "done"; "" = null */
+    gl_str decision; /* review: "rerun", "done", "failed"; approval: one of those it offers */
+    gl_str output;   /* JSON, with "done", with a decision, or of a signal; "" = null */
     gl_str who;      /* also PAUSE, RESUME, CANCEL: who asked, for the record */
     gl_str reason;   /* PAUSE, CANCEL, RESPOND: why, for the record */
 
@@ -60,6 +71,9 @@ struct gl_request {
      * something to tell or the job has ended, at the latest after that time. */
     gl_str after;  /* LIST: continue behind this job id */
     gl_str status; /* LIST: only jobs with this status; "" = all */
+    gl_str name;   /* LIST: only jobs of flows with this name; "" = all */
+    gl_ms keep_ms; /* TRIM: remove ended jobs that ended longer ago than this; -1 = as configured */
+    int64_t keep_jobs; /* TRIM: keep at most so many ended jobs; -1 = as configured */
     int64_t from_seq;
     gl_ms wait_ms;
     uint32_t limit; /* 0: the default of 100 */
@@ -76,6 +90,7 @@ struct gl_request {
     char job_id[27]; /* the job that `job` meant; "" if none was found */
     uint32_t count;  /* EVENTS: how many there are */
     bool ended;      /* EVENTS: the job is terminal, and these were the last */
+    bool existing;   /* SUBMIT: a job with this run id and the same content was there already */
 
     void *node[8]; /* the node's own use while under way */
 };

@@ -12,7 +12,8 @@ enum {
     GL_ID_BYTES_MAX = 128,   /* a step id, a run id, a context name, a dedupe key */
     GL_NAME_BYTES_MAX = 256, /* a flow's name */
     GL_ULID_BYTES = 26,      /* a job id, as text */
-    GL_ATTEMPT_ID_BYTES_MAX = GL_ID_BYTES_MAX + 24, /* "step:attempt:n" */
+    GL_STEP_ID_BYTES_MAX = GL_ID_BYTES_MAX + 8,          /* of an instance: "step[n]" */
+    GL_ATTEMPT_ID_BYTES_MAX = GL_STEP_ID_BYTES_MAX + 24, /* "step:attempt:n" */
 
     /* Documents. */
     GL_JSON_DEPTH_MAX = 64,  /* nesting of any document */
@@ -35,6 +36,15 @@ enum {
     GL_ATTEMPTS_MAX = 10000,        /* `retry.attempts` */
     GL_SLOTS_MAX = 100000,          /* slots of one pool */
     GL_POOLS_MAX = 64,
+    GL_INPUTS_MAX = 256,             /* inputs of one flow */
+    GL_INPUTS_BYTES_MAX = 1 << 20,   /* what a job is given, all together */
+    GL_ITEMS_MAX = 10000,            /* of one foreach; `max_items` may allow less */
+    GL_ITEMS_DEFAULT = 1000,         /* `max_items` */
+    GL_SIGNAL_BYTES_MAX = 256 << 10, /* data of one signal */
+    GL_SIGNALS_MAX = 1000,           /* signals of one job that nobody waits for yet */
+    GL_COND_BYTES_MAX = 16 << 10,    /* a condition */
+    GL_COND_DEPTH_MAX = 32,          /* its nesting */
+    GL_LIMITS_MAX = 10000,           /* concurrency and rate keys in use on one node */
 
     /* The core. */
     GL_HOT_JOBS_MAX = 4096,       /* jobs held in memory; others are loaded on demand */

@@ -91,6 +91,9 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     case GL_EV_LOADED:
         gl_load_on_loaded(c, ev);
         break;
+    case GL_EV_RESOLVED:
+    case GL_EV_RATES:
+        break;
     case GL_EV_FOUND:
         gl_sweep_on_found(c, ev);
         break;

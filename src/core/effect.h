@@ -13,16 +13,17 @@
 
 struct gl_spec;
 
-#define GL_EFFECTS(X)                                                                      \
-    X(COMMIT, "commit") /* op, tx */                                                       \
-    X(LOAD, "load")     /* job: read its record, its flow and its live steps */            \
-    X(FIND, "find")     /* range: a page of the index "wake" */                            \
-    X(START, "start")   /* job, attempt, token, epoch, start_by, spec, step_number, ... */ \
-    X(ATTACH, "attach") /* job, attempt, token, epoch */                                   \
-    X(STOP, "stop")     /* job, attempt, token */                                          \
-    X(ACK, "ack")       /* job, attempt, token */                                          \
-    X(LIST, "list")                                                                        \
-    X(REPLY, "reply") /* request, code, why, job */                                        \
+#define GL_EFFECTS(X)                                                                          \
+    X(COMMIT, "commit")   /* op, tx */                                                         \
+    X(LOAD, "load")       /* job: read its record, its flow and its live steps */              \
+    X(FIND, "find")       /* range: a page of the index "wake" */                              \
+    X(RESOLVE, "resolve") /* job, step_number, spec, retry_of: read what its gate must know */ \
+    X(START, "start")     /* job, attempt, token, epoch, start_by, spec, step_number, ... */   \
+    X(ATTACH, "attach")   /* job, attempt, token, epoch */                                     \
+    X(STOP, "stop")       /* job, attempt, token */                                            \
+    X(ACK, "ack")         /* job, attempt, token */                                            \
+    X(LIST, "list")                                                                            \
+    X(REPLY, "reply") /* request, code, why, job */                                            \
     X(TELL, "tell")   /* job: its event log has grown; ended: it is terminal now */
 
 enum gl_effect_type {
@@ -45,7 +46,11 @@ struct gl_effect {
     uint32_t step_number;
     uint32_t attempt_number;
     uint64_t start_number; /* comes back in STARTED: which of several starts is answered */
+    gl_str step_id;        /* "step", or of an instance "step[n]" */
     gl_str run_id, idempotency_key;
+    gl_ms submitted_at;
+    gl_str retry_of; /* RESOLVE: the job to look into first; "" : none */
+    int64_t item;    /* START of an instance: which item; -1: none */
     gl_ms start_by, deadline_at;
     /* REPLY */
     uint64_t request;

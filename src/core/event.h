@@ -10,22 +10,24 @@
 #include "model/schema.h"
 #include "port/exec.h"
 
-#define GL_EVENTS(X)                                                                              \
-    X(SESSION, "session") /* session, number = incarnation: we may own jobs from now on */        \
-    X(TICK, "tick")       /* nothing but the time */                                              \
-    X(SUBMIT, "submit") /* request, job, run_id, flow_hash, flow, dedupe_key, stack, env_scope */ \
-    X(COMMAND, "command") /* request, job, verb, step, decision, output, who, reason */           \
-    X(DONE, "done")       /* op, code: a transaction has ended, for certain */                    \
-    X(LOADED, "loaded")   /* job, code, records (the job's, then its live steps'), flow */        \
-    X(FOUND, "found")     /* code, entries, more: a page of the index "wake" */                   \
-    X(EXEC_UP, "exec_up") /* epoch */                                                             \
-    X(EXEC_DOWN, "exec_down")                                                                     \
-    X(STARTED,                                                                                    \
-      "started") /* job, attempt, token, number, code: the executor's answer to a start */        \
-    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */       \
-    X(ENDED, "ended")       /* job, attempt, token, and a result */                               \
-    X(BEACON, "beacon")     /* job, attempt, token */                                             \
-    X(LISTED, "listed")     /* code, infos */                                                     \
+#define GL_EVENTS(X)                                                                             \
+    X(SESSION, "session")   /* session, number = incarnation: we may own jobs from now on */     \
+    X(TICK, "tick")         /* nothing but the time */                                           \
+    X(SUBMIT, "submit")     /* ... run_id, flow_hash, flow, dedupe_key, stack, env_scope, ... */ \
+    X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */        \
+    X(DONE, "done")         /* op, code: a transaction has ended, for certain */                 \
+    X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */     \
+    X(RESOLVED, "resolved") /* job, step_number, code, facts: what a step's gate must know */    \
+    X(RATES, "rates")       /* records of kind "rate": when each key may start next */           \
+    X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                \
+    X(EXEC_UP, "exec_up")   /* epoch */                                                          \
+    X(EXEC_DOWN, "exec_down")                                                                    \
+    X(STARTED,                                                                                   \
+      "started") /* job, attempt, token, number, code: the executor's answer to a start */       \
+    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */      \
+    X(ENDED, "ended")       /* job, attempt, token, and a result */                              \
+    X(BEACON, "beacon")     /* job, attempt, token */                                            \
+    X(LISTED, "listed")     /* code, infos */                                                    \
     X(STOP, "stop")         /* start nothing new any more: the node is about to end */
 
 enum gl_event_type {
@@ -35,11 +37,12 @@ enum gl_event_type {
         GL_EV_COUNT
 };
 
-#define GL_COMMANDS(X)  \
-    X(PAUSE, "pause")   \
-    X(RESUME, "resume") \
-    X(CANCEL, "cancel") \
-    X(RESPOND, "respond")
+#define GL_COMMANDS(X)    \
+    X(PAUSE, "pause")     \
+    X(RESUME, "resume")   \
+    X(CANCEL, "cancel")   \
+    X(RESPOND, "respond") \
+    X(SIGNAL, "signal")
 
 enum gl_command {
 #define X(name, word) GL_CMD_##name,
@@ -79,6 +82,9 @@ struct gl_event {
     gl_str session, epoch;
     uint64_t number;
     gl_str run_id, flow_hash, flow, dedupe_key, stack, env_scope;
+    gl_str inputs, retry_of, retry_from; /* SUBMIT */
+    uint32_t step_number;                /* RESOLVED */
+    gl_str facts; /* RESOLVED: see model/ref.h; and "earlier", see resolve.c */
     uint8_t verb; /* enum gl_command */
     gl_str step, decision, output, who, reason;
     uint8_t state; /* enum gl_exec_state */

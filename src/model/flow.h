@@ -65,6 +65,40 @@ struct gl_retry {
     gl_ms backoff_ms;    /* before the second try */
     uint32_t factor_pct; /* 200 = doubles each time */
     gl_ms backoff_max_ms;
+    uint32_t jitter_pct; /* the wait varies by up to this, up and down; the same for the same try */
+    struct gl_strs on;   /* only these are tried again: exit codes in digits, "timeout", "signal";
+                            none: every failure */
+};
+
+/* Which texts of a step contain references (model/ref.h). The texts of a list that is marked are
+ * kept as written, `$${` included; all others are literal. */
+enum { GL_EXPAND_ARGV = 1, GL_EXPAND_ENV = 2, GL_EXPAND_CWD = 4 };
+
+#define GL_INPUT_TYPES(X) \
+    X(ANY, "any")         \
+    X(STRING, "string")   \
+    X(NUMBER, "number")   \
+    X(INTEGER, "integer") \
+    X(BOOLEAN, "boolean") \
+    X(LIST, "list")       \
+    X(OBJECT, "object")
+
+enum gl_input_type {
+#define X(name, word) GL_INPUT_##name,
+    GL_INPUT_TYPES(X)
+#undef X
+        GL_INPUT_TYPE_COUNT
+};
+
+extern const char *const gl_input_type_words[];
+
+/* Something a job is given when it is submitted. */
+struct gl_flow_input {
+    gl_str name;
+    uint8_t type; /* enum gl_input_type */
+    bool required;
+    gl_str fallback; /* JSON; "" : null */
+    gl_str doc;
 };
 
 /* One step, compiled. `needs` and `children` are numbers of steps (children are derived, not
@@ -80,7 +114,8 @@ struct gl_step_spec {
     uint32_t quorum;       /* GL_RULE_QUORUM */
     uint8_t on_failure;    /* enum gl_failure_policy */
     uint8_t safety;        /* enum gl_safety */
-    gl_str driver;         /* "process", "noop" */
+    gl_str driver;         /* "process", "noop"; those that wait: "sleep", "until", "signal",
+                              "approval" */
     struct gl_strs argv;   /* files of the flow stand in the working folder under their names */
     struct gl_strs env;    /* "NAME=value" in the order written */
     gl_str cwd;            /* "" : a private folder */
@@ -92,7 +127,40 @@ struct gl_step_spec {
     gl_str pool;
     uint32_t slots;
     int64_t priority; /* higher first; 0 by default */
+
+    /* References. `sh` text never contains any: each has become the expansion of a variable
+     * GLIA_REF_n, which stands in `env`. */
+    uint32_t expand;        /* GL_EXPAND_* */
+    struct gl_strs refs;    /* "steps.fetch.output.rows": go into the input file, for `python` */
+    struct gl_strs secrets; /* "NAME=env:VARIABLE", "NAME=file:/path": read by the executor */
+
+    /* What decides, before the step runs for the first time, whether, how often and when. */
+    gl_str when;         /* a condition (model/cond.h); "" : none */
+    gl_str foreach;      /* "${...}" or a JSON list; "" : the step runs once */
+    uint32_t items_max;  /* of foreach: more is a failure */
+    uint32_t parallel;   /* items at a time; 0: as many as there are slots */
+    gl_str limit_key;    /* "" : none; may contain references */
+    uint32_t limit_max;  /* attempts with that key at a time */
+    gl_str rate_key;     /* "" : none; literal */
+    gl_ms rate_ms;       /* between two starts with that key */
+    gl_str sleep, until; /* a duration, a time; or one reference */
+    gl_str signal;       /* its name */
+    gl_str approval;     /* what the person is asked; may contain references */
+    struct gl_strs decisions;
+    gl_str on_timeout; /* of approval: the decision when nobody decides in time; "" : it fails */
+
+    /* Derived when the flow is read. */
+    uint32_t *reads; /* the steps its references name, each once */
+    uint32_t reads_n;
+    bool has_gate; /* `when`, `foreach`, or references in what is needed before it is queued */
+    bool waits;    /* a driver without a process: see gl_flow_waits() */
 };
+
+/* A step whose driver only waits: no slots, no attempt, no process. */
+static inline bool gl_flow_waits(const struct gl_step_spec *s)
+{
+    return s->waits;
+}
 
 struct gl_flow_file {
     gl_str name; /* in the working folder */
@@ -102,8 +170,9 @@ struct gl_flow_file {
 
 struct gl_flow {
     gl_str name;
-    struct gl_items steps; /* struct gl_step_spec, in the order written */
-    uint32_t roots_n;      /* steps without needs */
+    struct gl_items inputs; /* struct gl_flow_input */
+    struct gl_items steps;  /* struct gl_step_spec, in the order written */
+    uint32_t roots_n;       /* steps without needs */
     uint32_t *roots;
     uint32_t *slots;  /* by id, open addressing: number + 1, 0 = free (derived) */
     uint32_t slots_n; /* a power of two */
@@ -146,6 +215,12 @@ void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out);
 /* Everything is copied into `a`. GL_E_VERSION: written by a newer release; GL_E_LIMIT or
  * GL_E_INVALID: no flow of ours. */
 int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret,
+                   struct gl_why *reterr_why);
+
+/* What a job is given, checked against what its flow declares: defaults filled in, unknown and
+ * missing ones refused, all at once. `given` is a JSON object or "". `ret` is a canonical JSON
+ * object, "" when the flow has no inputs. */
+int gl_flow_inputs(const struct gl_flow *f, gl_str given, struct gl_arena *a, gl_str *ret,
                    struct gl_why *reterr_why);
 
 /* The number of a step by its id; -1 if absent. O(1): uses the table made at parsing. */

@@ -27,11 +27,12 @@ static const char *const hold_words[] = WORDS(GL_HOLDS);
 
 static const uint32_t step_moves[GL_STEP_STATUS_COUNT] = {
     [GL_STEP_PENDING] = S(READY) | S(SKIPPED),
-    [GL_STEP_READY] = S(QUEUED) | S(SKIPPED),
+    [GL_STEP_READY] = S(QUEUED) | S(BLOCKED) | S(WAITING) | STEP_ENDS,
     [GL_STEP_QUEUED] = S(RUNNING) | S(READY) | S(SKIPPED),
     [GL_STEP_RUNNING] = S(READY) | S(RETRY_WAIT) | S(BLOCKED) | STEP_ENDS,
     [GL_STEP_RETRY_WAIT] = S(READY) | S(SKIPPED),
     [GL_STEP_BLOCKED] = S(READY) | STEP_ENDS,
+    [GL_STEP_WAITING] = STEP_ENDS,
 };
 
 #define J(name) GL_BIT(GL_JOB_##name)
@@ -94,6 +95,10 @@ static const struct gl_field job_fields[] = {
     JF(skipped_n, U32, 0, "How many were skipped."),
     JF(failed_n, U32, 0, "How many have failed."),
     JF(roots_spread, U32, GL_FF_STORE_ONLY, "How many steps without parents have been reached."),
+    JF(items_n, U32, GL_FF_STORE_ONLY, "How many instances `foreach` has made so far."),
+    JF(retry_of, STR, 0, "The ended job whose completed outputs it reuses."),
+    JF(retry_from, STR, 0, "The step from which on nothing is reused."),
+    JF(signals_n, I64, GL_FF_STORE_ONLY, "How many signals it has received."),
 };
 
 const struct gl_schema gl_job_schema = {
@@ -136,6 +141,18 @@ static const struct gl_field step_fields[] = {
     SF(decision, STR, 0, "What a person decided."),
     SF(decided_by, STR, 0, "Who decided."),
     SF(decided_at, TIME, 0, "When."),
+    SF(gate, U32, GL_FF_STORE_ONLY, "What was decided before its first attempt."),
+    SF(queued_at, TIME, 0, "Since when it waits for slots, or when its last wait began."),
+    SF(limit_key, STR, 0, "Its `concurrency` key, references resolved."),
+    SF(due_at, TIME, 0, "When a step that waits goes on by itself, or gives up."),
+    SF(asked, STR, 0, "What a person is asked."),
+    SF(items_n, U32, 0, "foreach: how many items."),
+    SF(items_at, U32, GL_FF_STORE_ONLY, "foreach: number of its first instance."),
+    SF(items_made, U32, 0, "foreach: how many instances have been made."),
+    SF(items_ended, U32, 0, "foreach: how many have ended."),
+    SF(items_failed, U32, 0, "foreach: how many have failed."),
+    SF(up_reused, U32, GL_FF_STORE_ONLY, "Parents whose outputs were reused."),
+    SF(reused_from, STR, 0, "The job that completed it, if not this one."),
 };
 
 const struct gl_schema gl_step_schema = {

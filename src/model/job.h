@@ -11,6 +11,11 @@
  *     GL_WAKE_READY     it has work that waits for nothing but slots
  *     a time            its earliest timer
  *     GL_WAKE_NEVER     it waits for a person
+ * Index "ended": ended jobs at the time they ended, for retention.
+ * A step with foreach has the status `waiting` while its instances, the steps "<step id>[0]" and so
+ * on, run; they are steps like others, but nobody's parents: their step is told of their ends.
+ * A signal that no step waits for yet is kept as kind "signal", id "<job>/<number>".
+ * What a job was given is kind "inputs", id = the job's.
  * Log "events"/<job>: one entry per transaction, numbered by its last event, of newline-separated
  * JSON events. */
 #ifndef GL_MODEL_JOB_H
@@ -148,6 +153,10 @@ struct gl_job_record {
     int64_t wake;     /* its place in the index "wake" */
     uint32_t steps_n, completed_n, partial_n, skipped_n, failed_n;
     uint32_t roots_spread; /* roots that have been reached */
+    uint32_t items_n;      /* instances made for `foreach` so far, by all steps */
+    gl_str retry_of;       /* the ended job whose completed outputs this one reuses */
+    gl_str retry_from;     /* "" : reuse all that completed; else nothing from this step on */
+    int64_t signals_n;     /* signals received so far */
 };
 
 struct gl_step_record {
@@ -165,6 +174,24 @@ struct gl_step_record {
     gl_str output;               /* JSON */
     gl_str decision, decided_by; /* of a person */
     gl_ms decided_at;
+    uint32_t gate;     /* GL_GATE_*: what has been decided before its first attempt */
+    gl_ms queued_at;   /* since when it waits for slots, or its last wait began */
+    gl_str limit_key;  /* of `concurrency`, with its references resolved */
+    gl_ms due_at;      /* blocked: when its time is over, or its sleep */
+    gl_str asked;      /* approval: what the person is asked */
+    uint32_t items_n;  /* foreach: how many instances, ... */
+    uint32_t items_at; /* ... the number of the first among the job's, ... */
+    uint32_t items_made, items_ended, items_failed; /* ... and how far they are */
+    uint32_t up_reused; /* parents whose outputs were reused from an earlier job */
+    gl_str reused_from; /* the job that has really done it */
+};
+
+/* `gate`: decided once, and true ever after. */
+enum {
+    GL_GATE_OPEN = 1,    /* `when` said yes; no need to ask again */
+    GL_GATE_SPREAD = 2,  /* foreach: its instances are being made */
+    GL_GATE_REUSED = 4,  /* completed by an earlier job */
+    GL_GATE_LIMITED = 8, /* waits for a concurrency or rate limit, as last written */
 };
 
 extern const struct gl_schema gl_job_schema, gl_step_schema;

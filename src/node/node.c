@@ -64,6 +64,8 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
     case GL_FX_FIND:
         gl_loads_find(n, e);
         break;
+    case GL_FX_RESOLVE:
+        break;
     case GL_FX_START:
         gl_starts_begin(n, e);
         break;
@@ -115,7 +117,16 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
     if (n->config.round_trip_events) {
         round_trip(ev, &b->arena);
     }
+    if (n->config.on_event != NULL) {
+        n->config.on_event(n->config.owner, ev);
+    }
+    if (n->config.on_handling != NULL) {
+        n->config.on_handling(n->config.owner, ev->job);
+    }
     gl_core_step(n->core, ev, &b->effects);
+    if (n->config.on_handling != NULL) {
+        n->config.on_handling(n->config.owner, (gl_str){0});
+    }
     for (size_t i = 0; i < b->effects.n; i++) {
         const struct gl_effect *e = &b->effects.items[i];
 

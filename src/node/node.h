@@ -16,6 +16,7 @@
 #include "port/exec.h"
 #include "port/store.h"
 
+struct gl_event;
 struct gl_node;
 
 struct gl_pool_config {
@@ -31,6 +32,10 @@ struct gl_node_config {
     size_t pools_n;         /* 0: one pool "default" with 8 slots */
     uint32_t hot_jobs_max;  /* 0: GL_HOT_JOBS_MAX */
     struct gl_trace *trace; /* never NULL; borrowed */
+    bool passive; /* carry out commands, start nothing, look for nothing to do */
+    /* Jobs that brought the node down again and again: held until a person resumes them. */
+    const gl_str *quarantined;
+    size_t quarantined_n;
     bool round_trip_events; /* the simulator: write each event down and read it back before it is
                                used */
     /* Told on the control thread; may be NULL. */
@@ -42,6 +47,10 @@ struct gl_node_config {
     void (*on_ended)(void *owner, gl_str job); /* a job is terminal, and that is committed */
     void (*on_session_lost)(void *owner,
                             const char *why); /* must stop: someone else may own our jobs */
+    /* Around every step of the core: which job it is about; "" : the step is over. */
+    void (*on_handling)(void *owner, gl_str job);
+    /* Every event, before the core sees it: for the flight recorder. */
+    void (*on_event)(void *owner, const struct gl_event *ev);
     void *owner;
 };
 

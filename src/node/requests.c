@@ -376,6 +376,14 @@ static void route(struct gl_node *n, struct gl_request *rq)
     case GL_VERB_NODE:
         node_info(n, rq);
         break;
+    case GL_VERB_SIGNAL:
+    case GL_VERB_RETRY:
+    case GL_VERB_REMOVE:
+    case GL_VERB_TRIM:
+    case GL_VERB_WHY:
+    case GL_VERB_METRICS:
+        answer(n, rq, GL_E_UNAVAILABLE, "this node cannot do that yet", NULL);
+        break;
     case GL_VERB_COUNT:
         GL_UNREACHABLE();
     }

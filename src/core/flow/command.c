@@ -172,6 +172,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     case GL_CMD_RESPOND:
         on_respond(c, j, ev);
         break;
+    case GL_CMD_SIGNAL:
     case GL_CMD_COUNT:
         GL_UNREACHABLE();
     }

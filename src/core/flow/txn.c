@@ -254,6 +254,8 @@ static void write_wake(struct gl_job *j, struct builder *b, gl_str id)
     }
     if (wake != GL_WAKE_NONE) {
         add_write(b, GL_WRITE_INDEX, GL_S("wake"), id)->score = wake;
+    } else {
+        add_write(b, GL_WRITE_INDEX, GL_S("ended"), id)->score = j->r.ended_at;
     }
     j->r.wake = wake;
 }
@@ -317,7 +319,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
         dirty_n++;
     }
-    b.writes_cap = dirty_n * 2 + 8;
+    b.writes_cap = dirty_n * 2 + 9;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
     b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 4);
     guard_owner(c, j, &b, id);
