@@ -324,6 +324,7 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
     struct gl_http_config config = {
         .listen_fd = d->socket_fd,
         .uid = geteuid(),
+        .tcp_fd = -1,
         .loop = d->loop,
         .ask = on_ask,
         .log = on_http_log,

@@ -20,8 +20,16 @@ enum {
     GL_CALL_BODIES_BYTES_MAX = 256 << 20,
 };
 
+/* One listener. */
+struct gl_door {
+    struct gl_http *http;
+    struct MHD_Daemon *daemon;
+    bool is_tcp;
+};
+
 struct gl_call {
     struct gl_http *http;
+    struct gl_door *door;
     struct gl_http_config *config;
     struct MHD_Connection *connection;
     struct gl_arena arena; /* everything the request is made of */
@@ -56,6 +64,12 @@ void gl_call_ask(struct gl_call *c);
 
 /* An argument of the query; "" if absent. */
 gl_str gl_call_argument(const struct gl_call *c, const char *name);
+
+/* A header of the request; "" if absent. */
+gl_str gl_call_header(const struct gl_call *c, const char *name);
+
+/* ---- door.c: may it come in? Answers what it refuses. ---- */
+bool gl_door_admits(struct gl_call *c);
 
 /* ---- routes.c: what does it want? Answers it or asks the node. ---- */
 void gl_routes_find(struct gl_call *c);

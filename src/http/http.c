@@ -18,12 +18,12 @@ enum {
 
 struct gl_http {
     struct gl_http_config config;
-    struct MHD_Daemon *daemon;
-    size_t bodies_bytes; /* charged; only the HTTP thread knows */
+    struct gl_door doors[2]; /* the unix socket, and TCP if there is such a listener */
 
     pthread_mutex_t lock; /* guards what follows */
     bool is_refusing;
-    size_t asked_n; /* handed to the node and not answered */
+    size_t asked_n;      /* handed to the node and not answered */
+    size_t bodies_bytes; /* charged to the budget for bodies */
 };
 
 /* ---- the node's part ---- */
@@ -93,15 +93,22 @@ gl_str gl_call_argument(const struct gl_call *c, const char *name)
     return gl_str_of(MHD_lookup_connection_value(c->connection, MHD_GET_ARGUMENT_KIND, name));
 }
 
-static struct gl_call *call_new(struct gl_http *h, struct MHD_Connection *connection,
+gl_str gl_call_header(const struct gl_call *c, const char *name)
+{
+    return gl_str_of(MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, name));
+}
+
+static struct gl_call *call_new(struct gl_door *door, struct MHD_Connection *connection,
                                 const char *url, const char *method)
 {
+    struct gl_http *h = door->http;
     struct gl_call *c = gl_mem_alloc(sizeof(*c));
     uint64_t chance;
 
     h->config.entropy->fill(h->config.entropy, &chance, sizeof(chance));
     (void)snprintf(c->id, sizeof(c->id), "%016llx", (unsigned long long)chance);
     c->http = h;
+    c->door = door;
     c->config = &h->config;
     c->connection = connection;
     c->method = gl_str_c(&c->arena, gl_str_of(method));
@@ -111,54 +118,41 @@ static struct gl_call *call_new(struct gl_http *h, struct MHD_Connection *connec
 
 static void call_free(struct gl_call *c)
 {
+    pthread_mutex_lock(&c->http->lock);
     c->http->bodies_bytes -= c->charged_bytes;
+    pthread_mutex_unlock(&c->http->lock);
     gl_buf_done(&c->body);
     gl_buf_done(&c->out);
     gl_arena_done(&c->arena);
     gl_mem_free(c);
 }
 
-static bool is_allowed(struct gl_call *c)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    uid_t uid;
-    pid_t pid;
-
-    if (info == NULL || gl_sock_peer(info->connect_fd, &uid, &pid, NULL) != 0) {
-        return false;
-    }
-    return uid == c->config->uid || uid == 0;
-}
-
-static gl_str header(const struct gl_call *c, const char *name)
-{
-    return gl_str_of(MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, name));
-}
-
 /* Charge `bytes` to the budget of all bodies. */
 static bool charge(struct gl_call *c, size_t bytes)
 {
-    if (c->http->bodies_bytes + bytes > GL_CALL_BODIES_BYTES_MAX) {
-        return false;
+    struct gl_http *h = c->http;
+    bool is_fine;
+
+    pthread_mutex_lock(&h->lock);
+    is_fine = h->bodies_bytes + bytes <= GL_CALL_BODIES_BYTES_MAX;
+    if (is_fine) {
+        c->charged_bytes += bytes;
+        h->bodies_bytes += bytes;
     }
-    c->charged_bytes += bytes;
-    c->http->bodies_bytes += bytes;
-    return true;
+    pthread_mutex_unlock(&h->lock);
+    return is_fine;
 }
 
 /* Everything that can be refused before the body is read. */
 static void check_headers(struct gl_call *c)
 {
-    gl_str length = header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    gl_str length = gl_call_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
     uint64_t bytes = 0;
 
-    if (!is_allowed(c)) {
-        gl_reply_error(c, GL_E_DENIED, "only the user who runs this node may talk to it", NULL);
-    } else if (header(c, MHD_HTTP_HEADER_ORIGIN).p != NULL) {
-        /* A browser says where a page comes from. No page may drive a node through its socket. */
-        gl_reply_error(c, GL_E_DENIED, "requests of web pages are not allowed here", NULL);
-    } else if (length.p != NULL && !gl_str_u64(length, &bytes)) {
+    if (!gl_door_admits(c)) {
+        return;
+    }
+    if (length.p != NULL && !gl_str_u64(length, &bytes)) {
         gl_reply_error(c, GL_E_INVALID, "Content-Length is not a number", NULL);
     } else if (bytes > GL_HTTP_BODY_BYTES_MAX) {
         gl_reply_refusal(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_E_LIMIT,
@@ -265,27 +259,50 @@ static size_t on_unescape(void *owner, struct MHD_Connection *connection, char *
 
 /* ---- lifecycle ---- */
 
-int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
-                  struct gl_why *reterr_why)
+static bool open_door(struct gl_door *d, int fd)
 {
-    struct gl_http *h = gl_mem_alloc(sizeof(*h));
-
-    GL_ASSERT(config->ask != NULL && config->loop != NULL);
-    h->config = *config;
-    pthread_mutex_init(&h->lock, NULL);
-    h->daemon = MHD_start_daemon(
+    d->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-        on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h, MHD_OPTION_LISTEN_SOCKET,
-        config->listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_end, h, MHD_OPTION_CONNECTION_LIMIT,
+        on_request, d, MHD_OPTION_EXTERNAL_LOGGER, on_log, d->http, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_NOTIFY_COMPLETED, on_end, d, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)GL_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_SECONDS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
         on_unescape, NULL, MHD_OPTION_END);
-    if (h->daemon == NULL) {
-        (void)close(config->listen_fd);
-        pthread_mutex_destroy(&h->lock);
-        gl_mem_free(h);
-        return gl_why(reterr_why, GL_E_IO, "cannot serve HTTP: the server could not be started");
+    return d->daemon != NULL;
+}
+
+static void close_doors(struct gl_http *h)
+{
+    for (size_t i = 0; i < GL_COUNT(h->doors); i++) {
+        if (h->doors[i].daemon != NULL) {
+            MHD_stop_daemon(h->doors[i].daemon);
+        }
+    }
+    pthread_mutex_destroy(&h->lock);
+    gl_mem_free(h);
+}
+
+int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
+                  struct gl_why *reterr_why)
+{
+    struct gl_http *h = gl_mem_alloc(sizeof(*h));
+    int fds[GL_COUNT(h->doors)] = {config->listen_fd, config->tcp_fd};
+
+    GL_ASSERT(config->ask != NULL && config->loop != NULL);
+    GL_ASSERT(config->tcp_fd < 0 || config->token != NULL);
+    h->config = *config;
+    pthread_mutex_init(&h->lock, NULL);
+    for (size_t i = 0; i < GL_COUNT(h->doors); i++) {
+        h->doors[i] = (struct gl_door){.http = h, .is_tcp = i == 1};
+        if (fds[i] >= 0 && !open_door(&h->doors[i], fds[i])) {
+            for (size_t k = i; k < GL_COUNT(h->doors); k++) {
+                gl_fs_closep(&fds[k]);
+            }
+            close_doors(h);
+            return gl_why(reterr_why, GL_E_IO,
+                          "cannot serve HTTP: the server could not be started");
+        }
     }
     *ret = h;
     return 0;
@@ -304,7 +321,5 @@ void gl_http_stop(struct gl_http *h)
     pthread_mutex_lock(&h->lock);
     GL_ASSERT(h->asked_n == 0); /* libmicrohttpd cannot end a connection that sleeps */
     pthread_mutex_unlock(&h->lock);
-    MHD_stop_daemon(h->daemon);
-    pthread_mutex_destroy(&h->lock);
-    gl_mem_free(h);
+    close_doors(h);
 }

@@ -1,11 +1,12 @@
-/* http.h - the API of a node over HTTP, on a socket that listens already.
+/* http.h - the API of a node over HTTP, on sockets that listen already.
  *
  * libmicrohttpd runs one thread of its own beside the control thread. It reads and checks requests
  * there, hands what concerns the node to the loop as a `struct gl_request`, and lets the connection
  * sleep until the answer comes back: a slow or dead client holds up nobody. What concerns files
  * only (blobs, logs) is done on the HTTP thread.
  *
- * Only the user of the node, and root, may talk to it.
+ * On the unix socket only the user of the node, and root, may talk to it; over TCP only who has the
+ * node's token. Web pages of other origins are refused everywhere.
  *
  *   gl_http_start()    serve from now on
  *   gl_http_refuse()   answer everything new with "unavailable"; what was handed over is still
@@ -24,12 +25,17 @@
 struct gl_http;
 
 struct gl_http_config {
-    int listen_fd;        /* taken, also when starting fails */
-    uid_t uid;            /* who may talk to it, besides root */
+    int listen_fd;     /* a unix socket; taken, also when starting fails */
+    uid_t uid;         /* who may talk to it there, besides root */
+    int tcp_fd;        /* listening already; taken as well; -1: none */
+    const char *token; /* 64 hex digits: what clients over TCP must present; needed with tcp_fd */
     struct gl_loop *loop; /* borrowed, as all that follows, until gl_http_stop() returns */
     /* Called on the loop's thread; rq->done answers it there, exactly once. */
     void (*ask)(void *owner, struct gl_request *rq);
     void (*log)(void *owner, const char *line); /* from any thread; may be NULL */
+    /* A client asks this node to leave its folder to another. On the HTTP thread; NULL: it stays.
+     */
+    void (*yield)(void *owner);
     void *owner;
     struct gl_blob *blob;
     struct gl_logs *logs;

@@ -120,6 +120,17 @@ static void node(struct gl_call *c, const struct path *p)
     gl_call_ask(c);
 }
 
+static void yield(struct gl_call *c, const struct path *p)
+{
+    (void)p;
+    if (c->config->yield == NULL) {
+        gl_reply_error(c, GL_E_STATE, "this node stays", NULL);
+        return;
+    }
+    c->config->yield(c->config->owner);
+    gl_reply_json(c, MHD_HTTP_ACCEPTED, GL_S("{\"yielding\":true}"));
+}
+
 /* ---- jobs ---- */
 
 static void submit(struct gl_call *c, const struct path *p)
@@ -247,6 +258,7 @@ static void put_blob(struct gl_call *c, const struct path *p)
 static const struct route routes[] = {
     {"GET", "/healthz", health},
     {"GET", "/v1/node", node},
+    {"POST", "/v1/node/yield", yield},
     {"POST", JOBS, submit},
     {"GET", JOBS, list},
     {"GET", JOBS "/*", status},

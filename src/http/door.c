@@ -1,0 +1,146 @@
+/* door.c - who may talk to the node, and from where: asked of every request before anything else.
+ */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/check.h"
+#include "base/sha256.h"
+#include "http/call.h"
+#include "os/sock.h"
+
+static int descriptor(const struct gl_call *c)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    return info != NULL ? info->connect_fd : -1;
+}
+
+static bool is_user(const struct gl_call *c)
+{
+    uid_t uid;
+    pid_t pid;
+
+    return gl_sock_peer(descriptor(c), &uid, &pid, NULL) == 0 &&
+           (uid == c->config->uid || uid == 0);
+}
+
+/* The time it takes says nothing about where two secrets differ. */
+static bool is_token(gl_str given, gl_str wanted)
+{
+    unsigned difference = given.n != wanted.n;
+
+    for (size_t i = 0; i < given.n && i < wanted.n; i++) {
+        difference |= (unsigned)(unsigned char)given.p[i] ^ (unsigned char)wanted.p[i];
+    }
+    return difference == 0 && wanted.n > 0;
+}
+
+static bool has_token(const struct gl_call *c)
+{
+    gl_str given = gl_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION);
+    gl_str scheme = gl_str_cut(given, ' ', &given);
+
+    return scheme.n == 6 && strncasecmp(scheme.p, "bearer", 6) == 0 &&
+           is_token(gl_str_trim(given), gl_str_of(c->config->token));
+}
+
+/* ---- Host and Origin ---- */
+
+/* "name:port", "[address]:port": the name. */
+static gl_str host_name(gl_str host)
+{
+    gl_str rest;
+
+    if (host.n > 0 && host.p[0] == '[') {
+        host = gl_str_cut((gl_str){.p = host.p + 1, .n = host.n - 1}, ']', &rest);
+        return host;
+    }
+    return gl_str_cut(host, ':', &rest);
+}
+
+/* The address at which the client has reached us, as text. */
+static bool is_own_address(const struct gl_call *c, gl_str name)
+{
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } own = {0};
+    socklen_t n = sizeof(own);
+    char text[INET6_ADDRSTRLEN] = "";
+
+    if (getsockname(descriptor(c), &own.any, &n) < 0) {
+        return false;
+    }
+    if (own.any.sa_family == AF_INET) {
+        (void)inet_ntop(AF_INET, &own.v4.sin_addr, text, sizeof(text));
+    } else if (own.any.sa_family == AF_INET6) {
+        (void)inet_ntop(AF_INET6, &own.v6.sin6_addr, text, sizeof(text));
+        if (IN6_IS_ADDR_V4MAPPED(&own.v6.sin6_addr)) {
+            return gl_str_is(name, strrchr(text, ':') + 1);
+        }
+    }
+    return text[0] != '\0' && gl_str_is(name, text);
+}
+
+/* A name that an attacker's DNS can point at us is not ours, whatever it resolves to. */
+static bool is_own_host(const struct gl_call *c, gl_str host)
+{
+    gl_str name = host_name(host);
+
+    return (name.n == 9 && strncasecmp(name.p, "localhost", 9) == 0) ||
+           gl_str_is(name, "127.0.0.1") || gl_str_is(name, "::1") || is_own_address(c, name);
+}
+
+struct origin {
+    const struct gl_call *call;
+    gl_str host;
+    size_t hosts_n;
+    bool is_foreign;
+};
+
+static enum MHD_Result look_at_header(void *owner, enum MHD_ValueKind kind, const char *key,
+                                      const char *value)
+{
+    struct origin *o = owner;
+    gl_str text = gl_str_of(value);
+
+    (void)kind;
+    if (strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0) {
+        o->host = text;
+        o->hosts_n++;
+    } else if (strcasecmp(key, MHD_HTTP_HEADER_ORIGIN) == 0) {
+        gl_str host = gl_call_header(o->call, MHD_HTTP_HEADER_HOST);
+        bool is_own = o->call->door->is_tcp && gl_str_starts(text, GL_S("http://")) &&
+                      gl_str_eq((gl_str){.p = text.p + 7, .n = text.n - 7}, host);
+
+        o->is_foreign |= !is_own;
+    } else if (strcasecmp(key, "Sec-Fetch-Site") == 0) {
+        /* Browsers send this also where they leave Origin out. */
+        o->is_foreign |= !gl_str_is(text, "same-origin") && !gl_str_is(text, "none");
+    }
+    return MHD_YES;
+}
+
+bool gl_door_admits(struct gl_call *c)
+{
+    struct origin o = {.call = c};
+
+    (void)MHD_get_connection_values(c->connection, MHD_HEADER_KIND, look_at_header, &o);
+    if (!c->door->is_tcp && !is_user(c)) {
+        gl_reply_error(c, GL_E_DENIED, "only the user who runs this node may talk to it", NULL);
+    } else if (o.is_foreign) {
+        gl_reply_error(c, GL_E_DENIED, "requests of web pages are not allowed here", NULL);
+    } else if (c->door->is_tcp && (o.hosts_n != 1 || !is_own_host(c, o.host))) {
+        gl_reply_error_at(c, GL_E_DENIED, "this node does not go by that name",
+                          "use localhost, or the address it listens at", "Host", NULL);
+    } else if (c->door->is_tcp && !has_token(c)) {
+        gl_reply_error(c, GL_E_DENIED, "a request over TCP needs the token of this node",
+                       "send `Authorization: Bearer TOKEN`; it stands in the file `token` of the "
+                       "node's data folder");
+        c->status = MHD_HTTP_UNAUTHORIZED;
+    }
+    return c->status == 0;
+}
