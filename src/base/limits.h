@@ -39,6 +39,7 @@ enum {
     GL_INPUTS_MAX = 256,             /* inputs of one flow */
     GL_INPUTS_BYTES_MAX = 1 << 20,   /* what a job is given, all together */
     GL_ITEMS_MAX = 10000,            /* of one foreach; `max_items` may allow less */
+    GL_JOB_ITEMS_MAX = 1000000,      /* of one job, all foreach together */
     GL_ITEMS_DEFAULT = 1000,         /* `max_items` */
     GL_SIGNAL_BYTES_MAX = 256 << 10, /* data of one signal */
     GL_SIGNALS_MAX = 1000,           /* signals of one job that nobody waits for yet */
@@ -55,10 +56,14 @@ enum {
     GL_PARKED_MAX = 4096,         /* events waiting for one cold job */
 
     /* Execution. */
-    GL_LOG_BYTES_MAX = 10 << 20,  /* output kept per attempt: head and tail */
-    GL_GRACE_MS = 10000,          /* SIGTERM to SIGKILL */
-    GL_INPUT_BYTES_MAX = 2 << 20, /* the input document of one attempt: its parents' outputs */
-    GL_FRAME_BYTES_MAX = 4 << 20, /* one frame of the keeper's protocol */
+    GL_LOG_BYTES_MAX = 10 << 20, /* output kept per attempt: head and tail */
+    GL_GRACE_MS = 10000,         /* SIGTERM to SIGKILL */
+    GL_SECRETS_MAX = 256,        /* secrets of one step */
+    GL_SECRET_BYTES_MIN = 4,     /* less could not be kept out of a log */
+    GL_SECRET_BYTES_MAX = 64 << 10,
+    GL_SECRETS_BYTES_MAX = 256 << 10, /* of one step, all together */
+    GL_INPUT_BYTES_MAX = 2 << 20,     /* the input document of one attempt: its parents' outputs */
+    GL_FRAME_BYTES_MAX = 4 << 20,     /* one frame of the keeper's protocol */
 
     /* HTTP. */
     GL_HTTP_BODY_BYTES_MAX = 64 << 20,

@@ -21,7 +21,8 @@ struct gl_exec_req;
 typedef void gl_exec_done(struct gl_exec_req *req);
 
 struct gl_attempt_key {
-    gl_str context, job, attempt; /* attempt: "step:attempt:n" */
+    gl_str context, job,
+        attempt; /* attempt: "step:attempt:n", of an instance "step[i]:attempt:n" */
 };
 
 /* Where an attempt stands, as far as the executor can prove it. */
@@ -80,6 +81,10 @@ struct gl_exec_start {
     const gl_str *env; /* "NAME=value"; nothing else is added but GLIA_INPUT_FILE, GLIA_OUTPUT and
                           HOME/PATH/LANG/TZ where absent */
     size_t env_n;
+    const gl_str *secrets; /* "NAME=env:VARIABLE", "NAME=file:/path": read by the executor when it
+                              starts; the value goes into the step's environment and nowhere else.
+                              What cannot be read is GL_E_INVALID */
+    size_t secrets_n;
     gl_str cwd; /* "" : a private folder of this attempt */
     const struct gl_exec_file *files;
     size_t files_n;
@@ -99,7 +104,8 @@ struct gl_exec_req {
     gl_exec_done *done;
     void *owner;
 
-    int status; /* 0 | GL_E_STALE (token or start-by) | GL_E_UNAVAILABLE (ask again) | GL_E_LIMIT */
+    int status; /* 0 | GL_E_STALE (token or start-by) | GL_E_UNAVAILABLE (ask again) | GL_E_LIMIT,
+                   GL_E_INVALID (never) */
     struct gl_why why;
     enum gl_exec_state state;         /* attach */
     struct gl_exec_result result;     /* attach, when ENDED */

@@ -62,6 +62,7 @@ static const struct field fields[] = {
     {36, F_U64, AT(ticks_max), 0, 0},
     {37, F_U64, AT(mark), 0, 0},
     {38, F_U64, AT(clock_offset_ms), 0, 0},
+    {39, F_TEXTS, AT(start.secrets), AT(start.secrets_n), GL_SECRETS_MAX},
 };
 
 static_assert(sizeof(enum gl_exec_end) == sizeof(int), "F_INT fits enums");
@@ -465,8 +466,7 @@ static bool is_attempt_id(gl_str s)
         return false;
     }
     for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] != ':' && s.p[i] != '.' && s.p[i] != '-' &&
-            !gl_str_is_id((gl_str){.p = s.p + i, .n = 1})) {
+        if (memchr(":[].-", s.p[i], 5) == NULL && !gl_str_is_id((gl_str){.p = s.p + i, .n = 1})) {
             return false;
         }
     }
