@@ -131,81 +131,169 @@ const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 
 /* ---- options ---- */
 
-const char *gl_cli_option(const struct gl_cli *cli, const char *name)
+const struct gl_option gl_cli_common[] = {
+    {"--data-dir", "DIR", "where everything is kept (GLIA_DATA_DIR)"},
+    {"--json", NULL, "one JSON document on stdout; of what goes on and on, one per line"},
+    {"--help", NULL, "more about a command"},
+};
+
+const size_t gl_cli_common_n = GL_COUNT(gl_cli_common);
+
+/* Other spellings. */
+static const struct {
+    const char *alias, *name;
+} aliases[] = {{"--detached", "--detach"}};
+
+static size_t option_number(const struct gl_cli *cli, const char *name)
 {
     const struct gl_option *o = cli->command->options;
 
     for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
         if (strcmp(o[i].name, name) == 0) {
-            return cli->values[i];
+            return i;
         }
     }
     GL_UNREACHABLE();
 }
 
+const char *gl_cli_option(const struct gl_cli *cli, const char *name)
+{
+    return cli->values[option_number(cli, name)];
+}
+
+const struct gl_cli_value *gl_cli_option_list(const struct gl_cli *cli, const char *name)
+{
+    return cli->lists[option_number(cli, name)];
+}
+
+int gl_cli_number(const struct gl_cli *cli, const char *name, uint64_t min, uint64_t max,
+                  uint64_t *ret)
+{
+    const char *text = gl_cli_option(cli, name);
+    uint64_t n;
+
+    if (text == NULL) {
+        return 0;
+    }
+    if (!gl_str_u64(gl_str_of(text), &n) || n < min || n > max) {
+        return gl_cli_usage(cli, "%s takes a number from %llu to %llu", name,
+                            (unsigned long long)min, (unsigned long long)max);
+    }
+    *ret = n;
+    return 0;
+}
+
 /* "; did you mean --run-id?", or nothing. */
 static const char *near_option(struct gl_cli *cli, gl_str name)
 {
-    const struct gl_option *o = cli->command->options;
     struct gl_near near;
 
     gl_near_init(&near, name);
-    gl_near_offer(&near, GL_S("--json"));
-    gl_near_offer(&near, GL_S("--help"));
-    gl_near_offer(&near, GL_S("--data-dir"));
-    for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
-        gl_near_offer(&near, gl_str_of(o[i].name));
+    for (size_t i = 0; i < gl_cli_common_n; i++) {
+        gl_near_offer(&near, gl_str_of(gl_cli_common[i].name));
+    }
+    for (const struct gl_option *o = cli->command != NULL ? cli->command->options : NULL;
+         o != NULL && o->name != NULL; o++) {
+        gl_near_offer(&near, gl_str_of(o->name));
     }
     return near.best.n == 0
                ? ""
                : gl_str_fmt(&cli->arena, "; did you mean %.*s?", GL_STR_ARG(near.best)).p;
 }
 
-/* Where the value of option `name` goes; *ret_takes: does it want one? NULL: no such option. */
-static const char **find_option(struct gl_cli *cli, gl_str name, bool *ret_takes)
+static bool may_repeat(const struct gl_option *o)
 {
-    const struct gl_option *o = cli->command->options;
+    return o->value != NULL && gl_str_ends(gl_str_of(o->value), GL_S("..."));
+}
 
-    if (gl_str_is(name, "--data-dir")) {
-        *ret_takes = true;
-        return &cli->data_option;
+static void set_option(struct gl_cli *cli, size_t i, const char *value)
+{
+    struct gl_cli_value **end = &cli->lists[i];
+
+    cli->values[i] = value;
+    if (may_repeat(&cli->command->options[i])) {
+        while (*end != NULL) {
+            end = &(*end)->next;
+        }
+        *end = GL_NEW(&cli->arena, struct gl_cli_value);
+        (*end)->text = value;
     }
-    for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
-        if (gl_str_is(name, o[i].name)) {
-            *ret_takes = o[i].value != NULL;
-            return &cli->values[i];
+}
+
+/* An option as it stands on the command line. */
+struct given {
+    gl_str name, value;
+    bool has_value;
+};
+
+static struct given cut_option(const char *word)
+{
+    struct given g = {.has_value = strchr(word, '=') != NULL};
+
+    g.name = gl_str_cut(gl_str_of(word), '=', &g.value);
+    for (size_t i = 0; i < GL_COUNT(aliases); i++) {
+        if (gl_str_is(g.name, aliases[i].alias)) {
+            g.name = gl_str_of(aliases[i].name);
         }
     }
-    return NULL;
+    return g;
+}
+
+/* Its value, from behind the '=' or the next word; moves *at past that. */
+static int take_value(struct gl_cli *cli, struct given *g, bool takes, char ***at)
+{
+    if (!takes && g->has_value) {
+        return gl_cli_usage(cli, "%.*s takes no value", GL_STR_ARG(g->name));
+    }
+    if (takes && !g->has_value) {
+        if ((*at)[1] == NULL) {
+            return gl_cli_usage(cli, "%.*s needs a value", GL_STR_ARG(g->name));
+        }
+        (*at)++;
+        g->value = gl_str_of(**at);
+    }
+    return 0;
+}
+
+/* One of those that every command has. */
+static int read_common(struct gl_cli *cli, struct given *g, char ***at)
+{
+    bool is_data = gl_str_is(g->name, "--data-dir");
+    int err = take_value(cli, g, is_data, at);
+
+    if (err == 0 && is_data) {
+        cli->data_option = gl_str_c(&cli->arena, g->value);
+    } else if (err == 0) {
+        cli->json = true;
+    }
+    return err;
+}
+
+static bool is_common(gl_str name)
+{
+    return gl_str_is(name, "--data-dir") || gl_str_is(name, "--json");
 }
 
 /* One option at *at; moves *at past what it used. */
 static int read_option(struct gl_cli *cli, char ***at)
 {
-    gl_str value, name = gl_str_cut(gl_str_of(**at), '=', &value);
-    bool has_value = strchr(**at, '=') != NULL, takes = false;
-    const char **to;
+    struct given g = cut_option(**at);
+    const struct gl_option *o = cli->command->options;
+    int err;
 
-    if (gl_str_is(name, "--json") && !has_value) {
-        cli->json = true;
-        return 0;
+    if (is_common(g.name)) {
+        return read_common(cli, &g, at);
     }
-    to = find_option(cli, name, &takes);
-    if (to == NULL) {
-        return gl_cli_usage(cli, "unknown option %.*s%s", GL_STR_ARG(name), near_option(cli, name));
-    }
-    if (!takes && has_value) {
-        return gl_cli_usage(cli, "%.*s takes no value", GL_STR_ARG(name));
-    }
-    if (takes && !has_value) {
-        if ((*at)[1] == NULL) {
-            return gl_cli_usage(cli, "%.*s needs a value", GL_STR_ARG(name));
+    for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
+        if (gl_str_is(g.name, o[i].name)) {
+            err = take_value(cli, &g, o[i].value != NULL, at);
+            if (err == 0) {
+                set_option(cli, i, gl_str_c(&cli->arena, g.value));
+            }
+            return err;
         }
-        (*at)++;
-        value = gl_str_of(**at);
     }
-    *to = takes ? gl_str_c(&cli->arena, value) : "";
-    return 0;
+    return gl_cli_usage(cli, "unknown option %.*s%s", GL_STR_ARG(g.name), near_option(cli, g.name));
 }
 
 static bool is_help(const char *word)
@@ -228,7 +316,12 @@ static const char *missing_word(struct gl_cli *cli)
 static int read_words(struct gl_cli *cli, char **argv)
 {
     const struct gl_command *c = cli->command;
+    size_t n = 0;
 
+    while (argv[n] != NULL) {
+        n++;
+    }
+    cli->words = GL_NEW_ARRAY(&cli->arena, const char *, n + 1);
     for (char **at = argv; *at != NULL; at++) {
         int err = 0;
 
@@ -256,7 +349,7 @@ static int read_words(struct gl_cli *cli, char **argv)
 /* ---- commands ---- */
 
 /* How many of the first words name command `c`; 0: they do not. */
-static size_t matches(const struct gl_command *c, int argc, char **argv)
+static size_t matches(const struct gl_command *c, size_t words_n, char **words)
 {
     gl_str rest = gl_str_of(c->name);
     size_t n = 0;
@@ -264,12 +357,25 @@ static size_t matches(const struct gl_command *c, int argc, char **argv)
     while (rest.n > 0) {
         gl_str word = gl_str_cut(rest, ' ', &rest);
 
-        if ((int)n >= argc || !gl_str_is(word, argv[n])) {
+        if (n >= words_n || !gl_str_is(word, words[n])) {
             return 0;
         }
         n++;
     }
     return n;
+}
+
+const struct gl_command *gl_cli_find(size_t words_n, char **words, size_t *ret_used)
+{
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        size_t n = matches(&gl_cli_commands[i], words_n, words);
+
+        if (n > 0) {
+            *ret_used = n;
+            return &gl_cli_commands[i];
+        }
+    }
+    return NULL;
 }
 
 static gl_str group_of(const struct gl_command *c, gl_str *ret_rest)
@@ -289,6 +395,18 @@ bool gl_cli_is_group(gl_str word)
     return false;
 }
 
+static gl_str first_of(gl_str group)
+{
+    gl_str name = {0}, rest;
+
+    for (size_t i = 0; i < gl_cli_commands_n && name.n == 0; i++) {
+        if (gl_str_eq(group_of(&gl_cli_commands[i], &rest), group)) {
+            name = gl_str_of(gl_cli_commands[i].name);
+        }
+    }
+    return name;
+}
+
 /* The command that somebody may have meant; "" if none is near. */
 static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
 {
@@ -299,7 +417,9 @@ static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
         gl_str rest;
 
-        gl_near_offer(&near, group_of(&gl_cli_commands[i], &rest));
+        if (!gl_cli_commands[i].is_hidden) {
+            gl_near_offer(&near, group_of(&gl_cli_commands[i], &rest));
+        }
     }
     first = gl_cli_is_group(first) ? first : near.best;
     if (!gl_cli_is_group(first)) {
@@ -317,10 +437,7 @@ static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
             gl_near_offer(&near, name);
         }
     }
-    if (near.best.n == 0 && second.n == 0) {
-        return gl_str_fmt(&cli->arena, "%.*s list", GL_STR_ARG(first));
-    }
-    return near.best;
+    return near.best.n == 0 && second.n == 0 ? first_of(first) : near.best;
 }
 
 int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second)
@@ -335,25 +452,25 @@ int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second)
                         near.n > 0 ? "; did you mean '" : "", GL_STR_ARG(near),
                         near.n > 0 ? "'?" : "");
     if (both && near.n == 0) {
-        gl_cmd_about_group(cli->err.file, first);
+        gl_cmd_help_group(cli->err.file, first);
     }
     return code;
 }
 
 /* Only the first words of a command, or one that is not known. */
-static int no_command(struct gl_cli *cli, int argc, char **argv)
+static int no_command(struct gl_cli *cli, size_t argc, char **argv)
 {
     gl_str first = gl_str_of(argv[0]);
     gl_str second = argc > 1 && argv[1][0] != '-' ? gl_str_of(argv[1]) : (gl_str){0};
 
     if (gl_cli_is_group(first) && argc > 1 && is_help(argv[1])) {
-        gl_cmd_about_group(cli->out.file, first);
+        gl_cmd_help_group(cli->out.file, first);
         return GL_EXIT_OK;
     }
     if (gl_cli_is_group(first) && second.n == 0) {
         gl_cli_say(cli, "'%s' needs one more word:", argv[0]);
         print_error(cli, GL_E_INVALID, "the command needs one more word");
-        gl_cmd_about_group(cli->err.file, first);
+        gl_cmd_help_group(cli->err.file, first);
         return GL_EXIT_USAGE;
     }
     return gl_cli_unknown(cli, first, second);
@@ -403,7 +520,7 @@ static int run_command(struct gl_cli *cli, char **argv)
 
     for (char **at = argv; *at != NULL && strcmp(*at, "--") != 0; at++) {
         if (is_help(*at)) {
-            return gl_cmd_about_help(cli);
+            return gl_cmd_help(cli);
         }
     }
     err = read_words(cli, argv);
@@ -429,31 +546,53 @@ static bool wants_json(char **argv)
     return false;
 }
 
-static int dispatch(struct gl_cli *cli, int argc, char **argv)
+/* Options of all commands may stand before the command. 0, or an exit code; *at is moved. */
+static int read_front(struct gl_cli *cli, char ***at)
 {
-    cli->json = wants_json(argv); /* mistakes on the way are told so, too */
-    if (argc < 2) {
-        (void)gl_cmd_about_help(cli);
-        return GL_EXIT_USAGE;
-    }
-    if (is_help(argv[1])) {
-        return gl_cmd_about_help(cli);
-    }
-    if (strcmp(argv[1], "--version") == 0) {
-        return gl_cmd_about_version(cli);
-    }
-    for (size_t i = 0; i < gl_cli_commands_n; i++) {
-        size_t n = matches(&gl_cli_commands[i], argc - 1, argv + 1);
+    for (; **at != NULL && (**at)[0] == '-' && !is_help(**at); (*at)++) {
+        struct given g = cut_option(**at);
+        int err;
 
-        if (n > 0) {
-            cli->command = &gl_cli_commands[i];
-            return run_command(cli, argv + 1 + n);
+        if (gl_str_is(g.name, "--version")) {
+            return 0;
+        }
+        if (!is_common(g.name)) {
+            return gl_cli_usage(cli, "%.*s does not stand before the command: glia COMMAND %.*s%s",
+                                GL_STR_ARG(g.name), GL_STR_ARG(g.name), near_option(cli, g.name));
+        }
+        err = read_common(cli, &g, at);
+        if (err != 0) {
+            return err;
         }
     }
-    if (argv[1][0] == '-') {
-        return gl_cli_usage(cli, "options stand behind the command: glia COMMAND %s ...", argv[1]);
+    return 0;
+}
+
+static int dispatch(struct gl_cli *cli, char **argv)
+{
+    size_t n = 0, used;
+    int err;
+
+    cli->json = wants_json(argv); /* mistakes on the way are told so, too */
+    err = read_front(cli, &argv);
+    if (err != 0) {
+        return err;
     }
-    return no_command(cli, argc - 1, argv + 1);
+    if (argv[0] == NULL) {
+        (void)gl_cmd_help(cli);
+        return GL_EXIT_USAGE;
+    }
+    if (is_help(argv[0])) {
+        return gl_cmd_help(cli);
+    }
+    if (strcmp(argv[0], "--version") == 0) {
+        return gl_cmd_about_version(cli);
+    }
+    while (argv[n] != NULL) {
+        n++;
+    }
+    cli->command = gl_cli_find(n, argv, &used);
+    return cli->command != NULL ? run_command(cli, argv + used) : no_command(cli, n, argv);
 }
 
 /* A file we open must not become stdout because that was closed: it would get what we print.
@@ -498,7 +637,7 @@ int gl_cli_main(int argc, char **argv)
     fill_standard_files();
     gl_term_init(&cli.out, stdout, no_color != NULL && no_color[0] != '\0');
     gl_term_init(&cli.err, stderr, no_color != NULL && no_color[0] != '\0');
-    code = finish_output(&cli, dispatch(&cli, argc, argv));
+    code = finish_output(&cli, dispatch(&cli, argv + (argc > 0)));
     gl_arena_done(&cli.arena);
     return code;
 }

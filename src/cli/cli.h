@@ -22,12 +22,15 @@ struct gl_cli;
 
 struct gl_option {
     const char *name;  /* "--run-id" */
-    const char *value; /* what it takes, for the help ("ID"); NULL: nothing */
+    const char *value; /* what it takes, for the help ("ID"); NULL: nothing; with "..." at its end
+                          the option may be given more than once */
     const char *doc;
 };
 
-enum { GL_CLI_OPTIONS_MAX = 12, GL_CLI_WORDS_MAX = 8 };
+enum { GL_CLI_OPTIONS_MAX = 12, GL_CLI_WORDS_MAX = 10000 };
 
+/* The words in `arguments` that completion knows: ID and JOB, STEP (of the ID before it), FILE, DIR.
+ */
 struct gl_command {
     const char *name;      /* "job list" */
     const char *arguments; /* "ID [STEP]", for the help */
@@ -36,9 +39,16 @@ struct gl_command {
     size_t words_min, words_max;
     bool takes_rest;    /* what follows "--" is its own */
     bool needs_no_data; /* it does not look at the data folder */
+    bool is_hidden;     /* for programs: no help, no page, no completion */
     int (*run)(struct gl_cli *cli);
     struct gl_option
         options[GL_CLI_OPTIONS_MAX]; /* besides the common ones; ended by a NULL name */
+};
+
+/* A value of an option that may be given more than once. */
+struct gl_cli_value {
+    struct gl_cli_value *next; /* in the order given */
+    const char *text;
 };
 
 struct gl_cli {
@@ -47,7 +57,8 @@ struct gl_cli {
     const char *program; /* as it was called */
     const struct gl_command *command;
     const char *values[GL_CLI_OPTIONS_MAX]; /* by option of the command; NULL: not given */
-    const char *words[GL_CLI_WORDS_MAX];
+    struct gl_cli_value *lists[GL_CLI_OPTIONS_MAX]; /* the same, of those given more than once */
+    const char **words;
     size_t words_n;
     char **rest; /* behind "--"; NULL: there was none */
     const char *data_option;
@@ -58,10 +69,19 @@ struct gl_cli {
 extern const struct gl_command gl_cli_commands[];
 extern const size_t gl_cli_commands_n;
 
+/* Options that every command has, and that may stand before it. */
+extern const struct gl_option gl_cli_common[];
+extern const size_t gl_cli_common_n;
+
 int gl_cli_main(int argc, char **argv);
 
 /* The value of an option of this command, or NULL. A flag that was given has the value "". */
 const char *gl_cli_option(const struct gl_cli *cli, const char *name);
+/* All values of an option that may be given more than once. */
+const struct gl_cli_value *gl_cli_option_list(const struct gl_cli *cli, const char *name);
+/* A number in [min, max]; absent leaves *ret as it is. 0, or an exit code. */
+int gl_cli_number(const struct gl_cli *cli, const char *name, uint64_t min, uint64_t max,
+                  uint64_t *ret);
 
 /* One line of talk, "glia: ..." */
 void gl_cli_say(const struct gl_cli *cli, const char *fmt, ...)
@@ -74,6 +94,8 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
 /* Say that there is no such command, and which one may have been meant; `second` may be "". */
 int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second);
 bool gl_cli_is_group(gl_str word); /* "job" */
+/* The command that the first words name, and how many they are; NULL: none. */
+const struct gl_command *gl_cli_find(size_t words_n, char **words, size_t *ret_used);
 
 /* Who sits here, for the record; may be "". */
 const char *gl_cli_who(void);
@@ -95,7 +117,7 @@ int gl_cmd_human_list(struct gl_cli *cli);
 int gl_cmd_human_respond(struct gl_cli *cli);
 int gl_cmd_validate(struct gl_cli *cli);
 int gl_cmd_about_version(struct gl_cli *cli);
-int gl_cmd_about_help(struct gl_cli *cli);
-void gl_cmd_about_group(FILE *out, gl_str group); /* its commands */
+int gl_cmd_help(struct gl_cli *cli);
+void gl_cmd_help_group(FILE *out, gl_str group); /* its commands */
 
 #endif

@@ -1,4 +1,4 @@
-/* cmd_about.c - the list of commands, and what it says about itself. */
+/* cmd_about.c - the list of commands, and which release this is. */
 #include "base/check.h"
 #include "build.h"
 #include "cli/cli.h"
@@ -146,7 +146,7 @@ const struct gl_command gl_cli_commands[] = {
         .help = "",
         .words_max = 2,
         .needs_no_data = true,
-        .run = gl_cmd_about_help,
+        .run = gl_cmd_help,
     },
 };
 
@@ -161,85 +161,4 @@ int gl_cmd_about_version(struct gl_cli *cli)
         (void)fprintf(cli->out.file, "glia %s (%s)\n", GL_VERSION, GL_BUILD);
     }
     return GL_EXIT_OK;
-}
-
-void gl_cmd_about_group(FILE *out, gl_str group)
-{
-    for (size_t i = 0; i < gl_cli_commands_n; i++) {
-        const struct gl_command *c = &gl_cli_commands[i];
-        gl_str rest;
-
-        if (gl_str_eq(gl_str_cut(gl_str_of(c->name), ' ', &rest), group)) {
-            (void)fprintf(out, "  glia %-15s%s\n", c->name, c->summary);
-        }
-    }
-    (void)fprintf(out, "'glia help %.*s' tells more.\n", GL_STR_ARG(group));
-}
-
-static void list_commands(struct gl_cli *cli)
-{
-    FILE *out = cli->out.file;
-
-    (void)fputs("Glia keeps work alive: flows of scripts and commands that get finished,\n"
-                "whatever dies on the way.\n\n",
-                out);
-    for (size_t i = 0; i < gl_cli_commands_n; i++) {
-        (void)fprintf(out, "  glia %-15s%s\n", gl_cli_commands[i].name, gl_cli_commands[i].summary);
-    }
-    (void)fputs("\nEvery command knows --data-dir DIR, --json and --help.\n"
-                "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or bad input, 3 not found,\n"
-                "4 not allowed, 5 node, store or stdout unavailable, 6 paused or waiting for a\n"
-                "person, 130 interrupted.\n",
-                out);
-}
-
-static void describe(struct gl_cli *cli, const struct gl_command *c)
-{
-    FILE *out = cli->out.file;
-
-    (void)fprintf(out, "usage: glia %s %s\n\n%s.\n", c->name, c->arguments, c->summary);
-    if (c->help[0] != '\0') {
-        (void)fprintf(out, "\n%s", c->help);
-    }
-    (void)fputc('\n', out);
-    for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && c->options[i].name != NULL; i++) {
-        const struct gl_option *o = &c->options[i];
-        int used = fprintf(out, "  %s%s%s", o->name, o->value != NULL ? " " : "",
-                           o->value != NULL ? o->value : "");
-
-        (void)fprintf(out, "%*s%s\n", used < 20 ? 20 - used : 2, "", o->doc);
-    }
-    (void)fputs("  --data-dir DIR    where everything is kept (GLIA_DATA_DIR)\n"
-                "  --json            one JSON document on stdout\n",
-                out);
-}
-
-int gl_cmd_about_help(struct gl_cli *cli)
-{
-    gl_str wanted = {0};
-    size_t shown = 0;
-
-    if (cli->command != NULL && cli->command->run != gl_cmd_about_help) {
-        describe(cli, cli->command);
-        return GL_EXIT_OK;
-    }
-    if (cli->words_n > 0) {
-        wanted = gl_str_fmt(&cli->arena, "%s%s%s", cli->words[0], cli->words_n > 1 ? " " : "",
-                            cli->words_n > 1 ? cli->words[1] : "");
-    }
-    if (wanted.n == 0) {
-        list_commands(cli);
-        return GL_EXIT_OK;
-    }
-    for (size_t i = 0; i < gl_cli_commands_n; i++) {
-        gl_str name = gl_str_of(gl_cli_commands[i].name), rest;
-
-        if (gl_str_eq(name, wanted) || gl_str_eq(gl_str_cut(name, ' ', &rest), wanted)) {
-            (void)fputs(shown++ > 0 ? "\n" : "", cli->out.file);
-            describe(cli, &gl_cli_commands[i]);
-        }
-    }
-    return shown > 0 ? GL_EXIT_OK
-                     : gl_cli_unknown(cli, gl_str_of(cli->words[0]),
-                                      cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0});
 }

@@ -371,7 +371,7 @@ def test_pools_are_checked(box, pools):
     (["job", "list", "--statsu", "x"], "did you mean --status?"),
     (["job", "list", "--limit"], "needs a value"),
     (["job", "list", "--limit", "many"], "--limit takes a number"),
-    (["job", "list", "--json=1"], "unknown option"),
+    (["job", "list", "--json=1"], "takes no value"),
     (["job", "logs", "x", "--follow=1"], "takes no value"),
     (["job", "status"], "usage: glia job status ID"),
     (["job", "status"], "ID is missing"),
@@ -388,7 +388,9 @@ def test_pools_are_checked(box, pools):
     (["human"], "glia human respond"),
     (["run", "--"], "there is no command behind --"),
     (["run", "x.yaml", "--", "true"], "either a file or a command"),
-    (["--data-dir", "x", "run"], "options stand behind the command"),
+    (["--limit", "1", "job", "list"], "does not stand before the command"),
+    (["--jsno", "job", "list"], "did you mean --json?"),
+    (["--data-dir"], "needs a value"),
 ])
 def test_mistakes_on_the_command_line_are_told_with_what_was_meant(box, args, hint):
     done = box.glia(*args, code=2)
