@@ -29,7 +29,8 @@ struct gl_option {
 
 enum { GL_CLI_OPTIONS_MAX = 12, GL_CLI_WORDS_MAX = 10000 };
 
-/* The words in `arguments` that completion knows: ID and JOB, STEP (of the ID before it), FILE, DIR.
+/* The words in `arguments` that completion knows: ID and JOB, STEP (of the ID before it), FILE,
+ * DIR.
  */
 struct gl_command {
     const char *name;      /* "job list" */
@@ -56,7 +57,7 @@ struct gl_cli {
     struct gl_term out, err;
     const char *program; /* as it was called */
     const struct gl_command *command;
-    const char *values[GL_CLI_OPTIONS_MAX]; /* by option of the command; NULL: not given */
+    const char *values[GL_CLI_OPTIONS_MAX];         /* by option of the command; NULL: not given */
     struct gl_cli_value *lists[GL_CLI_OPTIONS_MAX]; /* the same, of those given more than once */
     const char **words;
     size_t words_n;

@@ -8,9 +8,11 @@
 const struct gl_command gl_cli_commands[] = {
     {
         .name = "run",
-        .arguments = "FILE [--run-id ID] | -- COMMAND [ARGUMENT...]",
+        .arguments = "FILE|DIR|- [--set KEY=VALUE]... | -- COMMAND [ARGUMENT...]",
         .summary = "run a flow, or one command, and wait for it",
         .help =
+            "DIR stands for the flow.yaml, flow.yml or flow.json in it, - for standard input.\n"
+            "\n"
             "If a node is running in the data folder it gets the job; else this command is the\n"
             "node until the job is done. A flow's steps get private folders and a clean\n"
             "environment; a command behind -- gets the caller's folder and environment.\n"
@@ -18,12 +20,18 @@ const struct gl_command gl_cli_commands[] = {
             "What a command behind -- prints comes through its log, which is bounded:\n"
             "docs/cli.md tells more.\n"
             "\n"
-            "Ctrl-C pauses the job (steps marked unsafe are left to end), again leaves at once.\n",
+            "Ctrl-C pauses the job if this command is the node (steps marked unsafe are left to\n"
+            "end), again leaves at once. With another node it only leaves; the job goes on.\n",
         .words_min = 1,
         .words_max = 1,
         .takes_rest = true,
         .run = gl_cmd_run,
-        .options = {{"--run-id", "ID", "your name for the job; no two live jobs share one"}},
+        .options = {{"--set", "KEY=VALUE...", "an input of the flow; dots reach deeper"},
+                    {"--input-file", "FILE", "inputs of the flow, as JSON or YAML; --set wins"},
+                    {"--run-id", "RUN",
+                     "your name for the job: the same flow again is not run "
+                     "twice"},
+                    {"--detach", NULL, "leave it to the node, and print the job's id"}},
     },
     {
         .name = "validate",

@@ -98,7 +98,7 @@ int gl_cmd_help(struct gl_cli *cli)
         list_commands(cli);
         return GL_EXIT_OK;
     }
-    return explain(cli, gl_str_fmt(&cli->arena, "%s%s%s", cli->words[0],
-                                   cli->words_n > 1 ? " " : "",
-                                   cli->words_n > 1 ? cli->words[1] : ""));
+    return explain(cli,
+                   gl_str_fmt(&cli->arena, "%s%s%s", cli->words[0], cli->words_n > 1 ? " " : "",
+                              cli->words_n > 1 ? cli->words[1] : ""));
 }

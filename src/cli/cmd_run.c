@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "cli/flowfile.h"
 #include "cli/follow.h"
+#include "cli/inputs.h"
 #include "cli/result.h"
 #include "os/random.h"
 
@@ -19,8 +20,11 @@ struct run {
     struct gl_progress progress;
     struct gl_follow follow;
     struct gl_buf body; /* of the submission */
-    char key[24];       /* by which it is known again */
+    struct gl_buf inputs;
+    char key[24]; /* by which it is known again */
     const char *job;
+    gl_str answer;    /* to the submission */
+    bool is_detached; /* hand it over and leave */
 };
 
 /* ---- glia run -- cmd args... ---- */
@@ -116,12 +120,15 @@ static int upload(struct run *r, const struct gl_flowfile *f, struct gl_why *ret
 {
     for (struct gl_link *l = f->parts.next; l != &f->parts; l = l->next) {
         const struct gl_flowfile_part *p = GL_CONTAINER(l, struct gl_flowfile_part, link);
-        struct gl_client_reply reply;
         const char *path = gl_str_fmt(&r->cli->arena, "/v1/contexts/default/blobs/%s", p->hex).p;
-        int err = p->source.n == 0
-                      ? 0
-                      : gl_reach_insist(&r->reach, "PUT", path, p->content, &reply, reterr_why);
+        struct gl_client_reply reply;
+        int err = 0;
 
+        if (p->source.n > 0) {
+            /* Insisting may mean to become the node: not for a job that is to be left alone. */
+            err = (r->is_detached ? gl_reach_call : gl_reach_insist)(
+                &r->reach, "PUT", path, p->content, &reply, reterr_why);
+        }
         if (err != 0) {
             return err;
         }
@@ -153,40 +160,100 @@ static bool find_submitted(struct run *r)
     return false;
 }
 
-static int submit(struct run *r, struct gl_why *reterr_why)
+static int post(struct run *r, struct gl_client_reply *ret, struct gl_why *reterr_why)
+{
+    return gl_reach_call(&r->reach, "POST", "/v1/contexts/default/jobs", gl_buf_view(&r->body), ret,
+                         reterr_why);
+}
+
+/* Until a node has it for certain. 0 with an empty reply: the job was found. */
+static int insist(struct run *r, struct gl_client_reply *ret, struct gl_why *reterr_why)
 {
     gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_client_reply reply;
-    struct gl_json j;
-    int err;
 
     for (;;) {
-        err = gl_reach_open(&r->reach, reterr_why);
+        int err = gl_reach_open(&r->reach, reterr_why);
+
         if (err != 0) {
             return err;
         }
-        err = gl_reach_call(&r->reach, "POST", "/v1/contexts/default/jobs", gl_buf_view(&r->body),
-                            &reply, reterr_why);
+        err = post(r, ret, reterr_why);
         if (!gl_reach_is_gone(&r->reach, err) || gl_term_now() > until) {
-            break;
+            return err;
         }
         gl_client_disconnect(&r->reach.client);
-        err = gl_reach_open(&r->reach,
-                            reterr_why); /* what it accepted is certain only after its end */
+        /* What it accepted is certain only after its end. */
+        err = gl_reach_open(&r->reach, reterr_why);
         if (err != 0 || find_submitted(r)) {
+            *ret = (struct gl_client_reply){0};
             return err;
         }
         gl_reach_rest();
     }
-    if (err == 0) {
-        err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);
+}
+
+static void say_existing(struct run *r, gl_str status)
+{
+    gl_cli_say(r->cli, "the run id is known: this is job %s, which is there already%s%.*s", r->job,
+               status.n > 0 ? " and is " : "", GL_STR_ARG(status));
+}
+
+static int submit(struct run *r, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_client_reply reply = {0};
+    struct gl_json j;
+    bool is_existing = false;
+    gl_jnode root;
+    int err = (r->is_detached ? post : insist)(r, &reply, reterr_why);
+
+    if (err != 0 || r->job != NULL) {
+        return err;
+    }
+    r->answer = gl_str_dup(&r->cli->arena, gl_str_trim(reply.body));
+    err = gl_json_parse(&j, r->answer, ANSWER_BYTES_MAX, &a, reterr_why);
+    if (err != 0) {
+        return err;
+    }
+    root = gl_json_root(&j);
+    r->job = gl_str_c(&r->cli->arena, gl_json_str(&j, gl_json_get(&j, root, "job_id"), &a));
+    (void)gl_json_bool(gl_json_get(&j, root, "existing"), &is_existing);
+    if (is_existing) {
+        say_existing(r, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
+    }
+    return 0;
+}
+
+/* Give it to a node that is there, and leave. */
+static int detach(struct run *r, const struct gl_flowfile *f)
+{
+    struct gl_cli *cli = r->cli;
+    struct gl_why why;
+    int err = gl_reach_find(&r->reach, &why);
+
+    if (err == 0 && f != NULL) {
+        err = upload(r, f, &why);
     }
     if (err == 0) {
-        r->job = gl_str_c(&r->cli->arena,
-                          gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
+        err = submit(r, &why);
     }
-    return err;
+    if (err == GL_E_GONE) {
+        return gl_cli_fail(cli, err,
+                           "the node went away; whether it took the job is not known: "
+                           "'glia job list' tells");
+    }
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
+    if (cli->json) {
+        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(r->answer));
+    } else {
+        (void)fprintf(cli->out.file, "%s\n", r->job);
+    }
+    if (cli->err.is_tty) {
+        gl_cli_say(cli, "to see how it gets on: %s", gl_cli_hint(cli, "job status %s", r->job));
+    }
+    return GL_EXIT_OK;
 }
 
 /* ---- the command ---- */
@@ -243,43 +310,67 @@ static int run_file(struct run *r, gl_str run_id)
         (void)gl_cli_fail(r->cli, err, why.text);
         code = GL_EXIT_USAGE;
     } else {
-        gl_flowfile_write(&f, run_id, gl_str_of(r->key), &r->body);
-        code = go(r, &f);
+        gl_flowfile_write(&f, run_id, gl_str_of(r->key), gl_buf_view(&r->inputs), &r->body);
+        code = (r->is_detached ? detach : go)(r, &f);
     }
     gl_flowfile_done(&f);
     return code;
 }
 
-int gl_cmd_run(struct gl_cli *cli)
+/* What cannot go together; 0, or an exit code. */
+static int check(struct gl_cli *cli)
 {
-    const char *named = gl_cli_option(cli, "--run-id");
-    gl_str run_id = gl_str_of(named);
-    struct run r = {.cli = cli, .follow = {.signals_fd = -1}};
-    int code;
+    const char *run_id = gl_cli_option(cli, "--run-id");
 
-    if (cli->rest != NULL && (cli->words_n > 0 || cli->rest[0] == NULL)) {
+    if (run_id != NULL && run_id[0] == '\0') {
+        return gl_cli_usage(cli, "--run-id is empty");
+    }
+    if (cli->rest == NULL) {
+        return 0;
+    }
+    if (cli->words_n > 0 || cli->rest[0] == NULL) {
         return gl_cli_usage(cli, cli->words_n > 0 ? "give either a file or a command"
                                                   : "there is no command behind --");
     }
-    if (cli->rest != NULL && cli->rest[0][0] == '\0') {
+    if (cli->rest[0][0] == '\0') {
         return gl_cli_usage(cli, "the command behind -- is empty");
     }
-    if (named != NULL && named[0] == '\0') {
-        return gl_cli_usage(cli, "--run-id is empty");
+    if (gl_cli_option(cli, "--set") != NULL || gl_cli_option(cli, "--input-file") != NULL) {
+        return gl_cli_usage(cli, "--set and --input-file are for flows: a command behind -- has "
+                                 "arguments");
     }
+    return 0;
+}
+
+static int run_command(struct run *r, gl_str run_id)
+{
+    int code = write_command(r, run_id);
+
+    return code != 0 ? code : (r->is_detached ? detach : go)(r, NULL);
+}
+
+int gl_cmd_run(struct gl_cli *cli)
+{
+    gl_str run_id = gl_str_of(gl_cli_option(cli, "--run-id"));
+    struct run r = {.cli = cli, .follow = {.signals_fd = -1}};
+    int code = check(cli);
+
+    if (code != 0) {
+        return code;
+    }
+    r.is_detached = gl_cli_option(cli, "--detach") != NULL;
     make_key(&r);
     gl_reach_init(&r.reach, cli);
     gl_progress_init(&r.progress, &cli->err, cli->rest != NULL);
-    if (cli->rest != NULL) {
-        code = write_command(&r, run_id);
-        code = code != 0 ? code : go(&r, NULL);
-    } else {
-        code = run_file(&r, run_id);
+    code = gl_inputs_read(cli, &r.inputs);
+    if (code == 0) {
+        code = (cli->rest != NULL ? run_command : run_file)(&r, run_id);
     }
     r.follow.reach = &r.reach;
     gl_follow_done(&r.follow);
     gl_reach_done(&r.reach);
     gl_progress_done(&r.progress);
     gl_buf_done(&r.body);
+    gl_buf_done(&r.inputs);
     return code;
 }

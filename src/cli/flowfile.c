@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "cli/flowpath.h"
 #include "model/yaml.h"
 #include "os/fs.h"
 
@@ -83,18 +84,20 @@ static void take_syntax_error(struct gl_flowfile *f, const struct gl_why *why)
 int gl_flowfile_read(struct gl_flowfile *f, struct gl_cli *cli, const char *path,
                      struct gl_why *reterr_why)
 {
-    gl_str name = gl_str_of(path);
     gl_str text;
     int err;
 
     *f = (struct gl_flowfile){.loader = {.load = load}, .cli = cli, .path = path};
     gl_list_init(&f->parts);
-    err = gl_fs_read(path, GL_FLOW_BYTES_MAX, &f->text, reterr_why);
+    err = gl_flowpath_find(&f->arena, path, &f->path, reterr_why);
+    if (err == 0) {
+        err = gl_fs_read(gl_flowpath_open(f->path), GL_FLOW_BYTES_MAX, &f->text, reterr_why);
+    }
     if (err != 0) {
         return err;
     }
     text = gl_buf_view(&f->text);
-    err = gl_str_ends(name, GL_S(".json"))
+    err = gl_str_ends(gl_str_of(f->path), GL_S(".json"))
               ? gl_json_parse(&f->j, text, GL_FLOW_BYTES_MAX, &f->arena, reterr_why)
               : gl_yaml_parse(&f->j, text, GL_FLOW_BYTES_MAX, &f->arena, reterr_why);
     if (err != 0) {
@@ -213,7 +216,7 @@ void gl_flowfile_print_json_errors(const struct gl_flowfile *f)
     (void)fprintf(f->cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
 }
 
-void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key,
+void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key, gl_str inputs,
                        struct gl_buf *out)
 {
     struct gl_jw w;
@@ -225,6 +228,10 @@ void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe
     if (run_id.n > 0) {
         gl_jw_key(&w, "run_id");
         gl_jw_str(&w, run_id);
+    }
+    if (inputs.n > 0) {
+        gl_jw_key(&w, "inputs");
+        gl_jw_raw(&w, inputs);
     }
     write_files(f, &w);
     gl_jw_key(&w, "flow");

@@ -1,6 +1,7 @@
 /* flowfile.h - a flow file: read, checked, with the files it names.
  *
- * JSON if its name ends in .json, else YAML. All errors are told at once, each with its place and
+ * JSON if its name ends in .json, else YAML. A folder stands for the flow in it, "-" for standard
+ * input (cli/flowpath.h). All errors are told at once, each with its place and
  * the line it stands in. */
 #ifndef GL_CLI_FLOWFILE_H
 #define GL_CLI_FLOWFILE_H
@@ -42,8 +43,8 @@ void gl_flowfile_print_errors(const struct gl_flowfile *f);
 /* {"valid": false, "errors": [...]}, on stdout. */
 void gl_flowfile_print_json_errors(const struct gl_flowfile *f);
 
-/* The body of a submission. */
-void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key,
+/* The body of a submission; `inputs` is JSON, or "". */
+void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key, gl_str inputs,
                        struct gl_buf *out);
 
 #endif

@@ -74,6 +74,16 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
     }
 }
 
+int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
+{
+    int err = gl_client_connect(&r->client, reterr_why);
+
+    return !is_nobody(err)
+               ? err
+               : gl_why(reterr_why, GL_E_UNAVAILABLE,
+                        "no node is running in %s; 'glia serve' starts one", r->cli->data);
+}
+
 /* ---- calls ---- */
 
 static gl_str member(struct gl_arena *a, const struct gl_json *j, gl_jnode n, const char *name)
@@ -182,8 +192,9 @@ static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
 
     switch (rq->verb) {
     case GL_VERB_LIST:
-        return gl_str_fmt(a, "/v1/contexts/default/jobs?limit=%u&status=%.*s&after=%.*s", rq->limit,
-                          GL_STR_ARG(gl_reach_escape(a, rq->status)),
+        return gl_str_fmt(a, "/v1/contexts/default/jobs?limit=%u&status=%.*s&name=%.*s&after=%.*s",
+                          rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->status)),
+                          GL_STR_ARG(gl_reach_escape(a, rq->name)),
                           GL_STR_ARG(gl_reach_escape(a, rq->after)))
             .p;
     case GL_VERB_STATUS:
@@ -195,6 +206,10 @@ static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
             .p;
     case GL_VERB_HUMAN:
         return gl_str_fmt(a, "/v1/contexts/default/human?limit=%u", rq->limit).p;
+    case GL_VERB_WHY:
+        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s/why?step=%.*s", GL_STR_ARG(job),
+                          GL_STR_ARG(gl_reach_escape(a, rq->step)))
+            .p;
     default:
         GL_UNREACHABLE();
     }

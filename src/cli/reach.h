@@ -30,6 +30,9 @@ void gl_reach_done(struct gl_reach *r); /* if we are the node, it ends */
 /* Connect to the node, or become it. */
 int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why);
 
+/* Connect to a node that is there. GL_E_UNAVAILABLE: there is none; nothing is started. */
+int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why);
+
 /* One call. An answer that says what is wrong becomes a code and a sentence. */
 int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_str body,
                   struct gl_client_reply *ret, struct gl_why *reterr_why);
@@ -45,7 +48,8 @@ void gl_reach_rest(void);
 int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl_str body,
                     struct gl_client_reply *ret, struct gl_why *reterr_why);
 
-/* A question (LIST, STATUS, EVENTS, HUMAN), asked of the node or, without one, of the store. */
+/* A question (LIST, STATUS, EVENTS, HUMAN, WHY), asked of the node or, without one, of the store.
+ */
 int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
                  struct gl_why *reterr_why);
 

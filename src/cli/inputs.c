@@ -1,0 +1,158 @@
+#include "cli/inputs.h"
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "model/yaml.h"
+#include "os/fs.h"
+
+/* A member, or the whole. What comes from a file stays as it is until a --set reaches into it. */
+struct member {
+    struct member *next, *first;
+    gl_str key;
+    gl_str raw; /* JSON; "" : an object made of the members below */
+};
+
+static struct member *add(struct gl_arena *a, struct member *parent, gl_str key)
+{
+    struct member **end = &parent->first;
+
+    while (*end != NULL) {
+        if (gl_str_eq((*end)->key, key)) {
+            return *end;
+        }
+        end = &(*end)->next;
+    }
+    *end = GL_NEW(a, struct member);
+    (*end)->key = key;
+    return *end;
+}
+
+static void take_members(struct gl_arena *a, struct member *m, const struct gl_json *j)
+{
+    gl_jnode root = gl_json_root(j);
+
+    for (gl_jnode k = gl_json_first(j, root); k; k = gl_json_after(j, root, k)) {
+        add(a, m, gl_json_str(j, k, a))->raw = gl_json_raw(j, gl_json_value(k));
+    }
+}
+
+/* Make it an object whose members can be set. What was no object is replaced: --set wins. */
+static void open_up(struct gl_arena *a, struct member *m)
+{
+    struct gl_json j;
+
+    if (m->raw.n > 0 && gl_json_parse(&j, m->raw, GL_INPUTS_BYTES_MAX, a, NULL) == 0) {
+        take_members(a, m, &j);
+    }
+    m->raw = (gl_str){0};
+}
+
+static void write_member(const struct member *m, struct gl_jw *w)
+{
+    if (m->raw.n > 0) {
+        gl_jw_raw(w, m->raw);
+        return;
+    }
+    gl_jw_object(w);
+    for (const struct member *c = m->first; c != NULL; c = c->next) {
+        gl_jw_key_str(w, c->key);
+        write_member(c, w);
+    }
+    gl_jw_end(w);
+}
+
+static gl_str as_json(struct gl_arena *a, gl_str text)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    gl_str trimmed = gl_str_trim(text);
+    struct gl_json j;
+    struct gl_jw w;
+
+    if (gl_json_parse(&j, trimmed, GL_INPUTS_BYTES_MAX, a, NULL) == 0) {
+        return trimmed;
+    }
+    gl_jw_init(&w, &out);
+    gl_jw_str(&w, text);
+    return gl_str_dup(a, gl_buf_view(&out));
+}
+
+static int set(struct gl_cli *cli, struct member *root, const char *text)
+{
+    gl_str value, path = gl_str_cut(gl_str_of(text), '=', &value), rest = path;
+    struct member *m = root;
+    unsigned depth = 0;
+
+    if (strchr(text, '=') == NULL) {
+        return gl_cli_usage(cli, "--set takes KEY=VALUE, not '%s'", text);
+    }
+    if (!gl_str_is_utf8(gl_str_of(text), NULL)) {
+        return gl_cli_usage(cli, "--set %.*s: the value is not UTF-8", GL_STR_ARG(path));
+    }
+    do {
+        gl_str key = gl_str_cut(rest, '.', &rest);
+
+        if (key.n == 0 || path.p[path.n - 1] == '.' || ++depth > GL_VALUE_DEPTH_MAX) {
+            return gl_cli_usage(cli, "--set %.*s: that is no key", GL_STR_ARG(path));
+        }
+        open_up(&cli->arena, m);
+        m = add(&cli->arena, m, key);
+    } while (rest.n > 0);
+    m->first = NULL;
+    m->raw = as_json(&cli->arena, value);
+    return 0;
+}
+
+static int read_file(struct gl_cli *cli, const char *path, struct member *root)
+{
+    struct gl_buf text = {0};
+    struct gl_why why;
+    struct gl_json j;
+    gl_str copy;
+    bool is_stdin = strcmp(path, "-") == 0;
+    int err = gl_fs_read(is_stdin ? "/dev/stdin" : path, GL_INPUTS_BYTES_MAX, &text, &why);
+
+    if (err != 0) {
+        (void)gl_cli_fail(cli, err, why.text);
+        return GL_EXIT_USAGE;
+    }
+    copy = gl_str_dup(&cli->arena, gl_buf_view(&text));
+    gl_buf_done(&text);
+    err = gl_str_ends(gl_str_of(path), GL_S(".json"))
+              ? gl_json_parse(&j, copy, GL_INPUTS_BYTES_MAX, &cli->arena, &why)
+              : gl_yaml_parse(&j, copy, GL_INPUTS_BYTES_MAX, &cli->arena, &why);
+    if (err == 0 && !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
+        err = gl_why(&why, GL_E_INVALID, "an object of inputs is needed, not %s",
+                     gl_json_type_name(gl_json_root(&j)));
+    }
+    if (err != 0) {
+        (void)gl_why_prefix(&why, "%s", path);
+        return gl_cli_fail(cli, err, why.text);
+    }
+    take_members(&cli->arena, root, &j);
+    return 0;
+}
+
+int gl_inputs_read(struct gl_cli *cli, struct gl_buf *out)
+{
+    const char *file = gl_cli_option(cli, "--input-file");
+    const struct gl_cli_value *sets = gl_cli_option_list(cli, "--set");
+    struct member root = {0};
+    struct gl_jw w;
+    int code = 0;
+
+    if (file == NULL && sets == NULL) {
+        return 0;
+    }
+    if (file != NULL) {
+        code = read_file(cli, file, &root);
+    }
+    for (const struct gl_cli_value *v = sets; v != NULL && code == 0; v = v->next) {
+        code = set(cli, &root, v->text);
+    }
+    if (code == 0) {
+        gl_jw_init(&w, out);
+        write_member(&root, &w);
+    }
+    return code;
+}
