@@ -35,6 +35,7 @@ enum gl_guard_type {
     GL_GUARD_OWNED,    /* it is owned by `owner` with `token`; with rev != 0 also: and has that
                           revision */
     GL_GUARD_DEAD,     /* `owner` is the id of a session that is dead (kind and id are not used) */
+    GL_GUARD_ALIVE,    /* `owner` is the id of a session that is known and not dead */
 };
 
 struct gl_guard {
@@ -71,7 +72,8 @@ struct gl_write {
 struct gl_tx {
     gl_str context;
     gl_str session; /* who commits; "" only before a session exists */
-    uint64_t id;    /* rising within the session; remembered, so that unknown can be resolved */
+    uint64_t id;    /* rising within the session; remembered, so that unknown can be resolved.
+                       0: nobody will ask, because it may be repeated; not remembered */
     const struct gl_guard *guards;
     size_t guards_n;
     const struct gl_write *writes;
@@ -117,6 +119,7 @@ struct gl_listing { /* of a kind, by id, bytewise */
     size_t limit;
     bool live_only;
     bool descending;
+    bool ids_only; /* the values stay where they are: records come with empty ones */
 };
 
 /* ---- sessions ---- */
@@ -145,6 +148,7 @@ struct gl_store_req {
     size_t log_n;
     struct gl_session_info session; /* session_open */
     bool session_dead;              /* session_dead */
+    uint64_t bytes;                 /* measure */
 
     void *maker[6]; /* the engine's own use while the call is under way */
 };
@@ -178,6 +182,10 @@ struct gl_store_ops {
     /* Entries of log `kind`/`id` with seq >= from, ascending, at most `limit`. */
     void (*log_read)(struct gl_store *s, struct gl_store_req *req, gl_str context, gl_str kind,
                      gl_str id, int64_t from, size_t limit);
+
+    /* How much room the context's content takes, about; what has been removed does not count, even
+     * if the engine keeps its room for later. */
+    void (*measure)(struct gl_store *s, struct gl_store_req *req, gl_str context);
 
     /* Requests under way complete first; then `closed` runs once and the store is gone. */
     void (*close)(struct gl_store *s, void (*closed)(void *owner), void *owner);

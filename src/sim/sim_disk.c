@@ -179,6 +179,9 @@ static bool holds(const struct sim_disk *d, gl_str context, const struct gl_guar
     if (g->type == GL_GUARD_DEAD) {
         return is_dead(d, g->owner);
     }
+    if (g->type == GL_GUARD_ALIVE) {
+        return sim_disk_session_find(d, g->owner) != NULL && !is_dead(d, g->owner);
+    }
     const struct sim_disk_record *r = sim_disk_peek(d, context, g->kind, g->id);
     switch (g->type) {
     case GL_GUARD_AT:
@@ -191,6 +194,7 @@ static bool holds(const struct sim_disk *d, gl_str context, const struct gl_guar
         return r != NULL && gl_str_eq(r->owner, g->owner) && r->token == g->token &&
                (g->rev == 0 || r->rev == g->rev);
     case GL_GUARD_DEAD:
+    case GL_GUARD_ALIVE:
         break;
     }
     GL_UNREACHABLE();
@@ -358,14 +362,16 @@ int sim_disk_commit(struct sim_disk *d, const struct gl_tx *tx, size_t *ret_refu
     for (size_t i = 0; i < tx->writes_n; i++) {
         write_one(d, c, tx, &tx->writes[i]);
     }
-    remember(c, tx);
+    if (tx->id != 0) {
+        remember(c, tx);
+    }
     return 0;
 }
 
 /* ---- reading ---- */
 
 static void record_copy(struct gl_record *ret, gl_str kind, const struct sim_disk_record *r,
-                        struct gl_arena *a)
+                        bool with_value, struct gl_arena *a)
 {
     *ret = (struct gl_record){
         .kind = gl_str_dup(a, kind),
@@ -374,7 +380,7 @@ static void record_copy(struct gl_record *ret, gl_str kind, const struct sim_dis
         .owner = gl_str_dup(a, r->owner),
         .token = r->token,
         .live = r->live,
-        .value = gl_str_dup(a, r->value),
+        .value = gl_str_dup(a, with_value ? r->value : (gl_str){0}),
     };
 }
 
@@ -384,7 +390,7 @@ struct gl_record sim_disk_get(const struct sim_disk *d, gl_str context, gl_str k
     const struct sim_disk_record *r = sim_disk_peek(d, context, kind, id);
     struct gl_record ret = {.kind = gl_str_dup(a, kind), .id = gl_str_dup(a, id)};
     if (r != NULL) {
-        record_copy(&ret, kind, r, a);
+        record_copy(&ret, kind, r, true, a);
     }
     return ret;
 }
@@ -442,7 +448,7 @@ const struct gl_record *sim_disk_list(const struct sim_disk *d, gl_str context,
             continue; /* `after` stands outside the prefix: its rows are still to come */
         }
         if (!l->live_only || r->live) {
-            record_copy(&out[n++], l->kind, r, a);
+            record_copy(&out[n++], l->kind, r, !l->ids_only, a);
         }
     }
     *ret_n = n;
@@ -498,4 +504,19 @@ const struct gl_log_entry *sim_disk_log(const struct sim_disk *d, gl_str context
     }
     *ret_n = n;
     return out;
+}
+
+uint64_t sim_disk_measure(const struct sim_disk *d, gl_str context)
+{
+    const struct sim_disk_context *c = gl_map_find(&d->contexts, context);
+    uint64_t bytes = 0;
+    for (const struct table *t = c == NULL ? NULL : c->tables; t != NULL; t = t->next) {
+        for (size_t i = 0; i < t->rows.n; i++) {
+            const void *row = t->rows.rows[i];
+            bytes += t->rows.rows[i]->id.n + 1;
+            bytes += t->shape == RECORDS ? ((const struct sim_disk_record *)row)->value.n
+                                         : ((const struct entry *)row)->value.n;
+        }
+    }
+    return bytes;
 }

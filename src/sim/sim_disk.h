@@ -62,6 +62,8 @@ const struct gl_log_entry *sim_disk_log(const struct sim_disk *d, gl_str context
                                         gl_str id, int64_t from, size_t limit, struct gl_arena *a,
                                         size_t *ret_n);
 
+uint64_t sim_disk_measure(const struct sim_disk *d, gl_str context);
+
 /* A record where it stands, not copied: valid until the next commit. NULL if there is none. */
 struct sim_disk_record {
     struct sim_row row; /* score 0 */

@@ -421,6 +421,23 @@ static void do_log_read(struct gl_store *port, struct gl_store_req *req, gl_str 
     submit_read(op);
 }
 
+static void run_measure(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->bytes = sim_disk_measure(s->disk, op->a);
+    }
+}
+
+static void do_measure(struct gl_store *port, struct gl_store_req *req, gl_str context)
+{
+    struct op *op = op_begin(port, req, run_measure);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    submit_read(op);
+}
+
 /* ---- its life ---- */
 
 static void free_all(struct sim_store *s)
@@ -460,6 +477,7 @@ static const struct gl_store_ops ops = {
     .range = do_range,
     .list = do_list,
     .log_read = do_log_read,
+    .measure = do_measure,
     .close = do_close,
 };
 

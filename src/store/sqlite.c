@@ -29,6 +29,7 @@ static struct gl_sqlite_op *new_op(struct gl_sqlite *s, struct gl_store_req *req
     req->records_n = req->entries_n = req->log_n = 0;
     req->session = (struct gl_session_info){0};
     req->session_dead = false;
+    req->bytes = 0;
     struct gl_sqlite_op *op = gl_pool_alloc(&s->pool, sizeof(*op));
     op->req = req;
     op->type = type;
@@ -144,6 +145,12 @@ static void log_read(struct gl_store *port, struct gl_store_req *req, gl_str con
     send(s, &s->reader.queue, op);
 }
 
+static void measure(struct gl_store *port, struct gl_store_req *req, gl_str context)
+{
+    struct gl_sqlite *s = of_port(port);
+    send(s, &s->reader.queue, new_op(s, req, GL_SQLITE_OP_MEASURE, context));
+}
+
 /* ---- closing ---- */
 
 static void close_store(struct gl_store *port, void (*closed)(void *owner), void *owner)
@@ -212,6 +219,7 @@ static const struct gl_store_ops ops = {
     .range = range,
     .list = list,
     .log_read = log_read,
+    .measure = measure,
     .close = close_store,
 };
 

@@ -3,14 +3,14 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/sqlite_db.h"
+#include "store/sqlite_session.h"
 
-/* rc; *ret: the session is known and dead. */
-static int session_is_dead(struct gl_sqlite_db *db, gl_str session, bool *ret)
+/* rc; *ret: the session is known, and dead or not as asked. */
+static int session_is(struct gl_sqlite_db *db, gl_str session, bool dead, bool *ret)
 {
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_GET, 1, session);
-    int64_t dead;
-    int rc = gl_sqlite_db_number(db, GL_SQLITE_SESSION_GET, &dead);
-    *ret = dead != 0;
+    bool known, is_dead;
+    int rc = gl_sqlite_session_find(db, session, &known, &is_dead);
+    *ret = known && is_dead == dead;
     return rc;
 }
 
@@ -31,6 +31,7 @@ static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
                (g->rev == 0 || (uint64_t)gl_sqlite_db_int(db, st, REV) == g->rev);
     case GL_GUARD_ABSENT:
     case GL_GUARD_DEAD:
+    case GL_GUARD_ALIVE:
         break;
     }
     return false;
@@ -38,8 +39,8 @@ static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
 
 static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *ret)
 {
-    if (g->type == GL_GUARD_DEAD) {
-        return session_is_dead(db, g->owner, ret);
+    if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
+        return session_is(db, g->owner, g->type == GL_GUARD_DEAD, ret);
     }
     gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 1, g->kind);
     gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 2, g->id);

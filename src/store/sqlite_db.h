@@ -56,16 +56,21 @@ struct gl_sqlite;
     X(RANGE_AFTER, R,                                                                             \
       "SELECT score, id FROM entry WHERE name = ?1 AND (score, id) > (?2, ?5) AND score <= ?3"    \
       " ORDER BY score, id LIMIT ?4")                                                             \
-    X(LIST, R, GL_SQLITE_LIST_SQL("", "", ""))                                                    \
-    X(LIST_DESC, R, GL_SQLITE_LIST_SQL("", "", " DESC"))                                          \
-    X(LIST_LIVE, R, GL_SQLITE_LIST_SQL(" INDEXED BY record_live", " AND live", ""))               \
-    X(LIST_LIVE_DESC, R, GL_SQLITE_LIST_SQL(" INDEXED BY record_live", " AND live", " DESC"))     \
+    X(LIST, R, GL_SQLITE_LIST_SQL("value", "", "", ""))                                           \
+    X(LIST_DESC, R, GL_SQLITE_LIST_SQL("value", "", "", " DESC"))                                 \
+    X(LIST_LIVE, R, GL_SQLITE_LIST_SQL("value", " INDEXED BY record_live", " AND live", ""))      \
+    X(LIST_LIVE_DESC, R,                                                                          \
+      GL_SQLITE_LIST_SQL("value", " INDEXED BY record_live", " AND live", " DESC"))               \
+    X(LIST_IDS, R, GL_SQLITE_LIST_SQL("''", "", "", ""))                                          \
+    X(MEASURE, R,                                                                                 \
+      "SELECT (page_count - freelist_count) * page_size"                                          \
+      " FROM pragma_page_count, pragma_freelist_count, pragma_page_size")                         \
     X(LOG_READ, R,                                                                                \
       "SELECT seq, value FROM log WHERE kind = ?1 AND id = ?2 AND seq >= ?3"                      \
       " ORDER BY seq LIMIT ?4")
 
-#define GL_SQLITE_LIST_SQL(by, live, direction)                \
-    "SELECT id, rev, owner, token, live, value FROM record" by \
+#define GL_SQLITE_LIST_SQL(value, by, live, direction)             \
+    "SELECT id, rev, owner, token, live, " value " FROM record" by \
     " WHERE kind = ?1 AND id >= ?2 AND id < ?3" live " ORDER BY id" direction " LIMIT ?4"
 
 enum gl_sqlite_statement {

@@ -15,6 +15,7 @@ enum gl_sqlite_op_type {
     GL_SQLITE_OP_RANGE,
     GL_SQLITE_OP_LIST,
     GL_SQLITE_OP_LOG_READ,
+    GL_SQLITE_OP_MEASURE,
 };
 
 struct gl_sqlite_op {

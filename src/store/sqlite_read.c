@@ -103,6 +103,9 @@ static void bind_bounds(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
 
 static enum gl_sqlite_statement list_statement(const struct gl_listing *l)
 {
+    if (l->ids_only) {
+        return GL_SQLITE_LIST_IDS;
+    }
     if (l->live_only) {
         return l->descending ? GL_SQLITE_LIST_LIVE_DESC : GL_SQLITE_LIST_LIVE;
     }
@@ -112,6 +115,7 @@ static enum gl_sqlite_statement list_statement(const struct gl_listing *l)
 static int list(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_arena *arena)
 {
     const struct gl_listing *l = op->u.listing;
+    GL_ASSERT(!l->ids_only || (!l->live_only && !l->descending)); /* nobody has needed that yet */
     if (db == NULL) {
         return SQLITE_OK;
     }
@@ -185,6 +189,16 @@ static int log_read(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* ---- how much ---- */
+
+static int measure(struct gl_sqlite_db *db, struct gl_sqlite_op *op)
+{
+    int64_t bytes = 0;
+    int rc = db == NULL ? SQLITE_OK : gl_sqlite_db_number(db, GL_SQLITE_MEASURE, &bytes);
+    op->req->bytes = (uint64_t)bytes;
+    return rc;
+}
+
 int gl_sqlite_read_op(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_arena *arena)
 {
     switch (op->type) {
@@ -196,6 +210,8 @@ int gl_sqlite_read_op(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct g
         return list(db, op, arena);
     case GL_SQLITE_OP_LOG_READ:
         return log_read(db, op, arena);
+    case GL_SQLITE_OP_MEASURE:
+        return measure(db, op);
     default:
         GL_UNREACHABLE();
     }

@@ -63,6 +63,9 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_sqlite_o
     const struct gl_sqlite_op *op = first;
     for (size_t i = 0; i < n; i++, op = op->next) {
         uint64_t id = op->u.tx->id;
+        if (id == 0) {
+            continue; /* nobody will ask */
+        }
         lowest = id < lowest ? id : lowest;
         highest = id > highest ? id : highest;
         if (op->req->status != 0) {
@@ -71,6 +74,9 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_sqlite_o
         }
     }
     gl_buf_char(scratch, ']');
+    if (highest == 0) {
+        return SQLITE_OK;
+    }
     uint64_t number = ++db->group_n;
     gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 1, (int64_t)(number % GL_SQLITE_GROUPS_KEPT));
     gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 2, (int64_t)number);

@@ -114,6 +114,13 @@ struct gl_guard dead(gl_str session)
     return g;
 }
 
+struct gl_guard alive(gl_str session)
+{
+    struct gl_guard g = guard(GL_GUARD_ALIVE, NULL, NULL);
+    g.owner = session;
+    return g;
+}
+
 static struct gl_write write_of(enum gl_write_type type, const char *kind, const char *id)
 {
     return (struct gl_write){.type = type, .kind = gl_str_of(kind), .id = gl_str_of(id)};
@@ -377,6 +384,13 @@ const struct gl_store_req *contract_log(struct contract *c, const char *kind, co
     c->store->ops->log_read(c->store, &call->req, GL_S("default"), gl_str_of(kind), gl_str_of(id),
                             from, limit);
     return finish(call);
+}
+
+uint64_t contract_measure(struct contract *c)
+{
+    struct contract_call *call = contract_call_new(c);
+    c->store->ops->measure(c->store, &call->req, GL_S("default"));
+    return finish(call)->bytes;
 }
 
 /* ---- checks ---- */

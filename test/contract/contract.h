@@ -73,6 +73,7 @@ struct gl_guard absent(const char *kind, const char *id);
 struct gl_guard not_live(const char *kind, const char *id);
 struct gl_guard owned(const char *kind, const char *id, const char *owner, uint64_t token);
 struct gl_guard dead(gl_str session);
+struct gl_guard alive(gl_str session);
 
 struct gl_write put(const char *kind, const char *id, uint64_t rev, const char *value);
 struct gl_write put_live(const char *kind, const char *id, uint64_t rev, const char *value);
@@ -117,6 +118,7 @@ const struct gl_store_req *contract_range(struct contract *c, const struct gl_ra
 const struct gl_store_req *contract_list(struct contract *c, const struct gl_listing *l);
 const struct gl_store_req *contract_log(struct contract *c, const char *kind, const char *id,
                                         int64_t from, size_t limit);
+uint64_t contract_measure(struct contract *c);
 
 /* ---- checks ---- */
 

@@ -324,6 +324,46 @@ static void a_log_is_trimmed_below_a_number(void **state)
     check_log(contract_log(c, "events", "b", 0, 100), "1:b");
 }
 
+static void a_listing_of_ids_leaves_the_values(void **state)
+{
+    struct contract *c = *state;
+    assert_int_equal(
+        contract_commit(c, NO_GUARDS,
+                        WRITES(put("step", "a/1", 3, "one"), put("step", "a/2", 4, "two"),
+                               put("step", "b/1", 5, "other"))),
+        0);
+    struct gl_listing l = {
+        .kind = GL_S("step"), .prefix = GL_S("a/"), .limit = 9, .ids_only = true};
+    const struct gl_store_req *req = contract_list(c, &l);
+    check_ids(req, "a/1 a/2");
+    assert_int_equal(req->records[1].rev, 4);
+    assert_int_equal(req->records[1].value.n, 0);
+    l.after = GL_S("a/1");
+    check_ids(contract_list(c, &l), "a/2");
+}
+
+static void what_was_removed_is_not_measured(void **state)
+{
+    struct contract *c = *state;
+    enum { N = 200, BYTES = 4000 };
+    char *value = gl_arena_alloc(&c->arena, BYTES + 1);
+    memset(value, 'x', BYTES);
+    for (int i = 0; i < N; i++) {
+        char *id = gl_arena_alloc(&c->arena, 16);
+        (void)snprintf(id, 16, "k%03d", i);
+        assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", id, 1, value))), 0);
+    }
+    uint64_t full = contract_measure(c);
+    assert_true(full > N * BYTES);
+    assert_true(full < 3 * N * BYTES);
+    for (int i = 0; i < N; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof(id), "k%03d", i);
+        assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(delete_record("job", id))), 0);
+    }
+    assert_true(contract_measure(c) < full / 4);
+}
+
 static void an_empty_context_has_nothing_to_read(void **state)
 {
     struct contract *c = *state;
@@ -333,6 +373,7 @@ static void an_empty_context_has_nothing_to_read(void **state)
     struct gl_listing l = {.kind = GL_S("job"), .limit = 100};
     check_ids(contract_list(c, &l), "");
     check_log(contract_log(c, "events", "a", 0, 100), "");
+    assert_true(contract_measure(c) < 1 << 20);
 }
 
 int main(void)
@@ -355,6 +396,8 @@ int main(void)
         CONTRACT_TEST(ids_are_ordered_by_their_bytes),
         CONTRACT_TEST(a_log_is_read_from_a_number),
         CONTRACT_TEST(a_log_is_trimmed_below_a_number),
+        CONTRACT_TEST(a_listing_of_ids_leaves_the_values),
+        CONTRACT_TEST(what_was_removed_is_not_measured),
         CONTRACT_TEST(an_empty_context_has_nothing_to_read),
     };
     return contract_run(tests, GL_COUNT(tests));

@@ -109,6 +109,17 @@ static void dead_holds_in_every_context_the_session_wrote_to(void **state)
         GL_E_CONFLICT);
 }
 
+static void alive_holds_only_for_a_session_that_lives(void **state)
+{
+    struct contract *c = *state;
+    assert_int_equal(contract_commit(c, GUARDS(alive(GL_S("a#1.x"))), NO_WRITES), GL_E_CONFLICT);
+    gl_str first = contract_session(c, "a");
+    assert_int_equal(contract_commit(c, GUARDS(alive(first)), NO_WRITES), 0);
+    gl_str second = contract_session(c, "b");
+    assert_int_equal(contract_commit(c, GUARDS(alive(first)), NO_WRITES), GL_E_CONFLICT);
+    assert_int_equal(contract_commit(c, GUARDS(alive(second)), NO_WRITES), 0);
+}
+
 /* ---- resolve ---- */
 
 static void a_committed_transaction_is_remembered(void **state)
@@ -127,6 +138,25 @@ static void a_committed_transaction_is_remembered(void **state)
     assert_int_equal(contract_resolve(c, s, 1), 0);
     assert_int_equal(contract_resolve(c, s, 700), 0);
     assert_int_equal(contract_resolve(c, s, 701), GL_E_CONFLICT);
+}
+
+static void transactions_without_a_number_disturb_no_memory(void **state)
+{
+    struct contract *c = *state;
+    gl_str s = contract_session(c, "a");
+    struct contract_call *last = NULL;
+    for (uint64_t i = 1; i <= 60; i++) {
+        uint64_t keep = c->tx_id;
+        c->tx_id = i % 3 == 0 ? UINT64_MAX : keep; /* the next one's is 0, or rises */
+        last = contract_start(c, NO_GUARDS, WRITES(put("job", "a", i, "{}")));
+        c->tx_id = i % 3 == 0 ? keep : c->tx_id;
+    }
+    contract_wait(last);
+    assert_int_equal(contract_get(c, "job", "a").rev, 60);
+    for (uint64_t id = 1; id <= 40; id++) {
+        assert_int_equal(contract_resolve(c, s, id), 0);
+    }
+    assert_int_equal(contract_resolve(c, s, 41), GL_E_CONFLICT);
 }
 
 static void a_refused_transaction_is_not_taken_for_a_committed_one(void **state)
@@ -181,7 +211,9 @@ int main(void)
         CONTRACT_TEST(incarnations_rise_over_reopening),
         CONTRACT_TEST(dead_holds_only_for_a_session_that_is_dead),
         CONTRACT_TEST(dead_holds_in_every_context_the_session_wrote_to),
+        CONTRACT_TEST(alive_holds_only_for_a_session_that_lives),
         CONTRACT_TEST(a_committed_transaction_is_remembered),
+        CONTRACT_TEST(transactions_without_a_number_disturb_no_memory),
         CONTRACT_TEST(a_refused_transaction_is_not_taken_for_a_committed_one),
         CONTRACT_TEST(a_transaction_that_never_arrived_is_a_refused_one),
         CONTRACT_TEST(resolve_waits_for_the_commits_before_it),
