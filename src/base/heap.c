@@ -101,3 +101,18 @@ struct gl_heap_item *gl_heap_top(const struct gl_heap *h)
 {
     return h->n ? h->items[0] : NULL;
 }
+
+/* Below an item that does not come before it there is none that does. */
+static size_t ahead_from(const struct gl_heap *h, size_t i, const struct gl_heap_item *it)
+{
+    if (i >= h->n || !h->before(h->items[i], it)) {
+        return 0;
+    }
+    return 1 + ahead_from(h, 2 * i + 1, it) + ahead_from(h, 2 * i + 2, it);
+}
+
+size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it)
+{
+    (void)index_of(h, it); /* it is in this heap: asserted there */
+    return ahead_from(h, 0, it);
+}

@@ -48,6 +48,7 @@ enum {
     GL_LIMITS_MAX = 10000,           /* concurrency and rate keys in use on one node */
 
     /* The core. */
+    GL_AGEING_MS = 10000,         /* a step that waits this long gains a point of priority */
     GL_HOT_JOBS_MAX = 4096,       /* jobs held in memory; others are loaded on demand */
     GL_WAITING_MAX = 2 << 20,     /* steps queued for slots on one node */
     GL_SPREAD_MAX = 256,          /* steps one transaction may touch: the rest goes into the next */
