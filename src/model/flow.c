@@ -3,8 +3,9 @@
 #include "base/check.h"
 #include "model/flow_check.h"
 #include "model/flow_graph.h"
+#include "model/flow_refs.h"
 
-enum { FORMAT = 1 }; /* of the compiled form */
+enum { FORMAT = 2 }; /* of the compiled form; 1 had no references, and nothing that waits */
 
 const char *const gl_rule_words[] = {
 #define X(name, word, alias) word,
@@ -32,6 +33,8 @@ static const struct gl_field retry_fields[] = {
     GL_FIELD(gl_retry, backoff_ms, SPAN, 0, "wait before the second try"),
     GL_FIELD(gl_retry, factor_pct, U32, 0, "growth of the wait per try, in percent"),
     GL_FIELD(gl_retry, backoff_max_ms, SPAN, 0, "longest wait"),
+    GL_FIELD(gl_retry, jitter_pct, U32, 0, "how far the wait varies, in percent"),
+    GL_FIELD(gl_retry, on, STRS, 0, "what is tried again; every failure if absent"),
 };
 
 static const struct gl_schema retry_schema = {
@@ -80,6 +83,23 @@ static const struct gl_field step_fields[] = {
     GL_FIELD(gl_step_spec, pool, STR, 0, "whose slots it takes; \"default\" if absent"),
     GL_FIELD(gl_step_spec, slots, U32, 0, "how many; 1 if absent"),
     GL_FIELD(gl_step_spec, priority, I64, 0, "higher goes first"),
+    GL_FIELD(gl_step_spec, expand, U32, 0, "which lists of texts contain references"),
+    GL_FIELD(gl_step_spec, refs, STRS, 0, "values that go into the input file"),
+    GL_FIELD(gl_step_spec, secrets, STRS, 0, "environment from elsewhere, as NAME=source"),
+    GL_FIELD(gl_step_spec, when, STR, 0, "runs only if this condition holds"),
+    GL_FIELD(gl_step_spec, foreach, STR, 0, "runs once per element of this list"),
+    GL_FIELD(gl_step_spec, items_max, U32, 0, "at most so many elements"),
+    GL_FIELD(gl_step_spec, parallel, U32, 0, "so many elements at a time"),
+    GL_FIELD(gl_step_spec, limit_key, STR, 0, "with this key ..."),
+    GL_FIELD(gl_step_spec, limit_max, U32, 0, "... at most so many run at a time"),
+    GL_FIELD(gl_step_spec, rate_key, STR, 0, "with this key ..."),
+    GL_FIELD(gl_step_spec, rate_ms, SPAN, 0, "... one starts in so much time"),
+    GL_FIELD(gl_step_spec, sleep, STR, 0, "how long it waits"),
+    GL_FIELD(gl_step_spec, until, STR, 0, "until when it waits"),
+    GL_FIELD(gl_step_spec, signal, STR, 0, "the signal it waits for"),
+    GL_FIELD(gl_step_spec, approval, STR, 0, "what a person is asked"),
+    GL_FIELD(gl_step_spec, decisions, STRS, 0, "what can be answered; approve, reject if absent"),
+    GL_FIELD(gl_step_spec, on_timeout, STR, 0, "the answer if nobody answers in time"),
 };
 
 const struct gl_schema gl_flow_step_schema = {
@@ -90,8 +110,28 @@ const struct gl_schema gl_flow_step_schema = {
     .fields_n = GL_COUNT(step_fields),
 };
 
+static const struct gl_field input_fields[] = {
+    GL_FIELD(gl_flow_input, name, STR, GL_FF_REQUIRED, "name of the input"),
+    GL_FIELD_ENUM(gl_flow_input, type, gl_input_type_words, 0, "what it may be"),
+    GL_FIELD(gl_flow_input, required, BOOL, 0, "must be given"),
+    {.name = "default",
+     .type = GL_F_RAW,
+     .offset = offsetof(struct gl_flow_input, fallback),
+     .doc = "its value if it is not given"},
+    GL_FIELD(gl_flow_input, doc, STR, 0, "what it is, for people"),
+};
+
+static const struct gl_schema input_schema = {
+    .name = "input",
+    .doc = "Something a job is given.",
+    .bytes = sizeof(struct gl_flow_input),
+    .fields = input_fields,
+    .fields_n = GL_COUNT(input_fields),
+};
+
 static const struct gl_field flow_fields[] = {
     GL_FIELD(gl_flow, name, STR, GL_FF_REQUIRED, "name of the flow"),
+    GL_FIELD_SUB(gl_flow, inputs, LIST, &input_schema, 0, "what its jobs are given"),
     GL_FIELD_SUB(gl_flow, steps, LIST, &gl_flow_step_schema, GL_FF_REQUIRED, "its steps"),
 };
 
@@ -111,7 +151,16 @@ static bool is_default_retry(const struct gl_retry *r)
     return r->attempts == GL_FLOW_RETRY_DEFAULT.attempts &&
            r->backoff_ms == GL_FLOW_RETRY_DEFAULT.backoff_ms &&
            r->factor_pct == GL_FLOW_RETRY_DEFAULT.factor_pct &&
-           r->backoff_max_ms == GL_FLOW_RETRY_DEFAULT.backoff_max_ms;
+           r->backoff_max_ms == GL_FLOW_RETRY_DEFAULT.backoff_max_ms && r->jitter_pct == 0 &&
+           r->on.n == 0;
+}
+
+static const gl_str usual_decisions[] = {{"approve", 7}, {"reject", 6}};
+
+static bool are_usual(const struct gl_strs *decisions)
+{
+    return decisions->n == 2 && gl_str_eq(decisions->items[0], usual_decisions[0]) &&
+           gl_str_eq(decisions->items[1], usual_decisions[1]);
 }
 
 static void remove_defaults(struct gl_step_spec *s)
@@ -122,6 +171,10 @@ static void remove_defaults(struct gl_step_spec *s)
     s->grace_ms = s->grace_ms == GL_GRACE_MS ? 0 : s->grace_ms;
     if (is_default_retry(&s->retry)) {
         s->retry = (struct gl_retry){0};
+    }
+    s->items_max = s->items_max == GL_ITEMS_DEFAULT ? 0 : s->items_max;
+    if (are_usual(&s->decisions)) {
+        s->decisions = (struct gl_strs){0};
     }
 }
 
@@ -134,6 +187,28 @@ static void add_defaults(struct gl_step_spec *s)
     if (s->retry.attempts == 0) {
         s->retry = GL_FLOW_RETRY_DEFAULT;
     }
+    if (s->foreach.n && s->items_max == 0) {
+        s->items_max = GL_ITEMS_DEFAULT;
+    }
+    if (s->approval.n && s->decisions.n == 0) {
+        s->decisions = (struct gl_strs){usual_decisions, GL_COUNT(usual_decisions)};
+    }
+}
+
+static void write_inputs(const struct gl_flow *f, struct gl_jw *w)
+{
+    const struct gl_flow_input *inputs = f->inputs.items;
+    if (f->inputs.n == 0) {
+        return;
+    }
+    gl_jw_key(w, "inputs");
+    gl_jw_array(w);
+    for (size_t i = 0; i < f->inputs.n; i++) {
+        gl_jw_object(w);
+        gl_schema_write(&input_schema, &inputs[i], w, GL_FOR_STORE);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
 }
 
 void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out)
@@ -145,6 +220,7 @@ void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out)
     gl_jw_u64(&w, FORMAT);
     gl_jw_key(&w, "name");
     gl_jw_str(&w, f->name);
+    write_inputs(f, &w);
     gl_jw_key(&w, "steps");
     gl_jw_array(&w);
     for (uint32_t i = 0; i < f->steps.n; i++) {
@@ -257,7 +333,8 @@ int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct
     for (size_t i = 0; i < f->steps.n; i++) {
         add_defaults(gl_flow_graph_step(f, i));
     }
-    if ((rc = gl_flow_check(f, reterr_why)) || (rc = link_steps(f, a, reterr_why))) {
+    if ((rc = gl_flow_check(f, reterr_why)) || (rc = link_steps(f, a, reterr_why)) ||
+        (rc = gl_flow_refs_link(f, a, reterr_why))) {
         return rc;
     }
     *ret = f;

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "model/flow_check.h"
 #include "model/flow_graph.h"
+#include "model/flow_refs.h"
 #include "model/step_parse.h"
 
 enum {
@@ -269,7 +270,7 @@ int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader 
         /* What was accepted must also be accepted when read back: an error here is one of ours,
          * which is why it has no place. */
         struct gl_why why;
-        if (gl_flow_check(p.f, &why)) {
+        if (gl_flow_check(p.f, &why) || gl_flow_refs_link(p.f, a, &why)) {
             gl_flow_read_error(&p.r, NULL, TOP(NULL), "%s", why.text);
         }
     }

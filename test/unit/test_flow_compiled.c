@@ -63,7 +63,7 @@ static void the_compiled_form_is_small_and_plain(void **state)
     gl_buf_char(&compiled, 0);
     assert_string_equal(
         compiled.p,
-        "{\"format\":1,\"name\":\"flow\",\"steps\":[{\"id\":\"a\",\"argv\":[\"sh\",\"-ec\",\"x\"]},"
+        "{\"format\":2,\"name\":\"flow\",\"steps\":[{\"id\":\"a\",\"argv\":[\"sh\",\"-ec\",\"x\"]},"
         "{\"id\":\"b\",\"needs\":[\"a\"],\"driver\":\"noop\",\"retry\":{\"attempts\":2,"
         "\"backoff_ms\":1000,\"factor_pct\":200,\"backoff_max_ms\":300000}}]}");
 }
@@ -129,7 +129,7 @@ static void a_later_format_is_refused_as_such(void **state)
 {
     (void)state;
     struct gl_flow *f;
-    assert_int_equal(gl_flow_decode(GL_S("{\"format\":2,\"new\":[]}"), &arena, &f, &why),
+    assert_int_equal(gl_flow_decode(GL_S("{\"format\":3,\"new\":[]}"), &arena, &f, &why),
                      GL_E_VERSION);
     assert_int_equal(gl_flow_decode(GL_S("{\"name\":\"x\"}"), &arena, &f, &why), GL_E_INVALID);
     assert_int_equal(gl_flow_decode(GL_S("{\"format\":0}"), &arena, &f, &why), GL_E_INVALID);
