@@ -4,13 +4,18 @@
 #include "core/cluster/session.h"
 #include "core/core_state.h"
 #include "core/flow/command.h"
+#include "core/flow/gate.h"
 #include "core/flow/ledger.h"
+#include "core/flow/signals.h"
 #include "core/flow/submit.h"
 #include "core/flow/txn.h"
 #include "core/heal/attempts.h"
 #include "core/heal/load.h"
 #include "core/heal/sweep.h"
+#include "core/place/limits.h"
 #include "core/place/slots.h"
+
+#include <stdio.h>
 
 static bool job_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 {
@@ -38,6 +43,17 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     gl_core_set(c, &c->context, config->context);
     c->trace = config->trace;
     c->hot_max = config->hot_jobs_max > 0 ? config->hot_jobs_max : GL_HOT_JOBS_MAX;
+    c->passive = config->passive;
+    gl_map_init(&c->quarantined);
+    for (size_t i = 0; i < config->quarantined_n; i++) {
+        gl_str *id = gl_pool_alloc(&c->mem, sizeof(*id));
+
+        *id = (gl_str){0};
+        gl_core_set(c, id, config->quarantined[i]);
+        if (gl_map_find(&c->quarantined, *id) == NULL) {
+            gl_map_add(&c->quarantined, *id, id);
+        }
+    }
     gl_map_init(&c->jobs);
     gl_map_init(&c->specs);
     gl_list_init(&c->lru);
@@ -64,6 +80,7 @@ void gl_core_free(struct gl_core *c)
     }
     gl_map_done(&c->jobs);
     gl_map_done(&c->specs);
+    gl_map_done(&c->quarantined);
     gl_heap_done(&c->timers);
     gl_slots_done(c);
     gl_pool_done(&c->mem);
@@ -92,7 +109,10 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         gl_load_on_loaded(c, ev);
         break;
     case GL_EV_RESOLVED:
+        gl_gate_on_resolved(c, ev);
+        break;
     case GL_EV_RATES:
+        gl_limits_on_rates(c, ev);
         break;
     case GL_EV_FOUND:
         gl_sweep_on_found(c, ev);
@@ -154,7 +174,8 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     if (top != NULL && GL_CONTAINER(top, struct gl_job, timer)->due < due) {
         due = GL_CONTAINER(top, struct gl_job, timer)->due;
     }
-    if (!c->sweep.under_way) { /* else the next one begins when this one ends */
+    due = gl_limits_next_due(c) < due ? gl_limits_next_due(c) : due;
+    if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;
     }
@@ -165,6 +186,11 @@ bool gl_core_idle(const struct gl_core *c)
 {
     return c->inflight_n == 0 && c->jobs_loading == 0 && c->running_n == 0 && !c->sweep.under_way &&
            gl_map_count(&c->waits) == 0 && gl_list_empty(&c->busy);
+}
+
+bool gl_core_is_quarantined(const struct gl_core *c, gl_str job)
+{
+    return gl_map_find(&c->quarantined, job) != NULL;
 }
 
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash)
@@ -224,6 +250,8 @@ struct gl_job *gl_job_new(struct gl_core *c, gl_str id)
     gl_list_init(&j->dirty);
     gl_list_init(&j->spread);
     gl_list_init(&j->ready);
+    gl_list_init(&j->making);
+    gl_list_init(&j->signals);
     gl_list_init(&j->holds);
     gl_list_init(&j->lru);
     gl_list_init(&j->touched);
@@ -236,24 +264,42 @@ struct gl_job *gl_job_new(struct gl_core *c, gl_str id)
 
 static void free_pages(struct gl_core *c, struct gl_job *j)
 {
-    size_t steps_n = j->spec != NULL ? j->spec->flow->steps.n : 0;
-    size_t pages_n = (steps_n + GL_STEP_PAGE - 1) / GL_STEP_PAGE;
-
     if (j->pages == NULL) {
         return;
     }
-    for (size_t i = 0; i < pages_n; i++) {
+    for (size_t i = 0; i < j->pages_n; i++) {
         gl_pool_free(&c->mem, j->pages[i], GL_STEP_PAGE * sizeof(struct gl_step *));
     }
-    gl_pool_free(&c->mem, j->pages, pages_n * sizeof(*j->pages));
+    gl_pool_free(&c->mem, j->pages, j->pages_n * sizeof(*j->pages));
     j->pages = NULL;
+    j->pages_n = 0;
+}
+
+void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
+{
+    gl_str *all[GL_JOB_STRINGS] = {
+        &r->job_id, &r->run_id,    &r->name,       &r->flow,     &r->reason,     &r->failed_step,
+        &r->stack,  &r->env_scope, &r->dedupe_key, &r->retry_of, &r->retry_from,
+    };
+
+    memcpy(ret, all, sizeof(all));
+}
+
+void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS])
+{
+    gl_str *all[GL_STEP_STRINGS] = {
+        &r->epoch,      &r->terminal_reason, &r->last_error, &r->output,      &r->decision,
+        &r->decided_by, &r->limit_key,       &r->asked,      &r->reused_from,
+    };
+
+    memcpy(ret, all, sizeof(all));
 }
 
 static void free_record(struct gl_core *c, struct gl_job_record *r)
 {
-    gl_str *strings[] = {&r->job_id,      &r->run_id, &r->name,      &r->flow,      &r->reason,
-                         &r->failed_step, &r->stack,  &r->env_scope, &r->dedupe_key};
+    gl_str *strings[GL_JOB_STRINGS];
 
+    gl_job_strings(r, strings);
     for (size_t i = 0; i < GL_COUNT(strings); i++) {
         gl_core_set(c, strings[i], (gl_str){0});
     }
@@ -270,6 +316,8 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     }
     GL_ASSERT(gl_list_empty(&j->dirty));
     GL_ASSERT(j->timers.n == 0);
+    GL_ASSERT(j->items_live == 0 && j->reviews_n == 0);
+    gl_signals_clear(c, j);
     free_pages(c, j);
     free_record(c, &j->r);
     if (j->spec != NULL) {
@@ -311,55 +359,147 @@ void gl_job_drop(struct gl_core *c, struct gl_job *j)
 
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st)
 {
-    return gl_flow_step(st->job->spec->flow, st->number);
+    return gl_flow_step(st->job->spec->flow, st->of);
 }
 
 struct gl_step *gl_step_find(struct gl_job *j, uint32_t number)
 {
-    struct gl_step **page = j->pages != NULL ? j->pages[number / GL_STEP_PAGE] : NULL;
+    size_t at = number / GL_STEP_PAGE;
+    struct gl_step **page = at < j->pages_n ? j->pages[at] : NULL;
 
-    GL_ASSERT(number < j->spec->flow->steps.n);
     return page != NULL ? page[number % GL_STEP_PAGE] : NULL;
+}
+
+/* The flow's steps have their places from the start; those of instances come as they are made. */
+static struct gl_step **page_of(struct gl_core *c, struct gl_job *j, uint32_t number)
+{
+    size_t at = number / GL_STEP_PAGE;
+    size_t wanted = (j->spec->flow->steps.n + GL_STEP_PAGE - 1) / GL_STEP_PAGE;
+    struct gl_step ***pages;
+
+    if (at >= j->pages_n) {
+        wanted = at < wanted ? wanted : at + at / 2 + 1;
+        pages = gl_pool_alloc(&c->mem, wanted * sizeof(*pages));
+        if (j->pages != NULL) {
+            memcpy(pages, j->pages, j->pages_n * sizeof(*pages));
+            gl_pool_free(&c->mem, j->pages, j->pages_n * sizeof(*pages));
+        }
+        j->pages = pages;
+        j->pages_n = wanted;
+    }
+    if (j->pages[at] == NULL) {
+        j->pages[at] = gl_pool_alloc(&c->mem, GL_STEP_PAGE * sizeof(struct gl_step *));
+    }
+    return j->pages[at];
+}
+
+static struct gl_step *step_new(struct gl_core *c, struct gl_job *j, uint32_t number)
+{
+    struct gl_step *st = gl_pool_alloc(&c->mem, sizeof(*st));
+
+    st->job = j;
+    st->number = st->of = number;
+    st->item = -1;
+    st->due = INT64_MAX;
+    gl_list_init(&st->dirty);
+    gl_list_init(&st->work);
+    gl_list_push(&j->live, &st->live);
+    page_of(c, j, number)[number % GL_STEP_PAGE] = st;
+    j->count[GL_STEP_PENDING]++;
+    return st;
 }
 
 struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number)
 {
     struct gl_step *st = gl_step_find(j, number);
-    size_t pages_n = (j->spec->flow->steps.n + GL_STEP_PAGE - 1) / GL_STEP_PAGE;
 
-    if (st != NULL) {
-        return st;
+    GL_ASSERT(number < j->spec->flow->steps.n);
+    if (st == NULL) {
+        st = step_new(c, j, number);
+        st->r.step_id = gl_step_spec_of(st)->id;
     }
-    if (j->pages == NULL) {
-        j->pages = gl_pool_alloc(&c->mem, pages_n * sizeof(*j->pages));
-    }
-    if (j->pages[number / GL_STEP_PAGE] == NULL) {
-        j->pages[number / GL_STEP_PAGE] =
-            gl_pool_alloc(&c->mem, GL_STEP_PAGE * sizeof(struct gl_step *));
-    }
-    st = gl_pool_alloc(&c->mem, sizeof(*st));
-    st->job = j;
-    st->number = number;
-    st->due = INT64_MAX;
-    st->r.step_id = gl_step_spec_of(st)->id;
-    gl_list_init(&st->dirty);
-    gl_list_init(&st->work);
-    gl_list_push(&j->live, &st->live);
-    j->pages[number / GL_STEP_PAGE][number % GL_STEP_PAGE] = st;
-    j->count[GL_STEP_PENDING]++;
     return st;
+}
+
+struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, uint32_t item,
+                             uint32_t instance)
+{
+    struct gl_step *st = step_new(c, j, (uint32_t)j->spec->flow->steps.n + instance);
+    char id[GL_STEP_ID_BYTES_MAX + 1];
+
+    GL_ASSERT(item < GL_ITEMS_MAX);
+    st->of = of;
+    st->item = (int32_t)item;
+    st->r.items_at = instance;
+    (void)snprintf(id, sizeof(id), "%.*s[%u]", GL_STR_ARG(gl_step_spec_of(st)->id), item);
+    gl_core_set(c, &st->r.step_id, gl_str_of(id));
+    j->items_live++;
+    return st;
+}
+
+bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, int32_t *ret_item)
+{
+    gl_str item = {0}, name = gl_str_cut(id, '[', &item);
+    uint64_t n = 0;
+    int64_t of;
+
+    if (name.n < id.n) {
+        if (item.n < 2 || item.p[item.n - 1] != ']' ||
+            !gl_str_u64((gl_str){.p = item.p, .n = item.n - 1}, &n) || n >= GL_ITEMS_MAX) {
+            return false;
+        }
+    }
+    of = gl_flow_find(flow, name);
+    if (of < 0) {
+        return false;
+    }
+    *ret_of = (uint32_t)of;
+    *ret_item = name.n < id.n ? (int32_t)n : -1;
+    return true;
+}
+
+struct gl_step *gl_step_by_id(struct gl_job *j, gl_str id)
+{
+    struct gl_step *group, *st;
+    uint32_t of;
+    int32_t item;
+
+    if (!gl_step_split_id(j->spec->flow, id, &of, &item)) {
+        return NULL;
+    }
+    group = gl_step_find(j, of);
+    if (item < 0) {
+        return group;
+    }
+    if (group != NULL && (uint32_t)item < group->r.items_n) {
+        return gl_step_find(j,
+                            (uint32_t)j->spec->flow->steps.n + group->r.items_at + (uint32_t)item);
+    }
+    /* Its step has ended before it, because the job is ending: there are few. */
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        st = GL_CONTAINER(l, struct gl_step, live);
+        if (st->of == of && st->item == item) {
+            return st;
+        }
+    }
+    return NULL;
 }
 
 void gl_step_free(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
-    gl_str *strings[] = {&st->r.epoch,  &st->r.terminal_reason, &st->r.last_error,
-                         &st->r.output, &st->r.decision,        &st->r.decided_by};
+    gl_str *strings[GL_STEP_STRINGS];
 
     GL_ASSERT(st->hold == NULL);
+    gl_step_strings(&st->r, strings);
     for (size_t i = 0; i < GL_COUNT(strings); i++) {
         gl_core_set(c, strings[i], (gl_str){0});
     }
+    if (st->item >= 0) {
+        gl_core_set(c, &st->r.step_id, (gl_str){0});
+        j->items_live -= !gl_step_status_is_terminal(st->r.status);
+    }
+    j->reviews_n -= st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
     if (st->wait != NULL) {
         gl_slots_detach(st); /* its place in the queue stays */
     }
@@ -391,6 +531,10 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
 
     if (st->r.status == GL_STEP_RETRY_WAIT && j->r.status == GL_JOB_RUNNING && !GL_PLANT(4)) {
         due = sooner(due, st->r.retry_at);
+    } else if (st->r.status == GL_STEP_BLOCKED && j->r.status == GL_JOB_RUNNING) {
+        due = sooner(due, st->r.due_at);
+    } else if (st->r.status == GL_STEP_READY && j->r.status == GL_JOB_RUNNING) {
+        due = sooner(due, st->probe_at);
     } else if (st->r.status == GL_STEP_RUNNING) {
         due = sooner(sooner(due, st->heartbeat_at), st->probe_at);
     }

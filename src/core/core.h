@@ -27,6 +27,9 @@ struct gl_core_config {
     const struct gl_core_pool *pools;
     size_t pools_n;
     uint32_t hot_jobs_max;
+    bool passive;              /* carry out commands; start nothing, look for nothing */
+    const gl_str *quarantined; /* jobs that are held until a person resumes them */
+    size_t quarantined_n;
     struct gl_trace *trace; /* borrowed */
 };
 
@@ -42,6 +45,8 @@ gl_ms gl_core_next_due(const struct gl_core *c);
 /* Nothing in memory that is under way: no running attempt, no queued step, no transaction, no
  * loading job. */
 bool gl_core_idle(const struct gl_core *c);
+
+bool gl_core_is_quarantined(const struct gl_core *c, gl_str job);
 
 /* Is this flow in memory already, so that LOADED need not carry it? */
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);

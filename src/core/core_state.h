@@ -17,6 +17,7 @@
 
 struct gl_wait;
 struct gl_slot_hold;
+struct gl_limits;
 
 enum { GL_STEP_PAGE = 64 };
 
@@ -24,10 +25,12 @@ enum { GL_STEP_PAGE = 64 };
 struct gl_step {
     struct gl_step_record r; /* its strings belong to the core's pool, but step_id: the spec's */
     struct gl_job *job;
-    uint32_t number;
+    uint32_t number;           /* in the flow; of an instance: behind the flow's steps */
+    uint32_t of;               /* the step of the flow that says what it does: mostly itself */
+    int32_t item;              /* of an instance: which item of its foreach; else -1 */
     struct gl_link live;       /* in job->live */
     struct gl_link dirty;      /* in job->dirty: its record must be written */
-    struct gl_link work;       /* in job->spread or job->ready */
+    struct gl_link work;       /* in job->spread, job->ready or job->making */
     struct gl_heap_item timer; /* in job->timers, at `due` */
     gl_ms due;
     gl_ms heartbeat_at;        /* 0: no heartbeat is expected */
@@ -35,6 +38,7 @@ struct gl_step {
     struct gl_wait *wait;      /* queued for slots */
     struct gl_slot_hold *hold; /* slots it has */
     bool is_listed;            /* in the index "human" */
+    bool resolving;            /* its gate waits for facts */
     uint64_t starting;         /* number of the START whose answer has not come; 0: none */
 };
 
@@ -54,10 +58,16 @@ struct gl_job {
     gl_str owner; /* session; belongs to the pool */
     uint64_t token;
     struct gl_step ***pages; /* [number / GL_STEP_PAGE][number % GL_STEP_PAGE] */
+    size_t pages_n;
     struct gl_link live, dirty, spread, ready;
+    struct gl_link making;                /* steps with foreach whose instances are not all made */
     uint32_t count[GL_STEP_STATUS_COUNT]; /* live steps by status */
-    struct gl_heap timers;                /* steps by `due` */
-    struct gl_heap_item timer;            /* in core->timers, at `due` */
+    uint32_t reviews_n;                   /* of the blocked ones, those that wait for review */
+    uint32_t items_live;                  /* instances among them, ended ones not counted */
+    struct gl_link signals;               /* received, and nobody has waited for them yet */
+    uint32_t signals_n;
+    struct gl_heap timers;     /* steps by `due` */
+    struct gl_heap_item timer; /* in core->timers, at `due` */
     gl_ms due;
     uint32_t inflight_n; /* transactions given out and not answered */
     uint64_t last_op;
@@ -75,13 +85,15 @@ struct gl_job {
     size_t parked_n;
     bool changed;           /* its record must be written */
     struct gl_buf log;      /* events of this transaction */
+    struct gl_write *extra; /* further writes of this transaction, in its arena */
+    size_t extra_n, extra_cap;
     struct gl_effects pend; /* effects that wait for this transaction */
 };
 
 struct gl_core_pool_state {
     gl_str name;
     uint32_t slots, in_use;
-    struct gl_heap queue; /* struct gl_wait, by priority and sequence */
+    struct gl_heap queue; /* struct gl_wait: see place/slots.h */
 };
 
 struct gl_core {
@@ -93,6 +105,8 @@ struct gl_core {
     gl_str session;         /* "" : none yet */
     gl_str epoch;           /* of the executor */
     bool exec_up, stopping;
+    bool passive;              /* commands only: nothing is looked for, nothing starts */
+    struct gl_map quarantined; /* job ids: held until a person resumes them */
     uint64_t last_op, last_start;
     size_t inflight_n;
 
@@ -107,6 +121,7 @@ struct gl_core {
     struct gl_map waits;    /* by job and step number */
     struct gl_link granted; /* waits that have slots and whose job is being loaded */
     uint64_t wait_seq;
+    struct gl_limits *limits; /* concurrency and rates: see place/limits.h */
     size_t running_n;
 
     /* Looking through the index "wake": see heal/sweep.c. */
@@ -148,9 +163,21 @@ void gl_job_drop(struct gl_core *c, struct gl_job *j);           /* out of memor
 struct gl_step *gl_step_find(struct gl_job *j, uint32_t number); /* NULL: not live */
 struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j,
                             uint32_t number); /* made if absent */
+/* The instance of step `of` for one item, under the job-wide number of an instance. */
+struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, uint32_t item,
+                             uint32_t instance);
+/* By id, also "step[n]"; NULL: unknown, or not live. */
+struct gl_step *gl_step_by_id(struct gl_job *j, gl_str id);
+/* "step[n]" -> the number of the step and n; a plain id -> its number and -1; false: no such step.
+ */
+bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, int32_t *ret_item);
 void gl_step_free(struct gl_core *c, struct gl_step *st);
 void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
+/* The strings of records that belong to the core's pool: all but a flow step's id. */
+enum { GL_JOB_STRINGS = 11, GL_STEP_STRINGS = 9 };
+void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS]);
+void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS]);
 /* Replace a string that belongs to the core's pool. */
 void gl_core_set(struct gl_core *c, gl_str *dst, gl_str value);
 

@@ -44,13 +44,14 @@ struct gl_effect {
     /* START. The spec is referenced for the executing side: gl_spec_unref() when done. */
     struct gl_spec *spec;
     uint32_t step_number;
+    uint32_t of; /* START, RESOLVE: the step of the flow */
     uint32_t attempt_number;
     uint64_t start_number; /* comes back in STARTED: which of several starts is answered */
     gl_str step_id;        /* "step", or of an instance "step[n]" */
     gl_str run_id, idempotency_key;
     gl_ms submitted_at;
     gl_str retry_of; /* RESOLVE: the job to look into first; "" : none */
-    int64_t item;    /* START of an instance: which item; -1: none */
+    int64_t item;    /* START, RESOLVE of an instance: which item; -1: none */
     gl_ms start_by, deadline_at;
     /* REPLY */
     uint64_t request;

@@ -55,6 +55,12 @@ bool gl_step_status_is_terminal(uint8_t status)
     return status >= GL_STEP_COMPLETED;
 }
 
+bool gl_step_asks_a_person(const struct gl_step_record *r)
+{
+    return r->status == GL_STEP_BLOCKED &&
+           (r->blocked_on == GL_BLOCK_REVIEW || r->blocked_on == GL_BLOCK_APPROVAL);
+}
+
 bool gl_step_may_move(uint8_t from, uint8_t to)
 {
     GL_ASSERT(from < GL_STEP_STATUS_COUNT && to < GL_STEP_STATUS_COUNT);

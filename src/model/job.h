@@ -200,6 +200,8 @@ extern const char *const gl_job_status_words[],
 
 bool gl_job_status_is_terminal(uint8_t status);
 bool gl_step_status_is_terminal(uint8_t status);
+/* Blocked until a person decides: review or approval. */
+bool gl_step_asks_a_person(const struct gl_step_record *r);
 /* May a step move so? A table: the one place that knows. */
 bool gl_step_may_move(uint8_t from, uint8_t to);
 bool gl_job_may_move(uint8_t from, uint8_t to);

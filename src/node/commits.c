@@ -32,7 +32,7 @@ static void release_effects(struct commit *c, int code)
             gl_node_execute(c->node, b, i);
         } else if (e->type == GL_FX_REPLY) {
             gl_requests_fail(c->node, e, effect_of(c)->tx, code, c->req.refused, c->req.why.text);
-        } else if (e->type == GL_FX_START) {
+        } else if (e->spec != NULL) {
             gl_spec_unref(e->spec);
         }
         e->spec = NULL; /* passed on, or given back */

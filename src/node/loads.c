@@ -20,6 +20,8 @@ struct load {
     gl_str flow_hash, flow;
     struct gl_event_record *steps; /* grows in the arena */
     size_t steps_n, steps_cap;
+    size_t steps_first; /* of the kind that is being listed */
+    bool has_signals, listing_signals;
     unsigned tries;
 };
 
@@ -92,7 +94,8 @@ static void on_checked(struct gl_store_req *req)
     }
     if (req->records[0].rev != l->job_record.rev) {
         GL_MARK(l->node->config.trace, "loads.moved_meanwhile");
-        l->steps_n = 0;
+        l->steps_n = l->steps_first = 0;
+        l->listing_signals = false;
         l->flow = (gl_str){0};
         if (++l->tries > 8) {
             finish(l, GL_E_UNAVAILABLE); /* the core asks again a little later */
@@ -130,6 +133,10 @@ static void on_steps(struct gl_store_req *req)
     }
     if (more) {
         list_steps(l);
+    } else if (l->has_signals && !l->listing_signals) {
+        l->listing_signals = true;
+        l->steps_first = l->steps_n;
+        list_steps(l);
     } else {
         call_get(l, GL_S("job"), l->job, on_checked);
     }
@@ -140,11 +147,11 @@ static void list_steps(struct load *l)
     struct gl_store *s = l->node->ports.store;
 
     l->listing = (struct gl_listing){
-        .kind = GL_S("step"),
+        .kind = l->listing_signals ? GL_S("signal") : GL_S("step"),
         .prefix = gl_str_fmt(&l->arena, "%.*s/", GL_STR_ARG(l->job)),
-        .after = l->steps_n > 0 ? l->steps[l->steps_n - 1].id : (gl_str){0},
+        .after = l->steps_n > l->steps_first ? l->steps[l->steps_n - 1].id : (gl_str){0},
         .limit = STEPS_PAGE,
-        .live_only = true,
+        .live_only = !l->listing_signals,
     };
     l->req = (struct gl_store_req){.done = on_steps, .owner = l};
     l->node->outstanding++;
@@ -193,6 +200,7 @@ static int read_flow_hash(struct load *l)
 
     if (rc == 0) {
         l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->arena);
+        l->has_signals = gl_json_get(&j, gl_json_root(&j), "signals_n") != NULL;
     }
     return rc == 0 && l->flow_hash.n > 0 ? 0 : GL_E_DAMAGED;
 }

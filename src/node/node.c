@@ -65,6 +65,8 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         gl_loads_find(n, e);
         break;
     case GL_FX_RESOLVE:
+        gl_facts_resolve(n, e);
+        b->effects.items[number].spec = NULL; /* its reference has been used up */
         break;
     case GL_FX_START:
         gl_starts_begin(n, e);
@@ -250,6 +252,9 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .pools = pools,
                                     .pools_n = n->config.pools_n,
                                     .hot_jobs_max = n->config.hot_jobs_max,
+                                    .passive = n->config.passive,
+                                    .quarantined = n->config.quarantined,
+                                    .quarantined_n = n->config.quarantined_n,
                                     .trace = n->config.trace};
 
     GL_ASSERT(n->config.pools_n <= GL_POOLS_MAX);
@@ -276,6 +281,8 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->starts);
     gl_list_init(&n->probes);
     gl_list_init(&n->finds);
+    gl_list_init(&n->facts);
+    gl_list_init(&n->earliers);
     gl_list_init(&n->answers);
     gl_list_init(&n->watchers);
     gl_map_init(&n->starts_by_key);
@@ -311,6 +318,20 @@ bool gl_node_idle(const struct gl_node *n)
 {
     return gl_core_idle(n->core) && n->outstanding == 0 && n->queries.under_way_n == 0 &&
            gl_list_empty(&n->answers);
+}
+
+uint64_t gl_node_drain(struct gl_node *n)
+{
+    struct gl_event ev = {.type = GL_EV_STOP};
+    struct gl_core_figures f;
+
+    if (!n->draining) {
+        n->draining = true;
+        gl_node_feed(n, &ev);
+        gl_node_rearm(n);
+    }
+    gl_core_figures(n->core, &f);
+    return f.attempts_running;
 }
 
 void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
@@ -349,6 +370,8 @@ void gl_node_free(struct gl_node *n)
     }
     gl_loads_free_all(n);
     gl_starts_free_all(n);
+    gl_facts_free_all(n);
+    gl_earlier_free_all(n);
     gl_requests_free_all(n);
     gl_query_done(&n->queries);
     gl_map_done(&n->starts_by_key);

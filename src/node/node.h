@@ -32,7 +32,7 @@ struct gl_node_config {
     size_t pools_n;         /* 0: one pool "default" with 8 slots */
     uint32_t hot_jobs_max;  /* 0: GL_HOT_JOBS_MAX */
     struct gl_trace *trace; /* never NULL; borrowed */
-    bool passive; /* carry out commands, start nothing, look for nothing to do */
+    bool passive;           /* carry out commands, start nothing, look for nothing to do */
     /* Jobs that brought the node down again and again: held until a person resumes them. */
     const gl_str *quarantined;
     size_t quarantined_n;
@@ -78,6 +78,10 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq);
 /* Is there nothing left to do here: no job under way in this node's memory, no transaction in
  * flight? */
 bool gl_node_idle(const struct gl_node *n);
+
+/* Refuse new jobs and start nothing more; what runs may end, and is dealt with. Returns how many
+ * attempts run. May be called again. */
+uint64_t gl_node_drain(struct gl_node *n);
 
 /* Take no more requests, let transactions in flight end, answer what waits; running attempts stay
  * with the executor. Then `stopped` runs once. The ports are not closed. */

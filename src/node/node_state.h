@@ -27,7 +27,7 @@ struct gl_node {
 
     gl_ms now;
     bool feeding;
-    bool started, exec_up, ready, stopping, lost;
+    bool started, exec_up, ready, draining, stopping, lost;
     gl_str session; /* in `strings` */
     char nonce[17];
     struct gl_store_req session_req;
@@ -39,7 +39,7 @@ struct gl_node {
     size_t batches_free_n;
     struct gl_link unknown; /* struct commit: outcome not known yet */
     gl_ms resolve_due;
-    struct gl_link loads, starts, probes, finds;
+    struct gl_link loads, starts, probes, finds, facts, earliers;
     struct gl_map starts_by_key;
     size_t outstanding; /* calls to ports that have not been answered */
 
@@ -81,7 +81,43 @@ void gl_starts_list(struct gl_node *n);
 void gl_starts_free_all(struct gl_node *n);
 struct gl_exec_events gl_starts_events(struct gl_node *n);
 
+/* ---- facts.c ---- */
+struct gl_facts_wish { /* what is asked for, and by whom; copied */
+    struct gl_spec *spec;
+    uint32_t of;          /* the step of the flow: what its references name is read */
+    bool with_needs;      /* and the steps it needs */
+    int64_t item;         /* of an instance; -1: none */
+    uint32_t step_number; /* the asker's own use */
+    gl_str context, job, run_id, step_id;
+    gl_ms submitted_at;
+    gl_str retry_of; /* look into this job, too; "" : none */
+};
+
+/* GL_E_UNAVAILABLE: ask again. Anything else that is not 0: it will stay so. */
+typedef void gl_facts_done(void *owner, const struct gl_facts_wish *wish, int code, const char *why,
+                           gl_str json);
+/* `done` runs once, not from inside the call; never if the node is freed before. */
+void gl_facts_gather(struct gl_node *n, const struct gl_facts_wish *wish, gl_facts_done *done,
+                     void *owner);
+void gl_facts_resolve(struct gl_node *n, const struct gl_effect *e);
+void gl_facts_free_all(struct gl_node *n);
+
+/* ---- earlier.c ---- */
+/* A submission under a run id that is taken: is it the same one? */
+void gl_earlier_compare(struct gl_node *n, struct gl_request *rq);
+void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
+void gl_earlier_free_all(struct gl_node *n);
+
 /* ---- requests.c ---- */
+struct gl_requests_again { /* a submission of what is in the store already */
+    gl_str flow, hash, inputs, retry_of, retry_from;
+};
+
+void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
+                        const struct gl_requests_again *again);
+/* To be answered soon. What is in `body` passes on; it may be NULL. */
+void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
+                        struct gl_buf *body);
 void gl_requests_reply(struct gl_node *n, const struct gl_effect *e);
 /* A reply whose transaction did not commit. */
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,

@@ -12,8 +12,8 @@ struct answer {
     struct gl_buf body;
 };
 
-static void answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
-                   struct gl_buf *body)
+void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
+                        struct gl_buf *body)
 {
     struct answer *a = gl_mem_alloc(sizeof(*a));
 
@@ -87,14 +87,14 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
         return; /* refused when the node began to stop */
     }
     if (e->code != 0) {
-        answer(n, rq, e->code, e->why.n > 0 ? e->why.p : "", NULL);
+        gl_requests_answer(n, rq, e->code, e->why.n > 0 ? e->why.p : "", NULL);
         return;
     }
     gl_jw_init(&w, &body);
     gl_jw_object(&w);
     gl_jw_key(&w, "job_id");
     gl_jw_str(&w, e->job);
-    if (rq->verb == GL_VERB_SUBMIT) {
+    if (rq->verb == GL_VERB_SUBMIT || rq->verb == GL_VERB_RETRY) {
         gl_jw_key(&w, "run_id");
         gl_jw_str(&w, rq->run_id.n > 0 ? rq->run_id : e->job);
         gl_jw_key(&w, "status");
@@ -103,7 +103,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     gl_jw_end(&w);
     memcpy(rq->job_id, e->job.p, GL_ULID_BYTES);
     rq->job_id[GL_ULID_BYTES] = '\0';
-    answer(n, rq, 0, "", &body);
+    gl_requests_answer(n, rq, 0, "", &body);
 }
 
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
@@ -119,8 +119,12 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     if (code == GL_E_CONFLICT && refused < tx->guards_n) {
         kind = tx->guards[refused].kind;
     }
+    if (gl_str_is(kind, "run") && rq->verb == GL_VERB_SUBMIT && !n->stopping) {
+        gl_earlier_compare(n, rq);
+        return;
+    }
     if (gl_str_is(kind, "run")) {
-        code = gl_why(&text, GL_E_EXISTS, "a live job has the run id '%.*s' already",
+        code = gl_why(&text, GL_E_EXISTS, "a job has the run id '%.*s' already",
                       GL_STR_ARG(rq->run_id));
     } else if (gl_str_is(kind, "dedupe")) {
         code = gl_why(&text, GL_E_EXISTS, "a live job has the dedupe key '%.*s' already",
@@ -130,10 +134,11 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     } else {
         (void)gl_why(&text, code, "%s", why);
     }
-    answer(n, rq, code, text.text, NULL);
+    gl_requests_answer(n, rq, code, text.text, NULL);
 }
 
-static void submit(struct gl_node *n, struct gl_request *rq)
+void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
+                        const struct gl_requests_again *again)
 {
     char hex[GL_SHA256_HEX];
     struct gl_ulid id;
@@ -141,7 +146,7 @@ static void submit(struct gl_node *n, struct gl_request *rq)
     struct gl_event ev = {.type = GL_EV_SUBMIT, .context = n->config.context};
 
     if (rq->run_id.n > 0 && !gl_str_is_id(rq->run_id)) {
-        answer(
+        gl_requests_answer(
             n, rq, GL_E_INVALID,
             "a run id has 1 to 128 ASCII letters, digits, '_', '.' or '-', and begins with none of "
             "the last two",
@@ -149,7 +154,7 @@ static void submit(struct gl_node *n, struct gl_request *rq)
         return;
     }
     if (rq->dedupe_key.n > GL_ID_BYTES_MAX) {
-        answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
+        gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
         return;
     }
     n->ports.entropy->fill(n->ports.entropy, chance, sizeof(chance));
@@ -157,12 +162,32 @@ static void submit(struct gl_node *n, struct gl_request *rq)
     ev.request = command_new(n, rq)->number;
     ev.job = gl_str_of(id.text);
     ev.run_id = rq->run_id;
-    ev.flow = rq->flow;
-    ev.flow_hash = gl_sha256_hex(rq->flow, hex);
+    ev.flow = again != NULL ? again->flow : rq->flow;
+    ev.flow_hash = again != NULL ? again->hash : gl_sha256_hex(rq->flow, hex);
+    ev.inputs = again != NULL ? again->inputs : rq->inputs;
+    ev.retry_of = again != NULL ? again->retry_of : (gl_str){0};
+    ev.retry_from = again != NULL ? again->retry_from : (gl_str){0};
     ev.dedupe_key = rq->dedupe_key;
     ev.stack = rq->stack.n > 0 ? rq->stack : n->config.stack;
     ev.env_scope = rq->env_scope.n > 0 ? rq->env_scope : n->config.env_scope;
     gl_node_feed(n, &ev);
+}
+
+/* The job of a retry is known. */
+static void on_retry(void *owner, int code, gl_str job, const char *why)
+{
+    struct command *c = owner;
+    struct gl_node *n = c->node;
+    struct gl_request *rq = command_end(n, c->number);
+
+    if (code != 0) {
+        gl_requests_answer(n, rq, code, why, NULL);
+    } else {
+        gl_earlier_retry(n, rq, job);
+    }
+    if (!n->in_request) {
+        gl_node_rearm(n);
+    }
 }
 
 static void on_resolved(void *owner, int code, gl_str job, const char *why)
@@ -170,6 +195,7 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
     static const uint8_t verbs[] = {[GL_VERB_PAUSE] = GL_CMD_PAUSE,
                                     [GL_VERB_RESUME] = GL_CMD_RESUME,
                                     [GL_VERB_CANCEL] = GL_CMD_CANCEL,
+                                    [GL_VERB_SIGNAL] = GL_CMD_SIGNAL,
                                     [GL_VERB_RESPOND] = GL_CMD_RESPOND};
     struct command *c = owner;
     struct gl_node *n = c->node;
@@ -187,7 +213,7 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
 
     if (code != 0) {
         (void)command_end(n, c->number); /* it is rq */
-        answer(n, rq, code, why, NULL);
+        gl_requests_answer(n, rq, code, why, NULL);
     } else {
         gl_node_feed(n, &ev);
     }
@@ -214,7 +240,7 @@ static void on_answer(void *owner, struct gl_request *rq)
     if (rq->code == 0) {
         gl_buf_str(&body, rq->body);
     }
-    answer(n, rq, rq->code, rq->why.text, &body);
+    gl_requests_answer(n, rq, rq->code, rq->why.text, &body);
     if (!n->in_request) {
         gl_node_rearm(n);
     }
@@ -344,7 +370,7 @@ static void node_info(struct gl_node *n, struct gl_request *rq)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    answer(n, rq, 0, "", &body);
+    gl_requests_answer(n, rq, 0, "", &body);
 }
 
 /* ---- the door ---- */
@@ -353,7 +379,17 @@ static void route(struct gl_node *n, struct gl_request *rq)
 {
     switch (rq->verb) {
     case GL_VERB_SUBMIT:
-        submit(n, rq);
+        gl_requests_submit(n, rq, NULL);
+        break;
+    case GL_VERB_RETRY:
+        gl_query_resolve(&n->queries, rq->context, rq->job, on_retry, command_new(n, rq));
+        break;
+    case GL_VERB_SIGNAL:
+        if (!gl_str_is_id(rq->step)) {
+            gl_requests_answer(n, rq, GL_E_INVALID, "a signal's name is an id", NULL);
+            break;
+        }
+        gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
         break;
     case GL_VERB_PAUSE:
     case GL_VERB_RESUME:
@@ -376,13 +412,11 @@ static void route(struct gl_node *n, struct gl_request *rq)
     case GL_VERB_NODE:
         node_info(n, rq);
         break;
-    case GL_VERB_SIGNAL:
-    case GL_VERB_RETRY:
     case GL_VERB_REMOVE:
     case GL_VERB_TRIM:
     case GL_VERB_WHY:
     case GL_VERB_METRICS:
-        answer(n, rq, GL_E_UNAVAILABLE, "this node cannot do that yet", NULL);
+        gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node cannot do that yet", NULL);
         break;
     case GL_VERB_COUNT:
         GL_UNREACHABLE();
@@ -400,11 +434,12 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     rq->count = 0;
     rq->ended = false;
     if (n->stopping || n->lost || n->session.n == 0) {
-        answer(n, rq, GL_E_UNAVAILABLE,
-               n->stopping ? "this node is stopping" : "this node has no session with its store",
-               NULL);
+        gl_requests_answer(n, rq, GL_E_UNAVAILABLE,
+                           n->stopping ? "this node is stopping"
+                                       : "this node has no session with its store",
+                           NULL);
     } else if (!gl_str_eq(rq->context, n->config.context)) {
-        answer(n, rq, GL_E_NOT_FOUND, "there is no such context", NULL);
+        gl_requests_answer(n, rq, GL_E_NOT_FOUND, "there is no such context", NULL);
     } else {
         route(n, rq);
     }
@@ -427,7 +462,7 @@ void gl_requests_refuse_watchers(struct gl_node *n)
         next = l->next;
         if (!w->asking) { /* one that asks is answered by its answer */
             gl_list_remove(l);
-            answer(n, w->rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+            gl_requests_answer(n, w->rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
             gl_mem_free(w);
         }
     }
@@ -440,7 +475,7 @@ void gl_requests_refuse_commands(struct gl_node *n)
     for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
         struct gl_request *rq = command_end(n, c->number);
 
-        answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
     }
 }
 

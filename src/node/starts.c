@@ -1,14 +1,15 @@
 /* starts.c - attempts between the core and the executor.
  *
- * A start needs its parents' outputs, which are read from the store first. If the attempt is to be
+ * A start needs its parents' outputs and what its references name, which are read from the store
+ * first (facts.c). If the attempt is to be
  * stopped, asked about or has been acknowledged meanwhile, it is given up before it reaches the
  * executor: a start that leaves after the acknowledgement of the same attempt would run it a second
  * time. */
 #include "node/node_state.h"
 
+#include "base/limits.h"
 #include "model/job.h"
-
-enum { PARENTS_PAGE = 256 };
+#include "model/ref.h"
 
 struct start {
     struct gl_link link; /* in node->starts */
@@ -22,12 +23,12 @@ struct start {
     uint64_t start_number;
     gl_ms deadline_at;
     struct gl_exec_start x;
-    struct gl_store_req store_req;
     struct gl_exec_req exec_req;
-    struct gl_key *keys;
-    uint32_t parents_done;
+    gl_str step_id;
+    int64_t item; /* of an instance; -1: none */
+    struct gl_json facts;
+    bool has_facts;
     struct gl_buf input;
-    struct gl_jw writer;
     bool is_given_up;
 };
 
@@ -66,72 +67,158 @@ static void add_env(struct start *s, const char *name, gl_str value)
     env[s->x.env_n++] = gl_str_fmt(&s->arena, "%s=%.*s", name, GL_STR_ARG(value));
 }
 
-static void make_env(struct start *s)
+static int make_env(struct start *s, struct gl_why *why)
 {
     char when[GL_WHEN_BYTES];
-    gl_str *env = GL_NEW_ARRAY(&s->arena, gl_str, s->step->env.n + 8);
+    gl_str *env = GL_NEW_ARRAY(&s->arena, gl_str, s->step->env.n + 10);
+    int rc = 0;
 
     s->x.env = env;
-    for (size_t i = 0; i < s->step->env.n; i++) {
-        env[s->x.env_n++] = s->step->env.items[i];
+    for (size_t i = 0; i < s->step->env.n && rc == 0; i++) {
+        gl_str *to = &env[s->x.env_n++];
+
+        *to = s->step->env.items[i];
+        if ((s->step->expand & GL_EXPAND_ENV) != 0) {
+            rc = gl_ref_expand(*to, &s->facts, &s->arena, to, why);
+        }
     }
     add_env(s, "GLIA_JOB_ID", s->x.key.job);
     add_env(s, "GLIA_RUN_ID", s->run_id);
-    add_env(s, "GLIA_STEP_ID", s->step->id);
+    add_env(s, "GLIA_STEP_ID", s->step_id);
     add_env(s, "GLIA_ATTEMPT", gl_str_fmt(&s->arena, "%u", s->attempt_number));
     add_env(s, "GLIA_ATTEMPT_ID", s->x.key.attempt);
     add_env(s, "GLIA_IDEMPOTENCY_KEY", s->idempotency_key);
     if (s->deadline_at > 0) {
         add_env(s, "GLIA_DEADLINE_AT", gl_when_format(s->deadline_at, when));
     }
+    if (s->item >= 0 && rc == 0) {
+        gl_str item = {0};
+
+        rc = gl_ref_expand(GL_S("${job.item}"), &s->facts, &s->arena, &item, why);
+        add_env(s, "GLIA_ITEM", item);
+        add_env(s, "GLIA_INDEX", gl_str_fmt(&s->arena, "%lld", (long long)s->item));
+    }
+    return rc;
 }
 
-static void begin_input(struct start *s)
+static int expand_args(struct start *s, struct gl_why *why)
 {
-    struct gl_jw *w = &s->writer;
+    gl_str *argv;
+    int rc = 0;
 
-    gl_jw_init(w, &s->input);
-    gl_jw_object(w);
-    gl_jw_key(w, "job_id");
-    gl_jw_str(w, s->x.key.job);
-    gl_jw_key(w, "run_id");
-    gl_jw_str(w, s->run_id);
-    gl_jw_key(w, "step_id");
-    gl_jw_str(w, s->step->id);
-    gl_jw_key(w, "attempt");
-    gl_jw_u64(w, s->attempt_number);
+    if ((s->step->expand & GL_EXPAND_ARGV) != 0) {
+        argv = GL_NEW_ARRAY(&s->arena, gl_str, s->step->argv.n);
+        for (size_t i = 0; i < s->step->argv.n && rc == 0; i++) {
+            rc = gl_ref_expand(s->step->argv.items[i], &s->facts, &s->arena, &argv[i], why);
+        }
+        s->x.argv = argv;
+    }
+    if (rc == 0 && (s->step->expand & GL_EXPAND_CWD) != 0) {
+        rc = gl_ref_expand(s->step->cwd, &s->facts, &s->arena, &s->x.cwd, why);
+        if (rc == 0 && (s->x.cwd.n == 0 || s->x.cwd.p[0] != '/')) {
+            rc = gl_why(why, GL_E_INVALID, "cwd: '%.*s' is no absolute path", GL_STR_ARG(s->x.cwd));
+        }
+    }
+    return rc;
+}
+
+/* Values become arguments and variables: a NUL in one would cut it silently, and all together must
+ * be what a program can be given. */
+static int check_values(const struct start *s, struct gl_why *why)
+{
+    size_t bytes = s->x.cwd.n;
+
+    for (size_t i = 0; i < s->x.argv_n + s->x.env_n; i++) {
+        gl_str v = i < s->x.argv_n ? s->x.argv[i] : s->x.env[i - s->x.argv_n];
+
+        if (v.n > 0 && memchr(v.p, '\0', v.n) != NULL) {
+            return gl_why(why, GL_E_INVALID, "a value contains a NUL byte");
+        }
+        bytes += v.n + 1;
+    }
+    if (bytes > GL_COMMAND_BYTES_MAX) {
+        return gl_why(why, GL_E_LIMIT,
+                      "its arguments and environment have %zu bytes together, and %d is the limit: "
+                      "read large values from the input file",
+                      bytes, GL_COMMAND_BYTES_MAX);
+    }
+    return 0;
+}
+
+static gl_jnode facts_get(const struct start *s, const char *root, const char *name)
+{
+    return gl_json_get(&s->facts, gl_json_get(&s->facts, gl_json_root(&s->facts), root), name);
+}
+
+static void write_parents(struct start *s, struct gl_jw *w)
+{
+    gl_jnode steps = s->has_facts ? gl_json_get(&s->facts, gl_json_root(&s->facts), "steps") : NULL;
+
     gl_jw_key(w, "steps");
     gl_jw_object(w);
+    for (gl_jnode key = gl_json_first(&s->facts, steps); steps != NULL && key != NULL;
+         key = gl_json_after(&s->facts, steps, key)) {
+        gl_jw_key_str(w, gl_json_str(&s->facts, key, &s->arena));
+        gl_jw_raw(w, gl_json_raw(&s->facts, gl_json_value(key)));
+    }
+    gl_jw_end(w);
 }
 
-static void write_parent(struct start *s, const struct gl_record *r)
+/* For `python`: each reference by its own text. */
+static int write_refs(struct start *s, struct gl_jw *w, struct gl_why *why)
 {
-    static const char *const copied[] = {"status", "terminal_outcome", "output"};
-    struct gl_json j;
-    struct gl_jw *w = &s->writer;
-    gl_str id = r->id;
+    struct gl_ref ref;
+    gl_jnode v;
+    int rc = 0;
 
-    (void)gl_str_cut(r->id, '/', &id); /* "job/step": the step remains */
-    gl_jw_key_str(w, id);
-    if (r->rev == 0 || gl_json_parse(&j, r->value, GL_RECORD_BYTES_MAX, &s->arena, NULL) != 0) {
-        gl_jw_null(w);
-        return;
-    }
+    gl_jw_key(w, "refs");
     gl_jw_object(w);
-    for (size_t i = 0; i < GL_COUNT(copied); i++) {
-        gl_jnode v = gl_json_get(&j, gl_json_root(&j), copied[i]);
-        gl_str raw = v != NULL ? gl_json_raw(&j, v) : GL_S("null");
-
-        gl_jw_key(w, copied[i]);
-        if (s->input.n + raw.n > GL_INPUT_BYTES_MAX - (64 << 10)) {
-            gl_jw_null(w);
-            gl_jw_key(w, "omitted");
-            gl_jw_c(w, "the outputs of the steps it needs are larger than the input may be");
-        } else {
-            gl_jw_raw(w, raw);
+    for (size_t i = 0; i < s->step->refs.n && rc == 0; i++) {
+        rc = gl_ref_parse(s->step->refs.items[i], &s->arena, &ref, why);
+        if (rc == 0) {
+            rc = gl_ref_value(&ref, &s->facts, &s->arena, &v, why);
+        }
+        if (rc == 0) {
+            gl_jw_key_str(w, s->step->refs.items[i]);
+            gl_jw_raw(w, gl_json_raw(&s->facts, v));
         }
     }
     gl_jw_end(w);
+    return rc;
+}
+
+static int make_input(struct start *s, struct gl_why *why)
+{
+    struct gl_jw w;
+    int rc = 0;
+
+    gl_jw_init(&w, &s->input);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "job_id");
+    gl_jw_str(&w, s->x.key.job);
+    gl_jw_key(&w, "run_id");
+    gl_jw_str(&w, s->run_id);
+    gl_jw_key(&w, "step_id");
+    gl_jw_str(&w, s->step_id);
+    gl_jw_key(&w, "attempt");
+    gl_jw_u64(&w, s->attempt_number);
+    if (s->spec->flow->inputs.n > 0) {
+        gl_jw_key(&w, "inputs");
+        gl_jw_raw(
+            &w, gl_json_raw(&s->facts, gl_json_get(&s->facts, gl_json_root(&s->facts), "inputs")));
+    }
+    if (s->item >= 0) {
+        gl_jw_key(&w, "item");
+        gl_jw_raw(&w, gl_json_raw(&s->facts, facts_get(s, "job", "item")));
+        gl_jw_key(&w, "index");
+        gl_jw_i64(&w, s->item);
+    }
+    write_parents(s, &w);
+    if (s->step->refs.n > 0) {
+        rc = write_refs(s, &w, why);
+    }
+    gl_jw_end(&w);
+    return rc;
 }
 
 /* ---- on the way ---- */
@@ -151,10 +238,6 @@ static void hand_over(struct start *s)
 {
     struct gl_node *n = s->node;
 
-    if (s->input.n > 0) {
-        gl_jw_end(&s->writer);
-        gl_jw_end(&s->writer);
-    }
     s->x.input = gl_buf_view(&s->input);
     (void)gl_map_remove(&n->starts_by_key, s->key); /* from here on the executor keeps the order */
     s->key = (gl_str){0};
@@ -163,48 +246,61 @@ static void hand_over(struct start *s)
     n->ports.exec->ops->start(n->ports.exec, &s->exec_req, &s->x);
 }
 
-static void read_parents(struct start *s);
-
-static void on_parents(struct gl_store_req *req)
+static int prepare(struct start *s, struct gl_why *why)
 {
-    struct start *s = req->owner;
-    struct gl_node *n = s->node;
+    int rc = make_env(s, why);
 
-    n->outstanding--;
-    if (s->is_given_up || req->status != 0) {
-        feed_started(s, GL_E_UNAVAILABLE, req->status != 0 ? req->why.text : "given up");
-        start_free(s);
-        gl_node_rearm(n);
-        return;
+    if (rc == 0) {
+        rc = expand_args(s, why);
     }
-    for (size_t i = 0; i < req->records_n; i++) {
-        write_parent(s, &req->records[i]);
+    if (rc == 0 && s->step->expand != 0) {
+        rc = check_values(s, why);
     }
-    s->parents_done += (uint32_t)req->records_n;
-    read_parents(s);
-    gl_node_rearm(n);
+    return rc == 0 ? make_input(s, why) : rc;
 }
 
-static void read_parents(struct start *s)
+static void on_facts(void *owner, const struct gl_facts_wish *wish, int code, const char *text,
+                     gl_str json)
 {
-    struct gl_store *store = s->node->ports.store;
-    uint32_t left = s->step->needs_n - s->parents_done;
-    uint32_t page = left < PARENTS_PAGE ? left : PARENTS_PAGE;
+    struct start *s = owner;
+    struct gl_why why = {0};
+    int rc = code;
 
-    if (left == 0) {
+    (void)wish;
+    if (rc != 0) {
+        (void)gl_why(&why, rc, "%s", text);
+    } else if (s->is_given_up) {
+        rc = gl_why(&why, GL_E_UNAVAILABLE, "given up");
+    } else {
+        rc = gl_json_parse(&s->facts, gl_str_dup(&s->arena, json), GL_RECORD_BYTES_MAX, &s->arena,
+                           &why);
+        s->has_facts = rc == 0;
+    }
+    if (rc == 0) {
+        rc = prepare(s, &why);
+    }
+    if (rc == 0) {
         hand_over(s);
         return;
     }
-    for (uint32_t i = 0; i < page; i++) {
-        gl_str parent = gl_flow_step(s->spec->flow, s->step->needs[s->parents_done + i])->id;
+    /* A reference that leads nowhere leads nowhere the next time, too. */
+    feed_started(s, rc == GL_E_UNAVAILABLE ? rc : GL_E_INVALID, why.text);
+    start_free(s);
+}
 
-        s->keys[i] = (struct gl_key){
-            .kind = GL_S("step"),
-            .id = gl_str_fmt(&s->arena, "%.*s/%.*s", GL_STR_ARG(s->x.key.job), GL_STR_ARG(parent))};
-    }
-    s->store_req = (struct gl_store_req){.done = on_parents, .owner = s};
-    s->node->outstanding++;
-    store->ops->get(store, &s->store_req, s->x.key.context, s->keys, page);
+static void gather(struct start *s, gl_ms submitted_at, uint32_t of)
+{
+    struct gl_facts_wish wish = {.spec = s->spec,
+                                 .of = of,
+                                 .with_needs = true,
+                                 .item = s->item,
+                                 .context = s->x.key.context,
+                                 .job = s->x.key.job,
+                                 .run_id = s->run_id,
+                                 .step_id = s->step_id,
+                                 .submitted_at = submitted_at};
+
+    gl_facts_gather(s->node, &wish, on_facts, s);
 }
 
 static gl_str key_of(struct gl_arena *a, const struct gl_effect *e)
@@ -226,7 +322,9 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
 
     s->node = n;
     s->spec = e->spec; /* the effect's reference passes to us */
-    s->step = gl_flow_step(e->spec->flow, e->step_number);
+    s->step = gl_flow_step(e->spec->flow, e->of);
+    s->step_id = gl_str_dup(&s->arena, e->step_id);
+    s->item = e->item;
     s->run_id = gl_str_dup(&s->arena, e->run_id);
     s->idempotency_key = gl_str_dup(&s->arena, e->idempotency_key);
     s->attempt_number = e->attempt_number;
@@ -241,6 +339,8 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
         .argv = s->step->argv.items,
         .argv_n = s->step->argv.n,
         .cwd = s->step->cwd,
+        .secrets = s->step->secrets.items,
+        .secrets_n = s->step->secrets.n,
         .timeout_ms = s->step->timeout_ms,
         .grace_ms = s->step->grace_ms,
         .beacon_ms = s->step->heartbeat_ms / 3,
@@ -267,6 +367,7 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     struct start *s = start_new(n, e);
     gl_str key = key_of(&s->arena, e);
     struct start *same = gl_map_find(&n->starts_by_key, key);
+    struct gl_why why;
 
     if (same != NULL) { /* being prepared already: that one goes, in the name of this one */
         same->start_number = e->start_number;
@@ -276,15 +377,23 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     }
     s->key = key;
     gl_map_add(&n->starts_by_key, s->key, s);
-    if (gl_str_is(s->step->driver, "noop")) {
+    if (gl_str_is(s->step->driver, "noop") && s->step->reads_n == 0) {
         hand_over(s);
         return;
     }
-    make_env(s);
     take_files(s);
-    begin_input(s);
-    s->keys = GL_NEW_ARRAY(&s->arena, struct gl_key, PARENTS_PAGE);
-    read_parents(s);
+    if (s->step->needs_n + s->step->reads_n + s->step->expand + s->step->refs.n +
+                s->spec->flow->inputs.n >
+            0 ||
+        s->item >= 0) {
+        gather(s, e->submitted_at, e->of);
+        return;
+    }
+    /* Nothing can be wrong with it: no references, and its texts have been checked. */
+    if (prepare(s, &why) != 0) {
+        GL_UNREACHABLE();
+    }
+    hand_over(s);
 }
 
 static void give_up(struct gl_node *n, const struct gl_effect *e)

@@ -1,6 +1,8 @@
 #include "core/flow/command.h"
 
+#include "core/flow/gate.h"
 #include "core/flow/ledger.h"
+#include "core/flow/signals.h"
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
 #include "core/place/slots.h"
@@ -101,6 +103,7 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
 {
     struct gl_job *j = st->job;
     gl_str why = who_and_why(c, ev, "decided");
+    bool approves = st->r.blocked_on == GL_BLOCK_APPROVAL;
 
     gl_core_set(c, &st->r.decision, ev->decision);
     gl_core_set(c, &st->r.decided_by, ev->who);
@@ -110,7 +113,9 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
     if (j->r.status == GL_JOB_PAUSED && j->r.hold == GL_HOLD_REVIEW) {
         go_on(c, j, why);
     }
-    if (gl_str_is(ev->decision, "rerun")) {
+    if (approves) {
+        gl_gate_decide(c, st, ev->decision, why, ev->output);
+    } else if (gl_str_is(ev->decision, "rerun")) {
         gl_ledger_again(c, st, why);
     } else if (gl_str_is(ev->decision, "done")) {
         gl_ledger_succeed(c, st, ev->output);
@@ -119,25 +124,46 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
     }
 }
 
-static bool is_decision(gl_str s)
+/* Which decisions are possible, for a sentence. */
+static gl_str choices(struct gl_core *c, const struct gl_step *st)
 {
+    const struct gl_strs *d = &gl_step_spec_of(st)->decisions;
+    gl_str all = {0};
+
+    if (st->r.blocked_on != GL_BLOCK_APPROVAL) {
+        return GL_S("rerun, done, failed");
+    }
+    for (size_t i = 0; i < d->n; i++) {
+        all = gl_str_fmt(c->out->arena, "%.*s%s%.*s", GL_STR_ARG(all), i > 0 ? ", " : "",
+                         GL_STR_ARG(d->items[i]));
+    }
+    return all;
+}
+
+static bool is_decision(const struct gl_step *st, gl_str s)
+{
+    if (st->r.blocked_on == GL_BLOCK_APPROVAL) {
+        return gl_gate_offers(gl_step_spec_of(st), s);
+    }
     return gl_str_is(s, "rerun") || gl_str_is(s, "done") || gl_str_is(s, "failed");
 }
 
 static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    int64_t number = gl_flow_find(j->spec->flow, ev->step);
-    struct gl_step *st = number >= 0 ? gl_step_find(j, (uint32_t)number) : NULL;
+    uint32_t of;
+    int32_t item;
+    bool exists = gl_step_split_id(j->spec->flow, ev->step, &of, &item);
+    struct gl_step *st = exists ? gl_step_by_id(j, ev->step) : NULL;
 
-    if (number < 0) {
+    if (!exists) {
         gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'",
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->step));
-    } else if (!is_decision(ev->decision)) {
-        gl_txn_reply(c, j, ev->request, GL_E_INVALID,
-                     "the decision must be one of: rerun, done, failed");
-    } else if (st == NULL || st->r.status != GL_STEP_BLOCKED) {
+    } else if (st == NULL || !gl_step_asks_a_person(&st->r)) {
         gl_txn_reply(c, j, ev->request, GL_E_STATE, "step '%.*s' does not wait for a decision",
                      GL_STR_ARG(ev->step));
+    } else if (!is_decision(st, ev->decision)) {
+        gl_txn_reply(c, j, ev->request, GL_E_INVALID, "the decision must be one of: %.*s",
+                     GL_STR_ARG(choices(c, st)));
     } else if (j->r.verdict != GL_VERDICT_NONE) {
         gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
@@ -173,6 +199,8 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         on_respond(c, j, ev);
         break;
     case GL_CMD_SIGNAL:
+        gl_signals_on_command(c, j, ev);
+        break;
     case GL_CMD_COUNT:
         GL_UNREACHABLE();
     }

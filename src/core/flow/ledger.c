@@ -1,6 +1,8 @@
 #include "core/flow/ledger.h"
 
 #include "core/flow/backoff.h"
+#include "core/flow/gate.h"
+#include "core/flow/items.h"
 #include "core/flow/rule.h"
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
@@ -36,14 +38,21 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     gl_list_remove(&st->work);
     j->count[st->r.status]--;
     j->count[next]++;
+    j->reviews_n -= st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
+    j->items_live -= st->item >= 0 && gl_step_status_is_terminal((uint8_t)next);
     st->r.status = (uint8_t)next;
     st->r.retry_at = 0;
+    st->r.due_at = 0;
     st->r.blocked_on = GL_BLOCK_NONE;
+    st->resolving = false;
+    st->r.queued_at = next == GL_STEP_QUEUED ? c->now : st->r.queued_at;
     if (next == GL_STEP_READY) {
         gl_list_push(&j->ready, &st->work);
     } else if (gl_step_status_is_terminal((uint8_t)next)) {
         st->r.ended_at = c->now;
-        gl_list_push(&j->spread, &st->work);
+        if (st->item < 0) {
+            gl_list_push(&j->spread, &st->work);
+        }
     }
     gl_txn_dirty(c, st);
     gl_step_set_due(c, st);
@@ -69,10 +78,29 @@ static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status statu
     gl_ledger_move(c, st, status);
     st->r.terminal_outcome = (uint8_t)outcome;
     gl_core_set(c, &st->r.terminal_reason, why);
+    if (st->item >= 0) {
+        return; /* counted by its step */
+    }
     r->completed_n += status == GL_STEP_COMPLETED;
     r->partial_n += status == GL_STEP_PARTIAL;
     r->skipped_n += status == GL_STEP_SKIPPED;
     r->failed_n += status == GL_STEP_FAILED;
+}
+
+/* An instance of foreach has ended: its step hears of it. */
+static void tell_group(struct gl_core *c, struct gl_step *st)
+{
+    if (st->item >= 0) {
+        gl_items_on_end(c, st);
+    }
+}
+
+static gl_str extra(struct gl_core *c, const struct gl_step *st)
+{
+    return (st->r.gate & GL_GATE_REUSED) == 0
+               ? (gl_str){0}
+               : gl_str_fmt(c->out->arena, "\"reused_from\":\"%.*s\"",
+                            GL_STR_ARG(st->r.reused_from));
 }
 
 void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
@@ -81,13 +109,15 @@ void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
     gl_core_set(c, &st->r.output, output);
     gl_core_set(c, &st->r.last_error, (gl_str){0});
     end(c, st, GL_STEP_COMPLETED, GL_OUTCOME_SUCCESS, (gl_str){0});
-    gl_txn_log(c, st->job, st, "workflow_step_completed", (gl_str){0}, (gl_str){0});
+    gl_txn_log(c, st->job, st, "workflow_step_completed", (gl_str){0}, extra(c, st));
+    tell_group(c, st);
 }
 
 void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
 {
     end(c, st, GL_STEP_SKIPPED, GL_OUTCOME_SKIPPED, why);
     gl_txn_log(c, st->job, st, "workflow_step_skipped", why, (gl_str){0});
+    tell_group(c, st);
 }
 
 /* Its attempts are exhausted: what does that do to the step, and to the job? */
@@ -96,6 +126,12 @@ static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
     struct gl_job *j = st->job;
     gl_str handled = GL_S("\"handled\":true");
 
+    if (st->item >= 0) { /* what it does to the job, its step decides */
+        end(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
+        gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
+        tell_group(c, st);
+        return;
+    }
     switch ((enum gl_failure_policy)gl_step_spec_of(st)->on_failure) {
     case GL_ON_FAILURE_CONTINUE:
         end(c, st, GL_STEP_PARTIAL, GL_OUTCOME_FAILED, why);
@@ -156,6 +192,7 @@ void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, 
 {
     gl_ledger_move(c, st, GL_STEP_BLOCKED);
     st->r.blocked_on = (uint8_t)kind;
+    st->job->reviews_n += kind == GL_BLOCK_REVIEW;
     gl_core_set(c, &st->r.last_error, why);
     gl_txn_log(c, st->job, st, "workflow_step_blocked", why,
                gl_str_fmt(c->out->arena, "\"blocked_on\":\"%s\"", gl_block_words[kind]));
@@ -171,6 +208,10 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
     e->spec = j->spec;
     gl_spec_ref(j->spec);
     e->step_number = st->number;
+    e->of = st->of;
+    e->item = st->item;
+    e->step_id = gl_str_dup(c->out->arena, st->r.step_id);
+    e->submitted_at = j->r.submitted_at;
     e->run_id = gl_str_dup(c->out->arena, j->r.run_id);
     e->idempotency_key =
         gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
@@ -258,6 +299,7 @@ static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t child
     child->r.up_success += status == GL_STEP_COMPLETED || outcome == GL_OUTCOME_SUCCESS;
     child->r.up_failed += status == GL_STEP_FAILED || outcome == GL_OUTCOME_FAILED;
     child->r.up_accepted += status == GL_STEP_COMPLETED || status == GL_STEP_PARTIAL;
+    child->r.up_reused += (parent->r.gate & GL_GATE_REUSED) != 0;
     gl_txn_dirty(c, child);
     consider(c, child);
 }
@@ -303,6 +345,9 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
     for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->ready)) != NULL; budget--) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
 
+        if (!gl_gate_pass(c, st)) {
+            continue;
+        }
         gl_ledger_move(c, st, GL_STEP_QUEUED);
         if (gl_slots_possible(c, gl_step_spec_of(st), &why)) {
             gl_slots_queue(c, st);
@@ -330,8 +375,10 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
             gl_ledger_skip(c, st, j->r.reason);
         }
         /* Nobody will be told any more, and nobody tells it. */
-        st->r.spread = gl_step_spec_of(st)->children_n;
-        st->r.up_ended = gl_step_spec_of(st)->needs_n;
+        if (st->item < 0) {
+            st->r.spread = gl_step_spec_of(st)->children_n;
+            st->r.up_ended = gl_step_spec_of(st)->needs_n;
+        }
         gl_list_remove(&st->work);
         gl_txn_dirty(c, st);
         budget--;
@@ -369,7 +416,7 @@ static void hold_for_review(struct gl_core *c, struct gl_job *j)
 {
     struct gl_link *l = j->live.next;
 
-    while (GL_CONTAINER(l, struct gl_step, live)->r.status != GL_STEP_BLOCKED) {
+    while (GL_CONTAINER(l, struct gl_step, live)->r.blocked_on != GL_BLOCK_REVIEW) {
         l = l->next;
     }
     j->r.hold = GL_HOLD_REVIEW;
@@ -390,13 +437,13 @@ static void conclude(struct gl_core *c, struct gl_job *j)
     bool wound = j->r.verdict != GL_VERDICT_NONE && gl_job_running(j) == 0;
 
     GL_ASSERT(ended_steps(&j->r) <= j->r.steps_n);
-    if (wound || ended_steps(&j->r) == j->r.steps_n) {
+    if (wound || (j->r.verdict == GL_VERDICT_NONE && ended_steps(&j->r) == j->r.steps_n)) {
         finish(c, j);
     } else if (j->r.status == GL_JOB_PAUSING && gl_job_running(j) == 0) {
         gl_ledger_move_job(c, j, GL_JOB_PAUSED);
         gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
-    } else if (j->r.status == GL_JOB_RUNNING && j->count[GL_STEP_BLOCKED] > 0 &&
-               !anything_waits(j)) {
+    } else if (j->r.status == GL_JOB_RUNNING && j->reviews_n > 0 &&
+               j->reviews_n == j->count[GL_STEP_BLOCKED] && !anything_waits(j)) {
         hold_for_review(c, j);
     }
 }
@@ -415,6 +462,7 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
         budget = spread_roots(c, j, budget);
         budget = spread_ends(c, j, budget);
         if (j->r.status == GL_JOB_RUNNING) {
+            budget = gl_items_make(c, j, budget);
             budget = queue_ready(c, j, budget);
         }
     }

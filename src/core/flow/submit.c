@@ -67,6 +67,8 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     gl_core_set(c, &j->r.stack, ev->stack);
     gl_core_set(c, &j->r.env_scope, ev->env_scope);
     gl_core_set(c, &j->r.dedupe_key, ev->dedupe_key);
+    gl_core_set(c, &j->r.retry_of, ev->retry_of);
+    gl_core_set(c, &j->r.retry_from, ev->retry_from);
     gl_core_set(c, &j->owner, c->session);
     j->r.steps_n = (uint32_t)spec->flow->steps.n;
     j->r.submitted_at = c->now;
@@ -78,6 +80,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     struct gl_why why;
     struct gl_spec *spec;
     struct gl_job *j;
+    gl_str inputs = {0};
     int rc;
 
     GL_ASSERT(ev->job.n == GL_ULID_BYTES);
@@ -96,13 +99,17 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->request, rc, "%s", why.text);
         return;
     }
-    if (!is_possible(c, spec->flow, &why)) {
+    if (!is_possible(c, spec->flow, &why) ||
+        gl_flow_inputs(spec->flow, ev->inputs, c->out->arena, &inputs, &why) != 0) {
         gl_spec_unref(spec);
         gl_txn_refuse(c, ev->request, GL_E_INVALID, "%s", why.text);
         return;
     }
     j = create(c, ev, spec);
     gl_ledger_move_job(c, j, GL_JOB_RUNNING);
+    if (inputs.n > 0) {
+        gl_txn_write(c, j, GL_WRITE_PUT, GL_S("inputs"), j->id)->value = inputs;
+    }
     gl_txn_log(c, j, NULL, "job_running", (gl_str){0}, (gl_str){0});
     gl_txn_reply(c, j, ev->request, 0, NULL);
 }

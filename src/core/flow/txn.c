@@ -11,6 +11,8 @@ void gl_txn_touch(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(j->memory == GL_MEM_HOT);
     if (gl_list_empty(&j->touched)) {
         j->pend = (struct gl_effects){.arena = c->out->arena};
+        j->extra = NULL;
+        j->extra_n = j->extra_cap = 0;
         gl_list_push(&c->touched, &j->touched);
     }
 }
@@ -77,6 +79,27 @@ void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, c
     }
     gl_jw_end(&w);
     gl_buf_char(&j->log, '\n');
+}
+
+struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write_type type,
+                              gl_str kind, gl_str id)
+{
+    struct gl_write *w;
+
+    gl_txn_changed(c, j);
+    if (j->extra_n == j->extra_cap) {
+        struct gl_write *more = GL_NEW_ARRAY(c->out->arena, struct gl_write, j->extra_cap * 2 + 4);
+
+        if (j->extra_n > 0) {
+            memcpy(more, j->extra, j->extra_n * sizeof(*more));
+        }
+        j->extra = more;
+        j->extra_cap = j->extra_cap * 2 + 4;
+    }
+    w = &j->extra[j->extra_n++];
+    *w = (struct gl_write){
+        .type = type, .kind = kind, .id = gl_str_dup(c->out->arena, id), .rev = 1};
+    return w;
 }
 
 struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type)
@@ -146,6 +169,9 @@ bool gl_txn_is_over(const struct gl_step *st)
 
     /* A step that ended before its last parent (one_success, quorum, ...) must stay known until
      * that parent has told it, or it would be born again as pending. */
+    if (st->item >= 0) { /* nobody's parent, nobody's child */
+        return gl_step_status_is_terminal(st->r.status);
+    }
     return gl_step_status_is_terminal(st->r.status) && st->r.spread == spec->children_n &&
            (st->r.up_ended == spec->needs_n || GL_PLANT(11));
 }
@@ -196,7 +222,7 @@ static gl_str encode(struct gl_arena *a, const struct gl_schema *schema, const v
 /* Steps that wait for a person can be found without looking at every job. */
 static void write_human(struct gl_step *st, struct builder *b, gl_str id)
 {
-    bool waits = st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
+    bool waits = gl_step_asks_a_person(&st->r);
 
     if (waits != st->is_listed) {
         (void)add_write(b, waits ? GL_WRITE_INDEX : GL_WRITE_UNINDEX, GL_S("human"), id);
@@ -234,7 +260,8 @@ static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str
     }
     id = gl_str_dup(b->arena, id);
     if (is_new) {
-        (void)add_guard(b, GL_GUARD_NOT_LIVE, kind, id);
+        /* A run id names one job for as long as that is kept; a dedupe key one live job. */
+        (void)add_guard(b, gl_str_is(kind, "run") ? GL_GUARD_ABSENT : GL_GUARD_NOT_LIVE, kind, id);
     }
     w = add_write(b, GL_WRITE_PUT, kind, id);
     w->rev = j->rev;
@@ -319,7 +346,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
         dirty_n++;
     }
-    b.writes_cap = dirty_n * 2 + 9;
+    b.writes_cap = dirty_n * 2 + j->extra_n + 9;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
     b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 4);
     guard_owner(c, j, &b, id);
@@ -328,6 +355,10 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     write_wake(j, &b, id);
     write_log(j, &b, id);
     write_steps(c, j, &b);
+    for (size_t i = 0; i < j->extra_n; i++) {
+        *add_write(&b, j->extra[i].type, j->extra[i].kind, j->extra[i].id) = j->extra[i];
+    }
+    j->extra_n = 0;
     if (!gl_str_eq(j->r.run_id, j->id)) {
         write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, gives_back);
     }
@@ -359,7 +390,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
 static bool must_wait(const struct gl_job *j, const struct gl_effect *e)
 {
     return j->token_in_flight || e->type == GL_FX_REPLY || e->type == GL_FX_START ||
-           e->type == GL_FX_ACK;
+           e->type == GL_FX_ACK || e->type == GL_FX_RESOLVE;
 }
 
 static void move_effects(struct gl_core *c, struct gl_job *j, uint64_t op)

@@ -19,6 +19,11 @@ void gl_txn_changed(struct gl_core *c, struct gl_job *j); /* the job's own recor
 void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, const char *type,
                 gl_str reason, gl_str raw);
 
+/* A further write of this step's transaction. Fill it in at once; its strings live in the arena of
+ * the effects. */
+struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write_type type,
+                              gl_str kind, gl_str id);
+
 /* Valid until the next effect. Happens after this step's transaction of the job, or at once if
  * there is none. */
 struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type);

@@ -37,14 +37,12 @@ static struct gl_step *current(struct gl_job *j, gl_str attempt)
 {
     gl_str id;
     uint32_t n;
-    int64_t number;
     struct gl_step *st;
 
     if (!split(attempt, &id, &n)) {
         return NULL;
     }
-    number = gl_flow_find(j->spec->flow, id);
-    st = number >= 0 ? gl_step_find(j, (uint32_t)number) : NULL;
+    st = gl_step_by_id(j, id);
     if (st == NULL || st->r.status != GL_STEP_RUNNING) {
         return NULL;
     }

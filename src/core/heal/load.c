@@ -1,5 +1,6 @@
 #include "core/heal/load.h"
 
+#include "core/flow/items.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/heal/attempts.h"
@@ -68,12 +69,33 @@ static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
     j->parked_n++;
 }
 
+/* A person takes the risk. */
+static bool is_released(struct gl_core *c, const struct gl_event *ev)
+{
+    gl_str *id;
+
+    if (ev->type != GL_EV_COMMAND || (ev->verb != GL_CMD_RESUME && ev->verb != GL_CMD_CANCEL)) {
+        return false;
+    }
+    id = gl_map_remove(&c->quarantined, ev->job);
+    gl_core_set(c, id, (gl_str){0});
+    gl_pool_free(&c->mem, id, sizeof(*id));
+    return true;
+}
+
 bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job **ret)
 {
     struct gl_job *j;
 
     if (ev->job.n != GL_ULID_BYTES) {
         gl_txn_refuse(c, ev->request, GL_E_NOT_FOUND, "there is no job '%.*s'",
+                      GL_STR_ARG(ev->job));
+        return false;
+    }
+    if (gl_core_is_quarantined(c, ev->job) && !is_released(c, ev)) {
+        gl_txn_refuse(c, ev->request, GL_E_STATE,
+                      "job %.*s is in quarantine: this node has crashed again and again while "
+                      "handling it; resume or cancel it",
                       GL_STR_ARG(ev->job));
         return false;
     }
@@ -246,11 +268,13 @@ static void revive(struct gl_core *c, struct gl_step *st)
         }
         break;
     case GL_STEP_BLOCKED:
-        st->is_listed = st->r.blocked_on == GL_BLOCK_REVIEW;
+        st->is_listed = gl_step_asks_a_person(&st->r);
+        break;
+    case GL_STEP_WAITING:
+        gl_items_revive(st);
         break;
     case GL_STEP_PENDING:
     case GL_STEP_RETRY_WAIT:
-    case GL_STEP_WAITING:
     case GL_STEP_STATUS_COUNT:
         break;
     }
@@ -339,6 +363,10 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 
 static bool may_leave(const struct gl_core *c, const struct gl_job *j)
 {
+    /* One with a ready step waits for facts that are on their way. */
+    if (j->r.status == GL_JOB_RUNNING && j->count[GL_STEP_READY] > 0) {
+        return false;
+    }
     return j->due > c->now && j->inflight_n == 0 && gl_job_running(j) == 0 &&
            gl_list_empty(&j->busy) && gl_list_empty(&j->parked) && !j->changed;
 }

@@ -1,5 +1,6 @@
 #include "core/heal/restore.h"
 
+#include "core/flow/signals.h"
 #include "core/flow/submit.h"
 
 #define TIME_MAX ((gl_ms)253402300799999) /* the end of the year 9999 */
@@ -36,18 +37,35 @@ static bool is_sound_job(const struct gl_job_record *r, const struct gl_flow *fl
     return r->steps_n == flow->steps.n && ended_steps(r) <= r->steps_n &&
            r->roots_spread <= flow->roots_n && r->status != GL_JOB_PENDING &&
            cancels == (r->verdict == GL_VERDICT_CANCELLED) && r->last_seq >= 0 &&
-           r->last_seq < SEQ_MAX && times_are_sound(&gl_job_schema, r);
+           r->last_seq < SEQ_MAX && r->items_n <= GL_JOB_ITEMS_MAX &&
+           times_are_sound(&gl_job_schema, r);
 }
 
-static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_spec *spec)
+/* Counters of foreach; of an instance only its number. */
+static bool are_sound_items(const struct gl_step_record *r, const struct gl_step_spec *spec,
+                            const struct gl_job_record *job, int32_t item)
+{
+    if (item >= 0) {
+        return spec->foreach.n > 0 && r->items_at < job->items_n && r->items_n == 0 &&
+               r->status != GL_STEP_WAITING;
+    }
+    return r->items_made <= r->items_n && r->items_ended <= r->items_made &&
+           r->items_failed <= r->items_ended && r->items_n <= job->items_n &&
+           r->items_at <= job->items_n - r->items_n &&
+           (r->status != GL_STEP_WAITING || r->items_ended < r->items_n);
+}
+
+static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_spec *spec,
+                          const struct gl_job_record *job, int32_t item)
 {
     bool ended = gl_step_status_is_terminal(r->status);
 
-    return r->up_ended <= spec->needs_n && r->up_success <= r->up_ended &&
-           r->up_failed <= r->up_ended && r->up_accepted <= r->up_ended &&
-           r->spread <= spec->children_n && (ended || r->spread == 0) &&
-           r->attempt_count <= INT32_MAX && r->counted <= r->attempt_count &&
-           (r->status != GL_STEP_RUNNING || r->attempt_count > 0) && r->status != GL_STEP_WAITING &&
+    return are_sound_items(r, spec, job, item) && r->up_ended <= spec->needs_n &&
+           r->up_success <= r->up_ended && r->up_failed <= r->up_ended &&
+           r->up_accepted <= r->up_ended && r->spread <= spec->children_n &&
+           (ended || r->spread == 0) && r->attempt_count <= INT32_MAX &&
+           r->counted <= r->attempt_count &&
+           (r->status != GL_STEP_RUNNING || r->attempt_count > 0) && r->up_reused <= r->up_ended &&
            times_are_sound(&gl_step_schema, r);
 }
 
@@ -59,8 +77,9 @@ static bool fit_together(const struct gl_job *j)
     for (uint8_t s = 0; s < GL_STEP_STATUS_COUNT; s++) {
         open += gl_step_status_is_terminal(s) ? 0 : j->count[s];
     }
+    open -= j->items_live;
     return ended_steps(&j->r) + open <= j->r.steps_n &&
-           (open == 0 || !gl_job_status_is_terminal(j->r.status));
+           (open + j->items_live == 0 || !gl_job_status_is_terminal(j->r.status));
 }
 
 /* ---- from text to memory ---- */
@@ -79,10 +98,7 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
                           gl_str flow)
 {
     struct gl_job_record r;
-    gl_str *from[] = {&r.job_id,      &r.run_id, &r.name,      &r.flow,      &r.reason,
-                      &r.failed_step, &r.stack,  &r.env_scope, &r.dedupe_key};
-    gl_str *to[] = {&j->r.job_id,      &j->r.run_id, &j->r.name,      &j->r.flow,      &j->r.reason,
-                    &j->r.failed_step, &j->r.stack,  &j->r.env_scope, &j->r.dedupe_key};
+    gl_str *from[GL_JOB_STRINGS], *to[GL_JOB_STRINGS];
     int rc = read_record(c, &gl_job_schema, rec->value, &r);
 
     if (rc == 0) {
@@ -95,6 +111,8 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
         return rc;
     }
     j->r = r;
+    gl_job_strings(&r, from);
+    gl_job_strings(&j->r, to);
     for (size_t i = 0; i < GL_COUNT(from); i++) {
         *to[i] = (gl_str){0};
         gl_core_set(c, to[i], *from[i]);
@@ -108,22 +126,30 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
 
 static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
 {
+    const struct gl_flow *flow = j->spec->flow;
     struct gl_step_record r;
-    gl_str *from[] = {&r.epoch,  &r.terminal_reason, &r.last_error,
-                      &r.output, &r.decision,        &r.decided_by};
+    gl_str *from[GL_STEP_STRINGS], *to[GL_STEP_STRINGS];
     int rc = read_record(c, &gl_step_schema, rec->value, &r);
-    int64_t number = rc == 0 ? gl_flow_find(j->spec->flow, r.step_id) : -1;
+    uint32_t of = 0, number;
+    int32_t item = -1;
     struct gl_step *st;
 
-    if (number < 0 || gl_step_find(j, (uint32_t)number) != NULL ||
-        !is_sound_step(&r, gl_flow_step(j->spec->flow, (uint32_t)number))) {
-        return rc != 0 ? rc : GL_E_DAMAGED;
+    if (rc != 0) {
+        return rc;
     }
-    st = gl_step_get(c, j, (uint32_t)number);
+    if (!gl_step_split_id(flow, r.step_id, &of, &item) ||
+        !is_sound_step(&r, gl_flow_step(flow, of), &j->r, item)) {
+        return GL_E_DAMAGED;
+    }
+    number = item < 0 ? of : (uint32_t)flow->steps.n + r.items_at;
+    if (gl_step_find(j, number) != NULL) {
+        return GL_E_DAMAGED;
+    }
+    st = item < 0 ? gl_step_get(c, j, number) : gl_step_item(c, j, of, (uint32_t)item, r.items_at);
     r.step_id = st->r.step_id;
     st->r = r;
-    gl_str *to[] = {&st->r.epoch,  &st->r.terminal_reason, &st->r.last_error,
-                    &st->r.output, &st->r.decision,        &st->r.decided_by};
+    gl_step_strings(&r, from);
+    gl_step_strings(&st->r, to);
     for (size_t i = 0; i < GL_COUNT(from); i++) {
         *to[i] = (gl_str){0};
         gl_core_set(c, to[i], *from[i]);
@@ -131,6 +157,8 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
     j->count[GL_STEP_PENDING]--;
     j->count[r.status]++;
     c->running_n += r.status == GL_STEP_RUNNING;
+    j->reviews_n += r.status == GL_STEP_BLOCKED && r.blocked_on == GL_BLOCK_REVIEW;
+    j->items_live -= item >= 0 && gl_step_status_is_terminal(r.status);
     return 0;
 }
 
@@ -140,7 +168,8 @@ int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *e
     int rc = restore_record(c, j, &recs[0], ev->flow);
 
     for (size_t i = 1; i < ev->records.n && rc == 0; i++) {
-        rc = restore_step(c, j, &recs[i]);
+        rc = gl_str_is(recs[i].kind, "signal") ? gl_signals_restore(c, j, &recs[i])
+                                               : restore_step(c, j, &recs[i]);
     }
     return rc == 0 && !fit_together(j) ? GL_E_DAMAGED : rc;
 }

@@ -1,5 +1,6 @@
 #include "core/heal/sweep.h"
 
+#include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/heal/attempts.h"
@@ -17,7 +18,8 @@ enum {
 static bool has_work(const struct gl_job *j)
 {
     return j->count[GL_STEP_READY] + j->count[GL_STEP_QUEUED] > 0 || !gl_list_empty(&j->busy) ||
-           j->r.verdict != GL_VERDICT_NONE || j->r.roots_spread < j->spec->flow->roots_n;
+           j->r.verdict != GL_VERDICT_NONE || !gl_list_empty(&j->making) ||
+           j->r.roots_spread < j->spec->flow->roots_n;
 }
 
 int64_t gl_sweep_wake_of(const struct gl_job *j)
@@ -80,8 +82,11 @@ static void fire(struct gl_core *c, struct gl_step *st)
         gl_ledger_move(c, st, GL_STEP_READY);
         return;
     }
-    GL_ASSERT(st->r.status == GL_STEP_RUNNING);
-    gl_attempts_on_timer(c, st);
+    if (st->r.status == GL_STEP_RUNNING) {
+        gl_attempts_on_timer(c, st);
+    } else {
+        gl_gate_on_timer(c, st);
+    }
 }
 
 static void fire_job(struct gl_core *c, struct gl_job *j)
@@ -156,6 +161,9 @@ static void sweep(struct gl_core *c, int64_t from, int64_t max)
 
 void gl_sweep_begin(struct gl_core *c)
 {
+    if (c->passive) {
+        return;
+    }
     c->sweep.first = true;
     c->active_due = c->now + ACTIVE_EVERY_MS;
     c->list_due = c->now + LIST_EVERY_MS;
@@ -211,6 +219,9 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
 {
     struct gl_job *j = gl_job_find(c, e->id);
 
+    if (gl_core_is_quarantined(c, e->id)) {
+        return;
+    }
     if (j == NULL) {
         j = gl_load_job(c, e->id);
     }
@@ -273,7 +284,7 @@ static void sweep_regularly(struct gl_core *c)
 
 static void sweep_if_due(struct gl_core *c)
 {
-    if (c->sweep.under_way || c->session.n == 0) {
+    if (c->sweep.under_way || c->session.n == 0 || c->passive) {
         return;
     }
     if (c->sweep.first) { /* the first one was interrupted */

@@ -1,0 +1,414 @@
+#include "core/flow/gate.h"
+
+#include "core/flow/items.h"
+#include "core/flow/ledger.h"
+#include "core/flow/signals.h"
+#include "core/flow/txn.h"
+#include "core/heal/load.h"
+#include "model/cond.h"
+#include "model/ref.h"
+
+enum { ASK_AGAIN_MS = 250 };
+
+/* ---- steps that only wait ---- */
+
+static void sleep_until(struct gl_core *c, struct gl_step *st, gl_ms at)
+{
+    char when[GL_WHEN_BYTES];
+
+    if (at <= c->now) {
+        gl_ledger_succeed(c, st, (gl_str){0});
+        return;
+    }
+    gl_ledger_block(
+        c, st, GL_BLOCK_TIMER,
+        gl_str_fmt(c->out->arena, "sleeps until %.*s", GL_STR_ARG(gl_when_format(at, when))));
+    st->r.due_at = at;
+    gl_step_set_due(c, st);
+}
+
+static void give_it_time(struct gl_core *c, struct gl_step *st)
+{
+    gl_ms timeout = gl_step_spec_of(st)->timeout_ms;
+
+    st->r.due_at = timeout > 0 ? c->now + timeout : 0;
+    gl_step_set_due(c, st);
+}
+
+static void wait_for_signal(struct gl_core *c, struct gl_step *st)
+{
+    if (gl_signals_take(c, st)) {
+        return;
+    }
+    gl_ledger_block(c, st, GL_BLOCK_SIGNAL,
+                    gl_str_fmt(c->out->arena, "waits for the signal '%.*s'",
+                               GL_STR_ARG(gl_step_spec_of(st)->signal)));
+    give_it_time(c, st);
+}
+
+static void ask_a_person(struct gl_core *c, struct gl_step *st, gl_str question)
+{
+    if (question.n > GL_REASON_BYTES_MAX) {
+        question.n = GL_REASON_BYTES_MAX;
+    }
+    gl_core_set(c, &st->r.asked, question);
+    gl_ledger_block(c, st, GL_BLOCK_APPROVAL, st->r.asked);
+    give_it_time(c, st);
+}
+
+/* Text that may be one reference; a value that is no text is taken as it is written. */
+static int text_of(struct gl_core *c, gl_str text, const struct gl_json *facts, gl_str *ret,
+                   struct gl_why *why)
+{
+    if (!gl_ref_has(text)) {
+        *ret = text;
+        return 0;
+    }
+    GL_ASSERT(facts != NULL);
+    return gl_ref_expand(text, facts, c->out->arena, ret, why);
+}
+
+static int begin_to_wait(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+                         struct gl_why *why)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    gl_str text = {0};
+    gl_ms t;
+    int rc = text_of(c,
+                     spec->sleep.n > 0   ? spec->sleep
+                     : spec->until.n > 0 ? spec->until
+                                         : spec->approval,
+                     facts, &text, why);
+
+    if (rc != 0) {
+        return rc;
+    }
+    st->r.started_at = c->now;
+    if (spec->sleep.n > 0) {
+        if (!gl_when_parse_span(gl_str_trim(text), &t)) {
+            return gl_why(why, GL_E_INVALID, "sleep: '%.*s' is no duration", GL_STR_ARG(text));
+        }
+        sleep_until(c, st, c->now + t);
+    } else if (spec->until.n > 0) {
+        if (!gl_when_parse(gl_str_trim(text), &t)) {
+            return gl_why(why, GL_E_INVALID,
+                          "until: '%.*s' is no time such as 2026-12-01T06:00:00Z",
+                          GL_STR_ARG(text));
+        }
+        sleep_until(c, st, t);
+    } else if (spec->signal.n > 0) {
+        wait_for_signal(c, st);
+    } else {
+        ask_a_person(c, st, text);
+    }
+    return 0;
+}
+
+bool gl_gate_offers(const struct gl_step_spec *spec, gl_str decision)
+{
+    for (size_t i = 0; i < spec->decisions.n; i++) {
+        if (gl_str_eq(spec->decisions.items[i], decision)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_str why,
+                    gl_str output)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    struct gl_buf text = {0};
+    struct gl_jw w;
+
+    if (!gl_str_eq(spec->decisions.items[0], decision)) {
+        gl_ledger_fail(c, st,
+                       gl_str_fmt(c->out->arena, "the decision was '%.*s': %.*s",
+                                  GL_STR_ARG(decision), GL_STR_ARG(why)),
+                       false);
+        return;
+    }
+    gl_jw_init(&w, &text);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "decision");
+    gl_jw_str(&w, decision);
+    gl_jw_key(&w, "by");
+    gl_jw_str(&w, st->r.decided_by);
+    if (output.n > 0) {
+        gl_jw_key(&w, "data");
+        gl_jw_raw(&w, output);
+    }
+    gl_jw_end(&w);
+    gl_ledger_succeed(c, st, gl_buf_view(&text));
+    gl_buf_done(&text);
+}
+
+static void time_is_over(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    char span[GL_WHEN_BYTES];
+    gl_str within = gl_when_span(spec->timeout_ms, span);
+
+    if (st->r.blocked_on == GL_BLOCK_TIMER) {
+        gl_ledger_succeed(c, st, (gl_str){0});
+    } else if (st->r.blocked_on == GL_BLOCK_SIGNAL) {
+        gl_ledger_fail(c, st,
+                       gl_str_fmt(c->out->arena, "no signal '%.*s' came within %.*s",
+                                  GL_STR_ARG(spec->signal), GL_STR_ARG(within)),
+                       false);
+    } else if (spec->on_timeout.n > 0) {
+        gl_core_set(c, &st->r.decision, spec->on_timeout);
+        gl_gate_decide(c, st, spec->on_timeout,
+                       gl_str_fmt(c->out->arena, "nobody decided within %.*s", GL_STR_ARG(within)),
+                       (gl_str){0});
+    } else {
+        gl_ledger_fail(c, st,
+                       gl_str_fmt(c->out->arena, "nobody decided within %.*s", GL_STR_ARG(within)),
+                       false);
+    }
+}
+
+void gl_gate_on_timer(struct gl_core *c, struct gl_step *st)
+{
+    if (st->r.status == GL_STEP_READY) { /* facts were not to be had: ask again */
+        st->probe_at = 0;
+        st->resolving = false;
+        gl_list_push(&st->job->ready, &st->work);
+        gl_step_set_due(c, st);
+        return;
+    }
+    GL_ASSERT(st->r.status == GL_STEP_BLOCKED);
+    st->r.due_at = 0;
+    time_is_over(c, st);
+}
+
+/* ---- the gate ---- */
+
+/* Everything before it was taken over from the earlier job, so this may be, too. */
+static bool may_be_reused(const struct gl_step *st)
+{
+    const struct gl_job_record *r = &st->job->r;
+
+    return r->retry_of.n > 0 && st->item < 0 && st->r.attempt_count == 0 &&
+           st->r.up_reused == gl_step_spec_of(st)->needs_n &&
+           !gl_str_eq(r->retry_from, st->r.step_id);
+}
+
+static bool needs_facts(const struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+
+    if (st->item >= 0) { /* its step has passed; only the key may depend on the item */
+        return gl_ref_has(spec->limit_key);
+    }
+    return spec->has_gate || may_be_reused(st);
+}
+
+static void ask(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+    struct gl_effect *e = gl_txn_effect(c, j, GL_FX_RESOLVE);
+
+    gl_list_remove(&st->work);
+    st->resolving = true;
+    e->spec = j->spec;
+    gl_spec_ref(j->spec);
+    e->step_number = st->number;
+    e->of = st->of;
+    e->item = st->item;
+    e->step_id = gl_str_dup(c->out->arena, st->r.step_id);
+    e->run_id = gl_str_dup(c->out->arena, j->r.run_id);
+    e->submitted_at = j->r.submitted_at;
+    e->retry_of = may_be_reused(st) ? gl_str_dup(c->out->arena, j->r.retry_of) : (gl_str){0};
+}
+
+/* Did the earlier job complete it? Then it need not run. */
+static bool reuse(struct gl_core *c, struct gl_step *st, const struct gl_json *facts)
+{
+    gl_jnode earlier = gl_json_get(facts, gl_json_root(facts), "earlier");
+    gl_str status = gl_json_str(facts, gl_json_get(facts, earlier, "status"), c->out->arena);
+    gl_jnode output = gl_json_get(facts, earlier, "output");
+    gl_str from = gl_json_str(facts, gl_json_get(facts, earlier, "reused_from"), c->out->arena);
+    uint64_t items_n = 0;
+
+    if (!gl_str_is(status, "completed")) {
+        return false;
+    }
+    GL_MARK(c->trace, "gate.reused");
+    st->r.gate |= GL_GATE_REUSED;
+    gl_core_set(c, &st->r.reused_from, from.n > 0 ? from : st->job->r.retry_of);
+    if (gl_json_u64(facts, gl_json_get(facts, earlier, "items_n"), &items_n)) {
+        st->r.items_n = st->r.items_made = st->r.items_ended = 0;
+    }
+    gl_ledger_succeed(c, st, output != NULL ? gl_json_raw(facts, output) : (gl_str){0});
+    return true;
+}
+
+static int check_when(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+                      bool *ret_yes, struct gl_why *why)
+{
+    const struct gl_cond *cond;
+    size_t at;
+    int rc = gl_cond_parse(gl_step_spec_of(st)->when, c->out->arena, &cond, &at, why);
+
+    return rc != 0 ? rc : gl_cond_eval(cond, facts, c->out->arena, ret_yes, why);
+}
+
+/* How many items? */
+static int count_items(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+                       uint32_t *ret, struct gl_why *why)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    gl_str text = spec->foreach;
+    struct gl_json list;
+    int rc = 0;
+
+    if (gl_ref_has(text)) {
+        rc = gl_ref_json(text, facts, c->out->arena, &text, why);
+    }
+    if (rc == 0) {
+        rc = gl_json_parse(&list, text, GL_RECORD_BYTES_MAX, c->out->arena, why);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    if (!gl_json_is(gl_json_root(&list), GL_JSON_ARRAY)) {
+        return gl_why(why, GL_E_INVALID, "foreach: expected a list, not %s",
+                      gl_json_type_name(gl_json_root(&list)));
+    }
+    *ret = gl_json_root(&list)->count;
+    if (*ret > spec->items_max) {
+        return gl_why(why, GL_E_LIMIT, "foreach: there are %u items, and max_items is %u", *ret,
+                      spec->items_max);
+    }
+    if (st->job->r.items_n + *ret > GL_JOB_ITEMS_MAX) {
+        return gl_why(why, GL_E_LIMIT, "foreach: one job has at most %d items", GL_JOB_ITEMS_MAX);
+    }
+    return 0;
+}
+
+static int find_limit(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+                      struct gl_why *why)
+{
+    gl_str key = {0};
+    int rc = text_of(c, gl_step_spec_of(st)->limit_key, facts, &key, why);
+
+    if (rc == 0 && key.n > GL_NAME_BYTES_MAX) {
+        rc = gl_why(why, GL_E_LIMIT, "concurrency: a key has at most %d bytes", GL_NAME_BYTES_MAX);
+    }
+    if (rc == 0) {
+        gl_core_set(c, &st->r.limit_key, key);
+    }
+    return rc;
+}
+
+/* Everything is known. True: it may be queued; it has moved on otherwise. */
+static int open_gate(struct gl_core *c, struct gl_step *st, const struct gl_json *facts,
+                     bool *ret_queue, struct gl_why *why)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    bool yes = true;
+    uint32_t items_n = 0;
+    int rc = 0;
+
+    *ret_queue = false;
+    if (st->item < 0) {
+        if (spec->when.n > 0) {
+            rc = check_when(c, st, facts, &yes, why);
+        }
+        if (rc == 0 && yes && spec->foreach.n > 0) {
+            rc = count_items(c, st, facts, &items_n, why);
+        }
+    }
+    if (rc == 0 && yes && spec->limit_key.n > 0 && (spec->foreach.n == 0 || st->item >= 0)) {
+        rc = find_limit(c, st, facts, why);
+    }
+    if (rc != 0) {
+        return rc;
+    }
+    st->r.gate |= GL_GATE_OPEN;
+    if (!yes) {
+        gl_ledger_skip(
+            c, st,
+            gl_str_fmt(c->out->arena, "its condition is false: %.*s", GL_STR_ARG(spec->when)));
+    } else if (spec->foreach.n > 0 && st->item < 0) {
+        if (items_n == 0) {
+            gl_ledger_succeed(c, st, GL_S("[]"));
+        } else {
+            gl_items_begin(c, st, items_n);
+        }
+    } else if (gl_flow_waits(spec)) {
+        return begin_to_wait(c, st, facts, why);
+    } else {
+        *ret_queue = true;
+    }
+    return 0;
+}
+
+bool gl_gate_pass(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_why why = {0};
+    bool queue;
+
+    GL_ASSERT(st->r.status == GL_STEP_READY);
+    if ((st->r.gate & GL_GATE_OPEN) != 0) {
+        return true;
+    }
+    if (needs_facts(st)) {
+        ask(c, st);
+        return false;
+    }
+    if (open_gate(c, st, NULL, &queue, &why) != 0) {
+        gl_ledger_fail(c, st, gl_str_of(why.text), false);
+        return false;
+    }
+    return queue;
+}
+
+static void with_facts(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+{
+    struct gl_json facts;
+    struct gl_why why = {0};
+    bool queue = false;
+    int rc = gl_json_parse(&facts, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, &why);
+
+    if (rc == 0 && may_be_reused(st) && reuse(c, st, &facts)) {
+        return;
+    }
+    if (rc == 0) {
+        rc = open_gate(c, st, &facts, &queue, &why);
+    }
+    if (rc != 0) {
+        gl_ledger_fail(c, st, gl_str_of(why.text), false);
+    } else if (queue) {
+        gl_list_push(&st->job->ready, &st->work);
+        gl_txn_dirty(c, st);
+    }
+}
+
+void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+    struct gl_step *st =
+        j != NULL && j->memory == GL_MEM_HOT ? gl_step_find(j, ev->step_number) : NULL;
+
+    if (st == NULL || !st->resolving || st->r.status != GL_STEP_READY) {
+        return; /* loaded anew meanwhile: it has asked again, or will */
+    }
+    st->resolving = false;
+    gl_txn_touch(c, j);
+    if (j->r.verdict != GL_VERDICT_NONE) {
+        return; /* winding down finds it */
+    }
+    if (ev->code == GL_E_UNAVAILABLE) {
+        st->resolving = true; /* until the timer puts it back */
+        st->probe_at = c->now + ASK_AGAIN_MS;
+        gl_step_set_due(c, st);
+    } else if (j->r.status != GL_JOB_RUNNING) {
+        gl_list_push(&j->ready, &st->work); /* paused: asked again when it is resumed */
+    } else if (ev->code != 0) {
+        gl_ledger_fail(c, st, ev->why, false);
+    } else {
+        with_facts(c, st, ev);
+    }
+}

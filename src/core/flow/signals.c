@@ -1,0 +1,137 @@
+#include "core/flow/signals.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+
+struct signal {
+    struct gl_link link; /* in job->signals */
+    gl_str id;           /* of its record, "job/number" */
+    gl_str name, data;
+};
+
+static struct signal *keep(struct gl_core *c, struct gl_job *j, gl_str id, gl_str name, gl_str data)
+{
+    struct signal *s = gl_pool_alloc(&c->mem, sizeof(*s));
+
+    *s = (struct signal){0};
+    gl_core_set(c, &s->id, id);
+    gl_core_set(c, &s->name, name);
+    gl_core_set(c, &s->data, data);
+    gl_list_push(&j->signals, &s->link);
+    j->signals_n++;
+    return s;
+}
+
+static void drop(struct gl_core *c, struct gl_job *j, struct signal *s)
+{
+    gl_core_set(c, &s->id, (gl_str){0});
+    gl_core_set(c, &s->name, (gl_str){0});
+    gl_core_set(c, &s->data, (gl_str){0});
+    gl_list_remove(&s->link);
+    gl_pool_free(&c->mem, s, sizeof(*s));
+    j->signals_n--;
+}
+
+void gl_signals_clear(struct gl_core *c, struct gl_job *j)
+{
+    for (struct gl_link *l; (l = gl_list_first(&j->signals)) != NULL;) {
+        drop(c, j, GL_CONTAINER(l, struct signal, link));
+    }
+}
+
+bool gl_signals_take(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+
+    for (struct gl_link *l = j->signals.next; l != &j->signals; l = l->next) {
+        struct signal *s = GL_CONTAINER(l, struct signal, link);
+
+        if (gl_str_eq(s->name, gl_step_spec_of(st)->signal)) {
+            GL_MARK(c->trace, "signals.was_there_before");
+            (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("signal"), s->id);
+            gl_ledger_succeed(c, st, s->data);
+            drop(c, j, s);
+            return true;
+        }
+    }
+    return false;
+}
+
+static struct gl_step *find_waiting(struct gl_job *j, gl_str name)
+{
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        if (st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_SIGNAL &&
+            gl_str_eq(gl_step_spec_of(st)->signal, name)) {
+            return st;
+        }
+    }
+    return NULL;
+}
+
+static void keep_for_later(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    gl_str id =
+        gl_str_fmt(c->out->arena, "%.*s/%010lld", GL_STR_ARG(j->id), (long long)j->r.signals_n);
+    struct gl_buf value = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &value);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "name");
+    gl_jw_str(&w, ev->step);
+    gl_jw_key(&w, "data");
+    gl_jw_raw(&w, ev->output.n > 0 ? ev->output : GL_S("null"));
+    gl_jw_end(&w);
+    gl_txn_write(c, j, GL_WRITE_PUT, GL_S("signal"), id)->value =
+        gl_str_dup(c->out->arena, gl_buf_view(&value));
+    gl_buf_done(&value);
+    (void)keep(c, j, id, ev->step, ev->output);
+}
+
+void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    struct gl_step *st = find_waiting(j, ev->step);
+    gl_str who = ev->who.n > 0 ? ev->who : GL_S("someone");
+
+    if (j->r.verdict != GL_VERDICT_NONE) {
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
+                     GL_STR_ARG(j->id));
+        return;
+    }
+    if (st == NULL && j->signals_n >= GL_SIGNALS_MAX) {
+        gl_txn_reply(c, j, ev->request, GL_E_LIMIT,
+                     "%d signals wait already that no step of job %.*s has asked for",
+                     GL_SIGNALS_MAX, GL_STR_ARG(j->id));
+        return;
+    }
+    j->r.signals_n++;
+    gl_txn_log(c, j, st, "signal_received",
+               gl_str_fmt(c->out->arena, "sent by %.*s", GL_STR_ARG(who)),
+               gl_str_fmt(c->out->arena, "\"signal\":\"%.*s\"", GL_STR_ARG(ev->step)));
+    if (st != NULL) {
+        gl_ledger_succeed(c, st, ev->output);
+    } else {
+        keep_for_later(c, j, ev);
+    }
+    gl_txn_reply(c, j, ev->request, 0, NULL);
+}
+
+int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
+{
+    struct gl_json json;
+    gl_jnode name, data;
+    int rc = gl_json_parse(&json, rec->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL);
+
+    if (rc != 0) {
+        return rc;
+    }
+    name = gl_json_get(&json, gl_json_root(&json), "name");
+    data = gl_json_get(&json, gl_json_root(&json), "data");
+    if (!gl_json_is(name, GL_JSON_STRING) || data == NULL) {
+        return GL_E_DAMAGED;
+    }
+    (void)keep(c, j, rec->id, gl_json_str(&json, name, c->out->arena), gl_json_raw(&json, data));
+    return 0;
+}

@@ -1,0 +1,234 @@
+/* earlier.c - jobs that were there before: the same run id, and retries.
+ *
+ * A run id is an idempotency key. Who submits under one that is taken gets the job that has it, if
+ * it was the same submission: same flow, same inputs; else an error. A retry is a new submission of
+ * an ended job's flow and inputs that says so: its steps look into the earlier job before they run
+ * (core/flow/gate.h). */
+#include "node/node_state.h"
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "model/job.h"
+
+struct earlier {
+    struct gl_link link; /* in node->earliers */
+    struct gl_node *node;
+    struct gl_arena arena;
+    struct gl_request *rq;
+    struct gl_store_req req;
+    struct gl_key keys[2];
+    gl_str job;    /* the earlier one */
+    gl_str run_id; /* its */
+    gl_str hash, flow, inputs;
+    uint8_t status;
+    bool is_retry;
+};
+
+static void earlier_free(struct earlier *e)
+{
+    gl_list_remove(&e->link);
+    gl_arena_done(&e->arena);
+    gl_mem_free(e);
+}
+
+void gl_earlier_free_all(struct gl_node *n)
+{
+    for (struct gl_link *l; (l = gl_list_first(&n->earliers)) != NULL;) {
+        earlier_free(GL_CONTAINER(l, struct earlier, link));
+    }
+}
+
+static void finish(struct earlier *e, int code, const char *why, struct gl_buf *body)
+{
+    struct gl_node *n = e->node;
+
+    gl_requests_answer(n, e->rq, code, why, body);
+    earlier_free(e);
+    gl_node_rearm(n);
+}
+
+static void get(struct earlier *e, size_t keys_n, gl_store_done *done)
+{
+    struct gl_store *s = e->node->ports.store;
+
+    e->req = (struct gl_store_req){.done = done, .owner = e};
+    e->node->outstanding++;
+    s->ops->get(s, &e->req, e->node->config.context, e->keys, keys_n);
+}
+
+static bool answered(struct earlier *e)
+{
+    e->node->outstanding--;
+    if (e->req.status != 0) {
+        finish(e, e->req.status, e->req.why.text, NULL);
+        return false;
+    }
+    return true;
+}
+
+/* ---- the same run id ---- */
+
+/* The inputs of this request, as they would have been stored. */
+static int canonical_inputs(struct earlier *e, gl_str *ret)
+{
+    struct gl_flow *flow;
+    int rc = gl_flow_decode(e->rq->flow, &e->arena, &flow, NULL);
+
+    return rc != 0 ? rc : gl_flow_inputs(flow, e->rq->inputs, &e->arena, ret, NULL);
+}
+
+static void compare(struct earlier *e)
+{
+    char hex[GL_SHA256_HEX];
+    struct gl_why why;
+    struct gl_buf body = {0};
+    gl_str inputs = {0};
+    struct gl_jw w;
+
+    if (!gl_str_eq(gl_sha256_hex(e->rq->flow, hex), e->hash) || canonical_inputs(e, &inputs) != 0 ||
+        !gl_str_eq(inputs, e->inputs)) {
+        (void)gl_why(
+            &why, GL_E_EXISTS,
+            "the run id '%.*s' belongs to job %.*s, which has another flow or other inputs",
+            GL_STR_ARG(e->rq->run_id), GL_STR_ARG(e->job));
+        finish(e, GL_E_EXISTS, why.text, NULL);
+        return;
+    }
+    e->rq->existing = true;
+    memcpy(e->rq->job_id, e->job.p, GL_ULID_BYTES);
+    e->rq->job_id[GL_ULID_BYTES] = '\0';
+    gl_jw_init(&w, &body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "job_id");
+    gl_jw_str(&w, e->job);
+    gl_jw_key(&w, "run_id");
+    gl_jw_str(&w, e->rq->run_id);
+    gl_jw_key(&w, "status");
+    gl_jw_c(&w, gl_job_status_words[e->status]);
+    gl_jw_key(&w, "existing");
+    gl_jw_bool(&w, true);
+    gl_jw_end(&w);
+    finish(e, 0, "", &body);
+}
+
+/* ---- a retry ---- */
+
+static void submit_again(struct earlier *e)
+{
+    struct gl_node *n = e->node;
+    struct gl_request *rq = e->rq;
+    struct gl_why why;
+
+    if (!gl_job_status_is_terminal(e->status)) {
+        (void)gl_why(&why, GL_E_STATE, "job %.*s has not ended: it is %s", GL_STR_ARG(e->job),
+                     gl_job_status_words[e->status]);
+        finish(e, GL_E_STATE, why.text, NULL);
+        return;
+    }
+    gl_requests_submit(n, rq,
+                       &(struct gl_requests_again){.flow = e->flow,
+                                                   .hash = e->hash,
+                                                   .inputs = e->inputs,
+                                                   .retry_of = e->job,
+                                                   .retry_from = rq->step});
+    earlier_free(e);
+    gl_node_rearm(n);
+}
+
+/* ---- reading ---- */
+
+static void on_rest(struct gl_store_req *req)
+{
+    struct earlier *e = req->owner;
+
+    if (!answered(e)) {
+        return;
+    }
+    e->inputs = gl_str_dup(&e->arena, req->records[0].value);
+    e->flow = gl_str_dup(&e->arena, req->records[1].value);
+    if (req->records[1].rev == 0) {
+        finish(e, GL_E_DAMAGED, "the flow of that job is gone", NULL);
+    } else if (e->is_retry) {
+        submit_again(e);
+    } else {
+        compare(e);
+    }
+}
+
+static void on_job(struct gl_store_req *req)
+{
+    struct earlier *e = req->owner;
+    struct gl_job_record r;
+    struct gl_json j;
+    int rc;
+
+    if (!answered(e)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        finish(e, GL_E_CONFLICT, "a job with that run id is being removed: try again", NULL);
+        return;
+    }
+    rc = gl_json_parse(&j, gl_str_dup(&e->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
+                       &e->arena, NULL);
+    if (rc == 0) {
+        rc = gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &e->arena, &r, NULL);
+    }
+    if (rc != 0) {
+        finish(e, GL_E_DAMAGED, "the record of that job is damaged", NULL);
+        return;
+    }
+    e->hash = r.flow;
+    e->status = r.status;
+    e->keys[0] = (struct gl_key){.kind = GL_S("inputs"), .id = e->job};
+    e->keys[1] = (struct gl_key){.kind = GL_S("flow"), .id = e->hash};
+    get(e, 2, on_rest);
+}
+
+static void on_run(struct gl_store_req *req)
+{
+    struct earlier *e = req->owner;
+    struct gl_json j;
+
+    if (!answered(e)) {
+        return;
+    }
+    if (req->records[0].rev != 0 && gl_json_parse(&j, gl_str_dup(&e->arena, req->records[0].value),
+                                                  GL_RECORD_BYTES_MAX, &e->arena, NULL) == 0) {
+        e->job = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &e->arena);
+    }
+    if (e->job.n != GL_ULID_BYTES) {
+        finish(e, GL_E_CONFLICT, "that run id has just been given back: try again", NULL);
+        return;
+    }
+    e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};
+    get(e, 1, on_job);
+}
+
+static struct earlier *earlier_new(struct gl_node *n, struct gl_request *rq)
+{
+    struct earlier *e = gl_mem_alloc(sizeof(*e));
+
+    e->node = n;
+    e->rq = rq;
+    gl_list_push(&n->earliers, &e->link);
+    return e;
+}
+
+void gl_earlier_compare(struct gl_node *n, struct gl_request *rq)
+{
+    struct earlier *e = earlier_new(n, rq);
+
+    e->keys[0] = (struct gl_key){.kind = GL_S("run"), .id = rq->run_id};
+    get(e, 1, on_run);
+}
+
+void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)
+{
+    struct earlier *e = earlier_new(n, rq);
+
+    e->is_retry = true;
+    e->job = gl_str_dup(&e->arena, job);
+    e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};
+    get(e, 1, on_job);
+}

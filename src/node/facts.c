@@ -1,0 +1,446 @@
+/* facts.c - reading what references may name: outputs of ended steps, inputs, the job itself.
+ *
+ * The result is one JSON document (model/ref.h). What it says is final: only ended steps are asked
+ * for, and their records do not change any more. The output of a step with foreach is not stored
+ * with it: it is the list of its instances' outputs, put together here. */
+#include "node/node_state.h"
+
+#include "base/limits.h"
+#include "model/job.h"
+#include "model/ref.h"
+
+enum { STEPS_PAGE = 256, ITEMS_PAGE = 1000 };
+
+/* One step that was asked for. */
+struct known {
+    const struct gl_step_spec *spec;
+    bool is_there;
+    gl_str status, outcome, exit_code, output; /* raw JSON */
+    gl_str source; /* the job that has its instances; "" : it has none */
+    gl_str *items; /* their outputs, by item */
+    uint32_t items_n, items_cap;
+};
+
+struct gl_facts {
+    struct gl_link link; /* in node->facts */
+    struct gl_node *node;
+    struct gl_arena arena;
+    struct gl_facts_wish wish;
+    struct known *known;
+    uint32_t known_n, read_n; /* steps, and how many of them have been read */
+    uint32_t group;           /* the one whose instances are being read */
+    gl_str group_after;
+    gl_str inputs, earlier;
+    bool has_common; /* inputs and the earlier job's step have been read */
+    struct gl_key keys[STEPS_PAGE + 2];
+    struct gl_listing listing;
+    struct gl_store_req req;
+    size_t bytes;
+    gl_facts_done *done;
+    void *owner;
+};
+
+static void facts_free(struct gl_facts *f)
+{
+    gl_list_remove(&f->link);
+    gl_spec_unref(f->wish.spec);
+    gl_arena_done(&f->arena);
+    gl_mem_free(f);
+}
+
+void gl_facts_free_all(struct gl_node *n)
+{
+    for (struct gl_link *l; (l = gl_list_first(&n->facts)) != NULL;) {
+        facts_free(GL_CONTAINER(l, struct gl_facts, link));
+    }
+}
+
+static void finish(struct gl_facts *f, int code, const char *why, gl_str json)
+{
+    struct gl_node *n = f->node;
+
+    f->done(f->owner, &f->wish, code, why, json);
+    facts_free(f);
+    gl_node_rearm(n);
+}
+
+/* ---- putting the document together ---- */
+
+static void write_raw(struct gl_jw *w, const char *key, gl_str raw)
+{
+    gl_jw_key(w, key);
+    gl_jw_raw(w, raw.n > 0 ? raw : GL_S("null"));
+}
+
+static void write_items(struct gl_jw *w, const struct known *k)
+{
+    gl_jw_key(w, "output");
+    gl_jw_array(w);
+    for (uint32_t i = 0; i < k->items_n; i++) {
+        gl_jw_raw(w, k->items[i].n > 0 ? k->items[i] : GL_S("null"));
+    }
+    gl_jw_end(w);
+}
+
+static void write_step(struct gl_facts *f, struct gl_jw *w, const struct known *k)
+{
+    gl_jw_key_str(w, k->spec->id);
+    if (!k->is_there) {
+        gl_jw_null(w);
+        return;
+    }
+    gl_jw_object(w);
+    write_raw(w, "status", k->status);
+    write_raw(w, "outcome", k->outcome);
+    write_raw(w, "terminal_outcome", k->outcome);
+    if (k->exit_code.n > 0) {
+        write_raw(w, "exit_code", k->exit_code);
+    }
+    if (f->bytes > GL_INPUT_BYTES_MAX - (64 << 10)) {
+        gl_jw_key(w, "omitted");
+        gl_jw_c(w, "the outputs of the steps it needs are larger than the input may be");
+        write_raw(w, "output", (gl_str){0});
+    } else if (k->source.n > 0) {
+        write_items(w, k);
+    } else {
+        write_raw(w, "output", k->output);
+    }
+    gl_jw_end(w);
+}
+
+static void write_job(struct gl_facts *f, struct gl_jw *w, gl_str item)
+{
+    char when[GL_WHEN_BYTES];
+
+    gl_jw_key(w, "job");
+    gl_jw_object(w);
+    gl_jw_key(w, "id");
+    gl_jw_str(w, f->wish.job);
+    gl_jw_key(w, "run_id");
+    gl_jw_str(w, f->wish.run_id);
+    gl_jw_key(w, "name");
+    gl_jw_str(w, f->wish.spec->flow->name);
+    gl_jw_key(w, "submitted_at");
+    gl_jw_str(w, gl_when_format(f->wish.submitted_at, when));
+    if (item.n > 0) {
+        write_raw(w, "item", item);
+        gl_jw_key(w, "index");
+        gl_jw_i64(w, f->wish.item);
+    }
+    gl_jw_end(w);
+}
+
+static gl_str compose(struct gl_facts *f, gl_str item)
+{
+    struct gl_buf out = {0};
+    struct gl_jw w;
+    gl_str text;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    write_job(f, &w, item);
+    write_raw(&w, "inputs", f->inputs.n > 0 ? f->inputs : GL_S("{}"));
+    write_raw(&w, "earlier", f->earlier);
+    gl_jw_key(&w, "steps");
+    gl_jw_object(&w);
+    for (uint32_t i = 0; i < f->known_n; i++) {
+        write_step(f, &w, &f->known[i]);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    text = gl_str_dup(&f->arena, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}
+
+/* The item of an instance: an element of the list that its step goes through. */
+static int find_item(struct gl_facts *f, gl_str facts, gl_str *ret, struct gl_why *why)
+{
+    gl_str list = gl_flow_step(f->wish.spec->flow, f->wish.of)->foreach;
+    struct gl_json j;
+    gl_jnode e;
+    int rc;
+
+    if (gl_ref_has(list)) {
+        rc = gl_json_parse(&j, facts, GL_RECORD_BYTES_MAX, &f->arena, why);
+        if (rc == 0) {
+            rc = gl_ref_json(list, &j, &f->arena, &list, why);
+        }
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    rc = gl_json_parse(&j, list, GL_RECORD_BYTES_MAX, &f->arena, why);
+    if (rc != 0) {
+        return rc;
+    }
+    e = gl_json_first(&j, gl_json_root(&j));
+    for (int64_t i = 0; e != NULL && i < f->wish.item; i++) {
+        e = gl_json_after(&j, gl_json_root(&j), e);
+    }
+    if (e == NULL) {
+        return gl_why(why, GL_E_DAMAGED, "foreach: the list has no item %lld any more",
+                      (long long)f->wish.item);
+    }
+    *ret = gl_json_raw(&j, e);
+    return 0;
+}
+
+static void conclude(struct gl_facts *f)
+{
+    gl_str facts = compose(f, (gl_str){0}), item;
+    struct gl_why why = {0};
+    int rc = 0;
+
+    if (f->wish.item >= 0) {
+        rc = find_item(f, facts, &item, &why);
+        if (rc == 0) {
+            facts = compose(f, item);
+        }
+    }
+    finish(f, rc, rc != 0 ? why.text : "", facts);
+}
+
+/* ---- instances ---- */
+
+static void read_groups(struct gl_facts *f);
+
+static bool answered(struct gl_facts *f)
+{
+    f->node->outstanding--;
+    if (f->req.status != 0) {
+        finish(f, GL_E_UNAVAILABLE, f->req.why.text, (gl_str){0});
+        return false;
+    }
+    return true;
+}
+
+static gl_str raw_of(struct gl_facts *f, const struct gl_json *j, const char *name)
+{
+    gl_jnode v = gl_json_get(j, gl_json_root(j), name);
+
+    return v != NULL ? gl_str_dup(&f->arena, gl_json_raw(j, v)) : (gl_str){0};
+}
+
+static bool parse_record(struct gl_facts *f, const struct gl_record *r, struct gl_json *ret)
+{
+    gl_str text = gl_str_dup(&f->arena, r->value);
+
+    return r->rev != 0 && gl_json_parse(ret, text, GL_RECORD_BYTES_MAX, &f->arena, NULL) == 0;
+}
+
+static void add_item(struct gl_facts *f, struct known *k, const struct gl_record *r)
+{
+    gl_str rest = r->id, digits = {0};
+    struct gl_json j;
+    uint64_t item;
+
+    (void)gl_str_cut(r->id, '[', &rest);
+    digits = (gl_str){.p = rest.p, .n = rest.n > 0 ? rest.n - 1 : 0};
+    if (!gl_str_u64(digits, &item) || item >= GL_ITEMS_MAX || !parse_record(f, r, &j)) {
+        return;
+    }
+    if (item >= k->items_cap) {
+        uint32_t cap = (uint32_t)item * 2 + 16;
+        gl_str *more = GL_NEW_ARRAY(&f->arena, gl_str, cap);
+
+        if (k->items_n > 0) {
+            memcpy(more, k->items, k->items_n * sizeof(*more));
+        }
+        k->items = more;
+        k->items_cap = cap;
+    }
+    k->items_n = item >= k->items_n ? (uint32_t)item + 1 : k->items_n;
+    k->items[item] = raw_of(f, &j, "output");
+    f->bytes += k->items[item].n;
+}
+
+static void on_items(struct gl_store_req *req)
+{
+    struct gl_facts *f = req->owner;
+    struct known *k = &f->known[f->group];
+
+    if (!answered(f)) {
+        return;
+    }
+    for (size_t i = 0; i < req->records_n; i++) {
+        add_item(f, k, &req->records[i]);
+    }
+    if (req->records_n == ITEMS_PAGE) {
+        f->group_after = gl_str_dup(&f->arena, req->records[req->records_n - 1].id);
+    } else {
+        f->group++;
+        f->group_after = (gl_str){0};
+    }
+    read_groups(f);
+}
+
+static void read_groups(struct gl_facts *f)
+{
+    struct gl_store *s = f->node->ports.store;
+
+    while (f->group < f->known_n && f->known[f->group].source.n == 0) {
+        f->group++;
+    }
+    if (f->group == f->known_n) {
+        conclude(f);
+        return;
+    }
+    f->listing = (struct gl_listing){
+        .kind = GL_S("step"),
+        .prefix = gl_str_fmt(&f->arena, "%.*s/%.*s[", GL_STR_ARG(f->known[f->group].source),
+                             GL_STR_ARG(f->known[f->group].spec->id)),
+        .after = f->group_after,
+        .limit = ITEMS_PAGE,
+    };
+    f->req = (struct gl_store_req){.done = on_items, .owner = f};
+    f->node->outstanding++;
+    s->ops->list(s, &f->req, f->wish.context, &f->listing);
+}
+
+/* ---- steps, inputs, and the step of an earlier job ---- */
+
+static void read_steps(struct gl_facts *f);
+
+static void take_step(struct gl_facts *f, struct known *k, const struct gl_record *r)
+{
+    struct gl_json j;
+    gl_str from;
+
+    if (!parse_record(f, r, &j)) {
+        return;
+    }
+    k->is_there = true;
+    k->status = raw_of(f, &j, "status");
+    k->outcome = raw_of(f, &j, "terminal_outcome");
+    k->exit_code = raw_of(f, &j, "exit_code");
+    k->output = raw_of(f, &j, "output");
+    f->bytes += k->output.n;
+    from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reused_from"), &f->arena);
+    if (k->spec->foreach.n > 0 && k->output.n == 0 && !gl_str_is(k->status, "\"skipped\"")) {
+        k->source = from.n > 0 ? from : f->wish.job;
+    }
+}
+
+static void on_steps(struct gl_store_req *req)
+{
+    struct gl_facts *f = req->owner;
+    size_t i = 0;
+
+    if (!answered(f)) {
+        return;
+    }
+    if (!f->has_common) {
+        f->has_common = true;
+        f->inputs = gl_str_dup(&f->arena, req->records[i++].value);
+        f->earlier = gl_str_dup(&f->arena, req->records[i++].value);
+    }
+    for (; i < req->records_n; i++) {
+        take_step(f, &f->known[f->read_n++], &req->records[i]);
+    }
+    read_steps(f);
+}
+
+static void read_steps(struct gl_facts *f)
+{
+    struct gl_store *s = f->node->ports.store;
+    size_t n = 0;
+
+    if (f->has_common && f->read_n == f->known_n) {
+        read_groups(f);
+        return;
+    }
+    if (!f->has_common) {
+        f->keys[n++] = (struct gl_key){.kind = GL_S("inputs"), .id = f->wish.job};
+        f->keys[n++] =
+            (struct gl_key){.kind = GL_S("step"),
+                            .id = gl_str_fmt(&f->arena, "%.*s/%.*s", GL_STR_ARG(f->wish.retry_of),
+                                             GL_STR_ARG(f->wish.step_id))};
+    }
+    for (uint32_t i = f->read_n; i < f->known_n && n < STEPS_PAGE; i++) {
+        f->keys[n++] =
+            (struct gl_key){.kind = GL_S("step"),
+                            .id = gl_str_fmt(&f->arena, "%.*s/%.*s", GL_STR_ARG(f->wish.job),
+                                             GL_STR_ARG(f->known[i].spec->id))};
+    }
+    f->req = (struct gl_store_req){.done = on_steps, .owner = f};
+    f->node->outstanding++;
+    s->ops->get(s, &f->req, f->wish.context, f->keys, n);
+}
+
+/* Each step once, whether it is needed, named by a reference, or both. */
+static void want(struct gl_facts *f, uint8_t *seen, const uint32_t *numbers, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t bit = (uint8_t)(1u << (numbers[i] % 8));
+
+        if ((seen[numbers[i] / 8] & bit) == 0) {
+            seen[numbers[i] / 8] |= bit;
+            f->known[f->known_n++] =
+                (struct known){.spec = gl_flow_step(f->wish.spec->flow, numbers[i])};
+        }
+    }
+}
+
+void gl_facts_gather(struct gl_node *n, const struct gl_facts_wish *wish, gl_facts_done *done,
+                     void *owner)
+{
+    struct gl_facts *f = gl_mem_alloc(sizeof(*f));
+    const struct gl_step_spec *spec = gl_flow_step(wish->spec->flow, wish->of);
+    uint8_t *seen;
+
+    f->node = n;
+    f->wish = *wish;
+    gl_spec_ref(wish->spec);
+    f->wish.context = gl_str_dup(&f->arena, wish->context);
+    f->wish.job = gl_str_dup(&f->arena, wish->job);
+    f->wish.run_id = gl_str_dup(&f->arena, wish->run_id);
+    f->wish.step_id = gl_str_dup(&f->arena, wish->step_id);
+    f->wish.retry_of = gl_str_dup(&f->arena, wish->retry_of);
+    f->done = done;
+    f->owner = owner;
+    f->known = GL_NEW_ARRAY(&f->arena, struct known, spec->reads_n + spec->needs_n);
+    seen = gl_arena_alloc(&f->arena, wish->spec->flow->steps.n / 8 + 1);
+    memset(seen, 0, wish->spec->flow->steps.n / 8 + 1);
+    want(f, seen, spec->reads, spec->reads_n);
+    if (wish->with_needs) {
+        want(f, seen, spec->needs, spec->needs_n);
+    }
+    /* Something is always read, so that nobody is called back from inside the call. */
+    f->has_common = wish->spec->flow->inputs.n == 0 && wish->retry_of.n == 0 && f->known_n > 0;
+    gl_list_push(&n->facts, &f->link);
+    read_steps(f);
+}
+
+/* ---- for a gate ---- */
+
+static void on_resolved(void *owner, const struct gl_facts_wish *wish, int code, const char *why,
+                        gl_str json)
+{
+    struct gl_event ev = {.type = GL_EV_RESOLVED,
+                          .context = wish->context,
+                          .job = wish->job,
+                          .step_number = wish->step_number,
+                          .code = code,
+                          .why = gl_str_of(why),
+                          .facts = json};
+
+    gl_node_feed(owner, &ev);
+}
+
+void gl_facts_resolve(struct gl_node *n, const struct gl_effect *e)
+{
+    struct gl_facts_wish wish = {.spec = e->spec,
+                                 .of = e->of,
+                                 .item = e->item,
+                                 .step_number = e->step_number,
+                                 .context = e->context,
+                                 .job = e->job,
+                                 .run_id = e->run_id,
+                                 .step_id = e->step_id,
+                                 .submitted_at = e->submitted_at,
+                                 .retry_of = e->retry_of};
+
+    gl_facts_gather(n, &wish, on_resolved, n);
+    gl_spec_unref(e->spec); /* the effect's own */
+}
