@@ -65,7 +65,7 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         gl_loads_find(n, e);
         break;
     case GL_FX_RESOLVE:
-        gl_facts_resolve(n, e);
+        gl_lookup_resolve(n, e);
         b->effects.items[number].spec = NULL; /* its reference has been used up */
         break;
     case GL_FX_START:
@@ -281,7 +281,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->starts);
     gl_list_init(&n->probes);
     gl_list_init(&n->finds);
-    gl_list_init(&n->facts);
+    gl_list_init(&n->lookups);
     gl_list_init(&n->earliers);
     gl_list_init(&n->answers);
     gl_list_init(&n->watchers);
@@ -370,7 +370,7 @@ void gl_node_free(struct gl_node *n)
     }
     gl_loads_free_all(n);
     gl_starts_free_all(n);
-    gl_facts_free_all(n);
+    gl_lookup_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
     gl_query_done(&n->queries);

@@ -39,7 +39,7 @@ struct gl_node {
     size_t batches_free_n;
     struct gl_link unknown; /* struct commit: outcome not known yet */
     gl_ms resolve_due;
-    struct gl_link loads, starts, probes, finds, facts, earliers;
+    struct gl_link loads, starts, probes, finds, lookups, earliers;
     struct gl_map starts_by_key;
     size_t outstanding; /* calls to ports that have not been answered */
 
@@ -81,8 +81,8 @@ void gl_starts_list(struct gl_node *n);
 void gl_starts_free_all(struct gl_node *n);
 struct gl_exec_events gl_starts_events(struct gl_node *n);
 
-/* ---- facts.c ---- */
-struct gl_facts_wish { /* what is asked for, and by whom; copied */
+/* ---- lookup.c ---- */
+struct gl_lookup_wish { /* what is asked for, and by whom; copied */
     struct gl_spec *spec;
     uint32_t of;          /* the step of the flow: what its references name is read */
     bool with_needs;      /* and the steps it needs */
@@ -94,13 +94,13 @@ struct gl_facts_wish { /* what is asked for, and by whom; copied */
 };
 
 /* GL_E_UNAVAILABLE: ask again. Anything else that is not 0: it will stay so. */
-typedef void gl_facts_done(void *owner, const struct gl_facts_wish *wish, int code, const char *why,
-                           gl_str json);
+typedef void gl_lookup_done(void *owner, const struct gl_lookup_wish *wish, int code,
+                            const char *why, gl_str json);
 /* `done` runs once, not from inside the call; never if the node is freed before. */
-void gl_facts_gather(struct gl_node *n, const struct gl_facts_wish *wish, gl_facts_done *done,
-                     void *owner);
-void gl_facts_resolve(struct gl_node *n, const struct gl_effect *e);
-void gl_facts_free_all(struct gl_node *n);
+void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_lookup_done *done,
+                      void *owner);
+void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e);
+void gl_lookup_free_all(struct gl_node *n);
 
 /* ---- earlier.c ---- */
 /* A submission under a run id that is taken: is it the same one? */

@@ -1,7 +1,7 @@
 /* starts.c - attempts between the core and the executor.
  *
  * A start needs its parents' outputs and what its references name, which are read from the store
- * first (facts.c). If the attempt is to be
+ * first (lookup.c). If the attempt is to be
  * stopped, asked about or has been acknowledged meanwhile, it is given up before it reaches the
  * executor: a start that leaves after the acknowledgement of the same attempt would run it a second
  * time. */
@@ -259,7 +259,7 @@ static int prepare(struct start *s, struct gl_why *why)
     return rc == 0 ? make_input(s, why) : rc;
 }
 
-static void on_facts(void *owner, const struct gl_facts_wish *wish, int code, const char *text,
+static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, const char *text,
                      gl_str json)
 {
     struct start *s = owner;
@@ -290,17 +290,17 @@ static void on_facts(void *owner, const struct gl_facts_wish *wish, int code, co
 
 static void gather(struct start *s, gl_ms submitted_at, uint32_t of)
 {
-    struct gl_facts_wish wish = {.spec = s->spec,
-                                 .of = of,
-                                 .with_needs = true,
-                                 .item = s->item,
-                                 .context = s->x.key.context,
-                                 .job = s->x.key.job,
-                                 .run_id = s->run_id,
-                                 .step_id = s->step_id,
-                                 .submitted_at = submitted_at};
+    struct gl_lookup_wish wish = {.spec = s->spec,
+                                  .of = of,
+                                  .with_needs = true,
+                                  .item = s->item,
+                                  .context = s->x.key.context,
+                                  .job = s->x.key.job,
+                                  .run_id = s->run_id,
+                                  .step_id = s->step_id,
+                                  .submitted_at = submitted_at};
 
-    gl_facts_gather(s->node, &wish, on_facts, s);
+    gl_lookup_gather(s->node, &wish, on_facts, s);
 }
 
 static gl_str key_of(struct gl_arena *a, const struct gl_effect *e)

@@ -1,4 +1,4 @@
-/* facts.c - reading what references may name: outputs of ended steps, inputs, the job itself.
+/* lookup.c - reading what references may name: outputs of ended steps, inputs, the job itself.
  *
  * The result is one JSON document (model/ref.h). What it says is final: only ended steps are asked
  * for, and their records do not change any more. The output of a step with foreach is not stored
@@ -21,11 +21,11 @@ struct known {
     uint32_t items_n, items_cap;
 };
 
-struct gl_facts {
-    struct gl_link link; /* in node->facts */
+struct gl_lookup {
+    struct gl_link link; /* in node->lookups */
     struct gl_node *node;
     struct gl_arena arena;
-    struct gl_facts_wish wish;
+    struct gl_lookup_wish wish;
     struct known *known;
     uint32_t known_n, read_n; /* steps, and how many of them have been read */
     uint32_t group;           /* the one whose instances are being read */
@@ -36,11 +36,11 @@ struct gl_facts {
     struct gl_listing listing;
     struct gl_store_req req;
     size_t bytes;
-    gl_facts_done *done;
+    gl_lookup_done *done;
     void *owner;
 };
 
-static void facts_free(struct gl_facts *f)
+static void lookup_free(struct gl_lookup *f)
 {
     gl_list_remove(&f->link);
     gl_spec_unref(f->wish.spec);
@@ -48,19 +48,19 @@ static void facts_free(struct gl_facts *f)
     gl_mem_free(f);
 }
 
-void gl_facts_free_all(struct gl_node *n)
+void gl_lookup_free_all(struct gl_node *n)
 {
-    for (struct gl_link *l; (l = gl_list_first(&n->facts)) != NULL;) {
-        facts_free(GL_CONTAINER(l, struct gl_facts, link));
+    for (struct gl_link *l; (l = gl_list_first(&n->lookups)) != NULL;) {
+        lookup_free(GL_CONTAINER(l, struct gl_lookup, link));
     }
 }
 
-static void finish(struct gl_facts *f, int code, const char *why, gl_str json)
+static void finish(struct gl_lookup *f, int code, const char *why, gl_str json)
 {
     struct gl_node *n = f->node;
 
     f->done(f->owner, &f->wish, code, why, json);
-    facts_free(f);
+    lookup_free(f);
     gl_node_rearm(n);
 }
 
@@ -82,7 +82,7 @@ static void write_items(struct gl_jw *w, const struct known *k)
     gl_jw_end(w);
 }
 
-static void write_step(struct gl_facts *f, struct gl_jw *w, const struct known *k)
+static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct known *k)
 {
     gl_jw_key_str(w, k->spec->id);
     if (!k->is_there) {
@@ -108,7 +108,7 @@ static void write_step(struct gl_facts *f, struct gl_jw *w, const struct known *
     gl_jw_end(w);
 }
 
-static void write_job(struct gl_facts *f, struct gl_jw *w, gl_str item)
+static void write_job(struct gl_lookup *f, struct gl_jw *w, gl_str item)
 {
     char when[GL_WHEN_BYTES];
 
@@ -130,7 +130,7 @@ static void write_job(struct gl_facts *f, struct gl_jw *w, gl_str item)
     gl_jw_end(w);
 }
 
-static gl_str compose(struct gl_facts *f, gl_str item)
+static gl_str compose(struct gl_lookup *f, gl_str item)
 {
     struct gl_buf out = {0};
     struct gl_jw w;
@@ -154,7 +154,7 @@ static gl_str compose(struct gl_facts *f, gl_str item)
 }
 
 /* The item of an instance: an element of the list that its step goes through. */
-static int find_item(struct gl_facts *f, gl_str facts, gl_str *ret, struct gl_why *why)
+static int find_item(struct gl_lookup *f, gl_str facts, gl_str *ret, struct gl_why *why)
 {
     gl_str list = gl_flow_step(f->wish.spec->flow, f->wish.of)->foreach;
     struct gl_json j;
@@ -186,7 +186,7 @@ static int find_item(struct gl_facts *f, gl_str facts, gl_str *ret, struct gl_wh
     return 0;
 }
 
-static void conclude(struct gl_facts *f)
+static void conclude(struct gl_lookup *f)
 {
     gl_str facts = compose(f, (gl_str){0}), item;
     struct gl_why why = {0};
@@ -203,9 +203,9 @@ static void conclude(struct gl_facts *f)
 
 /* ---- instances ---- */
 
-static void read_groups(struct gl_facts *f);
+static void read_groups(struct gl_lookup *f);
 
-static bool answered(struct gl_facts *f)
+static bool answered(struct gl_lookup *f)
 {
     f->node->outstanding--;
     if (f->req.status != 0) {
@@ -215,21 +215,21 @@ static bool answered(struct gl_facts *f)
     return true;
 }
 
-static gl_str raw_of(struct gl_facts *f, const struct gl_json *j, const char *name)
+static gl_str raw_of(struct gl_lookup *f, const struct gl_json *j, const char *name)
 {
     gl_jnode v = gl_json_get(j, gl_json_root(j), name);
 
     return v != NULL ? gl_str_dup(&f->arena, gl_json_raw(j, v)) : (gl_str){0};
 }
 
-static bool parse_record(struct gl_facts *f, const struct gl_record *r, struct gl_json *ret)
+static bool parse_record(struct gl_lookup *f, const struct gl_record *r, struct gl_json *ret)
 {
     gl_str text = gl_str_dup(&f->arena, r->value);
 
     return r->rev != 0 && gl_json_parse(ret, text, GL_RECORD_BYTES_MAX, &f->arena, NULL) == 0;
 }
 
-static void add_item(struct gl_facts *f, struct known *k, const struct gl_record *r)
+static void add_item(struct gl_lookup *f, struct known *k, const struct gl_record *r)
 {
     gl_str rest = r->id, digits = {0};
     struct gl_json j;
@@ -257,7 +257,7 @@ static void add_item(struct gl_facts *f, struct known *k, const struct gl_record
 
 static void on_items(struct gl_store_req *req)
 {
-    struct gl_facts *f = req->owner;
+    struct gl_lookup *f = req->owner;
     struct known *k = &f->known[f->group];
 
     if (!answered(f)) {
@@ -275,7 +275,7 @@ static void on_items(struct gl_store_req *req)
     read_groups(f);
 }
 
-static void read_groups(struct gl_facts *f)
+static void read_groups(struct gl_lookup *f)
 {
     struct gl_store *s = f->node->ports.store;
 
@@ -300,9 +300,9 @@ static void read_groups(struct gl_facts *f)
 
 /* ---- steps, inputs, and the step of an earlier job ---- */
 
-static void read_steps(struct gl_facts *f);
+static void read_steps(struct gl_lookup *f);
 
-static void take_step(struct gl_facts *f, struct known *k, const struct gl_record *r)
+static void take_step(struct gl_lookup *f, struct known *k, const struct gl_record *r)
 {
     struct gl_json j;
     gl_str from;
@@ -324,7 +324,7 @@ static void take_step(struct gl_facts *f, struct known *k, const struct gl_recor
 
 static void on_steps(struct gl_store_req *req)
 {
-    struct gl_facts *f = req->owner;
+    struct gl_lookup *f = req->owner;
     size_t i = 0;
 
     if (!answered(f)) {
@@ -341,7 +341,7 @@ static void on_steps(struct gl_store_req *req)
     read_steps(f);
 }
 
-static void read_steps(struct gl_facts *f)
+static void read_steps(struct gl_lookup *f)
 {
     struct gl_store *s = f->node->ports.store;
     size_t n = 0;
@@ -369,7 +369,7 @@ static void read_steps(struct gl_facts *f)
 }
 
 /* Each step once, whether it is needed, named by a reference, or both. */
-static void want(struct gl_facts *f, uint8_t *seen, const uint32_t *numbers, uint32_t n)
+static void want(struct gl_lookup *f, uint8_t *seen, const uint32_t *numbers, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint8_t bit = (uint8_t)(1u << (numbers[i] % 8));
@@ -382,10 +382,10 @@ static void want(struct gl_facts *f, uint8_t *seen, const uint32_t *numbers, uin
     }
 }
 
-void gl_facts_gather(struct gl_node *n, const struct gl_facts_wish *wish, gl_facts_done *done,
-                     void *owner)
+void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_lookup_done *done,
+                      void *owner)
 {
-    struct gl_facts *f = gl_mem_alloc(sizeof(*f));
+    struct gl_lookup *f = gl_mem_alloc(sizeof(*f));
     const struct gl_step_spec *spec = gl_flow_step(wish->spec->flow, wish->of);
     uint8_t *seen;
 
@@ -414,7 +414,7 @@ void gl_facts_gather(struct gl_node *n, const struct gl_facts_wish *wish, gl_fac
 
 /* ---- for a gate ---- */
 
-static void on_resolved(void *owner, const struct gl_facts_wish *wish, int code, const char *why,
+static void on_resolved(void *owner, const struct gl_lookup_wish *wish, int code, const char *why,
                         gl_str json)
 {
     struct gl_event ev = {.type = GL_EV_RESOLVED,
@@ -428,19 +428,19 @@ static void on_resolved(void *owner, const struct gl_facts_wish *wish, int code,
     gl_node_feed(owner, &ev);
 }
 
-void gl_facts_resolve(struct gl_node *n, const struct gl_effect *e)
+void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e)
 {
-    struct gl_facts_wish wish = {.spec = e->spec,
-                                 .of = e->of,
-                                 .item = e->item,
-                                 .step_number = e->step_number,
-                                 .context = e->context,
-                                 .job = e->job,
-                                 .run_id = e->run_id,
-                                 .step_id = e->step_id,
-                                 .submitted_at = e->submitted_at,
-                                 .retry_of = e->retry_of};
+    struct gl_lookup_wish wish = {.spec = e->spec,
+                                  .of = e->of,
+                                  .item = e->item,
+                                  .step_number = e->step_number,
+                                  .context = e->context,
+                                  .job = e->job,
+                                  .run_id = e->run_id,
+                                  .step_id = e->step_id,
+                                  .submitted_at = e->submitted_at,
+                                  .retry_of = e->retry_of};
 
-    gl_facts_gather(n, &wish, on_resolved, n);
+    gl_lookup_gather(n, &wish, on_resolved, n);
     gl_spec_unref(e->spec); /* the effect's own */
 }
