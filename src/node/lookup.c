@@ -408,7 +408,7 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
     }
     /* Something is always read, so that nobody is called back from inside the call. */
     f->has_common = wish->spec->flow->inputs.n == 0 && wish->retry_of.n == 0 && f->known_n > 0;
-    gl_list_push(&n->facts, &f->link);
+    gl_list_push(&n->lookups, &f->link);
     read_steps(f);
 }
 
