@@ -107,13 +107,18 @@ const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 
 /* ---- the commands, one file per group ---- */
 int gl_cmd_run(struct gl_cli *cli);
-int gl_cmd_job_list(struct gl_cli *cli);
+int gl_cmd_list(struct gl_cli *cli);
 int gl_cmd_job_status(struct gl_cli *cli);
+int gl_cmd_job_result(struct gl_cli *cli);
 int gl_cmd_job_events(struct gl_cli *cli);
-int gl_cmd_job_pause(struct gl_cli *cli);
-int gl_cmd_job_resume(struct gl_cli *cli);
-int gl_cmd_job_cancel(struct gl_cli *cli);
 int gl_cmd_logs(struct gl_cli *cli);
+int gl_cmd_steer_pause(struct gl_cli *cli);
+int gl_cmd_steer_resume(struct gl_cli *cli);
+int gl_cmd_steer_cancel(struct gl_cli *cli);
+int gl_cmd_steer_retry(struct gl_cli *cli);
+int gl_cmd_steer_rm(struct gl_cli *cli);
+int gl_cmd_steer_signal(struct gl_cli *cli);
+int gl_cmd_shell(struct gl_cli *cli);
 int gl_cmd_human_list(struct gl_cli *cli);
 int gl_cmd_human_respond(struct gl_cli *cli);
 int gl_cmd_validate(struct gl_cli *cli);

@@ -1,84 +1,10 @@
-/* cmd_job.c - glia job: looking at jobs, and stopping or continuing them. */
+/* cmd_job.c - glia job status, result and events: looking at one job. */
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/map.h"
 #include "cli/page.h"
-#include "cli/result.h"
+#include "cli/progress.h"
 #include "cli/table.h"
-
-/* ---- list ---- */
-
-static void add_job(struct gl_table *t, struct gl_page *p, gl_jnode job, gl_ms now)
-{
-    int64_t done = gl_page_number(p, job, "completed_n") + gl_page_number(p, job, "partial_n") +
-                   gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
-    gl_ms submitted = gl_page_time(p, job, "submitted_at");
-    gl_ms ended = gl_page_time(p, job, "ended_at");
-    gl_str run_id = gl_page_text(p, job, "run_id");
-
-    if (gl_str_eq(run_id, gl_page_text(p, job, "job_id"))) {
-        run_id = (gl_str){0};
-    }
-    gl_table_add(t, gl_page_text(p, job, "job_id"));
-    gl_table_add(t, gl_page_text(p, job, "status"));
-    gl_table_add(t, gl_page_text(p, job, "name"));
-    gl_table_add(t, run_id);
-    gl_table_add(t, gl_str_fmt(&p->arena, "%lld/%lld", (long long)done,
-                               (long long)gl_page_number(p, job, "steps_n")));
-    gl_table_add(t, gl_page_text(p, job, "submitted_at"));
-    gl_table_add(t, gl_page_span(p, submitted, ended != 0 ? ended : now));
-}
-
-static void print_jobs(struct gl_cli *cli, struct gl_page *p)
-{
-    static const char *const titles[] = {"JOB",   "STATUS",    "NAME", "RUN ID",
-                                         "STEPS", "SUBMITTED", "TOOK"};
-    gl_jnode jobs = gl_json_get(&p->j, p->root, "jobs");
-    gl_ms now = gl_term_now();
-    struct gl_table t;
-
-    gl_table_init(&t, titles, GL_COUNT(titles));
-    for (gl_jnode e = gl_json_first(&p->j, jobs); e; e = gl_json_after(&p->j, jobs, e)) {
-        add_job(&t, p, e, now);
-    }
-    if (t.n > 0) {
-        gl_table_print(&t, &cli->out);
-    } else {
-        gl_cli_say(cli, "no jobs here; the data folder is %s", cli->data);
-    }
-    gl_table_done(&t);
-}
-
-int gl_cmd_job_list(struct gl_cli *cli)
-{
-    const char *limit = gl_cli_option(cli, "--limit");
-    struct gl_request rq = {
-        .verb = GL_VERB_LIST, .status = gl_str_of(gl_cli_option(cli, "--status")), .limit = 100};
-    struct gl_reach reach;
-    struct gl_page page;
-    struct gl_why why;
-    uint64_t n;
-    int err;
-
-    if (limit != NULL) {
-        if (!gl_str_u64(gl_str_of(limit), &n) || n < 1 || n > GL_PAGE_MAX) {
-            return gl_cli_usage(cli, "--limit takes a number from 1 to %d", GL_PAGE_MAX);
-        }
-        rq.limit = (uint32_t)n;
-    }
-    gl_reach_init(&reach, cli);
-    err = gl_page_ask(&page, &reach, &rq, &why);
-    if (err != 0) {
-        err = gl_cli_fail(cli, err, why.text);
-    } else if (cli->json) {
-        err = gl_page_print_json(&page, cli);
-    } else {
-        print_jobs(cli, &page);
-        gl_page_say_alone(&page, &reach);
-    }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
-    return err;
-}
 
 /* ---- status ---- */
 
@@ -91,8 +17,14 @@ static void print_head(struct gl_cli *cli, struct gl_page *p)
     gl_ms ended = gl_page_time(p, p->root, "ended_at");
     gl_str took = gl_page_span(p, submitted, ended != 0 ? ended : gl_term_now());
 
-    if (!cli->out.is_tty) {
-        return; /* the steps are the data */
+    gl_str why = gl_term_safe(&p->arena, gl_page_text(p, p->root, "why"));
+    gl_str retry_of = gl_page_text(p, p->root, "retry_of");
+
+    if (!cli->out.is_tty) { /* the steps are the data */
+        if (why.n > 0) {
+            gl_cli_say(cli, "%.*s", GL_STR_ARG(why));
+        }
+        return;
     }
     (void)fprintf(cli->out.file, "%s%.*s%s  %.*s\n", gl_term_on(&cli->out, color),
                   GL_STR_ARG(status), gl_term_off(&cli->out, color),
@@ -100,10 +32,26 @@ static void print_head(struct gl_cli *cli, struct gl_page *p)
     (void)fprintf(cli->out.file, "job %.*s, submitted %.*s, %.*s\n",
                   GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
                   GL_STR_ARG(gl_page_text(p, p->root, "submitted_at")), GL_STR_ARG(took));
-    if (reason.n > 0) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_term_safe(&p->arena, reason)));
+    if (retry_of.n > 0) {
+        (void)fprintf(cli->out.file, "a retry of job %.*s\n", GL_STR_ARG(retry_of));
+    }
+    if (why.n > 0 || reason.n > 0) {
+        (void)fprintf(cli->out.file, "%.*s\n",
+                      GL_STR_ARG(why.n > 0 ? why : gl_term_safe(&p->arena, reason)));
     }
     (void)fputc('\n', cli->out.file);
+}
+
+/* Why it stands as it does. */
+static gl_str reason_of(struct gl_page *p, gl_jnode step)
+{
+    static const char *const fields[] = {"terminal_reason", "why", "last_error"};
+    gl_str text = {0};
+
+    for (size_t i = 0; i < GL_COUNT(fields) && text.n == 0; i++) {
+        text = gl_page_text(p, step, fields[i]);
+    }
+    return text;
 }
 
 static void print_steps(struct gl_cli *cli, struct gl_page *p)
@@ -116,7 +64,6 @@ static void print_steps(struct gl_cli *cli, struct gl_page *p)
     gl_table_init(&t, titles, GL_COUNT(titles));
     for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
         gl_jnode s = gl_json_value(k);
-        gl_str reason = gl_page_text(p, s, "terminal_reason");
         gl_ms ended = gl_page_time(p, s, "ended_at");
 
         gl_table_add(&t, gl_json_str(&p->j, k, &p->arena));
@@ -126,7 +73,7 @@ static void print_steps(struct gl_cli *cli, struct gl_page *p)
         gl_table_add(&t, gl_page_text(p, s, "started_at"));
         gl_table_add(&t,
                      gl_page_span(p, gl_page_time(p, s, "started_at"), ended != 0 ? ended : now));
-        gl_table_add(&t, reason.n > 0 ? reason : gl_page_text(p, s, "last_error"));
+        gl_table_add(&t, reason_of(p, s));
     }
     gl_table_print(&t, &cli->out);
     gl_table_done(&t);
@@ -151,6 +98,130 @@ int gl_cmd_job_status(struct gl_cli *cli)
         print_steps(cli, &page);
         (void)gl_reach_say_alone(&reach, gl_page_text(&page, page.root, "status"));
     }
+    gl_page_done(&page);
+    gl_reach_done(&reach);
+    return err;
+}
+
+/* ---- result ---- */
+
+static gl_jnode steps_of(struct gl_page *p)
+{
+    return gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
+}
+
+/* The JSON of its output; "null" if it has none. */
+static gl_str output_of(struct gl_page *p, gl_jnode step)
+{
+    gl_jnode output = gl_json_get(&p->j, step, "output");
+
+    return output != NULL ? gl_json_raw(&p->j, output) : GL_S("null");
+}
+
+static bool is_ended(struct gl_page *p)
+{
+    gl_str status = gl_page_text(p, p->root, "status");
+
+    return gl_str_is(status, "completed") || gl_str_is(status, "failed") ||
+           gl_str_is(status, "cancelled");
+}
+
+/* The ids that some step needs. */
+static void note_needed(struct gl_page *p, struct gl_map *needed)
+{
+    gl_jnode steps = steps_of(p);
+
+    for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
+        gl_jnode needs = gl_json_get(&p->j, gl_json_value(k), "needs");
+
+        for (gl_jnode e = gl_json_first(&p->j, needs); e; e = gl_json_after(&p->j, needs, e)) {
+            gl_str id = gl_json_str(&p->j, e, &p->arena);
+
+            if (gl_map_find(needed, id) == NULL) {
+                gl_map_add(needed, id, p);
+            }
+        }
+    }
+}
+
+static int print_one(struct gl_cli *cli, struct gl_page *p, const char *id)
+{
+    gl_jnode step = gl_json_get(&p->j, steps_of(p), id);
+    gl_str status = gl_page_text(p, step, "status");
+
+    if (step == NULL) {
+        return gl_cli_fail(cli, GL_E_NOT_FOUND,
+                           gl_str_fmt(&p->arena, "the job has no step '%s'", id).p);
+    }
+    if (!gl_progress_is_end(status)) {
+        return gl_cli_fail(
+            cli, GL_E_STATE,
+            gl_str_fmt(&p->arena, "step %s has no output yet: it is %.*s", id, GL_STR_ARG(status))
+                .p);
+    }
+    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(output_of(p, step)));
+    return gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
+}
+
+/* Of the steps nobody needs, instances of `foreach` left out: their step has the list. */
+static void print_last(struct gl_cli *cli, struct gl_page *p)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    gl_jnode steps = steps_of(p);
+    struct gl_map needed = {0};
+    struct gl_jw w;
+
+    note_needed(p, &needed);
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
+        gl_str id = gl_json_str(&p->j, k, &p->arena);
+
+        if (gl_map_find(&needed, id) != NULL || gl_str_ends(id, GL_S("]"))) {
+            continue;
+        }
+        if (cli->json) {
+            gl_jw_key_str(&w, id);
+            gl_jw_raw(&w, output_of(p, gl_json_value(k)));
+        } else {
+            (void)fprintf(cli->out.file, "%.*s\t%.*s\n", GL_STR_ARG(id),
+                          GL_STR_ARG(output_of(p, gl_json_value(k))));
+        }
+    }
+    gl_jw_end(&w);
+    if (cli->json) {
+        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    }
+    gl_map_done(&needed);
+}
+
+static int print_result(struct gl_cli *cli, struct gl_page *p)
+{
+    gl_str status = gl_page_text(p, p->root, "status");
+
+    if (cli->words_n > 1) {
+        return print_one(cli, p, cli->words[1]);
+    }
+    if (!is_ended(p)) {
+        return gl_cli_fail(
+            cli, GL_E_STATE,
+            gl_str_fmt(&p->arena, "the job has no result yet: it is %.*s", GL_STR_ARG(status)).p);
+    }
+    print_last(cli, p);
+    return gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
+}
+
+int gl_cmd_job_result(struct gl_cli *cli)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
+    struct gl_reach reach;
+    struct gl_page page;
+    struct gl_why why;
+    int err;
+
+    gl_reach_init(&reach, cli);
+    err = gl_page_ask(&page, &reach, &rq, &why);
+    err = err != 0 ? gl_cli_fail(cli, err, why.text) : print_result(cli, &page);
     gl_page_done(&page);
     gl_reach_done(&reach);
     return err;
@@ -231,84 +302,4 @@ int gl_cmd_job_events(struct gl_cli *cli)
     }
     gl_reach_done(&reach);
     return err;
-}
-
-/* ---- pause, resume, cancel ---- */
-
-static void write_command(struct gl_cli *cli, struct gl_buf *body)
-{
-    struct gl_jw w;
-
-    gl_jw_init(&w, body);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "who");
-    gl_jw_c(&w, gl_cli_who());
-    gl_jw_key(&w, "reason");
-    gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
-    gl_jw_end(&w);
-}
-
-/* There is nothing to go on with. That is no mistake of who asks: how it ended is what matters. */
-static bool has_ended(struct gl_follow *f)
-{
-    if (gl_follow_begin(f, f->reach->cli->words[0], NULL) != 0 ||
-        !(gl_str_is(f->status, "completed") || gl_str_is(f->status, "failed") ||
-          gl_str_is(f->status, "cancelled"))) {
-        return false;
-    }
-    gl_cli_say(f->reach->cli, "the job has ended already: %.*s", GL_STR_ARG(f->status));
-    return true;
-}
-
-/* Tell the node, or be it. `stay`: until the job has ended or waits for a person. */
-static int command(struct gl_cli *cli, const char *verb, bool stay)
-{
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
-    struct gl_client_reply reply;
-    struct gl_progress progress;
-    struct gl_follow follow;
-    struct gl_reach reach;
-    struct gl_why why;
-    int err, code;
-
-    write_command(cli, &body);
-    gl_reach_init(&reach, cli);
-    gl_progress_init(&progress, &cli->err, !stay);
-    gl_follow_init(&follow, &reach, &progress);
-    follow.pauses = stay;
-    err = gl_reach_insist(&reach, "POST",
-                          gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/%s", verb),
-                          gl_buf_view(&body), &reply, &why);
-    if (err == 0) {
-        err = gl_follow_begin(&follow, cli->words[0], &why);
-    }
-    if (stay && err == GL_E_STATE && has_ended(&follow)) {
-        err = 0;
-    }
-    if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
-    } else if (stay) {
-        code = gl_result_show(&follow, gl_follow_job(&follow), true);
-    } else {
-        code = gl_result_settle(&follow);
-    }
-    gl_follow_done(&follow);
-    gl_reach_done(&reach);
-    gl_progress_done(&progress);
-    return code;
-}
-
-int gl_cmd_job_pause(struct gl_cli *cli)
-{
-    return command(cli, "pause", false);
-}
-
-int gl_cmd_job_resume(struct gl_cli *cli)
-{
-    return command(cli, "resume", true);
-}
-
-int gl_cmd_job_cancel(struct gl_cli *cli)
-{
-    return command(cli, "cancel", false);
 }

@@ -20,9 +20,11 @@ struct paper {
     struct gl_page page; /* the job's state */
     gl_str job, step;    /* step "": all */
     uint32_t attempt;    /* 0: the last */
+    bool all;            /* every attempt */
     bool follow;
     bool with_names; /* lines begin with the step's id */
-    struct gl_jw w;  /* --json */
+    bool with_times;
+    struct gl_jw w; /* --json */
     struct gl_buf json;
 };
 
@@ -47,6 +49,33 @@ static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str ti
     gl_jw_key(&p->w, "text");
     gl_jw_str(&p->w, text);
     gl_jw_end(&p->w);
+    if (p->follow) { /* a line of its own: nobody waits for the end of a document */
+        gl_buf_char(&p->json, '\n');
+        (void)fwrite(p->json.p, 1, p->json.n, p->cli->out.file);
+        gl_buf_reset(&p->json);
+        gl_jw_init(&p->w, &p->json);
+    }
+}
+
+/* What stands before the text, so that one can see whose it is and when. */
+static void print_front(struct paper *p, gl_str step, uint32_t attempt, gl_str time)
+{
+    FILE *out = p->cli->out.file;
+    const char *end = p->cli->out.is_tty ? " | " : "\t";
+    char when[GL_WHEN_BYTES];
+    int64_t ms = 0;
+
+    if (p->with_times) {
+        gl_str text = gl_str_i64(time, &ms) ? gl_when_format(ms, when) : (gl_str){0};
+
+        (void)fprintf(out, "%.*s%s", GL_STR_ARG(text), p->cli->out.is_tty ? " " : "\t");
+    }
+    if (p->with_names) {
+        (void)fprintf(out, "%.*s%s", GL_STR_ARG(step), end);
+    }
+    if (p->all) {
+        (void)fprintf(out, "%u%s", attempt, end);
+    }
 }
 
 static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str line)
@@ -65,9 +94,7 @@ static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str lin
         write_json(p, step, attempt, time, stream, rest);
         return;
     }
-    if (p->with_names) {
-        (void)fprintf(out, p->cli->out.is_tty ? "%.*s | " : "%.*s\t", GL_STR_ARG(step));
-    }
+    print_front(p, step, attempt, time);
     (void)fwrite(rest.p, 1, rest.n, out);
     (void)fputc('\n', out);
 }
@@ -84,9 +111,12 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
     int err = GL_E_GONE;
 
     if (p->reach.client.fd >= 0) {
+        GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+
         (void)snprintf(path, sizeof(path),
                        "/v1/contexts/default/jobs/%.*s/logs?step=%.*s&attempt=%u&offset=%llu",
-                       GL_STR_ARG(p->job), GL_STR_ARG(step), attempt, (unsigned long long)*offset);
+                       GL_STR_ARG(p->job), GL_STR_ARG(gl_reach_escape(&a, step)), attempt,
+                       (unsigned long long)*offset);
         err = gl_reach_call(&p->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
     }
     if (err == 0) {
@@ -187,49 +217,75 @@ static int follow_step(struct paper *p, struct gl_why *reterr_why)
 
 /* ---- all that is there ---- */
 
+/* The attempts of one step that are wanted, as far as it has had them. */
+static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_why *reterr_why)
+{
+    uint32_t first = p->all ? 1 : p->attempt != 0 ? p->attempt : last;
+    uint32_t end = p->all ? last : first;
+    int err = 0;
+
+    for (uint32_t n = first; n > 0 && n <= end && n <= last && err == 0; n++) {
+        uint64_t offset = 0;
+        bool any;
+
+        err = show_attempt(p, id, n, &offset, &any, reterr_why);
+    }
+    return err;
+}
+
+static int show_step(struct paper *p, gl_jnode step, struct gl_why *reterr_why)
+{
+    uint32_t last = (uint32_t)gl_page_number(&p->page, step, "attempt_count");
+
+    if (step == NULL) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "the job has no step '%.*s'",
+                      GL_STR_ARG(p->step));
+    }
+    if (p->attempt > last) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "step %.*s has had %u attempt%s",
+                      GL_STR_ARG(p->step), last, last == 1 ? "" : "s");
+    }
+    return p->follow ? follow_step(p, reterr_why) : show_attempts(p, p->step, last, reterr_why);
+}
+
 static int show_steps(struct paper *p, struct gl_why *reterr_why)
 {
     struct gl_page *page = &p->page;
     gl_jnode steps =
         gl_json_get(&page->j, gl_json_get(&page->j, page->root, "workflow_state"), "steps");
+    int err = 0;
 
-    p->with_names = p->step.n == 0 && steps != NULL && steps->count > 1;
-    for (gl_jnode k = gl_json_first(&page->j, steps); k; k = gl_json_after(&page->j, steps, k)) {
-        gl_str id = gl_json_str(&page->j, k, &page->arena);
-        int64_t last = gl_page_number(page, gl_json_value(k), "attempt_count");
-        uint32_t attempt = p->attempt != 0 ? p->attempt : (uint32_t)last;
-        bool wanted = p->step.n == 0 || gl_str_eq(id, p->step), any;
-        uint64_t offset = 0;
-        int err = 0;
-
-        if (wanted && p->step.n > 0 && attempt > last) {
-            return gl_why(reterr_why, GL_E_NOT_FOUND, "step %.*s has had %lld attempt%s",
-                          GL_STR_ARG(id), (long long)last, last == 1 ? "" : "s");
-        }
-        if (wanted && p->follow) {
-            return follow_step(p, reterr_why);
-        }
-        if (wanted && attempt > 0 && attempt <= last) {
-            err = show_attempt(p, id, attempt, &offset, &any, reterr_why);
-        }
-        if (err != 0 || (wanted && p->step.n > 0)) {
-            return err;
-        }
+    if (p->step.n > 0) {
+        return show_step(p, gl_json_get(&page->j, steps, p->cli->words[1]), reterr_why);
     }
-    return p->step.n == 0 ? 0
-                          : gl_why(reterr_why, GL_E_NOT_FOUND, "the job has no step '%.*s'",
-                                   GL_STR_ARG(p->step));
+    p->with_names = steps != NULL && steps->count > 1;
+    for (gl_jnode k = gl_json_first(&page->j, steps); k && err == 0;
+         k = gl_json_after(&page->j, steps, k)) {
+        err = show_attempts(p, gl_json_str(&page->j, k, &page->arena),
+                            (uint32_t)gl_page_number(page, gl_json_value(k), "attempt_count"),
+                            reterr_why);
+    }
+    return err;
+}
+
+static void print_json(struct paper *p)
+{
+    gl_jw_end(&p->w);
+    gl_jw_end(&p->w);
+    gl_buf_char(&p->json, '\n');
+    (void)fwrite(p->json.p, 1, p->json.n, p->cli->out.file);
 }
 
 static int show(struct paper *p)
 {
+    bool is_document = p->cli->json && !p->follow;
     struct gl_why why;
     int err = ask_state(p, gl_str_of(p->cli->words[0]), &why);
 
+    gl_jw_init(&p->w, &p->json);
     if (err == 0) {
         p->job = gl_str_dup(&p->cli->arena, gl_page_text(&p->page, p->page.root, "job_id"));
-        if (p->cli->json) {
-            gl_jw_init(&p->w, &p->json);
+        if (is_document) {
             gl_jw_object(&p->w);
             gl_jw_key(&p->w, "lines");
             gl_jw_array(&p->w);
@@ -239,11 +295,8 @@ static int show(struct paper *p)
     if (err != 0) {
         return gl_cli_fail(p->cli, err, why.text);
     }
-    if (p->cli->json) {
-        gl_jw_end(&p->w);
-        gl_jw_end(&p->w);
-        (void)fwrite(p->json.p, 1, p->json.n, p->cli->out.file);
-        (void)fputc('\n', p->cli->out.file);
+    if (is_document) {
+        print_json(p);
     }
     return GL_EXIT_OK;
 }
@@ -251,16 +304,20 @@ static int show(struct paper *p)
 int gl_cmd_logs(struct gl_cli *cli)
 {
     const char *attempt = gl_cli_option(cli, "--attempt");
-    struct paper p = {.cli = cli, .follow = gl_cli_option(cli, "--follow") != NULL};
+    struct paper p = {.cli = cli,
+                      .all = attempt != NULL && strcmp(attempt, "all") == 0,
+                      .follow = gl_cli_option(cli, "--follow") != NULL,
+                      .with_times = gl_cli_option(cli, "--timestamps") != NULL};
     uint64_t number = 0;
     int code;
 
-    if (attempt != NULL &&
+    if (attempt != NULL && !p.all &&
         (!gl_str_u64(gl_str_of(attempt), &number) || number < 1 || number > UINT32_MAX)) {
-        return gl_cli_usage(cli, "--attempt takes a number from 1");
+        return gl_cli_usage(cli, "--attempt takes a number from 1, or all");
     }
-    if (p.follow && (cli->words_n < 2 || cli->json)) {
-        return gl_cli_usage(cli, "--follow needs a STEP, and does not go with --json");
+    if (p.follow && (cli->words_n < 2 || p.all)) {
+        return gl_cli_usage(cli, p.all ? "--follow does not go with all attempts"
+                                       : "--follow needs a STEP");
     }
     p.step = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
     p.attempt = (uint32_t)number;

@@ -1,0 +1,149 @@
+/* cmd_list.c - glia job list: jobs, newest first, page by page. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "cli/page.h"
+#include "cli/table.h"
+
+struct list {
+    struct gl_cli *cli;
+    struct gl_reach reach;
+    struct gl_request rq;
+    bool all;
+    gl_str next; /* where the next page begins; "" : there is none */
+    bool has_said_alone;
+    struct gl_table table;
+    struct gl_buf json;
+    struct gl_jw w;
+};
+
+static void add_job(struct gl_table *t, struct gl_page *p, gl_jnode job, gl_ms now)
+{
+    int64_t done = gl_page_number(p, job, "completed_n") + gl_page_number(p, job, "partial_n") +
+                   gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
+    gl_ms submitted = gl_page_time(p, job, "submitted_at");
+    gl_ms ended = gl_page_time(p, job, "ended_at");
+    gl_str run_id = gl_page_text(p, job, "run_id");
+
+    if (gl_str_eq(run_id, gl_page_text(p, job, "job_id"))) {
+        run_id = (gl_str){0};
+    }
+    gl_table_add(t, gl_page_text(p, job, "job_id"));
+    gl_table_add(t, gl_page_text(p, job, "status"));
+    gl_table_add(t, gl_page_text(p, job, "name"));
+    gl_table_add(t, run_id);
+    gl_table_add(t, gl_str_fmt(&p->arena, "%lld/%lld", (long long)done,
+                               (long long)gl_page_number(p, job, "steps_n")));
+    gl_table_add(t, gl_page_text(p, job, "submitted_at"));
+    gl_table_add(t, gl_page_span(p, submitted, ended != 0 ? ended : now));
+}
+
+static void add_page(struct list *l, struct gl_page *p)
+{
+    gl_jnode jobs = gl_json_get(&p->j, p->root, "jobs");
+    gl_ms now = gl_term_now();
+
+    for (gl_jnode e = gl_json_first(&p->j, jobs); e; e = gl_json_after(&p->j, jobs, e)) {
+        if (l->cli->json) {
+            gl_jw_raw(&l->w, gl_json_raw(&p->j, e));
+        } else {
+            add_job(&l->table, p, e, now);
+        }
+        if (!l->has_said_alone) {
+            l->has_said_alone = gl_reach_say_alone(&l->reach, gl_page_text(p, e, "status"));
+        }
+    }
+    l->next = gl_str_dup(&l->cli->arena, gl_page_text(p, p->root, "next"));
+}
+
+static int ask_pages(struct list *l, struct gl_why *reterr_why)
+{
+    int err;
+
+    do {
+        struct gl_page page;
+
+        err = gl_page_ask(&page, &l->reach, &l->rq, reterr_why);
+        if (err == 0) {
+            add_page(l, &page);
+        }
+        gl_page_done(&page);
+        l->rq.after = l->next;
+    } while (err == 0 && l->all && l->next.n > 0);
+    return err;
+}
+
+static void print_json(struct list *l)
+{
+    gl_jw_end(&l->w);
+    gl_jw_key(&l->w, "next");
+    if (l->next.n > 0) {
+        gl_jw_str(&l->w, l->next);
+    } else {
+        gl_jw_null(&l->w);
+    }
+    gl_jw_end(&l->w);
+    gl_buf_char(&l->json, '\n');
+    (void)fwrite(l->json.p, 1, l->json.n, l->cli->out.file);
+}
+
+static void print_table(struct list *l)
+{
+    bool is_filtered = l->rq.status.n > 0 || l->rq.name.n > 0 || l->rq.after.n > 0;
+
+    if (l->table.n > 0) {
+        gl_table_print(&l->table, &l->cli->out);
+    } else if (is_filtered) {
+        gl_cli_say(l->cli, "no such jobs; the data folder is %s", l->cli->data);
+    } else {
+        gl_cli_say(l->cli, "no jobs here; the data folder is %s", l->cli->data);
+    }
+    if (l->next.n > 0) {
+        (void)fflush(l->cli->out.file);
+        gl_cli_say(l->cli, "there may be more: --all, or --after %.*s", GL_STR_ARG(l->next));
+    }
+}
+
+static int show(struct list *l)
+{
+    struct gl_why why;
+    int err;
+
+    gl_jw_init(&l->w, &l->json);
+    gl_jw_object(&l->w);
+    gl_jw_key(&l->w, "jobs");
+    gl_jw_array(&l->w);
+    err = ask_pages(l, &why);
+    if (err != 0) {
+        return gl_cli_fail(l->cli, err, why.text);
+    }
+    (l->cli->json ? print_json : print_table)(l);
+    return GL_EXIT_OK;
+}
+
+int gl_cmd_list(struct gl_cli *cli)
+{
+    static const char *const titles[] = {"JOB",   "STATUS",    "NAME", "RUN ID",
+                                         "STEPS", "SUBMITTED", "TOOK"};
+    struct list l = {.cli = cli, .all = gl_cli_option(cli, "--all") != NULL};
+    uint64_t limit = l.all ? GL_PAGE_MAX : 100;
+    int code = gl_cli_number(cli, "--limit", 1, GL_PAGE_MAX, &limit);
+
+    if (code == 0 && l.all && gl_cli_option(cli, "--limit") != NULL) {
+        code = gl_cli_usage(cli, "give either --all or --limit");
+    }
+    if (code != 0) {
+        return code;
+    }
+    l.rq = (struct gl_request){.verb = GL_VERB_LIST,
+                               .status = gl_str_of(gl_cli_option(cli, "--status")),
+                               .name = gl_str_of(gl_cli_option(cli, "--name")),
+                               .after = gl_str_of(gl_cli_option(cli, "--after")),
+                               .limit = (uint32_t)limit};
+    gl_reach_init(&l.reach, cli);
+    gl_table_init(&l.table, titles, GL_COUNT(titles));
+    code = show(&l);
+    gl_table_done(&l.table);
+    gl_buf_done(&l.json);
+    gl_reach_done(&l.reach);
+    return code;
+}

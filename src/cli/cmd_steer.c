@@ -1,0 +1,301 @@
+/* cmd_steer.c - glia job pause, resume, cancel, retry, rm and signal. */
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "cli/page.h"
+#include "cli/result.h"
+#include "os/fs.h"
+
+enum { ANSWER_BYTES_MAX = 1 << 20 };
+
+/* ---- pause, resume, cancel ---- */
+
+static void write_body(struct gl_cli *cli, struct gl_buf *body)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "who");
+    gl_jw_c(&w, gl_cli_who());
+    gl_jw_key(&w, "reason");
+    gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
+    gl_jw_end(&w);
+}
+
+/* There is nothing to go on with. That is no mistake of who asks: how it ended is what matters. */
+static bool has_ended(struct gl_follow *f)
+{
+    if (gl_follow_begin(f, f->reach->cli->words[0], NULL) != 0 ||
+        !(gl_str_is(f->status, "completed") || gl_str_is(f->status, "failed") ||
+          gl_str_is(f->status, "cancelled"))) {
+        return false;
+    }
+    gl_cli_say(f->reach->cli, "the job has ended already: %.*s", GL_STR_ARG(f->status));
+    return true;
+}
+
+/* Tell the node, or be it. `stay`: until the job has ended or waits for a person. */
+static int command(struct gl_cli *cli, const char *verb, bool stay)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_client_reply reply;
+    struct gl_progress progress;
+    struct gl_follow follow;
+    struct gl_reach reach;
+    struct gl_why why;
+    int err, code;
+
+    write_body(cli, &body);
+    gl_reach_init(&reach, cli);
+    gl_progress_init(&progress, &cli->err, !stay);
+    gl_follow_init(&follow, &reach, &progress);
+    follow.pauses = stay;
+    err = gl_reach_insist(&reach, "POST",
+                          gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/%s", verb),
+                          gl_buf_view(&body), &reply, &why);
+    if (err == 0) {
+        err = gl_follow_begin(&follow, cli->words[0], &why);
+    }
+    if (stay && err == GL_E_STATE && has_ended(&follow)) {
+        err = 0;
+    }
+    if (err != 0) {
+        code = gl_cli_fail(cli, err, why.text);
+    } else if (stay) {
+        code = gl_result_show(&follow, gl_follow_job(&follow), true);
+    } else {
+        code = gl_result_settle(&follow);
+    }
+    gl_follow_done(&follow);
+    gl_reach_done(&reach);
+    gl_progress_done(&progress);
+    return code;
+}
+
+int gl_cmd_steer_pause(struct gl_cli *cli)
+{
+    return command(cli, "pause", false);
+}
+
+int gl_cmd_steer_resume(struct gl_cli *cli)
+{
+    return command(cli, "resume", true);
+}
+
+int gl_cmd_steer_cancel(struct gl_cli *cli)
+{
+    return command(cli, "cancel", false);
+}
+
+/* ---- retry ---- */
+
+static void write_retry(struct gl_cli *cli, struct gl_buf *body)
+{
+    const char *from = gl_cli_option(cli, "--from"), *run_id = gl_cli_option(cli, "--run-id");
+    struct gl_jw w;
+
+    gl_jw_init(&w, body);
+    gl_jw_object(&w);
+    if (from != NULL) {
+        gl_jw_key(&w, "from");
+        gl_jw_c(&w, from);
+    }
+    if (run_id != NULL) {
+        gl_jw_key(&w, "run_id");
+        gl_jw_c(&w, run_id);
+    }
+    gl_jw_end(&w);
+}
+
+/* Ask once: a second time might make a second job. *ret is the new job's id. */
+static int ask_retry(struct gl_reach *reach, gl_str body, bool detach, const char **ret,
+                     struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_cli *cli = reach->cli;
+    struct gl_client_reply reply;
+    struct gl_json j;
+    int err = (detach ? gl_reach_find : gl_reach_open)(reach, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    err = gl_reach_call(reach, "POST", gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/retry"),
+                        body, &reply, reterr_why);
+    if (err == GL_E_GONE) {
+        return gl_why(reterr_why, err,
+                      "the node went away; whether there is a new job is not known: "
+                      "'glia job list' tells");
+    }
+    if (err == 0) {
+        err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);
+    }
+    if (err == 0) {
+        *ret =
+            gl_str_c(&cli->arena, gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
+        if (detach && cli->json) {
+            (void)fwrite(reply.body.p, 1, reply.body.n, cli->out.file);
+            (void)fputc('\n', cli->out.file);
+        }
+    }
+    return err;
+}
+
+int gl_cmd_steer_retry(struct gl_cli *cli)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    bool detach = gl_cli_option(cli, "--detach") != NULL;
+    struct gl_progress progress;
+    struct gl_follow follow;
+    struct gl_reach reach;
+    const char *job = NULL;
+    struct gl_why why;
+    int err, code = GL_EXIT_OK;
+
+    write_retry(cli, &body);
+    gl_reach_init(&reach, cli);
+    gl_progress_init(&progress, &cli->err, false);
+    gl_follow_init(&follow, &reach, &progress);
+    follow.pauses = true;
+    err = ask_retry(&reach, gl_buf_view(&body), detach, &job, &why);
+    if (err == 0 && !detach) {
+        gl_cli_say(cli, "job %s", job);
+        err = gl_follow_begin(&follow, job, &why);
+    }
+    if (err != 0) {
+        code = gl_cli_fail(cli, err, why.text);
+    } else if (!detach) {
+        code = gl_result_show(&follow, gl_follow_job(&follow), true);
+    } else if (!cli->json) {
+        (void)fprintf(cli->out.file, "%s\n", job);
+    }
+    gl_follow_done(&follow);
+    gl_reach_done(&reach);
+    gl_progress_done(&progress);
+    return code;
+}
+
+/* ---- rm ---- */
+
+/* On a terminal a person is asked first. */
+static bool is_meant(struct gl_cli *cli)
+{
+    char answer[16] = "";
+
+    if (gl_cli_option(cli, "--yes") != NULL || !cli->err.is_tty || isatty(STDIN_FILENO) != 1) {
+        return true;
+    }
+    (void)fprintf(cli->err.file, "Remove %zu job%s with all events, outputs and logs? [y/N] ",
+                  cli->words_n, cli->words_n == 1 ? "" : "s");
+    (void)fflush(cli->err.file);
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+int gl_cmd_steer_rm(struct gl_cli *cli)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf json = {0};
+    struct gl_reach reach;
+    struct gl_jw w;
+    int code = GL_EXIT_OK;
+
+    if (!is_meant(cli)) {
+        gl_cli_say(cli, "nothing was removed");
+        return GL_EXIT_FAILED;
+    }
+    gl_reach_init(&reach, cli);
+    gl_jw_init(&w, &json);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "removed");
+    gl_jw_array(&w);
+    for (size_t i = 0; i < cli->words_n && code == GL_EXIT_OK; i++) {
+        struct gl_client_reply reply;
+        struct gl_why why;
+        int err = gl_reach_insist(&reach, "DELETE",
+                                  gl_reach_job_path(cli, gl_str_of(cli->words[i]), "%s", ""),
+                                  (gl_str){0}, &reply, &why);
+
+        if (err != 0) {
+            code = gl_cli_fail(cli, err, why.text);
+        } else if (!cli->json) {
+            (void)fprintf(cli->out.file, "%s\n", cli->words[i]);
+        }
+        gl_jw_c(&w, cli->words[i]);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    if (cli->json && code == GL_EXIT_OK) {
+        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&json)));
+    }
+    gl_reach_done(&reach);
+    return code;
+}
+
+/* ---- signal ---- */
+
+/* What goes with it: JSON, or nothing. */
+static int read_data(struct gl_cli *cli, struct gl_buf *out)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *data = gl_cli_option(cli, "--data"), *file = gl_cli_option(cli, "--data-file");
+    struct gl_why why;
+    struct gl_json j;
+    int err = 0;
+
+    if (data != NULL && file != NULL) {
+        return gl_cli_usage(cli, "give either --data or --data-file");
+    }
+    if (data == NULL && file == NULL) {
+        return 0;
+    }
+    if (file != NULL) {
+        err = gl_fs_read(strcmp(file, "-") == 0 ? "/dev/stdin" : file, GL_SIGNAL_BYTES_MAX, out,
+                         &why);
+    } else {
+        gl_buf_c(out, data);
+    }
+    if (err != 0) {
+        (void)gl_cli_fail(cli, err, why.text);
+        return GL_EXIT_USAGE;
+    }
+    if (gl_json_parse(&j, gl_buf_view(out), GL_SIGNAL_BYTES_MAX, &a, &why) != 0) {
+        return gl_cli_usage(cli, "the data of a signal is JSON: %s", why.text);
+    }
+    return 0;
+}
+
+int gl_cmd_steer_signal(struct gl_cli *cli)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf data = {0};
+    struct gl_client_reply reply;
+    struct gl_reach reach;
+    struct gl_why why;
+    int code = read_data(cli, &data), err;
+
+    if (code != 0) {
+        return code;
+    }
+    gl_reach_init(&reach, cli);
+    err = gl_reach_open(&reach, &why);
+    if (err == 0) { /* once: a signal that is sent twice counts twice */
+        err = gl_reach_call(
+            &reach, "POST",
+            gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/signals/%.*s",
+                              GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(cli->words[1])))),
+            gl_buf_view(&data), &reply, &why);
+    }
+    if (err == GL_E_GONE) {
+        code = gl_cli_fail(cli, err,
+                           "the node went away; whether the job has got the signal is "
+                           "not known: 'glia job events' tells");
+    } else if (err != 0) {
+        code = gl_cli_fail(cli, err, why.text);
+    } else if (cli->json) {
+        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_str_trim(reply.body)));
+    } else {
+        gl_cli_say(cli, "sent");
+    }
+    gl_reach_done(&reach);
+    return code;
+}
