@@ -16,6 +16,8 @@
 #include "http/http.h"
 #include "node/node.h"
 #include "os/blobfs.h"
+#include "os/crashmark.h"
+#include "os/fs.h"
 #include "os/identity.h"
 #include "os/lock.h"
 #include "os/logfs.h"
@@ -24,6 +26,7 @@
 #include "os/pools.h"
 #include "os/random.h"
 #include "os/sock.h"
+#include "os/tcp.h"
 #include "os/textlog.h"
 #include "store/sqlite.h"
 
@@ -54,11 +57,15 @@ struct gl_daemon {
     struct gl_logfs logs;
     struct gl_http *http;
     const char *socket;
-    int socket_fd;
-    pthread_t thread;
+    int socket_fd, tcp_fd;
+    char address[GL_TCP_TEXT_BYTES]; /* of the latter */
+    bool is_local;
+    bool stays, passive;
+    struct gl_crashmark mark;
+    pthread_t thread, leaver;
     bool has_thread;
     bool is_deaf; /* on the loop: the node has stopped, and hears nothing of the executor */
-    struct gl_loop_task task;
+    struct gl_loop_task task, beat, drain;
 #ifdef GL_WITH_FAILPOINTS
     struct vfs_cut *cut;
 #endif
@@ -67,6 +74,12 @@ struct gl_daemon {
     pthread_cond_t moved;
     enum stage stage;
     struct gl_why why; /* what stands in the way of being ready */
+    bool is_leaving;   /* another node gets the folder: `leaver` ends this one */
+    bool is_stopping;  /* too late for that */
+    bool is_lost;      /* someone else may own our jobs */
+    bool is_beating;   /* the loop has not yet run `beat` */
+    bool is_draining;  /* the same of `drain` */
+    uint64_t running;  /* attempts, as `drain` found them; UINT64_MAX: it has not yet run */
 };
 
 /* ---- stages ---- */
@@ -143,7 +156,19 @@ static void on_ready(void *owner)
 
 static void on_session_lost(void *owner, const char *why)
 {
-    note_trouble(owner, GL_E_GONE, why);
+    struct gl_daemon *d = owner;
+
+    note_trouble(d, GL_E_GONE, why);
+    pthread_mutex_lock(&d->mutex);
+    d->is_lost = true;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void on_handling(void *owner, gl_str job)
+{
+    struct gl_daemon *d = owner;
+
+    gl_crashmark_set(&d->mark, job);
 }
 
 static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
@@ -212,6 +237,22 @@ static void on_http_log(void *owner, const char *line)
     gl_textlog_write(&d->log, "http: %s", line);
 }
 
+static void *leave(void *owner);
+
+/* A node that stays has asked for the folder. On the HTTP thread, which cannot end itself. */
+static void on_yield(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    pthread_mutex_lock(&d->mutex);
+    /* A passive node is about to end anyway, and a command that it has half carried out would have
+     * to be asked again. */
+    if (!d->is_stopping && !d->is_leaving && !d->passive) {
+        d->is_leaving = pthread_create(&d->leaver, NULL, leave, d) == 0;
+    }
+    pthread_mutex_unlock(&d->mutex);
+}
+
 /* ---- opening, one thing after the other ---- */
 
 /* In builds for crash tests the store can stand on a disk that forgets what was not synced. */
@@ -233,7 +274,7 @@ static int open_folder(struct gl_daemon *d, const struct gl_daemon_config *confi
     int err = gl_paths_prepare(d->data, GL_S("default"), reterr_why);
 
     if (err == 0) {
-        err = gl_lock_take(&d->lock, d->data, reterr_why);
+        err = gl_lock_take_as(&d->lock, d->data, config->what, reterr_why);
     }
     if (err != 0) {
         return err;
@@ -254,7 +295,11 @@ static int open_folder(struct gl_daemon *d, const struct gl_daemon_config *confi
         d->socket = gl_paths_in(&d->arena, d->data, GL_PATHS_SOCKET);
         err = gl_sock_listen(d->socket, &d->socket_fd, reterr_why);
     }
-    return err;
+    if (err == 0 && config->listen != NULL && config->listen[0] != '\0') {
+        err = gl_tcp_listen(gl_str_of(config->listen), &d->tcp_fd, d->address, &d->is_local,
+                            reterr_why);
+    }
+    return err == 0 ? gl_crashmark_open(&d->mark, d->data, NULL, &d->arena, reterr_why) : err;
 }
 
 static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
@@ -293,7 +338,8 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
     return err;
 }
 
-static void open_node(struct gl_daemon *d, const struct gl_pools_entry *entries, size_t n)
+static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted,
+                      const struct gl_pools_entry *entries, size_t n)
 {
     struct gl_pool_config pools[GL_POOLS_MAX];
     struct gl_node_ports ports = {
@@ -305,6 +351,10 @@ static void open_node(struct gl_daemon *d, const struct gl_pools_entry *entries,
         .pools = pools,
         .pools_n = n,
         .trace = &d->trace,
+        .passive = wanted->passive,
+        .quarantined = d->mark.quarantined,
+        .quarantined_n = d->mark.quarantined_n,
+        .on_handling = on_handling,
         .on_session = on_session,
         .on_trouble = on_trouble,
         .on_ready = on_ready,
@@ -324,7 +374,9 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
     struct gl_http_config config = {
         .listen_fd = d->socket_fd,
         .uid = geteuid(),
-        .tcp_fd = -1,
+        .tcp_fd = d->tcp_fd,
+        .token = d->token,
+        .yield = d->stays ? NULL : on_yield,
         .loop = d->loop,
         .ask = on_ask,
         .log = on_http_log,
@@ -334,7 +386,7 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
         .entropy = &d->entropy,
     };
 
-    d->socket_fd = -1; /* taken */
+    d->socket_fd = d->tcp_fd = -1; /* taken */
     return gl_http_start(&d->http, &config, reterr_why);
 }
 
@@ -363,7 +415,7 @@ static int open_all(struct gl_daemon *d, const struct gl_daemon_config *config,
     if (err != 0) {
         return err;
     }
-    open_node(d, pools, pools_n);
+    open_node(d, config, pools, pools_n);
     err = open_exec(d, reterr_why);
     if (err == 0) {
         err = pthread_create(&d->thread, NULL, run, d);
@@ -384,7 +436,10 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     sigset_t all, before;
     int err;
 
-    d->lock.fd = d->socket_fd = -1;
+    d->lock.fd = d->socket_fd = d->tcp_fd = -1;
+    d->running = UINT64_MAX;
+    d->stays = config->stays;
+    d->passive = config->passive;
     d->log.fd = -1;
     d->data = gl_str_c(&d->arena, gl_str_of(config->data));
     pthread_mutex_init(&d->mutex, NULL);
@@ -481,11 +536,9 @@ static void close_threads(struct gl_daemon *d)
     }
 }
 
-void gl_daemon_stop(struct gl_daemon *d)
+/* Everything but the memory of `d` itself. The lock goes last: then the next may come. */
+static void shut(struct gl_daemon *d)
 {
-    if (d == NULL) {
-        return;
-    }
     if (d->socket != NULL) {
         (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
     }
@@ -499,18 +552,126 @@ void gl_daemon_stop(struct gl_daemon *d)
         vfs_cut_free(d->cut);
     }
 #endif
-    if (d->socket_fd >= 0) {
-        (void)close(d->socket_fd);
-    }
+    gl_crashmark_close(&d->mark);
+    gl_fs_closep(&d->socket_fd);
+    gl_fs_closep(&d->tcp_fd);
     if (d->lock.fd >= 0) {
         gl_textlog_write(&d->log, "stopped");
         gl_textlog_done(&d->log);
     }
     gl_lock_drop(&d->lock);
+}
+
+static void *leave(void *owner)
+{
+    shut(owner);
+    return NULL;
+}
+
+void gl_daemon_stop(struct gl_daemon *d)
+{
+    bool is_leaving;
+
+    if (d == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&d->mutex);
+    d->is_stopping = true;
+    is_leaving = d->is_leaving;
+    pthread_mutex_unlock(&d->mutex);
+    if (is_leaving) {
+        (void)pthread_join(d->leaver, NULL);
+    } else {
+        shut(d);
+    }
     pthread_cond_destroy(&d->moved);
     pthread_mutex_destroy(&d->mutex);
     gl_arena_done(&d->arena);
     gl_mem_free(d);
+}
+
+/* ---- what its owner wants to know ---- */
+
+bool gl_daemon_is_leaving(struct gl_daemon *d)
+{
+    bool is_leaving;
+
+    pthread_mutex_lock(&d->mutex);
+    is_leaving = d->is_leaving;
+    pthread_mutex_unlock(&d->mutex);
+    return is_leaving;
+}
+
+static void on_drain(struct gl_loop_task *t)
+{
+    struct gl_daemon *d = t->owner;
+    uint64_t running = gl_node_drain(d->node);
+
+    pthread_mutex_lock(&d->mutex);
+    d->running = running;
+    d->is_draining = false;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+uint64_t gl_daemon_drain(struct gl_daemon *d)
+{
+    uint64_t running;
+
+    pthread_mutex_lock(&d->mutex);
+    running = d->running;
+    if (!d->is_draining) {
+        d->is_draining = true;
+        d->drain = (struct gl_loop_task){.run = on_drain, .owner = d};
+        gl_loop_post(d->loop, &d->drain);
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return running;
+}
+
+static void on_beat(struct gl_loop_task *t)
+{
+    struct gl_daemon *d = t->owner;
+
+    pthread_mutex_lock(&d->mutex);
+    d->is_beating = false;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+bool gl_daemon_beats(struct gl_daemon *d)
+{
+    bool is_alive;
+
+    pthread_mutex_lock(&d->mutex);
+    is_alive = !d->is_beating;
+    if (is_alive) {
+        d->is_beating = true;
+        d->beat = (struct gl_loop_task){.run = on_beat, .owner = d};
+        gl_loop_post(d->loop, &d->beat);
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return is_alive;
+}
+
+const char *gl_daemon_lost(struct gl_daemon *d)
+{
+    const char *why;
+
+    pthread_mutex_lock(&d->mutex);
+    why = d->is_lost ? d->why.text : NULL;
+    pthread_mutex_unlock(&d->mutex);
+    return why;
+}
+
+const char *gl_daemon_address(const struct gl_daemon *d, bool *ret_is_local)
+{
+    *ret_is_local = d->is_local;
+    return d->address;
+}
+
+size_t gl_daemon_quarantined(const struct gl_daemon *d, const gl_str **ret)
+{
+    *ret = d->mark.quarantined;
+    return d->mark.quarantined_n;
 }
 
 /* ---- questions without a node ---- */

@@ -1,6 +1,7 @@
 /* daemon.h - a whole node in this process: the composition root.
  *
  *   gl_daemon_start()   take the folder's lock, open store and executor, serve the socket
+ *   gl_daemon_drain()   take no more work, start nothing more; what runs may end
  *   gl_daemon_stop()    leave the folder to the next; running steps stay with the keeper
  *   gl_daemon_query()   answer one question from a folder that has no node
  *
@@ -12,10 +13,18 @@
 
 struct gl_daemon;
 
-struct gl_daemon_config {
-    const char *data;  /* the data folder, absolute; copied */
-    const char *pools; /* as in GLIA_POOLS; NULL: the default */
-    bool debug;        /* say everything, on stderr */
+struct gl_daemon_config { /* borrowed during the call */
+    const char *data;      /* the data folder, absolute */
+    const char *what;      /* "serve", "run": what the lock is held for */
+    const char *pools;     /* as in GLIA_POOLS; NULL or "": the default */
+    const char *listen;    /* listen on TCP, too, as os/tcp.h has it; NULL or "": no */
+    bool debug;            /* say everything, on stderr */
+    bool stays;            /* it leaves the folder to nobody who asks for it */
+    bool passive;          /* carry out commands, start nothing and look for nothing to do */
+    gl_ms keep_ms;         /* retention: node/node.h says what these mean */
+    int64_t keep_jobs;
+    int64_t keep_bytes;
+    gl_ms keep_workspaces_ms;
 };
 
 /* Returns when the node is ready. It then runs on threads of its own, which take no signals.
@@ -25,6 +34,29 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 
 /* Returns when nothing of it is left. NULL is fine. */
 void gl_daemon_stop(struct gl_daemon *d);
+
+/* Another node has asked for the folder, and gets it: this one ends by itself. What is left to do is
+ * gl_daemon_stop(). */
+bool gl_daemon_is_leaving(struct gl_daemon *d);
+
+/* From here on submissions are refused and nothing starts. Does not wait: it returns how many
+ * attempts ran when the control thread last looked (UINT64_MAX: it has not yet) and asks it to look
+ * again. */
+uint64_t gl_daemon_drain(struct gl_daemon *d);
+
+/* Has the control thread got round to its work since the last call? A pulse for whoever watches over
+ * this process. */
+bool gl_daemon_beats(struct gl_daemon *d);
+
+/* Why this node cannot go on, although nobody told it to stop; NULL: it goes on. */
+const char *gl_daemon_lost(struct gl_daemon *d);
+
+/* "127.0.0.1:7464": where it listens on TCP; "" : it does not. *ret_is_local: nobody else than this
+ * machine can reach that. */
+const char *gl_daemon_address(const struct gl_daemon *d, bool *ret_is_local);
+
+/* Jobs that are held because each crashed this node again and again; their number. */
+size_t gl_daemon_quarantined(const struct gl_daemon *d, const gl_str **ret);
 
 /* LIST, STATUS, EVENTS (without waiting) or HUMAN: the answer is appended to `body`. Changes
  * nothing, starts nothing, takes no lock. */

@@ -13,7 +13,6 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/near.h"
-#include "os/paths.h"
 
 enum { DATA_BYTES_MAX = 3000 }; /* what we put behind it fits into the system's 4096, too */
 
@@ -133,6 +132,8 @@ const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 
 const struct gl_option gl_cli_common[] = {
     {"--data-dir", "DIR", "where everything is kept (GLIA_DATA_DIR)"},
+    {"--server", "ADDRESS", "talk to the node at unix:/PATH or http://HOST:PORT (GLIA_SERVER)"},
+    {"--config", "FILE", "settings are read from this file (GLIA_CONFIG)"},
     {"--json", NULL, "one JSON document on stdout; of what goes on and on, one per line"},
     {"--help", NULL, "more about a command"},
 };
@@ -255,23 +256,31 @@ static int take_value(struct gl_cli *cli, struct given *g, bool takes, char ***a
     return 0;
 }
 
-/* One of those that every command has. */
+/* Where the value of one that every command has goes; NULL: it is none, or takes no value. */
+static const char **common_value(struct gl_cli *cli, gl_str name)
+{
+    return gl_str_is(name, "--data-dir") ? &cli->data_option
+           : gl_str_is(name, "--server") ? &cli->server_option
+           : gl_str_is(name, "--config") ? &cli->config_option
+                                         : NULL;
+}
+
 static int read_common(struct gl_cli *cli, struct given *g, char ***at)
 {
-    bool is_data = gl_str_is(g->name, "--data-dir");
-    int err = take_value(cli, g, is_data, at);
+    const char **to = common_value(cli, g->name);
+    int err = take_value(cli, g, to != NULL, at);
 
-    if (err == 0 && is_data) {
-        cli->data_option = gl_str_c(&cli->arena, g->value);
+    if (err == 0 && to != NULL) {
+        *to = gl_str_c(&cli->arena, g->value);
     } else if (err == 0) {
         cli->json = true;
     }
     return err;
 }
 
-static bool is_common(gl_str name)
+static bool is_common(struct gl_cli *cli, gl_str name)
 {
-    return gl_str_is(name, "--data-dir") || gl_str_is(name, "--json");
+    return common_value(cli, name) != NULL || gl_str_is(name, "--json");
 }
 
 /* One option at *at; moves *at past what it used. */
@@ -281,7 +290,7 @@ static int read_option(struct gl_cli *cli, char ***at)
     const struct gl_option *o = cli->command->options;
     int err;
 
-    if (is_common(g.name)) {
+    if (is_common(cli, g.name)) {
         return read_common(cli, &g, at);
     }
     for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
@@ -514,8 +523,6 @@ static int check_data(struct gl_cli *cli)
 
 static int run_command(struct gl_cli *cli, char **argv)
 {
-    struct gl_paths_env env;
-    struct gl_why why;
     int err;
 
     for (char **at = argv; *at != NULL && strcmp(*at, "--") != 0; at++) {
@@ -527,12 +534,10 @@ static int run_command(struct gl_cli *cli, char **argv)
     if (err != 0) {
         return err;
     }
-    env = gl_paths_env(cli->data_option);
-    err = gl_paths_data(&env, &cli->arena, &cli->data, &why);
-    if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+    if (!cli->command->needs_no_data) {
+        err = gl_cmd_config_load(cli);
+        err = err != 0 ? err : check_data(cli);
     }
-    err = cli->command->needs_no_data ? 0 : check_data(cli);
     return err != 0 ? err : cli->command->run(cli);
 }
 
@@ -556,7 +561,7 @@ static int read_front(struct gl_cli *cli, char ***at)
         if (gl_str_is(g.name, "--version")) {
             return 0;
         }
-        if (!is_common(g.name)) {
+        if (!is_common(cli, g.name)) {
             return gl_cli_usage(cli, "%.*s does not stand before the command: glia COMMAND %.*s%s",
                                 GL_STR_ARG(g.name), GL_STR_ARG(g.name), near_option(cli, g.name));
         }

@@ -5,6 +5,7 @@
 #define GL_CLI_CLI_H
 
 #include "base/err.h"
+#include "cli/settings.h"
 #include "cli/term.h"
 
 enum gl_exit {
@@ -62,8 +63,9 @@ struct gl_cli {
     const char **words;
     size_t words_n;
     char **rest; /* behind "--"; NULL: there was none */
-    const char *data_option;
-    const char *data; /* the data folder */
+    const char *data_option, *config_option, *server_option;
+    const char *data;                   /* the data folder */
+    const struct gl_settings *settings; /* NULL: the command needs no data folder */
     bool json;
 };
 
@@ -122,6 +124,10 @@ int gl_cmd_shell(struct gl_cli *cli);
 int gl_cmd_human_list(struct gl_cli *cli);
 int gl_cmd_human_respond(struct gl_cli *cli);
 int gl_cmd_validate(struct gl_cli *cli);
+int gl_cmd_serve(struct gl_cli *cli);
+int gl_cmd_config_show(struct gl_cli *cli);
+/* Read the settings of this command; on failure it has been said what is wrong. */
+int gl_cmd_config_load(struct gl_cli *cli);
 int gl_cmd_about_version(struct gl_cli *cli);
 int gl_cmd_help(struct gl_cli *cli);
 void gl_cmd_help_group(FILE *out, gl_str group); /* its commands */

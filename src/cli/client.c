@@ -1,6 +1,9 @@
 #include "cli/client.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,6 +11,7 @@
 #include "base/check.h"
 #include "os/fs.h"
 #include "os/sock.h"
+#include "os/tcp.h"
 
 enum {
     READ_BYTES = 64 << 10,
@@ -18,6 +22,11 @@ enum {
 void gl_client_init(struct gl_client *c, const char *path)
 {
     *c = (struct gl_client){.path = path, .fd = -1};
+}
+
+void gl_client_init_tcp(struct gl_client *c, const char *address, const char *token)
+{
+    *c = (struct gl_client){.path = address, .fd = -1, .is_tcp = true, .token = token};
 }
 
 void gl_client_done(struct gl_client *c)
@@ -32,9 +41,53 @@ void gl_client_disconnect(struct gl_client *c)
     gl_fs_closep(&c->fd);
 }
 
+/* The first of the addresses that answers; -1 with errno: none does. */
+static int connect_any(const struct addrinfo *all)
+{
+    int on = 1;
+
+    errno = EADDRNOTAVAIL;
+    for (const struct addrinfo *i = all; i != NULL; i = i->ai_next) {
+        GL_CLEANUP(gl_fs_closep) int fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (fd >= 0 && connect(fd, i->ai_addr, i->ai_addrlen) == 0) {
+            /* A request is written in two pieces: the second must not wait for an answer. */
+            (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+            return gl_fs_take(&fd);
+        }
+    }
+    return -1;
+}
+
+static int connect_tcp(struct gl_client *c, struct gl_why *reterr_why)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *all = NULL;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    uint16_t port = 0;
+    gl_str host = {0};
+    int err;
+
+    if (!gl_tcp_split(gl_str_of(c->path), &host, &port)) {
+        return gl_why(reterr_why, GL_E_INVALID, "%s is no address of a node", c->path);
+    }
+    err = getaddrinfo(gl_str_c(&a, host), gl_str_fmt(&a, "%u", port).p, &hints, &all);
+    if (err != 0) {
+        return gl_why(reterr_why, GL_E_UNAVAILABLE, "cannot find %s: %s", c->path,
+                      gai_strerror(err));
+    }
+    c->fd = connect_any(all);
+    freeaddrinfo(all);
+    return c->fd >= 0 ? 0
+                      : gl_why(reterr_why, GL_E_GONE, "cannot connect to %s: %s", c->path,
+                               strerror(errno));
+}
+
 int gl_client_connect(struct gl_client *c, struct gl_why *reterr_why)
 {
-    return c->fd >= 0 ? 0 : gl_sock_connect(c->path, &c->fd, reterr_why);
+    if (c->fd >= 0) {
+        return 0;
+    }
+    return c->is_tcp ? connect_tcp(c, reterr_why) : gl_sock_connect(c->path, &c->fd, reterr_why);
 }
 
 static int broken(struct gl_client *c, struct gl_why *reterr_why)
@@ -134,8 +187,12 @@ gl_str gl_client_header(const struct gl_client_reply *r, const char *name)
 static void write_request(struct gl_client *c, const char *method, const char *path, gl_str body)
 {
     gl_buf_reset(&c->out);
-    gl_buf_fmt(&c->out, "%s %s HTTP/1.1\r\nHost: glia\r\nContent-Length: %zu\r\n\r\n", method, path,
-               body.n);
+    gl_buf_fmt(&c->out, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path,
+               c->is_tcp ? c->path : "glia");
+    if (c->token != NULL) {
+        gl_buf_fmt(&c->out, "Authorization: Bearer %s\r\n", c->token);
+    }
+    gl_buf_fmt(&c->out, "Content-Length: %zu\r\n\r\n", body.n);
 }
 
 static int read_reply(struct gl_client *c, struct gl_client_reply *ret, struct gl_why *reterr_why)

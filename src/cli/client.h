@@ -1,4 +1,4 @@
-/* client.h - a small HTTP/1.1 client over a unix socket, for talking to a node.
+/* client.h - a small HTTP/1.1 client over a unix socket or TCP, for talking to a node.
  *
  * One call at a time, on one connection that is kept. A caller that has something better to do than
  * wait gives a `wait` function. */
@@ -15,7 +15,9 @@ struct gl_client_reply {
 };
 
 struct gl_client {
-    const char *path; /* of the socket; borrowed */
+    const char *path; /* of the socket, or "host:port" if `is_tcp`; borrowed */
+    bool is_tcp;
+    const char *token; /* NULL: none; borrowed */
     int fd;           /* negative: not connected */
     struct gl_buf out, in;
     /* Called before each blocking read: return 0 when `fd` can be read, or a negative code to give
@@ -25,6 +27,8 @@ struct gl_client {
 };
 
 void gl_client_init(struct gl_client *c, const char *path);
+/* `token` is what the node wants to see; all is borrowed. */
+void gl_client_init_tcp(struct gl_client *c, const char *address, const char *token);
 void gl_client_done(struct gl_client *c);
 
 /* Fine when connected. GL_E_NOT_FOUND, GL_E_GONE: nobody is there. */

@@ -200,6 +200,36 @@ const struct gl_command gl_cli_commands[] = {
                     {"--reason", "TEXT", "why, for the record"}},
     },
     {
+        .name = "serve",
+        .arguments = "[--listen ADDRESS] [--pools POOLS] [--finish] [--grace TIME]",
+        .summary = "be the node of the data folder until told to stop",
+        .help =
+            "Picks up every unfinished job and takes new ones over its socket, and over TCP with\n"
+            "--listen. A 'glia run' that is the node just now makes way; another serve does not.\n"
+            "\n"
+            "SIGTERM or SIGINT: no new work is taken, running steps are left to the keeper (with\n"
+            "--finish they may end first), exit 0. Again: leave at once. docs/operations.md tells\n"
+            "more, also about systemd.\n",
+        .run = gl_cmd_serve,
+        .options = {{"--listen", "ADDRESS", "also listen on TCP, like 127.0.0.1:7464"},
+                    {"--pools", "POOLS", "slots, like default=8,gpu=1"},
+                    {"--finish", NULL, "let running steps end before leaving"},
+                    {"--grace", "TIME", "how long that may take (30s)"},
+                    {"--keep-for", "TIME", "remove ended jobs after this time (30d)"},
+                    {"--keep-jobs", "N", "keep at most so many ended jobs (100000)"},
+                    {"--keep-bytes", "SIZE", "remove the oldest ended jobs above this size"},
+                    {"--keep-workspaces-for", "TIME", "folders of failed steps (3d)"},
+                    {"--log", "LEVEL", "info or debug"}},
+    },
+    {
+        .name = "config show",
+        .arguments = "",
+        .summary = "every setting, its value, and where that comes from",
+        .help = "A flag beats the environment, that beats the file, that beats the default.\n",
+        .needs_no_data = true,
+        .run = gl_cmd_config_show,
+    },
+    {
         .name = "version",
         .arguments = "",
         .summary = "which release this is",

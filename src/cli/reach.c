@@ -7,14 +7,64 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "daemon.h"
+#include "os/fs.h"
+#include "os/lock.h"
 #include "os/paths.h"
 
-enum { PAUSE_MS = 20, ANSWER_BYTES_MAX = 1 << 30 };
+enum { PAUSE_MS = 20, ANSWER_BYTES_MAX = 1 << 30, TOKEN_FILE_BYTES_MAX = 4096 };
+
+/* What a node over TCP wants to see: GLIA_TOKEN, the file that is named, the data folder's. */
+static const char *read_token(struct gl_reach *r)
+{
+    struct gl_cli *cli = r->cli;
+    const char *given = getenv("GLIA_TOKEN");
+    const char *named = cli->settings->values[GL_SET_TOKEN_FILE].text;
+    const char *path = named[0] != '\0' ? named : gl_paths_in(&cli->arena, cli->data, GL_PATHS_TOKEN);
+    struct gl_buf text = {0};
+    const char *token = NULL;
+    int err;
+
+    if (given != NULL && given[0] != '\0') {
+        return given;
+    }
+    err = gl_fs_read(path, TOKEN_FILE_BYTES_MAX, &text, &r->broken_why);
+    if (err == 0) {
+        token = gl_str_c(&cli->arena, gl_str_trim(gl_buf_view(&text)));
+    } else if (named[0] != '\0') {
+        r->broken = err;
+    }
+    gl_buf_done(&text);
+    return token; /* NULL: the node says what it thinks of that */
+}
+
+/* A token with a line break in it would be a second header. */
+static bool is_fit(const char *token)
+{
+    for (const char *p = token != NULL ? token : ""; *p != '\0'; p++) {
+        if (*p <= ' ' || *p > '~') {
+            return false;
+        }
+    }
+    return true;
+}
 
 void gl_reach_init(struct gl_reach *r, struct gl_cli *cli)
 {
-    *r = (struct gl_reach){.cli = cli};
-    gl_client_init(&r->client, gl_paths_in(&cli->arena, cli->data, GL_PATHS_SOCKET));
+    const char *server = cli->settings->values[GL_SET_SERVER].text;
+    const char *http = "http://", *token;
+
+    *r = (struct gl_reach){.cli = cli, .is_remote = server[0] != '\0'};
+    if (!r->is_remote) {
+        gl_client_init(&r->client, gl_paths_in(&cli->arena, cli->data, GL_PATHS_SOCKET));
+    } else if (strncmp(server, http, strlen(http)) == 0) {
+        token = read_token(r);
+        if (!is_fit(token)) {
+            r->broken = gl_why(&r->broken_why, GL_E_INVALID, "the token has odd characters in it");
+        }
+        gl_client_init_tcp(&r->client, server + strlen(http), token);
+    } else {
+        gl_client_init(&r->client, server + strlen("unix:"));
+    }
 }
 
 void gl_reach_done(struct gl_reach *r)
@@ -33,13 +83,23 @@ void gl_reach_rest(void)
 
 static int become(struct gl_reach *r, struct gl_why *reterr_why)
 {
-    const char *log = getenv("GLIA_LOG");
+    const struct gl_setting *values = r->cli->settings->values;
     struct gl_daemon_config config = {
         .data = r->cli->data,
-        .pools = getenv("GLIA_POOLS"),
-        .debug = log != NULL && strcmp(log, "debug") == 0,
+        .what = r->is_passive ? "command" : "run",
+        .pools = values[GL_SET_POOLS].text,
+        .debug = strcmp(values[GL_SET_LOG].text, "debug") == 0,
+        .passive = r->is_passive,
+        .keep_ms = values[GL_SET_KEEP_FOR].number,
+        .keep_jobs = values[GL_SET_KEEP_JOBS].number,
+        .keep_bytes = values[GL_SET_KEEP_BYTES].number,
+        .keep_workspaces_ms = values[GL_SET_KEEP_WORKSPACES_FOR].number,
     };
 
+    if (gl_lock_is_claimed(r->cli->data)) {
+        return gl_why(reterr_why, GL_E_BUSY, "a 'glia serve' is about to start in %s",
+                      r->cli->data);
+    }
     return gl_daemon_start(&r->daemon, &config, reterr_why);
 }
 
@@ -48,14 +108,67 @@ static bool is_nobody(int code)
     return code == GL_E_NOT_FOUND || code == GL_E_GONE;
 }
 
-int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
+/* A node that stays has asked us to make way, and we do. */
+static void notice_leaving(struct gl_reach *r)
+{
+    if (r->daemon == NULL || !gl_daemon_is_leaving(r->daemon)) {
+        return;
+    }
+    gl_client_disconnect(&r->client);
+    gl_daemon_stop(r->daemon);
+    r->daemon = NULL;
+    gl_cli_say(r->cli, "a 'glia serve' takes over the data folder; the job goes on there");
+}
+
+/* One try to connect. GL_E_GONE: nobody is there. */
+static int try_connect(struct gl_reach *r, struct gl_why *reterr_why)
+{
+    int err = r->broken;
+
+    if (err != 0) {
+        return gl_why(reterr_why, err, "%s", r->broken_why.text);
+    }
+    err = gl_client_connect(&r->client, reterr_why);
+    r->has_met = r->has_met || err == 0;
+    return is_nobody(err) ? GL_E_GONE : err;
+}
+
+int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
 {
     gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
 
     for (;;) {
-        int err = gl_client_connect(&r->client, reterr_why);
+        int err = try_connect(r, reterr_why);
 
-        if (!is_nobody(err) || r->daemon != NULL) {
+        if (err != GL_E_GONE) {
+            return err;
+        }
+        /* One that is starting, or was there a moment ago, is worth waiting for. */
+        if ((!r->has_met && (r->is_remote || !gl_lock_is_claimed(r->cli->data))) ||
+            gl_term_now() > until) {
+            return r->is_remote ? gl_why(reterr_why, GL_E_UNAVAILABLE, "no node answers at %s",
+                                         r->cli->settings->values[GL_SET_SERVER].text)
+                                : gl_why(reterr_why, GL_E_UNAVAILABLE,
+                                         "no node is running in %s; start one with 'glia serve'",
+                                         r->cli->data);
+        }
+        gl_reach_rest();
+    }
+}
+
+int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
+{
+    gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
+
+    if (r->is_remote) {
+        return gl_reach_find(r, reterr_why);
+    }
+    for (;;) {
+        int err;
+
+        notice_leaving(r);
+        err = try_connect(r, reterr_why);
+        if (err != GL_E_GONE || r->daemon != NULL) {
             return err;
         }
         err = become(r, reterr_why);
@@ -72,16 +185,6 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
         }
         gl_reach_rest();
     }
-}
-
-int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
-{
-    int err = gl_client_connect(&r->client, reterr_why);
-
-    return !is_nobody(err)
-               ? err
-               : gl_why(reterr_why, GL_E_UNAVAILABLE,
-                        "no node is running in %s; 'glia serve' starts one", r->cli->data);
 }
 
 /* ---- calls ---- */
@@ -121,7 +224,13 @@ int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_s
 {
     int err = gl_client_call(&r->client, method, path, body, ret, reterr_why);
 
-    return err != 0 || ret->status < 400 ? err : read_error(ret, reterr_why);
+    if (err == 0 && ret->status >= 400) {
+        err = read_error(ret, reterr_why);
+    }
+    if (err == GL_E_GONE || err == GL_E_UNAVAILABLE) {
+        notice_leaving(r);
+    }
+    return err;
 }
 
 bool gl_reach_is_gone(const struct gl_reach *r, int code)
@@ -220,7 +329,7 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* some ask again and again */
     struct gl_client_reply reply;
-    int err = gl_client_connect(&r->client, reterr_why);
+    int err = r->is_remote ? gl_reach_find(r, reterr_why) : try_connect(r, reterr_why);
 
     rq->context = GL_S("default");
     if (err == 0) {
@@ -228,10 +337,8 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
         if (err == 0) {
             gl_buf_str(body, reply.body);
         }
-    } else if (is_nobody(err)) {
-        err = GL_E_GONE;
     }
-    r->is_alone = gl_reach_is_gone(r, err);
+    r->is_alone = !r->is_remote && gl_reach_is_gone(r, err);
     return r->is_alone ? gl_daemon_query(r->cli->data, rq, body, reterr_why) : err;
 }
 

@@ -5,7 +5,13 @@
  * go away at any time; whoever still needs one finds the next, or becomes it.
  *
  * Commands that only read need no node: they ask it if it is there, else they open the store
- * themselves. */
+ * themselves.
+ *
+ * A node that stays (glia serve) takes the folder over from a command that is the node: the command
+ * becomes its client.
+ *
+ * With GLIA_SERVER the node is where that says, and nowhere else: nothing is embedded, and no store
+ * is opened. */
 #ifndef GL_CLI_REACH_H
 #define GL_CLI_REACH_H
 
@@ -22,6 +28,12 @@ struct gl_reach {
     struct gl_client client;
     struct gl_daemon *daemon; /* not NULL: this process is the node */
     bool is_alone;            /* the last question was answered by the store, for want of a node */
+    bool is_passive; /* set by a command that needs a node only to be heard: the node it becomes
+                        starts nothing and looks for nothing to do */
+    bool is_remote;  /* the node is somewhere else: see GLIA_SERVER */
+    bool has_met;    /* it has answered once: if it goes away, it may come back */
+    int broken;      /* the server's settings cannot be used: why */
+    struct gl_why broken_why;
 };
 
 void gl_reach_init(struct gl_reach *r, struct gl_cli *cli);
@@ -31,6 +43,9 @@ void gl_reach_done(struct gl_reach *r); /* if we are the node, it ends */
 int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why);
 
 /* Connect to a node that is there. GL_E_UNAVAILABLE: there is none; nothing is started. */
+int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why);
+
+/* Connect to the node that is there, and never become it. GL_E_UNAVAILABLE: there is none. */
 int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why);
 
 /* One call. An answer that says what is wrong becomes a code and a sentence. */

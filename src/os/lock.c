@@ -4,52 +4,148 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "os/fs.h"
+#include "os/paths.h"
 
-/* The pid is for people only: the kernel's lock decides, and the file may be read just before its
- * new holder has written it. */
-static int busy(int fd, const char *data, struct gl_why *reterr_why)
+enum { TEXT_BYTES = 96 };
+
+/* Three lines: pid, since when, what for. The file may be read just before its new holder has
+ * written it. */
+static struct gl_lock_holder read_holder(int fd)
 {
-    char text[32];
+    struct gl_lock_holder h = {0};
+    char text[TEXT_BYTES];
     ssize_t n = pread(fd, text, sizeof(text), 0);
-    gl_str pid = gl_str_trim((gl_str){.p = text, .n = n > 0 ? (size_t)n : 0});
-    uint64_t number;
-    if (gl_str_u64(pid, &number)) {
-        return gl_why(reterr_why, GL_E_BUSY, "the data folder %s is in use by process %.*s", data,
-                      GL_STR_ARG(pid));
+    gl_str rest = {.p = text, .n = n > 0 ? (size_t)n : 0};
+    int64_t pid;
+    gl_str what;
+
+    if (gl_str_i64(gl_str_cut(rest, '\n', &rest), &pid)) {
+        h.pid = pid;
     }
-    return gl_why(reterr_why, GL_E_BUSY, "the data folder %s is in use by another process", data);
+    (void)gl_when_parse(gl_str_cut(rest, '\n', &rest), &h.since);
+    what = gl_str_cut(rest, '\n', &rest);
+    if (gl_str_is_id(what) && what.n < sizeof(h.what)) {
+        memcpy(h.what, what.p, what.n);
+    }
+    return h;
 }
 
-int gl_lock_take(struct gl_lock *ret, const char *data, struct gl_why *reterr_why)
+static int busy(int fd, const char *data, struct gl_why *reterr_why)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    const char *path = gl_str_fmt(&a, "%s/lock", data).p;
-    GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
-        return gl_fs_why(reterr_why, errno, "open", path);
+    struct gl_lock_holder h = read_holder(fd);
+    char when[GL_WHEN_BYTES];
+
+    if (h.pid == 0) {
+        return gl_why(reterr_why, GL_E_BUSY, "the data folder %s is in use by another process",
+                      data);
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno == EWOULDBLOCK) {
-            return busy(fd, data, reterr_why);
-        }
-        return gl_fs_why(reterr_why, errno, "lock", path);
-    }
-    char text[32];
-    int n = snprintf(text, sizeof(text), "%ld\n", (long)getpid());
-    /* The folder is ours even if the disk is too full to say so. */
+    return gl_why(reterr_why, GL_E_BUSY, "the data folder %s is in use by process %lld%s%s%s%s%s",
+                  data, (long long)h.pid, h.what[0] != '\0' ? " (glia " : "", h.what,
+                  h.what[0] != '\0' ? ")" : "", h.since != 0 ? ", since " : "",
+                  h.since != 0 ? gl_when_format(h.since, when).p : "");
+}
+
+/* The folder is ours even if the disk is too full to say so. */
+static void sign(int fd, const char *what)
+{
+    char text[TEXT_BYTES], when[GL_WHEN_BYTES];
+    struct timespec t;
+    int n;
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    (void)gl_when_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
+    n = snprintf(text, sizeof(text), "%ld\n%s\n%s\n", (long)getpid(), when, what);
+    GL_ASSERT(n > 0 && n < TEXT_BYTES);
     if (ftruncate(fd, 0) == 0) {
         ssize_t written = pwrite(fd, text, (size_t)n, 0);
         (void)written;
     }
+}
+
+static int open_file(const char *data, const char *name, int *ret_fd, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *path = gl_paths_in(&a, data, name);
+
+    *ret_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return *ret_fd >= 0 ? 0 : gl_fs_why(reterr_why, errno, "open", path);
+}
+
+int gl_lock_take_as(struct gl_lock *ret, const char *data, const char *what,
+                    struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    int err = open_file(data, GL_PATHS_LOCK, &fd, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        return errno == EWOULDBLOCK ? busy(fd, data, reterr_why)
+                                    : gl_fs_why(reterr_why, errno, "lock", data);
+    }
+    sign(fd, what);
     ret->fd = gl_fs_take(&fd);
     return 0;
+}
+
+int gl_lock_take(struct gl_lock *ret, const char *data, struct gl_why *reterr_why)
+{
+    return gl_lock_take_as(ret, data, "", reterr_why);
 }
 
 void gl_lock_drop(struct gl_lock *l)
 {
     gl_fs_closep(&l->fd);
+}
+
+/* A shared lock is tried, so that two who look at the same time do not see each other. Somebody who
+ * takes the lock in that moment is told that it is busy, and must be prepared for that anyway. */
+bool gl_lock_find(const char *data, struct gl_lock_holder *ret)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_fs_closep)
+    int fd = open(gl_paths_in(&a, data, GL_PATHS_LOCK), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+        return false;
+    }
+    *ret = read_holder(fd);
+    return true;
+}
+
+/* The claim is a lock of the other kind: one can look whether it is there without taking it, and
+ * commands look often. */
+
+int gl_lock_claim(struct gl_lock *ret, const char *data, struct gl_why *reterr_why)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    int err = open_file(data, GL_PATHS_CLAIM, &fd, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    if (fcntl(fd, F_OFD_SETLK, &whole) < 0) {
+        return errno == EAGAIN || errno == EACCES ? busy(fd, data, reterr_why)
+                                                  : gl_fs_why(reterr_why, errno, "claim", data);
+    }
+    sign(fd, "serve");
+    ret->fd = gl_fs_take(&fd);
+    return 0;
+}
+
+bool gl_lock_is_claimed(const char *data)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    GL_CLEANUP(gl_fs_closep)
+    int fd = open(gl_paths_in(&a, data, GL_PATHS_CLAIM), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    return fd >= 0 && fcntl(fd, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
 }

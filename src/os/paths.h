@@ -1,6 +1,7 @@
 /* paths.h - where things lie in the data folder.
  *
  *   DATA/lock                     who is the node of this folder (os/lock.h)
+ *   DATA/claim                    who waits to be it and will stay
  *   DATA/node                     its identity (os/identity.h)
  *   DATA/token                    the secret of its TCP clients
  *   DATA/node.sock                where it listens
@@ -17,6 +18,7 @@
 #include "base/str.h"
 
 #define GL_PATHS_LOCK "lock"
+#define GL_PATHS_CLAIM "claim"
 #define GL_PATHS_NODE "node"
 #define GL_PATHS_TOKEN "token"
 #define GL_PATHS_SOCKET "node.sock"

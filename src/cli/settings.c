@@ -1,0 +1,443 @@
+#include "cli/settings.h"
+
+#include <sys/stat.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/near.h"
+#include "base/when.h"
+#include "model/yaml.h"
+#include "os/fs.h"
+#include "os/pools.h"
+#include "os/tcp.h"
+
+enum { FILE_BYTES_MAX = 1 << 20 };
+
+const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
+    [GL_SET_DATA_DIR] = {.name = "data_dir",
+                         .flag = "--data-dir",
+                         .env = "GLIA_DATA_DIR",
+                         .kind = GL_KIND_FOLDER,
+                         .doc = "the data folder; without it /var/lib/glia for root, "
+                                "$XDG_DATA_HOME/glia or ~/.local/share/glia for others"},
+    [GL_SET_SERVER] = {.name = "server",
+                       .flag = "--server",
+                       .env = "GLIA_SERVER",
+                       .kind = GL_KIND_SERVER,
+                       .doc = "talk to this node, and never be one: unix:/path/node.sock or "
+                              "http://host:port"},
+    [GL_SET_TOKEN_FILE] = {.name = "token_file",
+                           .flag = "",
+                           .env = "GLIA_TOKEN_FILE",
+                           .kind = GL_KIND_FILE,
+                           .doc = "where the token for a server over HTTP stands; GLIA_TOKEN is "
+                                  "the token itself; without both, token in the data folder"},
+    [GL_SET_LISTEN] = {.name = "listen",
+                       .flag = "--listen",
+                       .env = "GLIA_LISTEN",
+                       .kind = GL_KIND_ADDRESS,
+                       .doc = "where serve listens besides its socket, like 127.0.0.1:7464; "
+                              "clients need the token"},
+    [GL_SET_POOLS] = {.name = "pools",
+                      .flag = "--pools",
+                      .env = "GLIA_POOLS",
+                      .kind = GL_KIND_POOLS,
+                      .doc = "slots by pool, like default=8,gpu=1; without it, default with four "
+                             "slots per core"},
+    [GL_SET_FINISH] = {.name = "finish",
+                       .flag = "--finish",
+                       .env = "GLIA_FINISH",
+                       .initial = "false",
+                       .kind = GL_KIND_BOOL,
+                       .doc = "when serve is told to stop, it lets running steps end first"},
+    [GL_SET_GRACE] = {.name = "grace",
+                      .flag = "--grace",
+                      .env = "GLIA_GRACE",
+                      .initial = "30s",
+                      .kind = GL_KIND_SPAN,
+                      .doc = "how long it waits for them; then they are left to the keeper"},
+    [GL_SET_KEEP_FOR] = {.name = "keep_for",
+                         .flag = "--keep-for",
+                         .env = "GLIA_KEEP_FOR",
+                         .initial = "30d",
+                         .kind = GL_KIND_SPAN,
+                         .doc = "ended jobs are removed after this time; 0: never"},
+    [GL_SET_KEEP_JOBS] = {.name = "keep_jobs",
+                          .flag = "--keep-jobs",
+                          .env = "GLIA_KEEP_JOBS",
+                          .initial = "100000",
+                          .kind = GL_KIND_COUNT,
+                          .doc = "at most so many ended jobs are kept; 0: any number"},
+    [GL_SET_KEEP_BYTES] = {.name = "keep_bytes",
+                           .flag = "--keep-bytes",
+                           .env = "GLIA_KEEP_BYTES",
+                           .initial = "0",
+                           .kind = GL_KIND_BYTES,
+                           .doc = "the size at which the oldest ended jobs go, like 20G; 0: any"},
+    [GL_SET_KEEP_WORKSPACES_FOR] = {.name = "keep_workspaces_for",
+                                    .flag = "--keep-workspaces-for",
+                                    .env = "GLIA_KEEP_WORKSPACES_FOR",
+                                    .initial = "3d",
+                                    .kind = GL_KIND_SPAN,
+                                    .doc = "how long the folders of failed steps are kept"},
+    [GL_SET_LOG] = {.name = "log",
+                    .flag = "--log",
+                    .env = "GLIA_LOG",
+                    .initial = "info",
+                    .kind = GL_KIND_WORD,
+                    .words = "info|debug",
+                    .doc = "debug: a node tells everything it does, on stderr"},
+    [GL_SET_COLOR] = {.name = "color",
+                      .flag = "",
+                      .env = "GLIA_COLOR",
+                      .initial = "auto",
+                      .kind = GL_KIND_WORD,
+                      .words = "auto|always|never",
+                      .doc = "auto: on a terminal, and if NO_COLOR is not set"},
+};
+
+struct reader {
+    struct gl_settings *to;
+    struct gl_arena *a;
+    struct gl_buf wrong; /* sentences, one per line */
+    struct gl_json j;
+};
+
+enum gl_setting_id gl_settings_by_flag(gl_str flag)
+{
+    for (size_t i = 0; i < GL_SET_COUNT; i++) {
+        if (flag.n > 0 && gl_str_is(flag, gl_settings_table[i].flag)) {
+            return (enum gl_setting_id)i;
+        }
+    }
+    return GL_SET_COUNT;
+}
+
+const char *gl_settings_origin(const struct gl_settings *s, enum gl_setting_id id,
+                               struct gl_arena *a)
+{
+    const struct gl_setting_spec *spec = &gl_settings_table[id];
+
+    switch (s->values[id].origin) {
+    case GL_ORIGIN_FLAG:
+        return gl_str_fmt(a, "flag %s", spec->flag).p;
+    case GL_ORIGIN_ENVIRONMENT:
+        return gl_str_fmt(a, "environment %s", spec->env).p;
+    case GL_ORIGIN_FILE:
+        return gl_str_fmt(a, "file %s:%u", s->path, s->values[id].line).p;
+    case GL_ORIGIN_DEFAULT:
+        return "default";
+    }
+    GL_UNREACHABLE();
+}
+
+/* ---- what a value may be ---- */
+
+/* "512M", "20GiB", "1.5G" is none: whole numbers are enough here. */
+static bool read_bytes(gl_str text, int64_t *ret)
+{
+    static const char letters[] = "KMGT";
+    size_t digits = 0;
+    uint64_t number;
+    int64_t unit = 1;
+    gl_str rest;
+
+    while (digits < text.n && text.p[digits] >= '0' && text.p[digits] <= '9') {
+        digits++;
+    }
+    rest = gl_str_trim((gl_str){.p = text.p + digits, .n = text.n - digits});
+    for (size_t i = 0; rest.n > 0 && i < sizeof(letters) - 1; i++) {
+        unit *= 1024;
+        if (rest.p[0] == letters[i]) {
+            rest = (gl_str){.p = rest.p + 1, .n = rest.n - 1};
+            if (rest.n > 0 && !gl_str_is(rest, "B") && !gl_str_is(rest, "iB")) {
+                return false;
+            }
+            rest.n = 0;
+            break;
+        }
+    }
+    if (rest.n > 0 || !gl_str_u64((gl_str){.p = text.p, .n = digits}, &number) ||
+        number > (uint64_t)(INT64_MAX / unit)) {
+        return false;
+    }
+    *ret = (int64_t)number * unit;
+    return true;
+}
+
+static bool read_bool(gl_str text, int64_t *ret)
+{
+    bool yes = gl_str_is(text, "true") || gl_str_is(text, "1") || gl_str_is(text, "yes");
+
+    *ret = yes;
+    return yes || gl_str_is(text, "false") || gl_str_is(text, "0") || gl_str_is(text, "no");
+}
+
+static bool read_word(gl_str text, const char *words, int64_t *ret)
+{
+    gl_str rest = gl_str_of(words);
+
+    for (int64_t i = 0; rest.n > 0; i++) {
+        if (gl_str_eq(gl_str_cut(rest, '|', &rest), text)) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_server(gl_str text)
+{
+    gl_str unix_prefix = GL_S("unix:/"), http_prefix = GL_S("http://");
+
+    if (gl_str_starts(text, unix_prefix)) {
+        return text.n > unix_prefix.n;
+    }
+    return gl_str_starts(text, http_prefix) &&
+           gl_tcp_split((gl_str){.p = text.p + http_prefix.n, .n = text.n - http_prefix.n}, NULL,
+                        NULL);
+}
+
+/* NULL: it is fine. Else what it should be. */
+static const char *check(const struct gl_setting_spec *spec, const char *text, bool from_file,
+                         struct gl_arena *a, int64_t *ret)
+{
+    gl_str value = gl_str_of(text);
+    struct gl_pools_entry *pools;
+    struct gl_why why;
+    size_t n;
+
+    switch (spec->kind) {
+    case GL_KIND_FOLDER:
+    case GL_KIND_FILE:
+        return from_file && text[0] != '/' ? "needs an absolute path here" : NULL;
+    case GL_KIND_SERVER:
+        return is_server(value) ? NULL : "must be unix:/path/node.sock or http://host:port";
+    case GL_KIND_ADDRESS:
+        return gl_tcp_check(value, &why) == 0 ? NULL : gl_str_dup(a, gl_str_of(why.text)).p;
+    case GL_KIND_POOLS:
+        return gl_pools_read(text, a, &pools, &n, &why) == 0 ? NULL
+                                                             : gl_str_dup(a, gl_str_of(why.text)).p;
+    case GL_KIND_SPAN:
+        return gl_when_parse_span(value, ret) ? NULL : "must be a time like 30s, 10m, 12h or 7d";
+    case GL_KIND_COUNT:
+        return gl_str_i64(value, ret) && *ret >= 0 ? NULL : "must be a number, 0 or more";
+    case GL_KIND_BYTES:
+        return read_bytes(value, ret) ? NULL : "must be a size like 500M or 20G";
+    case GL_KIND_BOOL:
+        return read_bool(value, ret) ? NULL : "must be true or false";
+    case GL_KIND_WORD:
+        return read_word(value, spec->words, ret)
+                   ? NULL
+                   : gl_str_fmt(a, "must be one of %s", spec->words).p;
+    }
+    GL_UNREACHABLE();
+}
+
+static void complain(struct reader *r, const char *text)
+{
+    gl_buf_fmt(&r->wrong, "%s%s", r->wrong.n > 0 ? "\n" : "", text);
+}
+
+/* From a flag, the environment, or the table. */
+static void set(struct reader *r, enum gl_setting_id id, const char *text,
+                enum gl_setting_origin origin)
+{
+    const struct gl_setting_spec *spec = &gl_settings_table[id];
+    struct gl_setting *s = &r->to->values[id];
+    const char *what;
+
+    if (text == NULL || (text[0] == '\0' && origin != GL_ORIGIN_FLAG)) {
+        return;
+    }
+    if (spec->kind == GL_KIND_BOOL && origin == GL_ORIGIN_FLAG && text[0] == '\0') {
+        text = "true"; /* a flag without a value */
+    }
+    what = text[0] == '\0' ? "is empty" : check(spec, text, false, r->a, &s->number);
+    if (what != NULL) {
+        complain(r, gl_str_fmt(r->a, "%s: '%s' %s",
+                               origin == GL_ORIGIN_FLAG ? spec->flag : spec->env, text, what)
+                        .p);
+        return;
+    }
+    s->text = text;
+    s->origin = origin;
+}
+
+/* ---- the file ---- */
+
+static void complain_at(struct reader *r, gl_jnode at, gl_str what)
+{
+    unsigned line, column;
+
+    gl_json_place(&r->j, at, &line, &column);
+    complain(r, gl_str_fmt(r->a, "%s: line %u, column %u: %.*s", r->to->path, line, column,
+                           GL_STR_ARG(what))
+                    .p);
+}
+
+/* {default: 8, gpu: 1} is default=8,gpu=1 */
+static gl_str join_pools(struct reader *r, gl_jnode object)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    for (gl_jnode k = gl_json_first(&r->j, object); k; k = gl_json_after(&r->j, object, k)) {
+        gl_buf_fmt(&out, "%s%.*s=%.*s", out.n > 0 ? "," : "",
+                   GL_STR_ARG(gl_json_str(&r->j, k, r->a)),
+                   GL_STR_ARG(gl_json_raw(&r->j, gl_json_value(k))));
+    }
+    return gl_str_dup(r->a, gl_buf_view(&out));
+}
+
+/* The value as somebody would write it behind a flag. */
+static bool text_of(struct reader *r, const struct gl_setting_spec *spec, gl_jnode value,
+                    gl_str *ret)
+{
+    if (gl_json_is(value, GL_JSON_STRING)) {
+        *ret = gl_json_str(&r->j, value, r->a);
+    } else if (gl_json_is(value, GL_JSON_OBJECT) && spec->kind == GL_KIND_POOLS) {
+        *ret = join_pools(r, value);
+    } else if (gl_json_is(value, GL_JSON_NUMBER) || gl_json_is(value, GL_JSON_TRUE) ||
+               gl_json_is(value, GL_JSON_FALSE)) {
+        *ret = gl_json_raw(&r->j, value);
+    } else {
+        complain_at(r, value,
+                    gl_str_fmt(r->a, "%s cannot be %s", spec->name, gl_json_type_name(value)));
+        return false;
+    }
+    return true;
+}
+
+static void take_member(struct reader *r, gl_jnode key)
+{
+    gl_str name = gl_json_str(&r->j, key, r->a), text;
+    gl_jnode value = gl_json_value(key);
+    struct gl_near near;
+
+    gl_near_init(&near, name);
+    for (size_t i = 0; i < GL_SET_COUNT; i++) {
+        const struct gl_setting_spec *spec = &gl_settings_table[i];
+        struct gl_setting *s = &r->to->values[i];
+        const char *what;
+
+        if (!gl_str_is(name, spec->name)) {
+            gl_near_offer(&near, gl_str_of(spec->name));
+            continue;
+        }
+        if (gl_json_is(value, GL_JSON_NULL) || !text_of(r, spec, value, &text)) {
+            return; /* null: as if it were not there */
+        }
+        s->text = gl_str_c(r->a, text);
+        what = text.n == 0 ? "is empty" : check(spec, s->text, true, r->a, &s->number);
+        if (what != NULL) {
+            complain_at(r, value,
+                        gl_str_fmt(r->a, "%s: '%s' %s", spec->name, s->text, what));
+        }
+        s->origin = GL_ORIGIN_FILE;
+        gl_json_place(&r->j, key, &s->line, &(unsigned){0});
+        return;
+    }
+    complain_at(r, key,
+                near.best.n > 0
+                    ? gl_str_fmt(r->a, "there is no setting '%.*s'; did you mean '%.*s'?",
+                                 GL_STR_ARG(name), GL_STR_ARG(near.best))
+                    : gl_str_fmt(r->a,
+                                 "there is no setting '%.*s'; 'glia config show' lists them",
+                                 GL_STR_ARG(name)));
+}
+
+static int read_file(struct reader *r, const char *path, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    struct gl_why why;
+    struct stat st;
+    gl_jnode root;
+    gl_str text;
+    int err;
+
+    /* Looked at before it is opened: a FIFO would wait for a writer. */
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        return gl_why(reterr_why, GL_E_INVALID, "%s is not a regular file", path);
+    }
+    err = gl_fs_read(path, FILE_BYTES_MAX, &content, reterr_why);
+    if (err != 0) {
+        return err;
+    }
+    r->to->path = gl_str_dup(r->a, gl_str_of(path)).p;
+    text = gl_str_dup(r->a, gl_buf_view(&content));
+    err = gl_str_ends(gl_str_of(path), GL_S(".json"))
+              ? gl_json_parse(&r->j, text, FILE_BYTES_MAX, r->a, &why)
+              : gl_yaml_parse(&r->j, text, FILE_BYTES_MAX, r->a, &why);
+    if (err != 0) {
+        return gl_why(reterr_why, GL_E_INVALID, "%s: %s", path, why.text);
+    }
+    root = gl_json_root(&r->j);
+    if (gl_json_is(root, GL_JSON_NULL)) {
+        return 0; /* nothing but comments */
+    }
+    if (!gl_json_is(root, GL_JSON_OBJECT)) {
+        return gl_why(reterr_why, GL_E_INVALID, "%s must be a list of `name: value`, not %s", path,
+                      gl_json_type_name(root));
+    }
+    for (gl_jnode k = gl_json_first(&r->j, root); k; k = gl_json_after(&r->j, root, k)) {
+        take_member(r, k);
+    }
+    return 0;
+}
+
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+/* One that was named must be there; the usual ones need not. */
+static int find_file(struct reader *r, const struct gl_settings_sources *from,
+                     struct gl_why *reterr_why)
+{
+    const char *named = from->config != NULL ? from->config : from->env("GLIA_CONFIG");
+    const char *xdg = from->env("XDG_CONFIG_HOME"), *home = from->env("HOME");
+    const char *usual = NULL;
+    int err;
+
+    if (is_set(named)) {
+        err = read_file(r, named, reterr_why);
+        return err == GL_E_NOT_FOUND ? GL_E_INVALID : err;
+    }
+    if (from->config != NULL) {
+        return gl_why(reterr_why, GL_E_INVALID, "--config needs the name of a file");
+    }
+    if (is_set(xdg) && xdg[0] == '/') {
+        usual = gl_str_fmt(r->a, "%s/glia/config.yaml", xdg).p;
+    } else if (is_set(home)) {
+        usual = gl_str_fmt(r->a, "%s/.config/glia/config.yaml", home).p;
+    }
+    err = usual != NULL ? read_file(r, usual, reterr_why) : GL_E_NOT_FOUND;
+    if (err == GL_E_NOT_FOUND && from->root) {
+        err = read_file(r, "/etc/glia/config.yaml", reterr_why);
+    }
+    return err == GL_E_NOT_FOUND ? 0 : err;
+}
+
+int gl_settings_read(struct gl_settings *ret, const struct gl_settings_sources *from,
+                     struct gl_arena *a, struct gl_why *reterr_why)
+{
+    struct reader r = {.to = ret, .a = a};
+    int err;
+
+    *ret = (struct gl_settings){.path = ""};
+    for (size_t i = 0; i < GL_SET_COUNT; i++) {
+        ret->values[i].text = "";
+        set(&r, (enum gl_setting_id)i, gl_settings_table[i].initial, GL_ORIGIN_DEFAULT);
+    }
+    GL_ASSERT(r.wrong.n == 0);
+    err = find_file(&r, from, reterr_why);
+    for (size_t i = 0; i < GL_SET_COUNT && err == 0; i++) {
+        set(&r, (enum gl_setting_id)i, from->env(gl_settings_table[i].env), GL_ORIGIN_ENVIRONMENT);
+        set(&r, (enum gl_setting_id)i, from->flags[i], GL_ORIGIN_FLAG);
+    }
+    if (err == 0 && r.wrong.n > 0) {
+        err = gl_why(reterr_why, GL_E_INVALID, "%.*s", GL_STR_ARG(gl_buf_view(&r.wrong)));
+    }
+    gl_buf_done(&r.wrong);
+    return err;
+}

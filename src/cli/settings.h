@@ -1,0 +1,97 @@
+/* settings.h - what a user can set, where each value comes from, and the file they are read from.
+ *
+ * One table says everything about a setting: its name in the file, its flag, its variable in the
+ * environment, its default, what it may be. A flag beats the environment, that beats the file, that
+ * beats the default; an empty variable counts as unset. The file is YAML or JSON: one object, whose
+ * keys are the names below.
+ *
+ * Reading finds all that is wrong with the file at once, also in settings that another source
+ * overrides: a file that is wrong today would otherwise surprise somebody tomorrow. */
+#ifndef GL_CLI_SETTINGS_H
+#define GL_CLI_SETTINGS_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum gl_setting_id {
+    GL_SET_DATA_DIR,
+    GL_SET_SERVER,
+    GL_SET_TOKEN_FILE,
+    GL_SET_LISTEN,
+    GL_SET_POOLS,
+    GL_SET_FINISH,
+    GL_SET_GRACE,
+    GL_SET_KEEP_FOR,
+    GL_SET_KEEP_JOBS,
+    GL_SET_KEEP_BYTES,
+    GL_SET_KEEP_WORKSPACES_FOR,
+    GL_SET_LOG,
+    GL_SET_COLOR,
+    GL_SET_COUNT
+};
+
+enum gl_setting_kind {
+    GL_KIND_FOLDER,  /* an absolute path in the file; anything elsewhere */
+    GL_KIND_FILE,    /* the same */
+    GL_KIND_SERVER,  /* unix:/path, http://host:port */
+    GL_KIND_ADDRESS, /* 127.0.0.1:7464, [::1]:7464 */
+    GL_KIND_POOLS,   /* default=8,gpu=1; in the file also an object */
+    GL_KIND_SPAN,    /* 30s, 7d; its number is in milliseconds */
+    GL_KIND_COUNT,
+    GL_KIND_BYTES, /* 512M, 20G; its number is in bytes */
+    GL_KIND_BOOL,  /* its number is 0 or 1 */
+    GL_KIND_WORD,  /* one of `words`; its number is the place in that list */
+};
+
+/* What is known of a setting before anybody sets it. */
+struct gl_setting_spec {
+    const char *name; /* in the file */
+    const char *flag; /* "": it has none */
+    const char *env;
+    const char *initial; /* "" : none */
+    enum gl_setting_kind kind;
+    const char *words; /* "info|debug"; for the others how a value is written */
+    const char *doc;
+};
+
+enum gl_setting_origin {
+    GL_ORIGIN_DEFAULT,
+    GL_ORIGIN_FILE,
+    GL_ORIGIN_ENVIRONMENT,
+    GL_ORIGIN_FLAG,
+};
+
+struct gl_setting {
+    const char *text; /* as it was written; "" : not set */
+    int64_t number;   /* what it means, for kinds that have one */
+    enum gl_setting_origin origin;
+    unsigned line; /* in the file */
+};
+
+struct gl_settings {
+    struct gl_setting values[GL_SET_COUNT];
+    const char *path; /* of the file that was read; "" : none */
+};
+
+/* What the values depend on besides the file. */
+struct gl_settings_sources {
+    const char *flags[GL_SET_COUNT]; /* NULL: not given */
+    const char *config;              /* --config; NULL: not given */
+    const char *(*env)(const char *name);
+    bool root;
+};
+
+extern const struct gl_setting_spec gl_settings_table[GL_SET_COUNT];
+
+/* Everything lives in `a`. GL_E_INVALID: the sentences, one per line, each with its place. */
+int gl_settings_read(struct gl_settings *ret, const struct gl_settings_sources *from,
+                     struct gl_arena *a, struct gl_why *reterr_why);
+
+/* "flag --listen", "environment GLIA_LISTEN", "file /etc/glia/config.yaml:3", "default" */
+const char *gl_settings_origin(const struct gl_settings *s, enum gl_setting_id id,
+                               struct gl_arena *a);
+
+/* GL_SET_COUNT: there is none with this flag ("--listen"). */
+enum gl_setting_id gl_settings_by_flag(gl_str flag);
+
+#endif

@@ -1,0 +1,35 @@
+/* notify.h - telling the service manager how it goes: the protocol of systemd's Type=notify.
+ *
+ * It is one datagram per message to the socket that NOTIFY_SOCKET names, a path or, with '@' in
+ * front, an abstract name. Without that variable everything here does nothing. A manager that does
+ * not listen is no reason to fail. */
+#ifndef GL_OS_NOTIFY_H
+#define GL_OS_NOTIFY_H
+
+#include "base/err.h"
+#include "base/when.h"
+
+struct gl_notify {
+    int fd;            /* connected; negative: nobody wants to know */
+    gl_ms watchdog_ms; /* at least this often "WATCHDOG=1" is wanted; 0: not at all */
+};
+
+/* What it depends on: NULL or "" where it is not set. */
+struct gl_notify_env {
+    const char *socket;        /* NOTIFY_SOCKET */
+    const char *watchdog_usec; /* WATCHDOG_USEC */
+    const char *watchdog_pid;  /* WATCHDOG_PID: only this process is meant */
+};
+
+struct gl_notify_env gl_notify_env(void); /* as this process sees it */
+
+/* GL_E_INVALID, GL_E_IO: the socket cannot be used; `ret` is then silent, and may be used so. */
+int gl_notify_open(struct gl_notify *ret, const struct gl_notify_env *env,
+                   struct gl_why *reterr_why);
+void gl_notify_close(struct gl_notify *n);
+
+/* Lines like "READY=1\nSTATUS=...". */
+void gl_notify_send(const struct gl_notify *n, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,26 @@
+/* tcp.h - listening on TCP.
+ *
+ * An address is written "127.0.0.1:7464", "[::1]:7464" or "localhost:7464"; port 0 lets the system
+ * choose one. Names other than localhost are not looked up: where a node listens must not depend on
+ * a name server. */
+#ifndef GL_OS_TCP_H
+#define GL_OS_TCP_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum { GL_TCP_TEXT_BYTES = 64 }; /* "[address]:port" and NUL */
+
+/* "host:port" into its parts, without the brackets of an IPv6 address; false: it is not one. Either
+ * may be NULL. */
+bool gl_tcp_split(gl_str text, gl_str *ret_host, uint16_t *ret_port);
+
+/* Is it an address to listen at? GL_E_INVALID says what it should be. */
+int gl_tcp_check(gl_str text, struct gl_why *reterr_why);
+
+/* Listen there; the descriptor does not block. `ret_text` is where it is in fact, with the port
+ * that was chosen; *ret_is_local: only this machine can reach it. GL_E_UNAVAILABLE: it is in use. */
+int gl_tcp_listen(gl_str text, int *ret_fd, char ret_text[static GL_TCP_TEXT_BYTES],
+                  bool *ret_is_local, struct gl_why *reterr_why);
+
+#endif
