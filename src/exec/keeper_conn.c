@@ -99,6 +99,7 @@ static void on_welcome(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
         return;
     }
     move(c, GL_CONN_UP);
+    c->version = m->version_min;
     c->told_down = false;
     c->pause_ms = PAUSE_MS_MIN;
     (void)event_del(c->timer);

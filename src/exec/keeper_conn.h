@@ -48,7 +48,8 @@ struct gl_keeper_conn {
     uint64_t incarnation;
 
     enum gl_keeper_conn_state state;
-    bool told_down; /* `down` was the last thing we said */
+    uint64_t version; /* of the protocol, as agreed; means something while UP */
+    bool told_down;   /* `down` was the last thing we said */
     gl_ms pause_ms;
     pid_t launcher; /* to be waited for; 0: none */
     int fd, ready_fd;

@@ -6,8 +6,10 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "exec/keeper_conn.h"
+#include "exec/secrets.h"
 
 enum {
     OUT_BYTES_MAX = 64 << 20, /* the keeper reads too slowly: refuse more */
@@ -26,6 +28,9 @@ struct keeper_exec {
     struct gl_link asked;  /* sent, not answered; in the order sent */
     struct gl_link failed; /* answered at once, not yet told */
     uint64_t req;
+    struct gl_map
+        bad; /* ended with 0, but their output is not accepted: a failure that only we know
+                of. struct bad_attempt by "context/job/attempt", until acknowledged */
 
     struct gl_arena infos_arena; /* of the list under way */
     struct gl_exec_info *infos;
@@ -33,6 +38,11 @@ struct keeper_exec {
 
     void (*closed)(void *owner);
     void *closed_owner;
+};
+
+struct bad_attempt {
+    gl_str key;
+    char text[];
 };
 
 /* Our part of a request. */
@@ -117,7 +127,36 @@ static int check_json(gl_str text, struct gl_arena *a, gl_str *ret, struct gl_wh
     return r;
 }
 
-static void check_output(struct gl_keep_msg *m, struct gl_arena *a)
+static gl_str key_text(struct gl_arena *a, const struct gl_attempt_key *key)
+{
+    return gl_str_fmt(a, "%.*s/%.*s/%.*s", GL_STR_ARG(key->context), GL_STR_ARG(key->job),
+                      GL_STR_ARG(key->attempt));
+}
+
+/* Remember what the acknowledgement must say. */
+static void note_bad(struct keeper_exec *x, const struct gl_attempt_key *key, struct gl_arena *a)
+{
+    gl_str text = key_text(a, key);
+    if (gl_map_find(&x->bad, text) == NULL) {
+        struct bad_attempt *b = gl_mem_alloc(sizeof(*b) + text.n);
+        memcpy(b->text, text.p, text.n);
+        b->key = (gl_str){.p = b->text, .n = text.n};
+        gl_map_add(&x->bad, b->key, b);
+    }
+}
+
+static bool forget_bad(struct keeper_exec *x, const struct gl_attempt_key *key)
+{
+    if (gl_map_count(&x->bad) == 0) {
+        return false;
+    }
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct bad_attempt *b = gl_map_remove(&x->bad, key_text(&a, key));
+    gl_mem_free(b);
+    return b != NULL;
+}
+
+static void check_output(struct keeper_exec *x, struct gl_keep_msg *m, struct gl_arena *a)
 {
     struct gl_why why;
     gl_str text = m->result.output;
@@ -129,6 +168,7 @@ static void check_output(struct gl_keep_msg *m, struct gl_arena *a)
     bool succeeded = m->result.end == GL_EXEC_EXITED && m->result.exit_code == 0;
     if (m->output_source == GL_KEEP_FROM_FILE && succeeded && m->result.error.n == 0) {
         m->result.error = gl_str_fmt(a, "the output is not valid JSON: %s", why.text);
+        note_bad(x, &m->start.key, a);
     }
 }
 
@@ -175,7 +215,7 @@ static void on_reply(struct keeper_exec *x, struct gl_keep_msg *m, struct gl_are
 {
     struct gl_exec_req *req = find_asked(x, m->req);
     if (req != NULL) {
-        check_output(m, a);
+        check_output(x, m, a);
         req->state = (enum gl_exec_state)m->state;
         req->result = m->result;
         req->infos = x->infos;
@@ -193,7 +233,7 @@ static void on_message(void *owner, struct gl_keep_msg *m, struct gl_arena *a)
     } else if (m->type == GL_KEEP_INFO) {
         on_info(x, m);
     } else if (m->type == GL_KEEP_ENDED) {
-        check_output(m, a);
+        check_output(x, m, a);
         x->events.ended(x->events.owner, &m->start.key, m->start.token, &m->result);
     } else if (m->type == GL_KEEP_BEACON) {
         x->events.beacon(x->events.owner, &m->start.key, m->start.token);
@@ -262,6 +302,23 @@ static void add_defaults(struct keeper_exec *x, struct gl_arena *a, struct gl_ex
     s->env_n = n;
 }
 
+/* A keeper of an older release would skip what it does not know, and start a step without its
+ * secrets. It cannot be replaced while we are connected: so this is not "try again". */
+static int check_version(const struct keeper_exec *x, const struct gl_exec_start *s,
+                         struct gl_why *why)
+{
+    if (!gl_keeper_conn_is_up(&x->conn) || x->conn.version >= GL_KEEP_VERSION_SECRETS) {
+        return 0;
+    }
+    if (s->secrets_n > 0 || s->input.n > GL_OUTPUT_BYTES_MAX) {
+        return gl_why(why, GL_E_INVALID,
+                      "the keeper that runs is of an older release and cannot take %s: stop the "
+                      "node until glia-keeper has ended too, then start it again",
+                      s->secrets_n > 0 ? "secrets" : "an input of more than 1 MiB");
+    }
+    return 0;
+}
+
 static void exec_start(struct gl_exec *port, struct gl_exec_req *req,
                        const struct gl_exec_start *start)
 {
@@ -270,7 +327,13 @@ static void exec_start(struct gl_exec *port, struct gl_exec_req *req,
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_keep_msg m = {.type = GL_KEEP_START, .start = *start};
     add_defaults(x, &a, &m.start);
-    int r = gl_keep_check_start(&m.start, &why);
+    int r = gl_secrets_read(start->secrets, start->secrets_n, &a, &m.start.secrets, &why);
+    if (r == 0) {
+        r = check_version(x, &m.start, &why);
+    }
+    if (r == 0) {
+        r = gl_keep_check_start(&m.start, &why);
+    }
     if (r < 0) {
         fail(x, req, r, why.text);
         return;
@@ -298,6 +361,7 @@ static void exec_ack(struct gl_exec *port, const struct gl_attempt_key *key, uin
     struct keeper_exec *x = of(port);
     struct gl_keep_msg m = {.type = GL_KEEP_ACK, .start = {.key = *key, .token = token}};
     if (gl_keeper_conn_is_up(&x->conn)) { /* else it is offered again, and acknowledged again */
+        m.status = forget_bad(x, key) ? GL_E_INVALID : 0;
         gl_keeper_conn_send(&x->conn, &m);
     }
 }
@@ -335,6 +399,11 @@ static void free_exec(struct keeper_exec *x)
     if (x->later != NULL) {
         event_free(x->later);
     }
+    struct bad_attempt *b;
+    for (size_t i = 0; (b = gl_map_next(&x->bad, &i)) != NULL;) {
+        gl_mem_free(b);
+    }
+    gl_map_done(&x->bad);
     gl_arena_done(&x->infos_arena);
     gl_arena_done(&x->config_arena);
     gl_mem_free(x);

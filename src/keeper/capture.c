@@ -129,6 +129,8 @@ void gl_capture_done(struct gl_keeper *k, struct gl_capture *c)
     leave_pipe(k, &c->out, false);
     leave_pipe(k, &c->err, false);
     gl_fs_closep(&c->log_fd);
+    gl_redact_done(&c->out.redact);
+    gl_redact_done(&c->err.redact);
     gl_buf_done(&c->out.partial);
     gl_buf_done(&c->err.partial);
     gl_buf_done(&c->line);
@@ -137,12 +139,14 @@ void gl_capture_done(struct gl_keeper *k, struct gl_capture *c)
     c->path = NULL;
 }
 
-int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int *ret_out,
-                    int *ret_err, struct gl_why *reterr_why)
+int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path,
+                    const struct gl_redactor *redactor, int *ret_out, int *ret_err,
+                    struct gl_why *reterr_why)
 {
     char *copy = gl_mem_alloc(path.n + 1);
     memcpy(copy, path.p, path.n);
     c->path = copy;
+    c->out.redact.redactor = c->err.redact.redactor = redactor;
     int r = get_pipe(k, c, &c->out, reterr_why);
     if (r == 0) {
         r = get_pipe(k, c, &c->err, reterr_why);
@@ -410,6 +414,16 @@ gl_str gl_capture_last(const struct gl_capture *c)
 
 /* ---- reading ---- */
 
+static void take_text(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, gl_str text)
+{
+    if (s == &c->out) {
+        track_last(c, text);
+    }
+    gl_buf_reset(&k->lines);
+    take_lines(k, s, text);
+    write_log(k, c, gl_buf_view(&k->lines));
+}
+
 /* One read. False: there is nothing now. */
 static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
 {
@@ -419,13 +433,23 @@ static bool read_some(struct gl_keeper *k, struct gl_capture *c, struct gl_strea
         return false;
     }
     gl_str text = {.p = bytes, .n = (size_t)n};
-    if (s == &c->out) {
-        track_last(c, text);
+    if (s->redact.redactor != NULL) {
+        gl_buf_reset(&k->clean);
+        gl_redact_feed(&s->redact, text, &k->clean);
+        text = gl_buf_view(&k->clean);
     }
-    gl_buf_reset(&k->lines);
-    take_lines(k, s, text);
-    write_log(k, c, gl_buf_view(&k->lines));
+    take_text(k, c, s, text);
     return true;
+}
+
+/* What looked like the beginning of a secret was none. */
+static void end_redact(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
+{
+    if (s->redact.redactor != NULL) {
+        gl_buf_reset(&k->clean);
+        gl_redact_end(&s->redact, &k->clean);
+        take_text(k, c, s, gl_buf_view(&k->clean));
+    }
 }
 
 static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s)
@@ -435,6 +459,7 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
         more = read_some(k, c, s);
     }
     leave_pipe(k, s, !more);
+    end_redact(k, c, s);
     if (s->partial.n > 0) {
         gl_buf_reset(&k->lines);
         add_line(k, s, gl_buf_view(&s->partial), (gl_str){0});

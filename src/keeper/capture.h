@@ -9,12 +9,15 @@
  * Beside that the last line of stdout that is not empty is remembered, if it begins with '{': it
  * may be the step's output.
  *
+ * Secrets are taken out before anything else is done with the bytes (redact.h).
+ *
  * A log that cannot be written does not fail a step: a line "-- N bytes dropped: disk full --" says
  * how much is missing there. */
 #ifndef GL_KEEPER_CAPTURE_H
 #define GL_KEEPER_CAPTURE_H
 
 #include "keeper/keeper.h"
+#include "keeper/redact.h"
 
 enum {
     GL_CAPTURE_LINE_BYTES = 64 << 10,
@@ -33,8 +36,9 @@ struct gl_pipe {
 
 struct gl_stream {
     struct gl_pipe *pipe;
-    char letter;           /* 'o' or 'e' */
-    struct gl_buf partial; /* a line that has not ended */
+    char letter;             /* 'o' or 'e' */
+    struct gl_redact redact; /* without a redactor: bytes pass through */
+    struct gl_buf partial;   /* a line that has not ended */
 };
 
 struct gl_capture {
@@ -57,9 +61,11 @@ struct gl_capture {
 void gl_capture_init(struct gl_capture *c);
 void gl_capture_done(struct gl_keeper *k, struct gl_capture *c);
 
-/* Get pipes; *ret_out and *ret_err are for the child, and stay ours. `path` is copied. */
-int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path, int *ret_out,
-                    int *ret_err, struct gl_why *reterr_why);
+/* Get pipes; *ret_out and *ret_err are for the child, and stay ours. `path` is copied, `redactor`
+ * (NULL: none) borrowed until gl_capture_finish(). */
+int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path,
+                    const struct gl_redactor *redactor, int *ret_out, int *ret_err,
+                    struct gl_why *reterr_why);
 /* The processes have ended: read what is left, end the last lines, close. Then gl_capture_last() is
  * final. */
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c);

@@ -48,6 +48,27 @@ static void set_natural_end(struct gl_exec_result *r, int status)
     }
 }
 
+/* The line has been redacted with the rest of stdout, the file has not. In both a number may have
+ * become "***". */
+static void redact_output(struct gl_keeper *k, struct gl_charge *c, gl_str path)
+{
+    bool from_file = c->output_source == GL_KEEP_FROM_FILE;
+    bool replaced =
+        from_file ? gl_redact_text(c->redactor, &c->output) : c->capture.out.redact.replaced;
+    if (!replaced) {
+        return;
+    }
+    gl_redact_mend_json(&c->output);
+    if (c->output.n > GL_OUTPUT_BYTES_MAX) {
+        gl_buf_reset(&c->output);
+        c->output_source = GL_KEEP_NO_OUTPUT;
+        gl_buf_c(&c->error, from_file ? "output larger than 1 MiB" : "");
+    }
+    if (from_file) {
+        gl_rundir_replace_output(k, path, gl_buf_view(&c->output));
+    }
+}
+
 static void take_output(struct gl_keeper *k, struct gl_charge *c)
 {
     struct gl_why why;
@@ -65,10 +86,16 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
         gl_buf_str(&c->output, gl_capture_last(&c->capture));
         c->output_source = GL_KEEP_FROM_LINE;
     }
+    if (c->redactor != NULL) {
+        redact_output(k, c, path);
+    }
 }
 
 static void end_charge(struct gl_keeper *k, struct gl_charge *c)
 {
+    (void)gl_redact_text(c->redactor, &c->error); /* whether something was found does not matter */
+    gl_redact_put(&k->redactors, c->redactor);
+    c->redactor = NULL;
     c->result.ended_at = gl_keeper_wall(k);
     k->result_bytes += RECORD_BYTES_GUESS + c->output.n;
     gl_charge_move(k, c, GL_CHARGE_ENDING);
@@ -270,7 +297,8 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     struct gl_charge *c = gl_charge_new(k, &s->key, s->token, GL_CHARGE_RUNNING);
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
     gl_str log = gl_rundir_join(&k->scratch, path, GL_S("log"));
-    r = gl_capture_open(k, &c->capture, log, &l.out_fd, &l.err_fd, reterr_why);
+    c->redactor = gl_redact_get(&k->redactors, s->secrets, s->secrets_n);
+    r = gl_capture_open(k, &c->capture, log, c->redactor, &l.out_fd, &l.err_fd, reterr_why);
     if (r < 0) {
         gl_charge_bury(k, c);
         return r;

@@ -187,6 +187,7 @@ static void free_charge(struct gl_keeper *k, struct gl_charge *c)
 {
     gl_list_remove(&c->link);
     gl_capture_done(k, &c->capture);
+    gl_redact_put(&k->redactors, c->redactor);
     gl_buf_done(&c->output);
     gl_buf_done(&c->error);
     gl_mem_free(c);

@@ -62,6 +62,7 @@ struct gl_charge {
     uint64_t ticks_min, ticks_max;
     int wait_status;
     struct gl_capture capture;
+    struct gl_redactor *redactor; /* while it runs, if it has secrets */
 
     struct gl_timer timer;
     gl_ms deadline, kill_at, beacon_at, clear_at; /* INT64_MAX: none */

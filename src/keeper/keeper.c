@@ -495,6 +495,8 @@ void gl_keeper_close(struct gl_keeper *k)
     gl_journal_close(&k->journal);
     gl_heap_done(&k->timers);
     gl_buf_done(&k->lines);
+    gl_buf_done(&k->clean);
+    gl_map_done(&k->redactors);
     gl_keeper_unwatch(&k->signals);
     gl_keeper_unwatch(&k->alarm);
     gl_fs_closep(&k->epoll_fd);

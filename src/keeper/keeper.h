@@ -12,6 +12,7 @@
  *     capture.c   its output                         proctree.c  its descendants
  *     journal.c   what must survive the keeper       epoch.c     the name of an unbroken memory
  *     cgroup.c    a control group, where possible    shelf.c     folders that can serve again
+ *     redact.c    keeping secrets out
  *
  * This header is private to the folder. */
 #ifndef GL_KEEPER_KEEPER_H
@@ -124,7 +125,8 @@ struct gl_keeper {
     struct rlimit nofile; /* as it was: for the steps */
     void *stack;          /* of a child between clone and exec */
     struct gl_arena scratch;
-    struct gl_buf lines; /* scratch of capture.c */
+    struct gl_buf lines, clean; /* scratch of capture.c */
+    struct gl_map redactors;    /* in use: see redact.h */
 };
 
 int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,

@@ -48,13 +48,30 @@ static void env_default(struct gl_arena *a, char **env, size_t *n, const char *n
     }
 }
 
+static bool is_secret(const struct gl_exec_start *s, gl_str variable)
+{
+    gl_str rest;
+    for (size_t i = 0; i < s->secrets_n; i++) {
+        gl_str name = gl_str_cut(s->secrets[i], '=', &rest);
+        name.n++; /* with the '=' */
+        if (gl_str_starts(variable, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The secrets come first: what follows them may be known to everybody. */
 static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str folder)
 {
-    char **env = GL_NEW_ARRAY(a, char *, s->env_n + 6);
+    char **env = GL_NEW_ARRAY(a, char *, s->secrets_n + s->env_n + 6);
     size_t n = 0;
+    for (size_t i = 0; i < s->secrets_n; i++) {
+        env[n++] = c_str(a, s->secrets[i]);
+    }
     for (size_t i = 0; i < s->env_n; i++) {
         if (!gl_str_starts(s->env[i], GL_S("GLIA_INPUT_FILE=")) &&
-            !gl_str_starts(s->env[i], GL_S("GLIA_OUTPUT="))) {
+            !gl_str_starts(s->env[i], GL_S("GLIA_OUTPUT=")) && !is_secret(s, s->env[i])) {
             env[n++] = c_str(a, s->env[i]);
         }
     }

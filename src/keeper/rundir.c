@@ -206,3 +206,13 @@ int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
     }
     return out->n == 0 ? GL_E_NOT_FOUND : 0;
 }
+
+void gl_rundir_replace_output(struct gl_keeper *k, gl_str path, gl_str output)
+{
+    const char *name = gl_rundir_join(&k->scratch, path, GL_S("output.json")).p;
+    GL_CLEANUP(gl_fs_closep)
+    int fd = openat(k->contexts_fd, name, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 || write_all(fd, output) != 0) {
+        (void)unlinkat(k->contexts_fd, name, 0); /* rather none than that one */
+    }
+}

@@ -32,4 +32,7 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, struct gl
 int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
                      struct gl_why *reterr_why);
 
+/* The output had secrets in it: let the file say what was taken, or nothing. */
+void gl_rundir_replace_output(struct gl_keeper *k, gl_str path, gl_str output);
+
 #endif

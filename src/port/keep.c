@@ -2,7 +2,18 @@
 
 #include "base/check.h"
 
-enum { FIELD_BYTES = 5 }; /* tag and length before each field */
+enum {
+    FIELD_BYTES = 5, /* tag and length before each field */
+    FILE_NAMES_BYTES_MAX = 768 << 10,
+    SMALL_BYTES_MAX = 128 << 10, /* of a start, besides its command, its files and its input: names,
+                                    numbers, and the lengths of its texts */
+};
+
+static_assert(GL_COMMAND_BYTES_MAX + FILE_NAMES_BYTES_MAX + GL_INPUT_BYTES_MAX + SMALL_BYTES_MAX <=
+                  GL_FRAME_BYTES_MAX,
+              "every start that is allowed fits a frame");
+static_assert(4 * (GL_ARGS_MAX + GL_ENVS_MAX + GL_SECRETS_MAX) < SMALL_BYTES_MAX / 2,
+              "the lengths of its texts are small");
 
 enum field_kind {
     F_U64, /* uint64_t or int64_t */
@@ -42,7 +53,7 @@ static const struct field fields[] = {
     {16, F_TEXTS, AT(start.env), AT(start.env_n), GL_ENVS_MAX},
     {17, F_STR, AT(start.cwd), 0, 4095},
     {18, F_FILES, AT(start.files), AT(start.files_n), GL_FILES_MAX},
-    {19, F_STR, AT(start.input), 0, GL_OUTPUT_BYTES_MAX},
+    {19, F_STR, AT(start.input), 0, GL_INPUT_BYTES_MAX},
     {20, F_U64, AT(start.timeout_ms), 0, 0},
     {21, F_U64, AT(start.grace_ms), 0, 0},
     {22, F_U64, AT(start.beacon_ms), 0, 0},
@@ -511,6 +522,58 @@ static bool has_nul(gl_str s)
     return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
 }
 
+/* As they travel: "NAME=value". No sentence contains a value. */
+static int check_secrets(const struct gl_exec_start *s, size_t *bytes, struct gl_why *why)
+{
+    size_t total = 0;
+    if (s->secrets_n > GL_SECRETS_MAX) {
+        return gl_why(why, GL_E_LIMIT, "%zu secrets (at most %d)", s->secrets_n, GL_SECRETS_MAX);
+    }
+    for (size_t i = 0; i < s->secrets_n; i++) {
+        gl_str value = {0};
+        gl_str name = gl_str_cut(s->secrets[i], '=', &value);
+        if (name.n == 0 || name.n > GL_ID_BYTES_MAX || has_nul(name) || value.n == 0) {
+            return gl_why(why, GL_E_INVALID, "a secret is no NAME=value");
+        }
+        if (gl_str_starts(name,
+                          GL_S("GLIA_"))) { /* those must be true: leftovers are known by them */
+            return gl_why(why, GL_E_INVALID, "secret %.*s: names with GLIA_ are not free",
+                          GL_STR_ARG(name));
+        }
+        int r = gl_keep_check_secret(name, value, why);
+        if (r < 0) {
+            return r;
+        }
+        total += value.n;
+        *bytes += s->secrets[i].n + 1;
+    }
+    if (total > GL_SECRETS_BYTES_MAX) {
+        return gl_why(why, GL_E_LIMIT, "the secrets take %zu bytes (at most %d)", total,
+                      GL_SECRETS_BYTES_MAX);
+    }
+    return 0;
+}
+
+int gl_keep_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why)
+{
+    if (has_nul(value)) {
+        return gl_why(reterr_why, GL_E_INVALID, "secret %.*s: its value contains a NUL byte",
+                      GL_STR_ARG(name));
+    }
+    if (value.n < GL_SECRET_BYTES_MIN) {
+        return gl_why(
+            reterr_why, GL_E_INVALID,
+            "secret %.*s: its value has %zu bytes; with less than %d it could not be kept "
+            "out of the log",
+            GL_STR_ARG(name), value.n, GL_SECRET_BYTES_MIN);
+    }
+    if (value.n > GL_SECRET_BYTES_MAX) {
+        return gl_why(reterr_why, GL_E_INVALID, "secret %.*s: its value has more than %d KiB",
+                      GL_STR_ARG(name), GL_SECRET_BYTES_MAX >> 10);
+    }
+    return 0;
+}
+
 static int check_command(const struct gl_exec_start *s, struct gl_why *why)
 {
     size_t bytes = 0;
@@ -535,6 +598,10 @@ static int check_command(const struct gl_exec_start *s, struct gl_why *why)
             return gl_why(why, GL_E_INVALID, "'%.*s' is no NAME=value", e.n > 80 ? 80 : (int)e.n,
                           e.p ? e.p : "");
         }
+    }
+    int r = check_secrets(s, &bytes, why);
+    if (r < 0) {
+        return r;
     }
     if (bytes > GL_COMMAND_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT, "arguments and environment take %zu bytes (at most %d)",
@@ -573,7 +640,7 @@ static int check_files(const struct gl_exec_start *s, struct gl_why *why)
         }
         bytes += s->files[i].name.n + 128;
     }
-    if (bytes > GL_COMMAND_BYTES_MAX) {
+    if (bytes > FILE_NAMES_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT, "the names of the files are too long");
     }
     return 0;
@@ -594,9 +661,9 @@ int gl_keep_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why
     if (s->cwd.n > 0 && (s->cwd.p[0] != '/' || s->cwd.n > 4095 || has_nul(s->cwd))) {
         return gl_why(reterr_why, GL_E_INVALID, "the folder to run in must be an absolute path");
     }
-    if (s->input.n > GL_OUTPUT_BYTES_MAX) {
+    if (s->input.n > GL_INPUT_BYTES_MAX) {
         return gl_why(reterr_why, GL_E_LIMIT, "the input takes %zu bytes (at most %d)", s->input.n,
-                      GL_OUTPUT_BYTES_MAX);
+                      GL_INPUT_BYTES_MAX);
     }
     if (s->timeout_ms < 0 || s->grace_ms < 0 || s->beacon_ms < 0) {
         return gl_why(reterr_why, GL_E_INVALID, "a span of time is negative");

@@ -27,10 +27,11 @@
 
 enum {
     GL_KEEP_VERSION_MIN = 1, /* the oldest this release can speak */
-    GL_KEEP_VERSION_MAX = 1,
-    GL_KEEP_PREFIX_BYTES = 4,  /* of a frame: its length */
-    GL_KEEP_RECORD_BYTES = 12, /* before a record: length and checksum */
-    GL_KEEP_EPOCH_BYTES = 32,  /* an epoch, in hex */
+    GL_KEEP_VERSION_MAX = 2,
+    GL_KEEP_VERSION_SECRETS = 2, /* from here on: secrets, and inputs above 1 MiB */
+    GL_KEEP_PREFIX_BYTES = 4,    /* of a frame: its length */
+    GL_KEEP_RECORD_BYTES = 12,   /* before a record: length and checksum */
+    GL_KEEP_EPOCH_BYTES = 32,    /* an epoch, in hex */
 };
 
 #define GL_KEEP_TYPES(X)                                                            \
@@ -84,9 +85,11 @@ struct gl_keep_msg {
     uint64_t features;     /* WELCOME */
     uint64_t pid;          /* WELCOME: the keeper's; BEGUN: the step's */
 
-    struct gl_exec_start start; /* START; key, token and epoch also elsewhere */
+    /* START; key, token and epoch also elsewhere. Its secrets are "NAME=value": the node has read
+     * them. They are in no journal. */
+    struct gl_exec_start start;
 
-    int status;  /* REPLY, REFUSED: 0 or GL_E_* */
+    int status;  /* REPLY, REFUSED: 0 or GL_E_*. ACK: not 0: to the node the attempt has failed */
     gl_str text; /* REPLY, REFUSED: the sentence */
     int state;   /* REPLY to ATTACH, INFO: enum gl_exec_state */
 
@@ -123,12 +126,15 @@ int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used);
 
 /* ---- what may be asked for ---- */
 
-/* Names become parts of paths: letters, digits and "_.-" (an attempt also ":"), not beginning with
- * '.' or '-'. */
+/* Names become parts of paths: letters, digits and "_.-" (an attempt also ":[]"), not beginning
+ * with '.' or '-'. */
 int gl_keep_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why);
 /* A relative path without empty parts, "." and "..". */
 int gl_keep_check_file(gl_str name, struct gl_why *reterr_why);
-/* Everything about a start that can be told without looking at the machine. */
+/* A value that can be kept out of the log: 4 bytes to 64 KiB, no NUL. */
+int gl_keep_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why);
+/* Everything about a start (its secrets are read) that can be told without looking at the machine.
+ */
 int gl_keep_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why);
 
 /* The version both can speak: the newest common one, or 0. */

@@ -284,6 +284,7 @@ struct gl_attempt_key exec_key(const char *attempt)
 void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_wish wish)
 {
     gl_str argv[4];
+    gl_str secret = gl_str_of(wish.secret);
     struct gl_exec_start s = {
         .key = exec_key(wish.attempt),
         .token = wish.token,
@@ -294,6 +295,8 @@ void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_w
         .timeout_ms = wish.timeout_ms,
         .grace_ms = 1000,
         .beacon_ms = wish.beacon_ms,
+        .secrets = &secret,
+        .secrets_n = wish.secret != NULL,
     };
     while (s.argv_n < 4 && wish.argv[s.argv_n] != NULL) {
         argv[s.argv_n] = gl_str_of(wish.argv[s.argv_n]);

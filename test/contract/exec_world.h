@@ -68,6 +68,7 @@ struct exec_wish {
     gl_ms timeout_ms;
     const char *driver;
     const char *epoch;
+    const char *secret; /* one, "NAME=env:VARIABLE"; NULL: none */
 };
 
 /* Set up and tear down, as cmocka wants it. */

@@ -22,7 +22,7 @@ FIELDS = dict(
     text=(24, "s"), state=(25, "n"), end=(26, "n"), exit_code=(27, "n"), signal=(28, "n"),
     started_at=(29, "n"), ended_at=(30, "n"), output=(31, "s"), error=(32, "s"),
     output_source=(33, "n"), boot=(34, "s"), ticks_min=(35, "n"), ticks_max=(36, "n"),
-    mark=(37, "n"), clock_offset_ms=(38, "n"))
+    mark=(37, "n"), clock_offset_ms=(38, "n"), secrets=(39, "t"))
 TAGS = {tag: (name, kind) for name, (tag, kind) in FIELDS.items()}
 
 
@@ -84,7 +84,8 @@ class Link:
         self.events = []
         self.req = 0
         if hello:
-            self.send("HELLO", version_min=1, version_max=1, incarnation=incarnation, **fields)
+            fields.setdefault("version_max", 2)
+            self.send("HELLO", version_min=1, incarnation=incarnation, **fields)
             self.welcome = self.receive()
             self.epoch = self.welcome.get("epoch", "")
 
@@ -149,8 +150,8 @@ class Link:
     def stop(self, job="J1", attempt="s:attempt:1", token=1):
         return self.ask("STOP", context="default", job=job, attempt=attempt, token=token)
 
-    def ack(self, job="J1", attempt="s:attempt:1", token=1):
-        self.send("ACK", context="default", job=job, attempt=attempt, token=token)
+    def ack(self, job="J1", attempt="s:attempt:1", token=1, **fields):
+        self.send("ACK", context="default", job=job, attempt=attempt, token=token, **fields)
 
     def list(self):
         return self.ask("LIST")["infos"]

@@ -354,7 +354,7 @@ def test_a_step_that_ignores_sigterm_is_killed_after_its_grace(link):
     begin = time.monotonic()
     e = link.run(sh("trap '' TERM; while :; do sleep 1; done"), timeout_ms=50, grace_ms=300)
     assert (e["end"], e["signal"]) == ("timeout", signal.SIGKILL)
-    assert time.monotonic() - begin >= 0.35
+    assert time.monotonic() - begin >= 0.345  # the keeper counts in whole milliseconds
 
 
 def test_a_step_may_clean_up_within_its_grace(link, place):
@@ -865,7 +865,7 @@ def test_unknown_fields_are_skipped_and_versions_are_agreed_on(place):
     hello += bytes([200]) + struct.pack("<I", 3) + b"new"
     link.sock.sendall(struct.pack("<I", len(hello)) + hello)
     m = link.receive()
-    assert (m["type"], m["version_min"], m["version_max"]) == ("WELCOME", 1, 1)
+    assert (m["type"], m["version_min"], m["version_max"]) == ("WELCOME", 2, 2)
 
 
 def test_nonsense_after_hello_ends_that_connection_and_no_step(place):

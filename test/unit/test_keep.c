@@ -27,6 +27,7 @@ static void a_start_is_read_as_it_was_written(void **state)
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_str argv[] = {GL_S("sh"), GL_S("-c"), GL_S(""), GL_S("echo \xff")};
     gl_str env[] = {GL_S("A=1"), GL_S("B=")};
+    gl_str secrets[] = {GL_S("S=1234")};
     struct gl_exec_file files[] = {{GL_S("run.sh"), GL_S("abc"), true},
                                    {GL_S("d/x"), GL_S("def"), false}};
     struct gl_keep_msg m = {
@@ -41,6 +42,8 @@ static void a_start_is_read_as_it_was_written(void **state)
                   .argv_n = GL_COUNT(argv),
                   .env = env,
                   .env_n = GL_COUNT(env),
+                  .secrets = secrets,
+                  .secrets_n = GL_COUNT(secrets),
                   .cwd = GL_S("/tmp"),
                   .files = files,
                   .files_n = GL_COUNT(files),
@@ -64,6 +67,8 @@ static void a_start_is_read_as_it_was_written(void **state)
     assert_str(got.start.argv[3], "echo \xff");
     assert_int_equal(got.start.env_n, 2);
     assert_str(got.start.env[1], "B=");
+    assert_int_equal(got.start.secrets_n, 1);
+    assert_str(got.start.secrets[0], "S=1234");
     assert_int_equal(got.start.files_n, 2);
     assert_str(got.start.files[0].name, "run.sh");
     assert_true(got.start.files[0].executable);
@@ -329,7 +334,14 @@ static void names_that_could_be_paths_are_refused(void **state)
         key.attempt = gl_str_of(bad[i]);
         assert_int_equal(gl_keep_check_key(&key, &why), GL_E_INVALID);
     }
+    struct gl_attempt_key instance = good;
+    instance.attempt = GL_S("fetch[9999]:attempt:1");
+    assert_int_equal(gl_keep_check_key(&instance, &why), 0);
+    instance.attempt = (gl_str){"a\0b", 3};
+    assert_int_equal(gl_keep_check_key(&instance, &why), GL_E_INVALID);
     good.job = GL_S("a:b"); /* only an attempt has colons */
+    assert_int_equal(gl_keep_check_key(&good, &why), GL_E_INVALID);
+    good.job = GL_S("a[1]"); /* ... and brackets */
     assert_int_equal(gl_keep_check_key(&good, &why), GL_E_INVALID);
 }
 
@@ -388,6 +400,33 @@ static void an_environment_entry_is_name_and_value(void **state)
     }
 }
 
+static void a_secret_is_name_and_value_and_long_enough(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {"", "NAME", "=value", "NAME=", "NAME=123", "GLIA_X=1234"};
+    static char big[GL_SECRET_BYTES_MAX + 4];
+    struct gl_exec_start s = good_start();
+    gl_str secrets[5] = {GL_S("N=1234")};
+    s.secrets = secrets;
+    s.secrets_n = 1;
+    assert_int_equal(gl_keep_check_start(&s, NULL), 0);
+    for (size_t i = 0; i < GL_COUNT(bad); i++) {
+        secrets[0] = gl_str_of(bad[i]);
+        assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
+    }
+    memset(big, 'x', sizeof(big));
+    big[1] = '=';
+    for (size_t i = 0; i < GL_COUNT(secrets); i++) {
+        secrets[i] = (gl_str){big, GL_SECRET_BYTES_MAX + 2};
+    }
+    s.secrets_n = GL_SECRETS_BYTES_MAX / GL_SECRET_BYTES_MAX;
+    assert_int_equal(gl_keep_check_start(&s, NULL), 0);
+    s.secrets_n++;
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_LIMIT);
+    secrets[0].n++;
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
+}
+
 static void a_start_that_cannot_fit_a_frame_is_refused(void **state)
 {
     (void)state;
@@ -398,8 +437,9 @@ static void a_start_that_cannot_fit_a_frame_is_refused(void **state)
     s.argv = argv;
     s.argv_n = 2;
     assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_LIMIT);
+    static char input[GL_INPUT_BYTES_MAX + 1];
     s = good_start();
-    s.input = (gl_str){big, sizeof(big)};
+    s.input = (gl_str){input, GL_INPUT_BYTES_MAX};
     assert_int_equal(gl_keep_check_start(&s, NULL), 0);
     s.input.n++;
     assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_LIMIT);
@@ -409,8 +449,9 @@ static void the_largest_start_fits_a_frame(void **state)
 {
     (void)state;
     GL_CLEANUP(gl_buf_done) struct gl_buf b = {0};
-    static char big[GL_COMMAND_BYTES_MAX];
+    static char big[GL_INPUT_BYTES_MAX];
     static gl_str env[GL_ENVS_MAX];
+    static struct gl_exec_file files[GL_FILES_MAX];
     memset(big, '=', sizeof(big));
     big[0] = 'x';
     gl_str argv[] = {{big, GL_COMMAND_BYTES_MAX / 2}};
@@ -421,11 +462,18 @@ static void the_largest_start_fits_a_frame(void **state)
     for (size_t i = 0; i < GL_ENVS_MAX; i++) {
         env[i] = (gl_str){big, GL_COMMAND_BYTES_MAX / 2 / GL_ENVS_MAX - 2};
     }
-    s.input = (gl_str){big, GL_OUTPUT_BYTES_MAX};
+    s.input = (gl_str){big, GL_INPUT_BYTES_MAX};
+    s.files = files;
+    s.files_n = GL_FILES_MAX;
+    for (size_t i = 0; i < GL_FILES_MAX; i++) {
+        files[i] = (struct gl_exec_file){
+            .name = {big, 255},
+            .blob = GL_S("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")};
+    }
     assert_int_equal(gl_keep_check_start(&s, NULL), 0);
     struct gl_keep_msg m = {.type = GL_KEEP_START, .start = s};
     gl_keep_encode(&m, &b); /* asserts that it fits */
-    assert_true(b.n > GL_OUTPUT_BYTES_MAX + GL_COMMAND_BYTES_MAX / 2);
+    assert_true(b.n > GL_INPUT_BYTES_MAX + GL_COMMAND_BYTES_MAX / 2);
 }
 
 static void the_newest_common_version_is_agreed_on(void **state)
@@ -460,6 +508,7 @@ int main(void)
         cmocka_unit_test(file_names_stay_inside_the_folder),
         cmocka_unit_test(a_start_needs_a_command),
         cmocka_unit_test(an_environment_entry_is_name_and_value),
+        cmocka_unit_test(a_secret_is_name_and_value_and_long_enough),
         cmocka_unit_test(a_start_that_cannot_fit_a_frame_is_refused),
         cmocka_unit_test(the_largest_start_fits_a_frame),
         cmocka_unit_test(the_newest_common_version_is_agreed_on),
