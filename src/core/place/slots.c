@@ -2,13 +2,16 @@
 
 #include "core/flow/ledger.h"
 #include "core/heal/load.h"
+#include "core/place/limits.h"
 
-static bool wait_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
+enum { HOLDERS_TOLD = 3 };
+
+bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 {
     const struct gl_wait *x = GL_CONTAINER(a, struct gl_wait, place);
     const struct gl_wait *y = GL_CONTAINER(b, struct gl_wait, place);
 
-    return x->priority != y->priority ? x->priority > y->priority : x->seq < y->seq;
+    return x->rank != y->rank ? x->rank < y->rank : x->seq < y->seq;
 }
 
 void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t pools_n)
@@ -20,8 +23,9 @@ void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t p
         GL_ASSERT(pools[i].slots > 0 && pools[i].slots <= GL_SLOTS_MAX);
         gl_core_set(c, &c->pools[i].name, pools[i].name);
         c->pools[i].slots = pools[i].slots;
-        gl_heap_init(&c->pools[i].queue, wait_before);
+        gl_heap_init(&c->pools[i].queue, gl_slots_before);
     }
+    gl_limits_init(c);
 }
 
 static gl_str wait_key(const struct gl_wait *w)
@@ -41,16 +45,47 @@ static void grant_free(struct gl_core *c, struct gl_slot_grant *g)
     gl_pool_free(&c->mem, g, sizeof(*g));
 }
 
+static struct gl_wait *wait_new(struct gl_core *c, struct gl_limit_group *group)
+{
+    struct gl_limited *l;
+    struct gl_wait *w;
+
+    if (group == NULL) {
+        w = gl_pool_alloc(&c->mem, sizeof(*w));
+        return w;
+    }
+    l = gl_pool_alloc(&c->mem, sizeof(*l));
+    l->group = group;
+    l->wait.limited = true;
+    return &l->wait;
+}
+
 static void wait_free(struct gl_core *c, struct gl_wait *w)
 {
-    if (gl_heap_has(&w->place)) {
+    if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
         gl_heap_remove(&c->pools[w->pool].queue, &w->place);
     }
     if (w->step != NULL) {
         w->step->wait = NULL;
     }
     (void)gl_map_remove(&c->waits, wait_key(w)); /* every entry is in the map */
-    gl_pool_free(&c->mem, w, sizeof(*w));
+    if (w->limited) {
+        gl_limits_leave(c, w);
+        gl_pool_free(&c->mem, GL_CONTAINER(w, struct gl_limited, wait), sizeof(struct gl_limited));
+    } else {
+        gl_pool_free(&c->mem, w, sizeof(*w));
+    }
+}
+
+/* It was granted, and nobody wants it. */
+static void wait_void(struct gl_core *c, struct gl_wait *w)
+{
+    GL_ASSERT(w->state == GL_WAIT_GRANTED);
+    c->pools[w->pool].in_use -= w->slots;
+    if (w->limited) {
+        gl_limits_unuse(c, w);
+    }
+    wait_free(c, w);
 }
 
 void gl_slots_done(struct gl_core *c)
@@ -64,6 +99,7 @@ void gl_slots_done(struct gl_core *c)
         wait_free(c, w);
     }
     gl_map_done(&c->waits);
+    gl_limits_done(c);
     for (size_t i = 0; i < c->pools_n; i++) {
         gl_heap_done(&c->pools[i].queue);
     }
@@ -99,6 +135,15 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     return true;
 }
 
+/* Since when it waits is known from before if it waits on: after a restart, or a pause. */
+static gl_ms rank_of(struct gl_core *c, struct gl_step *st)
+{
+    if (st->r.queued_at == 0) {
+        st->r.queued_at = c->now;
+    }
+    return st->r.queued_at - gl_step_spec_of(st)->priority * GL_AGEING_MS;
+}
+
 void gl_slots_queue(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -111,11 +156,11 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     make_key(key, st->job->id, st->number);
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
     if (w == NULL) {
-        w = gl_pool_alloc(&c->mem, sizeof(*w));
+        w = wait_new(c, gl_limits_ask(c, st, (uint8_t)pool));
         memcpy(w->key, key, sizeof(key));
-        w->pool = (uint16_t)pool;
+        w->pool = (uint8_t)pool;
         w->slots = spec->slots;
-        w->priority = (int32_t)spec->priority;
+        w->rank = rank_of(c, st);
         w->seq = ++c->wait_seq;
         gl_map_add(&c->waits, wait_key(w), w);
         gl_heap_push(&c->pools[pool].queue, &w->place);
@@ -131,7 +176,8 @@ void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
     if (w == NULL) {
         return;
     }
-    GL_ASSERT(!w->granted); /* a granted entry gets its step and starts it in one go */
+    GL_ASSERT(w->state !=
+              GL_WAIT_GRANTED); /* a granted entry gets its step and starts it in one go */
     wait_free(c, w);
 }
 
@@ -142,7 +188,7 @@ void gl_slots_detach(struct gl_step *st)
     st->wait = NULL;
 }
 
-static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, uint16_t pool)
+static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, int pool)
 {
     struct gl_slot_hold *h = gl_pool_alloc(&c->mem, sizeof(*h));
 
@@ -156,11 +202,16 @@ static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, uint
 
 static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
 {
-    GL_ASSERT(c->pools[h->pool].in_use >= h->slots);
-    c->pools[h->pool].in_use -= h->slots;
-    if (GL_PLANT(5) && c->pools[h->pool].in_use >= h->slots) {
-        c->pools[h->pool].in_use -= h->slots; /* planted: given back twice */
+    if (h->pool >= 0) {
+        struct gl_core_pool_state *p = &c->pools[h->pool];
+
+        GL_ASSERT(p->in_use >= h->slots);
+        p->in_use -= h->slots;
+        if (GL_PLANT(5) && p->in_use >= h->slots) {
+            p->in_use -= h->slots; /* planted: given back twice */
+        }
     }
+    gl_limits_return(c, h);
     gl_list_remove(&h->link);
     gl_pool_free(&c->mem, h, sizeof(*h));
 }
@@ -169,11 +220,13 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
 static void grant(struct gl_core *c, struct gl_step *st)
 {
     struct gl_wait *w = st->wait;
-    uint16_t pool = w->pool;
+    struct gl_slot_hold *h = hold_new(c, st, w->pool);
 
-    GL_ASSERT(w->granted);
+    GL_ASSERT(w->state == GL_WAIT_GRANTED);
+    if (w->limited) {
+        gl_limits_start(c, w, h);
+    }
     wait_free(c, w);
-    (void)hold_new(c, st, pool); /* kept in st->hold */
     gl_ledger_start(c, st);
 }
 
@@ -185,8 +238,7 @@ static void grant_cold(struct gl_core *c, struct gl_wait *w)
 
     if (gl_load_job(c, (gl_str){.p = w->key, .n = GL_ULID_BYTES})->memory == GL_MEM_HOT) {
         GL_MARK(c->trace, "slots.entry_left_over");
-        c->pools[w->pool].in_use -= w->slots;
-        wait_free(c, w);
+        wait_void(c, w);
         return;
     }
     GL_MARK(c->trace, "slots.granted_to_cold_job");
@@ -195,60 +247,93 @@ static void grant_cold(struct gl_core *c, struct gl_wait *w)
     gl_list_push(&c->granted, &g->link);
 }
 
-static void pump_pool(struct gl_core *c, struct gl_core_pool_state *p)
+static void grant_any(struct gl_core *c, struct gl_wait *w)
+{
+    struct gl_core_pool_state *p = &c->pools[w->pool];
+
+    gl_heap_remove(&p->queue, &w->place);
+    p->in_use += w->slots;
+    if (w->limited) {
+        gl_limits_use(c, w);
+    }
+    w->state = GL_WAIT_GRANTED;
+    if (w->step != NULL) {
+        grant(c, w->step);
+    } else {
+        grant_cold(c, w);
+    }
+}
+
+/* The head of a pool's queue, if there are slots for it. What is at the head and held back by a
+ * limit makes way. */
+static struct gl_wait *next_of(struct gl_core *c, struct gl_core_pool_state *p)
 {
     for (struct gl_heap_item *top; (top = gl_heap_top(&p->queue)) != NULL;) {
         struct gl_wait *w = GL_CONTAINER(top, struct gl_wait, place);
 
-        if (p->in_use > p->slots || w->slots > p->slots - p->in_use) {
-            return;
-        }
-        gl_heap_remove(&p->queue, &w->place);
-        p->in_use += w->slots;
-        w->granted = true;
-        if (w->step != NULL) {
-            grant(c, w->step);
-        } else {
-            grant_cold(c, w);
+        if (!w->limited || gl_limits_allow(c, w)) {
+            return p->in_use <= p->slots && w->slots <= p->slots - p->in_use ? w : NULL;
         }
     }
+    return NULL;
+}
+
+/* One at a time, and of all pools: a key they share goes to who has waited longest. */
+static struct gl_wait *next(struct gl_core *c)
+{
+    struct gl_wait *best = NULL;
+
+    for (size_t i = 0; i < c->pools_n; i++) {
+        struct gl_wait *w = next_of(c, &c->pools[i]);
+
+        if (w != NULL && (best == NULL || gl_slots_before(&w->place, &best->place))) {
+            best = w;
+        }
+    }
+    return best;
 }
 
 void gl_slots_pump(struct gl_core *c)
 {
+    uint64_t calls;
+    struct gl_wait *w;
+
+    gl_limits_wake(c);
     if (!c->exec_up || c->stopping || !c->adoption_over) {
         return;
     }
-    for (size_t i = 0; i < c->pools_n; i++) {
-        pump_pool(c, &c->pools[i]);
-    }
+    do { /* who is held back in one pool may set free who waits for another one */
+        calls = c->limits->calls_n;
+        while ((w = next(c)) != NULL) {
+            grant_any(c, w);
+        }
+    } while (calls != c->limits->calls_n);
 }
 
 void gl_slots_take(struct gl_core *c, struct gl_step *st)
 {
-    int pool = find_pool(c, gl_step_spec_of(st)->pool);
+    struct gl_slot_hold *h;
 
     GL_ASSERT(st->hold == NULL);
     for (struct gl_link *l = st->job->holds.next; l != &st->job->holds; l = l->next) {
-        struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
-
+        h = GL_CONTAINER(l, struct gl_slot_hold, link);
         if (h->step_number == st->number) {
             st->hold = h;
             return;
         }
     }
-    if (pool >= 0) { /* a pool that has been configured away counts nothing */
-        struct gl_slot_hold *h = hold_new(c, st, (uint16_t)pool);
-
-        c->pools[pool].in_use += h->slots;
+    h = hold_new(c, st, find_pool(c, gl_step_spec_of(st)->pool));
+    if (h->pool >= 0) {
+        c->pools[h->pool].in_use += h->slots;
     }
+    gl_limits_take(c, st, h);
 }
 
 bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st)
 {
-    const struct gl_core_pool_state *p = st->hold != NULL ? &c->pools[st->hold->pool] : NULL;
+    int pool = st->hold != NULL ? st->hold->pool : -1;
 
-    return p != NULL && p->in_use > p->slots;
+    return (pool >= 0 && c->pools[pool].in_use > c->pools[pool].slots) || gl_limits_are_over(st);
 }
 
 void gl_slots_return(struct gl_core *c, struct gl_step *st)
@@ -288,8 +373,7 @@ void gl_slots_settle(struct gl_core *c, struct gl_job *j)
         if (w->step != NULL) {
             grant(c, w->step);
         } else {
-            c->pools[w->pool].in_use -= w->slots;
-            wait_free(c, w);
+            wait_void(c, w);
         }
     }
 }
@@ -299,4 +383,74 @@ void gl_slots_release_all(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l; (l = gl_list_first(&j->holds)) != NULL;) {
         hold_free(c, GL_CONTAINER(l, struct gl_slot_hold, link));
     }
+}
+
+/* ---- why ---- */
+
+static void tell_holder(struct gl_job *j, const struct gl_slot_hold *h, struct gl_buf *out)
+{
+    const struct gl_step *st = j->spec != NULL ? gl_step_find(j, h->step_number) : NULL;
+
+    gl_buf_fmt(out, "job %.*s", GL_STR_ARG(j->id));
+    if (st != NULL) {
+        gl_buf_fmt(out, " step '%.*s'", GL_STR_ARG(st->r.step_id));
+    }
+}
+
+void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_limit *limit,
+                           struct gl_buf *out)
+{
+    unsigned told = 0;
+    struct gl_job *j;
+
+    for (size_t i = 0; told < HOLDERS_TOLD && (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        for (struct gl_link *l = j->holds.next; l != &j->holds && told < HOLDERS_TOLD;
+             l = l->next) {
+            const struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
+
+            if ((pool >= 0 && h->pool != pool) || (limit != NULL && h->limit != limit)) {
+                continue;
+            }
+            gl_buf_c(out, told++ == 0 ? ", held by " : ", ");
+            tell_holder(j, h, out);
+        }
+    }
+}
+
+static void explain_pool(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
+{
+    const struct gl_core_pool_state *p = &c->pools[w->pool];
+    size_t ahead = gl_heap_ahead(&p->queue, &w->place);
+
+    gl_buf_fmt(out, "it waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
+               w->slots == 1 ? "slot" : "slots", GL_STR_ARG(p->name), p->in_use, p->slots);
+    gl_slots_tell_holders(c, w->pool, NULL, out);
+    gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
+}
+
+bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out)
+{
+    char key[GL_WAIT_KEY_BYTES];
+    const struct gl_wait *w;
+
+    if (job.n != GL_ULID_BYTES) {
+        return false;
+    }
+    make_key(key, job, number);
+    w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
+    if (w == NULL) {
+        return false;
+    }
+    if (w->state == GL_WAIT_GRANTED) {
+        gl_buf_c(out, "it has its slots and starts as soon as its job has been read");
+    } else if (c->stopping) {
+        gl_buf_c(out, "it waits for the next node: this one is stopping and starts nothing");
+    } else if (!c->exec_up) {
+        gl_buf_c(out, "it waits for the executor, which does not answer at the moment");
+    } else if (!c->adoption_over) {
+        gl_buf_c(out, "it waits until the node knows which attempts have outlived the last one");
+    } else if (!gl_limits_explain_wait(c, w, out)) {
+        explain_pool(c, w, out);
+    }
+    return true;
 }
