@@ -68,8 +68,9 @@ enum {
 
     /* HTTP. */
     GL_HTTP_BODY_BYTES_MAX = 64 << 20,
-    GL_HTTP_CONNECTIONS_MAX = 512,
-    GL_PAGE_MAX = 1000, /* rows of one page of any listing */
+    GL_HTTP_CONNECTIONS_MAX = 4096, /* of one listener; a peer can have three quarters of them */
+    GL_HTTP_BATCH_MAX = 10000,      /* submissions in one request */
+    GL_PAGE_MAX = 1000,             /* rows of one page of any listing */
 };
 
 static_assert(GL_FLOW_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX,

@@ -1,14 +1,20 @@
 /* call.h - one HTTP request on its way, shared by the files of this room and by nobody else.
  *
  * A call is made when its headers are there, is routed when its body is there, and then either
- * answers itself or is handed to the node and answered when that comes back. Everything happens on
- * the HTTP thread but the node's part. */
+ * answers itself or is handed to the node and answered when that comes back. While the node has it,
+ * its connection sleeps. Everything happens on the HTTP thread of its door but the node's part.
+ *
+ * What several threads look at (the doors' HTTP threads, the control thread, the usher) is in
+ * `struct gl_http`, under its lock. */
 #ifndef GL_HTTP_CALL_H
 #define GL_HTTP_CALL_H
 
 #include <microhttpd.h>
+#include <pthread.h>
 
 #include "base/json.h"
+#include "base/list.h"
+#include "base/map.h"
 #include "http/http.h"
 #include "model/flow.h"
 
@@ -27,6 +33,40 @@ struct gl_door {
     bool is_tcp;
 };
 
+struct gl_http {
+    struct gl_http_config config;
+    struct gl_door doors[2]; /* the unix socket, and TCP if there is such a listener */
+    size_t guests_max;       /* connections of one door */
+
+    pthread_mutex_t lock; /* guards what follows */
+    bool is_refusing;
+    size_t asked_n;        /* handed to the control thread and not finished */
+    size_t bodies_bytes;   /* charged to the budget for bodies */
+    struct gl_link guests; /* connections: guests.c */
+    struct gl_map polls;   /* waits for events that several may share: polls.c */
+
+    /* The usher: a thread that wakes who sleeps and ends what takes too long (usher.c). */
+    pthread_t usher;
+    bool has_usher, is_closing;
+    pthread_cond_t news;       /* for the usher, and for gl_http_stop() */
+    struct gl_link polls_done; /* answered, to be told */
+    struct gl_link pings;      /* calls that wait for a sign of life of the loop */
+    struct gl_link pings_done;
+    struct gl_loop_task ping;
+    bool is_pinging;
+};
+
+/* What is wrong with a request: the one shape of all errors. */
+struct gl_refusal {
+    int code;
+    unsigned status; /* 0: follows from the code */
+    const char *message;
+    const char *hint, *field;             /* may be NULL */
+    const struct gl_flow_errors *details; /* may be NULL */
+};
+
+struct gl_route;
+
 struct gl_call {
     struct gl_http *http;
     struct gl_door *door;
@@ -35,9 +75,10 @@ struct gl_call {
     struct gl_arena arena; /* everything the request is made of */
     const char *method;
     const char *url; /* without the query, unescaped */
+    const struct gl_route *route;
     struct gl_buf body;
     size_t charged_bytes; /* of the budget for bodies */
-    bool is_begun, is_refused, is_complete;
+    bool is_begun, is_complete;
 
     char id[GL_CALL_ID_BYTES]; /* told in errors, and in the log */
 
@@ -46,30 +87,60 @@ struct gl_call {
     struct gl_request rq;
     /* On the HTTP thread, when the node has answered well; NULL: its body is the answer. */
     void (*then)(struct gl_call *c);
-    gl_str step; /* logs: of which step, which attempt, from where */
+    gl_str sha256; /* of a blob */
+    gl_str step;   /* logs: of which step, which attempt, from where */
     uint32_t attempt;
     uint64_t offset;
+    struct gl_batch *batch;
+
+    /* A sign of life: usher.c. */
+    struct gl_link link;
+    int64_t due_ms;
 
     /* The answer. */
     unsigned status; /* 0: none yet */
     const char *type;
+    const char *allow; /* methods, where another one was used */
     struct gl_buf out;
+    struct MHD_Response *stream; /* instead of `out` */
     bool has_log_headers;
     uint64_t log_next;
     bool log_ended;
 };
 
+/* ---- http.c ---- */
 /* Hand c->rq to the node; the call is answered later. */
 void gl_call_ask(struct gl_call *c);
-
-/* An argument of the query; "" if absent. */
+/* Hand any task to the control thread, with the connection asleep until someone resumes it. False:
+ * the node is stopping, nothing was done. gl_http_finished() when all of it is over. */
+bool gl_http_hand(struct gl_http *h, struct MHD_Connection *connection, struct gl_loop_task *task);
+void gl_http_finished(struct gl_http *h);
+bool gl_http_refuses(struct gl_http *h);
+int64_t gl_http_now_ms(void); /* of a clock that never jumps */
+/* An argument of the query, a header of the request; "" if absent. */
 gl_str gl_call_argument(const struct gl_call *c, const char *name);
-
-/* A header of the request; "" if absent. */
 gl_str gl_call_header(const struct gl_call *c, const char *name);
 
 /* ---- door.c: may it come in? Answers what it refuses. ---- */
 bool gl_door_admits(struct gl_call *c);
+
+/* ---- guests.c: connections ---- */
+void gl_guests_on_connection(void *door, struct MHD_Connection *connection, void **context,
+                             enum MHD_ConnectionNotificationCode what);
+void *gl_guests_on_uri(void *door, const char *uri, struct MHD_Connection *connection);
+void gl_guests_arrived(struct gl_call *c);  /* its request is complete */
+void gl_guests_answered(struct gl_call *c); /* it may send the next */
+size_t gl_guests_limit(size_t doors_n);     /* how many connections a door may have */
+bool gl_guests_is_gone(struct MHD_Connection *connection); /* has it hung up while it sleeps? */
+/* Under the lock: end those that have taken too long; gives back when to look again. */
+int64_t gl_guests_sweep(struct gl_http *h, int64_t now_ms);
+
+/* ---- usher.c ---- */
+bool gl_usher_start(struct gl_http *h);
+void gl_usher_stop(struct gl_http *h);
+/* Answer when the control thread gives a sign of life: c->then, or "unavailable" if it gives none
+ * for some seconds. */
+void gl_usher_ping(struct gl_call *c);
 
 /* ---- routes.c: what does it want? Answers it or asks the node. ---- */
 void gl_routes_find(struct gl_call *c);
@@ -79,9 +150,27 @@ void gl_routes_find(struct gl_call *c);
 bool gl_posted_submit(struct gl_call *c);
 bool gl_posted_command(struct gl_call *c);
 bool gl_posted_respond(struct gl_call *c);
+bool gl_posted_retry(struct gl_call *c);
+bool gl_posted_trim(struct gl_call *c);
+bool gl_posted_signal(struct gl_call *c);
+
+/* ---- batch.c: many submissions in one request ---- */
+void gl_batch_route(struct gl_call *c);
 
 /* ---- paper.c: what steps have said ---- */
 void gl_paper_route(struct gl_call *c);
+/* What the answer to STATUS says about a step. */
+struct gl_paper_state {
+    uint32_t attempts; /* begun so far */
+    bool is_writing;   /* the last of them runs */
+    bool has_ended;    /* and no further one will */
+};
+struct gl_paper_state gl_paper_read(const struct gl_json *status, gl_str step, struct gl_arena *a);
+
+/* ---- watch.c: events as a stream; tail.c: logs as a stream ---- */
+void gl_watch_route(struct gl_call *c);
+/* From c->offset on; of attempt 0: as soon as there is one. `from_seq` is the job's next event. */
+void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq);
 
 /* ---- reply.c: answers ---- */
 void gl_reply_json(struct gl_call *c, unsigned status, gl_str body); /* copied */
@@ -89,8 +178,11 @@ void gl_reply_json(struct gl_call *c, unsigned status, gl_str body); /* copied *
 void gl_reply_error(struct gl_call *c, int code, const char *message, const char *hint);
 void gl_reply_error_at(struct gl_call *c, int code, const char *message, const char *hint,
                        const char *field, const struct gl_flow_errors *details);
+void gl_reply_refusal(struct gl_call *c, const struct gl_refusal *r);
 /* With a status of its own. */
-void gl_reply_refusal(struct gl_call *c, unsigned status, int code, const char *message);
+void gl_reply_status(struct gl_call *c, unsigned status, int code, const char *message);
+/* The object of an error, as a value in `w`. */
+void gl_reply_write(struct gl_jw *w, const struct gl_refusal *r, const char *id);
 /* Give the answer to libmicrohttpd. */
 enum MHD_Result gl_reply_queue(struct gl_call *c);
 

@@ -2,11 +2,12 @@
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "base/check.h"
-#include "base/sha256.h"
 #include "http/call.h"
+#include "http/text.h"
 #include "os/sock.h"
 
 static int descriptor(const struct gl_call *c)
@@ -26,39 +27,16 @@ static bool is_user(const struct gl_call *c)
            (uid == c->config->uid || uid == 0);
 }
 
-/* The time it takes says nothing about where two secrets differ. */
-static bool is_token(gl_str given, gl_str wanted)
-{
-    unsigned difference = given.n != wanted.n;
-
-    for (size_t i = 0; i < given.n && i < wanted.n; i++) {
-        difference |= (unsigned)(unsigned char)given.p[i] ^ (unsigned char)wanted.p[i];
-    }
-    return difference == 0 && wanted.n > 0;
-}
-
 static bool has_token(const struct gl_call *c)
 {
     gl_str given = gl_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION);
     gl_str scheme = gl_str_cut(given, ' ', &given);
 
     return scheme.n == 6 && strncasecmp(scheme.p, "bearer", 6) == 0 &&
-           is_token(gl_str_trim(given), gl_str_of(c->config->token));
+           gl_text_is_secret(gl_str_trim(given), gl_str_of(c->config->token));
 }
 
 /* ---- Host and Origin ---- */
-
-/* "name:port", "[address]:port": the name. */
-static gl_str host_name(gl_str host)
-{
-    gl_str rest;
-
-    if (host.n > 0 && host.p[0] == '[') {
-        host = gl_str_cut((gl_str){.p = host.p + 1, .n = host.n - 1}, ']', &rest);
-        return host;
-    }
-    return gl_str_cut(host, ':', &rest);
-}
 
 /* The address at which the client has reached us, as text. */
 static bool is_own_address(const struct gl_call *c, gl_str name)
@@ -88,7 +66,7 @@ static bool is_own_address(const struct gl_call *c, gl_str name)
 /* A name that an attacker's DNS can point at us is not ours, whatever it resolves to. */
 static bool is_own_host(const struct gl_call *c, gl_str host)
 {
-    gl_str name = host_name(host);
+    gl_str name = gl_text_host(host);
 
     return (name.n == 9 && strncasecmp(name.p, "localhost", 9) == 0) ||
            gl_str_is(name, "127.0.0.1") || gl_str_is(name, "::1") || is_own_address(c, name);

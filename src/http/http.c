@@ -1,29 +1,18 @@
 #include "http/http.h"
 
-#include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
 #include "http/call.h"
+#include "http/text.h"
 #include "os/fs.h"
-#include "os/sock.h"
 
 enum {
     CONNECTION_BYTES_MAX = 32 << 10, /* request line and headers */
     IDLE_SECONDS_MAX = 30,           /* a client that neither sends nor takes anything */
-};
-
-struct gl_http {
-    struct gl_http_config config;
-    struct gl_door doors[2]; /* the unix socket, and TCP if there is such a listener */
-
-    pthread_mutex_t lock; /* guards what follows */
-    bool is_refusing;
-    size_t asked_n;      /* handed to the node and not answered */
-    size_t bodies_bytes; /* charged to the budget for bodies */
 };
 
 /* ---- the node's part ---- */
@@ -39,9 +28,7 @@ static void on_answered(struct gl_request *rq)
     }
     c->is_complete = true;
     MHD_resume_connection(connection); /* from here on the call belongs to the HTTP thread again */
-    pthread_mutex_lock(&h->lock);
-    h->asked_n--;
-    pthread_mutex_unlock(&h->lock);
+    gl_http_finished(h);
 }
 
 static void on_loop(struct gl_loop_task *t)
@@ -51,36 +38,67 @@ static void on_loop(struct gl_loop_task *t)
     c->config->ask(c->config->owner, &c->rq);
 }
 
+bool gl_http_hand(struct gl_http *h, struct MHD_Connection *connection, struct gl_loop_task *task)
+{
+    bool is_refusing;
+
+    pthread_mutex_lock(&h->lock);
+    is_refusing = h->is_refusing;
+    if (!is_refusing) {
+        h->asked_n++;
+        MHD_suspend_connection(connection);
+        /* Under the lock: after gl_http_refuse() has returned, nothing is posted any more. */
+        gl_loop_post(h->config.loop, task);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return !is_refusing;
+}
+
+void gl_http_finished(struct gl_http *h)
+{
+    pthread_mutex_lock(&h->lock);
+    h->asked_n--;
+    if (h->asked_n == 0 && h->is_refusing) {
+        pthread_cond_broadcast(&h->news);
+    }
+    pthread_mutex_unlock(&h->lock);
+}
+
+bool gl_http_refuses(struct gl_http *h)
+{
+    bool is_refusing;
+
+    pthread_mutex_lock(&h->lock);
+    is_refusing = h->is_refusing;
+    pthread_mutex_unlock(&h->lock);
+    return is_refusing;
+}
+
 void gl_call_ask(struct gl_call *c)
 {
-    struct gl_http *h = c->http;
-
     c->rq.done = on_answered;
     c->rq.owner = c;
     c->task = (struct gl_loop_task){.run = on_loop, .owner = c};
-    pthread_mutex_lock(&h->lock);
-    if (h->is_refusing) {
-        pthread_mutex_unlock(&h->lock);
+    if (!gl_http_hand(c->http, c->connection, &c->task)) {
         gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
-        return;
     }
-    h->asked_n++;
-    MHD_suspend_connection(c->connection);
-    /* Under the lock: after gl_http_refuse() has returned, nothing is posted any more. */
-    gl_loop_post(h->config.loop, &c->task);
-    pthread_mutex_unlock(&h->lock);
 }
 
 /* The node has answered: make its answer ours. */
 static void take_answer(struct gl_call *c)
 {
+    void (*then)(struct gl_call *) = c->then;
+
     c->is_complete = false;
+    c->then = NULL;
     if (c->rq.code != 0) {
         gl_reply_error(c, c->rq.code, c->rq.why.text, NULL);
-    } else if (c->then != NULL) {
-        c->then(c);
+    } else if (then != NULL) {
+        then(c);
     } else {
-        c->status = c->rq.verb == GL_VERB_SUBMIT ? MHD_HTTP_CREATED : MHD_HTTP_OK;
+        bool is_new = (c->rq.verb == GL_VERB_SUBMIT || c->rq.verb == GL_VERB_RETRY);
+
+        c->status = is_new && !c->rq.existing ? MHD_HTTP_CREATED : MHD_HTTP_OK;
         c->type = "application/json";
         gl_buf_char(&c->out, '\n');
     }
@@ -121,6 +139,9 @@ static void call_free(struct gl_call *c)
     pthread_mutex_lock(&c->http->lock);
     c->http->bodies_bytes -= c->charged_bytes;
     pthread_mutex_unlock(&c->http->lock);
+    if (c->stream != NULL) {
+        MHD_destroy_response(c->stream);
+    }
     gl_buf_done(&c->body);
     gl_buf_done(&c->out);
     gl_arena_done(&c->arena);
@@ -155,8 +176,8 @@ static void check_headers(struct gl_call *c)
     if (length.p != NULL && !gl_str_u64(length, &bytes)) {
         gl_reply_error(c, GL_E_INVALID, "Content-Length is not a number", NULL);
     } else if (bytes > GL_HTTP_BODY_BYTES_MAX) {
-        gl_reply_refusal(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_E_LIMIT,
-                         "the body is larger than 64 MiB");
+        gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_E_LIMIT,
+                        "the body is larger than 64 MiB");
     } else if (!charge(c, (size_t)bytes)) {
         gl_reply_error(c, GL_E_LIMIT, "too many large requests at once: try again later", NULL);
     }
@@ -197,6 +218,7 @@ static enum MHD_Result on_request(void *owner, struct MHD_Connection *connection
     }
     if (!c->is_begun) {
         c->is_begun = true;
+        gl_guests_arrived(c);
         gl_routes_find(c);
     } else if (c->is_complete) {
         take_answer(c);
@@ -209,6 +231,7 @@ static void on_end(void *owner, struct MHD_Connection *connection, void **state,
 {
     (void)owner, (void)connection, (void)why;
     if (*state != NULL) {
+        gl_guests_answered(*state);
         call_free(*state);
         *state = NULL;
     }
@@ -225,36 +248,10 @@ static void on_log(void *owner, const char *fmt, va_list args)
     }
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* Percent decoding in place. What would end a text or part a path stays as it was written, so that
- * it is part of a name that nobody has: the text behind %00 must not be lost, and %2f is no slash.
- */
 static size_t on_unescape(void *owner, struct MHD_Connection *connection, char *text)
 {
-    char *to = text;
-
     (void)owner, (void)connection;
-    for (const char *from = text; *from != '\0';) {
-        int high = *from == '%' ? hex_digit(from[1]) : -1;
-        int low = high >= 0 ? hex_digit(from[2]) : -1;
-        int byte = low >= 0 ? high * 16 + low : -1;
-
-        if (byte > 0 && byte != '/') {
-            *to++ = (char)byte;
-            from += 3;
-        } else {
-            *to++ = *from++;
-        }
-    }
-    *to = '\0';
-    return (size_t)(to - text);
+    return gl_text_unescape(text);
 }
 
 /* ---- lifecycle ---- */
@@ -264,21 +261,46 @@ static bool open_door(struct gl_door *d, int fd)
     d->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
         on_request, d, MHD_OPTION_EXTERNAL_LOGGER, on_log, d->http, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_NOTIFY_COMPLETED, on_end, d, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)GL_HTTP_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+        MHD_OPTION_NOTIFY_COMPLETED, on_end, d, MHD_OPTION_NOTIFY_CONNECTION,
+        gl_guests_on_connection, d, MHD_OPTION_URI_LOG_CALLBACK, gl_guests_on_uri, d,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)d->http->guests_max, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)IDLE_SECONDS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
         on_unescape, NULL, MHD_OPTION_END);
     return d->daemon != NULL;
 }
 
-static void close_doors(struct gl_http *h)
+static struct gl_http *http_new(const struct gl_http_config *config)
+{
+    struct gl_http *h = gl_mem_alloc(sizeof(*h));
+    pthread_condattr_t attr;
+
+    h->config = *config;
+    h->guests_max = gl_guests_limit(config->tcp_fd >= 0 ? 2 : 1);
+    pthread_mutex_init(&h->lock, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&h->news, &attr);
+    pthread_condattr_destroy(&attr);
+    gl_list_init(&h->guests);
+    gl_list_init(&h->polls_done);
+    gl_list_init(&h->pings);
+    gl_list_init(&h->pings_done);
+    gl_map_init(&h->polls);
+    return h;
+}
+
+/* The doors first: nobody may come in while the rest is taken away. */
+static void http_free(struct gl_http *h)
 {
     for (size_t i = 0; i < GL_COUNT(h->doors); i++) {
         if (h->doors[i].daemon != NULL) {
             MHD_stop_daemon(h->doors[i].daemon);
         }
     }
+    gl_usher_stop(h);
+    gl_map_done(&h->polls);
+    pthread_cond_destroy(&h->news);
     pthread_mutex_destroy(&h->lock);
     gl_mem_free(h);
 }
@@ -286,23 +308,22 @@ static void close_doors(struct gl_http *h)
 int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
                   struct gl_why *reterr_why)
 {
-    struct gl_http *h = gl_mem_alloc(sizeof(*h));
+    struct gl_http *h = http_new(config);
     int fds[GL_COUNT(h->doors)] = {config->listen_fd, config->tcp_fd};
+    bool is_fine = gl_usher_start(h);
 
     GL_ASSERT(config->ask != NULL && config->loop != NULL);
     GL_ASSERT(config->tcp_fd < 0 || config->token != NULL);
-    h->config = *config;
-    pthread_mutex_init(&h->lock, NULL);
     for (size_t i = 0; i < GL_COUNT(h->doors); i++) {
         h->doors[i] = (struct gl_door){.http = h, .is_tcp = i == 1};
-        if (fds[i] >= 0 && !open_door(&h->doors[i], fds[i])) {
-            for (size_t k = i; k < GL_COUNT(h->doors); k++) {
-                gl_fs_closep(&fds[k]);
-            }
-            close_doors(h);
-            return gl_why(reterr_why, GL_E_IO,
-                          "cannot serve HTTP: the server could not be started");
+        is_fine = is_fine && (fds[i] < 0 || open_door(&h->doors[i], fds[i]));
+        if (!is_fine) {
+            gl_fs_closep(&fds[i]);
         }
+    }
+    if (!is_fine) {
+        http_free(h);
+        return gl_why(reterr_why, GL_E_IO, "cannot serve HTTP: the server could not be started");
     }
     *ret = h;
     return 0;
@@ -318,8 +339,11 @@ void gl_http_refuse(struct gl_http *h)
 void gl_http_stop(struct gl_http *h)
 {
     GL_ASSERT(h->is_refusing);
+    /* libmicrohttpd cannot end a connection that sleeps. */
     pthread_mutex_lock(&h->lock);
-    GL_ASSERT(h->asked_n == 0); /* libmicrohttpd cannot end a connection that sleeps */
+    while (h->asked_n > 0) {
+        (void)pthread_cond_wait(&h->news, &h->lock);
+    }
     pthread_mutex_unlock(&h->lock);
-    close_doors(h);
+    http_free(h);
 }

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/call.h"
+#include "http/text.h"
 
 enum { STATE_BYTES_MAX = 1 << 30 };
 
@@ -20,20 +21,33 @@ static bool read_state(struct gl_call *c, struct gl_json *j, gl_str *ret_job)
     return true;
 }
 
-static gl_jnode find_step(struct gl_call *c, const struct gl_json *j, gl_str id)
+static gl_jnode find_step(const struct gl_json *j, gl_str id, struct gl_arena *a)
 {
     gl_jnode state = gl_json_get(j, gl_json_root(j), "workflow_state");
 
-    return gl_json_get(j, gl_json_get(j, state, "steps"), gl_str_c(&c->arena, id));
+    return gl_json_get(j, gl_json_get(j, state, "steps"), gl_str_c(a, id));
 }
 
-static bool is_writing(struct gl_call *c, const struct gl_json *j, gl_jnode step, uint32_t attempt)
+struct gl_paper_state gl_paper_read(const struct gl_json *status, gl_str step, struct gl_arena *a)
 {
-    gl_str status = gl_json_str(j, gl_json_get(j, step, "status"), &c->arena);
-    uint64_t current = 0;
+    gl_jnode root = gl_json_root(status);
+    gl_jnode n = find_step(status, step, a);
+    gl_str job = gl_json_str(status, gl_json_get(status, root, "status"), a);
+    gl_str word = gl_json_str(status, gl_json_get(status, n, "status"), a);
+    uint64_t attempts = 0;
 
-    (void)gl_json_u64(j, gl_json_get(j, step, "attempt_count"), &current);
-    return gl_str_is(status, "running") && current == attempt;
+    (void)gl_json_u64(status, gl_json_get(status, n, "attempt_count"), &attempts);
+    return (struct gl_paper_state){.attempts = (uint32_t)attempts,
+                                   .is_writing = gl_str_is(word, "running"),
+                                   .has_ended =
+                                       gl_json_get(status, n, "terminal_outcome") != NULL ||
+                                       gl_str_is(job, "completed") || gl_str_is(job, "failed") ||
+                                       gl_str_is(job, "cancelled")};
+}
+
+static bool is_writing(const struct gl_paper_state *s, uint32_t attempt)
+{
+    return s->is_writing && s->attempts == attempt;
 }
 
 static void list_attempts(struct gl_call *c)
@@ -58,6 +72,8 @@ static void list_attempts(struct gl_call *c)
     gl_jw_key(&w, "attempts");
     gl_jw_array(&w);
     for (size_t i = 0; i < n; i++) {
+        struct gl_paper_state state = gl_paper_read(&j, attempts[i].step, &c->arena);
+
         gl_jw_object(&w);
         gl_jw_key(&w, "step_id");
         gl_jw_str(&w, attempts[i].step);
@@ -66,7 +82,7 @@ static void list_attempts(struct gl_call *c)
         gl_jw_key(&w, "bytes");
         gl_jw_u64(&w, attempts[i].bytes);
         gl_jw_key(&w, "ended");
-        gl_jw_bool(&w, !is_writing(c, &j, find_step(c, &j, attempts[i].step), attempts[i].attempt));
+        gl_jw_bool(&w, !is_writing(&state, attempts[i].attempt));
         gl_jw_end(&w);
     }
     gl_jw_end(&w);
@@ -76,27 +92,39 @@ static void list_attempts(struct gl_call *c)
     c->type = "application/json";
 }
 
+static void follow(struct gl_call *c, const struct gl_json *j, gl_str job,
+                   const struct gl_paper_state *state)
+{
+    bool is_last = c->attempt == 0 ? state->has_ended : !is_writing(state, c->attempt);
+    int64_t last_seq = 0;
+
+    (void)gl_json_i64(j, gl_json_get(j, gl_json_root(j), "last_seq"), &last_seq);
+    gl_tail_begin(c, job, is_last, last_seq + 1);
+}
+
 static void read_page(struct gl_call *c)
 {
     struct gl_why why = {0};
+    struct gl_paper_state state;
     struct gl_json j;
-    uint64_t latest = 0;
-    gl_jnode step;
     gl_str job;
 
     if (!read_state(c, &j, &job)) {
         return;
     }
-    step = find_step(c, &j, c->step);
-    if (step == NULL) {
+    if (find_step(&j, c->step, &c->arena) == NULL) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
         return;
     }
-    (void)gl_json_u64(&j, gl_json_get(&j, step, "attempt_count"), &latest);
-    c->attempt = c->attempt == 0 ? (uint32_t)latest : c->attempt;
-    if (c->attempt > latest) {
+    state = gl_paper_read(&j, c->step, &c->arena);
+    c->attempt = c->attempt == 0 ? state.attempts : c->attempt;
+    if (c->attempt > state.attempts) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this step has had no such attempt", NULL, "attempt",
                           NULL);
+        return;
+    }
+    if (gl_str_is(gl_call_argument(c, "follow"), "true")) {
+        follow(c, &j, job, &state);
         return;
     }
     if (c->attempt > 0 &&
@@ -106,14 +134,14 @@ static void read_page(struct gl_call *c)
         return;
     }
     c->has_log_headers = true;
-    c->log_ended = c->attempt > 0 && !is_writing(c, &j, step, c->attempt);
+    c->log_ended = c->attempt > 0 && !is_writing(&state, c->attempt);
     c->status = MHD_HTTP_OK;
     c->type = "text/plain; charset=utf-8";
 }
 
 void gl_paper_route(struct gl_call *c)
 {
-    if (c->step.n > 0 && !gl_str_is_id(c->step)) {
+    if (c->step.n > 0 && !gl_text_is_step(c->step)) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
         return;
     }

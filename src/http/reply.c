@@ -62,34 +62,42 @@ static void write_details(struct gl_jw *w, const struct gl_flow_errors *details)
     gl_jw_end(w);
 }
 
-static void write_error(struct gl_call *c, int code, const char *message, const char *hint,
-                        const char *field, const struct gl_flow_errors *details)
+void gl_reply_write(struct gl_jw *w, const struct gl_refusal *r, const char *id)
+{
+    gl_jw_object(w);
+    gl_jw_key(w, "code");
+    gl_jw_c(w, gl_err_word(r->code));
+    gl_jw_key(w, "message");
+    gl_jw_c(w, r->message);
+    if (r->field != NULL) {
+        gl_jw_key(w, "field");
+        gl_jw_c(w, r->field);
+    }
+    if (r->hint != NULL) {
+        gl_jw_key(w, "hint");
+        gl_jw_c(w, r->hint);
+    }
+    if (r->details != NULL) {
+        write_details(w, r->details);
+    }
+    if (id != NULL) {
+        gl_jw_key(w, "request_id");
+        gl_jw_c(w, id);
+    }
+    gl_jw_end(w);
+}
+
+void gl_reply_refusal(struct gl_call *c, const struct gl_refusal *r)
 {
     struct gl_jw w;
 
+    c->status = r->status != 0 ? r->status : status_of(r->code);
+    c->type = "application/json";
     gl_buf_reset(&c->out);
     gl_jw_init(&w, &c->out);
     gl_jw_object(&w);
     gl_jw_key(&w, "error");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "code");
-    gl_jw_c(&w, gl_err_word(code));
-    gl_jw_key(&w, "message");
-    gl_jw_c(&w, message);
-    if (field != NULL) {
-        gl_jw_key(&w, "field");
-        gl_jw_c(&w, field);
-    }
-    if (hint != NULL) {
-        gl_jw_key(&w, "hint");
-        gl_jw_c(&w, hint);
-    }
-    if (details != NULL) {
-        write_details(&w, details);
-    }
-    gl_jw_key(&w, "request_id");
-    gl_jw_c(&w, c->id);
-    gl_jw_end(&w);
+    gl_reply_write(&w, r, c->id);
     gl_jw_end(&w);
     gl_buf_char(&c->out, '\n');
 }
@@ -97,9 +105,9 @@ static void write_error(struct gl_call *c, int code, const char *message, const 
 void gl_reply_error_at(struct gl_call *c, int code, const char *message, const char *hint,
                        const char *field, const struct gl_flow_errors *details)
 {
-    c->status = status_of(code);
-    c->type = "application/json";
-    write_error(c, code, message, hint, field, details);
+    gl_reply_refusal(
+        c, &(struct gl_refusal){
+               .code = code, .message = message, .hint = hint, .field = field, .details = details});
 }
 
 void gl_reply_error(struct gl_call *c, int code, const char *message, const char *hint)
@@ -107,10 +115,9 @@ void gl_reply_error(struct gl_call *c, int code, const char *message, const char
     gl_reply_error_at(c, code, message, hint, NULL, NULL);
 }
 
-void gl_reply_refusal(struct gl_call *c, unsigned status, int code, const char *message)
+void gl_reply_status(struct gl_call *c, unsigned status, int code, const char *message)
 {
-    gl_reply_error(c, code, message, NULL);
-    c->status = status;
+    gl_reply_refusal(c, &(struct gl_refusal){.code = code, .status = status, .message = message});
 }
 
 static void add_log_headers(const struct gl_call *c, struct MHD_Response *r)
@@ -123,19 +130,41 @@ static void add_log_headers(const struct gl_call *c, struct MHD_Response *r)
     (void)MHD_add_response_header(r, "Glia-Attempt", gl_str_fmt(&a, "%u", c->attempt).p);
 }
 
+static struct MHD_Response *make_response(struct gl_call *c)
+{
+    struct MHD_Response *r = c->stream;
+
+    c->stream = NULL;
+    if (r == NULL) {
+        /* The response takes the buffer: nothing is copied. */
+        r = MHD_create_response_from_buffer_with_free_callback(c->out.n, c->out.p, gl_mem_free);
+        if (r != NULL) {
+            c->out = (struct gl_buf){0};
+        }
+    }
+    return r;
+}
+
 enum MHD_Result gl_reply_queue(struct gl_call *c)
 {
-    /* The response takes the buffer: nothing is copied. */
-    struct MHD_Response *r =
-        MHD_create_response_from_buffer_with_free_callback(c->out.n, c->out.p, gl_mem_free);
+    struct MHD_Response *r = make_response(c);
     enum MHD_Result queued;
 
     if (r == NULL) {
         return MHD_NO;
     }
-    c->out = (struct gl_buf){0};
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, c->type);
+    if (c->type != NULL) {
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, c->type);
+    }
     (void)MHD_add_response_header(r, "Glia-Request-Id", c->id);
+    /* What a node says is not for a browser to guess about, or to keep. */
+    (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    if (c->allow != NULL) {
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, c->allow);
+    }
+    if (c->status == MHD_HTTP_UNAUTHORIZED) {
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    }
     if (c->has_log_headers) {
         add_log_headers(c, r);
     }

@@ -1,296 +1,324 @@
-/* routes.c - which request means what. */
+#include "http/routes.h"
+
 #include "base/check.h"
 #include "base/limits.h"
-#include "http/call.h"
-#include "model/job.h"
+#include "base/near.h"
+#include "http/submits.h"
 
-enum { SEGMENTS_MAX = 9 };
+/* ---- the table ---- */
 
-/* A path, cut at its slashes. */
-struct path {
-    gl_str segments[SEGMENTS_MAX];
-    size_t n; /* SEGMENTS_MAX + 1: too many */
+#define PAGE                                                                  \
+    {                                                                         \
+        "limit", GL_ARG_NUMBER, GL_PAGE_MAX, "Rows of a page; 100 if absent." \
+    }
+#define END                        \
+    {                              \
+        NULL, GL_ARG_TEXT, 0, NULL \
+    }
+
+static const struct gl_argument list_arguments[] = {
+    {"status", GL_ARG_TEXT, 0, "Only jobs with this status."},
+    {"name", GL_ARG_TEXT, 0, "Only jobs of flows with this name."},
+    {"after", GL_ARG_TEXT, 0, "Continue behind this job: `next` of the page before."},
+    PAGE,
+    END,
 };
 
-struct route {
-    const char *method;
-    const char *pattern; /* "*" stands for any one segment */
-    void (*handle)(struct gl_call *c, const struct path *p);
+static const struct gl_argument events_arguments[] = {
+    {"from", GL_ARG_NUMBER, INT64_MAX, "The number of the first event wanted."},
+    {"wait_ms", GL_ARG_NUMBER, GL_CALL_WAIT_MS_MAX, "Wait so long if there is nothing to tell."},
+    PAGE,
+    END,
 };
 
-static struct path split(gl_str url)
+static const struct gl_argument logs_arguments[] = {
+    {"step", GL_ARG_TEXT, 0, "The log of this step. Without it: which logs there are."},
+    {"attempt", GL_ARG_NUMBER, UINT32_MAX, "Of this attempt; the last one if absent."},
+    {"offset", GL_ARG_NUMBER, INT64_MAX, "From this byte on: `Glia-Next-Offset` of the last page."},
+    {"follow", GL_ARG_FLAG, 0, "true: a stream that ends with the attempt."},
+    END,
+};
+
+static const struct gl_argument why_arguments[] = {
+    {"step", GL_ARG_TEXT, 0, "Only this step."},
+    END,
+};
+
+static const struct gl_argument human_arguments[] = {PAGE, END};
+
+#define CONTEXT "/v1/contexts/{context}"
+#define JOBS CONTEXT "/jobs"
+#define JOB JOBS "/{job}"
+#define NO_ARGUMENTS NULL
+#define NO_BODY GL_BODY_NONE, NULL
+#define FIELDS(schema) GL_BODY_FIELDS, &(schema)
+
+const struct gl_route gl_routes[] = {
+    {"GET", "/healthz", GL_VERB_COUNT, gl_verbs_health, "health", "Does the node's loop turn?",
+     "{\"status\": \"ok\"}", 200, NO_ARGUMENTS, NO_BODY},
+    {"GET", "/readyz", GL_VERB_NODE, gl_verbs_ready, "ready",
+     "Can it take work: is its store writable, and do its loops progress?",
+     "{\"status\": \"ready\"}", 200, NO_ARGUMENTS, NO_BODY},
+    {"GET", "/metrics", GL_VERB_METRICS, gl_verbs_metrics, "metrics",
+     "Figures in the text format of Prometheus.", "text", 200, NO_ARGUMENTS, NO_BODY},
+    {"GET", "/v1/node", GL_VERB_NODE, gl_verbs_node, "node",
+     "The node: name, session, running attempts, pools.", "an object", 200, NO_ARGUMENTS, NO_BODY},
+    {"POST", "/v1/node/yield", GL_VERB_COUNT, gl_verbs_yield, "yield",
+     "Ask a node that came with `glia run` to leave its folder to another.", "{\"yielding\": true}",
+     202, NO_ARGUMENTS, NO_BODY},
+    {"GET", "/v1/openapi.json", GL_VERB_COUNT, gl_openapi_route, "openapi",
+     "This API as an OpenAPI document.", "an object", 200, NO_ARGUMENTS, NO_BODY},
+    {"POST", JOBS, GL_VERB_SUBMIT, gl_verbs_submit, "submit", "Submit a job.",
+     "{\"job_id\", \"run_id\", \"status\"}, committed; 200 with \"existing\": true if it was there",
+     201, NO_ARGUMENTS, FIELDS(gl_submits_schema)},
+    {"POST", JOBS ":batch", GL_VERB_SUBMIT, gl_batch_route, "submit_batch",
+     "Submit many jobs at once.",
+     "{\"jobs\": [...]}: for each, in order, what a single one gets, or {\"error\"}", 200,
+     NO_ARGUMENTS, FIELDS(gl_submits_batch_schema)},
+    {"GET", JOBS, GL_VERB_LIST, gl_verbs_list, "list", "List jobs, newest first.",
+     "{\"jobs\": [...], \"next\"}", 200, list_arguments, NO_BODY},
+    {"GET", JOB, GL_VERB_STATUS, gl_verbs_ask, "status", "A job with its steps.", "an object", 200,
+     NO_ARGUMENTS, NO_BODY},
+    {"DELETE", JOB, GL_VERB_REMOVE, gl_verbs_ask, "remove", "Remove a job that has ended.",
+     "{\"job_id\"}", 200, NO_ARGUMENTS, NO_BODY},
+    {"GET", JOB "/events", GL_VERB_EVENTS, gl_verbs_events, "events",
+     "Events of a job, as a page or, with `Accept: text/event-stream`, as a stream.",
+     "{\"events\": [...], \"next_seq\", \"status\", \"ended\"}", 200, events_arguments, NO_BODY},
+    {"GET", JOB "/logs", GL_VERB_STATUS, gl_verbs_logs, "logs",
+     "What the steps of a job have written.",
+     "{\"attempts\": [...]}, or with `step` text: a page, or a stream", 200, logs_arguments,
+     NO_BODY},
+    {"GET", JOB "/why", GL_VERB_WHY, gl_verbs_why, "why",
+     "Why a job or a step is in the state it is in.", "an object", 200, why_arguments, NO_BODY},
+    {"POST", JOB "/pause", GL_VERB_PAUSE, gl_verbs_command, "pause", "Pause a job.",
+     "{\"job_id\"}, committed", 200, NO_ARGUMENTS, FIELDS(gl_posted_command_schema)},
+    {"POST", JOB "/resume", GL_VERB_RESUME, gl_verbs_command, "resume", "Let a paused job go on.",
+     "{\"job_id\"}, committed", 200, NO_ARGUMENTS, FIELDS(gl_posted_command_schema)},
+    {"POST", JOB "/cancel", GL_VERB_CANCEL, gl_verbs_command, "cancel", "Cancel a job.",
+     "{\"job_id\"}, committed", 200, NO_ARGUMENTS, FIELDS(gl_posted_command_schema)},
+    {"POST", JOB "/retry", GL_VERB_RETRY, gl_verbs_retry, "retry",
+     "A new job that reuses what an ended one has completed.",
+     "{\"job_id\", \"run_id\", \"status\"}, committed", 201, NO_ARGUMENTS,
+     FIELDS(gl_posted_retry_schema)},
+    {"POST", JOB "/signals/{name}", GL_VERB_SIGNAL, gl_verbs_signal, "signal",
+     "Send a job a signal; the body is its data, or empty.", "{\"job_id\"}, committed", 200,
+     NO_ARGUMENTS, GL_BODY_JSON, NULL},
+    {"POST", JOB "/steps/{step}/respond", GL_VERB_RESPOND, gl_verbs_respond, "respond",
+     "Decide about a step that waits for a person.", "{\"job_id\"}, committed", 200, NO_ARGUMENTS,
+     FIELDS(gl_posted_respond_schema)},
+    {"GET", CONTEXT "/human", GL_VERB_HUMAN, gl_verbs_human, "human",
+     "Steps that wait for a person.", "{\"requests\": [...]}", 200, human_arguments, NO_BODY},
+    {"POST", CONTEXT "/trim", GL_VERB_TRIM, gl_verbs_trim, "trim",
+     "Remove ended jobs, as configured or as the body says.", "an object", 200, NO_ARGUMENTS,
+     FIELDS(gl_posted_trim_schema)},
+    {"PUT", CONTEXT "/blobs/{sha256}", GL_VERB_COUNT, gl_verbs_put_blob, "put_blob",
+     "Keep a file for flows to use; the body is its content.", "{\"sha256\", \"bytes\"}", 201,
+     NO_ARGUMENTS, GL_BODY_BYTES, NULL},
+};
+
+const size_t gl_routes_n = GL_COUNT(gl_routes);
+
+/* ---- paths ---- */
+
+/* The next segment of a path; a path ends where there is nothing behind a slash. */
+static bool next_segment(gl_str *rest, gl_str *ret)
 {
-    struct path p = {0};
-
-    if (url.n > 0 && url.p[0] == '/') {
-        url.p++;
-        url.n--;
+    if (rest->n > 0 && rest->p[0] == '/') {
+        rest->p++;
+        rest->n--;
     }
-    while (url.n > 0 && p.n <= SEGMENTS_MAX) {
-        gl_str segment = gl_str_cut(url, '/', &url);
-
-        if (p.n < SEGMENTS_MAX) {
-            p.segments[p.n] = segment;
-        }
-        p.n++;
-    }
-    return p;
-}
-
-static bool matches(const struct path *p, const char *pattern)
-{
-    struct path want = split(gl_str_of(pattern));
-
-    if (p->n != want.n) {
+    if (rest->n == 0) {
         return false;
     }
-    for (size_t i = 0; i < want.n; i++) {
-        if (!gl_str_is(want.segments[i], "*") && !gl_str_eq(want.segments[i], p->segments[i])) {
+    for (ret->p = rest->p, ret->n = 0; ret->n < rest->n && rest->p[ret->n] != '/'; ret->n++) {
+    }
+    rest->p += ret->n;
+    rest->n -= ret->n;
+    return true;
+}
+
+static gl_str *capture(struct gl_captures *c, gl_str name)
+{
+    return gl_str_is(name, "{context}")  ? &c->context
+           : gl_str_is(name, "{job}")    ? &c->job
+           : gl_str_is(name, "{sha256}") ? &c->sha256
+                                         : &c->step;
+}
+
+static bool matches(const char *path, gl_str url, struct gl_captures *ret)
+{
+    gl_str pattern = gl_str_of(path);
+    gl_str want, have;
+
+    *ret = (struct gl_captures){0};
+    for (;;) {
+        bool has_want = next_segment(&pattern, &want);
+        bool has_have = next_segment(&url, &have);
+
+        if (!has_want || !has_have) {
+            return has_want == has_have;
+        }
+        if (want.n > 0 && want.p[0] == '{') {
+            if (have.n == 0) {
+                return false;
+            }
+            *capture(ret, want) = have;
+        } else if (!gl_str_eq(want, have)) {
             return false;
         }
     }
-    return true;
+}
+
+const struct gl_route *gl_routes_match(gl_str method, gl_str url, struct gl_captures *ret,
+                                       bool *ret_known)
+{
+    *ret_known = false;
+    for (size_t i = 0; i < gl_routes_n; i++) {
+        if (!matches(gl_routes[i].path, url, ret)) {
+            continue;
+        }
+        *ret_known = true;
+        if (gl_str_is(method, gl_routes[i].method)) {
+            return &gl_routes[i];
+        }
+    }
+    return NULL;
 }
 
 /* ---- arguments ---- */
 
-/* A number in the query; absent leaves *ret as it is. False: an answer was given. */
-static bool number_argument(struct gl_call *c, const char *name, uint64_t max, uint64_t *ret)
-{
-    gl_str text = gl_call_argument(c, name);
-    uint64_t number;
-
-    if (text.p == NULL) {
-        return true;
-    }
-    if (!gl_str_u64(text, &number) || number > max) {
-        gl_reply_error_at(c, GL_E_INVALID,
-                          gl_str_fmt(&c->arena, "'%s' must be a number from 0 to %llu", name,
-                                     (unsigned long long)max)
-                              .p,
-                          NULL, name, NULL);
-        return false;
-    }
-    *ret = number;
-    return true;
-}
-
-static bool page_argument(struct gl_call *c)
-{
-    uint64_t limit = 0;
-
-    if (!number_argument(c, "limit", GL_PAGE_MAX, &limit)) {
-        return false;
-    }
-    c->rq.limit = (uint32_t)limit;
-    return true;
-}
-
-static void begin(struct gl_call *c, enum gl_verb verb, const struct path *p)
-{
-    c->rq.verb = verb;
-    c->rq.context = gl_str_dup(&c->arena, p->segments[2]);
-    if (p->n > 4) {
-        c->rq.job = gl_str_dup(&c->arena, p->segments[4]);
-    }
-}
-
-/* ---- the node ---- */
-
-static void tell_health(struct gl_call *c)
-{
-    gl_reply_json(c, MHD_HTTP_OK, GL_S("{\"status\":\"ok\"}"));
-}
-
-/* Asked of the node, so that the answer shows that its loop turns. */
-static void health(struct gl_call *c, const struct path *p)
-{
-    (void)p;
-    c->rq.verb = GL_VERB_NODE;
-    c->rq.context = GL_S("default");
-    c->then = tell_health;
-    gl_call_ask(c);
-}
-
-static void node(struct gl_call *c, const struct path *p)
-{
-    (void)p;
-    c->rq.verb = GL_VERB_NODE;
-    c->rq.context = GL_S("default");
-    gl_call_ask(c);
-}
-
-static void yield(struct gl_call *c, const struct path *p)
-{
-    (void)p;
-    if (c->config->yield == NULL) {
-        gl_reply_error(c, GL_E_STATE, "this node stays", NULL);
-        return;
-    }
-    c->config->yield(c->config->owner);
-    gl_reply_json(c, MHD_HTTP_ACCEPTED, GL_S("{\"yielding\":true}"));
-}
-
-/* ---- jobs ---- */
-
-static void submit(struct gl_call *c, const struct path *p)
-{
-    begin(c, GL_VERB_SUBMIT, p);
-    if (gl_posted_submit(c)) {
-        gl_call_ask(c);
-    }
-}
-
-static void list(struct gl_call *c, const struct path *p)
-{
-    begin(c, GL_VERB_LIST, p);
-    c->rq.status = gl_call_argument(c, "status");
-    c->rq.after = gl_call_argument(c, "after");
-    if (c->rq.status.n > 0 && gl_schema_word(gl_job_status_words, c->rq.status) < 0) {
-        gl_reply_error_at(c, GL_E_INVALID, "there is no such status of a job", NULL, "status",
-                          NULL);
-    } else if (page_argument(c)) {
-        gl_call_ask(c);
-    }
-}
-
-static void status(struct gl_call *c, const struct path *p)
-{
-    begin(c, GL_VERB_STATUS, p);
-    gl_call_ask(c);
-}
-
-static void events(struct gl_call *c, const struct path *p)
-{
-    uint64_t from = 0, wait_ms = 0;
-
-    begin(c, GL_VERB_EVENTS, p);
-    if (page_argument(c) && number_argument(c, "from", INT64_MAX, &from) &&
-        number_argument(c, "wait_ms", GL_CALL_WAIT_MS_MAX, &wait_ms)) {
-        c->rq.from_seq = (int64_t)from;
-        c->rq.wait_ms = (gl_ms)wait_ms;
-        gl_call_ask(c);
-    }
-}
-
-static void logs(struct gl_call *c, const struct path *p)
-{
-    uint64_t attempt = 0, offset = 0;
-
-    begin(c, GL_VERB_STATUS, p);
-    c->step = gl_call_argument(c, "step");
-    if (number_argument(c, "attempt", UINT32_MAX, &attempt) &&
-        number_argument(c, "offset", INT64_MAX, &offset)) {
-        c->attempt = (uint32_t)attempt;
-        c->offset = offset;
-        gl_paper_route(c);
-    }
-}
-
-static void command(struct gl_call *c, const struct path *p, enum gl_verb verb)
-{
-    begin(c, verb, p);
-    if (gl_posted_command(c)) {
-        gl_call_ask(c);
-    }
-}
-
-static void pause_job(struct gl_call *c, const struct path *p)
-{
-    command(c, p, GL_VERB_PAUSE);
-}
-
-static void resume_job(struct gl_call *c, const struct path *p)
-{
-    command(c, p, GL_VERB_RESUME);
-}
-
-static void cancel_job(struct gl_call *c, const struct path *p)
-{
-    command(c, p, GL_VERB_CANCEL);
-}
-
-static void respond(struct gl_call *c, const struct path *p)
-{
-    begin(c, GL_VERB_RESPOND, p);
-    c->rq.step = gl_str_dup(&c->arena, p->segments[6]);
-    if (gl_posted_respond(c)) {
-        gl_call_ask(c);
-    }
-}
-
-static void human(struct gl_call *c, const struct path *p)
-{
-    begin(c, GL_VERB_HUMAN, p);
-    if (page_argument(c)) {
-        gl_call_ask(c);
-    }
-}
-
-/* ---- blobs ---- */
-
-static void put_blob(struct gl_call *c, const struct path *p)
-{
-    struct gl_why why = {0};
-    int err;
-
-    if (!gl_str_is(p->segments[2], "default")) {
-        gl_reply_error(c, GL_E_NOT_FOUND, "there is no such context", NULL);
-        return;
-    }
-    err = c->config->blob->put(c->config->blob, p->segments[2], p->segments[4],
-                               gl_buf_view(&c->body), &why);
-    if (err == GL_E_LIMIT) {
-        gl_reply_refusal(c, MHD_HTTP_CONTENT_TOO_LARGE, err, why.text);
-    } else if (err != 0) {
-        gl_reply_error(c, err == GL_E_IO ? GL_E_UNAVAILABLE : err, why.text, NULL);
-    } else {
-        gl_reply_json(c, MHD_HTTP_CREATED,
-                      gl_str_fmt(&c->arena, "{\"sha256\":\"%.*s\",\"bytes\":%zu}",
-                                 GL_STR_ARG(p->segments[4]), c->body.n));
-    }
-}
-
-/* ---- the table ---- */
-
-#define JOBS "/v1/contexts/*/jobs"
-
-static const struct route routes[] = {
-    {"GET", "/healthz", health},
-    {"GET", "/v1/node", node},
-    {"POST", "/v1/node/yield", yield},
-    {"POST", JOBS, submit},
-    {"GET", JOBS, list},
-    {"GET", JOBS "/*", status},
-    {"GET", JOBS "/*/events", events},
-    {"GET", JOBS "/*/logs", logs},
-    {"POST", JOBS "/*/pause", pause_job},
-    {"POST", JOBS "/*/resume", resume_job},
-    {"POST", JOBS "/*/cancel", cancel_job},
-    {"POST", JOBS "/*/steps/*/respond", respond},
-    {"GET", "/v1/contexts/*/human", human},
-    {"PUT", "/v1/contexts/*/blobs/*", put_blob},
+struct query {
+    struct gl_call *call;
+    bool is_fine;
 };
+
+static void suggest(struct gl_call *c, const struct gl_argument *known, gl_str name)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf hint = {0};
+    struct gl_near near;
+
+    gl_near_init(&near, name);
+    for (; known != NULL && known->name != NULL; known++) {
+        gl_near_offer(&near, gl_str_of(known->name));
+        gl_buf_fmt(&hint, "%s%s", hint.n > 0 ? ", " : "it knows: ", known->name);
+    }
+    if (near.best.n > 0) {
+        gl_buf_reset(&hint);
+        gl_buf_fmt(&hint, "did you mean '%.*s'?", GL_STR_ARG(near.best));
+    } else if (hint.n == 0) {
+        gl_buf_c(&hint, "it takes none");
+    }
+    gl_reply_error_at(c, GL_E_INVALID, "this request knows no such argument",
+                      gl_str_c(&c->arena, gl_buf_view(&hint)), gl_str_c(&c->arena, name), NULL);
+}
+
+static bool is_good(struct gl_call *c, const struct gl_argument *a, gl_str text)
+{
+    uint64_t number;
+    const char *message = NULL;
+
+    if (a->type == GL_ARG_NUMBER && (!gl_str_u64(text, &number) || number > a->max)) {
+        message = gl_str_fmt(&c->arena, "'%s' must be a number from 0 to %llu", a->name,
+                             (unsigned long long)a->max)
+                      .p;
+    } else if (a->type == GL_ARG_FLAG && !gl_str_is(text, "true") && !gl_str_is(text, "false")) {
+        message = gl_str_fmt(&c->arena, "'%s' must be true or false", a->name).p;
+    }
+    if (message != NULL) {
+        gl_reply_error_at(c, GL_E_INVALID, message, NULL, a->name, NULL);
+    }
+    return message == NULL;
+}
+
+static enum MHD_Result check_argument(void *owner, enum MHD_ValueKind kind, const char *key,
+                                      const char *value)
+{
+    struct query *q = owner;
+    const struct gl_argument *a = q->call->route->arguments;
+
+    (void)kind;
+    while (a != NULL && a->name != NULL && strcmp(a->name, key) != 0) {
+        a++;
+    }
+    if (a == NULL || a->name == NULL) {
+        suggest(q->call, q->call->route->arguments, gl_str_of(key));
+        q->is_fine = false;
+    } else {
+        q->is_fine = is_good(q->call, a, gl_str_of(value));
+    }
+    return q->is_fine ? MHD_YES : MHD_NO;
+}
+
+static bool check_arguments(struct gl_call *c)
+{
+    struct query q = {.call = c, .is_fine = true};
+
+    (void)MHD_get_connection_values(c->connection, MHD_GET_ARGUMENT_KIND, check_argument, &q);
+    return q.is_fine;
+}
+
+uint64_t gl_routes_number(const struct gl_call *c, const char *name, uint64_t otherwise)
+{
+    uint64_t number = otherwise;
+
+    (void)gl_str_u64(gl_call_argument(c, name), &number); /* checked before; else it is absent */
+    return number;
+}
+
+/* ---- finding ---- */
+
+static const char *methods_of(struct gl_call *c)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_captures ignored;
+
+    for (size_t i = 0; i < gl_routes_n; i++) {
+        if (matches(gl_routes[i].path, gl_str_of(c->url), &ignored)) {
+            gl_buf_fmt(&out, "%s%s", out.n > 0 ? ", " : "", gl_routes[i].method);
+        }
+    }
+    return gl_str_c(&c->arena, gl_buf_view(&out));
+}
+
+static void refuse(struct gl_call *c, bool is_known)
+{
+    if (!is_known) {
+        gl_reply_error(c, GL_E_NOT_FOUND, "there is no such path",
+                       "docs/api.md and /v1/openapi.json list them");
+        return;
+    }
+    c->allow = methods_of(c);
+    if (strcmp(c->method, MHD_HTTP_METHOD_OPTIONS) == 0) {
+        c->status = MHD_HTTP_NO_CONTENT; /* and not a word about other origins */
+        return;
+    }
+    gl_reply_refusal(
+        c, &(struct gl_refusal){.code = GL_E_INVALID,
+                                .status = MHD_HTTP_METHOD_NOT_ALLOWED,
+                                .message = "this path does not know that method",
+                                .hint = gl_str_fmt(&c->arena, "it knows: %s", c->allow).p});
+}
 
 void gl_routes_find(struct gl_call *c)
 {
-    struct path p = split(gl_str_of(c->url));
-    bool is_known = false;
+    struct gl_captures found;
+    bool is_known;
 
-    for (size_t i = 0; i < GL_COUNT(routes); i++) {
-        if (!matches(&p, routes[i].pattern)) {
-            continue;
-        }
-        is_known = true;
-        if (strcmp(routes[i].method, c->method) == 0) {
-            routes[i].handle(c, &p);
-            return;
-        }
+    c->route = gl_routes_match(gl_str_of(c->method), gl_str_of(c->url), &found, &is_known);
+    if (c->route == NULL) {
+        refuse(c, is_known);
+        return;
     }
-    if (is_known) {
-        gl_reply_refusal(c, MHD_HTTP_METHOD_NOT_ALLOWED, GL_E_INVALID,
-                         "this path does not know that method");
-    } else {
-        gl_reply_error(c, GL_E_NOT_FOUND, "there is no such path", "docs/api.md lists them");
+    if (found.context.n > 0 && !gl_str_is(found.context, "default")) {
+        gl_reply_error(c, GL_E_NOT_FOUND, "there is no such context", "there is one: default");
+        return;
+    }
+    c->rq.verb = c->route->verb;
+    c->rq.context = found.context; /* c->url lives as long as the call */
+    c->rq.job = found.job;
+    c->rq.step = found.step;
+    c->sha256 = found.sha256;
+    if (check_arguments(c)) {
+        c->route->handle(c);
     }
 }

@@ -1,0 +1,190 @@
+/* batch.c - many submissions in one request: read here, handed to the node together, so that few
+ * transactions of the disk carry them all, and answered in their order. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "http/submits.h"
+
+enum {
+    /* What the control thread takes at a time; in between, it looks after everything else. */
+    SLICE = 256,
+};
+
+struct entry {
+    struct gl_request rq;
+    struct gl_batch *batch;
+    bool is_refused;           /* here, and never handed over */
+    struct gl_refusal refusal; /* also what the node said */
+    gl_str answer;
+};
+
+struct gl_batch {
+    struct gl_call *call;
+    struct gl_http *http;
+    struct entry *entries;
+    size_t n;
+    struct gl_loop_task task;
+    size_t asked;    /* entries the control thread has gone through */
+    size_t answered; /* entries that have their answer */
+};
+
+/* ---- the control thread's part: the call's arena is its own while the call sleeps ---- */
+
+static void on_all(struct gl_batch *b)
+{
+    struct gl_http *h = b->http;
+    struct gl_call *c = b->call;
+
+    c->is_complete = true;
+    MHD_resume_connection(c->connection); /* from here on the call belongs to the HTTP thread */
+    gl_http_finished(h);
+}
+
+static void settle(struct gl_batch *b)
+{
+    if (b->asked == b->n && b->answered == b->n) {
+        on_all(b);
+    }
+}
+
+static void on_one(struct gl_request *rq)
+{
+    struct entry *e = rq->owner;
+    struct gl_batch *b = e->batch;
+
+    if (rq->code != 0) {
+        e->refusal = (struct gl_refusal){
+            .code = rq->code, .message = gl_str_c(&b->call->arena, gl_str_of(rq->why.text))};
+    } else {
+        e->answer = gl_str_dup(&b->call->arena, rq->body);
+    }
+    b->answered++;
+    settle(b);
+}
+
+static void on_slice(struct gl_loop_task *t)
+{
+    struct gl_batch *b = t->owner;
+    struct gl_http *h = b->http;
+    size_t end = b->n - b->asked > SLICE ? b->asked + SLICE : b->n;
+    bool is_refusing = gl_http_refuses(h);
+
+    while (b->asked < end) {
+        struct entry *e = &b->entries[b->asked++];
+
+        if (is_refusing && !e->is_refused) {
+            e->is_refused = true;
+            e->refusal =
+                (struct gl_refusal){.code = GL_E_UNAVAILABLE, .message = "this node is stopping"};
+        }
+        if (e->is_refused) {
+            b->answered++;
+        } else {
+            h->config.ask(h->config.owner, &e->rq); /* never answers from inside the call */
+        }
+    }
+    if (b->asked == b->n) {
+        settle(b);
+    } else {
+        gl_loop_post(h->config.loop, &b->task);
+    }
+}
+
+/* ---- the HTTP thread's part ---- */
+
+static void write_answers(struct gl_call *c)
+{
+    struct gl_batch *b = c->batch;
+    struct gl_jw w;
+
+    gl_buf_reset(&c->out);
+    gl_jw_init(&w, &c->out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "jobs");
+    gl_jw_array(&w);
+    for (size_t i = 0; i < b->n; i++) {
+        struct entry *e = &b->entries[i];
+
+        if (e->refusal.code == 0) {
+            gl_jw_raw(&w, e->answer);
+            continue;
+        }
+        gl_jw_object(&w);
+        gl_jw_key(&w, "error");
+        gl_reply_write(&w, &e->refusal, c->id);
+        gl_jw_end(&w);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_buf_char(&c->out, '\n');
+    c->status = MHD_HTTP_OK;
+    c->type = "application/json";
+}
+
+static void read_entries(struct gl_call *c, struct gl_submits *s, gl_jnode jobs)
+{
+    struct gl_batch *b = c->batch;
+    size_t i = 0;
+
+    b->n = jobs->count;
+    b->entries = GL_NEW_ARRAY(&c->arena, struct entry, b->n);
+    for (gl_jnode one = gl_json_first(s->json, jobs); one != NULL;
+         one = gl_json_after(s->json, jobs, one)) {
+        struct entry *e = &b->entries[i++];
+
+        e->batch = b;
+        e->is_refused = !gl_submits_read(s, one, &e->rq, &e->refusal);
+        e->rq.done = on_one;
+        e->rq.owner = e;
+    }
+}
+
+static bool read_body(struct gl_call *c)
+{
+    struct gl_why why = {0};
+    struct gl_submits s;
+    struct gl_json j;
+    gl_jnode root, jobs;
+    gl_str unused[3];
+
+    if (gl_json_parse(&j, gl_buf_view(&c->body), GL_HTTP_BODY_BYTES_MAX, &c->arena, &why) != 0) {
+        (void)gl_why_prefix(&why, "the body is not JSON");
+        gl_reply_error(c, GL_E_INVALID, why.text, NULL);
+        return false;
+    }
+    root = gl_json_root(&j);
+    GL_ASSERT(sizeof(unused) == gl_submits_batch_schema.bytes);
+    if (gl_schema_read(&gl_submits_batch_schema, &j, root, true, &c->arena, unused, &why) != 0) {
+        gl_reply_error(c, GL_E_INVALID, why.text, "docs/api.md lists the fields");
+        return false;
+    }
+    jobs = gl_json_get(&j, root, "jobs");
+    if (!gl_json_is(jobs, GL_JSON_ARRAY) || jobs->count > GL_HTTP_BATCH_MAX) {
+        gl_reply_error_at(c, GL_E_INVALID, "'jobs' must be a list of at most 10000 submissions",
+                          NULL, "jobs", NULL);
+        return false;
+    }
+    gl_submits_init(&s, &c->arena, c->config->blob, c->rq.context, &j);
+    s.flow = gl_json_get(&j, root, "flow");
+    s.files = gl_json_get(&j, root, "files");
+    read_entries(c, &s, jobs);
+    gl_submits_done(&s);
+    return true;
+}
+
+void gl_batch_route(struct gl_call *c)
+{
+    struct gl_batch *b = c->batch = GL_NEW(&c->arena, struct gl_batch);
+
+    b->call = c;
+    b->http = c->http;
+    if (!read_body(c)) {
+        return;
+    }
+    c->then = write_answers;
+    b->task = (struct gl_loop_task){.run = on_slice, .owner = b};
+    if (b->n == 0) {
+        write_answers(c);
+    } else if (!gl_http_hand(c->http, c->connection, &b->task)) {
+        gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+    }
+}

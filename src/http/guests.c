@@ -1,0 +1,218 @@
+/* guests.c - connections: how many, of whom, and how long a request may take to arrive.
+ *
+ * One peer (a process on the unix socket, an address over TCP) cannot have all connections of a
+ * door: a broken client never locks out the others. libmicrohttpd ends connections on which nothing
+ * moves; here those are ended that move too slowly. */
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "http/call.h"
+#include "os/sock.h"
+
+enum {
+    ARRIVAL_MS_MAX = 30000, /* from a request's first line to its last byte */
+    ARGUMENTS_MAX = 64,     /* of a query; more would not fit a connection's memory */
+    OTHER_FILES = 256,      /* descriptors for everything else */
+};
+
+struct guest {
+    struct gl_link link;
+    struct gl_door *door;
+    int fd;
+    uint64_t peer;
+    int64_t due_ms; /* when its request must be complete; INT64_MAX: it is */
+};
+
+static struct guest *guest_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return info != NULL ? info->socket_context : NULL;
+}
+
+/* Who it is, as far as budgets are concerned. */
+static uint64_t peer_of(const struct gl_door *d, int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t n = sizeof(address);
+    uid_t uid;
+    pid_t pid;
+
+    if (!d->is_tcp) {
+        return gl_sock_peer(fd, &uid, &pid, NULL) == 0 ? (uint64_t)pid : 0;
+    }
+    if (getpeername(fd, (struct sockaddr *)&address, &n) < 0) {
+        return 0;
+    }
+    if (address.ss_family == AF_INET6) {
+        const struct in6_addr *a = &((struct sockaddr_in6 *)&address)->sin6_addr;
+
+        return gl_str_hash((gl_str){.p = (const char *)a, .n = sizeof(*a)});
+    }
+    return ((struct sockaddr_in *)&address)->sin_addr.s_addr;
+}
+
+static size_t count_of(const struct gl_http *h, const struct gl_door *d, uint64_t peer)
+{
+    size_t n = 0;
+
+    for (const struct gl_link *l = h->guests.next; l != &h->guests; l = l->next) {
+        const struct guest *g = GL_CONTAINER(l, struct guest, link);
+
+        n += g->door == d && g->peer == peer;
+    }
+    return n;
+}
+
+static void come(struct gl_door *d, struct MHD_Connection *connection, void **context)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct gl_http *h = d->http;
+    struct guest *g = gl_mem_alloc(sizeof(*g));
+    bool is_one_too_many;
+
+    GL_ASSERT(info != NULL);
+    g->door = d;
+    g->fd = info->connect_fd;
+    g->peer = peer_of(d, g->fd);
+    g->due_ms = gl_http_now_ms() + ARRIVAL_MS_MAX;
+    pthread_mutex_lock(&h->lock);
+    is_one_too_many = count_of(h, d, g->peer) >= h->guests_max / 4 * 3;
+    if (gl_list_empty(&h->guests)) {
+        pthread_cond_broadcast(&h->news); /* the usher sleeps while nobody is there */
+    }
+    gl_list_push(&h->guests, &g->link);
+    pthread_mutex_unlock(&h->lock);
+    *context = g;
+    if (is_one_too_many) {
+        (void)shutdown(g->fd, SHUT_RDWR);
+    }
+}
+
+void gl_guests_on_connection(void *door, struct MHD_Connection *connection, void **context,
+                             enum MHD_ConnectionNotificationCode what)
+{
+    struct gl_door *d = door;
+    struct guest *g = *context;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        come(d, connection, context);
+    } else if (g != NULL) {
+        /* Before its descriptor is closed: the usher never touches a stranger's. */
+        pthread_mutex_lock(&d->http->lock);
+        gl_list_remove(&g->link);
+        pthread_mutex_unlock(&d->http->lock);
+        gl_mem_free(g);
+        *context = NULL;
+    }
+}
+
+static void set_due(struct MHD_Connection *connection, int64_t due_ms)
+{
+    struct guest *g = guest_of(connection);
+
+    if (g != NULL) {
+        pthread_mutex_lock(&g->door->http->lock);
+        g->due_ms = due_ms;
+        pthread_mutex_unlock(&g->door->http->lock);
+    }
+}
+
+/* libmicrohttpd drops a connection without a word when the arguments do not fit its memory. */
+static void refuse_arguments(struct MHD_Connection *connection)
+{
+    static const char body[] = "{\"error\":{\"code\":\"limit\",\"message\":\"a query can have 64 "
+                               "arguments\",\"request_id\":\"0000000000000000\"}}\n";
+    const struct guest *g = guest_of(connection);
+    char text[512];
+    int n = snprintf(text, sizeof(text),
+                     "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\n"
+                     "Content-Type: application/json\r\nGlia-Request-Id: 0000000000000000\r\n"
+                     "Content-Length: %zu\r\n\r\n%s",
+                     sizeof(body) - 1, body);
+
+    if (g != NULL) {
+        (void)send(g->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL); /* it is closed anyway */
+        (void)shutdown(g->fd, SHUT_RDWR);
+    }
+}
+
+void *gl_guests_on_uri(void *door, const char *uri, struct MHD_Connection *connection)
+{
+    const char *query = strchr(uri, '?');
+    size_t n = query != NULL;
+
+    (void)door;
+    set_due(connection, gl_http_now_ms() + ARRIVAL_MS_MAX);
+    while (query != NULL && (query = strchr(query + 1, '&')) != NULL) {
+        n++;
+    }
+    if (n > ARGUMENTS_MAX) {
+        refuse_arguments(connection);
+    }
+    return NULL;
+}
+
+void gl_guests_arrived(struct gl_call *c)
+{
+    set_due(c->connection, INT64_MAX);
+}
+
+void gl_guests_answered(struct gl_call *c)
+{
+    /* Idle connections are the business of libmicrohttpd. */
+    set_due(c->connection, INT64_MAX);
+}
+
+bool gl_guests_is_gone(struct MHD_Connection *connection)
+{
+    const struct guest *g = guest_of(connection);
+    struct pollfd p = {.fd = g != NULL ? g->fd : -1, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
+}
+
+int64_t gl_guests_sweep(struct gl_http *h, int64_t now_ms)
+{
+    int64_t next = INT64_MAX;
+
+    for (struct gl_link *l = h->guests.next; l != &h->guests; l = l->next) {
+        struct guest *g = GL_CONTAINER(l, struct guest, link);
+
+        if (g->due_ms <= now_ms) {
+            (void)shutdown(g->fd, SHUT_RDWR); /* its HTTP thread sees the end and closes it */
+            g->due_ms = INT64_MAX;
+        } else if (g->due_ms < next) {
+            next = g->due_ms;
+        }
+    }
+    return next;
+}
+
+size_t gl_guests_limit(size_t doors_n)
+{
+    rlim_t wanted = (rlim_t)(GL_HTTP_CONNECTIONS_MAX * doors_n + OTHER_FILES);
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
+        return GL_HTTP_CONNECTIONS_MAX / 8;
+    }
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* up to the hard limit this is always allowed */
+    }
+    if (limit.rlim_cur >= wanted) {
+        return GL_HTTP_CONNECTIONS_MAX;
+    }
+    return limit.rlim_cur > 2 * OTHER_FILES ? (size_t)(limit.rlim_cur - OTHER_FILES) / doors_n
+                                            : OTHER_FILES / 4;
+}

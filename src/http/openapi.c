@@ -1,0 +1,229 @@
+/* openapi.c - the API as an OpenAPI 3.0 document, from the tables that drive it. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "http/routes.h"
+
+static void write_text(struct gl_jw *w, const char *key, const char *text)
+{
+    gl_jw_key(w, key);
+    gl_jw_c(w, text);
+}
+
+static void write_type(struct gl_jw *w, enum gl_field_type type)
+{
+    static const char *const words[] = {
+        [GL_F_BOOL] = "boolean", [GL_F_I64] = "integer", [GL_F_U64] = "integer",
+        [GL_F_U32] = "integer",  [GL_F_STR] = "string",  [GL_F_TIME] = "string",
+        [GL_F_SPAN] = "integer", [GL_F_ENUM] = "string", [GL_F_RAW] = NULL,
+        [GL_F_STRS] = "array",   [GL_F_LIST] = "array",  [GL_F_OBJECT] = "object",
+    };
+
+    if (words[type] != NULL) { /* any value at all has no type */
+        write_text(w, "type", words[type]);
+    }
+}
+
+static void write_schema(struct gl_jw *w, const struct gl_schema *s)
+{
+    gl_jw_object(w);
+    write_text(w, "type", "object");
+    gl_jw_key(w, "additionalProperties");
+    gl_jw_bool(w, false);
+    gl_jw_key(w, "properties");
+    gl_jw_object(w);
+    for (size_t i = 0; i < s->fields_n; i++) {
+        gl_jw_key(w, s->fields[i].name);
+        gl_jw_object(w);
+        write_type(w, s->fields[i].type);
+        write_text(w, "description", s->fields[i].doc);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+    for (size_t i = 0, n = 0; i < s->fields_n; i++) {
+        if ((s->fields[i].flags & GL_FF_REQUIRED) != 0) {
+            if (n++ == 0) {
+                gl_jw_key(w, "required");
+                gl_jw_array(w);
+            }
+            gl_jw_c(w, s->fields[i].name);
+        }
+        if (i + 1 == s->fields_n && n > 0) {
+            gl_jw_end(w);
+        }
+    }
+    gl_jw_end(w);
+}
+
+/* ---- parameters ---- */
+
+static void begin_parameter(struct gl_jw *w, gl_str name, const char *where, bool is_required)
+{
+    gl_jw_object(w);
+    gl_jw_key(w, "name");
+    gl_jw_str(w, name);
+    write_text(w, "in", where);
+    gl_jw_key(w, "required");
+    gl_jw_bool(w, is_required);
+}
+
+static void write_argument(struct gl_jw *w, const struct gl_argument *a)
+{
+    static const char *const words[] = {
+        [GL_ARG_TEXT] = "string", [GL_ARG_NUMBER] = "integer", [GL_ARG_FLAG] = "boolean"};
+
+    begin_parameter(w, gl_str_of(a->name), "query", false);
+    write_text(w, "description", a->doc);
+    gl_jw_key(w, "schema");
+    gl_jw_object(w);
+    write_text(w, "type", words[a->type]);
+    if (a->type == GL_ARG_NUMBER) {
+        gl_jw_key(w, "minimum");
+        gl_jw_u64(w, 0);
+        gl_jw_key(w, "maximum");
+        gl_jw_u64(w, a->max);
+    }
+    gl_jw_end(w);
+    gl_jw_end(w);
+}
+
+static void write_parameters(struct gl_jw *w, const struct gl_route *r)
+{
+    gl_str rest = gl_str_of(r->path);
+
+    gl_jw_key(w, "parameters");
+    gl_jw_array(w);
+    while (rest.n > 0) {
+        (void)gl_str_cut(rest, '{', &rest);
+        if (rest.n > 0) {
+            begin_parameter(w, gl_str_cut(rest, '}', &rest), "path", true);
+            gl_jw_key(w, "schema");
+            gl_jw_raw(w, GL_S("{\"type\":\"string\"}"));
+            gl_jw_end(w);
+        }
+    }
+    for (const struct gl_argument *a = r->arguments; a != NULL && a->name != NULL; a++) {
+        write_argument(w, a);
+    }
+    gl_jw_end(w);
+}
+
+/* ---- bodies and answers ---- */
+
+static void write_body(struct gl_jw *w, const struct gl_route *r)
+{
+    if (r->body_type == GL_BODY_NONE) {
+        return;
+    }
+    gl_jw_key(w, "requestBody");
+    gl_jw_object(w);
+    gl_jw_key(w, "content");
+    gl_jw_object(w);
+    gl_jw_key(w, r->body_type == GL_BODY_BYTES ? "application/octet-stream" : "application/json");
+    gl_jw_object(w);
+    gl_jw_key(w, "schema");
+    if (r->body_type == GL_BODY_FIELDS) {
+        write_schema(w, r->body);
+    } else {
+        gl_jw_raw(w, r->body_type == GL_BODY_BYTES
+                         ? GL_S("{\"type\":\"string\",\"format\":\"binary\"}")
+                         : GL_S("{}"));
+    }
+    gl_jw_end(w);
+    gl_jw_end(w);
+    gl_jw_end(w);
+}
+
+static void write_answers(struct gl_jw *w, const struct gl_route *r)
+{
+    char status[8];
+    struct gl_buf text = {0};
+
+    gl_buf_u64(&text, r->status);
+    memcpy(status, text.p, text.n);
+    status[text.n] = '\0';
+    gl_buf_done(&text);
+    gl_jw_key(w, "responses");
+    gl_jw_object(w);
+    gl_jw_key(w, status);
+    gl_jw_object(w);
+    write_text(w, "description", r->answer);
+    gl_jw_end(w);
+    gl_jw_key(w, "default");
+    gl_jw_raw(w, GL_S("{\"$ref\":\"#/components/responses/Error\"}"));
+    gl_jw_end(w);
+}
+
+static void write_route(struct gl_jw *w, const struct gl_route *r)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    char *method = (char *)gl_arena_copy(&a, r->method, strlen(r->method) + 1);
+
+    for (char *p = method; *p != '\0'; p++) {
+        *p = (char)(*p - 'A' + 'a');
+    }
+    gl_jw_key(w, method);
+    gl_jw_object(w);
+    write_text(w, "operationId", r->id);
+    write_text(w, "summary", r->doc);
+    write_parameters(w, r);
+    write_body(w, r);
+    write_answers(w, r);
+    gl_jw_end(w);
+}
+
+/* ---- the document ---- */
+
+static const char components[] =
+    "{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
+    "\"Over TCP only. On the unix socket the peer's user id counts.\"}},"
+    "\"responses\":{\"Error\":{\"description\":\"What is wrong, in one shape.\",\"content\":"
+    "{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Error\"}}}}},"
+    "\"schemas\":{\"Error\":{\"type\":\"object\",\"properties\":{\"error\":{\"type\":\"object\","
+    "\"properties\":{\"code\":{\"type\":\"string\"},\"message\":{\"type\":\"string\"},"
+    "\"field\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"},\"details\":{\"type\":"
+    "\"array\",\"items\":{\"type\":\"object\"}},\"request_id\":{\"type\":\"string\"}},"
+    "\"required\":[\"code\",\"message\",\"request_id\"]}},\"required\":[\"error\"]}}}";
+
+void gl_openapi_write(struct gl_buf *out)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    write_text(&w, "openapi", "3.0.3");
+    gl_jw_key(&w, "info");
+    gl_jw_object(&w);
+    write_text(&w, "title", "Glia");
+    write_text(&w, "version", GL_VERSION);
+    gl_jw_end(&w);
+    gl_jw_key(&w, "security");
+    gl_jw_raw(&w, GL_S("[{},{\"token\":[]}]"));
+    gl_jw_key(&w, "paths");
+    gl_jw_object(&w);
+    for (size_t i = 0; i < gl_routes_n; i++) {
+        /* Routes of one path stand together. */
+        bool is_first = i == 0 || strcmp(gl_routes[i - 1].path, gl_routes[i].path) != 0;
+
+        if (is_first && i > 0) {
+            gl_jw_end(&w);
+        }
+        if (is_first) {
+            gl_jw_key(&w, gl_routes[i].path);
+            gl_jw_object(&w);
+        }
+        write_route(&w, &gl_routes[i]);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_jw_key(&w, "components");
+    gl_jw_raw(&w, gl_str_of(components));
+    gl_jw_end(&w);
+}
+
+void gl_openapi_route(struct gl_call *c)
+{
+    gl_openapi_write(&c->out);
+    gl_buf_char(&c->out, '\n');
+    c->status = MHD_HTTP_OK;
+    c->type = "application/json";
+}

@@ -1,0 +1,284 @@
+#include "http/submits.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "http/text.h"
+
+/* ---- the fields ---- */
+
+struct submission {
+    gl_str flow, files, inputs; /* as JSON */
+    gl_str run_id, dedupe_key, stack, env_scope;
+};
+
+struct batch {
+    gl_str jobs, flow, files;
+};
+
+#define FIELD(member, type, flags, doc) GL_FIELD(submission, member, type, flags, doc)
+
+static const struct gl_field fields[] = {
+    FIELD(flow, RAW, 0, "The flow, as in a flow file. In a batch it may stand beside `jobs`."),
+    FIELD(inputs, RAW, 0, "What the job is given: an object, by the names of the flow's inputs."),
+    FIELD(files, RAW, 0, "For each `script` of the flow: {\"sha256\": ..., \"executable\": ...}."),
+    FIELD(run_id, STR, 0, "The caller's name for the job. The same content returns the same job."),
+    FIELD(dedupe_key, STR, 0, "At most one live job has this key."),
+    FIELD(stack, STR, 0, "Which stack of nodes may run it."),
+    FIELD(env_scope, STR, 0, "The environment it belongs to."),
+};
+
+static const struct gl_field batch_fields[] = {
+    GL_FIELD(batch, jobs, RAW, GL_FF_REQUIRED, "A list of submissions, at most 10000."),
+    GL_FIELD(batch, flow, RAW, 0, "The flow of those that bring none of their own."),
+    GL_FIELD(batch, files, RAW, 0, "The files of that flow."),
+};
+
+const struct gl_schema gl_submits_schema = {
+    .name = "submission",
+    .bytes = sizeof(struct submission),
+    .fields = fields,
+    .fields_n = GL_COUNT(fields),
+};
+
+const struct gl_schema gl_submits_batch_schema = {
+    .name = "batch",
+    .bytes = sizeof(struct batch),
+    .fields = batch_fields,
+    .fields_n = GL_COUNT(batch_fields),
+};
+
+void gl_submits_init(struct gl_submits *s, struct gl_arena *arena, struct gl_blob *blob,
+                     gl_str context, const struct gl_json *json)
+{
+    *s = (struct gl_submits){.arena = arena, .blob = blob, .context = context, .json = json};
+    gl_map_init(&s->compiled);
+}
+
+void gl_submits_done(struct gl_submits *s)
+{
+    gl_map_done(&s->compiled);
+}
+
+/* ---- files ---- */
+
+struct text {
+    struct gl_link link;
+    gl_str content;
+    char hex[GL_SHA256_HEX];
+};
+
+/* Answers for the files of a flow while it is parsed. Texts are kept back until the whole flow is
+ * known to be good: bad input changes nothing. */
+struct loader {
+    struct gl_flow_loader loader;
+    struct gl_submits *s;
+    gl_jnode files;
+    struct gl_link texts;
+};
+
+static int load_text(struct loader *l, gl_str content, char ret_hex[static 65])
+{
+    struct text *t = GL_NEW(l->s->arena, struct text);
+
+    t->content = content;
+    (void)gl_sha256_hex(content, t->hex);
+    memcpy(ret_hex, t->hex, sizeof(t->hex));
+    gl_list_push(&l->texts, &t->link);
+    return 0;
+}
+
+static bool is_hex(gl_str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f'))) {
+            return false;
+        }
+    }
+    return s.n == GL_SHA256_HEX - 1;
+}
+
+static int load_file(struct loader *l, gl_str source, char ret_hex[static 65], bool *ret_executable,
+                     struct gl_why *reterr_why)
+{
+    struct gl_submits *s = l->s;
+    gl_jnode file = gl_json_get(s->json, l->files, gl_str_c(s->arena, source));
+    gl_str hex = gl_json_str(s->json, gl_json_get(s->json, file, "sha256"), s->arena);
+
+    if (file == NULL) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "files are not read from the node's disk: put its content under "
+                      "/v1/contexts/default/blobs/SHA256 and name it in `files`: "
+                      "{\"%.*s\": {\"sha256\": \"...\"}}",
+                      GL_STR_ARG(source));
+    }
+    if (!is_hex(hex)) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "`files` must give its `sha256` as 64 lower-case hex digits");
+    }
+    if (!s->blob->has(s->blob, s->context, hex)) {
+        return gl_why(reterr_why, GL_E_INVALID, "there is no blob %.*s: put it there first",
+                      GL_STR_ARG(hex));
+    }
+    memcpy(ret_hex, hex.p, hex.n);
+    ret_hex[hex.n] = '\0';
+    (void)gl_json_bool(gl_json_get(s->json, file, "executable"), ret_executable);
+    return 0;
+}
+
+static int load(struct gl_flow_loader *loader, gl_str source, gl_str text, char ret_hex[static 65],
+                bool *ret_executable, struct gl_why *reterr_why)
+{
+    struct loader *l = GL_CONTAINER(loader, struct loader, loader);
+
+    *ret_executable = false;
+    return source.n == 0 ? load_text(l, text, ret_hex)
+                         : load_file(l, source, ret_hex, ret_executable, reterr_why);
+}
+
+static bool put_texts(struct loader *l, struct gl_refusal *refusal)
+{
+    struct gl_blob *blob = l->s->blob;
+    struct gl_why why = {0};
+
+    for (struct gl_link *k = l->texts.next; k != &l->texts; k = k->next) {
+        struct text *t = GL_CONTAINER(k, struct text, link);
+
+        if (blob->put(blob, l->s->context, gl_str_of(t->hex), t->content, &why) != 0) {
+            *refusal = (struct gl_refusal){.code = GL_E_UNAVAILABLE,
+                                           .message = gl_str_c(l->s->arena, gl_str_of(why.text))};
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- flows ---- */
+
+/* A flow that was compiled before, or what was wrong with it. */
+struct compiled {
+    gl_str key;
+    gl_str flow; /* "" : refused */
+    struct gl_refusal refusal;
+};
+
+static bool compile(struct gl_submits *s, gl_jnode flow_node, gl_jnode files, gl_str *ret,
+                    struct gl_refusal *refusal)
+{
+    struct gl_flow_errors *errors = GL_NEW(s->arena, struct gl_flow_errors);
+    struct loader l = {.loader = {.load = load}, .s = s, .files = files};
+    GL_CLEANUP(gl_buf_done) struct gl_buf encoded = {0};
+    struct gl_flow *flow;
+
+    gl_list_init(&l.texts);
+    if (gl_flow_parse(s->json, flow_node, &l.loader, s->arena, &flow, errors) != 0) {
+        *refusal =
+            (struct gl_refusal){.code = GL_E_INVALID,
+                                .message = gl_str_fmt(s->arena, "the flow has %zu error%s",
+                                                      errors->total, errors->total == 1 ? "" : "s")
+                                               .p,
+                                .field = "flow",
+                                .details = errors};
+        return false;
+    }
+    gl_flow_encode(flow, &encoded);
+    if (encoded.n > GL_FLOW_BYTES_MAX) {
+        *refusal = (struct gl_refusal){.code = GL_E_LIMIT,
+                                       .status = MHD_HTTP_CONTENT_TOO_LARGE,
+                                       .message = "the compiled flow is larger than 32 MiB",
+                                       .field = "flow"};
+        return false;
+    }
+    *ret = gl_str_dup(s->arena, gl_buf_view(&encoded));
+    return put_texts(&l, refusal);
+}
+
+static struct compiled *compile_once(struct gl_submits *s, gl_jnode flow, gl_jnode files)
+{
+    gl_str flow_text = flow != NULL ? gl_json_raw(s->json, flow) : (gl_str){0};
+    gl_str key = flow_text;
+    struct compiled *c;
+
+    if (files != NULL) {
+        gl_str files_text = gl_json_raw(s->json, files);
+
+        key = gl_str_fmt(s->arena, "%.*s %.*s", GL_STR_ARG(flow_text), GL_STR_ARG(files_text));
+    }
+    c = gl_map_find(&s->compiled, key);
+    if (c == NULL) {
+        c = GL_NEW(s->arena, struct compiled);
+        c->key = key;
+        if (!compile(s, flow, files, &c->flow, &c->refusal)) {
+            c->flow = (gl_str){0};
+        }
+        gl_map_add(&s->compiled, c->key, c);
+    }
+    return c;
+}
+
+/* ---- one submission ---- */
+
+static bool refuse(struct gl_refusal *refusal, const char *message, const char *field)
+{
+    *refusal = (struct gl_refusal){.code = GL_E_INVALID,
+                                   .message = message,
+                                   .hint = "docs/api.md lists the fields",
+                                   .field = field};
+    return false;
+}
+
+static bool check_inputs(struct gl_submits *s, gl_jnode inputs, gl_str text,
+                         struct gl_refusal *refusal)
+{
+    struct gl_json j;
+
+    if (!gl_json_is(inputs, GL_JSON_OBJECT)) {
+        return refuse(refusal, "'inputs' must be an object", "inputs");
+    }
+    /* The depth of the body says nothing about that of a part. */
+    if (text.n > GL_INPUTS_BYTES_MAX ||
+        gl_json_parse(&j, text, GL_INPUTS_BYTES_MAX, s->arena, NULL) != 0 ||
+        j.depth > GL_VALUE_DEPTH_MAX) {
+        return refuse(refusal, "the inputs of a job can have 1 MiB and 48 levels of nesting",
+                      "inputs");
+    }
+    return true;
+}
+
+bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
+                     struct gl_refusal *refusal)
+{
+    gl_jnode flow = gl_json_get(s->json, one, "flow");
+    gl_jnode files = flow != NULL ? gl_json_get(s->json, one, "files") : s->files;
+    gl_jnode inputs = gl_json_get(s->json, one, "inputs");
+    struct compiled *c;
+    struct submission b;
+    struct gl_why why = {0};
+
+    if (gl_schema_read(&gl_submits_schema, s->json, one, true, s->arena, &b, &why) != 0) {
+        return refuse(refusal, gl_str_c(s->arena, gl_str_of(why.text)), NULL);
+    }
+    flow = flow != NULL ? flow : s->flow;
+    if (flow == NULL) {
+        return refuse(refusal, "'flow' is missing", "flow");
+    }
+    rq->verb = GL_VERB_SUBMIT;
+    rq->context = s->context;
+    if (inputs != NULL && !gl_json_is(inputs, GL_JSON_NULL)) {
+        rq->inputs = gl_text_compact(b.inputs, s->arena);
+        if (!check_inputs(s, inputs, rq->inputs, refusal)) {
+            return false;
+        }
+    }
+    c = compile_once(s, flow, files);
+    if (c->flow.n == 0) {
+        *refusal = c->refusal;
+        return false;
+    }
+    rq->flow = c->flow;
+    rq->run_id = b.run_id;
+    rq->dedupe_key = b.dedupe_key;
+    rq->stack = b.stack;
+    rq->env_scope = b.env_scope;
+    return true;
+}

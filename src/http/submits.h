@@ -1,0 +1,31 @@
+/* submits.h - submissions as clients write them, one or many in a body, made into requests.
+ *
+ * Knows no connection: it reads JSON, compiles flows and keeps their texts as blobs. A flow that
+ * stands in a batch many times, in the same words, is compiled once. */
+#ifndef GL_HTTP_SUBMITS_H
+#define GL_HTTP_SUBMITS_H
+
+#include "http/call.h"
+#include "model/schema.h"
+
+struct gl_submits {
+    struct gl_arena *arena; /* borrowed: what is made lives there */
+    struct gl_blob *blob;
+    gl_str context;
+    const struct gl_json *json; /* the body */
+    gl_jnode flow, files;       /* of the whole batch; NULL: none */
+    struct gl_map compiled;     /* by the text of `flow` and `files` */
+};
+
+extern const struct gl_schema gl_submits_schema;       /* one submission */
+extern const struct gl_schema gl_submits_batch_schema; /* many */
+
+void gl_submits_init(struct gl_submits *s, struct gl_arena *arena, struct gl_blob *blob,
+                     gl_str context, const struct gl_json *json);
+void gl_submits_done(struct gl_submits *s);
+
+/* Fill in `rq` from one submission. False: *refusal says why not. */
+bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
+                     struct gl_refusal *refusal);
+
+#endif

@@ -1,0 +1,200 @@
+/* tail.c - a log as a stream that ends with its attempt.
+ *
+ * What is there is sent; then the stream sleeps until the job has something to tell, or a moment
+ * has passed, and looks again. Only when an event speaks of its step is the node asked whether the
+ * attempt still writes. */
+#include "base/check.h"
+#include "base/mem.h"
+#include "http/polls.h"
+
+enum {
+    BLOCK_BYTES = 16 << 10,
+    PAGE_BYTES = 64 << 10,
+    NAP_MS_MIN = 100, /* doubled while nothing comes, up to: */
+    NAP_MS_MAX = 1600,
+    STATE_BYTES_MAX = 1 << 30,
+};
+
+struct tail {
+    struct gl_waiter waiter;
+    struct gl_http *http;
+    struct gl_arena arena;
+    gl_str context, job, step;
+    uint32_t attempt; /* 0: none yet */
+    uint64_t offset;
+    int64_t next_seq;
+    gl_ms nap_ms;
+    struct gl_buf text; /* read, and sent up to `sent` */
+    size_t sent;
+    bool is_last; /* the attempt has ended: what is read now is all there will be */
+
+    /* The question whether it still writes. */
+    struct gl_request rq;
+    struct gl_loop_task task;
+    struct gl_buf state;
+    bool is_asking;
+};
+
+/* ---- does it still write? ---- */
+
+static void on_state(struct gl_request *rq)
+{
+    struct tail *t = rq->owner;
+    struct gl_http *h = t->http;
+
+    gl_buf_str(&t->state, rq->body);
+    MHD_resume_connection(t->waiter.connection);
+    gl_http_finished(h);
+}
+
+static void on_loop(struct gl_loop_task *task)
+{
+    struct tail *t = task->owner;
+
+    t->http->config.ask(t->http->config.owner, &t->rq);
+}
+
+static bool ask_state(struct tail *t)
+{
+    t->rq = (struct gl_request){
+        .verb = GL_VERB_STATUS, .context = t->context, .job = t->job, .done = on_state, .owner = t};
+    t->task = (struct gl_loop_task){.run = on_loop, .owner = t};
+    t->is_asking = true;
+    return gl_http_hand(t->http, t->waiter.connection, &t->task);
+}
+
+static void take_state(struct tail *t)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_paper_state state;
+    struct gl_json j;
+
+    t->is_asking = false;
+    t->is_last = t->rq.code != 0 ||
+                 gl_json_parse(&j, gl_buf_view(&t->state), STATE_BYTES_MAX, &a, NULL) != 0;
+    if (!t->is_last) {
+        state = gl_paper_read(&j, t->step, &a);
+        t->attempt = t->attempt == 0 ? state.attempts : t->attempt;
+        t->is_last =
+            t->attempt == 0 ? state.has_ended : state.attempts != t->attempt || !state.is_writing;
+    }
+    gl_buf_done(&t->state);
+}
+
+/* Does an event of this page speak of the step? */
+static bool speaks_of(const struct gl_page *p, gl_str step)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const struct gl_json *j = &p->json;
+    gl_jnode events = gl_json_get(j, gl_json_root(j), "events");
+
+    for (gl_jnode e = gl_json_first(j, events); e != NULL; e = gl_json_after(j, events, e)) {
+        if (gl_str_eq(gl_json_str(j, gl_json_get(j, e, "step_id"), &a), step)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the stream ---- */
+
+/* False: the log cannot be read. */
+static bool read_more(struct tail *t)
+{
+    struct gl_logs *logs = t->http->config.logs;
+
+    gl_buf_reset(&t->text);
+    t->sent = 0;
+    return t->attempt == 0 || logs->read(logs, t->context, t->job, t->step, t->attempt, t->offset,
+                                         PAGE_BYTES, &t->text, &t->offset, NULL) == 0;
+}
+
+/* What it slept for has come. True: the node must be asked. */
+static bool take_page(struct tail *t)
+{
+    struct gl_page *p = t->waiter.page;
+    bool is_told = p->code != 0 || p->ended || speaks_of(p, t->step);
+
+    t->waiter.page = NULL;
+    t->next_seq = p->code == 0 ? p->next_seq : t->next_seq;
+    gl_polls_drop(t->http, p);
+    return is_told;
+}
+
+static ssize_t send_some(struct tail *t, char *buf, size_t max)
+{
+    size_t n = t->text.n - t->sent < max ? t->text.n - t->sent : max;
+
+    memcpy(buf, t->text.p + t->sent, n);
+    t->sent += n;
+    t->nap_ms = NAP_MS_MIN;
+    return (ssize_t)n;
+}
+
+static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
+{
+    struct tail *t = owner;
+    bool was_last;
+
+    (void)at;
+    if (t->sent < t->text.n) {
+        return send_some(t, buf, max);
+    }
+    if (t->is_asking) {
+        take_state(t);
+    } else if (t->waiter.page != NULL && take_page(t)) {
+        /* Asked before the log is read: so a log that is said to be complete is. */
+        return ask_state(t) ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    was_last = t->is_last;
+    if (gl_guests_is_gone(t->waiter.connection) || !read_more(t)) {
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    }
+    if (t->text.n > 0) {
+        return send_some(t, buf, max);
+    }
+    if (was_last) {
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    }
+    t->nap_ms = t->nap_ms * 2 > NAP_MS_MAX ? NAP_MS_MAX : t->nap_ms * 2;
+    return gl_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq, t->nap_ms)
+               ? 0
+               : MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+static void tail_free(void *owner)
+{
+    struct tail *t = owner;
+
+    gl_polls_drop(t->http, t->waiter.page);
+    gl_buf_done(&t->text);
+    gl_buf_done(&t->state);
+    gl_arena_done(&t->arena);
+    gl_mem_free(t);
+}
+
+void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq)
+{
+    struct tail *t = gl_mem_alloc(sizeof(*t));
+
+    t->http = c->http;
+    t->waiter.connection = c->connection;
+    gl_list_init(&t->waiter.link);
+    t->context = gl_str_dup(&t->arena, c->rq.context);
+    t->job = gl_str_dup(&t->arena, job);
+    t->step = gl_str_dup(&t->arena, c->step);
+    t->attempt = c->attempt;
+    t->offset = c->offset;
+    t->next_seq = from_seq;
+    t->nap_ms = NAP_MS_MIN;
+    t->is_last = is_last;
+    c->stream =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_room, t, tail_free);
+    if (c->stream == NULL) {
+        tail_free(t);
+        gl_reply_error(c, GL_E_UNAVAILABLE, "there is no memory for this stream", NULL);
+        return;
+    }
+    c->status = MHD_HTTP_OK;
+    c->type = "text/plain; charset=utf-8";
+}

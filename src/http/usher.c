@@ -1,0 +1,165 @@
+/* usher.c - a thread beside the HTTP threads that wakes who sleeps and ends what takes too long.
+ *
+ * The control thread leaves here what it has answered to many at once, so that a thousand watchers
+ * cost it no more than one; and libmicrohttpd has no timers of its own. It sleeps while nobody is
+ * connected. */
+#include <errno.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "http/call.h"
+#include "http/polls.h"
+
+enum {
+    PING_MS_MAX = 5000, /* a loop that gives no sign of life for so long does not turn */
+};
+
+int64_t gl_http_now_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* ---- a sign of life ---- */
+
+static void on_ping(struct gl_loop_task *t)
+{
+    struct gl_http *h = t->owner;
+
+    pthread_mutex_lock(&h->lock);
+    h->is_pinging = false;
+    for (struct gl_link *l; (l = gl_list_first(&h->pings)) != NULL;) {
+        gl_list_remove(l);
+        gl_list_push(&h->pings_done, l);
+    }
+    h->asked_n--;
+    pthread_cond_broadcast(&h->news);
+    pthread_mutex_unlock(&h->lock);
+}
+
+void gl_usher_ping(struct gl_call *c)
+{
+    struct gl_http *h = c->http;
+
+    pthread_mutex_lock(&h->lock);
+    if (h->is_refusing) {
+        pthread_mutex_unlock(&h->lock);
+        gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        return;
+    }
+    c->due_ms = gl_http_now_ms() + PING_MS_MAX;
+    h->asked_n++;
+    MHD_suspend_connection(c->connection);
+    gl_list_push(&h->pings, &c->link);
+    if (!h->is_pinging) {
+        h->is_pinging = true;
+        h->asked_n++; /* the ping itself: it may outlive who waits for it */
+        h->ping = (struct gl_loop_task){.run = on_ping, .owner = h};
+        gl_loop_post(h->config.loop, &h->ping);
+    }
+    pthread_cond_broadcast(&h->news); /* there is a new time to look again */
+    pthread_mutex_unlock(&h->lock);
+}
+
+/* Under the lock: those that have waited too long are answered, too. */
+static int64_t sweep_pings(struct gl_http *h, int64_t now_ms)
+{
+    for (struct gl_link *l; (l = gl_list_first(&h->pings)) != NULL;) {
+        struct gl_call *c = GL_CONTAINER(l, struct gl_call, link);
+
+        if (c->due_ms > now_ms) {
+            return c->due_ms;
+        }
+        c->rq.code = gl_why(&c->rq.why, GL_E_UNAVAILABLE,
+                            "the node has given no sign of life for %d s", PING_MS_MAX / 1000);
+        gl_list_remove(l);
+        gl_list_push(&h->pings_done, l);
+    }
+    return INT64_MAX;
+}
+
+/* ---- the thread ---- */
+
+static void take(struct gl_link *from, struct gl_link *to)
+{
+    gl_list_init(to);
+    for (struct gl_link *l; (l = gl_list_first(from)) != NULL;) {
+        gl_list_remove(l);
+        gl_list_push(to, l);
+    }
+}
+
+/* Without the lock: nobody else knows these any more. */
+static void wake(struct gl_http *h, struct gl_link *pings, struct gl_link *polls)
+{
+    for (struct gl_link *l; (l = gl_list_first(pings)) != NULL;) {
+        struct gl_call *c = GL_CONTAINER(l, struct gl_call, link);
+
+        gl_list_remove(l);
+        c->is_complete = true;
+        MHD_resume_connection(c->connection);
+        gl_http_finished(h);
+    }
+    for (struct gl_link *l; (l = gl_list_first(polls)) != NULL;) {
+        gl_list_remove(l);
+        gl_polls_tell(GL_CONTAINER(l, struct gl_poll, link));
+        gl_http_finished(h);
+    }
+}
+
+static void sleep_until(struct gl_http *h, int64_t due_ms)
+{
+    struct timespec until = {.tv_sec = (time_t)(due_ms / 1000),
+                             .tv_nsec = (long)(due_ms % 1000) * 1000000};
+
+    if (due_ms == INT64_MAX) {
+        (void)pthread_cond_wait(&h->news, &h->lock);
+    } else {
+        (void)pthread_cond_timedwait(&h->news, &h->lock, &until);
+    }
+}
+
+static void *run(void *owner)
+{
+    struct gl_http *h = owner;
+    struct gl_link pings, polls;
+
+    pthread_mutex_lock(&h->lock);
+    while (!h->is_closing) {
+        int64_t now_ms = gl_http_now_ms();
+        int64_t guests_ms = gl_guests_sweep(h, now_ms);
+        int64_t pings_ms = sweep_pings(h, now_ms);
+
+        if (gl_list_empty(&h->pings_done) && gl_list_empty(&h->polls_done)) {
+            sleep_until(h, guests_ms < pings_ms ? guests_ms : pings_ms);
+            continue;
+        }
+        take(&h->pings_done, &pings);
+        take(&h->polls_done, &polls);
+        pthread_mutex_unlock(&h->lock);
+        wake(h, &pings, &polls);
+        pthread_mutex_lock(&h->lock);
+    }
+    pthread_mutex_unlock(&h->lock);
+    return NULL;
+}
+
+bool gl_usher_start(struct gl_http *h)
+{
+    h->has_usher = pthread_create(&h->usher, NULL, run, h) == 0;
+    return h->has_usher;
+}
+
+void gl_usher_stop(struct gl_http *h)
+{
+    if (!h->has_usher) {
+        return;
+    }
+    pthread_mutex_lock(&h->lock);
+    h->is_closing = true;
+    pthread_cond_broadcast(&h->news);
+    pthread_mutex_unlock(&h->lock);
+    (void)pthread_join(h->usher, NULL);
+}
