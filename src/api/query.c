@@ -256,14 +256,25 @@ static void on_flow(struct gl_store_req *req)
 {
     struct query *q = req->owner;
     struct gl_why why = {0};
+    struct gl_view view;
+    int rc;
 
     if (!answered(q)) {
         return;
     }
-    if (gl_render_status(&q->arena, &q->job_record, req->records[0].value, q->steps, q->steps_n,
-                         &q->w, &why) != 0) {
+    if (gl_view_read(&q->arena, &q->job_record, req->records[0].value, q->steps, q->steps_n, &view,
+                     &why) != 0) {
         fail(q, GL_E_DAMAGED, why.text);
         return;
+    }
+    if (q->rq->verb == GL_VERB_WHY) {
+        rc = gl_render_why(&q->arena, &view, q->rq->step, q->context->live, &q->w, &why);
+        if (rc != 0) {
+            fail(q, rc, why.text);
+            return;
+        }
+    } else {
+        gl_render_status(&q->arena, &view, q->context->live, &q->w);
     }
     succeed(q);
 }
@@ -311,6 +322,15 @@ static void status(struct query *q)
 
 /* ---- list ---- */
 
+static bool is_wanted(struct query *q, const struct gl_record *r)
+{
+    gl_str status_word = q->rq->status, name = q->rq->name;
+
+    return (status_word.n == 0 ||
+            gl_str_eq(gl_render_text(&q->arena, r->value, "status"), status_word)) &&
+           (name.n == 0 || gl_str_eq(gl_render_text(&q->arena, r->value, "name"), name));
+}
+
 static void on_list(struct gl_store_req *req)
 {
     struct query *q = req->owner;
@@ -324,8 +344,7 @@ static void on_list(struct gl_store_req *req)
     for (size_t i = 0; i < req->records_n && !full; i++) {
         q->scanned++;
         last = gl_str_dup(&q->arena, req->records[i].id);
-        if (q->rq->status.n == 0 ||
-            gl_str_eq(gl_render_text(&q->arena, req->records[i].value, "status"), q->rq->status)) {
+        if (is_wanted(q, &req->records[i])) {
             gl_render_job(&q->arena, &req->records[i], &q->w);
             full = ++q->taken == limit;
         }
@@ -476,6 +495,7 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
         human(q);
         return;
     case GL_VERB_STATUS:
+    case GL_VERB_WHY:
         q->next = status;
         break;
     case GL_VERB_EVENTS:

@@ -8,6 +8,7 @@
 #ifndef GL_API_QUERY_H
 #define GL_API_QUERY_H
 
+#include "api/reason.h"
 #include "api/request.h"
 #include "base/list.h"
 #include "base/map.h"
@@ -17,6 +18,7 @@ struct gl_query_context {
     struct gl_store *store;
     struct gl_link under_way;
     size_t under_way_n;
+    const struct gl_reason_live *live; /* borrowed; NULL: no node is running */
 };
 
 void gl_query_init(struct gl_query_context *q, struct gl_store *store);

@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "base/map.h"
 #include "model/flow.h"
 #include "model/job.h"
 
@@ -16,21 +15,12 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
     return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), field), a);
 }
 
-static int read_record(struct gl_arena *a, const struct gl_schema *schema, gl_str text, void *ret,
-                       struct gl_why *why)
-{
-    struct gl_json j;
-    int rc = gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, why);
-
-    return rc != 0 ? rc : gl_schema_read(schema, &j, gl_json_root(&j), false, a, ret, why);
-}
-
 void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw *w)
 {
     struct gl_job_record r;
 
     gl_jw_object(w);
-    if (read_record(a, &gl_job_schema, job->value, &r, NULL) == 0) {
+    if (gl_view_record(a, &gl_job_schema, job->value, &r, NULL) == 0) {
         gl_schema_write(&gl_job_schema, &r, w, GL_FOR_API);
     } else {
         gl_jw_key(w, "job_id");
@@ -42,90 +32,194 @@ void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw
 }
 
 /* The step has no record: nobody has reached it, and if the job has ended nobody will. */
-static void render_unreached(const struct gl_step_spec *spec, const struct gl_job_record *job,
-                             struct gl_jw *w)
+static struct gl_step_record unreached(const struct gl_step_spec *spec,
+                                       const struct gl_job_record *job)
 {
-    bool ended = gl_job_status_is_terminal(job->status);
     struct gl_step_record r = {.step_id = spec->id};
 
-    if (ended) {
+    if (gl_job_status_is_terminal(job->status)) {
         r.status = GL_STEP_SKIPPED;
         r.terminal_outcome = GL_OUTCOME_SKIPPED;
         r.terminal_reason = GL_S("the job ended before this step was reached");
     }
-    gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
+    return r;
 }
 
-static int render_step(struct gl_arena *a, const struct gl_step_spec *spec,
-                       const struct gl_record *rec, const struct gl_job_record *job,
-                       struct gl_jw *w, struct gl_why *why)
+/* What a step with foreach hands on is the list of what its instances do. */
+static gl_str outputs_of(struct gl_arena *a, const struct gl_view_items *items, uint32_t n)
 {
-    struct gl_step_record r;
-    int rc = 0;
+    struct gl_buf out = {0};
+    struct gl_jw w;
+    gl_str text;
 
-    gl_jw_key_str(w, spec->id);
-    gl_jw_object(w);
-    if (rec == NULL) {
-        render_unreached(spec, job, w);
-    } else {
-        rc = read_record(a, &gl_step_schema, rec->value, &r, why);
-        if (rc == 0) {
-            gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
-        }
+    gl_jw_init(&w, &out);
+    gl_jw_array(&w);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct gl_step_record *r = i < items->n ? items->records[i] : NULL;
+
+        gl_jw_raw(&w, r != NULL && r->output.n > 0 ? r->output : GL_S("null"));
     }
-    if (spec->needs_ids.n > 0) {
-        gl_jw_key(w, "needs");
-        gl_jw_array(w);
-        for (size_t i = 0; i < spec->needs_ids.n; i++) {
-            gl_jw_str(w, spec->needs_ids.items[i]);
-        }
-        gl_jw_end(w);
+    gl_jw_end(&w);
+    text = gl_str_dup(a, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}
+
+static void write_why(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
+                      const struct gl_reason_live *live, struct gl_jw *w)
+{
+    gl_jw_key(w, "why");
+    gl_jw_str(w, gl_reason_step(a, v, number, item, live));
+}
+
+static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
+{
+    if (spec->needs_ids.n == 0) {
+        return;
+    }
+    gl_jw_key(w, "needs");
+    gl_jw_array(w);
+    for (size_t i = 0; i < spec->needs_ids.n; i++) {
+        gl_jw_str(w, spec->needs_ids.items[i]);
     }
     gl_jw_end(w);
-    return rc;
 }
 
-int gl_render_status(struct gl_arena *a, const struct gl_record *job, gl_str flow_text,
-                     const struct gl_record *steps, size_t steps_n, struct gl_jw *w,
-                     struct gl_why *reterr_why)
+static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t number,
+                        const struct gl_reason_live *live, struct gl_jw *w)
 {
-    struct gl_job_record r;
-    struct gl_flow *flow;
-    const struct gl_record **by_number;
-    int rc = read_record(a, &gl_job_schema, job->value, &r, reterr_why);
+    const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
+    struct gl_step_record r =
+        v->steps[number] != NULL ? *v->steps[number] : unreached(spec, &v->job);
 
-    if (rc == 0) {
-        rc = gl_flow_decode(gl_str_dup(a, flow_text), a, &flow, reterr_why);
+    if (r.items_n > 0 && r.output.n == 0 && gl_step_status_is_terminal(r.status)) {
+        r.output = outputs_of(a, &v->items[number], r.items_n);
     }
-    if (rc != 0) {
-        return gl_why_prefix(reterr_why, "the record of job %.*s is damaged", GL_STR_ARG(job->id));
-    }
-    by_number = GL_NEW_ARRAY(a, const struct gl_record *, flow->steps.n + 1);
-    for (size_t i = 0; i < steps_n; i++) {
-        gl_str id;
-        int64_t number;
-
-        (void)gl_str_cut(steps[i].id, '/', &id); /* "job/step" */
-        number = gl_flow_find(flow, id);
-        if (number >= 0) {
-            by_number[number] = &steps[i];
+    gl_jw_key_str(w, spec->id);
+    gl_jw_object(w);
+    gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
+    write_why(a, v, number, -1, live, w);
+    write_needs(spec, w);
+    gl_jw_end(w);
+    for (uint32_t i = 0; i < v->items[number].n; i++) {
+        if (v->items[number].records[i] != NULL) {
+            gl_jw_key_str(w, v->items[number].records[i]->step_id);
+            gl_jw_object(w);
+            gl_schema_write(&gl_step_schema, v->items[number].records[i], w, GL_FOR_API);
+            write_why(a, v, number, i, live, w);
+            gl_jw_end(w);
         }
     }
+}
+
+void gl_render_status(struct gl_arena *a, const struct gl_view *v,
+                      const struct gl_reason_live *live, struct gl_jw *w)
+{
     gl_jw_object(w);
-    gl_schema_write(&gl_job_schema, &r, w, GL_FOR_API);
+    gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
+    gl_jw_key(w, "why");
+    gl_jw_str(w, gl_reason_job(a, v, live));
     gl_jw_key(w, "workflow_state");
     gl_jw_object(w);
     gl_jw_key(w, "status");
-    gl_jw_c(w, gl_job_status_words[r.status]);
+    gl_jw_c(w, gl_job_status_words[v->job.status]);
     gl_jw_key(w, "steps");
     gl_jw_object(w);
-    for (uint32_t i = 0; i < flow->steps.n && rc == 0; i++) {
-        rc = render_step(a, gl_flow_step(flow, i), by_number[i], &r, w, reterr_why);
-    }
-    if (rc != 0) {
-        return rc;
+    for (uint32_t i = 0; i < v->flow->steps.n; i++) {
+        render_step(a, v, i, live, w);
     }
     gl_jw_end(w);
+    gl_jw_end(w);
+    gl_jw_end(w);
+}
+
+/* ---- why ---- */
+
+static void why_line(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
+                     const struct gl_reason_live *live, struct gl_jw *w)
+{
+    const struct gl_step_record *r = item >= 0 ? v->items[number].records[item] : v->steps[number];
+
+    gl_jw_object(w);
+    gl_jw_key(w, "step_id");
+    gl_jw_str(w, r != NULL ? r->step_id : gl_flow_step(v->flow, number)->id);
+    gl_jw_key(w, "status");
+    gl_jw_c(w, gl_step_status_words[r != NULL ? r->status : GL_STEP_PENDING]);
+    write_why(a, v, number, item, live, w);
+    gl_jw_end(w);
+}
+
+/* Everything that has begun and has not ended. */
+static void why_all(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live,
+                    struct gl_jw *w)
+{
+    size_t told = 0;
+
+    for (uint32_t i = 0; i < v->flow->steps.n && told < GL_PAGE_MAX; i++) {
+        const struct gl_step_record *r = v->steps[i];
+
+        if (r != NULL && !gl_step_status_is_terminal(r->status)) {
+            why_line(a, v, i, -1, live, w);
+            told++;
+        }
+        for (uint32_t k = 0; k < v->items[i].n && told < GL_PAGE_MAX; k++) {
+            r = v->items[i].records[k];
+            if (r != NULL && !gl_step_status_is_terminal(r->status)) {
+                why_line(a, v, i, k, live, w);
+                told++;
+            }
+        }
+    }
+}
+
+static bool find_step(const struct gl_view *v, gl_str id, uint32_t *ret_number, int64_t *ret_item)
+{
+    gl_str rest = {0}, name = gl_str_cut(id, '[', &rest);
+    int64_t number = gl_flow_find(v->flow, name);
+    uint64_t item;
+
+    if (number < 0) {
+        return false;
+    }
+    *ret_number = (uint32_t)number;
+    *ret_item = -1;
+    if (name.n == id.n) {
+        return true;
+    }
+    if (rest.n < 2 || !gl_str_u64((gl_str){.p = rest.p, .n = rest.n - 1}, &item) ||
+        item >= v->items[number].n || v->items[number].records[item] == NULL) {
+        return false;
+    }
+    *ret_item = (int64_t)item;
+    return true;
+}
+
+int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
+                  const struct gl_reason_live *live, struct gl_jw *w, struct gl_why *reterr_why)
+{
+    uint32_t number = 0;
+    int64_t item = -1;
+
+    if (step.n > 0 && !find_step(v, step, &number, &item)) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'",
+                      GL_STR_ARG(v->job.job_id), GL_STR_ARG(step));
+    }
+    gl_jw_object(w);
+    gl_jw_key(w, "job_id");
+    gl_jw_str(w, v->job.job_id);
+    gl_jw_key(w, "run_id");
+    gl_jw_str(w, v->job.run_id);
+    gl_jw_key(w, "status");
+    gl_jw_c(w, gl_job_status_words[v->job.status]);
+    gl_jw_key(w, "why");
+    gl_jw_str(w, gl_reason_job(a, v, live));
+    gl_jw_key(w, "steps");
+    gl_jw_array(w);
+    if (step.n > 0) {
+        why_line(a, v, number, item, live, w);
+    } else {
+        why_all(a, v, live, w);
+    }
     gl_jw_end(w);
     gl_jw_end(w);
     return 0;
@@ -179,11 +273,11 @@ uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t 
 void gl_render_human(struct gl_arena *a, const struct gl_record *step, const struct gl_record *job,
                      struct gl_jw *w)
 {
-    static const char *const decisions[] = {"rerun", "done", "failed"};
     struct gl_step_record r;
+    gl_str left;
 
-    if (step->rev == 0 || read_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
-        r.status != GL_STEP_BLOCKED) {
+    if (step->rev == 0 || gl_view_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
+        !gl_step_asks_a_person(&r)) {
         return; /* decided meanwhile */
     }
     gl_jw_object(w);
@@ -197,12 +291,19 @@ void gl_render_human(struct gl_arena *a, const struct gl_record *step, const str
     gl_jw_c(w, gl_block_words[r.blocked_on]);
     gl_jw_key(w, "reason");
     gl_jw_str(w, r.last_error);
+    if (r.due_at > 0) {
+        char when[GL_WHEN_BYTES];
+
+        gl_jw_key(w, "due_at");
+        gl_jw_str(w, gl_when_format(r.due_at, when));
+    }
     gl_jw_key(w, "attempt");
     gl_jw_u64(w, r.attempt_count);
     gl_jw_key(w, "decisions");
     gl_jw_array(w);
-    for (size_t i = 0; i < GL_COUNT(decisions); i++) {
-        gl_jw_c(w, decisions[i]);
+    left = r.blocked_on == GL_BLOCK_APPROVAL ? r.choices : GL_S("rerun,done,failed");
+    while (left.n > 0) {
+        gl_jw_str(w, gl_str_cut(left, ',', &left));
     }
     gl_jw_end(w);
     gl_jw_end(w);

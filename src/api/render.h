@@ -2,6 +2,8 @@
 #ifndef GL_API_RENDER_H
 #define GL_API_RENDER_H
 
+#include "api/reason.h"
+#include "api/view.h"
 #include "base/json.h"
 #include "port/store.h"
 
@@ -12,10 +14,13 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field);
 void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw *w);
 
 /* The job with "workflow_state": every step in the flow's order, also those that have no record
- * yet. */
-int gl_render_status(struct gl_arena *a, const struct gl_record *job, gl_str flow,
-                     const struct gl_record *steps, size_t steps_n, struct gl_jw *w,
-                     struct gl_why *reterr_why);
+ * yet; instances behind their step. `live` may be NULL: see reason.h. */
+void gl_render_status(struct gl_arena *a, const struct gl_view *v,
+                      const struct gl_reason_live *live, struct gl_jw *w);
+
+/* Why it is as it is: the job and its open steps, or one step. GL_E_NOT_FOUND: no such step. */
+int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
+                  const struct gl_reason_live *live, struct gl_jw *w, struct gl_why *reterr_why);
 
 /* Returns how many there are. `ended`: the job is terminal. */
 uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from,

@@ -188,6 +188,11 @@ bool gl_core_idle(const struct gl_core *c)
            gl_map_count(&c->waits) == 0 && gl_list_empty(&c->busy);
 }
 
+bool gl_core_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out)
+{
+    return gl_slots_explain(c, job, number, out);
+}
+
 bool gl_core_is_quarantined(const struct gl_core *c, gl_str job)
 {
     return gl_map_find(&c->quarantined, job) != NULL;
@@ -289,7 +294,7 @@ void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRING
 {
     gl_str *all[GL_STEP_STRINGS] = {
         &r->epoch,      &r->terminal_reason, &r->last_error, &r->output,      &r->decision,
-        &r->decided_by, &r->limit_key,       &r->asked,      &r->reused_from,
+        &r->decided_by, &r->limit_key,       &r->asked,      &r->reused_from, &r->choices,
     };
 
     memcpy(ret, all, sizeof(all));

@@ -152,6 +152,7 @@ static const struct gl_field step_fields[] = {
     SF(limit_key, STR, 0, "Its `concurrency` key, references resolved."),
     SF(due_at, TIME, 0, "When a step that waits goes on by itself, or gives up."),
     SF(asked, STR, 0, "What a person is asked."),
+    SF(choices, STR, 0, "What the person may decide, separated by commas."),
     SF(items_n, U32, 0, "foreach: how many items."),
     SF(items_at, U32, GL_FF_STORE_ONLY, "foreach: number of its first instance."),
     SF(items_made, U32, 0, "foreach: how many instances have been made."),

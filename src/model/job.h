@@ -178,7 +178,8 @@ struct gl_step_record {
     gl_ms queued_at;   /* since when it waits for slots, or its last wait began */
     gl_str limit_key;  /* of `concurrency`, with its references resolved */
     gl_ms due_at;      /* blocked: when its time is over, or its sleep */
-    gl_str asked;      /* approval: what the person is asked */
+    gl_str asked;      /* approval: what the person is asked, ... */
+    gl_str choices;    /* ... and may answer: "approve,reject" */
     uint32_t items_n;  /* foreach: how many instances, ... */
     uint32_t items_at; /* ... the number of the first among the job's, ... */
     uint32_t items_made, items_ended, items_failed; /* ... and how far they are */

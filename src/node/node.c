@@ -265,6 +265,22 @@ static struct gl_core *make_core(struct gl_node *n)
     return gl_core_new(&config);
 }
 
+/* ---- what only a running node knows ---- */
+
+static void explain_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+{
+    struct gl_node *n = owner;
+
+    (void)gl_core_explain(n->core, job, number, out); /* nothing to say is fine */
+}
+
+static bool is_quarantined(void *owner, gl_str job)
+{
+    struct gl_node *n = owner;
+
+    return gl_core_is_quarantined(n->core, job);
+}
+
 struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl_node_ports *ports)
 {
     struct gl_node *n = gl_mem_alloc(sizeof(*n));
@@ -288,6 +304,9 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_map_init(&n->starts_by_key);
     gl_map_init(&n->requests);
     gl_query_init(&n->queries, ports->store);
+    n->live =
+        (struct gl_reason_live){.owner = n, .step = explain_step, .is_quarantined = is_quarantined};
+    n->queries.live = &n->live;
     n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;
     return n;
 }

@@ -24,6 +24,7 @@ struct gl_node {
     struct gl_arena strings; /* of the configuration */
     struct gl_core *core;
     struct gl_query_context queries;
+    struct gl_reason_live live;
 
     gl_ms now;
     bool feeding;

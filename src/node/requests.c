@@ -407,6 +407,7 @@ static void route(struct gl_node *n, struct gl_request *rq)
     case GL_VERB_LIST:
     case GL_VERB_STATUS:
     case GL_VERB_HUMAN:
+    case GL_VERB_WHY:
         gl_query_run(&n->queries, rq, on_answer, n);
         break;
     case GL_VERB_NODE:
@@ -414,7 +415,6 @@ static void route(struct gl_node *n, struct gl_request *rq)
         break;
     case GL_VERB_REMOVE:
     case GL_VERB_TRIM:
-    case GL_VERB_WHY:
     case GL_VERB_METRICS:
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node cannot do that yet", NULL);
         break;

@@ -124,22 +124,6 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
     }
 }
 
-/* Which decisions are possible, for a sentence. */
-static gl_str choices(struct gl_core *c, const struct gl_step *st)
-{
-    const struct gl_strs *d = &gl_step_spec_of(st)->decisions;
-    gl_str all = {0};
-
-    if (st->r.blocked_on != GL_BLOCK_APPROVAL) {
-        return GL_S("rerun, done, failed");
-    }
-    for (size_t i = 0; i < d->n; i++) {
-        all = gl_str_fmt(c->out->arena, "%.*s%s%.*s", GL_STR_ARG(all), i > 0 ? ", " : "",
-                         GL_STR_ARG(d->items[i]));
-    }
-    return all;
-}
-
 static bool is_decision(const struct gl_step *st, gl_str s)
 {
     if (st->r.blocked_on == GL_BLOCK_APPROVAL) {
@@ -163,7 +147,8 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
                      GL_STR_ARG(ev->step));
     } else if (!is_decision(st, ev->decision)) {
         gl_txn_reply(c, j, ev->request, GL_E_INVALID, "the decision must be one of: %.*s",
-                     GL_STR_ARG(choices(c, st)));
+                     GL_STR_ARG(st->r.blocked_on == GL_BLOCK_APPROVAL ? st->r.choices
+                                                                      : GL_S("rerun,done,failed")));
     } else if (j->r.verdict != GL_VERDICT_NONE) {
         gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
                      GL_STR_ARG(j->id));

@@ -46,12 +46,24 @@ static void wait_for_signal(struct gl_core *c, struct gl_step *st)
     give_it_time(c, st);
 }
 
+gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec)
+{
+    gl_str all = {0};
+
+    for (size_t i = 0; i < spec->decisions.n; i++) {
+        all = gl_str_fmt(c->out->arena, "%.*s%s%.*s", GL_STR_ARG(all), i > 0 ? "," : "",
+                         GL_STR_ARG(spec->decisions.items[i]));
+    }
+    return all;
+}
+
 static void ask_a_person(struct gl_core *c, struct gl_step *st, gl_str question)
 {
     if (question.n > GL_REASON_BYTES_MAX) {
         question.n = GL_REASON_BYTES_MAX;
     }
     gl_core_set(c, &st->r.asked, question);
+    gl_core_set(c, &st->r.choices, gl_gate_choices(c, gl_step_spec_of(st)));
     gl_ledger_block(c, st, GL_BLOCK_APPROVAL, st->r.asked);
     give_it_time(c, st);
 }

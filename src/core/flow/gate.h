@@ -21,6 +21,8 @@ void gl_gate_on_timer(struct gl_core *c, struct gl_step *st);
 /* A person has decided about a step that asked for approval. */
 void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_str why,
                     gl_str output);
+/* "approve,reject" */
+gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec);
 bool gl_gate_offers(const struct gl_step_spec *spec, gl_str decision);
 
 #endif

@@ -1,0 +1,26 @@
+/* reason.h - why is it so? One sentence for every state a job or a step can be in.
+ *
+ * It names what is waited for: the steps, the pool and who holds it, the limit, the due time, the
+ * person. What only a running node knows (queues, who holds what) comes from `live`; without a node
+ * the sentence says that there is none. */
+#ifndef GL_API_REASON_H
+#define GL_API_REASON_H
+
+#include "api/view.h"
+
+struct gl_reason_live {
+    void *owner;
+    /* What does this step wait for here? "" is fine. `number`: of an instance, behind the flow's
+     * steps. */
+    void (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
+    bool (*is_quarantined)(void *owner, gl_str job);
+};
+
+/* `live` NULL: no node is running. Sentences have no full stop. */
+gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v,
+                     const struct gl_reason_live *live);
+/* Step `number` of the flow; its instance for `item`, or -1. */
+gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
+                      const struct gl_reason_live *live);
+
+#endif

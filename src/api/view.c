@@ -1,0 +1,76 @@
+#include "api/view.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+int gl_view_record(struct gl_arena *a, const struct gl_schema *schema, gl_str text, void *ret,
+                   struct gl_why *reterr_why)
+{
+    struct gl_json j;
+    int rc = gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, a, reterr_why);
+
+    return rc != 0 ? rc : gl_schema_read(schema, &j, gl_json_root(&j), false, a, ret, reterr_why);
+}
+
+static void put_item(struct gl_arena *a, struct gl_view_items *items, uint32_t item,
+                     struct gl_step_record *r)
+{
+    if (item >= items->n) { /* in bytewise order of their ids: the largest comes early */
+        uint32_t n = item + item / 2 + 16;
+        struct gl_step_record **more;
+
+        n = n < GL_ITEMS_MAX ? n : GL_ITEMS_MAX;
+        more = GL_NEW_ARRAY(a, struct gl_step_record *, n);
+        if (items->n > 0) {
+            memcpy(more, items->records, items->n * sizeof(struct gl_step_record *));
+        }
+        items->records = more;
+        items->n = n;
+    }
+    items->records[item] = r;
+}
+
+/* "step" or "step[n]" */
+static void put_step(struct gl_arena *a, struct gl_view *v, struct gl_step_record *r)
+{
+    gl_str rest = {0}, name = gl_str_cut(r->step_id, '[', &rest);
+    int64_t number = gl_flow_find(v->flow, name);
+    uint64_t item;
+
+    if (number < 0) {
+        return;
+    }
+    if (rest.n == 0) {
+        v->steps[number] = r;
+    } else if (gl_str_u64((gl_str){.p = rest.p, .n = rest.n - 1}, &item) && item < GL_ITEMS_MAX) {
+        put_item(a, &v->items[number], (uint32_t)item, r);
+    }
+}
+
+int gl_view_read(struct gl_arena *a, const struct gl_record *job, gl_str flow,
+                 const struct gl_record *steps, size_t steps_n, struct gl_view *ret,
+                 struct gl_why *reterr_why)
+{
+    struct gl_view v = {0};
+    int rc = gl_view_record(a, &gl_job_schema, job->value, &v.job, reterr_why);
+
+    if (rc == 0) {
+        rc = gl_flow_decode(gl_str_dup(a, flow), a, &v.flow, reterr_why);
+    }
+    if (rc != 0) {
+        return gl_why_prefix(reterr_why, "the record of job %.*s is damaged", GL_STR_ARG(job->id));
+    }
+    v.steps = GL_NEW_ARRAY(a, struct gl_step_record *, v.flow->steps.n + 1);
+    v.items = GL_NEW_ARRAY(a, struct gl_view_items, v.flow->steps.n + 1);
+    for (size_t i = 0; i < steps_n; i++) {
+        struct gl_step_record *r = GL_NEW(a, struct gl_step_record);
+
+        rc = gl_view_record(a, &gl_step_schema, steps[i].value, r, reterr_why);
+        if (rc != 0) {
+            return gl_why_prefix(reterr_why, "a step of job %.*s is damaged", GL_STR_ARG(job->id));
+        }
+        put_step(a, &v, r);
+    }
+    *ret = v;
+    return 0;
+}
