@@ -1003,7 +1003,7 @@ static void a_node_that_starts_nothing_says_so(void **state)
     feed(r, (struct gl_event){.type = GL_EV_EXEC_DOWN});
     assert_non_null(strstr(why(r, r->job, 1), "waits for the executor"));
     feed(r, (struct gl_event){.type = GL_EV_STOP});
-    assert_non_null(strstr(why(r, r->job, 1), "this one is stopping"));
+    assert_non_null(strstr(why(r, r->job, 1), "waits for a node that starts work"));
     assert_string_equal(why(r, "no job", 1), "");
     rig_free(r);
 }

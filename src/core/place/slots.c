@@ -299,7 +299,7 @@ void gl_slots_pump(struct gl_core *c)
     struct gl_wait *w;
 
     gl_limits_wake(c);
-    if (!c->exec_up || c->stopping || !c->adoption_over) {
+    if (!c->exec_up || c->stopping || c->passive || !c->adoption_over) {
         return;
     }
     do { /* who is held back in one pool may set free who waits for another one */
@@ -443,8 +443,8 @@ bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_
     }
     if (w->state == GL_WAIT_GRANTED) {
         gl_buf_c(out, "it has its slots and starts as soon as its job has been read");
-    } else if (c->stopping) {
-        gl_buf_c(out, "it waits for the next node: this one is stopping and starts nothing");
+    } else if (c->stopping || c->passive) {
+        gl_buf_c(out, "it waits for a node that starts work: this one does not, or not any more");
     } else if (!c->exec_up) {
         gl_buf_c(out, "it waits for the executor, which does not answer at the moment");
     } else if (!c->adoption_over) {
