@@ -9,9 +9,9 @@
 
 enum {
     BLOCK_BYTES = 16 << 10,
-    PAGE_BYTES = 64 << 10,
-    NAP_MS_MIN = 100, /* doubled while nothing comes, up to: */
-    NAP_MS_MAX = 1600,
+    PAGE_BYTES = 128 << 10, /* at least: a page holds whole lines */
+    NAP_MS_MIN = 100,       /* doubled while nothing comes, up to: */
+    NAP_MS_MAX = 800,
     STATE_BYTES_MAX = 1 << 30,
 };
 
