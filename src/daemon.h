@@ -14,14 +14,14 @@
 struct gl_daemon;
 
 struct gl_daemon_config { /* borrowed during the call */
-    const char *data;      /* the data folder, absolute */
-    const char *what;      /* "serve", "run": what the lock is held for */
-    const char *pools;     /* as in GLIA_POOLS; NULL or "": the default */
-    const char *listen;    /* listen on TCP, too, as os/tcp.h has it; NULL or "": no */
-    bool debug;            /* say everything, on stderr */
-    bool stays;            /* it leaves the folder to nobody who asks for it */
-    bool passive;          /* carry out commands, start nothing and look for nothing to do */
-    gl_ms keep_ms;         /* retention: node/node.h says what these mean */
+    const char *data;     /* the data folder, absolute */
+    const char *what;     /* "serve", "run": what the lock is held for */
+    const char *pools;    /* as in GLIA_POOLS; NULL or "": the default */
+    const char *listen;   /* listen on TCP, too, as os/tcp.h has it; NULL or "": no */
+    bool debug;           /* say everything, on stderr */
+    bool stays;           /* it leaves the folder to nobody who asks for it */
+    bool passive;         /* carry out commands, start nothing and look for nothing to do */
+    gl_ms keep_ms;        /* retention: node/node.h says what these mean */
     int64_t keep_jobs;
     int64_t keep_bytes;
     gl_ms keep_workspaces_ms;
@@ -35,8 +35,8 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 /* Returns when nothing of it is left. NULL is fine. */
 void gl_daemon_stop(struct gl_daemon *d);
 
-/* Another node has asked for the folder, and gets it: this one ends by itself. What is left to do is
- * gl_daemon_stop(). */
+/* Another node has asked for the folder, and gets it: this one ends by itself. What is left to do
+ * is gl_daemon_stop(). */
 bool gl_daemon_is_leaving(struct gl_daemon *d);
 
 /* From here on submissions are refused and nothing starts. Does not wait: it returns how many
@@ -44,8 +44,8 @@ bool gl_daemon_is_leaving(struct gl_daemon *d);
  * again. */
 uint64_t gl_daemon_drain(struct gl_daemon *d);
 
-/* Has the control thread got round to its work since the last call? A pulse for whoever watches over
- * this process. */
+/* Has the control thread got round to its work since the last call? A pulse for whoever watches
+ * over this process. */
 bool gl_daemon_beats(struct gl_daemon *d);
 
 /* Why this node cannot go on, although nobody told it to stop; NULL: it goes on. */

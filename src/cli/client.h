@@ -18,7 +18,7 @@ struct gl_client {
     const char *path; /* of the socket, or "host:port" if `is_tcp`; borrowed */
     bool is_tcp;
     const char *token; /* NULL: none; borrowed */
-    int fd;           /* negative: not connected */
+    int fd;            /* negative: not connected */
     struct gl_buf out, in;
     /* Called before each blocking read: return 0 when `fd` can be read, or a negative code to give
      * the call up. */

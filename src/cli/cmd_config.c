@@ -37,7 +37,9 @@ static int fail(struct gl_cli *cli, int code, const char *text)
     gl_str rest = gl_str_of(text);
 
     while (memchr(rest.p, '\n', rest.n) != NULL) {
-        gl_cli_say(cli, "%.*s", GL_STR_ARG(gl_str_cut(rest, '\n', &rest)));
+        gl_str line = gl_term_safe(&cli->arena, gl_str_cut(rest, '\n', &rest));
+
+        gl_cli_say(cli, "%.*s", GL_STR_ARG(line));
     }
     return gl_cli_fail(cli, code, gl_str_c(&cli->arena, cli->json ? gl_str_of(text) : rest));
 }

@@ -67,7 +67,8 @@ static void leave_at_once(int number)
     _exit(GL_EXIT_OK); /* the store and the keeper are made for that */
 }
 
-/* From here on nobody looks at the descriptor: a further signal ends the process where it stands. */
+/* From here on nobody looks at the descriptor: a further signal ends the process where it stands.
+ */
 static void let_signals_end_us(void)
 {
     struct sigaction action = {.sa_handler = leave_at_once};
@@ -153,8 +154,9 @@ static void say_ready(struct serve *s)
                    GL_STR_ARG(jobs[i]));
     }
     if (address[0] != '\0' && !is_local) {
-        gl_cli_say(cli, "%s can be reached from other machines, and nothing is encrypted: "
-                        "whoever listens on the way sees the token",
+        gl_cli_say(cli,
+                   "%s can be reached from other machines, and nothing is encrypted: "
+                   "whoever listens on the way sees the token",
                    address);
     }
     gl_cli_say(cli, "ready: process %ld, data folder %s%s%s", (long)getpid(), cli->data,

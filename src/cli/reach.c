@@ -19,7 +19,8 @@ static const char *read_token(struct gl_reach *r)
     struct gl_cli *cli = r->cli;
     const char *given = getenv("GLIA_TOKEN");
     const char *named = cli->settings->values[GL_SET_TOKEN_FILE].text;
-    const char *path = named[0] != '\0' ? named : gl_paths_in(&cli->arena, cli->data, GL_PATHS_TOKEN);
+    const char *path =
+        named[0] != '\0' ? named : gl_paths_in(&cli->arena, cli->data, GL_PATHS_TOKEN);
     struct gl_buf text = {0};
     const char *token = NULL;
     int err;

@@ -198,14 +198,11 @@ static bool is_server(gl_str text)
                         NULL);
 }
 
-/* NULL: it is fine. Else what it should be. */
-static const char *check(const struct gl_setting_spec *spec, const char *text, bool from_file,
-                         struct gl_arena *a, int64_t *ret)
+/* What a value of this kind should be; NULL: this one is. */
+static const char *rule_of(const struct gl_setting_spec *spec, const char *text, bool from_file,
+                           struct gl_arena *a, int64_t *ret)
 {
     gl_str value = gl_str_of(text);
-    struct gl_pools_entry *pools;
-    struct gl_why why;
-    size_t n;
 
     switch (spec->kind) {
     case GL_KIND_FOLDER:
@@ -214,10 +211,9 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
     case GL_KIND_SERVER:
         return is_server(value) ? NULL : "must be unix:/path/node.sock or http://host:port";
     case GL_KIND_ADDRESS:
-        return gl_tcp_check(value, &why) == 0 ? NULL : gl_str_dup(a, gl_str_of(why.text)).p;
-    case GL_KIND_POOLS:
-        return gl_pools_read(text, a, &pools, &n, &why) == 0 ? NULL
-                                                             : gl_str_dup(a, gl_str_of(why.text)).p;
+        return gl_tcp_check(value, NULL) == 0 ? NULL
+                                              : "must be an address and a port, like "
+                                                "127.0.0.1:7464 or [::1]:7464";
     case GL_KIND_SPAN:
         return gl_when_parse_span(value, ret) ? NULL : "must be a time like 30s, 10m, 12h or 7d";
     case GL_KIND_COUNT:
@@ -230,8 +226,30 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
         return read_word(value, spec->words, ret)
                    ? NULL
                    : gl_str_fmt(a, "must be one of %s", spec->words).p;
+    case GL_KIND_POOLS:
+        break;
     }
     GL_UNREACHABLE();
+}
+
+/* NULL: it is fine. Else a sentence about it. */
+static const char *check(const struct gl_setting_spec *spec, const char *text, bool from_file,
+                         struct gl_arena *a, int64_t *ret)
+{
+    struct gl_pools_entry *pools;
+    const char *rule;
+    struct gl_why why;
+    size_t n;
+
+    if (text[0] == '\0') {
+        return "the value is empty";
+    }
+    if (spec->kind == GL_KIND_POOLS) { /* these name the one that is wrong */
+        return gl_pools_read(text, a, &pools, &n, &why) == 0 ? NULL
+                                                             : gl_str_dup(a, gl_str_of(why.text)).p;
+    }
+    rule = rule_of(spec, text, from_file, a, ret);
+    return rule != NULL ? gl_str_fmt(a, "'%s' %s", text, rule).p : NULL;
 }
 
 static void complain(struct reader *r, const char *text)
@@ -253,11 +271,11 @@ static void set(struct reader *r, enum gl_setting_id id, const char *text,
     if (spec->kind == GL_KIND_BOOL && origin == GL_ORIGIN_FLAG && text[0] == '\0') {
         text = "true"; /* a flag without a value */
     }
-    what = text[0] == '\0' ? "is empty" : check(spec, text, false, r->a, &s->number);
+    what = check(spec, text, false, r->a, &s->number);
     if (what != NULL) {
-        complain(r, gl_str_fmt(r->a, "%s: '%s' %s",
-                               origin == GL_ORIGIN_FLAG ? spec->flag : spec->env, text, what)
-                        .p);
+        complain(
+            r,
+            gl_str_fmt(r->a, "%s: %s", origin == GL_ORIGIN_FLAG ? spec->flag : spec->env, what).p);
         return;
     }
     s->text = text;
@@ -328,10 +346,9 @@ static void take_member(struct reader *r, gl_jnode key)
             return; /* null: as if it were not there */
         }
         s->text = gl_str_c(r->a, text);
-        what = text.n == 0 ? "is empty" : check(spec, s->text, true, r->a, &s->number);
+        what = check(spec, s->text, true, r->a, &s->number);
         if (what != NULL) {
-            complain_at(r, value,
-                        gl_str_fmt(r->a, "%s: '%s' %s", spec->name, s->text, what));
+            complain_at(r, value, gl_str_fmt(r->a, "%s: %s", spec->name, what));
         }
         s->origin = GL_ORIGIN_FILE;
         gl_json_place(&r->j, key, &s->line, &(unsigned){0});
@@ -341,9 +358,21 @@ static void take_member(struct reader *r, gl_jnode key)
                 near.best.n > 0
                     ? gl_str_fmt(r->a, "there is no setting '%.*s'; did you mean '%.*s'?",
                                  GL_STR_ARG(name), GL_STR_ARG(near.best))
-                    : gl_str_fmt(r->a,
-                                 "there is no setting '%.*s'; 'glia config show' lists them",
+                    : gl_str_fmt(r->a, "there is no setting '%.*s'; 'glia config show' lists them",
                                  GL_STR_ARG(name)));
+}
+
+/* Nothing but comments: a file that somebody has only begun. YAML would call it no document. */
+static bool is_blank(gl_str text)
+{
+    while (text.n > 0) {
+        gl_str line = gl_str_trim(gl_str_cut(text, '\n', &text));
+
+        if (line.n > 0 && line.p[0] != '#') {
+            return false;
+        }
+    }
+    return true;
 }
 
 static int read_file(struct reader *r, const char *path, struct gl_why *reterr_why)
@@ -365,6 +394,9 @@ static int read_file(struct reader *r, const char *path, struct gl_why *reterr_w
     }
     r->to->path = gl_str_dup(r->a, gl_str_of(path)).p;
     text = gl_str_dup(r->a, gl_buf_view(&content));
+    if (is_blank(text)) {
+        return 0;
+    }
     err = gl_str_ends(gl_str_of(path), GL_S(".json"))
               ? gl_json_parse(&r->j, text, FILE_BYTES_MAX, r->a, &why)
               : gl_yaml_parse(&r->j, text, FILE_BYTES_MAX, r->a, &why);
@@ -372,9 +404,6 @@ static int read_file(struct reader *r, const char *path, struct gl_why *reterr_w
         return gl_why(reterr_why, GL_E_INVALID, "%s: %s", path, why.text);
     }
     root = gl_json_root(&r->j);
-    if (gl_json_is(root, GL_JSON_NULL)) {
-        return 0; /* nothing but comments */
-    }
     if (!gl_json_is(root, GL_JSON_OBJECT)) {
         return gl_why(reterr_why, GL_E_INVALID, "%s must be a list of `name: value`, not %s", path,
                       gl_json_type_name(root));

@@ -11,8 +11,8 @@
  * That includes a job that is held: being held is in the store, and need not be counted any longer.
  *
  * A count too many does no harm but a job that waits for a person; so where the process was killed
- * from outside in the very moment it had a job in its hands, that counts, too. The mark survives the
- * process, not the machine: nothing is synced. Called by the holder of the folder's lock; one
+ * from outside in the very moment it had a job in its hands, that counts, too. The mark survives
+ * the process, not the machine: nothing is synced. Called by the holder of the folder's lock; one
  * thread. */
 #ifndef GL_OS_CRASHMARK_H
 #define GL_OS_CRASHMARK_H
@@ -38,18 +38,18 @@ struct gl_crashmark_suspect {
 struct gl_crashmark_page;
 
 struct gl_crashmark {
-    struct gl_crashmark_page *page;         /* mapped; NULL: not open */
-    const char *path;                       /* of crash.json; borrowed from the arena */
-    gl_ms (*now)(void);                     /* any clock that goes on */
-    gl_str current;                         /* borrowed while it is handled */
-    struct gl_crashmark_suspect *suspects;  /* usually there is none, and everything is quick */
+    struct gl_crashmark_page *page;        /* mapped; NULL: not open */
+    const char *path;                      /* of crash.json; borrowed from the arena */
+    gl_ms (*now)(void);                    /* any clock that goes on */
+    gl_str current;                        /* borrowed while it is handled */
+    struct gl_crashmark_suspect *suspects; /* usually there is none, and everything is quick */
     size_t suspects_n;
     gl_str quarantined[GL_CRASHMARK_SUSPECTS_MAX]; /* as found when it was opened */
     size_t quarantined_n;
 };
 
-/* `a` must outlive it. `now` NULL: the system's. A file of counts that cannot be read is begun anew:
- * it is no reason not to start. */
+/* `a` must outlive it. `now` NULL: the system's. A file of counts that cannot be read is begun
+ * anew: it is no reason not to start. */
 int gl_crashmark_open(struct gl_crashmark *ret, const char *data, gl_ms (*now)(void),
                       struct gl_arena *a, struct gl_why *reterr_why);
 /* In good order: nobody died. Fine when not open. */

@@ -16,7 +16,7 @@ static uint32_t default_slots(void)
 static int bad(struct gl_why *why, gl_str part, const char *what)
 {
     return gl_why(why, GL_E_INVALID,
-                  "GLIA_POOLS: '%.*s': %s; write it like GLIA_POOLS=default=8,gpu=1",
+                  "'%.*s': %s; write pools like default=8,gpu=1",
                   GL_STR_ARG(part), what);
 }
 

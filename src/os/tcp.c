@@ -115,7 +115,8 @@ static void write_place(const struct place *p, char ret[static GL_TCP_TEXT_BYTES
 static int refuse(int err, gl_str text, struct gl_why *reterr_why)
 {
     if (err == EADDRINUSE) {
-        return gl_why(reterr_why, GL_E_UNAVAILABLE, "another process listens at %.*s", GL_STR_ARG(text));
+        return gl_why(reterr_why, GL_E_UNAVAILABLE, "another process listens at %.*s",
+                      GL_STR_ARG(text));
     }
     if (err == EADDRNOTAVAIL) {
         return gl_why(reterr_why, GL_E_INVALID, "this machine has no address %.*s",
@@ -139,8 +140,8 @@ int gl_tcp_listen(gl_str text, int *ret_fd, char ret_text[static GL_TCP_TEXT_BYT
     if (fd < 0) {
         return refuse(errno, text, reterr_why);
     }
-    /* Without it the next node could not listen while connections of the last one linger. [::] means
-     * IPv6 only: what is written is what is opened. */
+    /* Without it the next node could not listen while connections of the last one linger. [::]
+     * means IPv6 only: what is written is what is opened. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
         (place.address.ss_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0) ||

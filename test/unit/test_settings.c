@@ -1,0 +1,274 @@
+#include "support/cmocka_all.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "cli/settings.h"
+#include "os/fs.h"
+#include "os/paths.h"
+#include "support/folder.h"
+
+struct bench {
+    struct test_folder folder;
+    struct gl_arena a;
+    struct gl_settings_sources from;
+    struct gl_settings s;
+    struct gl_why why;
+};
+
+/* The environment of a test: pairs of name and value. */
+static const char *the_env[8][2];
+
+static const char *env(const char *name)
+{
+    for (size_t i = 0; i < GL_COUNT(the_env); i++) {
+        if (the_env[i][0] != NULL && strcmp(the_env[i][0], name) == 0) {
+            return the_env[i][1];
+        }
+    }
+    return NULL;
+}
+
+static void set_env(size_t i, const char *name, const char *value)
+{
+    the_env[i][0] = name;
+    the_env[i][1] = value;
+}
+
+static int set_up(void **state)
+{
+    static struct bench b;
+
+    memset(&b, 0, sizeof(b));
+    memset(the_env, 0, sizeof(the_env));
+    test_folder_make(&b.folder);
+    b.from.env = env;
+    *state = &b;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *b = *state;
+
+    test_folder_remove(&b->folder);
+    gl_arena_done(&b->a);
+    return 0;
+}
+
+static const char *file(struct bench *b, const char *name, const char *content)
+{
+    const char *path = gl_paths_in(&b->a, b->folder.path, name);
+
+    assert_int_equal(gl_fs_write(path, gl_str_of(content), NULL), 0);
+    return path;
+}
+
+static void assert_reads(struct bench *b)
+{
+    b->why.text[0] = '\0';
+    if (gl_settings_read(&b->s, &b->from, &b->a, &b->why) != 0) {
+        fail_msg("%s", b->why.text);
+    }
+}
+
+/* Each sentence must be there. */
+static void assert_refuses(struct bench *b, const char *const *sentences, size_t n)
+{
+    assert_int_equal(gl_settings_read(&b->s, &b->from, &b->a, &b->why), GL_E_INVALID);
+    for (size_t i = 0; i < n; i++) {
+        if (strstr(b->why.text, sentences[i]) == NULL) {
+            fail_msg("'%s' is not in: %s", sentences[i], b->why.text);
+        }
+    }
+}
+
+static void without_anything_the_defaults_hold(void **state)
+{
+    struct bench *b = *state;
+
+    assert_reads(b);
+    assert_string_equal(b->s.path, "");
+    assert_string_equal(b->s.values[GL_SET_GRACE].text, "30s");
+    assert_int_equal(b->s.values[GL_SET_GRACE].number, 30000);
+    assert_int_equal(b->s.values[GL_SET_KEEP_JOBS].number, 100000);
+    assert_int_equal(b->s.values[GL_SET_FINISH].number, 0);
+    assert_string_equal(b->s.values[GL_SET_SERVER].text, "");
+    for (size_t i = 0; i < GL_SET_COUNT; i++) {
+        assert_string_equal(gl_settings_origin(&b->s, (enum gl_setting_id)i, &b->a), "default");
+    }
+}
+
+static void a_flag_beats_the_environment_and_that_the_file(void **state)
+{
+    struct bench *b = *state;
+    const char *path = file(b, "c.yaml", "# settings\ngrace: 1m\nkeep_jobs: 7\nkeep_for: 2d\n");
+
+    b->from.config = path;
+    set_env(0, "GLIA_KEEP_JOBS", "8");
+    set_env(1, "GLIA_KEEP_FOR", "3d");
+    set_env(2, "GLIA_POOLS", ""); /* as if it were not there */
+    b->from.flags[GL_SET_KEEP_FOR] = "4d";
+    assert_reads(b);
+    assert_int_equal(b->s.values[GL_SET_GRACE].number, 60000);
+    assert_int_equal(b->s.values[GL_SET_KEEP_JOBS].number, 8);
+    assert_int_equal(b->s.values[GL_SET_KEEP_FOR].number, 4 * 86400000LL);
+    assert_string_equal(gl_settings_origin(&b->s, GL_SET_GRACE, &b->a),
+                        gl_str_fmt(&b->a, "file %s:2", path).p);
+    assert_string_equal(gl_settings_origin(&b->s, GL_SET_KEEP_JOBS, &b->a),
+                        "environment GLIA_KEEP_JOBS");
+    assert_string_equal(gl_settings_origin(&b->s, GL_SET_KEEP_FOR, &b->a), "flag --keep-for");
+    assert_string_equal(gl_settings_origin(&b->s, GL_SET_POOLS, &b->a), "default");
+}
+
+static void the_file_may_be_json_and_pools_may_be_an_object(void **state)
+{
+    struct bench *b = *state;
+
+    b->from.config = file(b, "c.json",
+                          "{\"pools\": {\"default\": 3, \"gpu\": 1}, \"finish\": true,\n"
+                          " \"keep_bytes\": \"20G\", \"listen\": null}");
+    assert_reads(b);
+    assert_string_equal(b->s.values[GL_SET_POOLS].text, "default=3,gpu=1");
+    assert_int_equal(b->s.values[GL_SET_FINISH].number, 1);
+    assert_int_equal(b->s.values[GL_SET_KEEP_BYTES].number, 20LL << 30);
+    assert_string_equal(b->s.values[GL_SET_LISTEN].text, "");
+}
+
+static void all_mistakes_of_a_file_are_told_at_once_with_their_places(void **state)
+{
+    static const char *const sentences[] = {
+        "c.yaml: line 1, column 1: there is no setting 'keep_fro'; did you mean 'keep_for'?",
+        "c.yaml: line 2, column 9: listen: 'here' must be an address and a port",
+        "c.yaml: line 3, column 8: grace: '5 fortnights' must be a time like 30s",
+        "c.yaml: line 4, column 11: data_dir: 'relative' needs an absolute path here",
+        "c.yaml: line 5, column 6: log: 'loud' must be one of info|debug",
+        "c.yaml: line 6, column 1: there is no setting 'zzzz'; 'glia config show' lists them",
+        "line 7, column 13: keep_jobs cannot be an array",
+    };
+    struct bench *b = *state;
+
+    b->from.config = file(b, "c.yaml",
+                          "keep_fro: 3d\nlisten: here\ngrace: 5 fortnights\ndata_dir: relative\n"
+                          "log: loud\nzzzz: 1\nkeep_jobs:  [1]\n");
+    assert_refuses(b, sentences, GL_COUNT(sentences));
+}
+
+static void a_file_that_is_no_yaml_tells_where(void **state)
+{
+    static const char *const sentences[] = {"c.yaml: line 2, column"};
+    static const char *const kinds[] = {"must be a list of `name: value`, not an array"};
+    struct bench *b = *state;
+
+    b->from.config = file(b, "c.yaml", "grace: 3s\n: : :\n\t- x");
+    assert_refuses(b, sentences, 1);
+    b->from.config = file(b, "c.yaml", "- grace\n");
+    assert_refuses(b, kinds, 1);
+}
+
+static void an_empty_file_sets_nothing(void **state)
+{
+    struct bench *b = *state;
+
+    b->from.config = file(b, "c.yaml", "# nothing yet\n");
+    assert_reads(b);
+    assert_string_equal(b->s.path, b->from.config);
+}
+
+static void a_file_that_was_named_must_be_there(void **state)
+{
+    static const char *const sentences[] = {"cannot open"};
+    struct bench *b = *state;
+
+    b->from.config = gl_paths_in(&b->a, b->folder.path, "nowhere.yaml");
+    assert_refuses(b, sentences, 1);
+    b->from.config = NULL;
+    set_env(0, "GLIA_CONFIG", gl_paths_in(&b->a, b->folder.path, "nowhere.yaml"));
+    assert_refuses(b, sentences, 1);
+}
+
+static void the_usual_file_is_read_if_it_is_there(void **state)
+{
+    struct bench *b = *state;
+
+    set_env(0, "XDG_CONFIG_HOME", b->folder.path);
+    assert_reads(b);
+    assert_string_equal(b->s.path, "");
+    assert_int_equal(gl_fs_mkdirs(gl_paths_in(&b->a, b->folder.path, "glia"), NULL), 0);
+    (void)file(b, "glia/config.yaml", "grace: 9s\n");
+    assert_reads(b);
+    assert_int_equal(b->s.values[GL_SET_GRACE].number, 9000);
+}
+
+static void values_of_flags_and_variables_are_checked_too(void **state)
+{
+    static const char *const sentences[] = {
+        "GLIA_SERVER: 'ftp://x' must be unix:/path/node.sock or http://host:port",
+        "--pools: 'gpu': a pool needs a number of slots",
+        "--keep-bytes: '1.5X' must be a size like 500M or 20G",
+        "GLIA_KEEP_JOBS: '-1' must be a number, 0 or more",
+        "--listen: the value is empty",
+    };
+    struct bench *b = *state;
+
+    set_env(0, "GLIA_SERVER", "ftp://x");
+    set_env(1, "GLIA_KEEP_JOBS", "-1");
+    b->from.flags[GL_SET_POOLS] = "default=2,gpu";
+    b->from.flags[GL_SET_KEEP_BYTES] = "1.5X";
+    b->from.flags[GL_SET_LISTEN] = "";
+    assert_refuses(b, sentences, GL_COUNT(sentences));
+}
+
+static void servers_and_addresses_are_known_by_their_form(void **state)
+{
+    static const struct {
+        enum gl_setting_id id;
+        const char *text;
+        bool good;
+    } cases[] = {
+        {GL_SET_SERVER, "unix:/run/x.sock", true},  {GL_SET_SERVER, "unix:/", false},
+        {GL_SET_SERVER, "unix:x.sock", false},      {GL_SET_SERVER, "http://localhost:7464", true},
+        {GL_SET_SERVER, "http://[::1]:1", true},    {GL_SET_SERVER, "http://host", false},
+        {GL_SET_SERVER, "http://host:1/v1", false}, {GL_SET_SERVER, "https://host:1", false},
+        {GL_SET_LISTEN, "127.0.0.1:0", true},       {GL_SET_LISTEN, "[::1]:7464", true},
+        {GL_SET_LISTEN, "localhost:7464", true},    {GL_SET_LISTEN, "::1:7464", false},
+        {GL_SET_LISTEN, "127.0.0.1", false},        {GL_SET_LISTEN, "127.0.0.1:65536", false},
+        {GL_SET_LISTEN, "example.org:80", false},   {GL_SET_LISTEN, ":7464", false},
+        {GL_SET_KEEP_BYTES, "10KiB", true},         {GL_SET_KEEP_BYTES, "10 MB", true},
+        {GL_SET_KEEP_BYTES, "10Mb", false},         {GL_SET_KEEP_BYTES, "M", false},
+        {GL_SET_KEEP_BYTES, "8388607T", true},      {GL_SET_KEEP_BYTES, "8388608T", false},
+    };
+    struct bench *b = *state;
+
+    for (size_t i = 0; i < GL_COUNT(cases); i++) {
+        memset(b->from.flags, 0, sizeof(b->from.flags));
+        b->from.flags[cases[i].id] = cases[i].text;
+        if ((gl_settings_read(&b->s, &b->from, &b->a, &b->why) == 0) != cases[i].good) {
+            fail_msg("%s: %s", cases[i].text, b->why.text);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(without_anything_the_defaults_hold, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_flag_beats_the_environment_and_that_the_file, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(the_file_may_be_json_and_pools_may_be_an_object, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(all_mistakes_of_a_file_are_told_at_once_with_their_places,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_is_no_yaml_tells_where, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_empty_file_sets_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_file_that_was_named_must_be_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_usual_file_is_read_if_it_is_there, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_of_flags_and_variables_are_checked_too, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(servers_and_addresses_are_known_by_their_form, set_up,
+                                        tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
