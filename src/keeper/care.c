@@ -76,7 +76,7 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
     if (c->capture.log_bytes == 0 && gl_shelf_put(k, c, path)) {
         return; /* it has said nothing and left nothing */
     }
-    c->floor->has_left = true;
+    c->floor->has_left = c->has_left = true;
     int r = gl_rundir_output(k, path, &c->output, &why);
     if (r == 0) {
         c->output_source = GL_KEEP_FROM_FILE;
@@ -266,11 +266,8 @@ static void set_times(struct gl_keeper *k, struct gl_charge *c, const struct gl_
     set_timer(k, c);
 }
 
-static int launch(struct gl_keeper *k, struct gl_charge *c, const struct gl_exec_start *s,
-                  gl_str path, struct gl_launch *l, struct gl_why *why)
+static int launch(struct gl_keeper *k, struct gl_charge *c, struct gl_launch *l, struct gl_why *why)
 {
-    gl_str folder = gl_rundir_join(&k->scratch, gl_str_of(k->contexts), path);
-    gl_launch_prepare(k, l, s, folder);
     l->mark = c->mark = gl_proctree_new_mark(k);
     c->proc = (struct gl_proc){.charge = c, .direct = true};
     c->ticks_min = gl_proctree_ticks();
@@ -304,9 +301,10 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
         return r;
     }
     c->result.started_at = gl_keeper_wall(k);
-    r = gl_rundir_make(k, s, c->floor, path, &why);
+    gl_launch_prepare(k, &l, s, gl_rundir_join(&k->scratch, gl_str_of(k->contexts), path));
+    r = gl_rundir_make(k, s, l.env + s->secrets_n, c->floor, path, &why);
     if (r == 0) {
-        r = launch(k, c, s, path, &l, &why);
+        r = launch(k, c, &l, &why);
     }
     if (r == GL_E_UNAVAILABLE) { /* no space, no processes left: as if it had never come */
         c->floor->has_left = true;
@@ -466,10 +464,18 @@ void gl_care_settle(struct gl_keeper *k)
     take_synced(k);
 }
 
-void gl_care_ack(struct gl_keeper *k, struct gl_charge *c)
+static bool has_succeeded(const struct gl_charge *c)
+{
+    return c->result.end == GL_EXEC_EXITED && c->result.exit_code == 0 && c->error.n == 0;
+}
+
+void gl_care_ack(struct gl_keeper *k, struct gl_charge *c, bool failed)
 {
     if (c->state != GL_CHARGE_ENDED) {
         return;
+    }
+    if (c->has_left && has_succeeded(c) && !failed) {
+        gl_rundir_clear(k, gl_rundir_path(&k->scratch, &c->key));
     }
     struct gl_keep_msg m = {
         .type = GL_KEEP_ACK,
@@ -500,6 +506,7 @@ static void replay_ended(struct gl_keeper *k, const struct gl_keep_msg *m)
     gl_buf_str(&c->output, m->result.output);
     gl_buf_str(&c->error, m->result.error);
     c->output_source = m->output_source;
+    c->has_left = true; /* perhaps: then there is something to clear */
     k->result_bytes += RECORD_BYTES_GUESS + c->output.n;
 }
 

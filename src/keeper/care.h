@@ -27,8 +27,10 @@ void gl_care_settle(struct gl_keeper *k);
 /* A sync of the journal is done: the ends it was about count. */
 void gl_care_synced(struct gl_keeper *k);
 
-/* A result that is acknowledged is forgotten. */
-void gl_care_ack(struct gl_keeper *k, struct gl_charge *c);
+/* A result that is acknowledged is forgotten. `failed`: the node does not accept it, although the
+ * step exited with 0. The working folder of one that succeeded goes, others stay for people to look
+ * at. */
+void gl_care_ack(struct gl_keeper *k, struct gl_charge *c, bool failed);
 
 /* One record of the journal of an earlier keeper. */
 int gl_care_replay(void *keeper, const struct gl_keep_msg *m);

@@ -75,6 +75,7 @@ struct gl_charge {
     int output_source;
     struct gl_buf output;
     struct gl_buf error;
+    bool has_left;     /* its folder is its own: it has not been put on the shelf */
     uint64_t noted_at; /* where its end stands in the journal; 0: nowhere yet */
     char text[];
 };

@@ -22,6 +22,7 @@
 #include "keeper/launch.h"
 #include "keeper/proctree.h"
 #include "keeper/shelf.h"
+#include "keeper/trash.h"
 #include "os/fs.h"
 
 enum {
@@ -442,6 +443,7 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
     }
     folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p; /* replay uses the scratch */
     gl_care_replayed(k);
+    gl_trash_open(k);
     enter_cgroup(k);
     k->synced = (struct gl_watch){.ready = on_synced, .fd = k->journal.done_fd};
     r = gl_keeper_watch(k, &k->synced, reterr_why);
@@ -489,6 +491,7 @@ void gl_keeper_close(struct gl_keeper *k)
     }
     gl_cgroup_leave(cgroup);
     gl_shelf_clear(k);
+    gl_trash_close(k);
     gl_proctree_close(k);
     gl_charge_free_all(k);
     gl_capture_close_free(k);

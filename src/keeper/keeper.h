@@ -12,7 +12,7 @@
  *     capture.c   its output                         proctree.c  its descendants
  *     journal.c   what must survive the keeper       epoch.c     the name of an unbroken memory
  *     cgroup.c    a control group, where possible    shelf.c     folders that can serve again
- *     redact.c    keeping secrets out
+ *     redact.c    keeping secrets out                trash.c     folders that are not wanted
  *
  * This header is private to the folder. */
 #ifndef GL_KEEPER_KEEPER_H
@@ -127,6 +127,7 @@ struct gl_keeper {
     struct gl_arena scratch;
     struct gl_buf lines, clean; /* scratch of capture.c */
     struct gl_map redactors;    /* in use: see redact.h */
+    struct gl_trash *trash;     /* NULL: nothing to remove yet */
 };
 
 int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,

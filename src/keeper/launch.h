@@ -15,7 +15,7 @@
 
 struct gl_launch {
     char **argv;
-    char **env;
+    char **env;            /* the secrets first */
     const char **programs; /* where the program may be, in this order; NULL at the end */
     const char *path;      /* the PATH that was searched; NULL: the name has a slash */
     const char *cwd;

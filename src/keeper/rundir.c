@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "keeper/shelf.h"
+#include "keeper/trash.h"
 #include "os/fs.h"
 
 enum {
@@ -82,22 +83,41 @@ static bool holds(int fd, gl_str content)
            memcmp(bytes, content.p, content.n) == 0;
 }
 
-/* `again`: the folder has served before, and the file is there. */
-static int write_input(struct gl_keeper *k, gl_str path, gl_str input, bool again,
-                       struct gl_why *why)
+/* `again`: the folder has served before, and the file is there. It is cut to its length afterwards:
+ * so its place on the disk is not given up and asked for again. */
+static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str content, bool again,
+                      struct gl_why *why)
 {
-    const char *name = gl_rundir_join(&k->scratch, path, GL_S("input.json")).p;
+    const char *name = gl_rundir_join(&k->scratch, path, file).p;
     GL_CLEANUP(gl_fs_closep)
     int fd = openat(k->contexts_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         return gl_fs_why(why, errno, "make", name);
     }
-    input = input.n > 0 ? input : GL_S("{}");
-    if (again && holds(fd, input)) {
+    if (again && holds(fd, content)) {
         return 0;
     }
-    int err = again && ftruncate(fd, 0) < 0 ? errno : write_all(fd, input);
+    int err = write_all(fd, content);
+    if (err == 0 && again && ftruncate(fd, (off_t)content.n) < 0) {
+        err = errno;
+    }
     return err == 0 ? 0 : gl_fs_why(why, err, "write", name);
+}
+
+/* All variables, each with the NUL at its end. */
+static gl_str join_env(struct gl_arena *a, char *const *env)
+{
+    size_t n = 0;
+    for (char *const *e = env; *e != NULL; e++) {
+        n += strlen(*e) + 1;
+    }
+    char *text = gl_arena_alloc(a, n), *at = text;
+    for (char *const *e = env; *e != NULL; e++) {
+        size_t bytes = strlen(*e) + 1;
+        memcpy(at, *e, bytes);
+        at += bytes;
+    }
+    return (gl_str){.p = text, .n = n};
 }
 
 static int copy_content(int from, int to)
@@ -160,13 +180,17 @@ static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_st
     return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the working folder", name);
 }
 
-int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_floor *job,
-                   gl_str path, struct gl_why *reterr_why)
+int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *const *env,
+                   struct gl_floor *job, gl_str path, struct gl_why *reterr_why)
 {
+    gl_str input = s->input.n > 0 ? s->input : GL_S("{}");
     bool again = gl_shelf_take(k, job, path);
     int r = again ? 0 : make_folder(k, s, path, reterr_why);
     if (r == 0) {
-        r = write_input(k, path, s->input, again, reterr_why);
+        r = write_file(k, path, GL_S("input.json"), input, again, reterr_why);
+    }
+    if (r == 0) {
+        r = write_file(k, path, GL_S("env"), join_env(&k->scratch, env), again, reterr_why);
     }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = copy_file(k, s, path, &s->files[i], reterr_why);
@@ -214,5 +238,14 @@ void gl_rundir_replace_output(struct gl_keeper *k, gl_str path, gl_str output)
     int fd = openat(k->contexts_fd, name, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 || write_all(fd, output) != 0) {
         (void)unlinkat(k->contexts_fd, name, 0); /* rather none than that one */
+    }
+}
+
+void gl_rundir_clear(struct gl_keeper *k, gl_str path)
+{
+    const char *work = gl_rundir_join(&k->scratch, path, GL_S("work")).p;
+    (void)unlinkat(k->contexts_fd, gl_rundir_join(&k->scratch, path, GL_S("env")).p, 0);
+    if (unlinkat(k->contexts_fd, work, AT_REMOVEDIR) < 0 && errno != ENOENT) {
+        gl_trash_put(k, work);
     }
 }

@@ -1,9 +1,13 @@
 /* rundir.h - the folder of one attempt: contexts/CTX/runs/JOB/ATTEMPT/
  *
  *     work/         where the step runs, unless it was given a folder; files of the flow are copies
+ *     env           its environment, without secrets, each variable ended by NUL: for people who
+ *                   want to look around in work/
  *     input.json    GLIA_INPUT_FILE
  *     output.json   GLIA_OUTPUT, written by the step
  *     log           see capture.h
+ *
+ * When a step has succeeded, work/ and env go.
  *
  * Names were checked before (gl_keep_check_key): they cannot lead out of the folder. Nothing here
  * is synced: after a power cut no process is left that could miss it. */
@@ -23,9 +27,13 @@ gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key);
  * EEXIST: it was there. */
 int gl_rundir_mkdirs(struct gl_keeper *k, const char *path);
 
-/* Make the folder, the input and the files. The sentence says what could not be made. */
-int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_floor *job,
-                   gl_str path, struct gl_why *reterr_why);
+/* Make the folder, the input, the files, and a note of `env` (NULL at its end; without secrets).
+ * The sentence says what could not be made. */
+int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *const *env,
+                   struct gl_floor *job, gl_str path, struct gl_why *reterr_why);
+
+/* The step has succeeded: remove what only a failure would need. */
+void gl_rundir_clear(struct gl_keeper *k, gl_str path);
 
 /* Append what the step left in GLIA_OUTPUT. GL_E_NOT_FOUND: nothing, or an empty file; GL_E_LIMIT:
  * too much. */

@@ -175,7 +175,7 @@ static void on_ack(struct gl_keeper *k, const struct gl_keep_msg *m)
 {
     struct gl_charge *found = NULL;
     if (find(k, &m->start, &found, NULL) == 0 && found != NULL) {
-        gl_care_ack(k, found);
+        gl_care_ack(k, found, m->status != 0);
     }
 }
 

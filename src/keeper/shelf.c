@@ -20,11 +20,22 @@ enum {
 
 /* ---- looking ---- */
 
-/* Does the folder hold exactly these names (NULL: none), besides "." and ".."? */
-static bool holds_only(int folder, const char *one, const char *other)
+static bool is_one_of(const char *const *names, const char *name)
+{
+    while (*names != NULL && strcmp(*names, name) != 0) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* Does the folder hold exactly these names (NULL at the end), besides "." and ".."? */
+static bool holds_only(int folder, const char *const *names)
 {
     char bytes[512] __attribute__((aligned(8))); /* if that is too small there is too much in it */
-    size_t expected = (size_t)(one != NULL) + (other != NULL), found = 0;
+    size_t expected = 0, found = 0;
+    while (names[expected] != NULL) {
+        expected++;
+    }
     ssize_t n = getdents64(folder, bytes, sizeof(bytes));
     for (ssize_t at = 0; at < n;) {
         const struct dirent64 *e = (const struct dirent64 *)(const void *)(bytes + at);
@@ -32,8 +43,7 @@ static bool holds_only(int folder, const char *one, const char *other)
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
             continue;
         }
-        if ((one == NULL || strcmp(e->d_name, one) != 0) &&
-            (other == NULL || strcmp(e->d_name, other) != 0)) {
+        if (!is_one_of(names, e->d_name)) {
             return false;
         }
         found++;
@@ -52,18 +62,24 @@ static bool is_ours(int folder)
     return folder >= 0 && fstat(folder, &st) == 0 && (st.st_mode & 07777) == FOLDER_MODE;
 }
 
+static bool is_our_file(int folder, const char *name)
+{
+    struct stat st;
+    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+           (st.st_mode & 07777) == 0600 && st.st_nlink == 1;
+}
+
 /* Is it as we would make it? */
 static bool is_untouched(struct gl_keeper *k, gl_str path)
 {
-    struct stat st;
+    static const char *const names[] = {"work", "input.json", "env", NULL}, *const none[] = {NULL};
     GL_CLEANUP(gl_fs_closep) int folder = open_folder(k->contexts_fd, path.p);
-    if (!is_ours(folder) || !holds_only(folder, "work", "input.json")) {
+    if (!is_ours(folder) || !holds_only(folder, names)) {
         return false;
     }
     GL_CLEANUP(gl_fs_closep) int work = open_folder(folder, "work");
-    return is_ours(work) && holds_only(work, NULL, NULL) &&
-           fstatat(folder, "input.json", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-           (st.st_mode & 07777) == 0600 && st.st_nlink == 1;
+    return is_ours(work) && holds_only(work, none) && is_our_file(folder, "input.json") &&
+           is_our_file(folder, "env");
 }
 
 /* ---- the list ---- */
@@ -127,10 +143,10 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
     }
     struct gl_floor *old = GL_CONTAINER(gl_list_first(&k->floors_empty), struct gl_floor, empty);
     struct gl_shelved *s = find(k, old);
-    const char *attempt = s != NULL ? gl_str_c(&k->scratch, attempt_of(s)) : NULL;
+    const char *const names[] = {s != NULL ? gl_str_c(&k->scratch, attempt_of(s)) : NULL, NULL};
     const char *from = job_path(k, old).p;
     GL_CLEANUP(gl_fs_closep) int fd = open_folder(k->contexts_fd, from);
-    bool moved = is_ours(fd) && holds_only(fd, attempt, NULL) &&
+    bool moved = is_ours(fd) && holds_only(fd, names) &&
                  renameat(k->contexts_fd, from, k->contexts_fd, job_path(k, job).p) == 0;
     if (moved && s != NULL) {
         s->job = job;
@@ -196,6 +212,7 @@ static void remove_folder(struct gl_keeper *k, const char *path)
     GL_CLEANUP(gl_fs_closep) int fd = open_folder(k->contexts_fd, path);
     if (fd >= 0) {
         (void)unlinkat(fd, "input.json", 0);
+        (void)unlinkat(fd, "env", 0);
         (void)unlinkat(fd, "work", AT_REMOVEDIR);
         (void)unlinkat(k->contexts_fd, path, AT_REMOVEDIR);
     }

@@ -844,7 +844,7 @@ def test_the_folder_and_the_socket_are_private(place):
     encode("START", req=1, context="default", job="J1", attempt="s:attempt:1", token=1,
            argv=["true"]),
     encode("WELCOME", version_min=1),
-    encode("HELLO", version_min=2, version_max=9, incarnation=1),
+    encode("HELLO", version_min=3, version_max=9, incarnation=1),
     encode("HELLO", version_min=0, version_max=0, incarnation=1),
 ], ids=["empty", "huge", "type", "field", "no hello", "keeper's", "too new", "too old"])
 def test_nonsense_is_refused_with_a_sentence(place, words):

@@ -1,0 +1,202 @@
+"""The folders of attempts: what is in them, and what is left of them afterwards."""
+
+import os
+import signal
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
+
+from keeperlink import Keeper, Link, wait_for  # noqa: E402
+
+BUILD = os.environ.get("GLIA_BUILD_RELEASE", os.path.join(ROOT, "build"))
+BINARY = os.path.join(BUILD, "glia-keeper")
+
+
+class Place:
+    """A data folder, and the keeper and connection of the moment."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.keeper = self.link = None
+
+    def open(self):
+        self.keeper = Keeper(BINARY, self.path)
+        self.link = Link(self.path)
+
+    def close(self):
+        self.link.close()
+        self.keeper.kill(signal.SIGTERM)
+
+    def folder(self, *names, attempt="s:attempt:1"):
+        return os.path.join(self.path, "contexts", "default", "runs", "J1", attempt, *names)
+
+    def names(self, **kw):
+        return sorted(os.listdir(self.folder(**kw)))
+
+    def run(self, script, **kw):
+        return self.link.run(["sh", "-c", script], **kw)
+
+    def ack(self, **kw):
+        """Acknowledge, and wait until the keeper has heard it."""
+        self.link.ack(**kw)
+        self.link.list()
+
+    def trash(self):
+        try:
+            return os.listdir(os.path.join(self.path, "keeper", "trash"))
+        except FileNotFoundError:
+            return []
+
+
+@pytest.fixture
+def place(tmp_path):
+    p = Place(tmp_path / "data")
+    p.open()
+    yield p
+    p.close()
+
+
+def test_the_working_folder_of_a_step_that_succeeded_goes_when_its_end_is_acknowledged(place):
+    place.run('mkdir -p a/b; echo 1 > a/b/c; echo "{}" > $GLIA_OUTPUT; echo hello')
+    assert place.names() == ["env", "input.json", "log", "output.json", "work"]
+    assert os.path.exists(place.folder("work", "a", "b", "c"))
+    place.ack()
+    assert place.names() == ["input.json", "log", "output.json"]
+    wait_for(lambda: place.trash() == [])
+
+
+def test_an_empty_working_folder_goes_too(place):
+    place.run("echo hello")
+    place.ack()
+    assert place.names() == ["input.json", "log"]
+    assert place.trash() == []
+
+
+@pytest.mark.parametrize("script,more", [
+    ("echo 1 > a; exit 3", {}),
+    ("echo 1 > a; kill -9 $$", {}),
+    ("echo 1 > a; sleep 60", {"timeout_ms": 100}),
+    ("echo 1 > a; head -c 2000000 /dev/zero > $GLIA_OUTPUT", {}),
+], ids=["exit code", "signal", "timeout", "bad output"])
+def test_the_working_folder_of_a_step_that_failed_stays(place, script, more):
+    place.run(script, **more)
+    place.ack()
+    assert os.listdir(place.folder("work")) == ["a"]
+    assert "env" in place.names()
+
+
+def test_the_working_folder_of_a_step_that_was_stopped_stays(place):
+    place.link.start(["sh", "-c", "echo 1 > a; sleep 60"])
+    wait_for(lambda: os.path.exists(place.folder("work", "a")))
+    place.link.stop()
+    assert place.link.event()["end"] == "stopped"
+    place.ack()
+    assert os.listdir(place.folder("work")) == ["a"]
+
+
+def test_the_working_folder_stays_if_the_node_calls_it_a_failure(place):
+    """Whether an output is JSON only the node knows."""
+    place.run('echo 1 > a; echo "{" > $GLIA_OUTPUT')
+    place.ack(status=-5)
+    assert os.listdir(place.folder("work")) == ["a"]
+
+
+def test_a_folder_that_was_given_is_never_removed(place, tmp_path):
+    given = tmp_path / "given"
+    given.mkdir()
+    place.run("echo 1 > a; echo hello", cwd=str(given))
+    place.ack()
+    assert os.listdir(given) == ["a"]
+    assert place.names() == ["input.json", "log"]
+
+
+def test_what_a_link_in_a_working_folder_points_to_is_not_touched(place, tmp_path):
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "kept").write_text("1")
+    place.run(f"ln -s {given} link; mkdir d; ln -s {given} d/link; echo hello")
+    place.run(f"cd ..; rmdir work; ln -s {given} work; echo hello", attempt="t:attempt:1")
+    place.ack()
+    place.ack(attempt="t:attempt:1")
+    wait_for(lambda: place.trash() == [])
+    assert place.names() == ["input.json", "log"]
+    assert place.names(attempt="t:attempt:1") == ["input.json", "log"]
+    assert os.listdir(given) == ["kept"]
+
+
+def test_whatever_a_step_leaves_can_be_removed(place):
+    script = ("import os\n"
+              "for i in range(300):\n"
+              "    open(f'f{i}', 'w').close()\n"
+              "os.makedirs('ro/inner'); open('ro/inner/x', 'w').close()\n"
+              "os.chmod('ro/inner', 0o555); os.chmod('ro', 0o555)\n"
+              "os.mkdir('none'); os.mkdir('none/in'); os.chmod('none', 0)\n"
+              "os.mkfifo('pipe'); os.symlink('nowhere', 'link')\n"
+              "for i in range(500):\n"
+              "    os.mkdir('d'); open('x', 'w').close(); os.chdir('d')\n")
+    e = place.link.run([sys.executable, "-c", script])
+    assert e["exit_code"] == 0
+    place.ack()
+    assert place.names() == ["input.json"]
+    wait_for(lambda: place.trash() == [])
+
+
+def test_what_a_keeper_did_not_get_to_the_next_one_removes(place):
+    place.close()
+    trash = os.path.join(place.path, "keeper", "trash")
+    os.makedirs(os.path.join(trash, "1.a0", "b", "c"))
+    with open(os.path.join(trash, "1.a0", "b", "x"), "w"):
+        pass
+    place.open()
+    wait_for(lambda: place.trash() == [])
+
+
+def test_a_result_of_an_earlier_keeper_is_cleared_when_it_is_acknowledged(place):
+    place.run("echo 1 > a; echo hello")
+    place.keeper.kill(signal.SIGKILL)
+    place.link.close()
+    place.open()
+    assert os.path.exists(place.folder("work", "a"))
+    place.ack()
+    assert place.names() == ["input.json", "log"]
+
+
+def test_the_environment_is_noted_without_secrets_and_for_nobody_else(place):
+    place.run("exit 3", env=["A=1", "B=two words\nand a line", "S=public"],
+              secrets=["S=correct-horse", "T=battery"])
+    place.ack()
+    with open(place.folder("env"), "rb") as f:
+        variables = f.read().decode().split("\0")
+    assert variables[-1] == ""
+    assert variables[:2] == ["A=1", "B=two words\nand a line"]
+    names = [v.split("=")[0] for v in variables[:-1]]
+    assert names == ["A", "B", "GLIA_INPUT_FILE", "GLIA_OUTPUT", "PATH", "HOME", "LANG"]
+    assert os.stat(place.folder("env")).st_mode & 0o777 == 0o600
+
+
+def test_the_note_of_a_reused_folder_is_that_of_its_last_step(place):
+    """Folders of quiet steps serve again, with a shorter environment too."""
+    place.run("exit 0", env=["LONG=" + "x" * 500], input='{"long": "%s"}' % ("y" * 500))
+    place.ack()
+    place.run("exit 3", attempt="t:attempt:1", env=["A=1"], input="{}")
+    with open(place.folder("env", attempt="t:attempt:1"), "rb") as f:
+        names = [v.split(b"=")[0] for v in f.read().split(b"\0")]
+    assert names == [b"A", b"GLIA_INPUT_FILE", b"GLIA_OUTPUT", b"PATH", b"HOME", b"LANG", b""]
+    with open(place.folder("input.json", attempt="t:attempt:1")) as f:
+        assert f.read() == "{}"
+
+
+def test_instances_of_a_step_have_folders_of_their_own(place):
+    for i in range(3):
+        attempt = "fetch[%d]:attempt:1" % i
+        e = place.run("echo $PWD; exit %d" % i, attempt=attempt)
+        assert e["exit_code"] == i and e["attempt"] == attempt
+        with open(place.folder("log", attempt=attempt)) as f:
+            assert f.read().endswith("/fetch[%d]:attempt:1/work\n" % i)
+    assert len(place.link.list()) == 3
+    for i in range(3):
+        place.ack(attempt="fetch[%d]:attempt:1" % i)
+    assert place.link.list() == []
