@@ -180,6 +180,13 @@ static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
     gl_textlog_write(&d->log, "%s", line);
 }
 
+static bool is_held(void *owner, gl_str job)
+{
+    struct gl_daemon *d = owner;
+
+    return gl_node_is_quarantined(d->node, job);
+}
+
 /* ---- what the executor tells ---- */
 
 static void on_up(void *owner, gl_str epoch)
@@ -367,6 +374,8 @@ static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted
         pools[i] = (struct gl_pool_config){.name = entries[i].name, .slots = entries[i].slots};
     }
     d->node = gl_node_new(&config, &ports);
+    d->mark.is_held = is_held;
+    d->mark.owner = d;
 }
 
 static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)

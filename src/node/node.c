@@ -274,6 +274,11 @@ static void explain_step(void *owner, gl_str job, uint32_t number, struct gl_buf
     (void)gl_core_explain(n->core, job, number, out); /* nothing to say is fine */
 }
 
+bool gl_node_is_quarantined(const struct gl_node *n, gl_str job)
+{
+    return gl_core_is_quarantined(n->core, job);
+}
+
 static bool is_quarantined(void *owner, gl_str job)
 {
     struct gl_node *n = owner;

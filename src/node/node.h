@@ -79,6 +79,9 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq);
  * flight? */
 bool gl_node_idle(const struct gl_node *n);
 
+/* Is this one of config.quarantined, and has nobody resumed or cancelled it? */
+bool gl_node_is_quarantined(const struct gl_node *n, gl_str job);
+
 /* Refuse new jobs and start nothing more; what runs may end, and is dealt with. Returns how many
  * attempts run. May be called again. */
 uint64_t gl_node_drain(struct gl_node *n);

@@ -241,7 +241,7 @@ static void watch_suspects(struct gl_crashmark *m)
     struct gl_crashmark_suspect *s = m->current.n > 0 ? find(m, m->current) : NULL;
     gl_ms now = m->now();
 
-    if (s != NULL && s->well_at == 0) {
+    if (s != NULL && s->well_at == 0 && (m->is_held == NULL || !m->is_held(m->owner, m->current))) {
         s->well_at = now;
     }
     forget_well(m, now - GL_CRASHMARK_WELL_MS);

@@ -8,7 +8,7 @@
  *
  * The counts lie in crash.json, the mark in crash.mark. A job's count is forgotten when it was
  * handled and the node went on: for GL_CRASHMARK_WELL_MS, or until it was closed in good order.
- * That includes a job that is held: being held is in the store, and need not be counted any longer.
+ * While a job is held, nothing is known about it, and its count stays.
  *
  * A count too many does no harm but a job that waits for a person; so where the process was killed
  * from outside in the very moment it had a job in its hands, that counts, too. The mark survives
@@ -38,9 +38,12 @@ struct gl_crashmark_suspect {
 struct gl_crashmark_page;
 
 struct gl_crashmark {
-    struct gl_crashmark_page *page;        /* mapped; NULL: not open */
-    const char *path;                      /* of crash.json; borrowed from the arena */
-    gl_ms (*now)(void);                    /* any clock that goes on */
+    struct gl_crashmark_page *page; /* mapped; NULL: not open */
+    const char *path;               /* of crash.json; borrowed from the arena */
+    gl_ms (*now)(void);             /* any clock that goes on */
+    /* May be set after opening: is this job held, so that handling it means nothing? */
+    bool (*is_held)(void *owner, gl_str job);
+    void *owner;
     gl_str current;                        /* borrowed while it is handled */
     struct gl_crashmark_suspect *suspects; /* usually there is none, and everything is quick */
     size_t suspects_n;

@@ -177,6 +177,40 @@ static void a_job_that_crashes_a_little_later_is_not_forgiven(void **state)
     gl_crashmark_close(&b->mark);
 }
 
+static bool says_held(void *owner, gl_str job)
+{
+    return *(bool *)owner && gl_str_is(job, JOB);
+}
+
+static void a_job_that_is_held_stays_so_until_it_is_released(void **state)
+{
+    struct bench *b = *state;
+    bool held = true;
+
+    for (int i = 0; i < 3; i++) {
+        crash(b, JOB);
+    }
+    for (int i = 0; i < 2; i++) { /* questions about it are refused, and nothing happens */
+        open_mark(b);
+        assert_true(is_quarantined(b, JOB));
+        b->mark.is_held = says_held;
+        b->mark.owner = &held;
+        handle(b, JOB);
+        the_time += 2 * GL_CRASHMARK_WELL_MS;
+        handle(b, JOB);
+        gl_crashmark_close(&b->mark);
+    }
+    open_mark(b);
+    b->mark.is_held = says_held;
+    b->mark.owner = &held;
+    held = false; /* somebody has resumed it */
+    handle(b, JOB);
+    gl_crashmark_close(&b->mark);
+    open_mark(b);
+    assert_int_equal(b->mark.suspects_n, 0);
+    gl_crashmark_close(&b->mark);
+}
+
 static void jobs_are_counted_apart(void **state)
 {
     struct bench *b = *state;
@@ -264,6 +298,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_job_that_is_handled_well_for_a_while_is_forgiven, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_job_that_crashes_a_little_later_is_not_forgiven, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_job_that_is_held_stays_so_until_it_is_released, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(jobs_are_counted_apart, set_up, tear_down),
         cmocka_unit_test_setup_teardown(only_so_many_suspects_are_kept, set_up, tear_down),
