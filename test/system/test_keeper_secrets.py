@@ -89,7 +89,8 @@ def test_what_only_begins_like_a_secret_is_in_the_log_at_the_end(place):
 
 
 def test_both_streams_are_redacted_each_for_itself(place):
-    place.run('printf correct-; printf correct- >&2; printf "horse-battery\\n" >&2; echo horse-battery')
+    place.run('printf correct-; printf correct- >&2; '
+              'printf "horse-battery\\n" >&2; echo horse-battery')
     assert sorted(place.log()) == ["***", "***"]
 
 
