@@ -4,6 +4,7 @@
 #include "model/flow_check.h"
 #include "model/flow_graph.h"
 #include "model/flow_refs.h"
+#include "model/input_parse.h"
 #include "model/step_parse.h"
 
 enum {
@@ -15,6 +16,7 @@ struct parser {
     struct gl_flow_reader r;
     struct gl_flow *f;
     struct gl_step_source *sources; /* of each step */
+    bool has_bad_needs, has_cycle;
 };
 
 #define AT(where, name) ((struct gl_flow_path){.of = (where), .field = (name)})
@@ -75,6 +77,7 @@ static void read_step(struct parser *p, gl_jnode e, bool is_map, uint32_t i)
     struct gl_step_source *source = &p->sources[i];
     spec->id = is_map ? keyed_id(p, e) : listed_id(p, e, i);
     source->node = is_map ? gl_json_value(e) : e;
+    source->number = i;
     source->where = spec->id.n ? join(p, "steps.", spec->id) : gl_str_fmt(p->r.a, "steps[%u]", i);
     gl_step_parse(&p->r, source, spec);
 }
@@ -103,7 +106,8 @@ static void read_steps(struct parser *p, gl_jnode n)
 
 /* The graph. */
 
-static void unknown_need(struct parser *p, gl_jnode n, struct gl_flow_path at, gl_str id)
+/* "; did you mean `x`?", or nothing. */
+static const char *near_step(struct parser *p, gl_str id)
 {
     struct gl_near near;
     gl_near_init(&near, id);
@@ -111,8 +115,7 @@ static void unknown_need(struct parser *p, gl_jnode n, struct gl_flow_path at, g
     for (uint32_t i = 0; gl_flow_read_error_kept(&p->r) && i < looked_at; i++) {
         gl_near_offer(&near, gl_flow_step(p->f, i)->id);
     }
-    gl_flow_read_error(&p->r, n, at, "there is no step `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(id)),
-                       gl_flow_read_near(&p->r, &near));
+    return gl_flow_read_near(&p->r, &near);
 }
 
 /* Turn the ids of one step's needs into numbers; what is wrong is reported and left out. */
@@ -129,7 +132,8 @@ static void resolve_needs(struct parser *p, uint32_t number, uint32_t *mark)
         if (!id.p) {
             ; /* no text at all: reported when it was read */
         } else if (parent < 0) {
-            unknown_need(p, n, at, id);
+            gl_flow_read_error(&p->r, n, at, "there is no step `%.*s`%s",
+                               GL_STR_ARG(gl_flow_read_clip(id)), near_step(p, id));
         } else if (parent == number) {
             gl_flow_read_error(&p->r, n, at, "the step needs itself");
         } else if (mark[parent] == number + 1) {
@@ -140,6 +144,7 @@ static void resolve_needs(struct parser *p, uint32_t number, uint32_t *mark)
         }
         n = gl_json_is(list, GL_JSON_ARRAY) ? gl_json_after(p->r.j, list, n) : NULL;
     }
+    p->has_bad_needs = p->has_bad_needs || s->needs_n != s->needs_ids.n;
 }
 
 static void report_cycle(struct parser *p)
@@ -148,6 +153,7 @@ static void report_cycle(struct parser *p)
     if (!gl_flow_graph_cycle(p->f, p->r.a, &cycle, &n)) {
         return;
     }
+    p->has_cycle = true;
     struct gl_buf names = {0};
     uint32_t shown = n <= CYCLE_NAMES_MAX ? n : CYCLE_NAMES_MAX;
     for (uint32_t i = 0; i < shown; i++) { /* backwards: from a step to one that it needs */
@@ -162,6 +168,67 @@ static void report_cycle(struct parser *p)
     gl_flow_read_error(&p->r, source->needs, AT(source->where, "needs"),
                        "these steps wait for each other: %.*s", GL_STR_ARG(gl_buf_view(&names)));
     gl_buf_done(&names);
+}
+
+/* With one_failed some parent must be able to fail without the job failing with it. */
+static void check_rule(struct parser *p, uint32_t number)
+{
+    const struct gl_step_spec *s = gl_flow_step(p->f, number);
+    const struct gl_step_source *source = &p->sources[number];
+    if (s->rule != GL_RULE_ONE_FAILED || s->needs_n == 0 || s->needs_n != s->needs_ids.n) {
+        return;
+    }
+    for (uint32_t k = 0; k < s->needs_n; k++) {
+        if (gl_flow_step(p->f, s->needs[k])->on_failure != GL_ON_FAILURE_FAIL) {
+            return;
+        }
+    }
+    gl_flow_read_error(&p->r, gl_json_get(p->r.j, source->node, "trigger_rule"),
+                       AT(source->where, "trigger_rule"),
+                       "with the rule one_failed this step could never run: when a step it needs "
+                       "fails, the job fails; give one of them `on_failure: continue` or `skip`");
+}
+
+/* References to steps. */
+
+static void check_reads(struct parser *p, const struct gl_flow_found *found,
+                        struct gl_flow_read *reads, size_t n)
+{
+    if (p->has_bad_needs || p->has_cycle) {
+        return; /* who is an ancestor of whom is not known then */
+    }
+    gl_flow_refs_strays(p->f, p->r.a, reads, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct gl_flow_found *f = &found[i];
+        if (reads[i].is_stray && reads[i].read != reads[i].reader) {
+            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset,
+                                  "step `%.*s` need not have ended by then: add it to `needs`",
+                                  GL_STR_ARG(f->step));
+        }
+    }
+}
+
+static void check_refs(struct parser *p)
+{
+    struct gl_flow_found *found = (struct gl_flow_found *)(void *)p->r.refs.p;
+    size_t n = p->r.refs.n / sizeof(found[0]), known = 0;
+    struct gl_flow_read *reads = GL_NEW_ARRAY(p->r.a, struct gl_flow_read, n);
+    for (size_t i = 0; i < n; i++) {
+        struct gl_flow_found *f = &found[i];
+        int64_t number = gl_flow_find(p->f, f->step);
+        if (number < 0) {
+            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset,
+                                  "there is no step `%.*s`%s",
+                                  GL_STR_ARG(gl_flow_read_clip(f->step)), near_step(p, f->step));
+        } else if (number == f->reader) {
+            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset,
+                                  "a step cannot refer to itself");
+        } else {
+            reads[known] = (struct gl_flow_read){.reader = f->reader, .read = (uint32_t)number};
+            found[known++] = *f;
+        }
+    }
+    check_reads(p, found, reads, known);
 }
 
 static void check_graph(struct parser *p)
@@ -179,6 +246,10 @@ static void check_graph(struct parser *p)
     }
     gl_flow_graph_link(f, p->r.a);
     report_cycle(p);
+    for (uint32_t i = 0; i < f->steps.n; i++) {
+        check_rule(p, i);
+    }
+    check_refs(p);
 }
 
 /* The flow. */
@@ -204,19 +275,24 @@ static void read_flow(struct parser *p, gl_jnode root)
                            gl_json_type_name(root));
         return;
     }
-    bool has_steps = false;
+    /* Steps come last: they need to know the name and the inputs. */
+    gl_jnode name = gl_json_get(p->r.j, root, "name");
+    gl_jnode inputs = gl_json_get(p->r.j, root, "inputs");
+    gl_jnode steps = gl_json_get(p->r.j, root, "steps");
     for (gl_jnode key = gl_json_first(p->r.j, root); key; key = gl_json_after(p->r.j, root, key)) {
-        gl_str name = gl_json_str(p->r.j, key, p->r.a);
-        if (gl_str_is(name, "name")) {
-            read_name(p, gl_json_value(key));
-        } else if (gl_str_is(name, "steps")) {
-            has_steps = true;
-            read_steps(p, gl_json_value(key));
-        } else {
+        if (!gl_flow_read_is_field("flow", gl_json_str(p->r.j, key, p->r.a))) {
             gl_flow_read_unknown(&p->r, key, "flow", TOP(NULL));
         }
     }
-    if (!has_steps) {
+    if (name) {
+        read_name(p, name);
+    }
+    if (inputs) {
+        p->f->inputs = gl_input_parse(&p->r, inputs);
+    }
+    if (steps) {
+        read_steps(p, steps);
+    } else {
         gl_flow_read_error(&p->r, root, TOP("steps"), "`steps` is missing: a map from id to step");
     }
     if (p->f->steps.n) {
@@ -264,6 +340,7 @@ int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader 
     struct parser p = {.r = {.j = j, .loader = loader, .a = a, .errors = reterr}};
     p.f = GL_NEW(a, struct gl_flow);
     p.f->name = GL_S("flow");
+    p.r.flow = p.f;
     read_flow(&p, root);
     if (reterr->total == 0) {
         check_size(&p, root);
@@ -276,6 +353,7 @@ int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader 
     }
     gl_map_done(&p.r.texts);
     gl_map_done(&p.r.paths);
+    gl_buf_done(&p.r.refs);
     if (reterr->total) {
         sort_errors(reterr);
         return GL_E_INVALID;

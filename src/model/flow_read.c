@@ -44,23 +44,81 @@ bool gl_flow_read_error_kept(const struct gl_flow_reader *r)
     return r->errors->n < GL_COUNT(r->errors->items);
 }
 
-void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
-                        const char *fmt, ...)
+static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_path at,
+                                       const char *fmt, va_list args)
+    __attribute__((format(printf, 3, 0)));
+
+/* NULL: nobody will see it. */
+static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_path at,
+                                       const char *fmt, va_list args)
 {
     r->errors->total++;
     if (!gl_flow_read_error_kept(r)) {
-        return;
+        return NULL;
     }
     char text[GL_WHY_BYTES];
-    va_list args;
-    va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* an overlong sentence is cut */
-    va_end(args);
     struct gl_flow_error *e = &r->errors->items[r->errors->n++];
     *e =
         (struct gl_flow_error){.path = path_text(r, at), .text = gl_str_dup(r->a, gl_str_of(text))};
-    if (n) {
+    return e;
+}
+
+void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
+                        const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    struct gl_flow_error *e = add_error(r, at, fmt, args);
+    va_end(args);
+    if (e && n) {
         gl_json_place(r->j, n, &e->line, &e->column);
+    }
+}
+
+/* Where `what` stands in `text`, from `from` on; text.n if it does not. */
+static size_t find_from(gl_str text, gl_str what, size_t from)
+{
+    const char *hit = from < text.n ? memmem(text.p + from, text.n - from, what.p, what.n) : NULL;
+    return hit ? (size_t)(hit - text.p) : text.n;
+}
+
+/* Where in the source the byte at `offset` of this text stands. What folding, escapes or an alias
+ * have changed is not found; then it is the place of the value. */
+static size_t place_of(const struct gl_flow_reader *r, gl_jnode n, gl_str text, size_t offset)
+{
+    gl_str what = {text.p + offset, text.n - offset};
+    gl_str source = r->j->source;
+    size_t end = source.n, before = 0;
+    bool has_next = (size_t)(n - r->j->nodes) + 1 < r->j->nodes_n;
+    if (has_next && n[1].at > n->at) {
+        end = n[1].at;
+    }
+    what.n = what.n < CLIP_BYTES ? what.n : CLIP_BYTES;
+    what = gl_str_cut(what, '\n', &(gl_str){0});
+    if (what.n == 0 || n->at >= end) {
+        return n->at;
+    }
+    for (size_t i = 0; (i = find_from(text, what, i)) < offset; i++) {
+        before++;
+    }
+    gl_str part = {source.p + n->at, end - n->at};
+    size_t found = find_from(part, what, 0);
+    while (before-- && found < part.n) {
+        found = find_from(part, what, found + 1);
+    }
+    return found < part.n ? n->at + found : n->at;
+}
+
+void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
+                           gl_str text, size_t offset, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    struct gl_flow_error *e = add_error(r, at, fmt, args);
+    va_end(args);
+    if (e) {
+        gl_json_place_in(r->j->source, place_of(r, n, text, offset), &e->line, &e->column);
     }
 }
 
@@ -96,9 +154,26 @@ static const struct {
     {"deadline", "timeout"},
     {"working_directory", "cwd"},
     {"trigger", "trigger_rule"},
+    {"if", "when"},
+    {"condition", "when"},
+    {"for_each", "foreach"},
+    {"loop", "foreach"},
+    {"with_items", "foreach"},
+    {"matrix", "foreach"},
+    {"parameters", "inputs"},
+    {"params", "inputs"},
+    {"wait", "sleep"},
+    {"delay", "sleep"},
+    {"max_attempts", "attempts"},
+    {"prompt", "message"},
+    {"text", "message"},
+    {"options", "decisions"},
+    {"choices", "decisions"},
+    {"description", "doc"},
+    {"limit", "max"},
 };
 
-static bool is_field_of(const char *of, gl_str name)
+bool gl_flow_read_is_field(const char *of, gl_str name)
 {
     for (size_t i = 0; i < gl_flow_fields_n; i++) {
         if (strcmp(gl_flow_fields[i].of, of) == 0 && gl_str_is(name, gl_flow_fields[i].name)) {
@@ -121,13 +196,14 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
     }
     for (size_t i = 0; !near.best.n && i < GL_COUNT(foreign_names); i++) {
         gl_str ours = gl_str_of(foreign_names[i].ours);
-        if (gl_str_is(name, foreign_names[i].theirs) && is_field_of(of, ours)) {
+        if (gl_str_is(name, foreign_names[i].theirs) && gl_flow_read_is_field(of, ours)) {
             near.best = ours;
         }
     }
     at.key = name;
-    gl_flow_read_error(r, key, at, "there is no field `%.*s` in a %s%s",
-                       GL_STR_ARG(gl_flow_read_clip(name)), of, gl_flow_read_near(r, &near));
+    gl_flow_read_error(r, key, at, "there is no field `%.*s` in %s %s%s",
+                       GL_STR_ARG(gl_flow_read_clip(name)), strchr("aeiou", of[0]) ? "an" : "a", of,
+                       gl_flow_read_near(r, &near));
 }
 
 /* Values. */
@@ -251,6 +327,18 @@ bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
     }
     gl_buf_done(&list);
     return found;
+}
+
+bool gl_flow_read_percent(struct gl_flow_reader *r, gl_jnode n, uint32_t *ret)
+{
+    gl_str rest, whole = gl_str_cut(gl_json_raw(r->j, n), '.', &rest);
+    uint64_t v = 0, cents = 0;
+    if (!gl_json_is(n, GL_JSON_NUMBER) || !gl_str_u64(whole, &v) || v > 100 || rest.n > 2 ||
+        (rest.n && !gl_str_u64(rest, &cents))) {
+        return false;
+    }
+    *ret = (uint32_t)(v * 100 + (rest.n == 1 ? cents * 10 : cents));
+    return true;
 }
 
 const struct gl_flow_file *gl_flow_read_file(struct gl_flow_reader *r, gl_jnode n,

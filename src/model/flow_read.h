@@ -16,6 +16,8 @@ struct gl_flow_reader {
     struct gl_arena *a;
     struct gl_flow_errors *errors;
     struct gl_map texts, paths; /* loaded already: struct gl_flow_file */
+    const struct gl_flow *flow; /* its inputs are read before its steps */
+    struct gl_buf refs;         /* struct gl_flow_found: references to steps */
 };
 
 /* Where in the flow a value stands; made into text only when there is an error. "steps.fetch" +
@@ -27,12 +29,28 @@ struct gl_flow_path {
     uint32_t item; /* counted from 1; 0: none */
 };
 
+/* A reference to a step, kept until all steps are known. */
+struct gl_flow_found {
+    gl_jnode n;
+    struct gl_flow_path at;
+    gl_str step;   /* the one it names */
+    gl_str text;   /* where it stands ... */
+    size_t offset; /* ... at this place */
+    uint32_t reader;
+};
+
 void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
                         const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* The same for what stands at `offset` of the text of `n`: the place is found in the source if the
+ * text stands there as it is. */
+void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
+                           gl_str text, size_t offset, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
 /* Will the next error be kept? A suggestion is not worth its time for one that nobody will see. */
 bool gl_flow_read_error_kept(const struct gl_flow_reader *r);
 /* "; did you mean `x`?", or nothing. */
 const char *gl_flow_read_near(struct gl_flow_reader *r, const struct gl_near *near);
+bool gl_flow_read_is_field(const char *of, gl_str name); /* listed in gl_flow_fields */
 /* A field that gl_flow_fields does not list for `of`. */
 void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of,
                           struct gl_flow_path at);
@@ -51,6 +69,8 @@ bool gl_flow_read_bool(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
  * NULL. */
 bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
                        const char *const *words, const char *const *aliases, uint8_t *ret);
+/* A number from 0 to 100 with at most two decimals, in percent. */
+bool gl_flow_read_percent(struct gl_flow_reader *r, gl_jnode n, uint32_t *ret);
 /* The file at `path`, or with the content `text`; each is loaded only once. NULL with an error. Its
  * name is not set. */
 const struct gl_flow_file *gl_flow_read_file(struct gl_flow_reader *r, gl_jnode n,

@@ -4,167 +4,27 @@
 
 #include "base/check.h"
 #include "model/flow_check.h"
+#include "model/step_read.h"
 
-/* The step being read, and what must wait for its last field. */
-struct step {
-    struct gl_step_spec *spec;
-    gl_str where;
-    gl_jnode node;
-    gl_jnode needs, rule, cwd;
-    const char *command; /* the first of sh, run, python, script, noop; NULL: none yet */
-    bool idempotent, unsafe;
-};
+#define AT(s, name) GL_STEP_AT(s, name)
+#define AT_KEY(at, name) GL_STEP_AT_KEY(at, name)
+#define KINDS "sh, run, python, script, noop, sleep, until, signal, approval"
 
-#define AT(s, name) ((struct gl_flow_path){.of = (s)->where, .field = (name)})
-#define AT_KEY(at, name) \
-    ((struct gl_flow_path){.of = (at).of, .field = (at).field, .key = GL_S(name)})
-
-/* Commands. */
-
-/* Note that this step has a command; false (with an error) if it has one already. */
-static bool take_command(struct gl_flow_reader *r, struct step *s, gl_jnode n, const char *name)
+/* Note that this step has a kind; false (with an error) if it has one already. */
+static bool take_command(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n,
+                         const char *name)
 {
     if (s->command) {
-        gl_flow_read_error(
-            r, n, AT(s, name),
-            "the step has `%s` already; a step has exactly one of sh, run, python, script, noop",
-            s->command);
+        gl_flow_read_error(r, n, AT(s, name),
+                           "the step has `%s` already; a step has exactly one of " KINDS,
+                           s->command);
         return false;
     }
     s->command = name;
     return true;
 }
 
-static void set_argv(struct gl_flow_reader *r, struct step *s, const gl_str *words, size_t n)
-{
-    s->spec->argv =
-        (struct gl_strs){.items = gl_arena_copy(r->a, words, n * sizeof(words[0])), .n = n};
-}
-
-static void set_file(struct gl_flow_reader *r, struct step *s, struct gl_flow_file file)
-{
-    s->spec->files = (struct gl_items){.items = gl_arena_copy(r->a, &file, sizeof(file)), .n = 1};
-}
-
-static void read_sh(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    gl_str text;
-    if (gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_flow_read_error(r, n, AT(s, "sh"), "`sh` takes text; for a list of arguments use `run`");
-        return;
-    }
-    if (!gl_flow_read_text(r, n, AT(s, "sh"), &text)) {
-        return;
-    }
-    if (text.n <= GL_FLOW_SH_BYTES_MAX) {
-        set_argv(r, s, (gl_str[]){GL_S("sh"), GL_S("-ec"), text}, 3);
-        return;
-    }
-    /* Too long for one argument of a command (128 KiB on Linux). */
-    const struct gl_flow_file *file = gl_flow_read_file(r, n, AT(s, "sh"), (gl_str){0}, text);
-    if (file) {
-        set_file(r, s, (struct gl_flow_file){.name = GL_S("step.sh"), .blob = file->blob});
-        set_argv(r, s, (gl_str[]){GL_S("sh"), GL_S("-e"), GL_S("./step.sh")}, 3);
-    }
-}
-
-static void read_run(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    if (!gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_flow_read_error(
-            r, n, AT(s, "run"),
-            "`run` takes a list: the program and its arguments, like [ls, -l]; for shell "
-            "text use `sh`");
-        return;
-    }
-    if (n->count == 0 || n->count > GL_ARGS_MAX) {
-        gl_flow_read_error(r, n, AT(s, "run"), "expected 1 to %d words, not %u", GL_ARGS_MAX,
-                           n->count);
-        return;
-    }
-    gl_str *words = GL_NEW_ARRAY(r->a, gl_str, n->count);
-    size_t i = 0;
-    for (gl_jnode e = gl_json_first(r->j, n); e; e = gl_json_after(r->j, n, e), i++) {
-        struct gl_flow_path at = AT(s, "run");
-        at.item = (uint32_t)i + 1;
-        if (gl_json_is(e, GL_JSON_NULL)) {
-            gl_flow_read_error(r, e, at,
-                               "expected text, not null; write \"\" for an empty argument");
-        } else if (gl_flow_read_scalar(r, e, at, &words[i]) && words[i].n > GL_FLOW_ARG_BYTES_MAX) {
-            gl_flow_read_error(r, e, at, "one argument can have at most %d bytes",
-                               GL_FLOW_ARG_BYTES_MAX);
-        } else if (i == 0 && words[i].n == 0) {
-            gl_flow_read_error(r, e, at, "the program's name is empty");
-        }
-    }
-    s->spec->argv = (struct gl_strs){.items = words, .n = i};
-}
-
-static void read_python(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    gl_str text;
-    if (!gl_flow_read_text(r, n, AT(s, "python"), &text)) {
-        return;
-    }
-    const struct gl_flow_file *file = gl_flow_read_file(r, n, AT(s, "python"), (gl_str){0}, text);
-    if (file) {
-        set_file(r, s, (struct gl_flow_file){.name = GL_S("step.py"), .blob = file->blob});
-        set_argv(r, s, (gl_str[]){GL_S("python3"), GL_S("step.py")}, 2);
-    }
-}
-
-static gl_str base_name(gl_str path)
-{
-    for (size_t i = path.n; i > 0; i--) {
-        if (path.p[i - 1] == '/') {
-            return (gl_str){path.p + i, path.n - i};
-        }
-    }
-    return path;
-}
-
-static void read_script(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    gl_str path;
-    if (!gl_flow_read_text(r, n, AT(s, "script"), &path)) {
-        return;
-    }
-    gl_str name = base_name(path);
-    if (!gl_flow_check_file_name(name)) {
-        gl_flow_read_error(r, n, AT(s, "script"), "expected the path of a file");
-        return;
-    }
-    const struct gl_flow_file *file = gl_flow_read_file(r, n, AT(s, "script"), path, (gl_str){0});
-    if (!file) {
-        return;
-    }
-    set_file(r, s, (struct gl_flow_file){name, file->blob, file->executable});
-    gl_str here = gl_str_fmt(r->a, "./%.*s", GL_STR_ARG(name));
-    if (file->executable) {
-        set_argv(r, s, &here, 1);
-    } else if (gl_str_ends(name, GL_S(".py"))) {
-        set_argv(r, s, (gl_str[]){GL_S("python3"), here}, 2);
-    } else if (gl_str_ends(name, GL_S(".sh"))) {
-        set_argv(r, s, (gl_str[]){GL_S("sh"), here}, 2);
-    } else {
-        gl_flow_read_error(
-            r, n, AT(s, "script"),
-            "the file is not executable and does not end in .py or .sh: make it executable "
-            "(chmod +x) or name its program with `run`");
-    }
-}
-
-static void read_noop(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    if (!gl_json_is(n, GL_JSON_TRUE)) {
-        gl_flow_read_error(r, n, AT(s, "noop"), "`noop` can only be true");
-    }
-    s->spec->driver = GL_S("noop");
-}
-
-/* The other fields of a step. */
-
-static void read_id(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_id(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)r, (void)s, (void)n; /* read before the others: their errors carry it */
 }
@@ -175,7 +35,7 @@ static bool is_id_like(gl_jnode n)
     return gl_json_is(n, GL_JSON_STRING) || gl_json_is(n, GL_JSON_NUMBER);
 }
 
-static void read_needs(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_needs(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     bool is_list = gl_json_is(n, GL_JSON_ARRAY);
     if (!is_list && !is_id_like(n)) {
@@ -205,147 +65,22 @@ static void read_needs(struct gl_flow_reader *r, struct step *s, gl_jnode n)
     s->needs = n;
 }
 
-static void read_env(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    if (!gl_json_is(n, GL_JSON_OBJECT) || n->count > GL_ENVS_MAX) {
-        gl_flow_read_error(r, n, AT(s, "env"),
-                           "expected a map like {NAME: value} with at most %d entries",
-                           GL_ENVS_MAX);
-        return;
-    }
-    gl_str *entries = GL_NEW_ARRAY(r->a, gl_str, n->count);
-    size_t i = 0;
-    for (gl_jnode key = gl_json_first(r->j, n); key; key = gl_json_after(r->j, n, key)) {
-        gl_str name = gl_json_str(r->j, key, r->a), value;
-        struct gl_flow_path at = {.of = s->where, .field = "env", .key = name};
-        if (!gl_flow_check_env_name(name)) {
-            gl_flow_read_error(r, key, at,
-                               "a name has letters, digits and _, and does not start with a digit");
-        } else if (gl_str_starts(name, GL_S("GLIA_"))) {
-            gl_flow_read_error(r, key, at, "names that start with GLIA_ are set by Glia itself");
-        } else if (gl_flow_read_scalar(r, gl_json_value(key), at, &value)) {
-            if (name.n + value.n + 1 > GL_FLOW_ARG_BYTES_MAX) {
-                gl_flow_read_error(r, key, at, "one entry can have at most %d bytes",
-                                   GL_FLOW_ARG_BYTES_MAX);
-                continue;
-            }
-            entries[i++] = gl_str_fmt(r->a, "%.*s=%.*s", GL_STR_ARG(name), GL_STR_ARG(value));
-        }
-    }
-    s->spec->env = (struct gl_strs){.items = entries, .n = i};
-}
-
-static void read_cwd(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    gl_str path;
-    if (!gl_flow_read_text(r, n, AT(s, "cwd"), &path)) {
-        return;
-    }
-    if (path.p[0] != '/' || path.n >= 4096) {
-        gl_flow_read_error(r, n, AT(s, "cwd"),
-                           "expected an absolute path; leave `cwd` out for a private folder");
-        return;
-    }
-    s->spec->cwd = path;
-    s->cwd = n;
-}
-
-static void read_timeout(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_timeout(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)gl_flow_read_span(r, n, AT(s, "timeout"), 1, &s->spec->timeout_ms);
 }
 
-static void read_grace(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_grace(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)gl_flow_read_span(r, n, AT(s, "grace"), 1, &s->spec->grace_ms);
 }
 
-static void read_heartbeat(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_heartbeat(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)gl_flow_read_span(r, n, AT(s, "heartbeat"), 1, &s->spec->heartbeat_ms);
 }
 
-/* A factor like 2 or 1.5, in percent. */
-static bool read_factor(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, uint32_t *ret)
-{
-    gl_str rest, whole = gl_str_cut(gl_json_raw(r->j, n), '.', &rest);
-    uint64_t v = 0, cents = 0;
-    bool ok = gl_json_is(n, GL_JSON_NUMBER) && gl_str_u64(whole, &v) && v <= 100 && rest.n <= 2 &&
-              (rest.n == 0 || gl_str_u64(rest, &cents));
-    v = v * 100 + (rest.n == 1 ? cents * 10 : cents);
-    if (!ok || v < 100 || v > GL_FLOW_FACTOR_PCT_MAX) {
-        gl_flow_read_error(r, n, at, "expected a number from 1 to 100 with at most two decimals");
-        return false;
-    }
-    *ret = (uint32_t)v;
-    return true;
-}
-
-static bool read_attempts(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
-                          struct gl_retry *ret)
-{
-    int64_t v;
-    if (gl_json_i64(r->j, n, &v) && v == 0) {
-        gl_flow_read_error(r, n, at, "the first try counts too: 1 means no retry");
-        return false;
-    }
-    if (!gl_flow_read_int(r, n, at, 1, GL_ATTEMPTS_MAX, &v)) {
-        return false;
-    }
-    ret->attempts = (uint32_t)v;
-    return true;
-}
-
-static void read_retry_table(struct gl_flow_reader *r, struct step *s, gl_jnode n,
-                             struct gl_flow_path where)
-{
-    struct gl_retry retry = GL_FLOW_RETRY_DEFAULT;
-    bool has_attempts = false, has_max = false;
-    for (gl_jnode key = gl_json_first(r->j, n); key; key = gl_json_after(r->j, n, key)) {
-        gl_str name = gl_json_str(r->j, key, r->a);
-        gl_jnode value = gl_json_value(key);
-        if (gl_str_is(name, "attempts")) {
-            has_attempts = true;
-            (void)read_attempts(r, value, AT_KEY(where, "attempts"), &retry);
-        } else if (gl_str_is(name, "backoff")) {
-            (void)gl_flow_read_span(r, value, AT_KEY(where, "backoff"), 0, &retry.backoff_ms);
-        } else if (gl_str_is(name, "factor")) {
-            (void)read_factor(r, value, AT_KEY(where, "factor"), &retry.factor_pct);
-        } else if (gl_str_is(name, "max_backoff")) {
-            has_max = true;
-            (void)gl_flow_read_span(r, value, AT_KEY(where, "max_backoff"), 0,
-                                    &retry.backoff_max_ms);
-        } else {
-            gl_flow_read_unknown(r, key, "retry", where);
-        }
-    }
-    if (!has_attempts) {
-        gl_flow_read_error(r, n, where, "`attempts` is missing: how often to try altogether");
-    }
-    if (retry.backoff_ms > retry.backoff_max_ms) {
-        if (has_max) {
-            gl_flow_read_error(r, n, where, "`backoff` is longer than `max_backoff`");
-        }
-        retry.backoff_max_ms = retry.backoff_ms;
-    }
-    s->spec->retry = retry;
-}
-
-static void read_retry(struct gl_flow_reader *r, struct step *s, gl_jnode n)
-{
-    struct gl_flow_path where = AT(s, "retry");
-    if (gl_json_is(n, GL_JSON_OBJECT)) {
-        read_retry_table(r, s, n, where);
-    } else if (gl_json_is(n, GL_JSON_NUMBER)) {
-        (void)read_attempts(r, n, where, &s->spec->retry);
-    } else {
-        gl_flow_read_error(
-            r, n, where,
-            "expected how often to try altogether, like 3, or a table {attempts: 3, backoff: 1s}");
-    }
-}
-
-static bool read_rule_word(struct gl_flow_reader *r, struct step *s, gl_jnode n,
+static bool read_rule_word(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n,
                            struct gl_flow_path at)
 {
     static const char *const aliases[] = {
@@ -356,7 +91,7 @@ static bool read_rule_word(struct gl_flow_reader *r, struct step *s, gl_jnode n,
     return gl_flow_read_word(r, n, at, gl_rule_words, aliases, &s->spec->rule);
 }
 
-static void read_trigger_rule(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_trigger_rule(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     struct gl_flow_path where = AT(s, "trigger_rule");
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
@@ -386,23 +121,23 @@ static void read_trigger_rule(struct gl_flow_reader *r, struct step *s, gl_jnode
     s->rule = has_rule && ok ? n : NULL;
 }
 
-static void read_on_failure(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_on_failure(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)gl_flow_read_word(r, n, AT(s, "on_failure"), gl_failure_policy_words, NULL,
                             &s->spec->on_failure);
 }
 
-static void read_idempotent(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_idempotent(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)gl_flow_read_bool(r, n, AT(s, "idempotent"), &s->idempotent);
 }
 
-static void read_unsafe(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_unsafe(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)gl_flow_read_bool(r, n, AT(s, "unsafe"), &s->unsafe);
 }
 
-static void read_pool(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_pool(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     gl_str pool = gl_json_str(r->j, n, r->a);
     if (!gl_str_is_id(pool)) {
@@ -413,7 +148,7 @@ static void read_pool(struct gl_flow_reader *r, struct step *s, gl_jnode n)
     s->spec->pool = pool;
 }
 
-static void read_slots(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_slots(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     int64_t v;
     if (gl_flow_read_int(r, n, AT(s, "slots"), 1, GL_SLOTS_MAX, &v)) {
@@ -421,7 +156,7 @@ static void read_slots(struct gl_flow_reader *r, struct step *s, gl_jnode n)
     }
 }
 
-static void read_priority(struct gl_flow_reader *r, struct step *s, gl_jnode n)
+static void read_priority(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     (void)gl_flow_read_int(r, n, AT(s, "priority"), -GL_FLOW_PRIORITY_MAX, GL_FLOW_PRIORITY_MAX,
                            &s->spec->priority);
@@ -429,22 +164,33 @@ static void read_priority(struct gl_flow_reader *r, struct step *s, gl_jnode n)
 
 static const struct step_field {
     const char *name;
-    void (*read)(struct gl_flow_reader *r, struct step *s, gl_jnode n);
+    gl_step_read_fn *read;
     bool is_command;
 } step_fields[] = {
-    {"sh", read_sh, true},
-    {"run", read_run, true},
-    {"python", read_python, true},
-    {"script", read_script, true},
-    {"noop", read_noop, true},
+    {"sh", gl_step_command_sh, true},
+    {"run", gl_step_command_run, true},
+    {"python", gl_step_command_python, true},
+    {"script", gl_step_command_script, true},
+    {"noop", gl_step_command_noop, true},
+    {"sleep", gl_step_wait_sleep, true},
+    {"until", gl_step_wait_until, true},
+    {"signal", gl_step_wait_signal, true},
+    {"approval", gl_step_wait_approval, true},
     {"needs", read_needs, false},
     {"id", read_id, false},
-    {"env", read_env, false},
-    {"cwd", read_cwd, false},
+    {"when", gl_step_limit_when, false},
+    {"foreach", gl_step_limit_foreach, false},
+    {"max_items", gl_step_limit_items, false},
+    {"max_parallel", gl_step_limit_parallel, false},
+    {"concurrency", gl_step_limit_concurrency, false},
+    {"rate", gl_step_limit_rate, false},
+    {"env", gl_step_env_read, false},
+    {"cwd", gl_step_env_cwd, false},
+    {"files", gl_step_command_files, false},
     {"timeout", read_timeout, false},
     {"grace", read_grace, false},
     {"heartbeat", read_heartbeat, false},
-    {"retry", read_retry, false},
+    {"retry", gl_step_retry_read, false},
     {"trigger_rule", read_trigger_rule, false},
     {"on_failure", read_on_failure, false},
     {"idempotent", read_idempotent, false},
@@ -456,7 +202,7 @@ static const struct step_field {
 
 /* What depends on several fields of one step. */
 
-static void check_rule(struct gl_flow_reader *r, struct step *s)
+static void check_rule(struct gl_flow_reader *r, struct gl_step_reading *s)
 {
     const struct gl_step_spec *spec = s->spec;
     if (!s->rule) {
@@ -484,12 +230,11 @@ static void check_rule(struct gl_flow_reader *r, struct step *s)
     }
 }
 
-static void check_step(struct gl_flow_reader *r, struct step *s)
+static void check_step(struct gl_flow_reader *r, struct gl_step_reading *s)
 {
     if (!s->command) {
-        gl_flow_read_error(
-            r, s->node, AT(s, NULL),
-            "the step does nothing: it must have exactly one of sh, run, python, script, noop");
+        gl_flow_read_error(r, s->node, AT(s, NULL),
+                           "the step does nothing: it must have exactly one of " KINDS);
     }
     if (s->idempotent && s->unsafe) {
         gl_flow_read_error(r, s->node, AT(s, NULL),
@@ -498,12 +243,10 @@ static void check_step(struct gl_flow_reader *r, struct step *s)
     s->spec->safety = s->idempotent ? GL_SAFETY_IDEMPOTENT
                       : s->unsafe   ? GL_SAFETY_UNSAFE
                                     : GL_SAFETY_UNMARKED;
-    if (s->cwd && s->spec->files.n) {
-        gl_flow_read_error(
-            r, s->cwd, AT(s, "cwd"),
-            "`%s` puts a file into a private folder, so it cannot be combined with `cwd`",
-            s->command);
-    }
+    gl_step_command_finish(r, s);
+    gl_step_env_finish(r, s);
+    gl_step_wait_finish(r, s);
+    gl_step_limit_finish(r, s);
     if (gl_flow_check_command_bytes(s->spec) > GL_COMMAND_BYTES_MAX) {
         gl_flow_read_error(r, s->node, AT(s, NULL),
                            "the command and its environment have more than %d bytes together",
@@ -512,7 +255,7 @@ static void check_step(struct gl_flow_reader *r, struct step *s)
     check_rule(r, s);
 }
 
-static void read_step_field(struct gl_flow_reader *r, struct step *s, gl_jnode key)
+static void read_step_field(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode key)
 {
     gl_str name = gl_json_str(r->j, key, r->a);
     for (size_t i = 0; i < GL_COUNT(step_fields); i++) {
@@ -538,11 +281,16 @@ void gl_step_parse(struct gl_flow_reader *r, struct gl_step_source *source,
         .pool = GL_S("default"),
         .slots = 1,
     };
-    struct step s = {.spec = ret, .where = source->where, .node = source->node};
+    struct gl_step_reading s = {
+        .spec = ret,
+        .where = source->where,
+        .number = source->number,
+        .node = source->node,
+        .has_foreach = gl_json_get(r->j, source->node, "foreach") != NULL,
+    };
     if (!gl_json_is(s.node, GL_JSON_OBJECT)) {
         gl_flow_read_error(
-            r, s.node, AT(&s, NULL),
-            "expected a step: a map with exactly one of sh, run, python, script, noop%s",
+            r, s.node, AT(&s, NULL), "expected a step: a map with exactly one of " KINDS "%s",
             gl_json_is(s.node, GL_JSON_STRING) ? "; for shell text write `sh: ...` here" : "");
         return;
     }

@@ -5,8 +5,9 @@
 #include "model/flow_read.h"
 
 struct gl_step_source {
-    gl_str where;   /* "steps.fetch", for errors */
-    gl_jnode node;  /* the step's value */
+    gl_str where;  /* "steps.fetch", for errors */
+    gl_jnode node; /* the step's value */
+    uint32_t number;
     gl_jnode needs; /* set by gl_step_parse: its `needs` as written, or NULL */
 };
 

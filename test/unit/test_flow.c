@@ -70,8 +70,10 @@ static struct gl_flow *good(struct fixture *f, const char *text)
 /* A step called "a" with these fields, beside two others. */
 static const struct gl_step_spec *good_step(struct fixture *f, const char *fields)
 {
-    gl_str text =
-        gl_str_fmt(&f->a, "steps:\n  x: {noop: true}\n  y: {noop: true}\n  a: {%s}", fields);
+    gl_str text = gl_str_fmt(&f->a,
+                             "steps:\n  x: {noop: true, on_failure: skip}\n  y: {noop: true}\n"
+                             "  a: {%s}",
+                             fields);
     return gl_flow_step(good(f, text.p), 2);
 }
 
@@ -569,9 +571,12 @@ static void every_documented_field_is_known_and_every_known_one_documented(void 
     for (size_t i = 0; i < gl_flow_fields_n; i++) {
         const struct gl_flow_field *field = &gl_flow_fields[i];
         bool in_flow = strcmp(field->of, "flow") == 0, in_step = strcmp(field->of, "step") == 0;
-        gl_str text = in_flow ? gl_str_fmt(&f->a, "{%s: [], x: 1}", field->name)
-                      : in_step
-                          ? gl_str_fmt(&f->a, "steps: {a: {%s: []}}", field->name)
+        bool in_input = strcmp(field->of, "input") == 0, in_env = strcmp(field->of, "secret") == 0;
+        gl_str text = in_flow    ? gl_str_fmt(&f->a, "{%s: [], x: 1}", field->name)
+                      : in_step  ? gl_str_fmt(&f->a, "steps: {a: {%s: []}}", field->name)
+                      : in_input ? gl_str_fmt(&f->a, "inputs: {a: {%s: []}}", field->name)
+                      : in_env
+                          ? gl_str_fmt(&f->a, "steps: {a: {env: {X: {%s: []}}}}", field->name)
                           : gl_str_fmt(&f->a, "steps: {a: {%s: {%s: []}}}", field->of, field->name);
         struct gl_flow *flow;
         (void)parse(f, text.p, &flow); /* wrong on purpose, but never unknown */
