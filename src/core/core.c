@@ -203,6 +203,20 @@ bool gl_core_knows_flow(const struct gl_core *c, gl_str hash)
     return gl_map_find(&c->specs, hash) != NULL;
 }
 
+bool gl_core_forget_flow(struct gl_core *c, gl_str hash)
+{
+    struct gl_spec *s = gl_map_find(&c->specs, hash);
+
+    if (s != NULL && s->refs > 1) {
+        return false;
+    }
+    if (s != NULL) {
+        (void)gl_map_remove(&c->specs, hash); /* it is `s` */
+        gl_spec_unref(s);
+    }
+    return true;
+}
+
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
 {
     memset(ret, 0, sizeof(*ret));

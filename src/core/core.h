@@ -53,6 +53,9 @@ bool gl_core_is_quarantined(const struct gl_core *c, gl_str job);
 
 /* Is this flow in memory already, so that LOADED need not carry it? */
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
+/* No record names it any more, and its own is about to go: a job that comes later writes it again.
+ * False: it is in use. */
+bool gl_core_forget_flow(struct gl_core *c, gl_str hash);
 
 struct gl_core_figures {
     size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;

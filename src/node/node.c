@@ -150,7 +150,7 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
 static gl_ms earliest(const struct gl_node *n)
 {
     gl_ms due = gl_core_next_due(n->core);
-    gl_ms others[] = {n->session_due, n->resolve_due, n->watch_due};
+    gl_ms others[] = {n->session_due, n->resolve_due, n->watch_due, gl_trim_due(n->trim)};
 
     for (size_t i = 0; i < GL_COUNT(others); i++) {
         due = others[i] < due ? others[i] : due;
@@ -183,6 +183,7 @@ static void check_ready(struct gl_node *n)
 {
     if (!n->ready && n->session.n > 0 && n->exec_up) {
         n->ready = true;
+        gl_trim_on_ready(n->trim);
         if (n->config.on_ready != NULL) {
             n->config.on_ready(n->config.owner);
         }
@@ -215,6 +216,7 @@ static void on_alarm(void *owner)
     gl_sessions_on_time(n);
     gl_commits_on_time(n);
     gl_requests_on_time(n);
+    gl_trim_on_time(n->trim);
     if (gl_core_next_due(n->core) <= n->now) {
         gl_node_feed(n, &tick);
     }
@@ -312,6 +314,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     n->live =
         (struct gl_reason_live){.owner = n, .step = explain_step, .is_quarantined = is_quarantined};
     n->queries.live = &n->live;
+    n->trim = gl_trim_new(n, &config->keep, ports->tidy);
     n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;
     return n;
 }
@@ -369,6 +372,7 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
     n->session_due = INT64_MAX;
     gl_node_feed(n, &ev);
     gl_requests_refuse_watchers(n);
+    gl_trim_stop(n->trim);
     /* Not from inside the call: the alarm finds out that nothing is left. */
     n->alarm_at = n->now;
     n->ports.clock->alarm(n->ports.clock, n->now);
@@ -397,6 +401,7 @@ void gl_node_free(struct gl_node *n)
     gl_lookup_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
+    gl_trim_free(n->trim);
     gl_query_done(&n->queries);
     gl_map_done(&n->starts_by_key);
     gl_map_done(&n->requests);

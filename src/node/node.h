@@ -11,6 +11,7 @@
 
 #include "api/request.h"
 #include "base/trace.h"
+#include "node/trim.h"
 #include "port/clock.h"
 #include "port/entropy.h"
 #include "port/exec.h"
@@ -31,6 +32,7 @@ struct gl_node_config {
     const struct gl_pool_config *pools;
     size_t pools_n;         /* 0: one pool "default" with 8 slots */
     uint32_t hot_jobs_max;  /* 0: GL_HOT_JOBS_MAX */
+    struct gl_keep keep;    /* which ended jobs stay; all zero: all of them */
     struct gl_trace *trace; /* never NULL; borrowed */
     bool passive;           /* carry out commands, start nothing, look for nothing to do */
     /* Jobs that brought the node down again and again: held until a person resumes them. */
@@ -59,6 +61,7 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_exec *exec;
     struct gl_clock *clock;
     struct gl_entropy *entropy;
+    struct gl_tidy *tidy; /* NULL: there are no files to take away */
 };
 
 /* Strings in `config` are copied. */

@@ -25,6 +25,7 @@ struct gl_node {
     struct gl_core *core;
     struct gl_query_context queries;
     struct gl_reason_live live;
+    struct gl_trim *trim;
 
     gl_ms now;
     bool feeding;
@@ -120,6 +121,8 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
 void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
                         struct gl_buf *body);
 void gl_requests_reply(struct gl_node *n, const struct gl_effect *e);
+/* Is one of the submissions under way whose number is not above `until`? */
+bool gl_requests_have_submit(const struct gl_node *n, uint64_t until);
 /* A reply whose transaction did not commit. */
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why);

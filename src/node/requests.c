@@ -77,6 +77,18 @@ static struct gl_request *command_end(struct gl_node *n, uint64_t number)
     return rq;
 }
 
+bool gl_requests_have_submit(const struct gl_node *n, uint64_t until)
+{
+    const struct command *c;
+
+    for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
+        if (c->number <= until && (c->rq->verb == GL_VERB_SUBMIT || c->rq->verb == GL_VERB_RETRY)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
 {
     struct gl_request *rq = command_end(n, e->request);
@@ -167,6 +179,7 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
     ev.inputs = again != NULL ? again->inputs : rq->inputs;
     ev.retry_of = again != NULL ? again->retry_of : (gl_str){0};
     ev.retry_from = again != NULL ? again->retry_from : (gl_str){0};
+    gl_trim_on_flow(n->trim, ev.flow_hash);
     ev.dedupe_key = rq->dedupe_key;
     ev.stack = rq->stack.n > 0 ? rq->stack : n->config.stack;
     ev.env_scope = rq->env_scope.n > 0 ? rq->env_scope : n->config.env_scope;
@@ -293,6 +306,9 @@ void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
 {
     struct gl_link *next;
 
+    if (ended) {
+        gl_trim_on_ended(n->trim);
+    }
     if (ended && n->config.on_ended != NULL) {
         n->config.on_ended(n->config.owner, job);
     }
@@ -415,6 +431,8 @@ static void route(struct gl_node *n, struct gl_request *rq)
         break;
     case GL_VERB_REMOVE:
     case GL_VERB_TRIM:
+        gl_trim_request(n->trim, rq);
+        break;
     case GL_VERB_METRICS:
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node cannot do that yet", NULL);
         break;

@@ -2,7 +2,10 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -10,6 +13,9 @@
 #include "base/sha256.h"
 #include "os/fs.h"
 #include "os/paths.h"
+
+/* A blob that is younger need not be made fresh when it is asked for. */
+enum { FRESH_MS = 10 * 60 * 1000 };
 
 static struct gl_blobfs *of_blob(struct gl_blob *b)
 {
@@ -88,6 +94,13 @@ static int put(struct gl_blob *blob, gl_str context, gl_str hex, gl_str content,
     return store(b, context, hex, content, reterr_why);
 }
 
+static gl_ms age_of(const struct stat *st)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return ((gl_ms)now.tv_sec - (gl_ms)st->st_mtim.tv_sec) * 1000;
+}
+
 static bool has(struct gl_blob *blob, gl_str context, gl_str hex)
 {
     struct gl_blobfs *b = of_blob(blob);
@@ -95,17 +108,26 @@ static bool has(struct gl_blob *blob, gl_str context, gl_str hex)
         return false;
     }
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *path = gl_blobfs_path(&a, b->data, context, hex);
     struct stat st;
-    return stat(gl_blobfs_path(&a, b->data, context, hex), &st) == 0 && S_ISREG(st.st_mode);
+    pthread_mutex_lock(&b->use);
+    bool is_there = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    if (is_there && age_of(&st) > FRESH_MS) {
+        is_there = utimensat(AT_FDCWD, path, NULL, 0) == 0; /* else it may be gone soon */
+    }
+    pthread_mutex_unlock(&b->use);
+    return is_there;
 }
 
 void gl_blobfs_init(struct gl_blobfs *b, const char *data)
 {
     *b = (struct gl_blobfs){.blob = {.put = put, .has = has}, .data = data};
+    pthread_mutex_init(&b->use, NULL);
 }
 
 void gl_blobfs_done(struct gl_blobfs *b)
 {
+    pthread_mutex_destroy(&b->use);
     b->data = NULL;
 }
 
@@ -124,4 +146,50 @@ int gl_blobfs_sweep(struct gl_blobfs *b, gl_str context, struct gl_why *reterr_w
     }
     (void)closedir(d);
     return 0;
+}
+
+/* ---- removing ---- */
+
+static int by_text(const void *a, const void *b)
+{
+    return gl_str_cmp(*(const gl_str *)a, *(const gl_str *)b);
+}
+
+static void remove_old(struct gl_blobfs *b, int folder, const char *name, gl_ms age_ms,
+                       struct gl_tidy_req *req)
+{
+    struct stat st;
+    pthread_mutex_lock(&b->use);
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+        age_of(&st) > age_ms && unlinkat(folder, name, 0) == 0) {
+        req->removed_n++;
+        req->bytes += (uint64_t)st.st_blocks * 512;
+    }
+    pthread_mutex_unlock(&b->use);
+}
+
+void gl_blobfs_remove(struct gl_blobfs *b, gl_str context, const gl_str *keep, size_t keep_n,
+                      gl_ms age_ms, struct gl_tidy_req *req)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf sorted = {0};
+    gl_buf_add(&sorted, keep, keep_n * sizeof(*keep));
+    if (keep_n > 0) {
+        qsort(sorted.p, keep_n, sizeof(*keep), by_text);
+    }
+    for (unsigned i = 0; i < 256; i++) {
+        const char *part = gl_str_fmt(&a, "%s/%02x", GL_PATHS_BLOBS, i).p;
+        DIR *d = opendir(gl_paths_context(&a, b->data, context, part));
+        for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+            gl_str name = gl_str_of(e->d_name);
+            if (is_hash(name) &&
+                (keep_n == 0 || bsearch(&name, sorted.p, keep_n, sizeof(name), by_text) == NULL)) {
+                remove_old(b, dirfd(d), e->d_name, age_ms, req);
+            }
+        }
+        if (d != NULL) {
+            (void)closedir(d);
+        }
+        gl_arena_reset(&a);
+    }
 }

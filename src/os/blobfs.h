@@ -5,11 +5,15 @@
 #ifndef GL_OS_BLOBFS_H
 #define GL_OS_BLOBFS_H
 
+#include <pthread.h>
+
 #include "port/blob.h"
+#include "port/tidy.h"
 
 struct gl_blobfs {
     struct gl_blob blob; /* give this to whoever needs the port */
     const char *data;    /* the data folder, borrowed until gl_blobfs_done */
+    pthread_mutex_t use; /* what was just found to be there is not removed as too old */
 };
 
 void gl_blobfs_init(struct gl_blobfs *b, const char *data);
@@ -21,5 +25,10 @@ const char *gl_blobfs_path(struct gl_arena *a, const char *data, gl_str context,
 /* Remove what writers that died left behind. By the holder of the folder's lock, before anything is
  * put. */
 int gl_blobfs_sweep(struct gl_blobfs *b, gl_str context, struct gl_why *reterr_why);
+
+/* Remove blobs that were put or asked for longer than `age_ms` ago, but those in `keep`. What was
+ * removed is counted in `req`. */
+void gl_blobfs_remove(struct gl_blobfs *b, gl_str context, const gl_str *keep, size_t keep_n,
+                      gl_ms age_ms, struct gl_tidy_req *req);
 
 #endif

@@ -13,6 +13,7 @@ struct gl_blob {
      */
     int (*put)(struct gl_blob *b, gl_str context, gl_str hex, gl_str content,
                struct gl_why *reterr_why);
+    /* Who asks will rely on it: it is then as fresh as one just put, and stays for a while. */
     bool (*has)(struct gl_blob *b, gl_str context, gl_str hex);
 };
 

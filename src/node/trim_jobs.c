@@ -1,0 +1,399 @@
+/* trim_jobs.c - a handful of ended jobs goes: first their records, then their files.
+ *
+ * A job's own record goes last, together with its place in the index "ended": a crash before that
+ * leaves a job without some of its steps, which the next pass removes. Small jobs share a
+ * transaction; a large one loses its steps and the beginning of its log page by page first, so that
+ * no transaction holds up others for long.
+ *
+ * Each transaction guards on the revision of the job that was read. It cannot move any more, but
+ * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
+ * remove. */
+#include "node/trim_state.h"
+
+#include <stdio.h>
+
+enum {
+    OWN_WRITES = 6, /* besides the steps: log, inputs, run, dedupe, ended, job */
+    OWN_GUARDS = 3, /* job, run, dedupe */
+    LOG_PAGE = 1000,
+};
+
+static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
+
+static void leave(struct gl_trim_going *g, int code, const char *why)
+{
+    struct gl_trim *t = g->trim;
+
+    g->is_over = true;
+    t->jobs.code = code;
+    (void)snprintf(t->jobs.why, sizeof(t->jobs.why), "%s", why);
+}
+
+/* ---- files ---- */
+
+static void on_files(struct gl_tidy_req *req)
+{
+    struct gl_trim *t = req->owner;
+
+    if (gl_trim_tidied(t, req)) {
+        t->tally.bytes += req->bytes;
+        gl_trim_jobs_over(t);
+    }
+}
+
+static void remove_files(struct gl_trim *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        if (t->jobs.items[i].is_removed) {
+            t->jobs.removed[n++] = t->jobs.items[i].id;
+        }
+    }
+    t->jobs.removed_n = n;
+    t->tally.jobs_n += n;
+    t->removed_n += n;
+    t->ended_n -= (int64_t)n < t->ended_n ? (int64_t)n : t->ended_n;
+    if (n == 0 || t->tidy == NULL) {
+        gl_trim_jobs_over(t);
+        return;
+    }
+    t->tidy->remove_jobs(t->tidy, gl_trim_tidy(t, on_files), t->node->config.context,
+                         t->jobs.removed, n);
+}
+
+/* ---- transactions ---- */
+
+static void remove_next(struct gl_trim *t);
+static void list_next(struct gl_trim_going *g);
+
+static void add_guard(struct gl_trim *t, gl_str kind, gl_str id, uint64_t rev)
+{
+    t->jobs.guards[t->jobs.tx.guards_n++] =
+        (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = id, .rev = rev};
+}
+
+static struct gl_write *add_write(struct gl_trim *t, enum gl_write_type type, gl_str kind,
+                                  gl_str id)
+{
+    struct gl_write *w = &t->jobs.writes[t->jobs.tx.writes_n++];
+
+    GL_ASSERT(t->jobs.tx.writes_n <= GL_TRIM_WRITES);
+    *w = (struct gl_write){.type = type, .kind = kind, .id = id};
+    return w;
+}
+
+static void begin_tx(struct gl_trim *t)
+{
+    t->jobs.tx = (struct gl_tx){.guards = t->jobs.guards, .writes = t->jobs.writes};
+    t->jobs.guards[t->jobs.tx.guards_n++] =
+        (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
+    memset(t->jobs.in_tx, 0, sizeof(t->jobs.in_tx));
+}
+
+static void add_ids(struct gl_trim *t, const struct gl_trim_going *g)
+{
+    for (size_t i = 0; i < g->ids_n; i++) {
+        (void)add_write(t, GL_WRITE_DELETE, gl_str_of(g->kind), g->ids[i]);
+    }
+}
+
+/* All that is left of it. */
+static void add_job(struct gl_trim *t, const struct gl_trim_going *g)
+{
+    add_ids(t, g);
+    add_write(t, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
+    if (g->rev == 0) {
+        return; /* only its place in the index was left, for whatever reason */
+    }
+    add_guard(t, GL_S("job"), g->id, g->rev);
+    add_write(t, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = INT64_MAX;
+    (void)add_write(t, GL_WRITE_DELETE, GL_S("inputs"), g->id);
+    if (g->run_rev != 0) {
+        add_guard(t, GL_S("run"), g->r.run_id, g->run_rev);
+        (void)add_write(t, GL_WRITE_DELETE, GL_S("run"), g->r.run_id);
+    }
+    if (g->dedupe_rev != 0) {
+        add_guard(t, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
+        (void)add_write(t, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
+    }
+    (void)add_write(t, GL_WRITE_DELETE, GL_S("job"), g->id);
+}
+
+static void on_removed(struct gl_store_req *req)
+{
+    struct gl_trim *t = req->owner;
+    int code = req->status == GL_E_CONFLICT ? GL_E_CONFLICT : 0;
+
+    req->status = code != 0 ? 0 : req->status;
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        struct gl_trim_going *g = &t->jobs.items[i];
+
+        if (!t->jobs.in_tx[i]) {
+            continue;
+        }
+        if (code == 0) {
+            g->is_over = g->is_removed = true;
+        } else if (t->jobs.is_single) {
+            leave(g, code, "the job was changed by someone else meanwhile: try again");
+        }
+    }
+    t->jobs.is_single = t->jobs.is_single || code != 0;
+    remove_next(t);
+}
+
+static void on_page_removed(struct gl_store_req *req)
+{
+    struct gl_trim *t = req->owner;
+
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        if (t->jobs.in_tx[i]) {
+            list_next(&t->jobs.items[i]);
+            return;
+        }
+    }
+}
+
+/* A page of a job that is too large to go at once. */
+static void remove_page(struct gl_trim *t, size_t number)
+{
+    struct gl_trim_going *g = &t->jobs.items[number];
+
+    begin_tx(t);
+    t->jobs.in_tx[number] = true;
+    add_guard(t, GL_S("job"), g->id, g->rev);
+    add_ids(t, g);
+    if (g->log_from + LOG_PAGE < g->r.last_seq) {
+        g->log_from += LOG_PAGE;
+        add_write(t, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
+    }
+    gl_trim_commit(t, &t->jobs.tx, on_page_removed);
+}
+
+static bool is_large(const struct gl_trim_going *g)
+{
+    return g->more || g->log_from + LOG_PAGE < g->r.last_seq;
+}
+
+static void remove_next(struct gl_trim *t)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        if (!t->jobs.items[i].is_over && is_large(&t->jobs.items[i])) {
+            remove_page(t, i);
+            return;
+        }
+    }
+    begin_tx(t);
+    for (size_t i = 0; i < t->jobs.n && (n == 0 || !t->jobs.is_single); i++) {
+        struct gl_trim_going *g = &t->jobs.items[i];
+
+        if (!g->is_over && t->jobs.tx.writes_n + g->ids_n + OWN_WRITES <= GL_TRIM_WRITES) {
+            add_job(t, g);
+            t->jobs.in_tx[i] = true;
+            n++;
+        }
+    }
+    if (n == 0) {
+        remove_files(t);
+    } else {
+        gl_trim_commit(t, &t->jobs.tx, on_removed);
+    }
+}
+
+/* ---- what belongs to them ---- */
+
+static void listed(struct gl_trim *t)
+{
+    if (--t->jobs.reading_n == 0) {
+        remove_next(t);
+    }
+}
+
+static void on_listed(struct gl_store_req *req)
+{
+    struct gl_trim_going *g = req->owner;
+    struct gl_trim *t = g->trim;
+    struct gl_node *n = t->node;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (t->is_stopped) {
+        gl_node_rearm(n);
+        return;
+    }
+    if (req->status != 0) {
+        leave(g, req->status, req->why.text);
+    }
+    for (size_t i = 0; req->status == 0 && i < req->records_n; i++) {
+        g->ids[g->ids_n++] = gl_str_dup(&t->arena, req->records[i].id);
+    }
+    g->more = req->status == 0 && req->records_n == GL_TRIM_PAGE;
+    if (req->status == 0 && g->ids_n == 0 && g->r.signals_n > 0 && strcmp(g->kind, "step") == 0) {
+        g->kind = "signal";
+        list_next(g);
+        t->jobs.reading_n--; /* it is the same reading */
+        return;
+    }
+    /* Signals come when no step is left: a page of their own. */
+    g->more = g->more || (g->r.signals_n > 0 && strcmp(g->kind, "step") == 0);
+    listed(t);
+}
+
+static void list_next(struct gl_trim_going *g)
+{
+    struct gl_trim *t = g->trim;
+    struct gl_store *s = t->node->ports.store;
+
+    g->ids_n = 0;
+    g->listing = (struct gl_listing){.kind = gl_str_of(g->kind),
+                                     .prefix = gl_str_fmt(&t->arena, "%.*s/", GL_STR_ARG(g->id)),
+                                     .limit = GL_TRIM_PAGE,
+                                     .ids_only = true};
+    g->req = (struct gl_store_req){.done = on_listed, .owner = g};
+    t->jobs.reading_n++;
+    t->node->outstanding++;
+    s->ops->list(s, &g->req, t->node->config.context, &g->listing);
+}
+
+static void list_all(struct gl_trim *t)
+{
+    t->jobs.reading_n = 1; /* so that it does not end before all have begun */
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        if (!t->jobs.items[i].is_over) {
+            t->jobs.items[i].kind = "step";
+            list_next(&t->jobs.items[i]);
+        }
+    }
+    listed(t);
+}
+
+/* ---- their names ---- */
+
+static bool names_job(struct gl_trim *t, const struct gl_record *r, gl_str job)
+{
+    struct gl_json j;
+
+    return r->rev != 0 && gl_json_parse(&j, r->value, GL_RECORD_BYTES_MAX, &t->arena, NULL) == 0 &&
+           gl_str_eq(gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &t->arena), job);
+}
+
+static bool has_run_id(const struct gl_trim_going *g)
+{
+    return g->rev != 0 && g->r.run_id.n > 0 && !gl_str_eq(g->r.run_id, g->id);
+}
+
+static bool has_dedupe_key(const struct gl_trim_going *g)
+{
+    return g->rev != 0 && g->r.dedupe_key.n > 0;
+}
+
+static void on_names(struct gl_store_req *req)
+{
+    struct gl_trim *t = req->owner;
+    size_t at = 0;
+
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        struct gl_trim_going *g = &t->jobs.items[i];
+
+        if (!g->is_over && has_run_id(g)) {
+            const struct gl_record *r = &req->records[at++];
+
+            g->run_rev = names_job(t, r, g->id) ? r->rev : 0;
+        }
+        if (!g->is_over && has_dedupe_key(g)) {
+            const struct gl_record *r = &req->records[at++];
+
+            g->dedupe_rev = names_job(t, r, g->id) ? r->rev : 0;
+        }
+    }
+    list_all(t);
+}
+
+static void get_names(struct gl_trim *t)
+{
+    struct gl_store *s = t->node->ports.store;
+    size_t n = 0;
+
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        const struct gl_trim_going *g = &t->jobs.items[i];
+
+        if (!g->is_over && has_run_id(g)) {
+            t->jobs.keys[n++] = (struct gl_key){.kind = GL_S("run"), .id = g->r.run_id};
+        }
+        if (!g->is_over && has_dedupe_key(g)) {
+            t->jobs.keys[n++] = (struct gl_key){.kind = GL_S("dedupe"), .id = g->r.dedupe_key};
+        }
+    }
+    if (n == 0) {
+        list_all(t);
+    } else {
+        s->ops->get(s, gl_trim_call(t, on_names), t->node->config.context, t->jobs.keys, n);
+    }
+}
+
+/* ---- the jobs themselves ---- */
+
+static void look_at(struct gl_trim_going *g, const struct gl_record *r)
+{
+    struct gl_trim *t = g->trim;
+    gl_ms listed_at = g->r.ended_at;
+    bool is_asked = t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE;
+    char why[128];
+
+    g->rev = r->rev;
+    if (r->rev == 0) {
+        if (is_asked) {
+            (void)snprintf(why, sizeof(why), "there is no job '%.*s'", GL_STR_ARG(g->id));
+            leave(g, GL_E_NOT_FOUND, why);
+        }
+        return;
+    }
+    if (!gl_trim_read_job(t, r->value, &g->r)) {
+        (void)snprintf(why, sizeof(why), "the record of job %.*s is damaged", GL_STR_ARG(g->id));
+        leave(g, GL_E_DAMAGED, why);
+    } else if (!gl_job_status_is_terminal(g->r.status)) {
+        (void)snprintf(why, sizeof(why), "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
+                       gl_job_status_words[g->r.status]);
+        leave(g, GL_E_STATE, why);
+    }
+    g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its place in the index */
+}
+
+static void on_jobs(struct gl_store_req *req)
+{
+    struct gl_trim *t = req->owner;
+
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        look_at(&t->jobs.items[i], &req->records[i]);
+    }
+    get_names(t);
+}
+
+void gl_trim_jobs_begin(struct gl_trim *t)
+{
+    struct gl_store *s = t->node->ports.store;
+
+    t->jobs.is_single = false;
+    t->jobs.removed_n = 0;
+    t->jobs.code = GL_E_UNAVAILABLE;
+    t->jobs.why[0] = '\0';
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        t->jobs.items[i].trim = t;
+        t->jobs.keys[i] = (struct gl_key){.kind = GL_S("job"), .id = t->jobs.items[i].id};
+    }
+    s->ops->get(s, gl_trim_call(t, on_jobs), t->node->config.context, t->jobs.keys, t->jobs.n);
+}

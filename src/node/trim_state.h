@@ -1,0 +1,150 @@
+/* trim_state.h - the memory of trim*.c, shared by them and by nobody else.
+ *
+ * One thing is under way at a time, and each part hands on when it has ended:
+ *
+ *   count ─► measure ─► page ─► jobs ─► (pause) ─► page ... ─► flows ─► files ─► answer
+ *
+ * A part that fails ends the pass (gl_trim_fail): the next one begins again from the start. */
+#ifndef GL_NODE_TRIM_STATE_H
+#define GL_NODE_TRIM_STATE_H
+
+#include "model/job.h"
+#include "node/node_state.h"
+#include "node/trim.h"
+
+enum {
+    GL_TRIM_HANDFUL = 50, /* jobs removed together */
+    GL_TRIM_WRITES = 256, /* of one transaction */
+    GL_TRIM_PAGE = 200,   /* ids read at a time */
+};
+
+struct gl_trim_tally {
+    uint64_t jobs_n, flows_n, blobs_n, work_n;
+    uint64_t bytes; /* of files */
+};
+
+/* A job that is to go. */
+struct gl_trim_going {
+    struct gl_trim *trim;
+    gl_str id;
+    struct gl_job_record r;
+    uint64_t rev; /* 0: there is no such job */
+    uint64_t run_rev, dedupe_rev;
+    bool is_over; /* removed, or left for another time */
+    bool is_removed;
+    const char *kind; /* what is listed of it: "step", then "signal" */
+    struct gl_store_req req;
+    struct gl_listing listing;
+    gl_str ids[GL_TRIM_PAGE]; /* found */
+    size_t ids_n;
+    bool more; /* of them */
+    int64_t log_from;
+};
+
+struct gl_trim_ask {
+    struct gl_link link;
+    struct gl_request *rq;
+    char job[GL_ULID_BYTES + 1]; /* REMOVE */
+};
+
+struct gl_trim {
+    struct gl_node *node;
+    struct gl_keep keep;
+    struct gl_tidy *tidy;
+    gl_ms due; /* the next pass, or the end of a pause */
+    bool is_busy, is_paused, is_stopped;
+    bool is_counted;
+    int64_t ended_n; /* jobs that have ended and are still there */
+    gl_ms flows_due, files_due;
+    bool seek_orphans;       /* there may be files of jobs that are gone */
+    uint64_t removed_n;      /* jobs, since flows were last looked through */
+    struct gl_link asks;     /* struct gl_trim_ask: waiting */
+    struct gl_link naming;   /* struct gl_trim_ask: which job is meant? */
+    struct gl_trim_ask *ask; /* the one this pass serves; NULL: none */
+
+    /* The pass. */
+    gl_ms keep_ms;
+    int64_t keep_jobs;
+    struct gl_trim_tally tally;
+    uint64_t store_bytes, store_bytes_before, files_bytes;
+    int64_t by_size_n; /* how many more jobs may go in this pass only because of their size */
+    int64_t after_score;
+    char after_id[GL_ULID_BYTES + 1];
+    struct gl_range range;
+    struct gl_store_req req;
+    struct gl_tidy_req tidy_req;
+    struct gl_arena arena; /* of the part under way */
+
+    /* jobs */
+    struct {
+        struct gl_trim_going items[GL_TRIM_HANDFUL];
+        size_t n, reading_n;
+        bool is_single; /* one per transaction, after a conflict */
+        struct gl_key keys[2 * GL_TRIM_HANDFUL];
+        struct gl_tx tx;
+        struct gl_guard guards[3 * GL_TRIM_HANDFUL + 1];
+        struct gl_write writes[GL_TRIM_WRITES];
+        bool in_tx[GL_TRIM_HANDFUL];
+        gl_str removed[GL_TRIM_HANDFUL];
+        size_t removed_n;
+        int code; /* why the last one that stays, stays */
+        char why[256];
+    } jobs;
+
+    /* flows */
+    struct {
+        bool is_under_way;
+        uint64_t submits_until; /* number of the last request when it began */
+        struct gl_arena arena;
+        struct gl_map used, named, blobs; /* by hash, all in the arena */
+        struct gl_listing listing;
+        gl_str *kept;
+        size_t kept_n, kept_cap, kept_at;
+        struct gl_key keys[GL_TRIM_PAGE];
+        size_t going_n;
+        struct gl_tx tx;
+        struct gl_guard guard;
+        struct gl_write writes[GL_TRIM_WRITES];
+    } flows;
+
+    /* files */
+    struct {
+        gl_str *names;
+        size_t names_n, at;
+        gl_str *going;
+        size_t going_n;
+        struct gl_key *keys;
+        size_t keys_n;
+        bool is_work; /* attempts; else jobs */
+        bool again;
+    } files;
+};
+
+/* ---- trim.c ---- */
+void gl_trim_fail(struct gl_trim *t, int code, const char *why); /* the pass ends */
+void gl_trim_jobs_over(struct gl_trim *t);
+void gl_trim_flows_over(struct gl_trim *t);
+void gl_trim_files_over(struct gl_trim *t);
+/* Prepare t->req; the caller then makes the call. */
+struct gl_store_req *gl_trim_call(struct gl_trim *t, gl_store_done *done);
+/* True if the answer can be used; else the pass has ended, or the node is stopping. */
+bool gl_trim_answered(struct gl_trim *t, const struct gl_store_req *req);
+struct gl_tidy_req *gl_trim_tidy(struct gl_trim *t, gl_tidy_done *done);
+bool gl_trim_tidied(struct gl_trim *t, const struct gl_tidy_req *req);
+/* Nothing is allowed to be lost by it, so it carries no number: it may be repeated. */
+void gl_trim_commit(struct gl_trim *t, struct gl_tx *tx, gl_store_done *done);
+bool gl_trim_read_job(struct gl_trim *t, gl_str value, struct gl_job_record *ret);
+
+/* ---- trim_jobs.c ---- */
+/* Remove these; t->jobs.items[..].id and .r.ended_at have been set, n as well. */
+void gl_trim_jobs_begin(struct gl_trim *t);
+
+/* ---- trim_flows.c ---- */
+void gl_trim_flows_begin(struct gl_trim *t);
+void gl_trim_flows_on_time(struct gl_trim *t);
+void gl_trim_flows_end(struct gl_trim *t); /* forget it, however far it is */
+
+/* ---- trim_files.c ---- */
+void gl_trim_files_begin(struct gl_trim *t, bool orphans, bool work);
+
+#endif

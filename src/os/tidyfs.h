@@ -1,0 +1,20 @@
+/* tidyfs.h - the tidy port over files, carried out by a thread of its own: removing a folder of
+ * gigabytes takes as long as it takes, and nobody waits for it. */
+#ifndef GL_OS_TIDYFS_H
+#define GL_OS_TIDYFS_H
+
+#include "os/blobfs.h"
+#include "os/loop.h"
+#include "port/tidy.h"
+
+struct gl_tidyfs;
+
+/* All borrowed until it is closed. */
+int gl_tidyfs_open(struct gl_tidyfs **ret, const char *data, struct gl_blobfs *blobs,
+                   struct gl_loop *loop, struct gl_why *reterr_why);
+struct gl_tidy *gl_tidyfs_port(struct gl_tidyfs *t);
+/* What is under way ends early, with GL_E_UNAVAILABLE; its `done` does not run any more. From any
+ * thread, when nobody calls the port or runs the loop any more. NULL is fine. */
+void gl_tidyfs_close(struct gl_tidyfs *t);
+
+#endif
