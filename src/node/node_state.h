@@ -34,6 +34,9 @@ struct gl_node {
     char nonce[17];
     struct gl_store_req session_req;
     bool session_busy;
+    struct gl_session_info opened; /* by the store; ours once the rates have been read */
+    struct gl_listing rates_listing;
+    gl_str rates_after;
     gl_ms session_due; /* when to open or renew */
     gl_ms alarm_at;
 

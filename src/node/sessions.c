@@ -1,18 +1,81 @@
-/* sessions.c - the one thing a node renews. */
+/* sessions.c - the one thing a node renews, and what must be known before it may begin. */
 #include "node/node_state.h"
 
-enum { TTL_MS = 15000, RETRY_MS = 500 };
+enum { TTL_MS = 15000, RETRY_MS = 500, RATES_PAGE = 1000 };
 
-static void feed_session(struct gl_node *n, const struct gl_session_info *s)
+static void feed_session(struct gl_node *n)
 {
-    struct gl_event ev = {.type = GL_EV_SESSION, .session = s->id, .number = s->incarnation};
+    struct gl_event ev = {
+        .type = GL_EV_SESSION, .session = n->opened.id, .number = n->opened.incarnation};
 
-    n->session = gl_str_dup(&n->strings, s->id);
+    n->session = n->opened.id;
     gl_node_feed(n, &ev);
     if (n->config.on_session != NULL) {
-        n->config.on_session(n->config.owner, s->incarnation);
+        n->config.on_session(n->config.owner, n->opened.incarnation);
     }
 }
+
+/* ---- rates: a start in an earlier life counts ---- */
+
+static void feed_rates(struct gl_node *n, const struct gl_store_req *req)
+{
+    struct gl_arena a = {0};
+    struct gl_event_record *records = GL_NEW_ARRAY(&a, struct gl_event_record, req->records_n + 1);
+    struct gl_event ev = {.type = GL_EV_RATES,
+                          .context = n->config.context,
+                          .records = {.items = records, .n = req->records_n}};
+
+    for (size_t i = 0; i < req->records_n; i++) {
+        records[i] = (struct gl_event_record){.kind = req->records[i].kind,
+                                              .id = req->records[i].id,
+                                              .value = req->records[i].value,
+                                              .rev = req->records[i].rev};
+    }
+    gl_node_feed(n, &ev);
+    gl_arena_done(&a);
+}
+
+static void read_rates(struct gl_node *n);
+
+static void on_rates(struct gl_store_req *req)
+{
+    struct gl_node *n = req->owner;
+
+    n->outstanding--;
+    n->session_busy = false;
+    if (n->stopping) {
+        n->session_due = INT64_MAX;
+    } else if (req->status != 0) {
+        n->session_due = n->ports.clock->now(n->ports.clock) + RETRY_MS;
+    } else {
+        if (req->records_n > 0) {
+            n->rates_after = gl_str_dup(&n->strings, req->records[req->records_n - 1].id);
+            feed_rates(n, req);
+        }
+        if (req->records_n == RATES_PAGE) {
+            read_rates(n);
+        } else {
+            n->session_due = n->ports.clock->now(n->ports.clock) + TTL_MS / 3;
+            feed_session(n);
+        }
+    }
+    gl_node_rearm(n);
+}
+
+static void read_rates(struct gl_node *n)
+{
+    struct gl_store *s = n->ports.store;
+
+    n->session_busy = true;
+    n->session_due = INT64_MAX;
+    n->outstanding++;
+    n->rates_listing =
+        (struct gl_listing){.kind = GL_S("rate"), .after = n->rates_after, .limit = RATES_PAGE};
+    n->session_req = (struct gl_store_req){.done = on_rates, .owner = n};
+    s->ops->list(s, &n->session_req, n->config.context, &n->rates_listing);
+}
+
+/* ---- the session ---- */
 
 static void on_session(struct gl_store_req *req)
 {
@@ -41,7 +104,9 @@ static void on_session(struct gl_store_req *req)
     } else {
         n->session_due = n->now + TTL_MS / 3;
         if (n->session.n == 0) {
-            feed_session(n, &req->session);
+            n->opened = req->session;
+            n->opened.id = gl_str_dup(&n->strings, req->session.id);
+            read_rates(n);
         }
     }
     gl_node_rearm(n);
@@ -69,7 +134,11 @@ void gl_sessions_on_time(struct gl_node *n)
     n->session_busy = true;
     n->outstanding++;
     n->session_req = (struct gl_store_req){.done = on_session, .owner = n};
-    if (n->session.n == 0) {
+    if (n->session.n == 0 && n->opened.id.n > 0) { /* the rates could not be read */
+        n->session_busy = false;
+        n->outstanding--;
+        read_rates(n);
+    } else if (n->session.n == 0) {
         make_nonce(n);
         s->ops->session_open(s, &n->session_req, n->config.name, gl_str_of(n->nonce));
     } else {

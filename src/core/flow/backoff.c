@@ -19,3 +19,13 @@ gl_ms gl_backoff_after(const struct gl_retry *retry, uint32_t failures)
     }
     return wait < retry->backoff_max_ms ? wait : retry->backoff_max_ms;
 }
+
+gl_ms gl_backoff_jitter(const struct gl_retry *retry, gl_ms wait, uint64_t chance)
+{
+    gl_ms span = wait / 100 * retry->jitter_pct + wait % 100 * retry->jitter_pct / 100;
+
+    if (span == 0) {
+        return wait;
+    }
+    return wait - span + (gl_ms)(chance % (uint64_t)(span * 2 + 1));
+}

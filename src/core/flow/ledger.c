@@ -155,6 +155,12 @@ static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
     }
 }
 
+/* Different for every step and try, and the same whenever it is asked. */
+static uint64_t chance_of(const struct gl_step *st)
+{
+    return (gl_str_hash(st->job->id) ^ gl_str_hash(st->r.step_id)) + st->r.counted * 0x9e3779b9u;
+}
+
 void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
@@ -172,7 +178,8 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
         gl_ledger_skip(c, st, st->job->r.reason);
         return;
     }
-    wait = gl_backoff_after(&spec->retry, st->r.counted);
+    wait = gl_backoff_jitter(&spec->retry, gl_backoff_after(&spec->retry, st->r.counted),
+                             chance_of(st));
     gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
     st->r.retry_at = c->now + wait;
     gl_step_set_due(c, st);

@@ -87,6 +87,33 @@ static gl_str describe(struct gl_core *c, const struct gl_event *ev)
     return GL_S("ended");
 }
 
+/* Does `retry.on` name this kind of failure? Without it every kind is tried again. */
+static bool may_retry(const struct gl_step *st, const char *kind)
+{
+    const struct gl_strs *on = &gl_step_spec_of(st)->retry.on;
+
+    for (size_t i = 0; i < on->n; i++) {
+        if (gl_str_is(on->items[i], kind)) {
+            return true;
+        }
+    }
+    return on->n == 0;
+}
+
+static bool may_retry_end(struct gl_core *c, const struct gl_step *st, const struct gl_event *ev)
+{
+    switch ((enum gl_exec_end)ev->end) {
+    case GL_EXEC_EXITED:
+        return may_retry(st, gl_str_fmt(c->out->arena, "%lld", (long long)ev->exit_code).p);
+    case GL_EXEC_SIGNALED:
+        return may_retry(st, "signal");
+    case GL_EXEC_TIMEOUT:
+        return may_retry(st, "timeout");
+    default:
+        return gl_step_spec_of(st)->retry.on.n == 0;
+    }
+}
+
 /* It was stopped, by us or by whoever owned the job before. */
 static void stopped(struct gl_core *c, struct gl_step *st)
 {
@@ -113,7 +140,7 @@ static void stopped(struct gl_core *c, struct gl_step *st)
         GL_UNREACHABLE();
     }
     gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
-    gl_ledger_fail(c, st, why, true);
+    gl_ledger_fail(c, st, why, may_retry(st, "timeout"));
 }
 
 static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
@@ -127,7 +154,7 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event 
     if (ev->end == GL_EXEC_TIMEOUT) {
         gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
     }
-    gl_ledger_fail(c, st, why, st->r.stopping != GL_STOP_JOB_ENDS);
+    gl_ledger_fail(c, st, why, st->r.stopping != GL_STOP_JOB_ENDS && may_retry_end(c, st, ev));
 }
 
 static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
