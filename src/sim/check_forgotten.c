@@ -47,12 +47,13 @@ static void check_job(struct sim_checks *c, struct sim_fact_job *j)
         sim_world_fail(c->world, "forgotten: job %.*s is still %s", GL_STR_ARG(j->id),
                        gl_job_status_words[j->r.status]);
     }
-    for (uint32_t i = 0; i < j->flow->steps.n; i++) {
-        const struct sim_fact_step *st = &j->steps[i];
+    struct sim_fact_pos pos = {0};
+    for (const struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {
         if (st->known && !gl_step_status_is_terminal(st->r.status)) {
-            sim_world_fail(c->world, "forgotten: job %.*s is %s, its step %.*s is %s",
+            sim_world_fail(c->world, "forgotten: job %.*s is %s, its step %.*s%s is %s",
                            GL_STR_ARG(j->id), gl_job_status_words[j->r.status],
-                           GL_STR_ARG(st->spec->id), gl_step_status_words[st->r.status]);
+                           GL_STR_ARG(st->spec->id), st->group != NULL ? "[]" : "",
+                           gl_step_status_words[st->r.status]);
         }
     }
 }

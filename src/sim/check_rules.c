@@ -67,7 +67,12 @@ static void note_step(struct state *s, const struct sim_change *ch)
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
     bool is_new_end = gl_step_status_is_terminal(now->status) && now->status != was->status;
-    if (now->attempt_count == 1 && was->attempt_count == 0 && s->started_n < GL_SPREAD_MAX) {
+    bool begins = (now->attempt_count == 1 && was->attempt_count == 0) ||
+                  (now->gate != 0 && was->gate == 0);
+    if (ch->step->group != NULL) {
+        return; /* an instance has no parents */
+    }
+    if (begins && s->started_n < GL_SPREAD_MAX) {
         s->started[s->started_n++] = ch->step;
     } else if (is_new_end && s->passed_n < GL_SPREAD_MAX &&
                gl_str_is(now->terminal_reason, "trigger rule cannot be satisfied")) {
@@ -105,7 +110,11 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
     const struct gl_job_record *now = ch->job_now;
     uint32_t n[GL_STEP_STATUS_COUNT] = {0};
     for (uint32_t i = 0; i < ch->job->flow->steps.n; i++) {
-        n[ch->job->steps[i].known ? ch->job->steps[i].r.status : GL_STEP_PENDING]++;
+        const struct sim_fact_step *st = &ch->job->steps[i];
+        n[st->known ? st->r.status : GL_STEP_PENDING]++;
+        for (uint32_t k = 0; k < st->items_n; k++) {
+            n[GL_STEP_RUNNING] += st->items[k] != NULL && st->items[k]->r.status == GL_STEP_RUNNING;
+        }
     }
     if (n[GL_STEP_COMPLETED] != now->completed_n || n[GL_STEP_PARTIAL] != now->partial_n ||
         n[GL_STEP_SKIPPED] != now->skipped_n || n[GL_STEP_FAILED] != now->failed_n) {

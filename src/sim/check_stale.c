@@ -1,5 +1,5 @@
-/* check_stale.c - a step completes from the result of its current attempt, or by a person's word;
- * nothing else is accepted. */
+/* check_stale.c - a step that runs something completes from the result of its current attempt, or by
+ * a person's word; nothing else is accepted. */
 #include "sim/sim_checks.h"
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
@@ -9,6 +9,10 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     if (st == NULL || ch->step_now->status != GL_STEP_COMPLETED ||
         st->r.status == GL_STEP_COMPLETED || ch->step_now->decided_at != st->r.decided_at) {
         return;
+    }
+    bool is_group = st->spec->foreach.n > 0 && st->group == NULL;
+    if (is_group || gl_flow_waits(st->spec) || (ch->step_now->gate & GL_GATE_REUSED) != 0) {
+        return; /* others look at these */
     }
     const struct sim_process *p = st->last;
     gl_str id = ch->step_now->step_id;

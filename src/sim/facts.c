@@ -12,8 +12,9 @@ void sim_facts_done(struct sim_facts *f)
 {
     struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&f->jobs, &i)) != NULL;) {
-        for (size_t k = 0; k < j->flow->steps.n; k++) {
-            gl_mem_free(j->steps[k].tokens);
+        struct sim_fact_pos pos = {0};
+        for (struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {
+            gl_mem_free(st->tokens);
         }
         gl_buf_done(&j->owner);
         gl_arena_done(&j->arena);
@@ -45,10 +46,56 @@ struct sim_fact_job *sim_facts_job_make(struct sim_facts *f, gl_str id, gl_str f
     return j;
 }
 
+static struct sim_fact_step *instance_of(struct sim_fact_job *j, struct sim_fact_step *group,
+                                         uint32_t item)
+{
+    if (item >= group->items_cap) {
+        uint32_t cap = item * 2 + 8;
+        struct sim_fact_step **more = GL_NEW_ARRAY(&j->arena, struct sim_fact_step *, cap);
+        for (uint32_t i = 0; i < group->items_n; i++) {
+            more[i] = group->items[i];
+        }
+        group->items = more;
+        group->items_cap = cap;
+    }
+    if (group->items[item] == NULL) {
+        struct sim_fact_step *st = GL_NEW(&j->arena, struct sim_fact_step);
+        *st = (struct sim_fact_step){.spec = group->spec, .group = group, .item = item};
+        group->items[item] = st;
+        group->items_n = item >= group->items_n ? item + 1 : group->items_n;
+    }
+    return group->items[item];
+}
+
 struct sim_fact_step *sim_facts_step(struct sim_fact_job *job, gl_str step_id)
 {
-    int64_t number = gl_flow_find(job->flow, step_id);
-    return number < 0 ? NULL : &job->steps[number];
+    gl_str rest = {0};
+    gl_str name = gl_str_cut(step_id, '[', &rest);
+    int64_t number = gl_flow_find(job->flow, name);
+    uint64_t item = 0;
+    if (number < 0 || name.n == step_id.n) {
+        return number < 0 ? NULL : &job->steps[number];
+    }
+    gl_str digits = {.p = rest.p, .n = rest.n > 0 ? rest.n - 1 : 0};
+    bool ok = gl_str_ends(rest, GL_S("]")) && gl_str_u64(digits, &item) && item < GL_ITEMS_MAX;
+    return ok ? instance_of(job, &job->steps[number], (uint32_t)item) : NULL;
+}
+
+struct sim_fact_step *sim_facts_next(const struct sim_fact_job *job, struct sim_fact_pos *pos)
+{
+    while (pos->step < job->flow->steps.n) {
+        struct sim_fact_step *st = &job->steps[pos->step];
+        uint32_t i = pos->item++;
+        if (i == 0) {
+            return st;
+        }
+        if (i > st->items_n) {
+            *pos = (struct sim_fact_pos){.step = pos->step + 1};
+        } else if (st->items[i - 1] != NULL) {
+            return st->items[i - 1];
+        }
+    }
+    return NULL;
 }
 
 static void remember_token(struct sim_fact_step *st, uint32_t attempt, uint64_t token)
@@ -70,6 +117,17 @@ uint64_t sim_facts_token_of(const struct sim_fact_step *st, uint32_t attempt)
     return attempt >= 1 && attempt <= st->tokens_n ? st->tokens[attempt - 1] : 0;
 }
 
+/* They belong to the transaction. */
+static void forget_strings(const struct gl_schema *schema, void *record)
+{
+    for (size_t i = 0; i < schema->fields_n; i++) {
+        const struct gl_field *f = &schema->fields[i];
+        if (f->type == GL_F_STR || f->type == GL_F_RAW) {
+            memset((char *)record + f->offset, 0, sizeof(gl_str));
+        }
+    }
+}
+
 static void apply_step(const struct sim_change *ch)
 {
     struct sim_fact_step *st = ch->step;
@@ -82,13 +140,12 @@ static void apply_step(const struct sim_change *ch)
     if (now->status == GL_STEP_RUNNING && now->attempt_count > 0) {
         remember_token(st, now->attempt_count, ch->token_now);
     }
+    if (!gl_str_eq(st->output, now->output)) {
+        st->output = gl_str_dup(&ch->job->arena, now->output);
+    }
     st->r = *now;
     st->known = true;
-    gl_str *strings[] = {&st->r.step_id, &st->r.epoch,    &st->r.terminal_reason, &st->r.last_error,
-                         &st->r.output,  &st->r.decision, &st->r.decided_by};
-    for (size_t i = 0; i < GL_COUNT(strings); i++) {
-        *strings[i] = (gl_str){0};
-    }
+    forget_strings(&gl_step_schema, &st->r);
 }
 
 void sim_facts_apply(const struct sim_change *ch, gl_ms now)
@@ -101,15 +158,13 @@ void sim_facts_apply(const struct sim_change *ch, gl_ms now)
     if (!j->known) {
         j->run_id = gl_str_dup(&j->arena, ch->job_now->run_id);
         j->dedupe_key = gl_str_dup(&j->arena, ch->job_now->dedupe_key);
+        j->flow_hash = gl_str_dup(&j->arena, ch->job_now->flow);
+        j->retry_of = gl_str_dup(&j->arena, ch->job_now->retry_of);
+        j->retry_from = gl_str_dup(&j->arena, ch->job_now->retry_from);
     }
     j->known = true;
     j->r = *ch->job_now;
-    gl_str *strings[] = {&j->r.job_id, &j->r.run_id,    &j->r.name,
-                         &j->r.flow,   &j->r.reason,    &j->r.failed_step,
-                         &j->r.stack,  &j->r.env_scope, &j->r.dedupe_key};
-    for (size_t i = 0; i < GL_COUNT(strings); i++) {
-        *strings[i] = (gl_str){0};
-    }
+    forget_strings(&gl_job_schema, &j->r);
     j->rev = ch->rev_now;
     j->token = ch->token_now;
     gl_buf_reset(&j->owner);

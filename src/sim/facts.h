@@ -17,6 +17,11 @@ struct sim_fact_step {
     const struct gl_step_spec *spec;
     struct gl_step_record r; /* as committed last; its strings are not kept */
     bool known;              /* it has a record */
+    gl_str output;           /* as committed; in the job's arena */
+    struct sim_fact_step *group; /* of an instance of foreach: the step of the flow; else NULL */
+    uint32_t item;               /* of an instance: which item */
+    struct sim_fact_step **items; /* of a step with foreach: its instances that have been written */
+    uint32_t items_n, items_cap;  /* by item; NULL: not written yet */
     uint32_t reruns;         /* how often a person said "rerun" */
     bool done_by_person;     /* a person said "done" or "failed" */
     uint64_t *tokens; /* by attempt number: the token it was decided under; [0] is attempt 1 */
@@ -30,6 +35,7 @@ struct sim_fact_step {
 struct sim_fact_job {
     struct gl_arena arena;
     gl_str id, run_id, dedupe_key;
+    gl_str flow_hash, inputs, retry_of, retry_from;
     struct gl_job_record r; /* as committed last; its strings are not kept */
     bool known;
     uint64_t rev, token;
@@ -60,8 +66,13 @@ struct sim_facts {
 void sim_facts_init(struct sim_facts *f);
 void sim_facts_done(struct sim_facts *f);
 struct sim_fact_job *sim_facts_job(const struct sim_facts *f, gl_str id); /* NULL: unknown */
-/* Known after gl_flow_find(): NULL if the flow has no such step. */
+/* Also "step[n]", which is made if it is new: NULL if the flow has no such step. */
 struct sim_fact_step *sim_facts_step(struct sim_fact_job *job, gl_str step_id);
+/* Every step of the job, and every instance behind its step: begin with *pos = 0. */
+struct sim_fact_pos {
+    uint32_t step, item;
+};
+struct sim_fact_step *sim_facts_next(const struct sim_fact_job *job, struct sim_fact_pos *pos);
 /* The job, made if it is new, with its flow. NULL if the flow cannot be read. */
 struct sim_fact_job *sim_facts_job_make(struct sim_facts *f, gl_str id, gl_str flow_text);
 /* Remember the change (after the checkers have seen it). */

@@ -40,6 +40,7 @@ struct sim_check {
     X(effects)        \
     X(events)         \
     X(forgotten)      \
+    X(limits)         \
     X(names)          \
     X(overlap)        \
     X(owner)          \

@@ -78,6 +78,9 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
                            GL_STR_ARG(ask->rq.body));
             return;
         }
+        if (o->given.is_short) {
+            sim_world_fail(cl->world, "inputs: job %s was accepted without what it needs", id);
+        }
         cl->accepted_n += o->accepted ? 0 : 1;
         o->accepted = true;
         memcpy(o->job_id, id, sizeof(id));
@@ -85,6 +88,8 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
     } else if (answered && ask->rq.code == GL_E_EXISTS) {
         o->accepted = true; /* an earlier try, or another order with this key */
         check_exists(cl, ask);
+    } else if (answered && ask->rq.code == GL_E_INVALID && o->given.is_short) {
+        o->accepted = true;
     } else if (answered && ask->rq.code != GL_E_UNAVAILABLE && ask->rq.code != GL_E_BUSY) {
         sim_world_fail(cl->world, "client: a submission was refused: %s", ask->rq.why.text);
     }
@@ -98,6 +103,7 @@ static void submit(struct sim_client *cl, struct sim_node *node, struct sim_orde
 {
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
     ask->rq.flow = gl_buf_view(&o->flow);
+    ask->rq.inputs = gl_buf_view(&o->given.inputs);
     ask->rq.run_id = gl_str_of(o->run_id);
     ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
     ask->tag = (uint64_t)(o - cl->orders);
@@ -161,7 +167,8 @@ static void on_answered(void *owner, struct sim_ask *ask, bool answered)
     }
     cl->answered_n += answered ? 1 : 0;
     bool command = ask->rq.verb == GL_VERB_PAUSE || ask->rq.verb == GL_VERB_RESUME ||
-                   ask->rq.verb == GL_VERB_CANCEL || ask->rq.verb == GL_VERB_RESPOND;
+                   ask->rq.verb == GL_VERB_CANCEL || ask->rq.verb == GL_VERB_RESPOND ||
+                   ask->rq.verb == GL_VERB_SIGNAL;
     if (answered && ask->rq.code == 0 && command) {
         sim_checks_answer(cl->checks, &ask->rq, ask->rq.job);
     }
@@ -176,13 +183,31 @@ static struct sim_ask *about(enum gl_verb verb, gl_str job_id)
     return ask;
 }
 
-static void respond(struct sim_client *cl, struct sim_node *node, gl_str job_id, gl_str step_id)
+static void respond(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j,
+                    const struct sim_fact_step *st)
 {
-    static const gl_str decisions[] = {GL_S("rerun"), GL_S("done"), GL_S("failed")};
-    struct sim_ask *ask = about(GL_VERB_RESPOND, job_id);
-    ask->rq.step = gl_str_dup(&ask->arena, step_id);
-    ask->rq.decision = decisions[gl_rng_below(&cl->rng, GL_COUNT(decisions))];
+    static const gl_str verdicts[] = {GL_S("rerun"), GL_S("done"), GL_S("failed")};
+    static const gl_str approvals[] = {GL_S("approve"), GL_S("approve"), GL_S("reject"),
+                                       GL_S("later"), GL_S("done")};
+    struct sim_ask *ask = about(GL_VERB_RESPOND, j->id);
+    bool review = st->r.blocked_on == GL_BLOCK_REVIEW;
+    ask->rq.step = st->group == NULL ? st->spec->id
+                                     : gl_str_fmt(&ask->arena, "%.*s[%u]",
+                                                  GL_STR_ARG(st->spec->id), st->item);
+    ask->rq.decision = review ? verdicts[gl_rng_below(&cl->rng, GL_COUNT(verdicts))]
+                              : approvals[gl_rng_below(&cl->rng, GL_COUNT(approvals))];
     ask->rq.output = gl_str_is(ask->rq.decision, "done") ? GL_S("{\"by\":\"hand\"}") : (gl_str){0};
+    send(cl, node, ask);
+}
+
+/* Each signal can be told from every other by its data. */
+static void signal(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j,
+                   gl_str name)
+{
+    struct sim_ask *ask = about(GL_VERB_SIGNAL, j->id);
+    ask->rq.step = name;
+    ask->rq.output = gl_str_fmt(&ask->arena, "{\"n\":%llu,\"list\":[1,2]}",
+                                (unsigned long long)++cl->signals_n);
     send(cl, node, ask);
 }
 
@@ -206,10 +231,21 @@ static struct sim_fact_job *pick_job(struct sim_client *cl)
 /* Decide what waits for a decision in this job. */
 static void decide(struct sim_client *cl, struct sim_node *node, struct sim_fact_job *j)
 {
+    struct sim_fact_pos pos = {0};
+    for (const struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {
+        if (st->known && gl_step_asks_a_person(&st->r)) {
+            respond(cl, node, j, st);
+        }
+    }
+}
+
+/* Send what this job waits for. */
+static void wake(struct sim_client *cl, struct sim_node *node, struct sim_fact_job *j)
+{
     for (uint32_t i = 0; i < j->flow->steps.n; i++) {
         const struct sim_fact_step *st = &j->steps[i];
-        if (st->known && st->r.status == GL_STEP_BLOCKED) {
-            respond(cl, node, j->id, st->spec->id);
+        if (st->known && st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_SIGNAL) {
+            signal(cl, node, j, st->spec->signal);
         }
     }
 }
@@ -237,6 +273,8 @@ static void on_meddle(struct sim_call *call)
             send(cl, node, about(GL_VERB_PAUSE, j->id));
         } else if (gl_rng_chance(&cl->rng, o->client_cancels)) {
             send(cl, node, about(GL_VERB_CANCEL, j->id));
+        } else if (gl_rng_chance(&cl->rng, o->client_signals)) {
+            signal(cl, node, j, sim_wishes_signals[gl_rng_below(&cl->rng, SIM_SIGNALS)]);
         } else if (gl_rng_chance(&cl->rng, 400000)) {
             send(cl, node, about(GL_VERB_RESUME, j->id));
         } else if (gl_rng_chance(&cl->rng, 500000)) {
@@ -263,6 +301,7 @@ static void on_tend(struct sim_call *call)
             send(cl, node, about(GL_VERB_RESUME, j->id));
         }
         decide(cl, node, j);
+        wake(cl, node, j);
     }
     sim_world_at(cl->world, call, cl->world->now + TEND_MS);
 }
@@ -300,7 +339,7 @@ static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *
     if (i == 0 && cl->world->options.flows_wide > 0) {
         sim_flows_wide(cl->world->options.flows_wide, &o->flow);
     } else {
-        sim_flows_make(&cl->rng, &cl->world->options, pools, &o->flow);
+        sim_flows_make(&cl->rng, &cl->world->options, pools, &o->flow, &o->given);
     }
     if (gl_rng_chance(&cl->rng, 700000)) {
         (void)snprintf(o->run_id, sizeof(o->run_id), "run-%zu", i);
@@ -335,6 +374,7 @@ void sim_client_done(struct sim_client *cl)
     for (size_t i = 0; i < cl->orders_n; i++) {
         sim_world_cancel(cl->world, &cl->orders[i].call);
         gl_buf_done(&cl->orders[i].flow);
+        sim_given_done(&cl->orders[i].given);
     }
     gl_mem_free(cl->orders);
     sim_world_cancel(cl->world, &cl->meddle);

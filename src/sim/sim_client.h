@@ -16,7 +16,8 @@ struct sim_order { /* one job somebody wants done */
     char run_id[32];      /* "": the job's id */
     char dedupe_key[32];  /* "": none */
     struct gl_buf flow;
-    bool accepted; /* answered: it is a job, or exists already */
+    struct sim_given given;
+    bool accepted; /* answered: it is a job, exists already, or can never be one */
     char job_id[GL_ULID_BYTES + 1];
 };
 
@@ -30,7 +31,7 @@ struct sim_client {
     struct sim_call meddle; /* commands and questions at random times */
     struct sim_call tend;   /* the steward's round */
     bool steward;
-    uint64_t asked_n, answered_n, accepted_n;
+    uint64_t asked_n, answered_n, accepted_n, signals_n;
 };
 
 enum { SIM_CLIENT_JOBS_MIN = 30 };

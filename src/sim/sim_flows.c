@@ -104,7 +104,7 @@ static void derive(struct draft *d)
 static void give_command(struct gl_step_spec *st)
 {
     static const gl_str argv[] = {GL_S("sim")};
-    if (!gl_str_is(st->driver, "noop")) {
+    if (gl_str_is(st->driver, "process") && st->argv.n == 0) {
         st->argv = (struct gl_strs){.items = argv, .n = 1};
     }
 }
@@ -186,8 +186,25 @@ static void draw_step(struct gl_step_spec *st, struct gl_rng *r, const struct si
     st->retry.backoff_max_ms = gl_rng_range(r, st->retry.backoff_ms, 60000);
 }
 
+/* Few keys, so that jobs meet in them; each always with the same numbers. */
+static void draw_limits(struct gl_step_spec *st, struct gl_rng *r, const struct sim_options *o)
+{
+    static const gl_str keys[] = {GL_S("k0"), GL_S("k1"), GL_S("k2")};
+    static const gl_str rates[] = {GL_S("r0"), GL_S("r1")};
+    if (gl_rng_chance(r, o->steps_limited)) {
+        uint64_t i = gl_rng_below(r, GL_COUNT(keys));
+        st->limit_key = keys[i];
+        st->limit_max = 1 + (uint32_t)i;
+    }
+    if (gl_rng_chance(r, o->steps_rated)) {
+        uint64_t i = gl_rng_below(r, GL_COUNT(rates));
+        st->rate_key = rates[i];
+        st->rate_ms = i == 0 ? 300 : 4000;
+    }
+}
+
 void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct sim_pools *pools,
-                    struct gl_buf *out)
+                    struct gl_buf *out, struct sim_given *given)
 {
     uint32_t most = o->steps_max == 0 ? 1 : o->steps_max;
     struct draft d;
@@ -206,9 +223,12 @@ void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct 
         shape_tangle(&d, r);
         break;
     }
+    sim_wishes_inputs(r, o, &d.arena, &d.flow, given);
     for (uint32_t i = 0; i < d.n; i++) {
         draw_step(&d.steps[i], r, o, pools);
+        draw_limits(&d.steps[i], r, o);
         draw_rule(&d.steps[i], r);
+        sim_wishes_step(r, o, &d.arena, &d.flow, d.steps, i);
     }
     draft_finish(&d, out);
 }

@@ -5,14 +5,16 @@
 
 #include "model/flow.h"
 #include "sim/sim_options.h"
+#include "sim/sim_wishes.h"
 
 /* The pools of every simulated node: "default" and "gpu". */
 struct sim_pools {
     uint32_t default_slots, gpu_slots;
 };
 
+/* And what its job is given. */
 void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct sim_pools *pools,
-                    struct gl_buf *out);
+                    struct gl_buf *out, struct sim_given *given);
 
 /* One root and `n` - 1 steps behind it, that do nothing: more than one transaction can carry. */
 void sim_flows_wide(uint32_t n, struct gl_buf *out);

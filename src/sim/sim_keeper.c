@@ -179,7 +179,12 @@ static bool is_slow(const struct sim_attempt *at)
  * whatever else was drawn before. */
 static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool noop)
 {
-    static const gl_str outputs[] = {GL_S("{\"n\":1}"), GL_S("[1,2,3]"), GL_S("\"text\"")};
+    static const gl_str outputs[] = {GL_S("{\"n\":1,\"list\":[],\"ok\":true}"),
+                                     GL_S("{\"n\":3,\"list\":[1,2,3],\"ok\":false}"),
+                                     GL_S("{\"n\":6,\"list\":[\"a\",2],\"ok\":true}"),
+                                     GL_S("{\"n\":9,\"list\":[0,1,2,3,4,5,6,7,8],\"ok\":1}"),
+                                     GL_S("[1,2,3]"),
+                                     GL_S("\"text\"")};
     const struct sim_world *w = at->keeper->world;
     const struct sim_options *o = &w->options;
     struct gl_rng r;
@@ -188,7 +193,7 @@ static struct sim_behaviour draw_behaviour(const struct sim_attempt *at, bool no
     bool slow = is_slow(at);
     bool fails = gl_rng_chance(&r, o->process_fails);
     bool killed = fails && gl_rng_chance(&r, 200000);
-    bool says = gl_rng_chance(&r, 300000);
+    bool says = gl_rng_chance(&r, 700000);
     uint64_t what = gl_rng_below(&r, GL_COUNT(outputs));
     gl_ms longest = slow ? LONG_MS : SHORT_MS >> gl_rng_below(&r, 8);
     struct sim_behaviour b = {.result = {.end = GL_EXEC_EXITED}};

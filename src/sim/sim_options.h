@@ -52,7 +52,17 @@
     X(steps_max, 100, 1, 40, "steps of the largest flow")                                          \
     X(flows_wide, 5, 257, 300, "steps of one very wide flow (0: there is none)")                   \
     X(slots_narrow, 50, 1, 3, "slots of the default pool (0: 8)")                                  \
-    X(hot_narrow, 30, 4, 12, "jobs a node may hold in memory (0: no limit but its own)")
+    X(hot_narrow, 30, 4, 12, "jobs a node may hold in memory (0: no limit but its own)")           \
+    X(steps_limited, 60, 100000, 900000, "a step has a concurrency key, per million")              \
+    X(steps_rated, 50, 50000, 700000, "a step has a rate, per million")                            \
+    X(flows_inputs, 60, 100000, 900000, "a flow has inputs, per million")                          \
+    X(steps_when, 60, 20000, 400000, "a step has a condition, per million")                        \
+    X(steps_foreach, 60, 20000, 200000, "a step goes through a list, per million")                 \
+    X(steps_sleep, 40, 20000, 150000, "a step sleeps, per million")                                \
+    X(steps_signal, 40, 20000, 150000, "a step waits for a signal, per million")                   \
+    X(steps_approval, 40, 20000, 150000, "a step asks for approval, per million")                  \
+    X(steps_refs, 50, 50000, 500000, "a command contains references, per million")                 \
+    X(client_signals, 60, 20000, 300000, "a request is a signal, per million")
 
 struct sim_options {
 #define X(name, on_pct, lo, hi, doc) uint32_t name;

@@ -14,7 +14,7 @@ enum {
     FUSE_PATIENCE = 200, /* steps after which a lit fuse counts as blown */
 };
 #define LIVENESS_MS (240 * MINUTE) /* everything must have ended by then */
-#define STILLNESS_MS (20 * MINUTE) /* nothing committed for so long, and not at the end: stuck */
+#define STILLNESS_MS (45 * MINUTE) /* nothing committed for so long, and not at the end: stuck */
 
 /* ---- nodes ---- */
 
