@@ -79,7 +79,10 @@ void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pat
 /* Where `what` stands in `text`, from `from` on; text.n if it does not. */
 static size_t find_from(gl_str text, gl_str what, size_t from)
 {
-    const char *hit = from < text.n ? memmem(text.p + from, text.n - from, what.p, what.n) : NULL;
+    if (from >= text.n || !text.p || !what.p) {
+        return text.n;
+    }
+    const char *hit = memmem(text.p + from, text.n - from, what.p, what.n);
     return hit ? (size_t)(hit - text.p) : text.n;
 }
 
