@@ -8,6 +8,7 @@
 #include "cli/follow.h"
 #include "cli/inputs.h"
 #include "cli/result.h"
+#include "model/ref.h"
 #include "os/random.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 20, LOOK_BACK = 200 };
@@ -53,7 +54,7 @@ static void write_env(struct gl_cli *cli, struct gl_jw *w)
             continue;
         }
         gl_jw_key_str(w, name);
-        gl_jw_str(w, value);
+        gl_jw_str(w, gl_ref_escape(value, &cli->arena)); /* it means itself: no references */
     }
     gl_jw_end(w);
     if (left_out > 0) {
@@ -95,7 +96,7 @@ static int write_command(struct run *r, gl_str run_id)
     gl_jw_key(&w, "run");
     gl_jw_object(&w);
     gl_jw_key(&w, "cwd");
-    gl_jw_c(&w, cwd);
+    gl_jw_str(&w, gl_ref_escape(gl_str_of(cwd), &cli->arena));
     free(cwd);
     gl_jw_key(&w, "run");
     gl_jw_array(&w);
@@ -103,7 +104,7 @@ static int write_command(struct run *r, gl_str run_id)
         if (!gl_str_is_utf8(gl_str_of(*a), NULL)) {
             return gl_cli_fail(cli, GL_E_INVALID, "an argument of the command is not UTF-8");
         }
-        gl_jw_c(&w, *a);
+        gl_jw_str(&w, gl_ref_escape(gl_str_of(*a), &cli->arena));
     }
     gl_jw_end(&w);
     write_env(cli, &w);
