@@ -55,6 +55,12 @@ static bool are_sound_items(const struct gl_step_record *r, const struct gl_step
            (r->status != GL_STEP_WAITING || r->items_ended < r->items_n);
 }
 
+/* What ended without an attempt (a sleep, a list of no items) counts as one. */
+static uint32_t tries_of(const struct gl_step_record *r)
+{
+    return r->attempt_count == 0 && gl_step_status_is_terminal(r->status) ? 1 : r->attempt_count;
+}
+
 static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_spec *spec,
                           const struct gl_job_record *job, int32_t item)
 {
@@ -64,7 +70,7 @@ static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_s
            r->up_success <= r->up_ended && r->up_failed <= r->up_ended &&
            r->up_accepted <= r->up_ended && r->spread <= spec->children_n &&
            (ended || r->spread == 0) && r->attempt_count <= INT32_MAX &&
-           r->counted <= r->attempt_count &&
+           r->counted <= tries_of(r) &&
            (r->status != GL_STEP_RUNNING || r->attempt_count > 0) && r->up_reused <= r->up_ended &&
            times_are_sound(&gl_step_schema, r);
 }
