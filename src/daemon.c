@@ -28,6 +28,7 @@
 #include "os/sock.h"
 #include "os/tcp.h"
 #include "os/textlog.h"
+#include "os/tidyfs.h"
 #include "store/sqlite.h"
 
 #ifdef GL_WITH_FAILPOINTS
@@ -54,6 +55,7 @@ struct gl_daemon {
     struct gl_exec_events events;  /* of the node */
     struct gl_node *node;
     struct gl_blobfs blobs;
+    struct gl_tidyfs *tidy;
     struct gl_logfs logs;
     struct gl_http *http;
     const char *socket;
@@ -317,7 +319,10 @@ static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
     };
     int err = gl_loop_new(&d->loop, reterr_why);
 
-    return err != 0 ? err : gl_sqlite_open(&d->store, &config, d->loop, reterr_why);
+    if (err == 0) {
+        err = gl_sqlite_open(&d->store, &config, d->loop, reterr_why);
+    }
+    return err != 0 ? err : gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
 }
 
 static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
@@ -349,8 +354,10 @@ static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted
                       const struct gl_pools_entry *entries, size_t n)
 {
     struct gl_pool_config pools[GL_POOLS_MAX];
-    struct gl_node_ports ports = {
-        .store = d->store, .clock = gl_loop_clock(d->loop), .entropy = &d->entropy};
+    struct gl_node_ports ports = {.store = d->store,
+                                  .clock = gl_loop_clock(d->loop),
+                                  .entropy = &d->entropy,
+                                  .tidy = gl_tidyfs_port(d->tidy)};
     struct gl_node_config config = {
         .name = gl_str_fmt(&d->arena, "%s.%s", d->identity.name,
                            d->identity.id.text + GL_ULID_BYTES - 6),
@@ -359,6 +366,10 @@ static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted
         .pools_n = n,
         .trace = &d->trace,
         .passive = wanted->passive,
+        .keep = {.job_ms = wanted->keep_ms,
+                 .jobs = wanted->keep_jobs,
+                 .bytes = wanted->keep_bytes,
+                 .work_ms = wanted->keep_workspaces_ms},
         .quarantined = d->mark.quarantined,
         .quarantined_n = d->mark.quarantined_n,
         .on_handling = on_handling,
@@ -552,6 +563,7 @@ static void shut(struct gl_daemon *d)
         (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
     }
     close_threads(d);
+    gl_tidyfs_close(d->tidy);
     if (d->node != NULL) {
         gl_node_free(d->node);
     }

@@ -15,8 +15,7 @@ static uint32_t default_slots(void)
 
 static int bad(struct gl_why *why, gl_str part, const char *what)
 {
-    return gl_why(why, GL_E_INVALID,
-                  "'%.*s': %s; write pools like default=8,gpu=1",
+    return gl_why(why, GL_E_INVALID, "'%.*s': %s; write pools like default=8,gpu=1",
                   GL_STR_ARG(part), what);
 }
 
