@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "exec/keeper_exec.h"
+#include "exec/keeper_spawn.h"
 #include "exec/mux_exec.h"
 #include "exec/noop_exec.h"
 #include "http/http.h"
@@ -759,4 +760,19 @@ int gl_daemon_query(const char *data, struct gl_request *rq, struct gl_buf *body
     }
     gl_loop_free(q.loop);
     return err;
+}
+
+/* ---- doubts ---- */
+
+int gl_daemon_check_store(const char *data, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+
+    return gl_sqlite_check(gl_paths_context(&a, data, GL_S("default"), GL_PATHS_STATE),
+                           reterr_why);
+}
+
+int gl_daemon_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why)
+{
+    return gl_keeper_spawn_find(a, ret, reterr_why);
 }

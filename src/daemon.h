@@ -63,4 +63,9 @@ size_t gl_daemon_quarantined(const struct gl_daemon *d, const gl_str **ret);
 int gl_daemon_query(const char *data, struct gl_request *rq, struct gl_buf *body,
                     struct gl_why *reterr_why);
 
+/* For who doubts: is the store of this folder sound (GL_E_NOT_FOUND: there is none), and where is
+ * the keeper's program? */
+int gl_daemon_check_store(const char *data, struct gl_why *reterr_why);
+int gl_daemon_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why);
+
 #endif

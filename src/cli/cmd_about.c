@@ -185,19 +185,37 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "human respond",
-        .arguments = "JOB STEP --decision rerun|done|failed [--output JSON] [--reviewer WHO] "
-                     "[--reason TEXT]",
+        .arguments = "JOB STEP --decision WORD [--output JSON] [--reviewer WHO] [--reason TEXT]",
         .summary = "decide what becomes of such a step",
-        .help = "rerun   it did not happen, or may happen again: start it once more\n"
+        .help = "An approval offers its own decisions: 'glia human list' shows them. A review, of\n"
+                "an unsafe step of which nobody knows whether it ran, has these:\n"
+                "\n"
+                "rerun   it did not happen, or may happen again: start it once more\n"
                 "done    it did happen: the step is completed, with the output given\n"
                 "failed  the step has failed\n",
         .words_min = 2,
         .words_max = 2,
         .run = gl_cmd_human_respond,
-        .options = {{"--decision", "WORD", "rerun, done or failed"},
-                    {"--output", "JSON", "with done: the output of the step"},
+        .options = {{"--decision", "WORD", "what was decided"},
+                    {"--output", "JSON", "the output of the step"},
                     {"--reviewer", "WHO", "who decides; otherwise the user who calls"},
                     {"--reason", "TEXT", "why, for the record"}},
+    },
+    {
+        .name = "why",
+        .arguments = "ID [STEP]",
+        .summary = "why a job, or a step of it, stands as it does",
+        .help = "What it waits for, who holds it, until when; or how it ended.\n" DETAILS,
+        .words_min = 1,
+        .words_max = 2,
+        .run = gl_cmd_why,
+    },
+    {
+        .name = "status",
+        .arguments = "",
+        .summary = "the node, its pools, and how many jobs there are",
+        .help = "Works without a node, too.\n",
+        .run = gl_cmd_status,
     },
     {
         .name = "serve",
@@ -228,6 +246,57 @@ const struct gl_command gl_cli_commands[] = {
         .help = "A flag beats the environment, that beats the file, that beats the default.\n",
         .needs_no_data = true,
         .run = gl_cmd_config_show,
+    },
+    {
+        .name = "top",
+        .arguments = "[--interval TIME]",
+        .summary = "jobs and steps live, on the whole screen",
+        .help = "Keys: q leaves, up and down choose a job, enter shows its steps, space asks at\n"
+                "once. When stdout is no terminal, 'glia status' is what you want.\n",
+        .run = gl_cmd_top,
+        .options = {{"--interval", "TIME", "how often it looks (1s)"}},
+    },
+    {
+        .name = "doctor",
+        .arguments = "",
+        .summary = "check what a node needs, and say what to do",
+        .help = "Data folder, lock, store, keeper, disk, clock, programs, limits, permissions.\n"
+                "Changes nothing. Exit code 1 if a check fails.\n",
+        .run = gl_cmd_doctor,
+    },
+    {
+        .name = "completion",
+        .arguments = "bash|zsh|fish",
+        .summary = "what a shell needs to complete words of this command",
+        .help = "bash   source <(glia completion bash)\n"
+                "zsh    source <(glia completion zsh)\n"
+                "fish   glia completion fish | source\n"
+                "\n"
+                "Jobs and steps are completed with those there are.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .needs_no_data = true,
+        .run = gl_cmd_completion,
+    },
+    {
+        .name = "__complete",
+        .arguments = "-- WORD...",
+        .summary = "candidates for the last word",
+        .help = "",
+        .takes_rest = true,
+        .is_hidden = true,
+        .run = gl_cmd_complete,
+    },
+    {
+        .name = "__man",
+        .arguments = "DIR",
+        .summary = "write the manual pages",
+        .help = "",
+        .words_min = 1,
+        .words_max = 1,
+        .needs_no_data = true,
+        .is_hidden = true,
+        .run = gl_cmd_man,
     },
     {
         .name = "version",

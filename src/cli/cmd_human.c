@@ -4,23 +4,40 @@
 #include "cli/page.h"
 #include "cli/table.h"
 
+/* "approve|reject" */
+static gl_str decisions_of(struct gl_page *p, gl_jnode request)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    gl_jnode words = gl_json_get(&p->j, request, "decisions");
+
+    for (gl_jnode e = gl_json_first(&p->j, words); e; e = gl_json_after(&p->j, words, e)) {
+        gl_buf_c(&out, out.n > 0 ? "|" : "");
+        gl_buf_str(&out, gl_json_str(&p->j, e, &p->arena));
+    }
+    return gl_str_dup(&p->arena, gl_buf_view(&out));
+}
+
 static void print_requests(struct gl_cli *cli, struct gl_page *p)
 {
-    static const char *const titles[] = {"JOB", "STEP", "KIND", "REASON"};
+    static const char *const titles[] = {"JOB", "STEP", "KIND", "DECISIONS", "WHAT"};
     gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
     for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
+        gl_str asked = gl_page_text(p, e, "asked");
+
         gl_table_add(&t, gl_page_text(p, e, "job_id"));
         gl_table_add(&t, gl_page_text(p, e, "step_id"));
         gl_table_add(&t, gl_page_text(p, e, "kind"));
-        gl_table_add(&t, gl_page_text(p, e, "reason"));
+        gl_table_add(&t, decisions_of(p, e));
+        gl_table_add(&t, asked.n > 0 ? asked : gl_page_text(p, e, "reason"));
     }
     if (t.n > 0) {
         gl_table_print(&t, &cli->out);
+        (void)fflush(cli->out.file);
         gl_cli_say(cli, "to decide: %s",
-                   gl_cli_hint(cli, "human respond JOB STEP --decision rerun|done|failed"));
+                   gl_cli_hint(cli, "human respond JOB STEP --decision WORD"));
     } else {
         gl_cli_say(cli, "nothing waits for a person");
     }
@@ -75,10 +92,14 @@ static int write_response(struct gl_cli *cli, struct gl_buf *body)
     struct gl_jw w;
 
     if (decision == NULL) {
-        return gl_cli_usage(cli, "what was decided? --decision rerun, done or failed");
+        return gl_cli_usage(cli, "what was decided? --decision rerun, done or failed; for an "
+                                 "approval one of those that 'glia human list' shows");
     }
-    if (output != NULL && strcmp(decision, "done") != 0) {
-        return gl_cli_usage(cli, "--output goes with --decision done only");
+    if (output != NULL && (strcmp(decision, "rerun") == 0 || strcmp(decision, "failed") == 0)) {
+        return gl_cli_usage(cli,
+                            "--output does not go with --decision %s: of a review, it goes "
+                            "with done only",
+                            decision);
     }
     gl_jw_init(&w, body);
     gl_jw_object(&w);

@@ -42,18 +42,6 @@ static void print_head(struct gl_cli *cli, struct gl_page *p)
     (void)fputc('\n', cli->out.file);
 }
 
-/* Why it stands as it does. */
-static gl_str reason_of(struct gl_page *p, gl_jnode step)
-{
-    static const char *const fields[] = {"terminal_reason", "why", "last_error"};
-    gl_str text = {0};
-
-    for (size_t i = 0; i < GL_COUNT(fields) && text.n == 0; i++) {
-        text = gl_page_text(p, step, fields[i]);
-    }
-    return text;
-}
-
 static void print_steps(struct gl_cli *cli, struct gl_page *p)
 {
     static const char *const titles[] = {"STEP", "STATUS", "ATTEMPTS", "STARTED", "TOOK", "REASON"};
@@ -73,7 +61,7 @@ static void print_steps(struct gl_cli *cli, struct gl_page *p)
         gl_table_add(&t, gl_page_text(p, s, "started_at"));
         gl_table_add(&t,
                      gl_page_span(p, gl_page_time(p, s, "started_at"), ended != 0 ? ended : now));
-        gl_table_add(&t, reason_of(p, s));
+        gl_table_add(&t, gl_page_reason(p, s));
     }
     gl_table_print(&t, &cli->out);
     gl_table_done(&t);

@@ -47,6 +47,17 @@ gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name)
     return t;
 }
 
+gl_str gl_page_reason(struct gl_page *p, gl_jnode n)
+{
+    static const char *const fields[] = {"why", "terminal_reason", "reason", "last_error"};
+    gl_str text = {0};
+
+    for (size_t i = 0; i < GL_COUNT(fields) && text.n == 0; i++) {
+        text = gl_page_text(p, n, fields[i]);
+    }
+    return text;
+}
+
 int gl_page_print_json(const struct gl_page *p, struct gl_cli *cli)
 {
     gl_str text = gl_str_trim(gl_buf_view(&p->body));

@@ -22,6 +22,9 @@ gl_str gl_page_text(struct gl_page *p, gl_jnode n, const char *name);          /
 int64_t gl_page_number(const struct gl_page *p, gl_jnode n, const char *name); /* 0 if absent */
 gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name);           /* 0 if absent */
 
+/* Of a job or a step: why it stands as it does, or how it ended; "" if that is not known. */
+gl_str gl_page_reason(struct gl_page *p, gl_jnode n);
+
 /* The whole answer, on stdout. */
 int gl_page_print_json(const struct gl_page *p, struct gl_cli *cli);
 

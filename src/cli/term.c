@@ -6,17 +6,22 @@
 
 #include "base/check.h"
 
-void gl_term_init(struct gl_term *t, FILE *file, bool no_color)
+void gl_term_measure(struct gl_term *t)
 {
     struct winsize size = {0};
 
-    *t = (struct gl_term){.file = file, .columns = 80, .rows = 24};
-    t->is_tty = isatty(fileno(file)) == 1;
-    t->has_color = t->is_tty && !no_color;
-    if (t->is_tty && ioctl(fileno(file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    if (t->is_tty && ioctl(fileno(t->file), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
         t->columns = size.ws_col;
         t->rows = size.ws_row > 4 ? size.ws_row : 24;
     }
+}
+
+void gl_term_init(struct gl_term *t, FILE *file, bool no_color)
+{
+    *t = (struct gl_term){.file = file, .columns = 80, .rows = 24};
+    t->is_tty = isatty(fileno(file)) == 1;
+    t->has_color = t->is_tty && !no_color;
+    gl_term_measure(t);
 }
 
 const char *gl_term_on(const struct gl_term *t, enum gl_color color)
@@ -41,6 +46,7 @@ enum gl_color gl_term_status_color(gl_str status)
         const char *word;
         enum gl_color color;
     } colors[] = {
+        {"ok", GL_GREEN},       {"warn", GL_YELLOW},       {"fail", GL_RED},
         {"running", GL_CYAN},   {"completed", GL_GREEN},   {"failed", GL_RED},
         {"cancelled", GL_RED},  {"retry_wait", GL_YELLOW}, {"blocked", GL_YELLOW},
         {"paused", GL_YELLOW},  {"pausing", GL_YELLOW},    {"cancelling", GL_YELLOW},

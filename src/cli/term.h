@@ -17,6 +17,7 @@ enum gl_color { GL_PLAIN, GL_DIM, GL_RED, GL_GREEN, GL_YELLOW, GL_CYAN, GL_BOLD 
 
 /* `no_color`: the environment asks for none (NO_COLOR). */
 void gl_term_init(struct gl_term *t, FILE *file, bool no_color);
+void gl_term_measure(struct gl_term *t); /* its size, which may have changed */
 const char *gl_term_on(const struct gl_term *t, enum gl_color color);
 const char *gl_term_off(const struct gl_term *t, enum gl_color color);
 enum gl_color gl_term_status_color(gl_str status); /* of a job or a step */

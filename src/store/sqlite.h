@@ -53,4 +53,8 @@ struct gl_sqlite_config {
 int gl_sqlite_open(struct gl_store **ret, const struct gl_sqlite_config *cfg, struct gl_loop *loop,
                    struct gl_why *reterr_why);
 
+/* Read the whole file and say whether it is sound, for people who doubt it; also beside a node. It
+ * takes its time. GL_E_NOT_FOUND, GL_E_DAMAGED, GL_E_UNAVAILABLE. */
+int gl_sqlite_check(const char *path, struct gl_why *reterr_why);
+
 #endif

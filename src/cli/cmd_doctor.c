@@ -1,0 +1,224 @@
+/* cmd_doctor.c - glia doctor: is everything there that a node needs? */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "cli/checkup.h"
+#include "cli/overview.h"
+#include "cli/table.h"
+#include "daemon.h"
+#include "os/fs.h"
+#include "os/lock.h"
+#include "os/paths.h"
+#include "os/sock.h"
+#include "port/keep.h"
+
+enum { KEEPER_PATIENCE_MS = 2000, ANSWER_BYTES = 4096 };
+
+/* ---- the data folder ---- */
+
+static void look_folder(struct gl_checkup *c)
+{
+    const char *data = c->cli->data;
+    struct stat st;
+
+    if (stat(data, &st) < 0) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "%s is not there yet; the first job makes it", data);
+    } else if (access(data, W_OK | X_OK) < 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, "give it to the user who runs the node",
+                       "%s cannot be written: %s", data, strerror(errno));
+    } else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, gl_str_fmt(&c->cli->arena, "chmod 700 %s", data).p,
+                       "others may write to %s (mode %03o)", data, (unsigned)(st.st_mode & 0777));
+    } else {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "%s", data);
+    }
+}
+
+static void look_node(struct gl_checkup *c)
+{
+    struct gl_lock_holder holder = {0};
+    bool is_held = gl_lock_find(c->cli->data, &holder), answers;
+    struct gl_reach reach;
+    struct gl_page page;
+
+    gl_reach_init(&reach, c->cli);
+    answers = gl_overview_node(&reach, &page);
+    if (answers && holder.pid != 0) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers: process %lld (%s)", (long long)holder.pid,
+                       holder.what[0] != '\0' ? holder.what : "a node");
+    } else if (answers) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers");
+    } else if (is_held) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL,
+                       "wait some seconds; if that does not help, end that process",
+                       "process %lld holds the folder and does not answer", (long long)holder.pid);
+    } else {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "none is running");
+    }
+    gl_page_done(&page);
+    gl_reach_done(&reach);
+}
+
+static void look_store(struct gl_checkup *c)
+{
+    struct gl_why why;
+    int err = gl_daemon_check_store(c->cli->data, &why);
+
+    if (err == GL_E_NOT_FOUND) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "there is none yet");
+    } else if (err != 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, "restore a backup: glia help restore", "%s", why.text);
+    } else {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "sound");
+    }
+}
+
+/* What only its owner may read. */
+static void look_secrets(struct gl_checkup *c)
+{
+    static const char *const names[] = {GL_PATHS_TOKEN, GL_PATHS_SOCKET, GL_PATHS_NODE};
+    size_t seen = 0;
+
+    for (size_t i = 0; i < GL_COUNT(names); i++) {
+        const char *path = gl_paths_in(&c->cli->arena, c->cli->data, names[i]);
+        struct stat st;
+
+        if (lstat(path, &st) < 0) {
+            continue;
+        }
+        seen++;
+        if ((st.st_mode & 077) != 0) {
+            gl_checkup_say(c, GL_CHECKUP_FAIL, gl_str_fmt(&c->cli->arena, "chmod 600 %s", path).p,
+                           "others may use %s (mode %03o)", path, (unsigned)(st.st_mode & 0777));
+            return;
+        }
+    }
+    gl_checkup_say(c, GL_CHECKUP_OK, "",
+                   seen > 0 ? "token, socket and identity are private" : "there are none yet");
+}
+
+/* ---- the keeper ---- */
+
+static void look_program(struct gl_checkup *c)
+{
+    const char *path;
+    struct gl_why why;
+
+    if (gl_daemon_find_keeper(&c->cli->arena, &path, &why) != 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, "install glia-keeper beside glia", "%s", why.text);
+    } else {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "%s", path);
+    }
+}
+
+/* A greeting that offers no version: it is refused, which changes nothing and shows that somebody
+ * listens. */
+static bool greet(int fd)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf hello = {0};
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    char answer[ANSWER_BYTES];
+
+    gl_keep_encode(&(struct gl_keep_msg){.type = GL_KEEP_HELLO}, &hello);
+    return send(fd, hello.p, hello.n, MSG_NOSIGNAL) == (ssize_t)hello.n &&
+           poll(&p, 1, KEEPER_PATIENCE_MS) > 0 && recv(fd, answer, sizeof(answer), 0) > 0;
+}
+
+static void look_keeper(struct gl_checkup *c)
+{
+    const char *path = gl_paths_in(
+        &c->cli->arena, gl_paths_in(&c->cli->arena, c->cli->data, GL_PATHS_KEEPER), "sock");
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    struct gl_why why;
+    int err = gl_sock_connect(path, &fd, &why);
+
+    if (err == GL_E_NOT_FOUND || err == GL_E_GONE) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "none is running; a node starts it");
+    } else if (err != 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, "see who owns the data folder", "%s", why.text);
+    } else if (!greet(fd)) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL,
+                       "end it; the next one finds the steps again: docs/keeper.md",
+                       "it is there but does not answer");
+    } else {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers");
+    }
+}
+
+static const struct gl_checkup_item items[] = {
+    {"data folder", look_folder},
+    {"node", look_node},
+    {"store", look_store},
+    {"permissions", look_secrets},
+    {"keeper's program", look_program},
+    {"keeper", look_keeper},
+};
+
+/* ---- the command ---- */
+
+struct report {
+    struct gl_cli *cli;
+    struct gl_table table;
+    struct gl_buf json;
+    struct gl_jw w;
+    size_t warned, failed;
+};
+
+static void add(struct report *r, const struct gl_checkup_item *item)
+{
+    static const char *const words[] = {"ok", "warn", "fail"};
+    struct gl_checkup c = {.cli = r->cli, .found = "", .todo = ""};
+
+    item->look(&c);
+    r->warned += c.verdict == GL_CHECKUP_WARN;
+    r->failed += c.verdict == GL_CHECKUP_FAIL;
+    gl_table_add(&r->table, gl_str_of(words[c.verdict]));
+    gl_table_add(&r->table, gl_str_of(item->name));
+    gl_table_add(&r->table, gl_str_fmt(&r->cli->arena, "%s%s%s", c.found,
+                                       c.todo[0] != '\0' ? "; to do: " : "", c.todo));
+    gl_jw_object(&r->w);
+    gl_jw_key(&r->w, "check");
+    gl_jw_c(&r->w, item->name);
+    gl_jw_key(&r->w, "result");
+    gl_jw_c(&r->w, words[c.verdict]);
+    gl_jw_key(&r->w, "found");
+    gl_jw_c(&r->w, c.found);
+    gl_jw_key(&r->w, "to_do");
+    gl_jw_c(&r->w, c.todo);
+    gl_jw_end(&r->w);
+}
+
+int gl_cmd_doctor(struct gl_cli *cli)
+{
+    static const char *const titles[] = {"STATUS", "CHECK", "FOUND"};
+    struct report r = {.cli = cli};
+
+    gl_table_init(&r.table, titles, GL_COUNT(titles));
+    gl_jw_init(&r.w, &r.json);
+    gl_jw_object(&r.w);
+    gl_jw_key(&r.w, "checks");
+    gl_jw_array(&r.w);
+    for (size_t i = 0; i < GL_COUNT(items); i++) {
+        add(&r, &items[i]);
+    }
+    for (size_t i = 0; i < gl_checkup_machine_n; i++) {
+        add(&r, &gl_checkup_machine[i]);
+    }
+    gl_jw_end(&r.w);
+    gl_jw_end(&r.w);
+    if (cli->json) {
+        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&r.json)));
+    } else {
+        gl_table_print(&r.table, &cli->out);
+        (void)fflush(cli->out.file);
+        gl_cli_say(cli, "%zu failed, %zu to look at", r.failed, r.warned);
+    }
+    gl_table_done(&r.table);
+    gl_buf_done(&r.json);
+    return r.failed > 0 ? GL_EXIT_FAILED : GL_EXIT_OK;
+}

@@ -1,0 +1,286 @@
+/* cmd_man.c - the manual pages, made from the table of commands when Glia is built.
+ *
+ * glia.1 is the whole; every command, or group of them, has a page of its own. */
+#include <errno.h>
+
+#include "base/check.h"
+#include "cli/cli.h"
+#include "os/fs.h"
+
+struct page {
+    struct gl_cli *cli;
+    struct gl_buf out;
+};
+
+/* ---- roff ---- */
+
+/* Text that means only itself. */
+static void put(struct page *p, gl_str text)
+{
+    if (text.n > 0 && (text.p[0] == '.' || text.p[0] == '\'')) {
+        gl_buf_c(&p->out, "\\&");
+    }
+    for (size_t i = 0; i < text.n; i++) {
+        switch (text.p[i]) {
+        case '\\':
+            gl_buf_c(&p->out, "\\e");
+            break;
+        case '-':
+            gl_buf_c(&p->out, "\\-");
+            break;
+        case '\'':
+            gl_buf_c(&p->out, "\\(aq");
+            break;
+        case '`':
+            gl_buf_c(&p->out, "\\(ga");
+            break;
+        case '~':
+            gl_buf_c(&p->out, "\\(ti");
+            break;
+        case '^':
+            gl_buf_c(&p->out, "\\(ha");
+            break;
+        default:
+            gl_buf_char(&p->out, text.p[i]);
+        }
+    }
+}
+
+static void put_c(struct page *p, const char *text)
+{
+    put(p, gl_str_of(text));
+}
+
+static void begin(struct page *p, const char *name, const char *summary)
+{
+    gl_buf_c(&p->out, ".\\\" Made from the table of commands: changes here are lost.\n.TH ");
+    for (const char *c = name; *c != '\0'; c++) {
+        gl_buf_char(&p->out, (char)(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c));
+    }
+    gl_buf_fmt(&p->out, " 1 \"\" \"Glia %s\" \"Glia\"\n.SH NAME\n", GL_VERSION);
+    put_c(p, name);
+    gl_buf_c(&p->out, " \\- ");
+    put_c(p, summary);
+    gl_buf_char(&p->out, '\n');
+}
+
+static void section(struct page *p, const char *title)
+{
+    gl_buf_fmt(&p->out, ".SH %s\n", title);
+}
+
+/* A paragraph is filled, unless it is a list: words, spaces, what they mean. */
+static bool is_list(gl_str paragraph)
+{
+    return memmem(paragraph.p, paragraph.n, "  ", 2) != NULL;
+}
+
+static void put_paragraph(struct page *p, gl_str paragraph)
+{
+    bool as_it_is = is_list(paragraph);
+
+    gl_buf_c(&p->out, as_it_is ? ".PP\n.nf\n" : ".PP\n");
+    while (paragraph.n > 0) {
+        put(p, gl_str_cut(paragraph, '\n', &paragraph));
+        gl_buf_char(&p->out, '\n');
+    }
+    gl_buf_c(&p->out, as_it_is ? ".fi\n" : "");
+}
+
+static void put_paragraphs(struct page *p, const char *text)
+{
+    gl_str rest = gl_str_of(text);
+
+    while (rest.n > 0) {
+        const char *end = memmem(rest.p, rest.n, "\n\n", 2);
+        gl_str one = {.p = rest.p, .n = end != NULL ? (size_t)(end - rest.p) : rest.n};
+
+        put_paragraph(p, one);
+        rest.p += end != NULL ? one.n + 2 : one.n;
+        rest.n -= end != NULL ? one.n + 2 : one.n;
+    }
+}
+
+static void put_option(struct page *p, const struct gl_option *o)
+{
+    gl_buf_c(&p->out, ".TP\n\\fB");
+    put_c(p, o->name);
+    gl_buf_c(&p->out, "\\fR");
+    if (o->value != NULL) {
+        gl_buf_c(&p->out, " \\fI");
+        put_c(p, o->value);
+        gl_buf_c(&p->out, "\\fR");
+    }
+    gl_buf_char(&p->out, '\n');
+    put_c(p, o->doc);
+    gl_buf_c(&p->out, ".\n");
+}
+
+static void put_common(struct page *p)
+{
+    section(p, "OPTIONS OF ALL COMMANDS");
+    gl_buf_c(&p->out, "They may also stand before the command.\n");
+    for (size_t i = 0; i < gl_cli_common_n; i++) {
+        put_option(p, &gl_cli_common[i]);
+    }
+}
+
+/* ---- pages ---- */
+
+static void put_usage(struct page *p, const struct gl_command *c)
+{
+    gl_buf_c(&p->out, ".B glia ");
+    put_c(p, c->name);
+    gl_buf_char(&p->out, '\n');
+    if (c->arguments[0] != '\0') {
+        put_c(p, c->arguments);
+        gl_buf_char(&p->out, '\n');
+    }
+}
+
+static bool is_of(const struct gl_command *c, gl_str word)
+{
+    gl_str rest;
+
+    return !c->is_hidden && gl_str_eq(gl_str_cut(gl_str_of(c->name), ' ', &rest), word);
+}
+
+static void put_command(struct page *p, const struct gl_command *c, bool has_title)
+{
+    if (has_title) {
+        gl_buf_c(&p->out, ".SS ");
+        put_c(p, c->name);
+        gl_buf_c(&p->out, "\n");
+    }
+    gl_buf_c(&p->out, ".PP\n");
+    put_c(p, c->summary);
+    gl_buf_c(&p->out, ".\n");
+    put_paragraphs(p, c->help);
+    for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && c->options[i].name != NULL; i++) {
+        put_option(p, &c->options[i]);
+    }
+}
+
+static void make_page(struct page *p, gl_str word, const char *summary)
+{
+    bool is_group = gl_cli_is_group(word), has_broken = false;
+
+    begin(p, gl_str_fmt(&p->cli->arena, "glia-%.*s", GL_STR_ARG(word)).p, summary);
+    section(p, "SYNOPSIS");
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        if (is_of(&gl_cli_commands[i], word)) {
+            gl_buf_c(&p->out, has_broken ? ".br\n" : "");
+            put_usage(p, &gl_cli_commands[i]);
+            has_broken = true;
+        }
+    }
+    section(p, "DESCRIPTION");
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        if (is_of(&gl_cli_commands[i], word)) {
+            put_command(p, &gl_cli_commands[i], is_group);
+        }
+    }
+    put_common(p);
+    section(p, "SEE ALSO");
+    gl_buf_c(&p->out, ".BR glia (1)\n");
+}
+
+static void put_exit_codes(struct page *p)
+{
+    static const char *const codes[][2] = {
+        {"0", "ok; of commands that wait for a job: it completed"},
+        {"1", "the job failed or was cancelled; a check of doctor failed"},
+        {"2", "wrong usage, bad input, or not possible as things stand"},
+        {"3", "there is no such job, step or attempt"},
+        {"4", "not allowed"},
+        {"5", "node, store or stdout unavailable"},
+        {"6", "the job is paused, or waits for a person"},
+        {"130", "interrupted"},
+    };
+
+    section(p, "EXIT STATUS");
+    for (size_t i = 0; i < GL_COUNT(codes); i++) {
+        gl_buf_fmt(&p->out, ".TP\n.B %s\n", codes[i][0]);
+        put_c(p, codes[i][1]);
+        gl_buf_c(&p->out, ".\n");
+    }
+}
+
+static void put_environment(struct page *p)
+{
+    section(p, "ENVIRONMENT");
+    for (size_t i = 0; i < GL_SET_COUNT; i++) {
+        const struct gl_setting_spec *s = &gl_settings_table[i];
+
+        if (s->env != NULL && s->env[0] != '\0') {
+            gl_buf_c(&p->out, ".TP\n.B ");
+            put_c(p, s->env);
+            gl_buf_char(&p->out, '\n');
+            put_c(p, s->doc);
+            gl_buf_c(&p->out, ".\n");
+        }
+    }
+    gl_buf_c(&p->out, ".TP\n.B NO_COLOR\nNot empty: no colours.\n");
+}
+
+static void make_first(struct page *p)
+{
+    begin(p, "glia", "flows of scripts and commands that get finished, whatever dies on the way");
+    section(p, "SYNOPSIS");
+    gl_buf_c(&p->out, ".B glia\n.RI [ OPTION ...]\n.I COMMAND\n.RI [ ARGUMENT ...]\n");
+    section(p, "COMMANDS");
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        if (!gl_cli_commands[i].is_hidden) {
+            gl_buf_c(&p->out, ".TP\n.B ");
+            put_c(p, gl_cli_commands[i].name);
+            gl_buf_char(&p->out, '\n');
+            put_c(p, gl_cli_commands[i].summary);
+            gl_buf_c(&p->out, ".\n");
+        }
+    }
+    put_common(p);
+    put_exit_codes(p);
+    put_environment(p);
+}
+
+static int save(struct page *p, const char *name)
+{
+    const char *path = gl_str_fmt(&p->cli->arena, "%s/%s.1", p->cli->words[0], name).p;
+    FILE *file = fopen(path, "we");
+    bool is_written = file != NULL && fwrite(p->out.p, 1, p->out.n, file) == p->out.n;
+    struct gl_why why;
+    int code = 0;
+
+    if ((file != NULL && fclose(file) != 0) || !is_written) {
+        (void)gl_fs_why(&why, errno, "write", path);
+        code = gl_cli_fail(p->cli, GL_E_IO, why.text);
+    }
+    gl_buf_reset(&p->out);
+    return code;
+}
+
+int gl_cmd_man(struct gl_cli *cli)
+{
+    struct page p = {.cli = cli};
+    gl_str last = {0};
+    int code;
+
+    make_first(&p);
+    code = save(&p, "glia");
+    for (size_t i = 0; i < gl_cli_commands_n && code == 0; i++) {
+        const struct gl_command *c = &gl_cli_commands[i];
+        gl_str rest, word = gl_str_cut(gl_str_of(c->name), ' ', &rest);
+
+        if (c->is_hidden || gl_str_eq(word, last)) { /* commands of a group stand together */
+            continue;
+        }
+        last = word;
+        make_page(&p, word,
+                  rest.n == 0
+                      ? c->summary
+                      : gl_str_fmt(&cli->arena, "the commands about %.*s", GL_STR_ARG(word)).p);
+        code = save(&p, gl_str_fmt(&cli->arena, "glia-%.*s", GL_STR_ARG(word)).p);
+    }
+    gl_buf_done(&p.out);
+    return code;
+}

@@ -1,0 +1,129 @@
+/* cmd_status.c - glia status: the node, its pools, and how many jobs there are. */
+#include <sys/stat.h>
+
+#include "base/check.h"
+#include "cli/overview.h"
+#include "cli/table.h"
+#include "os/lock.h"
+#include "os/paths.h"
+
+static uint64_t file_bytes(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* The store's file and what is written beside it first; 0: it is not there. */
+static uint64_t store_bytes(struct gl_cli *cli)
+{
+    const char *path = gl_paths_context(&cli->arena, cli->data, GL_S("default"), GL_PATHS_STATE);
+
+    return file_bytes(path) + file_bytes(gl_str_fmt(&cli->arena, "%s-wal", path).p);
+}
+
+static void add(struct gl_table *t, const char *what, gl_str value)
+{
+    gl_table_add(t, gl_str_of(what));
+    gl_table_add(t, value);
+}
+
+/* "n1, serve, process 123 since ..." */
+static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
+{
+    char when[GL_WHEN_BYTES];
+    struct gl_lock_holder holder;
+    bool is_here = gl_lock_find(cli->data, &holder);
+    gl_str name = gl_page_text(&o->node, o->node.root, "name");
+
+    if (!o->has_node) {
+        return is_here ? GL_S("somebody holds the data folder, but does not answer")
+                       : GL_S("none is running: unfinished jobs are not driven");
+    }
+    if (!is_here || holder.pid == 0) {
+        return name;
+    }
+    return gl_str_fmt(&cli->arena, "%.*s%s%s, process %lld since %.*s", GL_STR_ARG(name),
+                      holder.what[0] != '\0' ? ", " : "", holder.what, (long long)holder.pid,
+                      GL_STR_ARG(gl_when_format(holder.since, when)));
+}
+
+static void print_table(struct gl_cli *cli, struct gl_overview *o)
+{
+    static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
+    struct gl_page *n = &o->node;
+    struct gl_table t;
+
+    gl_table_init(&t, titles, GL_COUNT(titles));
+    add(&t, "data folder", gl_str_of(cli->data));
+    add(&t, "node", node_text(cli, o));
+    if (o->has_node) {
+        add(&t, "pools", gl_overview_pools(n));
+        add(&t, "steps",
+            gl_str_fmt(&cli->arena, "%lld running, %lld waiting for slots",
+                       (long long)gl_page_number(n, n->root, "attempts_running"),
+                       (long long)gl_page_number(n, n->root, "steps_waiting")));
+    }
+    add(&t, "store",
+        gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
+    add(&t, "jobs", gl_overview_counts(o, &cli->arena));
+    add(&t, "waiting for a person",
+        gl_str_fmt(&cli->arena, "%llu step%s", (unsigned long long)o->human_n,
+                   o->human_n == 1 ? "" : "s"));
+    gl_table_print(&t, &cli->out);
+    gl_table_done(&t);
+    if (o->human_n > 0 && cli->err.is_tty) {
+        gl_cli_say(cli, "to see what waits for a person: %s", gl_cli_hint(cli, "human list"));
+    }
+}
+
+static void print_json(struct gl_cli *cli, struct gl_overview *o)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "data_dir");
+    gl_jw_c(&w, cli->data);
+    gl_jw_key(&w, "node");
+    if (o->has_node) {
+        gl_jw_raw(&w, gl_str_trim(gl_buf_view(&o->node.body)));
+    } else {
+        gl_jw_null(&w);
+    }
+    gl_jw_key(&w, "store_bytes");
+    gl_jw_u64(&w, store_bytes(cli));
+    gl_jw_key(&w, "jobs");
+    gl_jw_object(&w);
+    for (size_t i = 0; i < GL_JOB_STATUS_COUNT; i++) {
+        gl_jw_key(&w, gl_job_status_words[i]);
+        gl_jw_u64(&w, o->counts[i]);
+    }
+    gl_jw_end(&w);
+    gl_jw_key(&w, "jobs_complete"); /* were all counted? */
+    gl_jw_bool(&w, !o->has_more);
+    gl_jw_key(&w, "human");
+    gl_jw_u64(&w, o->human_n);
+    gl_jw_end(&w);
+    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+}
+
+int gl_cmd_status(struct gl_cli *cli)
+{
+    struct gl_overview o;
+    struct gl_reach reach;
+    struct gl_why why;
+    int code = GL_EXIT_OK, err;
+
+    gl_reach_init(&reach, cli);
+    err = gl_overview_read(&o, &reach, &why);
+    if (err != 0) {
+        code = gl_cli_fail(cli, err, why.text);
+    } else {
+        (cli->json ? print_json : print_table)(cli, &o);
+    }
+    gl_overview_done(&o);
+    gl_reach_done(&reach);
+    return code;
+}

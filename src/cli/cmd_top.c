@@ -1,0 +1,364 @@
+/* cmd_top.c - glia top: jobs and steps, live, on the whole screen.
+ *
+ * A picture is made as text, line by line, and put on the alternate screen in one go. Between two
+ * pictures we wait for a key, for another size of the window, or for the next look. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "cli/overview.h"
+#include "cli/progress.h"
+#include "os/fs.h"
+
+enum {
+    INTERVAL_MS = 1000,
+    INTERVAL_MS_MIN = 100,
+    INTERVAL_MS_MAX = 3600000,
+    HEAD_LINES = 4, /* title, node, empty, columns */
+    STEPS_MAX = 12, /* lines of the lower part, at most */
+    BAR_WIDTH = 12,
+    NAME_WIDTH = 24,
+    STATUS_WIDTH = 10,
+    TIME_WIDTH = 8,
+    KEY_BYTES = 32,
+};
+
+struct top {
+    struct gl_cli *cli;
+    struct gl_reach reach;
+    struct termios before;
+    int signals_fd;
+    gl_ms interval_ms;
+    bool is_over;
+    bool has_steps; /* the lower part is shown */
+    size_t chosen, jobs_n;
+
+    struct gl_page node, jobs, job; /* as last seen */
+    bool has_node;
+    const char *trouble; /* why there is nothing to see; NULL: none */
+    struct gl_why why;
+
+    struct gl_term *term;
+    struct gl_buf out;
+    size_t lines;
+};
+
+/* ---- the terminal ---- */
+
+static int open_screen(struct top *t)
+{
+    struct termios raw;
+    sigset_t set;
+
+    if (tcgetattr(STDIN_FILENO, &t->before) < 0) {
+        return gl_cli_fail(t->cli, GL_E_UNAVAILABLE, "the terminal cannot be set up");
+    }
+    raw = t->before;
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    raw.c_cc[VMIN] = 0;
+    raw.c_cc[VTIME] = 0;
+    raw.c_cc[VSUSP] = _POSIX_VDISABLE; /* the shell would get our screen */
+    (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &raw);
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGWINCH);
+    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    t->signals_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    (void)fputs("\033[?1049h\033[?25l", t->term->file); /* the other screen, no cursor */
+    (void)fflush(t->term->file);
+    return 0;
+}
+
+static void close_screen(struct top *t)
+{
+    (void)fputs("\033[?25h\033[?1049l", t->term->file);
+    (void)fflush(t->term->file);
+    (void)tcsetattr(STDIN_FILENO, TCSAFLUSH, &t->before);
+    gl_fs_closep(&t->signals_fd);
+}
+
+/* ---- looking ---- */
+
+static gl_jnode job_list(struct top *t)
+{
+    return gl_json_get(&t->jobs.j, t->jobs.root, "jobs");
+}
+
+static gl_str chosen_id(struct top *t)
+{
+    gl_jnode jobs = job_list(t), e = gl_json_first(&t->jobs.j, jobs);
+
+    for (size_t i = 0; i < t->chosen && e != NULL; i++) {
+        e = gl_json_after(&t->jobs.j, jobs, e);
+    }
+    return gl_page_text(&t->jobs, e, "job_id");
+}
+
+static void look(struct top *t)
+{
+    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = t->term->rows};
+    gl_jnode jobs;
+
+    gl_page_done(&t->node);
+    gl_page_done(&t->jobs);
+    gl_page_done(&t->job);
+    t->job = (struct gl_page){0};
+    t->has_node = gl_overview_node(&t->reach, &t->node);
+    t->trouble = gl_page_ask(&t->jobs, &t->reach, &rq, &t->why) != 0 ? t->why.text : NULL;
+    jobs = t->trouble == NULL ? job_list(t) : NULL;
+    t->jobs_n = jobs != NULL ? jobs->count : 0;
+    t->chosen = t->jobs_n == 0 ? 0 : t->chosen < t->jobs_n ? t->chosen : t->jobs_n - 1;
+    if (t->has_steps && t->jobs_n > 0) {
+        struct gl_request one = {.verb = GL_VERB_STATUS, .job = chosen_id(t)};
+
+        /* It may be gone by now: then nothing is shown of it. */
+        if (gl_page_ask(&t->job, &t->reach, &one, NULL) != 0) {
+            t->job.root = NULL;
+        }
+    }
+}
+
+/* ---- drawing ---- */
+
+/* One line; `text` is clipped, colours do not count. */
+static void put_line(struct top *t, enum gl_color color, gl_str text)
+{
+    if (t->lines >= t->term->rows) {
+        return;
+    }
+    gl_buf_fmt(&t->out, "%s%s%.*s%s\033[K", t->lines > 0 ? "\r\n" : "", gl_term_on(t->term, color),
+               GL_STR_ARG(gl_term_clip(text, t->term->columns)), gl_term_off(t->term, color));
+    t->lines++;
+}
+
+static void put_head(struct top *t)
+{
+    struct gl_page *n = &t->node;
+    char when[GL_WHEN_BYTES];
+    gl_str now = gl_when_format(gl_term_now(), when);
+
+    put_line(
+        t, GL_BOLD,
+        gl_str_fmt(&t->jobs.arena, "glia top  %.*s  %s", (int)(now.n - 5), now.p, t->cli->data));
+    if (!t->has_node) {
+        put_line(t, GL_YELLOW, GL_S("no node is running: unfinished jobs are not driven"));
+    } else {
+        put_line(t, GL_PLAIN,
+                 gl_str_fmt(&n->arena, "node %.*s  slots %.*s  %lld running, %lld waiting",
+                            GL_STR_ARG(gl_page_text(n, n->root, "name")),
+                            GL_STR_ARG(gl_overview_pools(n)),
+                            (long long)gl_page_number(n, n->root, "attempts_running"),
+                            (long long)gl_page_number(n, n->root, "steps_waiting")));
+    }
+    put_line(t, GL_PLAIN, (gl_str){0});
+}
+
+static const char *bar(char buf[static BAR_WIDTH + 1], int64_t done, int64_t all)
+{
+    int64_t full = all > 0 ? done * BAR_WIDTH / all : 0;
+
+    for (int64_t i = 0; i < BAR_WIDTH; i++) {
+        buf[i] = i < full ? '#' : '.';
+    }
+    buf[BAR_WIDTH] = '\0';
+    return buf;
+}
+
+/* Padded by width, not by bytes. */
+static gl_str column(struct gl_arena *a, gl_str text, size_t width)
+{
+    gl_str clipped = gl_term_clip(gl_term_safe(a, text), width);
+
+    return gl_str_fmt(a, "%.*s%*s", GL_STR_ARG(clipped), (int)(width - gl_term_width(clipped)), "");
+}
+
+static void put_job(struct top *t, gl_jnode job, bool is_chosen)
+{
+    struct gl_page *p = &t->jobs;
+    int64_t done = gl_page_number(p, job, "completed_n") + gl_page_number(p, job, "partial_n") +
+                   gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
+    int64_t all = gl_page_number(p, job, "steps_n");
+    gl_str status = gl_page_text(p, job, "status");
+    gl_ms ended = gl_page_time(p, job, "ended_at");
+    gl_str took =
+        gl_page_span(p, gl_page_time(p, job, "submitted_at"), ended != 0 ? ended : gl_term_now());
+    gl_str steps = gl_str_fmt(&p->arena, "%lld/%lld", (long long)done, (long long)all);
+    char bar_text[BAR_WIDTH + 1];
+
+    put_line(t, is_chosen ? GL_BOLD : gl_term_status_color(status),
+             gl_str_fmt(&p->arena, "%s %.*s  %.*s  [%s] %.*s  %.*s  %.*s", is_chosen ? ">" : " ",
+                        GL_STR_ARG(gl_page_text(p, job, "job_id")),
+                        GL_STR_ARG(column(&p->arena, status, STATUS_WIDTH)),
+                        bar(bar_text, done, all), GL_STR_ARG(column(&p->arena, steps, 11)),
+                        GL_STR_ARG(column(&p->arena, took, TIME_WIDTH)),
+                        GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, job, "name")))));
+}
+
+/* The window moves with the chosen one. */
+static void put_jobs(struct top *t, size_t room)
+{
+    gl_jnode jobs = job_list(t), e = gl_json_first(&t->jobs.j, jobs);
+    size_t first = t->chosen >= room && room > 0 ? t->chosen - room + 1 : 0;
+
+    put_line(t, GL_DIM,
+             gl_str_fmt(&t->jobs.arena, "  %-26s  %-*s  %-*s  %-*s  %s", "JOB", STATUS_WIDTH,
+                        "STATUS", BAR_WIDTH + 14, "STEPS", TIME_WIDTH, "TIME", "NAME"));
+    if (t->trouble != NULL || t->jobs_n == 0) {
+        put_line(t, GL_YELLOW,
+                 t->trouble != NULL ? gl_str_of(t->trouble) : GL_S("  there are no jobs yet"));
+    }
+    for (size_t i = 0; e != NULL && i < first + room; i++) {
+        if (i >= first) {
+            put_job(t, e, i == t->chosen);
+        }
+        e = gl_json_after(&t->jobs.j, jobs, e);
+    }
+}
+
+static void put_step(struct top *t, gl_str id, gl_jnode step)
+{
+    struct gl_page *p = &t->job;
+    gl_str status = gl_page_text(p, step, "status");
+    gl_str why = gl_page_reason(p, step);
+    gl_ms since = gl_page_time(p, step, "attempt_at");
+    gl_str took =
+        gl_str_is(status, "running") ? gl_page_span(p, since, gl_term_now()) : (gl_str){0};
+
+    put_line(t, gl_term_status_color(status),
+             gl_str_fmt(&p->arena, "  %.*s  %.*s  %.*s  %.*s",
+                        GL_STR_ARG(column(&p->arena, id, NAME_WIDTH)),
+                        GL_STR_ARG(column(&p->arena, status, STATUS_WIDTH)),
+                        GL_STR_ARG(column(&p->arena, took, TIME_WIDTH)),
+                        GL_STR_ARG(gl_term_safe(&p->arena, why))));
+}
+
+/* What runs first, then what else has begun and not ended. */
+static void put_steps(struct top *t, size_t room)
+{
+    static const char *const order[] = {"running", "blocked", "failed", "retry_wait",
+                                        "waiting", "queued",  "ready"};
+    struct gl_page *p = &t->job;
+    gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
+    size_t shown = 0;
+
+    put_line(t, GL_PLAIN, (gl_str){0});
+    put_line(t, GL_DIM,
+             gl_str_fmt(&p->arena, "  %-*s  %-*s  %-*s  WHY", NAME_WIDTH, "STEP", STATUS_WIDTH,
+                        "STATUS", TIME_WIDTH, "FOR"));
+    for (size_t i = 0; i < GL_COUNT(order); i++) {
+        for (gl_jnode k = gl_json_first(&p->j, steps); k && shown + 2 < room;
+             k = gl_json_after(&p->j, steps, k)) {
+            if (gl_str_is(gl_page_text(p, gl_json_value(k), "status"), order[i])) {
+                put_step(t, gl_json_str(&p->j, k, &p->arena), gl_json_value(k));
+                shown++;
+            }
+        }
+    }
+    if (shown == 0) {
+        put_line(t, GL_DIM, GL_S("  nothing of this job is under way"));
+    }
+}
+
+static void draw(struct top *t)
+{
+    bool has_steps = t->has_steps && t->job.root != NULL && t->term->rows > HEAD_LINES + 8;
+    size_t room = t->term->rows > HEAD_LINES + 1 ? t->term->rows - HEAD_LINES - 1 : 1;
+    size_t below = !has_steps ? 0 : room / 2 < STEPS_MAX ? room / 2 : STEPS_MAX;
+
+    gl_buf_reset(&t->out);
+    gl_buf_c(&t->out, "\033[H");
+    t->lines = 0;
+    put_head(t);
+    put_jobs(t, room - below);
+    if (has_steps) {
+        put_steps(t, below);
+    }
+    while (t->lines + 1 < t->term->rows) {
+        put_line(t, GL_PLAIN, (gl_str){0});
+    }
+    put_line(t, GL_DIM, GL_S("q leave   up/down choose   enter steps   space look now"));
+    (void)fwrite(t->out.p, 1, t->out.n, t->term->file);
+    (void)fflush(t->term->file);
+}
+
+/* ---- keys ---- */
+
+static void on_key(struct top *t, gl_str keys)
+{
+    if (gl_str_is(keys, "q") || gl_str_is(keys, "Q") || gl_str_is(keys, "\033")) {
+        t->is_over = true;
+    } else if (gl_str_is(keys, "\033[A") || gl_str_is(keys, "\033OA") || gl_str_is(keys, "k")) {
+        t->chosen -= t->chosen > 0;
+    } else if (gl_str_is(keys, "\033[B") || gl_str_is(keys, "\033OB") || gl_str_is(keys, "j")) {
+        t->chosen += t->chosen + 1 < t->jobs_n;
+    } else if (gl_str_is(keys, "\n") || gl_str_is(keys, "\r")) {
+        t->has_steps = !t->has_steps;
+    }
+}
+
+/* Until there is a reason to look again. */
+static void wait(struct top *t)
+{
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                           {.fd = t->signals_fd, .events = POLLIN}};
+    struct signalfd_siginfo info;
+    char keys[KEY_BYTES];
+    ssize_t n;
+
+    if (poll(fds, GL_COUNT(fds), (int)t->interval_ms) <= 0) {
+        return;
+    }
+    if (fds[0].revents != 0) {
+        n = read(STDIN_FILENO, keys, sizeof(keys));
+        if (n > 0) {
+            on_key(t, (gl_str){.p = keys, .n = (size_t)n});
+        }
+        t->is_over = t->is_over || n == 0; /* the terminal has gone */
+    }
+    while (read(t->signals_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+        t->is_over = t->is_over || info.ssi_signo != SIGWINCH;
+    }
+}
+
+int gl_cmd_top(struct gl_cli *cli)
+{
+    const char *interval = gl_cli_option(cli, "--interval");
+    struct top t = {.cli = cli,
+                    .term = &cli->out,
+                    .signals_fd = -1,
+                    .has_steps = true,
+                    .interval_ms = INTERVAL_MS};
+    int code;
+
+    if (interval != NULL && (!gl_when_parse_span(gl_str_of(interval), &t.interval_ms) ||
+                             t.interval_ms < INTERVAL_MS_MIN || t.interval_ms > INTERVAL_MS_MAX)) {
+        return gl_cli_usage(cli, "--interval takes a time from 100ms to 1h");
+    }
+    if (!cli->out.is_tty || isatty(STDIN_FILENO) != 1 || cli->json) {
+        return gl_cli_usage(cli, "top needs a terminal; '%s' tells how things stand",
+                            gl_cli_hint(cli, "status"));
+    }
+    gl_reach_init(&t.reach, cli);
+    code = open_screen(&t);
+    while (code == 0 && !t.is_over) {
+        gl_term_measure(t.term);
+        look(&t);
+        draw(&t);
+        wait(&t);
+    }
+    if (code == 0) {
+        close_screen(&t);
+    }
+    gl_page_done(&t.node);
+    gl_page_done(&t.jobs);
+    gl_page_done(&t.job);
+    gl_buf_done(&t.out);
+    gl_reach_done(&t.reach);
+    return code;
+}

@@ -1,0 +1,117 @@
+/* cmd_why.c - glia why: what a job or a step waits for, or how it ended.
+ *
+ * The sentences are the node's, the same as in `glia job status`. */
+#include "base/check.h"
+#include "cli/page.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+
+/* The sentence about a job or a step. */
+static gl_str sentence(struct gl_page *p, gl_jnode n)
+{
+    gl_str text = gl_page_reason(p, n);
+
+    return text.n > 0
+               ? text
+               : gl_str_fmt(&p->arena, "it is %.*s", GL_STR_ARG(gl_page_text(p, n, "status")));
+}
+
+static void add_row(struct gl_table *t, struct gl_page *p, gl_str id, gl_jnode n)
+{
+    gl_table_add(t, id);
+    gl_table_add(t, gl_page_text(p, n, "status"));
+    gl_table_add(t, sentence(p, n));
+}
+
+static void write_one(struct gl_page *p, gl_jnode n, struct gl_jw *w)
+{
+    gl_jw_key(w, "status");
+    gl_jw_str(w, gl_page_text(p, n, "status"));
+    gl_jw_key(w, "why");
+    gl_jw_str(w, sentence(p, n));
+}
+
+/* The job and those of its steps that have not ended; or one step. */
+static void print_table(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, gl_jnode only)
+{
+    static const char *const titles[] = {"WHAT", "STATUS", "WHY"};
+    struct gl_table t;
+
+    gl_table_init(&t, titles, GL_COUNT(titles));
+    if (only != NULL) {
+        add_row(&t, p, gl_str_of(cli->words[1]), only);
+    } else {
+        add_row(&t, p, GL_S("job"), p->root);
+    }
+    for (gl_jnode k = only != NULL ? NULL : gl_json_first(&p->j, steps); k;
+         k = gl_json_after(&p->j, steps, k)) {
+        gl_jnode s = gl_json_value(k);
+
+        if (!gl_progress_is_end(gl_page_text(p, s, "status"))) {
+            add_row(&t, p, gl_json_str(&p->j, k, &p->arena), s);
+        }
+    }
+    gl_table_print(&t, &cli->out);
+    gl_table_done(&t);
+}
+
+static void print_json(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, gl_jnode only)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "job_id");
+    gl_jw_str(&w, gl_page_text(p, p->root, "job_id"));
+    write_one(p, p->root, &w);
+    gl_jw_key(&w, "steps");
+    gl_jw_object(&w);
+    for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
+        gl_jnode s = gl_json_value(k);
+
+        if (only == NULL ? !gl_progress_is_end(gl_page_text(p, s, "status")) : s == only) {
+            gl_jw_key_str(&w, gl_json_str(&p->j, k, &p->arena));
+            gl_jw_object(&w);
+            write_one(p, s, &w);
+            gl_jw_end(&w);
+        }
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+}
+
+static int tell(struct gl_cli *cli, struct gl_page *p)
+{
+    gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
+    gl_jnode only = cli->words_n > 1 ? gl_json_get(&p->j, steps, cli->words[1]) : NULL;
+
+    if (cli->words_n > 1 && only == NULL) {
+        return gl_cli_fail(cli, GL_E_NOT_FOUND,
+                           gl_str_fmt(&p->arena, "the job has no step '%s'", cli->words[1]).p);
+    }
+    (cli->json ? print_json : print_table)(cli, p, steps, only);
+    return GL_EXIT_OK;
+}
+
+int gl_cmd_why(struct gl_cli *cli)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
+    struct gl_reach reach;
+    struct gl_page page;
+    struct gl_why why;
+    int err, code;
+
+    gl_reach_init(&reach, cli);
+    err = gl_page_ask(&page, &reach, &rq, &why);
+    if (err != 0) {
+        code = gl_cli_fail(cli, err, why.text);
+    } else {
+        code = tell(cli, &page);
+        (void)gl_reach_say_alone(&reach, gl_page_text(&page, page.root, "status"));
+    }
+    gl_page_done(&page);
+    gl_reach_done(&reach);
+    return code;
+}

@@ -1,0 +1,119 @@
+#include "cli/overview.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+enum { ANSWER_BYTES_MAX = 1 << 20 };
+
+bool gl_overview_node(struct gl_reach *r, struct gl_page *page)
+{
+    struct gl_client_reply reply;
+
+    *page = (struct gl_page){0};
+    if (gl_reach_find(r, NULL) != 0 ||
+        gl_reach_call(r, "GET", "/v1/node", (gl_str){0}, &reply, NULL) != 0) {
+        return false;
+    }
+    gl_buf_str(&page->body, reply.body);
+    if (gl_json_parse(&page->j, gl_buf_view(&page->body), ANSWER_BYTES_MAX, &page->arena, NULL) !=
+        0) {
+        return false;
+    }
+    page->root = gl_json_root(&page->j);
+    return true;
+}
+
+static void count_page(struct gl_overview *o, struct gl_page *p, uint64_t *n)
+{
+    gl_jnode jobs = gl_json_get(&p->j, p->root, "jobs");
+
+    for (gl_jnode e = gl_json_first(&p->j, jobs); e; e = gl_json_after(&p->j, jobs, e)) {
+        int64_t status = gl_schema_word(gl_job_status_words, gl_page_text(p, e, "status"));
+
+        if (status >= 0) {
+            o->counts[status]++;
+        }
+        ++*n;
+    }
+}
+
+static int count_jobs(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
+    uint64_t n = 0;
+    int err;
+
+    do {
+        struct gl_page page;
+
+        err = gl_page_ask(&page, r, &rq, reterr_why);
+        if (err == 0) {
+            count_page(o, &page, &n);
+            rq.after = gl_str_dup(&a, gl_page_text(&page, page.root, "next"));
+        }
+        gl_page_done(&page);
+    } while (err == 0 && rq.after.n > 0 && n < GL_OVERVIEW_JOBS_MAX);
+    o->has_more = rq.after.n > 0;
+    return err;
+}
+
+static int count_human(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+{
+    struct gl_request rq = {.verb = GL_VERB_HUMAN, .limit = GL_PAGE_MAX};
+    struct gl_page page;
+    int err = gl_page_ask(&page, r, &rq, reterr_why);
+
+    if (err == 0) {
+        gl_jnode requests = gl_json_get(&page.j, page.root, "requests");
+
+        o->human_n = requests != NULL ? requests->count : 0;
+    }
+    gl_page_done(&page);
+    return err;
+}
+
+int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+{
+    int err;
+
+    *o = (struct gl_overview){0};
+    o->has_node = gl_overview_node(r, &o->node);
+    err = count_jobs(o, r, reterr_why);
+    return err != 0 ? err : count_human(o, r, reterr_why);
+}
+
+void gl_overview_done(struct gl_overview *o)
+{
+    gl_page_done(&o->node);
+}
+
+gl_str gl_overview_pools(struct gl_page *node)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    gl_jnode pools = gl_json_get(&node->j, node->root, "pools");
+
+    for (gl_jnode k = gl_json_first(&node->j, pools); k; k = gl_json_after(&node->j, pools, k)) {
+        gl_jnode pool = gl_json_value(k);
+
+        gl_buf_fmt(&out, "%s%.*s %lld of %lld", out.n > 0 ? ", " : "",
+                   GL_STR_ARG(gl_json_str(&node->j, k, &node->arena)),
+                   (long long)gl_page_number(node, pool, "in_use"),
+                   (long long)gl_page_number(node, pool, "slots"));
+    }
+    return gl_str_dup(&node->arena, gl_buf_view(&out));
+}
+
+gl_str gl_overview_counts(const struct gl_overview *o, struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    for (size_t i = 0; i < GL_JOB_STATUS_COUNT; i++) {
+        if (o->counts[i] > 0) {
+            gl_buf_fmt(&out, "%s%llu %s", out.n > 0 ? ", " : "", (unsigned long long)o->counts[i],
+                       gl_job_status_words[i]);
+        }
+    }
+    gl_buf_c(&out, out.n == 0 ? "none" : o->has_more ? ", and older ones" : "");
+    return gl_str_dup(a, gl_buf_view(&out));
+}

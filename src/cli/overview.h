@@ -1,0 +1,32 @@
+/* overview.h - how everything stands: the node, the jobs, what waits for a person. For `status` and
+ * `top`. */
+#ifndef GL_CLI_OVERVIEW_H
+#define GL_CLI_OVERVIEW_H
+
+#include "cli/page.h"
+#include "model/job.h"
+
+enum { GL_OVERVIEW_JOBS_MAX = 20000 }; /* more are not counted */
+
+struct gl_overview {
+    struct gl_page node;
+    bool has_node; /* else `node` is empty */
+    uint64_t counts[GL_JOB_STATUS_COUNT];
+    bool has_more; /* jobs that were not counted */
+    uint64_t human_n;
+};
+
+/* What the node says of itself. False: there is none, or it does not answer; `page` is empty then.
+ * To be given back with gl_page_done() in any case. */
+bool gl_overview_node(struct gl_reach *r, struct gl_page *page);
+
+/* Everything. To be given back in any case. */
+int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why);
+void gl_overview_done(struct gl_overview *o);
+
+/* "default 2 of 8, gpu 0 of 1", in the page's arena. */
+gl_str gl_overview_pools(struct gl_page *node);
+/* "2 running, 1 failed"; "none" if there are none. In the arena. */
+gl_str gl_overview_counts(const struct gl_overview *o, struct gl_arena *a);
+
+#endif
