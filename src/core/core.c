@@ -217,9 +217,15 @@ bool gl_core_forget_flow(struct gl_core *c, gl_str hash)
     return true;
 }
 
+const struct gl_core_counts *gl_core_counts(const struct gl_core *c)
+{
+    return &c->counts;
+}
+
 void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
 {
     memset(ret, 0, sizeof(*ret));
+    ret->quarantined = gl_map_count(&c->quarantined);
     ret->jobs_hot = c->jobs_hot;
     ret->jobs_loading = c->jobs_loading;
     ret->ops_in_flight = c->inflight_n;

@@ -10,6 +10,7 @@
 #ifndef GL_CORE_CORE_H
 #define GL_CORE_CORE_H
 
+#include "base/histogram.h"
 #include "base/trace.h"
 #include "core/effect.h"
 #include "core/event.h"
@@ -57,7 +58,17 @@ bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
  * False: it is in use. */
 bool gl_core_forget_flow(struct gl_core *c, gl_str hash);
 
+/* What has happened since this core was made. */
+struct gl_core_counts {
+    uint64_t jobs_submitted, jobs_completed, jobs_failed, jobs_cancelled;
+    uint64_t attempts_started, attempts_succeeded, attempts_failed, attempts_lost;
+    struct gl_histogram schedule_to_start, run;
+};
+
+const struct gl_core_counts *gl_core_counts(const struct gl_core *c);
+
 struct gl_core_figures {
+    size_t quarantined;
     size_t jobs_hot, jobs_loading, ops_in_flight, attempts_running, steps_waiting;
     size_t pools_n;
     struct {

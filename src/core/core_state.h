@@ -123,6 +123,7 @@ struct gl_core {
     uint64_t wait_seq;
     struct gl_limits *limits; /* concurrency and rates: see place/limits.h */
     size_t running_n;
+    struct gl_core_counts counts;
 
     /* Looking through the index "wake": see heal/sweep.c. */
     struct {

@@ -7,6 +7,7 @@ enum { RESOLVE_MS = 200 };
 struct commit { /* in its batch's arena */
     struct gl_store_req req;
     struct gl_node *node;
+    gl_ms begun_at;
     struct gl_batch *batch;
     size_t number;       /* of the COMMIT effect in the batch */
     struct gl_link link; /* in node->unknown */
@@ -52,6 +53,12 @@ static void deliver(struct commit *c, int code)
                           .number = c->req.refused,
                           .why = gl_str_of(code != 0 ? c->req.why.text : "")};
 
+    if (code == 0) {
+        n->commits_n++;
+        gl_histogram_add(&n->commit_time, n->ports.clock->now(n->ports.clock) - c->begun_at);
+    } else {
+        n->refusals_n++;
+    }
     release_effects(c, code);
     gl_node_feed(n, &ev);
     gl_node_release(n, b);
@@ -150,6 +157,7 @@ void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
     struct commit *c = GL_NEW(&b->arena, struct commit);
 
     c->node = n;
+    c->begun_at = n->now;
     c->batch = b;
     c->number = number;
     gl_list_init(&c->link);

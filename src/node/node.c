@@ -125,6 +125,7 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
     if (n->config.on_handling != NULL) {
         n->config.on_handling(n->config.owner, ev->job);
     }
+    n->events_n++;
     gl_core_step(n->core, ev, &b->effects);
     if (n->config.on_handling != NULL) {
         n->config.on_handling(n->config.owner, (gl_str){0});

@@ -34,6 +34,9 @@ struct gl_node {
     char nonce[17];
     struct gl_store_req session_req;
     bool session_busy;
+    gl_ms renewed_at; /* when the store last took a write of ours for the session */
+    struct gl_histogram commit_time;
+    uint64_t commits_n, refusals_n, events_n;
     struct gl_session_info opened; /* by the store; ours once the rates have been read */
     struct gl_listing rates_listing;
     gl_str rates_after;
@@ -112,6 +115,10 @@ void gl_lookup_free_all(struct gl_node *n);
 void gl_earlier_compare(struct gl_node *n, struct gl_request *rq);
 void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
 void gl_earlier_free_all(struct gl_node *n);
+
+/* ---- figures.c ---- */
+void gl_figures_node(struct gl_node *n, struct gl_buf *out);
+void gl_figures_metrics(struct gl_node *n, struct gl_buf *out);
 
 /* ---- requests.c ---- */
 struct gl_requests_again { /* a submission of what is in the store already */

@@ -350,42 +350,12 @@ void gl_requests_on_time(struct gl_node *n)
     }
 }
 
-static void node_info(struct gl_node *n, struct gl_request *rq)
+static void describe(struct gl_node *n, struct gl_request *rq,
+                     void (*write)(struct gl_node *n, struct gl_buf *out))
 {
-    struct gl_core_figures f;
     struct gl_buf body = {0};
-    struct gl_jw w;
 
-    gl_core_figures(n->core, &f);
-    gl_jw_init(&w, &body);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "name");
-    gl_jw_str(&w, n->config.name);
-    gl_jw_key(&w, "session");
-    gl_jw_str(&w, n->session);
-    gl_jw_key(&w, "idle");
-    gl_jw_bool(&w, gl_core_idle(n->core));
-    gl_jw_key(&w, "watchers");
-    gl_jw_bool(&w, !gl_list_empty(&n->watchers));
-    gl_jw_key(&w, "jobs_hot");
-    gl_jw_u64(&w, f.jobs_hot);
-    gl_jw_key(&w, "attempts_running");
-    gl_jw_u64(&w, f.attempts_running);
-    gl_jw_key(&w, "steps_waiting");
-    gl_jw_u64(&w, f.steps_waiting);
-    gl_jw_key(&w, "pools");
-    gl_jw_object(&w);
-    for (size_t i = 0; i < f.pools_n; i++) {
-        gl_jw_key_str(&w, f.pools[i].name);
-        gl_jw_object(&w);
-        gl_jw_key(&w, "slots");
-        gl_jw_u64(&w, f.pools[i].slots);
-        gl_jw_key(&w, "in_use");
-        gl_jw_u64(&w, f.pools[i].in_use);
-        gl_jw_end(&w);
-    }
-    gl_jw_end(&w);
-    gl_jw_end(&w);
+    write(n, &body);
     gl_requests_answer(n, rq, 0, "", &body);
 }
 
@@ -427,14 +397,14 @@ static void route(struct gl_node *n, struct gl_request *rq)
         gl_query_run(&n->queries, rq, on_answer, n);
         break;
     case GL_VERB_NODE:
-        node_info(n, rq);
+        describe(n, rq, gl_figures_node);
+        break;
+    case GL_VERB_METRICS:
+        describe(n, rq, gl_figures_metrics);
         break;
     case GL_VERB_REMOVE:
     case GL_VERB_TRIM:
         gl_trim_request(n->trim, rq);
-        break;
-    case GL_VERB_METRICS:
-        gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node cannot do that yet", NULL);
         break;
     case GL_VERB_COUNT:
         GL_UNREACHABLE();

@@ -103,6 +103,7 @@ static void on_session(struct gl_store_req *req)
         }
     } else {
         n->session_due = n->now + TTL_MS / 3;
+        n->renewed_at = n->now;
         if (n->session.n == 0) {
             n->opened = req->session;
             n->opened.id = gl_str_dup(&n->strings, req->session.id);

@@ -238,6 +238,8 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->hold != NULL);
     GL_ASSERT(j->r.status == GL_JOB_RUNNING);
     gl_ledger_move(c, st, GL_STEP_RUNNING);
+    c->counts.attempts_started++;
+    gl_histogram_add(&c->counts.schedule_to_start, c->now - st->r.queued_at);
     st->r.attempt_count++;
     st->r.attempt_at = c->now;
     st->r.started_at = st->r.started_at == 0 ? c->now : st->r.started_at;
@@ -405,6 +407,9 @@ static void finish(struct gl_core *c, struct gl_job *j)
                                                                     : GL_JOB_CANCELLED;
 
     GL_ASSERT(gl_job_running(j) == 0);
+    c->counts.jobs_completed += status == GL_JOB_COMPLETED;
+    c->counts.jobs_failed += status == GL_JOB_FAILED;
+    c->counts.jobs_cancelled += status == GL_JOB_CANCELLED;
     gl_ledger_move_job(c, j, status);
     j->r.ended_at = c->now;
     j->r.hold = GL_HOLD_NONE;
@@ -455,6 +460,27 @@ static void conclude(struct gl_core *c, struct gl_job *j)
     }
 }
 
+static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
+{
+    if (j->r.verdict != GL_VERDICT_NONE) {
+        return budget;
+    }
+    budget = spread_roots(c, j, budget);
+    budget = spread_ends(c, j, budget);
+    if (j->r.status == GL_JOB_RUNNING) {
+        budget = gl_items_make(c, j, budget);
+        budget = queue_ready(c, j, budget);
+    }
+    return budget;
+}
+
+/* At its gate a step may have ended, or turned into many. */
+static bool has_more(const struct gl_job *j)
+{
+    return !gl_list_empty(&j->spread) ||
+           (j->r.status == GL_JOB_RUNNING && !gl_list_empty(&j->making));
+}
+
 void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
 {
     uint32_t budget = GL_SPREAD_MAX;
@@ -463,15 +489,11 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
         return;
     }
     gl_list_remove(&j->busy);
+    do {
+        budget = advance(c, j, budget);
+    } while (budget > 0 && j->r.verdict == GL_VERDICT_NONE && has_more(j));
     if (j->r.verdict != GL_VERDICT_NONE) {
         budget = wind_down(c, j, budget);
-    } else {
-        budget = spread_roots(c, j, budget);
-        budget = spread_ends(c, j, budget);
-        if (j->r.status == GL_JOB_RUNNING) {
-            budget = gl_items_make(c, j, budget);
-            budget = queue_ready(c, j, budget);
-        }
     }
     if (budget == 0) { /* more than one transaction should carry: go on in the next step */
         gl_txn_changed(c, j);

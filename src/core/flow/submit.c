@@ -105,6 +105,7 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->request, GL_E_INVALID, "%s", why.text);
         return;
     }
+    c->counts.jobs_submitted++;
     j = create(c, ev, spec);
     gl_ledger_move_job(c, j, GL_JOB_RUNNING);
     if (inputs.n > 0) {

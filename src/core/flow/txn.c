@@ -339,7 +339,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     struct gl_tx *tx = GL_NEW(b.arena, struct gl_tx);
     gl_str id = gl_str_dup(b.arena, j->id);
     bool is_new = j->rev == 0, ends = gl_job_status_is_terminal(j->r.status);
-    bool gives_back = ends && j->has_names;
+    bool gives_back = ends && (j->has_names || is_new); /* it may have nothing to do at all */
     struct gl_write *w;
     size_t dirty_n = 0;
 

@@ -192,9 +192,12 @@ static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event
     st->r.exit_code = ev->end == GL_EXEC_SIGNALED ? 128 + ev->signal : ev->exit_code;
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "ended");
+    gl_histogram_add(&c->counts.run, c->now - st->r.attempt_at);
     if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
+        c->counts.attempts_succeeded++;
         gl_ledger_succeed(c, st, ev->output);
     } else {
+        c->counts.attempts_failed++;
         failed(c, st, ev);
     }
 }

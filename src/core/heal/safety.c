@@ -22,6 +22,7 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
     bool unsafe = gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE && !GL_PLANT(7);
     gl_str why = GL_S("the attempt was lost with its executor");
 
+    c->counts.attempts_lost++;
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
     if (j->r.verdict != GL_VERDICT_NONE) {
         gl_ledger_fail(c, st, unsafe ? GL_S("lost, and whether it did its work is not known") : why,

@@ -1,0 +1,180 @@
+/* figures.c - what the node says of itself: for people, for /readyz, for Prometheus. */
+#include "node/node_state.h"
+
+#include "model/job.h"
+
+enum { STORE_SILENT_MS = 15000 }; /* a session is renewed three times as often */
+
+/* ---- ready? ---- */
+
+static const char *not_ready(const struct gl_node *n)
+{
+    if (n->stopping) {
+        return "this node is stopping";
+    }
+    if (n->lost) {
+        return "this node has lost its session";
+    }
+    if (!n->ready) {
+        return "this node is starting";
+    }
+    if (!n->exec_up) {
+        return "the executor cannot be reached: steps do not start";
+    }
+    if (n->now - n->renewed_at > STORE_SILENT_MS) {
+        return "the store takes no writes";
+    }
+    return NULL;
+}
+
+static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
+{
+    gl_jw_key(w, "pools");
+    gl_jw_object(w);
+    for (size_t i = 0; i < f->pools_n; i++) {
+        gl_jw_key_str(w, f->pools[i].name);
+        gl_jw_object(w);
+        gl_jw_key(w, "slots");
+        gl_jw_u64(w, f->pools[i].slots);
+        gl_jw_key(w, "in_use");
+        gl_jw_u64(w, f->pools[i].in_use);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
+
+static void write_number(struct gl_jw *w, const char *key, uint64_t value)
+{
+    gl_jw_key(w, key);
+    gl_jw_u64(w, value);
+}
+
+void gl_figures_node(struct gl_node *n, struct gl_buf *out)
+{
+    const char *reason = not_ready(n);
+    struct gl_core_figures f;
+    struct gl_jw w;
+
+    gl_core_figures(n->core, &f);
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "name");
+    gl_jw_str(&w, n->config.name);
+    gl_jw_key(&w, "session");
+    gl_jw_str(&w, n->session);
+    gl_jw_key(&w, "ready");
+    gl_jw_bool(&w, reason == NULL);
+    if (reason != NULL) {
+        gl_jw_key(&w, "reason");
+        gl_jw_c(&w, reason);
+    }
+    gl_jw_key(&w, "idle");
+    gl_jw_bool(&w, gl_core_idle(n->core));
+    gl_jw_key(&w, "watchers");
+    gl_jw_bool(&w, !gl_list_empty(&n->watchers));
+    write_number(&w, "jobs_hot", f.jobs_hot);
+    write_number(&w, "attempts_running", f.attempts_running);
+    write_number(&w, "steps_waiting", f.steps_waiting);
+    write_number(&w, "quarantined", f.quarantined);
+    write_pools(&f, &w);
+    gl_jw_end(&w);
+}
+
+/* ---- Prometheus ---- */
+
+static void head(struct gl_buf *out, const char *name, const char *type, const char *help)
+{
+    gl_buf_fmt(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void number(struct gl_buf *out, const char *name, const char *type, const char *help,
+                   uint64_t value)
+{
+    head(out, name, type, help);
+    gl_buf_fmt(out, "%s %llu\n", name, (unsigned long long)value);
+}
+
+static void histogram(struct gl_buf *out, const char *name, const char *help,
+                      const struct gl_histogram *h)
+{
+    uint64_t n = 0;
+
+    head(out, name, "histogram", help);
+    for (size_t i = 0; i < GL_HISTOGRAM_BUCKETS; i++) {
+        gl_ms bound = gl_histogram_bounds[i];
+
+        n += h->counts[i];
+        gl_buf_fmt(out, "%s_bucket{le=\"%lld.%03lld\"} %llu\n", name, (long long)(bound / 1000),
+                   (long long)(bound % 1000), (unsigned long long)n);
+    }
+    gl_buf_fmt(out, "%s_bucket{le=\"+Inf\"} %llu\n", name, (unsigned long long)h->n);
+    gl_buf_fmt(out, "%s_sum %lld.%03lld\n", name, (long long)(h->sum_ms / 1000),
+               (long long)(h->sum_ms % 1000));
+    gl_buf_fmt(out, "%s_count %llu\n", name, (unsigned long long)h->n);
+}
+
+static void pools(struct gl_buf *out, const struct gl_core_figures *f)
+{
+    head(out, "glia_slots", "gauge", "Slots of each pool.");
+    for (size_t i = 0; i < f->pools_n; i++) {
+        gl_buf_fmt(out, "glia_slots{pool=\"%.*s\"} %u\n", GL_STR_ARG(f->pools[i].name),
+                   f->pools[i].slots);
+    }
+    head(out, "glia_slots_in_use", "gauge", "Slots held by running attempts.");
+    for (size_t i = 0; i < f->pools_n; i++) {
+        gl_buf_fmt(out, "glia_slots_in_use{pool=\"%.*s\"} %u\n", GL_STR_ARG(f->pools[i].name),
+                   f->pools[i].in_use);
+    }
+}
+
+static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
+{
+    number(out, "glia_jobs_submitted_total", "counter", "Jobs taken by this node.",
+           c->jobs_submitted);
+    head(out, "glia_jobs_ended_total", "counter", "Jobs that ended, by how they did.");
+    gl_buf_fmt(out, "glia_jobs_ended_total{status=\"completed\"} %llu\n",
+               (unsigned long long)c->jobs_completed);
+    gl_buf_fmt(out, "glia_jobs_ended_total{status=\"failed\"} %llu\n",
+               (unsigned long long)c->jobs_failed);
+    gl_buf_fmt(out, "glia_jobs_ended_total{status=\"cancelled\"} %llu\n",
+               (unsigned long long)c->jobs_cancelled);
+    number(out, "glia_attempts_started_total", "counter", "Attempts decided by this node.",
+           c->attempts_started);
+    number(out, "glia_attempts_succeeded_total", "counter", "Attempts that completed their step.",
+           c->attempts_succeeded);
+    number(out, "glia_attempts_failed_total", "counter", "Attempts that failed.",
+           c->attempts_failed);
+    number(out, "glia_attempts_lost_total", "counter", "Attempts whose outcome is unknown.",
+           c->attempts_lost);
+}
+
+void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
+{
+    const struct gl_core_counts *c = gl_core_counts(n->core);
+    struct gl_core_figures f;
+
+    gl_core_figures(n->core, &f);
+    number(out, "glia_node_ready", "gauge", "1 if the node works as it should.",
+           not_ready(n) == NULL);
+    jobs(out, c);
+    number(out, "glia_attempts_running", "gauge", "Attempts that run now.", f.attempts_running);
+    number(out, "glia_steps_waiting", "gauge", "Steps that wait for slots or limits.",
+           f.steps_waiting);
+    number(out, "glia_jobs_in_memory", "gauge", "Jobs held in memory.", f.jobs_hot);
+    number(out, "glia_jobs_quarantined", "gauge", "Jobs held because they crashed the node.",
+           f.quarantined);
+    pools(out, &f);
+    histogram(out, "glia_step_schedule_to_start_seconds",
+              "From the moment a step could run to the decision of its attempt.",
+              &c->schedule_to_start);
+    histogram(out, "glia_step_run_seconds", "From the decision of an attempt to its end.", &c->run);
+    histogram(out, "glia_store_commit_seconds", "One transaction, from the core to the answer.",
+              &n->commit_time);
+    number(out, "glia_store_commits_total", "counter", "Transactions that committed.",
+           n->commits_n);
+    number(out, "glia_store_commits_refused_total", "counter", "Transactions that did not.",
+           n->refusals_n);
+    number(out, "glia_core_events_total", "counter", "Events the core has handled.", n->events_n);
+    number(out, "glia_transactions_in_flight", "gauge", "Transactions on their way.",
+           f.ops_in_flight);
+}
