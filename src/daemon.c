@@ -18,6 +18,7 @@
 #include "node/node.h"
 #include "os/blobfs.h"
 #include "os/crashmark.h"
+#include "os/failpoint.h"
 #include "os/fs.h"
 #include "os/identity.h"
 #include "os/lock.h"
@@ -77,7 +78,9 @@ struct gl_daemon {
     pthread_cond_t moved;
     enum stage stage;
     struct gl_why why; /* what stands in the way of being ready */
-    bool is_leaving;   /* another node gets the folder: `leaver` ends this one */
+    bool is_open;      /* everything is there, so that it can be closed */
+    bool is_wanted;    /* another node wants the folder ... */
+    bool is_leaving;   /* ... and gets it: `leaver` ends this one */
     bool is_stopping;  /* too late for that */
     bool is_lost;      /* someone else may own our jobs */
     bool is_beating;   /* the loop has not yet run `beat` */
@@ -172,6 +175,9 @@ static void on_handling(void *owner, gl_str job)
     struct gl_daemon *d = owner;
 
     gl_crashmark_set(&d->mark, job);
+    if (job.n > 0) {
+        GL_FAILPOINT("daemon.handling");
+    }
 }
 
 static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
@@ -249,17 +255,32 @@ static void on_http_log(void *owner, const char *line)
 
 static void *leave(void *owner);
 
-/* A node that stays has asked for the folder. On the HTTP thread, which cannot end itself. */
+/* With the mutex held. A passive node is about to end anyway, and a command that it has half
+ * carried out would have to be asked again. */
+static void leave_if_wanted(struct gl_daemon *d)
+{
+    if (d->is_wanted && d->is_open && !d->is_stopping && !d->is_leaving && !d->passive) {
+        d->is_leaving = pthread_create(&d->leaver, NULL, leave, d) == 0;
+    }
+}
+
+/* A node that stays has asked for the folder. On the HTTP thread, which cannot end itself, and may
+ * be here before gl_daemon_start() has returned. */
 static void on_yield(void *owner)
 {
     struct gl_daemon *d = owner;
 
     pthread_mutex_lock(&d->mutex);
-    /* A passive node is about to end anyway, and a command that it has half carried out would have
-     * to be asked again. */
-    if (!d->is_stopping && !d->is_leaving && !d->passive) {
-        d->is_leaving = pthread_create(&d->leaver, NULL, leave, d) == 0;
-    }
+    d->is_wanted = true;
+    leave_if_wanted(d);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void on_open(struct gl_daemon *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->is_open = true;
+    leave_if_wanted(d);
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -415,6 +436,7 @@ static void *run(void *owner)
 {
     struct gl_daemon *d = owner;
 
+    (void)pthread_setname_np(pthread_self(), "glia-control"); /* for people who look */
     gl_node_start(d->node);
     gl_loop_run(d->loop);
     return NULL;
@@ -472,6 +494,9 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     err = open_all(d, config, reterr_why);
+    if (err == 0) {
+        on_open(d);
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err != 0) {
         gl_daemon_stop(d);
@@ -768,8 +793,7 @@ int gl_daemon_check_store(const char *data, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
-    return gl_sqlite_check(gl_paths_context(&a, data, GL_S("default"), GL_PATHS_STATE),
-                           reterr_why);
+    return gl_sqlite_check(gl_paths_context(&a, data, GL_S("default"), GL_PATHS_STATE), reterr_why);
 }
 
 int gl_daemon_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why)

@@ -155,6 +155,7 @@ int gl_cmd_human_respond(struct gl_cli *cli)
         return code;
     }
     gl_reach_init(&reach, cli);
+    reach.is_passive = true;
     err = gl_reach_insist(
         &reach, "POST",
         gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/steps/%.*s/respond",

@@ -49,6 +49,7 @@ static int command(struct gl_cli *cli, const char *verb, bool stay)
 
     write_body(cli, &body);
     gl_reach_init(&reach, cli);
+    reach.is_passive = !stay;
     gl_progress_init(&progress, &cli->err, !stay);
     gl_follow_init(&follow, &reach, &progress);
     follow.pauses = stay;
@@ -205,6 +206,7 @@ int gl_cmd_steer_rm(struct gl_cli *cli)
         return GL_EXIT_FAILED;
     }
     gl_reach_init(&reach, cli);
+    reach.is_passive = true;
     gl_jw_init(&w, &json);
     gl_jw_object(&w);
     gl_jw_key(&w, "removed");
@@ -277,6 +279,7 @@ int gl_cmd_steer_signal(struct gl_cli *cli)
         return code;
     }
     gl_reach_init(&reach, cli);
+    reach.is_passive = true;
     err = gl_reach_open(&reach, &why);
     if (err == 0) { /* once: a signal that is sent twice counts twice */
         err = gl_reach_call(
