@@ -284,6 +284,7 @@ const struct gl_command gl_cli_commands[] = {
         .summary = "candidates for the last word",
         .help = "",
         .takes_rest = true,
+        .needs_no_data = true, /* the words tell which folder */
         .is_hidden = true,
         .run = gl_cmd_complete,
     },
