@@ -61,9 +61,10 @@ static void sign(int fd, const char *what)
     (void)gl_when_format((gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000, when);
     n = snprintf(text, sizeof(text), "%ld\n%s\n%s\n", (long)getpid(), when, what);
     GL_ASSERT(n > 0 && n < TEXT_BYTES);
-    if (ftruncate(fd, 0) == 0) {
-        ssize_t written = pwrite(fd, text, (size_t)n, 0);
-        (void)written;
+    /* Never empty, for whoever reads it just now. */
+    if (pwrite(fd, text, (size_t)n, 0) == n) {
+        int cut = ftruncate(fd, n);
+        (void)cut; /* what is left of an older text stands behind the third line */
     }
 }
 
