@@ -358,6 +358,27 @@ static void a_heap_gives_its_items_in_order_whatever_is_moved_or_removed(void **
     gl_heap_done(&h);
 }
 
+static void a_heap_knows_how_many_come_before_an_item(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    static struct timer timers[N];
+    struct gl_heap h;
+    gl_heap_init(&h, timer_before);
+    for (unsigned i = 0; i < N; i++) {
+        timers[i] = (struct timer){.due = i * 37 % N / 3, .seq = i};
+        gl_heap_push(&h, &timers[i].item);
+    }
+    for (unsigned i = 0; i < N; i++) {
+        size_t before = 0;
+        for (unsigned k = 0; k < N; k++) {
+            before += timer_before(&timers[k].item, &timers[i].item);
+        }
+        assert_int_equal(gl_heap_ahead(&h, &timers[i].item), before);
+    }
+    gl_heap_done(&h);
+}
+
 /* Assertions. */
 
 static void a_broken_assertion_aborts_and_says_where(void **state)
@@ -401,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_map_is_iterated_in_the_order_of_insertion),
         cmocka_unit_test(entries_may_be_removed_while_a_map_is_iterated),
         cmocka_unit_test(a_heap_gives_its_items_in_order_whatever_is_moved_or_removed),
+        cmocka_unit_test(a_heap_knows_how_many_come_before_an_item),
         cmocka_unit_test(a_broken_assertion_aborts_and_says_where),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -778,6 +778,20 @@ static void a_rate_outlives_the_node(void **state)
     rig_free(r);
 }
 
+static void a_rate_comes_due_also_while_nothing_can_start(void **state)
+{
+    struct rig *r = rig_new(8, 1);
+
+    (void)state;
+    submit(r, "a r=api/1000; b r=api/1000");
+    feed(r, (struct gl_event){.type = GL_EV_EXEC_DOWN});
+    at(r, r->now + 1000); /* would not return if it stayed due */
+    assert_string_equal(started(r), "a");
+    feed(r, (struct gl_event){.type = GL_EV_EXEC_UP, .epoch = GL_S("e2")});
+    assert_string_equal(started(r), "b");
+    rig_free(r);
+}
+
 static void a_rate_whose_time_is_over_costs_no_memory(void **state)
 {
     struct rig *r = rig_new(8, 1);
@@ -1029,6 +1043,7 @@ int main(void)
         cmocka_unit_test(jobs_out_of_memory_keep_their_place_and_their_key),
         cmocka_unit_test(starts_with_one_rate_key_keep_their_distance),
         cmocka_unit_test(a_rate_outlives_the_node),
+        cmocka_unit_test(a_rate_comes_due_also_while_nothing_can_start),
         cmocka_unit_test(a_rate_whose_time_is_over_costs_no_memory),
         cmocka_unit_test(a_damaged_rate_holds_nobody_up),
         cmocka_unit_test(a_time_that_a_wrong_clock_wrote_is_not_waited_for),

@@ -167,6 +167,7 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     }
     w->step = st;
     st->wait = w;
+    st->r.blocked_on = w->state == GL_WAIT_HELD ? GL_BLOCK_LIMIT : GL_BLOCK_NONE;
 }
 
 void gl_slots_unqueue(struct gl_core *c, struct gl_step *st)
