@@ -431,8 +431,8 @@ static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
         }
     }
     first = gl_cli_is_group(first) ? first : near.best;
-    if (!gl_cli_is_group(first)) {
-        return first;
+    if (!gl_cli_is_group(first) || second.n == 0) {
+        return gl_cli_is_group(first) ? first_of(first) : first;
     }
     wanted = gl_str_fmt(&cli->arena, "%.*s %.*s", GL_STR_ARG(first), GL_STR_ARG(second));
     gl_near_init(&near, wanted);
@@ -446,7 +446,7 @@ static gl_str near_command(struct gl_cli *cli, gl_str first, gl_str second)
             gl_near_offer(&near, name);
         }
     }
-    return near.best.n == 0 && second.n == 0 ? first_of(first) : near.best;
+    return near.best;
 }
 
 int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second)

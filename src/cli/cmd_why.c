@@ -9,7 +9,7 @@
 /* The sentence about a job or a step. */
 static gl_str sentence(struct gl_page *p, gl_jnode n)
 {
-    gl_str text = gl_page_reason(p, n);
+    gl_str told = gl_page_text(p, n, "why"), text = told.n > 0 ? told : gl_page_reason(p, n);
 
     return text.n > 0
                ? text

@@ -49,10 +49,11 @@ gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name)
 
 gl_str gl_page_reason(struct gl_page *p, gl_jnode n)
 {
-    static const char *const fields[] = {"why", "terminal_reason", "reason", "last_error"};
+    static const char *const fields[] = {"terminal_reason", "why", "reason", "last_error"};
+    bool is_well = gl_str_is(gl_page_text(p, n, "status"), "completed");
     gl_str text = {0};
 
-    for (size_t i = 0; i < GL_COUNT(fields) && text.n == 0; i++) {
+    for (size_t i = 0; i < GL_COUNT(fields) && text.n == 0 && !is_well; i++) {
         text = gl_page_text(p, n, fields[i]);
     }
     return text;

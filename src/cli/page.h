@@ -22,7 +22,8 @@ gl_str gl_page_text(struct gl_page *p, gl_jnode n, const char *name);          /
 int64_t gl_page_number(const struct gl_page *p, gl_jnode n, const char *name); /* 0 if absent */
 gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name);           /* 0 if absent */
 
-/* Of a job or a step: why it stands as it does, or how it ended; "" if that is not known. */
+/* Of a job or a step: why it stands as it does, or why it did not end well; "" where there is
+ * nothing to say. */
 gl_str gl_page_reason(struct gl_page *p, gl_jnode n);
 
 /* The whole answer, on stdout. */

@@ -20,6 +20,17 @@ enum {
 
 static const char *const infix = ":attempt:";
 
+/* A step's id, or that of one of its instances: "fetch[3]". It becomes a part of a path. */
+static bool is_step(gl_str s)
+{
+    gl_str rest, id = gl_str_cut(s, '[', &rest);
+    gl_str number = gl_str_cut(rest, ']', &rest);
+    uint64_t ignored;
+
+    return gl_str_is_id(id) &&
+           (id.n == s.n || (gl_str_u64(number, &ignored) && id.n + number.n + 2 == s.n));
+}
+
 static const char *job_folder(const struct gl_logfs *l, struct gl_arena *a, gl_str context,
                               gl_str job)
 {
@@ -40,7 +51,7 @@ static bool read_name(const char *name, gl_str *ret_step, uint32_t *ret_attempt)
     }
     *ret_step = (gl_str){.p = name, .n = (size_t)(at - name)};
     *ret_attempt = (uint32_t)number;
-    return gl_str_is_id(*ret_step);
+    return is_step(*ret_step);
 }
 
 static uint64_t log_bytes(const char *folder, const char *name)
@@ -186,7 +197,7 @@ static int read_log(struct gl_logs *logs, gl_str context, gl_str job, gl_str ste
 {
     const struct gl_logfs *l = GL_CONTAINER(logs, struct gl_logfs, logs);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    GL_ASSERT(gl_str_is_id(step));
+    GL_ASSERT(is_step(step));
     GL_ASSERT(bytes_max >= 128 << 10); /* a line of the keeper's fits */
     const char *path = gl_str_fmt(&a, "%s/%.*s%s%u/log", job_folder(l, &a, context, job),
                                   GL_STR_ARG(step), infix, attempt)
