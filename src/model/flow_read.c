@@ -99,8 +99,13 @@ static size_t place_of(const struct gl_flow_reader *r, gl_jnode n, gl_str text, 
     }
     what.n = what.n < CLIP_BYTES ? what.n : CLIP_BYTES;
     what = gl_str_cut(what, '\n', &(gl_str){0});
-    if (what.n == 0 || n->at >= end) {
+    if (n->at >= end || text.n == 0) {
         return n->at;
+    }
+    if (offset == text.n) { /* behind its end */
+        size_t begin = place_of(r, n, text, 0);
+        return gl_str_starts((gl_str){source.p + begin, end - begin}, text) ? begin + text.n
+                                                                            : n->at;
     }
     for (size_t i = 0; (i = find_from(text, what, i)) < offset; i++) {
         before++;
@@ -198,15 +203,21 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
         }
     }
     for (size_t i = 0; !near.best.n && i < GL_COUNT(foreign_names); i++) {
-        gl_str ours = gl_str_of(foreign_names[i].ours);
-        if (gl_str_is(name, foreign_names[i].theirs) && gl_flow_read_is_field(of, ours)) {
+        gl_str ours = gl_str_of(foreign_names[i].ours), theirs = gl_str_of(foreign_names[i].theirs);
+        if (gl_near_distance(name, theirs, theirs.n > 4) <= (theirs.n > 4) &&
+            gl_flow_read_is_field(of, ours)) {
             near.best = ours;
         }
     }
     at.key = name;
-    gl_flow_read_error(r, key, at, "there is no field `%.*s` in %s %s%s",
-                       GL_STR_ARG(gl_flow_read_clip(name)), strchr("aeiou", of[0]) ? "an" : "a", of,
-                       gl_flow_read_near(r, &near));
+    static const char *const nouns[] = {"flow", "step", "input", "secret", NULL};
+    const char *fmt = gl_schema_word(nouns, gl_str_of(of)) < 0 ? "in `%s`"
+                      : of[0] == 'i'                           ? "in an %s"
+                                                               : "in a %s";
+    char where[40];
+    (void)snprintf(where, sizeof(where), fmt, of);
+    gl_flow_read_error(r, key, at, "there is no field `%.*s` %s%s",
+                       GL_STR_ARG(gl_flow_read_clip(name)), where, gl_flow_read_near(r, &near));
 }
 
 /* Values. */

@@ -24,12 +24,19 @@ static void read_secret(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pat
 {
     gl_jnode value = NULL;
     gl_str source = {0};
+    bool has_unknown = false;
     for (gl_jnode key = gl_json_first(r->j, n); key; key = gl_json_after(r->j, n, key)) {
         if (gl_str_is(gl_json_str(r->j, key, r->a), "secret")) {
             value = gl_json_value(key);
         } else {
-            gl_flow_read_unknown(r, key, "secret", at);
+            struct gl_flow_path inner = {
+                .of = gl_str_fmt(r->a, "%.*s.env.%.*s", GL_STR_ARG(at.of), GL_STR_ARG(at.key))};
+            gl_flow_read_unknown(r, key, "secret", inner);
+            has_unknown = true;
         }
+    }
+    if (!value && has_unknown) {
+        return;
     }
     if (!value) {
         gl_flow_read_error(r, n, at,

@@ -196,6 +196,11 @@ void gl_step_wait_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
             !gl_flow_read_is_field("step", at.key)) {
             continue; /* what is unknown, or a second kind, has been said already */
         }
+        if (gl_str_is(at.key, "timeout")) {
+            gl_flow_read_error(r, key, at, "a step with `%s` knows its end: it takes no `timeout`",
+                               driver);
+            continue;
+        }
         gl_flow_read_error(r, key, at, "`%.*s` concerns a process, and a step with `%s` has none",
                            GL_STR_ARG(at.key), driver);
     }

@@ -627,8 +627,9 @@ static void every_example_on_the_reference_page_is_a_flow(void **state)
         const char *end = strstr(at, "```");
         assert_non_null(end);
         /* A part of a flow is indented. */
-        gl_str text =
-            gl_str_fmt(&f->a, "%s%.*s", at[0] == ' ' ? "steps:\n" : "", (int)(end - at), at);
+        gl_str text = gl_str_fmt(&f->a, "%s%.*s",
+                                 at[0] == ' ' ? "inputs: {pause: 1s, customer: x}\nsteps:\n" : "",
+                                 (int)(end - at), at);
         struct gl_flow *flow;
         (void)parse(f, text.p, &flow);
         for (size_t i = 0; i < f->errors.n; i++) {
