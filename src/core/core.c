@@ -12,7 +12,7 @@
 #include "core/heal/attempts.h"
 #include "core/heal/load.h"
 #include "core/heal/sweep.h"
-#include "core/place/limits.h"
+#include "core/place/quotas.h"
 #include "core/place/slots.h"
 
 #include <stdio.h>
@@ -112,7 +112,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         gl_gate_on_resolved(c, ev);
         break;
     case GL_EV_RATES:
-        gl_limits_on_rates(c, ev);
+        gl_quotas_on_rates(c, ev);
         break;
     case GL_EV_FOUND:
         gl_sweep_on_found(c, ev);
@@ -174,7 +174,7 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     if (top != NULL && GL_CONTAINER(top, struct gl_job, timer)->due < due) {
         due = GL_CONTAINER(top, struct gl_job, timer)->due;
     }
-    due = gl_limits_next_due(c) < due ? gl_limits_next_due(c) : due;
+    due = gl_quotas_next_due(c) < due ? gl_quotas_next_due(c) : due;
     if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;

@@ -17,7 +17,7 @@
 
 struct gl_wait;
 struct gl_slot_hold;
-struct gl_limits;
+struct gl_quotas;
 
 enum { GL_STEP_PAGE = 64 };
 
@@ -121,7 +121,7 @@ struct gl_core {
     struct gl_map waits;    /* by job and step number */
     struct gl_link granted; /* waits that have slots and whose job is being loaded */
     uint64_t wait_seq;
-    struct gl_limits *limits; /* concurrency and rates: see place/limits.h */
+    struct gl_quotas *quotas; /* concurrency and rates: see place/quotas.h */
     size_t running_n;
     struct gl_core_counts counts;
 

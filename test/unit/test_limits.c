@@ -1,6 +1,6 @@
 /* Who may start when: ageing, concurrency and rates. The core driven by hand, over a store that is
  * a list of records and outlives it, and an executor that is the test itself. */
-#include "core/place/limits.h"
+#include "core/place/quotas.h"
 #include "support/cmocka_all.h"
 
 #include <stdio.h>
@@ -544,10 +544,10 @@ static void one_end_moves_one_of_many_that_wait(void **state)
     submit(r, gl_str_c(&r->arena, gl_buf_view(&flow)));
     gl_buf_done(&flow);
     assert_int_equal(r->runs_n, 1);
-    calls = r->core->limits->calls_n;
+    calls = r->core->quotas->calls_n;
     finish(r, 0);
     assert_int_equal(r->runs_n, 2);
-    assert_int_equal(r->core->limits->calls_n - calls, 1);
+    assert_int_equal(r->core->quotas->calls_n - calls, 1);
     rig_free(r);
 }
 
@@ -748,7 +748,7 @@ static void starts_with_one_rate_key_keep_their_distance(void **state)
     submit(r, "a r=api/1000; b r=api/1000 pool=gpu; c r=api/1000; x");
     assert_string_equal(started(r), "a x");
     finish(r, 0); /* an end does not bring the next one forward */
-    assert_int_equal(gl_limits_next_due(r->core), t0 + 1000);
+    assert_int_equal(gl_quotas_next_due(r->core), t0 + 1000);
     at(r, t0 + 999);
     assert_string_equal(started(r), "");
     at(r, t0 + 1000);
@@ -798,15 +798,15 @@ static void a_rate_whose_time_is_over_costs_no_memory(void **state)
 
     (void)state;
     submit(r, "a r=api/1000; b c=db/1");
-    assert_int_equal(gl_map_count(&r->core->limits->keys), 2);
+    assert_int_equal(gl_map_count(&r->core->quotas->keys), 2);
     finish(r, 0);
     finish(r, 1);
     at(r, r->now + 1000);
-    assert_int_equal(gl_map_count(&r->core->limits->keys), 0);
-    assert_int_equal(gl_map_count(&r->core->limits->groups), 0);
-    assert_int_equal(r->core->limits->active_n, 0);
+    assert_int_equal(gl_map_count(&r->core->quotas->keys), 0);
+    assert_int_equal(gl_map_count(&r->core->quotas->groups), 0);
+    assert_int_equal(r->core->quotas->active_n, 0);
     crash_and_begin(r);
-    assert_int_equal(gl_map_count(&r->core->limits->keys), 0);
+    assert_int_equal(gl_map_count(&r->core->quotas->keys), 0);
     rig_free(r);
 }
 

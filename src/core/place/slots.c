@@ -2,7 +2,7 @@
 
 #include "core/flow/ledger.h"
 #include "core/heal/load.h"
-#include "core/place/limits.h"
+#include "core/place/quotas.h"
 
 enum { HOLDERS_TOLD = 3 };
 
@@ -25,7 +25,7 @@ void gl_slots_init(struct gl_core *c, const struct gl_core_pool *pools, size_t p
         c->pools[i].slots = pools[i].slots;
         gl_heap_init(&c->pools[i].queue, gl_slots_before);
     }
-    gl_limits_init(c);
+    gl_quotas_init(c);
 }
 
 static gl_str wait_key(const struct gl_wait *w)
@@ -45,7 +45,7 @@ static void grant_free(struct gl_core *c, struct gl_slot_grant *g)
     gl_pool_free(&c->mem, g, sizeof(*g));
 }
 
-static struct gl_wait *wait_new(struct gl_core *c, struct gl_limit_group *group)
+static struct gl_wait *wait_new(struct gl_core *c, struct gl_quota_group *group)
 {
     struct gl_limited *l;
     struct gl_wait *w;
@@ -70,7 +70,7 @@ static void wait_free(struct gl_core *c, struct gl_wait *w)
     }
     (void)gl_map_remove(&c->waits, wait_key(w)); /* every entry is in the map */
     if (w->limited) {
-        gl_limits_leave(c, w);
+        gl_quotas_leave(c, w);
         gl_pool_free(&c->mem, GL_CONTAINER(w, struct gl_limited, wait), sizeof(struct gl_limited));
     } else {
         gl_pool_free(&c->mem, w, sizeof(*w));
@@ -83,7 +83,7 @@ static void wait_void(struct gl_core *c, struct gl_wait *w)
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     c->pools[w->pool].in_use -= w->slots;
     if (w->limited) {
-        gl_limits_unuse(c, w);
+        gl_quotas_unuse(c, w);
     }
     wait_free(c, w);
 }
@@ -99,7 +99,7 @@ void gl_slots_done(struct gl_core *c)
         wait_free(c, w);
     }
     gl_map_done(&c->waits);
-    gl_limits_done(c);
+    gl_quotas_done(c);
     for (size_t i = 0; i < c->pools_n; i++) {
         gl_heap_done(&c->pools[i].queue);
     }
@@ -156,7 +156,7 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     make_key(key, st->job->id, st->number);
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
     if (w == NULL) {
-        w = wait_new(c, gl_limits_ask(c, st, (uint8_t)pool));
+        w = wait_new(c, gl_quotas_ask(c, st, (uint8_t)pool));
         memcpy(w->key, key, sizeof(key));
         w->pool = (uint8_t)pool;
         w->slots = spec->slots;
@@ -212,7 +212,7 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
             p->in_use -= h->slots; /* planted: given back twice */
         }
     }
-    gl_limits_return(c, h);
+    gl_quotas_return(c, h);
     gl_list_remove(&h->link);
     gl_pool_free(&c->mem, h, sizeof(*h));
 }
@@ -225,7 +225,7 @@ static void grant(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
     if (w->limited) {
-        gl_limits_start(c, w, h);
+        gl_quotas_start(c, w, h);
     }
     wait_free(c, w);
     gl_ledger_start(c, st);
@@ -255,7 +255,7 @@ static void grant_any(struct gl_core *c, struct gl_wait *w)
     gl_heap_remove(&p->queue, &w->place);
     p->in_use += w->slots;
     if (w->limited) {
-        gl_limits_use(c, w);
+        gl_quotas_use(c, w);
     }
     w->state = GL_WAIT_GRANTED;
     if (w->step != NULL) {
@@ -272,7 +272,7 @@ static struct gl_wait *next_of(struct gl_core *c, struct gl_core_pool_state *p)
     for (struct gl_heap_item *top; (top = gl_heap_top(&p->queue)) != NULL;) {
         struct gl_wait *w = GL_CONTAINER(top, struct gl_wait, place);
 
-        if (!w->limited || gl_limits_allow(c, w)) {
+        if (!w->limited || gl_quotas_allow(c, w)) {
             return p->in_use <= p->slots && w->slots <= p->slots - p->in_use ? w : NULL;
         }
     }
@@ -299,16 +299,16 @@ void gl_slots_pump(struct gl_core *c)
     uint64_t calls;
     struct gl_wait *w;
 
-    gl_limits_wake(c);
+    gl_quotas_wake(c);
     if (!c->exec_up || c->stopping || c->passive || !c->adoption_over) {
         return;
     }
     do { /* who is held back in one pool may set free who waits for another one */
-        calls = c->limits->calls_n;
+        calls = c->quotas->calls_n;
         while ((w = next(c)) != NULL) {
             grant_any(c, w);
         }
-    } while (calls != c->limits->calls_n);
+    } while (calls != c->quotas->calls_n);
 }
 
 void gl_slots_take(struct gl_core *c, struct gl_step *st)
@@ -327,14 +327,14 @@ void gl_slots_take(struct gl_core *c, struct gl_step *st)
     if (h->pool >= 0) {
         c->pools[h->pool].in_use += h->slots;
     }
-    gl_limits_take(c, st, h);
+    gl_quotas_take(c, st, h);
 }
 
 bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st)
 {
     int pool = st->hold != NULL ? st->hold->pool : -1;
 
-    return (pool >= 0 && c->pools[pool].in_use > c->pools[pool].slots) || gl_limits_are_over(st);
+    return (pool >= 0 && c->pools[pool].in_use > c->pools[pool].slots) || gl_quotas_are_over(st);
 }
 
 void gl_slots_return(struct gl_core *c, struct gl_step *st)
@@ -398,7 +398,7 @@ static void tell_holder(struct gl_job *j, const struct gl_slot_hold *h, struct g
     }
 }
 
-void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_limit *limit,
+void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
                            struct gl_buf *out)
 {
     unsigned told = 0;
@@ -450,7 +450,7 @@ bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_
         gl_buf_c(out, "it waits for the executor, which does not answer at the moment");
     } else if (!c->adoption_over) {
         gl_buf_c(out, "it waits until the node knows which attempts have outlived the last one");
-    } else if (!gl_limits_explain_wait(c, w, out)) {
+    } else if (!gl_quotas_explain(c, w, out)) {
         explain_pool(c, w, out);
     }
     return true;

@@ -9,7 +9,7 @@
  * meanwhile. Slots are held by attempt (struct gl_slot_hold): they outlive the job's other memory,
  * because a failed transaction says nothing about processes that really run. The head of a queue
  * blocks those behind it: a large request is never starved. What else may hold a step back is the
- * business of limits.h.
+ * business of quotas.h.
  *
  * Waiting raises priority, by one for each GL_AGEING_MS. All in a queue age alike, so their order
  * is fixed the moment they come: by the time since which they wait, less GL_AGEING_MS for each
@@ -19,7 +19,7 @@
 
 #include "core/core_state.h"
 
-struct gl_limit;
+struct gl_quota;
 
 enum { GL_WAIT_KEY_BYTES = GL_ULID_BYTES + 4 };
 
@@ -59,7 +59,7 @@ struct gl_slot_hold {
     struct gl_link link; /* in job->holds */
     uint32_t step_number, slots;
     int pool;               /* -1: it has been configured away, and counts nothing */
-    struct gl_limit *limit; /* of its concurrency; NULL: none */
+    struct gl_quota *limit; /* of its concurrency; NULL: none */
     gl_ms rate_next_at;     /* to be written with the start; 0: nothing is */
 };
 
@@ -89,7 +89,7 @@ bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
  * stop; false: it stands in no queue. */
 bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out);
 /* ", held by ..." some of those that have slots of the pool (-1: any) and the limit (NULL: any). */
-void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_limit *limit,
+void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
                            struct gl_buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* limits.h - what a node's attempts share beyond its slots: `concurrency` and `rate`.
+/* quotas.h - what a node's attempts share beyond its slots: `concurrency` and `rate`.
  *
  * A limit has a key. A concurrency key admits `max` attempts at a time; a rate key admits one
  * start, and the next one not before `every_ms` have passed. What the latest asker says of a key
@@ -10,88 +10,85 @@
  * it stands in the pool's queue again, at its old place. No more are called than can start: of many
  * that wait, one end moves one.
  *
- *   gl_limits_ask()      a step is about to queue: its group, or NULL if nothing limits it
- *   gl_limits_allow()    may this wait, at the head of its pool's queue, be granted?
- *   gl_limits_use()      it is granted: its keys are taken
- *   gl_limits_start()    its attempt begins: from here on the hold has them
- *   gl_limits_return()   its attempt is over
+ *   gl_quotas_ask()      a step is about to queue: its group, or NULL if nothing limits it
+ *   gl_quotas_allow()    may this wait, at the head of its pool's queue, be granted?
+ *   gl_quotas_use()      it is granted: its keys are taken
+ *   gl_quotas_start()    its attempt begins: from here on the hold has them
+ *   gl_quotas_return()   its attempt is over
  *
  * Concurrency is counted from running attempts, after a restart as before it. A rate outlives the
  * node in the record "rate"/<key>, which is written by the transaction that decides the start.
  * Memory follows the waits and the keys in use; of the latter there are at most GL_LIMITS_MAX. */
-#ifndef GL_CORE_PLACE_LIMITS_H
-#define GL_CORE_PLACE_LIMITS_H
+#ifndef GL_CORE_PLACE_QUOTAS_H
+#define GL_CORE_PLACE_QUOTAS_H
 
 #include "core/place/slots.h"
 
-struct gl_limit {
+struct gl_quota {
     gl_str key; /* "c:..." or "r:..."; belongs to the core's pool */
     bool is_rate;
     uint32_t in_use;           /* attempts that run; of a rate: granted, but not begun */
     uint32_t max;              /* concurrency: how many may */
     gl_ms every_ms, next_at;   /* rate: between two starts; before this nothing starts */
-    struct gl_heap_item timer; /* rate: in limits->timers until `next_at` */
-    struct gl_link groups;     /* struct gl_limit_side */
+    struct gl_heap_item timer; /* rate: in quotas->timers until `next_at` */
+    struct gl_link groups;     /* struct gl_quota_side */
 };
 
-struct gl_limit_side { /* one of a group's keys */
+struct gl_quota_side { /* one of a group's keys */
     struct gl_link link;
-    struct gl_limit *limit; /* NULL: it has none of this kind */
-    struct gl_limit_group *group;
+    struct gl_quota *limit; /* NULL: it has none of this kind */
+    struct gl_quota_group *group;
 };
 
-struct gl_limit_group {
+struct gl_quota_group {
     gl_str key; /* of its limits and its pool */
-    struct gl_limit_side concurrency, rate;
+    struct gl_quota_side concurrency, rate;
     uint8_t pool;
     uint32_t waits_n;       /* its waits, wherever they are */
     uint32_t called_n;      /* of them, those that were called and stand in the pool's queue */
     struct gl_heap held;    /* those held back */
-    struct gl_link shorted; /* in limits->short_of_room */
+    struct gl_link shorted; /* in quotas->short_of_room */
 };
 
 /* A waiting step that something limits. */
 struct gl_limited {
     struct gl_wait wait;
-    struct gl_limit_group *group;
+    struct gl_quota_group *group;
 };
 
-struct gl_limits {
-    struct gl_map keys;   /* struct gl_limit */
-    struct gl_map groups; /* struct gl_limit_group */
+struct gl_quotas {
+    struct gl_map keys;   /* struct gl_quota */
+    struct gl_map groups; /* struct gl_quota_group */
     struct gl_heap timers;
     size_t active_n;              /* keys that are in use, or whose time has not come */
     struct gl_link short_of_room; /* groups held back because there are too many of those */
     uint64_t calls_n;             /* waits called so far */
 };
 
-void gl_limits_init(struct gl_core *c);
-void gl_limits_done(struct gl_core *c); /* after the last wait and the last hold */
+void gl_quotas_init(struct gl_core *c);
+void gl_quotas_done(struct gl_core *c); /* after the last wait and the last hold */
 
-/* Counts a wait: gl_limits_leave() ends it. */
-struct gl_limit_group *gl_limits_ask(struct gl_core *c, const struct gl_step *st, uint8_t pool);
-void gl_limits_leave(struct gl_core *c, struct gl_wait *w);
+/* Counts a wait: gl_quotas_leave() ends it. */
+struct gl_quota_group *gl_quotas_ask(struct gl_core *c, const struct gl_step *st, uint8_t pool);
+void gl_quotas_leave(struct gl_core *c, struct gl_wait *w);
 /* false: it has been taken out of the pool's queue, and is called when its time comes. */
-bool gl_limits_allow(struct gl_core *c, struct gl_wait *w);
-void gl_limits_use(struct gl_core *c, struct gl_wait *w);
-void gl_limits_unuse(struct gl_core *c, struct gl_wait *w); /* granted, but nobody wants it */
-void gl_limits_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h);
+bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w);
+void gl_quotas_use(struct gl_core *c, struct gl_wait *w);
+void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w); /* granted, but nobody wants it */
+void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h);
 /* A step of a job just loaded is running: it counts, whatever the limit says now. */
-void gl_limits_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h);
-void gl_limits_return(struct gl_core *c, struct gl_slot_hold *h);
+void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h);
+void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h);
 /* Its attempt has never begun. Would beginning it now be against its limits? */
-bool gl_limits_are_over(const struct gl_step *st);
+bool gl_quotas_are_over(const struct gl_step *st);
 
 /* Rates whose time has come: once per step of the core, before slots are given out. */
-void gl_limits_wake(struct gl_core *c);
-gl_ms gl_limits_next_due(const struct gl_core *c);
+void gl_quotas_wake(struct gl_core *c);
+gl_ms gl_quotas_next_due(const struct gl_core *c);
 /* What is stored of rates, before anything starts. */
-void gl_limits_on_rates(struct gl_core *c, const struct gl_event *ev);
-/* The write that makes the start just decided count for the rate of its step, if it has one. */
-bool gl_limits_write(struct gl_core *c, struct gl_step *st, struct gl_write *ret);
+void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev);
 
 /* Why is it held back? A sentence without a full stop; false: it is not. */
-bool gl_limits_explain(struct gl_core *c, const struct gl_step *st, struct gl_buf *out);
-bool gl_limits_explain_wait(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out);
+bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "core/place/limits.h"
+#include "core/place/quotas.h"
 
 #include "base/json.h"
 #include "core/flow/txn.h"
@@ -7,30 +7,30 @@ enum { RATE_RECORD_BYTES_MAX = 256 };
 
 static bool limit_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 {
-    const struct gl_limit *x = GL_CONTAINER(a, struct gl_limit, timer);
-    const struct gl_limit *y = GL_CONTAINER(b, struct gl_limit, timer);
+    const struct gl_quota *x = GL_CONTAINER(a, struct gl_quota, timer);
+    const struct gl_quota *y = GL_CONTAINER(b, struct gl_quota, timer);
 
     return x->next_at != y->next_at ? x->next_at < y->next_at : gl_str_cmp(x->key, y->key) < 0;
 }
 
-void gl_limits_init(struct gl_core *c)
+void gl_quotas_init(struct gl_core *c)
 {
-    c->limits = gl_pool_alloc(&c->mem, sizeof(*c->limits));
-    gl_map_init(&c->limits->keys);
-    gl_map_init(&c->limits->groups);
-    gl_heap_init(&c->limits->timers, limit_before);
-    gl_list_init(&c->limits->short_of_room);
+    c->quotas = gl_pool_alloc(&c->mem, sizeof(*c->quotas));
+    gl_map_init(&c->quotas->keys);
+    gl_map_init(&c->quotas->groups);
+    gl_heap_init(&c->quotas->timers, limit_before);
+    gl_list_init(&c->quotas->short_of_room);
 }
 
 /* ---- keys ---- */
 
-static bool is_active(const struct gl_limit *l)
+static bool is_active(const struct gl_quota *l)
 {
     return l->in_use > 0 || gl_heap_has(&l->timer);
 }
 
 /* How many more could start now, as far as this key is concerned. */
-static uint32_t units(const struct gl_core *c, const struct gl_limit *l)
+static uint32_t units(const struct gl_core *c, const struct gl_quota *l)
 {
     if (l->is_rate) {
         return l->in_use == 0 && l->next_at <= c->now ? 1 : 0;
@@ -38,97 +38,97 @@ static uint32_t units(const struct gl_core *c, const struct gl_limit *l)
     return l->max > l->in_use ? l->max - l->in_use : 0;
 }
 
-static struct gl_limit *limit_get(struct gl_core *c, bool is_rate, gl_str name)
+static struct gl_quota *limit_get(struct gl_core *c, bool is_rate, gl_str name)
 {
     gl_str key = gl_str_fmt(c->out->arena, "%c:%.*s", is_rate ? 'r' : 'c', GL_STR_ARG(name));
-    struct gl_limit *l = gl_map_find(&c->limits->keys, key);
+    struct gl_quota *l = gl_map_find(&c->quotas->keys, key);
 
     if (l == NULL) {
         l = gl_pool_alloc(&c->mem, sizeof(*l));
         gl_core_set(c, &l->key, key);
         l->is_rate = is_rate;
         gl_list_init(&l->groups);
-        gl_map_add(&c->limits->keys, l->key, l);
+        gl_map_add(&c->quotas->keys, l->key, l);
     }
     return l;
 }
 
-static gl_str name_of(const struct gl_limit *l)
+static gl_str name_of(const struct gl_quota *l)
 {
     return (gl_str){.p = l->key.p + 2, .n = l->key.n - 2};
 }
 
-static void limit_free(struct gl_core *c, struct gl_limit *l)
+static void limit_free(struct gl_core *c, struct gl_quota *l)
 {
-    (void)gl_map_remove(&c->limits->keys, l->key); /* every key is in the map */
+    (void)gl_map_remove(&c->quotas->keys, l->key); /* every key is in the map */
     gl_core_set(c, &l->key, (gl_str){0});
     gl_pool_free(&c->mem, l, sizeof(*l));
 }
 
-static void drop_if_idle(struct gl_core *c, struct gl_limit *l)
+static void drop_if_idle(struct gl_core *c, struct gl_quota *l)
 {
     if (!is_active(l) && gl_list_empty(&l->groups)) {
         limit_free(c, l);
     }
 }
 
-static void take_unit(struct gl_core *c, struct gl_limit *l)
+static void take_unit(struct gl_core *c, struct gl_quota *l)
 {
-    c->limits->active_n += !is_active(l);
+    c->quotas->active_n += !is_active(l);
     l->in_use++;
 }
 
-static void give_unit(struct gl_core *c, struct gl_limit *l)
+static void give_unit(struct gl_core *c, struct gl_quota *l)
 {
     GL_ASSERT(l->in_use > 0);
     l->in_use--;
-    c->limits->active_n -= !is_active(l);
+    c->quotas->active_n -= !is_active(l);
 }
 
-static void set_next(struct gl_core *c, struct gl_limit *l, gl_ms next_at)
+static void set_next(struct gl_core *c, struct gl_quota *l, gl_ms next_at)
 {
     bool was = is_active(l);
 
     if (gl_heap_has(&l->timer)) {
-        gl_heap_remove(&c->limits->timers, &l->timer);
+        gl_heap_remove(&c->quotas->timers, &l->timer);
     }
     l->next_at = next_at;
     if (next_at > c->now) {
-        gl_heap_push(&c->limits->timers, &l->timer);
+        gl_heap_push(&c->quotas->timers, &l->timer);
     }
-    c->limits->active_n += is_active(l);
-    c->limits->active_n -= was;
+    c->quotas->active_n += is_active(l);
+    c->quotas->active_n -= was;
 }
 
 /* ---- groups ---- */
 
-static struct gl_limit_group *group_of(const struct gl_wait *w)
+static struct gl_quota_group *group_of(const struct gl_wait *w)
 {
     GL_ASSERT(w->limited);
     return GL_CONTAINER(w, struct gl_limited, wait)->group;
 }
 
 /* Would it need keys that are not in use, when too many are? */
-static bool is_short(const struct gl_core *c, const struct gl_limit_group *g)
+static bool is_short(const struct gl_core *c, const struct gl_quota_group *g)
 {
-    const struct gl_limit *a = g->concurrency.limit, *b = g->rate.limit;
+    const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
     size_t more = (size_t)(a != NULL && !is_active(a)) + (size_t)(b != NULL && !is_active(b));
 
-    return more > 0 && c->limits->active_n + more > GL_LIMITS_MAX;
+    return more > 0 && c->quotas->active_n + more > GL_LIMITS_MAX;
 }
 
 /* Then it is looked at again when one of them is free. */
-static void note_short(struct gl_core *c, struct gl_limit_group *g)
+static void note_short(struct gl_core *c, struct gl_quota_group *g)
 {
     if (is_short(c, g) && gl_list_empty(&g->shorted)) {
-        GL_MARK(c->trace, "limits.too_many_keys");
-        gl_list_push(&c->limits->short_of_room, &g->shorted);
+        GL_MARK(c->trace, "quotas.too_many_keys");
+        gl_list_push(&c->quotas->short_of_room, &g->shorted);
     }
 }
 
-static uint32_t group_units(const struct gl_core *c, const struct gl_limit_group *g)
+static uint32_t group_units(const struct gl_core *c, const struct gl_quota_group *g)
 {
-    const struct gl_limit *a = g->concurrency.limit, *b = g->rate.limit;
+    const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
     uint32_t x = a != NULL ? units(c, a) : UINT32_MAX;
     uint32_t y = b != NULL ? units(c, b) : UINT32_MAX;
 
@@ -138,7 +138,7 @@ static uint32_t group_units(const struct gl_core *c, const struct gl_limit_group
     return x < y ? x : y;
 }
 
-static void add_side(struct gl_limit_group *g, struct gl_limit_side *side, struct gl_limit *l)
+static void add_side(struct gl_quota_group *g, struct gl_quota_side *side, struct gl_quota *l)
 {
     gl_list_init(&side->link);
     side->group = g;
@@ -148,14 +148,14 @@ static void add_side(struct gl_limit_group *g, struct gl_limit_side *side, struc
     }
 }
 
-static struct gl_limit_group *group_get(struct gl_core *c, struct gl_limit *concurrency,
-                                        struct gl_limit *rate, uint8_t pool)
+static struct gl_quota_group *group_get(struct gl_core *c, struct gl_quota *concurrency,
+                                        struct gl_quota *rate, uint8_t pool)
 {
     gl_str a = concurrency != NULL ? concurrency->key : (gl_str){0};
     gl_str b = rate != NULL ? rate->key : (gl_str){0};
     gl_str key =
         gl_str_fmt(c->out->arena, "%u %zu %.*s%.*s", pool, a.n, GL_STR_ARG(a), GL_STR_ARG(b));
-    struct gl_limit_group *g = gl_map_find(&c->limits->groups, key);
+    struct gl_quota_group *g = gl_map_find(&c->quotas->groups, key);
 
     if (g == NULL) {
         g = gl_pool_alloc(&c->mem, sizeof(*g));
@@ -165,18 +165,18 @@ static struct gl_limit_group *group_get(struct gl_core *c, struct gl_limit *conc
         gl_list_init(&g->shorted);
         add_side(g, &g->concurrency, concurrency);
         add_side(g, &g->rate, rate);
-        gl_map_add(&c->limits->groups, g->key, g);
+        gl_map_add(&c->quotas->groups, g->key, g);
     }
     return g;
 }
 
-static void group_free(struct gl_core *c, struct gl_limit_group *g)
+static void group_free(struct gl_core *c, struct gl_quota_group *g)
 {
-    struct gl_limit *limits[] = {g->concurrency.limit, g->rate.limit};
+    struct gl_quota *limits[] = {g->concurrency.limit, g->rate.limit};
 
     GL_ASSERT(g->held.n == 0);
     GL_ASSERT(g->called_n == 0);
-    (void)gl_map_remove(&c->limits->groups, g->key); /* every group is in the map */
+    (void)gl_map_remove(&c->quotas->groups, g->key); /* every group is in the map */
     gl_list_remove(&g->concurrency.link);
     gl_list_remove(&g->rate.link);
     gl_list_remove(&g->shorted);
@@ -190,28 +190,28 @@ static void group_free(struct gl_core *c, struct gl_limit_group *g)
     }
 }
 
-void gl_limits_done(struct gl_core *c)
+void gl_quotas_done(struct gl_core *c)
 {
-    struct gl_limit *l;
+    struct gl_quota *l;
 
-    GL_ASSERT(gl_map_count(&c->limits->groups) == 0);
-    for (size_t i = 0; (l = gl_map_next(&c->limits->keys, &i)) != NULL;) {
+    GL_ASSERT(gl_map_count(&c->quotas->groups) == 0);
+    for (size_t i = 0; (l = gl_map_next(&c->quotas->keys, &i)) != NULL;) {
         if (gl_heap_has(&l->timer)) {
-            gl_heap_remove(&c->limits->timers, &l->timer);
+            gl_heap_remove(&c->quotas->timers, &l->timer);
         }
         limit_free(c, l);
     }
-    gl_map_done(&c->limits->keys);
-    gl_map_done(&c->limits->groups);
-    gl_heap_done(&c->limits->timers);
-    gl_pool_free(&c->mem, c->limits, sizeof(*c->limits));
-    c->limits = NULL;
+    gl_map_done(&c->quotas->keys);
+    gl_map_done(&c->quotas->groups);
+    gl_heap_done(&c->quotas->timers);
+    gl_pool_free(&c->mem, c->quotas, sizeof(*c->quotas));
+    c->quotas = NULL;
 }
 
 /* ---- calling ---- */
 
 /* Back into the pool's queue, at its old place. */
-static void call(struct gl_core *c, struct gl_limit_group *g)
+static void call(struct gl_core *c, struct gl_quota_group *g)
 {
     struct gl_wait *w = GL_CONTAINER(gl_heap_top(&g->held), struct gl_wait, place);
 
@@ -219,13 +219,13 @@ static void call(struct gl_core *c, struct gl_limit_group *g)
     gl_heap_push(&c->pools[g->pool].queue, &w->place);
     w->state = GL_WAIT_CALLED;
     g->called_n++;
-    c->limits->calls_n++;
+    c->quotas->calls_n++;
     if (w->step != NULL) {
         w->step->r.blocked_on = GL_BLOCK_NONE;
     }
 }
 
-static bool goes_first(const struct gl_limit_group *g, const struct gl_limit_group *than)
+static bool goes_first(const struct gl_quota_group *g, const struct gl_quota_group *than)
 {
     return than == NULL || gl_slots_before(gl_heap_top(&g->held), gl_heap_top(&than->held));
 }
@@ -233,14 +233,14 @@ static bool goes_first(const struct gl_limit_group *g, const struct gl_limit_gro
 /* In each pool, call the first of those this key could admit, if fewer have been called than it
  * admits. The pools are looked at apart: one without free slots must not keep the key from others.
  */
-static bool call_some(struct gl_core *c, struct gl_limit *l)
+static bool call_some(struct gl_core *c, struct gl_quota *l)
 {
-    struct gl_limit_group *best[GL_POOLS_MAX] = {0};
+    struct gl_quota_group *best[GL_POOLS_MAX] = {0};
     uint32_t called[GL_POOLS_MAX] = {0};
     bool any = false;
 
     for (struct gl_link *k = l->groups.next; k != &l->groups; k = k->next) {
-        struct gl_limit_group *g = GL_CONTAINER(k, struct gl_limit_side, link)->group;
+        struct gl_quota_group *g = GL_CONTAINER(k, struct gl_quota_side, link)->group;
 
         called[g->pool] += g->called_n;
         if (g->held.n == 0) {
@@ -260,33 +260,33 @@ static bool call_some(struct gl_core *c, struct gl_limit *l)
     return any;
 }
 
-static void refill(struct gl_core *c, struct gl_limit *l)
+static void refill(struct gl_core *c, struct gl_quota *l)
 {
     while (l != NULL && units(c, l) > 0 && call_some(c, l)) {
     }
 }
 
-static void refill_group(struct gl_core *c, struct gl_limit_group *g)
+static void refill_group(struct gl_core *c, struct gl_quota_group *g)
 {
     refill(c, g->concurrency.limit);
     refill(c, g->rate.limit);
 }
 
 /* A key is free again, or its time has come. */
-static void freed(struct gl_core *c, struct gl_limit *l)
+static void freed(struct gl_core *c, struct gl_quota *l)
 {
-    struct gl_limits *all = c->limits;
+    struct gl_quotas *all = c->quotas;
     struct gl_link *k;
 
     refill(c, l);
     for (size_t n = all->active_n; n < GL_LIMITS_MAX; n++) {
-        struct gl_limit_group *g;
+        struct gl_quota_group *g;
 
         k = gl_list_first(&all->short_of_room);
         if (k == NULL) {
             break;
         }
-        g = GL_CONTAINER(k, struct gl_limit_group, shorted);
+        g = GL_CONTAINER(k, struct gl_quota_group, shorted);
         gl_list_remove(k);
         refill_group(c, g);
     }
@@ -300,10 +300,10 @@ static gl_str concurrency_key(const struct gl_step *st)
     return st->r.limit_key;
 }
 
-static struct gl_limit *ask_concurrency(struct gl_core *c, const struct gl_step *st)
+static struct gl_quota *ask_concurrency(struct gl_core *c, const struct gl_step *st)
 {
     uint32_t max = gl_step_spec_of(st)->limit_max;
-    struct gl_limit *l = limit_get(c, false, concurrency_key(st));
+    struct gl_quota *l = limit_get(c, false, concurrency_key(st));
 
     l->max = max > 0 ? max : 1;
     return l;
@@ -311,10 +311,10 @@ static struct gl_limit *ask_concurrency(struct gl_core *c, const struct gl_step 
 
 /* A time further away than the rate allows for is left over from a clock that was wrong, or from a
  * slower rate. */
-static struct gl_limit *ask_rate(struct gl_core *c, const struct gl_step *st)
+static struct gl_quota *ask_rate(struct gl_core *c, const struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
-    struct gl_limit *l = limit_get(c, true, spec->rate_key);
+    struct gl_quota *l = limit_get(c, true, spec->rate_key);
 
     l->every_ms = spec->rate_ms;
     if (l->next_at > c->now + l->every_ms) {
@@ -323,10 +323,10 @@ static struct gl_limit *ask_rate(struct gl_core *c, const struct gl_step *st)
     return l;
 }
 
-struct gl_limit_group *gl_limits_ask(struct gl_core *c, const struct gl_step *st, uint8_t pool)
+struct gl_quota_group *gl_quotas_ask(struct gl_core *c, const struct gl_step *st, uint8_t pool)
 {
-    struct gl_limit *concurrency = NULL, *rate = NULL;
-    struct gl_limit_group *g;
+    struct gl_quota *concurrency = NULL, *rate = NULL;
+    struct gl_quota_group *g;
 
     if (concurrency_key(st).n > 0) {
         concurrency = ask_concurrency(c, st);
@@ -343,9 +343,9 @@ struct gl_limit_group *gl_limits_ask(struct gl_core *c, const struct gl_step *st
     return g;
 }
 
-void gl_limits_leave(struct gl_core *c, struct gl_wait *w)
+void gl_quotas_leave(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_limit_group *g = group_of(w);
+    struct gl_quota_group *g = group_of(w);
     bool called = w->state == GL_WAIT_CALLED;
 
     if (w->state == GL_WAIT_HELD) {
@@ -362,15 +362,15 @@ void gl_limits_leave(struct gl_core *c, struct gl_wait *w)
     }
 }
 
-bool gl_limits_allow(struct gl_core *c, struct gl_wait *w)
+bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_limit_group *g = group_of(w);
+    struct gl_quota_group *g = group_of(w);
     bool called = w->state == GL_WAIT_CALLED;
 
     if (group_units(c, g) > 0) {
         return true;
     }
-    GL_MARK(c->trace, called ? "limits.called_in_vain" : "limits.held_back");
+    GL_MARK(c->trace, called ? "quotas.called_in_vain" : "quotas.held_back");
     gl_heap_remove(&c->pools[w->pool].queue, &w->place);
     gl_heap_push(&g->held, &w->place);
     w->state = GL_WAIT_HELD;
@@ -385,9 +385,9 @@ bool gl_limits_allow(struct gl_core *c, struct gl_wait *w)
     return false;
 }
 
-void gl_limits_use(struct gl_core *c, struct gl_wait *w)
+void gl_quotas_use(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_limit_group *g = group_of(w);
+    struct gl_quota_group *g = group_of(w);
 
     g->called_n -= w->state == GL_WAIT_CALLED;
     if (g->concurrency.limit != NULL) {
@@ -398,9 +398,9 @@ void gl_limits_use(struct gl_core *c, struct gl_wait *w)
     }
 }
 
-void gl_limits_unuse(struct gl_core *c, struct gl_wait *w)
+void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_limit_group *g = group_of(w);
+    struct gl_quota_group *g = group_of(w);
 
     if (g->concurrency.limit != NULL) {
         give_unit(c, g->concurrency.limit);
@@ -414,10 +414,10 @@ void gl_limits_unuse(struct gl_core *c, struct gl_wait *w)
 
 /* ---- attempts ---- */
 
-void gl_limits_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h)
+void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h)
 {
-    struct gl_limit_group *g = group_of(w);
-    struct gl_limit *rate = g->rate.limit;
+    struct gl_quota_group *g = group_of(w);
+    struct gl_quota *rate = g->rate.limit;
 
     h->limit = g->concurrency.limit;
     if (rate != NULL) {
@@ -428,7 +428,7 @@ void gl_limits_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_
     }
 }
 
-void gl_limits_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h)
+void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_hold *h)
 {
     if (concurrency_key(st).n == 0 || GL_PLANT(12)) { /* planted: not counted after a restart */
         return;
@@ -437,9 +437,9 @@ void gl_limits_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_
     take_unit(c, h->limit);
 }
 
-void gl_limits_return(struct gl_core *c, struct gl_slot_hold *h)
+void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h)
 {
-    struct gl_limit *l = h->limit;
+    struct gl_quota *l = h->limit;
 
     h->limit = NULL;
     if (l != NULL) {
@@ -448,9 +448,9 @@ void gl_limits_return(struct gl_core *c, struct gl_slot_hold *h)
     }
 }
 
-bool gl_limits_are_over(const struct gl_step *st)
+bool gl_quotas_are_over(const struct gl_step *st)
 {
-    const struct gl_limit *l = st->hold != NULL ? st->hold->limit : NULL;
+    const struct gl_quota *l = st->hold != NULL ? st->hold->limit : NULL;
 
     /* The moment the rate had for it is over: it asks for another one. */
     return (l != NULL && l->in_use > l->max) || gl_step_spec_of(st)->rate_key.n > 0;
@@ -458,10 +458,10 @@ bool gl_limits_are_over(const struct gl_step *st)
 
 /* ---- time ---- */
 
-void gl_limits_wake(struct gl_core *c)
+void gl_quotas_wake(struct gl_core *c)
 {
-    for (struct gl_heap_item *top; (top = gl_heap_top(&c->limits->timers)) != NULL;) {
-        struct gl_limit *l = GL_CONTAINER(top, struct gl_limit, timer);
+    for (struct gl_heap_item *top; (top = gl_heap_top(&c->quotas->timers)) != NULL;) {
+        struct gl_quota *l = GL_CONTAINER(top, struct gl_quota, timer);
 
         if (l->next_at > c->now) {
             break;
@@ -471,14 +471,14 @@ void gl_limits_wake(struct gl_core *c)
     }
 }
 
-gl_ms gl_limits_next_due(const struct gl_core *c)
+gl_ms gl_quotas_next_due(const struct gl_core *c)
 {
-    const struct gl_heap_item *top = gl_heap_top(&c->limits->timers);
+    const struct gl_heap_item *top = gl_heap_top(&c->quotas->timers);
 
-    return top != NULL ? GL_CONTAINER(top, struct gl_limit, timer)->next_at : INT64_MAX;
+    return top != NULL ? GL_CONTAINER(top, struct gl_quota, timer)->next_at : INT64_MAX;
 }
 
-void gl_limits_on_rates(struct gl_core *c, const struct gl_event *ev)
+void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *records = ev->records.items;
 
@@ -490,7 +490,7 @@ void gl_limits_on_rates(struct gl_core *c, const struct gl_event *ev)
             gl_json_parse(&json, records[i].value, RATE_RECORD_BYTES_MAX, c->out->arena, NULL) !=
                 0 ||
             !gl_json_i64(&json, gl_json_get(&json, gl_json_root(&json), "next_at"), &next_at)) {
-            GL_MARK(c->trace, "limits.damaged_rate");
+            GL_MARK(c->trace, "quotas.damaged_rate");
             continue; /* a rate that is not known holds nobody up */
         }
         if (next_at > c->now) {
@@ -501,7 +501,7 @@ void gl_limits_on_rates(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- why ---- */
 
-static void explain_concurrency(struct gl_core *c, const struct gl_limit *l, struct gl_buf *out)
+static void explain_concurrency(struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
 {
     gl_buf_fmt(out, "concurrency key '%.*s' (%u of %u in use", GL_STR_ARG(name_of(l)), l->in_use,
                l->max);
@@ -509,7 +509,7 @@ static void explain_concurrency(struct gl_core *c, const struct gl_limit *l, str
     gl_buf_c(out, ")");
 }
 
-static void explain_rate(const struct gl_core *c, const struct gl_limit *l, struct gl_buf *out)
+static void explain_rate(const struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
 {
     char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
 
@@ -524,10 +524,10 @@ static void explain_rate(const struct gl_core *c, const struct gl_limit *l, stru
     gl_buf_c(out, ")");
 }
 
-bool gl_limits_explain_wait(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
+bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
 {
-    const struct gl_limit_group *g;
-    const struct gl_limit *a, *b;
+    const struct gl_quota_group *g;
+    const struct gl_quota *a, *b;
     size_t ahead;
 
     if (!w->limited || w->state != GL_WAIT_HELD) {
@@ -554,9 +554,4 @@ bool gl_limits_explain_wait(struct gl_core *c, const struct gl_wait *w, struct g
         gl_buf_fmt(out, "; %zu %s before it", ahead, ahead == 1 ? "other is" : "others are");
     }
     return true;
-}
-
-bool gl_limits_explain(struct gl_core *c, const struct gl_step *st, struct gl_buf *out)
-{
-    return st->wait != NULL && gl_limits_explain_wait(c, st->wait, out);
 }
