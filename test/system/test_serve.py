@@ -1,5 +1,6 @@
 """glia serve: the node that stays. Who gets the folder, how it ends, and what it tells its manager."""
 
+import configparser
 import ctypes
 import json
 import os
@@ -11,7 +12,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, wait_for  # noqa: E402
+from glianode import ROOT, Box, wait_for  # noqa: E402
 
 
 @pytest.fixture(name="box")
@@ -407,3 +408,17 @@ def test_the_watchdog_of_another_process_is_none_of_its_business(box):
     node = serve(box)
     assert manager.count("WATCHDOG=1", 1) == 0
     stop(box, node)
+
+
+def test_the_unit_file_keeps_the_steps_alive():
+    unit = configparser.ConfigParser(strict=True, interpolation=None)
+    unit.optionxform = str
+    unit.read(os.path.join(ROOT, "dist/glia.service"))
+    service = unit["Service"]
+    assert service["KillMode"] == "process"
+    assert service["Type"] == "notify"
+    assert service["OOMPolicy"] == "continue"
+    with open(os.path.join(ROOT, "docs/operations.md"), encoding="utf-8") as file:
+        page = file.read()
+    for line in ("Type", "KillMode", "WatchdogSec", "Restart", "StateDirectory", "OOMPolicy"):
+        assert f"`{line}={service[line]}`" in page, line
