@@ -240,6 +240,50 @@ const struct gl_command gl_cli_commands[] = {
                     {"--log", "LEVEL", "info or debug"}},
     },
     {
+        .name = "store trim",
+        .arguments = "[--keep-for TIME] [--keep-jobs N]",
+        .summary = "remove ended jobs now, and what nobody needs any more",
+        .help = "Ended jobs go with their events, outputs and logs; then flows that no job names,\n"
+                "files that no flow names, and old working folders of failed steps. Without\n"
+                "options by the bounds that are set ('glia config show'), which a node keeps to\n"
+                "by itself. Without a node, this command removes them; nothing is started.\n",
+        .run = gl_cmd_store_trim,
+        .options = {{"--keep-for", "TIME", "keep jobs that ended less long ago, like 7d"},
+                    {"--keep-jobs", "N", "keep at most so many ended jobs, the newest"}},
+    },
+    {
+        .name = "store status",
+        .arguments = "",
+        .summary = "how much room the data folder takes",
+        .help = "",
+        .run = gl_cmd_store_status,
+    },
+    {
+        .name = "backup",
+        .arguments = "DIR [--logs]",
+        .summary = "copy the data folder as it is now, also while a node runs",
+        .help = "DIR must be empty, or not there yet. It gets the jobs with their events and\n"
+                "outputs, and the files of their flows; with --logs also the logs of steps.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_backup,
+        .options = {{"--logs", NULL, "also the logs, inputs and outputs of attempts"}},
+    },
+    {
+        .name = "restore",
+        .arguments = "DIR --data-dir FOLDER [--resume]",
+        .summary = "make a data folder from a backup",
+        .help = "The data folder must be empty, or not there yet. Every file is checked.\n"
+                "\n"
+                "Jobs that had not ended are paused: what ran after the backup was made is not\n"
+                "known in it. Steps that ran at that moment count as lost: unsafe ones wait for\n"
+                "review, others run again. docs/retention.md tells more.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_backup_restore,
+        .options = {{"--resume", NULL, "unfinished jobs go on by themselves"}},
+    },
+    {
         .name = "config show",
         .arguments = "",
         .summary = "every setting, its value, and where that comes from",

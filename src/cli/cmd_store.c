@@ -1,0 +1,176 @@
+/* cmd_store.c - glia store trim and status: what the data folder holds, and less of it. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/reach.h"
+#include "cli/table.h"
+#include "os/paths.h"
+#include "os/tree.h"
+
+enum { ANSWER_BYTES_MAX = 1 << 20 };
+
+/* "12.3 MiB" */
+static gl_str size_text(struct gl_arena *a, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    uint64_t tenths = bytes * 10;
+    size_t unit = 0;
+
+    while (tenths >= 10240 && unit + 1 < GL_COUNT(units)) {
+        tenths /= 1024;
+        unit++;
+    }
+    if (unit == 0) {
+        return gl_str_fmt(a, "%llu B", (unsigned long long)bytes);
+    }
+    return gl_str_fmt(a, "%llu.%llu %s", (unsigned long long)tenths / 10,
+                      (unsigned long long)tenths % 10, units[unit]);
+}
+
+/* ---- trim ---- */
+
+static int write_wish(struct gl_cli *cli, struct gl_buf *body)
+{
+    const char *keep_for = gl_cli_option(cli, "--keep-for");
+    const char *keep_jobs = gl_cli_option(cli, "--keep-jobs");
+    uint64_t jobs = 0;
+    struct gl_jw w;
+    gl_ms span;
+
+    if (keep_for != NULL && !gl_when_parse_span(gl_str_of(keep_for), &span)) {
+        return gl_cli_usage(cli, "--keep-for needs a duration, like 7d or 12h, not '%s'", keep_for);
+    }
+    if (keep_jobs != NULL && (!gl_str_u64(gl_str_of(keep_jobs), &jobs) || jobs > INT64_MAX)) {
+        return gl_cli_usage(cli, "--keep-jobs needs a number, not '%s'", keep_jobs);
+    }
+    gl_jw_init(&w, body);
+    gl_jw_object(&w);
+    if (keep_for != NULL) {
+        gl_jw_key(&w, "keep_for");
+        gl_jw_c(&w, keep_for);
+    }
+    if (keep_jobs != NULL) {
+        gl_jw_key(&w, "keep_jobs");
+        gl_jw_u64(&w, jobs);
+    }
+    gl_jw_end(&w);
+    return GL_EXIT_OK;
+}
+
+static uint64_t member(const struct gl_json *j, const char *name)
+{
+    uint64_t n = 0;
+
+    (void)gl_json_u64(j, gl_json_get(j, gl_json_root(j), name), &n); /* absent: 0 */
+    return n;
+}
+
+static int show_removed(struct gl_cli *cli, gl_str answer)
+{
+    struct gl_json j;
+    struct gl_why why;
+    int err;
+
+    if (cli->json) {
+        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_str_trim(answer)));
+        return GL_EXIT_OK;
+    }
+    err = gl_json_parse(&j, answer, ANSWER_BYTES_MAX, &cli->arena, &why);
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
+    (void)fprintf(cli->out.file, "removed: %llu jobs, %llu flows, %llu files, %llu workspaces\n",
+                  (unsigned long long)member(&j, "removed_jobs"),
+                  (unsigned long long)member(&j, "removed_flows"),
+                  (unsigned long long)member(&j, "removed_blobs"),
+                  (unsigned long long)member(&j, "removed_workspaces"));
+    (void)fprintf(cli->out.file, "freed: %.*s\n",
+                  GL_STR_ARG(size_text(&cli->arena, member(&j, "freed_bytes"))));
+    return GL_EXIT_OK;
+}
+
+int gl_cmd_store_trim(struct gl_cli *cli)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_client_reply reply;
+    struct gl_reach reach;
+    struct gl_why why;
+    int err, code = write_wish(cli, &body);
+
+    if (code != GL_EXIT_OK) {
+        return code;
+    }
+    gl_reach_init(&reach, cli);
+    reach.is_passive = true;
+    err = gl_reach_insist(&reach, "POST", "/v1/contexts/default/trim", gl_buf_view(&body), &reply,
+                          &why);
+    code = err != 0 ? gl_cli_fail(cli, err, why.text) : show_removed(cli, reply.body);
+    gl_reach_done(&reach);
+    return code;
+}
+
+/* ---- status ---- */
+
+static uint64_t size_of(const char *path)
+{
+    struct gl_tree_sum sum = {0};
+
+    gl_tree_measure(AT_FDCWD, path, &sum);
+    return sum.bytes;
+}
+
+static void show_sizes(struct gl_cli *cli, const char *const *names, const uint64_t *sizes,
+                       size_t n)
+{
+    static const char *const titles[] = {"WHAT", "BYTES", "SIZE"};
+    struct gl_table table;
+
+    gl_table_init(&table, titles, GL_COUNT(titles));
+    for (size_t i = 0; i < n; i++) {
+        gl_table_add(&table, gl_str_of(names[i]));
+        gl_table_add(&table, gl_str_fmt(&cli->arena, "%llu", (unsigned long long)sizes[i]));
+        gl_table_add(&table, size_text(&cli->arena, sizes[i]));
+    }
+    gl_table_print(&table, &cli->out);
+    gl_table_done(&table);
+}
+
+static void show_json(struct gl_cli *cli, const char *const *names, const uint64_t *sizes, size_t n)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &text);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "data_dir");
+    gl_jw_c(&w, cli->data);
+    for (size_t i = 0; i < n; i++) {
+        gl_jw_key_str(&w, gl_str_fmt(&cli->arena, "%s_bytes", names[i]));
+        gl_jw_u64(&w, sizes[i]);
+    }
+    gl_jw_end(&w);
+    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&text)));
+}
+
+int gl_cmd_store_status(struct gl_cli *cli)
+{
+    static const char *const names[] = {"store", "runs", "blobs", "total"};
+    const char *folder = gl_paths_context(&cli->arena, cli->data, GL_S("default"), "");
+    uint64_t sizes[GL_COUNT(names)];
+    struct stat st;
+
+    if (stat(folder, &st) < 0) {
+        return gl_cli_fail(cli, GL_E_NOT_FOUND,
+                           gl_str_fmt(&cli->arena, "nothing has run in %s yet", cli->data).p);
+    }
+    sizes[1] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_RUNS));
+    sizes[2] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_BLOBS));
+    sizes[3] = size_of(cli->data);
+    sizes[0] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_STATE)) +
+               size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_STATE "-wal"));
+    (cli->json ? show_json : show_sizes)(cli, names, sizes, GL_COUNT(names));
+    return GL_EXIT_OK;
+}

@@ -1,0 +1,55 @@
+/* archive.h - a folder of files with a list of them, by which it can be checked: a backup.
+ *
+ * The list is the file MANIFEST, written last: a folder without one is not a backup. It has one
+ * line per file, with its SHA-256 and size, and a last line with the SHA-256 of all lines before.
+ *
+ *     glia-backup 1
+ *     glia 0.1.0
+ *     made 2026-11-15T10:00:00.000Z
+ *     file <sha256> <bytes> contexts/default/state.db
+ *     end <sha256>
+ *
+ * Names are relative, and never lead out of the folder. */
+#ifndef GL_OS_ARCHIVE_H
+#define GL_OS_ARCHIVE_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "base/when.h"
+
+enum { GL_ARCHIVE_VERSION = 1 };
+
+struct gl_archive {
+    const char *folder; /* borrowed */
+    struct gl_buf list;
+    uint64_t files_n, bytes;
+};
+
+/* ---- writing ---- */
+
+/* Make the folder, or take an empty one. GL_E_EXISTS: there is something in it. */
+int gl_archive_create(struct gl_archive *a, const char *folder, const char *release, gl_ms made_at,
+                      struct gl_why *reterr_why);
+void gl_archive_done(struct gl_archive *a);
+/* Copy the file `from` to `name`. One that is gone meanwhile is fine: there is nothing to copy.
+ * One that was added already is not added again. */
+int gl_archive_add(struct gl_archive *a, const char *from, const char *name,
+                   struct gl_why *reterr_why);
+/* The file `name` was put there by others: add it to the list. */
+int gl_archive_note(struct gl_archive *a, const char *name, struct gl_why *reterr_why);
+/* Write the list; everything is durable then. */
+int gl_archive_finish(struct gl_archive *a, struct gl_why *reterr_why);
+
+/* ---- reading ---- */
+
+struct gl_archive_info {
+    char release[32], made[GL_WHEN_BYTES];
+    uint64_t files_n, bytes;
+};
+
+/* Check the list; with `to`, also copy every file into that folder and check each on the way.
+ * GL_E_DAMAGED names the first file that is not what it was. */
+int gl_archive_extract(const char *folder, const char *to, struct gl_archive_info *ret,
+                       struct gl_why *reterr_why);
+
+#endif
