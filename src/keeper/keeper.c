@@ -407,6 +407,7 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
     k->idle.fire = on_idle;
     k->orphan.fire = on_orphan;
     k->leave.fire = on_leave;
+    k->pid = getpid();
     read_boot_id(k);
 }
 

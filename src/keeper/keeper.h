@@ -122,6 +122,7 @@ struct gl_keeper {
     bool lost;    /* ... and something was running then */
     bool over;
 
+    pid_t pid;            /* our own */
     struct rlimit nofile; /* as it was: for the steps */
     void *stack;          /* of a child between clone and exec */
     struct gl_arena scratch;

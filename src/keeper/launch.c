@@ -123,7 +123,7 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
     l->cwd = s->cwd.n > 0 ? gl_str_c(a, s->cwd) : gl_rundir_join(a, folder, GL_S("work")).p;
     l->null_fd = k->null_fd;
     l->nofile = k->nofile;
-    l->keeper = getpid();
+    l->keeper = k->pid;
     l->stage = STAGE_RUNS;
     find_programs(a, l);
 }

@@ -83,6 +83,17 @@ static bool holds(int fd, gl_str content)
            memcmp(bytes, content.p, content.n) == 0;
 }
 
+/* Cut off what a longer file had behind its first `n` bytes. Mostly nothing, and looking costs less
+ * than cutting. */
+static int cut_file(int fd, size_t n)
+{
+    struct stat st;
+    if (fstat(fd, &st) < 0) {
+        return errno;
+    }
+    return st.st_size > (off_t)n && ftruncate(fd, (off_t)n) < 0 ? errno : 0;
+}
+
 /* `again`: the folder has served before, and the file is there. It is cut to its length afterwards:
  * so its place on the disk is not given up and asked for again. */
 static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str content, bool again,
@@ -98,8 +109,8 @@ static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str cont
         return 0;
     }
     int err = write_all(fd, content);
-    if (err == 0 && again && ftruncate(fd, (off_t)content.n) < 0) {
-        err = errno;
+    if (err == 0 && again) {
+        err = cut_file(fd, content.n);
     }
     return err == 0 ? 0 : gl_fs_why(why, err, "write", name);
 }
@@ -167,16 +178,19 @@ static int copy_file(struct gl_keeper *k, const struct gl_exec_start *s, gl_str 
     return err == 0 ? 0 : gl_fs_why(why, err, "copy to", name);
 }
 
+/* *ret_new: the folder and work/ were not there. */
 static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
-                       struct gl_why *why)
+                       bool *ret_new, struct gl_why *why)
 {
     char *name = (char *)(uintptr_t)gl_rundir_join(&k->scratch, path, GL_S("work")).p;
     name[path.n] = 0;
     int err = make_folders(k->contexts_fd, name);
     name[path.n] = '/';
+    *ret_new = err == 0;
     if ((err == 0 || err == EEXIST) && s->cwd.n == 0) {
         err = make_folders(k->contexts_fd, name);
     }
+    *ret_new = *ret_new && err == 0 && s->cwd.n == 0;
     return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the working folder", name);
 }
 
@@ -185,7 +199,8 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
 {
     gl_str input = s->input.n > 0 ? s->input : GL_S("{}");
     bool again = gl_shelf_take(k, job, path);
-    int r = again ? 0 : make_folder(k, s, path, reterr_why);
+    bool is_new = false;
+    int r = again ? 0 : make_folder(k, s, path, &is_new, reterr_why);
     if (r == 0) {
         r = write_file(k, path, GL_S("input.json"), input, again, reterr_why);
     }
@@ -194,6 +209,9 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
     }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = copy_file(k, s, path, &s->files[i], reterr_why);
+    }
+    if (r == 0 && is_new && s->files_n == 0) {
+        gl_shelf_mark(k, path);
     }
     return r;
 }

@@ -62,24 +62,44 @@ static bool is_ours(int folder)
     return folder >= 0 && fstat(folder, &st) == 0 && (st.st_mode & 07777) == FOLDER_MODE;
 }
 
-static bool is_our_file(int folder, const char *name)
+static bool is_our_file(struct gl_keeper *k, const char *path)
 {
     struct stat st;
-    return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-           (st.st_mode & 07777) == 0600 && st.st_nlink == 1;
+    return fstatat(k->contexts_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_mode == (S_IFREG | 0600) && st.st_nlink == 1;
 }
 
-/* Is it as we would make it? */
+/* A folder whose content changes gets the time of that as its own, and no clock shows this one. A
+ * file system that cannot hold it never shows it: then no folder is used again. */
+static const struct timespec unchanged = {.tv_sec = 1, .tv_nsec = 618033988};
+
+static bool is_unchanged(struct gl_keeper *k, const char *path)
+{
+    struct stat st;
+    return fstatat(k->contexts_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_mode == (S_IFDIR | FOLDER_MODE) && st.st_mtim.tv_sec == unchanged.tv_sec &&
+           st.st_mtim.tv_nsec == unchanged.tv_nsec;
+}
+
+static void mark_unchanged(struct gl_keeper *k, const char *path)
+{
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, unchanged};
+    (void)utimensat(k->contexts_fd, path, times, AT_SYMLINK_NOFOLLOW); /* else it serves once */
+}
+
+void gl_shelf_mark(struct gl_keeper *k, gl_str path)
+{
+    mark_unchanged(k, gl_rundir_join(&k->scratch, path, GL_S("work")).p);
+    mark_unchanged(k, path.p);
+}
+
+/* Is it as we have made it? */
 static bool is_untouched(struct gl_keeper *k, gl_str path)
 {
-    static const char *const names[] = {"work", "input.json", "env", NULL}, *const none[] = {NULL};
-    GL_CLEANUP(gl_fs_closep) int folder = open_folder(k->contexts_fd, path.p);
-    if (!is_ours(folder) || !holds_only(folder, names)) {
-        return false;
-    }
-    GL_CLEANUP(gl_fs_closep) int work = open_folder(folder, "work");
-    return is_ours(work) && holds_only(work, none) && is_our_file(folder, "input.json") &&
-           is_our_file(folder, "env");
+    struct gl_arena *a = &k->scratch;
+    return is_unchanged(k, path.p) && is_unchanged(k, gl_rundir_join(a, path, GL_S("work")).p) &&
+           is_our_file(k, gl_rundir_join(a, path, GL_S("input.json")).p) &&
+           is_our_file(k, gl_rundir_join(a, path, GL_S("env")).p);
 }
 
 /* ---- the list ---- */
