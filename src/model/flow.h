@@ -228,11 +228,13 @@ int64_t gl_flow_find(const struct gl_flow *f, gl_str id);
 
 /* What a user may write, field by field: for suggestions, for the reference page and its test. */
 struct gl_flow_field {
-    const char *of; /* "flow", "step", "retry", "trigger_rule" */
+    const char *of; /* "flow", "step", or the field that is a table: "retry", ... */
     const char *name;
     const char *type;
     const char *fallback; /* the default; "" = must be given or is absent */
+    bool is_required;
     const char *doc;
+    const char *schema; /* JSON Schema of its value (model/flow_jsonschema.c) */
 };
 
 extern const struct gl_flow_field gl_flow_fields[];
