@@ -38,10 +38,15 @@ void gl_query_init(struct gl_query_context *q, struct gl_store *store)
     gl_list_init(&q->under_way);
 }
 
-static void query_free(struct query *q)
+/* Before its answer is given: whoever hears it may ask whether anything is still under way. */
+static void query_leave(struct query *q)
 {
     gl_list_remove(&q->link);
     q->context->under_way_n--;
+}
+
+static void query_free(struct query *q)
+{
     gl_buf_done(&q->body);
     gl_arena_done(&q->arena);
     gl_mem_free(q);
@@ -50,7 +55,10 @@ static void query_free(struct query *q)
 void gl_query_done(struct gl_query_context *q)
 {
     for (struct gl_link *l; (l = gl_list_first(&q->under_way)) != NULL;) {
-        query_free(GL_CONTAINER(l, struct query, link));
+        struct query *one = GL_CONTAINER(l, struct query, link);
+
+        query_leave(one);
+        query_free(one);
     }
 }
 
@@ -72,6 +80,7 @@ static void fail(struct query *q, int code, const char *why)
 {
     struct gl_request *rq = q->rq;
 
+    query_leave(q);
     if (rq != NULL) {
         rq->code = gl_why(&rq->why, code, "%s", why);
         rq->body = (gl_str){0};
@@ -89,6 +98,7 @@ static void succeed(struct query *q)
     GL_ASSERT(q->w.depth == 0);
     rq->code = 0;
     rq->body = gl_buf_view(&q->body);
+    query_leave(q);
     q->answer(q->owner, rq);
     query_free(q);
 }
@@ -159,6 +169,7 @@ static void found_job(struct query *q, gl_str job)
         q->next(q);
         return;
     }
+    query_leave(q);
     q->resolved(q->owner, 0, q->job, "");
     query_free(q);
 }
