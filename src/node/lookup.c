@@ -302,6 +302,17 @@ static void read_groups(struct gl_lookup *f)
 
 static void read_steps(struct gl_lookup *f);
 
+/* Only what was a process has an exit code. */
+static bool has_run(const struct known *k, const struct gl_json *record, gl_str reused_from)
+{
+    uint64_t attempts = 0;
+
+    (void)gl_json_u64(record, gl_json_get(record, gl_json_root(record), "attempt_count"),
+                      &attempts); /* none: 0 */
+    return !gl_flow_waits(k->spec) && k->spec->foreach.n == 0 &&
+           (attempts > 0 || reused_from.n > 0);
+}
+
 static void take_step(struct gl_lookup *f, struct known *k, const struct gl_record *r)
 {
     struct gl_json j;
@@ -317,6 +328,9 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
     k->output = raw_of(f, &j, "output");
     f->bytes += k->output.n;
     from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reused_from"), &f->arena);
+    if (k->exit_code.n == 0 && has_run(k, &j, from)) {
+        k->exit_code = GL_S("0"); /* records leave out what is zero */
+    }
     if (k->spec->foreach.n > 0 && k->output.n == 0 && !gl_str_is(k->status, "\"skipped\"")) {
         k->source = from.n > 0 ? from : f->wish.job;
     }
