@@ -172,6 +172,23 @@ void sim_facts_apply(const struct sim_change *ch, gl_ms now)
     j->changed_at = now;
 }
 
+void sim_facts_settle(struct sim_fact_job *job)
+{
+    for (uint32_t i = 0; i < job->flow->steps.n; i++) {
+        struct sim_fact_step *st = &job->steps[i];
+        if (st->left_pending || !st->known || st->r.status == GL_STEP_PENDING) {
+            continue;
+        }
+        st->left_pending = true;
+        st->is_settled = true;
+        for (uint32_t k = 0; k < st->spec->reads_n; k++) {
+            const struct sim_fact_step *read = &job->steps[st->spec->reads[k]];
+            st->is_settled =
+                st->is_settled && read->known && gl_step_status_is_terminal(read->r.status);
+        }
+    }
+}
+
 void sim_facts_started(struct sim_fact_step *st, const struct sim_process *p)
 {
     st->last = p;

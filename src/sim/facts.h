@@ -18,6 +18,10 @@ struct sim_fact_step {
     struct gl_step_record r; /* as committed last; its strings are not kept */
     bool known;              /* it has a record */
     gl_str output;           /* as committed; in the job's arena */
+    bool left_pending;       /* its rule has been satisfied, or cannot be */
+    bool is_settled;         /* ... and all steps that its references name had ended then */
+    gl_str asked[4];         /* decisions that somebody has sent for it (literals) */
+    uint32_t asked_n;
     struct sim_fact_step *group; /* of an instance of foreach: the step of the flow; else NULL */
     uint32_t item;               /* of an instance: which item */
     struct sim_fact_step **items; /* of a step with foreach: its instances that have been written */
@@ -75,6 +79,8 @@ struct sim_fact_pos {
 struct sim_fact_step *sim_facts_next(const struct sim_fact_job *job, struct sim_fact_pos *pos);
 /* The job, made if it is new, with its flow. NULL if the flow cannot be read. */
 struct sim_fact_job *sim_facts_job_make(struct sim_facts *f, gl_str id, gl_str flow_text);
+/* Every step of a transaction is remembered; the job's own write comes last. */
+void sim_facts_settle(struct sim_fact_job *job);
 /* Remember the change (after the checkers have seen it). */
 void sim_facts_apply(const struct sim_change *ch, gl_ms now);
 void sim_facts_started(struct sim_fact_step *st, const struct sim_process *p);

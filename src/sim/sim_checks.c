@@ -77,6 +77,10 @@ static void on_tx(void *owner, const struct gl_tx *tx)
     c->change.token_now = w->token;
     c->change.rev_now = w->rev;
     c->change.job_live_now = w->live;
+    const struct gl_write *inputs = write_of(tx, "inputs");
+    if (c->change.job != NULL && inputs != NULL && !c->change.job->known) {
+        c->change.job->inputs = gl_str_dup(&c->change.job->arena, inputs->value);
+    }
     for (size_t i = 0; i < tx->writes_n && c->change.job != NULL; i++) {
         if (tx->writes[i].type != GL_WRITE_LOG) {
             continue;
@@ -92,6 +96,9 @@ static void on_tx(void *owner, const struct gl_tx *tx)
 static void tell_change(struct sim_checks *c)
 {
     c->changes_n++;
+    if (c->change.step == NULL) {
+        sim_facts_settle(c->change.job);
+    }
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
         if (checks[k]->on_change != NULL) {
             checks[k]->on_change(c, c->states[k], &c->change);
@@ -143,6 +150,12 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
         on_step_write(c, after);
     } else if (is_job && c->change.job != NULL) {
         tell_change(c);
+    } else if (c->change.job != NULL) {
+        for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
+            if (checks[k]->on_record != NULL) {
+                checks[k]->on_record(c, c->states[k], &c->change, before, after);
+            }
+        }
     }
 }
 
@@ -227,13 +240,35 @@ void sim_checks_done(struct sim_checks *c)
     gl_arena_done(&c->arena);
 }
 
+void sim_checks_ask(struct sim_checks *c, const struct gl_request *rq, gl_str job_id)
+{
+    struct sim_fact_job *j = sim_facts_job(&c->facts, job_id);
+    for (size_t k = 0; k < SIM_CHECK_COUNT && j != NULL; k++) {
+        if (checks[k]->on_ask != NULL) {
+            checks[k]->on_ask(c, c->states[k], rq, j);
+        }
+    }
+}
+
+static void tell_refusal(struct sim_checks *c, const struct gl_request *rq, struct sim_fact_job *j)
+{
+    for (size_t k = 0; k < SIM_CHECK_COUNT && j != NULL; k++) {
+        if (checks[k]->on_refused != NULL) {
+            checks[k]->on_refused(c, c->states[k], rq, j);
+        }
+    }
+}
+
 void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str job_id)
 {
-    GL_ASSERT(rq->code == 0);
     if (c->world->failed) {
         return;
     }
     struct sim_fact_job *j = sim_facts_job(&c->facts, job_id);
+    if (rq->code != 0) {
+        tell_refusal(c, rq, j);
+        return;
+    }
     if (j == NULL || !j->known) {
         sim_world_fail(c->world,
                        "promises: a caller was told of job %.*s, of which no record was committed",

@@ -27,25 +27,42 @@ struct sim_check {
                      struct sim_fact_step *st, const struct sim_process *p);
     void (*on_end)(struct sim_checks *c, void *me, struct sim_fact_job *j, struct sim_fact_step *st,
                    const struct sim_process *p);
+    /* Another record of the job is written, or (after->rev is 0) deleted. */
+    void (*on_record)(struct sim_checks *c, void *me, const struct sim_change *ch,
+                      const struct gl_record *before, const struct gl_record *after);
+    /* Somebody asks for something concerning this job. */
+    void (*on_ask)(struct sim_checks *c, void *me, const struct gl_request *rq,
+                   struct sim_fact_job *j);
     /* A caller was told that its request has succeeded. `job` is the job's id. */
     void (*on_answer)(struct sim_checks *c, void *me, const struct gl_request *rq,
                       struct sim_fact_job *j);
+    /* A caller was told that it has not, and why. */
+    void (*on_refused)(struct sim_checks *c, void *me, const struct gl_request *rq,
+                       struct sim_fact_job *j);
     /* Everything has had its time to come to rest. */
     void (*at_end)(struct sim_checks *c, void *me);
     void (*done)(void *me);
 };
 
 #define SIM_CHECKS(X) \
+    X(approvals)      \
     X(attempts)       \
     X(effects)        \
     X(events)         \
     X(forgotten)      \
+    X(gates)          \
+    X(given)          \
+    X(inputs)         \
+    X(items)          \
     X(limits)         \
     X(names)          \
     X(overlap)        \
     X(owner)          \
     X(promises)       \
+    X(reuse)          \
     X(rules)          \
+    X(signals)        \
+    X(sleeps)         \
     X(slots)          \
     X(stale)          \
     X(terminal)       \
@@ -80,7 +97,9 @@ struct sim_checks {
 void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
                      struct sim_keeper *keeper, const struct sim_pools *pools);
 void sim_checks_done(struct sim_checks *c);
-/* A caller got this answer; rq->code is 0. */
+/* A caller asks this about a job that is known. */
+void sim_checks_ask(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
+/* A caller got this answer, and job_id is the job it is about. */
 void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
 void sim_checks_end(struct sim_checks *c);
 

@@ -31,6 +31,7 @@ static void send(struct sim_client *cl, struct sim_node *node, struct sim_ask *a
     ask->owner = cl;
     ask->asked_at = cl->world->now;
     cl->asked_n++;
+    sim_checks_ask(cl->checks, &ask->rq, ask->rq.job);
     sim_node_ask(node, ask);
 }
 
@@ -169,7 +170,7 @@ static void on_answered(void *owner, struct sim_ask *ask, bool answered)
     bool command = ask->rq.verb == GL_VERB_PAUSE || ask->rq.verb == GL_VERB_RESUME ||
                    ask->rq.verb == GL_VERB_CANCEL || ask->rq.verb == GL_VERB_RESPOND ||
                    ask->rq.verb == GL_VERB_SIGNAL;
-    if (answered && ask->rq.code == 0 && command) {
+    if (answered && command) {
         sim_checks_answer(cl->checks, &ask->rq, ask->rq.job);
     }
 }

@@ -334,6 +334,10 @@ static void do_start(struct gl_exec *port, struct gl_exec_req *req,
     l->grace_ms = start->grace_ms;
     l->beacon_ms = start->beacon_ms;
     l->noop = gl_str_is(start->driver, "noop");
+    for (size_t i = 0; i < start->argv_n + start->env_n; i++) {
+        gl_buf_str(&l->given, i < start->argv_n ? start->argv[i] : start->env[i - start->argv_n]);
+        gl_buf_char(&l->given, '\n');
+    }
     op_send(x, req, l);
 }
 

@@ -133,12 +133,13 @@ static void cut_attempt(gl_str attempt, gl_str *ret_step, uint32_t *ret_number)
 static struct sim_process *ledger_add(struct sim_keeper *k, const struct sim_letter *l)
 {
     struct sim_process *p =
-        gl_mem_alloc(sizeof(*p) + l->context.n + l->job.n + l->attempt.n + l->by.n);
+        gl_mem_alloc(sizeof(*p) + l->context.n + l->job.n + l->attempt.n + l->by.n + l->given.n);
     char *at = (char *)(p + 1);
     p->context = copy_into(&at, l->context);
     p->job = copy_into(&at, l->job);
     p->attempt = copy_into(&at, l->attempt);
     p->by = copy_into(&at, l->by);
+    p->given = copy_into(&at, gl_buf_view(&l->given));
     cut_attempt(p->attempt, &p->step, &p->number);
     p->token = l->token;
     p->started_at = k->world->now;
@@ -447,6 +448,7 @@ void sim_letter_free(struct sim_letter *letter)
 {
     sim_world_cancel(letter->keeper->world, &letter->arrival);
     gl_list_remove(&letter->link);
+    gl_buf_done(&letter->given);
     gl_mem_free(letter);
 }
 

@@ -26,6 +26,7 @@ struct sim_process {
     uint64_t token;
     const struct gl_step_spec *spec; /* what the flow says of its step: filled in by the checkers */
     gl_str by;                       /* which handle asked for it: the incarnation's name */
+    gl_str given;                    /* its arguments and environment, each with a newline */
     gl_ms started_at, ended_at;      /* true time; ended_at 0: it runs */
     enum gl_exec_end end;            /* how, and with which code, if `recorded` */
     int exit_code;
@@ -97,6 +98,7 @@ struct sim_letter {
     struct sim_exec_op *op; /* who waits for the answer; NULL: nobody (any more) */
     enum sim_letter_type type;
     gl_str context, job, attempt, epoch, by;
+    struct gl_buf given;  /* START: arguments and environment, each with a newline */
     uint64_t incarnation; /* of its sender */
     gl_ms offset;         /* of its sender's clock: start_by is meant by that */
     uint64_t token;
