@@ -7,11 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "api/query.h"
 #include "base/check.h"
 #include "base/mem.h"
 #include "exec/keeper_exec.h"
-#include "exec/keeper_spawn.h"
 #include "exec/mux_exec.h"
 #include "exec/noop_exec.h"
 #include "http/http.h"
@@ -719,84 +717,4 @@ size_t gl_daemon_quarantined(const struct gl_daemon *d, const gl_str **ret)
 {
     *ret = d->mark.quarantined;
     return d->mark.quarantined_n;
-}
-
-/* ---- questions without a node ---- */
-
-struct question {
-    struct gl_loop *loop;
-    struct gl_store *store;
-    struct gl_query_context queries;
-    struct gl_request *rq;
-    struct gl_buf *body;
-    int code;
-    struct gl_why *why;
-    struct gl_loop_task task;
-};
-
-static void on_question_closed(void *owner)
-{
-    gl_loop_stop(((struct question *)owner)->loop);
-}
-
-static void on_question_answered(void *owner, struct gl_request *rq)
-{
-    struct question *q = owner;
-
-    if (rq->code != 0) {
-        q->code = gl_why(q->why, rq->code, "%s", rq->why.text);
-    } else {
-        gl_buf_str(q->body, rq->body);
-    }
-    q->store->ops->close(q->store, on_question_closed, q);
-}
-
-static void ask_question(struct gl_loop_task *t)
-{
-    struct question *q = t->owner;
-
-    gl_query_run(&q->queries, q->rq, on_question_answered, q);
-}
-
-int gl_daemon_query(const char *data, struct gl_request *rq, struct gl_buf *body,
-                    struct gl_why *reterr_why)
-{
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_sqlite_config config = {.folder = gl_paths_in(&a, data, "contexts"),
-                                      .read_only = true};
-    struct question q = {.rq = rq, .body = body, .why = reterr_why};
-    sigset_t all, before;
-    int err = gl_loop_new(&q.loop, reterr_why);
-
-    if (err != 0) {
-        return err;
-    }
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = gl_sqlite_open(&q.store, &config, q.loop, reterr_why);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (err == 0) {
-        gl_query_init(&q.queries, q.store);
-        q.task = (struct gl_loop_task){.run = ask_question, .owner = &q};
-        gl_loop_post(q.loop, &q.task);
-        gl_loop_run(q.loop);
-        gl_query_done(&q.queries);
-        err = q.code;
-    }
-    gl_loop_free(q.loop);
-    return err;
-}
-
-/* ---- doubts ---- */
-
-int gl_daemon_check_store(const char *data, struct gl_why *reterr_why)
-{
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-
-    return gl_sqlite_check(gl_paths_context(&a, data, GL_S("default"), GL_PATHS_STATE), reterr_why);
-}
-
-int gl_daemon_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why)
-{
-    return gl_keeper_spawn_find(a, ret, reterr_why);
 }

@@ -3,9 +3,8 @@
  *   gl_daemon_start()   take the folder's lock, open store and executor, serve the socket
  *   gl_daemon_drain()   take no more work, start nothing more; what runs may end
  *   gl_daemon_stop()    leave the folder to the next; running steps stay with the keeper
- *   gl_daemon_query()   answer one question from a folder that has no node
  *
- * daemon.c is the only file that names concrete adapters. */
+ * daemon.c names the concrete adapters; only offline.c does so besides. */
 #ifndef GL_DAEMON_H
 #define GL_DAEMON_H
 
@@ -57,15 +56,5 @@ const char *gl_daemon_address(const struct gl_daemon *d, bool *ret_is_local);
 
 /* Jobs that are held because each crashed this node again and again; their number. */
 size_t gl_daemon_quarantined(const struct gl_daemon *d, const gl_str **ret);
-
-/* LIST, STATUS, EVENTS (without waiting) or HUMAN: the answer is appended to `body`. Changes
- * nothing, starts nothing, takes no lock. */
-int gl_daemon_query(const char *data, struct gl_request *rq, struct gl_buf *body,
-                    struct gl_why *reterr_why);
-
-/* For who doubts: is the store of this folder sound (GL_E_NOT_FOUND: there is none), and where is
- * the keeper's program? */
-int gl_daemon_check_store(const char *data, struct gl_why *reterr_why);
-int gl_daemon_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why);
 
 #endif

@@ -1,12 +1,11 @@
 /* offline.h - what can be done with the store of a data folder without being its node, and without
  * disturbing one: the second place, besides daemon.c, that names adapters.
  *
- * store/sqlite_backup.h says what these do. */
+ * store/sqlite_backup.h says what backup and hold do. */
 #ifndef GL_OFFLINE_H
 #define GL_OFFLINE_H
 
-#include "base/err.h"
-#include "base/str.h"
+#include "api/request.h"
 
 /* The database `from` as one file `to`. Told: how many jobs it holds, and how many have not ended.
  */
@@ -16,5 +15,15 @@ int gl_offline_backup(const char *from, const char *to, uint64_t *ret_jobs,
 /* Look over the database `path`, which nobody uses; with a `reason`, hold its unfinished jobs. */
 int gl_offline_hold(const char *path, const char *reason, uint64_t *ret_jobs,
                     uint64_t *ret_unfinished, struct gl_why *reterr_why);
+
+/* LIST, STATUS, EVENTS (without waiting), HUMAN or WHY: the answer is appended to `body`. Changes
+ * nothing, starts nothing, takes no lock. */
+int gl_offline_query(const char *data, struct gl_request *rq, struct gl_buf *body,
+                     struct gl_why *reterr_why);
+
+/* For who doubts: is the store of this folder sound (GL_E_NOT_FOUND: there is none), and where is
+ * the keeper's program? */
+int gl_offline_check_store(const char *data, struct gl_why *reterr_why);
+int gl_offline_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why);
 
 #endif

@@ -10,7 +10,7 @@
 #include "cli/checkup.h"
 #include "cli/overview.h"
 #include "cli/table.h"
-#include "daemon.h"
+#include "offline.h"
 #include "os/fs.h"
 #include "os/lock.h"
 #include "os/paths.h"
@@ -67,7 +67,7 @@ static void look_node(struct gl_checkup *c)
 static void look_store(struct gl_checkup *c)
 {
     struct gl_why why;
-    int err = gl_daemon_check_store(c->cli->data, &why);
+    int err = gl_offline_check_store(c->cli->data, &why);
 
     if (err == GL_E_NOT_FOUND) {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "there is none yet");
@@ -109,7 +109,7 @@ static void look_program(struct gl_checkup *c)
     const char *path;
     struct gl_why why;
 
-    if (gl_daemon_find_keeper(&c->cli->arena, &path, &why) != 0) {
+    if (gl_offline_find_keeper(&c->cli->arena, &path, &why) != 0) {
         gl_checkup_say(c, GL_CHECKUP_FAIL, "install glia-keeper beside glia", "%s", why.text);
     } else {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "%s", path);

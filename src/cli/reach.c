@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "daemon.h"
+#include "offline.h"
 #include "os/fs.h"
 #include "os/lock.h"
 #include "os/paths.h"
@@ -340,7 +341,7 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
         }
     }
     r->is_alone = !r->is_remote && gl_reach_is_gone(r, err);
-    return r->is_alone ? gl_daemon_query(r->cli->data, rq, body, reterr_why) : err;
+    return r->is_alone ? gl_offline_query(r->cli->data, rq, body, reterr_why) : err;
 }
 
 bool gl_reach_say_alone(const struct gl_reach *r, gl_str status)

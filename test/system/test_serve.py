@@ -1,4 +1,4 @@
-"""glia serve: the node that stays. Who gets the folder, how it ends, and what it tells its manager."""
+"""glia serve, the node that stays: who gets the folder, how it ends, what its manager hears."""
 
 import configparser
 import ctypes
