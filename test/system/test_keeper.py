@@ -229,7 +229,8 @@ def test_hundreds_of_quiet_jobs_share_a_few_folders(place, tmp_path):
 
 
 @pytest.mark.parametrize("trace", [
-    "touch ../more", "touch x; rm x", "touch ../x; rm ../x", "ln $GLIA_INPUT_FILE ../again", "chmod 777 .", "mkdir sub", "rmdir ../work",
+    "touch ../more", "touch x; rm x", "touch ../x; rm ../x", "ln $GLIA_INPUT_FILE ../again",
+    "chmod 777 .", "mkdir sub", "rmdir ../work",
     "rm $GLIA_INPUT_FILE; ln -s /etc/passwd $GLIA_INPUT_FILE"])
 def test_a_folder_with_any_trace_of_a_step_is_not_used_again(link, place, trace):
     link.run(sh(trace))
