@@ -191,9 +191,11 @@ static int print_result(struct gl_cli *cli, struct gl_page *p)
         return print_one(cli, p, cli->words[1]);
     }
     if (!is_ended(p)) {
-        return gl_cli_fail(
+        int code = gl_cli_fail(
             cli, GL_E_STATE,
             gl_str_fmt(&p->arena, "the job has no result yet: it is %.*s", GL_STR_ARG(status)).p);
+
+        return gl_str_is(status, "paused") ? GL_EXIT_WAITING : code;
     }
     print_last(cli, p);
     return gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;

@@ -165,6 +165,33 @@ static void show_log(struct gl_follow *f)
 
 /* ---- events ---- */
 
+/* A step that waits for an approval is told of once, unless it was decided meanwhile. */
+static void note_asked(struct gl_follow *f, const struct gl_json *j, gl_jnode event,
+                       struct gl_arena *a)
+{
+    gl_str step = gl_json_str(j, gl_json_get(j, event, "step_id"), a);
+
+    if (gl_str_is(gl_json_str(j, gl_json_get(j, event, "blocked_on"), a), "approval")) {
+        f->asked = gl_str_c(&f->reach->cli->arena, step);
+        f->has_asked = false;
+    } else if (f->asked != NULL && gl_str_is(step, f->asked)) {
+        f->asked = NULL;
+    }
+}
+
+static void say_asked(struct gl_follow *f)
+{
+    struct gl_cli *cli = f->reach->cli;
+
+    if (f->asked == NULL || f->has_asked || f->progress->is_quiet) {
+        return;
+    }
+    gl_progress_clear(f->progress);
+    gl_cli_say(cli, "step %s waits for a person; to answer: %s", f->asked,
+               gl_cli_hint(cli, "human respond %s %s --decision WORD", f->job, f->asked));
+    f->has_asked = true;
+}
+
 static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -180,7 +207,9 @@ static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct
     events = gl_json_get(&j, root, "events");
     for (gl_jnode e = gl_json_first(&j, events); e; e = gl_json_after(&j, events, e)) {
         gl_progress_apply(f->progress, &j, e);
+        note_asked(f, &j, e, &a);
     }
+    say_asked(f);
     (void)gl_json_i64(&j, gl_json_get(&j, root, "next_seq"), &f->next_seq);
     (void)gl_json_bool(gl_json_get(&j, root, "ended"), ret_ended);
     status = gl_json_str(&j, gl_json_get(&j, root, "status"), &a);

@@ -24,6 +24,8 @@ struct gl_follow {
     uint64_t log_offset;
     uint64_t log_dropped; /* bytes that were gone before we came to them */
     gl_ms log_pause_ms;
+    const char *asked; /* the step that waits for a person, in the command's arena; NULL: none */
+    bool has_asked;    /* and that has been said */
 };
 
 /* From here on interrupts are taken by gl_follow_job(). */

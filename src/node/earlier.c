@@ -113,6 +113,13 @@ static void compare(struct earlier *e)
 
 /* ---- a retry ---- */
 
+static bool has_step(struct earlier *e, gl_str id)
+{
+    struct gl_flow *flow;
+
+    return gl_flow_decode(e->flow, &e->arena, &flow, NULL) == 0 && gl_flow_find(flow, id) >= 0;
+}
+
 static void submit_again(struct earlier *e)
 {
     struct gl_node *n = e->node;
@@ -123,6 +130,12 @@ static void submit_again(struct earlier *e)
         (void)gl_why(&why, GL_E_STATE, "job %.*s has not ended: it is %s", GL_STR_ARG(e->job),
                      gl_job_status_words[e->status]);
         finish(e, GL_E_STATE, why.text, NULL);
+        return;
+    }
+    if (rq->step.n > 0 && !has_step(e, rq->step)) {
+        (void)gl_why(&why, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'", GL_STR_ARG(e->job),
+                     GL_STR_ARG(rq->step));
+        finish(e, GL_E_NOT_FOUND, why.text, NULL);
         return;
     }
     gl_requests_submit(n, rq,

@@ -272,13 +272,16 @@ def test_a_job_without_a_node_is_picked_up_where_it_was(box):
     assert box.step(job, "hold")["attempt_count"] == 1
 
 
-def test_a_run_id_is_taken_only_once_among_live_jobs(box):
-    run, _ = start_waiting(box, "--run-id", "nightly")
+def test_a_run_id_stands_for_one_content_for_ever(box):
+    run, job = start_waiting(box, "--run-id", "nightly")
     done = box.glia("run", "--run-id", "nightly", "--", "true", code=2)
     assert "run id 'nightly'" in done.stderr
     box.write("go", "")
     box.finish(run)
-    box.glia("run", "--run-id", "nightly", "--", "true")
+    again = box.glia("run", "waiting.yaml", "--run-id", "nightly")
+    assert f"this is job {job}" in again.stderr and "completed" in again.stderr
+    assert again.stdout == f"{job}\tnightly\tcompleted\n" and len(box.jobs()) == 1
+    box.glia("run", "--run-id", "nightly", "--", "true", code=2)
 
 
 # ---- flow files ----
@@ -401,14 +404,14 @@ def test_help_and_version_are_data(box):
     assert "glia run" in box.glia("help").stdout
     assert box.glia("--help").stdout == box.glia("help").stdout
     assert box.glia("run", "--help").stdout == box.glia("help", "run").stdout
-    assert box.glia("help", "job").stdout.count("usage:") == 7
+    assert box.glia("help", "job").stdout.count("usage:") == 12
     assert "glia run" in box.glia(code=2).stdout
     assert box.glia("version").stdout.startswith("glia 0.")
     assert set(box.json("version")) == {"version", "build"}
     assert "no command" in box.glia("help", "nothing", code=2).stderr
     for word in ("--help", "-h"):
         group = box.glia("job", word).stdout
-        assert group.count("  glia job ") == 7 and "glia run" not in group
+        assert group.count("  glia job ") == 12 and "glia run" not in group
 
 
 def test_mistakes_are_told_as_json_where_that_was_asked_for(box):

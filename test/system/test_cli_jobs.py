@@ -1,0 +1,250 @@
+"""What can be asked of a job, and done to it, one command after the other."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import GLIA, Box, wait_for  # noqa: E402
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+TWICE = """
+name: twice
+steps:
+  a: {sh: 'echo try $GLIA_ATTEMPT; [ "$GLIA_ATTEMPT" = 2 ] && echo "{\\"x\\": 1}"', retry: {attempts: 2, backoff: 10ms}}
+  b: {sh: 'echo b >&2; touch left; exit 3', needs: a, env: {MARK: seen}}
+  c: {noop: true}
+"""
+
+
+@pytest.fixture(name="failed")
+def make_failed(box):
+    box.glia("run", box.write("twice.yaml", TWICE), "--run-id", "failed", code=1)
+    return "failed"
+
+
+def start_node(box):
+    node = box.start("serve")
+    wait_for("the node", lambda: "ready" in box.read(node.err))
+    return node
+
+
+# ---- looking ----
+
+
+def test_a_list_is_filtered_and_paged(box):
+    flow = box.write("f.yaml", "name: noop\nsteps: {a: {noop: true}}\n")
+    jobs = [box.json("run", flow)["job_id"] for _ in range(3)]
+    box.glia("run", "--", "true")
+    rows = box.glia("job", "list", "--name", "noop").stdout.splitlines()
+    assert [row.split("\t")[0] for row in rows] == jobs[::-1]
+    first = box.glia("job", "list", "--limit", "2", "--name", "noop")
+    assert first.stdout.count("\n") == 2 and f"--after {jobs[1]}" in first.stderr
+    page = box.json("job", "list", "--limit", "2", "--name", "noop")
+    assert page["next"] == jobs[1]
+    rest = box.glia("job", "list", "--after", jobs[1], "--name", "noop")
+    assert rest.stdout.split("\t")[0] == jobs[0] and "more" not in rest.stderr
+    doc = box.json("job", "list", "--all")
+    assert len(doc["jobs"]) == 4 and doc["next"] is None
+    assert "either --all or --limit" in box.glia("job", "list", "--all", "--limit", "2",
+                                                 code=2).stderr
+    assert "no such jobs" in box.glia("job", "list", "--name", "nobody").stderr
+
+
+def test_status_has_the_fields_scripts_rely_on(box, failed):
+    doc = box.json("job", "status", failed)
+    assert doc["run_id"] == "failed" and doc["status"] == "failed" and len(doc["job_id"]) == 26
+    step = doc["workflow_state"]["steps"]["a"]
+    assert step["status"] == "completed" and step["terminal_outcome"] == "success"
+    assert step["attempt_count"] == 2 and step["output"] == {"x": 1}
+    assert step["started_at"] < step["ended_at"]
+    assert doc["workflow_state"]["steps"]["b"]["terminal_reason"] == "exit code 3"
+
+
+def test_logs_of_all_attempts_with_their_times(box, failed):
+    lines = box.glia("job", "logs", failed, "a", "--attempt", "all").stdout.splitlines()
+    assert lines == ["1\ttry 1", "2\ttry 2", '2\t{"x": 1}']
+    lines = box.glia("job", "logs", failed, "--attempt", "all", "--timestamps").stdout.splitlines()
+    assert [line.split("\t", 1)[1] for line in lines] == [
+        "a\t1\ttry 1", "a\t2\ttry 2", 'a\t2\t{"x": 1}', "b\t1\tb"]
+    assert all(line.startswith("20") and line[23] == "Z" for line in lines)
+    doc = box.json("job", "logs", failed, "--attempt", "all")["lines"]
+    assert [(x["step_id"], x["attempt"]) for x in doc] == [("a", 1), ("a", 2), ("a", 2), ("b", 1)]
+    assert "all attempts" in box.glia("job", "logs", failed, "a", "--attempt", "all", "--follow",
+                                      code=2).stderr
+
+
+def test_a_followed_log_is_one_document_per_line(box, failed):
+    out = box.glia("job", "logs", failed, "a", "--follow", "--json").stdout.splitlines()
+    assert [json.loads(line)["text"] for line in out] == ["try 2", '{"x": 1}']
+
+
+def test_the_result_is_what_the_last_steps_left(box, failed):
+    assert box.glia("job", "result", failed, "a").stdout == '{"x": 1}\n'
+    assert box.glia("job", "result", failed, "c").stdout == "null\n"
+    assert box.glia("job", "result", failed, code=1).stdout == "b\tnull\nc\tnull\n"
+    assert box.json("job", "result", failed, code=1) == {"b": None, "c": None}
+    assert "no step" in box.glia("job", "result", failed, "z", code=3).stderr
+    job = box.json("run", "--", "echo", '{"rows": [1]}')["job_id"]
+    assert box.json("job", "result", job) == {"run": {"rows": [1]}}
+
+
+def test_a_job_that_has_not_ended_has_no_result(box):
+    start_node(box)
+    job = box.glia("run", "--detach", box.write("f.yaml", "steps: {s: {signal: go}}\n")).stdout.strip()
+    assert "no result yet" in box.glia("job", "result", job, code=2).stderr
+    assert "no output yet" in box.glia("job", "result", job, "s", code=2).stderr
+    box.glia("job", "pause", job)
+    box.glia("job", "result", job, code=6)
+
+
+# ---- again ----
+
+
+def test_a_retry_does_only_what_did_not_complete(box):
+    flow = box.write("f.yaml", """
+steps:
+  a: {sh: 'echo a >>%(f)s/did; echo "{\\"n\\": 1}"'}
+  b: {sh: 'echo b >>%(f)s/did; [ -e %(f)s/good ]', needs: a}
+""" % {"f": box.folder})
+    first = box.glia("run", flow, code=1).stdout.split("\t")[0]
+    box.write("good", "")
+    done = box.glia("job", "retry", first, "--run-id", "second")
+    job, run_id, status = done.stdout.strip().split("\t")
+    assert job != first and (run_id, status) == ("second", "completed")
+    assert box.read("did") == "a\nb\nb\n"
+    doc = box.json("job", "status", "second")
+    assert doc["retry_of"] == first
+    assert doc["workflow_state"]["steps"]["a"]["output"] == {"n": 1}
+    assert box.json("job", "retry", first, "--from", "a")["status"] == "completed"
+    assert box.read("did") == "a\nb\nb\na\nb\n"
+    assert "no step" in box.glia("job", "retry", first, "--from", "z", code=3).stderr
+    assert "no job" in box.glia("job", "retry", "nobody", code=3).stderr
+    assert len(box.jobs()) == 3
+
+
+def test_a_retry_can_be_left_to_a_node(box, failed):
+    assert "no node is running" in box.glia("job", "retry", failed, "--detach", code=5).stderr
+    assert len(box.jobs()) == 1
+    start_node(box)
+    job = box.glia("job", "retry", failed, "--detach").stdout.strip()
+    wait_for("its end", lambda: box.json("job", "status", job)["status"] == "failed")
+    assert box.json("job", "retry", failed, "--detach")["job_id"] != job
+
+
+# ---- away with it ----
+
+
+def test_ended_jobs_are_removed(box, failed):
+    other = box.json("run", "--", "true")["job_id"]
+    folder = f"{box.data}/contexts/default/runs/{other}"
+    assert os.path.isdir(folder)
+    assert box.glia("job", "rm", failed, other).stdout == f"{failed}\n{other}\n"
+    assert box.jobs() == [] and not os.path.exists(folder)
+    assert "no job" in box.glia("job", "rm", other, code=3).stderr
+
+
+def test_a_job_that_has_not_ended_is_not_removed(box):
+    start_node(box)
+    job = box.glia("run", "--detach", box.write("f.yaml", "steps: {s: {signal: go}}\n")).stdout.strip()
+    assert "cancel it first" in box.glia("job", "rm", job, code=2).stderr
+    box.glia("job", "cancel", job)
+    assert box.json("job", "rm", job) == {"removed": [job]}
+
+
+def on_terminal(box, answer, *args):
+    """Run a command on a terminal of its own and answer its question; its exit code."""
+    main, end = pty.openpty()
+    process = subprocess.Popen([GLIA, *args], env=box.env, stdin=end, stdout=end, stderr=end)
+    os.close(end)
+    os.write(main, answer)
+    seen = b""
+    try:
+        while True:
+            seen += os.read(main, 4096)
+    except OSError:
+        pass
+    os.close(main)
+    return process.wait(60), seen.decode()
+
+
+def test_on_a_terminal_a_person_is_asked_first(box, failed):
+    code, seen = on_terminal(box, b"n\n", "job", "rm", failed)
+    assert code == 1 and "Remove 1 job" in seen and "nothing was removed" in seen
+    assert len(box.jobs()) == 1
+    assert on_terminal(box, b"y\n", "job", "rm", failed)[0] == 0
+    assert box.jobs() == []
+    job = box.json("run", "--", "true")["job_id"]
+    code, seen = on_terminal(box, b"", "job", "rm", "--yes", job)
+    assert code == 0 and "Remove" not in seen
+
+
+# ---- signals ----
+
+
+def test_a_signal_reaches_the_step_that_waits_for_it(box):
+    start_node(box)
+    flow = box.write("f.yaml", "steps: {s: {signal: go}, t: {signal: later, needs: s}}\n")
+    job = box.glia("run", "--detach", flow).stdout.strip()
+    box.glia("job", "signal", job, "later")  # kept until somebody waits
+    assert "waits for the signal 'go'" in box.glia("why", job).stdout
+    box.glia("job", "signal", job, "go", "--data", '{"from": "test"}')
+    wait_for("the end", lambda: box.json("job", "status", job)["status"] == "completed")
+    assert box.step(job, "s")["output"] == {"from": "test"}
+
+
+def test_the_data_of_a_signal_is_json(box, failed):
+    for args, says in [(["--data", "{"], "is JSON"), (["--data", "1", "--data-file", "x"], "either"),
+                       (["--data-file", "nowhere"], "No such file")]:
+        assert says in box.glia("job", "signal", failed, "go", *args, code=2).stderr
+    assert "no job" in box.glia("job", "signal", "nobody", "go", code=3).stderr
+
+
+# ---- a shell ----
+
+
+def test_a_shell_opens_where_a_failed_step_worked(box, failed):
+    box.env["SHELL"] = "/bin/sh"
+    done = box.glia("job", "shell", failed, "b", input="pwd; ls; echo $MARK $GLIA_ATTEMPT; exit 7\n",
+                    code=7)
+    folder, *rest = done.stdout.splitlines()
+    assert folder.endswith("/b:attempt:1/work")
+    assert "left" in rest and "seen 1" in rest
+    for step, attempt, says in [("z", "1", "no step"), ("b", "2", "has had 1 attempt")]:
+        done = box.glia("job", "shell", failed, step, "--attempt", attempt, code=3)
+        assert says in done.stderr
+    done = box.glia("job", "shell", failed, "a", "--attempt", "2", code=3)
+    assert "no working folder any more" in done.stderr
+
+
+# ---- people ----
+
+
+def test_an_approval_is_asked_listed_and_answered(box):
+    flow = box.write("f.yaml", """
+steps:
+  ask: {approval: {message: 'Ship it?', decisions: [ship, hold]}}
+  go: {noop: true, needs: ask}
+""")
+    run = box.start("run", flow, "--run-id", "release")
+    wait_for("the question", lambda: "human respond" in box.read(run.err))
+    row = box.glia("human", "list").stdout.strip().split("\t")
+    assert row[1:] == ["ask", "approval", "ship|hold", "Ship it?"]
+    assert "Ship it?" in box.glia("why", "release", "ask").stdout
+    assert "ship" in box.glia("human", "respond", "release", "ask", "--decision", "no",
+                              code=2).stderr
+    box.glia("human", "respond", "release", "ask", "--decision", "ship", "--reviewer", "ada")
+    box.finish(run)
+    assert box.step("release", "ask")["decided_by"] == "ada"
+    assert box.glia("human", "list").stdout == ""
