@@ -317,6 +317,7 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
 {
     struct gl_json j;
     gl_str from;
+    uint64_t items_n = 0;
 
     if (!parse_record(f, r, &j)) {
         return;
@@ -331,7 +332,9 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
     if (k->exit_code.n == 0 && has_run(k, &j, from)) {
         k->exit_code = GL_S("0"); /* records leave out what is zero */
     }
-    if (k->spec->foreach.n > 0 && k->output.n == 0 && !gl_str_is(k->status, "\"skipped\"")) {
+    (void)gl_json_u64(&j, gl_json_get(&j, gl_json_root(&j), "items_n"), &items_n); /* none: 0 */
+    if (k->output.n == 0 && !gl_str_is(k->status, "\"skipped\"") &&
+        (items_n > 0 || (k->spec->foreach.n > 0 && from.n > 0))) {
         k->source = from.n > 0 ? from : f->wish.job;
     }
 }
