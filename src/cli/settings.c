@@ -419,6 +419,15 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
+/* One of the usual files. A folder that we may not look into (a HOME that is not ours) has none for
+ * us; a file that is there and cannot be read is an error. */
+static int read_usual(struct reader *r, const char *path, struct gl_why *reterr_why)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? read_file(r, path, reterr_why) : GL_E_NOT_FOUND;
+}
+
 /* One that was named must be there; the usual ones need not. */
 static int find_file(struct reader *r, const struct gl_settings_sources *from,
                      struct gl_why *reterr_why)
@@ -440,9 +449,9 @@ static int find_file(struct reader *r, const struct gl_settings_sources *from,
     } else if (is_set(home)) {
         usual = gl_str_fmt(r->a, "%s/.config/glia/config.yaml", home).p;
     }
-    err = usual != NULL ? read_file(r, usual, reterr_why) : GL_E_NOT_FOUND;
+    err = usual != NULL ? read_usual(r, usual, reterr_why) : GL_E_NOT_FOUND;
     if (err == GL_E_NOT_FOUND && from->root) {
-        err = read_file(r, "/etc/glia/config.yaml", reterr_why);
+        err = read_usual(r, "/etc/glia/config.yaml", reterr_why);
     }
     return err == GL_E_NOT_FOUND ? 0 : err;
 }
