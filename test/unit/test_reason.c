@@ -1,0 +1,224 @@
+/* Why is it so: a sentence for every state of a job and of a step. */
+#include "api/reason.h"
+#include "support/cmocka_all.h"
+
+#include <string.h>
+
+static const char flow_text[] =
+    "{\"format\":2,\"name\":\"f\",\"steps\":["
+    "{\"id\":\"a\",\"argv\":[\"true\"],\"pool\":\"gpu\",\"slots\":2,\"retry\":{\"attempts\":3,"
+    "\"backoff_ms\":1000,\"factor_pct\":200,\"backoff_max_ms\":60000}},"
+    "{\"id\":\"b\",\"needs\":[\"a\"],\"argv\":[\"true\"],\"foreach\":\"[1,2,3]\",\"items_max\":10},"
+    "{\"id\":\"c\",\"needs\":[\"a\",\"b\"],\"driver\":\"approval\",\"approval\":\"Ship it?\","
+    "\"decisions\":[\"ship\",\"hold\"]},"
+    "{\"id\":\"d\",\"driver\":\"signal\",\"signal\":\"go\"}]}";
+
+struct rig {
+    struct gl_arena arena;
+    struct gl_view view;
+};
+
+static int make_rig(void **state)
+{
+    struct rig *r = test_calloc(1, sizeof(*r));
+    struct gl_record job = {.id = GL_S("01J"),
+                            .value = GL_S("{\"job_id\":\"01J\",\"run_id\":\"r\",\"flow\":\"h\","
+                                          "\"status\":\"running\",\"steps_n\":4}")};
+
+    assert_int_equal(gl_view_read(&r->arena, &job, gl_str_of(flow_text), NULL, 0, &r->view, NULL),
+                     0);
+    *state = r;
+    return 0;
+}
+
+static int free_rig(void **state)
+{
+    struct rig *r = *state;
+
+    gl_arena_done(&r->arena);
+    test_free(r);
+    return 0;
+}
+
+static void explain_pool(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+{
+    (void)owner;
+    (void)job;
+    gl_buf_fmt(out, "waits behind 3 others (step %u)", number);
+}
+
+static bool is_quarantined(void *owner, gl_str job)
+{
+    (void)job;
+    return owner != NULL;
+}
+
+static const struct gl_reason_live live = {.step = explain_pool, .is_quarantined = is_quarantined};
+
+/* The sentence about step `number` in this state begins (or goes on) like this. */
+static void assert_step(struct rig *r, uint32_t number, struct gl_step_record rec,
+                        const struct gl_reason_live *l, const char *expected)
+{
+    gl_str why;
+
+    rec.step_id = gl_flow_step(r->view.flow, number)->id;
+    r->view.steps[number] = &rec;
+    why = gl_reason_step(&r->arena, &r->view, number, -1, l);
+    r->view.steps[number] = NULL;
+    if (strstr(gl_str_c(&r->arena, why), expected) == NULL) {
+        fail_msg("expected '%s' in '%.*s'", expected, GL_STR_ARG(why));
+    }
+}
+
+static void assert_job(struct rig *r, const struct gl_reason_live *l, const char *expected)
+{
+    gl_str why = gl_reason_job(&r->arena, &r->view, l);
+
+    if (strstr(gl_str_c(&r->arena, why), expected) == NULL) {
+        fail_msg("expected '%s' in '%.*s'", expected, GL_STR_ARG(why));
+    }
+}
+
+static void a_pending_step_names_what_it_waits_for(void **state)
+{
+    struct gl_step_record done = {.step_id = GL_S("a"), .status = GL_STEP_COMPLETED};
+    struct rig *r = *state;
+
+    assert_step(r, 2, (struct gl_step_record){0}, &live,
+                "waits for 'a' and 'b' to end (0 of 2 have; rule all_success)");
+    r->view.steps[0] = &done;
+    assert_step(r, 2, (struct gl_step_record){0}, &live, "waits for 'b' to end (1 of 2 have");
+    r->view.steps[0] = NULL;
+    r->view.job.status = GL_JOB_CANCELLED;
+    assert_step(r, 2, (struct gl_step_record){0}, &live, "the job ended before");
+}
+
+static void a_queued_step_names_its_pool_or_who_is_before_it(void **state)
+{
+    struct gl_step_record queued = {.status = GL_STEP_QUEUED};
+    struct rig *r = *state;
+
+    assert_step(r, 0, queued, &live, "waits behind 3 others (step 0)");
+    assert_step(r, 0, queued, NULL, "2 slots of pool 'gpu', and no node is running");
+    r->view.job.status = GL_JOB_PAUSED;
+    r->view.job.reason = GL_S("paused by ann");
+    assert_step(r, 0, queued, &live, "the job is held: paused by ann");
+    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "paused by ann");
+}
+
+static void a_step_under_way_says_since_when_and_until_when(void **state)
+{
+    struct gl_step_record run = {
+        .status = GL_STEP_RUNNING, .attempt_count = 2, .attempt_at = 1000, .deadline_at = 61000};
+    struct gl_step_record again = {.status = GL_STEP_RETRY_WAIT,
+                                   .attempt_count = 1,
+                                   .counted = 1,
+                                   .retry_at = 5000,
+                                   .last_error = GL_S("exit code 1")};
+    struct rig *r = *state;
+
+    assert_step(r, 0, run, &live,
+                "attempt 2 runs since 1970-01-01T00:00:01.000Z, until 1970-01-01T"
+                "00:01:01.000Z at the latest");
+    run.stopping = GL_STOP_DEADLINE;
+    assert_step(r, 0, run, &live, "attempt 2 is being stopped");
+    assert_step(r, 0, again, &live,
+                "attempt 1 failed (exit code 1); it is tried again at 1970-01-01T00:00:05.000Z (2 "
+                "of 3)");
+    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "is being read");
+    assert_step(r, 1,
+                (struct gl_step_record){
+                    .status = GL_STEP_WAITING, .items_n = 3, .items_made = 2, .items_ended = 1},
+                &live, "1 of 3 items have ended (0 failed), 1 are under way");
+}
+
+static void a_blocked_step_says_who_can_help(void **state)
+{
+    struct gl_step_record b = {.status = GL_STEP_BLOCKED, .due_at = 9000};
+    struct rig *r = *state;
+
+    b.blocked_on = GL_BLOCK_APPROVAL;
+    b.asked = GL_S("Ship it?");
+    assert_step(r, 2, b, &live,
+                "until 1970-01-01T00:00:09.000Z: Ship it?; answer with 'glia human "
+                "respond 01J c --decision ship'");
+    b.blocked_on = GL_BLOCK_SIGNAL;
+    assert_step(r, 3, b, &live, "waits for the signal 'go', until 1970");
+    b.blocked_on = GL_BLOCK_TIMER;
+    assert_step(r, 0, b, &live, "sleeps until 1970-01-01T00:00:09.000Z");
+    b.blocked_on = GL_BLOCK_REVIEW;
+    b.last_error = GL_S("nobody knows");
+    assert_step(r, 0, b, &live,
+                "waits for a person: nobody knows; decide with 'glia human respond "
+                "01J a --decision rerun|done|failed'");
+}
+
+static void an_ended_step_says_how(void **state)
+{
+    struct gl_step_record e = {.status = GL_STEP_COMPLETED, .ended_at = 1000};
+    struct rig *r = *state;
+
+    assert_step(r, 0, e, &live, "completed at 1970-01-01T00:00:01.000Z");
+    e.reused_from = GL_S("01H");
+    assert_step(r, 0, e, &live, "completed by job 01H");
+    e.terminal_reason = GL_S("exit code 3");
+    e.status = GL_STEP_FAILED;
+    assert_step(r, 0, e, &live, "failed: exit code 3");
+    e.status = GL_STEP_PARTIAL;
+    assert_step(r, 0, e, &live, "failed, and the job goes on: exit code 3");
+    e.status = GL_STEP_SKIPPED;
+    assert_step(r, 0, e, &live, "skipped: exit code 3");
+}
+
+static void a_job_says_what_it_is_about(void **state)
+{
+    struct gl_step_record run = {.step_id = GL_S("a"), .status = GL_STEP_RUNNING};
+    struct rig *r = *state;
+
+    assert_job(r, &live, "about to begin");
+    r->view.steps[0] = &run;
+    assert_job(r, &live, "runs 'a'");
+    run.status = GL_STEP_QUEUED;
+    assert_job(r, &live, "step 'a' waits behind 3 others");
+    r->view.job.reason = GL_S("step 'a' failed: exit code 1");
+    r->view.job.verdict = GL_VERDICT_FAILED;
+    assert_job(r, &live, "still waits for running attempts to end");
+    r->view.job.status = GL_JOB_FAILED;
+    assert_job(r, &live, "step 'a' failed: exit code 1");
+    r->view.job.status = GL_JOB_COMPLETED;
+    r->view.job.ended_at = 2000;
+    assert_job(r, &live, "completed at 1970-01-01T00:00:02.000Z");
+}
+
+static void a_held_job_says_by_whom_and_how_to_go_on(void **state)
+{
+    struct gl_reason_live crashed = live;
+    struct rig *r = *state;
+
+    r->view.job.reason = GL_S("paused by ann");
+    r->view.job.hold = GL_HOLD_PERSON;
+    r->view.job.status = GL_JOB_PAUSED;
+    assert_job(r, &live, "paused by ann; 'glia job resume 01J' lets it go on");
+    r->view.job.status = GL_JOB_PAUSING;
+    assert_job(r, &live, "paused by ann; it still waits");
+    r->view.job.status = GL_JOB_CANCELLING;
+    assert_job(r, &live, "it still waits");
+    crashed.owner = r;
+    assert_job(r, &crashed, "in quarantine");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define T(name) cmocka_unit_test_setup_teardown(name, make_rig, free_rig)
+        T(a_pending_step_names_what_it_waits_for),
+        T(a_queued_step_names_its_pool_or_who_is_before_it),
+        T(a_step_under_way_says_since_when_and_until_when),
+        T(a_blocked_step_says_who_can_help),
+        T(an_ended_step_says_how),
+        T(a_job_says_what_it_is_about),
+        T(a_held_job_says_by_whom_and_how_to_go_on),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
