@@ -32,14 +32,36 @@ def test_the_flow_of_the_readme_runs(box):
     assert "output" not in box.step(job, "tell")
 
 
+def commands(box):
+    """The names in the table of commands."""
+    names = re.findall(r"^  glia ((?:[a-z]+ )*[a-z]+) {2,}", box.glia("help").stdout, re.M)
+    assert len(names) >= 28 and "job status" in names and "why" in names
+    return names
+
+
+def section_of(page, name):
+    """The part of the page that is about a command."""
+    found = re.search(rf"^## [^\n]*\bglia {name}\b.*?(?=^## |\Z)", page, re.M | re.S)
+    assert found, f"docs/cli.md has nothing about glia {name}"
+    return found.group(0)
+
+
 def test_every_command_and_option_has_its_place_in_the_page_of_commands(box):
     page = text_of("docs/cli.md")
-    names = re.findall(r"^  glia ((?:job |human )?\w+)  ", box.glia("help").stdout, re.M)
-    assert len(names) == 13
-    for name in names:
-        assert re.search(rf"^## .*glia {name}\b", page, re.M), name
+    common = set(re.findall(r"^\| `(--[\w-]+)", page, re.M))
+    for name in commands(box):
+        section = section_of(page, name)
+        refers = re.search(r"see \[(\w+\.md)\]", section)
+        there = section + (text_of(f"docs/{refers.group(1)}") if refers else "")
         for option in re.findall(r"^  (--[\w-]+)", box.glia("help", *name.split()).stdout, re.M):
-            assert option in page, option
+            assert option in common or option in there, (name, option)
+
+
+def test_the_page_of_commands_speaks_of_no_other_commands(box):
+    names = commands(box)
+    for title in re.findall(r"^## (.*)$", text_of("docs/cli.md"), re.M):
+        for words in re.findall(r"glia ((?:[a-z]+ ?)+)", title):
+            assert any(words.strip().startswith(name) for name in names), words
 
 
 def test_every_field_of_jobs_and_steps_is_in_the_page_of_the_api():
