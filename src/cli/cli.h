@@ -131,6 +131,7 @@ int gl_cmd_completion(struct gl_cli *cli);
 int gl_cmd_complete(struct gl_cli *cli);
 int gl_cmd_man(struct gl_cli *cli);
 int gl_cmd_validate(struct gl_cli *cli);
+int gl_cmd_schema(struct gl_cli *cli);
 int gl_cmd_serve(struct gl_cli *cli);
 int gl_cmd_store_trim(struct gl_cli *cli);
 int gl_cmd_store_status(struct gl_cli *cli);

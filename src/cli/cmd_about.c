@@ -44,6 +44,15 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_validate,
     },
     {
+        .name = "schema",
+        .arguments = "",
+        .summary = "print the flow format as a JSON Schema, for editors",
+        .help = "Many editors complete and check a file that begins with the line\n"
+                "# yaml-language-server: $schema=PATH\n",
+        .needs_no_data = true,
+        .run = gl_cmd_schema,
+    },
+    {
         .name = "job list",
         .arguments = "[--status STATUS] [--name NAME] [--after ID] [--limit N | --all]",
         .summary = "jobs, newest first",
