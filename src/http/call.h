@@ -41,6 +41,7 @@ struct gl_http {
     pthread_mutex_t lock; /* guards what follows */
     bool is_refusing;
     size_t asked_n;        /* handed to the control thread and not finished */
+    size_t calls_n;        /* that have arrived and whose answers are not all sent */
     size_t bodies_bytes;   /* charged to the budget for bodies */
     struct gl_link guests; /* connections: guests.c */
     struct gl_map polls;   /* waits for events that several may share: polls.c */

@@ -13,6 +13,7 @@
 enum {
     CONNECTION_BYTES_MAX = 32 << 10, /* request line and headers */
     IDLE_SECONDS_MAX = 30,           /* a client that neither sends nor takes anything */
+    PARTING_SECONDS_MAX = 1,         /* for answers that are on their way when the node stops */
 };
 
 /* ---- the node's part ---- */
@@ -136,9 +137,15 @@ static struct gl_call *call_new(struct gl_door *door, struct MHD_Connection *con
 
 static void call_free(struct gl_call *c)
 {
-    pthread_mutex_lock(&c->http->lock);
-    c->http->bodies_bytes -= c->charged_bytes;
-    pthread_mutex_unlock(&c->http->lock);
+    struct gl_http *h = c->http;
+
+    pthread_mutex_lock(&h->lock);
+    h->bodies_bytes -= c->charged_bytes;
+    h->calls_n -= c->is_begun;
+    if (h->calls_n == 0 && h->is_refusing) {
+        pthread_cond_broadcast(&h->news);
+    }
+    pthread_mutex_unlock(&h->lock);
     if (c->stream != NULL) {
         MHD_destroy_response(c->stream);
     }
@@ -196,6 +203,16 @@ static bool take_body(struct gl_call *c, const char *bytes, size_t n)
     return true;
 }
 
+static void begin(struct gl_call *c)
+{
+    c->is_begun = true;
+    pthread_mutex_lock(&c->http->lock);
+    c->http->calls_n++;
+    pthread_mutex_unlock(&c->http->lock);
+    gl_guests_arrived(c);
+    gl_routes_find(c);
+}
+
 static enum MHD_Result on_request(void *owner, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_n, void **state)
@@ -217,9 +234,7 @@ static enum MHD_Result on_request(void *owner, struct MHD_Connection *connection
         return MHD_YES;
     }
     if (!c->is_begun) {
-        c->is_begun = true;
-        gl_guests_arrived(c);
-        gl_routes_find(c);
+        begin(c);
     } else if (c->is_complete) {
         take_answer(c);
     }
@@ -338,11 +353,18 @@ void gl_http_refuse(struct gl_http *h)
 
 void gl_http_stop(struct gl_http *h)
 {
+    struct timespec until;
+    int err = 0;
+
     GL_ASSERT(h->is_refusing);
-    /* libmicrohttpd cannot end a connection that sleeps. */
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += PARTING_SECONDS_MAX;
     pthread_mutex_lock(&h->lock);
-    while (h->asked_n > 0) {
+    while (h->asked_n > 0) { /* libmicrohttpd cannot end a connection that sleeps */
         (void)pthread_cond_wait(&h->news, &h->lock);
+    }
+    while (h->calls_n > 0 && err == 0) { /* who reads gets its answer whole */
+        err = pthread_cond_timedwait(&h->news, &h->lock, &until);
     }
     pthread_mutex_unlock(&h->lock);
     http_free(h);

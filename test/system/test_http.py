@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import socket
 import sys
 import threading
 import time
@@ -11,9 +10,8 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, Connection, wait_for  # noqa: E402
-
-JOBS = "/v1/contexts/default/jobs"
+from glianode import Box, wait_for  # noqa: E402
+from httpnode import JOBS, assert_error, raw, submit, wait_end  # noqa: E402
 
 
 @pytest.fixture(name="box")
@@ -25,29 +23,6 @@ def make_box(tmp_path):
     wait_for("its step", lambda: box.step(job, "run")["status"] == "running")
     yield box
     box.close()
-
-
-def submit(box, flow, **more):
-    answer = box.ask("POST", JOBS, {"flow": flow, **more})
-    assert answer.status == 201, answer.body
-    return answer.json["job_id"]
-
-
-def wait_end(box, job):
-    def ended():
-        doc = box.ask("GET", f"{JOBS}/{job}").json
-        return doc if doc["status"] in ("completed", "failed", "cancelled") else None
-
-    return wait_for("the end of the job", ended)
-
-
-def assert_error(answer, status, code):
-    assert answer.status == status, answer.body
-    error = answer.json["error"]
-    assert error["code"] == code and error["message"] and error["request_id"]
-    assert answer.headers["Glia-Request-Id"] == error["request_id"]
-    assert answer.headers["Content-Type"] == "application/json"
-    return error
 
 
 # ---- jobs ----
@@ -286,12 +261,6 @@ def test_a_body_in_chunks_is_taken(box):
 
 
 # ---- bad company ----
-
-
-def raw(box):
-    connection = Connection(box.socket, timeout=20)
-    connection.connect()
-    return connection.sock
 
 
 @pytest.mark.parametrize("garbage", [

@@ -1,0 +1,110 @@
+/* What strangers can send to the API, behind libmicrohttpd: paths, headers and submissions.
+ *
+ * The first line of the input is "METHOD /path", the second a header, the rest a body. */
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "http/routes.h"
+#include "http/submits.h"
+#include "http/text.h"
+
+static int put(struct gl_blob *b, gl_str context, gl_str hex, gl_str content,
+               struct gl_why *reterr_why)
+{
+    (void)b, (void)context, (void)hex;
+    return content.n % 7 == 6 ? gl_why(reterr_why, GL_E_IO, "the disk is full") : 0;
+}
+
+static bool has(struct gl_blob *b, gl_str context, gl_str hex)
+{
+    (void)b, (void)context;
+    return hex.p[0] != '0';
+}
+
+static void check(bool is_true)
+{
+    if (!is_true) {
+        abort();
+    }
+}
+
+static void read_head(gl_str line, gl_str header)
+{
+    struct gl_arena a = {0};
+    struct gl_captures found;
+    gl_str url, method = gl_str_cut(line, ' ', &url);
+    char *text = gl_arena_copy(&a, url.n > 0 ? url.p : "", url.n + 1);
+    const struct gl_route *r;
+    bool is_known;
+
+    text[url.n] = '\0';
+    check(gl_text_unescape(text) == strlen(text));
+    r = gl_routes_match(method, gl_str_of(text), &found, &is_known);
+    check(r == NULL || is_known);
+    check(found.job.n <= strlen(text));
+    check(gl_text_host(header).n <= header.n);
+    (void)gl_text_accepts(header, "text/event-stream");
+    (void)gl_text_is_step(header);
+    check(!gl_text_is_secret(header, GL_S("")));
+    check(gl_text_is_secret(header, header) == (header.n > 0));
+    gl_arena_done(&a);
+}
+
+/* What is made of a value must be the same value. */
+static void check_compact(gl_str text, struct gl_arena *a)
+{
+    gl_str once = gl_text_compact(text, a);
+    struct gl_json j;
+
+    check(gl_json_parse(&j, once, 1 << 20, a, NULL) == 0);
+    check(gl_str_eq(once, gl_text_compact(once, a)));
+    check(memchr(once.p, '\n', once.n) == NULL);
+}
+
+static void read_body(gl_str text)
+{
+    struct gl_blob blob = {.put = put, .has = has};
+    struct gl_arena a = {0};
+    struct gl_request rq = {0};
+    struct gl_refusal refusal = {0};
+    struct gl_submits s;
+    struct gl_json j;
+    gl_jnode root, jobs;
+
+    if (gl_json_parse(&j, text, 1 << 20, &a, NULL) == 0) {
+        check_compact(text, &a);
+        root = gl_json_root(&j);
+        gl_submits_init(&s, &a, &blob, GL_S("default"), &j);
+        check(gl_submits_read(&s, root, &rq, &refusal) == (refusal.code == 0));
+        check(GL_IMPLIES(refusal.code == 0, rq.flow.n > 0));
+        s.flow = gl_json_get(&j, root, "flow");
+        s.files = gl_json_get(&j, root, "files");
+        jobs = gl_json_get(&j, root, "jobs");
+        for (gl_jnode n = gl_json_first(&j, jobs); n != NULL; n = gl_json_after(&j, jobs, n)) {
+            struct gl_request one = {0};
+
+            refusal = (struct gl_refusal){0};
+            check(gl_submits_read(&s, n, &one, &refusal) == (refusal.code == 0));
+            check(refusal.code == 0 || refusal.message != NULL);
+        }
+        gl_submits_done(&s);
+    }
+    gl_arena_done(&a);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    gl_str rest = {.p = (const char *)data, .n = size};
+    gl_str line = gl_str_cut(rest, '\n', &rest);
+    gl_str header = gl_str_cut(rest, '\n', &rest);
+
+    if (line.n > 0 && memchr(line.p, '\0', line.n) == NULL) { /* libmicrohttpd ends it there */
+        read_head(line, header);
+    }
+    read_body(rest);
+    return 0;
+}
