@@ -91,7 +91,7 @@ static void put_paragraphs(struct page *p, const char *text)
 {
     gl_str rest = gl_str_of(text);
 
-    while (rest.n > 0) {
+    while (rest.p != NULL && rest.n > 0) {
         const char *end = memmem(rest.p, rest.n, "\n\n", 2);
         gl_str one = {.p = rest.p, .n = end != NULL ? (size_t)(end - rest.p) : rest.n};
 
