@@ -112,12 +112,16 @@ static bool ask_to_yield(struct serve *s)
     int err;
 
     gl_client_init(&client, gl_paths_in(&s->cli->arena, s->cli->data, GL_PATHS_SOCKET));
-    err = gl_client_call(&client, "POST", "/v1/node/yield", (gl_str){0}, &reply, NULL);
-    gl_client_done(&client);
-    if (err == 0 && reply.status == 202 && !s->has_asked) {
-        s->has_asked = true;
-        gl_cli_say(s->cli, "a command is the node of %s: it makes way", s->cli->data);
+    err = gl_client_connect(&client, NULL);
+    if (err == 0) {
+        err = gl_client_call(&client, "POST", "/v1/node/yield", (gl_str){0}, &reply, NULL);
+        /* It may be gone before its answer has left. */
+        if ((err == GL_E_GONE || reply.status == 202) && !s->has_asked) {
+            s->has_asked = true;
+            gl_cli_say(s->cli, "a command is the node of %s: it makes way", s->cli->data);
+        }
     }
+    gl_client_done(&client);
     return err != 0 || reply.status != 409;
 }
 
