@@ -48,6 +48,12 @@ static void set_natural_end(struct gl_exec_result *r, int status)
     }
 }
 
+/* As far as a keeper can tell: the node may still not like the output. */
+static bool has_succeeded(const struct gl_charge *c)
+{
+    return c->result.end == GL_EXEC_EXITED && c->result.exit_code == 0 && c->error.n == 0;
+}
+
 /* The line has been redacted with the rest of stdout, the file has not. In both a number may have
  * become "***". */
 static void redact_output(struct gl_keeper *k, struct gl_charge *c, gl_str path)
@@ -73,7 +79,7 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
 {
     struct gl_why why;
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
-    if (c->capture.log_bytes == 0 && gl_shelf_put(k, c, path)) {
+    if (c->capture.log_bytes == 0 && has_succeeded(c) && gl_shelf_put(k, c, path)) {
         return; /* it has said nothing and left nothing */
     }
     c->floor->has_left = c->has_left = true;
@@ -124,7 +130,7 @@ static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, const str
     gl_capture_finish(k, &c->capture);
     c->result.end = GL_EXEC_NOT_EXECUTED;
     gl_buf_c(&c->error, why->text);
-    (void)gl_shelf_put(k, c, gl_rundir_path(&k->scratch, &c->key));
+    c->floor->has_left = c->has_left = true;
     end_charge(k, c);
 }
 
@@ -462,11 +468,6 @@ void gl_care_settle(struct gl_keeper *k)
         out_of_trouble(k);
     }
     take_synced(k);
-}
-
-static bool has_succeeded(const struct gl_charge *c)
-{
-    return c->result.end == GL_EXEC_EXITED && c->result.exit_code == 0 && c->error.n == 0;
 }
 
 void gl_care_ack(struct gl_keeper *k, struct gl_charge *c, bool failed)

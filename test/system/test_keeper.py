@@ -202,7 +202,7 @@ def test_a_step_that_leaves_nothing_leaves_no_folder(place):
     runs = os.path.dirname(os.path.dirname(place.run_folder()))
     left = {job: os.listdir(os.path.join(runs, job)) for job in os.listdir(runs)}
     assert {job: sorted(names) for job, names in left.items() if names} == {
-        "J1": ["s:attempt:2", "s:attempt:4"]}
+        "J1": ["s:attempt:2", "s:attempt:4"], "J3": ["s:attempt:1"]}  # J3 has failed
 
 
 def test_hundreds_of_quiet_jobs_share_a_few_folders(place, tmp_path):

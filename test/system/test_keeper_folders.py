@@ -88,6 +88,15 @@ def test_the_working_folder_of_a_step_that_failed_stays(place, script, more):
     assert "env" in place.names()
 
 
+@pytest.mark.parametrize("argv", [["false"], ["no-such-program"]])
+def test_also_a_step_that_failed_in_silence_can_be_looked_into(place, argv):
+    place.link.run(argv, env=["A=1"])
+    place.ack()
+    assert place.names() == ["env", "input.json", "work"]
+    place.link.run(["true"], attempt="t:attempt:1")
+    assert place.names() == ["env", "input.json", "work"]
+
+
 def test_the_working_folder_of_a_step_that_was_stopped_stays(place):
     place.link.start(["sh", "-c", "echo 1 > a; sleep 60"])
     wait_for(lambda: os.path.exists(place.folder("work", "a")))
