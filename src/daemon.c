@@ -571,7 +571,9 @@ static void close_threads(struct gl_daemon *d)
     if (d->store == NULL) {
         return;
     }
-    d->is_deaf = true;
+    if (!d->has_thread) {
+        d->is_deaf = true; /* else the node has stopped, and that was set on its thread */
+    }
     post(d, close_ports);
     if (d->has_thread) {
         (void)pthread_join(d->thread, NULL);

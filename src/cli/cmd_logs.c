@@ -108,7 +108,7 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
     char path[PATH_BYTES];
     struct gl_client_reply reply;
     struct gl_logfs files;
-    int err = GL_E_GONE;
+    int err = p->reach.is_remote ? gl_reach_find(&p->reach, reterr_why) : GL_E_GONE;
 
     if (p->reach.client.fd >= 0) {
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -124,7 +124,7 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
         gl_buf_str(out, reply.body);
         return 0;
     }
-    if (!gl_reach_is_gone(&p->reach, err)) {
+    if (p->reach.is_remote || !gl_reach_is_gone(&p->reach, err)) {
         return err;
     }
     gl_logfs_init(&files, p->cli->data);

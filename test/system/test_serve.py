@@ -168,6 +168,22 @@ def test_to_and_fro(box):
     stop(box, node)
 
 
+def test_nodes_come_and_go_and_no_command_notices(box):
+    """Each command is a client, the node, or both in turn; each job runs once."""
+    runs = [box.start("run", "--", "sh", "-c", f"echo {i} >> {box.folder}/ledger; sleep 0.{i % 10}")
+            for i in range(12)]
+    for end in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+        node = serve(box)
+        node.send_signal(end)
+        box.finish(node)
+    node = serve(box)
+    for run in runs:
+        box.finish(run)
+    assert sorted(box.read("ledger").split(), key=int) == [str(i) for i in range(12)]
+    assert len(box.jobs()) == 12
+    stop(box, node)
+
+
 def test_a_command_without_a_node_starts_nothing(box):
     """pause is heard, and the jobs of others stay as they are."""
     first, one = start_flow(box, "one")
