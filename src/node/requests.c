@@ -135,7 +135,9 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         gl_earlier_compare(n, rq);
         return;
     }
-    if (gl_str_is(kind, "run")) {
+    if (gl_str_is(kind, "run") && rq->verb == GL_VERB_SUBMIT) {
+        code = gl_why(&text, GL_E_UNAVAILABLE, "this node is stopping"); /* nobody has compared */
+    } else if (gl_str_is(kind, "run")) {
         code = gl_why(&text, GL_E_EXISTS, "a job has the run id '%.*s' already",
                       GL_STR_ARG(rq->run_id));
     } else if (gl_str_is(kind, "dedupe")) {
