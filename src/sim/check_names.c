@@ -1,4 +1,4 @@
-/* check_names.c - at most one live job per run id, and per dedupe key. */
+/* check_names.c - one job per run id, for ever, and at most one live job per dedupe key. */
 #include "base/mem.h"
 #include "sim/sim_checks.h"
 
@@ -34,7 +34,7 @@ static void hold(struct sim_checks *c, struct state *s, char type, gl_str text,
     }
     if (ch->job_live_now) {
         n->holder = ch->job;
-    } else if (n->holder == ch->job) {
+    } else if (n->holder == ch->job && type == 'd') {
         n->holder = NULL;
     }
 }

@@ -9,11 +9,18 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     bool ended = gl_job_status_is_terminal(j->r.status);
     switch (rq->verb) {
     case GL_VERB_SUBMIT:
+    case GL_VERB_RETRY:
         j->promised = true;
         if (rq->run_id.n > 0 && !gl_str_eq(rq->run_id, j->run_id)) {
             sim_world_fail(c->world,
                            "promises: run id %.*s was answered with job %.*s of run id %.*s",
                            GL_STR_ARG(rq->run_id), GL_STR_ARG(j->id), GL_STR_ARG(j->run_id));
+        }
+        return;
+    case GL_VERB_RESPOND:
+        if (sim_facts_step(j, rq->step)->r.decided_at == 0) {
+            sim_world_fail(c->world, "promises: step %.*s of job %.*s was decided and is not",
+                           GL_STR_ARG(rq->step), GL_STR_ARG(j->id));
         }
         return;
     case GL_VERB_CANCEL:

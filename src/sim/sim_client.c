@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "sim/sim_repeats.h"
 
 enum {
     AGAIN_MS = 4000,  /* how long until a client asks again that got no answer */
@@ -13,7 +14,7 @@ enum {
 };
 
 /* Any node that is awake and takes requests, as far as one can see from outside; NULL: none. */
-static struct sim_node *pick_node(struct sim_client *cl)
+struct sim_node *sim_client_node(struct sim_client *cl)
 {
     struct sim_node *awake[8];
     size_t n = 0;
@@ -26,7 +27,7 @@ static struct sim_node *pick_node(struct sim_client *cl)
     return n == 0 ? NULL : awake[gl_rng_below(&cl->rng, n)];
 }
 
-static void send(struct sim_client *cl, struct sim_node *node, struct sim_ask *ask)
+void sim_client_send(struct sim_client *cl, struct sim_node *node, struct sim_ask *ask)
 {
     ask->owner = cl;
     ask->asked_at = cl->world->now;
@@ -37,7 +38,7 @@ static void send(struct sim_client *cl, struct sim_node *node, struct sim_ask *a
 
 /* ---- submitting ---- */
 
-static bool read_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1])
+bool sim_client_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1])
 {
     struct gl_arena a = {0};
     struct gl_json j;
@@ -52,13 +53,13 @@ static bool read_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1])
     return ok;
 }
 
-/* "Exists already": then somebody held one of the names at some time since it was asked for. */
+/* "Exists already": then somebody held the dedupe key at some time since it was asked for. (Under
+ * its run id it would have been told which job it is.) */
 static void check_exists(struct sim_client *cl, const struct sim_ask *ask)
 {
     const struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
-        bool named = (ask->rq.run_id.n > 0 && gl_str_eq(j->run_id, ask->rq.run_id)) ||
-                     (ask->rq.dedupe_key.n > 0 && gl_str_eq(j->dedupe_key, ask->rq.dedupe_key));
+        bool named = ask->rq.dedupe_key.n > 0 && gl_str_eq(j->dedupe_key, ask->rq.dedupe_key);
         bool live = !gl_job_status_is_terminal(j->r.status) || j->changed_at >= ask->asked_at;
         if (j->known && named && live) {
             return;
@@ -74,7 +75,7 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
     struct sim_order *o = &cl->orders[ask->tag];
     if (answered && ask->rq.code == 0) {
         char id[GL_ULID_BYTES + 1];
-        if (!read_job_id(ask->rq.body, id)) {
+        if (!sim_client_job_id(ask->rq.body, id)) {
             sim_world_fail(cl->world, "client: a submission was answered without a job_id: %.*s",
                            GL_STR_ARG(ask->rq.body));
             return;
@@ -82,12 +83,16 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
         if (o->given.is_short) {
             sim_world_fail(cl->world, "inputs: job %s was accepted without what it needs", id);
         }
+        if (o->job_id[0] != 0 && o->run_id[0] != 0 && strcmp(o->job_id, id) != 0) {
+            sim_world_fail(cl->world, "names: run id %s is job %s and job %s", o->run_id, o->job_id,
+                           id);
+        }
         cl->accepted_n += o->accepted ? 0 : 1;
         o->accepted = true;
         memcpy(o->job_id, id, sizeof(id));
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
     } else if (answered && ask->rq.code == GL_E_EXISTS) {
-        o->accepted = true; /* an earlier try, or another order with this key */
+        o->accepted = true; /* another order with this key */
         check_exists(cl, ask);
     } else if (answered && ask->rq.code == GL_E_INVALID && o->given.is_short) {
         o->accepted = true;
@@ -109,7 +114,7 @@ static void submit(struct sim_client *cl, struct sim_node *node, struct sim_orde
     ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
     ask->tag = (uint64_t)(o - cl->orders);
     ask->done = on_submitted;
-    send(cl, node, ask);
+    sim_client_send(cl, node, ask);
 }
 
 static void on_order(struct sim_call *call)
@@ -119,7 +124,7 @@ static void on_order(struct sim_call *call)
     if (o->accepted) {
         return;
     }
-    struct sim_node *node = pick_node(cl);
+    struct sim_node *node = sim_client_node(cl);
     if (node == NULL) {
         sim_world_at(cl->world, call, cl->world->now + gl_rng_range(&cl->rng, 1, AGAIN_MS));
         return;
@@ -198,7 +203,7 @@ static void respond(struct sim_client *cl, struct sim_node *node, const struct s
     ask->rq.decision = review ? verdicts[gl_rng_below(&cl->rng, GL_COUNT(verdicts))]
                               : approvals[gl_rng_below(&cl->rng, GL_COUNT(approvals))];
     ask->rq.output = gl_str_is(ask->rq.decision, "done") ? GL_S("{\"by\":\"hand\"}") : (gl_str){0};
-    send(cl, node, ask);
+    sim_client_send(cl, node, ask);
 }
 
 /* Each signal can be told from every other by its data. */
@@ -209,7 +214,7 @@ static void signal(struct sim_client *cl, struct sim_node *node, const struct si
     ask->rq.step = name;
     ask->rq.output = gl_str_fmt(&ask->arena, "{\"n\":%llu,\"list\":[1,2]}",
                                 (unsigned long long)++cl->signals_n);
-    send(cl, node, ask);
+    sim_client_send(cl, node, ask);
 }
 
 /* A job that exists, by chance; NULL: none yet. */
@@ -227,6 +232,20 @@ static struct sim_fact_job *pick_job(struct sim_client *cl)
         }
     }
     return NULL;
+}
+
+/* Rather one that has something to wait for, and may not have come to it yet. */
+static struct sim_fact_job *pick_waiting(struct sim_client *cl, struct sim_fact_job *otherwise)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        struct sim_fact_job *j = pick_job(cl);
+        for (uint32_t i = 0; j != NULL && i < j->flow->steps.n; i++) {
+            if (j->steps[i].spec->signal.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
+                return j;
+            }
+        }
+    }
+    return otherwise;
 }
 
 /* Decide what waits for a decision in this job. */
@@ -260,24 +279,31 @@ static void look(struct sim_client *cl, struct sim_node *node, const struct sim_
         ask->rq.wait_ms = gl_rng_range(&cl->rng, 0, 30000);
         ask->rq.from_seq = gl_rng_range(&cl->rng, 0, 20);
     }
-    send(cl, node, ask);
+    sim_client_send(cl, node, ask);
 }
 
 static void on_meddle(struct sim_call *call)
 {
     struct sim_client *cl = GL_CONTAINER(call, struct sim_client, meddle);
     const struct sim_options *o = &cl->world->options;
-    struct sim_node *node = pick_node(cl);
+    struct sim_node *node = sim_client_node(cl);
     struct sim_fact_job *j = pick_job(cl);
     if (node != NULL && j != NULL) {
         if (gl_rng_chance(&cl->rng, o->client_pauses)) {
-            send(cl, node, about(GL_VERB_PAUSE, j->id));
+            sim_client_send(cl, node, about(GL_VERB_PAUSE, j->id));
         } else if (gl_rng_chance(&cl->rng, o->client_cancels)) {
-            send(cl, node, about(GL_VERB_CANCEL, j->id));
+            sim_client_send(cl, node, about(GL_VERB_CANCEL, j->id));
         } else if (gl_rng_chance(&cl->rng, o->client_signals)) {
-            signal(cl, node, j, sim_wishes_signals[gl_rng_below(&cl->rng, SIM_SIGNALS)]);
+            signal(cl, node, pick_waiting(cl, j),
+                   sim_wishes_signals[gl_rng_below(&cl->rng, SIM_SIGNALS)]);
+        } else if (gl_rng_chance(&cl->rng, o->client_retries)) {
+            sim_repeats_retry(cl, node, j);
+        } else if (gl_rng_chance(&cl->rng, o->client_rivals)) {
+            sim_repeats_rival(cl, node);
+        } else if (gl_rng_chance(&cl->rng, o->client_repeats)) {
+            sim_repeats_same(cl, node);
         } else if (gl_rng_chance(&cl->rng, 400000)) {
-            send(cl, node, about(GL_VERB_RESUME, j->id));
+            sim_client_send(cl, node, about(GL_VERB_RESUME, j->id));
         } else if (gl_rng_chance(&cl->rng, 500000)) {
             decide(cl, node, j);
         } else {
@@ -292,14 +318,14 @@ static void on_meddle(struct sim_call *call)
 static void on_tend(struct sim_call *call)
 {
     struct sim_client *cl = GL_CONTAINER(call, struct sim_client, tend);
-    struct sim_node *node = pick_node(cl);
+    struct sim_node *node = sim_client_node(cl);
     struct sim_fact_job *j;
     for (size_t i = 0; node != NULL && (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
         if (!j->known || gl_job_status_is_terminal(j->r.status)) {
             continue;
         }
         if (j->r.status == GL_JOB_PAUSED && j->r.hold != GL_HOLD_REVIEW) {
-            send(cl, node, about(GL_VERB_RESUME, j->id));
+            sim_client_send(cl, node, about(GL_VERB_RESUME, j->id));
         }
         decide(cl, node, j);
         wake(cl, node, j);
@@ -321,6 +347,11 @@ bool sim_client_satisfied(const struct sim_client *cl)
             return false;
         }
     }
+    for (size_t i = 0; i < cl->retries_n; i++) {
+        if (cl->retries[i].open) {
+            return false;
+        }
+    }
     const struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
         if (j->known && !gl_job_status_is_terminal(j->r.status)) {
@@ -338,7 +369,7 @@ static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *
     struct sim_order *o = &cl->orders[i];
     o->client = cl;
     if (i == 0 && cl->world->options.flows_wide > 0) {
-        sim_flows_wide(cl->world->options.flows_wide, &o->flow);
+        sim_flows_wide(cl->world->options.flows_wide, gl_rng_chance(&cl->rng, 500000), &o->flow);
     } else {
         sim_flows_make(&cl->rng, &cl->world->options, pools, &o->flow, &o->given);
     }
@@ -376,6 +407,9 @@ void sim_client_done(struct sim_client *cl)
         sim_world_cancel(cl->world, &cl->orders[i].call);
         gl_buf_done(&cl->orders[i].flow);
         sim_given_done(&cl->orders[i].given);
+    }
+    for (size_t i = 0; i < cl->retries_n; i++) {
+        sim_world_cancel(cl->world, &cl->retries[i].call);
     }
     gl_mem_free(cl->orders);
     sim_world_cancel(cl->world, &cl->meddle);

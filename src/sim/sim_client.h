@@ -21,6 +21,17 @@ struct sim_order { /* one job somebody wants done */
     char job_id[GL_ULID_BYTES + 1];
 };
 
+enum { SIM_RETRIES_MAX = 8 };
+
+struct sim_retry { /* a job somebody wants to have done once more */
+    struct sim_client *client;
+    struct sim_call call; /* asks again */
+    char job[GL_ULID_BYTES + 1], from[16];
+    char run_id[32]; /* "": asked for once only */
+    bool had_ended;  /* when it was asked for */
+    bool open;       /* nobody knows yet what became of it */
+};
+
 struct sim_client {
     struct sim_world *world;
     struct sim_checks *checks;
@@ -28,6 +39,8 @@ struct sim_client {
     struct gl_link *nodes; /* struct sim_node.link: all that live, borrowed */
     struct sim_order *orders;
     size_t orders_n;
+    struct sim_retry retries[SIM_RETRIES_MAX];
+    size_t retries_n;
     struct sim_call meddle; /* commands and questions at random times */
     struct sim_call tend;   /* the steward's round */
     bool steward;
@@ -44,6 +57,10 @@ void sim_client_done(struct sim_client *cl);
 void sim_client_visit(struct sim_client *cl, struct sim_node *node);
 /* From now on see to it that everything can end. */
 void sim_client_steward(struct sim_client *cl);
+/* Any node that is awake; NULL: none. */
+struct sim_node *sim_client_node(struct sim_client *cl);
+void sim_client_send(struct sim_client *cl, struct sim_node *node, struct sim_ask *ask);
+bool sim_client_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1]);
 /* Every order has been accepted, and every job has ended. */
 bool sim_client_satisfied(const struct sim_client *cl);
 

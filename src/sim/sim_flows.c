@@ -233,15 +233,31 @@ void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct 
     draft_finish(&d, out);
 }
 
-void sim_flows_wide(uint32_t n, struct gl_buf *out)
+static gl_str numbers(struct gl_arena *a, uint32_t n)
+{
+    struct gl_buf text = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        gl_buf_fmt(&text, "%c%u", i == 0 ? '[' : ',', i);
+    }
+    gl_buf_char(&text, ']');
+    gl_str list = gl_str_dup(a, gl_buf_view(&text));
+    gl_buf_done(&text);
+    return list;
+}
+
+void sim_flows_wide(uint32_t n, bool as_items, struct gl_buf *out)
 {
     struct draft d;
-    draft_init(&d, n);
-    for (uint32_t i = 0; i < n; i++) {
+    draft_init(&d, as_items ? 2 : n);
+    for (uint32_t i = 0; i < d.n; i++) {
         d.steps[i].driver = GL_S("noop");
         if (i > 0) {
             need(&d, i, 0);
         }
+    }
+    if (as_items) {
+        d.steps[1].foreach = numbers(&d.arena, n - 1);
+        d.steps[1].items_max = GL_ITEMS_DEFAULT;
     }
     draft_finish(&d, out);
 }

@@ -16,8 +16,9 @@ struct sim_pools {
 void sim_flows_make(struct gl_rng *r, const struct sim_options *o, const struct sim_pools *pools,
                     struct gl_buf *out, struct sim_given *given);
 
-/* One root and `n` - 1 steps behind it, that do nothing: more than one transaction can carry. */
-void sim_flows_wide(uint32_t n, struct gl_buf *out);
+/* One root and `n` - 1 steps behind it, or one with `n` - 1 items, that do nothing: more than one
+ * transaction can carry. */
+void sim_flows_wide(uint32_t n, bool as_items, struct gl_buf *out);
 
 /* A flow of plain steps for scenarios: "a b:a c:a,b" is a, then b behind a, then c behind both. The
  * step's name may carry a mark: "x!" is unsafe, "x?" is idempotent. Each step may try `attempts`

@@ -106,7 +106,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     return n;
 }
 
-static void ask_free(struct sim_ask *ask)
+void sim_ask_free(struct sim_ask *ask)
 {
     gl_list_remove(&ask->link);
     gl_arena_done(&ask->arena);
@@ -128,7 +128,7 @@ void sim_node_kill(struct sim_node *n)
         struct sim_ask *ask = GL_CONTAINER(l, struct sim_ask, link);
         gl_list_remove(l);
         ask->done(ask->owner, ask, false);
-        ask_free(ask);
+        sim_ask_free(ask);
     }
     gl_list_remove(&n->link);
     gl_mem_free(n);
@@ -184,7 +184,7 @@ static void on_answer(struct gl_request *rq)
     struct sim_ask *ask = rq->owner;
     gl_list_remove(&ask->link);
     ask->done(ask->owner, ask, true);
-    ask_free(ask);
+    sim_ask_free(ask);
 }
 
 void sim_node_ask(struct sim_node *n, struct sim_ask *ask)

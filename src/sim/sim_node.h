@@ -72,6 +72,7 @@ struct sim_ask {
 };
 
 struct sim_ask *sim_ask_new(enum gl_verb verb);
+void sim_ask_free(struct sim_ask *ask);
 /* Takes the ask. */
 void sim_node_ask(struct sim_node *n, struct sim_ask *ask);
 

@@ -62,7 +62,9 @@
     X(steps_signal, 40, 20000, 150000, "a step waits for a signal, per million")                   \
     X(steps_approval, 40, 20000, 150000, "a step asks for approval, per million")                  \
     X(steps_refs, 50, 50000, 500000, "a command contains references, per million")                 \
-    X(client_signals, 60, 20000, 300000, "a request is a signal, per million")
+    X(client_signals, 60, 20000, 300000, "a request is a signal, per million")                     \
+    X(client_retries, 50, 20000, 200000, "a request retries a job, per million")                   \
+    X(client_rivals, 40, 10000, 200000, "a request takes another's run id, per million")
 
 struct sim_options {
 #define X(name, on_pct, lo, hi, doc) uint32_t name;

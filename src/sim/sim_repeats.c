@@ -1,0 +1,199 @@
+#include "sim/sim_repeats.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+
+/* ---- submissions ---- */
+
+/* An order with a run id that is a job; NULL: none by chance. */
+static struct sim_order *pick_order(struct sim_client *cl)
+{
+    struct sim_order *o = &cl->orders[gl_rng_below(&cl->rng, cl->orders_n)];
+    return o->job_id[0] != 0 && o->run_id[0] != 0 ? o : NULL;
+}
+
+static void on_same(void *owner, struct sim_ask *ask, bool answered)
+{
+    struct sim_client *cl = owner;
+    const struct sim_order *o = &cl->orders[ask->tag];
+    char id[GL_ULID_BYTES + 1];
+    cl->answered_n += answered ? 1 : 0;
+    if (!answered || ask->rq.code == GL_E_UNAVAILABLE || ask->rq.code == GL_E_BUSY) {
+        return;
+    }
+    if (ask->rq.code != 0) {
+        sim_world_fail(cl->world, "names: run id %s was submitted again and refused: %s", o->run_id,
+                       ask->rq.why.text);
+    } else if (!sim_client_job_id(ask->rq.body, id) || strcmp(id, o->job_id) != 0 ||
+               !ask->rq.existing) {
+        sim_world_fail(cl->world, "names: run id %s was submitted again and is another job",
+                       o->run_id);
+    } else {
+        sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
+    }
+}
+
+void sim_repeats_same(struct sim_client *cl, struct sim_node *node)
+{
+    struct sim_order *o = pick_order(cl);
+    if (o == NULL) {
+        return;
+    }
+    struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
+    ask->rq.flow = gl_buf_view(&o->flow);
+    ask->rq.inputs = gl_buf_view(&o->given.inputs);
+    ask->rq.run_id = gl_str_of(o->run_id);
+    ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
+    ask->tag = (uint64_t)(o - cl->orders);
+    ask->done = on_same;
+    sim_client_send(cl, node, ask);
+}
+
+static void on_rival(void *owner, struct sim_ask *ask, bool answered)
+{
+    struct sim_client *cl = owner;
+    cl->answered_n += answered ? 1 : 0;
+    if (answered && ask->rq.code == 0) {
+        sim_world_fail(cl->world, "names: run id %.*s was given to something else",
+                       GL_STR_ARG(ask->rq.run_id));
+    } else if (answered && ask->rq.code != GL_E_EXISTS && ask->rq.code != GL_E_UNAVAILABLE &&
+               ask->rq.code != GL_E_BUSY && ask->rq.code != GL_E_INVALID) {
+        sim_world_fail(cl->world, "names: run id %.*s is taken, but it is said: %s",
+                       GL_STR_ARG(ask->rq.run_id), ask->rq.why.text);
+    }
+}
+
+void sim_repeats_rival(struct sim_client *cl, struct sim_node *node)
+{
+    struct sim_order *o = pick_order(cl);
+    const struct sim_order *other = &cl->orders[gl_rng_below(&cl->rng, cl->orders_n)];
+    if (o == NULL || o == other) {
+        return;
+    }
+    bool same_flow = gl_rng_chance(&cl->rng, 300000);
+    const struct sim_order *from = same_flow ? o : other;
+    struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
+    ask->rq.flow = gl_buf_view(&from->flow);
+    /* The same flow with inputs that nobody has, or with some where it takes none. */
+    ask->rq.inputs = same_flow ? GL_S("{\"k\":77,\"flag\":true,\"list\":[],\"text\":\"other\"}")
+                               : gl_buf_view(&other->given.inputs);
+    ask->rq.run_id = gl_str_of(o->run_id);
+    ask->done = on_rival;
+    if (!same_flow && gl_str_eq(ask->rq.flow, gl_buf_view(&o->flow))) {
+        sim_ask_free(ask);
+        return;
+    }
+    sim_client_send(cl, node, ask);
+}
+
+/* ---- retries ---- */
+
+static void retry(struct sim_retry *y, struct sim_node *node);
+
+static void plan_again(struct sim_retry *y)
+{
+    struct sim_client *cl = y->client;
+    if (y->run_id[0] != 0 && !sim_call_waits(&y->call)) {
+        sim_world_at(cl->world, &y->call, cl->world->now + gl_rng_range(&cl->rng, 1, 4000));
+    } else {
+        y->open = y->run_id[0] != 0; /* without a name nobody can tell whether it is a job already */
+    }
+}
+
+/* "Exists": then it does, and it is the retry that was asked for. */
+static void check_exists(struct sim_client *cl, const struct sim_retry *y)
+{
+    const struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
+        if (j->known && gl_str_is(j->run_id, y->run_id)) {
+            if (!gl_str_is(j->retry_of, y->job) || !gl_str_is(j->retry_from, y->from)) {
+                sim_world_fail(cl->world, "names: run id %s is no retry of job %s", y->run_id,
+                               y->job);
+            }
+            return;
+        }
+    }
+    sim_world_fail(cl->world, "names: a retry was refused for a name that nobody has: %s",
+                   y->run_id);
+}
+
+static void on_retried(void *owner, struct sim_ask *ask, bool answered)
+{
+    struct sim_client *cl = owner;
+    struct sim_retry *y = &cl->retries[ask->tag];
+    const struct sim_fact_job *j = sim_facts_job(&cl->checks->facts, gl_str_of(y->job));
+    char id[GL_ULID_BYTES + 1];
+    int code = ask->rq.code;
+    cl->answered_n += answered ? 1 : 0;
+    if (!answered || code == GL_E_UNAVAILABLE || code == GL_E_BUSY) {
+        plan_again(y);
+        return;
+    }
+    y->open = false;
+    if (code == 0 && sim_client_job_id(ask->rq.body, id)) {
+        sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
+    } else if (code == GL_E_EXISTS && y->run_id[0] != 0) {
+        check_exists(cl, y);
+    } else if (code == GL_E_NOT_FOUND && gl_flow_find(j->flow, gl_str_of(y->from)) < 0) {
+        return;
+    } else if (code != GL_E_STATE || y->had_ended) {
+        sim_world_fail(cl->world, "reuse: a retry of job %s was refused: %s", y->job,
+                       ask->rq.why.text);
+    }
+}
+
+static void retry(struct sim_retry *y, struct sim_node *node)
+{
+    struct sim_client *cl = y->client;
+    struct sim_ask *ask = sim_ask_new(GL_VERB_RETRY);
+    ask->rq.job = gl_str_of(y->job);
+    ask->rq.step = gl_str_of(y->from);
+    ask->rq.run_id = gl_str_of(y->run_id);
+    ask->tag = (uint64_t)(y - cl->retries);
+    ask->done = on_retried;
+    sim_client_send(cl, node, ask);
+}
+
+static void on_again(struct sim_call *call)
+{
+    struct sim_retry *y = GL_CONTAINER(call, struct sim_retry, call);
+    struct sim_node *node = sim_client_node(y->client);
+    if (node == NULL) {
+        plan_again(y);
+    } else {
+        retry(y, node);
+    }
+}
+
+static void choose_from(struct sim_retry *y, const struct sim_fact_job *j)
+{
+    struct gl_rng *r = &y->client->rng;
+    uint64_t kind = gl_rng_below(r, 10);
+    const struct gl_step_spec *st = gl_flow_step(j->flow, (uint32_t)gl_rng_below(r, j->flow->steps.n));
+    if (kind == 0) {
+        (void)snprintf(y->from, sizeof(y->from), "nowhere");
+    } else if (kind < 5) {
+        (void)snprintf(y->from, sizeof(y->from), "%.*s", GL_STR_ARG(st->id));
+    }
+}
+
+void sim_repeats_retry(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+{
+    if (cl->retries_n == SIM_RETRIES_MAX) {
+        return;
+    }
+    struct sim_retry *y = &cl->retries[cl->retries_n++];
+    *y = (struct sim_retry){.client = cl, .open = true};
+    y->had_ended = gl_job_status_is_terminal(j->r.status);
+    sim_call_init(&y->call, on_again, NULL);
+    (void)snprintf(y->job, sizeof(y->job), "%.*s", GL_STR_ARG(j->id));
+    choose_from(y, j);
+    if (gl_rng_chance(&cl->rng, 700000)) {
+        (void)snprintf(y->run_id, sizeof(y->run_id), "again-%zu", cl->retries_n);
+    }
+    retry(y, node);
+    if (y->run_id[0] != 0 && gl_rng_chance(&cl->rng, 200000)) {
+        retry(y, node);
+    }
+}
