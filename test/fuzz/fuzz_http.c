@@ -35,11 +35,13 @@ static void read_head(gl_str line, gl_str header)
     struct gl_arena a = {0};
     struct gl_captures found;
     gl_str url, method = gl_str_cut(line, ' ', &url);
-    char *text = gl_arena_copy(&a, url.n > 0 ? url.p : "", url.n + 1);
+    char *text = gl_arena_alloc(&a, url.n + 1);
     const struct gl_route *r;
     bool is_known;
 
-    text[url.n] = '\0';
+    if (url.n > 0) {
+        memcpy(text, url.p, url.n);
+    }
     check(gl_text_unescape(text) == strlen(text));
     r = gl_routes_match(method, gl_str_of(text), &found, &is_known);
     check(r == NULL || is_known);
