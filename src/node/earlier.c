@@ -86,7 +86,7 @@ static void compare(struct earlier *e)
     struct gl_jw w;
 
     if (!gl_str_eq(gl_sha256_hex(e->rq->flow, hex), e->hash) || canonical_inputs(e, &inputs) != 0 ||
-        !gl_str_eq(inputs, e->inputs)) {
+        (!gl_str_eq(inputs, e->inputs) && !GL_PLANT(19))) {
         (void)gl_why(
             &why, GL_E_EXISTS,
             "the run id '%.*s' belongs to job %.*s, which has another flow or other inputs",

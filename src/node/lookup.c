@@ -175,7 +175,7 @@ static int find_item(struct gl_lookup *f, gl_str facts, gl_str *ret, struct gl_w
         return rc;
     }
     e = gl_json_first(&j, gl_json_root(&j));
-    for (int64_t i = 0; e != NULL && i < f->wish.item; i++) {
+    for (int64_t i = GL_PLANT(20); e != NULL && i < f->wish.item; i++) {
         e = gl_json_after(&j, gl_json_root(&j), e);
     }
     if (e == NULL) {

@@ -133,7 +133,7 @@ void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_s
     struct gl_buf text = {0};
     struct gl_jw w;
 
-    if (!gl_str_eq(spec->decisions.items[0], decision)) {
+    if (!gl_str_eq(spec->decisions.items[0], decision) && !GL_PLANT(18)) {
         gl_ledger_fail(c, st,
                        gl_str_fmt(c->out->arena, "the decision was '%.*s': %.*s",
                                   GL_STR_ARG(decision), GL_STR_ARG(why)),
@@ -202,7 +202,7 @@ static bool may_be_reused(const struct gl_step *st)
     const struct gl_job_record *r = &st->job->r;
 
     return r->retry_of.n > 0 && st->item < 0 && st->r.attempt_count == 0 &&
-           st->r.up_reused == gl_step_spec_of(st)->needs_n &&
+           (st->r.up_reused == gl_step_spec_of(st)->needs_n || GL_PLANT(17)) &&
            !gl_str_eq(r->retry_from, st->r.step_id);
 }
 
@@ -263,7 +263,10 @@ static int check_when(struct gl_core *c, struct gl_step *st, const struct gl_jso
     size_t at;
     int rc = gl_cond_parse(gl_step_spec_of(st)->when, c->out->arena, &cond, &at, why);
 
-    return rc != 0 ? rc : gl_cond_eval(cond, facts, c->out->arena, ret_yes, why);
+    if (rc == 0) {
+        rc = gl_cond_eval(cond, facts, c->out->arena, ret_yes, why);
+    }
+    return GL_PLANT(16) ? 0 : rc; /* planted: what cannot be judged is taken for true */
 }
 
 /* How many items? */

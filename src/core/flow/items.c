@@ -9,7 +9,7 @@ static uint32_t alive_max(const struct gl_step *st)
 {
     uint32_t parallel = gl_step_spec_of(st)->parallel;
 
-    return parallel > 0 ? parallel : ALIVE_MAX;
+    return parallel > 0 && !GL_PLANT(21) ? parallel : ALIVE_MAX;
 }
 
 static bool may_make(const struct gl_step *st)
@@ -81,7 +81,7 @@ void gl_items_on_end(struct gl_core *c, struct gl_step *item)
     if (st == NULL || st->r.status != GL_STEP_WAITING) {
         return; /* the job is ending, and its step has ended before it */
     }
-    st->r.items_ended++;
+    st->r.items_ended += GL_PLANT(14) && item->r.attempt_count > 1 ? 2 : 1;
     st->r.items_failed += item->r.terminal_outcome == GL_OUTCOME_FAILED;
     gl_txn_dirty(c, st);
     if (j->r.verdict != GL_VERDICT_NONE) {

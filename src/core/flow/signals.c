@@ -48,7 +48,9 @@ bool gl_signals_take(struct gl_core *c, struct gl_step *st)
 
         if (gl_str_eq(s->name, gl_step_spec_of(st)->signal)) {
             GL_MARK(c->trace, "signals.was_there_before");
-            (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("signal"), s->id);
+            if (!GL_PLANT(22)) { /* planted: its record stays */
+                (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("signal"), s->id);
+            }
             gl_ledger_succeed(c, st, s->data);
             drop(c, j, s);
             return true;
@@ -131,6 +133,9 @@ int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     data = gl_json_get(&json, gl_json_root(&json), "data");
     if (!gl_json_is(name, GL_JSON_STRING) || data == NULL) {
         return GL_E_DAMAGED;
+    }
+    if (GL_PLANT(13)) { /* planted: what was kept is forgotten when its job is loaded */
+        return 0;
     }
     (void)keep(c, j, rec->id, gl_json_str(&json, name, c->out->arena), gl_json_raw(&json, data));
     return 0;

@@ -269,6 +269,9 @@ static void revive(struct gl_core *c, struct gl_step *st)
         break;
     case GL_STEP_BLOCKED:
         st->is_listed = gl_step_asks_a_person(&st->r);
+        if (GL_PLANT(15) && st->r.blocked_on == GL_BLOCK_TIMER) {
+            st->r.due_at = c->now; /* planted: how long it should sleep is forgotten */
+        }
         break;
     case GL_STEP_WAITING:
         gl_items_revive(st);
