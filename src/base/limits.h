@@ -11,6 +11,7 @@ enum {
     /* Names. */
     GL_ID_BYTES_MAX = 128,   /* a step id, a run id, a context name, a dedupe key */
     GL_NAME_BYTES_MAX = 256, /* a flow's name */
+    GL_KEY_BYTES_MAX = 512,  /* of `concurrency` and `rate` */
     GL_ULID_BYTES = 26,      /* a job id, as text */
     GL_STEP_ID_BYTES_MAX = GL_ID_BYTES_MAX + 8,          /* of an instance: "step[n]" */
     GL_ATTEMPT_ID_BYTES_MAX = GL_STEP_ID_BYTES_MAX + 24, /* "step:attempt:n" */

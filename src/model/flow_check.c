@@ -250,7 +250,7 @@ static const char *check_limits(const struct gl_step_spec *s)
     if (s->rate_key.n ? !is_span(s->rate_ms, 1) : s->rate_ms != 0) {
         return "`rate` is out of range";
     }
-    bool long_key = s->limit_key.n > GL_FLOW_KEY_BYTES_MAX || s->rate_key.n > GL_FLOW_KEY_BYTES_MAX;
+    bool long_key = s->limit_key.n > GL_KEY_BYTES_MAX || s->rate_key.n > GL_KEY_BYTES_MAX;
     return long_key ? "a key is too long" : NULL;
 }
 

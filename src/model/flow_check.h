@@ -14,7 +14,6 @@ enum {
     GL_FLOW_FACTOR_PCT_MAX = 10000,
     GL_FLOW_FILE_NAME_BYTES_MAX = 255,
     GL_FLOW_LIMIT_MAX = 100000, /* `concurrency.max` */
-    GL_FLOW_KEY_BYTES_MAX = 1024, /* of `concurrency` and `rate` */
     GL_FLOW_DECISIONS_MAX = 16,
     GL_FLOW_RETRY_ON_MAX = 256,
     GL_FLOW_MESSAGE_BYTES_MAX = 16 << 10, /* `approval`, as written */

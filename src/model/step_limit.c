@@ -108,8 +108,8 @@ static bool read_key(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path a
     if (!gl_flow_read_scalar(r, n, at, &key)) {
         return false;
     }
-    if (key.n == 0 || key.n > GL_FLOW_KEY_BYTES_MAX) {
-        gl_flow_read_error(r, n, at, "a key has 1 to %d bytes", GL_FLOW_KEY_BYTES_MAX);
+    if (key.n == 0 || key.n > GL_KEY_BYTES_MAX) {
+        gl_flow_read_error(r, n, at, "a key has 1 to %d bytes", GL_KEY_BYTES_MAX);
         return false;
     }
     *ret = key;

@@ -169,6 +169,7 @@ static void time_is_over(struct gl_core *c, struct gl_step *st)
                                   GL_STR_ARG(spec->signal), GL_STR_ARG(within)),
                        false);
     } else if (spec->on_timeout.n > 0) {
+        GL_MARK(c->trace, "gate.nobody_decided");
         gl_core_set(c, &st->r.decision, spec->on_timeout);
         gl_gate_decide(c, st, spec->on_timeout,
                        gl_str_fmt(c->out->arena, "nobody decided within %.*s", GL_STR_ARG(within)),
@@ -308,8 +309,8 @@ static int find_limit(struct gl_core *c, struct gl_step *st, const struct gl_jso
     gl_str key = {0};
     int rc = text_of(c, gl_step_spec_of(st)->limit_key, facts, &key, why);
 
-    if (rc == 0 && key.n > GL_NAME_BYTES_MAX) {
-        rc = gl_why(why, GL_E_LIMIT, "concurrency: a key has at most %d bytes", GL_NAME_BYTES_MAX);
+    if (rc == 0 && key.n > GL_KEY_BYTES_MAX) {
+        rc = gl_why(why, GL_E_LIMIT, "concurrency: a key has at most %d bytes", GL_KEY_BYTES_MAX);
     }
     if (rc == 0) {
         gl_core_set(c, &st->r.limit_key, key);
@@ -348,6 +349,7 @@ static int open_gate(struct gl_core *c, struct gl_step *st, const struct gl_json
             gl_str_fmt(c->out->arena, "its condition is false: %.*s", GL_STR_ARG(spec->when)));
     } else if (spec->foreach.n > 0 && st->item < 0) {
         if (items_n == 0) {
+            GL_MARK(c->trace, "gate.no_items");
             gl_ledger_succeed(c, st, GL_S("[]"));
         } else {
             gl_items_begin(c, st, items_n);
@@ -408,18 +410,22 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
         j != NULL && j->memory == GL_MEM_HOT ? gl_step_find(j, ev->step_number) : NULL;
 
     if (st == NULL || !st->resolving || st->r.status != GL_STEP_READY) {
+        GL_MARK(c->trace, "gate.late_facts");
         return; /* loaded anew meanwhile: it has asked again, or will */
     }
     st->resolving = false;
     gl_txn_touch(c, j);
     if (j->r.verdict != GL_VERDICT_NONE) {
+        GL_MARK(c->trace, "gate.job_ends_meanwhile");
         return; /* winding down finds it */
     }
     if (ev->code == GL_E_UNAVAILABLE) {
+        GL_MARK(c->trace, "gate.facts_were_away");
         st->resolving = true; /* until the timer puts it back */
         st->probe_at = c->now + ASK_AGAIN_MS;
         gl_step_set_due(c, st);
     } else if (j->r.status != GL_JOB_RUNNING) {
+        GL_MARK(c->trace, "gate.paused_meanwhile");
         gl_list_push(&j->ready, &st->work); /* paused: asked again when it is resumed */
     } else if (ev->code != 0) {
         gl_ledger_fail(c, st, ev->why, false);
