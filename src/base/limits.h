@@ -34,6 +34,7 @@ enum {
     GL_ENVS_MAX = 4096,             /* environment entries of one step */
     GL_FILES_MAX = 1024,            /* files of one flow */
     GL_COMMAND_BYTES_MAX = 1 << 20, /* argv and environment of one command together */
+    GL_ARG_BYTES_MAX = 131071,      /* one of them: Linux's MAX_ARG_STRLEN without the NUL */
     GL_ATTEMPTS_MAX = 10000,        /* `retry.attempts` */
     GL_SLOTS_MAX = 100000,          /* slots of one pool */
     GL_POOLS_MAX = 64,

@@ -109,7 +109,7 @@ static const char *check_strings(const struct gl_strs *list, size_t max)
         return "too many arguments or environment entries";
     }
     for (size_t i = 0; i < list->n; i++) {
-        if (list->items[i].n > GL_FLOW_ARG_BYTES_MAX) {
+        if (list->items[i].n > GL_ARG_BYTES_MAX) {
             return "an argument or environment entry is too long";
         }
         if (!gl_flow_check_is_text(list->items[i])) {

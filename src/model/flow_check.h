@@ -7,8 +7,6 @@
 #include "model/flow.h"
 
 enum {
-    GL_FLOW_ARG_BYTES_MAX =
-        131071, /* of one argument or NAME=value: Linux's MAX_ARG_STRLEN without the NUL */
     GL_FLOW_SH_BYTES_MAX = 100 << 10, /* longer text for `sh` becomes a file */
     GL_FLOW_PRIORITY_MAX = 1000,
     GL_FLOW_FACTOR_PCT_MAX = 10000,

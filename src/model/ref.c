@@ -493,11 +493,11 @@ static int expand(gl_str text, const struct gl_json *facts, struct gl_arena *a, 
         if (rc) {
             return rc;
         }
-        if (out->n > GL_FLOW_ARG_BYTES_MAX) {
+        if (out->n > GL_ARG_BYTES_MAX) {
             return gl_why(why, GL_E_LIMIT,
                           "a text has more than %d bytes when its references are replaced; read "
                           "large values from GLIA_INPUT_FILE",
-                          GL_FLOW_ARG_BYTES_MAX);
+                          GL_ARG_BYTES_MAX);
         }
     }
     return 0;

@@ -57,8 +57,8 @@ static void read_plain(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
     if (!gl_flow_read_scalar(r, n, at, &value)) {
         return;
     }
-    if (at.key.n + value.n + 1 > GL_FLOW_ARG_BYTES_MAX) {
-        gl_flow_read_error(r, n, at, "one entry can have at most %d bytes", GL_FLOW_ARG_BYTES_MAX);
+    if (at.key.n + value.n + 1 > GL_ARG_BYTES_MAX) {
+        gl_flow_read_error(r, n, at, "one entry can have at most %d bytes", GL_ARG_BYTES_MAX);
         return;
     }
     if (gl_step_refs_text(r, s, n, at, value)) {

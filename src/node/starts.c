@@ -134,6 +134,12 @@ static int check_values(const struct start *s, struct gl_why *why)
         if (v.n > 0 && memchr(v.p, '\0', v.n) != NULL) {
             return gl_why(why, GL_E_INVALID, "a value contains a NUL byte");
         }
+        if (v.n > GL_ARG_BYTES_MAX) {
+            return gl_why(why, GL_E_LIMIT,
+                          "one of its arguments or variables has %zu bytes, and %d is the limit: "
+                          "read large values from the input file",
+                          v.n, GL_ARG_BYTES_MAX);
+        }
         bytes += v.n + 1;
     }
     if (bytes > GL_COMMAND_BYTES_MAX) {

@@ -235,7 +235,7 @@ static void a_text_that_grows_too_long_is_refused(void **state)
 {
     (void)state;
     struct gl_buf text = {0};
-    while (text.n < GL_FLOW_ARG_BYTES_MAX) {
+    while (text.n < GL_ARG_BYTES_MAX) {
         gl_buf_c(&text, "${inputs.who}");
     }
     gl_buf_char(&text, 0);
