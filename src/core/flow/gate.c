@@ -416,7 +416,6 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     st->resolving = false;
     gl_txn_touch(c, j);
     if (j->r.verdict != GL_VERDICT_NONE) {
-        GL_MARK(c->trace, "gate.job_ends_meanwhile");
         return; /* winding down finds it */
     }
     if (ev->code == GL_E_UNAVAILABLE) {

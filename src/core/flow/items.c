@@ -79,6 +79,7 @@ void gl_items_on_end(struct gl_core *c, struct gl_step *item)
     struct gl_step *st = gl_step_find(j, item->of);
 
     if (st == NULL || st->r.status != GL_STEP_WAITING) {
+        GL_MARK(c->trace, "items.outlived_their_step");
         return; /* the job is ending, and its step has ended before it */
     }
     st->r.items_ended += GL_PLANT(14) && item->r.attempt_count > 1 ? 2 : 1;
@@ -89,6 +90,7 @@ void gl_items_on_end(struct gl_core *c, struct gl_step *item)
     }
     if (item->r.terminal_outcome == GL_OUTCOME_FAILED &&
         gl_step_spec_of(st)->on_failure == GL_ON_FAILURE_FAIL) {
+        GL_MARK(c->trace, "items.first_failure");
         gl_ledger_fail(c, st,
                        gl_str_fmt(c->out->arena, "item %d: %.*s", item->item,
                                   GL_STR_ARG(item->r.terminal_reason)),

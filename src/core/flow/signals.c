@@ -137,6 +137,7 @@ int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     if (GL_PLANT(13)) { /* planted: what was kept is forgotten when its job is loaded */
         return 0;
     }
+    GL_MARK(c->trace, "signals.kept_over_a_load");
     (void)keep(c, j, rec->id, gl_json_str(&json, name, c->out->arena), gl_json_raw(&json, data));
     return 0;
 }
