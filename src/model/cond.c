@@ -441,7 +441,8 @@ static struct gl_cond *read_or(struct parser *p)
 int gl_cond_parse(gl_str text, struct gl_arena *a, const struct gl_cond **ret, size_t *ret_at,
                   struct gl_why *reterr_why)
 {
-    struct parser p = {.text = text, .a = a, .ret_at = ret_at, .why = reterr_why};
+    struct parser p = {
+        .text = text.n ? text : GL_S(""), .a = a, .ret_at = ret_at, .why = reterr_why};
     if (text.n > GL_COND_BYTES_MAX) {
         *ret_at = 0;
         return gl_why(reterr_why, GL_E_INVALID, "a condition can have at most %d bytes",
