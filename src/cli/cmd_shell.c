@@ -143,6 +143,8 @@ int gl_cmd_shell(struct gl_cli *cli)
     err = gl_page_ask(&page, &reach, &rq, &why);
     if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
+    } else if (reach.is_remote) {
+        code = gl_cli_usage(cli, "a shell opens in folders of this machine: not with --server");
     } else {
         folder = find_folder(cli, &page, attempt, &code);
     }

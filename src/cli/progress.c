@@ -13,6 +13,7 @@ enum {
     PLAIN_TICK_MS = 5000,
     STATUS_WIDTH = 10,
     ID_WIDTH_MAX = 32,
+    STEPS_FIRST = 16, /* room for so many at first */
 };
 
 void gl_progress_init(struct gl_progress *p, const struct gl_term *term, bool quiet)
@@ -82,25 +83,46 @@ static void note_width(struct gl_progress *p, gl_str id)
     p->id_width = width > p->id_width ? width : p->id_width;
 }
 
+static void grow(struct gl_progress *p, size_t cap)
+{
+    struct gl_progress_step *steps = GL_NEW_ARRAY(&p->arena, struct gl_progress_step, cap);
+
+    if (p->steps_n > 0) {
+        memcpy(steps, p->steps, p->steps_n * sizeof(*steps));
+    }
+    p->steps = steps;
+    p->steps_cap = cap;
+    gl_map_done(&p->by_id);
+    gl_map_init(&p->by_id);
+    for (size_t i = 0; i < p->steps_n; i++) {
+        gl_map_add(&p->by_id, steps[i].id, &steps[i]);
+    }
+}
+
+/* The step with this id; those that `foreach` makes come one by one. */
+static struct gl_progress_step *step_of(struct gl_progress *p, gl_str id)
+{
+    struct gl_progress_step *s = gl_map_find(&p->by_id, id);
+
+    if (s != NULL) {
+        return s;
+    }
+    if (p->steps_n == p->steps_cap) {
+        grow(p, p->steps_cap == 0 ? STEPS_FIRST : p->steps_cap * 2);
+    }
+    s = &p->steps[p->steps_n++];
+    s->id = gl_str_dup(&p->arena, id);
+    gl_map_add(&p->by_id, s->id, s);
+    note_width(p, s->id);
+    return s;
+}
+
 void gl_progress_load(struct gl_progress *p, const struct gl_json *j, gl_jnode status)
 {
     gl_jnode steps = gl_json_get(j, gl_json_get(j, status, "workflow_state"), "steps");
-    struct gl_progress_step *s;
 
-    if (p->steps == NULL && steps != NULL) {
-        p->steps = GL_NEW_ARRAY(&p->arena, struct gl_progress_step, steps->count + 1);
-        for (gl_jnode k = gl_json_first(j, steps); k; k = gl_json_after(j, steps, k)) {
-            s = &p->steps[p->steps_n++];
-            s->id = gl_str_dup(&p->arena, gl_json_str(j, k, &p->arena));
-            gl_map_add(&p->by_id, s->id, s);
-            note_width(p, s->id);
-        }
-    }
     for (gl_jnode k = gl_json_first(j, steps); k; k = gl_json_after(j, steps, k)) {
-        s = gl_map_find(&p->by_id, gl_json_str(j, k, &p->arena));
-        if (s != NULL) {
-            read_step(p, j, gl_json_value(k), s);
-        }
+        read_step(p, j, gl_json_value(k), step_of(p, gl_json_str(j, k, &p->arena)));
     }
     p->is_changed = true;
 }
@@ -273,15 +295,16 @@ static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s
 
 void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode event)
 {
-    struct gl_progress_step *s =
-        gl_map_find(&p->by_id, gl_json_str(j, gl_json_get(j, event, "step_id"), &p->arena));
+    gl_str id = gl_json_str(j, gl_json_get(j, event, "step_id"), &p->arena);
     gl_ms at = when(p, j, event, "timestamp");
+    struct gl_progress_step *s;
     int64_t number = 0;
 
     p->is_changed = true;
-    if (s == NULL) {
-        return;
+    if (!gl_str_ends(id, GL_S("]")) && gl_map_find(&p->by_id, id) == NULL) {
+        return; /* of the job itself, or of a step that was not in its flow */
     }
+    s = step_of(p, id);
     set_status(p, s, gl_json_str(j, gl_json_get(j, event, "status"), &p->arena));
     if (gl_json_i64(j, gl_json_get(j, event, "attempt"), &number)) {
         s->attempt = (uint32_t)number;

@@ -23,8 +23,8 @@ struct gl_progress {
     const struct gl_term *term;
     struct gl_arena arena;
     struct gl_map by_id;
-    struct gl_progress_step *steps;
-    size_t steps_n;
+    struct gl_progress_step *steps; /* moves when it grows: pointers are good until the next add */
+    size_t steps_n, steps_cap;
     size_t ended_n;
     size_t id_width; /* of the longest id, within reason */
     bool is_quiet;   /* nothing is shown, only kept */

@@ -121,7 +121,8 @@ def test_a_folder_stands_for_the_flow_in_it(box, name):
 
 def test_a_folder_without_a_flow_and_a_bundle_are_refused_by_name(box):
     box.write("empty/x", "")
-    assert "empty has no flow.yaml, flow.yml or flow.json" in box.glia("run", "empty", code=2).stderr
+    done = box.glia("run", "empty", code=2)
+    assert "empty has no flow.yaml, flow.yml or flow.json" in done.stderr
     box.write("bundle/manifest.json", "{}")
     box.write("bundle/flow.yaml", "steps: {a: {noop: true}}")
     assert "bundle folder" in box.glia("run", "bundle", code=2).stderr
@@ -162,8 +163,8 @@ def test_a_detached_job_is_the_nodes(box):
 
 def test_leaving_a_node_that_stays_leaves_the_job(box):
     start_node(box)
-    run = box.start("run", box.write("f.yaml", "steps: {a: {sh: 'until [ -e %s/go ]; do sleep 0.02; "
-                                               "done'}}\n" % box.folder))
+    flow = "steps: {a: {sh: 'until [ -e %s/go ]; do sleep 0.02; done'}}\n" % box.folder
+    run = box.start("run", box.write("f.yaml", flow))
     job = box.wait_job()[0]
     wait_for("the step", lambda: box.step(job, "a")["status"] == "running")
     run.send_signal(signal.SIGINT)

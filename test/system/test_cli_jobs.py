@@ -22,7 +22,9 @@ def make_box(tmp_path):
 TWICE = """
 name: twice
 steps:
-  a: {sh: 'echo try $GLIA_ATTEMPT; [ "$GLIA_ATTEMPT" = 2 ] && echo "{\\"x\\": 1}"', retry: {attempts: 2, backoff: 10ms}}
+  a:
+    sh: 'echo try $GLIA_ATTEMPT; [ "$GLIA_ATTEMPT" = 2 ] && echo "{\\"x\\": 1}"'
+    retry: {attempts: 2, backoff: 10ms}
   b: {sh: 'echo b >&2; touch left; exit 3', needs: a, env: {MARK: seen}}
   c: {noop: true}
 """
@@ -102,7 +104,8 @@ def test_the_result_is_what_the_last_steps_left(box, failed):
 
 def test_a_job_that_has_not_ended_has_no_result(box):
     start_node(box)
-    job = box.glia("run", "--detach", box.write("f.yaml", "steps: {s: {signal: go}}\n")).stdout.strip()
+    flow = box.write("f.yaml", "steps: {s: {signal: go}}\n")
+    job = box.glia("run", "--detach", flow).stdout.strip()
     assert "no result yet" in box.glia("job", "result", job, code=2).stderr
     assert "no output yet" in box.glia("job", "result", job, "s", code=2).stderr
     box.glia("job", "pause", job)
@@ -157,7 +160,8 @@ def test_ended_jobs_are_removed(box, failed):
 
 def test_a_job_that_has_not_ended_is_not_removed(box):
     start_node(box)
-    job = box.glia("run", "--detach", box.write("f.yaml", "steps: {s: {signal: go}}\n")).stdout.strip()
+    flow = box.write("f.yaml", "steps: {s: {signal: go}}\n")
+    job = box.glia("run", "--detach", flow).stdout.strip()
     assert "cancel it first" in box.glia("job", "rm", job, code=2).stderr
     box.glia("job", "cancel", job)
     assert box.json("job", "rm", job) == {"removed": [job]}
@@ -205,7 +209,8 @@ def test_a_signal_reaches_the_step_that_waits_for_it(box):
 
 
 def test_the_data_of_a_signal_is_json(box, failed):
-    for args, says in [(["--data", "{"], "is JSON"), (["--data", "1", "--data-file", "x"], "either"),
+    for args, says in [(["--data", "{"], "is JSON"),
+                       (["--data", "1", "--data-file", "x"], "either"),
                        (["--data-file", "nowhere"], "No such file")]:
         assert says in box.glia("job", "signal", failed, "go", *args, code=2).stderr
     assert "no job" in box.glia("job", "signal", "nobody", "go", code=3).stderr
@@ -216,8 +221,8 @@ def test_the_data_of_a_signal_is_json(box, failed):
 
 def test_a_shell_opens_where_a_failed_step_worked(box, failed):
     box.env["SHELL"] = "/bin/sh"
-    done = box.glia("job", "shell", failed, "b", input="pwd; ls; echo $MARK $GLIA_ATTEMPT; exit 7\n",
-                    code=7)
+    done = box.glia("job", "shell", failed, "b", code=7,
+                    input="pwd; ls; echo $MARK $GLIA_ATTEMPT; exit 7\n")
     folder, *rest = done.stdout.splitlines()
     assert folder.endswith("/b:attempt:1/work")
     assert "left" in rest and "seen 1" in rest

@@ -271,7 +271,8 @@ def test_bash_completes(box, known):
     assert known
     box.write("c", box.glia("completion", "bash").stdout)
     script = (f"source {box.folder}/c; compopt() {{ echo compopt $*; }}\n"
-              "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _glia; echo \"${COMPREPLY[@]}\"; }\n"
+              "ask() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($#-1)); _glia\n"
+              "echo \"${COMPREPLY[@]}\"; }\n"
               "ask glia job res; ask glia job logs mine ''; ask glia run ''; complete -p glia")
     assert in_shell(box, "bash", "-c", script).splitlines() == [
         "result resume", "fetch send", "compopt -o default", "compopt -o dirnames", "",

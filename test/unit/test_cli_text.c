@@ -153,6 +153,26 @@ static void piped_progress_is_a_line_for_each_thing_that_happens(void **state)
     gl_progress_done(&p);
 }
 
+static void steps_that_come_later_are_shown_too(void **state)
+{
+    struct screen *s = *state;
+    struct gl_progress p;
+    char event[160];
+    gl_progress_init(&p, &s->term, false);
+    load(&p, "{\"workflow_state\": {\"steps\": {\"each\": {\"status\": \"waiting\"}}}}");
+    for (int i = 0; i < 40; i++) {
+        (void)snprintf(event, sizeof(event),
+                       "{\"type\": \"x\", \"step_id\": \"each[%d]\", \"status\": \"completed\"}",
+                       i);
+        apply(&p, event);
+    }
+    assert_int_equal(p.steps_n, 41);
+    assert_int_equal(p.ended_n, 40);
+    assert_non_null(gl_map_find(&p.by_id, GL_S("each[39]")));
+    assert_non_null(strstr(shown(s), "completed   each[39]\n"));
+    gl_progress_done(&p);
+}
+
 static void quiet_progress_only_remembers(void **state)
 {
     struct screen *s = *state;
@@ -221,6 +241,7 @@ int main(void)
         TEST(a_table_on_a_terminal_is_aligned),
         TEST(only_the_status_has_a_color),
         TEST(piped_progress_is_a_line_for_each_thing_that_happens),
+        TEST(steps_that_come_later_are_shown_too),
         TEST(quiet_progress_only_remembers),
         TEST(a_terminal_shows_one_line_per_step_and_goes_back_to_update_it),
         TEST(too_many_steps_become_counters_and_what_needs_attention),
