@@ -65,10 +65,12 @@ static void redact_output(struct gl_keeper *k, struct gl_charge *c, gl_str path)
         return;
     }
     gl_redact_mend_json(&c->output);
-    if (c->output.n > GL_OUTPUT_BYTES_MAX) {
+    if (c->output.n > GL_OUTPUT_BYTES_MAX) { /* mending can make it longer */
         gl_buf_reset(&c->output);
         c->output_source = GL_KEEP_NO_OUTPUT;
-        gl_buf_c(&c->error, from_file ? "output larger than 1 MiB" : "");
+    }
+    if (from_file && c->output.n == 0) {
+        gl_buf_c(&c->error, "output larger than 1 MiB");
     }
     if (from_file) {
         gl_rundir_replace_output(k, path, gl_buf_view(&c->output));
@@ -88,6 +90,9 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
         c->output_source = GL_KEEP_FROM_FILE;
     } else if (r != GL_E_NOT_FOUND) {
         gl_buf_c(&c->error, why.text);
+        if (c->redactor != NULL) { /* nobody has looked for secrets in it */
+            gl_rundir_replace_output(k, path, (gl_str){0});
+        }
     } else if (gl_capture_last(&c->capture).n > 0) {
         gl_buf_str(&c->output, gl_capture_last(&c->capture));
         c->output_source = GL_KEEP_FROM_LINE;

@@ -40,7 +40,7 @@ void gl_rundir_clear(struct gl_keeper *k, gl_str path);
 int gl_rundir_output(struct gl_keeper *k, gl_str path, struct gl_buf *out,
                      struct gl_why *reterr_why);
 
-/* The output had secrets in it: let the file say what was taken, or nothing. */
+/* The output has secrets in it, or may have: let the file say what was taken. */
 void gl_rundir_replace_output(struct gl_keeper *k, gl_str path, gl_str output);
 
 #endif

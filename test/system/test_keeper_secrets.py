@@ -113,6 +113,20 @@ def test_a_number_that_is_a_secret_leaves_the_output_a_document(place):
     assert json.loads(e["output"]) == {"pin": "***", "other": "***", "n": 5}
 
 
+def test_an_output_that_is_not_taken_leaves_no_secret(place):
+    e = place.run('head -c 2000000 /dev/zero > $GLIA_OUTPUT; echo $TOKEN >> $GLIA_OUTPUT')
+    assert e["error"] == "output larger than 1 MiB"
+    assert place.holding(SECRET) == []
+
+
+def test_an_output_that_grows_by_its_stars_is_not_too_large_for_anybody(place):
+    """A number of four digits becomes a text of five bytes."""
+    e = place.run('%s -c \'print("[" + ",".join(["1234"] * 200000) + "]")\' > $GLIA_OUTPUT'
+                  % sys.executable, secrets=["PIN=1234"])
+    assert (e["error"], e["output"]) == ("output larger than 1 MiB", b"")
+    assert place.holding("1234,1234") == []
+
+
 def test_the_form_a_secret_has_in_json_is_redacted(place):
     value = 'quo"te\\back\tgrün'
     e = place.run('%s -c \'import json, os; o = {"v": os.environ["V"]}; print(json.dumps(o)); '
