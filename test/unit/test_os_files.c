@@ -155,6 +155,60 @@ static void the_lock_is_not_inherited_over_exec(void **state)
     gl_lock_drop(&l);
 }
 
+static void the_holder_of_a_lock_is_known(void **state)
+{
+    struct bench *b = *state;
+    struct gl_lock_holder holder;
+    struct gl_lock first, second = {.fd = -1};
+
+    assert_false(gl_lock_find(b->folder.path, &holder)); /* there is no such file */
+    assert_int_equal(gl_lock_take_as(&first, b->folder.path, "serve", &b->why), 0);
+    assert_true(gl_lock_find(b->folder.path, &holder));
+    assert_int_equal(holder.pid, getpid());
+    assert_string_equal(holder.what, "serve");
+    assert_true(holder.since > 0);
+    assert_int_equal(gl_lock_take(&second, b->folder.path, &b->why), GL_E_BUSY);
+    assert_non_null(strstr(b->why.text, "(glia serve), since 20"));
+    gl_lock_drop(&first);
+    assert_false(gl_lock_find(b->folder.path, &holder));
+    /* A shorter text replaces a longer one. */
+    assert_int_equal(gl_lock_take(&first, b->folder.path, &b->why), 0);
+    assert_true(gl_lock_find(b->folder.path, &holder));
+    assert_string_equal(holder.what, "");
+    gl_lock_drop(&first);
+}
+
+static void a_lock_that_tells_nonsense_is_busy_all_the_same(void **state)
+{
+    static const char *const texts[] = {"", "x\n", "12", "-\n\n\n", "1\nnever\n../../etc\n"};
+    struct bench *b = *state;
+    struct gl_lock first, second = {.fd = -1};
+
+    assert_int_equal(gl_lock_take(&first, b->folder.path, &b->why), 0);
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        assert_int_equal(ftruncate(first.fd, 0), 0);
+        assert_int_equal(pwrite(first.fd, texts[i], strlen(texts[i]), 0), strlen(texts[i]));
+        assert_int_equal(gl_lock_take(&second, b->folder.path, &b->why), GL_E_BUSY);
+        assert_null(strstr(b->why.text, ".."));
+    }
+    gl_lock_drop(&first);
+}
+
+static void a_claim_is_seen_by_others_and_ends_with_its_holder(void **state)
+{
+    struct bench *b = *state;
+    struct gl_lock claim, other = {.fd = -1}, lock;
+
+    assert_false(gl_lock_is_claimed(b->folder.path));
+    assert_int_equal(gl_lock_claim(&claim, b->folder.path, &b->why), 0);
+    assert_true(gl_lock_is_claimed(b->folder.path));
+    assert_int_equal(gl_lock_claim(&other, b->folder.path, &b->why), GL_E_BUSY);
+    assert_int_equal(gl_lock_take(&lock, b->folder.path, &b->why), 0); /* it is not the lock */
+    gl_lock_drop(&claim);
+    assert_false(gl_lock_is_claimed(b->folder.path));
+    gl_lock_drop(&lock);
+}
+
 /* ---- paths ---- */
 
 static const char *data_of(struct bench *b, struct gl_paths_env env)
@@ -379,6 +433,9 @@ int main(void)
         TEST(a_second_holder_is_told_the_pid_of_the_first),
         TEST(the_lock_vanishes_with_its_holder),
         TEST(the_lock_is_not_inherited_over_exec),
+        TEST(the_holder_of_a_lock_is_known),
+        TEST(a_lock_that_tells_nonsense_is_busy_all_the_same),
+        TEST(a_claim_is_seen_by_others_and_ends_with_its_holder),
         TEST(the_data_folder_is_chosen_in_the_documented_order),
         TEST(a_relative_data_folder_becomes_absolute),
         TEST(the_layout_is_made_and_private),
