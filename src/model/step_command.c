@@ -108,8 +108,7 @@ static void read_argument(struct gl_flow_reader *r, struct gl_step_reading *s, g
     if (gl_json_is(n, GL_JSON_NULL)) {
         gl_flow_read_error(r, n, at, "expected text, not null; write \"\" for an empty argument");
     } else if (gl_flow_read_scalar(r, n, at, ret) && ret->n > GL_ARG_BYTES_MAX) {
-        gl_flow_read_error(r, n, at, "one argument can have at most %d bytes",
-                           GL_ARG_BYTES_MAX);
+        gl_flow_read_error(r, n, at, "one argument can have at most %d bytes", GL_ARG_BYTES_MAX);
     } else if (i == 0 && ret->n == 0) {
         gl_flow_read_error(r, n, at, "the program's name is empty");
     } else if (gl_step_refs_text(r, s, n, at, *ret) && gl_ref_has(*ret)) {
