@@ -14,7 +14,7 @@ import termios
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import BUILD, GLIA, Box, wait_for  # noqa: E402
+from glianode import BUILD, GLIA, ROOT, Box, wait_for  # noqa: E402
 
 
 @pytest.fixture(name="box")
@@ -311,8 +311,9 @@ def test_every_group_of_commands_has_a_page_that_is_installed(box):
     box.glia("__man", box.folder)
     made = {name for name in os.listdir(box.folder) if name.endswith(".1")}
     assert made == {"glia.1"} | {f"glia-{group}.1" for group in groups}
-    built = {name for name in os.listdir(f"{BUILD}/man") if name.endswith(".1")}
-    assert made == built, "man/meson.build has the list"
+    with open(f"{ROOT}/man/meson.build", encoding="utf-8") as file:
+        installed = set(re.findall(r"'(glia[a-z-]*\.1)'", file.read()))
+    assert made == installed
 
 
 def test_the_pages_are_good_roff_and_name_every_option(box):
