@@ -26,7 +26,7 @@ static void leave(struct gl_trim_going *g, int code, const char *why)
 
     g->is_over = true;
     t->jobs.code = code;
-    (void)snprintf(t->jobs.why, sizeof(t->jobs.why), "%s", why);
+    (void)snprintf(t->jobs.why, sizeof(t->jobs.why), "%.*s", (int)sizeof(t->jobs.why) - 1, why);
 }
 
 /* ---- files ---- */

@@ -15,7 +15,7 @@
 struct bench {
     struct test_folder folder;
     int manager; /* the socket a service manager would listen on */
-    char name[108];
+    char name[300];
 };
 
 static int set_up(void **state)
@@ -43,6 +43,7 @@ static void listen_at(struct bench *b, const char *name)
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     socklen_t n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name));
 
+    assert_true(strlen(name) < sizeof(at.sun_path));
     memcpy(at.sun_path, name, strlen(name));
     if (name[0] == '@') {
         at.sun_path[0] = '\0';
