@@ -301,10 +301,12 @@ static void read_flow(struct parser *p, gl_jnode root)
 }
 
 /* Could the compiled form be too large to be read back? It can be several times as long as what was
- * written, but not sixteen times. */
+ * written, but not sixteen times, besides the two keys a step can have that begin with the flow's
+ * name. */
 static void check_size(struct parser *p, gl_jnode root)
 {
-    if (p->r.j->text.n <= GL_FLOW_BYTES_MAX / 16) {
+    size_t keys = p->f->steps.n * 2 * (p->f->name.n * 2 + GL_ID_BYTES_MAX);
+    if (p->r.j->text.n * 16 + keys <= GL_FLOW_BYTES_MAX) {
         return;
     }
     struct gl_buf out = {0};

@@ -195,6 +195,99 @@ static void a_foreign_compiled_flow_is_checked(void **state)
     assert_int_equal(gl_flow_decode(odd, &arena, &f, &why), 0);
 }
 
+static void an_earlier_format_means_what_it_meant(void **state)
+{
+    (void)state;
+    struct gl_flow *f;
+    gl_str old = GL_S("{\"format\":1,\"name\":\"x\",\"steps\":[{\"id\":\"a\",\"argv\":"
+                      "[\"echo\",\"${HOME} ${steps.b.output}\"],\"env\":[\"A=$${x}\"]}]}");
+    assert_int_equal(gl_flow_decode(old, &arena, &f, &why), 0);
+    const struct gl_step_spec *s = gl_flow_step(f, 0);
+    assert_int_equal(s->expand, 0); /* literal: it knew no references */
+    assert_int_equal(s->reads_n, 0);
+    assert_true(gl_str_is(s->argv.items[1], "${HOME} ${steps.b.output}"));
+    assert_true(gl_str_is(s->env.items[0], "A=$${x}"));
+}
+
+static void new_fields_of_a_foreign_flow_are_checked(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {
+        "{\"id\":\"a\",\"driver\":\"sleep\"}",
+        "{\"id\":\"a\",\"driver\":\"sleep\",\"sleep\":\"soon\"}",
+        "{\"id\":\"a\",\"driver\":\"sleep\",\"sleep\":\"1s\",\"argv\":[\"x\"]}",
+        "{\"id\":\"a\",\"driver\":\"until\",\"until\":\"1s\"}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"sleep\":\"1s\"}",
+        "{\"id\":\"a\",\"driver\":\"signal\",\"signal\":\"a b\"}",
+        "{\"id\":\"a\",\"driver\":\"approval\",\"approval\":\"x\",\"on_timeout\":\"y\"}",
+        "{\"id\":\"a\",\"driver\":\"approval\",\"approval\":\"x\",\"decisions\":[\"\"]}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"decisions\":[\"x\"]}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"when\":\"1 =\"}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"when\":\"${steps.b.output}\"}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"when\":\"${steps.a.output}\"}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"when\":\"${inputs.b}\"}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"foreach\":\"{}\"}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"foreach\":\"[]\",\"items_max\":10001}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"items_max\":3}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"limit_key\":\"x\"}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"limit_max\":1}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"rate_ms\":1}",
+        "{\"id\":\"a\",\"driver\":\"noop\",\"rate_key\":\"x\",\"rate_ms\":-1}",
+        "{\"id\":\"a\",\"argv\":[\"${x}\"],\"expand\":1}",
+        "{\"id\":\"a\",\"argv\":[\"x\"],\"expand\":8}",
+        "{\"id\":\"a\",\"argv\":[\"x\"],\"refs\":[\"x\"]}",
+        "{\"id\":\"a\",\"argv\":[\"x\"],\"secrets\":[\"A=x\"]}",
+        "{\"id\":\"a\",\"argv\":[\"x\"],\"secrets\":[\"GLIA_X=env:X\"]}",
+        "{\"id\":\"a\",\"argv\":[\"x\"],\"env\":[\"GLIA_REF_x=1\"]}",
+        "{\"id\":\"a\",\"argv\":[\"x\"],\"retry\":{\"attempts\":1,\"factor_pct\":100,"
+        "\"on\":[\"0\"]}}",
+        "{\"id\":\"a\",\"argv\":[\"x\"],\"retry\":{\"attempts\":1,\"factor_pct\":100,"
+        "\"jitter_pct\":101}}",
+    };
+    static const char *const inputs[] = {
+        "[{\"name\":\"a b\"}]",
+        "[{\"name\":\"a\"},{\"name\":\"a\"}]",
+        "[{\"name\":\"a\",\"type\":\"string\",\"default\":1}]",
+        "[{\"name\":\"a\",\"required\":true,\"default\":1}]",
+    };
+    struct gl_flow *f;
+    for (size_t i = 0; i < GL_COUNT(steps); i++) {
+        gl_str text = gl_str_fmt(&arena, "{\"format\":2,\"name\":\"x\",\"steps\":[%s]}", steps[i]);
+        if (gl_flow_decode(text, &arena, &f, &why) != GL_E_INVALID) {
+            fail_msg("%s is accepted", steps[i]);
+        }
+    }
+    for (size_t i = 0; i < GL_COUNT(inputs); i++) {
+        gl_str text = gl_str_fmt(&arena,
+                                 "{\"format\":2,\"name\":\"x\",\"inputs\":%s,\"steps\":"
+                                 "[{\"id\":\"a\",\"driver\":\"noop\"}]}",
+                                 inputs[i]);
+        assert_int_equal(gl_flow_decode(text, &arena, &f, &why), GL_E_INVALID);
+    }
+}
+
+static void keys_made_of_a_long_name_count_as_well(void **state)
+{
+    (void)state;
+    struct gl_buf text = {0};
+    gl_buf_c(&text, "{\"name\":\"");
+    for (int i = 0; i < GL_NAME_BYTES_MAX; i++) {
+        gl_buf_char(&text, 'n');
+    }
+    gl_buf_c(&text, "\",\"steps\":{");
+    for (unsigned i = 0; i < 60000; i++) {
+        gl_buf_fmt(&text, "%s\"%u\":{\"noop\":true,\"rate\":\"1/s\",\"concurrency\":1}",
+                   i ? "," : "", i);
+    }
+    gl_buf_c(&text, "}}");
+    struct gl_json j;
+    struct gl_flow *f;
+    assert_int_equal(gl_json_parse(&j, gl_buf_view(&text), GL_FLOW_BYTES_MAX, &arena, &why), 0);
+    assert_int_equal(gl_flow_parse(&j, gl_json_root(&j), NULL, &arena, &f, &errors), GL_E_INVALID);
+    assert_non_null(strstr(errors.items[0].text.p, "bytes when compiled"));
+    gl_buf_done(&text);
+}
+
 /* A chain of `n` steps in random order of writing, so that nothing depends on it. */
 static gl_str chain(struct gl_buf *out, unsigned n, bool closed)
 {
@@ -308,6 +401,9 @@ int main(void)
         T(a_compiled_flow_is_read_back_whole),
         T(the_same_flow_written_differently_compiles_to_the_same_bytes),
         T(a_later_format_is_refused_as_such),
+        T(an_earlier_format_means_what_it_meant),
+        T(new_fields_of_a_foreign_flow_are_checked),
+        T(keys_made_of_a_long_name_count_as_well),
         T(a_foreign_compiled_flow_is_checked),
         T(the_longest_chain_is_parsed_compiled_and_read_back),
         T(the_longest_circle_is_found_without_deep_recursion),
