@@ -75,42 +75,21 @@ static int write_all(int fd, gl_str bytes)
     return 0;
 }
 
-/* Does the file hold exactly this already? Reading costs less than writing. */
-static bool holds(int fd, gl_str content)
-{
-    char bytes[256];
-    return content.n < sizeof(bytes) && pread(fd, bytes, sizeof(bytes), 0) == (ssize_t)content.n &&
-           memcmp(bytes, content.p, content.n) == 0;
-}
-
-/* Cut off what a longer file had behind its first `n` bytes. Mostly nothing, and looking costs less
- * than cutting. */
-static int cut_file(int fd, size_t n)
-{
-    struct stat st;
-    if (fstat(fd, &st) < 0) {
-        return errno;
-    }
-    return st.st_size > (off_t)n && ftruncate(fd, (off_t)n) < 0 ? errno : 0;
-}
-
-/* `again`: the folder has served before, and the file is there. It is cut to its length afterwards:
- * so its place on the disk is not given up and asked for again. */
-static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str content, bool again,
-                      struct gl_why *why)
+/* `former_bytes`: the folder has served before, and the file is there with this length; negative:
+ * who knows what is there. It is cut afterwards, if at all: so its place on the disk is not given
+ * up and asked for again. */
+static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str content,
+                      int64_t former_bytes, struct gl_why *why)
 {
     const char *name = gl_rundir_join(&k->scratch, path, file).p;
-    GL_CLEANUP(gl_fs_closep)
-    int fd = openat(k->contexts_fd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | (former_bytes < 0 ? O_TRUNC : 0);
+    GL_CLEANUP(gl_fs_closep) int fd = openat(k->contexts_fd, name, flags, 0600);
     if (fd < 0) {
         return gl_fs_why(why, errno, "make", name);
     }
-    if (again && holds(fd, content)) {
-        return 0;
-    }
     int err = write_all(fd, content);
-    if (err == 0 && again) {
-        err = cut_file(fd, content.n);
+    if (err == 0 && former_bytes > (int64_t)content.n && ftruncate(fd, (off_t)content.n) < 0) {
+        err = errno;
     }
     return err == 0 ? 0 : gl_fs_why(why, err, "write", name);
 }
@@ -198,14 +177,15 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
                    struct gl_floor *job, gl_str path, struct gl_why *reterr_why)
 {
     gl_str input = s->input.n > 0 ? s->input : GL_S("{}");
-    bool again = gl_shelf_take(k, job, path);
+    struct gl_shelf_sizes former = {-1, -1};
     bool is_new = false;
-    int r = again ? 0 : make_folder(k, s, path, &is_new, reterr_why);
+    int r = gl_shelf_take(k, job, path, &former) ? 0 : make_folder(k, s, path, &is_new, reterr_why);
     if (r == 0) {
-        r = write_file(k, path, GL_S("input.json"), input, again, reterr_why);
+        r = write_file(k, path, GL_S("input.json"), input, former.input_bytes, reterr_why);
     }
     if (r == 0) {
-        r = write_file(k, path, GL_S("env"), join_env(&k->scratch, env), again, reterr_why);
+        r = write_file(k, path, GL_S("env"), join_env(&k->scratch, env), former.env_bytes,
+                       reterr_why);
     }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = copy_file(k, s, path, &s->files[i], reterr_why);

@@ -62,11 +62,15 @@ static bool is_ours(int folder)
     return folder >= 0 && fstat(folder, &st) == 0 && (st.st_mode & 07777) == FOLDER_MODE;
 }
 
-static bool is_our_file(struct gl_keeper *k, const char *path)
+static bool is_our_file(struct gl_keeper *k, const char *path, int64_t *ret_bytes)
 {
     struct stat st;
-    return fstatat(k->contexts_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           st.st_mode == (S_IFREG | 0600) && st.st_nlink == 1;
+    if (fstatat(k->contexts_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+        st.st_mode != (S_IFREG | 0600) || st.st_nlink != 1) {
+        return false;
+    }
+    *ret_bytes = st.st_size;
+    return true;
 }
 
 /* A folder whose content changes gets the time of that as its own, and no clock shows this one. A
@@ -94,12 +98,12 @@ void gl_shelf_mark(struct gl_keeper *k, gl_str path)
 }
 
 /* Is it as we have made it? */
-static bool is_untouched(struct gl_keeper *k, gl_str path)
+static bool is_untouched(struct gl_keeper *k, gl_str path, struct gl_shelf_sizes *ret)
 {
     struct gl_arena *a = &k->scratch;
     return is_unchanged(k, path.p) && is_unchanged(k, gl_rundir_join(a, path, GL_S("work")).p) &&
-           is_our_file(k, gl_rundir_join(a, path, GL_S("input.json")).p) &&
-           is_our_file(k, gl_rundir_join(a, path, GL_S("env")).p);
+           is_our_file(k, gl_rundir_join(a, path, GL_S("input.json")).p, &ret->input_bytes) &&
+           is_our_file(k, gl_rundir_join(a, path, GL_S("env")).p, &ret->env_bytes);
 }
 
 /* ---- the list ---- */
@@ -188,7 +192,8 @@ static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
     job->has_folder = true;
 }
 
-bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path)
+bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
+                   struct gl_shelf_sizes *ret)
 {
     if (!job->has_folder) {
         get_job_folder(k, job);
@@ -201,15 +206,21 @@ bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path)
         return false;
     }
     gl_str from = shelved_path(k, s);
+    struct gl_shelf_sizes sizes = s->sizes;
     drop(k, s);
-    return gl_str_eq(from, path) || renameat(k->contexts_fd, from.p, k->contexts_fd, path.p) == 0;
+    if (!gl_str_eq(from, path) && renameat(k->contexts_fd, from.p, k->contexts_fd, path.p) < 0) {
+        return false;
+    }
+    *ret = sizes;
+    return true;
 }
 
 /* ---- keeping ---- */
 
 bool gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path)
 {
-    if (k->shelved_n == SHELF_MAX || !is_untouched(k, path)) {
+    struct gl_shelf_sizes sizes;
+    if (k->shelved_n == SHELF_MAX || !is_untouched(k, path, &sizes)) {
         c->floor->has_left = true;
         return false;
     }
@@ -218,6 +229,7 @@ bool gl_shelf_put(struct gl_keeper *k, struct gl_charge *c, gl_str path)
     }
     struct gl_shelved *s = &k->shelved[k->shelved_n++];
     s->job = c->floor;
+    s->sizes = sizes;
     s->attempt_n = c->key.attempt.n;
     memcpy(s->attempt, c->key.attempt.p, c->key.attempt.n);
     c->floor->shelved_n++;

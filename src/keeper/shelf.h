@@ -10,16 +10,23 @@
 
 #include "keeper/charge.h"
 
+/* Of the files in it. */
+struct gl_shelf_sizes {
+    int64_t input_bytes, env_bytes;
+};
+
 /* One folder: that of `attempt` of a job. */
 struct gl_shelved {
     struct gl_floor *job;
+    struct gl_shelf_sizes sizes;
     size_t attempt_n;
     char attempt[GL_ATTEMPT_ID_BYTES_MAX];
 };
 
-/* Get a folder from the shelf to `path`; it has an input file. False: it has to be made. The folder
- * of the job is there afterwards, if it can be made. */
-bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path);
+/* Get a folder from the shelf to `path`; it has an input file and a note of an environment. False:
+ * it has to be made. The folder of the job is there afterwards, if it can be made. */
+bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
+                   struct gl_shelf_sizes *ret);
 
 /* The folder is new, and will be left as it is if nobody changes it. */
 void gl_shelf_mark(struct gl_keeper *k, gl_str path);

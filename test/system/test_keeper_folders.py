@@ -198,6 +198,13 @@ def test_the_note_of_a_reused_folder_is_that_of_its_last_step(place):
         assert f.read() == "{}"
 
 
+def test_what_a_step_has_added_to_its_input_is_not_in_that_of_the_next(place):
+    place.run("echo more and more and more >> $GLIA_INPUT_FILE", input="[1]")
+    place.run("cat $GLIA_INPUT_FILE", attempt="t:attempt:1", input="[2]")
+    with open(place.folder("log", attempt="t:attempt:1")) as f:
+        assert f.read().endswith(" o [2]\n")
+
+
 def test_instances_of_a_step_have_folders_of_their_own(place):
     for i in range(3):
         attempt = "fetch[%d]:attempt:1" % i
