@@ -122,7 +122,7 @@ static const char *check_strings(const struct gl_strs *list, size_t max)
 static const char *check_env(const struct gl_step_spec *s)
 {
     const char *bad = check_strings(&s->env, GL_ENVS_MAX);
-    bad = bad ? bad : check_strings(&s->secrets, GL_ENVS_MAX);
+    bad = bad ? bad : check_strings(&s->secrets, GL_SECRETS_MAX);
     for (size_t i = 0; !bad && i < s->env.n; i++) {
         gl_str value, name = gl_str_cut(s->env.items[i], '=', &value);
         bool reserved = gl_str_starts(name, GL_S("GLIA_")) && !gl_flow_check_is_ref_name(name);

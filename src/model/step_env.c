@@ -95,6 +95,10 @@ void gl_step_env_read(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jn
     }
     s->env = (struct gl_strs){.items = entries, .n = entries_n};
     s->spec->secrets = (struct gl_strs){.items = secrets, .n = secrets_n};
+    if (secrets_n > GL_SECRETS_MAX) {
+        gl_flow_read_error(r, n, AT(s, "env"), "a step can have at most %d secrets",
+                           GL_SECRETS_MAX);
+    }
 }
 
 void gl_step_env_cwd(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
