@@ -1,7 +1,8 @@
 /* earlier.c - jobs that were there before: the same run id, and retries.
  *
  * A run id is an idempotency key. Who submits under one that is taken gets the job that has it, if
- * it was the same submission: same flow, same inputs; else an error. A retry is a new submission of
+ * it was the same submission: same flow, same inputs, or a retry of the same job from the same step;
+ * else an error. A retry is a new submission of
  * an ended job's flow and inputs that says so: its steps look into the earlier job before they run
  * (core/flow/gate.h). */
 #include "node/node_state.h"
@@ -19,7 +20,7 @@ struct earlier {
     struct gl_key keys[2];
     gl_str job;    /* the earlier one */
     gl_str run_id; /* its */
-    gl_str hash, flow, inputs;
+    gl_str hash, flow, inputs, retry_of, retry_from;
     uint8_t status;
     bool is_retry;
 };
@@ -77,20 +78,29 @@ static int canonical_inputs(struct earlier *e, gl_str *ret)
     return rc != 0 ? rc : gl_flow_inputs(flow, e->rq->inputs, &e->arena, ret, NULL);
 }
 
-static void compare(struct earlier *e)
+static bool is_the_same(struct earlier *e)
 {
     char hex[GL_SHA256_HEX];
+    gl_str inputs = {0};
+
+    if (e->rq->verb == GL_VERB_RETRY) { /* gl_earlier_retry() has noted which job is meant */
+        return gl_str_is(e->retry_of, e->rq->job_id) && gl_str_eq(e->retry_from, e->rq->step);
+    }
+    return gl_str_eq(gl_sha256_hex(e->rq->flow, hex), e->hash) &&
+           canonical_inputs(e, &inputs) == 0 && (gl_str_eq(inputs, e->inputs) || GL_PLANT(19));
+}
+
+static void compare(struct earlier *e)
+{
     struct gl_why why;
     struct gl_buf body = {0};
-    gl_str inputs = {0};
     struct gl_jw w;
 
-    if (!gl_str_eq(gl_sha256_hex(e->rq->flow, hex), e->hash) || canonical_inputs(e, &inputs) != 0 ||
-        (!gl_str_eq(inputs, e->inputs) && !GL_PLANT(19))) {
-        (void)gl_why(
-            &why, GL_E_EXISTS,
-            "the run id '%.*s' belongs to job %.*s, which has another flow or other inputs",
-            GL_STR_ARG(e->rq->run_id), GL_STR_ARG(e->job));
+    if (!is_the_same(e)) {
+        (void)gl_why(&why, GL_E_EXISTS, "the run id '%.*s' belongs to job %.*s, which has %s",
+                     GL_STR_ARG(e->rq->run_id), GL_STR_ARG(e->job),
+                     e->rq->verb == GL_VERB_RETRY ? "another origin"
+                                                  : "another flow or other inputs");
         finish(e, GL_E_EXISTS, why.text, NULL);
         return;
     }
@@ -192,6 +202,8 @@ static void on_job(struct gl_store_req *req)
         return;
     }
     e->hash = r.flow;
+    e->retry_of = r.retry_of;
+    e->retry_from = r.retry_from;
     e->status = r.status;
     e->keys[0] = (struct gl_key){.kind = GL_S("inputs"), .id = e->job};
     e->keys[1] = (struct gl_key){.kind = GL_S("flow"), .id = e->hash};
@@ -242,6 +254,8 @@ void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)
 
     e->is_retry = true;
     e->job = gl_str_dup(&e->arena, job);
+    memcpy(rq->job_id, job.p, GL_ULID_BYTES);
+    rq->job_id[GL_ULID_BYTES] = '\0';
     e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};
     get(e, 1, on_job);
 }

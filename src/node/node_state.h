@@ -111,7 +111,7 @@ void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e);
 void gl_lookup_free_all(struct gl_node *n);
 
 /* ---- earlier.c ---- */
-/* A submission under a run id that is taken: is it the same one? */
+/* A submission or a retry under a run id that is taken: is it the same one? */
 void gl_earlier_compare(struct gl_node *n, struct gl_request *rq);
 void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
 void gl_earlier_free_all(struct gl_node *n);

@@ -131,15 +131,12 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     if (code == GL_E_CONFLICT && refused < tx->guards_n) {
         kind = tx->guards[refused].kind;
     }
-    if (gl_str_is(kind, "run") && rq->verb == GL_VERB_SUBMIT && !n->stopping) {
+    if (gl_str_is(kind, "run") && !n->stopping) {
         gl_earlier_compare(n, rq);
         return;
     }
-    if (gl_str_is(kind, "run") && rq->verb == GL_VERB_SUBMIT) {
+    if (gl_str_is(kind, "run")) {
         code = gl_why(&text, GL_E_UNAVAILABLE, "this node is stopping"); /* nobody has compared */
-    } else if (gl_str_is(kind, "run")) {
-        code = gl_why(&text, GL_E_EXISTS, "a job has the run id '%.*s' already",
-                      GL_STR_ARG(rq->run_id));
     } else if (gl_str_is(kind, "dedupe")) {
         code = gl_why(&text, GL_E_EXISTS, "a live job has the dedupe key '%.*s' already",
                       GL_STR_ARG(rq->dedupe_key));

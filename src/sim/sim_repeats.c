@@ -101,23 +101,6 @@ static void plan_again(struct sim_retry *y)
     }
 }
 
-/* "Exists": then it does, and it is the retry that was asked for. */
-static void check_exists(struct sim_client *cl, const struct sim_retry *y)
-{
-    const struct sim_fact_job *j;
-    for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
-        if (j->known && gl_str_is(j->run_id, y->run_id)) {
-            if (!gl_str_is(j->retry_of, y->job) || !gl_str_is(j->retry_from, y->from)) {
-                sim_world_fail(cl->world, "names: run id %s is no retry of job %s", y->run_id,
-                               y->job);
-            }
-            return;
-        }
-    }
-    sim_world_fail(cl->world, "names: a retry was refused for a name that nobody has: %s",
-                   y->run_id);
-}
-
 static void on_retried(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
@@ -133,8 +116,6 @@ static void on_retried(void *owner, struct sim_ask *ask, bool answered)
     y->open = false;
     if (code == 0 && sim_client_job_id(ask->rq.body, id)) {
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
-    } else if (code == GL_E_EXISTS && y->run_id[0] != 0) {
-        check_exists(cl, y);
     } else if (code == GL_E_NOT_FOUND && gl_flow_find(j->flow, gl_str_of(y->from)) < 0) {
         return;
     } else if (code != GL_E_STATE || y->had_ended) {
