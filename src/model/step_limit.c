@@ -130,6 +130,10 @@ void gl_step_limit_concurrency(struct gl_flow_reader *r, struct gl_step_reading 
     struct gl_flow_path where = AT(s, "concurrency");
     s->spec->limit_key = gl_ref_escape(own_key(r, s), r->a);
     s->spec->limit_max = 1;
+    if (s->spec->limit_key.n > GL_KEY_BYTES_MAX) {
+        gl_flow_read_error(r, n, where, "the names of flow and step are too long: give a `key`");
+        return;
+    }
     if (gl_json_is(n, GL_JSON_NUMBER)) {
         read_max(r, s, n, where);
         return;

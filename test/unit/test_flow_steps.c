@@ -254,7 +254,7 @@ static void steps_can_share_a_limit(void **state)
     assert_int_equal(good("sh: x, concurrency: {key: k}")->limit_max, 1);
     bad("sh: x, concurrency: 0", "steps.a.concurrency", "whole number from 1");
     bad("sh: x, concurrency: one", "steps.a.concurrency", "how many at a time");
-    bad("sh: x, concurrency: {key: ''}", "steps.a.concurrency.key", "1 to 1024 bytes");
+    bad("sh: x, concurrency: {key: ''}", "steps.a.concurrency.key", "1 to 512 bytes");
     bad("sh: x, concurrency: {kye: x}", "steps.a.concurrency.kye", "did you mean `key`?");
     bad("sh: x, concurrency: {key: '${inputs.m}'}", "steps.a.concurrency.key", "no input `m`");
 }
