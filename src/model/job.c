@@ -158,7 +158,7 @@ static const struct gl_field step_fields[] = {
     SF(items_made, U32, 0, "foreach: how many instances have been made."),
     SF(items_ended, U32, 0, "foreach: how many have ended."),
     SF(items_failed, U32, 0, "foreach: how many have failed."),
-    SF(up_reused, U32, GL_FF_STORE_ONLY, "Parents whose outputs were reused."),
+    SF(up_reused, U32, GL_FF_STORE_ONLY, "Parents that are as they were in the earlier job."),
     SF(reused_from, STR, 0, "The job that completed it, if not this one."),
 };
 

@@ -183,7 +183,7 @@ struct gl_step_record {
     uint32_t items_n;  /* foreach: how many instances, ... */
     uint32_t items_at; /* ... the number of the first among the job's, ... */
     uint32_t items_made, items_ended, items_failed; /* ... and how far they are */
-    uint32_t up_reused; /* parents whose outputs were reused from an earlier job */
+    uint32_t up_reused; /* parents that are as they were in an earlier job */
     gl_str reused_from; /* the job that has really done it */
 };
 
@@ -192,6 +192,7 @@ enum {
     GL_GATE_OPEN = 1,    /* `when` said yes; no need to ask again */
     GL_GATE_SPREAD = 2,  /* foreach: its instances are being made */
     GL_GATE_REUSED = 4,  /* completed by an earlier job */
+    GL_GATE_SAME = 16,   /* skipped, and nothing that led to it has changed since the earlier job */
     GL_GATE_LIMITED = 8, /* waits for a concurrency or rate limit, as last written */
 };
 

@@ -3,8 +3,8 @@
 #include "sim/sim_checks.h"
 
 struct state {
-    struct sim_fact_step *reused[GL_SPREAD_MAX], *begun[GL_SPREAD_MAX];
-    size_t reused_n, begun_n; /* of the transaction being applied */
+    struct sim_fact_step *reused[GL_SPREAD_MAX], *begun[GL_SPREAD_MAX], *same[GL_SPREAD_MAX];
+    size_t reused_n, begun_n, same_n; /* of the transaction being applied */
 };
 
 static const struct sim_fact_step *earlier_of(struct sim_checks *c, const struct sim_fact_job *j,
@@ -17,7 +17,7 @@ static const struct sim_fact_step *earlier_of(struct sim_checks *c, const struct
 static bool are_parents_reused(const struct sim_fact_job *j, const struct sim_fact_step *st)
 {
     for (uint32_t i = 0; i < st->spec->needs_n; i++) {
-        if ((j->steps[st->spec->needs[i]].r.gate & GL_GATE_REUSED) == 0) {
+        if ((j->steps[st->spec->needs[i]].r.gate & (GL_GATE_REUSED | GL_GATE_SAME)) == 0) {
             return false;
         }
     }
@@ -46,6 +46,22 @@ static void judge(struct sim_checks *c, const struct sim_fact_job *j, const stru
     } else if (!is_reused && may && waits_for_all(st->spec)) {
         sim_world_fail(c->world, "reuse: step %.*s of job %.*s runs again, though %.*s completed it",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), GL_STR_ARG(j->retry_of));
+    }
+}
+
+/* Skipped as before: nobody runs again because of it. */
+static void judge_same(struct sim_checks *c, const struct sim_fact_job *j,
+                       const struct sim_fact_step *st)
+{
+    const struct sim_fact_step *e = earlier_of(c, j, st);
+    bool by_rule = !st->was_ready;
+    bool was = e != NULL && e->known && gl_step_status_is_terminal(e->r.status)
+                   ? e->r.status == GL_STEP_SKIPPED
+                   : true;
+    if (st->r.status != GL_STEP_SKIPPED || !was || gl_str_eq(j->retry_from, st->spec->id) ||
+        (!by_rule && !are_parents_reused(j, st))) {
+        sim_world_fail(c->world, "reuse: step %.*s of job %.*s is not skipped as it was",
+                       GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id));
     }
 }
 
@@ -78,7 +94,10 @@ static void on_job(struct sim_checks *c, struct state *s, const struct sim_chang
     for (size_t i = 0; i < s->begun_n; i++) {
         judge(c, ch->job, s->begun[i], false);
     }
-    s->reused_n = s->begun_n = 0;
+    for (size_t i = 0; i < s->same_n; i++) {
+        judge_same(c, ch->job, s->same[i]);
+    }
+    s->reused_n = s->begun_n = s->same_n = 0;
 }
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
@@ -91,6 +110,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     struct sim_fact_step *st = ch->step;
     const struct gl_step_record *now = ch->step_now;
     bool reused = (now->gate & GL_GATE_REUSED) != 0 && (st->r.gate & GL_GATE_REUSED) == 0;
+    bool same = (now->gate & GL_GATE_SAME) != 0 && (st->r.gate & GL_GATE_SAME) == 0;
     bool begins = now->attempt_count == 1 && st->r.attempt_count == 0;
     bool opens = (now->gate & GL_GATE_OPEN) != 0 && (st->r.gate & GL_GATE_OPEN) == 0;
     if (st->group != NULL) {
@@ -101,6 +121,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
                        GL_STR_ARG(ch->job->id), GL_STR_ARG(now->step_id));
     } else if (reused && s->reused_n < GL_SPREAD_MAX) {
         s->reused[s->reused_n++] = st;
+    } else if (same && s->same_n < GL_SPREAD_MAX) {
+        s->same[s->same_n++] = st;
     } else if ((begins || opens) && ch->job->retry_of.n > 0 && s->begun_n < GL_SPREAD_MAX) {
         s->begun[s->begun_n++] = st;
     }

@@ -67,8 +67,9 @@ static void note_step(struct state *s, const struct sim_change *ch)
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
     bool is_new_end = gl_step_status_is_terminal(now->status) && now->status != was->status;
+    uint32_t passed = GL_GATE_OPEN | GL_GATE_REUSED;
     bool begins = (now->attempt_count == 1 && was->attempt_count == 0) ||
-                  (now->gate != 0 && was->gate == 0);
+                  ((now->gate & passed) != 0 && (was->gate & passed) == 0);
     if (ch->step->group != NULL) {
         return; /* an instance has no parents */
     }

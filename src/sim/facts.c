@@ -144,6 +144,7 @@ static void apply_step(const struct sim_change *ch)
         st->output = gl_str_dup(&ch->job->arena, now->output);
     }
     st->r = *now;
+    st->was_ready = st->was_ready || now->status == GL_STEP_READY;
     st->known = true;
     forget_strings(&gl_step_schema, &st->r);
 }

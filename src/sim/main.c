@@ -17,14 +17,14 @@
 #include "build.h"
 #include "sim/sim_swarm.h"
 
-enum { WORKERS_MAX = 64, LINE_BYTES = 512 };
+enum { WORKERS_MAX = 64, LINE_BYTES = 512, RENEW_PER_MILLION = 100000 };
 
 struct arguments {
     uint64_t seed, seeds_n;
     struct sim_swarm_options options;
     int plant;
     unsigned workers_n;
-    bool trace, marks, keep_going, twice, many;
+    bool trace, marks, keep_going, twice, renew, many;
 };
 
 struct mark { /* hits over all histories */
@@ -50,6 +50,7 @@ static const char usage[] =
     "  --trace         print every line of the trace\n"
     "  --marks         print how often each mark was hit\n"
     "  --twice         run each history twice and compare the hashes of their traces\n"
+    "  --renew         run each history again with cores saved and restored on the way, and compare\n"
     "  --keep-going    do not stop at the first history that fails\n"
     "  --workers N     processes (default: one per core)\n"
     "  --plant N       plant bug number N (needs a build with -Dplant=true)\n";
@@ -143,10 +144,11 @@ static void count_marks(struct tally *t, const struct sim_world *w)
 }
 
 /* False if a checker objected. */
-static bool run_once(const struct arguments *args, uint64_t seed, struct tally *t,
+static bool run_once(const struct arguments *args, uint64_t seed, uint32_t renew, struct tally *t,
                      uint64_t *ret_hash)
 {
     struct sim_swarm_options options = args->options;
+    options.renew = renew;
     options.seed = seed;
     options.print = args->trace ? print_line : NULL;
     struct sim_swarm *s = gl_mem_alloc(sizeof(*s));
@@ -176,10 +178,10 @@ static bool run_once(const struct arguments *args, uint64_t seed, struct tally *
 static bool run_seed(const struct arguments *args, uint64_t seed, struct tally *t)
 {
     uint64_t first;
-    bool ok = run_once(args, seed, t, &first);
-    if (ok && args->twice) {
+    bool ok = run_once(args, seed, 0, t, &first);
+    if (ok && (args->twice || args->renew)) {
         uint64_t second;
-        ok = run_once(args, seed, t, &second);
+        ok = run_once(args, seed, args->renew ? RENEW_PER_MILLION : 0, t, &second);
         if (first != second) {
             (void)printf(
                 "seed %llu failed: the same seed gave another history: %016llx and %016llx\n",
@@ -285,7 +287,7 @@ static void tell_last_lines(const struct arguments *args, uint64_t seed)
         (void)dup2(ends[1], STDOUT_FILENO);
         (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what was said is heard, also from the dead */
         (void)close(ends[0]);
-        (void)run_once(&loud, seed, &t, &hash);
+        (void)run_once(&loud, seed, args->renew ? RENEW_PER_MILLION : 0, &t, &hash);
         _exit(0);
     }
     (void)close(ends[1]);
@@ -394,6 +396,7 @@ static bool read_flag(struct arguments *args, const char *name)
         {"--trace", &args->trace},
         {"--marks", &args->marks},
         {"--twice", &args->twice},
+        {"--renew", &args->renew},
         {"--keep-going", &args->keep_going},
     };
     for (size_t i = 0; i < GL_COUNT(flags); i++) {

@@ -64,6 +64,15 @@ static void on_session_lost(void *owner, const char *why)
     }
 }
 
+static void on_event(void *owner, const struct gl_event *ev)
+{
+    struct sim_node *n = owner;
+    (void)ev;
+    if (n->renew > 0 && gl_rng_chance(&n->whim, n->renew)) {
+        gl_node_renew_core(n->node);
+    }
+}
+
 struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct sim_keeper *keeper,
                               const struct sim_node_options *options)
 {
@@ -80,6 +89,8 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     sim_gate_init(&n->gate);
     n->fuse = (struct sim_fuse){.calls_left = -1};
     gl_rng_fork(&w->rng, &n->chance, n->name);
+    gl_rng_init(&n->whim, w->seed ^ options->incarnation);
+    n->renew = options->renew;
     sim_store_open(&n->store, w, disk, &n->gate, &n->fuse, n->name);
     sim_call_init(&n->alarm, on_alarm, &n->gate);
     n->clock = (struct gl_clock){.now = clock_now, .alarm = clock_alarm};
@@ -94,6 +105,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                     .hot_jobs_max = options->hot_jobs_max,
                                     .trace = &n->tracer.trace,
                                     .round_trip_events = options->round_trip,
+                                    .on_event = on_event,
                                     .on_session = on_session,
                                     .on_ready = on_ready,
                                     .on_session_lost = on_session_lost,

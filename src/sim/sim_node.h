@@ -29,6 +29,8 @@ struct sim_node {
     gl_ms offset;         /* what its clock adds to true time */
     struct sim_call alarm;
     struct gl_node *node;
+    struct gl_rng whim;     /* when its core is renewed; apart, so that nothing else changes */
+    uint32_t renew;         /* how often, per million events */
     bool ready;             /* it takes requests */
     bool lost;              /* it has learned that its session is gone */
     bool stopping, stopped; /* in order */
@@ -41,6 +43,7 @@ struct sim_node_options {
     uint32_t incarnation;
     struct sim_pools pools;
     uint32_t hot_jobs_max;
+    uint32_t renew;  /* its core is saved and restored before an event, per million */
     bool round_trip; /* every event goes through its text before it is used */
     void (*on_lost)(void *owner, struct sim_node *n);
     void *owner;

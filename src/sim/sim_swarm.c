@@ -64,6 +64,7 @@ static void on_start(struct sim_call *call)
     struct sim_node_options options = {.incarnation = ++s->incarnations,
                                        .pools = s->pools,
                                        .hot_jobs_max = s->world.options.hot_narrow,
+                                       .renew = s->renew,
                                        .round_trip = s->world.seed % 4 == 0,
                                        .on_lost = on_lost,
                                        .owner = s};
@@ -216,6 +217,7 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     gl_rng_fork(&w->rng, &s->rng, "swarm");
     w->faults = true;
     w->fault_budget = (uint32_t)gl_rng_below(&s->rng, FAULTS_MAX);
+    s->renew = options->renew;
     s->pools.default_slots = w->options.slots_narrow == 0 ? 8 : w->options.slots_narrow;
     s->pools.gpu_slots = 1 + (uint32_t)gl_rng_below(&s->rng, 2);
     sim_disk_init(&s->disk);

@@ -18,6 +18,8 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev);
 
 /* The time of a blocked or asking step has come. */
 void gl_gate_on_timer(struct gl_core *c, struct gl_step *st);
+/* A step is about to be skipped: was it, for the same reason, in the job that is retried? */
+bool gl_gate_is_same(const struct gl_step *st);
 /* A person has decided about a step that asked for approval. */
 void gl_gate_decide(struct gl_core *c, struct gl_step *st, gl_str decision, gl_str why,
                     gl_str output);

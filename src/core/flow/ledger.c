@@ -115,6 +115,9 @@ void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
 
 void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
 {
+    if (gl_gate_is_same(st)) {
+        st->r.gate |= GL_GATE_SAME;
+    }
     end(c, st, GL_STEP_SKIPPED, GL_OUTCOME_SKIPPED, why);
     gl_txn_log(c, st->job, st, "workflow_step_skipped", why, (gl_str){0});
     tell_group(c, st);
@@ -308,7 +311,7 @@ static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t child
     child->r.up_success += status == GL_STEP_COMPLETED || outcome == GL_OUTCOME_SUCCESS;
     child->r.up_failed += status == GL_STEP_FAILED || outcome == GL_OUTCOME_FAILED;
     child->r.up_accepted += status == GL_STEP_COMPLETED || status == GL_STEP_PARTIAL;
-    child->r.up_reused += (parent->r.gate & GL_GATE_REUSED) != 0;
+    child->r.up_reused += (parent->r.gate & (GL_GATE_REUSED | GL_GATE_SAME)) != 0;
     gl_txn_dirty(c, child);
     consider(c, child);
 }
