@@ -19,7 +19,8 @@
 
 struct gl_cond; /* in the arena */
 
-/* *ret_at: offset of what is wrong, with GL_E_INVALID. At most GL_COND_DEPTH_MAX deep. */
+/* *ret_at: offset of what is wrong, with GL_E_INVALID. At most GL_COND_DEPTH_MAX deep. Borrows from
+ * the text. */
 int gl_cond_parse(gl_str text, struct gl_arena *a, const struct gl_cond **ret, size_t *ret_at,
                   struct gl_why *reterr_why);
 

@@ -184,8 +184,8 @@ static inline const struct gl_step_spec *gl_flow_step(const struct gl_flow *f, u
 }
 
 /* Supplies files while a flow is parsed. `source` is the path as written in the flow (for
- * `script`), or "" when the content is given in `text` (for `python` and `sh` text). Returns the
- * hash in hex. NULL loader: `script`, `python` and overlong `sh` are refused. */
+ * `script` and `files`), or "" when the content is given in `text` (for `python` and `sh` text).
+ * Returns the hash in hex. NULL loader: `script`, `python` and overlong `sh` are refused. */
 struct gl_flow_loader {
     int (*load)(struct gl_flow_loader *l, gl_str source, gl_str text, char ret_hex[static 65],
                 bool *ret_executable, struct gl_why *reterr_why);
