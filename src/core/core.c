@@ -72,6 +72,7 @@ void gl_core_free(struct gl_core *c)
     struct gl_job *j;
     struct gl_spec *s;
 
+    c->trace = NULL; /* what follows is no decision */
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         gl_job_drop(c, j);
     }

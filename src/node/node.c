@@ -1,5 +1,6 @@
 #include "node/node.h"
 
+#include "core/snapshot.h"
 #include "node/node_state.h"
 
 enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10 };
@@ -377,6 +378,25 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
     /* Not from inside the call: the alarm finds out that nothing is left. */
     n->alarm_at = n->now;
     n->ports.clock->alarm(n->ports.clock, n->now);
+}
+
+void gl_node_renew_core(struct gl_node *n)
+{
+    struct gl_buf before = {0}, after = {0};
+    struct gl_core *renewed = NULL;
+    struct gl_why why;
+    bool saved = gl_core_save(n->core, SIZE_MAX, &before);
+    int rc = gl_core_restore(gl_buf_view(&before), n->config.trace, n->core, &renewed, &why);
+
+    GL_ASSERT(saved);
+    GL_ASSERT(rc == 0);
+    saved = gl_core_save(renewed, SIZE_MAX, &after);
+    GL_ASSERT(saved);
+    GL_ASSERT(gl_str_eq(gl_buf_view(&before), gl_buf_view(&after)));
+    gl_core_free(n->core);
+    n->core = renewed;
+    gl_buf_done(&before);
+    gl_buf_done(&after);
 }
 
 static void unref_specs(struct gl_batch *b)

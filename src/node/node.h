@@ -93,6 +93,10 @@ uint64_t gl_node_drain(struct gl_node *n);
  * with the executor. Then `stopped` runs once. The ports are not closed. */
 void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner);
 
+/* For the simulator, which does it before some events: replace the core by one restored from its
+ * snapshot. It must not make a difference. */
+void gl_node_renew_core(struct gl_node *n);
+
 /* Free it. Without gl_node_stop() before this is a crash: the ports must not call back any more. */
 void gl_node_free(struct gl_node *n);
 

@@ -393,11 +393,8 @@ static bool read_flag(struct arguments *args, const char *name)
         const char *name;
         bool *flag;
     } flags[] = {
-        {"--trace", &args->trace},
-        {"--marks", &args->marks},
-        {"--twice", &args->twice},
-        {"--renew", &args->renew},
-        {"--keep-going", &args->keep_going},
+        {"--trace", &args->trace}, {"--marks", &args->marks},           {"--twice", &args->twice},
+        {"--renew", &args->renew}, {"--keep-going", &args->keep_going},
     };
     for (size_t i = 0; i < GL_COUNT(flags); i++) {
         if (strcmp(name, flags[i].name) == 0) {

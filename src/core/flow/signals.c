@@ -2,6 +2,7 @@
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
+#include "core/snapshot.h"
 
 struct signal {
     struct gl_link link; /* in job->signals */
@@ -140,4 +141,42 @@ int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_even
     GL_MARK(c->trace, "signals.kept_over_a_load");
     (void)keep(c, j, rec->id, gl_json_str(&json, name, c->out->arena), gl_json_raw(&json, data));
     return 0;
+}
+
+/* ---- in a snapshot of the core ---- */
+
+struct saved_signal {
+    gl_str id, name, data;
+};
+
+static const struct gl_field signal_fields[] = {
+    GL_FIELD(saved_signal, id, STR, GL_FF_REQUIRED, ""),
+    GL_FIELD(saved_signal, name, STR, 0, ""),
+    GL_FIELD(saved_signal, data, RAW, 0, ""),
+};
+
+GL_SNAPSHOT_SCHEMA(signal);
+
+void gl_signals_save(const struct gl_job *j, struct gl_buf *out)
+{
+    for (const struct gl_link *l = j->signals.next; l != &j->signals; l = l->next) {
+        const struct signal *s = GL_CONTAINER(l, struct signal, link);
+        struct saved_signal saved = {.id = s->id, .name = s->name, .data = s->data};
+
+        gl_snapshot_put(out, "signal", &signal_schema, &saved);
+    }
+}
+
+int gl_signals_restore_kept(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct saved_signal s;
+    int rc = gl_snapshot_get(l, &signal_schema, &s);
+
+    if (rc == 0 && (l->job == NULL || l->job->memory != GL_MEM_HOT)) {
+        rc = gl_snapshot_bad(l, "a signal belongs to no job");
+    }
+    if (rc == 0) {
+        (void)keep(c, l->job, s.id, s.name, s.data);
+    }
+    return rc;
 }

@@ -16,4 +16,8 @@ bool gl_signals_take(struct gl_core *c, struct gl_step *st);
 int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
 void gl_signals_clear(struct gl_core *c, struct gl_job *j); /* from memory */
 
+struct gl_snapshot_line;
+void gl_signals_save(const struct gl_job *j, struct gl_buf *out);
+int gl_signals_restore_kept(struct gl_core *c, struct gl_snapshot_line *l);
+
 #endif

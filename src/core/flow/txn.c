@@ -108,7 +108,7 @@ struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_eff
 
     gl_txn_touch(c, j);
     e = gl_effect_add(&j->pend, type, 0);
-    e->context = c->context;
+    e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, j->id);
     e->token = j->token;
     return e;
@@ -375,7 +375,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     w->token = j->token;
     w->live = !ends;
     w->value = encode(b.arena, &gl_job_schema, &j->r);
-    *tx = (struct gl_tx){.context = c->context,
+    *tx = (struct gl_tx){.context = gl_str_dup(c->out->arena, c->context),
                          .session = gl_str_dup(b.arena, c->session),
                          .id = ++c->last_op,
                          .guards = b.guards,
@@ -427,13 +427,13 @@ void gl_txn_flush(struct gl_core *c, struct gl_job *j)
     c->inflight_n++;
     j->last_op = tx->id;
     e = gl_effect_add(c->out, GL_FX_COMMIT, 0);
-    e->context = c->context;
+    e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, j->id);
     e->op = tx->id;
     e->tx = tx;
     move_effects(c, j, tx->id);
     e = gl_effect_add(c->out, GL_FX_TELL, tx->id);
-    e->context = c->context;
+    e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, j->id);
     e->ended = gl_job_status_is_terminal(j->r.status);
 }

@@ -393,7 +393,7 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     e = gl_effect_add(c->out, runs ? GL_FX_STOP : GL_FX_ACK, 0);
-    e->context = c->context;
+    e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, ev->job);
     e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->attempt);
     e->token = info != NULL ? info->token : ev->token;

@@ -7,6 +7,7 @@
 #include "core/heal/restore.h"
 #include "core/heal/sweep.h"
 #include "core/place/slots.h"
+#include "core/snapshot.h"
 
 enum { RETRY_MS = 200, RETRY_MS_MAX = 5000, TRIM_TRIES = 8 };
 
@@ -24,7 +25,7 @@ static void emit_load(struct gl_core *c, struct gl_job *j)
 
     GL_ASSERT(j->memory == GL_MEM_LOADING);
     GL_ASSERT(j->inflight_n == 0);
-    e->context = c->context;
+    e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, j->id);
 }
 
@@ -130,6 +131,34 @@ void gl_load_unpark(struct gl_core *c, struct gl_job *j,
         gl_arena_done(&p->arena);
         gl_pool_free(&c->mem, p, sizeof(*p));
     }
+}
+
+void gl_load_save_parked(const struct gl_job *j, struct gl_buf *out)
+{
+    for (const struct gl_link *l = j->parked.next; l != &j->parked; l = l->next) {
+        gl_snapshot_put(out, "parked", &gl_event_schema, &GL_CONTAINER(l, struct parked, link)->ev);
+    }
+}
+
+int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct parked *p;
+    int rc;
+
+    if (l->job == NULL || l->job->parked_n >= GL_PARKED_MAX) {
+        return gl_snapshot_bad(l, "an event waits for no job");
+    }
+    p = gl_pool_alloc(&c->mem, sizeof(*p));
+    rc = gl_event_decode(gl_str_dup(&p->arena, gl_json_raw(l->json, l->value)), &p->arena, &p->ev,
+                         l->why);
+    if (rc != 0) {
+        gl_arena_done(&p->arena);
+        gl_pool_free(&c->mem, p, sizeof(*p));
+        return rc;
+    }
+    gl_list_push(&l->job->parked, &p->link);
+    l->job->parked_n++;
+    return 0;
 }
 
 /* ---- when a transaction has ended ---- */

@@ -23,6 +23,9 @@ void gl_load_again(struct gl_core *c, struct gl_job *j);
 /* Free the parked events; with `each`, after giving them to it. */
 void gl_load_unpark(struct gl_core *c, struct gl_job *j,
                     void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev));
+struct gl_snapshot_line;
+void gl_load_save_parked(const struct gl_job *j, struct gl_buf *out);
+int gl_load_restore_parked(struct gl_core *c, struct gl_snapshot_line *l);
 /* Make room: jobs that only wait need not be in memory. */
 void gl_load_trim(struct gl_core *c);
 

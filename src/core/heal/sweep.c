@@ -138,7 +138,7 @@ static void ask(struct gl_core *c)
 
     GL_ASSERT(!c->sweep.asked);
     c->sweep.asked = true;
-    e->context = c->context;
+    e->context = gl_str_dup(c->out->arena, c->context);
     e->range = (struct gl_range){
         .index = GL_S("wake"),
         .score_min = c->sweep.after_score,

@@ -88,6 +88,17 @@ gl_ms gl_quotas_next_due(const struct gl_core *c);
 /* What is stored of rates, before anything starts. */
 void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev);
 
+/* In a snapshot of the core. Units in use and waits are counted as holds and waits come back. */
+gl_str gl_quotas_name(const struct gl_wait *w); /* of its group */
+struct gl_quota_group *gl_quotas_find(const struct gl_core *c, gl_str name);
+void gl_quotas_save(const struct gl_core *c, struct gl_buf *out);
+int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_quotas_restore_group(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_quotas_restore_shorted(struct gl_core *c, struct gl_snapshot_line *l);
+void gl_quotas_restore_wait(struct gl_core *c, struct gl_wait *w); /* its state is known */
+bool gl_quotas_restore_hold(struct gl_core *c, struct gl_slot_hold *h, gl_str limit);
+bool gl_quotas_drop_empty(struct gl_core *c); /* groups; true: there were none */
+
 /* Why is it held back? A sentence without a full stop; false: it is not. */
 bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out);
 

@@ -3,6 +3,7 @@
 #include "core/flow/ledger.h"
 #include "core/heal/load.h"
 #include "core/place/quotas.h"
+#include "core/snapshot.h"
 
 enum { HOLDERS_TOLD = 3 };
 
@@ -311,17 +312,26 @@ void gl_slots_pump(struct gl_core *c)
     } while (calls != c->quotas->calls_n);
 }
 
+bool gl_slots_find_hold(struct gl_step *st)
+{
+    GL_ASSERT(st->hold == NULL);
+    for (struct gl_link *l = st->job->holds.next; l != &st->job->holds; l = l->next) {
+        struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
+
+        if (h->step_number == st->number) {
+            st->hold = h;
+            return true;
+        }
+    }
+    return false;
+}
+
 void gl_slots_take(struct gl_core *c, struct gl_step *st)
 {
     struct gl_slot_hold *h;
 
-    GL_ASSERT(st->hold == NULL);
-    for (struct gl_link *l = st->job->holds.next; l != &st->job->holds; l = l->next) {
-        h = GL_CONTAINER(l, struct gl_slot_hold, link);
-        if (h->step_number == st->number) {
-            st->hold = h;
-            return;
-        }
+    if (gl_slots_find_hold(st)) {
+        return;
     }
     h = hold_new(c, st, find_pool(c, gl_step_spec_of(st)->pool));
     if (h->pool >= 0) {
@@ -454,4 +464,198 @@ bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_
         explain_pool(c, w, out);
     }
     return true;
+}
+
+/* ---- in a snapshot of the core ---- */
+
+static const char *const state_words[] = {"queued", "held", "called", "granted", NULL};
+
+struct saved_wait {
+    gl_str job, group; /* "" : nothing limits it */
+    uint32_t number, slots, pool;
+    int64_t rank;
+    uint64_t seq;
+    uint8_t state;
+    bool has_step;
+};
+
+#define F(member, type) GL_FIELD(saved_wait, member, type, 0, "")
+
+static const struct gl_field wait_fields[] = {
+    F(job, STR),       F(group, STR),
+    F(number, U32),    F(slots, U32),
+    F(pool, U32),      F(rank, I64),
+    F(seq, U64),       GL_FIELD_ENUM(saved_wait, state, state_words, 0, ""),
+    F(has_step, BOOL),
+};
+#undef F
+
+GL_SNAPSHOT_SCHEMA(wait);
+
+static struct saved_wait describe(const struct gl_wait *w)
+{
+    struct saved_wait s = {.job = {.p = w->key, .n = GL_ULID_BYTES},
+                           .group = w->limited ? gl_quotas_name(w) : (gl_str){0},
+                           .slots = w->slots,
+                           .pool = w->pool,
+                           .rank = w->rank,
+                           .seq = w->seq,
+                           .state = w->state,
+                           .has_step = w->step != NULL};
+
+    memcpy(&s.number, w->key + GL_ULID_BYTES, sizeof(s.number));
+    return s;
+}
+
+bool gl_slots_save_waits(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
+{
+    const struct gl_wait *w;
+
+    for (size_t i = 0; (w = gl_map_next(&c->waits, &i)) != NULL && out->n <= bytes_max;) {
+        struct saved_wait s = describe(w);
+
+        gl_snapshot_put(out, "wait", &wait_schema, &s);
+    }
+    for (const struct gl_link *l = c->granted.next; l != &c->granted; l = l->next) {
+        struct saved_wait s = describe(GL_CONTAINER(l, struct gl_slot_grant, link)->wait);
+
+        gl_snapshot_put(out, "granted", &wait_schema, &s);
+    }
+    return out->n <= bytes_max;
+}
+
+static struct gl_wait *find_wait(const struct gl_core *c, const struct saved_wait *s)
+{
+    char key[GL_WAIT_KEY_BYTES];
+
+    make_key(key, s->job, s->number);
+    return gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
+}
+
+/* Into the queue its state names, and to its step. */
+static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wait *s)
+{
+    struct gl_job *j = s->has_step ? gl_job_find(c, s->job) : NULL;
+    struct gl_step *st = j != NULL ? gl_step_find(j, s->number) : NULL;
+
+    if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
+        gl_heap_push(&c->pools[w->pool].queue, &w->place);
+    } else if (w->state == GL_WAIT_GRANTED) {
+        c->pools[w->pool].in_use += w->slots;
+    }
+    if (st != NULL && st->wait == NULL) {
+        w->step = st;
+        st->wait = w;
+    }
+    return (w->step != NULL) == s->has_step;
+}
+
+int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct gl_quota_group *group = NULL;
+    struct saved_wait s;
+    struct gl_wait *w;
+    int rc = gl_snapshot_get(l, &wait_schema, &s);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (s.job.n != GL_ULID_BYTES || s.pool >= c->pools_n || find_wait(c, &s) != NULL ||
+        (s.state == GL_WAIT_HELD && s.group.n == 0)) {
+        return gl_snapshot_bad(l, "a wait is for no step or no pool");
+    }
+    if (s.group.n > 0) {
+        group = gl_quotas_find(c, s.group);
+        if (group == NULL || group->pool != s.pool) {
+            return gl_snapshot_bad(l, "a wait is for a limit that is not there");
+        }
+    }
+    w = wait_new(c, group);
+    make_key(w->key, s.job, s.number);
+    w->slots = s.slots;
+    w->pool = (uint8_t)s.pool;
+    w->rank = s.rank;
+    w->seq = s.seq;
+    w->state = s.state & 0x7fu;
+    gl_map_add(&c->waits, wait_key(w), w);
+    if (w->limited) {
+        gl_quotas_restore_wait(c, w);
+    }
+    return enqueue(c, w, &s) ? 0 : gl_snapshot_bad(l, "a wait is for a step that is not there");
+}
+
+int gl_slots_restore_granted(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct gl_slot_grant *g;
+    struct saved_wait s;
+    struct gl_wait *w;
+    int rc = gl_snapshot_get(l, &wait_schema, &s);
+
+    if (rc != 0) {
+        return rc;
+    }
+    w = s.job.n == GL_ULID_BYTES ? find_wait(c, &s) : NULL;
+    if (w == NULL || w->state != GL_WAIT_GRANTED) {
+        return gl_snapshot_bad(l, "slots are given to a step that does not wait for them");
+    }
+    g = gl_pool_alloc(&c->mem, sizeof(*g));
+    g->wait = w;
+    gl_list_push(&c->granted, &g->link);
+    return 0;
+}
+
+struct saved_hold {
+    uint32_t step_number, slots;
+    int64_t pool;
+    gl_str limit;
+    gl_ms rate_next_at;
+};
+
+#define F(member, type) GL_FIELD(saved_hold, member, type, 0, "")
+
+static const struct gl_field hold_fields[] = {
+    F(step_number, U32), F(slots, U32), F(pool, I64), F(limit, STR), F(rate_next_at, I64),
+};
+#undef F
+
+GL_SNAPSHOT_SCHEMA(hold);
+
+void gl_slots_save_holds(const struct gl_job *j, struct gl_buf *out)
+{
+    for (const struct gl_link *l = j->holds.next; l != &j->holds; l = l->next) {
+        const struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
+        struct saved_hold s = {.step_number = h->step_number,
+                               .slots = h->slots,
+                               .pool = h->pool,
+                               .limit = h->limit != NULL ? h->limit->key : (gl_str){0},
+                               .rate_next_at = h->rate_next_at};
+
+        gl_snapshot_put(out, "hold", &hold_schema, &s);
+    }
+}
+
+int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct gl_slot_hold *h;
+    struct saved_hold s;
+    int rc = gl_snapshot_get(l, &hold_schema, &s);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (l->job == NULL || s.pool < -1 || s.pool >= (int64_t)c->pools_n) {
+        return gl_snapshot_bad(l, "slots are held by nobody, or of no pool");
+    }
+    h = gl_pool_alloc(&c->mem, sizeof(*h));
+    h->step_number = s.step_number;
+    h->slots = s.slots;
+    h->pool = (int)s.pool;
+    h->rate_next_at = s.rate_next_at;
+    gl_list_push(&l->job->holds, &h->link);
+    if (h->pool >= 0) {
+        c->pools[h->pool].in_use += h->slots;
+    }
+    return s.limit.n == 0 || gl_quotas_restore_hold(c, h, s.limit)
+               ? 0
+               : gl_snapshot_bad(l, "a limit is used that is not there");
 }

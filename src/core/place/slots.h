@@ -83,6 +83,16 @@ void gl_slots_return(struct gl_core *c, struct gl_step *st);
 void gl_slots_settle(struct gl_core *c, struct gl_job *j);
 void gl_slots_release_all(struct gl_core *c, struct gl_job *j);
 
+/* In a snapshot of the core. */
+struct gl_snapshot_line;
+void gl_slots_save_holds(const struct gl_job *j, struct gl_buf *out);
+bool gl_slots_save_waits(const struct gl_core *c, size_t bytes_max, struct gl_buf *out);
+int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_slots_restore_wait(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_slots_restore_granted(struct gl_core *c, struct gl_snapshot_line *l);
+/* Give the step the slots its job holds for it; false: it holds none. */
+bool gl_slots_find_hold(struct gl_step *st);
+
 /* Which of two waits goes first. */
 bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b);
 /* What does this step wait for, in or out of memory: slots, or a limit? A sentence without a full

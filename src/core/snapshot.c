@@ -1,0 +1,518 @@
+#include "core/snapshot.h"
+
+#include "core/core_state.h"
+#include "core/flow/signals.h"
+#include "core/heal/load.h"
+#include "core/place/quotas.h"
+#include "core/place/slots.h"
+
+/* ---- lines ---- */
+
+void gl_snapshot_put(struct gl_buf *out, const char *kind, const struct gl_schema *schema,
+                     const void *object)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, kind);
+    gl_jw_object(&w);
+    gl_schema_write(schema, object, &w, GL_FOR_STORE);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_buf_char(out, '\n');
+}
+
+int gl_snapshot_get(const struct gl_snapshot_line *l, const struct gl_schema *schema, void *ret)
+{
+    return gl_schema_read(schema, l->json, l->value, true, l->arena, ret, l->why);
+}
+
+int gl_snapshot_bad(const struct gl_snapshot_line *l, const char *what)
+{
+    return gl_why(l->why, GL_E_DAMAGED, "%s", what);
+}
+
+/* ---- the core itself ---- */
+
+struct saved_pool {
+    gl_str name;
+    uint32_t slots;
+};
+
+static const struct gl_field pool_fields[] = {
+    GL_FIELD(saved_pool, name, STR, GL_FF_REQUIRED, ""),
+    GL_FIELD(saved_pool, slots, U32, GL_FF_REQUIRED, ""),
+};
+
+GL_SNAPSHOT_SCHEMA(pool);
+
+struct saved_core {
+    struct gl_items pools; /* struct saved_pool */
+    struct gl_strs quarantined;
+    gl_str context, session, epoch;
+    gl_ms now;
+    bool exec_up, stopping, passive, listing, adoption_over;
+    uint64_t last_op, last_start, wait_seq;
+    uint32_t hot_max, sweep_turn;
+    gl_ms cold_due, active_due, list_due;
+    bool sweep_under_way, sweep_asked, sweep_first, sweep_page_only;
+    int64_t sweep_max, sweep_after_score;
+    gl_str sweep_after_id, sweep_ready_id;
+};
+
+#define F(member, type) GL_FIELD(saved_core, member, type, 0, "")
+
+static const struct gl_field core_fields[] = {
+    GL_FIELD_SUB(saved_core, pools, LIST, &pool_schema, GL_FF_REQUIRED, ""),
+    F(quarantined, STRS),
+    F(context, STR),
+    F(session, STR),
+    F(epoch, STR),
+    F(now, I64),
+    F(exec_up, BOOL),
+    F(stopping, BOOL),
+    F(passive, BOOL),
+    F(listing, BOOL),
+    F(adoption_over, BOOL),
+    F(last_op, U64),
+    F(last_start, U64),
+    F(wait_seq, U64),
+    F(hot_max, U32),
+    F(cold_due, I64),
+    F(active_due, I64),
+    F(list_due, I64),
+    F(sweep_under_way, BOOL),
+    F(sweep_asked, BOOL),
+    F(sweep_first, BOOL),
+    F(sweep_page_only, BOOL),
+    F(sweep_max, I64),
+    F(sweep_after_score, I64),
+    F(sweep_after_id, STR),
+    F(sweep_ready_id, STR),
+    F(sweep_turn, U32),
+};
+#undef F
+
+GL_SNAPSHOT_SCHEMA(core);
+
+static struct gl_strs list_quarantined(const struct gl_core *c, struct gl_arena *a)
+{
+    gl_str *ids = GL_NEW_ARRAY(a, gl_str, gl_map_count(&c->quarantined));
+    struct gl_strs all = {.items = ids};
+    const gl_str *id;
+
+    for (size_t i = 0; (id = gl_map_next(&c->quarantined, &i)) != NULL;) {
+        ids[all.n++] = *id;
+    }
+    return all;
+}
+
+static void save_core(const struct gl_core *c, struct gl_buf *out)
+{
+    struct saved_pool pools[GL_POOLS_MAX];
+    struct gl_arena a = {0};
+    struct saved_core s = {
+        .pools = {.items = pools, .n = c->pools_n},
+        .quarantined = list_quarantined(c, &a),
+        .context = c->context,
+        .session = c->session,
+        .epoch = c->epoch,
+        .now = c->now,
+        .exec_up = c->exec_up,
+        .stopping = c->stopping,
+        .passive = c->passive,
+        .listing = c->listing,
+        .adoption_over = c->adoption_over,
+        .last_op = c->last_op,
+        .last_start = c->last_start,
+        .wait_seq = c->wait_seq,
+        .hot_max = (uint32_t)c->hot_max,
+        .cold_due = c->cold_due,
+        .active_due = c->active_due,
+        .list_due = c->list_due,
+        .sweep_under_way = c->sweep.under_way,
+        .sweep_asked = c->sweep.asked,
+        .sweep_first = c->sweep.first,
+        .sweep_page_only = c->sweep.page_only,
+        .sweep_max = c->sweep.max,
+        .sweep_after_score = c->sweep.after_score,
+        .sweep_after_id = {.p = c->sweep.after_id, .n = c->sweep.after_id_n},
+        .sweep_ready_id = {.p = c->sweep.ready_id, .n = c->sweep.ready_id_n},
+        .sweep_turn = c->sweep.turn,
+    };
+
+    for (size_t i = 0; i < c->pools_n; i++) {
+        pools[i] = (struct saved_pool){.name = c->pools[i].name, .slots = c->pools[i].slots};
+    }
+    gl_snapshot_put(out, "core", &core_schema, &s);
+    gl_arena_done(&a);
+}
+
+static size_t copy_id(char to[static GL_ULID_BYTES], gl_str id)
+{
+    size_t n = id.n < GL_ULID_BYTES ? id.n : GL_ULID_BYTES;
+
+    if (n > 0) {
+        memcpy(to, id.p, n);
+    }
+    return n;
+}
+
+static void fill_core(struct gl_core *c, const struct saved_core *s)
+{
+    gl_core_set(c, &c->session, s->session);
+    gl_core_set(c, &c->epoch, s->epoch);
+    c->now = s->now;
+    c->exec_up = s->exec_up;
+    c->stopping = s->stopping;
+    c->listing = s->listing;
+    c->adoption_over = s->adoption_over;
+    c->last_op = s->last_op;
+    c->last_start = s->last_start;
+    c->wait_seq = s->wait_seq;
+    c->cold_due = s->cold_due;
+    c->active_due = s->active_due;
+    c->list_due = s->list_due;
+    c->sweep.under_way = s->sweep_under_way;
+    c->sweep.asked = s->sweep_asked;
+    c->sweep.first = s->sweep_first;
+    c->sweep.page_only = s->sweep_page_only;
+    c->sweep.max = s->sweep_max;
+    c->sweep.after_score = s->sweep_after_score;
+    c->sweep.after_id_n = copy_id(c->sweep.after_id, s->sweep_after_id);
+    c->sweep.ready_id_n = copy_id(c->sweep.ready_id, s->sweep_ready_id);
+    c->sweep.turn = (uint8_t)s->sweep_turn;
+}
+
+/* The first line: without it there is no core. */
+static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, struct gl_core **ret)
+{
+    struct gl_core_pool pools[GL_POOLS_MAX];
+    const struct saved_pool *saved;
+    struct saved_core s;
+    int rc = gl_snapshot_get(l, &core_schema, &s);
+
+    if (rc != 0) {
+        return rc;
+    }
+    saved = s.pools.items;
+    if (s.pools.n == 0 || s.pools.n > GL_POOLS_MAX) {
+        return gl_snapshot_bad(l, "it has no pools, or too many");
+    }
+    for (size_t i = 0; i < s.pools.n; i++) {
+        if (saved[i].slots == 0 || saved[i].slots > GL_SLOTS_MAX) {
+            return gl_snapshot_bad(l, "a pool has no slots, or too many");
+        }
+        pools[i] = (struct gl_core_pool){.name = saved[i].name, .slots = saved[i].slots};
+    }
+    *ret = gl_core_new(&(struct gl_core_config){.context = s.context,
+                                                .pools = pools,
+                                                .pools_n = s.pools.n,
+                                                .hot_jobs_max = s.hot_max,
+                                                .passive = s.passive,
+                                                .quarantined = s.quarantined.items,
+                                                .quarantined_n = s.quarantined.n,
+                                                .trace = trace});
+    fill_core(*ret, &s);
+    return 0;
+}
+
+/* Everything that is only counted. They are numbers of 64 bits, one behind the other. */
+static_assert(sizeof(struct gl_core_counts) % sizeof(uint64_t) == 0, "nothing but 64-bit numbers");
+enum { COUNTS_N = sizeof(struct gl_core_counts) / sizeof(uint64_t) };
+
+static void save_counts(const struct gl_core *c, struct gl_buf *out)
+{
+    uint64_t all[COUNTS_N];
+
+    memcpy(all, &c->counts, sizeof(all));
+    gl_buf_c(out, "{\"counts\":[");
+    for (size_t i = 0; i < COUNTS_N; i++) {
+        gl_buf_fmt(out, "%s%llu", i > 0 ? "," : "", (unsigned long long)all[i]);
+    }
+    gl_buf_c(out, "]}\n");
+}
+
+static int restore_counts(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    uint64_t all[COUNTS_N] = {0};
+    size_t i = 0;
+
+    if (!gl_json_is(l->value, GL_JSON_ARRAY) || l->value->count != COUNTS_N) {
+        return gl_snapshot_bad(l, "another number of counters is expected");
+    }
+    for (gl_jnode n = gl_json_first(l->json, l->value); n;
+         n = gl_json_after(l->json, l->value, n)) {
+        if (!gl_json_u64(l->json, n, &all[i++])) {
+            return gl_snapshot_bad(l, "a counter is no number");
+        }
+    }
+    memcpy(&c->counts, all, sizeof(all));
+    return 0;
+}
+
+/* ---- lists of jobs ---- */
+
+struct saved_names {
+    struct gl_strs ids;
+};
+
+static const struct gl_field names_fields[] = {GL_FIELD(saved_names, ids, STRS, GL_FF_ALWAYS, "")};
+
+GL_SNAPSHOT_SCHEMA(names);
+
+static void names_begin(struct gl_jw *w, struct gl_buf *out, const char *kind)
+{
+    gl_jw_init(w, out);
+    gl_jw_object(w);
+    gl_jw_key(w, kind);
+    gl_jw_object(w);
+    gl_jw_key(w, "ids");
+    gl_jw_array(w);
+}
+
+static void names_end(struct gl_jw *w)
+{
+    gl_jw_end(w);
+    gl_jw_end(w);
+    gl_jw_end(w);
+    gl_buf_char(w->out, '\n');
+}
+
+static void save_lists(const struct gl_core *c, struct gl_buf *out)
+{
+    struct gl_jw w;
+
+    names_begin(&w, out, "lru");
+    for (const struct gl_link *l = c->lru.next; l != &c->lru; l = l->next) {
+        gl_jw_str(&w, GL_CONTAINER(l, struct gl_job, lru)->id);
+    }
+    names_end(&w);
+    names_begin(&w, out, "busy");
+    for (const struct gl_link *l = c->busy.next; l != &c->busy; l = l->next) {
+        gl_jw_str(&w, GL_CONTAINER(l, struct gl_job, busy)->id);
+    }
+    names_end(&w);
+}
+
+/* Put the named jobs into the list; `place` is the offset of their link for it. */
+static int restore_list(struct gl_core *c, struct gl_snapshot_line *l, struct gl_link *head,
+                        size_t place)
+{
+    struct saved_names s;
+    int rc = gl_snapshot_get(l, &names_schema, &s);
+
+    for (size_t i = 0; rc == 0 && i < s.ids.n; i++) {
+        struct gl_job *j = gl_job_find(c, s.ids.items[i]);
+        struct gl_link *link = j != NULL ? (void *)((char *)j + place) : NULL;
+
+        if (j == NULL || j->memory != GL_MEM_HOT || !gl_list_empty(link)) {
+            return gl_snapshot_bad(l, "a list names a job that does not belong there");
+        }
+        gl_list_push(head, link);
+    }
+    return rc;
+}
+
+static int restore_lru(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    return restore_list(c, l, &c->lru, offsetof(struct gl_job, lru));
+}
+
+static int restore_busy(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    return restore_list(c, l, &c->busy, offsetof(struct gl_job, busy));
+}
+
+/* ---- flows ---- */
+
+struct saved_flow {
+    gl_str hash, text;
+    bool is_stored;
+};
+
+static const struct gl_field flow_fields[] = {
+    GL_FIELD(saved_flow, hash, STR, GL_FF_REQUIRED, ""),
+    GL_FIELD(saved_flow, text, STR, GL_FF_REQUIRED, ""),
+    GL_FIELD(saved_flow, is_stored, BOOL, 0, ""),
+};
+
+GL_SNAPSHOT_SCHEMA(flow);
+
+static bool save_flows(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
+{
+    const struct gl_spec *s;
+
+    for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
+        struct saved_flow f = {.hash = s->hash, .text = s->text, .is_stored = s->is_stored};
+
+        if (out->n + s->text.n > bytes_max) {
+            return false;
+        }
+        gl_snapshot_put(out, "flow", &flow_schema, &f);
+    }
+    return true;
+}
+
+static int restore_flow(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct saved_flow f;
+    struct gl_spec *s;
+    int rc = gl_snapshot_get(l, &flow_schema, &f);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (gl_map_find(&c->specs, f.hash) != NULL) {
+        return gl_snapshot_bad(l, "a flow is there twice");
+    }
+    s = l->lender != NULL ? gl_map_find(&l->lender->specs, f.hash) : NULL;
+    if (s != NULL) {
+        GL_ASSERT(gl_str_eq(s->text, f.text));
+        gl_spec_ref(s);
+    } else {
+        rc = gl_spec_new(f.hash, f.text, &s, l->why);
+    }
+    if (rc == 0) {
+        s->is_stored = f.is_stored;
+        gl_map_add(&c->specs, s->hash, s);
+    }
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
+{
+    const struct gl_job *j;
+
+    GL_ASSERT(c->out == NULL);
+    bytes_max = out->n + bytes_max > bytes_max ? out->n + bytes_max : SIZE_MAX;
+    save_core(c, out);
+    save_counts(c, out);
+    if (!save_flows(c, bytes_max, out)) {
+        return false;
+    }
+    gl_quotas_save(c, out);
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        gl_snapshot_jobs_save(j, out);
+        if (out->n > bytes_max) {
+            return false;
+        }
+    }
+    save_lists(c, out);
+    return gl_slots_save_waits(c, bytes_max, out) && out->n <= bytes_max;
+}
+
+/* What each kind of line is read by. The last job named is `line->job` for those behind it. */
+static const struct {
+    const char *kind;
+    int (*restore)(struct gl_core *c, struct gl_snapshot_line *l);
+} kinds[] = {
+    {"counts", restore_counts},
+    {"flow", restore_flow},
+    {"limit", gl_quotas_restore_limit},
+    {"group", gl_quotas_restore_group},
+    {"shorted", gl_quotas_restore_shorted},
+    {"job", gl_snapshot_jobs_job},
+    {"record", gl_snapshot_jobs_record},
+    {"hold", gl_slots_restore_hold},
+    {"step", gl_snapshot_jobs_step},
+    {"work", gl_snapshot_jobs_work},
+    {"signal", gl_signals_restore_kept},
+    {"parked", gl_load_restore_parked},
+    {"lru", restore_lru},
+    {"busy", restore_busy},
+    {"wait", gl_slots_restore_wait},
+    {"granted", gl_slots_restore_granted},
+};
+
+static int read_line(struct gl_snapshot_line *l, gl_str text, struct gl_json *json,
+                     gl_str *ret_kind)
+{
+    gl_jnode key;
+    int rc = gl_json_parse(json, text, SIZE_MAX, l->arena, l->why);
+
+    if (rc != 0) {
+        return rc;
+    }
+    key = gl_json_first(json, gl_json_root(json));
+    if (!gl_json_is(gl_json_root(json), GL_JSON_OBJECT) || key == NULL) {
+        return gl_snapshot_bad(l, "the line says nothing");
+    }
+    l->json = json;
+    l->value = gl_json_value(key);
+    *ret_kind = gl_json_str(json, key, l->arena);
+    return 0;
+}
+
+static int restore_line(struct gl_core **c, struct gl_trace *trace, struct gl_snapshot_line *l,
+                        gl_str text)
+{
+    struct gl_json json;
+    gl_str kind = {0};
+    int rc = read_line(l, text, &json, &kind);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (*c == NULL || gl_str_is(kind, "core")) {
+        return *c == NULL && gl_str_is(kind, "core")
+                   ? make_core(l, trace, c)
+                   : gl_snapshot_bad(l, "it must begin with the core, which is there once");
+    }
+    for (size_t i = 0; i < GL_COUNT(kinds); i++) {
+        if (gl_str_is(kind, kinds[i].kind)) {
+            return kinds[i].restore(*c, l);
+        }
+    }
+    return gl_why(l->why, GL_E_VERSION, "there are no lines of kind '%.*s'", GL_STR_ARG(kind));
+}
+
+static int check_all(struct gl_core *c, const struct gl_snapshot_line *l)
+{
+    size_t lru_n = 0;
+
+    for (const struct gl_link *k = c->lru.next; k != &c->lru; k = k->next) {
+        lru_n++;
+    }
+    if (lru_n != c->jobs_hot) {
+        return gl_snapshot_bad(l, "jobs are missing in the list of those in memory");
+    }
+    return 0;
+}
+
+int gl_core_restore(gl_str text, struct gl_trace *trace, const struct gl_core *lender,
+                    struct gl_core **ret, struct gl_why *reterr_why)
+{
+    struct gl_arena arena = {0};
+    struct gl_why why = {0};
+    struct gl_snapshot_line l = {.arena = &arena, .lender = lender, .why = &why};
+    struct gl_core *c = NULL;
+    size_t number = 0;
+    int rc = 0;
+
+    while (rc == 0 && text.n > 0) {
+        gl_str line = gl_str_cut(text, '\n', &text);
+
+        number++;
+        gl_arena_reset(&arena);
+        rc = restore_line(&c, trace, &l, line);
+    }
+    if (rc == 0) {
+        rc = c != NULL ? check_all(c, &l) : gl_snapshot_bad(&l, "it is empty");
+    }
+    if (c != NULL && !gl_quotas_drop_empty(c) && rc == 0) {
+        rc = gl_snapshot_bad(&l, "nobody waits for a limit that is waited for");
+    }
+    gl_arena_done(&arena);
+    if (rc == 0) {
+        *ret = c;
+        return 0;
+    }
+    if (c != NULL) {
+        gl_core_free(c);
+    }
+    return gl_why(reterr_why, rc, "the core's memory, line %zu: %s", number, why.text);
+}

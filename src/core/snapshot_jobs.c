@@ -1,0 +1,304 @@
+/* snapshot_jobs.c - the jobs of a snapshot, their steps, and what those have to do. */
+#include "core/core_state.h"
+#include "core/flow/signals.h"
+#include "core/heal/load.h"
+#include "core/place/slots.h"
+#include "core/snapshot.h"
+
+/* ---- jobs ---- */
+
+static const char *const memory_words[] = {"hot", "failed", "loading", NULL};
+
+struct saved_job {
+    gl_str id, owner;
+    uint8_t memory;
+    uint64_t rev, token, last_op;
+    gl_ms due; /* 0: none */
+    uint32_t inflight_n, load_tries;
+    bool is_created, token_in_flight, has_names, is_adopted;
+};
+
+#define F(member, type) GL_FIELD(saved_job, member, type, 0, "")
+
+static const struct gl_field job_fields[] = {
+    GL_FIELD(saved_job, id, STR, GL_FF_REQUIRED, ""),
+    GL_FIELD_ENUM(saved_job, memory, memory_words, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
+    F(owner, STR),
+    F(rev, U64),
+    F(token, U64),
+    F(last_op, U64),
+    F(due, I64),
+    F(inflight_n, U32),
+    F(load_tries, U32),
+    F(is_created, BOOL),
+    F(token_in_flight, BOOL),
+    F(has_names, BOOL),
+    F(is_adopted, BOOL),
+};
+#undef F
+
+GL_SNAPSHOT_SCHEMA(job);
+
+static gl_ms due_saved(gl_ms due)
+{
+    return due == INT64_MAX ? 0 : due;
+}
+
+int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct saved_job s;
+    struct gl_job *j;
+    int rc = gl_snapshot_get(l, &job_schema, &s);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (s.id.n != GL_ULID_BYTES || gl_job_find(c, s.id) != NULL) {
+        return gl_snapshot_bad(l, "a job has no id, or that of another one");
+    }
+    l->job = j = gl_job_new(c, s.id);
+    gl_core_set(c, &j->owner, s.owner);
+    j->memory = s.memory == GL_MEM_HOT ? GL_MEM_LOADING : s.memory; /* hot with its record */
+    j->rev = s.rev;
+    j->token = s.token;
+    j->last_op = s.last_op;
+    j->load_tries = s.load_tries;
+    j->is_created = s.is_created;
+    j->token_in_flight = s.token_in_flight;
+    j->has_names = s.has_names;
+    j->is_adopted = s.is_adopted;
+    c->adopting_n += s.is_adopted;
+    j->inflight_n = s.inflight_n;
+    c->inflight_n += s.inflight_n;
+    if (s.due != 0) {
+        j->due = s.due;
+        gl_heap_push(&c->timers, &j->timer);
+    }
+    return 0;
+}
+
+int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct gl_job_record r;
+    gl_str *from[GL_JOB_STRINGS], *to[GL_JOB_STRINGS];
+    struct gl_job *j = l->job;
+    struct gl_spec *spec;
+    int rc = gl_snapshot_get(l, &gl_job_schema, &r);
+
+    if (rc != 0) {
+        return rc;
+    }
+    spec = gl_map_find(&c->specs, r.flow);
+    if (j == NULL || j->memory != GL_MEM_LOADING || spec == NULL) {
+        return gl_snapshot_bad(l, "a record does not belong to a job, or its flow is missing");
+    }
+    gl_spec_ref(spec);
+    j->spec = spec;
+    j->r = r;
+    gl_job_strings(&r, from);
+    gl_job_strings(&j->r, to);
+    for (size_t i = 0; i < GL_COUNT(from); i++) {
+        *to[i] = (gl_str){0};
+        gl_core_set(c, to[i], *from[i]);
+    }
+    j->memory = GL_MEM_HOT;
+    c->jobs_loading--;
+    c->jobs_hot++;
+    return 0;
+}
+
+/* ---- steps ---- */
+
+struct saved_step {
+    uint32_t number, of;
+    int64_t item;
+    gl_ms due, heartbeat_at, probe_at; /* 0: none */
+    bool has_hold, is_listed, resolving;
+    uint64_t starting;
+    struct gl_step_record r;
+};
+
+#define F(member, type) GL_FIELD(saved_step, member, type, 0, "")
+
+static const struct gl_field step_fields[] = {
+    F(number, U32),
+    F(of, U32),
+    F(item, I64),
+    F(due, I64),
+    F(heartbeat_at, I64),
+    F(probe_at, I64),
+    F(has_hold, BOOL),
+    F(is_listed, BOOL),
+    F(resolving, BOOL),
+    F(starting, U64),
+    GL_FIELD_SUB(saved_step, r, OBJECT, &gl_step_schema, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
+};
+#undef F
+
+GL_SNAPSHOT_SCHEMA(step);
+
+static void save_step(const struct gl_step *st, struct gl_buf *out)
+{
+    struct saved_step s = {.number = st->number,
+                           .of = st->of,
+                           .item = st->item,
+                           .due = due_saved(st->due),
+                           .heartbeat_at = st->heartbeat_at,
+                           .probe_at = st->probe_at,
+                           .has_hold = st->hold != NULL,
+                           .is_listed = st->is_listed,
+                           .resolving = st->resolving,
+                           .starting = st->starting,
+                           .r = st->r};
+
+    gl_snapshot_put(out, "step", &step_schema, &s);
+}
+
+static bool is_step(const struct saved_step *s, struct gl_job *j)
+{
+    size_t steps_n = j->spec->flow->steps.n;
+
+    if (s->of >= steps_n || gl_step_find(j, s->number) != NULL) {
+        return false;
+    }
+    return s->item < 0 ? s->number == s->of
+                       : s->item < GL_ITEMS_MAX && s->number >= steps_n &&
+                             s->number - steps_n < GL_JOB_ITEMS_MAX;
+}
+
+static void count_step(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+    uint8_t status = st->r.status;
+
+    j->count[GL_STEP_PENDING]--;
+    j->count[status]++;
+    c->running_n += status == GL_STEP_RUNNING;
+    j->reviews_n += status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
+    j->items_live -= st->item >= 0 && gl_step_status_is_terminal(status);
+}
+
+int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct saved_step s;
+    gl_str *from[GL_STEP_STRINGS], *to[GL_STEP_STRINGS];
+    struct gl_job *j = l->job;
+    struct gl_step *st;
+    int rc = gl_snapshot_get(l, &step_schema, &s);
+
+    if (rc != 0) {
+        return rc;
+    }
+    if (j == NULL || j->memory != GL_MEM_HOT || !is_step(&s, j)) {
+        return gl_snapshot_bad(l, "a step does not belong to its job");
+    }
+    st = s.item < 0 ? gl_step_get(c, j, s.number)
+                    : gl_step_item(c, j, s.of, (uint32_t)s.item,
+                                   s.number - (uint32_t)j->spec->flow->steps.n);
+    s.r.step_id = st->r.step_id;
+    st->r = s.r;
+    gl_step_strings(&s.r, from);
+    gl_step_strings(&st->r, to);
+    for (size_t i = 0; i < GL_COUNT(from); i++) {
+        *to[i] = (gl_str){0};
+        gl_core_set(c, to[i], *from[i]);
+    }
+    count_step(c, st);
+    st->heartbeat_at = s.heartbeat_at;
+    st->probe_at = s.probe_at;
+    st->is_listed = s.is_listed;
+    st->resolving = s.resolving;
+    st->starting = s.starting;
+    if (s.due != 0) {
+        st->due = s.due;
+        gl_heap_push(&j->timers, &st->timer);
+    }
+    return s.has_hold && !gl_slots_find_hold(st)
+               ? gl_snapshot_bad(l, "a step has slots that nobody holds")
+               : 0;
+}
+
+/* ---- what steps have to do ---- */
+
+static const char *const list_words[] = {"spread", "ready", "making", NULL};
+
+struct saved_work {
+    uint8_t list;
+    uint32_t number;
+};
+
+static const struct gl_field work_fields[] = {
+    GL_FIELD_ENUM(saved_work, list, list_words, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
+    GL_FIELD(saved_work, number, U32, 0, ""),
+};
+
+GL_SNAPSHOT_SCHEMA(work);
+
+static void save_work(const struct gl_job *j, struct gl_buf *out)
+{
+    const struct gl_link *heads[] = {&j->spread, &j->ready, &j->making};
+
+    for (uint8_t i = 0; i < GL_COUNT(heads); i++) {
+        for (const struct gl_link *l = heads[i]->next; l != heads[i]; l = l->next) {
+            struct saved_work s = {.list = i,
+                                   .number = GL_CONTAINER(l, struct gl_step, work)->number};
+
+            gl_snapshot_put(out, "work", &work_schema, &s);
+        }
+    }
+}
+
+int gl_snapshot_jobs_work(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    struct saved_work s;
+    struct gl_step *st;
+    int rc = gl_snapshot_get(l, &work_schema, &s);
+
+    (void)c;
+    if (rc != 0) {
+        return rc;
+    }
+    st = l->job != NULL ? gl_step_find(l->job, s.number) : NULL;
+    if (st == NULL || !gl_list_empty(&st->work)) {
+        return gl_snapshot_bad(l, "a list names a step that does not belong there");
+    }
+    gl_list_push(s.list == 0   ? &l->job->spread
+                 : s.list == 1 ? &l->job->ready
+                               : &l->job->making,
+                 &st->work);
+    return 0;
+}
+
+/* ---- a job and all that belongs to it ---- */
+
+void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
+{
+    struct saved_job s = {.id = j->id,
+                          .owner = j->owner,
+                          .memory = (uint8_t)j->memory,
+                          .rev = j->rev,
+                          .token = j->token,
+                          .last_op = j->last_op,
+                          .due = due_saved(j->due),
+                          .inflight_n = j->inflight_n,
+                          .load_tries = j->load_tries,
+                          .is_created = j->is_created,
+                          .token_in_flight = j->token_in_flight,
+                          .has_names = j->has_names,
+                          .is_adopted = j->is_adopted};
+
+    GL_ASSERT(gl_list_empty(&j->touched)); /* nothing is half done between two steps */
+    GL_ASSERT(gl_list_empty(&j->dirty));
+    GL_ASSERT(!j->changed && !j->is_suspect);
+    gl_snapshot_put(out, "job", &job_schema, &s);
+    if (j->memory == GL_MEM_HOT) {
+        gl_snapshot_put(out, "record", &gl_job_schema, &j->r);
+    }
+    gl_slots_save_holds(j, out);
+    for (const struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        save_step(GL_CONTAINER(l, struct gl_step, live), out);
+    }
+    save_work(j, out);
+    gl_signals_save(j, out);
+    gl_load_save_parked(j, out);
+}
