@@ -14,7 +14,7 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
         known = gl_str_eq(st->asked[i], rq->decision);
     }
     if (!known && st->asked_n < GL_COUNT(st->asked)) {
-        st->asked[st->asked_n++] = rq->decision;
+        st->asked[st->asked_n++] = gl_str_dup(&j->arena, rq->decision);
     }
 }
 

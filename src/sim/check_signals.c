@@ -10,7 +10,7 @@ enum fate { SENT, KEPT, USED };
 
 struct sent {
     const struct sim_fact_job *job;
-    gl_str name; /* a literal */
+    gl_str name; /* in the job's arena */
     enum fate fate;
     bool is_due; /* used, and its record must go with this transaction */
 };
@@ -50,7 +50,7 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
         }
         s->all[s->n++] = (struct sent){0};
     }
-    s->all[n] = (struct sent){.job = j, .name = rq->step};
+    s->all[n] = (struct sent){.job = j, .name = gl_str_dup(&j->arena, rq->step)};
 }
 
 /* One that waits already goes first; the numbers of signals say nothing about who came first. */

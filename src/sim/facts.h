@@ -21,7 +21,7 @@ struct sim_fact_step {
     bool was_ready;          /* its gate was reached */
     bool left_pending;       /* its rule has been satisfied, or cannot be */
     bool is_settled;         /* ... and all steps that its references name had ended then */
-    gl_str asked[4];         /* decisions that somebody has sent for it (literals) */
+    gl_str asked[4];         /* decisions that somebody has sent for it */
     uint32_t asked_n;
     struct sim_fact_step *group; /* of an instance of foreach: the step of the flow; else NULL */
     uint32_t item;               /* of an instance: which item */

@@ -241,15 +241,52 @@ static void send(struct sim_story *s, struct sim_ask *ask)
     sim_node_ask(s->node, ask);
 }
 
-void sim_story_submit(struct sim_story *s, const char *run_id, const char *flow, uint32_t attempts)
+static void submit(struct sim_story *s, const char *run_id, gl_str flow)
 {
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
+    ask->rq.flow = gl_str_dup(&ask->arena, flow);
+    ask->rq.run_id = gl_str_dup(&ask->arena, gl_str_of(run_id));
+    send(s, ask);
+}
+
+void sim_story_submit(struct sim_story *s, const char *run_id, const char *flow, uint32_t attempts)
+{
     struct gl_buf text = {0};
     sim_flows_plain(flow, attempts, &text);
-    ask->rq.flow = gl_str_dup(&ask->arena, gl_buf_view(&text));
-    ask->rq.run_id = gl_str_dup(&ask->arena, gl_str_of(run_id));
+    submit(s, run_id, gl_buf_view(&text));
     gl_buf_done(&text);
-    send(s, ask);
+}
+
+void sim_story_flow(struct sim_story *s, const char *run_id, const char *json)
+{
+    struct gl_arena a = {0};
+    struct gl_buf text = {0};
+    struct gl_json j;
+    struct gl_flow *flow;
+    struct gl_flow_errors errors = {0};
+    int rc = gl_json_parse(&j, gl_str_of(json), GL_FLOW_BYTES_MAX, &a, NULL);
+    if (rc == 0) {
+        rc = gl_flow_parse(&j, gl_json_root(&j), NULL, &a, &flow, &errors);
+    }
+    if (rc != 0) {
+        sim_world_fail(&s->world, "story: a flow cannot be read: %.*s",
+                       GL_STR_ARG(errors.items[0].text));
+    } else {
+        gl_flow_encode(flow, &text);
+        submit(s, run_id, gl_buf_view(&text));
+    }
+    gl_buf_done(&text);
+    gl_arena_done(&a);
+}
+
+static void tell_checkers(struct sim_story *s, const struct gl_request *rq)
+{
+    const struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&s->checks.facts.jobs, &i)) != NULL;) {
+        if (gl_str_eq(j->run_id, rq->job)) {
+            sim_checks_ask(&s->checks, rq, j->id);
+        }
+    }
 }
 
 void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, const char *step,
@@ -267,5 +304,9 @@ void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, co
     ask->rq.step = gl_str_dup(&ask->arena, gl_str_of(step));
     ask->rq.decision = gl_str_dup(&ask->arena, gl_str_of(decision));
     ask->rq.who = GL_S("a person");
+    if (ask->rq.verb == GL_VERB_SIGNAL) { /* the checkers know it by its number */
+        ask->rq.output = gl_str_fmt(&ask->arena, "{\"n\":%llu}", (unsigned long long)++s->signals_n);
+    }
+    tell_checkers(s, &ask->rq);
     send(s, ask);
 }

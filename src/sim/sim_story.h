@@ -40,6 +40,7 @@ struct sim_story {
     size_t jobs_n;
     struct sim_story_process processes[SIM_STORY_PROCESSES_MAX];
     size_t processes_n;
+    uint64_t signals_n;  /* sent so far */
     struct gl_buf lines; /* traced and not expected yet */
     size_t lines_n;
     int answer;                /* code of the last answer; 1: none since the last request */
@@ -56,7 +57,10 @@ void sim_story_process(struct sim_story *s, const char *attempt, gl_ms lasts_ms,
 
 /* Submit the flow (see sim_flows_plain) under a run id; the answer comes when time passes. */
 void sim_story_submit(struct sim_story *s, const char *run_id, const char *flow, uint32_t attempts);
-/* "pause", "resume", "cancel", "status", or "respond" with step and decision. */
+/* The same with a flow as a user writes it, in JSON. */
+void sim_story_flow(struct sim_story *s, const char *run_id, const char *json);
+/* "pause", "resume", "cancel", "status", "respond" with step and decision, "signal" with its name,
+ * or "retry" with the step to begin with. */
 void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, const char *step,
                    const char *decision);
 

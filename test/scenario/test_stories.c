@@ -248,19 +248,22 @@ SCENARIO(a_step_waits_for_its_slot_without_a_process, .slots = 1, .kinds = "step
               "2010 n1.1 step job=B step=b n=1 running->completed\n");
 }
 
-SCENARIO(a_run_id_is_free_again_when_its_job_has_ended, .kinds = "job")
+SCENARIO(a_run_id_is_one_job_also_when_that_has_ended, .kinds = "job")
 {
     sim_story_run(s, 10);
     sim_story_submit(s, "build", "a", 1);
     sim_story_run(s, 10);
-    assert_int_equal(s->answer, 0);
     sim_story_submit(s, "build", "a", 1);
+    sim_story_run(s, 10);
+    assert_int_equal(s->answer, 0);
+    sim_story_submit(s, "build", "b", 1);
     sim_story_run(s, 10);
     assert_int_equal(s->answer, GL_E_EXISTS);
     sim_story_run(s, 2000);
     sim_story_submit(s, "build", "a", 1);
     sim_story_run(s, 10);
     assert_int_equal(s->answer, 0);
+    assert_int_equal(gl_map_count(&s->checks.facts.jobs), 1);
 }
 
 int main(void)
@@ -280,7 +283,7 @@ int main(void)
         cmocka_unit_test(a_pause_lets_unsafe_work_end),
         cmocka_unit_test(a_cancelled_job_ends_when_its_last_process_has),
         cmocka_unit_test(a_step_waits_for_its_slot_without_a_process),
-        cmocka_unit_test(a_run_id_is_free_again_when_its_job_has_ended),
+        cmocka_unit_test(a_run_id_is_one_job_also_when_that_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
