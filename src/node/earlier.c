@@ -23,6 +23,7 @@ struct earlier {
     gl_str hash, flow, inputs, retry_of, retry_from;
     uint8_t status;
     bool is_retry;
+    bool is_second; /* its flow was not there: the job is read once more */
 };
 
 static void earlier_free(struct earlier *e)
@@ -158,7 +159,24 @@ static void submit_again(struct earlier *e)
     gl_node_rearm(n);
 }
 
+/* The job that had the name has been removed meanwhile: the name is free. */
+static void submit_anew(struct earlier *e)
+{
+    struct gl_node *n = e->node;
+
+    GL_MARK(n->config.trace, "earlier.removed_meanwhile");
+    if (n->stopping) {
+        finish(e, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        return;
+    }
+    gl_requests_submit(n, e->rq, NULL);
+    earlier_free(e);
+    gl_node_rearm(n);
+}
+
 /* ---- reading ---- */
+
+static void on_job(struct gl_store_req *req);
 
 static void on_rest(struct gl_store_req *req)
 {
@@ -169,7 +187,11 @@ static void on_rest(struct gl_store_req *req)
     }
     e->inputs = gl_str_dup(&e->arena, req->records[0].value);
     e->flow = gl_str_dup(&e->arena, req->records[1].value);
-    if (req->records[1].rev == 0) {
+    if (req->records[1].rev == 0 && !e->is_second) {
+        e->is_second = true; /* the job may have been removed meanwhile, and its flow with it */
+        e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};
+        get(e, 1, on_job);
+    } else if (req->records[1].rev == 0) {
         finish(e, GL_E_DAMAGED, "the flow of that job is gone", NULL);
     } else if (e->is_retry) {
         submit_again(e);
@@ -189,7 +211,11 @@ static void on_job(struct gl_store_req *req)
         return;
     }
     if (req->records[0].rev == 0) {
-        finish(e, GL_E_CONFLICT, "a job with that run id is being removed: try again", NULL);
+        if (e->is_retry) {
+            finish(e, GL_E_NOT_FOUND, "that job has been removed", NULL);
+        } else {
+            submit_anew(e);
+        }
         return;
     }
     rc = gl_json_parse(&j, gl_str_dup(&e->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
@@ -223,7 +249,7 @@ static void on_run(struct gl_store_req *req)
         e->job = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &e->arena);
     }
     if (e->job.n != GL_ULID_BYTES) {
-        finish(e, GL_E_CONFLICT, "that run id has just been given back: try again", NULL);
+        submit_anew(e);
         return;
     }
     e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};

@@ -140,6 +140,9 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     } else if (gl_str_is(kind, "dedupe")) {
         code = gl_why(&text, GL_E_EXISTS, "a live job has the dedupe key '%.*s' already",
                       GL_STR_ARG(rq->dedupe_key));
+    } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
+               tx->guards[refused].type == GL_GUARD_ALIVE) {
+        code = gl_why(&text, GL_E_UNAVAILABLE, "this node has lost its session with the store");
     } else if (code == GL_E_CONFLICT) {
         (void)gl_why(&text, code, "the job was changed by someone else meanwhile: try again");
     } else {

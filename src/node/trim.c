@@ -220,7 +220,9 @@ void gl_trim_flows_over(struct gl_trim *t)
 
 static void no_more_jobs(struct gl_trim *t)
 {
-    if (t->ask != NULL || (t->removed_n > 0 && t->node->now >= t->flows_due)) {
+    bool is_time = t->node->now >= t->flows_due || t->has_shrunk;
+
+    if (t->ask != NULL || ((t->removed_n > 0 || t->young_bytes > 0) && is_time)) {
         t->flows_due = t->node->now + FLOWS_MS;
         t->removed_n = 0;
         t->is_counted = false; /* now and then, because a job may tell twice that it has ended */
@@ -234,7 +236,19 @@ static void no_more_jobs(struct gl_trim *t)
 
 static bool is_too_large(const struct gl_trim *t)
 {
-    return t->keep.bytes > 0 && t->store_bytes + t->files_bytes > (uint64_t)t->keep.bytes;
+    return t->keep.bytes > 0 &&
+           t->store_bytes + t->files_bytes > (uint64_t)t->keep.bytes + t->young_bytes;
+}
+
+/* How many jobs make up for what is too much, if they are of the usual size? Rather too few: it is
+ * measured again before the next ones go. */
+static int64_t count_by_size(const struct gl_trim *t)
+{
+    uint64_t all = t->store_bytes + t->files_bytes, ended = (uint64_t)t->ended_n + 1;
+    uint64_t excess = is_too_large(t) ? all - (uint64_t)t->keep.bytes - t->young_bytes : 0;
+    uint64_t n = excess / (all / ended + 1) + (excess > 0);
+
+    return n < GL_TRIM_HANDFUL ? (int64_t)n : GL_TRIM_HANDFUL;
 }
 
 /* Is this one to go? Asked from the oldest on. */
@@ -246,8 +260,9 @@ static bool is_to_go(struct gl_trim *t, const struct gl_index_entry *e, size_t b
     if (t->keep_jobs >= 0 && t->ended_n - (int64_t)before_n > t->keep_jobs) {
         return true;
     }
-    if (is_too_large(t) && t->by_size_n > 0) {
+    if (t->by_size_n > 0) {
         t->by_size_n--;
+        t->has_shrunk = true;
         return true;
     }
     return false;
@@ -290,6 +305,7 @@ static void page(struct gl_trim *t)
 {
     struct gl_store *s = t->node->ports.store;
 
+    t->by_size_n = count_by_size(t);
     t->range = (struct gl_range){.index = GL_S("ended"),
                                  .score_min = INT64_MIN,
                                  .score_max = INT64_MAX,
@@ -332,7 +348,7 @@ void gl_trim_jobs_over(struct gl_trim *t)
 
     if (t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE) {
         if (t->jobs.removed_n == 0) {
-            pass_over(t, t->jobs.code, t->jobs.why);
+            pass_over(t, t->jobs.why.code, t->jobs.why.text);
         } else {
             gl_trim_files_over(t);
         }
@@ -353,7 +369,6 @@ static void set_out(struct gl_trim *t)
         t->jobs.n = 1;
         gl_trim_jobs_begin(t);
     } else {
-        t->by_size_n = t->ended_n / 10 + GL_TRIM_HANDFUL;
         page(t);
     }
 }
@@ -446,6 +461,7 @@ static void begin(struct gl_trim *t)
     }
     t->tally = (struct gl_trim_tally){0};
     t->store_bytes = t->store_bytes_before = t->files_bytes = 0;
+    t->has_shrunk = false;
     t->after_id[0] = '\0';
     if (t->is_counted) {
         measure(t);

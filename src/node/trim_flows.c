@@ -61,6 +61,7 @@ static void on_blobs(struct gl_tidy_req *req)
     if (gl_trim_tidied(t, req)) {
         t->tally.blobs_n += req->removed_n;
         t->tally.bytes += req->bytes;
+        t->young_bytes = req->young;
         gl_trim_flows_over(t);
     }
 }

@@ -10,8 +10,6 @@
  * remove. */
 #include "node/trim_state.h"
 
-#include <stdio.h>
-
 enum {
     OWN_WRITES = 6, /* besides the steps: log, inputs, run, dedupe, ended, job */
     OWN_GUARDS = 3, /* job, run, dedupe */
@@ -20,13 +18,11 @@ enum {
 
 static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
 
-static void leave(struct gl_trim_going *g, int code, const char *why)
+/* This one stays; `code` and the sentence in t->jobs.why have been set. */
+static void leave(struct gl_trim_going *g, int code)
 {
-    struct gl_trim *t = g->trim;
-
+    GL_ASSERT(code != 0);
     g->is_over = true;
-    t->jobs.code = code;
-    (void)snprintf(t->jobs.why, sizeof(t->jobs.why), "%.*s", (int)sizeof(t->jobs.why) - 1, why);
 }
 
 /* ---- files ---- */
@@ -138,7 +134,8 @@ static void on_removed(struct gl_store_req *req)
         if (code == 0) {
             g->is_over = g->is_removed = true;
         } else if (t->jobs.is_single) {
-            leave(g, code, "the job was changed by someone else meanwhile: try again");
+            leave(g, gl_why(&t->jobs.why, code,
+                            "the job was changed by someone else meanwhile: try again"));
         }
     }
     t->jobs.is_single = t->jobs.is_single || code != 0;
@@ -230,7 +227,7 @@ static void on_listed(struct gl_store_req *req)
         return;
     }
     if (req->status != 0) {
-        leave(g, req->status, req->why.text);
+        leave(g, gl_why(&t->jobs.why, req->status, "%s", req->why.text));
     }
     for (size_t i = 0; req->status == 0 && i < req->records_n; i++) {
         g->ids[g->ids_n++] = gl_str_dup(&t->arena, req->records[i].id);
@@ -349,23 +346,20 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
     struct gl_trim *t = g->trim;
     gl_ms listed_at = g->r.ended_at;
     bool is_asked = t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE;
-    char why[128];
+    struct gl_why *why = &t->jobs.why;
 
     g->rev = r->rev;
     if (r->rev == 0) {
         if (is_asked) {
-            (void)snprintf(why, sizeof(why), "there is no job '%.*s'", GL_STR_ARG(g->id));
-            leave(g, GL_E_NOT_FOUND, why);
+            leave(g, gl_why(why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
         }
         return;
     }
     if (!gl_trim_read_job(t, r->value, &g->r)) {
-        (void)snprintf(why, sizeof(why), "the record of job %.*s is damaged", GL_STR_ARG(g->id));
-        leave(g, GL_E_DAMAGED, why);
+        leave(g, gl_why(why, GL_E_DAMAGED, "the record of job %.*s is damaged", GL_STR_ARG(g->id)));
     } else if (!gl_job_status_is_terminal(g->r.status)) {
-        (void)snprintf(why, sizeof(why), "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
-                       gl_job_status_words[g->r.status]);
-        leave(g, GL_E_STATE, why);
+        leave(g, gl_why(why, GL_E_STATE, "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
+                        gl_job_status_words[g->r.status]));
     }
     g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its place in the index */
 }
@@ -389,8 +383,7 @@ void gl_trim_jobs_begin(struct gl_trim *t)
 
     t->jobs.is_single = false;
     t->jobs.removed_n = 0;
-    t->jobs.code = GL_E_UNAVAILABLE;
-    t->jobs.why[0] = '\0';
+    (void)gl_why(&t->jobs.why, GL_E_UNAVAILABLE, "the job could not be removed");
     for (size_t i = 0; i < t->jobs.n; i++) {
         t->jobs.items[i].trim = t;
         t->jobs.keys[i] = (struct gl_key){.kind = GL_S("job"), .id = t->jobs.items[i].id};

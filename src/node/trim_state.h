@@ -67,7 +67,9 @@ struct gl_trim {
     int64_t keep_jobs;
     struct gl_trim_tally tally;
     uint64_t store_bytes, store_bytes_before, files_bytes;
-    int64_t by_size_n; /* how many more jobs may go in this pass only because of their size */
+    uint64_t young_bytes; /* of files that will go soon, as far as known */
+    int64_t by_size_n;    /* how many of the next page go only because of their size */
+    bool has_shrunk;      /* some have gone because of it */
     int64_t after_score;
     char after_id[GL_ULID_BYTES + 1];
     struct gl_range range;
@@ -87,8 +89,7 @@ struct gl_trim {
         bool in_tx[GL_TRIM_HANDFUL];
         gl_str removed[GL_TRIM_HANDFUL];
         size_t removed_n;
-        int code; /* why the last one that stays, stays */
-        char why[256];
+        struct gl_why why; /* the last one that stays, stays */
     } jobs;
 
     /* flows */

@@ -160,10 +160,14 @@ static void remove_old(struct gl_blobfs *b, int folder, const char *name, gl_ms 
 {
     struct stat st;
     pthread_mutex_lock(&b->use);
-    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-        age_of(&st) > age_ms && unlinkat(folder, name, 0) == 0) {
-        req->removed_n++;
-        req->bytes += (uint64_t)st.st_blocks * 512;
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
+        uint64_t bytes = (uint64_t)st.st_blocks * 512;
+        if (age_of(&st) <= age_ms) {
+            req->young += bytes;
+        } else if (unlinkat(folder, name, 0) == 0) {
+            req->removed_n++;
+            req->bytes += bytes;
+        }
     }
     pthread_mutex_unlock(&b->use);
 }

@@ -244,7 +244,7 @@ static struct op *begin(struct gl_tidy *port, struct gl_tidy_req *req, gl_str co
     struct op *op = gl_mem_alloc(sizeof(*op));
     GL_ASSERT(req->done != NULL);
     req->status = 0;
-    req->removed_n = req->bytes = 0;
+    req->removed_n = req->bytes = req->young = 0;
     req->names = NULL;
     req->names_n = 0;
     gl_list_init(&op->link);

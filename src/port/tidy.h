@@ -26,6 +26,7 @@ struct gl_tidy_req {
     struct gl_why why;
     uint64_t removed_n; /* folders or blobs */
     uint64_t bytes;     /* freed by it; or measured */
+    uint64_t young;     /* remove_blobs: bytes that stay only because they are not old enough */
     const gl_str *names;
     size_t names_n;
 

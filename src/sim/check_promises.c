@@ -34,6 +34,29 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     }
 }
 
+/* Only what has ended may go, the job itself last; and no flow that a job still names. */
+void sim_checks_removed(struct sim_checks *c, const struct gl_record *before)
+{
+    gl_str rest;
+    struct sim_fact_job *j = sim_facts_job(&c->facts, gl_str_cut(before->id, '/', &rest));
+    bool is_job = gl_str_is(before->kind, "job");
+    if (is_job || gl_str_is(before->kind, "step")) {
+        if (j == NULL || !j->known || !gl_job_status_is_terminal(j->r.status)) {
+            sim_world_fail(c->world, "promises: %.*s %.*s was deleted, and had not ended",
+                           GL_STR_ARG(before->kind), GL_STR_ARG(before->id));
+        } else {
+            j->removed = j->removed || is_job;
+        }
+    }
+    for (size_t i = 0;
+         gl_str_is(before->kind, "flow") && (j = gl_map_next(&c->facts.jobs, &i)) != NULL;) {
+        if (j->known && !j->removed && gl_str_eq(j->flow_hash, before->id)) {
+            sim_world_fail(c->world, "promises: a flow was deleted that job %.*s names",
+                           GL_STR_ARG(j->id));
+        }
+    }
+}
+
 static void at_end(struct sim_checks *c, void *me)
 {
     (void)me;
@@ -41,7 +64,7 @@ static void at_end(struct sim_checks *c, void *me)
     for (size_t i = 0; (j = gl_map_next(&c->facts.jobs, &i)) != NULL;) {
         const struct sim_disk_record *r =
             sim_disk_peek(c->disk, GL_S("default"), GL_S("job"), j->id);
-        if (j->promised && r == NULL) {
+        if (j->promised && r == NULL && !j->removed) {
             sim_world_fail(c->world, "promises: job %.*s was accepted and is gone",
                            GL_STR_ARG(j->id));
         }

@@ -49,6 +49,7 @@ struct sim_fact_job {
     struct sim_fact_step *steps; /* by number */
     gl_ms changed_at;            /* true time of its last transaction */
     bool promised;               /* a caller was told that it exists */
+    bool removed;                /* it had ended, and has been taken away */
 };
 
 /* One write of a transaction to a job or a step, before it is made. */

@@ -143,10 +143,13 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
     }
     bool is_job = gl_str_is(before->kind, "job");
     bool is_step = gl_str_is(before->kind, "step");
+    if (after->rev == 0) {
+        sim_checks_removed(c, before);
+    }
     if ((is_job || is_step) && after->rev == 0) {
-        sim_world_fail(c->world, "promises: %.*s %.*s was deleted", GL_STR_ARG(before->kind),
-                       GL_STR_ARG(before->id));
-    } else if (is_step) {
+        return;
+    }
+    if (is_step) {
         on_step_write(c, after);
     } else if (is_job && c->change.job != NULL) {
         tell_change(c);

@@ -101,6 +101,8 @@ void sim_checks_done(struct sim_checks *c);
 void sim_checks_ask(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
 /* A caller got this answer, and job_id is the job it is about. */
 void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
+/* A record is being deleted (check_promises.c). */
+void sim_checks_removed(struct sim_checks *c, const struct gl_record *before);
 void sim_checks_end(struct sim_checks *c);
 
 #endif

@@ -103,6 +103,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                     .pools = pools,
                                     .pools_n = GL_COUNT(pools),
                                     .hot_jobs_max = options->hot_jobs_max,
+                                    .keep = options->keep,
                                     .trace = &n->tracer.trace,
                                     .round_trip_events = options->round_trip,
                                     .on_event = on_event,
@@ -188,6 +189,7 @@ struct sim_ask *sim_ask_new(enum gl_verb verb)
     gl_list_init(&ask->link);
     ask->rq.verb = verb;
     ask->rq.context = GL_S("default");
+    ask->rq.keep_ms = ask->rq.keep_jobs = -1;
     return ask;
 }
 

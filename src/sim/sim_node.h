@@ -43,7 +43,8 @@ struct sim_node_options {
     uint32_t incarnation;
     struct sim_pools pools;
     uint32_t hot_jobs_max;
-    uint32_t renew;  /* its core is saved and restored before an event, per million */
+    uint32_t renew; /* its core is saved and restored before an event, per million */
+    struct gl_keep keep;
     bool round_trip; /* every event goes through its text before it is used */
     void (*on_lost)(void *owner, struct sim_node *n);
     void *owner;

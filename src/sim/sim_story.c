@@ -145,6 +145,7 @@ void sim_story_start(struct sim_story *s)
     struct sim_node_options options = {.incarnation = ++s->incarnations,
                                        .pools = s->pools,
                                        .hot_jobs_max = s->options.hot_jobs_max,
+                                       .keep = s->options.keep,
                                        .round_trip = true};
     s->node = sim_node_new(&s->world, &s->disk, &s->keeper, &options);
     gl_list_push(&s->nodes, &s->node->link);
@@ -308,5 +309,12 @@ void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, co
         ask->rq.output = gl_str_fmt(&ask->arena, "{\"n\":%llu}", (unsigned long long)++s->signals_n);
     }
     tell_checkers(s, &ask->rq);
+    send(s, ask);
+}
+
+void sim_story_trim(struct sim_story *s, int64_t keep_jobs)
+{
+    struct sim_ask *ask = sim_ask_new(GL_VERB_TRIM);
+    ask->rq.keep_jobs = keep_jobs;
     send(s, ask);
 }

@@ -17,6 +17,7 @@ struct sim_story_options {
     uint32_t slots;        /* of the pool "default"; 0: 8 */
     uint32_t store_ms;     /* delay of the store: 0 to this */
     uint32_t hot_jobs_max; /* 0: no limit but the node's own */
+    struct gl_keep keep;   /* which ended jobs stay */
     const char *kinds;     /* traced lines that count: "job step exec owner" by default */
 };
 
@@ -63,6 +64,9 @@ void sim_story_flow(struct sim_story *s, const char *run_id, const char *json);
  * or "retry" with the step to begin with. */
 void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, const char *step,
                    const char *decision);
+
+/* Remove ended jobs but the newest so many. */
+void sim_story_trim(struct sim_story *s, int64_t keep_jobs);
 
 void sim_story_kill(struct sim_story *s);  /* the node */
 void sim_story_start(struct sim_story *s); /* the next incarnation */

@@ -307,6 +307,9 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
     struct gl_guard *g;
 
     if (j->rev == 0) {
+        /* Who has a successor makes no new jobs: the successor may have removed the flow. */
+        add_guard(b, GL_GUARD_ALIVE, (gl_str){0}, (gl_str){0})->owner =
+            gl_str_dup(b->arena, c->session);
         (void)add_guard(b, GL_GUARD_ABSENT, GL_S("job"), id);
         j->token = 1;
     } else if (gl_job_is_mine(c, j)) {
@@ -348,7 +351,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     }
     b.writes_cap = dirty_n * 2 + j->extra_n + 9;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
-    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 4);
+    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 5);
     guard_owner(c, j, &b, id);
     j->rev++;
     j->r.updated_at = c->now;

@@ -396,7 +396,9 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev)
     e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, ev->job);
     e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->attempt);
-    e->token = info != NULL ? info->token : ev->token;
+    /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
+     * can be harmed by one above all others. */
+    e->token = INT64_MAX;
 }
 
 /* One attempt the executor has. The ledger decides what it is worth. */
