@@ -16,6 +16,7 @@
  * on, run; they are steps like others, but nobody's parents: their step is told of their ends.
  * A signal that no step waits for yet is kept as kind "signal", id "<job>/<number>".
  * What a job was given is kind "inputs", id = the job's.
+ * A live job that retries an ended one is kind "retry", id "<ended>/<live>": the ended one stays.
  * Log "events"/<job>: one entry per transaction, numbered by its last event, of newline-separated
  * JSON events. */
 #ifndef GL_MODEL_JOB_H
