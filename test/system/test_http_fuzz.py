@@ -3,6 +3,7 @@ dies, and serves everybody else meanwhile."""
 
 import os
 import random
+import resource
 import socket
 import sys
 import time
@@ -53,22 +54,24 @@ def tell(box, text, timeout=5):
 
 # ---- chance ----
 
-WORDS = [b"v1", b"contexts", b"default", b"jobs", b"jobs:batch", b"events", b"logs", b"node", b"why",
-         b"human", b"trim", b"blobs", b"signals", b"steps", b"a", b"respond", b"retry", b"cancel",
-         b"healthz", b"..", b".", b"", b"%", b"%00", b"%2f", b"%zz", b"\xff\xfe", b"x" * 300, b"01M7",
-         b"*", b"{job}", b"a[1]", b"openapi.json", b"metrics"]
+WORDS = [b"v1", b"contexts", b"default", b"jobs", b"jobs:batch", b"events", b"logs", b"node",
+         b"why", b"human", b"trim", b"blobs", b"signals", b"steps", b"a", b"respond", b"retry",
+         b"cancel", b"healthz", b"..", b".", b"", b"%", b"%00", b"%2f", b"%zz", b"\xff\xfe",
+         b"x" * 300, b"01M7", b"*", b"{job}", b"a[1]", b"openapi.json", b"metrics"]
 METHODS = [b"GET", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"HEAD", b"PATCH", b"TRACE", b"CONNECT",
            b"get", b"", b"X" * 100]
-QUERIES = [b"", b"?", b"?limit=1", b"?limit=-1", b"?from=99999999999999999999", b"?wait_ms=1&from=1",
-           b"?step=a&follow=true", b"?step=%2e%2e", b"?x", b"?=&=&", b"?status=\xff", b"?after=" +
-           b"9" * 200, b"?limit=1&limit=2", b"?" + b"a=1&" * 90]
-HEADERS = [b"Accept: text/event-stream", b"Last-Event-ID: 5", b"Last-Event-ID: \xff", b"Expect: "
-           b"100-continue", b"Transfer-Encoding: chunked", b"Transfer-Encoding: x", b"Connection: "
-           b"close", b"Upgrade: h2c", b"Content-Length: 5", b"Content-Length: 99999999999999999999",
-           b"Host: a\r\nHost: b", b"Authorization: Bearer x", b": empty", b"No colon", b"A: b\r\n c",
+QUERIES = [b"", b"?", b"?limit=1", b"?limit=-1", b"?from=99999999999999999999",
+           b"?wait_ms=1&from=1", b"?step=a&follow=true", b"?step=%2e%2e", b"?x", b"?=&=&",
+           b"?status=\xff", b"?after=" + b"9" * 200, b"?limit=1&limit=2", b"?" + b"a=1&" * 90]
+HEADERS = [b"Accept: text/event-stream", b"Last-Event-ID: 5", b"Last-Event-ID: \xff",
+           b"Expect: 100-continue", b"Transfer-Encoding: chunked", b"Transfer-Encoding: x",
+           b"Connection: close", b"Upgrade: h2c", b"Content-Length: 5",
+           b"Content-Length: 99999999999999999999", b"Host: a\r\nHost: b",
+           b"Authorization: Bearer x", b": empty", b"No colon", b"A: b\r\n c",
            b"Range: bytes=0-5", b"Origin: null", b"Cookie: " + b"a=b; " * 50]
-BODIES = [b"", b"{}", b"[]", b"null", b"{", b"\xff\xfe", b'{"flow": {"steps": {"a": {"noop": true}}}}',
-          b'{"jobs": [{}, 1, null]}', b'{"flow": ' + b"[" * 100 + b"]" * 100 + b"}",
+BODIES = [b"", b"{}", b"[]", b"null", b"{", b"\xff\xfe",
+          b'{"flow": {"steps": {"a": {"noop": true}}}}', b'{"jobs": [{}, 1, null]}',
+          b'{"flow": ' + b"[" * 100 + b"]" * 100 + b"}",
           b'{"decision": "done", "output": "\\ud800"}', b'{"reason": "' + b"x" * 3000 + b'"}',
           b'{"keep_for": "1y", "keep_jobs": -1}', b"1" * 5000, b'{"from": "a"}', b'"\\u0000"']
 
@@ -159,7 +162,6 @@ def test_a_request_that_trickles_in_is_ended_after_half_a_minute(box):
 
 def test_one_client_cannot_take_all_connections(box):
     """It is refused at three quarters; another process is served all the while."""
-    import resource
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     socks = []

@@ -1,5 +1,6 @@
 """Every route does what its line in the table says, and docs/api.md and OpenAPI name them all."""
 
+import ctypes
 import json
 import os
 import re
@@ -99,7 +100,8 @@ def test_a_failed_job_is_retried_as_a_new_one(box):
 
 
 def test_an_ended_job_is_removed_and_a_live_one_is_not(box):
-    job = submit(box, {"steps": {"a": {"sh": f"until [ -e {box.folder}/end ]; do sleep 0.02; done"}}})
+    hold = f"until [ -e {box.folder}/end ]; do sleep 0.02; done"
+    job = submit(box, {"steps": {"a": {"sh": hold}}})
     assert_error(box.ask("DELETE", f"{JOBS}/{job}"), 409, "state")
     box.write("end", "")
     wait_end(box, job)
@@ -134,7 +136,7 @@ def test_a_node_whose_loop_stands_still_is_not_healthy(box):
     pid = box.started[0].pid
     tasks = {open(f"/proc/{pid}/task/{t}/comm", encoding="ascii").read().strip(): int(t)
              for t in os.listdir(f"/proc/{pid}/task")}
-    with trace_stopped(tasks["glia-control"]):
+    with TraceStopped(tasks["glia-control"]):
         begin = time.monotonic()
         for path in ("/healthz", "/readyz"):
             assert "sign of life" in assert_error(box.ask("GET", path), 503, "unavailable")[
@@ -144,13 +146,12 @@ def test_a_node_whose_loop_stands_still_is_not_healthy(box):
     wait_for("it to recover", lambda: box.ask("GET", "/healthz").status == 200)
 
 
-class trace_stopped:
+class TraceStopped:
     """Hold one thread of another process still, as a debugger does."""
 
     SEIZE, INTERRUPT, DETACH = 0x4206, 0x4207, 17
 
     def __init__(self, tid):
-        import ctypes
         self.tid = tid
         self.call = ctypes.CDLL(None, use_errno=True).ptrace
         self.call.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
