@@ -76,8 +76,8 @@ static int write_all(int fd, gl_str bytes)
 }
 
 /* `former_bytes`: the folder has served before, and the file is there with this length; negative:
- * who knows what is there. It is cut afterwards, if at all: so its place on the disk is not given
- * up and asked for again. */
+ * who knows what is there. It is cut afterwards, if at all: giving up its place on the disk can
+ * take the disk two milliseconds, overwriting takes four microseconds. */
 static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str content,
                       int64_t former_bytes, struct gl_why *why)
 {
@@ -241,9 +241,5 @@ void gl_rundir_replace_output(struct gl_keeper *k, gl_str path, gl_str output)
 
 void gl_rundir_clear(struct gl_keeper *k, gl_str path)
 {
-    const char *work = gl_rundir_join(&k->scratch, path, GL_S("work")).p;
-    (void)unlinkat(k->contexts_fd, gl_rundir_join(&k->scratch, path, GL_S("env")).p, 0);
-    if (unlinkat(k->contexts_fd, work, AT_REMOVEDIR) < 0 && errno != ENOENT) {
-        gl_trash_put(k, work);
-    }
+    gl_trash_put(k, gl_rundir_join(&k->scratch, path, GL_S("work")).p);
 }

@@ -7,7 +7,7 @@
  *     output.json   GLIA_OUTPUT, written by the step
  *     log           see capture.h
  *
- * When a step has succeeded, work/ and env go.
+ * When a step has succeeded, work/ goes.
  *
  * Names were checked before (gl_keep_check_key): they cannot lead out of the folder. Nothing here
  * is synced: after a power cut no process is left that could miss it. */

@@ -1,9 +1,9 @@
 /* trash.h - folders that are no longer wanted.
  *
- * A step may leave a hundred thousand files, and the loop must not wait for their end: the folder
- * is renamed into `keeper/trash`, which is as good as gone, and a thread removes it. The thread is
- * started when there is something for it to do. What a keeper has not got to when it ends, the next
- * one goes on with. */
+ * A step may leave a hundred thousand files, and on some disks the end of a single folder takes two
+ * milliseconds: the loop must not wait for it. The folder is renamed into `keeper/trash`, which is
+ * as good as gone, and a thread removes it. The thread is started when there is something for it to
+ * do. What a keeper has not got to when it ends, the next one goes on with. */
 #ifndef GL_KEEPER_TRASH_H
 #define GL_KEEPER_TRASH_H
 

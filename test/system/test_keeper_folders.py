@@ -64,15 +64,15 @@ def test_the_working_folder_of_a_step_that_succeeded_goes_when_its_end_is_acknow
     assert place.names() == ["env", "input.json", "log", "output.json", "work"]
     assert os.path.exists(place.folder("work", "a", "b", "c"))
     place.ack()
-    assert place.names() == ["input.json", "log", "output.json"]
+    assert place.names() == ["env", "input.json", "log", "output.json"]
     wait_for(lambda: place.trash() == [])
 
 
 def test_an_empty_working_folder_goes_too(place):
     place.run("echo hello")
     place.ack()
-    assert place.names() == ["input.json", "log"]
-    assert place.trash() == []
+    assert place.names() == ["env", "input.json", "log"]
+    wait_for(lambda: place.trash() == [])
 
 
 @pytest.mark.parametrize("script,more", [
@@ -119,7 +119,7 @@ def test_a_folder_that_was_given_is_never_removed(place, tmp_path):
     place.run("echo 1 > a; echo hello", cwd=str(given))
     place.ack()
     assert os.listdir(given) == ["a"]
-    assert place.names() == ["input.json", "log"]
+    assert place.names() == ["env", "input.json", "log"]
 
 
 def test_what_a_link_in_a_working_folder_points_to_is_not_touched(place, tmp_path):
@@ -131,8 +131,8 @@ def test_what_a_link_in_a_working_folder_points_to_is_not_touched(place, tmp_pat
     place.ack()
     place.ack(attempt="t:attempt:1")
     wait_for(lambda: place.trash() == [])
-    assert place.names() == ["input.json", "log"]
-    assert place.names(attempt="t:attempt:1") == ["input.json", "log"]
+    assert place.names() == ["env", "input.json", "log"]
+    assert place.names(attempt="t:attempt:1") == ["env", "input.json", "log"]
     assert os.listdir(given) == ["kept"]
 
 
@@ -149,7 +149,7 @@ def test_whatever_a_step_leaves_can_be_removed(place):
     e = place.link.run([sys.executable, "-c", script])
     assert e["exit_code"] == 0
     place.ack()
-    assert place.names() == ["input.json"]
+    assert place.names() == ["env", "input.json"]
     wait_for(lambda: place.trash() == [])
 
 
@@ -170,7 +170,7 @@ def test_a_result_of_an_earlier_keeper_is_cleared_when_it_is_acknowledged(place)
     place.open()
     assert os.path.exists(place.folder("work", "a"))
     place.ack()
-    assert place.names() == ["input.json", "log"]
+    assert place.names() == ["env", "input.json", "log"]
 
 
 def test_the_environment_is_noted_without_secrets_and_for_nobody_else(place):
