@@ -198,7 +198,7 @@ gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t numb
     if (item >= 0) {
         GL_ASSERT((uint32_t)item < v->items[number].n);
         r = v->items[number].records[item];
-        place = (uint32_t)v->flow->steps.n + r->items_at;
+        place = gl_flow_place(v->flow, number, item);
     }
     return explain(a, v, gl_flow_step(v->flow, number), r != NULL ? r : &unreached, place, live);
 }

@@ -465,50 +465,38 @@ struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, u
 
 bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, int32_t *ret_item)
 {
-    gl_str item = {0}, name = gl_str_cut(id, '[', &item);
-    uint64_t n = 0;
-    int64_t of;
+    gl_str name;
+    int64_t item, of = gl_str_split_step(id, &name, &item) ? gl_flow_find(flow, name) : -1;
 
-    if (name.n < id.n) {
-        if (item.n < 2 || item.p[item.n - 1] != ']' ||
-            !gl_str_u64((gl_str){.p = item.p, .n = item.n - 1}, &n) || n >= GL_ITEMS_MAX) {
-            return false;
-        }
-    }
-    of = gl_flow_find(flow, name);
     if (of < 0) {
         return false;
     }
     *ret_of = (uint32_t)of;
-    *ret_item = name.n < id.n ? (int32_t)n : -1;
+    *ret_item = (int32_t)item;
     return true;
 }
 
 struct gl_step *gl_step_by_id(struct gl_job *j, gl_str id)
 {
-    struct gl_step *group, *st;
     uint32_t of;
     int32_t item;
 
-    if (!gl_step_split_id(j->spec->flow, id, &of, &item)) {
-        return NULL;
+    return gl_step_split_id(j->spec->flow, id, &of, &item) ? find(j, of, item) : NULL;
+}
+
+uint32_t gl_step_place(const struct gl_step *st)
+{
+    return gl_flow_place(st->job->spec->flow, st->of, st->item);
+}
+
+struct gl_step *gl_step_at(struct gl_job *j, uint32_t place)
+{
+    uint32_t steps_n = (uint32_t)j->spec->flow->steps.n;
+
+    if (place < steps_n) {
+        return gl_step_find(j, place);
     }
-    group = gl_step_find(j, of);
-    if (item < 0) {
-        return group;
-    }
-    if (group != NULL && (uint32_t)item < group->r.items_n) {
-        return gl_step_find(j,
-                            (uint32_t)j->spec->flow->steps.n + group->r.items_at + (uint32_t)item);
-    }
-    /* Its step has ended before it, because the job is ending: there are few. */
-    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
-        st = GL_CONTAINER(l, struct gl_step, live);
-        if (st->of == of && st->item == item) {
-            return st;
-        }
-    }
-    return NULL;
+    return find(j, (place - steps_n) / GL_ITEMS_MAX, (int32_t)((place - steps_n) % GL_ITEMS_MAX));
 }
 
 void gl_step_free(struct gl_core *c, struct gl_step *st)

@@ -25,7 +25,8 @@ enum { GL_STEP_PAGE = 64 };
 struct gl_step {
     struct gl_step_record r; /* its strings belong to the core's pool, but step_id: the spec's */
     struct gl_job *job;
-    uint32_t number;           /* in the flow; of an instance: behind the flow's steps */
+    uint32_t number;           /* in the flow; of an instance: behind the flow's steps, and another
+                                  one if the transaction that made it fails: see gl_step_place() */
     uint32_t of;               /* the step of the flow that says what it does: mostly itself */
     int32_t item;              /* of an instance: which item of its foreach; else -1 */
     struct gl_link live;       /* in job->live */
@@ -169,6 +170,9 @@ struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, u
                              uint32_t instance);
 /* By id, also "step[n]"; NULL: unknown, or not live. */
 struct gl_step *gl_step_by_id(struct gl_job *j, gl_str id);
+/* What outlives a job's memory names its steps by this: see gl_flow_place(). */
+uint32_t gl_step_place(const struct gl_step *st);
+struct gl_step *gl_step_at(struct gl_job *j, uint32_t place); /* NULL: not live */
 /* "step[n]" -> the number of the step and n; a plain id -> its number and -1; false: no such step.
  */
 bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, int32_t *ret_item);

@@ -183,6 +183,13 @@ static inline const struct gl_step_spec *gl_flow_step(const struct gl_flow *f, u
     return &((const struct gl_step_spec *)f->steps.items)[number];
 }
 
+/* One number for each step and each instance of one, the same in every life of a job. */
+static inline uint32_t gl_flow_place(const struct gl_flow *f, uint32_t number, int64_t item)
+{
+    static_assert(GL_STEPS_MAX * (GL_ITEMS_MAX + 1LL) <= UINT32_MAX, "every instance has a number");
+    return item < 0 ? number : (uint32_t)f->steps.n + number * GL_ITEMS_MAX + (uint32_t)item;
+}
+
 /* Supplies files while a flow is parsed. `source` is the path as written in the flow (for
  * `script` and `files`), or "" when the content is given in `text` (for `python` and `sh` text).
  * Returns the hash in hex. NULL loader: `script`, `python` and overlong `sh` are refused. */

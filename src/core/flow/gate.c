@@ -237,7 +237,7 @@ static void ask(struct gl_core *c, struct gl_step *st)
     st->resolving = true;
     e->spec = j->spec;
     gl_spec_ref(j->spec);
-    e->step_number = st->number;
+    e->step_number = gl_step_place(st);
     e->of = st->of;
     e->item = st->item;
     e->step_id = gl_str_dup(c->out->arena, st->r.step_id);
@@ -418,7 +418,7 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st =
-        j != NULL && j->memory == GL_MEM_HOT ? gl_step_find(j, ev->step_number) : NULL;
+        j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, ev->step_number) : NULL;
 
     if (st == NULL || !st->resolving || st->r.status != GL_STEP_READY) {
         GL_MARK(c->trace, "gate.late_facts");

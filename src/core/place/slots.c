@@ -154,7 +154,7 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
 
     GL_ASSERT(pool >= 0);
     GL_ASSERT(st->wait == NULL);
-    make_key(key, st->job->id, st->number);
+    make_key(key, st->job->id, gl_step_place(st));
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
     if (w == NULL) {
         w = wait_new(c, gl_quotas_ask(c, st, (uint8_t)pool));
@@ -194,7 +194,7 @@ static struct gl_slot_hold *hold_new(struct gl_core *c, struct gl_step *st, int 
 {
     struct gl_slot_hold *h = gl_pool_alloc(&c->mem, sizeof(*h));
 
-    h->step_number = st->number;
+    h->step_number = gl_step_place(st);
     h->slots = gl_step_spec_of(st)->slots;
     h->pool = pool;
     gl_list_push(&st->job->holds, &h->link);
@@ -318,7 +318,7 @@ bool gl_slots_find_hold(struct gl_step *st)
     for (struct gl_link *l = st->job->holds.next; l != &st->job->holds; l = l->next) {
         struct gl_slot_hold *h = GL_CONTAINER(l, struct gl_slot_hold, link);
 
-        if (h->step_number == st->number) {
+        if (h->step_number == gl_step_place(st)) {
             st->hold = h;
             return true;
         }
@@ -357,7 +357,7 @@ void gl_slots_return(struct gl_core *c, struct gl_step *st)
 
 static bool is_claimed(struct gl_job *j, const struct gl_slot_hold *h)
 {
-    const struct gl_step *st = j->spec != NULL ? gl_step_find(j, h->step_number) : NULL;
+    const struct gl_step *st = j->spec != NULL ? gl_step_at(j, h->step_number) : NULL;
 
     return st != NULL && st->hold == h;
 }
@@ -400,7 +400,7 @@ void gl_slots_release_all(struct gl_core *c, struct gl_job *j)
 
 static void tell_holder(struct gl_job *j, const struct gl_slot_hold *h, struct gl_buf *out)
 {
-    const struct gl_step *st = j->spec != NULL ? gl_step_find(j, h->step_number) : NULL;
+    const struct gl_step *st = j->spec != NULL ? gl_step_at(j, h->step_number) : NULL;
 
     gl_buf_fmt(out, "job %.*s", GL_STR_ARG(j->id));
     if (st != NULL) {
@@ -536,7 +536,7 @@ static struct gl_wait *find_wait(const struct gl_core *c, const struct saved_wai
 static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wait *s)
 {
     struct gl_job *j = s->has_step ? gl_job_find(c, s->job) : NULL;
-    struct gl_step *st = j != NULL ? gl_step_find(j, s->number) : NULL;
+    struct gl_step *st = j != NULL && j->spec != NULL ? gl_step_at(j, s->number) : NULL;
 
     if (w->state == GL_WAIT_QUEUED || w->state == GL_WAIT_CALLED) {
         gl_heap_push(&c->pools[w->pool].queue, &w->place);

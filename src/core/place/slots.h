@@ -41,7 +41,7 @@ struct gl_wait {
     int64_t rank; /* lower goes first; then by `seq` */
     uint64_t seq;
     struct gl_step *step;        /* NULL: its job is not in memory */
-    char key[GL_WAIT_KEY_BYTES]; /* job id, step number */
+    char key[GL_WAIT_KEY_BYTES]; /* job id, and gl_step_place() */
     uint8_t pool;
     uint8_t state : 7; /* enum gl_wait_state */
     bool limited : 1;  /* it stands in a struct gl_limited */
