@@ -174,24 +174,15 @@ static void why_all(struct gl_arena *a, const struct gl_view *v, const struct gl
 
 static bool find_step(const struct gl_view *v, gl_str id, uint32_t *ret_number, int64_t *ret_item)
 {
-    gl_str rest = {0}, name = gl_str_cut(id, '[', &rest);
-    int64_t number = gl_flow_find(v->flow, name);
-    uint64_t item;
+    gl_str name;
+    int64_t number = gl_str_split_step(id, &name, ret_item) ? gl_flow_find(v->flow, name) : -1;
 
     if (number < 0) {
         return false;
     }
     *ret_number = (uint32_t)number;
-    *ret_item = -1;
-    if (name.n == id.n) {
-        return true;
-    }
-    if (rest.n < 2 || !gl_str_u64((gl_str){.p = rest.p, .n = rest.n - 1}, &item) ||
-        item >= v->items[number].n || v->items[number].records[item] == NULL) {
-        return false;
-    }
-    *ret_item = (int64_t)item;
-    return true;
+    return *ret_item < 0 ||
+           (*ret_item < v->items[number].n && v->items[number].records[*ret_item] != NULL);
 }
 
 int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,

@@ -30,19 +30,18 @@ static void put_item(struct gl_arena *a, struct gl_view_items *items, uint32_t i
     items->records[item] = r;
 }
 
-/* "step" or "step[n]" */
 static void put_step(struct gl_arena *a, struct gl_view *v, struct gl_step_record *r)
 {
-    gl_str rest = {0}, name = gl_str_cut(r->step_id, '[', &rest);
-    int64_t number = gl_flow_find(v->flow, name);
-    uint64_t item;
+    gl_str name;
+    int64_t item, number;
 
-    if (number < 0) {
+    if (!gl_str_split_step(r->step_id, &name, &item)) {
         return;
     }
-    if (rest.n == 0) {
+    number = gl_flow_find(v->flow, name);
+    if (number >= 0 && item < 0) {
         v->steps[number] = r;
-    } else if (gl_str_u64((gl_str){.p = rest.p, .n = rest.n - 1}, &item) && item < GL_ITEMS_MAX) {
+    } else if (number >= 0) {
         put_item(a, &v->items[number], (uint32_t)item, r);
     }
 }

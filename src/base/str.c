@@ -120,6 +120,25 @@ bool gl_str_is_id(gl_str s)
     return true;
 }
 
+bool gl_str_split_step(gl_str s, gl_str *ret_name, int64_t *ret_item)
+{
+    gl_str rest, name = gl_str_cut(s, '[', &rest);
+    uint64_t item = 0;
+
+    if (!gl_str_is_id(name)) {
+        return false;
+    }
+    if (name.n < s.n) {
+        if (rest.n < 2 || rest.p[rest.n - 1] != ']' ||
+            !gl_str_u64((gl_str){.p = rest.p, .n = rest.n - 1}, &item) || item >= GL_ITEMS_MAX) {
+            return false;
+        }
+    }
+    *ret_name = name;
+    *ret_item = name.n < s.n ? (int64_t)item : -1;
+    return true;
+}
+
 /* Well-formed sequences: Unicode 15, table 3-7. */
 size_t gl_str_utf8_at(gl_str s)
 {

@@ -141,7 +141,10 @@ static void read_page(struct gl_call *c)
 
 void gl_paper_route(struct gl_call *c)
 {
-    if (c->step.n > 0 && !gl_text_is_step(c->step)) {
+    gl_str name;
+    int64_t item;
+
+    if (c->step.n > 0 && !gl_str_split_step(c->step, &name, &item)) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
         return;
     }

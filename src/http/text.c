@@ -67,19 +67,6 @@ gl_str gl_text_compact(gl_str json, struct gl_arena *a)
     return (gl_str){.p = to, .n = n};
 }
 
-bool gl_text_is_step(gl_str s)
-{
-    gl_str number, rest;
-    gl_str id = gl_str_cut(s, '[', &number);
-    uint64_t ignored;
-
-    if (id.n == s.n) {
-        return gl_str_is_id(s);
-    }
-    number = gl_str_cut(number, ']', &rest);
-    return gl_str_is_id(id) && s.p[s.n - 1] == ']' && rest.n == 0 && gl_str_u64(number, &ignored);
-}
-
 bool gl_text_accepts(gl_str accept, const char *type)
 {
     while (accept.n > 0) {

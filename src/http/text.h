@@ -15,9 +15,6 @@ gl_str gl_text_host(gl_str host);
 /* JSON without the white space between its tokens: what is kept stands on one line. */
 gl_str gl_text_compact(gl_str json, struct gl_arena *a);
 
-/* The id of a step, or of one of its instances: "step", "step[7]". */
-bool gl_text_is_step(gl_str s);
-
 /* Is `accept`, a header of that name, about this type, and not only about everything? */
 bool gl_text_accepts(gl_str accept, const char *type);
 

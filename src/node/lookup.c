@@ -231,13 +231,12 @@ static bool parse_record(struct gl_lookup *f, const struct gl_record *r, struct 
 
 static void add_item(struct gl_lookup *f, struct known *k, const struct gl_record *r)
 {
-    gl_str rest = r->id, digits = {0};
+    gl_str id, name;
     struct gl_json j;
-    uint64_t item;
+    int64_t item;
 
-    (void)gl_str_cut(r->id, '[', &rest);
-    digits = (gl_str){.p = rest.p, .n = rest.n > 0 ? rest.n - 1 : 0};
-    if (!gl_str_u64(digits, &item) || item >= GL_ITEMS_MAX || !parse_record(f, r, &j)) {
+    (void)gl_str_cut(r->id, '/', &id); /* "job/step[n]" */
+    if (!gl_str_split_step(id, &name, &item) || item < 0 || !parse_record(f, r, &j)) {
         return;
     }
     if (item >= k->items_cap) {

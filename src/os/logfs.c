@@ -20,15 +20,13 @@ enum {
 
 static const char *const infix = ":attempt:";
 
-/* A step's id, or that of one of its instances: "fetch[3]". It becomes a part of a path. */
+/* It becomes a part of a path. */
 static bool is_step(gl_str s)
 {
-    gl_str rest, id = gl_str_cut(s, '[', &rest);
-    gl_str number = gl_str_cut(rest, ']', &rest);
-    uint64_t ignored;
+    gl_str name;
+    int64_t item;
 
-    return gl_str_is_id(id) &&
-           (id.n == s.n || (gl_str_u64(number, &ignored) && id.n + number.n + 2 == s.n));
+    return gl_str_split_step(s, &name, &item);
 }
 
 static const char *job_folder(const struct gl_logfs *l, struct gl_arena *a, gl_str context,

@@ -297,9 +297,48 @@ static void a_slip_of_the_pen_gets_a_suggestion(void **state)
     assert_str(nearest(""), "");
 }
 
+static bool is_step(gl_str s)
+{
+    gl_str part;
+    int64_t item;
+
+    return gl_str_split_step(s, &part, &item);
+}
+
+static void instances_of_a_step_have_a_number_in_brackets(void **state)
+{
+    (void)state;
+    assert_true(is_step(GL_S("fetch")));
+    assert_true(is_step(GL_S("fetch[0]")));
+    assert_true(is_step(GL_S("a.b-c_d[9999]")));
+    assert_false(is_step(GL_S("")));
+    assert_false(is_step(GL_S("fetch[")));
+    assert_false(is_step(GL_S("fetch[]")));
+    assert_false(is_step(GL_S("fetch[x]")));
+    assert_false(is_step(GL_S("fetch[1]x")));
+    assert_false(is_step(GL_S("fetch[1]]")));
+    assert_false(is_step(GL_S("[1]")));
+    assert_false(is_step(GL_S("../x")));
+}
+
+static void an_instance_is_its_step_and_an_item(void **state)
+{
+    gl_str part;
+    int64_t item;
+
+    (void)state;
+    assert_true(gl_str_split_step(GL_S("fetch[12]"), &part, &item));
+    assert_true(gl_str_is(part, "fetch"));
+    assert_int_equal(item, 12);
+    assert_true(gl_str_split_step(GL_S("fetch"), &part, &item));
+    assert_int_equal(item, -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instances_of_a_step_have_a_number_in_brackets),
+        cmocka_unit_test(an_instance_is_its_step_and_an_item),
         cmocka_unit_test(slices_compare_by_their_bytes),
         cmocka_unit_test(slices_are_cut_trimmed_and_looked_at),
         cmocka_unit_test(numbers_are_read_exactly_or_not_at_all),

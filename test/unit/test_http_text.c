@@ -50,22 +50,6 @@ static void json_is_brought_onto_one_line_and_stays_the_same(void **state)
     gl_arena_done(&a);
 }
 
-static void instances_of_a_step_have_a_number_in_brackets(void **state)
-{
-    (void)state;
-    assert_true(gl_text_is_step(GL_S("fetch")));
-    assert_true(gl_text_is_step(GL_S("fetch[0]")));
-    assert_true(gl_text_is_step(GL_S("a.b-c_d[9999]")));
-    assert_false(gl_text_is_step(GL_S("")));
-    assert_false(gl_text_is_step(GL_S("fetch[")));
-    assert_false(gl_text_is_step(GL_S("fetch[]")));
-    assert_false(gl_text_is_step(GL_S("fetch[x]")));
-    assert_false(gl_text_is_step(GL_S("fetch[1]x")));
-    assert_false(gl_text_is_step(GL_S("fetch[1]]")));
-    assert_false(gl_text_is_step(GL_S("[1]")));
-    assert_false(gl_text_is_step(GL_S("../x")));
-}
-
 static void a_stream_is_wanted_only_by_who_names_it(void **state)
 {
     (void)state;
@@ -133,7 +117,6 @@ int main(void)
         cmocka_unit_test(escapes_are_read_but_no_text_is_lost_and_no_slash_appears),
         cmocka_unit_test(a_host_is_known_with_and_without_its_port),
         cmocka_unit_test(json_is_brought_onto_one_line_and_stays_the_same),
-        cmocka_unit_test(instances_of_a_step_have_a_number_in_brackets),
         cmocka_unit_test(a_stream_is_wanted_only_by_who_names_it),
         cmocka_unit_test(a_secret_is_known_only_as_a_whole),
         cmocka_unit_test(a_path_gives_its_parts_to_its_route),
