@@ -476,6 +476,27 @@ bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, i
     return true;
 }
 
+static struct gl_step *find(struct gl_job *j, uint32_t of, int32_t item)
+{
+    struct gl_step *group = gl_step_find(j, of), *st;
+
+    if (item < 0) {
+        return group;
+    }
+    if (group != NULL && (uint32_t)item < group->r.items_n) {
+        return gl_step_find(j,
+                            (uint32_t)j->spec->flow->steps.n + group->r.items_at + (uint32_t)item);
+    }
+    /* Its step has ended before it, because the job is ending: there are few. */
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        st = GL_CONTAINER(l, struct gl_step, live);
+        if (st->of == of && st->item == item) {
+            return st;
+        }
+    }
+    return NULL;
+}
+
 struct gl_step *gl_step_by_id(struct gl_job *j, gl_str id)
 {
     uint32_t of;
