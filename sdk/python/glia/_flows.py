@@ -1,0 +1,96 @@
+"""Flows and the files they name, made ready for a submission."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Dict, Iterator, Mapping, Optional
+
+from .errors import InvalidError
+from .models import Document, File, FileContent, Flow
+
+YAML_HINT = ("the API takes flows as JSON; for a YAML file use the command: "
+             "glia run FILE --detach --json")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A flow as the API wants it. `contents` is to be put there first, by hash."""
+
+    flow: Mapping[str, Any]
+    files: Dict[str, Document]
+    contents: Dict[str, bytes]
+
+
+def _parse(text: str, what: str) -> Mapping[str, Any]:
+    try:
+        flow = json.loads(text)
+    except ValueError as error:
+        raise InvalidError(f"{what} is not JSON: {error}", field="flow", hint=YAML_HINT) from error
+    if not isinstance(flow, dict):
+        raise InvalidError(f"{what} is not a JSON object", field="flow")
+    return flow
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    if path.suffix in (".yaml", ".yml"):
+        raise InvalidError(f"{path} is YAML", field="flow", hint=YAML_HINT)
+    try:
+        return _parse(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidError(f"cannot read the flow: {error}", field="flow") from error
+
+
+def _steps(flow: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    steps = flow.get("steps")
+    for step in steps.values() if isinstance(steps, dict) else steps or ():
+        if isinstance(step, dict):
+            yield step
+
+
+def named_files(flow: Mapping[str, Any]) -> Iterator[str]:
+    """The paths that steps name. What is wrong with a flow, the node says."""
+    for step in _steps(flow):
+        files = step.get("files", ())
+        for name in (step.get("script"), *(files.values() if isinstance(files, dict) else files)):
+            if isinstance(name, str):
+                yield name
+
+
+def _is_beside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return not path.is_absolute() and ".." not in path.parts
+
+
+def _load(name: str, given: FileContent) -> File:
+    if isinstance(given, File):
+        return given
+    if isinstance(given, str):
+        return File(given.encode("utf-8"))
+    if isinstance(given, bytes):
+        return File(given)
+    try:
+        return File.read(given)
+    except OSError as error:
+        raise InvalidError(f"cannot read the file {name!r}: {error}", field="files") from error
+
+
+def prepare(flow: Flow, files: Optional[Mapping[str, FileContent]]) -> Prepared:
+    given: Dict[str, FileContent] = dict(files or {})
+    if isinstance(flow, str):
+        flow = _parse(flow, "the text of the flow")
+    elif isinstance(flow, os.PathLike):
+        path = Path(flow)
+        flow = _read(path)
+        for name in named_files(flow):
+            if name not in given and _is_beside(name):
+                given[name] = path.parent / name
+    loaded = {name: _load(name, one) for name, one in given.items()}
+    hashes = {name: hashlib.sha256(file.content).hexdigest() for name, file in loaded.items()}
+    return Prepared(
+        flow,
+        {name: {"sha256": hashes[name], "executable": loaded[name].executable} for name in loaded},
+        {hashes[name]: loaded[name].content for name in loaded})

@@ -1,0 +1,206 @@
+"""Following a job: its events and the logs of its steps, across cut connections and nodes that
+come and go. Every event and every line comes once."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import Callable, Iterator, List, Optional
+from urllib.parse import quote, urlencode
+
+from ._sse import messages
+from ._transport import Answer, Deadline, Patience, Transport
+from .errors import NotANodeError, UnavailableError, WaitTimeout, from_document
+from .models import Document, Event, Job, LogLine, time_of_ms
+
+JOBS = "/v1/contexts/default/jobs"
+SILENCE_SECONDS = 45.0  # a stream of events says at least a word every 15 s
+LOG_SILENCE_SECONDS = 60.0  # one of a log may be silent: we look again
+POLL_SECONDS = 20.0
+LATE_SECONDS = 0.5  # an answer may come so much later than the time it was to be waited for
+DROPPED = re.compile(rb"-- (\d+) bytes dropped --")
+
+
+def job_path(job: str, *more: str) -> str:
+    return "/".join([JOBS, quote(job, safe=""), *more])
+
+
+def timed_out(job: str) -> WaitTimeout:
+    return WaitTimeout(f"the time is over, and job {job} has not ended",
+                       hint="the job goes on")
+
+
+# ---- events ----
+
+
+def _parse(text: str) -> Document:
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise NotANodeError("an event of this stream is not JSON") from error
+    if not isinstance(document, dict):
+        raise NotANodeError("an event of this stream is not an object")
+    return document
+
+
+class Watch:
+    """The events of a job behind a number, as they come."""
+
+    def __init__(self, transport: Transport, job: str, after: int, deadline: Deadline) -> None:
+        self.transport = transport
+        self.job = job
+        self.last = after
+        self.deadline = deadline
+        self.patience = Patience(transport.patience, deadline)
+        self.has_ended = False
+
+    def __iter__(self) -> Iterator[Event]:
+        while True:
+            try:
+                yield from self._stream()
+            except UnavailableError as error:
+                if self.deadline.is_over:
+                    raise timed_out(self.job) from error
+                if not self.transport.may_repeat(error, True) or not self.patience.rest():
+                    raise
+                continue
+            if self.has_ended:
+                return
+            if self.deadline.is_over:
+                raise timed_out(self.job)
+            if not self.patience.rest():
+                raise UnavailableError("the node ends its streams before they have begun")
+
+    def _stream(self) -> Iterator[Event]:
+        """One connection. What was seen before is left out, should a node tell it again."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(self.last)}
+        path = job_path(self.job, "events")
+        with self.transport.open_stream(path, headers, self.deadline) as stream:
+            for message in messages(stream.lines(SILENCE_SECONDS, self.deadline)):
+                document = _parse(message.data)
+                if message.event == "end":
+                    self.has_ended = True
+                    return
+                if message.event == "error":
+                    raise from_document(document)
+                event = Event.of(document)
+                if event.seq > self.last:
+                    self.patience.renew()
+                    # From now on by its id: a prefix of it may become ambiguous.
+                    self.last, self.job = event.seq, event.job_id
+                    yield event
+
+
+# ---- logs ----
+
+
+class LogReader:
+    """The log of one step, attempt by attempt."""
+
+    def __init__(self, transport: Transport, status: Callable[[str], Job], job: str, step: str,
+                 attempt: Optional[int], deadline: Deadline) -> None:
+        self.transport = transport
+        self.status = status
+        self.job = job
+        self.step = step
+        self.wanted = attempt
+        self.attempt = attempt or 0  # 0: none has begun
+        self.offset = 0
+        self.has_ended = False  # the attempt
+        self.deadline = deadline
+
+    def _path(self, **more: str) -> str:
+        query = {"step": self.step, "offset": str(self.offset), **more}
+        if self.attempt:
+            query["attempt"] = str(self.attempt)
+        return job_path(self.job, "logs") + "?" + urlencode(query)
+
+    def _line(self, line: bytes) -> LogLine:
+        when, _, rest = line.partition(b" ")
+        stream, _, text = rest.partition(b" ")
+        if not when.isdigit():
+            return LogLine(self.step, self.attempt, "dropped", line.decode(errors="replace"), None)
+        return LogLine(self.step, self.attempt, "stderr" if stream == b"e" else "stdout",
+                       text.decode("utf-8", errors="replace"), time_of_ms(int(when)))
+
+    def _get(self, path: str, seconds: float) -> Answer:
+        try:
+            return self.transport.request("GET", path, repeatable=True,
+                                          timeout=self.deadline.left(seconds) + LATE_SECONDS)
+        except UnavailableError as error:
+            if self.deadline.is_over:
+                raise timed_out(self.job) from error
+            raise
+
+    def read(self) -> Iterator[LogLine]:
+        """What there is now, page by page."""
+        while True:
+            answer = self._get(self._path(), self.transport.timeout)
+            try:
+                self.attempt = int(answer.headers["Glia-Attempt"])
+                following = int(answer.headers["Glia-Next-Offset"])
+            except (KeyError, ValueError) as error:
+                raise NotANodeError("a page of a log lacks its headers") from error
+            self.has_ended = answer.headers.get("Glia-Ended") == "true"
+            lines: List[bytes] = answer.body.split(b"\n")[:-1]
+            self.offset = following
+            yield from map(self._line, lines)
+            if not lines:
+                return
+
+    def follow(self) -> Iterator[LogLine]:
+        """What there is and what comes, until the step has ended, or the attempt that was asked
+        for. A page confirms what a stream has told: only a page says that nothing will follow."""
+        while True:
+            yield from self.read()
+            if self.deadline.is_over:
+                raise timed_out(self.job)
+            if self.attempt and not self.has_ended:
+                before = self.offset
+                yield from self._stream()
+                if self.offset == before:
+                    time.sleep(self.deadline.left(0.05))  # it may be about to end, or to stop
+            elif self.wanted is not None or not self._next_attempt():
+                return
+
+    def _stream(self) -> Iterator[LogLine]:
+        """One connection. Places are counted as the node does: a mark for what was dropped stands
+        for those bytes."""
+        try:
+            with self.transport.open_stream(self._path(follow="true"), {},
+                                            self.deadline) as stream:
+                for line in stream.lines(LOG_SILENCE_SECONDS, self.deadline):
+                    dropped = DROPPED.fullmatch(line)
+                    self.offset += int(dropped.group(1)) if dropped else len(line) + 1
+                    yield self._line(line)
+        except UnavailableError:
+            pass  # the page that follows finds out what that means, with patience
+
+    def _next_attempt(self) -> bool:
+        """Wait for the attempt after this one. False: there will be none."""
+        while True:
+            job = self.status(self.job)
+            self.job = job.job_id
+            step = job.steps.get(self.step)
+            if step is not None and step.attempts > self.attempt:
+                self.attempt, self.offset = self.attempt + 1, 0
+                return True
+            if job.ended or job.status == "paused" or (step is not None and step.outcome):
+                return False
+            if self.deadline.is_over:
+                raise timed_out(self.job)
+            self._wait_for_news(job)
+
+    def _wait_for_news(self, job: Job) -> None:
+        """Until an event speaks of the step, or of the job as a whole."""
+        following = job.last_seq + 1
+        while not self.deadline.is_over:
+            seconds = self.deadline.left(POLL_SECONDS)
+            query = urlencode({"from": following, "wait_ms": int(seconds * 1000), "limit": 1000})
+            page = self._get(job_path(self.job, "events") + "?" + query,
+                             seconds + self.transport.timeout).json()
+            events = [Event.of(one) for one in page["events"]]
+            if page["ended"] or any(e.step_id in (None, self.step) for e in events):
+                return
+            following = page["next_seq"]

@@ -1,0 +1,36 @@
+"""Server-sent events: lines in, messages out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterable, Iterator, List, Optional
+
+
+@dataclass(frozen=True)
+class Message:
+    id: Optional[str]
+    event: str
+    data: str
+
+
+def messages(lines: Iterable[bytes]) -> Iterator[Message]:
+    """What an empty line has completed; a rest without one was cut off, and is none."""
+    ident: Optional[str] = None
+    event = ""
+    data: List[str] = []
+    for raw in lines:
+        line = raw.rstrip(b"\r").decode("utf-8", errors="replace")
+        if not line:
+            if data:
+                yield Message(ident, event or "message", "\n".join(data))
+            ident, event, data = None, "", []
+            continue
+        name, _, value = line.partition(":")
+        value = value[1:] if value.startswith(" ") else value
+        if name == "data":
+            data.append(value)
+        elif name == "event":
+            event = value
+        elif name == "id":
+            ident = value
+        # "" is a comment: a sign of life. Others are for readers of another time.

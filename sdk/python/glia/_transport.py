@@ -1,0 +1,387 @@
+"""Requests to one node: connections that are kept, time limits, and when to ask again.
+
+A request is repeated only if that is safe: if it never left (nobody was there to take it), or if
+its caller says that doing it twice is the same as doing it once. A node that has answered before
+and goes away is waited for: somebody restarts it, or another takes over its folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import http.client
+import json
+import os
+import random
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+
+from ._address import Address
+from .errors import (DeniedError, GliaError, NotANodeError, RequestTimeout, UnavailableError,
+                     from_document)
+
+CONNECTIONS_KEPT_MAX = 16
+KEPT_SECONDS_MAX = 20.0  # a node closes a connection on which nothing has moved for 30 s
+UNIX_PATH_BYTES_MAX = 107
+READ_BYTES = 1 << 16
+LINE_BYTES_MAX = 64 << 20
+FOREVER_SECONDS = 86400.0
+REST_SECONDS_MIN, REST_SECONDS_MAX = 0.02, 0.5
+
+
+class Absent(UnavailableError):
+    """Nobody has taken the request: it may be sent again, whatever it is."""
+
+
+class Crowded(Absent):
+    """A node is there, but its queue of new connections is full."""
+
+
+class Cut(UnavailableError):
+    """The connection broke after the request had been sent: nobody knows what became of it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        try:
+            return json.loads(self.body)
+        except ValueError as error:
+            raise NotANodeError("the answer is not JSON", status=self.status) from error
+
+
+class Deadline:
+    """A point in time that a call must not exceed; None: there is none."""
+
+    def __init__(self, seconds: Optional[float]) -> None:
+        self.at = None if seconds is None else time.monotonic() + seconds
+
+    def left(self, at_most: float) -> float:
+        """How many seconds are left, but no more than these; 0: it is over."""
+        if self.at is None:
+            return at_most
+        return min(at_most, max(0.0, self.at - time.monotonic()))
+
+    @property
+    def is_over(self) -> bool:
+        return self.at is not None and time.monotonic() >= self.at
+
+
+class Patience:
+    """Rests between tries that grow longer, until the patience is at its end."""
+
+    def __init__(self, seconds: float, deadline: Deadline) -> None:
+        self.seconds = seconds
+        self.deadline = deadline
+        self.renew()
+
+    def renew(self) -> None:
+        self.until = Deadline(self.seconds)
+        self.rest_seconds = REST_SECONDS_MIN
+
+    def rest(self) -> bool:
+        """False: no more tries."""
+        if self.until.is_over or self.deadline.is_over:
+            return False
+        # Not all clients of a node that comes back shall come at the same moment.
+        wanted = self.rest_seconds * random.uniform(0.5, 1.0)
+        time.sleep(self.deadline.left(self.until.left(wanted)))
+        self.rest_seconds = min(self.rest_seconds * 1.5, REST_SECONDS_MAX)
+        return True
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str) -> None:
+        super().__init__("glia")
+        self._path = path
+
+    def connect(self) -> None:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.settimeout(self.timeout)
+            self._connect(sock)
+        except BaseException:
+            sock.close()
+            raise
+        self.sock = sock
+
+    def _connect(self, sock: socket.socket) -> None:
+        if len(os.fsencode(self._path)) <= UNIX_PATH_BYTES_MAX:
+            sock.connect(self._path)
+            return
+        # The kernel's limit is for the name it is given, not for where that leads.
+        folder = os.open(os.path.dirname(self._path), os.O_PATH | os.O_CLOEXEC)
+        try:
+            sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(self._path)}")
+        finally:
+            os.close(folder)
+
+
+class _TcpConnection(http.client.HTTPConnection):
+    def connect(self) -> None:
+        super().connect()
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _is_alive(sock: Optional[socket.socket]) -> bool:
+    """Nothing is to be read from an idle connection, unless the node has closed it."""
+    if sock is None:
+        return False
+    try:
+        sock.settimeout(0)
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+class _Pool:
+    """Connections that wait for their next request. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
+        self._pid = os.getpid()
+
+    def take(self) -> Optional[http.client.HTTPConnection]:
+        while True:
+            with self._lock:
+                if self._pid != os.getpid():
+                    # After a fork these are our parent's, who still talks on them.
+                    self._idle, self._pid = [], os.getpid()
+                if not self._idle:
+                    return None
+                since, connection = self._idle.pop()
+            if time.monotonic() - since < KEPT_SECONDS_MAX and _is_alive(connection.sock):
+                return connection
+            connection.close()
+
+    def give(self, connection: http.client.HTTPConnection) -> None:
+        with self._lock:
+            if self._pid == os.getpid() and len(self._idle) < CONNECTIONS_KEPT_MAX:
+                self._idle.append((time.monotonic(), connection))
+                return
+        connection.close()
+
+    def close(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()
+
+
+class Stream:
+    """An answer that comes line by line for as long as it takes."""
+
+    def __init__(self, connection: http.client.HTTPConnection, sock: socket.socket,
+                 response: http.client.HTTPResponse) -> None:
+        self._connection = connection
+        self._sock = sock
+        self._response = response
+
+    def __enter__(self) -> "Stream":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self._response.close()
+        self._connection.close()
+
+    def lines(self, silence: float, deadline: Deadline) -> Iterator[bytes]:
+        """Whole lines without their ends. Cut: it broke, or nothing has come for `silence`
+        seconds. Ends without an error with the answer, or when the deadline is over."""
+        parts: List[bytes] = []
+        held = 0
+        while True:
+            seconds = deadline.left(silence)
+            if seconds <= 0:
+                return
+            self._sock.settimeout(seconds)
+            try:
+                more = self._response.read1(READ_BYTES)  # a stream has no length
+            except socket.timeout:
+                if deadline.is_over:
+                    return
+                raise Cut("the node has fallen silent") from None
+            except (OSError, http.client.HTTPException) as error:
+                raise Cut("the connection to the node broke") from error
+            if not more:
+                return
+            *whole, rest = more.split(b"\n")
+            for line in whole:
+                yield b"".join(parts) + line
+                parts, held = [], 0
+            parts.append(rest)
+            held += len(rest)
+            if held > LINE_BYTES_MAX:
+                raise NotANodeError("a line of this stream does not end")
+
+
+class Transport:
+    """The way to one node. For any thread."""
+
+    def __init__(self, address: Address, timeout: float, patience: float) -> None:
+        self.address = address
+        self.timeout = timeout
+        self.patience = patience
+        self.has_met = False  # it has answered once: if it goes away, it may come back
+        self._pool = _Pool()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    # ---- requests ----
+
+    def request(self, method: str, path: str, body: Optional[bytes] = None, *,
+                headers: Optional[Mapping[str, str]] = None, repeatable: bool,
+                timeout: Optional[float] = None) -> Answer:
+        """One request, all tries together within the time. Answers that are errors are raised."""
+        deadline = Deadline(self.timeout if timeout is None else timeout)
+        patience = Patience(self.patience, deadline)
+        while True:
+            try:
+                return self._try(method, path, body, headers, deadline, repeatable)
+            except RequestTimeout:
+                raise
+            except UnavailableError as error:
+                if not self.may_repeat(error, repeatable) or not patience.rest():
+                    raise
+
+    def may_repeat(self, error: UnavailableError, repeatable: bool) -> bool:
+        if isinstance(error, Absent):
+            return self.has_met or isinstance(error, Crowded)
+        return repeatable
+
+    def _try(self, method: str, path: str, body: Optional[bytes],
+             headers: Optional[Mapping[str, str]], deadline: Deadline, repeatable: bool) -> Answer:
+        connection = self._pool.take() or self._connect(deadline)
+        is_kept = False
+        try:
+            sock, response = self._send(connection, method, path, body, headers, deadline)
+            answer = self._read(sock, response, deadline)
+            is_kept = not response.will_close
+        except socket.timeout as error:
+            raise self._late(repeatable) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise self._broken(error) from error
+        finally:
+            if is_kept:
+                self._pool.give(connection)
+            else:
+                connection.close()
+        return self._judge(answer)
+
+    def open_stream(self, path: str, headers: Mapping[str, str], deadline: Deadline) -> Stream:
+        """One try to open a stream, on a connection of its own."""
+        begin = Deadline(deadline.left(self.timeout))
+        connection = self._connect(begin)
+        try:
+            sock, response = self._send(connection, "GET", path, None, headers, begin)
+            if response.status >= 400:
+                self._judge(self._read(sock, response, begin))
+            self._judge(Answer(response.status, dict(response.headers.items()), b""))
+            return Stream(connection, sock, response)
+        except BaseException as error:
+            connection.close()
+            if isinstance(error, socket.timeout):
+                raise self._late(True) from error
+            if isinstance(error, (OSError, http.client.HTTPException)):
+                raise self._broken(error) from error
+            raise
+
+    # ---- steps of a request ----
+
+    def _connect(self, deadline: Deadline) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection
+        if self.address.tcp is not None:
+            connection = _TcpConnection(*self.address.tcp)
+        else:
+            assert self.address.socket is not None
+            connection = _UnixConnection(self.address.socket)
+        connection.timeout = max(deadline.left(self.timeout), 0.001)
+        try:
+            connection.connect()
+        except BlockingIOError as error:
+            raise Crowded("the node has too many new connections at once") from error
+        except PermissionError as error:
+            raise DeniedError(f"not allowed to talk to the node at {self.address.text}") from error
+        except socket.gaierror as error:
+            raise UnavailableError(f"cannot find {self.address.text}: {error.strerror}") from error
+        except socket.timeout as error:
+            raise RequestTimeout(f"no answer from {self.address.text} in time") from error
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                raise  # ours, not the node's
+            raise Absent(self.address.absent()) from error
+        return connection
+
+    def _send(self, connection: http.client.HTTPConnection, method: str, path: str,
+              body: Optional[bytes], headers: Optional[Mapping[str, str]],
+              deadline: Deadline) -> Tuple[socket.socket, http.client.HTTPResponse]:
+        sock: socket.socket = connection.sock
+        all_headers: Dict[str, str] = dict(headers or {})
+        if self.address.token is not None:
+            all_headers["Authorization"] = f"Bearer {self.address.token}"
+        # The deadline is that of the whole request; the smallest time-out is not "none".
+        sock.settimeout(max(deadline.left(FOREVER_SECONDS), 0.001))
+        try:
+            connection.request(method, path, body=body, headers=all_headers)
+        except (BrokenPipeError, ConnectionResetError):
+            # A node that refuses a body says so without reading it to its end.
+            pass
+        sock.settimeout(max(deadline.left(FOREVER_SECONDS), 0.001))
+        return sock, connection.getresponse()
+
+    @staticmethod
+    def _read(sock: socket.socket, response: http.client.HTTPResponse,
+              deadline: Deadline) -> Answer:
+        parts: List[bytes] = []
+        while True:
+            seconds = deadline.left(FOREVER_SECONDS)
+            if seconds <= 0:
+                raise socket.timeout
+            sock.settimeout(seconds)
+            part = response.read(READ_BYTES)
+            if not part:
+                break
+            parts.append(part)
+        if response.length:
+            raise http.client.IncompleteRead(b"", response.length)
+        return Answer(response.status, dict(response.headers.items()), b"".join(parts))
+
+    def _judge(self, answer: Answer) -> Answer:
+        request_id = answer.headers.get("Glia-Request-Id")
+        if request_id is None:
+            raise NotANodeError(f"what answers at {self.address.text} is no node "
+                                f"(HTTP status {answer.status})", status=answer.status)
+        self.has_met = True
+        if answer.status < 400:
+            return answer
+        document = answer.json()
+        error = document.get("error") if isinstance(document, dict) else None
+        raise from_document(error if isinstance(error, dict) else {}, status=answer.status,
+                            request_id=request_id)
+
+    # ---- failures ----
+
+    def _late(self, repeatable: bool) -> RequestTimeout:
+        return RequestTimeout(
+            f"the node at {self.address.text} has not answered in time",
+            code="unavailable" if repeatable else "unknown",
+            hint=None if repeatable else "it may have been done: look before you ask again")
+
+    def _broken(self, error: Exception) -> GliaError:
+        if isinstance(error, http.client.HTTPException) and not isinstance(
+                error, (http.client.RemoteDisconnected, http.client.IncompleteRead)):
+            return NotANodeError(f"what answers at {self.address.text} does not speak HTTP")
+        return Cut("the node has gone away before it answered", code="unknown",
+                   hint="it may have been done: look before you ask again")

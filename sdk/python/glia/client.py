@@ -1,0 +1,411 @@
+"""The client of a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+from types import TracebackType
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, Union
+from urllib.parse import quote, urlencode
+
+from . import _address
+from ._flows import Prepared, prepare
+from ._follow import LATE_SECONDS, LogReader, POLL_SECONDS, Watch, job_path, timed_out
+from ._transport import Deadline, Patience, Transport
+from .errors import (ConflictError, GliaError, JobFailedError, NotANodeError, NotFoundError,
+                     UnavailableError, from_document)
+from .models import (Attempt, Document, Event, FileContent, Flow, HumanRequest, Job, JobRef,
+                     LogLine, Submission, Submitted, Why, reference)
+
+CONTEXT = "/v1/contexts/default"
+JOBS = f"{CONTEXT}/jobs"
+BATCH_JOBS_MAX = 1000
+BATCH_BYTES_MAX = 16 << 20
+PAGE_ROWS = 1000
+BEYOND = 1 << 53  # no job has so many events: who waits for this one waits for the end
+
+
+def _user() -> str:
+    name = os.environ.get("USER")
+    if name:
+        return name
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def _without_none(**fields: Any) -> Document:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+class Client:
+    """A client of one node.
+
+    Where the node is, is found as the `glia` command does it: `server` ("unix:/path/node.sock" or
+    "http://HOST:PORT"), else the socket in `data_dir`, else GLIA_SERVER, else the socket in
+    GLIA_DATA_DIR, else that in the usual data folder. A server over HTTP wants a token: `token`,
+    `token_file`, GLIA_TOKEN, GLIA_TOKEN_FILE, or the file `token` in the data folder. The file of
+    settings is not read.
+
+    `timeout` bounds every request, in seconds, with all its repetitions. `patience` is how long a
+    node that has answered before may be away, while it is restarted or another takes over its
+    folder, before that becomes an UnavailableError. Questions, and submissions with a run id, are
+    asked again meanwhile; everything else is sent again only if it has never left.
+
+    A client keeps connections and may be used by many threads at a time, and in a child after a
+    fork. What its methods give back as iterators belongs to one thread. It opens nothing before
+    its first request, never becomes a node and never opens a store.
+    """
+
+    def __init__(self, server: Optional[str] = None, *,
+                 data_dir: Optional[_address.PathText] = None, token: Optional[str] = None,
+                 token_file: Optional[_address.PathText] = None, timeout: float = 30.0,
+                 patience: float = 10.0, who: Optional[str] = None) -> None:
+        address = _address.find(server, data_dir, token, token_file, os.environ)
+        self._transport = Transport(address, timeout, patience)
+        self._who = _user() if who is None else who
+
+    def __repr__(self) -> str:
+        return f"<glia.Client of {self.server}>"
+
+    @property
+    def server(self) -> str:
+        """The address of the node."""
+        return self._transport.address.text
+
+    def close(self) -> None:
+        """Close the connections that are kept. The client can still be used, and makes new ones."""
+        self._transport.close()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    # ---- requests ----
+
+    def _ask(self, path: str, **query: Any) -> Document:
+        given = {name: value for name, value in query.items() if value is not None}
+        url = path + "?" + urlencode(given) if given else path
+        return self._document(self._transport.request("GET", url, repeatable=True).json())
+
+    def _post(self, path: str, body: Any, *, repeatable: bool = False) -> Document:
+        data = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+        answer = self._transport.request(
+            "POST", path, data, headers={"Content-Type": "application/json"},
+            repeatable=repeatable)
+        return self._document(answer.json())
+
+    @staticmethod
+    def _document(value: Any) -> Document:
+        if not isinstance(value, dict):
+            raise NotANodeError("the answer is not an object")
+        return value
+
+    # ---- submitting ----
+
+    def submit(self, flow: Flow, *, inputs: Optional[Mapping[str, Any]] = None,
+               files: Optional[Mapping[str, FileContent]] = None, run_id: Optional[str] = None,
+               dedupe_key: Optional[str] = None) -> Submitted:
+        """Submit a job; when this returns, it is committed.
+
+        `flow` is a dict, JSON text, or the path (a pathlib.Path, not a str) of a JSON file. Of
+        such a file the files it names are read from beside it; else `files` gives their contents,
+        by the path the flow uses. YAML is read by the `glia` command only.
+
+        With a `run_id` it is safe to submit again: the same content gives the same job, with
+        `existing` set; other content raises ConflictError (code exists). Only then is a request
+        repeated whose answer was lost; without it, UnavailableError (code unknown) is raised.
+        """
+        ready = prepare(flow, files)
+        self._put(ready.contents)
+        body = _without_none(flow=ready.flow, files=ready.files or None, inputs=inputs,
+                             run_id=run_id, dedupe_key=dedupe_key)
+        return Submitted.of(self._post(JOBS, body, repeatable=bool(run_id)))
+
+    def submit_many(self, submissions: Iterable[Submission], *, flow: Optional[Flow] = None,
+                    files: Optional[Mapping[str, FileContent]] = None
+                    ) -> List[Union[Submitted, GliaError]]:
+        """Submit many jobs in few requests; those without a flow take `flow`, with its `files`.
+
+        Gives back, in the same order, for each the job or the error (not raised) for which it was
+        refused. If a request as a whole fails, that is raised, and the jobs of the requests before
+        it are there: with run ids, simply submit all again.
+        """
+        shared = prepare(flow, files) if flow is not None else None
+        if shared is not None:
+            self._put(shared.contents)
+        results: List[Union[Submitted, GliaError]] = []
+        entries: List[Document] = []
+        held = 0
+        for one in submissions:
+            entry = self._entry(one)
+            size = len(json.dumps(entry, allow_nan=False))
+            if entries and (len(entries) >= BATCH_JOBS_MAX or held + size > BATCH_BYTES_MAX):
+                results += self._submit_batch(entries, shared)
+                entries, held = [], 0
+            entries.append(entry)
+            held += size
+        return results + (self._submit_batch(entries, shared) if entries else [])
+
+    def _entry(self, one: Submission) -> Document:
+        entry = _without_none(inputs=one.inputs, run_id=one.run_id, dedupe_key=one.dedupe_key)
+        if one.flow is not None:
+            ready = prepare(one.flow, one.files)
+            self._put(ready.contents)
+            entry["flow"] = ready.flow
+            if ready.files:
+                entry["files"] = ready.files
+        return entry
+
+    def _submit_batch(self, entries: Sequence[Document],
+                      shared: Optional[Prepared]) -> List[Union[Submitted, GliaError]]:
+        results: Dict[int, Union[Submitted, GliaError]] = {}
+        open_ = list(range(len(entries)))
+        patience = Patience(self._transport.patience, Deadline(None))
+        while open_:
+            answers = self._send_batch([entries[i] for i in open_], shared)
+            results.update(zip(open_, answers))
+            # Refused because the node stops: the next one takes them.
+            open_ = [i for i in open_ if isinstance(results[i], UnavailableError)
+                     and entries[i].get("run_id")]
+            if open_ and not patience.rest():
+                break
+        return [results[i] for i in range(len(entries))]
+
+    def _send_batch(self, entries: Sequence[Document],
+                    shared: Optional[Prepared]) -> List[Union[Submitted, GliaError]]:
+        body: Document = {"jobs": entries}
+        if shared is not None:
+            body["flow"] = shared.flow
+            if shared.files:
+                body["files"] = shared.files
+        repeatable = all(entry.get("run_id") for entry in entries)
+        answers = self._post(f"{JOBS}:batch", body, repeatable=repeatable).get("jobs")
+        if not isinstance(answers, list) or len(answers) != len(entries):
+            raise NotANodeError("a batch was answered with another number of jobs")
+        return [from_document(one["error"]) if "error" in one else Submitted.of(one)
+                for one in answers]
+
+    def _put(self, contents: Mapping[str, bytes]) -> None:
+        for sha256, content in contents.items():
+            self._transport.request("PUT", f"{CONTEXT}/blobs/{sha256}", content,
+                                    headers={"Content-Type": "application/octet-stream"},
+                                    repeatable=True)
+
+    def run(self, flow: Flow, *, inputs: Optional[Mapping[str, Any]] = None,
+            files: Optional[Mapping[str, FileContent]] = None, run_id: Optional[str] = None,
+            timeout: Optional[float] = None) -> Job:
+        """Submit a job and wait for it. Raises JobFailedError if it does not complete."""
+        job = self.wait(self.submit(flow, inputs=inputs, files=files, run_id=run_id),
+                        timeout=timeout)
+        self._check(job)
+        return job
+
+    @staticmethod
+    def _check(job: Job) -> None:
+        if not job.completed:
+            raise JobFailedError(
+                f"job {job.job_id} {job.status}" + (f": {job.reason}" if job.reason else ""), job)
+
+    # ---- looking ----
+
+    def status(self, job: JobRef) -> Job:
+        """A job with its steps."""
+        return Job.of(self._ask(job_path(reference(job))))
+
+    def jobs(self, *, status: Optional[str] = None, name: Optional[str] = None,
+             limit: Optional[int] = None) -> Iterator[Job]:
+        """Jobs, newest first, without their steps; fetched page by page as they are taken."""
+        after: Optional[str] = None
+        left = limit
+        while left is None or left > 0:
+            rows = PAGE_ROWS if left is None else min(PAGE_ROWS, left)
+            page = self._ask(JOBS, status=status, name=name, after=after, limit=rows)
+            for one in page["jobs"]:
+                yield Job.of(one)
+            left = None if left is None else left - len(page["jobs"])
+            after = page.get("next")
+            if not after:
+                return
+
+    def wait(self, job: JobRef, *, timeout: Optional[float] = None) -> Job:
+        """Wait for the end of a job, whatever it is. After `timeout` seconds: WaitTimeout; the job
+        goes on. A job that is paused, or waits for a person, is waited for."""
+        deadline = Deadline(timeout)
+        found = self._ask_until(deadline, reference(job), job_path(reference(job)))
+        while not Job.of(found).ended:
+            ident = str(found["job_id"])
+            if deadline.is_over:
+                raise timed_out(ident)
+            seconds = deadline.left(POLL_SECONDS)
+            query = urlencode({"from": BEYOND, "wait_ms": int(seconds * 1000) + 1})
+            page = self._ask_until(deadline, ident, f"{job_path(ident, 'events')}?{query}", seconds)
+            if page["ended"]:
+                found = self._ask_until(Deadline(None), ident, job_path(ident))
+        return Job.of(found)
+
+    def _ask_until(self, deadline: Deadline, job: str, url: str, seconds: float = 0.0) -> Document:
+        """A question whose answer may take these seconds more than others."""
+        timeout = deadline.left(self._transport.timeout + seconds) + LATE_SECONDS
+        try:
+            answer = self._transport.request("GET", url, repeatable=True, timeout=timeout)
+            return self._document(answer.json())
+        except UnavailableError as error:
+            if deadline.is_over:
+                raise timed_out(job) from error
+            raise
+
+    def events(self, job: JobRef, *, after: int = 0) -> Iterator[Event]:
+        """What has happened to a job so far, behind the event with the number `after`."""
+        following = after + 1
+        while True:
+            page = self._ask(job_path(reference(job), "events"), **{"from": following},
+                             limit=PAGE_ROWS)
+            for one in page["events"]:
+                yield Event.of(one)
+            if not page["events"]:
+                return
+            following = page["next_seq"]
+
+    def watch(self, job: JobRef, *, after: int = 0,
+              timeout: Optional[float] = None) -> Iterator[Event]:
+        """What has happened and what happens to a job, until it has ended. Each event comes once,
+        also if the connection breaks or the node is replaced meanwhile; to go on later, in another
+        process, give the `seq` of the last one as `after`. After `timeout` seconds: WaitTimeout."""
+        return iter(Watch(self._transport, reference(job), after, Deadline(timeout)))
+
+    def logs(self, job: JobRef, step: Optional[str] = None, *, attempt: Optional[int] = None,
+             follow: bool = False, timeout: Optional[float] = None) -> Iterator[LogLine]:
+        """What a step has written, in its last attempt or in the one given; without `step` the
+        last attempt of every step.
+
+        With `follow` (which needs a step) also what it writes from now on, in this attempt and the
+        next ones, until the step has ended or its job is paused. Every line comes once, also if
+        the connection breaks. After `timeout` seconds: WaitTimeout."""
+        if step is None and (follow or attempt is not None):
+            raise ValueError("follow and attempt need a step")
+        if step is None:
+            return self._all_logs(reference(job))
+        reader = LogReader(self._transport, self.status, reference(job), step, attempt,
+                           Deadline(timeout if follow else None))
+        return reader.follow() if follow else reader.read()
+
+    def _all_logs(self, job: str) -> Iterator[LogLine]:
+        last: Dict[str, int] = {}
+        for one in self.attempts(job):
+            last[one.step_id] = max(one.attempt, last.get(one.step_id, 0))
+        for step, attempt in last.items():
+            yield from self.logs(job, step, attempt=attempt)
+
+    def attempts(self, job: JobRef) -> List[Attempt]:
+        """Which attempts have left a log."""
+        return [Attempt(one["step_id"], one["attempt"], one["bytes"], one["ended"])
+                for one in self._ask(job_path(reference(job), "logs"))["attempts"]]
+
+    def result(self, job: JobRef, step: Optional[str] = None) -> Any:
+        """The output of a step; without `step`, a dict with those of the steps that no other needs.
+
+        Raises ConflictError (code state) if that has not ended, JobFailedError if it has not
+        completed. Outputs of a job that failed are in `Client.status(job).steps`."""
+        found = self.status(job)
+        if step is not None:
+            return self._step_result(found, step)
+        if not found.ended:
+            raise ConflictError(f"job {found.job_id} is {found.status}: it has no result yet",
+                                code="state")
+        self._check(found)
+        needed = {name for one in found.steps.values() for name in one.needs}
+        # The step of a foreach has the list of what its instances left.
+        return {name: one.output for name, one in found.steps.items()
+                if name not in needed and "[" not in name}
+
+    @staticmethod
+    def _step_result(job: Job, step: str) -> Any:
+        one = job.steps.get(step)
+        if one is None:
+            raise NotFoundError(f"job {job.job_id} has no step {step!r}", field="step")
+        if one.outcome is None and not job.ended:
+            raise ConflictError(f"step {step!r} is {one.status}: it has no result yet",
+                                code="state")
+        if one.outcome != "success":
+            raise JobFailedError(f"step {step!r} of job {job.job_id} {one.status}"
+                                 + (f": {one.reason}" if one.reason else ""), job)
+        return one.output
+
+    def why(self, job: JobRef, step: Optional[str] = None) -> Why:
+        """Why a job, or a step, stands as it does: what it waits for, who holds it, until when."""
+        return Why.of(self._ask(job_path(reference(job), "why"), step=step))
+
+    # ---- steering ----
+
+    def _command(self, job: JobRef, verb: str, reason: Optional[str]) -> None:
+        self._post(job_path(reference(job), verb), _without_none(who=self._who, reason=reason))
+
+    def pause(self, job: JobRef, *, reason: Optional[str] = None) -> None:
+        """Stop running steps, to run them again later; nothing new starts."""
+        self._command(job, "pause", reason)
+
+    def resume(self, job: JobRef, *, reason: Optional[str] = None) -> None:
+        """Let a paused job go on."""
+        self._command(job, "resume", reason)
+
+    def cancel(self, job: JobRef, *, reason: Optional[str] = None) -> None:
+        """Stop everything that runs, and end the job."""
+        self._command(job, "cancel", reason)
+
+    def retry(self, job: JobRef, *, from_step: Optional[str] = None,
+              run_id: Optional[str] = None) -> Submitted:
+        """Make a new job of an ended one, which takes over what that has completed; but nothing
+        from the step `from_step` on."""
+        body = {"from": from_step, "run_id": run_id}
+        return Submitted.of(self._post(job_path(reference(job), "retry"), _without_none(**body)))
+
+    def remove(self, job: JobRef) -> int:
+        """Remove an ended job with all it has left; gives back how many bytes that freed."""
+        path = job_path(reference(job))
+        answer = self._transport.request("DELETE", path, repeatable=False)
+        return int(self._document(answer.json()).get("freed_bytes", 0))
+
+    def signal(self, job: JobRef, name: str, data: Any = None) -> None:
+        """Send a job a signal; the step that waits for it gets the data as its output."""
+        self._post(job_path(reference(job), "signals", quote(name, safe="")), data)
+
+    def human(self, *, limit: int = PAGE_ROWS) -> List[HumanRequest]:
+        """Steps that wait for a person."""
+        page = self._ask(f"{CONTEXT}/human", limit=limit)
+        return [HumanRequest.of(one) for one in page["requests"]]
+
+    def respond(self, job: JobRef, step: str, decision: str, *, output: Any = None,
+                reason: Optional[str] = None) -> None:
+        """Decide about a step that waits for a person: one of the decisions it offers; for one
+        whose outcome is unknown: rerun, done or failed."""
+        body = _without_none(decision=decision, output=output, who=self._who, reason=reason)
+        self._post(job_path(reference(job), "steps", quote(step, safe=""), "respond"), body)
+
+    # ---- the node ----
+
+    def node(self) -> Document:
+        """The node: name, session, running attempts, pools."""
+        return self._ask("/v1/node")
+
+    def is_ready(self) -> bool:
+        """Is there a node that takes work? Never waits for one."""
+        try:
+            self._transport.request("GET", "/readyz", repeatable=False)
+            return True
+        except UnavailableError:
+            return False
+
+    def metrics(self) -> str:
+        """Figures in the text format of Prometheus."""
+        return self._transport.request("GET", "/metrics", repeatable=True).body.decode()
+
+    def trim(self, *, keep_for: Optional[str] = None,
+             keep_jobs: Optional[int] = None) -> Document:
+        """Remove ended jobs, by the bounds that are configured or given ("7d", 10000)."""
+        return self._post(f"{CONTEXT}/trim", _without_none(keep_for=keep_for, keep_jobs=keep_jobs))

@@ -1,0 +1,138 @@
+"""What can go wrong, as one exception class for each family of the API's error codes.
+
+All are GliaError. `code` is the word the node uses (docs/api.md lists them), `message` a sentence
+for people, `hint` what to do about it, `field` the part of the request it is about, `details` the
+single mistakes of a flow, and `request_id` what to look for in the node's own records. What did not
+come from a node (no connection, a time that is over) has the same shape without a request id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, Mapping, Optional, Sequence, Tuple, Type
+
+if TYPE_CHECKING:
+    from .models import Job
+
+__all__ = [
+    "ConflictError", "DamagedError", "DeniedError", "GliaError", "InvalidError", "JobFailedError",
+    "LimitError", "NotANodeError", "NotFoundError", "RequestTimeout", "UnavailableError",
+    "WaitTimeout",
+]
+
+
+class GliaError(Exception):
+    """The base of all errors of this package."""
+
+    default_code = "failed"
+
+    def __init__(self, message: str, *, code: Optional[str] = None, field: Optional[str] = None,
+                 hint: Optional[str] = None, details: Sequence[Mapping[str, Any]] = (),
+                 request_id: Optional[str] = None, status: Optional[int] = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.default_code
+        self.field = field
+        self.hint = hint
+        self.details: Tuple[Mapping[str, Any], ...] = tuple(details)
+        self.request_id = request_id
+        self.status = status  # of the HTTP answer, if there was one
+
+    def __str__(self) -> str:
+        text = self.message
+        for one in self.details:
+            text += f"\n  {one.get('path', '')}: {one.get('message', '')}"
+        return f"{text} ({self.hint})" if self.hint else text
+
+
+class InvalidError(GliaError):
+    """The request makes no sense as it is: a flow with mistakes, a wrong type, a bad address."""
+
+    default_code = "invalid"
+
+
+class DeniedError(GliaError):
+    """Not allowed: a token that is missing or wrong, or somebody else's socket."""
+
+    default_code = "denied"
+
+
+class NotFoundError(GliaError):
+    """No such job, step, attempt or path."""
+
+    default_code = "not_found"
+
+
+class ConflictError(GliaError):
+    """Not possible as things stand. Codes: exists, conflict, state, stale."""
+
+    default_code = "conflict"
+
+
+class LimitError(GliaError):
+    """Too large, or too much at once."""
+
+    default_code = "limit"
+
+
+class UnavailableError(GliaError):
+    """No node answers, or it cannot do its work now. Codes: unavailable, busy, gone: nothing was
+    done. Code unknown: it may have been done; look before you ask again."""
+
+    default_code = "unavailable"
+
+
+class RequestTimeout(UnavailableError, TimeoutError):
+    """The node has not answered in time."""
+
+
+class DamagedError(GliaError):
+    """The stored data cannot be used. Codes: damaged, version, io."""
+
+    default_code = "damaged"
+
+
+class NotANodeError(GliaError):
+    """Something answers at this address, but it is no Glia node."""
+
+    default_code = "not_a_node"
+
+
+class WaitTimeout(GliaError, TimeoutError):
+    """The time you gave is over, and the job has not ended. The job goes on."""
+
+    default_code = "timeout"
+
+
+class JobFailedError(GliaError):
+    """The job, or the step that was asked for, has not completed. `job` tells how it ended."""
+
+    default_code = "failed"
+
+    def __init__(self, message: str, job: Job) -> None:
+        super().__init__(message)
+        self.job = job
+
+
+FAMILIES: Dict[str, Type[GliaError]] = {
+    "invalid": InvalidError,
+    "denied": DeniedError,
+    "not_found": NotFoundError,
+    "exists": ConflictError, "conflict": ConflictError, "state": ConflictError,
+    "stale": ConflictError,
+    "limit": LimitError,
+    "unavailable": UnavailableError, "unknown": UnavailableError, "busy": UnavailableError,
+    "gone": UnavailableError,
+    "damaged": DamagedError, "version": DamagedError, "io": DamagedError,
+}
+
+
+def from_document(error: Mapping[str, Any], *, status: Optional[int] = None,
+                  request_id: Optional[str] = None) -> GliaError:
+    """The exception for the `error` object of an answer, of a batch's entry or of a stream."""
+    code = str(error.get("code", "failed"))
+    details = error.get("details")
+    return FAMILIES.get(code, GliaError)(
+        str(error.get("message", "the node refused, and did not say why")), code=code,
+        field=error.get("field"), hint=error.get("hint"),
+        details=details if isinstance(details, list) else (),
+        request_id=error.get("request_id", request_id), status=status)

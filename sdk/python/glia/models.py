@@ -1,0 +1,239 @@
+"""What a node tells, as values that do not change. `raw` is always the whole document, with the
+fields that have no attribute here; docs/api.md lists them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional, Tuple, Union
+
+__all__ = [
+    "ENDED", "Attempt", "Event", "File", "FileContent", "Flow", "HumanRequest", "Job", "JobRef",
+    "LogLine", "Step", "Submission", "Submitted", "Why",
+]
+
+#: The statuses of a job that has ended.
+ENDED = frozenset({"completed", "failed", "cancelled"})
+
+Document = Dict[str, Any]
+
+#: A flow: as a dict, as JSON text, or as the path (not a str) of a JSON file.
+Flow = Union[Mapping[str, Any], str, "os.PathLike[str]"]
+
+
+def parse_time(text: Any) -> Optional[datetime]:
+    """RFC 3339 in UTC, as the node writes it; None for what is absent."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith("Z") else text)
+    except ValueError:
+        return None
+
+
+def time_of_ms(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, tz=timezone.utc)
+
+
+def _number(doc: Mapping[str, Any], name: str) -> int:
+    value = doc.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _text(doc: Mapping[str, Any], name: str) -> str:
+    value = doc.get(name)
+    return value if isinstance(value, str) else ""
+
+
+@dataclass(frozen=True)
+class File:
+    """The content of a file that a flow names in `script` or `files`."""
+
+    content: bytes
+    executable: bool = False
+
+    @classmethod
+    def read(cls, path: "Union[str, os.PathLike[str]]") -> "File":
+        return cls(Path(path).read_bytes(), os.access(path, os.X_OK))
+
+
+#: A file as it may be given: its bytes, its text, the path (not a str) to read it from, or a File.
+FileContent = Union[bytes, str, "os.PathLike[str]", File]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One job of a batch. Without a flow of its own it takes the batch's."""
+
+    run_id: Optional[str] = None
+    inputs: Optional[Mapping[str, Any]] = None
+    flow: Optional[Flow] = None
+    files: Optional[Mapping[str, FileContent]] = None
+    dedupe_key: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job that the node has taken, and committed."""
+
+    job_id: str
+    run_id: str
+    status: str
+    existing: bool = False  #: it was there already, with the same run id and the same content
+
+    @classmethod
+    def of(cls, doc: Mapping[str, Any]) -> "Submitted":
+        return cls(_text(doc, "job_id"), _text(doc, "run_id"), _text(doc, "status"),
+                   bool(doc.get("existing", False)))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a job, or one instance of a step with foreach (its id is then like `fetch[3]`)."""
+
+    step_id: str
+    status: str
+    outcome: Optional[str]  #: success, failed, skipped, partial; None: not ended
+    attempts: int
+    output: Any  #: None also if it left none
+    started_at: Optional[datetime]
+    ended_at: Optional[datetime]
+    exit_code: Optional[int]
+    reason: Optional[str]
+    why: Optional[str]
+    needs: Tuple[str, ...]
+    raw: Document = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, doc: Document) -> "Step":
+        return cls(
+            _text(doc, "step_id"), _text(doc, "status"), doc.get("terminal_outcome"),
+            _number(doc, "attempt_count"), doc.get("output"), parse_time(doc.get("started_at")),
+            parse_time(doc.get("ended_at")), doc.get("exit_code"), doc.get("terminal_reason"),
+            doc.get("why"), tuple(doc.get("needs", ())), doc)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job. One from a list has no steps; `Client.status` tells them."""
+
+    job_id: str
+    run_id: str
+    name: str
+    status: str
+    reason: Optional[str]
+    why: Optional[str]
+    failed_step: Optional[str]
+    retry_of: Optional[str]
+    submitted_at: Optional[datetime]
+    started_at: Optional[datetime]
+    ended_at: Optional[datetime]
+    last_seq: int
+    steps: Dict[str, Step]
+    raw: Document = field(repr=False, compare=False)
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ENDED
+
+    @property
+    def completed(self) -> bool:
+        return self.status == "completed"
+
+    @classmethod
+    def of(cls, doc: Document) -> "Job":
+        state = doc.get("workflow_state", {})
+        return cls(
+            _text(doc, "job_id"), _text(doc, "run_id"), _text(doc, "name"), _text(doc, "status"),
+            doc.get("reason"), doc.get("why"), doc.get("failed_step"), doc.get("retry_of"),
+            parse_time(doc.get("submitted_at")), parse_time(doc.get("started_at")),
+            parse_time(doc.get("ended_at")), _number(doc, "last_seq"),
+            {name: Step.of(step) for name, step in state.get("steps", {}).items()}, doc)
+
+
+#: Wherever a job is asked for: its id, the beginning of one, a run id, or what a call gave back.
+JobRef = Union[str, Job, Submitted]
+
+
+def reference(job: JobRef) -> str:
+    return job if isinstance(job, str) else job.job_id
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that has happened to a job. Numbers rise without gaps."""
+
+    seq: int
+    type: str
+    job_id: str
+    timestamp: Optional[datetime]
+    step_id: Optional[str]
+    status: Optional[str]
+    attempt: Optional[int]
+    reason: Optional[str]
+    raw: Document = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, doc: Document) -> "Event":
+        return cls(
+            _number(doc, "seq"), _text(doc, "type"), _text(doc, "job_id"),
+            parse_time(doc.get("timestamp")), doc.get("step_id"), doc.get("status"),
+            doc.get("attempt"), doc.get("reason"), doc)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line that a step has written. `stream` is stdout or stderr; it is `dropped` for a line in
+    which the node says how many bytes it has not kept: that one has no time."""
+
+    step_id: str
+    attempt: int
+    stream: str
+    text: str
+    time: Optional[datetime]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try of a step that has left a log."""
+
+    step_id: str
+    attempt: int
+    bytes: int
+    ended: bool
+
+
+@dataclass(frozen=True)
+class HumanRequest:
+    """A step that waits for a person, and what can be decided."""
+
+    job_id: str
+    run_id: str
+    step_id: str
+    kind: str
+    reason: Optional[str]
+    decisions: Tuple[str, ...]
+    raw: Document = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, doc: Document) -> "HumanRequest":
+        return cls(_text(doc, "job_id"), _text(doc, "run_id"), _text(doc, "step_id"),
+                   _text(doc, "kind"), doc.get("reason"), tuple(doc.get("decisions", ())), doc)
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a job stands as it does, and the sentence for each step that has not ended."""
+
+    job_id: str
+    status: str
+    why: str
+    steps: Dict[str, str]
+    raw: Document = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, doc: Document) -> "Why":
+        steps = {_text(one, "step_id"): _text(one, "why") for one in doc.get("steps", ())}
+        return cls(_text(doc, "job_id"), _text(doc, "status"), _text(doc, "why"), steps, doc)
