@@ -12,6 +12,7 @@
  *     a time            its earliest timer
  *     GL_WAKE_NEVER     it waits for a person
  * Index "ended": ended jobs at the time they ended, for retention.
+ * Index "retry/<job>": live jobs that retry that one.
  * A step with foreach has the status `waiting` while its instances, the steps "<step id>[0]" and so
  * on, run; they are steps like others, but nobody's parents: their step is told of their ends.
  * A signal that no step waits for yet is kept as kind "signal", id "<job>/<number>".

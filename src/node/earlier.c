@@ -1,10 +1,9 @@
 /* earlier.c - jobs that were there before: the same run id, and retries.
  *
  * A run id is an idempotency key. Who submits under one that is taken gets the job that has it, if
- * it was the same submission: same flow, same inputs, or a retry of the same job from the same step;
- * else an error. A retry is a new submission of
- * an ended job's flow and inputs that says so: its steps look into the earlier job before they run
- * (core/flow/gate.h). */
+ * it was the same submission: same flow, same inputs, or a retry of the same job from the same
+ * step; else an error. A retry is a new submission of an ended job's flow and inputs that says so:
+ * its steps look into the earlier job before they run (core/flow/gate.h). */
 #include "node/node_state.h"
 
 #include "base/limits.h"

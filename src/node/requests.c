@@ -143,6 +143,9 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
                tx->guards[refused].type == GL_GUARD_ALIVE) {
         code = gl_why(&text, GL_E_UNAVAILABLE, "this node has lost its session with the store");
+    } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
+               tx->guards[refused].type == GL_GUARD_PRESENT) {
+        code = gl_why(&text, GL_E_NOT_FOUND, "that job has been removed");
     } else if (code == GL_E_CONFLICT) {
         (void)gl_why(&text, code, "the job was changed by someone else meanwhile: try again");
     } else {
@@ -181,7 +184,7 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
     ev.inputs = again != NULL ? again->inputs : rq->inputs;
     ev.retry_of = again != NULL ? again->retry_of : (gl_str){0};
     ev.retry_from = again != NULL ? again->retry_from : (gl_str){0};
-    gl_trim_on_flow(n->trim, ev.flow_hash);
+    gl_trim_on_submit(n->trim, ev.flow_hash, ev.retry_of);
     ev.dedupe_key = rq->dedupe_key;
     ev.stack = rq->stack.n > 0 ? rq->stack : n->config.stack;
     ev.env_scope = rq->env_scope.n > 0 ? rq->env_scope : n->config.env_scope;

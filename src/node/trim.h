@@ -45,7 +45,7 @@ void gl_trim_request(struct gl_trim *t, struct gl_request *rq);
 
 /* A job has ended. */
 void gl_trim_on_ended(struct gl_trim *t);
-/* A job is being submitted that will name this flow. */
-void gl_trim_on_flow(struct gl_trim *t, gl_str hash);
+/* A job is being submitted that will name this flow, and look into an earlier job ("" : none). */
+void gl_trim_on_submit(struct gl_trim *t, gl_str flow, gl_str retry_of);
 
 #endif

@@ -1,7 +1,7 @@
 /* trim_flows.c - flows that no job names any more go, and then the blobs that no flow names.
  *
  * All jobs are read for the flows they name. A job that comes meanwhile is told by
- * gl_trim_on_flow(), and one whose submission was under way at the beginning is waited for: then
+ * gl_trim_on_submit(), and one whose submission was under way at the beginning is waited for: then
  * every flow that is neither found nor told is named by nobody. It is removed from the core's
  * memory and from the store in one breath; a submission that comes later finds it in neither, and
  * writes it again, behind the removal.
@@ -45,11 +45,12 @@ static void note(struct gl_trim *t, struct gl_map *set, gl_str text)
     }
 }
 
-void gl_trim_on_flow(struct gl_trim *t, gl_str hash)
+void gl_trim_on_submit(struct gl_trim *t, gl_str flow, gl_str retry_of)
 {
     if (t->flows.is_under_way) {
-        note(t, &t->flows.named, hash);
+        note(t, &t->flows.named, flow);
     }
+    gl_trim_jobs_spare(t, retry_of);
 }
 
 /* ---- blobs ---- */

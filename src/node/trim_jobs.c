@@ -1,13 +1,13 @@
 /* trim_jobs.c - a handful of ended jobs goes: first their records, then their files.
  *
- * A job's own record goes last, together with its place in the index "ended": a crash before that
- * leaves a job without some of its steps, which the next pass removes. Small jobs share a
- * transaction; a large one loses its steps and the beginning of its log page by page first, so that
- * no transaction holds up others for long.
+ * For everybody else a job goes in one transaction. Small jobs share one. A large job leaves its
+ * steps and its log behind at first, and its place in the index "ended", and they follow page by
+ * page, so that no transaction holds up others for long; a crash before the last leaves the place
+ * in the index, where the next pass finds what is left.
  *
  * Each transaction guards on the revision of the job that was read. It cannot move any more, but
  * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
- * remove. */
+ * remove. And a job that is being retried stays: its outputs are still to be read. */
 #include "node/trim_state.h"
 
 enum {
@@ -94,16 +94,10 @@ static void add_ids(struct gl_trim *t, const struct gl_trim_going *g)
     }
 }
 
-/* All that is left of it. */
-static void add_job(struct gl_trim *t, const struct gl_trim_going *g)
+/* The job itself, and its names. */
+static void add_head(struct gl_trim *t, const struct gl_trim_going *g)
 {
-    add_ids(t, g);
-    add_write(t, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
-    if (g->rev == 0) {
-        return; /* only its place in the index was left, for whatever reason */
-    }
     add_guard(t, GL_S("job"), g->id, g->rev);
-    add_write(t, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = INT64_MAX;
     (void)add_write(t, GL_WRITE_DELETE, GL_S("inputs"), g->id);
     if (g->run_rev != 0) {
         add_guard(t, GL_S("run"), g->r.run_id, g->run_rev);
@@ -114,6 +108,17 @@ static void add_job(struct gl_trim *t, const struct gl_trim_going *g)
         (void)add_write(t, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
     }
     (void)add_write(t, GL_WRITE_DELETE, GL_S("job"), g->id);
+}
+
+/* All that is left of it. */
+static void add_job(struct gl_trim *t, const struct gl_trim_going *g)
+{
+    if (g->rev != 0) {
+        add_head(t, g);
+    }
+    add_ids(t, g);
+    add_write(t, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = INT64_MAX;
+    add_write(t, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
 }
 
 static void on_removed(struct gl_store_req *req)
@@ -142,35 +147,61 @@ static void on_removed(struct gl_store_req *req)
     remove_next(t);
 }
 
+static struct gl_trim_going *the_one_in_tx(struct gl_trim *t)
+{
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        if (t->jobs.in_tx[i]) {
+            return &t->jobs.items[i];
+        }
+    }
+    GL_UNREACHABLE();
+}
+
 static void on_page_removed(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
 
-    if (!gl_trim_answered(t, req)) {
-        return;
-    }
-    for (size_t i = 0; i < t->jobs.n; i++) {
-        if (t->jobs.in_tx[i]) {
-            list_next(&t->jobs.items[i]);
-            return;
-        }
+    if (gl_trim_answered(t, req)) {
+        list_next(the_one_in_tx(t));
     }
 }
 
-/* A page of a job that is too large to go at once. */
-static void remove_page(struct gl_trim *t, size_t number)
+static void on_head_removed(struct gl_store_req *req)
+{
+    struct gl_trim *t = req->owner;
+    struct gl_trim_going *g = the_one_in_tx(t);
+    int code = req->status == GL_E_CONFLICT ? GL_E_CONFLICT : 0;
+
+    req->status = code != 0 ? 0 : req->status;
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    if (code != 0) {
+        leave(g, gl_why(&t->jobs.why, code,
+                        "the job was changed by someone else meanwhile: try again"));
+    }
+    g->rev = 0;
+    remove_next(t);
+}
+
+/* The head, then a page, of a job that is too large to go at once. */
+static void remove_part(struct gl_trim *t, size_t number)
 {
     struct gl_trim_going *g = &t->jobs.items[number];
+    bool has_head = g->rev != 0;
 
     begin_tx(t);
     t->jobs.in_tx[number] = true;
-    add_guard(t, GL_S("job"), g->id, g->rev);
-    add_ids(t, g);
-    if (g->log_from + LOG_PAGE < g->r.last_seq) {
+    if (has_head) {
+        add_head(t, g);
+    } else {
+        add_ids(t, g);
+    }
+    if (!has_head && g->log_from + LOG_PAGE < g->r.last_seq) {
         g->log_from += LOG_PAGE;
         add_write(t, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
     }
-    gl_trim_commit(t, &t->jobs.tx, on_page_removed);
+    gl_trim_commit(t, &t->jobs.tx, has_head ? on_head_removed : on_page_removed);
 }
 
 static bool is_large(const struct gl_trim_going *g)
@@ -184,7 +215,7 @@ static void remove_next(struct gl_trim *t)
 
     for (size_t i = 0; i < t->jobs.n; i++) {
         if (!t->jobs.items[i].is_over && is_large(&t->jobs.items[i])) {
-            remove_page(t, i);
+            remove_part(t, i);
             return;
         }
     }
@@ -214,9 +245,9 @@ static void listed(struct gl_trim *t)
     }
 }
 
-static void on_listed(struct gl_store_req *req)
+/* False: the node is stopping, or this one stays. */
+static bool has_read(struct gl_trim_going *g)
 {
-    struct gl_trim_going *g = req->owner;
     struct gl_trim *t = g->trim;
     struct gl_node *n = t->node;
 
@@ -224,23 +255,38 @@ static void on_listed(struct gl_store_req *req)
     n->now = n->ports.clock->now(n->ports.clock);
     if (t->is_stopped) {
         gl_node_rearm(n);
+        return false;
+    }
+    if (g->req.status != 0) {
+        leave(g, gl_why(&t->jobs.why, g->req.status, "%s", g->req.why.text));
+    }
+    if (g->is_over) {
+        listed(t);
+    }
+    return !g->is_over;
+}
+
+static void on_listed(struct gl_store_req *req)
+{
+    struct gl_trim_going *g = req->owner;
+    struct gl_trim *t = g->trim;
+    bool is_steps = strcmp(g->kind, "step") == 0;
+
+    if (!has_read(g)) {
         return;
     }
-    if (req->status != 0) {
-        leave(g, gl_why(&t->jobs.why, req->status, "%s", req->why.text));
-    }
-    for (size_t i = 0; req->status == 0 && i < req->records_n; i++) {
+    for (size_t i = 0; i < req->records_n; i++) {
         g->ids[g->ids_n++] = gl_str_dup(&t->arena, req->records[i].id);
     }
-    g->more = req->status == 0 && req->records_n == GL_TRIM_PAGE;
-    if (req->status == 0 && g->ids_n == 0 && g->r.signals_n > 0 && strcmp(g->kind, "step") == 0) {
+    g->more = req->records_n == GL_TRIM_PAGE;
+    if (g->ids_n == 0 && g->r.signals_n > 0 && is_steps) {
         g->kind = "signal";
         list_next(g);
         t->jobs.reading_n--; /* it is the same reading */
         return;
     }
     /* Signals come when no step is left: a page of their own. */
-    g->more = g->more || (g->r.signals_n > 0 && strcmp(g->kind, "step") == 0);
+    g->more = g->more || (g->r.signals_n > 0 && is_steps);
     listed(t);
 }
 
@@ -260,16 +306,62 @@ static void list_next(struct gl_trim_going *g)
     s->ops->list(s, &g->req, t->node->config.context, &g->listing);
 }
 
-static void list_all(struct gl_trim *t)
+static void on_retries(struct gl_store_req *req)
+{
+    struct gl_trim_going *g = req->owner;
+    struct gl_trim *t = g->trim;
+
+    if (!has_read(g)) {
+        return;
+    }
+    if (req->entries_n > 0) {
+        leave(g, gl_why(&t->jobs.why, GL_E_STATE,
+                        "job %.*s is needed by job %.*s, which retries it and has not ended",
+                        GL_STR_ARG(g->id), GL_STR_ARG(req->entries[0].id)));
+        listed(t);
+        return;
+    }
+    list_next(g);
+    t->jobs.reading_n--; /* it is the same reading */
+}
+
+static void find_retries(struct gl_trim_going *g)
+{
+    struct gl_trim *t = g->trim;
+    struct gl_store *s = t->node->ports.store;
+
+    g->range = (struct gl_range){.index = gl_str_fmt(&t->arena, "retry/%.*s", GL_STR_ARG(g->id)),
+                                 .score_min = INT64_MIN,
+                                 .score_max = INT64_MAX,
+                                 .limit = 1};
+    g->req = (struct gl_store_req){.done = on_retries, .owner = g};
+    t->jobs.reading_n++;
+    t->node->outstanding++;
+    s->ops->range(s, &g->req, t->node->config.context, &g->range);
+}
+
+static void read_all(struct gl_trim *t)
 {
     t->jobs.reading_n = 1; /* so that it does not end before all have begun */
     for (size_t i = 0; i < t->jobs.n; i++) {
         if (!t->jobs.items[i].is_over) {
             t->jobs.items[i].kind = "step";
-            list_next(&t->jobs.items[i]);
+            find_retries(&t->jobs.items[i]);
         }
     }
     listed(t);
+}
+
+void gl_trim_jobs_spare(struct gl_trim *t, gl_str id)
+{
+    for (size_t i = 0; id.n > 0 && i < t->jobs.n; i++) {
+        struct gl_trim_going *g = &t->jobs.items[i];
+
+        if (!g->is_over && !t->jobs.in_tx[i] && g->rev != 0 && gl_str_eq(g->id, id)) {
+            leave(g,
+                  gl_why(&t->jobs.why, GL_E_STATE, "job %.*s is being retried", GL_STR_ARG(g->id)));
+        }
+    }
 }
 
 /* ---- their names ---- */
@@ -314,7 +406,7 @@ static void on_names(struct gl_store_req *req)
             g->dedupe_rev = names_job(t, r, g->id) ? r->rev : 0;
         }
     }
-    list_all(t);
+    read_all(t);
 }
 
 static void get_names(struct gl_trim *t)
@@ -333,7 +425,7 @@ static void get_names(struct gl_trim *t)
         }
     }
     if (n == 0) {
-        list_all(t);
+        read_all(t);
     } else {
         s->ops->get(s, gl_trim_call(t, on_names), t->node->config.context, t->jobs.keys, n);
     }
@@ -350,6 +442,7 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
 
     g->rev = r->rev;
     if (r->rev == 0) {
+        g->r.signals_n = 1; /* as far as anybody knows */
         if (is_asked) {
             leave(g, gl_why(why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
         }
@@ -382,6 +475,7 @@ void gl_trim_jobs_begin(struct gl_trim *t)
     struct gl_store *s = t->node->ports.store;
 
     t->jobs.is_single = false;
+    memset(t->jobs.in_tx, 0, sizeof(t->jobs.in_tx));
     t->jobs.removed_n = 0;
     (void)gl_why(&t->jobs.why, GL_E_UNAVAILABLE, "the job could not be removed");
     for (size_t i = 0; i < t->jobs.n; i++) {

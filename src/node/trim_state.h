@@ -28,13 +28,14 @@ struct gl_trim_going {
     struct gl_trim *trim;
     gl_str id;
     struct gl_job_record r;
-    uint64_t rev; /* 0: there is no such job */
+    uint64_t rev; /* 0: there is no such job, only what it has left */
     uint64_t run_rev, dedupe_rev;
     bool is_over; /* removed, or left for another time */
     bool is_removed;
     const char *kind; /* what is listed of it: "step", then "signal" */
     struct gl_store_req req;
     struct gl_listing listing;
+    struct gl_range range;
     gl_str ids[GL_TRIM_PAGE]; /* found */
     size_t ids_n;
     bool more; /* of them */
@@ -139,6 +140,8 @@ bool gl_trim_read_job(struct gl_trim *t, gl_str value, struct gl_job_record *ret
 /* ---- trim_jobs.c ---- */
 /* Remove these; t->jobs.items[..].id and .r.ended_at have been set, n as well. */
 void gl_trim_jobs_begin(struct gl_trim *t);
+/* Somebody is about to rely on it: it stays, if it is not on its way out of the store already. */
+void gl_trim_jobs_spare(struct gl_trim *t, gl_str id);
 
 /* ---- trim_flows.c ---- */
 void gl_trim_flows_begin(struct gl_trim *t);

@@ -31,6 +31,7 @@ typedef void gl_store_done(struct gl_store_req *req);
 enum gl_guard_type {
     GL_GUARD_AT,       /* the record exists and has revision `rev` */
     GL_GUARD_ABSENT,   /* there is no such record */
+    GL_GUARD_PRESENT,  /* there is one, whatever its revision */
     GL_GUARD_NOT_LIVE, /* there is none, or it is not live */
     GL_GUARD_OWNED,    /* it is owned by `owner` with `token`; with rev != 0 also: and has that
                           revision */

@@ -188,6 +188,8 @@ static bool holds(const struct sim_disk *d, gl_str context, const struct gl_guar
         return r != NULL && r->rev == g->rev;
     case GL_GUARD_ABSENT:
         return r == NULL;
+    case GL_GUARD_PRESENT:
+        return r != NULL;
     case GL_GUARD_NOT_LIVE:
         return r == NULL || !r->live;
     case GL_GUARD_OWNED:

@@ -21,6 +21,8 @@ static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
 {
     const enum gl_sqlite_statement st = GL_SQLITE_GUARD;
     switch (g->type) {
+    case GL_GUARD_PRESENT:
+        return true;
     case GL_GUARD_AT:
         return (uint64_t)gl_sqlite_db_int(db, st, REV) == g->rev;
     case GL_GUARD_NOT_LIVE:

@@ -94,6 +94,11 @@ struct gl_guard absent(const char *kind, const char *id)
     return guard(GL_GUARD_ABSENT, kind, id);
 }
 
+struct gl_guard present(const char *kind, const char *id)
+{
+    return guard(GL_GUARD_PRESENT, kind, id);
+}
+
 struct gl_guard not_live(const char *kind, const char *id)
 {
     return guard(GL_GUARD_NOT_LIVE, kind, id);

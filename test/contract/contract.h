@@ -70,6 +70,7 @@ void contract_reopen(struct contract *c);
 
 struct gl_guard at(const char *kind, const char *id, uint64_t rev);
 struct gl_guard absent(const char *kind, const char *id);
+struct gl_guard present(const char *kind, const char *id);
 struct gl_guard not_live(const char *kind, const char *id);
 struct gl_guard owned(const char *kind, const char *id, const char *owner, uint64_t token);
 struct gl_guard dead(gl_str session);

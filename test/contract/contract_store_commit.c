@@ -16,6 +16,18 @@ static void at_holds_only_at_that_revision(void **state)
     assert_int_equal(contract_commit(c, GUARDS(at("step", "a", 3)), NO_WRITES), GL_E_CONFLICT);
 }
 
+static void present_holds_for_every_revision(void **state)
+{
+    struct contract *c = *state;
+    assert_int_equal(contract_commit(c, GUARDS(present("job", "a")), NO_WRITES), GL_E_CONFLICT);
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 3, "x"))), 0);
+    assert_int_equal(contract_commit(c, GUARDS(present("job", "a")), NO_WRITES), 0);
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put_live("job", "a", 4, "y"))), 0);
+    assert_int_equal(contract_commit(c, GUARDS(present("job", "a")), NO_WRITES), 0);
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(delete_record("job", "a"))), 0);
+    assert_int_equal(contract_commit(c, GUARDS(present("job", "a")), NO_WRITES), GL_E_CONFLICT);
+}
+
 static void absent_holds_only_without_a_record(void **state)
 {
     struct contract *c = *state;
@@ -379,6 +391,7 @@ int main(void)
     const struct contract_test tests[] = {
         CONTRACT_TEST(at_holds_only_at_that_revision),
         CONTRACT_TEST(absent_holds_only_without_a_record),
+        CONTRACT_TEST(present_holds_for_every_revision),
         CONTRACT_TEST(not_live_holds_without_a_record_and_for_one_that_ended),
         CONTRACT_TEST(owned_holds_only_for_that_owner_with_that_token),
         CONTRACT_TEST(owned_with_a_revision_holds_only_at_it),

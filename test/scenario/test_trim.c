@@ -204,12 +204,39 @@ SCENARIO(a_crash_in_the_middle_leaves_what_the_next_pass_removes, .kinds = "job"
         sim_story_run(s, 5);
     }
     assert_true(count(s, "step") > 1); /* it is in the middle of it */
-    assert_int_equal(count(s, "job"), 2);
+    assert_int_equal(count(s, "job"), 1);
+    assert_int_equal(indexed(s, "ended"), 2);
     sim_story_kill(s);
     sim_story_start(s);
     sim_story_run(s, 10000);
     assert_int_equal(count(s, "step"), 1);
     assert_int_equal(count(s, "job"), 1);
+    assert_int_equal(indexed(s, "ended"), 1);
+}
+
+SCENARIO(a_job_that_is_being_retried_stays, .kinds = "job")
+{
+    sim_story_process(s, "b:attempt:1", 1000, 1);
+    sim_story_run(s, 10);
+    sim_story_submit(s, "first", "a b:a", 1);
+    sim_story_run(s, 5000);
+    sim_story_process(s, "b:attempt:1", 60000, 0);
+    sim_story_ask(s, "retry", "first", "", "");
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+    sim_story_trim(s, 0);
+    sim_story_run(s, 1000);
+    assert_int_equal(s->answer, 0);
+    assert_int_equal(count(s, "job"), 2);
+    sim_story_ask(s, "remove", "first", "", "");
+    sim_story_run(s, 1000);
+    assert_int_equal(s->answer, GL_E_STATE);
+    assert_non_null(strstr(s->body.p, "which retries it and has not ended"));
+    sim_story_run(s, 70000);
+    sim_story_trim(s, 0);
+    sim_story_run(s, 1000);
+    assert_int_equal(count(s, "job"), 0);
+    assert_int_equal(count(s, "flow"), 0);
 }
 
 SCENARIO(a_run_id_that_has_a_new_owner_stays_with_it, .kinds = "job")
@@ -261,6 +288,7 @@ int main(void)
         cmocka_unit_test(a_flow_stays_as_long_as_a_job_names_it),
         cmocka_unit_test(a_large_job_goes_page_by_page),
         cmocka_unit_test(a_crash_in_the_middle_leaves_what_the_next_pass_removes),
+        cmocka_unit_test(a_job_that_is_being_retried_stays),
         cmocka_unit_test(a_run_id_that_has_a_new_owner_stays_with_it),
         cmocka_unit_test(a_node_that_stops_answers_who_waits_for_a_trim),
     };

@@ -269,6 +269,24 @@ static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str
     w->value = gl_str_fmt(b->arena, "{\"job_id\":\"%.*s\"}", GL_STR_ARG(j->id));
 }
 
+/* A retry looks into the earlier job until it has ended itself. So long it stands in an index of
+ * that job's own, which is then not removed. */
+static void write_retry(struct gl_job *j, struct builder *b, gl_str id, bool is_new, bool ends)
+{
+    gl_str earlier = gl_str_dup(b->arena, j->r.retry_of);
+
+    if (earlier.n == 0) {
+        return;
+    }
+    if (is_new) {
+        (void)add_guard(b, GL_GUARD_PRESENT, GL_S("job"), earlier);
+    }
+    if (is_new || ends) {
+        (void)add_write(b, ends ? GL_WRITE_UNINDEX : GL_WRITE_INDEX,
+                        gl_str_fmt(b->arena, "retry/%.*s", GL_STR_ARG(earlier)), id);
+    }
+}
+
 static void write_wake(struct gl_job *j, struct builder *b, gl_str id)
 {
     int64_t wake = gl_sweep_wake_of(j);
@@ -349,9 +367,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
         dirty_n++;
     }
-    b.writes_cap = dirty_n * 2 + j->extra_n + 9;
+    b.writes_cap = dirty_n * 2 + j->extra_n + 11;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
-    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 5);
+    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 6);
     guard_owner(c, j, &b, id);
     j->rev++;
     j->r.updated_at = c->now;
@@ -366,6 +384,7 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
         write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, gives_back);
     }
     write_claim(j, &b, GL_S("dedupe"), j->r.dedupe_key, is_new, gives_back);
+    write_retry(j, &b, id, is_new, ends);
     j->has_names = !ends;
     if (is_new && !j->spec->is_stored) {
         w = add_write(&b, GL_WRITE_PUT_NEW, GL_S("flow"), gl_str_dup(b.arena, j->spec->hash));
