@@ -58,11 +58,9 @@ static void become(const char *glia, const struct served *s, const char *pools, 
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
         _exit(127);
     }
-    if (listen[0] != '\0') {
-        execl(glia, "glia", "serve", "--data-dir", s->data, "--pools", pools, "--listen", listen,
-              (char *)NULL);
-    }
-    execl(glia, "glia", "serve", "--data-dir", s->data, "--pools", pools, (char *)NULL);
+    /* Nothing is removed: the core's own bench has no retention either. */
+    execl(glia, "glia", "serve", "--data-dir", s->data, "--pools", pools, "--keep-jobs", "0",
+          "--keep-for", "0", listen[0] != '\0' ? "--listen" : (char *)NULL, listen, (char *)NULL);
     _exit(127);
 }
 
