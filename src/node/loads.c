@@ -46,6 +46,7 @@ static void finish(struct load *l, int code)
         }
         ev.records = (struct gl_items){.items = all, .n = l->steps_n + 1};
         ev.flow = l->flow;
+        ev.flow_hash = l->flow_hash; /* also when it is known: for a replay */
     }
     gl_node_feed(n, &ev);
     load_free(l);

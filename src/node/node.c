@@ -126,8 +126,14 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
     if (n->config.on_handling != NULL) {
         n->config.on_handling(n->config.owner, ev->job);
     }
+    if (n->ports.record != NULL) {
+        gl_flight_event(&n->flight, n->core, ev);
+    }
     n->events_n++;
     gl_core_step(n->core, ev, &b->effects);
+    if (n->ports.record != NULL) {
+        gl_flight_decided(&n->flight, &b->effects);
+    }
     if (n->config.on_handling != NULL) {
         n->config.on_handling(n->config.owner, (gl_str){0});
     }
@@ -249,6 +255,11 @@ static void copy_config(struct gl_node *n, const struct gl_node_config *config)
     n->config.pools = pools;
 }
 
+static struct gl_trace *core_trace(struct gl_node *n)
+{
+    return n->ports.record != NULL ? &n->flight.digest.tap : n->config.trace;
+}
+
 static struct gl_core *make_core(struct gl_node *n)
 {
     struct gl_core_pool pools[GL_POOLS_MAX];
@@ -259,7 +270,7 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .passive = n->config.passive,
                                     .quarantined = n->config.quarantined,
                                     .quarantined_n = n->config.quarantined_n,
-                                    .trace = n->config.trace};
+                                    .trace = core_trace(n)};
 
     GL_ASSERT(n->config.pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < n->config.pools_n; i++) {
@@ -298,6 +309,9 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     GL_ASSERT(ports->store != NULL && ports->clock != NULL && ports->entropy != NULL);
     copy_config(n, config);
     n->ports = *ports;
+    if (ports->record != NULL) {
+        gl_flight_init(&n->flight, ports->record, n->config.trace, n->config.name);
+    }
     n->core = make_core(n);
     gl_list_init(&n->batches);
     gl_list_init(&n->batches_free);
@@ -386,7 +400,7 @@ void gl_node_renew_core(struct gl_node *n)
     struct gl_core *renewed = NULL;
     struct gl_why why;
     bool saved = gl_core_save(n->core, SIZE_MAX, &before);
-    int rc = gl_core_restore(gl_buf_view(&before), n->config.trace, n->core, &renewed, &why);
+    int rc = gl_core_restore(gl_buf_view(&before), core_trace(n), n->core, &renewed, &why);
 
     GL_ASSERT(saved);
     GL_ASSERT(rc == 0);
@@ -427,6 +441,7 @@ void gl_node_free(struct gl_node *n)
     gl_map_done(&n->starts_by_key);
     gl_map_done(&n->requests);
     gl_core_free(n->core);
+    gl_flight_done(&n->flight);
     gl_arena_done(&n->strings);
     gl_mem_free(n);
 }

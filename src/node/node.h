@@ -15,6 +15,7 @@
 #include "port/clock.h"
 #include "port/entropy.h"
 #include "port/exec.h"
+#include "port/record.h"
 #include "port/store.h"
 
 struct gl_event;
@@ -51,7 +52,7 @@ struct gl_node_config {
                             const char *why); /* must stop: someone else may own our jobs */
     /* Around every step of the core: which job it is about; "" : the step is over. */
     void (*on_handling)(void *owner, gl_str job);
-    /* Every event, before the core sees it: for the flight recorder. */
+    /* Every event, before the core sees it. */
     void (*on_event)(void *owner, const struct gl_event *ev);
     void *owner;
 };
@@ -61,7 +62,8 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_exec *exec;
     struct gl_clock *clock;
     struct gl_entropy *entropy;
-    struct gl_tidy *tidy; /* NULL: there are no files to take away */
+    struct gl_tidy *tidy;          /* NULL: there are no files to take away */
+    struct gl_record_port *record; /* NULL: nothing is recorded */
 };
 
 /* Strings in `config` are copied. */

@@ -51,6 +51,7 @@ static const char usage[] =
     "  --marks         print how often each mark was hit\n"
     "  --twice         run each history twice and compare the hashes of their traces\n"
     "  --renew         run each history again with cores saved and restored on the way, and compare\n"
+    "  --record        record what happens and replay it (every eighth history does so anyway)\n"
     "  --keep-going    do not stop at the first history that fails\n"
     "  --workers N     processes (default: one per core)\n"
     "  --plant N       plant bug number N (needs a build with -Dplant=true)\n";
@@ -393,8 +394,9 @@ static bool read_flag(struct arguments *args, const char *name)
         const char *name;
         bool *flag;
     } flags[] = {
-        {"--trace", &args->trace}, {"--marks", &args->marks},           {"--twice", &args->twice},
-        {"--renew", &args->renew}, {"--keep-going", &args->keep_going},
+        {"--trace", &args->trace},           {"--marks", &args->marks},
+        {"--twice", &args->twice},           {"--renew", &args->renew},
+        {"--keep-going", &args->keep_going}, {"--record", &args->options.record},
     };
     for (size_t i = 0; i < GL_COUNT(flags); i++) {
         if (strcmp(name, flags[i].name) == 0) {

@@ -91,6 +91,10 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     gl_rng_fork(&w->rng, &n->chance, n->name);
     gl_rng_init(&n->whim, w->seed ^ options->incarnation);
     n->renew = options->renew;
+    n->has_record = options->record;
+    if (n->has_record) {
+        sim_record_init(&n->record, w, w->seed ^ options->incarnation);
+    }
     sim_store_open(&n->store, w, disk, &n->gate, &n->fuse, n->name);
     sim_call_init(&n->alarm, on_alarm, &n->gate);
     n->clock = (struct gl_clock){.now = clock_now, .alarm = clock_alarm};
@@ -111,8 +115,11 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                     .on_ready = on_ready,
                                     .on_session_lost = on_session_lost,
                                     .owner = n};
-    struct gl_node_ports ports = {
-        .store = &n->store.port, .exec = &n->exec.port, .clock = &n->clock, .entropy = &n->entropy};
+    struct gl_node_ports ports = {.store = &n->store.port,
+                                  .exec = &n->exec.port,
+                                  .clock = &n->clock,
+                                  .entropy = &n->entropy,
+                                  .record = options->record ? &n->record.port : NULL};
     n->node = gl_node_new(&config, &ports);
     SIM_TRACE(w, NODE, .number = options->incarnation, .what = "starts");
     gl_node_start(n->node);
@@ -135,6 +142,9 @@ void sim_node_kill(struct sim_node *n)
         sim_exec_crash(&n->exec);
     }
     gl_node_free(n->node);
+    if (n->has_record) {
+        sim_record_done(&n->record);
+    }
     GL_ASSERT(!sim_call_waits(&n->alarm));
     struct gl_link *l;
     while ((l = gl_list_first(&n->asks)) != NULL) {

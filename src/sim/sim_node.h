@@ -10,6 +10,7 @@
 #include "node/node.h"
 #include "sim/sim_exec.h"
 #include "sim/sim_flows.h"
+#include "sim/sim_record.h"
 #include "sim/sim_store.h"
 
 struct sim_node {
@@ -29,8 +30,10 @@ struct sim_node {
     gl_ms offset;         /* what its clock adds to true time */
     struct sim_call alarm;
     struct gl_node *node;
-    struct gl_rng whim;     /* when its core is renewed; apart, so that nothing else changes */
-    uint32_t renew;         /* how often, per million events */
+    struct gl_rng whim; /* when its core is renewed; apart, so that nothing else changes */
+    uint32_t renew;     /* how often, per million events */
+    struct sim_record record;
+    bool has_record;
     bool ready;             /* it takes requests */
     bool lost;              /* it has learned that its session is gone */
     bool stopping, stopped; /* in order */
@@ -45,6 +48,7 @@ struct sim_node_options {
     uint32_t hot_jobs_max;
     uint32_t renew; /* its core is saved and restored before an event, per million */
     struct gl_keep keep;
+    bool record;     /* what happens is recorded and replayed */
     bool round_trip; /* every event goes through its text before it is used */
     void (*on_lost)(void *owner, struct sim_node *n);
     void *owner;

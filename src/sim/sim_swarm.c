@@ -65,6 +65,7 @@ static void on_start(struct sim_call *call)
                                        .pools = s->pools,
                                        .hot_jobs_max = s->world.options.hot_narrow,
                                        .renew = s->renew,
+                                       .record = s->record,
                                        .round_trip = s->world.seed % 4 == 0,
                                        .on_lost = on_lost,
                                        .owner = s};
@@ -218,6 +219,7 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     w->faults = true;
     w->fault_budget = (uint32_t)gl_rng_below(&s->rng, FAULTS_MAX);
     s->renew = options->renew;
+    s->record = options->record || options->seed % 8 == 5;
     s->pools.default_slots = w->options.slots_narrow == 0 ? 8 : w->options.slots_narrow;
     s->pools.gpu_slots = 1 + (uint32_t)gl_rng_below(&s->rng, 2);
     sim_disk_init(&s->disk);

@@ -17,6 +17,7 @@ struct sim_swarm_options {
     gl_ms minutes;   /* of phase one; 0: drawn, 10 or more */
     size_t jobs_n;   /* 0: drawn, 30 or more */
     uint32_t renew;  /* cores are saved and restored on the way, per million events */
+    bool record;     /* what happens is recorded and replayed; every eighth seed does so anyway */
     const char *set; /* "name=value,name=value": options fixed by hand; NULL: none */
     void (*print)(void *owner, const char *line); /* every line of the trace; NULL: none */
     void *owner;
@@ -31,6 +32,7 @@ struct sim_swarm {
     struct gl_rng rng;
     struct sim_pools pools;
     uint32_t renew;
+    bool record;
     struct gl_link nodes;     /* struct sim_node.link: all that live */
     struct sim_node *current; /* NULL: the machine has no node at the moment */
     uint32_t incarnations;

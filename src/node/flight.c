@@ -1,0 +1,168 @@
+#include "node/flight.h"
+
+#include "base/check.h"
+#include "core/snapshot.h"
+
+enum {
+    EVENTS_PER_SNAPSHOT = 4, /* a segment has at least so many times the bytes of its snapshot */
+    AGAIN_MS = 1000,         /* after the port refused */
+    TOO_LARGE_MS = 60000,    /* after the core had too much in memory */
+};
+
+#define F(member, type) GL_FIELD(gl_flight_head, member, type, 0, "")
+
+static const struct gl_field head_fields[] = {
+    GL_FIELD(gl_flight_head, format, U32, GL_FF_REQUIRED, ""),
+    F(node, STR),
+    F(release, STR),
+    F(at, I64),
+    GL_FIELD(gl_flight_head, lines, U64, GL_FF_REQUIRED, ""),
+};
+#undef F
+
+const struct gl_schema gl_flight_head_schema = {
+    .name = "recording",
+    .doc = "The first line of a recording.",
+    .bytes = sizeof(struct gl_flight_head),
+    .fields = head_fields,
+    .fields_n = GL_COUNT(head_fields),
+};
+
+void gl_flight_init(struct gl_flight *f, struct gl_record_port *to, struct gl_trace *inner,
+                    gl_str node)
+{
+    *f = (struct gl_flight){.to = to, .node = node};
+    gl_digest_init(&f->digest, inner);
+}
+
+static void write_decided(struct gl_flight *f)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *p;
+
+    if (!f->owes) {
+        return;
+    }
+    f->owes = false;
+    gl_buf_c(&f->text, "{\"decided\":\"");
+    p = gl_buf_reserve(&f->text, 16);
+    for (int i = 15; i >= 0; i--) {
+        p[15 - i] = digits[f->decided >> (i * 4) & 15];
+    }
+    f->text.n += 16;
+    gl_buf_c(&f->text, "\"}\n");
+}
+
+static void pass_on(struct gl_flight *f)
+{
+    if (f->text.n > 0) {
+        f->bytes += f->text.n;
+        f->recording = f->to->add(f->to, gl_buf_view(&f->text));
+        f->owes = f->owes && f->recording;
+    }
+    gl_buf_reset(&f->text);
+}
+
+void gl_flight_done(struct gl_flight *f)
+{
+    if (f->recording) {
+        write_decided(f);
+        pass_on(f);
+    }
+    gl_buf_done(&f->text);
+}
+
+/* ---- segments ---- */
+
+static void write_head(struct gl_flight *f, gl_ms now, gl_str snapshot, struct gl_buf *out)
+{
+    struct gl_flight_head head = {
+        .format = GL_FLIGHT_FORMAT, .node = f->node, .release = GL_S(GL_VERSION), .at = now};
+
+    for (size_t i = 0; i < snapshot.n; i++) {
+        head.lines += snapshot.p[i] == '\n';
+    }
+    gl_snapshot_put(out, "recording", &gl_flight_head_schema, &head);
+}
+
+static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
+{
+    struct gl_buf snapshot = {0}, all = {0};
+    bool fits = gl_core_save(c, f->to->begin_bytes_max, &snapshot);
+
+    if (fits) {
+        write_head(f, now, gl_buf_view(&snapshot), &all);
+        gl_buf_str(&all, gl_buf_view(&snapshot));
+        f->recording = f->to->begin(f->to, gl_buf_view(&all));
+        f->bytes = 0;
+        f->bytes_max = snapshot.n * EVENTS_PER_SNAPSHOT;
+        f->bytes_max = f->bytes_max > f->to->segment_bytes ? f->bytes_max : f->to->segment_bytes;
+    }
+    if (!f->recording) {
+        f->try_again_at = now + (fits ? AGAIN_MS : TOO_LARGE_MS);
+    }
+    gl_buf_done(&snapshot);
+    gl_buf_done(&all);
+}
+
+/* ---- events ---- */
+
+/* A flow goes once into a segment: it is in the snapshot, or it came before the core knew it. */
+static void write_flow(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_jw w;
+
+    if (gl_core_knows_flow(c, ev->flow_hash)) {
+        return;
+    }
+    gl_jw_init(&w, &f->text);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "flow");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "hash");
+    gl_jw_str(&w, ev->flow_hash);
+    gl_jw_key(&w, "text");
+    gl_jw_str(&w, ev->flow);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_buf_char(&f->text, '\n');
+}
+
+static void write_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_event without;
+
+    if (ev->flow.n > 0 && ev->flow_hash.n > 0) {
+        write_flow(f, c, ev);
+        without = *ev;
+        without.flow = (gl_str){0};
+        ev = &without;
+    }
+    gl_buf_c(&f->text, "{\"event\":");
+    gl_event_encode(ev, &f->text);
+    gl_buf_c(&f->text, "}\n");
+}
+
+void gl_flight_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
+{
+    if (f->recording && f->bytes >= f->bytes_max) {
+        write_decided(f);
+        pass_on(f);
+        f->recording = false;
+    }
+    if (!f->recording && ev->now >= f->try_again_at) {
+        f->owes = false;
+        begin(f, c, ev->now);
+    }
+    if (f->recording) {
+        write_decided(f);
+        write_event(f, c, ev);
+        pass_on(f); /* before the step: it may be the one that brings the node down */
+    }
+}
+
+void gl_flight_decided(struct gl_flight *f, const struct gl_effects *effects)
+{
+    f->decided = gl_digest_end(&f->digest, effects);
+    f->owes = f->recording;
+}

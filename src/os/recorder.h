@@ -1,0 +1,36 @@
+/* recorder.h - the record port over files: DATA/recorder/NNNNNN.rec.
+ *
+ * The control thread only copies into a queue in memory; a thread of its own writes, without ever
+ * syncing: what a crash of the process leaves behind is the recording up to a few hundredths of a
+ * second before it. Behind each piece written stands a line {"check":...} with a hash over it.
+ *
+ * The ring is bounded: before a segment begins the oldest ones go, so that all of them together
+ * stay within the given size. A queue that is full ends the segment with a line {"gap":...}; a disk
+ * that does not take it ends the recording until the next segment. Neither is worth failing for. */
+#ifndef GL_OS_RECORDER_H
+#define GL_OS_RECORDER_H
+
+#include "base/err.h"
+#include "port/record.h"
+
+enum { GL_RECORDER_SEGMENTS = 4, GL_RECORDER_BYTES_MIN = 1 << 20 };
+#define GL_RECORDER_FOLDER "recorder"
+#define GL_RECORDER_ENDING ".rec"
+
+struct gl_recorder;
+
+/* `folder` is made if it is not there; `bytes_max` for all segments together. */
+int gl_recorder_open(struct gl_recorder **ret, const char *folder, uint64_t bytes_max,
+                     struct gl_why *reterr_why);
+struct gl_record_port *gl_recorder_port(struct gl_recorder *r); /* NULL of NULL */
+/* Writes what is queued. When nobody uses the port any more. NULL is fine. */
+void gl_recorder_close(struct gl_recorder *r);
+
+/* The segments in a folder, oldest first: their numbers. A folder that is not there has none. */
+int gl_recorder_list(const char *folder, struct gl_arena *a, uint64_t **ret, size_t *ret_n,
+                     struct gl_why *reterr_why);
+const char *gl_recorder_path(struct gl_arena *a, const char *folder, uint64_t number);
+/* {"check":"..."} over `bytes`, with a newline. */
+void gl_recorder_put_check(gl_str bytes, struct gl_buf *out);
+
+#endif

@@ -1,0 +1,391 @@
+#include "sim/replay.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "core/snapshot.h"
+
+enum { LINE_BYTES = 512, HEX_BYTES = 16 };
+
+struct replay {
+    const struct sim_replay_options *options;
+    struct sim_replay_result *result;
+    struct gl_why *why;
+    gl_str rest;         /* of the text */
+    size_t number;       /* of the line */
+    const char *checked; /* up to here a check has been seen */
+    struct gl_arena line, step, flows;
+    struct gl_map texts; /* of flows by their hashes: gl_str in `flows` */
+    struct gl_digest digest;
+    struct gl_trace trace;
+    struct gl_core *core; /* NULL: no segment has begun, or it is only read */
+    bool begun;           /* a segment */
+    gl_ms now;
+    bool owes; /* an event has been fed whose `decided` has not come */
+    uint64_t decided;
+    struct gl_event last; /* that event, but for its strings ... */
+    char last_job[GL_ULID_BYTES + 1];
+    struct gl_buf moves; /* ... and what the core said to it */
+};
+
+static int bad(struct replay *r, int code, const char *what)
+{
+    return gl_why(r->why, code, "line %zu: %s", r->number, what);
+}
+
+/* ---- telling ---- */
+
+static void on_trace(struct gl_trace *t, const struct gl_trace_record *rec)
+{
+    struct replay *r = GL_CONTAINER(t, struct replay, trace);
+    struct gl_trace_record copy = *rec;
+    char line[LINE_BYTES];
+
+    copy.now = 0;
+    (void)gl_trace_format(&copy, line, sizeof(line));
+    gl_buf_fmt(&r->moves, "    %s\n", line + sizeof("t=0"));
+    if (r->options->print != NULL && rec->job.n > 0 && gl_str_starts(rec->job, r->options->job)) {
+        char when[GL_WHEN_BYTES], out[LINE_BYTES + GL_WHEN_BYTES];
+
+        (void)snprintf(out, sizeof(out), "%.*s   %s", GL_STR_ARG(gl_when_format(rec->now, when)),
+                       line + sizeof("t=0"));
+        r->options->print(r->options->owner, out);
+    }
+}
+
+static const char *event_word(uint8_t type)
+{
+    static const char *const words[] = {
+#define X(name, word) word,
+        GL_EVENTS(X)
+#undef X
+    };
+
+    return words[type];
+}
+
+static void tell_event(const struct replay *r, const struct gl_event *ev)
+{
+    char when[GL_WHEN_BYTES], line[LINE_BYTES];
+    bool wanted =
+        r->options->job.n == 0 || (ev->job.n > 0 && gl_str_starts(ev->job, r->options->job));
+
+    if (r->options->print == NULL || !wanted) {
+        return;
+    }
+    (void)snprintf(line, sizeof(line), "%.*s #%llu %s%s%.*s%s%.*s%s%s",
+                   GL_STR_ARG(gl_when_format(ev->now, when)),
+                   (unsigned long long)r->result->events_n, event_word(ev->type),
+                   ev->job.n > 0 ? " " : "", GL_STR_ARG(ev->job), ev->attempt.n > 0 ? " " : "",
+                   GL_STR_ARG(ev->attempt), ev->code != 0 ? " " : "",
+                   ev->code != 0 ? gl_err_word((int)ev->code) : "");
+    r->options->print(r->options->owner, line);
+}
+
+/* ---- lines ---- */
+
+static bool next_line(struct replay *r, gl_str *ret)
+{
+    const char *end = r->rest.n > 0 ? memchr(r->rest.p, '\n', r->rest.n) : NULL;
+
+    if (end == NULL) {
+        r->result->is_torn = r->rest.n > 0;
+        return false;
+    }
+    *ret = (gl_str){.p = r->rest.p, .n = (size_t)(end - r->rest.p)};
+    r->rest.n -= ret->n + 1;
+    r->rest.p = end + 1;
+    r->number++;
+    return true;
+}
+
+static bool read_hex(gl_str text, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    for (size_t i = 0; i < text.n; i++) {
+        char c = text.p[i];
+
+        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) {
+            return false;
+        }
+        v = v << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    *ret = v;
+    return text.n == HEX_BYTES;
+}
+
+static void segment_ends(struct replay *r)
+{
+    if (r->core != NULL) {
+        gl_core_free(r->core);
+        r->core = NULL;
+    }
+    gl_map_done(&r->texts);
+    gl_map_init(&r->texts);
+    gl_arena_done(&r->flows);
+    r->begun = r->owes = false;
+}
+
+static void keep_flow(struct replay *r, gl_str hash, gl_str text)
+{
+    gl_str *copy;
+
+    if (hash.n > 0 && gl_map_find(&r->texts, hash) == NULL) {
+        copy = GL_NEW_ARRAY(&r->flows, gl_str, 2);
+        copy[0] = gl_str_dup(&r->flows, text);
+        copy[1] = gl_str_dup(&r->flows, hash);
+        gl_map_add(&r->texts, copy[1], copy);
+    }
+}
+
+static int on_flow(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    keep_flow(r, gl_json_str(j, gl_json_get(j, value, "hash"), &r->line),
+              gl_json_str(j, gl_json_get(j, value, "text"), &r->line));
+    return 0;
+}
+
+/* The flows of a snapshot are needed again should the core forget them: who else used them when
+ * it was recorded is not known here. */
+static void keep_flows_of(struct replay *r, gl_str snapshot)
+{
+    while (snapshot.n > 0) {
+        gl_str line = gl_str_cut(snapshot, '\n', &snapshot);
+        struct gl_json j;
+
+        if (gl_str_starts(line, GL_S("{\"flow\":")) &&
+            gl_json_parse(&j, line, SIZE_MAX, &r->line, NULL) == 0) {
+            (void)on_flow(r, &j, gl_json_get(&j, gl_json_root(&j), "flow")); /* cannot fail */
+        }
+    }
+}
+
+static int on_recording(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    struct gl_flight_head head;
+    const char *start = r->rest.p;
+    size_t first = r->number;
+    gl_str line, snapshot;
+    int rc = gl_schema_read(&gl_flight_head_schema, j, value, false, &r->line, &head, NULL);
+
+    if (rc != 0) {
+        return bad(r, GL_E_DAMAGED, "the head of a recording is damaged");
+    }
+    if (head.format != GL_FLIGHT_FORMAT) {
+        return bad(r, GL_E_VERSION, "this recording was made by another release of Glia");
+    }
+    if (!gl_str_is(head.release, GL_VERSION) && r->result->release.n == 0) {
+        gl_buf_str(&r->result->release, head.release);
+    }
+    segment_ends(r);
+    for (uint64_t i = 0; i < head.lines; i++) {
+        if (!next_line(r, &line)) {
+            return bad(r, GL_E_DAMAGED, "the recording breaks off before its first event");
+        }
+    }
+    snapshot = (gl_str){.p = start, .n = (size_t)(r->rest.p - start)};
+    r->result->segments_n++;
+    r->begun = true;
+    r->now = INT64_MIN;
+    rc = gl_core_restore(snapshot, &r->digest.tap, NULL, &r->core, r->why);
+    if (rc != 0) {
+        r->number = first + 1;
+        return gl_why_prefix(r->why, "line %zu", r->number);
+    }
+    keep_flows_of(r, snapshot);
+    if (r->options->read_only) {
+        gl_core_free(r->core);
+        r->core = NULL;
+    }
+    return 0;
+}
+
+static void unref_specs(const struct gl_effects *effects)
+{
+    for (size_t i = 0; i < effects->n; i++) {
+        if (effects->items[i].spec != NULL) {
+            gl_spec_unref(effects->items[i].spec);
+        }
+    }
+}
+
+static void feed(struct replay *r, struct gl_event *ev)
+{
+    struct gl_effects effects = {.arena = &r->step};
+    const gl_str *text = ev->flow_hash.n > 0 ? gl_map_find(&r->texts, ev->flow_hash) : NULL;
+
+    if (ev->flow.n == 0 && text != NULL) {
+        ev->flow = *text;
+    }
+    gl_buf_reset(&r->moves);
+    r->result->events_n++;
+    tell_event(r, ev);
+    gl_core_step(r->core, ev, &effects);
+    r->decided = gl_digest_end(&r->digest, &effects);
+    unref_specs(&effects);
+    gl_arena_reset(&r->step);
+    r->last = *ev;
+    (void)snprintf(r->last_job, sizeof(r->last_job), "%.*s", GL_STR_ARG(ev->job));
+    r->owes = true;
+}
+
+static int on_event(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    struct gl_event ev;
+    int rc;
+
+    if (!r->begun) {
+        return bad(r, GL_E_DAMAGED, "an event stands before the beginning of its recording");
+    }
+    rc = gl_schema_read(&gl_event_schema, j, value, true, &r->line, &ev, r->why);
+    if (rc != 0) {
+        return gl_why_prefix(r->why, "line %zu", r->number);
+    }
+    if (ev.now < r->now || (ev.type == GL_EV_SUBMIT && ev.job.n != GL_ULID_BYTES)) {
+        return bad(r, GL_E_DAMAGED, "the event cannot have happened");
+    }
+    r->now = ev.now;
+    if (r->options->read_only) {
+        r->result->events_n++;
+    } else {
+        feed(r, &ev);
+    }
+    return 0;
+}
+
+static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    char when[GL_WHEN_BYTES];
+    uint64_t then;
+
+    if (!read_hex(gl_json_str(j, value, &r->line), &then)) {
+        return bad(r, GL_E_DAMAGED, "a digest is no number");
+    }
+    if (!r->owes) {
+        return 0;
+    }
+    r->owes = false;
+    r->result->compared_n++;
+    if (then != r->decided && r->result->differs_at == 0) {
+        r->result->differs_at = r->result->events_n;
+        gl_buf_fmt(&r->result->difference, "event %llu, %s%s%s at %.*s (line %zu): ",
+                   (unsigned long long)r->result->events_n, event_word(r->last.type),
+                   r->last_job[0] != 0 ? " of job " : "", r->last_job,
+                   GL_STR_ARG(gl_when_format(r->last.now, when)), r->number - 1);
+        gl_buf_fmt(&r->result->difference, "decided %016llx then and %016llx now; now it did:\n",
+                   (unsigned long long)then, (unsigned long long)r->decided);
+        gl_buf_str(&r->result->difference,
+                   r->moves.n > 0 ? gl_buf_view(&r->moves) : GL_S("    nothing\n"));
+    }
+    return 0;
+}
+
+static int on_check(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    const char *line = r->rest.p - 1; /* its end; its beginning is the end of what it covers */
+    uint64_t sum;
+
+    while (line > r->checked && line[-1] != '\n') {
+        line--;
+    }
+    if (!read_hex(gl_json_str(j, value, &r->line), &sum) ||
+        sum != gl_str_hash((gl_str){.p = r->checked, .n = (size_t)(line - r->checked)})) {
+        return bad(r, GL_E_DAMAGED, "what stands before this line has been changed or damaged");
+    }
+    r->checked = r->rest.p;
+    return 0;
+}
+
+static int on_gap(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    (void)j;
+    (void)value;
+    r->result->gaps_n++;
+    return 0;
+}
+
+static int on_other(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    (void)j;
+    (void)value;
+    segment_ends(r);
+    r->checked = r->rest.p;
+    return 0;
+}
+
+static const struct {
+    const char *kind;
+    int (*read)(struct replay *r, const struct gl_json *j, gl_jnode value);
+} kinds[] = {
+    {"event", on_event},   {"decided", on_decided},     {"check", on_check},
+    {"flow", on_flow},     {"recording", on_recording}, {"gap", on_gap},
+    {"bundle", on_other},  {"setting", on_other},       {"log", on_other},
+    {"segment", on_other},
+};
+
+static int read_line(struct replay *r, gl_str text)
+{
+    struct gl_json j;
+    gl_jnode key;
+    gl_str kind;
+    int rc = gl_json_parse(&j, text, SIZE_MAX, &r->line, NULL);
+
+    key = rc == 0 ? gl_json_first(&j, gl_json_root(&j)) : NULL;
+    if (key == NULL || !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
+        return bad(r, r->result->segments_n > 0 ? GL_E_DAMAGED : GL_E_INVALID,
+                   r->result->segments_n > 0 ? "the recording is damaged here"
+                                             : "this is no recording of a node");
+    }
+    kind = gl_json_str(&j, key, &r->line);
+    for (size_t i = 0; i < GL_COUNT(kinds); i++) {
+        if (gl_str_is(kind, kinds[i].kind)) {
+            return kinds[i].read(r, &j, gl_json_value(key));
+        }
+    }
+    return bad(r, r->result->segments_n > 0 ? GL_E_VERSION : GL_E_INVALID,
+               r->result->segments_n > 0 ? "a recording has no such lines"
+                                         : "this is no recording of a node");
+}
+
+int sim_replay_run(gl_str text, const struct sim_replay_options *options,
+                   struct sim_replay_result *ret, struct gl_why *reterr_why)
+{
+    struct replay r = {.options = options,
+                       .result = ret,
+                       .why = reterr_why,
+                       .rest = text,
+                       .checked = text.p,
+                       .trace = {.write = on_trace}};
+    gl_str line;
+    int rc = 0;
+
+    *ret = (struct sim_replay_result){0};
+    gl_map_init(&r.texts);
+    gl_digest_init(&r.digest, &r.trace);
+    while (rc == 0 && ret->differs_at == 0 && next_line(&r, &line)) {
+        gl_arena_reset(&r.line);
+        rc = read_line(&r, line);
+        if (options->until != 0 && ret->events_n >= options->until && !r.owes) {
+            break;
+        }
+    }
+    if (rc == 0 && ret->segments_n == 0) {
+        rc = gl_why(reterr_why, GL_E_INVALID, "this is no recording of a node, or an empty one");
+    }
+    segment_ends(&r);
+    gl_map_done(&r.texts);
+    gl_buf_done(&r.moves);
+    gl_arena_done(&r.line);
+    gl_arena_done(&r.step);
+    gl_arena_done(&r.flows);
+    return rc;
+}
+
+void sim_replay_done(struct sim_replay_result *r)
+{
+    gl_buf_done(&r->difference);
+    gl_buf_done(&r->release);
+}

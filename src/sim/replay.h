@@ -1,0 +1,41 @@
+/* replay.h - a recording of a node (node/flight.h), told again.
+ *
+ * Each segment begins with a snapshot of the core: it is restored, the events are fed to it, and
+ * what it decides is compared with what was decided then. Effects go nowhere. The text is a
+ * segment, several of them, or a bundle as `glia debug dump` makes it, whose further lines are
+ * passed over.
+ *
+ * The text may come from anybody: what is torn, damaged or no recording at all is an error with a
+ * sentence. A segment that breaks off in the middle of its last line is what a crash leaves behind,
+ * and fine. */
+#ifndef GL_SIM_REPLAY_H
+#define GL_SIM_REPLAY_H
+
+#include "base/err.h"
+#include "base/when.h"
+#include "node/flight.h"
+
+struct sim_replay_options {
+    uint64_t until; /* stop behind the event of this number; 0: at the end */
+    gl_str job;     /* tell only about jobs whose ids begin so; "" : about all */
+    bool read_only; /* read everything, but feed nothing to the core */
+    /* What happens, line by line; NULL: nobody wants to know. */
+    void (*print)(void *owner, const char *line);
+    void *owner;
+};
+
+struct sim_replay_result {
+    uint64_t segments_n, events_n, compared_n;
+    uint64_t gaps_n;          /* segments that end early because the node had no time */
+    bool is_torn;             /* the last line was cut off */
+    uint64_t differs_at;      /* number of the first event that was decided otherwise; 0: none */
+    struct gl_buf difference; /* in words */
+    struct gl_buf release;    /* of the node that wrote it, if it is not ours; else empty */
+};
+
+/* A recording that was decided otherwise is not an error: ask ret->differs_at. */
+int sim_replay_run(gl_str text, const struct sim_replay_options *options,
+                   struct sim_replay_result *ret, struct gl_why *reterr_why);
+void sim_replay_done(struct sim_replay_result *r);
+
+#endif
