@@ -8,7 +8,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import ROOT, Box  # noqa: E402
+from glianode import ROOT, Box, wait_for  # noqa: E402
 
 
 @pytest.fixture(name="box")
@@ -25,11 +25,15 @@ def text_of(path):
 
 def test_the_flow_of_the_readme_runs(box):
     flow = re.search(r"```yaml\n(.*?)```", text_of("README.md"), re.S).group(1)
-    box.env["HOME"] = box.folder
-    job = box.glia("run", box.write("three.yaml", flow)).stdout.split("\t")[0]
-    assert box.step(job, "count")["output"] == {"total": 8}
-    assert box.glia("job", "logs", job, "tell").stdout.startswith("fruit:\n")
-    assert "output" not in box.step(job, "tell")
+    run = box.start("run", box.write("fruit.yaml", flow), "--set", "market=south; exit 1")
+    wait_for("the question", lambda: box.glia("human", "list").stdout)
+    job = box.glia("human", "list").stdout.split("\t")[0]
+    box.glia("human", "respond", job, "ask", "--decision", "approve")
+    assert run.wait(60) == 0
+    assert box.step(job, "total")["output"] == {"total": 8}
+    assert box.step(job, "weigh")["output"] == [{"weighed": "apples"}, {"weighed": "pears"}]
+    said = box.glia("job", "logs", job, "buy").stdout
+    assert said == "bought in the south; exit 1, approved by tester\n"
 
 
 def commands(box):
