@@ -12,6 +12,7 @@ struct sent {
     const struct sim_fact_job *job;
     gl_str name; /* in the job's arena */
     enum fate fate;
+    bool is_new; /* used by this transaction */
     bool is_due; /* used, and its record must go with this transaction */
 };
 
@@ -76,6 +77,7 @@ static void use(struct sim_checks *c, struct state *s, const struct sim_change *
         wrong = "though another one was kept";
     } else {
         e->is_due = e->fate == KEPT;
+        e->is_new = true;
         e->fate = USED;
     }
     if (wrong != NULL) {
@@ -102,6 +104,8 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
                        GL_STR_ARG(ch->job->id));
     } else if (put && e->fate == SENT) {
         e->fate = KEPT;
+    } else if (put && e->is_new && !e->is_due) {
+        e->is_due = true; /* it came and was used in one transaction */
     } else if (!put && e->is_due) {
         e->is_due = false;
     } else {
@@ -118,6 +122,7 @@ static void judge(struct sim_checks *c, struct state *s, const struct sim_change
             continue;
         }
         received += s->all[i].fate != SENT;
+        s->all[i].is_new = false;
         if (s->all[i].is_due) {
             sim_world_fail(c->world, "signals: one of job %.*s was used and is still kept",
                            GL_STR_ARG(ch->job->id));

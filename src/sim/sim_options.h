@@ -56,14 +56,14 @@
     X(steps_limited, 60, 100000, 900000, "a step has a concurrency key, per million")              \
     X(steps_rated, 50, 50000, 700000, "a step has a rate, per million")                            \
     X(flows_inputs, 60, 100000, 900000, "a flow has inputs, per million")                          \
-    X(steps_when, 60, 20000, 400000, "a step has a condition, per million")                        \
-    X(steps_foreach, 60, 20000, 200000, "a step goes through a list, per million")                 \
-    X(steps_sleep, 40, 20000, 150000, "a step sleeps, per million")                                \
-    X(steps_signal, 40, 20000, 150000, "a step waits for a signal, per million")                   \
-    X(steps_approval, 40, 20000, 150000, "a step asks for approval, per million")                  \
+    X(steps_when, 60, 20000, 600000, "a step has a condition, per million")                        \
+    X(steps_foreach, 60, 20000, 500000, "a step goes through a list, per million")                 \
+    X(steps_sleep, 40, 20000, 300000, "a step sleeps, per million")                                \
+    X(steps_signal, 50, 20000, 400000, "a step waits for a signal, per million")                   \
+    X(steps_approval, 40, 20000, 300000, "a step asks for approval, per million")                  \
     X(steps_refs, 50, 50000, 500000, "a command contains references, per million")                 \
-    X(client_signals, 60, 20000, 300000, "a request is a signal, per million")                     \
-    X(client_retries, 50, 20000, 200000, "a request retries a job, per million")                   \
+    X(client_signals, 60, 20000, 500000, "a request is a signal, per million")                     \
+    X(client_retries, 50, 20000, 400000, "a request retries a job, per million")                   \
     X(client_rivals, 40, 10000, 200000, "a request takes another's run id, per million")
 
 struct sim_options {
