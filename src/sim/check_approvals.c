@@ -7,8 +7,7 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
 {
     (void)c;
     (void)me;
-    struct sim_fact_step *st =
-        rq->verb == GL_VERB_RESPOND ? sim_facts_step(j, rq->step) : NULL;
+    struct sim_fact_step *st = rq->verb == GL_VERB_RESPOND ? sim_facts_step(j, rq->step) : NULL;
     bool known = st == NULL;
     for (uint32_t i = 0; !known && i < st->asked_n; i++) {
         known = gl_str_eq(st->asked[i], rq->decision);
@@ -72,7 +71,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     const struct gl_step_record *now = ch->step_now;
     const char *wrong = NULL;
     bool asked = st->known && st->r.status == GL_STEP_BLOCKED;
-    bool ends = gl_step_status_is_terminal(now->status) && !gl_step_status_is_terminal(st->r.status);
+    bool ends =
+        gl_step_status_is_terminal(now->status) && !gl_step_status_is_terminal(st->r.status);
     if (now->status == GL_STEP_BLOCKED) {
         wrong = asked && now->due_at != st->r.due_at ? "has moved its due time"
                 : asked                              ? NULL

@@ -29,7 +29,8 @@ static void check_counts(struct sim_checks *c, const struct sim_change *ch)
                        now->counted);
     }
     uint32_t most = spec->retry.attempts + ch->step->reruns + (person ? 1 : 0);
-    /* What ended before its first attempt (a condition that cannot be judged, say) counts as one. */
+    /* What ended before its first attempt (a condition that cannot be judged, say) counts as one.
+     */
     uint32_t tries = now->attempt_count > 0 ? now->attempt_count : 1;
     if (now->counted > most || now->counted > tries) {
         sim_world_fail(c->world,

@@ -31,8 +31,8 @@ static bool waits_for_all(const struct gl_step_spec *spec)
            spec->rule == GL_RULE_ALL_DONE || spec->rule == GL_RULE_NONE_FAILED;
 }
 
-static void judge(struct sim_checks *c, const struct sim_fact_job *j, const struct sim_fact_step *st,
-                  bool is_reused)
+static void judge(struct sim_checks *c, const struct sim_fact_job *j,
+                  const struct sim_fact_step *st, bool is_reused)
 {
     const struct sim_fact_step *e = earlier_of(c, j, st);
     bool completed = e != NULL && e->known && e->r.status == GL_STEP_COMPLETED;
@@ -44,7 +44,8 @@ static void judge(struct sim_checks *c, const struct sim_fact_job *j, const stru
         sim_world_fail(c->world, "reuse: the output of step %.*s of job %.*s is another one",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id));
     } else if (!is_reused && may && waits_for_all(st->spec)) {
-        sim_world_fail(c->world, "reuse: step %.*s of job %.*s runs again, though %.*s completed it",
+        sim_world_fail(c->world,
+                       "reuse: step %.*s of job %.*s runs again, though %.*s completed it",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), GL_STR_ARG(j->retry_of));
     }
 }

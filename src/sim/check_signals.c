@@ -1,8 +1,8 @@
 /* check_signals.c - a signal is neither lost nor used twice: one that was acknowledged has ended
  * exactly one step that waited for its name, or is kept until one does, the oldest first.
  *
- * Every signal of the simulated client carries a number of its own in its data, by which it is known
- * again in records and outputs. */
+ * Every signal of the simulated client carries a number of its own in its data, by which it is
+ * known again in records and outputs. */
 #include "base/mem.h"
 #include "sim/sim_checks.h"
 
@@ -137,7 +137,8 @@ static void judge(struct sim_checks *c, struct state *s, const struct sim_change
         const struct sim_fact_step *st = &ch->job->steps[i];
         if (st->known && st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_SIGNAL &&
             is_any_kept(s, ch->job, st->spec->signal)) {
-            sim_world_fail(c->world, "signals: step %.*s of job %.*s waits for a signal that is kept",
+            sim_world_fail(c->world,
+                           "signals: step %.*s of job %.*s waits for a signal that is kept",
                            GL_STR_ARG(st->spec->id), GL_STR_ARG(ch->job->id));
         }
     }
@@ -151,7 +152,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
         return;
     }
     const struct gl_step_record *now = ch->step_now;
-    bool ends = gl_step_status_is_terminal(now->status) && !gl_step_status_is_terminal(st->r.status);
+    bool ends =
+        gl_step_status_is_terminal(now->status) && !gl_step_status_is_terminal(st->r.status);
     if (st->spec->signal.n == 0 || !ends || (now->gate & GL_GATE_REUSED) != 0) {
         return;
     }

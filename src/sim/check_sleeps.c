@@ -19,7 +19,8 @@ static void check_due(struct sim_checks *c, const struct sim_change *ch, bool is
     bool ok = sim_known_facts(c, ch->job, ch->step, &facts) &&
               sim_known_due(c, ch->step, &facts, now->started_at, &due);
     if (!ok) {
-        sim_world_fail(c->world, "sleeps: step %.*s of job %.*s sleeps, and nobody can say how long",
+        sim_world_fail(c->world,
+                       "sleeps: step %.*s of job %.*s sleeps, and nobody can say how long",
                        GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
     } else if (is_over ? due > now->ended_at : due != now->due_at) {
         sim_world_fail(c->world, "sleeps: step %.*s of job %.*s sleeps until %lld instead of %lld",

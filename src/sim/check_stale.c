@@ -1,5 +1,5 @@
-/* check_stale.c - a step that runs something completes from the result of its current attempt, or by
- * a person's word; nothing else is accepted. */
+/* check_stale.c - a step that runs something completes from the result of its current attempt, or
+ * by a person's word; nothing else is accepted. */
 #include "sim/sim_checks.h"
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)

@@ -23,12 +23,12 @@ struct sim_fact_step {
     bool is_settled;         /* ... and all steps that its references name had ended then */
     gl_str asked[4];         /* decisions that somebody has sent for it */
     uint32_t asked_n;
-    struct sim_fact_step *group; /* of an instance of foreach: the step of the flow; else NULL */
-    uint32_t item;               /* of an instance: which item */
+    struct sim_fact_step *group;  /* of an instance of foreach: the step of the flow; else NULL */
+    uint32_t item;                /* of an instance: which item */
     struct sim_fact_step **items; /* of a step with foreach: its instances that have been written */
     uint32_t items_n, items_cap;  /* by item; NULL: not written yet */
-    uint32_t reruns;         /* how often a person said "rerun" */
-    bool done_by_person;     /* a person said "done" or "failed" */
+    uint32_t reruns;              /* how often a person said "rerun" */
+    bool done_by_person;          /* a person said "done" or "failed" */
     uint64_t *tokens; /* by attempt number: the token it was decided under; [0] is attempt 1 */
     uint32_t tokens_n, tokens_cap;
     const struct sim_process *last; /* the newest process of this step; NULL: none yet */

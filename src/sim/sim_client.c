@@ -197,9 +197,9 @@ static void respond(struct sim_client *cl, struct sim_node *node, const struct s
                                        GL_S("later"), GL_S("done")};
     struct sim_ask *ask = about(GL_VERB_RESPOND, j->id);
     bool review = st->r.blocked_on == GL_BLOCK_REVIEW;
-    ask->rq.step = st->group == NULL ? st->spec->id
-                                     : gl_str_fmt(&ask->arena, "%.*s[%u]",
-                                                  GL_STR_ARG(st->spec->id), st->item);
+    ask->rq.step = st->group == NULL
+                       ? st->spec->id
+                       : gl_str_fmt(&ask->arena, "%.*s[%u]", GL_STR_ARG(st->spec->id), st->item);
     ask->rq.decision = review ? verdicts[gl_rng_below(&cl->rng, GL_COUNT(verdicts))]
                               : approvals[gl_rng_below(&cl->rng, GL_COUNT(approvals))];
     ask->rq.output = gl_str_is(ask->rq.decision, "done") ? GL_S("{\"by\":\"hand\"}") : (gl_str){0};
@@ -212,8 +212,8 @@ static void signal(struct sim_client *cl, struct sim_node *node, const struct si
 {
     struct sim_ask *ask = about(GL_VERB_SIGNAL, j->id);
     ask->rq.step = name;
-    ask->rq.output = gl_str_fmt(&ask->arena, "{\"n\":%llu,\"list\":[1,2]}",
-                                (unsigned long long)++cl->signals_n);
+    ask->rq.output =
+        gl_str_fmt(&ask->arena, "{\"n\":%llu,\"list\":[1,2]}", (unsigned long long)++cl->signals_n);
     sim_client_send(cl, node, ask);
 }
 

@@ -97,7 +97,8 @@ static void plan_again(struct sim_retry *y)
     if (y->run_id[0] != 0 && !sim_call_waits(&y->call)) {
         sim_world_at(cl->world, &y->call, cl->world->now + gl_rng_range(&cl->rng, 1, 4000));
     } else {
-        y->open = y->run_id[0] != 0; /* without a name nobody can tell whether it is a job already */
+        y->open =
+            y->run_id[0] != 0; /* without a name nobody can tell whether it is a job already */
     }
 }
 
@@ -151,7 +152,8 @@ static void choose_from(struct sim_retry *y, const struct sim_fact_job *j)
 {
     struct gl_rng *r = &y->client->rng;
     uint64_t kind = gl_rng_below(r, 10);
-    const struct gl_step_spec *st = gl_flow_step(j->flow, (uint32_t)gl_rng_below(r, j->flow->steps.n));
+    const struct gl_step_spec *st =
+        gl_flow_step(j->flow, (uint32_t)gl_rng_below(r, j->flow->steps.n));
     if (kind == 0) {
         (void)snprintf(y->from, sizeof(y->from), "nowhere");
     } else if (kind < 5) {

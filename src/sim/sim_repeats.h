@@ -1,5 +1,5 @@
-/* sim_repeats.h - people who ask for what has been asked for before: the same submission again, another
- * one under a run id that is taken, and retries of what has ended.
+/* sim_repeats.h - people who ask for what has been asked for before: the same submission again,
+ * another one under a run id that is taken, and retries of what has ended.
  *
  * A run id is what makes it safe to ask again: whatever became of the first try, there is one job,
  * and everybody is told the same. */

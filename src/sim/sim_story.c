@@ -306,7 +306,8 @@ void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, co
     ask->rq.decision = gl_str_dup(&ask->arena, gl_str_of(decision));
     ask->rq.who = GL_S("a person");
     if (ask->rq.verb == GL_VERB_SIGNAL) { /* the checkers know it by its number */
-        ask->rq.output = gl_str_fmt(&ask->arena, "{\"n\":%llu}", (unsigned long long)++s->signals_n);
+        ask->rq.output =
+            gl_str_fmt(&ask->arena, "{\"n\":%llu}", (unsigned long long)++s->signals_n);
     }
     tell_checkers(s, &ask->rq);
     send(s, ask);

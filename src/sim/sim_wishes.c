@@ -79,11 +79,10 @@ void sim_wishes_inputs(struct gl_rng *r, const struct sim_options *o, struct gl_
     gl_buf_char(&given->stored, '{');
     for (size_t i = 0; i < GL_COUNT(inputs); i++) {
         bool required = gl_rng_chance(r, 250000);
-        all[i] =
-            (struct gl_flow_input){.name = gl_str_of(inputs[i].name),
-                                   .type = (uint8_t)inputs[i].type,
-                                   .required = required,
-                                   .fallback = gl_str_of(required ? "" : inputs[i].fallback)};
+        all[i] = (struct gl_flow_input){.name = gl_str_of(inputs[i].name),
+                                        .type = (uint8_t)inputs[i].type,
+                                        .required = required,
+                                        .fallback = gl_str_of(required ? "" : inputs[i].fallback)};
         give(r, &all[i], given);
     }
     gl_buf_char(&given->inputs, '}');
@@ -102,10 +101,14 @@ void sim_given_done(struct sim_given *given)
 static gl_str over_inputs(struct wish *w)
 {
     static const char *const all[] = {
-        "${inputs.k} > 2",           "${inputs.flag}",
-        "not ${inputs.flag}",        "${inputs.list} contains 3",
-        "${inputs.k} in [0, 1, 2]",  "${inputs.text} == 'abc'",
-        "exists ${inputs.list.0}",   "${inputs.text}",
+        "${inputs.k} > 2",
+        "${inputs.flag}",
+        "not ${inputs.flag}",
+        "${inputs.list} contains 3",
+        "${inputs.k} in [0, 1, 2]",
+        "${inputs.text} == 'abc'",
+        "exists ${inputs.list.0}",
+        "${inputs.text}",
         "${inputs.text} < ${inputs.k}" /* no order between a text and a number */
     };
     return gl_str_of(all[gl_rng_below(w->r, GL_COUNT(all))]);
@@ -138,8 +141,13 @@ static gl_str over_step(struct wish *w)
 
 static gl_str plain_condition(struct wish *w)
 {
-    static const char *const all[] = {"true", "false", "1 < 2", "'a' == 'b'", "1 < 'a'",
-                                      "${job.name} == 'simulated'", "exists ${job.id}"};
+    static const char *const all[] = {"true",
+                                      "false",
+                                      "1 < 2",
+                                      "'a' == 'b'",
+                                      "1 < 'a'",
+                                      "${job.name} == 'simulated'",
+                                      "exists ${job.id}"};
     return gl_str_of(all[gl_rng_below(w->r, GL_COUNT(all))]);
 }
 
@@ -157,8 +165,8 @@ static void draw_when(struct wish *w)
     if (gl_rng_chance(w->r, 300000)) {
         gl_str second = condition(w);
         const char *how = gl_rng_chance(w->r, 500000) ? "and" : "or";
-        first = gl_str_fmt(w->a, "(%.*s) %s not (%.*s)", GL_STR_ARG(first), how,
-                           GL_STR_ARG(second));
+        first =
+            gl_str_fmt(w->a, "(%.*s) %s not (%.*s)", GL_STR_ARG(first), how, GL_STR_ARG(second));
     }
     w->st->when = first;
 }
@@ -219,13 +227,13 @@ static void draw_sleep(struct wish *w)
     } else if (kind < 7 && w->has_inputs) {
         w->st->sleep = GL_S("${inputs.k}");
     } else if (kind < 8 && w->above >= 0) { /* there may be no such thing */
-        w->st->sleep = gl_str_fmt(w->a, "${steps.%.*s.output.n}",
-                                  GL_STR_ARG(w->steps[w->above].id));
+        w->st->sleep =
+            gl_str_fmt(w->a, "${steps.%.*s.output.n}", GL_STR_ARG(w->steps[w->above].id));
     } else {
         gl_ms at = SIM_EPOCH_MS + gl_rng_range(w->r, -60000, 12 * 60000);
         w->st->driver = GL_S("until");
-        w->st->until = kind < 9 ? gl_str_dup(w->a, gl_when_format(at, when))
-                                : GL_S("${job.submitted_at}");
+        w->st->until =
+            kind < 9 ? gl_str_dup(w->a, gl_when_format(at, when)) : GL_S("${job.submitted_at}");
     }
 }
 

@@ -20,8 +20,8 @@ SCENARIO(a_sleep_outlives_the_node, .kinds = "step job")
 SCENARIO(a_signal_that_comes_early_is_kept, .kinds = "step")
 {
     sim_story_run(s, 10);
-    sim_story_flow(s, "go",
-                   "{\"steps\":{\"a\":{\"run\":[\"x\"]},\"b\":{\"needs\":\"a\",\"signal\":\"go\"}}}");
+    sim_story_flow(
+        s, "go", "{\"steps\":{\"a\":{\"run\":[\"x\"]},\"b\":{\"needs\":\"a\",\"signal\":\"go\"}}}");
     sim_story_run(s, 10);
     sim_story_ask(s, "signal", "go", "go", "");
     sim_story_run(s, 10);
@@ -72,8 +72,9 @@ SCENARIO(a_list_is_gone_through_two_at_a_time, .kinds = "step job")
 {
     sim_story_run(s, 10);
     sim_story_process(s, "a[1]:attempt:1", 2500, 0);
-    sim_story_flow(s, "list", "{\"steps\":{\"a\":{\"run\":[\"x\",\"${job.item}\"],"
-                              "\"foreach\":[\"p\",\"q\",\"r\"],\"max_parallel\":2}}}");
+    sim_story_flow(s, "list",
+                   "{\"steps\":{\"a\":{\"run\":[\"x\",\"${job.item}\"],"
+                   "\"foreach\":[\"p\",\"q\",\"r\"],\"max_parallel\":2}}}");
     expect(s, "  10 n1.1 job job=A pending->running\n"
               "  10 n1.1 step job=A step=a pending->ready\n"
               "  10 n1.1 step job=A step=a ready->waiting\n"
@@ -97,8 +98,9 @@ SCENARIO(the_first_item_that_fails_fails_the_job, .kinds = "step job")
 {
     sim_story_run(s, 10);
     sim_story_process(s, "a[1]:attempt:1", 100, 1);
-    sim_story_flow(s, "list", "{\"steps\":{\"a\":{\"run\":[\"x\"],\"foreach\":[1,2,3],"
-                              "\"max_parallel\":2}}}");
+    sim_story_flow(s, "list",
+                   "{\"steps\":{\"a\":{\"run\":[\"x\"],\"foreach\":[1,2,3],"
+                   "\"max_parallel\":2}}}");
     sim_story_run(s, 50);
     sim_story_skip(s);
     expect(s, " 110 n1.1 step job=A step=a[1] n=1 running->failed\n"

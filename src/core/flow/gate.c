@@ -211,7 +211,8 @@ bool gl_gate_is_same(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
     /* By its rule it is skipped whatever the others do; by its condition only if it knew all. */
-    uint32_t known = st->r.status == GL_STEP_PENDING ? st->r.up_ended : gl_step_spec_of(st)->needs_n;
+    uint32_t known =
+        st->r.status == GL_STEP_PENDING ? st->r.up_ended : gl_step_spec_of(st)->needs_n;
 
     return r->retry_of.n > 0 && r->verdict == GL_VERDICT_NONE && st->item < 0 &&
            st->r.attempt_count == 0 && st->r.up_reused == known &&

@@ -70,9 +70,8 @@ static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_s
            r->up_success <= r->up_ended && r->up_failed <= r->up_ended &&
            r->up_accepted <= r->up_ended && r->spread <= spec->children_n &&
            (ended || r->spread == 0) && r->attempt_count <= INT32_MAX &&
-           r->counted <= tries_of(r) &&
-           (r->status != GL_STEP_RUNNING || r->attempt_count > 0) && r->up_reused <= r->up_ended &&
-           times_are_sound(&gl_step_schema, r);
+           r->counted <= tries_of(r) && (r->status != GL_STEP_RUNNING || r->attempt_count > 0) &&
+           r->up_reused <= r->up_ended && times_are_sound(&gl_step_schema, r);
 }
 
 /* The records by themselves make sense; do they make sense together? */
