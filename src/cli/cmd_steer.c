@@ -284,8 +284,9 @@ int gl_cmd_steer_signal(struct gl_cli *cli)
     if (err == 0) { /* once: a signal that is sent twice counts twice */
         err = gl_reach_call(
             &reach, "POST",
-            gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/signals/%.*s",
-                              GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(cli->words[1])))),
+            gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/signals/%.*s?who=%.*s",
+                              GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(cli->words[1]))),
+                              GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(gl_cli_who())))),
             gl_buf_view(&data), &reply, &why);
     }
     if (err == GL_E_GONE) {

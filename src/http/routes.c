@@ -44,6 +44,11 @@ static const struct gl_argument why_arguments[] = {
     END,
 };
 
+static const struct gl_argument signal_arguments[] = {
+    {"who", GL_ARG_TEXT, 0, "Who sends it, for the record."},
+    END,
+};
+
 static const struct gl_argument human_arguments[] = {PAGE, END};
 
 #define CONTEXT "/v1/contexts/{context}"
@@ -102,7 +107,7 @@ const struct gl_route gl_routes[] = {
      FIELDS(gl_posted_retry_schema)},
     {"POST", JOB "/signals/{name}", GL_VERB_SIGNAL, gl_verbs_signal, "signal",
      "Send a job a signal; the body is its data, or empty.", "{\"job_id\"}, committed", 200,
-     NO_ARGUMENTS, GL_BODY_JSON, NULL},
+     signal_arguments, GL_BODY_JSON, NULL},
     {"POST", JOB "/steps/{step}/respond", GL_VERB_RESPOND, gl_verbs_respond, "respond",
      "Decide about a step that waits for a person.", "{\"job_id\"}, committed", 200, NO_ARGUMENTS,
      FIELDS(gl_posted_respond_schema)},

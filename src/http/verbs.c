@@ -161,6 +161,11 @@ void gl_verbs_retry(struct gl_call *c)
 
 void gl_verbs_signal(struct gl_call *c)
 {
+    c->rq.who = gl_call_argument(c, "who");
+    if (c->rq.who.n > GL_NAME_BYTES_MAX) {
+        gl_reply_error_at(c, GL_E_INVALID, "'who' can have 256 bytes", NULL, "who", NULL);
+        return;
+    }
     if (gl_posted_signal(c)) {
         gl_call_ask(c);
     }
