@@ -26,6 +26,12 @@ def job_path(job: str, *more: str) -> str:
     return "/".join([JOBS, quote(job, safe=""), *more])
 
 
+def query_of(**arguments: object) -> str:
+    """What stands behind the path. A slash may stay one, and a node would not decode it."""
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return "?" + urlencode(given, safe="/") if given else ""
+
+
 def timed_out(job: str) -> WaitTimeout:
     return WaitTimeout(f"the time is over, and job {job} has not ended",
                        hint="the job goes on")
@@ -111,10 +117,8 @@ class LogReader:
         self.deadline = deadline
 
     def _path(self, **more: str) -> str:
-        query = {"step": self.step, "offset": str(self.offset), **more}
-        if self.attempt:
-            query["attempt"] = str(self.attempt)
-        return job_path(self.job, "logs") + "?" + urlencode(query)
+        return job_path(self.job, "logs") + query_of(
+            step=self.step, offset=self.offset, attempt=self.attempt or None, **more)
 
     def _line(self, line: bytes) -> LogLine:
         when, _, rest = line.partition(b" ")
@@ -138,11 +142,11 @@ class LogReader:
         while True:
             answer = self._get(self._path(), self.transport.timeout)
             try:
-                self.attempt = int(answer.headers["Glia-Attempt"])
-                following = int(answer.headers["Glia-Next-Offset"])
+                self.attempt = int(answer.headers["glia-attempt"])
+                following = int(answer.headers["glia-next-offset"])
             except (KeyError, ValueError) as error:
                 raise NotANodeError("a page of a log lacks its headers") from error
-            self.has_ended = answer.headers.get("Glia-Ended") == "true"
+            self.has_ended = answer.headers.get("glia-ended") == "true"
             lines: List[bytes] = answer.body.split(b"\n")[:-1]
             self.offset = following
             yield from map(self._line, lines)
@@ -197,8 +201,8 @@ class LogReader:
         following = job.last_seq + 1
         while not self.deadline.is_over:
             seconds = self.deadline.left(POLL_SECONDS)
-            query = urlencode({"from": following, "wait_ms": int(seconds * 1000), "limit": 1000})
-            page = self._get(job_path(self.job, "events") + "?" + query,
+            query = query_of(**{"from": following}, wait_ms=int(seconds * 1000), limit=1000)
+            page = self._get(job_path(self.job, "events") + query,
                              seconds + self.transport.timeout).json()
             events = [Event.of(one) for one in page["events"]]
             if page["ended"] or any(e.step_id in (None, self.step) for e in events):

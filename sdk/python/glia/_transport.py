@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import http.client
+import io
 import json
 import os
 import random
@@ -47,7 +48,7 @@ class Cut(UnavailableError):
 @dataclass(frozen=True)
 class Answer:
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str]  # names in lower case
     body: bytes
 
     def json(self) -> Any:
@@ -55,6 +56,10 @@ class Answer:
             return json.loads(self.body)
         except ValueError as error:
             raise NotANodeError("the answer is not JSON", status=self.status) from error
+
+
+def _lower(response: http.client.HTTPResponse) -> Dict[str, str]:
+    return {name.lower(): value for name, value in response.headers.items()}
 
 
 class Deadline:
@@ -97,7 +102,37 @@ class Patience:
         return True
 
 
+class _Reader(io.BufferedReader):
+    """Notices a line that has no end: http.client takes a head that was cut off for a short one."""
+
+    cut: Optional[bytes] = None
+
+    def readline(self, size: Optional[int] = -1) -> bytes:
+        line = super().readline(size)
+        if not line.endswith(b"\n"):
+            self.cut = line
+        return line
+
+
+class _Response(http.client.HTTPResponse):
+    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        self._reader = _Reader(self.fp.detach())
+        self.fp = self._reader
+
+    def begin(self) -> None:
+        try:
+            super().begin()
+        except http.client.BadStatusLine:
+            if self._reader.cut is None or not b"HTTP/1.1 ".startswith(self._reader.cut[:9]):
+                raise
+        if self._reader.cut is not None:
+            raise http.client.RemoteDisconnected("the answer ends in its head")
+
+
 class _UnixConnection(http.client.HTTPConnection):
+    response_class = _Response
+
     def __init__(self, path: str) -> None:
         super().__init__("glia")
         self._path = path
@@ -125,6 +160,8 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class _TcpConnection(http.client.HTTPConnection):
+    response_class = _Response
+
     def connect(self) -> None:
         super().connect()
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -201,7 +238,7 @@ class Stream:
         seconds. Ends without an error with the answer, or when the deadline is over."""
         parts: List[bytes] = []
         held = 0
-        while True:
+        while not self._response.isclosed():
             seconds = deadline.left(silence)
             if seconds <= 0:
                 return
@@ -272,7 +309,7 @@ class Transport:
         except socket.timeout as error:
             raise self._late(repeatable) from error
         except (OSError, http.client.HTTPException) as error:
-            raise self._broken(error) from error
+            raise self._broken(error, repeatable) from error
         finally:
             if is_kept:
                 self._pool.give(connection)
@@ -288,14 +325,14 @@ class Transport:
             sock, response = self._send(connection, "GET", path, None, headers, begin)
             if response.status >= 400:
                 self._judge(self._read(sock, response, begin))
-            self._judge(Answer(response.status, dict(response.headers.items()), b""))
+            self._judge(Answer(response.status, _lower(response), b""))
             return Stream(connection, sock, response)
         except BaseException as error:
             connection.close()
             if isinstance(error, socket.timeout):
                 raise self._late(True) from error
             if isinstance(error, (OSError, http.client.HTTPException)):
-                raise self._broken(error) from error
+                raise self._broken(error, True) from error
             raise
 
     # ---- steps of a request ----
@@ -345,21 +382,18 @@ class Transport:
     def _read(sock: socket.socket, response: http.client.HTTPResponse,
               deadline: Deadline) -> Answer:
         parts: List[bytes] = []
-        while True:
+        while not response.isclosed():  # it is with its last byte; then the socket may be, too
             seconds = deadline.left(FOREVER_SECONDS)
             if seconds <= 0:
                 raise socket.timeout
             sock.settimeout(seconds)
-            part = response.read(READ_BYTES)
-            if not part:
-                break
-            parts.append(part)
+            parts.append(response.read(READ_BYTES))
         if response.length:
             raise http.client.IncompleteRead(b"", response.length)
-        return Answer(response.status, dict(response.headers.items()), b"".join(parts))
+        return Answer(response.status, _lower(response), b"".join(parts))
 
     def _judge(self, answer: Answer) -> Answer:
-        request_id = answer.headers.get("Glia-Request-Id")
+        request_id = answer.headers.get("glia-request-id")
         if request_id is None:
             raise NotANodeError(f"what answers at {self.address.text} is no node "
                                 f"(HTTP status {answer.status})", status=answer.status)
@@ -374,14 +408,18 @@ class Transport:
     # ---- failures ----
 
     def _late(self, repeatable: bool) -> RequestTimeout:
-        return RequestTimeout(
-            f"the node at {self.address.text} has not answered in time",
-            code="unavailable" if repeatable else "unknown",
-            hint=None if repeatable else "it may have been done: look before you ask again")
+        return RequestTimeout(f"the node at {self.address.text} has not answered in time",
+                              **self._doubt(repeatable))
 
-    def _broken(self, error: Exception) -> GliaError:
+    def _broken(self, error: Exception, repeatable: bool) -> GliaError:
         if isinstance(error, http.client.HTTPException) and not isinstance(
                 error, (http.client.RemoteDisconnected, http.client.IncompleteRead)):
             return NotANodeError(f"what answers at {self.address.text} does not speak HTTP")
-        return Cut("the node has gone away before it answered", code="unknown",
-                   hint="it may have been done: look before you ask again")
+        return Cut("the node has gone away before it answered", **self._doubt(repeatable))
+
+    @staticmethod
+    def _doubt(repeatable: bool) -> Dict[str, Any]:
+        """A question may be asked again; what else was sent may have been done."""
+        if repeatable:
+            return {"code": "unavailable"}
+        return {"code": "unknown", "hint": "it may have been done: look before you ask again"}

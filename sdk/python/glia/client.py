@@ -7,11 +7,11 @@ import os
 import pwd
 from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, Union
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from . import _address
 from ._flows import Prepared, prepare
-from ._follow import LATE_SECONDS, LogReader, POLL_SECONDS, Watch, job_path, timed_out
+from ._follow import LATE_SECONDS, LogReader, POLL_SECONDS, Watch, job_path, query_of, timed_out
 from ._transport import Deadline, Patience, Transport
 from .errors import (ConflictError, GliaError, JobFailedError, NotANodeError, NotFoundError,
                      UnavailableError, from_document)
@@ -89,9 +89,8 @@ class Client:
     # ---- requests ----
 
     def _ask(self, path: str, **query: Any) -> Document:
-        given = {name: value for name, value in query.items() if value is not None}
-        url = path + "?" + urlencode(given) if given else path
-        return self._document(self._transport.request("GET", url, repeatable=True).json())
+        answer = self._transport.request("GET", path + query_of(**query), repeatable=True)
+        return self._document(answer.json())
 
     def _post(self, path: str, body: Any, *, repeatable: bool = False) -> Document:
         data = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
@@ -243,8 +242,9 @@ class Client:
             if deadline.is_over:
                 raise timed_out(ident)
             seconds = deadline.left(POLL_SECONDS)
-            query = urlencode({"from": BEYOND, "wait_ms": int(seconds * 1000) + 1})
-            page = self._ask_until(deadline, ident, f"{job_path(ident, 'events')}?{query}", seconds)
+            url = job_path(ident, "events") + query_of(**{"from": BEYOND},
+                                                       wait_ms=int(seconds * 1000) + 1)
+            page = self._ask_until(deadline, ident, url, seconds)
             if page["ended"]:
                 found = self._ask_until(Deadline(None), ident, job_path(ident))
         return Job.of(found)
