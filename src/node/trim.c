@@ -21,6 +21,7 @@ struct gl_trim *gl_trim_new(struct gl_node *n, const struct gl_keep *keep, struc
     t->seek_orphans = true;
     gl_list_init(&t->asks);
     gl_list_init(&t->naming);
+    gl_list_init(&t->pins);
     gl_map_init(&t->flows.used);
     gl_map_init(&t->flows.named);
     gl_map_init(&t->flows.blobs);
@@ -35,6 +36,7 @@ void gl_trim_free(struct gl_trim *t)
         gl_mem_free(GL_CONTAINER(l, struct gl_trim_ask, link));
     }
     gl_mem_free(t->ask);
+    gl_trim_jobs_unpin(t, true);
     gl_trim_flows_end(t);
     gl_arena_done(&t->arena);
     gl_mem_free(t);

@@ -50,7 +50,7 @@ void gl_trim_on_submit(struct gl_trim *t, gl_str flow, gl_str retry_of)
     if (t->flows.is_under_way) {
         note(t, &t->flows.named, flow);
     }
-    gl_trim_jobs_spare(t, retry_of);
+    gl_trim_jobs_pin(t, retry_of);
 }
 
 /* ---- blobs ---- */
@@ -197,6 +197,9 @@ static void on_flows(struct gl_store_req *req)
                                  ? gl_str_dup(&t->flows.arena, req->records[GL_TRIM_PAGE - 1].id)
                                  : (gl_str){0};
     t->flows.going_n = n;
+    if (n > 0) {
+        GL_MARK(t->node->config.trace, "trim.flows");
+    }
     t->flows.guard = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
     t->flows.tx = (struct gl_tx){
         .guards = &t->flows.guard, .guards_n = 1, .writes = t->flows.writes, .writes_n = n};
@@ -254,6 +257,7 @@ static void list_jobs(struct gl_trim *t, gl_str after)
 void gl_trim_flows_on_time(struct gl_trim *t)
 {
     if (gl_requests_have_submit(t->node, t->flows.submits_until)) {
+        GL_MARK(t->node->config.trace, "trim.waits_for_submissions");
         t->due = t->node->now + WAIT_MS;
     } else {
         list_jobs(t, (gl_str){0});

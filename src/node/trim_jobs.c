@@ -25,6 +25,58 @@ static void leave(struct gl_trim_going *g, int code)
     g->is_over = true;
 }
 
+/* ---- jobs that are being retried ---- */
+
+/* The index of retries tells of those whose submission has been committed when it is read. Of the
+ * others we were told: each is kept in mind until a handful begins after its submission has ended,
+ * and then it stands in the index. */
+struct pin {
+    struct gl_link link;
+    char job[GL_ULID_BYTES + 1];
+    uint64_t number; /* of the last request at that time */
+};
+
+void gl_trim_jobs_pin(struct gl_trim *t, gl_str job)
+{
+    struct pin *p;
+
+    if (job.n != GL_ULID_BYTES) {
+        return;
+    }
+    if (!t->is_busy) {
+        gl_trim_jobs_unpin(t, false); /* else they would pile up where nothing is removed */
+    }
+    p = gl_mem_alloc(sizeof(*p));
+    memcpy(p->job, job.p, job.n);
+    p->number = t->node->last_request;
+    gl_list_push(&t->pins, &p->link);
+}
+
+static bool is_pinned(const struct gl_trim *t, gl_str job)
+{
+    for (const struct gl_link *l = t->pins.next; l != &t->pins; l = l->next) {
+        if (gl_str_is(job, GL_CONTAINER(l, struct pin, link)->job)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gl_trim_jobs_unpin(struct gl_trim *t, bool all)
+{
+    struct gl_link *next;
+
+    for (struct gl_link *l = t->pins.next; l != &t->pins; l = next) {
+        struct pin *p = GL_CONTAINER(l, struct pin, link);
+
+        next = l->next;
+        if (all || !gl_requests_have_submit(t->node, p->number)) {
+            gl_list_remove(l);
+            gl_mem_free(p);
+        }
+    }
+}
+
 /* ---- files ---- */
 
 static void on_files(struct gl_tidy_req *req)
@@ -113,7 +165,7 @@ static void add_head(struct gl_trim *t, const struct gl_trim_going *g)
 /* All that is left of it. */
 static void add_job(struct gl_trim *t, const struct gl_trim_going *g)
 {
-    if (g->rev != 0) {
+    if (!g->is_headless) {
         add_head(t, g);
     }
     add_ids(t, g);
@@ -143,7 +195,10 @@ static void on_removed(struct gl_store_req *req)
                             "the job was changed by someone else meanwhile: try again"));
         }
     }
-    t->jobs.is_single = t->jobs.is_single || code != 0;
+    if (code != 0) {
+        GL_MARK(t->node->config.trace, "trim.conflict");
+        t->jobs.is_single = true;
+    }
     remove_next(t);
 }
 
@@ -180,7 +235,7 @@ static void on_head_removed(struct gl_store_req *req)
         leave(g, gl_why(&t->jobs.why, code,
                         "the job was changed by someone else meanwhile: try again"));
     }
-    g->rev = 0;
+    g->is_headless = true;
     remove_next(t);
 }
 
@@ -188,7 +243,7 @@ static void on_head_removed(struct gl_store_req *req)
 static void remove_part(struct gl_trim *t, size_t number)
 {
     struct gl_trim_going *g = &t->jobs.items[number];
-    bool has_head = g->rev != 0;
+    bool has_head = !g->is_headless;
 
     begin_tx(t);
     t->jobs.in_tx[number] = true;
@@ -213,6 +268,15 @@ static void remove_next(struct gl_trim *t)
 {
     size_t n = 0;
 
+    for (size_t i = 0; i < t->jobs.n; i++) {
+        struct gl_trim_going *g = &t->jobs.items[i];
+
+        if (!g->is_over && !g->is_headless && is_pinned(t, g->id)) {
+            GL_MARK(t->node->config.trace, "trim.is_pinned");
+            leave(g,
+                  gl_why(&t->jobs.why, GL_E_STATE, "job %.*s is being retried", GL_STR_ARG(g->id)));
+        }
+    }
     for (size_t i = 0; i < t->jobs.n; i++) {
         if (!t->jobs.items[i].is_over && is_large(&t->jobs.items[i])) {
             remove_part(t, i);
@@ -315,6 +379,7 @@ static void on_retries(struct gl_store_req *req)
         return;
     }
     if (req->entries_n > 0) {
+        GL_MARK(t->node->config.trace, "trim.is_retried");
         leave(g, gl_why(&t->jobs.why, GL_E_STATE,
                         "job %.*s is needed by job %.*s, which retries it and has not ended",
                         GL_STR_ARG(g->id), GL_STR_ARG(req->entries[0].id)));
@@ -352,18 +417,6 @@ static void read_all(struct gl_trim *t)
     listed(t);
 }
 
-void gl_trim_jobs_spare(struct gl_trim *t, gl_str id)
-{
-    for (size_t i = 0; id.n > 0 && i < t->jobs.n; i++) {
-        struct gl_trim_going *g = &t->jobs.items[i];
-
-        if (!g->is_over && !t->jobs.in_tx[i] && g->rev != 0 && gl_str_eq(g->id, id)) {
-            leave(g,
-                  gl_why(&t->jobs.why, GL_E_STATE, "job %.*s is being retried", GL_STR_ARG(g->id)));
-        }
-    }
-}
-
 /* ---- their names ---- */
 
 static bool names_job(struct gl_trim *t, const struct gl_record *r, gl_str job)
@@ -376,12 +429,12 @@ static bool names_job(struct gl_trim *t, const struct gl_record *r, gl_str job)
 
 static bool has_run_id(const struct gl_trim_going *g)
 {
-    return g->rev != 0 && g->r.run_id.n > 0 && !gl_str_eq(g->r.run_id, g->id);
+    return !g->is_headless && g->r.run_id.n > 0 && !gl_str_eq(g->r.run_id, g->id);
 }
 
 static bool has_dedupe_key(const struct gl_trim_going *g)
 {
-    return g->rev != 0 && g->r.dedupe_key.n > 0;
+    return !g->is_headless && g->r.dedupe_key.n > 0;
 }
 
 static void on_names(struct gl_store_req *req)
@@ -441,7 +494,8 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
     struct gl_why *why = &t->jobs.why;
 
     g->rev = r->rev;
-    if (r->rev == 0) {
+    g->is_headless = r->rev == 0;
+    if (g->is_headless) {
         g->r.signals_n = 1; /* as far as anybody knows */
         if (is_asked) {
             leave(g, gl_why(why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
@@ -475,6 +529,7 @@ void gl_trim_jobs_begin(struct gl_trim *t)
     struct gl_store *s = t->node->ports.store;
 
     t->jobs.is_single = false;
+    gl_trim_jobs_unpin(t, false);
     memset(t->jobs.in_tx, 0, sizeof(t->jobs.in_tx));
     t->jobs.removed_n = 0;
     (void)gl_why(&t->jobs.why, GL_E_UNAVAILABLE, "the job could not be removed");

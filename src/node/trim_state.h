@@ -28,10 +28,11 @@ struct gl_trim_going {
     struct gl_trim *trim;
     gl_str id;
     struct gl_job_record r;
-    uint64_t rev; /* 0: there is no such job, only what it has left */
+    uint64_t rev;
     uint64_t run_rev, dedupe_rev;
     bool is_over; /* removed, or left for another time */
     bool is_removed;
+    bool is_headless; /* there is no such job, only what it has left */
     const char *kind; /* what is listed of it: "step", then "signal" */
     struct gl_store_req req;
     struct gl_listing listing;
@@ -61,6 +62,7 @@ struct gl_trim {
     uint64_t removed_n;      /* jobs, since flows were last looked through */
     struct gl_link asks;     /* struct gl_trim_ask: waiting */
     struct gl_link naming;   /* struct gl_trim_ask: which job is meant? */
+    struct gl_link pins;     /* jobs that are being retried: trim_jobs.c */
     struct gl_trim_ask *ask; /* the one this pass serves; NULL: none */
 
     /* The pass. */
@@ -141,7 +143,8 @@ bool gl_trim_read_job(struct gl_trim *t, gl_str value, struct gl_job_record *ret
 /* Remove these; t->jobs.items[..].id and .r.ended_at have been set, n as well. */
 void gl_trim_jobs_begin(struct gl_trim *t);
 /* Somebody is about to rely on it: it stays, if it is not on its way out of the store already. */
-void gl_trim_jobs_spare(struct gl_trim *t, gl_str id);
+void gl_trim_jobs_pin(struct gl_trim *t, gl_str job);
+void gl_trim_jobs_unpin(struct gl_trim *t, bool all);
 
 /* ---- trim_flows.c ---- */
 void gl_trim_flows_begin(struct gl_trim *t);

@@ -1,4 +1,5 @@
-/* check_names.c - one job per run id, for ever, and at most one live job per dedupe key. */
+/* check_names.c - one job per run id, as long as it is there, and at most one live job per dedupe
+ * key. */
 #include "base/mem.h"
 #include "sim/sim_checks.h"
 
@@ -53,6 +54,16 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     hold(c, s, 'd', ch->job_now->dedupe_key, ch);
 }
 
+static void on_removed(struct sim_checks *c, void *me, struct sim_fact_job *j)
+{
+    struct state *s = me;
+    struct name *n;
+    (void)c;
+    for (size_t i = 0; s->ready && (n = gl_map_next(&s->names, &i)) != NULL;) {
+        n->holder = n->holder == j ? NULL : n->holder;
+    }
+}
+
 static void done(void *me)
 {
     struct state *s = me;
@@ -65,5 +76,8 @@ static void done(void *me)
     }
 }
 
-const struct sim_check sim_check_names = {
-    .name = "names", .state_bytes = sizeof(struct state), .on_change = on_change, .done = done};
+const struct sim_check sim_check_names = {.name = "names",
+                                          .state_bytes = sizeof(struct state),
+                                          .on_change = on_change,
+                                          .on_removed = on_removed,
+                                          .done = done};

@@ -35,7 +35,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
 }
 
 /* Only what has ended may go, the job itself last; and no flow that a job still names. */
-void sim_checks_removed(struct sim_checks *c, const struct gl_record *before)
+void sim_check_promises_removed(struct sim_checks *c, const struct gl_record *before)
 {
     gl_str rest;
     struct sim_fact_job *j = sim_facts_job(&c->facts, gl_str_cut(before->id, '/', &rest));

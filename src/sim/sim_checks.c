@@ -133,6 +133,17 @@ static void on_step_write(struct sim_checks *c, const struct gl_record *after)
     c->change.step_now = NULL;
 }
 
+void sim_checks_removed(struct sim_checks *c, const struct gl_record *before)
+{
+    struct sim_fact_job *j = sim_facts_job(&c->facts, before->id);
+    sim_check_promises_removed(c, before);
+    for (size_t k = 0; k < SIM_CHECK_COUNT && gl_str_is(before->kind, "job") && j != NULL; k++) {
+        if (checks[k]->on_removed != NULL) {
+            checks[k]->on_removed(c, c->states[k], j);
+        }
+    }
+}
+
 static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record *before,
                      const struct gl_record *after)
 {

@@ -39,6 +39,8 @@ struct sim_check {
     /* A caller was told that it has not, and why. */
     void (*on_refused)(struct sim_checks *c, void *me, const struct gl_request *rq,
                        struct sim_fact_job *j);
+    /* An ended job is being taken away. */
+    void (*on_removed)(struct sim_checks *c, void *me, struct sim_fact_job *j);
     /* Everything has had its time to come to rest. */
     void (*at_end)(struct sim_checks *c, void *me);
     void (*done)(void *me);
@@ -101,8 +103,10 @@ void sim_checks_done(struct sim_checks *c);
 void sim_checks_ask(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
 /* A caller got this answer, and job_id is the job it is about. */
 void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
-/* A record is being deleted (check_promises.c). */
+/* A record is being deleted. */
 void sim_checks_removed(struct sim_checks *c, const struct gl_record *before);
+/* The same, for the rule that says what may be (check_promises.c). */
+void sim_check_promises_removed(struct sim_checks *c, const struct gl_record *before);
 void sim_checks_end(struct sim_checks *c);
 
 #endif

@@ -64,7 +64,9 @@
     X(steps_refs, 50, 50000, 500000, "a command contains references, per million")                 \
     X(client_signals, 60, 20000, 500000, "a request is a signal, per million")                     \
     X(client_retries, 50, 20000, 400000, "a request retries a job, per million")                   \
-    X(client_rivals, 40, 10000, 200000, "a request takes another's run id, per million")
+    X(client_rivals, 40, 10000, 200000, "a request takes another's run id, per million")           \
+    X(keep_jobs, 40, 1, 12, "ended jobs a node keeps (0: all)")                                    \
+    X(keep_ms, 30, 1000, 600000, "how long a node keeps ended jobs, ms (0: for ever)")
 
 struct sim_options {
 #define X(name, on_pct, lo, hi, doc) uint32_t name;

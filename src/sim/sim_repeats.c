@@ -13,6 +13,18 @@ static struct sim_order *pick_order(struct sim_client *cl)
     return o->job_id[0] != 0 && o->run_id[0] != 0 ? o : NULL;
 }
 
+/* Has a job of that name ended and been taken away? Then the name may be anybody's. */
+static bool is_given_back(const struct sim_client *cl, gl_str run_id)
+{
+    const struct sim_fact_job *j;
+    for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
+        if (j->removed && gl_str_eq(j->run_id, run_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_same(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
@@ -22,7 +34,11 @@ static void on_same(void *owner, struct sim_ask *ask, bool answered)
     if (!answered || ask->rq.code == GL_E_UNAVAILABLE || ask->rq.code == GL_E_BUSY) {
         return;
     }
-    if (ask->rq.code != 0) {
+    if (is_given_back(cl, ask->rq.run_id)) {
+        if (ask->rq.code == 0 && sim_client_job_id(ask->rq.body, id)) {
+            sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
+        }
+    } else if (ask->rq.code != 0) {
         sim_world_fail(cl->world, "names: run id %s was submitted again and refused: %s", o->run_id,
                        ask->rq.why.text);
     } else if (!sim_client_job_id(ask->rq.body, id) || strcmp(id, o->job_id) != 0 ||
@@ -54,6 +70,9 @@ static void on_rival(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
     cl->answered_n += answered ? 1 : 0;
+    if (is_given_back(cl, ask->rq.run_id)) {
+        return;
+    }
     if (answered && ask->rq.code == 0) {
         sim_world_fail(cl->world, "names: run id %.*s was given to something else",
                        GL_STR_ARG(ask->rq.run_id));
@@ -117,7 +136,8 @@ static void on_retried(void *owner, struct sim_ask *ask, bool answered)
     y->open = false;
     if (code == 0 && sim_client_job_id(ask->rq.body, id)) {
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
-    } else if (code == GL_E_NOT_FOUND && gl_flow_find(j->flow, gl_str_of(y->from)) < 0) {
+    } else if (code == GL_E_NOT_FOUND &&
+               (j->removed || gl_flow_find(j->flow, gl_str_of(y->from)) < 0)) {
         return;
     } else if (code != GL_E_STATE || y->had_ended) {
         sim_world_fail(cl->world, "reuse: a retry of job %s was refused: %s", y->job,

@@ -61,14 +61,16 @@ static void on_start(struct sim_call *call)
     struct sim_swarm *s = GL_CONTAINER(call, struct sim_swarm, start);
     GL_ASSERT(s->current == NULL);
     jump_clock(s);
-    struct sim_node_options options = {.incarnation = ++s->incarnations,
-                                       .pools = s->pools,
-                                       .hot_jobs_max = s->world.options.hot_narrow,
-                                       .renew = s->renew,
-                                       .record = s->record,
-                                       .round_trip = s->world.seed % 4 == 0,
-                                       .on_lost = on_lost,
-                                       .owner = s};
+    struct sim_node_options options = {
+        .incarnation = ++s->incarnations,
+        .pools = s->pools,
+        .hot_jobs_max = s->world.options.hot_narrow,
+        .keep = {.job_ms = s->world.options.keep_ms, .jobs = s->world.options.keep_jobs},
+        .renew = s->renew,
+        .record = s->record,
+        .round_trip = s->world.seed % 4 == 0,
+        .on_lost = on_lost,
+        .owner = s};
     s->current = sim_node_new(&s->world, &s->disk, &s->keeper, &options);
     gl_list_push(&s->nodes, &s->current->link);
     s->doomed = false;
