@@ -1,6 +1,6 @@
 /* bench.c - what one node does in a second, on the real store, with nothing to run.
  *
- *   bench [--data DIR] [--keeper PATH] [--quick] [--only NAME]
+ *   bench [--data DIR] [--keeper PATH] [--quick] [--record] [--only NAME]
  *
  * Every figure is the production node over SQLite with synchronous=FULL, driven in this process.
  * The comparison that a figure needs (the disk's own syncs, a bare posix_spawn loop) is measured in
@@ -15,6 +15,7 @@
 #include "node/node.h"
 #include "os/loop.h"
 #include "os/random.h"
+#include "os/recorder.h"
 #include "store/sqlite.h"
 
 #include <fcntl.h>
@@ -50,10 +51,13 @@ static long rss_bytes(void)
     return rss * sysconf(_SC_PAGESIZE);
 }
 
+#define RECORD_BYTES (32u << 20) /* as a node has it */
+
 struct bench {
     const char *data;
     const char *keeper; /* path of glia-keeper */
-    bool quick;
+    bool quick, record;
+    struct gl_recorder *recorder;
     struct gl_loop *loop;
     struct gl_store *store;
     struct gl_exec *exec;
@@ -207,6 +211,13 @@ static void node_open(struct bench *b, uint32_t slots, uint32_t hot)
     ports.store = b->store;
     ports.clock = gl_loop_clock(b->loop);
     ports.entropy = &b->entropy;
+    if (b->record) {
+        (void)snprintf(folder, sizeof(folder), "%s/" GL_RECORDER_FOLDER, b->data);
+        if (gl_recorder_open(&b->recorder, folder, RECORD_BYTES, &why) != 0) {
+            fail("recorder", &why);
+        }
+        ports.record = gl_recorder_port(b->recorder);
+    }
     b->node = gl_node_new(&node, &ports);
     events = gl_node_exec_events(b->node);
     if (b->quiet) {
@@ -226,6 +237,8 @@ static void node_close(struct bench *b)
     gl_node_stop(b->node, on_closed, b);
     gl_loop_run(b->loop);
     gl_node_free(b->node);
+    gl_recorder_close(b->recorder);
+    b->recorder = NULL;
     b->exec->ops->close(b->exec, on_closed, b);
     gl_loop_run(b->loop);
     b->store->ops->close(b->store, on_closed, b);
@@ -507,6 +520,8 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--quick") == 0) {
             b.quick = true;
+        } else if (strcmp(argv[i], "--record") == 0) {
+            b.record = true;
         } else if (strcmp(argv[i], "--data") == 0 && i + 1 < argc) {
             b.data = argv[++i];
         } else if (strcmp(argv[i], "--keeper") == 0 && i + 1 < argc) {
@@ -514,7 +529,7 @@ int main(int argc, char **argv)
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench [--data DIR] [--keeper PATH] [--quick] [--only NAME]\n");
+            fprintf(stderr, "usage: bench [--data DIR] [--keeper PATH] [--quick] [--record] [--only NAME]\n");
             return 2;
         }
     }

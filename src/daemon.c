@@ -25,6 +25,7 @@
 #include "os/paths.h"
 #include "os/pools.h"
 #include "os/random.h"
+#include "os/recorder.h"
 #include "os/sock.h"
 #include "os/tcp.h"
 #include "os/textlog.h"
@@ -56,6 +57,7 @@ struct gl_daemon {
     struct gl_node *node;
     struct gl_blobfs blobs;
     struct gl_tidyfs *tidy;
+    struct gl_recorder *recorder; /* NULL: nothing is recorded */
     struct gl_logfs logs;
     struct gl_http *http;
     const char *socket;
@@ -331,6 +333,18 @@ static int open_folder(struct gl_daemon *d, const struct gl_daemon_config *confi
     return err == 0 ? gl_crashmark_open(&d->mark, d->data, NULL, &d->arena, reterr_why) : err;
 }
 
+/* Nothing that happens depends on it: a node without a recorder is a node. */
+static void open_recorder(struct gl_daemon *d, const struct gl_daemon_config *config)
+{
+    const char *folder = gl_paths_in(&d->arena, d->data, GL_RECORDER_FOLDER);
+    struct gl_why why;
+
+    if (config->record_bytes > 0 && !config->passive &&
+        gl_recorder_open(&d->recorder, folder, (uint64_t)config->record_bytes, &why) != 0) {
+        gl_textlog_write(&d->log, "nothing is recorded: %s", why.text);
+    }
+}
+
 static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     struct gl_sqlite_config config = {
@@ -377,7 +391,8 @@ static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted
     struct gl_node_ports ports = {.store = d->store,
                                   .clock = gl_loop_clock(d->loop),
                                   .entropy = &d->entropy,
-                                  .tidy = gl_tidyfs_port(d->tidy)};
+                                  .tidy = gl_tidyfs_port(d->tidy),
+                                  .record = gl_recorder_port(d->recorder)};
     struct gl_node_config config = {
         .name = gl_str_fmt(&d->arena, "%s.%s", d->identity.name,
                            d->identity.id.text + GL_ULID_BYTES - 6),
@@ -456,6 +471,7 @@ static int open_all(struct gl_daemon *d, const struct gl_daemon_config *config,
     if (err != 0) {
         return err;
     }
+    open_recorder(d, config);
     open_node(d, config, pools, pools_n);
     err = open_exec(d, reterr_why);
     if (err == 0) {
@@ -593,6 +609,7 @@ static void shut(struct gl_daemon *d)
     if (d->node != NULL) {
         gl_node_free(d->node);
     }
+    gl_recorder_close(d->recorder);
     gl_loop_free(d->loop);
 #ifdef GL_WITH_FAILPOINTS
     if (d->cut != NULL) {

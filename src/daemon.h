@@ -24,6 +24,7 @@ struct gl_daemon_config { /* borrowed during the call */
     int64_t keep_jobs;
     int64_t keep_bytes;
     gl_ms keep_workspaces_ms;
+    int64_t record_bytes; /* of the flight recorder; 0: nothing is recorded */
 };
 
 /* Returns when the node is ready. It then runs on threads of its own, which take no signals.

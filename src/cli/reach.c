@@ -95,6 +95,7 @@ static int become(struct gl_reach *r, struct gl_why *reterr_why)
         .keep_ms = values[GL_SET_KEEP_FOR].number,
         .keep_jobs = values[GL_SET_KEEP_JOBS].number,
         .keep_bytes = values[GL_SET_KEEP_BYTES].number,
+        .record_bytes = values[GL_SET_RECORD_BYTES].number,
         .keep_workspaces_ms = values[GL_SET_KEEP_WORKSPACES_FOR].number,
     };
 

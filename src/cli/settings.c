@@ -80,6 +80,13 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                                     .initial = "3d",
                                     .kind = GL_KIND_SPAN,
                                     .doc = "how long the folders of failed steps are kept"},
+    [GL_SET_RECORD_BYTES] = {.name = "record_bytes",
+                             .flag = "",
+                             .env = "GLIA_RECORD_BYTES",
+                             .initial = "32M",
+                             .kind = GL_KIND_BYTES,
+                             .doc = "how much the flight recorder keeps of what happened last; 0: "
+                                    "nothing is recorded"},
     [GL_SET_LOG] = {.name = "log",
                     .flag = "--log",
                     .env = "GLIA_LOG",

@@ -25,6 +25,7 @@ enum gl_setting_id {
     GL_SET_KEEP_JOBS,
     GL_SET_KEEP_BYTES,
     GL_SET_KEEP_WORKSPACES_FOR,
+    GL_SET_RECORD_BYTES,
     GL_SET_LOG,
     GL_SET_COLOR,
     GL_SET_COUNT

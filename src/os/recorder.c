@@ -124,7 +124,7 @@ static void make_room(struct gl_recorder *r, uint64_t bytes)
             const char *path = gl_recorder_path(&a, r->folder, numbers[i]);
 
             sum += bytes_of(path);
-            if (sum > room) {
+            if (sum > room || n - i >= GL_RECORDER_FILES_MAX) {
                 (void)unlink(path); /* one that stays is met again */
             }
         }

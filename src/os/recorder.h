@@ -13,7 +13,11 @@
 #include "base/err.h"
 #include "port/record.h"
 
-enum { GL_RECORDER_SEGMENTS = 4, GL_RECORDER_BYTES_MIN = 1 << 20 };
+enum {
+    GL_RECORDER_SEGMENTS = 4,   /* of the usual size */
+    GL_RECORDER_FILES_MAX = 64, /* short ones, of nodes that did not live long */
+    GL_RECORDER_BYTES_MIN = 1 << 20,
+};
 #define GL_RECORDER_FOLDER "recorder"
 #define GL_RECORDER_ENDING ".rec"
 

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "build.h"
+#include "sim/replay.h"
 #include "sim/sim_swarm.h"
 
 enum { WORKERS_MAX = 64, LINE_BYTES = 512, RENEW_PER_MILLION = 100000 };
@@ -23,6 +24,9 @@ struct arguments {
     uint64_t seed, seeds_n;
     struct sim_swarm_options options;
     int plant;
+    const char *replay; /* a recording to tell again; NULL: none */
+    const char *job;
+    uint64_t until;
     unsigned workers_n;
     bool trace, marks, keep_going, twice, renew, many;
 };
@@ -54,7 +58,15 @@ static const char usage[] =
     "  --record        record what happens and replay it (every eighth history does so anyway)\n"
     "  --keep-going    do not stop at the first history that fails\n"
     "  --workers N     processes (default: one per core)\n"
-    "  --plant N       plant bug number N (needs a build with -Dplant=true)\n";
+    "  --plant N       plant bug number N (needs a build with -Dplant=true)\n"
+    "\n"
+    "       glia-sim --replay FILE [--until N] [--job ID] [--trace]\n"
+    "\n"
+    "Tells again what a node has recorded, and compares what is decided with what was.\n"
+    "\n"
+    "  --until N       stop behind event number N\n"
+    "  --job ID        tell what happened to jobs whose ids begin so\n"
+    "  --trace         tell everything that happened\n";
 
 /* ---- one history ---- */
 
@@ -422,8 +434,14 @@ static bool read_value(struct arguments *args, const char *name, const char *val
         args->plant = (int)number_of(value);
     } else if (strcmp(name, "--workers") == 0) {
         args->workers_n = (unsigned)number_of(value);
+    } else if (strcmp(name, "--until") == 0) {
+        args->until = number_of(value);
     } else if (strcmp(name, "--set") == 0 && value != NULL) {
         args->options.set = value;
+    } else if (strcmp(name, "--replay") == 0 && value != NULL) {
+        args->replay = value;
+    } else if (strcmp(name, "--job") == 0 && value != NULL) {
+        args->job = value;
     } else {
         return false;
     }
@@ -487,11 +505,76 @@ static void tally_done(struct tally *t)
     gl_map_done(&t->marks);
 }
 
+/* ---- a recording ---- */
+
+static bool read_file(const char *path, struct gl_buf *out)
+{
+    FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+    size_t n = 1;
+    while (f != NULL && n > 0) {
+        n = fread(gl_buf_reserve(out, 1 << 16), 1, 1 << 16, f);
+        out->n += n;
+    }
+    bool ok = f != NULL && !ferror(f);
+    if (f != NULL && f != stdin) {
+        (void)fclose(f); /* it was only read */
+    }
+    return ok;
+}
+
+static int tell_result(const struct sim_replay_result *r)
+{
+    if (r->differs_at != 0) {
+        (void)printf("different: %.*s", GL_STR_ARG(gl_buf_view(&r->difference)));
+    }
+    if (r->release.n > 0) {
+        (void)printf("note: recorded by release %.*s, replayed by " GL_VERSION "\n",
+                     GL_STR_ARG(gl_buf_view(&r->release)));
+    }
+    if (r->gaps_n > 0) {
+        (void)printf("note: %llu times the recorder could not keep up; what happened then is not "
+                     "known\n",
+                     (unsigned long long)r->gaps_n);
+    }
+    if (r->is_torn) {
+        (void)printf("note: it breaks off in the middle of a line\n");
+    }
+    (void)printf("%llu events, %s\n", (unsigned long long)r->events_n,
+                 r->differs_at == 0 ? "all decisions the same" : "the last decided differently");
+    return r->differs_at == 0 ? 0 : 1;
+}
+
+/* 0: the same decisions, 1: others, 2: it cannot be replayed. */
+static int replay(const struct arguments *args)
+{
+    struct sim_replay_options options = {.until = args->until,
+                                         .job = gl_str_of(args->job),
+                                         .print = args->trace || args->job ? print_line : NULL};
+    struct sim_replay_result result = {0};
+    struct gl_buf text = {0};
+    struct gl_why why;
+    int status = 2;
+    if (!read_file(args->replay, &text)) {
+        (void)fprintf(stderr, "glia-sim: cannot read %s: %s\n", args->replay, strerror(errno));
+    } else if (sim_replay_run(gl_buf_view(&text), &options, &result, &why) != 0) {
+        (void)fflush(stdout);
+        (void)fprintf(stderr, "glia-sim: %s: %s\n", args->replay, why.text);
+    } else {
+        status = tell_result(&result);
+    }
+    sim_replay_done(&result);
+    gl_buf_done(&text);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     struct arguments args;
     read_arguments(&args, argc, argv);
     plant(args.plant);
+    if (args.replay != NULL) {
+        return replay(&args);
+    }
     struct tally t = {0};
     gl_map_init(&t.marks);
     if (args.many) {
