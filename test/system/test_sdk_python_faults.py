@@ -280,8 +280,8 @@ def test_cut_connections_lose_nothing_and_repeat_nothing(box, seed):
 class Fake:
     """A server on TCP: each connection gets the next of some answers, the last again and again."""
 
-    def __init__(self, *answers):
-        self.answers, self.requests = list(answers), []
+    def __init__(self, *answers, drip=None):
+        self.answers, self.requests, self.drip = list(answers), [], drip
         self.server = socket.create_server(("127.0.0.1", 0))
         self.address = f"http://127.0.0.1:{self.server.getsockname()[1]}"
         self.kept = []
@@ -299,9 +299,17 @@ class Fake:
                 request += sock.recv(65536)
             self.requests.append(request)
             self.kept.append(sock)
-            if answer is not None:  # else never
-                sock.sendall(answer)
+            if answer is None:  # never
+                continue
+            sock.sendall(answer)
+            if self.drip is None:
                 sock.shutdown(socket.SHUT_WR)
+            try:
+                while self.drip:
+                    sock.sendall(self.drip)
+                    time.sleep(0.1)
+            except OSError:
+                pass
 
     def close(self):
         self.server.close()
@@ -373,12 +381,14 @@ def test_only_what_is_safe_is_sent_twice():
 
 
 def test_an_answer_that_never_comes_or_trickles_is_a_timeout():
-    fake = Fake(None)
-    begin = time.monotonic()
-    with pytest.raises(glia.RequestTimeout):
-        glia.Client(fake.address, token="t", timeout=0.3).node()
-    assert time.monotonic() - begin < 3
-    fake.close()
+    head = b"HTTP/1.1 200 OK\r\nGlia-Request-Id: 1\r\nContent-Length: 1000\r\n"
+    for answer, drip in ((None, b""), (head, b"X: "), (head + b"\r\n", b" ")):
+        fake = Fake(answer, drip=drip)
+        begin = time.monotonic()
+        with pytest.raises(glia.RequestTimeout):
+            glia.Client(fake.address, token="t", timeout=0.5).node()
+        assert time.monotonic() - begin < 3
+        fake.close()
 
 
 def event(seq, word="job_running"):

@@ -102,6 +102,25 @@ class Patience:
         return True
 
 
+class _Socket(socket.socket):
+    """A socket that asks before each read how long that may take: so an answer that trickles keeps
+    to its deadline, too."""
+
+    deadline = Deadline(None)
+    silence = FOREVER_SECONDS
+
+    def allow(self, deadline: Deadline, silence: float = FOREVER_SECONDS) -> None:
+        self.deadline, self.silence = deadline, silence
+        self.settimeout(self._seconds())
+
+    def _seconds(self) -> float:
+        return max(self.deadline.left(self.silence), 0.001)  # 0 would be another kind of socket
+
+    def recv_into(self, *args: Any) -> int:
+        self.settimeout(self._seconds())
+        return super().recv_into(*args)
+
+
 class _Reader(io.BufferedReader):
     """Notices a line that has no end: http.client takes a head that was cut off for a short one."""
 
@@ -130,47 +149,46 @@ class _Response(http.client.HTTPResponse):
             raise http.client.RemoteDisconnected("the answer ends in its head")
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    response_class = _Response
+class _Connection(http.client.HTTPConnection):
+    """To a unix socket, or to a host and a port."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__("glia")
-        self._path = path
+    response_class = _Response
+    sock: _Socket
+
+    def __init__(self, address: Address, timeout: float) -> None:
+        host, port = address.tcp or ("glia", None)
+        super().__init__(host, port, timeout=timeout)
+        self._path = address.socket
 
     def connect(self) -> None:
-        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        if self._path is not None:
+            self.sock = self._connect_unix(self._path)
+        else:
+            found = socket.create_connection((self.host, self.port), self.timeout)
+            self.sock = _Socket(fileno=found.detach())
+            self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _connect_unix(self, path: str) -> _Socket:
+        sock = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             sock.settimeout(self.timeout)
-            self._connect(sock)
+            if len(os.fsencode(path)) <= UNIX_PATH_BYTES_MAX:
+                sock.connect(path)
+                return sock
+            # The kernel's limit is for the name it is given, not for where that leads.
+            folder = os.open(os.path.dirname(path), os.O_PATH | os.O_CLOEXEC)
+            try:
+                sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
+            finally:
+                os.close(folder)
+            return sock
         except BaseException:
             sock.close()
             raise
-        self.sock = sock
-
-    def _connect(self, sock: socket.socket) -> None:
-        if len(os.fsencode(self._path)) <= UNIX_PATH_BYTES_MAX:
-            sock.connect(self._path)
-            return
-        # The kernel's limit is for the name it is given, not for where that leads.
-        folder = os.open(os.path.dirname(self._path), os.O_PATH | os.O_CLOEXEC)
-        try:
-            sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(self._path)}")
-        finally:
-            os.close(folder)
 
 
-class _TcpConnection(http.client.HTTPConnection):
-    response_class = _Response
-
-    def connect(self) -> None:
-        super().connect()
-        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
-def _is_alive(sock: Optional[socket.socket]) -> bool:
+def _is_alive(sock: socket.socket) -> bool:
     """Nothing is to be read from an idle connection, unless the node has closed it."""
-    if sock is None:
-        return False
     try:
         sock.settimeout(0)
         sock.recv(1, socket.MSG_PEEK)
@@ -186,10 +204,10 @@ class _Pool:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
+        self._idle: List[Tuple[float, _Connection]] = []
         self._pid = os.getpid()
 
-    def take(self) -> Optional[http.client.HTTPConnection]:
+    def take(self) -> Optional[_Connection]:
         while True:
             with self._lock:
                 if self._pid != os.getpid():
@@ -202,7 +220,7 @@ class _Pool:
                 return connection
             connection.close()
 
-    def give(self, connection: http.client.HTTPConnection) -> None:
+    def give(self, connection: _Connection) -> None:
         with self._lock:
             if self._pid == os.getpid() and len(self._idle) < CONNECTIONS_KEPT_MAX:
                 self._idle.append((time.monotonic(), connection))
@@ -219,7 +237,7 @@ class _Pool:
 class Stream:
     """An answer that comes line by line for as long as it takes."""
 
-    def __init__(self, connection: http.client.HTTPConnection, sock: socket.socket,
+    def __init__(self, connection: _Connection, sock: _Socket,
                  response: http.client.HTTPResponse) -> None:
         self._connection = connection
         self._sock = sock
@@ -238,11 +256,8 @@ class Stream:
         seconds. Ends without an error with the answer, or when the deadline is over."""
         parts: List[bytes] = []
         held = 0
-        while not self._response.isclosed():
-            seconds = deadline.left(silence)
-            if seconds <= 0:
-                return
-            self._sock.settimeout(seconds)
+        while not self._response.isclosed() and not deadline.is_over:
+            self._sock.allow(deadline, silence)
             try:
                 more = self._response.read1(READ_BYTES)  # a stream has no length
             except socket.timeout:
@@ -303,8 +318,8 @@ class Transport:
         connection = self._pool.take() or self._connect(deadline)
         is_kept = False
         try:
-            sock, response = self._send(connection, method, path, body, headers, deadline)
-            answer = self._read(sock, response, deadline)
+            _, response = self._send(connection, method, path, body, headers, deadline)
+            answer = self._read(response)
             is_kept = not response.will_close
         except socket.timeout as error:
             raise self._late(repeatable) from error
@@ -324,7 +339,7 @@ class Transport:
         try:
             sock, response = self._send(connection, "GET", path, None, headers, begin)
             if response.status >= 400:
-                self._judge(self._read(sock, response, begin))
+                self._judge(self._read(response))
             self._judge(Answer(response.status, _lower(response), b""))
             return Stream(connection, sock, response)
         except BaseException as error:
@@ -337,14 +352,8 @@ class Transport:
 
     # ---- steps of a request ----
 
-    def _connect(self, deadline: Deadline) -> http.client.HTTPConnection:
-        connection: http.client.HTTPConnection
-        if self.address.tcp is not None:
-            connection = _TcpConnection(*self.address.tcp)
-        else:
-            assert self.address.socket is not None
-            connection = _UnixConnection(self.address.socket)
-        connection.timeout = max(deadline.left(self.timeout), 0.001)
+    def _connect(self, deadline: Deadline) -> _Connection:
+        connection = _Connection(self.address, max(deadline.left(self.timeout), 0.001))
         try:
             connection.connect()
         except BlockingIOError as error:
@@ -361,36 +370,25 @@ class Transport:
             raise Absent(self.address.absent()) from error
         return connection
 
-    def _send(self, connection: http.client.HTTPConnection, method: str, path: str,
-              body: Optional[bytes], headers: Optional[Mapping[str, str]],
-              deadline: Deadline) -> Tuple[socket.socket, http.client.HTTPResponse]:
-        sock: socket.socket = connection.sock
+    def _send(self, connection: _Connection, method: str, path: str, body: Optional[bytes],
+              headers: Optional[Mapping[str, str]],
+              deadline: Deadline) -> Tuple[_Socket, http.client.HTTPResponse]:
+        sock = connection.sock  # it forgets it when it is to be closed after the answer
         all_headers: Dict[str, str] = dict(headers or {})
         if self.address.token is not None:
             all_headers["Authorization"] = f"Bearer {self.address.token}"
-        # The deadline is that of the whole request; the smallest time-out is not "none".
-        sock.settimeout(max(deadline.left(FOREVER_SECONDS), 0.001))
+        sock.allow(deadline)
         try:
             connection.request(method, path, body=body, headers=all_headers)
         except (BrokenPipeError, ConnectionResetError):
             # A node that refuses a body says so without reading it to its end.
             pass
-        sock.settimeout(max(deadline.left(FOREVER_SECONDS), 0.001))
         return sock, connection.getresponse()
 
     @staticmethod
-    def _read(sock: socket.socket, response: http.client.HTTPResponse,
-              deadline: Deadline) -> Answer:
-        parts: List[bytes] = []
-        while not response.isclosed():  # it is with its last byte; then the socket may be, too
-            seconds = deadline.left(FOREVER_SECONDS)
-            if seconds <= 0:
-                raise socket.timeout
-            sock.settimeout(seconds)
-            parts.append(response.read(READ_BYTES))
-        if response.length:
-            raise http.client.IncompleteRead(b"", response.length)
-        return Answer(response.status, _lower(response), b"".join(parts))
+    def _read(response: http.client.HTTPResponse) -> Answer:
+        body = response.read()
+        return Answer(response.status, _lower(response), body)
 
     def _judge(self, answer: Answer) -> Answer:
         request_id = answer.headers.get("glia-request-id")

@@ -373,7 +373,8 @@ class Client:
 
     def signal(self, job: JobRef, name: str, data: Any = None) -> None:
         """Send a job a signal; the step that waits for it gets the data as its output."""
-        self._post(job_path(reference(job), "signals", quote(name, safe="")), data)
+        path = job_path(reference(job), "signals", quote(name, safe=""))
+        self._post(path + query_of(who=self._who), data)
 
     def human(self, *, limit: int = PAGE_ROWS) -> List[HumanRequest]:
         """Steps that wait for a person."""
