@@ -2,6 +2,7 @@
  * true is not skipped for it; and one that goes through a list has as many instances as the list
  * has items. Conditions and lists are looked at anew, over the records on the disk. */
 #include "model/cond.h"
+#include "model/ref.h"
 #include "sim/sim_known.h"
 
 enum verdict { RUN, SKIP, FAIL };
@@ -51,10 +52,32 @@ static void check_items(struct sim_checks *c, const struct sim_change *ch, uint3
     }
 }
 
+/* The key of its limit, with its references replaced. */
+static void check_key(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct sim_fact_step *st = ch->step;
+    const struct sim_fact_step *settled = st->group != NULL ? st->group : st;
+    struct gl_json facts;
+    gl_str key = {0};
+    if (ch->step_now->attempt_count != 1 || st->r.attempt_count > 0 || !settled->is_settled) {
+        return;
+    }
+    bool ok = sim_known_facts(c, ch->job, st, &facts) &&
+              gl_ref_expand(st->spec->limit_key, &facts, &c->arena, &key, NULL) == 0;
+    if (!ok || !gl_str_eq(key, ch->step_now->limit_key)) {
+        sim_world_fail(c->world, "gates: step %.*s of job %.*s runs under the key %.*s, not %.*s",
+                       GL_STR_ARG(ch->step_now->step_id), GL_STR_ARG(ch->job->id),
+                       GL_STR_ARG(ch->step_now->limit_key), GL_STR_ARG(key));
+    }
+}
+
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     (void)me;
     const struct sim_fact_step *st = ch->step;
+    if (st != NULL) {
+        check_key(c, ch);
+    }
     if (st == NULL || st->group != NULL || !st->is_settled ||
         (st->spec->when.n == 0 && st->spec->foreach.n == 0)) {
         return;

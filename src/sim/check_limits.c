@@ -27,7 +27,7 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
     for (size_t i = 0; (at = gl_map_next(&c->keeper->attempts, &i)) != NULL;) {
         const struct sim_process *other = at->process;
         if (other == p || other->ended_at != 0 || other->spec == NULL ||
-            !gl_str_eq(other->spec->limit_key, p->spec->limit_key)) {
+            !gl_str_eq(other->limit_key, p->limit_key)) {
             continue;
         }
         const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
@@ -48,7 +48,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     uint32_t used = in_use(c, j, p);
     if (used > st->spec->limit_max) {
         sim_world_fail(c->world, "limits: with %.*s of job %.*s the key %.*s is used by %u of %u",
-                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), GL_STR_ARG(st->spec->limit_key),
+                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), GL_STR_ARG(p->limit_key),
                        used, st->spec->limit_max);
     }
 }

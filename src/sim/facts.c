@@ -143,6 +143,9 @@ static void apply_step(const struct sim_change *ch)
     if (!gl_str_eq(st->output, now->output)) {
         st->output = gl_str_dup(&ch->job->arena, now->output);
     }
+    if (!gl_str_eq(st->limit_key, now->limit_key)) {
+        st->limit_key = gl_str_dup(&ch->job->arena, now->limit_key);
+    }
     st->r = *now;
     st->was_ready = st->was_ready || now->status == GL_STEP_READY;
     st->known = true;

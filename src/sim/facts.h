@@ -18,6 +18,7 @@ struct sim_fact_step {
     struct gl_step_record r; /* as committed last; its strings are not kept */
     bool known;              /* it has a record */
     gl_str output;           /* as committed; in the job's arena */
+    gl_str limit_key;        /* likewise */
     bool was_ready;          /* its gate was reached */
     bool left_pending;       /* its rule has been satisfied, or cannot be */
     bool is_settled;         /* ... and all steps that its references name had ended then */

@@ -201,6 +201,7 @@ static void on_start(void *owner, struct sim_process *p)
         return;
     }
     p->spec = st->spec;
+    p->limit_key = st->limit_key;
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
         if (checks[k]->on_start != NULL) {
             checks[k]->on_start(c, c->states[k], j, st, p);

@@ -25,6 +25,7 @@ struct sim_process {
     uint32_t number;
     uint64_t token;
     const struct gl_step_spec *spec; /* what the flow says of its step: filled in by the checkers */
+    gl_str limit_key;                /* as its record says: likewise */
     gl_str by;                       /* which handle asked for it: the incarnation's name */
     gl_str given;                    /* its arguments and environment, each with a newline */
     gl_ms started_at, ended_at;      /* true time; ended_at 0: it runs */

@@ -344,8 +344,9 @@ void sim_wishes_step(struct gl_rng *r, const struct sim_options *o, struct gl_ar
     if (gl_rng_chance(r, o->steps_foreach)) {
         draw_foreach(&w);
     }
-    if (w.st->limit_key.n > 0 && gl_rng_chance(r, 200000)) {
-        w.st->limit_key = gl_str_fmt(a, "${job.name}-%.*s", GL_STR_ARG(w.st->limit_key));
+    if (w.st->limit_key.n > 0 && gl_rng_chance(r, 300000)) {
+        const char *what = w.st->foreach.n > 0 ? "${job.index}" : "${job.name}";
+        w.st->limit_key = gl_str_fmt(a, "%s-%.*s", what, GL_STR_ARG(w.st->limit_key));
     }
     if (gl_str_is(w.st->driver, "process") && gl_rng_chance(r, o->steps_refs)) {
         draw_refs(&w);
