@@ -134,6 +134,23 @@ def test_what_never_left_is_sent_when_the_node_is_back(box):
     assert {one.job_id for one in client.jobs() if one.run_id != "before"} == {job.job_id}
 
 
+def test_a_node_that_was_there_for_long_has_all_the_patience(box):
+    client = glia.Client(data_dir=box.data, patience=3)
+    job = client.submit({"steps": {"a": {"sh": f"echo x; {hold(box)}; echo y"}}})
+    waiting = Doing(lambda: client.wait(job, timeout=60))
+    watching = Doing(lambda: [event.seq for event in client.watch(job)])
+    reading = Doing(lambda: [line.text for line in client.logs(job, "a", follow=True)])
+    time.sleep(4)  # nothing happens, for longer than that
+    box.started[-1].kill()
+    box.started[-1].wait()
+    time.sleep(0.3)
+    serve(box)
+    box.write("go", "")
+    assert waiting.get().completed
+    assert watching.get() == [1, 2, 3, 4]
+    assert reading.get() == ["x", "y"]
+
+
 def test_patience_has_an_end(box):
     client = glia.Client(data_dir=box.data, patience=0.5)
     job = client.submit({"steps": {"a": {"sleep": "1h"}}})

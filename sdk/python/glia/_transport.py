@@ -7,6 +7,7 @@ and goes away is waited for: somebody restarts it, or another takes over its fol
 
 from __future__ import annotations
 
+import collections
 import errno
 import http.client
 import io
@@ -14,11 +15,10 @@ import json
 import os
 import random
 import socket
-import threading
 import time
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Type
+from typing import Any, Deque, Dict, Iterator, List, Mapping, Optional, Tuple, Type
 
 from ._address import Address
 from .errors import (DeniedError, GliaError, NotANodeError, RequestTimeout, UnavailableError,
@@ -30,6 +30,7 @@ UNIX_PATH_BYTES_MAX = 107
 READ_BYTES = 1 << 16
 LINE_BYTES_MAX = 64 << 20
 FOREVER_SECONDS = 86400.0
+ALIVE_SECONDS = 1.0  # a try that takes longer before it fails has met a node
 REST_SECONDS_MIN, REST_SECONDS_MAX = 0.02, 0.5
 
 
@@ -80,11 +81,14 @@ class Deadline:
 
 
 class Patience:
-    """Rests between tries that grow longer, until the patience is at its end."""
+    """Rests between tries that grow longer, until the patience is at its end. It begins with the
+    first failure, and anew with one after a try that lived for a while: a node that was there for
+    hours and goes away has all of it."""
 
     def __init__(self, seconds: float, deadline: Deadline) -> None:
         self.seconds = seconds
         self.deadline = deadline
+        self.rested_at: Optional[float] = None
         self.renew()
 
     def renew(self) -> None:
@@ -92,13 +96,16 @@ class Patience:
         self.rest_seconds = REST_SECONDS_MIN
 
     def rest(self) -> bool:
-        """False: no more tries."""
+        """Called when a try has failed. False: no more tries."""
+        if self.rested_at is None or time.monotonic() - self.rested_at > ALIVE_SECONDS:
+            self.renew()
         if self.until.is_over or self.deadline.is_over:
             return False
         # Not all clients of a node that comes back shall come at the same moment.
         wanted = self.rest_seconds * random.uniform(0.5, 1.0)
         time.sleep(self.deadline.left(self.until.left(wanted)))
         self.rest_seconds = min(self.rest_seconds * 1.5, REST_SECONDS_MAX)
+        self.rested_at = time.monotonic()
         return True
 
 
@@ -200,38 +207,38 @@ def _is_alive(sock: socket.socket) -> bool:
 
 
 class _Pool:
-    """Connections that wait for their next request. For any thread."""
+    """Connections that wait for their next request. For any thread; it needs no lock, which a fork
+    might find locked."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._idle: List[Tuple[float, _Connection]] = []
+        self._idle: Deque[Tuple[float, _Connection]] = collections.deque()
         self._pid = os.getpid()
 
     def take(self) -> Optional[_Connection]:
+        if self._pid != os.getpid():
+            # After a fork these are our parent's, who still talks on them.
+            self._idle, self._pid = collections.deque(), os.getpid()
         while True:
-            with self._lock:
-                if self._pid != os.getpid():
-                    # After a fork these are our parent's, who still talks on them.
-                    self._idle, self._pid = [], os.getpid()
-                if not self._idle:
-                    return None
+            try:
                 since, connection = self._idle.pop()
+            except IndexError:
+                return None
             if time.monotonic() - since < KEPT_SECONDS_MAX and _is_alive(connection.sock):
                 return connection
             connection.close()
 
     def give(self, connection: _Connection) -> None:
-        with self._lock:
-            if self._pid == os.getpid() and len(self._idle) < CONNECTIONS_KEPT_MAX:
-                self._idle.append((time.monotonic(), connection))
-                return
-        connection.close()
+        if self._pid == os.getpid() and len(self._idle) < CONNECTIONS_KEPT_MAX:
+            self._idle.append((time.monotonic(), connection))
+        else:
+            connection.close()
 
     def close(self) -> None:
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for _, connection in idle:
-            connection.close()
+        while True:
+            try:
+                self._idle.pop()[1].close()
+            except IndexError:
+                return
 
 
 class Stream:
