@@ -137,6 +137,8 @@ int gl_cmd_store_trim(struct gl_cli *cli);
 int gl_cmd_store_status(struct gl_cli *cli);
 int gl_cmd_backup(struct gl_cli *cli);
 int gl_cmd_backup_restore(struct gl_cli *cli);
+int gl_cmd_debug_dump(struct gl_cli *cli);
+int gl_cmd_debug_replay(struct gl_cli *cli);
 int gl_cmd_config_show(struct gl_cli *cli);
 /* Read the settings of this command; on failure it has been said what is wrong. */
 int gl_cmd_config_load(struct gl_cli *cli);

@@ -301,6 +301,33 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_config_show,
     },
     {
+        .name = "debug dump",
+        .arguments = "[--output FILE] [--no-redact]",
+        .summary = "what the node did last, as one file to show somebody",
+        .help =
+            "The flight recorder's segments, the settings and the end of the node's log. Commands,\n"
+            "scripts, environments, inputs, outputs and sentences are replaced by ***; what\n"
+            "was left in is told at the end. The file can be replayed all the same.\n",
+        .run = gl_cmd_debug_dump,
+        .options = {{"--output", "FILE", "where to; - is stdout (a new file in this folder)"},
+                    {"--no-redact", NULL, "leave everything in: for your own eyes"}},
+    },
+    {
+        .name = "replay",
+        .arguments = "FILE [--until N] [--job ID] [--trace]",
+        .summary = "what a node did, told again by the simulator",
+        .help =
+            "FILE is made by 'glia debug dump', or a segment of the recorder. Exit code 0 if\n"
+            "every decision is the same again, 1 if one is not, 2 if FILE cannot be replayed.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .needs_no_data = true,
+        .run = gl_cmd_debug_replay,
+        .options = {{"--until", "N", "stop behind event number N"},
+                    {"--job", "ID", "tell what happened to this job; the beginning is enough"},
+                    {"--trace", NULL, "tell everything that happened"}},
+    },
+    {
         .name = "top",
         .arguments = "[--interval TIME]",
         .summary = "jobs and steps live, on the whole screen",

@@ -1,0 +1,32 @@
+/* bundle.h - everything that helps to understand what a node did, in one file of JSON lines.
+ *
+ *     {"bundle":{...}}     first: which release, when, whether the values were taken out
+ * (cli/mask.h), and what was left in
+ *     {"setting":{...}}    what was set, and by whom
+ *     {"log":"..."}        the end of the node's own log
+ *     {"segment":{...}}    then the lines of a segment of the recording (node/flight.h)
+ *
+ * It is made from the files of the data folder, whether a node works there or not. */
+#ifndef GL_CLI_BUNDLE_H
+#define GL_CLI_BUNDLE_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "cli/settings.h"
+#include "model/schema.h"
+
+struct gl_bundle {
+    const char *data; /* the data folder */
+    const struct gl_settings *settings;
+    bool with_values; /* nothing is taken out */
+    /* What went into it. */
+    uint64_t segments_n, events_n, logs_n;
+    struct gl_strs kept;    /* steps whose facts were left in, "flow/step"; in the arena */
+    struct gl_strs damaged; /* sentences about segments that end early or were left out */
+};
+
+/* Append it to `out`. GL_E_NOT_FOUND: nothing has been recorded there. */
+int gl_bundle_make(struct gl_bundle *b, struct gl_arena *a, struct gl_buf *out,
+                   struct gl_why *reterr_why);
+
+#endif

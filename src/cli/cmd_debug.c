@@ -1,0 +1,199 @@
+/* cmd_debug.c - glia debug dump: what the flight recorder has, as one file that can be shown to
+ * somebody; glia replay: what happened then, told again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/when.h"
+#include "cli/bundle.h"
+#include "cli/cli.h"
+#include "os/fs.h"
+
+enum { PATH_BYTES = 4096 };
+
+/* ---- dump ---- */
+
+/* "glia-debug-20261115T105549Z.jsonl" in the folder where the user is. */
+static const char *default_path(struct gl_cli *cli)
+{
+    char when[32];
+    time_t now = time(NULL);
+    struct tm t;
+
+    (void)strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", gmtime_r(&now, &t));
+    return gl_str_fmt(&cli->arena, "glia-debug-%s.jsonl", when).p;
+}
+
+static int write_new(const char *path, gl_str text, struct gl_why *why)
+{
+    GL_CLEANUP(gl_fs_closep)
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
+        return gl_fs_why(why, errno, "create", path);
+    }
+    while (text.n > 0) {
+        ssize_t n = write(fd, text.p, text.n);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n <= 0) {
+            int err = gl_fs_why(why, n < 0 ? errno : ENOSPC, "write", path);
+
+            (void)unlink(path); /* half a bundle is of no use */
+            return err;
+        }
+        text.p += n;
+        text.n -= (size_t)n;
+    }
+    return 0;
+}
+
+static void tell_left_in(const struct gl_cli *cli, const struct gl_bundle *b)
+{
+    if (b->with_values) {
+        gl_cli_say(cli,
+                   "it contains everything: commands, environments, inputs and outputs. Keep it "
+                   "to yourself");
+        return;
+    }
+    gl_cli_say(cli,
+               "left in: names of flows, steps, inputs and variables, run ids, keys of limits, "
+               "conditions, exit codes, times, settings, the node's log");
+    if (b->kept.n > 0) {
+        gl_cli_say(cli, "left in, too: what these steps read of outputs and inputs, because it "
+                        "decides about them:");
+        for (size_t i = 0; i < b->kept.n; i++) {
+            gl_cli_say(cli, "  %.*s",
+                       GL_STR_ARG(gl_term_safe((struct gl_arena *)&cli->arena, b->kept.items[i])));
+        }
+    }
+}
+
+static void tell(struct gl_cli *cli, const struct gl_bundle *b, const char *path)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    if (!cli->json) {
+        (void)fprintf(cli->out.file, "%s\n", path);
+        gl_cli_say(cli, "%llu events in %llu segments, %llu lines of the log",
+                   (unsigned long long)b->events_n, (unsigned long long)b->segments_n,
+                   (unsigned long long)b->logs_n);
+        return;
+    }
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "file");
+    gl_jw_c(&w, path);
+    gl_jw_key(&w, "segments");
+    gl_jw_u64(&w, b->segments_n);
+    gl_jw_key(&w, "events");
+    gl_jw_u64(&w, b->events_n);
+    gl_jw_key(&w, "redacted");
+    gl_jw_bool(&w, !b->with_values);
+    gl_jw_key(&w, "facts_left_in");
+    gl_jw_array(&w);
+    for (size_t i = 0; i < b->kept.n; i++) {
+        gl_jw_str(&w, b->kept.items[i]);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+}
+
+int gl_cmd_debug_dump(struct gl_cli *cli)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct gl_bundle b = {.data = cli->data,
+                          .settings = cli->settings,
+                          .with_values = gl_cli_option(cli, "--no-redact") != NULL};
+    const char *path = gl_cli_option(cli, "--output");
+    bool to_stdout = path != NULL && strcmp(path, "-") == 0;
+    struct gl_why why;
+    int err;
+
+    if (cli->server_option != NULL || cli->settings->values[GL_SET_SERVER].text[0] != '\0') {
+        return gl_cli_usage(cli, "the recording is read from the data folder: run this on the "
+                                 "machine of the node, without --server");
+    }
+    path = path != NULL ? path : default_path(cli);
+    err = gl_bundle_make(&b, &cli->arena, &text, &why);
+    if (err == 0 && !to_stdout) {
+        err = write_new(path, gl_buf_view(&text), &why);
+    }
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
+    if (to_stdout) {
+        (void)fwrite(text.p, 1, text.n, cli->out.file); /* a full disk is met at the end */
+    } else {
+        tell(cli, &b, path);
+    }
+    for (size_t i = 0; i < b.damaged.n; i++) {
+        gl_cli_say(cli, "%.*s", GL_STR_ARG(b.damaged.items[i]));
+    }
+    tell_left_in(cli, &b);
+    return GL_EXIT_OK;
+}
+
+/* ---- replay ---- */
+
+/* glia-sim, beside this program or where it is installed; else wherever PATH leads to. */
+static const char *find_sim(struct gl_cli *cli)
+{
+    static const char *const places[] = {"glia-sim", "../libexec/glia/glia-sim",
+                                         "../libexec/glia-sim"};
+    char self[PATH_BYTES];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    while (n > 0 && self[n - 1] != '/') {
+        n--;
+    }
+    for (size_t i = 0; n > 0 && i < GL_COUNT(places); i++) {
+        const char *path = gl_str_fmt(&cli->arena, "%.*s%s", (int)n, self, places[i]).p;
+
+        if (access(path, X_OK) == 0) {
+            return path;
+        }
+    }
+    return "glia-sim";
+}
+
+int gl_cmd_debug_replay(struct gl_cli *cli)
+{
+    const char *until = gl_cli_option(cli, "--until"), *job = gl_cli_option(cli, "--job");
+    char *argv[10];
+    size_t n = 0;
+    uint64_t number = 0;
+    int err = gl_cli_number(cli, "--until", 1, UINT64_MAX, &number);
+
+    if (err != 0) {
+        return err;
+    }
+    argv[n++] = (char *)"glia-sim";
+    argv[n++] = (char *)"--replay";
+    argv[n++] = (char *)cli->words[0];
+    if (until != NULL) {
+        argv[n++] = (char *)"--until";
+        argv[n++] = (char *)until;
+    }
+    if (job != NULL) {
+        argv[n++] = (char *)"--job";
+        argv[n++] = (char *)job;
+    }
+    if (gl_cli_option(cli, "--trace") != NULL) {
+        argv[n++] = (char *)"--trace";
+    }
+    argv[n] = NULL;
+    (void)fflush(cli->out.file);
+    (void)execvp(find_sim(cli), argv);
+    return gl_cli_fail(cli, GL_E_UNAVAILABLE,
+                       "glia-sim is neither beside glia nor in ../libexec: is Glia installed "
+                       "completely?");
+}

@@ -1,0 +1,603 @@
+#include "cli/mask.h"
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "model/flow.h"
+#include "model/job.h"
+#include "model/ref.h"
+
+#define MASK "***"
+
+struct gl_mask {
+    struct gl_arena arena; /* what is remembered over lines */
+    struct gl_arena line;
+    struct gl_map flows;             /* by hash: struct gl_flow */
+    struct gl_map jobs;              /* by id: struct known_job */
+    struct gl_map texts;             /* of facts: struct pseudonym */
+    struct gl_map kept;              /* "flow/step": gl_str */
+    gl_str job;                      /* of the snapshot: the last one named */
+    gl_str event_job;                /* of the event at hand ... */
+    uint64_t place;                  /* ... and the step it is about */
+    const struct gl_step_spec *step; /* whose facts these are; NULL: not known */
+    bool keeps_texts;
+};
+
+struct known_job {
+    gl_str id;
+    const struct gl_flow *flow;
+};
+
+struct pseudonym {
+    gl_str text;
+    size_t number;
+};
+
+/* How one field is written. */
+typedef void apply(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w);
+
+struct rule {
+    const char *key;
+    apply *apply;
+};
+
+struct gl_mask *gl_mask_new(void)
+{
+    struct gl_mask *m = gl_mem_alloc(sizeof(*m));
+
+    gl_map_init(&m->flows);
+    gl_map_init(&m->jobs);
+    gl_map_init(&m->texts);
+    gl_map_init(&m->kept);
+    return m;
+}
+
+void gl_mask_free(struct gl_mask *m)
+{
+    gl_map_done(&m->flows);
+    gl_map_done(&m->jobs);
+    gl_map_done(&m->texts);
+    gl_map_done(&m->kept);
+    gl_arena_done(&m->arena);
+    gl_arena_done(&m->line);
+    gl_mem_free(m);
+}
+
+bool gl_mask_kept(const struct gl_mask *m, size_t number, gl_str *ret)
+{
+    const gl_str *name = NULL;
+    size_t i = 0;
+
+    for (size_t k = 0; k <= number; k++) {
+        name = gl_map_next(&m->kept, &i);
+    }
+    if (name != NULL) {
+        *ret = *name;
+    }
+    return name != NULL;
+}
+
+/* ---- values ---- */
+
+static void write_object(struct gl_mask *m, const struct gl_json *j, gl_jnode object,
+                         const struct rule *rules, struct gl_jw *w)
+{
+    gl_jw_object(w);
+    for (gl_jnode k = gl_json_first(j, object); k != NULL; k = gl_json_after(j, object, k)) {
+        gl_str key = gl_json_str(j, k, &m->line);
+        const struct rule *r = rules;
+
+        gl_jw_key_str(w, key);
+        while (r->key != NULL && !gl_str_is(key, r->key)) {
+            r++;
+        }
+        if (r->key != NULL) {
+            r->apply(m, j, gl_json_value(k), w);
+        } else {
+            gl_jw_raw(w, gl_json_raw(j, gl_json_value(k)));
+        }
+    }
+    gl_jw_end(w);
+}
+
+/* Nothing but the type is left. */
+static void hide(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    static const char *const left[] = {
+        [GL_JSON_NULL] = "null", [GL_JSON_FALSE] = "false",         [GL_JSON_TRUE] = "false",
+        [GL_JSON_NUMBER] = "0",  [GL_JSON_STRING] = "\"" MASK "\"", [GL_JSON_ARRAY] = "[]",
+        [GL_JSON_OBJECT] = "{}"};
+
+    (void)m;
+    (void)j;
+    gl_jw_raw(w, gl_str_of(left[value->type]));
+}
+
+/* JSON inside a string: rewritten by `each`, and put into a string again. */
+static void rewrite_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value, apply *each,
+                         struct gl_jw *w)
+{
+    gl_str text = gl_json_str(j, value, &m->line);
+    struct gl_buf out = {0};
+    struct gl_json inner;
+    struct gl_jw iw;
+
+    if (text.n == 0 || gl_json_parse(&inner, text, SIZE_MAX, &m->line, NULL) != 0) {
+        gl_jw_c(w, text.n == 0 ? "" : MASK);
+        return;
+    }
+    gl_jw_init(&iw, &out);
+    each(m, &inner, gl_json_root(&inner), &iw);
+    gl_jw_str(w, gl_buf_view(&out));
+    gl_buf_done(&out);
+}
+
+static void hide_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    rewrite_text(m, j, value, hide, w);
+}
+
+static void hide_members(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                         struct gl_jw *w)
+{
+    if (!gl_json_is(value, GL_JSON_OBJECT)) {
+        hide(m, j, value, w);
+        return;
+    }
+    gl_jw_object(w);
+    for (gl_jnode k = gl_json_first(j, value); k != NULL; k = gl_json_after(j, value, k)) {
+        gl_jw_key_str(w, gl_json_str(j, k, &m->line));
+        hide(m, j, gl_json_value(k), w);
+    }
+    gl_jw_end(w);
+}
+
+static void hide_inputs(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    rewrite_text(m, j, value, hide_members, w);
+}
+
+/* ---- facts ---- */
+
+static void write_pseudonym(struct gl_mask *m, gl_str text, struct gl_jw *w)
+{
+    struct pseudonym *p = gl_map_find(&m->texts, text);
+
+    if (p == NULL) {
+        p = GL_NEW(&m->arena, struct pseudonym);
+        p->text = gl_str_dup(&m->arena, text);
+        p->number = gl_map_count(&m->texts) + 1;
+        gl_map_add(&m->texts, p->text, p);
+    }
+    gl_jw_str(w, gl_str_fmt(&m->line, MASK "%zu", p->number));
+}
+
+/* A text that stands in the condition is no secret, and may have to be equal to what stands there.
+ */
+static bool stands_in_condition(const struct gl_mask *m, gl_str text)
+{
+    gl_str when = m->step != NULL ? m->step->when : (gl_str){0};
+
+    return text.n > 0 && text.n <= when.n && memmem(when.p, when.n, text.p, text.n) != NULL;
+}
+
+static void write_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    gl_str text;
+
+    switch ((enum gl_json_type)value->type) {
+    case GL_JSON_STRING:
+        text = gl_json_str(j, value, &m->line);
+        if (m->keeps_texts || text.n == 0 || stands_in_condition(m, text)) {
+            gl_jw_str(w, text);
+        } else {
+            write_pseudonym(m, text, w);
+        }
+        return;
+    case GL_JSON_ARRAY:
+        gl_jw_array(w);
+        for (gl_jnode e = gl_json_first(j, value); e != NULL; e = gl_json_after(j, value, e)) {
+            write_facts(m, j, e, w);
+        }
+        gl_jw_end(w);
+        return;
+    case GL_JSON_OBJECT:
+        gl_jw_object(w);
+        for (gl_jnode k = gl_json_first(j, value); k != NULL; k = gl_json_after(j, value, k)) {
+            gl_jw_key_str(w, gl_json_str(j, k, &m->line));
+            write_facts(m, j, gl_json_value(k), w);
+        }
+        gl_jw_end(w);
+        return;
+    case GL_JSON_NULL:
+    case GL_JSON_FALSE:
+    case GL_JSON_TRUE:
+    case GL_JSON_NUMBER:
+        gl_jw_raw(w, gl_json_raw(j, value));
+        return;
+    }
+    GL_UNREACHABLE();
+}
+
+static void write_fact_step(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"output", write_facts}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_fact_steps(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                             struct gl_jw *w)
+{
+    gl_jw_object(w);
+    for (gl_jnode k = gl_json_first(j, value); k != NULL; k = gl_json_after(j, value, k)) {
+        gl_jw_key_str(w, gl_json_str(j, k, &m->line));
+        write_fact_step(m, j, gl_json_value(k), w);
+    }
+    gl_jw_end(w);
+}
+
+static void write_fact_job(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                           struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"item", write_facts}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_fact_earlier(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                               struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"output", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_all_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"steps", write_fact_steps},
+                                        {"inputs", write_facts},
+                                        {"job", write_fact_job},
+                                        {"earlier", write_fact_earlier},
+                                        {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+/* Whose facts are these, and what do they decide? */
+static void find_step(struct gl_mask *m)
+{
+    const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
+    size_t steps_n = job != NULL && job->flow != NULL ? job->flow->steps.n : 0;
+    uint64_t number = m->place < steps_n ? m->place : (m->place - steps_n) / GL_ITEMS_MAX;
+
+    m->step = number < steps_n ? gl_flow_step(job->flow, (uint32_t)number) : NULL;
+}
+
+static bool has_word(gl_str text, const char *word)
+{
+    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
+}
+
+/* A condition that only asks whether things are equal can be answered without knowing the texts. */
+static bool needs_texts(const struct gl_step_spec *s)
+{
+    return gl_ref_has(s->limit_key) || gl_ref_has(s->sleep) || gl_ref_has(s->until) ||
+           has_word(s->when, "<") || has_word(s->when, ">") || has_word(s->when, "\\") ||
+           has_word(s->when, "contains") || has_word(s->when, "in ");
+}
+
+static void note_kept(struct gl_mask *m)
+{
+    const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
+    gl_str *name = GL_NEW(&m->arena, gl_str);
+
+    *name =
+        gl_str_fmt(&m->arena, "%.*s/%.*s", GL_STR_ARG(job->flow->name), GL_STR_ARG(m->step->id));
+    if (gl_map_find(&m->kept, *name) == NULL) {
+        gl_map_add(&m->kept, *name, name);
+    }
+}
+
+static void hide_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    find_step(m);
+    m->keeps_texts = m->step != NULL && needs_texts(m->step);
+    if (m->keeps_texts) {
+        note_kept(m);
+    }
+    rewrite_text(m, j, value, write_all_facts, w);
+}
+
+/* ---- flows ---- */
+
+static gl_str name_only(struct gl_mask *m, gl_str entry)
+{
+    gl_str rest, name = gl_str_cut(entry, '=', &rest);
+
+    return gl_str_fmt(&m->line, "%.*s=" MASK, GL_STR_ARG(name));
+}
+
+static struct gl_strs hide_list(struct gl_mask *m, struct gl_strs list, bool with_names)
+{
+    gl_str *items = GL_NEW_ARRAY(&m->line, gl_str, list.n);
+
+    for (size_t i = 0; i < list.n; i++) {
+        items[i] = with_names ? name_only(m, list.items[i]) : GL_S(MASK);
+    }
+    return (struct gl_strs){.items = items, .n = list.n};
+}
+
+/* A question keeps its references: whether it could be asked depends on them. */
+static gl_str hide_question(struct gl_mask *m, gl_str text)
+{
+    struct gl_ref_piece piece;
+    gl_str left = GL_S(MASK);
+
+    if (text.n == 0 || !gl_ref_has(text)) {
+        return text.n == 0 ? text : left;
+    }
+    for (size_t pos = 0; pos < text.n && gl_ref_next(text, &pos, &m->line, &piece, NULL) == 0;) {
+        if (piece.is_ref) {
+            left =
+                gl_str_fmt(&m->line, "%.*s${%.*s}", GL_STR_ARG(left), GL_STR_ARG(piece.ref.text));
+        }
+    }
+    return left;
+}
+
+static gl_str rewrite(struct gl_mask *m, gl_str json, apply *each)
+{
+    struct gl_buf out = {0};
+    struct gl_json j;
+    struct gl_jw w;
+    gl_str text = GL_S("null");
+
+    if (gl_json_parse(&j, json, SIZE_MAX, &m->line, NULL) == 0) {
+        gl_jw_init(&w, &out);
+        each(m, &j, gl_json_root(&j), &w);
+        text = gl_str_dup(&m->line, gl_buf_view(&out));
+        gl_buf_done(&out);
+    }
+    return text;
+}
+
+static void hide_step(struct gl_mask *m, struct gl_step_spec *s)
+{
+    s->argv = hide_list(m, s->argv, false);
+    s->env = hide_list(m, s->env, true);
+    s->cwd = s->cwd.n > 0 ? GL_S("/" MASK) : s->cwd;
+    s->expand = 0;
+    s->approval = hide_question(m, s->approval);
+    if (s->foreach.n > 0 && !gl_ref_has(s->foreach)) {
+        m->step = NULL;
+        m->keeps_texts = false;
+        s->foreach = rewrite(m, s->foreach, write_facts);
+    }
+}
+
+static void hide_input(struct gl_mask *m, struct gl_flow_input *in)
+{
+    in->doc = in->doc.n > 0 ? GL_S(MASK) : in->doc;
+    if (in->fallback.n > 0) {
+        in->fallback = rewrite(m, in->fallback, hide);
+    }
+}
+
+static const struct gl_flow *remember_flow(struct gl_mask *m, gl_str hash, gl_str text)
+{
+    struct gl_flow *flow = gl_map_find(&m->flows, hash);
+
+    if (flow == NULL && hash.n > 0 && gl_flow_decode(text, &m->arena, &flow, NULL) == 0) {
+        gl_map_add(&m->flows, gl_str_dup(&m->arena, hash), flow);
+    }
+    return flow;
+}
+
+static gl_str hide_flow(struct gl_mask *m, gl_str text)
+{
+    struct gl_buf out = {0};
+    struct gl_flow *flow;
+    gl_str hidden = GL_S(MASK);
+
+    if (gl_flow_decode(text, &m->line, &flow, NULL) != 0) {
+        return hidden;
+    }
+    for (size_t i = 0; i < flow->steps.n; i++) {
+        hide_step(m, &((struct gl_step_spec *)flow->steps.items)[i]);
+    }
+    for (size_t i = 0; i < flow->inputs.n; i++) {
+        hide_input(m, &((struct gl_flow_input *)flow->inputs.items)[i]);
+    }
+    gl_flow_encode(flow, &out);
+    hidden = gl_str_dup(&m->line, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return hidden;
+}
+
+static void hide_flow_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                           struct gl_jw *w)
+{
+    gl_jw_str(w, hide_flow(m, gl_json_str(j, value, &m->line)));
+}
+
+/* ---- records, and where they stand ---- */
+
+static void write_job_record(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                             struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"reason", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_step_record(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                              struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"terminal_reason", hide}, {"last_error", hide},
+                                        {"output", hide},          {"decided_by", hide},
+                                        {"asked", hide},           {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_signal(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                         struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"data", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_whole(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    (void)m;
+    gl_jw_raw(w, gl_json_raw(j, value));
+}
+
+/* The value of a record, by its kind. */
+static apply *by_kind(gl_str kind)
+{
+    return gl_str_is(kind, "job")      ? write_job_record
+           : gl_str_is(kind, "step")   ? write_step_record
+           : gl_str_is(kind, "signal") ? write_signal
+           : gl_str_is(kind, "rate")   ? write_whole
+                                       : hide;
+}
+
+static void write_records(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                          struct gl_jw *w)
+{
+    gl_jw_array(w);
+    for (gl_jnode e = gl_json_first(j, value); e != NULL; e = gl_json_after(j, value, e)) {
+        gl_str kind = gl_json_str(j, gl_json_get(j, e, "kind"), &m->line);
+
+        gl_jw_object(w);
+        for (gl_jnode k = gl_json_first(j, e); k != NULL; k = gl_json_after(j, e, k)) {
+            gl_str key = gl_json_str(j, k, &m->line);
+
+            gl_jw_key_str(w, key);
+            if (gl_str_is(key, "value")) {
+                rewrite_text(m, j, gl_json_value(k), by_kind(kind), w);
+            } else {
+                gl_jw_raw(w, gl_json_raw(j, gl_json_value(k)));
+            }
+        }
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
+
+/* ---- lines ---- */
+
+static void remember_job(struct gl_mask *m, gl_str id, gl_str hash)
+{
+    const struct gl_flow *flow = gl_map_find(&m->flows, hash);
+    struct known_job *job = gl_map_find(&m->jobs, id);
+
+    if (id.n == 0 || flow == NULL) {
+        return;
+    }
+    if (job == NULL) {
+        job = GL_NEW(&m->arena, struct known_job);
+        job->id = gl_str_dup(&m->arena, id);
+        gl_map_add(&m->jobs, job->id, job);
+    }
+    job->flow = flow;
+}
+
+static void write_event(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"why", hide},
+                                        {"inputs", hide_inputs},
+                                        {"facts", hide_facts},
+                                        {"output", hide_text},
+                                        {"who", hide},
+                                        {"reason", hide},
+                                        {"error", hide},
+                                        {"records", write_records},
+                                        {"flow", hide_flow_text},
+                                        {NULL, NULL}};
+
+    m->event_job = gl_json_str(j, gl_json_get(j, value, "job"), &m->line);
+    m->place = 0;
+    (void)gl_json_u64(j, gl_json_get(j, value, "step_number"), &m->place); /* absent: the first */
+    remember_job(m, m->event_job, gl_json_str(j, gl_json_get(j, value, "flow_hash"), &m->line));
+    write_object(m, j, value, rules, w);
+}
+
+static void write_flow_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"text", hide_flow_text}, {NULL, NULL}};
+
+    (void)remember_flow(m, gl_json_str(j, gl_json_get(j, value, "hash"), &m->line),
+                        gl_json_str(j, gl_json_get(j, value, "text"), &m->line));
+    write_object(m, j, value, rules, w);
+}
+
+static void write_job_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                           struct gl_jw *w)
+{
+    m->job = gl_str_dup(&m->arena, gl_json_str(j, gl_json_get(j, value, "id"), &m->line));
+    write_whole(m, j, value, w);
+}
+
+static void write_record_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                              struct gl_jw *w)
+{
+    remember_job(m, m->job, gl_json_str(j, gl_json_get(j, value, "flow"), &m->line));
+    write_job_record(m, j, value, w);
+}
+
+static void write_step_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"r", write_step_record}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+/* All other kinds of lines have no values in them: they are what node/flight.h and the snapshot of
+ * the core say of queues, slots and limits. One that is not known is not shown. */
+static const struct rule kinds[] = {
+    {"event", write_event},   {"decided", write_whole},      {"flow", write_flow_line},
+    {"job", write_job_line},  {"record", write_record_line}, {"step", write_step_line},
+    {"signal", write_signal}, {"parked", write_event},       {"core", write_whole},
+    {"counts", write_whole},  {"limit", write_whole},        {"group", write_whole},
+    {"shorted", write_whole}, {"hold", write_whole},         {"work", write_whole},
+    {"lru", write_whole},     {"busy", write_whole},         {"wait", write_whole},
+    {"granted", write_whole}, {"recording", write_whole},    {"gap", write_whole},
+};
+
+int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)
+{
+    struct gl_json j;
+    struct gl_jw w;
+    gl_jnode key;
+    gl_str kind;
+
+    gl_arena_reset(&m->line);
+    if (gl_json_parse(&j, line, SIZE_MAX, &m->line, NULL) != 0 ||
+        !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) || gl_json_root(&j)->count != 1) {
+        return gl_why(reterr_why, GL_E_DAMAGED, "the recording is damaged");
+    }
+    key = gl_json_first(&j, gl_json_root(&j));
+    kind = gl_json_str(&j, key, &m->line);
+    for (size_t i = 0; i < GL_COUNT(kinds); i++) {
+        if (gl_str_is(kind, kinds[i].key)) {
+            gl_jw_init(&w, out);
+            gl_jw_object(&w);
+            gl_jw_key_str(&w, kind);
+            kinds[i].apply(m, &j, gl_json_value(key), &w);
+            gl_jw_end(&w);
+            gl_buf_char(out, '\n');
+            return 0;
+        }
+    }
+    return gl_why(reterr_why, GL_E_VERSION, "a recording has no lines of kind '%.*s'",
+                  GL_STR_ARG(kind));
+}

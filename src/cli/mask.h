@@ -1,0 +1,31 @@
+/* mask.h - a recording without the values in it, so that it can be shown to somebody.
+ *
+ * Commands, scripts, environments, inputs, outputs, data of signals, questions to people and their
+ * names, and all sentences become *** (of other types: 0, false, [], {}). What the recording needs
+ * to be decided the same stays: ids, names, numbers of attempts, exit codes, times, keys of limits,
+ * conditions.
+ *
+ * Facts are the one hard case: what `when` and `foreach` have read of outputs and inputs. Their
+ * structure, numbers and truth values stay; texts become ***1, ***2 and so on, the same for the
+ * same text, unless they stand in the condition itself. Where that cannot be enough (a condition
+ * that orders texts or looks into them, a concurrency key, a sleep made from facts) they stay, and
+ * gl_mask_kept() tells in which steps. */
+#ifndef GL_CLI_MASK_H
+#define GL_CLI_MASK_H
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/str.h"
+
+struct gl_mask;
+
+struct gl_mask *gl_mask_new(void);
+void gl_mask_free(struct gl_mask *m);
+
+/* One line of a recording, without its newline; appended with one. GL_E_DAMAGED: it is none. */
+int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why);
+
+/* "flow/step", by number; false: there are no more whose facts were left as they are. */
+bool gl_mask_kept(const struct gl_mask *m, size_t number, gl_str *ret);
+
+#endif
