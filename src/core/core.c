@@ -139,6 +139,9 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     case GL_EV_LISTED:
         gl_attempts_on_listed(c, ev);
         break;
+    case GL_EV_FORGET:
+        gl_submit_forget(c, ev->flow_hash);
+        break;
     case GL_EV_STOP:
         c->stopping = true;
         break;
@@ -202,20 +205,6 @@ bool gl_core_is_quarantined(const struct gl_core *c, gl_str job)
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash)
 {
     return gl_map_find(&c->specs, hash) != NULL;
-}
-
-bool gl_core_forget_flow(struct gl_core *c, gl_str hash)
-{
-    struct gl_spec *s = gl_map_find(&c->specs, hash);
-
-    if (s != NULL && s->refs > 1) {
-        return false;
-    }
-    if (s != NULL) {
-        (void)gl_map_remove(&c->specs, hash); /* it is `s` */
-        gl_spec_unref(s);
-    }
-    return true;
 }
 
 const struct gl_core_counts *gl_core_counts(const struct gl_core *c)

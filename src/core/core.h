@@ -54,9 +54,6 @@ bool gl_core_is_quarantined(const struct gl_core *c, gl_str job);
 
 /* Is this flow in memory already, so that LOADED need not carry it? */
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
-/* No record names it any more, and its own is about to go: a job that comes later writes it again.
- * False: it is in use. */
-bool gl_core_forget_flow(struct gl_core *c, gl_str hash);
 
 /* What has happened since this core was made. */
 struct gl_core_counts {

@@ -28,6 +28,7 @@
     X(ENDED, "ended")       /* job, attempt, token, and a result */                              \
     X(BEACON, "beacon")     /* job, attempt, token */                                            \
     X(LISTED, "listed")     /* code, infos */                                                    \
+    X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */        \
     X(STOP, "stop")         /* start nothing new any more: the node is about to end */
 
 enum gl_event_type {

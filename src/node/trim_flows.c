@@ -168,10 +168,22 @@ static void on_flows_removed(struct gl_store_req *req)
     }
 }
 
+/* Is it in the core's memory, even after we have asked to forget it? */
+static bool is_in_use(struct gl_trim *t, gl_str hash)
+{
+    struct gl_event ev = {
+        .type = GL_EV_FORGET, .context = t->node->config.context, .flow_hash = hash};
+
+    if (gl_core_knows_flow(t->node->core, hash)) {
+        gl_node_feed(t->node, &ev);
+    }
+    return gl_core_knows_flow(t->node->core, hash);
+}
+
 static bool is_named(struct gl_trim *t, gl_str hash)
 {
     return gl_map_find(&t->flows.used, hash) != NULL ||
-           gl_map_find(&t->flows.named, hash) != NULL || !gl_core_forget_flow(t->node->core, hash);
+           gl_map_find(&t->flows.named, hash) != NULL || is_in_use(t, hash);
 }
 
 static void on_flows(struct gl_store_req *req)

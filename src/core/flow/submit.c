@@ -22,6 +22,16 @@ static void trim_specs(struct gl_core *c)
     }
 }
 
+void gl_submit_forget(struct gl_core *c, gl_str hash)
+{
+    struct gl_spec *s = gl_map_find(&c->specs, hash);
+
+    if (s != NULL && s->refs == 1) {
+        (void)gl_map_remove(&c->specs, hash); /* it is `s` */
+        gl_spec_unref(s);
+    }
+}
+
 int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec **ret,
                    struct gl_why *reterr_why)
 {
