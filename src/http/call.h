@@ -119,7 +119,7 @@ void gl_http_finished(struct gl_http *h);
 bool gl_http_refuses(struct gl_http *h);
 int64_t gl_http_now_ms(void); /* of a clock that never jumps */
 /* An argument of the query, a header of the request; "" if absent. */
-gl_str gl_call_argument(const struct gl_call *c, const char *name);
+gl_str gl_call_argument(struct gl_call *c, const char *name);
 gl_str gl_call_header(const struct gl_call *c, const char *name);
 
 /* ---- door.c: may it come in? Answers what it refuses. ---- */

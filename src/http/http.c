@@ -107,9 +107,16 @@ static void take_answer(struct gl_call *c)
 
 /* ---- calls ---- */
 
-gl_str gl_call_argument(const struct gl_call *c, const char *name)
+gl_str gl_call_argument(struct gl_call *c, const char *name)
 {
-    return gl_str_of(MHD_lookup_connection_value(c->connection, MHD_GET_ARGUMENT_KIND, name));
+    gl_str value =
+        gl_str_of(MHD_lookup_connection_value(c->connection, MHD_GET_ARGUMENT_KIND, name));
+    char *copy = gl_arena_copy(&c->arena, value.p, value.n);
+
+    for (size_t i = 0; i < value.n; i++) {
+        copy[i] = copy[i] == GL_TEXT_SLASH ? '/' : copy[i];
+    }
+    return (gl_str){.p = copy, .n = value.n};
 }
 
 gl_str gl_call_header(const struct gl_call *c, const char *name)

@@ -262,7 +262,7 @@ static bool check_arguments(struct gl_call *c)
     return q.is_fine;
 }
 
-uint64_t gl_routes_number(const struct gl_call *c, const char *name, uint64_t otherwise)
+uint64_t gl_routes_number(struct gl_call *c, const char *name, uint64_t otherwise)
 {
     uint64_t number = otherwise;
 

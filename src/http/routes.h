@@ -47,7 +47,7 @@ const struct gl_route *gl_routes_match(gl_str method, gl_str url, struct gl_capt
                                        bool *ret_known);
 
 /* A number in the query, which was checked before; `otherwise` if absent. */
-uint64_t gl_routes_number(const struct gl_call *c, const char *name, uint64_t otherwise);
+uint64_t gl_routes_number(struct gl_call *c, const char *name, uint64_t otherwise);
 
 /* ---- posted.c: what bodies may contain ---- */
 extern const struct gl_schema gl_posted_command_schema, gl_posted_respond_schema,

@@ -19,8 +19,8 @@ size_t gl_text_unescape(char *text)
         int low = high >= 0 ? hex_digit(from[2]) : -1;
         int byte = low >= 0 ? high * 16 + low : -1;
 
-        if (byte > 0 && byte != '/') {
-            *to++ = (char)byte;
+        if (byte > 0 && byte != GL_TEXT_SLASH) {
+            *to++ = (char)(byte == '/' ? GL_TEXT_SLASH : byte);
             from += 3;
         } else {
             *to++ = *from++;

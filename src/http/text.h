@@ -4,9 +4,10 @@
 
 #include "base/json.h"
 
-/* Percent decoding in place; gives back the new length. What would end a text or part a path stays
- * as it was written, so that it is part of a name that nobody has: the text behind %00 must not be
- * lost, and %2f is no slash. */
+/* Percent decoding in place; gives back the new length. What would end a text stays as it was
+ * written, so that it is part of a name that nobody has: the text behind %00 must not be lost. And
+ * %2f is no slash that parts a path: it becomes GL_TEXT_SLASH, and a slash where that is wanted. */
+enum { GL_TEXT_SLASH = 0x1f };
 size_t gl_text_unescape(char *text);
 
 /* "name:port", "[address]:port", "name": the name. */

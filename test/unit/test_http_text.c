@@ -21,7 +21,8 @@ static void escapes_are_read_but_no_text_is_lost_and_no_slash_appears(void **sta
     unescape("a%20b", "a b");
     unescape("%41%5b3%5D", "A[3]");
     unescape("x%00y", "x%00y");
-    unescape("..%2f..%2F", "..%2f..%2F");
+    unescape("..%2f..%2F", "..\x1f..\x1f"); /* never a slash that parts a path */
+    unescape("a%1fb", "a%1fb");
     unescape("%", "%");
     unescape("%4", "%4");
     unescape("%zz%4x", "%zz%4x");
