@@ -6,7 +6,7 @@
 
 enum {
     /* What the control thread takes at a time; in between, it looks after everything else. */
-    SLICE = 256,
+    SLICE = 64,
 };
 
 struct entry {

@@ -75,11 +75,20 @@ bool gl_http_refuses(struct gl_http *h)
     return is_refusing;
 }
 
+/* Questions never wait behind work. */
+static bool is_question(enum gl_verb verb)
+{
+    return verb == GL_VERB_STATUS || verb == GL_VERB_LIST || verb == GL_VERB_EVENTS ||
+           verb == GL_VERB_HUMAN || verb == GL_VERB_WHY || verb == GL_VERB_NODE ||
+           verb == GL_VERB_METRICS;
+}
+
 void gl_call_ask(struct gl_call *c)
 {
     c->rq.done = on_answered;
     c->rq.owner = c;
-    c->task = (struct gl_loop_task){.run = on_loop, .owner = c};
+    c->task =
+        (struct gl_loop_task){.run = on_loop, .owner = c, .is_urgent = is_question(c->rq.verb)};
     if (!gl_http_hand(c->http, c->connection, &c->task)) {
         gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
     }

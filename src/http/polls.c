@@ -123,7 +123,7 @@ static struct gl_poll *poll_new(struct gl_http *h, gl_str key, gl_str context, g
                                 .limit = EVENTS_PAGE,
                                 .done = on_done,
                                 .owner = p};
-    p->task = (struct gl_loop_task){.run = on_loop, .owner = p};
+    p->task = (struct gl_loop_task){.run = on_loop, .owner = p, .is_urgent = true};
     return p;
 }
 

@@ -1,6 +1,6 @@
-/* The way in from other threads is a list under a mutex and an eventfd. Only the poster that finds
- * the list empty writes to the eventfd: whatever is posted until the loop takes the list comes
- * along for free.
+/* The way in from other threads is two lists under a mutex and an eventfd. Only the poster that
+ * finds its list empty writes to the eventfd: whatever is posted until the loop takes the list
+ * comes along for free.
  *
  * The alarm is a timerfd on CLOCK_BOOTTIME, because libevent's own timers stand still while the
  * machine sleeps. It is set only when the new time is earlier than what it is set for: a node moves
@@ -25,8 +25,10 @@ struct gl_loop {
     struct event_base *base;
     bool stop;
 
-    pthread_mutex_t lock; /* guards first and last */
-    struct gl_loop_task *first, *last;
+    pthread_mutex_t lock; /* guards what is posted */
+    struct posted {
+        struct gl_loop_task *first, *last;
+    } ordinary, urgent;
     int wake_fd;
     struct event *wake;
 
@@ -110,21 +112,40 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     }
 }
 
+static struct gl_loop_task *take(struct gl_loop *l, struct posted *list)
+{
+    pthread_mutex_lock(&l->lock);
+    struct gl_loop_task *t = list->first;
+    list->first = list->last = NULL;
+    pthread_mutex_unlock(&l->lock);
+    return t;
+}
+
+/* Run the first of a chain; gives back the rest. */
+static struct gl_loop_task *run_first(struct gl_loop_task *t)
+{
+    struct gl_loop_task *next = t->next; /* `run` gives the task back to its owner. */
+    t->next = NULL;
+    t->run(t);
+    return next;
+}
+
+/* A node under full load has some milliseconds of work in its list at any time, and a question
+ * takes several rounds through it: what is urgent goes in between. */
 static void on_wake(evutil_socket_t fd, short what, void *owner)
 {
     (void)what;
     struct gl_loop *l = owner;
-    drain(fd); /* Before taking the list: what is posted in between wakes us once more. */
-    pthread_mutex_lock(&l->lock);
-    struct gl_loop_task *t = l->first;
-    l->first = l->last = NULL;
-    pthread_mutex_unlock(&l->lock);
-    while (t != NULL) {
-        struct gl_loop_task *next = t->next; /* `run` gives the task back to its owner. */
-        t->next = NULL;
-        t->run(t);
-        t = next;
-    }
+    drain(fd); /* Before taking the lists: what is posted in between wakes us once more. */
+    struct gl_loop_task *t = take(l, &l->ordinary);
+    do {
+        for (struct gl_loop_task *u = take(l, &l->urgent); u != NULL;) {
+            u = run_first(u);
+        }
+        if (t != NULL) {
+            t = run_first(t);
+        }
+    } while (t != NULL);
 }
 
 void gl_loop_post(struct gl_loop *l, struct gl_loop_task *t)
@@ -132,13 +153,14 @@ void gl_loop_post(struct gl_loop *l, struct gl_loop_task *t)
     GL_ASSERT(t->run != NULL);
     t->next = NULL;
     pthread_mutex_lock(&l->lock);
-    bool was_empty = l->first == NULL;
+    struct posted *list = t->is_urgent ? &l->urgent : &l->ordinary;
+    bool was_empty = list->first == NULL;
     if (was_empty) {
-        l->first = t;
+        list->first = t;
     } else {
-        l->last->next = t;
+        list->last->next = t;
     }
-    l->last = t;
+    list->last = t;
     /* Under the lock: once it is released the loop may run the task, stop, and be freed. */
     if (was_empty) {
         ssize_t n;
@@ -200,7 +222,9 @@ void gl_loop_free(struct gl_loop *l)
     if (l == NULL) {
         return;
     }
-    GL_ASSERT(l->first == NULL); /* A task that never runs breaks the promise made to its owner. */
+    /* A task that never runs breaks the promise made to its owner. */
+    GL_ASSERT(l->ordinary.first == NULL);
+    GL_ASSERT(l->urgent.first == NULL);
     if (l->wake != NULL) {
         event_free(l->wake);
     }

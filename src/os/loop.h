@@ -15,6 +15,7 @@ struct gl_loop;
 struct gl_loop_task {
     void (*run)(struct gl_loop_task *t);
     void *owner;
+    bool is_urgent;            /* small, and somebody waits for it: goes before all that is not */
     struct gl_loop_task *next; /* the loop's */
 };
 
@@ -24,7 +25,8 @@ struct event_base *gl_loop_base(struct gl_loop *l); /* for adapters that watch s
 
 void gl_loop_run(struct gl_loop *l);  /* until gl_loop_stop() */
 void gl_loop_stop(struct gl_loop *l); /* from the loop's own thread */
-/* From any thread. Tasks run in the order they were posted; posting many costs one wake-up. */
+/* From any thread. Tasks run in the order they were posted, urgent ones before the others; however
+ * many are urgent, the others get their turn. Posting many costs one wake-up. */
 void gl_loop_post(struct gl_loop *l, struct gl_loop_task *t);
 
 /* The clock of a node that lives on this loop (see port/clock.h). */

@@ -45,6 +45,7 @@ static bool goes_with(const struct gl_sqlite_op *op, const struct gl_sqlite_batc
 static void run_round(struct gl_sqlite_reader *r, struct gl_sqlite_ops *waiting)
 {
     struct gl_sqlite_batch *batch = gl_sqlite_batch_new(r->store);
+    batch->task.is_urgent = true;
     struct gl_why why;
     struct gl_sqlite_db *db = NULL;
     int err = begin(r, waiting->first->context, &db, &why);

@@ -131,6 +131,66 @@ static void a_stop_before_the_run_counts_and_the_loop_can_run_again(void **state
     gl_loop_run(*state);
 }
 
+struct letter {
+    struct gl_loop_task task;
+    struct diary *diary;
+    char name;
+    struct letter *post_urgent; /* when it runs; NULL: nothing */
+};
+
+struct diary {
+    struct gl_loop *loop;
+    char text[16];
+    size_t n, wanted;
+};
+
+static void letter_run(struct gl_loop_task *t)
+{
+    struct letter *l = GL_CONTAINER(t, struct letter, task);
+    struct diary *d = l->diary;
+    d->text[d->n++] = l->name;
+    if (l->post_urgent != NULL) {
+        gl_loop_post(d->loop, &l->post_urgent->task);
+    }
+    if (d->n == d->wanted) {
+        gl_loop_stop(d->loop);
+    }
+}
+
+static void urgent_tasks_go_before_the_others_also_those_posted_meanwhile(void **state)
+{
+    struct diary d = {.loop = *state, .wanted = 6};
+    struct letter letters[6];
+    for (size_t i = 0; i < 6; i++) {
+        letters[i] = (struct letter){
+            .task = {.run = letter_run, .is_urgent = i >= 3}, .diary = &d, .name = "abcXYZ"[i]};
+    }
+    letters[0].post_urgent = &letters[5];
+    for (size_t i = 0; i < 5; i++) { /* Z is posted by a */
+        gl_loop_post(*state, &letters[i].task);
+    }
+    gl_loop_run(*state);
+    assert_string_equal(d.text, "XYaZbc");
+}
+
+static void urgent_tasks_without_end_do_not_keep_the_others_from_running(void **state)
+{
+    struct diary d = {.loop = *state, .wanted = 6};
+    struct letter again = {
+        .task = {.run = letter_run, .is_urgent = true}, .diary = &d, .name = 'U'};
+    struct letter a = {.task.run = letter_run, .diary = &d, .name = 'a'};
+    struct letter b = {.task.run = letter_run, .diary = &d, .name = 'b'};
+    again.post_urgent = &again;
+    gl_loop_post(*state, &again.task);
+    gl_loop_post(*state, &a.task);
+    gl_loop_post(*state, &b.task);
+    gl_loop_run(*state);
+    assert_string_equal(d.text, "UaUbUU");
+    again.post_urgent = NULL; /* the loop still has it */
+    d.wanted = 7;
+    gl_loop_run(*state);
+}
+
 /* ---- the clock ---- */
 
 struct alarm {
@@ -225,6 +285,10 @@ int main(void)
                                         make_loop, free_loop),
         cmocka_unit_test_setup_teardown(a_task_may_post_itself_again_and_never_runs_inside_the_post,
                                         make_loop, free_loop),
+        cmocka_unit_test_setup_teardown(
+            urgent_tasks_go_before_the_others_also_those_posted_meanwhile, make_loop, free_loop),
+        cmocka_unit_test_setup_teardown(
+            urgent_tasks_without_end_do_not_keep_the_others_from_running, make_loop, free_loop),
         cmocka_unit_test_setup_teardown(a_stop_before_the_run_counts_and_the_loop_can_run_again,
                                         make_loop, free_loop),
         cmocka_unit_test_setup_teardown(an_alarm_fires_once_and_not_before_its_time, make_loop,
