@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -378,6 +379,8 @@ enum {
     READERS = 8,
     READ_JOBS = 100, /* are read in turn */
     RUNNING = 1000,
+    PACED_BATCH = 64,
+    PACED_MS = 10,
 };
 
 struct reads {
@@ -417,11 +420,12 @@ static void on_read(struct httpc_conn *conn, int status, gl_str body)
 static void time_reads(struct bench *b, const struct served *s, struct reads *r, const char *what,
                        const char *name)
 {
-    double seconds = b->quick ? 0.5 : 5, began, cpu = served_cpu_s(s);
+    double seconds = b->quick ? 0.5 : 5, began, cpu = served_cpu_s(s), ended;
     char key[64];
 
     r->client = client_of(s);
     r->n = 0;
+    ended = ended_now(&r->client);
     httpc_init(&r->client);
     began = httpc_now();
     r->until = began + seconds;
@@ -432,10 +436,15 @@ static void time_reads(struct bench *b, const struct served *s, struct reads *r,
     }
     httpc_run(&r->client);
     began = httpc_now() - began;
+    cpu = (served_cpu_s(s) - cpu) / began;
+    ended = (ended_now(&r->client) - ended) / began;
     qsort(r->took, r->n, sizeof(double), by_value);
-    printf("reads, %-14s%10.0f /s  p50 %.3f ms  p99 %.3f ms  node CPU %.0f %%\n", what,
-           (double)r->n / began, r->took[r->n / 2] * 1e3, r->took[r->n * 99 / 100] * 1e3,
-           (served_cpu_s(s) - cpu) / began * 100);
+    printf(
+        "reads, %-14s%10.0f /s  p50 %.3f ms  p99 %.3f ms  (beside %.0f jobs/s; node CPU %.0f %%)\n",
+        what, (double)r->n / began, r->took[r->n / 2] * 1e3, r->took[r->n * 99 / 100] * 1e3, ended,
+        cpu * 100);
+    (void)snprintf(key, sizeof(key), "reads_%s_jobs_s", name);
+    figure(b, key, ended);
     (void)snprintf(key, sizeof(key), "reads_%s_s", name);
     figure(b, key, (double)r->n / began);
     (void)snprintf(key, sizeof(key), "reads_%s_p50_ms", name);
@@ -464,32 +473,85 @@ static void make_read_jobs(struct httpc *c, struct reads *r)
     }
 }
 
-/* A thousand steps at any time, each replaced when it ends: a hundred of them a second. */
-static void start_steps(struct httpc *c, struct gl_arena *a)
+/* A thousand steps at any time, each replaced when it ends: about two hundred of them a second. */
+static void start_steps(struct httpc *c)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    gl_str flow = one_step(a, "\"run\":[\"sleep\",\"10\"],\"pool\":\"steps\"");
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
 
-    httpc_once(c, "POST", JOBS ":batch", submission(a, flow, (size_t)10 * RUNNING), NULL);
+    gl_buf_c(&body, "{\"jobs\":[");
+    for (int i = 0; i < 10 * RUNNING; i++) {
+        gl_buf_fmt(
+            &body,
+            "%s{\"flow\":{\"steps\":{\"a\":{\"run\":[\"sleep\",\"%d\"],\"pool\":\"steps\"}}}}",
+            i > 0 ? "," : "", 1 + i % 10);
+    }
+    gl_buf_c(&body, "]}");
+    httpc_once(c, "POST", JOBS ":batch", gl_buf_view(&body), NULL);
     do {
         (void)usleep(100000);
         httpc_once(c, "GET", "/metrics", (gl_str){0}, &out);
     } while (value_of(gl_buf_view(&out), "\nglia_attempts_running ") < RUNNING);
 }
 
-/* In a process of its own, until it is killed. */
-static pid_t start_writer(const struct served *s)
+/* A batch at every tick, whatever has become of those before. */
+static void submit_on_tick(struct httpc *c)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct load *l = c->owner;
+
+    for (size_t i = 0; i < l->conns_n; i++) {
+        if (!l->conns[i].is_busy) {
+            httpc_ask(&l->conns[i], "POST", l->path, "", l->body);
+            return;
+        }
+    }
+}
+
+static void on_paced(struct httpc_conn *conn, int status, gl_str body)
+{
+    (void)conn;
+    if (status != 200) {
+        httpc_fail("submission", body);
+    }
+}
+
+static void run_paced(const struct served *s, gl_str flow)
+{
+    struct gl_arena a = {0}; /* until the process is killed */
+    struct load l = {.client = client_of(s), .conns_n = 16, .path = JOBS ":batch"};
+
+    l.body = submission(&a, flow, PACED_BATCH);
+    httpc_init(&l.client);
+    l.client.owner = &l;
+    l.client.on_tick = submit_on_tick;
+    l.client.tick_ms = PACED_MS;
+    for (size_t i = 0; i < l.conns_n; i++) {
+        l.conns[i] = (struct httpc_conn){.on_reply = on_paced, .owner = &l};
+        httpc_open(&l.client, &l.conns[i]);
+    }
+    httpc_run(&l.client);
+}
+
+static void time_reads_beside(struct bench *b, const struct served *s, struct reads *r,
+                              bool is_paced)
+{
+    gl_str flow = one_step(&r->arena, "\"noop\":true");
     pid_t pid;
 
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
-        (void)run_load(s, one_step(&a, "\"noop\":true"), SIZE_MAX / 2, BATCH, 4);
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (is_paced) {
+            run_paced(s, flow);
+        }
+        (void)run_load(s, flow, SIZE_MAX / 2, BATCH, 4);
         _exit(0);
     }
-    return pid;
+    (void)usleep(500000);
+    time_reads(b, s, r, is_paced ? "6,400 jobs/s" : "full load", is_paced ? "paced" : "full");
+    (void)kill(pid, SIGKILL);
+    (void)waitpid(pid, NULL, 0);
 }
 
 static void bench_reads(struct bench *b)
@@ -497,17 +559,14 @@ static void bench_reads(struct bench *b)
     struct served s;
     struct httpc c;
     struct reads r = {0};
-    pid_t writer;
 
     served_start(&s, b->glia, b->data, "default=1024,steps=1000", b->with_tcp);
     c = client_of(&s);
     make_read_jobs(&c, &r);
     time_reads(b, &s, &r, "idle node", "idle");
-    writer = start_writer(&s);
-    time_reads(b, &s, &r, "full load", "writes");
-    (void)kill(writer, SIGKILL);
-    (void)waitpid(writer, NULL, 0);
-    start_steps(&c, &r.arena);
+    time_reads_beside(b, &s, &r, true);
+    time_reads_beside(b, &s, &r, false);
+    start_steps(&c);
     time_reads(b, &s, &r, "1,000 steps", "running");
     served_stop(&s);
     gl_arena_done(&r.arena);

@@ -53,6 +53,7 @@ static void become(const char *glia, const struct served *s, const char *pools, 
     char log[600];
     int fd;
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     (void)snprintf(log, sizeof(log), "%s.log", s->data);
     fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0) {
