@@ -2,7 +2,9 @@
  *
  * The result is one JSON document (model/ref.h). What it says is final: only ended steps are asked
  * for, and their records do not change any more. The output of a step with foreach is not stored
- * with it: it is the list of its instances' outputs, put together here. */
+ * with it: it is the list of its instances' outputs, put together here. A retry that takes such a
+ * step over stores the list, unless it is very large: the job that has the instances may go before
+ * the retry is retried itself. */
 #include "node/node_state.h"
 
 #include "base/limits.h"
@@ -19,6 +21,7 @@ struct known {
     gl_str source; /* the job that has its instances; "" : it has none */
     gl_str *items; /* their outputs, by item */
     uint32_t items_n, items_cap;
+    size_t bytes; /* of them */
 };
 
 struct gl_lookup {
@@ -26,7 +29,7 @@ struct gl_lookup {
     struct gl_node *node;
     struct gl_arena arena;
     struct gl_lookup_wish wish;
-    struct known *known;
+    struct known *known;      /* and behind them the step itself, as the earlier job has it */
     uint32_t known_n, read_n; /* steps, and how many of them have been read */
     uint32_t group;           /* the one whose instances are being read */
     gl_str group_after;
@@ -64,6 +67,11 @@ static void finish(struct gl_lookup *f, int code, const char *why, gl_str json)
     gl_node_rearm(n);
 }
 
+static struct known *past_of(const struct gl_lookup *f)
+{
+    return &f->known[f->known_n];
+}
+
 /* ---- putting the document together ---- */
 
 static void write_raw(struct gl_jw *w, const char *key, gl_str raw)
@@ -72,9 +80,9 @@ static void write_raw(struct gl_jw *w, const char *key, gl_str raw)
     gl_jw_raw(w, raw.n > 0 ? raw : GL_S("null"));
 }
 
-static void write_items(struct gl_jw *w, const struct known *k)
+static void write_items(struct gl_jw *w, const char *key, const struct known *k)
 {
-    gl_jw_key(w, "output");
+    gl_jw_key(w, key);
     gl_jw_array(w);
     for (uint32_t i = 0; i < k->items_n; i++) {
         gl_jw_raw(w, k->items[i].n > 0 ? k->items[i] : GL_S("null"));
@@ -101,7 +109,7 @@ static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct known 
         gl_jw_c(w, "the outputs of the steps it needs are larger than the input may be");
         write_raw(w, "output", (gl_str){0});
     } else if (k->source.n > 0) {
-        write_items(w, k);
+        write_items(w, "output", k);
     } else {
         write_raw(w, "output", k->output);
     }
@@ -141,6 +149,9 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     write_job(f, &w, item);
     write_raw(&w, "inputs", f->inputs.n > 0 ? f->inputs : GL_S("{}"));
     write_raw(&w, "earlier", f->earlier);
+    if (past_of(f)->source.n > 0 && past_of(f)->bytes <= GL_OUTPUT_BYTES_MAX) {
+        write_items(&w, "earlier_output", past_of(f));
+    }
     gl_jw_key(&w, "steps");
     gl_jw_object(&w);
     for (uint32_t i = 0; i < f->known_n; i++) {
@@ -251,13 +262,15 @@ static void add_item(struct gl_lookup *f, struct known *k, const struct gl_recor
     }
     k->items_n = item >= k->items_n ? (uint32_t)item + 1 : k->items_n;
     k->items[item] = raw_of(f, &j, "output");
-    f->bytes += k->items[item].n;
+    k->bytes += k->items[item].n + 1;
+    f->bytes += k == past_of(f) ? 0 : k->items[item].n;
 }
 
 static void on_items(struct gl_store_req *req)
 {
     struct gl_lookup *f = req->owner;
     struct known *k = &f->known[f->group];
+    struct gl_why why;
 
     if (!answered(f)) {
         return;
@@ -267,6 +280,14 @@ static void on_items(struct gl_store_req *req)
     }
     if (req->records_n == ITEMS_PAGE) {
         f->group_after = gl_str_dup(&f->arena, req->records[req->records_n - 1].id);
+    } else if (k->items_n == 0) { /* a list without items has an output of its own */
+        GL_MARK(f->node->config.trace, "lookup.items_are_gone");
+        (void)gl_why(
+            &why, GL_E_NOT_FOUND,
+            "what the items of step '%.*s' have left went with job %.*s, which was removed",
+            GL_STR_ARG(k->spec->id), GL_STR_ARG(k->source));
+        finish(f, GL_E_NOT_FOUND, why.text, (gl_str){0});
+        return;
     } else {
         f->group++;
         f->group_after = (gl_str){0};
@@ -278,10 +299,10 @@ static void read_groups(struct gl_lookup *f)
 {
     struct gl_store *s = f->node->ports.store;
 
-    while (f->group < f->known_n && f->known[f->group].source.n == 0) {
+    while (f->group <= f->known_n && f->known[f->group].source.n == 0) {
         f->group++;
     }
-    if (f->group == f->known_n) {
+    if (f->group > f->known_n) {
         conclude(f);
         return;
     }
@@ -312,7 +333,7 @@ static bool has_run(const struct known *k, const struct gl_json *record, gl_str 
            (attempts > 0 || reused_from.n > 0);
 }
 
-static void take_step(struct gl_lookup *f, struct known *k, const struct gl_record *r)
+static void take_step(struct gl_lookup *f, struct known *k, const struct gl_record *r, gl_str job)
 {
     struct gl_json j;
     gl_str from;
@@ -326,7 +347,7 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
     k->outcome = raw_of(f, &j, "terminal_outcome");
     k->exit_code = raw_of(f, &j, "exit_code");
     k->output = raw_of(f, &j, "output");
-    f->bytes += k->output.n;
+    f->bytes += k == past_of(f) ? 0 : k->output.n;
     from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reused_from"), &f->arena);
     if (k->exit_code.n == 0 && has_run(k, &j, from)) {
         k->exit_code = GL_S("0"); /* records leave out what is zero */
@@ -334,7 +355,7 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
     (void)gl_json_u64(&j, gl_json_get(&j, gl_json_root(&j), "items_n"), &items_n); /* none: 0 */
     if (k->output.n == 0 && !gl_str_is(k->status, "\"skipped\"") &&
         (items_n > 0 || (k->spec->foreach.n > 0 && from.n > 0))) {
-        k->source = from.n > 0 ? from : f->wish.job;
+        k->source = from.n > 0 ? from : job;
     }
 }
 
@@ -349,10 +370,11 @@ static void on_steps(struct gl_store_req *req)
     if (!f->has_common) {
         f->has_common = true;
         f->inputs = gl_str_dup(&f->arena, req->records[i++].value);
-        f->earlier = gl_str_dup(&f->arena, req->records[i++].value);
+        f->earlier = gl_str_dup(&f->arena, req->records[i].value);
+        take_step(f, past_of(f), &req->records[i++], f->wish.retry_of);
     }
     for (; i < req->records_n; i++) {
-        take_step(f, &f->known[f->read_n++], &req->records[i]);
+        take_step(f, &f->known[f->read_n++], &req->records[i], f->wish.job);
     }
     read_steps(f);
 }
@@ -415,13 +437,14 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
     f->wish.retry_of = gl_str_dup(&f->arena, wish->retry_of);
     f->done = done;
     f->owner = owner;
-    f->known = GL_NEW_ARRAY(&f->arena, struct known, spec->reads_n + spec->needs_n);
+    f->known = GL_NEW_ARRAY(&f->arena, struct known, spec->reads_n + spec->needs_n + 1);
     seen = gl_arena_alloc(&f->arena, wish->spec->flow->steps.n / 8 + 1);
     memset(seen, 0, wish->spec->flow->steps.n / 8 + 1);
     want(f, seen, spec->reads, spec->reads_n);
     if (wish->with_needs) {
         want(f, seen, spec->needs, spec->needs_n);
     }
+    past_of(f)->spec = spec;
     /* Something is always read, so that nobody is called back from inside the call. */
     f->has_common = wish->spec->flow->inputs.n == 0 && wish->retry_of.n == 0 && f->known_n > 0;
     gl_list_push(&n->lookups, &f->link);

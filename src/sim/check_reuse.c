@@ -1,6 +1,6 @@
 /* check_reuse.c - a retry runs nothing again that was completed before it, as long as nothing above
  * it runs again; and everything else it does run. What is taken over is what was there. */
-#include "sim/sim_checks.h"
+#include "sim/sim_known.h"
 
 struct state {
     struct sim_fact_step *reused[GL_SPREAD_MAX], *begun[GL_SPREAD_MAX], *same[GL_SPREAD_MAX];
@@ -40,7 +40,7 @@ static void judge(struct sim_checks *c, const struct sim_fact_job *j,
     if (is_reused && !may) {
         sim_world_fail(c->world, "reuse: step %.*s of job %.*s was taken over from %.*s, wrongly",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), GL_STR_ARG(j->retry_of));
-    } else if (is_reused && !gl_str_eq(e->output, st->output)) {
+    } else if (is_reused && !gl_str_eq(sim_known_output(c, e), st->output)) {
         sim_world_fail(c->world, "reuse: the output of step %.*s of job %.*s is another one",
                        GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id));
     } else if (!is_reused && may && waits_for_all(st->spec)) {

@@ -8,39 +8,24 @@ static void put(struct gl_jw *w, const char *key, gl_str raw)
     gl_jw_raw(w, raw.n > 0 ? raw : GL_S("null"));
 }
 
-/* The job in which a step has really been done: a retry has taken it over from there. */
-static const struct sim_fact_step *origin(struct sim_checks *c, const struct sim_fact_job *j,
-                                          const struct sim_fact_step *st)
+gl_str sim_known_output(struct sim_checks *c, const struct sim_fact_step *st)
 {
-    while ((st->r.gate & GL_GATE_REUSED) != 0) {
-        j = sim_facts_job(&c->facts, j->retry_of);
-        if (j == NULL) {
-            return st;
-        }
-        st = &j->steps[gl_flow_find(j->flow, st->spec->id)];
+    struct gl_buf text = {0};
+    if (st->items_n == 0 || st->r.status == GL_STEP_SKIPPED) {
+        return st->output;
     }
-    return st;
+    for (uint32_t i = 0; i < st->items_n; i++) {
+        gl_str one = st->items[i] != NULL ? st->items[i]->output : (gl_str){0};
+        gl_buf_char(&text, i == 0 ? '[' : ',');
+        gl_buf_str(&text, one.n > 0 ? one : GL_S("null"));
+    }
+    gl_buf_char(&text, ']');
+    gl_str list = gl_str_dup(&c->arena, gl_buf_view(&text));
+    gl_buf_done(&text);
+    return list;
 }
 
-static void put_output(struct sim_checks *c, const struct sim_fact_job *j,
-                       const struct sim_fact_step *st, struct gl_jw *w)
-{
-    const struct sim_fact_step *done = origin(c, j, st);
-    if (done->items_n == 0) {
-        put(w, "output", st->output);
-        return;
-    }
-    gl_jw_key(w, "output");
-    gl_jw_array(w);
-    for (uint32_t i = 0; i < done->items_n; i++) {
-        gl_str one = done->items[i] != NULL ? done->items[i]->output : (gl_str){0};
-        gl_jw_raw(w, one.n > 0 ? one : GL_S("null"));
-    }
-    gl_jw_end(w);
-}
-
-static void put_step(struct sim_checks *c, const struct sim_fact_job *j,
-                     const struct sim_fact_step *st, struct gl_jw *w)
+static void put_step(struct sim_checks *c, const struct sim_fact_step *st, struct gl_jw *w)
 {
     gl_jw_key_str(w, st->spec->id);
     if (!st->known) {
@@ -57,12 +42,7 @@ static void put_step(struct sim_checks *c, const struct sim_fact_job *j,
         gl_jw_key(w, "exit_code");
         gl_jw_i64(w, st->r.exit_code);
     }
-    bool skipped = st->r.status == GL_STEP_SKIPPED;
-    if (skipped) {
-        put(w, "output", st->output);
-    } else {
-        put_output(c, j, st, w);
-    }
+    put(w, "output", sim_known_output(c, st));
     gl_jw_end(w);
 }
 
@@ -100,7 +80,7 @@ static bool compose(struct sim_checks *c, const struct sim_fact_job *j,
     gl_jw_key(&w, "steps");
     gl_jw_object(&w);
     for (uint32_t i = 0; i < spec->reads_n; i++) {
-        put_step(c, j, &j->steps[spec->reads[i]], &w);
+        put_step(c, &j->steps[spec->reads[i]], &w);
     }
     gl_jw_end(&w);
     gl_jw_end(&w);

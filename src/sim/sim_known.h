@@ -13,6 +13,9 @@
 bool sim_known_facts(struct sim_checks *c, const struct sim_fact_job *j,
                      const struct sim_fact_step *st, struct gl_json *ret);
 
+/* What a step has handed on: of one that went through a list, the list of what its items have. */
+gl_str sim_known_output(struct sim_checks *c, const struct sim_fact_step *st);
+
 /* The list a step goes through. False: there is none, or it is none. */
 bool sim_known_items(struct sim_checks *c, const struct sim_fact_step *st,
                      const struct gl_json *facts, struct gl_json *ret, uint32_t *ret_n);

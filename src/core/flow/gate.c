@@ -253,8 +253,8 @@ static bool reuse(struct gl_core *c, struct gl_step *st, const struct gl_json *f
     gl_jnode earlier = gl_json_get(facts, gl_json_root(facts), "earlier");
     gl_str status = gl_json_str(facts, gl_json_get(facts, earlier, "status"), c->out->arena);
     gl_jnode output = gl_json_get(facts, earlier, "output");
+    gl_jnode list = gl_json_get(facts, gl_json_root(facts), "earlier_output"); /* of foreach */
     gl_str from = gl_json_str(facts, gl_json_get(facts, earlier, "reused_from"), c->out->arena);
-    uint64_t items_n = 0;
 
     if (!gl_str_is(status, "completed")) {
         return false;
@@ -262,9 +262,7 @@ static bool reuse(struct gl_core *c, struct gl_step *st, const struct gl_json *f
     GL_MARK(c->trace, "gate.reused");
     st->r.gate |= GL_GATE_REUSED;
     gl_core_set(c, &st->r.reused_from, from.n > 0 ? from : st->job->r.retry_of);
-    if (gl_json_u64(facts, gl_json_get(facts, earlier, "items_n"), &items_n)) {
-        st->r.items_n = st->r.items_made = st->r.items_ended = 0;
-    }
+    output = output != NULL ? output : list;
     gl_ledger_succeed(c, st, output != NULL ? gl_json_raw(facts, output) : (gl_str){0});
     return true;
 }
