@@ -168,7 +168,11 @@ static void submit_anew(struct earlier *e)
         finish(e, GL_E_UNAVAILABLE, "this node is stopping", NULL);
         return;
     }
-    gl_requests_submit(n, e->rq, NULL);
+    if (e->rq->verb == GL_VERB_RETRY) {
+        gl_earlier_retry(n, e->rq, gl_str_dup(&e->arena, gl_str_of(e->rq->job_id)));
+    } else {
+        gl_requests_submit(n, e->rq, NULL);
+    }
     earlier_free(e);
     gl_node_rearm(n);
 }
