@@ -388,7 +388,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
     const struct gl_job *j;
 
     GL_ASSERT(c->out == NULL);
-    bytes_max = out->n + bytes_max > bytes_max ? out->n + bytes_max : SIZE_MAX;
+    bytes_max = bytes_max < SIZE_MAX - out->n ? out->n + bytes_max : SIZE_MAX;
     save_core(c, out);
     save_counts(c, out);
     if (!save_flows(c, bytes_max, out)) {

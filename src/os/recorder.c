@@ -24,8 +24,8 @@ enum {
 
 struct piece {
     struct piece *next;
-    bool begins; /* a segment */
-    bool ends;   /* it: the queue was full */
+    size_t begins_with; /* bytes of a snapshot: a segment begins; 0: none does */
+    bool ends;          /* the segment does: the queue was full */
     struct gl_buf text;
 };
 
@@ -179,8 +179,8 @@ static bool write_all(int fd, gl_str bytes)
 
 static void write_piece(struct gl_recorder *r, struct piece *p)
 {
-    if (p->begins) {
-        begin_segment(r, p->text.n);
+    if (p->begins_with > 0) {
+        begin_segment(r, p->begins_with);
     }
     if (p->ends) {
         gl_buf_c(&p->text, "{\"gap\":\"the node was faster than the disk\"}\n");
@@ -269,11 +269,12 @@ static bool begin(struct gl_record_port *port, gl_str bytes)
     struct piece *p;
     bool fits;
 
+    GL_ASSERT(bytes.n > 0);
     pthread_mutex_lock(&r->mutex);
     fits = r->queued + bytes.n <= QUEUE_BYTES_MAX + port->begin_bytes_max;
     if (fits) {
         p = piece_add(r);
-        p->begins = true;
+        p->begins_with = bytes.n;
         gl_buf_str(&p->text, bytes);
         r->queued += bytes.n;
     }

@@ -1,0 +1,249 @@
+/* A recording without the values in it. */
+#include "base/check.h"
+#include "base/json.h"
+#include "cli/mask.h"
+#include "model/flow.h"
+#include "support/cmocka_all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define JOB "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+struct box {
+    struct gl_mask *mask;
+    struct gl_buf out;
+    struct gl_arena arena;
+};
+
+static const char *mask(struct box *b, const char *line)
+{
+    struct gl_why why = {0};
+
+    gl_buf_reset(&b->out);
+    if (gl_mask_line(b->mask, gl_str_of(line), &b->out, &why) != 0) {
+        fail_msg("%s", why.text);
+    }
+    assert_true(b->out.n > 0 && b->out.p[b->out.n - 1] == '\n');
+    b->out.p[b->out.n - 1] = 0;
+    return b->out.p;
+}
+
+static gl_str compile(struct box *b, const char *text)
+{
+    struct gl_flow_errors *errors = GL_NEW(&b->arena, struct gl_flow_errors);
+    struct gl_flow *flow;
+    struct gl_json j;
+    struct gl_buf out = {0};
+    gl_str compiled;
+
+    assert_int_equal(gl_json_parse(&j, gl_str_of(text), 1 << 20, &b->arena, NULL), 0);
+    assert_int_equal(gl_flow_parse(&j, gl_json_root(&j), NULL, &b->arena, &flow, errors), 0);
+    gl_flow_encode(flow, &out);
+    compiled = gl_str_dup(&b->arena, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return compiled;
+}
+
+/* The line that brings a flow, masked; and the flow that is left of it. */
+static const char *mask_flow(struct box *b, const char *text, struct gl_flow **ret)
+{
+    struct gl_buf line = {0};
+    const char *masked;
+    struct gl_json j;
+    struct gl_jw w;
+    struct gl_why why;
+
+    gl_jw_init(&w, &line);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "flow");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "hash");
+    gl_jw_c(&w, "h");
+    gl_jw_key(&w, "text");
+    gl_jw_str(&w, compile(b, text));
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    masked = mask(b, gl_str_c(&b->arena, gl_buf_view(&line)));
+    gl_buf_done(&line);
+    assert_int_equal(gl_json_parse(&j, gl_str_of(masked), 1 << 20, &b->arena, NULL), 0);
+    if (gl_flow_decode(
+            gl_json_str(&j, gl_json_get(&j, gl_json_get(&j, gl_json_root(&j), "flow"), "text"),
+                        &b->arena),
+            &b->arena, ret, &why) != 0) {
+        fail_msg("%s", why.text);
+    }
+    return masked;
+}
+
+static int begin(void **state)
+{
+    struct box *b = calloc(1, sizeof(*b));
+
+    b->mask = gl_mask_new();
+    *state = b;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct box *b = *state;
+
+    gl_mask_free(b->mask);
+    gl_buf_done(&b->out);
+    gl_arena_done(&b->arena);
+    free(b);
+    return 0;
+}
+
+static void a_flow_keeps_its_shape_and_loses_its_texts(void **state)
+{
+    struct box *b = *state;
+    struct gl_flow *flow;
+    const struct gl_step_spec *s;
+    const char *text = mask_flow(
+        b,
+        "{\"inputs\":{\"who\":\"secret-1\",\"list\":[\"secret-2\"]},\"steps\":{"
+        "\"a\":{\"run\":[\"secret-3\",\"${inputs.who}\"],\"env\":{\"NAME\":\"secret-4\"},"
+        "\"retry\":3,\"cwd\":\"/secret-5\"},"
+        "\"b\":{\"needs\":\"a\",\"sh\":\"echo secret-6 ${steps.a.output}\",\"when\":\"${inputs.who} == 'x'\"},"
+        "\"c\":{\"needs\":\"b\",\"approval\":\"secret-7 ${inputs.who} secret-8\"},"
+        "\"d\":{\"noop\":true,\"foreach\":[\"secret-9\",\"secret-10\"]}}}",
+        &flow);
+
+    assert_null(strstr(text, "secret"));
+    assert_int_equal(flow->steps.n, 4);
+    s = gl_flow_step(flow, 0);
+    assert_int_equal(s->argv.n, 2);
+    assert_true(gl_str_is(s->env.items[0], "NAME=***"));
+    assert_int_equal(s->retry.attempts, 3);
+    assert_true(gl_str_is(gl_flow_step(flow, 1)->when, "${inputs.who} == 'x'"));
+    assert_true(gl_flow_step(flow, 2)->has_gate);
+    assert_true(gl_str_is(gl_flow_step(flow, 2)->approval, "***${inputs.who}"));
+    assert_true(gl_str_is(gl_flow_step(flow, 3)->foreach, "[\"***1\",\"***2\"]"));
+}
+
+static void values_of_events_keep_only_their_types(void **state)
+{
+    struct box *b = *state;
+
+    assert_string_equal(
+        mask(b, "{\"event\":{\"now\":5,\"type\":\"submit\",\"job\":\"" JOB
+                "\",\"run_id\":\"r\",\"inputs\":\"{\\\"a\\\":\\\"secret\\\",\\\"b\\\":7,"
+                "\\\"c\\\":[1],\\\"d\\\":{\\\"e\\\":1},\\\"f\\\":true}\"}}"),
+        "{\"event\":{\"now\":5,\"type\":\"submit\",\"job\":\"" JOB
+        "\",\"run_id\":\"r\",\"inputs\":\"{\\\"a\\\":\\\"***\\\",\\\"b\\\":0,\\\"c\\\":[],"
+        "\\\"d\\\":{},\\\"f\\\":false}\"}}");
+    assert_string_equal(
+        mask(b, "{\"event\":{\"now\":5,\"type\":\"ended\",\"output\":\"{\\\"k\\\":1}\","
+                "\"error\":\"secret\",\"exit_code\":3}}"),
+        "{\"event\":{\"now\":5,\"type\":\"ended\",\"output\":\"{}\","
+        "\"error\":\"***\",\"exit_code\":3}}");
+    assert_string_equal(
+        mask(b, "{\"event\":{\"now\":5,\"type\":\"command\",\"verb\":\"respond\",\"step\":\"d\","
+                "\"decision\":\"approve\",\"who\":\"secret\",\"reason\":\"secret\"}}"),
+        "{\"event\":{\"now\":5,\"type\":\"command\",\"verb\":\"respond\",\"step\":\"d\","
+        "\"decision\":\"approve\",\"who\":\"***\",\"reason\":\"***\"}}");
+}
+
+static void records_keep_what_decides(void **state)
+{
+    struct box *b = *state;
+
+    assert_string_equal(
+        mask(b, "{\"step\":{\"number\":1,\"r\":{\"step_id\":\"a\",\"status\":\"blocked\","
+                "\"last_error\":\"secret\",\"output\":{\"x\":\"secret\"},\"asked\":\"secret\"}}}"),
+        "{\"step\":{\"number\":1,\"r\":{\"step_id\":\"a\",\"status\":\"blocked\","
+        "\"last_error\":\"***\",\"output\":{},\"asked\":\"***\"}}}");
+    assert_string_equal(
+        mask(
+            b,
+            "{\"event\":{\"now\":1,\"type\":\"loaded\",\"records\":[{\"kind\":\"job\",\"id\":\"i\","
+            "\"value\":\"{\\\"reason\\\":\\\"secret\\\",\\\"steps_n\\\":2}\"},"
+            "{\"kind\":\"novelty\",\"value\":\"{\\\"a\\\":\\\"secret\\\"}\"}]}}"),
+        "{\"event\":{\"now\":1,\"type\":\"loaded\",\"records\":[{\"kind\":\"job\",\"id\":\"i\","
+        "\"value\":\"{\\\"reason\\\":\\\"***\\\",\\\"steps_n\\\":2}\"},"
+        "{\"kind\":\"novelty\",\"value\":\"{}\"}]}}");
+    assert_string_equal(
+        mask(b, "{\"signal\":{\"id\":\"a/1\",\"name\":\"go\",\"data\":\"secret\"}}"),
+        "{\"signal\":{\"id\":\"a/1\",\"name\":\"go\",\"data\":\"***\"}}");
+}
+
+/* ---- facts ---- */
+
+static const char *mask_facts(struct box *b, const char *when)
+{
+    struct gl_flow *flow;
+    char text[512];
+
+    (void)snprintf(
+        text, sizeof(text),
+        "{\"inputs\":{\"a\":\"x\",\"b\":\"x\",\"c\":\"x\"},\"steps\":{\"s\":{\"noop\":true,"
+        "\"when\":\"%s\"}}}",
+        when);
+    (void)mask_flow(b, text, &flow);
+    (void)mask(b, "{\"event\":{\"now\":1,\"type\":\"submit\",\"job\":\"" JOB
+                  "\",\"flow_hash\":\"h\"}}");
+    return mask(b,
+                "{\"event\":{\"now\":1,\"type\":\"resolved\",\"job\":\"" JOB
+                "\",\"facts\":\"{\\\"inputs\\\":{\\\"a\\\":\\\"prod\\\",\\\"b\\\":\\\"secret\\\","
+                "\\\"c\\\":\\\"secret\\\",\\\"n\\\":42},\\\"job\\\":{\\\"name\\\":\\\"flow\\\"},"
+                "\\\"steps\\\":{\\\"p\\\":{\\\"status\\\":\\\"completed\\\","
+                "\\\"output\\\":[\\\"other\\\",\\\"\\\"]}}}\"}}");
+}
+
+static void facts_keep_what_a_condition_compares(void **state)
+{
+    struct box *b = *state;
+    const char *text = mask_facts(b, "${inputs.a} == 'prod' and ${inputs.b} != ${inputs.c}");
+    gl_str kept;
+
+    assert_null(strstr(text, "secret"));
+    assert_null(strstr(text, "other"));
+    assert_non_null(strstr(
+        text, "\\\"a\\\":\\\"prod\\\",\\\"b\\\":\\\"***1\\\",\\\"c\\\":\\\"***1\\\",\\\"n\\\":42"));
+    assert_non_null(strstr(text, "\\\"output\\\":[\\\"***2\\\",\\\"\\\"]"));
+    assert_non_null(strstr(text, "completed"));
+    assert_false(gl_mask_kept(b->mask, 0, &kept));
+}
+
+static void facts_that_are_looked_into_stay_and_are_named(void **state)
+{
+    struct box *b = *state;
+    const char *text = mask_facts(b, "${inputs.b} contains 'ecr'");
+    gl_str kept;
+
+    assert_non_null(strstr(text, "secret"));
+    assert_true(gl_mask_kept(b->mask, 0, &kept));
+    assert_true(gl_str_is(kept, "flow/s"));
+    assert_false(gl_mask_kept(b->mask, 1, &kept));
+}
+
+static void what_is_not_known_is_not_shown(void **state)
+{
+    static const char *const lines[] = {"",   "secret", "{\"novelty\":\"secret\"}",
+                                        "[]", "{}",     "{\"event\":{},\"more\":1}"};
+    struct box *b = *state;
+
+    for (size_t i = 0; i < GL_COUNT(lines); i++) {
+        struct gl_why why = {0};
+
+        gl_buf_reset(&b->out);
+        assert_int_not_equal(gl_mask_line(b->mask, gl_str_of(lines[i]), &b->out, &why), 0);
+        assert_int_equal(b->out.n, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_flow_keeps_its_shape_and_loses_its_texts, begin, end),
+        cmocka_unit_test_setup_teardown(values_of_events_keep_only_their_types, begin, end),
+        cmocka_unit_test_setup_teardown(records_keep_what_decides, begin, end),
+        cmocka_unit_test_setup_teardown(facts_keep_what_a_condition_compares, begin, end),
+        cmocka_unit_test_setup_teardown(facts_that_are_looked_into_stay_and_are_named, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_not_known_is_not_shown, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

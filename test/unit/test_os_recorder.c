@@ -1,0 +1,200 @@
+/* The ring of recordings, as files. */
+#include "base/check.h"
+#include "os/fs.h"
+#include "os/recorder.h"
+#include "support/cmocka_all.h"
+#include "support/folder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct box {
+    struct test_folder folder;
+    char path[300];
+    struct gl_arena arena;
+    struct gl_recorder *recorder;
+    struct gl_record_port *port;
+};
+
+static void reopen(struct box *b, uint64_t bytes)
+{
+    struct gl_why why;
+
+    gl_recorder_close(b->recorder);
+    assert_int_equal(gl_recorder_open(&b->recorder, b->path, bytes, &why), 0);
+    b->port = gl_recorder_port(b->recorder);
+}
+
+static int begin(void **state)
+{
+    struct box *b = calloc(1, sizeof(*b));
+
+    test_folder_make(&b->folder);
+    (void)snprintf(b->path, sizeof(b->path), "%s/recorder", b->folder.path);
+    reopen(b, GL_RECORDER_BYTES_MIN);
+    *state = b;
+    return 0;
+}
+
+static int end(void **state)
+{
+    struct box *b = *state;
+
+    gl_recorder_close(b->recorder);
+    test_folder_remove(&b->folder);
+    gl_arena_done(&b->arena);
+    free(b);
+    return 0;
+}
+
+/* Everything that is queued has been written. */
+static void flush(struct box *b)
+{
+    gl_recorder_close(b->recorder);
+    b->recorder = NULL;
+}
+
+static size_t list(struct box *b, uint64_t **ret)
+{
+    struct gl_why why;
+    size_t n;
+
+    assert_int_equal(gl_recorder_list(b->path, &b->arena, ret, &n, &why), 0);
+    return n;
+}
+
+static void what_is_recorded_stands_in_a_private_file_with_a_check(void **state)
+{
+    struct box *b = *state;
+    struct gl_buf text = {0}, wanted = {0};
+    const char *path;
+    uint64_t *numbers;
+    struct stat st;
+
+    assert_true(b->port->begin(b->port, GL_S("one\n")));
+    assert_true(b->port->add(b->port, GL_S("two\n")));
+    flush(b);
+    assert_int_equal(list(b, &numbers), 1);
+    path = gl_recorder_path(&b->arena, b->path, numbers[0]);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    assert_int_equal(gl_fs_read(path, 1 << 20, &text, NULL), 0);
+    gl_buf_c(&wanted, "one\ntwo\n");
+    gl_recorder_put_check(GL_S("one\ntwo\n"), &wanted);
+    assert_true(gl_str_eq(gl_buf_view(&text), gl_buf_view(&wanted)));
+    gl_buf_done(&text);
+    gl_buf_done(&wanted);
+}
+
+static void a_later_node_goes_on_behind_the_last_number(void **state)
+{
+    struct box *b = *state;
+    uint64_t *numbers;
+
+    assert_true(b->port->begin(b->port, GL_S("a\n")));
+    assert_true(b->port->begin(b->port, GL_S("b\n")));
+    reopen(b, GL_RECORDER_BYTES_MIN);
+    assert_true(b->port->begin(b->port, GL_S("c\n")));
+    flush(b);
+    assert_int_equal(list(b, &numbers), 3);
+    assert_int_equal(numbers[2], numbers[1] + 1);
+    assert_int_equal(numbers[1], numbers[0] + 1);
+}
+
+static void the_ring_stays_within_its_bytes(void **state)
+{
+    struct box *b = *state;
+    uint64_t *numbers, sum = 0;
+    char *line = calloc(1, 64 << 10);
+    size_t n;
+
+    memset(line, 'x', (64 << 10) - 1);
+    line[(64 << 10) - 2] = '\n';
+    for (int segment = 0; segment < 20; segment++) {
+        assert_true(b->port->begin(b->port, gl_str_of(line)));
+        for (size_t bytes = 0; bytes < b->port->segment_bytes; bytes += 64 << 10) {
+            assert_true(b->port->add(b->port, gl_str_of(line)));
+        }
+        reopen(b, GL_RECORDER_BYTES_MIN);
+    }
+    flush(b);
+    n = list(b, &numbers);
+    assert_true(n >= 2);
+    assert_int_equal(numbers[n - 1], 20);
+    for (size_t i = 0; i < n; i++) {
+        struct stat st;
+
+        assert_int_equal(stat(gl_recorder_path(&b->arena, b->path, numbers[i]), &st), 0);
+        sum += (uint64_t)st.st_size;
+    }
+    assert_true(sum <= GL_RECORDER_BYTES_MIN + (GL_RECORDER_BYTES_MIN / 8));
+    free(line);
+}
+
+static void short_segments_do_not_pile_up(void **state)
+{
+    struct box *b = *state;
+    uint64_t *numbers;
+
+    for (int i = 0; i < GL_RECORDER_FILES_MAX + 40; i++) {
+        assert_true(b->port->begin(b->port, GL_S("a\n")));
+    }
+    flush(b);
+    assert_in_range(list(b, &numbers), 2, GL_RECORDER_FILES_MAX);
+}
+
+static void a_queue_that_is_full_ends_the_segment(void **state)
+{
+    struct box *b = *state;
+    const size_t n = 1 << 20;
+    char *much = malloc(n + 1);
+    struct gl_buf text = {0};
+    uint64_t *numbers;
+    int taken = 0;
+
+    memset(much, 'x', n);
+    much[n - 1] = '\n';
+    much[n] = 0;
+    assert_true(b->port->begin(b->port, GL_S("a\n")));
+    while (taken < 100 && b->port->add(b->port, gl_str_of(much))) {
+        taken++;
+    }
+    assert_in_range(taken, 1, 99);
+    flush(b);
+    assert_int_equal(list(b, &numbers), 1);
+    assert_int_equal(
+        gl_fs_read(gl_recorder_path(&b->arena, b->path, numbers[0]), 1 << 30, &text, NULL), 0);
+    gl_buf_char(&text, 0);
+    assert_non_null(strstr(text.p, "{\"gap\":"));
+    gl_buf_done(&text);
+    free(much);
+}
+
+static void a_folder_that_is_gone_hurts_nobody(void **state)
+{
+    struct box *b = *state;
+    uint64_t *numbers;
+
+    assert_int_equal(rmdir(b->path), 0);
+    assert_true(b->port->begin(b->port, GL_S("a\n")));
+    assert_true(b->port->add(b->port, GL_S("b\n")));
+    flush(b);
+    assert_int_equal(list(b, &numbers), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_recorded_stands_in_a_private_file_with_a_check,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(a_later_node_goes_on_behind_the_last_number, begin, end),
+        cmocka_unit_test_setup_teardown(the_ring_stays_within_its_bytes, begin, end),
+        cmocka_unit_test_setup_teardown(short_segments_do_not_pile_up, begin, end),
+        cmocka_unit_test_setup_teardown(a_queue_that_is_full_ends_the_segment, begin, end),
+        cmocka_unit_test_setup_teardown(a_folder_that_is_gone_hurts_nobody, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

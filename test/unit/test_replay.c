@@ -1,0 +1,329 @@
+/* What the flight recorder writes, told again. */
+#include "base/check.h"
+#include "model/flow.h"
+#include "os/recorder.h"
+#include "sim/replay.h"
+#include "support/cmocka_all.h"
+
+#include <stdio.h>
+
+#define JOB "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+
+/* A core with a recorder around it that writes into memory. */
+struct box {
+    struct gl_record_port port;
+    struct gl_buf text;
+    struct gl_trace trace;
+    struct gl_flight flight;
+    struct gl_core *core;
+    struct gl_arena arena;
+    gl_ms now;
+    size_t begun, refuse_after;
+};
+
+static bool on_begin(struct gl_record_port *p, gl_str bytes)
+{
+    struct box *b = GL_CONTAINER(p, struct box, port);
+
+    b->begun++;
+    gl_buf_str(&b->text, bytes);
+    return true;
+}
+
+static bool on_add(struct gl_record_port *p, gl_str bytes)
+{
+    struct box *b = GL_CONTAINER(p, struct box, port);
+
+    if (b->refuse_after > 0 && b->text.n > b->refuse_after) {
+        b->refuse_after = 0;
+        return false;
+    }
+    gl_buf_str(&b->text, bytes);
+    return true;
+}
+
+static void feed(struct box *b, struct gl_event ev);
+
+static void on_effect(struct box *b, const struct gl_effect *e)
+{
+    if (e->type == GL_FX_COMMIT) {
+        feed(b, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .op = e->op});
+    } else if (e->type == GL_FX_START) {
+        gl_spec_unref(e->spec);
+        feed(b, (struct gl_event){.type = GL_EV_STARTED,
+                                  .job = e->job,
+                                  .attempt = e->attempt,
+                                  .number = e->start_number});
+    } else if (e->type == GL_FX_FIND) {
+        feed(b, (struct gl_event){.type = GL_EV_FOUND});
+    } else if (e->type == GL_FX_LIST) {
+        feed(b, (struct gl_event){.type = GL_EV_LISTED});
+    }
+}
+
+static void feed(struct box *b, struct gl_event ev)
+{
+    struct gl_effects out = {.arena = &b->arena};
+
+    ev.now = ++b->now;
+    ev.context = GL_S("default");
+    gl_flight_event(&b->flight, b->core, &ev);
+    gl_core_step(b->core, &ev, &out);
+    gl_flight_decided(&b->flight, &out);
+    for (size_t i = 0; i < out.n; i++) {
+        on_effect(b, &out.items[i]);
+    }
+}
+
+static gl_str compile(struct box *b, const char *text)
+{
+    struct gl_flow_errors *errors = GL_NEW(&b->arena, struct gl_flow_errors);
+    struct gl_flow *flow;
+    struct gl_json j;
+    struct gl_buf out = {0};
+    gl_str compiled;
+
+    assert_int_equal(gl_json_parse(&j, gl_str_of(text), 1 << 20, &b->arena, NULL), 0);
+    assert_int_equal(gl_flow_parse(&j, gl_json_root(&j), NULL, &b->arena, &flow, errors), 0);
+    gl_flow_encode(flow, &out);
+    compiled = gl_str_dup(&b->arena, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return compiled;
+}
+
+static void box_open(struct box *b, size_t segment_bytes)
+{
+    static const struct gl_core_pool pool = {.name = GL_S("default"), .slots = 2};
+
+    *b = (struct box){.now = 1000};
+    b->port = (struct gl_record_port){.segment_bytes = segment_bytes,
+                                      .begin_bytes_max = 1 << 20,
+                                      .begin = on_begin,
+                                      .add = on_add};
+    gl_flight_init(&b->flight, &b->port, &b->trace, GL_S("node"));
+    b->core = gl_core_new(&(struct gl_core_config){
+        .context = GL_S("default"), .pools = &pool, .pools_n = 1, .trace = &b->flight.digest.tap});
+    feed(b, (struct gl_event){.type = GL_EV_SESSION, .session = GL_S("s"), .number = 1});
+    feed(b, (struct gl_event){.type = GL_EV_EXEC_UP, .epoch = GL_S("e")});
+}
+
+static void run_a_job(struct box *b, const char *id)
+{
+    gl_str flow = compile(b, "{\"steps\":{\"a\":{\"noop\":true},"
+                             "\"b\":{\"noop\":true,\"needs\":[\"a\"]}}}");
+
+    feed(b, (struct gl_event){.type = GL_EV_SUBMIT,
+                              .job = gl_str_of(id),
+                              .flow_hash = GL_S("the-hash"),
+                              .flow = flow,
+                              .request = 1});
+    feed(b, (struct gl_event){.type = GL_EV_ENDED,
+                              .job = gl_str_of(id),
+                              .attempt = GL_S("a:attempt:1"),
+                              .token = 1});
+    feed(b, (struct gl_event){.type = GL_EV_ENDED,
+                              .job = gl_str_of(id),
+                              .attempt = GL_S("b:attempt:1"),
+                              .token = 1});
+}
+
+static void box_close(struct box *b)
+{
+    gl_core_free(b->core);
+    gl_flight_done(&b->flight);
+    gl_buf_done(&b->text);
+    gl_arena_done(&b->arena);
+}
+
+static int play(gl_str text, struct sim_replay_result *ret, struct gl_why *why)
+{
+    struct sim_replay_options options = {0};
+
+    *why = (struct gl_why){0};
+    return sim_replay_run(text, &options, ret, why);
+}
+
+static void a_recording_is_decided_the_same_again(void **state)
+{
+    struct sim_replay_result result;
+    struct gl_why why;
+    struct box b;
+
+    (void)state;
+    box_open(&b, 1 << 20);
+    run_a_job(&b, JOB);
+    assert_int_equal(play(gl_buf_view(&b.text), &result, &why), 0);
+    assert_int_equal(result.differs_at, 0);
+    assert_int_equal(result.segments_n, 1);
+    assert_true(result.events_n >= 9);
+    assert_true(result.compared_n + 1 >= result.events_n);
+    sim_replay_done(&result);
+    box_close(&b);
+}
+
+static void every_segment_can_be_told_by_itself(void **state)
+{
+    struct sim_replay_result result;
+    struct gl_why why;
+    struct box b;
+    char id[] = JOB;
+
+    (void)state;
+    box_open(&b, 1);
+    for (char c = 'A'; c < 'K'; c++) {
+        id[25] = c;
+        run_a_job(&b, id);
+    }
+    assert_true(b.begun > 3);
+    assert_int_equal(play(gl_buf_view(&b.text), &result, &why), 0);
+    assert_int_equal(result.differs_at, 0);
+    assert_int_equal(result.segments_n, b.begun);
+    sim_replay_done(&result);
+    box_close(&b);
+}
+
+static void what_was_not_taken_ends_the_segment_and_the_next_one_begins(void **state)
+{
+    struct sim_replay_result result;
+    struct gl_why why;
+    struct box b;
+    char id[] = JOB;
+
+    (void)state;
+    box_open(&b, 1 << 20);
+    b.refuse_after = 1;
+    run_a_job(&b, JOB); /* its first event is refused */
+    b.now += 2000;
+    id[25] = 'B';
+    run_a_job(&b, id);
+    assert_int_equal(b.begun, 2);
+    assert_int_equal(play(gl_buf_view(&b.text), &result, &why), 0);
+    assert_int_equal(result.differs_at, 0);
+    sim_replay_done(&result);
+    box_close(&b);
+}
+
+/* The flow stands in it once, however often it is submitted. */
+static void a_flow_is_written_once(void **state)
+{
+    struct box b;
+    char id[] = JOB;
+    size_t flows = 0;
+
+    (void)state;
+    box_open(&b, 1 << 20);
+    run_a_job(&b, JOB);
+    id[25] = 'B';
+    run_a_job(&b, id);
+    for (gl_str rest = gl_buf_view(&b.text); rest.n > 0;) {
+        flows += gl_str_starts(gl_str_cut(rest, '\n', &rest), GL_S("{\"flow\":"));
+    }
+    assert_int_equal(flows, 1);
+    box_close(&b);
+}
+
+static void another_decision_is_told_with_its_event(void **state)
+{
+    struct sim_replay_result result;
+    struct gl_why why;
+    struct box b;
+    char *at;
+
+    (void)state;
+    box_open(&b, 1 << 20);
+    run_a_job(&b, JOB);
+    gl_buf_char(&b.text, 0);
+    at = strstr(strstr(b.text.p, "\"ended\""), "decided\":\"") + 10;
+    *at = *at == '0' ? '1' : '0';
+    b.text.n--;
+    assert_int_equal(play(gl_buf_view(&b.text), &result, &why), 0);
+    assert_true(result.differs_at > 0);
+    gl_buf_char(&result.difference, 0);
+    assert_non_null(strstr(result.difference.p, "ended of job " JOB));
+    assert_non_null(strstr(result.difference.p, "running->completed"));
+    sim_replay_done(&result);
+    box_close(&b);
+}
+
+static void a_torn_end_is_fine_and_told(void **state)
+{
+    struct sim_replay_result result;
+    struct gl_why why;
+    struct box b;
+
+    (void)state;
+    box_open(&b, 1 << 20);
+    run_a_job(&b, JOB);
+    assert_int_equal(play((gl_str){.p = b.text.p, .n = b.text.n - 5}, &result, &why), 0);
+    assert_true(result.is_torn);
+    assert_int_equal(result.differs_at, 0);
+    sim_replay_done(&result);
+    box_close(&b);
+}
+
+static void a_flipped_bit_is_damage_and_not_another_decision(void **state)
+{
+    struct sim_replay_result result;
+    struct gl_buf text = {0};
+    struct gl_why why;
+    struct box b;
+
+    (void)state;
+    box_open(&b, 1 << 20);
+    run_a_job(&b, JOB);
+    gl_buf_str(&text, gl_buf_view(&b.text));
+    gl_recorder_put_check(gl_buf_view(&b.text), &text);
+    assert_int_equal(play(gl_buf_view(&text), &result, &why), 0);
+    sim_replay_done(&result);
+    for (size_t at = 0; at < b.text.n; at += 97) {
+        text.p[at] ^= 4;
+        assert_int_equal(play(gl_buf_view(&text), &result, &why), GL_E_DAMAGED);
+        assert_non_null(strstr(why.text, "damaged"));
+        sim_replay_done(&result);
+        text.p[at] ^= 4;
+    }
+    gl_buf_done(&text);
+    box_close(&b);
+}
+
+static void what_is_no_recording_is_refused_with_a_sentence(void **state)
+{
+    static const char *const texts[] = {
+        "",
+        "\n",
+        "hello\n",
+        "{\"name\":\"flow\"}\n",
+        "[1,2]\n",
+        "{\"event\":{}}\n",
+        "{\"recording\":{\"format\":1}}\n",
+        "{\"recording\":{\"format\":1,\"lines\":3}}\n{\"a\":1}\n",
+        "{\"recording\":{\"format\":99,\"lines\":0}}\n",
+        "{\"recording\":{\"format\":1,\"lines\":1}}\n{\"core\":{}}\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        struct sim_replay_result result;
+        struct gl_why why;
+
+        assert_int_not_equal(play(gl_str_of(texts[i]), &result, &why), 0);
+        assert_true(strlen(why.text) > 10);
+        sim_replay_done(&result);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recording_is_decided_the_same_again),
+        cmocka_unit_test(every_segment_can_be_told_by_itself),
+        cmocka_unit_test(what_was_not_taken_ends_the_segment_and_the_next_one_begins),
+        cmocka_unit_test(a_flow_is_written_once),
+        cmocka_unit_test(another_decision_is_told_with_its_event),
+        cmocka_unit_test(a_torn_end_is_fine_and_told),
+        cmocka_unit_test(a_flipped_bit_is_damage_and_not_another_decision),
+        cmocka_unit_test(what_is_no_recording_is_refused_with_a_sentence),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
