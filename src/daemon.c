@@ -545,12 +545,24 @@ static void on_store_closed(void *owner)
     gl_loop_stop(d->loop);
 }
 
+static void on_tidy_closed(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    d->tidy = NULL;
+    d->store->ops->close(d->store, on_store_closed, d);
+}
+
 static void on_exec_closed(void *owner)
 {
     struct gl_daemon *d = owner;
 
     d->exec = NULL;
-    d->store->ops->close(d->store, on_store_closed, d);
+    if (d->tidy != NULL) {
+        gl_tidyfs_close(d->tidy, on_tidy_closed, d);
+    } else {
+        on_tidy_closed(d);
+    }
 }
 
 static void close_ports(struct gl_loop_task *t)
@@ -605,7 +617,6 @@ static void shut(struct gl_daemon *d)
         (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
     }
     close_threads(d);
-    gl_tidyfs_close(d->tidy);
     if (d->node != NULL) {
         gl_node_free(d->node);
     }

@@ -19,7 +19,7 @@
 #include "os/tree.h"
 
 struct op {
-    struct gl_link link; /* in queue, or in ended */
+    struct gl_link link; /* in queue */
     struct gl_tidyfs *tidy;
     struct gl_tidy_req *req;
     void (*run)(struct gl_tidyfs *t, struct op *op);
@@ -41,8 +41,10 @@ struct gl_tidyfs {
     pthread_mutex_t lock; /* guards the rest */
     pthread_cond_t moved;
     struct gl_link queue;
-    struct gl_link ended; /* posted to the loop, and not delivered yet */
-    bool closing;
+    atomic_bool closing; /* set under the lock, looked at without */
+    struct gl_loop_task ended;
+    void (*closed)(void *owner);
+    void *closed_owner;
 };
 
 /* ---- the work ---- */
@@ -57,19 +59,11 @@ static int open_runs(struct gl_tidyfs *t, struct op *op)
     return fd;
 }
 
-static bool is_closing(struct gl_tidyfs *t)
-{
-    pthread_mutex_lock(&t->lock);
-    bool closing = t->closing;
-    pthread_mutex_unlock(&t->lock);
-    return closing;
-}
-
 static void remove_names(struct gl_tidyfs *t, struct op *op, const char *below)
 {
     GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
-    for (size_t i = 0; runs >= 0 && i < op->n && !is_closing(t); i++) {
-        struct gl_tree_sum sum = {0};
+    for (size_t i = 0; runs >= 0 && i < op->n && !atomic_load(&t->closing); i++) {
+        struct gl_tree_sum sum = {.stop = &t->closing};
         const char *path = gl_str_fmt(&op->results, "%.*s%s", GL_STR_ARG(op->names[i]), below).p;
         op->req->removed_n += gl_tree_remove(runs, path, &sum) && sum.bytes + sum.files_n > 0;
         op->req->bytes += sum.bytes;
@@ -167,8 +161,8 @@ static void run_list_work(struct gl_tidyfs *t, struct op *op)
     GL_CLEANUP(gl_fs_closep) int runs = open_runs(t, op);
     GL_CLEANUP(closedirp) DIR *d = runs < 0 ? NULL : open_in(runs, ".");
     struct gl_buf found = {0};
-    for (struct dirent *e; d != NULL && found.n / sizeof(gl_str) < op->n && !is_closing(t) &&
-                           (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; d != NULL && found.n / sizeof(gl_str) < op->n &&
+                           !atomic_load(&t->closing) && (e = readdir(d)) != NULL;) {
         GL_CLEANUP(closedirp) DIR *job = is_job(e->d_name) ? open_in(dirfd(d), e->d_name) : NULL;
         if (job != NULL) {
             list_work_of(op, job, e->d_name, &found);
@@ -184,7 +178,7 @@ static void run_remove_blobs(struct gl_tidyfs *t, struct op *op)
 
 static void run_measure(struct gl_tidyfs *t, struct op *op)
 {
-    struct gl_tree_sum sum = {0};
+    struct gl_tree_sum sum = {.stop = &t->closing};
     gl_tree_measure(AT_FDCWD, gl_paths_context(&op->results, t->data, op->context, GL_PATHS_RUNS),
                     &sum);
     gl_tree_measure(AT_FDCWD, gl_paths_context(&op->results, t->data, op->context, GL_PATHS_BLOBS),
@@ -194,45 +188,62 @@ static void run_measure(struct gl_tidyfs *t, struct op *op)
 
 /* ---- the thread ---- */
 
-static void op_free(struct op *op)
+static void on_done(struct gl_loop_task *task)
 {
-    gl_list_remove(&op->link);
+    struct op *op = task->owner;
+    struct gl_tidy_req *req = op->req;
+
+    req->done(req);
     gl_arena_done(&op->results);
     gl_mem_free(op);
 }
 
-static void on_ended(struct gl_loop_task *task)
+static struct op *take(struct gl_tidyfs *t)
 {
-    struct op *op = task->owner;
-    struct gl_tidyfs *t = op->tidy;
-    struct gl_tidy_req *req = op->req;
-
-    req->done(req);
+    struct gl_link *l;
     pthread_mutex_lock(&t->lock);
-    op_free(op);
+    while ((l = gl_list_first(&t->queue)) == NULL && !atomic_load(&t->closing)) {
+        pthread_cond_wait(&t->moved, &t->lock);
+    }
+    if (l != NULL) {
+        gl_list_remove(l);
+    }
     pthread_mutex_unlock(&t->lock);
+    return l != NULL ? GL_CONTAINER(l, struct op, link) : NULL;
 }
 
 static void *run(void *owner)
 {
     struct gl_tidyfs *t = owner;
-    pthread_mutex_lock(&t->lock);
-    while (!t->closing) {
-        struct gl_link *l = gl_list_first(&t->queue);
-        if (l == NULL) {
-            pthread_cond_wait(&t->moved, &t->lock);
-            continue;
+    for (struct op *op; (op = take(t)) != NULL;) {
+        if (atomic_load(&t->closing)) {
+            op->req->status = gl_why(&op->req->why, GL_E_UNAVAILABLE, "the node is stopping");
+        } else {
+            op->run(t, op);
         }
-        struct op *op = GL_CONTAINER(l, struct op, link);
-        gl_list_remove(l);
-        gl_list_push(&t->ended, l);
-        pthread_mutex_unlock(&t->lock);
-        op->run(t, op);
         gl_loop_post(t->loop, &op->task);
-        pthread_mutex_lock(&t->lock);
     }
-    pthread_mutex_unlock(&t->lock);
+    gl_loop_post(t->loop, &t->ended);
     return NULL;
+}
+
+static void tidyfs_free(struct gl_tidyfs *t)
+{
+    pthread_mutex_destroy(&t->lock);
+    pthread_cond_destroy(&t->moved);
+    gl_arena_done(&t->arena);
+    gl_mem_free(t);
+}
+
+static void on_ended(struct gl_loop_task *task)
+{
+    struct gl_tidyfs *t = task->owner;
+    void (*closed)(void *) = t->closed;
+    void *owner = t->closed_owner;
+
+    (void)pthread_join(t->thread, NULL);
+    tidyfs_free(t);
+    closed(owner);
 }
 
 /* ---- the port ---- */
@@ -252,7 +263,7 @@ static struct op *begin(struct gl_tidy *port, struct gl_tidy_req *req, gl_str co
     op->req = req;
     op->run = run_op;
     op->context = context;
-    op->task = (struct gl_loop_task){.run = on_ended, .owner = op};
+    op->task = (struct gl_loop_task){.run = on_done, .owner = op};
     return op;
 }
 
@@ -325,7 +336,7 @@ int gl_tidyfs_open(struct gl_tidyfs **ret, const char *data, struct gl_blobfs *b
     t->blobs = blobs;
     t->loop = loop;
     gl_list_init(&t->queue);
-    gl_list_init(&t->ended);
+    t->ended = (struct gl_loop_task){.run = on_ended, .owner = t};
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->moved, NULL);
     (void)sigfillset(&all); /* signals are the business of others */
@@ -333,10 +344,7 @@ int gl_tidyfs_open(struct gl_tidyfs **ret, const char *data, struct gl_blobfs *b
     int err = pthread_create(&t->thread, NULL, run, t);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err != 0) {
-        pthread_mutex_destroy(&t->lock);
-        pthread_cond_destroy(&t->moved);
-        gl_arena_done(&t->arena);
-        gl_mem_free(t);
+        tidyfs_free(t);
         return gl_why(reterr_why, GL_E_IO, "cannot start a thread: %s", strerror(err));
     }
     *ret = t;
@@ -348,22 +356,12 @@ struct gl_tidy *gl_tidyfs_port(struct gl_tidyfs *t)
     return &t->port;
 }
 
-void gl_tidyfs_close(struct gl_tidyfs *t)
+void gl_tidyfs_close(struct gl_tidyfs *t, void (*closed)(void *owner), void *owner)
 {
-    if (t == NULL) {
-        return;
-    }
+    t->closed = closed;
+    t->closed_owner = owner;
     pthread_mutex_lock(&t->lock);
-    t->closing = true;
+    atomic_store(&t->closing, true);
     pthread_cond_signal(&t->moved);
     pthread_mutex_unlock(&t->lock);
-    (void)pthread_join(t->thread, NULL);
-    for (struct gl_link *l;
-         (l = gl_list_first(&t->queue)) != NULL || (l = gl_list_first(&t->ended)) != NULL;) {
-        op_free(GL_CONTAINER(l, struct op, link));
-    }
-    pthread_mutex_destroy(&t->lock);
-    pthread_cond_destroy(&t->moved);
-    gl_arena_done(&t->arena);
-    gl_mem_free(t);
 }

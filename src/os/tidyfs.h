@@ -13,8 +13,8 @@ struct gl_tidyfs;
 int gl_tidyfs_open(struct gl_tidyfs **ret, const char *data, struct gl_blobfs *blobs,
                    struct gl_loop *loop, struct gl_why *reterr_why);
 struct gl_tidy *gl_tidyfs_port(struct gl_tidyfs *t);
-/* What is under way ends early, with GL_E_UNAVAILABLE; its `done` does not run any more. From any
- * thread, when nobody calls the port or runs the loop any more. NULL is fine. */
-void gl_tidyfs_close(struct gl_tidyfs *t);
+/* What is under way ends early, and what waits with GL_E_UNAVAILABLE; then `closed` runs once and
+ * it is gone. */
+void gl_tidyfs_close(struct gl_tidyfs *t, void (*closed)(void *owner), void *owner);
 
 #endif

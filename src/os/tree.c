@@ -31,6 +31,11 @@ static void add(struct gl_tree_sum *sum, const struct stat *st)
         S_ISDIR(st->st_mode) || st->st_nlink <= 1 ? (uint64_t)st->st_blocks * BLOCK_BYTES : 0;
 }
 
+static bool is_stopped(const struct gl_tree_sum *sum)
+{
+    return sum->stop != NULL && atomic_load(sum->stop);
+}
+
 static bool is_dot(const char *name)
 {
     return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
@@ -104,7 +109,7 @@ static void remove_one(struct walk *w, int at, const char *name, unsigned depth)
 
 static void remove_content(struct walk *w, DIR *d, unsigned depth)
 {
-    for (struct dirent *e; (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; !is_stopped(w->sum) && (e = readdir(d)) != NULL;) {
         if (!is_dot(e->d_name)) {
             remove_one(w, dirfd(d), e->d_name, depth);
         }
@@ -131,7 +136,7 @@ bool gl_tree_remove(int at, const char *name, struct gl_tree_sum *sum)
         before = w.moved_n;
         rewinddir(d);
         remove_content(&w, d, 1);
-    } while (w.moved_n > before);
+    } while (w.moved_n > before && !is_stopped(sum));
     (void)closedir(d);
     if (unlinkat(at, name, AT_REMOVEDIR) < 0) {
         return false;
@@ -151,7 +156,7 @@ static void measure(struct walk *w, int at, const char *name, unsigned depth)
     }
     add(w->sum, &st);
     DIR *d = folder && depth < DEPTH_MAX ? open_folder(at, name, false) : NULL;
-    for (struct dirent *e; d != NULL && (e = readdir(d)) != NULL;) {
+    for (struct dirent *e; d != NULL && !is_stopped(w->sum) && (e = readdir(d)) != NULL;) {
         if (!is_dot(e->d_name)) {
             measure(w, dirfd(d), e->d_name, depth + 1);
         }

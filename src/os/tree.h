@@ -7,12 +7,15 @@
 #ifndef GL_OS_TREE_H
 #define GL_OS_TREE_H
 
+#include <stdatomic.h>
+
 #include "base/err.h"
 #include "base/str.h"
 
 struct gl_tree_sum {
     uint64_t files_n; /* whatever is no folder */
     uint64_t bytes;
+    const atomic_bool *stop; /* NULL: none. Once it is true, what is left stays as it is. */
 };
 
 /* Remove `name` in the folder `at` with all it holds, and add what that was to *sum. Absent: fine.
