@@ -399,14 +399,18 @@ static void list(struct query *q)
 static void on_events(struct gl_store_req *req)
 {
     struct query *q = req->owner;
+    struct gl_job_record job;
     gl_str status_word;
 
     if (!answered(q)) {
         return;
     }
+    if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) != 0) {
+        job.last_seq = INT64_MAX; /* damaged: all there is */
+    }
     status_word = gl_render_text(&q->arena, q->job_record.value, "status");
     q->rq->count = gl_render_events(req->log, req->log_n, q->rq->from_seq, q->rq->limit,
-                                    status_word, !q->job_record.live, &q->w);
+                                    job.last_seq, status_word, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->rq->limit;
     succeed(q);
 }

@@ -228,7 +228,7 @@ static int64_t seq_of(gl_str line)
 }
 
 uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from,
-                          uint32_t limit, gl_str status, bool ended, struct gl_jw *w)
+                          uint32_t limit, int64_t last, gl_str status, bool ended, struct gl_jw *w)
 {
     int64_t next = from;
     uint32_t taken = 0;
@@ -243,7 +243,7 @@ uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t 
             gl_str line = gl_str_cut(rest, '\n', &rest);
             int64_t seq = seq_of(line);
 
-            if (seq >= from && seq > 0) {
+            if (seq >= from && seq > 0 && seq <= last) {
                 gl_jw_raw(w, line);
                 next = seq + 1;
                 taken++;
