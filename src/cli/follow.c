@@ -345,7 +345,9 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
 
 static bool is_settled(const struct gl_follow *f, bool ended)
 {
-    return ended || gl_str_is(f->status, "paused");
+    bool is_stopping = gl_str_is(f->status, "pausing") || gl_str_is(f->status, "cancelling");
+
+    return ended || gl_str_is(f->status, "paused") || (f->only_stops && !is_stopping);
 }
 
 int gl_follow_job(struct gl_follow *f)

@@ -133,6 +133,7 @@ int gl_result_settle(struct gl_follow *f)
     int code;
 
     if (f->reach->daemon != NULL) {
+        f->only_stops = true; /* someone may have resumed it meanwhile */
         code = gl_follow_job(f);
         if (code == GL_EXIT_UNAVAILABLE || code == GL_EXIT_INTERRUPTED) {
             return code;

@@ -4,9 +4,11 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 
 import pytest
 
@@ -220,3 +222,40 @@ if os.geteuid() == 0:
             box.close()
         finally:
             shutil.rmtree(shared)
+
+
+class OneAnswer(threading.Thread):
+    """In the place of a node: it says yes to one request, and is gone."""
+
+    def __init__(self, box):
+        super().__init__()
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(box.socket)
+        self.listener.listen(1)
+        self.listener.settimeout(20)
+        self.path, self.asked = box.socket, b""
+
+    def run(self):
+        connection, _ = self.listener.accept()
+        while b"}" not in self.asked:
+            self.asked += connection.recv(4096)
+        os.remove(self.path)
+        self.listener.close()
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n{\"job_id\":1}\n")
+        connection.close()
+
+
+@pytest.mark.parametrize("verb", ["pause", "cancel"])
+def test_who_stops_a_job_that_was_resumed_meanwhile_does_not_stay_as_a_node(box, verb):
+    """The node has taken the command, somebody has taken it back, and then the node was killed:
+    the command must not hold the folder, waiting for what will never be."""
+    run, job = start_flow(box, "one")
+    run.kill()
+    run.wait()
+    os.remove(box.socket)
+    node = OneAnswer(box)
+    node.start()
+    out = box.glia("job", verb, job).stdout
+    node.join()
+    assert f"/{verb}".encode() in node.asked
+    assert out.split() == [job, job, "running"]
