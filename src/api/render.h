@@ -22,12 +22,11 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
 int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
                   const struct gl_reason_live *live, struct gl_jw *w, struct gl_why *reterr_why);
 
-/* Returns how many there are. `last`, `status` and `ended` (it is terminal) are of the job's record,
- * which is read before the log: what happened after that is left to the next page, so that no page
- * tells an end and calls the job running. */
+/* Returns how many there are. `last`, `status` and `ended` (it is terminal) are of the job's
+ * record, which is read before the log: what happened after that is left to the next page, so that
+ * no page tells an end and calls the job running. */
 uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from,
-                          uint32_t limit, int64_t last, gl_str status, bool ended,
-                          struct gl_jw *w);
+                          uint32_t limit, int64_t last, gl_str status, bool ended, struct gl_jw *w);
 
 /* A step that waits for a person. */
 void gl_render_human(struct gl_arena *a, const struct gl_record *step, const struct gl_record *job,
