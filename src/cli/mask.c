@@ -18,6 +18,7 @@ struct gl_mask {
     struct gl_map texts;             /* of facts: struct pseudonym */
     struct gl_map kept;              /* "flow/step": gl_str */
     gl_str job;                      /* of the snapshot: the last one named */
+    gl_str kind;                     /* of the record at hand */
     gl_str event_job;                /* of the event at hand ... */
     uint64_t place;                  /* ... and the step it is about */
     const struct gl_step_spec *step; /* whose facts these are; NULL: not known */
@@ -80,9 +81,26 @@ bool gl_mask_kept(const struct gl_mask *m, size_t number, gl_str *ret)
 
 /* ---- values ---- */
 
+/* Nothing but the type is left. */
+static void hide(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    static const char *const left[] = {
+        [GL_JSON_NULL] = "null", [GL_JSON_FALSE] = "false",         [GL_JSON_TRUE] = "false",
+        [GL_JSON_NUMBER] = "0",  [GL_JSON_STRING] = "\"" MASK "\"", [GL_JSON_ARRAY] = "[]",
+        [GL_JSON_OBJECT] = "{}"};
+
+    (void)m;
+    (void)j;
+    gl_jw_raw(w, gl_str_of(left[value->type]));
+}
+
 static void write_object(struct gl_mask *m, const struct gl_json *j, gl_jnode object,
                          const struct rule *rules, struct gl_jw *w)
 {
+    if (!gl_json_is(object, GL_JSON_OBJECT)) { /* not ours */
+        hide(m, j, object, w);
+        return;
+    }
     gl_jw_object(w);
     for (gl_jnode k = gl_json_first(j, object); k != NULL; k = gl_json_after(j, object, k)) {
         gl_str key = gl_json_str(j, k, &m->line);
@@ -99,19 +117,6 @@ static void write_object(struct gl_mask *m, const struct gl_json *j, gl_jnode ob
         }
     }
     gl_jw_end(w);
-}
-
-/* Nothing but the type is left. */
-static void hide(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
-{
-    static const char *const left[] = {
-        [GL_JSON_NULL] = "null", [GL_JSON_FALSE] = "false",         [GL_JSON_TRUE] = "false",
-        [GL_JSON_NUMBER] = "0",  [GL_JSON_STRING] = "\"" MASK "\"", [GL_JSON_ARRAY] = "[]",
-        [GL_JSON_OBJECT] = "{}"};
-
-    (void)m;
-    (void)j;
-    gl_jw_raw(w, gl_str_of(left[value->type]));
 }
 
 /* JSON inside a string: rewritten by `each`, and put into a string again. */
@@ -231,6 +236,10 @@ static void write_fact_step(struct gl_mask *m, const struct gl_json *j, gl_jnode
 static void write_fact_steps(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                              struct gl_jw *w)
 {
+    if (!gl_json_is(value, GL_JSON_OBJECT)) {
+        hide(m, j, value, w);
+        return;
+    }
     gl_jw_object(w);
     for (gl_jnode k = gl_json_first(j, value); k != NULL; k = gl_json_after(j, value, k)) {
         gl_jw_key_str(w, gl_json_str(j, k, &m->line));
@@ -468,25 +477,25 @@ static apply *by_kind(gl_str kind)
                                        : hide;
 }
 
+static void write_record_value(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                               struct gl_jw *w)
+{
+    rewrite_text(m, j, value, by_kind(m->kind), w);
+}
+
 static void write_records(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                           struct gl_jw *w)
 {
+    static const struct rule rules[] = {{"value", write_record_value}, {NULL, NULL}};
+
+    if (!gl_json_is(value, GL_JSON_ARRAY)) {
+        hide(m, j, value, w);
+        return;
+    }
     gl_jw_array(w);
     for (gl_jnode e = gl_json_first(j, value); e != NULL; e = gl_json_after(j, value, e)) {
-        gl_str kind = gl_json_str(j, gl_json_get(j, e, "kind"), &m->line);
-
-        gl_jw_object(w);
-        for (gl_jnode k = gl_json_first(j, e); k != NULL; k = gl_json_after(j, e, k)) {
-            gl_str key = gl_json_str(j, k, &m->line);
-
-            gl_jw_key_str(w, key);
-            if (gl_str_is(key, "value")) {
-                rewrite_text(m, j, gl_json_value(k), by_kind(kind), w);
-            } else {
-                gl_jw_raw(w, gl_json_raw(j, gl_json_value(k)));
-            }
-        }
-        gl_jw_end(w);
+        m->kind = gl_json_str(j, gl_json_get(j, e, "kind"), &m->line);
+        write_object(m, j, e, rules, w);
     }
     gl_jw_end(w);
 }
