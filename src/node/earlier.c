@@ -16,13 +16,12 @@ struct earlier {
     struct gl_arena arena;
     struct gl_request *rq;
     struct gl_store_req req;
-    struct gl_key keys[2];
+    struct gl_key keys[3];
     gl_str job;    /* the earlier one */
     gl_str run_id; /* its */
     gl_str hash, flow, inputs, retry_of, retry_from;
     uint8_t status;
     bool is_retry;
-    bool is_second; /* its flow was not there: the job is read once more */
 };
 
 static void earlier_free(struct earlier *e)
@@ -190,9 +189,8 @@ static void on_rest(struct gl_store_req *req)
     }
     e->inputs = gl_str_dup(&e->arena, req->records[0].value);
     e->flow = gl_str_dup(&e->arena, req->records[1].value);
-    if (req->records[1].rev == 0 && !e->is_second) {
-        e->is_second = true; /* the job may have been removed meanwhile, and its flow with it */
-        e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};
+    if (req->records[2].rev == 0) { /* removed meanwhile, and its inputs with it: say so */
+        e->keys[0] = e->keys[2];
         get(e, 1, on_job);
     } else if (req->records[1].rev == 0) {
         finish(e, GL_E_DAMAGED, "the flow of that job is gone", NULL);
@@ -236,7 +234,8 @@ static void on_job(struct gl_store_req *req)
     e->status = r.status;
     e->keys[0] = (struct gl_key){.kind = GL_S("inputs"), .id = e->job};
     e->keys[1] = (struct gl_key){.kind = GL_S("flow"), .id = e->hash};
-    get(e, 2, on_rest);
+    e->keys[2] = (struct gl_key){.kind = GL_S("job"), .id = e->job}; /* is it still there? */
+    get(e, 3, on_rest);
 }
 
 static void on_run(struct gl_store_req *req)
