@@ -83,7 +83,9 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
         if (o->given.is_short) {
             sim_world_fail(cl->world, "inputs: job %s was accepted without what it needs", id);
         }
-        if (o->job_id[0] != 0 && o->run_id[0] != 0 && strcmp(o->job_id, id) != 0) {
+        const struct sim_fact_job *j =
+            o->job_id[0] != 0 ? sim_facts_job(&cl->checks->facts, gl_str_of(o->job_id)) : NULL;
+        if (j != NULL && !j->removed && o->run_id[0] != 0 && strcmp(o->job_id, id) != 0) {
             sim_world_fail(cl->world, "names: run id %s is job %s and job %s", o->run_id, o->job_id,
                            id);
         }
