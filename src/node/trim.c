@@ -303,6 +303,11 @@ static void on_page(struct gl_store_req *req)
     }
 }
 
+static bool is_in_a_hurry(const struct gl_trim *t)
+{
+    return t->ask != NULL || (t->keep_jobs >= 0 && t->ended_n > t->keep_jobs * 11 / 10);
+}
+
 static void page(struct gl_trim *t)
 {
     struct gl_store *s = t->node->ports.store;
@@ -313,19 +318,17 @@ static void page(struct gl_trim *t)
                                  .score_max = INT64_MAX,
                                  .after_score = t->after_score,
                                  .after_id = gl_str_of(t->after_id),
-                                 .limit = GL_TRIM_HANDFUL};
+                                 .limit = is_in_a_hurry(t) ? GL_TRIM_ARMFUL : GL_TRIM_HANDFUL};
     s->ops->range(s, gl_trim_call(t, on_page), t->node->config.context, &t->range);
 }
 
 static void pause_then_page(struct gl_trim *t)
 {
-    bool hurry = t->ask != NULL || (t->keep_jobs >= 0 && t->ended_n > t->keep_jobs * 11 / 10);
-
     if (t->ask == NULL && !gl_list_empty(&t->asks)) {
         pass_over(t, 0, ""); /* somebody waits: the rest can wait */
         return;
     }
-    if (hurry) {
+    if (is_in_a_hurry(t)) {
         page(t);
         return;
     }
@@ -509,8 +512,9 @@ void gl_trim_on_time(struct gl_trim *t)
 void gl_trim_on_ended(struct gl_trim *t)
 {
     t->ended_n++;
-    /* A load of short jobs does not wait for the minute. */
-    if (!t->is_busy && !t->is_stopped && t->is_counted && t->keep.jobs > 0 &&
+    /* A load of short jobs does not wait for the minute. If they are to be counted anew, this is
+     * at least how many there are. */
+    if (!t->is_busy && !t->is_stopped && t->keep.jobs > 0 &&
         t->ended_n > t->keep.jobs + t->keep.jobs / 10 + GL_TRIM_HANDFUL) {
         t->due = t->node->now;
     }

@@ -339,6 +339,7 @@ static void on_listed(struct gl_store_req *req)
     if (!has_read(g)) {
         return;
     }
+    g->ids = GL_NEW_ARRAY(&t->arena, gl_str, req->records_n);
     for (size_t i = 0; i < req->records_n; i++) {
         g->ids[g->ids_n++] = gl_str_dup(&t->arena, req->records[i].id);
     }

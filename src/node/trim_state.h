@@ -14,8 +14,11 @@
 
 enum {
     GL_TRIM_HANDFUL = 50, /* jobs removed together */
-    GL_TRIM_WRITES = 256, /* of one transaction */
-    GL_TRIM_PAGE = 200,   /* ids read at a time */
+    /* The same under a load of short jobs: each of its rounds waits its turn beside the load, so a
+     * round must take more with it than has ended meanwhile. */
+    GL_TRIM_ARMFUL = 400,
+    GL_TRIM_WRITES = 1024, /* of one transaction */
+    GL_TRIM_PAGE = 200,    /* ids read at a time */
 };
 
 struct gl_trim_tally {
@@ -37,7 +40,7 @@ struct gl_trim_going {
     struct gl_store_req req;
     struct gl_listing listing;
     struct gl_range range;
-    gl_str ids[GL_TRIM_PAGE]; /* found */
+    gl_str *ids; /* found; in the arena */
     size_t ids_n;
     bool more; /* of them */
     int64_t log_from;
@@ -82,15 +85,15 @@ struct gl_trim {
 
     /* jobs */
     struct {
-        struct gl_trim_going items[GL_TRIM_HANDFUL];
+        struct gl_trim_going items[GL_TRIM_ARMFUL];
         size_t n, reading_n;
         bool is_single; /* one per transaction, after a conflict */
-        struct gl_key keys[2 * GL_TRIM_HANDFUL];
+        struct gl_key keys[2 * GL_TRIM_ARMFUL];
         struct gl_tx tx;
-        struct gl_guard guards[3 * GL_TRIM_HANDFUL + 1];
+        struct gl_guard guards[3 * GL_TRIM_ARMFUL + 1];
         struct gl_write writes[GL_TRIM_WRITES];
-        bool in_tx[GL_TRIM_HANDFUL];
-        gl_str removed[GL_TRIM_HANDFUL];
+        bool in_tx[GL_TRIM_ARMFUL];
+        gl_str removed[GL_TRIM_ARMFUL];
         size_t removed_n;
         struct gl_why why; /* the last one that stays, stays */
     } jobs;
