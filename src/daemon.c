@@ -64,7 +64,7 @@ struct gl_daemon {
     int socket_fd, tcp_fd;
     char address[GL_TCP_TEXT_BYTES]; /* of the latter */
     bool is_local;
-    bool stays, passive;
+    bool stays;
     struct gl_crashmark mark;
     pthread_t thread, leaver;
     bool has_thread;
@@ -79,6 +79,7 @@ struct gl_daemon {
     enum stage stage;
     struct gl_why why; /* what stands in the way of being ready */
     bool is_open;      /* everything is there, so that it can be closed */
+    bool is_obeying;   /* passive, and not yet done with its command */
     bool is_wanted;    /* another node wants the folder ... */
     bool is_leaving;   /* ... and gets it: `leaver` ends this one */
     bool is_stopping;  /* too late for that */
@@ -255,11 +256,11 @@ static void on_http_log(void *owner, const char *line)
 
 static void *leave(void *owner);
 
-/* With the mutex held. A passive node is about to end anyway, and a command that it has half
- * carried out would have to be asked again. */
+/* With the mutex held. A command that a passive node has half carried out would have to be asked
+ * again. */
 static void leave_if_wanted(struct gl_daemon *d)
 {
-    if (d->is_wanted && d->is_open && !d->is_stopping && !d->is_leaving && !d->passive) {
+    if (d->is_wanted && d->is_open && !d->is_stopping && !d->is_leaving && !d->is_obeying) {
         d->is_leaving = pthread_create(&d->leaver, NULL, leave, d) == 0;
     }
 }
@@ -272,6 +273,14 @@ static void on_yield(void *owner)
 
     pthread_mutex_lock(&d->mutex);
     d->is_wanted = true;
+    leave_if_wanted(d);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void gl_daemon_obeyed(struct gl_daemon *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->is_obeying = false;
     leave_if_wanted(d);
     pthread_mutex_unlock(&d->mutex);
 }
@@ -496,7 +505,7 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     d->lock.fd = d->socket_fd = d->tcp_fd = -1;
     d->running = UINT64_MAX;
     d->stays = config->stays;
-    d->passive = config->passive;
+    d->is_obeying = config->passive;
     d->log.fd = -1;
     d->data = gl_str_c(&d->arena, gl_str_of(config->data));
     pthread_mutex_init(&d->mutex, NULL);

@@ -35,6 +35,9 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 /* Returns when nothing of it is left. NULL is fine. */
 void gl_daemon_stop(struct gl_daemon *d);
 
+/* What a passive node was there for is done: from here on it makes way, too. */
+void gl_daemon_obeyed(struct gl_daemon *d);
+
 /* Another node has asked for the folder, and gets it: this one ends by itself. What is left to do
  * is gl_daemon_stop(). */
 bool gl_daemon_is_leaving(struct gl_daemon *d);

@@ -346,8 +346,9 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
 static bool is_settled(const struct gl_follow *f, bool ended)
 {
     bool is_stopping = gl_str_is(f->status, "pausing") || gl_str_is(f->status, "cancelling");
+    bool is_obeyed = !is_stopping || f->reach->daemon == NULL;
 
-    return ended || gl_str_is(f->status, "paused") || (f->only_stops && !is_stopping);
+    return ended || gl_str_is(f->status, "paused") || (f->only_stops && is_obeyed);
 }
 
 int gl_follow_job(struct gl_follow *f)
@@ -364,6 +365,7 @@ int gl_follow_job(struct gl_follow *f)
             code = on_interrupt(f);
         } else if (err != 0) {
             code = on_trouble(f, err, why.text, &trouble_since);
+            wait_ms = 0;
         } else {
             trouble_since = 0;
             wait_ms = f->log_step != NULL ? f->log_pause_ms : WAIT_MS;

@@ -14,7 +14,7 @@ struct gl_follow {
     const char *job;      /* its id; borrowed */
     const char *log_step; /* show what this step says; NULL: none */
     bool pauses;          /* an interrupt pauses the job, if we are its node */
-    bool only_stops;      /* stay no longer than the job is being paused or cancelled */
+    bool only_stops;      /* stay only while we are the node and the job is being stopped */
 
     int signals_fd;
     unsigned interrupts; /* seen */

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "cli/page.h"
+#include "daemon.h"
 #include "os/logfs.h"
 
 enum { LOOK_BYTES = 128 << 10 };
@@ -133,7 +134,8 @@ int gl_result_settle(struct gl_follow *f)
     int code;
 
     if (f->reach->daemon != NULL) {
-        f->only_stops = true; /* someone may have resumed it meanwhile */
+        f->only_stops = true;               /* someone may have resumed it meanwhile, ... */
+        gl_daemon_obeyed(f->reach->daemon); /* ... and someone may want the folder */
         code = gl_follow_job(f);
         if (code == GL_EXIT_UNAVAILABLE || code == GL_EXIT_INTERRUPTED) {
             return code;

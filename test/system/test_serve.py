@@ -438,3 +438,20 @@ def test_the_unit_file_keeps_the_steps_alive():
         page = file.read()
     for line in ("Type", "KillMode", "WatchdogSec", "Restart", "StateDirectory", "OOMPolicy"):
         assert f"`{line}={service[line]}`" in page, line
+
+
+def test_a_pause_that_waits_for_an_unsafe_step_makes_way(box):
+    """Without a node it is the node itself, until what may not be stopped has ended."""
+    run, job = start_flow(box, "one", "unsafe: true")
+    run.kill()
+    run.wait()
+    pause = box.start("job", "pause", job)
+    wait_for("the pause", lambda: box.json("job", "status", job)["status"] == "pausing")
+    node = serve(box)
+    assert box.finish(pause).split() == [job, job, "pausing"]
+    box.write("one.go", "")
+    wait_for("the end of the step", lambda: box.step(job, "hold")["status"] == "completed")
+    assert box.json("job", "status", job)["status"] == "paused"
+    box.glia("job", "resume", job)
+    assert_ran_once(box, "one")
+    stop(box, node)
