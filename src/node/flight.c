@@ -4,9 +4,10 @@
 #include "core/snapshot.h"
 
 enum {
-    EVENTS_PER_SNAPSHOT = 4, /* a segment has at least so many times the bytes of its snapshot */
-    AGAIN_MS = 1000,         /* after the port refused */
-    TOO_LARGE_MS = 60000,    /* after the core had too much in memory */
+    AGAIN_MS = 1000,     /* after the port refused */
+    TOO_LARGE_MS = 5000, /* after the core had too much in memory */
+    JOB_BYTES = 300,     /* at least, in a snapshot */
+    WAIT_BYTES = 80,
 };
 
 #define F(member, type) GL_FIELD(gl_flight_head, member, type, 0, "")
@@ -85,17 +86,27 @@ static void write_head(struct gl_flight *f, gl_ms now, gl_str snapshot, struct g
     gl_snapshot_put(out, "recording", &gl_flight_head_schema, &head);
 }
 
+/* Not even trying is cheaper. */
+static bool is_hopeless(const struct gl_flight *f, const struct gl_core *c)
+{
+    struct gl_core_figures figures;
+
+    gl_core_figures(c, &figures);
+    return figures.jobs_hot * JOB_BYTES + figures.steps_waiting * WAIT_BYTES >
+           f->to->begin_bytes_max;
+}
+
 static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
 {
     struct gl_buf snapshot = {0}, all = {0};
-    bool fits = gl_core_save(c, f->to->begin_bytes_max, &snapshot);
+    bool fits = !is_hopeless(f, c) && gl_core_save(c, f->to->begin_bytes_max, &snapshot);
 
     if (fits) {
         write_head(f, now, gl_buf_view(&snapshot), &all);
         gl_buf_str(&all, gl_buf_view(&snapshot));
         f->recording = f->to->begin(f->to, gl_buf_view(&all));
         f->bytes = 0;
-        f->bytes_max = snapshot.n * EVENTS_PER_SNAPSHOT;
+        f->bytes_max = snapshot.n * GL_RECORD_EVENTS_PER_SNAPSHOT;
         f->bytes_max = f->bytes_max > f->to->segment_bytes ? f->bytes_max : f->to->segment_bytes;
     }
     if (!f->recording) {

@@ -19,7 +19,6 @@ enum {
     GATHER_MS = 20,            /* how long lines are gathered before they are written */
     DIGITS = 6,
     PIECE_BYTES = 256 << 10, /* one check for about so many */
-    EVENTS_PER_SNAPSHOT = 4,
 };
 
 struct piece {
@@ -135,7 +134,7 @@ static void make_room(struct gl_recorder *r, uint64_t bytes)
 /* How long a segment that begins with so many bytes gets: node/flight.c decides about that. */
 static uint64_t expected_bytes(const struct gl_recorder *r, size_t begins_with)
 {
-    uint64_t events = (uint64_t)begins_with * EVENTS_PER_SNAPSHOT;
+    uint64_t events = (uint64_t)begins_with * GL_RECORD_EVENTS_PER_SNAPSHOT;
 
     events = events > r->port.segment_bytes ? events : r->port.segment_bytes;
     return begins_with + events + events / 16;
@@ -338,11 +337,11 @@ int gl_recorder_open(struct gl_recorder **ret, const char *folder, uint64_t byte
     r->folder = gl_str_c(&r->strings, gl_str_of(folder));
     r->bytes_max = bytes_max > GL_RECORDER_BYTES_MIN ? bytes_max : GL_RECORDER_BYTES_MIN;
     r->fd = -1;
-    r->port = (struct gl_record_port){
-        .segment_bytes = (size_t)(r->bytes_max / GL_RECORDER_SEGMENTS),
-        .begin_bytes_max = (size_t)(r->bytes_max / (2 * GL_RECORDER_SEGMENTS)),
-        .begin = begin,
-        .add = add};
+    r->port =
+        (struct gl_record_port){.segment_bytes = (size_t)(r->bytes_max / GL_RECORDER_SEGMENTS),
+                                .begin_bytes_max = (size_t)(r->bytes_max / GL_RECORDER_SEGMENTS),
+                                .begin = begin,
+                                .add = add};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->moved, NULL);
     rc = last_number(r, reterr_why);

@@ -8,6 +8,9 @@
 
 #include "base/str.h"
 
+/* A segment has at least so many times the bytes of what it begins with. */
+enum { GL_RECORD_EVENTS_PER_SNAPSHOT = 2 };
+
 struct gl_record_port {
     size_t segment_bytes;   /* about this long a segment should get */
     size_t begin_bytes_max; /* with more than this none can begin */

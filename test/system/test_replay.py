@@ -1,0 +1,197 @@
+"""The flight recorder, `glia debug dump` and `glia replay`, with the real programs."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import GLIA, Box, wait_for  # noqa: E402
+
+FLOW = """
+name: demo
+inputs:
+  mode: prod
+  token: {type: string, default: a-default-secret}
+  hosts: {type: list, default: [secret-host-a, secret-host-b]}
+steps:
+  a:
+    sh: 'echo "{\\"kind\\":\\"an-output-secret\\",\\"n\\":3}" > $GLIA_OUTPUT; echo a-command-secret'
+    env: {VARIABLE_NAME: an-env-secret}
+  b:
+    needs: a
+    when: '${steps.a.output.n} == 3 and ${inputs.mode} == "prod"'
+    sh: 'test -f $FLAG || { touch $FLAG; exit 3; }'
+    env: {FLAG: @FLAG@}
+    retry: {attempts: 3, backoff: 50ms}
+  c:
+    needs: b
+    foreach: ${inputs.hosts}
+    run: [echo, "${job.item}"]
+  skipped:
+    needs: a
+    when: '${steps.a.output.kind} == "something else"'
+    sh: echo no
+  d:
+    needs: c
+    approval: 'a-question-secret about ${inputs.token}'
+  e:
+    needs: d
+    signal: go
+  f:
+    needs: e
+    run: [sleep, "0.2"]
+"""
+
+
+@pytest.fixture
+def box(tmp_path):
+    b = Box(tmp_path)
+    yield b
+    b.close()
+
+
+def serve(box):
+    process = box.start("serve")
+    wait_for("ready", lambda: "ready" in box.read(process.err))
+    return process
+
+
+def live_through_a_lot(box):
+    """Retries, a kill -9, a person, a signal. Gives back the job."""
+    flow = box.write("flow.yaml", FLOW.replace("@FLAG@", os.path.join(box.folder, "flag")))
+    first = serve(box)
+    job = box.glia("run", "--detach", "--set", "token=a-given-secret", flow).stdout.strip()
+    wait_for("the approval", lambda: box.step(job, "d")["status"] == "blocked")
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    second = serve(box)
+    box.glia("human", "respond", job, "d", "--decision", "approve", "--reason", "a-reason-secret")
+    box.glia("job", "signal", job, "go", "--data", '"a-signal-secret"')
+    wait_for("the end", lambda: box.json("job", "status", job)["status"] == "completed")
+    return job, second
+
+
+def lines_of(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def test_a_bundle_without_values_is_decided_the_same(box):
+    job, node = live_through_a_lot(box)
+    done = box.glia("debug", "dump", "--output", "bundle")
+    assert done.stdout == "bundle\n"
+    assert "left in" in done.stderr
+    path = os.path.join(box.folder, "bundle")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    text = box.read("bundle")
+    assert "secret" not in text.replace("secrets", "")
+    assert job in text and "VARIABLE_NAME=***" in text
+    head = lines_of(path)[0]["bundle"]
+    assert head["redacted"] and head["facts_left_in"] == []
+
+    replayed = box.glia("replay", "bundle")
+    assert "all decisions the same" in replayed.stdout
+    events = int(replayed.stdout.split()[0])
+    assert events > 20
+    told = box.glia("replay", "bundle", "--job", job).stdout
+    assert "step=b n=1 running->retry_wait" in told
+    assert "step=skipped ready->skipped" in told
+    assert "pending->running" in told and "running->completed" in told
+    assert "5 events, all decisions the same" in box.glia("replay", "bundle", "--until", "5").stdout
+
+    node.terminate()
+    box.finish(node)
+    box.glia("debug", "dump", "--output", "later")  # also without a node
+    assert "all decisions the same" in box.glia("replay", "later").stdout
+
+
+def test_everything_is_left_in_if_that_is_wanted(box):
+    _, node = live_through_a_lot(box)
+    done = box.glia("debug", "dump", "--no-redact", "--output", "all")
+    assert "Keep it to yourself" in done.stderr
+    text = box.read("all")
+    for value in ("an-env-secret", "a-given-secret", "a-signal-secret", "an-output-secret"):
+        assert value in text
+    assert "all decisions the same" in box.glia("replay", "all").stdout
+    assert box.glia("debug", "dump", "--output", "all", code=None).returncode != 0  # it exists
+    node.terminate()
+    box.finish(node)
+
+
+def test_what_is_read_by_a_condition_on_texts_is_named(box):
+    flow = box.write("flow.yaml", """
+name: looks
+inputs: {text: hidden}
+steps:
+  s: {noop: true, when: '${inputs.text} contains "idd"'}
+""")
+    box.glia("run", flow)
+    done = box.glia("debug", "dump", "--output", "bundle")
+    assert "looks/s" in done.stderr
+    assert lines_of(os.path.join(box.folder, "bundle"))[0]["bundle"]["facts_left_in"] == ["looks/s"]
+    assert "all decisions the same" in box.glia("replay", "bundle").stdout
+
+
+def test_another_decision_and_damage_are_told_apart(box):
+    box.glia("run", "--", "true")
+    box.glia("debug", "dump", "--output", "bundle")
+    lines = box.read("bundle").splitlines()
+    ended = next(i for i, line in enumerate(lines) if '"type":"ended"' in line)
+    assert '"decided"' in lines[ended + 1]
+    box.write("changed", "\n".join(lines[:ended] + [lines[ended].replace('"ended"', '"beacon"')] +
+                                   lines[ended + 1:]) + "\n")
+    done = box.glia("replay", "changed", code=2)
+    assert "changed or damaged" in done.stderr
+    # Without its check it is a recording of something else.
+    unchecked = [line for line in box.read("changed").splitlines() if '"check"' not in line]
+    box.write("other", "\n".join(unchecked) + "\n")
+    done = box.glia("replay", "other", code=1)
+    assert "different: event" in done.stdout and "beacon" in done.stdout
+
+    box.write("cut", box.read("bundle")[:-30])
+    assert "in the middle of a line" in box.glia("replay", "cut").stdout
+    for name, content in (("empty", ""), ("flow.yaml", FLOW), ("json", "{}\n")):
+        box.write(name, content)
+        assert "no recording" in box.glia("replay", name, code=2).stderr
+    assert "cannot read" in box.glia("replay", "not-there", code=2).stderr
+
+
+def test_the_ring_is_bounded_and_private(box):
+    box.env["GLIA_RECORD_BYTES"] = "1M"
+    folder = os.path.join(box.data, "recorder")
+    flow = box.write("flow.yaml", "steps:\n  s: {noop: true, foreach: %s}\n"
+                     % json.dumps([{"text": "x" * 100}] * 100))
+    node = serve(box)
+    for _ in range(30):
+        box.glia("run", flow)
+    names = sorted(os.listdir(folder))
+    sizes = [os.stat(os.path.join(folder, name)) for name in names]
+    assert sum(s.st_size for s in sizes) < 1.3 * 2**20
+    assert all(stat.S_IMODE(s.st_mode) == 0o600 for s in sizes)
+    assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+    assert int(names[-1].split(".")[0]) > len(names), "the first ones should have gone"
+    box.glia("debug", "dump", "--output", "bundle")
+    assert "all decisions the same" in box.glia("replay", "bundle").stdout
+    node.terminate()
+    box.finish(node)
+
+
+def test_nothing_is_recorded_if_that_is_wanted(box):
+    box.env["GLIA_RECORD_BYTES"] = "0"
+    box.glia("run", "--", "true")
+    assert not os.path.exists(os.path.join(box.data, "recorder"))
+    assert "nothing has been recorded" in box.glia("debug", "dump", code=3).stderr
+
+
+def test_a_bundle_can_go_through_a_pipe(box):
+    box.glia("run", "--", "true")
+    dump = subprocess.run([GLIA, "debug", "dump", "--output", "-"], env=box.env, cwd=box.folder,
+                          capture_output=True, check=True, timeout=60)
+    done = subprocess.run([GLIA, "replay", "-"], env=box.env, cwd=box.folder, input=dump.stdout,
+                          capture_output=True, check=True, timeout=60)
+    assert b"all decisions the same" in done.stdout
