@@ -48,8 +48,8 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     uint32_t used = in_use(c, j, p);
     if (used > st->spec->limit_max) {
         sim_world_fail(c->world, "limits: with %.*s of job %.*s the key %.*s is used by %u of %u",
-                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), GL_STR_ARG(p->limit_key),
-                       used, st->spec->limit_max);
+                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), GL_STR_ARG(p->limit_key), used,
+                       st->spec->limit_max);
     }
 }
 
