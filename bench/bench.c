@@ -1,10 +1,10 @@
 /* bench.c - what one node does in a second, on the real store, with nothing to run.
  *
- *   bench [--data DIR] [--keeper PATH] [--quick] [--record] [--only NAME]
+ *   bench [--data DIR] [--keeper PATH] [--figures FILE] [--quick] [--record] [--only NAME]
  *
  * Every figure is the production node over SQLite with synchronous=FULL, driven in this process.
  * The comparison that a figure needs (the disk's own syncs, a bare posix_spawn loop) is measured in
- * the same run. */
+ * the same run. Figures also go as "name value" into FILE, from which bench/table makes a table. */
 #define _GNU_SOURCE
 
 #include "base/mem.h"
@@ -56,6 +56,7 @@ static long rss_bytes(void)
 struct bench {
     const char *data;
     const char *keeper; /* path of glia-keeper */
+    const char *figures;
     bool quick, record;
     struct gl_recorder *recorder;
     struct gl_loop *loop;
@@ -84,6 +85,16 @@ static void fail(const char *what, const struct gl_why *why)
 {
     fprintf(stderr, "bench: %s: %s\n", what, why != NULL ? why->text : "");
     exit(1);
+}
+
+static void figure(const struct bench *b, const char *name, double value)
+{
+    FILE *f = b->figures != NULL ? fopen(b->figures, "ae") : NULL;
+
+    if (f != NULL) {
+        fprintf(f, "%s%s %.6g\n", b->record ? "recorded_" : "", name, value);
+        fclose(f);
+    }
 }
 
 /* ---- one node ---- */
@@ -337,6 +348,7 @@ static void bench_jobs(struct bench *b)
     (void)run(b, one_step(b, "\"noop\":true"), n / 10, 256); /* warm */
     t = run(b, one_step(b, "\"noop\":true"), n, 512);
     printf("one-step jobs        %10.0f jobs/s   (%zu jobs, 512 outstanding)\n", (double)n / t, n);
+    figure(b, "jobs", (double)n / t);
     node_close(b);
 }
 
@@ -349,6 +361,7 @@ static void bench_chains(struct bench *b)
     t = run(b, chain(b, 10), n, 512);
     printf("ten-step chains      %10.0f steps/s  (%zu jobs, 512 outstanding)\n", (double)n * 10 / t,
            n);
+    figure(b, "chains", (double)n * 10 / t);
     node_close(b);
 }
 
@@ -361,6 +374,7 @@ static void bench_fan(struct bench *b)
     t = run(b, fan(b, 100), n, 16);
     printf("100-way fan and join %10.0f steps/s  (%zu jobs, 16 outstanding)\n", (double)n * 102 / t,
            n);
+    figure(b, "fan", (double)n * 102 / t);
     node_close(b);
 }
 
@@ -376,6 +390,9 @@ static void bench_latency(struct bench *b)
     qsort(b->took, n, sizeof(double), by_value);
     printf("single job latency   p50 %.3f ms  p99 %.3f ms  (%zu jobs, one at a time)\n",
            b->took[n / 2] * 1e3, b->took[n * 99 / 100] * 1e3, n);
+    figure(b, "p50_ms", b->took[n / 2] * 1e3);
+    figure(b, "p99_ms", b->took[n * 99 / 100] * 1e3);
+    figure(b, "our_syncs", 2 * (double)n / t);
     /* Two transactions a job, each in a group of its own: a sync each. */
     printf("our syncs meanwhile  %10.0f syncs/s\n", 2 * (double)n / t);
     free(b->began);
@@ -406,6 +423,7 @@ static void bench_waiting(struct bench *b)
     after = rss_bytes();
     printf("memory per waiting job %8.0f bytes    (%zu jobs queued for one slot, 64 hot)\n",
            (double)(after - before) / (double)n, n);
+    figure(b, "waiting_bytes", (double)(after - before) / (double)n);
     fflush(stdout);
     _exit(0); /* in a child: what waits is left behind */
 }
@@ -415,6 +433,7 @@ static void bench_start(struct bench *b)
     double t = now_s();
 
     node_open(b, 8, 0);
+    figure(b, "ready_ms", (now_s() - t) * 1e3);
     printf("start to ready       %10.1f ms\n", (now_s() - t) * 1e3);
     printf("idle RSS             %10.1f MiB\n", (double)rss_bytes() / 1048576.0);
     node_close(b);
@@ -438,11 +457,12 @@ static void bench_disk(struct bench *b)
     }
     t = now_s() - t;
     printf("the disk's own syncs %10.0f syncs/s  (4 KiB appended, fdatasync)\n", n / t);
+    figure(b, "disk_syncs", n / t);
     close(fd);
     unlink(path);
 }
 
-static void bare_spawns(size_t total, size_t window)
+static void bare_spawns(struct bench *b, size_t total, size_t window)
 {
     char *argv[] = {(char *)"/bin/true", NULL};
     size_t running = 0;
@@ -464,6 +484,7 @@ static void bare_spawns(size_t total, size_t window)
     t = now_s() - t;
     printf("bare posix_spawn     %10.0f /s       (/bin/true, %zu at a time)\n", (double)total / t,
            window);
+    figure(b, window == 8 ? "bare_8" : "bare_32", (double)total / t);
 }
 
 static void spawn_at(struct bench *b, size_t window)
@@ -471,11 +492,12 @@ static void spawn_at(struct bench *b, size_t window)
     size_t n = b->quick ? 500 : 5000;
     double t;
 
-    bare_spawns(n, window);
+    bare_spawns(b, n, window);
     b->with_keeper = true;
     node_open(b, (uint32_t)window, 0);
     t = run(b, one_step(b, "\"run\":[\"/bin/true\"]"), n, window * 4);
     printf("spawned steps        %10.0f steps/s  (/bin/true, %zu slots)\n", (double)n / t, window);
+    figure(b, window == 8 ? "spawned_8" : "spawned_32", (double)n / t);
     node_close(b);
 }
 
@@ -526,10 +548,13 @@ int main(int argc, char **argv)
             b.data = argv[++i];
         } else if (strcmp(argv[i], "--keeper") == 0 && i + 1 < argc) {
             b.keeper = argv[++i];
+        } else if (strcmp(argv[i], "--figures") == 0 && i + 1 < argc) {
+            b.figures = argv[++i];
         } else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];
         } else {
-            fprintf(stderr, "usage: bench [--data DIR] [--keeper PATH] [--quick] [--record] [--only NAME]\n");
+            fprintf(stderr, "usage: bench [--data DIR] [--keeper PATH] [--figures FILE] [--quick] "
+                            "[--record] [--only NAME]\n");
             return 2;
         }
     }

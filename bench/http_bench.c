@@ -705,6 +705,18 @@ static void bench_watch(struct bench *b)
     served_stop(&s);
 }
 
+/* ---- nothing to do ---- */
+
+static void bench_idle(struct bench *b)
+{
+    struct served s;
+
+    served_start(&s, b->glia, b->data, "default=8", b->with_tcp);
+    printf("idle node            %10.1f MiB RSS\n", served_rss_mib(&s));
+    figure(b, "idle_mib", served_rss_mib(&s));
+    served_stop(&s);
+}
+
 /* ---- all of it ---- */
 
 static void in_folder(const struct bench *b, const char *name, void (*fn)(struct bench *b),
@@ -762,6 +774,7 @@ int main(int argc, char **argv)
     }
     raise_files();
     (void)mkdir(b.data, 0700);
+    in_folder(&b, "idle", bench_idle, only);
     in_folder(&b, "jobs", bench_jobs, only);
     in_folder(&b, "chains", bench_chains, only);
     in_folder(&b, "fan", bench_fan, only);
