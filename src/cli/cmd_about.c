@@ -304,10 +304,9 @@ const struct gl_command gl_cli_commands[] = {
         .name = "debug dump",
         .arguments = "[--output FILE] [--no-redact]",
         .summary = "what the node did last, as one file to show somebody",
-        .help =
-            "The flight recorder's segments, the settings and the end of the node's log. Commands,\n"
-            "scripts, environments, inputs, outputs and sentences are replaced by ***; what\n"
-            "was left in is told at the end. The file can be replayed all the same.\n",
+        .help = "The flight recorder's segments, the settings and the end of the node's log.\n"
+                "scripts, environments, inputs, outputs and sentences are replaced by ***; what\n"
+                "was left in is told at the end. The file can be replayed all the same.\n",
         .run = gl_cmd_debug_dump,
         .options = {{"--output", "FILE", "where to; - is stdout (a new file in this folder)"},
                     {"--no-redact", NULL, "leave everything in: for your own eyes"}},

@@ -54,7 +54,7 @@ static const char usage[] =
     "  --trace         print every line of the trace\n"
     "  --marks         print how often each mark was hit\n"
     "  --twice         run each history twice and compare the hashes of their traces\n"
-    "  --renew         run each history again with cores saved and restored on the way, and compare\n"
+    "  --renew         the same, the second time with cores saved and restored on the way\n"
     "  --record        record what happens and replay it (every eighth history does so anyway)\n"
     "  --keep-going    do not stop at the first history that fails\n"
     "  --workers N     processes (default: one per core)\n"

@@ -101,15 +101,16 @@ static void a_flow_keeps_its_shape_and_loses_its_texts(void **state)
     struct box *b = *state;
     struct gl_flow *flow;
     const struct gl_step_spec *s;
-    const char *text = mask_flow(
-        b,
-        "{\"inputs\":{\"who\":\"secret-1\",\"list\":[\"secret-2\"]},\"steps\":{"
-        "\"a\":{\"run\":[\"secret-3\",\"${inputs.who}\"],\"env\":{\"NAME\":\"secret-4\"},"
-        "\"retry\":3,\"cwd\":\"/secret-5\"},"
-        "\"b\":{\"needs\":\"a\",\"sh\":\"echo secret-6 ${steps.a.output}\",\"when\":\"${inputs.who} == 'x'\"},"
-        "\"c\":{\"needs\":\"b\",\"approval\":\"secret-7 ${inputs.who} secret-8\"},"
-        "\"d\":{\"noop\":true,\"foreach\":[\"secret-9\",\"secret-10\"]}}}",
-        &flow);
+    const char *text =
+        mask_flow(b,
+                  "{\"inputs\":{\"who\":\"secret-1\",\"list\":[\"secret-2\"]},\"steps\":{"
+                  "\"a\":{\"run\":[\"secret-3\",\"${inputs.who}\"],\"env\":{\"NAME\":\"secret-4\"},"
+                  "\"retry\":3,\"cwd\":\"/secret-5\"},"
+                  "\"b\":{\"needs\":\"a\",\"sh\":\"echo secret-6 ${steps.a.output}\","
+                  "\"when\":\"${inputs.who} == 'x'\"},"
+                  "\"c\":{\"needs\":\"b\",\"approval\":\"secret-7 ${inputs.who} secret-8\"},"
+                  "\"d\":{\"noop\":true,\"foreach\":[\"secret-9\",\"secret-10\"]}}}",
+                  &flow);
 
     assert_null(strstr(text, "secret"));
     assert_int_equal(flow->steps.n, 4);
