@@ -22,13 +22,13 @@ static void add_job(struct gl_table *t, struct gl_page *p, gl_jnode job, gl_ms n
                    gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
     gl_ms submitted = gl_page_time(p, job, "submitted_at");
     gl_ms ended = gl_page_time(p, job, "ended_at");
-    gl_str run_id = gl_page_text(p, job, "run_id");
+    gl_str run_id = gl_page_text(p, job, "run_id"), status = gl_page_text(p, job, "status");
 
     if (gl_str_eq(run_id, gl_page_text(p, job, "job_id"))) {
         run_id = (gl_str){0};
     }
     gl_table_add(t, gl_page_text(p, job, "job_id"));
-    gl_table_add(t, gl_page_text(p, job, "status"));
+    gl_table_add(t, status.n > 0 ? status : GL_S("damaged")); /* only the id is known then */
     gl_table_add(t, gl_page_text(p, job, "name"));
     gl_table_add(t, run_id);
     gl_table_add(t, gl_str_fmt(&p->arena, "%lld/%lld", (long long)done,

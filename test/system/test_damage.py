@@ -1,0 +1,157 @@
+"""What lies in the data folder is damaged: the node says which job and what of it, goes on with all
+others, and does nothing twice."""
+
+import glob
+import json
+import os
+import signal
+import sqlite3
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import Box, keepers, wait_for  # noqa: E402
+from httpnode import JOBS, assert_error, serve, submit, wait_end  # noqa: E402
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+def flow(box, name):
+    """One step that must not run twice, one that waits, one that follows."""
+    return {"name": name, "steps": {
+        "pay": {"sh": f"echo x >> {box.folder}/{name}.pay", "unsafe": True},
+        "wait": {"signal": "go"},
+        "end": {"needs": ["pay", "wait"], "sh": f"echo x >> {box.folder}/{name}.end"}}}
+
+
+def start(box, name):
+    job = submit(box, flow(box, name))
+    wait_for("the first step", lambda: box.step(job, "pay")["status"] == "completed")
+    return job
+
+
+def kill_node(box):
+    box.started[-1].kill()
+    box.started[-1].wait()
+
+
+class Store:
+    """The records of a folder without a node, to be spoiled."""
+
+    def __init__(self, box):
+        self.db = sqlite3.connect(f"{box.data}/contexts/default/state.db")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.db.commit()
+        self.db.close()
+
+    def read(self, kind, name):
+        return self.db.execute("SELECT value FROM record WHERE kind = ? AND id = ?",
+                               (kind, name)).fetchone()[0]
+
+    def write(self, kind, name, value):
+        done = self.db.execute("UPDATE record SET value = ? WHERE kind = ? AND id = ?",
+                               (value, kind, name))
+        assert done.rowcount == 1
+
+    def change(self, kind, name, **fields):
+        self.write(kind, name, json.dumps(json.loads(self.read(kind, name)) | fields))
+
+
+DAMAGE = {
+    "a record that is cut off": lambda s, job: s.write("job", job, s.read("job", job)[:-9]),
+    "an empty record": lambda s, job: s.write("job", job, ""),
+    "a record without fields": lambda s, job: s.write("job", job, "{}"),
+    "an unknown status": lambda s, job: s.change("job", job, status="odd"),
+    "a number of steps that is not the flow's":
+        lambda s, job: s.change("job", job, steps_n=2147483647),
+    "a step that waits and is no document": lambda s, job: s.write("step", f"{job}/wait", "\xff"),
+    "a flow that is no flow": lambda s, job: s.write(
+        "flow", json.loads(s.read("job", job))["flow"], '{"format":2,"steps":[{"id":"a"}]}'),
+    "no flow": lambda s, job: s.db.execute("DELETE FROM record WHERE kind = 'flow' AND id = ?",
+                                           (json.loads(s.read("job", job))["flow"],)),
+}
+
+
+def test_a_damaged_job_is_told_by_its_id_and_no_other_suffers(box):
+    serve(box)
+    good = start(box, "good")
+    jobs = {what: start(box, f"bad{i}") for i, what in enumerate(DAMAGE)}
+    kill_node(box)
+    with Store(box) as store:
+        for what, job in jobs.items():
+            DAMAGE[what](store, job)
+    serve(box)
+    for what, job in jobs.items():
+        for verb in ("signals/go", "pause", "cancel"):
+            error = assert_error(box.ask("POST", f"{JOBS}/{job}/{verb}", {}), 500, "damaged")
+            assert job in error["message"], what
+    listed = box.glia("job", "list").stdout
+    assert listed.count("\tdamaged\t") == 4 and all(job in listed for job in jobs.values())
+    assert box.ask("POST", f"{JOBS}/{good}/signals/go", {}).status == 200
+    assert wait_end(box, good)["status"] == "completed"
+    for name in ("good", *(f"bad{i}" for i in range(len(jobs)))):
+        assert box.read(f"{name}.pay") == "x\n"
+        assert box.has(f"{name}.end") == (name == "good")
+
+
+@pytest.mark.parametrize("value", ['{"step_id": "other"}', "{}", "\xff", None])
+def test_an_unsafe_step_whose_record_is_spoiled_does_not_run_again(box, value):
+    serve(box)
+    job = start(box, "one")
+    kill_node(box)
+    with Store(box) as store:
+        if value is None:
+            store.db.execute("DELETE FROM record WHERE kind = 'step' AND id = ?", (f"{job}/pay",))
+        else:
+            store.write("step", f"{job}/pay", value)
+    serve(box)
+    box.ask("POST", f"{JOBS}/{job}/signals/go", {})
+    other = start(box, "two")
+    box.ask("POST", f"{JOBS}/{other}/signals/go", {})
+    assert wait_end(box, other)["status"] == "completed"
+    assert box.read("one.pay") == "x\n"
+
+
+def test_a_program_whose_file_is_gone_fails_with_its_name(box):
+    serve(box)
+    job = submit(box, {"steps": {"wait": {"signal": "go"},
+                                 "a": {"needs": "wait", "python": "print(1)"}}})
+    for path in glob.glob(f"{box.data}/contexts/default/blobs/*/*"):
+        os.remove(path)
+    box.ask("POST", f"{JOBS}/{job}/signals/go", {})
+    document = wait_end(box, job)
+    assert document["status"] == "failed"
+    assert "blobs/" in document["reason"] and "No such file" in document["reason"]
+
+
+@pytest.mark.parametrize("name, content", [
+    ("crash.json", "{"), ("crash.mark", "garbage" * 100), ("claim", "zz"),
+    ("lock", "99999999999999999999 x\n"), ("keeper/epoch", "junk"),
+    ("keeper/journal", "junk" * 999)])
+def test_garbage_beside_the_store_keeps_no_node_from_starting(box, name, content):
+    box.glia("run", "--", "true")
+    for pid in list(keepers(box.data)):
+        os.kill(pid, signal.SIGKILL)
+    with open(os.path.join(box.data, name), "w", encoding="utf-8") as file:
+        file.write(content)
+    box.glia("run", "--", "true")
+
+
+@pytest.mark.parametrize("name, says", [
+    ("node", "remove it to get a new identity"), ("token", "remove it to get a new one"),
+    ("node.sock", "is in the way and is no socket")])
+def test_what_a_node_cannot_do_without_is_named(box, name, says):
+    box.glia("run", "--", "true")
+    with open(os.path.join(box.data, name), "w", encoding="utf-8") as file:
+        file.write("x")
+    assert says in box.glia("serve", code=None).stderr
