@@ -57,12 +57,24 @@ gl_str gl_gate_choices(struct gl_core *c, const struct gl_step_spec *spec)
     return all;
 }
 
+/* Who decides must know that there is more than what is shown. */
+static gl_str shorten(struct gl_core *c, gl_str question)
+{
+    size_t n = question.n, room = GL_REASON_BYTES_MAX - sizeof(" [... 131071 bytes in all]");
+
+    if (n <= GL_REASON_BYTES_MAX) {
+        return question;
+    }
+    question.n = room;
+    while (question.n > 0 && ((unsigned char)question.p[question.n] & 0xc0) == 0x80) {
+        question.n--; /* not in the middle of a character */
+    }
+    return gl_str_fmt(c->out->arena, "%.*s [... %zu bytes in all]", GL_STR_ARG(question), n);
+}
+
 static void ask_a_person(struct gl_core *c, struct gl_step *st, gl_str question)
 {
-    if (question.n > GL_REASON_BYTES_MAX) {
-        question.n = GL_REASON_BYTES_MAX;
-    }
-    gl_core_set(c, &st->r.asked, question);
+    gl_core_set(c, &st->r.asked, shorten(c, question));
     gl_core_set(c, &st->r.choices, gl_gate_choices(c, gl_step_spec_of(st)));
     gl_ledger_block(c, st, GL_BLOCK_APPROVAL, st->r.asked);
     give_it_time(c, st);
