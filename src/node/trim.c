@@ -227,7 +227,6 @@ static void no_more_jobs(struct gl_trim *t)
     if (t->ask != NULL || ((t->removed_n > 0 || t->young_bytes > 0) && is_time)) {
         t->flows_due = t->node->now + FLOWS_MS;
         t->removed_n = 0;
-        t->is_counted = false; /* now and then, because a job may tell twice that it has ended */
         gl_trim_flows_begin(t);
     } else {
         gl_trim_flows_over(t);
@@ -468,9 +467,11 @@ static void begin(struct gl_trim *t)
     t->store_bytes = t->store_bytes_before = t->files_bytes = 0;
     t->has_shrunk = false;
     t->after_id[0] = '\0';
-    if (t->is_counted) {
+    /* A job may tell twice that it has ended: what is near the bound is counted anew. */
+    if (t->is_counted && (t->keep_jobs < 0 || t->ended_n < t->keep_jobs - t->keep_jobs / 10)) {
         measure(t);
     } else {
+        t->is_counted = false;
         t->ended_n = 0;
         count(t);
     }
@@ -511,7 +512,8 @@ void gl_trim_on_time(struct gl_trim *t)
 
 void gl_trim_on_ended(struct gl_trim *t)
 {
-    t->ended_n++;
+    /* While they are being counted it is found there: it has the latest time of all. */
+    t->ended_n += !t->is_busy || t->is_counted;
     /* A load of short jobs does not wait for the minute. If they are to be counted anew, this is
      * at least how many there are. */
     if (!t->is_busy && !t->is_stopped && t->keep.jobs > 0 &&

@@ -115,148 +115,192 @@ static void remove_files(struct gl_trim *t)
 static void remove_next(struct gl_trim *t);
 static void list_next(struct gl_trim_going *g);
 
-static void add_guard(struct gl_trim *t, gl_str kind, gl_str id, uint64_t rev)
+static void add_guard(struct gl_trim_tx *x, gl_str kind, gl_str id, uint64_t rev)
 {
-    t->jobs.guards[t->jobs.tx.guards_n++] =
+    x->guards[x->tx.guards_n++] =
         (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = id, .rev = rev};
+    GL_ASSERT(x->tx.guards_n <= GL_TRIM_WRITES);
 }
 
-static struct gl_write *add_write(struct gl_trim *t, enum gl_write_type type, gl_str kind,
+static struct gl_write *add_write(struct gl_trim_tx *x, enum gl_write_type type, gl_str kind,
                                   gl_str id)
 {
-    struct gl_write *w = &t->jobs.writes[t->jobs.tx.writes_n++];
+    struct gl_write *w = &x->writes[x->tx.writes_n++];
 
-    GL_ASSERT(t->jobs.tx.writes_n <= GL_TRIM_WRITES);
+    GL_ASSERT(x->tx.writes_n <= GL_TRIM_WRITES);
     *w = (struct gl_write){.type = type, .kind = kind, .id = id};
     return w;
 }
 
-static void begin_tx(struct gl_trim *t)
+static struct gl_trim_tx *begin_tx(struct gl_trim *t)
 {
-    t->jobs.tx = (struct gl_tx){.guards = t->jobs.guards, .writes = t->jobs.writes};
-    t->jobs.guards[t->jobs.tx.guards_n++] =
+    struct gl_trim_tx *x = &t->jobs.txs[t->jobs.flying_n];
+
+    x->trim = t;
+    x->tx = (struct gl_tx){.context = t->node->config.context,
+                           .session = t->node->session,
+                           .guards = x->guards,
+                           .writes = x->writes};
+    x->guards[x->tx.guards_n++] =
         (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
-    memset(t->jobs.in_tx, 0, sizeof(t->jobs.in_tx));
+    return x;
 }
 
-static void add_ids(struct gl_trim *t, const struct gl_trim_going *g)
+static void commit(struct gl_trim_tx *x, gl_store_done *done)
+{
+    struct gl_trim *t = x->trim;
+    struct gl_store *s = t->node->ports.store;
+
+    x->req = (struct gl_store_req){.done = done, .owner = x};
+    t->jobs.flying_n++;
+    t->node->outstanding++;
+    s->ops->commit(s, &x->req, &x->tx);
+}
+
+static void add_ids(struct gl_trim_tx *x, const struct gl_trim_going *g)
 {
     for (size_t i = 0; i < g->ids_n; i++) {
-        (void)add_write(t, GL_WRITE_DELETE, gl_str_of(g->kind), g->ids[i]);
+        (void)add_write(x, GL_WRITE_DELETE, gl_str_of(g->kind), g->ids[i]);
     }
 }
 
 /* The job itself, and its names. */
-static void add_head(struct gl_trim *t, const struct gl_trim_going *g)
+static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
 {
-    add_guard(t, GL_S("job"), g->id, g->rev);
-    (void)add_write(t, GL_WRITE_DELETE, GL_S("inputs"), g->id);
+    add_guard(x, GL_S("job"), g->id, g->rev);
+    (void)add_write(x, GL_WRITE_DELETE, GL_S("inputs"), g->id);
     if (g->run_rev != 0) {
-        add_guard(t, GL_S("run"), g->r.run_id, g->run_rev);
-        (void)add_write(t, GL_WRITE_DELETE, GL_S("run"), g->r.run_id);
+        add_guard(x, GL_S("run"), g->r.run_id, g->run_rev);
+        (void)add_write(x, GL_WRITE_DELETE, GL_S("run"), g->r.run_id);
     }
     if (g->dedupe_rev != 0) {
-        add_guard(t, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
-        (void)add_write(t, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
+        add_guard(x, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
+        (void)add_write(x, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
     }
-    (void)add_write(t, GL_WRITE_DELETE, GL_S("job"), g->id);
+    (void)add_write(x, GL_WRITE_DELETE, GL_S("job"), g->id);
 }
 
 /* All that is left of it. */
-static void add_job(struct gl_trim *t, const struct gl_trim_going *g)
+static void add_job(struct gl_trim_tx *x, struct gl_trim_going *g)
 {
+    g->tx = x;
     if (!g->is_headless) {
-        add_head(t, g);
+        add_head(x, g);
     }
-    add_ids(t, g);
-    add_write(t, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = INT64_MAX;
-    add_write(t, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
+    add_ids(x, g);
+    add_write(x, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = INT64_MAX;
+    add_write(x, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
+}
+
+/* One has ended. True if it was the last, and the rest can go on; `*ret_refused`: it was refused.
+ */
+static bool has_landed(struct gl_trim_tx *x, bool *ret_refused)
+{
+    struct gl_trim *t = x->trim;
+    struct gl_node *n = t->node;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    t->jobs.flying_n--;
+    *ret_refused = x->req.status == GL_E_CONFLICT;
+    if (x->req.status != 0 && !*ret_refused) {
+        t->jobs.broken = x->req.why;
+        t->jobs.broken.code = x->req.status;
+    }
+    if (t->is_stopped) {
+        gl_node_rearm(n);
+    } else if (t->jobs.flying_n == 0 && t->jobs.broken.code != 0) {
+        gl_trim_fail(t, t->jobs.broken.code, t->jobs.broken.text);
+    }
+    return !t->is_stopped && t->jobs.flying_n == 0 && t->jobs.broken.code == 0;
+}
+
+static void settle(struct gl_trim_going *g, int status)
+{
+    struct gl_trim *t = g->trim;
+
+    g->tx = NULL;
+    if (status == 0) {
+        g->is_over = g->is_removed = true;
+    } else if (status == GL_E_CONFLICT && t->jobs.is_single) {
+        leave(g, gl_why(&t->jobs.why, status,
+                        "the job was changed by someone else meanwhile: try again"));
+    }
 }
 
 static void on_removed(struct gl_store_req *req)
 {
-    struct gl_trim *t = req->owner;
-    int code = req->status == GL_E_CONFLICT ? GL_E_CONFLICT : 0;
+    struct gl_trim_tx *x = req->owner;
+    struct gl_trim *t = x->trim;
+    bool is_refused, goes_on;
 
-    req->status = code != 0 ? 0 : req->status;
-    if (!gl_trim_answered(t, req)) {
-        return;
-    }
     for (size_t i = 0; i < t->jobs.n; i++) {
-        struct gl_trim_going *g = &t->jobs.items[i];
-
-        if (!t->jobs.in_tx[i]) {
-            continue;
-        }
-        if (code == 0) {
-            g->is_over = g->is_removed = true;
-        } else if (t->jobs.is_single) {
-            leave(g, gl_why(&t->jobs.why, code,
-                            "the job was changed by someone else meanwhile: try again"));
+        if (t->jobs.items[i].tx == x) {
+            settle(&t->jobs.items[i], req->status);
         }
     }
-    if (code != 0) {
+    goes_on = has_landed(x, &is_refused);
+    if (is_refused) {
         GL_MARK(t->node->config.trace, "trim.conflict");
-        t->jobs.is_single = true;
+        t->jobs.has_conflict = true;
     }
-    remove_next(t);
+    if (goes_on) {
+        t->jobs.is_single = t->jobs.is_single || t->jobs.has_conflict;
+        remove_next(t);
+    }
 }
 
-static struct gl_trim_going *the_one_in_tx(struct gl_trim *t)
+static struct gl_trim_going *the_one_in(struct gl_trim_tx *x)
 {
+    struct gl_trim *t = x->trim;
+
     for (size_t i = 0; i < t->jobs.n; i++) {
-        if (t->jobs.in_tx[i]) {
+        if (t->jobs.items[i].tx == x) {
+            t->jobs.items[i].tx = NULL;
             return &t->jobs.items[i];
         }
     }
     GL_UNREACHABLE();
 }
 
-static void on_page_removed(struct gl_store_req *req)
+static void on_part_removed(struct gl_store_req *req)
 {
-    struct gl_trim *t = req->owner;
+    struct gl_trim_tx *x = req->owner;
+    struct gl_trim *t = x->trim;
+    struct gl_trim_going *g = the_one_in(x);
+    bool is_refused;
 
-    if (gl_trim_answered(t, req)) {
-        list_next(the_one_in_tx(t));
-    }
-}
-
-static void on_head_removed(struct gl_store_req *req)
-{
-    struct gl_trim *t = req->owner;
-    struct gl_trim_going *g = the_one_in_tx(t);
-    int code = req->status == GL_E_CONFLICT ? GL_E_CONFLICT : 0;
-
-    req->status = code != 0 ? 0 : req->status;
-    if (!gl_trim_answered(t, req)) {
+    if (!has_landed(x, &is_refused)) {
         return;
     }
-    if (code != 0) {
-        leave(g, gl_why(&t->jobs.why, code,
+    if (is_refused) {
+        leave(g, gl_why(&t->jobs.why, GL_E_CONFLICT,
                         "the job was changed by someone else meanwhile: try again"));
+        remove_next(t);
+    } else if (!g->is_headless) {
+        g->is_headless = true;
+        remove_next(t);
+    } else {
+        list_next(g);
     }
-    g->is_headless = true;
-    remove_next(t);
 }
 
 /* The head, then a page, of a job that is too large to go at once. */
-static void remove_part(struct gl_trim *t, size_t number)
+static void remove_part(struct gl_trim *t, struct gl_trim_going *g)
 {
-    struct gl_trim_going *g = &t->jobs.items[number];
-    bool has_head = !g->is_headless;
+    struct gl_trim_tx *x = begin_tx(t);
 
-    begin_tx(t);
-    t->jobs.in_tx[number] = true;
-    if (has_head) {
-        add_head(t, g);
+    g->tx = x;
+    if (!g->is_headless) {
+        add_head(x, g);
     } else {
-        add_ids(t, g);
+        add_ids(x, g);
     }
-    if (!has_head && g->log_from + LOG_PAGE < g->r.last_seq) {
+    if (g->is_headless && g->log_from + LOG_PAGE < g->r.last_seq) {
         g->log_from += LOG_PAGE;
-        add_write(t, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
+        add_write(x, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
     }
-    gl_trim_commit(t, &t->jobs.tx, has_head ? on_head_removed : on_page_removed);
+    commit(x, on_part_removed);
 }
 
 static bool is_large(const struct gl_trim_going *g)
@@ -264,10 +308,8 @@ static bool is_large(const struct gl_trim_going *g)
     return g->more || g->log_from + LOG_PAGE < g->r.last_seq;
 }
 
-static void remove_next(struct gl_trim *t)
+static void leave_pinned(struct gl_trim *t)
 {
-    size_t n = 0;
-
     for (size_t i = 0; i < t->jobs.n; i++) {
         struct gl_trim_going *g = &t->jobs.items[i];
 
@@ -277,26 +319,44 @@ static void remove_next(struct gl_trim *t)
                   gl_why(&t->jobs.why, GL_E_STATE, "job %.*s is being retried", GL_STR_ARG(g->id)));
         }
     }
+}
+
+/* As many of those that are left as fit one transaction. False: none is left. */
+static bool remove_some(struct gl_trim *t)
+{
+    struct gl_trim_tx *x = begin_tx(t);
+    bool has_any = false;
+
+    for (size_t i = 0; i < t->jobs.n && !(has_any && t->jobs.is_single); i++) {
+        struct gl_trim_going *g = &t->jobs.items[i];
+
+        if (!g->is_over && g->tx == NULL &&
+            x->tx.writes_n + g->ids_n + OWN_WRITES <= GL_TRIM_WRITES) {
+            add_job(x, g);
+            has_any = true;
+        }
+    }
+    if (has_any) {
+        commit(x, on_removed);
+    }
+    return has_any;
+}
+
+static void remove_next(struct gl_trim *t)
+{
+    GL_ASSERT(t->jobs.flying_n == 0);
+    t->jobs.has_conflict = false;
+    leave_pinned(t);
     for (size_t i = 0; i < t->jobs.n; i++) {
         if (!t->jobs.items[i].is_over && is_large(&t->jobs.items[i])) {
-            remove_part(t, i);
+            remove_part(t, &t->jobs.items[i]);
             return;
         }
     }
-    begin_tx(t);
-    for (size_t i = 0; i < t->jobs.n && (n == 0 || !t->jobs.is_single); i++) {
-        struct gl_trim_going *g = &t->jobs.items[i];
-
-        if (!g->is_over && t->jobs.tx.writes_n + g->ids_n + OWN_WRITES <= GL_TRIM_WRITES) {
-            add_job(t, g);
-            t->jobs.in_tx[i] = true;
-            n++;
-        }
+    while (t->jobs.flying_n < GL_TRIM_FLYING && remove_some(t)) {
     }
-    if (n == 0) {
+    if (t->jobs.flying_n == 0) {
         remove_files(t);
-    } else {
-        gl_trim_commit(t, &t->jobs.tx, on_removed);
     }
 }
 
@@ -339,7 +399,7 @@ static void on_listed(struct gl_store_req *req)
     if (!has_read(g)) {
         return;
     }
-    g->ids = GL_NEW_ARRAY(&t->arena, gl_str, req->records_n);
+    g->ids = GL_NEW_ARRAY(&t->arena, gl_str, req->records_n + 1);
     for (size_t i = 0; i < req->records_n; i++) {
         g->ids[g->ids_n++] = gl_str_dup(&t->arena, req->records[i].id);
     }
@@ -531,7 +591,8 @@ void gl_trim_jobs_begin(struct gl_trim *t)
 
     t->jobs.is_single = false;
     gl_trim_jobs_unpin(t, false);
-    memset(t->jobs.in_tx, 0, sizeof(t->jobs.in_tx));
+    t->jobs.flying_n = 0;
+    t->jobs.broken = (struct gl_why){0};
     t->jobs.removed_n = 0;
     (void)gl_why(&t->jobs.why, GL_E_UNAVAILABLE, "the job could not be removed");
     for (size_t i = 0; i < t->jobs.n; i++) {

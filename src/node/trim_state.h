@@ -17,8 +17,9 @@ enum {
     /* The same under a load of short jobs: each of its rounds waits its turn beside the load, so a
      * round must take more with it than has ended meanwhile. */
     GL_TRIM_ARMFUL = 400,
-    GL_TRIM_WRITES = 1024, /* of one transaction */
-    GL_TRIM_PAGE = 200,    /* ids read at a time */
+    GL_TRIM_FLYING = 8,   /* transactions under way */
+    GL_TRIM_WRITES = 256, /* of one transaction */
+    GL_TRIM_PAGE = 200,   /* ids read at a time */
 };
 
 struct gl_trim_tally {
@@ -33,7 +34,8 @@ struct gl_trim_going {
     struct gl_job_record r;
     uint64_t rev;
     uint64_t run_rev, dedupe_rev;
-    bool is_over; /* removed, or left for another time */
+    bool is_over;                /* removed, or left for another time */
+    const struct gl_trim_tx *tx; /* the one under way that it is in; NULL: none */
     bool is_removed;
     bool is_headless; /* there is no such job, only what it has left */
     const char *kind; /* what is listed of it: "step", then "signal" */
@@ -44,6 +46,15 @@ struct gl_trim_going {
     size_t ids_n;
     bool more; /* of them */
     int64_t log_from;
+};
+
+/* A transaction that removes some of them. */
+struct gl_trim_tx {
+    struct gl_trim *trim;
+    struct gl_store_req req;
+    struct gl_tx tx;
+    struct gl_guard guards[GL_TRIM_WRITES];
+    struct gl_write writes[GL_TRIM_WRITES];
 };
 
 struct gl_trim_ask {
@@ -89,10 +100,10 @@ struct gl_trim {
         size_t n, reading_n;
         bool is_single; /* one per transaction, after a conflict */
         struct gl_key keys[2 * GL_TRIM_ARMFUL];
-        struct gl_tx tx;
-        struct gl_guard guards[3 * GL_TRIM_ARMFUL + 1];
-        struct gl_write writes[GL_TRIM_WRITES];
-        bool in_tx[GL_TRIM_ARMFUL];
+        struct gl_trim_tx txs[GL_TRIM_FLYING];
+        size_t flying_n;
+        bool has_conflict;
+        struct gl_why broken; /* code != 0: one of them could not be carried out */
         gl_str removed[GL_TRIM_ARMFUL];
         size_t removed_n;
         struct gl_why why; /* the last one that stays, stays */
