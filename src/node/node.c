@@ -324,6 +324,8 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->earliers);
     gl_list_init(&n->answers);
     gl_list_init(&n->watchers);
+    gl_list_init(&n->unfiled);
+    gl_map_init(&n->watched);
     gl_map_init(&n->starts_by_key);
     gl_map_init(&n->requests);
     gl_query_init(&n->queries, ports->store);

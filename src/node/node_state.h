@@ -58,6 +58,8 @@ struct gl_node {
     bool in_request;         /* gl_node_request() is on the stack: answers wait */
     struct gl_link answers;  /* requests to be answered: struct answer */
     struct gl_link watchers; /* requests for events that wait: struct watcher */
+    struct gl_link unfiled;  /* those of them whose job is not known yet */
+    struct gl_map watched;   /* the others by their job: struct watched */
     gl_ms watch_due;
 
     struct gl_exec_req list_req;

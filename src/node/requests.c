@@ -242,8 +242,18 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
 
 /* ---- questions ---- */
 
+/* A thousand clients that wait for a job each must cost a transaction of another job nothing, so
+ * they are filed by job as soon as it is known. */
+struct watched {
+    char job[GL_ULID_BYTES + 1];
+    gl_str key;              /* `job` */
+    struct gl_link watchers; /* struct watcher, by `peers`; never empty */
+};
+
 struct watcher {
     struct gl_link link;
+    struct gl_link peers; /* in unfiled, or in file->watchers */
+    struct watched *file; /* NULL: unfiled */
     struct gl_request *rq;
     gl_ms until;
     bool asking; /* a query is under way */
@@ -264,6 +274,36 @@ static void on_answer(void *owner, struct gl_request *rq)
     }
 }
 
+static void watcher_file(struct gl_node *n, struct watcher *w)
+{
+    struct watched *f = gl_map_find(&n->watched, gl_str_of(w->rq->job_id));
+
+    if (w->file != NULL) {
+        return;
+    }
+    if (f == NULL) {
+        f = gl_mem_alloc(sizeof(*f));
+        memcpy(f->job, w->rq->job_id, sizeof(f->job));
+        f->key = gl_str_of(f->job);
+        gl_list_init(&f->watchers);
+        gl_map_add(&n->watched, f->key, f);
+    }
+    gl_list_remove(&w->peers);
+    gl_list_push(&f->watchers, &w->peers);
+    w->file = f;
+}
+
+static void watcher_free(struct gl_node *n, struct watcher *w)
+{
+    gl_list_remove(&w->link);
+    gl_list_remove(&w->peers);
+    if (w->file != NULL && gl_list_empty(&w->file->watchers)) {
+        (void)gl_map_remove(&n->watched, w->file->key); /* it is this file */
+        gl_mem_free(w->file);
+    }
+    gl_mem_free(w);
+}
+
 static void watch_again(struct gl_node *n, struct watcher *w);
 
 static void on_watched(void *owner, struct gl_request *rq)
@@ -278,14 +318,14 @@ static void on_watched(void *owner, struct gl_request *rq)
             watch_again(n, w);
             return;
         }
+        watcher_file(n, w);
         n->watch_due = w->until < n->watch_due ? w->until : n->watch_due;
         if (!n->in_request) {
             gl_node_rearm(n);
         }
         return;
     }
-    gl_list_remove(&w->link);
-    gl_mem_free(w);
+    watcher_free(n, w);
     on_answer(n, rq);
 }
 
@@ -304,23 +344,16 @@ static void watch(struct gl_node *n, struct gl_request *rq)
     rq->node[0] = w;
     w->until = n->now + rq->wait_ms;
     gl_list_push(&n->watchers, &w->link);
+    gl_list_push(&n->unfiled, &w->peers);
     watch_again(n, w);
 }
 
-void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
+/* A query never ends from inside the call that begins it, so the list stays as it is. */
+static void tell(struct gl_node *n, struct gl_link *watchers, gl_str job)
 {
-    struct gl_link *next;
+    for (struct gl_link *l = watchers->next; l != watchers; l = l->next) {
+        struct watcher *w = GL_CONTAINER(l, struct watcher, peers);
 
-    if (ended) {
-        gl_trim_on_ended(n->trim);
-    }
-    if (ended && n->config.on_ended != NULL) {
-        n->config.on_ended(n->config.owner, job);
-    }
-    for (struct gl_link *l = n->watchers.next; l != &n->watchers; l = next) {
-        struct watcher *w = GL_CONTAINER(l, struct watcher, link);
-
-        next = l->next;
         if (w->rq->job_id[0] != '\0' && !gl_str_is(job, w->rq->job_id)) {
             continue;
         }
@@ -329,6 +362,22 @@ void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
         } else {
             watch_again(n, w);
         }
+    }
+}
+
+void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
+{
+    struct watched *f = gl_map_find(&n->watched, job);
+
+    if (ended) {
+        gl_trim_on_ended(n->trim);
+    }
+    if (ended && n->config.on_ended != NULL) {
+        n->config.on_ended(n->config.owner, job);
+    }
+    tell(n, &n->unfiled, job);
+    if (f != NULL) {
+        tell(n, &f->watchers, job);
     }
 }
 
@@ -454,9 +503,8 @@ void gl_requests_refuse_watchers(struct gl_node *n)
 
         next = l->next;
         if (!w->asking) { /* one that asks is answered by its answer */
-            gl_list_remove(l);
             gl_requests_answer(n, w->rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
-            gl_mem_free(w);
+            watcher_free(n, w);
         }
     }
 }
@@ -484,9 +532,9 @@ void gl_requests_free_all(struct gl_node *n)
         gl_mem_free(a);
     }
     for (struct gl_link *l; (l = gl_list_first(&n->watchers)) != NULL;) {
-        gl_list_remove(l);
-        gl_mem_free(GL_CONTAINER(l, struct watcher, link));
+        watcher_free(n, GL_CONTAINER(l, struct watcher, link));
     }
+    gl_map_done(&n->watched);
     for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
         (void)gl_map_remove(&n->requests, c->key); /* the one just visited */
         gl_mem_free(c);
