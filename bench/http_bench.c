@@ -705,6 +705,64 @@ static void bench_watch(struct bench *b)
     served_stop(&s);
 }
 
+/* ---- many watchers, of a job each, and work on other jobs ---- */
+
+static void on_quiet(struct httpc_conn *conn, int status, gl_str body)
+{
+    (void)conn, (void)status;
+    httpc_fail("a stream has ended", body);
+}
+
+static void on_first(struct httpc_conn *conn, gl_str text)
+{
+    (void)text;
+    conn->client->is_done = true;
+}
+
+static void bench_crowd(struct bench *b)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    size_t n = b->quick ? WATCHERS_MAX / 10 : WATCHERS_MAX, jobs = b->quick ? 5000 : 50000;
+    struct httpc_conn *conns = calloc(n, sizeof(*conns));
+    gl_str flow = one_step(&a, "\"noop\":true");
+    gl_str body = submission(&a, one_step(&a, "\"signal\":\"go\""), 0);
+    struct served s;
+    struct httpc c;
+    double alone, beside, cpu_alone, cpu_beside;
+
+    served_start(&s, b->glia, b->data, "default=1024", b->with_tcp);
+    c = client_of(&s);
+    httpc_init(&c);
+    (void)run_load(&s, flow, jobs / 10, BATCH, 4); /* warm */
+    cpu_alone = served_cpu_s(&s);
+    alone = run_load(&s, flow, jobs, BATCH, 4);
+    cpu_alone = served_cpu_s(&s) - cpu_alone;
+    for (size_t i = 0; i < n; i++) {
+        httpc_once(&c, "POST", JOBS, body, &out);
+        conns[i] = (struct httpc_conn){.on_reply = on_quiet, .on_text = on_first};
+        httpc_open(&c, &conns[i]);
+        httpc_ask(&conns[i], "GET",
+                  gl_str_fmt(&a, JOBS "/%s/events", id_of(gl_buf_view(&out), &a).p).p,
+                  "Accept: text/event-stream\r\n", (gl_str){0});
+        httpc_run(&c);
+    }
+    cpu_beside = served_cpu_s(&s);
+    beside = run_load(&s, flow, jobs, BATCH, 4);
+    cpu_beside = served_cpu_s(&s) - cpu_beside;
+    printf("%4zu jobs watched    %10.0f jobs/s of others, %.2f x as without; %.2f x the CPU\n", n,
+           (double)jobs / beside, alone / beside, cpu_beside / cpu_alone);
+    figure(b, "crowd_jobs", (double)jobs / beside);
+    figure(b, "crowd_alone_jobs", (double)jobs / alone);
+    figure(b, "crowd_cpu", cpu_beside / cpu_alone);
+    for (size_t i = 0; i < n; i++) {
+        httpc_close(&conns[i]);
+    }
+    httpc_done(&c);
+    free(conns);
+    served_stop(&s);
+}
+
 /* ---- nothing to do ---- */
 
 static void bench_idle(struct bench *b)
@@ -781,5 +839,6 @@ int main(int argc, char **argv)
     in_folder(&b, "latency", bench_latency, only);
     in_folder(&b, "reads", bench_reads, only);
     in_folder(&b, "watch", bench_watch, only);
+    in_folder(&b, "crowd", bench_crowd, only);
     return 0;
 }
