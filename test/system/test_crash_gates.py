@@ -1,6 +1,6 @@
 """Nodes, keepers, steps and machines die while flows wait for items, signals, people, times and
 limits: every flow ends with the same result, nothing unsafe is done twice, every signal is taken
-once. Every round prints its seed; GLIA_CRASH_SEED=n replays one, GLIA_CRASH_ROUNDS says how many."""
+once. Every round prints its seed; GLIA_CRASH_SEED=n replays one, GLIA_CRASH_ROUNDS says how many"""
 
 import os
 import sys
