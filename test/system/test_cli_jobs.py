@@ -208,6 +208,15 @@ def test_a_signal_reaches_the_step_that_waits_for_it(box):
     assert box.step(job, "s")["output"] == {"from": "test"}
 
 
+def test_a_signal_nobody_will_wait_for_is_refused(box):
+    start_node(box)
+    flow = box.write("f.yaml", "steps: {s: {signal: payment}}\n")
+    job = box.glia("run", flow, "--detach").stdout.strip()
+    said = box.glia("job", "signal", job, "paymnt", code=3).stderr
+    assert "no step of job" in said and "did you mean 'payment'?" in said
+    box.glia("job", "cancel", job)
+
+
 def test_the_data_of_a_signal_is_json(box, failed):
     for args, says in [(["--data", "{"], "is JSON"),
                        (["--data", "1", "--data-file", "x"], "either"),

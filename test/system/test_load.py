@@ -36,7 +36,7 @@ def wait_completed(box, job):
 
 
 def test_very_many_commands_at_once_are_all_answered(box):
-    job = submit(box, {"steps": {"a": {"signal": "x"}}})
+    job = submit(box, {"steps": {"a": {"signal": "x"}, "b": {"signal": "y", "needs": "a"}}})
     kinds = (["job", "list"], ["job", "status", job], ["run", "--", "true"],
              ["job", "signal", job, "y"], ["why", job])
     commands = [kinds[i % len(kinds)] for i in range(100 * MANY)]
@@ -49,7 +49,8 @@ def test_very_many_commands_at_once_are_all_answered(box):
 
 
 def test_signals_nobody_waits_for_are_kept_up_to_their_number(box):
-    job = submit(box, {"steps": {"hold": {"signal": "never"}}})
+    job = submit(box, {"steps": {"hold": {"signal": "never"},
+                                 "b": {"signal": "go", "needs": "hold"}}})
     connection = box.connect()
 
     def send(value):

@@ -1,5 +1,6 @@
 #include "core/flow/signals.h"
 
+#include "base/near.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/snapshot.h"
@@ -93,14 +94,50 @@ static void keep_for_later(struct gl_core *c, struct gl_job *j, const struct gl_
     (void)keep(c, j, id, ev->step, ev->output);
 }
 
+/* A slip of the pen must not be kept for a step that does not exist. */
+static bool is_known(const struct gl_flow *flow, gl_str name, struct gl_near *near)
+{
+    gl_near_init(near, name);
+    for (uint32_t i = 0; i < flow->steps.n; i++) {
+        gl_str signal = gl_flow_step(flow, i)->signal;
+
+        if (signal.n > 0 && gl_str_eq(signal, name)) {
+            return true;
+        }
+        if (signal.n > 0) {
+            gl_near_offer(near, signal);
+        }
+    }
+    return false;
+}
+
+static void refuse_unknown(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
+                           const struct gl_near *near)
+{
+    if (near->best.n > 0) {
+        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND,
+                     "no step of job %.*s waits for a signal '%.*s'; did you mean '%.*s'?",
+                     GL_STR_ARG(j->id), GL_STR_ARG(ev->step), GL_STR_ARG(near->best));
+    } else {
+        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND,
+                     "no step of job %.*s waits for a signal '%.*s'", GL_STR_ARG(j->id),
+                     GL_STR_ARG(ev->step));
+    }
+}
+
 void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     struct gl_step *st = find_waiting(j, ev->step);
     gl_str who = ev->who.n > 0 ? ev->who : GL_S("someone");
+    struct gl_near near;
 
     if (j->r.verdict != GL_VERDICT_NONE) {
         gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
+        return;
+    }
+    if (st == NULL && !is_known(j->spec->flow, ev->step, &near)) {
+        refuse_unknown(c, j, ev, &near);
         return;
     }
     if (st == NULL && j->signals_n >= GL_SIGNALS_MAX) {
