@@ -233,13 +233,47 @@ static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_wh
     return err;
 }
 
-static int show_step(struct paper *p, gl_jnode step, struct gl_why *reterr_why)
+/* Is `id` one of those that `foreach` has made of the step? */
+static bool is_instance(gl_str id, gl_str step)
 {
+    return id.n > step.n && id.p[step.n] == '[' && gl_str_starts(id, step);
+}
+
+/* The instances of step `of`, or every step where that is "". */
+static int show_several(struct paper *p, gl_jnode steps, gl_str of, struct gl_why *reterr_why)
+{
+    struct gl_page *page = &p->page;
+    int err = 0;
+
+    p->with_names = of.n > 0 || (steps != NULL && steps->count > 1);
+    for (gl_jnode k = gl_json_first(&page->j, steps); k && err == 0;
+         k = gl_json_after(&page->j, steps, k)) {
+        gl_str id = gl_json_str(&page->j, k, &page->arena);
+
+        if (of.n == 0 || is_instance(id, of)) {
+            err = show_attempts(p, id,
+                                (uint32_t)gl_page_number(page, gl_json_value(k), "attempt_count"),
+                                reterr_why);
+        }
+    }
+    return err;
+}
+
+static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
+{
+    gl_jnode step = gl_json_get(&p->page.j, steps, p->cli->words[1]);
     uint32_t last = (uint32_t)gl_page_number(&p->page, step, "attempt_count");
 
     if (step == NULL) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "the job has no step '%.*s'",
                       GL_STR_ARG(p->step));
+    }
+    if (gl_page_number(&p->page, step, "items_made") > 0) {
+        return p->follow ? gl_why(reterr_why, GL_E_INVALID,
+                                  "step %.*s has several instances: follow one of them, such as "
+                                  "'%.*s[0]'",
+                                  GL_STR_ARG(p->step), GL_STR_ARG(p->step))
+                         : show_several(p, steps, p->step, reterr_why);
     }
     if (p->attempt > last) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "step %.*s has had %u attempt%s",
@@ -253,19 +287,9 @@ static int show_steps(struct paper *p, struct gl_why *reterr_why)
     struct gl_page *page = &p->page;
     gl_jnode steps =
         gl_json_get(&page->j, gl_json_get(&page->j, page->root, "workflow_state"), "steps");
-    int err = 0;
 
-    if (p->step.n > 0) {
-        return show_step(p, gl_json_get(&page->j, steps, p->cli->words[1]), reterr_why);
-    }
-    p->with_names = steps != NULL && steps->count > 1;
-    for (gl_jnode k = gl_json_first(&page->j, steps); k && err == 0;
-         k = gl_json_after(&page->j, steps, k)) {
-        err = show_attempts(p, gl_json_str(&page->j, k, &page->arena),
-                            (uint32_t)gl_page_number(page, gl_json_value(k), "attempt_count"),
-                            reterr_why);
-    }
-    return err;
+    return p->step.n > 0 ? show_step(p, steps, reterr_why)
+                         : show_several(p, steps, (gl_str){0}, reterr_why);
 }
 
 static void print_json(struct paper *p)

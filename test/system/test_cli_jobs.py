@@ -87,6 +87,21 @@ def test_logs_of_all_attempts_with_their_times(box, failed):
                                       code=2).stderr
 
 
+def test_logs_of_a_foreach_step_are_those_of_its_instances(box):
+    flow = box.write("f.yaml", """
+steps:
+  each: {foreach: [eu, us], sh: 'echo "at ${job.item}"'}
+  each_else: {sh: 'echo not asked for'}
+""")
+    box.glia("run", flow, "--run-id", "r")
+    lines = box.glia("job", "logs", "r", "each").stdout.splitlines()
+    assert lines == ["each[0]\tat eu", "each[1]\tat us"]
+    assert box.glia("job", "logs", "r", "each[1]").stdout == "at us\n"
+    assert [x["step_id"] for x in box.json("job", "logs", "r", "each")["lines"]] == [
+        "each[0]", "each[1]"]
+    assert "each[0]" in box.glia("job", "logs", "r", "each", "--follow", code=2).stderr
+
+
 def test_a_followed_log_is_one_document_per_line(box, failed):
     out = box.glia("job", "logs", failed, "a", "--follow", "--json").stdout.splitlines()
     assert [json.loads(line)["text"] for line in out] == ["try 2", '{"x": 1}']
