@@ -283,8 +283,8 @@ static bool is_common(struct gl_cli *cli, gl_str name)
     return common_value(cli, name) != NULL || gl_str_is(name, "--json");
 }
 
-/* One option at *at; moves *at past what it used. */
-static int read_option(struct gl_cli *cli, char ***at)
+/* One option at *at; moves *at past what it used. `hint` is for one that is not known. */
+static int read_option(struct gl_cli *cli, char ***at, const char *hint)
 {
     struct given g = cut_option(**at);
     const struct gl_option *o = cli->command->options;
@@ -302,7 +302,8 @@ static int read_option(struct gl_cli *cli, char ***at)
             return err;
         }
     }
-    return gl_cli_usage(cli, "unknown option %.*s%s", GL_STR_ARG(g.name), near_option(cli, g.name));
+    return gl_cli_usage(cli, "unknown option %.*s%s", GL_STR_ARG(g.name),
+                        hint[0] != '\0' ? hint : near_option(cli, g.name));
 }
 
 static bool is_help(const char *word)
@@ -322,6 +323,31 @@ static const char *missing_word(struct gl_cli *cli)
                                     : gl_str_c(&cli->arena, word);
 }
 
+/* "; to run a command: glia run -- echo hello", where that may have been meant: nothing goes by the
+ * name of the first word. `argv` are all words of the command. */
+static const char *rest_hint(struct gl_cli *cli, char **argv)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    char **at = argv;
+
+    while (cli->words_n > 0 && *at != NULL && *at != cli->words[0]) {
+        at++; /* options stay before the -- */
+    }
+    if (!cli->command->takes_rest || cli->words_n == 0 || strcmp(cli->words[0], "-") == 0 ||
+        access(cli->words[0], F_OK) == 0) {
+        return "";
+    }
+    gl_buf_fmt(&text, "; to run a command: %s %s", cli->program, cli->command->name);
+    for (char **o = argv; o < at; o++) {
+        gl_buf_fmt(&text, " %s", *o);
+    }
+    gl_buf_c(&text, " --");
+    for (; *at != NULL; at++) {
+        gl_buf_fmt(&text, " %s", *at);
+    }
+    return gl_str_c(&cli->arena, gl_buf_view(&text));
+}
+
 static int read_words(struct gl_cli *cli, char **argv)
 {
     const struct gl_command *c = cli->command;
@@ -339,9 +365,10 @@ static int read_words(struct gl_cli *cli, char **argv)
             break;
         }
         if ((*at)[0] == '-' && (*at)[1] != '\0') {
-            err = read_option(cli, &at);
+            err = read_option(cli, &at, rest_hint(cli, argv));
         } else if (cli->words_n == c->words_max) {
-            err = gl_cli_usage(cli, "there is one word too many: '%s'", *at);
+            err =
+                gl_cli_usage(cli, "there is one word too many: '%s'%s", *at, rest_hint(cli, argv));
         } else {
             cli->words[cli->words_n++] = *at;
         }

@@ -141,6 +141,16 @@ def test_a_command_speaks_through_and_has_the_callers_folder_and_environment(box
     assert done.stderr == "oops\n"
 
 
+def test_who_forgets_the_two_dashes_is_told_of_them(box):
+    for args in (["echo", "hello"], ["ls", "-l"], ["--run-id", "x", "echo", "a", "b"]):
+        done = box.glia("run", *args, code=2)
+        at = 2 if args[0] == "--run-id" else 0
+        wanted = " ".join(["run", *args[:at], "--", *args[at:]])
+        assert f"to run a command: {GLIA} {wanted}\n" in done.stderr
+    flow = box.write("f.yaml", "steps: {a: {noop: true}}\n")
+    assert "to run a command" not in box.glia("run", flow, "more", code=2).stderr
+
+
 def test_a_command_does_not_get_our_own_settings(box):
     box.env["GLIA_POOLS"] = "default=2"
     done = box.glia("run", "--", "sh", "-c", 'echo "$GLIA_POOLS|$GLIA_DATA_DIR|$GLIA_STEP_ID"')
