@@ -311,8 +311,11 @@ static int run_file(struct run *r, gl_str run_id)
         (void)gl_cli_fail(r->cli, err, why.text);
         code = GL_EXIT_USAGE;
     } else {
-        gl_flowfile_write(&f, run_id, gl_str_of(r->key), gl_buf_view(&r->inputs), &r->body);
-        code = (r->is_detached ? detach : go)(r, &f);
+        code = gl_inputs_read(r->cli, f.flow, &r->inputs);
+        if (code == 0) {
+            gl_flowfile_write(&f, run_id, gl_str_of(r->key), gl_buf_view(&r->inputs), &r->body);
+            code = (r->is_detached ? detach : go)(r, &f);
+        }
     }
     gl_flowfile_done(&f);
     return code;
@@ -363,10 +366,7 @@ int gl_cmd_run(struct gl_cli *cli)
     make_key(&r);
     gl_reach_init(&r.reach, cli);
     gl_progress_init(&r.progress, &cli->err, cli->rest != NULL);
-    code = gl_inputs_read(cli, &r.inputs);
-    if (code == 0) {
-        code = (cli->rest != NULL ? run_command : run_file)(&r, run_id);
-    }
+    code = (cli->rest != NULL ? run_command : run_file)(&r, run_id);
     r.follow.reach = &r.reach;
     gl_follow_done(&r.follow);
     gl_reach_done(&r.reach);

@@ -42,7 +42,8 @@ static void open_up(struct gl_arena *a, struct member *m)
 {
     struct gl_json j;
 
-    if (m->raw.n > 0 && gl_json_parse(&j, m->raw, GL_INPUTS_BYTES_MAX, a, NULL) == 0) {
+    if (m->raw.n > 0 && gl_json_parse(&j, m->raw, GL_FLOW_BYTES_MAX, a, NULL) == 0 &&
+        gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
         take_members(a, m, &j);
     }
     m->raw = (gl_str){0};
@@ -77,7 +78,29 @@ static gl_str as_json(struct gl_arena *a, gl_str text)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-static int set(struct gl_cli *cli, struct member *root, const char *text)
+/* NULL: there is none of that name, which is for the node to say. */
+static const struct gl_flow_input *input_of(const struct gl_flow *flow, gl_str name)
+{
+    const struct gl_flow_input *all = flow->inputs.items;
+
+    for (size_t i = 0; i < flow->inputs.n; i++) {
+        if (gl_str_eq(all[i].name, name)) {
+            return &all[i];
+        }
+    }
+    return NULL;
+}
+
+/* An input a --set reaches into, and that was not given so far: the rest of it is its default. */
+static void begin_with_default(struct member *m, const struct gl_flow_input *in)
+{
+    if (in != NULL && m->raw.n == 0 && m->first == NULL) {
+        m->raw = in->fallback;
+    }
+}
+
+static int set(struct gl_cli *cli, const struct gl_flow *flow, struct member *root,
+               const char *text)
 {
     gl_str value, path = gl_str_cut(gl_str_of(text), '=', &value), rest = path;
     struct member *m = root;
@@ -97,6 +120,9 @@ static int set(struct gl_cli *cli, struct member *root, const char *text)
         }
         open_up(&cli->arena, m);
         m = add(&cli->arena, m, key);
+        if (depth == 1 && rest.n > 0) {
+            begin_with_default(m, input_of(flow, key));
+        }
     } while (rest.n > 0);
     m->first = NULL;
     m->raw = as_json(&cli->arena, value);
@@ -133,7 +159,7 @@ static int read_file(struct gl_cli *cli, const char *path, struct member *root)
     return 0;
 }
 
-int gl_inputs_read(struct gl_cli *cli, struct gl_buf *out)
+int gl_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf *out)
 {
     const char *file = gl_cli_option(cli, "--input-file");
     const struct gl_cli_value *sets = gl_cli_option_list(cli, "--set");
@@ -148,7 +174,7 @@ int gl_inputs_read(struct gl_cli *cli, struct gl_buf *out)
         code = read_file(cli, file, &root);
     }
     for (const struct gl_cli_value *v = sets; v != NULL && code == 0; v = v->next) {
-        code = set(cli, &root, v->text);
+        code = set(cli, flow, &root, v->text);
     }
     if (code == 0) {
         gl_jw_init(&w, out);

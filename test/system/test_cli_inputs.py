@@ -56,7 +56,12 @@ def start_node(box):
     (["--set", 'who="7"', "--set", "n=3"], ["7", "3", '{"host":"here","port":1}', "[]"]),
     (["--set", "n=3", "--set", "n=4"], ["world", "4", '{"host":"here","port":1}', "[]"]),
     (["--set", "n=3", "--set", "db.host=there", "--set", "db.deep.er=[1]"],
-     ["world", "3", '{"host":"there","deep":{"er":[1]}}', "[]"]),
+     ["world", "3", '{"host":"there","port":1,"deep":{"er":[1]}}', "[]"]),
+    (["--set", "n=3", "--set", "db.port.low=2"],
+     ["world", "3", '{"host":"here","port":{"low":2}}', "[]"]),
+    (["--set", "n=3", "--set", 'db={"a": 1}', "--set", "db.b=2"],
+     ["world", "3", '{"a":1,"b":2}', "[]"]),
+    (["--set", "n=3", "--set", "db.b=2", "--set", "db={}"], ["world", "3", "{}", "[]"]),
     (["--set", "n=3", "--set", 'list=["a", 1]'],
      ["world", "3", '{"host":"here","port":1}', '["a",1]']),
     (["--set", "n=3", "--set", "who=$(touch bad) `touch bad` ; touch bad"],
@@ -82,10 +87,19 @@ def test_inputs_come_from_a_file_and_set_wins(box, name, text):
     assert got[:2] == ["filed", "5"]
 
 
+def test_an_object_in_a_file_replaces_the_default_and_dots_reach_into_it(box):
+    path = box.write("part.yaml", "n: 5\ndb: {name: x}\n")
+    assert json.loads(told(box, "--input-file", path)[2]) == {"name": "x"}
+    got = told(box, "--input-file", path, "--set", "db.port=10")
+    assert json.loads(got[2]) == {"name": "x", "port": 10}
+
+
 @pytest.mark.parametrize("args, says", [
     ([], "n"),
     (["--set", "n=x"], "n"),
     (["--set", "n=1", "--set", "whom=x"], "whom"),
+    (["--set", "n=1", "--set", "whom.x=x"], "whom"),
+    (["--set", "n=1", "--set", "list.x=x"], "list"),
     (["--set", "n"], "KEY=VALUE"),
     (["--set", ".n=1"], "no key"),
     (["--set", "n.=1"], "no key"),
