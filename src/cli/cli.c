@@ -193,9 +193,8 @@ static const char *near_option(struct gl_cli *cli, gl_str name)
     for (size_t i = 0; i < gl_cli_common_n; i++) {
         gl_near_offer(&near, gl_str_of(gl_cli_common[i].name));
     }
-    for (const struct gl_option *o = cli->command != NULL ? cli->command->options : NULL;
-         o != NULL && o->name != NULL; o++) {
-        gl_near_offer(&near, gl_str_of(o->name));
+    for (size_t i = 0; cli->command != NULL && i < GL_CLI_OPTIONS_MAX; i++) {
+        gl_near_offer(&near, gl_str_of(cli->command->options[i].name));
     }
     return near.best.n == 0
                ? ""
@@ -578,6 +577,21 @@ static bool wants_json(char **argv)
     return false;
 }
 
+/* Does any command have it? */
+static bool is_known(gl_str name)
+{
+    for (size_t i = 0; i < gl_cli_commands_n; i++) {
+        const struct gl_option *o = gl_cli_commands[i].options;
+
+        for (size_t k = 0; k < GL_CLI_OPTIONS_MAX && o[k].name != NULL; k++) {
+            if (gl_str_is(name, o[k].name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* Options of all commands may stand before the command. 0, or an exit code; *at is moved. */
 static int read_front(struct gl_cli *cli, char ***at)
 {
@@ -587,6 +601,10 @@ static int read_front(struct gl_cli *cli, char ***at)
 
         if (gl_str_is(g.name, "--version")) {
             return 0;
+        }
+        if (!is_common(cli, g.name) && !is_known(g.name)) {
+            return gl_cli_usage(cli, "there is no option %.*s%s", GL_STR_ARG(g.name),
+                                near_option(cli, g.name));
         }
         if (!is_common(cli, g.name)) {
             return gl_cli_usage(cli, "%.*s does not stand before the command: glia COMMAND %.*s%s",

@@ -392,6 +392,8 @@ def test_pools_are_checked(box, pools):
     (["run", "--"], "there is no command behind --"),
     (["run", "x.yaml", "--", "true"], "either a file or a command"),
     (["--limit", "1", "job", "list"], "does not stand before the command"),
+    (["--foo"], "there is no option --foo\n"),
+    (["--jsn", "job", "list"], "there is no option --jsn; did you mean --json?"),
     (["--jsno", "job", "list"], "did you mean --json?"),
     (["--data-dir"], "needs a value"),
 ])
