@@ -63,14 +63,14 @@ static void write_member(const struct member *m, struct gl_jw *w)
     gl_jw_end(w);
 }
 
-static gl_str as_json(struct gl_arena *a, gl_str text)
+static gl_str as_json(struct gl_arena *a, gl_str text, bool is_text)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     gl_str trimmed = gl_str_trim(text);
     struct gl_json j;
     struct gl_jw w;
 
-    if (gl_json_parse(&j, trimmed, GL_INPUTS_BYTES_MAX, a, NULL) == 0) {
+    if (!is_text && gl_json_parse(&j, trimmed, GL_INPUTS_BYTES_MAX, a, NULL) == 0) {
         return trimmed;
     }
     gl_jw_init(&w, &out);
@@ -103,6 +103,7 @@ static int set(struct gl_cli *cli, const struct gl_flow *flow, struct member *ro
                const char *text)
 {
     gl_str value, path = gl_str_cut(gl_str_of(text), '=', &value), rest = path;
+    const struct gl_flow_input *in = input_of(flow, path); /* NULL if dots reach into one */
     struct member *m = root;
     unsigned depth = 0;
 
@@ -125,7 +126,7 @@ static int set(struct gl_cli *cli, const struct gl_flow *flow, struct member *ro
         }
     } while (rest.n > 0);
     m->first = NULL;
-    m->raw = as_json(&cli->arena, value);
+    m->raw = as_json(&cli->arena, value, in != NULL && in->type == GL_INPUT_STRING);
     return 0;
 }
 

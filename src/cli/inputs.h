@@ -2,8 +2,8 @@
  *
  * The file is a JSON or YAML object. A --set names a member, with dots for what lies deeper
  * (`db.host=a`), and wins over the file; of two for the same member the later wins. Where nothing
- * else was given, what dots reach into is the default of the input. Its value is JSON if it reads as
- * JSON, else text. */
+ * else was given, what dots reach into is the default of the input. Its value is the text as it is
+ * for an input of type string; for others it is JSON if it reads as JSON, else text. */
 #ifndef GL_CLI_INPUTS_H
 #define GL_CLI_INPUTS_H
 

@@ -221,9 +221,7 @@ def test_keys_of_limits_and_times_to_wait_are_only_text(node):
 
 ECHO = {"inputs": {"value": {"type": "string", "required": True}}, "steps": {
     "a": {"run": [sys.executable, "-c", ARGUMENTS, "${inputs.value}", "${job.run_id}"]}}}
-# What reads as JSON is JSON there.
-COMMAND_LINE = {name: text for name, text in VALUES.items() if text and len(text) < 1000
-                and "\x1b" not in text and text[0] != '"'}
+COMMAND_LINE = {name: text for name, text in VALUES.items() if len(text) < 1000}
 
 
 def test_the_command_line_takes_values_as_they_are(node):
