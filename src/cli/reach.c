@@ -12,7 +12,12 @@
 #include "os/lock.h"
 #include "os/paths.h"
 
-enum { PAUSE_MS = 20, ANSWER_BYTES_MAX = 1 << 30, TOKEN_FILE_BYTES_MAX = 4096 };
+enum {
+    PAUSE_MS = 20,
+    ANSWER_BYTES_MAX = 1 << 30,
+    TOKEN_FILE_BYTES_MAX = 4096,
+    UNAUTHORIZED = 401, /* of HTTP */
+};
 
 /* What a node over TCP wants to see: GLIA_TOKEN, the file that is named, the data folder's. */
 static const char *read_token(struct gl_reach *r)
@@ -222,13 +227,22 @@ static int read_error(const struct gl_client_reply *reply, struct gl_why *reterr
                   GL_STR_ARG(hint));
 }
 
+/* The node wants a token, or another one than it got. */
+static int no_entry(const struct gl_reach *r, struct gl_why *reterr_why)
+{
+    return gl_why(reterr_why, GL_E_DENIED,
+                  "%s: it stands in the file token of the node's data folder; give it with "
+                  "GLIA_TOKEN or GLIA_TOKEN_FILE",
+                  r->client.token != NULL ? "the token is wrong" : "the node wants its token");
+}
+
 int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_str body,
                   struct gl_client_reply *ret, struct gl_why *reterr_why)
 {
     int err = gl_client_call(&r->client, method, path, body, ret, reterr_why);
 
     if (err == 0 && ret->status >= 400) {
-        err = read_error(ret, reterr_why);
+        err = ret->status == UNAUTHORIZED ? no_entry(r, reterr_why) : read_error(ret, reterr_why);
     }
     if (err == GL_E_GONE || err == GL_E_UNAVAILABLE) {
         notice_leaving(r);

@@ -115,7 +115,10 @@ bool gl_door_admits(struct gl_call *c)
         gl_reply_error_at(c, GL_E_DENIED, "this node does not go by that name",
                           "use localhost, or the address it listens at", "Host", NULL);
     } else if (c->door->is_tcp && !has_token(c)) {
-        gl_reply_error(c, GL_E_DENIED, "a request over TCP needs the token of this node",
+        gl_reply_error(c, GL_E_DENIED,
+                       gl_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION).n > 0
+                           ? "the token is wrong"
+                           : "a request over TCP needs the token of this node",
                        "send `Authorization: Bearer TOKEN`; it stands in the file `token` of the "
                        "node's data folder");
         c->status = MHD_HTTP_UNAUTHORIZED;

@@ -1,0 +1,41 @@
+"""Commands that talk to a node somewhere else."""
+
+import os
+import re
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import Box, wait_for  # noqa: E402
+
+WHERE = ("it stands in the file token of the node's data folder; give it with GLIA_TOKEN or "
+         "GLIA_TOKEN_FILE\n")
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+@pytest.fixture(name="client")
+def make_client(box, tmp_path):
+    """Somebody with a data folder of their own, and no token yet."""
+    node = box.start("serve", "--listen", "127.0.0.1:0")
+    wait_for("the node", lambda: "ready" in box.read(node.err))
+    address = re.search(r"http://127\.0\.0\.1:\d+", box.read(node.err)).group(0)
+    os.makedirs(tmp_path / "client")
+    client = Box(tmp_path / "client", GLIA_SERVER=address)
+    yield client
+    client.close()
+
+
+def test_a_wrong_token_is_told_from_a_missing_one(client):
+    for command in (["job", "list"], ["status"], ["run", "--", "true"]):
+        assert f"the node wants its token: {WHERE}" in client.glia(*command, code=4).stderr
+    client.env["GLIA_TOKEN_FILE"] = client.write("tok", "f" * 64, 0o600)
+    assert f"the token is wrong: {WHERE}" in client.glia("job", "list", code=4).stderr
+    client.env["GLIA_TOKEN"] = "e" * 64
+    assert "the token is wrong" in client.json("status", code=4)["error"]["message"]
