@@ -92,10 +92,9 @@ static void print_table(struct list *l)
 
     if (l->table.n > 0) {
         gl_table_print(&l->table, &l->cli->out);
-    } else if (is_filtered) {
-        gl_cli_say(l->cli, "no such jobs; the data folder is %s", l->cli->data);
     } else {
-        gl_cli_say(l->cli, "no jobs here; the data folder is %s", l->cli->data);
+        gl_cli_say(l->cli, "no %s; the %s is %s", is_filtered ? "such jobs" : "jobs here",
+                   l->reach.is_remote ? "node" : "data folder", gl_reach_place(&l->reach));
     }
     if (l->next.n > 0) {
         (void)fflush(l->cli->out.file);

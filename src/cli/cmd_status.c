@@ -28,12 +28,18 @@ static void add(struct gl_table *t, const char *what, gl_str value)
     gl_table_add(t, value);
 }
 
+/* Is the node where --server says? Then what lies in our own folder tells nothing of it. */
+static bool is_remote(const struct gl_cli *cli)
+{
+    return cli->settings->values[GL_SET_SERVER].text[0] != '\0';
+}
+
 /* "n1, serve, process 123 since ..." */
 static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
 {
     char when[GL_WHEN_BYTES];
     struct gl_lock_holder holder;
-    bool is_here = gl_lock_find(cli->data, &holder);
+    bool is_here = !is_remote(cli) && gl_lock_find(cli->data, &holder);
     gl_str name = gl_page_text(&o->node, o->node.root, "name");
 
     if (!o->has_node) {
@@ -55,7 +61,9 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
-    add(&t, "data folder", gl_str_of(cli->data));
+    if (!is_remote(cli)) {
+        add(&t, "data folder", gl_str_of(cli->data));
+    }
     add(&t, "node", node_text(cli, o));
     if (o->has_node) {
         add(&t, "pools", gl_overview_pools(n));
@@ -64,8 +72,10 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
                        (long long)gl_page_number(n, n->root, "attempts_running"),
                        (long long)gl_page_number(n, n->root, "steps_waiting")));
     }
-    add(&t, "store",
-        gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
+    if (!is_remote(cli)) {
+        add(&t, "store",
+            gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
+    }
     add(&t, "jobs", gl_overview_counts(o, &cli->arena));
     add(&t, "waiting for a person",
         gl_str_fmt(&cli->arena, "%llu step%s", (unsigned long long)o->human_n,
@@ -85,7 +95,11 @@ static void print_json(struct gl_cli *cli, struct gl_overview *o)
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
     gl_jw_key(&w, "data_dir");
-    gl_jw_c(&w, cli->data);
+    if (is_remote(cli)) {
+        gl_jw_null(&w);
+    } else {
+        gl_jw_c(&w, cli->data);
+    }
     gl_jw_key(&w, "node");
     if (o->has_node) {
         gl_jw_raw(&w, gl_str_trim(gl_buf_view(&o->node.body)));
@@ -93,7 +107,11 @@ static void print_json(struct gl_cli *cli, struct gl_overview *o)
         gl_jw_null(&w);
     }
     gl_jw_key(&w, "store_bytes");
-    gl_jw_u64(&w, store_bytes(cli));
+    if (is_remote(cli)) {
+        gl_jw_null(&w);
+    } else {
+        gl_jw_u64(&w, store_bytes(cli));
+    }
     gl_jw_key(&w, "jobs");
     gl_jw_object(&w);
     for (size_t i = 0; i < GL_JOB_STATUS_COUNT; i++) {

@@ -143,9 +143,9 @@ static void put_head(struct top *t)
     char when[GL_WHEN_BYTES];
     gl_str now = gl_when_format(gl_term_now(), when);
 
-    put_line(
-        t, GL_BOLD,
-        gl_str_fmt(&t->jobs.arena, "glia top  %.*s  %s", (int)(now.n - 5), now.p, t->cli->data));
+    put_line(t, GL_BOLD,
+             gl_str_fmt(&t->jobs.arena, "glia top  %.*s  %s", (int)(now.n - 5), now.p,
+                        gl_reach_place(&t->reach)));
     if (!t->has_node) {
         put_line(t, GL_YELLOW, GL_S("no node is running: unfinished jobs are not driven"));
     } else {

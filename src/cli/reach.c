@@ -81,6 +81,11 @@ void gl_reach_done(struct gl_reach *r)
     r->daemon = NULL;
 }
 
+const char *gl_reach_place(const struct gl_reach *r)
+{
+    return r->is_remote ? r->cli->settings->values[GL_SET_SERVER].text : r->cli->data;
+}
+
 void gl_reach_rest(void)
 {
     struct timespec t = {.tv_nsec = PAUSE_MS * 1000000L};

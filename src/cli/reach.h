@@ -39,11 +39,11 @@ struct gl_reach {
 void gl_reach_init(struct gl_reach *r, struct gl_cli *cli);
 void gl_reach_done(struct gl_reach *r); /* if we are the node, it ends */
 
+/* Where one looks: the address of a node elsewhere, or the data folder. */
+const char *gl_reach_place(const struct gl_reach *r);
+
 /* Connect to the node, or become it. */
 int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why);
-
-/* Connect to a node that is there. GL_E_UNAVAILABLE: there is none; nothing is started. */
-int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why);
 
 /* Connect to the node that is there, and never become it. GL_E_UNAVAILABLE: there is none. */
 int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why);

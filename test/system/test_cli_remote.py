@@ -39,3 +39,13 @@ def test_a_wrong_token_is_told_from_a_missing_one(client):
     assert f"the token is wrong: {WHERE}" in client.glia("job", "list", code=4).stderr
     client.env["GLIA_TOKEN"] = "e" * 64
     assert "the token is wrong" in client.json("status", code=4)["error"]["message"]
+
+
+def test_the_status_of_a_node_elsewhere_tells_nothing_of_the_own_folder(box, client):
+    client.env["GLIA_TOKEN"] = box.read("data/token").strip()
+    rows = [line.split("\t")[0] for line in client.glia("status").stdout.splitlines()]
+    assert rows == ["node", "pools", "steps", "jobs", "waiting for a person"]
+    doc = client.json("status")
+    assert doc["data_dir"] is None and doc["store_bytes"] is None and doc["node"]["name"]
+    assert box.json("status")["data_dir"] == box.data
+    assert client.env["GLIA_SERVER"] in client.glia("job", "list").stderr
