@@ -8,6 +8,7 @@
  * is wrong about some rare text, a reference is refused, or is text in the program; the value is
  * pasted in no case. */
 #include "base/check.h"
+#include "model/flow_check.h"
 #include "model/step_read.h"
 
 enum { NESTED_MAX = 64, HERE_MAX = 16 };
@@ -102,6 +103,38 @@ static size_t put_line(struct scan *s, size_t i)
     return i;
 }
 
+static bool is_name(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* `${input.n}`: no name of the shell has a dot, so this is a slip in a root, which the shell would
+ * find only when the step runs. (Some Korn shells have such names: `$${` hands it to them.) */
+static void check_name(struct scan *s, size_t i)
+{
+    static const char *const roots[] = {"steps", "inputs", "job"};
+    struct gl_step_code *c = s->c;
+    if (at(s, i + 1) != '{' || gl_step_code_is_ref(c->text, i)) {
+        return;
+    }
+    gl_str word = {c->text.p + i + 2, 0};
+    while (is_name(at(s, i + 2 + word.n))) {
+        word.n++;
+    }
+    if (at(s, i + 2 + word.n) != '.' || !gl_flow_check_env_name(word)) {
+        return;
+    }
+    struct gl_near near;
+    gl_near_init(&near, word);
+    for (size_t k = 0; k < GL_COUNT(roots); k++) {
+        gl_near_offer(&near, gl_str_of(roots[k]));
+    }
+    gl_flow_read_error_in(c->r, c->n, c->at, c->text, i,
+                          "a name of the shell has no dot, and a reference begins with `steps`, "
+                          "`inputs` or `job`%s",
+                          gl_flow_read_near(c->r, &near));
+}
+
 /* Here-documents. */
 
 /* `<<` or `<<-` and its word. */
@@ -150,6 +183,9 @@ static size_t put_here_body(struct scan *s, const struct here *h, size_t i)
 {
     while (i < s->c->text.n && !is_end_of_here(s, h, i)) {
         while (i < s->c->text.n && at(s, i) != '\n') {
+            if (!h->quoted && at(s, i) == '$') {
+                check_name(s, i);
+            }
             i = at(s, i) == '\\' && !h->quoted
                     ? gl_step_code_copy(s->c, i, 2)
                     : gl_step_code_put(s->c, i, h->quoted ? in_here : NULL);
@@ -233,6 +269,7 @@ static size_t put_expansion(struct scan *s, size_t i)
         return gl_step_code_put(s->c, i, NULL);
     }
     if (gl_str_starts(rest, GL_S("${")) || gl_str_starts(rest, GL_S("$${"))) {
+        check_name(s, i);
         push(s, PARAMETER);
         return rest.p[1] == '{' ? gl_step_code_copy(s->c, i, 2) : gl_step_code_put(s->c, i, NULL);
     }

@@ -105,11 +105,13 @@ static void the_shells_own_expansions_stay(void **state)
     (void)state;
     static const char *const texts[] = {
         "echo ${HOME} $HOME ${x:-y} ${#x} $((1 + 2)) $(date) `date` $$ $1 ${1}",
-        "echo ${job} ${steps} ${inputs} ${jobs.x} ${steps[0]}",
+        "echo ${job} ${steps} ${inputs} ${steps[0]} ${x%.c} ${x:-a.b} ${1.5}",
         "echo \\${steps.a.output} \"\\${steps.a.output}\"",
         "# ${steps.nobody.output} in a comment, and '",
         "true # ${steps.nobody.output}\necho '#' \"# x\" a#b",
-        "cat <<'E'\n${HOME}\nE\n",
+        "cat <<'E'\n${HOME} ${input.x}\nE\n",
+        "cat <<E\n${HOME} \\${input.x}\nE\n",
+        "echo '${input.x}' \\${input.x} \"\\${input.x}\" # ${input.x}",
     };
     for (size_t i = 0; i < GL_COUNT(texts); i++) {
         sh_becomes(texts[i], texts[i], 0);
@@ -159,6 +161,20 @@ static void where_the_shell_would_not_expand_a_reference_is_refused(void **state
     bad("sh", "echo ${inputs.whoo}", "did you mean `who`?");
     bad("sh", "echo ${job.item}", "only there in a step with `foreach`");
     bad("sh", "echo ${steps.s.output}", "cannot refer to itself");
+}
+
+static void in_shell_text_a_name_with_a_dot_is_a_slip(void **state)
+{
+    (void)state;
+    bad("sh", "echo ${input.n}", "did you mean `inputs`?");
+    bad("sh", "echo \"${step.a.output}\"", "did you mean `steps`?");
+    bad("sh", "echo $(cat ${jobs.id})", "did you mean `job`?");
+    bad("sh", "echo ${x:-${input.n}}", "did you mean `inputs`?");
+    bad("sh", "echo $((1 + ${input.n}))", "did you mean `inputs`?");
+    bad("sh", "cat <<E\n${input.n}\nE\n", "did you mean `inputs`?");
+    bad("sh", "echo ${env.HOME}", "a reference begins with `steps`, `inputs` or `job`");
+    bad("sh", "echo ${_x1.", "a name of the shell has no dot");
+    sh_becomes("echo $${a.b}", "echo ${a.b}", 0);
 }
 
 /* Python. */
@@ -250,6 +266,7 @@ int main(void)
         T(the_shells_own_expansions_stay),
         T(references_stand_wherever_the_shell_expands),
         T(where_the_shell_would_not_expand_a_reference_is_refused),
+        T(in_shell_text_a_name_with_a_dot_is_a_slip),
         T(in_python_a_reference_is_read_from_the_input_file),
         T(what_is_pythons_own_stays),
         T(in_a_python_string_a_reference_is_refused),
