@@ -336,6 +336,8 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     free_pages(c, j);
     free_record(c, &j->r);
     if (j->spec != NULL) {
+        GL_ASSERT(j->spec->jobs > 0);
+        j->spec->jobs--;
         gl_spec_unref(j->spec);
         j->spec = NULL;
     }

@@ -80,6 +80,8 @@ void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret);
 
 struct gl_spec {
     uint32_t refs;
+    uint32_t jobs; /* in the core's memory that use it: what the core decides by, because what
+                      others hold a recording does not tell */
     struct gl_arena arena;
     struct gl_flow *flow;
     bool is_stored;    /* its record is known to be in the store */

@@ -94,6 +94,7 @@ int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l)
     }
     gl_spec_ref(spec);
     j->spec = spec;
+    spec->jobs++;
     j->r = r;
     gl_job_strings(&r, from);
     gl_job_strings(&j->r, to);

@@ -85,6 +85,7 @@ static struct gl_event_record keep(struct load *l, const struct gl_record *r)
 }
 
 static void begin(struct load *l);
+static void on_flow(struct gl_store_req *req);
 
 static void on_checked(struct gl_store_req *req)
 {
@@ -103,6 +104,13 @@ static void on_checked(struct gl_store_req *req)
         } else {
             begin(l);
         }
+        return;
+    }
+    if (l->flow.n == 0 && !gl_core_knows_flow(l->node->core, l->flow_hash)) {
+        GL_MARK(l->node->config.trace, "loads.flow_forgotten_meanwhile");
+        l->steps_n = l->steps_first = 0;
+        l->listing_signals = false;
+        call_get(l, GL_S("flow"), l->flow_hash, on_flow);
         return;
     }
     finish(l, 0);

@@ -15,7 +15,7 @@ static void trim_specs(struct gl_core *c)
         return;
     }
     for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
-        if (s->refs == 1) {
+        if (s->jobs == 0) {
             (void)gl_map_remove(&c->specs, s->hash); /* it is the one just visited */
             gl_spec_unref(s);
         }
@@ -26,7 +26,7 @@ void gl_submit_forget(struct gl_core *c, gl_str hash)
 {
     struct gl_spec *s = gl_map_find(&c->specs, hash);
 
-    if (s != NULL && s->refs == 1) {
+    if (s != NULL && s->jobs == 0) {
         (void)gl_map_remove(&c->specs, hash); /* it is `s` */
         gl_spec_unref(s);
     }
@@ -75,6 +75,7 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     c->jobs_hot++;
     gl_list_push(&c->lru, &j->lru);
     j->spec = spec;
+    spec->jobs++;
     gl_core_set(c, &j->r.job_id, ev->job);
     gl_core_set(c, &j->r.run_id, ev->run_id.n > 0 ? ev->run_id : ev->job);
     gl_core_set(c, &j->r.name, spec->flow->name);

@@ -109,6 +109,9 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (rc == 0) {
         rc = gl_submit_spec(c, r.flow, flow, &j->spec, NULL);
     }
+    if (rc == 0) {
+        j->spec->jobs++;
+    }
     if (rc == 0 && !is_sound_job(&r, j->spec->flow)) {
         rc = GL_E_DAMAGED;
     }
