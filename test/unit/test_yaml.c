@@ -147,6 +147,19 @@ static void broken_yaml_is_refused_with_its_place(void **state)
     expect_error("- a\nb: c", GL_E_INVALID, "line 2, column 1", "");
 }
 
+static void a_reference_in_braces_without_quotes_is_told_so(void **state)
+{
+    (void)state;
+    static const char says[] = "a text that contains `${` must be in quotes";
+    expect_error("a: {sh: echo ${inputs.x}}", GL_E_INVALID, "line 1, column 14", says);
+    expect_error("a: {sh: echo \"${inputs.x}\"}", GL_E_INVALID, "line 1, column 15", says);
+    expect_error("a: {sh: ${inputs.x}}", GL_E_INVALID, "line 1, column 9", says);
+    expect_error("a:\n  run: [x,\n    ${job.id}]\n", GL_E_INVALID, "line 3, column 5", says);
+    expect_error("a: {b: {c: a-${job.id}}, d: 1}", GL_E_INVALID, "line 1, column 14", says);
+    expect("a: {sh: 'echo ${inputs.x}'}", "{\"a\":{\"sh\":\"echo ${inputs.x}\"}}");
+    expect("a: echo ${inputs.x}", "{\"a\":\"echo ${inputs.x}\"}");
+}
+
 static void nodes_point_into_the_yaml(void **state)
 {
     (void)state;
@@ -273,6 +286,7 @@ int main(void)
         cmocka_unit_test_teardown(duplicate_keys_are_found_at_their_place, tear_down),
         cmocka_unit_test_teardown(there_is_exactly_one_document, tear_down),
         cmocka_unit_test_teardown(broken_yaml_is_refused_with_its_place, tear_down),
+        cmocka_unit_test_teardown(a_reference_in_braces_without_quotes_is_told_so, tear_down),
         cmocka_unit_test_teardown(nodes_point_into_the_yaml, tear_down),
         cmocka_unit_test_teardown(aliases_repeat_what_they_stand_for, tear_down),
         cmocka_unit_test_teardown(aliases_cannot_go_wild, tear_down),
