@@ -72,6 +72,15 @@ static void write_why(struct gl_arena *a, const struct gl_view *v, uint32_t numb
     gl_jw_str(w, gl_reason_step(a, v, number, item, live));
 }
 
+/* Does running it twice do harm? Who is about to run it again wants to know. */
+static void write_safety(const struct gl_step_spec *spec, struct gl_jw *w)
+{
+    if (spec->safety == GL_SAFETY_UNSAFE) {
+        gl_jw_key(w, "unsafe");
+        gl_jw_bool(w, true);
+    }
+}
+
 static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
 {
     if (spec->needs_ids.n == 0) {
@@ -99,6 +108,7 @@ static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t nu
     gl_jw_object(w);
     gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
     write_why(a, v, number, -1, live, w);
+    write_safety(spec, w);
     write_needs(spec, w);
     gl_jw_end(w);
     for (uint32_t i = 0; i < v->items[number].n; i++) {
@@ -107,6 +117,7 @@ static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t nu
             gl_jw_object(w);
             gl_schema_write(&gl_step_schema, v->items[number].records[i], w, GL_FOR_API);
             write_why(a, v, number, i, live, w);
+            write_safety(spec, w);
             gl_jw_end(w);
         }
     }

@@ -144,6 +144,37 @@ static int ask_retry(struct gl_reach *reach, gl_str body, bool detach, const cha
     return err;
 }
 
+/* Name the steps that may do harm when they run twice, and may be about to. */
+static void say_unsafe(struct gl_reach *reach)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf names = {0};
+    struct gl_cli *cli = reach->cli;
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
+    struct gl_page p;
+    gl_jnode steps = NULL;
+
+    if (gl_page_ask(&p, reach, &rq, NULL) == 0) {
+        steps = gl_json_get(&p.j, gl_json_get(&p.j, p.root, "workflow_state"), "steps");
+    }
+    for (gl_jnode k = gl_json_first(&p.j, steps); k; k = gl_json_after(&p.j, steps, k)) {
+        gl_jnode step = gl_json_value(k);
+
+        if (gl_json_get(&p.j, step, "unsafe") != NULL &&
+            gl_page_number(&p, step, "attempt_count") > 0 &&
+            !gl_str_is(gl_page_text(&p, step, "status"), "completed")) {
+            gl_buf_fmt(&names, "%s%.*s", names.n > 0 ? ", " : "",
+                       GL_STR_ARG(gl_json_str(&p.j, k, &p.arena)));
+        }
+    }
+    if (names.n > 0) {
+        gl_cli_say(cli,
+                   "marked unsafe, begun in the earlier job, not completed, and started "
+                   "again now: %.*s",
+                   GL_STR_ARG(gl_buf_view(&names)));
+    }
+    gl_page_done(&p);
+}
+
 int gl_cmd_steer_retry(struct gl_cli *cli)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
@@ -161,6 +192,9 @@ int gl_cmd_steer_retry(struct gl_cli *cli)
     gl_follow_init(&follow, &reach, &progress);
     follow.pauses = true;
     err = ask_retry(&reach, gl_buf_view(&body), detach, &job, &why);
+    if (err == 0) {
+        say_unsafe(&reach);
+    }
     if (err == 0 && !detach) {
         gl_cli_say(cli, "job %s", job);
         err = gl_follow_begin(&follow, job, &why);

@@ -152,6 +152,20 @@ steps:
     assert len(box.jobs()) == 3
 
 
+def test_a_retry_names_the_unsafe_steps_that_it_starts_again(box):
+    flow = box.write("f.yaml", """
+steps:
+  paid: {sh: 'true', unsafe: true}
+  mail: {sh: 'exit 1', unsafe: true, needs: paid}
+  never: {sh: 'true', unsafe: true, needs: mail}
+  safe: {sh: 'exit 1'}
+""")
+    box.glia("run", flow, "--run-id", "r", code=1)
+    said = box.glia("job", "retry", "r", code=1).stderr
+    assert said.count("unsafe") == 1 and "started again now: mail\n" in said
+    assert box.step("r", "mail")["unsafe"] is True and "unsafe" not in box.step("r", "safe")
+
+
 def test_a_retry_can_be_left_to_a_node(box, failed):
     assert "no node is running" in box.glia("job", "retry", failed, "--detach", code=5).stderr
     assert len(box.jobs()) == 1
