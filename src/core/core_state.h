@@ -40,6 +40,7 @@ struct gl_step {
     struct gl_slot_hold *hold; /* slots it has */
     bool is_listed;            /* in the index "human" */
     bool resolving;            /* its gate waits for facts */
+    bool was_skipped;          /* in the job that is retried; only while its gate is opened */
     uint64_t starting;         /* number of the START whose answer has not come; 0: none */
 };
 

@@ -148,7 +148,8 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     gl_jw_object(&w);
     write_job(f, &w, item);
     write_raw(&w, "inputs", f->inputs.n > 0 ? f->inputs : GL_S("{}"));
-    write_raw(&w, "earlier", f->earlier);
+    /* null: nobody asked; an empty object: there is nothing to know. */
+    write_raw(&w, "earlier", f->earlier.n == 0 && f->wish.retry_of.n > 0 ? GL_S("{}") : f->earlier);
     if (past_of(f)->source.n > 0 && past_of(f)->bytes <= GL_OUTPUT_BYTES_MAX) {
         write_items(&w, "earlier_output", past_of(f));
     }

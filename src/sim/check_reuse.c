@@ -61,8 +61,13 @@ static void judge_same(struct sim_checks *c, const struct sim_fact_job *j,
                    : true;
     if (st->r.status != GL_STEP_SKIPPED || !was || gl_str_eq(j->retry_from, st->spec->id) ||
         (!by_rule && !are_parents_reused(j, st))) {
-        sim_world_fail(c->world, "reuse: step %.*s of job %.*s is not skipped as it was",
-                       GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id));
+        sim_world_fail(
+            c->world,
+            "reuse: step %.*s of job %.*s is not skipped as it was: it is %s now (%.*s), "
+            "and was %s in job %.*s",
+            GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id), gl_step_status_words[st->r.status],
+            GL_STR_ARG(st->r.terminal_reason),
+            e != NULL ? gl_step_status_words[e->r.status] : "not there", GL_STR_ARG(j->retry_of));
     }
 }
 

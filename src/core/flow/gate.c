@@ -222,13 +222,13 @@ static bool may_be_reused(const struct gl_step *st)
 bool gl_gate_is_same(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
-    /* By its rule it is skipped whatever the others do; by its condition only if it knew all. */
-    uint32_t known =
-        st->r.status == GL_STEP_PENDING ? st->r.up_ended : gl_step_spec_of(st)->needs_n;
 
-    return r->retry_of.n > 0 && r->verdict == GL_VERDICT_NONE && st->item < 0 &&
-           st->r.attempt_count == 0 && st->r.up_reused == known &&
-           !gl_str_eq(r->retry_from, st->r.step_id);
+    if (r->retry_of.n == 0 || r->verdict != GL_VERDICT_NONE || st->item >= 0 ||
+        st->r.attempt_count > 0 || gl_str_eq(r->retry_from, st->r.step_id)) {
+        return false;
+    }
+    /* By its rule it is skipped whatever the others do; by its condition only if it knew all. */
+    return st->r.status == GL_STEP_PENDING ? st->r.up_reused == st->r.up_ended : st->was_skipped;
 }
 
 static bool needs_facts(const struct gl_step *st)
@@ -404,6 +404,14 @@ bool gl_gate_pass(struct gl_core *c, struct gl_step *st)
     return queue;
 }
 
+/* In the job that is retried it was skipped, or nobody came as far as to it. */
+static bool was_skipped(struct gl_core *c, const struct gl_json *facts, gl_jnode earlier)
+{
+    gl_str status = gl_json_str(facts, gl_json_get(facts, earlier, "status"), c->out->arena);
+
+    return status.n == 0 || gl_str_is(status, "skipped") || gl_str_is(status, "pending");
+}
+
 static void with_facts(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
 {
     struct gl_json facts;
@@ -411,12 +419,23 @@ static void with_facts(struct gl_core *c, struct gl_step *st, const struct gl_ev
     bool queue = false;
     int rc = gl_json_parse(&facts, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, &why);
 
-    if (rc == 0 && may_be_reused(st) && reuse(c, st, &facts)) {
-        return;
+    if (rc == 0 && may_be_reused(st)) {
+        gl_jnode earlier = gl_json_get(&facts, gl_json_root(&facts), "earlier");
+
+        if (!gl_json_is(earlier, GL_JSON_OBJECT)) { /* it may only since we have asked */
+            GL_MARK(c->trace, "gate.asked_again");
+            ask(c, st);
+            return;
+        }
+        if (reuse(c, st, &facts)) {
+            return;
+        }
+        st->was_skipped = was_skipped(c, &facts, earlier);
     }
     if (rc == 0) {
         rc = open_gate(c, st, &facts, &queue, &why);
     }
+    st->was_skipped = false;
     if (rc != 0) {
         gl_ledger_fail(c, st, gl_str_of(why.text), false);
     } else if (queue) {
