@@ -104,7 +104,8 @@ void gl_jw_array(struct gl_jw *w);
 void gl_jw_end(struct gl_jw *w); /* closes the innermost object or array */
 void gl_jw_key(struct gl_jw *w, const char *key);
 void gl_jw_key_str(struct gl_jw *w, gl_str key);
-void gl_jw_str(struct gl_jw *w, gl_str s); /* bytes that are no UTF-8 become U+FFFD */
+void gl_jw_name(struct gl_jw *w, const char *name); /* a key of letters, digits and _ */
+void gl_jw_str(struct gl_jw *w, gl_str s);          /* bytes that are no UTF-8 become U+FFFD */
 void gl_jw_c(struct gl_jw *w, const char *s);
 void gl_jw_i64(struct gl_jw *w, int64_t v);
 void gl_jw_u64(struct gl_jw *w, uint64_t v);

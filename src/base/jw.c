@@ -159,6 +159,26 @@ void gl_jw_key_str(struct gl_jw *w, gl_str key)
     w->after_key = true;
 }
 
+void gl_jw_name(struct gl_jw *w, const char *name)
+{
+    uint64_t bit = level_bit(w);
+    size_t n = strlen(name);
+    char *at = gl_buf_reserve(w->out, n + 4), *start = at;
+
+    GL_ASSERT(w->depth > 0 && (w->is_object & bit) && !w->after_key);
+    if (w->has_items & bit) {
+        *at++ = ',';
+    }
+    w->has_items |= bit;
+    *at++ = '"';
+    memcpy(at, name, n);
+    at += n;
+    *at++ = '"';
+    *at++ = ':';
+    w->out->n += (size_t)(at - start);
+    w->after_key = true;
+}
+
 void gl_jw_str(struct gl_jw *w, gl_str s)
 {
     before_value(w);

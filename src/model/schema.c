@@ -34,7 +34,10 @@ static const char *word_of(const char *const *words, unsigned value)
 
 /* Writing. */
 
-static bool is_empty(const struct gl_field *f, const void *at)
+static bool is_empty_object(const struct gl_field *f, const void *at);
+
+/* Inline: records have dozens of fields, and most of them are empty. */
+static inline bool is_empty(const struct gl_field *f, const void *at)
 {
     switch (f->type) {
     case GL_F_BOOL:
@@ -57,14 +60,19 @@ static bool is_empty(const struct gl_field *f, const void *at)
     case GL_F_LIST:
         return AS(struct gl_items, at).n == 0;
     case GL_F_OBJECT:
-        for (size_t i = 0; i < f->sub->fields_n; i++) {
-            if (!is_empty(&f->sub->fields[i], place_in(at, &f->sub->fields[i]))) {
-                return false;
-            }
-        }
-        return true;
+        return is_empty_object(f, at);
     }
     GL_UNREACHABLE();
+}
+
+static bool is_empty_object(const struct gl_field *f, const void *at)
+{
+    for (size_t i = 0; i < f->sub->fields_n; i++) {
+        if (!is_empty(&f->sub->fields[i], place_in(at, &f->sub->fields[i]))) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void write_time(gl_ms t, struct gl_jw *w, enum gl_audience audience)
@@ -149,7 +157,7 @@ void gl_schema_write(const struct gl_schema *s, const void *object, struct gl_jw
             continue;
         }
         if ((f->flags & GL_FF_ALWAYS) || !is_empty(f, at)) {
-            gl_jw_key(w, f->name);
+            gl_jw_name(w, f->name);
             write_value(f, at, w, audience);
         }
     }

@@ -139,19 +139,19 @@ static void write_flow(struct gl_flight *f, const struct gl_core *c, const struc
     gl_buf_char(&f->text, '\n');
 }
 
+/* The context is the core's, which does not look at it; the flow stands apart. */
 static void write_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_event without;
+    struct gl_event less = *ev;
 
+    less.context = (gl_str){0};
     if (ev->flow.n > 0 && ev->flow_hash.n > 0) {
         write_flow(f, c, ev);
-        without = *ev;
-        without.flow = (gl_str){0};
-        ev = &without;
+        less.flow = (gl_str){0};
     }
-    gl_buf_c(&f->text, "{\"event\":");
-    gl_event_encode(ev, &f->text);
-    gl_buf_c(&f->text, "}\n");
+    gl_buf_str(&f->text, GL_S("{\"event\":"));
+    gl_event_encode(&less, &f->text);
+    gl_buf_str(&f->text, GL_S("}\n"));
 }
 
 void gl_flight_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)

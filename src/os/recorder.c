@@ -291,6 +291,9 @@ static bool add(struct gl_record_port *port, gl_str bytes)
     fits = r->queued + bytes.n <= QUEUE_BYTES_MAX + port->begin_bytes_max;
     p = r->last != NULL && r->last->text.n < PIECE_BYTES ? r->last : piece_add(r);
     if (fits) {
+        if (p->text.n == 0) { /* once, and not again and again as it grows */
+            (void)gl_buf_reserve(&p->text, PIECE_BYTES + PIECE_BYTES / 4);
+        }
         gl_buf_str(&p->text, bytes);
         r->queued += bytes.n;
     } else {
