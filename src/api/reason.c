@@ -38,7 +38,10 @@ static bool has_ended(const struct gl_step_record *r)
     return r != NULL && gl_step_status_is_terminal(r->status);
 }
 
-/* ---- steps ---- */
+/* ---- steps ----
+ *
+ * What is said of a step is a predicate: it stands by itself, and behind "step 'x' " in what is
+ * said of its job. */
 
 static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec)
 {
@@ -53,10 +56,10 @@ static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct 
         }
     }
     if (gl_job_status_is_terminal(v->job.status)) {
-        return GL_S("the job ended before this step was reached");
+        return GL_S("was not reached before the job ended");
     }
     if (open_n == 0) {
-        return GL_S("it is about to be looked at");
+        return GL_S("is about to be looked at");
     }
     return gl_str_fmt(a, "waits for %.*s to end (%zu of %u have; rule %s)",
                       GL_STR_ARG(names(a, open, open_n, spec->needs_n - ended_n)), ended_n,
@@ -70,7 +73,7 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
     gl_str text;
 
     if (v->job.status == GL_JOB_PAUSED || v->job.status == GL_JOB_PAUSING) {
-        return gl_str_fmt(a, "the job is held: %.*s", GL_STR_ARG(v->job.reason));
+        return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
     }
     if (live == NULL) {
         return gl_str_fmt(a,
@@ -93,10 +96,10 @@ static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct 
 
     if (r->stopping != GL_STOP_NONE) {
         return gl_str_fmt(
-            a, "attempt %u is being stopped: %.*s", r->attempt_count,
+            a, "is being stopped in attempt %u: %.*s", r->attempt_count,
             GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("its time is over")));
     }
-    return gl_str_fmt(a, "attempt %u runs since %.*s%.*s", r->attempt_count,
+    return gl_str_fmt(a, "runs attempt %u since %.*s%.*s", r->attempt_count,
                       GL_STR_ARG(at(a, r->attempt_at)), GL_STR_ARG(until));
 }
 
@@ -133,13 +136,13 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
     case GL_BLOCK_LIMIT:
         break;
     }
-    return r->last_error;
+    return gl_str_fmt(a, "is blocked: %.*s", GL_STR_ARG(r->last_error));
 }
 
 static gl_str ended(struct gl_arena *a, const struct gl_step_record *r)
 {
     if (r->status == GL_STEP_COMPLETED && r->reused_from.n > 0) {
-        return gl_str_fmt(a, "completed by job %.*s, whose output is reused",
+        return gl_str_fmt(a, "was completed by job %.*s, whose output is reused",
                           GL_STR_ARG(r->reused_from));
     }
     if (r->status == GL_STEP_COMPLETED) {
@@ -148,7 +151,7 @@ static gl_str ended(struct gl_arena *a, const struct gl_step_record *r)
     return gl_str_fmt(a, "%s: %.*s",
                       r->status == GL_STEP_PARTIAL  ? "failed, and the job goes on"
                       : r->status == GL_STEP_FAILED ? "failed"
-                                                    : "skipped",
+                                                    : "was skipped",
                       GL_STR_ARG(r->terminal_reason));
 }
 
@@ -161,20 +164,20 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
         return pending(a, v, spec);
     case GL_STEP_READY:
         return v->job.status == GL_JOB_RUNNING
-                   ? GL_S("what its condition, its items or its limit need is being read")
-                   : gl_str_fmt(a, "the job is held: %.*s", GL_STR_ARG(v->job.reason));
+                   ? GL_S("waits until what its condition, items or limit need has been read")
+                   : gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
     case GL_STEP_QUEUED:
         return queued(a, v, spec, number, live);
     case GL_STEP_RUNNING:
         return running(a, v, r);
     case GL_STEP_RETRY_WAIT:
-        return gl_str_fmt(a, "attempt %u failed (%.*s); it is tried again at %.*s (%u of %u)",
+        return gl_str_fmt(a, "failed in attempt %u (%.*s) and is tried again at %.*s (%u of %u)",
                           r->attempt_count, GL_STR_ARG(r->last_error),
                           GL_STR_ARG(at(a, r->retry_at)), r->counted + 1, spec->retry.attempts);
     case GL_STEP_BLOCKED:
         return blocked(a, v, spec, r);
     case GL_STEP_WAITING:
-        return gl_str_fmt(a, "%u of %u items have ended (%u failed), %u are under way",
+        return gl_str_fmt(a, "waits for its items: %u of %u have ended (%u failed), %u under way",
                           r->items_ended, r->items_n, r->items_failed,
                           r->items_made - r->items_ended);
     case GL_STEP_COMPLETED:
@@ -263,7 +266,7 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
                 GL_STR_ARG(gl_reason_step(a, v, c.first[order[i]], c.first_item[order[i]], live)));
         }
     }
-    return GL_S("it is about to begin");
+    return GL_S("is about to begin");
 }
 
 gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)

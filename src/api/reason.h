@@ -10,8 +10,8 @@
 
 struct gl_reason_live {
     void *owner;
-    /* What does this step wait for here? "" is fine. `number`: of an instance, behind the flow's
-     * steps. */
+    /* What does this step wait for here? Begins with the verb; "" is fine. `number`: of an
+     * instance, behind the flow's steps. */
     void (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
     bool (*is_quarantined)(void *owner, gl_str job);
 };
@@ -19,7 +19,8 @@ struct gl_reason_live {
 /* `live` NULL: no node is running. Sentences have no full stop. */
 gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v,
                      const struct gl_reason_live *live);
-/* Step `number` of the flow; its instance for `item`, or -1. */
+/* Step `number` of the flow; its instance for `item`, or -1. Begins with the verb, as in
+ * "waits for ...". */
 gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
                       const struct gl_reason_live *live);
 

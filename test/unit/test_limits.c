@@ -287,7 +287,7 @@ static void jobs_out_of_memory_keep_their_place_and_their_key(void **state)
     r->deaf = true;
     rig_finish(r, 0); /* granted to `b`, whose job is asked for */
     assert_string_equal(rig_why(r, cold, 0),
-                        "it has its slots and starts as soon as its job has been read");
+                        "has its slots and starts as soon as its job has been read");
     rig_submit(r, "e c=db/1 p=9"); /* comes too late */
     assert_string_equal(rig_started(r), "a");
     r->deaf = false;
@@ -565,16 +565,16 @@ static void a_step_can_say_what_it_waits_for(void **state)
     assert_string_equal(rig_started(r), "a x y");
     assert_string_equal(rig_why(r, r->job, 0), "");
     assert_string_equal(rig_why(r, r->job, 1),
-                        "it waits for concurrency key 'db' (1 of 1 in use, held by job "
+                        "waits for concurrency key 'db' (1 of 1 in use, held by job "
                         "01HZZZZZZZZZZZZZZZZZ000001 step 'a')");
     assert_non_null(strstr(rig_why(r, r->job, 2), "; 1 other is before it"));
     assert_string_equal(rig_why(r, r->job, 3),
-                        "it waits for rate key 'api' (one start per 1m 0s, the next at "
+                        "waits for rate key 'api' (one start per 1m 0s, the next at "
                         "2027-01-15T08:01:00.000Z)");
     assert_non_null(
         strstr(rig_why(r, r->job, 5), "step 'a') and rate key 'api' (one start per 1m"));
     assert_string_equal(rig_why(r, r->job, 8),
-                        "it waits for 2 slots of pool 'default' (2 of 2 in use, held by job "
+                        "waits for 2 slots of pool 'default' (2 of 2 in use, held by job "
                         "01HZZZZZZZZZZZZZZZZZ000001 step 'x', job 01HZZZZZZZZZZZZZZZZZ000001 step "
                         "'y'), as number 1 in the queue");
     assert_non_null(strstr(rig_why(r, r->job, 9), "as number 2 in the queue"));

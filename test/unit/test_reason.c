@@ -55,6 +55,17 @@ static bool is_quarantined(void *owner, gl_str job)
 
 static const struct gl_reason_live live = {.step = explain_pool, .is_quarantined = is_quarantined};
 
+/* It must read well behind "step 'a' ", too. */
+static bool begins_with_a_verb(gl_str why)
+{
+    static const char *const verbs[] = {"completed", "failed", "is",  "runs",
+                                        "sleeps",    "waits",  "was", NULL};
+    gl_str rest, word = gl_str_cut(why, ' ', &rest);
+
+    word.n -= word.n > 0 && (word.p[word.n - 1] == ':' || word.p[word.n - 1] == ',');
+    return gl_schema_word(verbs, word) >= 0;
+}
+
 /* The sentence about step `number` in this state begins (or goes on) like this. */
 static void assert_step(struct rig *r, uint32_t number, struct gl_step_record rec,
                         const struct gl_reason_live *l, const char *expected)
@@ -67,6 +78,9 @@ static void assert_step(struct rig *r, uint32_t number, struct gl_step_record re
     r->view.steps[number] = NULL;
     if (strstr(gl_str_c(&r->arena, why), expected) == NULL) {
         fail_msg("expected '%s' in '%.*s'", expected, GL_STR_ARG(why));
+    }
+    if (!begins_with_a_verb(why)) {
+        fail_msg("'%.*s' begins with no verb", GL_STR_ARG(why));
     }
 }
 
@@ -90,7 +104,7 @@ static void a_pending_step_names_what_it_waits_for(void **state)
     assert_step(r, 2, (struct gl_step_record){0}, &live, "waits for 'b' to end (1 of 2 have");
     r->view.steps[0] = NULL;
     r->view.job.status = GL_JOB_CANCELLED;
-    assert_step(r, 2, (struct gl_step_record){0}, &live, "the job ended before");
+    assert_step(r, 2, (struct gl_step_record){0}, &live, "was not reached before");
 }
 
 static void a_queued_step_names_its_pool_or_who_is_before_it(void **state)
@@ -102,7 +116,7 @@ static void a_queued_step_names_its_pool_or_who_is_before_it(void **state)
     assert_step(r, 0, queued, NULL, "2 slots of pool 'gpu', and no node is running");
     r->view.job.status = GL_JOB_PAUSED;
     r->view.job.reason = GL_S("paused by ann");
-    assert_step(r, 0, queued, &live, "the job is held: paused by ann");
+    assert_step(r, 0, queued, &live, "is held with its job: paused by ann");
     assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "paused by ann");
 }
 
@@ -118,18 +132,18 @@ static void a_step_under_way_says_since_when_and_until_when(void **state)
     struct rig *r = *state;
 
     assert_step(r, 0, run, &live,
-                "attempt 2 runs since 1970-01-01T00:00:01.000Z, until 1970-01-01T"
+                "runs attempt 2 since 1970-01-01T00:00:01.000Z, until 1970-01-01T"
                 "00:01:01.000Z at the latest");
     run.stopping = GL_STOP_DEADLINE;
-    assert_step(r, 0, run, &live, "attempt 2 is being stopped");
+    assert_step(r, 0, run, &live, "is being stopped in attempt 2: its time is over");
     assert_step(r, 0, again, &live,
-                "attempt 1 failed (exit code 1); it is tried again at 1970-01-01T00:00:05.000Z (2 "
-                "of 3)");
-    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "is being read");
+                "failed in attempt 1 (exit code 1) and is tried again at 1970-01-01T00:00:05.000Z "
+                "(2 of 3)");
+    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "has been read");
     assert_step(r, 1,
                 (struct gl_step_record){
                     .status = GL_STEP_WAITING, .items_n = 3, .items_made = 2, .items_ended = 1},
-                &live, "1 of 3 items have ended (0 failed), 1 are under way");
+                &live, "waits for its items: 1 of 3 have ended (0 failed), 1 under way");
 }
 
 static void a_blocked_step_says_who_can_help(void **state)
@@ -160,14 +174,14 @@ static void an_ended_step_says_how(void **state)
 
     assert_step(r, 0, e, &live, "completed at 1970-01-01T00:00:01.000Z");
     e.reused_from = GL_S("01H");
-    assert_step(r, 0, e, &live, "completed by job 01H");
+    assert_step(r, 0, e, &live, "was completed by job 01H");
     e.terminal_reason = GL_S("exit code 3");
     e.status = GL_STEP_FAILED;
     assert_step(r, 0, e, &live, "failed: exit code 3");
     e.status = GL_STEP_PARTIAL;
     assert_step(r, 0, e, &live, "failed, and the job goes on: exit code 3");
     e.status = GL_STEP_SKIPPED;
-    assert_step(r, 0, e, &live, "skipped: exit code 3");
+    assert_step(r, 0, e, &live, "was skipped: exit code 3");
 }
 
 static void a_job_says_what_it_is_about(void **state)
@@ -180,6 +194,8 @@ static void a_job_says_what_it_is_about(void **state)
     assert_job(r, &live, "runs 'a'");
     run.status = GL_STEP_QUEUED;
     assert_job(r, &live, "step 'a' waits behind 3 others");
+    run.status = GL_STEP_READY;
+    assert_job(r, &live, "step 'a' waits until what its condition, items or limit need");
     r->view.job.reason = GL_S("step 'a' failed: exit code 1");
     r->view.job.verdict = GL_VERDICT_FAILED;
     assert_job(r, &live, "still waits for running attempts to end");

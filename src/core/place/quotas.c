@@ -547,7 +547,7 @@ bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf
     a = g->concurrency.limit;
     b = g->rate.limit;
     ahead = gl_heap_ahead(&g->held, &w->place);
-    gl_buf_c(out, "it waits for ");
+    gl_buf_c(out, "waits for ");
     if (is_short(c, g)) {
         gl_buf_fmt(out, "room: %d concurrency and rate keys are in use, and there may be no more",
                    GL_LIMITS_MAX);

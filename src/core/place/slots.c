@@ -433,7 +433,7 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, struct gl_b
     const struct gl_core_pool_state *p = &c->pools[w->pool];
     size_t ahead = gl_heap_ahead(&p->queue, &w->place);
 
-    gl_buf_fmt(out, "it waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
+    gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
                w->slots == 1 ? "slot" : "slots", GL_STR_ARG(p->name), p->in_use, p->slots);
     gl_slots_tell_holders(c, w->pool, NULL, out);
     gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
@@ -453,13 +453,13 @@ bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_
         return false;
     }
     if (w->state == GL_WAIT_GRANTED) {
-        gl_buf_c(out, "it has its slots and starts as soon as its job has been read");
+        gl_buf_c(out, "has its slots and starts as soon as its job has been read");
     } else if (c->stopping || c->passive) {
-        gl_buf_c(out, "it waits for a node that starts work: this one does not, or not any more");
+        gl_buf_c(out, "waits for a node that starts work: this one does not, or not any more");
     } else if (!c->exec_up) {
-        gl_buf_c(out, "it waits for the executor, which does not answer at the moment");
+        gl_buf_c(out, "waits for the executor, which does not answer at the moment");
     } else if (!c->adoption_over) {
-        gl_buf_c(out, "it waits until the node knows which attempts have outlived the last one");
+        gl_buf_c(out, "waits until the node knows which attempts have outlived the last one");
     } else if (!gl_quotas_explain(c, w, out)) {
         explain_pool(c, w, out);
     }
