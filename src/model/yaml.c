@@ -476,7 +476,7 @@ static int syntax_error(struct maker *m)
     if (at < m->source.n && m->source.p[at] == '\t') {
         return fail_at(m, GL_E_INVALID, at, "a tab cannot stand here; indent with spaces");
     }
-    if (at > 0 && at < m->source.n && gl_str_starts((gl_str){m->source.p + at - 1, 2}, GL_S("${"))) {
+    if (at > 0 && at < m->source.n && m->source.p[at - 1] == '$' && m->source.p[at] == '{') {
         return fail_at(m, GL_E_INVALID, at - 1,
                        "between { } or [ ] a text that contains `${` must be in quotes");
     }
