@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "cli/page.h"
 #include "os/fs.h"
 
 enum {
@@ -179,16 +180,35 @@ static void note_asked(struct gl_follow *f, const struct gl_json *j, gl_jnode ev
     }
 }
 
+/* The first of the decisions that are offered; WORD if that cannot be had. */
+static gl_str first_decision(struct gl_follow *f, struct gl_page *page)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    gl_str word = {0};
+
+    if (gl_page_ask(page, f->reach, &rq, NULL) == 0) {
+        gl_jnode state = gl_json_get(&page->j, page->root, "workflow_state");
+        gl_jnode step = gl_json_get(&page->j, gl_json_get(&page->j, state, "steps"), f->asked);
+        gl_str rest;
+
+        word = gl_str_cut(gl_page_text(page, step, "choices"), ',', &rest);
+    }
+    return word.n > 0 ? word : GL_S("WORD");
+}
+
 static void say_asked(struct gl_follow *f)
 {
     struct gl_cli *cli = f->reach->cli;
+    struct gl_page page;
 
     if (f->asked == NULL || f->has_asked || f->progress->is_quiet) {
         return;
     }
     gl_progress_clear(f->progress);
     gl_cli_say(cli, "step %s waits for a person; to answer: %s", f->asked,
-               gl_cli_hint(cli, "human respond %s %s --decision WORD", f->job, f->asked));
+               gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
+                           GL_STR_ARG(first_decision(f, &page))));
+    gl_page_done(&page);
     f->has_asked = true;
 }
 
@@ -209,7 +229,6 @@ static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct
         gl_progress_apply(f->progress, &j, e);
         note_asked(f, &j, e, &a);
     }
-    say_asked(f);
     (void)gl_json_i64(&j, gl_json_get(&j, root, "next_seq"), &f->next_seq);
     (void)gl_json_bool(gl_json_get(&j, root, "ended"), ret_ended);
     status = gl_json_str(&j, gl_json_get(&j, root, "status"), &a);
@@ -233,7 +252,11 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
     f->reach->client.owner = f;
     err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
     f->reach->client.wait = NULL;
-    return err != 0 ? err : read_events(f, reply.body, ret_ended, reterr_why);
+    if (err == 0) {
+        err = read_events(f, reply.body, ret_ended, reterr_why);
+        say_asked(f); /* may ask for more: the reply is gone then */
+    }
+    return err;
 }
 
 int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_why)

@@ -99,6 +99,58 @@ static void grow(struct gl_progress *p, size_t cap)
     }
 }
 
+/* "each[3]": 3, and *ret_step is "each". False: it is no instance. */
+static bool read_instance(gl_str id, gl_str *ret_step, uint64_t *ret)
+{
+    size_t at = id.n;
+
+    while (at > 0 && id.p[at - 1] != '[') {
+        at--;
+    }
+    if (at == 0 || id.p[id.n - 1] != ']') {
+        return false;
+    }
+    *ret_step = (gl_str){.p = id.p, .n = at - 1};
+    return gl_str_u64((gl_str){.p = id.p + at, .n = id.n - at - 1}, ret);
+}
+
+/* Behind which one it stands: an instance behind its step, by number; all others at the bottom. */
+static size_t place_of(struct gl_progress *p, gl_str id)
+{
+    struct gl_progress_step *step;
+    uint64_t number, other;
+    gl_str name = {0};
+    size_t at;
+
+    step = read_instance(id, &name, &number) ? gl_map_find(&p->by_id, name) : NULL;
+    if (step == NULL) {
+        return p->bottom;
+    }
+    at = step->last; /* most come in their order */
+    if (at == 0 || !read_instance(p->steps[at].id, &name, &other) || other > number) {
+        at = (size_t)(step - p->steps);
+        while (at != step->last && p->steps[at].next != 0 &&
+               read_instance(p->steps[p->steps[at].next - 1].id, &name, &other) && other < number) {
+            at = p->steps[at].next - 1;
+        }
+    }
+    if (at == step->last || step->last == 0) {
+        step->last = p->steps_n;
+    }
+    return at;
+}
+
+static void put_behind(struct gl_progress *p, size_t at)
+{
+    size_t number = p->steps_n;
+
+    if (number > 0) {
+        p->steps[number].next = p->steps[at].next;
+        p->steps[at].next = number + 1;
+    }
+    p->bottom = number == 0 || at == p->bottom ? number : p->bottom;
+}
+
 /* The step with this id; those that `foreach` makes come one by one. */
 static struct gl_progress_step *step_of(struct gl_progress *p, gl_str id)
 {
@@ -110,6 +162,7 @@ static struct gl_progress_step *step_of(struct gl_progress *p, gl_str id)
     if (p->steps_n == p->steps_cap) {
         grow(p, p->steps_cap == 0 ? STEPS_FIRST : p->steps_cap * 2);
     }
+    put_behind(p, place_of(p, id));
     s = &p->steps[p->steps_n++];
     s->id = gl_str_dup(&p->arena, id);
     gl_map_add(&p->by_id, s->id, s);
@@ -231,9 +284,9 @@ static void draw_block(struct gl_progress *p, gl_ms now)
     if (p->drawn > 0) {
         gl_buf_fmt(&out, "\033[%zuA\r", p->drawn);
     }
-    for (size_t i = 0; i < p->steps_n && (all || lines < max); i++) {
-        if (all || needs_attention(&p->steps[i])) {
-            add_step(p, &p->steps[i], p->term->columns, now, &out);
+    for (size_t i = 1; i != 0 && (all || lines < max); i = p->steps[i - 1].next) {
+        if (all || needs_attention(&p->steps[i - 1])) {
+            add_step(p, &p->steps[i - 1], p->term->columns, now, &out);
             gl_buf_c(&out, "\033[K\n");
             lines++;
         }

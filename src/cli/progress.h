@@ -17,6 +17,8 @@ struct gl_progress_step {
     gl_ms started_at, ended_at; /* of the current attempt; 0: not known */
     gl_ms retry_at;
     gl_str reason;
+    size_t next; /* whose line stands below: its number + 1; 0: nobody's */
+    size_t last; /* of a step with foreach: the number of its last instance; 0: it has none */
 };
 
 struct gl_progress {
@@ -25,6 +27,7 @@ struct gl_progress {
     struct gl_map by_id;
     struct gl_progress_step *steps; /* moves when it grows: pointers are good until the next add */
     size_t steps_n, steps_cap;
+    size_t bottom; /* the number of the step whose line is the last */
     size_t ended_n;
     size_t id_width; /* of the longest id, within reason */
     bool is_quiet;   /* nothing is shown, only kept */

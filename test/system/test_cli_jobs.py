@@ -158,7 +158,7 @@ steps:
   paid: {sh: 'true', unsafe: true}
   mail: {sh: 'exit 1', unsafe: true, needs: paid}
   never: {sh: 'true', unsafe: true, needs: mail}
-  safe: {sh: 'exit 1'}
+  safe: {sh: 'exit 1', on_failure: continue}
 """)
     box.glia("run", flow, "--run-id", "r", code=1)
     said = box.glia("job", "retry", "r", code=1).stderr
@@ -281,7 +281,9 @@ steps:
   go: {noop: true, needs: ask}
 """)
     run = box.start("run", flow, "--run-id", "release")
-    wait_for("the question", lambda: "human respond" in box.read(run.err))
+    wait_for("the question",
+             lambda: "human respond" in box.read(run.err) and box.read(run.err).endswith("\n"))
+    assert box.read(run.err).endswith(" ask --decision ship\n")
     row = box.glia("human", "list").stdout.strip().split("\t")
     assert row[1:] == ["ask", "approval", "ship|hold", "Ship it?"]
     assert "Ship it?" in box.glia("why", "release", "ask").stdout

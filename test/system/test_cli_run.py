@@ -310,6 +310,15 @@ def test_on_a_terminal_each_step_has_one_line_that_is_updated(box):
     assert "2 steps in" in last
 
 
+def test_on_a_terminal_instances_stand_behind_their_step(box):
+    flow = box.write("flow.yaml", "steps: {each: {foreach: [1, 2], sh: sleep 0.2}, "
+                                  "end: {noop: true, needs: each}}\n")
+    text, _ = run_on_terminal(box, "run", flow, NO_COLOR="1")
+    last = text.split("A\r")[-1].splitlines()
+    assert [line.split()[1].removesuffix("\x1b[K") for line in last[:4]] == [
+        "each", "each[0]", "each[1]", "end"]
+
+
 def test_no_color_is_heeded(box):
     flow = box.write("flow.yaml", "steps: {a: {sh: 'true'}}\n")
     text, _ = run_on_terminal(box, "run", flow, NO_COLOR="1")

@@ -173,6 +173,31 @@ static void steps_that_come_later_are_shown_too(void **state)
     gl_progress_done(&p);
 }
 
+static void instances_stand_behind_their_step_in_their_order(void **state)
+{
+    struct screen *s = *state;
+    struct gl_progress p;
+    s->term.is_tty = true;
+    gl_progress_init(&p, &s->term, false);
+    load(&p, TWO_STEPS);
+    apply(&p, EVENT("b[0]", "ready", "0", "0", ""));
+    apply(&p, EVENT("fetch[2]", "ready", "0", "0", ""));
+    apply(&p, EVENT("fetch[0]", "ready", "0", "0", ""));
+    apply(&p, EVENT("fetch[10]", "ready", "0", "0", ""));
+    apply(&p, EVENT("fetch[1]", "ready", "0", "0", ""));
+    apply(&p, EVENT("b[1]", "ready", "0", "0", ""));
+    gl_progress_draw(&p, 1000);
+    assert_string_equal(shown(s), "  pending     fetch\033[K\n"
+                                  "  ready       fetch[0]\033[K\n"
+                                  "  ready       fetch[1]\033[K\n"
+                                  "  ready       fetch[2]\033[K\n"
+                                  "  ready       fetch[10]\033[K\n"
+                                  "  pending     b\033[K\n"
+                                  "  ready       b[0]\033[K\n"
+                                  "  ready       b[1]\033[K\n\033[J");
+    gl_progress_done(&p);
+}
+
 static void quiet_progress_only_remembers(void **state)
 {
     struct screen *s = *state;
@@ -242,6 +267,7 @@ int main(void)
         TEST(only_the_status_has_a_color),
         TEST(piped_progress_is_a_line_for_each_thing_that_happens),
         TEST(steps_that_come_later_are_shown_too),
+        TEST(instances_stand_behind_their_step_in_their_order),
         TEST(quiet_progress_only_remembers),
         TEST(a_terminal_shows_one_line_per_step_and_goes_back_to_update_it),
         TEST(too_many_steps_become_counters_and_what_needs_attention),
