@@ -1,7 +1,7 @@
 /* cmd_list.c - glia job list: jobs, newest first, page by page. */
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/page.h"
+#include "cli/overview.h"
 #include "cli/table.h"
 
 struct list {
@@ -12,18 +12,21 @@ struct list {
     gl_str next; /* where the next page begins; "" : there is none */
     bool has_said_alone;
     struct gl_table table;
+    struct gl_page human; /* on a terminal: what waits for a person */
+    size_t asking_n;      /* jobs of the table that do */
     struct gl_buf json;
     struct gl_jw w;
 };
 
-static void add_job(struct gl_table *t, struct gl_page *p, gl_jnode job, gl_ms now)
+static void add_job(struct list *l, struct gl_page *p, gl_jnode job, gl_ms now)
 {
-    int64_t done = gl_page_number(p, job, "completed_n") + gl_page_number(p, job, "partial_n") +
-                   gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
+    struct gl_table *t = &l->table;
     gl_ms submitted = gl_page_time(p, job, "submitted_at");
     gl_ms ended = gl_page_time(p, job, "ended_at");
     gl_str run_id = gl_page_text(p, job, "run_id"), status = gl_page_text(p, job, "status");
+    uint64_t asks = gl_overview_asks(&l->human, gl_page_text(p, job, "job_id"));
 
+    l->asking_n += asks > 0;
     if (gl_str_eq(run_id, gl_page_text(p, job, "job_id"))) {
         run_id = (gl_str){0};
     }
@@ -31,8 +34,7 @@ static void add_job(struct gl_table *t, struct gl_page *p, gl_jnode job, gl_ms n
     gl_table_add(t, status.n > 0 ? status : GL_S("damaged")); /* only the id is known then */
     gl_table_add(t, gl_page_text(p, job, "name"));
     gl_table_add(t, run_id);
-    gl_table_add(t, gl_str_fmt(&p->arena, "%lld/%lld", (long long)done,
-                               (long long)gl_page_number(p, job, "steps_n")));
+    gl_table_add(t, gl_overview_steps(p, job, asks));
     gl_table_add(t, gl_page_text(p, job, "submitted_at"));
     gl_table_add(t, gl_page_span(p, submitted, ended != 0 ? ended : now));
 }
@@ -46,7 +48,7 @@ static void add_page(struct list *l, struct gl_page *p)
         if (l->cli->json) {
             gl_jw_raw(&l->w, gl_json_raw(&p->j, e));
         } else {
-            add_job(&l->table, p, e, now);
+            add_job(l, p, e, now);
         }
         if (!l->has_said_alone) {
             l->has_said_alone = gl_reach_say_alone(&l->reach, gl_page_text(p, e, "status"));
@@ -100,6 +102,11 @@ static void print_table(struct list *l)
         (void)fflush(l->cli->out.file);
         gl_cli_say(l->cli, "there may be more: --all, or --after %.*s", GL_STR_ARG(l->next));
     }
+    if (l->asking_n > 0) {
+        (void)fflush(l->cli->out.file);
+        gl_cli_say(l->cli, "%zu of these jobs wait%s for a person: %s", l->asking_n,
+                   l->asking_n == 1 ? "s" : "", gl_cli_hint(l->cli, "human list"));
+    }
 }
 
 static int show(struct list *l)
@@ -111,7 +118,10 @@ static int show(struct list *l)
     gl_jw_object(&l->w);
     gl_jw_key(&l->w, "jobs");
     gl_jw_array(&l->w);
-    err = ask_pages(l, &why);
+    err = l->cli->out.is_tty && !l->cli->json ? gl_overview_human(&l->reach, &l->human, &why) : 0;
+    if (err == 0) {
+        err = ask_pages(l, &why);
+    }
     if (err != 0) {
         return gl_cli_fail(l->cli, err, why.text);
     }
@@ -142,6 +152,7 @@ int gl_cmd_list(struct gl_cli *cli)
     gl_table_init(&l.table, titles, GL_COUNT(titles));
     code = show(&l);
     gl_table_done(&l.table);
+    gl_page_done(&l.human);
     gl_buf_done(&l.json);
     gl_reach_done(&l.reach);
     return code;

@@ -21,6 +21,8 @@ enum {
     HEAD_LINES = 4, /* title, node, empty, columns */
     STEPS_MAX = 12, /* lines of the lower part, at most */
     BAR_WIDTH = 12,
+    BAR_COLUMNS_MIN = 100, /* a narrower terminal has no bars */
+    STEPS_WIDTH = 14,
     NAME_WIDTH = 24,
     STATUS_WIDTH = 10,
     TIME_WIDTH = 8,
@@ -36,8 +38,10 @@ struct top {
     bool is_over;
     bool has_steps; /* the lower part is shown */
     size_t chosen, jobs_n;
+    char chosen_job[GL_ID_BYTES_MAX + 1]; /* it stays chosen when the order changes; "" : the top */
+    gl_jnode *order;                      /* the jobs as they are shown, in the arena of `jobs` */
 
-    struct gl_page node, jobs, job; /* as last seen */
+    struct gl_page node, human, jobs, job; /* as last seen */
     bool has_node;
     const char *trouble; /* why there is nothing to see; NULL: none */
     struct gl_why why;
@@ -92,28 +96,56 @@ static gl_jnode job_list(struct top *t)
 
 static gl_str chosen_id(struct top *t)
 {
-    gl_jnode jobs = job_list(t), e = gl_json_first(&t->jobs.j, jobs);
+    return gl_page_text(&t->jobs, t->order[t->chosen], "job_id");
+}
 
-    for (size_t i = 0; i < t->chosen && e != NULL; i++) {
-        e = gl_json_after(&t->jobs.j, jobs, e);
+static bool is_live(struct top *t, gl_jnode job)
+{
+    gl_str status = gl_page_text(&t->jobs, job, "status");
+
+    return !gl_str_is(status, "completed") && !gl_str_is(status, "failed") &&
+           !gl_str_is(status, "cancelled");
+}
+
+/* Those that have not ended first; both newest first. */
+static void put_in_order(struct top *t)
+{
+    gl_jnode jobs = t->trouble == NULL ? job_list(t) : NULL;
+    size_t n = 0;
+
+    t->jobs_n = jobs != NULL ? jobs->count : 0;
+    t->order = GL_NEW_ARRAY(&t->jobs.arena, gl_jnode, t->jobs_n + 1);
+    for (int pass = 0; pass < 2; pass++) {
+        for (gl_jnode e = gl_json_first(&t->jobs.j, jobs); e;
+             e = gl_json_after(&t->jobs.j, jobs, e)) {
+            if (is_live(t, e) == (pass == 0)) {
+                t->order[n++] = e;
+            }
+        }
     }
-    return gl_page_text(&t->jobs, e, "job_id");
+    t->chosen = t->jobs_n == 0 ? 0 : t->chosen < t->jobs_n ? t->chosen : t->jobs_n - 1;
+    for (size_t i = 0; i < t->jobs_n && t->chosen_job[0] != '\0'; i++) {
+        if (gl_str_is(gl_page_text(&t->jobs, t->order[i], "job_id"), t->chosen_job)) {
+            t->chosen = i;
+        }
+    }
 }
 
 static void look(struct top *t)
 {
-    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = t->term->rows};
-    gl_jnode jobs;
+    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
 
     gl_page_done(&t->node);
+    gl_page_done(&t->human);
     gl_page_done(&t->jobs);
     gl_page_done(&t->job);
     t->job = (struct gl_page){0};
     t->has_node = gl_overview_node(&t->reach, &t->node);
     t->trouble = gl_page_ask(&t->jobs, &t->reach, &rq, &t->why) != 0 ? t->why.text : NULL;
-    jobs = t->trouble == NULL ? job_list(t) : NULL;
-    t->jobs_n = jobs != NULL ? jobs->count : 0;
-    t->chosen = t->jobs_n == 0 ? 0 : t->chosen < t->jobs_n ? t->chosen : t->jobs_n - 1;
+    if (gl_overview_human(&t->reach, &t->human, NULL) != 0) {
+        t->human.root = NULL; /* the jobs are asked for in the same way: that is told */
+    }
+    put_in_order(t);
     if (t->has_steps && t->jobs_n > 0) {
         struct gl_request one = {.verb = GL_VERB_STATUS, .job = chosen_id(t)};
 
@@ -133,7 +165,8 @@ static void put_line(struct top *t, enum gl_color color, gl_str text)
         return;
     }
     gl_buf_fmt(&t->out, "%s%s%.*s%s\033[K", t->lines > 0 ? "\r\n" : "", gl_term_on(t->term, color),
-               GL_STR_ARG(gl_term_clip(text, t->term->columns)), gl_term_off(t->term, color));
+               GL_STR_ARG(gl_term_cut(&t->jobs.arena, text, t->term->columns)),
+               gl_term_off(t->term, color));
     t->lines++;
 }
 
@@ -150,23 +183,31 @@ static void put_head(struct top *t)
         put_line(t, GL_YELLOW, GL_S("no node is running: unfinished jobs are not driven"));
     } else {
         put_line(t, GL_PLAIN,
-                 gl_str_fmt(&n->arena, "node %.*s  slots %.*s  %lld running, %lld waiting",
+                 gl_str_fmt(&n->arena,
+                            "node %.*s  slots %.*s  %lld running, %lld waiting, %llu for a person",
                             GL_STR_ARG(gl_page_text(n, n->root, "name")),
                             GL_STR_ARG(gl_overview_pools(n)),
                             (long long)gl_page_number(n, n->root, "attempts_running"),
-                            (long long)gl_page_number(n, n->root, "steps_waiting")));
+                            (long long)gl_page_number(n, n->root, "steps_waiting"),
+                            (unsigned long long)gl_overview_asks(&t->human, (gl_str){0})));
     }
     put_line(t, GL_PLAIN, (gl_str){0});
 }
 
-static const char *bar(char buf[static BAR_WIDTH + 1], int64_t done, int64_t all)
+/* "[####....] ", or nothing where there is no room for it. */
+static const char *bar(const struct top *t, char buf[static BAR_WIDTH + 4], int64_t done,
+                       int64_t all)
 {
     int64_t full = all > 0 ? done * BAR_WIDTH / all : 0;
 
-    for (int64_t i = 0; i < BAR_WIDTH; i++) {
-        buf[i] = i < full ? '#' : '.';
+    if (t->term->columns < BAR_COLUMNS_MIN) {
+        return "";
     }
-    buf[BAR_WIDTH] = '\0';
+    buf[0] = '[';
+    for (int64_t i = 0; i < BAR_WIDTH; i++) {
+        buf[i + 1] = i < full ? '#' : '.';
+    }
+    (void)memcpy(buf + BAR_WIDTH + 1, "] ", 3);
     return buf;
 }
 
@@ -181,43 +222,42 @@ static gl_str column(struct gl_arena *a, gl_str text, size_t width)
 static void put_job(struct top *t, gl_jnode job, bool is_chosen)
 {
     struct gl_page *p = &t->jobs;
-    int64_t done = gl_page_number(p, job, "completed_n") + gl_page_number(p, job, "partial_n") +
-                   gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
-    int64_t all = gl_page_number(p, job, "steps_n");
-    gl_str status = gl_page_text(p, job, "status");
+    gl_str id = gl_page_text(p, job, "job_id"), status = gl_page_text(p, job, "status");
+    uint64_t asks = gl_overview_asks(&t->human, id);
     gl_ms ended = gl_page_time(p, job, "ended_at");
     gl_str took =
         gl_page_span(p, gl_page_time(p, job, "submitted_at"), ended != 0 ? ended : gl_term_now());
-    gl_str steps = gl_str_fmt(&p->arena, "%lld/%lld", (long long)done, (long long)all);
-    char bar_text[BAR_WIDTH + 1];
+    gl_str steps = gl_overview_steps(p, job, asks);
+    char bar_text[BAR_WIDTH + 4];
 
-    put_line(t, is_chosen ? GL_BOLD : gl_term_status_color(status),
-             gl_str_fmt(&p->arena, "%s %.*s  %.*s  [%s] %.*s  %.*s  %.*s", is_chosen ? ">" : " ",
-                        GL_STR_ARG(gl_page_text(p, job, "job_id")),
-                        GL_STR_ARG(column(&p->arena, status, STATUS_WIDTH)),
-                        bar(bar_text, done, all), GL_STR_ARG(column(&p->arena, steps, 11)),
-                        GL_STR_ARG(column(&p->arena, took, TIME_WIDTH)),
-                        GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, job, "name")))));
+    put_line(
+        t,
+        is_chosen  ? GL_BOLD
+        : asks > 0 ? GL_YELLOW
+                   : gl_term_status_color(status),
+        gl_str_fmt(&p->arena, "%s %.*s  %.*s  %s%.*s  %.*s  %.*s", is_chosen ? ">" : " ",
+                   GL_STR_ARG(id), GL_STR_ARG(column(&p->arena, status, STATUS_WIDTH)),
+                   bar(t, bar_text, gl_overview_ended(p, job), gl_page_number(p, job, "steps_n")),
+                   GL_STR_ARG(column(&p->arena, steps, STEPS_WIDTH)),
+                   GL_STR_ARG(column(&p->arena, took, TIME_WIDTH)),
+                   GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, job, "name")))));
 }
 
 /* The window moves with the chosen one. */
 static void put_jobs(struct top *t, size_t room)
 {
-    gl_jnode jobs = job_list(t), e = gl_json_first(&t->jobs.j, jobs);
     size_t first = t->chosen >= room && room > 0 ? t->chosen - room + 1 : 0;
+    int steps_width = STEPS_WIDTH + (t->term->columns < BAR_COLUMNS_MIN ? 0 : BAR_WIDTH + 3);
 
     put_line(t, GL_DIM,
              gl_str_fmt(&t->jobs.arena, "  %-26s  %-*s  %-*s  %-*s  %s", "JOB", STATUS_WIDTH,
-                        "STATUS", BAR_WIDTH + 14, "STEPS", TIME_WIDTH, "TIME", "NAME"));
+                        "STATUS", steps_width, "STEPS", TIME_WIDTH, "TIME", "NAME"));
     if (t->trouble != NULL || t->jobs_n == 0) {
         put_line(t, GL_YELLOW,
                  t->trouble != NULL ? gl_str_of(t->trouble) : GL_S("  there are no jobs yet"));
     }
-    for (size_t i = 0; e != NULL && i < first + room; i++) {
-        if (i >= first) {
-            put_job(t, e, i == t->chosen);
-        }
-        e = gl_json_after(&t->jobs.j, jobs, e);
+    for (size_t i = first; i < t->jobs_n && i < first + room; i++) {
+        put_job(t, t->order[i], i == t->chosen);
     }
 }
 
@@ -289,14 +329,21 @@ static void draw(struct top *t)
 
 /* ---- keys ---- */
 
+static void choose(struct top *t, size_t number)
+{
+    t->chosen = number;
+    (void)snprintf(t->chosen_job, sizeof(t->chosen_job), "%.*s",
+                   GL_STR_ARG(number > 0 ? chosen_id(t) : (gl_str){0}));
+}
+
 static void on_key(struct top *t, gl_str keys)
 {
     if (gl_str_is(keys, "q") || gl_str_is(keys, "Q") || gl_str_is(keys, "\033")) {
         t->is_over = true;
     } else if (gl_str_is(keys, "\033[A") || gl_str_is(keys, "\033OA") || gl_str_is(keys, "k")) {
-        t->chosen -= t->chosen > 0;
+        choose(t, t->chosen - (t->chosen > 0));
     } else if (gl_str_is(keys, "\033[B") || gl_str_is(keys, "\033OB") || gl_str_is(keys, "j")) {
-        t->chosen += t->chosen + 1 < t->jobs_n;
+        choose(t, t->chosen + (t->chosen + 1 < t->jobs_n));
     } else if (gl_str_is(keys, "\n") || gl_str_is(keys, "\r")) {
         t->has_steps = !t->has_steps;
     }
@@ -356,6 +403,7 @@ int gl_cmd_top(struct gl_cli *cli)
         close_screen(&t);
     }
     gl_page_done(&t.node);
+    gl_page_done(&t.human);
     gl_page_done(&t.jobs);
     gl_page_done(&t.job);
     gl_buf_done(&t.out);

@@ -58,17 +58,46 @@ static int count_jobs(struct gl_overview *o, struct gl_reach *r, struct gl_why *
     return err;
 }
 
-static int count_human(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+int gl_overview_human(struct gl_reach *r, struct gl_page *page, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_HUMAN, .limit = GL_PAGE_MAX};
-    struct gl_page page;
-    int err = gl_page_ask(&page, r, &rq, reterr_why);
 
-    if (err == 0) {
-        gl_jnode requests = gl_json_get(&page.j, page.root, "requests");
+    return gl_page_ask(page, r, &rq, reterr_why);
+}
 
-        o->human_n = requests != NULL ? requests->count : 0;
+uint64_t gl_overview_asks(struct gl_page *human, gl_str job)
+{
+    gl_jnode requests = gl_json_get(&human->j, human->root, "requests");
+    uint64_t n = 0;
+
+    for (gl_jnode e = gl_json_first(&human->j, requests); e;
+         e = gl_json_after(&human->j, requests, e)) {
+        n += job.n == 0 || gl_str_eq(gl_page_text(human, e, "job_id"), job);
     }
+    return n;
+}
+
+int64_t gl_overview_ended(const struct gl_page *p, gl_jnode job)
+{
+    return gl_page_number(p, job, "completed_n") + gl_page_number(p, job, "partial_n") +
+           gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
+}
+
+gl_str gl_overview_steps(struct gl_page *p, gl_jnode job, uint64_t asks)
+{
+    long long ended = gl_overview_ended(p, job), all = gl_page_number(p, job, "steps_n");
+
+    return asks == 0 ? gl_str_fmt(&p->arena, "%lld/%lld", ended, all)
+                     : gl_str_fmt(&p->arena, "%lld/%lld, %llu ask%s", ended, all,
+                                  (unsigned long long)asks, asks == 1 ? "s" : "");
+}
+
+static int count_human(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+{
+    struct gl_page page;
+    int err = gl_overview_human(r, &page, reterr_why);
+
+    o->human_n = err == 0 ? gl_overview_asks(&page, (gl_str){0}) : 0;
     gl_page_done(&page);
     return err;
 }

@@ -24,6 +24,17 @@ bool gl_overview_node(struct gl_reach *r, struct gl_page *page);
 int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why);
 void gl_overview_done(struct gl_overview *o);
 
+/* What waits for a person. To be given back with gl_page_done() in any case. */
+int gl_overview_human(struct gl_reach *r, struct gl_page *page, struct gl_why *reterr_why);
+/* How many steps of this job are in such an answer; of all jobs for "". */
+uint64_t gl_overview_asks(struct gl_page *human, gl_str job);
+
+/* Of a job in a list: how many of its steps have ended, ... */
+int64_t gl_overview_ended(const struct gl_page *p, gl_jnode job);
+/* ... and "2/5, 1 asks": how many there are, and how many of them wait for a person. In the page's
+ * arena. */
+gl_str gl_overview_steps(struct gl_page *p, gl_jnode job, uint64_t asks);
+
 /* "default 2 of 8, gpu 0 of 1", in the page's arena. */
 gl_str gl_overview_pools(struct gl_page *node);
 /* "2 running, 1 failed"; "none" if there are none. In the arena. */

@@ -117,3 +117,11 @@ gl_str gl_term_clip(gl_str text, size_t width)
     }
     return text;
 }
+
+gl_str gl_term_cut(struct gl_arena *a, gl_str text, size_t width)
+{
+    if (width == 0 || gl_term_width(text) <= width) {
+        return gl_term_clip(text, width);
+    }
+    return gl_str_fmt(a, "%.*s\u2026", GL_STR_ARG(gl_term_clip(text, width - 1)));
+}

@@ -28,5 +28,7 @@ gl_ms gl_term_now(void); /* wall clock */
 gl_str gl_term_safe(struct gl_arena *a, gl_str text);
 size_t gl_term_width(gl_str text); /* code points */
 gl_str gl_term_clip(gl_str text, size_t width);
+/* The same, and what was cut can be seen: "a long st…". */
+gl_str gl_term_cut(struct gl_arena *a, gl_str text, size_t width);
 
 #endif

@@ -147,14 +147,14 @@ def test_the_doctor_misses_the_keepers_program(box):
 
 
 class Screen:
-    """`glia top` on a terminal of its own."""
+    """`glia top`, or another command, on a terminal of its own."""
 
-    def __init__(self, box, *args, rows=24, columns=100):
+    def __init__(self, box, *args, rows=24, columns=100, command=("top",)):
         self.main, end = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(self.main)
-        self.process = subprocess.Popen([GLIA, "top", *args], env=box.env, stdin=end, stdout=end,
-                                        stderr=end, start_new_session=True,
+        self.process = subprocess.Popen([GLIA, *command, *args], env=box.env, stdin=end,
+                                        stdout=end, stderr=end, start_new_session=True,
                                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
         os.close(end)
         self.seen = ""
@@ -190,8 +190,9 @@ def test_top_shows_jobs_and_steps_and_leaves_the_terminal_as_it_was(box):
     first = screen.read_until("q leave")
     assert "\033[?1049h" in first and "slots default 0 of" in first
     assert "blocked" in first and "> " in first and "1/1" in first and "0/2" in first
+    assert first.index("0/2") < first.index("1/1") and "waits for the signal" in first
     screen.send(b"j")
-    assert "waits for the signal" in screen.read_until("waits for the signal")
+    screen.read_until("nothing of this job is under way")
     screen.send(b"\r")
     screen.resize(10, 40)
     screen.read_until("q leave")
@@ -205,6 +206,30 @@ def test_top_shows_jobs_and_steps_and_leaves_the_terminal_as_it_was(box):
     screen.send(b"q")
     code, rest = screen.finish()
     assert code == 0 and rest.endswith("\033[?25h\033[?1049l")
+
+
+def test_top_and_the_list_show_which_jobs_wait_for_a_person(box):
+    start_node(box)
+    flow = box.write("ask.yaml", "name: ask\nsteps: {ask: {approval: '%s?'}, "
+                                 "t: {noop: true, needs: ask}}\n" % ("Shall we " * 20))
+    job = box.glia("run", "--detach", flow).stdout.strip()
+    box.glia("run", "--", "true")
+    wait_for("the question", lambda: box.glia("human", "list").stdout)
+    screen = Screen(box, columns=80)
+    first = screen.read_until("q leave")
+    plain = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", first).replace("\r", "")
+    assert "0 running, 0 waiting, 1 for a person" in plain
+    rows = [line for line in plain.splitlines() if "/1 " in line or "/2, " in line]
+    assert rows[0].startswith(f"> {job}") and "0/2, 1 asks" in rows[0]
+    assert rows[0].endswith("  ask") and "asks" not in rows[1]
+    line = next(line for line in plain.splitlines() if "waits for a person" in line)
+    assert len(line) == 80 and line.endswith("\u2026")
+    screen.send(b"q")
+    assert screen.finish()[0] == 0
+    screen = Screen(box, command=["job", "list"])
+    assert "0/2, 1 asks" in screen.read_until("1 of these jobs waits for a person: ")
+    assert screen.finish()[0] == 0
+    assert "asks" not in box.glia("job", "list").stdout
 
 
 def test_top_ends_with_an_interrupt_and_without_a_node(box):
