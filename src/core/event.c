@@ -109,13 +109,68 @@ const struct gl_schema gl_event_schema = {
     .fields_n = GL_COUNT(event_fields),
 };
 
+/* Most of what happens is of a few types, and an event of one type uses few of the fields. Looking
+ * at all of them would take longer than writing those. */
+#define EHEAD                                                                           \
+    GL_FIELD(gl_event, now, I64, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),                    \
+        GL_FIELD_ENUM(gl_event, type, event_words, GL_FF_ALWAYS, ""), EF(context, STR), \
+        EF(job, STR)
+
+static const struct gl_field tick_fields[] = {EHEAD};
+static const struct gl_field done_fields[] = {EHEAD, EF(op, U64), EF(code, I64), EF(why, STR),
+                                              EF(number, U64)};
+static const struct gl_field started_fields[] = {EHEAD,         EF(attempt, STR), EF(token, U64),
+                                                 EF(code, I64), EF(why, STR),     EF(number, U64)};
+static const struct gl_field ended_fields[] = {
+    EHEAD,           EF(attempt, STR),    EF(token, U64),
+    EF(output, STR), EE(end, end_words),  EF(exit_code, I64),
+    EF(signal, I64), EF(started_at, I64), EF(ended_at, I64),
+    EF(error, STR),
+};
+static const struct gl_field submit_fields[] = {
+    EHEAD,           EF(request, U64),    EF(run_id, STR), EF(flow_hash, STR),
+    EF(flow, STR),   EF(dedupe_key, STR), EF(stack, STR),  EF(env_scope, STR),
+    EF(inputs, STR),
+};
+
+#define USUAL(fs)                                                                \
+    {                                                                            \
+        .bytes = sizeof(struct gl_event), .fields = fs, .fields_n = GL_COUNT(fs) \
+    }
+
+static const struct gl_schema usual_schemas[GL_EV_COUNT] = {
+    [GL_EV_TICK] = USUAL(tick_fields),       [GL_EV_DONE] = USUAL(done_fields),
+    [GL_EV_STARTED] = USUAL(started_fields), [GL_EV_ENDED] = USUAL(ended_fields),
+    [GL_EV_SUBMIT] = USUAL(submit_fields),
+};
+
+static size_t bytes_of(const struct gl_field *f)
+{
+    return f->type == GL_F_STR ? sizeof(gl_str) : f->type == GL_F_ENUM ? 1 : sizeof(uint64_t);
+}
+
+/* Is everything else zero? If padding is not, the long way is taken. */
+static bool has_only(const struct gl_event *ev, const struct gl_schema *s)
+{
+    static const struct gl_event zero;
+    struct gl_event rest;
+
+    memcpy(&rest, ev, sizeof(rest));
+    for (size_t i = 0; i < s->fields_n; i++) {
+        memset((char *)&rest + s->fields[i].offset, 0, bytes_of(&s->fields[i]));
+    }
+    return memcmp(&rest, &zero, sizeof(rest)) == 0;
+}
+
 void gl_event_encode(const struct gl_event *ev, struct gl_buf *out)
 {
+    const struct gl_schema *usual = &usual_schemas[ev->type];
     struct gl_jw w;
 
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    gl_schema_write(&gl_event_schema, ev, &w, GL_FOR_STORE);
+    gl_schema_write(usual->fields_n > 0 && has_only(ev, usual) ? usual : &gl_event_schema, ev, &w,
+                    GL_FOR_STORE);
     gl_jw_end(&w);
 }
 
