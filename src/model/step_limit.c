@@ -17,7 +17,7 @@ static void note(void *owner, const struct gl_ref *ref)
 {
     struct noting *t = owner;
     size_t offset = (size_t)(ref->text.p - t->text.p); /* it borrows from the condition */
-    while (offset >= 2 && memcmp(t->text.p + offset, "${", 2) != 0) {
+    while (offset > 0 && memcmp(t->text.p + offset, "${", 2) != 0) {
         offset--;
     }
     gl_step_refs_note(t->r, t->s, t->n, AT(t->s, "when"), ref, t->text, offset);

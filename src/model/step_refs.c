@@ -34,10 +34,18 @@ void gl_step_refs_note(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
         unknown_input(r, n, at, ref, text, offset);
         return;
     case GL_REF_JOB:
-        if (!s->has_foreach && (gl_str_is(part, "item") || gl_str_is(part, "index"))) {
+        if (!gl_str_is(part, "item") && !gl_str_is(part, "index")) {
+            return;
+        }
+        if (!s->has_foreach) {
             gl_flow_read_error_in(r, n, at, text, offset,
                                   "`job.%.*s` is only there in a step with `foreach`",
                                   GL_STR_ARG(part));
+        } else if (strcmp(at.field, "when") == 0 || strcmp(at.field, "foreach") == 0) {
+            gl_flow_read_error_in(r, n, at, text, offset,
+                                  "`%s` is decided once, before there are items: there is no "
+                                  "`job.%.*s` yet",
+                                  at.field, GL_STR_ARG(part));
         }
         return;
     }
