@@ -200,14 +200,16 @@ static void say_asked(struct gl_follow *f)
 {
     struct gl_cli *cli = f->reach->cli;
     struct gl_page page;
+    gl_str word;
 
     if (f->asked == NULL || f->has_asked || f->progress->is_quiet) {
         return;
     }
+    word = first_decision(f, &page);
     gl_progress_clear(f->progress);
     gl_cli_say(cli, "step %s waits for a person; to answer: %s", f->asked,
                gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
-                           GL_STR_ARG(first_decision(f, &page))));
+                           GL_STR_ARG(word)));
     gl_page_done(&page);
     f->has_asked = true;
 }
