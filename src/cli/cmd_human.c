@@ -20,10 +20,12 @@ static gl_str decisions_of(struct gl_page *p, gl_jnode request)
 static void print_requests(struct gl_cli *cli, struct gl_page *p)
 {
     static const char *const titles[] = {"JOB", "STEP", "KIND", "DECISIONS", "WHAT"};
+    static const char *const least[] = {"KIND", NULL};
     gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
+    t.least = least;
     for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
         gl_str asked = gl_page_text(p, e, "asked");
 

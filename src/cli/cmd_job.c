@@ -45,11 +45,13 @@ static void print_head(struct gl_cli *cli, struct gl_page *p)
 static void print_steps(struct gl_cli *cli, struct gl_page *p)
 {
     static const char *const titles[] = {"STEP", "STATUS", "ATTEMPTS", "STARTED", "TOOK", "REASON"};
+    static const char *const least[] = {"STARTED", "ATTEMPTS", NULL};
     gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
     gl_ms now = gl_term_now();
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
+    t.least = least;
     for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
         gl_jnode s = gl_json_value(k);
         gl_ms ended = gl_page_time(p, s, "ended_at");

@@ -133,6 +133,7 @@ int gl_cmd_list(struct gl_cli *cli)
 {
     static const char *const titles[] = {"JOB",   "STATUS",    "NAME", "RUN ID",
                                          "STEPS", "SUBMITTED", "TOOK"};
+    static const char *const least[] = {"TOOK", "SUBMITTED", NULL};
     struct list l = {.cli = cli, .all = gl_cli_option(cli, "--all") != NULL};
     uint64_t limit = l.all ? GL_PAGE_MAX : 100;
     int code = gl_cli_number(cli, "--limit", 1, GL_PAGE_MAX, &limit);
@@ -150,6 +151,7 @@ int gl_cmd_list(struct gl_cli *cli)
                                .limit = (uint32_t)limit};
     gl_reach_init(&l.reach, cli);
     gl_table_init(&l.table, titles, GL_COUNT(titles));
+    l.table.least = least;
     code = show(&l);
     gl_table_done(&l.table);
     gl_page_done(&l.human);

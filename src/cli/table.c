@@ -36,45 +36,194 @@ static void print_tsv(const struct gl_table *t, FILE *out)
     }
 }
 
-static void print_cell(const struct gl_table *t, const struct gl_term *term, size_t column,
-                       gl_str text, size_t width, enum gl_color color)
-{
-    bool is_last = column + 1 == t->columns;
-    int pad = is_last ? 0 : (int)(width - gl_term_width(text)) + 2;
+/* ---- a terminal ---- */
 
-    (void)fprintf(term->file, "%s%.*s%s%*s", gl_term_on(term, color), GL_STR_ARG(text),
-                  gl_term_off(term, color), pad, "");
+enum {
+    GAP = 2,       /* between two columns */
+    CUT_MIN = 8,   /* no column is made narrower */
+    LAST_MIN = 20, /* what the last column has at least, if it wants that */
+};
+
+struct layout {
+    const struct gl_table *t;
+    const struct gl_term *term;
+    struct gl_arena arena;
+    gl_str *cells; /* as they are shown */
+    size_t widths[GL_TABLE_COLUMNS_MAX];
+    bool is_hidden[GL_TABLE_COLUMNS_MAX], is_empty[GL_TABLE_COLUMNS_MAX];
+    bool is_whole[GL_TABLE_COLUMNS_MAX]; /* must not be cut: half of it says nothing */
+    size_t last;                         /* of the columns that are shown */
+};
+
+/* "2026-11-15T10:00:00.123Z" without the fraction; all else as it is. */
+static gl_str without_fraction(struct gl_arena *a, gl_str cell)
+{
+    gl_ms ms;
+
+    if (cell.n != 24 || cell.p[19] != '.' || !gl_when_parse(cell, &ms)) {
+        return cell;
+    }
+    return gl_str_fmt(a, "%.19sZ", cell.p);
+}
+
+static void measure(struct layout *l)
+{
+    const struct gl_table *t = l->t;
+
+    l->cells = GL_NEW_ARRAY(&l->arena, gl_str, t->n + 1);
+    for (size_t c = 0; c < t->columns; c++) {
+        l->widths[c] = strlen(t->titles[c]);
+        l->is_empty[c] = true;
+        l->is_whole[c] = strcmp(t->titles[c], "STATUS") == 0;
+    }
+    l->is_whole[0] = true; /* it names the row */
+    for (size_t i = 0; i < t->n; i++) {
+        size_t c = i % t->columns, w;
+
+        l->cells[i] = without_fraction(&l->arena, t->cells[i]);
+        l->is_whole[c] = l->is_whole[c] || l->cells[i].n != t->cells[i].n;
+        w = gl_term_width(l->cells[i]);
+        l->widths[c] = w > l->widths[c] ? w : l->widths[c];
+        l->is_empty[c] = l->is_empty[c] && w == 0;
+    }
+    l->last = t->columns - 1;
+}
+
+/* Where the last column begins. */
+static size_t start_of_last(const struct layout *l)
+{
+    size_t n = 0;
+
+    for (size_t c = 0; c < l->last; c++) {
+        n += l->is_hidden[c] ? 0 : l->widths[c] + GAP;
+    }
+    return n;
+}
+
+/* By how much it is too wide. */
+static size_t excess(const struct layout *l)
+{
+    size_t last = l->widths[l->last] < LAST_MIN ? l->widths[l->last] : LAST_MIN;
+    size_t all = start_of_last(l) + last;
+
+    return all > l->term->columns ? all - l->term->columns : 0;
+}
+
+static void hide(struct layout *l, size_t column)
+{
+    l->is_hidden[column] = true;
+    while (l->last > 0 && l->is_hidden[l->last]) {
+        l->last--;
+    }
+}
+
+static void hide_titled(struct layout *l, const char *title)
+{
+    for (size_t c = 1; c < l->t->columns; c++) {
+        if (strcmp(l->t->titles[c], title) == 0) {
+            hide(l, c);
+        }
+    }
+}
+
+/* The widest of those that may be cut; 0: there is none. */
+static size_t widest(const struct layout *l)
+{
+    size_t best = 0;
+
+    for (size_t c = 1; c < l->last; c++) {
+        if (!l->is_hidden[c] && !l->is_whole[c] && l->widths[c] > CUT_MIN &&
+            (best == 0 || l->widths[c] > l->widths[best])) {
+            best = c;
+        }
+    }
+    return best;
+}
+
+static void fit(struct layout *l)
+{
+    for (size_t c = 1; c < l->t->columns && excess(l) > 0; c++) {
+        if (l->is_empty[c] && l->t->n > 0) {
+            hide(l, c);
+        }
+    }
+    for (const char *const *at = l->t->least; at != NULL && *at != NULL && excess(l) > 0; at++) {
+        hide_titled(l, *at);
+    }
+    while (excess(l) > 0 && widest(l) > 0) {
+        l->widths[widest(l)]--;
+    }
+}
+
+/* The next line of a text: as many words as there is room for, and one in any case. */
+static gl_str take_line(gl_str text, size_t room, gl_str *ret_rest)
+{
+    size_t n = gl_term_clip(text, room).n;
+
+    if (n < text.n) {
+        size_t space = n;
+
+        while (space > 0 && text.p[space] != ' ') {
+            space--;
+        }
+        for (n = space > 0 ? space : n; space == 0 && n < text.n && text.p[n] != ' ';) {
+            n++; /* a word that is longer than the line: a path, which people copy */
+        }
+    }
+    *ret_rest = gl_str_trim((gl_str){.p = text.p + n, .n = text.n - n});
+    return (gl_str){.p = text.p, .n = n};
+}
+
+static void print_last(const struct layout *l, gl_str text, enum gl_color color)
+{
+    size_t start = start_of_last(l), columns = l->term->columns;
+    size_t room = columns > start + LAST_MIN ? columns - start : LAST_MIN;
+    int indent = 0;
+
+    do {
+        gl_str line = take_line(text, room, &text);
+
+        (void)fprintf(l->term->file, "%*s%s%.*s%s\n", indent, "", gl_term_on(l->term, color),
+                      GL_STR_ARG(line), gl_term_off(l->term, color));
+        indent = (int)start;
+    } while (text.n > 0);
+}
+
+static void print_cell(struct layout *l, size_t column, gl_str text, enum gl_color color)
+{
+    gl_str cut = gl_term_cut(&l->arena, text, l->widths[column]);
+
+    if (l->is_hidden[column]) {
+        return;
+    }
+    if (column == l->last) {
+        print_last(l, text, color);
+        return;
+    }
+    (void)fprintf(l->term->file, "%s%.*s%s%*s", gl_term_on(l->term, color), GL_STR_ARG(cut),
+                  gl_term_off(l->term, color), (int)(l->widths[column] - gl_term_width(cut)) + GAP,
+                  "");
 }
 
 void gl_table_print(const struct gl_table *t, const struct gl_term *term)
 {
-    size_t widths[GL_TABLE_COLUMNS_MAX] = {0}, status = SIZE_MAX;
+    struct layout l = {.t = t, .term = term};
 
     GL_ASSERT(t->n % t->columns == 0);
     if (!term->is_tty) {
         print_tsv(t, term->file);
         return;
     }
+    measure(&l);
+    fit(&l);
     for (size_t c = 0; c < t->columns; c++) {
-        widths[c] = strlen(t->titles[c]);
-        status = strcmp(t->titles[c], "STATUS") == 0 ? c : status;
+        print_cell(&l, c, gl_str_of(t->titles[c]), GL_DIM);
     }
     for (size_t i = 0; i < t->n; i++) {
-        size_t w = gl_term_width(t->cells[i]), *widest = &widths[i % t->columns];
+        bool is_status = strcmp(t->titles[i % t->columns], "STATUS") == 0;
 
-        *widest = w > *widest ? w : *widest;
+        print_cell(&l, i % t->columns, l.cells[i],
+                   is_status ? gl_term_status_color(l.cells[i]) : GL_PLAIN);
     }
-    for (size_t c = 0; c < t->columns; c++) {
-        print_cell(t, term, c, gl_str_of(t->titles[c]), widths[c], GL_DIM);
-    }
-    (void)fputc('\n', term->file);
-    for (size_t i = 0; i < t->n; i++) {
-        size_t c = i % t->columns;
-
-        print_cell(t, term, c, t->cells[i], widths[c],
-                   c == status ? gl_term_status_color(t->cells[i]) : GL_PLAIN);
-        if (c + 1 == t->columns) {
-            (void)fputc('\n', term->file);
-        }
-    }
+    gl_arena_done(&l.arena);
 }

@@ -232,6 +232,26 @@ def test_top_and_the_list_show_which_jobs_wait_for_a_person(box):
     assert "asks" not in box.glia("job", "list").stdout
 
 
+def test_tables_keep_to_eighty_columns(box):
+    flow = box.write("f.yaml", "name: %s\nsteps: {fetch: {sh: 'exit 1', on_failure: continue}, "
+                               "wait: {approval: '%s'}}\n" % ("nightly-" * 6, "shall we do it " * 9))
+    start_node(box)
+    box.glia("run", "--detach", flow, "--run-id", "run-of-tonight")
+    wait_for("the question", lambda: box.glia("human", "list").stdout)
+    for command in (["job", "list"], ["job", "status", "run-of-tonight"], ["human", "list"],
+                    ["why", "run-of-tonight"], ["status"]):
+        code, text = Screen(box, columns=80, command=[*command]).finish()
+        assert code == 0
+        lines = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", text).splitlines()
+        head = next(i for i, line in enumerate(lines) if line.startswith(("JOB ", "STEP ", "WHAT ")))
+        table = [line for line in lines[head:] if not line.startswith("glia:")]
+        # what is one word, like a path, may be longer
+        assert all(len(line) <= 80 or "/" in line for line in table), "\n".join(table)
+        assert not any(re.search(r"\d:\d\d\.\d\d\dZ  ", line) for line in table)
+    text = Screen(box, columns=80, command=["job", "list"]).finish()[1]
+    assert "nightly-" in text and "\u2026" in text and "run-of-tonight" in text
+
+
 def test_top_ends_with_an_interrupt_and_without_a_node(box):
     screen = Screen(box, rows=3, columns=20)
     assert "no node is running" in screen.read_until("no node is running")

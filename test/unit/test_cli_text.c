@@ -107,6 +107,36 @@ static void only_the_status_has_a_color(void **state)
     gl_table_done(&t);
 }
 
+static void a_table_keeps_to_the_width_of_the_terminal(void **state)
+{
+    static const char *const wide[] = {"JOB", "NAME", "AT", "EXTRA", "NONE", "WHY"};
+    static const char *const least[] = {"EXTRA", NULL};
+    static const char *const cells[] = {"01ABCDEF",
+                                        "gr\303\274n-and-long",
+                                        "2026-11-15T10:00:00.123Z",
+                                        "never seen",
+                                        "",
+                                        "it waits for the signal /a/path/that/is/longer ok"};
+    struct screen *s = *state;
+    struct gl_table t;
+    s->term.is_tty = true;
+    s->term.columns = 62;
+    gl_table_init(&t, wide, GL_COUNT(wide));
+    t.least = least;
+    for (size_t i = 0; i < GL_COUNT(cells); i++) {
+        gl_table_add(&t, gl_str_of(cells[i]));
+    }
+    gl_table_print(&t, &s->term);
+    assert_string_equal(shown(s),
+                        "JOB       NAME      AT                    WHY\n"
+                        "01ABCDEF  gr\303\274n-an\342\200\246  2026-11-15T10:00:00Z  "
+                        "it waits for the\n"
+                        "                                          signal\n"
+                        "                                          /a/path/that/is/longer\n"
+                        "                                          ok\n");
+    gl_table_done(&t);
+}
+
 /* ---- progress ---- */
 
 static void load(struct gl_progress *p, const char *status)
@@ -265,6 +295,7 @@ int main(void)
         TEST(a_piped_table_is_tab_separated_without_a_header),
         TEST(a_table_on_a_terminal_is_aligned),
         TEST(only_the_status_has_a_color),
+        TEST(a_table_keeps_to_the_width_of_the_terminal),
         TEST(piped_progress_is_a_line_for_each_thing_that_happens),
         TEST(steps_that_come_later_are_shown_too),
         TEST(instances_stand_behind_their_step_in_their_order),
