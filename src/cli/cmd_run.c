@@ -225,6 +225,14 @@ static int submit(struct run *r, struct gl_why *reterr_why)
     return 0;
 }
 
+static int refused(struct gl_cli *cli, int err, const char *text)
+{
+    int code = gl_cli_fail(cli, err, text);
+
+    gl_inputs_say_missing(cli, text);
+    return code;
+}
+
 /* Give it to a node that is there, and leave. */
 static int detach(struct run *r, const struct gl_flowfile *f)
 {
@@ -244,7 +252,7 @@ static int detach(struct run *r, const struct gl_flowfile *f)
                            "'glia job list' tells");
     }
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return refused(cli, err, why.text);
     }
     if (cli->json) {
         (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(r->answer));
@@ -289,7 +297,7 @@ static int go(struct run *r, const struct gl_flowfile *f)
         err = gl_follow_begin(&r->follow, r->job, &why);
     }
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return refused(cli, err, why.text);
     }
     if (!is_command || cli->err.is_tty) { /* else stderr is the command's alone */
         gl_cli_say(cli, "job %s", r->job);

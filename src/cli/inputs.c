@@ -183,3 +183,22 @@ int gl_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf
     }
     return code;
 }
+
+void gl_inputs_say_missing(struct gl_cli *cli, const char *text)
+{
+    static const char *const front = "input `", *const back = "`: " GL_FLOW_INPUT_MISSING;
+    GL_CLEANUP(gl_buf_done) struct gl_buf hint = {0};
+
+    for (const char *at = strstr(text, front); at != NULL; at = strstr(at, front)) {
+        const char *end;
+
+        at += strlen(front);
+        end = strchr(at, '`');
+        if (end != NULL && strncmp(end, back, strlen(back)) == 0) {
+            gl_buf_fmt(&hint, " --set %.*s=...", (int)(end - at), at);
+        }
+    }
+    if (hint.n > 0) {
+        gl_cli_say(cli, "give it with%.*s", GL_STR_ARG(gl_buf_view(&hint)));
+    }
+}

@@ -14,4 +14,7 @@
  * code after what is wrong has been said. The command has the options --set and --input-file. */
 int gl_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf *out);
 
+/* A job was refused with this sentence: if inputs are missing, say how they are given. */
+void gl_inputs_say_missing(struct gl_cli *cli, const char *text);
+
 #endif

@@ -224,6 +224,9 @@ void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out);
 int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret,
                    struct gl_why *reterr_why);
 
+/* What is said of an input that must be given: "input `name`: ..." */
+#define GL_FLOW_INPUT_MISSING "it is required and missing"
+
 /* What a job is given, checked against what its flow declares: defaults filled in, unknown and
  * missing ones refused, all at once. `given` is a JSON object or "". `ret` is a canonical JSON
  * object, "" when the flow has no inputs. */

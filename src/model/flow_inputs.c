@@ -85,7 +85,7 @@ static void write_one(struct giving *g, const struct gl_flow_input *in, struct g
     gl_jw_key_str(w, in->name);
     if (!value) {
         if (in->required) {
-            complain(g, in->name, "it is required and missing");
+            complain(g, in->name, GL_FLOW_INPUT_MISSING);
         }
         gl_jw_raw(w, in->fallback.n ? in->fallback : GL_S("null"));
         return;

@@ -120,6 +120,16 @@ def test_wrong_inputs_make_no_job(box, args, says):
     assert box.jobs() == []
 
 
+def test_how_a_missing_input_is_given_is_said(box):
+    flow = box.write("f.yaml", """
+inputs: {who: {type: string, required: true}, n: {type: integer, required: true}}
+steps: {a: {noop: true}}
+""")
+    assert "give it with --set who=... --set n=...\n" in box.glia("run", flow, code=2).stderr
+    assert "give it with --set n=...\n" in box.glia("run", flow, "--set", "who=x", code=2).stderr
+    assert "give it" not in box.glia("run", flow, "--set", "who=x", "--set", "n=x", code=2).stderr
+
+
 def test_a_command_has_arguments_not_inputs(box):
     assert "for flows" in box.glia("run", "--set", "a=1", "--", "true", code=2).stderr
 
