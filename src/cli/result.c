@@ -7,7 +7,8 @@
 
 enum { LOOK_BYTES = 128 << 10 };
 
-/* "completed  hello  3 steps in 1.2s" on a terminal, "ID run status" when piped. */
+/* "completed  hello  3 steps in 1.2s" on a terminal, "ID run status" when piped, where the run
+ * is empty if it was given no id, as in a list. */
 static void print_line(struct gl_cli *cli, struct gl_page *p)
 {
     gl_str status = gl_page_text(p, p->root, "status");
@@ -16,9 +17,10 @@ static void print_line(struct gl_cli *cli, struct gl_page *p)
     long long steps = gl_page_number(p, p->root, "steps_n");
 
     if (!cli->out.is_tty) {
-        (void)fprintf(cli->out.file, "%.*s\t%.*s\t%.*s\n",
-                      GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
-                      GL_STR_ARG(gl_page_text(p, p->root, "run_id")), GL_STR_ARG(status));
+        gl_str id = gl_page_text(p, p->root, "job_id"), run = gl_page_text(p, p->root, "run_id");
+
+        (void)fprintf(cli->out.file, "%.*s\t%.*s\t%.*s\n", GL_STR_ARG(id),
+                      GL_STR_ARG(gl_str_eq(run, id) ? (gl_str){0} : run), GL_STR_ARG(status));
         return;
     }
     ended = ended != 0 ? ended : gl_term_now();
