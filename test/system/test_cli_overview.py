@@ -234,7 +234,8 @@ def test_top_and_the_list_show_which_jobs_wait_for_a_person(box):
 
 def test_tables_keep_to_eighty_columns(box):
     flow = box.write("f.yaml", "name: %s\nsteps: {fetch: {sh: 'exit 1', on_failure: continue}, "
-                               "wait: {approval: '%s'}}\n" % ("nightly-" * 6, "shall we do it " * 9))
+                               "wait: {approval: '%s'}}\n"
+                     % ("nightly-" * 6, "shall we do it " * 9))
     start_node(box)
     box.glia("run", "--detach", flow, "--run-id", "run-of-tonight")
     wait_for("the question", lambda: box.glia("human", "list").stdout)
@@ -243,7 +244,8 @@ def test_tables_keep_to_eighty_columns(box):
         code, text = Screen(box, columns=80, command=[*command]).finish()
         assert code == 0
         lines = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", text).splitlines()
-        head = next(i for i, line in enumerate(lines) if line.startswith(("JOB ", "STEP ", "WHAT ")))
+        head = next(i for i, line in enumerate(lines)
+                    if line.startswith(("JOB ", "STEP ", "WHAT ")))
         table = [line for line in lines[head:] if not line.startswith("glia:")]
         # what is one word, like a path, may be longer
         assert all(len(line) <= 80 or "/" in line for line in table), "\n".join(table)
