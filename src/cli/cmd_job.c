@@ -6,6 +6,21 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 
+enum { REASON_INDENT = 6, LINE_MIN = 20 };
+
+/* Prose on a terminal, word by word. */
+static void print_prose(const struct gl_term *term, gl_str text, int indent)
+{
+    size_t used = (size_t)indent;
+    size_t room = term->columns > used + LINE_MIN ? term->columns - used : LINE_MIN;
+
+    while (text.n > 0) {
+        gl_str line = gl_term_line(text, room, &text);
+
+        (void)fprintf(term->file, "%*s%.*s\n", indent, "", GL_STR_ARG(line));
+    }
+}
+
 /* ---- status ---- */
 
 static void print_head(struct gl_cli *cli, struct gl_page *p)
@@ -31,14 +46,12 @@ static void print_head(struct gl_cli *cli, struct gl_page *p)
                   GL_STR_ARG(gl_page_text(p, p->root, "name")));
     (void)fprintf(cli->out.file, "job %.*s, submitted %.*s, %.*s\n",
                   GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
-                  GL_STR_ARG(gl_page_text(p, p->root, "submitted_at")), GL_STR_ARG(took));
+                  GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, p->root, "submitted_at"))),
+                  GL_STR_ARG(took));
     if (retry_of.n > 0) {
         (void)fprintf(cli->out.file, "a retry of job %.*s\n", GL_STR_ARG(retry_of));
     }
-    if (why.n > 0 || reason.n > 0) {
-        (void)fprintf(cli->out.file, "%.*s\n",
-                      GL_STR_ARG(why.n > 0 ? why : gl_term_safe(&p->arena, reason)));
-    }
+    print_prose(&cli->out, why.n > 0 ? why : gl_term_safe(&p->arena, reason), 0);
     (void)fputc('\n', cli->out.file);
 }
 
@@ -221,9 +234,25 @@ int gl_cmd_job_result(struct gl_cli *cli)
 
 /* ---- events ---- */
 
+/* For people: in lines that the terminal does not break. */
+static void draw_event(const struct gl_term *term, struct gl_page *p, gl_jnode e,
+                       const char *attempt, gl_str reason)
+{
+    gl_str line = gl_str_fmt(
+        &p->arena, "%4lld  %.*s  %-38.*s  %.*s %s", (long long)gl_page_number(p, e, "seq"),
+        GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, e, "timestamp"))),
+        GL_STR_ARG(gl_page_text(p, e, "type")), GL_STR_ARG(gl_page_text(p, e, "step_id")), attempt);
+    bool fits = gl_term_width(line) + 2 + gl_term_width(reason) <= term->columns;
+
+    (void)fprintf(term->file, "%.*s%s%.*s\n", GL_STR_ARG(line), fits ? "  " : "",
+                  GL_STR_ARG(fits ? reason : (gl_str){0}));
+    if (!fits) {
+        print_prose(term, reason, REASON_INDENT);
+    }
+}
+
 static void print_event(struct gl_cli *cli, struct gl_page *p, gl_jnode e)
 {
-    gl_str step = gl_page_text(p, e, "step_id");
     gl_str reason = gl_term_safe(&p->arena, gl_page_text(p, e, "reason"));
     int64_t attempt = gl_page_number(p, e, "attempt");
     const char *attempt_text =
@@ -233,14 +262,14 @@ static void print_event(struct gl_cli *cli, struct gl_page *p, gl_jnode e)
         gl_str raw = gl_json_raw(&p->j, e);
 
         (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(raw));
+    } else if (cli->out.is_tty) {
+        draw_event(&cli->out, p, e, attempt_text, reason);
     } else {
-        (void)fprintf(cli->out.file,
-                      cli->out.is_tty ? "%4lld  %.*s  %-38.*s  %.*s %s  %.*s\n"
-                                      : "%lld\t%.*s\t%.*s\t%.*s\t%s\t%.*s\n",
+        (void)fprintf(cli->out.file, "%lld\t%.*s\t%.*s\t%.*s\t%s\t%.*s\n",
                       (long long)gl_page_number(p, e, "seq"),
                       GL_STR_ARG(gl_page_text(p, e, "timestamp")),
-                      GL_STR_ARG(gl_page_text(p, e, "type")), GL_STR_ARG(step), attempt_text,
-                      GL_STR_ARG(reason));
+                      GL_STR_ARG(gl_page_text(p, e, "type")),
+                      GL_STR_ARG(gl_page_text(p, e, "step_id")), attempt_text, GL_STR_ARG(reason));
     }
 }
 

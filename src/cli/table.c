@@ -55,17 +55,6 @@ struct layout {
     size_t last;                         /* of the columns that are shown */
 };
 
-/* "2026-11-15T10:00:00.123Z" without the fraction; all else as it is. */
-static gl_str without_fraction(struct gl_arena *a, gl_str cell)
-{
-    gl_ms ms;
-
-    if (cell.n != 24 || cell.p[19] != '.' || !gl_when_parse(cell, &ms)) {
-        return cell;
-    }
-    return gl_str_fmt(a, "%.19sZ", cell.p);
-}
-
 static void measure(struct layout *l)
 {
     const struct gl_table *t = l->t;
@@ -80,7 +69,7 @@ static void measure(struct layout *l)
     for (size_t i = 0; i < t->n; i++) {
         size_t c = i % t->columns, w;
 
-        l->cells[i] = without_fraction(&l->arena, t->cells[i]);
+        l->cells[i] = gl_term_time(&l->arena, t->cells[i]);
         l->is_whole[c] = l->is_whole[c] || l->cells[i].n != t->cells[i].n;
         w = gl_term_width(l->cells[i]);
         l->widths[c] = w > l->widths[c] ? w : l->widths[c];
@@ -155,25 +144,6 @@ static void fit(struct layout *l)
     }
 }
 
-/* The next line of a text: as many words as there is room for, and one in any case. */
-static gl_str take_line(gl_str text, size_t room, gl_str *ret_rest)
-{
-    size_t n = gl_term_clip(text, room).n;
-
-    if (n < text.n) {
-        size_t space = n;
-
-        while (space > 0 && text.p[space] != ' ') {
-            space--;
-        }
-        for (n = space > 0 ? space : n; space == 0 && n < text.n && text.p[n] != ' ';) {
-            n++; /* a word that is longer than the line: a path, which people copy */
-        }
-    }
-    *ret_rest = gl_str_trim((gl_str){.p = text.p + n, .n = text.n - n});
-    return (gl_str){.p = text.p, .n = n};
-}
-
 static void print_last(const struct layout *l, gl_str text, enum gl_color color)
 {
     size_t start = start_of_last(l), columns = l->term->columns;
@@ -181,7 +151,7 @@ static void print_last(const struct layout *l, gl_str text, enum gl_color color)
     int indent = 0;
 
     do {
-        gl_str line = take_line(text, room, &text);
+        gl_str line = gl_term_line(text, room, &text);
 
         (void)fprintf(l->term->file, "%*s%s%.*s%s\n", indent, "", gl_term_on(l->term, color),
                       GL_STR_ARG(line), gl_term_off(l->term, color));

@@ -125,3 +125,31 @@ gl_str gl_term_cut(struct gl_arena *a, gl_str text, size_t width)
     }
     return gl_str_fmt(a, "%.*s\u2026", GL_STR_ARG(gl_term_clip(text, width - 1)));
 }
+
+gl_str gl_term_line(gl_str text, size_t room, gl_str *ret_rest)
+{
+    size_t n = gl_term_clip(text, room).n;
+
+    if (n < text.n) {
+        size_t space = n;
+
+        while (space > 0 && text.p[space] != ' ') {
+            space--;
+        }
+        for (n = space > 0 ? space : n; space == 0 && n < text.n && text.p[n] != ' ';) {
+            n++; /* a word that is longer than the line: a path, which people copy */
+        }
+    }
+    *ret_rest = gl_str_trim((gl_str){.p = text.p + n, .n = text.n - n});
+    return (gl_str){.p = text.p, .n = n};
+}
+
+gl_str gl_term_time(struct gl_arena *a, gl_str time)
+{
+    gl_ms ms;
+
+    if (time.n != 24 || time.p[19] != '.' || !gl_when_parse(time, &ms)) {
+        return time;
+    }
+    return gl_str_fmt(a, "%.19sZ", time.p);
+}

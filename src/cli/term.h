@@ -30,5 +30,9 @@ size_t gl_term_width(gl_str text); /* code points */
 gl_str gl_term_clip(gl_str text, size_t width);
 /* The same, and what was cut can be seen: "a long st…". */
 gl_str gl_term_cut(struct gl_arena *a, gl_str text, size_t width);
+/* The next line of a text: as many words as there is room for, and one in any case. */
+gl_str gl_term_line(gl_str text, size_t room, gl_str *ret_rest);
+/* "2026-11-15T10:00:00.123Z" without the fraction; all else as it is. */
+gl_str gl_term_time(struct gl_arena *a, gl_str time);
 
 #endif
