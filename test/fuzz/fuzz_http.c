@@ -38,10 +38,10 @@ static void read_head(gl_str line, gl_str header)
     char *text = gl_arena_alloc(&a, url.n + 1);
     const struct gl_route *r;
     bool is_known;
-
-    if (url.n > 0) {
     gl_str name;
     int64_t item;
+
+    if (url.n > 0) {
         memcpy(text, url.p, url.n);
     }
     check(gl_text_unescape(text) == strlen(text));
