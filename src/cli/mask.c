@@ -267,11 +267,9 @@ static void write_fact_earlier(struct gl_mask *m, const struct gl_json *j, gl_jn
 static void write_all_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                             struct gl_jw *w)
 {
-    static const struct rule rules[] = {{"steps", write_fact_steps},
-                                        {"inputs", write_facts},
-                                        {"job", write_fact_job},
-                                        {"earlier", write_fact_earlier},
-                                        {NULL, NULL}};
+    static const struct rule rules[] = {
+        {"steps", write_fact_steps},     {"inputs", write_facts},  {"job", write_fact_job},
+        {"earlier", write_fact_earlier}, {"earlier_output", hide}, {NULL, NULL}};
 
     write_object(m, j, value, rules, w);
 }

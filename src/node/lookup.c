@@ -18,6 +18,7 @@ struct known {
     const struct gl_step_spec *spec;
     bool is_there;
     gl_str status, outcome, exit_code, output; /* raw JSON */
+    gl_str from;   /* raw JSON: the job that completed it, if not its own */
     gl_str source; /* the job that has its instances; "" : it has none */
     gl_str *items; /* their outputs, by item */
     uint32_t items_n, items_cap;
@@ -33,7 +34,7 @@ struct gl_lookup {
     uint32_t known_n, read_n; /* steps, and how many of them have been read */
     uint32_t group;           /* the one whose instances are being read */
     gl_str group_after;
-    gl_str inputs, earlier;
+    gl_str inputs;
     bool has_common; /* inputs and the earlier job's step have been read */
     struct gl_key keys[STEPS_PAGE + 2];
     struct gl_listing listing;
@@ -138,6 +139,30 @@ static void write_job(struct gl_lookup *f, struct gl_jw *w, gl_str item)
     gl_jw_end(w);
 }
 
+/* The step as the job that is retried has it: what decides whether it need not run, and no more.
+ * null: nobody asked; an empty object: there is nothing to know. */
+static void write_earlier(struct gl_lookup *f, struct gl_jw *w)
+{
+    const struct known *k = past_of(f);
+
+    gl_jw_key(w, "earlier");
+    if (f->wish.retry_of.n == 0) {
+        gl_jw_null(w);
+        return;
+    }
+    gl_jw_object(w);
+    if (k->is_there) {
+        write_raw(w, "status", k->status);
+        if (k->output.n > 0) {
+            write_raw(w, "output", k->output);
+        }
+        if (k->from.n > 0) {
+            write_raw(w, "reused_from", k->from);
+        }
+    }
+    gl_jw_end(w);
+}
+
 static gl_str compose(struct gl_lookup *f, gl_str item)
 {
     struct gl_buf out = {0};
@@ -149,7 +174,7 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     write_job(f, &w, item);
     write_raw(&w, "inputs", f->inputs.n > 0 ? f->inputs : GL_S("{}"));
     /* null: nobody asked; an empty object: there is nothing to know. */
-    write_raw(&w, "earlier", f->earlier.n == 0 && f->wish.retry_of.n > 0 ? GL_S("{}") : f->earlier);
+    write_earlier(f, &w);
     if (past_of(f)->source.n > 0 && past_of(f)->bytes <= GL_OUTPUT_BYTES_MAX) {
         write_items(&w, "earlier_output", past_of(f));
     }
@@ -348,6 +373,7 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
     k->outcome = raw_of(f, &j, "terminal_outcome");
     k->exit_code = raw_of(f, &j, "exit_code");
     k->output = raw_of(f, &j, "output");
+    k->from = raw_of(f, &j, "reused_from");
     f->bytes += k == past_of(f) ? 0 : k->output.n;
     from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reused_from"), &f->arena);
     if (k->exit_code.n == 0 && has_run(k, &j, from)) {
@@ -371,7 +397,6 @@ static void on_steps(struct gl_store_req *req)
     if (!f->has_common) {
         f->has_common = true;
         f->inputs = gl_str_dup(&f->arena, req->records[i++].value);
-        f->earlier = gl_str_dup(&f->arena, req->records[i].value);
         take_step(f, past_of(f), &req->records[i++], f->wish.retry_of);
     }
     for (; i < req->records_n; i++) {
