@@ -19,7 +19,7 @@ struct shape {
     const char *name, *figure;
     unsigned steps; /* per job; 0: count jobs */
     size_t total, quick;
-    size_t batch;
+    size_t batch, window;
 };
 
 /* A few connections with batches keep the node busy; single jobs need many, because each
@@ -32,14 +32,14 @@ static void bench_shape(struct bench *b, const struct shape *shape, gl_str flow)
     char name[64];
 
     served_start(&s, b->glia, b->data, "default=1024", b->with_tcp);
-    (void)hb_run_load(&s, flow, n / 10, shape->batch, 4); /* warm */
-    t = hb_run_load(&s, flow, n, shape->batch, 4);
+    (void)hb_run_load(&s, flow, n / 10, shape->batch, 4, shape->window); /* warm */
+    t = hb_run_load(&s, flow, n, shape->batch, 4, shape->window);
     printf("%-21s%10.0f %s  (%zu jobs, %zu in a request, 4 connections)\n", shape->name,
            (double)n * factor / t, shape->steps > 0 ? "steps/s" : "jobs/s ", n, shape->batch);
     (void)snprintf(name, sizeof(name), "%s_batch", shape->figure);
     hb_figure(b, name, (double)n * factor / t);
     n /= 2;
-    t = hb_run_load(&s, flow, n, 0, HB_CONNS_MAX);
+    t = hb_run_load(&s, flow, n, 0, HB_CONNS_MAX, shape->window);
     printf("%-21s%10.0f %s  (%zu jobs, one in a request, %d connections)\n", shape->name,
            (double)n * factor / t, shape->steps > 0 ? "steps/s" : "jobs/s ", n, HB_CONNS_MAX);
     (void)snprintf(name, sizeof(name), "%s_single", shape->figure);
@@ -49,7 +49,8 @@ static void bench_shape(struct bench *b, const struct shape *shape, gl_str flow)
 
 static void bench_jobs(struct bench *b)
 {
-    static const struct shape shape = {"one-step jobs", "jobs", 0, 100000, 5000, HB_BATCH};
+    static const struct shape shape = {"one-step jobs", "jobs",   0, 100000, 5000,
+                                       HB_BATCH,        HB_WINDOW};
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
     bench_shape(b, &shape, hb_one_step(&a, "\"noop\":true"));
@@ -57,7 +58,7 @@ static void bench_jobs(struct bench *b)
 
 static void bench_chains(struct bench *b)
 {
-    static const struct shape shape = {"ten-step chains", "chains", 10, 10000, 1000, 64};
+    static const struct shape shape = {"ten-step chains", "chains", 10, 10000, 1000, 64, 512};
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
     bench_shape(b, &shape, hb_chain(&a, 10, "\"noop\":true"));
@@ -65,7 +66,7 @@ static void bench_chains(struct bench *b)
 
 static void bench_fan(struct bench *b)
 {
-    static const struct shape shape = {"100-way fan and join", "fan", 102, 500, 40, 4};
+    static const struct shape shape = {"100-way fan and join", "fan", 102, 500, 40, 4, 16};
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
     bench_shape(b, &shape, hb_fan(&a, 100));

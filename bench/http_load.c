@@ -6,9 +6,6 @@
 #include <stdlib.h>
 
 enum {
-    /* Jobs that are submitted and not ended: enough to keep the node busy between two looks at its
-     * metrics, and what a thousand slots and some queue can hold. */
-    WINDOW = 4096,
     LOOK_MS = 2,
 };
 
@@ -163,10 +160,11 @@ double hb_ended(struct httpc *c)
     return hb_value(gl_buf_view(&out), "\nglia_jobs_ended_total{status=\"completed\"} ");
 }
 
-double hb_run_load(const struct served *s, gl_str flow, size_t total, size_t batch, size_t conns)
+double hb_run_load(const struct served *s, gl_str flow, size_t total, size_t batch, size_t conns,
+                   size_t window)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct load l = {.client = hb_client(s), .conns_n = conns, .window = WINDOW};
+    struct load l = {.client = hb_client(s), .conns_n = conns, .window = window};
     double began;
 
     l.per_request = batch > 0 ? batch : 1;

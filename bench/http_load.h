@@ -13,6 +13,9 @@
 enum {
     HB_CONNS_MAX = 64,
     HB_BATCH = 256,
+    /* Jobs that are submitted and not ended: enough to keep the node busy between two looks at its
+     * metrics, and what a thousand slots and some queue can hold. */
+    HB_WINDOW = 4096,
 };
 
 struct bench {
@@ -36,8 +39,9 @@ gl_str hb_submission(struct gl_arena *a, gl_str flow, size_t count);
 
 double hb_ended(struct httpc *c); /* how many jobs the node has completed */
 /* Seconds that `total` jobs take until all have ended; `batch` of them are in one request, or, if
- * that is 0, each is in one of its own. */
-double hb_run_load(const struct served *s, gl_str flow, size_t total, size_t batch, size_t conns);
+ * that is 0, each is in one of its own. At most about `window` are under way. */
+double hb_run_load(const struct served *s, gl_str flow, size_t total, size_t batch, size_t conns,
+                   size_t window);
 
 void hb_reads(struct bench *b);
 void hb_watch(struct bench *b);

@@ -186,7 +186,7 @@ static void time_reads_beside(struct bench *b, const struct served *s, struct re
         if (is_paced) {
             run_paced(s, flow);
         }
-        (void)hb_run_load(s, flow, SIZE_MAX / 2, HB_BATCH, 4);
+        (void)hb_run_load(s, flow, SIZE_MAX / 2, HB_BATCH, 4, HB_WINDOW);
         _exit(0);
     }
     (void)usleep(500000);

@@ -167,9 +167,9 @@ void hb_crowd(struct bench *b)
     served_start(&s, b->glia, b->data, "default=1024", b->with_tcp);
     c = hb_client(&s);
     httpc_init(&c);
-    (void)hb_run_load(&s, flow, jobs / 10, HB_BATCH, 4); /* warm */
+    (void)hb_run_load(&s, flow, jobs / 10, HB_BATCH, 4, HB_WINDOW); /* warm */
     cpu_alone = served_cpu_s(&s);
-    alone = hb_run_load(&s, flow, jobs, HB_BATCH, 4);
+    alone = hb_run_load(&s, flow, jobs, HB_BATCH, 4, HB_WINDOW);
     cpu_alone = served_cpu_s(&s) - cpu_alone;
     for (size_t i = 0; i < n; i++) {
         httpc_once(&c, "POST", HB_JOBS, body, &out);
@@ -181,7 +181,7 @@ void hb_crowd(struct bench *b)
         httpc_run(&c);
     }
     cpu_beside = served_cpu_s(&s);
-    beside = hb_run_load(&s, flow, jobs, HB_BATCH, 4);
+    beside = hb_run_load(&s, flow, jobs, HB_BATCH, 4, HB_WINDOW);
     cpu_beside = served_cpu_s(&s) - cpu_beside;
     printf("%4zu jobs watched    %10.0f jobs/s of others, %.2f x as without; %.2f x the CPU\n", n,
            (double)jobs / beside, alone / beside, cpu_beside / cpu_alone);
