@@ -18,7 +18,7 @@ from glianode import GLIA  # noqa: E402
 
 # Shapes and words can be told from a schema; these are broken in other ways.
 BEYOND_A_SCHEMA = {
-    "bad-conditions", "bad-yaml", "cycle", "item-without-foreach", "octal",
+    "bad-conditions", "bad-yaml", "cycle", "item-too-early", "item-without-foreach", "octal",
     "reference-in-a-python-string", "reference-in-a-quoted-here-document",
     "reference-in-arithmetic", "reference-in-single-quotes", "reference-misspelled",
     "reference-to-a-stranger", "shell-variable-without-a-shell", "unknown-step",

@@ -370,6 +370,7 @@ def test_what_is_no_node_is_told_so():
         client = glia.Client(fake.address, token="t", patience=0.2)
         with pytest.raises(glia.NotANodeError):
             client.node()
+        client = glia.Client(fake.address, token="t", patience=0.2)  # not over what is half closed
         with pytest.raises(glia.NotANodeError):
             client.submit(NOOP)
         assert len(fake.requests) == 2
