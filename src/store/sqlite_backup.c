@@ -142,6 +142,35 @@ static const char hold_sql[] =
     "UPDATE record SET value = json_set(value, '$.status', '%s')"
     " WHERE kind = 'step' AND live AND json_extract(value, '$.status') = '%s';";
 
+/* One without running attempts has nothing to wait for: it is paused at once, and nobody need look
+ * at it before a person does. */
+static const char rest_sql[] =
+    "UPDATE entry SET score = %lld WHERE name = 'wake' AND score != %d AND id IN (SELECT id FROM"
+    " record WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
+    " AND json_extract(value, '$.verdict') IS NULL);"
+    "UPDATE record SET value = json_set(value, '$.status', '%s', '$.wake', %lld)"
+    " WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
+    " AND json_extract(value, '$.wake') != %d AND json_extract(value, '$.verdict') IS NULL;";
+
+static int hold(sqlite3 *conn, const char *reason)
+{
+    const char *pausing = gl_job_status_words[GL_JOB_PAUSING];
+    char *first =
+        sqlite3_mprintf(hold_sql, pausing, reason, gl_job_status_words[GL_JOB_RUNNING],
+                        gl_step_status_words[GL_STEP_READY], gl_step_status_words[GL_STEP_QUEUED]);
+    char *second = sqlite3_mprintf(rest_sql, (long long)GL_WAKE_NEVER, GL_WAKE_RUNNING, pausing,
+                                   gl_job_status_words[GL_JOB_PAUSED], (long long)GL_WAKE_NEVER,
+                                   pausing, GL_WAKE_RUNNING);
+    int rc = sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+
+    rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, first, NULL, NULL, NULL);
+    rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, second, NULL, NULL, NULL);
+    rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, "COMMIT", NULL, NULL, NULL);
+    sqlite3_free(first);
+    sqlite3_free(second);
+    return rc;
+}
+
 int gl_sqlite_backup_hold(const char *path, const char *reason, uint64_t *ret_jobs,
                           uint64_t *ret_unfinished, struct gl_why *reterr_why)
 {
@@ -153,12 +182,6 @@ int gl_sqlite_backup_hold(const char *path, const char *reason, uint64_t *ret_jo
     if (err < 0 || reason == NULL) {
         return err;
     }
-    char *sql = sqlite3_mprintf(
-        hold_sql, gl_job_status_words[GL_JOB_PAUSING], reason, gl_job_status_words[GL_JOB_RUNNING],
-        gl_step_status_words[GL_STEP_READY], gl_step_status_words[GL_STEP_QUEUED]);
-    int rc = sqlite3_exec(db.conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-    rc = rc != SQLITE_OK ? rc : sqlite3_exec(db.conn, sql, NULL, NULL, NULL);
-    rc = rc != SQLITE_OK ? rc : sqlite3_exec(db.conn, "COMMIT", NULL, NULL, NULL);
-    sqlite3_free(sql);
+    int rc = hold(db.conn, reason);
     return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(&db, rc, reterr_why);
 }

@@ -138,6 +138,29 @@ steps:
     assert other.jobs()[0]["status"] == "completed"
 
 
+def test_a_job_without_running_steps_comes_back_paused_at_once(box):
+    node = serve(box)
+    job = box.glia("run", "--detach", box.write("f.yaml", """
+steps:
+  ask: {approval: 'Go on?', timeout: 1h}
+  nap: {sleep: 1h}
+  after: {needs: ask, sh: 'true'}
+""")).stdout.strip()
+    wait_for("the question", lambda: box.glia("human", "list").stdout)
+    box.glia("backup", "saved")
+    stop(box, node)
+    other = box.second("restored")
+    other.glia("restore", "saved")
+    assert [j["job_id"] for j in other.json("job", "list", "--status", "paused")["jobs"]] == [job]
+    assert "job resume" in other.glia("why", job).stdout
+    second = serve(other)
+    assert other.ask("POST", f"/v1/contexts/default/jobs/{job}/resume", {}).status == 200
+    other.glia("human", "respond", job, "ask", "--decision", "approve")
+    wait_for("the step after it", lambda: other.step(job, "after")["status"] == "completed")
+    assert other.step(job, "nap")["status"] == "blocked"
+    stop(other, second)
+
+
 def test_a_backup_under_load_is_whole(box):
     node = serve(box)
     running = True
