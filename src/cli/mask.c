@@ -143,8 +143,11 @@ static void hide_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value
     rewrite_text(m, j, value, hide, w);
 }
 
-static void hide_members(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                         struct gl_jw *w)
+/* Keys stay, each value is rewritten by `each`. What is no object is hidden. */
+static void rewrite_members(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            void (*each)(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                                         struct gl_jw *w),
+                            struct gl_jw *w)
 {
     if (!gl_json_is(value, GL_JSON_OBJECT)) {
         hide(m, j, value, w);
@@ -153,9 +156,15 @@ static void hide_members(struct gl_mask *m, const struct gl_json *j, gl_jnode va
     gl_jw_object(w);
     for (gl_jnode k = gl_json_first(j, value); k != NULL; k = gl_json_after(j, value, k)) {
         gl_jw_key_str(w, gl_json_str(j, k, &m->line));
-        hide(m, j, gl_json_value(k), w);
+        each(m, j, gl_json_value(k), w);
     }
     gl_jw_end(w);
+}
+
+static void hide_members(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                         struct gl_jw *w)
+{
+    rewrite_members(m, j, value, hide, w);
 }
 
 static void hide_inputs(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
@@ -236,16 +245,7 @@ static void write_fact_step(struct gl_mask *m, const struct gl_json *j, gl_jnode
 static void write_fact_steps(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                              struct gl_jw *w)
 {
-    if (!gl_json_is(value, GL_JSON_OBJECT)) {
-        hide(m, j, value, w);
-        return;
-    }
-    gl_jw_object(w);
-    for (gl_jnode k = gl_json_first(j, value); k != NULL; k = gl_json_after(j, value, k)) {
-        gl_jw_key_str(w, gl_json_str(j, k, &m->line));
-        write_fact_step(m, j, gl_json_value(k), w);
-    }
-    gl_jw_end(w);
+    rewrite_members(m, j, value, write_fact_step, w);
 }
 
 static void write_fact_job(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
