@@ -9,6 +9,8 @@
 
 enum {
     /* Names. */
+    GL_ABOUT_BYTES_MAX = 64 << 10, /* what a node tells of itself with its session */
+    GL_SESSIONS_LISTED = 1000,     /* sessions in one listing of them */
     GL_ID_BYTES_MAX = 128,   /* a step id, a run id, a context name, a dedupe key */
     GL_NAME_BYTES_MAX = 256, /* a flow's name */
     GL_KEY_BYTES_MAX = 512,  /* of `concurrency` and `rate` */

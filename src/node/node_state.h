@@ -35,6 +35,7 @@ struct gl_node {
     gl_str session; /* in `strings` */
     char nonce[17];
     struct gl_store_req session_req;
+    struct gl_session_wish session_wish; /* borrowed by a call under way */
     bool session_busy;
     gl_ms renewed_at; /* when the store last took a write of ours for the session */
     struct gl_histogram commit_time;

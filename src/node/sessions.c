@@ -141,8 +141,10 @@ void gl_sessions_on_time(struct gl_node *n)
         read_rates(n);
     } else if (n->session.n == 0) {
         make_nonce(n);
-        s->ops->session_open(s, &n->session_req, n->config.name, gl_str_of(n->nonce));
+        n->session_wish = (struct gl_session_wish){
+            .node = n->config.name, .nonce = gl_str_of(n->nonce), .ttl_ms = TTL_MS};
+        s->ops->session_open(s, &n->session_req, &n->session_wish);
     } else {
-        s->ops->session_renew(s, &n->session_req, n->session, TTL_MS);
+        s->ops->session_renew(s, &n->session_req, n->session, TTL_MS, (gl_str){0});
     }
 }

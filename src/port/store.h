@@ -1,8 +1,8 @@
 /* store.h - the durable truth of a context, behind which any engine may stand.
  *
  * Shapes: records (kind, id) with a revision, an owner and a live flag; indexes ordered by (score,
- * id); append-only logs; sessions. Every name belongs to a context: "context" is a part of every
- * key.
+ * id); append-only logs; queues whose items are claimed; sessions. Every name belongs to a context:
+ * "context" is a part of every key. Sessions belong to the store.
  *
  * A transaction is guards + writes, all or nothing. It ends
  *     GL_OK               committed: durable against a power cut
@@ -37,6 +37,7 @@ enum gl_guard_type {
                           revision */
     GL_GUARD_DEAD,     /* `owner` is the id of a session that is dead (kind and id are not used) */
     GL_GUARD_ALIVE,    /* `owner` is the id of a session that is known and not dead */
+    GL_GUARD_CLAIMED,  /* item `id` of queue `kind` is there, and its newest claim has `token` */
 };
 
 struct gl_guard {
@@ -56,6 +57,11 @@ enum gl_write_type {
     GL_WRITE_LOG,      /* append `value` to log `kind`/`id` as entry number `seq` */
     GL_WRITE_LOG_TRIM, /* remove the entries of log `kind`/`id` with a number below `seq`;
                           seq = INT64_MAX removes the log */
+    GL_WRITE_PUSH,     /* put `value` behind the last of queue `kind` as item `id`; one that has the
+                          id already is left as it is */
+    GL_WRITE_POP,      /* remove item `id` of queue `kind`, claimed or not; absent is fine. How a
+                          taker acknowledges: guarded by CLAIMED */
+    GL_WRITE_UNCLAIM,  /* item `id` of queue `kind` may be taken again, from its old place */
 };
 
 struct gl_write {
@@ -79,6 +85,9 @@ struct gl_tx {
     size_t guards_n;
     const struct gl_write *writes;
     size_t writes_n;
+    bool confirm; /* committed means also: on a replica, if the store has any. One that cannot be
+                     confirmed in time ends unknown, and `resolve` asks the replicas again */
+    gl_str wake;  /* a word all listeners of the store hear after the commit, perhaps; "" : none */
 };
 
 /* ---- reading ---- */
@@ -89,6 +98,7 @@ struct gl_record {
     gl_str owner;
     uint64_t token;
     bool live;
+    bool damaged; /* its checksum (port/sum.h) is wrong: nothing in it can be trusted but its key */
     gl_str value;
 };
 
@@ -123,12 +133,52 @@ struct gl_listing { /* of a kind, by id, bytewise */
     bool ids_only; /* the values stay where they are: records come with empty ones */
 };
 
+/* ---- queues ---- */
+
+struct gl_take { /* claim the oldest items that are free, for a while */
+    gl_str queue;
+    gl_str session; /* the taker's. With its death its claims end, too */
+    gl_ms lease_ms; /* by the store's clock: afterwards others may take them */
+    size_t limit;
+};
+
+struct gl_queue_item {
+    gl_str id, value;
+    uint64_t token; /* of the claim: higher than any before it */
+};
+
 /* ---- sessions ---- */
 
 /* A session is the only thing a node renews; it owns records by its id. Once dead it stays dead. */
 struct gl_session_info {
     gl_str id;            /* "node#incarnation.nonce" */
     uint64_t incarnation; /* rising with each opening by this node */
+    /* Listed ones only. */
+    gl_str node, about;
+    gl_ms left_ms; /* until its deadline, by the store's clock; negative: it is over. INT64_MAX: it
+                      has none */
+    bool dead;
+};
+
+struct gl_session_wish {
+    gl_str node;  /* its identity, stable over restarts */
+    gl_str nonce; /* 16 random characters */
+    gl_ms ttl_ms; /* until its first renewal */
+    gl_str about; /* what others may know of the node: JSON, at most GL_ABOUT_BYTES_MAX */
+};
+
+/* ---- what a store tells by itself, on the control thread ---- */
+
+struct gl_store_events {
+    void *owner;
+    /* A transaction with this word has been committed, by whomever. Words may be lost. */
+    void (*woken)(void *owner, gl_str context, gl_str word);
+    /* A shared store has been reached for the first time: this is its identity. A folder remembers
+     * it, and a server that has lost it is another store, or an empty one. */
+    void (*met)(void *owner, gl_str identity);
+    /* The connection was lost and is there again, perhaps to another server: what was known of
+     * other nodes' renewals is worth nothing. */
+    void (*changed)(void *owner, const char *why);
 };
 
 /* ---- requests ---- */
@@ -149,24 +199,38 @@ struct gl_store_req {
     size_t log_n;
     struct gl_session_info session; /* session_open */
     bool session_dead;              /* session_dead */
-    uint64_t bytes;                 /* measure */
+    const struct gl_session_info *sessions; /* session_list */
+    size_t sessions_n;
+    const struct gl_queue_item *items; /* take */
+    size_t items_n;
+    const struct gl_write *writes; /* export */
+    size_t writes_n;
+    gl_str next;    /* export: where to go on; "" : that was all */
+    gl_ms time;     /* time */
+    uint64_t bytes; /* measure */
 
     void *maker[6]; /* the engine's own use while the call is under way */
 };
 
 struct gl_store_ops {
     const char *name;
+    bool shared; /* several nodes may use it: sessions end by their deadlines */
 
-    /* Start a session for `node`. On an engine whose exclusivity is a folder lock, all earlier
-     * sessions of the folder are marked dead in the same transaction. `nonce`: 16 random
-     * characters. */
-    void (*session_open)(struct gl_store *s, struct gl_store_req *req, gl_str node, gl_str nonce);
-    /* Keep it alive for `ttl_ms` by the store's clock. GL_E_GONE: it was declared dead. */
+    /* Start a session. Earlier ones of the same node die in the same transaction; on an engine that
+     * is not shared, all earlier ones. */
+    void (*session_open)(struct gl_store *s, struct gl_store_req *req,
+                         const struct gl_session_wish *wish);
+    /* Keep it alive for `ttl_ms` by the store's clock. GL_E_GONE: it was declared dead. Always
+     * confirmed by a replica if the store has any. */
     void (*session_renew)(struct gl_store *s, struct gl_store_req *req, gl_str session,
-                          gl_ms ttl_ms);
+                          gl_ms ttl_ms, gl_str about);
+    /* Its holder leaves: it is dead from now on. */
+    void (*session_end)(struct gl_store *s, struct gl_store_req *req, gl_str session);
     /* Is it dead? With `declare`, one past its deadline is marked dead first (irrevocably). */
     void (*session_dead)(struct gl_store *s, struct gl_store_req *req, gl_str session,
                          bool declare);
+    /* All that are not dead, then the newest of the dead, up to GL_SESSIONS_LISTED in all. */
+    void (*session_list)(struct gl_store *s, struct gl_store_req *req);
 
     void (*commit)(struct gl_store *s, struct gl_store_req *req, const struct gl_tx *tx);
     /* What became of transaction `tx_id` of `session`: GL_OK committed, GL_E_CONFLICT refused or
@@ -183,6 +247,22 @@ struct gl_store_ops {
     /* Entries of log `kind`/`id` with seq >= from, ascending, at most `limit`. */
     void (*log_read)(struct gl_store *s, struct gl_store_req *req, gl_str context, gl_str kind,
                      gl_str id, int64_t from, size_t limit);
+
+    /* Claim items: those nobody has claimed, whose claim is over, or whose taker is dead. */
+    void (*take)(struct gl_store *s, struct gl_store_req *req, gl_str context,
+                 const struct gl_take *take);
+
+    /* What time is it by the clock that decides about deadlines? */
+    void (*time)(struct gl_store *s, struct gl_store_req *req);
+
+    /* All content of a context, as the writes that would make it (PUT, INDEX, LOG, PUSH), about
+     * `limit` at a time, for migrations: nobody else may be writing. `after`: `next` of the page
+     * before, "" for the first. */
+    void (*export)(struct gl_store *s, struct gl_store_req *req, gl_str context, gl_str after,
+                   size_t limit);
+
+    /* Who wants to be told; once, before the first request. `events` is copied. */
+    void (*listen)(struct gl_store *s, const struct gl_store_events *events);
 
     /* How much room the context's content takes, about; what has been removed does not count, even
      * if the engine keeps its room for later. */

@@ -261,15 +261,15 @@ static void run_session_open(struct sim_store *s, struct op *op)
     op->status = op->fate == FATE_UNKNOWN_YES ? GL_E_UNAVAILABLE : 0;
 }
 
-static void do_session_open(struct gl_store *port, struct gl_store_req *req, gl_str node,
-                            gl_str nonce)
+static void do_session_open(struct gl_store *port, struct gl_store_req *req,
+                            const struct gl_session_wish *wish)
 {
     struct op *op = op_begin(port, req, run_session_open);
     if (op == NULL) {
         return;
     }
-    op->a = node;
-    op->b = nonce;
+    op->a = wish->node;
+    op->b = wish->nonce;
     op->fate = commit_fate(op->store);
     if (op->fate == FATE_UNKNOWN_NO) {
         op->fate = FATE_UNAVAILABLE; /* an opening has no unknown end: it is tried again */
@@ -291,8 +291,9 @@ static void run_session_renew(struct sim_store *s, struct op *op)
 }
 
 static void do_session_renew(struct gl_store *port, struct gl_store_req *req, gl_str session,
-                             gl_ms ttl_ms)
+                             gl_ms ttl_ms, gl_str about)
 {
+    (void)about;
     struct op *op = op_begin(port, req, run_session_renew);
     if (op == NULL) {
         return;

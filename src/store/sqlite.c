@@ -58,18 +58,20 @@ void gl_sqlite_complete(struct gl_sqlite *s, struct gl_sqlite_op *op)
     req->done(req); /* Last: it may start the next request, or free this one. */
 }
 
-static void session_open(struct gl_store *port, struct gl_store_req *req, gl_str node, gl_str nonce)
+static void session_open(struct gl_store *port, struct gl_store_req *req,
+                         const struct gl_session_wish *wish)
 {
     struct gl_sqlite *s = of_port(port);
     struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_SESSION_OPEN, home);
-    op->u.open.node = node;
-    op->u.open.nonce = nonce;
+    op->u.open.node = wish->node;
+    op->u.open.nonce = wish->nonce;
     send(s, &s->writer.queue, op);
 }
 
 static void session_renew(struct gl_store *port, struct gl_store_req *req, gl_str session,
-                          gl_ms ttl_ms)
+                          gl_ms ttl_ms, gl_str about)
 {
+    (void)about;
     (void)ttl_ms; /* The folder's lock is the deadline. */
     struct gl_sqlite *s = of_port(port);
     struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_SESSION_RENEW, home);

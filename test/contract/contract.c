@@ -307,7 +307,10 @@ int contract_commit(struct contract *c, const struct gl_guard *guards, size_t gu
 gl_str contract_session(struct contract *c, const char *node)
 {
     struct contract_call *call = contract_call_new(c);
-    c->store->ops->session_open(c->store, &call->req, gl_str_of(node), GL_S("0123456789abcdef"));
+    c->store->ops->session_open(
+        c->store, &call->req,
+        &(struct gl_session_wish){
+            .node = gl_str_of(node), .nonce = GL_S("0123456789abcdef"), .ttl_ms = 30000});
     contract_wait(call);
     assert_int_equal(call->req.status, 0);
     c->session = call->req.session.id;
@@ -318,7 +321,7 @@ gl_str contract_session(struct contract *c, const char *node)
 int contract_renew(struct contract *c, gl_str session)
 {
     struct contract_call *call = contract_call_new(c);
-    c->store->ops->session_renew(c->store, &call->req, session, 30000);
+    c->store->ops->session_renew(c->store, &call->req, session, 30000, (gl_str){0});
     contract_wait(call);
     return call->req.status;
 }

@@ -260,11 +260,11 @@ static void a_new_session_kills_the_older_ones_of_the_folder(void **state)
     assert_true(gl_str_is(two->id, "n1#2.bbbb"));
     assert_true(one->dead);
     struct question q = {.req = {.done = on_question, .owner = &q}};
-    b.store.port.ops->session_renew(&b.store.port, &q.req, one->id, 1000);
+    b.store.port.ops->session_renew(&b.store.port, &q.req, one->id, 1000, (gl_str){0});
     pump(&b);
     assert_int_equal(q.req.status, GL_E_GONE);
     q = (struct question){.req = {.done = on_question, .owner = &q}};
-    b.store.port.ops->session_renew(&b.store.port, &q.req, two->id, 1000);
+    b.store.port.ops->session_renew(&b.store.port, &q.req, two->id, 1000, (gl_str){0});
     pump(&b);
     assert_int_equal(q.req.status, 0);
     sim_store_crash(&b.store);
