@@ -9,12 +9,14 @@
 
 enum {
     /* Names. */
+    GL_SESSION_TTL_MS = 10000,     /* a node that does not renew so long is taken for dead */
+    GL_ORPHAN_GRACE_MS = 10000,    /* a keeper whose node is silent so long ends its steps */
     GL_ABOUT_BYTES_MAX = 64 << 10, /* what a node tells of itself with its session */
     GL_SESSIONS_LISTED = 1000,     /* sessions in one listing of them */
-    GL_ID_BYTES_MAX = 128,   /* a step id, a run id, a context name, a dedupe key */
-    GL_NAME_BYTES_MAX = 256, /* a flow's name */
-    GL_KEY_BYTES_MAX = 512,  /* of `concurrency` and `rate` */
-    GL_ULID_BYTES = 26,      /* a job id, as text */
+    GL_ID_BYTES_MAX = 128,         /* a step id, a run id, a context name, a dedupe key */
+    GL_NAME_BYTES_MAX = 256,       /* a flow's name */
+    GL_KEY_BYTES_MAX = 512,        /* of `concurrency` and `rate` */
+    GL_ULID_BYTES = 26,            /* a job id, as text */
     GL_STEP_ID_BYTES_MAX = GL_ID_BYTES_MAX + 8,          /* of an instance: "step[n]" */
     GL_ATTEMPT_ID_BYTES_MAX = GL_STEP_ID_BYTES_MAX + 24, /* "step:attempt:n" */
 

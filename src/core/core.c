@@ -303,8 +303,9 @@ void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
 void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS])
 {
     gl_str *all[GL_STEP_STRINGS] = {
-        &r->epoch,      &r->terminal_reason, &r->last_error, &r->output,      &r->decision,
-        &r->decided_by, &r->limit_key,       &r->asked,      &r->reused_from, &r->choices,
+        &r->node,   &r->epoch,       &r->terminal_reason, &r->last_error,
+        &r->output, &r->decision,    &r->decided_by,      &r->limit_key,
+        &r->asked,  &r->reused_from, &r->choices,
     };
 
     memcpy(ret, all, sizeof(all));

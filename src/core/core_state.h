@@ -181,7 +181,7 @@ void gl_step_free(struct gl_core *c, struct gl_step *st);
 void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
 /* The strings of records that belong to the core's pool: all but a flow step's id. */
-enum { GL_JOB_STRINGS = 11, GL_STEP_STRINGS = 10 };
+enum { GL_JOB_STRINGS = 11, GL_STEP_STRINGS = 11 };
 void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS]);
 void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS]);
 /* Replace a string that belongs to the core's pool. */

@@ -169,6 +169,7 @@ struct gl_step_record {
     uint32_t up_ended, up_success, up_failed, up_accepted; /* parents */
     uint32_t spread; /* children that have been told of the end */
     gl_str epoch;    /* the executor's, when the current attempt was decided */
+    gl_str node;     /* whose executor that is; "" : of an earlier release, ours */
     gl_ms started_at, attempt_at, deadline_at, retry_at, ended_at;
     gl_ms lost_at_1, lost_at_2, lost_at_3; /* the latest losses, newest first */
     int64_t exit_code;

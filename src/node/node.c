@@ -333,6 +333,8 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
         (struct gl_reason_live){.owner = n, .step = explain_step, .is_quarantined = is_quarantined};
     n->queries.live = &n->live;
     n->trim = gl_trim_new(n, &config->keep, ports->tidy);
+    n->is_leader = !ports->store->ops->shared;
+    n->valid_until = INT64_MAX;
     n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;
     return n;
 }

@@ -31,8 +31,15 @@ struct gl_node_config {
     gl_str context;          /* "" : "default" */
     gl_str stack, env_scope; /* stamped on the jobs it takes */
     const struct gl_pool_config *pools;
-    size_t pools_n;         /* 0: one pool "default" with 8 slots */
-    uint32_t hot_jobs_max;  /* 0: GL_HOT_JOBS_MAX */
+    size_t pools_n;        /* 0: one pool "default" with 8 slots */
+    uint32_t hot_jobs_max; /* 0: GL_HOT_JOBS_MAX */
+    gl_ms session_ttl_ms;  /* 0: GL_SESSION_TTL_MS. On a shared store: who does not renew so long is
+                              taken for dead */
+    gl_ms orphan_grace_ms; /* on a shared store: a keeper ends the steps of a node that has been
+                              silent so long; 0: GL_ORPHAN_GRACE_MS */
+    gl_str host;           /* told to others with the session, like the next two */
+    gl_str version;
+    int64_t pid;
     struct gl_keep keep;    /* which ended jobs stay; all zero: all of them */
     struct gl_trace *trace; /* never NULL; borrowed */
     bool passive;           /* carry out commands, start nothing, look for nothing to do */

@@ -37,7 +37,10 @@ struct gl_node {
     struct gl_store_req session_req;
     struct gl_session_wish session_wish; /* borrowed by a call under way */
     bool session_busy;
-    gl_ms renewed_at; /* when the store last took a write of ours for the session */
+    gl_ms valid_until; /* after it others may take us for dead: nothing may start. INT64_MAX on a
+                          store that is not shared */
+    bool is_leader;    /* does what only one node of a store should do; always, if not shared */
+    gl_ms renewed_at;  /* when the store last took a write of ours for the session */
     struct gl_histogram commit_time;
     uint64_t commits_n, refusals_n, events_n;
     struct gl_session_info opened; /* by the store; ours once the rates have been read */

@@ -197,8 +197,8 @@ struct gl_store_req {
     size_t entries_n;
     const struct gl_log_entry *log; /* log_read */
     size_t log_n;
-    struct gl_session_info session; /* session_open */
-    bool session_dead;              /* session_dead */
+    struct gl_session_info session;         /* session_open */
+    bool session_dead;                      /* session_dead */
     const struct gl_session_info *sessions; /* session_list */
     size_t sessions_n;
     const struct gl_queue_item *items; /* take */
