@@ -11,26 +11,41 @@
 
 struct contract_maker {
     const char *name;
-    /* A fresh, empty store. `world` is the maker's own, given to every other call. */
+    /* Once per program, before its first test and after its last: a server, say. Or NULL. */
+    void (*start)(void);
+    void (*stop)(void);
+    /* A fresh, empty store; several may be open at once. No request has been made of it, so that
+     * the kit can listen. `world` is the maker's own, given to every other call. */
     struct gl_store *(*open)(void **ret_world);
     /* Run completions until *flag is true. */
     void (*pump_until)(void *world, const bool *flag);
     /* Close the store, and open again what it has left. */
     struct gl_store *(*reopen)(void *world);
-    /* Close it and remove everything. */
+    /* Close it, with its other clients, and remove everything. */
     void (*close)(void *world);
+    /* A further client of the same store, with connections of its own; pump_until() serves it,
+     * too. NULL: there can be only one, and the kit takes the same one again. */
+    struct gl_store *(*open_other)(void *world);
+    /* Let the store's clock go on. NULL: it does so by itself, and the kit waits for it. */
+    void (*advance)(void *world, gl_ms ms);
+    /* Change a byte in the value of a record of "default", behind the store's back. */
+    void (*damage)(void *world, const char *kind, const char *id);
 };
 
 extern const struct contract_maker contract_maker_memory, contract_maker_sqlite;
 
-struct contract {
+struct contract { /* one client of a store */
     const struct contract_maker *maker;
     void *world;
     struct gl_store *store;
-    struct gl_arena arena; /* of the test: results are copied here */
-    uint64_t tx_id;        /* of the last transaction */
-    gl_str session;        /* "" before contract_session() */
-    size_t done_n;         /* completions so far */
+    struct gl_arena arena;   /* of the test: results are copied here */
+    uint64_t tx_id;          /* of the last transaction */
+    gl_str session;          /* "" before contract_session() */
+    size_t done_n;           /* completions so far */
+    struct contract *others; /* clients of the same store, by contract_other(); a list */
+    struct contract *next;
+    struct gl_buf words; /* what it was told: "context/word " for each wake-up */
+    size_t met_n, changed_n;
 };
 
 /* A call under way or done; results are copied, so they may be looked at after `done`. */
@@ -55,7 +70,12 @@ void contract_begin(struct contract *c, const struct contract_maker *maker);
 void contract_adopt(struct contract *c, const struct contract_maker *maker, void *world,
                     struct gl_store *store);
 void contract_end(struct contract *c);
+void contract_forget(struct contract *c); /* the same without the world, which the test closes */
 void contract_reopen(struct contract *c);
+/* A further client; ended with `c`. It has no session. Where there is only one, both are it. */
+struct contract *contract_other(struct contract *c);
+/* Run completions until the store's clock has gone on by `ms`. */
+void contract_advance(struct contract *c, gl_ms ms);
 
 /* ---- guards and writes ---- */
 
@@ -75,6 +95,7 @@ struct gl_guard not_live(const char *kind, const char *id);
 struct gl_guard owned(const char *kind, const char *id, const char *owner, uint64_t token);
 struct gl_guard dead(gl_str session);
 struct gl_guard alive(gl_str session);
+struct gl_guard claimed(const char *queue, const char *id, uint64_t token);
 
 struct gl_write put(const char *kind, const char *id, uint64_t rev, const char *value);
 struct gl_write put_live(const char *kind, const char *id, uint64_t rev, const char *value);
@@ -87,6 +108,9 @@ struct gl_write into_index(const char *index, int64_t score, const char *id);
 struct gl_write out_of_index(const char *index, int64_t score, const char *id);
 struct gl_write append(const char *kind, const char *id, int64_t seq, const char *value);
 struct gl_write trim(const char *kind, const char *id, int64_t below);
+struct gl_write push(const char *queue, const char *id, const char *value);
+struct gl_write pop(const char *queue, const char *id);
+struct gl_write unclaim(const char *queue, const char *id);
 
 /* ---- calls, in the context "default" ---- */
 
@@ -107,8 +131,13 @@ int contract_commit_in(struct contract *c, const char *context, const struct gl_
 struct contract_call *contract_call_new(struct contract *c);
 
 gl_str contract_session(struct contract *c, const char *node); /* opened, and used from now on */
+/* The same, with a deadline and what it tells of itself. */
+gl_str contract_session_for(struct contract *c, const char *node, gl_ms ttl_ms, const char *about);
 int contract_renew(struct contract *c, gl_str session);
+int contract_renew_for(struct contract *c, gl_str session, gl_ms ttl_ms, const char *about);
 int contract_dead(struct contract *c, gl_str session, bool *ret);
+int contract_declare(struct contract *c, gl_str session, bool *ret);
+int contract_leave(struct contract *c, gl_str session);
 int contract_resolve(struct contract *c, gl_str session, uint64_t tx_id);
 
 /* Reads that must succeed. */
@@ -120,6 +149,11 @@ const struct gl_store_req *contract_list(struct contract *c, const struct gl_lis
 const struct gl_store_req *contract_log(struct contract *c, const char *kind, const char *id,
                                         int64_t from, size_t limit);
 uint64_t contract_measure(struct contract *c);
+const struct gl_store_req *contract_sessions(struct contract *c);
+const struct gl_store_req *contract_take(struct contract *c, const char *queue, gl_ms lease_ms,
+                                         size_t limit); /* by c->session */
+gl_ms contract_time(struct contract *c);
+const struct gl_store_req *contract_export(struct contract *c, gl_str after, size_t limit);
 
 /* ---- checks ---- */
 
@@ -129,5 +163,6 @@ void check_absent(struct contract *c, const char *kind, const char *id);
 void check_ids(const struct gl_store_req *req, const char *want);
 void check_entries(const struct gl_store_req *req, const char *want);
 void check_log(const struct gl_store_req *req, const char *want);
+void check_items(const struct gl_store_req *req, const char *want); /* "id=value" */
 
 #endif

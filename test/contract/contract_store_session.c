@@ -25,10 +25,10 @@ static void incarnations_rise_per_node(void **state)
     const uint64_t want[] = {1, 2, 1, 3, 2};
     for (size_t i = 0; i < GL_COUNT(nodes); i++) {
         call = contract_call_new(c);
-        c->store->ops->session_open(
-            c->store, &call->req,
-            &(struct gl_session_wish){
-                .node = gl_str_of(nodes[i]), .nonce = GL_S("n"), .ttl_ms = 30000});
+        c->store->ops->session_open(c->store, &call->req,
+                                    &(struct gl_session_wish){.node = gl_str_of(nodes[i]),
+                                                              .nonce = GL_S("n"),
+                                                              .ttl_ms = 30000});
         contract_wait(call);
         assert_int_equal(call->req.status, 0);
         assert_int_equal(call->req.session.incarnation, want[i]);

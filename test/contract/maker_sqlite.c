@@ -101,7 +101,7 @@ void sqlite_contract_end(struct contract *c, struct sqlite_world *w)
         sqlite_world_close(w);
     }
     sqlite_world_done(w);
-    gl_arena_done(&c->arena);
+    contract_forget(c);
 }
 
 int64_t sqlite_world_sql(struct sqlite_world *w, const char *sql)
