@@ -1,6 +1,7 @@
 #include "daemon.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "exec/keeper_exec.h"
 #include "exec/mux_exec.h"
@@ -30,7 +32,7 @@
 #include "os/tcp.h"
 #include "os/textlog.h"
 #include "os/tidyfs.h"
-#include "store/sqlite.h"
+#include "stores.h"
 
 #ifdef GL_WITH_FAILPOINTS
 #include "lib/vfs_cut.h"
@@ -44,6 +46,9 @@ enum stage { STARTING, READY, FAILED, STOPPED };
 struct gl_daemon {
     struct gl_arena arena;
     const char *data;
+    const char *url; /* of the store */
+    struct gl_stores_memory memory;
+    gl_ms orphan_grace_ms;
     struct gl_lock lock;
     struct gl_identity identity;
     char token[GL_TOKEN_BYTES]; /* for listeners on TCP; the socket is guarded by uid */
@@ -354,16 +359,20 @@ static void open_recorder(struct gl_daemon *d, const struct gl_daemon_config *co
     }
 }
 
-static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
+static int open_store(struct gl_daemon *d, const struct gl_daemon_config *wanted,
+                      struct gl_why *reterr_why)
 {
-    struct gl_sqlite_config config = {
-        .folder = gl_paths_in(&d->arena, d->data, "contexts"),
-        .vfs = open_vfs(d),
-    };
-    int err = gl_loop_new(&d->loop, reterr_why);
+    struct gl_stores_config config = {.url = d->url,
+                                      .data = d->data,
+                                      .allow_loss = wanted->allow_loss,
+                                      .identity = d->memory.identity,
+                                      .vfs = open_vfs(d)};
+    int err = gl_stores_recall(d->data, &d->memory, reterr_why);
 
+    err = err != 0 ? err : gl_stores_match(d->data, d->url, &d->memory, reterr_why);
+    err = err != 0 ? err : gl_loop_new(&d->loop, reterr_why);
     if (err == 0) {
-        err = gl_sqlite_open(&d->store, &config, d->loop, reterr_why);
+        err = gl_stores_open(&d->store, &config, d->loop, reterr_why);
     }
     return err != 0 ? err : gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
 }
@@ -372,7 +381,8 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     struct gl_exec_events events = {
         .owner = d, .up = on_up, .down = on_down, .ended = on_ended, .beacon = on_beacon};
-    struct gl_keeper_exec_config keeper = {.data_dir = d->data};
+    struct gl_keeper_exec_config keeper = {
+        .data_dir = d->data, .orphan_grace_ms = d->store->ops->shared ? d->orphan_grace_ms : 0};
     struct gl_noop_exec_config noop = {.quiet = true};
     struct gl_exec *first;
     int err;
@@ -393,19 +403,36 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
     return err;
 }
 
+/* The end of the folder's own id makes it unique: two nodes of one name would take each other for
+ * an earlier life of themselves. */
+static gl_str node_name(struct gl_daemon *d, const struct gl_daemon_config *wanted)
+{
+    bool has_name = wanted->name != NULL && wanted->name[0] != '\0';
+
+    return gl_str_fmt(&d->arena, "%s.%s", has_name ? wanted->name : d->identity.name,
+                      d->identity.id.text + GL_ULID_BYTES - 6);
+}
+
 static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted,
                       const struct gl_pools_entry *entries, size_t n)
 {
     struct gl_pool_config pools[GL_POOLS_MAX];
+    char host[HOST_NAME_MAX + 1] = "";
     struct gl_node_ports ports = {.store = d->store,
                                   .clock = gl_loop_clock(d->loop),
                                   .entropy = &d->entropy,
                                   .tidy = gl_tidyfs_port(d->tidy),
                                   .record = gl_recorder_port(d->recorder)};
     struct gl_node_config config = {
-        .name = gl_str_fmt(&d->arena, "%s.%s", d->identity.name,
-                           d->identity.id.text + GL_ULID_BYTES - 6),
+        .name = node_name(d, wanted),
         .context = GL_S("default"),
+        .stack = gl_str_of(wanted->stack),
+        .env_scope = gl_str_of(wanted->env_scope),
+        .session_ttl_ms = wanted->session_ttl_ms,
+        .orphan_grace_ms = d->orphan_grace_ms,
+        .host = gl_str_of(host),
+        .version = GL_S(GL_VERSION),
+        .pid = getpid(),
         .pools = pools,
         .pools_n = n,
         .trace = &d->trace,
@@ -425,6 +452,7 @@ static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted
     };
 
     GL_ASSERT(n <= GL_POOLS_MAX);
+    (void)gethostname(host, sizeof(host) - 1); /* without one nobody is told */
     for (size_t i = 0; i < n; i++) {
         pools[i] = (struct gl_pool_config){.name = entries[i].name, .slots = entries[i].slots};
     }
@@ -475,7 +503,7 @@ static int open_all(struct gl_daemon *d, const struct gl_daemon_config *config,
         err = open_folder(d, config, reterr_why);
     }
     if (err == 0) {
-        err = open_store(d, reterr_why);
+        err = open_store(d, config, reterr_why);
     }
     if (err != 0) {
         return err;
@@ -508,6 +536,8 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     d->is_obeying = config->passive;
     d->log.fd = -1;
     d->data = gl_str_c(&d->arena, gl_str_of(config->data));
+    d->url = gl_str_c(&d->arena, gl_str_of(config->store));
+    d->orphan_grace_ms = config->orphan_grace_ms > 0 ? config->orphan_grace_ms : GL_ORPHAN_GRACE_MS;
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -4,7 +4,7 @@
  *   gl_daemon_drain()   take no more work, start nothing more; what runs may end
  *   gl_daemon_stop()    leave the folder to the next; running steps stay with the keeper
  *
- * daemon.c names the concrete adapters; only offline.c does so besides. */
+ * daemon.c names the concrete adapters; only offline.c and stores.c do so besides. */
 #ifndef GL_DAEMON_H
 #define GL_DAEMON_H
 
@@ -14,13 +14,18 @@ struct gl_daemon;
 
 struct gl_daemon_config { /* borrowed during the call */
     const char *data;     /* the data folder, absolute */
-    const char *what;     /* "serve", "run": what the lock is held for */
-    const char *pools;    /* as in GLIA_POOLS; NULL or "": the default */
-    const char *listen;   /* listen on TCP, too, as os/tcp.h has it; NULL or "": no */
-    bool debug;           /* say everything, on stderr */
-    bool stays;           /* it leaves the folder to nobody who asks for it */
-    bool passive;         /* carry out commands, start nothing and look for nothing to do */
-    gl_ms keep_ms;        /* retention: node/trim.h says what these mean */
+    const char *store;    /* the URL of a store, as port/storeurl.h has it; NULL or "": SQLite */
+    bool allow_loss;      /* use the store although its settings may lose data silently */
+    gl_ms session_ttl_ms, orphan_grace_ms; /* on a shared store: node/node.h says what they mean */
+    const char *name;                      /* of the node; NULL or "": the machine's */
+    const char *stack, *env_scope;         /* NULL or "": none */
+    const char *what;                      /* "serve", "run": what the lock is held for */
+    const char *pools;                     /* as in GLIA_POOLS; NULL or "": the default */
+    const char *listen; /* listen on TCP, too, as os/tcp.h has it; NULL or "": no */
+    bool debug;         /* say everything, on stderr */
+    bool stays;         /* it leaves the folder to nobody who asks for it */
+    bool passive;       /* carry out commands, start nothing and look for nothing to do */
+    gl_ms keep_ms;      /* retention: node/trim.h says what these mean */
     int64_t keep_jobs;
     int64_t keep_bytes;
     gl_ms keep_workspaces_ms;

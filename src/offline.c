@@ -9,6 +9,7 @@
 #include "os/paths.h"
 #include "store/sqlite.h"
 #include "store/sqlite_backup.h"
+#include "stores.h"
 
 int gl_offline_backup(const char *from, const char *to, uint64_t *ret_jobs,
                       uint64_t *ret_unfinished, struct gl_why *reterr_why)
@@ -59,22 +60,31 @@ static void ask_question(struct gl_loop_task *t)
     gl_query_run(&q->queries, q->rq, on_question_answered, q);
 }
 
-int gl_offline_query(const char *data, struct gl_request *rq, struct gl_buf *body,
-                     struct gl_why *reterr_why)
+/* Reading another store than that of the folder is fine, if it is said which; without a word, an
+ * empty one must not be taken for it. */
+static int check_meant(const char *data, const char *store, struct gl_why *reterr_why)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_sqlite_config config = {.folder = gl_paths_in(&a, data, "contexts"),
-                                      .read_only = true};
+    struct gl_stores_memory memory;
+    int err = store[0] == '\0' ? gl_stores_recall(data, &memory, reterr_why) : 0;
+
+    return err != 0 || store[0] != '\0' ? err : gl_stores_match(data, store, &memory, reterr_why);
+}
+
+int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
+                     struct gl_buf *body, struct gl_why *reterr_why)
+{
+    struct gl_stores_config config = {.url = store, .data = data, .read_only = true};
     struct question q = {.rq = rq, .body = body, .why = reterr_why};
     sigset_t all, before;
-    int err = gl_loop_new(&q.loop, reterr_why);
+    int err = check_meant(data, store, reterr_why);
 
+    err = err != 0 ? err : gl_loop_new(&q.loop, reterr_why);
     if (err != 0) {
         return err;
     }
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = gl_sqlite_open(&q.store, &config, q.loop, reterr_why);
+    err = gl_stores_open(&q.store, &config, q.loop, reterr_why);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err == 0) {
         gl_query_init(&q.queries, q.store);

@@ -1,5 +1,5 @@
 /* offline.h - what can be done with the store of a data folder without being its node, and without
- * disturbing one: the second place, besides daemon.c, that names adapters.
+ * disturbing one: the second place, besides daemon.c, that names adapters (stores.c is the third).
  *
  * store/sqlite_backup.h says what backup and hold do. */
 #ifndef GL_OFFLINE_H
@@ -17,9 +17,9 @@ int gl_offline_hold(const char *path, const char *reason, uint64_t *ret_jobs,
                     uint64_t *ret_unfinished, struct gl_why *reterr_why);
 
 /* LIST, STATUS, EVENTS (without waiting), HUMAN or WHY: the answer is appended to `body`. Changes
- * nothing, starts nothing, takes no lock. */
-int gl_offline_query(const char *data, struct gl_request *rq, struct gl_buf *body,
-                     struct gl_why *reterr_why);
+ * nothing, starts nothing, takes no lock. `store`: the URL of one; "" : SQLite in the folder. */
+int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
+                     struct gl_buf *body, struct gl_why *reterr_why);
 
 /* For who doubts: is the store of this folder sound (GL_E_NOT_FOUND: there is none), and where is
  * the keeper's program? */

@@ -155,7 +155,7 @@ static void add_settings(struct making *m)
         gl_jw_key(&w, "name");
         gl_jw_c(&w, gl_settings_table[i].name);
         gl_jw_key(&w, "value");
-        gl_jw_c(&w, s->values[i].text);
+        gl_jw_c(&w, gl_settings_shown(s, (enum gl_setting_id)i, m->a));
         gl_jw_key(&w, "origin");
         gl_jw_c(&w, gl_settings_origin(s, (enum gl_setting_id)i, m->a));
         gl_jw_end(&w);

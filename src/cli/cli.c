@@ -133,6 +133,7 @@ const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 const struct gl_option gl_cli_common[] = {
     {"--data-dir", "DIR", "where everything is kept (GLIA_DATA_DIR)"},
     {"--server", "ADDRESS", "talk to the node at unix:/PATH or http://HOST:PORT (GLIA_SERVER)"},
+    {"--store", "URL", "where jobs are kept, like redis://HOST/0 (GLIA_STORE)"},
     {"--config", "FILE", "settings are read from this file (GLIA_CONFIG)"},
     {"--json", NULL, "one JSON document on stdout; of what goes on and on, one per line"},
     {"--help", NULL, "more about a command"},
@@ -260,6 +261,7 @@ static const char **common_value(struct gl_cli *cli, gl_str name)
 {
     return gl_str_is(name, "--data-dir") ? &cli->data_option
            : gl_str_is(name, "--server") ? &cli->server_option
+           : gl_str_is(name, "--store")  ? &cli->store_option
            : gl_str_is(name, "--config") ? &cli->config_option
                                          : NULL;
 }

@@ -28,7 +28,7 @@ struct gl_option {
     const char *doc;
 };
 
-enum { GL_CLI_OPTIONS_MAX = 12, GL_CLI_WORDS_MAX = 10000 };
+enum { GL_CLI_OPTIONS_MAX = 20, GL_CLI_WORDS_MAX = 10000 };
 
 /* The words in `arguments` that completion knows: ID and JOB, STEP (of the ID before it), FILE,
  * DIR.
@@ -63,7 +63,7 @@ struct gl_cli {
     const char **words;
     size_t words_n;
     char **rest; /* behind "--"; NULL: there was none */
-    const char *data_option, *config_option, *server_option;
+    const char *data_option, *config_option, *server_option, *store_option;
     const char *data;                   /* the data folder */
     const struct gl_settings *settings; /* NULL: the command needs no data folder */
     bool json;

@@ -246,6 +246,12 @@ const struct gl_command gl_cli_commands[] = {
                     {"--keep-jobs", "N", "keep at most so many ended jobs (100000)"},
                     {"--keep-bytes", "SIZE", "remove the oldest ended jobs above this size"},
                     {"--keep-workspaces-for", "TIME", "folders of failed steps (3d)"},
+                    {"--session-ttl", "TIME", "on a shared store: silent so long is dead (10s)"},
+                    {"--orphan-grace", "TIME", "... and then its keeper ends its steps (10s)"},
+                    {"--store-allow-loss", NULL, "use a store that may lose data silently"},
+                    {"--node-name", "NAME", "what it is called (the machine's name)"},
+                    {"--stack", "NAME", "share jobs only with nodes of this stack"},
+                    {"--env-scope", "NAME", "... and of this environment"},
                     {"--log", "LEVEL", "info or debug"}},
     },
     {

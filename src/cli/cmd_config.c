@@ -29,6 +29,7 @@ static void take_flags(const struct gl_cli *cli, struct gl_settings_sources *to)
     }
     to->flags[GL_SET_DATA_DIR] = cli->data_option;
     to->flags[GL_SET_SERVER] = cli->server_option;
+    to->flags[GL_SET_STORE] = cli->store_option;
 }
 
 /* One sentence per line; with --json the document has them all. */
@@ -93,7 +94,7 @@ static void show_json(struct gl_cli *cli)
         gl_jw_key(&w, gl_settings_table[i].name);
         gl_jw_object(&w);
         gl_jw_key(&w, "value");
-        gl_jw_c(&w, cli->settings->values[i].text);
+        gl_jw_c(&w, gl_settings_shown(cli->settings, (enum gl_setting_id)i, &cli->arena));
         gl_jw_key(&w, "origin");
         gl_jw_c(&w, gl_settings_origin(cli->settings, (enum gl_setting_id)i, &cli->arena));
         gl_jw_key(&w, "environment");
@@ -112,7 +113,8 @@ static void show_table(struct gl_cli *cli)
 
     gl_table_init(&t, titles, GL_COUNT(titles));
     for (size_t i = 0; i < GL_SET_COUNT; i++) {
-        gl_str value = gl_str_of(cli->settings->values[i].text);
+        gl_str value =
+            gl_str_of(gl_settings_shown(cli->settings, (enum gl_setting_id)i, &cli->arena));
         const char *origin = gl_settings_origin(cli->settings, (enum gl_setting_id)i, &cli->arena);
 
         gl_table_add(&t, gl_str_of(gl_settings_table[i].name));

@@ -86,21 +86,12 @@ static void let_signals_end_us(void)
 
 static int start(struct serve *s, struct gl_why *reterr_why)
 {
-    const struct gl_setting *values = s->cli->settings->values;
-    struct gl_daemon_config config = {
-        .data = s->cli->data,
-        .what = "serve",
-        .pools = values[GL_SET_POOLS].text,
-        .listen = values[GL_SET_LISTEN].text,
-        .debug = strcmp(values[GL_SET_LOG].text, "debug") == 0,
-        .stays = true,
-        .keep_ms = values[GL_SET_KEEP_FOR].number,
-        .keep_jobs = values[GL_SET_KEEP_JOBS].number,
-        .keep_bytes = values[GL_SET_KEEP_BYTES].number,
-        .record_bytes = values[GL_SET_RECORD_BYTES].number,
-        .keep_workspaces_ms = values[GL_SET_KEEP_WORKSPACES_FOR].number,
-    };
+    struct gl_daemon_config config;
 
+    gl_reach_node_config(s->cli, &config);
+    config.what = "serve";
+    config.listen = s->cli->settings->values[GL_SET_LISTEN].text;
+    config.stays = true;
     return gl_daemon_start(&s->daemon, &config, reterr_why);
 }
 

@@ -93,22 +93,36 @@ void gl_reach_rest(void)
     (void)nanosleep(&t, NULL);
 }
 
-static int become(struct gl_reach *r, struct gl_why *reterr_why)
+void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret)
 {
-    const struct gl_setting *values = r->cli->settings->values;
-    struct gl_daemon_config config = {
-        .data = r->cli->data,
-        .what = r->is_passive ? "command" : "run",
+    const struct gl_setting *values = cli->settings->values;
+
+    *ret = (struct gl_daemon_config){
+        .data = cli->data,
+        .store = values[GL_SET_STORE].text,
+        .allow_loss = values[GL_SET_STORE_ALLOW_LOSS].number != 0,
+        .session_ttl_ms = values[GL_SET_SESSION_TTL].number,
+        .orphan_grace_ms = values[GL_SET_ORPHAN_GRACE].number,
+        .name = values[GL_SET_NODE_NAME].text,
+        .stack = values[GL_SET_STACK].text,
+        .env_scope = values[GL_SET_ENV_SCOPE].text,
         .pools = values[GL_SET_POOLS].text,
         .debug = strcmp(values[GL_SET_LOG].text, "debug") == 0,
-        .passive = r->is_passive,
         .keep_ms = values[GL_SET_KEEP_FOR].number,
         .keep_jobs = values[GL_SET_KEEP_JOBS].number,
         .keep_bytes = values[GL_SET_KEEP_BYTES].number,
         .record_bytes = values[GL_SET_RECORD_BYTES].number,
         .keep_workspaces_ms = values[GL_SET_KEEP_WORKSPACES_FOR].number,
     };
+}
 
+static int become(struct gl_reach *r, struct gl_why *reterr_why)
+{
+    struct gl_daemon_config config;
+
+    gl_reach_node_config(r->cli, &config);
+    config.what = r->is_passive ? "command" : "run";
+    config.passive = r->is_passive;
     if (gl_lock_is_claimed(r->cli->data)) {
         return gl_why(reterr_why, GL_E_BUSY, "a 'glia serve' is about to start in %s",
                       r->cli->data);
@@ -361,7 +375,9 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
         }
     }
     r->is_alone = !r->is_remote && gl_reach_is_gone(r, err);
-    return r->is_alone ? gl_offline_query(r->cli->data, rq, body, reterr_why) : err;
+    return r->is_alone ? gl_offline_query(r->cli->data, r->cli->settings->values[GL_SET_STORE].text,
+                                          rq, body, reterr_why)
+                       : err;
 }
 
 bool gl_reach_say_alone(const struct gl_reach *r, gl_str status)

@@ -42,6 +42,11 @@ void gl_reach_done(struct gl_reach *r); /* if we are the node, it ends */
 /* Where one looks: the address of a node elsewhere, or the data folder. */
 const char *gl_reach_place(const struct gl_reach *r);
 
+struct gl_daemon_config;
+
+/* What the settings say about a node that this process becomes. */
+void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret);
+
 /* Connect to the node, or become it. */
 int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why);
 

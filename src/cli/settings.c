@@ -10,8 +10,9 @@
 #include "os/fs.h"
 #include "os/pools.h"
 #include "os/tcp.h"
+#include "port/storeurl.h"
 
-enum { FILE_BYTES_MAX = 1 << 20 };
+enum { FILE_BYTES_MAX = 1 << 20, NAME_BYTES_MAX = 40 };
 
 const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
     [GL_SET_DATA_DIR] = {.name = "data_dir",
@@ -26,6 +27,54 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                        .kind = GL_KIND_SERVER,
                        .doc = "talk to this node, and never be one: unix:/path/node.sock or "
                               "http://host:port"},
+    [GL_SET_STORE] = {.name = "store",
+                      .flag = "--store",
+                      .env = "GLIA_STORE",
+                      .kind = GL_KIND_STORE,
+                      .doc = "where jobs are kept: sqlite: (in the data folder), redis://, "
+                             "rediss://, redis+sentinel://, postgres:// or postgresql://; several "
+                             "nodes may share all but the first"},
+    [GL_SET_STORE_ALLOW_LOSS] = {.name = "store_allow_loss",
+                                 .flag = "--store-allow-loss",
+                                 .env = "GLIA_STORE_ALLOW_LOSS",
+                                 .initial = "false",
+                                 .kind = GL_KIND_BOOL,
+                                 .doc = "use the store although its settings may lose data "
+                                        "silently: 'glia store check' tells which"},
+    [GL_SET_SESSION_TTL] = {.name = "session_ttl",
+                            .flag = "--session-ttl",
+                            .env = "GLIA_SESSION_TTL",
+                            .initial = "10s",
+                            .kind = GL_KIND_SPAN,
+                            .least = 1000,
+                            .most = 300000,
+                            .doc = "on a shared store, a node that does not renew its session for "
+                                   "so long is taken for dead, and others take its jobs over"},
+    [GL_SET_ORPHAN_GRACE] = {.name = "orphan_grace",
+                             .flag = "--orphan-grace",
+                             .env = "GLIA_ORPHAN_GRACE",
+                             .initial = "10s",
+                             .kind = GL_KIND_SPAN,
+                             .least = 1000,
+                             .most = 3600000,
+                             .doc = "on a shared store, a keeper ends its steps when it has not "
+                                    "heard of its node for so long; the same for all nodes"},
+    [GL_SET_NODE_NAME] = {.name = "node_name",
+                          .flag = "--node-name",
+                          .env = "GLIA_NODE_NAME",
+                          .kind = GL_KIND_NAME,
+                          .doc = "what the node is called, before the six characters that make it "
+                                 "unique; without it, the name of the machine"},
+    [GL_SET_STACK] = {.name = "stack",
+                      .flag = "--stack",
+                      .env = "GLIA_STACK",
+                      .kind = GL_KIND_NAME,
+                      .doc = "nodes of one stack share their jobs and leave those of others alone"},
+    [GL_SET_ENV_SCOPE] = {.name = "env_scope",
+                          .flag = "--env-scope",
+                          .env = "GLIA_ENV_SCOPE",
+                          .kind = GL_KIND_NAME,
+                          .doc = "the same within a stack, like prod or test"},
     [GL_SET_TOKEN_FILE] = {.name = "token_file",
                            .flag = "",
                            .env = "GLIA_TOKEN_FILE",
@@ -138,6 +187,16 @@ const char *gl_settings_origin(const struct gl_settings *s, enum gl_setting_id i
     GL_UNREACHABLE();
 }
 
+const char *gl_settings_shown(const struct gl_settings *s, enum gl_setting_id id,
+                              struct gl_arena *a)
+{
+    const char *text = s->values[id].text;
+
+    return gl_settings_table[id].kind == GL_KIND_STORE
+               ? gl_str_c(a, gl_storeurl_safe(a, gl_str_of(text)))
+               : text;
+}
+
 /* ---- what a value may be ---- */
 
 /* "512M", "20GiB", "1.5G" is none: whole numbers are enough here. */
@@ -205,6 +264,20 @@ static bool is_server(gl_str text)
                         NULL);
 }
 
+/* NULL: it is within its bounds. */
+static const char *span_rule(const struct gl_setting_spec *spec, struct gl_arena *a, gl_ms span)
+{
+    char least[GL_WHEN_BYTES], most[GL_WHEN_BYTES];
+
+    if (spec->most == 0 || (span >= spec->least && span <= spec->most)) {
+        return NULL;
+    }
+    return gl_str_fmt(a, "must be between %.*s and %.*s",
+                      GL_STR_ARG(gl_when_span(spec->least, least)),
+                      GL_STR_ARG(gl_when_span(spec->most, most)))
+        .p;
+}
+
 /* What a value of this kind should be; NULL: this one is. */
 static const char *rule_of(const struct gl_setting_spec *spec, const char *text, bool from_file,
                            struct gl_arena *a, int64_t *ret)
@@ -221,8 +294,16 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
         return gl_tcp_check(value, NULL) == 0 ? NULL
                                               : "must be an address and a port, like "
                                                 "127.0.0.1:7464 or [::1]:7464";
+    case GL_KIND_NAME:
+        return gl_str_is_id(value) && value.n <= NAME_BYTES_MAX
+                   ? NULL
+                   : "must be a name of at most 40 letters, digits, '_', '.' or '-', beginning "
+                     "with a letter or digit";
     case GL_KIND_SPAN:
-        return gl_when_parse_span(value, ret) ? NULL : "must be a time like 30s, 10m, 12h or 7d";
+        if (!gl_when_parse_span(value, ret)) {
+            return "must be a time like 30s, 10m, 12h or 7d";
+        }
+        return span_rule(spec, a, *ret);
     case GL_KIND_COUNT:
         return gl_str_i64(value, ret) && *ret >= 0 ? NULL : "must be a number, 0 or more";
     case GL_KIND_BYTES:
@@ -233,6 +314,7 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
         return read_word(value, spec->words, ret)
                    ? NULL
                    : gl_str_fmt(a, "must be one of %s", spec->words).p;
+    case GL_KIND_STORE:
     case GL_KIND_POOLS:
         break;
     }
@@ -244,6 +326,7 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
                          struct gl_arena *a, int64_t *ret)
 {
     struct gl_pools_entry *pools;
+    enum gl_storeurl_kind kind;
     const char *rule;
     struct gl_why why;
     size_t n;
@@ -254,6 +337,11 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
     if (spec->kind == GL_KIND_POOLS) { /* these name the one that is wrong */
         return gl_pools_read(text, a, &pools, &n, &why) == 0 ? NULL
                                                              : gl_str_dup(a, gl_str_of(why.text)).p;
+    }
+    if (spec->kind == GL_KIND_STORE) { /* without its password */
+        return gl_storeurl_kind(gl_str_of(text), &kind, &why) == 0
+                   ? NULL
+                   : gl_str_dup(a, gl_str_of(why.text)).p;
     }
     rule = rule_of(spec, text, from_file, a, ret);
     return rule != NULL ? gl_str_fmt(a, "'%s' %s", text, rule).p : NULL;

@@ -12,10 +12,18 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "base/when.h"
 
 enum gl_setting_id {
     GL_SET_DATA_DIR,
     GL_SET_SERVER,
+    GL_SET_STORE,
+    GL_SET_STORE_ALLOW_LOSS,
+    GL_SET_SESSION_TTL,
+    GL_SET_ORPHAN_GRACE,
+    GL_SET_NODE_NAME,
+    GL_SET_STACK,
+    GL_SET_ENV_SCOPE,
     GL_SET_TOKEN_FILE,
     GL_SET_LISTEN,
     GL_SET_POOLS,
@@ -35,6 +43,8 @@ enum gl_setting_kind {
     GL_KIND_FOLDER,  /* an absolute path in the file; anything elsewhere */
     GL_KIND_FILE,    /* the same */
     GL_KIND_SERVER,  /* unix:/path, http://host:port */
+    GL_KIND_STORE,   /* redis://host/0; never shown with its password */
+    GL_KIND_NAME,    /* an id, like web-1 */
     GL_KIND_ADDRESS, /* 127.0.0.1:7464, [::1]:7464 */
     GL_KIND_POOLS,   /* default=8,gpu=1; in the file also an object */
     GL_KIND_SPAN,    /* 30s, 7d; its number is in milliseconds */
@@ -52,6 +62,7 @@ struct gl_setting_spec {
     const char *initial; /* "" : none */
     enum gl_setting_kind kind;
     const char *words; /* "info|debug"; for the others how a value is written */
+    gl_ms least, most; /* of a span; 0: any */
     const char *doc;
 };
 
@@ -91,6 +102,10 @@ int gl_settings_read(struct gl_settings *ret, const struct gl_settings_sources *
 /* "flag --listen", "environment GLIA_LISTEN", "file /etc/glia/config.yaml:3", "default" */
 const char *gl_settings_origin(const struct gl_settings *s, enum gl_setting_id id,
                                struct gl_arena *a);
+
+/* What may be shown of it: a store's URL comes without its password. */
+const char *gl_settings_shown(const struct gl_settings *s, enum gl_setting_id id,
+                              struct gl_arena *a);
 
 /* GL_SET_COUNT: there is none with this flag ("--listen"). */
 enum gl_setting_id gl_settings_by_flag(gl_str flag);

@@ -4,6 +4,7 @@
  *   DATA/claim                    who waits to be it and will stay
  *   DATA/node                     its identity (os/identity.h)
  *   DATA/token                    the secret of its TCP clients
+ *   DATA/store                    the shared store it belongs to, if any (stores.h)
  *   DATA/node.sock                where it listens
  *   DATA/keeper/                  the keeper's files
  *   DATA/contexts/CTX/state.db    the store of a context
@@ -21,6 +22,7 @@
 #define GL_PATHS_CLAIM "claim"
 #define GL_PATHS_NODE "node"
 #define GL_PATHS_TOKEN "token"
+#define GL_PATHS_STORE "store"
 #define GL_PATHS_SOCKET "node.sock"
 #define GL_PATHS_KEEPER "keeper"
 #define GL_PATHS_STATE "state.db"

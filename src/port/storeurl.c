@@ -1,0 +1,118 @@
+#include "port/storeurl.h"
+
+#include "base/check.h"
+
+static const struct {
+    const char *prefix;
+    enum gl_storeurl_kind kind;
+} schemes[] = {
+    {"sqlite:", GL_STOREURL_SQLITE},       {"redis://", GL_STOREURL_REDIS},
+    {"rediss://", GL_STOREURL_REDIS},      {"redis+sentinel://", GL_STOREURL_REDIS},
+    {"postgres://", GL_STOREURL_POSTGRES}, {"postgresql://", GL_STOREURL_POSTGRES},
+};
+
+int gl_storeurl_kind(gl_str url, enum gl_storeurl_kind *ret, struct gl_why *reterr_why)
+{
+    struct gl_arena a = {0};
+    gl_str safe;
+    int err;
+
+    if (url.n == 0) {
+        *ret = GL_STOREURL_SQLITE;
+        return 0;
+    }
+    for (size_t i = 0; i < GL_COUNT(schemes); i++) {
+        if (gl_str_starts(url, gl_str_of(schemes[i].prefix))) {
+            *ret = schemes[i].kind;
+            return 0;
+        }
+    }
+    safe = gl_storeurl_safe(&a, url);
+    err = gl_why(reterr_why, GL_E_INVALID,
+                 "'%.*s' must begin with sqlite:, redis://, rediss://, redis+sentinel://, "
+                 "postgres:// or postgresql://",
+                 GL_STR_ARG(safe));
+    gl_arena_done(&a);
+    return err;
+}
+
+bool gl_storeurl_is_shared(gl_str url)
+{
+    enum gl_storeurl_kind kind;
+
+    return gl_storeurl_kind(url, &kind, NULL) == 0 && kind != GL_STOREURL_SQLITE;
+}
+
+/* ---- passwords ---- */
+
+/* The place of `word` in `s`; s.n: it is not there. */
+static size_t find(gl_str s, const char *word)
+{
+    gl_str w = gl_str_of(word);
+
+    for (size_t i = 0; i + w.n <= s.n; i++) {
+        if (memcmp(s.p + i, w.p, w.n) == 0) {
+            return i;
+        }
+    }
+    return s.n;
+}
+
+static gl_str from(gl_str s, size_t at)
+{
+    return (gl_str){.p = s.p + at, .n = s.n - at};
+}
+
+/* Where "user:password" ends. A password somebody forgot to escape may hold an '@' or a '/', so the
+ * last '@' counts: rather too much is hidden than too little. s.n: there is none. */
+static size_t userinfo_end(gl_str s)
+{
+    for (size_t i = s.n; i > 0; i--) {
+        if (s.p[i - 1] == '@') {
+            return i - 1;
+        }
+    }
+    return s.n;
+}
+
+/* Options like "password=x", "sslpassword=x", "sentinel_password=x". */
+static void hide_options(struct gl_buf *out, gl_str query)
+{
+    while (query.n > 0) {
+        gl_str rest, value, option = gl_str_cut(query, '&', &rest);
+        bool has_more = option.n < query.n;
+        gl_str name = gl_str_cut(option, '=', &value);
+
+        gl_buf_str(out, name);
+        if (name.n < option.n) {
+            gl_buf_char(out, '=');
+            gl_buf_str(out, find(name, "pass") < name.n ? GL_S("***") : value);
+        }
+        gl_buf_c(out, has_more ? "&" : "");
+        query = rest;
+    }
+}
+
+gl_str gl_storeurl_safe(struct gl_arena *a, gl_str url)
+{
+    size_t start = find(url, "://");
+    gl_str rest = from(url, start < url.n ? start + 3 : 0), options;
+    size_t end = userinfo_end(rest);
+    struct gl_buf out = {0};
+    gl_str safe;
+
+    gl_buf_str(&out, (gl_str){.p = url.p, .n = url.n - rest.n});
+    if (end < rest.n) {
+        gl_str secret, user = gl_str_cut((gl_str){.p = rest.p, .n = end}, ':', &secret);
+
+        gl_buf_str(&out, user);
+        gl_buf_c(&out, user.n < end ? ":***" : "");
+        rest = from(rest, end);
+    }
+    gl_buf_str(&out, gl_str_cut(rest, '?', &options));
+    gl_buf_c(&out, options.n > 0 ? "?" : "");
+    hide_options(&out, options);
+    safe = gl_str_dup(a, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return safe;
+}

@@ -1,0 +1,51 @@
+/* stores.h - the store a setting means: which engine, opened how, and which one a folder is used
+ * with.
+ *
+ * A data folder belongs to one store: its keeper counts the incarnations that store gave out, and
+ * the folders of its attempts are those of that store's jobs. So a folder remembers the first
+ * shared store it was used with, in the file `store`: its URL, without passwords, and the identity
+ * the store told. With SQLite the store is in the folder, and nothing need be remembered.
+ *
+ * Like daemon.c and offline.c, stores.c names adapters. */
+#ifndef GL_STORES_H
+#define GL_STORES_H
+
+#include "base/err.h"
+#include "base/str.h"
+#include "port/findings.h"
+#include "port/store.h"
+
+struct gl_loop;
+
+struct gl_stores_config { /* borrowed during the call */
+    const char *url;      /* "" : SQLite in the data folder */
+    const char *data;     /* the data folder */
+    bool allow_loss;      /* go on although the server may lose data silently */
+    bool read_only;       /* nobody will write */
+    const char *vfs;      /* of SQLite; NULL: its own */
+    const char *identity; /* of a shared store, as the folder remembers it; NULL or "" : any */
+};
+
+/* GL_E_INVALID: the URL cannot be used. A shared store is not reached here: requests wait. */
+int gl_stores_open(struct gl_store **ret, const struct gl_stores_config *config,
+                   struct gl_loop *loop, struct gl_why *reterr_why);
+
+/* ---- which store a folder is used with ---- */
+
+enum { GL_STORES_TEXT_MAX = 2048 };
+
+struct gl_stores_memory {
+    char url[GL_STORES_TEXT_MAX];      /* without passwords; "" : no shared store yet */
+    char identity[GL_STORES_TEXT_MAX]; /* "" : it has never been reached */
+};
+
+int gl_stores_recall(const char *data, struct gl_stores_memory *ret, struct gl_why *reterr_why);
+int gl_stores_remember(const char *data, const char *url, gl_str identity,
+                       struct gl_why *reterr_why);
+
+/* May a node of this folder use this store? GL_E_STATE: it belongs to another one; the sentence
+ * tells how to go on. `m` is what the folder remembers. */
+int gl_stores_match(const char *data, const char *url, const struct gl_stores_memory *m,
+                    struct gl_why *reterr_why);
+
+#endif
