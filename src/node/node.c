@@ -350,6 +350,21 @@ void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)
     n->ports.exec = exec;
 }
 
+static void on_woken(void *owner, gl_str context, gl_str word)
+{
+    (void)owner, (void)context, (void)word;
+}
+
+static void on_changed(void *owner, const char *why)
+{
+    (void)owner, (void)why;
+}
+
+struct gl_store_events gl_node_store_events(struct gl_node *n)
+{
+    return (struct gl_store_events){.owner = n, .woken = on_woken, .changed = on_changed};
+}
+
 void gl_node_start(struct gl_node *n)
 {
     GL_ASSERT(!n->started);

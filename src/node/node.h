@@ -81,6 +81,10 @@ struct gl_exec_events gl_node_exec_events(struct gl_node *n);
 /* Needed before gl_node_start() unless it stands in the ports. */
 void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec);
 
+/* What the node wants to hear of its store. A store is listened to once, and may see several nodes,
+ * one after the other: so whoever made both listens, and passes `woken` and `changed` on. */
+struct gl_store_events gl_node_store_events(struct gl_node *n);
+
 void gl_node_start(struct gl_node *n);
 
 /* `rq` is borrowed until rq->done runs. Answered with GL_E_UNAVAILABLE before the node is ready and
