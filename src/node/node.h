@@ -43,6 +43,8 @@ struct gl_node_config {
     struct gl_keep keep;    /* which ended jobs stay; all zero: all of them */
     struct gl_trace *trace; /* never NULL; borrowed */
     bool passive;           /* carry out commands, start nothing, look for nothing to do */
+    bool guest;             /* of a shared store: looks for no work but its own (`glia run` without a
+                               node) */
     /* Jobs that brought the node down again and again: held until a person resumes them. */
     const gl_str *quarantined;
     size_t quarantined_n;
@@ -55,6 +57,9 @@ struct gl_node_config {
                        const char *why); /* it cannot start: asked again soon */
     void (*on_ready)(void *owner);       /* session open, executor up, first sweep under way */
     void (*on_ended)(void *owner, gl_str job); /* a job is terminal, and that is committed */
+    /* A shared store has been reached; this is its identity. The node is the one listener of its
+     * store (gl_store_ops.listen). */
+    void (*on_met)(void *owner, gl_str identity);
     void (*on_session_lost)(void *owner,
                             const char *why); /* must stop: someone else may own our jobs */
     /* Around every step of the core: which job it is about; "" : the step is over. */

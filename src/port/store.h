@@ -261,7 +261,8 @@ struct gl_store_ops {
     void (*export)(struct gl_store *s, struct gl_store_req *req, gl_str context, gl_str after,
                    size_t limit);
 
-    /* Who wants to be told; once, before the first request. `events` is copied. */
+    /* Who wants to be told; before the first request, and again when another wants to instead.
+     * `events` is copied; members may be NULL. */
     void (*listen)(struct gl_store *s, const struct gl_store_events *events);
 
     /* How much room the context's content takes, about; what has been removed does not count, even
