@@ -57,9 +57,6 @@ struct gl_node_config {
                        const char *why); /* it cannot start: asked again soon */
     void (*on_ready)(void *owner);       /* session open, executor up, first sweep under way */
     void (*on_ended)(void *owner, gl_str job); /* a job is terminal, and that is committed */
-    /* A shared store has been reached; this is its identity. The node is the one listener of its
-     * store (gl_store_ops.listen). */
-    void (*on_met)(void *owner, gl_str identity);
     void (*on_session_lost)(void *owner,
                             const char *why); /* must stop: someone else may own our jobs */
     /* Around every step of the core: which job it is about; "" : the step is over. */
