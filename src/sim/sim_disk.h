@@ -1,11 +1,15 @@
 /* sim_disk.h - the durable half of the simulated store: what is left when every node is dead.
  *
- * It knows nothing of time, faults or requests: a transaction is applied here at one moment, or it
- * is not. The handles of sim_store.h decide when that moment is, and who hears of it. Checkers
- * watch every write. */
+ * It knows nothing of faults or requests: a transaction is applied here at one moment, or it is
+ * not. The handles of sim_store.h decide when that moment is, and who hears of it. Checkers watch
+ * every write.
+ *
+ * A shared one stands for a server with replicas: sessions have deadlines by its own clock, and a
+ * change of primary may undo the newest transactions that no replica had confirmed. */
 #ifndef GL_SIM_SIM_DISK_H
 #define GL_SIM_SIM_DISK_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "port/store.h"
@@ -14,11 +18,15 @@
 struct sim_disk_session {
     gl_str id, node;
     uint64_t incarnation;
-    gl_ms deadline; /* by the store's clock; INT64_MAX: never renewed with a limit */
+    gl_ms deadline; /* by the store's clock; INT64_MAX: it has none */
     bool dead;
+    struct gl_buf about;
 };
 
 struct sim_disk_context;
+struct sim_table;
+struct sim_tail_tx;
+struct sim_tail_change;
 
 /* What a checker may see. Records are valid during the call only. */
 struct sim_disk_watch {
@@ -28,28 +36,57 @@ struct sim_disk_watch {
     /* `before` and `after` have rev 0 where there is no record. */
     void (*on_write)(void *owner, const struct gl_tx *tx, const struct gl_record *before,
                      const struct gl_record *after);
+    /* A change of primary has undone writes of this record; the disk is as it will be. */
+    void (*on_undone)(void *owner, gl_str kind, gl_str id);
 };
 
 struct sim_disk {
+    bool shared;            /* chosen before the first handle is opened */
     struct gl_map contexts; /* name -> struct sim_disk_context, in the order of their birth */
     struct gl_map sessions; /* id -> struct sim_disk_session, in the order of their birth */
+    struct gl_link handles; /* struct sim_store.link: all that are open */
     struct sim_disk_watch watch;
     gl_ms away_until; /* an outage: handles answer "unavailable" before this time */
+    gl_ms now;        /* true time, told by whoever calls */
+    gl_ms offset;     /* of the store's clock against it */
     uint64_t commits_n, refusals_n;
+    /* What no replica has yet, oldest first. Empty unless `keeps_tail`. */
+    bool keeps_tail;
+    struct sim_tail_tx *tail;
+    size_t tail_n, tail_cap;
+    struct sim_tail_change *changes;
+    size_t changes_n, changes_cap;
+    uint64_t tail_seq; /* of the newest; counts on for ever */
+    uint64_t undone_n; /* transactions lost in all */
 };
 
 void sim_disk_init(struct sim_disk *d);
 void sim_disk_done(struct sim_disk *d);
 
+static inline gl_ms sim_disk_time(const struct sim_disk *d)
+{
+    return d->now + d->offset;
+}
+
 /* Apply it now or refuse it: GL_OK, GL_E_CONFLICT with *ret_refused, GL_E_LIMIT. */
 int sim_disk_commit(struct sim_disk *d, const struct gl_tx *tx, size_t *ret_refused);
 bool sim_disk_committed(const struct sim_disk *d, gl_str context, gl_str session, uint64_t tx_id);
 
-/* Every earlier session of the folder dies, as with the lock of a data folder. */
-struct sim_disk_session *sim_disk_session_open(struct sim_disk *d, gl_str node, gl_str nonce);
-struct sim_disk_session *sim_disk_session_find(const struct sim_disk *d, gl_str id);
+/* ---- sessions ---- */
 
-/* Readers copy what they find into `a`. */
+/* Earlier ones of the node die; on a disk that is not shared every earlier one, as with the lock of
+ * a data folder. */
+struct sim_disk_session *sim_disk_session_open(struct sim_disk *d,
+                                               const struct gl_session_wish *wish);
+struct sim_disk_session *sim_disk_session_find(const struct sim_disk *d, gl_str id);
+int sim_disk_session_renew(struct sim_disk *d, gl_str id, gl_ms ttl_ms, gl_str about);
+int sim_disk_session_end(struct sim_disk *d, gl_str id);
+int sim_disk_session_dead(struct sim_disk *d, gl_str id, bool declare, bool *ret_dead);
+const struct gl_session_info *sim_disk_session_list(const struct sim_disk *d, struct gl_arena *a,
+                                                    size_t *ret_n);
+
+/* ---- reading: copied into `a` ---- */
+
 struct gl_record sim_disk_get(const struct sim_disk *d, gl_str context, gl_str kind, gl_str id,
                               struct gl_arena *a);
 const struct gl_record *sim_disk_list(const struct sim_disk *d, gl_str context,
@@ -61,19 +98,39 @@ const struct gl_index_entry *sim_disk_range(const struct sim_disk *d, gl_str con
 const struct gl_log_entry *sim_disk_log(const struct sim_disk *d, gl_str context, gl_str kind,
                                         gl_str id, int64_t from, size_t limit, struct gl_arena *a,
                                         size_t *ret_n);
+/* A page of everything, as writes; `*ret_next` is "" behind the last. */
+const struct gl_write *sim_disk_export(const struct sim_disk *d, gl_str context, gl_str after,
+                                       size_t limit, struct gl_arena *a, size_t *ret_n,
+                                       gl_str *ret_next);
 
 uint64_t sim_disk_measure(const struct sim_disk *d, gl_str context);
+
+/* Claim items of a queue. */
+const struct gl_queue_item *sim_disk_take(struct sim_disk *d, gl_str context,
+                                          const struct gl_take *take, struct gl_arena *a,
+                                          size_t *ret_n);
 
 /* A record where it stands, not copied: valid until the next commit. NULL if there is none. */
 struct sim_disk_record {
     struct sim_row row; /* score 0 */
     uint64_t rev, token;
-    bool live;
+    bool live, damaged;
     gl_str owner, value;
 };
 const struct sim_disk_record *sim_disk_peek(const struct sim_disk *d, gl_str context, gl_str kind,
                                             gl_str id);
 /* All records of a kind in order of their ids, where they stand. */
 const struct sim_sorted *sim_disk_kind(const struct sim_disk *d, gl_str context, gl_str kind);
+/* Somebody has meddled with its value. */
+void sim_disk_damage(struct sim_disk *d, gl_str context, gl_str kind, gl_str id);
+
+/* ---- replicas ---- */
+
+/* Everything up to number `seq` (see tail_seq) is on a replica, too. */
+void sim_disk_confirm(struct sim_disk *d, uint64_t seq);
+/* The number of a transaction that wanted to be confirmed and is not yet; 0: there is none. */
+uint64_t sim_disk_unconfirmed(const struct sim_disk *d, gl_str session, uint64_t tx_id);
+/* A replica becomes the primary: what is younger than `lag_ms` and not confirmed is undone. */
+void sim_disk_promote(struct sim_disk *d, gl_ms lag_ms);
 
 #endif

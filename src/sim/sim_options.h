@@ -68,6 +68,29 @@
     X(keep_jobs, 40, 1, 12, "ended jobs a node keeps (0: all)")                                    \
     X(keep_ms, 30, 1000, 600000, "how long a node keeps ended jobs, ms (0: for ever)")
 
+/* What may go wrong with several machines on one store, on top of all this. */
+#define SIM_CLUSTER_OPTIONS(X)                                                                 \
+    X(nodes_n, 100, 2, 20, "machines")                                                         \
+    X(ttl_ms, 100, 2000, 10000, "how long a session lives without being renewed, ms")          \
+    X(orphan_grace_ms, 100, 1000, 12000, "how long a keeper bears its node's silence, ms")     \
+    X(partitions, 60, 1, 6, "times one node is cut off from the store, each up to 3 ttl")      \
+    X(outages, 40, 1, 3, "times nobody reaches the store, each up to 4 ttl")                   \
+    X(failovers, 50, 1, 4, "times another server becomes the primary")                         \
+    X(failover_lag_ms, 60, 1, 3000, "what is younger then and not confirmed is lost, ms")      \
+    X(failover_jump_ms, 50, 1, 3000, "the store's clock jumps then, back or forth, up to, ms") \
+    X(confirm_late, 40, 1000, 200000, "a confirmed commit ends unknown, per million")          \
+    X(words_lost, 60, 10000, 900000, "a wake-up is lost, per million")                         \
+    X(pauses, 60, 1, 6, "times a node stops for up to 3 ttl, and goes on")                     \
+    X(machine_crashes, 50, 1, 4, "times a machine dies: node, keeper and processes")           \
+    X(losses, 40, 100000, 700000, "a machine whose node died stays away, per million")         \
+    X(stacks, 20, 1, 1, "1: the machines belong to two stacks")
+
+struct sim_cluster_options {
+#define X(name, on_pct, lo, hi, doc) uint32_t name;
+    SIM_CLUSTER_OPTIONS(X)
+#undef X
+};
+
 struct sim_options {
 #define X(name, on_pct, lo, hi, doc) uint32_t name;
     SIM_OPTIONS(X)
@@ -81,5 +104,10 @@ void sim_options_draw(struct sim_options *ret, struct gl_rng *r);
 void sim_options_print(const struct sim_options *o, struct gl_buf *out);
 /* Set one by name, for experiments; false if there is none of that name. */
 bool sim_options_set(struct sim_options *o, gl_str name, uint32_t value);
+
+/* The same for those of several machines. */
+void sim_cluster_options_draw(struct sim_cluster_options *ret, struct gl_rng *r);
+void sim_cluster_options_print(const struct sim_cluster_options *o, struct gl_buf *out);
+bool sim_cluster_options_set(struct sim_cluster_options *o, gl_str name, uint32_t value);
 
 #endif

@@ -26,6 +26,8 @@ struct op { /* a request under way */
     struct sim_call delivery; /* its caller hears of it */
     enum fate fate;
     bool is_commit, arrived;
+    bool confirms;        /* when it is answered, the replicas have what it saw */
+    uint64_t confirms_up; /* ... up to this number */
     int status;
     struct gl_arena results;
     /* Arguments, borrowed from the caller. */
@@ -35,8 +37,21 @@ struct op { /* a request under way */
     size_t n;
     const struct gl_range *range;
     const struct gl_listing *listing;
+    const struct gl_session_wish *wish;
+    const struct gl_take *take;
     int64_t number;
 };
+
+static void run(struct op *op)
+{
+    struct sim_store *s = op->store;
+    s->disk->now = s->world->now;
+    op->run(s, op);
+    op->arrived = true;
+    if (op->confirms_up == 0) {
+        op->confirms_up = s->disk->tail_seq;
+    }
+}
 
 static void deliver(struct op *op)
 {
@@ -45,6 +60,9 @@ static void deliver(struct op *op)
     req->status = op->status;
     if (op->status != 0) {
         (void)gl_why(&req->why, op->status, "simulated store: %s", gl_err_text(op->status));
+    }
+    if (op->status == 0 && op->confirms) {
+        sim_disk_confirm(s->disk, op->confirms_up);
     }
     gl_list_remove(&op->link);
     req->done(req);
@@ -58,7 +76,7 @@ static void on_delivery(struct sim_call *call)
 {
     struct op *op = GL_CONTAINER(call, struct op, delivery);
     if (!op->arrived) { /* a read that sees the disk at the last moment */
-        op->run(op->store, op);
+        run(op);
     }
     deliver(op);
 }
@@ -77,8 +95,7 @@ static void on_arrival(struct sim_call *call)
 {
     struct op *op = GL_CONTAINER(call, struct op, arrival);
     struct sim_store *s = op->store;
-    op->run(s, op);
-    op->arrived = true;
+    run(op);
     gl_ms due = s->world->now + draw_delay(s);
     if (op->is_commit) {
         due = due < s->last_done ? s->last_done : due;
@@ -117,7 +134,7 @@ static void op_free(struct sim_store *s, struct op *op)
 }
 
 /* A new request, or NULL if the node is dead already and nobody hears it. */
-static struct op *op_begin(struct gl_store *port, struct gl_store_req *req, op_run *run)
+static struct op *op_begin(struct gl_store *port, struct gl_store_req *req, op_run *what)
 {
     struct sim_store *s = GL_CONTAINER(port, struct sim_store, port);
     GL_ASSERT(req->done != NULL);
@@ -127,7 +144,7 @@ static struct op *op_begin(struct gl_store *port, struct gl_store_req *req, op_r
     }
     struct op *op = op_new(s);
     op->req = req;
-    op->run = run;
+    op->run = what;
     req->maker[0] = op;
     gl_list_push(&s->ops, &op->link);
     return op;
@@ -158,8 +175,7 @@ static void submit_read(struct op *op)
         return;
     }
     if (when == 1) {
-        op->run(s, op);
-        op->arrived = true;
+        run(op);
         sim_world_at(w, &op->delivery, w->now + draw_delay(s));
         return;
     }
@@ -169,7 +185,8 @@ static void submit_read(struct op *op)
 /* Is this one refused before it does anything? */
 static bool is_away(struct sim_store *s, struct op *op)
 {
-    if (op->fate == FATE_UNAVAILABLE || s->world->now < s->disk->away_until) {
+    gl_ms now = s->world->now;
+    if (op->fate == FATE_UNAVAILABLE || now < s->disk->away_until || now < s->away_until) {
         op->status = GL_E_UNAVAILABLE;
         return true;
     }
@@ -209,6 +226,15 @@ static void run_commit(struct sim_store *s, struct op *op)
         return;
     }
     op->status = r;
+    if (r == 0 && op->tx->wake.n > 0) {
+        sim_news_word(s->disk, op->tx->context, op->tx->wake);
+    }
+    struct sim_world *w = s->world;
+    if (r == 0 && op->confirms &&
+        sim_world_fault(w, &s->gossip, w->cluster.confirm_late)) { /* and `resolve` asks again */
+        SIM_TRACE(w, TX, .number = (int64_t)op->tx->id, .what = "not confirmed in time");
+        op->status = GL_E_UNKNOWN;
+    }
 }
 
 static void do_commit(struct gl_store *port, struct gl_store_req *req, const struct gl_tx *tx)
@@ -219,6 +245,7 @@ static void do_commit(struct gl_store *port, struct gl_store_req *req, const str
     }
     op->tx = tx;
     op->is_commit = true;
+    op->confirms = tx->confirm;
     op->fate = commit_fate(op->store);
     submit_write(op);
 }
@@ -228,6 +255,8 @@ static void run_resolve(struct sim_store *s, struct op *op)
     if (!is_away(s, op)) {
         bool yes = sim_disk_committed(s->disk, op->a, op->b, (uint64_t)op->number);
         op->status = yes ? 0 : GL_E_CONFLICT;
+        op->confirms_up = sim_disk_unconfirmed(s->disk, op->b, (uint64_t)op->number);
+        op->confirms = op->confirms_up != 0;
     }
 }
 
@@ -255,7 +284,7 @@ static void run_session_open(struct sim_store *s, struct op *op)
     if (is_away(s, op)) {
         return;
     }
-    struct sim_disk_session *made = sim_disk_session_open(s->disk, op->a, op->b);
+    struct sim_disk_session *made = sim_disk_session_open(s->disk, op->wish);
     op->req->session.id = made->id;
     op->req->session.incarnation = made->incarnation;
     op->status = op->fate == FATE_UNKNOWN_YES ? GL_E_UNAVAILABLE : 0;
@@ -268,8 +297,8 @@ static void do_session_open(struct gl_store *port, struct gl_store_req *req,
     if (op == NULL) {
         return;
     }
-    op->a = wish->node;
-    op->b = wish->nonce;
+    op->wish = wish;
+    op->confirms = true;
     op->fate = commit_fate(op->store);
     if (op->fate == FATE_UNKNOWN_NO) {
         op->fate = FATE_UNAVAILABLE; /* an opening has no unknown end: it is tried again */
@@ -279,44 +308,47 @@ static void do_session_open(struct gl_store *port, struct gl_store_req *req,
 
 static void run_session_renew(struct sim_store *s, struct op *op)
 {
-    if (is_away(s, op)) {
-        return;
+    if (!is_away(s, op)) {
+        op->status = sim_disk_session_renew(s->disk, op->a, op->number, op->b);
     }
-    struct sim_disk_session *have = sim_disk_session_find(s->disk, op->a);
-    if (have == NULL || have->dead) {
-        op->status = GL_E_GONE;
-        return;
-    }
-    have->deadline = s->world->now + op->number;
 }
 
 static void do_session_renew(struct gl_store *port, struct gl_store_req *req, gl_str session,
                              gl_ms ttl_ms, gl_str about)
 {
-    (void)about;
     struct op *op = op_begin(port, req, run_session_renew);
     if (op == NULL) {
         return;
     }
     op->a = session;
+    op->b = about;
     op->number = ttl_ms;
+    op->confirms = true;
     submit_read(op);
+}
+
+static void run_session_end(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->status = sim_disk_session_end(s->disk, op->a);
+    }
+}
+
+static void do_session_end(struct gl_store *port, struct gl_store_req *req, gl_str session)
+{
+    struct op *op = op_begin(port, req, run_session_end);
+    if (op == NULL) {
+        return;
+    }
+    op->a = session;
+    submit_write(op);
 }
 
 static void run_session_dead(struct sim_store *s, struct op *op)
 {
-    if (is_away(s, op)) {
-        return;
+    if (!is_away(s, op)) {
+        op->status = sim_disk_session_dead(s->disk, op->a, op->number != 0, &op->req->session_dead);
     }
-    struct sim_disk_session *have = sim_disk_session_find(s->disk, op->a);
-    if (have == NULL) {
-        op->status = GL_E_NOT_FOUND;
-        return;
-    }
-    if (op->number != 0 && have->deadline < s->world->now) {
-        have->dead = true;
-    }
-    op->req->session_dead = have->dead;
 }
 
 static void do_session_dead(struct gl_store *port, struct gl_store_req *req, gl_str session,
@@ -329,6 +361,21 @@ static void do_session_dead(struct gl_store *port, struct gl_store_req *req, gl_
     op->a = session;
     op->number = declare;
     submit_read(op);
+}
+
+static void run_session_list(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->sessions = sim_disk_session_list(s->disk, &op->results, &op->req->sessions_n);
+    }
+}
+
+static void do_session_list(struct gl_store *port, struct gl_store_req *req)
+{
+    struct op *op = op_begin(port, req, run_session_list);
+    if (op != NULL) {
+        submit_read(op);
+    }
 }
 
 /* ---- reads ---- */
@@ -422,6 +469,61 @@ static void do_log_read(struct gl_store *port, struct gl_store_req *req, gl_str 
     submit_read(op);
 }
 
+static void run_take(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->items = sim_disk_take(s->disk, op->a, op->take, &op->results, &op->req->items_n);
+    }
+}
+
+static void do_take(struct gl_store *port, struct gl_store_req *req, gl_str context,
+                    const struct gl_take *take)
+{
+    struct op *op = op_begin(port, req, run_take);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    op->take = take;
+    submit_write(op);
+}
+
+static void run_time(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->time = sim_disk_time(s->disk);
+    }
+}
+
+static void do_time(struct gl_store *port, struct gl_store_req *req)
+{
+    struct op *op = op_begin(port, req, run_time);
+    if (op != NULL) {
+        submit_read(op);
+    }
+}
+
+static void run_export(struct sim_store *s, struct op *op)
+{
+    if (!is_away(s, op)) {
+        op->req->writes = sim_disk_export(s->disk, op->a, op->b, op->n, &op->results,
+                                          &op->req->writes_n, &op->req->next);
+    }
+}
+
+static void do_export(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str after,
+                      size_t limit)
+{
+    struct op *op = op_begin(port, req, run_export);
+    if (op == NULL) {
+        return;
+    }
+    op->a = context;
+    op->b = after;
+    op->n = limit;
+    submit_read(op);
+}
+
 static void run_measure(struct sim_store *s, struct op *op)
 {
     if (!is_away(s, op)) {
@@ -449,10 +551,18 @@ static void free_all(struct sim_store *s)
     }
 }
 
+static void leave(struct sim_store *s)
+{
+    free_all(s);
+    sim_news_done(s);
+    sim_world_cancel(s->world, &s->mend);
+    gl_list_remove(&s->link);
+}
+
 static void on_closing(struct sim_call *call)
 {
     struct sim_store *s = GL_CONTAINER(call, struct sim_store, closing);
-    free_all(s);
+    leave(s);
     s->closed(s->closed_owner);
 }
 
@@ -467,33 +577,48 @@ static void do_close(struct gl_store *port, void (*closed)(void *owner), void *o
     }
 }
 
-static const struct gl_store_ops ops = {
-    .name = "memory",
-    .session_open = do_session_open,
-    .session_renew = do_session_renew,
-    .session_dead = do_session_dead,
-    .commit = do_commit,
-    .resolve = do_resolve,
-    .get = do_get,
-    .range = do_range,
-    .list = do_list,
-    .log_read = do_log_read,
-    .measure = do_measure,
-    .close = do_close,
-};
+static void do_listen(struct gl_store *port, const struct gl_store_events *events)
+{
+    sim_news_listen(GL_CONTAINER(port, struct sim_store, port), events);
+}
+
+#define OPS                                                                                        \
+    .name = "memory", .session_open = do_session_open, .session_renew = do_session_renew,          \
+    .session_end = do_session_end, .session_dead = do_session_dead,                                \
+    .session_list = do_session_list, .commit = do_commit, .resolve = do_resolve, .get = do_get,    \
+    .range = do_range, .list = do_list, .log_read = do_log_read, .take = do_take, .time = do_time, \
+    .export = do_export, .listen = do_listen, .measure = do_measure, .close = do_close
+
+static const struct gl_store_ops ops = {OPS};
+static const struct gl_store_ops shared_ops = {OPS, .shared = true};
+
+static void on_mend(struct sim_call *call)
+{
+    struct sim_store *s = GL_CONTAINER(call, struct sim_store, mend);
+    sim_news_changed(s);
+}
 
 void sim_store_open(struct sim_store *s, struct sim_world *w, struct sim_disk *disk,
                     struct sim_gate *gate, struct sim_fuse *fuse, const char *name)
 {
-    *s = (struct sim_store){
-        .port = {.ops = &ops}, .world = w, .disk = disk, .gate = gate, .fuse = fuse};
+    *s = (struct sim_store){.port = {.ops = disk->shared ? &shared_ops : &ops},
+                            .world = w,
+                            .disk = disk,
+                            .gate = gate,
+                            .fuse = fuse};
     gl_rng_fork(&w->rng, &s->rng, name);
     gl_list_init(&s->ops);
     gl_list_init(&s->spares);
+    gl_list_init(&s->link);
+    gl_list_init(&s->news);
+    gl_list_push(&disk->handles, &s->link);
+    gl_rng_init(&s->gossip, w->seed ^ gl_str_hash(gl_str_of(name)));
     sim_call_init(&s->closing, on_closing, gate);
+    sim_call_init(&s->mend, on_mend, NULL);
 }
 
-void sim_store_crash(struct sim_store *s)
+/* Of the commits that have not reached the disk a random number of the first ones do. */
+static void some_arrive(struct sim_store *s)
 {
     uint64_t waiting = 0;
     for (struct gl_link *l = s->ops.next; l != &s->ops; l = l->next) {
@@ -504,10 +629,32 @@ void sim_store_crash(struct sim_store *s)
     for (struct gl_link *l = s->ops.next; l != &s->ops && survivors > 0; l = l->next) {
         struct op *op = GL_CONTAINER(l, struct op, link);
         if (op->is_commit && !op->arrived) {
-            op->run(s, op);
+            run(op);
             survivors--;
         }
     }
+}
+
+void sim_store_cut(struct sim_store *s, gl_ms until)
+{
+    some_arrive(s);
+    for (struct gl_link *l = s->ops.next; l != &s->ops; l = l->next) {
+        struct op *op = GL_CONTAINER(l, struct op, link);
+        sim_world_cancel(s->world, &op->arrival);
+        sim_world_cancel(s->world, &op->delivery);
+        op->arrived = true;
+        op->status = op->is_commit ? GL_E_UNKNOWN : GL_E_UNAVAILABLE;
+        sim_world_at(s->world, &op->delivery, s->world->now);
+    }
+    s->last_apply = s->last_done = s->world->now;
+    s->away_until = until > s->away_until ? until : s->away_until;
+    sim_world_cancel(s->world, &s->mend);
+    sim_world_at(s->world, &s->mend, s->away_until);
+}
+
+void sim_store_crash(struct sim_store *s)
+{
+    some_arrive(s);
     sim_world_cancel(s->world, &s->closing);
-    free_all(s);
+    leave(s);
 }

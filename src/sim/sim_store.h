@@ -5,6 +5,10 @@
  * faults are. Commits of one handle reach the disk and complete in the order of the calls; a read
  * sees the disk at some moment between its call and its end.
  *
+ * A handle on a shared disk can be cut off from it for a while. What was under way then ends
+ * unknown or unavailable, and when it is connected again its node is told that something may have
+ * changed.
+ *
  * With a world whose faults are off and whose options are all zero it is a plain in-memory store,
  * whose requests complete with the next sim_world_step(): the contract suite uses it so. */
 #ifndef GL_SIM_SIM_STORE_H
@@ -28,11 +32,28 @@ struct sim_store {
     void (*closed)(void *owner);
     void *closed_owner;
     struct sim_call closing;
+    /* What the store tells by itself. */
+    struct gl_link link; /* in disk->handles */
+    struct gl_store_events events;
+    struct gl_link news;  /* struct sim_news: told, and not heard yet */
+    struct gl_rng gossip; /* apart, so that nothing else changes */
+    gl_ms away_until;     /* cut off until then */
+    struct sim_call mend; /* ... and connected again */
 };
 
 /* `name` seeds this handle's own chance. The disk must outlive the handle. */
 void sim_store_open(struct sim_store *s, struct sim_world *w, struct sim_disk *disk,
                     struct sim_gate *gate, struct sim_fuse *fuse, const char *name);
+
+/* Cut off until `until`: of the commits on their way a random number of the first ones still reach
+ * the disk, but nobody hears of it. */
+void sim_store_cut(struct sim_store *s, gl_ms until);
+
+/* A transaction of this context carried a word: whoever listens hears it, perhaps. */
+void sim_news_word(struct sim_disk *d, gl_str context, gl_str word);
+void sim_news_listen(struct sim_store *s, const struct gl_store_events *events);
+void sim_news_changed(struct sim_store *s);
+void sim_news_done(struct sim_store *s); /* nothing is told any more */
 
 /* The node is dead. Of the commits that have not reached the disk a random number of the first ones
  * still do (a torn group); no completion runs any more. The handle is gone. */

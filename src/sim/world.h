@@ -55,6 +55,7 @@ struct sim_world {
     uint64_t calls_now; /* run since time last moved */
     struct gl_rng rng;  /* forked once per subsystem, never drawn from otherwise */
     struct sim_options options;
+    struct sim_cluster_options cluster; /* all zero where there is one machine */
     bool faults;           /* false: phase two, or a scenario */
     uint32_t fault_budget; /* faults that may still happen */
     uint32_t faults_hit;

@@ -8,6 +8,7 @@
 /* A new maker is one line here. */
 static const struct contract_maker *const makers[] = {
     &contract_maker_memory,
+    &contract_maker_memory_shared,
     &contract_maker_sqlite,
 };
 

@@ -32,7 +32,8 @@ struct contract_maker {
     void (*damage)(void *world, const char *kind, const char *id);
 };
 
-extern const struct contract_maker contract_maker_memory, contract_maker_sqlite;
+extern const struct contract_maker contract_maker_memory, contract_maker_memory_shared,
+    contract_maker_sqlite;
 
 struct contract { /* one client of a store */
     const struct contract_maker *maker;

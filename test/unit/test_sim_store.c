@@ -253,10 +253,12 @@ static void a_new_session_kills_the_older_ones_of_the_folder(void **state)
     (void)state;
     struct bench b;
     bench_init(&b, 3);
-    struct sim_disk_session *one = sim_disk_session_open(&b.disk, GL_S("n1"), GL_S("aaaa"));
+    struct sim_disk_session *one = sim_disk_session_open(
+        &b.disk, &(struct gl_session_wish){.node = GL_S("n1"), .nonce = GL_S("aaaa")});
     assert_true(gl_str_is(one->id, "n1#1.aaaa"));
     assert_false(one->dead);
-    struct sim_disk_session *two = sim_disk_session_open(&b.disk, GL_S("n1"), GL_S("bbbb"));
+    struct sim_disk_session *two = sim_disk_session_open(
+        &b.disk, &(struct gl_session_wish){.node = GL_S("n1"), .nonce = GL_S("bbbb")});
     assert_true(gl_str_is(two->id, "n1#2.bbbb"));
     assert_true(one->dead);
     struct question q = {.req = {.done = on_question, .owner = &q}};

@@ -1,0 +1,67 @@
+/* sim_disk_state.h - the memory of a simulated disk, shared by its files and by nobody else. */
+#ifndef GL_SIM_SIM_DISK_STATE_H
+#define GL_SIM_SIM_DISK_STATE_H
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "sim/sim_disk.h"
+
+enum sim_shape { SIM_RECORDS, SIM_INDEX, SIM_LOG, SIM_QUEUE };
+
+struct sim_table {
+    enum sim_shape shape;
+    gl_str kind;
+    struct sim_sorted rows;
+    int64_t pushed_n;   /* of a queue: items so far, the score of the next one */
+    uint64_t claimed_n; /* claims so far, the token of the last one */
+    struct sim_table *next;
+};
+
+struct sim_entry { /* of an index or a log */
+    struct sim_row row;
+    gl_str value;
+};
+
+struct sim_item { /* of a queue; its score is its place */
+    struct sim_row row;
+    gl_str value, taker; /* taker "": free */
+    uint64_t token;      /* of the newest claim; 0: there was none */
+    gl_ms claimed_until; /* by the store's clock */
+};
+
+struct sim_decided { /* the committed transactions of one session */
+    gl_str session;
+    uint64_t *ids; /* rising */
+    size_t n, cap;
+};
+
+struct sim_disk_context {
+    gl_str name;
+    struct sim_table *tables;
+    struct gl_map decided; /* session -> struct sim_decided */
+};
+
+gl_str sim_disk_text(char **at, gl_str s); /* copied to *at, which moves behind it */
+struct sim_disk_context *sim_disk_context_make(struct sim_disk *d, gl_str name);
+struct sim_table *sim_disk_table(const struct sim_disk *d, gl_str context, enum sim_shape shape,
+                                 gl_str kind); /* NULL: there is none */
+struct sim_table *sim_disk_table_make(struct sim_disk_context *c, enum sim_shape shape,
+                                      gl_str kind);
+/* Put `fresh` where `old` is: either may be NULL. Takes both; the tail keeps what it may need. */
+void sim_disk_swap(struct sim_disk *d, struct sim_table *t, struct sim_row *old,
+                   struct sim_row *fresh);
+bool sim_disk_is_dead(const struct sim_disk *d, gl_str session);
+
+/* ---- queues (sim_disk_queue.c) ---- */
+bool sim_disk_is_claimed(const struct sim_disk *d, gl_str context, const struct gl_guard *g);
+void sim_disk_write_queue(struct sim_disk *d, struct sim_disk_context *c, const struct gl_write *w);
+
+/* ---- the tail (sim_disk_tail.c): what a change of primary may undo ---- */
+void sim_disk_tail_begin(struct sim_disk *d, gl_str session, uint64_t tx_id, bool confirm);
+void sim_disk_tail_row(struct sim_disk *d, struct sim_table *t, struct sim_row *old,
+                       struct sim_row *fresh);
+void sim_disk_tail_decided(struct sim_disk *d, struct sim_decided *decided);
+void sim_disk_tail_session(struct sim_disk *d, struct sim_disk_session *s); /* as it is now */
+void sim_disk_tail_done(struct sim_disk *d);
+
+#endif
