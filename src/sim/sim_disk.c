@@ -267,15 +267,21 @@ static void write_one(struct sim_disk *d, struct sim_disk_context *c, const stru
     GL_UNREACHABLE();
 }
 
-static void remember(struct sim_disk *d, struct sim_disk_context *c, const struct gl_tx *tx)
+static struct sim_decided *decided_make(struct sim_disk_context *c, gl_str session)
 {
-    struct sim_decided *done = gl_map_find(&c->decided, tx->session);
+    struct sim_decided *done = gl_map_find(&c->decided, session);
     if (done == NULL) {
-        done = gl_mem_alloc(sizeof(*done) + tx->session.n);
+        done = gl_mem_alloc(sizeof(*done) + session.n);
         char *at = (char *)(done + 1);
-        done->session = sim_disk_text(&at, tx->session);
+        done->session = sim_disk_text(&at, session);
         gl_map_add(&c->decided, done->session, done);
     }
+    return done;
+}
+
+static void remember(struct sim_disk *d, struct sim_disk_context *c, const struct gl_tx *tx)
+{
+    struct sim_decided *done = decided_make(c, tx->session);
     if (done->n == done->cap) {
         done->cap = done->cap == 0 ? 64 : done->cap * 2;
         done->ids = gl_mem_realloc(done->ids, done->cap * sizeof(uint64_t));
@@ -284,16 +290,24 @@ static void remember(struct sim_disk *d, struct sim_disk_context *c, const struc
     sim_disk_tail_decided(d, done);
 }
 
-bool sim_disk_committed(const struct sim_disk *d, gl_str context, gl_str session, uint64_t tx_id)
+bool sim_disk_resolve(struct sim_disk *d, gl_str context, gl_str session, uint64_t tx_id)
 {
-    const struct sim_disk_context *c = gl_map_find(&d->contexts, context);
-    const struct sim_decided *done = c == NULL ? NULL : gl_map_find(&c->decided, session);
-    for (size_t i = done == NULL ? 0 : done->n; i > 0; i--) { /* the newest are asked for */
+    struct sim_decided *done = decided_make(sim_disk_context_make(d, context), session);
+    for (size_t i = done->n; i > 0; i--) { /* the newest are asked for */
         if (done->ids[i - 1] == tx_id) {
             return true;
         }
     }
+    done->floor = done->floor < tx_id ? tx_id : done->floor;
     return false;
+}
+
+/* Somebody was told that it had not arrived, and would not. */
+static bool comes_too_late(const struct sim_disk *d, const struct gl_tx *tx)
+{
+    const struct sim_disk_context *c = gl_map_find(&d->contexts, tx->context);
+    const struct sim_decided *done = c == NULL ? NULL : gl_map_find(&c->decided, tx->session);
+    return done != NULL && tx->id != 0 && tx->id <= done->floor;
 }
 
 int sim_disk_commit(struct sim_disk *d, const struct gl_tx *tx, size_t *ret_refused)
@@ -302,6 +316,10 @@ int sim_disk_commit(struct sim_disk *d, const struct gl_tx *tx, size_t *ret_refu
         if (tx->writes[i].value.n > GL_RECORD_BYTES_MAX) {
             return GL_E_LIMIT;
         }
+    }
+    if (comes_too_late(d, tx)) {
+        *ret_refused = tx->guards_n;
+        return GL_E_CONFLICT;
     }
     for (size_t i = 0; i < tx->guards_n; i++) {
         if (!holds(d, tx->context, &tx->guards[i])) {

@@ -70,7 +70,8 @@ static inline gl_ms sim_disk_time(const struct sim_disk *d)
 
 /* Apply it now or refuse it: GL_OK, GL_E_CONFLICT with *ret_refused, GL_E_LIMIT. */
 int sim_disk_commit(struct sim_disk *d, const struct gl_tx *tx, size_t *ret_refused);
-bool sim_disk_committed(const struct sim_disk *d, gl_str context, gl_str session, uint64_t tx_id);
+/* Has it been committed? If not, it will never be: that is a promise. */
+bool sim_disk_resolve(struct sim_disk *d, gl_str context, gl_str session, uint64_t tx_id);
 
 /* ---- sessions ---- */
 

@@ -33,6 +33,8 @@ struct sim_decided { /* the committed transactions of one session */
     gl_str session;
     uint64_t *ids; /* rising */
     size_t n, cap;
+    uint64_t
+        floor; /* numbers up to this that have not come will never be taken: somebody was told */
 };
 
 struct sim_disk_context {

@@ -253,7 +253,7 @@ static void do_commit(struct gl_store *port, struct gl_store_req *req, const str
 static void run_resolve(struct sim_store *s, struct op *op)
 {
     if (!is_away(s, op)) {
-        bool yes = sim_disk_committed(s->disk, op->a, op->b, (uint64_t)op->number);
+        bool yes = sim_disk_resolve(s->disk, op->a, op->b, (uint64_t)op->number);
         op->status = yes ? 0 : GL_E_CONFLICT;
         op->confirms_up = sim_disk_unconfirmed(s->disk, op->b, (uint64_t)op->number);
         op->confirms = op->confirms_up != 0;
