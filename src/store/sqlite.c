@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "os/fs.h"
 #include "store/sqlite_batch.h"
+#include "store/sqlite_items.h"
 #include "store/sqlite_parts.h"
 
 static const gl_str home = GL_S("default"); /* the context whose database holds the sessions */
@@ -29,6 +30,12 @@ static struct gl_sqlite_op *new_op(struct gl_sqlite *s, struct gl_store_req *req
     req->records_n = req->entries_n = req->log_n = 0;
     req->session = (struct gl_session_info){0};
     req->session_dead = false;
+    req->sessions = NULL;
+    req->items = NULL;
+    req->writes = NULL;
+    req->sessions_n = req->items_n = req->writes_n = 0;
+    req->next = (gl_str){0};
+    req->time = 0;
     req->bytes = 0;
     struct gl_sqlite_op *op = gl_pool_alloc(&s->pool, sizeof(*op));
     op->req = req;
@@ -38,6 +45,14 @@ static struct gl_sqlite_op *new_op(struct gl_sqlite *s, struct gl_store_req *req
     return op;
 }
 
+/* No thread is needed for its answer, which is there already. */
+static void answer(struct gl_sqlite *s, struct gl_sqlite_op *op)
+{
+    struct gl_sqlite_batch *batch = gl_sqlite_batch_new(s);
+    gl_sqlite_op_push(&batch->ops, op);
+    gl_sqlite_batch_post(batch);
+}
+
 static void send(struct gl_sqlite *s, struct gl_sqlite_queue *q, struct gl_sqlite_op *op)
 {
     if (!s->closing) {
@@ -45,9 +60,7 @@ static void send(struct gl_sqlite *s, struct gl_sqlite_queue *q, struct gl_sqlit
         return;
     }
     op->req->status = gl_why(&op->req->why, GL_E_UNAVAILABLE, "store unavailable: it is closing");
-    struct gl_sqlite_batch *batch = gl_sqlite_batch_new(s);
-    gl_sqlite_op_push(&batch->ops, op);
-    gl_sqlite_batch_post(batch);
+    answer(s, op);
 }
 
 void gl_sqlite_complete(struct gl_sqlite *s, struct gl_sqlite_op *op)
@@ -65,17 +78,26 @@ static void session_open(struct gl_store *port, struct gl_store_req *req,
     struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_SESSION_OPEN, home);
     op->u.open.node = wish->node;
     op->u.open.nonce = wish->nonce;
+    op->u.open.about = wish->about; /* and no deadline: the folder's lock is it */
     send(s, &s->writer.queue, op);
 }
 
 static void session_renew(struct gl_store *port, struct gl_store_req *req, gl_str session,
                           gl_ms ttl_ms, gl_str about)
 {
-    (void)about;
-    (void)ttl_ms; /* The folder's lock is the deadline. */
+    (void)ttl_ms;
     struct gl_sqlite *s = of_port(port);
     struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_SESSION_RENEW, home);
-    op->u.session = session;
+    op->u.session.session = session;
+    op->u.session.about = about;
+    send(s, &s->writer.queue, op);
+}
+
+static void session_end(struct gl_store *port, struct gl_store_req *req, gl_str session)
+{
+    struct gl_sqlite *s = of_port(port);
+    struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_SESSION_END, home);
+    op->u.session.session = session;
     send(s, &s->writer.queue, op);
 }
 
@@ -85,8 +107,14 @@ static void session_dead(struct gl_store *port, struct gl_store_req *req, gl_str
     (void)declare; /* Nothing is ever past its deadline. */
     struct gl_sqlite *s = of_port(port);
     struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_SESSION_DEAD, home);
-    op->u.session = session;
+    op->u.session.session = session;
     send(s, &s->writer.queue, op);
+}
+
+static void session_list(struct gl_store *port, struct gl_store_req *req)
+{
+    struct gl_sqlite *s = of_port(port);
+    send(s, &s->reader.queue, new_op(s, req, GL_SQLITE_OP_SESSION_LIST, home));
 }
 
 static void commit(struct gl_store *port, struct gl_store_req *req, const struct gl_tx *tx)
@@ -147,6 +175,40 @@ static void log_read(struct gl_store *port, struct gl_store_req *req, gl_str con
     send(s, &s->reader.queue, op);
 }
 
+static void take(struct gl_store *port, struct gl_store_req *req, gl_str context,
+                 const struct gl_take *t)
+{
+    struct gl_sqlite *s = of_port(port);
+    struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_TAKE, context);
+    op->u.take = t;
+    send(s, &s->writer.queue, op);
+}
+
+static void export(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str after,
+                   size_t limit)
+{
+    struct gl_sqlite *s = of_port(port);
+    struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_EXPORT, context);
+    op->u.export.after = after;
+    op->u.export.limit = limit;
+    send(s, &s->reader.queue, op);
+}
+
+static void tell_time(struct gl_store *port, struct gl_store_req *req)
+{
+    struct gl_sqlite *s = of_port(port);
+    struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_TIME, home);
+    req->time = gl_sqlite_items_now();
+    answer(s, op);
+}
+
+/* Whoever could commit a word is the one who would hear it, and nothing is reached or lost. */
+static void listen(struct gl_store *port, const struct gl_store_events *events)
+{
+    (void)port;
+    (void)events;
+}
+
 static void measure(struct gl_store *port, struct gl_store_req *req, gl_str context)
 {
     struct gl_sqlite *s = of_port(port);
@@ -173,6 +235,8 @@ static void free_store(struct gl_sqlite *s)
     gl_sqlite_queue_done(&s->writer.queue);
     gl_sqlite_queue_done(&s->reader.queue);
     gl_buf_done(&s->writer.session);
+    gl_buf_done(&s->writer.about);
+    gl_buf_done(&s->writer.barred);
     gl_buf_done(&s->writer.text);
     gl_pool_done(&s->pool);
     gl_arena_done(&s->arena);
@@ -214,13 +278,19 @@ static const struct gl_store_ops ops = {
     .name = "sqlite",
     .session_open = session_open,
     .session_renew = session_renew,
+    .session_end = session_end,
     .session_dead = session_dead,
+    .session_list = session_list,
     .commit = commit,
     .resolve = resolve,
     .get = get,
     .range = range,
     .list = list,
     .log_read = log_read,
+    .take = take,
+    .time = tell_time,
+    .export = export,
+    .listen = listen,
     .measure = measure,
     .close = close_store,
 };

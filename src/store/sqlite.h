@@ -10,10 +10,13 @@
  * loop in batches, one wake-up per group.
  *
  * Sessions: exclusivity is the lock on the data folder, which the caller holds; a session therefore
- * has no deadline and dies only when the next one is opened. Its row stands in the database of the
- * context "default", and is copied into that of any other context by the first commit there, which
- * also marks the earlier sessions dead in it: a GL_GUARD_DEAD reads only its own database. To it a
- * session nobody has heard of is not dead.
+ * has no deadline and dies only when it is ended or the next one is opened. Its row stands in the
+ * database of the context "default", and is copied into that of any other context by the first
+ * commit or take there, which also marks the earlier sessions dead in it: a GL_GUARD_DEAD reads
+ * only its own database. To it a session nobody has heard of is not dead. A renewal is written only
+ * if `about` has changed. Nobody else could commit a wake-up, so nobody is woken.
+ *
+ * Queues: leases are counted by the wall clock.
  *
  * When the engine fails:
  *   disk full, read-only, I/O error before COMMIT   GL_E_UNAVAILABLE, nothing written; the next
@@ -53,8 +56,9 @@ struct gl_sqlite_config {
 int gl_sqlite_open(struct gl_store **ret, const struct gl_sqlite_config *cfg, struct gl_loop *loop,
                    struct gl_why *reterr_why);
 
-/* Read the whole file and say whether it is sound, for people who doubt it; also beside a node. It
- * takes its time. GL_E_NOT_FOUND, GL_E_DAMAGED, GL_E_UNAVAILABLE. */
+/* Read the whole file, with the checksums of its records, and say whether it is sound, for people
+ * who doubt it; also beside a node. It takes its time. GL_E_NOT_FOUND, GL_E_DAMAGED,
+ * GL_E_UNAVAILABLE. */
 int gl_sqlite_check(const char *path, struct gl_why *reterr_why);
 
 #endif

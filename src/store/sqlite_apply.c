@@ -2,7 +2,9 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "port/sum.h"
 #include "store/sqlite_db.h"
+#include "store/sqlite_items.h"
 #include "store/sqlite_session.h"
 
 /* rc; *ret: the session is known, and dead or not as asked. */
@@ -34,6 +36,7 @@ static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
     case GL_GUARD_ABSENT:
     case GL_GUARD_DEAD:
     case GL_GUARD_ALIVE:
+    case GL_GUARD_CLAIMED:
         break;
     }
     return false;
@@ -43,6 +46,9 @@ static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *
 {
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
         return session_is(db, g->owner, g->type == GL_GUARD_DEAD, ret);
+    }
+    if (g->type == GL_GUARD_CLAIMED) {
+        return gl_sqlite_items_guard(db, g, ret);
     }
     gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 1, g->kind);
     gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 2, g->id);
@@ -55,6 +61,13 @@ static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *
 
 static int put(struct gl_sqlite_db *db, enum gl_sqlite_statement st, const struct gl_write *w)
 {
+    struct gl_record r = {.kind = w->kind,
+                          .id = w->id,
+                          .rev = w->rev,
+                          .owner = w->owner,
+                          .token = w->token,
+                          .live = w->live,
+                          .value = w->value};
     gl_sqlite_db_bind_str(db, st, 1, w->kind);
     gl_sqlite_db_bind_str(db, st, 2, w->id);
     gl_sqlite_db_bind_int(db, st, 3, (int64_t)w->rev);
@@ -62,6 +75,7 @@ static int put(struct gl_sqlite_db *db, enum gl_sqlite_statement st, const struc
     gl_sqlite_db_bind_int(db, st, 5, (int64_t)w->token);
     gl_sqlite_db_bind_int(db, st, 6, w->live);
     gl_sqlite_db_bind_str(db, st, 7, w->value);
+    gl_sqlite_db_bind_int(db, st, 8, gl_sum_record(&r));
     return gl_sqlite_db_run(db, st);
 }
 
@@ -110,6 +124,10 @@ static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
         return change_log(db, GL_SQLITE_LOG, w);
     case GL_WRITE_LOG_TRIM:
         return change_log(db, GL_SQLITE_LOG_TRIM, w);
+    case GL_WRITE_PUSH:
+    case GL_WRITE_POP:
+    case GL_WRITE_UNCLAIM:
+        return gl_sqlite_items_write(db, w);
     }
     GL_UNREACHABLE();
 }

@@ -9,6 +9,7 @@
 #include "store/sqlite_db.h"
 #include "store/sqlite_error.h"
 #include "store/sqlite_schema.h"
+#include "store/sqlite_sum.h"
 
 enum { PATIENCE_MS = 10000, PAUSE_MS = 50 }; /* with a stranger who holds the lock */
 
@@ -66,12 +67,13 @@ static int count_jobs(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret
                                         ret_unfinished);
 }
 
-/* Is it ours, of a version we know, and whole? */
+/* Is it ours, of a version we know, and whole? One of an older release is brought up to date, so
+ * that it can be read at once. */
 static int look_over(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unfinished,
                      struct gl_why *reterr_why)
 {
     char found[256] = "";
-    int err = gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, true,
+    int err = gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, false,
                                      reterr_why);
     if (err < 0) {
         return err;
@@ -133,13 +135,19 @@ int gl_sqlite_backup_make(const char *from, const char *to, uint64_t *ret_jobs,
 
 /* ---- a second life ---- */
 
+/* In an UPDATE the columns on the right are the old ones: a record that was sound gets its new sum
+ * at the end, one that was damaged stays so. */
+#define SUM_LATER ", sum = iif(sum IN (0, " GL_SQLITE_SUM "), 0, sum)"
+static const char sums_sql[] =
+    "UPDATE record SET sum = " GL_SQLITE_SUM " WHERE kind IN ('job', 'step') AND live AND sum = 0;";
+
 /* What a node would have written for a pause, as far as it needs no knowledge of processes. A step
  * that waited for slots must wait anew. */
 static const char hold_sql[] =
     "UPDATE record SET rev = rev + 1, value = json_set(value, '$.status', '%s', '$.hold',"
-    " 'person', '$.reason', %Q)"
+    " 'person', '$.reason', %Q)" SUM_LATER
     " WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s';"
-    "UPDATE record SET value = json_set(value, '$.status', '%s')"
+    "UPDATE record SET value = json_set(value, '$.status', '%s')" SUM_LATER
     " WHERE kind = 'step' AND live AND json_extract(value, '$.status') = '%s';";
 
 /* One without running attempts has nothing to wait for: it is paused at once, and nobody need look
@@ -148,7 +156,7 @@ static const char rest_sql[] =
     "UPDATE entry SET score = %lld WHERE name = 'wake' AND score != %d AND id IN (SELECT id FROM"
     " record WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
     " AND json_extract(value, '$.verdict') IS NULL);"
-    "UPDATE record SET value = json_set(value, '$.status', '%s', '$.wake', %lld)"
+    "UPDATE record SET value = json_set(value, '$.status', '%s', '$.wake', %lld)" SUM_LATER
     " WHERE kind = 'job' AND live AND json_extract(value, '$.status') = '%s'"
     " AND json_extract(value, '$.wake') != %d AND json_extract(value, '$.verdict') IS NULL;";
 
@@ -161,10 +169,12 @@ static int hold(sqlite3 *conn, const char *reason)
     char *second = sqlite3_mprintf(rest_sql, (long long)GL_WAKE_NEVER, GL_WAKE_RUNNING, pausing,
                                    gl_job_status_words[GL_JOB_PAUSED], (long long)GL_WAKE_NEVER,
                                    pausing, GL_WAKE_RUNNING);
-    int rc = sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    int rc = gl_sqlite_sum_teach(conn);
 
+    rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, first, NULL, NULL, NULL);
     rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, second, NULL, NULL, NULL);
+    rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, sums_sql, NULL, NULL, NULL);
     rc = rc != SQLITE_OK ? rc : sqlite3_exec(conn, "COMMIT", NULL, NULL, NULL);
     sqlite3_free(first);
     sqlite3_free(second);

@@ -3,27 +3,47 @@
 
 #include "base/str.h"
 #include "store/sqlite.h"
+#include "store/sqlite_sum.h"
 
 enum { BUSY_MS = 2000 };
 
-/* SQLite's own check of pages and indexes: "ok", or what it has found first. */
-static int quick_check(sqlite3 *conn, const char *path, struct gl_why *reterr_why)
+/* The first column of the first row of a check, which says "ok" or what it has found. */
+static int ask(sqlite3 *conn, const char *sql, const char *path, struct gl_why *reterr_why)
 {
     sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(conn, "PRAGMA quick_check(1)", -1, &st, NULL);
+    int rc = sqlite3_prepare_v2(conn, sql, -1, &st, NULL);
     int err = 0;
 
     if (rc == SQLITE_OK) {
         rc = sqlite3_step(st);
     }
-    if (rc != SQLITE_ROW) {
+    const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
+    if (found == NULL) {
         err = gl_why(reterr_why, GL_E_DAMAGED, "%s cannot be read: %s", path, sqlite3_errmsg(conn));
-    } else if (strcmp((const char *)sqlite3_column_text(st, 0), "ok") != 0) {
-        err = gl_why(reterr_why, GL_E_DAMAGED, "%s is damaged: %s", path,
-                     (const char *)sqlite3_column_text(st, 0));
+    } else if (strcmp(found, "ok") != 0) {
+        err = gl_why(reterr_why, GL_E_DAMAGED, "%s is damaged: %s", path, found);
     }
     (void)sqlite3_finalize(st); /* repeats the error of the step */
     return err;
+}
+
+/* Records that somebody else than this program has written or changed. */
+static const char sums_sql[] =
+    "SELECT iif(n = 0, 'ok', printf('%d record(s) have a wrong checksum, as %s', n, first))"
+    " FROM (SELECT count(*) AS n, min(kind || ' ' || id) AS first FROM record"
+    " WHERE sum != 0 AND sum != " GL_SQLITE_SUM ")";
+/* A database of an older release has no sums. */
+static const char has_sums_sql[] =
+    "SELECT iif(count(*) = 1, 'ok', 'no') FROM pragma_table_info('record') WHERE name = 'sum'";
+
+static int check_all(sqlite3 *conn, const char *path, struct gl_why *reterr_why)
+{
+    int err = ask(conn, "PRAGMA quick_check(1)", path, reterr_why);
+    if (err < 0 || gl_sqlite_sum_teach(conn) != SQLITE_OK ||
+        ask(conn, has_sums_sql, path, NULL) < 0) {
+        return err;
+    }
+    return ask(conn, sums_sql, path, reterr_why);
 }
 
 int gl_sqlite_check(const char *path, struct gl_why *reterr_why)
@@ -39,7 +59,7 @@ int gl_sqlite_check(const char *path, struct gl_why *reterr_why)
                      conn != NULL ? sqlite3_errmsg(conn) : "out of memory");
     } else {
         (void)sqlite3_busy_timeout(conn, BUSY_MS);
-        err = quick_check(conn, path, reterr_why);
+        err = check_all(conn, path, reterr_why);
     }
     (void)sqlite3_close(conn); /* no statement is left */
     return err;

@@ -169,8 +169,8 @@ static int set_up(struct gl_sqlite_db *db, const struct gl_sqlite *s, enum gl_sq
     return err < 0 || !writer ? err : set_up_writer(db, reterr_why);
 }
 
-int gl_sqlite_db_open(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str context,
-                      enum gl_sqlite_role role, struct gl_why *reterr_why)
+static int open_db(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str context,
+                   enum gl_sqlite_role role, struct gl_why *reterr_why)
 {
     GL_ASSERT(gl_str_is_id(context)); /* It becomes a part of a path. */
     struct gl_sqlite_db *db = gl_mem_alloc(sizeof(*db));
@@ -189,6 +189,24 @@ int gl_sqlite_db_open(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_s
     }
     *ret = db;
     return 0;
+}
+
+int gl_sqlite_db_open(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str context,
+                      enum gl_sqlite_role role, struct gl_why *reterr_why)
+{
+    int err = open_db(ret, s, context, role, reterr_why);
+    if (err != GL_E_VERSION || role == GL_SQLITE_ROLE_W || s->read_only) {
+        return err;
+    }
+    /* Of an older release, or not made to the end, and nobody has written to it yet: what a writer
+     * would do at its first commit. */
+    struct gl_sqlite_db *writer = NULL;
+    err = open_db(&writer, s, context, GL_SQLITE_ROLE_W, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    gl_sqlite_db_free(writer);
+    return open_db(ret, s, context, role, reterr_why);
 }
 
 void gl_sqlite_db_free(struct gl_sqlite_db *db)

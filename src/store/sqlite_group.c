@@ -21,23 +21,31 @@ static void fail(struct gl_sqlite_op *first, size_t n, int status, const struct 
     }
 }
 
-/* The first commit of this session in this database tells it about the session. */
-static int introduce(struct gl_sqlite_writer *w, struct gl_sqlite_db *db)
+/* Has `resolve` said that it will never be committed? */
+static bool is_barred(const struct gl_sqlite_writer *w, const struct gl_tx *tx)
 {
-    if (db->session_known || w->session.n == 0) {
+    return tx->id != 0 && tx->id <= w->barrier && gl_str_eq(tx->session, gl_buf_view(&w->barred));
+}
+
+static int apply(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, struct gl_sqlite_op *op)
+{
+    if (is_barred(w, op->u.tx)) {
+        op->req->refused = op->u.tx->guards_n; /* no guard */
+        op->req->status = gl_why(&op->req->why, GL_E_CONFLICT,
+                                 "the transaction came after it was said that it never would");
         return SQLITE_OK;
     }
-    return gl_sqlite_session_register(db, gl_buf_view(&w->session));
+    return gl_sqlite_apply(db, op->u.tx, op->req);
 }
 
 static int apply_all(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
                      struct gl_sqlite_op *first, size_t n)
 {
-    int rc = introduce(w, db);
+    int rc = gl_sqlite_session_introduce(w, db);
     size_t applied_n = 0;
     struct gl_sqlite_op *op = first;
     for (size_t i = 0; i < n && rc == SQLITE_OK; i++, op = op->next) {
-        rc = gl_sqlite_apply(db, op->u.tx, op->req);
+        rc = apply(w, db, op);
         applied_n += op->req->status == 0;
     }
     /* "Refused" and "never arrived" are one answer: a group without effect is not remembered, and

@@ -9,13 +9,18 @@ enum gl_sqlite_op_type {
     GL_SQLITE_OP_COMMIT,
     GL_SQLITE_OP_SESSION_OPEN,
     GL_SQLITE_OP_SESSION_RENEW,
+    GL_SQLITE_OP_SESSION_END,
     GL_SQLITE_OP_SESSION_DEAD,
     GL_SQLITE_OP_RESOLVE,
+    GL_SQLITE_OP_TAKE,
+    GL_SQLITE_OP_SESSION_LIST,
     GL_SQLITE_OP_GET,
     GL_SQLITE_OP_RANGE,
     GL_SQLITE_OP_LIST,
     GL_SQLITE_OP_LOG_READ,
+    GL_SQLITE_OP_EXPORT,
     GL_SQLITE_OP_MEASURE,
+    GL_SQLITE_OP_TIME, /* answered on the control thread */
 };
 
 struct gl_sqlite_op {
@@ -26,9 +31,11 @@ struct gl_sqlite_op {
     union {
         const struct gl_tx *tx;
         struct {
-            gl_str node, nonce;
+            gl_str node, nonce, about;
         } open;
-        gl_str session; /* renew, dead */
+        struct {
+            gl_str session, about; /* about: of a renewal */
+        } session;
         struct {
             gl_str session;
             uint64_t tx_id;
@@ -44,6 +51,11 @@ struct gl_sqlite_op {
             int64_t from;
             size_t limit;
         } log;
+        const struct gl_take *take;
+        struct {
+            gl_str after;
+            size_t limit;
+        } export;
     } u;
 };
 

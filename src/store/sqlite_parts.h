@@ -23,6 +23,10 @@ struct gl_sqlite_writer {
     struct gl_sqlite_queue queue;
     struct gl_sqlite_contexts contexts;
     struct gl_buf session; /* the id of the session opened last; empty before */
+    struct gl_buf about;   /* what stands in its row */
+    bool session_over;     /* it was ended */
+    struct gl_buf barred;  /* the session whose transactions ... */
+    uint64_t barrier;      /* ... up to this number are refused: `resolve` has said "never" */
     struct gl_buf text;    /* scratch */
 };
 

@@ -3,8 +3,11 @@
 #include <limits.h>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "store/sqlite_db.h"
+#include "store/sqlite_export.h"
+#include "store/sqlite_record.h"
 
 /* Results of unknown number: elements of one size in a buffer that grows, copied to the arena at
  * the end. */
@@ -23,17 +26,6 @@ static int64_t limit_of(size_t limit)
 
 /* ---- records ---- */
 
-/* From the row of a statement whose columns from `at` on are rev, owner, token, live, value. */
-static void fill_record(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at,
-                        struct gl_arena *arena, struct gl_record *r)
-{
-    r->rev = (uint64_t)gl_sqlite_db_int(db, st, at);
-    r->owner = gl_str_dup(arena, gl_sqlite_db_str(db, st, at + 1));
-    r->token = (uint64_t)gl_sqlite_db_int(db, st, at + 2);
-    r->live = gl_sqlite_db_int(db, st, at + 3) != 0;
-    r->value = gl_str_dup(arena, gl_sqlite_db_str(db, st, at + 4));
-}
-
 static int get(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_arena *arena)
 {
     size_t n = op->u.get.n;
@@ -49,7 +41,7 @@ static int get(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_arena
         gl_sqlite_db_bind_str(db, GL_SQLITE_GET, 2, key->id);
         int rc = gl_sqlite_db_step(db, GL_SQLITE_GET);
         if (rc == SQLITE_ROW) {
-            fill_record(db, GL_SQLITE_GET, 0, arena, &records[i]);
+            gl_sqlite_record_fill(db, GL_SQLITE_GET, 0, arena, &records[i]);
         }
         gl_sqlite_db_reset(db, GL_SQLITE_GET);
         if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
@@ -128,7 +120,7 @@ static int list(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_aren
     while ((rc = gl_sqlite_db_step(db, st)) == SQLITE_ROW) {
         struct gl_record r = {.kind = l->kind};
         r.id = gl_str_dup(arena, gl_sqlite_db_str(db, st, 0));
-        fill_record(db, st, 1, arena, &r);
+        gl_sqlite_record_fill(db, st, 1, arena, &r);
         gl_buf_add(&rows, &r, sizeof(r));
     }
     gl_sqlite_db_reset(db, st);
@@ -189,6 +181,32 @@ static int log_read(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_
     return rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
+/* ---- sessions ---- */
+
+static int session_list(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_arena *arena)
+{
+    if (db == NULL) {
+        return SQLITE_OK;
+    }
+    const enum gl_sqlite_statement st = GL_SQLITE_SESSION_LIST;
+    gl_sqlite_db_bind_int(db, st, 1, GL_SESSIONS_LISTED);
+    struct gl_buf rows = {0};
+    int rc;
+    while ((rc = gl_sqlite_db_step(db, st)) == SQLITE_ROW) {
+        struct gl_session_info s = {.left_ms = INT64_MAX};
+        s.id = gl_str_dup(arena, gl_sqlite_db_str(db, st, 0));
+        s.node = gl_str_dup(arena, gl_sqlite_db_str(db, st, 1));
+        s.incarnation = (uint64_t)gl_sqlite_db_int(db, st, 2);
+        s.dead = gl_sqlite_db_int(db, st, 3) != 0;
+        s.about = gl_str_dup(arena, gl_sqlite_db_str(db, st, 4));
+        gl_buf_add(&rows, &s, sizeof(s));
+    }
+    gl_sqlite_db_reset(db, st);
+    op->req->sessions =
+        take_rows(arena, &rows, sizeof(struct gl_session_info), &op->req->sessions_n);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 /* ---- how much ---- */
 
 static int measure(struct gl_sqlite_db *db, struct gl_sqlite_op *op)
@@ -210,6 +228,10 @@ int gl_sqlite_read_op(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct g
         return list(db, op, arena);
     case GL_SQLITE_OP_LOG_READ:
         return log_read(db, op, arena);
+    case GL_SQLITE_OP_SESSION_LIST:
+        return session_list(db, op, arena);
+    case GL_SQLITE_OP_EXPORT:
+        return db == NULL ? SQLITE_OK : gl_sqlite_export_page(db, op, arena);
     case GL_SQLITE_OP_MEASURE:
         return measure(db, op);
     default:

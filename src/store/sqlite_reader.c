@@ -33,7 +33,7 @@ static int begin(struct gl_sqlite_reader *r, gl_str context, struct gl_sqlite_db
 static int answer(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_arena *arena)
 {
     int rc = gl_sqlite_read_op(db, op, arena);
-    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(db, rc, &op->req->why);
+    return rc == SQLITE_OK ? op->req->status : gl_sqlite_error_why(db, rc, &op->req->why);
 }
 
 static bool goes_with(const struct gl_sqlite_op *op, const struct gl_sqlite_batch *batch)

@@ -36,8 +36,20 @@ static const char version_1[] =
     " first INTEGER NOT NULL, last INTEGER NOT NULL, refused TEXT NOT NULL);"
     "INSERT INTO meta VALUES('made_by', 'glia " GL_VERSION "');";
 
+/* `sum` is of port/sum.h; 0: the record was written by an older release and is not checked. An item
+ * is free while `until` is not above the clock, or its taker is dead. */
+static const char version_2[] =
+    "ALTER TABLE record ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE session ADD COLUMN about TEXT NOT NULL DEFAULT '';"
+    "CREATE TABLE item(" /* of a queue, which is ordered by n */
+    " n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL,"
+    " token INTEGER NOT NULL DEFAULT 0, taker TEXT NOT NULL DEFAULT '',"
+    " until INTEGER NOT NULL DEFAULT 0, UNIQUE(queue, id));"
+    "CREATE INDEX item_order ON item(queue, n);";
+
 const struct gl_sqlite_schema_step gl_sqlite_schema_steps[] = {
     {1, version_1},
+    {2, version_2},
 };
 const size_t gl_sqlite_schema_steps_n = GL_COUNT(gl_sqlite_schema_steps);
 
@@ -63,12 +75,13 @@ static int take_step(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step
                    "PRAGMA application_id = %d; PRAGMA user_version = %d;"
                    "INSERT OR REPLACE INTO meta(name, value) VALUES('schema_version', %d);",
                    (int)APPLICATION_ID, step->to, step->to);
+    int version = 0;
     int rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-    if (rc == SQLITE_OK) {
+    /* Now nobody else can: another connection may have just done it. */
+    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &version);
+    if (rc == SQLITE_OK && version < step->to) {
         rc = sqlite3_exec(db->conn, step->sql, NULL, NULL, NULL);
-    }
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_exec(db->conn, sql, NULL, NULL, NULL);
+        rc = rc != SQLITE_OK ? rc : sqlite3_exec(db->conn, sql, NULL, NULL, NULL);
     }
     if (rc == SQLITE_OK) {
         rc = sqlite3_exec(db->conn, "COMMIT", NULL, NULL, NULL);

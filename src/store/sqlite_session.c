@@ -3,8 +3,9 @@
 #include "base/check.h"
 #include "store/sqlite.h"
 #include "store/sqlite_db.h"
+#include "store/sqlite_parts.h"
 
-static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation)
+static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation, gl_str about)
 {
     gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_KILL, 1, id);
     int rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_KILL);
@@ -15,11 +16,12 @@ static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarna
     gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 2, node);
     gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_ADD, 3, (int64_t)incarnation);
     gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_ADD, 4, (int64_t)db->group_n);
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 5, about);
     return gl_sqlite_db_run(db, GL_SQLITE_SESSION_ADD);
 }
 
-int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, struct gl_buf *id,
-                            uint64_t *ret_incarnation)
+int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, gl_str about,
+                            struct gl_buf *id, uint64_t *ret_incarnation)
 {
     gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_LAST, 1, node);
     int64_t last;
@@ -31,17 +33,30 @@ int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, 
     gl_buf_fmt(id, "%.*s#%llu.%.*s", GL_STR_ARG(node), (unsigned long long)incarnation,
                GL_STR_ARG(nonce));
     *ret_incarnation = incarnation;
-    return add(db, gl_buf_view(id), node, incarnation);
+    return add(db, gl_buf_view(id), node, incarnation, about);
 }
 
-int gl_sqlite_session_register(struct gl_sqlite_db *db, gl_str id)
+static int register_it(struct gl_sqlite_db *db, gl_str id)
 {
     gl_str rest;
     gl_str node = gl_str_cut(id, '#', &rest);
     uint64_t incarnation = 0;
     bool ok = gl_str_u64(gl_str_cut(rest, '.', &rest), &incarnation);
-    GL_ASSERT(ok); /* gl_sqlite_session_begin() made it */
-    return add(db, id, node, incarnation);
+    GL_ASSERT(ok);                                      /* gl_sqlite_session_begin() made it */
+    return add(db, id, node, incarnation, (gl_str){0}); /* the first database has the rest */
+}
+
+int gl_sqlite_session_introduce(struct gl_sqlite_writer *w, struct gl_sqlite_db *db)
+{
+    if (db->session_known || w->session.n == 0) {
+        return SQLITE_OK;
+    }
+    int rc = register_it(db, gl_buf_view(&w->session));
+    if (rc != SQLITE_OK || !w->session_over) {
+        return rc;
+    }
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_END, 1, gl_buf_view(&w->session));
+    return gl_sqlite_db_run(db, GL_SQLITE_SESSION_END);
 }
 
 int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, bool *ret_dead)

@@ -6,15 +6,17 @@
 #include "store/sqlite_op.h"
 
 struct gl_sqlite_db;
+struct gl_sqlite_writer;
 
 /* Inside an SQL transaction; all return the rc. */
 
 /* Write the row of a new session, with the node's last incarnation + 1, and mark every other one
  * dead. The id is appended to `id`. */
-int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, struct gl_buf *id,
-                            uint64_t *ret_incarnation);
-/* The same for a session that was begun in another database. */
-int gl_sqlite_session_register(struct gl_sqlite_db *db, gl_str id);
+int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, gl_str about,
+                            struct gl_buf *id, uint64_t *ret_incarnation);
+/* Tell a database, unless it knows, about the writer's session, which was begun in another one:
+ * that it is there and every other one dead, or that it is over. */
+int gl_sqlite_session_introduce(struct gl_sqlite_writer *w, struct gl_sqlite_db *db);
 /* *ret_known: it has a row. */
 int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, bool *ret_dead);
 

@@ -159,7 +159,7 @@ static void a_newer_version_is_refused(void **state)
     expect_refusal(f, GL_E_VERSION, "newer release");
     f->w.read_only = true;
     expect_refusal(f, GL_E_VERSION, "newer release");
-    (void)sqlite_world_sql(&f->w, "PRAGMA user_version = 1"); /* untouched by the refusals */
+    (void)sqlite_world_sql(&f->w, "PRAGMA user_version = 2"); /* untouched by the refusals */
     f->w.read_only = false;
     reopen(f);
     assert_int_equal(contract_get(&f->c, "job", "j0001").rev, 1);
@@ -176,10 +176,11 @@ static void an_older_version_is_not_changed_by_a_reader(void **state)
 
 /* Steps that a release after this one could have. */
 static const struct gl_sqlite_schema_step later_steps[] = {
-    {1, "this is not run: the file has version 1"},
-    {2, "ALTER TABLE record ADD COLUMN note TEXT NOT NULL DEFAULT 'none';"
+    {1, "this is not run: the file has version 2"},
+    {2, "nor is this"},
+    {3, "ALTER TABLE record ADD COLUMN note TEXT NOT NULL DEFAULT 'none';"
         "UPDATE record SET note = 'old';"},
-    {3, "CREATE TABLE fresh(x); INSERT INTO fresh SELECT count(*) FROM record WHERE note = 'old'"},
+    {4, "CREATE TABLE fresh(x); INSERT INTO fresh SELECT count(*) FROM record WHERE note = 'old'"},
 };
 
 static void an_older_version_is_brought_up_to_date(void **state)
@@ -196,9 +197,9 @@ static void an_older_version_is_brought_up_to_date(void **state)
     assert_int_equal(gl_sqlite_schema_bring(&db, later_steps, GL_COUNT(later_steps), false, &why),
                      0);
     assert_int_equal(sqlite3_close(db.conn), SQLITE_OK);
-    assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 3);
+    assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 4);
     assert_int_equal(sqlite_world_sql(&f->w, "SELECT value FROM meta WHERE name='schema_version'"),
-                     3);
+                     4);
     assert_int_equal(sqlite_world_sql(&f->w, "SELECT x FROM fresh"), 200);
     expect_refusal(f, GL_E_VERSION, "newer release"); /* this release is the older one now */
 }
@@ -207,19 +208,19 @@ static void a_step_that_fails_leaves_the_version_before_it(void **state)
 {
     struct fixture *f = *state;
     const struct gl_sqlite_schema_step steps[] = {
-        {2, "CREATE TABLE two(x)"},
-        {3, "CREATE TABLE three(x); INSERT INTO nowhere VALUES(1)"},
+        {3, "CREATE TABLE three(x)"},
+        {4, "CREATE TABLE four(x); INSERT INTO nowhere VALUES(1)"},
     };
     struct gl_sqlite_db db = {.path = f->w.path};
     struct gl_why why;
     assert_int_equal(sqlite3_open(f->w.path, &db.conn), SQLITE_OK);
     assert_true(gl_sqlite_schema_bring(&db, steps, GL_COUNT(steps), false, &why) < 0);
     assert_int_equal(sqlite3_close(db.conn), SQLITE_OK);
-    assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 2);
+    assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 3);
     assert_int_equal(
-        sqlite_world_sql(&f->w, "SELECT count(*) FROM sqlite_schema WHERE name = 'two'"), 1);
+        sqlite_world_sql(&f->w, "SELECT count(*) FROM sqlite_schema WHERE name = 'three'"), 1);
     assert_int_equal(
-        sqlite_world_sql(&f->w, "SELECT count(*) FROM sqlite_schema WHERE name = 'three'"), 0);
+        sqlite_world_sql(&f->w, "SELECT count(*) FROM sqlite_schema WHERE name = 'four'"), 0);
 }
 
 /* ---- healthy ---- */

@@ -117,7 +117,7 @@ static void the_vfs_loses_what_was_not_synced(void **state)
                      SQLITE_OK);
     assert_int_equal(sqlite3_exec(careless,
                                   "PRAGMA synchronous = OFF;"
-                                  "INSERT INTO record VALUES('job', 'b', 1, '', 0, 0, '{}')",
+                                  "INSERT INTO record VALUES('job', 'b', 1, '', 0, 0, '{}', 0)",
                                   NULL, NULL, NULL),
                      SQLITE_OK);
     assert_int_equal(sqlite3_close(careless), SQLITE_OK);
