@@ -11,28 +11,12 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "exec/keeper_exec.h"
-#include "exec/mux_exec.h"
-#include "exec/noop_exec.h"
-#include "http/http.h"
-#include "node/node.h"
-#include "os/blobfs.h"
-#include "os/crashmark.h"
-#include "os/failpoint.h"
+#include "daemon_state.h"
 #include "os/fs.h"
-#include "os/identity.h"
-#include "os/lock.h"
-#include "os/logfs.h"
-#include "os/loop.h"
 #include "os/paths.h"
-#include "os/pools.h"
 #include "os/random.h"
-#include "os/recorder.h"
 #include "os/sock.h"
-#include "os/tcp.h"
-#include "os/textlog.h"
-#include "os/tidyfs.h"
-#include "stores.h"
+#include "port/storeurl.h"
 
 #ifdef GL_WITH_FAILPOINTS
 #include "lib/vfs_cut.h"
@@ -40,63 +24,9 @@
 
 enum { READY_SECONDS_MAX = 10 };
 
-/* What main waits for while the loop works. */
-enum stage { STARTING, READY, FAILED, STOPPED };
-
-struct gl_daemon {
-    struct gl_arena arena;
-    const char *data;
-    const char *url; /* of the store */
-    struct gl_stores_memory memory;
-    gl_ms orphan_grace_ms;
-    struct gl_lock lock;
-    struct gl_identity identity;
-    char token[GL_TOKEN_BYTES]; /* for listeners on TCP; the socket is guarded by uid */
-    struct gl_entropy entropy;
-    struct gl_textlog log;
-    struct gl_trace trace;
-    struct gl_loop *loop;
-    struct gl_store *store;
-    struct gl_exec *exec, *keeper; /* the keeper stands behind the other */
-    struct gl_exec_events events;  /* of the node */
-    struct gl_node *node;
-    struct gl_blobfs blobs;
-    struct gl_tidyfs *tidy;
-    struct gl_recorder *recorder; /* NULL: nothing is recorded */
-    struct gl_logfs logs;
-    struct gl_http *http;
-    const char *socket;
-    int socket_fd, tcp_fd;
-    char address[GL_TCP_TEXT_BYTES]; /* of the latter */
-    bool is_local;
-    bool stays;
-    struct gl_crashmark mark;
-    pthread_t thread, leaver;
-    bool has_thread;
-    bool is_deaf; /* on the loop: the node has stopped, and hears nothing of the executor */
-    struct gl_loop_task task, beat, drain;
-#ifdef GL_WITH_FAILPOINTS
-    struct vfs_cut *cut;
-#endif
-
-    pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t moved;
-    enum stage stage;
-    struct gl_why why; /* what stands in the way of being ready */
-    bool is_open;      /* everything is there, so that it can be closed */
-    bool is_obeying;   /* passive, and not yet done with its command */
-    bool is_wanted;    /* another node wants the folder ... */
-    bool is_leaving;   /* ... and gets it: `leaver` ends this one */
-    bool is_stopping;  /* too late for that */
-    bool is_lost;      /* someone else may own our jobs */
-    bool is_beating;   /* the loop has not yet run `beat` */
-    bool is_draining;  /* the same of `drain` */
-    uint64_t running;  /* attempts, as `drain` found them; UINT64_MAX: it has not yet run */
-};
-
 /* ---- stages ---- */
 
-static void move_on(struct gl_daemon *d, enum stage stage)
+void gl_daemon_move_on(struct gl_daemon *d, enum gl_daemon_stage stage)
 {
     pthread_mutex_lock(&d->mutex);
     d->stage = stage;
@@ -104,15 +34,30 @@ static void move_on(struct gl_daemon *d, enum stage stage)
     pthread_mutex_unlock(&d->mutex);
 }
 
-static void note_trouble(struct gl_daemon *d, int code, const char *why)
+void gl_daemon_note(struct gl_daemon *d, int code, const char *why)
 {
+    bool is_news;
+
     pthread_mutex_lock(&d->mutex);
+    is_news = d->why.code != code || strcmp(d->why.text, why) != 0;
     (void)gl_why(&d->why, code, "%s", why);
     pthread_mutex_unlock(&d->mutex);
-    gl_textlog_write(&d->log, "%s", why);
+    if (is_news) { /* an outage is tried again and again */
+        gl_textlog_write(&d->log, "%s", why);
+    }
 }
 
-/* Wait until the node is ready or cannot be. */
+void gl_daemon_give_up(struct gl_daemon *d, int code, const char *why)
+{
+    gl_daemon_note(d, code, why);
+    pthread_mutex_lock(&d->mutex);
+    d->is_lost = true;
+    pthread_mutex_unlock(&d->mutex);
+    gl_daemon_move_on(d, GL_STAGE_FAILED);
+}
+
+/* Wait until the node is ready or cannot be; one that stays need not be ready, if its store is away
+ * for the time being. */
 static int wait_ready(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     struct timespec until;
@@ -121,10 +66,12 @@ static int wait_ready(struct gl_daemon *d, struct gl_why *reterr_why)
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += READY_SECONDS_MAX;
     pthread_mutex_lock(&d->mutex);
-    while (d->stage == STARTING && err != ETIMEDOUT) {
+    while (d->stage == GL_STAGE_STARTING && !(d->is_away && d->config.stays) && err != ETIMEDOUT) {
         err = pthread_cond_timedwait(&d->moved, &d->mutex, &until);
     }
-    if (d->stage != READY) {
+    if (d->stage == GL_STAGE_STARTING && d->config.stays && d->store->ops->shared) {
+        err = 0;
+    } else if (d->stage != GL_STAGE_READY) {
         err = gl_why(reterr_why, d->why.code != 0 ? d->why.code : GL_E_UNAVAILABLE, "%s",
                      d->why.code != 0 ? d->why.text : "the node did not become ready");
     } else {
@@ -137,119 +84,17 @@ static int wait_ready(struct gl_daemon *d, struct gl_why *reterr_why)
 static void wait_stopped(struct gl_daemon *d)
 {
     pthread_mutex_lock(&d->mutex);
-    while (d->stage != STOPPED) {
+    while (d->stage != GL_STAGE_STOPPED) {
         pthread_cond_wait(&d->moved, &d->mutex);
     }
     pthread_mutex_unlock(&d->mutex);
-}
-
-/* ---- what the node tells ---- */
-
-static void on_session(void *owner, uint64_t incarnation)
-{
-    struct gl_daemon *d = owner;
-
-    gl_keeper_exec_connect(d->keeper, incarnation);
-}
-
-static void on_trouble(void *owner, int code, const char *why)
-{
-    note_trouble(owner, code, why);
-    move_on(owner, FAILED);
-}
-
-static void on_ready(void *owner)
-{
-    struct gl_daemon *d = owner;
-
-    gl_textlog_write(&d->log, "ready, process %ld", (long)getpid());
-    move_on(d, READY);
-}
-
-static void on_session_lost(void *owner, const char *why)
-{
-    struct gl_daemon *d = owner;
-
-    note_trouble(d, GL_E_GONE, why);
-    pthread_mutex_lock(&d->mutex);
-    d->is_lost = true;
-    pthread_mutex_unlock(&d->mutex);
-}
-
-static void on_handling(void *owner, gl_str job)
-{
-    struct gl_daemon *d = owner;
-
-    gl_crashmark_set(&d->mark, job);
-    if (job.n > 0) {
-        GL_FAILPOINT("daemon.handling");
-    }
-}
-
-static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
-{
-    struct gl_daemon *d = GL_CONTAINER(t, struct gl_daemon, trace);
-    char line[512];
-
-    (void)gl_trace_format(r, line, sizeof(line));
-    gl_textlog_write(&d->log, "%s", line);
-}
-
-static bool is_held(void *owner, gl_str job)
-{
-    struct gl_daemon *d = owner;
-
-    return gl_node_is_quarantined(d->node, job);
-}
-
-/* ---- what the executor tells ---- */
-
-static void on_up(void *owner, gl_str epoch)
-{
-    struct gl_daemon *d = owner;
-
-    gl_textlog_write(&d->log, "the keeper is there, epoch %.*s", GL_STR_ARG(epoch));
-    if (!d->is_deaf) {
-        d->events.up(d->events.owner, epoch);
-    }
-}
-
-static void on_down(void *owner, const char *why)
-{
-    struct gl_daemon *d = owner;
-
-    note_trouble(d, GL_E_UNAVAILABLE, why);
-    if (!d->is_deaf) {
-        d->events.down(d->events.owner, why);
-    }
-}
-
-static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t token,
-                     const struct gl_exec_result *result)
-{
-    struct gl_daemon *d = owner;
-
-    if (!d->is_deaf) { /* else it is told again to the next node */
-        d->events.ended(d->events.owner, key, token, result);
-    }
-}
-
-static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t token)
-{
-    struct gl_daemon *d = owner;
-
-    if (!d->is_deaf) {
-        d->events.beacon(d->events.owner, key, token);
-    }
 }
 
 /* ---- what clients ask ---- */
 
 static void on_ask(void *owner, struct gl_request *rq)
 {
-    struct gl_daemon *d = owner;
-
-    gl_node_request(d->node, rq);
+    gl_daemon_ask(owner, rq);
 }
 
 static void on_http_log(void *owner, const char *line)
@@ -313,9 +158,18 @@ static const char *open_vfs(struct gl_daemon *d)
     return NULL;
 }
 
-static int open_folder(struct gl_daemon *d, const struct gl_daemon_config *config,
-                       struct gl_why *reterr_why)
+static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
 {
+    struct gl_daemon *d = GL_CONTAINER(t, struct gl_daemon, trace);
+    char line[512];
+
+    (void)gl_trace_format(r, line, sizeof(line));
+    gl_textlog_write(&d->log, "%s", line);
+}
+
+static int open_folder(struct gl_daemon *d, struct gl_why *reterr_why)
+{
+    const struct gl_daemon_config *config = &d->config;
     int err = gl_paths_prepare(d->data, GL_S("default"), reterr_why);
 
     if (err == 0) {
@@ -348,8 +202,9 @@ static int open_folder(struct gl_daemon *d, const struct gl_daemon_config *confi
 }
 
 /* Nothing that happens depends on it: a node without a recorder is a node. */
-static void open_recorder(struct gl_daemon *d, const struct gl_daemon_config *config)
+static void open_recorder(struct gl_daemon *d)
 {
+    const struct gl_daemon_config *config = &d->config;
     const char *folder = gl_paths_in(&d->arena, d->data, GL_RECORDER_FOLDER);
     struct gl_why why;
 
@@ -359,106 +214,21 @@ static void open_recorder(struct gl_daemon *d, const struct gl_daemon_config *co
     }
 }
 
-static int open_store(struct gl_daemon *d, const struct gl_daemon_config *wanted,
-                      struct gl_why *reterr_why)
+static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
 {
-    struct gl_stores_config config = {.url = d->url,
+    struct gl_stores_config config = {.url = d->config.store,
                                       .data = d->data,
-                                      .allow_loss = wanted->allow_loss,
+                                      .allow_loss = d->config.allow_loss,
                                       .identity = d->memory.identity,
                                       .vfs = open_vfs(d)};
     int err = gl_stores_recall(d->data, &d->memory, reterr_why);
 
-    err = err != 0 ? err : gl_stores_match(d->data, d->url, &d->memory, reterr_why);
+    err = err != 0 ? err : gl_stores_match(d->data, d->config.store, &d->memory, reterr_why);
     err = err != 0 ? err : gl_loop_new(&d->loop, reterr_why);
     if (err == 0) {
         err = gl_stores_open(&d->store, &config, d->loop, reterr_why);
     }
-    return err != 0 ? err : gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
-}
-
-static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
-{
-    struct gl_exec_events events = {
-        .owner = d, .up = on_up, .down = on_down, .ended = on_ended, .beacon = on_beacon};
-    struct gl_keeper_exec_config keeper = {
-        .data_dir = d->data, .orphan_grace_ms = d->store->ops->shared ? d->orphan_grace_ms : 0};
-    struct gl_noop_exec_config noop = {.quiet = true};
-    struct gl_exec *first;
-    int err;
-
-    d->events = gl_node_exec_events(d->node);
-    err = gl_keeper_exec_open(&d->keeper, &keeper, d->loop, &events, reterr_why);
-    if (err == GL_E_NOT_FOUND) {
-        return GL_E_UNAVAILABLE; /* the keeper's program is not there: for a user, no node */
-    }
-    if (err == 0) {
-        d->exec = d->keeper; /* whatever follows, this one is to be closed */
-        err = gl_noop_exec_open(&first, &noop, d->loop, &events, reterr_why);
-    }
-    if (err == 0) {
-        d->exec = gl_mux_exec_new(first, d->keeper);
-        gl_node_set_exec(d->node, d->exec);
-    }
     return err;
-}
-
-/* The end of the folder's own id makes it unique: two nodes of one name would take each other for
- * an earlier life of themselves. */
-static gl_str node_name(struct gl_daemon *d, const struct gl_daemon_config *wanted)
-{
-    bool has_name = wanted->name != NULL && wanted->name[0] != '\0';
-
-    return gl_str_fmt(&d->arena, "%s.%s", has_name ? wanted->name : d->identity.name,
-                      d->identity.id.text + GL_ULID_BYTES - 6);
-}
-
-static void open_node(struct gl_daemon *d, const struct gl_daemon_config *wanted,
-                      const struct gl_pools_entry *entries, size_t n)
-{
-    struct gl_pool_config pools[GL_POOLS_MAX];
-    char host[HOST_NAME_MAX + 1] = "";
-    struct gl_node_ports ports = {.store = d->store,
-                                  .clock = gl_loop_clock(d->loop),
-                                  .entropy = &d->entropy,
-                                  .tidy = gl_tidyfs_port(d->tidy),
-                                  .record = gl_recorder_port(d->recorder)};
-    struct gl_node_config config = {
-        .name = node_name(d, wanted),
-        .context = GL_S("default"),
-        .stack = gl_str_of(wanted->stack),
-        .env_scope = gl_str_of(wanted->env_scope),
-        .session_ttl_ms = wanted->session_ttl_ms,
-        .orphan_grace_ms = d->orphan_grace_ms,
-        .host = gl_str_of(host),
-        .version = GL_S(GL_VERSION),
-        .pid = getpid(),
-        .pools = pools,
-        .pools_n = n,
-        .trace = &d->trace,
-        .passive = wanted->passive,
-        .keep = {.job_ms = wanted->keep_ms,
-                 .jobs = wanted->keep_jobs,
-                 .bytes = wanted->keep_bytes,
-                 .work_ms = wanted->keep_workspaces_ms},
-        .quarantined = d->mark.quarantined,
-        .quarantined_n = d->mark.quarantined_n,
-        .on_handling = on_handling,
-        .on_session = on_session,
-        .on_trouble = on_trouble,
-        .on_ready = on_ready,
-        .on_session_lost = on_session_lost,
-        .owner = d,
-    };
-
-    GL_ASSERT(n <= GL_POOLS_MAX);
-    (void)gethostname(host, sizeof(host) - 1); /* without one nobody is told */
-    for (size_t i = 0; i < n; i++) {
-        pools[i] = (struct gl_pool_config){.name = entries[i].name, .slots = entries[i].slots};
-    }
-    d->node = gl_node_new(&config, &ports);
-    d->mark.is_held = is_held;
-    d->mark.owner = d;
 }
 
 static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
@@ -468,7 +238,7 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
         .uid = geteuid(),
         .tcp_fd = d->tcp_fd,
         .token = d->token,
-        .yield = d->stays ? NULL : on_yield,
+        .yield = d->config.stays ? NULL : on_yield,
         .loop = d->loop,
         .ask = on_ask,
         .log = on_http_log,
@@ -492,25 +262,22 @@ static void *run(void *owner)
     return NULL;
 }
 
-static int open_all(struct gl_daemon *d, const struct gl_daemon_config *config,
-                    struct gl_why *reterr_why)
+static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
 {
-    struct gl_pools_entry *pools;
-    size_t pools_n;
-    int err = gl_pools_read(config->pools, &d->arena, &pools, &pools_n, reterr_why);
+    int err = gl_pools_read(d->config.pools, &d->arena, &d->pools, &d->pools_n, reterr_why);
 
     if (err == 0) {
-        err = open_folder(d, config, reterr_why);
+        err = open_folder(d, reterr_why);
     }
     if (err == 0) {
-        err = open_store(d, config, reterr_why);
+        err = open_store(d, reterr_why);
     }
     if (err != 0) {
         return err;
     }
-    open_recorder(d, config);
-    open_node(d, config, pools, pools_n);
-    err = open_exec(d, reterr_why);
+    open_recorder(d);
+    gl_daemon_listen(d);
+    err = gl_daemon_make(d, reterr_why);
     if (err == 0) {
         err = pthread_create(&d->thread, NULL, run, d);
         if (err != 0) {
@@ -520,6 +287,24 @@ static int open_all(struct gl_daemon *d, const struct gl_daemon_config *config,
         err = wait_ready(d, reterr_why);
     }
     return err == 0 ? open_http(d, reterr_why) : err;
+}
+
+/* The caller's texts end with the call. */
+static void copy_config(struct gl_daemon *d, const struct gl_daemon_config *config)
+{
+    const char **texts[] = {&d->config.data,  &d->config.store, &d->config.name,
+                            &d->config.what,  &d->config.stack, &d->config.env_scope,
+                            &d->config.pools, &d->config.listen};
+
+    d->config = *config;
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        *texts[i] = gl_str_c(&d->arena, gl_str_of(*texts[i]));
+    }
+    if (d->config.orphan_grace_ms == 0) {
+        d->config.orphan_grace_ms = GL_ORPHAN_GRACE_MS;
+    }
+    d->data = d->config.data;
+    d->shown = gl_str_c(&d->arena, gl_storeurl_safe(&d->arena, gl_str_of(d->config.store)));
 }
 
 int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *config,
@@ -532,12 +317,9 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 
     d->lock.fd = d->socket_fd = d->tcp_fd = -1;
     d->running = UINT64_MAX;
-    d->stays = config->stays;
     d->is_obeying = config->passive;
     d->log.fd = -1;
-    d->data = gl_str_c(&d->arena, gl_str_of(config->data));
-    d->url = gl_str_c(&d->arena, gl_str_of(config->store));
-    d->orphan_grace_ms = config->orphan_grace_ms > 0 ? config->orphan_grace_ms : GL_ORPHAN_GRACE_MS;
+    copy_config(d, config);
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -546,7 +328,7 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     /* Threads inherit the mask: signals are the business of main. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    err = open_all(d, config, reterr_why);
+    err = open_all(d, reterr_why);
     if (err == 0) {
         on_open(d);
     }
@@ -561,19 +343,9 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
 
 /* ---- and closing, in the opposite order ---- */
 
-static void on_node_stopped(void *owner)
-{
-    struct gl_daemon *d = owner;
-
-    d->is_deaf = true;
-    move_on(d, STOPPED);
-}
-
 static void stop_node(struct gl_loop_task *t)
 {
-    struct gl_daemon *d = t->owner;
-
-    gl_node_stop(d->node, on_node_stopped, d);
+    gl_daemon_end(t->owner);
 }
 
 static void on_store_closed(void *owner)
@@ -719,7 +491,7 @@ bool gl_daemon_is_leaving(struct gl_daemon *d)
 static void on_drain(struct gl_loop_task *t)
 {
     struct gl_daemon *d = t->owner;
-    uint64_t running = gl_node_drain(d->node);
+    uint64_t running = d->life == GL_LIFE_UP ? gl_node_drain(d->node) : 0;
 
     pthread_mutex_lock(&d->mutex);
     d->running = running;
@@ -764,6 +536,17 @@ bool gl_daemon_beats(struct gl_daemon *d)
     }
     pthread_mutex_unlock(&d->mutex);
     return is_alive;
+}
+
+bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why)
+{
+    bool is_ready;
+
+    pthread_mutex_lock(&d->mutex);
+    is_ready = d->stage == GL_STAGE_READY;
+    *ret_why = d->why;
+    pthread_mutex_unlock(&d->mutex);
+    return is_ready;
 }
 
 const char *gl_daemon_lost(struct gl_daemon *d)

@@ -32,8 +32,12 @@ struct gl_daemon_config { /* borrowed during the call */
     int64_t record_bytes; /* of the flight recorder; 0: nothing is recorded */
 };
 
-/* Returns when the node is ready. It then runs on threads of its own, which take no signals.
- * GL_E_BUSY: another process is the node of this folder. */
+/* Returns when the node is ready; one that stays also while its shared store is away, and it
+ * becomes ready when that is there. It then runs on threads of its own, which take no signals.
+ * GL_E_BUSY: another process is the node of this folder.
+ *
+ * On a shared store others may declare the node's session dead. Then it begins a new one here, and
+ * is not ready meanwhile. */
 int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *config,
                     struct gl_why *reterr_why);
 
@@ -55,6 +59,9 @@ uint64_t gl_daemon_drain(struct gl_daemon *d);
 /* Has the control thread got round to its work since the last call? A pulse for whoever watches
  * over this process. */
 bool gl_daemon_beats(struct gl_daemon *d);
+
+/* Does it take work? *ret_why: what stood in the way last; its code is 0 if nothing did. */
+bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why);
 
 /* Why this node cannot go on, although nobody told it to stop; NULL: it goes on. */
 const char *gl_daemon_lost(struct gl_daemon *d);

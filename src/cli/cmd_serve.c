@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 enum {
     TAKE_OVER_MS_MAX = 10000, /* how long a node that makes way may take */
     TICK_MS = 1000,
+    WAIT_TICK_MS = 100,     /* while the node is not ready */
+    START_EXTRA_MS = 60000, /* what systemd is asked for while the store is away */
     DRAIN_TICK_MS = 50,
 };
 
@@ -27,8 +30,11 @@ struct serve {
     struct gl_notify notify;
     struct gl_lock claim;
     int signals_fd;
-    bool has_asked; /* somebody was asked to make way, and that was said */
-    gl_ms beat_at;  /* when the watchdog was last fed */
+    bool was_ready;          /* when we last looked */
+    char said[GL_WHY_BYTES]; /* what stood in the way then */
+    bool has_asked;          /* somebody was asked to make way, and that was said */
+    gl_ms extended_at;       /* when systemd was last asked for more time to start */
+    gl_ms beat_at;           /* when the watchdog was last fed */
 };
 
 /* ---- signals ---- */
@@ -183,13 +189,38 @@ static gl_ms tick_of(const struct serve *s, gl_ms usual)
     return s->notify.watchdog_ms > 0 && feed < usual ? (feed > 0 ? feed : 1) : usual;
 }
 
+/* The store is away when the node starts, or others have taken the node for dead: that is worth a
+ * line, and so is its end. */
+static void tell_changes(struct serve *s)
+{
+    struct gl_why why;
+    bool is_ready = gl_daemon_is_ready(s->daemon, &why);
+
+    if (is_ready && !s->was_ready) {
+        say_ready(s);
+        s->said[0] = '\0';
+    } else if (!is_ready && why.code != 0 && strcmp(s->said, why.text) != 0) {
+        (void)snprintf(s->said, sizeof(s->said), "%s", why.text);
+        gl_cli_say(s->cli, "not ready: %s; trying again", why.text);
+        gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
+    }
+    if (!is_ready && gl_term_now() - s->extended_at > START_EXTRA_MS / 4) {
+        /* Means something only before the first READY=1. */
+        gl_notify_send(&s->notify, "EXTEND_TIMEOUT_USEC=%lld", (long long)START_EXTRA_MS * 1000);
+        s->extended_at = gl_term_now();
+    }
+    s->was_ready = is_ready;
+}
+
 /* NULL: told to stop. Else what went wrong. */
 static const char *stay(struct serve *s)
 {
     const char *lost = NULL;
 
-    while (lost == NULL && !wait_signal(s, tick_of(s, TICK_MS))) {
+    tell_changes(s);
+    while (lost == NULL && !wait_signal(s, tick_of(s, s->was_ready ? TICK_MS : WAIT_TICK_MS))) {
         feed_watchdog(s);
+        tell_changes(s);
         lost = gl_daemon_lost(s->daemon);
     }
     return lost;
@@ -240,7 +271,6 @@ static int run(struct serve *s)
     if (err != 0) {
         return gl_cli_fail(s->cli, err == GL_E_BUSY ? GL_E_UNAVAILABLE : err, why.text);
     }
-    say_ready(s);
     lost = stay(s);
     gl_notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");
     if (lost == NULL) {

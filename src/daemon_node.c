@@ -1,0 +1,462 @@
+/* daemon_node.c - the node in this process and its executor: made, told, and made again. */
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "daemon_state.h"
+#include "exec/keeper_exec.h"
+#include "exec/mux_exec.h"
+#include "exec/noop_exec.h"
+#include "os/failpoint.h"
+
+enum {
+    PAUSE_MS_MIN = 100, /* before the next node is made ... */
+    PAUSE_MS_MAX = 10000,
+    LONG_LIFE_MS = 60000, /* ... and longer each time, unless the last one lived so long */
+};
+
+static gl_ms now_of(struct gl_daemon *d)
+{
+    struct gl_clock *clock = gl_loop_clock(d->loop);
+
+    return clock->now(clock);
+}
+
+/* ---- what the node tells ---- */
+
+static void on_session(void *owner, uint64_t incarnation)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "the session is open, incarnation %llu",
+                     (unsigned long long)incarnation);
+    d->has_session = true;
+    d->born_at = now_of(d);
+    d->away_since = 0;
+    pthread_mutex_lock(&d->mutex);
+    d->is_away = false;
+    d->why.code = 0;
+    pthread_mutex_unlock(&d->mutex);
+    gl_keeper_exec_connect(d->keeper, incarnation);
+}
+
+/* Will asking again help, without anybody doing anything here? */
+static bool is_passing(const struct gl_daemon *d, int code)
+{
+    return d->store->ops->shared &&
+           (code == GL_E_UNAVAILABLE || code == GL_E_UNKNOWN || code == GL_E_IO);
+}
+
+/* There is no session yet, and it could not be opened. */
+static void on_trouble(void *owner, int code, const char *why)
+{
+    struct gl_daemon *d = owner;
+
+    if (!is_passing(d, code)) {
+        gl_daemon_give_up(d, code, why);
+        return;
+    }
+    d->away_since = d->away_since == 0 ? now_of(d) : d->away_since;
+    gl_daemon_note(d, code, why);
+    pthread_mutex_lock(&d->mutex);
+    d->is_away = true;
+    pthread_cond_broadcast(&d->moved);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static void on_ready(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "ready, process %ld", (long)getpid());
+    gl_daemon_move_on(d, GL_STAGE_READY);
+}
+
+static void begin_anew(struct gl_loop_task *t);
+
+/* Others own our jobs now, or will soon. What the next life may still have is its own business. */
+static void on_session_lost(void *owner, const char *why)
+{
+    struct gl_daemon *d = owner;
+
+    if (!d->store->ops->shared || !d->has_session) {
+        gl_daemon_give_up(d, GL_E_GONE, why); /* or the store is not the one it was */
+        return;
+    }
+    gl_daemon_note(d, GL_E_GONE, why);
+    gl_daemon_move_on(d, GL_STAGE_STARTING);
+    d->rebirth = (struct gl_loop_task){.run = begin_anew, .owner = d};
+    gl_loop_post(d->loop, &d->rebirth); /* not from inside the node */
+}
+
+static void on_handling(void *owner, gl_str job)
+{
+    struct gl_daemon *d = owner;
+
+    gl_crashmark_set(&d->mark, job);
+    if (job.n > 0) {
+        GL_FAILPOINT("daemon.handling");
+    }
+}
+
+static bool is_held(void *owner, gl_str job)
+{
+    struct gl_daemon *d = owner;
+
+    return d->node != NULL && gl_node_is_quarantined(d->node, job);
+}
+
+/* ---- what the executor tells ---- */
+
+static void on_up(void *owner, gl_str epoch)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "the keeper is there, epoch %.*s", GL_STR_ARG(epoch));
+    if (!d->is_deaf) {
+        d->events.up(d->events.owner, epoch);
+    }
+}
+
+static void on_down(void *owner, const char *why)
+{
+    struct gl_daemon *d = owner;
+
+    gl_daemon_note(d, GL_E_UNAVAILABLE, why);
+    if (!d->is_deaf) {
+        d->events.down(d->events.owner, why);
+    }
+}
+
+static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t token,
+                     const struct gl_exec_result *result)
+{
+    struct gl_daemon *d = owner;
+
+    if (!d->is_deaf) { /* else it is told again to the next node */
+        d->events.ended(d->events.owner, key, token, result);
+    }
+}
+
+static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t token)
+{
+    struct gl_daemon *d = owner;
+
+    if (!d->is_deaf) {
+        d->events.beacon(d->events.owner, key, token);
+    }
+}
+
+/* ---- what the store tells ---- */
+
+static void on_woken(void *owner, gl_str context, gl_str word)
+{
+    struct gl_daemon *d = owner;
+
+    if (!d->is_deaf) {
+        struct gl_store_events events = gl_node_store_events(d->node);
+
+        events.woken(events.owner, context, word);
+    }
+}
+
+static void on_changed(void *owner, const char *why)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "the store %s is there again: %s", d->shown, why);
+    if (!d->is_deaf) {
+        struct gl_store_events events = gl_node_store_events(d->node);
+
+        events.changed(events.owner, why);
+    }
+}
+
+/* The maker itself refuses a store that has not the identity it was opened with. */
+static void on_met(void *owner, gl_str identity)
+{
+    struct gl_daemon *d = owner;
+    struct gl_why why;
+
+    gl_textlog_write(&d->log, "the store is %s, identity %.*s", d->shown, GL_STR_ARG(identity));
+    if (gl_str_is(identity, d->memory.identity) && strcmp(d->shown, d->memory.url) == 0) {
+        return;
+    }
+    if (gl_stores_remember(d->data, d->config.store, identity, &why) != 0) {
+        gl_textlog_write(&d->log, "which store this folder belongs to cannot be noted: %s",
+                         why.text);
+    }
+}
+
+void gl_daemon_listen(struct gl_daemon *d)
+{
+    struct gl_store_events events = {
+        .owner = d, .woken = on_woken, .met = on_met, .changed = on_changed};
+
+    d->is_deaf = true; /* until there is a node */
+    if (d->store->ops->shared) {
+        d->store->ops->listen(d->store, &events);
+    }
+}
+
+/* ---- making ---- */
+
+static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
+{
+    struct gl_exec_events events = {
+        .owner = d, .up = on_up, .down = on_down, .ended = on_ended, .beacon = on_beacon};
+    struct gl_keeper_exec_config keeper = {
+        .data_dir = d->data,
+        .orphan_grace_ms = d->store->ops->shared ? d->config.orphan_grace_ms : 0};
+    struct gl_noop_exec_config noop = {.quiet = true};
+    struct gl_exec *first;
+    int err;
+
+    d->events = gl_node_exec_events(d->node);
+    err = gl_keeper_exec_open(&d->keeper, &keeper, d->loop, &events, reterr_why);
+    if (err == GL_E_NOT_FOUND) {
+        return GL_E_UNAVAILABLE; /* the keeper's program is not there: for a user, no node */
+    }
+    if (err == 0) {
+        d->exec = d->keeper; /* whatever follows, this one is to be closed */
+        err = gl_noop_exec_open(&first, &noop, d->loop, &events, reterr_why);
+    }
+    if (err == 0) {
+        d->exec = gl_mux_exec_new(first, d->keeper);
+        gl_node_set_exec(d->node, d->exec);
+    }
+    return err;
+}
+
+/* The end of the folder's own id makes it unique: two nodes of one name would take each other for
+ * an earlier life of themselves. */
+static gl_str node_name(struct gl_daemon *d)
+{
+    const char *name = d->config.name[0] != '\0' ? d->config.name : d->identity.name;
+
+    return gl_str_fmt(&d->arena, "%s.%s", name, d->identity.id.text + GL_ULID_BYTES - 6);
+}
+
+static void make_node(struct gl_daemon *d)
+{
+    struct gl_pool_config pools[GL_POOLS_MAX];
+    char host[HOST_NAME_MAX + 1] = "";
+    struct gl_node_ports ports = {.store = d->store,
+                                  .clock = gl_loop_clock(d->loop),
+                                  .entropy = &d->entropy,
+                                  .tidy = gl_tidyfs_port(d->tidy),
+                                  .record = gl_recorder_port(d->recorder)};
+    struct gl_node_config config = {
+        .name = node_name(d),
+        .context = GL_S("default"),
+        .stack = gl_str_of(d->config.stack),
+        .env_scope = gl_str_of(d->config.env_scope),
+        .session_ttl_ms = d->config.session_ttl_ms,
+        .orphan_grace_ms = d->config.orphan_grace_ms,
+        .host = gl_str_of(host),
+        .version = GL_S(GL_VERSION),
+        .pid = getpid(),
+        .pools = pools,
+        .pools_n = d->pools_n,
+        .trace = &d->trace,
+        .passive = d->config.passive,
+        .guest = d->store->ops->shared && !d->config.stays,
+        .keep = {.job_ms = d->config.keep_ms,
+                 .jobs = d->config.keep_jobs,
+                 .bytes = d->config.keep_bytes,
+                 .work_ms = d->config.keep_workspaces_ms},
+        .quarantined = d->mark.quarantined,
+        .quarantined_n = d->mark.quarantined_n,
+        .on_handling = on_handling,
+        .on_session = on_session,
+        .on_trouble = on_trouble,
+        .on_ready = on_ready,
+        .on_session_lost = on_session_lost,
+        .owner = d,
+    };
+
+    GL_ASSERT(d->pools_n <= GL_POOLS_MAX);
+    (void)gethostname(host, sizeof(host) - 1); /* without one nobody is told */
+    for (size_t i = 0; i < d->pools_n; i++) {
+        pools[i] = (struct gl_pool_config){.name = d->pools[i].name, .slots = d->pools[i].slots};
+    }
+    d->node = gl_node_new(&config, &ports);
+    d->mark.is_held = is_held;
+    d->mark.owner = d;
+}
+
+int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why)
+{
+    int err = gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
+
+    if (err == 0) {
+        make_node(d);
+        err = open_exec(d, reterr_why);
+    }
+    if (err == 0) {
+        d->has_session = false;
+        d->is_deaf = false;
+        d->life = GL_LIFE_UP;
+    }
+    return err;
+}
+
+/* ---- made again ---- */
+
+/* What a person has released since the start is not to be held again. */
+static void forget_released(struct gl_daemon *d)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < d->mark.quarantined_n; i++) {
+        if (gl_node_is_quarantined(d->node, d->mark.quarantined[i])) {
+            d->mark.quarantined[n++] = d->mark.quarantined[i];
+        }
+    }
+    d->mark.quarantined_n = n;
+}
+
+static void make_next(void *owner)
+{
+    struct gl_daemon *d = owner;
+    struct gl_why why;
+
+    if (gl_daemon_make(d, &why) != 0) {
+        gl_daemon_give_up(d, GL_E_UNAVAILABLE, why.text);
+        return;
+    }
+    gl_node_start(d->node);
+}
+
+/* Nothing of the last one is left. */
+static void on_old_gone(void *owner)
+{
+    struct gl_daemon *d = owner;
+    struct gl_clock *clock = gl_loop_clock(d->loop);
+    gl_ms now = clock->now(clock);
+
+    d->tidy = NULL;
+    clock->alarm(clock, INT64_MAX); /* it was the last one's */
+    forget_released(d);
+    gl_node_free(d->node);
+    d->node = NULL;
+    d->life = GL_LIFE_BETWEEN;
+    if (d->is_last) {
+        gl_daemon_move_on(d, GL_STAGE_STOPPED);
+        return;
+    }
+    d->pause_ms = now - d->born_at > LONG_LIFE_MS ? PAUSE_MS_MIN : d->pause_ms * 2;
+    d->pause_ms = d->pause_ms < PAUSE_MS_MIN   ? PAUSE_MS_MIN
+                  : d->pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX
+                                               : d->pause_ms;
+    clock->fire = make_next;
+    clock->owner = d;
+    clock->alarm(clock, now + d->pause_ms);
+}
+
+static void on_old_exec_closed(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    d->exec = d->keeper = NULL;
+    gl_tidyfs_close(d->tidy, on_old_gone, d);
+}
+
+static void on_old_stopped(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    d->is_deaf = true;
+    d->exec->ops->close(d->exec, on_old_exec_closed, d);
+}
+
+static void begin_anew(struct gl_loop_task *t)
+{
+    struct gl_daemon *d = t->owner;
+
+    if (d->is_last) {
+        return;
+    }
+    gl_textlog_write(&d->log, "a new session is opened");
+    d->life = GL_LIFE_ENDING;
+    gl_node_stop(d->node, on_old_stopped, d);
+}
+
+/* ---- ending ---- */
+
+static void on_last_stopped(void *owner)
+{
+    struct gl_daemon *d = owner;
+
+    d->is_deaf = true;
+    gl_daemon_move_on(d, GL_STAGE_STOPPED);
+}
+
+void gl_daemon_end(struct gl_daemon *d)
+{
+    struct gl_clock *clock = gl_loop_clock(d->loop);
+
+    d->is_last = true;
+    switch (d->life) {
+    case GL_LIFE_UP:
+        gl_node_stop(d->node, on_last_stopped, d);
+        break;
+    case GL_LIFE_ENDING: /* found out when it is gone */
+        break;
+    case GL_LIFE_BETWEEN:
+        clock->alarm(clock, INT64_MAX);
+        gl_daemon_move_on(d, GL_STAGE_STOPPED);
+        break;
+    }
+}
+
+/* ---- what clients ask ---- */
+
+struct refusal {
+    struct gl_loop_task task;
+    struct gl_request *rq;
+};
+
+static void refuse_now(struct gl_loop_task *t)
+{
+    struct gl_request *rq = ((struct refusal *)t)->rq;
+
+    rq->done(rq);
+}
+
+static void refuse(struct gl_daemon *d, struct gl_request *rq)
+{
+    struct refusal *r = (struct refusal *)rq->node;
+    char since[GL_WHEN_BYTES];
+    struct gl_why why;
+
+    _Static_assert(sizeof(*r) <= sizeof(rq->node), "a refusal fits into the node's part");
+    (void)gl_daemon_is_ready(d, &why); /* it is not */
+    if (d->away_since > 0) {
+        rq->code =
+            gl_why(&rq->why, GL_E_UNAVAILABLE, "the store %s has not answered since %.*s: %s",
+                   d->shown, GL_STR_ARG(gl_when_format(d->away_since, since)), why.text);
+    } else {
+        rq->code = gl_why(&rq->why, GL_E_UNAVAILABLE, "this node %s%s%s",
+                          d->node == NULL || d->life != GL_LIFE_UP ? "begins a new session"
+                                                                   : "opens its session",
+                          why.code != 0 ? ": " : "", why.code != 0 ? why.text : "");
+    }
+    rq->body = (gl_str){0};
+    rq->job_id[0] = '\0';
+    rq->count = 0;
+    rq->ended = false;
+    r->rq = rq;
+    r->task = (struct gl_loop_task){.run = refuse_now};
+    gl_loop_post(d->loop, &r->task); /* never from inside the call */
+}
+
+void gl_daemon_ask(struct gl_daemon *d, struct gl_request *rq)
+{
+    if (d->life == GL_LIFE_UP && d->has_session) {
+        gl_node_request(d->node, rq);
+    } else {
+        refuse(d, rq);
+    }
+}

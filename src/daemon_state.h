@@ -1,0 +1,107 @@
+/* daemon_state.h - the memory of the node in this process, shared by daemon.c and daemon_node.c. */
+#ifndef GL_DAEMON_STATE_H
+#define GL_DAEMON_STATE_H
+
+#include <pthread.h>
+
+#include "base/trace.h"
+#include "daemon.h"
+#include "http/http.h"
+#include "node/node.h"
+#include "os/blobfs.h"
+#include "os/crashmark.h"
+#include "os/identity.h"
+#include "os/lock.h"
+#include "os/logfs.h"
+#include "os/loop.h"
+#include "os/pools.h"
+#include "os/recorder.h"
+#include "os/tcp.h"
+#include "os/textlog.h"
+#include "os/tidyfs.h"
+#include "stores.h"
+
+/* What main waits for while the loop works. */
+enum gl_daemon_stage { GL_STAGE_STARTING, GL_STAGE_READY, GL_STAGE_FAILED, GL_STAGE_STOPPED };
+
+/* The node, on the control thread. One whose session is lost makes way for the next.
+ *
+ *   UP ──session lost──► ENDING ──► BETWEEN ──pause──► UP */
+enum gl_daemon_life { GL_LIFE_UP, GL_LIFE_ENDING, GL_LIFE_BETWEEN };
+
+struct gl_daemon {
+    struct gl_arena arena;
+    const char *data;
+    struct gl_daemon_config config; /* its texts in the arena */
+    struct gl_pools_entry *pools;
+    size_t pools_n;
+    const char *shown; /* the store's URL without its password */
+    struct gl_stores_memory memory;
+    struct gl_lock lock;
+    struct gl_identity identity;
+    char token[GL_TOKEN_BYTES]; /* for listeners on TCP; the socket is guarded by uid */
+    struct gl_entropy entropy;
+    struct gl_textlog log;
+    struct gl_trace trace;
+    struct gl_loop *loop;
+    struct gl_store *store;
+    struct gl_exec *exec, *keeper; /* the keeper stands behind the other */
+    struct gl_exec_events events;  /* of the node */
+    struct gl_node *node;
+    struct gl_blobfs blobs;
+    struct gl_tidyfs *tidy;
+    struct gl_recorder *recorder; /* NULL: nothing is recorded */
+    struct gl_logfs logs;
+    struct gl_http *http;
+    const char *socket;
+    int socket_fd, tcp_fd;
+    char address[GL_TCP_TEXT_BYTES]; /* of the latter */
+    bool is_local;
+    struct gl_crashmark mark;
+    pthread_t thread, leaver;
+    bool has_thread;
+    struct gl_loop_task task, beat, drain, rebirth;
+#ifdef GL_WITH_FAILPOINTS
+    struct vfs_cut *cut;
+#endif
+
+    /* On the control thread. */
+    enum gl_daemon_life life;
+    bool is_deaf;     /* the node has stopped, and hears nothing of executor and store */
+    bool is_last;     /* told to stop: there is no next one */
+    bool has_session; /* the node that is up */
+    gl_ms born_at;    /* when it had that */
+    gl_ms pause_ms;   /* before the next one is made */
+    gl_ms away_since; /* when the store, or the executor, was first missed; 0: it is there */
+
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t moved;
+    enum gl_daemon_stage stage;
+    struct gl_why why; /* what stands in the way of being ready */
+    bool is_away;      /* the store has not answered yet */
+    bool is_open;      /* everything is there, so that it can be closed */
+    bool is_obeying;   /* passive, and not yet done with its command */
+    bool is_wanted;    /* another node wants the folder ... */
+    bool is_leaving;   /* ... and gets it: `leaver` ends this one */
+    bool is_stopping;  /* too late for that */
+    bool is_lost;      /* someone else may own our jobs */
+    bool is_beating;   /* the loop has not yet run `beat` */
+    bool is_draining;  /* the same of `drain` */
+    uint64_t running;  /* attempts, as `drain` found them; UINT64_MAX: it has not yet run */
+};
+
+/* ---- daemon.c ---- */
+void gl_daemon_move_on(struct gl_daemon *d, enum gl_daemon_stage stage);
+/* What stands in the way, for who waits and for the log. */
+void gl_daemon_note(struct gl_daemon *d, int code, const char *why);
+/* It cannot go on. */
+void gl_daemon_give_up(struct gl_daemon *d, int code, const char *why);
+
+/* ---- daemon_node.c ---- */
+void gl_daemon_listen(struct gl_daemon *d);                         /* to the store, once */
+int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why); /* node, executor, tidy */
+void gl_daemon_ask(struct gl_daemon *d, struct gl_request *rq);
+/* For good: then the stage is STOPPED. On the control thread. */
+void gl_daemon_end(struct gl_daemon *d);
+
+#endif
