@@ -3,7 +3,9 @@
 #include "api/render.h"
 #include "base/check.h"
 #include "base/id.h"
+#include "base/limits.h"
 #include "base/mem.h"
+#include "core/cluster/claim.h"
 #include "model/job.h"
 
 enum { LIMIT_DEFAULT = 100, STEPS_PAGE = 1000, SCAN_MAX = 20000, PREFIX_BYTES_MIN = 4 };
@@ -489,6 +491,89 @@ static void human(struct query *q)
     s->ops->range(s, &q->req, q->tenant, &q->range);
 }
 
+/* ---- claims ---- */
+
+static bool read_claim(struct query *q, const struct gl_record *r, struct gl_claim *ret)
+{
+    return !r->damaged &&
+           gl_claim_decode(gl_str_dup(&q->arena, r->value), &q->arena, ret, NULL) == 0;
+}
+
+static bool is_wanted_claim(struct query *q, const struct gl_claim *c)
+{
+    return q->rq->status.n == 0 || gl_str_is(q->rq->status, gl_claim_state_words[c->state]);
+}
+
+static void on_claims(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    gl_str last = {0};
+    bool full = false;
+
+    if (!answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < req->records_n && !full; i++) {
+        struct gl_claim c;
+
+        q->scanned++;
+        last = gl_str_dup(&q->arena, req->records[i].id);
+        if (read_claim(q, &req->records[i], &c) && is_wanted_claim(q, &c)) {
+            gl_claim_write(&q->w, last, &c, 0);
+            full = ++q->taken == q->rq->limit;
+        }
+    }
+    if (!full && req->records_n == q->listing.limit && q->scanned < SCAN_MAX) {
+        q->listing.after = last;
+        call_list(q, on_claims);
+        return;
+    }
+    gl_jw_end(&q->w);
+    gl_jw_key(&q->w, "next");
+    if (full || req->records_n == q->listing.limit) {
+        gl_jw_str(&q->w, last);
+    } else {
+        gl_jw_null(&q->w);
+    }
+    gl_jw_end(&q->w);
+    succeed(q);
+}
+
+static void claims(struct query *q)
+{
+    if (q->rq->status.n > 0 && gl_schema_word(gl_claim_state_words, q->rq->status) < 0) {
+        fail(q, GL_E_INVALID, "there is no such state: claimed, done, failed or expired");
+        return;
+    }
+    gl_jw_object(&q->w);
+    gl_jw_key(&q->w, "claims");
+    gl_jw_array(&q->w);
+    q->listing = (struct gl_listing){.kind = GL_S("claim"),
+                                     .prefix = gl_str_dup(&q->arena, q->rq->claim_key),
+                                     .after = gl_str_dup(&q->arena, q->rq->after),
+                                     .limit = q->rq->limit,
+                                     .live_only = gl_str_is(q->rq->status, "claimed")};
+    call_list(q, on_claims);
+}
+
+static void on_claim(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    struct gl_claim c;
+
+    if (!answered(q)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        fail(q, GL_E_NOT_FOUND, "nobody has ever claimed that key: 'glia claim list' shows them");
+    } else if (!read_claim(q, &req->records[0], &c)) {
+        fail(q, GL_E_DAMAGED, "the record of this claim is damaged");
+    } else {
+        gl_claim_write(&q->w, q->rq->claim_key, &c, 0);
+        succeed(q);
+    }
+}
+
 /* ---- the door ---- */
 
 void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_query_answer *answer,
@@ -508,6 +593,12 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
         return;
     case GL_VERB_HUMAN:
         human(q);
+        return;
+    case GL_VERB_CLAIM_LIST:
+        claims(q);
+        return;
+    case GL_VERB_CLAIM_SHOW:
+        call_get(q, GL_S("claim"), rq->claim_key, on_claim);
         return;
     case GL_VERB_STATUS:
     case GL_VERB_WHY:

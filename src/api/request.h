@@ -3,8 +3,8 @@
  * Commands (submit, pause, resume, cancel, respond, signal, retry) become events of the core and
  * are answered when their transaction has committed. Questions (list, status, events, human, why)
  * read the store and never enter the core. Remove and trim take ended jobs away, past the core,
- * which never changes them any more. Metrics answers in Prometheus's text format, all others in
- * JSON.
+ * which never changes them any more. Claims are changed past the core, too. Metrics answers in
+ * Prometheus's text format, all others in JSON.
  *
  * The answer's body is JSON for the API's users; field names are those of docs/api.md. */
 #ifndef GL_API_REQUEST_H
@@ -14,23 +14,30 @@
 #include "base/str.h"
 #include "base/when.h"
 
-#define GL_VERBS(X)       \
-    X(SUBMIT, "submit")   \
-    X(PAUSE, "pause")     \
-    X(RESUME, "resume")   \
-    X(CANCEL, "cancel")   \
-    X(RESPOND, "respond") \
-    X(SIGNAL, "signal")   \
-    X(RETRY, "retry")     \
-    X(REMOVE, "remove")   \
-    X(TRIM, "trim")       \
-    X(LIST, "list")       \
-    X(STATUS, "status")   \
-    X(EVENTS, "events")   \
-    X(HUMAN, "human")     \
-    X(WHY, "why")         \
-    X(NODE, "node")       \
-    X(METRICS, "metrics")
+#define GL_VERBS(X)                     \
+    X(SUBMIT, "submit")                 \
+    X(PAUSE, "pause")                   \
+    X(RESUME, "resume")                 \
+    X(CANCEL, "cancel")                 \
+    X(RESPOND, "respond")               \
+    X(SIGNAL, "signal")                 \
+    X(RETRY, "retry")                   \
+    X(REMOVE, "remove")                 \
+    X(TRIM, "trim")                     \
+    X(LIST, "list")                     \
+    X(STATUS, "status")                 \
+    X(EVENTS, "events")                 \
+    X(HUMAN, "human")                   \
+    X(WHY, "why")                       \
+    X(NODE, "node")                     \
+    X(METRICS, "metrics")               \
+    X(CLAIM_ACQUIRE, "claim_acquire")   \
+    X(CLAIM_RENEW, "claim_renew")       \
+    X(CLAIM_COMPLETE, "claim_complete") \
+    X(CLAIM_FAIL, "claim_fail")         \
+    X(CLAIM_RECLAIM, "claim_reclaim")   \
+    X(CLAIM_LIST, "claim_list")         \
+    X(CLAIM_SHOW, "claim_show")
 
 enum gl_verb {
 #define X(name, word) GL_VERB_##name,
@@ -78,6 +85,15 @@ struct gl_request {
     gl_ms wait_ms;
     uint32_t limit; /* 0: the default of 100 */
 
+    /* Claims. LIST: `claim_key` is what their keys begin with, `status` the state they are in,
+     * `after` a key. RECLAIM: `limit` only. */
+    gl_str claim_key, claim_owner;
+    uint64_t fence; /* RENEW, COMPLETE, FAIL */
+    gl_ms lease_ms; /* ACQUIRE, RENEW; 0: as before, or the default */
+    gl_str nonce;   /* ACQUIRE: random; asked again with the same one, it is the same claim */
+    bool once;      /* ACQUIRE: not if it is done */
+    gl_str work_type, error_detail;
+
     /* Everything above is borrowed until `done` runs: exactly once, on the control thread, never
      * from inside the call. */
     gl_request_done *done;
@@ -86,7 +102,7 @@ struct gl_request {
     /* The answer, valid inside `done` only. */
     int code; /* 0 or GL_E_* */
     struct gl_why why;
-    gl_str body;     /* JSON; on failure "" */
+    gl_str body;     /* JSON; on failure "", or the claim that stands in the way */
     char job_id[27]; /* the job that `job` meant; "" if none was found */
     uint32_t count;  /* EVENTS: how many there are */
     bool ended;      /* EVENTS: the job is terminal, and these were the last */

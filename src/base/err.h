@@ -25,7 +25,8 @@
     X(GL_E_STATE, -12, "state", "not possible in this state")                  \
     X(GL_E_DAMAGED, -13, "damaged", "stored data is damaged")                  \
     X(GL_E_VERSION, -14, "version", "written by a newer release")              \
-    X(GL_E_BUSY, -15, "busy", "held by someone else")
+    X(GL_E_BUSY, -15, "busy", "held by someone else")                          \
+    X(GL_E_NOT_OWNER, -16, "not_owner", "someone else has it, or nobody")
 
 enum gl_error {
     GL_OK = 0,

@@ -62,6 +62,12 @@ enum {
     GL_LOSSES_WINDOW_MS = 600000, /* ... within this time */
     GL_PARKED_MAX = 4096,         /* events waiting for one cold job */
 
+    /* Claims. */
+    GL_LEASE_MS_MIN = 1000, /* how long a claim is held without a word */
+    GL_LEASE_MS_DEFAULT = 60000,
+    GL_LEASE_MS_MAX = 86400000,
+    GL_CLAIM_DETAIL_BYTES_MAX = 4096, /* why a claim failed */
+
     /* Execution. */
     GL_LOG_BYTES_MAX = 10 << 20, /* output kept per attempt: head and tail */
     GL_GRACE_MS = 10000,         /* SIGTERM to SIGKILL */

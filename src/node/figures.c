@@ -49,6 +49,21 @@ static void write_number(struct gl_jw *w, const char *key, uint64_t value)
     gl_jw_u64(w, value);
 }
 
+static void write_claims(const struct gl_claim_counts *c, struct gl_jw *w)
+{
+    gl_jw_key(w, "claims");
+    gl_jw_object(w);
+    write_number(w, "acquired", c->acquired);
+    write_number(w, "steals", c->steals);
+    write_number(w, "busy", c->busy);
+    write_number(w, "renewed", c->renewed);
+    write_number(w, "renew_failed", c->renew_failed);
+    write_number(w, "completed", c->completed);
+    write_number(w, "failed", c->failed);
+    write_number(w, "expired", c->expired);
+    gl_jw_end(w);
+}
+
 void gl_figures_node(struct gl_node *n, struct gl_buf *out)
 {
     const char *reason = not_ready(n);
@@ -77,6 +92,7 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     write_number(&w, "steps_waiting", f.steps_waiting);
     write_number(&w, "quarantined", f.quarantined);
     write_pools(&f, &w);
+    write_claims(&n->claims.counts, &w);
     gl_jw_end(&w);
 }
 
@@ -148,6 +164,24 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
            c->attempts_lost);
 }
 
+static void claims(struct gl_buf *out, const struct gl_claim_counts *c)
+{
+    number(out, "glia_claims_acquired_total", "counter", "Claims given, stolen ones too.",
+           c->acquired);
+    number(out, "glia_claims_steals_total", "counter",
+           "Claims given although the try before did not end well.", c->steals);
+    number(out, "glia_claims_busy_total", "counter", "Claims refused because somebody has them.",
+           c->busy);
+    number(out, "glia_claims_renewed_total", "counter", "Renewals of claims.", c->renewed);
+    number(out, "glia_claims_renew_failed_total", "counter", "Renewals that were refused.",
+           c->renew_failed);
+    number(out, "glia_claims_completed_total", "counter", "Claims that were completed.",
+           c->completed);
+    number(out, "glia_claims_failed_total", "counter", "Claims whose holder failed.", c->failed);
+    number(out, "glia_claims_expired_total", "counter", "Claims marked as expired by reclaim.",
+           c->expired);
+}
+
 void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
 {
     const struct gl_core_counts *c = gl_core_counts(n->core);
@@ -174,6 +208,7 @@ void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
            n->commits_n);
     number(out, "glia_store_commits_refused_total", "counter", "Transactions that did not.",
            n->refusals_n);
+    claims(out, &n->claims.counts);
     number(out, "glia_core_events_total", "counter", "Events the core has handled.", n->events_n);
     number(out, "glia_transactions_in_flight", "gauge", "Transactions on their way.",
            f.ops_in_flight);

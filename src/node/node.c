@@ -176,7 +176,7 @@ static void check_stopped(struct gl_node *n)
     void (*stopped)(void *) = n->stopped;
 
     if (stopped == NULL || n->outstanding > 0 || !gl_list_empty(&n->unknown) ||
-        n->queries.under_way_n > 0) {
+        n->queries.under_way_n > 0 || n->claims.under_way_n > 0) {
         return;
     }
     gl_requests_refuse_commands(n);
@@ -332,6 +332,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     n->live =
         (struct gl_reason_live){.owner = n, .step = explain_step, .is_quarantined = is_quarantined};
     n->queries.live = &n->live;
+    gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
     n->trim = gl_trim_new(n, &config->keep, ports->tidy);
     n->is_leader = !ports->store->ops->shared;
     n->valid_until = INT64_MAX;
@@ -379,7 +380,7 @@ void gl_node_start(struct gl_node *n)
 bool gl_node_idle(const struct gl_node *n)
 {
     return gl_core_idle(n->core) && n->outstanding == 0 && n->queries.under_way_n == 0 &&
-           gl_list_empty(&n->answers);
+           n->claims.under_way_n == 0 && gl_list_empty(&n->answers);
 }
 
 uint64_t gl_node_drain(struct gl_node *n)
@@ -457,6 +458,7 @@ void gl_node_free(struct gl_node *n)
     gl_requests_free_all(n);
     gl_trim_free(n->trim);
     gl_query_done(&n->queries);
+    gl_claims_done(&n->claims);
     gl_map_done(&n->starts_by_key);
     gl_map_done(&n->requests);
     gl_core_free(n->core);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/core.h"
+#include "node/claims.h"
 #include "node/flight.h"
 #include "node/node.h"
 
@@ -27,6 +28,7 @@ struct gl_node {
     struct gl_query_context queries;
     struct gl_reason_live live;
     struct gl_trim *trim;
+    struct gl_claims claims;
     struct gl_flight flight; /* in use if there is a port for it */
 
     gl_ms now;

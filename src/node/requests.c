@@ -404,6 +404,18 @@ void gl_requests_on_time(struct gl_node *n)
     }
 }
 
+static void on_claim(void *owner, struct gl_request *rq, int code, const char *why,
+                     struct gl_buf *body)
+{
+    struct gl_node *n = owner;
+
+    gl_requests_answer(n, rq, code, why, body);
+    if (!n->in_request) {
+        n->now = n->ports.clock->now(n->ports.clock);
+        gl_node_rearm(n);
+    }
+}
+
 static void describe(struct gl_node *n, struct gl_request *rq,
                      void (*write)(struct gl_node *n, struct gl_buf *out))
 {
@@ -448,7 +460,17 @@ static void route(struct gl_node *n, struct gl_request *rq)
     case GL_VERB_STATUS:
     case GL_VERB_HUMAN:
     case GL_VERB_WHY:
+    case GL_VERB_CLAIM_LIST:
+    case GL_VERB_CLAIM_SHOW:
         gl_query_run(&n->queries, rq, on_answer, n);
+        break;
+    case GL_VERB_CLAIM_ACQUIRE:
+    case GL_VERB_CLAIM_RENEW:
+    case GL_VERB_CLAIM_COMPLETE:
+    case GL_VERB_CLAIM_FAIL:
+    case GL_VERB_CLAIM_RECLAIM:
+        n->claims.session = n->session;
+        gl_claims_run(&n->claims, rq, on_claim, n);
         break;
     case GL_VERB_NODE:
         describe(n, rq, gl_figures_node);

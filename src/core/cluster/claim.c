@@ -1,0 +1,275 @@
+#include "core/cluster/claim.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+
+const char *const gl_claim_state_words[] = {
+#define X(name, word) word,
+    GL_CLAIM_STATES(X)
+#undef X
+        NULL};
+
+#define CF(member, type, flags, doc) GL_FIELD(gl_claim, member, type, flags, doc)
+
+static const struct gl_field claim_fields[] = {
+    GL_FIELD_ENUM(gl_claim, state, gl_claim_state_words, GL_FF_REQUIRED | GL_FF_ALWAYS,
+                  "Where it stands; `claimed` also when its lease is over and nobody has noticed."),
+    CF(owner, STR, GL_FF_REQUIRED, "Who has it, or had it last."),
+    CF(lease_until, TIME, GL_FF_REQUIRED, "When others may take it, by the store's clock."),
+    CF(lease_ms, SPAN, GL_FF_REQUIRED, "For how long it was asked."),
+    CF(attempt, U32, GL_FF_REQUIRED, "Which try this is: 1 again after one that was completed."),
+    CF(fence, U64, GL_FF_REQUIRED, "Rises with every acquisition of this key."),
+    CF(claimed_at, TIME, 0, "When it was acquired."),
+    CF(last_heartbeat_at, TIME, 0, "When it was acquired or last renewed."),
+    CF(finished_at, TIME, 0, "When it was completed, failed, or found expired."),
+    CF(work_type, STR, 0, "What kind of work it is, in the owner's words."),
+    CF(error_detail, STR, 0, "Why it failed, in the owner's words."),
+    CF(nonce, STR, GL_FF_STORE_ONLY, "Of the acquisition, to know it again."),
+};
+
+const struct gl_schema gl_claim_schema = {
+    .name = "claim",
+    .doc = "An exclusive right by name, held for a while.",
+    .bytes = sizeof(struct gl_claim),
+    .fields = claim_fields,
+    .fields_n = GL_COUNT(claim_fields),
+};
+
+/* ---- what may be asked ---- */
+
+/* UTF-8 without control characters, also without those of C1 (U+0080 to U+009F). */
+static bool is_plain(gl_str s)
+{
+    size_t bad_at;
+
+    if (!gl_str_is_utf8(s, &bad_at)) {
+        return false;
+    }
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c < 0x20 || c == 0x7f ||
+            (c == 0xc2 && i + 1 < s.n && (unsigned char)s.p[i + 1] < 0xa0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gl_claim_is_key(gl_str key)
+{
+    return key.n > 0 && key.n <= GL_KEY_BYTES_MAX && is_plain(key);
+}
+
+static bool is_text(gl_str s, size_t bytes_max)
+{
+    size_t bad_at;
+
+    return s.n <= bytes_max && gl_str_is_utf8(s, &bad_at) &&
+           (s.n == 0 || memchr(s.p, '\0', s.n) == NULL);
+}
+
+int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why)
+{
+    if (!gl_claim_is_key(wish->key)) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "the key of a claim has 1 to %d bytes of UTF-8 without control characters",
+                      GL_KEY_BYTES_MAX);
+    }
+    if (wish->owner.n == 0 || wish->owner.n > GL_ID_BYTES_MAX || !is_plain(wish->owner)) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "the owner of a claim has 1 to %d bytes of UTF-8 without control characters",
+                      GL_ID_BYTES_MAX);
+    }
+    if (wish->act != GL_CLAIM_ACQUIRE && wish->fence == 0) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "give the fence, too: the number that came with the claim");
+    }
+    if (wish->lease_ms != 0 &&
+        (wish->lease_ms < GL_LEASE_MS_MIN || wish->lease_ms > GL_LEASE_MS_MAX)) {
+        return gl_why(reterr_why, GL_E_INVALID, "a lease lasts from 1 second to 1 day");
+    }
+    if (wish->work_type.n > GL_ID_BYTES_MAX || !is_plain(wish->work_type)) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "the work_type of a claim has at most %d bytes of UTF-8 without control "
+                      "characters",
+                      GL_ID_BYTES_MAX);
+    }
+    if (wish->nonce.n > GL_ID_BYTES_MAX || !is_plain(wish->nonce)) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "the nonce of an acquisition has at most %d bytes of UTF-8 without control "
+                      "characters",
+                      GL_ID_BYTES_MAX);
+    }
+    if (!is_text(wish->error_detail, GL_CLAIM_DETAIL_BYTES_MAX)) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "the error_detail of a claim has at most %d bytes of UTF-8 without NUL",
+                      GL_CLAIM_DETAIL_BYTES_MAX);
+    }
+    return 0;
+}
+
+/* ---- what follows ---- */
+
+static struct gl_claim grant(const struct gl_claim_wish *wish, gl_ms now, uint32_t attempt,
+                             uint64_t fence)
+{
+    gl_ms lease_ms = wish->lease_ms != 0 ? wish->lease_ms : GL_LEASE_MS_DEFAULT;
+
+    return (struct gl_claim){.state = GL_CLAIM_CLAIMED,
+                             .owner = wish->owner,
+                             .lease_until = now + lease_ms,
+                             .lease_ms = lease_ms,
+                             .attempt = attempt,
+                             .fence = fence,
+                             .claimed_at = now,
+                             .last_heartbeat_at = now,
+                             .work_type = wish->work_type,
+                             .nonce = wish->nonce};
+}
+
+static struct gl_claim prolong(const struct gl_claim *found, gl_ms lease_ms, gl_ms now)
+{
+    struct gl_claim c = *found;
+
+    c.lease_ms = lease_ms != 0 ? lease_ms : c.lease_ms;
+    c.lease_until = now + c.lease_ms;
+    c.last_heartbeat_at = now;
+    return c;
+}
+
+/* Is this the same acquisition once more? */
+static bool is_again(const struct gl_claim *found, const struct gl_claim_wish *wish)
+{
+    return wish->nonce.n > 0 && gl_str_eq(found->nonce, wish->nonce) &&
+           gl_str_eq(found->owner, wish->owner);
+}
+
+static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
+                   struct gl_claim *ret, struct gl_why *reterr_why)
+{
+    if (found == NULL) {
+        *ret = grant(wish, now, 1, 1);
+        return 0;
+    }
+    if (found->state == GL_CLAIM_CLAIMED && found->lease_until > now) {
+        if (is_again(found, wish)) {
+            *ret = prolong(found, wish->lease_ms, now);
+            return 0;
+        }
+        return gl_why(reterr_why, GL_E_BUSY, "'%.*s' is claimed by '%.*s' for another %lld ms",
+                      GL_STR_ARG(wish->key), GL_STR_ARG(found->owner),
+                      (long long)(found->lease_until - now));
+    }
+    if (found->state == GL_CLAIM_DONE && wish->once) {
+        return gl_why(reterr_why, GL_E_EXISTS, "'%.*s' is done already, by '%.*s'",
+                      GL_STR_ARG(wish->key), GL_STR_ARG(found->owner));
+    }
+    *ret =
+        grant(wish, now, found->state == GL_CLAIM_DONE ? 1 : found->attempt + 1, found->fence + 1);
+    return 0;
+}
+
+static int not_owner(const struct gl_claim *found, const struct gl_claim_wish *wish,
+                     struct gl_why *reterr_why)
+{
+    if (found == NULL) {
+        return gl_why(reterr_why, GL_E_NOT_OWNER, "nobody has ever claimed '%.*s'",
+                      GL_STR_ARG(wish->key));
+    }
+    if (found->state != GL_CLAIM_CLAIMED) {
+        return gl_why(reterr_why, GL_E_NOT_OWNER, "nobody holds '%.*s' any more: it is %s",
+                      GL_STR_ARG(wish->key), gl_claim_state_words[found->state]);
+    }
+    return gl_why(reterr_why, GL_E_NOT_OWNER,
+                  "'%.*s' is held by '%.*s' with fence %llu, not by '%.*s' with fence %llu",
+                  GL_STR_ARG(wish->key), GL_STR_ARG(found->owner), (unsigned long long)found->fence,
+                  GL_STR_ARG(wish->owner), (unsigned long long)wish->fence);
+}
+
+/* It ends. Said again by the same holder: it stays as it ended. */
+static int finish(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
+                  struct gl_claim *ret, struct gl_why *reterr_why)
+{
+    uint8_t state = wish->act == GL_CLAIM_COMPLETE ? GL_CLAIM_DONE : GL_CLAIM_FAILED;
+
+    if (found->state == state) {
+        *ret = *found;
+        return 0;
+    }
+    if (found->state != GL_CLAIM_CLAIMED) {
+        return not_owner(found, wish, reterr_why);
+    }
+    *ret = *found;
+    ret->state = state;
+    ret->finished_at = now;
+    ret->error_detail = wish->act == GL_CLAIM_FAIL ? wish->error_detail : (gl_str){0};
+    return 0;
+}
+
+int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
+                    struct gl_claim *ret, struct gl_why *reterr_why)
+{
+    bool is_over = found != NULL && found->state == GL_CLAIM_CLAIMED && found->lease_until <= now;
+
+    if (wish->act == GL_CLAIM_ACQUIRE) {
+        return acquire(found, wish, now, ret, reterr_why);
+    }
+    if (wish->act == GL_CLAIM_RECLAIM) {
+        if (!is_over) {
+            return gl_why(reterr_why, GL_E_STATE, "the lease of '%.*s' is not over",
+                          GL_STR_ARG(wish->key));
+        }
+        *ret = *found;
+        ret->state = GL_CLAIM_EXPIRED;
+        ret->finished_at = now;
+        return 0;
+    }
+    if (found == NULL || found->fence != wish->fence || !gl_str_eq(found->owner, wish->owner)) {
+        return not_owner(found, wish, reterr_why);
+    }
+    if (wish->act == GL_CLAIM_RENEW) {
+        if (found->state != GL_CLAIM_CLAIMED) {
+            return not_owner(found, wish, reterr_why);
+        }
+        *ret = prolong(found, wish->lease_ms, now);
+        return 0;
+    }
+    return finish(found, wish, now, ret, reterr_why);
+}
+
+/* ---- as text ---- */
+
+void gl_claim_encode(const struct gl_claim *c, struct gl_buf *out)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    gl_schema_write(&gl_claim_schema, c, &w, GL_FOR_STORE);
+    gl_jw_end(&w);
+}
+
+int gl_claim_decode(gl_str value, struct gl_arena *a, struct gl_claim *ret,
+                    struct gl_why *reterr_why)
+{
+    struct gl_json j;
+    int err = gl_json_parse(&j, value, GL_RECORD_BYTES_MAX, a, reterr_why);
+
+    return err != 0
+               ? err
+               : gl_schema_read(&gl_claim_schema, &j, gl_json_root(&j), false, a, ret, reterr_why);
+}
+
+void gl_claim_write(struct gl_jw *w, gl_str key, const struct gl_claim *c, gl_ms now)
+{
+    gl_jw_object(w);
+    gl_jw_key(w, "key");
+    gl_jw_str(w, key);
+    gl_schema_write(&gl_claim_schema, c, w, GL_FOR_API);
+    if (now > 0 && c->state == GL_CLAIM_CLAIMED) {
+        gl_jw_key(w, "remaining_ms");
+        gl_jw_i64(w, c->lease_until > now ? c->lease_until - now : 0);
+    }
+    gl_jw_end(w);
+}

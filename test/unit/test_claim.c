@@ -1,0 +1,270 @@
+/* Claims: what is decided from what was found, row by row. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "core/cluster/claim.h"
+#include "support/cmocka_all.h"
+
+enum { T0 = 1000000, LEASE = 60000 };
+
+static struct gl_claim_wish wish_of(enum gl_claim_act act, const char *owner, uint64_t fence)
+{
+    return (struct gl_claim_wish){.act = act,
+                                  .key = GL_S("k"),
+                                  .owner = gl_str_of(owner),
+                                  .fence = fence,
+                                  .lease_ms = LEASE,
+                                  .nonce = GL_S("n1")};
+}
+
+static struct gl_claim held(uint8_t state, const char *owner, uint32_t attempt, uint64_t fence)
+{
+    return (struct gl_claim){.state = state,
+                             .owner = gl_str_of(owner),
+                             .lease_until = T0 + LEASE,
+                             .lease_ms = LEASE,
+                             .attempt = attempt,
+                             .fence = fence,
+                             .claimed_at = T0,
+                             .last_heartbeat_at = T0,
+                             .nonce = GL_S("n0")};
+}
+
+static void acquire_follows_the_table(void **state)
+{
+    static const struct {
+        int found; /* -1: none */
+        const char *by;
+        gl_ms now;
+        bool once;
+        int code;
+        uint32_t attempt;
+        uint64_t fence;
+    } rows[] = {
+        {-1, "", T0, false, 0, 1, 1},
+        {-1, "", T0, true, 0, 1, 1},
+        {GL_CLAIM_CLAIMED, "a", T0, false, GL_E_BUSY, 0, 0},
+        {GL_CLAIM_CLAIMED, "b", T0, false, GL_E_BUSY, 0, 0}, /* not re-entrant */
+        {GL_CLAIM_CLAIMED, "a", T0 + LEASE - 1, false, GL_E_BUSY, 0, 0},
+        {GL_CLAIM_CLAIMED, "a", T0 + LEASE, false, 0, 4, 8},
+        {GL_CLAIM_CLAIMED, "b", T0 + LEASE, true, 0, 4, 8},
+        {GL_CLAIM_DONE, "a", T0, false, 0, 1, 8},
+        {GL_CLAIM_DONE, "a", T0, true, GL_E_EXISTS, 0, 0},
+        {GL_CLAIM_FAILED, "a", T0, false, 0, 4, 8},
+        {GL_CLAIM_FAILED, "a", T0, true, 0, 4, 8},
+        {GL_CLAIM_EXPIRED, "a", T0, false, 0, 4, 8},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < GL_COUNT(rows); i++) {
+        struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "b", 0);
+        struct gl_claim found, made = {0};
+        struct gl_why why;
+        int code;
+
+        found = held((uint8_t)(rows[i].found < 0 ? 0 : rows[i].found), rows[i].by, 3, 7);
+        wish.once = rows[i].once;
+        code = gl_claim_decide(rows[i].found < 0 ? NULL : &found, &wish, rows[i].now, &made, &why);
+        assert_int_equal(code, rows[i].code);
+        if (code == 0) {
+            assert_int_equal(made.state, GL_CLAIM_CLAIMED);
+            assert_int_equal(made.attempt, rows[i].attempt);
+            assert_int_equal(made.fence, rows[i].fence);
+            assert_int_equal(made.lease_until, rows[i].now + LEASE);
+            assert_int_equal(made.claimed_at, rows[i].now);
+            assert_int_equal(made.finished_at, 0);
+            assert_true(gl_str_is(made.owner, "b"));
+        }
+    }
+}
+
+static void the_same_acquisition_once_more_gets_the_same_claim(void **state)
+{
+    struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "a", 0);
+    struct gl_claim found = held(GL_CLAIM_CLAIMED, "a", 3, 7), made;
+    struct gl_why why;
+
+    (void)state;
+    assert_int_equal(gl_claim_decide(&found, &wish, T0 + 10, &made, &why), GL_E_BUSY);
+    wish.nonce = GL_S("n0");
+    assert_int_equal(gl_claim_decide(&found, &wish, T0 + 10, &made, &why), 0);
+    assert_int_equal(made.fence, 7);
+    assert_int_equal(made.attempt, 3);
+    assert_int_equal(made.claimed_at, T0);
+    assert_int_equal(made.lease_until, T0 + 10 + LEASE);
+    wish.owner = GL_S("b");
+    assert_int_equal(gl_claim_decide(&found, &wish, T0 + 10, &made, &why), GL_E_BUSY);
+    wish.owner = GL_S("a");
+    assert_int_equal(gl_claim_decide(&found, &wish, T0 + LEASE, &made, &why), 0);
+    assert_int_equal(made.fence, 8); /* too late: it might have been somebody else's since */
+}
+
+static void only_owner_and_fence_together_may_change_a_claim(void **state)
+{
+    static const enum gl_claim_act acts[] = {GL_CLAIM_RENEW, GL_CLAIM_COMPLETE, GL_CLAIM_FAIL};
+    static const uint8_t ends[] = {GL_CLAIM_CLAIMED, GL_CLAIM_DONE, GL_CLAIM_FAILED};
+
+    (void)state;
+    for (size_t i = 0; i < GL_COUNT(acts); i++) {
+        struct gl_claim found = held(GL_CLAIM_CLAIMED, "a", 3, 7), made;
+        struct gl_claim_wish mine = wish_of(acts[i], "a", 7), stale = wish_of(acts[i], "a", 6),
+                             other = wish_of(acts[i], "b", 7), later = wish_of(acts[i], "a", 8);
+        struct gl_claim expired = held(GL_CLAIM_EXPIRED, "a", 3, 7);
+        struct gl_why why;
+
+        assert_int_equal(gl_claim_decide(NULL, &mine, T0, &made, &why), GL_E_NOT_OWNER);
+        assert_int_equal(gl_claim_decide(&found, &stale, T0, &made, &why), GL_E_NOT_OWNER);
+        assert_int_equal(gl_claim_decide(&found, &later, T0, &made, &why), GL_E_NOT_OWNER);
+        assert_int_equal(gl_claim_decide(&found, &other, T0, &made, &why), GL_E_NOT_OWNER);
+        assert_int_equal(gl_claim_decide(&expired, &mine, T0, &made, &why), GL_E_NOT_OWNER);
+        assert_int_equal(gl_claim_decide(&found, &mine, T0 + 5, &made, &why), 0);
+        assert_int_equal(made.state, ends[i]);
+        assert_int_equal(made.fence, 7);
+        assert_int_equal(made.attempt, 3);
+        /* Late, but nobody was faster. */
+        assert_int_equal(gl_claim_decide(&found, &mine, T0 + LEASE * 2, &made, &why), 0);
+    }
+}
+
+static void an_end_can_be_said_twice_and_not_otherwise(void **state)
+{
+    struct gl_claim done = held(GL_CLAIM_DONE, "a", 3, 7),
+                    failed = held(GL_CLAIM_FAILED, "a", 3, 7);
+    struct gl_claim_wish complete = wish_of(GL_CLAIM_COMPLETE, "a", 7),
+                         fail = wish_of(GL_CLAIM_FAIL, "a", 7),
+                         renew = wish_of(GL_CLAIM_RENEW, "a", 7);
+    struct gl_claim made;
+    struct gl_why why;
+
+    (void)state;
+    done.finished_at = failed.finished_at = T0 + 1;
+    assert_int_equal(gl_claim_decide(&done, &complete, T0 + 9, &made, &why), 0);
+    assert_int_equal(made.finished_at, T0 + 1);
+    assert_int_equal(gl_claim_decide(&failed, &fail, T0 + 9, &made, &why), 0);
+    assert_int_equal(gl_claim_decide(&done, &fail, T0 + 9, &made, &why), GL_E_NOT_OWNER);
+    assert_int_equal(gl_claim_decide(&failed, &complete, T0 + 9, &made, &why), GL_E_NOT_OWNER);
+    assert_int_equal(gl_claim_decide(&done, &renew, T0 + 9, &made, &why), GL_E_NOT_OWNER);
+}
+
+static void only_a_lease_that_is_over_is_reclaimed(void **state)
+{
+    struct gl_claim_wish wish = {.act = GL_CLAIM_RECLAIM, .key = GL_S("k")};
+    struct gl_claim found = held(GL_CLAIM_CLAIMED, "a", 3, 7),
+                    done = held(GL_CLAIM_DONE, "a", 1, 1);
+    struct gl_claim made;
+    struct gl_why why;
+
+    (void)state;
+    assert_int_equal(gl_claim_decide(&found, &wish, T0 + LEASE - 1, &made, &why), GL_E_STATE);
+    assert_int_equal(gl_claim_decide(&done, &wish, T0 + LEASE, &made, &why), GL_E_STATE);
+    assert_int_equal(gl_claim_decide(NULL, &wish, T0 + LEASE, &made, &why), GL_E_STATE);
+    assert_int_equal(gl_claim_decide(&found, &wish, T0 + LEASE, &made, &why), 0);
+    assert_int_equal(made.state, GL_CLAIM_EXPIRED);
+    assert_int_equal(made.fence, 7);
+}
+
+static void limits_are_said(void **state)
+{
+    char longest[GL_CLAIM_DETAIL_BYTES_MAX + 1];
+    struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "a", 0);
+    struct gl_why why;
+
+    (void)state;
+    memset(longest, 'x', sizeof(longest));
+    assert_int_equal(gl_claim_check(&wish, &why), 0);
+#define REFUSED(member, value)                                      \
+    do {                                                            \
+        struct gl_claim_wish bad = wish;                            \
+        bad.member = (value);                                       \
+        assert_int_equal(gl_claim_check(&bad, &why), GL_E_INVALID); \
+    } while (0)
+#define FINE(member, value)                               \
+    do {                                                  \
+        struct gl_claim_wish good = wish;                 \
+        good.member = (value);                            \
+        assert_int_equal(gl_claim_check(&good, &why), 0); \
+    } while (0)
+    REFUSED(key, ((gl_str){0}));
+    REFUSED(key, ((gl_str){.p = longest, .n = GL_KEY_BYTES_MAX + 1}));
+    REFUSED(key, GL_S("a\nb"));
+    REFUSED(key, GL_S("a\x7f"));
+    REFUSED(key, GL_S("a\xc2\x85"));
+    REFUSED(key, GL_S("a\xff"));
+    REFUSED(key, GL_S("a\0b"));
+    FINE(key, ((gl_str){.p = longest, .n = GL_KEY_BYTES_MAX}));
+    FINE(key, GL_S("Gr\xc3\xb6\xc3\x9f"
+                   "e/2026 \xe2\x86\x92 x"));
+    FINE(key, GL_S("\xc2\xa0"));
+    REFUSED(owner, ((gl_str){0}));
+    REFUSED(owner, ((gl_str){.p = longest, .n = GL_ID_BYTES_MAX + 1}));
+    REFUSED(lease_ms, GL_LEASE_MS_MIN - 1);
+    REFUSED(lease_ms, -1);
+    REFUSED(lease_ms, GL_LEASE_MS_MAX + 1);
+    FINE(lease_ms, GL_LEASE_MS_MIN);
+    FINE(lease_ms, GL_LEASE_MS_MAX);
+    FINE(lease_ms, 0);
+    REFUSED(work_type, ((gl_str){.p = longest, .n = GL_ID_BYTES_MAX + 1}));
+    REFUSED(nonce, ((gl_str){.p = longest, .n = GL_ID_BYTES_MAX + 1}));
+    REFUSED(error_detail, ((gl_str){.p = longest, .n = sizeof(longest)}));
+    FINE(error_detail, ((gl_str){.p = longest, .n = sizeof(longest) - 1}));
+    FINE(error_detail, GL_S("line\nline\ttab"));
+    REFUSED(act, GL_CLAIM_RENEW); /* without a fence */
+}
+
+static void a_claim_survives_its_text(void **state)
+{
+    struct gl_claim c = held(GL_CLAIM_FAILED, "\xc3\xa4 \"q\"", 3, UINT64_MAX >> 1), back;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct gl_why why;
+
+    (void)state;
+    c.error_detail = GL_S("a\nb");
+    c.work_type = GL_S("episode");
+    c.finished_at = T0 + 3;
+    gl_claim_encode(&c, &text);
+    assert_int_equal(gl_claim_decode(gl_buf_view(&text), &a, &back, &why), 0);
+    assert_int_equal(back.state, c.state);
+    assert_int_equal(back.fence, c.fence);
+    assert_int_equal(back.attempt, c.attempt);
+    assert_int_equal(back.lease_until, c.lease_until);
+    assert_int_equal(back.finished_at, c.finished_at);
+    assert_true(gl_str_eq(back.owner, c.owner));
+    assert_true(gl_str_eq(back.nonce, c.nonce));
+    assert_true(gl_str_eq(back.error_detail, c.error_detail));
+    assert_true(gl_str_eq(back.work_type, c.work_type));
+    assert_int_not_equal(gl_claim_decode(GL_S("{\"state\":\"lost\"}"), &a, &back, &why), 0);
+    assert_int_not_equal(gl_claim_decode(GL_S("nonsense"), &a, &back, &why), 0);
+}
+
+static void the_api_shows_no_nonce_and_how_long_is_left(void **state)
+{
+    struct gl_claim c = held(GL_CLAIM_CLAIMED, "a", 1, 1);
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct gl_jw w;
+
+    (void)state;
+    gl_jw_init(&w, &text);
+    gl_claim_write(&w, GL_S("k"), &c, T0 + 59000);
+    gl_buf_char(&text, '\0');
+    assert_string_equal(text.p,
+                        "{\"key\":\"k\",\"state\":\"claimed\",\"owner\":\"a\",\"lease_until\":"
+                        "\"1970-01-01T00:17:40.000Z\",\"lease_ms\":60000,\"attempt\":1,\"fence\":1,"
+                        "\"claimed_at\":\"1970-01-01T00:16:40.000Z\",\"last_heartbeat_at\":"
+                        "\"1970-01-01T00:16:40.000Z\",\"remaining_ms\":1000}");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(acquire_follows_the_table),
+        cmocka_unit_test(the_same_acquisition_once_more_gets_the_same_claim),
+        cmocka_unit_test(only_owner_and_fence_together_may_change_a_claim),
+        cmocka_unit_test(an_end_can_be_said_twice_and_not_otherwise),
+        cmocka_unit_test(only_a_lease_that_is_over_is_reclaimed),
+        cmocka_unit_test(limits_are_said),
+        cmocka_unit_test(a_claim_survives_its_text),
+        cmocka_unit_test(the_api_shows_no_nonce_and_how_long_is_left),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
