@@ -1,6 +1,7 @@
 /* core.c - the switch, and the life of jobs and steps in memory. */
 #include "core/core.h"
 
+#include "core/cluster/peers.h"
 #include "core/cluster/session.h"
 #include "core/core_state.h"
 #include "core/flow/command.h"
@@ -44,6 +45,7 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     c->trace = config->trace;
     c->hot_max = config->hot_jobs_max > 0 ? config->hot_jobs_max : GL_HOT_JOBS_MAX;
     c->passive = config->passive;
+    gl_session_init(c, config);
     gl_map_init(&c->quarantined);
     for (size_t i = 0; i < config->quarantined_n; i++) {
         gl_str *id = gl_pool_alloc(&c->mem, sizeof(*id));
@@ -64,6 +66,7 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     c->cold_due = INT64_MAX;
     c->active_due = INT64_MAX;
     c->list_due = INT64_MAX;
+    c->sweep.hunt_due = INT64_MAX;
     return c;
 }
 
@@ -115,6 +118,9 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     case GL_EV_RATES:
         gl_quotas_on_rates(c, ev);
         break;
+    case GL_EV_PEERS:
+        gl_peers_on_heard(c, ev);
+        break;
     case GL_EV_FOUND:
         gl_sweep_on_found(c, ev);
         break;
@@ -158,6 +164,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->trace->now = ev->now;
     c->out = out;
     gl_core_dispatch(c, ev);
+    gl_peers_spread(c);
     gl_ledger_settle(c);
     gl_load_trim(c);
     c->out = NULL;
@@ -182,6 +189,7 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;
+        due = c->sweep.hunt_due < due ? c->sweep.hunt_due : due;
     }
     return due;
 }
@@ -205,6 +213,13 @@ bool gl_core_is_quarantined(const struct gl_core *c, gl_str job)
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash)
 {
     return gl_map_find(&c->specs, hash) != NULL;
+}
+
+bool gl_core_owns(const struct gl_core *c, gl_str job)
+{
+    const struct gl_job *j = gl_map_find(&c->jobs, job);
+
+    return j != NULL && j->memory == GL_MEM_HOT && gl_job_is_mine(c, j);
 }
 
 const struct gl_core_counts *gl_core_counts(const struct gl_core *c)

@@ -29,6 +29,11 @@ struct gl_core_config {
     size_t pools_n;
     uint32_t hot_jobs_max;
     bool passive;              /* carry out commands; start nothing, look for nothing */
+    bool shared;               /* other nodes use the store, too */
+    bool guest;                /* of a shared store: looks for no work but its own */
+    gl_str node;               /* our identity, stable over restarts */
+    gl_str stack, env_scope;   /* only jobs of these are looked for */
+    gl_ms orphan_grace_ms;     /* after it a dead node's attempts have surely ended */
     const gl_str *quarantined; /* jobs that are held until a person resumes them */
     size_t quarantined_n;
     struct gl_trace *trace; /* borrowed */
@@ -55,6 +60,9 @@ bool gl_core_is_quarantined(const struct gl_core *c, gl_str job);
 
 /* Is this flow in memory already, so that LOADED need not carry it? */
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
+
+/* Is this job in memory, and ours? */
+bool gl_core_owns(const struct gl_core *c, gl_str job);
 
 /* What has happened since this core was made. */
 struct gl_core_counts {

@@ -20,6 +20,7 @@ struct gl_slot_hold;
 struct gl_quotas;
 
 enum { GL_STEP_PAGE = 64 };
+enum { GL_HUNT_RUNNING = 1, GL_HUNT_READY = 2, GL_HUNT_DUE = 4 };
 
 /* A live step of a job in memory. */
 struct gl_step {
@@ -78,6 +79,9 @@ struct gl_job {
     bool token_in_flight;   /* a takeover has been given out and not answered */
     bool has_names;         /* its run id and dedupe key are taken; given back once */
     bool is_suspect;        /* to be forgotten and loaded again */
+    uint64_t outbid;        /* the executor has seen this token: ours must rise above it; 0: none */
+    bool releases;          /* given away with this transaction: another node has room */
+    bool confirms;          /* this transaction must be on a replica before it counts */
     bool is_adopted;        /* counted in core->adopting_n until it is hot */
     struct gl_link holds;   /* slots, by attempt */
     struct gl_link lru;     /* in core->lru while hot */
@@ -89,12 +93,15 @@ struct gl_job {
     struct gl_buf log;      /* events of this transaction */
     struct gl_write *extra; /* further writes of this transaction, in its arena */
     size_t extra_n, extra_cap;
+    struct gl_guard *demands; /* further guards of it, in the same arena */
+    size_t demands_n, demands_cap;
     struct gl_effects pend; /* effects that wait for this transaction */
 };
 
 struct gl_core_pool_state {
     gl_str name;
     uint32_t slots, in_use;
+    uint32_t others_free; /* slots of that name that other nodes had free when last heard of */
     struct gl_heap queue; /* struct gl_wait: see place/slots.h */
 };
 
@@ -107,7 +114,11 @@ struct gl_core {
     gl_str session;         /* "" : none yet */
     gl_str epoch;           /* of the executor */
     bool exec_up, stopping;
-    bool passive;              /* commands only: nothing is looked for, nothing starts */
+    bool passive;       /* commands only: nothing is looked for, nothing starts */
+    bool shared, guest; /* see core.h, as the next three */
+    gl_str node, stack, env_scope;
+    gl_ms orphan_grace_ms;
+    gl_str wake_index;         /* the name of our scope's index "wake" */
     struct gl_map quarantined; /* job ids: held until a person resumes them */
     uint64_t last_op, last_start;
     size_t inflight_n;
@@ -142,6 +153,12 @@ struct gl_core {
         bool page_only; /* stop after this page; the next one of its kind goes on behind it */
         char ready_id[GL_ULID_BYTES]; /* where that is */
         size_t ready_id_n;
+        /* On a shared store: parts of the index to be looked through soon, because somebody has
+         * died or given work away. */
+        uint8_t hunts; /* GL_HUNT_* */
+        gl_ms hunt_due;
+        bool is_hunt; /* the one under way */
+        bool left;    /* it has left something for want of room */
     } sweep;
     gl_ms cold_due;   /* earliest timer of a job that is not in memory, as far as known */
     gl_ms active_due; /* when to look again for running jobs nobody has in memory */

@@ -23,8 +23,9 @@ struct gl_spec;
     X(STOP, "stop")       /* job, attempt, token */                                            \
     X(ACK, "ack")         /* job, attempt, token */                                            \
     X(LIST, "list")                                                                            \
-    X(REPLY, "reply") /* request, code, why, job */                                            \
-    X(TELL, "tell")   /* job: its event log has grown; ended: it is terminal now */
+    X(REPLY, "reply")     /* request, code, why, job */                                        \
+    X(FORWARD, "forward") /* request, job, stack, env_scope: its owner lives elsewhere */      \
+    X(TELL, "tell")       /* job: its event log has grown; ended: it is terminal now */
 
 enum gl_effect_type {
 #define X(name, word) GL_FX_##name,
@@ -57,6 +58,7 @@ struct gl_effect {
     uint64_t request;
     int code;
     gl_str why;
+    gl_str stack, env_scope; /* FORWARD: of the job */
     /* TELL */
     bool ended;
 };

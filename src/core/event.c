@@ -14,7 +14,7 @@ static const char *const end_words[] = {GL_EXEC_ENDS(X) NULL};
 
 static const struct gl_field record_fields[] = {
     RF(kind, STR), RF(id, STR),    RF(owner, STR),       RF(value, STR),
-    RF(rev, U64),  RF(token, U64), RF(owner_dead, BOOL),
+    RF(rev, U64),  RF(token, U64), RF(owner_dead, BOOL), RF(damaged, BOOL),
 };
 
 static const struct gl_schema record_schema = {
@@ -27,6 +27,7 @@ static const struct gl_schema record_schema = {
 static const struct gl_field entry_fields[] = {
     GL_FIELD(gl_event_entry, score, I64, 0, ""),
     GL_FIELD(gl_event_entry, id, STR, 0, ""),
+    GL_FIELD(gl_event_entry, foreign, BOOL, 0, ""),
 };
 
 static const struct gl_schema entry_schema = {
@@ -88,6 +89,8 @@ static const struct gl_field event_fields[] = {
     EF(output, STR),
     EF(who, STR),
     EF(reason, STR),
+    EF(inbox, STR),
+    EF(sent_at, I64),
     EE(state, state_words),
     EE(end, end_words),
     EF(exit_code, I64),

@@ -10,25 +10,27 @@
 #include "model/schema.h"
 #include "port/exec.h"
 
-#define GL_EVENTS(X)                                                                             \
-    X(SESSION, "session")   /* session, number = incarnation: we may own jobs from now on */     \
-    X(TICK, "tick")         /* nothing but the time */                                           \
-    X(SUBMIT, "submit")     /* ... run_id, flow_hash, flow, dedupe_key, stack, env_scope, ... */ \
-    X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */        \
-    X(DONE, "done")         /* op, code: a transaction has ended, for certain */                 \
-    X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */     \
-    X(RESOLVED, "resolved") /* job, step_number, code, facts: what a step's gate must know */    \
-    X(RATES, "rates")       /* records of kind "rate": when each key may start next */           \
-    X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                \
-    X(EXEC_UP, "exec_up")   /* epoch */                                                          \
-    X(EXEC_DOWN, "exec_down")                                                                    \
-    X(STARTED,                                                                                   \
-      "started") /* job, attempt, token, number, code: the executor's answer to a start */       \
-    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */      \
-    X(ENDED, "ended")       /* job, attempt, token, and a result */                              \
-    X(BEACON, "beacon")     /* job, attempt, token */                                            \
-    X(LISTED, "listed")     /* code, infos */                                                    \
-    X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */        \
+#define GL_EVENTS(X)                                                                              \
+    X(SESSION, "session")   /* session, number = incarnation: we may own jobs from now on */      \
+    X(TICK, "tick")         /* nothing but the time */                                            \
+    X(SUBMIT, "submit")     /* ... run_id, flow_hash, flow, dedupe_key, stack, env_scope, ... */  \
+    X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */         \
+    X(DONE, "done")         /* op, code: a transaction has ended, for certain */                  \
+    X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */      \
+    X(RESOLVED, "resolved") /* job, step_number, code, facts: what a step's gate must know */     \
+    X(RATES, "rates")       /* records of kind "rate": when each key may start next */            \
+    X(PEERS, "peers")       /* records: pool (id) and free slots (rev) of other nodes; number: */ \
+                            /* GL_HUNT_*: what somebody has left behind */                        \
+    X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                 \
+    X(EXEC_UP, "exec_up")   /* epoch */                                                           \
+    X(EXEC_DOWN, "exec_down")                                                                     \
+    X(STARTED,                                                                                    \
+      "started") /* job, attempt, token, number, code: the executor's answer to a start */        \
+    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */       \
+    X(ENDED, "ended")       /* job, attempt, token, and a result */                               \
+    X(BEACON, "beacon")     /* job, attempt, token */                                             \
+    X(LISTED, "listed")     /* code, infos */                                                     \
+    X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */         \
     X(STOP, "stop")         /* start nothing new any more: the node is about to end */
 
 enum gl_event_type {
@@ -56,11 +58,13 @@ struct gl_event_record { /* one record of LOADED */
     gl_str kind, id, owner, value;
     uint64_t rev, token;
     bool owner_dead; /* its owner's session is committed dead */
+    bool damaged;    /* its checksum is wrong */
 };
 
 struct gl_event_entry { /* one entry of FOUND */
     int64_t score;
     gl_str id;
+    bool foreign; /* owned by a node that lives */
 };
 
 struct gl_event_info { /* one attempt of LISTED */
@@ -88,6 +92,8 @@ struct gl_event {
     gl_str facts; /* RESOLVED: see model/ref.h; and "earlier", see resolve.c */
     uint8_t verb; /* enum gl_command */
     gl_str step, decision, output, who, reason;
+    gl_str inbox;  /* COMMAND: it came through the job's inbox, as this entry ... */
+    gl_ms sent_at; /* ... which stands in the index at this time */
     uint8_t state; /* enum gl_exec_state */
     uint8_t end;   /* enum gl_exec_end */
     int64_t exit_code, signal;

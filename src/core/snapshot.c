@@ -37,12 +37,13 @@ int gl_snapshot_bad(const struct gl_snapshot_line *l, const char *what)
 
 struct saved_pool {
     gl_str name;
-    uint32_t slots;
+    uint32_t slots, others_free;
 };
 
 static const struct gl_field pool_fields[] = {
     GL_FIELD(saved_pool, name, STR, GL_FF_REQUIRED, ""),
     GL_FIELD(saved_pool, slots, U32, GL_FF_REQUIRED, ""),
+    GL_FIELD(saved_pool, others_free, U32, 0, ""),
 };
 
 GL_SNAPSHOT_SCHEMA(pool);
@@ -59,6 +60,10 @@ struct saved_core {
     bool sweep_under_way, sweep_asked, sweep_first, sweep_page_only;
     int64_t sweep_max, sweep_after_score;
     gl_str sweep_after_id, sweep_ready_id;
+    gl_str node, stack, env_scope;
+    bool shared, guest, sweep_is_hunt, sweep_left;
+    gl_ms orphan_grace_ms, sweep_hunt_due;
+    uint32_t sweep_hunts;
 };
 
 #define F(member, type) GL_FIELD(saved_core, member, type, 0, "")
@@ -91,6 +96,16 @@ static const struct gl_field core_fields[] = {
     F(sweep_after_id, STR),
     F(sweep_ready_id, STR),
     F(sweep_turn, U32),
+    F(node, STR),
+    F(stack, STR),
+    F(env_scope, STR),
+    F(shared, BOOL),
+    F(guest, BOOL),
+    F(sweep_is_hunt, BOOL),
+    F(sweep_left, BOOL),
+    F(orphan_grace_ms, I64),
+    F(sweep_hunt_due, I64),
+    F(sweep_hunts, U32),
 };
 #undef F
 
@@ -140,10 +155,22 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
         .sweep_after_id = {.p = c->sweep.after_id, .n = c->sweep.after_id_n},
         .sweep_ready_id = {.p = c->sweep.ready_id, .n = c->sweep.ready_id_n},
         .sweep_turn = c->sweep.turn,
+        .node = c->node,
+        .stack = c->stack,
+        .env_scope = c->env_scope,
+        .shared = c->shared,
+        .guest = c->guest,
+        .sweep_is_hunt = c->sweep.is_hunt,
+        .sweep_left = c->sweep.left,
+        .orphan_grace_ms = c->orphan_grace_ms,
+        .sweep_hunt_due = c->sweep.hunt_due,
+        .sweep_hunts = c->sweep.hunts,
     };
 
     for (size_t i = 0; i < c->pools_n; i++) {
-        pools[i] = (struct saved_pool){.name = c->pools[i].name, .slots = c->pools[i].slots};
+        pools[i] = (struct saved_pool){.name = c->pools[i].name,
+                                       .slots = c->pools[i].slots,
+                                       .others_free = c->pools[i].others_free};
     }
     gl_snapshot_put(out, "core", &core_schema, &s);
     gl_arena_done(&a);
@@ -183,6 +210,13 @@ static void fill_core(struct gl_core *c, const struct saved_core *s)
     c->sweep.after_id_n = copy_id(c->sweep.after_id, s->sweep_after_id);
     c->sweep.ready_id_n = copy_id(c->sweep.ready_id, s->sweep_ready_id);
     c->sweep.turn = (uint8_t)s->sweep_turn;
+    c->sweep.is_hunt = s->sweep_is_hunt;
+    c->sweep.left = s->sweep_left;
+    c->sweep.hunt_due = s->sweep_hunt_due;
+    c->sweep.hunts = (uint8_t)s->sweep_hunts;
+    for (size_t i = 0; i < c->pools_n; i++) {
+        c->pools[i].others_free = ((const struct saved_pool *)s->pools.items)[i].others_free;
+    }
 }
 
 /* The first line: without it there is no core. */
@@ -211,6 +245,12 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
                                                 .pools_n = s.pools.n,
                                                 .hot_jobs_max = s.hot_max,
                                                 .passive = s.passive,
+                                                .shared = s.shared,
+                                                .guest = s.guest,
+                                                .node = s.node,
+                                                .stack = s.stack,
+                                                .env_scope = s.env_scope,
+                                                .orphan_grace_ms = s.orphan_grace_ms,
                                                 .quarantined = s.quarantined.items,
                                                 .quarantined_n = s.quarantined.n,
                                                 .trace = trace});

@@ -16,6 +16,7 @@ struct saved_job {
     gl_ms due; /* 0: none */
     uint32_t inflight_n, load_tries;
     bool is_created, token_in_flight, has_names, is_adopted;
+    uint64_t outbid;
 };
 
 #define F(member, type) GL_FIELD(saved_job, member, type, 0, "")
@@ -34,6 +35,7 @@ static const struct gl_field job_fields[] = {
     F(token_in_flight, BOOL),
     F(has_names, BOOL),
     F(is_adopted, BOOL),
+    F(outbid, U64),
 };
 #undef F
 
@@ -67,6 +69,7 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
     j->token_in_flight = s.token_in_flight;
     j->has_names = s.has_names;
     j->is_adopted = s.is_adopted;
+    j->outbid = s.outbid;
     c->adopting_n += s.is_adopted;
     j->inflight_n = s.inflight_n;
     c->inflight_n += s.inflight_n;
@@ -286,7 +289,8 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
                           .is_created = j->is_created,
                           .token_in_flight = j->token_in_flight,
                           .has_names = j->has_names,
-                          .is_adopted = j->is_adopted};
+                          .is_adopted = j->is_adopted,
+                          .outbid = j->outbid};
 
     GL_ASSERT(gl_list_empty(&j->touched)); /* nothing is half done between two steps */
     GL_ASSERT(gl_list_empty(&j->dirty));

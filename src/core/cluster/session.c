@@ -2,11 +2,40 @@
 
 #include "core/heal/sweep.h"
 
+gl_str gl_session_index(struct gl_arena *a, const char *name, gl_str stack, gl_str env_scope)
+{
+    if (stack.n == 0 && env_scope.n == 0) {
+        return gl_str_dup(a, gl_str_of(name));
+    }
+    return gl_str_fmt(a, "%s/%.*s/%.*s", name, GL_STR_ARG(stack), GL_STR_ARG(env_scope));
+}
+
+void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
+{
+    struct gl_arena a = {0};
+
+    c->shared = config->shared;
+    c->guest = config->guest;
+    c->orphan_grace_ms = config->orphan_grace_ms;
+    gl_core_set(c, &c->node, config->node);
+    gl_core_set(c, &c->stack, config->stack);
+    gl_core_set(c, &c->env_scope, config->env_scope);
+    /* On a store of our own there is nobody to divide the work with: one index for all. */
+    gl_core_set(c, &c->wake_index,
+                c->shared ? gl_session_index(&a, "wake", c->stack, c->env_scope) : GL_S("wake"));
+    gl_arena_done(&a);
+}
+
+bool gl_session_in_scope(const struct gl_core *c, gl_str stack, gl_str env_scope)
+{
+    return !c->shared || (gl_str_eq(stack, c->stack) && gl_str_eq(env_scope, c->env_scope));
+}
+
 void gl_session_on_open(struct gl_core *c, const struct gl_event *ev)
 {
     GL_ASSERT(ev->session.n > 0);
-    GL_ASSERT(c->session.n ==
-              0); /* a node that loses its session ends; it does not get a second one */
+    /* A node that loses its session ends; it does not get a second one. */
+    GL_ASSERT(c->session.n == 0);
     gl_core_set(c, &c->session, ev->session);
     GL_TRACE(c->trace, NODE, .number = (int64_t)ev->number, .what = "session");
     gl_sweep_begin(c);

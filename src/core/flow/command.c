@@ -1,5 +1,6 @@
 #include "core/flow/command.h"
 
+#include "core/cluster/session.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/signals.h"
@@ -159,12 +160,28 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
     }
 }
 
+/* It came through the job's inbox: it leaves it with what it does, or does nothing. */
+static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    GL_MARK(c->trace, "command.from_inbox");
+    if (!GL_PLANT(28)) { /* planted: done as often as it is found */
+        gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->inbox);
+    }
+    (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->inbox);
+    gl_txn_write(c, j, GL_WRITE_UNINDEX,
+                 gl_session_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope), ev->inbox)
+        ->score = ev->sent_at;
+}
+
 void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j;
 
     if (!gl_load_ready(c, ev, &j)) {
         return;
+    }
+    if (ev->inbox.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
+        consume(c, j, ev);
     }
     if (gl_job_status_is_terminal(j->r.status)) {
         gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s has ended: it is %s",

@@ -199,6 +199,17 @@ void gl_ledger_again(struct gl_core *c, struct gl_step *st, gl_str why)
                GL_S("\"retry_in_ms\":0,\"counted\":false"));
 }
 
+void gl_ledger_wait(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why)
+{
+    gl_core_set(c, &st->r.last_error, why);
+    gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
+    st->r.retry_at = c->now + wait;
+    gl_step_set_due(c, st);
+    gl_txn_log(
+        c, st->job, st, "workflow_step_attempt_retry_scheduled", why,
+        gl_str_fmt(c->out->arena, "\"retry_in_ms\":%lld,\"counted\":false", (long long)wait));
+}
+
 void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, gl_str why)
 {
     gl_ledger_move(c, st, GL_STEP_BLOCKED);
@@ -249,6 +260,10 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     st->r.started_at = st->r.started_at == 0 ? c->now : st->r.started_at;
     j->r.started_at = j->r.started_at == 0 ? c->now : j->r.started_at;
     gl_core_set(c, &st->r.epoch, c->epoch);
+    if (c->shared) {
+        gl_core_set(c, &st->r.node, c->node);
+        j->confirms |= spec->safety == GL_SAFETY_UNSAFE;
+    }
     st->heartbeat_at = spec->heartbeat_ms > 0 ? c->now + spec->heartbeat_ms : 0;
     if (spec->timeout_ms > 0) {
         st->r.deadline_at = c->now + spec->timeout_ms;

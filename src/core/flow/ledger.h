@@ -28,6 +28,8 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st);
 void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output);
 void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry);
 /* Run again without counting: it was stopped by a pause, or lost. */
+/* The same, but not before some time has passed. */
+void gl_ledger_wait(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why);
 void gl_ledger_again(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, gl_str why);

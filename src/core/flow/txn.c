@@ -1,5 +1,6 @@
 #include "core/flow/txn.h"
 
+#include "core/cluster/session.h"
 #include "core/flow/ledger.h"
 #include "core/heal/sweep.h"
 
@@ -13,6 +14,8 @@ void gl_txn_touch(struct gl_core *c, struct gl_job *j)
         j->pend = (struct gl_effects){.arena = c->out->arena};
         j->extra = NULL;
         j->extra_n = j->extra_cap = 0;
+        j->demands = NULL;
+        j->demands_n = j->demands_cap = 0;
         gl_list_push(&c->touched, &j->touched);
     }
 }
@@ -100,6 +103,24 @@ struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write
     *w = (struct gl_write){
         .type = type, .kind = kind, .id = gl_str_dup(c->out->arena, id), .rev = 1};
     return w;
+}
+
+void gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type, gl_str kind,
+                   gl_str id)
+{
+    gl_txn_changed(c, j);
+    if (j->demands_n == j->demands_cap) {
+        struct gl_guard *more =
+            GL_NEW_ARRAY(c->out->arena, struct gl_guard, j->demands_cap * 2 + 2);
+
+        if (j->demands_n > 0) {
+            memcpy(more, j->demands, j->demands_n * sizeof(*more));
+        }
+        j->demands = more;
+        j->demands_cap = j->demands_cap * 2 + 2;
+    }
+    j->demands[j->demands_n++] =
+        (struct gl_guard){.type = type, .kind = kind, .id = gl_str_dup(c->out->arena, id)};
 }
 
 struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type)
@@ -287,18 +308,29 @@ static void write_retry(struct gl_job *j, struct builder *b, gl_str id, bool is_
     }
 }
 
-static void write_wake(struct gl_job *j, struct builder *b, gl_str id)
+/* Which index a job stands in never changes, whoever looks after it. */
+static gl_str wake_index(const struct gl_core *c, const struct gl_job *j, struct gl_arena *a)
+{
+    if (gl_session_in_scope(c, j->r.stack, j->r.env_scope)) {
+        return gl_str_dup(a, c->wake_index);
+    }
+    return gl_session_index(a, "wake", j->r.stack, j->r.env_scope);
+}
+
+static void write_wake(const struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)
 {
     int64_t wake = gl_sweep_wake_of(j);
+    gl_str index;
 
     if (wake == j->r.wake) {
         return;
     }
+    index = wake_index(c, j, b->arena);
     if (j->r.wake != GL_WAKE_NONE) {
-        add_write(b, GL_WRITE_UNINDEX, GL_S("wake"), id)->score = j->r.wake;
+        add_write(b, GL_WRITE_UNINDEX, index, id)->score = j->r.wake;
     }
     if (wake != GL_WAKE_NONE) {
-        add_write(b, GL_WRITE_INDEX, GL_S("wake"), id)->score = wake;
+        add_write(b, GL_WRITE_INDEX, index, id)->score = wake;
     } else {
         add_write(b, GL_WRITE_INDEX, GL_S("ended"), id)->score = j->r.ended_at;
     }
@@ -338,14 +370,23 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
         g->rev = j->rev;
         g->owner = gl_str_dup(b->arena, j->owner);
         g->token = j->token;
+        if (j->outbid > 0) { /* it is ours, and the executor believes in somebody later */
+            GL_MARK(c->trace, "owner.token_raised");
+            j->token = (j->outbid > j->token ? j->outbid : j->token) + 1;
+            j->outbid = 0;
+            j->token_in_flight = true;
+        }
         return;
     } else {
         g = add_guard(b, GL_GUARD_OWNED, GL_S("job"), id);
         g->rev = j->rev;
         g->owner = gl_str_dup(b->arena, j->owner);
         g->token = j->token;
-        g = add_guard(b, GL_GUARD_DEAD, (gl_str){0}, (gl_str){0});
-        g->owner = gl_str_dup(b->arena, j->owner);
+        if (j->owner.n > 0) { /* else it has been given away */
+            g = add_guard(b, GL_GUARD_DEAD, (gl_str){0}, (gl_str){0});
+            g->owner = gl_str_dup(b->arena, j->owner);
+        }
+        j->confirms = c->shared;
         j->token += GL_PLANT(2) ? 0 : 1;
         GL_MARK(c->trace, "owner.taken_over");
     }
@@ -369,11 +410,18 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     }
     b.writes_cap = dirty_n * 2 + j->extra_n + 11;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
-    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 6);
+    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 6 + j->demands_n);
     guard_owner(c, j, &b, id);
+    for (size_t i = 0; i < j->demands_n; i++) {
+        b.guards[b.guards_n++] = j->demands[i];
+    }
+    j->demands_n = 0;
+    if (j->releases) {
+        gl_core_set(c, &j->owner, (gl_str){0});
+    }
     j->rev++;
     j->r.updated_at = c->now;
-    write_wake(j, &b, id);
+    write_wake(c, j, &b, id);
     write_log(j, &b, id);
     write_steps(c, j, &b);
     for (size_t i = 0; i < j->extra_n; i++) {
@@ -403,7 +451,10 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
                          .guards = b.guards,
                          .guards_n = b.guards_n,
                          .writes = b.writes,
-                         .writes_n = b.writes_n};
+                         .writes_n = b.writes_n,
+                         .confirm = j->confirms,
+                         .wake = j->releases ? GL_S("ready") : (gl_str){0}};
+    j->releases = j->confirms = false;
     return tx;
 }
 

@@ -24,6 +24,10 @@ void gl_txn_log(struct gl_core *c, struct gl_job *j, const struct gl_step *st, c
 struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write_type type,
                               gl_str kind, gl_str id);
 
+/* A further guard of this step's transaction. */
+void gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type, gl_str kind,
+                   gl_str id);
+
 /* Valid until the next effect. Happens after this step's transaction of the job, or at once if
  * there is none. */
 struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type);

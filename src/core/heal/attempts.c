@@ -208,7 +208,7 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
 
     if (c->session.n > 0 && gl_load_ready(c, ev, &j)) {
         if (ev->token > j->token) {
-            gl_load_distrust(c, j);
+            gl_load_outbid(c, j, ev->token);
         } else {
             on_result(c, j, ev);
         }
@@ -282,7 +282,7 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (ev->code == GL_E_STALE) { /* somebody with a higher token has been there */
-        gl_load_distrust(c, j);
+        gl_load_outbid(c, j, j->token);
         return;
     }
     if (ev->code != 0) {
@@ -383,7 +383,7 @@ void gl_attempts_list(struct gl_core *c)
     }
 }
 
-void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev)
+void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t token)
 {
     const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
     bool runs = info != NULL && info->state == GL_EXEC_RUNNING;
@@ -396,9 +396,7 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev)
     e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, ev->job);
     e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->attempt);
-    /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
-     * can be harmed by one above all others. */
-    e->token = INT64_MAX;
+    e->token = token;
 }
 
 /* One attempt the executor has. The ledger decides what it is worth. */
@@ -407,7 +405,7 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
     struct gl_step *st = current(j, info->attempt);
 
     if (info->token > j->token) {
-        gl_load_distrust(c, j);
+        gl_load_outbid(c, j, info->token);
         return;
     }
     if (st != NULL) {

@@ -1,10 +1,12 @@
 #include "core/heal/load.h"
 
+#include "core/cluster/session.h"
 #include "core/flow/items.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/heal/attempts.h"
 #include "core/heal/restore.h"
+#include "core/heal/safety.h"
 #include "core/heal/sweep.h"
 #include "core/place/slots.h"
 #include "core/snapshot.h"
@@ -185,6 +187,12 @@ void gl_load_distrust(struct gl_core *c, struct gl_job *j)
     j->is_suspect = true;
 }
 
+void gl_load_outbid(struct gl_core *c, struct gl_job *j, uint64_t token)
+{
+    j->outbid = c->shared && token > j->outbid ? token : j->outbid;
+    gl_load_distrust(c, j);
+}
+
 void gl_load_forget(struct gl_core *c, struct gl_job *j)
 {
     GL_ASSERT(j->memory == GL_MEM_HOT);
@@ -224,8 +232,9 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
         if (j->memory == GL_MEM_HOT) {
             j->token_in_flight = false; /* the first transaction in flight carries it */
             j->spec->is_stored = true;
-            if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
-                drop(c, j);
+            if (j->inflight_n == 0 && (gl_job_status_is_terminal(j->r.status) ||
+                                       (j->owner.n == 0 && gl_list_empty(&j->touched)))) {
+                drop(c, j); /* it has ended, or has been given away */
             }
             return;
         }
@@ -247,10 +256,28 @@ static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_txn_refuse(c, ev->request, GL_E_UNAVAILABLE, "the store is unavailable: try again");
 }
 
+/* It lives with another node, which is asked to do it. What came from its inbox is for that one,
+ * too, and an attempt of it that we have is of an earlier life of ours. */
 static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    gl_txn_refuse(c, ev->request, GL_E_BUSY, "job %.*s is owned by another node",
-                  GL_STR_ARG(j->id));
+    const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
+    uint64_t seen = info != NULL ? info->token : ev->token;
+    struct gl_effect *e;
+
+    if (!c->shared) {
+        gl_txn_refuse(c, ev->request, GL_E_BUSY, "job %.*s is owned by another node",
+                      GL_STR_ARG(j->id));
+    } else if (ev->type == GL_EV_COMMAND && ev->request != 0) {
+        GL_MARK(c->trace, "load.forwarded");
+        e = gl_effect_add(c->out, GL_FX_FORWARD, 0);
+        e->request = ev->request;
+        e->context = gl_str_dup(c->out->arena, c->context);
+        e->job = gl_str_dup(c->out->arena, j->id);
+        e->stack = gl_str_dup(c->out->arena, j->r.stack);
+        e->env_scope = gl_str_dup(c->out->arena, j->r.env_scope);
+    } else {
+        gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
+    }
 }
 
 static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
@@ -263,7 +290,9 @@ static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_
 static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     gl_txn_refuse(c, ev->request, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(j->id));
-    gl_attempts_discard(c, ev);
+    /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
+     * can be harmed by one above all others. */
+    gl_attempts_discard(c, ev, INT64_MAX);
 }
 
 /* What a step needs in memory, by its status. */
@@ -274,6 +303,9 @@ static void revive(struct gl_core *c, struct gl_step *st)
 
     switch ((enum gl_step_status)st->r.status) {
     case GL_STEP_RUNNING:
+        if (gl_safety_is_foreign(c, st)) {
+            break; /* see inherit() */
+        }
         gl_slots_take(c, st);
         st->heartbeat_at =
             heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
@@ -313,6 +345,22 @@ static void revive(struct gl_core *c, struct gl_step *st)
     gl_step_set_due(c, st);
 }
 
+/* Attempts of a dead node end here, one way or another. Each may end other steps with it. */
+static void inherit(struct gl_core *c, struct gl_job *j)
+{
+    struct gl_link *l = c->shared && gl_job_running(j) > 0 ? j->live.next : &j->live;
+
+    while (l != &j->live) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        l = l->next;
+        if (st->r.status == GL_STEP_RUNNING && gl_safety_is_foreign(c, st)) {
+            gl_safety_inherit(c, st);
+            l = j->live.next;
+        }
+    }
+}
+
 static void become_hot(struct gl_core *c, struct gl_job *j)
 {
     j->memory = GL_MEM_HOT;
@@ -328,6 +376,12 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     }
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         revive(c, GL_CONTAINER(l, struct gl_step, live));
+    }
+    inherit(c, j);
+    if (j->outbid > 0 && gl_job_is_mine(c, j)) {
+        gl_txn_changed(c, j);
+    } else {
+        j->outbid = 0;
     }
     if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(j) != j->r.wake) {
         gl_txn_changed(c, j); /* an entry of the index that is not true any more */
@@ -356,6 +410,17 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
     drop(c, j);
 }
 
+static bool may_be_ours(const struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_record *rec = ev->records.items;
+
+    if (gl_str_eq(rec->owner, c->session)) {
+        return true;
+    }
+    return (rec->owner_dead || rec->owner.n == 0) &&
+           gl_session_in_scope(c, ev->stack, ev->env_scope);
+}
+
 void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
@@ -370,8 +435,11 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     GL_ASSERT(ev->records.n > 0);
-    if (!gl_str_eq(rec->owner, c->session) && !rec->owner_dead) {
+    if (!may_be_ours(c, ev)) {
         GL_MARK(c->trace, "load.owned_elsewhere");
+        j->token = rec->token;
+        gl_core_set(c, &j->r.stack, ev->stack);
+        gl_core_set(c, &j->r.env_scope, ev->env_scope);
         gl_load_unpark(c, j, deny_parked);
         drop(c, j);
         return;

@@ -16,11 +16,19 @@ static bool is_one_too_many(struct gl_core *c, struct gl_step *st)
     return oldest != 0 && c->now - oldest < GL_LOSSES_WINDOW_MS;
 }
 
+bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st)
+{
+    return c->shared && st->r.node.n > 0 && !gl_str_eq(st->r.node, c->node);
+}
+
 void gl_safety_lost(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
     bool unsafe = gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE && !GL_PLANT(7);
-    gl_str why = GL_S("the attempt was lost with its executor");
+    gl_str why = gl_safety_is_foreign(c, st)
+                     ? gl_str_fmt(c->out->arena, "the attempt was lost with node '%.*s'",
+                                  GL_STR_ARG(st->r.node))
+                     : GL_S("the attempt was lost with its executor");
 
     c->counts.attempts_lost++;
     GL_ASSERT(st->r.status == GL_STEP_RUNNING);
@@ -39,4 +47,29 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
         GL_MARK(c->trace, "safety.runs_again");
         gl_ledger_again(c, st, why);
     }
+}
+
+void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
+{
+    uint8_t safety = gl_step_spec_of(st)->safety;
+    gl_str why;
+
+    GL_MARK(c->trace, "safety.inherited");
+    if (GL_PLANT(25) && safety == GL_SAFETY_UNSAFE) { /* planted: as if it were idempotent */
+        gl_ledger_again(c, st, GL_S("planted"));
+        return;
+    }
+    if (st->job->r.verdict != GL_VERDICT_NONE || safety != GL_SAFETY_UNMARKED || GL_PLANT(24)) {
+        gl_safety_lost(c, st);
+        return;
+    }
+    c->counts.attempts_lost++;
+    if (is_one_too_many(c, st)) {
+        gl_ledger_fail(c, st, GL_S("lost with its node four times in ten minutes"), false);
+        return;
+    }
+    why = gl_str_fmt(c->out->arena,
+                     "the attempt was lost with node '%.*s', whose keeper ends it within %lld s",
+                     GL_STR_ARG(st->r.node), (long long)(c->orphan_grace_ms + 999) / 1000);
+    gl_ledger_wait(c, st, c->orphan_grace_ms, why);
 }

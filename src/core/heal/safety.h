@@ -7,4 +7,10 @@
 
 void gl_safety_lost(struct gl_core *c, struct gl_step *st);
 
+/* Has another node's executor the step's attempt? Nobody can ask it. */
+bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st);
+/* Its node is dead. What is idempotent runs again at once, what is unmarked when that node's keeper
+ * has surely ended it, what is unsafe when a person says so. */
+void gl_safety_inherit(struct gl_core *c, struct gl_step *st);
+
 #endif

@@ -1,5 +1,6 @@
 #include "core/heal/sweep.h"
 
+#include "core/cluster/peers.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -11,6 +12,10 @@ enum {
     LOADING_MAX = 256, /* jobs being loaded at a time by sweeps */
     ACTIVE_EVERY_MS = 10000,
     LIST_EVERY_MS = 10000,
+    FOREIGN_MS = 1000,
+    HUNT_MS = 100,       /* until a hunt that has left something goes on ... */
+    HUNT_FULL_MS = 1000, /* ... and if there is no room at all */
+    HUNT_LOADS_MAX = 32, /* jobs being loaded at a time from a shared store */
 };
 
 /* ---- where a job belongs ---- */
@@ -140,7 +145,7 @@ static void ask(struct gl_core *c)
     c->sweep.asked = true;
     e->context = gl_str_dup(c->out->arena, c->context);
     e->range = (struct gl_range){
-        .index = GL_S("wake"),
+        .index = gl_str_dup(c->out->arena, c->wake_index),
         .score_min = c->sweep.after_score,
         .score_max = c->sweep.max,
         .after_score = c->sweep.after_score,
@@ -184,11 +189,29 @@ void gl_sweep_continue(struct gl_core *c)
     }
 }
 
+/* What was left for want of room is looked for again; nobody else may have more. */
+static void hunt_ends(struct gl_core *c)
+{
+    uint8_t part = c->sweep.max == GL_WAKE_RUNNING ? GL_HUNT_RUNNING
+                   : c->sweep.max == GL_WAKE_READY ? GL_HUNT_READY
+                                                   : GL_HUNT_DUE;
+
+    c->sweep.is_hunt = false;
+    c->sweep.hunt_due = c->sweep.hunts != 0 ? c->now : INT64_MAX;
+    if (c->sweep.left) {
+        c->sweep.hunts |= part;
+        c->sweep.hunt_due = c->now + (gl_peers_room(c) > 0 ? HUNT_MS : HUNT_FULL_MS);
+    }
+}
+
 static void sweep_ends(struct gl_core *c)
 {
     c->sweep.under_way = false;
     c->sweep.first = false;
     c->sweep.page_only = false;
+    if (c->sweep.is_hunt) {
+        hunt_ends(c);
+    }
 }
 
 /* Jobs that wait for slots are ours and have their place in a queue, or they are left over from
@@ -232,31 +255,78 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
     }
 }
 
+/* Of a shared store no more is taken than can be dealt with at once: others want their share. */
+static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
+{
+    if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {
+        return true;
+    }
+    return e->score == GL_WAKE_READY ? gl_peers_room(c) > 0 : c->jobs_loading < HUNT_LOADS_MAX;
+}
+
+/* The first `n` entries of a page. Several nodes look at the same page at the same time: each
+ * begins at another place. */
+static void take_page(struct gl_core *c, const struct gl_event_entry *entries, size_t n)
+{
+    size_t first = c->shared && n > 0 ? gl_str_hash(c->session) % n : 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct gl_event_entry *e = &entries[(first + i) % n];
+
+        if (e->id.n != GL_ULID_BYTES || e->foreign) {
+            continue;
+        }
+        if (has_room(c, e)) {
+            take_in(c, e);
+        } else if (gl_job_find(c, e->id) == NULL) {
+            c->sweep.left = true;
+        }
+    }
+}
+
+static void remember(struct gl_core *c, const struct gl_event_entry *e)
+{
+    c->sweep.after_score = e->score;
+    c->sweep.after_id_n = e->id.n < GL_ULID_BYTES ? e->id.n : GL_ULID_BYTES;
+    memcpy(c->sweep.after_id, e->id.p, c->sweep.after_id_n);
+}
+
 void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_entry *entries = ev->entries.items;
+    size_t due_n = 0;
 
     c->sweep.asked = false;
     if (ev->code != 0) { /* the store is away: begin again from the same place, a little later */
         c->sweep.under_way = false;
+        c->sweep.left = c->sweep.is_hunt;
+        if (c->sweep.is_hunt) {
+            hunt_ends(c);
+        }
         c->active_due = c->now + 1000;
         c->cold_due = c->now + 1000;
         return;
     }
-    for (size_t i = 0; i < ev->entries.n; i++) {
-        const struct gl_event_entry *e = &entries[i];
+    while (due_n < ev->entries.n && entries[due_n].score <= c->now) {
+        due_n++;
+    }
+    take_page(c, entries, due_n);
+    if (due_n > 0) {
+        remember(c, &entries[due_n - 1]);
+    }
+    if (due_n < ev->entries.n) {
+        gl_ms due = entries[due_n].score;
 
-        if (e->score > c->now) {
-            c->cold_due = e->score < c->cold_due ? e->score : c->cold_due;
-            sweep_ends(c);
-            return;
+        if (entries[due_n].foreign && due < c->now + FOREIGN_MS) {
+            due = c->now + FOREIGN_MS; /* its owner will see to it; what is behind it can wait */
         }
-        if (e->id.n == GL_ULID_BYTES) {
-            take_in(c, e);
-        }
-        c->sweep.after_score = e->score;
-        c->sweep.after_id_n = e->id.n < GL_ULID_BYTES ? e->id.n : GL_ULID_BYTES;
-        memcpy(c->sweep.after_id, e->id.p, c->sweep.after_id_n);
+        c->cold_due = due < c->cold_due ? due : c->cold_due;
+        sweep_ends(c);
+        return;
+    }
+    if (c->sweep.left && c->shared && !c->sweep.first) {
+        sweep_ends(c); /* there is no room for more */
+        return;
     }
     if (c->sweep.page_only || c->sweep.max == GL_WAKE_READY) {
         if (c->sweep.page_only || !ev->more) {
@@ -264,6 +334,24 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
         }
     } else if (!ev->more) {
         sweep_ends(c);
+    }
+}
+
+/* Somebody has died, or has given work away. */
+static void hunt(struct gl_core *c)
+{
+    c->sweep.is_hunt = true;
+    c->sweep.left = false;
+    c->sweep.hunt_due = INT64_MAX;
+    if (c->sweep.hunts & GL_HUNT_RUNNING) {
+        c->sweep.hunts &= (uint8_t)~GL_HUNT_RUNNING;
+        sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
+    } else if (c->sweep.hunts & GL_HUNT_READY) {
+        c->sweep.hunts &= (uint8_t)~GL_HUNT_READY;
+        sweep(c, GL_WAKE_READY, GL_WAKE_READY);
+    } else {
+        c->sweep.hunts = 0;
+        sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);
     }
 }
 
@@ -291,6 +379,8 @@ static void sweep_if_due(struct gl_core *c)
         c->active_due = c->now + ACTIVE_EVERY_MS;
         c->cold_due = INT64_MAX;
         sweep(c, c->sweep.after_score, GL_WAKE_NEVER - 1);
+    } else if (c->sweep.hunts != 0 && c->sweep.hunt_due <= c->now) {
+        hunt(c);
     } else if (c->cold_due <= c->now) {
         c->cold_due = INT64_MAX;
         sweep(c, GL_WAKE_READY + 1, GL_WAKE_NEVER - 1);

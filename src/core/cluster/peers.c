@@ -1,0 +1,97 @@
+#include "core/cluster/peers.h"
+
+#include "core/flow/txn.h"
+#include "core/place/slots.h"
+
+enum {
+    RELEASES_MAX = 16, /* jobs given away in one step */
+    LOOKED_AT_MAX = 32 /* at the end of a queue, for one that can be */
+};
+
+void gl_peers_on_heard(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_record *pools = ev->records.items;
+
+    for (size_t i = 0; i < c->pools_n; i++) {
+        c->pools[i].others_free = ev->records.n > 0 ? 0 : c->pools[i].others_free;
+        for (size_t k = 0; k < ev->records.n; k++) {
+            if (gl_str_eq(pools[k].id, c->pools[i].name)) {
+                c->pools[i].others_free =
+                    pools[k].rev < GL_SLOTS_MAX ? (uint32_t)pools[k].rev : GL_SLOTS_MAX;
+            }
+        }
+    }
+    if (c->shared && !c->guest && ev->number != 0) {
+        c->sweep.hunts |= (uint8_t)ev->number;
+        c->sweep.hunt_due = c->now;
+    }
+}
+
+size_t gl_peers_room(const struct gl_core *c)
+{
+    size_t room = 0;
+
+    for (size_t i = 0; i < c->pools_n; i++) {
+        const struct gl_core_pool_state *p = &c->pools[i];
+
+        room += p->in_use < p->slots && p->queue.n == 0 ? p->slots - p->in_use : 0;
+    }
+    return room > c->jobs_loading ? room - c->jobs_loading : 0;
+}
+
+/* It only waits for slots, and everything about it is in the store. */
+static bool may_be_given(const struct gl_core *c, const struct gl_job *j)
+{
+    return j->memory == GL_MEM_HOT && gl_job_is_mine(c, j) && j->inflight_n == 0 && !j->changed &&
+           j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
+           gl_job_running(j) == 0 && j->count[GL_STEP_READY] == 0 && gl_list_empty(&j->making) &&
+           gl_list_empty(&j->spread) && gl_list_empty(&j->busy) && gl_list_empty(&j->touched) &&
+           gl_list_empty(&j->parked) && gl_list_empty(&j->holds) && !j->is_suspect;
+}
+
+static void give(struct gl_core *c, struct gl_job *j)
+{
+    GL_MARK(c->trace, "peers.released");
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        gl_slots_unqueue(c, GL_CONTAINER(l, struct gl_step, live));
+    }
+    j->releases = true;
+    gl_txn_log(c, j, NULL, "job_released", GL_S("another node has room for it"), (gl_str){0});
+}
+
+/* The later half of a heap's array holds its leaves: nobody waits behind them. */
+static struct gl_job *find_last(struct gl_core *c, struct gl_core_pool_state *p)
+{
+    size_t n = p->queue.n;
+
+    for (size_t i = 0; i < LOOKED_AT_MAX && i < n; i++) {
+        struct gl_wait *w = GL_CONTAINER(p->queue.items[n - 1 - i], struct gl_wait, place);
+
+        if (w->step != NULL && may_be_given(c, w->step->job)) {
+            return w->step->job;
+        }
+    }
+    return NULL;
+}
+
+void gl_peers_spread(struct gl_core *c)
+{
+    if (!c->shared || c->passive || c->session.n == 0) {
+        return;
+    }
+    for (size_t i = 0; i < c->pools_n; i++) {
+        struct gl_core_pool_state *p = &c->pools[i];
+
+        for (unsigned given = 0;
+             given < RELEASES_MAX && p->others_free > 0 && p->queue.n > 0 && p->in_use >= p->slots;
+             given++) {
+            struct gl_job *j = find_last(c, p);
+
+            if (j == NULL) {
+                break;
+            }
+            give(c, j);
+            p->others_free--;
+        }
+    }
+}
