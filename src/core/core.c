@@ -241,6 +241,7 @@ void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
         ret->pools[i].name = c->pools[i].name;
         ret->pools[i].slots = c->pools[i].slots;
         ret->pools[i].in_use = c->pools[i].in_use;
+        ret->pools[i].waiting = (uint32_t)c->pools[i].queue.n;
     }
 }
 

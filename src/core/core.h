@@ -79,7 +79,7 @@ struct gl_core_figures {
     size_t pools_n;
     struct {
         gl_str name;
-        uint32_t slots, in_use;
+        uint32_t slots, in_use, waiting;
     } pools[GL_POOLS_MAX];
 };
 

@@ -20,7 +20,6 @@ struct gl_slot_hold;
 struct gl_quotas;
 
 enum { GL_STEP_PAGE = 64 };
-enum { GL_HUNT_RUNNING = 1, GL_HUNT_READY = 2, GL_HUNT_DUE = 4 };
 
 /* A live step of a job in memory. */
 struct gl_step {

@@ -54,6 +54,9 @@ enum gl_command {
         GL_CMD_COUNT
 };
 
+/* PEERS: which parts of the index "wake" may hold something that nobody looks after. */
+enum { GL_HUNT_RUNNING = 1, GL_HUNT_READY = 2, GL_HUNT_DUE = 4 };
+
 struct gl_event_record { /* one record of LOADED */
     gl_str kind, id, owner, value;
     uint64_t rev, token;

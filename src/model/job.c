@@ -170,3 +170,11 @@ const struct gl_schema gl_step_schema = {
     .fields = step_fields,
     .fields_n = GL_COUNT(step_fields),
 };
+
+gl_str gl_job_index(struct gl_arena *a, const char *name, gl_str stack, gl_str env_scope)
+{
+    if (stack.n == 0 && env_scope.n == 0) {
+        return gl_str_dup(a, gl_str_of(name));
+    }
+    return gl_str_fmt(a, "%s/%.*s/%.*s", name, GL_STR_ARG(stack), GL_STR_ARG(env_scope));
+}

@@ -199,6 +199,10 @@ enum {
     GL_GATE_LIMITED = 8, /* waits for a concurrency or rate limit, as last written */
 };
 
+/* Jobs of a stack or env scope stand in indexes of their own: "wake/<stack>/<env_scope>". On a
+ * store that is not shared all stand in "wake". */
+gl_str gl_job_index(struct gl_arena *a, const char *name, gl_str stack, gl_str env_scope);
+
 extern const struct gl_schema gl_job_schema, gl_step_schema;
 extern const char *const gl_job_status_words[],
     *const gl_step_status_words[], *const gl_outcome_words[], *const gl_block_words[];

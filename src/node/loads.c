@@ -17,7 +17,7 @@ struct load {
     struct gl_key key; /* borrowed by a call under way */
     struct gl_listing listing;
     struct gl_event_record job_record;
-    gl_str flow_hash, flow;
+    gl_str flow_hash, flow, stack, env_scope;
     struct gl_event_record *steps; /* grows in the arena */
     size_t steps_n, steps_cap;
     size_t steps_first; /* of the kind that is being listed */
@@ -47,6 +47,8 @@ static void finish(struct load *l, int code)
         ev.records = (struct gl_items){.items = all, .n = l->steps_n + 1};
         ev.flow = l->flow;
         ev.flow_hash = l->flow_hash; /* also when it is known: for a replay */
+        ev.stack = l->stack;
+        ev.env_scope = l->env_scope;
     }
     gl_node_feed(n, &ev);
     load_free(l);
@@ -199,6 +201,13 @@ static void on_owner(struct gl_store_req *req)
         return;
     }
     l->job_record.owner_dead = req->session_dead;
+    if (l->node->ports.store->ops->shared && !req->session_dead) {
+        finish(l, 0); /* it is another node's: nothing more need be known */
+        return;
+    }
+    if (l->node->ports.store->ops->shared) {
+        gl_peers_note_dead(l->node, l->job_record.owner);
+    }
     get_flow(l);
 }
 
@@ -210,6 +219,8 @@ static int read_flow_hash(struct load *l)
     if (rc == 0) {
         l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->arena);
         l->has_signals = gl_json_get(&j, gl_json_root(&j), "signals_n") != NULL;
+        l->stack = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "stack"), &l->arena);
+        l->env_scope = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "env_scope"), &l->arena);
     }
     return rc == 0 && l->flow_hash.n > 0 ? 0 : GL_E_DAMAGED;
 }
@@ -231,7 +242,12 @@ static void on_job(struct gl_store_req *req)
         finish(l, GL_E_DAMAGED);
         return;
     }
-    if (gl_str_eq(l->job_record.owner, n->session)) {
+    if (gl_str_eq(l->job_record.owner, n->session) || l->job_record.owner.n == 0) {
+        get_flow(l);
+        return;
+    }
+    if (gl_peers_is_dead(n, l->job_record.owner)) {
+        l->job_record.owner_dead = true;
         get_flow(l);
         return;
     }
@@ -265,6 +281,10 @@ struct find {
     struct gl_store_req req;
     gl_str context;
     struct gl_range range;
+    int status;
+    struct gl_event_entry *entries;
+    size_t entries_n;
+    struct gl_key *keys;
 };
 
 static void find_free(struct find *f)
@@ -274,26 +294,84 @@ static void find_free(struct find *f)
     gl_mem_free(f);
 }
 
-static void on_found(struct gl_store_req *req)
+static void find_ends(struct find *f)
 {
-    struct find *f = req->owner;
     struct gl_node *n = f->node;
-    struct gl_event ev = {.type = GL_EV_FOUND, .context = f->context, .code = req->status};
-    struct gl_event_entry *entries =
-        GL_NEW_ARRAY(&f->arena, struct gl_event_entry, req->entries_n + 1);
+    struct gl_event ev = {.type = GL_EV_FOUND,
+                          .context = f->context,
+                          .code = f->status,
+                          .entries = {.items = f->entries, .n = f->entries_n},
+                          .more = f->status == 0 && f->entries_n == f->range.limit};
 
-    n->outstanding--;
-    if (req->status == 0) {
-        for (size_t i = 0; i < req->entries_n; i++) {
-            entries[i] =
-                (struct gl_event_entry){.score = req->entries[i].score, .id = req->entries[i].id};
-        }
-        ev.entries = (struct gl_items){.items = entries, .n = req->entries_n};
-        ev.more = req->entries_n == f->range.limit;
-    }
     gl_node_feed(n, &ev);
     find_free(f);
     gl_node_rearm(n);
+}
+
+/* Whose are they? What a living node owns is not worth loading. */
+static void on_owners(struct gl_store_req *req)
+{
+    struct find *f = req->owner;
+    struct gl_node *n = f->node;
+    size_t at = 0;
+
+    n->outstanding--;
+    f->status = req->status;
+    for (size_t i = 0; req->status == 0 && i < f->entries_n; i++) {
+        if (gl_core_owns(n->core, f->entries[i].id)) {
+            continue; /* since then, perhaps: at most one is asked about for nothing */
+        }
+        while (at < req->records_n && !gl_str_eq(f->keys[at].id, f->entries[i].id)) {
+            at++;
+        }
+        if (at < req->records_n) {
+            const struct gl_record *r = &req->records[at];
+
+            f->entries[i].foreign = n->config.guest ? r->rev > 0 && !gl_str_eq(r->owner, n->session)
+                                                    : r->rev > 0 && gl_peers_lives(n, r->owner);
+        }
+    }
+    f->entries_n = req->status == 0 ? f->entries_n : 0;
+    find_ends(f);
+}
+
+static void ask_for_owners(struct find *f)
+{
+    struct gl_node *n = f->node;
+    size_t keys_n = 0;
+
+    f->keys = GL_NEW_ARRAY(&f->arena, struct gl_key, f->entries_n + 1);
+    for (size_t i = 0; i < f->entries_n; i++) {
+        if (!gl_core_owns(n->core, f->entries[i].id)) {
+            f->keys[keys_n++] = (struct gl_key){.kind = GL_S("job"), .id = f->entries[i].id};
+        }
+    }
+    if (keys_n == 0) {
+        find_ends(f);
+        return;
+    }
+    f->req = (struct gl_store_req){.done = on_owners, .owner = f};
+    n->outstanding++;
+    n->ports.store->ops->get(n->ports.store, &f->req, f->context, f->keys, keys_n);
+}
+
+static void on_found(struct gl_store_req *req)
+{
+    struct find *f = req->owner;
+
+    f->node->outstanding--;
+    f->status = req->status;
+    f->entries_n = req->status == 0 ? req->entries_n : 0;
+    f->entries = GL_NEW_ARRAY(&f->arena, struct gl_event_entry, f->entries_n + 1);
+    for (size_t i = 0; i < f->entries_n; i++) {
+        f->entries[i] = (struct gl_event_entry){.score = req->entries[i].score,
+                                                .id = gl_str_dup(&f->arena, req->entries[i].id)};
+    }
+    if (f->node->ports.store->ops->shared && f->entries_n > 0) {
+        ask_for_owners(f);
+    } else {
+        find_ends(f);
+    }
 }
 
 void gl_loads_find(struct gl_node *n, const struct gl_effect *e)

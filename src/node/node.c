@@ -3,7 +3,7 @@
 #include "core/snapshot.h"
 #include "node/node_state.h"
 
-enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10 };
+enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10, LONE_TTL_MS = 15000 };
 
 /* ---- batches ---- */
 
@@ -87,6 +87,9 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
     case GL_FX_REPLY:
         gl_requests_reply(n, e);
         break;
+    case GL_FX_FORWARD:
+        gl_inbox_forward(n, e);
+        break;
     case GL_FX_TELL:
         gl_requests_tell(n, e->job, e->ended);
         break;
@@ -158,7 +161,8 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
 static gl_ms earliest(const struct gl_node *n)
 {
     gl_ms due = gl_core_next_due(n->core);
-    gl_ms others[] = {n->session_due, n->resolve_due, n->watch_due, gl_trim_due(n->trim)};
+    gl_ms others[] = {n->session_due,       n->resolve_due,  n->watch_due,
+                      gl_trim_due(n->trim), gl_peers_due(n), gl_inbox_due(n)};
 
     for (size_t i = 0; i < GL_COUNT(others); i++) {
         due = others[i] < due ? others[i] : due;
@@ -181,7 +185,7 @@ static void check_stopped(struct gl_node *n)
     }
     gl_requests_refuse_commands(n);
     gl_requests_drain(n);
-    if (gl_list_empty(&n->answers)) {
+    if (gl_list_empty(&n->answers) && !gl_sessions_end(n)) {
         n->stopped = NULL;
         stopped(n->stopped_owner);
     }
@@ -223,6 +227,8 @@ static void on_alarm(void *owner)
     n->now = n->ports.clock->now(n->ports.clock);
     gl_sessions_on_time(n);
     gl_commits_on_time(n);
+    gl_peers_on_time(n);
+    gl_inbox_on_time(n);
     gl_requests_on_time(n);
     gl_trim_on_time(n->trim);
     if (gl_core_next_due(n->core) <= n->now) {
@@ -243,6 +249,8 @@ static void copy_config(struct gl_node *n, const struct gl_node_config *config)
         gl_str_dup(&n->strings, config->context.n > 0 ? config->context : GL_S("default"));
     n->config.stack = gl_str_dup(&n->strings, config->stack);
     n->config.env_scope = gl_str_dup(&n->strings, config->env_scope);
+    n->config.host = gl_str_dup(&n->strings, config->host);
+    n->config.version = gl_str_dup(&n->strings, config->version);
     n->config.pools_n = config->pools_n > 0 ? config->pools_n : 1;
     pools = GL_NEW_ARRAY(&n->strings, struct gl_pool_config, n->config.pools_n);
     if (config->pools_n == 0) {
@@ -268,6 +276,14 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .pools_n = n->config.pools_n,
                                     .hot_jobs_max = n->config.hot_jobs_max,
                                     .passive = n->config.passive,
+                                    .shared = n->ports.store->ops->shared,
+                                    .guest = n->config.guest,
+                                    .node = n->config.name,
+                                    .stack = n->config.stack,
+                                    .env_scope = n->config.env_scope,
+                                    .orphan_grace_ms = n->config.orphan_grace_ms > 0
+                                                           ? n->config.orphan_grace_ms
+                                                           : GL_ORPHAN_GRACE_MS,
                                     .quarantined = n->config.quarantined,
                                     .quarantined_n = n->config.quarantined_n,
                                     .trace = core_trace(n)};
@@ -334,6 +350,13 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     n->queries.live = &n->live;
     gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
     n->trim = gl_trim_new(n, &config->keep, ports->tidy);
+    n->ttl = config->session_ttl_ms > 0 ? config->session_ttl_ms : GL_SESSION_TTL_MS;
+    if (!ports->store->ops->shared) {
+        n->ttl = LONE_TTL_MS; /* nobody counts it */
+    }
+    n->steady_since = INT64_MAX;
+    gl_peers_init(n);
+    gl_inbox_init(n);
     n->is_leader = !ports->store->ops->shared;
     n->valid_until = INT64_MAX;
     n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;
@@ -353,12 +376,28 @@ void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)
 
 static void on_woken(void *owner, gl_str context, gl_str word)
 {
-    (void)owner, (void)context, (void)word;
+    struct gl_node *n = owner;
+
+    if (n->session.n == 0 || n->stopping || n->lost || !gl_str_eq(context, n->config.context)) {
+        return;
+    }
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (gl_str_is(word, "ready")) {
+        gl_peers_on_woken(n);
+    } else {
+        gl_inbox_on_woken(n, word);
+    }
+    gl_node_rearm(n);
 }
 
 static void on_changed(void *owner, const char *why)
 {
-    (void)owner, (void)why;
+    struct gl_node *n = owner;
+
+    (void)why;
+    n->now = n->ports.clock->now(n->ports.clock);
+    gl_sessions_on_changed(n);
+    gl_node_rearm(n);
 }
 
 struct gl_store_events gl_node_store_events(struct gl_node *n)
@@ -371,6 +410,7 @@ void gl_node_start(struct gl_node *n)
     GL_ASSERT(!n->started);
     n->started = true;
     n->now = n->ports.clock->now(n->ports.clock);
+    n->started_at = n->now;
     n->ports.clock->fire = on_alarm;
     n->ports.clock->owner = n;
     n->session_due = n->now;
@@ -408,6 +448,7 @@ void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
     n->session_due = INT64_MAX;
     gl_node_feed(n, &ev);
     gl_requests_refuse_watchers(n);
+    gl_inbox_stop(n);
     gl_trim_stop(n->trim);
     /* Not from inside the call: the alarm finds out that nothing is left. */
     n->alarm_at = n->now;
@@ -456,6 +497,9 @@ void gl_node_free(struct gl_node *n)
     gl_lookup_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
+    gl_peers_done(n);
+    gl_inbox_done(n);
+    gl_buf_done(&n->about);
     gl_trim_free(n->trim);
     gl_query_done(&n->queries);
     gl_claims_done(&n->claims);

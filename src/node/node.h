@@ -43,8 +43,8 @@ struct gl_node_config {
     struct gl_keep keep;    /* which ended jobs stay; all zero: all of them */
     struct gl_trace *trace; /* never NULL; borrowed */
     bool passive;           /* carry out commands, start nothing, look for nothing to do */
-    bool guest;             /* of a shared store: looks for no work but its own (`glia run` without a
-                               node) */
+    bool guest; /* of a shared store: looks for no work but its own (`glia run` without a
+                   node) */
     /* Jobs that brought the node down again and again: held until a person resumes them. */
     const gl_str *quarantined;
     size_t quarantined_n;

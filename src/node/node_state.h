@@ -42,7 +42,16 @@ struct gl_node {
     gl_ms valid_until; /* after it others may take us for dead: nothing may start. INT64_MAX on a
                           store that is not shared */
     bool is_leader;    /* does what only one node of a store should do; always, if not shared */
-    gl_ms renewed_at;  /* when the store last took a write of ours for the session */
+    gl_ms ttl;         /* of the session */
+    gl_ms started_at;
+    gl_ms sent_at;      /* when the renewal under way was sent */
+    gl_ms steady_since; /* since when every renewal has succeeded over one connection; INT64_MAX:
+                           it has not */
+    struct gl_buf about;
+    bool session_ended; /* we have said that we leave */
+    struct gl_peers *peers;
+    struct gl_inbox *inbox;
+    gl_ms renewed_at; /* when the store last took a write of ours for the session */
     struct gl_histogram commit_time;
     uint64_t commits_n, refusals_n, events_n;
     struct gl_session_info opened; /* by the store; ours once the rates have been read */
@@ -84,6 +93,40 @@ void gl_node_rearm(struct gl_node *n);
 /* ---- commits.c ---- */
 void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 void gl_commits_on_time(struct gl_node *n);
+
+/* ---- sessions.c ---- */
+/* The connection to the store is another one. */
+void gl_sessions_on_changed(struct gl_node *n);
+/* Have our renewals been good for long enough to judge others? */
+bool gl_sessions_may_judge(const struct gl_node *n);
+/* Leave the store in order, if nothing of ours runs. True: the answer is on its way. */
+bool gl_sessions_end(struct gl_node *n);
+
+/* ---- peers.c: the other nodes of a shared store ---- */
+void gl_peers_init(struct gl_node *n);
+void gl_peers_done(struct gl_node *n);
+gl_ms gl_peers_due(const struct gl_node *n);
+void gl_peers_on_time(struct gl_node *n);
+/* A session that is known to live, and is not ours; one that is known to be dead. */
+bool gl_peers_lives(const struct gl_node *n, gl_str session);
+bool gl_peers_is_dead(const struct gl_node *n, gl_str session);
+void gl_peers_note_dead(struct gl_node *n, gl_str session);
+/* Somebody has given work away. */
+void gl_peers_on_woken(struct gl_node *n);
+
+/* ---- inbox.c: commands for jobs that live elsewhere ---- */
+struct gl_inbox_entry;
+void gl_inbox_init(struct gl_node *n);
+void gl_inbox_done(struct gl_node *n);
+gl_ms gl_inbox_due(const struct gl_node *n);
+void gl_inbox_on_time(struct gl_node *n);
+void gl_inbox_on_woken(struct gl_node *n, gl_str word);
+void gl_inbox_forward(struct gl_node *n, const struct gl_effect *e);
+/* A command that came through the inbox has been carried out or refused (again: it must be found
+ * anew). The entry is gone afterwards. */
+void gl_inbox_replied(struct gl_node *n, struct gl_inbox_entry *entry, bool again, int code,
+                      gl_str why);
+void gl_inbox_stop(struct gl_node *n);
 
 /* ---- loads.c ---- */
 void gl_loads_begin(struct gl_node *n, const struct gl_effect *e);
@@ -131,6 +174,10 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out);
 void gl_figures_metrics(struct gl_node *n, struct gl_buf *out);
 
 /* ---- requests.c ---- */
+/* The event of a command under way, for its job; false: it is not waited for any more. */
+bool gl_requests_event(struct gl_node *n, uint64_t number, gl_str job, struct gl_event *ret);
+/* Feed a command that came through the inbox. */
+void gl_requests_from_inbox(struct gl_node *n, struct gl_event *ev, struct gl_inbox_entry *entry);
 struct gl_requests_again { /* a submission of what is in the store already */
     gl_str flow, hash, inputs, retry_of, retry_from;
 };

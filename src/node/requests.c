@@ -4,6 +4,8 @@
 #include "base/id.h"
 #include "base/sha256.h"
 
+enum { WATCH_MS = 250 };
+
 /* ---- answering ---- */
 
 struct answer {
@@ -49,7 +51,8 @@ void gl_requests_drain(struct gl_node *n)
 
 /* A command under way. Its number is what the core knows of it. */
 struct command {
-    struct gl_request *rq;
+    struct gl_request *rq;        /* NULL: it came through the inbox, ... */
+    struct gl_inbox_entry *entry; /* ... as this */
     struct gl_node *node;
     uint64_t number;
     gl_str key; /* the bytes of `number` */
@@ -82,18 +85,47 @@ bool gl_requests_have_submit(const struct gl_node *n, uint64_t until)
     const struct command *c;
 
     for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
-        if (c->number <= until && (c->rq->verb == GL_VERB_SUBMIT || c->rq->verb == GL_VERB_RETRY)) {
+        if (c->rq != NULL && c->number <= until &&
+            (c->rq->verb == GL_VERB_SUBMIT || c->rq->verb == GL_VERB_RETRY)) {
             return true;
         }
     }
     return false;
 }
 
+/* The same of a command that came through the inbox. */
+static struct gl_inbox_entry *entry_end(struct gl_node *n, uint64_t number)
+{
+    gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
+    struct command *c = gl_map_find(&n->requests, key);
+    struct gl_inbox_entry *entry = c != NULL ? c->entry : NULL;
+
+    if (entry != NULL) {
+        (void)command_end(n, number); /* nobody else waits for it */
+    }
+    return entry;
+}
+
+void gl_requests_from_inbox(struct gl_node *n, struct gl_event *ev, struct gl_inbox_entry *entry)
+{
+    struct command *c = command_new(n, NULL);
+
+    c->entry = entry;
+    ev->request = c->number;
+    gl_node_feed(n, ev);
+}
+
 void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
 {
-    struct gl_request *rq = command_end(n, e->request);
+    struct gl_inbox_entry *entry = entry_end(n, e->request);
+    struct gl_request *rq = entry == NULL ? command_end(n, e->request) : NULL;
     struct gl_buf body = {0};
     struct gl_jw w;
+
+    if (entry != NULL) {
+        gl_inbox_replied(n, entry, false, e->code, e->why);
+        return;
+    }
 
     if (rq == NULL) {
         return; /* refused when the node began to stop */
@@ -121,10 +153,15 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why)
 {
-    struct gl_request *rq = command_end(n, e->request);
+    struct gl_inbox_entry *entry = entry_end(n, e->request);
+    struct gl_request *rq = entry == NULL ? command_end(n, e->request) : NULL;
     struct gl_why text;
     gl_str kind = {0};
 
+    if (entry != NULL) { /* it has not been done, or somebody else has done it */
+        gl_inbox_replied(n, entry, true, code, (gl_str){0});
+        return;
+    }
     if (rq == NULL) {
         return;
     }
@@ -208,26 +245,45 @@ static void on_retry(void *owner, int code, gl_str job, const char *why)
     }
 }
 
-static void on_resolved(void *owner, int code, gl_str job, const char *why)
+static struct gl_event event_of(const struct command *c, gl_str job)
 {
     static const uint8_t verbs[] = {[GL_VERB_PAUSE] = GL_CMD_PAUSE,
                                     [GL_VERB_RESUME] = GL_CMD_RESUME,
                                     [GL_VERB_CANCEL] = GL_CMD_CANCEL,
                                     [GL_VERB_SIGNAL] = GL_CMD_SIGNAL,
                                     [GL_VERB_RESPOND] = GL_CMD_RESPOND};
+    const struct gl_request *rq = c->rq;
+
+    return (struct gl_event){.type = GL_EV_COMMAND,
+                             .context = c->node->config.context,
+                             .job = job,
+                             .request = c->number,
+                             .verb = verbs[rq->verb],
+                             .step = rq->step,
+                             .decision = rq->decision,
+                             .output = rq->output,
+                             .who = rq->who,
+                             .reason = rq->reason};
+}
+
+bool gl_requests_event(struct gl_node *n, uint64_t number, gl_str job, struct gl_event *ret)
+{
+    gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
+    const struct command *c = gl_map_find(&n->requests, key);
+
+    if (c == NULL || c->rq == NULL) {
+        return false;
+    }
+    *ret = event_of(c, job);
+    return true;
+}
+
+static void on_resolved(void *owner, int code, gl_str job, const char *why)
+{
     struct command *c = owner;
     struct gl_node *n = c->node;
     struct gl_request *rq = c->rq;
-    struct gl_event ev = {.type = GL_EV_COMMAND,
-                          .context = n->config.context,
-                          .job = job,
-                          .request = c->number,
-                          .verb = verbs[rq->verb],
-                          .step = rq->step,
-                          .decision = rq->decision,
-                          .output = rq->output,
-                          .who = rq->who,
-                          .reason = rq->reason};
+    struct gl_event ev = event_of(c, job);
 
     if (code != 0) {
         (void)command_end(n, c->number); /* it is rq */
@@ -256,8 +312,9 @@ struct watcher {
     struct watched *file; /* NULL: unfiled */
     struct gl_request *rq;
     gl_ms until;
-    bool asking; /* a query is under way */
-    bool told;   /* something has happened since it began */
+    gl_ms ask_at; /* its job may be another node's, who tells us nothing: when to ask again */
+    bool asking;  /* a query is under way */
+    bool told;    /* something has happened since it began */
 };
 
 static void on_answer(void *owner, struct gl_request *rq)
@@ -319,7 +376,12 @@ static void on_watched(void *owner, struct gl_request *rq)
             return;
         }
         watcher_file(n, w);
-        n->watch_due = w->until < n->watch_due ? w->until : n->watch_due;
+        w->ask_at = w->until;
+        if (n->ports.store->ops->shared && !gl_core_owns(n->core, gl_str_of(rq->job_id)) &&
+            n->now + WATCH_MS < w->until) {
+            w->ask_at = n->now + WATCH_MS;
+        }
+        n->watch_due = w->ask_at < n->watch_due ? w->ask_at : n->watch_due;
         if (!n->in_request) {
             gl_node_rearm(n);
         }
@@ -396,10 +458,10 @@ void gl_requests_on_time(struct gl_node *n)
         if (w->asking) {
             continue;
         }
-        if (w->until <= n->now) {
-            watch_again(n, w); /* answered whatever it finds: its time is over */
-        } else if (w->until < n->watch_due) {
-            n->watch_due = w->until;
+        if (w->ask_at <= n->now) {
+            watch_again(n, w); /* answered whatever it finds if its time is over */
+        } else if (w->ask_at < n->watch_due) {
+            n->watch_due = w->ask_at;
         }
     }
 }
@@ -536,9 +598,14 @@ void gl_requests_refuse_commands(struct gl_node *n)
     struct command *c;
 
     for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
-        struct gl_request *rq = command_end(n, c->number);
+        struct gl_inbox_entry *entry = entry_end(n, c->number);
+        struct gl_request *rq = entry == NULL ? command_end(n, c->number) : NULL;
 
-        gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        if (entry != NULL) {
+            gl_inbox_replied(n, entry, true, GL_E_UNAVAILABLE, (gl_str){0});
+        } else {
+            gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 /* sessions.c - the one thing a node renews, and what must be known before it may begin. */
 #include "node/node_state.h"
 
-enum { TTL_MS = 15000, RETRY_MS = 500, RATES_PAGE = 1000 };
+enum { RETRY_MS = 500, RATES_PAGE = 1000 };
 
 static void feed_session(struct gl_node *n)
 {
@@ -55,7 +55,7 @@ static void on_rates(struct gl_store_req *req)
         if (req->records_n == RATES_PAGE) {
             read_rates(n);
         } else {
-            n->session_due = n->ports.clock->now(n->ports.clock) + TTL_MS / 3;
+            n->session_due = n->ports.clock->now(n->ports.clock) + n->ttl / 3;
             feed_session(n);
         }
     }
@@ -75,12 +75,116 @@ static void read_rates(struct gl_node *n)
     s->ops->list(s, &n->session_req, n->config.context, &n->rates_listing);
 }
 
+/* ---- what others may know of us ---- */
+
+static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
+{
+    gl_jw_key(w, "pools");
+    gl_jw_array(w);
+    for (size_t i = 0; i < f->pools_n; i++) {
+        gl_jw_object(w);
+        gl_jw_key(w, "name");
+        gl_jw_str(w, f->pools[i].name);
+        gl_jw_key(w, "slots");
+        gl_jw_u64(w, f->pools[i].slots);
+        gl_jw_key(w, "in_use");
+        gl_jw_u64(w, f->pools[i].in_use);
+        gl_jw_key(w, "waiting");
+        gl_jw_u64(w, f->pools[i].waiting);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
+
+static const char *state_of(const struct gl_node *n)
+{
+    return n->stopping || n->draining ? "stopping"
+           : n->config.passive        ? "passive"
+           : n->config.guest          ? "guest"
+           : n->ready                 ? "ready"
+                                      : "starting";
+}
+
+static gl_str describe(struct gl_node *n)
+{
+    const struct gl_node_config *config = &n->config;
+    const gl_str names[] = {config->name,    config->host,  gl_str_of(state_of(n)),
+                            config->version, config->stack, config->env_scope};
+    const char *const keys[] = {"name", "host", "state", "version", "stack", "env_scope"};
+    struct gl_core_figures f;
+    struct gl_jw w;
+
+    gl_core_figures(n->core, &f);
+    gl_buf_reset(&n->about);
+    gl_jw_init(&w, &n->about);
+    gl_jw_object(&w);
+    for (size_t i = 0; i < GL_COUNT(names); i++) {
+        if (names[i].n > 0) {
+            gl_jw_key(&w, keys[i]);
+            gl_jw_str(&w, names[i]);
+        }
+    }
+    gl_jw_key(&w, "pid");
+    gl_jw_i64(&w, config->pid);
+    gl_jw_key(&w, "started_at");
+    gl_jw_i64(&w, n->started_at);
+    gl_jw_key(&w, "jobs");
+    gl_jw_u64(&w, f.jobs_hot);
+    gl_jw_key(&w, "running");
+    gl_jw_u64(&w, f.attempts_running);
+    write_pools(&f, &w);
+    gl_jw_end(&w);
+    return gl_buf_view(&n->about);
+}
+
 /* ---- the session ---- */
+
+void gl_sessions_on_changed(struct gl_node *n)
+{
+    n->steady_since = INT64_MAX;
+}
+
+bool gl_sessions_may_judge(const struct gl_node *n)
+{
+    return n->steady_since != INT64_MAX && (n->now - n->steady_since >= n->ttl || GL_PLANT(26));
+}
+
+/* It counts from the moment of asking: when the store has heard of it, nobody knows. */
+static void good_until(struct gl_node *n)
+{
+    if (n->ports.store->ops->shared) {
+        n->valid_until = n->sent_at + n->ttl - n->ttl / 10 - 100;
+        n->steady_since = n->steady_since == INT64_MAX ? n->sent_at : n->steady_since;
+    }
+}
+
+static void lost(struct gl_node *n)
+{
+    struct gl_event stop = {.type = GL_EV_STOP};
+
+    n->lost = true;
+    n->session_due = INT64_MAX;
+    n->valid_until = n->now;
+    n->is_leader = false;
+    GL_TRACE(n->config.trace, NODE, .what = "session lost");
+    gl_node_feed(n, &stop); /* someone else may own our jobs: start nothing more */
+    if (n->config.on_session_lost != NULL) {
+        n->config.on_session_lost(n->config.owner, "this node's session was declared dead");
+    }
+}
+
+static void failed(struct gl_node *n, const struct gl_store_req *req)
+{
+    n->session_due = n->now + (n->ttl / 6 < RETRY_MS ? n->ttl / 6 : RETRY_MS);
+    n->steady_since = INT64_MAX;
+    if (n->session.n == 0 && n->config.on_trouble != NULL) {
+        n->config.on_trouble(n->config.owner, req->status, req->why.text);
+    }
+}
 
 static void on_session(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
-    struct gl_event stop = {.type = GL_EV_STOP};
 
     n->outstanding--;
     n->session_busy = false;
@@ -88,21 +192,13 @@ static void on_session(struct gl_store_req *req)
     n->config.trace->now = n->now;
     if (n->stopping) {
         n->session_due = INT64_MAX;
-    } else if (req->status == GL_E_GONE) {
-        n->lost = true;
-        n->session_due = INT64_MAX;
-        GL_TRACE(n->config.trace, NODE, .what = "session lost");
-        gl_node_feed(n, &stop); /* someone else may own our jobs: start nothing more */
-        if (n->config.on_session_lost != NULL) {
-            n->config.on_session_lost(n->config.owner, "this node's session was declared dead");
-        }
+    } else if (req->status == GL_E_GONE && n->session.n > 0) {
+        lost(n);
     } else if (req->status != 0) {
-        n->session_due = n->now + RETRY_MS;
-        if (n->session.n == 0 && n->config.on_trouble != NULL) {
-            n->config.on_trouble(n->config.owner, req->status, req->why.text);
-        }
+        failed(n, req);
     } else {
-        n->session_due = n->now + TTL_MS / 3;
+        good_until(n);
+        n->session_due = (n->ports.store->ops->shared ? n->sent_at : n->now) + n->ttl / 3;
         n->renewed_at = n->now;
         if (n->session.n == 0) {
             n->opened = req->session;
@@ -132,19 +228,49 @@ void gl_sessions_on_time(struct gl_node *n)
         return;
     }
     n->session_due = INT64_MAX;
+    if (n->session.n == 0 && n->opened.id.n > 0) { /* the rates could not be read */
+        read_rates(n);
+        return;
+    }
     n->session_busy = true;
     n->outstanding++;
+    n->sent_at = n->now;
     n->session_req = (struct gl_store_req){.done = on_session, .owner = n};
-    if (n->session.n == 0 && n->opened.id.n > 0) { /* the rates could not be read */
-        n->session_busy = false;
-        n->outstanding--;
-        read_rates(n);
-    } else if (n->session.n == 0) {
+    if (n->session.n == 0) {
         make_nonce(n);
-        n->session_wish = (struct gl_session_wish){
-            .node = n->config.name, .nonce = gl_str_of(n->nonce), .ttl_ms = TTL_MS};
+        n->session_wish = (struct gl_session_wish){.node = n->config.name,
+                                                   .nonce = gl_str_of(n->nonce),
+                                                   .ttl_ms = n->ttl,
+                                                   .about = describe(n)};
         s->ops->session_open(s, &n->session_req, &n->session_wish);
     } else {
-        s->ops->session_renew(s, &n->session_req, n->session, TTL_MS, (gl_str){0});
+        s->ops->session_renew(s, &n->session_req, n->session, n->ttl, describe(n));
     }
+}
+
+/* ---- leaving ---- */
+
+static void on_left(struct gl_store_req *req)
+{
+    struct gl_node *n = req->owner;
+
+    n->outstanding--;
+    gl_node_rearm(n); /* whatever became of it: else it ends by itself */
+}
+
+bool gl_sessions_end(struct gl_node *n)
+{
+    struct gl_core_figures f;
+    struct gl_store *s = n->ports.store;
+
+    gl_core_figures(n->core, &f);
+    if (!s->ops->shared || n->session.n == 0 || n->lost || n->session_ended ||
+        f.attempts_running > 0) {
+        return false; /* our next life asks the keeper for what runs; until then nobody takes it */
+    }
+    n->session_ended = true;
+    n->outstanding++;
+    n->session_req = (struct gl_store_req){.done = on_left, .owner = n};
+    s->ops->session_end(s, &n->session_req, n->session);
+    return true;
 }

@@ -2,14 +2,6 @@
 
 #include "core/heal/sweep.h"
 
-gl_str gl_session_index(struct gl_arena *a, const char *name, gl_str stack, gl_str env_scope)
-{
-    if (stack.n == 0 && env_scope.n == 0) {
-        return gl_str_dup(a, gl_str_of(name));
-    }
-    return gl_str_fmt(a, "%s/%.*s/%.*s", name, GL_STR_ARG(stack), GL_STR_ARG(env_scope));
-}
-
 void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
 {
     struct gl_arena a = {0};
@@ -22,7 +14,7 @@ void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
     gl_core_set(c, &c->env_scope, config->env_scope);
     /* On a store of our own there is nobody to divide the work with: one index for all. */
     gl_core_set(c, &c->wake_index,
-                c->shared ? gl_session_index(&a, "wake", c->stack, c->env_scope) : GL_S("wake"));
+                c->shared ? gl_job_index(&a, "wake", c->stack, c->env_scope) : GL_S("wake"));
     gl_arena_done(&a);
 }
 

@@ -10,7 +10,5 @@ void gl_session_on_open(struct gl_core *c, const struct gl_event *ev);
 
 /* May this job be looked after by us at all? */
 bool gl_session_in_scope(const struct gl_core *c, gl_str stack, gl_str env_scope);
-/* The name of a scope's index: "wake" for those without stack and env. */
-gl_str gl_session_index(struct gl_arena *a, const char *name, gl_str stack, gl_str env_scope);
 
 #endif

@@ -1,6 +1,5 @@
 #include "core/flow/command.h"
 
-#include "core/cluster/session.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/signals.h"
@@ -169,7 +168,7 @@ static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *
     }
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->inbox);
     gl_txn_write(c, j, GL_WRITE_UNINDEX,
-                 gl_session_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope), ev->inbox)
+                 gl_job_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope), ev->inbox)
         ->score = ev->sent_at;
 }
 

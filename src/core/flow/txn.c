@@ -314,7 +314,7 @@ static gl_str wake_index(const struct gl_core *c, const struct gl_job *j, struct
     if (gl_session_in_scope(c, j->r.stack, j->r.env_scope)) {
         return gl_str_dup(a, c->wake_index);
     }
-    return gl_session_index(a, "wake", j->r.stack, j->r.env_scope);
+    return gl_job_index(a, "wake", j->r.stack, j->r.env_scope);
 }
 
 static void write_wake(const struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id)

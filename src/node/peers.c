@@ -1,0 +1,419 @@
+/* peers.c - the other nodes of a shared store: who lives, who has died, who has room, who leads.
+ *
+ * Sessions are listed often enough to notice a deadline soon after it has passed. One that is past
+ * it is declared dead, irrevocably, but only by a node whose own renewals have been good for a
+ * whole TTL: after an outage of the store everybody gets the time to renew first.
+ *
+ * The leader is the owner of the record lease/leader. It is taken like a job: when its owner is
+ * dead. Nothing depends on there being one at every moment. */
+#include "node/node_state.h"
+
+enum {
+    DEAD_KEPT = 4096, /* ids of dead sessions remembered: they never come back */
+    LATE_MS = 20,     /* after a deadline, to be on the safe side of it */
+    LEAST_MS = 50,    /* between two listings */
+    JUDGED_MAX = 64,  /* sessions declared dead after one listing */
+};
+
+struct peer { /* in alive or dead; its id stands behind it */
+    gl_str id;
+};
+
+struct gl_peers {
+    struct gl_node *node;
+    struct gl_store_req req;
+    bool busy;
+    gl_ms due;
+    struct gl_map alive, dead;
+    struct gl_arena arena; /* of one round */
+    gl_str judged[JUDGED_MAX];
+    size_t judged_n, judged_at;
+    struct gl_event_record pools[GL_POOLS_MAX]; /* ours, with the others' free slots */
+    uint64_t hunts;
+
+    struct gl_store_req lease_req;
+    bool lease_busy;
+    gl_ms lease_due;
+    struct gl_key lease_key;
+    struct gl_arena lease_arena;
+    struct gl_guard guards[3];
+    struct gl_write write;
+    struct gl_tx tx;
+};
+
+static struct peer *peer_new(gl_str id)
+{
+    struct peer *p = gl_mem_alloc(sizeof(*p) + id.n);
+
+    memcpy(p + 1, id.p, id.n);
+    p->id = (gl_str){.p = (const char *)(p + 1), .n = id.n};
+    return p;
+}
+
+static void forget_all(struct gl_map *m)
+{
+    struct peer *p;
+
+    for (size_t i = 0; (p = gl_map_next(m, &i)) != NULL;) {
+        gl_mem_free(p);
+    }
+    gl_map_done(m);
+    gl_map_init(m);
+}
+
+bool gl_peers_lives(const struct gl_node *n, gl_str session)
+{
+    return gl_map_find(&n->peers->alive, session) != NULL;
+}
+
+bool gl_peers_is_dead(const struct gl_node *n, gl_str session)
+{
+    return gl_map_find(&n->peers->dead, session) != NULL;
+}
+
+void gl_peers_note_dead(struct gl_node *n, gl_str session)
+{
+    struct gl_peers *p = n->peers;
+    struct peer *was = gl_map_remove(&p->alive, session);
+    struct peer *dead;
+
+    gl_mem_free(was);
+    if (gl_peers_is_dead(n, session)) {
+        return;
+    }
+    if (gl_map_count(&p->dead) >= DEAD_KEPT) {
+        forget_all(&p->dead);
+    }
+    dead = peer_new(session);
+    gl_map_add(&p->dead, dead->id, dead);
+    GL_MARK(n->config.trace, "peers.dead");
+    p->hunts |= GL_HUNT_RUNNING | GL_HUNT_READY | GL_HUNT_DUE;
+}
+
+/* ---- what the core is told ---- */
+
+static void tell(struct gl_node *n, const struct gl_event_record *pools, size_t pools_n)
+{
+    struct gl_peers *p = n->peers;
+    struct gl_event ev = {.type = GL_EV_PEERS,
+                          .context = n->config.context,
+                          .number = p->hunts,
+                          .records = {.items = (void *)pools, .n = pools_n}};
+
+    p->hunts = 0;
+    gl_node_feed(n, &ev);
+}
+
+void gl_peers_on_woken(struct gl_node *n)
+{
+    if (!n->config.passive && !n->config.guest) {
+        n->peers->hunts |= GL_HUNT_READY;
+        tell(n, NULL, 0);
+    }
+}
+
+/* ---- who has room ---- */
+
+static bool is_mate(const struct gl_node *n, const struct gl_json *j, gl_jnode about)
+{
+    struct gl_arena *a = &n->peers->arena;
+    gl_jnode root = about;
+
+    return gl_str_is(gl_json_str(j, gl_json_get(j, root, "state"), a), "ready") &&
+           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "stack"), a), n->config.stack) &&
+           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "env_scope"), a), n->config.env_scope);
+}
+
+static uint64_t number(const struct gl_json *j, gl_jnode object, const char *key)
+{
+    uint64_t value;
+
+    return gl_json_u64(j, gl_json_get(j, object, key), &value) ? value : 0;
+}
+
+static void add_room(struct gl_node *n, gl_str text)
+{
+    struct gl_peers *p = n->peers;
+    struct gl_json j;
+    gl_jnode pools;
+
+    if (gl_json_parse(&j, text, GL_ABOUT_BYTES_MAX, &p->arena, NULL) != 0 ||
+        !is_mate(n, &j, gl_json_root(&j))) {
+        return;
+    }
+    pools = gl_json_get(&j, gl_json_root(&j), "pools");
+    if (!gl_json_is(pools, GL_JSON_ARRAY)) {
+        return;
+    }
+    for (gl_jnode e = gl_json_first(&j, pools); e != NULL; e = gl_json_after(&j, pools, e)) {
+        gl_str name = gl_json_str(&j, gl_json_get(&j, e, "name"), &p->arena);
+        uint64_t slots = number(&j, e, "slots");
+        uint64_t taken = number(&j, e, "in_use") + number(&j, e, "waiting");
+
+        for (size_t i = 0; i < n->config.pools_n; i++) {
+            if (gl_str_eq(p->pools[i].id, name) && slots > taken && slots <= GL_SLOTS_MAX) {
+                p->pools[i].rev += slots - taken;
+            }
+        }
+    }
+}
+
+/* ---- who lives ---- */
+
+static void round_ends(struct gl_peers *p)
+{
+    struct gl_node *n = p->node;
+
+    p->busy = false;
+    tell(n, p->pools, n->config.pools_n);
+    gl_arena_reset(&p->arena);
+}
+
+static void judge_next(struct gl_peers *p);
+
+static void on_judged(struct gl_store_req *req)
+{
+    struct gl_peers *p = req->owner;
+    struct gl_node *n = p->node;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (req->status == 0 && req->session_dead) {
+        GL_TRACE(n->config.trace, NODE, .what = "declared dead");
+        gl_peers_note_dead(n, p->judged[p->judged_at]);
+    }
+    p->judged_at++;
+    judge_next(p);
+    gl_node_rearm(n);
+}
+
+static void judge_next(struct gl_peers *p)
+{
+    struct gl_node *n = p->node;
+    struct gl_store *s = n->ports.store;
+
+    if (p->judged_at >= p->judged_n || n->stopping || n->lost || !gl_sessions_may_judge(n)) {
+        round_ends(p);
+        return;
+    }
+    p->req = (struct gl_store_req){.done = on_judged, .owner = p};
+    n->outstanding++;
+    s->ops->session_dead(s, &p->req, p->judged[p->judged_at], true);
+}
+
+static void look_at(struct gl_peers *p, const struct gl_session_info *s, gl_ms *next)
+{
+    struct gl_node *n = p->node;
+    struct peer *peer;
+
+    if (gl_str_eq(s->id, n->session)) {
+        return;
+    }
+    if (s->dead) {
+        gl_peers_note_dead(n, s->id);
+        return;
+    }
+    peer = peer_new(s->id);
+    if (gl_map_find(&p->alive, s->id) == NULL) {
+        gl_map_add(&p->alive, peer->id, peer);
+    } else {
+        gl_mem_free(peer);
+    }
+    if (s->left_ms < 0) {
+        if (p->judged_n < JUDGED_MAX) {
+            p->judged[p->judged_n++] = gl_str_dup(&p->arena, s->id);
+        }
+    } else {
+        add_room(n, s->about);
+        *next = s->left_ms + LATE_MS < *next ? s->left_ms + LATE_MS : *next;
+    }
+}
+
+static void on_listed(struct gl_store_req *req)
+{
+    struct gl_peers *p = req->owner;
+    struct gl_node *n = p->node;
+    gl_ms next = n->ttl / 3;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (req->status != 0 || n->stopping || n->lost) {
+        p->busy = false;
+        p->due = n->now + next;
+        gl_node_rearm(n);
+        return;
+    }
+    forget_all(&p->alive);
+    p->judged_n = p->judged_at = 0;
+    for (size_t i = 0; i < n->config.pools_n; i++) {
+        p->pools[i] = (struct gl_event_record){.id = n->config.pools[i].name};
+    }
+    for (size_t i = 0; i < req->sessions_n; i++) {
+        look_at(p, &req->sessions[i], &next);
+    }
+    p->due = n->now + (next > LEAST_MS ? next : LEAST_MS);
+    judge_next(p);
+    gl_node_rearm(n);
+}
+
+static void list(struct gl_node *n)
+{
+    struct gl_peers *p = n->peers;
+
+    p->busy = true;
+    p->due = INT64_MAX;
+    p->req = (struct gl_store_req){.done = on_listed, .owner = p};
+    n->outstanding++;
+    n->ports.store->ops->session_list(n->ports.store, &p->req);
+}
+
+/* ---- who leads ---- */
+
+static void on_elected(struct gl_store_req *req)
+{
+    struct gl_peers *p = req->owner;
+    struct gl_node *n = p->node;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    p->lease_busy = false;
+    p->lease_due = n->now + n->ttl / 3; /* one that is unknown shows itself then */
+    if (req->status == 0 && !n->lost) {
+        n->is_leader = true;
+        p->lease_due = INT64_MAX;
+        GL_TRACE(n->config.trace, NODE, .what = "leads");
+    }
+    gl_node_rearm(n);
+}
+
+static void stand(struct gl_peers *p, const struct gl_record *lease)
+{
+    struct gl_node *n = p->node;
+    size_t guards_n = 0;
+
+    gl_arena_reset(&p->lease_arena);
+    p->guards[guards_n++] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = n->session};
+    if (lease->rev == 0) {
+        p->guards[guards_n++] =
+            (struct gl_guard){.type = GL_GUARD_ABSENT, .kind = GL_S("lease"), .id = GL_S("leader")};
+    } else {
+        gl_str owner = gl_str_dup(&p->lease_arena, lease->owner);
+
+        p->guards[guards_n++] = (struct gl_guard){.type = GL_GUARD_OWNED,
+                                                  .kind = GL_S("lease"),
+                                                  .id = GL_S("leader"),
+                                                  .rev = lease->rev,
+                                                  .owner = owner,
+                                                  .token = lease->token};
+        p->guards[guards_n++] = (struct gl_guard){.type = GL_GUARD_DEAD, .owner = owner};
+    }
+    p->write = (struct gl_write){.type = GL_WRITE_PUT,
+                                 .kind = GL_S("lease"),
+                                 .id = GL_S("leader"),
+                                 .rev = lease->rev + 1,
+                                 .owner = n->session,
+                                 .token = lease->token + 1,
+                                 .live = true,
+                                 .value = GL_S("{}")};
+    p->tx = (struct gl_tx){.context = n->config.context,
+                           .session = n->session,
+                           .guards = p->guards,
+                           .guards_n = guards_n,
+                           .writes = &p->write,
+                           .writes_n = 1,
+                           .confirm = true};
+    p->lease_req = (struct gl_store_req){.done = on_elected, .owner = p};
+    n->outstanding++;
+    n->ports.store->ops->commit(n->ports.store, &p->lease_req, &p->tx);
+}
+
+static void on_lease(struct gl_store_req *req)
+{
+    struct gl_peers *p = req->owner;
+    struct gl_node *n = p->node;
+    const struct gl_record *lease = req->records;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    p->lease_busy = false;
+    p->lease_due = n->now + n->ttl / 3;
+    if (req->status == 0 && !n->stopping && !n->lost && lease->rev > 0 &&
+        gl_str_eq(lease->owner, n->session)) {
+        n->is_leader = true;
+        p->lease_due = INT64_MAX;
+    } else if (req->status == 0 && !n->stopping && !n->lost &&
+               (lease->rev == 0 || gl_peers_is_dead(n, lease->owner))) {
+        p->lease_busy = true;
+        stand(p, lease);
+    }
+    gl_node_rearm(n);
+}
+
+static void ask_for_leader(struct gl_node *n)
+{
+    struct gl_peers *p = n->peers;
+
+    p->lease_busy = true;
+    p->lease_due = INT64_MAX;
+    p->lease_key = (struct gl_key){.kind = GL_S("lease"), .id = GL_S("leader")};
+    p->lease_req = (struct gl_store_req){.done = on_lease, .owner = p};
+    n->outstanding++;
+    n->ports.store->ops->get(n->ports.store, &p->lease_req, n->config.context, &p->lease_key, 1);
+}
+
+/* ---- life ---- */
+
+void gl_peers_init(struct gl_node *n)
+{
+    n->peers = gl_mem_alloc(sizeof(*n->peers));
+    n->peers->node = n;
+    gl_map_init(&n->peers->alive);
+    gl_map_init(&n->peers->dead);
+}
+
+void gl_peers_done(struct gl_node *n)
+{
+    struct gl_peers *p = n->peers;
+
+    forget_all(&p->alive);
+    forget_all(&p->dead);
+    gl_map_done(&p->alive);
+    gl_map_done(&p->dead);
+    gl_arena_done(&p->arena);
+    gl_arena_done(&p->lease_arena);
+    gl_mem_free(p);
+    n->peers = NULL;
+}
+
+static bool is_on(const struct gl_node *n)
+{
+    return n->ports.store->ops->shared && n->session.n > 0 && !n->stopping && !n->lost &&
+           !n->config.passive;
+}
+
+gl_ms gl_peers_due(const struct gl_node *n)
+{
+    const struct gl_peers *p = n->peers;
+    gl_ms due = INT64_MAX;
+
+    if (is_on(n)) {
+        due = p->busy ? due : p->due;
+        due = !p->lease_busy && !n->config.guest && p->lease_due < due ? p->lease_due : due;
+    }
+    return due;
+}
+
+void gl_peers_on_time(struct gl_node *n)
+{
+    struct gl_peers *p = n->peers;
+
+    if (!is_on(n)) {
+        return;
+    }
+    if (!p->busy && p->due <= n->now) {
+        list(n);
+    }
+    if (!p->lease_busy && !n->config.guest && p->lease_due <= n->now) {
+        ask_for_leader(n);
+    }
+}
