@@ -14,87 +14,87 @@
 struct gl_sqlite;
 
 /* X(name, role, sql). Roles: W writer, R reader. Parameters by number. */
-#define GL_SQLITE_STATEMENTS(X)                                                                    \
-    X(BEGIN, W, "BEGIN IMMEDIATE")                                                                 \
-    X(COMMIT, W, "COMMIT")                                                                         \
-    X(ROLLBACK, W, "ROLLBACK")                                                                     \
-    X(GUARD, W, "SELECT rev, owner, token, live FROM record WHERE kind = ?1 AND id = ?2")          \
-    X(PUT, W,                                                                                      \
-      "INSERT INTO record(kind, id, rev, owner, token, live, value, sum)"                          \
-      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(kind, id) DO UPDATE SET"                \
-      " rev = ?3, owner = ?4, token = ?5, live = ?6, value = ?7, sum = ?8")                        \
-    X(PUT_NEW, W,                                                                                  \
-      "INSERT INTO record(kind, id, rev, owner, token, live, value, sum)"                          \
-      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(kind, id) DO NOTHING")                  \
-    X(DELETE, W, "DELETE FROM record WHERE kind = ?1 AND id = ?2")                                 \
-    X(INDEX, W, "INSERT INTO entry(name, score, id) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")    \
-    X(UNINDEX, W, "DELETE FROM entry WHERE name = ?1 AND score = ?2 AND id = ?3")                  \
-    X(LOG, W, "INSERT INTO log(kind, id, seq, value) VALUES(?1, ?2, ?3, ?4)")                      \
-    X(LOG_TRIM, W, "DELETE FROM log WHERE kind = ?1 AND id = ?2 AND seq < ?3")                     \
-    X(PUSH, W, "INSERT INTO item(queue, id, value) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")     \
-    X(POP, W, "DELETE FROM item WHERE queue = ?1 AND id = ?2")                                     \
-    X(UNCLAIM, W, "UPDATE item SET token = 0, taker = '', until = 0 WHERE queue = ?1 AND id = ?2") \
-    X(CLAIMED, W, "SELECT token FROM item WHERE queue = ?1 AND id = ?2")                           \
-    X(FREE, W,                                                                                     \
-      "SELECT n, id, value FROM item WHERE queue = ?1 AND (until <= ?2 OR EXISTS(SELECT 1"         \
-      " FROM session WHERE session.id = item.taker AND dead)) ORDER BY n LIMIT ?3")                \
-    X(CLAIM, W, "UPDATE item SET token = ?2, taker = ?3, until = ?4 WHERE n = ?1")                 \
-    X(CLAIMS, W, "SELECT value FROM meta WHERE name = 'claims'")                                   \
-    X(CLAIMS_SET, W, "INSERT OR REPLACE INTO meta(name, value) VALUES('claims', ?1)")              \
-    X(REMEMBER, W,                                                                                 \
-      "INSERT OR REPLACE INTO txgroup(slot, n, session, first, last, refused)"                     \
-      " VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                                           \
-    X(RECALL, W, "SELECT refused FROM txgroup WHERE session = ?1 AND first <= ?2 AND last >= ?2")  \
-    X(RECALL_FIRST, W, "SELECT min(first) FROM txgroup WHERE session = ?1")                        \
-    X(GROUP_FIRST, W, "SELECT min(n) FROM txgroup")                                                \
-    X(GROUP_LAST, W, "SELECT max(n) FROM txgroup")                                                 \
-    X(SESSION_GET, W, "SELECT dead, since FROM session WHERE id = ?1")                             \
-    X(SESSION_LAST, W, "SELECT max(incarnation) FROM session WHERE node = ?1")                     \
-    X(SESSION_KILL, W, "UPDATE session SET dead = 1 WHERE dead = 0 AND id <> ?1")                  \
-    X(SESSION_ADD, W,                                                                              \
-      "INSERT INTO session(id, node, incarnation, dead, since, about)"                             \
-      " VALUES(?1, ?2, ?3, 0, ?4, ?5) ON CONFLICT DO NOTHING")                                     \
-    X(SESSION_END, W, "UPDATE session SET dead = 1 WHERE id = ?1")                                 \
-    X(SESSION_ABOUT, W, "UPDATE session SET about = ?2 WHERE id = ?1")                             \
-    X(MARK, W,                                                                                     \
-      "INSERT INTO meta(name, value) VALUES('recoveries', 1)"                                      \
-      " ON CONFLICT(name) DO UPDATE SET value = value + 1")                                        \
-    X(SNAPSHOT, R, "BEGIN")                                                                        \
-    X(RELEASE, R, "COMMIT")                                                                        \
-    X(GET, R,                                                                                      \
-      "SELECT rev, owner, token, live, value, sum FROM record WHERE kind = ?1 AND id = ?2")        \
-    X(RANGE, R,                                                                                    \
-      "SELECT score, id FROM entry WHERE name = ?1 AND score >= ?2 AND score <= ?3"                \
-      " ORDER BY score, id LIMIT ?4")                                                              \
-    X(RANGE_AFTER, R,                                                                              \
-      "SELECT score, id FROM entry WHERE name = ?1 AND (score, id) > (?2, ?5) AND score <= ?3"     \
-      " ORDER BY score, id LIMIT ?4")                                                              \
-    X(LIST, R, GL_SQLITE_LIST_SQL("value, sum", "", "", ""))                                       \
-    X(LIST_DESC, R, GL_SQLITE_LIST_SQL("value, sum", "", "", " DESC"))                             \
-    X(LIST_LIVE, R, GL_SQLITE_LIST_SQL("value, sum", " INDEXED BY record_live", " AND live", ""))  \
-    X(LIST_LIVE_DESC, R,                                                                           \
-      GL_SQLITE_LIST_SQL("value, sum", " INDEXED BY record_live", " AND live", " DESC"))           \
-    X(LIST_IDS, R, GL_SQLITE_LIST_SQL("'', 0", "", "", ""))                                        \
-    X(SESSION_LIST, R,                                                                             \
-      "SELECT id, node, incarnation, dead, about FROM session"                                     \
-      " ORDER BY dead, since DESC, incarnation DESC LIMIT ?1")                                     \
-    X(EXPORT_RECORDS, R,                                                                           \
-      "SELECT kind, id, rev, owner, token, live, value, sum FROM record"                           \
-      " WHERE (kind, id) > (?1, ?2) ORDER BY kind, id LIMIT ?3")                                   \
-    X(EXPORT_ENTRIES, R,                                                                           \
-      "SELECT name, id, score FROM entry WHERE (name, score, id) > (?1, ?4, ?2)"                   \
-      " ORDER BY name, score, id LIMIT ?3")                                                        \
-    X(EXPORT_LOGS, R,                                                                              \
-      "SELECT kind, id, seq, value FROM log WHERE (kind, id, seq) > (?1, ?2, ?4)"                  \
-      " ORDER BY kind, id, seq LIMIT ?3")                                                          \
-    X(EXPORT_ITEMS, R,                                                                             \
-      "SELECT queue, id, n, value FROM item WHERE (queue, n) > (?1, ?4)"                           \
-      " ORDER BY queue, n LIMIT ?3")                                                               \
-    X(MEASURE, R,                                                                                  \
-      "SELECT (page_count - freelist_count) * page_size"                                           \
-      " FROM pragma_page_count, pragma_freelist_count, pragma_page_size")                          \
-    X(LOG_READ, R,                                                                                 \
-      "SELECT seq, value FROM log WHERE kind = ?1 AND id = ?2 AND seq >= ?3"                       \
+#define GL_SQLITE_STATEMENTS(X)                                                                   \
+    X(BEGIN, W, "BEGIN IMMEDIATE")                                                                \
+    X(COMMIT, W, "COMMIT")                                                                        \
+    X(ROLLBACK, W, "ROLLBACK")                                                                    \
+    X(GUARD, W, "SELECT rev, owner, token, live FROM record WHERE kind = ?1 AND id = ?2")         \
+    X(PUT, W,                                                                                     \
+      "INSERT INTO record(kind, id, rev, owner, token, live, value, sum)"                         \
+      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(kind, id) DO UPDATE SET"               \
+      " rev = ?3, owner = ?4, token = ?5, live = ?6, value = ?7, sum = ?8")                       \
+    X(PUT_NEW, W,                                                                                 \
+      "INSERT INTO record(kind, id, rev, owner, token, live, value, sum)"                         \
+      " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(kind, id) DO NOTHING")                 \
+    X(DELETE, W, "DELETE FROM record WHERE kind = ?1 AND id = ?2")                                \
+    X(INDEX, W, "INSERT INTO entry(name, score, id) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")   \
+    X(UNINDEX, W, "DELETE FROM entry WHERE name = ?1 AND score = ?2 AND id = ?3")                 \
+    X(LOG, W, "INSERT INTO log(kind, id, seq, value) VALUES(?1, ?2, ?3, ?4)")                     \
+    X(LOG_TRIM, W, "DELETE FROM log WHERE kind = ?1 AND id = ?2 AND seq < ?3")                    \
+    X(PUSH, W, "INSERT INTO item(queue, id, value) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")    \
+    X(POP, W, "DELETE FROM item WHERE queue = ?1 AND id = ?2")                                    \
+    X(UNCLAIM, W, "UPDATE item SET taker = '', until = 0 WHERE queue = ?1 AND id = ?2")           \
+    X(CLAIMED, W, "SELECT token FROM item WHERE queue = ?1 AND id = ?2")                          \
+    X(FREE, W,                                                                                    \
+      "SELECT n, id, value FROM item WHERE queue = ?1 AND (until <= ?2 OR EXISTS(SELECT 1"        \
+      " FROM session WHERE session.id = item.taker AND dead)) ORDER BY n LIMIT ?3")               \
+    X(CLAIM, W, "UPDATE item SET token = ?2, taker = ?3, until = ?4 WHERE n = ?1")                \
+    X(CLAIMS, W, "SELECT value FROM meta WHERE name = 'claims'")                                  \
+    X(CLAIMS_SET, W, "INSERT OR REPLACE INTO meta(name, value) VALUES('claims', ?1)")             \
+    X(REMEMBER, W,                                                                                \
+      "INSERT OR REPLACE INTO txgroup(slot, n, session, first, last, refused)"                    \
+      " VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                                          \
+    X(RECALL, W, "SELECT refused FROM txgroup WHERE session = ?1 AND first <= ?2 AND last >= ?2") \
+    X(RECALL_FIRST, W, "SELECT min(first) FROM txgroup WHERE session = ?1")                       \
+    X(GROUP_FIRST, W, "SELECT min(n) FROM txgroup")                                               \
+    X(GROUP_LAST, W, "SELECT max(n) FROM txgroup")                                                \
+    X(SESSION_GET, W, "SELECT dead, since FROM session WHERE id = ?1")                            \
+    X(SESSION_LAST, W, "SELECT max(incarnation) FROM session WHERE node = ?1")                    \
+    X(SESSION_KILL, W, "UPDATE session SET dead = 1 WHERE dead = 0 AND id <> ?1")                 \
+    X(SESSION_ADD, W,                                                                             \
+      "INSERT INTO session(id, node, incarnation, dead, since, about)"                            \
+      " VALUES(?1, ?2, ?3, 0, ?4, ?5) ON CONFLICT DO NOTHING")                                    \
+    X(SESSION_END, W, "UPDATE session SET dead = 1 WHERE id = ?1")                                \
+    X(SESSION_ABOUT, W, "UPDATE session SET about = ?2 WHERE id = ?1")                            \
+    X(MARK, W,                                                                                    \
+      "INSERT INTO meta(name, value) VALUES('recoveries', 1)"                                     \
+      " ON CONFLICT(name) DO UPDATE SET value = value + 1")                                       \
+    X(SNAPSHOT, R, "BEGIN")                                                                       \
+    X(RELEASE, R, "COMMIT")                                                                       \
+    X(GET, R,                                                                                     \
+      "SELECT rev, owner, token, live, value, sum FROM record WHERE kind = ?1 AND id = ?2")       \
+    X(RANGE, R,                                                                                   \
+      "SELECT score, id FROM entry WHERE name = ?1 AND score >= ?2 AND score <= ?3"               \
+      " ORDER BY score, id LIMIT ?4")                                                             \
+    X(RANGE_AFTER, R,                                                                             \
+      "SELECT score, id FROM entry WHERE name = ?1 AND (score, id) > (?2, ?5) AND score <= ?3"    \
+      " ORDER BY score, id LIMIT ?4")                                                             \
+    X(LIST, R, GL_SQLITE_LIST_SQL("value, sum", "", "", ""))                                      \
+    X(LIST_DESC, R, GL_SQLITE_LIST_SQL("value, sum", "", "", " DESC"))                            \
+    X(LIST_LIVE, R, GL_SQLITE_LIST_SQL("value, sum", " INDEXED BY record_live", " AND live", "")) \
+    X(LIST_LIVE_DESC, R,                                                                          \
+      GL_SQLITE_LIST_SQL("value, sum", " INDEXED BY record_live", " AND live", " DESC"))          \
+    X(LIST_IDS, R, GL_SQLITE_LIST_SQL("'', 0", "", "", ""))                                       \
+    X(SESSION_LIST, R,                                                                            \
+      "SELECT id, node, incarnation, dead, about FROM session"                                    \
+      " ORDER BY dead, since DESC, incarnation DESC LIMIT ?1")                                    \
+    X(EXPORT_RECORDS, R,                                                                          \
+      "SELECT kind, id, rev, owner, token, live, value, sum FROM record"                          \
+      " WHERE (kind, id) > (?1, ?2) ORDER BY kind, id LIMIT ?3")                                  \
+    X(EXPORT_ENTRIES, R,                                                                          \
+      "SELECT name, id, score FROM entry WHERE (name, score, id) > (?1, ?4, ?2)"                  \
+      " ORDER BY name, score, id LIMIT ?3")                                                       \
+    X(EXPORT_LOGS, R,                                                                             \
+      "SELECT kind, id, seq, value FROM log WHERE (kind, id, seq) > (?1, ?2, ?4)"                 \
+      " ORDER BY kind, id, seq LIMIT ?3")                                                         \
+    X(EXPORT_ITEMS, R,                                                                            \
+      "SELECT queue, id, n, value FROM item WHERE (queue, n) > (?1, ?4)"                          \
+      " ORDER BY queue, n LIMIT ?3")                                                              \
+    X(MEASURE, R,                                                                                 \
+      "SELECT (page_count - freelist_count) * page_size"                                          \
+      " FROM pragma_page_count, pragma_freelist_count, pragma_page_size")                         \
+    X(LOG_READ, R,                                                                                \
+      "SELECT seq, value FROM log WHERE kind = ?1 AND id = ?2 AND seq >= ?3"                      \
       " ORDER BY seq LIMIT ?4")
 
 #define GL_SQLITE_LIST_SQL(value, by, live, direction)             \

@@ -79,12 +79,24 @@ static void close_all(void *world)
     gl_mem_free(w);
 }
 
+static void damage(void *world, const char *kind, const char *id)
+{
+    char sql[300];
+    int n = snprintf(sql, sizeof(sql),
+                     "UPDATE record SET value = '!' || substr(value, 2) WHERE kind = '%s' AND id = "
+                     "'%s' RETURNING 1",
+                     kind, id);
+    assert_in_range(n, 1, sizeof(sql) - 1);
+    assert_int_equal(sqlite_world_sql(world, sql), 1);
+}
+
 const struct contract_maker contract_maker_sqlite = {
     .name = "sqlite",
     .open = open_fresh,
     .pump_until = pump_until,
     .reopen = reopen,
     .close = close_all,
+    .damage = damage,
 };
 
 void sqlite_contract_begin(struct contract *c, struct sqlite_world *w, struct vfs_cut *vfs)
