@@ -64,6 +64,7 @@ struct gl_refusal {
     const char *message;
     const char *hint, *field;             /* may be NULL */
     const struct gl_flow_errors *details; /* may be NULL */
+    gl_str claim; /* JSON of the claim that stands in the way; "" : none. Its status is 409 */
 };
 
 struct gl_route;
@@ -146,7 +147,14 @@ void gl_usher_ping(struct gl_call *c);
 /* ---- routes.c: what does it want? Answers it or asks the node. ---- */
 void gl_routes_find(struct gl_call *c);
 
+/* ---- claiming.c ---- */
+void gl_claiming_post(struct gl_call *c);
+void gl_claiming_list(struct gl_call *c);
+void gl_claiming_show(struct gl_call *c);
+
 /* ---- posted.c: bodies ---- */
+/* The body as JSON, "{}" if there is none; false: it is no JSON, and that was answered. */
+bool gl_posted_json(struct gl_call *c, struct gl_json *ret);
 /* Each fills in c->rq, or answers with what is wrong and returns false. */
 bool gl_posted_submit(struct gl_call *c);
 bool gl_posted_command(struct gl_call *c);

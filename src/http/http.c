@@ -24,7 +24,7 @@ static void on_answered(struct gl_request *rq)
     struct gl_http *h = c->http;
     struct MHD_Connection *connection = c->connection;
 
-    if (rq->code == 0 && rq->body.n > 0) {
+    if (rq->body.n > 0) {
         gl_buf_str(&c->out, rq->body);
     }
     c->is_complete = true;
@@ -75,12 +75,12 @@ bool gl_http_refuses(struct gl_http *h)
     return is_refusing;
 }
 
-/* Questions never wait behind work. */
+/* Questions never wait behind work, and neither do claims, which end if they are renewed late. */
 static bool is_question(enum gl_verb verb)
 {
-    return verb == GL_VERB_STATUS || verb == GL_VERB_LIST || verb == GL_VERB_EVENTS ||
-           verb == GL_VERB_HUMAN || verb == GL_VERB_WHY || verb == GL_VERB_NODE ||
-           verb == GL_VERB_METRICS;
+    return (verb >= GL_VERB_CLAIM_ACQUIRE && verb <= GL_VERB_CLAIM_SHOW) || verb == GL_VERB_STATUS || verb == GL_VERB_LIST ||
+           verb == GL_VERB_EVENTS || verb == GL_VERB_HUMAN || verb == GL_VERB_WHY ||
+           verb == GL_VERB_NODE || verb == GL_VERB_METRICS;
 }
 
 void gl_call_ask(struct gl_call *c)
@@ -102,7 +102,10 @@ static void take_answer(struct gl_call *c)
     c->is_complete = false;
     c->then = NULL;
     if (c->rq.code != 0) {
-        gl_reply_error(c, c->rq.code, c->rq.why.text, NULL);
+        gl_reply_refusal(
+            c, &(struct gl_refusal){.code = c->rq.code,
+                                    .message = c->rq.why.text,
+                                    .claim = gl_str_dup(&c->arena, gl_buf_view(&c->out))});
     } else if (then != NULL) {
         then(c);
     } else {

@@ -49,7 +49,7 @@ SCHEMA(respond);
 SCHEMA(retry);
 SCHEMA(trim);
 
-static bool read_json(struct gl_call *c, struct gl_json *j)
+bool gl_posted_json(struct gl_call *c, struct gl_json *ret)
 {
     struct gl_why why = {0};
     gl_str text = gl_buf_view(&c->body);
@@ -57,7 +57,7 @@ static bool read_json(struct gl_call *c, struct gl_json *j)
     if (text.n == 0) {
         text = GL_S("{}");
     }
-    if (gl_json_parse(j, text, GL_HTTP_BODY_BYTES_MAX, &c->arena, &why) != 0) {
+    if (gl_json_parse(ret, text, GL_HTTP_BODY_BYTES_MAX, &c->arena, &why) != 0) {
         (void)gl_why_prefix(&why, "the body is not JSON");
         gl_reply_error(c, GL_E_INVALID, why.text, NULL);
         return false;
@@ -70,7 +70,7 @@ static bool read_body(struct gl_call *c, const struct gl_schema *schema, struct 
 {
     struct gl_why why = {0};
 
-    if (!read_json(c, j)) {
+    if (!gl_posted_json(c, j)) {
         return false;
     }
     if (gl_schema_read(schema, j, gl_json_root(j), true, &c->arena, ret, &why) != 0) {
@@ -170,7 +170,7 @@ bool gl_posted_signal(struct gl_call *c)
     if (c->body.n == 0) {
         return true;
     }
-    if (!read_json(c, &j)) {
+    if (!gl_posted_json(c, &j)) {
         return false;
     }
     c->rq.output = gl_text_compact(gl_buf_view(&c->body), &c->arena);
@@ -189,7 +189,7 @@ bool gl_posted_submit(struct gl_call *c)
     struct gl_json j;
     bool is_fine;
 
-    if (!read_json(c, &j)) {
+    if (!gl_posted_json(c, &j)) {
         return false;
     }
     gl_submits_init(&s, &c->arena, c->config->blob, c->rq.context, &j);

@@ -17,6 +17,7 @@ static unsigned status_of(int code)
     case GL_E_CONFLICT:
     case GL_E_STATE:
     case GL_E_STALE:
+    case GL_E_NOT_OWNER:
         return MHD_HTTP_CONFLICT;
     case GL_E_LIMIT:
         return MHD_HTTP_TOO_MANY_REQUESTS;
@@ -80,6 +81,10 @@ void gl_reply_write(struct gl_jw *w, const struct gl_refusal *r, const char *id)
     if (r->details != NULL) {
         write_details(w, r->details);
     }
+    if (r->claim.n > 0) {
+        gl_jw_key(w, "claim");
+        gl_jw_raw(w, r->claim);
+    }
     if (id != NULL) {
         gl_jw_key(w, "request_id");
         gl_jw_c(w, id);
@@ -91,7 +96,9 @@ void gl_reply_refusal(struct gl_call *c, const struct gl_refusal *r)
 {
     struct gl_jw w;
 
-    c->status = r->status != 0 ? r->status : status_of(r->code);
+    c->status = r->status != 0   ? r->status
+                : r->claim.n > 0 ? MHD_HTTP_CONFLICT
+                                 : status_of(r->code);
     c->type = "application/json";
     gl_buf_reset(&c->out);
     gl_jw_init(&w, &c->out);

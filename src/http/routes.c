@@ -51,9 +51,18 @@ static const struct gl_argument signal_arguments[] = {
 
 static const struct gl_argument human_arguments[] = {PAGE, END};
 
+static const struct gl_argument claims_arguments[] = {
+    {"state", GL_ARG_TEXT, 0, "Only claims in this state: claimed, done, failed or expired."},
+    {"prefix", GL_ARG_TEXT, 0, "Only claims whose keys begin so."},
+    {"after", GL_ARG_TEXT, 0, "Continue behind this key: `next` of the page before."},
+    PAGE,
+    END,
+};
+
 #define CONTEXT "/v1/contexts/{context}"
 #define JOBS CONTEXT "/jobs"
 #define JOB JOBS "/{job}"
+#define CLAIMS CONTEXT "/claims"
 #define NO_ARGUMENTS NULL
 #define NO_BODY GL_BODY_NONE, NULL
 #define FIELDS(schema) GL_BODY_FIELDS, &(schema)
@@ -119,6 +128,26 @@ const struct gl_route gl_routes[] = {
     {"PUT", CONTEXT "/blobs/{sha256}", GL_VERB_COUNT, gl_verbs_put_blob, "put_blob",
      "Keep a file for flows to use; the body is its content.", "{\"sha256\", \"bytes\"}", 201,
      NO_ARGUMENTS, GL_BODY_BYTES, NULL},
+    {"POST", CLAIMS "/acquire", GL_VERB_CLAIM_ACQUIRE, gl_claiming_post, "claim_acquire",
+     "Get the exclusive right to a key, for a while.",
+     "the claim, committed; 409 `busy` with the claim in the way", 200, NO_ARGUMENTS,
+     FIELDS(gl_claiming_acquire_schema)},
+    {"POST", CLAIMS "/renew", GL_VERB_CLAIM_RENEW, gl_claiming_post, "claim_renew",
+     "Keep a claim: its lease begins anew.", "the claim, committed; 409 `not_owner`", 200,
+     NO_ARGUMENTS, FIELDS(gl_claiming_renew_schema)},
+    {"POST", CLAIMS "/complete", GL_VERB_CLAIM_COMPLETE, gl_claiming_post, "claim_complete",
+     "The work is done: the claim ends.", "the claim, committed; 409 `not_owner`", 200,
+     NO_ARGUMENTS, FIELDS(gl_claiming_complete_schema)},
+    {"POST", CLAIMS "/fail", GL_VERB_CLAIM_FAIL, gl_claiming_post, "claim_fail",
+     "The work has failed: the claim ends.", "the claim, committed; 409 `not_owner`", 200,
+     NO_ARGUMENTS, FIELDS(gl_claiming_fail_schema)},
+    {"POST", CLAIMS "/reclaim", GL_VERB_CLAIM_RECLAIM, gl_claiming_post, "claim_reclaim",
+     "Mark claims whose leases are over as expired, and tell which.",
+     "{\"expired\": [...], \"more\"}", 200, NO_ARGUMENTS, FIELDS(gl_claiming_reclaim_schema)},
+    {"GET", CLAIMS, GL_VERB_CLAIM_LIST, gl_claiming_list, "claim_list", "List claims, by key.",
+     "{\"claims\": [...], \"next\"}", 200, claims_arguments, NO_BODY},
+    {"GET", CLAIMS "/{key}", GL_VERB_CLAIM_SHOW, gl_claiming_show, "claim_show", "A claim.",
+     "an object", 200, NO_ARGUMENTS, NO_BODY},
 };
 
 const size_t gl_routes_n = GL_COUNT(gl_routes);
@@ -147,6 +176,7 @@ static gl_str *capture(struct gl_captures *c, gl_str name)
     return gl_str_is(name, "{context}")  ? &c->context
            : gl_str_is(name, "{job}")    ? &c->job
            : gl_str_is(name, "{sha256}") ? &c->sha256
+           : gl_str_is(name, "{key}")    ? &c->key
                                          : &c->step;
 }
 
@@ -323,6 +353,7 @@ void gl_routes_find(struct gl_call *c)
     c->rq.job = found.job;
     c->rq.step = found.step;
     c->sha256 = found.sha256;
+    c->rq.claim_key = found.key;
     if (check_arguments(c)) {
         c->route->handle(c);
     }

@@ -22,7 +22,7 @@ enum gl_body_type { GL_BODY_NONE, GL_BODY_FIELDS, GL_BODY_JSON, GL_BODY_BYTES };
 
 struct gl_route {
     const char *method;
-    const char *path;  /* {context}, {job}, {step}, {name}, {sha256}: any one segment */
+    const char *path;  /* {context}, {job}, {step}, {name}, {sha256}, {key}: any one segment */
     enum gl_verb verb; /* of the node, where there is one */
     void (*handle)(struct gl_call *c);
     const char *id;  /* unique, for programs */
@@ -39,7 +39,7 @@ extern const size_t gl_routes_n;
 
 /* What the braces of a path stand for. */
 struct gl_captures {
-    gl_str context, job, step, sha256;
+    gl_str context, job, step, sha256, key;
 };
 
 /* The route of a path, if it has that method. *ret_known: the path has some. */
@@ -52,6 +52,10 @@ uint64_t gl_routes_number(struct gl_call *c, const char *name, uint64_t otherwis
 /* ---- posted.c: what bodies may contain ---- */
 extern const struct gl_schema gl_posted_command_schema, gl_posted_respond_schema,
     gl_posted_retry_schema, gl_posted_trim_schema;
+
+/* ---- claiming.c: the same of claims ---- */
+extern const struct gl_schema gl_claiming_acquire_schema, gl_claiming_renew_schema,
+    gl_claiming_complete_schema, gl_claiming_fail_schema, gl_claiming_reclaim_schema;
 
 /* ---- verbs.c: handlers ---- */
 void gl_verbs_health(struct gl_call *c);
