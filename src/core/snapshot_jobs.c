@@ -15,7 +15,7 @@ struct saved_job {
     uint64_t rev, token, last_op;
     gl_ms due; /* 0: none */
     uint32_t inflight_n, load_tries;
-    bool is_created, token_in_flight, has_names, is_adopted;
+    bool is_created, token_in_flight, has_names, is_adopted, is_damaged;
     uint64_t outbid;
 };
 
@@ -35,6 +35,7 @@ static const struct gl_field job_fields[] = {
     F(token_in_flight, BOOL),
     F(has_names, BOOL),
     F(is_adopted, BOOL),
+    F(is_damaged, BOOL),
     F(outbid, U64),
 };
 #undef F
@@ -69,6 +70,7 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
     j->token_in_flight = s.token_in_flight;
     j->has_names = s.has_names;
     j->is_adopted = s.is_adopted;
+    j->is_damaged = s.is_damaged;
     j->outbid = s.outbid;
     c->adopting_n += s.is_adopted;
     j->inflight_n = s.inflight_n;
@@ -290,6 +292,7 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
                           .token_in_flight = j->token_in_flight,
                           .has_names = j->has_names,
                           .is_adopted = j->is_adopted,
+                          .is_damaged = j->is_damaged,
                           .outbid = j->outbid};
 
     GL_ASSERT(gl_list_empty(&j->touched)); /* nothing is half done between two steps */

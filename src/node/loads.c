@@ -83,7 +83,8 @@ static struct gl_event_record keep(struct load *l, const struct gl_record *r)
                                     .owner = gl_str_dup(&l->arena, r->owner),
                                     .value = gl_str_dup(&l->arena, r->value),
                                     .rev = r->rev,
-                                    .token = r->token};
+                                    .token = r->token,
+                                    .damaged = r->damaged};
 }
 
 static void begin(struct load *l);
@@ -238,7 +239,7 @@ static void on_job(struct gl_store_req *req)
         return;
     }
     l->job_record = keep(l, &req->records[0]);
-    if (read_flow_hash(l) != 0) {
+    if (l->job_record.damaged || read_flow_hash(l) != 0) {
         finish(l, GL_E_DAMAGED);
         return;
     }

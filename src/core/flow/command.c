@@ -182,6 +182,12 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     if (ev->inbox.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
         consume(c, j, ev);
     }
+    if (j->is_damaged && ev->verb != GL_CMD_CANCEL) {
+        gl_txn_reply(c, j, ev->request, GL_E_DAMAGED,
+                     "%.*s; cancel the job, or mend that record and resume it",
+                     GL_STR_ARG(j->r.reason));
+        return;
+    }
     if (gl_job_status_is_terminal(j->r.status)) {
         gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s has ended: it is %s",
                      GL_STR_ARG(j->id), gl_job_status_words[j->r.status]);

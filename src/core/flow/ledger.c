@@ -507,7 +507,8 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
 {
     uint32_t budget = GL_SPREAD_MAX;
 
-    if (gl_job_status_is_terminal(j->r.status)) {
+    if (gl_job_status_is_terminal(j->r.status) ||
+        (j->is_damaged && j->r.verdict == GL_VERDICT_NONE)) {
         return;
     }
     gl_list_remove(&j->busy);

@@ -232,9 +232,9 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
         if (j->memory == GL_MEM_HOT) {
             j->token_in_flight = false; /* the first transaction in flight carries it */
             j->spec->is_stored = true;
-            if (j->inflight_n == 0 && (gl_job_status_is_terminal(j->r.status) ||
+            if (j->inflight_n == 0 && (gl_job_status_is_terminal(j->r.status) || j->is_damaged ||
                                        (j->owner.n == 0 && gl_list_empty(&j->touched)))) {
-                drop(c, j); /* it has ended, or has been given away */
+                drop(c, j); /* it has ended, has been given away, or is of no use in memory */
             }
             return;
         }
@@ -361,7 +361,7 @@ static void inherit(struct gl_core *c, struct gl_job *j)
     }
 }
 
-static void become_hot(struct gl_core *c, struct gl_job *j)
+static void enter(struct gl_core *c, struct gl_job *j)
 {
     j->memory = GL_MEM_HOT;
     j->is_created = true;
@@ -371,6 +371,11 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     gl_list_push(&c->lru, &j->lru);
     adopted(c, j);
     gl_txn_touch(c, j);
+}
+
+static void become_hot(struct gl_core *c, struct gl_job *j)
+{
+    enter(c, j);
     if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
         gl_txn_changed(c, j); /* the new token must be committed before the executor hears it */
     }
@@ -410,6 +415,46 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
     drop(c, j);
 }
 
+/* ---- when a record of it cannot be used ---- */
+
+/* What the executor has to say it will say again. */
+static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    (void)j;
+    if (ev->type == GL_EV_COMMAND) {
+        gl_core_dispatch(c, ev);
+    }
+}
+
+/* Its other records stay as they are, and so does what runs of it. */
+static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
+                         const struct gl_event_record *bad)
+{
+    gl_job_clear(c, j);
+    if (gl_restore_head(c, j, ev) != 0 || gl_job_status_is_terminal(j->r.status)) {
+        gl_job_clear(c, j);
+        load_failed(c, j, GL_E_DAMAGED);
+        return;
+    }
+    GL_MARK(c->trace, "load.held_damaged");
+    enter(c, j);
+    j->is_damaged = true;
+    if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
+        gl_core_set(c, &j->r.reason,
+                    gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",
+                               GL_STR_ARG(bad->kind), GL_STR_ARG(bad->id)));
+    }
+    if (j->r.status == GL_JOB_RUNNING || j->r.status == GL_JOB_PAUSING) {
+        j->r.hold = GL_HOLD_REVIEW;
+        gl_ledger_move_job(c, j, GL_JOB_PAUSED);
+        gl_txn_log(c, j, NULL, "job_paused", j->r.reason,
+                   GL_S("\"recovery_requires_review\":true"));
+    }
+    gl_load_unpark(c, j, command_damaged);
+    gl_list_remove(&j->lru); /* it leaves at the end of this step, or when that is committed */
+    gl_list_push(c->lru.next, &j->lru);
+}
+
 static bool may_be_ours(const struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *rec = ev->records.items;
@@ -424,8 +469,7 @@ static bool may_be_ours(const struct gl_core *c, const struct gl_event *ev)
 void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
-    const struct gl_event_record *rec = ev->records.items;
-    int rc;
+    const struct gl_event_record *rec = ev->records.items, *bad;
 
     if (j == NULL || j->memory != GL_MEM_LOADING) {
         return;
@@ -444,10 +488,8 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         drop(c, j);
         return;
     }
-    rc = gl_restore_job(c, j, ev);
-    if (rc != 0) {
-        gl_job_clear(c, j);
-        load_failed(c, j, GL_E_DAMAGED);
+    if (gl_restore_job(c, j, ev, &bad) != 0) {
+        hold_damaged(c, j, ev, bad);
         return;
     }
     become_hot(c, j);
@@ -463,6 +505,9 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 
 static bool may_leave(const struct gl_core *c, const struct gl_job *j)
 {
+    if (j->is_damaged) {
+        return j->inflight_n == 0 && !j->changed;
+    }
     /* One with a ready step waits for facts that are on their way. */
     if (j->r.status == GL_JOB_RUNNING && j->count[GL_STEP_READY] > 0) {
         return false;
@@ -477,7 +522,8 @@ void gl_load_trim(struct gl_core *c)
         struct gl_link *l = gl_list_first(&c->lru);
         struct gl_job *j = l != NULL ? GL_CONTAINER(l, struct gl_job, lru) : NULL;
 
-        if (j == NULL || (c->jobs_hot <= c->hot_max && !gl_job_status_is_terminal(j->r.status))) {
+        if (j == NULL || (c->jobs_hot <= c->hot_max && !gl_job_status_is_terminal(j->r.status) &&
+                          !j->is_damaged)) {
             break;
         }
         if (!may_leave(c, j)) {

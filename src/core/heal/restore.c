@@ -170,14 +170,25 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
     return 0;
 }
 
-int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+int gl_restore_head(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     const struct gl_event_record *recs = ev->records.items;
-    int rc = restore_record(c, j, &recs[0], ev->flow);
 
+    return recs[0].damaged ? GL_E_DAMAGED : restore_record(c, j, &recs[0], ev->flow);
+}
+
+int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
+                   const struct gl_event_record **ret_bad)
+{
+    const struct gl_event_record *recs = ev->records.items;
+    int rc = gl_restore_head(c, j, ev);
+
+    *ret_bad = &recs[0];
     for (size_t i = 1; i < ev->records.n && rc == 0; i++) {
-        rc = gl_str_is(recs[i].kind, "signal") ? gl_signals_restore(c, j, &recs[i])
-                                               : restore_step(c, j, &recs[i]);
+        *ret_bad = &recs[i];
+        rc = recs[i].damaged                     ? GL_E_DAMAGED
+             : gl_str_is(recs[i].kind, "signal") ? gl_signals_restore(c, j, &recs[i])
+                                                 : restore_step(c, j, &recs[i]);
     }
     return rc == 0 && !fit_together(j) ? GL_E_DAMAGED : rc;
 }

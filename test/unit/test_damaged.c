@@ -1,0 +1,98 @@
+/* A record of a job cannot be used: the job is held for a person, and never believed in part. */
+#include "model/job.h"
+#include "support/cmocka_all.h"
+#include "support/core_rig.h"
+
+static gl_str job_text(struct rig *r)
+{
+    return rig_row(r, GL_S("job"), gl_str_of(r->job))->value;
+}
+
+static bool says(gl_str text, const char *part)
+{
+    struct gl_arena a = {0};
+    bool found = strstr(gl_str_c(&a, text), part) != NULL;
+
+    gl_arena_done(&a);
+    return found;
+}
+
+/* Two steps run, and the record of one is spoiled while nobody has it in memory. */
+static struct rig *spoiled(void)
+{
+    struct rig *r = rig_new(4, 1);
+    struct gl_arena a = {0};
+
+    rig_submit(r, "a; b");
+    rig_row(r, GL_S("step"), gl_str_fmt(&a, "%s/a", r->job))->value = GL_S("{\"status\":\"odd\"");
+    gl_arena_done(&a);
+    rig_restart(r);
+    return r;
+}
+
+static void a_job_with_a_damaged_step_is_paused_and_says_which(void **state)
+{
+    (void)state;
+    struct rig *r = spoiled();
+
+    assert_true(says(job_text(r), "\"status\":\"paused\""));
+    assert_true(says(job_text(r), "\"hold\":\"review\""));
+    assert_true(says(job_text(r), "/a is damaged"));
+    rig_free(r);
+}
+
+static void it_is_not_resumed_and_nothing_starts(void **state)
+{
+    (void)state;
+    struct rig *r = spoiled();
+    size_t runs = r->runs_n;
+
+    rig_command(r, r->job, GL_CMD_RESUME);
+    rig_settle(r);
+    assert_true(says(job_text(r), "\"status\":\"paused\""));
+    assert_int_equal(r->runs_n, runs);
+    rig_free(r);
+}
+
+static void it_can_be_cancelled(void **state)
+{
+    (void)state;
+    struct rig *r = spoiled();
+
+    rig_command(r, r->job, GL_CMD_CANCEL);
+    rig_settle(r);
+    assert_true(says(job_text(r), "\"status\":\"cancelled\""));
+    rig_free(r);
+}
+
+static void a_mended_record_lets_it_go_on(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new(4, 1);
+    struct gl_arena a = {0};
+    struct rig_row *row;
+    gl_str good;
+
+    rig_submit(r, "a; b");
+    row = rig_row(r, GL_S("step"), gl_str_fmt(&a, "%s/a", r->job));
+    good = row->value;
+    row->value = GL_S("?");
+    rig_restart(r);
+    rig_row(r, GL_S("step"), gl_str_fmt(&a, "%s/a", r->job))->value = good;
+    rig_command(r, r->job, GL_CMD_RESUME);
+    rig_settle(r);
+    assert_true(says(job_text(r), "\"status\":\"running\""));
+    gl_arena_done(&a);
+    rig_free(r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_with_a_damaged_step_is_paused_and_says_which),
+        cmocka_unit_test(it_is_not_resumed_and_nothing_starts),
+        cmocka_unit_test(it_can_be_cancelled),
+        cmocka_unit_test(a_mended_record_lets_it_go_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
