@@ -7,8 +7,8 @@ static bool writes_index(const struct gl_tx *tx, enum gl_write_type type, int64_
 {
     for (size_t i = 0; i < tx->writes_n; i++) {
         const struct gl_write *w = &tx->writes[i];
-        if (w->type == type && gl_str_is(w->kind, "wake") && w->score == score &&
-            gl_str_eq(w->id, id)) {
+        bool wake = gl_str_is(w->kind, "wake") || gl_str_starts(w->kind, GL_S("wake/"));
+        if (w->type == type && wake && w->score == score && gl_str_eq(w->id, id)) {
             return true;
         }
     }
@@ -75,12 +75,14 @@ static void at_end(struct sim_checks *c, void *me)
         sim_world_fail(c->world, "forgotten: job %.*s has ended and is still in the index",
                        GL_STR_ARG(e[0].id));
     }
-    size_t i = 0;
-    const struct sim_attempt *at = gl_map_next(&c->keeper->attempts, &i);
-    if (at != NULL) {
-        sim_world_fail(c->world, "forgotten: the keeper still has %.*s", GL_STR_ARG(at->key));
+    for (size_t k = 0; k < c->keepers_n; k++) {
+        size_t i = 0;
+        const struct sim_attempt *at = gl_map_next(&c->keepers[k]->attempts, &i);
+        if (at != NULL && !c->keepers[k]->is_left) {
+            sim_world_fail(c->world, "forgotten: the keeper still has %.*s", GL_STR_ARG(at->key));
+        }
     }
 }
 
 const struct sim_check sim_check_forgotten = {
-    .name = "forgotten", .on_change = on_change, .at_end = at_end};
+    .name = "forgotten", .sees_torn = true, .on_change = on_change, .at_end = at_end};

@@ -3,7 +3,8 @@
  *
  * The keys of simulated flows always come with the same numbers, so that it does not matter whose
  * word holds. As with slots, a sleeper beside its successor is a node of its own with memory of its
- * own; and where the wall clock jumps, only what one node has decided can be compared. */
+ * own; and where the wall clock jumps, or machines have clocks and counts of their own, only what
+ * one node has decided can be compared. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/sim_checks.h"
@@ -24,7 +25,9 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
 {
     uint32_t used = 1;
     const struct sim_attempt *at;
-    for (size_t i = 0; (at = gl_map_next(&c->keeper->attempts, &i)) != NULL;) {
+    const struct sim_keeper *keeper = sim_checks_keeper(c, p);
+    bool beside = c->world->options.zombies > 0 || c->disk->shared;
+    for (size_t i = 0; (at = gl_map_next(&keeper->attempts, &i)) != NULL;) {
         const struct sim_process *other = at->process;
         if (other == p || other->ended_at != 0 || other->spec == NULL ||
             !gl_str_eq(other->limit_key, p->limit_key)) {
@@ -32,7 +35,7 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
         }
         const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
         bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
-        bool counts = c->world->options.zombies == 0 || gl_str_eq(other->by, p->by);
+        bool counts = !beside || gl_str_eq(other->by, p->by);
         used += same_owner && counts ? 1 : 0;
     }
     return used;
@@ -76,7 +79,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     struct rate *r = rate_get(me, spec->rate_key);
     gl_ms apart = ch->step_now->attempt_at - r->at;
     bool same = gl_str_eq(gl_buf_view(&r->session), ch->tx->session);
-    bool alike = same || (c->world->options.zombies == 0 && c->world->options.clock_jumps == 0);
+    bool alike = same || (c->world->options.zombies == 0 && c->world->options.clock_jumps == 0 &&
+                          !c->disk->shared);
     if (r->session.n > 0 && alike && apart < spec->rate_ms) {
         sim_world_fail(c->world,
                        "limits: step %.*s of job %.*s starts %lld ms after another one with the "

@@ -54,6 +54,24 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     hold(c, s, 'd', ch->job_now->dedupe_key, ch);
 }
 
+static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
+{
+    struct state *s = me;
+    struct name *n;
+    (void)c;
+    for (size_t i = 0; s->ready && (n = gl_map_next(&s->names, &i)) != NULL;) {
+        gl_str text = {.p = n->key.p + 1, .n = n->key.n - 1};
+        bool has = n->key.p[0] == 'r'
+                       ? gl_str_eq(text, j->run_id)
+                       : gl_str_eq(text, j->dedupe_key) && !gl_job_status_is_terminal(j->r.status);
+        if (n->holder == j && !(has && j->known)) {
+            n->holder = NULL;
+        } else if (n->holder == NULL && has && j->known) {
+            n->holder = j;
+        }
+    }
+}
+
 static void on_removed(struct sim_checks *c, void *me, struct sim_fact_job *j)
 {
     struct state *s = me;
@@ -79,5 +97,7 @@ static void done(void *me)
 const struct sim_check sim_check_names = {.name = "names",
                                           .state_bytes = sizeof(struct state),
                                           .on_change = on_change,
+                                          .sees_torn = true,
                                           .on_removed = on_removed,
+                                          .on_torn = on_torn,
                                           .done = done};

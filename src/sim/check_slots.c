@@ -2,8 +2,8 @@
  *
  * A sleeper that wakes up beside its successor is a node of its own for a moment, with slots of its
  * own, and what it started may be inherited on top of what its successor runs already. So where a
- * history has sleepers, each incarnation is held to what it started itself, of the jobs that are
- * its by the disk. */
+ * history has sleepers, or other machines, each incarnation is held to what it started itself, of
+ * the jobs that are its by the disk. */
 #include "sim/sim_checks.h"
 
 static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
@@ -11,7 +11,9 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
 {
     uint32_t used = p->spec->slots;
     const struct sim_attempt *at;
-    for (size_t i = 0; (at = gl_map_next(&c->keeper->attempts, &i)) != NULL;) {
+    const struct sim_keeper *keeper = sim_checks_keeper(c, p);
+    bool beside = c->world->options.zombies > 0 || c->disk->shared;
+    for (size_t i = 0; (at = gl_map_next(&keeper->attempts, &i)) != NULL;) {
         const struct sim_process *other = at->process;
         if (other == p || other->ended_at != 0 || other->spec == NULL ||
             !gl_str_eq(other->spec->pool, p->spec->pool)) {
@@ -19,7 +21,7 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
         }
         const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
         bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
-        bool counts = c->world->options.zombies == 0 || gl_str_eq(other->by, p->by);
+        bool counts = !beside || gl_str_eq(other->by, p->by);
         used += same_owner && counts ? other->spec->slots : 0;
     }
     return used;

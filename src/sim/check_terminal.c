@@ -47,4 +47,5 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-const struct sim_check sim_check_terminal = {.name = "terminal", .on_change = on_change};
+const struct sim_check sim_check_terminal = {
+    .name = "terminal", .sees_torn = true, .on_change = on_change};

@@ -23,12 +23,19 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
+/* A start that a change of primary has undone may be decided again, unless it had to be confirmed.
+ */
+static bool may_repeat(const struct sim_fact_job *j, const struct sim_fact_step *st)
+{
+    return j->torn && st->spec->safety != GL_SAFETY_UNSAFE;
+}
+
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
                      struct sim_fact_step *st, const struct sim_process *p)
 {
     (void)me;
     const struct sim_process *last = st->last;
-    if (last != NULL && last->number >= p->number) {
+    if (last != NULL && last->number >= p->number && !may_repeat(j, st)) {
         sim_world_fail(c->world, "unsafe: %.*s of job %.*s started after attempt %u had started",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), last->number);
     }
@@ -43,4 +50,4 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
 }
 
 const struct sim_check sim_check_unsafe = {
-    .name = "unsafe", .on_change = on_change, .on_start = on_start};
+    .name = "unsafe", .sees_torn = true, .on_change = on_change, .on_start = on_start};

@@ -1,6 +1,7 @@
 #include "sim/facts.h"
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/mem.h"
 
 void sim_facts_init(struct sim_facts *f)
@@ -198,4 +199,53 @@ void sim_facts_started(struct sim_fact_step *st, const struct sim_process *p)
     st->last = p;
     st->processes_n++;
     st->reruns_at_last = st->reruns;
+}
+
+/* ---- after a change of primary ---- */
+
+static bool read_record(const struct gl_schema *schema, const struct sim_disk_record *r,
+                        struct gl_arena *scratch, void *ret)
+{
+    struct gl_json json;
+    return gl_json_parse(&json, r->value, GL_RECORD_BYTES_MAX, scratch, NULL) == 0 &&
+           gl_schema_read(schema, &json, gl_json_root(&json), true, scratch, ret, NULL) == 0;
+}
+
+static void reload_step(struct sim_fact_job *j, struct sim_fact_step *st, const struct sim_disk *d,
+                        struct gl_arena *scratch)
+{
+    gl_str id = st->group == NULL
+                    ? gl_str_fmt(scratch, "%.*s/%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->spec->id))
+                    : gl_str_fmt(scratch, "%.*s/%.*s[%u]", GL_STR_ARG(j->id),
+                                 GL_STR_ARG(st->spec->id), st->item);
+    const struct sim_disk_record *r = sim_disk_peek(d, GL_S("default"), GL_S("step"), id);
+    struct gl_step_record now = {0};
+    st->known = r != NULL && read_record(&gl_step_schema, r, scratch, &now);
+    st->output = gl_str_dup(&j->arena, now.output);
+    st->limit_key = gl_str_dup(&j->arena, now.limit_key);
+    st->tokens_n = st->tokens_n < now.attempt_count ? st->tokens_n : now.attempt_count;
+    st->r = now;
+    st->was_ready = st->was_ready && st->known && now.status != GL_STEP_PENDING;
+    st->left_pending = st->left_pending && st->known && now.status != GL_STEP_PENDING;
+    forget_strings(&gl_step_schema, &st->r);
+}
+
+void sim_facts_reload(struct sim_fact_job *job, const struct sim_disk *d, struct gl_arena *scratch)
+{
+    const struct sim_disk_record *r = sim_disk_peek(d, GL_S("default"), GL_S("job"), job->id);
+    struct gl_job_record now = {0};
+    job->torn = true;
+    job->known = r != NULL && read_record(&gl_job_schema, r, scratch, &now);
+    job->lost = !job->known && !job->removed;
+    job->removed = job->removed && r == NULL;
+    job->r = now;
+    forget_strings(&gl_job_schema, &job->r);
+    job->rev = r == NULL ? 0 : r->rev;
+    job->token = r == NULL ? 0 : r->token;
+    gl_buf_reset(&job->owner);
+    gl_buf_str(&job->owner, r == NULL ? (gl_str){0} : r->owner);
+    struct sim_fact_pos pos = {0};
+    for (struct sim_fact_step *st; (st = sim_facts_next(job, &pos)) != NULL;) {
+        reload_step(job, st, d, scratch);
+    }
 }

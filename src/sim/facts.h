@@ -51,6 +51,10 @@ struct sim_fact_job {
     gl_ms changed_at;            /* true time of its last transaction */
     bool promised;               /* a caller was told that it exists */
     bool removed;                /* it had ended, and has been taken away */
+    bool torn;                   /* a change of primary has undone something of it */
+    bool lost;                   /* ... all of it */
+    uint32_t freed_n;            /* how often it was paused and went on */
+    uint32_t free_asks_n;        /* how often somebody asked for that */
 };
 
 /* One write of a transaction to a job or a step, before it is made. */
@@ -87,6 +91,8 @@ void sim_facts_settle(struct sim_fact_job *job);
 /* Remember the change (after the checkers have seen it). */
 void sim_facts_apply(const struct sim_change *ch, gl_ms now);
 void sim_facts_started(struct sim_fact_step *st, const struct sim_process *p);
+/* Look again: what was known of its records has been undone. `scratch` is used for reading. */
+void sim_facts_reload(struct sim_fact_job *job, const struct sim_disk *d, struct gl_arena *scratch);
 /* The token under which an attempt was decided; 0: it never was. */
 uint64_t sim_facts_token_of(const struct sim_fact_step *st, uint32_t attempt);
 

@@ -9,6 +9,11 @@ static const struct sim_check *const checks[SIM_CHECK_COUNT] = {
 #undef X
 };
 
+static bool judges(const struct sim_check *check, const struct sim_fact_job *j)
+{
+    return check->sees_torn || !j->torn;
+}
+
 /* ---- transactions ---- */
 
 static const struct gl_write *write_of(const struct gl_tx *tx, const char *kind)
@@ -86,7 +91,7 @@ static void on_tx(void *owner, const struct gl_tx *tx)
             continue;
         }
         for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
-            if (checks[k]->on_log != NULL) {
+            if (checks[k]->on_log != NULL && judges(checks[k], c->change.job)) {
                 checks[k]->on_log(c, c->states[k], &c->change, &tx->writes[i]);
             }
         }
@@ -100,7 +105,7 @@ static void tell_change(struct sim_checks *c)
         sim_facts_settle(c->change.job);
     }
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
-        if (checks[k]->on_change != NULL) {
+        if (checks[k]->on_change != NULL && judges(checks[k], c->change.job)) {
             checks[k]->on_change(c, c->states[k], &c->change);
         }
     }
@@ -148,9 +153,13 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
                      const struct gl_record *after)
 {
     struct sim_checks *c = owner;
-    (void)tx;
     if (c->world->failed) {
         return;
+    }
+    for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
+        if (checks[k]->on_any != NULL) {
+            checks[k]->on_any(c, c->states[k], tx, before, after);
+        }
     }
     bool is_job = gl_str_is(before->kind, "job");
     bool is_step = gl_str_is(before->kind, "step");
@@ -166,9 +175,29 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
         tell_change(c);
     } else if (c->change.job != NULL) {
         for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
-            if (checks[k]->on_record != NULL) {
+            if (checks[k]->on_record != NULL && judges(checks[k], c->change.job)) {
                 checks[k]->on_record(c, c->states[k], &c->change, before, after);
             }
+        }
+    }
+}
+
+/* ---- a change of primary ---- */
+
+static void on_undone(void *owner, gl_str kind, gl_str id)
+{
+    struct sim_checks *c = owner;
+    gl_str rest;
+    bool of_job = gl_str_is(kind, "job") || gl_str_is(kind, "step") || gl_str_is(kind, "signal");
+    struct sim_fact_job *j = of_job ? sim_facts_job(&c->facts, gl_str_cut(id, '/', &rest)) : NULL;
+    if (j == NULL) {
+        return;
+    }
+    gl_arena_reset(&c->arena);
+    sim_facts_reload(j, c->disk, &c->arena);
+    for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
+        if (checks[k]->on_torn != NULL) {
+            checks[k]->on_torn(c, c->states[k], j);
         }
     }
 }
@@ -203,7 +232,7 @@ static void on_start(void *owner, struct sim_process *p)
     p->spec = st->spec;
     p->limit_key = st->limit_key;
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
-        if (checks[k]->on_start != NULL) {
+        if (checks[k]->on_start != NULL && judges(checks[k], j)) {
             checks[k]->on_start(c, c->states[k], j, st, p);
         }
     }
@@ -219,7 +248,7 @@ static void on_end(void *owner, const struct sim_process *p)
         return;
     }
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
-        if (checks[k]->on_end != NULL) {
+        if (checks[k]->on_end != NULL && judges(checks[k], j)) {
             checks[k]->on_end(c, c->states[k], j, st, p);
         }
     }
@@ -230,21 +259,41 @@ static void on_end(void *owner, const struct sim_process *p)
 void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
                      struct sim_keeper *keeper, const struct sim_pools *pools)
 {
-    *c = (struct sim_checks){.world = w, .disk = disk, .keeper = keeper, .pools = *pools};
+    *c = (struct sim_checks){.world = w, .disk = disk, .pools = *pools};
     sim_facts_init(&c->facts);
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
         c->states[k] = gl_mem_alloc(checks[k]->state_bytes + 1);
     }
-    disk->watch = (struct sim_disk_watch){.owner = c, .on_tx = on_tx, .on_write = on_write};
+    disk->watch = (struct sim_disk_watch){
+        .owner = c, .on_tx = on_tx, .on_write = on_write, .on_undone = on_undone};
+    sim_checks_add_keeper(c, keeper);
+}
+
+void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper)
+{
+    GL_ASSERT(c->keepers_n < SIM_MACHINES_MAX);
+    c->keepers[c->keepers_n++] = keeper;
     keeper->watch.owner = c;
     keeper->watch.on_start = on_start;
     keeper->watch.on_end = on_end;
 }
 
+struct sim_keeper *sim_checks_keeper(const struct sim_checks *c, const struct sim_process *p)
+{
+    for (size_t i = 0; i < c->keepers_n; i++) {
+        if (gl_str_is(p->node, c->keepers[i]->node)) {
+            return c->keepers[i];
+        }
+    }
+    GL_UNREACHABLE();
+}
+
 void sim_checks_done(struct sim_checks *c)
 {
     c->disk->watch = (struct sim_disk_watch){0};
-    c->keeper->watch = (struct sim_keeper_watch){0};
+    for (size_t i = 0; i < c->keepers_n; i++) {
+        c->keepers[i]->watch = (struct sim_keeper_watch){0};
+    }
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
         if (checks[k]->done != NULL) {
             checks[k]->done(c->states[k]);
@@ -268,7 +317,7 @@ void sim_checks_ask(struct sim_checks *c, const struct gl_request *rq, gl_str jo
 static void tell_refusal(struct sim_checks *c, const struct gl_request *rq, struct sim_fact_job *j)
 {
     for (size_t k = 0; k < SIM_CHECK_COUNT && j != NULL; k++) {
-        if (checks[k]->on_refused != NULL) {
+        if (checks[k]->on_refused != NULL && judges(checks[k], j)) {
             checks[k]->on_refused(c, c->states[k], rq, j);
         }
     }
@@ -284,6 +333,9 @@ void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str
         tell_refusal(c, rq, j);
         return;
     }
+    if (j != NULL && j->lost) {
+        return; /* what it was told is true no more: a change of primary came between */
+    }
     if (j == NULL || !j->known) {
         sim_world_fail(c->world,
                        "promises: a caller was told of job %.*s, of which no record was committed",
@@ -291,7 +343,7 @@ void sim_checks_answer(struct sim_checks *c, const struct gl_request *rq, gl_str
         return;
     }
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
-        if (checks[k]->on_answer != NULL) {
+        if (checks[k]->on_answer != NULL && judges(checks[k], j)) {
             checks[k]->on_answer(c, c->states[k], rq, j);
         }
     }

@@ -16,9 +16,12 @@
 
 struct sim_checks;
 
+enum { SIM_MACHINES_MAX = 20 };
+
 struct sim_check {
     const char *name;
     size_t state_bytes; /* zeroed at the start */
+    bool sees_torn;     /* also judges jobs of which a change of primary has undone something */
     /* Each may be NULL. `me` is the checker's own state. */
     void (*on_change)(struct sim_checks *c, void *me, const struct sim_change *ch);
     void (*on_log)(struct sim_checks *c, void *me, const struct sim_change *ch,
@@ -41,6 +44,11 @@ struct sim_check {
                        struct sim_fact_job *j);
     /* An ended job is being taken away. */
     void (*on_removed)(struct sim_checks *c, void *me, struct sim_fact_job *j);
+    /* Any write to any record. */
+    void (*on_any)(struct sim_checks *c, void *me, const struct gl_tx *tx,
+                   const struct gl_record *before, const struct gl_record *after);
+    /* A change of primary has undone something of this job; the facts are as the disk is now. */
+    void (*on_torn)(struct sim_checks *c, void *me, struct sim_fact_job *j);
     /* Everything has had its time to come to rest. */
     void (*at_end)(struct sim_checks *c, void *me);
     void (*done)(void *me);
@@ -84,8 +92,9 @@ enum {
 struct sim_checks {
     struct sim_world *world;
     struct sim_disk *disk;
-    struct sim_keeper *keeper;
-    struct sim_pools pools;
+    struct sim_keeper *keepers[SIM_MACHINES_MAX];
+    size_t keepers_n;
+    struct sim_pools pools; /* of every machine */
     struct sim_facts facts;
     void *states[SIM_CHECK_COUNT];
     uint64_t changes_n;
@@ -99,6 +108,10 @@ struct sim_checks {
 void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
                      struct sim_keeper *keeper, const struct sim_pools *pools);
 void sim_checks_done(struct sim_checks *c);
+/* A further machine with the same pools. */
+void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper);
+/* The keeper that runs this process. */
+struct sim_keeper *sim_checks_keeper(const struct sim_checks *c, const struct sim_process *p);
 /* A caller asks this about a job that is known. */
 void sim_checks_ask(struct sim_checks *c, const struct gl_request *rq, gl_str job_id);
 /* A caller got this answer, and job_id is the job it is about. */

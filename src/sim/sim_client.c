@@ -16,7 +16,7 @@ enum {
 /* Any node that is awake and takes requests, as far as one can see from outside; NULL: none. */
 struct sim_node *sim_client_node(struct sim_client *cl)
 {
-    struct sim_node *awake[8];
+    struct sim_node *awake[64];
     size_t n = 0;
     for (struct gl_link *l = cl->nodes->next; l != cl->nodes && n < GL_COUNT(awake); l = l->next) {
         struct sim_node *node = GL_CONTAINER(l, struct sim_node, link);
@@ -85,7 +85,8 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
         }
         const struct sim_fact_job *j =
             o->job_id[0] != 0 ? sim_facts_job(&cl->checks->facts, gl_str_of(o->job_id)) : NULL;
-        if (j != NULL && !j->removed && o->run_id[0] != 0 && strcmp(o->job_id, id) != 0) {
+        if (j != NULL && !j->removed && !j->lost && o->run_id[0] != 0 &&
+            strcmp(o->job_id, id) != 0) {
             sim_world_fail(cl->world, "names: run id %s is job %s and job %s", o->run_id, o->job_id,
                            id);
         }

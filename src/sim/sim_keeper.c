@@ -11,6 +11,7 @@ enum {
     LONG_MS = 240000, /* a slow one */
     TERM_MS = 200,    /* how long a process takes to end when asked */
     SYNC_MS = 400,    /* how long a slow sync of an exit record takes */
+    PINGS_PER_GRACE = 3,
 };
 
 struct sim_floor {
@@ -19,22 +20,34 @@ struct sim_floor {
 };
 
 static void on_restart(struct sim_call *call);
+static void on_orphan(struct sim_call *call);
 
+/* No two keepers, on whatever machine, have the same. */
 static void name_epoch(struct sim_keeper *k)
 {
+    bool first = strcmp(k->node, "n1") == 0;
     k->epoch_n++;
-    (void)snprintf(k->epoch, sizeof(k->epoch), "k%llu", (unsigned long long)k->epoch_n);
+    (void)snprintf(k->epoch, sizeof(k->epoch), "k%llu%s%s", (unsigned long long)k->epoch_n,
+                   first ? "" : ".", first ? "" : k->node);
 }
 
 void sim_keeper_init(struct sim_keeper *k, struct sim_world *w)
 {
-    *k = (struct sim_keeper){.world = w, .up = true};
+    sim_keeper_init_at(k, w, 1, &w->wall_offset);
+}
+
+void sim_keeper_init_at(struct sim_keeper *k, struct sim_world *w, uint32_t machine,
+                        const gl_ms *wall)
+{
+    *k = (struct sim_keeper){.world = w, .up = true, .wall = wall, .heard_at = w->now};
+    (void)snprintf(k->node, sizeof(k->node), "n%u", machine);
     gl_rng_fork(&w->rng, &k->rng, "keeper");
     gl_map_init(&k->attempts);
     gl_map_init(&k->floors);
     gl_list_init(&k->letters);
     gl_list_init(&k->clients);
     sim_call_init(&k->restart, on_restart, NULL);
+    sim_call_init(&k->orphan, on_orphan, NULL);
     name_epoch(k);
 }
 
@@ -77,6 +90,7 @@ void sim_keeper_done(struct sim_keeper *k)
     gl_map_done(&k->attempts);
     gl_map_done(&k->floors);
     sim_world_cancel(k->world, &k->restart);
+    sim_world_cancel(k->world, &k->orphan);
 }
 
 /* ---- floors ---- */
@@ -140,6 +154,7 @@ static struct sim_process *ledger_add(struct sim_keeper *k, const struct sim_let
     p->attempt = copy_into(&at, l->attempt);
     p->by = copy_into(&at, l->by);
     p->given = copy_into(&at, gl_buf_view(&l->given));
+    p->node = gl_str_of(k->node);
     cut_attempt(p->attempt, &p->step, &p->number);
     p->token = l->token;
     p->started_at = k->world->now;
@@ -248,8 +263,8 @@ static void on_synced(struct sim_call *call)
     at->process->recorded = true;
     at->process->end = at->result.end;
     at->process->exit_code = at->result.exit_code;
-    at->result.started_at = at->process->started_at + k->world->wall_offset;
-    at->result.ended_at = at->process->ended_at + k->world->wall_offset;
+    at->result.started_at = at->process->started_at + *k->wall;
+    at->result.ended_at = at->process->ended_at + *k->wall;
     for (struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
         sim_exec_on_ended(GL_CONTAINER(l, struct sim_exec, link), at);
     }
@@ -323,6 +338,63 @@ static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
     if (at->beacon_ms > 0) {
         sim_world_at(k->world, &at->beacon, k->world->now + at->beacon_ms);
     }
+    if (k->orphan_grace_ms > 0 && !sim_call_waits(&k->orphan)) {
+        k->heard_at = k->world->now;
+        sim_world_at(k->world, &k->orphan, k->world->now + k->orphan_grace_ms / PINGS_PER_GRACE);
+    }
+}
+
+/* Ask it to end, and make it when it does not listen. */
+static void attempt_stop(struct sim_attempt *at, enum gl_exec_end why)
+{
+    struct sim_keeper *k = at->keeper;
+    gl_ms takes = at->deaf ? at->grace_ms : at->term_ms;
+    if (sim_call_waits(&at->ending) && k->world->now + takes < at->ends_at) {
+        at->planned = (struct gl_exec_result){.end = why, .signal = at->deaf ? 9 : 15};
+        at->ends_at = k->world->now + takes;
+        sim_world_cancel(k->world, &at->ending);
+        sim_world_at(k->world, &at->ending, at->ends_at);
+    }
+}
+
+/* ---- orphans ---- */
+
+/* A node that is connected and awake sends something every now and then. */
+static bool is_heard(const struct sim_keeper *k)
+{
+    for (const struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
+        const struct sim_exec *x = GL_CONTAINER(l, struct sim_exec, link);
+        if (x->connected && (x->gate == NULL || !x->gate->shut) &&
+            (x->fuse == NULL || !x->fuse->blown)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_orphan(struct sim_call *call)
+{
+    struct sim_keeper *k = GL_CONTAINER(call, struct sim_keeper, orphan);
+    gl_ms now = k->world->now;
+    if (k->running_n == 0) {
+        return; /* the next process begins it anew */
+    }
+    if (is_heard(k)) {
+        k->heard_at = now;
+    }
+    gl_ms due = k->heard_at + k->orphan_grace_ms;
+    gl_ms ping = now + k->orphan_grace_ms / PINGS_PER_GRACE + 1;
+    if (due > now) {
+        sim_world_at(k->world, call, due < ping ? due : ping);
+        return;
+    }
+    SIM_TRACE(k->world, EXEC, .number = now - k->heard_at, .what = "orphans are ended",
+              .from = k->node);
+    struct sim_attempt *at;
+    for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
+        attempt_stop(at, GL_EXEC_ORPHANED);
+    }
+    sim_world_at(k->world, call, ping); /* a node may come, and go again */
 }
 
 /* ---- letters ---- */
@@ -370,15 +442,8 @@ static int on_stop(struct sim_keeper *k, const struct sim_letter *l)
         return GL_E_STALE;
     }
     struct sim_attempt *at = attempt_find(k, l);
-    if (at == NULL || !sim_call_waits(&at->ending)) {
-        return 0;
-    }
-    gl_ms takes = at->deaf ? at->grace_ms : at->term_ms;
-    if (k->world->now + takes < at->ends_at) {
-        at->planned = (struct gl_exec_result){.end = GL_EXEC_STOPPED, .signal = at->deaf ? 9 : 15};
-        at->ends_at = k->world->now + takes;
-        sim_world_cancel(k->world, &at->ending);
-        sim_world_at(k->world, &at->ending, at->ends_at);
+    if (at != NULL) {
+        attempt_stop(at, GL_EXEC_STOPPED);
     }
     return 0;
 }

@@ -26,6 +26,7 @@ struct sim_process {
     uint64_t token;
     const struct gl_step_spec *spec; /* what the flow says of its step: filled in by the checkers */
     gl_str limit_key;                /* as its record says: likewise */
+    gl_str node;                     /* whose keeper runs it: the machine's name */
     gl_str by;                       /* which handle asked for it: the incarnation's name */
     gl_str given;                    /* its arguments and environment, each with a newline */
     gl_ms started_at, ended_at;      /* true time; ended_at 0: it runs */
@@ -57,6 +58,13 @@ struct sim_exec;
 struct sim_keeper {
     struct sim_world *world;
     struct gl_rng rng;
+    char node[8];          /* the machine: "n1" */
+    const gl_ms *wall;     /* offset of the machine's wall clock against true time; borrowed */
+    gl_ms orphan_grace_ms; /* ends its processes when no node has spoken for so long; 0: never */
+    gl_ms heard_at;
+    bool is_left;    /* its machine has no node, and will have none */
+    gl_ms cut_until; /* until when its node was cut off from the store, last time */
+    struct sim_call orphan;
     bool up;
     uint64_t epoch_n;
     char epoch[24];
@@ -73,6 +81,9 @@ struct sim_keeper {
 };
 
 void sim_keeper_init(struct sim_keeper *k, struct sim_world *w);
+/* The same for one of several machines, with a wall clock of its own; numbers begin with 1. */
+void sim_keeper_init_at(struct sim_keeper *k, struct sim_world *w, uint32_t machine,
+                        const gl_ms *wall);
 void sim_keeper_done(struct sim_keeper *k); /* every handle must be gone */
 
 /* It dies, its children with it; it is back after `away_ms`. */

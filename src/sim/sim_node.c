@@ -79,17 +79,19 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     struct sim_node *n = gl_mem_alloc(sizeof(*n));
     n->world = w;
     n->keeper = keeper;
-    n->offset = w->wall_offset;
+    n->offset = *keeper->wall;
     n->on_lost = options->on_lost;
     n->owner = options->owner;
-    (void)snprintf(n->name, sizeof(n->name), "n1.%u", options->incarnation);
+    uint32_t machine = options->machine == 0 ? 1 : options->machine;
+    (void)snprintf(n->machine, sizeof(n->machine), "n%u", machine);
+    (void)snprintf(n->name, sizeof(n->name), "n%u.%u", machine, options->incarnation);
     gl_list_init(&n->link);
     gl_list_init(&n->asks);
     sim_tracer_init(&n->tracer, w, n->name);
     sim_gate_init(&n->gate);
     n->fuse = (struct sim_fuse){.calls_left = -1};
     gl_rng_fork(&w->rng, &n->chance, n->name);
-    gl_rng_init(&n->whim, w->seed ^ options->incarnation);
+    gl_rng_init(&n->whim, w->seed ^ options->incarnation ^ ((uint64_t)options->machine << 32));
     n->renew = options->renew;
     n->has_record = options->record;
     if (n->has_record) {
@@ -103,7 +105,9 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
         {.name = GL_S("default"), .slots = options->pools.default_slots},
         {.name = GL_S("gpu"), .slots = options->pools.gpu_slots},
     };
-    struct gl_node_config config = {.name = GL_S("n1"),
+    struct gl_node_config config = {.name = gl_str_of(n->machine),
+                                    .session_ttl_ms = options->session_ttl_ms,
+                                    .orphan_grace_ms = options->orphan_grace_ms,
                                     .pools = pools,
                                     .pools_n = GL_COUNT(pools),
                                     .hot_jobs_max = options->hot_jobs_max,
@@ -121,6 +125,10 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                   .entropy = &n->entropy,
                                   .record = options->record ? &n->record.port : NULL};
     n->node = gl_node_new(&config, &ports);
+    if (disk->shared) {
+        struct gl_store_events events = gl_node_store_events(n->node);
+        n->store.port.ops->listen(&n->store.port, &events);
+    }
     SIM_TRACE(w, NODE, .number = options->incarnation, .what = "starts");
     gl_node_start(n->node);
     return n;

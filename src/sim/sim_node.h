@@ -1,9 +1,9 @@
 /* sim_node.h - one incarnation of a node in the simulated world: the production node over simulated
  * ports.
  *
- * A machine has one data folder (disk and keeper) and one wall clock. An incarnation reads that
- * clock when it starts and from then on moves by itself, as port/clock.h says. It can be killed
- * between any two calls, put to sleep, and woken. */
+ * A machine has one data folder (keeper, and disk unless that is shared) and one wall clock. An
+ * incarnation reads that clock when it starts and from then on moves by itself, as port/clock.h
+ * says. It can be killed between any two calls, put to sleep, and woken. */
 #ifndef GL_SIM_SIM_NODE_H
 #define GL_SIM_SIM_NODE_H
 
@@ -16,7 +16,8 @@
 struct sim_node {
     struct gl_link link; /* for whoever keeps a list of them */
     struct sim_world *world;
-    char name[16]; /* in the trace: "n1.2" is the second incarnation */
+    char name[16];   /* in the trace: "n1.2" is the second incarnation */
+    char machine[8]; /* "n1" */
     struct sim_tracer tracer;
     struct sim_gate gate;
     struct sim_fuse fuse;
@@ -43,7 +44,9 @@ struct sim_node {
 };
 
 struct sim_node_options {
+    uint32_t machine; /* 0: the only one, "n1" */
     uint32_t incarnation;
+    gl_ms session_ttl_ms, orphan_grace_ms; /* on a shared disk; 0: as the node thinks */
     struct sim_pools pools;
     uint32_t hot_jobs_max;
     uint32_t renew; /* its core is saved and restored before an event, per million */

@@ -18,7 +18,7 @@ static bool is_given_back(const struct sim_client *cl, gl_str run_id)
 {
     const struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
-        if (j->removed && gl_str_eq(j->run_id, run_id)) {
+        if ((j->removed || j->lost) && gl_str_eq(j->run_id, run_id)) {
             return true;
         }
     }
@@ -137,7 +137,7 @@ static void on_retried(void *owner, struct sim_ask *ask, bool answered)
     if (code == 0 && sim_client_job_id(ask->rq.body, id)) {
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
     } else if (code == GL_E_NOT_FOUND &&
-               (j->removed || gl_flow_find(j->flow, gl_str_of(y->from)) < 0)) {
+               (j->removed || j->lost || gl_flow_find(j->flow, gl_str_of(y->from)) < 0)) {
         return;
     } else if (code != GL_E_STATE || y->had_ended) {
         sim_world_fail(cl->world, "reuse: a retry of job %s was refused: %s", y->job,

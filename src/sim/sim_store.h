@@ -35,6 +35,7 @@ struct sim_store {
     /* What the store tells by itself. */
     struct gl_link link; /* in disk->handles */
     struct gl_store_events events;
+    bool has_met;
     struct gl_link news;  /* struct sim_news: told, and not heard yet */
     struct gl_rng gossip; /* apart, so that nothing else changes */
     gl_ms away_until;     /* cut off until then */

@@ -78,7 +78,8 @@ void sim_news_word(struct sim_disk *d, gl_str context, gl_str word)
 void sim_news_listen(struct sim_store *s, const struct gl_store_events *events)
 {
     s->events = *events;
-    if (s->disk->shared) {
+    if (s->disk->shared && !s->has_met) {
+        s->has_met = true;
         (void)news_new(s, NEWS_MET);
     }
 }
