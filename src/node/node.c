@@ -1,6 +1,7 @@
 #include "node/node.h"
 
 #include "core/snapshot.h"
+#include "node/blobs.h"
 #include "node/node_state.h"
 
 enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10, LONE_TTL_MS = 15000 };
@@ -161,8 +162,8 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
 static gl_ms earliest(const struct gl_node *n)
 {
     gl_ms due = gl_core_next_due(n->core);
-    gl_ms others[] = {n->session_due,       n->resolve_due,  n->watch_due,
-                      gl_trim_due(n->trim), gl_peers_due(n), gl_inbox_due(n)};
+    gl_ms others[] = {n->session_due,  n->resolve_due,  n->watch_due,  gl_trim_due(n->trim),
+                      gl_peers_due(n), gl_inbox_due(n), n->starts_due, n->holds_due};
 
     for (size_t i = 0; i < GL_COUNT(others); i++) {
         due = others[i] < due ? others[i] : due;
@@ -230,6 +231,8 @@ static void on_alarm(void *owner)
     gl_peers_on_time(n);
     gl_inbox_on_time(n);
     gl_requests_on_time(n);
+    gl_starts_on_time(n);
+    gl_holds_on_time(n);
     gl_trim_on_time(n->trim);
     if (gl_core_next_due(n->core) <= n->now) {
         gl_node_feed(n, &tick);
@@ -338,6 +341,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->finds);
     gl_list_init(&n->lookups);
     gl_list_init(&n->earliers);
+    gl_list_init(&n->holds);
     gl_list_init(&n->answers);
     gl_list_init(&n->watchers);
     gl_list_init(&n->unfiled);
@@ -357,6 +361,8 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     n->steady_since = INT64_MAX;
     gl_peers_init(n);
     gl_inbox_init(n);
+    n->blobs = gl_blobs_new(n);
+    n->starts_due = n->holds_due = INT64_MAX;
     n->is_leader = !ports->store->ops->shared;
     n->valid_until = INT64_MAX;
     n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;
@@ -500,6 +506,8 @@ void gl_node_free(struct gl_node *n)
     gl_peers_done(n);
     gl_inbox_done(n);
     gl_buf_done(&n->about);
+    gl_holds_free_all(n);
+    gl_blobs_free(n->blobs);
     gl_trim_free(n->trim);
     gl_query_done(&n->queries);
     gl_claims_done(&n->claims);

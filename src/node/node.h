@@ -12,6 +12,7 @@
 #include "api/request.h"
 #include "base/trace.h"
 #include "node/trim.h"
+#include "port/blob.h"
 #include "port/clock.h"
 #include "port/entropy.h"
 #include "port/exec.h"
@@ -72,6 +73,7 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_clock *clock;
     struct gl_entropy *entropy;
     struct gl_tidy *tidy;          /* NULL: there are no files to take away */
+    struct gl_blob *blob;          /* used on a shared store only; NULL: flows have no files */
     struct gl_record_port *record; /* NULL: nothing is recorded */
 };
 

@@ -29,6 +29,7 @@ struct gl_node {
     struct gl_reason_live live;
     struct gl_trim *trim;
     struct gl_claims claims;
+    struct gl_blobs *blobs;  /* NULL: its files are its own (node/blobs.h) */
     struct gl_flight flight; /* in use if there is a port for it */
 
     gl_ms now;
@@ -66,6 +67,9 @@ struct gl_node {
     gl_ms resolve_due;
     struct gl_link loads, starts, probes, finds, lookups, earliers;
     struct gl_map starts_by_key;
+    gl_ms starts_due;     /* some came too late, and must be told so */
+    struct gl_link holds; /* submissions that wait: holds.c */
+    gl_ms holds_due;
     size_t outstanding; /* calls to ports that have not been answered */
 
     struct gl_map requests; /* commands by number */
@@ -139,6 +143,7 @@ void gl_starts_attach(struct gl_node *n, const struct gl_effect *e);
 void gl_starts_stop(struct gl_node *n, const struct gl_effect *e);
 void gl_starts_ack(struct gl_node *n, const struct gl_effect *e);
 void gl_starts_list(struct gl_node *n);
+void gl_starts_on_time(struct gl_node *n);
 void gl_starts_free_all(struct gl_node *n);
 struct gl_exec_events gl_starts_events(struct gl_node *n);
 
@@ -184,6 +189,9 @@ struct gl_requests_again { /* a submission of what is in the store already */
 
 void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
                         const struct gl_requests_again *again);
+/* The same, when everything it needs is in its place. */
+void gl_requests_take(struct gl_node *n, struct gl_request *rq,
+                      const struct gl_requests_again *again);
 /* To be answered soon. What is in `body` passes on; it may be NULL. */
 void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, const char *why,
                         struct gl_buf *body);
@@ -199,6 +207,15 @@ void gl_requests_drain(struct gl_node *n); /* answer what is to be answered */
 void gl_requests_refuse_watchers(struct gl_node *n);
 void gl_requests_refuse_commands(struct gl_node *n);
 void gl_requests_free_all(struct gl_node *n);
+
+/* ---- holds.c ---- */
+/* Must this submission wait for the files of its flow? Then gl_requests_take() follows. */
+bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
+                        const struct gl_requests_again *again);
+/* It was refused by the guard on record `kind`/`id`. True: it is tried once more. */
+bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow);
+void gl_holds_on_time(struct gl_node *n);
+void gl_holds_free_all(struct gl_node *n);
 
 /* ---- sessions.c ---- */
 void gl_sessions_on_time(struct gl_node *n);

@@ -150,6 +150,22 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     gl_requests_answer(n, rq, 0, "", &body);
 }
 
+/* The flow a new job names, if its transaction says so. */
+static gl_str flow_of(const struct gl_tx *tx)
+{
+    for (size_t i = 0; i < tx->guards_n; i++) {
+        if (gl_str_is(tx->guards[i].kind, "flow")) {
+            return tx->guards[i].id;
+        }
+    }
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        if (gl_str_is(tx->writes[i].kind, "flow")) {
+            return tx->writes[i].id;
+        }
+    }
+    return (gl_str){0};
+}
+
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why)
 {
@@ -172,6 +188,9 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         gl_earlier_compare(n, rq);
         return;
     }
+    if (kind.n > 0 && gl_holds_again(n, rq, kind, tx->guards[refused].id, flow_of(tx))) {
+        return;
+    }
     if (gl_str_is(kind, "run")) {
         code = gl_why(&text, GL_E_UNAVAILABLE, "this node is stopping"); /* nobody has compared */
     } else if (gl_str_is(kind, "dedupe")) {
@@ -191,26 +210,14 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     gl_requests_answer(n, rq, code, text.text, NULL);
 }
 
-void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
-                        const struct gl_requests_again *again)
+void gl_requests_take(struct gl_node *n, struct gl_request *rq,
+                      const struct gl_requests_again *again)
 {
     char hex[GL_SHA256_HEX];
     struct gl_ulid id;
     uint8_t chance[10];
     struct gl_event ev = {.type = GL_EV_SUBMIT, .context = n->config.context};
 
-    if (rq->run_id.n > 0 && !gl_str_is_id(rq->run_id)) {
-        gl_requests_answer(
-            n, rq, GL_E_INVALID,
-            "a run id has 1 to 128 ASCII letters, digits, '_', '.' or '-', and begins with none of "
-            "the last two",
-            NULL);
-        return;
-    }
-    if (rq->dedupe_key.n > GL_ID_BYTES_MAX) {
-        gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
-        return;
-    }
     n->ports.entropy->fill(n->ports.entropy, chance, sizeof(chance));
     gl_id_make(&id, n->now, chance);
     ev.request = command_new(n, rq)->number;
@@ -226,6 +233,26 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
     ev.stack = rq->stack.n > 0 ? rq->stack : n->config.stack;
     ev.env_scope = rq->env_scope.n > 0 ? rq->env_scope : n->config.env_scope;
     gl_node_feed(n, &ev);
+}
+
+void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
+                        const struct gl_requests_again *again)
+{
+    if (rq->run_id.n > 0 && !gl_str_is_id(rq->run_id)) {
+        gl_requests_answer(
+            n, rq, GL_E_INVALID,
+            "a run id has 1 to 128 ASCII letters, digits, '_', '.' or '-', and begins with none of "
+            "the last two",
+            NULL);
+        return;
+    }
+    if (rq->dedupe_key.n > GL_ID_BYTES_MAX) {
+        gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
+        return;
+    }
+    if (!gl_holds_for_files(n, rq, again)) {
+        gl_requests_take(n, rq, again);
+    }
 }
 
 /* The job of a retry is known. */
@@ -557,6 +584,7 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     rq->code = 0;
     rq->body = (gl_str){0};
     rq->job_id[0] = '\0';
+    rq->node[GL_COUNT(rq->node) - 1] = NULL; /* holds.c counts in it */
     rq->count = 0;
     rq->ended = false;
     if (n->stopping || n->lost || n->session.n == 0) {

@@ -1,15 +1,17 @@
 /* starts.c - attempts between the core and the executor.
  *
- * A start needs its parents' outputs and what its references name, which are read from the store
- * first (lookup.c). If the attempt is to be
- * stopped, asked about or has been acknowledged meanwhile, it is given up before it reaches the
- * executor: a start that leaves after the acknowledgement of the same attempt would run it a second
- * time. */
+ * A start needs its files, if they are not here (blobs.h), its parents' outputs and what its
+ * references name, which are read from the store first (lookup.c). If the attempt is to be stopped,
+ * asked about or has been acknowledged meanwhile, it is given up before it reaches the executor: a
+ * start that leaves after the acknowledgement of the same attempt would run it a second time.
+ *
+ * On a shared store nothing starts when others may take this node for dead. */
 #include "node/node_state.h"
 
 #include "base/limits.h"
 #include "model/job.h"
 #include "model/ref.h"
+#include "node/blobs.h"
 
 struct start {
     struct gl_link link; /* in node->starts */
@@ -29,7 +31,10 @@ struct start {
     struct gl_json facts;
     bool has_facts;
     struct gl_buf input;
+    uint32_t of;
+    gl_ms submitted_at;
     bool is_given_up;
+    bool is_late; /* to be told so: it does not leave */
 };
 
 static void start_free(struct start *s)
@@ -244,6 +249,13 @@ static void hand_over(struct start *s)
 {
     struct gl_node *n = s->node;
 
+    if (n->ports.clock->now(n->ports.clock) >= n->valid_until) {
+        GL_MARK(n->config.trace, "starts.too_late");
+        s->is_late = true;
+        n->starts_due = n->now;
+        return;
+    }
+    s->x.start_by = s->x.start_by < n->valid_until ? s->x.start_by : n->valid_until;
     s->x.input = gl_buf_view(&s->input);
     (void)gl_map_remove(&n->starts_by_key, s->key); /* from here on the executor keeps the order */
     s->key = (gl_str){0};
@@ -294,17 +306,17 @@ static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, c
     start_free(s);
 }
 
-static void gather(struct start *s, gl_ms submitted_at, uint32_t of)
+static void gather(struct start *s)
 {
     struct gl_lookup_wish wish = {.spec = s->spec,
-                                  .of = of,
+                                  .of = s->of,
                                   .with_needs = true,
                                   .item = s->item,
                                   .context = s->x.key.context,
                                   .job = s->x.key.job,
                                   .run_id = s->run_id,
                                   .step_id = s->step_id,
-                                  .submitted_at = submitted_at};
+                                  .submitted_at = s->submitted_at};
 
     gl_lookup_gather(s->node, &wish, on_facts, s);
 }
@@ -330,6 +342,8 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
     s->spec = e->spec; /* the effect's reference passes to us */
     s->step = gl_flow_step(e->spec->flow, e->of);
     s->step_id = gl_str_dup(&s->arena, e->step_id);
+    s->of = e->of;
+    s->submitted_at = e->submitted_at;
     s->item = e->item;
     s->run_id = gl_str_dup(&s->arena, e->run_id);
     s->idempotency_key = gl_str_dup(&s->arena, e->idempotency_key);
@@ -368,12 +382,46 @@ static void take_files(struct start *s)
     s->x.files_n = s->step->files.n;
 }
 
+/* Its files are here. */
+static void go_on(struct start *s)
+{
+    struct gl_why why;
+
+    if (s->step->needs_n + s->step->reads_n + s->step->expand + s->step->refs.n +
+                s->spec->flow->inputs.n >
+            0 ||
+        s->item >= 0) {
+        gather(s);
+        return;
+    }
+    /* Nothing can be wrong with it: no references, and its texts have been checked. */
+    if (prepare(s, &why) != 0) {
+        GL_UNREACHABLE();
+    }
+    hand_over(s);
+}
+
+static void on_files(void *owner, int code, const char *why)
+{
+    struct start *s = owner;
+
+    if (code == 0 && s->is_given_up) {
+        code = GL_E_UNAVAILABLE;
+        why = "given up";
+    }
+    if (code == 0) {
+        go_on(s);
+        return;
+    }
+    feed_started(s, code == GL_E_UNAVAILABLE ? code : GL_E_INVALID, why);
+    start_free(s);
+}
+
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 {
     struct start *s = start_new(n, e);
     gl_str key = key_of(&s->arena, e);
     struct start *same = gl_map_find(&n->starts_by_key, key);
-    struct gl_why why;
 
     if (same != NULL) { /* being prepared already: that one goes, in the name of this one */
         same->start_number = e->start_number;
@@ -388,18 +436,32 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
         return;
     }
     take_files(s);
-    if (s->step->needs_n + s->step->reads_n + s->step->expand + s->step->refs.n +
-                s->spec->flow->inputs.n >
-            0 ||
-        s->item >= 0) {
-        gather(s, e->submitted_at, e->of);
+    if (s->step->files.n == 0 ||
+        gl_blobs_fetch(n->blobs, s->step->files.items, s->step->files.n, on_files, s)) {
+        go_on(s);
+    }
+}
+
+/* Those that came too late. Not from inside the core's own step, which asked for them. */
+void gl_starts_on_time(struct gl_node *n)
+{
+    struct gl_link *next;
+
+    if (n->starts_due > n->now) {
         return;
     }
-    /* Nothing can be wrong with it: no references, and its texts have been checked. */
-    if (prepare(s, &why) != 0) {
-        GL_UNREACHABLE();
+    n->starts_due = INT64_MAX;
+    for (struct gl_link *l = n->starts.next; l != &n->starts; l = next) {
+        struct start *s = GL_CONTAINER(l, struct start, link);
+
+        next = l->next;
+        if (s->is_late) {
+            feed_started(s, GL_E_UNAVAILABLE,
+                         "this node could not renew its session: it starts nothing");
+            next = l->next; /* what was fed may have begun others */
+            start_free(s);
+        }
     }
-    hand_over(s);
 }
 
 static void give_up(struct gl_node *n, const struct gl_effect *e)

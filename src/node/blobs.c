@@ -1,0 +1,157 @@
+/* blobs.c - what is known to be where, and who moves next. */
+#include "node/blobs_state.h"
+
+/* ---- hashes that need not be asked about ---- */
+
+struct known {
+    struct gl_link link;
+    gl_str key; /* `hash` */
+    gl_ms at;
+    char hash[GL_SHA256_HEX - 1];
+};
+
+static void known_free(struct gl_blobs_known *k, struct known *x)
+{
+    gl_list_remove(&x->link);
+    (void)gl_map_remove(&k->by_hash, x->key); /* it is there: gl_blobs_learn() put it in */
+    gl_mem_free(x);
+}
+
+bool gl_blobs_knows(struct gl_blobs_known *k, gl_str hash, gl_ms since)
+{
+    struct known *x = gl_map_find(&k->by_hash, hash);
+
+    if (x == NULL || x->at < since) {
+        return false;
+    }
+    gl_list_remove(&x->link);
+    gl_list_push(&k->order, &x->link);
+    return true;
+}
+
+void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash)
+{
+    struct known *x = gl_map_find(&k->by_hash, hash);
+
+    if (x != NULL) {
+        known_free(k, x);
+    }
+}
+
+void gl_blobs_learn(struct gl_blobs_known *k, gl_str hash, gl_ms now)
+{
+    struct known *x;
+
+    if (hash.n != sizeof(x->hash)) {
+        return; /* no hash: whoever asks is told so by others */
+    }
+    gl_blobs_unlearn(k, hash);
+    if (gl_map_count(&k->by_hash) >= GL_BLOBS_KNOWN_MAX) {
+        known_free(k, GL_CONTAINER(gl_list_first(&k->order), struct known, link));
+    }
+    x = gl_mem_alloc(sizeof(*x));
+    memcpy(x->hash, hash.p, hash.n);
+    x->key = (gl_str){.p = x->hash, .n = sizeof(x->hash)};
+    x->at = now;
+    gl_list_push(&k->order, &x->link);
+    gl_map_add(&k->by_hash, x->key, x);
+}
+
+static void known_init(struct gl_blobs_known *k)
+{
+    gl_map_init(&k->by_hash);
+    gl_list_init(&k->order);
+}
+
+static void known_done(struct gl_blobs_known *k)
+{
+    for (struct gl_link *l; (l = gl_list_first(&k->order)) != NULL;) {
+        known_free(k, GL_CONTAINER(l, struct known, link));
+    }
+    gl_map_done(&k->by_hash);
+}
+
+void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
+{
+    if (b != NULL) {
+        gl_blobs_unlearn(&b->stored, hash);
+    }
+}
+
+/* ---- turns ---- */
+
+void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t)
+{
+    if (b->moves_n >= GL_BLOBS_MOVES_MAX) {
+        gl_list_push(&b->waiting, &t->link);
+        return;
+    }
+    b->moves_n++;
+    t->is_on = true;
+    t->begin(t);
+}
+
+void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t)
+{
+    struct gl_link *l;
+
+    gl_list_remove(&t->link);
+    if (!t->is_on) {
+        return;
+    }
+    t->is_on = false;
+    b->moves_n--;
+    l = gl_list_first(&b->waiting);
+    if (l != NULL) {
+        gl_list_remove(l);
+        gl_blobs_wait(b, GL_CONTAINER(l, struct gl_blobs_turn, link));
+    }
+}
+
+/* ---- names ---- */
+
+struct gl_key gl_blobs_key(gl_str hash)
+{
+    return (struct gl_key){.kind = GL_S("blob"), .id = hash};
+}
+
+struct gl_key gl_blobs_piece(struct gl_arena *a, gl_str hash, uint32_t number)
+{
+    return (struct gl_key){.kind = GL_S("blob"),
+                           .id = gl_str_fmt(a, "%.*s/%u", GL_STR_ARG(hash), number)};
+}
+
+/* ---- its life ---- */
+
+struct gl_blobs *gl_blobs_new(struct gl_node *n)
+{
+    struct gl_blobs *b;
+
+    if (!n->ports.store->ops->shared || n->ports.blob == NULL) {
+        return NULL;
+    }
+    GL_ASSERT(n->ports.blob->look != NULL);
+    b = gl_mem_alloc(sizeof(*b));
+    b->node = n;
+    known_init(&b->stored);
+    known_init(&b->local);
+    gl_map_init(&b->keeps);
+    gl_map_init(&b->fetches);
+    gl_list_init(&b->wants);
+    gl_list_init(&b->waiting);
+    return b;
+}
+
+void gl_blobs_free(struct gl_blobs *b)
+{
+    if (b == NULL) {
+        return;
+    }
+    gl_blobs_keep_free_all(b);
+    gl_blobs_fetch_free_all(b);
+    known_done(&b->stored);
+    known_done(&b->local);
+    gl_map_done(&b->keeps);
+    gl_map_done(&b->fetches);
+    gl_mem_free(b);
+}

@@ -1,0 +1,383 @@
+/* blobs_fetch.c - files from the store into our folder, before a step that needs them starts.
+ *
+ * A step wants its files one after the other; steps that want the same wait for the same fetch.
+ * What comes is checked against its hash before anybody finds it. */
+#include "node/blobs_state.h"
+
+enum {
+    /* So long a file that was here stays here: retention leaves what was asked for in the last
+     * hour, and asking makes it fresh again. */
+    TRUST_MS = 10 * 60 * 1000,
+};
+
+struct fetch {
+    struct gl_blobs *blobs;
+    struct gl_arena arena;
+    gl_str hash;
+    struct gl_link wants; /* struct want, by `peers` */
+    struct gl_blobs_turn turn;
+    struct gl_store_req req;
+    struct gl_blob_req blob_req;
+    struct gl_key key;
+    struct gl_kept_blob head;
+    uint32_t piece;
+    char *buffer;
+    size_t buffer_n;
+    struct gl_tx tx;
+    struct gl_guard guard;
+    struct gl_write write;
+    struct gl_why why;
+};
+
+struct want {
+    struct gl_link link;  /* in blobs->wants */
+    struct gl_link peers; /* in fetch->wants */
+    struct gl_blobs *blobs;
+    const struct gl_flow_file *files;
+    size_t files_n, at;
+    gl_blobs_done *done;
+    void *owner;
+};
+
+static void want_free(struct want *w)
+{
+    gl_list_remove(&w->link);
+    gl_list_remove(&w->peers);
+    gl_mem_free(w);
+}
+
+static void fetch_free(struct fetch *f)
+{
+    (void)gl_map_remove(&f->blobs->fetches, f->hash); /* it is there since it was made */
+    gl_mem_free(f->buffer);
+    gl_arena_done(&f->arena);
+    gl_mem_free(f);
+}
+
+static bool want_next(struct want *w);
+
+static void finish(struct fetch *f, int code, const char *text)
+{
+    struct gl_blobs *b = f->blobs;
+    struct gl_node *n = b->node;
+    struct gl_link wants;
+    struct gl_why why = {0};
+
+    if (code == 0) {
+        gl_blobs_learn(&b->local, f->hash, n->now);
+    }
+    (void)gl_why(&why, code, "%s", text);
+    gl_list_init(&wants);
+    for (struct gl_link *l; (l = gl_list_first(&f->wants)) != NULL;) {
+        gl_list_remove(l);
+        gl_list_push(&wants, l);
+    }
+    gl_blobs_end_turn(b, &f->turn);
+    fetch_free(f);
+    for (struct gl_link *l; (l = gl_list_first(&wants)) != NULL;) {
+        struct want *w = GL_CONTAINER(l, struct want, peers);
+
+        gl_list_remove(l);
+        if (code == 0) {
+            w->at++;
+            if (want_next(w)) {
+                w->done(w->owner, 0, "");
+                want_free(w);
+            }
+        } else {
+            struct gl_why own = why;
+
+            (void)gl_why_prefix(&own, "the file '%.*s'", GL_STR_ARG(w->files[w->at].name));
+            w->done(w->owner, code, own.text);
+            want_free(w);
+        }
+    }
+    gl_node_rearm(n);
+}
+
+/* ---- calls ---- */
+
+static bool goes_on(struct fetch *f)
+{
+    struct gl_node *n = f->blobs->node;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (n->stopping) {
+        finish(f, GL_E_UNAVAILABLE, "this node is stopping");
+    }
+    return !n->stopping;
+}
+
+static struct gl_blob_req *call_blob(struct fetch *f, gl_blob_done *done)
+{
+    f->blob_req = (struct gl_blob_req){.done = done, .owner = f};
+    f->blobs->node->outstanding++;
+    return &f->blob_req;
+}
+
+static void get(struct fetch *f, struct gl_key key, gl_store_done *done)
+{
+    struct gl_node *n = f->blobs->node;
+
+    f->key = key;
+    f->req = (struct gl_store_req){.done = done, .owner = f};
+    n->outstanding++;
+    n->ports.store->ops->get(n->ports.store, &f->req, n->config.context, &f->key, 1);
+}
+
+/* ---- what cannot be used ---- */
+
+static void on_marked(struct gl_store_req *req)
+{
+    struct fetch *f = req->owner;
+
+    (void)req; /* whatever came of it: the next one who fetches it finds the same */
+    if (goes_on(f)) {
+        finish(f, GL_E_DAMAGED, f->why.text);
+    }
+}
+
+/* It is whole no more: whoever submits its flow from where the file is writes it again. */
+static void damaged(struct fetch *f, const char *what)
+{
+    struct gl_node *n = f->blobs->node;
+
+    GL_MARK(n->config.trace, "blobs.damaged");
+    (void)gl_why(&f->why, GL_E_DAMAGED,
+                 "is damaged in the store (sha256 %.*s: %s): submit its flow once more from where "
+                 "the file is",
+                 GL_STR_ARG(f->hash), what);
+    gl_blobs_unlearn(&f->blobs->stored, f->hash);
+    f->head.at = n->now;
+    f->guard = (struct gl_guard){
+        .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = f->hash, .rev = GL_KEPT_WHOLE};
+    f->write = (struct gl_write){.type = GL_WRITE_PUT,
+                                 .kind = GL_S("blob"),
+                                 .id = f->hash,
+                                 .rev = GL_KEPT_PARTIAL,
+                                 .owner = n->session,
+                                 .token = ++f->blobs->claims_n,
+                                 .value = gl_kept_write(&f->head, &f->arena)};
+    f->tx = (struct gl_tx){.context = n->config.context,
+                           .session = n->session,
+                           .guards = &f->guard,
+                           .guards_n = 1,
+                           .writes = &f->write,
+                           .writes_n = 1};
+    f->req = (struct gl_store_req){.done = on_marked, .owner = f};
+    n->outstanding++;
+    n->ports.store->ops->commit(n->ports.store, &f->req, &f->tx);
+}
+
+/* ---- piece by piece ---- */
+
+static void next_piece(struct fetch *f);
+
+static void on_sealed(struct gl_blob_req *req)
+{
+    struct fetch *f = req->owner;
+
+    if (!goes_on(f)) {
+        return;
+    }
+    if (req->status == GL_E_DAMAGED) {
+        damaged(f, "its content has another hash");
+    } else if (req->status != 0) {
+        finish(f, GL_E_UNAVAILABLE, req->why.text);
+    } else {
+        GL_MARK(f->blobs->node->config.trace, "blobs.fetched");
+        finish(f, 0, "");
+    }
+}
+
+static void on_written(struct gl_blob_req *req)
+{
+    struct fetch *f = req->owner;
+
+    if (!goes_on(f)) {
+        return;
+    }
+    if (req->status != 0) { /* this disk, this time */
+        finish(f, GL_E_UNAVAILABLE, req->why.text);
+        return;
+    }
+    f->piece++;
+    next_piece(f);
+}
+
+static void write_piece(struct fetch *f)
+{
+    struct gl_node *n = f->blobs->node;
+
+    n->ports.blob->write(n->ports.blob, call_blob(f, on_written), n->config.context, f->hash,
+                         (uint64_t)f->piece * GL_KEPT_PIECE_BYTES,
+                         (gl_str){.p = f->buffer, .n = f->buffer_n});
+}
+
+static void on_piece(struct gl_store_req *req)
+{
+    struct fetch *f = req->owner;
+    uint64_t left = f->head.size - (uint64_t)f->piece * GL_KEPT_PIECE_BYTES;
+    size_t wanted = left < GL_KEPT_PIECE_BYTES ? (size_t)left : GL_KEPT_PIECE_BYTES;
+    const struct gl_record *r = req->records;
+
+    if (!goes_on(f)) {
+        return;
+    }
+    if (req->status != 0 && req->status != GL_E_DAMAGED) {
+        finish(f, GL_E_UNAVAILABLE, req->why.text);
+    } else if (req->status != 0 || r->damaged || r->rev == 0 || r->value.n != wanted) {
+        damaged(f, req->status == 0 && r->rev == 0 ? "a piece is missing" : "a piece is damaged");
+    } else {
+        memcpy(f->buffer, r->value.p, wanted); /* the store's own is gone when we return */
+        f->buffer_n = wanted;
+        write_piece(f);
+    }
+}
+
+static void next_piece(struct fetch *f)
+{
+    struct gl_node *n = f->blobs->node;
+
+    if (f->piece < f->head.pieces) {
+        get(f, gl_blobs_piece(&f->arena, f->hash, f->piece), on_piece);
+    } else if (f->head.size == 0 && f->piece == 0) {
+        f->buffer_n = 0; /* also what is empty must have been written */
+        write_piece(f);
+    } else {
+        n->ports.blob->seal(n->ports.blob, call_blob(f, on_sealed), n->config.context, f->hash);
+    }
+}
+
+/* Condemned or not, it is there: whoever has condemned it will find who needs it. */
+static void on_head(struct gl_store_req *req)
+{
+    struct fetch *f = req->owner;
+    const struct gl_record *r = req->records;
+    struct gl_why why;
+
+    if (!goes_on(f)) {
+        return;
+    }
+    if (req->status != 0 && req->status != GL_E_DAMAGED) {
+        finish(f, GL_E_UNAVAILABLE, req->why.text);
+    } else if (req->status == 0 && r->rev == 0) {
+        (void)gl_why(&why, GL_E_NOT_FOUND, "is not in the store (sha256 %.*s)",
+                     GL_STR_ARG(f->hash));
+        finish(f, GL_E_NOT_FOUND, why.text);
+    } else if (req->status != 0 || r->damaged || !gl_kept_read(r->value, &f->arena, &f->head)) {
+        f->head = (struct gl_kept_blob){0};
+        damaged(f, "its record cannot be read");
+    } else if (r->rev == GL_KEPT_PARTIAL) {
+        (void)gl_why(
+            &why, GL_E_DAMAGED,
+            "is not whole in the store (sha256 %.*s): submit its flow once more from where "
+            "the file is",
+            GL_STR_ARG(f->hash));
+        finish(f, GL_E_DAMAGED, why.text);
+    } else {
+        f->buffer = gl_mem_alloc(GL_KEPT_PIECE_BYTES);
+        next_piece(f);
+    }
+}
+
+static void on_looked(struct gl_blob_req *req)
+{
+    struct fetch *f = req->owner;
+
+    if (!goes_on(f)) {
+        return;
+    }
+    if (req->status == 0) {
+        finish(f, 0, "");
+    } else if (req->status == GL_E_NOT_FOUND) {
+        get(f, gl_blobs_key(f->hash), on_head);
+    } else {
+        finish(f, GL_E_UNAVAILABLE, req->why.text);
+    }
+}
+
+static void on_turn(struct gl_blobs_turn *t)
+{
+    struct fetch *f = GL_CONTAINER(t, struct fetch, turn);
+    struct gl_node *n = f->blobs->node;
+
+    n->ports.blob->look(n->ports.blob, call_blob(f, on_looked), n->config.context, f->hash, false);
+}
+
+/* ---- the way in ---- */
+
+static struct fetch *fetch_new(struct gl_blobs *b, gl_str hash)
+{
+    struct fetch *f = gl_mem_alloc(sizeof(*f));
+
+    f->blobs = b;
+    f->hash = gl_str_dup(&f->arena, hash);
+    gl_list_init(&f->wants);
+    gl_list_init(&f->turn.link);
+    f->turn.begin = on_turn;
+    gl_map_add(&b->fetches, f->hash, f);
+    return f;
+}
+
+/* True: all are here. */
+static bool want_next(struct want *w)
+{
+    struct gl_blobs *b = w->blobs;
+    struct fetch *f;
+    bool is_new;
+
+    while (w->at < w->files_n &&
+           gl_blobs_knows(&b->local, w->files[w->at].blob, b->node->now - TRUST_MS)) {
+        w->at++;
+    }
+    if (w->at == w->files_n) {
+        return true;
+    }
+    f = gl_map_find(&b->fetches, w->files[w->at].blob);
+    is_new = f == NULL;
+    if (is_new) {
+        f = fetch_new(b, w->files[w->at].blob);
+    }
+    gl_list_push(&f->wants, &w->peers);
+    if (is_new) {
+        gl_blobs_wait(b, &f->turn);
+    }
+    return false;
+}
+
+bool gl_blobs_fetch(struct gl_blobs *b, const struct gl_flow_file *files, size_t files_n,
+                    gl_blobs_done *done, void *owner)
+{
+    struct want *w;
+
+    if (b == NULL || files_n == 0) {
+        return true;
+    }
+    w = gl_mem_alloc(sizeof(*w));
+    w->blobs = b;
+    w->files = files;
+    w->files_n = files_n;
+    w->done = done;
+    w->owner = owner;
+    gl_list_init(&w->peers);
+    gl_list_push(&b->wants, &w->link);
+    if (want_next(w)) {
+        want_free(w);
+        return true;
+    }
+    return false;
+}
+
+void gl_blobs_fetch_free_all(struct gl_blobs *b)
+{
+    struct fetch *f;
+
+    for (struct gl_link *l; (l = gl_list_first(&b->wants)) != NULL;) {
+        want_free(GL_CONTAINER(l, struct want, link));
+    }
+    for (size_t i = 0; (f = gl_map_next(&b->fetches, &i)) != NULL;) {
+        fetch_free(f);
+    }
+}

@@ -1,0 +1,482 @@
+/* blobs_keep.c - the files of a flow, from our folder into the store, before a job that names it is
+ * submitted.
+ *
+ * Which of them are there already is asked first. Of the others one after the other is written: its
+ * record as PARTIAL, its pieces, its record as WHOLE. Others may be writing the same: then we write
+ * in the name of whoever was first, and it does not matter who is ready first. Or removing it: then
+ * a guard refuses, its record is read again, and tells what to do. None of these transactions
+ * carries a number: each may be repeated. */
+#include "node/blobs_state.h"
+
+enum { HEADS_READ = 64 }; /* at a time */
+
+struct waiter {
+    struct gl_link link;
+    gl_blobs_done *done;
+    void *owner;
+};
+
+struct keep {
+    struct gl_blobs *blobs;
+    struct gl_arena arena;
+    gl_str hash;                /* of the flow */
+    struct gl_link waiters;     /* struct waiter */
+    struct gl_flow_file *files; /* that are not known to be in the store, each once */
+    size_t files_n, at;
+    size_t missing_n; /* the first of them are not in the store */
+    struct gl_key keys[HEADS_READ];
+    size_t keys_n;
+    struct gl_store_req req;
+
+    /* The one that is being written. */
+    struct gl_blobs_turn turn;
+    struct gl_blob_req blob_req;
+    uint64_t rev; /* of its record, as far as we know; 0: none */
+    gl_str owner; /* with `token`: who has made it PARTIAL, we or another */
+    uint64_t token;
+    struct gl_kept_blob head;
+    uint32_t piece;
+    char *buffer;
+    unsigned tries;
+    struct gl_tx tx;
+    struct gl_guard guard;
+    struct gl_write write;
+};
+
+static void keep_free(struct keep *k)
+{
+    for (struct gl_link *l; (l = gl_list_first(&k->waiters)) != NULL;) {
+        gl_list_remove(l);
+        gl_mem_free(GL_CONTAINER(l, struct waiter, link));
+    }
+    gl_mem_free(k->buffer);
+    gl_arena_done(&k->arena);
+    gl_mem_free(k);
+}
+
+static void finish(struct keep *k, int code, const char *why)
+{
+    struct gl_blobs *b = k->blobs;
+    struct gl_node *n = b->node;
+    struct gl_link waiters;
+
+    if (code == 0) {
+        gl_blobs_learn(&b->stored, k->hash, n->now);
+    }
+    gl_list_init(&waiters);
+    for (struct gl_link *l; (l = gl_list_first(&k->waiters)) != NULL;) {
+        gl_list_remove(l);
+        gl_list_push(&waiters, l);
+    }
+    (void)gl_map_remove(&b->keeps, k->hash); /* who comes from now on begins anew */
+    gl_blobs_end_turn(b, &k->turn);
+    for (struct gl_link *l; (l = gl_list_first(&waiters)) != NULL;) {
+        struct waiter *w = GL_CONTAINER(l, struct waiter, link);
+
+        gl_list_remove(l);
+        w->done(w->owner, code, why);
+        gl_mem_free(w);
+    }
+    keep_free(k); /* `why` may stand in it */
+    gl_node_rearm(n);
+}
+
+/* ---- calls ---- */
+
+static struct gl_store_req *call(struct keep *k, gl_store_done *done)
+{
+    k->req = (struct gl_store_req){.done = done, .owner = k};
+    k->blobs->node->outstanding++;
+    return &k->req;
+}
+
+static struct gl_blob_req *call_blob(struct keep *k, gl_blob_done *done)
+{
+    k->blob_req = (struct gl_blob_req){.done = done, .owner = k};
+    k->blobs->node->outstanding++;
+    return &k->blob_req;
+}
+
+/* An answer has come. False: it does not matter any more. */
+static bool goes_on(struct keep *k)
+{
+    struct gl_node *n = k->blobs->node;
+
+    n->outstanding--;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (n->stopping) {
+        finish(k, GL_E_UNAVAILABLE, "this node is stopping");
+    }
+    return !n->stopping;
+}
+
+static const struct gl_flow_file *file(const struct keep *k)
+{
+    return &k->files[k->at];
+}
+
+static void next_file(struct keep *k);
+static void claim(struct keep *k);
+static void next_piece(struct keep *k);
+
+static void file_is_there(struct keep *k)
+{
+    struct gl_blobs *b = k->blobs;
+
+    gl_blobs_learn(&b->stored, file(k)->blob, b->node->now);
+    k->at++;
+    next_file(k);
+}
+
+/* ---- a transaction was refused: how do things stand? ---- */
+
+static void on_read_again(struct gl_store_req *req)
+{
+    struct keep *k = req->owner;
+
+    if (!goes_on(k)) {
+        return;
+    }
+    if (req->status != 0) {
+        finish(k, GL_E_UNAVAILABLE, req->why.text);
+        return;
+    }
+    k->rev = req->records[0].rev;
+    if (k->rev == GL_KEPT_WHOLE && !req->records[0].damaged) {
+        file_is_there(k);
+    } else if (k->rev == GL_KEPT_PARTIAL && !req->records[0].damaged) {
+        k->owner = gl_str_dup(&k->arena, req->records[0].owner);
+        k->token = req->records[0].token;
+        k->piece = 0;
+        next_piece(k);
+    } else {
+        claim(k);
+    }
+}
+
+/* False: it was not, and what follows is under way. */
+static bool was_committed(struct keep *k)
+{
+    struct gl_node *n = k->blobs->node;
+
+    if (!goes_on(k)) {
+        return false;
+    }
+    if (k->req.status == 0) {
+        return true;
+    }
+    if ((k->req.status == GL_E_CONFLICT || k->req.status == GL_E_UNKNOWN) &&
+        ++k->tries <= GL_BLOBS_TRIES_MAX) {
+        GL_MARK(n->config.trace, "blobs.keep_refused");
+        k->keys[0] = gl_blobs_key(file(k)->blob);
+        n->ports.store->ops->get(n->ports.store, call(k, on_read_again), n->config.context, k->keys,
+                                 1);
+    } else if (k->req.status == GL_E_LIMIT) {
+        finish(k, GL_E_LIMIT, k->req.why.text);
+    } else {
+        finish(k, GL_E_UNAVAILABLE, k->req.why.text);
+    }
+    return false;
+}
+
+static struct gl_write *prepare(struct keep *k, struct gl_key key, uint64_t rev, gl_str value)
+{
+    k->write = (struct gl_write){
+        .type = GL_WRITE_PUT, .kind = key.kind, .id = key.id, .rev = rev, .value = value};
+    return &k->write;
+}
+
+static void commit(struct keep *k, gl_store_done *done)
+{
+    struct gl_node *n = k->blobs->node;
+
+    k->guard = (struct gl_guard){
+        .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = file(k)->blob, .rev = k->rev};
+    if (k->rev == 0) {
+        k->guard.type = GL_GUARD_ABSENT;
+    } else if (k->rev == GL_KEPT_PARTIAL) {
+        k->guard.type = GL_GUARD_OWNED;
+        k->guard.owner = k->owner;
+        k->guard.token = k->token;
+    }
+    k->tx = (struct gl_tx){.context = n->config.context,
+                           .session = n->session,
+                           .guards = &k->guard,
+                           .guards_n = 1,
+                           .writes = &k->write,
+                           .writes_n = 1};
+    n->ports.store->ops->commit(n->ports.store, call(k, done), &k->tx);
+}
+
+/* ---- writing one ---- */
+
+static void on_whole(struct gl_store_req *req)
+{
+    struct keep *k = req->owner;
+
+    if (was_committed(k)) {
+        GL_MARK(k->blobs->node->config.trace, "blobs.kept");
+        file_is_there(k);
+    }
+}
+
+static void on_piece(struct gl_store_req *req)
+{
+    struct keep *k = req->owner;
+
+    if (was_committed(k)) {
+        k->piece++;
+        next_piece(k);
+    }
+}
+
+static void on_piece_read(struct gl_blob_req *req)
+{
+    struct keep *k = req->owner;
+    uint64_t left = k->head.size - (uint64_t)k->piece * GL_KEPT_PIECE_BYTES;
+
+    if (!goes_on(k)) {
+        return;
+    }
+    if (req->status != 0) {
+        finish(k, GL_E_UNAVAILABLE, req->why.text);
+    } else if (req->n != (left < GL_KEPT_PIECE_BYTES ? left : GL_KEPT_PIECE_BYTES)) {
+        finish(k, GL_E_UNAVAILABLE, "a file of the flow has changed while it was read");
+    } else {
+        (void)prepare(k, gl_blobs_piece(&k->arena, file(k)->blob, k->piece), 1,
+                      (gl_str){.p = k->buffer, .n = req->n});
+        commit(k, on_piece);
+    }
+}
+
+static void next_piece(struct keep *k)
+{
+    struct gl_node *n = k->blobs->node;
+
+    if (k->piece == k->head.pieces) {
+        (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
+                      gl_kept_write(&k->head, &k->arena));
+        commit(k, on_whole);
+        return;
+    }
+    n->ports.blob->read(n->ports.blob, call_blob(k, on_piece_read), n->config.context,
+                        file(k)->blob, (uint64_t)k->piece * GL_KEPT_PIECE_BYTES, k->buffer,
+                        GL_KEPT_PIECE_BYTES);
+}
+
+static void on_claimed(struct gl_store_req *req)
+{
+    struct keep *k = req->owner;
+
+    if (was_committed(k)) {
+        k->rev = GL_KEPT_PARTIAL;
+        k->piece = 0;
+        next_piece(k);
+    }
+}
+
+static void claim(struct keep *k)
+{
+    struct gl_blobs *b = k->blobs;
+    struct gl_write *w;
+
+    k->head.at = b->node->now;
+    k->owner = b->node->session;
+    k->token = ++b->claims_n;
+    w = prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_PARTIAL,
+                gl_kept_write(&k->head, &k->arena));
+    w->owner = k->owner;
+    w->token = k->token;
+    commit(k, on_claimed);
+}
+
+/* What is wrong with our copy would be found by everybody who fetches it: rather now. */
+static void on_looked(struct gl_blob_req *req)
+{
+    struct keep *k = req->owner;
+    struct gl_why why;
+
+    if (!goes_on(k)) {
+        return;
+    }
+    if (req->status == 0 && req->size <= GL_BLOB_BYTES_MAX) {
+        k->head = (struct gl_kept_blob){.size = req->size, .pieces = gl_kept_pieces(req->size)};
+        k->tries = 0;
+        claim(k);
+        return;
+    }
+    if (req->status == GL_E_NOT_FOUND) {
+        (void)gl_why(&why, GL_E_INVALID,
+                     "the file '%.*s' (sha256 %.*s) is neither in the store nor on this node: put "
+                     "it here first",
+                     GL_STR_ARG(file(k)->name), GL_STR_ARG(file(k)->blob));
+    } else if (req->status == GL_E_DAMAGED || req->status == 0) {
+        (void)gl_why(&why, GL_E_DAMAGED, "the file '%.*s' is damaged on this node: %s",
+                     GL_STR_ARG(file(k)->name),
+                     req->status != 0 ? req->why.text : "it is larger than a file may be");
+    } else {
+        (void)gl_why(&why, GL_E_UNAVAILABLE, "%s", req->why.text);
+    }
+    finish(k, why.code, why.text);
+}
+
+static void next_file(struct keep *k)
+{
+    struct gl_node *n = k->blobs->node;
+
+    if (k->at == k->missing_n) {
+        finish(k, 0, "");
+        return;
+    }
+    k->rev = 0; /* as far as we know: else a guard says so */
+    n->ports.blob->look(n->ports.blob, call_blob(k, on_looked), n->config.context, file(k)->blob,
+                        true);
+}
+
+static void on_turn(struct gl_blobs_turn *t)
+{
+    struct keep *k = GL_CONTAINER(t, struct keep, turn);
+
+    k->buffer = gl_mem_alloc(GL_KEPT_PIECE_BYTES);
+    k->at = 0;
+    next_file(k);
+}
+
+/* ---- which of them are there? ---- */
+
+static void read_heads(struct keep *k);
+
+static void on_heads(struct gl_store_req *req)
+{
+    struct keep *k = req->owner;
+    struct gl_blobs *b = k->blobs;
+
+    if (!goes_on(k)) {
+        return;
+    }
+    if (req->status != 0) {
+        finish(k, GL_E_UNAVAILABLE, req->why.text);
+        return;
+    }
+    for (size_t i = 0; i < k->keys_n; i++, k->at++) {
+        if (req->records[i].rev == GL_KEPT_WHOLE && !req->records[i].damaged) {
+            gl_blobs_learn(&b->stored, k->files[k->at].blob, b->node->now);
+        } else {
+            k->files[k->missing_n++] = k->files[k->at];
+        }
+    }
+    read_heads(k);
+}
+
+static void read_heads(struct keep *k)
+{
+    struct gl_node *n = k->blobs->node;
+
+    for (k->keys_n = 0; k->keys_n < HEADS_READ && k->at + k->keys_n < k->files_n; k->keys_n++) {
+        k->keys[k->keys_n] = gl_blobs_key(k->files[k->at + k->keys_n].blob);
+    }
+    if (k->keys_n > 0) {
+        n->ports.store->ops->get(n->ports.store, call(k, on_heads), n->config.context, k->keys,
+                                 k->keys_n);
+    } else if (k->missing_n == 0) {
+        finish(k, 0, "");
+    } else {
+        gl_blobs_wait(k->blobs, &k->turn);
+    }
+}
+
+/* ---- the way in ---- */
+
+static void add_file(struct keep *k, struct gl_map *seen, const struct gl_flow_file *f)
+{
+    if (gl_map_find(seen, f->blob) != NULL) {
+        return;
+    }
+    gl_map_add(seen, f->blob, (void *)f);
+    if (!gl_blobs_knows(&k->blobs->stored, f->blob, 0)) {
+        k->files[k->files_n++] = *f;
+    }
+}
+
+/* The files that are not known to be in the store. False: this is no flow, as the core will say. */
+static bool find_files(struct keep *k, gl_str text)
+{
+    struct gl_flow *flow;
+    struct gl_map seen;
+    size_t n = 0;
+
+    if (gl_flow_decode(text, &k->arena, &flow, NULL) != 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < flow->steps.n; i++) {
+        n += gl_flow_step(flow, i)->files.n;
+    }
+    k->files = GL_NEW_ARRAY(&k->arena, struct gl_flow_file, n + 1);
+    gl_map_init(&seen);
+    for (uint32_t i = 0; i < flow->steps.n; i++) {
+        const struct gl_items *files = &gl_flow_step(flow, i)->files;
+
+        for (size_t f = 0; f < files->n; f++) {
+            add_file(k, &seen, &((const struct gl_flow_file *)files->items)[f]);
+        }
+    }
+    gl_map_done(&seen);
+    return true;
+}
+
+static struct keep *keep_new(struct gl_blobs *b, gl_str hash)
+{
+    struct keep *k = gl_mem_alloc(sizeof(*k));
+
+    k->blobs = b;
+    k->hash = gl_str_dup(&k->arena, hash);
+    gl_list_init(&k->waiters);
+    gl_list_init(&k->turn.link);
+    k->turn.begin = on_turn;
+    gl_map_add(&b->keeps, k->hash, k);
+    return k;
+}
+
+bool gl_blobs_concern(const struct gl_blobs *b, gl_str flow)
+{
+    /* A quote inside a text is escaped: this stands only where a member has that name. */
+    static const gl_str mark = GL_S("\"blob\":");
+
+    return b != NULL && flow.n > 0 && memmem(flow.p, flow.n, mark.p, mark.n) != NULL;
+}
+
+bool gl_blobs_keep(struct gl_blobs *b, gl_str hash, gl_str flow, gl_blobs_done *done, void *owner)
+{
+    struct waiter *w;
+    struct keep *k;
+
+    if (!gl_blobs_concern(b, flow) || gl_blobs_knows(&b->stored, hash, 0)) {
+        return true;
+    }
+    k = gl_map_find(&b->keeps, hash);
+    if (k == NULL) {
+        k = keep_new(b, hash);
+        if (!find_files(k, flow) || k->files_n == 0) {
+            gl_blobs_learn(&b->stored, hash, b->node->now);
+            (void)gl_map_remove(&b->keeps, k->hash); /* it is `k` */
+            keep_free(k);
+            return true;
+        }
+        read_heads(k);
+    }
+    w = gl_mem_alloc(sizeof(*w));
+    w->done = done;
+    w->owner = owner;
+    gl_list_push(&k->waiters, &w->link);
+    return false;
+}
+
+void gl_blobs_keep_free_all(struct gl_blobs *b)
+{
+    struct keep *k;
+
+    for (size_t i = 0; (k = gl_map_next(&b->keeps, &i)) != NULL;) {
+        (void)gl_map_remove(&b->keeps, k->hash); /* the one just visited */
+        keep_free(k);
+    }
+}

@@ -1,0 +1,60 @@
+/* blobs_state.h - the memory of blobs*.c, shared by them and by nobody else. */
+#ifndef GL_NODE_BLOBS_STATE_H
+#define GL_NODE_BLOBS_STATE_H
+
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "model/kept.h"
+#include "node/blobs.h"
+#include "node/node_state.h"
+#include "port/blob.h"
+
+enum {
+    GL_BLOBS_KNOWN_MAX = 8192, /* hashes remembered, of each kind */
+    GL_BLOBS_MOVES_MAX = 4,    /* blobs on their way at once, in either direction */
+    GL_BLOBS_TRIES_MAX = 8,    /* others may be writing or removing the same */
+};
+
+/* Hashes that need not be asked about; those used longest ago go first. */
+struct gl_blobs_known {
+    struct gl_map by_hash; /* struct known */
+    struct gl_link order;
+};
+
+/* A blob that waits for its turn, or has it. */
+struct gl_blobs_turn {
+    struct gl_link link;
+    bool is_on;
+    void (*begin)(struct gl_blobs_turn *t);
+};
+
+struct gl_blobs {
+    struct gl_node *node;
+    struct gl_blobs_known stored; /* blobs, and flows with all their blobs */
+    struct gl_blobs_known local;  /* blobs in our folder */
+    struct gl_map keeps;          /* by flow: struct keep */
+    struct gl_map fetches;        /* by blob: struct fetch */
+    struct gl_link wants;         /* struct want */
+    struct gl_link waiting;       /* struct gl_blobs_turn */
+    size_t moves_n;
+    uint64_t claims_n; /* so many blobs were begun or condemned: the tokens of their records */
+};
+
+/* ---- blobs.c ---- */
+bool gl_blobs_knows(struct gl_blobs_known *k, gl_str hash, gl_ms since);
+void gl_blobs_learn(struct gl_blobs_known *k, gl_str hash, gl_ms now);
+void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash);
+/* `begin` is called at once, or when others have ended. */
+void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t);
+void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t);
+/* The record of a blob, or of one of its pieces. */
+struct gl_key gl_blobs_key(gl_str hash);
+struct gl_key gl_blobs_piece(struct gl_arena *a, gl_str hash, uint32_t number);
+
+/* ---- blobs_keep.c ---- */
+void gl_blobs_keep_free_all(struct gl_blobs *b);
+
+/* ---- blobs_fetch.c ---- */
+void gl_blobs_fetch_free_all(struct gl_blobs *b);
+
+#endif

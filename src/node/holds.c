@@ -1,0 +1,148 @@
+/* holds.c - submissions that wait: until the files of their flow are in the store, or to be tried
+ * once more because what they relied on has been removed meanwhile. */
+#include "node/node_state.h"
+
+#include "base/sha256.h"
+#include "node/blobs.h"
+
+enum { TRIES_MAX = 4 };
+
+struct hold {
+    struct gl_link link; /* in node->holds */
+    struct gl_node *node;
+    struct gl_request *rq;
+    struct gl_arena arena;
+    struct gl_requests_again again; /* with `is_again` */
+    bool is_again;
+    bool is_due; /* to be tried once more */
+};
+
+static void hold_free(struct hold *h)
+{
+    gl_list_remove(&h->link);
+    gl_arena_done(&h->arena);
+    gl_mem_free(h);
+}
+
+static struct hold *hold_new(struct gl_node *n, struct gl_request *rq)
+{
+    struct hold *h = gl_mem_alloc(sizeof(*h));
+
+    h->node = n;
+    h->rq = rq;
+    gl_list_push(&n->holds, &h->link);
+    return h;
+}
+
+void gl_holds_free_all(struct gl_node *n)
+{
+    for (struct gl_link *l; (l = gl_list_first(&n->holds)) != NULL;) {
+        hold_free(GL_CONTAINER(l, struct hold, link));
+    }
+}
+
+/* ---- files ---- */
+
+static void on_kept(void *owner, int code, const char *why)
+{
+    struct hold *h = owner;
+    struct gl_node *n = h->node;
+
+    if (code == 0 && n->stopping) {
+        code = GL_E_UNAVAILABLE;
+        why = "this node is stopping";
+    }
+    if (code != 0) {
+        gl_requests_answer(n, h->rq, code, why, NULL);
+    } else {
+        gl_requests_take(n, h->rq, h->is_again ? &h->again : NULL);
+    }
+    hold_free(h);
+}
+
+bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
+                        const struct gl_requests_again *again)
+{
+    gl_str flow = again != NULL ? again->flow : rq->flow;
+    char hex[GL_SHA256_HEX];
+    struct hold *h;
+
+    if (!gl_blobs_concern(n->blobs, flow)) {
+        return false;
+    }
+    h = hold_new(n, rq);
+    if (gl_blobs_keep(n->blobs, again != NULL ? again->hash : gl_sha256_hex(flow, hex), flow,
+                      on_kept, h)) {
+        hold_free(h);
+        return false;
+    }
+    if (again != NULL) {
+        h->is_again = true;
+        h->again =
+            (struct gl_requests_again){.flow = gl_str_dup(&h->arena, again->flow),
+                                       .hash = gl_str_dup(&h->arena, again->hash),
+                                       .inputs = gl_str_dup(&h->arena, again->inputs),
+                                       .retry_of = gl_str_dup(&h->arena, again->retry_of),
+                                       .retry_from = gl_str_dup(&h->arena, again->retry_from)};
+    }
+    return true;
+}
+
+/* ---- once more ---- */
+
+/* How often was this one refused? */
+static uintptr_t *tries_of(struct gl_request *rq)
+{
+    return (uintptr_t *)&rq->node[GL_COUNT(rq->node) - 1];
+}
+
+bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow)
+{
+    if ((!gl_str_is(kind, "flow") && !gl_str_is(kind, "blob")) || n->stopping ||
+        ++*tries_of(rq) > TRIES_MAX) {
+        return false;
+    }
+    GL_MARK(n->config.trace, "holds.removed_meanwhile");
+    gl_blobs_forget(n->blobs, id);
+    gl_blobs_forget(n->blobs, flow);
+    /* The core is told after us that the transaction has failed, and forgets what it believed. */
+    hold_new(n, rq)->is_due = true;
+    n->outstanding++;
+    n->holds_due = n->now;
+    return true;
+}
+
+static void try_again(struct hold *h)
+{
+    struct gl_node *n = h->node;
+    struct gl_request *rq = h->rq;
+
+    n->outstanding--;
+    if (n->stopping) {
+        gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+    } else if (rq->verb == GL_VERB_RETRY) {
+        gl_earlier_retry(n, rq, gl_str_dup(&h->arena, gl_str_of(rq->job_id)));
+    } else {
+        gl_requests_submit(n, rq, NULL);
+    }
+    hold_free(h);
+}
+
+void gl_holds_on_time(struct gl_node *n)
+{
+    struct gl_link *next;
+
+    if (n->holds_due > n->now) {
+        return;
+    }
+    n->holds_due = INT64_MAX;
+    for (struct gl_link *l = n->holds.next; l != &n->holds; l = next) {
+        struct hold *h = GL_CONTAINER(l, struct hold, link);
+
+        next = l->next;
+        if (h->is_due) {
+            h->is_due = false;
+            try_again(h);
+        }
+    }
+}
