@@ -257,7 +257,8 @@ struct gl_store_ops {
 
     /* All content of a context, as the writes that would make it (PUT, INDEX, LOG, PUSH), about
      * `limit` at a time, for migrations: nobody else may be writing. `after`: `next` of the page
-     * before, "" for the first. */
+     * before, "" for the first. GL_E_DAMAGED: a record's checksum is wrong; copied it would look
+     * sound. */
     void (*export)(struct gl_store *s, struct gl_store_req *req, gl_str context, gl_str after,
                    size_t limit);
 
