@@ -99,7 +99,7 @@ const struct gl_index_entry *sim_disk_range(const struct sim_disk *d, gl_str con
 const struct gl_log_entry *sim_disk_log(const struct sim_disk *d, gl_str context, gl_str kind,
                                         gl_str id, int64_t from, size_t limit, struct gl_arena *a,
                                         size_t *ret_n);
-/* A page of everything, as writes; `*ret_next` is "" behind the last. */
+/* A page of everything, as writes; `*ret_next` is "" behind the last. NULL: one is damaged. */
 const struct gl_write *sim_disk_export(const struct sim_disk *d, gl_str context, gl_str after,
                                        size_t limit, struct gl_arena *a, size_t *ret_n,
                                        gl_str *ret_next);

@@ -190,6 +190,11 @@ static struct gl_write as_write(const struct sim_table *t, const struct sim_row 
     return w;
 }
 
+static bool is_damaged(const struct sim_table *t, const struct sim_row *row)
+{
+    return t->shape == SIM_RECORDS && ((const struct sim_disk_record *)(const void *)row)->damaged;
+}
+
 /* Where to go on: "<table>.<row>". */
 static void read_place(gl_str after, uint64_t *ret_table, uint64_t *ret_row)
 {
@@ -220,6 +225,9 @@ const struct gl_write *sim_disk_export(const struct sim_disk *d, gl_str context,
                 *ret_next = gl_str_fmt(a, "%llu.%llu", (unsigned long long)number - 1,
                                        (unsigned long long)at);
                 return out;
+            }
+            if (is_damaged(t, t->rows.rows[at])) {
+                return NULL;
             }
             out[(*ret_n)++] = as_write(t, t->rows.rows[at], a);
         }

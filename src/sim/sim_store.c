@@ -508,6 +508,10 @@ static void run_export(struct sim_store *s, struct op *op)
     if (!is_away(s, op)) {
         op->req->writes = sim_disk_export(s->disk, op->a, op->b, op->n, &op->results,
                                           &op->req->writes_n, &op->req->next);
+        if (op->req->writes == NULL) {
+            op->req->writes_n = 0;
+            op->req->status = gl_why(&op->req->why, GL_E_DAMAGED, "a record is damaged");
+        }
     }
 }
 
