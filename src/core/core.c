@@ -121,6 +121,9 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     case GL_EV_PEERS:
         gl_peers_on_heard(c, ev);
         break;
+    case GL_EV_CHANGED:
+        gl_load_on_changed(c);
+        break;
     case GL_EV_FOUND:
         gl_sweep_on_found(c, ev);
         break;

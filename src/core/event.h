@@ -21,6 +21,7 @@
     X(RATES, "rates")       /* records of kind "rate": when each key may start next */            \
     X(PEERS, "peers")       /* records: pool (id) and free slots (rev) of other nodes; number: */ \
                             /* GL_HUNT_*: what somebody has left behind */                        \
+    X(CHANGED, "changed")   /* the store may have lost its tail: memory may be ahead of it */     \
     X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                 \
     X(EXEC_UP, "exec_up")   /* epoch */                                                           \
     X(EXEC_DOWN, "exec_down")                                                                     \

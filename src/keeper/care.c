@@ -180,11 +180,20 @@ void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why
     set_timer(k, c);
 }
 
-void gl_care_stop_all(struct gl_keeper *k, enum gl_exec_end why)
+void gl_care_orphan(struct gl_keeper *k, gl_ms grace_ms)
 {
     struct gl_charge *c;
+    gl_ms kill_at = gl_keeper_after(k, grace_ms);
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        gl_care_stop(k, c, why);
+        if (c->state != GL_CHARGE_RUNNING) {
+            continue;
+        }
+        c->grace_ms = c->grace_ms < grace_ms ? c->grace_ms : grace_ms;
+        if (c->stopping && c->kill_at > kill_at) {
+            c->kill_at = kill_at;
+            set_timer(k, c);
+        }
+        gl_care_stop(k, c, GL_EXEC_ORPHANED);
     }
 }
 

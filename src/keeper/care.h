@@ -16,7 +16,8 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
 
 /* Fine at any time: one that is being stopped already, or has ended, stays so. */
 void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why);
-void gl_care_stop_all(struct gl_keeper *k, enum gl_exec_end why);
+/* All of them, and they are dead after `grace_ms`, whatever grace they were promised. */
+void gl_care_orphan(struct gl_keeper *k, gl_ms grace_ms);
 
 /* The keeper itself must go: stop everything and record nothing, so that the next keeper calls it
  * lost. */

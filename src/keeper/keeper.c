@@ -205,10 +205,16 @@ static void on_idle(struct gl_keeper *k, struct gl_timer *t)
     k->over = is_idle(k);
 }
 
-/* Somebody has silenced the node for too long: on a shared store others will run its steps now. */
+/* When the node has been silent for the whole grace, others will run its steps: then they must have
+ * ended. So they are asked to when three quarters of it are over. */
+static gl_ms orphan_at(const struct gl_keeper *k)
+{
+    return k->heard_at + k->orphan_grace_ms - k->orphan_grace_ms / 4;
+}
+
 static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
 {
-    gl_ms due = k->heard_at + k->orphan_grace_ms;
+    gl_ms due = orphan_at(k);
     if (k->orphan_grace_ms == 0) {
         return;
     }
@@ -217,7 +223,7 @@ static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
     } else if (k->running_n > 0) {
         gl_keeper_say("the node has been silent for %lld ms: ending all steps",
                       (long long)(k->now - k->heard_at));
-        gl_care_stop_all(k, GL_EXEC_ORPHANED);
+        gl_care_orphan(k, k->orphan_grace_ms / 4);
     }
 }
 
@@ -235,7 +241,7 @@ static void plan_end(struct gl_keeper *k)
             k, &k->idle, gl_keeper_after(k, k->config.idle_ms * (unfetched ? LINGER_FACTOR : 1)));
     }
     if (k->orphan_grace_ms > 0 && k->running_n > 0 && !gl_heap_has(&k->orphan.item)) {
-        gl_keeper_set_timer(k, &k->orphan, k->heard_at + k->orphan_grace_ms);
+        gl_keeper_set_timer(k, &k->orphan, orphan_at(k));
     }
 }
 

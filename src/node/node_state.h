@@ -117,6 +117,10 @@ bool gl_peers_is_dead(const struct gl_node *n, gl_str session);
 void gl_peers_note_dead(struct gl_node *n, gl_str session);
 /* Somebody has given work away. */
 void gl_peers_on_woken(struct gl_node *n);
+/* What was known of others was known of another store, perhaps. */
+void gl_peers_on_changed(struct gl_node *n);
+/* What only the leader may do is guarded by this. */
+struct gl_guard gl_peers_leads(const struct gl_node *n);
 
 /* ---- inbox.c: commands for jobs that live elsewhere ---- */
 struct gl_inbox_entry;

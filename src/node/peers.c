@@ -34,6 +34,7 @@ struct gl_peers {
     struct gl_store_req lease_req;
     bool lease_busy;
     gl_ms lease_due;
+    uint64_t token; /* of our leadership */
     struct gl_key lease_key;
     struct gl_arena lease_arena;
     struct gl_guard guards[3];
@@ -88,6 +89,28 @@ void gl_peers_note_dead(struct gl_node *n, gl_str session)
     gl_map_add(&p->dead, dead->id, dead);
     GL_MARK(n->config.trace, "peers.dead");
     p->hunts |= GL_HUNT_RUNNING | GL_HUNT_READY | GL_HUNT_DUE;
+}
+
+void gl_peers_on_changed(struct gl_node *n)
+{
+    struct gl_peers *p = n->peers;
+
+    forget_all(&p->alive);
+    forget_all(&p->dead);
+    p->due = n->now;
+    if (n->ports.store->ops->shared) {
+        n->is_leader = false;
+        p->lease_due = n->now;
+    }
+}
+
+struct gl_guard gl_peers_leads(const struct gl_node *n)
+{
+    return (struct gl_guard){.type = GL_GUARD_OWNED,
+                             .kind = GL_S("lease"),
+                             .id = GL_S("leader"),
+                             .owner = n->session,
+                             .token = n->peers->token};
 }
 
 /* ---- what the core is told ---- */
@@ -280,6 +303,7 @@ static void on_elected(struct gl_store_req *req)
     p->lease_due = n->now + n->ttl / 3; /* one that is unknown shows itself then */
     if (req->status == 0 && !n->lost) {
         n->is_leader = true;
+        p->token = p->write.token;
         p->lease_due = INT64_MAX;
         GL_TRACE(n->config.trace, NODE, .what = "leads");
     }
@@ -340,6 +364,7 @@ static void on_lease(struct gl_store_req *req)
     if (req->status == 0 && !n->stopping && !n->lost && lease->rev > 0 &&
         gl_str_eq(lease->owner, n->session)) {
         n->is_leader = true;
+        p->token = lease->token;
         p->lease_due = INT64_MAX;
     } else if (req->status == 0 && !n->stopping && !n->lost &&
                (lease->rev == 0 || gl_peers_is_dead(n, lease->owner))) {

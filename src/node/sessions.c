@@ -141,7 +141,14 @@ static gl_str describe(struct gl_node *n)
 
 void gl_sessions_on_changed(struct gl_node *n)
 {
+    struct gl_event ev = {.type = GL_EV_CHANGED, .context = n->config.context};
+
     n->steady_since = INT64_MAX;
+    if (n->session.n > 0 && !n->stopping && !n->lost) {
+        n->session_due = n->session_busy ? n->session_due : n->now; /* are we still known? */
+        gl_peers_on_changed(n);
+        gl_node_feed(n, &ev);
+    }
 }
 
 bool gl_sessions_may_judge(const struct gl_node *n)

@@ -216,12 +216,15 @@ struct gl_store_ops {
     const char *name;
     bool shared; /* several nodes may use it: sessions end by their deadlines */
 
+    /* What happens to sessions (opening, renewing, ending, declaring dead) is confirmed by a
+     * replica if the store has any, like a transaction with `confirm`; what cannot be confirmed in
+     * time is GL_E_UNAVAILABLE. */
+
     /* Start a session. Earlier ones of the same node die in the same transaction; on an engine that
      * is not shared, all earlier ones. */
     void (*session_open)(struct gl_store *s, struct gl_store_req *req,
                          const struct gl_session_wish *wish);
-    /* Keep it alive for `ttl_ms` by the store's clock. GL_E_GONE: it was declared dead. Always
-     * confirmed by a replica if the store has any. */
+    /* Keep it alive for `ttl_ms` by the store's clock. GL_E_GONE: it was declared dead. */
     void (*session_renew)(struct gl_store *s, struct gl_store_req *req, gl_str session,
                           gl_ms ttl_ms, gl_str about);
     /* Its holder leaves: it is dead from now on. */

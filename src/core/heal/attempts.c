@@ -189,6 +189,8 @@ static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event
         return;
     }
     acknowledge(c, j, ev->attempt);
+    /* Once acknowledged, nobody but the store knows that it has run. */
+    j->confirms |= c->shared && gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE;
     st->r.exit_code = ev->end == GL_EXEC_SIGNALED ? 128 + ev->signal : ev->exit_code;
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "ended");

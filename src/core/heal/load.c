@@ -187,6 +187,22 @@ void gl_load_distrust(struct gl_core *c, struct gl_job *j)
     j->is_suspect = true;
 }
 
+void gl_load_on_changed(struct gl_core *c)
+{
+    struct gl_job *j;
+    struct gl_spec *s;
+
+    GL_MARK(c->trace, "load.store_changed");
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        if (j->memory == GL_MEM_HOT && j->is_created) {
+            gl_load_distrust(c, j);
+        }
+    }
+    for (size_t i = 0; (s = gl_map_next(&c->specs, &i)) != NULL;) {
+        s->is_stored = false;
+    }
+}
+
 void gl_load_outbid(struct gl_core *c, struct gl_job *j, uint64_t token)
 {
     j->outbid = c->shared && token > j->outbid ? token : j->outbid;

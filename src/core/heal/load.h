@@ -20,6 +20,8 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev);
 void gl_load_distrust(struct gl_core *c, struct gl_job *j);
 /* The same, because the executor has seen this token, which is not below ours. If the job is ours
  * all the same, its own token has been lost with the tail of a store: it must rise above that. */
+/* The store has lost some of what it had said to have, perhaps. Everything is read again. */
+void gl_load_on_changed(struct gl_core *c);
 void gl_load_outbid(struct gl_core *c, struct gl_job *j, uint64_t token);
 void gl_load_forget(struct gl_core *c, struct gl_job *j); /* ... which is now */
 void gl_load_again(struct gl_core *c, struct gl_job *j);
