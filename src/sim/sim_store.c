@@ -510,7 +510,7 @@ static void run_export(struct sim_store *s, struct op *op)
                                           &op->req->writes_n, &op->req->next);
         if (op->req->writes == NULL) {
             op->req->writes_n = 0;
-            op->req->status = gl_why(&op->req->why, GL_E_DAMAGED, "a record is damaged");
+            op->status = GL_E_DAMAGED;
         }
     }
 }
