@@ -3,6 +3,7 @@
 #include "core/cluster/session.h"
 #include "core/flow/ledger.h"
 #include "core/heal/sweep.h"
+#include "model/kept.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -292,15 +293,24 @@ static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str
 
 /* A retry looks into the earlier job until it has ended itself. So long it stands in an index of
  * that job's own, which is then not removed. */
-static void write_retry(struct gl_job *j, struct builder *b, gl_str id, bool is_new, bool ends)
+static void write_retry(const struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id,
+                        bool is_new, bool ends)
 {
     gl_str earlier = gl_str_dup(b->arena, j->r.retry_of);
+    struct gl_write *w;
 
     if (earlier.n == 0) {
         return;
     }
     if (is_new) {
         (void)add_guard(b, GL_GUARD_PRESENT, GL_S("job"), earlier);
+    }
+    if (is_new && c->shared) { /* whoever has looked into that index and removes it, must see us */
+        w = add_write(b, GL_WRITE_PUT, GL_S("retried"), earlier);
+        w->rev = 1;
+        w->owner = gl_str_dup(b->arena, c->session);
+        w->token = c->last_op + 1; /* the number of this transaction: no other has it */
+        w->value = GL_S("{}");
     }
     if (is_new || ends) {
         (void)add_write(b, ends ? GL_WRITE_UNINDEX : GL_WRITE_INDEX,
@@ -395,6 +405,68 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
     GL_TRACE(c->trace, OWNER, .job = j->id, .token = j->token, .what = "taken");
 }
 
+/* The files a flow names, each once; 0 if nobody shares the store, because then they lie elsewhere.
+ */
+static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, struct gl_arena *a,
+                         const gl_str **ret)
+{
+    struct gl_map seen;
+    gl_str *all;
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < flow->steps.n && c->shared; i++) {
+        n += gl_flow_step(flow, i)->files.n;
+    }
+    if (n == 0) {
+        return 0;
+    }
+    *ret = all = GL_NEW_ARRAY(a, gl_str, n);
+    n = 0;
+    gl_map_init(&seen);
+    for (uint32_t i = 0; i < flow->steps.n; i++) {
+        const struct gl_items *files = &gl_flow_step(flow, i)->files;
+
+        for (size_t f = 0; f < files->n; f++) {
+            const struct gl_flow_file *file = &((const struct gl_flow_file *)files->items)[f];
+
+            if (gl_map_find(&seen, file->blob) == NULL) {
+                gl_map_add(&seen, file->blob, (void *)file);
+                all[n++] = gl_str_dup(a, file->blob);
+            }
+        }
+    }
+    gl_map_done(&seen);
+    return n;
+}
+
+/* Another node may be about to remove the flow that this job names, or the files of it, because
+ * nobody named them so far (model/kept.h). */
+static void guard_kept(struct gl_core *c, const struct gl_job *j, struct builder *b,
+                       const gl_str *blobs, size_t blobs_n)
+{
+    if (!c->shared) {
+        return;
+    }
+    GL_ASSERT(b->guards_n == GL_TXN_FLOW_GUARD);
+    if (j->spec->is_stored) {
+        add_guard(b, GL_GUARD_AT, GL_S("flow"), gl_str_dup(b->arena, j->spec->hash))->rev =
+            GL_KEPT_WHOLE;
+    }
+    for (size_t i = 0; i < blobs_n; i++) {
+        add_guard(b, GL_GUARD_AT, GL_S("blob"), blobs[i])->rev = GL_KEPT_WHOLE;
+    }
+}
+
+/* On a shared store it may be there and condemned: then this makes it whole again. */
+static void write_flow(const struct gl_core *c, const struct gl_job *j, struct builder *b)
+{
+    struct gl_write *w = add_write(b, c->shared ? GL_WRITE_PUT : GL_WRITE_PUT_NEW, GL_S("flow"),
+                                   gl_str_dup(b->arena, j->spec->hash));
+
+    w->rev = GL_KEPT_WHOLE;
+    w->value = gl_str_dup(b->arena, j->spec->text);
+}
+
 static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
 {
     struct builder b = {.arena = c->out->arena};
@@ -402,6 +474,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     gl_str id = gl_str_dup(b.arena, j->id);
     bool is_new = j->rev == 0, ends = gl_job_status_is_terminal(j->r.status);
     bool gives_back = ends && (j->has_names || is_new); /* it may have nothing to do at all */
+    bool brings_flow = is_new && !j->spec->is_stored;
+    const gl_str *blobs = NULL;
+    size_t blobs_n = brings_flow ? list_blobs(c, j->spec->flow, b.arena, &blobs) : 0;
     struct gl_write *w;
     size_t dirty_n = 0;
 
@@ -410,8 +485,11 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     }
     b.writes_cap = dirty_n * 2 + j->extra_n + 11;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
-    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 6 + j->demands_n);
+    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 7 + j->demands_n + blobs_n);
     guard_owner(c, j, &b, id);
+    if (is_new) {
+        guard_kept(c, j, &b, blobs, blobs_n);
+    }
     for (size_t i = 0; i < j->demands_n; i++) {
         b.guards[b.guards_n++] = j->demands[i];
     }
@@ -432,12 +510,10 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
         write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, gives_back);
     }
     write_claim(j, &b, GL_S("dedupe"), j->r.dedupe_key, is_new, gives_back);
-    write_retry(j, &b, id, is_new, ends);
+    write_retry(c, j, &b, id, is_new, ends);
     j->has_names = !ends;
-    if (is_new && !j->spec->is_stored) {
-        w = add_write(&b, GL_WRITE_PUT_NEW, GL_S("flow"), gl_str_dup(b.arena, j->spec->hash));
-        w->rev = 1;
-        w->value = gl_str_dup(b.arena, j->spec->text);
+    if (brings_flow) {
+        write_flow(c, j, &b);
     }
     w = add_write(&b, GL_WRITE_PUT, GL_S("job"), id);
     w->rev = j->rev;

@@ -10,6 +10,10 @@
 
 #include "core/core_state.h"
 
+/* On a shared store this guard of the transaction that creates a job is about its flow, if that is
+ * believed to be there. */
+enum { GL_TXN_FLOW_GUARD = 2 };
+
 void gl_txn_touch(struct gl_core *c, struct gl_job *j);
 void gl_txn_dirty(struct gl_core *c, struct gl_step *st);
 void gl_txn_changed(struct gl_core *c, struct gl_job *j); /* the job's own record */

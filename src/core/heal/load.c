@@ -256,6 +256,10 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
         }
     } else if (j->memory == GL_MEM_HOT) {
         GL_MARK(c->trace, "load.commit_failed");
+        if (c->shared && !j->is_created && ev->code == GL_E_CONFLICT &&
+            ev->number == GL_TXN_FLOW_GUARD) {
+            j->spec->is_stored = false; /* whoever names it next brings it along */
+        }
         gl_job_clear(c, j);
         j->memory = GL_MEM_FAILED;
     }

@@ -428,13 +428,15 @@ void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_
 {
     struct gl_quota_group *g = group_of(w);
     struct gl_quota *rate = g->rate.limit;
+    struct gl_write *put;
 
     h->limit = g->concurrency.limit;
     if (rate != NULL) {
         give_unit(c, rate);
         set_next(c, rate, c->now + rate->every_ms);
-        gl_txn_write(c, w->step->job, GL_WRITE_PUT, GL_S("rate"), name_of(rate))->value =
-            gl_str_fmt(c->out->arena, "{\"next_at\":%lld}", (long long)rate->next_at);
+        put = gl_txn_write(c, w->step->job, GL_WRITE_PUT, GL_S("rate"), name_of(rate));
+        put->rev = (uint64_t)rate->next_at; /* who removes an old one guards on it */
+        put->value = gl_str_fmt(c->out->arena, "{\"next_at\":%lld}", (long long)rate->next_at);
     }
 }
 
