@@ -7,13 +7,17 @@ static void check_handover(struct sim_checks *c, const struct sim_change *ch)
     const struct sim_fact_job *j = ch->job;
     gl_str before = gl_buf_view(&j->owner);
     bool same = gl_str_eq(before, ch->owner_now);
-    if (same && ch->token_now != j->token) {
+    /* On a shared store an owner may outbid what its keeper believes. */
+    if (same && (c->disk->shared ? ch->token_now < j->token : ch->token_now != j->token)) {
         sim_world_fail(
             c->world, "owner: the token of job %.*s changed from %llu to %llu in the same hands",
             GL_STR_ARG(j->id), (unsigned long long)j->token, (unsigned long long)ch->token_now);
     }
     if (same) {
         return;
+    }
+    if (ch->owner_now.n == 0 && ch->token_now >= j->token) {
+        return; /* given back, for whoever has room */
     }
     const struct sim_disk_session *s = sim_disk_session_find(c->disk, before);
     if (s != NULL && !s->dead) {
@@ -27,11 +31,27 @@ static void check_handover(struct sim_checks *c, const struct sim_change *ch)
     }
 }
 
+/* Its transaction demands that the job still is whose it was, under the same token. */
+static bool is_guarded(const struct sim_change *ch)
+{
+    for (size_t i = 0; i < ch->tx->guards_n; i++) {
+        const struct gl_guard *g = &ch->tx->guards[i];
+        if (g->type == GL_GUARD_OWNED && gl_str_is(g->kind, "job") &&
+            gl_str_eq(g->id, ch->job->id) && g->token == ch->job->token &&
+            gl_str_eq(g->owner, gl_buf_view(&ch->job->owner))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     (void)me;
     const struct sim_fact_job *j = ch->job;
-    if (!gl_str_eq(ch->tx->session, ch->owner_now)) {
+    bool released = c->disk->shared && ch->owner_now.n == 0 && j->known &&
+                    gl_str_eq(ch->tx->session, gl_buf_view(&j->owner));
+    if (!released && !gl_str_eq(ch->tx->session, ch->owner_now)) {
         sim_world_fail(c->world, "owner: job %.*s was written by %.*s but belongs to %.*s",
                        GL_STR_ARG(j->id), GL_STR_ARG(ch->tx->session), GL_STR_ARG(ch->owner_now));
     }
@@ -46,7 +66,12 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
                        GL_STR_ARG(j->id), (unsigned long long)j->rev,
                        (unsigned long long)ch->rev_now);
     }
+    if (!is_guarded(ch)) {
+        sim_world_fail(c->world, "owner: job %.*s was written without a guard on its token",
+                       GL_STR_ARG(j->id));
+    }
     check_handover(c, ch);
 }
 
-const struct sim_check sim_check_owner = {.name = "owner", .on_change = on_change};
+const struct sim_check sim_check_owner = {
+    .name = "owner", .sees_torn = true, .on_change = on_change};

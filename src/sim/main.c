@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "build.h"
 #include "sim/replay.h"
+#include "sim/sim_cluster.h"
 #include "sim/sim_swarm.h"
 
 enum { WORKERS_MAX = 64, LINE_BYTES = 512, RENEW_PER_MILLION = 100000 };
@@ -28,7 +29,7 @@ struct arguments {
     const char *job;
     uint64_t until;
     unsigned workers_n;
-    bool trace, marks, keep_going, twice, renew, many;
+    bool trace, marks, keep_going, twice, renew, many, cluster;
 };
 
 struct mark { /* hits over all histories */
@@ -56,6 +57,7 @@ static const char usage[] =
     "  --twice         run each history twice and compare the hashes of their traces\n"
     "  --renew         the same, the second time with cores saved and restored on the way\n"
     "  --record        record what happens and replay it (every eighth history does so anyway)\n"
+    "  --cluster       histories of several machines on one store, instead of one machine\n"
     "  --keep-going    do not stop at the first history that fails\n"
     "  --workers N     processes (default: one per core)\n"
     "  --plant N       plant bug number N (needs a build with -Dplant=true)\n"
@@ -85,7 +87,6 @@ static void print_tail(const struct sim_world *w)
 /* What was drawn, before anything happens. */
 static void write_head(const struct sim_swarm *s, struct gl_buf *out)
 {
-    gl_buf_fmt(out, "glia-sim: seed %llu, build %s\n", (unsigned long long)s->world.seed, GL_BUILD);
     gl_buf_fmt(out, "options: minutes=%lld jobs=%zu slots=%u+%u crashes=%u faults=%u ",
                (long long)(s->phase_one_ends - s->world.now) / 60000, s->client.orders_n,
                s->pools.default_slots, s->pools.gpu_slots, s->crashes_left, s->world.fault_budget);
@@ -99,10 +100,11 @@ static void print_text(struct gl_buf *text)
     gl_buf_reset(text);
 }
 
-static void print_end(const struct sim_swarm *s)
+static void write_tail(const struct sim_swarm *s, struct gl_buf *out)
 {
     const struct sim_world *w = &s->world;
-    (void)printf(
+    gl_buf_fmt(
+        out,
         "ok: hash=%016llx lines=%llu steps=%llu minutes=%lld jobs=%zu processes=%zu commits=%llu "
         "refused=%llu crashes=%u zombies=%u keeper_crashes=%u outages=%u jumps=%u faults=%u\n",
         (unsigned long long)w->hash, (unsigned long long)w->lines_n,
@@ -115,6 +117,9 @@ static void print_end(const struct sim_swarm *s)
 static void print_replay(const struct arguments *args, uint64_t seed)
 {
     (void)printf("replay with: glia-sim --seed %llu --trace", (unsigned long long)seed);
+    if (args->cluster) {
+        (void)printf(" --cluster");
+    }
     if (args->plant != 0) {
         (void)printf(" --plant %d", args->plant);
     }
@@ -157,6 +162,48 @@ static void count_marks(struct tally *t, const struct sim_world *w)
 }
 
 /* False if a checker objected. */
+/* One machine, or several. */
+union history {
+    struct sim_swarm alone;
+    struct sim_cluster cluster;
+};
+
+static struct sim_world *history_init(union history *h, const struct arguments *args,
+                                      const struct sim_swarm_options *options, struct gl_buf *head)
+{
+    gl_buf_fmt(head, "glia-sim: seed %llu, build %s\n", (unsigned long long)options->seed,
+               GL_BUILD);
+    if (args->cluster) {
+        sim_cluster_init(&h->cluster, options);
+        sim_cluster_head(&h->cluster, head);
+        return &h->cluster.world;
+    }
+    sim_swarm_init(&h->alone, options);
+    write_head(&h->alone, head);
+    return &h->alone.world;
+}
+
+static void history_done(union history *h, const struct arguments *args)
+{
+    if (args->cluster) {
+        sim_cluster_done(&h->cluster);
+    } else {
+        sim_swarm_done(&h->alone);
+    }
+}
+
+static void print_end(const union history *h, const struct arguments *args)
+{
+    struct gl_buf tail = {0};
+    if (args->cluster) {
+        sim_cluster_tail(&h->cluster, &tail);
+    } else {
+        write_tail(&h->alone, &tail);
+    }
+    print_text(&tail);
+    gl_buf_done(&tail);
+}
+
 static bool run_once(const struct arguments *args, uint64_t seed, uint32_t renew, struct tally *t,
                      uint64_t *ret_hash)
 {
@@ -164,26 +211,25 @@ static bool run_once(const struct arguments *args, uint64_t seed, uint32_t renew
     options.renew = renew;
     options.seed = seed;
     options.print = args->trace ? print_line : NULL;
-    struct sim_swarm *s = gl_mem_alloc(sizeof(*s));
-    sim_swarm_init(s, &options);
+    union history *h = gl_mem_alloc(sizeof(*h));
     struct gl_buf head = {0};
-    write_head(s, &head);
+    struct sim_world *w = history_init(h, args, &options, &head);
     if (!args->many) {
         print_text(&head);
         (void)fflush(stdout);
     }
-    bool ok = sim_swarm_run(s);
+    bool ok = args->cluster ? sim_cluster_run(&h->cluster) : sim_swarm_run(&h->alone);
     if (!ok) {
         print_text(&head);
-        print_failure(args, &s->world);
+        print_failure(args, w);
     } else if (!args->many) {
-        print_end(s);
+        print_end(h, args);
     }
     gl_buf_done(&head);
-    count_marks(t, &s->world);
-    *ret_hash = s->world.hash;
-    sim_swarm_done(s);
-    gl_mem_free(s);
+    count_marks(t, w);
+    *ret_hash = w->hash;
+    history_done(h, args);
+    gl_mem_free(h);
     (void)fflush(stdout);
     return ok;
 }
@@ -409,6 +455,7 @@ static bool read_flag(struct arguments *args, const char *name)
         {"--trace", &args->trace},           {"--marks", &args->marks},
         {"--twice", &args->twice},           {"--renew", &args->renew},
         {"--keep-going", &args->keep_going}, {"--record", &args->options.record},
+        {"--cluster", &args->cluster},
     };
     for (size_t i = 0; i < GL_COUNT(flags); i++) {
         if (strcmp(name, flags[i].name) == 0) {

@@ -95,7 +95,8 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     n->renew = options->renew;
     n->has_record = options->record;
     if (n->has_record) {
-        sim_record_init(&n->record, w, w->seed ^ options->incarnation);
+        sim_record_init(&n->record, w,
+                        w->seed ^ options->incarnation ^ ((uint64_t)options->machine << 32));
     }
     sim_store_open(&n->store, w, disk, &n->gate, &n->fuse, n->name);
     sim_call_init(&n->alarm, on_alarm, &n->gate);
@@ -129,7 +130,8 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
         struct gl_store_events events = gl_node_store_events(n->node);
         n->store.port.ops->listen(&n->store.port, &events);
     }
-    SIM_TRACE(w, NODE, .number = options->incarnation, .what = "starts");
+    SIM_TRACE(w, NODE, .number = options->incarnation, .what = "starts",
+              .from = options->machine == 0 ? NULL : n->name);
     gl_node_start(n->node);
     return n;
 }
