@@ -238,10 +238,17 @@ static gl_str node_name(struct gl_daemon *d)
     return gl_str_fmt(&d->arena, "%s.%s", name, d->identity.id.text + GL_ULID_BYTES - 6);
 }
 
+static gl_str host_name(struct gl_arena *a)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+
+    (void)gethostname(host, sizeof(host) - 1); /* without one nobody is told */
+    return gl_str_dup(a, gl_str_of(host));
+}
+
 static void make_node(struct gl_daemon *d)
 {
     struct gl_pool_config pools[GL_POOLS_MAX];
-    char host[HOST_NAME_MAX + 1] = "";
     struct gl_node_ports ports = {.store = d->store,
                                   .clock = gl_loop_clock(d->loop),
                                   .entropy = &d->entropy,
@@ -254,7 +261,7 @@ static void make_node(struct gl_daemon *d)
         .env_scope = gl_str_of(d->config.env_scope),
         .session_ttl_ms = d->config.session_ttl_ms,
         .orphan_grace_ms = d->config.orphan_grace_ms,
-        .host = gl_str_of(host),
+        .host = host_name(&d->arena),
         .version = GL_S(GL_VERSION),
         .pid = getpid(),
         .pools = pools,
@@ -277,7 +284,6 @@ static void make_node(struct gl_daemon *d)
     };
 
     GL_ASSERT(d->pools_n <= GL_POOLS_MAX);
-    (void)gethostname(host, sizeof(host) - 1); /* without one nobody is told */
     for (size_t i = 0; i < d->pools_n; i++) {
         pools[i] = (struct gl_pool_config){.name = d->pools[i].name, .slots = d->pools[i].slots};
     }

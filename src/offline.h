@@ -16,7 +16,7 @@ int gl_offline_backup(const char *from, const char *to, uint64_t *ret_jobs,
 int gl_offline_hold(const char *path, const char *reason, uint64_t *ret_jobs,
                     uint64_t *ret_unfinished, struct gl_why *reterr_why);
 
-/* LIST, STATUS, EVENTS (without waiting), HUMAN or WHY: the answer is appended to `body`. Changes
+/* LIST, STATUS, EVENTS (without waiting), HUMAN, WHY, NODES, NODE_SHOW or CLUSTER: the answer is appended to `body`. Changes
  * nothing, starts nothing, takes no lock. `store`: the URL of one; "" : SQLite in the folder. */
 int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
                      struct gl_buf *body, struct gl_why *reterr_why);

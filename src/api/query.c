@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/nodes.h"
 #include "api/render.h"
 #include "base/check.h"
 #include "base/id.h"
@@ -8,7 +9,13 @@
 #include "core/cluster/claim.h"
 #include "model/job.h"
 
-enum { LIMIT_DEFAULT = 100, STEPS_PAGE = 1000, SCAN_MAX = 20000, PREFIX_BYTES_MIN = 4 };
+enum {
+    LIMIT_DEFAULT = 100,
+    STEPS_PAGE = 1000,
+    SCAN_MAX = 20000,
+    PREFIX_BYTES_MIN = 4,
+    INBOX_MAX = 100, /* commands that are counted */
+};
 
 /* One question under way. What it has found stays in its arena until the answer is written. */
 struct query {
@@ -29,6 +36,9 @@ struct query {
     struct gl_record job_record;
     struct gl_record *steps;
     size_t steps_n, steps_cap;
+    gl_str flow;
+    struct gl_nodes nodes;
+    struct gl_nodes_owner job_owner;
     size_t scanned, taken;
     struct gl_buf body;
     struct gl_jw w;
@@ -265,21 +275,17 @@ void gl_query_resolve(struct gl_query_context *context, gl_str tenant, gl_str na
 
 /* ---- status ---- */
 
-static void on_flow(struct gl_store_req *req)
+static void tell_status(struct query *q)
 {
-    struct query *q = req->owner;
     struct gl_why why = {0};
     struct gl_view view;
     int rc;
 
-    if (!answered(q)) {
-        return;
-    }
-    if (gl_view_read(&q->arena, &q->job_record, req->records[0].value, q->steps, q->steps_n, &view,
-                     &why) != 0) {
+    if (gl_view_read(&q->arena, &q->job_record, q->flow, q->steps, q->steps_n, &view, &why) != 0) {
         fail(q, GL_E_DAMAGED, why.text);
         return;
     }
+    view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
     if (q->rq->verb == GL_VERB_WHY) {
         rc = gl_render_why(&q->arena, &view, q->rq->step, q->context->live, &q->w, &why);
         if (rc != 0) {
@@ -290,6 +296,43 @@ static void on_flow(struct gl_store_req *req)
         gl_render_status(&q->arena, &view, q->context->live, &q->w);
     }
     succeed(q);
+}
+
+static void on_inbox(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+
+    if (answered(q)) {
+        q->job_owner.inbox_n = (uint32_t)req->records_n;
+        tell_status(q);
+    }
+}
+
+static void on_owner(struct query *q)
+{
+    q->job_owner = gl_nodes_find_owner(&q->nodes, q->job_record.owner);
+    q->listing = (struct gl_listing){.kind = GL_S("inbox"),
+                                     .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
+                                     .limit = INBOX_MAX,
+                                     .ids_only = true};
+    call_list(q, on_inbox);
+}
+
+static void list_sessions(struct query *q, void (*then)(struct query *q));
+
+static void on_flow(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+
+    if (!answered(q)) {
+        return;
+    }
+    q->flow = gl_str_dup(&q->arena, req->records[0].value);
+    if (q->context->store->ops->shared && q->job_record.live) {
+        list_sessions(q, on_owner);
+    } else {
+        tell_status(q);
+    }
 }
 
 static void on_status_steps(struct gl_store_req *req)
@@ -574,6 +617,67 @@ static void on_claim(struct gl_store_req *req)
     }
 }
 
+/* ---- nodes ---- */
+
+static void on_sessions(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    const struct gl_reason_live *live = q->context->live;
+
+    if (!answered(q)) {
+        return;
+    }
+    q->nodes = (struct gl_nodes){
+        .sessions = gl_nodes_copy(&q->arena, req->sessions, req->sessions_n),
+        .sessions_n = req->sessions_n,
+        .engine = q->context->store->ops->name,
+        .is_shared = q->context->store->ops->shared,
+        .has_node = live != NULL,
+        .own = live != NULL && live->session != NULL
+                   ? gl_str_dup(&q->arena, live->session(live->owner))
+                   : (gl_str){0},
+    };
+    q->next(q);
+}
+
+static void list_sessions(struct query *q, void (*then)(struct query *q))
+{
+    struct gl_store *s = q->context->store;
+
+    q->next = then;
+    q->req = (struct gl_store_req){.done = on_sessions, .owner = q};
+    s->ops->session_list(s, &q->req);
+}
+
+static void on_leader(struct gl_store_req *req)
+{
+    struct query *q = req->owner;
+    struct gl_why why;
+    int rc = 0;
+
+    if (!answered(q)) {
+        return;
+    }
+    q->nodes.leader = gl_str_dup(&q->arena, req->records[0].owner);
+    if (q->rq->verb == GL_VERB_NODES) {
+        gl_nodes_write(&q->arena, &q->nodes, q->rq->all, &q->w);
+    } else if (q->rq->verb == GL_VERB_CLUSTER) {
+        gl_nodes_write_cluster(&q->arena, &q->nodes, &q->w);
+    } else {
+        rc = gl_nodes_write_one(&q->arena, &q->nodes, q->rq->name, &q->w, &why);
+    }
+    if (rc != 0) {
+        fail(q, rc, why.text);
+    } else {
+        succeed(q);
+    }
+}
+
+static void find_leader(struct query *q)
+{
+    call_get(q, GL_S("lease"), GL_S("leader"), on_leader);
+}
+
 /* ---- the door ---- */
 
 void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_query_answer *answer,
@@ -593,6 +697,11 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
         return;
     case GL_VERB_HUMAN:
         human(q);
+        return;
+    case GL_VERB_NODES:
+    case GL_VERB_NODE_SHOW:
+    case GL_VERB_CLUSTER:
+        list_sessions(q, find_leader);
         return;
     case GL_VERB_CLAIM_LIST:
         claims(q);

@@ -38,6 +38,66 @@ static bool has_ended(const struct gl_step_record *r)
     return r != NULL && gl_step_status_is_terminal(r->status);
 }
 
+/* ---- several nodes ---- */
+
+static gl_str span(struct gl_arena *a, gl_ms ms)
+{
+    char buf[GL_WHEN_BYTES];
+
+    /* Whole seconds: nobody counts the rest. */
+    return gl_str_dup(a, gl_when_span((ms + 999) / 1000 * 1000, buf));
+}
+
+static bool is_elsewhere(const struct gl_view *v)
+{
+    return v->owner != NULL && !v->owner->is_own;
+}
+
+/* What hangs on who has the job, behind any sentence about it; "" if it is the node that is asked.
+ */
+static gl_str where(struct gl_arena *a, const struct gl_view *v)
+{
+    const struct gl_nodes_owner *o = v->owner;
+
+    if (!is_elsewhere(v)) {
+        return (gl_str){0};
+    }
+    if (o->session.n == 0) {
+        return GL_S("; no node has it at present: the next one with free slots takes it");
+    }
+    switch (o->status) {
+    case GL_NODE_ALIVE:
+        return o->left_ms == INT64_MAX
+                   ? gl_str_fmt(a, " (on node %.*s)", GL_STR_ARG(o->node))
+                   : gl_str_fmt(a,
+                                " (on node %.*s; should that fall silent, another takes it over in "
+                                "about %.*s)",
+                                GL_STR_ARG(o->node), GL_STR_ARG(span(a, o->left_ms)));
+    case GL_NODE_LATE:
+        return gl_str_fmt(a,
+                          "; its node %.*s is late by %.*s: another takes the job over as soon as "
+                          "that is declared dead",
+                          GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
+    case GL_NODE_DEAD:
+        return gl_str_fmt(a, "; its node %.*s is dead: the next node that looks takes the job over",
+                          GL_STR_ARG(o->node));
+    case GL_NODE_STATUS_COUNT:
+        break;
+    }
+    GL_UNREACHABLE();
+}
+
+static gl_str inbox(struct gl_arena *a, const struct gl_view *v)
+{
+    uint32_t n = v->owner != NULL ? v->owner->inbox_n : 0;
+
+    return n == 0 ? (gl_str){0}
+                  : gl_str_fmt(a, "; %u command%s for it wait%s in the inbox of node %.*s", n,
+                               n == 1 ? "" : "s", n == 1 ? "s" : "",
+                               GL_STR_ARG(v->owner->node.n > 0 ? v->owner->node
+                                                               : GL_S("whoever takes it")));
+}
+
 /* ---- steps ----
  *
  * What is said of a step is a predicate: it stands by itself, and behind "step 'x' " in what is
@@ -75,6 +135,16 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
     if (v->job.status == GL_JOB_PAUSED || v->job.status == GL_JOB_PAUSING) {
         return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
     }
+    if (is_elsewhere(v) && v->owner->session.n > 0) {
+        return gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,
+                          spec->slots == 1 ? "" : "s", GL_STR_ARG(spec->pool),
+                          GL_STR_ARG(v->owner->node),
+                          v->owner->status == GL_NODE_ALIVE ? "" : ", which does not answer");
+    }
+    if (is_elsewhere(v)) {
+        return gl_str_fmt(a, "waits for a node with %u free slot%s of pool '%.*s'", spec->slots,
+                          spec->slots == 1 ? "" : "s", GL_STR_ARG(spec->pool));
+    }
     if (live == NULL) {
         return gl_str_fmt(a,
                           "waits for %u slot%s of pool '%.*s', and no node is running to give it "
@@ -94,12 +164,16 @@ static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct 
                                                    GL_STR_ARG(at(a, r->deadline_at)))
                                       : GL_S("");
 
+    gl_str node = v->owner != NULL && r->node.n > 0
+                      ? gl_str_fmt(a, " on node %.*s", GL_STR_ARG(r->node))
+                      : (gl_str){0};
+
     if (r->stopping != GL_STOP_NONE) {
         return gl_str_fmt(
-            a, "is being stopped in attempt %u: %.*s", r->attempt_count,
+            a, "is being stopped in attempt %u%.*s: %.*s", r->attempt_count, GL_STR_ARG(node),
             GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("its time is over")));
     }
-    return gl_str_fmt(a, "runs attempt %u since %.*s%.*s", r->attempt_count,
+    return gl_str_fmt(a, "runs attempt %u%.*s since %.*s%.*s", r->attempt_count, GL_STR_ARG(node),
                       GL_STR_ARG(at(a, r->attempt_at)), GL_STR_ARG(until));
 }
 
@@ -269,7 +343,8 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
     return GL_S("is about to begin");
 }
 
-gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
+static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
+                          const struct gl_reason_live *live)
 {
     const struct gl_job_record *r = &v->job;
 
@@ -307,4 +382,13 @@ gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct g
                           GL_STR_ARG(r->reason));
     }
     return under_way(a, v, live);
+}
+
+gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
+{
+    gl_str text = explain_job(a, v, live), place = where(a, v), waiting = inbox(a, v);
+
+    return place.n + waiting.n == 0 ? text
+                                    : gl_str_fmt(a, "%.*s%.*s%.*s", GL_STR_ARG(text),
+                                                 GL_STR_ARG(place), GL_STR_ARG(waiting));
 }

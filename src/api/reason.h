@@ -14,6 +14,7 @@ struct gl_reason_live {
      * instance, behind the flow's steps. */
     void (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
     bool (*is_quarantined)(void *owner, gl_str job);
+    gl_str (*session)(void *owner); /* of the node; may be NULL */
 };
 
 /* `live` NULL: no node is running. Sentences have no full stop. */

@@ -37,7 +37,10 @@
     X(CLAIM_FAIL, "claim_fail")         \
     X(CLAIM_RECLAIM, "claim_reclaim")   \
     X(CLAIM_LIST, "claim_list")         \
-    X(CLAIM_SHOW, "claim_show")
+    X(CLAIM_SHOW, "claim_show")         \
+    X(NODES, "nodes")                   \
+    X(NODE_SHOW, "node_show")           \
+    X(CLUSTER, "cluster")
 
 enum gl_verb {
 #define X(name, word) GL_VERB_##name,
@@ -78,7 +81,8 @@ struct gl_request {
      * something to tell or the job has ended, at the latest after that time. */
     gl_str after;  /* LIST: continue behind this job id */
     gl_str status; /* LIST: only jobs with this status; "" = all */
-    gl_str name;   /* LIST: only jobs of flows with this name; "" = all */
+    gl_str name;   /* LIST: only jobs of flows with this name; "" = all. NODE_SHOW: which node */
+    bool all;      /* NODES: also those that are dead */
     gl_ms keep_ms; /* TRIM: remove ended jobs that ended longer ago than this; -1 = as configured */
     int64_t keep_jobs; /* TRIM: keep at most so many ended jobs; -1 = as configured */
     int64_t from_seq;

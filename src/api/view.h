@@ -3,6 +3,7 @@
 #ifndef GL_API_VIEW_H
 #define GL_API_VIEW_H
 
+#include "api/nodes.h"
 #include "model/flow.h"
 #include "model/job.h"
 #include "port/store.h"
@@ -15,8 +16,9 @@ struct gl_view_items { /* the instances of one step with foreach, by item; some 
 struct gl_view {
     struct gl_job_record job;
     struct gl_flow *flow;
-    struct gl_step_record **steps; /* by number; NULL: it has no record */
-    struct gl_view_items *items;   /* by number */
+    struct gl_step_record **steps;      /* by number; NULL: it has no record */
+    struct gl_view_items *items;        /* by number */
+    const struct gl_nodes_owner *owner; /* NULL: it has ended, or the store is not shared */
 };
 
 /* Everything lives in `a`. */

@@ -255,6 +255,31 @@ const struct gl_command gl_cli_commands[] = {
                     {"--log", "LEVEL", "info or debug"}},
     },
     {
+        .name = "node list",
+        .arguments = "[--all]",
+        .summary = "the nodes that share the store",
+        .help = "Alive, late (silent beyond its deadline) or dead; which one leads; its slots.\n"
+                "Works without a node, too.\n",
+        .run = gl_cmd_node_list,
+        .options = {{"--all", NULL, "also those that are dead"}},
+    },
+    {
+        .name = "node status",
+        .arguments = "[NODE]",
+        .summary = "one node: its session, pools, jobs, release",
+        .help = "NODE is its name or the beginning of it; without it, the node of the data\n"
+                "folder.\n",
+        .words_max = 1,
+        .run = gl_cmd_node_status,
+    },
+    {
+        .name = "cluster status",
+        .arguments = "",
+        .summary = "all nodes together: how many, who leads, slots by pool",
+        .help = "",
+        .run = gl_cmd_cluster_status,
+    },
+    {
         .name = "store trim",
         .arguments = "[--keep-for TIME] [--keep-jobs N]",
         .summary = "remove ended jobs now, and what nobody needs any more",

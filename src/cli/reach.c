@@ -11,6 +11,7 @@
 #include "os/fs.h"
 #include "os/lock.h"
 #include "os/paths.h"
+#include "port/storeurl.h"
 
 enum {
     PAUSE_MS = 20,
@@ -355,6 +356,12 @@ static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
         return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s/why?step=%.*s", GL_STR_ARG(job),
                           GL_STR_ARG(gl_reach_escape(a, rq->step)))
             .p;
+    case GL_VERB_NODES:
+        return rq->all ? "/v1/nodes?all=true" : "/v1/nodes";
+    case GL_VERB_NODE_SHOW:
+        return gl_str_fmt(a, "/v1/nodes/%.*s", GL_STR_ARG(gl_reach_escape(a, rq->name))).p;
+    case GL_VERB_CLUSTER:
+        return "/v1/cluster";
     default:
         GL_UNREACHABLE();
     }
@@ -384,6 +391,9 @@ bool gl_reach_say_alone(const struct gl_reach *r, gl_str status)
 {
     static const char *const driven[] = {"pending", "running", "pausing", "cancelling"};
 
+    if (gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text))) {
+        return false; /* others may drive it: `why` tells */
+    }
     for (size_t i = 0; i < GL_COUNT(driven) && r->is_alone && !r->cli->json; i++) {
         if (gl_str_is(status, driven[i])) {
             gl_cli_say(r->cli,

@@ -39,6 +39,11 @@ static const struct gl_argument logs_arguments[] = {
     END,
 };
 
+static const struct gl_argument nodes_arguments[] = {
+    {"all", GL_ARG_FLAG, 0, "true: also nodes that are dead."},
+    END,
+};
+
 static const struct gl_argument why_arguments[] = {
     {"step", GL_ARG_TEXT, 0, "Only this step."},
     END,
@@ -80,6 +85,14 @@ const struct gl_route gl_routes[] = {
     {"POST", "/v1/node/yield", GL_VERB_COUNT, gl_verbs_yield, "yield",
      "Ask a node that came with `glia run` to leave its folder to another.", "{\"yielding\": true}",
      202, NO_ARGUMENTS, NO_BODY},
+    {"GET", "/v1/nodes", GL_VERB_NODES, gl_verbs_nodes, "nodes",
+     "The nodes that share the store, as their sessions tell.", "{\"nodes\": [...]}", 200,
+     nodes_arguments, NO_BODY},
+    {"GET", "/v1/nodes/{name}", GL_VERB_NODE_SHOW, gl_verbs_node_show, "node_show",
+     "One of them, by its name or the beginning of it.", "an object", 200, NO_ARGUMENTS, NO_BODY},
+    {"GET", "/v1/cluster", GL_VERB_CLUSTER, gl_verbs_node, "cluster",
+     "All nodes together: how many, who leads, slots by pool.", "an object", 200, NO_ARGUMENTS,
+     NO_BODY},
     {"GET", "/v1/openapi.json", GL_VERB_COUNT, gl_openapi_route, "openapi",
      "This API as an OpenAPI document.", "an object", 200, NO_ARGUMENTS, NO_BODY},
     {"POST", JOBS, GL_VERB_SUBMIT, gl_verbs_submit, "submit", "Submit a job.",

@@ -62,6 +62,8 @@ void gl_verbs_health(struct gl_call *c);
 void gl_verbs_ready(struct gl_call *c);
 void gl_verbs_metrics(struct gl_call *c);
 void gl_verbs_node(struct gl_call *c);
+void gl_verbs_nodes(struct gl_call *c);
+void gl_verbs_node_show(struct gl_call *c);
 void gl_verbs_yield(struct gl_call *c);
 void gl_verbs_submit(struct gl_call *c);
 void gl_verbs_list(struct gl_call *c);

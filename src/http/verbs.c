@@ -74,6 +74,21 @@ void gl_verbs_node(struct gl_call *c)
     gl_call_ask(c);
 }
 
+void gl_verbs_nodes(struct gl_call *c)
+{
+    c->rq.context = GL_S("default");
+    c->rq.all = gl_str_is(gl_call_argument(c, "all"), "true");
+    gl_call_ask(c);
+}
+
+void gl_verbs_node_show(struct gl_call *c)
+{
+    c->rq.context = GL_S("default");
+    c->rq.name = c->rq.step; /* as the path has it */
+    c->rq.step = (gl_str){0};
+    gl_call_ask(c);
+}
+
 void gl_verbs_yield(struct gl_call *c)
 {
     if (c->config->yield == NULL) {

@@ -320,6 +320,13 @@ static bool is_quarantined(void *owner, gl_str job)
     return gl_core_is_quarantined(n->core, job);
 }
 
+static gl_str session_of(void *owner)
+{
+    struct gl_node *n = owner;
+
+    return n->session;
+}
+
 struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl_node_ports *ports)
 {
     struct gl_node *n = gl_mem_alloc(sizeof(*n));
@@ -349,8 +356,8 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_map_init(&n->starts_by_key);
     gl_map_init(&n->requests);
     gl_query_init(&n->queries, ports->store);
-    n->live =
-        (struct gl_reason_live){.owner = n, .step = explain_step, .is_quarantined = is_quarantined};
+    n->live = (struct gl_reason_live){
+        .owner = n, .step = explain_step, .is_quarantined = is_quarantined, .session = session_of};
     n->queries.live = &n->live;
     gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
     n->trim = gl_trim_new(n, &config->keep, ports->tidy);

@@ -549,6 +549,9 @@ static void route(struct gl_node *n, struct gl_request *rq)
     case GL_VERB_STATUS:
     case GL_VERB_HUMAN:
     case GL_VERB_WHY:
+    case GL_VERB_NODES:
+    case GL_VERB_NODE_SHOW:
+    case GL_VERB_CLUSTER:
     case GL_VERB_CLAIM_LIST:
     case GL_VERB_CLAIM_SHOW:
         gl_query_run(&n->queries, rq, on_answer, n);

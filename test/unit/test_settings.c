@@ -250,10 +250,37 @@ static void servers_and_addresses_are_known_by_their_form(void **state)
     }
 }
 
+static void a_store_is_chosen_by_its_url(void **state)
+{
+    static const char *const wrong[] = {"GLIA_STORE: 'mysql://u:***@h' must begin with sqlite:",
+                                        "--session-ttl: '10ms' must be between 1s and 5m",
+                                        "--orphan-grace: '2d' must be between 1s and 1h",
+                                        "--node-name: '-x' must be a name",
+                                        "--stack: 'a b' must be a name"};
+    struct bench *b = *state;
+
+    set_env(0, "GLIA_STORE", "redis://u:secret@h/0");
+    b->from.flags[GL_SET_SESSION_TTL] = "3s";
+    assert_reads(b);
+    assert_string_equal(b->s.values[GL_SET_STORE].text, "redis://u:secret@h/0");
+    assert_string_equal(gl_settings_shown(&b->s, GL_SET_STORE, &b->a), "redis://u:***@h/0");
+    assert_string_equal(gl_settings_shown(&b->s, GL_SET_GRACE, &b->a), "30s");
+    assert_int_equal(b->s.values[GL_SET_SESSION_TTL].number, 3000);
+    assert_int_equal(b->s.values[GL_SET_ORPHAN_GRACE].number, 10000);
+    set_env(0, "GLIA_STORE", "mysql://u:secret@h");
+    b->from.flags[GL_SET_SESSION_TTL] = "10ms";
+    b->from.flags[GL_SET_ORPHAN_GRACE] = "2d";
+    b->from.flags[GL_SET_NODE_NAME] = "-x";
+    b->from.flags[GL_SET_STACK] = "a b";
+    assert_refuses(b, wrong, GL_COUNT(wrong));
+    assert_null(strstr(b->why.text, "secret"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(without_anything_the_defaults_hold, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_store_is_chosen_by_its_url, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_flag_beats_the_environment_and_that_the_file, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_file_may_be_json_and_pools_may_be_an_object, set_up,

@@ -1,0 +1,353 @@
+#include "api/nodes.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "base/when.h"
+
+const char *const gl_node_status_words[] = {
+#define X(name, word) word,
+    GL_NODE_STATUSES(X)
+#undef X
+        NULL};
+
+struct gl_session_info *gl_nodes_copy(struct gl_arena *a, const struct gl_session_info *sessions,
+                                      size_t n)
+{
+    struct gl_session_info *copies = GL_NEW_ARRAY(a, struct gl_session_info, n + 1);
+
+    for (size_t i = 0; i < n; i++) {
+        copies[i] = sessions[i];
+        copies[i].id = gl_str_dup(a, sessions[i].id);
+        copies[i].node = gl_str_dup(a, sessions[i].node);
+        copies[i].about = gl_str_dup(a, sessions[i].about);
+    }
+    return copies;
+}
+
+static enum gl_node_status status_of(const struct gl_nodes *n, const struct gl_session_info *s)
+{
+    return s->dead || (!n->is_shared && !n->has_node) ? GL_NODE_DEAD
+           : s->left_ms < 0                           ? GL_NODE_LATE
+                                                      : GL_NODE_ALIVE;
+}
+
+/* ---- the newest session of each node ---- */
+
+static bool is_newer(const struct gl_session_info *a, const struct gl_session_info *b)
+{
+    return a->dead != b->dead ? b->dead : a->incarnation > b->incarnation;
+}
+
+/* In the order of the store; the caller frees the map. */
+static void choose(const struct gl_nodes *n, struct gl_arena *a, struct gl_map *ret)
+{
+    gl_map_init(ret);
+    for (size_t i = 0; i < n->sessions_n; i++) {
+        const struct gl_session_info *s = &n->sessions[i];
+        const struct gl_session_info **known = gl_map_find(ret, s->node);
+
+        if (known == NULL) {
+            known = GL_NEW(a, const struct gl_session_info *);
+            *known = s;
+            gl_map_add(ret, s->node, known);
+        } else if (is_newer(s, *known)) {
+            *known = s;
+        }
+    }
+}
+
+static const struct gl_session_info *next(const struct gl_map *m, size_t *i)
+{
+    const struct gl_session_info **s = gl_map_next(m, i);
+
+    return s != NULL ? *s : NULL;
+}
+
+/* ---- one node ---- */
+
+static bool is_ours(gl_str key)
+{
+    static const char *const ours[] = {"name",   "session", "incarnation",   "status",
+                                       "leader", "own",     "deadline_in_ms"};
+
+    for (size_t i = 0; i < GL_COUNT(ours); i++) {
+        if (gl_str_is(key, ours[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_about(const struct gl_session_info *s, struct gl_arena *a, struct gl_json *ret)
+{
+    return s->about.n > 0 && gl_json_parse(ret, s->about, GL_ABOUT_BYTES_MAX, a, NULL) == 0 &&
+           gl_json_is(gl_json_root(ret), GL_JSON_OBJECT);
+}
+
+/* As it is; but times are told as everywhere. */
+static void write_value(const struct gl_json *j, gl_str key, gl_jnode value, struct gl_jw *w)
+{
+    char text[GL_WHEN_BYTES];
+    int64_t time;
+
+    if (gl_str_ends(key, GL_S("_at")) && gl_json_i64(j, value, &time)) {
+        gl_jw_str(w, gl_when_format(time, text));
+    } else {
+        gl_jw_raw(w, gl_json_raw(j, value));
+    }
+}
+
+static void write_about(const struct gl_session_info *s, struct gl_arena *a, struct gl_jw *w)
+{
+    struct gl_json j;
+    gl_jnode root;
+
+    if (!read_about(s, a, &j)) {
+        return;
+    }
+    root = gl_json_root(&j);
+    for (gl_jnode k = gl_json_first(&j, root); k; k = gl_json_after(&j, root, k)) {
+        gl_str key = gl_json_str(&j, k, a);
+
+        if (!is_ours(key)) {
+            gl_jw_key_str(w, key);
+            write_value(&j, key, gl_json_value(k), w);
+        }
+    }
+}
+
+static bool leads(const struct gl_nodes *n, const struct gl_session_info *s)
+{
+    return !s->dead && (n->is_shared ? gl_str_eq(n->leader, s->id) : n->has_node);
+}
+
+static void write_node(struct gl_arena *a, const struct gl_nodes *n,
+                       const struct gl_session_info *s, struct gl_jw *w)
+{
+    gl_jw_object(w);
+    gl_jw_key(w, "name");
+    gl_jw_str(w, s->node);
+    gl_jw_key(w, "session");
+    gl_jw_str(w, s->id);
+    gl_jw_key(w, "incarnation");
+    gl_jw_u64(w, s->incarnation);
+    gl_jw_key(w, "status");
+    gl_jw_c(w, gl_node_status_words[status_of(n, s)]);
+    gl_jw_key(w, "leader");
+    gl_jw_bool(w, leads(n, s));
+    gl_jw_key(w, "own"); /* the one that answers */
+    gl_jw_bool(w, n->own.n > 0 && gl_str_eq(n->own, s->id));
+    gl_jw_key(w, "deadline_in_ms");
+    if (s->left_ms == INT64_MAX || s->dead) {
+        gl_jw_null(w);
+    } else {
+        gl_jw_i64(w, s->left_ms);
+    }
+    write_about(s, a, w);
+    gl_jw_end(w);
+}
+
+void gl_nodes_write(struct gl_arena *a, const struct gl_nodes *n, bool all, struct gl_jw *w)
+{
+    const struct gl_session_info *s;
+    struct gl_map newest;
+
+    choose(n, a, &newest);
+    gl_jw_object(w);
+    gl_jw_key(w, "nodes");
+    gl_jw_array(w);
+    for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
+        if (all || status_of(n, s) != GL_NODE_DEAD) {
+            write_node(a, n, s, w);
+        }
+    }
+    gl_jw_end(w);
+    gl_jw_end(w);
+    gl_map_done(&newest);
+}
+
+int gl_nodes_write_one(struct gl_arena *a, const struct gl_nodes *n, gl_str name, struct gl_jw *w,
+                       struct gl_why *reterr_why)
+{
+    const struct gl_session_info *s, *found = NULL;
+    struct gl_map newest;
+    size_t matches = 0;
+    int err = 0;
+
+    choose(n, a, &newest);
+    for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
+        if (gl_str_eq(s->node, name)) {
+            found = s;
+            matches = 1;
+            break;
+        }
+        if (name.n > 0 && gl_str_starts(s->node, name)) {
+            found = s;
+            matches++;
+        }
+    }
+    if (matches == 1) {
+        write_node(a, n, found, w);
+    } else if (matches == 0) {
+        err =
+            gl_why(reterr_why, GL_E_NOT_FOUND,
+                   "there is no node '%.*s': 'glia node list --all' shows them", GL_STR_ARG(name));
+    } else {
+        err = gl_why(reterr_why, GL_E_INVALID,
+                     "more than one node begins with '%.*s': give more of its name",
+                     GL_STR_ARG(name));
+    }
+    gl_map_done(&newest);
+    return err;
+}
+
+/* ---- the whole ---- */
+
+struct pool {
+    gl_str name;
+    uint64_t slots, in_use, waiting;
+};
+
+struct sums {
+    uint64_t n[GL_NODE_STATUS_COUNT], jobs;
+    struct gl_map pools, versions; /* struct pool; gl_str */
+    gl_str leader;
+};
+
+static uint64_t number(const struct gl_json *j, gl_jnode n, const char *name)
+{
+    uint64_t value = 0;
+
+    (void)gl_json_u64(j, gl_json_get(j, n, name), &value); /* absent: 0 */
+    return value;
+}
+
+static void add_pool(struct sums *sums, const struct gl_json *j, gl_jnode e, struct gl_arena *a)
+{
+    gl_str name = gl_json_str(j, gl_json_get(j, e, "name"), a);
+    struct pool *p = gl_map_find(&sums->pools, name);
+
+    if (p == NULL) {
+        p = GL_NEW(a, struct pool);
+        p->name = name;
+        gl_map_add(&sums->pools, p->name, p);
+    }
+    p->slots += number(j, e, "slots");
+    p->in_use += number(j, e, "in_use");
+    p->waiting += number(j, e, "waiting");
+}
+
+/* What a node that lives says of itself. */
+static void add_about(struct sums *sums, const struct gl_session_info *s, struct gl_arena *a)
+{
+    struct gl_json j;
+    gl_jnode root, pools;
+    gl_str *version;
+
+    if (!read_about(s, a, &j)) {
+        return;
+    }
+    root = gl_json_root(&j);
+    pools = gl_json_get(&j, root, "pools");
+    sums->jobs += number(&j, root, "jobs");
+    for (gl_jnode e = gl_json_first(&j, pools); e; e = gl_json_after(&j, pools, e)) {
+        add_pool(sums, &j, e, a);
+    }
+    version = GL_NEW(a, gl_str);
+    *version = gl_json_str(&j, gl_json_get(&j, root, "version"), a);
+    if (version->n > 0 && gl_map_find(&sums->versions, *version) == NULL) {
+        gl_map_add(&sums->versions, *version, version);
+    }
+}
+
+static void write_sums(const struct gl_nodes *n, const struct sums *sums, struct gl_jw *w)
+{
+    const struct pool *p;
+    const gl_str *version;
+
+    gl_jw_object(w);
+    gl_jw_key(w, "store");
+    gl_jw_c(w, n->engine);
+    gl_jw_key(w, "shared");
+    gl_jw_bool(w, n->is_shared);
+    for (size_t i = 0; i < GL_NODE_STATUS_COUNT; i++) {
+        gl_jw_key(w, gl_node_status_words[i]);
+        gl_jw_u64(w, sums->n[i]);
+    }
+    gl_jw_key(w, "leader");
+    gl_jw_str(w, sums->leader);
+    gl_jw_key(w, "jobs");
+    gl_jw_u64(w, sums->jobs);
+    gl_jw_key(w, "versions");
+    gl_jw_array(w);
+    for (size_t i = 0; (version = gl_map_next(&sums->versions, &i)) != NULL;) {
+        gl_jw_str(w, *version);
+    }
+    gl_jw_end(w);
+    gl_jw_key(w, "pools");
+    gl_jw_array(w);
+    for (size_t i = 0; (p = gl_map_next(&sums->pools, &i)) != NULL;) {
+        gl_jw_object(w);
+        gl_jw_key(w, "name");
+        gl_jw_str(w, p->name);
+        gl_jw_key(w, "slots");
+        gl_jw_u64(w, p->slots);
+        gl_jw_key(w, "in_use");
+        gl_jw_u64(w, p->in_use);
+        gl_jw_key(w, "waiting");
+        gl_jw_u64(w, p->waiting);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+    gl_jw_end(w);
+}
+
+void gl_nodes_write_cluster(struct gl_arena *a, const struct gl_nodes *n, struct gl_jw *w)
+{
+    const struct gl_session_info *s;
+    struct sums sums = {0};
+    struct gl_map newest;
+
+    gl_map_init(&sums.pools);
+    gl_map_init(&sums.versions);
+    choose(n, a, &newest);
+    for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
+        enum gl_node_status status = status_of(n, s);
+
+        sums.n[status]++;
+        if (leads(n, s)) {
+            sums.leader = s->node;
+        }
+        if (status == GL_NODE_ALIVE) {
+            add_about(&sums, s, a);
+        }
+    }
+    write_sums(n, &sums, w);
+    gl_map_done(&newest);
+    gl_map_done(&sums.pools);
+    gl_map_done(&sums.versions);
+}
+
+/* ---- owners ---- */
+
+struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str session)
+{
+    gl_str rest;
+    /* All that live are listed: one that is not is dead. Its id still tells whose it was. */
+    struct gl_nodes_owner o = {.session = session,
+                               .node = gl_str_cut(session, '#', &rest),
+                               .status = GL_NODE_DEAD,
+                               .left_ms = -1};
+
+    for (size_t i = 0; i < n->sessions_n; i++) {
+        if (gl_str_eq(n->sessions[i].id, session)) {
+            o.node = n->sessions[i].node;
+            o.status = status_of(n, &n->sessions[i]);
+            o.left_ms = n->sessions[i].left_ms;
+            break;
+        }
+    }
+    o.is_own = session.n > 0 && gl_str_eq(session, n->own);
+    return o;
+}
