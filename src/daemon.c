@@ -228,6 +228,9 @@ static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
     if (err == 0) {
         err = gl_stores_open(&d->store, &config, d->loop, reterr_why);
     }
+    if (err == 0 && d->store->ops->shared) {
+        err = gl_blobserve_open(&d->serve, &d->blobs, d->loop, reterr_why);
+    }
     return err;
 }
 
@@ -431,6 +434,7 @@ static void shut(struct gl_daemon *d)
     if (d->node != NULL) {
         gl_node_free(d->node);
     }
+    gl_blobserve_close(d->serve);
     gl_recorder_close(d->recorder);
     gl_loop_free(d->loop);
 #ifdef GL_WITH_FAILPOINTS

@@ -253,6 +253,7 @@ static void make_node(struct gl_daemon *d)
                                   .clock = gl_loop_clock(d->loop),
                                   .entropy = &d->entropy,
                                   .tidy = gl_tidyfs_port(d->tidy),
+                                  .blob = &d->blobs.blob,
                                   .record = gl_recorder_port(d->recorder)};
     struct gl_node_config config = {
         .name = node_name(d),

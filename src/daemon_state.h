@@ -8,7 +8,7 @@
 #include "daemon.h"
 #include "http/http.h"
 #include "node/node.h"
-#include "os/blobfs.h"
+#include "os/blobserve.h"
 #include "os/crashmark.h"
 #include "os/identity.h"
 #include "os/lock.h"
@@ -49,6 +49,7 @@ struct gl_daemon {
     struct gl_exec_events events;  /* of the node */
     struct gl_node *node;
     struct gl_blobfs blobs;
+    struct gl_blobserve *serve; /* on a shared store */
     struct gl_tidyfs *tidy;
     struct gl_recorder *recorder; /* NULL: nothing is recorded */
     struct gl_logfs logs;
