@@ -10,6 +10,7 @@ static const struct contract_maker *const makers[] = {
     &contract_maker_memory,
     &contract_maker_memory_shared,
     &contract_maker_sqlite,
+    &contract_maker_redis,
 };
 
 /* ---- what the store tells by itself ---- */

@@ -1,0 +1,61 @@
+/* redis_resp.h - the protocol of Redis (RESP2): commands out, replies in.
+ *
+ * Replies are read by hiredis into an arena, with limits of our own: what arrives may have been
+ * written by a stranger. */
+#ifndef GL_STORE_REDIS_RESP_H
+#define GL_STORE_REDIS_RESP_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* ---- commands ---- */
+
+/* A command of `n` arguments; they must follow. */
+void gl_redis_command(struct gl_buf *b, size_t n);
+void gl_redis_arg(struct gl_buf *b, gl_str s);
+void gl_redis_arg_c(struct gl_buf *b, const char *s);
+void gl_redis_arg_char(struct gl_buf *b, char c);
+void gl_redis_arg_u64(struct gl_buf *b, uint64_t v);
+void gl_redis_arg_i64(struct gl_buf *b, int64_t v);
+/* One argument made of several pieces: first its length, then gl_buf_str() and so on. */
+void gl_redis_arg_open(struct gl_buf *b, size_t bytes);
+void gl_redis_arg_close(struct gl_buf *b);
+
+/* ---- replies ---- */
+
+enum gl_redis_type {
+    GL_REDIS_NIL,
+    GL_REDIS_STATUS,
+    GL_REDIS_ERROR,
+    GL_REDIS_INTEGER,
+    GL_REDIS_STRING,
+    GL_REDIS_ARRAY,
+};
+
+struct gl_redis_reply {
+    enum gl_redis_type type;
+    int64_t integer;
+    gl_str text;                   /* STATUS, ERROR, STRING; NUL-terminated behind the slice */
+    struct gl_redis_reply **items; /* ARRAY */
+    size_t items_n;
+};
+
+/* Item `i` of an array, or a nil: never NULL, whatever the reply is. */
+const struct gl_redis_reply *gl_redis_item(const struct gl_redis_reply *r, size_t i);
+/* The text of a string or status, "" for anything else. */
+gl_str gl_redis_text(const struct gl_redis_reply *r);
+/* An integer, or a string that is one. */
+bool gl_redis_i64(const struct gl_redis_reply *r, int64_t *ret);
+bool gl_redis_u64(const struct gl_redis_reply *r, uint64_t *ret);
+
+struct gl_redis_reader;
+
+struct gl_redis_reader *gl_redis_reader_new(void);
+void gl_redis_reader_free(struct gl_redis_reader *r); /* NULL is fine */
+/* More bytes; GL_E_INVALID if they are no replies: the connection is of no use any more. */
+int gl_redis_reader_feed(struct gl_redis_reader *r, gl_str bytes, struct gl_why *reterr_why);
+/* The next complete reply, valid until the next call; NULL: there is none yet. */
+int gl_redis_reader_next(struct gl_redis_reader *r, const struct gl_redis_reply **ret,
+                         struct gl_why *reterr_why);
+
+#endif
