@@ -171,8 +171,9 @@ static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_b
 struct page {
     struct gl_write *writes;
     size_t n;
-    gl_str place; /* behind the last */
-    size_t read;  /* entries in the answer */
+    gl_str place;   /* behind the last */
+    size_t read;    /* entries in the answer */
+    gl_str damaged; /* the id of a record that is; "" : none */
 };
 
 static void read_records(struct page *p, gl_str kind, const struct gl_redis_reply *reply)
@@ -182,6 +183,7 @@ static void read_records(struct page *p, gl_str kind, const struct gl_redis_repl
         gl_redis_record(&r, gl_redis_item(reply, i + 1), true);
         p->place = r.id;
         p->read++;
+        p->damaged = r.damaged ? r.id : p->damaged;
         p->writes[p->n++] = (struct gl_write){.type = GL_WRITE_PUT,
                                               .kind = kind,
                                               .id = r.id,
@@ -283,6 +285,11 @@ static enum gl_redis_next decode(struct gl_redis *s, struct gl_redis_op *op,
     }
     struct page page = {0};
     read_page(&page, &at, reply, a);
+    if (page.damaged.n > 0) { /* In a copy it would look sound. */
+        req->status = gl_why(&req->why, GL_E_DAMAGED, "the record %.*s:%.*s is damaged",
+                             GL_STR_ARG(at.name), GL_STR_ARG(page.damaged));
+        return GL_REDIS_DONE;
+    }
     req->writes = page.writes;
     req->writes_n = page.n;
     if (page.read >= op->u.export.limit) {
