@@ -66,6 +66,7 @@ static const struct gl_field event_fields[] = {
     EF(attempt, STR),
     EF(token, U64),
     EF(op, U64),
+    EF(guard, STR),
     EF(request, U64),
     EF(code, I64),
     EF(why, STR),

@@ -84,7 +84,9 @@ struct gl_event {
     gl_str job;     /* a ULID */
     gl_str attempt; /* "step:attempt:n" */
     uint64_t token;
-    uint64_t op;      /* DONE */
+    uint64_t op; /* DONE */
+    gl_str
+        guard; /* DONE: refused by this record of a limit, "limit/<key>/<seat>" or "rate/<key>" */
     uint64_t request; /* who is to be answered; 0 = nobody */
     int64_t code;     /* 0 or GL_E_* */
     gl_str why;       /* the sentence behind a code */

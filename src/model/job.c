@@ -132,6 +132,7 @@ static const struct gl_field step_fields[] = {
     SF(up_accepted, U32, GL_FF_STORE_ONLY, "Parents whose end all_success accepts."),
     SF(spread, U32, GL_FF_STORE_ONLY, "Children that have been told of the end."),
     SF(epoch, STR, GL_FF_STORE_ONLY, "The executor's epoch when the attempt was decided."),
+    SF(seat, U32, GL_FF_STORE_ONLY, "Which of its concurrency key's seats it has."),
     SF(node, STR, 0, "The node whose executor has the attempt."),
     SF(started_at, TIME, 0, "When its first attempt was decided."),
     SF(attempt_at, TIME, 0, "When its current or last attempt was decided."),

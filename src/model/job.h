@@ -179,6 +179,7 @@ struct gl_step_record {
     gl_ms decided_at;
     uint32_t gate;     /* GL_GATE_*: what has been decided before its first attempt */
     gl_ms queued_at;   /* since when it waits for slots, or its last wait began */
+    uint32_t seat;     /* of that key on a shared store, from 1: the record "limit/<key>/<seat>" */
     gl_str limit_key;  /* of `concurrency`, with its references resolved */
     gl_ms due_at;      /* blocked: when its time is over, or its sleep */
     gl_str asked;      /* approval: what the person is asked, ... */

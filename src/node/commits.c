@@ -40,6 +40,22 @@ static void release_effects(struct commit *c, int code)
     }
 }
 
+/* Another node has used a limit: which? */
+static gl_str limit_of(struct commit *c, int code)
+{
+    const struct gl_tx *tx = effect_of(c)->tx;
+    const struct gl_guard *g = &tx->guards[c->req.refused < tx->guards_n ? c->req.refused : 0];
+
+    if (code != GL_E_CONFLICT || c->req.refused >= tx->guards_n ||
+        !(gl_str_is(g->kind, "limit") || gl_str_is(g->kind, "rate"))) {
+        return (gl_str){0};
+    }
+    if (gl_str_is(g->kind, "rate")) {
+        gl_sessions_read_rate(c->node, g->id);
+    }
+    return gl_str_fmt(&c->batch->arena, "%.*s/%.*s", GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
+}
+
 static void deliver(struct commit *c, int code)
 {
     struct gl_node *n = c->node;
@@ -51,6 +67,7 @@ static void deliver(struct commit *c, int code)
                           .op = e->op,
                           .code = code,
                           .number = c->req.refused,
+                          .guard = limit_of(c, code),
                           .why = gl_str_of(code != 0 ? c->req.why.text : "")};
 
     if (code == 0) {

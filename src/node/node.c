@@ -342,6 +342,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->batches);
     gl_list_init(&n->batches_free);
     gl_list_init(&n->unknown);
+    gl_list_init(&n->rates);
     gl_list_init(&n->loads);
     gl_list_init(&n->starts);
     gl_list_init(&n->probes);
@@ -505,6 +506,7 @@ void gl_node_free(struct gl_node *n)
     for (struct gl_link *l; (l = gl_list_first(&n->batches_free)) != NULL;) {
         batch_free(GL_CONTAINER(l, struct gl_batch, link));
     }
+    gl_sessions_free_all(n);
     gl_loads_free_all(n);
     gl_starts_free_all(n);
     gl_lookup_free_all(n);

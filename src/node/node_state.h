@@ -65,6 +65,7 @@ struct gl_node {
     size_t batches_free_n;
     struct gl_link unknown; /* struct commit: outcome not known yet */
     gl_ms resolve_due;
+    struct gl_link rates; /* of sessions.c: being read */
     struct gl_link loads, starts, probes, finds, lookups, earliers;
     struct gl_map starts_by_key;
     gl_ms starts_due;     /* some came too late, and must be told so */
@@ -105,6 +106,10 @@ void gl_sessions_on_changed(struct gl_node *n);
 bool gl_sessions_may_judge(const struct gl_node *n);
 /* Leave the store in order, if nothing of ours runs. True: the answer is on its way. */
 bool gl_sessions_end(struct gl_node *n);
+
+/* Another node has used this rate: its record is read again, and the core told. */
+void gl_sessions_read_rate(struct gl_node *n, gl_str key);
+void gl_sessions_free_all(struct gl_node *n);
 
 /* ---- peers.c: the other nodes of a shared store ---- */
 void gl_peers_init(struct gl_node *n);

@@ -164,7 +164,7 @@ static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *
 {
     GL_MARK(c->trace, "command.from_inbox");
     if (!GL_PLANT(28)) { /* planted: done as often as it is found */
-        gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->inbox);
+        (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->inbox);
     }
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->inbox);
     gl_txn_write(c, j, GL_WRITE_UNINDEX,

@@ -106,8 +106,8 @@ struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write
     return w;
 }
 
-void gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type, gl_str kind,
-                   gl_str id)
+struct gl_guard *gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
+                               gl_str kind, gl_str id)
 {
     gl_txn_changed(c, j);
     if (j->demands_n == j->demands_cap) {
@@ -120,8 +120,9 @@ void gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
         j->demands = more;
         j->demands_cap = j->demands_cap * 2 + 2;
     }
-    j->demands[j->demands_n++] =
+    j->demands[j->demands_n] =
         (struct gl_guard){.type = type, .kind = kind, .id = gl_str_dup(c->out->arena, id)};
+    return &j->demands[j->demands_n++];
 }
 
 struct gl_effect *gl_txn_effect(struct gl_core *c, struct gl_job *j, enum gl_effect_type type)

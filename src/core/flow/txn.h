@@ -29,8 +29,8 @@ struct gl_write *gl_txn_write(struct gl_core *c, struct gl_job *j, enum gl_write
                               gl_str kind, gl_str id);
 
 /* A further guard of this step's transaction. */
-void gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type, gl_str kind,
-                   gl_str id);
+struct gl_guard *gl_txn_demand(struct gl_core *c, struct gl_job *j, enum gl_guard_type type,
+                               gl_str kind, gl_str id);
 
 /* Valid until the next effect. Happens after this step's transaction of the job, or at once if
  * there is none. */

@@ -8,6 +8,7 @@
 #include "core/heal/restore.h"
 #include "core/heal/safety.h"
 #include "core/heal/sweep.h"
+#include "core/place/quotas.h"
 #include "core/place/slots.h"
 #include "core/snapshot.h"
 
@@ -243,6 +244,9 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
     c->inflight_n--;
     GL_TRACE(c->trace, TX, .job = j->id, .number = (int64_t)ev->op,
              .what = ev->code == 0 ? "committed" : gl_err_word((int)ev->code));
+    if (ev->guard.n > 0) {
+        gl_quotas_on_refused(c, ev->guard);
+    }
     if (ev->code == 0) {
         j->is_created = true;
         if (j->memory == GL_MEM_HOT) {

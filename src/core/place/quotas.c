@@ -4,7 +4,12 @@
 #include "core/flow/txn.h"
 #include "core/snapshot.h"
 
-enum { RATE_RECORD_BYTES_MAX = 256 };
+enum {
+    RATE_RECORD_BYTES_MAX = 256,
+    SEAT_MS = 1000, /* until another node's seat is tried again */
+    RATE_MS =
+        250, /* until a rate is tried again that another node has used: it is read meanwhile */
+};
 
 static bool limit_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 {
@@ -36,7 +41,7 @@ static uint32_t units(const struct gl_core *c, const struct gl_quota *l)
     if (l->is_rate) {
         return l->in_use == 0 && l->next_at <= c->now ? 1 : 0;
     }
-    return l->max > l->in_use ? l->max - l->in_use : 0;
+    return l->max > l->in_use + l->others_n ? l->max - l->in_use - l->others_n : 0;
 }
 
 static struct gl_quota *limit_new(struct gl_core *c, gl_str key, bool is_rate)
@@ -66,6 +71,9 @@ static gl_str name_of(const struct gl_quota *l)
 static void limit_free(struct gl_core *c, struct gl_quota *l)
 {
     (void)gl_map_remove(&c->quotas->keys, l->key); /* every key is in the map */
+    if (l->seats_n > 0) {
+        gl_pool_free(&c->mem, l->seats, l->seats_n);
+    }
     gl_core_set(c, &l->key, (gl_str){0});
     gl_pool_free(&c->mem, l, sizeof(*l));
 }
@@ -103,6 +111,119 @@ static void set_next(struct gl_core *c, struct gl_quota *l, gl_ms next_at)
     }
     c->quotas->active_n += is_active(l);
     c->quotas->active_n -= was;
+}
+
+/* ---- seats ---- */
+
+static void set_seat(struct gl_quota *l, uint32_t seat, enum gl_seat state)
+{
+    if (seat > 0 && seat <= l->seats_n) {
+        l->others_n -= l->seats[seat - 1] == GL_SEAT_OTHERS;
+        l->seats[seat - 1] = (char)state;
+        l->others_n += state == GL_SEAT_OTHERS;
+    }
+}
+
+static void make_seats(struct gl_core *c, struct gl_quota *l, uint32_t n)
+{
+    char *seats;
+
+    if (n <= l->seats_n) {
+        return;
+    }
+    seats = gl_pool_alloc(&c->mem, n);
+    memset(seats, GL_SEAT_FREE, n);
+    if (l->seats_n > 0) {
+        memcpy(seats, l->seats, l->seats_n);
+        gl_pool_free(&c->mem, l->seats, l->seats_n);
+    }
+    l->seats = seats;
+    l->seats_n = n;
+}
+
+/* Not everybody tries the first one first. */
+static uint32_t find_seat(struct gl_core *c, struct gl_quota *l)
+{
+    size_t from = (size_t)(gl_str_hash(c->session) ^ gl_str_hash(l->key));
+
+    make_seats(c, l, l->max);
+    for (uint32_t i = 0; i < l->max; i++) {
+        uint32_t seat = (uint32_t)((from + i) % l->max);
+
+        if (l->seats[seat] == GL_SEAT_FREE) {
+            return seat + 1;
+        }
+    }
+    return 0; /* the limit has been lowered, and those who sit are many */
+}
+
+static gl_str seat_id(struct gl_core *c, gl_str key, uint32_t seat)
+{
+    return gl_str_fmt(c->out->arena, "%.*s/%u", GL_STR_ARG(key), seat);
+}
+
+static void sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hold *h)
+{
+    uint32_t seat = find_seat(c, h->limit);
+    gl_str id;
+
+    if (seat == 0) {
+        return;
+    }
+    id = seat_id(c, name_of(h->limit), seat);
+    set_seat(h->limit, seat, GL_SEAT_OURS);
+    st->r.seat = h->seat = seat;
+    (void)gl_txn_demand(c, st->job, GL_GUARD_ABSENT, GL_S("limit"), id);
+    gl_txn_write(c, st->job, GL_WRITE_PUT, GL_S("limit"), id)->value =
+        gl_str_fmt(c->out->arena, "{\"job_id\":\"%.*s\",\"step_id\":\"%.*s\"}",
+                   GL_STR_ARG(st->job->id), GL_STR_ARG(st->r.step_id));
+}
+
+void gl_quotas_stand_up(struct gl_core *c, struct gl_step *st)
+{
+    if (st->r.seat > 0) {
+        (void)gl_txn_write(c, st->job, GL_WRITE_DELETE, GL_S("limit"),
+                           seat_id(c, st->r.limit_key, st->r.seat));
+        st->r.seat = 0;
+    }
+}
+
+static void forget_others(struct gl_quota *l)
+{
+    for (uint32_t i = 0; i < l->seats_n && l->others_n > 0; i++) {
+        if (l->seats[i] == GL_SEAT_OTHERS) {
+            set_seat(l, i + 1, GL_SEAT_FREE);
+        }
+    }
+}
+
+/* "kind/name/number" or "kind/name": the key in `quotas->keys`, and the number. */
+void gl_quotas_on_refused(struct gl_core *c, gl_str guard)
+{
+    bool is_rate = guard.n > 5 && memcmp(guard.p, "rate/", 5) == 0;
+    size_t skip = is_rate ? 5 : 6, end = guard.n;
+    uint64_t seat = 0;
+    struct gl_quota *l;
+
+    while (!is_rate && end > skip && guard.p[end - 1] != '/') {
+        end--;
+    }
+    if (end <= skip ||
+        (!is_rate && (!gl_str_u64((gl_str){.p = guard.p + end, .n = guard.n - end}, &seat) ||
+                      seat > UINT32_MAX))) {
+        return;
+    }
+    end -= !is_rate;
+    l = gl_map_find(&c->quotas->keys, gl_str_fmt(c->out->arena, "%c:%.*s", is_rate ? 'r' : 'c',
+                                                 (int)(end - skip), guard.p + skip));
+    if (l == NULL) {
+        return;
+    }
+    GL_MARK(c->trace, is_rate ? "quotas.rate_used_elsewhere" : "quotas.seat_taken_elsewhere");
+    if (!is_rate) {
+        set_seat(l, (uint32_t)seat, GL_SEAT_OTHERS);
+    }
+    set_next(c, l, c->now + (is_rate ? RATE_MS : SEAT_MS));
 }
 
 /* ---- groups ---- */
@@ -424,19 +545,35 @@ void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w)
 
 /* ---- attempts ---- */
 
+/* Its revision is its time: who removes an old one guards on it, and so does another node. */
+static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rate)
+{
+    gl_str name = name_of(rate);
+    struct gl_write *w;
+
+    if (c->shared) { /* else nobody but us has used it */
+        gl_txn_demand(c, j, rate->rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT, GL_S("rate"), name)
+            ->rev = rate->rev;
+    }
+    rate->rev = (uint64_t)rate->next_at;
+    w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("rate"), name);
+    w->rev = rate->rev;
+    w->value = gl_str_fmt(c->out->arena, "{\"next_at\":%lld}", (long long)rate->next_at);
+}
+
 void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h)
 {
     struct gl_quota_group *g = group_of(w);
     struct gl_quota *rate = g->rate.limit;
-    struct gl_write *put;
 
     h->limit = g->concurrency.limit;
+    if (h->limit != NULL && c->shared) {
+        sit_down(c, w->step, h);
+    }
     if (rate != NULL) {
         give_unit(c, rate);
         set_next(c, rate, c->now + rate->every_ms);
-        put = gl_txn_write(c, w->step->job, GL_WRITE_PUT, GL_S("rate"), name_of(rate));
-        put->rev = (uint64_t)rate->next_at; /* who removes an old one guards on it */
-        put->value = gl_str_fmt(c->out->arena, "{\"next_at\":%lld}", (long long)rate->next_at);
+        write_rate(c, w->step->job, rate);
     }
 }
 
@@ -446,6 +583,9 @@ void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_
         return;
     }
     h->limit = ask_concurrency(c, st);
+    h->seat = st->r.seat;
+    make_seats(c, h->limit, h->seat);
+    set_seat(h->limit, h->seat, GL_SEAT_OURS);
     take_unit(c, h->limit);
 }
 
@@ -455,6 +595,9 @@ void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h)
 
     h->limit = NULL;
     if (l != NULL) {
+        if (h->seat > 0 && h->seat <= l->seats_n && l->seats[h->seat - 1] == GL_SEAT_OURS) {
+            set_seat(l, h->seat, GL_SEAT_FREE);
+        }
         give_unit(c, l);
         freed(c, l);
     }
@@ -479,6 +622,7 @@ void gl_quotas_wake(struct gl_core *c)
             break;
         }
         set_next(c, l, l->next_at);
+        forget_others(l);
         freed(c, l);
     }
 }
@@ -498,6 +642,13 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
         struct gl_json json;
         int64_t next_at;
 
+        if (c->shared && records[i].rev == 0) { /* nobody has it any more */
+            struct gl_quota *gone = limit_get(c, true, records[i].id);
+
+            gone->rev = 0;
+            drop_if_idle(c, gone);
+            continue;
+        }
         if (records[i].id.n == 0 ||
             gl_json_parse(&json, records[i].value, RATE_RECORD_BYTES_MAX, c->out->arena, NULL) !=
                 0 ||
@@ -505,8 +656,12 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
             GL_MARK(c->trace, "quotas.damaged_rate");
             continue; /* a rate that is not known holds nobody up */
         }
-        if (next_at > c->now) {
-            set_next(c, limit_get(c, true, records[i].id), next_at);
+        if (next_at > c->now || c->shared) {
+            struct gl_quota *l = limit_get(c, true, records[i].id);
+
+            l->rev = records[i].rev;
+            set_next(c, l, next_at > c->now ? next_at : c->now);
+            freed(c, l);
         }
     }
 }
@@ -515,8 +670,11 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
 
 static void explain_concurrency(struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
 {
-    gl_buf_fmt(out, "concurrency key '%.*s' (%u of %u in use", GL_STR_ARG(name_of(l)), l->in_use,
-               l->max);
+    gl_buf_fmt(out, "concurrency key '%.*s' (%u of %u in use", GL_STR_ARG(name_of(l)),
+               l->in_use + l->others_n, l->max);
+    if (l->others_n > 0) {
+        gl_buf_fmt(out, ", %u by other nodes", l->others_n);
+    }
     gl_slots_tell_holders(c, -1, l, out);
     gl_buf_c(out, ")");
 }
@@ -575,13 +733,15 @@ struct saved_limit {
     bool is_rate, is_timed; /* in quotas->timers */
     uint32_t max;
     gl_ms every_ms, next_at;
+    uint64_t rev;
+    gl_str seats;
 };
 
 #define F(member, type) GL_FIELD(saved_limit, member, type, 0, "")
 
 static const struct gl_field limit_fields[] = {
-    F(key, STR), F(is_rate, BOOL), F(is_timed, BOOL),
-    F(max, U32), F(every_ms, I64), F(next_at, I64),
+    F(key, STR),      F(is_rate, BOOL), F(is_timed, BOOL), F(max, U32),
+    F(every_ms, I64), F(next_at, I64),  F(rev, U64),       F(seats, STR),
 };
 #undef F
 
@@ -631,7 +791,9 @@ void gl_quotas_save(const struct gl_core *c, struct gl_buf *out)
                                 .is_timed = gl_heap_has(&l->timer),
                                 .max = l->max,
                                 .every_ms = l->every_ms,
-                                .next_at = l->next_at};
+                                .next_at = l->next_at,
+                                .rev = l->rev,
+                                .seats = {.p = l->seats, .n = l->seats_n}};
 
         gl_snapshot_put(out, "limit", &limit_schema, &s);
     }
@@ -640,6 +802,16 @@ void gl_quotas_save(const struct gl_core *c, struct gl_buf *out)
     }
     for (const struct gl_link *k = all->short_of_room.next; k != &all->short_of_room; k = k->next) {
         save_group(GL_CONTAINER(k, struct gl_quota_group, shorted), "shorted", out);
+    }
+}
+
+static void restore_seats(struct gl_core *c, struct gl_quota *l, gl_str seats)
+{
+    make_seats(c, l, seats.n < GL_SLOTS_MAX ? (uint32_t)seats.n : GL_SLOTS_MAX);
+    for (uint32_t i = 0; i < l->seats_n; i++) {
+        if (seats.p[i] == GL_SEAT_OURS || seats.p[i] == GL_SEAT_OTHERS) {
+            set_seat(l, i + 1, (enum gl_seat)seats.p[i]);
+        }
     }
 }
 
@@ -659,6 +831,8 @@ int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l)
     limit->max = s.max;
     limit->every_ms = s.every_ms;
     limit->next_at = s.next_at;
+    limit->rev = s.rev;
+    restore_seats(c, limit, s.seats);
     if (s.is_timed) {
         gl_heap_push(&c->quotas->timers, &limit->timer);
         c->quotas->active_n++;

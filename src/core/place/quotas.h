@@ -24,13 +24,23 @@
 
 #include "core/place/slots.h"
 
+/* On a shared store a concurrency key has `max` seats, each a record that is there while somebody
+ * sits on it: made by the transaction that decides a start, removed by the one that notes the end.
+ * Whose seat is taken by another node shows when a start is refused; it is tried again later. A
+ * rate's record is guarded by its revision; a refused start makes the node read it again. */
+enum gl_seat { GL_SEAT_FREE = '0', GL_SEAT_OURS = '1', GL_SEAT_OTHERS = '2' };
+
 struct gl_quota {
     gl_str key; /* "c:..." or "r:..."; belongs to the core's pool */
     bool is_rate;
-    uint32_t in_use;           /* attempts that run; of a rate: granted, but not begun */
-    uint32_t max;              /* concurrency: how many may */
-    gl_ms every_ms, next_at;   /* rate: between two starts; before this nothing starts */
-    struct gl_heap_item timer; /* rate: in quotas->timers until `next_at` */
+    uint32_t in_use;         /* attempts that run; of a rate: granted, but not begun */
+    uint32_t max;            /* concurrency: how many may */
+    gl_ms every_ms, next_at; /* rate: between two starts; before this nothing starts */
+    uint64_t rev;            /* rate: of its record, on a shared store; 0: not known */
+    char *seats;             /* concurrency, on a shared store: see enum gl_seat */
+    uint32_t seats_n, others_n;
+    struct gl_heap_item timer; /* in quotas->timers until `next_at`. Concurrency: until others'
+                                  seats are tried again */
     struct gl_link groups;     /* struct gl_quota_side */
 };
 
@@ -81,6 +91,11 @@ void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_
 void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h);
 /* Its attempt has never begun. Would beginning it now be against its limits? */
 bool gl_quotas_are_over(const struct gl_step *st);
+
+/* A start was refused by this record, "limit/..." or "rate/...": another node was faster. */
+void gl_quotas_on_refused(struct gl_core *c, gl_str guard);
+/* Its attempt has ended: its seat is free with the same transaction. */
+void gl_quotas_stand_up(struct gl_core *c, struct gl_step *st);
 
 /* Rates whose time has come: once per step of the core, before slots are given out. */
 void gl_quotas_wake(struct gl_core *c);

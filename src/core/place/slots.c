@@ -609,12 +609,14 @@ struct saved_hold {
     int64_t pool;
     gl_str limit;
     gl_ms rate_next_at;
+    uint32_t seat;
 };
 
 #define F(member, type) GL_FIELD(saved_hold, member, type, 0, "")
 
 static const struct gl_field hold_fields[] = {
-    F(step_number, U32), F(slots, U32), F(pool, I64), F(limit, STR), F(rate_next_at, I64),
+    F(step_number, U32), F(slots, U32),        F(pool, I64),
+    F(limit, STR),       F(rate_next_at, I64), F(seat, U32),
 };
 #undef F
 
@@ -628,7 +630,8 @@ void gl_slots_save_holds(const struct gl_job *j, struct gl_buf *out)
                                .slots = h->slots,
                                .pool = h->pool,
                                .limit = h->limit != NULL ? h->limit->key : (gl_str){0},
-                               .rate_next_at = h->rate_next_at};
+                               .rate_next_at = h->rate_next_at,
+                               .seat = h->seat};
 
         gl_snapshot_put(out, "hold", &hold_schema, &s);
     }
@@ -651,6 +654,7 @@ int gl_slots_restore_hold(struct gl_core *c, struct gl_snapshot_line *l)
     h->slots = s.slots;
     h->pool = (int)s.pool;
     h->rate_next_at = s.rate_next_at;
+    h->seat = s.seat;
     gl_list_push(&l->job->holds, &h->link);
     if (h->pool >= 0) {
         c->pools[h->pool].in_use += h->slots;

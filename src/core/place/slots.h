@@ -60,6 +60,7 @@ struct gl_slot_hold {
     uint32_t step_number, slots;
     int pool;               /* -1: it has been configured away, and counts nothing */
     struct gl_quota *limit; /* of its concurrency; NULL: none */
+    uint32_t seat;          /* of it on a shared store; 0: none */
     gl_ms rate_next_at;     /* to be written with the start; 0: nothing is */
 };
 
