@@ -214,6 +214,12 @@ class RedisServer(Server):
         text = self.ask("INFO", section).decode()
         return dict(line.split(":", 1) for line in text.split("\r\n") if ":" in line)
 
+    def records(self, jobs):
+        """(job, owner, token) as they stand in its memory."""
+        with self.connect() as redis:
+            found = [(job, redis.ask("HMGET", f"glia:job:{job}", "o", "t")) for job in jobs]
+        return [(job, o.decode(), int(t)) for job, (o, t) in found if t is not None]
+
     def wipe(self):
         shutil.rmtree(f"{self.folder}/appendonlydir", ignore_errors=True)
 
