@@ -1,0 +1,38 @@
+-- The database of a data folder of release 0.1.0 (schema version 1): one job that has ended, and one
+-- that waits for the signal "go".
+PRAGMA application_id = 1196181825;
+PRAGMA user_version = 1;
+BEGIN TRANSACTION;
+CREATE TABLE meta( name TEXT NOT NULL PRIMARY KEY, value NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES('made_by','glia 0.1.0');
+INSERT INTO meta VALUES('schema_version',1);
+CREATE TABLE record( kind TEXT NOT NULL, id TEXT NOT NULL, rev INTEGER NOT NULL, owner TEXT NOT NULL, token INTEGER NOT NULL, live INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY(kind, id));
+INSERT INTO record VALUES('step','01M7G4T1YMWPH7915YMHFMP90V/a',2,'',0,0,'{"step_id":"a","status":"completed","terminal_outcome":"success","attempt_count":1,"counted":1,"epoch":"be1c57361779dfdabe45aca7aeca0dcd","started_at":1794764507092,"attempt_at":1794764507092,"ended_at":1794764507116,"output":{"n": 7},"gate":1,"queued_at":1794764507092}');
+INSERT INTO record VALUES('run','done-1',2,'',0,0,'{"job_id":"01M7G4T1YMWPH7915YMHFMP90V"}');
+INSERT INTO record VALUES('dedupe','cli-2bf76a3be0f64f4a',2,'',0,0,'{"job_id":"01M7G4T1YMWPH7915YMHFMP90V"}');
+INSERT INTO record VALUES('flow','a76c75a36b353e5cb15003514a87a9bad34a956f0885796ced023e07435f33cb',1,'',0,0,'{"format":2,"name":"done","steps":[{"id":"a","argv":["sh","-ec","echo ''{\"n\": 7}'' > \"$GLIA_OUTPUT\""]}]}');
+INSERT INTO record VALUES('job','01M7G4T1YMWPH7915YMHFMP90V',2,'host.2WRN55#1.blsm2l16c79t95sf',1,0,'{"job_id":"01M7G4T1YMWPH7915YMHFMP90V","run_id":"done-1","name":"done","flow":"a76c75a36b353e5cb15003514a87a9bad34a956f0885796ced023e07435f33cb","status":"completed","dedupe_key":"cli-2bf76a3be0f64f4a","submitted_at":1794764507092,"updated_at":1794764507116,"started_at":1794764507092,"ended_at":1794764507116,"last_seq":4,"wake":-1,"steps_n":1,"completed_n":1,"roots_spread":1}');
+INSERT INTO record VALUES('step','01M7G4T20YE8GEKYJ894VT9VHN/first',2,'',0,0,'{"step_id":"first","status":"completed","terminal_outcome":"success","attempt_count":1,"counted":1,"spread":1,"epoch":"be1c57361779dfdabe45aca7aeca0dcd","started_at":1794764507166,"attempt_at":1794764507166,"ended_at":1794764507181,"output":{"n": 42},"gate":1,"queued_at":1794764507166}');
+INSERT INTO record VALUES('run','waits-1',1,'',0,1,'{"job_id":"01M7G4T20YE8GEKYJ894VT9VHN"}');
+INSERT INTO record VALUES('dedupe','cli-fcf01584b18a5c13',1,'',0,1,'{"job_id":"01M7G4T20YE8GEKYJ894VT9VHN"}');
+INSERT INTO record VALUES('flow','a32ca2b4f5f35bab6c165cccfbb797ffad7dddb02beab170c0d0571bbfccd448',1,'',0,0,'{"format":2,"name":"waits","steps":[{"id":"first","argv":["sh","-ec","echo ''{\"n\": 42}'' > \"$GLIA_OUTPUT\""]},{"id":"go","needs":["first"],"driver":"signal","signal":"go"},{"id":"last","needs":["go"],"argv":["sh","-ec","cat \"$GLIA_INPUT_FILE\""]}]}');
+INSERT INTO record VALUES('job','01M7G4T20YE8GEKYJ894VT9VHN',2,'host.2WRN55#2.d3amtcuncrtaacti',1,1,'{"job_id":"01M7G4T20YE8GEKYJ894VT9VHN","run_id":"waits-1","name":"waits","flow":"a32ca2b4f5f35bab6c165cccfbb797ffad7dddb02beab170c0d0571bbfccd448","status":"running","dedupe_key":"cli-fcf01584b18a5c13","submitted_at":1794764507166,"updated_at":1794764507181,"started_at":1794764507166,"last_seq":4,"wake":9223372036854775806,"steps_n":3,"completed_n":1,"roots_spread":1}');
+INSERT INTO record VALUES('step','01M7G4T20YE8GEKYJ894VT9VHN/go',2,'',0,1,'{"step_id":"go","status":"blocked","blocked_on":"signal","attempt_count":0,"up_ended":1,"up_success":1,"up_accepted":1,"started_at":1794764507181,"last_error":"waits for the signal ''go''","gate":1}');
+CREATE TABLE entry( name TEXT NOT NULL, score INTEGER NOT NULL, id TEXT NOT NULL, PRIMARY KEY(name, score, id)) WITHOUT ROWID;
+INSERT INTO entry VALUES('ended',1794764507116,'01M7G4T1YMWPH7915YMHFMP90V');
+INSERT INTO entry VALUES('wake',9223372036854775806,'01M7G4T20YE8GEKYJ894VT9VHN');
+CREATE TABLE log( kind TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value TEXT NOT NULL, PRIMARY KEY(kind, id, seq));
+INSERT INTO log VALUES('events','01M7G4T1YMWPH7915YMHFMP90V',2,replace('{"seq":1,"type":"job_running","job_id":"01M7G4T1YMWPH7915YMHFMP90V","timestamp":"2026-11-15T17:41:47.092Z","status":"running"}\n{"seq":2,"type":"workflow_step_attempt_started","job_id":"01M7G4T1YMWPH7915YMHFMP90V","timestamp":"2026-11-15T17:41:47.092Z","step_id":"a","status":"running","attempt":1,"attempt_id":"a:attempt:1"}\n','\n',char(10)));
+INSERT INTO log VALUES('events','01M7G4T1YMWPH7915YMHFMP90V',4,replace('{"seq":3,"type":"workflow_step_completed","job_id":"01M7G4T1YMWPH7915YMHFMP90V","timestamp":"2026-11-15T17:41:47.116Z","step_id":"a","status":"completed","attempt":1,"attempt_id":"a:attempt:1"}\n{"seq":4,"type":"job_completed","job_id":"01M7G4T1YMWPH7915YMHFMP90V","timestamp":"2026-11-15T17:41:47.116Z","status":"completed"}\n','\n',char(10)));
+INSERT INTO log VALUES('events','01M7G4T20YE8GEKYJ894VT9VHN',2,replace('{"seq":1,"type":"job_running","job_id":"01M7G4T20YE8GEKYJ894VT9VHN","timestamp":"2026-11-15T17:41:47.166Z","status":"running"}\n{"seq":2,"type":"workflow_step_attempt_started","job_id":"01M7G4T20YE8GEKYJ894VT9VHN","timestamp":"2026-11-15T17:41:47.166Z","step_id":"first","status":"running","attempt":1,"attempt_id":"first:attempt:1"}\n','\n',char(10)));
+INSERT INTO log VALUES('events','01M7G4T20YE8GEKYJ894VT9VHN',4,replace('{"seq":3,"type":"workflow_step_completed","job_id":"01M7G4T20YE8GEKYJ894VT9VHN","timestamp":"2026-11-15T17:41:47.181Z","step_id":"first","status":"completed","attempt":1,"attempt_id":"first:attempt:1"}\n{"seq":4,"type":"workflow_step_blocked","job_id":"01M7G4T20YE8GEKYJ894VT9VHN","timestamp":"2026-11-15T17:41:47.181Z","step_id":"go","status":"blocked","reason":"waits for the signal ''go''","blocked_on":"signal"}\n','\n',char(10)));
+CREATE TABLE session( id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, incarnation INTEGER NOT NULL, dead INTEGER NOT NULL, since INTEGER NOT NULL) WITHOUT ROWID;
+INSERT INTO session VALUES('host.2WRN55#1.blsm2l16c79t95sf','host.2WRN55',1,1,0);
+INSERT INTO session VALUES('host.2WRN55#2.d3amtcuncrtaacti','host.2WRN55',2,0,2);
+CREATE TABLE txgroup( slot INTEGER PRIMARY KEY, n INTEGER NOT NULL, session TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, refused TEXT NOT NULL);
+INSERT INTO txgroup VALUES(1,1,'host.2WRN55#1.blsm2l16c79t95sf',1,1,'[]');
+INSERT INTO txgroup VALUES(2,2,'host.2WRN55#1.blsm2l16c79t95sf',2,2,'[]');
+INSERT INTO txgroup VALUES(3,3,'host.2WRN55#2.d3amtcuncrtaacti',1,1,'[]');
+INSERT INTO txgroup VALUES(4,4,'host.2WRN55#2.d3amtcuncrtaacti',2,2,'[]');
+CREATE INDEX record_live ON record(kind, id) WHERE live;
+COMMIT;
