@@ -249,6 +249,7 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
         .blob = &d->blobs.blob,
         .logs = &d->logs.logs,
         .entropy = &d->entropy,
+        .node = d->store->ops->shared ? gl_str_c(&d->arena, d->name) : NULL,
     };
 
     d->socket_fd = d->tcp_fd = -1; /* taken */
@@ -551,6 +552,16 @@ bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why)
     *ret_why = d->why;
     pthread_mutex_unlock(&d->mutex);
     return is_ready;
+}
+
+uint64_t gl_daemon_births(struct gl_daemon *d)
+{
+    uint64_t births;
+
+    pthread_mutex_lock(&d->mutex);
+    births = d->births;
+    pthread_mutex_unlock(&d->mutex);
+    return births;
 }
 
 const char *gl_daemon_lost(struct gl_daemon *d)

@@ -9,6 +9,7 @@
 #include "exec/mux_exec.h"
 #include "exec/noop_exec.h"
 #include "os/failpoint.h"
+#include "os/paths.h"
 
 enum {
     PAUSE_MS_MIN = 100, /* before the next node is made ... */
@@ -36,6 +37,7 @@ static void on_session(void *owner, uint64_t incarnation)
     d->away_since = 0;
     pthread_mutex_lock(&d->mutex);
     d->is_away = false;
+    d->births++;
     d->why.code = 0;
     pthread_mutex_unlock(&d->mutex);
     gl_keeper_exec_connect(d->keeper, incarnation);
@@ -48,11 +50,25 @@ static bool is_passing(const struct gl_daemon *d, int code)
            (code == GL_E_UNAVAILABLE || code == GL_E_UNKNOWN || code == GL_E_IO);
 }
 
+static void give_up_store(struct gl_daemon *d, const char *why)
+{
+    struct gl_why text;
+
+    (void)gl_why(&text, GL_E_GONE,
+                 "%s (%s/" GL_PATHS_STORE ", and with it %s/" GL_PATHS_KEEPER "/epoch)", why,
+                 d->data, d->data);
+    gl_daemon_give_up(d, GL_E_GONE, text.text);
+}
+
 /* There is no session yet, and it could not be opened. */
 static void on_trouble(void *owner, int code, const char *why)
 {
     struct gl_daemon *d = owner;
 
+    if (code == GL_E_GONE) { /* the store is not the one this folder remembers */
+        give_up_store(d, why);
+        return;
+    }
     if (!is_passing(d, code)) {
         gl_daemon_give_up(d, code, why);
         return;
@@ -231,11 +247,11 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
 
 /* The end of the folder's own id makes it unique: two nodes of one name would take each other for
  * an earlier life of themselves. */
-static gl_str node_name(struct gl_daemon *d)
+static void set_name(struct gl_daemon *d)
 {
     const char *name = d->config.name[0] != '\0' ? d->config.name : d->identity.name;
 
-    return gl_str_fmt(&d->arena, "%s.%s", name, d->identity.id.text + GL_ULID_BYTES - 6);
+    d->name = gl_str_fmt(&d->arena, "%s.%s", name, d->identity.id.text + GL_ULID_BYTES - 6);
 }
 
 static gl_str host_name(struct gl_arena *a)
@@ -256,7 +272,7 @@ static void make_node(struct gl_daemon *d)
                                   .blob = &d->blobs.blob,
                                   .record = gl_recorder_port(d->recorder)};
     struct gl_node_config config = {
-        .name = node_name(d),
+        .name = d->name,
         .context = GL_S("default"),
         .stack = gl_str_of(d->config.stack),
         .env_scope = gl_str_of(d->config.env_scope),
@@ -298,6 +314,9 @@ int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why)
     int err = gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
 
     if (err == 0) {
+        if (d->name.n == 0) {
+            set_name(d);
+        }
         make_node(d);
         err = open_exec(d, reterr_why);
     }

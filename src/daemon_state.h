@@ -35,6 +35,7 @@ struct gl_daemon {
     struct gl_daemon_config config; /* its texts in the arena */
     struct gl_pools_entry *pools;
     size_t pools_n;
+    gl_str name;       /* of the node */
     const char *shown; /* the store's URL without its password */
     struct gl_stores_memory memory;
     struct gl_lock lock;
@@ -79,6 +80,7 @@ struct gl_daemon {
     pthread_cond_t moved;
     enum gl_daemon_stage stage;
     struct gl_why why; /* what stands in the way of being ready */
+    uint64_t births;   /* sessions opened so far */
     bool is_away;      /* the store has not answered yet */
     bool is_open;      /* everything is there, so that it can be closed */
     bool is_obeying;   /* passive, and not yet done with its command */

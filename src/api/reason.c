@@ -245,6 +245,11 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
     case GL_STEP_RUNNING:
         return running(a, v, r);
     case GL_STEP_RETRY_WAIT:
+        if (r->lost_at_1 > 0 && r->lost_at_1 >= r->attempt_at) { /* it did not fail */
+            return gl_str_fmt(a, "waits until %.*s, then attempt %u follows: %.*s",
+                              GL_STR_ARG(at(a, r->retry_at)), r->attempt_count + 1,
+                              GL_STR_ARG(r->last_error));
+        }
         return gl_str_fmt(a, "failed in attempt %u (%.*s) and is tried again at %.*s (%u of %u)",
                           r->attempt_count, GL_STR_ARG(r->last_error),
                           GL_STR_ARG(at(a, r->retry_at)), r->counted + 1, spec->retry.attempts);

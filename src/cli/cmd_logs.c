@@ -6,6 +6,7 @@
 #include "cli/page.h"
 #include "cli/progress.h"
 #include "os/logfs.h"
+#include "port/storeurl.h"
 
 enum {
     PAGE_BYTES = 1 << 20,
@@ -101,6 +102,37 @@ static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str lin
 
 /* ---- pages ---- */
 
+/* Without a node, on a shared store: the folder has nothing of an attempt that ran on another node.
+ */
+static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uint32_t attempt,
+                         struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_page *page = &p->page;
+    gl_jnode state = gl_json_get(&page->j, page->root, "workflow_state");
+    gl_jnode record =
+        gl_json_get(&page->j, gl_json_get(&page->j, state, "steps"), gl_str_c(&a, step));
+    gl_str node = gl_page_text(page, record, "node");
+    struct gl_logs_attempt *attempts;
+    size_t n;
+
+    if (node.n == 0 ||
+        !gl_storeurl_is_shared(gl_str_of(p->cli->settings->values[GL_SET_STORE].text)) ||
+        logs->list(logs, GL_S("default"), p->job, &a, &attempts, &n, NULL) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (attempts[i].attempt == attempt && gl_str_eq(attempts[i].step, step)) {
+            return false;
+        }
+    }
+    (void)gl_why(reterr_why, GL_E_NOT_FOUND,
+                 "the log of attempt %u of step '%.*s' does not lie in %s; its last attempt ran on "
+                 "node %.*s",
+                 attempt, GL_STR_ARG(step), p->cli->data, GL_STR_ARG(node));
+    return true;
+}
+
 /* From the node, or without one from the file. */
 static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *offset,
                      struct gl_buf *out, struct gl_why *reterr_why)
@@ -128,6 +160,9 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
         return err;
     }
     gl_logfs_init(&files, p->cli->data);
+    if (*offset == 0 && is_elsewhere(p, &files.logs, step, attempt, reterr_why)) {
+        return GL_E_NOT_FOUND;
+    }
     return files.logs.read(&files.logs, GL_S("default"), p->job, step, attempt, *offset, PAGE_BYTES,
                            out, offset, reterr_why);
 }
@@ -229,6 +264,11 @@ static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_wh
         bool any;
 
         err = show_attempt(p, id, n, &offset, &any, reterr_why);
+        if (err == GL_E_NOT_FOUND && (p->step.n == 0 || p->all)) { /* others may lie here */
+            (void)fflush(p->cli->out.file);
+            gl_cli_say(p->cli, "%s", reterr_why->text);
+            err = 0;
+        }
     }
     return err;
 }

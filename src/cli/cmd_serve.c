@@ -31,6 +31,7 @@ struct serve {
     struct gl_lock claim;
     int signals_fd;
     bool was_ready;          /* when we last looked */
+    uint64_t births;         /* the same */
     char said[GL_WHY_BYTES]; /* what stood in the way then */
     bool has_asked;          /* somebody was asked to make way, and that was said */
     gl_ms extended_at;       /* when systemd was last asked for more time to start */
@@ -195,7 +196,12 @@ static void tell_changes(struct serve *s)
 {
     struct gl_why why;
     bool is_ready = gl_daemon_is_ready(s->daemon, &why);
+    uint64_t births = gl_daemon_births(s->daemon);
 
+    if (s->births > 0 && births > s->births) {
+        gl_cli_say(s->cli, "others had taken this node for dead: it has begun a new session");
+    }
+    s->births = births;
     if (is_ready && !s->was_ready) {
         say_ready(s);
         s->said[0] = '\0';

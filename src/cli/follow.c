@@ -121,13 +121,21 @@ static bool show_page(struct gl_follow *f, uint32_t attempt)
     struct gl_client_reply reply;
     char path[PATH_BYTES];
     uint64_t next = f->log_offset;
+    struct gl_why why;
     gl_str rest;
+    int err;
 
     (void)snprintf(path, sizeof(path),
                    "/v1/contexts/default/jobs/%s/logs?step=%s&attempt=%u&offset=%llu", f->job,
                    f->log_step, attempt, (unsigned long long)f->log_offset);
     /* What cannot be had now is asked for again with the next event. */
-    if (gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, NULL) != 0) {
+    err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, &why);
+    if (err == GL_E_NOT_FOUND && f->reach->client.fd >= 0 && f->log_told != attempt) {
+        f->log_told = attempt; /* it runs on another node */
+        gl_progress_clear(f->progress);
+        gl_cli_say(f->reach->cli, "%s", why.text);
+    }
+    if (err != 0) {
         return false;
     }
     (void)gl_str_u64(gl_client_header(&reply, "Glia-Next-Offset"), &next);

@@ -381,7 +381,10 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
             gl_buf_str(body, reply.body);
         }
     }
-    r->is_alone = !r->is_remote && gl_reach_is_gone(r, err);
+    /* A node whose shared store is away has said so: we would not fare better. */
+    r->is_alone = !r->is_remote && gl_reach_is_gone(r, err) &&
+                  !(err == GL_E_UNAVAILABLE && r->client.fd >= 0 &&
+                    gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text)));
     return r->is_alone ? gl_offline_query(r->cli->data, r->cli->settings->values[GL_SET_STORE].text,
                                           rq, body, reterr_why)
                        : err;

@@ -92,6 +92,51 @@ static void list_attempts(struct gl_call *c)
     c->type = "application/json";
 }
 
+/* Has this attempt left anything here? */
+static bool is_here(struct gl_call *c, gl_str job)
+{
+    struct gl_logs_attempt *attempts;
+    size_t n;
+
+    if (c->config->logs->list(c->config->logs, c->rq.context, job, &c->arena, &attempts, &n,
+                              NULL) != 0) {
+        return true; /* reading it says what is wrong */
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (attempts[i].attempt == c->attempt && gl_str_eq(attempts[i].step, c->step)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* On a shared store a step may have run on another node, which has its log. True: that was
+ * answered. The record names the node of the last attempt only. */
+static bool is_elsewhere(struct gl_call *c, const struct gl_json *j, gl_str job,
+                         const struct gl_paper_state *state)
+{
+    gl_str node =
+        gl_json_str(j, gl_json_get(j, find_step(j, c->step, &c->arena), "node"), &c->arena);
+
+    if (c->config->node == NULL || c->attempt == 0 || node.n == 0 ||
+        (c->attempt == state->attempts && gl_str_is(node, c->config->node)) || is_here(c, job)) {
+        return false;
+    }
+    gl_reply_error(
+        c, GL_E_NOT_FOUND,
+        c->attempt == state->attempts
+            ? gl_str_fmt(&c->arena, "the log of attempt %u of step '%.*s' lies on node %.*s",
+                         c->attempt, GL_STR_ARG(c->step), GL_STR_ARG(node))
+                  .p
+            : gl_str_fmt(&c->arena,
+                         "the log of attempt %u of step '%.*s' does not lie on this node, %s: it "
+                         "ran on another one",
+                         c->attempt, GL_STR_ARG(c->step), c->config->node)
+                  .p,
+        "ask that node");
+    return true;
+}
+
 static void follow(struct gl_call *c, const struct gl_json *j, gl_str job,
                    const struct gl_paper_state *state)
 {
@@ -121,6 +166,9 @@ static void read_page(struct gl_call *c)
     if (c->attempt > state.attempts) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this step has had no such attempt", NULL, "attempt",
                           NULL);
+        return;
+    }
+    if (is_elsewhere(c, &j, job, &state)) {
         return;
     }
     if (gl_str_is(gl_call_argument(c, "follow"), "true")) {

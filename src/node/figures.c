@@ -3,12 +3,14 @@
 
 #include "model/job.h"
 
-enum { STORE_SILENT_MS = 15000 }; /* a session is renewed three times as often */
+enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* beyond the time of a renewal */ };
 
 /* ---- ready? ---- */
 
-static const char *not_ready(const struct gl_node *n)
+static const char *not_ready(const struct gl_node *n, struct gl_arena *a)
 {
+    char since[GL_WHEN_BYTES];
+
     if (n->stopping) {
         return "this node is stopping";
     }
@@ -21,8 +23,11 @@ static const char *not_ready(const struct gl_node *n)
     if (!n->exec_up) {
         return "the executor cannot be reached: steps do not start";
     }
-    if (n->now - n->renewed_at > STORE_SILENT_MS) {
-        return "the store takes no writes";
+    if (n->now - n->renewed_at >
+        (n->ports.store->ops->shared ? n->ttl / 3 + SHARED_SILENT_MS : STORE_SILENT_MS)) {
+        return gl_str_fmt(a, "the store has not taken a write since %.*s",
+                          GL_STR_ARG(gl_when_format(n->renewed_at, since)))
+            .p;
     }
     return NULL;
 }
@@ -66,7 +71,8 @@ static void write_claims(const struct gl_claim_counts *c, struct gl_jw *w)
 
 void gl_figures_node(struct gl_node *n, struct gl_buf *out)
 {
-    const char *reason = not_ready(n);
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *reason = not_ready(n, &a);
     struct gl_core_figures f;
     struct gl_jw w;
 
@@ -184,12 +190,13 @@ static void claims(struct gl_buf *out, const struct gl_claim_counts *c)
 
 void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
 {
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const struct gl_core_counts *c = gl_core_counts(n->core);
     struct gl_core_figures f;
 
     gl_core_figures(n->core, &f);
     number(out, "glia_node_ready", "gauge", "1 if the node works as it should.",
-           not_ready(n) == NULL);
+           not_ready(n, &a) == NULL);
     jobs(out, c);
     number(out, "glia_attempts_running", "gauge", "Attempts that run now.", f.attempts_running);
     number(out, "glia_steps_waiting", "gauge", "Steps that wait for slots or limits.",
