@@ -7,6 +7,8 @@ enum {
     PAUSE_MS = 20,   /* between two handfuls */
     FLOWS_MS = 60 * 60 * 1000,
     FILES_MS = 60 * 60 * 1000,
+    REST_MS = 6 * 60 * 60 * 1000,
+    COPY_AGE_MS = 60 * 60 * 1000, /* of a file that is in a shared store, too */
     COUNT_PAGE = 1000,
 };
 
@@ -25,6 +27,7 @@ struct gl_trim *gl_trim_new(struct gl_node *n, const struct gl_keep *keep, struc
     gl_map_init(&t->flows.used);
     gl_map_init(&t->flows.named);
     gl_map_init(&t->flows.blobs);
+    gl_map_init(&t->flows.known);
     return t;
 }
 
@@ -45,6 +48,12 @@ void gl_trim_free(struct gl_trim *t)
 static bool is_bounded(const struct gl_trim *t)
 {
     return t->keep.job_ms > 0 || t->keep.jobs > 0 || t->keep.bytes > 0 || t->keep.work_ms > 0;
+}
+
+/* One node looks after a shared store: then it is as with a store of one's own. */
+static bool leads(const struct gl_trim *t)
+{
+    return t->node->is_leader || !gl_trim_is_shared(t);
 }
 
 /* ---- calls ---- */
@@ -79,6 +88,16 @@ bool gl_trim_answered(struct gl_trim *t, const struct gl_store_req *req)
         return false;
     }
     return true;
+}
+
+bool gl_trim_landed(struct gl_trim *t, const struct gl_store_req *req, bool *ret_refused)
+{
+    *ret_refused = req->status == GL_E_CONFLICT;
+    if (*ret_refused) {
+        t->node->outstanding--;
+        return may_go_on(t);
+    }
+    return gl_trim_answered(t, req);
 }
 
 /* Not counted as outstanding: a node does not wait with its end until files have been removed. */
@@ -205,12 +224,13 @@ void gl_trim_files_over(struct gl_trim *t)
     }
 }
 
-void gl_trim_flows_over(struct gl_trim *t)
+/* What is here besides the store is every node's own business. */
+static void begin_files(struct gl_trim *t)
 {
-    bool orphans = t->seek_orphans || t->ask != NULL;
-    bool work = t->keep.work_ms > 0 && (t->ask != NULL || t->node->now >= t->files_due);
+    bool is_time = t->ask != NULL || t->node->now >= t->files_due;
+    bool orphans = t->seek_orphans || t->ask != NULL || (gl_trim_is_shared(t) && is_time);
+    bool work = t->keep.work_ms > 0 && is_time;
 
-    gl_trim_flows_end(t);
     if (t->tidy == NULL || (!orphans && !work)) {
         gl_trim_files_over(t);
         return;
@@ -218,6 +238,39 @@ void gl_trim_flows_over(struct gl_trim *t)
     t->seek_orphans = false;
     t->files_due = t->node->now + FILES_MS;
     gl_trim_files_begin(t, orphans, work);
+}
+
+static void on_copies(struct gl_tidy_req *req)
+{
+    struct gl_trim *t = req->owner;
+
+    if (gl_trim_tidied(t, req)) {
+        t->tally.bytes += req->bytes;
+        begin_files(t);
+    }
+}
+
+void gl_trim_rest_over(struct gl_trim *t)
+{
+    bool is_time = t->ask != NULL || t->node->now >= t->files_due;
+
+    gl_trim_flows_end(t);
+    if (gl_trim_is_shared(t) && t->tidy != NULL && is_time) { /* whoever needs one fetches it */
+        t->tidy->remove_blobs(t->tidy, gl_trim_tidy(t, on_copies), t->node->config.context, NULL, 0,
+                              COPY_AGE_MS);
+    } else {
+        begin_files(t);
+    }
+}
+
+void gl_trim_flows_over(struct gl_trim *t)
+{
+    if (t->ask == NULL && leads(t) && t->node->now >= t->rest_due) {
+        t->rest_due = t->node->now + REST_MS;
+        gl_trim_rest_begin(t);
+    } else {
+        gl_trim_rest_over(t);
+    }
 }
 
 static void no_more_jobs(struct gl_trim *t)
@@ -397,7 +450,8 @@ static void on_measured(struct gl_store_req *req)
         return;
     }
     t->store_bytes = t->store_bytes_before = req->bytes;
-    if (t->keep.bytes > 0 && t->tidy != NULL) {
+    /* What lies in the folders of others nobody can tell: then only the store counts. */
+    if (t->keep.bytes > 0 && t->tidy != NULL && !gl_trim_is_shared(t)) {
         t->tidy->measure(t->tidy, gl_trim_tidy(t, on_measured_files), t->node->config.context);
     } else {
         set_out(t);
@@ -467,8 +521,14 @@ static void begin(struct gl_trim *t)
     t->store_bytes = t->store_bytes_before = t->files_bytes = 0;
     t->has_shrunk = false;
     t->after_id[0] = '\0';
-    /* A job may tell twice that it has ended: what is near the bound is counted anew. */
-    if (t->is_counted && (t->keep_jobs < 0 || t->ended_n < t->keep_jobs - t->keep_jobs / 10)) {
+    if (t->ask == NULL && !leads(t)) {
+        gl_trim_rest_over(t); /* the store is looked after by another node */
+        return;
+    }
+    /* A job may tell twice that it has ended: what is near the bound is counted anew. And those of
+     * other nodes have not told us. */
+    if (t->is_counted && (t->keep_jobs < 0 || (!gl_trim_is_shared(t) &&
+                                               t->ended_n < t->keep_jobs - t->keep_jobs / 10))) {
         measure(t);
     } else {
         t->is_counted = false;
@@ -486,6 +546,7 @@ gl_ms gl_trim_due(const struct gl_trim *t)
 
 void gl_trim_on_ready(struct gl_trim *t)
 {
+    t->rest_due = t->node->now + REST_MS;
     if (is_bounded(t)) {
         t->due = t->node->now + FIRST_MS;
     }
@@ -516,7 +577,7 @@ void gl_trim_on_ended(struct gl_trim *t)
     t->ended_n += !t->is_busy || t->is_counted;
     /* A load of short jobs does not wait for the minute. If they are to be counted anew, this is
      * at least how many there are. */
-    if (!t->is_busy && !t->is_stopped && t->keep.jobs > 0 &&
+    if (!t->is_busy && !t->is_stopped && t->keep.jobs > 0 && leads(t) &&
         t->ended_n > t->keep.jobs + t->keep.jobs / 10 + GL_TRIM_HANDFUL) {
         t->due = t->node->now;
     }

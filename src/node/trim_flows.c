@@ -9,8 +9,9 @@
  * A blob is put, or asked for, shortly before its flow is submitted: younger ones stay, whoever
  * names them.
  *
- * This relies on being the only node of the store that takes jobs, which the lock on the data
- * folder ensures; a node that has lost it does not get past the guard. */
+ * That relies on being the only node of the store that takes jobs, which the lock on the data
+ * folder ensures; a node that has lost it does not get past the guard. On a shared store what is
+ * found here is only condemned (trim_condemn.c). */
 #include "node/trim_state.h"
 
 #include "base/sha256.h"
@@ -27,11 +28,13 @@ void gl_trim_flows_end(struct gl_trim *t)
     gl_map_done(&t->flows.used);
     gl_map_done(&t->flows.named);
     gl_map_done(&t->flows.blobs);
+    gl_map_done(&t->flows.known);
     gl_arena_done(&t->flows.arena);
     memset(&t->flows, 0, sizeof(t->flows));
     gl_map_init(&t->flows.used);
     gl_map_init(&t->flows.named);
     gl_map_init(&t->flows.blobs);
+    gl_map_init(&t->flows.known);
 }
 
 /* A set of texts: each is its own value. */
@@ -86,7 +89,7 @@ static void remove_blobs(struct gl_trim *t)
 
 /* Whatever in a flow looks like the hash of a blob is taken for one, so that no part of the format
  * can be forgotten here. */
-static void note_blobs(struct gl_trim *t, gl_str text)
+void gl_trim_flows_note_blobs(struct gl_trim *t, gl_str text)
 {
     size_t run = 0;
 
@@ -104,8 +107,6 @@ static void note_blobs(struct gl_trim *t, gl_str text)
     }
 }
 
-static void read_kept(struct gl_trim *t);
-
 static void on_kept(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
@@ -114,12 +115,13 @@ static void on_kept(struct gl_store_req *req)
         return;
     }
     for (size_t i = 0; i < req->records_n; i++) {
-        note_blobs(t, req->records[i].value);
+        gl_trim_flows_note_blobs(t, req->records[i].value);
+        note(t, &t->flows.known, req->records[i].id);
     }
-    read_kept(t);
+    gl_trim_flows_read_kept(t);
 }
 
-static void read_kept(struct gl_trim *t)
+void gl_trim_flows_read_kept(struct gl_trim *t)
 {
     struct gl_store *s = t->node->ports.store;
     size_t n = 0;
@@ -128,7 +130,9 @@ static void read_kept(struct gl_trim *t)
         t->flows.keys[n++] =
             (struct gl_key){.kind = GL_S("flow"), .id = t->flows.kept[t->flows.kept_at++]};
     }
-    if (n == 0) {
+    if (n == 0 && gl_trim_is_shared(t)) {
+        gl_trim_blobs_begin(t);
+    } else if (n == 0) {
         remove_blobs(t);
     } else {
         s->ops->get(s, gl_trim_call(t, on_kept), t->node->config.context, t->flows.keys, n);
@@ -139,7 +143,7 @@ static void read_kept(struct gl_trim *t)
 
 static void list_flows(struct gl_trim *t, gl_str after);
 
-static void keep_flow(struct gl_trim *t, gl_str hash)
+void gl_trim_flows_keep(struct gl_trim *t, gl_str hash)
 {
     if (t->flows.kept_n == t->flows.kept_cap) {
         size_t cap = t->flows.kept_cap * 2 + 64;
@@ -154,6 +158,22 @@ static void keep_flow(struct gl_trim *t, gl_str hash)
     t->flows.kept[t->flows.kept_n++] = gl_str_dup(&t->flows.arena, hash);
 }
 
+void gl_trim_flows_doom(struct gl_trim *t, gl_str hash)
+{
+    if (t->flows.doomed_n == t->flows.doomed_cap) {
+        size_t cap = t->flows.doomed_cap * 2 + 64;
+        struct gl_trim_doomed *more = GL_NEW_ARRAY(&t->flows.arena, struct gl_trim_doomed, cap);
+
+        if (t->flows.doomed_n > 0) {
+            memcpy(more, t->flows.doomed, t->flows.doomed_n * sizeof(*more));
+        }
+        t->flows.doomed = more;
+        t->flows.doomed_cap = cap;
+    }
+    t->flows.doomed[t->flows.doomed_n++] =
+        (struct gl_trim_doomed){.hash = gl_str_dup(&t->flows.arena, hash)};
+}
+
 static void on_flows_removed(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
@@ -163,7 +183,7 @@ static void on_flows_removed(struct gl_store_req *req)
         if (t->flows.listing.after.n > 0) {
             list_flows(t, t->flows.listing.after);
         } else {
-            read_kept(t);
+            gl_trim_flows_read_kept(t);
         }
     }
 }
@@ -180,7 +200,7 @@ static bool is_in_use(struct gl_trim *t, gl_str hash)
     return gl_core_knows_flow(t->node->core, hash);
 }
 
-static bool is_named(struct gl_trim *t, gl_str hash)
+bool gl_trim_flows_is_named(struct gl_trim *t, gl_str hash)
 {
     return gl_map_find(&t->flows.used, hash) != NULL ||
            gl_map_find(&t->flows.named, hash) != NULL || is_in_use(t, hash);
@@ -197,8 +217,10 @@ static void on_flows(struct gl_store_req *req)
     for (size_t i = 0; i < req->records_n; i++) {
         gl_str hash = req->records[i].id;
 
-        if (is_named(t, hash)) {
-            keep_flow(t, hash);
+        if (gl_trim_flows_is_named(t, hash)) {
+            gl_trim_flows_keep(t, hash);
+        } else if (gl_trim_is_shared(t)) {
+            gl_trim_flows_doom(t, hash);
         } else {
             t->flows.writes[n++] = (struct gl_write){.type = GL_WRITE_DELETE,
                                                      .kind = GL_S("flow"),
@@ -208,6 +230,14 @@ static void on_flows(struct gl_store_req *req)
     t->flows.listing.after = req->records_n == GL_TRIM_PAGE
                                  ? gl_str_dup(&t->flows.arena, req->records[GL_TRIM_PAGE - 1].id)
                                  : (gl_str){0};
+    if (gl_trim_is_shared(t)) {
+        if (t->flows.listing.after.n > 0) {
+            list_flows(t, t->flows.listing.after);
+        } else {
+            gl_trim_condemn_begin(t);
+        }
+        return;
+    }
     t->flows.going_n = n;
     if (n > 0) {
         GL_MARK(t->node->config.trace, "trim.flows");
@@ -243,7 +273,7 @@ static void on_jobs(struct gl_store_req *req)
     for (size_t i = 0; i < req->records_n; i++) {
         struct gl_job_record r;
 
-        if (!gl_trim_read_job(t, req->records[i].value, &r)) {
+        if (req->records[i].damaged || !gl_trim_read_job(t, req->records[i].value, &r)) {
             /* Which flow it names cannot be known: then none goes. */
             gl_trim_flows_over(t);
             return;
@@ -253,7 +283,7 @@ static void on_jobs(struct gl_store_req *req)
     if (req->records_n == GL_TRIM_PAGE) {
         list_jobs(t, gl_str_dup(&t->arena, req->records[GL_TRIM_PAGE - 1].id));
     } else {
-        list_flows(t, (gl_str){0});
+        t->flows.looked(t);
     }
 }
 
@@ -266,13 +296,24 @@ static void list_jobs(struct gl_trim *t, gl_str after)
     s->ops->list(s, gl_trim_call(t, on_jobs), t->node->config.context, &t->flows.listing);
 }
 
+static void on_first_look(struct gl_trim *t)
+{
+    list_flows(t, (gl_str){0});
+}
+
+void gl_trim_flows_look(struct gl_trim *t, void (*looked)(struct gl_trim *t))
+{
+    t->flows.looked = looked;
+    list_jobs(t, (gl_str){0});
+}
+
 void gl_trim_flows_on_time(struct gl_trim *t)
 {
     if (gl_requests_have_submit(t->node, t->flows.submits_until)) {
         GL_MARK(t->node->config.trace, "trim.waits_for_submissions");
         t->due = t->node->now + WAIT_MS;
     } else {
-        list_jobs(t, (gl_str){0});
+        gl_trim_flows_look(t, on_first_look);
     }
 }
 

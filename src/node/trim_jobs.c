@@ -7,12 +7,13 @@
  *
  * Each transaction guards on the revision of the job that was read. It cannot move any more, but
  * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
- * remove. And a job that is being retried stays: its outputs are still to be read. */
+ * remove. And a job that is being retried stays: its outputs are still to be read. On a shared
+ * store a retry that another node is submitting leaves its mark in the record "retried", on which
+ * we guard. */
 #include "node/trim_state.h"
 
 enum {
-    OWN_WRITES = 6, /* besides the steps: log, inputs, run, dedupe, ended, job */
-    OWN_GUARDS = 3, /* job, run, dedupe */
+    OWN_WRITES = 7, /* besides the steps: log, inputs, run, dedupe, ended, job, retried */
     LOG_PAGE = 1000,
 };
 
@@ -115,11 +116,13 @@ static void remove_files(struct gl_trim *t)
 static void remove_next(struct gl_trim *t);
 static void list_next(struct gl_trim_going *g);
 
-static void add_guard(struct gl_trim_tx *x, gl_str kind, gl_str id, uint64_t rev)
+static struct gl_guard *add_guard(struct gl_trim_tx *x, gl_str kind, gl_str id, uint64_t rev)
 {
-    x->guards[x->tx.guards_n++] =
-        (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = id, .rev = rev};
+    struct gl_guard *g = &x->guards[x->tx.guards_n++];
+
     GL_ASSERT(x->tx.guards_n <= GL_TRIM_WRITES);
+    *g = (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = id, .rev = rev};
+    return g;
 }
 
 static struct gl_write *add_write(struct gl_trim_tx *x, enum gl_write_type type, gl_str kind,
@@ -167,15 +170,26 @@ static void add_ids(struct gl_trim_tx *x, const struct gl_trim_going *g)
 /* The job itself, and its names. */
 static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
 {
-    add_guard(x, GL_S("job"), g->id, g->rev);
+    (void)add_guard(x, GL_S("job"), g->id, g->rev);
     (void)add_write(x, GL_WRITE_DELETE, GL_S("inputs"), g->id);
     if (g->run_rev != 0) {
-        add_guard(x, GL_S("run"), g->r.run_id, g->run_rev);
+        (void)add_guard(x, GL_S("run"), g->r.run_id, g->run_rev);
         (void)add_write(x, GL_WRITE_DELETE, GL_S("run"), g->r.run_id);
     }
     if (g->dedupe_rev != 0) {
-        add_guard(x, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
+        (void)add_guard(x, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
+        add_guard(x, GL_S("dedupe"), g->r.dedupe_key, 0)->type = GL_GUARD_NOT_LIVE;
         (void)add_write(x, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
+    }
+    if (gl_trim_is_shared(g->trim)) {
+        struct gl_guard *r = add_guard(x, GL_S("retried"), g->id, g->retried_rev);
+
+        r->type = g->retried_rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_OWNED;
+        r->owner = g->retried_by;
+        r->token = g->retried_token;
+    }
+    if (g->retried_rev != 0) {
+        (void)add_write(x, GL_WRITE_DELETE, GL_S("retried"), g->id);
     }
     (void)add_write(x, GL_WRITE_DELETE, GL_S("job"), g->id);
 }
@@ -498,6 +512,11 @@ static bool has_dedupe_key(const struct gl_trim_going *g)
     return !g->is_headless && g->r.dedupe_key.n > 0;
 }
 
+static bool may_be_retried(const struct gl_trim_going *g)
+{
+    return !g->is_headless && gl_trim_is_shared(g->trim);
+}
+
 static void on_names(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
@@ -519,6 +538,13 @@ static void on_names(struct gl_store_req *req)
 
             g->dedupe_rev = names_job(t, r, g->id) ? r->rev : 0;
         }
+        if (!g->is_over && may_be_retried(g)) {
+            const struct gl_record *r = &req->records[at++];
+
+            g->retried_rev = r->rev;
+            g->retried_by = gl_str_dup(&t->arena, r->owner);
+            g->retried_token = r->token;
+        }
     }
     read_all(t);
 }
@@ -536,6 +562,9 @@ static void get_names(struct gl_trim *t)
         }
         if (!g->is_over && has_dedupe_key(g)) {
             t->jobs.keys[n++] = (struct gl_key){.kind = GL_S("dedupe"), .id = g->r.dedupe_key};
+        }
+        if (!g->is_over && may_be_retried(g)) {
+            t->jobs.keys[n++] = (struct gl_key){.kind = GL_S("retried"), .id = g->id};
         }
     }
     if (n == 0) {

@@ -2,7 +2,7 @@
  *
  * One thing is under way at a time, and each part hands on when it has ended:
  *
- *   count ─► measure ─► page ─► jobs ─► (pause) ─► page ... ─► flows ─► files ─► answer
+ *   count ─► measure ─► page ─► jobs ─► (pause) ─► page ... ─► flows ─► rest ─► files ─► answer
  *
  * A part that fails ends the pass (gl_trim_fail): the next one begins again from the start. */
 #ifndef GL_NODE_TRIM_STATE_H
@@ -34,6 +34,9 @@ struct gl_trim_going {
     struct gl_job_record r;
     uint64_t rev;
     uint64_t run_rev, dedupe_rev;
+    uint64_t retried_rev; /* of the record of its last retry, on a shared store */
+    gl_str retried_by;
+    uint64_t retried_token;
     bool is_over;                /* removed, or left for another time */
     const struct gl_trim_tx *tx; /* the one under way that it is in; NULL: none */
     bool is_removed;
@@ -57,6 +60,14 @@ struct gl_trim_tx {
     struct gl_write writes[GL_TRIM_WRITES];
 };
 
+/* A flow or a blob that seems to be named by nobody. */
+struct gl_trim_doomed {
+    gl_str hash;
+    bool is_ours;    /* condemned by us, in this pass */
+    bool is_going;   /* in the transaction under way */
+    uint32_t pieces; /* of a blob */
+};
+
 struct gl_trim_ask {
     struct gl_link link;
     struct gl_request *rq;
@@ -71,7 +82,8 @@ struct gl_trim {
     bool is_busy, is_paused, is_stopped;
     bool is_counted;
     int64_t ended_n; /* jobs that have ended and are still there */
-    gl_ms flows_due, files_due;
+    gl_ms flows_due, files_due, rest_due;
+    uint64_t condemned_n;    /* passes that have condemned something */
     bool seek_orphans;       /* there may be files of jobs that are gone */
     uint64_t removed_n;      /* jobs, since flows were last looked through */
     struct gl_link asks;     /* struct gl_trim_ask: waiting */
@@ -99,7 +111,7 @@ struct gl_trim {
         struct gl_trim_going items[GL_TRIM_ARMFUL];
         size_t n, reading_n;
         bool is_single; /* one per transaction, after a conflict */
-        struct gl_key keys[2 * GL_TRIM_ARMFUL];
+        struct gl_key keys[3 * GL_TRIM_ARMFUL];
         struct gl_trim_tx txs[GL_TRIM_FLYING];
         size_t flying_n;
         bool has_conflict;
@@ -123,6 +135,15 @@ struct gl_trim {
         struct gl_tx tx;
         struct gl_guard guard;
         struct gl_write writes[GL_TRIM_WRITES];
+
+        /* On a shared store: what is condemned, flows first and then blobs. */
+        void (*looked)(struct gl_trim *t); /* when all jobs have been looked through */
+        struct gl_trim_doomed *doomed;
+        size_t doomed_n, doomed_cap, at, batch;
+        uint64_t token;      /* with our session, of all that this pass condemns */
+        struct gl_map known; /* flows whose blobs are in `blobs` */
+        struct gl_guard guards[GL_TRIM_WRITES];
+        int64_t scores[GL_TRIM_PAGE / 2]; /* trim_rest.c, which borrows all this */
     } flows;
 
     /* files */
@@ -152,6 +173,12 @@ bool gl_trim_tidied(struct gl_trim *t, const struct gl_tidy_req *req);
 /* Nothing is allowed to be lost by it, so it carries no number: it may be repeated. */
 void gl_trim_commit(struct gl_trim *t, struct gl_tx *tx, gl_store_done *done);
 bool gl_trim_read_job(struct gl_trim *t, gl_str value, struct gl_job_record *ret);
+/* The same as answered, of a transaction that may be refused. */
+bool gl_trim_landed(struct gl_trim *t, const struct gl_store_req *req, bool *ret_refused);
+static inline bool gl_trim_is_shared(const struct gl_trim *t)
+{
+    return t->node->ports.store->ops->shared;
+}
 
 /* ---- trim_jobs.c ---- */
 /* Remove these; t->jobs.items[..].id and .r.ended_at have been set, n as well. */
@@ -164,6 +191,24 @@ void gl_trim_jobs_unpin(struct gl_trim *t, bool all);
 void gl_trim_flows_begin(struct gl_trim *t);
 void gl_trim_flows_on_time(struct gl_trim *t);
 void gl_trim_flows_end(struct gl_trim *t); /* forget it, however far it is */
+
+void gl_trim_flows_look(struct gl_trim *t, void (*looked)(struct gl_trim *t));
+bool gl_trim_flows_is_named(struct gl_trim *t, gl_str hash);
+void gl_trim_flows_keep(struct gl_trim *t, gl_str hash);
+void gl_trim_flows_doom(struct gl_trim *t, gl_str hash);
+void gl_trim_flows_note_blobs(struct gl_trim *t, gl_str text);
+void gl_trim_flows_read_kept(struct gl_trim *t); /* for their blobs, and then those go */
+
+/* ---- trim_condemn.c: flows of a shared store ---- */
+void gl_trim_condemn_begin(struct gl_trim *t);
+struct gl_guard gl_trim_condemn_guard(const struct gl_trim *t, gl_str kind, gl_str id);
+
+/* ---- trim_blobs.c: blobs in a shared store ---- */
+void gl_trim_blobs_begin(struct gl_trim *t);
+
+/* ---- trim_rest.c ---- */
+void gl_trim_rest_begin(struct gl_trim *t);
+void gl_trim_rest_over(struct gl_trim *t);
 
 /* ---- trim_files.c ---- */
 void gl_trim_files_begin(struct gl_trim *t, bool orphans, bool work);
