@@ -370,7 +370,7 @@ static void on_read(struct gl_store_req *req)
         const struct gl_record *job = &req->records[i * 2], *entry = &req->records[i * 2 + 1];
 
         if (entry->rev == 0 || is_handled(in, in->found[i].id) ||
-            (job->rev > 0 && gl_peers_lives(n, job->owner))) {
+            (job->rev > 0 && gl_peers_have(n, job->owner, true))) {
             continue;
         }
         carry_out(n, &in->found[i], entry->value);

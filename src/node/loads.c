@@ -6,6 +6,8 @@
  * belongs together. */
 #include "node/node_state.h"
 
+#include "model/job.h"
+
 enum { STEPS_PAGE = 1000 };
 
 struct load {
@@ -21,7 +23,7 @@ struct load {
     struct gl_event_record *steps; /* grows in the arena */
     size_t steps_n, steps_cap;
     size_t steps_first; /* of the kind that is being listed */
-    bool has_signals, listing_signals;
+    bool has_signals, listing_signals, runs;
     unsigned tries;
 };
 
@@ -194,6 +196,16 @@ static void get_flow(struct load *l)
     }
 }
 
+static void owner_is_dead(struct load *l)
+{
+    l->job_record.owner_dead = !gl_peers_have(l->node, l->job_record.owner, l->runs);
+    if (l->job_record.owner_dead) {
+        get_flow(l);
+    } else {
+        finish(l, 0); /* the same node lives on, and knows best */
+    }
+}
+
 static void on_owner(struct gl_store_req *req)
 {
     struct load *l = req->owner;
@@ -208,6 +220,8 @@ static void on_owner(struct gl_store_req *req)
     }
     if (l->node->ports.store->ops->shared) {
         gl_peers_note_dead(l->node, l->job_record.owner);
+        owner_is_dead(l);
+        return;
     }
     get_flow(l);
 }
@@ -215,11 +229,15 @@ static void on_owner(struct gl_store_req *req)
 static int read_flow_hash(struct load *l)
 {
     struct gl_json j;
+    int64_t wake;
     int rc = gl_json_parse(&j, l->job_record.value, GL_RECORD_BYTES_MAX, &l->arena, NULL);
 
     if (rc == 0) {
         l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->arena);
         l->has_signals = gl_json_get(&j, gl_json_root(&j), "signals_n") != NULL;
+        l->runs = gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "wake"), &wake)
+                      ? wake == GL_WAKE_RUNNING
+                      : true; /* zero is not written */
         l->stack = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "stack"), &l->arena);
         l->env_scope = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "env_scope"), &l->arena);
     }
@@ -248,8 +266,7 @@ static void on_job(struct gl_store_req *req)
         return;
     }
     if (gl_peers_is_dead(n, l->job_record.owner)) {
-        l->job_record.owner_dead = true;
-        get_flow(l);
+        owner_is_dead(l);
         return;
     }
     l->req = (struct gl_store_req){.done = on_owner, .owner = l};
@@ -328,8 +345,11 @@ static void on_owners(struct gl_store_req *req)
         if (at < req->records_n) {
             const struct gl_record *r = &req->records[at];
 
-            f->entries[i].foreign = n->config.guest ? r->rev > 0 && !gl_str_eq(r->owner, n->session)
-                                                    : r->rev > 0 && gl_peers_lives(n, r->owner);
+            f->entries[i].foreign =
+                n->config.guest
+                    ? r->rev > 0 && !gl_str_eq(r->owner, n->session)
+                    : r->rev > 0 &&
+                          gl_peers_have(n, r->owner, f->entries[i].score == GL_WAKE_RUNNING);
         }
     }
     f->entries_n = req->status == 0 ? f->entries_n : 0;

@@ -67,6 +67,36 @@ bool gl_peers_lives(const struct gl_node *n, gl_str session)
     return gl_map_find(&n->peers->alive, session) != NULL;
 }
 
+/* "node#incarnation.nonce" -> "node" */
+static gl_str node_of(gl_str session)
+{
+    size_t n = session.n;
+
+    while (n > 0 && session.p[n - 1] != '#') {
+        n--;
+    }
+    return (gl_str){.p = session.p, .n = n > 0 ? n - 1 : 0};
+}
+
+bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs)
+{
+    gl_str node = node_of(owner);
+    const struct peer *p;
+
+    if (gl_peers_lives(n, owner)) {
+        return true;
+    }
+    if (!runs || owner.n == 0 || gl_str_eq(node, n->config.name)) {
+        return false;
+    }
+    for (size_t i = 0; (p = gl_map_next(&n->peers->alive, &i)) != NULL;) {
+        if (gl_str_eq(node_of(p->id), node)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool gl_peers_is_dead(const struct gl_node *n, gl_str session)
 {
     return gl_map_find(&n->peers->dead, session) != NULL;

@@ -4,7 +4,7 @@
 #include "base/id.h"
 #include "base/sha256.h"
 
-enum { WATCH_MS = 250 };
+enum { WATCH_MS = 250, TRIES_AT = 6, TRIES_MAX = 16 };
 
 /* ---- answering ---- */
 
@@ -166,6 +166,22 @@ static gl_str flow_of(const struct gl_tx *tx)
     return (gl_str){0};
 }
 
+static void on_resolved(void *owner, int code, gl_str job, const char *why);
+
+/* A command of which nothing has happened, because another node was faster in something: the job
+ * has changed hands, or a limit was used up. It is tried again, a bounded number of times. */
+static bool may_ask_again(struct gl_node *n, struct gl_request *rq)
+{
+    uintptr_t tries = (uintptr_t)rq->node[TRIES_AT];
+
+    if (!n->ports.store->ops->shared || n->stopping || n->lost || rq->verb == GL_VERB_SUBMIT ||
+        rq->verb == GL_VERB_RETRY || tries >= TRIES_MAX) {
+        return false;
+    }
+    rq->node[TRIES_AT] = (void *)(tries + 1);
+    return true;
+}
+
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why)
 {
@@ -186,6 +202,10 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     }
     if (gl_str_is(kind, "run") && !n->stopping) {
         gl_earlier_compare(n, rq);
+        return;
+    }
+    if (code == GL_E_CONFLICT && may_ask_again(n, rq)) {
+        gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
         return;
     }
     if (kind.n > 0 && gl_holds_again(n, rq, kind, tx->guards[refused].id, flow_of(tx))) {
@@ -589,6 +609,7 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     rq->job_id[0] = '\0';
     rq->node[GL_COUNT(rq->node) - 1] = NULL; /* holds.c counts in it */
     rq->count = 0;
+    rq->node[TRIES_AT] = NULL;
     rq->ended = false;
     if (n->stopping || n->lost || n->session.n == 0) {
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE,

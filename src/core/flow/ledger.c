@@ -484,6 +484,24 @@ static void conclude(struct gl_core *c, struct gl_job *j)
     }
 }
 
+/* On a shared store a start under a limit may be refused, because another node was faster. The job
+ * itself must not be: its creation is a transaction of its own. */
+static bool must_be_made_first(const struct gl_core *c, const struct gl_job *j)
+{
+    if (!c->shared || j->rev > 0) {
+        return false;
+    }
+    for (const struct gl_link *l = j->ready.next; l != &j->ready; l = l->next) {
+        const struct gl_step_spec *spec =
+            gl_step_spec_of(GL_CONTAINER(l, const struct gl_step, work));
+
+        if (spec->limit_key.n > 0 || spec->rate_key.n > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     if (j->r.verdict != GL_VERDICT_NONE) {
@@ -493,6 +511,10 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
     budget = spread_ends(c, j, budget);
     if (j->r.status == GL_JOB_RUNNING) {
         budget = gl_items_make(c, j, budget);
+        if (must_be_made_first(c, j)) {
+            gl_list_push(&c->busy, &j->busy);
+            return budget;
+        }
         budget = queue_ready(c, j, budget);
     }
     return budget;
@@ -516,7 +538,8 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
     gl_list_remove(&j->busy);
     do {
         budget = advance(c, j, budget);
-    } while (budget > 0 && j->r.verdict == GL_VERDICT_NONE && has_more(j));
+    } while (budget > 0 && gl_list_empty(&j->busy) && j->r.verdict == GL_VERDICT_NONE &&
+             has_more(j));
     if (j->r.verdict != GL_VERDICT_NONE) {
         budget = wind_down(c, j, budget);
     }

@@ -6,7 +6,7 @@
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
 
-enum { PROBE_MS = 5000, ADOPTION_MS = 50, REFUSED_MS = 250 };
+enum { PROBE_MS = 5000, ADOPTION_MS = 50, REFUSED_MS = 250, LIST_AGAIN_MS = 1000 };
 
 /* ---- which step is it about? ---- */
 
@@ -418,6 +418,9 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
         return;
     }
     if (!may_discard(c, j)) {
+        if (c->shared && c->list_due > c->now + LIST_AGAIN_MS) {
+            c->list_due = c->now + LIST_AGAIN_MS;
+        }
         return;
     }
     if (info->state == GL_EXEC_ENDED) {
