@@ -334,6 +334,9 @@ static const char *rest_hint(struct gl_cli *cli, char **argv)
     while (cli->words_n > 0 && *at != NULL && *at != cli->words[0]) {
         at++; /* options stay before the -- */
     }
+    if (cli->command->takes_rest && cli->command->words_min == 0 && !cli->command->is_hidden) {
+        return "; the command to run stands behind --"; /* its own words stand before it */
+    }
     if (!cli->command->takes_rest || cli->words_n == 0 || strcmp(cli->words[0], "-") == 0 ||
         access(cli->words[0], F_OK) == 0) {
         return "";

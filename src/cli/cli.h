@@ -16,6 +16,8 @@ enum gl_exit {
     GL_EXIT_DENIED = 4,
     GL_EXIT_UNAVAILABLE = 5, /* node, store or stdout */
     GL_EXIT_WAITING = 6,     /* paused, or waiting for a person */
+    GL_EXIT_CLAIM_BUSY = 75, /* somebody else has the claim: try again later */
+    GL_EXIT_CLAIM_LOST = 76, /* the claim is not, or no longer, the caller's */
     GL_EXIT_INTERRUPTED = 130,
 };
 
@@ -123,6 +125,14 @@ int gl_cmd_steer_signal(struct gl_cli *cli);
 int gl_cmd_shell(struct gl_cli *cli);
 int gl_cmd_human_list(struct gl_cli *cli);
 int gl_cmd_human_respond(struct gl_cli *cli);
+int gl_cmd_claim_run(struct gl_cli *cli);
+int gl_cmd_claim_acquire(struct gl_cli *cli);
+int gl_cmd_claim_renew(struct gl_cli *cli);
+int gl_cmd_claim_complete(struct gl_cli *cli);
+int gl_cmd_claim_fail(struct gl_cli *cli);
+int gl_cmd_claim_reclaim(struct gl_cli *cli);
+int gl_cmd_claim_list(struct gl_cli *cli);
+int gl_cmd_claim_show(struct gl_cli *cli);
 int gl_cmd_why(struct gl_cli *cli);
 int gl_cmd_status(struct gl_cli *cli);
 int gl_cmd_top(struct gl_cli *cli);

@@ -5,6 +5,10 @@
 
 #define DETAILS "Without a node, the answer is read from the store; nothing is started.\n"
 
+#define CLAIM_DETAILS                                                                            \
+    "Exits with 76 if the claim is not, or no longer, the caller's; nothing has changed then.\n" \
+    "Inside 'glia claim run' nothing need be given.\n"
+
 const struct gl_command gl_cli_commands[] = {
     {
         .name = "run",
@@ -278,6 +282,106 @@ const struct gl_command gl_cli_commands[] = {
         .summary = "all nodes together: how many, who leads, slots by pool",
         .help = "",
         .run = gl_cmd_cluster_status,
+    },
+    {
+        .name = "claim run",
+        .arguments = "KEY [--lease TIME] [--wait TIME] [--once] -- COMMAND [ARGUMENT...]",
+        .summary = "run a command only while nobody else has this claim",
+        .help =
+            "At most one holder of KEY runs at a time, on all nodes that share the store. The\n"
+            "claim is renewed while the command runs, completed if it exits with 0, and failed\n"
+            "otherwise. If it is lost, or cannot be renewed in time, the command is stopped\n"
+            "before anybody else can get the claim: SIGTERM, then SIGKILL.\n"
+            "\n"
+            "The command gets GLIA_CLAIM_KEY, GLIA_CLAIM_OWNER, GLIA_CLAIM_FENCE and\n"
+            "GLIA_CLAIM_ATTEMPT. The exit code is the command's; 75: somebody else has the\n"
+            "claim; 76: it was lost. docs/claims.md tells more.\n",
+        .words_max = 1,
+        .takes_rest = true,
+        .run = gl_cmd_claim_run,
+        .options = {{"--lease", "TIME", "how long it is held without a word, 1s to 1d (60s)"},
+                    {"--owner", "NAME", "who has it (user@host:process)"},
+                    {"--work-type", "WORD", "what kind of work, for the record"},
+                    {"--wait", "TIME", "wait so long if somebody else has it (not at all)"},
+                    {"--once", NULL, "not if the claim is completed already; that is fine then"},
+                    {"--grace", "TIME", "from SIGTERM to SIGKILL, at most (5s)"}},
+    },
+    {
+        .name = "claim acquire",
+        .arguments = "KEY [--lease TIME] [--owner NAME] [--work-type WORD] [--once]",
+        .summary = "get a claim, or exit with 75 if somebody else has it",
+        .help =
+            "Tells the fence: the number that the other commands need. The claim ends with its\n"
+            "lease unless it is renewed. 'glia claim run' does all of it for you.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_claim_acquire,
+        .options = {{"--lease", "TIME", "how long it is held without a word, 1s to 1d (60s)"},
+                    {"--owner", "NAME", "who has it (user@host)"},
+                    {"--work-type", "WORD", "what kind of work, for the record"},
+                    {"--once", NULL, "not if it is completed already"}},
+    },
+    {
+        .name = "claim renew",
+        .arguments = "[KEY] [--fence N] [--owner NAME] [--lease TIME]",
+        .summary = "keep a claim: its lease begins anew",
+        .help = CLAIM_DETAILS,
+        .words_max = 1,
+        .run = gl_cmd_claim_renew,
+        .options = {{"--fence", "N", "the number that came with the claim"},
+                    {"--owner", "NAME", "who has it (user@host)"},
+                    {"--lease", "TIME", "how long (as before)"}},
+    },
+    {
+        .name = "claim complete",
+        .arguments = "[KEY] [--fence N] [--owner NAME]",
+        .summary = "the work is done: the claim ends",
+        .help = CLAIM_DETAILS,
+        .words_max = 1,
+        .run = gl_cmd_claim_complete,
+        .options = {{"--fence", "N", "the number that came with the claim"},
+                    {"--owner", "NAME", "who has it (user@host)"}},
+    },
+    {
+        .name = "claim fail",
+        .arguments = "[KEY] [--fence N] [--owner NAME] [--error TEXT]",
+        .summary = "the work has failed: the claim ends",
+        .help = CLAIM_DETAILS,
+        .words_max = 1,
+        .run = gl_cmd_claim_fail,
+        .options = {{"--fence", "N", "the number that came with the claim"},
+                    {"--owner", "NAME", "who has it (user@host)"},
+                    {"--error", "TEXT", "why, for the record"}},
+    },
+    {
+        .name = "claim reclaim",
+        .arguments = "[--limit N]",
+        .summary = "mark claims whose leases are over, and tell which",
+        .help =
+            "Nobody needs to do this: such a claim can be acquired anyway. It tells whose work\n"
+            "was left behind.\n",
+        .run = gl_cmd_claim_reclaim,
+        .options = {{"--limit", "N", "at most so many (100)"}},
+    },
+    {
+        .name = "claim list",
+        .arguments = "[--state STATE] [--prefix TEXT] [--after KEY] [--limit N]",
+        .summary = "claims, by key",
+        .help = DETAILS,
+        .run = gl_cmd_claim_list,
+        .options = {{"--state", "STATE", "only claimed, done, failed or expired"},
+                    {"--prefix", "TEXT", "only those whose keys begin so"},
+                    {"--after", "KEY", "go on behind this one"},
+                    {"--limit", "N", "at most so many (100)"}},
+    },
+    {
+        .name = "claim show",
+        .arguments = "KEY",
+        .summary = "a claim: who has it, until when, which try it is",
+        .help = DETAILS,
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_claim_show,
     },
     {
         .name = "store trim",

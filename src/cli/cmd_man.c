@@ -195,6 +195,8 @@ static void put_exit_codes(struct page *p)
         {"4", "not allowed"},
         {"5", "node, store or stdout unavailable"},
         {"6", "the job is paused, or waits for a person"},
+        {"75", "'glia claim': somebody else has the claim"},
+        {"76", "'glia claim': the claim is not, or no longer, the caller's"},
         {"130", "interrupted"},
     };
 

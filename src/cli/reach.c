@@ -362,6 +362,17 @@ static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
         return gl_str_fmt(a, "/v1/nodes/%.*s", GL_STR_ARG(gl_reach_escape(a, rq->name))).p;
     case GL_VERB_CLUSTER:
         return "/v1/cluster";
+    case GL_VERB_CLAIM_LIST:
+        return gl_str_fmt(a,
+                          "/v1/contexts/default/claims?limit=%u&state=%.*s&prefix=%.*s&after=%.*s",
+                          rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->status)),
+                          GL_STR_ARG(gl_reach_escape(a, rq->claim_key)),
+                          GL_STR_ARG(gl_reach_escape(a, rq->after)))
+            .p;
+    case GL_VERB_CLAIM_SHOW:
+        return gl_str_fmt(a, "/v1/contexts/default/claims/%.*s",
+                          GL_STR_ARG(gl_reach_escape(a, rq->claim_key)))
+            .p;
     default:
         GL_UNREACHABLE();
     }

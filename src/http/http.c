@@ -78,9 +78,10 @@ bool gl_http_refuses(struct gl_http *h)
 /* Questions never wait behind work, and neither do claims, which end if they are renewed late. */
 static bool is_question(enum gl_verb verb)
 {
-    return (verb >= GL_VERB_CLAIM_ACQUIRE && verb <= GL_VERB_CLAIM_SHOW) || verb == GL_VERB_STATUS || verb == GL_VERB_LIST ||
-           verb == GL_VERB_EVENTS || verb == GL_VERB_HUMAN || verb == GL_VERB_WHY ||
-           verb == GL_VERB_NODE || verb == GL_VERB_METRICS;
+    return (verb >= GL_VERB_CLAIM_ACQUIRE && verb <= GL_VERB_CLAIM_SHOW) ||
+           verb == GL_VERB_STATUS || verb == GL_VERB_LIST || verb == GL_VERB_EVENTS ||
+           verb == GL_VERB_HUMAN || verb == GL_VERB_WHY || verb == GL_VERB_NODE ||
+           verb == GL_VERB_METRICS;
 }
 
 void gl_call_ask(struct gl_call *c)

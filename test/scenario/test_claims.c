@@ -6,6 +6,7 @@
  * acquisition; a fence is told to one client only, and only if it was written for it; nobody is
  * told that it stands in its own way without having been told that it got there; and who has been
  * told that it renewed or completed did so, under the fence it named. */
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/limits.h"
@@ -69,12 +70,18 @@ static void fill(struct gl_entropy *e, void *bytes, size_t n)
 
 /* ---- the checker ---- */
 
-#define MUST(w, condition, ...)                                              \
-    do {                                                                     \
-        if (!(condition) && (w)->failure[0] == '\0') {                       \
-            (void)snprintf((w)->failure, sizeof((w)->failure), __VA_ARGS__); \
-        }                                                                    \
-    } while (0)
+/* The first that does not hold is kept. */
+__attribute__((format(printf, 3, 4))) static void must(struct world *w, bool holds, const char *fmt,
+                                                       ...)
+{
+    va_list args;
+
+    if (!holds && w->failure[0] == '\0') {
+        va_start(args, fmt);
+        (void)vsnprintf(w->failure, sizeof(w->failure), fmt, args);
+        va_end(args);
+    }
+}
 
 static size_t key_number(const struct world *w, gl_str id)
 {
@@ -91,17 +98,17 @@ static void check_grant(struct world *w, const char *key, const struct gl_claim 
 {
     bool is_first = before == NULL;
 
-    MUST(w, after->fence == (is_first ? 1 : before->fence + 1), "%s: fence %llu", key,
+    must(w, after->fence == (is_first ? 1 : before->fence + 1), "%s: fence %llu", key,
          (unsigned long long)after->fence);
-    MUST(w, after->state == GL_CLAIM_CLAIMED, "%s: a new fence that is not claimed", key);
-    MUST(w, after->lease_until <= w->sim.now + after->lease_ms, "%s: a lease too long", key);
+    must(w, after->state == GL_CLAIM_CLAIMED, "%s: a new fence that is not claimed", key);
+    must(w, after->lease_until <= w->sim.now + after->lease_ms, "%s: a lease too long", key);
     if (is_first || before->state == GL_CLAIM_DONE) {
-        MUST(w, after->attempt == 1, "%s: attempt %u of new work", key, after->attempt);
+        must(w, after->attempt == 1, "%s: attempt %u of new work", key, after->attempt);
     } else {
-        MUST(w, after->attempt == before->attempt + 1, "%s: attempt %u", key, after->attempt);
+        must(w, after->attempt == before->attempt + 1, "%s: attempt %u", key, after->attempt);
     }
     if (!is_first && before->state == GL_CLAIM_CLAIMED) {
-        MUST(w, before->lease_until <= w->sim.now, "%s: stolen %lld ms before its time", key,
+        must(w, before->lease_until <= w->sim.now, "%s: stolen %lld ms before its time", key,
              (long long)(before->lease_until - w->sim.now));
         w->steals_n++;
     }
@@ -110,15 +117,15 @@ static void check_grant(struct world *w, const char *key, const struct gl_claim 
 static void check_change(struct world *w, const char *key, const struct gl_claim *before,
                          const struct gl_claim *after)
 {
-    MUST(w, gl_str_eq(before->owner, after->owner), "%s: another owner under one fence", key);
-    MUST(w, before->attempt == after->attempt, "%s: another attempt under one fence", key);
-    MUST(w, before->state == GL_CLAIM_CLAIMED || before->state == after->state,
+    must(w, gl_str_eq(before->owner, after->owner), "%s: another owner under one fence", key);
+    must(w, before->attempt == after->attempt, "%s: another attempt under one fence", key);
+    must(w, before->state == GL_CLAIM_CLAIMED || before->state == after->state,
          "%s: %s became %s without a new fence", key, gl_claim_state_words[before->state],
          gl_claim_state_words[after->state]);
     if (after->state == GL_CLAIM_EXPIRED) {
-        MUST(w, before->lease_until <= w->sim.now, "%s: expired before its time", key);
+        must(w, before->lease_until <= w->sim.now, "%s: expired before its time", key);
     }
-    MUST(w, after->state != GL_CLAIM_CLAIMED || after->lease_until >= before->lease_until,
+    must(w, after->state != GL_CLAIM_CLAIMED || after->lease_until >= before->lease_until,
          "%s: a lease became shorter", key);
 }
 
@@ -137,8 +144,8 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
     }
     assert_true(before->rev == 0 || gl_claim_decode(before->value, &a, &old, NULL) == 0);
     assert_int_equal(gl_claim_decode(after->value, &a, &new, NULL), 0);
-    MUST(w, new.fence == after->token, "the record's token is not the fence");
-    MUST(w, after->live == (new.state == GL_CLAIM_CLAIMED), "live, and not claimed");
+    must(w, new.fence == after->token, "the record's token is not the fence");
+    must(w, after->live == (new.state == GL_CLAIM_CLAIMED), "live, and not claimed");
     assert_true(new.fence < FENCES_MAX);
     g = &w->grants[key][new.fence];
     if (before->rev == 0 || new.fence != old.fence) {
@@ -159,26 +166,26 @@ static void check_told(struct client *c, enum gl_verb verb, uint64_t fence)
     struct world *w = c->world;
     struct grant *g = &w->grants[c->key][fence];
 
-    MUST(w, strcmp(g->owner, c->name) == 0,
+    must(w, strcmp(g->owner, c->name) == 0,
          "%s was told that it has fence %llu of %s, which is %s's", c->name,
          (unsigned long long)fence, w->keys[c->key], g->owner);
-    MUST(w, verb == GL_VERB_CLAIM_ACQUIRE || fence == c->rq.fence,
+    must(w, verb == GL_VERB_CLAIM_ACQUIRE || fence == c->rq.fence,
          "%s named fence %llu and changed %llu", c->name, (unsigned long long)c->rq.fence,
          (unsigned long long)fence);
     if (verb == GL_VERB_CLAIM_ACQUIRE) {
-        MUST(w, !g->is_told, "fence %llu was told twice", (unsigned long long)fence);
+        must(w, !g->is_told, "fence %llu was told twice", (unsigned long long)fence);
         g->is_told = true;
     }
-    MUST(w, verb != GL_VERB_CLAIM_RENEW || g->renewals > 0, "renewed, and nothing was written");
-    MUST(w, verb != GL_VERB_CLAIM_COMPLETE || g->is_done, "completed, and it is not done");
-    MUST(w, verb != GL_VERB_CLAIM_FAIL || g->is_failed, "failed, and it is not");
+    must(w, verb != GL_VERB_CLAIM_RENEW || g->renewals > 0, "renewed, and nothing was written");
+    must(w, verb != GL_VERB_CLAIM_COMPLETE || g->is_done, "completed, and it is not done");
+    must(w, verb != GL_VERB_CLAIM_FAIL || g->is_failed, "failed, and it is not");
 }
 
 static void check_refused(struct client *c, uint64_t fence)
 {
     struct grant *g = &c->world->grants[c->key][fence];
 
-    MUST(c->world, strcmp(g->owner, c->name) != 0 || g->is_told,
+    must(c->world, strcmp(g->owner, c->name) != 0 || g->is_told,
          "%s waits for itself: it has fence %llu of %s and was not told", c->name,
          (unsigned long long)fence, c->world->keys[c->key]);
 }

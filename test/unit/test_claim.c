@@ -162,52 +162,80 @@ static void only_a_lease_that_is_over_is_reclaimed(void **state)
     assert_int_equal(made.fence, 7);
 }
 
-static void limits_are_said(void **state)
+/* An acquisition with another text at that place. */
+static int check_text(size_t at, gl_str text)
 {
-    char longest[GL_CLAIM_DETAIL_BYTES_MAX + 1];
     struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "a", 0);
     struct gl_why why;
 
+    memcpy((char *)&wish + at, &text, sizeof(text));
+    return gl_claim_check(&wish, &why);
+}
+
+static int check_lease(gl_ms lease_ms)
+{
+    struct gl_claim_wish wish = wish_of(GL_CLAIM_ACQUIRE, "a", 0);
+    struct gl_why why;
+
+    wish.lease_ms = lease_ms;
+    return gl_claim_check(&wish, &why);
+}
+
+static void limits_are_said(void **state)
+{
+    static char x[GL_CLAIM_DETAIL_BYTES_MAX + 1];
+    static const size_t key = offsetof(struct gl_claim_wish, key),
+                        owner = offsetof(struct gl_claim_wish, owner),
+                        type = offsetof(struct gl_claim_wish, work_type),
+                        nonce = offsetof(struct gl_claim_wish, nonce),
+                        detail = offsetof(struct gl_claim_wish, error_detail);
+    const struct {
+        size_t at;
+        gl_str text;
+        bool is_fine;
+    } texts[] = {
+        {key, GL_S("k"), true},
+        {key, {.p = x, .n = GL_KEY_BYTES_MAX}, true},
+        {key,
+         GL_S("Gr\xc3\xb6\xc3\x9f"
+              "e/2026 \xe2\x86\x92 x"),
+         true},
+        {key, GL_S("\xc2\xa0"), true},
+        {key, {0}, false},
+        {key, {.p = x, .n = GL_KEY_BYTES_MAX + 1}, false},
+        {key, GL_S("a\nb"), false},
+        {key, GL_S("a\x7f"), false},
+        {key, GL_S("a\xc2\x85"), false},
+        {key, GL_S("a\xff"), false},
+        {key, GL_S("a\0b"), false},
+        {owner, {.p = x, .n = GL_ID_BYTES_MAX}, true},
+        {owner, {.p = x, .n = GL_ID_BYTES_MAX + 1}, false},
+        {owner, {0}, false},
+        {type, {0}, true},
+        {type, {.p = x, .n = GL_ID_BYTES_MAX + 1}, false},
+        {nonce, {0}, true},
+        {nonce, {.p = x, .n = GL_ID_BYTES_MAX + 1}, false},
+        {detail, {.p = x, .n = GL_CLAIM_DETAIL_BYTES_MAX}, true},
+        {detail, GL_S("line\nline\ttab"), true},
+        {detail, {.p = x, .n = GL_CLAIM_DETAIL_BYTES_MAX + 1}, false},
+        {detail, GL_S("a\0b"), false},
+    };
+    struct gl_claim_wish renew = wish_of(GL_CLAIM_RENEW, "a", 0);
+    struct gl_why why;
+
     (void)state;
-    memset(longest, 'x', sizeof(longest));
-    assert_int_equal(gl_claim_check(&wish, &why), 0);
-#define REFUSED(member, value)                                      \
-    do {                                                            \
-        struct gl_claim_wish bad = wish;                            \
-        bad.member = (value);                                       \
-        assert_int_equal(gl_claim_check(&bad, &why), GL_E_INVALID); \
-    } while (0)
-#define FINE(member, value)                               \
-    do {                                                  \
-        struct gl_claim_wish good = wish;                 \
-        good.member = (value);                            \
-        assert_int_equal(gl_claim_check(&good, &why), 0); \
-    } while (0)
-    REFUSED(key, ((gl_str){0}));
-    REFUSED(key, ((gl_str){.p = longest, .n = GL_KEY_BYTES_MAX + 1}));
-    REFUSED(key, GL_S("a\nb"));
-    REFUSED(key, GL_S("a\x7f"));
-    REFUSED(key, GL_S("a\xc2\x85"));
-    REFUSED(key, GL_S("a\xff"));
-    REFUSED(key, GL_S("a\0b"));
-    FINE(key, ((gl_str){.p = longest, .n = GL_KEY_BYTES_MAX}));
-    FINE(key, GL_S("Gr\xc3\xb6\xc3\x9f"
-                   "e/2026 \xe2\x86\x92 x"));
-    FINE(key, GL_S("\xc2\xa0"));
-    REFUSED(owner, ((gl_str){0}));
-    REFUSED(owner, ((gl_str){.p = longest, .n = GL_ID_BYTES_MAX + 1}));
-    REFUSED(lease_ms, GL_LEASE_MS_MIN - 1);
-    REFUSED(lease_ms, -1);
-    REFUSED(lease_ms, GL_LEASE_MS_MAX + 1);
-    FINE(lease_ms, GL_LEASE_MS_MIN);
-    FINE(lease_ms, GL_LEASE_MS_MAX);
-    FINE(lease_ms, 0);
-    REFUSED(work_type, ((gl_str){.p = longest, .n = GL_ID_BYTES_MAX + 1}));
-    REFUSED(nonce, ((gl_str){.p = longest, .n = GL_ID_BYTES_MAX + 1}));
-    REFUSED(error_detail, ((gl_str){.p = longest, .n = sizeof(longest)}));
-    FINE(error_detail, ((gl_str){.p = longest, .n = sizeof(longest) - 1}));
-    FINE(error_detail, GL_S("line\nline\ttab"));
-    REFUSED(act, GL_CLAIM_RENEW); /* without a fence */
+    memset(x, 'x', sizeof(x));
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        assert_int_equal(check_text(texts[i].at, texts[i].text),
+                         texts[i].is_fine ? 0 : GL_E_INVALID);
+    }
+    assert_int_equal(check_lease(0), 0); /* the default */
+    assert_int_equal(check_lease(GL_LEASE_MS_MIN), 0);
+    assert_int_equal(check_lease(GL_LEASE_MS_MAX), 0);
+    assert_int_equal(check_lease(GL_LEASE_MS_MIN - 1), GL_E_INVALID);
+    assert_int_equal(check_lease(-1), GL_E_INVALID);
+    assert_int_equal(check_lease(GL_LEASE_MS_MAX + 1), GL_E_INVALID);
+    assert_int_equal(gl_claim_check(&renew, &why), GL_E_INVALID); /* without a fence */
 }
 
 static void a_claim_survives_its_text(void **state)

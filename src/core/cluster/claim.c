@@ -148,6 +148,8 @@ static bool is_again(const struct gl_claim *found, const struct gl_claim_wish *w
 static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wish, gl_ms now,
                    struct gl_claim *ret, struct gl_why *reterr_why)
 {
+    char span[GL_WHEN_BYTES];
+
     if (found == NULL) {
         *ret = grant(wish, now, 1, 1);
         return 0;
@@ -157,9 +159,9 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wis
             *ret = prolong(found, wish->lease_ms, now);
             return 0;
         }
-        return gl_why(reterr_why, GL_E_BUSY, "'%.*s' is claimed by '%.*s' for another %lld ms",
+        return gl_why(reterr_why, GL_E_BUSY, "'%.*s' is claimed by '%.*s' for another %.*s",
                       GL_STR_ARG(wish->key), GL_STR_ARG(found->owner),
-                      (long long)(found->lease_until - now));
+                      GL_STR_ARG(gl_when_span(found->lease_until - now, span)));
     }
     if (found->state == GL_CLAIM_DONE && wish->once) {
         return gl_why(reterr_why, GL_E_EXISTS, "'%.*s' is done already, by '%.*s'",

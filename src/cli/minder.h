@@ -1,0 +1,59 @@
+/* minder.h - a command that may run only for as long as somebody says so.
+ *
+ * A process of its own, the minder, is the command's parent, and all it does is to watch the clock:
+ * it holds two times, and whoever started it moves them on. At the first the command's process
+ * group gets SIGTERM, at the second SIGKILL. If whoever started it dies, sleeps, is stopped, or is
+ * stuck in a call, nobody moves them, and the command ends in time all the same; if it dies, at
+ * once.
+ *
+ *   us ──► minder ──► command (its own process group)
+ *
+ * Times are of gl_minder_now(): milliseconds of a clock that never jumps and counts while the
+ * machine sleeps. */
+#ifndef GL_CLI_MINDER_H
+#define GL_CLI_MINDER_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/when.h"
+
+struct gl_minder {
+    pid_t pid;    /* of the minder */
+    pid_t group;  /* of the command */
+    int to, from; /* `from` can be read when the command has ended */
+    bool has_tty; /* the terminal was given to the command */
+};
+
+struct gl_minder_wish {
+    char **argv;
+    const sigset_t *mask; /* the signal mask of the command */
+    gl_ms grace_ms;       /* from SIGTERM to SIGKILL, at most */
+    gl_ms term_at, kill_at;
+};
+
+struct gl_minder_end {
+    int status;      /* as of wait() */
+    bool is_stopped; /* it was made to end, because its time was over */
+};
+
+gl_ms gl_minder_now(void);
+
+/* GL_E_NOT_FOUND, GL_E_DENIED: there is no such program, or it cannot be executed. There must be no
+ * other threads. */
+int gl_minder_start(struct gl_minder *m, const struct gl_minder_wish *wish,
+                    struct gl_why *reterr_why);
+
+/* It may go on until then. */
+void gl_minder_allow(struct gl_minder *m, gl_ms term_at, gl_ms kill_at);
+/* It must not go on. */
+void gl_minder_forbid(struct gl_minder *m);
+/* Pass a signal on to the command's process group. */
+void gl_minder_signal(struct gl_minder *m, int number);
+
+/* Wait for the end, at most so long (-1: for ever). False: it has not ended. Afterwards the minder
+ * is gone. */
+bool gl_minder_wait(struct gl_minder *m, int timeout_ms, struct gl_minder_end *ret);
+
+#endif
