@@ -15,8 +15,9 @@ struct gl_postgres_config { /* copied */
     bool allow_loss;      /* go on although the server's settings may lose data silently */
 };
 
-/* Only the URL is looked at here (GL_E_INVALID), and libpq is loaded (GL_E_UNAVAILABLE); connections
- * come later, and requests wait for them for a bounded time. The loop must outlive the store. */
+/* Only the URL is looked at here (GL_E_INVALID), and libpq is loaded (GL_E_UNAVAILABLE);
+ * connections come later, and requests wait for them for a bounded time. The loop must outlive the
+ * store. */
 int gl_postgres_open(struct gl_store **ret, const struct gl_postgres_config *cfg,
                      struct gl_loop *loop, struct gl_why *reterr_why);
 

@@ -11,6 +11,7 @@ static const struct contract_maker *const makers[] = {
     &contract_maker_memory_shared,
     &contract_maker_sqlite,
     &contract_maker_redis,
+    &contract_maker_postgres,
 };
 
 /* ---- what the store tells by itself ---- */

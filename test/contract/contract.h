@@ -33,7 +33,7 @@ struct contract_maker {
 };
 
 extern const struct contract_maker contract_maker_memory, contract_maker_memory_shared,
-    contract_maker_sqlite, contract_maker_redis;
+    contract_maker_sqlite, contract_maker_redis, contract_maker_postgres;
 
 struct contract { /* one client of a store */
     const struct contract_maker *maker;

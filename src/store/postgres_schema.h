@@ -1,0 +1,84 @@
+/* postgres_schema.h - the tables and functions on the server, and the statements that use them.
+ *
+ * The schema "glia" has what belongs to the store: its identity, the contexts, the sessions, the
+ * memory of transactions. A context has a schema of its own, "glia_<context>". In the texts here
+ * '@' stands for it. docs/store-postgres.md describes the layout for people. */
+#ifndef GL_STORE_POSTGRES_SCHEMA_H
+#define GL_STORE_POSTGRES_SCHEMA_H
+
+#include "base/str.h"
+
+enum {
+    GL_POSTGRES_STORE_VERSION = 1,   /* of the schema "glia" */
+    GL_POSTGRES_CONTEXT_VERSION = 1, /* of a context's */
+    GL_POSTGRES_IDS_KEPT = 100000,   /* transaction ids remembered per session, at least */
+};
+
+enum gl_postgres_statement {
+    /* The store's. */
+    GL_POSTGRES_SESSION_OPEN,
+    GL_POSTGRES_SESSION_RENEW,
+    GL_POSTGRES_SESSION_END,
+    GL_POSTGRES_SESSION_DEAD,
+    GL_POSTGRES_SESSION_LIST,
+    GL_POSTGRES_RESOLVE,
+    GL_POSTGRES_TIME,
+    GL_POSTGRES_LOOK,
+    /* A context's. */
+    GL_POSTGRES_COMMIT,
+    GL_POSTGRES_GET,
+    GL_POSTGRES_RANGE,
+    GL_POSTGRES_RANGE_AFTER,
+    GL_POSTGRES_LOG_READ,
+    GL_POSTGRES_TAKE,
+    GL_POSTGRES_MEASURE,
+    GL_POSTGRES_EXPORT_RECORDS,
+    GL_POSTGRES_EXPORT_ENTRIES,
+    GL_POSTGRES_EXPORT_LOG,
+    GL_POSTGRES_EXPORT_QUEUE,
+    GL_POSTGRES_LIST, /* and the GL_POSTGRES_LISTS - 1 behind it: plus a set of enum flags */
+    GL_POSTGRES_LISTS = 16,
+    GL_POSTGRES_STATEMENTS = GL_POSTGRES_LIST + GL_POSTGRES_LISTS,
+};
+
+enum gl_postgres_list_flag {
+    GL_POSTGRES_LIST_LIVE = 1,
+    GL_POSTGRES_LIST_DOWN = 2,
+    GL_POSTGRES_LIST_IDS = 4,
+    GL_POSTGRES_LIST_BELOW = 8, /* it has an upper bound */
+};
+
+/* Which parts of a wave (the function commit_1) there are, so that it does nothing for others. */
+enum gl_postgres_wave_flag {
+    GL_POSTGRES_WAVE_GUARDS = 1,
+    GL_POSTGRES_WAVE_LOCKS = 2,   /* guards that lock records against change */
+    GL_POSTGRES_WAVE_PRESENT = 4, /* guards that lock them against removal */
+    GL_POSTGRES_WAVE_ALIVE = 8,   /* guards on other sessions than the wave's own */
+    GL_POSTGRES_WAVE_CLAIMS = 16, /* guards on items of queues */
+    GL_POSTGRES_WAVE_HOLDS = 32,  /* keys that must stay absent, but are not written */
+    GL_POSTGRES_WAVE_PUTS = 64,   /* class 0 */
+    GL_POSTGRES_WAVE_FRESH = 128, /* class 1: guarded as absent */
+    GL_POSTGRES_WAVE_NEW = 256,   /* class 2: left alone if there */
+    GL_POSTGRES_WAVE_DELETES = 512,
+    GL_POSTGRES_WAVE_ENTRIES_IN = 1024,
+    GL_POSTGRES_WAVE_ENTRIES_OUT = 2048,
+    GL_POSTGRES_WAVE_LOG = 4096,
+    GL_POSTGRES_WAVE_TRIMS = 8192,
+    GL_POSTGRES_WAVE_PUSHES = 16384,
+    GL_POSTGRES_WAVE_QUEUE = 32768, /* what else is done to a queue */
+};
+
+/* The quoted name of the schema of a context; its name must be an id. */
+void gl_postgres_schema_name(struct gl_buf *out, gl_str context);
+
+/* Text of a statement; `schema` is not used for those of the store. */
+void gl_postgres_schema_statement(struct gl_buf *out, int statement, gl_str schema);
+
+/* The script that makes or completes the schema "glia"; one string of many statements. */
+void gl_postgres_schema_store(struct gl_buf *out, gl_str identity);
+
+/* Statement `i` of the script that makes a context, to be run in one transaction; false: there are
+ * no more. */
+bool gl_postgres_schema_context(struct gl_buf *out, size_t i, gl_str context, gl_str schema);
+
+#endif
