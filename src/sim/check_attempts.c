@@ -82,7 +82,10 @@ static void check_backoff(struct sim_checks *c, const struct sim_change *ch)
     const struct gl_step_record *was = &ch->step->r;
     const struct gl_step_record *now = ch->step_now;
     gl_ms decided_at = ch->job_now->updated_at;
-    if (now->status == GL_STEP_RETRY_WAIT && was->status != GL_STEP_RETRY_WAIT) {
+    /* What was lost with another node waits only until its keeper has ended it: see check_overlap.
+     */
+    bool orphaned = c->disk->shared && now->counted == was->counted;
+    if (now->status == GL_STEP_RETRY_WAIT && was->status != GL_STEP_RETRY_WAIT && !orphaned) {
         gl_ms least = backoff_of(&ch->step->spec->retry, now->counted);
         if (now->retry_at < decided_at + least) {
             sim_world_fail(

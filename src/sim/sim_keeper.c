@@ -344,11 +344,12 @@ static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
     }
 }
 
-/* Ask it to end, and make it when it does not listen. */
-static void attempt_stop(struct sim_attempt *at, enum gl_exec_end why)
+/* Ask it to end, and make it when it does not listen: after its grace, or `most_ms`. */
+static void attempt_stop(struct sim_attempt *at, enum gl_exec_end why, gl_ms most_ms)
 {
     struct sim_keeper *k = at->keeper;
     gl_ms takes = at->deaf ? at->grace_ms : at->term_ms;
+    takes = takes < most_ms ? takes : most_ms;
     if (sim_call_waits(&at->ending) && k->world->now + takes < at->ends_at) {
         at->planned = (struct gl_exec_result){.end = why, .signal = at->deaf ? 9 : 15};
         at->ends_at = k->world->now + takes;
@@ -382,7 +383,8 @@ static void on_orphan(struct sim_call *call)
     if (is_heard(k)) {
         k->heard_at = now;
     }
-    gl_ms due = k->heard_at + k->orphan_grace_ms;
+    gl_ms last = k->orphan_grace_ms / 4; /* for ending: when the grace is over they are dead */
+    gl_ms due = k->heard_at + k->orphan_grace_ms - last;
     gl_ms ping = now + k->orphan_grace_ms / PINGS_PER_GRACE + 1;
     if (due > now) {
         sim_world_at(k->world, call, due < ping ? due : ping);
@@ -392,7 +394,7 @@ static void on_orphan(struct sim_call *call)
               .from = k->node);
     struct sim_attempt *at;
     for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
-        attempt_stop(at, GL_EXEC_ORPHANED);
+        attempt_stop(at, GL_EXEC_ORPHANED, last);
     }
     sim_world_at(k->world, call, ping); /* a node may come, and go again */
 }
@@ -443,7 +445,7 @@ static int on_stop(struct sim_keeper *k, const struct sim_letter *l)
     }
     struct sim_attempt *at = attempt_find(k, l);
     if (at != NULL) {
-        attempt_stop(at, GL_EXEC_STOPPED);
+        attempt_stop(at, GL_EXEC_STOPPED, INT64_MAX);
     }
     return 0;
 }
