@@ -141,7 +141,12 @@ static void find_replication(const struct gl_redis_facts *f, struct gl_arena *a,
 void gl_redis_facts_findings(const struct gl_redis_facts *f, struct gl_arena *a,
                              struct gl_findings *ret)
 {
-    gl_findings_add(ret, a, GL_FINDING_GOOD, "Redis %s", f->version);
+    struct gl_why why;
+    if (gl_redis_facts_check(f, &why) < 0) {
+        gl_findings_add(ret, a, GL_FINDING_BAD, "%s", why.text);
+    } else {
+        gl_findings_add(ret, a, GL_FINDING_GOOD, "Redis %s", f->version);
+    }
     if (f->evicts) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
                         "the server throws data away when its memory is full (maxmemory %llu, "

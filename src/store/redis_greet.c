@@ -63,18 +63,21 @@ static void ask_auth(struct gl_redis *s, struct gl_buf *b)
 static void ask_identity(struct gl_redis_link *l, struct gl_buf *b)
 {
     struct gl_redis *s = l->store;
+    /* A look is enough, and possible also when nothing can be written. */
+    if (s->only_look || s->identity[0] != '\0' || l->role != GL_REDIS_WRITES) {
+        SAY(b, "HMGET", "glia:store", "id", "schema", "context");
+        return;
+    }
     struct gl_entropy entropy = gl_random_entropy();
     uint8_t chance[10];
     struct gl_ulid fresh;
     entropy.fill(&entropy, chance, sizeof(chance));
     gl_id_make(&fresh, gl_redis_now(s), chance);
-    bool may_make = l->role == GL_REDIS_WRITES && !s->only_look;
-    gl_redis_command(b, 6);
+    gl_redis_command(b, 5);
     gl_redis_arg_c(b, "EVAL");
     gl_redis_arg_c(b, gl_redis_script_identity);
     gl_redis_arg_c(b, "0");
-    gl_redis_arg_c(b, s->identity);
-    gl_redis_arg_c(b, may_make ? fresh.text : "");
+    gl_redis_arg_c(b, fresh.text);
     gl_redis_arg_u64(b, GL_REDIS_SCHEMA);
 }
 
@@ -136,6 +139,9 @@ static void ask(struct gl_redis_link *l)
 
 static void met(struct gl_redis *s)
 {
+    if (s->only_look) {
+        return;
+    }
     if (!s->met) {
         s->met = true;
         if (s->events.met != NULL) {
@@ -190,6 +196,9 @@ static bool on_facts(struct gl_redis_link *l)
 {
     struct gl_redis *s = l->store;
     struct gl_why why;
+    if (s->only_look) {
+        return true;
+    }
     int err = gl_redis_facts_check(&s->facts, &why);
     if (err == GL_E_UNAVAILABLE) {
         gl_redis_link_lost(l, &why); /* That may pass. */
@@ -200,7 +209,7 @@ static bool on_facts(struct gl_redis_link *l)
         return false;
     }
     s->had_replicas = s->had_replicas || s->facts.replicas > 0;
-    if (s->allow_loss || s->only_look) {
+    if (s->allow_loss) {
         return true;
     }
     struct gl_arena a = {0};
@@ -284,6 +293,9 @@ static bool on_identity(struct gl_redis_link *l, const struct gl_redis_reply *re
     struct gl_redis *s = l->store;
     struct gl_why why;
     if (s->only_look) {
+        s->look = check_identity(s, reply, &why) < 0 ? why : (struct gl_why){0};
+        (void)snprintf(s->found, sizeof(s->found), "%.*s",
+                       GL_STR_ARG(gl_redis_text(gl_redis_item(reply, 0))));
         return true;
     }
     if (check_identity(s, reply, &why) < 0) {

@@ -139,7 +139,9 @@ struct gl_redis {
     struct gl_redis_url url;
     struct gl_conn_tls *tls;
     bool allow_loss;
-    bool only_look; /* for gl_redis_check(): make nothing, refuse nothing */
+    bool only_look;     /* for gl_redis_check(): make nothing, refuse nothing ... */
+    char found[64];     /* ... the identity that was found; "" : none ... */
+    struct gl_why look; /* ... and what is wrong with it */
     char identity[64];
     bool met;
     struct gl_store_events events;

@@ -414,8 +414,8 @@ const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES] = {
 const char *const gl_redis_script_identity =
     WRITES
     "local s = redis.call('HMGET', 'glia:store', 'id', 'schema', 'context')\n"
-    "if not s[1] and ARGV[1] == '' and ARGV[2] ~= '' then\n"
-    "  redis.call('HSET', 'glia:store', 'id', ARGV[2], 'schema', ARGV[3])\n"
-    "  s = {ARGV[2], ARGV[3], false}\n"
+    "if not s[1] then\n"
+    "  redis.call('HSET', 'glia:store', 'id', ARGV[1], 'schema', ARGV[2])\n"
+    "  s = {ARGV[1], ARGV[2], false}\n"
     "end\n"
     "return s\n";

@@ -28,9 +28,8 @@ enum { GL_REDIS_SCHEMA = 1 };
 enum { GL_REDIS_PIECES = 5 };
 extern const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES];
 
-/* Who is this? ARGV: the identity that is expected ("" : none yet), one to take if there is none
- * ("" : do not make one), the schema. Answers the identity (nil: none), the schema, and the context
- * whose database this is (nil: it is a store's own). */
+/* The store's identity, made if there is none. ARGV: the one to take, the schema. Answers the
+ * identity, the schema, and the context whose database this is (nil: it is a store's own). */
 extern const char *const gl_redis_script_identity;
 
 #endif

@@ -73,6 +73,7 @@ static void spawn(struct redis_server *s)
     assert_true(s->pid >= 0);
     if (s->pid == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+        (void)setpgid(0, 0);
         int null = open("/dev/null", O_RDWR);
         (void)dup2(null, 0);
         (void)dup2(null, 1);
@@ -82,6 +83,7 @@ static void spawn(struct redis_server *s)
         }
         _exit(127);
     }
+    (void)setpgid(s->pid, s->pid);
 }
 
 static int connect_to(const struct redis_server *s)
@@ -129,6 +131,15 @@ static gl_str try_do(struct redis_server *s, struct gl_arena *a, const char *lin
     ssize_t n = read(fd, out, PIECE_BYTES - 1);
     (void)close(fd);
     return (gl_str){out, n > 0 ? (size_t)n : 0};
+}
+
+int redis_server_send(struct redis_server *s, const char *line)
+{
+    int fd = connect_to(s);
+    assert_true(fd >= 0);
+    (void)!write(fd, line, strlen(line));
+    (void)!write(fd, "\r\n", 2);
+    return fd;
 }
 
 gl_str redis_server_do(struct redis_server *s, struct gl_arena *a, const char *line)
@@ -211,11 +222,15 @@ void redis_server_start_tls(struct redis_server *s, const char *args)
     start(s, args);
 }
 
+/* With its children, which may be rewriting its files: the folder is not touched any more. */
 void redis_server_kill(struct redis_server *s)
 {
     if (s->pid > 0) {
-        (void)kill(s->pid, SIGKILL);
+        (void)kill(-s->pid, SIGKILL);
         (void)waitpid(s->pid, NULL, 0);
+        for (int i = 0; i < 250 && kill(-s->pid, 0) == 0; i++) {
+            nap();
+        }
         s->pid = 0;
     }
 }

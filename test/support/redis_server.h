@@ -34,6 +34,8 @@ void redis_server_thaw(struct redis_server *s);
 /* Run a command, given as one line, by a connection of its own ("SET a b"); the first bytes of the
  * answer as they came. */
 gl_str redis_server_do(struct redis_server *s, struct gl_arena *a, const char *line);
+/* Send a command and do not wait; close the descriptor when its answer does not matter any more. */
+int redis_server_send(struct redis_server *s, const char *line);
 /* Until the answer to `line` contains `text`; gives up after half a minute. */
 void redis_server_until(struct redis_server *s, const char *line, const char *text);
 
