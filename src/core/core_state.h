@@ -80,6 +80,7 @@ struct gl_job {
     bool is_suspect;        /* to be forgotten and loaded again */
     uint64_t outbid;        /* the executor has seen this token: ours must rise above it; 0: none */
     bool is_damaged;        /* a record of it cannot be used: held, without its steps */
+    bool is_deferred;       /* starts under limits have been left for the next step */
     bool releases;          /* given away with this transaction: another node has room */
     bool confirms;          /* this transaction must be on a replica before it counts */
     bool is_adopted;        /* counted in core->adopting_n until it is hot */

@@ -15,7 +15,7 @@ struct saved_job {
     uint64_t rev, token, last_op;
     gl_ms due; /* 0: none */
     uint32_t inflight_n, load_tries;
-    bool is_created, token_in_flight, has_names, is_adopted, is_damaged;
+    bool is_created, token_in_flight, has_names, is_adopted, is_damaged, is_deferred;
     uint64_t outbid;
 };
 
@@ -36,6 +36,7 @@ static const struct gl_field job_fields[] = {
     F(has_names, BOOL),
     F(is_adopted, BOOL),
     F(is_damaged, BOOL),
+    F(is_deferred, BOOL),
     F(outbid, U64),
 };
 #undef F
@@ -71,6 +72,7 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
     j->has_names = s.has_names;
     j->is_adopted = s.is_adopted;
     j->is_damaged = s.is_damaged;
+    j->is_deferred = s.is_deferred;
     j->outbid = s.outbid;
     c->adopting_n += s.is_adopted;
     j->inflight_n = s.inflight_n;
@@ -293,6 +295,7 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
                           .has_names = j->has_names,
                           .is_adopted = j->is_adopted,
                           .is_damaged = j->is_damaged,
+                          .is_deferred = j->is_deferred,
                           .outbid = j->outbid};
 
     GL_ASSERT(gl_list_empty(&j->touched)); /* nothing is half done between two steps */

@@ -484,13 +484,8 @@ static void conclude(struct gl_core *c, struct gl_job *j)
     }
 }
 
-/* On a shared store a start under a limit may be refused, because another node was faster. The job
- * itself must not be: its creation is a transaction of its own. */
-static bool must_be_made_first(const struct gl_core *c, const struct gl_job *j)
+static bool has_limited(const struct gl_job *j)
 {
-    if (!c->shared || j->rev > 0) {
-        return false;
-    }
     for (const struct gl_link *l = j->ready.next; l != &j->ready; l = l->next) {
         const struct gl_step_spec *spec =
             gl_step_spec_of(GL_CONTAINER(l, const struct gl_step, work));
@@ -502,6 +497,21 @@ static bool must_be_made_first(const struct gl_core *c, const struct gl_job *j)
     return false;
 }
 
+/* On a shared store a start under a limit may be refused, because another node was faster. What
+ * else has happened to the job must not be refused with it: it goes first, in a transaction of its
+ * own. */
+static bool must_wait(const struct gl_core *c, struct gl_job *j)
+{
+    bool was_deferred = j->is_deferred;
+
+    j->is_deferred = false;
+    if (!c->shared || was_deferred || (!j->changed && j->rev > 0) || !has_limited(j)) {
+        return false;
+    }
+    j->is_deferred = true;
+    return true;
+}
+
 static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     if (j->r.verdict != GL_VERDICT_NONE) {
@@ -511,7 +521,7 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
     budget = spread_ends(c, j, budget);
     if (j->r.status == GL_JOB_RUNNING) {
         budget = gl_items_make(c, j, budget);
-        if (must_be_made_first(c, j)) {
+        if (must_wait(c, j)) {
             gl_list_push(&c->busy, &j->busy);
             return budget;
         }

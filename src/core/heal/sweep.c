@@ -131,7 +131,8 @@ static void continue_busy(struct gl_core *c)
         struct gl_job *j = GL_CONTAINER(l, struct gl_job, busy);
 
         gl_list_remove(&j->busy);
-        gl_txn_changed(c, j);
+        gl_txn_touch(c, j);
+        j->changed |= !j->is_deferred;
     }
 }
 

@@ -78,8 +78,13 @@ static void limit_free(struct gl_core *c, struct gl_quota *l)
     gl_pool_free(&c->mem, l, sizeof(*l));
 }
 
+/* The revision of a rate's record is worth keeping for a while: without it the next start is
+ * refused first. */
 static void drop_if_idle(struct gl_core *c, struct gl_quota *l)
 {
+    if (c->shared && l->rev != 0 && gl_map_count(&c->quotas->keys) < GL_LIMITS_MAX) {
+        return;
+    }
     if (!is_active(l) && gl_list_empty(&l->groups)) {
         limit_free(c, l);
     }
@@ -162,6 +167,18 @@ static gl_str seat_id(struct gl_core *c, gl_str key, uint32_t seat)
     return gl_str_fmt(c->out->arena, "%.*s/%u", GL_STR_ARG(key), seat);
 }
 
+/* Has a step of the same job stood up from it in this transaction? Then it is ours to pass on. */
+static bool is_passed_on(const struct gl_job *j, gl_str id)
+{
+    for (size_t i = 0; i < j->extra_n; i++) {
+        if (j->extra[i].type == GL_WRITE_DELETE && gl_str_is(j->extra[i].kind, "limit") &&
+            gl_str_eq(j->extra[i].id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hold *h)
 {
     uint32_t seat = find_seat(c, h->limit);
@@ -173,7 +190,9 @@ static void sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hold 
     id = seat_id(c, name_of(h->limit), seat);
     set_seat(h->limit, seat, GL_SEAT_OURS);
     st->r.seat = h->seat = seat;
-    (void)gl_txn_demand(c, st->job, GL_GUARD_ABSENT, GL_S("limit"), id);
+    if (gl_list_empty(&st->job->touched) || !is_passed_on(st->job, id)) {
+        (void)gl_txn_demand(c, st->job, GL_GUARD_ABSENT, GL_S("limit"), id);
+    }
     gl_txn_write(c, st->job, GL_WRITE_PUT, GL_S("limit"), id)->value =
         gl_str_fmt(c->out->arena, "{\"job_id\":\"%.*s\",\"step_id\":\"%.*s\"}",
                    GL_STR_ARG(st->job->id), GL_STR_ARG(st->r.step_id));
