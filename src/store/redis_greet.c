@@ -20,6 +20,18 @@ enum step {
     STEP_READY,
 };
 
+/* A link loads what it uses, and no more: when scripts were flushed, those that write must come
+ * back by the link whose requests were refused, behind all of them. */
+static unsigned first_script(const struct gl_redis_link *l)
+{
+    return l->role == GL_REDIS_WRITES ? 0 : GL_REDIS_SCRIPT_GET;
+}
+
+static unsigned last_script(const struct gl_redis_link *l)
+{
+    return l->role == GL_REDIS_WRITES ? GL_REDIS_SCRIPT_TAKE : GL_REDIS_SCRIPTS_N - 1;
+}
+
 static bool is_due(const struct gl_redis_link *l)
 {
     switch ((enum step)l->step) {
@@ -160,7 +172,6 @@ void gl_redis_greet(struct gl_redis_link *l)
     bool again = l->reload; /* only the scripts were missing */
     while (!is_due(l)) {
         l->step++;
-        l->script = 0;
     }
     if (l->step < STEP_READY) {
         ask(l);
@@ -178,7 +189,7 @@ void gl_redis_greet_reload(struct gl_redis_link *l)
     l->state = GL_REDIS_GREETING;
     l->since = gl_redis_now(l->store);
     l->step = STEP_SCRIPTS;
-    l->script = 0;
+    l->script = first_script(l);
     ask(l);
 }
 
@@ -347,14 +358,11 @@ void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *
     if (!on_step(l, reply) || l->conn != conn) {
         return;
     }
-    if (l->step == STEP_SCRIPTS && l->script + 1 < GL_REDIS_SCRIPTS_N) {
+    if (l->step == STEP_SCRIPTS && l->script < last_script(l)) {
         l->script++;
     } else {
-        l->step++;
-        l->script = 0;
-        if (l->reload) {
-            l->step = STEP_READY;
-        }
+        l->step = l->reload ? STEP_READY : l->step + 1;
+        l->script = first_script(l);
     }
     gl_redis_greet(l);
 }

@@ -10,7 +10,7 @@ enum gl_redis_script {
     GL_REDIS_SCRIPT_COMMIT,
     GL_REDIS_SCRIPT_RESOLVE,
     GL_REDIS_SCRIPT_SESSION,
-    GL_REDIS_SCRIPT_TAKE,
+    GL_REDIS_SCRIPT_TAKE, /* the last of those that write */
     GL_REDIS_SCRIPT_GET,
     GL_REDIS_SCRIPT_LIST,
     GL_REDIS_SCRIPT_RANGE,
