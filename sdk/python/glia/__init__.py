@@ -6,13 +6,15 @@
         job = client.run({"steps": {"hello": {"sh": "echo hello"}}})
         print(job.status)
 
-`glia.Client` is the client, `glia.step` is for programs that run as steps. Every error is a
+`glia.Client` is the client, `glia.Claims` gives exclusive rights by name, `glia.step` is for
+programs that run as steps, and `glia.testing` for tests of yours. Every error is a
 `glia.GliaError`. The standard library is all this needs.
 """
 
 from . import step
+from .claims import Claim, Claims, Held
 from .client import Client
-from .errors import (ConflictError, DamagedError, DeniedError, GliaError, InvalidError,
+from .errors import (ClaimBusyError, ClaimDoneError, ClaimLostError, ConflictError, DamagedError, DeniedError, GliaError, InvalidError,
                      JobFailedError, LimitError, NotANodeError, NotFoundError, RequestTimeout,
                      UnavailableError, WaitTimeout)
 from .models import (ENDED, Attempt, Event, File, FileContent, Flow, HumanRequest, Job, JobRef,
@@ -21,8 +23,9 @@ from .models import (ENDED, Attempt, Event, File, FileContent, Flow, HumanReques
 __version__ = "0.1.0"
 
 __all__ = [
-    "ENDED", "Attempt", "Client", "ConflictError", "DamagedError", "DeniedError", "Event", "File",
-    "FileContent", "Flow", "GliaError", "HumanRequest", "InvalidError", "Job", "JobFailedError",
-    "JobRef", "LimitError", "LogLine", "NotANodeError", "NotFoundError", "RequestTimeout", "Step",
+    "ENDED", "Attempt", "Claim", "ClaimBusyError", "ClaimDoneError", "ClaimLostError", "Claims",
+    "Client", "ConflictError", "DamagedError", "DeniedError", "Event", "File", "FileContent", "Flow",
+    "GliaError", "Held", "HumanRequest", "InvalidError", "Job", "JobFailedError", "JobRef",
+    "LimitError", "LogLine", "NotANodeError", "NotFoundError", "RequestTimeout", "Step",
     "Submission", "Submitted", "UnavailableError", "WaitTimeout", "Why", "step",
 ]

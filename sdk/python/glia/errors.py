@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .models import Job
 
 __all__ = [
-    "ConflictError", "DamagedError", "DeniedError", "GliaError", "InvalidError", "JobFailedError",
+    "ClaimBusyError", "ClaimDoneError", "ClaimLostError", "ConflictError", "DamagedError", "DeniedError", "GliaError", "InvalidError", "JobFailedError",
     "LimitError", "NotANodeError", "NotFoundError", "RequestTimeout", "UnavailableError",
     "WaitTimeout",
 ]
@@ -113,6 +113,47 @@ class JobFailedError(GliaError):
         self.job = job
 
 
+class ClaimError(ConflictError):
+    """A claim stands in the way: `claim` is what the node told of it, if it did."""
+
+    def __init__(self, message: str, *, claim: Optional[Mapping[str, Any]] = None,
+                 **more: Any) -> None:
+        super().__init__(message, **more)
+        self.claim: Mapping[str, Any] = claim or {}
+
+
+class ClaimBusyError(ClaimError):
+    """Somebody else has the claim, or an earlier acquisition of the same owner."""
+
+    default_code = "busy"
+
+    @property
+    def owner(self) -> str:
+        """Who has it."""
+        return str(self.claim.get("owner", ""))
+
+    @property
+    def remaining(self) -> float:
+        """For how many seconds, unless it is renewed."""
+        return float(self.claim.get("remaining_ms", 0)) / 1000
+
+
+class ClaimLostError(ClaimError):
+    """The claim is not, or no longer, ours: the work must stop. Nothing was changed."""
+
+    default_code = "not_owner"
+
+
+class ClaimDoneError(ClaimError):
+    """The claim was completed already, and was asked for with `once`."""
+
+    default_code = "exists"
+
+
+CLAIMS: Dict[str, Type[ClaimError]] = {
+    "busy": ClaimBusyError, "not_owner": ClaimLostError, "exists": ClaimDoneError,
+}
+
 FAMILIES: Dict[str, Type[GliaError]] = {
     "invalid": InvalidError,
     "denied": DeniedError,
@@ -131,8 +172,11 @@ def from_document(error: Mapping[str, Any], *, status: Optional[int] = None,
     """The exception for the `error` object of an answer, of a batch's entry or of a stream."""
     code = str(error.get("code", "failed"))
     details = error.get("details")
-    return FAMILIES.get(code, GliaError)(
-        str(error.get("message", "the node refused, and did not say why")), code=code,
-        field=error.get("field"), hint=error.get("hint"),
-        details=details if isinstance(details, list) else (),
-        request_id=error.get("request_id", request_id), status=status)
+    message = str(error.get("message", "the node refused, and did not say why"))
+    common: Dict[str, Any] = {
+        "code": code, "field": error.get("field"), "hint": error.get("hint"),
+        "details": details if isinstance(details, list) else (),
+        "request_id": error.get("request_id", request_id), "status": status}
+    if code in CLAIMS and (code == "not_owner" or isinstance(error.get("claim"), dict)):
+        return CLAIMS[code](message, claim=error.get("claim"), **common)
+    return FAMILIES.get(code, GliaError)(message, **common)
