@@ -92,9 +92,7 @@ static void condemn(struct gl_postgres_conn *c, const struct gl_why *why)
     struct gl_postgres *s = c->store;
     s->verdict = why->code;
     s->verdict_why = *why;
-    char text[512];
-    (void)snprintf(text, sizeof(text), "%s", why->text);
-    gl_postgres_conn_drop(c, text);
+    gl_postgres_conn_drop(c, why->text);
 }
 
 static void acquit(struct gl_postgres *s)
@@ -189,9 +187,7 @@ static void on_failed(struct gl_postgres_conn *c, const PGresult *r)
         condemn(c, &o.why);
         return;
     }
-    char text[512];
-    (void)snprintf(text, sizeof(text), "%s", o.why.text);
-    gl_postgres_conn_drop(c, text);
+    gl_postgres_conn_drop(c, o.why.text);
 }
 
 static bool is_failed(struct gl_postgres *s, const PGresult *r)

@@ -39,9 +39,9 @@ static uint32_t key_hash(const struct gl_postgres_op *op, uint64_t shape, gl_str
                op->context->number);
 }
 
-static void add_key(struct gl_postgres_op *op, uint32_t hash, bool is_write)
+static void add_key(struct gl_postgres_op *op, uint32_t hash, enum gl_postgres_mode mode)
 {
-    op->keys[op->keys_n++] = (struct gl_postgres_key){.hash = hash, .is_write = is_write};
+    op->keys[op->keys_n++] = (struct gl_postgres_key){.hash = hash, .mode = (uint8_t)mode};
 }
 
 enum shape { RECORD = 1, LOG, ITEM, QUEUE, ENTRY /* and its score */ };
@@ -49,26 +49,28 @@ enum shape { RECORD = 1, LOG, ITEM, QUEUE, ENTRY /* and its score */ };
 static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
 {
     switch (w->type) {
-    case GL_WRITE_PUT:
     case GL_WRITE_PUT_NEW:
+        add_key(op, key_hash(op, RECORD, w->kind, w->id), GL_POSTGRES_MAKES);
+        return;
+    case GL_WRITE_PUT:
     case GL_WRITE_DELETE:
-        add_key(op, key_hash(op, RECORD, w->kind, w->id), true);
+        add_key(op, key_hash(op, RECORD, w->kind, w->id), GL_POSTGRES_WRITES);
         return;
     case GL_WRITE_INDEX:
     case GL_WRITE_UNINDEX:
-        add_key(op, key_hash(op, ENTRY + (uint64_t)w->score, w->kind, w->id), true);
+        add_key(op, key_hash(op, ENTRY + (uint64_t)w->score, w->kind, w->id), GL_POSTGRES_WRITES);
         return;
     case GL_WRITE_LOG:
     case GL_WRITE_LOG_TRIM:
-        add_key(op, key_hash(op, LOG, w->kind, w->id), true);
+        add_key(op, key_hash(op, LOG, w->kind, w->id), GL_POSTGRES_WRITES);
         return;
     case GL_WRITE_PUSH: /* the order of a queue is the order of its pushes */
-        add_key(op, key_hash(op, QUEUE, w->kind, (gl_str){0}), true);
-        add_key(op, key_hash(op, ITEM, w->kind, w->id), true);
+        add_key(op, key_hash(op, QUEUE, w->kind, (gl_str){0}), GL_POSTGRES_WRITES);
+        add_key(op, key_hash(op, ITEM, w->kind, w->id), GL_POSTGRES_WRITES);
         return;
     case GL_WRITE_POP:
     case GL_WRITE_UNCLAIM:
-        add_key(op, key_hash(op, ITEM, w->kind, w->id), true);
+        add_key(op, key_hash(op, ITEM, w->kind, w->id), GL_POSTGRES_WRITES);
         return;
     }
 }
@@ -81,7 +83,7 @@ static void find_keys(struct gl_postgres_op *op)
         const struct gl_guard *g = &tx->guards[i];
         if (g->type != GL_GUARD_DEAD && g->type != GL_GUARD_ALIVE) {
             add_key(op, key_hash(op, g->type == GL_GUARD_CLAIMED ? ITEM : RECORD, g->kind, g->id),
-                    false);
+                    GL_POSTGRES_READS);
         }
         op->bytes += g->kind.n + g->id.n + g->owner.n;
     }
@@ -98,13 +100,28 @@ static struct gl_postgres_bucket *bucket_of(struct gl_postgres *s, const struct 
     return &s->buckets[k->hash & (GL_POSTGRES_BUCKETS - 1)];
 }
 
+static bool minds(enum gl_postgres_mode a, enum gl_postgres_mode b)
+{
+    return a != b || a == GL_POSTGRES_WRITES;
+}
+
+static bool is_taken(const struct gl_postgres_bucket *b, enum gl_postgres_mode mode)
+{
+    for (int m = 0; m < GL_POSTGRES_MODES; m++) {
+        if (b->n[m] > 0 && minds((enum gl_postgres_mode)m, mode)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int lane_of(struct gl_postgres *s, const struct gl_postgres_op *op)
 {
     int lane = NO_LANE;
     for (size_t i = 0; i < op->keys_n; i++) {
         const struct gl_postgres_key *k = &op->keys[i];
         const struct gl_postgres_bucket *b = bucket_of(s, k);
-        if (b->writers_n == 0 && (!k->is_write || b->readers_n == 0)) {
+        if (!is_taken(b, (enum gl_postgres_mode)k->mode)) {
             continue;
         }
         if (b->lane == SEVERAL || (lane != NO_LANE && lane != b->lane)) {
@@ -124,10 +141,10 @@ static void occupy(struct gl_postgres *s, struct gl_postgres_op *op, int lane)
     op->lane = lane;
     for (size_t i = 0; i < op->keys_n; i++) {
         struct gl_postgres_bucket *b = bucket_of(s, &op->keys[i]);
-        bool is_free = b->readers_n + b->writers_n == 0;
+        bool is_free =
+            b->n[GL_POSTGRES_READS] + b->n[GL_POSTGRES_MAKES] + b->n[GL_POSTGRES_WRITES] == 0;
         b->lane = is_free || b->lane == lane ? lane : SEVERAL;
-        b->writers_n += op->keys[i].is_write;
-        b->readers_n += !op->keys[i].is_write;
+        b->n[op->keys[i].mode]++;
     }
     s->lanes[lane].unfinished_n++;
     gl_list_push(&s->lanes[lane].queue, &op->queue);
@@ -163,9 +180,7 @@ void gl_postgres_order_release(struct gl_postgres_op *op)
     }
     if (op->lane != NO_LANE) {
         for (size_t i = 0; i < op->keys_n; i++) {
-            struct gl_postgres_bucket *b = bucket_of(s, &op->keys[i]);
-            b->writers_n -= op->keys[i].is_write;
-            b->readers_n -= !op->keys[i].is_write;
+            bucket_of(s, &op->keys[i])->n[op->keys[i].mode]--;
         }
         s->lanes[op->lane].unfinished_n--;
     }
@@ -208,17 +223,18 @@ bool gl_postgres_order_plan(struct gl_postgres *s, struct gl_postgres_op *op, bo
     }
     for (size_t i = 0; i < op->keys_n; i++) {
         const struct gl_postgres_cell *c = cell_of(s, op->keys[i].hash);
-        uint8_t read = op->keys[i].is_write ? c->read : 0;
-        wave = c->written > wave ? c->written : wave;
-        wave = read > wave ? read : wave;
+        for (int m = 0; m < GL_POSTGRES_MODES; m++) {
+            if (minds((enum gl_postgres_mode)m, (enum gl_postgres_mode)op->keys[i].mode)) {
+                wave = c->last[m] > wave ? c->last[m] : wave;
+            }
+        }
     }
     if (wave >= GL_POSTGRES_WAVES_MAX) {
         return false;
     }
     for (size_t i = 0; i < op->keys_n; i++) {
-        struct gl_postgres_cell *c = cell_of(s, op->keys[i].hash);
-        uint8_t *at = op->keys[i].is_write ? &c->written : &c->read;
-        *at = wave + 1 > *at ? (uint8_t)(wave + 1) : *at;
+        uint8_t *last = &cell_of(s, op->keys[i].hash)->last[op->keys[i].mode];
+        *last = wave + 1 > *last ? (uint8_t)(wave + 1) : *last;
     }
     op->wave = wave;
     return true;

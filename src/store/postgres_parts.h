@@ -153,9 +153,16 @@ enum gl_postgres_op_type {
     GL_POSTGRES_OP_MEASURE,
 };
 
+enum gl_postgres_mode { /* Reads do not mind each other, nor do PUT_NEWs: the first one wins. */
+    GL_POSTGRES_READS,
+    GL_POSTGRES_MAKES,
+    GL_POSTGRES_WRITES,
+    GL_POSTGRES_MODES,
+};
+
 struct gl_postgres_key { /* what a transaction touches; see postgres_order.c */
     uint32_t hash;       /* two keys that are taken for one cost time, nothing else */
-    bool is_write;
+    uint8_t mode;
 };
 
 struct gl_postgres_op {
@@ -230,15 +237,15 @@ struct gl_postgres_lane {
 };
 
 struct gl_postgres_bucket {
-    uint32_t readers_n, writers_n;
-    int lane; /* of those; -1: of several */
+    uint32_t n[GL_POSTGRES_MODES]; /* transactions that are not finished */
+    int lane;                      /* of those; -1: of several */
 };
 
 enum { GL_POSTGRES_BUCKETS = 1 << 15, GL_POSTGRES_CELLS = 1 << 13 };
 
 struct gl_postgres_cell { /* for the plan of one group: in which wave is a key touched last? */
     uint32_t stamp, hash;
-    uint8_t read, written; /* wave + 1 */
+    uint8_t last[GL_POSTGRES_MODES]; /* wave + 1 */
 };
 
 /* ---- the store ---- */

@@ -220,7 +220,8 @@ static int compare_keys(const struct gl_write *a, const struct gl_write *b)
     return order != 0 ? order : gl_str_cmp(a->id, b->id);
 }
 
-/* By key, so that two nodes lock in the same order; writes to one key as they were given. */
+/* By key, so that two nodes lock in the same order; writes to one key as they were given. Only
+ * PUT_NEW of several transactions may meet in one wave: the first one that is not refused wins. */
 static int compare_rows(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
@@ -385,7 +386,9 @@ static void fold_rows(struct wave *v)
     }
     for (size_t i = 0, next; i < n; i = next) {
         enum table table = table_of(rows[i].w);
-        for (next = i + 1; next < n && compare_keys(rows[i].w, rows[next].w) == 0; next++) {
+        for (next = i + 1; next < n && rows[next].number == rows[i].number &&
+                           compare_keys(rows[i].w, rows[next].w) == 0;
+             next++) {
         }
         switch (table) {
         case RECORDS:
