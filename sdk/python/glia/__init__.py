@@ -14,9 +14,9 @@ programs that run as steps, and `glia.testing` for tests of yours. Every error i
 from . import step
 from .claims import Claim, Claims, Held
 from .client import Client
-from .errors import (ClaimBusyError, ClaimDoneError, ClaimLostError, ConflictError, DamagedError, DeniedError, GliaError, InvalidError,
-                     JobFailedError, LimitError, NotANodeError, NotFoundError, RequestTimeout,
-                     UnavailableError, WaitTimeout)
+from .errors import (ClaimBusyError, ClaimDoneError, ClaimLostError, ConflictError, DamagedError,
+                     DeniedError, GliaError, InvalidError, JobFailedError, LimitError,
+                     NotANodeError, NotFoundError, RequestTimeout, UnavailableError, WaitTimeout)
 from .models import (ENDED, Attempt, Event, File, FileContent, Flow, HumanRequest, Job, JobRef,
                      LogLine, Step, Submission, Submitted, Why)
 
@@ -24,8 +24,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ENDED", "Attempt", "Claim", "ClaimBusyError", "ClaimDoneError", "ClaimLostError", "Claims",
-    "Client", "ConflictError", "DamagedError", "DeniedError", "Event", "File", "FileContent", "Flow",
-    "GliaError", "Held", "HumanRequest", "InvalidError", "Job", "JobFailedError", "JobRef",
+    "Client", "ConflictError", "DamagedError", "DeniedError", "Event", "File", "FileContent",
+    "Flow", "GliaError", "Held", "HumanRequest", "InvalidError", "Job", "JobFailedError", "JobRef",
     "LimitError", "LogLine", "NotANodeError", "NotFoundError", "RequestTimeout", "Step",
     "Submission", "Submitted", "UnavailableError", "WaitTimeout", "Why", "step",
 ]

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from .models import Job
 
 __all__ = [
-    "ClaimBusyError", "ClaimDoneError", "ClaimLostError", "ConflictError", "DamagedError", "DeniedError", "GliaError", "InvalidError", "JobFailedError",
-    "LimitError", "NotANodeError", "NotFoundError", "RequestTimeout", "UnavailableError",
-    "WaitTimeout",
+    "ClaimBusyError", "ClaimDoneError", "ClaimLostError", "ConflictError", "DamagedError",
+    "DeniedError", "GliaError", "InvalidError", "JobFailedError", "LimitError", "NotANodeError",
+    "NotFoundError", "RequestTimeout", "UnavailableError", "WaitTimeout",
 ]
 
 
