@@ -27,8 +27,14 @@ static const struct {
      "its ACL forbids that to this user: docs/store-redis.md lists what is needed"},
 };
 
+/* How a script is told that its user may not do something. */
+static const char forbidden[] = "The user executing the script";
+
 static size_t find(gl_str error)
 {
+    if (memmem(error.p, error.n, forbidden, sizeof(forbidden) - 1) != NULL) {
+        error = GL_S("NOPERM");
+    }
     for (size_t i = 0; i < GL_COUNT(errors); i++) {
         if (gl_str_starts(error, errors[i].word)) {
             return i;

@@ -15,6 +15,7 @@ enum step {
     STEP_INFO,
     STEP_CONFIG,
     STEP_IDENTITY,
+    STEP_PROBE,
     STEP_SCRIPTS,
     STEP_SUBSCRIBE,
     STEP_READY,
@@ -39,6 +40,8 @@ static bool is_due(const struct gl_redis_link *l)
         return l->store->url.password.n > 0 || l->store->url.user.n > 0;
     case STEP_CONFIG:
         return l->role == GL_REDIS_WRITES;
+    case STEP_PROBE:
+        return l->role == GL_REDIS_WRITES && !l->store->probed && !l->store->only_look;
     case STEP_SCRIPTS:
         return l->role != GL_REDIS_HEARS && !l->store->only_look;
     case STEP_SUBSCRIBE:
@@ -135,6 +138,10 @@ static void ask(struct gl_redis_link *l)
         break;
     case STEP_IDENTITY:
         ask_identity(l, &l->out);
+        break;
+    case STEP_PROBE:
+        (void)snprintf(text, sizeof(text), "%u", s->url.database);
+        SAY(&l->out, "EVAL", gl_redis_script_probe, "0", text);
         break;
     case STEP_SCRIPTS:
         ask_script(l, &l->out);
@@ -331,6 +338,9 @@ static bool on_step(struct gl_redis_link *l, const struct gl_redis_reply *reply)
         return on_facts(l);
     case STEP_IDENTITY:
         return on_identity(l, reply);
+    case STEP_PROBE:
+        l->store->probed = true;
+        return true;
     case STEP_SCRIPTS:
         (void)snprintf(l->sha[l->script], GL_REDIS_SHA_BYTES, "%.*s",
                        GL_STR_ARG(gl_redis_text(reply)));

@@ -225,6 +225,12 @@ static void release_held(struct gl_redis_link *l)
     if (l->state != GL_REDIS_READY || gl_list_empty(&l->held) || !gl_list_empty(&l->sent)) {
         return;
     }
+    if (l->moved) {
+        struct gl_why why;
+        (void)gl_why(&why, GL_E_UNAVAILABLE, "the Redis server is a replica now");
+        gl_redis_link_lost(l, &why);
+        return;
+    }
     put_before(&l->waiting, &l->held);
     if (l->reload) {
         gl_redis_greet_reload(l);
@@ -242,8 +248,12 @@ static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str err
         l->reload = true;
         op->hold = true;
         return;
-    case GL_REDIS_LATER:
     case GL_REDIS_MOVED:
+        l->moved = true;
+        op->hold = true;
+        (void)gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
+        return;
+    case GL_REDIS_LATER:
         op->hold = true;
         (void)gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
         return;
@@ -380,7 +390,7 @@ void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
     l->state = GL_REDIS_CONNECTING;
     l->since = gl_redis_now(s);
     l->sent_bytes = 0;
-    l->reload = false;
+    l->reload = l->moved = false;
     gl_buf_reset(&l->out);
     l->reader = gl_redis_reader_new();
     l->conn = gl_conn_open(
@@ -443,6 +453,8 @@ void gl_redis_link_tick(struct gl_redis_link *l, gl_ms now)
         gl_redis_find(l);
     } else if (l->state == GL_REDIS_GREETING || l->state == GL_REDIS_READY) {
         check_silence(l, now);
+    } else if (l->state == GL_REDIS_FINDING) {
+        gl_redis_find_tick(l, now);
     }
     gl_redis_link_kick(l);
 }

@@ -112,6 +112,7 @@ struct gl_redis_link {
     bool was_ready;
     unsigned step, script; /* of the greeting */
     bool reload;           /* scripts must be loaded before the next request */
+    bool moved;            /* it is not the primary any more */
     char run_id[64];       /* of the server */
     char sha[GL_REDIS_SCRIPTS_N][GL_REDIS_SHA_BYTES];
 };
@@ -144,6 +145,7 @@ struct gl_redis {
     struct gl_why look; /* ... and what is wrong with it */
     char identity[64];
     bool met;
+    bool probed; /* we may do all we need to do */
     struct gl_store_events events;
     struct gl_redis_link links[GL_REDIS_ROLES_N];
     struct gl_pool pool;
@@ -203,6 +205,7 @@ void gl_redis_facts_findings(const struct gl_redis_facts *f, struct gl_arena *a,
 /* redis_find.c */
 void gl_redis_find(struct gl_redis_link *l);
 void gl_redis_find_stop(struct gl_redis_link *l);
+void gl_redis_find_tick(struct gl_redis_link *l, gl_ms now);
 
 /* redis_export.c */
 void gl_redis_plan_free(struct gl_redis_plan *p); /* NULL is fine */

@@ -419,3 +419,20 @@ const char *const gl_redis_script_identity =
     "  s = {ARGV[1], ARGV[2], false}\n"
     "end\n"
     "return s\n";
+
+const char *const gl_redis_script_probe =
+    WRITES
+    "local c, k = redis.call, 'glia:.probe'\n"
+    "c('SELECT', ARGV[1])\n"
+    "c('TIME'); c('DBSIZE'); c('RANDOMKEY'); c('SCAN', '0', 'COUNT', 1)\n"
+    "c('PUBLISH', 'glia:wake:' .. ARGV[1], '')\n"
+    "c('DEL', k)\n"
+    "c('HSET', k, 'a', '1'); c('HGET', k, 'a'); c('HMGET', k, 'a'); c('HINCRBY', k, 'b', 1)\n"
+    "c('HDEL', k, 'b'); c('EXISTS', k); c('EXPIRE', k, 60); c('MEMORY', 'USAGE', k); c('DEL', k)\n"
+    "c('ZADD', k, 0, 'a'); c('ZADD', k, 0, 'b'); c('ZREM', k, 'b'); c('ZCARD', k)\n"
+    "c('ZRANGE', k, 0, 0); c('ZREVRANGE', k, 0, 0); c('ZRANGEBYSCORE', k, 0, 1)\n"
+    "c('ZRANGEBYLEX', k, '-', '+'); c('ZREVRANGEBYLEX', k, '+', '-')\n"
+    "c('ZREMRANGEBYRANK', k, 5, 6); c('DEL', k)\n"
+    "c('XADD', k, '1-1', 'e', ''); c('XRANGE', k, '-', '+'); c('XTRIM', k, 'MINID', '1'); c('DEL', k)\n"
+    "c('SADD', k, 'a'); c('SMEMBERS', k); c('SREM', k, 'a'); c('DEL', k)\n"
+    "return 'OK'\n";

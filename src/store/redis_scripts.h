@@ -32,4 +32,8 @@ extern const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES];
  * identity, the schema, and the context whose database this is (nil: it is a store's own). */
 extern const char *const gl_redis_script_identity;
 
+/* Everything the other scripts do, once: a right that is missing must not show in the middle of a
+ * transaction. ARGV: the database's number. */
+extern const char *const gl_redis_script_probe;
+
 #endif

@@ -265,10 +265,12 @@ int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a
     err = err < 0 ? err : parse_hosts(&u, rest, a, reterr_why);
     err = err < 0 ? err : parse_path(&u, path, a, reterr_why);
     err = err < 0 ? err : parse_options(&u, options, a, reterr_why);
-    if (err == 0 && u.wait_ms >= u.timeout_ms) {
-        u.wait_ms = u.timeout_ms / 2;
-    }
     if (err == 0) {
+        /* What a request waits for must end before the request does. */
+        u.wait_ms = u.wait_ms < u.timeout_ms ? u.wait_ms : u.timeout_ms / 2;
+        if (u.connect_timeout_ms >= u.timeout_ms) {
+            u.connect_timeout_ms = u.timeout_ms / 2;
+        }
         *ret = u;
     }
     return err;
