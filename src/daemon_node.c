@@ -40,7 +40,7 @@ static void on_session(void *owner, uint64_t incarnation)
     d->births++;
     d->why.code = 0;
     pthread_mutex_unlock(&d->mutex);
-    gl_keeper_exec_connect(d->keeper, incarnation);
+    gl_keeper_exec_connect(d->keeper, d->memory.incarnations + incarnation);
 }
 
 /* Will asking again help, without anybody doing anything here? */
@@ -199,7 +199,8 @@ static void on_met(void *owner, gl_str identity)
     if (gl_str_is(identity, d->memory.identity) && strcmp(d->shown, d->memory.url) == 0) {
         return;
     }
-    if (gl_stores_remember(d->data, d->config.store, identity, &why) != 0) {
+    gl_stores_note(&d->memory, d->config.store, identity);
+    if (gl_stores_remember(d->data, &d->memory, &why) != 0) {
         gl_textlog_write(&d->log, "which store this folder belongs to cannot be noted: %s",
                          why.text);
     }

@@ -2,11 +2,16 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 
+#include "api/migrate.h"
 #include "api/query.h"
 #include "exec/keeper_spawn.h"
+#include "os/lock.h"
 #include "os/loop.h"
 #include "os/paths.h"
+#include "os/random.h"
+#include "port/storeurl.h"
 #include "store/sqlite.h"
 #include "store/sqlite_backup.h"
 #include "stores.h"
@@ -98,6 +103,199 @@ int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
     return err;
 }
 
+/* ---- from one store into another ---- */
+
+struct side {
+    const char *url, *folder; /* of SQLite; NULL: a server */
+    struct gl_lock lock;
+    struct gl_store *store;
+    char identity[GL_STORES_TEXT_MAX]; /* of a server, once it has been reached */
+};
+
+struct moving {
+    struct gl_offline_migration *m;
+    struct gl_arena arena;
+    struct gl_loop *loop;
+    struct gl_lock lock; /* of the data folder */
+    struct side from, to;
+    struct gl_migrate run;
+    struct gl_loop_task task;
+};
+
+static void on_met(void *owner, gl_str identity)
+{
+    struct side *s = owner;
+
+    (void)snprintf(s->identity, sizeof(s->identity), "%.*s", GL_STR_ARG(identity));
+}
+
+static void on_side_closed(void *owner)
+{
+    struct moving *v = owner;
+
+    if (v->to.store != NULL) {
+        struct gl_store *store = v->to.store;
+
+        v->to.store = NULL;
+        store->ops->close(store, on_side_closed, v);
+    } else {
+        gl_loop_stop(v->loop);
+    }
+}
+
+static void on_moved(struct gl_migrate *run)
+{
+    struct moving *v = run->owner;
+
+    v->from.store->ops->close(v->from.store, on_side_closed, v);
+}
+
+static void on_told(struct gl_migrate *run)
+{
+    struct moving *v = run->owner;
+
+    if (v->m->told != NULL) {
+        v->m->told(v->m->owner, run->sum.writes_n);
+    }
+}
+
+static void start_moving(struct gl_loop_task *t)
+{
+    gl_migrate_run(&((struct moving *)t->owner)->run);
+}
+
+/* The lock keeps nodes away from a folder; from a server, its sessions do. */
+static int lock_side(struct moving *v, struct side *s, struct gl_why *reterr_why)
+{
+    int err;
+
+    s->lock.fd = -1;
+    s->folder = gl_stores_folder(&v->arena, s->url, v->m->data);
+    if (s->folder == NULL || strcmp(s->folder, v->m->data) == 0) {
+        return 0; /* its lock is held already */
+    }
+    err = gl_paths_prepare(s->folder, GL_S("default"), reterr_why);
+    return err != 0 ? err : gl_lock_take_as(&s->lock, s->folder, "migrate", reterr_why);
+}
+
+static int open_side(struct moving *v, struct side *s, struct gl_why *reterr_why)
+{
+    struct gl_stores_config config = {
+        .url = s->url, .data = v->m->data, .allow_loss = v->m->allow_loss};
+    struct gl_store_events events = {.owner = s, .met = on_met};
+    sigset_t all, before;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    err = gl_stores_open(&s->store, &config, v->loop, reterr_why);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err == 0 && s->store->ops->shared) {
+        s->store->ops->listen(s->store, &events);
+    }
+    return err;
+}
+
+static bool is_same_store(const struct side *a, const struct side *b)
+{
+    return a->folder != NULL && b->folder != NULL ? strcmp(a->folder, b->folder) == 0
+                                                  : strcmp(a->url, b->url) == 0;
+}
+
+static int open_sides(struct moving *v, struct gl_why *reterr_why)
+{
+    int err = gl_paths_prepare(v->m->data, GL_S("default"), reterr_why);
+
+    err = err != 0 ? err : gl_lock_take_as(&v->lock, v->m->data, "migrate", reterr_why);
+    err = err != 0 ? err : lock_side(v, &v->from, reterr_why);
+    err = err != 0 ? err : lock_side(v, &v->to, reterr_why);
+    if (err == 0 && is_same_store(&v->from, &v->to)) {
+        err = gl_why(reterr_why, GL_E_INVALID, "source and target are the same store");
+    }
+    err = err != 0 ? err : open_side(v, &v->from, reterr_why);
+    return err != 0 ? err : open_side(v, &v->to, reterr_why);
+}
+
+/* If this folder belongs to the source, its next node finds the target. */
+static int follow(struct moving *v, struct gl_why *reterr_why)
+{
+    struct gl_stores_memory memory;
+    int err = gl_stores_recall(v->m->data, &memory, reterr_why);
+    bool is_ours = v->from.folder != NULL ? strcmp(v->from.folder, v->m->data) == 0
+                                          : strcmp(v->from.identity, memory.identity) == 0;
+
+    if (err != 0 || !is_ours || (v->to.folder != NULL && strcmp(v->to.folder, v->m->data) != 0)) {
+        return err;
+    }
+    v->m->has_moved = true;
+    memory.incarnations = gl_stores_incarnations(v->m->data);
+    gl_stores_note(&memory, v->to.folder != NULL ? "sqlite:" : v->to.url,
+                   gl_str_of(v->to.identity));
+    return gl_stores_remember(v->m->data, &memory, reterr_why);
+}
+
+static int move(struct moving *v, struct gl_why *reterr_why)
+{
+    struct gl_entropy entropy = gl_random_entropy();
+    uint8_t chance[8];
+    char nonce[17];
+    int err;
+
+    entropy.fill(&entropy, chance, sizeof(chance));
+    for (size_t i = 0; i < sizeof(chance); i++) {
+        (void)snprintf(nonce + 2 * i, 3, "%02x", chance[i]);
+    }
+    v->run = (struct gl_migrate){
+        .from = v->from.store,
+        .to = v->to.store,
+        .context = GL_S("default"),
+        .source = v->from.folder != NULL ? gl_str_fmt(&v->arena, "sqlite:%s", v->from.folder)
+                                         : gl_storeurl_safe(&v->arena, gl_str_of(v->from.url)),
+        .nonce = gl_str_of(nonce),
+        .done = on_moved,
+        .told = on_told,
+        .owner = v,
+    };
+    v->task = (struct gl_loop_task){.run = start_moving, .owner = v};
+    gl_loop_post(v->loop, &v->task);
+    gl_loop_run(v->loop);
+    v->m->entries = v->run.sum.writes_n;
+    v->m->jobs = v->run.jobs_n;
+    v->m->is_continued = v->run.is_continued;
+    err = v->run.code != 0 ? gl_why(reterr_why, v->run.code, "%s", v->run.why.text)
+                           : follow(v, reterr_why);
+    gl_migrate_done(&v->run);
+    return err;
+}
+
+static void on_one_closed(void *owner)
+{
+    gl_loop_stop(((struct moving *)owner)->loop);
+}
+
+int gl_offline_migrate(struct gl_offline_migration *m, struct gl_why *reterr_why)
+{
+    struct moving v = {.m = m, .lock.fd = -1, .from.url = m->from, .to.url = m->to};
+    int err = gl_loop_new(&v.loop, reterr_why);
+
+    v.from.lock.fd = v.to.lock.fd = -1;
+    if (err == 0) {
+        err = open_sides(&v, reterr_why);
+        if (err == 0) {
+            err = move(&v, reterr_why);
+        } else if (v.from.store != NULL) {
+            v.from.store->ops->close(v.from.store, on_one_closed, &v);
+            gl_loop_run(v.loop);
+        }
+        gl_loop_free(v.loop);
+    }
+    gl_lock_drop(&v.to.lock);
+    gl_lock_drop(&v.from.lock);
+    gl_lock_drop(&v.lock);
+    gl_arena_done(&v.arena);
+    return err;
+}
+
 /* ---- doubts ---- */
 
 int gl_offline_check_store(const char *data, struct gl_why *reterr_why)
@@ -105,6 +303,14 @@ int gl_offline_check_store(const char *data, struct gl_why *reterr_why)
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
     return gl_sqlite_check(gl_paths_context(&a, data, GL_S("default"), GL_PATHS_STATE), reterr_why);
+}
+
+int gl_offline_check(const char *data, const char *store, struct gl_arena *a,
+                     struct gl_findings *ret, struct gl_why *reterr_why)
+{
+    struct gl_stores_config config = {.url = store, .data = data, .allow_loss = true};
+
+    return gl_stores_check(&config, a, ret, reterr_why);
 }
 
 int gl_offline_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why)

@@ -30,6 +30,14 @@ struct gl_stores_config { /* borrowed during the call */
 int gl_stores_open(struct gl_store **ret, const struct gl_stores_config *config,
                    struct gl_loop *loop, struct gl_why *reterr_why);
 
+/* Look at all that matters, and report; blocks. GL_E_NOT_FOUND: there is no such file;
+ * GL_E_UNAVAILABLE: the server cannot be reached. */
+int gl_stores_check(const struct gl_stores_config *config, struct gl_arena *a,
+                    struct gl_findings *ret, struct gl_why *reterr_why);
+
+/* The data folder of a SQLite store: that of the URL, or `data`. NULL: the URL means no SQLite. */
+const char *gl_stores_folder(struct gl_arena *a, const char *url, const char *data);
+
 /* ---- which store a folder is used with ---- */
 
 enum { GL_STORES_TEXT_MAX = 2048 };
@@ -37,11 +45,18 @@ enum { GL_STORES_TEXT_MAX = 2048 };
 struct gl_stores_memory {
     char url[GL_STORES_TEXT_MAX];      /* without passwords; "" : no shared store yet */
     char identity[GL_STORES_TEXT_MAX]; /* "" : it has never been reached */
+    /* The folder's keeper counts upwards, and has heard of so many incarnations from stores the
+     * folder belonged to before: those of this one come on top. */
+    uint64_t incarnations;
 };
 
 int gl_stores_recall(const char *data, struct gl_stores_memory *ret, struct gl_why *reterr_why);
-int gl_stores_remember(const char *data, const char *url, gl_str identity,
+int gl_stores_remember(const char *data, const struct gl_stores_memory *m,
                        struct gl_why *reterr_why);
+/* A store for it to remember; what the keeper has heard of stays. */
+void gl_stores_note(struct gl_stores_memory *m, const char *url, gl_str identity);
+/* The folder has moved to another store: what its keeper has heard of so far. */
+uint64_t gl_stores_incarnations(const char *data);
 
 /* May a node of this folder use this store? GL_E_STATE: it belongs to another one; the sentence
  * tells how to go on. `m` is what the folder remembers. */

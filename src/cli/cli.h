@@ -148,6 +148,8 @@ int gl_cmd_node_status(struct gl_cli *cli);
 int gl_cmd_cluster_status(struct gl_cli *cli);
 int gl_cmd_store_trim(struct gl_cli *cli);
 int gl_cmd_store_status(struct gl_cli *cli);
+int gl_cmd_store_check(struct gl_cli *cli);
+int gl_cmd_store_migrate(struct gl_cli *cli);
 int gl_cmd_backup(struct gl_cli *cli);
 int gl_cmd_backup_restore(struct gl_cli *cli);
 int gl_cmd_debug_dump(struct gl_cli *cli);

@@ -403,6 +403,28 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_store_status,
     },
     {
+        .name = "store check",
+        .arguments = "[URL]",
+        .summary = "is the store sound, and set up so that it loses nothing?",
+        .help = "Of a server: release, persistence, memory, replicas; of SQLite: its file.\n"
+                "Without URL the store that is set. Changes nothing. Exit code 1 if something is\n"
+                "bad.\n",
+        .words_max = 1,
+        .run = gl_cmd_store_check,
+    },
+    {
+        .name = "store migrate",
+        .arguments = "FROM TO",
+        .summary = "copy everything from one store into another",
+        .help = "FROM and TO are URLs; sqlite: is that of the data folder, sqlite:DIR that of\n"
+                "another. No node may use them. TO must be empty, or hold an earlier try of the\n"
+                "same migration, which is continued. Both are compared at the end.\n",
+        .words_min = 2,
+        .words_max = 2,
+        .run = gl_cmd_store_migrate,
+        .options = {{"--store-allow-loss", NULL, "TO may be a store that loses data silently"}},
+    },
+    {
         .name = "backup",
         .arguments = "DIR [--logs]",
         .summary = "copy the data folder as it is now, also while a node runs",

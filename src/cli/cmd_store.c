@@ -1,4 +1,5 @@
-/* cmd_store.c - glia store trim and status: what the data folder holds, and less of it. */
+/* cmd_store.c - glia store: what the data folder holds, and less of it; whether the store is fit;
+ * and from one store into another. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -7,8 +8,10 @@
 #include "cli/cli.h"
 #include "cli/reach.h"
 #include "cli/table.h"
+#include "offline.h"
 #include "os/paths.h"
 #include "os/tree.h"
+#include "port/storeurl.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 20 };
 
@@ -172,5 +175,152 @@ int gl_cmd_store_status(struct gl_cli *cli)
     sizes[0] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_STATE)) +
                size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_STATE "-wal"));
     (cli->json ? show_json : show_sizes)(cli, names, sizes, GL_COUNT(names));
+    return GL_EXIT_OK;
+}
+
+/* ---- check ---- */
+
+static const char *const levels[] = {
+    [GL_FINDING_GOOD] = "good", [GL_FINDING_WARNING] = "warning", [GL_FINDING_BAD] = "bad"};
+
+static void show_findings(struct gl_cli *cli, const struct gl_findings *f)
+{
+    static const char *const titles[] = {"STATUS", "WHAT WAS FOUND"};
+    struct gl_table t;
+
+    gl_table_init(&t, titles, GL_COUNT(titles));
+    for (size_t i = 0; i < f->n; i++) {
+        gl_table_add(&t, gl_str_of(levels[f->items[i].level]));
+        gl_table_add(&t, f->items[i].text);
+    }
+    gl_table_print(&t, &cli->out);
+    gl_table_done(&t);
+}
+
+static void show_findings_json(struct gl_cli *cli, const char *url, const struct gl_findings *f,
+                               bool is_good)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &text);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "store");
+    gl_jw_str(&w, gl_storeurl_safe(&cli->arena, gl_str_of(url)));
+    gl_jw_key(&w, "good");
+    gl_jw_bool(&w, is_good);
+    gl_jw_key(&w, "findings");
+    gl_jw_array(&w);
+    for (size_t i = 0; i < f->n; i++) {
+        gl_jw_object(&w);
+        gl_jw_key(&w, "level");
+        gl_jw_c(&w, levels[f->items[i].level]);
+        gl_jw_key(&w, "text");
+        gl_jw_str(&w, f->items[i].text);
+        gl_jw_end(&w);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&text)));
+}
+
+int gl_cmd_store_check(struct gl_cli *cli)
+{
+    const char *url = cli->words_n > 0 ? cli->words[0] : cli->settings->values[GL_SET_STORE].text;
+    struct gl_findings findings = {0};
+    bool is_good = true;
+    struct gl_why why;
+    int err = gl_offline_check(cli->data, url, &cli->arena, &findings, &why);
+
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
+    for (size_t i = 0; i < findings.n; i++) {
+        is_good = is_good && findings.items[i].level != GL_FINDING_BAD;
+    }
+    if (cli->json) {
+        show_findings_json(cli, url, &findings, is_good);
+    } else {
+        show_findings(cli, &findings);
+    }
+    return is_good ? GL_EXIT_OK : GL_EXIT_FAILED;
+}
+
+/* ---- migrate ---- */
+
+enum { TELL_EVERY_MS = 5000 };
+
+struct telling {
+    struct gl_cli *cli;
+    gl_ms at;
+};
+
+static void on_told(void *owner, uint64_t entries)
+{
+    struct telling *t = owner;
+    gl_ms now = gl_term_now();
+
+    if (now - t->at >= TELL_EVERY_MS) {
+        t->at = now;
+        gl_cli_say(t->cli, "%llu entries so far", (unsigned long long)entries);
+    }
+}
+
+static void show_migration(struct gl_cli *cli, const struct gl_offline_migration *m)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &text);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "from");
+    gl_jw_str(&w, gl_storeurl_safe(&cli->arena, gl_str_of(m->from)));
+    gl_jw_key(&w, "to");
+    gl_jw_str(&w, gl_storeurl_safe(&cli->arena, gl_str_of(m->to)));
+    gl_jw_key(&w, "entries");
+    gl_jw_u64(&w, m->entries);
+    gl_jw_key(&w, "continued");
+    gl_jw_bool(&w, m->is_continued);
+    gl_jw_key(&w, "moved"); /* this data folder belongs to the target now */
+    gl_jw_bool(&w, m->has_moved);
+    gl_jw_end(&w);
+    if (cli->json) {
+        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&text)));
+        return;
+    }
+    (void)fprintf(cli->out.file, "%s: %llu entries are in both stores, and the same\n",
+                  m->is_continued ? "migrated, after an earlier try" : "migrated",
+                  (unsigned long long)m->entries);
+    (void)fflush(cli->out.file);
+    gl_cli_say(cli, "files of flows, logs and working folders stay where they are: in the data "
+                    "folders");
+    if (m->has_moved) {
+        gl_cli_say(cli, "%s belongs to the target now: give that with --store or GLIA_STORE",
+                   cli->data);
+    }
+}
+
+int gl_cmd_store_migrate(struct gl_cli *cli)
+{
+    struct telling telling = {.cli = cli, .at = gl_term_now()};
+    struct gl_offline_migration m = {
+        .data = cli->data,
+        .from = cli->words[0],
+        .to = cli->words[1],
+        .allow_loss = cli->settings->values[GL_SET_STORE_ALLOW_LOSS].number != 0,
+        .told = on_told,
+        .owner = &telling,
+    };
+    struct gl_why why;
+    int err = gl_offline_migrate(&m, &why);
+
+    if (err != 0) {
+        if (m.entries > 0) {
+            gl_cli_say(cli, "%llu entries have arrived; the same command goes on from there",
+                       (unsigned long long)m.entries);
+        }
+        return gl_cli_fail(cli, err == GL_E_BUSY ? GL_E_STATE : err, why.text);
+    }
+    show_migration(cli, &m);
     return GL_EXIT_OK;
 }

@@ -1,0 +1,584 @@
+#include "api/migrate.h"
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/limits.h"
+
+enum {
+    PAGE_WRITES = 200,
+    CHUNK_BYTES = 4 << 20, /* one transaction */
+    TTL_MS = 120000,
+    RENEW_EVERY = 16, /* transactions */
+    ASKED_MAX = 20,   /* what became of a transaction */
+    STATE_BYTES_MAX = 4096,
+};
+
+#define KIND GL_S("migration")
+#define ID GL_S("state")
+#define NODE "glia-migrate"
+
+/* ---- ending ---- */
+
+static void end(struct gl_migrate *m, int code, const char *why)
+{
+    m->code = code == 0 ? 0 : gl_why(&m->why, code, "%s", why);
+    m->done(m);
+}
+
+static void on_left(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    m->done(m); /* if its end did not arrive, its deadline will */
+}
+
+/* With the session: whoever comes next need not wait for its deadline. */
+static void leave(struct gl_migrate *m, int code, const char *why)
+{
+    m->code = code == 0 ? 0 : gl_why(&m->why, code, "%s", why);
+    m->req = (struct gl_store_req){.done = on_left, .owner = m};
+    m->to->ops->session_end(m->to, &m->req, m->session);
+}
+
+/* ---- sums ---- */
+
+static void add_text(struct gl_sha256 *s, gl_str text)
+{
+    uint64_t n = text.n;
+
+    gl_sha256_add(s, &n, sizeof(n));
+    gl_sha256_add(s, text.p, text.n);
+}
+
+static void add_write(struct gl_migrate_sum *sum, const struct gl_write *w)
+{
+    bool is_put = w->type == GL_WRITE_PUT; /* what an engine leaves elsewhere means nothing */
+    uint64_t numbers[] = {
+        (uint64_t)w->type,
+        is_put ? w->rev : 0,
+        is_put ? w->token : 0,
+        is_put ? w->live : 0,
+        w->type == GL_WRITE_INDEX ? (uint64_t)w->score : 0,
+        w->type == GL_WRITE_LOG ? (uint64_t)w->seq : 0,
+    };
+    union {
+        uint8_t bytes[GL_SHA256_BYTES];
+        uint64_t words[4];
+    } digest;
+    struct gl_sha256 s;
+
+    gl_sha256_init(&s);
+    gl_sha256_add(&s, numbers, sizeof(numbers));
+    add_text(&s, w->kind);
+    add_text(&s, w->id);
+    add_text(&s, w->value);
+    gl_sha256_done(&s, digest.bytes);
+    sum->writes_n++;
+    for (size_t i = 0; i < GL_COUNT(sum->words); i++) {
+        sum->words[i] += digest.words[i];
+    }
+}
+
+static void add_sum(struct gl_migrate_sum *to, const struct gl_migrate_sum *sum)
+{
+    to->writes_n += sum->writes_n;
+    for (size_t i = 0; i < GL_COUNT(to->words); i++) {
+        to->words[i] += sum->words[i];
+    }
+}
+
+static bool is_same(const struct gl_migrate_sum *a, const struct gl_migrate_sum *b)
+{
+    return a->writes_n == b->writes_n && memcmp(a->words, b->words, sizeof(a->words)) == 0;
+}
+
+static bool stays_behind(const struct gl_write *w)
+{
+    return gl_str_is(w->kind, "lease") || gl_str_eq(w->kind, KIND);
+}
+
+/* ---- how far it is ---- */
+
+static gl_str write_state(struct gl_migrate *m, size_t at, gl_str after, const char *state)
+{
+    struct gl_buf out = {0};
+    struct gl_jw w;
+    gl_str text;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "source");
+    gl_jw_str(&w, m->source);
+    gl_jw_key(&w, "state");
+    gl_jw_c(&w, state);
+    gl_jw_key(&w, "after");
+    gl_jw_str(&w, after);
+    gl_jw_key(&w, "at");
+    gl_jw_u64(&w, at);
+    gl_jw_key(&w, "writes");
+    gl_jw_u64(&w, m->sum.writes_n + m->chunk_sum.writes_n);
+    gl_jw_key(&w, "sum");
+    gl_jw_array(&w);
+    for (size_t i = 0; i < GL_COUNT(m->sum.words); i++) {
+        gl_jw_u64(&w, m->sum.words[i] + m->chunk_sum.words[i]);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    text = gl_str_dup(&m->tx_arena, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}
+
+/* GL_E_EXISTS: it is another one's, or over. */
+static int read_state(struct gl_migrate *m, gl_str text)
+{
+    struct gl_json j;
+    gl_jnode root, sum;
+    uint64_t at = 0;
+    size_t i = 0;
+
+    if (gl_json_parse(&j, gl_str_dup(&m->arena, text), STATE_BYTES_MAX, &m->arena, &m->why) != 0) {
+        return GL_E_DAMAGED;
+    }
+    root = gl_json_root(&j);
+    if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "source"), &m->arena), m->source)) {
+        return gl_why(&m->why, GL_E_EXISTS,
+                      "the target holds a migration from elsewhere: from %.*s",
+                      GL_STR_ARG(gl_json_str(&j, gl_json_get(&j, root, "source"), &m->arena)));
+    }
+    if (!gl_str_is(gl_json_str(&j, gl_json_get(&j, root, "state"), &m->arena), "copying")) {
+        return gl_why(&m->why, GL_E_EXISTS, "this migration has been done already");
+    }
+    m->after = gl_json_str(&j, gl_json_get(&j, root, "after"), &m->arena);
+    (void)gl_json_u64(&j, gl_json_get(&j, root, "at"), &at);
+    (void)gl_json_u64(&j, gl_json_get(&j, root, "writes"), &m->sum.writes_n);
+    m->at = (size_t)at;
+    sum = gl_json_get(&j, root, "sum");
+    for (gl_jnode e = gl_json_first(&j, sum); e && i < 4; e = gl_json_after(&j, sum, e)) {
+        (void)gl_json_u64(&j, e, &m->sum.words[i++]);
+    }
+    m->is_continued = true;
+    return 0;
+}
+
+/* ---- committing ---- */
+
+static void commit(struct gl_migrate *m);
+static void on_arrived(struct gl_migrate *m);
+
+static void on_resolved(struct gl_store_req *req);
+
+static void ask_again(struct gl_migrate *m)
+{
+    m->req = (struct gl_store_req){.done = on_resolved, .owner = m};
+    m->to->ops->resolve(m->to, &m->req, m->context, m->session, m->tx.id);
+}
+
+static void on_resolved(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status == 0) {
+        on_arrived(m);
+    } else if (req->status == GL_E_CONFLICT) {
+        commit(m); /* it never arrived */
+    } else if (++m->asked < ASKED_MAX) {
+        ask_again(m);
+    } else {
+        leave(m, GL_E_UNAVAILABLE, req->why.text);
+    }
+}
+
+static void on_committed(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status == 0) {
+        on_arrived(m);
+    } else if (req->status == GL_E_UNKNOWN) {
+        m->asked = 0;
+        ask_again(m);
+    } else if (req->status == GL_E_CONFLICT) {
+        leave(m, GL_E_CONFLICT,
+              "somebody else writes into the target: another migration, or a node");
+    } else {
+        leave(m, req->status, req->why.text);
+    }
+}
+
+static void commit(struct gl_migrate *m)
+{
+    m->tx.id = ++m->tx_id;
+    m->req = (struct gl_store_req){.done = on_committed, .owner = m};
+    m->to->ops->commit(m->to, &m->req, &m->tx);
+}
+
+/* `writes` has room for one more, behind its `n`: how far it is then. */
+static void move_on(struct gl_migrate *m, struct gl_write *writes, size_t n, gl_str state)
+{
+    writes[n] = (struct gl_write){
+        .type = GL_WRITE_PUT, .kind = KIND, .id = ID, .rev = m->rev + 1, .value = state};
+    m->guards[0] = (struct gl_guard){
+        .type = m->rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_AT, .kind = KIND, .id = ID, .rev = m->rev};
+    m->guards[1] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = m->session};
+    m->tx = (struct gl_tx){.context = m->context,
+                           .session = m->session,
+                           .guards = m->guards,
+                           .guards_n = 2,
+                           .writes = writes,
+                           .writes_n = n + 1};
+    commit(m);
+}
+
+/* ---- reading ---- */
+
+static void read_page(struct gl_migrate *m, struct gl_store *store, gl_str after,
+                      gl_store_done *done)
+{
+    m->req = (struct gl_store_req){.done = done, .owner = m};
+    store->ops->export(store, &m->req, m->context, after, m->page);
+}
+
+/* What comes with the page, as it shall arrive. */
+static void keep_page(struct gl_migrate *m, const struct gl_store_req *req)
+{
+    struct gl_arena *a = &m->page_arena;
+
+    gl_arena_reset(a);
+    m->writes = GL_NEW_ARRAY(a, struct gl_write, req->writes_n + 1);
+    m->writes_n = 0;
+    for (size_t i = 0; i < req->writes_n; i++) {
+        struct gl_write w = req->writes[i];
+
+        if (stays_behind(&w)) {
+            continue;
+        }
+        w.kind = gl_str_dup(a, w.kind);
+        w.id = gl_str_dup(a, w.id);
+        w.value = gl_str_dup(a, w.value);
+        w.owner = (gl_str){0};
+        m->writes[m->writes_n++] = w;
+    }
+    m->next = gl_str_dup(a, req->next);
+}
+
+/* ---- the end: is it all there? ---- */
+
+static void on_last(struct gl_migrate *m)
+{
+    leave(m, 0, "");
+}
+
+static void finish(struct gl_migrate *m)
+{
+    struct gl_write *writes = GL_NEW(&m->tx_arena, struct gl_write);
+
+    m->is_at_end = true;
+    m->chunk_sum = (struct gl_migrate_sum){0};
+    move_on(m, writes, 0, write_state(m, 0, (gl_str){0}, "done"));
+}
+
+static bool refuse_living(struct gl_migrate *m, const struct gl_store_req *req, const char *which);
+
+static void on_last_sessions(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status != 0) {
+        leave(m, req->status, req->why.text);
+    } else if (m->from->ops->shared && refuse_living(m, req, "source")) {
+        leave(m, m->code, gl_str_c(&m->arena, gl_str_of(m->why.text)));
+    } else {
+        finish(m);
+    }
+}
+
+static void check_sum(struct gl_migrate *m)
+{
+    const char *which = m->reading == m->to ? "target" : "source";
+
+    if (!is_same(&m->seen, &m->sum)) {
+        leave(m, GL_E_CONFLICT,
+              gl_str_fmt(&m->arena,
+                         "the %s holds something else than what was copied (%llu entries, %llu "
+                         "were copied): somebody has used it meanwhile; empty the target and begin "
+                         "anew",
+                         which, (unsigned long long)m->seen.writes_n,
+                         (unsigned long long)m->sum.writes_n)
+                  .p);
+        return;
+    }
+    if (m->reading == m->from) {
+        m->req = (struct gl_store_req){.done = on_last_sessions, .owner = m};
+        m->from->ops->session_list(m->from, &m->req);
+        return;
+    }
+    m->reading = m->from;
+    m->seen = (struct gl_migrate_sum){0};
+    m->next = (gl_str){0};
+}
+
+static void verify(struct gl_migrate *m);
+
+static void on_verified(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+    struct gl_store *was = m->reading;
+
+    if (req->status != 0) {
+        leave(m, req->status, req->why.text);
+        return;
+    }
+    keep_page(m, req);
+    for (size_t i = 0; i < m->writes_n; i++) {
+        add_write(&m->seen, &m->writes[i]);
+    }
+    if (m->next.n > 0) {
+        verify(m);
+        return;
+    }
+    check_sum(m);
+    if (was == m->to && m->reading == m->from) {
+        verify(m);
+    }
+}
+
+static void verify(struct gl_migrate *m)
+{
+    read_page(m, m->reading, m->next, on_verified);
+}
+
+/* ---- copying ---- */
+
+static void copy_page(struct gl_migrate *m);
+
+static void on_page(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status != 0) {
+        leave(m, req->status, req->why.text);
+        return;
+    }
+    keep_page(m, req);
+    if (m->at > m->writes_n) {
+        leave(m, GL_E_CONFLICT,
+              "the source has changed since the last try: empty the target and "
+              "begin anew");
+        return;
+    }
+    copy_page(m);
+}
+
+static void next_page(struct gl_migrate *m)
+{
+    read_page(m, m->from, m->after, on_page);
+}
+
+static size_t bytes_of(const struct gl_write *w)
+{
+    return w->kind.n + w->id.n + w->value.n;
+}
+
+/* The next part of the page, as one transaction; behind the last the next page. */
+static void copy_page(struct gl_migrate *m)
+{
+    struct gl_write *writes;
+    size_t bytes = 0;
+
+    gl_arena_reset(&m->tx_arena);
+    m->chunk = 0;
+    m->chunk_sum = (struct gl_migrate_sum){0};
+    while (m->at + m->chunk < m->writes_n && bytes < CHUNK_BYTES) {
+        const struct gl_write *w = &m->writes[m->at + m->chunk++];
+
+        bytes += bytes_of(w);
+        add_write(&m->chunk_sum, w);
+        m->jobs_n += w->type == GL_WRITE_PUT && gl_str_is(w->kind, "job");
+    }
+    writes = GL_NEW_ARRAY(&m->tx_arena, struct gl_write, m->chunk + 1);
+    if (m->chunk > 0) {
+        memcpy(writes, m->writes + m->at, m->chunk * sizeof(*writes));
+    }
+    if (m->at + m->chunk == m->writes_n && m->next.n > 0) {
+        move_on(m, writes, m->chunk, write_state(m, 0, m->next, "copying"));
+    } else {
+        move_on(m, writes, m->chunk, write_state(m, m->at + m->chunk, m->after, "copying"));
+    }
+}
+
+static void on_renewed(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status == GL_E_GONE) {
+        leave(m, GL_E_CONFLICT, "another migration into this target has begun");
+    } else if (m->at < m->writes_n) {
+        copy_page(m); /* one that failed is made up for by the next */
+    } else {
+        next_page(m);
+    }
+}
+
+static void go_on(struct gl_migrate *m)
+{
+    if (++m->commits % RENEW_EVERY == 0) {
+        m->req = (struct gl_store_req){.done = on_renewed, .owner = m};
+        m->to->ops->session_renew(m->to, &m->req, m->session, TTL_MS, (gl_str){0});
+    } else if (m->at < m->writes_n) {
+        copy_page(m);
+    } else {
+        next_page(m);
+    }
+}
+
+static void on_arrived(struct gl_migrate *m)
+{
+    m->rev++;
+    if (m->is_at_end) {
+        on_last(m);
+        return;
+    }
+    add_sum(&m->sum, &m->chunk_sum);
+    m->at += m->chunk;
+    if (m->told != NULL) {
+        m->told(m);
+    }
+    if (m->at == m->writes_n && m->next.n == 0) {
+        m->reading = m->to;
+        m->seen = (struct gl_migrate_sum){0};
+        verify(m);
+        return;
+    }
+    if (m->at == m->writes_n) {
+        m->after = gl_str_dup(&m->arena, m->next);
+        m->at = m->writes_n = 0;
+    }
+    go_on(m);
+}
+
+/* ---- beginning ---- */
+
+static void on_session(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status != 0) {
+        end(m, req->status, req->why.text);
+        return;
+    }
+    m->session = gl_str_dup(&m->arena, req->session.id);
+    next_page(m);
+}
+
+static void open_session(struct gl_migrate *m)
+{
+    m->wish = (struct gl_session_wish){.node = GL_S(NODE),
+                                       .nonce = m->nonce,
+                                       .ttl_ms = TTL_MS,
+                                       .about = GL_S("{\"state\":\"migrating\"}")};
+    m->req = (struct gl_store_req){.done = on_session, .owner = m};
+    m->to->ops->session_open(m->to, &m->req, &m->wish);
+}
+
+static void on_empty(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status != 0) {
+        end(m, req->status, req->why.text);
+    } else if (req->writes_n > 0) {
+        end(m, GL_E_EXISTS, "the target is not empty: it must be, or hold a try of this migration");
+    } else {
+        open_session(m);
+    }
+}
+
+static void on_state(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+    int rc;
+
+    if (req->status != 0) {
+        end(m, req->status, req->why.text);
+        return;
+    }
+    m->rev = req->records[0].rev;
+    if (m->rev == 0) {
+        read_page(m, m->to, (gl_str){0}, on_empty);
+        return;
+    }
+    rc = read_state(m, req->records[0].value);
+    if (rc != 0) {
+        end(m, rc, gl_str_c(&m->arena, gl_str_of(m->why.text)));
+    } else {
+        open_session(m);
+    }
+}
+
+/* True: one lives, and m->code and m->why say so. */
+static bool refuse_living(struct gl_migrate *m, const struct gl_store_req *req, const char *which)
+{
+    for (size_t i = 0; i < req->sessions_n; i++) {
+        const struct gl_session_info *s = &req->sessions[i];
+
+        if (!s->dead && s->left_ms >= 0 && !gl_str_is(s->node, NODE)) {
+            m->code = gl_why(&m->why, GL_E_STATE,
+                             "node %.*s uses the %s: stop it first, or wait until its session has "
+                             "ended",
+                             GL_STR_ARG(s->node), which);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void on_to_sessions(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status != 0) {
+        end(m, req->status, req->why.text);
+    } else if (m->to->ops->shared && refuse_living(m, req, "target")) {
+        m->done(m);
+    } else {
+        m->key = (struct gl_key){.kind = KIND, .id = ID};
+        m->req = (struct gl_store_req){.done = on_state, .owner = m};
+        m->to->ops->get(m->to, &m->req, m->context, &m->key, 1);
+    }
+}
+
+static void on_from_sessions(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status != 0) {
+        end(m, req->status, req->why.text);
+        return;
+    }
+    for (size_t i = 0; i < req->sessions_n; i++) {
+        uint64_t n = req->sessions[i].incarnation;
+
+        m->newest = n > m->newest ? n : m->newest;
+    }
+    if (m->from->ops->shared && refuse_living(m, req, "source")) {
+        m->done(m);
+        return;
+    }
+    m->req = (struct gl_store_req){.done = on_to_sessions, .owner = m};
+    m->to->ops->session_list(m->to, &m->req);
+}
+
+void gl_migrate_run(struct gl_migrate *m)
+{
+    m->page = m->page == 0 ? PAGE_WRITES : m->page;
+    m->req = (struct gl_store_req){.done = on_from_sessions, .owner = m};
+    m->from->ops->session_list(m->from, &m->req);
+}
+
+void gl_migrate_done(struct gl_migrate *m)
+{
+    gl_arena_done(&m->arena);
+    gl_arena_done(&m->page_arena);
+    gl_arena_done(&m->tx_arena);
+}
