@@ -16,7 +16,7 @@
 #include "os/loop.h"
 #include "os/random.h"
 #include "os/recorder.h"
-#include "store/sqlite.h"
+#include "stores.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -54,6 +54,7 @@ static long rss_bytes(void)
 #define RECORD_BYTES (32u << 20) /* as a node has it */
 
 struct bench {
+    const char *store_url; /* "" : SQLite in the data folder */
     const char *data;
     const char *keeper; /* path of glia-keeper */
     const char *figures;
@@ -197,7 +198,7 @@ static void node_open(struct bench *b, uint32_t slots, uint32_t hot)
 {
     struct gl_why why;
     char folder[512];
-    struct gl_sqlite_config config = {.folder = folder};
+    struct gl_stores_config config = {.url = b->store_url, .data = b->data};
     struct gl_pool_config pool = {.name = GL_S("default"), .slots = slots};
     struct gl_node_config node = {.name = GL_S("bench"),
                                   .pools = &pool,
@@ -213,9 +214,8 @@ static void node_open(struct bench *b, uint32_t slots, uint32_t hot)
     struct gl_keeper_exec_config keeper = {.data_dir = b->data, .keeper_path = b->keeper};
     struct gl_noop_exec_config noop = {0};
 
-    (void)snprintf(folder, sizeof(folder), "%s/contexts", b->data);
     if (gl_loop_new(&b->loop, &why) != 0 ||
-        gl_sqlite_open(&b->store, &config, b->loop, &why) != 0) {
+        gl_stores_open(&b->store, &config, b->loop, &why) != 0) {
         fail("open", &why);
     }
     b->entropy = gl_random_entropy();
@@ -536,7 +536,7 @@ static void in_child(struct bench *b, const char *name, void (*fn)(struct bench 
 
 int main(int argc, char **argv)
 {
-    struct bench b = {.data = "bench-data"};
+    struct bench b = {.data = "bench-data", .store_url = ""};
     const char *only = NULL;
 
     for (int i = 1; i < argc; i++) {
@@ -546,6 +546,8 @@ int main(int argc, char **argv)
             b.record = true;
         } else if (strcmp(argv[i], "--data") == 0 && i + 1 < argc) {
             b.data = argv[++i];
+        } else if (strcmp(argv[i], "--store") == 0 && i + 1 < argc) {
+            b.store_url = argv[++i];
         } else if (strcmp(argv[i], "--keeper") == 0 && i + 1 < argc) {
             b.keeper = argv[++i];
         } else if (strcmp(argv[i], "--figures") == 0 && i + 1 < argc) {
@@ -554,7 +556,7 @@ int main(int argc, char **argv)
             only = argv[++i];
         } else {
             fprintf(stderr, "usage: bench [--data DIR] [--keeper PATH] [--figures FILE] [--quick] "
-                            "[--record] [--only NAME]\n");
+                            "[--record] [--only NAME] [--store URL]\n");
             return 2;
         }
     }
