@@ -17,11 +17,11 @@ static void known_free(struct gl_blobs_known *k, struct known *x)
     gl_mem_free(x);
 }
 
-bool gl_blobs_knows(struct gl_blobs_known *k, gl_str hash, gl_ms since)
+bool gl_blobs_knows(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash)
 {
     struct known *x = gl_map_find(&k->by_hash, hash);
 
-    if (x == NULL || x->at < since) {
+    if (x == NULL || x->at < b->node->now - GL_BLOBS_TRUST_MS) {
         return false;
     }
     gl_list_remove(&x->link);
@@ -38,7 +38,7 @@ void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash)
     }
 }
 
-void gl_blobs_learn(struct gl_blobs_known *k, gl_str hash, gl_ms now)
+void gl_blobs_learn(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash)
 {
     struct known *x;
 
@@ -52,7 +52,7 @@ void gl_blobs_learn(struct gl_blobs_known *k, gl_str hash, gl_ms now)
     x = gl_mem_alloc(sizeof(*x));
     memcpy(x->hash, hash.p, hash.n);
     x->key = (gl_str){.p = x->hash, .n = sizeof(x->hash)};
-    x->at = now;
+    x->at = b->node->now;
     gl_list_push(&k->order, &x->link);
     gl_map_add(&k->by_hash, x->key, x);
 }

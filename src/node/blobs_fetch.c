@@ -4,12 +4,6 @@
  * What comes is checked against its hash before anybody finds it. */
 #include "node/blobs_state.h"
 
-enum {
-    /* So long a file that was here stays here: retention leaves what was asked for in the last
-     * hour, and asking makes it fresh again. */
-    TRUST_MS = 10 * 60 * 1000,
-};
-
 struct fetch {
     struct gl_blobs *blobs;
     struct gl_arena arena;
@@ -64,9 +58,10 @@ static void finish(struct fetch *f, int code, const char *text)
     struct gl_why why = {0};
 
     if (code == 0) {
-        gl_blobs_learn(&b->local, f->hash, n->now);
+        gl_blobs_learn(b, &b->local, f->hash);
+    } else {
+        (void)gl_why(&why, code, "%s", text);
     }
-    (void)gl_why(&why, code, "%s", text);
     gl_list_init(&wants);
     for (struct gl_link *l; (l = gl_list_first(&f->wants)) != NULL;) {
         gl_list_remove(l);
@@ -328,8 +323,7 @@ static bool want_next(struct want *w)
     struct fetch *f;
     bool is_new;
 
-    while (w->at < w->files_n &&
-           gl_blobs_knows(&b->local, w->files[w->at].blob, b->node->now - TRUST_MS)) {
+    while (w->at < w->files_n && gl_blobs_knows(b, &b->local, w->files[w->at].blob)) {
         w->at++;
     }
     if (w->at == w->files_n) {

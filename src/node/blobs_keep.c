@@ -61,7 +61,7 @@ static void finish(struct keep *k, int code, const char *why)
     struct gl_link waiters;
 
     if (code == 0) {
-        gl_blobs_learn(&b->stored, k->hash, n->now);
+        gl_blobs_learn(b, &b->stored, k->hash);
     }
     gl_list_init(&waiters);
     for (struct gl_link *l; (l = gl_list_first(&k->waiters)) != NULL;) {
@@ -123,7 +123,7 @@ static void file_is_there(struct keep *k)
 {
     struct gl_blobs *b = k->blobs;
 
-    gl_blobs_learn(&b->stored, file(k)->blob, b->node->now);
+    gl_blobs_learn(b, &b->stored, file(k)->blob);
     k->at++;
     next_file(k);
 }
@@ -360,7 +360,7 @@ static void on_heads(struct gl_store_req *req)
     }
     for (size_t i = 0; i < k->keys_n; i++, k->at++) {
         if (req->records[i].rev == GL_KEPT_WHOLE && !req->records[i].damaged) {
-            gl_blobs_learn(&b->stored, k->files[k->at].blob, b->node->now);
+            gl_blobs_learn(b, &b->stored, k->files[k->at].blob);
         } else {
             k->files[k->missing_n++] = k->files[k->at];
         }
@@ -393,7 +393,7 @@ static void add_file(struct keep *k, struct gl_map *seen, const struct gl_flow_f
         return;
     }
     gl_map_add(seen, f->blob, (void *)f);
-    if (!gl_blobs_knows(&k->blobs->stored, f->blob, 0)) {
+    if (!gl_blobs_knows(k->blobs, &k->blobs->stored, f->blob)) {
         k->files[k->files_n++] = *f;
     }
 }
@@ -450,14 +450,14 @@ bool gl_blobs_keep(struct gl_blobs *b, gl_str hash, gl_str flow, gl_blobs_done *
     struct waiter *w;
     struct keep *k;
 
-    if (!gl_blobs_concern(b, flow) || gl_blobs_knows(&b->stored, hash, 0)) {
+    if (!gl_blobs_concern(b, flow) || gl_blobs_knows(b, &b->stored, hash)) {
         return true;
     }
     k = gl_map_find(&b->keeps, hash);
     if (k == NULL) {
         k = keep_new(b, hash);
         if (!find_files(k, flow) || k->files_n == 0) {
-            gl_blobs_learn(&b->stored, hash, b->node->now);
+            gl_blobs_learn(b, &b->stored, hash);
             (void)gl_map_remove(&b->keeps, k->hash); /* it is `k` */
             keep_free(k);
             return true;

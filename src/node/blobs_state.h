@@ -13,6 +13,9 @@ enum {
     GL_BLOBS_KNOWN_MAX = 8192, /* hashes remembered, of each kind */
     GL_BLOBS_MOVES_MAX = 4,    /* blobs on their way at once, in either direction */
     GL_BLOBS_TRIES_MAX = 8,    /* others may be writing or removing the same */
+    /* So long what was here, or in the store, is believed to be there still. Retention leaves a
+     * file that was asked for in the last hour, and asking makes it fresh again. */
+    GL_BLOBS_TRUST_MS = 10 * 60 * 1000,
 };
 
 /* Hashes that need not be asked about; those used longest ago go first. */
@@ -41,8 +44,8 @@ struct gl_blobs {
 };
 
 /* ---- blobs.c ---- */
-bool gl_blobs_knows(struct gl_blobs_known *k, gl_str hash, gl_ms since);
-void gl_blobs_learn(struct gl_blobs_known *k, gl_str hash, gl_ms now);
+bool gl_blobs_knows(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash);
+void gl_blobs_learn(const struct gl_blobs *b, struct gl_blobs_known *k, gl_str hash);
 void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash);
 /* `begin` is called at once, or when others have ended. */
 void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t);

@@ -267,6 +267,10 @@ void gl_trim_flows_over(struct gl_trim *t)
 {
     if (t->ask == NULL && leads(t) && t->node->now >= t->rest_due) {
         t->rest_due = t->node->now + REST_MS;
+        if (gl_trim_is_shared(t)) { /* what whoever led before us has left, nobody knows */
+            t->flows_due = t->node->now + FLOWS_MS;
+            t->again = true;
+        }
         gl_trim_rest_begin(t);
     } else {
         gl_trim_rest_over(t);
@@ -277,9 +281,10 @@ static void no_more_jobs(struct gl_trim *t)
 {
     bool is_time = t->node->now >= t->flows_due || t->has_shrunk;
 
-    if (t->ask != NULL || ((t->removed_n > 0 || t->young_bytes > 0) && is_time)) {
+    if (t->ask != NULL || ((t->removed_n > 0 || t->young_bytes > 0 || t->again) && is_time)) {
         t->flows_due = t->node->now + FLOWS_MS;
         t->removed_n = 0;
+        t->again = false;
         gl_trim_flows_begin(t);
     } else {
         gl_trim_flows_over(t);

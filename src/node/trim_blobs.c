@@ -211,6 +211,7 @@ static void on_head(struct gl_store_req *req)
         head = (struct gl_kept_blob){.pieces = PIECES_MAX};
     }
     if (r->rev == 0 || head.at > t->node->now - BLOB_AGE_MS) {
+        t->again = t->again || r->rev != 0;
         t->flows.at++;
         condemn_next(t);
         return;

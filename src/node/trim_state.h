@@ -86,6 +86,7 @@ struct gl_trim {
     uint64_t condemned_n;    /* passes that have condemned something */
     bool seek_orphans;       /* there may be files of jobs that are gone */
     uint64_t removed_n;      /* jobs, since flows were last looked through */
+    bool again;              /* something else may be found then */
     struct gl_link asks;     /* struct gl_trim_ask: waiting */
     struct gl_link naming;   /* struct gl_trim_ask: which job is meant? */
     struct gl_link pins;     /* jobs that are being retried: trim_jobs.c */

@@ -124,6 +124,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                   .exec = &n->exec.port,
                                   .clock = &n->clock,
                                   .entropy = &n->entropy,
+                                  .blob = options->blob,
                                   .record = options->record ? &n->record.port : NULL};
     n->node = gl_node_new(&config, &ports);
     if (disk->shared) {

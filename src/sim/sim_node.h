@@ -51,6 +51,7 @@ struct sim_node_options {
     uint32_t hot_jobs_max;
     uint32_t renew; /* its core is saved and restored before an event, per million */
     struct gl_keep keep;
+    struct gl_blob *blob; /* the machine's (sim_blobs.h); NULL: flows have no files */
     bool record;     /* what happens is recorded and replayed */
     bool round_trip; /* every event goes through its text before it is used */
     void (*on_lost)(void *owner, struct sim_node *n);
