@@ -79,7 +79,8 @@ static void spawn(struct redis_server *s)
         (void)dup2(null, 1);
         (void)dup2(null, 2);
         if (chdir(s->folder.path) == 0) {
-            (void)execlp("redis-server", "redis-server", conf, (char *)NULL);
+            (void)execlp("redis-server", "redis-server", conf, s->sentinel ? "--sentinel" : NULL,
+                         (char *)NULL);
         }
         _exit(127);
     }
@@ -196,6 +197,24 @@ void redis_server_start(struct redis_server *s, const char *args)
     *s = (struct redis_server){0};
     test_folder_make(&s->folder);
     start(s, args);
+}
+
+void redis_server_start_sentinel(struct redis_server *s, uint16_t primary_port, const char *args)
+{
+    *s = (struct redis_server){.sentinel = true, .port = free_port()};
+    test_folder_make(&s->folder);
+    char path[300];
+    (void)snprintf(path, sizeof(path), "%s/redis.conf", s->folder.path);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    (void)fprintf(f,
+                  "bind 127.0.0.1\nport %u\ndir %s\nlogfile redis.log\nprotected-mode no\n"
+                  "sentinel monitor mymaster 127.0.0.1 %u 2\n"
+                  "sentinel down-after-milliseconds mymaster 500\n"
+                  "sentinel failover-timeout mymaster 4000\n%s\n",
+                  s->port, s->folder.path, primary_port, args);
+    assert_int_equal(fclose(f), 0);
+    redis_server_again(s);
 }
 
 static void make_certificates(struct redis_server *s)

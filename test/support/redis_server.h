@@ -13,8 +13,9 @@
 struct redis_server {
     struct test_folder folder;
     uint16_t port;
-    bool tls;  /* the port wants TLS; files in `folder`: ca.pem, server.pem, server.key */
-    pid_t pid; /* 0: it does not run */
+    bool tls;      /* the port wants TLS; files in `folder`: ca.pem, server.pem, server.key */
+    bool sentinel; /* it is one */
+    pid_t pid;     /* 0: it does not run */
     char args[1024];
 };
 
@@ -23,6 +24,8 @@ struct redis_server {
 void redis_server_start(struct redis_server *s, const char *args);
 /* The same with TLS only: a certificate for "localhost" and 127.0.0.1 is made. */
 void redis_server_start_tls(struct redis_server *s, const char *args);
+/* A sentinel that watches the primary "mymaster" at that port; two of them decide. */
+void redis_server_start_sentinel(struct redis_server *s, uint16_t primary_port, const char *args);
 void redis_server_stop(struct redis_server *s); /* ends it and removes its folder */
 
 void redis_server_kill(struct redis_server *s);   /* kill -9; its data stay */

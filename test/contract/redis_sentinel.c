@@ -1,0 +1,282 @@
+/* Replicas, confirmation by them, and failovers led by sentinels. */
+#include <event2/event.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "contract/maker_redis.h"
+
+enum { SERVERS_N = 3, SENTINELS_N = 3 };
+
+struct fixture {
+    struct redis_server servers[SERVERS_N]; /* the first begins as the primary */
+    struct redis_server sentinels[SENTINELS_N];
+    size_t servers_n, sentinels_n;
+    struct redis_world world;
+    struct contract c;
+    struct gl_arena arena;
+    char url[400];
+};
+
+static struct fixture *make(void **state, size_t replicas)
+{
+    struct fixture *f = gl_mem_alloc(sizeof(*f));
+    char args[100];
+    *state = f;
+    redis_server_start(&f->servers[0], "min-replicas-to-write 0");
+    (void)snprintf(args, sizeof(args), "replicaof 127.0.0.1 %u", f->servers[0].port);
+    for (f->servers_n = 1; f->servers_n <= replicas; f->servers_n++) {
+        redis_server_start(&f->servers[f->servers_n], args);
+    }
+    for (size_t i = 1; i < f->servers_n; i++) {
+        redis_server_until(&f->servers[i], "INFO replication", "master_link_status:up");
+    }
+    (void)snprintf(args, sizeof(args), "connected_slaves:%zu", replicas);
+    redis_server_until(&f->servers[0], "INFO replication", args);
+    redis_world_init(&f->world, &f->servers[0]);
+    return f;
+}
+
+static int with_replica(void **state)
+{
+    (void)make(state, 1);
+    return 0;
+}
+
+static int with_sentinels(void **state)
+{
+    struct fixture *f = make(state, 2);
+    for (; f->sentinels_n < SENTINELS_N; f->sentinels_n++) {
+        redis_server_start_sentinel(&f->sentinels[f->sentinels_n], f->servers[0].port,
+                                    f->sentinels_n == 0 ? "requirepass watch" : "");
+    }
+    /* They must know each other and the replicas before they can decide anything. */
+    for (size_t i = 1; i < SENTINELS_N; i++) {
+        redis_server_until(&f->sentinels[i], "SENTINEL MASTER mymaster",
+                           "num-other-sentinels\r\n$1\r\n2");
+        redis_server_until(&f->sentinels[i], "SENTINEL MASTER mymaster", "num-slaves\r\n$1\r\n2");
+    }
+    (void)snprintf(f->url, sizeof(f->url),
+                   "redis+sentinel://127.0.0.1:%u,127.0.0.1:%u,127.0.0.1:%u/mymaster/0"
+                   "?timeout_ms=15000&connect_timeout_ms=500",
+                   f->sentinels[0].port, f->sentinels[1].port, f->sentinels[2].port);
+    f->world.url = f->url;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    redis_world_done(&f->world);
+    contract_forget(&f->c);
+    for (size_t i = 0; i < f->sentinels_n; i++) {
+        redis_server_stop(&f->sentinels[i]);
+    }
+    for (size_t i = 0; i < f->servers_n; i++) {
+        redis_server_stop(&f->servers[i]);
+    }
+    gl_arena_done(&f->arena);
+    gl_mem_free(f);
+    return 0;
+}
+
+static struct contract *begin(struct fixture *f)
+{
+    contract_adopt(&f->c, &contract_maker_redis, &f->world, redis_world_open(&f->world));
+    return &f->c;
+}
+
+static struct contract_call *start_confirmed(struct contract *c, uint64_t rev)
+{
+    struct contract_call *call = contract_call_new(c);
+    struct gl_write w = put("job", "a", rev, "{}");
+    struct gl_guard g = rev == 1 ? absent("job", "a") : at("job", "a", rev - 1);
+    call->tx = (struct gl_tx){.context = GL_S("default"),
+                              .session = c->session,
+                              .id = ++c->tx_id,
+                              .guards = gl_arena_copy(&c->arena, &g, sizeof(g)),
+                              .guards_n = 1,
+                              .writes = gl_arena_copy(&c->arena, &w, sizeof(w)),
+                              .writes_n = 1,
+                              .confirm = true};
+    c->store->ops->commit(c->store, &call->req, &call->tx);
+    return call;
+}
+
+static int commit_confirmed(struct contract *c, uint64_t rev)
+{
+    struct contract_call *call = start_confirmed(c, rev);
+    contract_wait(call);
+    return call->req.status;
+}
+
+/* ---- one replica, no sentinels ---- */
+
+static void what_no_replica_confirms_is_unknown_until_one_does(void **state)
+{
+    struct fixture *f = *state;
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=3000&wait_ms=150");
+    struct contract *c = begin(f);
+    gl_str s = contract_session(c, "a");
+    assert_int_equal(commit_confirmed(c, 1), 0);
+    redis_server_freeze(&f->servers[1]);
+    struct contract_call *call = start_confirmed(c, 2);
+    contract_wait(call);
+    assert_int_equal(call->req.status, GL_E_UNKNOWN);
+    assert_non_null(strstr(call->req.why.text, "0 of 1 replicas"));
+    assert_int_equal(contract_resolve(c, s, call->tx.id), GL_E_UNAVAILABLE);
+    assert_int_equal(contract_renew(c, s), GL_E_UNAVAILABLE);
+    /* What need not be confirmed goes on. */
+    assert_int_equal(contract_commit(c, GUARDS(at("job", "a", 2)), NO_WRITES), 0);
+    redis_server_thaw(&f->servers[1]);
+    int status;
+    do {
+        status = contract_resolve(c, s, call->tx.id);
+    } while (status == GL_E_UNAVAILABLE);
+    assert_int_equal(status, 0);
+    assert_int_equal(contract_renew(c, s), 0);
+}
+
+static void every_commit_waits_if_wanted(void **state)
+{
+    struct fixture *f = *state;
+    (void)snprintf(f->world.options, sizeof(f->world.options),
+                   "?timeout_ms=3000&wait_ms=150&wait=all");
+    struct contract *c = begin(f);
+    contract_session(c, "a");
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
+    redis_server_freeze(&f->servers[1]);
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 2, "{}"))), GL_E_UNKNOWN);
+    redis_server_thaw(&f->servers[1]);
+}
+
+static void a_replica_is_no_store(void **state)
+{
+    struct fixture *f = *state;
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=400");
+    f->world.server = &f->servers[1];
+    struct contract *c = begin(f);
+    struct contract_call *call = contract_start(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}")));
+    contract_wait(call);
+    assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
+    assert_non_null(strstr(call->req.why.text, "is a replica"));
+}
+
+static void a_primary_that_becomes_a_replica_is_left(void **state)
+{
+    struct fixture *f = *state;
+    char line[80];
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=500&wait_replicas=0");
+    struct contract *c = begin(f);
+    contract_session(c, "a");
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
+    (void)redis_server_do(&f->servers[1], &f->arena, "REPLICAOF NO ONE");
+    (void)snprintf(line, sizeof(line), "REPLICAOF 127.0.0.1 %u", f->servers[1].port);
+    (void)redis_server_do(&f->servers[0], &f->arena, line);
+    struct contract_call *call = contract_start(c, NO_GUARDS, WRITES(put("job", "a", 2, "{}")));
+    contract_wait(call);
+    assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
+    assert_non_null(strstr(call->req.why.text, "replica"));
+    (void)redis_server_do(&f->servers[0], &f->arena, "REPLICAOF NO ONE");
+    int status;
+    do {
+        status = contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 3, "{}")));
+    } while (status == GL_E_UNAVAILABLE);
+    assert_int_equal(status, 0);
+    assert_true(c->changed_n > 0);
+}
+
+static void a_check_warns_of_writes_without_replicas(void **state)
+{
+    struct fixture *f = *state;
+    char url[100];
+    struct gl_findings found = {0};
+    struct gl_why why;
+    bool said = false;
+    (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%u", f->servers[0].port);
+    struct gl_redis_config cfg = {.url = url, .identity = ""};
+    assert_int_equal(gl_redis_check(&cfg, &f->arena, &found, &why), 0);
+    for (size_t i = 0; i < found.n; i++) {
+        said = said || (found.items[i].level == GL_FINDING_WARNING &&
+                        strstr(found.items[i].text.p, "min-replicas-to-write") != NULL);
+    }
+    assert_true(said);
+}
+
+/* ---- sentinels ---- */
+
+/* Every transaction guards on the one before it and is confirmed, so what was committed is a chain
+ * that a failover must not shorten. The first sentinel wants a password we do not give: the others
+ * help. */
+static void a_failover_loses_nothing_that_was_confirmed(void **state)
+{
+    struct fixture *f = *state;
+    struct contract *c = begin(f);
+    gl_str s = contract_session(c, "a");
+    enum { N = 60 };
+    uint64_t rev = 0;
+    for (int i = 0; i < N; i++) {
+        if (i == N / 3) {
+            redis_server_kill(&f->servers[0]);
+        }
+        struct contract_call *call = start_confirmed(c, rev + 1);
+        contract_wait(call);
+        int status = call->req.status;
+        while (status == GL_E_UNKNOWN || status == GL_E_UNAVAILABLE) {
+            status = contract_resolve(c, s, call->tx.id);
+        }
+        assert_true(status == 0 || status == GL_E_CONFLICT);
+        rev += status == 0;
+        assert_true(contract_get(c, "job", "a").rev >= rev);
+        rev = contract_get(c, "job", "a").rev;
+    }
+    assert_true(rev > N / 2);
+    assert_true(c->changed_n > 0);
+    assert_int_equal(c->met_n, 1);
+    int status;
+    do {
+        status = contract_renew(c, s);
+    } while (status == GL_E_UNAVAILABLE);
+    assert_int_equal(status, 0);
+}
+
+static void a_silent_sentinel_is_passed_over(void **state)
+{
+    struct fixture *f = *state;
+    redis_server_freeze(&f->sentinels[1]);
+    struct contract *c = begin(f);
+    contract_session(c, "a");
+    assert_int_equal(commit_confirmed(c, 1), 0);
+    redis_server_thaw(&f->sentinels[1]);
+}
+
+static void an_unknown_name_is_explained(void **state)
+{
+    struct fixture *f = *state;
+    char url[200];
+    (void)snprintf(url, sizeof(url),
+                   "redis+sentinel://127.0.0.1:%u/nobody?timeout_ms=500&sentinel_password=watch",
+                   f->sentinels[0].port);
+    f->world.url = url;
+    struct contract *c = begin(f);
+    struct contract_call *call = contract_start(c, NO_GUARDS, NO_WRITES);
+    contract_wait(call);
+    assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
+    assert_non_null(strstr(call->req.why.text, "no primary of that name"));
+}
+
+int main(void)
+{
+#define R(f) cmocka_unit_test_setup_teardown(f, with_replica, tear_down)
+#define S(f) cmocka_unit_test_setup_teardown(f, with_sentinels, tear_down)
+    const struct CMUnitTest tests[] = {
+        R(what_no_replica_confirms_is_unknown_until_one_does),
+        R(every_commit_waits_if_wanted),
+        R(a_replica_is_no_store),
+        R(a_primary_that_becomes_a_replica_is_left),
+        R(a_check_warns_of_writes_without_replicas),
+        S(a_failover_loses_nothing_that_was_confirmed),
+        S(a_silent_sentinel_is_passed_over),
+        S(an_unknown_name_is_explained),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
