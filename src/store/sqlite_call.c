@@ -154,12 +154,12 @@ static int session_end(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
     if (!known) {
         return gone(op, known);
     }
-    err = change_session(w, db, GL_SQLITE_SESSION_END, op);
-    if (err == 0 && is_current(w, op->u.session.session)) {
+    if (is_current(w, op->u.session.session)) {
+        /* Also if it cannot be written now: its holder wants to leave, and the row decides. */
         w->session_over = true;
         gl_sqlite_contexts_each(&w->contexts, forget_session); /* each is told by its next commit */
     }
-    return err;
+    return change_session(w, db, GL_SQLITE_SESSION_END, op);
 }
 
 static int session_dead(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)

@@ -296,6 +296,75 @@ static void a_session_that_could_not_be_opened_is_opened_again(void **state)
     assert_int_equal(contract_commit(&f->c, GUARDS(dead(first)), NO_WRITES), 0);
 }
 
+/* ---- calls that write, besides commits ---- */
+
+static void a_session_that_could_not_end_ends_later(void **state)
+{
+    struct fixture *f = *state;
+    gl_str s = f->c.session;
+    vfs_cut_fail(f->vfs, VFS_CUT_FULL, "");
+    assert_int_equal(contract_leave(&f->c, s), GL_E_UNAVAILABLE);
+    assert_int_equal(contract_renew_for(&f->c, s, 30000, "{\"n\":2}"), GL_E_UNAVAILABLE);
+    vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
+    bool is_dead = true;
+    assert_int_equal(contract_dead(&f->c, s, &is_dead), 0);
+    assert_false(is_dead);
+    assert_int_equal(contract_renew_for(&f->c, s, 30000, "{\"n\":2}"), 0);
+    assert_true(gl_str_is(contract_sessions(&f->c)->sessions[0].about, "{\"n\":2}"));
+    vfs_cut_fail(f->vfs, VFS_CUT_SYNC_LATE, "-wal"); /* it does end, and nobody hears of it */
+    assert_int_equal(contract_leave(&f->c, s), GL_E_UNAVAILABLE);
+    vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
+    assert_int_equal(contract_dead(&f->c, s, &is_dead), 0);
+    assert_int_equal(contract_renew_for(&f->c, s, 30000, "{\"n\":2}"), is_dead ? GL_E_GONE : 0);
+    assert_int_equal(contract_leave(&f->c, s), 0);
+    assert_int_equal(contract_renew_for(&f->c, s, 30000, "{\"n\":2}"), GL_E_GONE);
+}
+
+static int take_one(struct fixture *f, const char *want)
+{
+    struct contract_call *call = contract_call_new(&f->c);
+    struct gl_take take = {GL_S("q"), f->c.session, 3600000, 1};
+    f->c.store->ops->take(f->c.store, &call->req, GL_S("default"), &take);
+    contract_wait(call);
+    assert_true(call->req.status == 0 || call->req.items_n == 0);
+    if (call->req.status == 0) {
+        check_items(&call->req, want);
+    }
+    return call->req.status;
+}
+
+static void a_claim_that_could_not_be_written_is_nobodys(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(
+        contract_commit(&f->c, NO_GUARDS, WRITES(push("q", "a", "1"), push("q", "b", "2"))), 0);
+    const enum vfs_cut_fault faults[] = {VFS_CUT_FULL, VFS_CUT_READ_ONLY, VFS_CUT_WRITE_ERROR};
+    for (size_t i = 0; i < GL_COUNT(faults); i++) {
+        vfs_cut_fail(f->vfs, faults[i], "");
+        assert_int_equal(take_one(f, ""), GL_E_UNAVAILABLE);
+        vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
+    }
+    assert_int_equal(take_one(f, "a=1"), 0);
+    assert_int_equal(take_one(f, "b=2"), 0);
+    assert_int_equal(take_one(f, ""), 0);
+}
+
+/* Whatever is true, it is the same afterwards: it may be claimed by one who does not know. */
+static void a_claim_whose_sync_failed_is_certain_before_the_next(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(push("q", "a", "1"))), 0);
+    vfs_cut_fail(f->vfs, VFS_CUT_SYNC_LOST, "-wal");
+    assert_int_equal(take_one(f, ""), GL_E_UNAVAILABLE);
+    assert_int_equal(take_one(f, ""), GL_E_UNAVAILABLE);
+    vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
+    check_value(&f->c, "job", "a", "kept");
+    assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(push("q", "b", "2"))), 0);
+    bool is_claimed =
+        sqlite_world_sql(&f->w, "SELECT token FROM item WHERE id = 'a' AND until > 0") != 0;
+    assert_int_equal(take_one(f, is_claimed ? "b=2" : "a=1"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,6 +392,11 @@ int main(void)
             transactions_behind_an_unknown_one_are_judged_by_their_guards, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_could_not_be_opened_is_opened_again, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(a_session_that_could_not_end_ends_later, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_claim_that_could_not_be_written_is_nobodys, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(a_claim_whose_sync_failed_is_certain_before_the_next,
+                                        set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
