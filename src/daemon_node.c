@@ -81,6 +81,13 @@ static void on_trouble(void *owner, int code, const char *why)
     pthread_mutex_unlock(&d->mutex);
 }
 
+static void on_silence(void *owner, const char *why)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "the store %s does not answer: %s", d->shown, why);
+}
+
 static void on_ready(void *owner)
 {
     struct gl_daemon *d = owner;
@@ -296,6 +303,7 @@ static void make_node(struct gl_daemon *d)
         .on_handling = on_handling,
         .on_session = on_session,
         .on_trouble = on_trouble,
+        .on_silence = on_silence,
         .on_ready = on_ready,
         .on_session_lost = on_session_lost,
         .owner = d,

@@ -49,6 +49,7 @@ struct gl_node {
     gl_ms steady_since; /* since when every renewal has succeeded over one connection; INT64_MAX:
                            it has not */
     struct gl_buf about;
+    bool is_silent;     /* the store has not taken the last renewal */
     bool session_ended; /* we have said that we leave */
     struct gl_peers *peers;
     struct gl_inbox *inbox;

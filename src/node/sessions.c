@@ -1,7 +1,11 @@
 /* sessions.c - the one thing a node renews, and what must be known before it may begin. */
 #include "node/node_state.h"
 
-enum { RETRY_MS = 500, RATES_PAGE = 1000 };
+enum {
+    RETRY_MS = 500,
+    RATES_PAGE = 1000,
+    JUDGE_MS_MIN = 3000, /* others need time to reconnect, too, however short our TTL is */
+};
 
 static void feed_session(struct gl_node *n)
 {
@@ -203,7 +207,9 @@ void gl_sessions_on_changed(struct gl_node *n)
 
 bool gl_sessions_may_judge(const struct gl_node *n)
 {
-    return n->steady_since != INT64_MAX && (n->now - n->steady_since >= n->ttl || GL_PLANT(26));
+    gl_ms wait = n->ttl > JUDGE_MS_MIN ? n->ttl : JUDGE_MS_MIN;
+
+    return n->steady_since != INT64_MAX && (n->now - n->steady_since >= wait || GL_PLANT(26));
 }
 
 /* It counts from the moment of asking: when the store has heard of it, nobody knows. */
@@ -211,11 +217,12 @@ static void good_until(struct gl_node *n)
 {
     if (n->ports.store->ops->shared) {
         n->valid_until = n->sent_at + n->ttl - n->ttl / 10 - 100;
-        n->steady_since = n->steady_since == INT64_MAX ? n->sent_at : n->steady_since;
+        /* Counted from the answer: the request may have waited for a connection meanwhile. */
+        n->steady_since = n->steady_since == INT64_MAX ? n->now : n->steady_since;
     }
 }
 
-static void lost(struct gl_node *n)
+static void lost(struct gl_node *n, const char *why)
 {
     struct gl_event stop = {.type = GL_EV_STOP};
 
@@ -226,7 +233,8 @@ static void lost(struct gl_node *n)
     GL_TRACE(n->config.trace, NODE, .what = "session lost");
     gl_node_feed(n, &stop); /* someone else may own our jobs: start nothing more */
     if (n->config.on_session_lost != NULL) {
-        n->config.on_session_lost(n->config.owner, "this node's session was declared dead");
+        n->config.on_session_lost(n->config.owner,
+                                  why[0] != '\0' ? why : "this node's session was declared dead");
     }
 }
 
@@ -234,6 +242,10 @@ static void failed(struct gl_node *n, const struct gl_store_req *req)
 {
     n->session_due = n->now + (n->ttl / 6 < RETRY_MS ? n->ttl / 6 : RETRY_MS);
     n->steady_since = INT64_MAX;
+    if (n->session.n > 0 && !n->is_silent && n->config.on_silence != NULL) {
+        n->config.on_silence(n->config.owner, req->why.text);
+    }
+    n->is_silent = true;
     if (n->session.n == 0 && n->config.on_trouble != NULL) {
         n->config.on_trouble(n->config.owner, req->status, req->why.text);
     }
@@ -250,11 +262,12 @@ static void on_session(struct gl_store_req *req)
     if (n->stopping) {
         n->session_due = INT64_MAX;
     } else if (req->status == GL_E_GONE && n->session.n > 0) {
-        lost(n);
+        lost(n, req->why.text);
     } else if (req->status != 0) {
         failed(n, req);
     } else {
         good_until(n);
+        n->is_silent = false;
         n->session_due = (n->ports.store->ops->shared ? n->sent_at : n->now) + n->ttl / 3;
         n->renewed_at = n->now;
         if (n->session.n == 0) {
