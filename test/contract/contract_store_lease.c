@@ -6,7 +6,7 @@
 #include "contract/contract.h"
 
 enum {
-    SHORT_MS = 200, /* it is waited for in real time where the clock is a server's */
+    SHORT_MS = 100, /* it is waited for in real time where the clock is a server's */
     LONG_MS = 600000,
 };
 
@@ -33,7 +33,7 @@ static bool declare(struct contract *c, gl_str session)
 static gl_str lapsed_session(struct contract *c, const char *node)
 {
     gl_str s = contract_session_for(c, node, SHORT_MS, "{}");
-    contract_advance(c, SHORT_MS + 50);
+    contract_advance(c, SHORT_MS + 20);
     return s;
 }
 
@@ -83,10 +83,10 @@ static void a_renewal_moves_the_deadline(void **state)
     struct contract *c = *state;
     gl_str s = contract_session_for(c, "a", SHORT_MS, "{}");
     assert_int_equal(contract_renew_for(c, s, LONG_MS, "{}"), 0);
-    contract_advance(c, SHORT_MS + 50);
+    contract_advance(c, SHORT_MS + 20);
     assert_false(declare(c, s));
     assert_int_equal(contract_renew_for(c, s, SHORT_MS, "{}"), 0); /* also to an earlier time */
-    contract_advance(c, SHORT_MS + 50);
+    contract_advance(c, SHORT_MS + 20);
     assert_int_equal(declare(c, s), is_shared(c));
 }
 
@@ -232,15 +232,26 @@ static void the_living_are_listed_before_the_dead(void **state)
 static void a_long_listing_keeps_the_newest(void **state)
 {
     struct contract *c = *state;
-    enum { MORE = 20 };
-    for (int i = 0; i < GL_SESSIONS_LISTED + MORE; i++) {
-        contract_session(c, "a");
+    enum { MORE = 20, ALL = GL_SESSIONS_LISTED + MORE };
+    struct gl_session_wish wish = {GL_S("a"), GL_S("0123456789abcdef"), LONG_MS, GL_S("{}")};
+    static struct contract_call *calls[ALL];
+    for (size_t i = 0; i < ALL; i++) { /* at once: one by one they would take their time */
+        calls[i] = contract_call_new(c);
+        c->store->ops->session_open(c->store, &calls[i]->req, &wish);
+        if (i == MORE - 1) {
+            contract_wait(calls[i]);
+            contract_advance(c, 5); /* so that the first are older, by any clock */
+        }
+    }
+    for (size_t i = 0; i < ALL; i++) {
+        contract_wait(calls[i]);
+        assert_int_equal(calls[i]->req.status, 0);
     }
     const struct gl_store_req *req = contract_sessions(c);
     assert_int_equal(req->sessions_n, GL_SESSIONS_LISTED);
-    assert_true(gl_str_eq(req->sessions[0].id, c->session));
-    assert_false(req->sessions[0].dead);
+    assert_int_equal(req->sessions[0].incarnation, ALL);
     for (size_t i = 0; i < req->sessions_n; i++) {
+        assert_int_equal(req->sessions[i].dead, i > 0);
         assert_true(req->sessions[i].incarnation > MORE);
     }
 }

@@ -4,7 +4,7 @@
 #include "contract/contract.h"
 
 enum {
-    SHORT_MS = 150,
+    SHORT_MS = 100,
     LONG_MS = 600000,
 };
 
@@ -147,7 +147,7 @@ static void a_claim_ends_with_its_lease(void **state)
     const struct gl_store_req *first = contract_take(c, "inbox", SHORT_MS, 2);
     check_items(first, "b=1 a=2");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(pop("inbox", "a"))), 0);
-    contract_advance(c, SHORT_MS + 50);
+    contract_advance(c, SHORT_MS + 20);
     /* Late, but nobody else has it: it may still be acknowledged. */
     uint64_t old = first->items[0].token;
     assert_int_equal(contract_commit(c, GUARDS(claimed("inbox", "b", old)), NO_WRITES), 0);
@@ -217,7 +217,7 @@ static void the_claims_of_one_declared_dead_are_over(void **state)
     gl_str taker = contract_session_for(c, "a", SHORT_MS, "{}");
     fill(c);
     check_items(contract_take(c, "inbox", LONG_MS, 2), "b=1 a=2");
-    contract_advance(c, SHORT_MS + 50);
+    contract_advance(c, SHORT_MS + 20);
     struct contract *other = contract_other(c);
     contract_session(other, "b"); /* on a store that is not shared this ends it */
     assert_int_equal(contract_declare(other, taker, &is_dead), 0);

@@ -7,6 +7,7 @@
 enum {
     CLIENTS = 8,
     LONG_MS = 600000,
+    LEASE_MS = 500, /* long enough for all of them to take something */
 };
 
 struct racers {
@@ -222,7 +223,7 @@ static void what_takers_drop_is_picked_up(void **state)
     struct taking t[CLIENTS];
     fill_queue(c);
     for (size_t i = 0; i < CLIENTS; i++) {
-        begin_taking(r.clients[i], &t[i], i < 6 && shared ? LONG_MS : 100, 10);
+        begin_taking(r.clients[i], &t[i], i < 6 && shared ? LONG_MS : LEASE_MS, 10);
     }
     for (size_t i = 0; i < CLIENTS; i++) {
         contract_wait(t[i].call);
@@ -240,7 +241,7 @@ static void what_takers_drop_is_picked_up(void **state)
         assert_int_equal(back->req.status, 0);
     }
     acknowledge(r.clients[5], &t[5].call->req); /* the only one who has done something */
-    contract_advance(c, 150);
+    contract_advance(c, LEASE_MS + 20);
     struct taking rest = {.last = -1};
     begin_taking(r.clients[7], &rest, LONG_MS, 2 * ITEMS);
     contract_wait(rest.call);
