@@ -38,9 +38,6 @@ static void on_changed(void *owner, const char *why)
 
 static void listen(struct contract *c)
 {
-    if (c->store->ops->listen == NULL) {
-        return; /* until all makers do */
-    }
     c->store->ops->listen(c->store,
                           &(struct gl_store_events){
                               .owner = c, .woken = on_woken, .met = on_met, .changed = on_changed});
