@@ -170,7 +170,7 @@ static void renew(struct run *r)
     gl_ms sent_at = gl_minder_now();
     int err;
 
-    r->give_up_at = kill_at(r) > sent_at ? kill_at(r) : sent_at + RETRY_MS;
+    r->give_up_at = sent_at + r->claimant.lease_ms / 3; /* a slow store needs time, too */
     err = gl_claimant_call(&r->claimant, "renew", false, &answer, &r->why);
     gl_claimant_done(&answer);
     if (err == 0) {
