@@ -1,19 +1,30 @@
 /* check_overlap.c - one step runs once at a time: a new try starts only when the one before it has
  * ended. Idempotent work alone may be started again at once.
  *
- * Nobody can know that of a machine that is cut off from the store while its node and its keeper
- * live: what runs there goes on until its node is back and learns what it has lost. That, and only
- * that, is allowed. */
+ * Nobody can know that of a machine whose node and keeper live, and whose node could not renew its
+ * session in time because the store was out of its reach: what runs there goes on until that node
+ * learns what it has lost. That, and only that, is allowed. */
 #include "sim/sim_checks.h"
 
-enum {
-    LEARN_MS = 30000
-}; /* how long a node that is back may take to stop what is not its any more */
+enum { LEARN_MS = 15000 }; /* how long it may take to stop what is not its any more */
+
+/* Is the newest session of this node dead, although it lives? It does not know yet. */
+static bool is_declared_dead(const struct sim_checks *c, const struct sim_keeper *k)
+{
+    const struct sim_disk_session *newest = NULL;
+    const struct sim_disk_session *s;
+    for (size_t i = 0; (s = gl_map_next(&c->disk->sessions, &i)) != NULL;) {
+        newest = gl_str_is(s->node, k->node) ? s : newest;
+    }
+    return newest != NULL && newest->dead;
+}
 
 static bool was_cut_off(const struct sim_checks *c, const struct sim_process *p)
 {
     const struct sim_keeper *k = sim_checks_keeper(c, p);
-    return c->disk->shared && k->cut_until != 0 && c->world->now < k->cut_until + LEARN_MS;
+    return c->disk->shared && sim_keeper_is_heard(k) &&
+           (is_declared_dead(c, k) ||
+            (k->cut_until != 0 && c->world->now < k->cut_until + LEARN_MS));
 }
 
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,

@@ -180,7 +180,7 @@ static void on_refused(struct sim_checks *c, void *me, const struct gl_request *
                        struct sim_fact_job *j)
 {
     struct sent *e = rq->verb == GL_VERB_SIGNAL ? find(c, me, rq->output) : NULL;
-    if (e != NULL && e->fate != SENT && rq->code != GL_E_UNAVAILABLE) {
+    if (e != NULL && e->fate != SENT && rq->code != GL_E_UNAVAILABLE && rq->code != GL_E_UNKNOWN) {
         sim_world_fail(c->world, "signals: one for job %.*s was refused and used all the same: %s",
                        GL_STR_ARG(j->id), rq->why.text);
     }

@@ -361,7 +361,7 @@ static void attempt_stop(struct sim_attempt *at, enum gl_exec_end why, gl_ms mos
 /* ---- orphans ---- */
 
 /* A node that is connected and awake sends something every now and then. */
-static bool is_heard(const struct sim_keeper *k)
+bool sim_keeper_is_heard(const struct sim_keeper *k)
 {
     for (const struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
         const struct sim_exec *x = GL_CONTAINER(l, struct sim_exec, link);
@@ -380,7 +380,7 @@ static void on_orphan(struct sim_call *call)
     if (k->running_n == 0) {
         return; /* the next process begins it anew */
     }
-    if (is_heard(k)) {
+    if (sim_keeper_is_heard(k)) {
         k->heard_at = now;
     }
     gl_ms last = k->orphan_grace_ms / 4; /* for ending: when the grace is over they are dead */

@@ -58,12 +58,12 @@ struct sim_exec;
 struct sim_keeper {
     struct sim_world *world;
     struct gl_rng rng;
-    char node[8];          /* the machine: "n1" */
+    char node[16];         /* the machine: "n1" */
     const gl_ms *wall;     /* offset of the machine's wall clock against true time; borrowed */
     gl_ms orphan_grace_ms; /* ends its processes when no node has spoken for so long; 0: never */
     gl_ms heard_at;
     bool is_left;    /* its machine has no node, and will have none */
-    gl_ms cut_until; /* until when its node was cut off from the store, last time */
+    gl_ms cut_until; /* until when its node was cut off from the store, or without a session */
     struct sim_call orphan;
     bool up;
     uint64_t epoch_n;
@@ -143,6 +143,8 @@ struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type 
                                      const struct gl_attempt_key *key, gl_str epoch, gl_str by);
 void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at);
 void sim_letter_free(struct sim_letter *letter);
+/* Is there a node that is connected and awake? */
+bool sim_keeper_is_heard(const struct sim_keeper *k);
 /* A node says hello: false if a later incarnation has been here. Whoever was connected before is
  * not heard any more. */
 bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x);

@@ -34,6 +34,9 @@ static void on_lost(void *owner, struct sim_node *n)
 {
     struct sim_machine *m = owner;
     (void)n; /* it is buried with all others that have lost their session */
+    if (m->keeper.cut_until < world_of(m)->now) {
+        m->keeper.cut_until = world_of(m)->now;
+    }
     if (!sim_call_waits(&m->bury)) {
         sim_world_at(world_of(m), &m->bury, world_of(m)->now + draw(m, 0, 200));
     }

@@ -16,8 +16,8 @@
 struct sim_node {
     struct gl_link link; /* for whoever keeps a list of them */
     struct sim_world *world;
-    char name[16];   /* in the trace: "n1.2" is the second incarnation */
-    char machine[8]; /* "n1" */
+    char name[32];    /* in the trace: "n1.2" is the second incarnation */
+    char machine[16]; /* "n1" */
     struct sim_tracer tracer;
     struct sim_gate gate;
     struct sim_fuse fuse;
@@ -52,8 +52,8 @@ struct sim_node_options {
     uint32_t renew; /* its core is saved and restored before an event, per million */
     struct gl_keep keep;
     struct gl_blob *blob; /* the machine's (sim_blobs.h); NULL: flows have no files */
-    bool record;     /* what happens is recorded and replayed */
-    bool round_trip; /* every event goes through its text before it is used */
+    bool record;          /* what happens is recorded and replayed */
+    bool round_trip;      /* every event goes through its text before it is used */
     void (*on_lost)(void *owner, struct sim_node *n);
     void *owner;
 };
