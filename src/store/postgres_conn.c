@@ -454,12 +454,20 @@ static void on_event(evutil_socket_t fd, short what, void *conn)
 
 /* ---- time ---- */
 
+const char *gl_postgres_conn_why(const struct gl_postgres_conn *c)
+{
+    const struct gl_postgres_conn *first = &c->store->conns[GL_POSTGRES_CONTROL];
+    if (c->why.text[0] != '\0') {
+        return c->why.text;
+    }
+    return first->why.text[0] != '\0' ? first->why.text : "it takes too long";
+}
+
 static void give_up_waiting(struct gl_postgres_conn *c, gl_ms now)
 {
     struct gl_postgres_outcome o = {.end = GL_POSTGRES_END_UNSENT};
-    o.status =
-        gl_why(&o.why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
-               c->store->url.seen, c->why.text[0] != '\0' ? c->why.text : "it takes too long");
+    o.status = gl_why(&o.why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
+                      c->store->url.seen, gl_postgres_conn_why(c));
     for (struct gl_link *l = c->waiting.next, *next; l != &c->waiting; l = next) {
         struct gl_postgres_call *call = GL_CONTAINER(l, struct gl_postgres_call, link);
         next = l->next;

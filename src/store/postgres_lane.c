@@ -261,9 +261,8 @@ void gl_postgres_lanes_tick(struct gl_postgres *s, gl_ms now)
     for (size_t i = 0; i < s->url.lanes_n; i++) {
         struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_LANE + i];
         struct gl_why why;
-        int status =
-            gl_why(&why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
-                   s->url.seen, c->why.text[0] != '\0' ? c->why.text : "it takes too long");
+        int status = gl_why(&why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
+                            s->url.seen, gl_postgres_conn_why(c));
         if (!s->lanes[i].group.is_busy) {
             fail_list(&s->lanes[i].queue, NULL, now, status, &why);
         }

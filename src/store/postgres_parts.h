@@ -154,10 +154,10 @@ enum gl_postgres_op_type {
 };
 
 enum gl_postgres_mode { /* Reads do not mind each other, nor do PUT_NEWs: the first one wins. */
-    GL_POSTGRES_READS,
-    GL_POSTGRES_MAKES,
-    GL_POSTGRES_WRITES,
-    GL_POSTGRES_MODES,
+                        GL_POSTGRES_READS,
+                        GL_POSTGRES_MAKES,
+                        GL_POSTGRES_WRITES,
+                        GL_POSTGRES_MODES,
 };
 
 struct gl_postgres_key { /* what a transaction touches; see postgres_order.c */
@@ -311,6 +311,8 @@ void gl_postgres_conn_tick(struct gl_postgres_conn *c, gl_ms now);
 void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why);
 void gl_postgres_conn_fail_waiting(struct gl_postgres_conn *c, int status,
                                    const struct gl_why *why);
+/* Why there is no connection, for people. */
+const char *gl_postgres_conn_why(const struct gl_postgres_conn *c);
 /* Send a statement with the arguments in store->args, preparing it first if needed. */
 bool gl_postgres_conn_send(struct gl_postgres_conn *c, int statement,
                            const struct gl_postgres_context *context);

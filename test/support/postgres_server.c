@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/mem.h"
 
 enum { START_TRIES = 600, STOP_TRIES = 600, PAUSE_MS = 20 };
 
@@ -150,10 +151,10 @@ static void load(struct pq *pq)
 static PGconn *try_connect(const struct postgres_server *s, const struct pq *pq,
                            const char *database)
 {
-    char info[160];
+    char info[200];
     (void)snprintf(info, sizeof(info),
                    "host=127.0.0.1 port=%d user=postgres dbname=%s connect_timeout=10 "
-                   "application_name=test",
+                   "application_name=test options='-c client_min_messages=warning'",
                    s->port, database);
     PGconn *c = pq->connect(info);
     if (pq->status(c) == CONNECTION_OK) {
@@ -187,6 +188,35 @@ int64_t postgres_server_sql(const struct postgres_server *s, const char *databas
     pq.finish(c);
     (void)dlclose(pq.handle);
     return value;
+}
+
+struct postgres_stranger {
+    struct pq pq;
+    PGconn *c;
+};
+
+struct postgres_stranger *postgres_stranger_new(const struct postgres_server *s,
+                                                const char *database, const char *sql)
+{
+    struct postgres_stranger *x = gl_mem_alloc(sizeof(*x));
+    load(&x->pq);
+    x->c = try_connect(s, &x->pq, database);
+    GL_ASSERT(x->c != NULL);
+    const char *const texts[] = {"BEGIN", sql};
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        PGresult *r = x->pq.exec(x->c, texts[i]);
+        ExecStatusType status = x->pq.result_status(r);
+        GL_ASSERT(status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK);
+        x->pq.clear(r);
+    }
+    return x;
+}
+
+void postgres_stranger_free(struct postgres_stranger *x)
+{
+    x->pq.finish(x->c);
+    (void)dlclose(x->pq.handle);
+    gl_mem_free(x);
 }
 
 /* ---- the server ---- */

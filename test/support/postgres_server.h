@@ -38,4 +38,10 @@ void postgres_server_thaw(struct postgres_server *s);
 int64_t postgres_server_sql(const struct postgres_server *s, const char *database, const char *fmt,
                             ...) __attribute__((format(printf, 3, 4)));
 
+/* A connection of a stranger, with a transaction that is open: it has run `sql`. */
+struct postgres_stranger;
+struct postgres_stranger *postgres_stranger_new(const struct postgres_server *s,
+                                                const char *database, const char *sql);
+void postgres_stranger_free(struct postgres_stranger *x); /* rolls back */
+
 #endif
