@@ -31,6 +31,7 @@ enum {
     LOCK_PAUSE_MS = 2,
     LINGER_FACTOR =
         6, /* results nobody fetches: they are on disk, so the process need not stay for them */
+    ORPHANS_LATE_MS = 100, /* what was just being started when the steps were ended is ended, too */
     NOFILE_MAX = 65536,
     NOFILE_SPARE = 64,      /* for sockets, files, and what else is open */
     FOREVER_MS = 315360000, /* x 1000: ten years, the longest span that is kept */
@@ -221,9 +222,13 @@ static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
     if (k->now < due) {
         gl_keeper_set_timer(k, t, due);
     } else if (k->running_n > 0) {
-        gl_keeper_say("the node has been silent for %lld ms: ending all steps",
-                      (long long)(k->now - k->heard_at));
+        if (k->silence != k->heard_at) { /* once for each */
+            gl_keeper_say("the node has been silent for %lld ms: ending all steps",
+                          (long long)(k->now - k->heard_at));
+        }
+        k->silence = k->heard_at;
         gl_care_orphan(k, k->orphan_grace_ms / 4);
+        gl_keeper_set_timer(k, t, gl_keeper_after(k, ORPHANS_LATE_MS));
     }
 }
 

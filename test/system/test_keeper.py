@@ -941,6 +941,20 @@ def test_steps_of_a_silent_node_end_after_the_orphan_grace(place):
     assert again.event()["end"] == "orphaned"
 
 
+def test_orphans_that_do_not_listen_are_killed_and_the_keeper_says_so_once(place):
+    def said():
+        with open(place.file("log")) as f:
+            return f.read().count("has been silent")
+
+    place.keeper()
+    link = Link(place.path, orphan_grace_ms=2000)
+    link.start(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], grace_ms=60000)
+    link.close()
+    wait_for(said)
+    assert Link(place.path, incarnation=2).event()["end"] == "orphaned"
+    assert said() == 1
+
+
 def test_without_an_orphan_grace_steps_outlive_a_silent_node(place):
     place.keeper()
     link = Link(place.path)
