@@ -151,6 +151,43 @@ class Node(Box):
         wait_for("the end of the keeper", lambda: not self.keeper_pids())
 
 
+class Load:
+    """A client that submits short jobs all the time, each until it has been acknowledged."""
+
+    def __init__(self, cluster, pause_s=0.02, **job):
+        self.cluster, self.pause_s, self.job = cluster, pause_s, {"ms": 20, **job}
+        self.is_over = threading.Event()
+        self.error = None
+        self.count = 0
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        self.wait_more(1)
+        return self
+
+    def __exit__(self, kind, *_):
+        self.is_over.set()
+        self.thread.join(60)
+        if kind is None:
+            assert self.error is None, self.error
+            assert not self.thread.is_alive(), "a submission never ended"
+
+    def wait_more(self, count, seconds=40):
+        before = self.count
+        wait_for("more jobs", lambda: self.count >= before + count or self.error, seconds)
+        assert self.error is None, self.error
+
+    def run(self):
+        while not self.is_over.wait(self.pause_s):
+            try:
+                self.cluster.submit_surely(self.cluster.living(), f"load-{self.count}", **self.job)
+                self.count += 1
+            except Exception as error:  # pylint: disable=broad-except
+                self.error = error
+                return
+
+
 def flow_of(ledger, steps, name="fault"):
     """steps: id -> (mark, milliseconds, words of fault_step, fields of the step)."""
     made = {}

@@ -14,6 +14,8 @@ import time
 
 from glianode import wait_for
 
+SOAK = bool(os.environ.get("GLIA_SOAK"))
+
 # Below the ports the system gives to outgoing connections, so that a server that is restarted
 # finds its port free again.
 PORTS = range(12000, 30000)
@@ -183,7 +185,11 @@ class RedisServer(Server):
 
     @property
     def url(self):
-        return f"redis://127.0.0.1:{self.port}/0"
+        return self.url_at(self.port)
+
+    def url_at(self, port):
+        """By way of another port, as of a proxy."""
+        return f"redis://127.0.0.1:{port}/0"
 
     def command(self):
         words = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
@@ -219,6 +225,18 @@ class RedisServer(Server):
         with self.connect() as redis:
             found = [(job, redis.ask("HMGET", f"glia:job:{job}", "o", "t")) for job in jobs]
         return [(job, o.decode(), int(t)) for job, (o, t) in found if t is not None]
+
+    def cut_clients(self):
+        """End the connections of all clients, from the server's side; it forgets its scripts."""
+        self.ask("SCRIPT", "FLUSH")
+        self.ask("CLIENT", "KILL", "TYPE", "pubsub")
+        self.ask("CLIENT", "KILL", "TYPE", "normal")
+
+    def is_empty(self):
+        return self.ask("DBSIZE") == 0
+
+    def flush(self):
+        self.ask("FLUSHALL")
 
     def wipe(self):
         shutil.rmtree(f"{self.folder}/appendonlydir", ignore_errors=True)
@@ -381,7 +399,10 @@ class PostgresServer(Server):
 
     @property
     def url(self):
-        return f"postgres://glia@127.0.0.1:{self.port}/glia"
+        return self.url_at(self.port)
+
+    def url_at(self, port):
+        return f"postgres://glia@127.0.0.1:{port}/glia"
 
     def words(self, *words):
         who = ["--reuid", self.user, "--regid", self.group, "--clear-groups"] if self.user else []
@@ -413,6 +434,20 @@ class PostgresServer(Server):
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
         return done.stdout.strip()
+
+    def records(self, _):
+        """(job, owner, token) of all jobs."""
+        rows = self.sql("SELECT convert_from(id, 'UTF8'), owner, token FROM glia_default.record"
+                        " WHERE kind = 'job'").splitlines()
+        return [(job, owner, int(token)) for job, owner, token in (r.split("|") for r in rows)]
+
+    def cut_clients(self):
+        """End the connections of all clients, from the server's side."""
+        self.sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                 " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()", "postgres")
+
+    def is_empty(self):
+        return self.sql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'glia%'") == "0"
 
     def is_up(self):
         try:
@@ -455,6 +490,9 @@ class PostgresServer(Server):
     def resume(self):
         self.signal_all(signal.SIGCONT)
 
+    def flush(self):
+        self.sql("DROP SCHEMA glia CASCADE; DROP SCHEMA glia_default CASCADE")
+
     def wipe(self):
         shutil.rmtree(self.data, ignore_errors=True)
 
@@ -466,3 +504,15 @@ def is_alive(pid):
             return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def stores(*names, soak=()):
+    """Names of stores to test with: these, and if there is time those of `soak`."""
+    return [*names, *(soak if SOAK else ())]
+
+
+def make_server(name):
+    """redis, redis-always or postgres."""
+    if name == "postgres":
+        return PostgresServer()
+    return RedisServer("always" if name == "redis-always" else "everysec")
