@@ -8,8 +8,8 @@
 
 #include "port/store.h"
 
-/* CRC-32C of everything in it: kind, id, revision, owner, token, live, value. Never 0, which a maker
- * may use for "none was stored". */
+/* CRC-32C of everything in it: kind, id, revision, owner, token, live, value. Never 0, which a
+ * maker may use for "none was stored". */
 uint32_t gl_sum_record(const struct gl_record *r);
 
 /* CRC-32C of `bytes`, continuing `sum` (0 to begin). */

@@ -7,11 +7,8 @@
 
 /* A new maker is one line here. */
 static const struct contract_maker *const makers[] = {
-    &contract_maker_memory,
-    &contract_maker_memory_shared,
-    &contract_maker_sqlite,
-    &contract_maker_redis,
-    &contract_maker_postgres,
+    &contract_maker_memory, &contract_maker_memory_shared, &contract_maker_sqlite,
+    &contract_maker_redis,  &contract_maker_postgres,
 };
 
 /* ---- what the store tells by itself ---- */
