@@ -3,10 +3,11 @@
  *
  * Nobody can know that of a machine whose node and keeper live, and whose node could not renew its
  * session in time because the store was out of its reach: what runs there goes on until that node
- * learns what it has lost. That, and only that, is allowed. */
+ * learns what it has lost, and until its keeper has had the grace it was promised. That, and only
+ * that, is allowed. */
 #include "sim/sim_checks.h"
 
-enum { LEARN_MS = 15000 }; /* how long it may take to stop what is not its any more */
+enum { LEARN_MS = 15000 }; /* how long it may take to ask what is not its any more to end */
 
 /* Is the newest session of this node dead, although it lives? It does not know yet. */
 static bool is_declared_dead(const struct sim_checks *c, const struct sim_keeper *k)
@@ -22,9 +23,9 @@ static bool is_declared_dead(const struct sim_checks *c, const struct sim_keeper
 static bool was_cut_off(const struct sim_checks *c, const struct sim_process *p)
 {
     const struct sim_keeper *k = sim_checks_keeper(c, p);
-    return c->disk->shared && sim_keeper_is_heard(k) &&
-           (is_declared_dead(c, k) ||
-            (k->cut_until != 0 && c->world->now < k->cut_until + LEARN_MS));
+    gl_ms until = k->cut_until + LEARN_MS + p->spec->grace_ms;
+    return c->disk->shared && ((sim_keeper_is_heard(k) && is_declared_dead(c, k)) ||
+                               (k->cut_until != 0 && c->world->now < until));
 }
 
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
@@ -35,7 +36,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     if (last == NULL || last->ended_at != 0 || st->spec->safety == GL_SAFETY_IDEMPOTENT) {
         return;
     }
-    if (gl_str_eq(last->node, p->node) || !was_cut_off(c, last)) {
+    if (!was_cut_off(c, last)) {
         sim_world_fail(c->world, "overlap: %.*s of job %.*s started while attempt %u was running",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), st->last->number);
     }
