@@ -352,12 +352,21 @@ static void stop_node(struct gl_loop_task *t)
     gl_daemon_end(t->owner);
 }
 
+static void stop_loop(struct gl_loop_task *t)
+{
+    struct gl_daemon *d = t->owner;
+
+    gl_loop_stop(d->loop);
+}
+
 static void on_store_closed(void *owner)
 {
     struct gl_daemon *d = owner;
 
     d->store = NULL;
-    gl_loop_stop(d->loop);
+    /* Not at once: what an adapter has let go is freed by the loop in its next turn. */
+    d->rebirth = (struct gl_loop_task){.run = stop_loop, .owner = d};
+    gl_loop_post(d->loop, &d->rebirth);
 }
 
 static void on_tidy_closed(void *owner)

@@ -28,6 +28,20 @@ int gl_offline_hold(const char *path, const char *reason, uint64_t *ret_jobs,
     return gl_sqlite_backup_hold(path, reason, ret_jobs, ret_unfinished, reterr_why);
 }
 
+/* ---- a loop of our own ---- */
+
+static void stop_loop(struct gl_loop_task *t)
+{
+    gl_loop_stop(t->owner);
+}
+
+/* Not at once: what an adapter has let go is freed by the loop in its next turn. */
+static void stop_soon(struct gl_loop *loop, struct gl_loop_task *task)
+{
+    *task = (struct gl_loop_task){.run = stop_loop, .owner = loop};
+    gl_loop_post(loop, task);
+}
+
 /* ---- questions without a node ---- */
 
 struct question {
@@ -43,7 +57,9 @@ struct question {
 
 static void on_question_closed(void *owner)
 {
-    gl_loop_stop(((struct question *)owner)->loop);
+    struct question *q = owner;
+
+    stop_soon(q->loop, &q->task);
 }
 
 static void on_question_answered(void *owner, struct gl_request *rq)
@@ -139,7 +155,7 @@ static void on_side_closed(void *owner)
         v->to.store = NULL;
         store->ops->close(store, on_side_closed, v);
     } else {
-        gl_loop_stop(v->loop);
+        stop_soon(v->loop, &v->task);
     }
 }
 
@@ -270,7 +286,9 @@ static int move(struct moving *v, struct gl_why *reterr_why)
 
 static void on_one_closed(void *owner)
 {
-    gl_loop_stop(((struct moving *)owner)->loop);
+    struct moving *v = owner;
+
+    stop_soon(v->loop, &v->task);
 }
 
 int gl_offline_migrate(struct gl_offline_migration *m, struct gl_why *reterr_why)
