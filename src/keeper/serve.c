@@ -97,6 +97,36 @@ static int check_time(struct gl_keeper *k, const struct gl_exec_start *s, struct
     return 0;
 }
 
+/* "step:attempt:n" -> "step:attempt:" */
+static gl_str step_part(gl_str attempt)
+{
+    while (attempt.n > 0 && attempt.p[attempt.n - 1] != ':') {
+        attempt.n--;
+    }
+    return attempt;
+}
+
+/* Does an earlier attempt of the same step still run? There can be none of a first one. */
+static int check_earlier(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
+{
+    gl_str step = step_part(s->key.attempt);
+    struct gl_charge *c;
+    bool runs = false;
+    if (s->key.attempt.n == step.n + 1 && s->key.attempt.p[step.n] == '1') {
+        return 0;
+    }
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        if (c->state != GL_CHARGE_ENDED && gl_str_eq(c->key.job, s->key.job) &&
+            gl_str_eq(c->key.context, s->key.context) &&
+            gl_str_eq(step_part(c->key.attempt), step)) {
+            gl_care_stop(k, c, GL_EXEC_STOPPED);
+            runs = true;
+        }
+    }
+    return runs ? gl_why(why, GL_E_UNAVAILABLE, "an earlier attempt of this step is still ending")
+                : 0;
+}
+
 static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_why *why)
 {
     int r = gl_keep_check_start(s, why);
@@ -111,6 +141,9 @@ static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_w
         return r;
     }
     r = check_time(k, s, why);
+    if (r == 0) {
+        r = check_earlier(k, s, why);
+    }
     return r < 0 ? r : gl_care_begin(k, s, why);
 }
 

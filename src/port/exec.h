@@ -133,7 +133,9 @@ struct gl_exec_ops {
     const char *name;
     /* Done when the attempt is running (or has ended already: `ended` follows). An attempt that is
      * known already is not started again: the call succeeds and changes nothing but the floor.
-     * GL_E_UNAVAILABLE leaves open whether it started: attach tells. */
+     * GL_E_UNAVAILABLE leaves open whether it started: attach tells. An earlier attempt of the same
+     * step that still runs is stopped, and until it has ended the start is GL_E_UNAVAILABLE: its
+     * node was thought dead, and came back to the same job. */
     void (*start)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_exec_start *start);
     void (*attach)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_attempt_key *key,
                    uint64_t token, gl_str epoch);

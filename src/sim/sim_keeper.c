@@ -401,6 +401,29 @@ static void on_orphan(struct sim_call *call)
 
 /* ---- letters ---- */
 
+static gl_str step_part(gl_str attempt)
+{
+    while (attempt.n > 0 && attempt.p[attempt.n - 1] != ':') {
+        attempt.n--;
+    }
+    return attempt;
+}
+
+/* As the real one: an earlier attempt of the same step ends first. */
+static bool earlier_runs(struct sim_keeper *k, const struct sim_letter *l)
+{
+    struct sim_attempt *at;
+    bool runs = false;
+    for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
+        if (at->running && gl_str_eq(at->process->job, l->job) &&
+            gl_str_eq(step_part(at->process->attempt), step_part(l->attempt))) {
+            attempt_stop(at, GL_EXEC_STOPPED, INT64_MAX);
+            runs = true;
+        }
+    }
+    return runs;
+}
+
 static int on_start(struct sim_keeper *k, const struct sim_letter *l)
 {
     if (!floor_raise(k, l)) {
@@ -416,6 +439,9 @@ static int on_start(struct sim_keeper *k, const struct sim_letter *l)
     }
     if (k->world->now + l->offset > l->start_by) {
         return GL_E_STALE;
+    }
+    if (earlier_runs(k, l)) {
+        return GL_E_UNAVAILABLE;
     }
     attempt_start(k, l);
     return 0;

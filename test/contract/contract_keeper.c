@@ -210,9 +210,25 @@ static void what_was_asked_of_a_keeper_that_dies_is_answered(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, exec_world_close)
 
+static void a_later_attempt_waits_until_the_earlier_one_has_ended(void **state)
+{
+    struct exec_world *w = *state;
+    static const char *const argv[] = {"true", NULL};
+    struct exec_wish later = {argv, "a:attempt:2", .token = 2};
+    assert_int_equal(
+        exec_start(w, (struct exec_wish){sh("trap 'sleep 0.2; exit 7' TERM; sleep 60 & wait"),
+                                         "a:attempt:1", .token = 1}),
+        0);
+    assert_int_equal(exec_start(w, later), GL_E_UNAVAILABLE);
+    assert_int_equal(exec_wait_end(w, "a:attempt:1")->result.end, GL_EXEC_STOPPED);
+    assert_int_equal(exec_start(w, later), 0);
+    assert_int_equal(exec_wait_end(w, "a:attempt:2")->result.end, GL_EXEC_EXITED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(a_later_attempt_waits_until_the_earlier_one_has_ended),
         TEST(a_program_that_is_not_there_is_named),
         TEST(the_output_file_must_be_json),
         TEST(an_output_file_of_a_failed_step_is_no_second_failure),
