@@ -248,6 +248,11 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
     }
     if (j == NULL) {
         j = gl_load_job(c, e->id);
+    } else if (c->shared && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
+               j->inflight_n == 0 && j->r.wake != e->score) {
+        /* Loaded when its owner was dead, and another node was quicker: what we know is old. */
+        GL_MARK(c->trace, "sweep.others_moved_it");
+        gl_load_distrust(c, j);
     }
     if (e->score == GL_WAKE_RUNNING && !c->adoption_over && j->memory != GL_MEM_HOT &&
         !j->is_adopted) {
