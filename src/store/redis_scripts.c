@@ -5,10 +5,23 @@
 #define READS "#!lua flags=no-writes\n"
 #define WRITES "#!lua\n"
 
-/* Where the context is: P is the prefix of its keys; a database of its own is selected. */
-static const char enter[] =
+/* P is the prefix of the context's keys; DB its database, if it has one of its own. */
+static const char names[] =
     "local call, try = redis.call, redis.pcall\n"
     "local C, HOME, P, DB = ARGV[1], ARGV[2], 'glia:', nil\n"
+    /* Sessions belong to the store, not to a context. */
+    "local function home() if DB then call('SELECT', HOME) end end\n"
+    "local function back() if DB then call('SELECT', DB) end end\n"
+    "local function num(n) return string.format('%.0f', n) end\n";
+
+static const char clock[] =
+    "local function clock()\n"
+    "  local t = call('TIME')\n"
+    "  return t[1] * 1000 + math.floor(t[2] / 1000)\n"
+    "end\n";
+
+/* Where the context is; nil: nothing was ever written to it. */
+static const char enter[] =
     "local function go(e)\n"
     "  local db, shared = string.match(e, '^(%d+)(@?)$')\n"
     "  if shared == '@' then P = 'glia:@' .. C .. ':' end\n"
@@ -19,15 +32,7 @@ static const char enter[] =
     "  local e = call('HGET', 'glia:contexts', C)\n"
     "  if e then go(e) end\n"
     "  return e\n"
-    "end\n"
-    /* Sessions belong to the store, not to a context. */
-    "local function home() if DB then call('SELECT', HOME) end end\n"
-    "local function back() if DB then call('SELECT', DB) end end\n"
-    "local function clock()\n"
-    "  local t = call('TIME')\n"
-    "  return t[1] * 1000 + math.floor(t[2] / 1000)\n"
-    "end\n"
-    "local function num(n) return string.format('%.0f', n) end\n";
+    "end\n";
 
 /* The first write to a context gives it a database: the next that no store uses. When the server has
  * no more, it shares the last of ours, under a prefix. */
@@ -52,7 +57,8 @@ static const char make[] =
     "  if db then call('HSET', 'glia:store', 'top', e) end\n"
     "  call('HSET', 'glia:contexts', C, e)\n"
     "  go(e)\n"
-    "end\n";
+    "end\n"
+    "make()\n";
 
 /* What became of a session's transactions: field x of the session is the highest number that was
  * seen; .no:<session> has the ranges below it that were refused or never came; f is the highest
@@ -73,12 +79,12 @@ static const char commit[] =
     "local S, X, WAKE, GN = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])\n"
     "if S ~= '' and X ~= '0' then\n"
     "  local key = 'glia:.session:' .. S\n"
-    "  local x, n = tonumber(call('HGET', key, 'x') or '0'), tonumber(X)\n"
-    "  if n <= x then return -1 end\n"
-    "  if n > x + 1 then note(S, num(x + 1), num(n - 1), 10000) end\n"
-    "  call('HSET', key, 'x', X)\n"
+    "  home()\n"
+    "  local x, n = call('HINCRBY', key, 'x', 1), tonumber(X)\n"
+    "  if x > n then call('HINCRBY', key, 'x', -1) return -1 end\n"
+    "  if x < n then note(S, num(x), num(n - 1), 10000); call('HSET', key, 'x', X) end\n"
+    "  back()\n"
     "else X = nil end\n"
-    "if C ~= '' then make() end\n"
     "local function refuse(g)\n"
     "  if X then home(); note(S, X, X, 10000) end\n"
     "  return g\n"
@@ -115,11 +121,12 @@ static const char commit[] =
     "  if not ok then return refuse(g) end\n"
     "end\n"
     /* From here on nothing may fail. A key of another type than ours is a stranger's: it goes. */
-    "local function w(c, k, ...)\n"
-    "  local r = try(c, k, ...)\n"
+    "local function w(c, k, a, b)\n"
+    "  local r\n"
+    "  if b then r = try(c, k, a, b) else r = try(c, k, a) end\n"
     "  if type(r) == 'table' and r.err then\n"
     "    call('DEL', k)\n"
-    "    r = call(c, k, ...)\n"
+    "    if b then r = call(c, k, a, b) else r = call(c, k, a) end\n"
     "  end\n"
     "  return r\n"
     "end\n"
@@ -139,17 +146,23 @@ static const char commit[] =
     "  if not put then call('XADD', k, seq .. '-1', 'e', v) end\n"
     "end\n"
     "local function write(kind, id, at)\n"
-    "  local new = w('HSET', P .. kind .. ':' .. id, 'r', ARGV[at], 'o', ARGV[at + 1], 't',\n"
-    "    ARGV[at + 2], 'l', ARGV[at + 3], 'c', ARGV[at + 4], 'v', ARGV[at + 5])\n"
-    "  if new > 0 then w('ZADD', P .. '.ids:' .. kind, 0, id) end\n"
-    "  if ARGV[at + 3] == '1' then w('ZADD', P .. '.live:' .. kind, 0, id)\n"
+    "  local k, live = P .. kind .. ':' .. id, ARGV[at + 3]\n"
+    "  local new = try('HSET', k, 'r', ARGV[at], 'o', ARGV[at + 1], 't', ARGV[at + 2],\n"
+    "    'l', live, 'c', ARGV[at + 4], 'v', ARGV[at + 5])\n"
+    "  if type(new) == 'table' then\n"
+    "    call('DEL', k)\n"
+    "    new = call('HSET', k, 'r', ARGV[at], 'o', ARGV[at + 1], 't', ARGV[at + 2],\n"
+    "      'l', live, 'c', ARGV[at + 4], 'v', ARGV[at + 5])\n"
+    "  end\n"
+    "  if new > 0 then w('ZADD', P .. '.ids:' .. kind, '0', id) end\n"
+    "  if live == '1' then w('ZADD', P .. '.live:' .. kind, '0', id)\n"
     "  elseif new < 6 then w('ZREM', P .. '.live:' .. kind, id) end\n"
     "end\n"
     "local N = #ARGV\n"
     "while i <= N do\n"
     "  local t, a, b = ARGV[i], ARGV[i + 1], ARGV[i + 2]\n"
     "  if t == 'p' then write(a, b, i + 3); i = i + 9\n"
-    "  elseif t == 'i' then w('ZADD', P .. '.index:' .. a, 0, b); i = i + 3\n"
+    "  elseif t == 'i' then w('ZADD', P .. '.index:' .. a, '0', b); i = i + 3\n"
     "  elseif t == 'u' then w('ZREM', P .. '.index:' .. a, b); i = i + 3\n"
     "  elseif t == 'l' then append(P .. '.log:' .. a, b, ARGV[i + 3]); i = i + 4\n"
     "  elseif t == 'n' then\n"
@@ -398,17 +411,19 @@ static const char items[] =
     "return out\n";
 
 const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES] = {
-    [GL_REDIS_SCRIPT_COMMIT] = {WRITES, enter, make, memory, commit},
-    [GL_REDIS_SCRIPT_RESOLVE] = {WRITES, enter, memory, resolve},
-    [GL_REDIS_SCRIPT_SESSION] = {WRITES, enter, memory, session},
-    [GL_REDIS_SCRIPT_TAKE] = {WRITES, enter, take},
-    [GL_REDIS_SCRIPT_GET] = {READS, enter, get},
-    [GL_REDIS_SCRIPT_LIST] = {READS, enter, list},
-    [GL_REDIS_SCRIPT_RANGE] = {READS, enter, range},
-    [GL_REDIS_SCRIPT_LOG] = {READS, enter, log_read},
-    [GL_REDIS_SCRIPT_MEASURE] = {READS, enter, measure},
-    [GL_REDIS_SCRIPT_SCAN] = {READS, enter, scan},
-    [GL_REDIS_SCRIPT_ITEMS] = {READS, enter, items},
+    /* Every function costs each commit its making: those for other contexts only if it is one. */
+    [GL_REDIS_SCRIPT_COMMIT] = {WRITES, names, memory, "if C ~= '' then\n", enter, make, "end\n",
+                                commit},
+    [GL_REDIS_SCRIPT_RESOLVE] = {WRITES, names, memory, resolve},
+    [GL_REDIS_SCRIPT_SESSION] = {WRITES, names, clock, memory, session},
+    [GL_REDIS_SCRIPT_TAKE] = {WRITES, names, clock, enter, take},
+    [GL_REDIS_SCRIPT_GET] = {READS, names, enter, get},
+    [GL_REDIS_SCRIPT_LIST] = {READS, names, enter, list},
+    [GL_REDIS_SCRIPT_RANGE] = {READS, names, enter, range},
+    [GL_REDIS_SCRIPT_LOG] = {READS, names, enter, log_read},
+    [GL_REDIS_SCRIPT_MEASURE] = {READS, names, enter, measure},
+    [GL_REDIS_SCRIPT_SCAN] = {READS, names, enter, scan},
+    [GL_REDIS_SCRIPT_ITEMS] = {READS, names, enter, items},
 };
 
 const char *const gl_redis_script_identity =

@@ -24,8 +24,8 @@ enum gl_redis_script {
 /* The layout of the keys. A server whose schema is higher is refused. */
 enum { GL_REDIS_SCHEMA = 1 };
 
-/* Scripts are made of up to five pieces, sent one behind the other. */
-enum { GL_REDIS_PIECES = 5 };
+/* Scripts are made of up to eight pieces, sent one behind the other. */
+enum { GL_REDIS_PIECES = 8 };
 extern const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES];
 
 /* The store's identity, made if there is none. ARGV: the one to take, the schema. Answers the
