@@ -195,6 +195,17 @@ struct postgres_stranger {
     PGconn *c;
 };
 
+static void exec(struct postgres_stranger *x, const char *sql)
+{
+    PGresult *r = x->pq.exec(x->c, sql);
+    ExecStatusType status = x->pq.result_status(r);
+    if (status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK) {
+        (void)fprintf(stderr, "%s: %s", sql, x->pq.error(x->c));
+    }
+    GL_ASSERT(status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK);
+    x->pq.clear(r);
+}
+
 struct postgres_stranger *postgres_stranger_new(const struct postgres_server *s,
                                                 const char *database, const char *sql)
 {
@@ -202,14 +213,15 @@ struct postgres_stranger *postgres_stranger_new(const struct postgres_server *s,
     load(&x->pq);
     x->c = try_connect(s, &x->pq, database);
     GL_ASSERT(x->c != NULL);
-    const char *const texts[] = {"BEGIN", sql};
-    for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        PGresult *r = x->pq.exec(x->c, texts[i]);
-        ExecStatusType status = x->pq.result_status(r);
-        GL_ASSERT(status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK);
-        x->pq.clear(r);
-    }
+    exec(x, "BEGIN");
+    exec(x, sql);
     return x;
+}
+
+void postgres_stranger_commit(struct postgres_stranger *x)
+{
+    exec(x, "COMMIT");
+    postgres_stranger_free(x);
 }
 
 void postgres_stranger_free(struct postgres_stranger *x)

@@ -42,6 +42,7 @@ int64_t postgres_server_sql(const struct postgres_server *s, const char *databas
 struct postgres_stranger;
 struct postgres_stranger *postgres_stranger_new(const struct postgres_server *s,
                                                 const char *database, const char *sql);
-void postgres_stranger_free(struct postgres_stranger *x); /* rolls back */
+void postgres_stranger_free(struct postgres_stranger *x);   /* rolls back */
+void postgres_stranger_commit(struct postgres_stranger *x); /* and is gone */
 
 #endif
