@@ -380,6 +380,14 @@ class Cluster:
             raise AssertionError(f"{error}; {len(left)} have not: {self.tell(sorted(left)[:5])}"
                                  ) from None
 
+    def is_over_or_absent(self, job):
+        try:
+            return self.status(job) in TERMINAL
+        except Unanswered:
+            return False
+        except Refused as error:
+            return error.status == 404
+
     def tell(self, jobs):
         texts = []
         for job in jobs:
@@ -392,7 +400,11 @@ class Cluster:
     def judge(self):
         """What the cluster says at the end, and whether the whole history can be true."""
         node = self.living()[0]
-        for job in list(self.jobs):
+        untold = {e["job"] for e in self.lines("start")} - set(self.jobs)
+        wait_for("the end of what no client was told of",
+                 lambda: all(self.is_over_or_absent(job) for job in untold))
+        self.history.read_ledger(self.ledger, self.node_of)
+        for job in sorted({*self.jobs, *untold}):
             try:
                 document = node.document(job)
                 events = node.events(job)
@@ -404,7 +416,6 @@ class Cluster:
             keep = ("seq", "type", "step_id", "attempt", "counted", "decision", "reason")
             self.note("final", job=job, status=document["status"], steps=steps,
                       events=[{k: e[k] for k in keep if k in e} for e in events])
-        self.history.read_ledger(self.ledger, self.node_of)
         kept = os.environ.get("GLIA_FAULTS_KEEP")
         if kept:
             self.history.save(os.path.join(kept, f"history-{os.getpid()}-{time.time():.0f}.json"))

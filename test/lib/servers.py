@@ -211,8 +211,9 @@ class RedisServer(Server):
 
     def is_up(self):
         try:
+            said = self.ask("INFO").decode()
             # Another test's server may have taken the port meanwhile: is it ours?
-            return f"process_id:{self.pid}\r\n" in self.ask("INFO", "server").decode()
+            return f"process_id:{self.pid}\r\n" in said and "\r\nloading:1" not in said
         except (OSError, RedisError):
             return False
 

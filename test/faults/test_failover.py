@@ -1,0 +1,207 @@
+"""The primary of a Redis with Sentinel dies under load: how long is the pause, and what is lost?
+
+    wait=needed    (the default) renewals and starts of unsafe work wait for a replica
+    wait=all       every commit does: nothing that was acknowledged is lost
+"""
+
+import os
+import sys
+import threading
+import time
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from cluster import JOBS, Cluster, Refused, Unanswered  # noqa: E402
+from glianode import wait_for  # noqa: E402
+from history import TERMINAL  # noqa: E402
+from servers import SOAK, RedisServer, SentinelSet  # noqa: E402
+
+DOWN_S = 1.0         # until a sentinel takes a silent server for dead
+ELECTION_S = 1.5     # until they have agreed, and a replica has been promoted
+PAUSE_MAX_S = DOWN_S + ELECTION_S + 2.0
+RATE = 1000 if SOAK else 200
+BATCH = 20
+FLOW = {"name": "rush", "steps": {"a": {"noop": True}}}
+
+
+class Rush:
+    """Clients of several nodes that submit short jobs at a steady rate, and write down which were
+    acknowledged, and when."""
+
+    def __init__(self, cluster, rate=RATE):
+        self.cluster, self.rate = cluster, rate
+        self.acknowledged = {}  # job -> when
+        self.times = []         # of answers with success
+        self.is_over = threading.Event()
+        self.lock = threading.Lock()
+        self.threads = [threading.Thread(target=self.run, args=(n, i), daemon=True)
+                        for i, n in enumerate(cluster.nodes * 2)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        self.wait_more(100)
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        for thread in self.threads:
+            thread.join(40)
+
+    def run(self, node, number):
+        pause, turn = BATCH * len(self.threads) / self.rate, 0
+        while not self.is_over.wait(pause):
+            names = [{"run_id": f"rush-{number}-{turn}-{i}"} for i in range(BATCH)]
+            turn += 1
+            while not self.send(node, names) and not self.is_over.is_set():
+                time.sleep(0.05)
+
+    def send(self, node, names):
+        """True when each of them has been acknowledged: else they are all sent again."""
+        try:
+            answer = node.call("POST", JOBS + ":batch", {"flow": FLOW, "jobs": names})
+        except Unanswered:
+            return False
+        if answer.status != 200:
+            return False
+        now, jobs = time.monotonic(), answer.json["jobs"]
+        with self.lock:
+            for name, job in zip(names, jobs):
+                if "job_id" in job and job["job_id"] not in self.acknowledged:
+                    self.acknowledged[job["job_id"]] = now
+                    self.cluster.history.add(now, "submitted", job=job["job_id"], node=node.name,
+                                             run_id=name["run_id"], marks={})
+            if all("job_id" in j for j in jobs):
+                self.times.append(now)
+        return all("job_id" in j for j in jobs)
+
+    def wait_more(self, count, seconds=60):
+        before = len(self.acknowledged)
+        wait_for("more jobs", lambda: len(self.acknowledged) >= before + count, seconds)
+
+    def pause_s(self):
+        """The longest time without an answer with success."""
+        times = sorted(self.times)
+        return max(b - a for a, b in zip(times, times[1:]))
+
+
+def all_jobs(node):
+    """id -> status, of all there are."""
+    found, after = {}, ""
+    while True:
+        page = node.get(f"{JOBS}?limit=200{after}")
+        found |= {j["job_id"]: j["status"] for j in page["jobs"]}
+        if not page.get("next"):
+            return found
+        after = f"&after={page['next']}"
+
+
+def settle(cluster, rush):
+    """Wait until all jobs have ended; those that were acknowledged and are not there."""
+    def ended():
+        try:
+            jobs = all_jobs(cluster.living()[0])
+        except (Unanswered, Refused):
+            return None
+        return jobs if all(s in TERMINAL for s in jobs.values()) else None
+
+    jobs = wait_for("all jobs to end", ended, 60)
+    for job in rush.acknowledged:
+        if job in jobs:
+            cluster.note("final", job=job, status=jobs[job], steps={}, events=[])
+        else:
+            cluster.note("absent", job=job)
+    return set(rush.acknowledged) - set(jobs)
+
+
+@pytest.mark.parametrize("wait", ["all"] if not SOAK else ["all", "needed"])
+def test_a_failover_under_load(wait):
+    with SentinelSet() as world, Cluster(f"{world.url}?wait={wait}", 2) as cluster:
+        long = cluster.submit(cluster.nodes[0], mark="unsafe", ms=8000)
+        cluster.wait_start(long)
+        with Rush(cluster) as rush:
+            rush.wait_more(RATE)
+            fault, old = cluster.fault("away"), world.current()
+            old.kill()
+            world.wait_failover(old)
+            rush.wait_more(RATE)
+            fault["until"] = time.monotonic()
+        lost = settle(cluster, rush)
+        cluster.wait_ends()
+        print(f"failover, wait={wait}: {len(rush.acknowledged)} jobs, {RATE}/s wanted, pause "
+              f"{rush.pause_s():.2f} s, lost {len(lost)}")
+        if lost:
+            assert wait == "needed", lost
+            times = [rush.acknowledged[j] for j in lost]
+            cluster.fault("loss", "", fault["t"] - 1.0, fault["t"] + 0.1)
+            print(f"they were acknowledged up to {(fault['t'] - min(times)) * 1000:.0f} ms before")
+        assert rush.pause_s() < PAUSE_MAX_S
+        assert len(cluster.starts(long)) == 1
+        cluster.judge()
+
+
+@pytest.mark.parametrize("wait", ["all", "needed"])
+def test_replicas_that_lag_when_the_primary_dies(wait):
+    """The worst case, made certain: for a second nothing reaches a replica, then the primary dies."""
+    with SentinelSet() as world, Cluster(f"{world.url}?wait={wait}&wait_ms=300", 2) as cluster:
+        safe = cluster.submit(cluster.nodes[0], ms=100, run_id="before")
+        cluster.wait_ends()
+        unsafe = None
+        for replica in world.replicas:
+            replica.pause()
+        world.current().ask("CLIENT", "KILL", "TYPE", "replica")  # with what is on its way
+        lag = time.monotonic()
+        told, untold = [], 0
+        for number in range(4):
+            try:
+                told.append(cluster.submit(cluster.nodes[number % 2], ms=50, seconds=0.8))
+            except (Unanswered, Refused):
+                untold += 1
+        try:
+            unsafe = cluster.submit(cluster.nodes[0], mark="unsafe", ms=100, seconds=1.0)
+        except (Unanswered, Refused):
+            pass
+        ran = [e for e in cluster.lines("start", job=unsafe)] if unsafe else []
+        assert not ran, "unsafe work began although no replica knew of it"
+        fault, old = cluster.fault("away"), world.current()
+        old.kill()
+        for replica in world.replicas:
+            replica.resume()
+        world.wait_failover(old)
+        if wait == "needed":
+            cluster.fault("loss", "", lag, fault["t"] + 0.2)
+        for node in cluster.nodes:
+            node.wait_ready()
+        fault["until"] = time.monotonic() + 1
+        there = all_jobs(cluster.nodes[0])
+        lost = [job for job in told if job not in there]
+        print(f"lagging, wait={wait}: {len(told)} told, {untold} not, {len(lost)} lost")
+        assert safe in there
+        assert not lost if wait == "all" else lost, "the test has shown nothing"
+        after = cluster.submit_surely(cluster.nodes, "after")
+        jobs = [j for j in cluster.jobs if j in there or j == after]
+        cluster.wait_ends(jobs=jobs)
+        cluster.judge()
+
+
+def test_a_power_cut_takes_at_most_what_everysec_says():
+    """A single server with appendfsync everysec: what it wrote in its last second may be gone, and no
+    more; the nodes go on with what is left."""
+    with RedisServer() as server, Cluster(server.url, 2) as cluster:
+        kept = [cluster.submit(n, mark=m, ms=200) for n in cluster.nodes for m in ("", "unsafe")]
+        cluster.wait_ends()
+        begin, size = time.monotonic(), server.aof_bytes()
+        young = [cluster.submit(n, mark="idempotent", ms=50) for n in cluster.nodes * 2]
+        fault = cluster.fault("away")
+        server.lose_power(size)
+        cluster.fault("loss", "", begin, fault["t"])
+        for node in cluster.nodes:
+            node.wait_ready()
+        fault["until"] = time.monotonic() + 1
+        there = all_jobs(cluster.nodes[0])
+        assert set(kept) <= set(there)
+        assert not set(young) & set(there), "the test has shown nothing"
+        after = cluster.submit_surely(cluster.nodes, "after")
+        cluster.wait_ends(jobs=[after])
+        cluster.judge()
