@@ -17,6 +17,7 @@ enum {
 
 struct peer { /* in alive or dead; its id stands behind it */
     gl_str id;
+    uint64_t heard; /* of a dead one: the last listing that may not know of it */
 };
 
 struct gl_peers {
@@ -30,6 +31,8 @@ struct gl_peers {
     size_t judged_n, judged_at;
     struct gl_event_record pools[GL_POOLS_MAX]; /* ours, with the others' free slots */
     uint64_t hunts;
+    uint64_t asked_n, listed_n; /* listings begun, and the number of the last that has ended */
+    uint64_t unsure;            /* a death was heard of during this listing; UINT64_MAX: none */
 
     struct gl_store_req lease_req;
     bool lease_busy;
@@ -78,6 +81,15 @@ static gl_str node_of(gl_str session)
     return (gl_str){.p = session.p, .n = n > 0 ? n - 1 : 0};
 }
 
+/* Its death has been heard of since the others were last looked at: perhaps it died because its
+ * node has begun its next life. */
+static bool is_news(const struct gl_peers *p, gl_str session)
+{
+    const struct peer *dead = gl_map_find(&p->dead, session);
+
+    return dead != NULL && dead->heard >= p->listed_n;
+}
+
 bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs)
 {
     gl_str node = node_of(owner);
@@ -88,6 +100,9 @@ bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs)
     }
     if (!runs || owner.n == 0 || gl_str_eq(node, n->config.name)) {
         return false;
+    }
+    if (is_news(n->peers, owner)) {
+        return true; /* until we know: then it is looked for again */
     }
     for (size_t i = 0; (p = gl_map_next(&n->peers->alive, &i)) != NULL;) {
         if (gl_str_eq(node_of(p->id), node)) {
@@ -102,7 +117,8 @@ bool gl_peers_is_dead(const struct gl_node *n, gl_str session)
     return gl_map_find(&n->peers->dead, session) != NULL;
 }
 
-void gl_peers_note_dead(struct gl_node *n, gl_str session)
+/* `heard`: the last listing that may not know of it. */
+static void note_dead(struct gl_node *n, gl_str session, uint64_t heard)
 {
     struct gl_peers *p = n->peers;
     struct peer *was = gl_map_remove(&p->alive, session);
@@ -116,9 +132,21 @@ void gl_peers_note_dead(struct gl_node *n, gl_str session)
         forget_all(&p->dead);
     }
     dead = peer_new(session);
+    dead->heard = heard;
     gl_map_add(&p->dead, dead->id, dead);
     GL_MARK(n->config.trace, "peers.dead");
     p->hunts |= GL_HUNT_RUNNING | GL_HUNT_READY | GL_HUNT_DUE;
+}
+
+void gl_peers_note_dead(struct gl_node *n, gl_str session)
+{
+    struct gl_peers *p = n->peers;
+
+    note_dead(n, session, p->asked_n);
+    if (is_news(p, session)) {
+        p->unsure = p->asked_n;
+        p->due = n->now;
+    }
 }
 
 void gl_peers_on_changed(struct gl_node *n)
@@ -263,7 +291,7 @@ static void look_at(struct gl_peers *p, const struct gl_session_info *s, gl_ms *
         return;
     }
     if (s->dead) {
-        gl_peers_note_dead(n, s->id);
+        note_dead(n, s->id, p->listed_n - 1);
         return;
     }
     peer = peer_new(s->id);
@@ -297,6 +325,7 @@ static void on_listed(struct gl_store_req *req)
         return;
     }
     forget_all(&p->alive);
+    p->listed_n = p->asked_n;
     p->judged_n = p->judged_at = 0;
     for (size_t i = 0; i < n->config.pools_n; i++) {
         p->pools[i] = (struct gl_event_record){.id = n->config.pools[i].name};
@@ -305,6 +334,12 @@ static void on_listed(struct gl_store_req *req)
         look_at(p, &req->sessions[i], &next);
     }
     p->due = n->now + (next > LEAST_MS ? next : LEAST_MS);
+    if (p->unsure < p->listed_n) { /* now it is known who lives on */
+        p->hunts |= GL_HUNT_RUNNING;
+        p->unsure = UINT64_MAX;
+    } else if (p->unsure != UINT64_MAX) {
+        p->due = n->now;
+    }
     judge_next(p);
     gl_node_rearm(n);
 }
@@ -315,6 +350,7 @@ static void list(struct gl_node *n)
 
     p->busy = true;
     p->due = INT64_MAX;
+    p->asked_n++;
     p->req = (struct gl_store_req){.done = on_listed, .owner = p};
     n->outstanding++;
     n->ports.store->ops->session_list(n->ports.store, &p->req);
@@ -422,6 +458,7 @@ void gl_peers_init(struct gl_node *n)
 {
     n->peers = gl_mem_alloc(sizeof(*n->peers));
     n->peers->node = n;
+    n->peers->unsure = UINT64_MAX;
     gl_map_init(&n->peers->alive);
     gl_map_init(&n->peers->dead);
 }
