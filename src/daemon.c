@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "daemon_state.h"
+#include "http/http.h"
 #include "os/fs.h"
 #include "os/paths.h"
 #include "os/random.h"

@@ -6,7 +6,6 @@
 
 #include "base/trace.h"
 #include "daemon.h"
-#include "http/http.h"
 #include "node/node.h"
 #include "os/blobserve.h"
 #include "os/crashmark.h"
@@ -20,6 +19,8 @@
 #include "os/textlog.h"
 #include "os/tidyfs.h"
 #include "stores.h"
+
+struct gl_http;
 
 /* What main waits for while the loop works. */
 enum gl_daemon_stage { GL_STAGE_STARTING, GL_STAGE_READY, GL_STAGE_FAILED, GL_STAGE_STOPPED };

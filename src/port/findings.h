@@ -1,4 +1,5 @@
-/* findings.h - what a look at an engine's settings has shown, for `glia store check` and at start. */
+/* findings.h - what a look at an engine's settings has shown, for `glia store check` and at start.
+ */
 #ifndef GL_PORT_FINDINGS_H
 #define GL_PORT_FINDINGS_H
 

@@ -284,7 +284,7 @@ def test_words_are_completed_from_the_table_of_commands(box):
     assert "job" in complete(box, "") and "__complete" not in complete(box, "")
     assert complete(box, "jo") == ["job"]
     assert complete(box, "job", "st") == ["status"]
-    assert complete(box, "job", "list", "--st") == ["--status"]
+    assert complete(box, "job", "list", "--sta") == ["--status"]
     assert "cancelled" in complete(box, "job", "list", "--status", "")
     assert complete(box, "completion", "") == ["bash", "zsh", "fish"]
     assert complete(box, "run", "") == [":files", ":folders"]
