@@ -31,7 +31,7 @@ RETRY = "workflow_step_attempt_retry_scheduled"
 REVIEW = "human_input_received"
 STEP_ENDS = (COMPLETED, "workflow_step_failed", "workflow_step_skipped")
 
-# An answered command has left one of these in the job's events, or come to late to matter.
+# An answered command has left one of these in the job's events, if there was something to do.
 TRACES = {
     "cancel": ("job_cancelling", "job_cancelled"),
     "pause": ("job_pausing", "job_paused"),
@@ -173,6 +173,10 @@ class Checker:
             if e["job"] not in self.final or self.is_forgiven(e["t"]):
                 continue
             types = TRACES[e["verb"]]
+            if e["verb"] == "resume" and not any(
+                    c["verb"] == "pause" and c["job"] == e["job"] and c["t"] < e["t"]
+                    for c in self.by["command"]):
+                continue  # what is not paused may be resumed, and nothing happens
             asked = [c for c in self.by["command"] if c["job"] == e["job"] and
                      c["verb"] == e["verb"] and c.get("step") == e.get("step")]
             there = [x for x in self.events(e["job"], e.get("step")) if x["type"] in types]
