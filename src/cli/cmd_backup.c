@@ -25,6 +25,7 @@
 #include "os/fs.h"
 #include "os/paths.h"
 #include "os/tree.h"
+#include "port/storeurl.h"
 
 #define CONTEXT "contexts/default"
 #define STAGING "restoring" /* in the data folder */
@@ -183,8 +184,16 @@ int gl_cmd_backup(struct gl_cli *cli)
     struct backup b = {.cli = cli};
     gl_ms now = gl_term_now();
     char made[GL_WHEN_BYTES];
-    const char *folder;
+    const char *store = cli->settings->values[GL_SET_STORE].text, *folder;
     int err = absolute(cli, cli->words[0], &folder, &b.why);
+
+    if (err == 0 && gl_storeurl_is_shared(gl_str_of(store))) {
+        err = gl_why(&b.why, GL_E_STATE,
+                     "the jobs are in the store %s, not in the data folder: back it up with its "
+                     "own means, or copy it into a folder with 'glia store migrate' while no node "
+                     "runs",
+                     gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena));
+    }
 
     if (err == 0) {
         err = gl_archive_create(&b.archive, folder, GL_VERSION, now, &b.why);

@@ -16,6 +16,7 @@
 #include "os/paths.h"
 #include "os/sock.h"
 #include "port/keep.h"
+#include "port/storeurl.h"
 
 enum { KEEPER_PATIENCE_MS = 2000, ANSWER_BYTES = 4096 };
 
@@ -64,11 +65,43 @@ static void look_node(struct gl_checkup *c)
     gl_reach_done(&reach);
 }
 
+/* On a server: the first thing that is bad, else the first that is worth a warning. */
+static void look_shared(struct gl_checkup *c, const char *url)
+{
+    static const char hint[] = "'glia store check' tells everything about it";
+    const struct gl_finding *worst = NULL;
+    struct gl_findings f = {0};
+    struct gl_why why;
+
+    if (gl_offline_check(c->cli->data, url, &c->cli->arena, &f, &why) != 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, hint, "%s", why.text);
+        return;
+    }
+    for (size_t i = 0; i < f.n; i++) {
+        if (f.items[i].level != GL_FINDING_GOOD &&
+            (worst == NULL || f.items[i].level > worst->level)) {
+            worst = &f.items[i];
+        }
+    }
+    if (worst == NULL) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers, and loses nothing");
+    } else {
+        gl_checkup_say(c, worst->level == GL_FINDING_BAD ? GL_CHECKUP_FAIL : GL_CHECKUP_WARN, hint,
+                       "%.*s", GL_STR_ARG(worst->text));
+    }
+}
+
 static void look_store(struct gl_checkup *c)
 {
+    const char *url = c->cli->settings->values[GL_SET_STORE].text;
     struct gl_why why;
-    int err = gl_offline_check_store(c->cli->data, &why);
+    int err;
 
+    if (gl_storeurl_is_shared(gl_str_of(url))) {
+        look_shared(c, url);
+        return;
+    }
+    err = gl_offline_check_store(c->cli->data, &why);
     if (err == GL_E_NOT_FOUND) {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "there is none yet");
     } else if (err != 0) {

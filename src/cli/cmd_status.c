@@ -6,6 +6,7 @@
 #include "cli/table.h"
 #include "os/lock.h"
 #include "os/paths.h"
+#include "port/storeurl.h"
 
 static uint64_t file_bytes(const char *path)
 {
@@ -34,6 +35,13 @@ static bool is_remote(const struct gl_cli *cli)
     return cli->settings->values[GL_SET_SERVER].text[0] != '\0';
 }
 
+/* Are the jobs on a server? Then our folder's file tells nothing of them. */
+static bool is_shared(const struct gl_cli *cli)
+{
+    return !is_remote(cli) &&
+           gl_storeurl_is_shared(gl_str_of(cli->settings->values[GL_SET_STORE].text));
+}
+
 /* "n1, serve, process 123 since ..." */
 static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
 {
@@ -43,8 +51,9 @@ static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
     gl_str name = gl_page_text(&o->node, o->node.root, "name");
 
     if (!o->has_node) {
-        return is_here ? GL_S("somebody holds the data folder, but does not answer")
-                       : GL_S("none is running: unfinished jobs are not driven");
+        return is_here          ? GL_S("somebody holds the data folder, but does not answer")
+               : is_shared(cli) ? GL_S("none is running here: 'glia node list' shows the others")
+                                : GL_S("none is running: unfinished jobs are not driven");
     }
     if (!is_here || holder.pid == 0) {
         return name;
@@ -72,7 +81,9 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
                        (long long)gl_page_number(n, n->root, "attempts_running"),
                        (long long)gl_page_number(n, n->root, "steps_waiting")));
     }
-    if (!is_remote(cli)) {
+    if (is_shared(cli)) {
+        add(&t, "store", gl_str_of(gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena)));
+    } else if (!is_remote(cli)) {
         add(&t, "store",
             gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
     }
@@ -107,7 +118,7 @@ static void print_json(struct gl_cli *cli, struct gl_overview *o)
         gl_jw_null(&w);
     }
     gl_jw_key(&w, "store_bytes");
-    if (is_remote(cli)) {
+    if (is_remote(cli) || is_shared(cli)) {
         gl_jw_null(&w);
     } else {
         gl_jw_u64(&w, store_bytes(cli));
