@@ -523,6 +523,7 @@ static int open_store(struct gl_postgres **ret, const struct gl_postgres_config 
     s->loop = loop;
     s->allow_loss = cfg->allow_loss;
     s->check_only = check_only;
+    s->url.lanes_n = check_only ? 0 : s->url.lanes_n;
     gl_buf_c(&s->identity, cfg->identity != NULL ? cfg->identity : "");
     set_up(s);
     *ret = s;
