@@ -54,6 +54,7 @@ struct gl_effect {
     gl_str retry_of; /* RESOLVE: the job to look into first; "" : none */
     int64_t item;    /* START, RESOLVE of an instance: which item; -1: none */
     gl_ms start_by, deadline_at;
+    gl_ms grace_ms; /* STOP: no longer than this; 0: the step's own */
     /* REPLY */
     uint64_t request;
     int code;

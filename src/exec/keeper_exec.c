@@ -350,9 +350,10 @@ static void exec_attach(struct gl_exec *port, struct gl_exec_req *req,
 }
 
 static void exec_stop(struct gl_exec *port, struct gl_exec_req *req,
-                      const struct gl_attempt_key *key, uint64_t token)
+                      const struct gl_attempt_key *key, uint64_t token, gl_ms grace_ms)
 {
-    struct gl_keep_msg m = {.type = GL_KEEP_STOP, .start = {.key = *key, .token = token}};
+    struct gl_keep_msg m = {.type = GL_KEEP_STOP,
+                            .start = {.key = *key, .token = token, .grace_ms = grace_ms}};
     ask(of(port), req, &m);
 }
 

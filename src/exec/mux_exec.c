@@ -47,10 +47,10 @@ static void mux_attach(struct gl_exec *port, struct gl_exec_req *req,
 }
 
 static void mux_stop(struct gl_exec *port, struct gl_exec_req *req,
-                     const struct gl_attempt_key *key, uint64_t token)
+                     const struct gl_attempt_key *key, uint64_t token, gl_ms grace_ms)
 {
     struct gl_exec *to = whose(of(port), key);
-    to->ops->stop(to, req, key, token);
+    to->ops->stop(to, req, key, token, grace_ms);
 }
 
 static void mux_ack(struct gl_exec *port, const struct gl_attempt_key *key, uint64_t token)

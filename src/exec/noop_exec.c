@@ -321,8 +321,9 @@ static void exec_attach(struct gl_exec *port, struct gl_exec_req *req,
 }
 
 static void exec_stop(struct gl_exec *port, struct gl_exec_req *req,
-                      const struct gl_attempt_key *key, uint64_t token)
+                      const struct gl_attempt_key *key, uint64_t token, gl_ms grace_ms)
 {
+    (void)grace_ms; /* it takes no time */
     struct noop_exec *x = of(port);
     if (!raise_floor(x, key, token, req)) {
         answer(x, req, GL_E_STALE);

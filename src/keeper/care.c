@@ -180,19 +180,24 @@ void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why
     set_timer(k, c);
 }
 
+void gl_care_hurry(struct gl_keeper *k, struct gl_charge *c, gl_ms grace_ms)
+{
+    gl_ms kill_at = gl_keeper_after(k, grace_ms);
+    if (c->state != GL_CHARGE_RUNNING) {
+        return;
+    }
+    c->grace_ms = c->grace_ms < grace_ms ? c->grace_ms : grace_ms;
+    if (c->stopping && c->kill_at > kill_at) {
+        c->kill_at = kill_at;
+        set_timer(k, c);
+    }
+}
+
 void gl_care_orphan(struct gl_keeper *k, gl_ms grace_ms)
 {
     struct gl_charge *c;
-    gl_ms kill_at = gl_keeper_after(k, grace_ms);
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->state != GL_CHARGE_RUNNING) {
-            continue;
-        }
-        c->grace_ms = c->grace_ms < grace_ms ? c->grace_ms : grace_ms;
-        if (c->stopping && c->kill_at > kill_at) {
-            c->kill_at = kill_at;
-            set_timer(k, c);
-        }
+        gl_care_hurry(k, c, grace_ms);
         gl_care_stop(k, c, GL_EXEC_ORPHANED);
     }
 }

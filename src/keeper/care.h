@@ -16,6 +16,8 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
 
 /* Fine at any time: one that is being stopped already, or has ended, stays so. */
 void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why);
+/* Its grace is no longer than this, also if it is ending already. */
+void gl_care_hurry(struct gl_keeper *k, struct gl_charge *c, gl_ms grace_ms);
 /* All of them, and they are dead after `grace_ms`, whatever grace they were promised. */
 void gl_care_orphan(struct gl_keeper *k, gl_ms grace_ms);
 

@@ -199,6 +199,9 @@ static void on_stop(struct gl_keeper *k, struct gl_caller *c, const struct gl_ke
     struct gl_charge *found = NULL;
     int r = find(k, &m->start, &found, &why);
     if (r == 0 && found != NULL) {
+        if (m->start.grace_ms > 0) {
+            gl_care_hurry(k, found, m->start.grace_ms);
+        }
         gl_care_stop(k, found, GL_EXEC_STOPPED);
     }
     reply(c, m, r, &why);

@@ -440,7 +440,7 @@ gl_ms gl_inbox_due(const struct gl_node *n)
     if (!is_on(n)) {
         return due;
     }
-    due = in->looking || n->config.passive ? due : in->due;
+    due = in->looking ? due : in->due;
     for (const struct gl_link *l = in->forwards.next; l != &in->forwards; l = l->next) {
         const struct forward *f = GL_CONTAINER(l, struct forward, link);
 
@@ -456,7 +456,7 @@ void gl_inbox_on_time(struct gl_node *n)
     if (!is_on(n)) {
         return;
     }
-    if (!in->looking && !n->config.passive && in->due <= n->now) {
+    if (!in->looking && in->due <= n->now) {
         look(n);
     }
     for (struct gl_link *l = in->forwards.next; l != &in->forwards; l = l->next) {

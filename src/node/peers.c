@@ -273,7 +273,8 @@ static void judge_next(struct gl_peers *p)
     struct gl_node *n = p->node;
     struct gl_store *s = n->ports.store;
 
-    if (p->judged_at >= p->judged_n || n->stopping || n->lost || !gl_sessions_may_judge(n)) {
+    if (p->judged_at >= p->judged_n || n->config.passive || n->stopping || n->lost ||
+        !gl_sessions_may_judge(n)) {
         round_ends(p);
         return;
     }
@@ -479,8 +480,13 @@ void gl_peers_done(struct gl_node *n)
 
 static bool is_on(const struct gl_node *n)
 {
-    return n->ports.store->ops->shared && n->session.n > 0 && !n->stopping && !n->lost &&
-           !n->config.passive;
+    return n->ports.store->ops->shared && n->session.n > 0 && !n->stopping && !n->lost;
+}
+
+/* Those who come for a moment lead nobody. */
+static bool may_lead(const struct gl_node *n)
+{
+    return !n->config.guest && !n->config.passive;
 }
 
 gl_ms gl_peers_due(const struct gl_node *n)
@@ -490,7 +496,7 @@ gl_ms gl_peers_due(const struct gl_node *n)
 
     if (is_on(n)) {
         due = p->busy ? due : p->due;
-        due = !p->lease_busy && !n->config.guest && p->lease_due < due ? p->lease_due : due;
+        due = !p->lease_busy && may_lead(n) && p->lease_due < due ? p->lease_due : due;
     }
     return due;
 }
@@ -505,7 +511,7 @@ void gl_peers_on_time(struct gl_node *n)
     if (!p->busy && p->due <= n->now) {
         list(n);
     }
-    if (!p->lease_busy && !n->config.guest && p->lease_due <= n->now) {
+    if (!p->lease_busy && may_lead(n) && p->lease_due <= n->now) {
         ask_for_leader(n);
     }
 }

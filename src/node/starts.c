@@ -567,7 +567,7 @@ void gl_starts_stop(struct gl_node *n, const struct gl_effect *e)
     struct probe *p = probe_new(n, e, on_stopped);
 
     give_up(n, e);
-    n->ports.exec->ops->stop(n->ports.exec, &p->req, &p->key, p->token);
+    n->ports.exec->ops->stop(n->ports.exec, &p->req, &p->key, p->token, e->grace_ms);
 }
 
 void gl_starts_ack(struct gl_node *n, const struct gl_effect *e)

@@ -139,9 +139,10 @@ struct gl_exec_ops {
     void (*start)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_exec_start *start);
     void (*attach)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_attempt_key *key,
                    uint64_t token, gl_str epoch);
-    /* SIGTERM, grace, SIGKILL to the whole tree; `ended` follows. Unknown attempts are fine. */
+    /* SIGTERM, grace, SIGKILL to the whole tree; `ended` follows. Unknown attempts are fine. The
+     * grace is the one it was started with, but at most `grace_ms` if that is not 0. */
     void (*stop)(struct gl_exec *x, struct gl_exec_req *req, const struct gl_attempt_key *key,
-                 uint64_t token);
+                 uint64_t token, gl_ms grace_ms);
     /* The result is committed: it need not be kept. */
     void (*ack)(struct gl_exec *x, const struct gl_attempt_key *key, uint64_t token);
     void (*list)(struct gl_exec *x, struct gl_exec_req *req);

@@ -353,12 +353,13 @@ static void do_attach(struct gl_exec *port, struct gl_exec_req *req,
 }
 
 static void do_stop(struct gl_exec *port, struct gl_exec_req *req, const struct gl_attempt_key *key,
-                    uint64_t token)
+                    uint64_t token, gl_ms grace_ms)
 {
     struct sim_exec *x = heard(port);
     if (x != NULL) {
         struct sim_letter *l = letter(x, SIM_LETTER_STOP, key, (gl_str){0});
         l->token = token;
+        l->grace_ms = grace_ms;
         op_send(x, req, l);
     }
 }

@@ -471,7 +471,7 @@ static int on_stop(struct sim_keeper *k, const struct sim_letter *l)
     }
     struct sim_attempt *at = attempt_find(k, l);
     if (at != NULL) {
-        attempt_stop(at, GL_EXEC_STOPPED, INT64_MAX);
+        attempt_stop(at, GL_EXEC_STOPPED, l->grace_ms > 0 ? l->grace_ms : INT64_MAX);
     }
     return 0;
 }

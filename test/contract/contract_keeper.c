@@ -199,7 +199,7 @@ static void what_was_asked_of_a_keeper_that_dies_is_answered(void **state)
     pid_t pid = exec_keeper_pid(w);
     assert_int_equal(kill(pid, SIGSTOP), 0);
     exec_prepare(w, &q);
-    w->x->ops->stop(w->x, &q.req, &key, 1);
+    w->x->ops->stop(w->x, &q.req, &key, 1, 0);
     assert_int_equal(kill(pid, SIGKILL), 0);
     exec_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_UNAVAILABLE);

@@ -334,7 +334,7 @@ int exec_stop(struct exec_world *w, const char *attempt, uint64_t token)
     struct gl_attempt_key key = exec_key(attempt);
     exec_prepare(w, &q);
     w->inside = true;
-    w->x->ops->stop(w->x, &q.req, &key, token);
+    w->x->ops->stop(w->x, &q.req, &key, token, 0);
     w->inside = false;
     exec_wait_answer(&q);
     return q.req.status;

@@ -198,7 +198,7 @@ static void a_stop_ends_a_process_that_listens_and_one_that_does_not(void **stat
         assert_int_equal(start(&b, "s:attempt:1", 1, b.epoch), 0);
         struct ask a = {.req = {.done = on_done, .owner = &a}};
         struct gl_attempt_key key = key_of("s:attempt:1");
-        b.exec.port.ops->stop(&b.exec.port, &a.req, &key, 1);
+        b.exec.port.ops->stop(&b.exec.port, &a.req, &key, 1, 0);
         sim_world_run(&b.world, b.world.now + 250);
         assert_true(a.done);
         assert_int_equal(b.ended, deaf ? 0 : 1);

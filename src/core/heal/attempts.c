@@ -6,7 +6,7 @@
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
 
-enum { PROBE_MS = 5000, ADOPTION_MS = 50, REFUSED_MS = 250, LIST_AGAIN_MS = 1000 };
+enum { PROBE_MS = 5000, ADOPTION_MS = 50, REFUSED_MS = 250, LIST_AGAIN_MS = 200 };
 
 /* ---- which step is it about? ---- */
 
@@ -395,6 +395,7 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t 
         return;
     }
     e = gl_effect_add(c->out, runs ? GL_FX_STOP : GL_FX_ACK, 0);
+    e->grace_ms = c->shared ? 1 : 0; /* the owner counts on its being dead */
     e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, ev->job);
     e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->attempt);
