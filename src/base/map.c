@@ -133,6 +133,18 @@ void *gl_map_remove(struct gl_map *m, gl_str key)
     return value;
 }
 
+void *gl_map_prev(const struct gl_map *m, size_t *i)
+{
+    *i = *i < m->entries_n ? *i : m->entries_n;
+    while (*i > 0) {
+        void *value = m->entries[--(*i)].value;
+        if (value) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
 void *gl_map_next(const struct gl_map *m, size_t *i)
 {
     while (*i < m->entries_n) {

@@ -30,5 +30,7 @@ void *gl_map_remove(struct gl_map *m, gl_str key); /* the value it had, or NULL 
 /* for (size_t i = 0; (v = gl_map_next(&m, &i)) != NULL;) ... Adding while iterating is not allowed;
  * removing is. */
 void *gl_map_next(const struct gl_map *m, size_t *i);
+/* The same backwards: begins with SIZE_MAX. */
+void *gl_map_prev(const struct gl_map *m, size_t *i);
 
 #endif

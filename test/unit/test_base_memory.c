@@ -285,6 +285,13 @@ static void a_map_is_iterated_in_the_order_of_insertion(void **state)
     }
     assert_int_equal(seen, gl_map_count(&m));
     assert_ptr_equal(last, &values[0]);
+    size_t back = SIZE_MAX;
+    assert_ptr_equal(gl_map_prev(&m, &back), &values[0]);
+    for (unsigned expect = 98; (v = gl_map_prev(&m, &back)) != NULL; seen--) {
+        assert_ptr_equal(v, &values[expect]);
+        expect -= expect % 3 == 1 ? 2 : 1;
+    }
+    assert_int_equal(seen, 1);
     gl_map_done(&m);
 }
 

@@ -5,7 +5,7 @@
 
 enum {
     RELEASES_MAX = 16, /* jobs given away in one step */
-    LOOKED_AT_MAX = 32 /* at the end of a queue, for one that can be */
+    LOOKED_AT_MAX = 32 /* of those who wait, for one that can be */
 };
 
 void gl_peers_on_heard(struct gl_core *c, const struct gl_event *ev)
@@ -59,15 +59,15 @@ static void give(struct gl_core *c, struct gl_job *j)
     gl_txn_log(c, j, NULL, "job_released", GL_S("another node has room for it"), (gl_str){0});
 }
 
-/* The later half of a heap's array holds its leaves: nobody waits behind them. */
-static struct gl_job *find_last(struct gl_core *c, struct gl_core_pool_state *p)
+/* Of those who came last, in an order that a snapshot keeps: how a heap lies in memory it does not.
+ */
+static struct gl_job *find_last(struct gl_core *c, size_t pool)
 {
-    size_t n = p->queue.n;
+    struct gl_wait *w;
+    size_t at = SIZE_MAX;
 
-    for (size_t i = 0; i < LOOKED_AT_MAX && i < n; i++) {
-        struct gl_wait *w = GL_CONTAINER(p->queue.items[n - 1 - i], struct gl_wait, place);
-
-        if (w->step != NULL && may_be_given(c, w->step->job)) {
+    for (unsigned i = 0; i < LOOKED_AT_MAX && (w = gl_map_prev(&c->waits, &at)) != NULL; i++) {
+        if (w->pool == pool && w->step != NULL && may_be_given(c, w->step->job)) {
             return w->step->job;
         }
     }
@@ -85,7 +85,7 @@ void gl_peers_spread(struct gl_core *c)
         for (unsigned given = 0;
              given < RELEASES_MAX && p->others_free > 0 && p->queue.n > 0 && p->in_use >= p->slots;
              given++) {
-            struct gl_job *j = find_last(c, p);
+            struct gl_job *j = find_last(c, i);
 
             if (j == NULL) {
                 break;
