@@ -36,7 +36,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     if (last == NULL || last->ended_at != 0 || st->spec->safety == GL_SAFETY_IDEMPOTENT) {
         return;
     }
-    if (!was_cut_off(c, last)) {
+    if (gl_str_eq(last->node, p->node) || !was_cut_off(c, last)) {
         sim_world_fail(c->world, "overlap: %.*s of job %.*s started while attempt %u was running",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), st->last->number);
     }

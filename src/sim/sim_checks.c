@@ -182,6 +182,20 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
     }
 }
 
+/* ---- sessions ---- */
+
+/* A node that lives could not renew: the store was out of its reach. */
+static void on_declared(void *owner, gl_str node)
+{
+    struct sim_checks *c = owner;
+    for (size_t i = 0; i < c->keepers_n; i++) {
+        struct sim_keeper *k = c->keepers[i];
+        if (gl_str_is(node, k->node) && sim_keeper_is_heard(k) && k->cut_until < c->world->now) {
+            k->cut_until = c->world->now;
+        }
+    }
+}
+
 /* ---- a change of primary ---- */
 
 static void on_undone(void *owner, gl_str kind, gl_str id)
@@ -264,8 +278,11 @@ void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk 
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
         c->states[k] = gl_mem_alloc(checks[k]->state_bytes + 1);
     }
-    disk->watch = (struct sim_disk_watch){
-        .owner = c, .on_tx = on_tx, .on_write = on_write, .on_undone = on_undone};
+    disk->watch = (struct sim_disk_watch){.owner = c,
+                                          .on_tx = on_tx,
+                                          .on_write = on_write,
+                                          .on_declared = on_declared,
+                                          .on_undone = on_undone};
     sim_checks_add_keeper(c, keeper);
 }
 

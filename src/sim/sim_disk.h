@@ -36,6 +36,8 @@ struct sim_disk_watch {
     /* `before` and `after` have rev 0 where there is no record. */
     void (*on_write)(void *owner, const struct gl_tx *tx, const struct gl_record *before,
                      const struct gl_record *after);
+    /* This node's session was past its deadline, and somebody has declared it dead. */
+    void (*on_declared)(void *owner, gl_str node);
     /* A change of primary has undone writes of this record; the disk is as it will be. */
     void (*on_undone)(void *owner, gl_str kind, gl_str id);
 };

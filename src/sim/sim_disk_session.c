@@ -82,6 +82,9 @@ int sim_disk_session_dead(struct sim_disk *d, gl_str id, bool declare, bool *ret
         sim_disk_tail_begin(d, (gl_str){0}, 0, false);
         sim_disk_tail_session(d, s);
         s->dead = true;
+        if (d->watch.on_declared != NULL) {
+            d->watch.on_declared(d->watch.owner, s->node);
+        }
     }
     *ret_dead = s->dead;
     return 0;
