@@ -207,7 +207,8 @@ static struct op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str he
     gl_list_push(&b->ops, &op->link);
     sim_call_init(&op->call, on_due, NULL);
     sim_world_at(b->world, &op->call,
-                 b->world->now + (gl_ms)gl_rng_below(&b->rng, (uint64_t)b->delay_ms + 1));
+                 b->world->now + b->slow_ms +
+                     (gl_ms)gl_rng_below(&b->rng, (uint64_t)b->delay_ms + 1));
     return op;
 }
 

@@ -18,7 +18,8 @@ struct sim_blobs {
     struct gl_map files; /* by hash: struct sim_blobs_file */
     struct gl_map parts; /* not sealed yet */
     struct gl_link ops;  /* under way */
-    uint32_t delay_ms;   /* of a request, at most */
+    uint32_t delay_ms;   /* of a request, at most ... */
+    gl_ms slow_ms;       /* ... and this in any case */
     uint32_t refuses;    /* so often the disk refuses, per million; 0: never */
     uint64_t asked_n;    /* requests */
     uint64_t fetched_n;  /* files that came piece by piece */

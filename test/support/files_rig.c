@@ -56,13 +56,18 @@ static void check_flow(struct files_rig *r, gl_str hash, gl_str text)
     gl_arena_done(&a);
 }
 
-static gl_str flow_of(struct files_rig *r, gl_str job, struct gl_arena *a)
+static gl_str text_of(struct files_rig *r, gl_str job, const char *field, struct gl_arena *a)
 {
     const struct sim_disk_record *record = peek(r, "job", job);
     struct gl_json j;
     assert_non_null(record);
     assert_int_equal(gl_json_parse(&j, record->value, GL_RECORD_BYTES_MAX, a, NULL), 0);
-    return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), a);
+    return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), field), a);
+}
+
+static gl_str flow_of(struct files_rig *r, gl_str job, struct gl_arena *a)
+{
+    return text_of(r, job, "flow", a);
 }
 
 /* Changes with every flow and blob that comes, goes, or is worth something else. */
@@ -88,6 +93,12 @@ static void check(struct files_rig *r)
         gl_str hash = flow_of(r, jobs->rows[i]->id, &a);
         if (peek(r, "flow", hash) == NULL) {
             fail_msg("job %.*s is in the store, and its flow is not",
+                     GL_STR_ARG(jobs->rows[i]->id));
+        }
+        gl_str earlier = text_of(r, jobs->rows[i]->id, "retry_of", &a);
+        if (earlier.n > 0 && peek(r, "job", jobs->rows[i]->id)->live &&
+            peek(r, "job", earlier) == NULL) {
+            fail_msg("job %.*s runs, and the one it retries is gone",
                      GL_STR_ARG(jobs->rows[i]->id));
         }
     }
@@ -291,21 +302,37 @@ static gl_str make_flow(struct files_rig *r, struct files_machine *m, const char
     return out;
 }
 
-struct files_job *files_rig_submit(struct files_rig *r, size_t machine, const char *files,
-                                   bool bare)
+static struct files_job *job_new(struct files_rig *r, struct sim_ask *ask)
 {
-    struct files_machine *m = &r->machines[machine];
     struct files_job *job = &r->jobs[r->jobs_n++];
-    struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
     GL_ASSERT(r->jobs_n <= FILES_JOBS);
     *job = (struct files_job){.code = 1};
-    (void)snprintf(job->run_id, sizeof(job->run_id), "run%zu", r->jobs_n);
-    ask->rq.flow = make_flow(r, m, files, bare, &ask->arena);
+    (void)snprintf(job->run_id, sizeof(job->run_id), "run%zu", ++r->runs_n);
     ask->rq.run_id = gl_str_of(job->run_id);
     ask->done = on_submitted;
     ask->owner = job;
     ask->asked_at = r->world.now;
+    return job;
+}
+
+struct files_job *files_rig_submit(struct files_rig *r, size_t machine, const char *files,
+                                   bool bare)
+{
+    struct files_machine *m = &r->machines[machine];
+    struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
+    struct files_job *job = job_new(r, ask);
+    ask->rq.flow = make_flow(r, m, files, bare, &ask->arena);
     sim_node_ask(m->node, ask);
+    return job;
+}
+
+struct files_job *files_rig_retry(struct files_rig *r, size_t machine,
+                                  const struct files_job *earlier)
+{
+    struct sim_ask *ask = sim_ask_new(GL_VERB_RETRY);
+    struct files_job *job = job_new(r, ask);
+    ask->rq.job = gl_str_of(earlier->id);
+    sim_node_ask(r->machines[machine].node, ask);
     return job;
 }
 

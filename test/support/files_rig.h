@@ -37,7 +37,7 @@ struct files_rig {
     gl_str hashes[FILES_CONTENTS];
     struct gl_arena arena;
     struct files_job jobs[FILES_JOBS];
-    size_t jobs_n;
+    size_t jobs_n, runs_n;
     gl_ms lasts_ms; /* a process */
     int trimmed;    /* code of the last trim; 1: no answer yet */
     struct gl_buf body;
@@ -59,6 +59,8 @@ void files_rig_run(struct files_rig *r, gl_ms span);
  * file1.sh) to a machine, which is given the files first unless `bare`. */
 struct files_job *files_rig_submit(struct files_rig *r, size_t machine, const char *files,
                                    bool bare);
+struct files_job *files_rig_retry(struct files_rig *r, size_t machine,
+                                  const struct files_job *earlier);
 void files_rig_trim(struct files_rig *r, size_t machine, int64_t keep_jobs);
 
 /* The revision of a blob's record; 0: none. */

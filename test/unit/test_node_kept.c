@@ -8,7 +8,7 @@
 #include "support/cmocka_all.h"
 #include "support/files_rig.h"
 
-enum { SEEDS = 4, ROUNDS = 50, MINUTE = 60 * 1000 };
+enum { SEEDS = 3, ROUNDS = 50, MINUTE = 60 * 1000 };
 
 static struct files_rig rig;
 static struct files_rig *const r = &rig;
@@ -145,6 +145,104 @@ static void a_trimmer_that_dies_leaves_nothing_useless(void **state)
     assert_int_equal(files_rig_count(r, "flow"), 0);
 }
 
+/* Nothing happens for a long time, and costs none. */
+static void sleep_all(size_t machines_n, gl_ms span)
+{
+    for (size_t i = 0; i < machines_n; i++) {
+        files_rig_kill(r, i);
+    }
+    files_rig_run(r, span);
+    for (size_t i = 0; i < machines_n; i++) {
+        files_rig_start(r, i);
+    }
+    files_rig_run(r, 15000);
+}
+
+/* Another flow with the same file comes while the file is on its way out. */
+static void a_file_that_is_named_meanwhile_stays(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 25; seed++) {
+        struct gl_rng rng;
+        files_rig_init(r, seed, 2, &(struct gl_keep){0});
+        gl_rng_init(&rng, seed);
+        (void)files_rig_submit(r, 0, "2", false);
+        wait_for_all();
+        sleep_all(2, 61 * MINUTE);
+        r->jobs_n = 0;
+        r->world.options.store_delay_ms = 20;
+        files_rig_trim(r, 1, 0);
+        files_rig_run(r, gl_rng_range(&rng, 0, 250));
+        (void)files_rig_submit(r, 0, "2-", false);
+        wait_for_all();
+        while (r->trimmed == 1) {
+            files_rig_run(r, 10);
+        }
+        assert_int_equal(files_rig_rev(r, 2), GL_KEPT_WHOLE);
+        if (seed < 25) {
+            files_rig_done(r);
+        }
+    }
+}
+
+/* A retry reads what the earlier job has left, and another node may be removing that. */
+static void a_retry_and_a_trim_do_not_meet(void **state)
+{
+    size_t retried = 0, refused = 0;
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct gl_rng rng;
+        files_rig_init(r, seed, 2, &(struct gl_keep){0});
+        gl_rng_init(&rng, seed);
+        struct files_job *earlier = files_rig_submit(r, 0, "2", false);
+        wait_for_all();
+        r->world.options.store_delay_ms = 20;
+        files_rig_trim(r, 1, 0);
+        files_rig_run(r, gl_rng_range(&rng, 0, 120));
+        struct files_job *job = files_rig_retry(r, 0, earlier);
+        while (job->code == 1 || r->trimmed == 1) {
+            files_rig_run(r, 10);
+        }
+        retried += job->code == 0;
+        refused += job->code == GL_E_NOT_FOUND;
+        assert_true(job->code == 0 || job->code == GL_E_NOT_FOUND);
+        files_rig_run(r, 5000);
+        if (seed < 40) {
+            files_rig_done(r);
+        }
+    }
+    assert_true(retried > 0 && refused > 0);
+}
+
+/* One has written half of a file and gets stuck; what it has written is removed; another begins
+ * anew; and then the first goes on. */
+static void a_writer_that_was_given_up_begins_anew(void **state)
+{
+    (void)state;
+    files_rig_init(r, 1, 3, &(struct gl_keep){0});
+    struct files_job *first = files_rig_submit(r, 0, "5", false);
+    while (files_rig_count(r, "blob") < 2) { /* its record and a piece */
+        (void)sim_world_step(&r->world);
+    }
+    r->machines[0].blobs.slow_ms = 100 * MINUTE; /* the next piece */
+    files_rig_run(r, 61 * MINUTE);
+    r->machines[0].blobs.slow_ms = 0;
+    assert_int_equal(files_rig_rev(r, 5), GL_KEPT_PARTIAL);
+    trim(1, 0);
+    assert_int_equal(files_rig_count(r, "blob"), 0);
+    struct files_job *second = files_rig_submit(r, 2, "5-", false);
+    while (files_rig_count(r, "blob") == 0) {
+        (void)sim_world_step(&r->world);
+    }
+    r->machines[2].blobs.slow_ms = 60 * MINUTE;
+    files_rig_run(r, 50 * MINUTE);
+    assert_int_equal(first->code, 0);
+    r->machines[2].blobs.slow_ms = 0;
+    files_rig_run(r, 60 * MINUTE);
+    assert_int_equal(second->code, 0);
+    wait_for_all();
+}
+
 /* ---- left to chance ---- */
 
 static const char *const flows[] = {"0", "1", "21", "13", "2-", "5", "--", "412"};
@@ -246,9 +344,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_teardown(name, end)
-        TEST(what_nobody_names_goes_when_it_is_old_enough), TEST(what_has_gone_is_brought_again),
-        TEST(what_is_condemned_can_still_be_saved),         TEST(one_node_trims_for_all),
-        TEST(a_trimmer_that_dies_leaves_nothing_useless),   TEST(histories_of_chance),
+        TEST(what_nobody_names_goes_when_it_is_old_enough),
+        TEST(what_has_gone_is_brought_again),
+        TEST(what_is_condemned_can_still_be_saved),
+        TEST(one_node_trims_for_all),
+        TEST(a_trimmer_that_dies_leaves_nothing_useless),
+        TEST(a_file_that_is_named_meanwhile_stays),
+        TEST(a_retry_and_a_trim_do_not_meet),
+        TEST(a_writer_that_was_given_up_begins_anew),
+        TEST(histories_of_chance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
