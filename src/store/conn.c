@@ -89,12 +89,25 @@ static void on_read(struct bufferevent *bev, void *owner)
     (void)leave(c);
 }
 
+static void set(int fd, int level, int option, int value)
+{
+    (void)setsockopt(fd, level, option, &value, sizeof(value)); /* a wish */
+}
+
+/* A peer that has vanished is noticed within half a minute also by those who only listen. */
+static void set_options(int fd)
+{
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
 static void on_open(struct gl_conn *c)
 {
-    int on = 1;
     (void)event_del(c->timer);
-    (void)setsockopt(bufferevent_getfd(c->bev), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    (void)setsockopt(bufferevent_getfd(c->bev), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    set_options(bufferevent_getfd(c->bev));
     c->open = true;
     c->busy++;
     c->events.opened(c->events.owner);

@@ -157,6 +157,7 @@ static void session_open(struct gl_store *port, struct gl_store_req *req,
     struct gl_redis *s = of_port(port);
     struct gl_redis_op *op = new_op(s, req, &gl_redis_verb_session_open, (gl_str){0});
     op->u.wish = wish;
+    op->opening = gl_rng_u64(&s->rng);
     op->confirm = true;
     begin(s, op);
 }

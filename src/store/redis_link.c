@@ -360,6 +360,7 @@ static void on_received(void *owner, gl_str bytes)
     struct gl_conn *conn = l->conn;
     const struct gl_redis_reply *reply = NULL;
     struct gl_why why;
+    l->heard_at = gl_redis_now(l->store);
     int err = gl_redis_reader_feed(l->reader, bytes, &why);
     while (err == 0) {
         err = gl_redis_reader_next(l->reader, &reply, &why);
@@ -429,6 +430,7 @@ static void check_silence(struct gl_redis_link *l, gl_ms now)
     struct gl_redis *s = l->store;
     struct gl_redis_op *op = first_of(&l->sent);
     gl_ms since = op != NULL ? op->sent_at : l->state == GL_REDIS_GREETING ? l->since : now;
+    since = since > l->heard_at ? since : l->heard_at; /* others before it may wait for replicas */
     if (now - since < s->url.timeout_ms) {
         return;
     }

@@ -50,6 +50,7 @@ struct gl_redis_op {
     bool asked_replicas; /* the last of them is that of a WAIT */
     bool hold;           /* its answer was one that allows to try again */
     char *kept;          /* what must outlive the answer; on the heap, or NULL */
+    uint64_t opening;    /* tells a session that is wished for again from another one */
     union {
         const struct gl_tx *tx;
         const struct gl_session_wish *wish;
@@ -107,6 +108,7 @@ struct gl_redis_link {
     struct gl_buf out;
     struct gl_arena arena; /* of the answer that is dealt with */
     gl_ms since;           /* of the state */
+    gl_ms heard_at;        /* when something came from the server */
     gl_ms retry_at;        /* DOWN: connect; READY: go on sending */
     unsigned failures;     /* since it was READY */
     bool was_ready;

@@ -34,8 +34,8 @@ static const char enter[] =
     "  return e\n"
     "end\n";
 
-/* The first write to a context gives it a database: the next that no store uses. When the server has
- * no more, it shares the last of ours, under a prefix. */
+/* The first write to a context gives it a database: the next that no store uses. When the server
+ * has no more, it shares the last of ours, under a prefix. */
 static const char make[] =
     "local function make()\n"
     "  if enter() then return end\n"
@@ -205,8 +205,8 @@ static const char commit[] =
     "if WAKE ~= '' then call('PUBLISH', 'glia:wake:' .. HOME, C .. ' ' .. WAKE) end\n"
     "return 0\n";
 
-/* 0: committed; 1: never, from now on; 2: forgotten. It writes something in any case, because a WAIT
- * behind it covers only what was written before this connection's last write. */
+/* 0: committed; 1: never, from now on; 2: forgotten. It writes something in any case, because a
+ * WAIT behind it covers only what was written before this connection's last write. */
 static const char resolve[] =
     "local S, X = ARGV[3], ARGV[4]\n"
     "local key, n = 'glia:.session:' .. S, tonumber(X)\n"
@@ -239,14 +239,17 @@ static const char session[] =
     "  note(s, nil, nil, 100)\n"
     "end\n"
     "if verb == 'open' then\n"
-    "  local node, nonce, ttl, about = S, ARGV[5], ARGV[6], ARGV[7]\n"
+    "  local node, nonce, ttl, about, opening = S, ARGV[5], ARGV[6], ARGV[7], ARGV[8]\n"
     "  for _, s in ipairs(call('ZRANGE', 'glia:.alive', 0, -1)) do\n"
-    "    if call('HGET', key(s), 'node') == node then kill(s) end\n"
+    "    local r = call('HMGET', key(s), 'node', 'opening', 'incarnation')\n"
+    /* A copy of the same wish, by an old connection: it must not end what the first has begun. */
+    "    if r[1] == node and r[2] == opening then return {s, r[3]} end\n"
+    "    if r[1] == node then kill(s) end\n"
     "  end\n"
     "  local inc = call('HINCRBY', 'glia:.nodes', node, 1)\n"
     "  local s = node .. '#' .. inc .. '.' .. nonce\n"
     "  call('HSET', key(s), 'node', node, 'incarnation', inc, 'opened', num(now),\n"
-    "    'until', num(now + ttl), 'about', about)\n"
+    "    'until', num(now + ttl), 'about', about, 'opening', opening)\n"
     "  call('ZADD', 'glia:.alive', num(now), s)\n"
     "  return {s, inc}\n"
     "elseif verb == 'list' then\n"
@@ -301,7 +304,8 @@ static const char take[] =
     "    call('SREM', P .. '.takers:' .. q, s)\n"
     "  end\n"
     "end\n"
-    "for _, id in ipairs(call('ZRANGEBYSCORE', P .. '.taken:' .. q, '-inf', num(now))) do free(id) end\n"
+    "local over = call('ZRANGEBYSCORE', P .. '.taken:' .. q, '-inf', num(now))\n"
+    "for _, id in ipairs(over) do free(id) end\n"
     "local out = {}\n"
     "if limit == '0' then return out end\n"
     "local until_ = num(now + lease)\n"
@@ -356,7 +360,8 @@ static const char list[] =
 
 static const char range[] =
     "if not enter() then return {} end\n"
-    "return call('ZRANGEBYLEX', P .. '.index:' .. ARGV[3], ARGV[4], ARGV[5], 'LIMIT', 0, ARGV[6])\n";
+    "local index = P .. '.index:' .. ARGV[3]\n"
+    "return call('ZRANGEBYLEX', index, ARGV[4], ARGV[5], 'LIMIT', 0, ARGV[6])\n";
 
 static const char log_read[] =
     "if not enter() then return {} end\n"
@@ -448,6 +453,7 @@ const char *const gl_redis_script_probe =
     "c('ZRANGE', k, 0, 0); c('ZREVRANGE', k, 0, 0); c('ZRANGEBYSCORE', k, 0, 1)\n"
     "c('ZRANGEBYLEX', k, '-', '+'); c('ZREVRANGEBYLEX', k, '+', '-')\n"
     "c('ZREMRANGEBYRANK', k, 5, 6); c('DEL', k)\n"
-    "c('XADD', k, '1-1', 'e', ''); c('XRANGE', k, '-', '+'); c('XTRIM', k, 'MINID', '1'); c('DEL', k)\n"
+    "c('XADD', k, '1-1', 'e', ''); c('XRANGE', k, '-', '+'); c('XTRIM', k, 'MINID', '1')\n"
+    "c('DEL', k)\n"
     "c('SADD', k, 'a'); c('SMEMBERS', k); c('SREM', k, 'a'); c('DEL', k)\n"
     "return 'OK'\n";

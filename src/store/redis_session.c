@@ -14,12 +14,13 @@ static int make_no_sense(struct gl_store_req *req)
 static void encode_open(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_session_wish *w = op->u.wish;
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 5, out);
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 6, out);
     gl_redis_arg_c(out, "open");
     gl_redis_arg(out, w->node);
     gl_redis_arg(out, w->nonce);
     gl_redis_arg_i64(out, w->ttl_ms);
     gl_redis_arg(out, w->about);
+    gl_redis_arg_u64(out, op->opening);
 }
 
 static enum gl_redis_next decode_open(struct gl_redis *s, struct gl_redis_op *op,
