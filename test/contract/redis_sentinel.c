@@ -176,6 +176,7 @@ static void a_primary_that_becomes_a_replica_is_left(void **state)
     contract_wait(call);
     assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
     assert_non_null(strstr(call->req.why.text, "replica"));
+    redis_server_until(&f->servers[0], "INFO replication", "master_link_status:up");
     (void)redis_server_do(&f->servers[0], &f->arena, "REPLICAOF NO ONE");
     int status;
     do {
