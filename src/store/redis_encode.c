@@ -133,7 +133,8 @@ void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bo
     r->live = gl_str_is(live, "1");
     r->value = gl_redis_text(gl_redis_item(reply, 5));
     if (ok && whole) {
-        ok = gl_redis_u64(gl_redis_item(reply, 4), &sum) && sum == gl_sum_record(r) &&
+        /* 0: somebody has changed it on purpose, and wants it to be taken as it is. */
+        ok = gl_redis_u64(gl_redis_item(reply, 4), &sum) && (sum == 0 || sum == gl_sum_record(r)) &&
              gl_redis_item(reply, 5)->type == GL_REDIS_STRING;
     }
     if (!ok) {

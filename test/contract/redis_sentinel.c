@@ -114,7 +114,7 @@ static int commit_confirmed(struct contract *c, uint64_t rev)
 static void what_no_replica_confirms_is_unknown_until_one_does(void **state)
 {
     struct fixture *f = *state;
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=3000&wait_ms=150");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=3000&wait_ms=700");
     struct contract *c = begin(f);
     gl_str s = contract_session(c, "a");
     assert_int_equal(commit_confirmed(c, 1), 0);
@@ -140,7 +140,7 @@ static void every_commit_waits_if_wanted(void **state)
 {
     struct fixture *f = *state;
     (void)snprintf(f->world.options, sizeof(f->world.options),
-                   "?timeout_ms=3000&wait_ms=150&wait=all");
+                   "?timeout_ms=3000&wait_ms=700&wait=all");
     struct contract *c = begin(f);
     contract_session(c, "a");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
