@@ -3,8 +3,9 @@
  *
  * Nobody can know that of a machine whose node and keeper live, and whose node could not renew its
  * session in time because the store was out of its reach: what runs there goes on until that node
- * learns what it has lost, and until its keeper has had the grace it was promised. That, and only
- * that, is allowed. */
+ * learns what it has lost. Nor of a node that was dead, is back, and has asked to end what is not
+ * its any more, if the process does not listen and has its grace. That, and only that, is allowed.
+ */
 #include "sim/sim_checks.h"
 
 enum { LEARN_MS = 15000 }; /* how long it may take to ask what is not its any more to end */
@@ -28,6 +29,18 @@ static bool was_cut_off(const struct sim_checks *c, const struct sim_process *p)
                                (k->cut_until != 0 && c->world->now < until));
 }
 
+static bool is_asked_to_end(const struct sim_checks *c, const struct sim_process *p)
+{
+    const struct sim_attempt *at;
+    const struct sim_keeper *k = sim_checks_keeper(c, p);
+    for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
+        if (at->process == p) {
+            return c->disk->shared && at->planned.end == GL_EXEC_STOPPED;
+        }
+    }
+    return false;
+}
+
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
                      struct sim_fact_step *st, const struct sim_process *p)
 {
@@ -36,7 +49,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     if (last == NULL || last->ended_at != 0 || st->spec->safety == GL_SAFETY_IDEMPOTENT) {
         return;
     }
-    if (gl_str_eq(last->node, p->node) || !was_cut_off(c, last)) {
+    if (gl_str_eq(last->node, p->node) || (!was_cut_off(c, last) && !is_asked_to_end(c, last))) {
         sim_world_fail(c->world, "overlap: %.*s of job %.*s started while attempt %u was running",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), st->last->number);
     }

@@ -64,10 +64,12 @@ struct sim_check {
     X(given)          \
     X(inputs)         \
     X(items)          \
+    X(leader)         \
     X(limits)         \
     X(names)          \
     X(overlap)        \
     X(owner)          \
+    X(paused)         \
     X(promises)       \
     X(reuse)          \
     X(rules)          \
