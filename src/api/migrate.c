@@ -15,7 +15,6 @@ enum {
 
 #define KIND GL_S("migration")
 #define ID GL_S("state")
-#define NODE "glia-migrate"
 
 /* ---- ending ---- */
 
@@ -473,7 +472,7 @@ static void on_session(struct gl_store_req *req)
 
 static void open_session(struct gl_migrate *m)
 {
-    m->wish = (struct gl_session_wish){.node = GL_S(NODE),
+    m->wish = (struct gl_session_wish){.node = GL_S(GL_MIGRATE_NODE),
                                        .nonce = m->nonce,
                                        .ttl_ms = TTL_MS,
                                        .about = GL_S("{\"state\":\"migrating\"}")};
@@ -522,7 +521,7 @@ static bool refuse_living(struct gl_migrate *m, const struct gl_store_req *req, 
     for (size_t i = 0; i < req->sessions_n; i++) {
         const struct gl_session_info *s = &req->sessions[i];
 
-        if (!s->dead && s->left_ms >= 0 && !gl_str_is(s->node, NODE)) {
+        if (!s->dead && s->left_ms >= 0 && !gl_str_is(s->node, GL_MIGRATE_NODE)) {
             m->code = gl_why(&m->why, GL_E_STATE,
                              "node %.*s uses the %s: stop it first, or wait until its session has "
                              "ended",

@@ -16,6 +16,9 @@
 #include "base/sha256.h"
 #include "port/store.h"
 
+/* The name its session goes by. */
+#define GL_MIGRATE_NODE "glia-migrate"
+
 /* Counted and summed up: SHA-256 of each write, added as four numbers. */
 struct gl_migrate_sum {
     uint64_t writes_n;

@@ -1,5 +1,6 @@
 #include "api/nodes.h"
 
+#include "api/migrate.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
@@ -47,6 +48,9 @@ static void choose(const struct gl_nodes *n, struct gl_arena *a, struct gl_map *
         const struct gl_session_info *s = &n->sessions[i];
         const struct gl_session_info **known = gl_map_find(ret, s->node);
 
+        if (s->dead && gl_str_is(s->node, GL_MIGRATE_NODE)) {
+            continue; /* it was no node */
+        }
         if (known == NULL) {
             known = GL_NEW(a, const struct gl_session_info *);
             *known = s;

@@ -9,13 +9,17 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "cli/page.h"
+#include "daemon.h"
 #include "os/fs.h"
+#include "port/storeurl.h"
 
 enum {
     WAIT_MS = 20000, /* one request for events */
     LOG_PAUSE_MS_MIN = 20,
     LOG_PAUSE_MS_MAX = 500,
     TICK_MS = 250,
+    AWAY_PAUSE_MS = 200, /* while the store is away ... */
+    AWAY_SAID_MS = 2000, /* ... which is said when it lasts */
     ANSWER_BYTES_MAX = 1 << 30,
     PATH_BYTES = 512, /* not in the command's arena, which a long wait would fill */
 };
@@ -353,11 +357,39 @@ static int on_interrupt(struct gl_follow *f)
     return GL_EXIT_INTERRUPTED;
 }
 
+/* The node is there, and its shared store is not, or it is about to begin a new session: that
+ * passes, and the job does not depend on us. */
+static bool is_passing(const struct gl_follow *f, int err)
+{
+    const struct gl_reach *r = f->reach;
+
+    return err == GL_E_UNAVAILABLE && r->client.fd >= 0 && !r->is_remote &&
+           gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text)) &&
+           (r->daemon == NULL || gl_daemon_lost(r->daemon) == NULL);
+}
+
+static void wait_out(struct gl_follow *f, const char *text, gl_ms *since)
+{
+    gl_ms now = gl_term_now();
+
+    *since = *since == 0 ? now : *since;
+    if (now - *since > AWAY_SAID_MS && f->away_since != *since) {
+        f->away_since = *since;
+        gl_progress_clear(f->progress);
+        gl_cli_say(f->reach->cli, "%s; waiting", text);
+    }
+    pause_for(f, AWAY_PAUSE_MS);
+}
+
 /* The node has gone, or says that it cannot answer: find the next. 0, or an exit code. */
 static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *since)
 {
     struct gl_why why;
 
+    if (is_passing(f, err)) {
+        wait_out(f, text, since);
+        return 0;
+    }
     if (!gl_reach_is_gone(f->reach, err) ||
         (*since != 0 && gl_term_now() - *since > GL_REACH_PATIENCE_MS)) {
         gl_progress_clear(f->progress);

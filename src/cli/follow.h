@@ -24,6 +24,7 @@ struct gl_follow {
     uint32_t log_attempt;
     uint64_t log_offset;
     uint64_t log_dropped; /* bytes that were gone before we came to them */
+    gl_ms away_since;     /* the outage that was told of */
     uint32_t log_told;    /* of this attempt it was said that its log is not to be had here */
     gl_ms log_pause_ms;
     const char *asked; /* the step that waits for a person, in the command's arena; NULL: none */

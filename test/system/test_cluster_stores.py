@@ -1,0 +1,184 @@
+"""Folders that belong to a store, stores that are checked, and moving from one to another."""
+
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from clusterbox import make_boxes, make_redis, nodes, serve, stop  # noqa: E402, F401
+from glianode import wait_for  # noqa: E402
+from servers import PostgresServer  # noqa: E402
+
+
+# ---- which store a folder belongs to ----
+
+def test_a_folder_belongs_to_its_store(boxes, redis):
+    box = boxes("a")
+    box.glia("run", "--", "true")
+    with open(f"{box.data}/store", encoding="utf-8") as file:
+        noted = json.load(file)
+    assert noted["url"] == redis.url and len(noted["identity"]) > 10
+    del box.env["GLIA_STORE"]
+    for command in (["run", "--", "true"], ["serve"], ["job", "list"]):
+        said = box.glia(*command, code=2).stderr
+        assert f"belongs to the store {redis.url}: give that with --store or GLIA_STORE" in said
+    assert box.glia("job", "list", "--store", "sqlite:").stdout == ""  # if one says so
+    assert len(box.glia("job", "list", "--store", redis.url).stdout.splitlines()) == 1
+
+
+def test_a_folder_with_jobs_of_its_own_is_not_taken_to_a_server(boxes, redis):
+    box = boxes("a")
+    del box.env["GLIA_STORE"]
+    box.glia("run", "--", "true")
+    said = box.glia("run", "--store", redis.url, "--", "true", code=2).stderr
+    assert "has a SQLite store of its own" in said and "glia store migrate sqlite: redis://" in said
+
+
+def test_an_emptied_store_is_not_the_same_store(boxes, redis):
+    box = boxes("a")
+    box.glia("run", "--", "true")
+    redis.ask("FLUSHALL")
+    for command in (["serve"], ["run", "--", "true"]):
+        said = box.glia(*command, code=5).stderr
+        assert "is empty, but this data folder has used the store" in said
+        assert f"{box.data}/store" in said
+    assert redis.ask("DBSIZE") == 0
+    os.remove(f"{box.data}/store")
+    os.remove(f"{box.data}/keeper/epoch")
+    box.close()  # its keeper
+    box.glia("run", "--", "true")
+
+
+# ---- another store ----
+
+def snapshot(box, *args):
+    """Everything a user sees of all jobs."""
+    found = {}
+    for job in box.json("job", "list", "--all", *args)["jobs"]:
+        status = box.json("job", "status", job["job_id"], *args)
+        events = box.glia("job", "events", job["job_id"], "--json", *args).stdout
+        status.pop("why", None)
+        for step in status["workflow_state"]["steps"].values():
+            step.pop("why", None)
+        found[job["job_id"]] = (status, events)
+    return found
+
+
+def test_jobs_move_to_a_server_and_back(boxes, redis, tmp_path):
+    box = boxes("a")
+    url = box.env.pop("GLIA_STORE")
+    flow = box.write("f.yaml", "steps:\n  a: {sh: 'echo {\\\"x\\\":1}'}\n"
+                               "  w: {needs: a, signal: go}\n"
+                               "  b: {needs: w, sh: 'echo ${steps.a.output.x}'}\n")
+    box.glia("run", "--run-id", "old", "--", "true")
+    node = serve(box)
+    box.glia("run", flow, "--run-id", "r", "--detach")
+    wait_for("the wait", lambda: box.step("r", "w")["status"] == "blocked")
+    said = box.glia("store", "migrate", "sqlite:", url, code=2).stderr
+    assert "process" in said  # the node has the folder
+    stop(box, node)
+    before = snapshot(box)
+    assert "migrated: " in box.glia("store", "migrate", "sqlite:", url).stdout
+    assert snapshot(box, "--store", url) == before
+    assert "done already" in box.glia("store", "migrate", "sqlite:", url, code=2).stderr
+    assert "belongs to the store" in box.glia("run", "--", "true", code=2).stderr
+    box.env["GLIA_STORE"] = url
+    node = serve(box)
+    said = box.glia("store", "migrate", url, f"sqlite:{tmp_path}/copy", "--data-dir",
+                    f"{tmp_path}/elsewhere", code=2).stderr
+    assert re.search(r"node a\.\w+ uses the source: stop it first", said), said
+    box.glia("job", "signal", "r", "go")
+    wait_for("the end", lambda: box.jobs()[0]["status"] == "completed")
+    stop(box, node)
+    before = snapshot(box)
+    done = box.json("store", "migrate", url, f"sqlite:{tmp_path}/copy")
+    assert done["entries"] > 10 and not done["moved"] and not done["continued"]
+    assert snapshot(box, "--store", f"sqlite:{tmp_path}/copy") == before
+    assert "not empty" in box.glia("store", "migrate", url, "sqlite:", code=2).stderr
+
+
+def test_jobs_move_from_server_to_server(boxes, redis):
+    box, other = boxes("a"), boxes("b")
+    with PostgresServer() as postgres:
+        assert box.json("store", "check", postgres.url)["good"]
+        box.env["GLIA_STORE"] = other.env["GLIA_STORE"] = postgres.url
+        node, mate = serve(box), serve(other)
+        box.glia("run", "--run-id", "first", "--", "true")
+        box.glia("run", "--run-id", "asleep", "--detach", "--", "sleep", "60")
+        assert sorted(nodes(other)) == ["a", "b"]
+        stop(other, mate)
+        stop(box, node)
+        # Its step runs on, so its session is left to expire: the store is in use until then.
+        wait_for("the end of its session", lambda: "migrated: " in box.glia(
+            "store", "migrate", postgres.url, redis.url, code=None).stdout)
+        before = box.jobs()
+    box.env["GLIA_STORE"] = redis.url
+    assert box.jobs() == before and len(before) == 2
+    node = serve(box)  # its keeper has heard of more incarnations than this store has given out
+    box.glia("job", "cancel", "asleep")
+    box.glia("run", "--", "true")
+    stop(box, node)
+
+
+def test_a_migration_that_was_killed_goes_on(boxes, redis):
+    box = boxes("a")
+    url = box.env.pop("GLIA_STORE")
+    node = serve(box)
+    body = {"flow": {"steps": {"a": {"noop": True}, "b": {"noop": True, "needs": "a"}}},
+            "jobs": [{"run_id": f"r{i}"} for i in range(400)]}
+    assert box.ask("POST", "/v1/contexts/default/jobs:batch", body).status == 200
+    wait_for("the jobs", lambda: box.json("status")["jobs"]["completed"] == 400)
+    stop(box, node)
+
+    def entries():
+        """What has arrived, as the record of the migration says."""
+        value = redis.ask("HGET", "glia:migration:state", "v")
+        return json.loads(value)["writes"] if value else 0
+
+    kills = 0
+    for least in (200, 600, 1000):
+        process = box.start("store", "migrate", "sqlite:", url)
+        wait_for("some of it", lambda p=process, n=least: entries() >= n or p.poll() is not None)
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
+    done = box.json("store", "migrate", "sqlite:", url)
+    assert kills > 0 and done["continued"] and done["entries"] > 2000
+    jobs = box.json("job", "list", "--all", "--store", url)["jobs"]
+    assert jobs == box.json("job", "list", "--all", "--store", "sqlite:")["jobs"]
+    assert len(jobs) == 400
+
+
+def test_a_target_that_is_in_use_is_refused(boxes, redis):
+    box, other = boxes("a"), boxes("b")
+    url = box.env.pop("GLIA_STORE")
+    box.glia("run", "--", "true")
+    node = serve(other)
+    assert "uses the target" in box.glia("store", "migrate", "sqlite:", url, code=2).stderr
+    stop(other, node)
+    other.glia("run", "--", "true")
+    assert "not empty" in box.glia("store", "migrate", "sqlite:", url, code=2).stderr
+    assert "the same store" in box.glia("store", "migrate", url, url, code=2).stderr
+    assert len(other.jobs()) == 1
+
+
+def test_a_store_is_checked(boxes, redis):
+    box = boxes("a")
+    found = box.json("store", "check")
+    assert found["good"] and found["store"] == redis.url
+    assert {f["level"] for f in found["findings"]} <= {"good", "warning"}
+    redis.ask("CONFIG", "SET", "appendonly", "no")
+    try:
+        bad = box.json("store", "check", redis.url, code=1)
+        assert not bad["good"] and "bad" in [f["level"] for f in bad["findings"]]
+        assert "appendonly" in box.glia("run", "--", "true", code=2).stderr
+        box.env["GLIA_STORE_ALLOW_LOSS"] = "true"
+        box.glia("run", "--", "true")
+    finally:
+        redis.ask("CONFIG", "SET", "appendonly", "yes")
+    del box.env["GLIA_STORE"]
+    fresh = boxes("b")
+    assert "state.db" in fresh.glia("store", "check", "sqlite:", code=3).stderr
+    nobody = "redis://127.0.0.1:1/0?timeout_ms=300"
+    assert "Connection refused" in fresh.glia("store", "check", nobody, code=5).stderr
