@@ -95,6 +95,23 @@ static void a_store_works_over_tls(void **state)
     check_works(begin(f));
 }
 
+static void a_name_is_looked_up_and_must_be_in_the_certificate(void **state)
+{
+    struct fixture *f = *state;
+    char url[400];
+    (void)snprintf(url, sizeof(url), "rediss://localhost:%u?tls_ca=%s/ca.pem", f->server.port,
+                   f->server.folder.path);
+    f->world.url = url;
+    check_works(begin(f));
+}
+
+static void a_name_that_does_not_exist_is_explained(void **state)
+{
+    struct fixture *f = *state;
+    f->world.url = "redis://no-such-host.invalid?timeout_ms=1000";
+    check_fails(begin(f), "no-such-host.invalid", "secret");
+}
+
 static void large_values_pass_tls(void **state)
 {
     struct fixture *f = *state;
@@ -216,6 +233,8 @@ int main(void)
 #define ACL(f) cmocka_unit_test_setup_teardown(f, with_acl, tear_down)
     const struct CMUnitTest tests[] = {
         TLS(a_store_works_over_tls),
+        TLS(a_name_is_looked_up_and_must_be_in_the_certificate),
+        ACL(a_name_that_does_not_exist_is_explained),
         TLS(large_values_pass_tls),
         TLS(an_unknown_authority_is_not_trusted),
         TLS(a_certificate_for_another_name_is_not_trusted),
