@@ -11,6 +11,7 @@
 
 struct contract_maker {
     const char *name;
+    bool rare; /* only if GLIA_CONTRACT_MAKER names it, or with GLIA_CONTRACT_FULL */
     /* Once per program, before its first test and after its last: a server, say. Or NULL. */
     void (*start)(void);
     void (*stop)(void);
@@ -33,7 +34,7 @@ struct contract_maker {
 };
 
 extern const struct contract_maker contract_maker_memory, contract_maker_memory_shared,
-    contract_maker_sqlite, contract_maker_redis, contract_maker_postgres;
+    contract_maker_sqlite, contract_maker_redis, contract_maker_sentinel, contract_maker_postgres;
 
 struct contract { /* one client of a store */
     const struct contract_maker *maker;

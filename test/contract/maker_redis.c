@@ -8,7 +8,7 @@
 
 /* One server for all tests of a program: it is emptied when the first of the worlds that are open
  * at once begins. */
-static struct redis_server the_server;
+static struct redis_server the_server, the_replica, the_sentinel;
 static unsigned worlds_n;
 
 void redis_world_pump(void *world, const bool *flag)
@@ -34,6 +34,10 @@ struct gl_store *redis_world_open(struct redis_world *w)
     struct gl_store *store = NULL;
     (void)snprintf(url, sizeof(url), "redis%s://%s127.0.0.1:%u/%u%s", w->server->tls ? "s" : "",
                    w->before, w->server->port, w->database, w->options);
+    if (w->sentinel_port != 0) {
+        (void)snprintf(url, sizeof(url), "redis+sentinel://127.0.0.1:%u/mymaster/%u%s",
+                       w->sentinel_port, w->database, w->options);
+    }
     struct gl_redis_config cfg = {
         .url = w->url != NULL ? w->url : url, .identity = w->identity, .allow_loss = w->allow_loss};
     assert_int_equal(gl_redis_open(&store, &cfg, w->loop, &why), 0);
@@ -96,6 +100,7 @@ static struct gl_store *open_fresh(void **ret_world)
     struct redis_world *w = gl_mem_alloc(sizeof(*w));
     struct gl_arena a = {0};
     redis_world_init(w, &the_server);
+    w->sentinel_port = the_sentinel.port;
     if (worlds_n == 0) {
         (void)redis_server_do(&the_server, &a, "FLUSHALL");
         gl_arena_done(&a);
@@ -147,6 +152,39 @@ const struct contract_maker contract_maker_redis = {
     .name = "redis",
     .start = start,
     .stop = stop,
+    .open = open_fresh,
+    .pump_until = redis_world_pump,
+    .reopen = reopen,
+    .close = close_all,
+    .open_other = open_other,
+    .damage = damage,
+};
+
+/* ---- the same behind a sentinel, with a replica that confirms ---- */
+
+static void start_sentinel(void)
+{
+    char args[64];
+    start();
+    (void)snprintf(args, sizeof(args), "replicaof 127.0.0.1 %u", the_server.port);
+    redis_server_start(&the_replica, args);
+    redis_server_until(&the_server, "INFO replication", "state=online");
+    redis_server_start_sentinel(&the_sentinel, the_server.port, "");
+}
+
+static void stop_sentinel(void)
+{
+    redis_server_stop(&the_sentinel);
+    redis_server_stop(&the_replica);
+    the_sentinel = (struct redis_server){0};
+    stop();
+}
+
+const struct contract_maker contract_maker_sentinel = {
+    .name = "redis+sentinel",
+    .rare = true,
+    .start = start_sentinel,
+    .stop = stop_sentinel,
     .open = open_fresh,
     .pump_until = redis_world_pump,
     .reopen = reopen,

@@ -13,6 +13,7 @@ enum { REDIS_CLIENTS_MAX = 16 };
 struct redis_world {
     struct redis_server *server;
     unsigned database;
+    uint16_t sentinel_port; /* 0: the server is named itself */
     struct gl_loop *loop;
     struct gl_store *stores[REDIS_CLIENTS_MAX]; /* the first is the contract's */
     size_t stores_n;
