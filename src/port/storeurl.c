@@ -6,9 +6,10 @@ static const struct {
     const char *prefix;
     enum gl_storeurl_kind kind;
 } schemes[] = {
-    {"sqlite:", GL_STOREURL_SQLITE},       {"redis://", GL_STOREURL_REDIS},
-    {"rediss://", GL_STOREURL_REDIS},      {"redis+sentinel://", GL_STOREURL_REDIS},
-    {"postgres://", GL_STOREURL_POSTGRES}, {"postgresql://", GL_STOREURL_POSTGRES},
+    {"sqlite:", GL_STOREURL_SQLITE},           {"redis://", GL_STOREURL_REDIS},
+    {"rediss://", GL_STOREURL_REDIS},          {"redis+sentinel://", GL_STOREURL_REDIS},
+    {"postgres://", GL_STOREURL_POSTGRES},     {"postgresql://", GL_STOREURL_POSTGRES},
+    {"rediss+sentinel://", GL_STOREURL_REDIS},
 };
 
 int gl_storeurl_kind(gl_str url, enum gl_storeurl_kind *ret, struct gl_why *reterr_why)
