@@ -262,7 +262,7 @@ void redis_server_stop(struct redis_server *s)
 
 void redis_server_empty(struct redis_server *s)
 {
-    char command[400];
+    char command[700];
     redis_server_kill(s);
     (void)snprintf(command, sizeof(command), "rm -rf '%s/appendonlydir' '%s/dump.rdb'",
                    s->folder.path, s->folder.path);
