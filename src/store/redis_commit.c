@@ -150,7 +150,7 @@ static void encode_write(const struct gl_write *w, struct gl_buf *out)
 static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_tx *tx = op->u.tx;
-    size_t n = 4;
+    size_t n = 5;
     for (size_t i = 0; i < tx->guards_n; i++) {
         n += guard_args(&tx->guards[i]);
     }
@@ -161,6 +161,7 @@ static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_b
     gl_redis_arg(out, tx->session);
     gl_redis_arg_u64(out, tx->id);
     gl_redis_arg(out, tx->wake);
+    gl_redis_arg_c(out, s->identity);
     gl_redis_arg_u64(out, tx->guards_n);
     for (size_t i = 0; i < tx->guards_n; i++) {
         encode_guard(&tx->guards[i], out);
@@ -224,9 +225,10 @@ const struct gl_redis_verb gl_redis_verb_too_large = {
 
 static void encode_resolve(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_RESOLVE, 2, out);
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_RESOLVE, 3, out);
     gl_redis_arg(out, op->u.session.id);
     gl_redis_arg_u64(out, op->u.session.tx_id);
+    gl_redis_arg_c(out, s->identity);
 }
 
 static enum gl_redis_next decode_resolve(struct gl_redis *s, struct gl_redis_op *op,

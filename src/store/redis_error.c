@@ -16,6 +16,7 @@ static const struct {
     {GL_S("TRYAGAIN"), GL_REDIS_LATER, "it asks to try again"},
     {GL_S("MASTERDOWN"), GL_REDIS_MOVED, "it is a replica whose primary is away"},
     {GL_S("READONLY"), GL_REDIS_MOVED, "it is a replica, or has become one"},
+    {GL_S("OTHERSTORE"), GL_REDIS_MOVED, "its data was removed or replaced"}, /* by our script */
     {GL_S("UNBLOCKED"), GL_REDIS_MOVED, "it has become a replica"},
     {GL_S("OOM"), GL_REDIS_REFUSED,
      "its memory is full (maxmemory): give it more, or remove old jobs with `glia store trim`"},

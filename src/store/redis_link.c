@@ -227,7 +227,8 @@ static void release_held(struct gl_redis_link *l)
     }
     if (l->moved) {
         struct gl_why why;
-        (void)gl_why(&why, GL_E_UNAVAILABLE, "the Redis server is a replica now");
+        (void)gl_why(&why, GL_E_UNAVAILABLE,
+                     "the Redis server is a replica now, or has other data");
         gl_redis_link_lost(l, &why);
         return;
     }

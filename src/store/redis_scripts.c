@@ -64,6 +64,7 @@ static const char make[] =
  * seen; .no:<session> has the ranges below it that were refused or never came; f is the highest
  * number about which that has been forgotten. */
 static const char memory[] =
+    "local OTHER = 'OTHERSTORE its identity is not the one that was greeted'\n"
     "local function note(s, from, to, keep)\n"
     "  local no = 'glia:.no:' .. s\n"
     "  if from then call('ZADD', no, to, from .. '-' .. to) end\n"
@@ -76,13 +77,22 @@ static const char memory[] =
     "end\n";
 
 static const char commit[] =
-    "local S, X, WAKE, GN = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])\n"
+    "local S, X, WAKE, ID, GN = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])\n"
     "if S ~= '' and X ~= '0' then\n"
     "  local key = 'glia:.session:' .. S\n"
     "  home()\n"
     "  local x, n = call('HINCRBY', key, 'x', 1), tonumber(X)\n"
     "  if x > n then call('HINCRBY', key, 'x', -1) return -1 end\n"
-    "  if x < n then note(S, num(x), num(n - 1), 10000); call('HSET', key, 'x', X) end\n"
+    "  if x < n then\n"
+    /* Some have not come. Or the store was emptied while connections lived on: then not even this
+     * may be left in it. */
+    "    if call('HGET', 'glia:store', 'id') ~= ID then\n"
+    "      if call('HINCRBY', key, 'x', -1) == 0 then call('HDEL', key, 'x') end\n"
+    "      return redis.error_reply(OTHER)\n"
+    "    end\n"
+    "    note(S, num(x), num(n - 1), 10000)\n"
+    "    call('HSET', key, 'x', X)\n"
+    "  end\n"
     "  back()\n"
     "else X = nil end\n"
     "local function refuse(g)\n"
@@ -101,7 +111,7 @@ static const char commit[] =
     "  local r = try('HGET', P .. k, f)\n"
     "  if type(r) == 'string' then return r end\n"
     "end\n"
-    "local i = 7\n"
+    "local i = 8\n"
     "for g = 1, GN do\n"
     "  local t, a = ARGV[i], ARGV[i + 1]\n"
     "  local ok\n"
@@ -213,6 +223,7 @@ static const char resolve[] =
     "local r = call('HMGET', key, 'x', 'f', 'node')\n"
     "local x, f = tonumber(r[1] or '0'), tonumber(r[2] or '0')\n"
     "if n > x then\n"
+    "  if call('HGET', 'glia:store', 'id') ~= ARGV[5] then return redis.error_reply(OTHER) end\n"
     "  call('HSET', key, 'x', X)\n"
     "  note(S, num(x + 1), X, 10000)\n"
     "  if not r[3] then\n"
@@ -237,6 +248,11 @@ static const char session[] =
     "  call('ZREM', 'glia:.alive', s)\n"
     "  call('ZADD', 'glia:.dead', num(now), s)\n"
     "  note(s, nil, nil, 100)\n"
+    "end\n"
+    /* Emptied while connections lived on: their next greeting says what that means. */
+    "if (verb == 'open' or verb == 'renew')\n"
+    "    and call('HGET', 'glia:store', 'id') ~= ARGV[#ARGV] then\n"
+    "  return redis.error_reply(OTHER)\n"
     "end\n"
     "if verb == 'open' then\n"
     "  local node, nonce, ttl, about, opening = S, ARGV[5], ARGV[6], ARGV[7], ARGV[8]\n"
@@ -421,6 +437,8 @@ const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES] = {
                                 commit},
     [GL_REDIS_SCRIPT_RESOLVE] = {WRITES, names, memory, resolve},
     [GL_REDIS_SCRIPT_SESSION] = {WRITES, names, clock, memory, session},
+    /* A server that cannot write can still be asked who lives. */
+    [GL_REDIS_SCRIPT_LIVES] = {READS, names, clock, memory, session},
     [GL_REDIS_SCRIPT_TAKE] = {WRITES, names, clock, enter, take},
     [GL_REDIS_SCRIPT_GET] = {READS, names, enter, get},
     [GL_REDIS_SCRIPT_LIST] = {READS, names, enter, list},

@@ -14,13 +14,14 @@ static int make_no_sense(struct gl_store_req *req)
 static void encode_open(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_session_wish *w = op->u.wish;
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 6, out);
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 7, out);
     gl_redis_arg_c(out, "open");
     gl_redis_arg(out, w->node);
     gl_redis_arg(out, w->nonce);
     gl_redis_arg_i64(out, w->ttl_ms);
     gl_redis_arg(out, w->about);
     gl_redis_arg_u64(out, op->opening);
+    gl_redis_arg_c(out, s->identity);
 }
 
 static enum gl_redis_next decode_open(struct gl_redis *s, struct gl_redis_op *op,
@@ -41,31 +42,36 @@ static enum gl_redis_next decode_open(struct gl_redis *s, struct gl_redis_op *op
     return GL_REDIS_DONE;
 }
 
-static void encode_verb(struct gl_redis *s, const struct gl_redis_op *op, const char *verb,
-                        struct gl_buf *out)
+static void encode_verb(struct gl_redis *s, const struct gl_redis_op *op,
+                        enum gl_redis_script script, const char *verb, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 2, out);
+    gl_redis_eval(s, op, script, 2, out);
     gl_redis_arg_c(out, verb);
     gl_redis_arg(out, op->u.session.id);
 }
 
 static void encode_renew(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 4, out);
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 5, out);
     gl_redis_arg_c(out, "renew");
     gl_redis_arg(out, op->u.session.id);
     gl_redis_arg_i64(out, op->u.session.ttl_ms);
     gl_redis_arg(out, op->u.session.about);
+    gl_redis_arg_c(out, s->identity);
 }
 
 static void encode_end(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
-    encode_verb(s, op, "end", out);
+    encode_verb(s, op, GL_REDIS_SCRIPT_SESSION, "end", out);
 }
 
 static void encode_dead(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
-    encode_verb(s, op, op->u.session.declare ? "declare" : "dead", out);
+    if (op->u.session.declare) {
+        encode_verb(s, op, GL_REDIS_SCRIPT_SESSION, "declare", out);
+    } else {
+        encode_verb(s, op, GL_REDIS_SCRIPT_LIVES, "dead", out);
+    }
 }
 
 static enum gl_redis_next decode_renew(struct gl_redis *s, struct gl_redis_op *op,
@@ -111,7 +117,7 @@ static enum gl_redis_next decode_dead(struct gl_redis *s, struct gl_redis_op *op
 
 static void encode_list(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 2, out);
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIVES, 2, out);
     gl_redis_arg_c(out, "list");
     gl_redis_arg_u64(out, GL_SESSIONS_LISTED);
 }

@@ -248,6 +248,39 @@ static void an_empty_server_is_not_taken_for_the_store(void **state)
     assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0"))); /* nothing was made there */
 }
 
+/* FLUSHALL by somebody, while connections live on. */
+static void a_store_that_was_emptied_is_not_filled_again(void **state)
+{
+    struct fixture *f = *state;
+    struct contract *c = begin(f);
+    struct gl_why why;
+    contract_session(c, "a");
+    assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
+    (void)tell(f, "FLUSHALL");
+    assert_int_equal(commit_why(c, &why), GL_E_GONE);
+    check_why(&why, "is empty");
+    assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0")));
+    struct contract_call *call = contract_call_new(c);
+    struct gl_session_wish wish = {.node = GL_S("a"), .nonce = GL_S("n"), .ttl_ms = 1000};
+    c->store->ops->session_open(c->store, &call->req, &wish);
+    contract_wait(call);
+    assert_int_equal(call->req.status, GL_E_GONE);
+    assert_true(gl_str_starts(tell(f, "DBSIZE"), GL_S(":0")));
+}
+
+static void sessions_of_an_emptied_store_are_not_said_to_be_dead(void **state)
+{
+    struct fixture *f = *state;
+    struct contract *c = begin(f);
+    gl_str s = contract_session(c, "a");
+    (void)tell(f, "FLUSHALL");
+    struct contract_call *call = contract_call_new(c);
+    c->store->ops->session_renew(c->store, &call->req, s, 1000, (gl_str){0});
+    contract_wait(call);
+    assert_int_equal(call->req.status, GL_E_GONE);
+    check_why(&call->req.why, "is empty");
+}
+
 static void another_store_is_not_taken_for_ours(void **state)
 {
     struct fixture *f = *state;
@@ -490,6 +523,8 @@ int main(void)
         T(a_long_script_of_somebody_else_is_waited_for),
         T(a_restart_with_its_data_is_only_a_pause),
         T(an_empty_server_is_not_taken_for_the_store),
+        T(a_store_that_was_emptied_is_not_filled_again),
+        T(sessions_of_an_emptied_store_are_not_said_to_be_dead),
         T(another_store_is_not_taken_for_ours),
         T(a_newer_schema_is_refused),
         T(a_database_of_another_stores_context_is_refused),
