@@ -1,0 +1,59 @@
+/* bench_node.h - one node over a store, in this process, and jobs for it.
+ *
+ *   bench_node.c   the node and its load      bench_wire.c   what went over its connections
+ *   bench_flows.c  the flows                  bench.c        what is measured, and main() */
+#ifndef GL_BENCH_NODE_H
+#define GL_BENCH_NODE_H
+
+#include "base/mem.h"
+#include "node/node.h"
+#include "os/loop.h"
+
+struct bench {
+    const char *store_url; /* "" : SQLite in the data folder */
+    const char *data;
+    const char *name;   /* of the node */
+    const char *keeper; /* path of glia-keeper */
+    const char *figures;
+    unsigned percent; /* of the jobs of a full run */
+    unsigned nodes;   /* for the workload `nodes` */
+    bool record;
+    struct gl_recorder *recorder;
+    struct gl_loop *loop;
+    struct gl_store *store;
+    struct gl_exec *exec;
+    struct gl_node *node;
+    struct gl_trace trace;
+    struct gl_entropy entropy;
+    bool with_keeper, quiet; /* quiet: the executor never comes up, so everything waits for slots */
+
+    /* The workload under way. */
+    gl_str flow;
+    size_t total, window, submitted, answered, ended;
+    double *began, *took; /* per job, for latencies; NULL: not wanted */
+    struct gl_loop_task task;
+    bool refilling;
+    struct gl_arena arena;
+};
+
+_Noreturn void bench_fail(const char *what, const struct gl_why *why);
+double bench_now(void); /* seconds */
+
+/* Ready when it returns; with `quiet`, as soon as there is a session. `hot`: 0 as it comes. */
+void bench_open(struct bench *b, uint32_t slots, uint32_t hot);
+void bench_close(struct bench *b);
+void bench_submit(struct bench *b);
+/* Seconds until `total` jobs have ended, of which `window` are under way at a time. */
+double bench_run(struct bench *b, gl_str flow, size_t total, size_t window);
+
+gl_str bench_one_step(struct bench *b, const char *action);
+gl_str bench_chain(struct bench *b, unsigned n);
+gl_str bench_fan_out(struct bench *b, unsigned n); /* a root, n children, a join */
+
+struct bench_wire { /* over all TCP connections of this process that are open now */
+    double bytes_out, bytes_in;
+    double sends; /* segments with data that left: on the loopback about one for each write */
+};
+struct bench_wire bench_wire(void);
+
+#endif
