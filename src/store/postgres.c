@@ -391,7 +391,7 @@ static void reject_all(struct gl_postgres *s)
 
 static bool is_waiting(const struct gl_postgres *s)
 {
-    bool any = s->pending_n > 0;
+    bool any = s->pending_n > 0 || s->wake_sent;
     for (size_t i = 0; i < s->conns_n; i++) {
         any = any || s->conns[i].state != GL_POSTGRES_READY;
     }

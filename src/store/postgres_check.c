@@ -80,7 +80,7 @@ int gl_postgres_check_judge(const struct gl_postgres_look *l, bool allow_loss,
     }
     const char *lost = loses(l);
     if (lost != NULL && !allow_loss) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s; or allow the loss explicitly", lost);
+        return gl_why(reterr_why, GL_E_INVALID, "%s; or set store_allow_loss", lost);
     }
     return 0;
 }

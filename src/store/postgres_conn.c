@@ -65,8 +65,7 @@ static void expect(struct gl_postgres_conn *c)
     }
 }
 
-/* Give the socket what it takes; false: the connection is gone. */
-static bool write_out(struct gl_postgres_conn *c)
+bool gl_postgres_conn_write(struct gl_postgres_conn *c)
 {
     int left = c->store->lib.PQflush(c->pg);
     if (left < 0) {
@@ -240,7 +239,7 @@ static void poll_connect(struct gl_postgres_conn *c)
     }
     c->state = GL_POSTGRES_GREETING;
     c->until = gl_postgres_now(s) + s->url.timeout_ms * SLOW_FACTOR;
-    if (gl_postgres_hello_begin(c) && !write_out(c)) {
+    if (gl_postgres_hello_begin(c) && !gl_postgres_conn_write(c)) {
         drop_bad(c);
     }
 }
@@ -253,6 +252,9 @@ static void on_ready(struct gl_postgres_conn *c)
     c->was_ready = true;
     c->hosts_tried = 0;
     c->backoff_ms = 0;
+    if (c->number == GL_POSTGRES_LISTENER) {
+        s->wake_sent = false; /* what was on its way is lost, perhaps */
+    }
     if (c->number == GL_POSTGRES_CONTROL && again) {
         gl_postgres_contexts_forget(s); /* it may be another server, one that is a little behind */
     }
@@ -333,7 +335,7 @@ void gl_postgres_conn_flush(struct gl_postgres_conn *c)
             return;
         }
     }
-    if (any && !write_out(c)) {
+    if (any && !gl_postgres_conn_write(c)) {
         drop_bad(c);
     }
 }
@@ -383,6 +385,7 @@ static void on_result(struct gl_postgres_conn *c, PGresult *r)
         return;
     }
     int32_t slot = next_asked(c);
+    expect(c); /* it moves */
     bool ok = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
     if (!ok && slot >= 0) {
         c->prepared.p[slot] = 0;
@@ -446,7 +449,7 @@ static void on_event(evutil_socket_t fd, short what, void *conn)
     if ((what & EV_READ) != 0) {
         on_readable(c);
     }
-    if (c->state != GL_POSTGRES_DOWN && !write_out(c)) {
+    if (c->state != GL_POSTGRES_DOWN && !gl_postgres_conn_write(c)) {
         drop_bad(c);
     }
     gl_postgres_touch(c->store);
@@ -481,7 +484,8 @@ static void give_up_waiting(struct gl_postgres_conn *c, gl_ms now)
 void gl_postgres_conn_tick(struct gl_postgres_conn *c, gl_ms now)
 {
     char why[96];
-    if (c->state == GL_POSTGRES_READY && c->sent_n > 0 && c->until < now) {
+    bool waits = c->sent_n > 0 || (c->number == GL_POSTGRES_LISTENER && c->store->wake_sent);
+    if (c->state == GL_POSTGRES_READY && waits && c->until < now) {
         (void)snprintf(why, sizeof(why), "no answer within %lld ms (timeout_ms)",
                        (long long)c->store->url.timeout_ms);
         gl_postgres_conn_drop(c, why);

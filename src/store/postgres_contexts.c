@@ -19,7 +19,7 @@ struct gl_postgres_context *gl_postgres_context_of(struct gl_postgres *s, gl_str
     x->schema = (gl_str){x->text + name.n, schema.n};
     gl_buf_done(&schema);
     x->store = s;
-    x->number = ++s->contexts_n;
+    x->hash = gl_str_hash(name);
     gl_list_init(&x->reads);
     gl_list_init(&x->call.link);
     gl_map_add(&s->contexts, x->name, x);
@@ -28,9 +28,11 @@ struct gl_postgres_context *gl_postgres_context_of(struct gl_postgres *s, gl_str
 
 void gl_postgres_context_settle(struct gl_postgres_context *x)
 {
-    if (x->state == GL_POSTGRES_CONTEXT_UNKNOWN && gl_list_empty(&x->reads) && x->commits_n == 0) {
+    /* One that was there once may be named by reads on their way. */
+    if (!x->was_ready && x->state == GL_POSTGRES_CONTEXT_UNKNOWN && gl_list_empty(&x->reads) &&
+        x->commits_n == 0) {
         (void)gl_map_remove(&x->store->contexts, x->name);
-        gl_mem_free(x); /* its number is not used again: statements may be prepared under it */
+        gl_mem_free(x);
     }
 }
 
@@ -142,6 +144,10 @@ static void on_look_end(struct gl_postgres_conn *c, struct gl_postgres_call *cal
         return;
     }
     x->state = x->found ? GL_POSTGRES_CONTEXT_READY : GL_POSTGRES_CONTEXT_UNKNOWN;
+    if (x->found && !x->was_ready) {
+        x->was_ready = true;
+        x->number = ++x->store->contexts_n;
+    }
     release_reads(x);
     if (!x->found && x->commits_n > 0) {
         gl_postgres_context_ask(x, true);

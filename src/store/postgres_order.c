@@ -36,7 +36,7 @@ static uint32_t mix(uint64_t h)
 static uint32_t key_hash(const struct gl_postgres_op *op, uint64_t shape, gl_str kind, gl_str id)
 {
     return mix(gl_str_hash(kind) * 31 + gl_str_hash(id) + shape * 0x9e3779b97f4a7c15ULL +
-               op->context->number);
+               op->context->hash);
 }
 
 static void add_key(struct gl_postgres_op *op, uint32_t hash, enum gl_postgres_mode mode)

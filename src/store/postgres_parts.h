@@ -123,10 +123,10 @@ struct gl_postgres_context {
     struct gl_postgres_call call; /* looks it up, or makes it */
     struct gl_postgres *store;
     enum gl_postgres_context_state state;
-    bool making, found;
+    bool found, was_ready;
     int version;
-    size_t making_n;      /* statements of the script that are under way */
-    size_t number;        /* from 1; 0 is the store itself */
+    size_t number;        /* from 1, when it was found; 0 is the store itself */
+    uint64_t hash;        /* of its name */
     struct gl_link reads; /* ops that wait for it */
     size_t commits_n;     /* commits that are not finished */
     gl_str name, schema;
@@ -311,6 +311,8 @@ void gl_postgres_conn_tick(struct gl_postgres_conn *c, gl_ms now);
 void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why);
 void gl_postgres_conn_fail_waiting(struct gl_postgres_conn *c, int status,
                                    const struct gl_why *why);
+/* Give the socket what it takes; false: the connection is gone. */
+bool gl_postgres_conn_write(struct gl_postgres_conn *c);
 /* Why there is no connection, for people. */
 const char *gl_postgres_conn_why(const struct gl_postgres_conn *c);
 /* Send a statement with the arguments in store->args, preparing it first if needed. */

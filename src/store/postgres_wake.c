@@ -62,11 +62,12 @@ void gl_postgres_wake_flush(struct gl_postgres *s)
     if (s->lib.PQsendQueryParams(c->pg, "SELECT pg_notify('glia', w) FROM unnest($1::text[]) AS w",
                                  1, NULL, s->args.values, s->args.lengths, s->args.formats,
                                  1) == 0 ||
-        s->lib.PQflush(c->pg) < 0) {
+        !gl_postgres_conn_write(c)) {
         gl_postgres_conn_drop(c, s->lib.PQerrorMessage(c->pg));
         return;
     }
     s->wake_sent = true;
+    c->until = gl_postgres_now(s) + s->url.timeout_ms;
     s->wake_waits = true;
     (void)event_add(s->wake_timer, &(struct timeval){.tv_usec = PAUSE_US});
 }

@@ -129,6 +129,21 @@ static void what_was_acknowledged_survives_a_killed_server(void **state)
     end(&f);
 }
 
+/* A commit that wakes, and the word that arrives. */
+static void check_wakes(struct contract *c)
+{
+    struct postgres_world *w = c->world;
+    struct contract_call *call = contract_call_new(c);
+    size_t heard = c->words.n;
+    call->tx = (struct gl_tx){.context = GL_S("default"), .wake = GL_S("hello")};
+    c->store->ops->commit(c->store, &call->req, &call->tx);
+    contract_wait(call);
+    assert_int_equal(call->req.status, 0);
+    while (c->words.n == heard) {
+        assert_int_equal(event_base_loop(gl_loop_base(w->loop), EVLOOP_ONCE), 0);
+    }
+}
+
 static void cut_connections_are_made_again(void **state)
 {
     struct fixture f;
@@ -144,6 +159,7 @@ static void cut_connections_are_made_again(void **state)
         assert_int_equal(contract_renew(c, c->session), 0);
         wait_until_back(c);
         assert_true(c->changed_n > changed);
+        check_wakes(c);
     }
     end(&f);
 }
