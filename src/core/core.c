@@ -1,8 +1,8 @@
 /* core.c - the switch, and the life of jobs and steps in memory. */
 #include "core/core.h"
 
-#include "core/cluster/peers.h"
 #include "core/cluster/session.h"
+#include "core/cluster/spread.h"
 #include "core/core_state.h"
 #include "core/flow/command.h"
 #include "core/flow/gate.h"
@@ -119,7 +119,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         gl_quotas_on_rates(c, ev);
         break;
     case GL_EV_PEERS:
-        gl_peers_on_heard(c, ev);
+        gl_spread_on_heard(c, ev);
         break;
     case GL_EV_CHANGED:
         gl_load_on_changed(c);
@@ -167,7 +167,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->trace->now = ev->now;
     c->out = out;
     gl_core_dispatch(c, ev);
-    gl_peers_spread(c);
+    gl_spread_out(c);
     gl_ledger_settle(c);
     gl_load_trim(c);
     c->out = NULL;

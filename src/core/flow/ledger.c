@@ -8,7 +8,7 @@
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
 #include "core/heal/sweep.h"
-#include "core/place/quotas.h"
+#include "core/place/seats.h"
 #include "core/place/slots.h"
 
 enum {
@@ -28,7 +28,7 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     if (st->r.status == GL_STEP_RUNNING) {
         GL_ASSERT(c->running_n > 0);
         c->running_n--;
-        gl_quotas_stand_up(c, st);
+        gl_seats_stand_up(c, st);
         gl_slots_return(c, st);
         st->heartbeat_at = st->probe_at = 0;
         st->r.deadline_at = 0;

@@ -1,6 +1,6 @@
 #include "core/heal/sweep.h"
 
-#include "core/cluster/peers.h"
+#include "core/cluster/spread.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -201,7 +201,7 @@ static void hunt_ends(struct gl_core *c)
     c->sweep.hunt_due = c->sweep.hunts != 0 ? c->now : INT64_MAX;
     if (c->sweep.left) {
         c->sweep.hunts |= part;
-        c->sweep.hunt_due = c->now + (gl_peers_room(c) > 0 ? HUNT_MS : HUNT_FULL_MS);
+        c->sweep.hunt_due = c->now + (gl_spread_room(c) > 0 ? HUNT_MS : HUNT_FULL_MS);
     }
 }
 
@@ -267,7 +267,7 @@ static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
     if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {
         return true;
     }
-    return e->score == GL_WAKE_READY ? gl_peers_room(c) > 0 : c->jobs_loading < HUNT_LOADS_MAX;
+    return e->score == GL_WAKE_READY ? gl_spread_room(c) > 0 : c->jobs_loading < HUNT_LOADS_MAX;
 }
 
 /* The first `n` entries of a page. Several nodes look at the same page at the same time: each

@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 #include "core/flow/txn.h"
+#include "core/place/quotas_parts.h"
+#include "core/place/seats.h"
 #include "core/snapshot.h"
 
 enum {
@@ -36,7 +38,7 @@ static bool is_active(const struct gl_quota *l)
 }
 
 /* How many more could start now, as far as this key is concerned. */
-static uint32_t units(const struct gl_core *c, const struct gl_quota *l)
+uint32_t gl_quotas_units(const struct gl_core *c, const struct gl_quota *l)
 {
     if (l->is_rate) {
         return l->in_use == 0 && l->next_at <= c->now ? 1 : 0;
@@ -63,7 +65,7 @@ static struct gl_quota *limit_get(struct gl_core *c, bool is_rate, gl_str name)
     return l != NULL ? l : limit_new(c, key, is_rate);
 }
 
-static gl_str name_of(const struct gl_quota *l)
+gl_str gl_quotas_key(const struct gl_quota *l)
 {
     return (gl_str){.p = l->key.p + 2, .n = l->key.n - 2};
 }
@@ -118,103 +120,7 @@ static void set_next(struct gl_core *c, struct gl_quota *l, gl_ms next_at)
     c->quotas->active_n -= was;
 }
 
-/* ---- seats ---- */
-
-static void set_seat(struct gl_quota *l, uint32_t seat, enum gl_seat state)
-{
-    if (seat > 0 && seat <= l->seats_n) {
-        l->others_n -= l->seats[seat - 1] == GL_SEAT_OTHERS;
-        l->seats[seat - 1] = (char)state;
-        l->others_n += state == GL_SEAT_OTHERS;
-    }
-}
-
-static void make_seats(struct gl_core *c, struct gl_quota *l, uint32_t n)
-{
-    char *seats;
-
-    if (n <= l->seats_n) {
-        return;
-    }
-    seats = gl_pool_alloc(&c->mem, n);
-    memset(seats, GL_SEAT_FREE, n);
-    if (l->seats_n > 0) {
-        memcpy(seats, l->seats, l->seats_n);
-        gl_pool_free(&c->mem, l->seats, l->seats_n);
-    }
-    l->seats = seats;
-    l->seats_n = n;
-}
-
-/* Not everybody tries the first one first. */
-static uint32_t find_seat(struct gl_core *c, struct gl_quota *l)
-{
-    size_t from = (size_t)(gl_str_hash(c->session) ^ gl_str_hash(l->key));
-
-    make_seats(c, l, l->max);
-    for (uint32_t i = 0; i < l->max; i++) {
-        uint32_t seat = (uint32_t)((from + i) % l->max);
-
-        if (l->seats[seat] == GL_SEAT_FREE) {
-            return seat + 1;
-        }
-    }
-    return 0; /* the limit has been lowered, and those who sit are many */
-}
-
-static gl_str seat_id(struct gl_core *c, gl_str key, uint32_t seat)
-{
-    return gl_str_fmt(c->out->arena, "%.*s/%u", GL_STR_ARG(key), seat);
-}
-
-/* Has a step of the same job stood up from it in this transaction? Then it is ours to pass on. */
-static bool is_passed_on(const struct gl_job *j, gl_str id)
-{
-    for (size_t i = 0; i < j->extra_n; i++) {
-        if (j->extra[i].type == GL_WRITE_DELETE && gl_str_is(j->extra[i].kind, "limit") &&
-            gl_str_eq(j->extra[i].id, id)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hold *h)
-{
-    uint32_t seat = find_seat(c, h->limit);
-    gl_str id;
-
-    if (seat == 0) {
-        return;
-    }
-    id = seat_id(c, name_of(h->limit), seat);
-    set_seat(h->limit, seat, GL_SEAT_OURS);
-    st->r.seat = h->seat = seat;
-    if (gl_list_empty(&st->job->touched) || !is_passed_on(st->job, id)) {
-        (void)gl_txn_demand(c, st->job, GL_GUARD_ABSENT, GL_S("limit"), id);
-    }
-    gl_txn_write(c, st->job, GL_WRITE_PUT, GL_S("limit"), id)->value =
-        gl_str_fmt(c->out->arena, "{\"job_id\":\"%.*s\",\"step_id\":\"%.*s\"}",
-                   GL_STR_ARG(st->job->id), GL_STR_ARG(st->r.step_id));
-}
-
-void gl_quotas_stand_up(struct gl_core *c, struct gl_step *st)
-{
-    if (st->r.seat > 0) {
-        (void)gl_txn_write(c, st->job, GL_WRITE_DELETE, GL_S("limit"),
-                           seat_id(c, st->r.limit_key, st->r.seat));
-        st->r.seat = 0;
-    }
-}
-
-static void forget_others(struct gl_quota *l)
-{
-    for (uint32_t i = 0; i < l->seats_n && l->others_n > 0; i++) {
-        if (l->seats[i] == GL_SEAT_OTHERS) {
-            set_seat(l, i + 1, GL_SEAT_FREE);
-        }
-    }
-}
+/* ---- refused ---- */
 
 /* "kind/name/number" or "kind/name": the key in `quotas->keys`, and the number. */
 void gl_quotas_on_refused(struct gl_core *c, gl_str guard)
@@ -240,21 +146,21 @@ void gl_quotas_on_refused(struct gl_core *c, gl_str guard)
     }
     GL_MARK(c->trace, is_rate ? "quotas.rate_used_elsewhere" : "quotas.seat_taken_elsewhere");
     if (!is_rate) {
-        set_seat(l, (uint32_t)seat, GL_SEAT_OTHERS);
+        gl_seats_set(l, (uint32_t)seat, GL_SEAT_OTHERS);
     }
     set_next(c, l, c->now + (is_rate ? RATE_MS : SEAT_MS));
 }
 
 /* ---- groups ---- */
 
-static struct gl_quota_group *group_of(const struct gl_wait *w)
+struct gl_quota_group *gl_quotas_group_of(const struct gl_wait *w)
 {
     GL_ASSERT(w->limited);
     return GL_CONTAINER(w, struct gl_limited, wait)->group;
 }
 
 /* Would it need keys that are not in use, when too many are? */
-static bool is_short(const struct gl_core *c, const struct gl_quota_group *g)
+bool gl_quotas_is_short(const struct gl_core *c, const struct gl_quota_group *g)
 {
     const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
     size_t more = (size_t)(a != NULL && !is_active(a)) + (size_t)(b != NULL && !is_active(b));
@@ -265,7 +171,7 @@ static bool is_short(const struct gl_core *c, const struct gl_quota_group *g)
 /* Then it is looked at again when one of them is free. */
 static void note_short(struct gl_core *c, struct gl_quota_group *g)
 {
-    if (is_short(c, g) && gl_list_empty(&g->shorted)) {
+    if (gl_quotas_is_short(c, g) && gl_list_empty(&g->shorted)) {
         GL_MARK(c->trace, "quotas.too_many_keys");
         gl_list_push(&c->quotas->short_of_room, &g->shorted);
     }
@@ -274,10 +180,10 @@ static void note_short(struct gl_core *c, struct gl_quota_group *g)
 static uint32_t group_units(const struct gl_core *c, const struct gl_quota_group *g)
 {
     const struct gl_quota *a = g->concurrency.limit, *b = g->rate.limit;
-    uint32_t x = a != NULL ? units(c, a) : UINT32_MAX;
-    uint32_t y = b != NULL ? units(c, b) : UINT32_MAX;
+    uint32_t x = a != NULL ? gl_quotas_units(c, a) : UINT32_MAX;
+    uint32_t y = b != NULL ? gl_quotas_units(c, b) : UINT32_MAX;
 
-    if (is_short(c, g)) {
+    if (gl_quotas_is_short(c, g)) {
         return 0;
     }
     return x < y ? x : y;
@@ -402,7 +308,7 @@ static bool call_some(struct gl_core *c, struct gl_quota *l)
         }
     }
     for (size_t i = 0; i < c->pools_n; i++) {
-        if (best[i] != NULL && called[i] < units(c, l)) {
+        if (best[i] != NULL && called[i] < gl_quotas_units(c, l)) {
             call(c, best[i]);
             any = true;
         }
@@ -412,7 +318,7 @@ static bool call_some(struct gl_core *c, struct gl_quota *l)
 
 static void refill(struct gl_core *c, struct gl_quota *l)
 {
-    while (l != NULL && units(c, l) > 0 && call_some(c, l)) {
+    while (l != NULL && gl_quotas_units(c, l) > 0 && call_some(c, l)) {
     }
 }
 
@@ -495,7 +401,7 @@ struct gl_quota_group *gl_quotas_ask(struct gl_core *c, const struct gl_step *st
 
 void gl_quotas_leave(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_quota_group *g = group_of(w);
+    struct gl_quota_group *g = gl_quotas_group_of(w);
     bool called = w->state == GL_WAIT_CALLED;
 
     if (w->state == GL_WAIT_HELD) {
@@ -514,7 +420,7 @@ void gl_quotas_leave(struct gl_core *c, struct gl_wait *w)
 
 bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_quota_group *g = group_of(w);
+    struct gl_quota_group *g = gl_quotas_group_of(w);
     bool called = w->state == GL_WAIT_CALLED;
 
     if (group_units(c, g) > 0) {
@@ -537,7 +443,7 @@ bool gl_quotas_allow(struct gl_core *c, struct gl_wait *w)
 
 void gl_quotas_use(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_quota_group *g = group_of(w);
+    struct gl_quota_group *g = gl_quotas_group_of(w);
 
     g->called_n -= w->state == GL_WAIT_CALLED;
     if (g->concurrency.limit != NULL) {
@@ -550,7 +456,7 @@ void gl_quotas_use(struct gl_core *c, struct gl_wait *w)
 
 void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_quota_group *g = group_of(w);
+    struct gl_quota_group *g = gl_quotas_group_of(w);
 
     if (g->concurrency.limit != NULL) {
         give_unit(c, g->concurrency.limit);
@@ -567,7 +473,7 @@ void gl_quotas_unuse(struct gl_core *c, struct gl_wait *w)
 /* Its revision is its time: who removes an old one guards on it, and so does another node. */
 static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rate)
 {
-    gl_str name = name_of(rate);
+    gl_str name = gl_quotas_key(rate);
     struct gl_write *w;
 
     if (c->shared) { /* else nobody but us has used it */
@@ -582,12 +488,12 @@ static void write_rate(struct gl_core *c, struct gl_job *j, struct gl_quota *rat
 
 void gl_quotas_start(struct gl_core *c, const struct gl_wait *w, struct gl_slot_hold *h)
 {
-    struct gl_quota_group *g = group_of(w);
+    struct gl_quota_group *g = gl_quotas_group_of(w);
     struct gl_quota *rate = g->rate.limit;
 
     h->limit = g->concurrency.limit;
     if (h->limit != NULL && c->shared) {
-        sit_down(c, w->step, h);
+        gl_seats_sit_down(c, w->step, h);
     }
     if (rate != NULL) {
         give_unit(c, rate);
@@ -603,8 +509,8 @@ void gl_quotas_take(struct gl_core *c, const struct gl_step *st, struct gl_slot_
     }
     h->limit = ask_concurrency(c, st);
     h->seat = st->r.seat;
-    make_seats(c, h->limit, h->seat);
-    set_seat(h->limit, h->seat, GL_SEAT_OURS);
+    gl_seats_make(c, h->limit, h->seat);
+    gl_seats_set(h->limit, h->seat, GL_SEAT_OURS);
     take_unit(c, h->limit);
 }
 
@@ -615,7 +521,7 @@ void gl_quotas_return(struct gl_core *c, struct gl_slot_hold *h)
     h->limit = NULL;
     if (l != NULL) {
         if (h->seat > 0 && h->seat <= l->seats_n && l->seats[h->seat - 1] == GL_SEAT_OURS) {
-            set_seat(l, h->seat, GL_SEAT_FREE);
+            gl_seats_set(l, h->seat, GL_SEAT_FREE);
         }
         give_unit(c, l);
         freed(c, l);
@@ -641,7 +547,7 @@ void gl_quotas_wake(struct gl_core *c)
             break;
         }
         set_next(c, l, l->next_at);
-        forget_others(l);
+        gl_seats_forget_others(l);
         freed(c, l);
     }
 }
@@ -683,66 +589,6 @@ void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
             freed(c, l);
         }
     }
-}
-
-/* ---- why ---- */
-
-static void explain_concurrency(struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
-{
-    gl_buf_fmt(out, "concurrency key '%.*s' (%u of %u in use", GL_STR_ARG(name_of(l)),
-               l->in_use + l->others_n, l->max);
-    if (l->others_n > 0) {
-        gl_buf_fmt(out, ", %u by other nodes", l->others_n);
-    }
-    gl_slots_tell_holders(c, -1, l, out);
-    gl_buf_c(out, ")");
-}
-
-static void explain_rate(const struct gl_core *c, const struct gl_quota *l, struct gl_buf *out)
-{
-    char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
-
-    gl_buf_fmt(out, "rate key '%.*s' (one start per ", GL_STR_ARG(name_of(l)));
-    gl_buf_str(out, gl_when_span(l->every_ms, span));
-    if (l->next_at > c->now) {
-        gl_buf_c(out, ", the next at ");
-        gl_buf_str(out, gl_when_format(l->next_at, when));
-    } else if (l->in_use > 0) {
-        gl_buf_c(out, ", and one is starting");
-    }
-    gl_buf_c(out, ")");
-}
-
-bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
-{
-    const struct gl_quota_group *g;
-    const struct gl_quota *a, *b;
-    size_t ahead;
-
-    if (!w->limited || w->state != GL_WAIT_HELD) {
-        return false;
-    }
-    g = group_of(w);
-    a = g->concurrency.limit;
-    b = g->rate.limit;
-    ahead = gl_heap_ahead(&g->held, &w->place);
-    gl_buf_c(out, "waits for ");
-    if (is_short(c, g)) {
-        gl_buf_fmt(out, "room: %d concurrency and rate keys are in use, and there may be no more",
-                   GL_LIMITS_MAX);
-    } else if (a != NULL && (b == NULL || units(c, a) == 0 || units(c, b) > 0)) {
-        explain_concurrency(c, a, out);
-        if (b != NULL && units(c, b) == 0) {
-            gl_buf_c(out, " and ");
-            explain_rate(c, b, out);
-        }
-    } else {
-        explain_rate(c, b, out);
-    }
-    if (ahead > 0) {
-        gl_buf_fmt(out, "; %zu %s before it", ahead, ahead == 1 ? "other is" : "others are");
-    }
-    return true;
 }
 
 /* ---- in a snapshot of the core ---- */
@@ -824,16 +670,6 @@ void gl_quotas_save(const struct gl_core *c, struct gl_buf *out)
     }
 }
 
-static void restore_seats(struct gl_core *c, struct gl_quota *l, gl_str seats)
-{
-    make_seats(c, l, seats.n < GL_SLOTS_MAX ? (uint32_t)seats.n : GL_SLOTS_MAX);
-    for (uint32_t i = 0; i < l->seats_n; i++) {
-        if (seats.p[i] == GL_SEAT_OURS || seats.p[i] == GL_SEAT_OTHERS) {
-            set_seat(l, i + 1, (enum gl_seat)seats.p[i]);
-        }
-    }
-}
-
 int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct saved_limit s;
@@ -851,7 +687,7 @@ int gl_quotas_restore_limit(struct gl_core *c, struct gl_snapshot_line *l)
     limit->every_ms = s.every_ms;
     limit->next_at = s.next_at;
     limit->rev = s.rev;
-    restore_seats(c, limit, s.seats);
+    gl_seats_restore(c, limit, s.seats);
     if (s.is_timed) {
         gl_heap_push(&c->quotas->timers, &limit->timer);
         c->quotas->active_n++;
@@ -898,7 +734,7 @@ int gl_quotas_restore_shorted(struct gl_core *c, struct gl_snapshot_line *l)
 
 gl_str gl_quotas_name(const struct gl_wait *w)
 {
-    return group_of(w)->key;
+    return gl_quotas_group_of(w)->key;
 }
 
 struct gl_quota_group *gl_quotas_find(const struct gl_core *c, gl_str name)
@@ -908,7 +744,7 @@ struct gl_quota_group *gl_quotas_find(const struct gl_core *c, gl_str name)
 
 void gl_quotas_restore_wait(struct gl_core *c, struct gl_wait *w)
 {
-    struct gl_quota_group *g = group_of(w);
+    struct gl_quota_group *g = gl_quotas_group_of(w);
 
     g->waits_n++;
     if (w->state == GL_WAIT_HELD) {

@@ -24,12 +24,6 @@
 
 #include "core/place/slots.h"
 
-/* On a shared store a concurrency key has `max` seats, each a record that is there while somebody
- * sits on it: made by the transaction that decides a start, removed by the one that notes the end.
- * Whose seat is taken by another node shows when a start is refused; it is tried again later. A
- * rate's record is guarded by its revision; a refused start makes the node read it again. */
-enum gl_seat { GL_SEAT_FREE = '0', GL_SEAT_OURS = '1', GL_SEAT_OTHERS = '2' };
-
 struct gl_quota {
     gl_str key; /* "c:..." or "r:..."; belongs to the core's pool */
     bool is_rate;
@@ -37,7 +31,7 @@ struct gl_quota {
     uint32_t max;            /* concurrency: how many may */
     gl_ms every_ms, next_at; /* rate: between two starts; before this nothing starts */
     uint64_t rev;            /* rate: of its record, on a shared store; 0: not known */
-    char *seats;             /* concurrency, on a shared store: see enum gl_seat */
+    char *seats;             /* concurrency, on a shared store: see seats.h */
     uint32_t seats_n, others_n;
     struct gl_heap_item timer; /* in quotas->timers until `next_at`. Concurrency: until others'
                                   seats are tried again */
@@ -94,14 +88,14 @@ bool gl_quotas_are_over(const struct gl_step *st);
 
 /* A start was refused by this record, "limit/..." or "rate/...": another node was faster. */
 void gl_quotas_on_refused(struct gl_core *c, gl_str guard);
-/* Its attempt has ended: its seat is free with the same transaction. */
-void gl_quotas_stand_up(struct gl_core *c, struct gl_step *st);
-
 /* Rates whose time has come: once per step of the core, before slots are given out. */
 void gl_quotas_wake(struct gl_core *c);
 gl_ms gl_quotas_next_due(const struct gl_core *c);
 /* What is stored of rates, before anything starts. */
 void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev);
+
+/* Its name, without what tells it from one of the other kind. */
+gl_str gl_quotas_key(const struct gl_quota *l);
 
 /* In a snapshot of the core. Units in use and waits are counted as holds and waits come back. */
 gl_str gl_quotas_name(const struct gl_wait *w); /* of its group */

@@ -1,18 +1,18 @@
-/* peers.h - the other nodes of a shared store, as far as this one decides by them.
+/* spread.h - the other nodes of a shared store, as far as this one decides by them.
  *
  * Work goes where room is: a node without a free slot gives jobs that only wait for one back to the
  * store (their owner is then nobody), if others have told that they have room. Who has room takes
  * them, as it takes what a dead node has left: through the index "wake". */
-#ifndef GL_CORE_CLUSTER_PEERS_H
-#define GL_CORE_CLUSTER_PEERS_H
+#ifndef GL_CORE_CLUSTER_SPREAD_H
+#define GL_CORE_CLUSTER_SPREAD_H
 
 #include "core/core_state.h"
 
-void gl_peers_on_heard(struct gl_core *c, const struct gl_event *ev);
+void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev);
 /* Before slots are given out: what waits here and could run elsewhere is given away. */
-void gl_peers_spread(struct gl_core *c);
+void gl_spread_out(struct gl_core *c);
 
 /* How many more jobs may be taken from the store: as many as could start at once. */
-size_t gl_peers_room(const struct gl_core *c);
+size_t gl_spread_room(const struct gl_core *c);
 
 #endif

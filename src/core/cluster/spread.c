@@ -1,4 +1,4 @@
-#include "core/cluster/peers.h"
+#include "core/cluster/spread.h"
 
 #include "core/flow/txn.h"
 #include "core/place/slots.h"
@@ -8,7 +8,7 @@ enum {
     LOOKED_AT_MAX = 32 /* of those who wait, for one that can be */
 };
 
-void gl_peers_on_heard(struct gl_core *c, const struct gl_event *ev)
+void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *pools = ev->records.items;
 
@@ -27,7 +27,7 @@ void gl_peers_on_heard(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
-size_t gl_peers_room(const struct gl_core *c)
+size_t gl_spread_room(const struct gl_core *c)
 {
     size_t room = 0;
 
@@ -74,7 +74,7 @@ static struct gl_job *find_last(struct gl_core *c, size_t pool)
     return NULL;
 }
 
-void gl_peers_spread(struct gl_core *c)
+void gl_spread_out(struct gl_core *c)
 {
     if (!c->shared || c->passive || c->session.n == 0) {
         return;

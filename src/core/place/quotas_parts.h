@@ -1,0 +1,13 @@
+/* quotas_parts.h - what quotas.c shares with its own explanations. */
+#ifndef GL_CORE_PLACE_QUOTAS_PARTS_H
+#define GL_CORE_PLACE_QUOTAS_PARTS_H
+
+#include "core/place/quotas.h"
+
+/* How many more could start now, as far as this key is concerned. */
+uint32_t gl_quotas_units(const struct gl_core *c, const struct gl_quota *l);
+/* Would it need keys that are not in use, when too many are? */
+bool gl_quotas_is_short(const struct gl_core *c, const struct gl_quota_group *g);
+struct gl_quota_group *gl_quotas_group_of(const struct gl_wait *w);
+
+#endif
