@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/id.h"
 #include "model/kept.h"
 #include "support/cmocka_all.h"
 #include "support/files_rig.h"
@@ -243,6 +244,56 @@ static void a_writer_that_was_given_up_begins_anew(void **state)
     wait_for_all();
 }
 
+/* ---- the rest ---- */
+
+static void put_record(const char *kind, gl_str id, gl_str value)
+{
+    struct gl_write w = {
+        .type = GL_WRITE_PUT, .kind = gl_str_of(kind), .id = id, .rev = 1, .value = value};
+    struct gl_tx tx = {.context = GL_S("default"), .writes = &w, .writes_n = 1};
+    size_t refused;
+    assert_int_equal(sim_disk_commit(&r->disk, &tx, &refused), 0);
+}
+
+static bool is_there(const char *kind, gl_str id)
+{
+    return sim_disk_peek(&r->disk, GL_S("default"), gl_str_of(kind), id) != NULL;
+}
+
+static gl_str rate_at(gl_ms at)
+{
+    return gl_str_fmt(&r->arena, "{\"next_at\":%lld}", (long long)at);
+}
+
+static gl_str ulid_at(gl_ms at)
+{
+    static const uint8_t chance[10] = {1, 2, 3};
+    struct gl_ulid id;
+    gl_id_make(&id, at, chance);
+    return gl_str_dup(&r->arena, gl_str_of(id.text));
+}
+
+static void old_rates_and_answers_nobody_reads_go(void **state)
+{
+    (void)state;
+    files_rig_init(r, 1, 1, &(struct gl_keep){.jobs = 1000});
+    gl_ms start = r->world.now + r->machines[0].node->offset, day = 24 * 60 * MINUTE;
+    gl_str old = ulid_at(start), young = ulid_at(start + 6 * 60 * MINUTE);
+    put_record("rate", GL_S("old"), rate_at(start + 6 * 60 * MINUTE - day - MINUTE));
+    put_record("rate", GL_S("young"), rate_at(start + 7 * 60 * MINUTE - day));
+    put_record("rate", GL_S("odd"), GL_S("{}"));
+    put_record("answer", old, GL_S("{}"));
+    put_record("answer", young, GL_S("{}"));
+    files_rig_run(r, 5 * 60 * MINUTE);
+    assert_true(is_there("rate", GL_S("old")));
+    files_rig_run(r, 62 * MINUTE);
+    assert_false(is_there("rate", GL_S("old")));
+    assert_true(is_there("rate", GL_S("young")));
+    assert_true(is_there("rate", GL_S("odd"))); /* whatever it is: a person has to look at it */
+    assert_false(is_there("answer", old));
+    assert_true(is_there("answer", young));
+}
+
 /* ---- left to chance ---- */
 
 static const char *const flows[] = {"0", "1", "21", "13", "2-", "5", "--", "412"};
@@ -352,6 +403,7 @@ int main(void)
         TEST(a_file_that_is_named_meanwhile_stays),
         TEST(a_retry_and_a_trim_do_not_meet),
         TEST(a_writer_that_was_given_up_begins_anew),
+        TEST(old_rates_and_answers_nobody_reads_go),
         TEST(histories_of_chance),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
