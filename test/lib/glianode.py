@@ -58,12 +58,17 @@ class Answer:
 class Box:
     """One data folder, and the processes a test has started in it."""
 
+    lender = None  # of stores, if not SQLite is tested (teststore.py)
+
     def __init__(self, folder, data=None, **env):
         self.folder = str(folder)
         self.data = data or os.path.join(self.folder, "data")
         self.started = []
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("GLIA_")}
         self.env.update(GLIA_DATA_DIR=self.data, USER="tester", LC_ALL="C.UTF-8", **env)
+        self.lent = None
+        if self.lender is not None and not {"GLIA_STORE", "GLIA_SERVER"} & set(env):
+            self.lent = self.env["GLIA_STORE"] = self.lender.take()
 
     def write(self, name, text, mode=0o644):
         path = os.path.join(self.folder, name)
@@ -146,6 +151,9 @@ class Box:
                 process.wait()
         for pid in keepers(self.data):
             os.kill(pid, signal.SIGKILL)
+        if self.lent is not None:
+            self.lender.give_back(self.lent)
+            self.lent = None
 
 
 def keepers(data):

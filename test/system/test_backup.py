@@ -12,6 +12,8 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import Box, wait_for  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("a backup holds the store of SQLite; servers have their own")
+
 CONTEXT = "contexts/default"
 
 

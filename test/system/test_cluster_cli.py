@@ -13,6 +13,8 @@ from clusterbox import (impatient, log_of, make_boxes, make_redis,  # noqa: E402
                         nodes, serve, stop, why)
 from glianode import wait_for  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
+
 
 # ---- who is there ----
 

@@ -5,10 +5,14 @@ import os
 import re
 import sys
 
+import pytest
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from clusterbox import make_boxes, make_redis, nodes, serve, stop  # noqa: E402, F401
 from glianode import wait_for  # noqa: E402
 from servers import PostgresServer  # noqa: E402
+
+pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
 
 
 # ---- which store a folder belongs to ----

@@ -12,6 +12,8 @@ from crashflow import small  # noqa: E402
 from crashoracle import RETRY, STARTED, Findings, Oracle, read_ledger  # noqa: E402
 from crashworld import World  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("tests the oracle, not the node")
+
 
 class Truth:
     """A job that really ran, undisturbed."""

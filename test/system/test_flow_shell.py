@@ -9,9 +9,13 @@ import random
 import subprocess
 import sys
 
+import pytest
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
 from glianode import GLIA  # noqa: E402
+
+pytestmark = pytest.mark.sqlite_only("runs no node")
 
 REF = "${job.id}"
 VARIABLE = "${GLIA_REF_1}"

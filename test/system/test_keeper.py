@@ -15,6 +15,8 @@ sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
 
 from keeperlink import Keeper, Link, alive, encode, wait_for  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("the keeper alone, without a node")
+
 BUILD = os.environ.get("GLIA_BUILD_RELEASE", os.path.join(ROOT, "build"))
 # A build with failpoints, for those that need them.
 FAILING = os.environ.get("GLIA_BUILD_CLANG", BUILD)

@@ -19,6 +19,8 @@ sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
 
 from keeperlink import Keeper, Link, alive, wait_for  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("the keeper alone, without a node")
+
 BINARY = os.path.join(os.environ.get("GLIA_BUILD_RELEASE", os.path.join(ROOT, "build")),
                       "glia-keeper")
 SECONDS = 6

@@ -12,6 +12,8 @@ sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
 
 from keeperlink import Keeper, Link, wait_for  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("the keeper alone, without a node")
+
 BUILD = os.environ.get("GLIA_BUILD_RELEASE", os.path.join(ROOT, "build"))
 BINARY = os.path.join(BUILD, "glia-keeper")
 SECRET = "correct-horse-battery"

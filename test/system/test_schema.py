@@ -16,6 +16,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
 from glianode import GLIA  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("runs no node")
+
 # Shapes and words can be told from a schema; these are broken in other ways.
 BEYOND_A_SCHEMA = {
     "bad-conditions", "bad-yaml", "cycle", "item-too-early", "item-without-foreach", "octal",

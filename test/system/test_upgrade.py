@@ -9,6 +9,8 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import Box, wait_for  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("the dump of an earlier release is SQLite's")
+
 DUMP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                     "contract", "sqlite_v1.sql")
 ENDED = "01M7G4T1YMWPH7915YMHFMP90V"
