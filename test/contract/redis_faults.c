@@ -19,7 +19,7 @@ static int set_up(void **state)
     struct fixture *f = gl_mem_alloc(sizeof(*f));
     redis_server_start(&f->server, "");
     redis_world_init(&f->world, &f->server);
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1500");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=5000");
     *state = f;
     return 0;
 }
@@ -159,7 +159,7 @@ static void a_server_that_nobody_answers_for_is_unavailable(void **state)
 static void a_server_that_is_silent_leaves_commits_unknown(void **state)
 {
     struct fixture *f = *state;
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=300");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
     struct contract *c = begin(f);
     gl_str s = contract_session(c, "a");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
@@ -195,7 +195,7 @@ static void a_long_script_of_somebody_else_is_waited_for(void **state)
     struct contract_call *read = contract_call_new(c);
     struct gl_key key = {GL_S("job"), GL_S("a")};
     c->store->ops->get(c->store, &read->req, GL_S("default"), &key, 1);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 8; i++) {
         (void)event_base_loop(gl_loop_base(f->world.loop), EVLOOP_ONCE);
     }
     (void)tell(f, "SCRIPT KILL");
@@ -370,6 +370,7 @@ static void a_full_server_writes_nothing_and_says_so(void **state)
 static void too_few_replicas_are_waited_for_and_named(void **state)
 {
     struct fixture *f = *state;
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
     struct contract *c = begin(f);
     struct gl_why why;
     contract_session(c, "a");

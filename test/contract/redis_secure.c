@@ -133,7 +133,7 @@ static void large_values_pass_tls(void **state)
 static void an_unknown_authority_is_not_trusted(void **state)
 {
     struct fixture *f = *state;
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=600");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
     check_fails(begin(f), "is not trusted", "secret");
 }
 
@@ -141,7 +141,7 @@ static void a_certificate_for_another_name_is_not_trusted(void **state)
 {
     struct fixture *f = *state;
     (void)snprintf(f->world.options, sizeof(f->world.options),
-                   "?timeout_ms=600&tls_ca=%s/ca.pem&tls_name=redis.example",
+                   "?timeout_ms=1000&tls_ca=%s/ca.pem&tls_name=redis.example",
                    f->server.folder.path);
     check_fails(begin(f), "is not trusted", "secret");
 }
@@ -157,7 +157,7 @@ static void plain_talk_to_a_tls_port_is_explained(void **state)
 {
     struct fixture *f = *state;
     char url[100];
-    (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%u?timeout_ms=600", f->server.port);
+    (void)snprintf(url, sizeof(url), "redis://127.0.0.1:%u?timeout_ms=1000", f->server.port);
     f->world.url = url;
     check_fails(begin(f), "127.0.0.1", "secret");
 }
@@ -166,7 +166,7 @@ static void tls_talk_to_a_plain_port_is_explained(void **state)
 {
     struct fixture *f = *state;
     char url[100];
-    (void)snprintf(url, sizeof(url), "rediss://127.0.0.1:%u?timeout_ms=600", f->server.port);
+    (void)snprintf(url, sizeof(url), "rediss://127.0.0.1:%u?timeout_ms=1000", f->server.port);
     f->world.url = url;
     check_fails(begin(f), "127.0.0.1", "secret");
 }
@@ -207,7 +207,7 @@ static void without_config_it_works_and_a_check_says_so(void **state)
 static void what_is_forbidden_is_explained(void **state)
 {
     struct fixture *f = *state;
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=600");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
     (void)snprintf(f->world.before, sizeof(f->world.before), "weak:weak@");
     check_fails(begin(f), "ACL", "weak@");
 }
@@ -215,7 +215,7 @@ static void what_is_forbidden_is_explained(void **state)
 static void a_wrong_password_is_not_repeated_to_people(void **state)
 {
     struct fixture *f = *state;
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=600");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
     (void)snprintf(f->world.before, sizeof(f->world.before), "glia:hunter2@");
     check_fails(begin(f), "password", "hunter2");
 }
@@ -223,7 +223,7 @@ static void a_wrong_password_is_not_repeated_to_people(void **state)
 static void no_password_is_explained(void **state)
 {
     struct fixture *f = *state;
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=600");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1000");
     check_fails(begin(f), "wants a password", "secret");
 }
 
