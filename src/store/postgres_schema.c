@@ -51,7 +51,7 @@ static const char *const statements[] = {
     [GL_POSTGRES_COMMIT] =
         "SELECT @.commit_1($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,"
         "$21,$22,$23,$24,$25,$26,$27,$28,$29,$30,$31,$32,$33,$34,$35,$36,$37,$38,$39,$40,$41,$42,"
-        "$43,$44,$45,$46)",
+        "$43,$44,$45,$46,$47)",
     [GL_POSTGRES_GET] = "SELECT k.n, r.rev, r.owner, r.token, r.live, r.sum, r.value"
                         " FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY AS k(kind, id, n)"
                         " JOIN @.record r ON r.kind = k.kind AND r.id = k.id",

@@ -51,7 +51,7 @@ enum gl_postgres_list_flag {
 /* Which parts of a wave (the function commit_1) there are, so that it does nothing for others. */
 enum gl_postgres_wave_flag {
     GL_POSTGRES_WAVE_GUARDS = 1,
-    GL_POSTGRES_WAVE_LOCKS = 2,   /* guards that lock records against change */
+    GL_POSTGRES_WAVE_LOCKS = 2,   /* guards that lock a record for themselves */
     GL_POSTGRES_WAVE_PRESENT = 4, /* guards that lock them against removal */
     GL_POSTGRES_WAVE_ALIVE = 8,   /* guards on other sessions than the wave's own */
     GL_POSTGRES_WAVE_CLAIMS = 16, /* guards on items of queues */
@@ -65,7 +65,8 @@ enum gl_postgres_wave_flag {
     GL_POSTGRES_WAVE_LOG = 4096,
     GL_POSTGRES_WAVE_TRIMS = 8192,
     GL_POSTGRES_WAVE_PUSHES = 16384,
-    GL_POSTGRES_WAVE_QUEUE = 32768, /* what else is done to a queue */
+    GL_POSTGRES_WAVE_QUEUE = 32768,  /* what else is done to a queue */
+    GL_POSTGRES_WAVE_SHARES = 65536, /* guards that share a lock against change */
 };
 
 /* The quoted name of the schema of a context; its name must be an id. */

@@ -19,6 +19,7 @@ enum column {
     G_TX,
     G_NO,
     G_TYPE,
+    G_LOCK,
     G_KIND,
     G_ID,
     G_REV,
@@ -76,14 +77,14 @@ static void open_columns(struct wave *v)
     const enum gl_postgres_type i4 = GL_POSTGRES_INT4, i8 = GL_POSTGRES_INT8, t = GL_POSTGRES_TEXT,
                                 b = GL_POSTGRES_BYTES, f = GL_POSTGRES_BOOL;
     const enum gl_postgres_type types[COLUMNS] = {
-        i4, i4, i4, t,  b,  i8, t,  i8,        /* guards */
-        t,  b,                                 /* holds */
-        i4, i4, t,  b,  i8, t,  i8, f,  i8, b, /* records */
-        i4, t,  b,                             /* deletes */
-        i4, f,  t,  i8, b,                     /* entries */
-        i4, t,  b,  i8, b,                     /* logs */
-        i4, t,  b,  i8,                        /* trims */
-        i4, i4, t,  b,  b,                     /* queues */
+        i4, i4, i4, i4, t,  b, i8, t, i8,    /* guards */
+        t,  b,                               /* holds */
+        i4, i4, t,  b,  i8, t, i8, f, i8, b, /* records */
+        i4, t,  b,                           /* deletes */
+        i4, f,  t,  i8, b,                   /* entries */
+        i4, t,  b,  i8, b,                   /* logs */
+        i4, t,  b,  i8,                      /* trims */
+        i4, i4, t,  b,  b,                   /* queues */
     };
     for (int i = 0; i < COLUMNS; i++) {
         v->column[i] = gl_postgres_args_array(v->args, types[i]);
@@ -112,12 +113,14 @@ static void add_bool(struct wave *v, enum column c, bool value)
 
 /* ---- guards ---- */
 
-static bool writes_key(const struct gl_tx *tx, const struct gl_guard *g)
+/* Does the transaction write the record the guard names; with `makes`: so that it is there? */
+static bool writes_key(const struct gl_tx *tx, const struct gl_guard *g, bool makes)
 {
     for (size_t i = 0; i < tx->writes_n; i++) {
         const struct gl_write *w = &tx->writes[i];
-        if ((w->type == GL_WRITE_PUT || w->type == GL_WRITE_PUT_NEW) && gl_str_eq(w->id, g->id) &&
-            gl_str_eq(w->kind, g->kind)) {
+        bool fits = w->type == GL_WRITE_PUT || w->type == GL_WRITE_PUT_NEW ||
+                    (w->type == GL_WRITE_DELETE && !makes);
+        if (fits && gl_str_eq(w->id, g->id) && gl_str_eq(w->kind, g->kind)) {
             return true;
         }
     }
@@ -143,40 +146,46 @@ static void hold(struct wave *v, const struct gl_guard *g)
     add_text(v, H_ID, g->id);
 }
 
-static int32_t guard_flags(struct wave *v, const struct gl_tx *tx, const struct gl_guard *g)
+enum lock { LOCK_NONE, LOCK_PRESENT, LOCK_SHARE, LOCK_ALONE };
+
+static enum lock lock_of(const struct gl_tx *tx, const struct gl_guard *g)
 {
     switch (g->type) {
     case GL_GUARD_AT:
     case GL_GUARD_OWNED:
-        return GL_POSTGRES_WAVE_LOCKS;
     case GL_GUARD_NOT_LIVE:
-        hold(v, g);
-        return GL_POSTGRES_WAVE_LOCKS;
-    case GL_GUARD_ABSENT:
-        if (!writes_key(tx, g)) {
-            hold(v, g);
-        }
-        return 0;
+        return writes_key(tx, g, false) ? LOCK_ALONE : LOCK_SHARE;
     case GL_GUARD_PRESENT:
-        return GL_POSTGRES_WAVE_PRESENT;
-    case GL_GUARD_ALIVE:
-        return gl_str_eq(g->owner, v->session) ? 0 : GL_POSTGRES_WAVE_ALIVE;
-    case GL_GUARD_CLAIMED:
-        return GL_POSTGRES_WAVE_CLAIMS;
-    case GL_GUARD_DEAD:
-        return 0;
+        return LOCK_PRESENT;
+    default:
+        return LOCK_NONE;
     }
-    GL_UNREACHABLE();
+}
+
+static int32_t guard_flags(struct wave *v, const struct gl_tx *tx, const struct gl_guard *g)
+{
+    static const int32_t locks[] = {0, GL_POSTGRES_WAVE_PRESENT, GL_POSTGRES_WAVE_SHARES,
+                                    GL_POSTGRES_WAVE_LOCKS};
+    int32_t flags = GL_POSTGRES_WAVE_GUARDS | locks[lock_of(tx, g)];
+    if (g->type == GL_GUARD_NOT_LIVE || (g->type == GL_GUARD_ABSENT && !writes_key(tx, g, true))) {
+        hold(v, g);
+    } else if (g->type == GL_GUARD_ALIVE && !gl_str_eq(g->owner, v->session)) {
+        flags |= GL_POSTGRES_WAVE_ALIVE;
+    } else if (g->type == GL_GUARD_CLAIMED) {
+        flags |= GL_POSTGRES_WAVE_CLAIMS;
+    }
+    return flags;
 }
 
 static void add_guards(struct wave *v, const struct gl_tx *tx, uint32_t number)
 {
     for (size_t i = 0; i < tx->guards_n; i++) {
         const struct gl_guard *g = &tx->guards[i];
-        v->flags |= GL_POSTGRES_WAVE_GUARDS | guard_flags(v, tx, g);
+        v->flags |= guard_flags(v, tx, g);
         add_i32(v, G_TX, number);
         add_i32(v, G_NO, (int64_t)i);
         add_i32(v, G_TYPE, g->type);
+        add_i32(v, G_LOCK, lock_of(tx, g));
         add_text(v, G_KIND, g->kind);
         add_text(v, G_ID, g->id);
         add_i64(v, G_REV, (int64_t)g->rev);
