@@ -249,13 +249,15 @@ static void hand_over(struct start *s)
 {
     struct gl_node *n = s->node;
 
-    if (n->ports.clock->now(n->ports.clock) >= n->valid_until) {
+    if (n->ports.clock->now(n->ports.clock) >= n->valid_until && !GL_PLANT(27)) {
         GL_MARK(n->config.trace, "starts.too_late");
         s->is_late = true;
         n->starts_due = n->now;
         return;
     }
-    s->x.start_by = s->x.start_by < n->valid_until ? s->x.start_by : n->valid_until;
+    if (!GL_PLANT(27)) { /* planted: a start however late */
+        s->x.start_by = s->x.start_by < n->valid_until ? s->x.start_by : n->valid_until;
+    }
     s->x.input = gl_buf_view(&s->input);
     (void)gl_map_remove(&n->starts_by_key, s->key); /* from here on the executor keeps the order */
     s->key = (gl_str){0};

@@ -29,18 +29,6 @@ static bool was_cut_off(const struct sim_checks *c, const struct sim_process *p)
                                (k->cut_until != 0 && c->world->now < until));
 }
 
-static bool is_asked_to_end(const struct sim_checks *c, const struct sim_process *p)
-{
-    const struct sim_attempt *at;
-    const struct sim_keeper *k = sim_checks_keeper(c, p);
-    for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
-        if (at->process == p) {
-            return c->disk->shared && at->planned.end == GL_EXEC_STOPPED;
-        }
-    }
-    return false;
-}
-
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
                      struct sim_fact_step *st, const struct sim_process *p)
 {
@@ -49,7 +37,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     if (last == NULL || last->ended_at != 0 || st->spec->safety == GL_SAFETY_IDEMPOTENT) {
         return;
     }
-    if (gl_str_eq(last->node, p->node) || (!was_cut_off(c, last) && !is_asked_to_end(c, last))) {
+    if (gl_str_eq(last->node, p->node) || !was_cut_off(c, last)) {
         sim_world_fail(c->world, "overlap: %.*s of job %.*s started while attempt %u was running",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), st->last->number);
     }

@@ -194,6 +194,11 @@ static void on_declared(void *owner, gl_str node)
             k->cut_until = c->world->now;
         }
     }
+    for (size_t k = 0; k < SIM_CHECK_COUNT && !c->world->failed; k++) {
+        if (checks[k]->on_declared != NULL) {
+            checks[k]->on_declared(c, c->states[k], node);
+        }
+    }
 }
 
 /* ---- a change of primary ---- */

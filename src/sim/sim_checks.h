@@ -47,6 +47,8 @@ struct sim_check {
     /* Any write to any record. */
     void (*on_any)(struct sim_checks *c, void *me, const struct gl_tx *tx,
                    const struct gl_record *before, const struct gl_record *after);
+    /* This node's session was past its deadline, and somebody has declared it dead. */
+    void (*on_declared)(struct sim_checks *c, void *me, gl_str node);
     /* A change of primary has undone something of this job; the facts are as the disk is now. */
     void (*on_torn)(struct sim_checks *c, void *me, struct sim_fact_job *j);
     /* Everything has had its time to come to rest. */
@@ -68,6 +70,7 @@ struct sim_check {
     X(limits)         \
     X(names)          \
     X(overlap)        \
+    X(outages)        \
     X(owner)          \
     X(paused)         \
     X(promises)       \

@@ -192,7 +192,7 @@ static void heal(struct sim_cluster *s)
 {
     struct sim_world *w = &s->world;
     w->faults = false;
-    s->disk.away_until = 0;
+    s->disk.away_until = s->disk.away_until < w->now ? s->disk.away_until : w->now;
     sim_world_cancel(w, &s->trouble);
     /* In half of the histories all restart: everything must come back from the disk. In the other
      * half the nodes must put in order by themselves what was left behind. */

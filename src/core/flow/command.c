@@ -163,9 +163,10 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
 static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     GL_MARK(c->trace, "command.from_inbox");
-    if (!GL_PLANT(28)) { /* planted: done as often as it is found */
-        (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->inbox);
+    if (GL_PLANT(28)) {
+        return; /* planted: it stays, and is done as often as it is found */
     }
+    (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->inbox);
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->inbox);
     gl_txn_write(c, j, GL_WRITE_UNINDEX,
                  gl_job_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope), ev->inbox)
