@@ -20,7 +20,7 @@ test: setup
 	@tools/test
 
 bench: all
-	@bench/run $(BUILD)
+	@$(if $(STORE),bench/stores $(BUILD) --store $(STORE),bench/run $(BUILD))
 
 sim: all
 	@$(BUILD)/glia-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))

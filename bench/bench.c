@@ -308,10 +308,22 @@ static _Noreturn void be_node(struct bench *b, unsigned number, size_t jobs, int
     _exit(0);
 }
 
+static void wait_node(void)
+{
+    struct gl_why why;
+    int status = 0;
+
+    if (wait(&status) < 0 || status != 0) {
+        (void)gl_why(&why, GL_E_STATE, "%s %d", WIFSIGNALED(status) ? "signal" : "exit status",
+                     WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+        bench_fail("a node did not end well", &why);
+    }
+}
+
 static void bench_nodes(struct bench *b)
 {
     size_t n = part_of(b, 100000) / b->nodes;
-    int up[2], down[2], status;
+    int up[2], down[2];
     char name[32];
     double t;
 
@@ -338,9 +350,7 @@ static void bench_nodes(struct bench *b)
     }
     t = bench_now() - t;
     for (unsigned i = 0; i < b->nodes; i++) {
-        if (wait(&status) < 0 || status != 0) {
-            bench_fail("a node did not end well", NULL);
-        }
+        wait_node();
     }
     printf("one-step jobs        %10.0f jobs/s   (%u nodes on one store, 512 outstanding in all)\n",
            (double)(n * b->nodes) / t, b->nodes);

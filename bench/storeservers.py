@@ -1,0 +1,220 @@
+"""The servers of bench/stores: what they have done so far, and what they can do at best.
+
+The ceiling is what the server does for somebody who asks it for the same work and nothing else: as
+many commands (or rows) and bytes as one of our commits had in the run before, sent by the server's own
+benchmark, without guards, and without anybody who waits for the answer."""
+
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "lib"))
+
+from servers import PostgresServer, RedisServer, SentinelSet  # noqa: E402
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_s(pid):
+    """Of a process, and of those it has waited for."""
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        return sum(map(int, file.read().rsplit(")", 1)[1].split()[11:15])) / TICKS
+
+
+def output_of(words):
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"{words[0]} failed: {done.stderr or done.stdout}")
+    return done.stdout
+
+
+# ---- Redis ----
+
+class RedisStore:
+    """One server that keeps an append-only file."""
+
+    commands = ("hincrby", "hmget", "hget", "exists", "hset", "zadd", "zrem", "xadd")
+
+    def __init__(self, fsync="everysec"):
+        self.owner = self.start(fsync)
+
+    def start(self, fsync):
+        return RedisServer(fsync).start()
+
+    @property
+    def server(self):
+        return self.owner
+
+    @property
+    def url(self):
+        return self.owner.url
+
+    def close(self):
+        self.owner.close()
+
+    def flush(self):
+        self.server.flush()
+
+    def counters(self):
+        stats = self.server.info("commandstats")
+        calls = {name: int(stats.get(f"cmdstat_{name}", "calls=0").split(",")[0][6:])
+                 for name in ("evalsha", *self.commands)}
+        return {"cpu_s": cpu_s(self.server.pid), "requests": calls["evalsha"], **calls}
+
+    def script(self, per_commit):
+        """Straight on, without a decision: K is a new key, the other arguments are values."""
+        lines = {
+            "hincrby": "c('HINCRBY', 'b:s', 'x', 1)",
+            "hmget": "c('HMGET', 'b:1:' .. K, 'o', 't', 'r')",
+            "hget": "c('HGET', 'b:1:' .. K, 'r')",
+            "exists": "c('EXISTS', 'b:2:' .. K)",
+            "hset": "c('HSET', 'b:%d:' .. K, 'r', '1', 'o', 'bench#1', 't', '1', 'l', '1', "
+                    "'c', '1', 'v', ARGV[%d])",
+            "zadd": "c('ZADD', 'b:z%d', '0', K)",
+            "zrem": "c('ZREM', 'b:z%d', K)",
+            "xadd": "c('XADD', 'b:l%d:' .. K, '1-1', 'e', ARGV[%d])",
+        }
+        text, value = ["local c, K = redis.call, ARGV[1]"], 1
+        for name in self.commands:
+            for i in range(1, per_commit[name] + 1):
+                line = lines[name]
+                if line.count("%d") == 2:
+                    value += 1
+                    line = line % (i, value)
+                elif "%d" in line:
+                    line = line % i
+                text.append(line)
+        return "\n".join(text) + "\nreturn 0", value - 1
+
+    def ceiling(self, delta, out_bytes, n):
+        """Commits a second, the server's seconds for each, and what was asked for."""
+        per_commit = {c: round(delta[c] / delta["requests"]) for c in self.commands}
+        text, values = self.script(per_commit)
+        self.flush()
+        sha = self.server.ask("SCRIPT", "LOAD", text).decode()
+        size = max(1, int(out_bytes - 120) // max(values, 1) - 10)
+        before = cpu_s(self.server.pid)
+        said = output_of(["redis-benchmark", "-h", "127.0.0.1", "-p", str(self.server.port),
+                          "-n", str(n), "-c", "2", "-P", "64", "-r", "1000000000", "--csv",
+                          "EVALSHA", sha, "0", "__rand_int__", *["v" * size] * values])
+        rate = float(said.splitlines()[-1].rsplit('","', 7)[-7].strip('"'))
+        words = ", ".join(f"{k} {c.upper()}" for c, k in per_commit.items() if k)
+        return {"rate": rate, "cpu_us": (cpu_s(self.server.pid) - before) / n * 1e6,
+                "what": f"EVALSHA of {words}, {values} values of {size} bytes"}
+
+
+class SentinelStore(RedisStore):
+    """A primary, two replicas and three sentinels. The counters are the primary's."""
+
+    def start(self, fsync):
+        return SentinelSet(fsync).start()
+
+    @property
+    def server(self):
+        return self.owner.current()
+
+
+# ---- PostgreSQL ----
+
+class PostgresStore:
+    """One server that syncs every commit."""
+
+    tables = ("record", "entry", "log")
+    lanes = 3
+
+    def __init__(self):
+        self.server = PostgresServer(shared_buffers="128MB", track_functions="pl").start()
+        self.url = self.server.url
+
+    def close(self):
+        self.server.close()
+
+    def flush(self):
+        self.server.sql("SET client_min_messages = warning; DROP SCHEMA IF EXISTS glia CASCADE;"
+                        " DROP SCHEMA IF EXISTS glia_default CASCADE")
+
+    def cpu_s(self):
+        """The first counts those it has waited for; the others are counted one by one."""
+        return sum(cpu_s(pid) for pid in self.server.pids())
+
+    def counters(self):
+        """A server process tells what it has counted when it ends."""
+        self.server.sql("SELECT pg_stat_clear_snapshot()")
+        rows = self.server.sql(
+            "SELECT 'requests', coalesce(sum(calls), 0) FROM pg_stat_user_functions"
+            " WHERE funcname = 'commit_1' UNION ALL"
+            " SELECT 'groups', xact_commit FROM pg_stat_database WHERE datname = 'glia' UNION ALL"
+            " SELECT 'wal_bytes', wal_bytes FROM pg_stat_wal UNION ALL"
+            " SELECT relname || '_' || what, n FROM pg_stat_user_tables, LATERAL"
+            " (VALUES ('ins', n_tup_ins), ('upd', n_tup_upd), ('del', n_tup_del)) AS v(what, n)"
+            " WHERE schemaname = 'glia_default'")
+        found = dict(line.split("|") for line in rows.splitlines())
+        return {"cpu_s": self.cpu_s(), **{name: float(value) for name, value in found.items()}}
+
+    def ceiling(self, delta, out_bytes, n):
+        """`delta` has been brought to `commits` of ours; a group is a transaction."""
+        group = max(1, round(delta["commits"] / max(delta["groups"], 1)))
+        rows = {f"{t}_{w}": round(delta.get(f"{t}_{w}", 0) / delta["commits"] * group)
+                for t in self.tables for w in ("ins", "upd", "del")}
+        written = rows["record_ins"] + rows["record_upd"] + rows["log_ins"]
+        size = max(1, int(out_bytes * group / max(written, 1)) - 60)
+        self.make_tables()
+        script = f"{self.server.folder}/ceiling.sql"
+        with open(script, "w", encoding="ascii") as file:
+            file.write(self.script(rows, size))
+        before, turns = self.cpu_s(), max(10, n // group // self.lanes)
+        said = output_of(["pgbench", "-h", "127.0.0.1", "-p", str(self.server.port), "-U", "glia",
+                          "-n", "-M", "prepared", "-c", str(self.lanes), "-t", str(turns),
+                          "-D", "n=0", "-f", script, "glia"])
+        rate = next(float(line.split()[2]) for line in said.splitlines()
+                    if line.startswith("tps"))
+        cpu = self.cpu_s() - before
+        words = ", ".join(f"{k} {name}" for name, k in rows.items() if k)
+        return {"rate": rate * group, "cpu_us": cpu / (turns * self.lanes * group) * 1e6,
+                "what": f"a transaction for {group} commits: {words}, values of {size} bytes"}
+
+    def make_tables(self):
+        self.server.sql("""
+DROP SCHEMA IF EXISTS bench CASCADE; CREATE SCHEMA bench;
+CREATE TABLE bench.record(kind text COLLATE "C", id bytea, rev bigint, owner text, token bigint,
+    live boolean, sum bigint, value bytea, PRIMARY KEY(kind, id)) WITH (fillfactor = 70);
+CREATE TABLE bench.entry(name text COLLATE "C", score bigint, id bytea, PRIMARY KEY(name, score, id));
+CREATE TABLE bench.log(kind text COLLATE "C", id bytea, seq bigint, value bytea,
+    PRIMARY KEY(kind, id, seq));""")
+
+    @staticmethod
+    def script(rows, size):
+        """What one turn inserts, the next one of the same client updates and deletes."""
+        def key(turn):
+            return (f"decode(lpad(to_hex(:client_id * 100000000000 + ({turn}) * 100000 + i), 52, '0'),"
+                    " 'hex')")
+
+        def some(n):
+            return f"generate_series(1, {n}) AS i"
+
+        value = f"convert_to(repeat('v', {size}), 'UTF8')"
+        lines = [r"\set n :n + 1", "BEGIN;"]
+        if rows["record_upd"]:
+            lines.append(f"UPDATE bench.record SET rev = rev + 1, value = {value} FROM"
+                         f" {some(rows['record_upd'])} WHERE kind = 'job' AND id = {key(':n - 1')};")
+        if rows["record_ins"]:
+            lines.append(f"INSERT INTO bench.record SELECT 'job', {key(':n')}, 1, 'bench#1', 1, true,"
+                         f" 1, {value} FROM {some(rows['record_ins'])};")
+        if rows["entry_del"]:
+            lines.append(f"DELETE FROM bench.entry USING {some(rows['entry_del'])}"
+                         f" WHERE name = 'wake' AND score = 1 AND id = {key(':n - 1')};")
+        if rows["entry_ins"]:
+            lines.append(f"INSERT INTO bench.entry SELECT 'wake', 1, {key(':n')}"
+                         f" FROM {some(rows['entry_ins'])};")
+        if rows["log_ins"]:
+            lines.append(f"INSERT INTO bench.log SELECT 'events', {key(':n')}, 1, {value}"
+                         f" FROM {some(rows['log_ins'])};")
+        return "\n".join([*lines, "COMMIT;", ""])
+
+
+STORES = {
+    "redis": RedisStore,
+    "redis-always": lambda: RedisStore("always"),
+    "sentinel": SentinelStore,
+    "postgres": PostgresStore,
+}
