@@ -1,4 +1,4 @@
-"""Files of flows on a shared store: given to one node, needed by another, with folders of their own."""
+"""Files of flows on a shared store: given to one node, needed by another."""
 
 import contextlib
 import hashlib
