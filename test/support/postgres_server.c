@@ -11,6 +11,7 @@
 #include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-enum { START_TRIES = 600, STOP_TRIES = 600, PAUSE_MS = 20 };
+enum { START_TRIES = 1000, STOP_TRIES = 1000, PAUSE_MS = 20, PORT_TRIES = 8 };
 
 /* ---- processes ---- */
 
@@ -233,26 +234,37 @@ void postgres_stranger_free(struct postgres_stranger *x)
 
 /* ---- the server ---- */
 
-static void wait_until_ready(struct postgres_server *s)
+/* Another test may have been given the same port: is it our folder that answers? */
+static bool is_ours(const struct postgres_server *s, const struct pq *pq, PGconn *c)
 {
-    struct pq pq;
-    load(&pq);
-    PGconn *c = NULL;
-    for (int i = 0; i < START_TRIES && (c = try_connect(s, &pq, "postgres")) == NULL; i++) {
-        int status;
-        if (waitpid(s->pid, &status, WNOHANG) == s->pid) {
-            say_log(s);
-            s->pid = 0;
-            break;
-        }
-        (void)poll(NULL, 0, PAUSE_MS);
-    }
-    GL_ASSERT(c != NULL);
-    pq.finish(c);
-    (void)dlclose(pq.handle);
+    PGresult *r = pq->exec(c, "SHOW data_directory");
+    bool ours = pq->rows(r) == 1 && strcmp(pq->value(r, 0, 0), s->data) == 0;
+    pq->clear(r);
+    pq->finish(c);
+    return ours;
 }
 
-void postgres_server_again(struct postgres_server *s)
+/* False: it has ended by itself, or another one has its port. */
+static bool wait_until_ready(struct postgres_server *s)
+{
+    struct pq pq;
+    bool ready = false, ended = false;
+    load(&pq);
+    for (int i = 0; i < START_TRIES && !ready && !ended; i++) {
+        int status;
+        PGconn *c = try_connect(s, &pq, "postgres");
+        ready = c != NULL && is_ours(s, &pq, c);
+        ended = !ready && waitpid(s->pid, &status, WNOHANG) == s->pid;
+        if (!ready && !ended) {
+            (void)poll(NULL, 0, PAUSE_MS);
+        }
+    }
+    (void)dlclose(pq.handle);
+    s->pid = ended ? 0 : s->pid;
+    return ready;
+}
+
+static bool try_start(struct postgres_server *s)
 {
     char path[300], port[32], log[320];
     const char *argv[16 + 2 * POSTGRES_SETTINGS_MAX];
@@ -281,7 +293,30 @@ void postgres_server_again(struct postgres_server *s)
     }
     argv[n] = NULL;
     s->pid = spawn(argv, log);
-    wait_until_ready(s);
+    return wait_until_ready(s);
+}
+
+void postgres_server_again(struct postgres_server *s)
+{
+    bool started = try_start(s);
+    if (!started) {
+        say_log(s);
+    }
+    GL_ASSERT(started);
+}
+
+/* The first time, with a port of its own: somebody may have been faster with the one we found. */
+static void start_somewhere(struct postgres_server *s)
+{
+    for (int i = 0; i < PORT_TRIES; i++) {
+        s->port = free_port();
+        if (try_start(s)) {
+            return;
+        }
+        postgres_server_kill(s);
+    }
+    say_log(s);
+    GL_ASSERT(s->pid > 0);
 }
 
 static void make_folder(struct postgres_server *s, const char *const *settings)
@@ -295,7 +330,6 @@ static void make_folder(struct postgres_server *s, const char *const *settings)
     (void)snprintf(s->data, sizeof(s->data), "%s/data", s->folder.path);
     const struct passwd *who = account();
     GL_ASSERT(who == NULL || chown(s->folder.path, who->pw_uid, who->pw_gid) == 0);
-    s->port = free_port();
 }
 
 static void make_cluster(struct postgres_server *s)
@@ -310,7 +344,7 @@ void postgres_server_start(struct postgres_server *s, const char *const *setting
 {
     make_folder(s, settings);
     make_cluster(s);
-    postgres_server_again(s);
+    start_somewhere(s);
 }
 
 void postgres_server_follow(struct postgres_server *s, const struct postgres_server *primary)
@@ -321,7 +355,7 @@ void postgres_server_follow(struct postgres_server *s, const struct postgres_ser
     (void)snprintf(port, sizeof(port), "%d", primary->port);
     run(s, (const char *const[]){path, "-D", s->data, "-h", "127.0.0.1", "-p", port, "-U",
                                  "postgres", "-R", "-X", "stream", "-c", "fast", "-N", NULL});
-    postgres_server_again(s);
+    start_somewhere(s);
 }
 
 static void wait_for_end(struct postgres_server *s)
