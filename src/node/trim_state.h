@@ -179,6 +179,17 @@ bool gl_trim_landed(struct gl_trim *t, const struct gl_store_req *req, bool *ret
 static inline bool gl_trim_is_shared(const struct gl_trim *t)
 {
     return t->node->ports.store->ops->shared;
+    /* By which right things that others may still want are removed: on a shared store the leader's.
+     */
+    struct gl_guard gl_trim_right(const struct gl_trim *t);
+}
+
+/* By which right things that others may still want are removed: on a shared store the leader's. */
+static inline struct gl_guard gl_trim_right(const struct gl_trim *t)
+{
+    return gl_trim_is_shared(t)
+               ? gl_peers_leads(t->node)
+               : (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
 }
 
 /* ---- trim_jobs.c ---- */
