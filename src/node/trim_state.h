@@ -179,9 +179,6 @@ bool gl_trim_landed(struct gl_trim *t, const struct gl_store_req *req, bool *ret
 static inline bool gl_trim_is_shared(const struct gl_trim *t)
 {
     return t->node->ports.store->ops->shared;
-    /* By which right things that others may still want are removed: on a shared store the leader's.
-     */
-    struct gl_guard gl_trim_right(const struct gl_trim *t);
 }
 
 /* By which right things that others may still want are removed: on a shared store the leader's. */
