@@ -9,6 +9,7 @@ enum {
     KILLS_MIN = 3,
     FAULTS_MAX = 400, /* the largest budget: a history must also get somewhere */
     JOBS_MIN = 12,
+    TAIL_MAX = 8, /* transactions that a failover waits for, so that there is something to lose */
     TROUBLE_MS = 10000, /* something goes wrong at least this often, as long as it may */
     TAKEOVER_MS = 4000, /* over the TTL: until somebody else has what a dead node ran */
 };
@@ -93,7 +94,8 @@ static void on_trouble(struct sim_call *call)
     if (what == SIM_TROUBLE_outage) {
         outage(s);
     } else if (what == SIM_TROUBLE_failover) {
-        failover(s);
+        s->failover_tail = 1 + (size_t)gl_rng_below(&s->rng, TAIL_MAX);
+        s->failover_at = w->now + TROUBLE_MS;
     } else if (done) {
         done = sim_machine_trouble(m, (enum sim_trouble)what);
     }
@@ -183,6 +185,11 @@ static void phase_one(struct sim_cluster *s)
     while (!w->failed && w->now < s->phase_one_ends && sim_world_step(w)) {
         for (uint32_t i = 0; i < s->machines_n; i++) {
             sim_machine_after_step(&s->machines[i]);
+        }
+        if (s->failover_tail != 0 &&
+            (s->disk.tail_n >= s->failover_tail || w->now >= s->failover_at)) {
+            s->failover_tail = 0;
+            failover(s);
         }
     }
 }

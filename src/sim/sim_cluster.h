@@ -27,6 +27,9 @@ struct sim_cluster {
     gl_ms phase_one_ends;
     uint32_t left[SIM_TROUBLES]; /* how often each kind of trouble may still come */
     uint32_t had[SIM_TROUBLES];
+    /* A failover is near: it comes when so many transactions are only on the primary, or then. */
+    size_t failover_tail; /* 0: none is near */
+    gl_ms failover_at;
     /* Phase two. */
     gl_ms kill_at;              /* one more machine is lost, while all is well; INT64_MAX: none */
     struct sim_machine *victim; /* that one */

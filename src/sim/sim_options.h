@@ -75,8 +75,8 @@
     X(orphan_grace_ms, 100, 1000, 12000, "how long a keeper bears its node's silence, ms")     \
     X(partitions, 60, 1, 6, "times one node is cut off from the store, each up to 3 ttl")      \
     X(outages, 40, 1, 3, "times nobody reaches the store, each up to 4 ttl")                   \
-    X(failovers, 50, 1, 4, "times another server becomes the primary")                         \
-    X(failover_lag_ms, 60, 1, 3000, "what is younger then and not confirmed is lost, ms")      \
+    X(failovers, 60, 1, 6, "times another server becomes the primary")                         \
+    X(failover_lag_ms, 80, 1, 3000, "what is younger then and not confirmed is lost, ms")      \
     X(failover_jump_ms, 50, 1, 3000, "the store's clock jumps then, back or forth, up to, ms") \
     X(confirm_late, 40, 1000, 200000, "a confirmed commit ends unknown, per million")          \
     X(words_lost, 60, 10000, 900000, "a wake-up is lost, per million")                         \

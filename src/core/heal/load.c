@@ -194,6 +194,9 @@ void gl_load_on_changed(struct gl_core *c)
     struct gl_spec *s;
 
     GL_MARK(c->trace, "load.store_changed");
+    if (GL_PLANT(30)) {
+        return; /* planted: what is in memory is believed */
+    }
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         if (j->memory == GL_MEM_HOT && j->is_created) {
             gl_load_distrust(c, j);
