@@ -21,7 +21,7 @@ static_assert(PIECES_MAX + 1 <= GL_TRIM_WRITES, "a blob goes in one transaction"
 
 static void commit(struct gl_trim *t, size_t writes_n, gl_store_done *done)
 {
-    t->flows.guards[1] = gl_trim_right(t);
+    t->flows.guards[1] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
     t->flows.tx = (struct gl_tx){
         .guards = t->flows.guards, .guards_n = 2, .writes = t->flows.writes, .writes_n = writes_n};
     gl_trim_commit(t, &t->flows.tx, done);

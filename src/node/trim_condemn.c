@@ -26,7 +26,7 @@ struct gl_guard gl_trim_condemn_guard(const struct gl_trim *t, gl_str kind, gl_s
 static void commit(struct gl_trim *t, size_t n, gl_store_done *done)
 {
     t->flows.going_n = n;
-    t->flows.guards[n] = gl_trim_right(t);
+    t->flows.guards[n] = (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
     t->flows.tx = (struct gl_tx){
         .guards = t->flows.guards, .guards_n = n + 1, .writes = t->flows.writes, .writes_n = n};
     gl_trim_commit(t, &t->flows.tx, done);

@@ -22,7 +22,8 @@ static void add_delete(struct gl_trim *t, const char *kind, gl_str id)
 
 static void commit(struct gl_trim *t, size_t guards_n, gl_store_done *done)
 {
-    t->flows.guards[guards_n++] = gl_trim_right(t);
+    t->flows.guards[guards_n++] =
+        (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
     t->flows.tx = (struct gl_tx){.guards = t->flows.guards,
                                  .guards_n = guards_n,
                                  .writes = t->flows.writes,

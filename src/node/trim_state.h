@@ -181,14 +181,6 @@ static inline bool gl_trim_is_shared(const struct gl_trim *t)
     return t->node->ports.store->ops->shared;
 }
 
-/* By which right things that others may still want are removed: on a shared store the leader's. */
-static inline struct gl_guard gl_trim_right(const struct gl_trim *t)
-{
-    return gl_trim_is_shared(t)
-               ? gl_peers_leads(t->node)
-               : (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
-}
-
 /* ---- trim_jobs.c ---- */
 /* Remove these; t->jobs.items[..].id and .r.ended_at have been set, n as well. */
 void gl_trim_jobs_begin(struct gl_trim *t);
