@@ -212,6 +212,9 @@ void gl_node_rearm(struct gl_node *n)
     at = earliest(n);
     if (n->stopping) {
         check_stopped(n);
+        if (n->stopped == NULL) {
+            at = INT64_MAX; /* nothing is asked of the ports any more: they may be closed now */
+        }
     }
     if (at != n->alarm_at) {
         n->alarm_at = at;

@@ -15,6 +15,10 @@ static void clock_alarm(struct gl_clock *c, gl_ms at)
 {
     struct sim_node *n = GL_CONTAINER(c, struct sim_node, clock);
     sim_world_cancel(n->world, &n->alarm);
+    if (n->stopped && at != INT64_MAX) { /* it may be freed by then */
+        sim_world_fail(n->world, "node: it has stopped, and still wants to be woken");
+        return;
+    }
     if (at != INT64_MAX && !n->fuse.blown) {
         sim_world_at(n->world, &n->alarm, at - n->offset);
     }
