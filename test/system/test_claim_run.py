@@ -178,6 +178,7 @@ def test_when_all_of_it_sleeps_nothing_of_it_goes_on(box):
     serve(box)
     holder, _ = hold(box, "k", "--lease", "1s", command="echo $$ > pid; "
                      "while ! [ -e go ]; do date +%s.%N >> ticks; sleep 0.02; done; touch effect")
+    wait_for("ticks", lambda: ticks(box))
     everybody = family(holder.pid)
     assert len(everybody) >= 3
     for pid in reversed(everybody):

@@ -12,14 +12,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import GLIA, Box, wait_for  # noqa: E402
-
-
-@pytest.fixture(name="box")
-def make_box(tmp_path):
-    box = Box(tmp_path)
-    yield box
-    box.close()
+from glianode import GLIA, wait_for  # noqa: E402
 
 
 WAITING = """
@@ -192,6 +185,7 @@ def test_following_a_log_ends_when_the_job_is_paused(box):
     box.finish(run, 6)
 
 
+@pytest.mark.sqlite_only("on a shared store another node may drive it")
 def test_a_job_without_a_node_is_told_to_be_so(box):
     run, job = start_waiting(box)
     says = "no node is running: nothing drives unfinished jobs"
@@ -498,6 +492,7 @@ def test_without_its_keeper_there_is_no_node(box):
     assert done.returncode == 5 and "glia-keeper" in done.stderr
 
 
+@pytest.mark.sqlite_only("damages state.db")
 def test_a_damaged_store_is_told_as_such(box):
     box.glia("run", "--", "true")
     path = f"{box.data}/contexts/default/state.db"

@@ -14,14 +14,7 @@ import termios
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import BUILD, GLIA, ROOT, Box, wait_for  # noqa: E402
-
-
-@pytest.fixture(name="box")
-def make_box(tmp_path):
-    box = Box(tmp_path)
-    yield box
-    box.close()
+from glianode import BUILD, GLIA, ROOT, wait_for  # noqa: E402
 
 
 def start_node(box):
@@ -74,7 +67,8 @@ def test_status_works_with_and_without_a_node(box):
     doc = box.json("status")
     assert doc["jobs"]["failed"] == 1 and doc["jobs"]["running"] == 1 and doc["jobs_complete"]
     assert "default" in doc["node"]["pools"] and doc["data_dir"] == box.data
-    assert doc["store_bytes"] > 0 and doc["human"] == 0
+    assert doc["store_bytes"] is None if box.lent else doc["store_bytes"] > 0
+    assert doc["human"] == 0
     rows = dict(line.split("\t") for line in box.glia("status").stdout.splitlines())
     assert "serve, process" in rows["node"] and re.search(r"default 0 of \d+", rows["pools"])
     assert rows["jobs"] == "1 running, 1 failed"
@@ -94,7 +88,8 @@ def test_the_doctor_finds_nothing_wrong_where_nothing_is(box):
     box.glia("run", "--", "true")
     found = checks(box)
     assert found["node"]["found"].startswith("it answers: process ")
-    assert found["keeper"]["found"] == "it answers" and found["store"]["found"] == "sound"
+    assert found["keeper"]["found"] == "it answers" and found["store"]["result"] != "fail"
+    assert box.lent or found["store"]["found"] == "sound"  # a server may have warnings
     lines = box.glia("doctor").stdout.splitlines()
     assert len(lines) == len(found) == 11 and all(len(x.split("\t")) == 3 for x in lines)
 
@@ -121,6 +116,11 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(box):
     assert checks(box, code=1)["permissions"]["to_do"] == f"chmod 600 {box.data}/token"
     os.chmod(f"{box.data}/token", 0o600)
     assert checks(box)["permissions"]["result"] == "ok"
+
+
+@pytest.mark.sqlite_only("damages state.db")
+def test_the_doctor_finds_a_store_that_is_damaged(box):
+    box.glia("run", "--", "true")
     state = f"{box.data}/contexts/default/state.db"
     for name in (state, state + "-wal"):  # the newest pages are in the second
         if os.path.exists(name):
@@ -245,8 +245,9 @@ def test_tables_keep_to_eighty_columns(box):
         assert code == 0
         lines = re.sub(r"\033\[[0-9;?]*[A-Za-z]", "", text).splitlines()
         table = [line for line in lines if not line.startswith("glia:")]
-        # what is one word, like a path, may be longer
-        assert all(len(line) <= 80 or "/" in line for line in table), "\n".join(table)
+        # what is one word, like a path or an id, may be longer
+        assert all(len(line) <= 80 or "/" in line or len(line.split()) == 1
+                   for line in table), "\n".join(table)
         assert not any(re.search(r"\d:\d\d\.\d\d\dZ  ", line) for line in table)
     text = Screen(box, columns=80, command=["job", "list"]).finish()[1]
     assert "nightly-" in text and "\u2026" in text and "run-of-tonight" in text
@@ -302,7 +303,8 @@ def test_jobs_and_steps_are_those_there_are(box, known):
     assert complete(box, "job", "logs", "mine", "--attempt", "1", "s") == ["send"]
     assert complete(box, "job", "retry", "mine", "--from", "f") == ["fetch"]
     assert complete(box, "job", "rm", known, "m") == ["mine"]
-    assert complete(box, "--data-dir", f"{box.folder}/other", "job", "status", "") == []
+    elsewhere = [known, "mine"] if box.lent else []  # a server is the same from any folder
+    assert complete(box, "--data-dir", f"{box.folder}/other", "job", "status", "") == elsewhere
     assert not os.path.exists(f"{box.folder}/other")
 
 

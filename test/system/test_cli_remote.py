@@ -13,13 +13,6 @@ WHERE = ("it stands in the file token of the node's data folder; give it with GL
          "GLIA_TOKEN_FILE\n")
 
 
-@pytest.fixture(name="box")
-def make_box(tmp_path):
-    box = Box(tmp_path)
-    yield box
-    box.close()
-
-
 @pytest.fixture(name="client")
 def make_client(box, tmp_path):
     """Somebody with a data folder of their own, and no token yet."""

@@ -16,13 +16,6 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from glianode import BUILD, Box, keepers, wait_for  # noqa: E402
 
 
-@pytest.fixture(name="box")
-def make_box(tmp_path):
-    box = Box(tmp_path)
-    yield box
-    box.close()
-
-
 def start_flow(box, name, mark=""):
     """A job whose middle step waits for the file `name`.go; each start of a step leaves a line."""
     before = len(box.jobs())
@@ -175,10 +168,10 @@ while data := s.recv(65536):
 """
 
 
-def as_nobody(*command):
+def as_nobody(box, *command):
     return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
                            *command], capture_output=True, text=True, timeout=60, check=False,
-                          cwd="/")
+                          cwd="/", env=box.env)
 
 
 # Only root can be somebody else.
@@ -195,12 +188,12 @@ if os.geteuid() == 0:
             here = ["--data-dir", box.data]
             for command in (["job", "list", *here], ["job", "cancel", job, *here],
                             ["run", *here, "--", "true"]):
-                done = as_nobody(glia, *command)
+                done = as_nobody(box, glia, *command)
                 assert done.returncode == 4, (command, done.stderr)
             # Even if the folder and the socket were open to all, the node looks who is there.
             for path in (box.data, box.socket):
                 os.chmod(path, 0o777)
-            done = as_nobody("/usr/bin/python3", "-c", PLAIN_REQUEST, box.socket)
+            done = as_nobody(box, "/usr/bin/python3", "-c", PLAIN_REQUEST, box.socket)
             assert done.stdout.startswith("HTTP/1.1 403 ") and '"code":"denied"' in done.stdout
             os.chmod(box.data, 0o700)
             box.write("one.go", "")
@@ -214,9 +207,9 @@ if os.geteuid() == 0:
         try:
             os.chmod(shared, 0o777)
             glia = copy_build(f"{shared}/bin")
-            done = as_nobody(glia, "run", "--data-dir", f"{shared}/data", "--", "id", "-u")
-            assert done.stdout == "65534\n", done.stderr
             box = Box(tmp_path, f"{shared}/data")
+            done = as_nobody(box, glia, "run", "--", "id", "-u")
+            assert done.stdout == "65534\n", done.stderr
             assert [j["status"] for j in box.jobs()] == ["completed"]
             assert "belongs to another user" in box.glia("run", "--", "true", code=4).stderr
             box.close()

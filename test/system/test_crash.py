@@ -54,7 +54,13 @@ def side_by_side(one, all_of_them):
     return [f.result() for f in futures]
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+def attacks():
+    for name, (_, _, power) in ATTACKS.items():
+        mark = pytest.mark.sqlite_only("cuts the power of SQLite's disk")
+        yield pytest.param(name, marks=[mark] if power else [])
+
+
+@pytest.mark.parametrize("name", attacks())
 def test_everything_ends_right_though_the_world_is_attacked(name):
     weights, kills, power = ATTACKS[name]
 
@@ -66,6 +72,7 @@ def test_everything_ends_right_though_the_world_is_attacked(name):
     assert sum(map(len, judged)) > 0
 
 
+@pytest.mark.sqlite_only("runs no node")
 def test_the_release_has_no_failpoints_and_no_test_disk():
     def names(build, program):
         out = subprocess.check_output(["nm", os.path.join(build, program)], text=True)
@@ -137,6 +144,7 @@ if os.geteuid() == 0:
                 world.close()
                 disk.close()
 
+    @pytest.mark.sqlite_only("fills the disk of the store")
     def test_a_full_disk_stops_everything_and_loses_nothing(disk_world):
         world = disk_world
         run = world.submit(fan("full", 12, 150), GLIA_POOLS="default=3")
@@ -166,6 +174,7 @@ if os.geteuid() == 0:
         world.finish(rng)
         assert world.judge(losses=[])
 
+    @pytest.mark.sqlite_only("fills the disk of the store")
     def test_a_machine_that_dies_with_a_full_disk_goes_on_when_there_is_space(disk_world):
         world, rng = disk_world, random.Random(6)
         world.submit(fan("full", 12, 150), GLIA_POOLS="default=3")

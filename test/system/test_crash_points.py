@@ -14,7 +14,13 @@ from crashpoints import (COUNTS_ALONE, counts_as_host, die_alone, die_as_host,  
 AT_ONCE = 6
 
 
-@pytest.mark.parametrize("name", names_in_source())
+def points():
+    for name in names_in_source():
+        mark = pytest.mark.sqlite_only("a point of SQLite's adapter")
+        yield pytest.param(name, marks=[mark] if name.startswith("sqlite.") else [])
+
+
+@pytest.mark.parametrize("name", points())
 def test_a_death_at_a_failpoint_loses_nothing(name):
     with ThreadPoolExecutor(AT_ONCE) as pool:
         deaths = [pool.submit(die_alone, name, count) for count in COUNTS_ALONE]
@@ -23,5 +29,6 @@ def test_a_death_at_a_failpoint_loses_nothing(name):
     assert not errors, "\n\n".join(errors)
 
 
+@pytest.mark.sqlite_only("runs no node")
 def test_every_failpoint_is_documented_and_no_other():
     assert names_in_docs() == names_in_source()

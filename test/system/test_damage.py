@@ -5,21 +5,14 @@ import glob
 import json
 import os
 import signal
-import sqlite3
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, keepers, wait_for  # noqa: E402
+from glianode import keepers, wait_for  # noqa: E402
 from httpnode import JOBS, assert_error, serve, submit, wait_end  # noqa: E402
-
-
-@pytest.fixture(name="box")
-def make_box(tmp_path):
-    box = Box(tmp_path)
-    yield box
-    box.close()
+from records import open_records  # noqa: E402
 
 
 def flow(box, name):
@@ -41,33 +34,6 @@ def kill_node(box):
     box.started[-1].wait()
 
 
-class Store:
-    """The records of a folder without a node, to be spoiled."""
-
-    def __init__(self, box):
-        self.db = sqlite3.connect(f"{box.data}/contexts/default/state.db")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.db.commit()
-        self.db.close()
-
-    def read(self, kind, name):
-        return self.db.execute("SELECT value FROM record WHERE kind = ? AND id = ?",
-                               (kind, name)).fetchone()[0]
-
-    def write(self, kind, name, value):
-        """Without a checksum: whoever reads it has to find out."""
-        done = self.db.execute("UPDATE record SET value = ?, sum = 0 WHERE kind = ? AND id = ?",
-                               (value, kind, name))
-        assert done.rowcount == 1
-
-    def change(self, kind, name, **fields):
-        self.write(kind, name, json.dumps(json.loads(self.read(kind, name)) | fields))
-
-
 DAMAGE = {
     "a record that is cut off": lambda s, job: s.write("job", job, s.read("job", job)[:-9]),
     "an empty record": lambda s, job: s.write("job", job, ""),
@@ -76,13 +42,11 @@ DAMAGE = {
     "a number of steps that is not the flow's":
         lambda s, job: s.change("job", job, steps_n=2147483647),
     "a step that waits and is no document": lambda s, job: s.write("step", f"{job}/wait", "\xff"),
-    "what only the checksum tells": lambda s, job: s.db.execute(
-        "UPDATE record SET value = json_set(value, '$.name', 'other')"
-        " WHERE kind = 'job' AND id = ?", (job,)),
+    "what only the checksum tells":
+        lambda s, job: s.change("job", job, keep_sum=True, name="other"),
     "a flow that is no flow": lambda s, job: s.write(
         "flow", json.loads(s.read("job", job))["flow"], '{"format":2,"steps":[{"id":"a"}]}'),
-    "no flow": lambda s, job: s.db.execute("DELETE FROM record WHERE kind = 'flow' AND id = ?",
-                                           (json.loads(s.read("job", job))["flow"],)),
+    "no flow": lambda s, job: s.remove("flow", json.loads(s.read("job", job))["flow"]),
 }
 
 
@@ -91,7 +55,7 @@ def test_a_damaged_job_is_told_by_its_id_and_no_other_suffers(box):
     good = start(box, "good")
     jobs = {what: start(box, f"bad{i}") for i, what in enumerate(DAMAGE)}
     kill_node(box)
-    with Store(box) as store:
+    with open_records(box) as store:
         for what, job in jobs.items():
             DAMAGE[what](store, job)
     serve(box)
@@ -119,9 +83,9 @@ def test_an_unsafe_step_whose_record_is_spoiled_does_not_run_again(box, value):
     serve(box)
     job = start(box, "one")
     kill_node(box)
-    with Store(box) as store:
+    with open_records(box) as store:
         if value is None:
-            store.db.execute("DELETE FROM record WHERE kind = 'step' AND id = ?", (f"{job}/pay",))
+            store.remove("step", f"{job}/pay")
         else:
             store.write("step", f"{job}/pay", value)
     serve(box)
@@ -132,6 +96,7 @@ def test_an_unsafe_step_whose_record_is_spoiled_does_not_run_again(box, value):
     assert box.read("one.pay") == "x\n"
 
 
+@pytest.mark.sqlite_only("a shared store has a copy of the file (test_shared_files.py)")
 def test_a_program_whose_file_is_gone_fails_with_its_name(box):
     serve(box)
     job = submit(box, {"steps": {"wait": {"signal": "go"},

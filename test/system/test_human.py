@@ -4,10 +4,8 @@ import os
 import signal
 import sys
 
-import pytest
-
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, keepers, wait_for  # noqa: E402
+from glianode import keepers, wait_for  # noqa: E402
 
 FLOW = """
 name: pay
@@ -24,13 +22,6 @@ steps:
     needs: pay
     sh: cat "$GLIA_INPUT_FILE"
 """
-
-
-@pytest.fixture(name="box")
-def make_box(tmp_path):
-    box = Box(tmp_path)
-    yield box
-    box.close()
 
 
 def starts(box):

@@ -7,10 +7,8 @@ import stat
 import subprocess
 import sys
 
-import pytest
-
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import GLIA, Box, wait_for  # noqa: E402
+from glianode import GLIA, wait_for  # noqa: E402
 
 FLOW = """
 name: demo
@@ -46,13 +44,6 @@ steps:
     needs: e
     run: [sleep, "0.2"]
 """
-
-
-@pytest.fixture
-def box(tmp_path):
-    b = Box(tmp_path)
-    yield b
-    b.close()
 
 
 def serve(box):
