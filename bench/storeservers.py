@@ -15,10 +15,17 @@ from servers import PostgresServer, RedisServer, SentinelSet  # noqa: E402
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def cpu_s(pid):
+def cpu_s(pid, with_children=False):
     """Of a process, and of those it has waited for."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-        return sum(map(int, file.read().rsplit(")", 1)[1].split()[11:15])) / TICKS
+        fields = file.read().rsplit(")", 1)[1].split()
+    return sum(map(int, fields[11:15 if with_children else 13])) / TICKS
+
+
+def written_bytes(pid):
+    """What a process has given to its disk."""
+    with open(f"/proc/{pid}/io", encoding="ascii") as file:
+        return int(next(line for line in file if line.startswith("write_bytes")).split()[1])
 
 
 def output_of(words):
@@ -31,7 +38,8 @@ def output_of(words):
 # ---- Redis ----
 
 class RedisStore:
-    """One server that keeps an append-only file."""
+    """One server that keeps an append-only file. Its rewriting, in a process of its own, is not
+    counted: how often that happens hangs on how large the file was before."""
 
     commands = ("hincrby", "hmget", "hget", "exists", "hset", "zadd", "zrem", "xadd")
 
@@ -59,7 +67,8 @@ class RedisStore:
         stats = self.server.info("commandstats")
         calls = {name: int(stats.get(f"cmdstat_{name}", "calls=0").split(",")[0][6:])
                  for name in ("evalsha", *self.commands)}
-        return {"cpu_s": cpu_s(self.server.pid), "requests": calls["evalsha"], **calls}
+        return {"cpu_s": cpu_s(self.server.pid), "disk_bytes": written_bytes(self.server.pid),
+                "requests": calls["evalsha"], **calls}
 
     def script(self, per_commit):
         """Straight on, without a decision: K is a new key, the other arguments are values."""
@@ -135,7 +144,7 @@ class PostgresStore:
 
     def cpu_s(self):
         """The first counts those it has waited for; the others are counted one by one."""
-        return sum(cpu_s(pid) for pid in self.server.pids())
+        return sum(cpu_s(pid, True) for pid in self.server.pids())
 
     def counters(self):
         """A server process tells what it has counted when it ends."""
@@ -144,7 +153,7 @@ class PostgresStore:
             "SELECT 'requests', coalesce(sum(calls), 0) FROM pg_stat_user_functions"
             " WHERE funcname = 'commit_1' UNION ALL"
             " SELECT 'groups', xact_commit FROM pg_stat_database WHERE datname = 'glia' UNION ALL"
-            " SELECT 'wal_bytes', wal_bytes FROM pg_stat_wal UNION ALL"
+            " SELECT 'disk_bytes', wal_bytes FROM pg_stat_wal UNION ALL"
             " SELECT relname || '_' || what, n FROM pg_stat_user_tables, LATERAL"
             " (VALUES ('ins', n_tup_ins), ('upd', n_tup_upd), ('del', n_tup_del)) AS v(what, n)"
             " WHERE schemaname = 'glia_default'")
