@@ -194,9 +194,6 @@ void gl_load_on_changed(struct gl_core *c)
     struct gl_spec *s;
 
     GL_MARK(c->trace, "load.store_changed");
-    if (GL_PLANT(30)) {
-        return; /* planted: what is in memory is believed */
-    }
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         if (j->memory == GL_MEM_HOT && j->is_created) {
             gl_load_distrust(c, j);
@@ -355,6 +352,11 @@ static void revive(struct gl_core *c, struct gl_step *st)
             gl_list_push(&j->spread, &st->work);
         }
         break;
+    case GL_STEP_RETRY_WAIT:
+        if (!gl_job_is_mine(c, j)) {
+            gl_safety_wait_on(c, st);
+        }
+        break;
     case GL_STEP_BLOCKED:
         st->is_listed = gl_step_asks_a_person(&st->r);
         if (GL_PLANT(15) && st->r.blocked_on == GL_BLOCK_TIMER) {
@@ -365,7 +367,6 @@ static void revive(struct gl_core *c, struct gl_step *st)
         gl_items_revive(st);
         break;
     case GL_STEP_PENDING:
-    case GL_STEP_RETRY_WAIT:
     case GL_STEP_STATUS_COUNT:
         break;
     }

@@ -73,3 +73,16 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
                      GL_STR_ARG(st->r.node), (long long)(c->orphan_grace_ms + 999) / 1000);
     gl_ledger_wait(c, st, c->orphan_grace_ms, why);
 }
+
+void gl_safety_wait_on(struct gl_core *c, struct gl_step *st)
+{
+    GL_ASSERT(st->r.status == GL_STEP_RETRY_WAIT);
+    if (c->shared && st->r.lost_at_1 != 0 &&
+        st->r.retry_at == st->r.lost_at_1 + c->orphan_grace_ms &&
+        gl_step_spec_of(st)->safety == GL_SAFETY_UNMARKED) {
+        GL_MARK(c->trace, "safety.waits_on");
+        st->r.lost_at_1 = c->now;
+        st->r.retry_at = c->now + c->orphan_grace_ms;
+        gl_txn_dirty(c, st);
+    }
+}
