@@ -88,6 +88,7 @@ def test_the_release_has_no_failpoints_and_no_test_disk():
         assert b"GLIA_TEST_VFS" not in content
 
 
+@pytest.mark.sqlite_only("cuts the power of SQLite's disk")
 def test_the_power_of_a_real_node_can_fail_at_a_chosen_sync():
     """The disk of the tests is really under the node: it dies at the sync, and not before."""
     with World() as world:
