@@ -81,6 +81,13 @@ static void on_trouble(void *owner, int code, const char *why)
     pthread_mutex_unlock(&d->mutex);
 }
 
+static void on_news(void *owner, const char *line)
+{
+    struct gl_daemon *d = owner;
+
+    gl_textlog_write(&d->log, "%s", line);
+}
+
 static void on_silence(void *owner, const char *why)
 {
     struct gl_daemon *d = owner;
@@ -188,7 +195,7 @@ static void on_changed(void *owner, const char *why)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "the store %s is there again: %s", d->shown, why);
+    gl_textlog_write(&d->log, "the store %s is there again (it was away: %s)", d->shown, why);
     if (!d->is_deaf) {
         struct gl_store_events events = gl_node_store_events(d->node);
 
@@ -303,6 +310,7 @@ static void make_node(struct gl_daemon *d)
         .on_handling = on_handling,
         .on_session = on_session,
         .on_trouble = on_trouble,
+        .on_news = on_news,
         .on_silence = on_silence,
         .on_ready = on_ready,
         .on_session_lost = on_session_lost,

@@ -56,6 +56,18 @@ static gl_str limit_of(struct commit *c, int code)
     return gl_str_fmt(&c->batch->arena, "%.*s/%.*s", GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
 }
 
+/* A transaction that demands somebody's death takes the job from there. */
+static void note_taken(struct commit *c)
+{
+    const struct gl_effect *e = effect_of(c);
+
+    for (size_t i = 0; i < e->tx->guards_n; i++) {
+        if (e->tx->guards[i].type == GL_GUARD_DEAD) {
+            gl_peers_on_taken(c->node, e->job, e->tx->guards[i].owner);
+        }
+    }
+}
+
 static void deliver(struct commit *c, int code)
 {
     struct gl_node *n = c->node;
@@ -71,6 +83,7 @@ static void deliver(struct commit *c, int code)
                           .why = gl_str_of(code != 0 ? c->req.why.text : "")};
 
     if (code == 0) {
+        note_taken(c);
         n->commits_n++;
         gl_histogram_add(&n->commit_time, n->ports.clock->now(n->ports.clock) - c->begun_at);
     } else {

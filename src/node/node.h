@@ -56,6 +56,8 @@ struct gl_node_config {
                        uint64_t incarnation); /* the executor may be opened for this life */
     void (*on_trouble)(void *owner, int code,
                        const char *why); /* it cannot start: asked again soon */
+    /* What an operator will ask about afterwards: who died, what was taken over. A line. */
+    void (*on_news)(void *owner, const char *line);
     void (*on_silence)(void *owner,
                        const char *why); /* the store does not take our renewals any more */
     void (*on_ready)(void *owner);       /* session open, executor up, first sweep under way */

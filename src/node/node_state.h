@@ -126,6 +126,8 @@ bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs);
 void gl_peers_note_dead(struct gl_node *n, gl_str session);
 /* Somebody has given work away. */
 void gl_peers_on_woken(struct gl_node *n);
+/* A transaction that took this job from a dead session has been committed. */
+void gl_peers_on_taken(struct gl_node *n, gl_str job, gl_str from);
 /* What was known of others was known of another store, perhaps. */
 void gl_peers_on_changed(struct gl_node *n);
 /* What only the leader may do is guarded by this. */

@@ -8,11 +8,15 @@
  * dead. Nothing depends on there being one at every moment. */
 #include "node/node_state.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 enum {
     DEAD_KEPT = 4096, /* ids of dead sessions remembered: they never come back */
     LATE_MS = 20,     /* after a deadline, to be on the safe side of it */
     LEAST_MS = 50,    /* between two listings */
-    JUDGED_MAX = 64,  /* sessions declared dead after one listing */
+    LINE_BYTES = 512,
+    JUDGED_MAX = 64, /* sessions declared dead after one listing */
 };
 
 struct peer { /* in alive or dead; its id stands behind it */
@@ -31,8 +35,10 @@ struct gl_peers {
     size_t judged_n, judged_at;
     struct gl_event_record pools[GL_POOLS_MAX]; /* ours, with the others' free slots */
     uint64_t hunts;
-    uint64_t asked_n, listed_n; /* listings begun, and the number of the last that has ended */
-    uint64_t unsure;            /* a death was heard of during this listing; UINT64_MAX: none */
+    uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
+    char taken[GL_ULID_BYTES + 1]; /* ... and the last of them */
+    uint64_t asked_n, listed_n;    /* listings begun, and the number of the last that has ended */
+    uint64_t unsure;               /* a death was heard of during this listing; UINT64_MAX: none */
 
     struct gl_store_req lease_req;
     bool lease_busy;
@@ -193,6 +199,48 @@ void gl_peers_on_woken(struct gl_node *n)
     }
 }
 
+/* ---- what an operator is told ---- */
+
+static void say(struct gl_node *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(struct gl_node *n, const char *fmt, ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+
+    if (n->config.on_news == NULL) {
+        return;
+    }
+    va_start(args, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, args); /* a long line is cut */
+    va_end(args);
+    n->config.on_news(n->config.owner, line);
+}
+
+void gl_peers_on_taken(struct gl_node *n, gl_str job, gl_str from)
+{
+    struct gl_peers *p = n->peers;
+
+    if (n->ports.store->ops->shared && job.n == GL_ULID_BYTES &&
+        !gl_str_eq(node_of(from), n->config.name)) {
+        p->taken_n++;
+        memcpy(p->taken, job.p, GL_ULID_BYTES);
+    }
+}
+
+static void say_taken(struct gl_node *n)
+{
+    struct gl_peers *p = n->peers;
+
+    if (p->taken_n == 1) {
+        say(n, "took over job %s of a dead node", p->taken);
+    } else if (p->taken_n > 1) {
+        say(n, "took over %llu jobs of dead nodes, the last of them %s",
+            (unsigned long long)p->taken_n, p->taken);
+    }
+    p->taken_n = 0;
+}
+
 /* ---- who has room ---- */
 
 static bool is_mate(const struct gl_node *n, const struct gl_json *j, gl_jnode about)
@@ -246,6 +294,7 @@ static void round_ends(struct gl_peers *p)
     struct gl_node *n = p->node;
 
     p->busy = false;
+    say_taken(n);
     tell(n, p->pools, n->config.pools_n);
     gl_arena_reset(&p->arena);
 }
@@ -261,6 +310,8 @@ static void on_judged(struct gl_store_req *req)
     n->now = n->ports.clock->now(n->ports.clock);
     if (req->status == 0 && req->session_dead) {
         GL_TRACE(n->config.trace, NODE, .what = "declared dead");
+        say(n, "declared session %.*s dead: its time is over by the store's clock",
+            GL_STR_ARG(p->judged[p->judged_at]));
         gl_peers_note_dead(n, p->judged[p->judged_at]);
     }
     p->judged_at++;
@@ -373,6 +424,7 @@ static void on_elected(struct gl_store_req *req)
         p->token = p->write.token;
         p->lease_due = INT64_MAX;
         GL_TRACE(n->config.trace, NODE, .what = "leads");
+        say(n, "leads: retention is this node's business now");
     }
     gl_node_rearm(n);
 }
