@@ -229,6 +229,10 @@ static void on_alarm(void *owner)
 
     n->alarm_at = INT64_MAX;
     n->now = n->ports.clock->now(n->ports.clock);
+    if (n->stopping && n->stopped == NULL) {
+        gl_requests_drain(n); /* somebody has asked after the end; the ports may be closed */
+        return;
+    }
     gl_sessions_on_time(n);
     gl_commits_on_time(n);
     gl_peers_on_time(n);
