@@ -3,7 +3,8 @@
  * A sleeper that wakes up beside its successor is a node of its own for a moment, with slots of its
  * own, and what it started may be inherited on top of what its successor runs already. So where a
  * history has sleepers, or other machines, each incarnation is held to what it started itself, of
- * the jobs that are its by the disk. */
+ * the jobs that are its by the disk; and of a start that a change of primary has undone nobody
+ * knows until it is found. */
 #include "sim/sim_checks.h"
 
 static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
@@ -21,7 +22,7 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
         }
         const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
         bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
-        bool counts = !beside || gl_str_eq(other->by, p->by);
+        bool counts = !beside || (gl_str_eq(other->by, p->by) && !its->torn);
         used += same_owner && counts ? other->spec->slots : 0;
     }
     return used;

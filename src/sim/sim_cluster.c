@@ -171,7 +171,9 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
         }
     }
     sim_call_init(&s->trouble, on_trouble, NULL);
-    gl_ms minutes = options->minutes == 0 ? gl_rng_range(&s->rng, 3, 6) : options->minutes;
+    /* Many machines do much in a short time. */
+    gl_ms drawn = gl_rng_range(&s->rng, 2, 5);
+    gl_ms minutes = options->minutes != 0 ? options->minutes : s->machines_n > 8 ? 2 : drawn;
     size_t jobs_n = options->jobs_n == 0 ? JOBS_MIN + gl_rng_below(&s->rng, 24) : options->jobs_n;
     s->phase_one_ends = w->now + minutes * MINUTE;
     plan_troubles(s);
