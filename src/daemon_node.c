@@ -26,6 +26,16 @@ static gl_ms now_of(struct gl_daemon *d)
 
 /* ---- what the node tells ---- */
 
+static void remember(struct gl_daemon *d)
+{
+    struct gl_why why;
+
+    if (gl_stores_remember(d->data, &d->memory, &why) != 0) {
+        gl_textlog_write(&d->log, "which store this folder belongs to cannot be noted: %s",
+                         why.text);
+    }
+}
+
 static void on_session(void *owner, uint64_t incarnation)
 {
     struct gl_daemon *d = owner;
@@ -40,6 +50,9 @@ static void on_session(void *owner, uint64_t incarnation)
     d->births++;
     d->why.code = 0;
     pthread_mutex_unlock(&d->mutex);
+    if (d->store->ops->shared && gl_stores_rename(d->data, &d->memory, d->name)) {
+        remember(d);
+    }
     gl_keeper_exec_connect(d->keeper, d->memory.incarnations + incarnation);
 }
 
@@ -207,17 +220,13 @@ static void on_changed(void *owner, const char *why)
 static void on_met(void *owner, gl_str identity)
 {
     struct gl_daemon *d = owner;
-    struct gl_why why;
 
     gl_textlog_write(&d->log, "the store is %s, identity %.*s", d->shown, GL_STR_ARG(identity));
     if (gl_str_is(identity, d->memory.identity) && strcmp(d->shown, d->memory.url) == 0) {
         return;
     }
     gl_stores_note(&d->memory, d->config.store, identity);
-    if (gl_stores_remember(d->data, &d->memory, &why) != 0) {
-        gl_textlog_write(&d->log, "which store this folder belongs to cannot be noted: %s",
-                         why.text);
-    }
+    remember(d);
 }
 
 void gl_daemon_listen(struct gl_daemon *d)

@@ -83,21 +83,33 @@ static void ask_question(struct gl_loop_task *t)
 
 /* Reading another store than that of the folder is fine, if it is said which; without a word, an
  * empty one must not be taken for it. */
-static int check_meant(const char *data, const char *store, struct gl_why *reterr_why)
+static int check_meant(const char *data, const char *store, struct gl_stores_memory *memory,
+                       struct gl_why *reterr_why)
 {
-    struct gl_stores_memory memory;
-    int err = store[0] == '\0' ? gl_stores_recall(data, &memory, reterr_why) : 0;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    int err = gl_stores_recall(data, memory, reterr_why);
 
-    return err != 0 || store[0] != '\0' ? err : gl_stores_match(data, store, &memory, reterr_why);
+    if (store[0] == '\0') {
+        return err != 0 ? err : gl_stores_match(data, store, memory, reterr_why);
+    }
+    if (err != 0 || !gl_str_is(gl_storeurl_safe(&a, gl_str_of(store)), memory->url)) {
+        memory->identity[0] = '\0'; /* a stranger's */
+    }
+    return 0;
 }
 
 int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
                      struct gl_buf *body, struct gl_why *reterr_why)
 {
-    struct gl_stores_config config = {.url = store, .data = data, .read_only = true};
+    struct gl_stores_memory memory;
+    struct gl_stores_config config = {.url = store,
+                                      .data = data,
+                                      .allow_loss = true, /* by reading nothing is lost */
+                                      .read_only = true,
+                                      .identity = memory.identity};
     struct question q = {.rq = rq, .body = body, .why = reterr_why};
     sigset_t all, before;
-    int err = check_meant(data, store, reterr_why);
+    int err = check_meant(data, store, &memory, reterr_why);
 
     err = err != 0 ? err : gl_loop_new(&q.loop, reterr_why);
     if (err != 0) {

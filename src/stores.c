@@ -45,7 +45,8 @@ static int open_redis(struct gl_store **ret, const struct gl_stores_config *c, s
 {
     struct gl_redis_config config = {.url = c->url,
                                      .identity = c->identity != NULL ? c->identity : "",
-                                     .allow_loss = c->allow_loss};
+                                     .allow_loss = c->allow_loss,
+                                     .read_only = c->read_only};
 
     return gl_redis_open(ret, &config, loop, reterr_why);
 }
@@ -148,7 +149,7 @@ int gl_stores_recall(const char *data, struct gl_stores_memory *ret, struct gl_w
     gl_jnode root;
     int err = gl_fs_read(path, FILE_BYTES_MAX, &text, reterr_why);
 
-    ret->url[0] = ret->identity[0] = '\0';
+    ret->url[0] = ret->identity[0] = ret->node[0] = '\0';
     ret->incarnations = 0;
     if (err == GL_E_NOT_FOUND) {
         return 0;
@@ -161,6 +162,7 @@ int gl_stores_recall(const char *data, struct gl_stores_memory *ret, struct gl_w
         (void)gl_json_u64(&j, gl_json_get(&j, root, "incarnations"), &ret->incarnations);
         if (copy(ret->url, gl_json_str(&j, gl_json_get(&j, root, "url"), &a)) &&
             copy(ret->identity, gl_json_str(&j, gl_json_get(&j, root, "identity"), &a)) &&
+            copy(ret->node, gl_json_str(&j, gl_json_get(&j, root, "node"), &a)) &&
             ret->url[0] != '\0') {
             return 0;
         }
@@ -201,6 +203,17 @@ uint64_t gl_stores_incarnations(const char *data)
     return n;
 }
 
+bool gl_stores_rename(const char *data, struct gl_stores_memory *m, gl_str node)
+{
+    if (gl_str_is(node, m->node) || node.n >= GL_STORES_TEXT_MAX) {
+        return false;
+    }
+    if (m->node[0] != '\0') {
+        m->incarnations = gl_stores_incarnations(data);
+    }
+    return copy(m->node, node);
+}
+
 int gl_stores_remember(const char *data, const struct gl_stores_memory *m,
                        struct gl_why *reterr_why)
 {
@@ -214,6 +227,8 @@ int gl_stores_remember(const char *data, const struct gl_stores_memory *m,
     gl_jw_c(&w, m->url);
     gl_jw_key(&w, "identity");
     gl_jw_c(&w, m->identity);
+    gl_jw_key(&w, "node");
+    gl_jw_c(&w, m->node);
     gl_jw_key(&w, "incarnations");
     gl_jw_u64(&w, m->incarnations);
     gl_jw_end(&w);

@@ -45,8 +45,9 @@ enum { GL_STORES_TEXT_MAX = 2048 };
 struct gl_stores_memory {
     char url[GL_STORES_TEXT_MAX];      /* without passwords; "" : no shared store yet */
     char identity[GL_STORES_TEXT_MAX]; /* "" : it has never been reached */
+    char node[GL_STORES_TEXT_MAX];     /* what the folder's node was called last */
     /* The folder's keeper counts upwards, and has heard of so many incarnations from stores the
-     * folder belonged to before: those of this one come on top. */
+     * folder belonged to before, and under other names: those of this one come on top. */
     uint64_t incarnations;
 };
 
@@ -55,6 +56,9 @@ int gl_stores_remember(const char *data, const struct gl_stores_memory *m,
                        struct gl_why *reterr_why);
 /* A store for it to remember; what the keeper has heard of stays. */
 void gl_stores_note(struct gl_stores_memory *m, const char *url, gl_str identity);
+/* What its node is called now. True if that is new. Stores count incarnations by name, so those of
+ * a new name begin at one: they come on top of what the keeper has heard of. */
+bool gl_stores_rename(const char *data, struct gl_stores_memory *m, gl_str node);
 /* The folder has moved to another store: what its keeper has heard of so far. */
 uint64_t gl_stores_incarnations(const char *data);
 

@@ -393,6 +393,7 @@ int gl_redis_open(struct gl_store **ret, const struct gl_redis_config *cfg, stru
     s->loop = loop;
     s->allow_loss = cfg->allow_loss;
     s->tick_at = INT64_MAX;
+    s->read_only = cfg->read_only;
     (void)snprintf(s->identity, sizeof(s->identity), "%s",
                    cfg->identity != NULL ? cfg->identity : "");
     gl_pool_init(&s->pool);

@@ -13,6 +13,7 @@ struct gl_redis_config { /* copied */
     const char *url;
     const char *identity; /* of the store, as the data folder remembers it; "" : the first time */
     bool allow_loss;      /* go on although the server's settings may lose data silently */
+    bool read_only;       /* nobody will write: where there is no store, none is made */
 };
 
 /* Only the URL is looked at here (GL_E_INVALID); the connection comes later, and requests wait for

@@ -79,7 +79,7 @@ static void ask_identity(struct gl_redis_link *l, struct gl_buf *b)
 {
     struct gl_redis *s = l->store;
     /* A look is enough, and possible also when nothing can be written. */
-    if (s->only_look || s->identity[0] != '\0' || l->role != GL_REDIS_WRITES) {
+    if (s->only_look || s->read_only || s->identity[0] != '\0' || l->role != GL_REDIS_WRITES) {
         SAY(b, "HMGET", "glia:store", "id", "schema", "context");
         return;
     }

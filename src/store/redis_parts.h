@@ -141,7 +141,7 @@ struct gl_redis {
     struct gl_arena arena; /* of what never changes */
     struct gl_redis_url url;
     struct gl_conn_tls *tls;
-    bool allow_loss;
+    bool allow_loss, read_only;
     bool only_look;     /* for gl_redis_check(): make nothing, refuse nothing ... */
     char found[64];     /* ... the identity that was found; "" : none ... */
     struct gl_why look; /* ... and what is wrong with it */

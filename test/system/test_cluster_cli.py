@@ -62,6 +62,25 @@ def test_a_command_needs_no_node_to_run_or_to_ask(boxes):
     wait_for("the end", lambda: guest.jobs()[0]["status"] == "cancelled")
 
 
+def test_a_node_may_be_given_another_name(boxes):
+    """Its keeper counts incarnations, the store counts them by name."""
+    a = boxes("a")
+    for name in ("a", "b", "a", "c", "c"):
+        a.env["GLIA_NODE_NAME"] = name
+        stop(a, serve(a))
+        assert a.glia("run", "--", "echo", name).stdout == f"{name}\n"
+
+
+def test_who_only_looks_makes_no_store(boxes, redis):
+    a = boxes("a")
+    assert a.jobs() == [] and a.json("node", "list")["nodes"] == []
+    assert redis.ask("KEYS", "*") == []
+    stop(a, serve(a))
+    redis.ask("FLUSHALL")
+    assert "the Redis server is empty" in a.glia("job", "list", code=5).stderr
+    assert redis.ask("KEYS", "*") == []
+
+
 # ---- sessions ----
 
 def test_a_node_that_was_taken_for_dead_begins_anew(boxes):
