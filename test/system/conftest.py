@@ -2,10 +2,14 @@
 
 GLIA_TEST_STORE=sqlite|redis|postgres chooses the store. Tests of what only SQLite has, or of what has
 no store at all, carry the marker `sqlite_only` with the reason; with another store they are not
-selected."""
+selected.
+
+GLIA_TEST_SHARE=n takes about every n-th test, chosen by a hash of its name and of the store, but of
+each file at least one, of the crash tests four times as many, and none that is marked as slow."""
 
 import os
 import sys
+import zlib
 
 import pytest
 
@@ -14,18 +18,38 @@ from glianode import Box  # noqa: E402
 from teststore import STORE, Lender  # noqa: E402
 
 
+SHARE = int(os.environ.get("GLIA_TEST_SHARE") or "1")
+CRASH_MORE = 4
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "sqlite_only(reason): not run on a shared store, because...")
+    config.addinivalue_line("markers", "slow: not in a share of the tests")
+
+
+def pick(items):
+    """The share."""
+    chosen = set()
+    for path in {i.path for i in items}:
+        mine = [i for i in items if i.path == path and not i.get_closest_marker("slow")]
+        every = SHARE // CRASH_MORE if path.name.startswith("test_crash") else SHARE
+        lots = {i: zlib.crc32(f"{STORE} {path.name} {i.name}".encode()) for i in mine}
+        found = [i for i in mine if lots[i] % max(every, 1) == 0]
+        chosen.update(found or sorted(mine, key=lots.get)[:1])
+    return chosen
 
 
 def pytest_collection_modifyitems(config, items):
     bad = [i.nodeid for i in items for m in i.iter_markers("sqlite_only") if len(m.args) != 1]
     if bad:
         raise pytest.UsageError(f"sqlite_only without a reason: {bad[0]}")
+    chosen = set(items)
     if STORE != "sqlite":
-        left = [i for i in items if i.get_closest_marker("sqlite_only")]
-        config.hook.pytest_deselected(items=left)
-        items[:] = [i for i in items if i not in left]
+        chosen = {i for i in items if not i.get_closest_marker("sqlite_only")}
+    if SHARE > 1:
+        chosen = pick(chosen)
+    config.hook.pytest_deselected(items=[i for i in items if i not in chosen])
+    items[:] = [i for i in items if i in chosen]
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -137,6 +137,7 @@ def test_a_folder_with_a_long_path_works(tmp_path):
         box.close()
 
 
+@pytest.mark.slow
 def test_a_lock_that_never_answers_is_told(box):
     """Someone holds the lock and is no node."""
     os.makedirs(box.data)

@@ -51,6 +51,7 @@ def test_each_gets_what_it_would_get_alone_and_in_order(box):
     assert box.ask("GET", f"{JOBS}/{jobs[2]['job_id']}").json["name"] == "own"
 
 
+@pytest.mark.slow
 def test_ten_thousand_are_taken_at_once_while_others_are_served(box):
     slowest = [0.0]
     stop = threading.Event()

@@ -140,6 +140,7 @@ def test_many_headers_and_long_paths_get_an_answer(box):
 # ---- time ----
 
 
+@pytest.mark.slow
 def test_a_request_that_trickles_in_is_ended_after_half_a_minute(box):
     """Something moves all the time, so it is not idleness that ends it; others are served."""
     socks = [raw(box) for _ in range(20)]

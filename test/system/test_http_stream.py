@@ -72,6 +72,7 @@ def test_a_stream_of_nothing_is_an_error_like_others(box):
         assert assert_error(answer, 400, "invalid")["field"] == "Last-Event-ID"
 
 
+@pytest.mark.slow
 def test_a_stream_shows_that_it_is_alive(box):
     job = submit(box, {"steps": {"a": {"sh": hold(box)}}})
     sock = raw_stream(box, job, seq=3)
@@ -94,6 +95,7 @@ def test_streams_end_when_the_node_does(box):
     assert box.started[0].wait(20) == 0
 
 
+@pytest.mark.slow
 def test_a_thousand_watchers_see_everything_and_hold_up_nobody(box):
     """Some of them read, some stand still, some hang up: the job and other clients go on."""
     job = submit(box, {"steps": {
@@ -150,6 +152,7 @@ def unchunk(text):
     return out
 
 
+@pytest.mark.slow
 def test_a_watcher_that_does_not_read_gets_no_more_than_its_share(box):
     """A job with megabytes of events: the node's memory does not grow with who does not read."""
     def resident():

@@ -131,6 +131,7 @@ def test_the_node_tells_how_it_is(box):
     assert_error(box.ask("POST", "/v1/node/yield"), 409, "state")
 
 
+@pytest.mark.slow
 def test_a_node_whose_loop_stands_still_is_not_healthy(box):
     """The control thread alone is stopped; the others go on."""
     pid = box.started[0].pid

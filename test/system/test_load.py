@@ -79,6 +79,7 @@ def test_each_of_many_signals_is_taken_once_and_in_order(box):
     assert [records[f"g{i}"]["output"]["i"] for i in range(count)] == list(range(count))
 
 
+@pytest.mark.slow
 def test_very_many_items_and_steps(box):
     count = 1000 * MANY
     items = {"make": {"python": f"import json, os\njson.dump(list(range({count})), "

@@ -6,6 +6,8 @@ import os
 import statistics
 import sys
 
+import pytest
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import Box, wait_for  # noqa: E402
 from httpnode import JOBS, serve  # noqa: E402
@@ -66,6 +68,7 @@ def late_to_early(samples):
     return statistics.median(samples[-fifth:]) / statistics.median(samples[fifth:2 * fifth])
 
 
+@pytest.mark.slow
 def test_memory_and_folder_stay_as_they_are_while_jobs_come_and_go(tmp_path):
     box = Box(tmp_path, GLIA_RECORD_BYTES="1M")  # it is full from the beginning
     serve(box, "--keep-jobs", str(KEPT), "--pools", "default=64")

@@ -174,6 +174,7 @@ def test_working_folders_of_failed_steps_go_before_their_logs(box):
     stop(box, node)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", ["jobs", "bytes"])
 def test_under_load_the_folder_keeps_its_size(box, bound):
     """Thousands of jobs with retention on: after a while the folder does not grow any more."""

@@ -231,6 +231,7 @@ def test_of_eight_processes_one_gets_each_key(box):
     assert sorted(won) == sorted((key, 1) for key in keys)
 
 
+@pytest.mark.slow
 def test_a_hundred_orphans_are_done_once_each(box):
     """Claims on, and the holder of all of them is dead: nobody gets busy with itself."""
     claims = glia.Claims(glia.Client(data_dir=box.data), owner="dead", lease=1)

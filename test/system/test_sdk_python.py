@@ -255,6 +255,7 @@ def test_a_batch_is_split_where_it_becomes_too_large(client):
     assert client.submit_many([]) == []
 
 
+@pytest.mark.slow
 def test_huge_outputs_arrive_whole(client):
     size = 1000000
     flow = {"steps": {f"s{n}": {
@@ -268,6 +269,7 @@ def test_huge_outputs_arrive_whole(client):
         assert result[f"s{n}"] == str(n) * (size // len(str(n)))
 
 
+@pytest.mark.slow
 def test_a_long_log_comes_whole_and_what_was_dropped_is_told(client):
     job = client.run({"steps": {"a": {"sh": "seq 60000"}, "b": {"sh": "seq 700000"}}},
                      timeout=120)

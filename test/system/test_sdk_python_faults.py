@@ -171,6 +171,7 @@ def test_patience_has_an_end(box):
     assert not client.is_ready()
 
 
+@pytest.mark.slow
 def test_a_wait_ends_in_time_whether_or_not_there_is_a_node(box):
     client = glia.Client(data_dir=box.data)
     job = client.submit({"steps": {"a": {"sh": "echo x; sleep 600"}}})
@@ -272,6 +273,7 @@ class Cutter:
         self.server.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_cut_connections_lose_nothing_and_repeat_nothing(box, seed):
     cutter = Cutter(box.folder, box.socket, seed)

@@ -13,6 +13,8 @@ from cluster import JOBS, Cluster  # noqa: E402
 from glianode import Answer, Connection, wait_for  # noqa: E402
 from servers import RedisServer  # noqa: E402
 
+pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
+
 BLOBS = "/v1/contexts/default/blobs"
 PIECE = 1 << 20
 
