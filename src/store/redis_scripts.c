@@ -242,6 +242,11 @@ static const char resolve[] =
 static const char session[] =
     "local verb, S, now = ARGV[3], ARGV[4], clock()\n"
     "local function key(s) return 'glia:.session:' .. s end\n"
+    /* A stranger's key among them must not keep all others from being seen, or declared dead. */
+    "local function look(s, ...)\n"
+    "  local r = try('HMGET', key(s), ...)\n"
+    "  return r.err and {} or r\n"
+    "end\n"
     "local function kill(s)\n"
     "  call('HSET', key(s), 'dead', '1', 'died', num(now))\n"
     "  call('HDEL', key(s), 'about')\n"
@@ -257,7 +262,7 @@ static const char session[] =
     "if verb == 'open' then\n"
     "  local node, nonce, ttl, about, opening = S, ARGV[5], ARGV[6], ARGV[7], ARGV[8]\n"
     "  for _, s in ipairs(call('ZRANGE', 'glia:.alive', 0, -1)) do\n"
-    "    local r = call('HMGET', key(s), 'node', 'opening', 'incarnation')\n"
+    "    local r = look(s, 'node', 'opening', 'incarnation')\n"
     /* A copy of the same wish, by an old connection: it must not end what the first has begun. */
     "    if r[1] == node and r[2] == opening then return {s, r[3]} end\n"
     "    if r[1] == node then kill(s) end\n"
@@ -271,7 +276,7 @@ static const char session[] =
     "elseif verb == 'list' then\n"
     "  local out, n = {}, tonumber(S)\n"
     "  local function add(s)\n"
-    "    local r = call('HMGET', key(s), 'node', 'incarnation', 'until', 'dead', 'about')\n"
+    "    local r = look(s, 'node', 'incarnation', 'until', 'dead', 'about')\n"
     "    if r[1] and #out < n then\n"
     "      out[#out + 1] = {s, r[1], r[2] or '0', num((tonumber(r[3]) or 0) - now),\n"
     "        r[4] or '0', r[5] or ''}\n"
@@ -290,7 +295,7 @@ static const char session[] =
     "  call('HSET', key(S), 'until', num(now + ARGV[5]), 'about', ARGV[6])\n"
     "elseif verb == 'end' then\n"
     "  kill(S)\n"
-    "elseif verb == 'declare' and tonumber(r[3]) < now then\n"
+    "elseif verb == 'declare' and (tonumber(r[3]) or 0) < now then\n"
     "  kill(S)\n"
     "  return 1\n"
     "end\n"

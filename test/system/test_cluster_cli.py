@@ -112,6 +112,16 @@ def test_a_node_that_was_taken_for_dead_begins_anew(boxes):
     a.glia("job", "cancel", "r")
 
 
+def test_a_strangers_key_keeps_nobody_alive(boxes, redis):
+    redis.ask("SET", "glia:.session:bogus", "1")
+    redis.ask("ZADD", "glia:.alive", "5", "bogus")
+    a, b = boxes("a"), boxes("b")
+    serve(a)
+    node = serve(b)
+    node.kill()
+    wait_for("b to be dead", lambda: nodes(a, "--all")["b"]["status"] == "dead")
+
+
 def test_a_run_that_was_asleep_too_long_still_tells_the_end(boxes):
     serve(boxes("a"))
     box = boxes("laptop")
