@@ -6,7 +6,8 @@ enum {
     WINDOW_BYTES = 8 << 20, /* that wait to leave */
     BACKOFF_MIN_MS = 20,
     BACKOFF_MAX_MS = 2000,
-    PAUSE_MS = 50, /* before something is tried again that could not be done now */
+    BACKOFF_SENTINEL_MS = 200, /* while they choose another primary, everything stands still */
+    PAUSE_MS = 50,             /* before something is tried again that could not be done now */
 };
 
 static struct gl_redis_op *first_of(struct gl_link *list)
@@ -142,7 +143,8 @@ static gl_ms backoff(struct gl_redis_link *l)
 {
     unsigned shift = l->failures < 8 ? l->failures : 8;
     gl_ms ms = (gl_ms)BACKOFF_MIN_MS << shift;
-    ms = ms < BACKOFF_MAX_MS ? ms : BACKOFF_MAX_MS;
+    gl_ms most = l->store->url.sentinel ? BACKOFF_SENTINEL_MS : BACKOFF_MAX_MS;
+    ms = ms < most ? ms : most;
     return ms / 2 + gl_rng_range(&l->store->rng, 0, ms / 2); /* many nodes, one server */
 }
 
