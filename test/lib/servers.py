@@ -368,6 +368,37 @@ class SentinelSet:
             return new if new is not old and new.info("replication")["role"] == "master" else None
         return wait_for("another primary", done, seconds)
 
+    def time_failover(self, old, killed, seconds=30):
+        """(seconds from `killed` until a sentinel counts the primary as down by agreement, and until
+        they name another one that says so itself): their own time, whoever their clients are."""
+        found = {}
+
+        def done():
+            try:
+                if "down" not in found and any("o_down" in s.facts()["flags"] or
+                                               s.master_port() != old.port for s in self.sentinels):
+                    found["down"] = time.monotonic() - killed
+                if self.current() is not old and \
+                        self.current().info("replication")["role"] == "master":
+                    found["named"] = time.monotonic() - killed
+            except (OSError, RedisError):
+                pass
+            return "named" in found
+
+        wait_for("another primary", done, seconds)
+        return found["down"], found["named"]
+
+    def story(self):
+        """Who is what, and what the first sentinel has seen: to understand a failure."""
+        parts = []
+        for server in self.servers:
+            try:
+                parts.append(f"{server.port}: {server.info('replication')}")
+            except (OSError, RedisError) as error:
+                parts.append(f"{server.port}: {error!r}")
+        lines = [x for x in self.sentinels[0].log().splitlines() if " +" in x or " -" in x]
+        return "\n".join([*parts, *lines[-40:]])
+
     def close(self):
         for server in [*self.sentinels, *self.replicas, self.primary]:
             server.close()
