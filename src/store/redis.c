@@ -46,7 +46,7 @@ void gl_redis_wake_up(struct gl_redis *s, gl_ms in_ms)
 
 static bool is_over(const struct gl_redis *s)
 {
-    return s->closing && s->pending_n == 0;
+    return s->closing && s->pending_n == 0 && !s->links[GL_REDIS_WRITES].flushing;
 }
 
 static void free_store(struct gl_redis *s)

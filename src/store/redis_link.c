@@ -52,6 +52,7 @@ void gl_redis_link_done(struct gl_redis_link *l)
     GL_ASSERT(gl_list_empty(&l->held));
     disconnect(l);
     gl_buf_done(&l->out);
+    gl_buf_done(&l->group_no);
     gl_arena_done(&l->arena);
 }
 
@@ -67,13 +68,19 @@ void gl_redis_link_write(struct gl_redis_link *l)
     gl_buf_reset(&l->out);
 }
 
-static void send_op(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now)
+bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op *op)
+{
+    return op->confirm && gl_redis_wait_n(l->store) > 0;
+}
+
+void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now)
 {
     struct gl_redis *s = l->store;
-    op->offset = l->sent_bytes;
+    op->offset = l->sent_bytes + l->out.n;
     op->sent_at = now;
     op->hold = false;
-    op->asked_replicas = op->confirm && gl_redis_wait_n(s) > 0;
+    op->group_n = 0;
+    op->asked_replicas = gl_redis_link_waits(l, op);
     op->due = op->asked_replicas ? 2 : 1;
     op->verb->encode(s, op, &l->out);
     if (op->asked_replicas) {
@@ -85,7 +92,6 @@ static void send_op(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now)
     gl_list_remove(&op->at);
     gl_list_push(&l->sent, &op->at);
     l->sent_n++;
-    gl_redis_link_write(l);
 }
 
 void gl_redis_link_kick(struct gl_redis_link *l)
@@ -99,8 +105,18 @@ void gl_redis_link_kick(struct gl_redis_link *l)
         return;
     }
     while (op != NULL && l->sent_n < WINDOW_OPS && gl_conn_unsent(l->conn) < WINDOW_BYTES) {
-        send_op(l, op, now);
+        gl_redis_group_send(l, now);
         op = first_of(&l->waiting);
+    }
+}
+
+static void flush(struct gl_loop_task *t)
+{
+    struct gl_redis_link *l = t->owner;
+    l->flushing = false;
+    gl_redis_link_kick(l);
+    if (l->store->closing) {
+        gl_redis_wake_up(l->store, 0); /* it may have waited for us only */
     }
 }
 
@@ -111,7 +127,13 @@ void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
         gl_redis_wake_up(l->store, 0);
         return;
     }
-    gl_redis_link_kick(l);
+    if (l->role != GL_REDIS_WRITES || (l->sent_n == 0 && !l->flushing)) {
+        gl_redis_link_kick(l);
+    } else if (!l->flushing) { /* what comes in the same turn of the loop goes with it */
+        l->flushing = true;
+        l->flush = (struct gl_loop_task){.run = flush, .owner = l};
+        gl_loop_post(l->store->loop, &l->flush);
+    }
 }
 
 /* ---- losing the connection ---- */
@@ -301,20 +323,16 @@ static void finish(struct gl_redis_link *l, struct gl_redis_op *op)
     gl_redis_complete(l->store, op);
 }
 
-static void on_stray(struct gl_redis_link *l)
+void gl_redis_link_stray(struct gl_redis_link *l)
 {
     struct gl_why why;
     (void)gl_why(&why, GL_E_UNAVAILABLE, "the server answered what nobody had asked");
     gl_redis_link_lost(l, &why);
 }
 
-static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
+                          const struct gl_redis_reply *reply)
 {
-    struct gl_redis_op *op = first_of(&l->sent);
-    if (op == NULL) {
-        on_stray(l);
-        return;
-    }
     op->due--;
     if (op->asked_replicas && op->due == 0) {
         on_confirmed(l->store, op, reply);
@@ -332,6 +350,18 @@ static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *repl
     }
     if (op->due == 0) {
         finish(l, op);
+    }
+}
+
+static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    struct gl_redis_op *op = first_of(&l->sent);
+    if (op == NULL) {
+        gl_redis_link_stray(l);
+    } else if (op->group_n > 0) {
+        gl_redis_group_reply(l, op->group_n, reply);
+    } else {
+        gl_redis_link_answer(l, op, reply);
     }
 }
 
@@ -395,6 +425,8 @@ void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
     l->since = gl_redis_now(s);
     l->sent_bytes = 0;
     l->reload = l->moved = false;
+    l->group_seen = 0;
+    gl_buf_reset(&l->group_no);
     gl_buf_reset(&l->out);
     l->reader = gl_redis_reader_new();
     l->conn = gl_conn_open(

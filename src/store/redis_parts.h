@@ -11,6 +11,7 @@
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "os/loop.h"
 #include "port/findings.h"
 #include "port/store.h"
 #include "store/conn.h"
@@ -49,6 +50,7 @@ struct gl_redis_op {
     unsigned due;        /* answers that are still to come */
     bool asked_replicas; /* the last of them is that of a WAIT */
     bool hold;           /* its answer was one that allows to try again */
+    size_t group_n;      /* it is the first of so many that one EXEC carries out; 0: it is not */
     char *kept;          /* what must outlive the answer; on the heap, or NULL */
     uint64_t opening;    /* tells a session that is wished for again from another one */
     union {
@@ -104,6 +106,10 @@ struct gl_redis_link {
     struct gl_link sent;            /* oldest first: that is how answers come */
     struct gl_link held;            /* answered with "not now" */
     size_t sent_n;
+    size_t group_seen;      /* answers of a group, before that to its EXEC */
+    struct gl_buf group_no; /* why the server did not take one of them; empty: it took them */
+    struct gl_loop_task flush;
+    bool flushing;
     uint64_t sent_bytes;
     struct gl_buf out;
     struct gl_arena arena; /* of the answer that is dealt with */
@@ -147,7 +153,8 @@ struct gl_redis {
     struct gl_why look; /* ... and what is wrong with it */
     char identity[64];
     bool met;
-    bool probed; /* we may do all we need to do */
+    bool probed;    /* we may do all we need to do */
+    bool no_groups; /* but not MULTI */
     struct gl_store_events events;
     struct gl_redis_link links[GL_REDIS_ROLES_N];
     struct gl_pool pool;
@@ -177,6 +184,20 @@ void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port);
 void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why);
 void gl_redis_link_ready(struct gl_redis_link *l);
 void gl_redis_link_write(struct gl_redis_link *l); /* what is in l->out */
+/* A request that waits goes into l->out and is taken for sent. */
+void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now);
+/* Will a WAIT go behind it? */
+bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op *op);
+void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
+                          const struct gl_redis_reply *reply);
+void gl_redis_link_stray(struct gl_redis_link *l); /* an answer that makes no sense: give it up */
+
+/* redis_group.c */
+/* The first that waits, with those behind it that may go with it. */
+void gl_redis_group_send(struct gl_redis_link *l, gl_ms now);
+/* To a group of `n`: first MULTI is answered and each of them taken or not; then all are carried
+ * out, or none. */
+void gl_redis_group_reply(struct gl_redis_link *l, size_t n, const struct gl_redis_reply *reply);
 
 /* redis_greet.c */
 void gl_redis_greet(struct gl_redis_link *l);

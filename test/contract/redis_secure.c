@@ -29,12 +29,13 @@ static int with_tls(void **state)
 static int with_acl(void **state)
 {
     struct fixture *f = make(state);
-    redis_server_start(&f->server,
-                       "requirepass secret\n"
-                       "user glia on >p%40ss:w/rd ~glia:* &glia:* +@read +@write +@scripting "
-                       "+@connection +info +wait +time +publish +subscribe +select +memory\n"
-                       "user shy on >shy ~glia:* &glia:* +@all -config\n"
-                       "user weak on >weak ~other:* +@all\n");
+    redis_server_start(
+        &f->server,
+        "requirepass secret\n"
+        "user glia on >p%40ss:w/rd ~glia:* &glia:* +@read +@write +@scripting "
+        "+@connection +info +wait +time +publish +subscribe +select +memory +multi +exec\n"
+        "user shy on >shy ~glia:* &glia:* +@all -config\n"
+        "user weak on >weak ~other:* +@all\n");
     redis_world_init(&f->world, &f->server);
     return 0;
 }
