@@ -169,6 +169,7 @@ static void a_primary_that_becomes_a_replica_is_left(void **state)
     struct contract *c = begin(f);
     contract_session(c, "a");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
+    redis_server_until(&f->servers[1], "HGET glia:job:a v", "{}");
     (void)redis_server_do(&f->servers[1], &f->arena, "REPLICAOF NO ONE");
     (void)snprintf(line, sizeof(line), "REPLICAOF 127.0.0.1 %u", f->servers[1].port);
     (void)redis_server_do(&f->servers[0], &f->arena, line);
