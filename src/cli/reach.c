@@ -378,11 +378,19 @@ static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
     }
 }
 
+/* A node of a shared store has answered that it cannot. */
+static bool is_said_shared(const struct gl_reach *r, int err)
+{
+    return err == GL_E_UNAVAILABLE && r->client.fd >= 0 &&
+           gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text));
+}
+
 int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
                  struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* some ask again and again */
     struct gl_client_reply reply;
+    bool is_left = false;
     int err = r->is_remote ? gl_reach_find(r, reterr_why) : try_connect(r, reterr_why);
 
     rq->context = GL_S("default");
@@ -392,10 +400,14 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
             gl_buf_str(body, reply.body);
         }
     }
-    /* A node whose shared store is away has said so: we would not fare better. */
-    r->is_alone = !r->is_remote && gl_reach_is_gone(r, err) &&
-                  !(err == GL_E_UNAVAILABLE && r->client.fd >= 0 &&
-                    gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text)));
+    if (is_said_shared(r, err) && !r->is_remote) {
+        /* Its store is away, and we would not fare better. Or it is about to end: then it does not
+         * listen any more, and the store can be asked without it. */
+        gl_client_disconnect(&r->client);
+        is_left = try_connect(r, NULL) == GL_E_GONE;
+    }
+    r->is_alone =
+        !r->is_remote && (is_left || (gl_reach_is_gone(r, err) && !is_said_shared(r, err)));
     return r->is_alone ? gl_offline_query(r->cli->data, r->cli->settings->values[GL_SET_STORE].text,
                                           rq, body, reterr_why)
                        : err;
