@@ -116,63 +116,64 @@ const char *const gl_postgres_script_store[] = {
  * with others (2: against change, 1: against removal). A thousand jobs of one flow look at it. A
  * key that must be absent is held by its row: an insert that meets another one either waits or is
  * told (a wave that has met one is run again, and then sees it). */
-#define COMMIT_HEAD                                                                                     \
-    "CREATE OR REPLACE FUNCTION @.commit_1("                                                            \
-    " p_flags int, p_session text, p_ids bigint[], p_forget bigint,"                                    \
-    " g_tx int[], g_no int[], g_type int[], g_lock int[], g_kind text[], g_id bytea[], g_rev bigint[]," \
-    " g_owner text[], g_token bigint[],"                                                                \
-    " h_kind text[], h_id bytea[],"                                                                     \
-    " r_tx int[], r_class int[], r_kind text[], r_id bytea[], r_rev bigint[], r_owner text[],"          \
-    " r_token bigint[], r_live boolean[], r_sum bigint[], r_value bytea[],"                             \
-    " d_tx int[], d_kind text[], d_id bytea[],"                                                         \
-    " e_tx int[], e_in boolean[], e_name text[], e_score bigint[], e_id bytea[],"                       \
-    " l_tx int[], l_kind text[], l_id bytea[], l_seq bigint[], l_value bytea[],"                        \
-    " t_tx int[], t_kind text[], t_id bytea[], t_seq bigint[],"                                         \
-    " q_tx int[], q_op int[], q_name text[], q_id bytea[], q_value bytea[])"                            \
-    " RETURNS int[] LANGUAGE plpgsql AS $$ "                                                            \
-    "DECLARE"                                                                                           \
-    " answer int[] := array_fill(-1, ARRAY[cardinality(p_ids)]);"                                       \
-    " bad int[] := '{}'; failed record; bar bigint; n bigint; wanted bigint;"                           \
-    "BEGIN"                                                                                             \
-    " IF p_session <> '' THEN"                                                                          \
-    "  SELECT barrier INTO bar FROM glia.session WHERE id = p_session FOR KEY SHARE;"                   \
-    "  IF bar > 0 THEN"                                                                                 \
-    "   FOR i IN 1 .. cardinality(p_ids) LOOP"                                                          \
-    "    IF p_ids[i] <> 0 AND p_ids[i] <= bar THEN answer[i] := -2; bad := bad || i; END IF;"           \
-    "   END LOOP;"                                                                                      \
-    "  END IF;"                                                                                         \
-    " END IF;"                                                                                          \
-    " IF p_flags & 8 <> 0 THEN"                                                                         \
-    "  PERFORM 1 FROM glia.session s WHERE s.id IN"                                                     \
-    "   (SELECT g.owner FROM unnest(g_type, g_owner) AS g(type, owner) WHERE g.type = 6)"               \
-    "   ORDER BY s.id FOR KEY SHARE;"                                                                   \
-    " END IF;"                                                                                          \
-    " IF p_flags & 32 <> 0 THEN"                                                                        \
-    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"                             \
-    "   SELECT h.kind, h.id, 0, '', 0, false, 0, '' FROM unnest(h_kind, h_id) AS h(kind, id)"           \
-    "   ORDER BY h.kind, h.id ON CONFLICT DO NOTHING;"                                                  \
-    " END IF;"                                                                                          \
-    " IF p_flags & 2 <> 0 THEN"                                                                         \
-    "  PERFORM 1 FROM unnest(g_lock, g_kind, g_id) AS g(lock, kind, id)"                                \
-    "   JOIN @.record r ON r.kind = g.kind AND r.id = g.id"                                             \
-    "   WHERE g.lock = 3 ORDER BY g.kind, g.id FOR NO KEY UPDATE OF r;"                                 \
-    " END IF;"                                                                                          \
-    " IF p_flags & 65536 <> 0 THEN"                                                                     \
-    "  PERFORM 1 FROM (SELECT DISTINCT u.kind, u.id FROM unnest(g_lock, g_kind, g_id)"                  \
-    "    AS u(lock, kind, id) WHERE u.lock = 2) AS g"                                                   \
-    "   JOIN @.record r ON r.kind = g.kind AND r.id = g.id"                                             \
-    "   ORDER BY g.kind, g.id FOR SHARE OF r;"                                                          \
-    " END IF;"                                                                                          \
-    " IF p_flags & 4 <> 0 THEN"                                                                         \
-    "  PERFORM 1 FROM (SELECT DISTINCT u.kind, u.id FROM unnest(g_lock, g_kind, g_id)"                  \
-    "    AS u(lock, kind, id) WHERE u.lock = 1) AS g"                                                   \
-    "   JOIN @.record r ON r.kind = g.kind AND r.id = g.id"                                             \
-    "   ORDER BY g.kind, g.id FOR KEY SHARE OF r;"                                                      \
-    " END IF;"                                                                                          \
-    " IF p_flags & 16 <> 0 THEN"                                                                        \
-    "  PERFORM 1 FROM unnest(g_type, g_kind, g_id) AS g(type, kind, id)"                                \
-    "   JOIN @.queue q ON q.name = g.kind AND q.id = g.id"                                              \
-    "   WHERE g.type = 7 ORDER BY g.kind, g.id FOR NO KEY UPDATE OF q;"                                 \
+#define COMMIT_HEAD                                                                            \
+    "CREATE OR REPLACE FUNCTION @.commit_1("                                                   \
+    " p_flags int, p_session text, p_ids bigint[], p_forget bigint,"                           \
+    " g_tx int[], g_no int[], g_type int[], g_lock int[], g_kind text[], g_id bytea[],"        \
+    " g_rev bigint[],"                                                                         \
+    " g_owner text[], g_token bigint[],"                                                       \
+    " h_kind text[], h_id bytea[],"                                                            \
+    " r_tx int[], r_class int[], r_kind text[], r_id bytea[], r_rev bigint[], r_owner text[]," \
+    " r_token bigint[], r_live boolean[], r_sum bigint[], r_value bytea[],"                    \
+    " d_tx int[], d_kind text[], d_id bytea[],"                                                \
+    " e_tx int[], e_in boolean[], e_name text[], e_score bigint[], e_id bytea[],"              \
+    " l_tx int[], l_kind text[], l_id bytea[], l_seq bigint[], l_value bytea[],"               \
+    " t_tx int[], t_kind text[], t_id bytea[], t_seq bigint[],"                                \
+    " q_tx int[], q_op int[], q_name text[], q_id bytea[], q_value bytea[])"                   \
+    " RETURNS int[] LANGUAGE plpgsql AS $$ "                                                   \
+    "DECLARE"                                                                                  \
+    " answer int[] := array_fill(-1, ARRAY[cardinality(p_ids)]);"                              \
+    " bad int[] := '{}'; failed record; bar bigint; n bigint; wanted bigint;"                  \
+    "BEGIN"                                                                                    \
+    " IF p_session <> '' THEN"                                                                 \
+    "  SELECT barrier INTO bar FROM glia.session WHERE id = p_session FOR KEY SHARE;"          \
+    "  IF bar > 0 THEN"                                                                        \
+    "   FOR i IN 1 .. cardinality(p_ids) LOOP"                                                 \
+    "    IF p_ids[i] <> 0 AND p_ids[i] <= bar THEN answer[i] := -2; bad := bad || i; END IF;"  \
+    "   END LOOP;"                                                                             \
+    "  END IF;"                                                                                \
+    " END IF;"                                                                                 \
+    " IF p_flags & 8 <> 0 THEN"                                                                \
+    "  PERFORM 1 FROM glia.session s WHERE s.id IN"                                            \
+    "   (SELECT g.owner FROM unnest(g_type, g_owner) AS g(type, owner) WHERE g.type = 6)"      \
+    "   ORDER BY s.id FOR KEY SHARE;"                                                          \
+    " END IF;"                                                                                 \
+    " IF p_flags & 32 <> 0 THEN"                                                               \
+    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"                    \
+    "   SELECT h.kind, h.id, 0, '', 0, false, 0, '' FROM unnest(h_kind, h_id) AS h(kind, id)"  \
+    "   ORDER BY h.kind, h.id ON CONFLICT DO NOTHING;"                                         \
+    " END IF;"                                                                                 \
+    " IF p_flags & 2 <> 0 THEN"                                                                \
+    "  PERFORM 1 FROM unnest(g_lock, g_kind, g_id) AS g(lock, kind, id)"                       \
+    "   JOIN @.record r ON r.kind = g.kind AND r.id = g.id"                                    \
+    "   WHERE g.lock = 3 ORDER BY g.kind, g.id FOR NO KEY UPDATE OF r;"                        \
+    " END IF;"                                                                                 \
+    " IF p_flags & 65536 <> 0 THEN"                                                            \
+    "  PERFORM 1 FROM (SELECT DISTINCT u.kind, u.id FROM unnest(g_lock, g_kind, g_id)"         \
+    "    AS u(lock, kind, id) WHERE u.lock = 2) AS g"                                          \
+    "   JOIN @.record r ON r.kind = g.kind AND r.id = g.id"                                    \
+    "   ORDER BY g.kind, g.id FOR SHARE OF r;"                                                 \
+    " END IF;"                                                                                 \
+    " IF p_flags & 4 <> 0 THEN"                                                                \
+    "  PERFORM 1 FROM (SELECT DISTINCT u.kind, u.id FROM unnest(g_lock, g_kind, g_id)"         \
+    "    AS u(lock, kind, id) WHERE u.lock = 1) AS g"                                          \
+    "   JOIN @.record r ON r.kind = g.kind AND r.id = g.id"                                    \
+    "   ORDER BY g.kind, g.id FOR KEY SHARE OF r;"                                             \
+    " END IF;"                                                                                 \
+    " IF p_flags & 16 <> 0 THEN"                                                               \
+    "  PERFORM 1 FROM unnest(g_type, g_kind, g_id) AS g(type, kind, id)"                       \
+    "   JOIN @.queue q ON q.name = g.kind AND q.id = g.id"                                     \
+    "   WHERE g.type = 7 ORDER BY g.kind, g.id FOR NO KEY UPDATE OF q;"                        \
     " END IF;"
 
 #define COMMIT_GUARDS                                                                             \
@@ -202,43 +203,47 @@ const char *const gl_postgres_script_store[] = {
     "  END LOOP;"                                                                                 \
     " END IF;"
 
-#define COMMIT_RECORDS                                                                             \
-    " IF p_flags & 64 <> 0 THEN"                                                                   \
-    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"                        \
-    "   SELECT w.kind, w.id, w.rev, w.owner, w.token, w.live, w.sum, w.value"                      \
-    "   FROM unnest(r_tx, r_class, r_kind, r_id, r_rev, r_owner, r_token, r_live, r_sum, r_value)" \
-    "    AS w(tx, class, kind, id, rev, owner, token, live, sum, value)"                           \
-    "   WHERE w.class = 0 AND w.tx <> ALL (bad)"                                                   \
-    "   ON CONFLICT (kind, id) DO UPDATE SET rev = excluded.rev, owner = excluded.owner,"          \
-    "   token = excluded.token, live = excluded.live, sum = excluded.sum, value = excluded.value;" \
-    " END IF;"                                                                                     \
-    " IF p_flags & 128 <> 0 THEN"                                                                  \
-    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"                        \
-    "   SELECT w.kind, w.id, w.rev, w.owner, w.token, w.live, w.sum, w.value"                      \
-    "   FROM unnest(r_tx, r_class, r_kind, r_id, r_rev, r_owner, r_token, r_live, r_sum, r_value)" \
-    "    AS w(tx, class, kind, id, rev, owner, token, live, sum, value)"                           \
-    "   WHERE w.class = 1 AND w.tx <> ALL (bad) ON CONFLICT DO NOTHING;"                           \
-    "  GET DIAGNOSTICS n = ROW_COUNT;"                                                             \
-    "  SELECT count(*) INTO wanted FROM unnest(r_tx, r_class) AS w(tx, class)"                     \
-    "   WHERE w.class = 1 AND w.tx <> ALL (bad);"                                                  \
-    "  IF n <> wanted THEN"                                                                        \
-    "   RAISE EXCEPTION 'a record has come in between' USING ERRCODE = '40001';"                   \
-    "  END IF;"                                                                                    \
-    " END IF;"                                                                                     \
-    " IF p_flags & 256 <> 0 THEN"                                                                  \
-    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"                        \
-    "   SELECT w.kind, w.id, w.rev, w.owner, w.token, w.live, w.sum, w.value"                      \
-    "   FROM unnest(r_tx, r_class, r_kind, r_id, r_rev, r_owner, r_token, r_live, r_sum, r_value)" \
-    "    AS w(tx, class, kind, id, rev, owner, token, live, sum, value)"                           \
-    "   WHERE w.class = 2 AND w.tx <> ALL (bad) ON CONFLICT DO NOTHING;"                           \
-    " END IF;"                                                                                     \
-    " IF p_flags & 512 <> 0 THEN"                                                                  \
-    "  DELETE FROM @.record r USING unnest(d_tx, d_kind, d_id) AS d(tx, kind, id)"                 \
-    "   WHERE r.kind = d.kind AND r.id = d.id AND d.tx <> ALL (bad);"                              \
-    " END IF;"                                                                                     \
-    " IF p_flags & 32 <> 0 THEN"                                                                   \
-    "  DELETE FROM @.record r USING unnest(h_kind, h_id) AS h(kind, id)"                           \
-    "   WHERE r.kind = h.kind AND r.id = h.id AND r.rev = 0;"                                      \
+#define COMMIT_RECORDS                                                                    \
+    " IF p_flags & 64 <> 0 THEN"                                                          \
+    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"               \
+    "   SELECT w.kind, w.id, w.rev, w.owner, w.token, w.live, w.sum, w.value"             \
+    "   FROM unnest(r_tx, r_class, r_kind, r_id, r_rev, r_owner, r_token, r_live, r_sum," \
+    " r_value)"                                                                           \
+    "    AS w(tx, class, kind, id, rev, owner, token, live, sum, value)"                  \
+    "   WHERE w.class = 0 AND w.tx <> ALL (bad)"                                          \
+    "   ON CONFLICT (kind, id) DO UPDATE SET rev = excluded.rev, owner = excluded.owner," \
+    "   token = excluded.token, live = excluded.live, sum = excluded.sum, value ="        \
+    " excluded.value;"                                                                    \
+    " END IF;"                                                                            \
+    " IF p_flags & 128 <> 0 THEN"                                                         \
+    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"               \
+    "   SELECT w.kind, w.id, w.rev, w.owner, w.token, w.live, w.sum, w.value"             \
+    "   FROM unnest(r_tx, r_class, r_kind, r_id, r_rev, r_owner, r_token, r_live, r_sum," \
+    " r_value)"                                                                           \
+    "    AS w(tx, class, kind, id, rev, owner, token, live, sum, value)"                  \
+    "   WHERE w.class = 1 AND w.tx <> ALL (bad) ON CONFLICT DO NOTHING;"                  \
+    "  GET DIAGNOSTICS n = ROW_COUNT;"                                                    \
+    "  SELECT count(*) INTO wanted FROM unnest(r_tx, r_class) AS w(tx, class)"            \
+    "   WHERE w.class = 1 AND w.tx <> ALL (bad);"                                         \
+    "  IF n <> wanted THEN"                                                               \
+    "   RAISE EXCEPTION 'a record has come in between' USING ERRCODE = '40001';"          \
+    "  END IF;"                                                                           \
+    " END IF;"                                                                            \
+    " IF p_flags & 256 <> 0 THEN"                                                         \
+    "  INSERT INTO @.record(kind, id, rev, owner, token, live, sum, value)"               \
+    "   SELECT w.kind, w.id, w.rev, w.owner, w.token, w.live, w.sum, w.value"             \
+    "   FROM unnest(r_tx, r_class, r_kind, r_id, r_rev, r_owner, r_token, r_live, r_sum," \
+    " r_value)"                                                                           \
+    "    AS w(tx, class, kind, id, rev, owner, token, live, sum, value)"                  \
+    "   WHERE w.class = 2 AND w.tx <> ALL (bad) ON CONFLICT DO NOTHING;"                  \
+    " END IF;"                                                                            \
+    " IF p_flags & 512 <> 0 THEN"                                                         \
+    "  DELETE FROM @.record r USING unnest(d_tx, d_kind, d_id) AS d(tx, kind, id)"        \
+    "   WHERE r.kind = d.kind AND r.id = d.id AND d.tx <> ALL (bad);"                     \
+    " END IF;"                                                                            \
+    " IF p_flags & 32 <> 0 THEN"                                                          \
+    "  DELETE FROM @.record r USING unnest(h_kind, h_id) AS h(kind, id)"                  \
+    "   WHERE r.kind = h.kind AND r.id = h.id AND r.rev = 0;"                             \
     " END IF;"
 
 #define COMMIT_OTHERS                                                                       \
