@@ -385,6 +385,13 @@ void gl_attempts_list(struct gl_core *c)
     }
 }
 
+void gl_attempts_list_soon(struct gl_core *c)
+{
+    if (c->shared && c->list_due > c->now + LIST_AGAIN_MS) {
+        c->list_due = c->now + LIST_AGAIN_MS;
+    }
+}
+
 void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t token)
 {
     const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
@@ -419,9 +426,7 @@ static void on_seen(struct gl_core *c, struct gl_job *j, const struct gl_event_i
         return;
     }
     if (!may_discard(c, j)) {
-        if (c->shared && c->list_due > c->now + LIST_AGAIN_MS) {
-            c->list_due = c->now + LIST_AGAIN_MS;
-        }
+        gl_attempts_list_soon(c);
         return;
     }
     if (info->state == GL_EXEC_ENDED) {
@@ -452,6 +457,9 @@ void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev)
 
     if (ev->job.n == 0) { /* the answer itself, not a part of it that was parked */
         c->listing = false;
+        if (ev->code != 0) {
+            gl_attempts_list_soon(c);
+        }
     }
     for (size_t i = 0; i < ev->infos.n && ev->code == 0; i++) {
         see(c, ev, &infos[i]);

@@ -21,6 +21,9 @@ void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st);
 void gl_attempts_adopt(struct gl_core *c, struct gl_step *st);
 /* Compare with the executor's list of attempts. */
 void gl_attempts_list(struct gl_core *c);
+/* Something the executor has could not be judged. On a shared store others rely on our ending soon
+ * what is not ours any more. */
+void gl_attempts_list_soon(struct gl_core *c);
 /* Tell the executor to forget the attempt an event is about, or to end it. */
 void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t token);
 

@@ -277,6 +277,9 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
 static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     (void)j;
+    if (ev->type == GL_EV_LISTED) {
+        gl_attempts_list_soon(c);
+    }
     gl_txn_refuse(c, ev->request, GL_E_UNAVAILABLE, "the store is unavailable: try again");
 }
 
