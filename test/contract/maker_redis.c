@@ -100,6 +100,8 @@ static struct gl_store *open_fresh(void **ret_world)
     struct redis_world *w = gl_mem_alloc(sizeof(*w));
     struct gl_arena a = {0};
     redis_world_init(w, &the_server);
+    /* Nothing here is about time-outs, and 33 MiB take their time on a busy machine. */
+    (void)snprintf(w->options, sizeof(w->options), "?timeout_ms=20000");
     w->sentinel_port = the_sentinel.port;
     if (worlds_n == 0) {
         (void)redis_server_do(&the_server, &a, "FLUSHALL");
