@@ -114,7 +114,7 @@ static int commit_confirmed(struct contract *c, uint64_t rev)
 static void what_no_replica_confirms_is_unknown_until_one_does(void **state)
 {
     struct fixture *f = *state;
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=3000&wait_ms=700");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=6000&wait_ms=1500");
     struct contract *c = begin(f);
     gl_str s = contract_session(c, "a");
     assert_int_equal(commit_confirmed(c, 1), 0);
@@ -140,7 +140,7 @@ static void every_commit_waits_if_wanted(void **state)
 {
     struct fixture *f = *state;
     (void)snprintf(f->world.options, sizeof(f->world.options),
-                   "?timeout_ms=3000&wait_ms=700&wait=all");
+                   "?timeout_ms=6000&wait_ms=1500&wait=all");
     struct contract *c = begin(f);
     contract_session(c, "a");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
@@ -165,7 +165,7 @@ static void a_primary_that_becomes_a_replica_is_left(void **state)
 {
     struct fixture *f = *state;
     char line[80];
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=500&wait_replicas=0");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=1500&wait_replicas=0");
     struct contract *c = begin(f);
     contract_session(c, "a");
     assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", "a", 1, "{}"))), 0);
