@@ -7,7 +7,6 @@
  * the store of the URL. The comparison that a figure needs (the disk's own syncs, a bare
  * posix_spawn loop) is measured in the same run. Figures also go as "name value" into FILE, from
  * which bench/table and bench/stores make tables. */
-#define _GNU_SOURCE
 
 #include <fcntl.h>
 #include <spawn.h>

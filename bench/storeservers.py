@@ -1,8 +1,8 @@
 """The servers of bench/stores: what they have done so far, and what they can do at best.
 
 The ceiling is what the server does for somebody who asks it for the same work and nothing else: as
-many commands (or rows) and bytes as one of our commits had in the run before, sent by the server's own
-benchmark, without guards, and without anybody who waits for the answer."""
+many commands (or rows) and bytes as one of our commits had in the run before, sent by the server's
+own benchmark, without guards, and without anybody who waits for the answer."""
 
 import os
 import subprocess
@@ -10,15 +10,19 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "lib"))
 
+from glianode import wait_for  # noqa: E402
 from servers import PostgresServer, RedisServer, SentinelSet  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid, with_children=False):
-    """Of a process, and of those it has waited for."""
-    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
+    """Of a process, and of those it has waited for. One that has just ended is counted there."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+    except FileNotFoundError:
+        return 0.0
     return sum(map(int, fields[11:15 if with_children else 13])) / TICKS
 
 
@@ -143,12 +147,16 @@ class PostgresStore:
                         " DROP SCHEMA IF EXISTS glia_default CASCADE")
 
     def cpu_s(self):
-        """The first counts those it has waited for; the others are counted one by one."""
-        return sum(cpu_s(pid, True) for pid in self.server.pids())
+        """The first counts those it has waited for, so it is read last."""
+        return sum(cpu_s(pid, True) for pid in reversed(self.server.pids()))
+
+    def has_no_clients(self):
+        return self.server.sql("SELECT count(*) FROM pg_stat_activity WHERE backend_type ="
+                               " 'client backend' AND pid <> pg_backend_pid()") == "0"
 
     def counters(self):
         """A server process tells what it has counted when it ends."""
-        self.server.sql("SELECT pg_stat_clear_snapshot()")
+        wait_for("the end of the server's processes", self.has_no_clients)
         rows = self.server.sql(
             "SELECT 'requests', coalesce(sum(calls), 0) FROM pg_stat_user_functions"
             " WHERE funcname = 'commit_1' UNION ALL"
@@ -187,7 +195,8 @@ class PostgresStore:
 DROP SCHEMA IF EXISTS bench CASCADE; CREATE SCHEMA bench;
 CREATE TABLE bench.record(kind text COLLATE "C", id bytea, rev bigint, owner text, token bigint,
     live boolean, sum bigint, value bytea, PRIMARY KEY(kind, id)) WITH (fillfactor = 70);
-CREATE TABLE bench.entry(name text COLLATE "C", score bigint, id bytea, PRIMARY KEY(name, score, id));
+CREATE TABLE bench.entry(name text COLLATE "C", score bigint, id bytea,
+    PRIMARY KEY(name, score, id));
 CREATE TABLE bench.log(kind text COLLATE "C", id bytea, seq bigint, value bytea,
     PRIMARY KEY(kind, id, seq));""")
 
@@ -195,8 +204,8 @@ CREATE TABLE bench.log(kind text COLLATE "C", id bytea, seq bigint, value bytea,
     def script(rows, size):
         """What one turn inserts, the next one of the same client updates and deletes."""
         def key(turn):
-            return (f"decode(lpad(to_hex(:client_id * 100000000000 + ({turn}) * 100000 + i), 52, '0'),"
-                    " 'hex')")
+            number = f":client_id * 100000000000 + ({turn}) * 100000 + i"
+            return f"decode(lpad(to_hex({number}), 52, '0'), 'hex')"
 
         def some(n):
             return f"generate_series(1, {n}) AS i"
@@ -204,11 +213,12 @@ CREATE TABLE bench.log(kind text COLLATE "C", id bytea, seq bigint, value bytea,
         value = f"convert_to(repeat('v', {size}), 'UTF8')"
         lines = [r"\set n :n + 1", "BEGIN;"]
         if rows["record_upd"]:
-            lines.append(f"UPDATE bench.record SET rev = rev + 1, value = {value} FROM"
-                         f" {some(rows['record_upd'])} WHERE kind = 'job' AND id = {key(':n - 1')};")
+            lines.append(f"UPDATE bench.record SET rev = rev + 1, value = {value}"
+                         f" FROM {some(rows['record_upd'])}"
+                         f" WHERE kind = 'job' AND id = {key(':n - 1')};")
         if rows["record_ins"]:
-            lines.append(f"INSERT INTO bench.record SELECT 'job', {key(':n')}, 1, 'bench#1', 1, true,"
-                         f" 1, {value} FROM {some(rows['record_ins'])};")
+            lines.append(f"INSERT INTO bench.record SELECT 'job', {key(':n')}, 1, 'bench#1', 1,"
+                         f" true, 1, {value} FROM {some(rows['record_ins'])};")
         if rows["entry_del"]:
             lines.append(f"DELETE FROM bench.entry USING {some(rows['entry_del'])}"
                          f" WHERE name = 'wake' AND score = 1 AND id = {key(':n - 1')};")
