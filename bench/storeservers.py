@@ -11,9 +11,10 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "lib"))
 
 from glianode import wait_for  # noqa: E402
-from servers import PostgresServer, RedisServer, SentinelSet  # noqa: E402
+from servers import PostgresServer, Redis, RedisServer, SentinelSet  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE_S = 120
 
 
 def cpu_s(pid, with_children=False):
@@ -65,7 +66,11 @@ class RedisStore:
         self.owner.close()
 
     def flush(self):
-        self.server.flush()
+        """A large one takes its time, and so does a rewrite of its file that has begun."""
+        with Redis(self.server.port, timeout=PATIENCE_S) as redis:
+            redis.ask("FLUSHALL", "ASYNC")
+        wait_for("the end of a rewrite", lambda: self.server.info("persistence")
+                 ["aof_rewrite_in_progress"] == "0", PATIENCE_S)
 
     def counters(self):
         stats = self.server.info("commandstats")
