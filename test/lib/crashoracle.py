@@ -11,6 +11,7 @@ STEP_ENDS = ("workflow_step_completed", "workflow_step_failed", "workflow_step_s
 LOST = "the attempt was lost with its executor"
 LOST_AT_END = "lost, and whether it did its work is not known"  # unsafe, and its job ends anyway
 PAUSED = "stopped by a pause"
+NEVER = "it was never started"  # and there was no slot for it
 STOPPED = "stopped: "  # because its job ends
 BLOCKED = "workflow_step_blocked"
 RETRY = "workflow_step_attempt_retry_scheduled"
@@ -163,7 +164,7 @@ class Oracle:
         """Only nodes have died: every step has run exactly as planned."""
         succeeds = 0 in step.plan and not step.timeout_ms
         planned = step.plan.index(0) + 1 if succeeds else step.attempts
-        stopped = sum(e.get("reason") == PAUSED for e in events)
+        stopped = sum(e.get("reason") in (PAUSED, NEVER) for e in events)
         # A later attempt may be the one that succeeds by its plan.
         if record.get("attempt_count", 0) not in (0, *range(planned, planned + stopped + 1)):
             self.wrong(where, f"was tried {record['attempt_count']} times, planned {planned}")
@@ -212,7 +213,7 @@ class Oracle:
             self.judge_loss(where, step, started, outcome)
         elif outcome["type"] == "workflow_step_skipped" or reason.startswith(STOPPED):
             self.stopped.append((job, where))
-        elif reason != "it was never started" or starts:
+        elif reason != NEVER or starts:
             self.wrong(where, f"ended strangely: {outcome['type']} {reason}")
 
     def judge_loss(self, where, step, started, outcome):
@@ -244,16 +245,18 @@ class Oracle:
             before = max([x.ns for x in ends], default=before)
 
     def judge_unsafe(self, job, where, step, events):
-        """Between two starts of an unsafe step stands a known failure or a person's word."""
+        """Between two starts of an unsafe step stands a known failure or a person's word, if the
+        first was one: an attempt that found no slot with its next owner has never run."""
         before = []
         for event in events:
             if event["type"] == STARTED and before:
                 last = before[-1]
                 known = last["type"] == RETRY and last.get("counted", True)
                 decided = len(before) > 1 and before[-2].get("decision") == "rerun"
-                ran = any(self.lines[job, step.id, n] for n in range(1, event["attempt"]))
+                ran = self.lines[job, step.id, event["attempt"] - 1]
                 if ran and not known and not decided:
-                    self.wrong(where, f"unsafe, and started again after {last['type']}")
+                    self.wrong(where, f"unsafe, and started again after {last['type']}: "
+                                      f"{last.get('reason')}")
             before.append(event)
 
     def judge_rule(self, where, step, steps, job_status):
