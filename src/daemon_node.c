@@ -309,6 +309,7 @@ static void make_node(struct gl_daemon *d)
         .pools_n = d->pools_n,
         .trace = &d->trace,
         .passive = d->config.passive,
+        .may_be_half = true,
         .guest = d->store->ops->shared && !d->config.stays,
         .keep = {.job_ms = d->config.keep_ms,
                  .jobs = d->config.keep_jobs,

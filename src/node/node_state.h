@@ -56,6 +56,8 @@ struct gl_node {
     gl_ms renewed_at; /* when the store last took a write of ours for the session */
     struct gl_histogram commit_time;
     uint64_t commits_n, refusals_n, events_n;
+    bool has_looked;               /* no migration into the store is under way ... */
+    struct gl_key migration;       /* ... where that stands */
     struct gl_session_info opened; /* by the store; ours once the rates have been read */
     struct gl_listing rates_listing;
     gl_str rates_after;

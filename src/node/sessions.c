@@ -4,6 +4,7 @@
 enum {
     RETRY_MS = 500,
     RATES_PAGE = 1000,
+    MIGRATION_BYTES_MAX = 4096,
     JUDGE_MS_MIN = 3000, /* others need time to reconnect, too, however short our TTL is */
 };
 
@@ -279,6 +280,62 @@ static void on_session(struct gl_store_req *req)
     gl_node_rearm(n);
 }
 
+/* ---- a store that is only half there ---- */
+
+static bool is_half(const struct gl_store_req *req, struct gl_why *ret)
+{
+    struct gl_arena a = {0};
+    struct gl_json j;
+    bool is = req->records_n > 0 && req->records[0].rev > 0 &&
+              gl_json_parse(&j, req->records[0].value, MIGRATION_BYTES_MAX, &a, NULL) == 0 &&
+              gl_str_is(gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "state"), &a), "copying");
+
+    if (is) {
+        gl_str from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "source"), &a);
+
+        (void)gl_why(ret, GL_E_STATE,
+                     "a migration into this store has not ended: not all of %.*s is there. Run "
+                     "the same 'glia store migrate' again, it goes on where it was",
+                     GL_STR_ARG(from));
+    }
+    gl_arena_done(&a);
+    return is;
+}
+
+static void on_looked(struct gl_store_req *req)
+{
+    struct gl_node *n = req->owner;
+
+    n->outstanding--;
+    n->session_busy = false;
+    n->now = n->ports.clock->now(n->ports.clock);
+    if (n->stopping) {
+        n->session_due = INT64_MAX;
+    } else {
+        if (req->status == 0 && is_half(req, &req->why)) {
+            req->status = GL_E_STATE;
+        }
+        n->has_looked = req->status == 0;
+        n->session_due = n->now;
+        if (req->status != 0) {
+            failed(n, req);
+        }
+    }
+    gl_node_rearm(n);
+}
+
+/* Its jobs are still the source's, too: whoever began with them would do things twice. */
+static void look(struct gl_node *n)
+{
+    n->session_busy = true;
+    n->outstanding++;
+    n->migration = (struct gl_key){.kind = GL_S("migration"), .id = GL_S("state")};
+    n->session_req = (struct gl_store_req){.done = on_looked, .owner = n};
+    n->ports.store->ops->get(n->ports.store, &n->session_req, n->config.context, &n->migration, 1);
+}
+
+/* ---- the session, again ---- */
+
 static void make_nonce(struct gl_node *n)
 {
     static const char alphabet[] = "0123456789abcdefghijklmnopqrstuv";
@@ -298,6 +355,10 @@ void gl_sessions_on_time(struct gl_node *n)
         return;
     }
     n->session_due = INT64_MAX;
+    if (n->config.may_be_half && !n->has_looked) {
+        look(n);
+        return;
+    }
     if (n->session.n == 0 && n->opened.id.n > 0) { /* the rates could not be read */
         read_rates(n);
         return;

@@ -19,7 +19,7 @@ static const struct {
     {GL_S("OTHERSTORE"), GL_REDIS_MOVED, "its data was removed or replaced"}, /* by our script */
     {GL_S("UNBLOCKED"), GL_REDIS_MOVED, "it has become a replica"},
     {GL_S("OOM"), GL_REDIS_REFUSED,
-     "its memory is full (maxmemory): give it more, or remove old jobs with `glia store trim`"},
+     "its memory is full: raise its maxmemory; then `glia store trim` removes old jobs"},
     {GL_S("MISCONF"), GL_REDIS_REFUSED,
      "it cannot write to its disk: look at its log and at the room there"},
     {GL_S("NOAUTH"), GL_REDIS_REFUSED, "it wants a password in the store's address"},

@@ -35,6 +35,8 @@ static void take_line(struct gl_redis_facts *f, gl_str name, gl_str value)
         f->loading = !gl_str_is(value, "0");
     } else if (gl_str_is(name, "aof_enabled")) {
         f->aof = gl_str_is(value, "1");
+    } else if (gl_str_is(name, "used_memory")) {
+        f->memory = number(value);
     } else if (gl_str_is(name, "maxmemory")) {
         f->maxmemory = number(value);
     } else if (gl_str_is(name, "maxmemory_policy")) {
@@ -138,6 +140,25 @@ static void find_replication(const struct gl_redis_facts *f, struct gl_arena *a,
                     f->replicas, f->replicas == 1 ? " is" : "s are");
 }
 
+/* Full means: not even a session can be renewed, nor anything removed. */
+static void find_memory(const struct gl_redis_facts *f, struct gl_arena *a, struct gl_findings *ret)
+{
+    if (f->evicts) {
+        gl_findings_add(ret, a, GL_FINDING_BAD,
+                        "the server throws data away when its memory is full (maxmemory %llu, "
+                        "maxmemory-policy %s): set maxmemory-policy to 'noeviction'",
+                        (unsigned long long)f->maxmemory, f->policy);
+    } else if (f->maxmemory > 0 && f->memory / 9 >= f->maxmemory / 10) {
+        gl_findings_add(ret, a, f->memory >= f->maxmemory ? GL_FINDING_BAD : GL_FINDING_WARNING,
+                        "the server uses %llu bytes of memory of the %llu it may have (maxmemory): "
+                        "when it is full all nodes stand still, and nothing can be removed either; "
+                        "raise maxmemory, then remove old jobs with 'glia store trim'",
+                        (unsigned long long)f->memory, (unsigned long long)f->maxmemory);
+    } else {
+        gl_findings_add(ret, a, GL_FINDING_GOOD, "no data is thrown away when memory is full");
+    }
+}
+
 void gl_redis_facts_findings(const struct gl_redis_facts *f, struct gl_arena *a,
                              struct gl_findings *ret)
 {
@@ -147,14 +168,7 @@ void gl_redis_facts_findings(const struct gl_redis_facts *f, struct gl_arena *a,
     } else {
         gl_findings_add(ret, a, GL_FINDING_GOOD, "Redis %s", f->version);
     }
-    if (f->evicts) {
-        gl_findings_add(ret, a, GL_FINDING_BAD,
-                        "the server throws data away when its memory is full (maxmemory %llu, "
-                        "maxmemory-policy %s): set maxmemory-policy to 'noeviction'",
-                        (unsigned long long)f->maxmemory, f->policy);
-    } else {
-        gl_findings_add(ret, a, GL_FINDING_GOOD, "no data is thrown away when memory is full");
-    }
+    find_memory(f, a, ret);
     if (!f->aof) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
                         "the server keeps no log of its writes (appendonly no): a restart loses "

@@ -132,7 +132,7 @@ struct gl_redis_facts { /* what a server says about itself */
     char version[32];
     char run_id[64];
     bool replica, loading, aof, evicts;
-    uint64_t maxmemory;
+    uint64_t memory, maxmemory; /* used; 0: without bound */
     char policy[40];
     unsigned replicas;
     bool config_known; /* the rest needs CONFIG, which may be forbidden */

@@ -140,15 +140,17 @@ def test_a_migration_that_was_killed_goes_on(boxes, redis):
         value = redis.ask("HGET", "glia:migration:state", "v")
         return json.loads(value)["writes"] if value else 0
 
-    kills = 0
+    kills = refused = 0
     for least in (200, 600, 1000):
         process = box.start("store", "migrate", "sqlite:", url)
         wait_for("some of it", lambda p=process, n=least: entries() >= n or p.poll() is not None)
         kills += process.poll() is None
         process.kill()
         process.wait()
+        if b'"copying"' in (redis.ask("HGET", "glia:migration:state", "v") or b""):
+            refused += "has not ended" in boxes("b").glia("run", "--", "true", code=2).stderr
     done = box.json("store", "migrate", "sqlite:", url)
-    assert kills > 0 and done["continued"] and done["entries"] > 2000
+    assert kills > 0 and refused > 0 and done["continued"] and done["entries"] > 2000
     jobs = box.json("job", "list", "--all", "--store", url)["jobs"]
     assert jobs == box.json("job", "list", "--all", "--store", "sqlite:")["jobs"]
     assert len(jobs) == 400
@@ -181,6 +183,11 @@ def test_a_store_is_checked(boxes, redis):
         box.glia("run", "--", "true")
     finally:
         redis.ask("CONFIG", "SET", "appendonly", "yes")
+    redis.ask("CONFIG", "SET", "maxmemory", "100000")
+    try:
+        assert "raise maxmemory" in box.glia("store", "check", code=1).stdout
+    finally:
+        redis.ask("CONFIG", "SET", "maxmemory", "0")
     del box.env["GLIA_STORE"]
     fresh = boxes("b")
     assert "state.db" in fresh.glia("store", "check", "sqlite:", code=3).stderr
