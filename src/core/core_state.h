@@ -124,8 +124,9 @@ struct gl_core {
     uint64_t last_op, last_start;
     size_t inflight_n;
 
-    struct gl_map jobs;  /* by id */
-    struct gl_map specs; /* by hash */
+    struct gl_map jobs;               /* by id */
+    const struct gl_job *just_loaded; /* by this step: what has waited for it is dealt with */
+    struct gl_map specs;              /* by hash */
     size_t jobs_hot, hot_max, jobs_loading;
     struct gl_link lru, touched, busy;
     struct gl_heap timers; /* jobs by `due` */

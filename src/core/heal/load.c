@@ -87,6 +87,14 @@ static bool is_released(struct gl_core *c, const struct gl_event *ev)
     return true;
 }
 
+/* One that is not ours may have been another node's meanwhile, and that one dead again. Nobody
+ * tells us; so nothing is answered from such a memory. */
+static bool may_be_old(const struct gl_core *c, const struct gl_job *j)
+{
+    return c->shared && c->just_loaded != j && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
+           j->inflight_n == 0 && gl_list_empty(&j->touched);
+}
+
 bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job **ret)
 {
     struct gl_job *j;
@@ -104,6 +112,10 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
         return false;
     }
     j = gl_load_job(c, ev->job);
+    if (may_be_old(c, j)) {
+        GL_MARK(c->trace, "load.read_again");
+        gl_load_forget(c, j);
+    }
     if (j->memory != GL_MEM_HOT) {
         park(c, j, ev);
         return false;
@@ -524,7 +536,9 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     become_hot(c, j);
+    c->just_loaded = j;
     gl_load_unpark(c, j, replay_parked);
+    c->just_loaded = NULL;
     if (gl_job_status_is_terminal(j->r.status) && j->inflight_n == 0) {
         /* Nothing more to do with it: it leaves at the end of this step. */
         gl_list_remove(&j->lru);
