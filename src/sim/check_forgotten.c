@@ -43,11 +43,19 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 
 static void check_job(struct sim_checks *c, struct sim_fact_job *j)
 {
-    if (!gl_job_status_is_terminal(j->r.status)) {
-        sim_world_fail(c->world, "forgotten: job %.*s is still %s", GL_STR_ARG(j->id),
-                       gl_job_status_words[j->r.status]);
-    }
     struct sim_fact_pos pos = {0};
+    if (!gl_job_status_is_terminal(j->r.status)) {
+        const struct sim_fact_step *st;
+        while ((st = sim_facts_next(j, &pos)) != NULL &&
+               (!st->known || gl_step_status_is_terminal(st->r.status))) {
+        }
+        sim_world_fail(c->world, "forgotten: job %.*s is still %s, its step %.*s %s (%s)",
+                       GL_STR_ARG(j->id), gl_job_status_words[j->r.status],
+                       GL_STR_ARG(st != NULL ? st->spec->id : GL_S("?")),
+                       st != NULL ? gl_step_status_words[st->r.status] : "-",
+                       st != NULL ? gl_block_words[st->r.blocked_on] : "-");
+    }
+    pos = (struct sim_fact_pos){0};
     for (const struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {
         if (st->known && !gl_step_status_is_terminal(st->r.status)) {
             sim_world_fail(c->world, "forgotten: job %.*s is %s, its step %.*s%s is %s",
