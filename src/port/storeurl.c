@@ -31,7 +31,7 @@ int gl_storeurl_kind(gl_str url, enum gl_storeurl_kind *ret, struct gl_why *rete
     safe = gl_storeurl_safe(&a, url);
     err = gl_why(reterr_why, GL_E_INVALID,
                  "'%.*s' must begin with sqlite:, redis://, rediss://, redis+sentinel://, "
-                 "postgres:// or postgresql://",
+                 "rediss+sentinel://, postgres:// or postgresql://",
                  GL_STR_ARG(safe));
     gl_arena_done(&a);
     return err;
