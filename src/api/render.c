@@ -20,7 +20,7 @@ void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw
     struct gl_job_record r;
 
     gl_jw_object(w);
-    if (gl_view_record(a, &gl_job_schema, job->value, &r, NULL) == 0) {
+    if (!job->damaged && gl_view_record(a, &gl_job_schema, job->value, &r, NULL) == 0) {
         gl_schema_write(&gl_job_schema, &r, w, GL_FOR_API);
     } else {
         gl_jw_key(w, "job_id");

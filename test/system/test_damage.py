@@ -70,7 +70,7 @@ def test_a_damaged_job_is_told_by_its_id_and_no_other_suffers(box):
             assert box.ask("POST", f"{JOBS}/{job}/cancel", {}).status == 200
             assert wait_end(box, job)["status"] == "cancelled"
     listed = box.glia("job", "list").stdout
-    assert listed.count("\tdamaged\t") == 4 and all(job in listed for job in jobs.values())
+    assert listed.count("\tdamaged\t") == 5 and all(job in listed for job in jobs.values())
     assert box.ask("POST", f"{JOBS}/{good}/signals/go", {}).status == 200
     assert wait_end(box, good)["status"] == "completed"
     for name in ("good", *(f"bad{i}" for i in range(len(jobs)))):

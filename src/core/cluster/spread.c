@@ -5,6 +5,9 @@
 
 enum {
     RELEASES_MAX = 16, /* jobs given away in one step */
+    /* For each free slot we were told of so many are given away: there is news only every few
+     * seconds, and what nobody takes in time we take back ourselves. */
+    AHEAD = 8,
     LOOKED_AT_MAX = 32 /* of those who wait, for one that can be */
 };
 
@@ -17,7 +20,7 @@ void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev)
         for (size_t k = 0; k < ev->records.n; k++) {
             if (gl_str_eq(pools[k].id, c->pools[i].name)) {
                 c->pools[i].others_free =
-                    pools[k].rev < GL_SLOTS_MAX ? (uint32_t)pools[k].rev : GL_SLOTS_MAX;
+                    (pools[k].rev < GL_SLOTS_MAX ? (uint32_t)pools[k].rev : GL_SLOTS_MAX) * AHEAD;
             }
         }
     }
