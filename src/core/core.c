@@ -192,7 +192,9 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;
-        due = c->sweep.hunt_due < due ? c->sweep.hunt_due : due;
+        if (!c->sweep.first) { /* a hunt waits until everything has been looked at once */
+            due = c->sweep.hunt_due < due ? c->sweep.hunt_due : due;
+        }
     }
     return due;
 }

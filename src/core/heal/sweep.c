@@ -381,6 +381,9 @@ static void sweep_if_due(struct gl_core *c)
     if (c->sweep.under_way || c->session.n == 0 || c->passive) {
         return;
     }
+    if (c->sweep.first && c->shared && c->active_due > c->now) {
+        return; /* the store is away: see gl_sweep_on_found() */
+    }
     if (c->sweep.first) { /* the first one was interrupted */
         c->active_due = c->now + ACTIVE_EVERY_MS;
         c->cold_due = INT64_MAX;
