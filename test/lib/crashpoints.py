@@ -48,7 +48,7 @@ def environment(name, count):
     if name in ONCE_PER_NODE or name in FILES and count == 3:
         env["GLIA_FAILPOINT"] = name
     if name in FAILED_SYNC:
-        env["GLIA_TEST_VFS"] = f"cut:{'late' if count % 2 else 'lost'}={6 + count}"
+        env["GLIA_TEST_VFS"] = f"cut:{'late' if count % 2 else 'lost'}={8 + count}"
         env["GLIA_FAILPOINT"] = name
     return env
 

@@ -50,12 +50,12 @@ def submit(box, flow, **more):
     return answer.json["job_id"]
 
 
-def wait_end(box, job):
+def wait_end(box, job, seconds=20):
     def ended():
         doc = box.ask("GET", f"{JOBS}/{job}").json
         return doc if doc["status"] in ("completed", "failed", "cancelled") else None
 
-    return wait_for("the end of the job", ended)
+    return wait_for("the end of the job", ended, seconds)
 
 
 def assert_error(answer, status, code):

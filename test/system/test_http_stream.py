@@ -162,7 +162,7 @@ def test_a_watcher_that_does_not_read_gets_no_more_than_its_share(box):
     job = submit(box, {"steps": {
         f"s{i}": {"noop": True, **({"needs": f"s{i - 1}"} if i % 20 else {})}
         for i in range(10000)}})
-    wait_end(box, job)
+    wait_end(box, job, 60)
     before = resident()
     still = [raw_stream(box, job) for _ in range(200)]
     wait_for("the streams to fill up",

@@ -256,10 +256,10 @@ def test_a_step_that_makes_its_pipes_not_block_does_not_spoil_them_for_the_next(
 def test_the_output_of_one_step_never_gets_into_the_log_of_another(link, place):
     for n in range(1, 31):
         link.start(sh(f"for i in $(seq 50); do echo step {n} end; done; printf 'step {n} end'"),
-                   attempt=f"s:attempt:{n}")
+                   attempt=f"s{n}:attempt:1")
     for n in range(1, 31):
-        link.event(attempt=f"s:attempt:{n}")
-        lines = place.log(attempt=f"s:attempt:{n}").decode().splitlines()
+        link.event(attempt=f"s{n}:attempt:1")
+        lines = place.log(attempt=f"s{n}:attempt:1").decode().splitlines()
         assert [line.split(" ", 2)[2] for line in lines] == [f"step {n} end"] * 51
 
 
