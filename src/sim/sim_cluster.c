@@ -13,8 +13,8 @@ enum {
     TROUBLE_MS = 10000, /* something goes wrong at least this often, as long as it may */
     TAKEOVER_MS = 4000, /* over the TTL: until somebody else has what a dead node ran */
 };
-#define LIVENESS_MS (90 * MINUTE)  /* everything must have ended by then */
-#define STILLNESS_MS (15 * MINUTE) /* nothing ended for so long, and not at the end: stuck */
+#define LIVENESS_MS (240 * MINUTE) /* everything must have ended by then */
+#define STILLNESS_MS (45 * MINUTE) /* nothing ended for so long, and not at the end: stuck */
 
 static const char *const trouble_names[] = {
 #define X(name) #name,
