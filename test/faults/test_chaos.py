@@ -1,5 +1,5 @@
-"""Everything at once: nodes die, stand still and are cut off, the store dies, stands still and is slow,
-while jobs of all kinds run and people decide. Then the history must be one that can be.
+"""Everything at once: nodes die, stand still and are cut off, the store dies, stands still and is
+slow, while jobs of all kinds run and people decide. Then the history must be one that can be.
 
     GLIA_FAULTS_SEED=n     replay one round (what is drawn is the same, the moments are not)
     GLIA_SOAK=1            more rounds, longer ones, and ever new seeds

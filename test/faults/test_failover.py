@@ -152,7 +152,8 @@ def test_a_failover_under_load(wait):
 
 @pytest.mark.parametrize("wait", ["all", "needed"])
 def test_replicas_that_lag_when_the_primary_dies(wait):
-    """The worst case, made certain: for a second nothing reaches a replica, then the primary dies."""
+    """The worst case, made certain: for a second nothing reaches a replica, then the primary
+    dies."""
     with SentinelSet() as world, Cluster(f"{world.url}?wait={wait}&wait_ms=300", 2) as cluster:
         safe = cluster.submit(cluster.nodes[0], ms=100, run_id="before")
         cluster.wait_ends()
@@ -195,8 +196,8 @@ def test_replicas_that_lag_when_the_primary_dies(wait):
 
 
 def test_a_power_cut_takes_at_most_what_everysec_says():
-    """A single server with appendfsync everysec: what it wrote in its last second may be gone, and no
-    more; the nodes go on with what is left."""
+    """A single server with appendfsync everysec: what it wrote in its last second may be gone, and
+    no more; the nodes go on with what is left."""
     with RedisServer() as server, Cluster(server.url, 2) as cluster:
         kept = [cluster.submit(n, mark=m, ms=200) for n in cluster.nodes for m in ("", "unsafe")]
         cluster.wait_ends()

@@ -1,5 +1,5 @@
-"""The store goes away, or is slow, or forgets its scripts: running work goes on, people are told, and
-everything resumes by itself."""
+"""The store goes away, or is slow, or forgets its scripts: running work goes on, people are told,
+and everything resumes by itself."""
 
 import os
 import sys

@@ -10,7 +10,8 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
-from servers import PostgresServer, Redis, RedisError, RedisServer, SentinelSet, is_alive  # noqa: E402
+from servers import (PostgresServer, Redis, RedisError, RedisServer,  # noqa: E402
+                     SentinelSet, is_alive)
 
 
 def test_a_redis_server_keeps_its_data_over_kill_9_and_forgets_it_if_told():

@@ -1,5 +1,5 @@
-"""A node is killed with kill -9, or stands still: others take over what it had, each kind of work by
-its own rule, and nothing that is well is touched."""
+"""A node is killed with kill -9, or stands still: others take over what it had, each kind of work
+by its own rule, and nothing that is well is touched."""
 
 import os
 import sys

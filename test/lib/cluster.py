@@ -139,7 +139,8 @@ class Node(Box):
 
     def story(self):
         parts = [f"== {self.name} {self.process.poll() if self.process else None}"]
-        for path in (self.process.err if self.process else None, "data/node.log", "data/keeper/log"):
+        err = self.process.err if self.process else None
+        for path in (err, "data/node.log", "data/keeper/log"):
             if path and self.has(path):
                 parts += [path + ":", *self.read(path).splitlines()[-30:]]
         return "\n".join(parts)

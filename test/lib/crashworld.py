@@ -237,8 +237,8 @@ class World(Box):
             self.start("job", "resume", rng.choice(left), **env)
 
     def start_host(self, **env):
-        """A command that is the node, or becomes it, until it is told to end. On a shared store `run`
-        takes no work but its own."""
+        """A command that is the node, or becomes it, until it is told to end. On a shared store
+        `run` takes no work but its own."""
         if self.lent is not None:
             return self.start("serve", **env)
         return self.start("run", "--", "sh", "-c",

@@ -253,8 +253,8 @@ class Checker:
                            ", ".join(f"{r.node} at {r.start:.3f}" for r in runs))
 
     def no_overlap(self):
-        """Attempts of a step that is not idempotent follow one another; but the node that is cut off
-        alone from the store cannot know that it was given up, and ends its attempts a little
+        """Attempts of a step that is not idempotent follow one another; but the node that is cut
+        off alone from the store cannot know that it was given up, and ends its attempts a little
         later than others may begin."""
         for (job, step), runs in self.runs.items():
             if self.marks.get(job, {}).get(step) == "idempotent":

@@ -2,7 +2,7 @@
 
     proxy = Proxy(server.port)
     proxy.delay_s = 0.05      every piece of bytes is this much later, in both directions
-    proxy.stall("down")       what comes this way is kept back ("up": to the server, "down": from it)
+    proxy.stall("down")       what comes this way is kept back ("up": to, "down": from the server)
     proxy.flow()              and goes on
     proxy.cut()               all connections are reset; new ones are welcome
     proxy.close_door()        new ones are refused, too

@@ -1,5 +1,6 @@
-"""Private servers for the fault tests: Redis, its replicas and sentinels, PostgreSQL. Each listens on
-a loopback port of its own, keeps its data in a folder of its own, and dies with the test that made
+"""Private servers for the fault tests: Redis, its replicas and sentinels, PostgreSQL. Each listens
+on a loopback port of its own, keeps its data in a folder of its own, and dies with the test that
+made
 it. Nothing here touches a server that was there before."""
 
 import os
@@ -369,8 +370,9 @@ class SentinelSet:
         return wait_for("another primary", done, seconds)
 
     def time_failover(self, old, killed, seconds=30):
-        """(seconds from `killed` until a sentinel counts the primary as down by agreement, and until
-        they name another one that says so itself): their own time, whoever their clients are."""
+        """(seconds from `killed` until a sentinel counts the primary as down by agreement, and
+        until they name another one that says so itself): their own time, whoever their clients
+        are."""
         found = {}
 
         def done():

@@ -1,7 +1,7 @@
 """What all tests of whole programs share: the store they run on, and a data folder.
 
-GLIA_TEST_STORE=sqlite|redis|postgres chooses the store. Tests of what only SQLite has, or of what has
-no store at all, carry the marker `sqlite_only` with the reason; with another store they are not
+GLIA_TEST_STORE=sqlite|redis|postgres chooses the store. Tests of what only SQLite has, or of what
+has no store at all, carry the marker `sqlite_only` with the reason; with another store they are not
 selected.
 
 GLIA_TEST_SHARE=n takes about every n-th test, chosen by a hash of its name and of the store, but of
