@@ -273,6 +273,136 @@ static void a_new_session_kills_the_older_ones_of_the_folder(void **state)
     bench_done(&b);
 }
 
+/* ---- a shared one ---- */
+
+static void bench_share(struct bench *b)
+{
+    bench_init(b, 3);
+    sim_store_crash(&b->store);
+    b->disk.shared = true;
+    b->disk.keeps_tail = true;
+    sim_store_open(&b->store, &b->world, &b->disk, &b->gate, &b->fuse, "store");
+}
+
+static void a_failover_loses_what_is_young_and_not_confirmed(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_share(&b);
+    struct commit c[4];
+    int counter = 0;
+    commit_rev(&b, &c[0], 1, &counter);
+    pump(&b);
+    sim_world_run(&b.world, b.world.now + 500);
+    commit_rev(&b, &c[1], 2, &counter);
+    pump(&b);
+    sim_world_run(&b.world, b.world.now + 500);
+    commit_rev(&b, &c[2], 3, &counter);
+    pump(&b);
+    b.disk.now = b.world.now;
+    sim_disk_promote(&b.disk, 600);
+    assert_int_equal(rev_on_disk(&b), 1);
+    assert_int_equal(b.disk.undone_n, 2);
+    assert_true(sim_disk_resolve(&b.disk, GL_S("c"), GL_S("s"), 1));
+    assert_false(sim_disk_resolve(&b.disk, GL_S("c"), GL_S("s"), 3));
+    sim_disk_promote(&b.disk, 600); /* what the primary has left is safe */
+    assert_int_equal(rev_on_disk(&b), 1);
+    sim_store_crash(&b.store);
+    bench_done(&b);
+}
+
+static void a_confirmed_commit_saves_everything_before_it(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_share(&b);
+    struct commit c[3];
+    int counter = 0;
+    commit_rev(&b, &c[0], 1, &counter);
+    commit_rev(&b, &c[1], 2, &counter);
+    pump(&b);
+    c[2] = (struct commit){.req = {.done = on_commit, .owner = &c[2]}, .counter = &counter};
+    c[2].tx = (struct gl_tx){.context = GL_S("c"), .session = GL_S("s"), .id = 3, .confirm = true};
+    b.store.port.ops->commit(&b.store.port, &c[2].req, &c[2].tx);
+    pump(&b);
+    assert_int_equal(c[2].req.status, 0);
+    sim_disk_promote(&b.disk, 10000);
+    assert_int_equal(rev_on_disk(&b), 2);
+    assert_int_equal(b.disk.undone_n, 0);
+    sim_store_crash(&b.store);
+    bench_done(&b);
+}
+
+static size_t changed_n;
+
+static void on_changed(void *owner, const char *why)
+{
+    (void)owner;
+    (void)why;
+    changed_n++;
+}
+
+static void who_is_cut_off_hears_unknown_and_later_that_it_is_back(void **state)
+{
+    (void)state;
+    bool applied[2] = {false};
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        struct bench b;
+        bench_init(&b, seed);
+        sim_store_crash(&b.store);
+        b.disk.shared = true;
+        b.world.options.store_delay_ms = 40;
+        sim_store_open(&b.store, &b.world, &b.disk, &b.gate, &b.fuse, "store");
+        b.store.port.ops->listen(&b.store.port, &(struct gl_store_events){.changed = on_changed});
+        struct commit c[2];
+        int counter = 0;
+        changed_n = 0;
+        commit_rev(&b, &c[0], 1, &counter);
+        gl_ms until = b.world.now + 1000;
+        sim_store_cut(&b.store, until);
+        commit_rev(&b, &c[1], 2, &counter);
+        sim_world_run(&b.world, until - 1);
+        assert_int_equal(c[0].req.status, GL_E_UNKNOWN);
+        assert_int_equal(c[1].req.status, GL_E_UNAVAILABLE);
+        assert_int_equal(changed_n, 0);
+        applied[rev_on_disk(&b)] = true;
+        pump(&b);
+        assert_int_equal(changed_n, 1);
+        sim_store_crash(&b.store);
+        bench_done(&b);
+    }
+    assert_true(applied[0]);
+    assert_true(applied[1]);
+}
+
+static void a_session_lives_by_the_clock_of_the_store(void **state)
+{
+    (void)state;
+    struct bench b;
+    bench_share(&b);
+    bool dead = true;
+    b.disk.now = b.world.now;
+    struct sim_disk_session *one = sim_disk_session_open(
+        &b.disk,
+        &(struct gl_session_wish){.node = GL_S("n1"), .nonce = GL_S("aaaa"), .ttl_ms = 1000});
+    struct sim_disk_session *two = sim_disk_session_open(
+        &b.disk,
+        &(struct gl_session_wish){.node = GL_S("n2"), .nonce = GL_S("bbbb"), .ttl_ms = 5000});
+    assert_false(one->dead); /* another node's */
+    assert_int_equal(sim_disk_session_dead(&b.disk, one->id, true, &dead), 0);
+    assert_false(dead);
+    b.disk.offset += 2000;
+    assert_int_equal(sim_disk_session_dead(&b.disk, one->id, false, &dead), 0);
+    assert_false(dead); /* nobody has declared it */
+    assert_int_equal(sim_disk_session_dead(&b.disk, one->id, true, &dead), 0);
+    assert_true(dead);
+    assert_int_equal(sim_disk_session_renew(&b.disk, one->id, 1000, (gl_str){0}), GL_E_GONE);
+    assert_int_equal(sim_disk_session_dead(&b.disk, two->id, true, &dead), 0);
+    assert_false(dead);
+    sim_store_crash(&b.store);
+    bench_done(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +414,10 @@ int main(void)
         cmocka_unit_test(a_sleeper_commits_but_hears_of_it_only_when_awake),
         cmocka_unit_test(after_the_fuse_has_blown_no_call_is_heard),
         cmocka_unit_test(a_new_session_kills_the_older_ones_of_the_folder),
+        cmocka_unit_test(a_failover_loses_what_is_young_and_not_confirmed),
+        cmocka_unit_test(a_confirmed_commit_saves_everything_before_it),
+        cmocka_unit_test(who_is_cut_off_hears_unknown_and_later_that_it_is_back),
+        cmocka_unit_test(a_session_lives_by_the_clock_of_the_store),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
