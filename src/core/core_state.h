@@ -74,6 +74,7 @@ struct gl_job {
     uint32_t inflight_n; /* transactions given out and not answered */
     uint64_t last_op;
     uint32_t load_tries;
+    gl_ms hot_at;           /* since when it is in memory: what has just come is not given away */
     bool is_created;        /* the store has it: known from a commit or a load */
     bool token_in_flight;   /* a takeover has been given out and not answered */
     bool has_names;         /* its run id and dedupe key are taken; given back once */

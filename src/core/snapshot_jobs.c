@@ -17,6 +17,7 @@ struct saved_job {
     uint32_t inflight_n, load_tries;
     bool is_created, token_in_flight, has_names, is_adopted, is_damaged, is_deferred;
     uint64_t outbid;
+    gl_ms hot_at;
 };
 
 #define F(member, type) GL_FIELD(saved_job, member, type, 0, "")
@@ -38,6 +39,7 @@ static const struct gl_field job_fields[] = {
     F(is_damaged, BOOL),
     F(is_deferred, BOOL),
     F(outbid, U64),
+    F(hot_at, I64),
 };
 #undef F
 
@@ -74,6 +76,7 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
     j->is_damaged = s.is_damaged;
     j->is_deferred = s.is_deferred;
     j->outbid = s.outbid;
+    j->hot_at = s.hot_at;
     c->adopting_n += s.is_adopted;
     j->inflight_n = s.inflight_n;
     c->inflight_n += s.inflight_n;
@@ -296,7 +299,8 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
                           .is_adopted = j->is_adopted,
                           .is_damaged = j->is_damaged,
                           .is_deferred = j->is_deferred,
-                          .outbid = j->outbid};
+                          .outbid = j->outbid,
+                          .hot_at = j->hot_at};
 
     GL_ASSERT(gl_list_empty(&j->touched)); /* nothing is half done between two steps */
     GL_ASSERT(gl_list_empty(&j->dirty));

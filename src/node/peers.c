@@ -538,7 +538,7 @@ static bool is_on(const struct gl_node *n)
 /* Those who come for a moment lead nobody. */
 static bool may_lead(const struct gl_node *n)
 {
-    return !n->config.guest && !n->config.passive;
+    return !n->config.guest && !n->config.passive && n->exec_up;
 }
 
 gl_ms gl_peers_due(const struct gl_node *n)

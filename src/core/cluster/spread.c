@@ -8,6 +8,8 @@ enum {
     /* For each free slot we were told of so many are given away: there is news only every few
      * seconds, and what nobody takes in time we take back ourselves. */
     AHEAD = 8,
+    SETTLED_MS =
+        1000, /* what was taken a moment ago is not given on: it would go round and round */
     LOOKED_AT_MAX = 32 /* of those who wait, for one that can be */
 };
 
@@ -34,6 +36,9 @@ size_t gl_spread_room(const struct gl_core *c)
 {
     size_t room = 0;
 
+    if (!c->exec_up || c->stopping) {
+        return 0;
+    }
     for (size_t i = 0; i < c->pools_n; i++) {
         const struct gl_core_pool_state *p = &c->pools[i];
 
@@ -45,11 +50,12 @@ size_t gl_spread_room(const struct gl_core *c)
 /* It only waits for slots, and everything about it is in the store. */
 static bool may_be_given(const struct gl_core *c, const struct gl_job *j)
 {
-    return j->memory == GL_MEM_HOT && gl_job_is_mine(c, j) && j->inflight_n == 0 && !j->changed &&
-           j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
-           gl_job_running(j) == 0 && j->count[GL_STEP_READY] == 0 && gl_list_empty(&j->making) &&
-           gl_list_empty(&j->spread) && gl_list_empty(&j->busy) && gl_list_empty(&j->touched) &&
-           gl_list_empty(&j->parked) && gl_list_empty(&j->holds) && !j->is_suspect;
+    return j->memory == GL_MEM_HOT && c->now - j->hot_at >= SETTLED_MS && gl_job_is_mine(c, j) &&
+           j->inflight_n == 0 && !j->changed && j->r.status == GL_JOB_RUNNING &&
+           j->r.verdict == GL_VERDICT_NONE && gl_job_running(j) == 0 &&
+           j->count[GL_STEP_READY] == 0 && gl_list_empty(&j->making) && gl_list_empty(&j->spread) &&
+           gl_list_empty(&j->busy) && gl_list_empty(&j->touched) && gl_list_empty(&j->parked) &&
+           gl_list_empty(&j->holds) && !j->is_suspect;
 }
 
 static void give(struct gl_core *c, struct gl_job *j)
@@ -85,8 +91,8 @@ void gl_spread_out(struct gl_core *c)
     for (size_t i = 0; i < c->pools_n; i++) {
         struct gl_core_pool_state *p = &c->pools[i];
 
-        for (unsigned given = 0;
-             given < RELEASES_MAX && p->others_free > 0 && p->queue.n > 0 && p->in_use >= p->slots;
+        for (unsigned given = 0; given < RELEASES_MAX && p->others_free > 0 && p->queue.n > 0 &&
+                                 (p->in_use >= p->slots || !c->exec_up);
              given++) {
             struct gl_job *j = find_last(c, i);
 

@@ -5,6 +5,7 @@
 #include "core/flow/signals.h"
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
+#include "core/heal/safety.h"
 #include "core/place/slots.h"
 
 static gl_str who_and_why(struct gl_core *c, const struct gl_event *ev, const char *what)
@@ -115,6 +116,8 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
     }
     if (approves) {
         gl_gate_decide(c, st, ev->decision, why, ev->output);
+    } else if (gl_str_is(ev->decision, "rerun") && gl_safety_rest(c, st) > 0) {
+        gl_ledger_wait(c, st, gl_safety_rest(c, st), why);
     } else if (gl_str_is(ev->decision, "rerun")) {
         gl_ledger_again(c, st, why);
     } else if (gl_str_is(ev->decision, "done")) {

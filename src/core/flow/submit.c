@@ -71,6 +71,7 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     struct gl_job *j = gl_job_new(c, ev->job);
 
     j->memory = GL_MEM_HOT;
+    j->hot_at = c->now;
     c->jobs_loading--;
     c->jobs_hot++;
     gl_list_push(&c->lru, &j->lru);

@@ -407,6 +407,7 @@ static void inherit(struct gl_core *c, struct gl_job *j)
 static void enter(struct gl_core *c, struct gl_job *j)
 {
     j->memory = GL_MEM_HOT;
+    j->hot_at = c->now;
     j->is_created = true;
     j->load_tries = 0;
     c->jobs_loading--;

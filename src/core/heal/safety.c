@@ -61,6 +61,7 @@ void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
     }
     if (st->job->r.verdict != GL_VERDICT_NONE || safety != GL_SAFETY_UNMARKED || GL_PLANT(24)) {
         gl_safety_lost(c, st);
+        st->r.lost_at_1 = c->now; /* also of an unsafe one: see gl_safety_rest() */
         return;
     }
     c->counts.attempts_lost++;
@@ -85,4 +86,11 @@ void gl_safety_wait_on(struct gl_core *c, struct gl_step *st)
         st->r.retry_at = c->now + c->orphan_grace_ms;
         gl_txn_dirty(c, st);
     }
+}
+
+gl_ms gl_safety_rest(const struct gl_core *c, const struct gl_step *st)
+{
+    gl_ms ends_at = st->r.lost_at_1 + c->orphan_grace_ms;
+
+    return gl_safety_is_foreign(c, st) && ends_at > c->now ? ends_at - c->now : 0;
 }

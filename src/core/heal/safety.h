@@ -12,6 +12,8 @@ bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st);
 /* Its node is dead. What is idempotent runs again at once, what is unmarked when that node's keeper
  * has surely ended it, what is unsafe when a person says so. */
 void gl_safety_inherit(struct gl_core *c, struct gl_step *st);
+/* How long a lost attempt may still run with its node's keeper, whoever wants it run again. */
+gl_ms gl_safety_rest(const struct gl_core *c, const struct gl_step *st);
 /* The owner that waited for the end of such an attempt is dead, too: its clock was another one, so
  * the wait begins anew. */
 void gl_safety_wait_on(struct gl_core *c, struct gl_step *st);

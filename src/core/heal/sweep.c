@@ -267,6 +267,9 @@ static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
     if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {
         return true;
     }
+    if (!c->exec_up) {
+        return false; /* whoever can run something takes it */
+    }
     return e->score == GL_WAKE_READY ? gl_spread_room(c) > 0 : c->jobs_loading < HUNT_LOADS_MAX;
 }
 
