@@ -223,12 +223,12 @@ static void lose_one(struct sim_cluster *s)
     struct sim_machine *alive[SIM_MACHINES_MAX];
     uint32_t n = 0;
     for (uint32_t i = 0; i < s->machines_n; i++) {
-        if (s->machines[i].current != NULL) {
+        if (s->machines[i].current != NULL && sim_machine_may_go(&s->machines[i])) {
             alive[n++] = &s->machines[i];
         }
     }
     s->kill_at = INT64_MAX;
-    if (n >= 2) {
+    if (n > 0) {
         s->victim = alive[gl_rng_below(&s->rng, n)];
         s->killed_at = s->world.now;
         sim_machine_lose(s->victim);

@@ -56,6 +56,7 @@ static void on_start(struct sim_call *call)
     struct sim_node_options options = {
         .machine = m->number,
         .incarnation = ++m->incarnations,
+        .stack = m->stack,
         .session_ttl_ms = (gl_ms)w->cluster.ttl_ms,
         .orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms,
         .pools = s->pools,
@@ -70,12 +71,12 @@ static void on_start(struct sim_call *call)
     gl_list_push(&s->nodes, &m->current->link);
 }
 
-static bool may_go(const struct sim_machine *m)
+bool sim_machine_may_go(const struct sim_machine *m)
 {
     uint32_t others = 0;
     for (uint32_t i = 0; i < m->cluster->machines_n; i++) {
         const struct sim_machine *other = &m->cluster->machines[i];
-        others += other != m && !other->is_gone ? 1 : 0;
+        others += other != m && !other->is_gone && other->stack == m->stack ? 1 : 0;
     }
     return others > 0;
 }
@@ -94,7 +95,7 @@ static void start_later(struct sim_machine *m)
     m->current = NULL;
     m->dies = false;
     sim_world_cancel(w, &m->finish);
-    if (w->faults && may_go(m) && chance(m, w->cluster.losses)) {
+    if (w->faults && sim_machine_may_go(m) && chance(m, w->cluster.losses)) {
         leave(m);
         return;
     }
@@ -121,6 +122,9 @@ static void on_rouse(struct sim_call *call)
     struct sim_world *w = world_of(m);
     if (m->sleeper == NULL) { /* it was only paused */
         sim_node_wake(m->current);
+        if (m->current->lost && !sim_call_waits(&m->bury)) { /* and was about to be buried */
+            sim_world_at(w, &m->bury, w->now);
+        }
         return;
     }
     sim_node_wake(m->sleeper);
@@ -254,6 +258,7 @@ void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32
     *m = (struct sim_machine){.cluster = cluster, .number = number};
     sim_keeper_init_at(&m->keeper, w, number, &m->wall);
     m->keeper.orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms;
+    m->stack = w->cluster.stacks != 0 && number % 2 == 0 ? "blue" : NULL;
     m->wall = draw(m, -2 * SECOND, 2 * SECOND);
     sim_call_init(&m->start, on_start, NULL);
     sim_call_init(&m->rouse, on_rouse, NULL);
@@ -285,7 +290,7 @@ void sim_machine_heal(struct sim_machine *m, bool restart)
         sim_world_cancel(w, &m->rouse);
         sim_node_wake(m->current);
     }
-    if (m->current != NULL && (m->dies || restart)) {
+    if (m->current != NULL && (m->dies || m->current->lost || restart)) {
         sim_node_kill(m->current);
         m->current = NULL;
         m->dies = false;
