@@ -49,11 +49,15 @@ static void check_job(struct sim_checks *c, struct sim_fact_job *j)
         while ((st = sim_facts_next(j, &pos)) != NULL &&
                (!st->known || gl_step_status_is_terminal(st->r.status))) {
         }
-        sim_world_fail(c->world, "forgotten: job %.*s is still %s, its step %.*s %s (%s)",
+        sim_world_fail(c->world,
+                       "forgotten: job %.*s is still %s, its step %.*s %s (%s); it is %.*s's and "
+                       "wakes at %lld",
                        GL_STR_ARG(j->id), gl_job_status_words[j->r.status],
                        GL_STR_ARG(st != NULL ? st->spec->id : GL_S("?")),
                        st != NULL ? gl_step_status_words[st->r.status] : "-",
-                       st != NULL ? gl_block_words[st->r.blocked_on] : "-");
+                       st != NULL ? gl_block_words[st->r.blocked_on] : "-",
+                       GL_STR_ARG(j->owner.n > 0 ? gl_buf_view(&j->owner) : GL_S("nobody")),
+                       (long long)j->r.wake);
     }
     pos = (struct sim_fact_pos){0};
     for (const struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {
