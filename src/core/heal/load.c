@@ -88,11 +88,12 @@ static bool is_released(struct gl_core *c, const struct gl_event *ev)
 }
 
 /* One that is not ours may have been another node's meanwhile, and that one dead again. Nobody
- * tells us; so nothing is answered from such a memory. */
+ * tells us; so nothing is answered from such a memory. Nor of one that is being given away: its
+ * places in the queues are gone already. */
 static bool may_be_old(const struct gl_core *c, const struct gl_job *j)
 {
     return c->shared && c->just_loaded != j && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
-           j->inflight_n == 0 && gl_list_empty(&j->touched);
+           (j->inflight_n == 0 || j->owner.n == 0) && gl_list_empty(&j->touched);
 }
 
 bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job **ret)

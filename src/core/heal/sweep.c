@@ -101,6 +101,10 @@ static void fire_job(struct gl_core *c, struct gl_job *j)
         gl_load_again(c, j);
         return;
     }
+    if (c->shared && j->owner.n == 0 && j->inflight_n > 0) {
+        set_due(c, j, INT64_MAX); /* it is being given away, and leaves with that */
+        return;
+    }
     for (struct gl_heap_item *top; (top = gl_heap_top(&j->timers)) != NULL;) {
         struct gl_step *st = GL_CONTAINER(top, struct gl_step, timer);
 
