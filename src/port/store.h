@@ -216,9 +216,9 @@ struct gl_store_ops {
     const char *name;
     bool shared; /* several nodes may use it: sessions end by their deadlines */
 
-    /* What happens to sessions (opening, renewing, ending, declaring dead) is confirmed by a
-     * replica if the store has any, like a transaction with `confirm`; what cannot be confirmed in
-     * time is GL_E_UNAVAILABLE. */
+    /* Opening and renewing a session and declaring one dead are confirmed by a replica if the store
+     * has any, like a transaction with `confirm`; what cannot be confirmed in time is
+     * GL_E_UNAVAILABLE. An ending that is lost only makes the others wait for its deadline. */
 
     /* Start a session. Earlier ones of the same node die in the same transaction; on an engine that
      * is not shared, all earlier ones. */
