@@ -17,7 +17,7 @@ enum {
     GL_NAME_BYTES_MAX = 256,       /* a flow's name */
     GL_KEY_BYTES_MAX = 512,        /* of `concurrency` and `rate` */
     GL_ULID_BYTES = 26,            /* a job id, as text */
-    GL_STEP_ID_BYTES_MAX = GL_ID_BYTES_MAX + 8,          /* of an instance: "step[n]" */
+    GL_STEP_ID_BYTES_MAX = GL_ID_BYTES_MAX + 9,          /* of an instance: "step[n]" */
     GL_ATTEMPT_ID_BYTES_MAX = GL_STEP_ID_BYTES_MAX + 24, /* "step:attempt:n" */
 
     /* Documents. */
@@ -52,6 +52,20 @@ enum {
     GL_COND_BYTES_MAX = 16 << 10,    /* a condition */
     GL_COND_DEPTH_MAX = 32,          /* its nesting */
     GL_LIMITS_MAX = 10000,           /* concurrency and rate keys in use on one node */
+
+    /* Bundles. */
+    GL_MANIFEST_BYTES_MAX = 64 << 20,
+    GL_AGENTS_MAX = 100000,        /* of one bundle */
+    GL_PAYLOADS_MAX = 10000,       /* files of one bundle */
+    GL_BODY_BYTES_MAX = 256 << 10, /* of a message: larger ones lie in a blob */
+    GL_LETTER_BYTES_MAX = 2 << 10, /* a message that is kept in memory while it waits */
+    GL_INBOX_MAX = 10000,          /* messages that wait for one agent */
+    GL_JOB_LETTERS_MAX = 100000,   /* ... for all agents of a job */
+    GL_EMITS_MAX = 10000,          /* messages that one message may cause */
+    GL_STATE_BYTES_MAX = 1 << 20,  /* an agent's state */
+    GL_STDOUT_BYTES = 1 << 20,     /* of a worker, unless it is configured */
+    GL_STDOUT_BYTES_MAX = 8 << 20,
+    GL_IDLE_AGENTS_MAX = 10000, /* agents without work that stay in memory */
 
     /* The core. */
     GL_AGEING_MS = 10000,         /* a step that waits this long gains a point of priority */

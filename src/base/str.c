@@ -104,15 +104,15 @@ bool gl_str_i64(gl_str s, int64_t *ret)
     return true;
 }
 
-bool gl_str_is_id(gl_str s)
+static bool is_id(gl_str s, char also)
 {
-    if (s.n == 0 || s.n > GL_ID_BYTES_MAX || s.p[0] == '.' || s.p[0] == '-') {
+    if (s.n == 0 || s.n > GL_ID_BYTES_MAX || s.p[0] == '.' || s.p[0] == '-' || s.p[0] == ':') {
         return false;
     }
     for (size_t i = 0; i < s.n; i++) {
         char c = s.p[i];
         bool ok = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
-                  c == '_' || c == '.' || c == '-';
+                  c == '_' || c == '.' || c == '-' || c == also;
         if (!ok) {
             return false;
         }
@@ -120,12 +120,25 @@ bool gl_str_is_id(gl_str s)
     return true;
 }
 
+bool gl_str_is_id(gl_str s)
+{
+    return is_id(s, '_');
+}
+
+bool gl_str_is_step_id(gl_str s)
+{
+    if (s.n > 0 && s.p[0] == '@') {
+        return is_id((gl_str){.p = s.p + 1, .n = s.n - 1}, '_');
+    }
+    return is_id(s, ':');
+}
+
 bool gl_str_split_step(gl_str s, gl_str *ret_name, int64_t *ret_item)
 {
     gl_str rest, name = gl_str_cut(s, '[', &rest);
     uint64_t item = 0;
 
-    if (!gl_str_is_id(name)) {
+    if (!gl_str_is_step_id(name)) {
         return false;
     }
     if (name.n < s.n) {

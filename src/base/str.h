@@ -32,6 +32,8 @@ bool gl_str_u64(gl_str s, uint64_t *ret); /* all digits, no overflow */
 bool gl_str_i64(gl_str s, int64_t *ret);
 /* 1..GL_ID_BYTES_MAX bytes of A-Z a-z 0-9 _ . - and not starting with '.' or '-'. */
 bool gl_str_is_id(gl_str s);
+/* Also "@agent" and, in steps of bundles, ':'. */
+bool gl_str_is_step_id(gl_str s);
 /* The id of a step, "fetch", or of one of its instances, "fetch[3]": the name, and 3 or -1. */
 bool gl_str_split_step(gl_str s, gl_str *ret_name, int64_t *ret_item);
 bool gl_str_is_utf8(gl_str s, size_t *ret_bad_at); /* strict: no surrogates, no overlongs */

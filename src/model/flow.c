@@ -1,11 +1,13 @@
 #include "model/flow.h"
 
 #include "base/check.h"
+#include "model/agent.h"
 #include "model/flow_check.h"
 #include "model/flow_graph.h"
 #include "model/flow_refs.h"
 
-enum { FORMAT = 2 }; /* of the compiled form; 1 had no references, and nothing that waits */
+/* Of the compiled form: 1 had no references, and nothing that waits; 3 has agents. */
+enum { FORMAT_FLOW = 2, FORMAT = 3 };
 
 const char *const gl_rule_words[] = {
 #define X(name, word, alias) word,
@@ -59,6 +61,19 @@ static const struct gl_schema file_schema = {
     .fields_n = GL_COUNT(file_fields),
 };
 
+static const struct gl_field edge_fields[] = {
+    GL_FIELD(gl_step_edge, id, STR, 0, "name of the edge"),
+    GL_FIELD(gl_step_edge, accepts, U32, GL_FF_ALWAYS, "ends of the parent that are accepted"),
+};
+
+static const struct gl_schema edge_schema = {
+    .name = "edge",
+    .doc = "What a step of a bundle needs.",
+    .bytes = sizeof(struct gl_step_edge),
+    .fields = edge_fields,
+    .fields_n = GL_COUNT(edge_fields),
+};
+
 static const struct gl_field step_fields[] = {
     GL_FIELD(gl_step_spec, id, STR, GL_FF_REQUIRED, "name of the step, unique in the flow"),
     {.name = "needs",
@@ -100,6 +115,13 @@ static const struct gl_field step_fields[] = {
     GL_FIELD(gl_step_spec, approval, STR, 0, "what a person is asked"),
     GL_FIELD(gl_step_spec, decisions, STRS, 0, "what can be answered; approve, reject if absent"),
     GL_FIELD(gl_step_spec, on_timeout, STR, 0, "the answer if nobody answers in time"),
+    GL_FIELD(gl_step_spec, agent_ids, STRS, 0, "agents that do it"),
+    GL_FIELD_SUB(gl_step_spec, edges, LIST, &edge_schema, 0, "which ends of its needs it accepts"),
+    GL_FIELD(gl_step_spec, label, STR, 0, "its name for people"),
+    GL_FIELD(gl_step_spec, is_removed, BOOL, 0, "a patch has removed it"),
+    GL_FIELD(gl_step_spec, template_id, STR, 0, "the template it was made from"),
+    GL_FIELD(gl_step_spec, region_id, STR, 0, "the region it is in"),
+    GL_FIELD(gl_step_spec, patch_id, STR, 0, "the patch that has added it"),
 };
 
 const struct gl_schema gl_flow_step_schema = {
@@ -184,6 +206,7 @@ static void add_defaults(struct gl_step_spec *s)
     s->pool = s->pool.n ? s->pool : GL_S("default");
     s->slots = s->slots ? s->slots : 1;
     s->grace_ms = s->grace_ms ? s->grace_ms : GL_GRACE_MS;
+    s->is_bound = gl_str_is(s->driver, "agent");
     if (s->retry.attempts == 0) {
         s->retry = GL_FLOW_RETRY_DEFAULT;
     }
@@ -217,10 +240,16 @@ void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out)
     gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_jw_key(&w, "format");
-    gl_jw_u64(&w, FORMAT);
+    gl_jw_u64(&w, f->bundle != NULL ? FORMAT : FORMAT_FLOW);
     gl_jw_key(&w, "name");
     gl_jw_str(&w, f->name);
     write_inputs(f, &w);
+    if (f->bundle != NULL) {
+        gl_jw_key(&w, "bundle");
+        gl_jw_object(&w);
+        gl_schema_write(&gl_bundle_schema, f->bundle, &w, GL_FOR_STORE);
+        gl_jw_end(&w);
+    }
     gl_jw_key(&w, "steps");
     gl_jw_array(&w);
     for (uint32_t i = 0; i < f->steps.n; i++) {
@@ -318,7 +347,13 @@ static int read_compiled(gl_str text, struct gl_arena *a, struct gl_arena *scrat
     if (rc || (rc = check_format(&j, why))) {
         return rc;
     }
-    return gl_schema_read(&flow_schema, &j, gl_json_root(&j), false, a, ret, why);
+    rc = gl_schema_read(&flow_schema, &j, gl_json_root(&j), false, a, ret, why);
+    gl_jnode bundle = gl_json_get(&j, gl_json_root(&j), "bundle");
+    if (rc == 0 && bundle != NULL) {
+        ret->bundle = GL_NEW(a, struct gl_bundle_spec);
+        rc = gl_schema_read(&gl_bundle_schema, &j, bundle, false, a, ret->bundle, why);
+    }
+    return rc;
 }
 
 int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct gl_why *reterr_why)
@@ -334,7 +369,8 @@ int gl_flow_decode(gl_str text, struct gl_arena *a, struct gl_flow **ret, struct
         add_defaults(gl_flow_graph_step(f, i));
     }
     if ((rc = gl_flow_check(f, reterr_why)) || (rc = link_steps(f, a, reterr_why)) ||
-        (rc = gl_flow_refs_link(f, a, reterr_why))) {
+        (rc = gl_flow_refs_link(f, a, reterr_why)) ||
+        (f->bundle != NULL && (rc = gl_bundle_link(f, a, reterr_why)))) {
         return rc;
     }
     *ret = f;

@@ -115,7 +115,8 @@ struct gl_step_spec {
     uint8_t on_failure;    /* enum gl_failure_policy */
     uint8_t safety;        /* enum gl_safety */
     gl_str driver;         /* "process", "noop"; those that wait: "sleep", "until", "signal",
-                              "approval" */
+                              "approval"; of a bundle "agent", and of units "worker", "module",
+                              "relay" */
     struct gl_strs argv;   /* files of the flow stand in the working folder under their names */
     struct gl_strs env;    /* "NAME=value" in the order written */
     gl_str cwd;            /* "" : a private folder */
@@ -154,6 +155,24 @@ struct gl_step_spec {
     uint32_t reads_n;
     bool has_gate; /* `when`, `foreach`, or references in what is needed before it is queued */
     bool waits;    /* a driver without a process: see gl_flow_waits() */
+    bool is_bound; /* driver "agent": its attempts are an agent's work (model/agent.h) */
+
+    /* Of a bundle's ledger. */
+    struct gl_strs agent_ids; /* who does it: the first is sent what the ledger itself sends */
+    uint32_t agent;           /* its number (derived) */
+    struct gl_items edges;    /* struct gl_step_edge, parallel to needs; none: the usual */
+    gl_str label;
+    bool is_removed;                         /* by a patch: it is nothing any more */
+    gl_str template_id, region_id, patch_id; /* of one that a patch has added */
+    uint8_t *tells; /* GL_ACCEPT_* of its children, parallel to them (derived); NULL: usual */
+};
+
+/* Which ends of a parent a child accepts (all_success). */
+enum { GL_ACCEPT_DONE = 1, GL_ACCEPT_PARTIAL = 2, GL_ACCEPT_SKIPPED = 4, GL_ACCEPT_FAILED = 8 };
+
+struct gl_step_edge {
+    gl_str id;
+    uint32_t accepts; /* GL_ACCEPT_* */
 };
 
 /* A step whose driver only waits: no slots, no attempt, no process. */
@@ -168,11 +187,14 @@ struct gl_flow_file {
     bool executable;
 };
 
+struct gl_bundle_spec;
+
 struct gl_flow {
     gl_str name;
-    struct gl_items inputs; /* struct gl_flow_input */
-    struct gl_items steps;  /* struct gl_step_spec, in the order written */
-    uint32_t roots_n;       /* steps without needs */
+    struct gl_bundle_spec *bundle; /* NULL: from a flow file */
+    struct gl_items inputs;        /* struct gl_flow_input */
+    struct gl_items steps;         /* struct gl_step_spec, in the order written */
+    uint32_t roots_n;              /* steps without needs */
     uint32_t *roots;
     uint32_t *slots;  /* by id, open addressing: number + 1, 0 = free (derived) */
     uint32_t slots_n; /* a power of two */

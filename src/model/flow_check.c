@@ -1,6 +1,7 @@
 #include "model/flow_check.h"
 
 #include "base/check.h"
+#include "model/agent.h"
 #include "model/ref.h"
 
 /* Ten years, as base/when.h reads them. */
@@ -321,10 +322,37 @@ static const char *check_rule(const struct gl_step_spec *s)
     return in_range ? NULL : "its quorum is out of range";
 }
 
-static const char *check_step(const struct gl_step_spec *s)
+/* Units and ledger of a bundle. References and gates are a flow file's. */
+static const char *check_agent_step(const struct gl_step_spec *s, bool is_unit)
 {
-    const char *bad = check_driver(s);
-    bad = bad ? bad : check_command(s);
+    static const char *const units[] = {"worker", "module", "relay", NULL};
+    if (is_unit ? gl_schema_word(units, s->driver) < 0 : !gl_str_is(s->driver, "agent")) {
+        return "there is no such driver in a bundle";
+    }
+    if (s->refs.n || s->expand || s->secrets.n || s->when.n || s->foreach.n || s->sleep.n ||
+        s->until.n || s->signal.n || s->approval.n || s->decisions.n || s->limit_key.n ||
+        s->rate_key.n || (is_unit && s->needs_ids.n) || (!is_unit && (s->argv.n || s->env.n))) {
+        return "it has something that a step of a bundle cannot have";
+    }
+    const char *bad = check_strings(&s->argv, GL_ARGS_MAX);
+    return bad ? bad : check_strings(&s->env, GL_ENVS_MAX);
+}
+
+static bool is_agent_id(gl_str id, bool is_unit)
+{
+    gl_str name = is_unit && id.n > 0 ? (gl_str){id.p + 1, id.n - 1} : id;
+    return is_unit ? id.n > 0 && id.p[0] == '@' && gl_str_is_id(name) : gl_str_is_step_id(name);
+}
+
+static const char *check_step(const struct gl_flow *f, uint32_t number)
+{
+    const struct gl_step_spec *s = gl_flow_step(f, number);
+    bool is_unit = gl_flow_is_unit(f, number);
+    if (f->bundle ? !is_agent_id(s->id, is_unit) : !gl_str_is_id(s->id)) {
+        return "that is no valid id";
+    }
+    const char *bad = f->bundle ? check_agent_step(s, is_unit) : check_driver(s);
+    bad = bad || f->bundle ? bad : check_command(s);
     bad = bad ? bad : check_waiting(s);
     bad = bad ? bad : check_limits(s);
     bad = bad ? bad : check_files(s);
@@ -377,13 +405,11 @@ int gl_flow_check(const struct gl_flow *f, struct gl_why *reterr_why)
                       f->steps.n);
     }
     for (uint32_t i = 0; i < f->steps.n; i++) {
-        const struct gl_step_spec *s = gl_flow_step(f, i);
-        if (!gl_str_is_id(s->id)) {
-            return gl_why(reterr_why, GL_E_INVALID, "step %u has no valid id", i + 1);
-        }
-        const char *bad = check_step(s);
+        const char *bad = check_step(f, i);
         if (bad) {
-            return gl_why(reterr_why, GL_E_INVALID, "step %.*s: %s", GL_STR_ARG(s->id), bad);
+            gl_str id = gl_flow_step(f, i)->id;
+            return gl_why(reterr_why, GL_E_INVALID, "step %u (%.*s): %s", i + 1,
+                          (int)(id.n < 100 ? id.n : 100), id.p ? id.p : "", bad);
         }
     }
     return check_inputs(f, reterr_why);

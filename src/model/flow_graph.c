@@ -1,6 +1,7 @@
 #include "model/flow_graph.h"
 
 #include "base/check.h"
+#include "model/agent.h"
 
 void gl_flow_graph_index(struct gl_flow *f, struct gl_arena *a)
 {
@@ -30,7 +31,7 @@ void gl_flow_graph_link(struct gl_flow *f, struct gl_arena *a)
         struct gl_step_spec *s = gl_flow_graph_step(f, i);
         s->children_n = 0;
         edges += s->needs_n;
-        f->roots_n += s->needs_n == 0;
+        f->roots_n += s->needs_n == 0 && !gl_flow_is_unit(f, (uint32_t)i) && !s->is_removed;
     }
     /* First count, then give each step its part of one array, then fill. */
     for (size_t i = 0; i < f->steps.n; i++) {
@@ -55,7 +56,7 @@ void gl_flow_graph_link(struct gl_flow *f, struct gl_arena *a)
             struct gl_step_spec *parent = gl_flow_graph_step(f, s->needs[k]);
             parent->children[parent->children_n++] = i;
         }
-        if (s->needs_n == 0) {
+        if (s->needs_n == 0 && !gl_flow_is_unit(f, i) && !s->is_removed) {
             f->roots[roots_n++] = i;
         }
     }

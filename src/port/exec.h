@@ -66,7 +66,8 @@ struct gl_exec_result {
 
 struct gl_exec_file {
     gl_str name; /* path inside the working folder; no "..", not absolute */
-    gl_str blob; /* its content, by SHA-256 in hex, in the context's blob area */
+    gl_str blob; /* its content, by SHA-256 in hex, in the context's blob area; "" : `text` is */
+    gl_str text;
     bool executable;
 };
 
@@ -75,7 +76,7 @@ struct gl_exec_start {
     uint64_t token;
     gl_str epoch;   /* of the executor when this start was decided: see gl_exec_events.up */
     gl_ms start_by; /* by the node's clock: later it must not start (GL_E_STALE) */
-    gl_str driver;  /* "process" or "noop" */
+    gl_str driver;  /* "process", "worker", "module" or "noop" */
     const gl_str *argv;
     size_t argv_n;
     const gl_str *env; /* "NAME=value"; nothing else is added but GLIA_INPUT_FILE, GLIA_OUTPUT and
@@ -92,7 +93,21 @@ struct gl_exec_start {
     gl_ms timeout_ms; /* 0: none */
     gl_ms grace_ms;   /* between SIGTERM and SIGKILL */
     gl_ms beacon_ms;  /* 0: none; else report at least this often that it lives */
+
+    /* A worker of a bundle. It runs in its private folder, which is removed when it has ended, well
+     * or not. In `argv`, `env`, `cwd` and files' texts GL_EXEC_WORK stands for that folder's
+     * absolute path; `cwd` may be "" , GL_EXEC_WORK, a path below it, or another absolute path.
+     * Nothing is added to `env`. stdout is kept up to stdout_max bytes, stderr up to 64 KiB; the
+     * result's output is {"stdout","stderr","is_cut","stdout_bytes"} (model/worker.h), whatever the
+     * exit code. Lines of stdout that begin with GL_EXEC_BEACON or GL_EXEC_SAYS are not part of it:
+     * they are told at once (gl_exec_events.said). */
+    bool is_worker;
+    uint32_t stdout_max;
 };
+
+#define GL_EXEC_WORK "\001"
+#define GL_EXEC_BEACON "__MN_AGENT_BEACON__"
+#define GL_EXEC_SAYS "__MN_EVENT__"
 
 struct gl_exec_info { /* one line of a list */
     struct gl_attempt_key key;
@@ -127,6 +142,9 @@ struct gl_exec_events {
     void (*ended)(void *owner, const struct gl_attempt_key *key, uint64_t token,
                   const struct gl_exec_result *result); /* at least once, until acknowledged */
     void (*beacon)(void *owner, const struct gl_attempt_key *key, uint64_t token);
+    /* A line a worker said for the runtime (with its prefix), in order, before `ended`. What is
+     * said while nobody listens is kept, up to a limit, and told later; NULL: nobody cares. */
+    void (*said)(void *owner, const struct gl_attempt_key *key, uint64_t token, gl_str line);
 };
 
 struct gl_exec_ops {
