@@ -95,14 +95,17 @@ struct gl_exec_start {
     gl_ms beacon_ms;  /* 0: none; else report at least this often that it lives */
 
     /* A worker of a bundle. It runs in its private folder, which is removed when it has ended, well
-     * or not. In `argv`, `env`, `cwd` and files' texts GL_EXEC_WORK stands for that folder's
-     * absolute path; `cwd` may be "" , GL_EXEC_WORK, a path below it, or another absolute path.
+     * or not. In `argv`, `env` and `cwd` GL_EXEC_WORK stands for that folder's absolute path;
+     * files' texts are bytes, and are left as they are. `cwd` may be "" , GL_EXEC_WORK, a path
+     * below it, or another absolute path.
      * Nothing is added to `env`. stdout is kept up to stdout_max bytes, stderr up to 64 KiB; the
      * result's output is {"stdout","stderr","is_cut","stdout_bytes"} (model/worker.h), whatever the
      * exit code. Lines of stdout that begin with GL_EXEC_BEACON or GL_EXEC_SAYS are not part of it:
      * they are told at once (gl_exec_events.said). */
     bool is_worker;
     uint32_t stdout_max;
+    gl_str make_folder; /* absolute: made, with those above it, for its owner only, before the
+                           worker starts, and left where it is; "" : none */
 };
 
 #define GL_EXEC_WORK "\001"
