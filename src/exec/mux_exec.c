@@ -4,17 +4,30 @@
 #include "base/mem.h"
 #include "exec/noop_exec.h"
 
+enum { SIDES_MAX = 4 };
+
+/* An executor for one driver. */
+struct side {
+    const char *driver;
+    struct gl_exec *exec;
+    gl_mux_knows *knows;
+};
+
 struct mux_exec {
     struct gl_exec exec;
-    struct gl_exec *noop, *other;
+    struct side sides[SIDES_MAX];
+    size_t sides_n;
+    struct gl_exec *other;
+    size_t closed_n; /* sides that are closed */
     void (*closed)(void *owner);
     void *closed_owner;
 };
 
-/* A list is asked for twice: of the noop executor first. */
+/* A list is asked for of one after another, the sides first. */
 struct listing {
     struct gl_exec_req req;
     struct mux_exec *mux;
+    size_t next;               /* side to be asked; sides_n: the other */
     struct gl_exec_req *asked; /* by the caller */
     struct gl_arena arena;
     struct gl_exec_info *infos;
@@ -28,14 +41,24 @@ static struct mux_exec *of(struct gl_exec *x)
 
 static struct gl_exec *whose(struct mux_exec *x, const struct gl_attempt_key *key)
 {
-    return gl_noop_exec_knows(x->noop, key) ? x->noop : x->other;
+    for (size_t i = 0; i < x->sides_n; i++) {
+        if (x->sides[i].knows(x->sides[i].exec, key)) {
+            return x->sides[i].exec;
+        }
+    }
+    return x->other;
 }
 
 static void mux_start(struct gl_exec *port, struct gl_exec_req *req,
                       const struct gl_exec_start *start)
 {
     struct mux_exec *x = of(port);
-    struct gl_exec *to = gl_str_is(start->driver, "noop") ? x->noop : x->other;
+    struct gl_exec *to = x->other;
+    for (size_t i = 0; i < x->sides_n; i++) {
+        if (gl_str_is(start->driver, x->sides[i].driver)) {
+            to = x->sides[i].exec;
+        }
+    }
     to->ops->start(to, req, start);
 }
 
@@ -77,7 +100,7 @@ static void keep_infos(struct listing *l, const struct gl_exec_req *from)
     l->infos = all;
 }
 
-static void on_second_list(struct gl_exec_req *req)
+static void on_last_list(struct gl_exec_req *req)
 {
     struct listing *l = GL_CONTAINER(req, struct listing, req);
     struct gl_exec_req *asked = l->asked;
@@ -93,23 +116,32 @@ static void on_second_list(struct gl_exec_req *req)
     gl_mem_free(l);
 }
 
-static void on_first_list(struct gl_exec_req *req)
+static void on_side_list(struct gl_exec_req *req);
+
+static void list_next(struct listing *l)
+{
+    struct mux_exec *x = l->mux;
+    bool is_last = l->next == x->sides_n;
+    struct gl_exec *to = is_last ? x->other : x->sides[l->next++].exec;
+    l->req.done = is_last ? on_last_list : on_side_list;
+    to->ops->list(to, &l->req);
+}
+
+static void on_side_list(struct gl_exec_req *req)
 {
     struct listing *l = GL_CONTAINER(req, struct listing, req);
-    keep_infos(l, req);
-    struct gl_exec *other = l->mux->other;
-    req->done = on_second_list;
-    other->ops->list(other, req);
+    if (req->status == 0) { /* else it has nothing that would outlive it */
+        keep_infos(l, req);
+    }
+    list_next(l);
 }
 
 static void mux_list(struct gl_exec *port, struct gl_exec_req *req)
 {
-    struct mux_exec *x = of(port);
     struct listing *l = gl_mem_alloc(sizeof(*l));
-    l->mux = x;
+    l->mux = of(port);
     l->asked = req;
-    l->req.done = on_first_list;
-    x->noop->ops->list(x->noop, &l->req);
+    list_next(l);
 }
 
 static void on_other_closed(void *owner)
@@ -121,12 +153,17 @@ static void on_other_closed(void *owner)
     closed(closed_owner);
 }
 
-/* The noop executor answers all its requests before it is closed, so a list on its way from the
- * first to the second gets there in time. */
-static void on_noop_closed(void *owner)
+/* In the order of lists: a side answers all its requests before it is closed, so a list on its way
+ * gets to the next in time. */
+static void close_next(void *owner)
 {
     struct mux_exec *x = owner;
-    x->other->ops->close(x->other, on_other_closed, x);
+    if (x->closed_n < x->sides_n) {
+        struct gl_exec *side = x->sides[x->closed_n++].exec;
+        side->ops->close(side, close_next, x);
+    } else {
+        x->other->ops->close(x->other, on_other_closed, x);
+    }
 }
 
 static void mux_close(struct gl_exec *port, void (*closed)(void *owner), void *owner)
@@ -134,7 +171,7 @@ static void mux_close(struct gl_exec *port, void (*closed)(void *owner), void *o
     struct mux_exec *x = of(port);
     x->closed = closed;
     x->closed_owner = owner;
-    x->noop->ops->close(x->noop, on_noop_closed, x);
+    close_next(x);
 }
 
 static const struct gl_exec_ops ops = {
@@ -151,7 +188,16 @@ struct gl_exec *gl_mux_exec_new(struct gl_exec *noop, struct gl_exec *other)
 {
     struct mux_exec *x = gl_mem_alloc(sizeof(*x));
     x->exec.ops = &ops;
-    x->noop = noop;
     x->other = other;
+    gl_mux_exec_add(&x->exec, "noop", noop, gl_noop_exec_knows);
     return &x->exec;
+}
+
+void gl_mux_exec_add(struct gl_exec *port, const char *driver, struct gl_exec *exec,
+                     gl_mux_knows *knows)
+{
+    struct mux_exec *x = of(port);
+    GL_ASSERT(port->ops == &ops);
+    GL_ASSERT(x->sides_n < SIDES_MAX);
+    x->sides[x->sides_n++] = (struct side){driver, exec, knows};
 }
