@@ -1,6 +1,7 @@
 #include "api/query.h"
 
 #include "api/nodes.h"
+#include "api/query_parts.h"
 #include "api/render.h"
 #include "base/check.h"
 #include "base/id.h"
@@ -17,33 +18,6 @@ enum {
     INBOX_MAX = 100, /* commands that are counted */
 };
 
-/* One question under way. What it has found stays in its arena until the answer is written. */
-struct query {
-    struct gl_link link;
-    struct gl_query_context *context;
-    struct gl_arena arena;
-    struct gl_store_req req;
-    struct gl_request *rq; /* NULL: only a name is to be resolved */
-    gl_query_answer *answer;
-    gl_query_resolved *resolved;
-    void *owner;
-    gl_str tenant, name, job; /* context, the name as given, the id it means */
-    struct gl_key key;
-    struct gl_key *keys;
-    struct gl_listing listing;
-    struct gl_range range;
-    void (*next)(struct query *q); /* once the job is known */
-    struct gl_record job_record;
-    struct gl_record *steps;
-    size_t steps_n, steps_cap;
-    gl_str flow;
-    struct gl_nodes nodes;
-    struct gl_nodes_owner job_owner;
-    size_t scanned, taken;
-    struct gl_buf body;
-    struct gl_jw w;
-};
-
 void gl_query_init(struct gl_query_context *q, struct gl_store *store)
 {
     *q = (struct gl_query_context){.store = store};
@@ -51,13 +25,13 @@ void gl_query_init(struct gl_query_context *q, struct gl_store *store)
 }
 
 /* Before its answer is given: whoever hears it may ask whether anything is still under way. */
-static void query_leave(struct query *q)
+static void query_leave(struct gl_query *q)
 {
     gl_list_remove(&q->link);
     q->context->under_way_n--;
 }
 
-static void query_free(struct query *q)
+static void query_free(struct gl_query *q)
 {
     gl_buf_done(&q->body);
     gl_arena_done(&q->arena);
@@ -67,16 +41,16 @@ static void query_free(struct query *q)
 void gl_query_done(struct gl_query_context *q)
 {
     for (struct gl_link *l; (l = gl_list_first(&q->under_way)) != NULL;) {
-        struct query *one = GL_CONTAINER(l, struct query, link);
+        struct gl_query *one = GL_CONTAINER(l, struct gl_query, link);
 
         query_leave(one);
         query_free(one);
     }
 }
 
-static struct query *query_new(struct gl_query_context *context, gl_str tenant, gl_str name)
+static struct gl_query *query_new(struct gl_query_context *context, gl_str tenant, gl_str name)
 {
-    struct query *q = gl_mem_alloc(sizeof(*q));
+    struct gl_query *q = gl_mem_alloc(sizeof(*q));
 
     q->context = context;
     q->tenant = gl_str_dup(&q->arena, tenant);
@@ -88,7 +62,7 @@ static struct query *query_new(struct gl_query_context *context, gl_str tenant, 
 
 /* ---- answering ---- */
 
-static void fail(struct query *q, int code, const char *why)
+void gl_query_fail(struct gl_query *q, int code, const char *why)
 {
     struct gl_request *rq = q->rq;
 
@@ -103,7 +77,7 @@ static void fail(struct query *q, int code, const char *why)
     query_free(q);
 }
 
-static void succeed(struct query *q)
+void gl_query_succeed(struct gl_query *q)
 {
     struct gl_request *rq = q->rq;
 
@@ -116,16 +90,16 @@ static void succeed(struct query *q)
 }
 
 /* True if the store has answered; else the question has ended. */
-static bool answered(struct query *q)
+bool gl_query_answered(struct gl_query *q)
 {
     if (q->req.status != 0) {
-        fail(q, q->req.status, q->req.why.text);
+        gl_query_fail(q, q->req.status, q->req.why.text);
         return false;
     }
     return true;
 }
 
-static void call_get(struct query *q, gl_str kind, gl_str id, gl_store_done *done)
+void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done)
 {
     struct gl_store *s = q->context->store;
 
@@ -134,7 +108,7 @@ static void call_get(struct query *q, gl_str kind, gl_str id, gl_store_done *don
     s->ops->get(s, &q->req, q->tenant, &q->key, 1);
 }
 
-static void call_list(struct query *q, gl_store_done *done)
+void gl_query_list(struct gl_query *q, gl_store_done *done)
 {
     struct gl_store *s = q->context->store;
 
@@ -142,7 +116,7 @@ static void call_list(struct query *q, gl_store_done *done)
     s->ops->list(s, &q->req, q->tenant, &q->listing);
 }
 
-static struct gl_record keep(struct query *q, const struct gl_record *r)
+struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r)
 {
     struct gl_record copy = *r;
 
@@ -153,7 +127,7 @@ static struct gl_record keep(struct query *q, const struct gl_record *r)
     return copy;
 }
 
-static void add_steps(struct query *q)
+static void add_steps(struct gl_query *q)
 {
     if (q->steps_n + q->req.records_n > q->steps_cap) {
         size_t cap = (q->steps_n + q->req.records_n) * 2;
@@ -166,13 +140,13 @@ static void add_steps(struct query *q)
         q->steps_cap = cap;
     }
     for (size_t i = 0; i < q->req.records_n; i++) {
-        q->steps[q->steps_n++] = keep(q, &q->req.records[i]);
+        q->steps[q->steps_n++] = gl_query_keep(q, &q->req.records[i]);
     }
 }
 
 /* ---- which job? ---- */
 
-static void found_job(struct query *q, gl_str job)
+static void found_job(struct gl_query *q, gl_str job)
 {
     q->job = gl_str_dup(&q->arena, job);
     if (q->rq != NULL) {
@@ -186,39 +160,40 @@ static void found_job(struct query *q, gl_str job)
     query_free(q);
 }
 
-static void no_such_job(struct query *q)
+void gl_query_no_such_job(struct gl_query *q)
 {
-    fail(q, GL_E_NOT_FOUND,
-         gl_str_fmt(&q->arena, "there is no job '%.*s': 'glia job list' shows them",
-                    GL_STR_ARG(q->name))
-             .p);
+    gl_query_fail(q, GL_E_NOT_FOUND,
+                  gl_str_fmt(&q->arena, "there is no job '%.*s': 'glia job list' shows them",
+                             GL_STR_ARG(q->name))
+                      .p);
 }
 
 static void on_prefix(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     if (req->records_n == 1) {
         found_job(q, req->records[0].id);
     } else if (req->records_n == 0) {
-        no_such_job(q);
+        gl_query_no_such_job(q);
     } else {
-        fail(q, GL_E_INVALID,
-             gl_str_fmt(&q->arena, "more than one job begins with '%.*s': give more of its id",
-                        GL_STR_ARG(q->name))
-                 .p);
+        gl_query_fail(q, GL_E_INVALID,
+                      gl_str_fmt(&q->arena,
+                                 "more than one job begins with '%.*s': give more of its id",
+                                 GL_STR_ARG(q->name))
+                          .p);
     }
 }
 
 static void on_run(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     char *upper;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     if (req->records[0].rev != 0) {
@@ -231,16 +206,17 @@ static void on_run(struct gl_store_req *req)
         }
     }
     if (q->name.n < PREFIX_BYTES_MIN) {
-        fail(q, GL_E_NOT_FOUND,
-             gl_str_fmt(&q->arena,
-                        "there is no job '%.*s', and it is too short for the beginning of an id: "
-                        "that needs %d characters at least",
-                        GL_STR_ARG(q->name), PREFIX_BYTES_MIN)
-                 .p);
+        gl_query_fail(
+            q, GL_E_NOT_FOUND,
+            gl_str_fmt(&q->arena,
+                       "there is no job '%.*s', and it is too short for the beginning of an id: "
+                       "that needs %d characters at least",
+                       GL_STR_ARG(q->name), PREFIX_BYTES_MIN)
+                .p);
         return;
     }
     if (q->name.n > GL_ULID_BYTES) {
-        no_such_job(q);
+        gl_query_no_such_job(q);
         return;
     }
     upper = gl_arena_copy(&q->arena, q->name.p, q->name.n);
@@ -249,24 +225,24 @@ static void on_run(struct gl_store_req *req)
     }
     q->listing = (struct gl_listing){
         .kind = GL_S("job"), .prefix = {.p = upper, .n = q->name.n}, .limit = 2};
-    call_list(q, on_prefix);
+    gl_query_list(q, on_prefix);
 }
 
-static void find_job(struct query *q)
+static void find_job(struct gl_query *q)
 {
     if (q->name.n == 0 || q->name.n > GL_ID_BYTES_MAX) {
-        fail(q, GL_E_NOT_FOUND, "a job's name has 1 to 128 characters");
+        gl_query_fail(q, GL_E_NOT_FOUND, "a job's name has 1 to 128 characters");
     } else if (gl_id_valid(q->name)) {
         found_job(q, q->name);
     } else {
-        call_get(q, GL_S("run"), q->name, on_run);
+        gl_query_get(q, GL_S("run"), q->name, on_run);
     }
 }
 
 void gl_query_resolve(struct gl_query_context *context, gl_str tenant, gl_str name,
                       gl_query_resolved *done, void *owner)
 {
-    struct query *q = query_new(context, tenant, name);
+    struct gl_query *q = query_new(context, tenant, name);
 
     q->resolved = done;
     q->owner = owner;
@@ -275,56 +251,56 @@ void gl_query_resolve(struct gl_query_context *context, gl_str tenant, gl_str na
 
 /* ---- status ---- */
 
-static void tell_status(struct query *q)
+static void tell_status(struct gl_query *q)
 {
     struct gl_why why = {0};
     struct gl_view view;
     int rc;
 
     if (gl_view_read(&q->arena, &q->job_record, q->flow, q->steps, q->steps_n, &view, &why) != 0) {
-        fail(q, GL_E_DAMAGED, why.text);
+        gl_query_fail(q, GL_E_DAMAGED, why.text);
         return;
     }
     view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
     if (q->rq->verb == GL_VERB_WHY) {
         rc = gl_render_why(&q->arena, &view, q->rq->step, q->context->live, &q->w, &why);
         if (rc != 0) {
-            fail(q, rc, why.text);
+            gl_query_fail(q, rc, why.text);
             return;
         }
     } else {
         gl_render_status(&q->arena, &view, q->context->live, &q->w);
     }
-    succeed(q);
+    gl_query_succeed(q);
 }
 
 static void on_inbox(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
 
-    if (answered(q)) {
+    if (gl_query_answered(q)) {
         q->job_owner.inbox_n = (uint32_t)req->records_n;
         tell_status(q);
     }
 }
 
-static void on_owner(struct query *q)
+static void on_owner(struct gl_query *q)
 {
     q->job_owner = gl_nodes_find_owner(&q->nodes, q->job_record.owner);
     q->listing = (struct gl_listing){.kind = GL_S("inbox"),
                                      .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
                                      .limit = INBOX_MAX,
                                      .ids_only = true};
-    call_list(q, on_inbox);
+    gl_query_list(q, on_inbox);
 }
 
-static void list_sessions(struct query *q, void (*then)(struct query *q));
+static void list_sessions(struct gl_query *q, void (*then)(struct gl_query *q));
 
 static void on_flow(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     q->flow = gl_str_dup(&q->arena, req->records[0].value);
@@ -337,48 +313,48 @@ static void on_flow(struct gl_store_req *req)
 
 static void on_status_steps(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     gl_str flow;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     add_steps(q);
     if (req->records_n == STEPS_PAGE) {
         q->listing.after = q->steps[q->steps_n - 1].id;
-        call_list(q, on_status_steps);
+        gl_query_list(q, on_status_steps);
         return;
     }
     flow = gl_render_text(&q->arena, q->job_record.value, "flow");
-    call_get(q, GL_S("flow"), flow, on_flow);
+    gl_query_get(q, GL_S("flow"), flow, on_flow);
 }
 
 static void on_status_job(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     if (req->records[0].rev == 0) {
-        no_such_job(q);
+        gl_query_no_such_job(q);
         return;
     }
-    q->job_record = keep(q, &req->records[0]);
+    q->job_record = gl_query_keep(q, &req->records[0]);
     q->listing = (struct gl_listing){.kind = GL_S("step"),
                                      .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
                                      .limit = STEPS_PAGE};
-    call_list(q, on_status_steps);
+    gl_query_list(q, on_status_steps);
 }
 
-static void status(struct query *q)
+static void status(struct gl_query *q)
 {
-    call_get(q, GL_S("job"), q->job, on_status_job);
+    gl_query_get(q, GL_S("job"), q->job, on_status_job);
 }
 
 /* ---- list ---- */
 
-static bool is_wanted(struct query *q, const struct gl_record *r)
+static bool is_wanted(struct gl_query *q, const struct gl_record *r)
 {
     gl_str status_word = q->rq->status, name = q->rq->name;
 
@@ -389,12 +365,12 @@ static bool is_wanted(struct query *q, const struct gl_record *r)
 
 static void on_list(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     uint32_t limit = q->rq->limit;
     gl_str last = {0};
     bool full = false;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     for (size_t i = 0; i < req->records_n && !full; i++) {
@@ -407,7 +383,7 @@ static void on_list(struct gl_store_req *req)
     }
     if (!full && req->records_n == q->listing.limit && q->scanned < SCAN_MAX) {
         q->listing.after = last;
-        call_list(q, on_list);
+        gl_query_list(q, on_list);
         return;
     }
     gl_jw_end(&q->w);
@@ -418,15 +394,16 @@ static void on_list(struct gl_store_req *req)
         gl_jw_null(&q->w);
     }
     gl_jw_end(&q->w);
-    succeed(q);
+    gl_query_succeed(q);
 }
 
-static void list(struct query *q)
+static void list(struct gl_query *q)
 {
     if (q->rq->status.n > 0 && gl_schema_word(gl_job_status_words, q->rq->status) < 0) {
-        fail(q, GL_E_INVALID,
-             "there is no such status: pending, running, pausing, paused, cancelling, completed, "
-             "failed or cancelled");
+        gl_query_fail(
+            q, GL_E_INVALID,
+            "there is no such status: pending, running, pausing, paused, cancelling, completed, "
+            "failed or cancelled");
         return;
     }
     gl_jw_object(&q->w);
@@ -436,18 +413,18 @@ static void list(struct query *q)
                                      .after = gl_str_dup(&q->arena, q->rq->after),
                                      .limit = q->rq->limit,
                                      .descending = true};
-    call_list(q, on_list);
+    gl_query_list(q, on_list);
 }
 
 /* ---- events ---- */
 
 static void on_events(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     struct gl_job_record job;
     gl_str status_word;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) != 0) {
@@ -457,39 +434,39 @@ static void on_events(struct gl_store_req *req)
     q->rq->count = gl_render_events(req->log, req->log_n, q->rq->from_seq, q->rq->limit,
                                     job.last_seq, status_word, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->rq->limit;
-    succeed(q);
+    gl_query_succeed(q);
 }
 
 static void on_events_job(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     struct gl_store *s = q->context->store;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     if (req->records[0].rev == 0) {
-        no_such_job(q);
+        gl_query_no_such_job(q);
         return;
     }
-    q->job_record = keep(q, &req->records[0]);
+    q->job_record = gl_query_keep(q, &req->records[0]);
     q->req = (struct gl_store_req){.done = on_events, .owner = q};
     s->ops->log_read(s, &q->req, q->tenant, GL_S("events"), q->job, q->rq->from_seq, q->rq->limit);
 }
 
 /* The job first, its log after: so a job that is said to have ended has told everything. */
-static void events(struct query *q)
+static void events(struct gl_query *q)
 {
-    call_get(q, GL_S("job"), q->job, on_events_job);
+    gl_query_get(q, GL_S("job"), q->job, on_events_job);
 }
 
 /* ---- people ---- */
 
 static void on_human_records(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     gl_jw_object(&q->w);
@@ -500,16 +477,16 @@ static void on_human_records(struct gl_store_req *req)
     }
     gl_jw_end(&q->w);
     gl_jw_end(&q->w);
-    succeed(q);
+    gl_query_succeed(q);
 }
 
 static void on_human(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     struct gl_store *s = q->context->store;
     size_t n = req->entries_n;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, n * 2 + 1);
@@ -524,7 +501,7 @@ static void on_human(struct gl_store_req *req)
     s->ops->get(s, &q->req, q->tenant, q->keys, n * 2);
 }
 
-static void human(struct query *q)
+static void human(struct gl_query *q)
 {
     struct gl_store *s = q->context->store;
 
@@ -536,24 +513,24 @@ static void human(struct query *q)
 
 /* ---- claims ---- */
 
-static bool read_claim(struct query *q, const struct gl_record *r, struct gl_claim *ret)
+static bool read_claim(struct gl_query *q, const struct gl_record *r, struct gl_claim *ret)
 {
     return !r->damaged &&
            gl_claim_decode(gl_str_dup(&q->arena, r->value), &q->arena, ret, NULL) == 0;
 }
 
-static bool is_wanted_claim(struct query *q, const struct gl_claim *c)
+static bool is_wanted_claim(struct gl_query *q, const struct gl_claim *c)
 {
     return q->rq->status.n == 0 || gl_str_is(q->rq->status, gl_claim_state_words[c->state]);
 }
 
 static void on_claims(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     gl_str last = {0};
     bool full = false;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     for (size_t i = 0; i < req->records_n && !full; i++) {
@@ -568,7 +545,7 @@ static void on_claims(struct gl_store_req *req)
     }
     if (!full && req->records_n == q->listing.limit && q->scanned < SCAN_MAX) {
         q->listing.after = last;
-        call_list(q, on_claims);
+        gl_query_list(q, on_claims);
         return;
     }
     gl_jw_end(&q->w);
@@ -579,13 +556,13 @@ static void on_claims(struct gl_store_req *req)
         gl_jw_null(&q->w);
     }
     gl_jw_end(&q->w);
-    succeed(q);
+    gl_query_succeed(q);
 }
 
-static void claims(struct query *q)
+static void claims(struct gl_query *q)
 {
     if (q->rq->status.n > 0 && gl_schema_word(gl_claim_state_words, q->rq->status) < 0) {
-        fail(q, GL_E_INVALID, "there is no such state: claimed, done, failed or expired");
+        gl_query_fail(q, GL_E_INVALID, "there is no such state: claimed, done, failed or expired");
         return;
     }
     gl_jw_object(&q->w);
@@ -596,24 +573,25 @@ static void claims(struct query *q)
                                      .after = gl_str_dup(&q->arena, q->rq->after),
                                      .limit = q->rq->limit,
                                      .live_only = gl_str_is(q->rq->status, "claimed")};
-    call_list(q, on_claims);
+    gl_query_list(q, on_claims);
 }
 
 static void on_claim(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     struct gl_claim c;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     if (req->records[0].rev == 0) {
-        fail(q, GL_E_NOT_FOUND, "nobody has ever claimed that key: 'glia claim list' shows them");
+        gl_query_fail(q, GL_E_NOT_FOUND,
+                      "nobody has ever claimed that key: 'glia claim list' shows them");
     } else if (!read_claim(q, &req->records[0], &c)) {
-        fail(q, GL_E_DAMAGED, "the record of this claim is damaged");
+        gl_query_fail(q, GL_E_DAMAGED, "the record of this claim is damaged");
     } else {
         gl_claim_write(&q->w, q->rq->claim_key, &c, 0);
-        succeed(q);
+        gl_query_succeed(q);
     }
 }
 
@@ -621,10 +599,10 @@ static void on_claim(struct gl_store_req *req)
 
 static void on_sessions(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     const struct gl_reason_live *live = q->context->live;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     q->nodes = (struct gl_nodes){
@@ -640,7 +618,7 @@ static void on_sessions(struct gl_store_req *req)
     q->next(q);
 }
 
-static void list_sessions(struct query *q, void (*then)(struct query *q))
+static void list_sessions(struct gl_query *q, void (*then)(struct gl_query *q))
 {
     struct gl_store *s = q->context->store;
 
@@ -651,11 +629,11 @@ static void list_sessions(struct query *q, void (*then)(struct query *q))
 
 static void on_leader(struct gl_store_req *req)
 {
-    struct query *q = req->owner;
+    struct gl_query *q = req->owner;
     struct gl_why why;
     int rc = 0;
 
-    if (!answered(q)) {
+    if (!gl_query_answered(q)) {
         return;
     }
     q->nodes.leader = gl_str_dup(&q->arena, req->records[0].owner);
@@ -667,15 +645,15 @@ static void on_leader(struct gl_store_req *req)
         rc = gl_nodes_write_one(&q->arena, &q->nodes, q->rq->name, &q->w, &why);
     }
     if (rc != 0) {
-        fail(q, rc, why.text);
+        gl_query_fail(q, rc, why.text);
     } else {
-        succeed(q);
+        gl_query_succeed(q);
     }
 }
 
-static void find_leader(struct query *q)
+static void find_leader(struct gl_query *q)
 {
-    call_get(q, GL_S("lease"), GL_S("leader"), on_leader);
+    gl_query_get(q, GL_S("lease"), GL_S("leader"), on_leader);
 }
 
 /* ---- the door ---- */
@@ -683,7 +661,7 @@ static void find_leader(struct query *q)
 void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_query_answer *answer,
                   void *owner)
 {
-    struct query *q = query_new(context, rq->context, rq->job);
+    struct gl_query *q = query_new(context, rq->context, rq->job);
 
     q->rq = rq;
     q->answer = answer;
@@ -707,7 +685,7 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
         claims(q);
         return;
     case GL_VERB_CLAIM_SHOW:
-        call_get(q, GL_S("claim"), rq->claim_key, on_claim);
+        gl_query_get(q, GL_S("claim"), rq->claim_key, on_claim);
         return;
     case GL_VERB_STATUS:
     case GL_VERB_WHY:
@@ -715,6 +693,13 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
         break;
     case GL_VERB_EVENTS:
         q->next = events;
+        break;
+    case GL_VERB_AGENTS:
+        q->next = gl_query_agents;
+        break;
+    case GL_VERB_MESSAGES:
+    case GL_VERB_DEAD_LETTERS:
+        q->next = gl_query_messages;
         break;
     default:
         GL_UNREACHABLE();

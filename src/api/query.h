@@ -1,8 +1,7 @@
 /* query.h - questions: they read the store and never enter the core.
  *
- *   gl_query_run()       list, status, events, human, why, nodes, cluster: the request is answered
- *                        through its own `done`
- *   gl_query_resolve()   which job does this name mean?
+ *   gl_query_run()       list, status, events, human, why, nodes, cluster, ...: the request is
+ * answered through its own `done` gl_query_resolve()   which job does this name mean?
  *
  * Works on any store, with a node around it or without one (a command that only reads opens the
  * store by itself). */

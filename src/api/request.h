@@ -1,8 +1,8 @@
 /* request.h - what can be asked of a node, and what it answers. No bytes of HTTP, no sockets.
  *
- * Commands (submit, pause, resume, cancel, respond, signal, retry) become events of the core and
- * are answered when their transaction has committed. Questions (list, status, events, human, why)
- * read the store and never enter the core. Remove and trim take ended jobs away, past the core,
+ * Commands (submit, pause, resume, cancel, respond, signal, retry, send, redrive) become events of
+ * the core and are answered when their transaction has committed. Questions (list, status, events,
+ * human, why, agents, messages, dead letters) read the store and never enter the core. Remove and trim take ended jobs away, past the core,
  * which never changes them any more. Claims are changed past the core, too. Metrics answers in
  * Prometheus's text format, all others in JSON.
  *
@@ -40,7 +40,12 @@
     X(CLAIM_SHOW, "claim_show")         \
     X(NODES, "nodes")                   \
     X(NODE_SHOW, "node_show")           \
-    X(CLUSTER, "cluster")
+    X(CLUSTER, "cluster")               \
+    X(SEND, "send")                     \
+    X(REDRIVE, "redrive")               \
+    X(AGENTS, "agents")                 \
+    X(MESSAGES, "messages")             \
+    X(DEAD_LETTERS, "dead_letters")
 
 enum gl_verb {
 #define X(name, word) GL_VERB_##name,
@@ -70,10 +75,12 @@ struct gl_request {
 
     /* RESPOND: a step that waits for a person. SIGNAL: the signal's name. RETRY: the step to begin
      * with ("" : whatever did not complete). WHY: only this step ("" : the job and all of its live
-     * steps). */
+     * steps). SEND: the agent; AGENTS, MESSAGES, DEAD_LETTERS: only this agent ("" : all). REDRIVE:
+     * the number of a dead letter, or "all". */
     gl_str step;
     gl_str decision; /* review: "rerun", "done", "failed"; approval: one of those it offers */
-    gl_str output;   /* JSON, with "done", with a decision, or of a signal; "" = null */
+    gl_str output;   /* JSON, with "done", with a decision, or of a signal; "" = null. SEND: the
+                        message, as an element of a bundle's initial_inputs */
     gl_str who;      /* also PAUSE, RESUME, CANCEL: who asked, for the record */
     gl_str reason;   /* PAUSE, CANCEL, RESPOND: why, for the record */
 

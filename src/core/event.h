@@ -46,7 +46,9 @@ enum gl_event_type {
     X(RESUME, "resume")   \
     X(CANCEL, "cancel")   \
     X(RESPOND, "respond") \
-    X(SIGNAL, "signal")
+    X(SIGNAL, "signal")   \
+    X(SEND, "send")       \
+    X(REDRIVE, "redrive")
 
 enum gl_command {
 #define X(name, word) GL_CMD_##name,

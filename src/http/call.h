@@ -67,7 +67,7 @@ struct gl_refusal {
     gl_str claim; /* JSON of the claim that stands in the way; "" : none. Its status is 409 */
 };
 
-struct gl_route;
+struct gl_http_route;
 
 struct gl_call {
     struct gl_http *http;
@@ -77,7 +77,7 @@ struct gl_call {
     struct gl_arena arena; /* everything the request is made of */
     const char *method;
     const char *url; /* without the query, unescaped */
-    const struct gl_route *route;
+    const struct gl_http_route *route;
     struct gl_buf body;
     size_t charged_bytes; /* of the budget for bodies */
     bool is_begun, is_complete;

@@ -86,7 +86,7 @@ static void write_argument(struct gl_jw *w, const struct gl_argument *a)
     gl_jw_end(w);
 }
 
-static void write_parameters(struct gl_jw *w, const struct gl_route *r)
+static void write_parameters(struct gl_jw *w, const struct gl_http_route *r)
 {
     gl_str rest = gl_str_of(r->path);
 
@@ -109,7 +109,7 @@ static void write_parameters(struct gl_jw *w, const struct gl_route *r)
 
 /* ---- bodies and answers ---- */
 
-static void write_body(struct gl_jw *w, const struct gl_route *r)
+static void write_body(struct gl_jw *w, const struct gl_http_route *r)
 {
     if (r->body_type == GL_BODY_NONE) {
         return;
@@ -133,7 +133,7 @@ static void write_body(struct gl_jw *w, const struct gl_route *r)
     gl_jw_end(w);
 }
 
-static void write_answers(struct gl_jw *w, const struct gl_route *r)
+static void write_answers(struct gl_jw *w, const struct gl_http_route *r)
 {
     char status[8];
     struct gl_buf text = {0};
@@ -153,7 +153,7 @@ static void write_answers(struct gl_jw *w, const struct gl_route *r)
     gl_jw_end(w);
 }
 
-static void write_route(struct gl_jw *w, const struct gl_route *r)
+static void write_route(struct gl_jw *w, const struct gl_http_route *r)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     char *method = (char *)gl_arena_copy(&a, r->method, strlen(r->method) + 1);

@@ -72,7 +72,7 @@ static const struct gl_argument claims_arguments[] = {
 #define NO_BODY GL_BODY_NONE, NULL
 #define FIELDS(schema) GL_BODY_FIELDS, &(schema)
 
-const struct gl_route gl_routes[] = {
+const struct gl_http_route gl_routes[] = {
     {"GET", "/healthz", GL_VERB_COUNT, gl_verbs_health, "health", "Does the node's loop turn?",
      "{\"status\": \"ok\"}", 200, NO_ARGUMENTS, NO_BODY},
     {"GET", "/readyz", GL_VERB_NODE, gl_verbs_ready, "ready",
@@ -217,8 +217,8 @@ static bool matches(const char *path, gl_str url, struct gl_captures *ret)
     }
 }
 
-const struct gl_route *gl_routes_match(gl_str method, gl_str url, struct gl_captures *ret,
-                                       bool *ret_known)
+const struct gl_http_route *gl_routes_match(gl_str method, gl_str url, struct gl_captures *ret,
+                                            bool *ret_known)
 {
     *ret_known = false;
     for (size_t i = 0; i < gl_routes_n; i++) {

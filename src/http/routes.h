@@ -20,7 +20,7 @@ struct gl_argument {
 
 enum gl_body_type { GL_BODY_NONE, GL_BODY_FIELDS, GL_BODY_JSON, GL_BODY_BYTES };
 
-struct gl_route {
+struct gl_http_route {
     const char *method;
     const char *path;  /* {context}, {job}, {step}, {name}, {sha256}, {key}: any one segment */
     enum gl_verb verb; /* of the node, where there is one */
@@ -34,7 +34,7 @@ struct gl_route {
     const struct gl_schema *body; /* GL_BODY_FIELDS */
 };
 
-extern const struct gl_route gl_routes[];
+extern const struct gl_http_route gl_routes[];
 extern const size_t gl_routes_n;
 
 /* What the braces of a path stand for. */
@@ -43,8 +43,8 @@ struct gl_captures {
 };
 
 /* The route of a path, if it has that method. *ret_known: the path has some. */
-const struct gl_route *gl_routes_match(gl_str method, gl_str url, struct gl_captures *ret,
-                                       bool *ret_known);
+const struct gl_http_route *gl_routes_match(gl_str method, gl_str url, struct gl_captures *ret,
+                                            bool *ret_known);
 
 /* A number in the query, which was checked before; `otherwise` if absent. */
 uint64_t gl_routes_number(struct gl_call *c, const char *name, uint64_t otherwise);

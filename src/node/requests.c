@@ -298,7 +298,9 @@ static struct gl_event event_of(const struct command *c, gl_str job)
                                     [GL_VERB_RESUME] = GL_CMD_RESUME,
                                     [GL_VERB_CANCEL] = GL_CMD_CANCEL,
                                     [GL_VERB_SIGNAL] = GL_CMD_SIGNAL,
-                                    [GL_VERB_RESPOND] = GL_CMD_RESPOND};
+                                    [GL_VERB_RESPOND] = GL_CMD_RESPOND,
+                                    [GL_VERB_SEND] = GL_CMD_SEND,
+                                    [GL_VERB_REDRIVE] = GL_CMD_REDRIVE};
     const struct gl_request *rq = c->rq;
 
     return (struct gl_event){.type = GL_EV_COMMAND,
@@ -556,6 +558,8 @@ static void route(struct gl_node *n, struct gl_request *rq)
     case GL_VERB_RESUME:
     case GL_VERB_CANCEL:
     case GL_VERB_RESPOND:
+    case GL_VERB_SEND:
+    case GL_VERB_REDRIVE:
         gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
         break;
     case GL_VERB_EVENTS:
@@ -574,6 +578,9 @@ static void route(struct gl_node *n, struct gl_request *rq)
     case GL_VERB_CLUSTER:
     case GL_VERB_CLAIM_LIST:
     case GL_VERB_CLAIM_SHOW:
+    case GL_VERB_AGENTS:
+    case GL_VERB_MESSAGES:
+    case GL_VERB_DEAD_LETTERS:
         gl_query_run(&n->queries, rq, on_answer, n);
         break;
     case GL_VERB_CLAIM_ACQUIRE:

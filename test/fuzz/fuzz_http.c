@@ -36,7 +36,7 @@ static void read_head(gl_str line, gl_str header)
     struct gl_captures found;
     gl_str url, method = gl_str_cut(line, ' ', &url);
     char *text = gl_arena_alloc(&a, url.n + 1);
-    const struct gl_route *r;
+    const struct gl_http_route *r;
     bool is_known;
     gl_str name;
     int64_t item;

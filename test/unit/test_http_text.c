@@ -75,7 +75,7 @@ static void a_secret_is_known_only_as_a_whole(void **state)
 static void a_path_gives_its_parts_to_its_route(void **state)
 {
     struct gl_captures found;
-    const struct gl_route *r;
+    const struct gl_http_route *r;
     bool is_known;
 
     (void)state;

@@ -213,6 +213,10 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     case GL_CMD_SIGNAL:
         gl_signals_on_command(c, j, ev);
         break;
+    case GL_CMD_SEND:
+    case GL_CMD_REDRIVE:
+        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s has no agents", GL_STR_ARG(j->id));
+        break;
     case GL_CMD_COUNT:
         GL_UNREACHABLE();
     }

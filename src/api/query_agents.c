@@ -1,0 +1,474 @@
+/* query_agents.c - the agents of a bundle's job, the messages that wait for them, and dead letters.
+ *
+ * Records are read member by member: they may be of a release that knows more of them. */
+#include "api/query_parts.h"
+#include "api/render.h"
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "model/agent.h"
+#include "model/job.h"
+
+enum {
+    LETTERS_PAGE = 500,
+    LETTERS_COUNTED = 20000, /* beyond that, how many wait for each agent is left out */
+    NUMBER_DIGITS = 12,      /* of a letter, in its id */
+};
+
+/* ---- records ---- */
+
+struct doc {
+    struct gl_json j;
+    gl_jnode root;
+};
+
+/* What cannot be read is an empty object. */
+static struct doc doc_of(struct gl_arena *a, const struct gl_record *r)
+{
+    struct doc d;
+
+    if (r->rev == 0 || r->damaged ||
+        gl_json_parse(&d.j, gl_str_dup(a, r->value), GL_RECORD_BYTES_MAX, a, NULL) != 0) {
+        (void)gl_json_parse(&d.j, GL_S("{}"), 2, a, NULL); /* it is JSON */
+    }
+    d.root = gl_json_root(&d.j);
+    return d;
+}
+
+static gl_str text_in(struct gl_arena *a, const struct doc *d, const char *name)
+{
+    return gl_json_str(&d->j, gl_json_get(&d->j, d->root, name), a);
+}
+
+static int64_t number_in(const struct doc *d, const char *name)
+{
+    int64_t n = 0;
+
+    (void)gl_json_i64(&d->j, gl_json_get(&d->j, d->root, name), &n);
+    return n;
+}
+
+static gl_str raw_in(const struct doc *d, const char *name)
+{
+    gl_jnode n = gl_json_get(&d->j, d->root, name);
+
+    return n != NULL ? gl_json_raw(&d->j, n) : (gl_str){0};
+}
+
+static void put_text(struct gl_jw *w, const char *name, gl_str text)
+{
+    if (text.n > 0) {
+        gl_jw_key(w, name);
+        gl_jw_str(w, text);
+    }
+}
+
+static void put_time(struct gl_jw *w, const char *name, gl_ms time)
+{
+    char when[GL_WHEN_BYTES];
+
+    if (time > 0) {
+        gl_jw_key(w, name);
+        gl_jw_str(w, gl_when_format(time, when));
+    }
+}
+
+/* The head of all these answers. */
+static void begin(struct gl_query *q, const char *list)
+{
+    gl_jw_object(&q->w);
+    gl_jw_key(&q->w, "job_id");
+    gl_jw_str(&q->w, q->job);
+    put_text(&q->w, "run_id", gl_render_text(&q->arena, q->job_record.value, "run_id"));
+    put_text(&q->w, "status", gl_render_text(&q->arena, q->job_record.value, "status"));
+    gl_jw_key(&q->w, list);
+    gl_jw_array(&q->w);
+}
+
+/* `next` "" : there is nothing more. */
+static void end(struct gl_query *q, gl_str next)
+{
+    gl_jw_end(&q->w);
+    gl_jw_key(&q->w, "next");
+    if (next.n > 0) {
+        gl_jw_str(&q->w, next);
+    } else {
+        gl_jw_null(&q->w);
+    }
+    gl_jw_end(&q->w);
+    gl_query_succeed(q);
+}
+
+/* ---- the flow, for the agents it has ---- */
+
+static void on_flow(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct gl_why why = {0};
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    if (gl_flow_decode(gl_str_dup(&q->arena, req->records[0].value), &q->arena, &q->graph, &why) !=
+        0) {
+        gl_query_fail(q, GL_E_DAMAGED, why.text);
+    } else if (q->graph->bundle == NULL) {
+        gl_query_fail(q, GL_E_STATE,
+                      gl_str_fmt(&q->arena, "job %.*s is of a flow: only bundles have agents",
+                                 GL_STR_ARG(q->job))
+                          .p);
+    } else if (q->rq->step.n > 0 && gl_flow_find_agent(q->graph, q->rq->step) < 0) {
+        gl_query_fail(q, GL_E_NOT_FOUND,
+                      gl_str_fmt(&q->arena, "job %.*s has no agent '%.*s'", GL_STR_ARG(q->job),
+                                 GL_STR_ARG(q->rq->step))
+                          .p);
+    } else {
+        q->next(q);
+    }
+}
+
+static void on_job(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        gl_query_no_such_job(q);
+        return;
+    }
+    q->job_record = gl_query_keep(q, &req->records[0]);
+    gl_query_get(q, GL_S("flow"), gl_render_text(&q->arena, q->job_record.value, "flow"), on_flow);
+}
+
+static void read_graph(struct gl_query *q, void (*then)(struct gl_query *q))
+{
+    q->next = then;
+    gl_query_get(q, GL_S("job"), q->job, on_job);
+}
+
+/* ---- agents ---- */
+
+struct counts {
+    uint32_t *of; /* by number of the agent: letters that wait for it */
+    uint32_t from, n;
+    bool is_cut;
+};
+
+static bool is_idle(gl_str status)
+{
+    return status.n == 0 || gl_str_is(status, "pending") || gl_str_is(status, "waiting");
+}
+
+/* When it last began or ended something, or was last heard of. */
+static gl_ms last_activity(const struct doc *d)
+{
+    static const char *const times[] = {"attempt_at", "ended_at", "started_at", "active_at"};
+    gl_ms latest = 0;
+
+    for (size_t i = 0; i < GL_COUNT(times); i++) {
+        gl_ms at = number_in(d, times[i]);
+
+        latest = at > latest ? at : latest;
+    }
+    return latest;
+}
+
+static void write_agent(struct gl_query *q, uint32_t number, const struct gl_record *unit,
+                        const struct counts *c)
+{
+    const struct gl_agent_spec *a = gl_flow_agent(q->graph, number);
+    struct doc d = doc_of(&q->arena, unit);
+    gl_str status = text_in(&q->arena, &d, "status"), state = raw_in(&d, "output");
+    struct gl_jw *w = &q->w;
+
+    gl_jw_object(w);
+    gl_jw_key(w, "agent_id");
+    gl_jw_str(w, a->id);
+    gl_jw_key(w, "agent_type");
+    gl_jw_c(w, gl_agent_kind_words[a->kind]);
+    put_text(w, "type", a->template_type);
+    put_text(w, "role", a->role);
+    put_text(w, "alias", a->alias);
+    if (a->step >= 0) {
+        put_text(w, "step_id", gl_flow_step(q->graph, (uint32_t)a->step)->id);
+    }
+    gl_jw_key(w, "status");
+    gl_jw_str(w, unit->damaged ? GL_S("damaged") : is_idle(status) ? GL_S("idle") : status);
+    gl_jw_key(w, "processed");
+    gl_jw_i64(w, number_in(&d, "processed"));
+    if (!c->is_cut) {
+        gl_jw_key(w, "waiting");
+        gl_jw_u64(w, c->of[number]);
+    }
+    if (number_in(&d, "letter") > 0) {
+        gl_jw_key(w, "handling");
+        gl_jw_i64(w, number_in(&d, "letter"));
+    }
+    put_text(w, "node", text_in(&q->arena, &d, "node"));
+    put_time(w, "last_activity", last_activity(&d));
+    put_text(w, "last_error", text_in(&q->arena, &d, "last_error"));
+    gl_jw_key(w, "state_bytes");
+    gl_jw_u64(w, state.n);
+    gl_jw_key(w, "state");
+    gl_jw_raw(w, state.n > 0 ? state : GL_S("{}"));
+    gl_jw_end(w);
+}
+
+static void on_units(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    const struct counts *c = q->counts;
+    uint32_t last = c->from + c->n;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    begin(q, "agents");
+    for (uint32_t i = 0; i < c->n; i++) {
+        write_agent(q, c->from + i, &req->records[i], c);
+    }
+    end(q, q->rq->step.n == 0 && last < gl_flow_agents_n(q->graph)
+               ? gl_flow_agent(q->graph, last - 1)->id
+               : (gl_str){0});
+}
+
+static void read_units(struct gl_query *q)
+{
+    const struct counts *c = q->counts;
+    struct gl_store *s = q->context->store;
+
+    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, c->n + 1);
+    for (uint32_t i = 0; i < c->n; i++) {
+        gl_str unit = gl_flow_step(q->graph, c->from + i)->id;
+
+        q->keys[i] = (struct gl_key){
+            .kind = GL_S("step"),
+            .id = gl_str_fmt(&q->arena, "%.*s/%.*s", GL_STR_ARG(q->job), GL_STR_ARG(unit))};
+    }
+    q->req = (struct gl_store_req){.done = on_units, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, c->n);
+}
+
+static void on_counted(struct gl_store_req *req)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* there may be many pages */
+    struct gl_query *q = req->owner;
+    struct counts *c = q->counts;
+    gl_str last = {0};
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < req->records_n; i++) {
+        struct doc d = doc_of(&a, &req->records[i]);
+        int64_t to = gl_flow_find_agent(q->graph, text_in(&a, &d, "to"));
+
+        if (to >= 0 && !gl_str_is(text_in(&a, &d, "status"), "handling")) {
+            c->of[to]++;
+        }
+        last = req->records[i].id;
+    }
+    q->scanned += req->records_n;
+    if (req->records_n == LETTERS_PAGE && q->scanned < LETTERS_COUNTED) {
+        q->listing.after = gl_str_dup(&q->arena, last);
+        gl_query_list(q, on_counted);
+        return;
+    }
+    c->is_cut = req->records_n == LETTERS_PAGE;
+    read_units(q);
+}
+
+static gl_str job_prefix(struct gl_query *q)
+{
+    return gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job));
+}
+
+/* Which of them are wanted, by their numbers: one, or a page. */
+static bool choose_agents(struct gl_query *q, struct counts *c)
+{
+    uint32_t all = gl_flow_agents_n(q->graph);
+
+    if (q->rq->step.n > 0) {
+        c->from = (uint32_t)gl_flow_find_agent(q->graph, q->rq->step);
+        c->n = 1;
+        return true;
+    }
+    if (q->rq->after.n > 0) {
+        int64_t after = gl_flow_find_agent(q->graph, q->rq->after);
+
+        if (after < 0) {
+            return false;
+        }
+        c->from = (uint32_t)after + 1;
+    }
+    c->n = all - c->from < q->rq->limit ? all - c->from : q->rq->limit;
+    return true;
+}
+
+static void count_letters(struct gl_query *q)
+{
+    struct counts *c = GL_NEW(&q->arena, struct counts);
+
+    if (!choose_agents(q, c)) {
+        gl_query_fail(q, GL_E_NOT_FOUND, "there is no such agent to continue behind");
+        return;
+    }
+    c->of = GL_NEW_ARRAY(&q->arena, uint32_t, gl_flow_agents_n(q->graph) + 1);
+    q->counts = c;
+    q->listing =
+        (struct gl_listing){.kind = GL_S("letter"), .prefix = job_prefix(q), .limit = LETTERS_PAGE};
+    gl_query_list(q, on_counted);
+}
+
+void gl_query_agents(struct gl_query *q)
+{
+    read_graph(q, count_letters);
+}
+
+/* ---- messages ---- */
+
+static bool is_dead(const struct gl_query *q)
+{
+    return q->rq->verb == GL_VERB_DEAD_LETTERS;
+}
+
+static gl_str letter_kind(const struct gl_query *q)
+{
+    return is_dead(q) ? GL_S("deadletter") : GL_S("letter");
+}
+
+static gl_str letter_id(struct gl_query *q, int64_t number)
+{
+    return gl_str_fmt(&q->arena, "%.*s/%0*lld", GL_STR_ARG(q->job), NUMBER_DIGITS,
+                      (long long)number);
+}
+
+/* Its number, from "<job>/<number>". */
+static int64_t letter_number(gl_str id)
+{
+    gl_str rest;
+    int64_t n = 0;
+
+    (void)gl_str_cut(id, '/', &rest);
+    while (rest.n > 1 && rest.p[0] == '0') {
+        rest.p++;
+        rest.n--;
+    }
+    (void)gl_str_i64(rest, &n); /* 0: none of ours */
+    return n;
+}
+
+/* `whole`: the message itself, where the letter does not have it. */
+static void write_letter(struct gl_query *q, struct gl_arena *a, gl_str id, const struct doc *d,
+                         gl_str whole)
+{
+    static const char *const texts[] = {"to", "from", "step", "status", "type", "reason"};
+    struct gl_jw *w = &q->w;
+    gl_str message = whole.n > 0 ? whole : raw_in(d, "message");
+
+    gl_jw_object(w);
+    gl_jw_key(w, "number");
+    gl_jw_i64(w, letter_number(id));
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        put_text(w, texts[i], text_in(a, d, texts[i]));
+    }
+    put_time(w, "created_at", number_in(d, "created_at"));
+    put_time(w, "dead_at", number_in(d, "dead_at"));
+    gl_jw_key(w, "message");
+    gl_jw_raw(w, message.n > 0 ? message : GL_S("null"));
+    gl_jw_end(w);
+}
+
+static void on_letters(struct gl_store_req *req)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_query *q = req->owner;
+    int64_t last = 0;
+    bool full = false;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < req->records_n && !full; i++) {
+        struct doc d = doc_of(&a, &req->records[i]);
+
+        last = letter_number(req->records[i].id);
+        q->scanned++;
+        if (q->rq->step.n == 0 || gl_str_eq(text_in(&a, &d, "to"), q->rq->step)) {
+            write_letter(q, &a, req->records[i].id, &d, (gl_str){0});
+            full = ++q->taken == q->rq->limit;
+        }
+    }
+    if (!full && req->records_n == LETTERS_PAGE && q->scanned < LETTERS_COUNTED) {
+        q->listing.after = letter_id(q, last);
+        gl_query_list(q, on_letters);
+        return;
+    }
+    end(q, full || req->records_n == LETTERS_PAGE ? gl_str_fmt(&q->arena, "%lld", (long long)last)
+                                                  : (gl_str){0});
+}
+
+/* One of them, whole. */
+static void on_letter(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct doc d;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        gl_query_fail(q, GL_E_NOT_FOUND,
+                      gl_str_fmt(&q->arena, "job %.*s has no %s %lld", GL_STR_ARG(q->job),
+                                 is_dead(q) ? "dead letter" : "waiting message",
+                                 (long long)q->rq->from_seq)
+                          .p);
+        return;
+    }
+    d = doc_of(&q->arena, &req->records[0]);
+    begin(q, is_dead(q) ? "dead_letters" : "messages");
+    write_letter(q, &q->arena, req->records[0].id, &d,
+                 req->records[1].rev != 0 && !req->records[1].damaged
+                     ? gl_str_dup(&q->arena, req->records[1].value)
+                     : (gl_str){0});
+    end(q, (gl_str){0});
+}
+
+static void read_letter(struct gl_query *q)
+{
+    struct gl_store *s = q->context->store;
+    gl_str id = letter_id(q, q->rq->from_seq);
+
+    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, 2);
+    q->keys[0] = (struct gl_key){.kind = letter_kind(q), .id = id};
+    q->keys[1] = (struct gl_key){.kind = GL_S("message"), .id = id};
+    q->req = (struct gl_store_req){.done = on_letter, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, 2);
+}
+
+static void list_letters(struct gl_query *q)
+{
+    int64_t after = 0;
+
+    if (q->rq->from_seq > 0) {
+        read_letter(q);
+        return;
+    }
+    if (q->rq->after.n > 0 && (!gl_str_i64(q->rq->after, &after) || after < 0)) {
+        gl_query_fail(q, GL_E_INVALID, "'after' is the number of a message");
+        return;
+    }
+    begin(q, is_dead(q) ? "dead_letters" : "messages");
+    q->listing = (struct gl_listing){.kind = letter_kind(q),
+                                     .prefix = job_prefix(q),
+                                     .after = after > 0 ? letter_id(q, after) : (gl_str){0},
+                                     .limit = LETTERS_PAGE};
+    gl_query_list(q, on_letters);
+}
+
+void gl_query_messages(struct gl_query *q)
+{
+    read_graph(q, list_letters);
+}

@@ -1,0 +1,55 @@
+/* query_parts.h - one question under way, shared by the files that answer questions and by nobody
+ * else. */
+#ifndef GL_API_QUERY_PARTS_H
+#define GL_API_QUERY_PARTS_H
+
+#include "api/nodes.h"
+#include "api/query.h"
+#include "base/json.h"
+#include "model/flow.h"
+
+/* One question under way. What it has found stays in its arena until the answer is written. */
+struct gl_query {
+    struct gl_link link;
+    struct gl_query_context *context;
+    struct gl_arena arena;
+    struct gl_store_req req;
+    struct gl_request *rq; /* NULL: only a name is to be resolved */
+    gl_query_answer *answer;
+    gl_query_resolved *resolved;
+    void *owner;
+    gl_str tenant, name, job; /* context, the name as given, the id it means */
+    struct gl_key key;
+    struct gl_key *keys;
+    struct gl_listing listing;
+    struct gl_range range;
+    void (*next)(struct gl_query *q); /* once the job is known */
+    struct gl_record job_record;
+    struct gl_record *steps;
+    size_t steps_n, steps_cap;
+    gl_str flow;
+    struct gl_nodes nodes;
+    struct gl_nodes_owner job_owner;
+    size_t scanned, taken;
+    struct gl_flow *graph; /* agents, messages: the flow, read */
+    void *counts;          /* agents: of query_agents.c */
+    struct gl_buf body;
+    struct gl_jw w;
+};
+
+/* ---- query.c ---- */
+/* It ends with this. */
+void gl_query_fail(struct gl_query *q, int code, const char *why);
+void gl_query_succeed(struct gl_query *q);
+void gl_query_no_such_job(struct gl_query *q);
+/* True if the store has answered; else the question has ended. */
+bool gl_query_answered(struct gl_query *q);
+void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);
+void gl_query_list(struct gl_query *q, gl_store_done *done); /* q->listing */
+struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r);
+
+/* ---- query_agents.c: of the job that q->job names ---- */
+void gl_query_agents(struct gl_query *q);
+void gl_query_messages(struct gl_query *q);
+
+#endif
