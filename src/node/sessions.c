@@ -210,6 +210,9 @@ bool gl_sessions_may_judge(const struct gl_node *n)
 {
     gl_ms wait = n->ttl > JUDGE_MS_MIN ? n->ttl : JUDGE_MS_MIN;
 
+    if (n->now >= n->valid_until) {
+        return false; /* we have slept, or the store was silent: perhaps for everybody */
+    }
     return n->steady_since != INT64_MAX && (n->now - n->steady_since >= wait || GL_PLANT(26));
 }
 
@@ -217,9 +220,12 @@ bool gl_sessions_may_judge(const struct gl_node *n)
 static void good_until(struct gl_node *n)
 {
     if (n->ports.store->ops->shared) {
+        /* Counted from the answer: the request may have waited for a connection meanwhile. One that
+         * comes too late begins it anew, as others' may have done who have not renewed yet. */
+        bool is_steady = n->steady_since != INT64_MAX && n->now < n->valid_until;
+
+        n->steady_since = is_steady ? n->steady_since : n->now;
         n->valid_until = n->sent_at + n->ttl - n->ttl / 10 - 100;
-        /* Counted from the answer: the request may have waited for a connection meanwhile. */
-        n->steady_since = n->steady_since == INT64_MAX ? n->now : n->steady_since;
     }
 }
 
