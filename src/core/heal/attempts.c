@@ -401,6 +401,9 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t 
     if (ev->type != GL_EV_ENDED && ev->type != GL_EV_LISTED) {
         return;
     }
+    if (runs) {
+        gl_attempts_list_soon(c); /* has it ended? The owner will not wait for ever */
+    }
     e = gl_effect_add(c->out, runs ? GL_FX_STOP : GL_FX_ACK, 0);
     e->grace_ms = c->shared ? 1 : 0; /* the owner counts on its being dead */
     e->context = gl_str_dup(c->out->arena, c->context);
