@@ -229,7 +229,7 @@ static void sweep_ready(struct gl_core *c)
     c->sweep.after_score = GL_WAKE_READY;
     c->sweep.after_id_n = c->sweep.ready_id_n;
     memcpy(c->sweep.after_id, c->sweep.ready_id, c->sweep.ready_id_n);
-    c->sweep.page_only = gl_map_count(&c->waits) > 0;
+    c->sweep.page_only = gl_map_count(&c->waits) > 0 || (c->shared && gl_spread_room(c) == 0);
     ask(c);
 }
 
@@ -265,7 +265,15 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
     }
 }
 
-/* Of a shared store no more is taken than can be dealt with at once: others want their share. */
+/* A page of what waits for slots, every now and then: see sweep_regularly(). */
+static bool is_round(const struct gl_core *c)
+{
+    return !c->sweep.is_hunt && !c->sweep.first && c->sweep.max == GL_WAKE_READY;
+}
+
+/* Of a shared store no more is taken than can be dealt with at once: others want their share. But
+ * one that waits for slots may have timers, too, which cannot wait until somebody has room: so in
+ * every round some are taken all the same. */
 static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
 {
     if (!c->shared || (c->sweep.first && e->score == GL_WAKE_RUNNING)) {
@@ -274,7 +282,8 @@ static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
     if (!c->exec_up) {
         return false; /* whoever can run something takes it */
     }
-    return e->score == GL_WAKE_READY ? gl_spread_room(c) > 0 : c->jobs_loading < HUNT_LOADS_MAX;
+    return e->score == GL_WAKE_READY ? is_round(c) || gl_spread_room(c) > 0
+                                     : c->jobs_loading < HUNT_LOADS_MAX;
 }
 
 /* The first `n` entries of a page. Several nodes look at the same page at the same time: each
