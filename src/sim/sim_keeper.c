@@ -361,26 +361,40 @@ static void attempt_stop(struct sim_attempt *at, enum gl_exec_end why, gl_ms mos
 /* ---- orphans ---- */
 
 /* A node that is connected and awake sends something every now and then. */
-bool sim_keeper_is_heard(const struct sim_keeper *k)
+static const struct sim_exec *find_awake(const struct sim_keeper *k)
 {
     for (const struct gl_link *l = k->clients.next; l != &k->clients; l = l->next) {
         const struct sim_exec *x = GL_CONTAINER(l, struct sim_exec, link);
         if (x->connected && (x->gate == NULL || !x->gate->shut) &&
             (x->fuse == NULL || !x->fuse->blown)) {
-            return true;
+            return x;
         }
     }
-    return false;
+    return NULL;
+}
+
+bool sim_keeper_is_heard(const struct sim_keeper *k)
+{
+    return find_awake(k) != NULL;
+}
+
+/* What is slow on its way holds up everything behind it, also the word that the node lives; and who
+ * cannot read what it is told says nothing. */
+static bool is_held_up(const struct sim_exec *x)
+{
+    gl_ms soon = x->world->now + x->world->options.exec_delay_ms;
+    return x->last_arrival > soon || x->last_delivery > soon;
 }
 
 static void on_orphan(struct sim_call *call)
 {
     struct sim_keeper *k = GL_CONTAINER(call, struct sim_keeper, orphan);
+    const struct sim_exec *x = find_awake(k);
     gl_ms now = k->world->now;
     if (k->running_n == 0) {
         return; /* the next process begins it anew */
     }
-    if (sim_keeper_is_heard(k)) {
+    if (x != NULL && !is_held_up(x)) {
         k->heard_at = now;
     }
     gl_ms last = k->orphan_grace_ms / 4; /* for ending: when the grace is over they are dead */
