@@ -1,5 +1,12 @@
 #include "node/workers.h"
 
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/map.h"
+#include "node/workers_env.h"
+
+enum { GRACE_MS = 2000 };
+
 bool gl_worker_is_private(gl_str name)
 {
     return gl_str_starts(name, GL_S("GLIA_")) || gl_str_is(name, "NOTIFY_SOCKET") ||
@@ -11,4 +18,503 @@ bool gl_worker_is_private(gl_str name)
 gl_str gl_worker_run_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a)
 {
     return gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(p->runs_root), GL_STR_ARG(run_id));
+}
+
+gl_str gl_worker_data_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a)
+{
+    return gl_str_fmt(a, "%.*s/%.*s/data", GL_STR_ARG(p->runs_root), GL_STR_ARG(run_id));
+}
+
+/* ---- the command ---- */
+
+struct word {
+    gl_str name, value;
+};
+
+/* One pass: what has been put in is not looked through again. */
+static gl_str substituted(gl_str text, const struct word *words, size_t words_n, struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    size_t i = 0, k;
+
+    if (text.n == 0 || memchr(text.p, '{', text.n) == NULL) {
+        return text;
+    }
+    while (i < text.n) {
+        gl_str rest = {.p = text.p + i, .n = text.n - i};
+
+        for (k = 0; k < words_n && !gl_str_starts(rest, words[k].name); k++) {
+        }
+        if (k < words_n) {
+            gl_buf_str(&out, words[k].value);
+            i += words[k].name.n;
+        } else {
+            gl_buf_char(&out, text.p[i++]);
+        }
+    }
+    return gl_str_dup(a, gl_buf_view(&out));
+}
+
+/* What prepares a Python environment, before the command itself. */
+static int wrap_python(const struct gl_worker_facts *f, gl_str *argv, size_t *n, struct gl_why *why)
+{
+    if (f->agent->python_env.n == 0) {
+        return 0;
+    }
+    if (f->place->glia_path.n == 0 || f->place->pyenv_folder.n == 0) {
+        return gl_why(
+            why, GL_E_INVALID,
+            "the agent asks for a python_environment, and this node has no place for one");
+    }
+    argv[(*n)++] = f->place->glia_path;
+    argv[(*n)++] = GL_S("pyenv");
+    argv[(*n)++] = f->place->pyenv_folder;
+    argv[(*n)++] = f->agent->python_env;
+    argv[(*n)++] = GL_S("--");
+    return 0;
+}
+
+static int make_argv(const struct gl_worker_facts *f, struct gl_arena *a, struct gl_exec_start *x,
+                     struct gl_why *why)
+{
+    enum { OF_PYTHON = 5 };
+    const struct word words[] = {
+        {GL_S("{input_file}"), GL_S(GL_EXEC_WORK "/" GL_WORKER_INPUT)},
+        {GL_S("{context_file}"), GL_S(GL_EXEC_WORK "/" GL_WORKER_CONTEXT)},
+        {GL_S("{message_file}"), GL_S(GL_EXEC_WORK "/" GL_WORKER_MESSAGE)},
+        {GL_S("{body_file}"), GL_S(GL_EXEC_WORK "/" GL_WORKER_BODY)},
+        {GL_S("{workdir}"), f->workdir},
+        {GL_S("{job_id}"), f->turn->job_id},
+        {GL_S("{agent_id}"), f->agent->id},
+    };
+    const struct gl_strs *given = &f->unit->argv;
+    gl_str *argv = GL_NEW_ARRAY(a, gl_str, given->n + OF_PYTHON);
+    size_t n = 0;
+    int rc = wrap_python(f, argv, &n, why);
+
+    for (size_t i = 0; i < given->n && rc == 0; i++) {
+        if (given->items[i].n > 0 &&
+            memchr(given->items[i].p, GL_EXEC_WORK[0], given->items[i].n) != NULL) {
+            rc = gl_why(why, GL_E_INVALID, "command[%zu] contains the byte 0x01", i);
+        }
+        argv[n++] = substituted(given->items[i], words, GL_COUNT(words), a);
+    }
+    if (rc == 0 && given->n == 0) {
+        rc = gl_why(why, GL_E_INVALID, "the agent has no command");
+    }
+    x->argv = argv;
+    x->argv_n = n;
+    return rc;
+}
+
+/* ---- the files ---- */
+
+struct files {
+    struct gl_arena *a;
+    struct gl_map places; /* name -> its entry */
+    struct gl_exec_file *items;
+    size_t n, cap;
+};
+
+/* Who comes later wins. */
+static void add_file(struct files *fs, struct gl_exec_file file)
+{
+    struct gl_exec_file *at = gl_map_find(&fs->places, file.name);
+
+    if (at == NULL) {
+        GL_ASSERT(fs->n < fs->cap);
+        at = &fs->items[fs->n++];
+        gl_map_add(&fs->places, file.name, at);
+    }
+    *at = file;
+}
+
+static gl_str from(gl_str s, size_t at)
+{
+    return (gl_str){.p = s.p + at, .n = s.n - at};
+}
+
+/* "./worker/" is "worker", "." is "". */
+static gl_str plain_path(gl_str s)
+{
+    while (gl_str_starts(s, GL_S("./"))) {
+        s = from(s, 2);
+    }
+    while (s.n > 0 && s.p[s.n - 1] == '/') {
+        s.n--;
+    }
+    return gl_str_is(s, ".") ? (gl_str){0} : s;
+}
+
+/* The first payload that is not before `path`. */
+static size_t lower_bound(const struct gl_payload *items, size_t n, gl_str path)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+
+        if (gl_str_cmp(items[mid].path, path) < 0) {
+            low = mid + 1;
+        } else {
+            high = mid;
+        }
+    }
+    return low;
+}
+
+static gl_str base_name(gl_str path)
+{
+    gl_str rest = path;
+
+    while (rest.n > 0 && memchr(rest.p, '/', rest.n) != NULL) {
+        (void)gl_str_cut(rest, '/', &rest); /* what comes before is a folder */
+    }
+    return rest;
+}
+
+/* Where a payload goes; "" : it does not belong to this upload. */
+static gl_str target_of(const struct gl_upload *u, gl_str source, gl_str path, struct gl_arena *a)
+{
+    gl_str target = plain_path(u->target), rest;
+
+    if (source.n > 0 && gl_str_eq(path, source)) {
+        return target.n > 0 ? target : base_name(path);
+    }
+    if (source.n > 0 &&
+        (!gl_str_starts(path, source) || path.n <= source.n || path.p[source.n] != '/')) {
+        return (gl_str){0};
+    }
+    rest = source.n > 0 ? from(path, source.n + 1) : path;
+    return target.n > 0 ? gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(target), GL_STR_ARG(rest)) : rest;
+}
+
+/* All payloads below `source` stand together, because they are sorted, but perhaps after others
+ * that only begin like it: "lib", "lib.txt", "lib/a". */
+static size_t count_upload(const struct gl_bundle_spec *b, const struct gl_upload *u,
+                           struct files *to)
+{
+    const struct gl_payload *items = b->payloads.items;
+    gl_str source = plain_path(u->source);
+    size_t n = 0;
+
+    for (size_t i = lower_bound(items, b->payloads.n, source);
+         i < b->payloads.n && gl_str_starts(items[i].path, source); i++) {
+        gl_str name = target_of(u, source, items[i].path, to->a);
+
+        if (name.n > 0) {
+            n++;
+            if (to->items != NULL) {
+                add_file(to, (struct gl_exec_file){.name = name,
+                                                   .blob = items[i].blob,
+                                                   .executable = items[i].executable});
+            }
+        }
+    }
+    return n;
+}
+
+static int add_uploads(const struct gl_worker_facts *f, struct files *fs, struct gl_why *why)
+{
+    enum { OF_THE_RUNTIME = 4 };
+    const struct gl_bundle_spec *b = f->turn->flow->bundle;
+    const struct gl_upload *uploads = f->agent->uploads.items;
+
+    fs->cap = OF_THE_RUNTIME;
+    for (size_t i = 0; i < f->agent->uploads.n; i++) {
+        size_t n = count_upload(b, &uploads[i], fs);
+
+        if (n == 0) {
+            return gl_why(why, GL_E_INVALID, "payloads/%.*s, which the agent wants, is not there",
+                          GL_STR_ARG(uploads[i].source));
+        }
+        fs->cap += n;
+    }
+    if (fs->cap > GL_PAYLOADS_MAX + OF_THE_RUNTIME) {
+        return gl_why(why, GL_E_LIMIT,
+                      "the agent wants %zu files in its workspace, and %d is the "
+                      "limit",
+                      fs->cap - OF_THE_RUNTIME, GL_PAYLOADS_MAX);
+    }
+    fs->items = GL_NEW_ARRAY(fs->a, struct gl_exec_file, fs->cap);
+    for (size_t i = 0; i < f->agent->uploads.n; i++) {
+        (void)count_upload(b, &uploads[i], fs); /* as many as before */
+    }
+    return 0;
+}
+
+static gl_str kept(struct gl_arena *a, struct gl_buf *b)
+{
+    return gl_str_dup(a, gl_buf_view(b));
+}
+
+static void known(struct gl_jw *w, const char *key, gl_str value)
+{
+    if (value.n > 0) {
+        gl_jw_key(w, key);
+        gl_jw_str(w, value);
+    }
+}
+
+static void write_workflow(struct gl_jw *w, const struct gl_message_ledger *l, struct gl_arena *a)
+{
+    gl_jw_object(w);
+    known(w, "run_id", l->run_id);
+    known(w, "step_id", l->step_id);
+    if (l->has_revision) {
+        gl_jw_key(w, "graph_revision");
+        gl_jw_u64(w, l->graph_revision);
+    }
+    known(w, "template_id", l->template_id);
+    known(w, "region_id", l->region_id);
+    known(w, "attempt_id", l->attempt_id);
+    gl_jw_key(w, "attempt");
+    gl_jw_u64(w, l->attempt);
+    known(w, "deadline_at", gl_worker_time(l->deadline_at, a));
+    known(w, "heartbeat_deadline_at", gl_worker_time(l->heartbeat_deadline_at, a));
+    known(w, "idempotency_key", l->idempotency_key);
+    gl_jw_end(w);
+}
+
+static gl_str context_text(const struct gl_worker_facts *f, struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "job_id");
+    gl_jw_str(&w, f->turn->job_id);
+    gl_jw_key(&w, "agent_id");
+    gl_jw_str(&w, f->agent->id);
+    gl_jw_key(&w, "agent_type");
+    gl_jw_c(&w, gl_agent_kind_words[f->agent->kind]);
+    gl_jw_key(&w, "template_type");
+    gl_jw_str(&w, f->agent->template_type);
+    gl_jw_key(&w, "agent_state");
+    gl_jw_raw(&w, f->turn->state.n > 0 ? f->turn->state : GL_S("{}"));
+    gl_jw_key(&w, "workflow");
+    write_workflow(&w, &f->ledger, a);
+    gl_jw_key(&w, "timestamp");
+    gl_jw_str(&w, gl_worker_time(f->turn->now, a));
+    gl_jw_end(&w);
+    return kept(a, &out);
+}
+
+/* The blob that is the body, if that is too large to be in the message; "" : it is in it. */
+static gl_str body_blob(const struct gl_message *m, struct gl_arena *a)
+{
+    struct gl_json j;
+
+    if (m->artifacts.n == 0 || gl_json_parse(&j, m->artifacts, GL_FLOW_BYTES_MAX, a, NULL) != 0) {
+        return (gl_str){0};
+    }
+    for (gl_jnode e = gl_json_first(&j, gl_json_root(&j)); e != NULL;
+         e = gl_json_after(&j, gl_json_root(&j), e)) {
+        if (gl_str_is(gl_json_str(&j, gl_json_get(&j, e, "name"), a), GL_ARTIFACT_BODY)) {
+            return gl_str_dup(a, gl_json_str(&j, gl_json_get(&j, e, "sha256"), a));
+        }
+    }
+    return (gl_str){0};
+}
+
+static int add_own(const struct gl_worker_facts *f, struct files *fs, struct gl_why *why)
+{
+    gl_str body = {0}, input = {0};
+    gl_str blob = body_blob(&f->message, fs->a);
+    int rc = 0;
+
+    if (blob.n == 0) {
+        input = f->message.body.n > 0 ? f->message.body : GL_S("null");
+        rc = gl_message_body(&f->message, fs->a, &body, why);
+    }
+    add_file(fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_INPUT), .blob = blob, .text = input});
+    add_file(fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_BODY), .blob = blob, .text = body});
+    add_file(fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_MESSAGE), .text = f->turn->message});
+    add_file(
+        fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_CONTEXT), .text = context_text(f, fs->a)});
+    return rc;
+}
+
+static int make_files(const struct gl_worker_facts *f, struct gl_arena *a, struct gl_exec_start *x,
+                      struct gl_why *why)
+{
+    struct files fs = {.a = a};
+    int rc;
+
+    gl_map_init(&fs.places);
+    rc = add_uploads(f, &fs, why);
+    if (rc == 0) {
+        rc = add_own(f, &fs, why);
+    }
+    gl_map_done(&fs.places);
+    x->files = fs.items;
+    x->files_n = fs.n;
+    return rc;
+}
+
+/* ---- what can be given to a program ---- */
+
+static int check_one(gl_str v, bool is_variable, size_t number, struct gl_arena *a,
+                     struct gl_why *why)
+{
+    gl_str rest, name;
+
+    if (v.n <= GL_ARG_BYTES_MAX && (v.n == 0 || memchr(v.p, '\0', v.n) == NULL)) {
+        return 0;
+    }
+    name = is_variable ? gl_str_fmt(a, "the variable %.*s", GL_STR_ARG(gl_str_cut(v, '=', &rest)))
+                       : gl_str_fmt(a, "argument %zu of the command", number);
+    if (v.n <= GL_ARG_BYTES_MAX) {
+        return gl_why(why, GL_E_INVALID, "%.*s contains a NUL byte", GL_STR_ARG(name));
+    }
+    return gl_why(why, GL_E_LIMIT,
+                  "%.*s has %zu bytes, and %d is the limit: give large values to the worker in "
+                  "payloads/ or in its message",
+                  GL_STR_ARG(name), v.n, GL_ARG_BYTES_MAX);
+}
+
+static int check_start(const struct gl_exec_start *x, struct gl_arena *a, struct gl_why *why)
+{
+    size_t bytes = x->cwd.n;
+    int rc = 0;
+
+    if (x->argv_n > GL_ARGS_MAX || x->env_n > GL_ENVS_MAX) {
+        return gl_why(why, GL_E_LIMIT,
+                      "the worker has %zu arguments and %zu variables; %d and %d are the limits",
+                      x->argv_n, x->env_n, GL_ARGS_MAX, GL_ENVS_MAX);
+    }
+    for (size_t i = 0; i < x->argv_n + x->env_n && rc == 0; i++) {
+        bool is_variable = i >= x->argv_n;
+        gl_str v = is_variable ? x->env[i - x->argv_n] : x->argv[i];
+
+        rc = check_one(v, is_variable, i, a, why);
+        bytes += v.n + 1;
+    }
+    if (rc == 0 && bytes > GL_COMMAND_BYTES_MAX) {
+        rc = gl_why(why, GL_E_LIMIT,
+                    "the worker's arguments and environment have %zu bytes together, and %d is "
+                    "the limit: make the bundle's `environment`, its configuration or the node's "
+                    "own environment smaller",
+                    bytes, GL_COMMAND_BYTES_MAX);
+    }
+    return rc;
+}
+
+/* The one text among those of a message that becomes a variable as it is. */
+static int check_words(const struct gl_message *m, struct gl_why *why)
+{
+    const gl_str words[] = {m->content_type, m->content_encoding};
+
+    for (size_t i = 0; i < GL_COUNT(words); i++) {
+        for (size_t k = 0; k < words[i].n; k++) {
+            if ((unsigned char)words[i].p[k] < 0x20) {
+                return gl_why(why, GL_E_INVALID,
+                              "the message's %s contains the byte 0x%02x: it must be one line",
+                              i == 0 ? "content_type" : "content_encoding",
+                              (unsigned)words[i].p[k]);
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- all of it ---- */
+
+/* What is not said of the step is that of the message itself. */
+static void take_ledger(struct gl_worker_facts *f, struct gl_arena *a)
+{
+    if (f->turn->ledger != NULL) {
+        f->ledger = *f->turn->ledger;
+    } else {
+        gl_message_ledger_of(f->message.headers, a, &f->ledger);
+    }
+    if (f->ledger.run_id.n == 0) {
+        f->ledger.run_id = f->turn->run_id;
+    }
+    if (f->ledger.attempt == 0) {
+        f->ledger.attempt = 1;
+    }
+}
+
+static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct gl_exec_start *x,
+                          struct gl_why *why)
+{
+    uint32_t max = f->agent->stdout_max;
+    int rc = gl_message_read(f->turn->message, a, &f->message, why);
+
+    if (rc != 0) {
+        return gl_why_prefix(why, "the message");
+    }
+    take_ledger(f, a);
+    f->workdir = f->unit->cwd.n > 0 ? f->unit->cwd : GL_S(GL_EXEC_WORK);
+    x->is_worker = true;
+    x->cwd = f->workdir;
+    x->stdout_max = max == 0                    ? GL_STDOUT_BYTES
+                    : max < GL_STDOUT_BYTES_MAX ? max
+                                                : GL_STDOUT_BYTES_MAX;
+    x->grace_ms = GRACE_MS;
+    x->beacon_ms = f->agent->beacons ? f->agent->beacon_ms : 0;
+    x->make_folder = gl_worker_data_folder(f->place, f->turn->run_id, a);
+    rc = check_words(&f->message, why);
+    if (rc == 0) {
+        rc = make_argv(f, a, x, why);
+    }
+    if (rc == 0) {
+        rc = gl_worker_env(f, a, x, why);
+    }
+    if (rc == 0) {
+        rc = make_files(f, a, x, why);
+    }
+    return rc == 0 ? check_start(x, a, why) : rc;
+}
+
+static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
+                          struct gl_exec_start *x, struct gl_why *why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    gl_str *argv = GL_NEW(a, gl_str);
+    struct gl_jw w;
+
+    *argv = f->agent->module;
+    x->argv = argv;
+    x->argv_n = 1;
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_name(&w, "job_id");
+    gl_jw_str(&w, f->turn->job_id);
+    gl_jw_name(&w, "agent_id");
+    gl_jw_str(&w, f->agent->id);
+    gl_jw_name(&w, "config");
+    gl_jw_raw(&w, f->agent->config.n > 0 ? f->agent->config : GL_S("{}"));
+    gl_jw_name(&w, "state");
+    gl_jw_raw(&w, f->turn->state.n > 0 ? f->turn->state : GL_S("{}"));
+    gl_jw_name(&w, "message");
+    gl_jw_raw(&w, f->turn->message);
+    gl_jw_end(&w);
+    if (out.n > GL_INPUT_BYTES_MAX) {
+        return gl_why(why, GL_E_LIMIT,
+                      "configuration, state and message of the module have %zu bytes together, and "
+                      "%d is the limit",
+                      out.n, GL_INPUT_BYTES_MAX);
+    }
+    x->input = kept(a, &out);
+    return 0;
+}
+
+int gl_worker_compose(const struct gl_worker_place *p, const struct gl_worker_turn *t,
+                      struct gl_arena *a, struct gl_exec_start *x, struct gl_why *reterr_why)
+{
+    struct gl_worker_facts f = {.place = p,
+                                .turn = t,
+                                .agent = gl_flow_agent(t->flow, t->agent),
+                                .unit = gl_flow_step(t->flow, t->agent)};
+
+    x->driver = f.unit->driver;
+    x->timeout_ms = f.unit->timeout_ms;
+    if (gl_str_is(x->driver, "module")) {
+        return compose_module(&f, a, x, reterr_why);
+    }
+    GL_ASSERT(gl_str_is(x->driver, "worker")); /* a relay never leaves the core */
+    return compose_worker(&f, a, x, reterr_why);
 }

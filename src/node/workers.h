@@ -18,7 +18,7 @@
 struct gl_worker_place {
     gl_str runs_root;    /* MN_RUNS_ROOT: absolute */
     gl_str node_name;    /* of this node */
-    gl_str grpc_target;  /* MN_GRPC_TARGET; "" : it is not set */
+    gl_str grpc_target;  /* MN_GRPC_TARGET; "" : there is none */
     gl_str pyenv_folder; /* where python environments are cached; "" : there are none */
     gl_str glia_path;    /* of the program `glia`, which prepares them */
     const gl_str *env;   /* "NAME=value": the node's environment; see gl_worker_is_private() */
@@ -51,8 +51,9 @@ struct gl_worker_turn {
 int gl_worker_compose(const struct gl_worker_place *p, const struct gl_worker_turn *t,
                       struct gl_arena *a, struct gl_exec_start *x, struct gl_why *reterr_why);
 
-/* MN_RUNS_ROOT/<run id>, the folder that all workers of a job share. */
+/* MN_RUNS_ROOT/<run id>, the folder that all workers of a job share; and MN_JOB_DATA_DIR in it. */
 gl_str gl_worker_run_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a);
+gl_str gl_worker_data_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a);
 
 /* Is a variable of this name Glia's own, so that workers do not get it from the node? All GLIA_*
  * are: they configure the node, and some are secrets (tokens, a store's password). So is
