@@ -1,0 +1,13 @@
+"""Says two things: to the ledger, which branch is taken (the event), and to the edges between the
+agents, whose conditions read outputs.selected_branch of what is sent."""
+import json
+import os
+
+with open(os.environ["MN_INPUT_FILE"], encoding="utf-8") as file:
+    order = json.load(file)
+branch = "express" if order["weight"] < 5 else "standard"
+print(json.dumps({
+    "outputs": {"selected_branch": branch, "order": order["order"]},
+    "artifacts": [], "metrics": {}, "status": "completed",
+    "events": [{"type": "workflow_step_branch", "payload": {"branch": branch}}],
+}))

@@ -1,0 +1,6 @@
+import json
+import os
+
+with open(os.environ["MN_INPUT_FILE"], encoding="utf-8") as file:
+    body = json.load(file)
+print(json.dumps({"words": len(body["text"].split())}))
