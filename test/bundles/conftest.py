@@ -1,0 +1,39 @@
+"""What the tests of bundles share: a data folder, and ways to run bundles in it."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from bundlework import Runner  # noqa: E402
+from glianode import Box  # noqa: E402
+from httpnode import serve  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "item(ids): what of contract.txt a test shows")
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    """A data folder in which nothing runs yet."""
+    box = Box(tmp_path)
+    yield box
+    box.close()
+
+
+@pytest.fixture(name="alone")
+def make_alone(box):
+    """Commands are the node themselves."""
+    return Runner(box)
+
+
+@pytest.fixture(name="served", scope="module")
+def make_served(tmp_path_factory):
+    """One node for all tests of a file; each test has its own jobs."""
+    box = Box(tmp_path_factory.mktemp("served"))
+    runner = Runner(box)
+    serve(box)
+    yield runner
+    box.close()
