@@ -65,7 +65,10 @@ enum {
     GL_STATE_BYTES_MAX = 1 << 20,  /* an agent's state */
     GL_STDOUT_BYTES = 1 << 20,     /* of a worker, unless it is configured */
     GL_STDOUT_BYTES_MAX = 8 << 20,
-    GL_IDLE_AGENTS_MAX = 10000, /* agents without work that stay in memory */
+    GL_IDLE_AGENTS_MAX = 10000,           /* agents without work that stay in memory */
+    GL_MODULES_MAX = 1000,                /* native modules in one folder */
+    GL_MODULE_INSTANCES_MAX = 1024,       /* instances of one module that are kept */
+    GL_MODULE_FRAME_BYTES_MAX = 16 << 20, /* one call of a module, and what comes of it */
 
     /* The core. */
     GL_AGEING_MS = 10000,         /* a step that waits this long gains a point of priority */
@@ -90,10 +93,16 @@ enum {
     GL_SECRET_BYTES_MAX = 64 << 10,
     GL_SECRETS_BYTES_MAX = 256 << 10, /* of one step, all together */
     GL_INPUT_BYTES_MAX = 2 << 20,     /* the input document of one attempt: its parents' outputs */
-    GL_FRAME_BYTES_MAX = 4 << 20,     /* one frame of the keeper's protocol */
+    GL_FRAME_BYTES_MAX = 16 << 20,    /* one frame of the keeper's protocol */
+    GL_WORKER_FILES_MAX = GL_PAYLOADS_MAX + 16, /* files of one worker */
+    GL_TEXTS_BYTES_MAX = 4 << 20,        /* of these, what is no payload: message, context, ... */
+    GL_STDERR_BYTES_MAX = 64 << 10,      /* the end of a worker's stderr that is kept */
+    GL_SAID_BYTES_MAX = 64 << 10,        /* a line of a worker for the runtime */
+    GL_SAID_WAITING_MAX = 1000,          /* such lines of one attempt that wait for the node ... */
+    GL_SAID_WAITING_BYTES_MAX = 1 << 20, /* ... and their bytes */
 
     /* HTTP. */
-    GL_HTTP_BODY_BYTES_MAX = 64 << 20,
+    GL_HTTP_BODY_BYTES_MAX = 72 << 20,
     GL_HTTP_CONNECTIONS_MAX = 4096, /* of one listener; a peer can have three quarters of them */
     GL_HTTP_BATCH_MAX = 10000,      /* submissions in one request */
     GL_PAGE_MAX = 1000,             /* rows of one page of any listing */
@@ -105,7 +114,12 @@ static_assert(GL_OUTPUT_BYTES_MAX + (1 << 16) <= GL_RECORD_BYTES_MAX, "an output
 static_assert(GL_INPUT_BYTES_MAX + GL_COMMAND_BYTES_MAX + (1 << 16) <= GL_FRAME_BYTES_MAX,
               "a start fits one frame");
 static_assert(GL_OUTPUT_BYTES_MAX + (1 << 16) <= GL_FRAME_BYTES_MAX, "a result fits one frame");
+static_assert(GL_STDOUT_BYTES_MAX + GL_STDERR_BYTES_MAX + (1 << 16) <= GL_FRAME_BYTES_MAX,
+              "a worker's result fits one frame");
 static_assert(GL_BLOB_BYTES_MAX <= GL_HTTP_BODY_BYTES_MAX, "a blob fits a request");
 static_assert(GL_FLOW_BYTES_MAX + (1 << 20) <= GL_HTTP_BODY_BYTES_MAX, "a flow fits a request");
+static_assert(GL_MANIFEST_BYTES_MAX + (8 << 20) <= GL_HTTP_BODY_BYTES_MAX,
+              "a manifest fits a request, with the names of its payloads");
+static_assert(GL_MANIFEST_BYTES_MAX <= GL_BLOB_BYTES_MAX, "a manifest is kept as a blob");
 
 #endif

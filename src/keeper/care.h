@@ -3,8 +3,7 @@
  *     gl_care_begin()     folder, pipes, process
  *     gl_care_stop()      SIGTERM, grace, SIGKILL: its owner asked, its time is over, ...
  *     gl_care_reap()      some processes have ended: whose, and which attempts are over
- *     gl_care_settle()    journal the ends of this turn and have them synced
- *     gl_care_synced()    ... only then do they count */
+ *     gl_care_ack()       its result is known: forget it */
 #ifndef GL_KEEPER_CARE_H
 #define GL_KEEPER_CARE_H
 
@@ -26,18 +25,10 @@ void gl_care_orphan(struct gl_keeper *k, gl_ms grace_ms);
 void gl_care_leave(struct gl_keeper *k);
 
 void gl_care_reap(struct gl_keeper *k);
-void gl_care_settle(struct gl_keeper *k);
-/* A sync of the journal is done: the ends it was about count. */
-void gl_care_synced(struct gl_keeper *k);
 
 /* A result that is acknowledged is forgotten. `failed`: the node does not accept it, although the
  * step exited with 0. The working folder of one that succeeded goes, others stay for people to look
  * at. */
 void gl_care_ack(struct gl_keeper *k, struct gl_charge *c, bool failed);
-
-/* One record of the journal of an earlier keeper. */
-int gl_care_replay(void *keeper, const struct gl_keep_msg *m);
-/* All have been read: end what is left of the attempts that have no result. */
-void gl_care_replayed(struct gl_keeper *k);
 
 #endif

@@ -170,6 +170,24 @@ void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_sta
     }
 }
 
+size_t gl_charge_bytes(const struct gl_charge *c)
+{
+    return GL_CHARGE_BYTES + c->output.n;
+}
+
+struct gl_keep_msg gl_charge_begun(const struct gl_keeper *k, const struct gl_charge *c)
+{
+    return (struct gl_keep_msg){
+        .type = GL_KEEP_BEGUN,
+        .start = {.key = c->key, .token = c->token},
+        .pid = (uint64_t)c->proc.pid,
+        .boot = gl_str_of(k->boot),
+        .ticks_min = c->ticks_min,
+        .ticks_max = c->ticks_max,
+        .mark = c->mark,
+    };
+}
+
 struct gl_keep_msg gl_charge_ended(const struct gl_charge *c)
 {
     struct gl_keep_msg m = {

@@ -26,6 +26,8 @@ enum gl_charge_state {
 #undef X
 };
 
+enum { GL_CHARGE_BYTES = 512 /* of a record of one attempt, without its output; a guess */ };
+
 struct gl_floor {
     struct gl_link link; /* in floors_idle while charges_n == 0 */
     uint64_t token;
@@ -99,6 +101,11 @@ void gl_charge_review(struct gl_keeper *k, struct gl_floor *f);
 /* The only writer of c->state. */
 void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_state next);
 
+/* About what the record of its end takes in the journal. */
+size_t gl_charge_bytes(const struct gl_charge *c);
+
+/* The journal's record of its beginning; borrows from both. */
+struct gl_keep_msg gl_charge_begun(const struct gl_keeper *k, const struct gl_charge *c);
 /* The ENDED message of a charge whose result is complete; borrows from it. */
 struct gl_keep_msg gl_charge_ended(const struct gl_charge *c);
 

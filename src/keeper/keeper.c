@@ -21,6 +21,7 @@
 #include "keeper/cgroup.h"
 #include "keeper/launch.h"
 #include "keeper/proctree.h"
+#include "keeper/settle.h"
 #include "keeper/shelf.h"
 #include "keeper/trash.h"
 #include "os/fs.h"
@@ -108,7 +109,7 @@ static void on_synced(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
     (void)w;
     (void)events;
-    gl_care_synced(k);
+    gl_settle_synced(k);
 }
 
 static void on_alarm(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
@@ -272,7 +273,7 @@ static void turn(struct gl_keeper *k)
         k->child_ended = false;
         gl_care_reap(k);
     }
-    gl_care_settle(k);
+    gl_settle_turn(k);
     gl_caller_flush(k);
     gl_charge_free_buried(k);
     gl_capture_free_closed(k);
@@ -448,13 +449,13 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
         r = begin_epoch(k, folder, reterr_why);
     }
     if (r == 0) {
-        r = gl_journal_open(&k->journal, folder, gl_care_replay, k, reterr_why);
+        r = gl_journal_open(&k->journal, folder, gl_settle_replay, k, reterr_why);
     }
     if (r < 0) {
         return r;
     }
     folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p; /* replay uses the scratch */
-    gl_care_replayed(k);
+    gl_settle_replayed(k);
     gl_trash_open(k);
     enter_cgroup(k);
     k->synced = (struct gl_watch){.ready = on_synced, .fd = k->journal.done_fd};

@@ -10,8 +10,9 @@
  *     charge.c    the attempts in memory, floors     care.c      what is done with an attempt
  *     rundir.c    its folder and files               launch.c    its process
  *     capture.c   its output                         proctree.c  its descendants
- *     journal.c   what must survive the keeper       epoch.c     the name of an unbroken memory
- *     cgroup.c    a control group, where possible    shelf.c     folders that can serve again
+ *     journal.c   what must survive the keeper       settle.c    ends, and when they count
+ *     cgroup.c    a control group, where possible    epoch.c     the name of an unbroken memory
+ *     shelf.c     folders that can serve again       heard.c     what a worker has said
  *     redact.c    keeping secrets out                trash.c     folders that are not wanted
  *
  * This header is private to the folder. */

@@ -258,6 +258,7 @@ static void dispatch(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
     case GL_KEEP_ENDED:
     case GL_KEEP_BEACON:
     case GL_KEEP_BEGUN:
+    case GL_KEEP_SAID:
         gl_caller_refuse(c, GL_E_INVALID, "not a message for a keeper");
         break;
     }

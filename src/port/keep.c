@@ -2,25 +2,17 @@
 
 #include "base/check.h"
 
-enum {
-    FIELD_BYTES = 5, /* tag and length before each field */
-    FILE_NAMES_BYTES_MAX = 768 << 10,
-    SMALL_BYTES_MAX = 128 << 10, /* of a start, besides its command, its files and its input: names,
-                                    numbers, and the lengths of its texts */
-};
-
-static_assert(GL_COMMAND_BYTES_MAX + FILE_NAMES_BYTES_MAX + GL_INPUT_BYTES_MAX + SMALL_BYTES_MAX <=
-                  GL_FRAME_BYTES_MAX,
-              "every start that is allowed fits a frame");
-static_assert(4 * (GL_ARGS_MAX + GL_ENVS_MAX + GL_SECRETS_MAX) < SMALL_BYTES_MAX / 2,
-              "the lengths of its texts are small");
+enum { FIELD_BYTES = 5 /* tag and length before each field */ };
 
 enum field_kind {
     F_U64, /* uint64_t or int64_t */
     F_INT, /* int or an enum */
+    F_U32,
+    F_BOOL,
     F_STR,
     F_TEXTS, /* const gl_str * and, at `count`, its size_t */
     F_FILES,
+    F_FILE_TEXTS, /* of the files read before it */
 };
 
 struct field {
@@ -52,7 +44,7 @@ static const struct field fields[] = {
     {15, F_TEXTS, AT(start.argv), AT(start.argv_n), GL_ARGS_MAX},
     {16, F_TEXTS, AT(start.env), AT(start.env_n), GL_ENVS_MAX},
     {17, F_STR, AT(start.cwd), 0, 4095},
-    {18, F_FILES, AT(start.files), AT(start.files_n), GL_FILES_MAX},
+    {18, F_FILES, AT(start.files), AT(start.files_n), GL_WORKER_FILES_MAX},
     {19, F_STR, AT(start.input), 0, GL_INPUT_BYTES_MAX},
     {20, F_U64, AT(start.timeout_ms), 0, 0},
     {21, F_U64, AT(start.grace_ms), 0, 0},
@@ -74,6 +66,15 @@ static const struct field fields[] = {
     {37, F_U64, AT(mark), 0, 0},
     {38, F_U64, AT(clock_offset_ms), 0, 0},
     {39, F_TEXTS, AT(start.secrets), AT(start.secrets_n), GL_SECRETS_MAX},
+    {40, F_FILE_TEXTS, AT(start.files), AT(start.files_n), GL_WORKER_FILES_MAX},
+    {41, F_BOOL, AT(start.is_worker), 0, 0},
+    {42, F_U32, AT(start.stdout_max), 0, 0},
+    {43, F_STR, AT(start.make_folder), 0, 4095},
+    {44, F_STR, AT(worker.out), 0, GL_STDOUT_BYTES_MAX + GL_KEEP_NOTE_BYTES},
+    {45, F_STR, AT(worker.err), 0, GL_STDERR_BYTES_MAX},
+    {46, F_BOOL, AT(worker.is_cut), 0, 0},
+    {47, F_U64, AT(worker.out_bytes), 0, 0},
+    {48, F_STR, AT(line), 0, GL_SAID_BYTES_MAX},
 };
 
 static_assert(sizeof(enum gl_exec_end) == sizeof(int), "F_INT fits enums");
@@ -180,6 +181,24 @@ static void add_files(struct gl_buf *out, uint8_t tag, const struct gl_exec_file
     close_list(out, begin);
 }
 
+/* Files whose content is a blob have none; only starts of workers have any. */
+static void add_file_texts(struct gl_buf *out, uint8_t tag, const struct gl_exec_file *files,
+                           size_t n)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes += files[i].text.n;
+    }
+    if (bytes == 0) {
+        return;
+    }
+    size_t begin = open_list(out, tag);
+    for (size_t i = 0; i < n; i++) {
+        add_text(out, files[i].text);
+    }
+    close_list(out, begin);
+}
+
 static void add_member(struct gl_buf *out, const struct field *f, const struct gl_keep_msg *m)
 {
     const char *at = (const char *)m + f->at;
@@ -190,6 +209,12 @@ static void add_member(struct gl_buf *out, const struct field *f, const struct g
         break;
     case F_INT:
         add_number(out, f->tag, (uint64_t)(int64_t) * (const int *)(const void *)at);
+        break;
+    case F_U32:
+        add_number(out, f->tag, *(const uint32_t *)(const void *)at);
+        break;
+    case F_BOOL:
+        add_number(out, f->tag, *(const bool *)(const void *)at ? 1 : 0);
         break;
     case F_STR: {
         gl_str s = *(const gl_str *)(const void *)at;
@@ -206,6 +231,10 @@ static void add_member(struct gl_buf *out, const struct field *f, const struct g
     case F_FILES:
         add_files(out, f->tag, *(const struct gl_exec_file *const *)(const void *)at,
                   *(const size_t *)(const void *)count);
+        break;
+    case F_FILE_TEXTS:
+        add_file_texts(out, f->tag, *(const struct gl_exec_file *const *)(const void *)at,
+                       *(const size_t *)(const void *)count);
         break;
     }
 }
@@ -324,6 +353,27 @@ static int read_files(gl_str list, const struct field *f, struct gl_keep_msg *m,
     return 0;
 }
 
+/* They follow the list of files; each is one of theirs. */
+static int read_file_texts(gl_str list, const struct field *f, struct gl_keep_msg *m,
+                           struct gl_arena *a, struct gl_why *why)
+{
+    size_t n = 0;
+    int r = count_elements(list, false, f->max, &n, why);
+    if (r < 0) {
+        return r;
+    }
+    if (n != m->start.files_n) {
+        return gl_why(why, GL_E_INVALID, "%zu texts for %zu files", n, m->start.files_n);
+    }
+    struct gl_exec_file *files = GL_NEW_ARRAY(a, struct gl_exec_file, n);
+    for (size_t i = 0; i < n; i++) {
+        files[i] = m->start.files[i];
+        (void)take_text(&list, &files[i].text); /* counted above: it is whole */
+    }
+    m->start.files = files;
+    return 0;
+}
+
 static int read_number(gl_str value, const struct field *f, struct gl_keep_msg *m,
                        struct gl_why *why)
 {
@@ -336,7 +386,15 @@ static int read_number(gl_str value, const struct field *f, struct gl_keep_msg *
         *(uint64_t *)(void *)at = v;
         return 0;
     }
-    if ((int64_t)v < INT32_MIN || (int64_t)v > INT32_MAX) {
+    if (f->kind == F_BOOL) {
+        *(bool *)(void *)at = v != 0;
+        return 0;
+    }
+    if (f->kind == F_U32 && v <= UINT32_MAX) {
+        *(uint32_t *)(void *)at = (uint32_t)v;
+        return 0;
+    }
+    if (f->kind == F_U32 || (int64_t)v < INT32_MIN || (int64_t)v > INT32_MAX) {
         return gl_why(why, GL_E_INVALID, "field %u: a number out of range", f->tag);
     }
     *(int *)(void *)at = (int)(int64_t)v;
@@ -349,6 +407,8 @@ static int read_member(gl_str value, const struct field *f, struct gl_keep_msg *
     switch ((enum field_kind)f->kind) {
     case F_U64:
     case F_INT:
+    case F_U32:
+    case F_BOOL:
         return read_number(value, f, m, why);
     case F_STR:
         if (value.n > f->max) {
@@ -361,6 +421,8 @@ static int read_member(gl_str value, const struct field *f, struct gl_keep_msg *
         return read_texts(value, f, m, a, why);
     case F_FILES:
         return read_files(value, f, m, a, why);
+    case F_FILE_TEXTS:
+        return read_file_texts(value, f, m, a, why);
     }
     GL_UNREACHABLE();
 }
@@ -396,7 +458,7 @@ static int check_enums(const struct gl_keep_msg *m, struct gl_why *why)
     if ((int)m->result.end < 0 || (int)m->result.end >= GL_EXEC_END_COUNT) {
         return gl_why(why, GL_E_INVALID, "unknown kind of end %d", (int)m->result.end);
     }
-    if (m->output_source < 0 || m->output_source > GL_KEEP_FROM_LINE) {
+    if (m->output_source < 0 || m->output_source > GL_KEEP_FROM_WORKER) {
         return gl_why(why, GL_E_INVALID, "unknown source of output %d", m->output_source);
     }
     if (m->status > 0) {
@@ -469,210 +531,16 @@ int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used)
     return 0;
 }
 
-/* ---- what may be asked for ---- */
-
-static bool is_attempt_id(gl_str s)
-{
-    if (s.n == 0 || s.n > GL_ATTEMPT_ID_BYTES_MAX || s.p[0] == '.' || s.p[0] == '-') {
-        return false;
-    }
-    for (size_t i = 0; i < s.n; i++) {
-        if (memchr(":[].-", s.p[i], 5) == NULL && !gl_str_is_id((gl_str){.p = s.p + i, .n = 1})) {
-            return false;
-        }
-    }
-    return true;
-}
-
-int gl_keep_check_key(const struct gl_attempt_key *key, struct gl_why *reterr_why)
-{
-    if (!gl_str_is_id(key->context)) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' cannot be the name of a context",
-                      GL_STR_ARG(key->context));
-    }
-    if (!gl_str_is_id(key->job)) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' cannot be the id of a job",
-                      GL_STR_ARG(key->job));
-    }
-    if (!is_attempt_id(key->attempt)) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' cannot be the id of an attempt",
-                      GL_STR_ARG(key->attempt));
-    }
-    return 0;
-}
-
-int gl_keep_check_file(gl_str name, struct gl_why *reterr_why)
-{
-    gl_str rest = name;
-    bool good = name.n > 0 && name.n < 4096 && memchr(name.p, 0, name.n) == NULL &&
-                name.p[name.n - 1] != '/';
-    while (good && rest.n > 0) {
-        gl_str part = gl_str_cut(rest, '/', &rest);
-        good = part.n > 0 && part.n <= 255 && !gl_str_is(part, ".") && !gl_str_is(part, "..");
-    }
-    if (!good) {
-        return gl_why(reterr_why, GL_E_INVALID, "'%.*s' is no file name inside the working folder",
-                      GL_STR_ARG(name));
-    }
-    return 0;
-}
-
-static bool has_nul(gl_str s)
-{
-    return s.n > 0 && memchr(s.p, 0, s.n) != NULL;
-}
-
-/* As they travel: "NAME=value". No sentence contains a value. */
-static int check_secrets(const struct gl_exec_start *s, size_t *bytes, struct gl_why *why)
-{
-    size_t total = 0;
-    if (s->secrets_n > GL_SECRETS_MAX) {
-        return gl_why(why, GL_E_LIMIT, "%zu secrets (at most %d)", s->secrets_n, GL_SECRETS_MAX);
-    }
-    for (size_t i = 0; i < s->secrets_n; i++) {
-        gl_str value = {0};
-        gl_str name = gl_str_cut(s->secrets[i], '=', &value);
-        if (name.n == 0 || name.n > GL_ID_BYTES_MAX || has_nul(name) || value.n == 0) {
-            return gl_why(why, GL_E_INVALID, "a secret is no NAME=value");
-        }
-        if (gl_str_starts(name,
-                          GL_S("GLIA_"))) { /* those must be true: leftovers are known by them */
-            return gl_why(why, GL_E_INVALID, "secret %.*s: names with GLIA_ are not free",
-                          GL_STR_ARG(name));
-        }
-        int r = gl_keep_check_secret(name, value, why);
-        if (r < 0) {
-            return r;
-        }
-        total += value.n;
-        *bytes += s->secrets[i].n + 1;
-    }
-    if (total > GL_SECRETS_BYTES_MAX) {
-        return gl_why(why, GL_E_LIMIT, "the secrets take %zu bytes (at most %d)", total,
-                      GL_SECRETS_BYTES_MAX);
-    }
-    return 0;
-}
-
-int gl_keep_check_secret(gl_str name, gl_str value, struct gl_why *reterr_why)
-{
-    if (has_nul(value)) {
-        return gl_why(reterr_why, GL_E_INVALID, "secret %.*s: its value contains a NUL byte",
-                      GL_STR_ARG(name));
-    }
-    if (value.n < GL_SECRET_BYTES_MIN) {
-        return gl_why(
-            reterr_why, GL_E_INVALID,
-            "secret %.*s: its value has %zu bytes; with less than %d it could not be kept "
-            "out of the log",
-            GL_STR_ARG(name), value.n, GL_SECRET_BYTES_MIN);
-    }
-    if (value.n > GL_SECRET_BYTES_MAX) {
-        return gl_why(reterr_why, GL_E_INVALID, "secret %.*s: its value has more than %d KiB",
-                      GL_STR_ARG(name), GL_SECRET_BYTES_MAX >> 10);
-    }
-    return 0;
-}
-
-static int check_command(const struct gl_exec_start *s, struct gl_why *why)
-{
-    size_t bytes = 0;
-    if (s->argv_n == 0 || s->argv[0].n == 0) {
-        return gl_why(why, GL_E_INVALID, "there is no command");
-    }
-    if (s->argv_n > GL_ARGS_MAX || s->env_n > GL_ENVS_MAX || s->files_n > GL_FILES_MAX) {
-        return gl_why(why, GL_E_LIMIT,
-                      "too many arguments, environment entries or files (at most %d, %d, %d)",
-                      GL_ARGS_MAX, GL_ENVS_MAX, GL_FILES_MAX);
-    }
-    for (size_t i = 0; i < s->argv_n; i++) {
-        bytes += s->argv[i].n + 1;
-        if (has_nul(s->argv[i])) {
-            return gl_why(why, GL_E_INVALID, "argument %zu contains a NUL byte", i);
-        }
-    }
-    for (size_t i = 0; i < s->env_n; i++) {
-        gl_str e = s->env[i];
-        bytes += e.n + 1;
-        if (has_nul(e) || e.n == 0 || e.p[0] == '=' || memchr(e.p, '=', e.n) == NULL) {
-            return gl_why(why, GL_E_INVALID, "'%.*s' is no NAME=value", e.n > 80 ? 80 : (int)e.n,
-                          e.p ? e.p : "");
-        }
-    }
-    int r = check_secrets(s, &bytes, why);
-    if (r < 0) {
-        return r;
-    }
-    if (bytes > GL_COMMAND_BYTES_MAX) {
-        return gl_why(why, GL_E_LIMIT, "arguments and environment take %zu bytes (at most %d)",
-                      bytes, GL_COMMAND_BYTES_MAX);
-    }
-    return 0;
-}
-
-static bool is_hash(gl_str s)
-{
-    if (s.n != 64) {
-        return false;
-    }
-    for (size_t i = 0; i < s.n; i++) {
-        if (!(s.p[i] >= '0' && s.p[i] <= '9') && !(s.p[i] >= 'a' && s.p[i] <= 'f')) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static int check_files(const struct gl_exec_start *s, struct gl_why *why)
-{
-    size_t bytes = 0;
-    if (s->files_n > 0 && s->cwd.n > 0) {
-        return gl_why(why, GL_E_INVALID, "a step with files of its own runs in a private folder");
-    }
-    for (size_t i = 0; i < s->files_n; i++) {
-        int r = gl_keep_check_file(s->files[i].name, why);
-        if (r < 0) {
-            return r;
-        }
-        if (!is_hash(s->files[i].blob)) {
-            return gl_why(why, GL_E_INVALID, "'%.*s': its content is not named by a SHA-256",
-                          GL_STR_ARG(s->files[i].name));
-        }
-        bytes += s->files[i].name.n + 128;
-    }
-    if (bytes > FILE_NAMES_BYTES_MAX) {
-        return gl_why(why, GL_E_LIMIT, "the names of the files are too long");
-    }
-    return 0;
-}
-
-int gl_keep_check_start(const struct gl_exec_start *s, struct gl_why *reterr_why)
-{
-    int r = gl_keep_check_key(&s->key, reterr_why);
-    if (r == 0) {
-        r = check_command(s, reterr_why);
-    }
-    if (r == 0) {
-        r = check_files(s, reterr_why);
-    }
-    if (r < 0) {
-        return r;
-    }
-    if (s->cwd.n > 0 && (s->cwd.p[0] != '/' || s->cwd.n > 4095 || has_nul(s->cwd))) {
-        return gl_why(reterr_why, GL_E_INVALID, "the folder to run in must be an absolute path");
-    }
-    if (s->input.n > GL_INPUT_BYTES_MAX) {
-        return gl_why(reterr_why, GL_E_LIMIT, "the input takes %zu bytes (at most %d)", s->input.n,
-                      GL_INPUT_BYTES_MAX);
-    }
-    if (s->timeout_ms < 0 || s->grace_ms < 0 || s->beacon_ms < 0) {
-        return gl_why(reterr_why, GL_E_INVALID, "a span of time is negative");
-    }
-    return 0;
-}
-
 uint64_t gl_keep_agree(uint64_t min_a, uint64_t max_a, uint64_t min_b, uint64_t max_b)
 {
     uint64_t newest = max_a < max_b ? max_a : max_b;
     return newest >= min_a && newest >= min_b ? newest : 0;
+}
+
+void gl_keep_lower(struct gl_keep_msg *m, uint64_t version)
+{
+    if (version < GL_KEEP_VERSION_WORKERS && m->output_source == GL_KEEP_FROM_WORKER) {
+        m->output_source = GL_KEEP_NO_OUTPUT;
+        m->worker = (struct gl_keep_worker){0};
+    }
 }

@@ -12,7 +12,7 @@
  *     START ATTACH STOP LIST (req)    ->
  *                                     <-    INFO* REPLY (req)
  *     ACK PING                        ->
- *                                     <-    ENDED BEACON
+ *                                     <-    SAID* ENDED BEACON
  *
  * A journal record is a length, a checksum and a message (BEGUN, ENDED, ACK).
  *
@@ -27,11 +27,14 @@
 
 enum {
     GL_KEEP_VERSION_MIN = 1, /* the oldest this release can speak */
-    GL_KEEP_VERSION_MAX = 2,
+    GL_KEEP_VERSION_MAX = 3,
     GL_KEEP_VERSION_SECRETS = 2, /* from here on: secrets, and inputs above 1 MiB */
-    GL_KEEP_PREFIX_BYTES = 4,    /* of a frame: its length */
-    GL_KEEP_RECORD_BYTES = 12,   /* before a record: length and checksum */
-    GL_KEEP_EPOCH_BYTES = 32,    /* an epoch, in hex */
+    GL_KEEP_VERSION_WORKERS = 3, /* workers, SAID, and frames above GL_KEEP_FRAME_BYTES_OLD */
+    GL_KEEP_FRAME_BYTES_OLD = 4 << 20,
+    GL_KEEP_NOTE_BYTES = 128,  /* what stands behind a stdout that was cut, at most */
+    GL_KEEP_PREFIX_BYTES = 4,  /* of a frame: its length */
+    GL_KEEP_RECORD_BYTES = 12, /* before a record: length and checksum */
+    GL_KEEP_EPOCH_BYTES = 32,  /* an epoch, in hex */
 };
 
 #define GL_KEEP_TYPES(X)                                                            \
@@ -48,7 +51,8 @@ enum {
     X(INFO, 11)  /* one line of a list; a REPLY ends it */                          \
     X(ENDED, 12) /* an event, and the journal's record of it */                     \
     X(BEACON, 13)                                                                   \
-    X(BEGUN, 14) /* journal: a process was started */
+    X(BEGUN, 14) /* journal: a process was started */                               \
+    X(SAID, 15)  /* a line of a worker for the runtime */
 
 enum gl_keep_type {
 #define X(name, value) GL_KEEP_##name = value,
@@ -68,8 +72,17 @@ enum {
 /* Where the output of a result stood: the node checks it, by different rules. */
 enum gl_keep_source {
     GL_KEEP_NO_OUTPUT,
-    GL_KEEP_FROM_FILE, /* $GLIA_OUTPUT: must be JSON */
-    GL_KEEP_FROM_LINE, /* the last line of stdout: counts only if it is a JSON object */
+    GL_KEEP_FROM_FILE,   /* $GLIA_OUTPUT: must be JSON */
+    GL_KEEP_FROM_LINE,   /* the last line of stdout: counts only if it is a JSON object */
+    GL_KEEP_FROM_WORKER, /* it is `worker`, of which the node makes a document */
+};
+
+/* What a worker has left; bytes as they came, without the lines for the runtime. */
+struct gl_keep_worker {
+    gl_str out; /* the beginning; with a note behind it if it was cut */
+    gl_str err; /* the end */
+    bool is_cut;
+    uint64_t out_bytes; /* of stdout, before it was cut */
 };
 
 /* Any message; which fields mean something depends on the type. */
@@ -95,6 +108,8 @@ struct gl_keep_msg {
 
     struct gl_exec_result result; /* ENDED, REPLY to ATTACH; the output is not checked */
     int output_source;            /* enum gl_keep_source */
+    struct gl_keep_worker worker; /* the same */
+    gl_str line;                  /* SAID: with its prefix, without its end */
 
     /* BEGUN: enough to find the process again, and no other. */
     gl_str boot;                   /* id of the machine's boot */
@@ -115,6 +130,9 @@ int gl_keep_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl
 /* Read a message. Lists live in `a`, text is borrowed from `message`. */
 int gl_keep_decode(struct gl_keep_msg *ret, gl_str message, struct gl_arena *a,
                    struct gl_why *reterr_why);
+
+/* Take out of a message what somebody who speaks this version would not understand. */
+void gl_keep_lower(struct gl_keep_msg *m, uint64_t version);
 
 /* ---- records ---- */
 

@@ -28,8 +28,8 @@ static void a_start_is_read_as_it_was_written(void **state)
     gl_str argv[] = {GL_S("sh"), GL_S("-c"), GL_S(""), GL_S("echo \xff")};
     gl_str env[] = {GL_S("A=1"), GL_S("B=")};
     gl_str secrets[] = {GL_S("S=1234")};
-    struct gl_exec_file files[] = {{GL_S("run.sh"), GL_S("abc"), true},
-                                   {GL_S("d/x"), GL_S("def"), false}};
+    struct gl_exec_file files[] = {{GL_S("run.sh"), GL_S("abc"), .executable = true},
+                                   {GL_S("d/x"), GL_S("def"), .text = {0}}};
     struct gl_keep_msg m = {
         .type = GL_KEEP_START,
         .req = UINT64_MAX,

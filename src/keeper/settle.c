@@ -1,0 +1,194 @@
+#include "keeper/settle.h"
+
+#include "base/check.h"
+#include "keeper/cgroup.h"
+#include "keeper/proctree.h"
+
+enum {
+    JOURNAL_BYTES_SMALL = 1 << 20, /* an empty journal is cut off above this ... */
+    JOURNAL_BYTES_LARGE = 4 << 20, /* ... another rewritten, when less than half of it matters */
+    JOURNAL_RETRY_MS = 500,
+};
+
+/* ---- the journal ---- */
+
+/* An end that is in there is on disk when this returns. */
+static void rewrite_journal(struct gl_keeper *k)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    struct gl_charge *c;
+    struct gl_why why;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        bool ended = c->state == GL_CHARGE_ENDED || c->state == GL_CHARGE_ENDING;
+        struct gl_keep_msg m = ended ? gl_charge_ended(c) : gl_charge_begun(k, c);
+        gl_keep_add_record(&m, &content);
+    }
+    if (gl_journal_replace(&k->journal, gl_buf_view(&content), &why) < 0) {
+        gl_keeper_say("%s; the journal stays as it is", why.text);
+        return;
+    }
+    while (!gl_list_empty(&k->ending)) {
+        gl_charge_move(k, GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link),
+                       GL_CHARGE_ENDED);
+    }
+}
+
+/* Rewrite the journal when most of it no longer matters; cut it off when nothing does. */
+static void tidy_journal(struct gl_keeper *k)
+{
+    uint64_t live = k->result_bytes + k->running_n * GL_CHARGE_BYTES;
+    if (gl_map_count(&k->charges) == 0) {
+        if (k->journal.bytes > JOURNAL_BYTES_SMALL) {
+            gl_journal_clear(&k->journal);
+        }
+    } else if (k->journal.bytes > JOURNAL_BYTES_LARGE && live < k->journal.bytes / 2) {
+        rewrite_journal(k);
+    }
+}
+
+static void on_retry(struct gl_keeper *k, struct gl_timer *t)
+{
+    (void)k; /* every turn settles; this timer only makes one happen */
+    (void)t;
+}
+
+/* Said once per trouble, not once per try. */
+static void in_trouble(struct gl_keeper *k, const struct gl_why *why)
+{
+    if (k->retry.fire == NULL) {
+        gl_keeper_say("%s; trying again until it works", why->text);
+    }
+    k->retry.fire = on_retry;
+    gl_keeper_set_timer(k, &k->retry, gl_keeper_after(k, JOURNAL_RETRY_MS));
+}
+
+static void out_of_trouble(struct gl_keeper *k)
+{
+    k->retry.fire = NULL;
+    gl_keeper_clear_timer(k, &k->retry);
+}
+
+/* Ends that are on disk now. */
+static void take_synced(struct gl_keeper *k)
+{
+    while (!gl_list_empty(&k->ending)) {
+        struct gl_charge *c = GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link);
+        if (c->noted_at == 0 || c->noted_at > k->journal.synced) {
+            break;
+        }
+        gl_charge_move(k, c, GL_CHARGE_ENDED);
+    }
+}
+
+void gl_settle_synced(struct gl_keeper *k)
+{
+    struct gl_why why;
+    if (gl_journal_notice(&k->journal, &why) < 0) {
+        in_trouble(k, &why);
+    } else {
+        out_of_trouble(k);
+    }
+    take_synced(k);
+}
+
+void gl_settle_turn(struct gl_keeper *k)
+{
+    struct gl_why why;
+    for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
+        struct gl_charge *c = GL_CONTAINER(l, struct gl_charge, link);
+        if (c->noted_at == 0) {
+            struct gl_keep_msg m = gl_charge_ended(c);
+            c->noted_at = gl_journal_add(&k->journal, &m);
+        }
+    }
+    if (gl_heap_has(&k->retry.item)) {
+        return; /* the disk has refused a moment ago */
+    }
+    if (k->journal.syncing == 0) {
+        tidy_journal(k);
+    }
+    if (gl_journal_flush(&k->journal, &why) < 0) {
+        in_trouble(k, &why);
+    } else if (k->journal.syncing == 0) {
+        out_of_trouble(k);
+    }
+    take_synced(k);
+}
+
+/* ---- what an earlier keeper wrote ---- */
+
+static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
+{
+    struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_RUNNING);
+    if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
+        c->proc.pid = (pid_t)m->pid;
+        c->ticks_min = m->ticks_min;
+        c->ticks_max = m->ticks_max;
+    }
+}
+
+static void replay_ended(struct gl_keeper *k, const struct gl_keep_msg *m)
+{
+    struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_ENDED);
+    c->result = m->result;
+    c->result.output = c->result.error = (gl_str){0};
+    gl_buf_str(&c->output, m->result.output);
+    gl_buf_str(&c->error, m->result.error);
+    c->output_source = m->output_source;
+    c->has_left = true; /* perhaps: then there is something to clear */
+    k->result_bytes += gl_charge_bytes(c);
+}
+
+static void forget_replayed(struct gl_keeper *k, struct gl_charge *c)
+{
+    if (c->state == GL_CHARGE_ENDED) {
+        k->result_bytes -= gl_charge_bytes(c);
+    }
+    gl_charge_bury(k, c);
+}
+
+int gl_settle_replay(void *keeper, const struct gl_keep_msg *m)
+{
+    struct gl_keeper *k = keeper;
+    if (gl_keep_check_key(&m->start.key, NULL) < 0) {
+        return 0;
+    }
+    gl_arena_reset(&k->scratch);
+    (void)gl_charge_raise(k, &m->start.key, m->start.token, NULL); /* the highest one stays */
+    struct gl_charge *c = gl_charge_find(k, &m->start.key);
+    if (c != NULL) {
+        forget_replayed(k, c);
+    }
+    if (m->type == GL_KEEP_BEGUN) {
+        replay_begun(k, m);
+    } else if (m->type == GL_KEEP_ENDED) {
+        replay_ended(k, m);
+    }
+    gl_charge_free_buried(k);
+    return 0;
+}
+
+void gl_settle_replayed(struct gl_keeper *k)
+{
+    struct gl_charge *c;
+    bool lost = false;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        if (c->state == GL_CHARGE_RUNNING) {
+            gl_proctree_end_process((uint64_t)c->proc.pid, c->ticks_min, c->ticks_max);
+            gl_keeper_say("lost: %.*s", GL_STR_ARG(c->id));
+            forget_replayed(k, c);
+            lost = true;
+        }
+    }
+    gl_charge_free_buried(k);
+    if (k->before.running && strcmp(k->before.boot, k->boot) == 0) {
+        gl_cgroup_end(k->before.cgroup);
+        size_t left = gl_proctree_end_marked(k->before.mark);
+        if (left > 0) {
+            gl_keeper_say("%zu processes of an earlier keeper cannot be ended", left);
+        }
+    }
+    if (lost) {
+        rewrite_journal(k);
+    }
+}
