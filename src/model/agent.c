@@ -143,6 +143,7 @@ TABLE(payload, gl_payload, "A file of the bundle.");
 static const struct gl_field bundle_fields[] = {
     GL_FIELD(gl_bundle_spec, graph_id, STR, 0, "graph_id of the manifest"),
     GL_FIELD(gl_bundle_spec, hash, STR, 0, "SHA-256 of the listing of its files"),
+    GL_FIELD(gl_bundle_spec, manifest, STR, 0, "SHA-256 of the manifest, in hex"),
     GL_FIELD_SUB(gl_bundle_spec, agents, LIST, &agent, GL_FF_REQUIRED, "its agents"),
     GL_FIELD_SUB(gl_bundle_spec, routes, LIST, &route, 0, "how messages go"),
     GL_FIELD_SUB(gl_bundle_spec, seeds, LIST, &seed, 0, "messages that start it"),
@@ -161,6 +162,89 @@ const struct gl_schema gl_bundle_schema = {
     .fields = bundle_fields,
     .fields_n = GL_COUNT(bundle_fields),
 };
+
+/* The compiled form leaves out what is usual: there can be many agents. */
+
+static void usual_limits(struct gl_agent_spec *a)
+{
+    a->try_backoff_ms = 500;
+    a->lease_timeout_ms = 30000;
+    a->lease_queue_max = 1000;
+    a->beacon_ms = 15000;
+    a->beacon_timeout_ms = 45000;
+    a->depth_max = 100;
+    a->high_mark = 75;
+    a->low_mark = 25;
+    a->retry_after_ms = 250;
+}
+
+static bool has_usual_limits(const struct gl_agent_spec *a)
+{
+    struct gl_agent_spec u = {0};
+
+    usual_limits(&u);
+    return a->try_backoff_ms == u.try_backoff_ms && a->lease_timeout_ms == u.lease_timeout_ms &&
+           a->lease_queue_max == u.lease_queue_max && a->beacon_ms == u.beacon_ms &&
+           a->beacon_timeout_ms == u.beacon_timeout_ms && a->depth_max == u.depth_max &&
+           a->high_mark == u.high_mark && a->low_mark == u.low_mark &&
+           a->retry_after_ms == u.retry_after_ms;
+}
+
+static gl_str usual_type(const struct gl_agent_spec *a)
+{
+    if (a->output != GL_OUTPUT_USUAL) {
+        return (gl_str){0};
+    }
+    return a->kind == GL_AGENT_EXECUTOR ? GL_S(GL_AGENT_EXECUTOR_TYPE)
+           : a->kind == GL_AGENT_SENSOR ? GL_S(GL_AGENT_SENSOR_TYPE)
+                                        : (gl_str){0};
+}
+
+static void remove_defaults(struct gl_agent_spec *a)
+{
+    a->template_type = gl_str_is(a->template_type, "generic") ? (gl_str){0} : a->template_type;
+    a->allocation = gl_str_is(a->allocation, GL_AGENT_ALLOCATION) ? (gl_str){0} : a->allocation;
+    a->output_type = gl_str_eq(a->output_type, usual_type(a)) ? (gl_str){0} : a->output_type;
+    a->tries = a->tries == 1 ? 0 : a->tries;
+    a->stdout_max = a->stdout_max == GL_STDOUT_BYTES ? 0 : a->stdout_max;
+    if (has_usual_limits(a)) {
+        a->try_backoff_ms = a->lease_timeout_ms = a->beacon_ms = a->beacon_timeout_ms = 0;
+        a->lease_queue_max = a->depth_max = a->high_mark = a->low_mark = 0;
+        a->retry_after_ms = 0;
+    }
+}
+
+void gl_agent_defaults(struct gl_agent_spec *a)
+{
+    a->template_type = a->template_type.n > 0 ? a->template_type : GL_S("generic");
+    a->allocation = a->allocation.n > 0 ? a->allocation : GL_S(GL_AGENT_ALLOCATION);
+    a->output_type = a->output_type.n > 0 ? a->output_type : usual_type(a);
+    a->tries = a->tries > 0 ? a->tries : 1;
+    a->stdout_max = a->stdout_max > 0 ? a->stdout_max : GL_STDOUT_BYTES;
+    if (a->depth_max == 0) { /* all of them are as usual, or none */
+        usual_limits(a);
+    }
+}
+
+void gl_bundle_write(const struct gl_bundle_spec *b, struct gl_jw *w)
+{
+    const struct gl_agent_spec *agents = b->agents.items;
+    struct gl_bundle_spec rest = *b;
+
+    rest.agents = (struct gl_items){0};
+    gl_schema_write(&gl_bundle_schema, &rest, w, GL_FOR_STORE);
+    gl_jw_key(w, "agents");
+    gl_jw_array(w);
+    for (size_t i = 0; i < b->agents.n; i++) {
+        struct gl_agent_spec a = agents[i];
+
+        remove_defaults(&a);
+        gl_jw_object(w);
+        gl_schema_write(&agent, &a, w, GL_FOR_STORE);
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+}
 
 int64_t gl_flow_find_agent(const struct gl_flow *f, gl_str id)
 {
@@ -194,8 +278,8 @@ static int link_units(struct gl_flow *f, struct gl_why *why)
             return gl_why(why, GL_E_INVALID, "agent %.*s has no unit", GL_STR_ARG(a->id));
         }
         a->step = -1;
-        a->tries = a->tries > 0 ? a->tries : 1;
-        a->stdout_max = a->stdout_max > 0 ? a->stdout_max : GL_STDOUT_BYTES;
+        a->routes_n = 0; /* it may have been linked before */
+        gl_agent_defaults(a);
     }
     return 0;
 }
@@ -256,9 +340,12 @@ static int link_routes(struct gl_flow *f, struct gl_arena *a, struct gl_why *why
     return 0;
 }
 
-/* What children accept, on their parents' side, where an end is told. */
+/* What children accept, on their parents' side, where an end is told: in the order in which
+ * gl_flow_graph_link() has given parents their children. */
 static int link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *why)
 {
+    uint32_t *told = GL_NEW_ARRAY(a, uint32_t, f->steps.n);
+
     for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n; i++) {
         struct gl_step_spec *s = gl_flow_graph_step(f, i);
 
@@ -267,15 +354,20 @@ static int link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *wh
                           GL_STR_ARG(s->id));
         }
         s->tells = gl_arena_alloc(a, s->children_n + 1);
-        for (uint32_t k = 0; k < s->children_n; k++) {
-            const struct gl_step_spec *child = gl_flow_step(f, s->children[k]);
-            const struct gl_step_edge *edges = child->edges.items;
-            uint32_t n = 0;
+    }
+    for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n; i++) {
+        const struct gl_step_spec *s = gl_flow_step(f, i);
+        const struct gl_step_edge *edges = s->edges.items;
 
-            while (child->needs[n] != i) {
-                n++;
+        for (uint32_t k = 0; k < s->needs_n; k++) {
+            struct gl_step_spec *parent = gl_flow_graph_step(f, s->needs[k]);
+
+            if (parent->tells == NULL) {
+                return gl_why(why, GL_E_INVALID, "step %.*s needs an agent", GL_STR_ARG(s->id));
             }
-            s->tells[k] = (uint8_t)(child->edges.n > 0 ? edges[n].accepts : GL_ACCEPT_DONE);
+            GL_ASSERT(parent->children[told[s->needs[k]]] == i);
+            parent->tells[told[s->needs[k]]++] =
+                (uint8_t)(s->edges.n > 0 ? edges[k].accepts : GL_ACCEPT_DONE);
         }
     }
     return 0;

@@ -106,12 +106,19 @@ struct gl_upload {
     gl_str target; /* below the workspace */
 };
 
+/* What is usual is left out of the compiled form. */
+#define GL_AGENT_ALLOCATION \
+    "{\"devices\":[],\"ports\":[],\"volumes\":[],\"runtime_driver\":\"host_local\"}"
+#define GL_AGENT_EXECUTOR_TYPE "executor_result"
+#define GL_AGENT_SENSOR_TYPE "sensor_ready"
+
 struct gl_agent_spec {
     gl_str id;
     uint8_t kind;            /* enum gl_agent_kind */
     gl_str template_type;    /* generic, stream, map, reduce, batch */
     gl_str role, alias;      /* for people */
-    gl_str config;           /* JSON object, as written */
+    gl_str config;           /* JSON object: of a module as written, else what is in no other field;
+                                "" : {} */
     gl_str module;           /* of a module: its name */
     struct gl_items uploads; /* struct gl_upload */
     struct gl_strs pass_env; /* names of the node's variables that win over `environment` */
@@ -190,6 +197,7 @@ struct gl_payload { /* a file of the bundle */
 /* What only bundles have; gl_flow.bundle, NULL for a flow file. */
 struct gl_bundle_spec {
     gl_str graph_id, hash;    /* hash: of the listing of all files, which names the snapshot */
+    gl_str manifest;          /* blob: the manifest as it was submitted */
     struct gl_items agents;   /* struct gl_agent_spec */
     struct gl_items routes;   /* struct gl_route */
     struct gl_items seeds;    /* struct gl_seed, in the order in which they are delivered */
@@ -221,6 +229,11 @@ static inline bool gl_flow_is_unit(const struct gl_flow *f, uint32_t number)
 int64_t gl_flow_find_agent(const struct gl_flow *f, gl_str id);
 
 extern const struct gl_schema gl_bundle_schema;
+
+/* Times and limits that a manifest need not name. */
+void gl_agent_defaults(struct gl_agent_spec *a);
+/* Into the object that is open in `w`. */
+void gl_bundle_write(const struct gl_bundle_spec *b, struct gl_jw *w);
 
 /* After decoding: numbers for names, agents' routes and steps. */
 int gl_bundle_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_why);
