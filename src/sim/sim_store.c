@@ -182,11 +182,13 @@ static void submit_read(struct op *op)
     sim_world_at(w, &op->arrival, w->now + draw_delay(s));
 }
 
-/* Is this one refused before it does anything? */
+/* Is this one refused before it does anything? Nothing is answered over a new connection before its
+ * node has heard of that. */
 static bool is_away(struct sim_store *s, struct op *op)
 {
     gl_ms now = s->world->now;
-    if (op->fate == FATE_UNAVAILABLE || now < s->disk->away_until || now < s->away_until) {
+    bool is_cut = sim_call_waits(&s->mend) || s->untold_n > 0;
+    if (op->fate == FATE_UNAVAILABLE || now < s->disk->away_until || is_cut) {
         op->status = GL_E_UNAVAILABLE;
         return true;
     }

@@ -40,6 +40,7 @@ struct sim_store {
     struct gl_rng gossip; /* apart, so that nothing else changes */
     gl_ms away_until;     /* cut off until then */
     struct sim_call mend; /* ... and connected again */
+    uint32_t untold_n;    /* changes of which its node has not heard yet */
 };
 
 /* `name` seeds this handle's own chance. The disk must outlive the handle. */

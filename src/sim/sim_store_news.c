@@ -38,6 +38,7 @@ static void on_delivery(struct sim_call *call)
         }
         break;
     case NEWS_CHANGED:
+        n->store->untold_n--;
         if (e->changed != NULL) {
             e->changed(e->owner, "simulated: the connection was lost and is there again");
         }
@@ -87,6 +88,7 @@ void sim_news_listen(struct sim_store *s, const struct gl_store_events *events)
 void sim_news_changed(struct sim_store *s)
 {
     (void)news_new(s, NEWS_CHANGED);
+    s->untold_n++;
 }
 
 void sim_news_done(struct sim_store *s)
