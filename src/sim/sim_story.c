@@ -5,7 +5,13 @@
 #include "base/check.h"
 #include "base/id.h"
 
-enum { PATIENCE_MS = 3600 * 1000, USUAL_MS = 1000, USUAL_TERM_MS = 100 };
+enum {
+    PATIENCE_MS = 3600 * 1000,
+    USUAL_MS = 1000,
+    USUAL_TERM_MS = 100,
+    TTL_MS = 10000, /* of sessions, if there are several machines */
+    GRACE_MS = 10000
+};
 
 /* ---- the trace ---- */
 
@@ -139,42 +145,109 @@ static void on_plan(void *owner, const struct sim_process *p, struct sim_behavio
 
 /* ---- nodes ---- */
 
+static bool are_several(const struct sim_story *s)
+{
+    return s->machines_n > 1;
+}
+
 void sim_story_start(struct sim_story *s)
 {
-    GL_ASSERT(s->node == NULL);
-    struct sim_node_options options = {.incarnation = ++s->incarnations,
+    struct sim_story_machine *m = s->at;
+    GL_ASSERT(m->node == NULL);
+    struct sim_node_options options = {.incarnation = ++m->incarnations,
                                        .pools = s->pools,
                                        .hot_jobs_max = s->options.hot_jobs_max,
                                        .keep = s->options.keep,
                                        .round_trip = true};
-    s->node = sim_node_new(&s->world, &s->disk, &s->keeper, &options);
-    gl_list_push(&s->nodes, &s->node->link);
+    if (are_several(s)) {
+        options.machine = (uint32_t)(m - s->machines) + 1;
+        options.session_ttl_ms = TTL_MS;
+        options.orphan_grace_ms = GRACE_MS;
+    }
+    m->node = sim_node_new(&s->world, &s->disk, &m->keeper, &options);
+    gl_list_push(&s->nodes, &m->node->link);
 }
 
 void sim_story_kill(struct sim_story *s)
 {
-    GL_ASSERT(s->node != NULL);
-    sim_node_kill(s->node);
-    s->node = NULL;
+    GL_ASSERT(s->at->node != NULL);
+    sim_node_kill(s->at->node);
+    s->at->node = NULL;
 }
 
 void sim_story_sleep(struct sim_story *s)
 {
-    GL_ASSERT(s->node != NULL && s->sleeper == NULL);
-    s->sleeper = s->node;
-    s->node = NULL;
-    sim_node_sleep(s->sleeper);
+    GL_ASSERT(s->at->node != NULL && s->at->sleeper == NULL);
+    s->at->sleeper = s->at->node;
+    s->at->node = NULL;
+    sim_node_sleep(s->at->sleeper);
 }
 
 void sim_story_wake(struct sim_story *s)
 {
-    GL_ASSERT(s->sleeper != NULL);
-    sim_node_wake(s->sleeper);
+    GL_ASSERT(s->at->sleeper != NULL);
+    sim_node_wake(s->at->sleeper);
 }
 
 void sim_story_run(struct sim_story *s, gl_ms span)
 {
     sim_world_run(&s->world, s->world.now + span);
+}
+
+/* ---- several machines ---- */
+
+void sim_story_at(struct sim_story *s, uint32_t machine)
+{
+    GL_ASSERT(machine >= 1 && machine <= s->machines_n);
+    s->at = &s->machines[machine - 1];
+}
+
+static void cut(struct sim_story_machine *m, gl_ms until)
+{
+    struct sim_node *nodes[] = {m->node, m->sleeper};
+    m->keeper.cut_until = until;
+    for (size_t i = 0; i < GL_COUNT(nodes); i++) {
+        if (nodes[i] != NULL) {
+            sim_store_cut(&nodes[i]->store, until);
+        }
+    }
+}
+
+void sim_story_cut(struct sim_story *s, gl_ms span)
+{
+    cut(s->at, s->world.now + span);
+}
+
+void sim_story_outage(struct sim_story *s, gl_ms span)
+{
+    s->disk.away_until = s->world.now + span;
+    for (size_t i = 0; i < s->machines_n; i++) {
+        cut(&s->machines[i], s->disk.away_until);
+    }
+}
+
+size_t sim_story_ran(const struct sim_story *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->machines_n; i++) {
+        n += s->machines[i].keeper.ledger_n;
+    }
+    return n;
+}
+
+/* ---- beginning and end ---- */
+
+static void add_machine(struct sim_story *s)
+{
+    struct sim_story_machine *m = &s->machines[s->machines_n++];
+    sim_keeper_init_at(&m->keeper, &s->world, (uint32_t)s->machines_n, &m->wall);
+    m->keeper.orphan_grace_ms = s->disk.shared ? GRACE_MS : 0;
+    if (s->machines_n == 1) {
+        sim_checks_init(&s->checks, &s->world, &s->disk, &m->keeper, &s->pools);
+    } else {
+        sim_checks_add_keeper(&s->checks, &m->keeper);
+    }
+    m->keeper.watch.on_plan = on_plan;
 }
 
 void sim_story_begin(struct sim_story *s, const struct sim_story_options *options)
@@ -185,29 +258,43 @@ void sim_story_begin(struct sim_story *s, const struct sim_story_options *option
     }
     sim_world_init(&s->world, 1);
     s->world.options.store_delay_ms = options->store_ms;
+    s->world.cluster.ttl_ms = TTL_MS;
     s->world.print = on_line;
     s->world.print_owner = s;
     s->pools = (struct sim_pools){.default_slots = options->slots == 0 ? 8 : options->slots,
                                   .gpu_slots = 1};
     sim_disk_init(&s->disk);
-    sim_keeper_init(&s->keeper, &s->world);
-    sim_checks_init(&s->checks, &s->world, &s->disk, &s->keeper, &s->pools);
-    s->keeper.watch.on_plan = on_plan;
+    s->disk.shared = options->machines > 1;
     gl_list_init(&s->nodes);
-    sim_story_start(s);
+    do {
+        add_machine(s);
+    } while (s->machines_n < options->machines);
+    for (size_t i = s->machines_n; i > 0; i--) {
+        s->at = &s->machines[i - 1];
+        sim_story_start(s);
+    }
+}
+
+static void bury(struct sim_story_machine *m)
+{
+    if (m->sleeper != NULL) {
+        sim_node_kill(m->sleeper);
+    }
+    if (m->node != NULL) {
+        sim_node_kill(m->node);
+    }
 }
 
 bool sim_story_end(struct sim_story *s)
 {
-    if (s->sleeper != NULL) {
-        sim_node_kill(s->sleeper);
-    }
-    if (s->node != NULL) {
-        sim_node_kill(s->node);
+    for (size_t i = 0; i < s->machines_n; i++) {
+        bury(&s->machines[i]);
     }
     bool ok = !s->world.failed;
     sim_checks_done(&s->checks);
-    sim_keeper_done(&s->keeper);
+    for (size_t i = 0; i < s->machines_n; i++) {
+        sim_keeper_done(&s->machines[i].keeper);
+    }
     sim_disk_done(&s->disk);
     sim_world_done(&s->world);
     gl_buf_done(&s->lines);
@@ -235,11 +322,11 @@ static void on_answer(void *owner, struct sim_ask *ask, bool answered)
 
 static void send(struct sim_story *s, struct sim_ask *ask)
 {
-    GL_ASSERT(s->node != NULL);
+    GL_ASSERT(s->at->node != NULL);
     s->answer = 1;
     ask->done = on_answer;
     ask->owner = s;
-    sim_node_ask(s->node, ask);
+    sim_node_ask(s->at->node, ask);
 }
 
 static void submit(struct sim_story *s, const char *run_id, gl_str flow)

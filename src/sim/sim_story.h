@@ -4,16 +4,25 @@
  * A story submits, kills, waits; each sim_story_expect() lets time pass until as many lines have
  * been traced as it names, and compares them to the letter. Jobs are called A, B, ... in the order
  * of their first appearance, nodes n1.1, n1.2, ... by incarnation, and times are milliseconds since
- * the beginning. A process lasts a second and succeeds unless told otherwise. */
+ * the beginning. A process lasts a second and succeeds unless told otherwise.
+ *
+ * With several machines these share one store. Whatever is done is done at one of them: the first,
+ * until sim_story_at() says otherwise. */
 #ifndef GL_SIM_SIM_STORY_H
 #define GL_SIM_SIM_STORY_H
 
 #include "sim/sim_checks.h"
 #include "sim/sim_node.h"
 
-enum { SIM_STORY_JOBS_MAX = 26, SIM_STORY_PROCESSES_MAX = 32, SIM_STORY_TEXT = 4096 };
+enum {
+    SIM_STORY_JOBS_MAX = 26,
+    SIM_STORY_PROCESSES_MAX = 32,
+    SIM_STORY_MACHINES_MAX = 4,
+    SIM_STORY_TEXT = 4096
+};
 
 struct sim_story_options {
+    uint32_t machines;     /* 0 or 1: one, with a store of its own; else so many share one */
     uint32_t slots;        /* of the pool "default"; 0: 8 */
     uint32_t store_ms;     /* delay of the store: 0 to this */
     uint32_t hot_jobs_max; /* 0: no limit but the node's own */
@@ -26,17 +35,24 @@ struct sim_story_process { /* what an attempt does, instead of the usual */
     struct sim_behaviour behaviour;
 };
 
+struct sim_story_machine {
+    struct sim_keeper keeper;
+    struct sim_node *node;    /* the newest incarnation; NULL: killed */
+    struct sim_node *sleeper; /* an earlier one, asleep or awake again */
+    uint32_t incarnations;
+    gl_ms wall; /* its clock is right */
+};
+
 struct sim_story {
     struct sim_world world;
     struct sim_disk disk;
-    struct sim_keeper keeper;
+    struct sim_story_machine machines[SIM_STORY_MACHINES_MAX];
+    size_t machines_n;
+    struct sim_story_machine *at; /* where things are done */
     struct sim_checks checks;
     struct sim_pools pools;
     struct sim_story_options options;
     struct gl_link nodes;
-    struct sim_node *node;    /* the newest incarnation; NULL: killed */
-    struct sim_node *sleeper; /* an earlier one, asleep or awake again */
-    uint32_t incarnations;
     char jobs[SIM_STORY_JOBS_MAX][GL_ULID_BYTES + 1];
     size_t jobs_n;
     struct sim_story_process processes[SIM_STORY_PROCESSES_MAX];
@@ -67,6 +83,14 @@ void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, co
 
 /* Remove ended jobs but the newest so many. */
 void sim_story_trim(struct sim_story *s, int64_t keep_jobs);
+
+/* What follows is done at this machine; numbers begin with 1. */
+void sim_story_at(struct sim_story *s, uint32_t machine);
+/* The machine is cut off from the store for so long; or nobody reaches it. */
+void sim_story_cut(struct sim_story *s, gl_ms span);
+void sim_story_outage(struct sim_story *s, gl_ms span);
+/* How many processes have really run, on all machines. */
+size_t sim_story_ran(const struct sim_story *s);
 
 void sim_story_kill(struct sim_story *s);  /* the node */
 void sim_story_start(struct sim_story *s); /* the next incarnation */

@@ -55,7 +55,7 @@ SCENARIO(a_job_outlives_the_node_that_owned_it, .kinds = "owner step job sim exe
               "1510 n1.2 step job=A step=a n=1 running->completed\n"
               "1510 n1.2 job job=A token=1 running->completed\n"
               "1510 n1.2 owner job=A token=2 taken\n");
-    assert_int_equal(s->keeper.ledger_n, 1);
+    assert_int_equal(s->at->keeper.ledger_n, 1);
 }
 
 SCENARIO(a_failed_try_is_repeated_after_its_backoff, .kinds = "step job")
@@ -110,7 +110,7 @@ SCENARIO(unsafe_work_that_was_lost_waits_for_a_person, .kinds = "step job")
     sim_story_submit(s, "order", "pay!", 3);
     sim_story_run(s, 500);
     sim_story_skip(s);
-    sim_keeper_crash(&s->keeper, 100);
+    sim_keeper_crash(&s->at->keeper, 100);
     expect(s, " 660 n1.1 step job=A step=pay n=1 running->blocked\n"
               " 660 n1.1 job job=A token=1 running->paused\n");
     sim_story_run(s, 60000);
@@ -129,7 +129,7 @@ SCENARIO(unmarked_work_that_was_lost_is_run_again, .kinds = "step job")
     sim_story_submit(s, "build", "a", 1);
     sim_story_run(s, 500);
     sim_story_skip(s);
-    sim_keeper_crash(&s->keeper, 100);
+    sim_keeper_crash(&s->at->keeper, 100);
     expect(s, " 660 n1.1 step job=A step=a n=1 running->ready\n"
               " 660 n1.1 step job=A step=a n=1 ready->queued\n"
               " 660 n1.1 step job=A step=a n=1 queued->running\n"
@@ -156,8 +156,8 @@ SCENARIO(a_sleeper_that_wakes_up_can_do_no_harm, .kinds = "owner step job node s
               "2010 n1.2 step job=A step=b n=1 running->completed\n"
               "2010 n1.2 job job=A token=2 running->completed\n");
     sim_story_run(s, 10000);
-    assert_true(s->sleeper->lost);
-    assert_int_equal(s->keeper.ledger_n, 2);
+    assert_true(s->at->sleeper->lost);
+    assert_int_equal(s->at->keeper.ledger_n, 2);
 }
 
 /* Its successor may have removed what the job would need, and does not look for it: so it is not
@@ -171,11 +171,11 @@ SCENARIO(a_sleeper_that_wakes_up_takes_no_jobs, .slots = 1, .kinds = "job")
     sim_story_sleep(s);
     sim_story_start(s);
     sim_story_run(s, 10000);
-    struct sim_node *successor = s->node;
+    struct sim_node *successor = s->at->node;
     sim_story_wake(s);
-    s->node = s->sleeper;
+    s->at->node = s->at->sleeper;
     sim_story_submit(s, "second", "a", 1);
-    s->node = successor;
+    s->at->node = successor;
     expect(s, " 1000 n1.1 job job=A pending->running\n"
               "12000 n1.1 job job=B pending->running\n"
               "61000 n1.2 job job=A token=2 running->completed\n");
@@ -240,7 +240,7 @@ SCENARIO(a_step_waits_for_its_slot_without_a_process, .slots = 1, .kinds = "step
               "  10 n1.1 step job=B step=b pending->ready\n"
               "  10 n1.1 step job=B step=b ready->queued\n");
     sim_story_run(s, 500);
-    assert_int_equal(s->keeper.running_n, 1);
+    assert_int_equal(s->at->keeper.running_n, 1);
     expect(s, "1010 n1.1 step job=A step=a n=1 running->completed\n"
               "1010 n1.1 step job=B step=b queued->running\n"
               "2010 n1.1 step job=B step=b n=1 running->completed\n");

@@ -270,9 +270,9 @@ SCENARIO(a_node_that_stops_answers_who_waits_for_a_trim, .kinds = "job", .store_
     run_jobs(s, 3);
     sim_story_trim(s, 0);
     sim_story_ask(s, "remove", "run2", "", "");
-    sim_node_stop(s->node);
+    sim_node_stop(s->at->node);
     sim_story_run(s, 5000);
-    assert_true(s->node->stopped);
+    assert_true(s->at->node->stopped);
     assert_int_equal(s->answer, GL_E_UNAVAILABLE);
 }
 

@@ -134,7 +134,7 @@ SCENARIO(a_retry_runs_what_failed_and_nothing_else, .kinds = "step job")
               "5010 n1.1 step job=B step=d queued->running\n"
               "5110 n1.1 step job=B step=d n=1 running->failed\n"
               "5110 n1.1 job job=B token=1 running->failed\n");
-    assert_int_equal(s->keeper.ledger_n, 4); /* a, c, d, and d again */
+    assert_int_equal(s->at->keeper.ledger_n, 4); /* a, c, d, and d again */
 }
 
 int main(void)

@@ -1,0 +1,178 @@
+/* test_machines.c - several machines on one store: what becomes of a job when one of them dies,
+ * stands still, or cannot reach the store. Sessions last ten seconds, the grace of orphans, too. */
+#include "scenario/scenario.h"
+
+/* A job whose step `a` runs for so long, at the first machine. */
+static void begin(struct sim_story *s, const char *flow, gl_ms lasts_ms)
+{
+    sim_story_run(s, 1000);
+    sim_story_process(s, "a", lasts_ms, 0);
+    sim_story_submit(s, "build", flow, 1);
+    sim_story_run(s, 1000);
+    assert_int_equal(s->answer, 0);
+    assert_int_equal(sim_story_ran(s), 1);
+    sim_story_skip(s);
+}
+
+SCENARIO(idempotent_work_of_a_dead_node_starts_again_at_once, .machines = 2,
+         .kinds = "owner exec sim")
+{
+    begin(s, "a?", 60000);
+    sim_story_kill(s);
+    expect(s, " 8500 sim exec n=7500 orphans are ended n1->\n"
+              " 8600 sim exec job=A step=a token=1 n=1 process ended\n"
+              "10049 n2.1 exec job=A step=a token=1 n=2 start\n"
+              "10049 n2.1 owner job=A token=2 taken\n"
+              "10049 sim exec job=A step=a token=2 n=2 process started\n"
+              "70049 sim exec job=A step=a token=2 n=2 process ended\n"
+              "70049 n2.1 exec job=A step=a token=2 n=2 ended\n");
+}
+
+/* Not before the keeper of the dead node has surely ended it. */
+SCENARIO(unmarked_work_of_a_dead_node_waits_for_its_end, .machines = 2, .kinds = "step exec sim")
+{
+    begin(s, "a", 60000);
+    sim_story_kill(s);
+    expect(s, " 8500 sim exec n=7500 orphans are ended n1->\n"
+              " 8600 sim exec job=A step=a token=1 n=1 process ended\n"
+              "10049 n2.1 step job=A step=a n=1 running->retry_wait\n"
+              "20049 n2.1 step job=A step=a n=1 retry_wait->ready\n"
+              "20049 n2.1 step job=A step=a n=1 ready->queued\n"
+              "20049 n2.1 step job=A step=a n=1 queued->running\n"
+              "20049 n2.1 exec job=A step=a token=2 n=2 start\n"
+              "20049 sim exec job=A step=a token=2 n=2 process started\n");
+}
+
+SCENARIO(unsafe_work_of_a_dead_node_waits_for_a_person, .machines = 2, .kinds = "step job")
+{
+    begin(s, "a! b:a", 60000);
+    sim_story_kill(s);
+    expect(s, "10049 n2.1 step job=A step=a n=1 running->blocked\n"
+              "10049 n2.1 job job=A token=1 running->paused\n");
+    sim_story_run(s, 60000);
+    assert_int_equal(sim_story_ran(s), 1);
+    sim_story_at(s, 2);
+    sim_story_ask(s, "respond", "build", "a", "done");
+    expect(s, "70049 n2.1 job job=A token=2 paused->running\n"
+              "70049 n2.1 step job=A step=a n=1 blocked->completed\n"
+              "70049 n2.1 step job=A step=b pending->ready\n"
+              "70049 n2.1 step job=A step=b ready->queued\n"
+              "70049 n2.1 step job=A step=b queued->running\n"
+              "71049 n2.1 step job=A step=b n=1 running->completed\n"
+              "71049 n2.1 job job=A token=2 running->completed\n");
+}
+
+/* A node that is back in time finds its own work, and nobody else has touched it. */
+SCENARIO(a_node_that_restarts_keeps_what_runs, .machines = 3, .kinds = "step job owner sim exec")
+{
+    begin(s, "a", 30000);
+    sim_story_kill(s);
+    sim_story_run(s, 5000);
+    sim_story_start(s);
+    expect(s, " 7000 n1.2 owner job=A token=2 taken\n"
+              "31000 sim exec job=A step=a token=1 n=1 process ended\n"
+              "31000 n1.2 exec job=A step=a token=2 n=1 ended\n"
+              "31000 n1.2 step job=A step=a n=1 running->completed\n"
+              "31000 n1.2 job job=A token=2 running->completed\n");
+    assert_int_equal(sim_story_ran(s), 1);
+}
+
+/* Four times as long as a session lasts: everybody is past its time, and nobody dies of it. */
+SCENARIO(an_outage_of_the_store_kills_nobody, .machines = 3, .kinds = "step job owner sim exec")
+{
+    begin(s, "a", 60000);
+    sim_story_outage(s, 40000);
+    expect(s, "61000 sim exec job=A step=a token=1 n=1 process ended\n"
+              "61000 n1.1 exec job=A step=a token=1 n=1 ended\n"
+              "61000 n1.1 step job=A step=a n=1 running->completed\n"
+              "61000 n1.1 job job=A token=1 running->completed\n");
+    assert_int_equal(sim_story_ran(s), 1);
+}
+
+/* It wakes up and finds the other past its time; perhaps nobody could renew (seed c22206). */
+SCENARIO(who_has_slept_declares_nobody_dead_at_once, .machines = 2, .kinds = "job owner")
+{
+    begin(s, "a?", 60000);
+    sim_story_cut(s, 15000);
+    sim_story_at(s, 2);
+    sim_story_sleep(s);
+    sim_story_run(s, 14900);
+    sim_story_wake(s);
+    expect(s, "61000 n1.1 job job=A token=1 running->completed\n");
+    assert_int_equal(sim_story_ran(s), 1);
+}
+
+SCENARIO(a_cancel_finds_the_job_wherever_it_lives, .machines = 2, .kinds = "step job mark")
+{
+    begin(s, "a", 60000);
+    sim_story_at(s, 2);
+    sim_story_ask(s, "cancel", "build", NULL, NULL);
+    expect(s, "2000 n2.1 mark load.owned_elsewhere\n"
+              "2000 n2.1 mark load.forwarded\n"
+              "2000 n1.1 mark command.from_inbox\n"
+              "2000 n1.1 job job=A token=1 running->cancelling\n"
+              "2100 n1.1 step job=A step=a n=1 running->failed\n"
+              "2100 n1.1 job job=A token=1 cancelling->cancelled\n");
+    assert_int_equal(s->answer, 0);
+}
+
+/* Its work has begun anew elsewhere. It learns of it when it is back, in its next life. */
+SCENARIO(a_node_that_was_cut_off_stops_what_it_lost, .machines = 2, .kinds = "exec owner sim")
+{
+    begin(s, "a?", 60000);
+    sim_story_cut(s, 20000);
+    expect(s, "10049 n2.1 exec job=A step=a token=1 n=2 start\n"
+              "10049 n2.1 owner job=A token=2 taken\n"
+              "10049 sim exec job=A step=a token=2 n=2 process started\n");
+    sim_story_run(s, 12000);
+    assert_true(s->at->node->lost);
+    sim_story_kill(s);
+    sim_story_start(s);
+    expect(s, "22050 sim exec job=A step=a token=1 n=1 process ended\n"
+              "70049 sim exec job=A step=a token=2 n=2 process ended\n"
+              "70049 n2.1 exec job=A step=a token=2 n=2 ended\n");
+}
+
+/* All slots that are left are taken, but a timer needs none (seed c10193). */
+SCENARIO(a_sleep_of_a_dead_nodes_job_ends_without_a_slot, .machines = 2, .slots = 1,
+         .kinds = "step job owner")
+{
+    static const char cpu[] = "{\"name\":\"f\",\"steps\":{\"long\":{\"run\":[\"x\"]}}}";
+    static const char gpu[] =
+        "{\"name\":\"f\",\"steps\":{\"long\":{\"run\":[\"x\"],\"pool\":\"gpu\"}}}";
+    static const char both[] =
+        "{\"name\":\"f\",\"steps\":{\"nap\":{\"sleep\":\"30s\"},\"work\":{\"run\":[\"x\"]}}}";
+    sim_story_run(s, 1000);
+    sim_story_process(s, "long", 300000, 0);
+    sim_story_flow(s, "n1-cpu", cpu);
+    sim_story_flow(s, "n1-gpu", gpu);
+    sim_story_at(s, 2);
+    sim_story_flow(s, "n2-cpu", cpu);
+    sim_story_run(s, 100);
+    sim_story_flow(s, "both", both);
+    sim_story_run(s, 900);
+    sim_story_skip(s);
+    sim_story_kill(s);
+    expect(s, "10049 n1.1 step job=C step=long n=1 running->retry_wait\n"
+              "10049 n1.1 owner job=C token=2 taken\n"
+              "20049 n1.1 step job=C step=long n=1 retry_wait->ready\n"
+              "20049 n1.1 step job=C step=long n=1 ready->queued\n"
+              "31100 n1.1 step job=D step=nap blocked->completed\n"
+              "31100 n1.1 owner job=D token=2 taken\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(idempotent_work_of_a_dead_node_starts_again_at_once),
+        cmocka_unit_test(unmarked_work_of_a_dead_node_waits_for_its_end),
+        cmocka_unit_test(unsafe_work_of_a_dead_node_waits_for_a_person),
+        cmocka_unit_test(a_node_that_restarts_keeps_what_runs),
+        cmocka_unit_test(an_outage_of_the_store_kills_nobody),
+        cmocka_unit_test(who_has_slept_declares_nobody_dead_at_once),
+        cmocka_unit_test(a_cancel_finds_the_job_wherever_it_lives),
+        cmocka_unit_test(a_node_that_was_cut_off_stops_what_it_lost),
+        cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
