@@ -247,7 +247,7 @@ void gl_flow_encode(const struct gl_flow *f, struct gl_buf *out)
     if (f->bundle != NULL) {
         gl_jw_key(&w, "bundle");
         gl_jw_object(&w);
-        gl_schema_write(&gl_bundle_schema, f->bundle, &w, GL_FOR_STORE);
+        gl_bundle_write(f->bundle, &w);
         gl_jw_end(&w);
     }
     gl_jw_key(&w, "steps");

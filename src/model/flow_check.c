@@ -279,7 +279,8 @@ static const char *check_files(const struct gl_step_spec *s)
             return "a file has no plain name or no hash";
         }
     }
-    bool starts = s->cwd.n && (s->cwd.p[0] == '/' || (s->expand & GL_EXPAND_CWD));
+    bool is_work = s->cwd.n && s->cwd.p[0] == 1 && gl_str_is(s->driver, "worker");
+    bool starts = s->cwd.n && (s->cwd.p[0] == '/' || (s->expand & GL_EXPAND_CWD) || is_work);
     if (s->cwd.n && (!starts || s->cwd.n >= 4096 || !gl_flow_check_is_text(s->cwd))) {
         return "`cwd` is no absolute path";
     }
@@ -309,12 +310,13 @@ static const char *check_numbers(const struct gl_step_spec *s)
     return s->slots < 1 || s->slots > GL_SLOTS_MAX ? "`slots` is out of range" : NULL;
 }
 
-static const char *check_rule(const struct gl_step_spec *s)
+/* In a bundle a rule may be one that never holds: the step is skipped then. */
+static const char *check_rule(const struct gl_step_spec *s, bool in_bundle)
 {
     if (s->needs_ids.n > GL_NEEDS_MAX) {
         return "it needs too many steps";
     }
-    if (s->needs_ids.n == 0 && gl_flow_check_rule_needs_parents(s->rule)) {
+    if (!in_bundle && s->needs_ids.n == 0 && gl_flow_check_rule_needs_parents(s->rule)) {
         return "its trigger rule cannot hold without needs";
     }
     bool in_range =
@@ -357,7 +359,7 @@ static const char *check_step(const struct gl_flow *f, uint32_t number)
     bad = bad ? bad : check_limits(s);
     bad = bad ? bad : check_files(s);
     bad = bad ? bad : check_numbers(s);
-    bad = bad ? bad : check_rule(s);
+    bad = bad ? bad : check_rule(s, f->bundle != NULL);
     return bad || gl_str_is_id(s->pool) ? bad : "its pool has no valid name";
 }
 
