@@ -55,15 +55,18 @@ enum {
 
     /* Bundles. */
     GL_MANIFEST_BYTES_MAX = 64 << 20,
-    GL_AGENTS_MAX = 100000,        /* of one bundle */
-    GL_PAYLOADS_MAX = 10000,       /* files of one bundle */
-    GL_BODY_BYTES_MAX = 256 << 10, /* of a message: larger ones lie in a blob */
-    GL_LETTER_BYTES_MAX = 2 << 10, /* a message that is kept in memory while it waits */
-    GL_INBOX_MAX = 10000,          /* messages that wait for one agent */
-    GL_JOB_LETTERS_MAX = 100000,   /* ... for all agents of a job */
-    GL_EMITS_MAX = 10000,          /* messages that one message may cause */
-    GL_STATE_BYTES_MAX = 1 << 20,  /* an agent's state */
-    GL_STDOUT_BYTES = 1 << 20,     /* of a worker, unless it is configured */
+    GL_AGENTS_MAX = 100000,             /* of one bundle */
+    GL_PAYLOADS_MAX = 10000,            /* files of one bundle */
+    GL_BODY_BYTES_MAX = 256 << 10,      /* of a message: larger ones lie in a blob */
+    GL_HEADERS_BYTES_MAX = 64 << 10,    /* ... its headers; `stream` */
+    GL_ARTIFACTS_BYTES_MAX = 256 << 10, /* ... what it names of artifacts */
+    GL_WORD_BYTES_MAX = 512,            /* ... each text of its envelope */
+    GL_LETTER_BYTES_MAX = 2 << 10,      /* a message that is kept in memory while it waits */
+    GL_INBOX_MAX = 10000,               /* messages that wait for one agent */
+    GL_JOB_LETTERS_MAX = 100000,        /* ... for all agents of a job */
+    GL_EMITS_MAX = 10000,               /* messages that one message may cause */
+    GL_STATE_BYTES_MAX = 1 << 20,       /* an agent's state */
+    GL_STDOUT_BYTES = 1 << 20,          /* of a worker, unless it is configured */
     GL_STDOUT_BYTES_MAX = 8 << 20,
     GL_IDLE_AGENTS_MAX = 10000,           /* agents without work that stay in memory */
     GL_MODULES_MAX = 1000,                /* native modules in one folder */

@@ -1,0 +1,61 @@
+/* bench.pingpong - two agents and a ball, to measure how fast messages are.
+ *
+ * A message's body is {"left": N}. While N is above 0 the next one, with N - 1, goes to the agent
+ * that config.peer names, or back to the sender without it. The message with 0 completes the step
+ * and, with config.complete_run, the run. The state is the number of messages an agent has got,
+ * unless config.stateless is true. */
+#include <glia/module_json.h>
+
+struct player {
+    char peer[160];
+    int is_stateless, completes_run;
+};
+
+static int init(struct glia_text config, void **ret_instance, struct glia_error *error)
+{
+    struct glia_text peer = glia_json_string(glia_json_get(config, "peer"), "");
+    struct player *p = calloc(1, sizeof(*p));
+
+    if (p == NULL || peer.length >= sizeof(p->peer)) {
+        (void)snprintf(error->text, sizeof(error->text), "config.peer is too long");
+        free(p);
+        return -1;
+    }
+    memcpy(p->peer, peer.bytes, peer.length);
+    p->is_stateless = glia_text_is(glia_json_get(config, "stateless"), "true");
+    p->completes_run = glia_text_is(glia_json_get(config, "complete_run"), "true");
+    *ret_instance = p;
+    return 0;
+}
+
+static void destroy(void *instance)
+{
+    free(instance);
+}
+
+static int handle(void *instance, const struct glia_message *m, struct glia_text state,
+                  struct glia_out *out)
+{
+    const struct player *p = instance;
+    long long left = (long long)glia_json_number(glia_json_get(m->body, "left"), 0);
+    char text[64];
+    int n;
+
+    if (!p->is_stateless) {
+        n = snprintf(text, sizeof(text), "%lld", (long long)glia_json_number(state, 0) + 1);
+        out->set_state(out, glia_text_n(text, (size_t)n));
+    }
+    if (left > 0) {
+        n = snprintf(text, sizeof(text), "{\"left\":%lld}", left - 1);
+        return out->emit_to(out, p->peer[0] != 0 ? glia_text(p->peer) : m->from, glia_text("ball"),
+                            glia_text_n(text, (size_t)n));
+    }
+    if (p->completes_run) {
+        return out->complete_run(out, glia_text("{\"done\":true}"));
+    }
+    return out->complete_step(out, glia_text("{\"done\":true}"));
+}
+
+GLIA_EXPORT const struct glia_module glia_module = {
+    GLIA_MODULE_HEAD, .name = "bench.pingpong", .init = init, .handle = handle, .destroy = destroy,
+};

@@ -1,0 +1,440 @@
+#include "exec/module_link.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/mem.h"
+#include "exec/module_spawn.h"
+#include "exec/module_wire.h"
+
+enum {
+    SENT_MAX = 64,        /* calls that the host may have at a time */
+    SENT_BYTES = 1 << 20, /* more is not sent while so much has not left */
+    READ_BYTES = 256 << 10,
+    START_MS_MAX = 10000,
+    PAUSE_MS_MIN = 100, /* before the second start in a row; doubles */
+    PAUSE_MS_MAX = 5000,
+};
+
+struct gl_module_turn {
+    struct gl_link link;
+    void *owner; /* NULL: dropped */
+    uint64_t id;
+    gl_ms timeout_ms;
+    bool is_sent;
+    gl_str input;
+    char text[];
+};
+
+static struct gl_module_turn *first_turn(struct gl_module_link *l)
+{
+    struct gl_link *first = gl_list_first(&l->turns);
+    return first != NULL ? GL_CONTAINER(first, struct gl_module_turn, link) : NULL;
+}
+
+static void set_timer(struct gl_module_link *l, gl_ms ms)
+{
+    struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
+    (void)evtimer_add(l->timer, &tv);
+}
+
+/* The clock of the first call runs from the moment at which all before it are answered. */
+static void watch_first(struct gl_module_link *l)
+{
+    struct gl_module_turn *t = first_turn(l);
+    (void)evtimer_del(l->timer);
+    if (t != NULL && t->is_sent && t->timeout_ms > 0) {
+        set_timer(l, t->timeout_ms);
+    }
+}
+
+static void end_turn(struct gl_module_link *l, struct gl_module_turn *t,
+                     const struct gl_exec_result *result)
+{
+    void *owner = t->owner;
+    gl_list_remove(&t->link);
+    l->sent_n -= t->is_sent ? 1 : 0;
+    gl_mem_free(t);
+    if (owner != NULL) {
+        l->events.ended(l->events.owner, owner, result);
+    }
+}
+
+/* ---- the process ---- */
+
+static void start(struct gl_module_link *l);
+
+/* Its status. What it was sent and has not answered is to be sent again. */
+static int hang_up(struct gl_module_link *l)
+{
+    int status = l->pid > 0 ? gl_module_end(l->pid) : 0;
+    l->pid = 0;
+    if (l->fd >= 0) {
+        (void)event_del(l->readable);
+        (void)event_del(l->writable);
+        event_free(l->readable);
+        event_free(l->writable);
+        l->readable = l->writable = NULL;
+        (void)close(l->fd);
+        l->fd = -1;
+    }
+    (void)evtimer_del(l->timer);
+    gl_buf_reset(&l->in);
+    gl_buf_reset(&l->out);
+    for (struct gl_link *i = l->turns.next; i != &l->turns; i = i->next) {
+        GL_CONTAINER(i, struct gl_module_turn, link)->is_sent = false;
+    }
+    l->sent_n = 0;
+    l->state = GL_LINK_OFF;
+    return status;
+}
+
+static void go_on(struct gl_module_link *l)
+{
+    if (gl_list_empty(&l->turns)) {
+        return; /* started again with the next call */
+    }
+    if (l->deaths <= 1) {
+        start(l);
+        return;
+    }
+    gl_ms pause = PAUSE_MS_MIN;
+    for (unsigned i = 2; i < l->deaths && pause < PAUSE_MS_MAX; i++) {
+        pause *= 2;
+    }
+    l->state = GL_LINK_PAUSED;
+    set_timer(l, pause < PAUSE_MS_MAX ? pause : PAUSE_MS_MAX);
+}
+
+/* The module cannot be used at all: everybody who waits hears why. */
+static void refuse_all(struct gl_module_link *l, const char *why)
+{
+    struct gl_exec_result result = {.end = GL_EXEC_NOT_EXECUTED};
+    struct gl_why text;
+    struct gl_module_turn *t;
+    (void)gl_why(&text, GL_E_UNAVAILABLE, "module %.*s cannot be used: %s", GL_STR_ARG(l->name),
+                 why);
+    result.error = gl_str_of(text.text);
+    (void)hang_up(l);
+    l->deaths++;
+    /* Whoever is told may call again: those calls are for the next process. */
+    struct gl_link now;
+    gl_list_init(&now);
+    while ((t = first_turn(l)) != NULL) {
+        gl_list_remove(&t->link);
+        gl_list_push(&now, &t->link);
+    }
+    while (!gl_list_empty(&now)) {
+        end_turn(l, GL_CONTAINER(gl_list_first(&now), struct gl_module_turn, link), &result);
+    }
+}
+
+/* It died, or was ended because it went wrong. */
+static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
+{
+    bool was_up = l->state == GL_LINK_UP;
+    struct gl_module_turn *t = first_turn(l);
+    bool was_sent = t != NULL && t->is_sent;
+    gl_ms timeout_ms = t != NULL ? t->timeout_ms : 0;
+    int status = hang_up(l);
+    struct gl_exec_result result = {.end = GL_EXEC_EXITED, .exit_code = 1};
+    struct gl_why text;
+    if (!was_up) {
+        refuse_all(l, fault != NULL ? fault : "its process ended before it was ready");
+        return;
+    }
+    if (is_late) {
+        result = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = SIGKILL};
+        (void)gl_why(&text, 0, "module %.*s did not end within %lld ms: its process was killed",
+                     GL_STR_ARG(l->name), (long long)timeout_ms);
+    } else if (fault != NULL) {
+        (void)gl_why(&text, 0, "module %.*s: %s", GL_STR_ARG(l->name), fault);
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
+        result = (struct gl_exec_result){.end = GL_EXEC_SIGNALED, .signal = WTERMSIG(status)};
+        (void)gl_why(&text, 0, "module host died: %.*s ended with signal %d (%s)",
+                     GL_STR_ARG(l->name), WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else {
+        (void)gl_why(&text, 0,
+                     "module host died: the process of %.*s ended by itself or was killed",
+                     GL_STR_ARG(l->name));
+    }
+    l->deaths++;
+    result.error = gl_str_of(text.text);
+    if (was_sent) {
+        end_turn(l, t, &result);
+    }
+    if (l->state == GL_LINK_OFF) { /* else whoever was told has called, and it is under way */
+        go_on(l);
+    }
+}
+
+/* ---- sending ---- */
+
+static void send_some(struct gl_module_link *l)
+{
+    if (l->state != GL_LINK_UP) {
+        return;
+    }
+    bool was_idle = l->sent_n == 0;
+    for (struct gl_link *i = l->turns.next; i != &l->turns && l->sent_n < SENT_MAX; i = i->next) {
+        struct gl_module_turn *t = GL_CONTAINER(i, struct gl_module_turn, link);
+        if (l->out.n > SENT_BYTES) {
+            break;
+        }
+        if (!t->is_sent) {
+            gl_module_frame_add(&l->out, GL_MODULE_CALL, t->id, t->input);
+            t->is_sent = true;
+            l->sent_n++;
+        }
+    }
+    if (was_idle) {
+        watch_first(l);
+    }
+    if (l->out.n > 0) {
+        event_active(l->flush, EV_TIMEOUT, 0);
+    }
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *owner)
+{
+    struct gl_module_link *l = owner;
+    (void)fd;
+    (void)what;
+    if (l->fd < 0 || l->out.n == 0) {
+        return;
+    }
+    ssize_t n = send(l->fd, l->out.p, l->out.n, MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) {
+        return; /* reading finds out, after what it has still said */
+    }
+    if (n > 0) {
+        memmove(l->out.p, l->out.p + n, l->out.n - (size_t)n);
+        l->out.n -= (size_t)n;
+    }
+    if (l->out.n > 0) {
+        (void)event_add(l->writable, NULL);
+    }
+}
+
+/* ---- hearing ---- */
+
+static void on_answer(struct gl_module_link *l, const struct gl_module_head *head, gl_str text)
+{
+    struct gl_exec_result result = {.end = GL_EXEC_EXITED};
+    struct gl_module_turn *t = first_turn(l);
+    struct gl_why why;
+    struct gl_json j;
+    if (head->type == GL_MODULE_DONE) {
+        gl_arena_reset(&l->scratch);
+        if (gl_json_parse(&j, text, GL_MODULE_FRAME_BYTES_MAX, &l->scratch, &why) == 0 &&
+            gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
+            result.output = text;
+        } else {
+            result.exit_code = 1;
+            (void)gl_why(&why, 0, "module %.*s: what its process answered is no JSON object",
+                         GL_STR_ARG(l->name));
+            result.error = gl_str_of(why.text);
+        }
+    } else {
+        text.n = text.n < GL_REASON_BYTES_MAX ? text.n : GL_REASON_BYTES_MAX;
+        result.exit_code = 1;
+        (void)gl_why(&why, 0, "module %.*s: %.*s", GL_STR_ARG(l->name), GL_STR_ARG(text));
+        result.error = gl_str_of(why.text);
+    }
+    l->deaths = 0;
+    end_turn(l, t, &result);
+    watch_first(l);
+}
+
+/* NULL, or what is wrong with it. */
+static const char *on_frame(struct gl_module_link *l, const struct gl_module_head *head,
+                            gl_str text)
+{
+    if (l->state == GL_LINK_STARTING) {
+        if (head->type != GL_MODULE_READY) {
+            return "its process does not speak our language";
+        }
+        if (text.n == 0) {
+            l->state = GL_LINK_UP;
+            (void)evtimer_del(l->timer);
+        }
+        return NULL;
+    }
+    struct gl_module_turn *t = first_turn(l);
+    if (t == NULL || !t->is_sent || t->id != head->id ||
+        (head->type != GL_MODULE_DONE && head->type != GL_MODULE_FAILED &&
+         head->type != GL_MODULE_REFUSED)) {
+        return "its process gave an answer that nobody asked for";
+    }
+    on_answer(l, head, text);
+    return NULL;
+}
+
+/* All whole frames. False: the process is gone now. */
+static bool read_frames(struct gl_module_link *l)
+{
+    struct gl_module_head head;
+    size_t at = 0, used = 0;
+    gl_str text;
+    const char *fault = NULL;
+    while (fault == NULL) {
+        gl_str rest = {.p = l->in.p + at, .n = l->in.n - at};
+        if (gl_module_frame_read(rest, &head, &text, &used) != 0) {
+            fault = "its process answered more than can be taken";
+            break;
+        }
+        if (used == 0) {
+            break;
+        }
+        at += used;
+        if (l->state == GL_LINK_STARTING && head.type == GL_MODULE_READY && text.n > 0) {
+            GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+            refuse_all(l, gl_str_c(&a, text));
+            return false;
+        }
+        fault = on_frame(l, &head, text);
+    }
+    if (fault != NULL) {
+        on_death(l, false, fault);
+        return false;
+    }
+    if (at > 0) {
+        memmove(l->in.p, l->in.p + at, l->in.n - at);
+        l->in.n -= at;
+    }
+    return true;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *owner)
+{
+    struct gl_module_link *l = owner;
+    (void)what;
+    ssize_t n = recv(fd, gl_buf_reserve(&l->in, READ_BYTES), READ_BYTES, 0);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (n <= 0) {
+        on_death(l, false, NULL);
+        return;
+    }
+    l->in.n += (size_t)n;
+    if (read_frames(l)) {
+        send_some(l);
+    }
+}
+
+/* ---- starting, and time ---- */
+
+static void start(struct gl_module_link *l)
+{
+    const char *const args[] = {"--run", l->path, NULL};
+    struct gl_why why;
+    l->state = GL_LINK_STARTING;
+    set_timer(l, START_MS_MAX);
+    if (gl_module_spawn(l->program, args, &l->pid, &l->fd, &why) != 0) {
+        l->pid = 0;
+        l->fd = -1;
+        set_timer(l, 0); /* told by the timer: nobody is called from inside a call */
+        return;
+    }
+    struct event_base *base = gl_loop_base(l->loop);
+    l->readable = event_new(base, l->fd, EV_READ | EV_PERSIST, on_readable, l);
+    l->writable = event_new(base, l->fd, EV_WRITE, on_flush, l);
+    GL_ASSERT(l->readable != NULL);
+    GL_ASSERT(l->writable != NULL);
+    (void)event_add(l->readable, NULL);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *owner)
+{
+    struct gl_module_link *l = owner;
+    (void)fd;
+    (void)what;
+    switch (l->state) {
+    case GL_LINK_STARTING:
+        on_death(l, false,
+                 l->fd < 0 ? "its process could not be started"
+                           : "its process was not ready within 10 s");
+        break;
+    case GL_LINK_UP:
+        on_death(l, true, NULL);
+        break;
+    case GL_LINK_PAUSED:
+        start(l);
+        break;
+    case GL_LINK_OFF:
+        break;
+    }
+}
+
+int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why)
+{
+    struct event_base *base = gl_loop_base(l->loop);
+    l->fd = -1;
+    gl_list_init(&l->turns);
+    l->timer = evtimer_new(base, on_timer, l);
+    l->flush = event_new(base, -1, 0, on_flush, l);
+    if (l->timer == NULL || l->flush == NULL) {
+        return gl_why(reterr_why, GL_E_IO, "cannot make the events of a module");
+    }
+    return 0;
+}
+
+void gl_module_link_done(struct gl_module_link *l)
+{
+    struct gl_module_turn *t;
+    (void)hang_up(l);
+    while ((t = first_turn(l)) != NULL) {
+        gl_list_remove(&t->link);
+        gl_mem_free(t);
+    }
+    if (l->timer != NULL) {
+        event_free(l->timer);
+    }
+    if (l->flush != NULL) {
+        event_free(l->flush);
+    }
+    gl_buf_done(&l->in);
+    gl_buf_done(&l->out);
+    gl_arena_done(&l->scratch);
+}
+
+struct gl_module_turn *gl_module_link_call(struct gl_module_link *l, void *turn_owner, gl_str input,
+                                           gl_ms timeout_ms)
+{
+    struct gl_module_turn *t = gl_mem_alloc(sizeof(*t) + input.n);
+    memcpy(t->text, input.p, input.n);
+    t->input = (gl_str){.p = t->text, .n = input.n};
+    t->owner = turn_owner;
+    t->id = ++l->last_id;
+    t->timeout_ms = timeout_ms;
+    gl_list_init(&t->link);
+    gl_list_push(&l->turns, &t->link);
+    if (l->state == GL_LINK_OFF) {
+        go_on(l);
+    } else {
+        send_some(l);
+    }
+    return t;
+}
+
+void gl_module_link_drop(struct gl_module_link *l, struct gl_module_turn *t, gl_ms grace_ms)
+{
+    t->owner = NULL;
+    if (!t->is_sent) {
+        gl_list_remove(&t->link);
+        gl_mem_free(t);
+        return;
+    }
+    t->timeout_ms = grace_ms > 0 ? grace_ms : 1;
+    if (t == first_turn(l)) {
+        watch_first(l);
+    }
+}

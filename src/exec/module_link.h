@@ -1,0 +1,62 @@
+/* module_link.h - a module that runs in a process of its own, and the calls for it.
+ *
+ *   OFF ──call──► STARTING ──ready──► UP ──died──► OFF, or PAUSED if calls wait
+ *                     │                               │
+ *                     └──cannot be used──► OFF        └──pause over──► STARTING
+ *
+ * Calls are answered in their order. When the process dies, or is killed because a call took too
+ * long, only the call that was being handled fails: it alone can have been the reason, and those
+ * behind it go to the next process. A process that dies again and again is started less and less
+ * often. Everything happens on the loop's thread; nobody is called back from inside a call. Private
+ * to this folder. */
+#ifndef GL_EXEC_MODULE_LINK_H
+#define GL_EXEC_MODULE_LINK_H
+
+#include <sys/types.h>
+
+#include "base/list.h"
+#include "os/loop.h"
+#include "port/exec.h"
+
+struct event;
+struct gl_module_turn; /* a call */
+
+struct gl_module_link_events {
+    void *owner;
+    /* `turn_owner`: as given with the call. `end`, `exit_code`, `signal`, `output` and `error` of
+     * the result are set, and valid until this returns. */
+    void (*ended)(void *owner, void *turn_owner, const struct gl_exec_result *result);
+};
+
+enum gl_module_link_state { GL_LINK_OFF, GL_LINK_STARTING, GL_LINK_UP, GL_LINK_PAUSED };
+
+struct gl_module_link {
+    struct gl_loop *loop;
+    struct gl_module_link_events events;
+    const char *program, *path; /* of the host, of the module; borrowed */
+    gl_str name;                /* of the module; borrowed */
+
+    enum gl_module_link_state state;
+    pid_t pid;
+    int fd;
+    struct event *readable, *writable, *flush;
+    struct event *timer;  /* the deadline of the first call; of starting; of a pause */
+    struct gl_link turns; /* first those that were sent */
+    size_t sent_n;
+    uint64_t last_id;
+    unsigned deaths; /* since the last good answer */
+    struct gl_buf in, out;
+    struct gl_arena scratch;
+};
+
+/* `l` is all zero but for what is borrowed. */
+int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why);
+void gl_module_link_done(struct gl_module_link *l); /* calls under way are forgotten */
+
+/* `input` is copied. timeout_ms counts from the moment at which the call is handled; 0: none. */
+struct gl_module_turn *gl_module_link_call(struct gl_module_link *l, void *turn_owner, gl_str input,
+                                           gl_ms timeout_ms);
+/* Nobody waits for it any more: if it is being handled it may take `grace_ms`. */
+void gl_module_link_drop(struct gl_module_link *l, struct gl_module_turn *t, gl_ms grace_ms);
+
+#endif

@@ -1,0 +1,19 @@
+/* module_spawn.h - starting glia-module-host. Private to this folder. */
+#ifndef GL_EXEC_MODULE_SPAWN_H
+#define GL_EXEC_MODULE_SPAWN_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* Start `program` with these arguments (NULL ends them). Its descriptor GL_MODULE_FD is the other
+ * end of *ret_fd, which does not block. It sees nothing of ours but that, and no variable whose
+ * name begins with GLIA_. */
+int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid, int *ret_fd,
+                    struct gl_why *reterr_why);
+
+/* Kill it, if it lives, and wait for it: returns its status, as waitpid() has it. */
+int gl_module_end(pid_t pid);
+
+#endif

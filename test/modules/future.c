@@ -1,0 +1,19 @@
+/* A module of a version that is yet to come. */
+#include <glia/module.h>
+
+static int handle(void *instance, const struct glia_message *m, struct glia_text state,
+                  struct glia_out *out)
+{
+    (void)instance;
+    (void)m;
+    (void)state;
+    (void)out;
+    return 0;
+}
+
+GLIA_EXPORT const struct glia_module glia_module = {
+    .abi = GLIA_MODULE_ABI + 1,
+    .size = sizeof(struct glia_module),
+    .name = "test.future",
+    .handle = handle,
+};
