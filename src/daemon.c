@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -267,11 +268,34 @@ static void *run(void *owner)
     return NULL;
 }
 
+/* What every worker of a bundle is given of this process. */
+static void set_worker_place(struct gl_daemon *d)
+{
+    const char *target = getenv("MN_GRPC_TARGET"), *runs = d->config.runs_root;
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self));
+
+    d->worker = (struct gl_worker_place){
+        .runs_root = runs[0] != '\0' ? gl_str_of(runs)
+                                     : gl_str_of(gl_paths_in(&d->arena, d->data, "mn/runs")),
+        .grpc_target = gl_str_dup(&d->arena, gl_str_of(target)),
+        .pyenv_folder = gl_str_of(gl_paths_in(&d->arena, d->data, "python")),
+        .glia_path = n > 0 && (size_t)n < sizeof(self)
+                         ? gl_str_dup(&d->arena, (gl_str){.p = self, .n = (size_t)n})
+                         : (gl_str){0}};
+    d->worker.env = gl_worker_inherited((const char *const *)environ, &d->arena, &d->worker.env_n);
+}
+
 static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     int err = gl_pools_read(d->config.pools, &d->arena, &d->pools, &d->pools_n, reterr_why);
 
     if (err == 0) {
+        err = gl_pools_add_executor(d->config.executor_pools, d->config.executor_slots, &d->arena,
+                                    d->pools, &d->pools_n, reterr_why);
+    }
+    if (err == 0) {
+        set_worker_place(d);
         err = open_folder(d, reterr_why);
     }
     if (err == 0) {
@@ -297,13 +321,17 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
 /* The caller's texts end with the call. */
 static void copy_config(struct gl_daemon *d, const struct gl_daemon_config *config)
 {
-    const char **texts[] = {&d->config.data,  &d->config.store, &d->config.name,
-                            &d->config.what,  &d->config.stack, &d->config.env_scope,
-                            &d->config.pools, &d->config.listen};
+    const char **texts[] = {&d->config.data,     &d->config.store,  &d->config.name,
+                            &d->config.what,     &d->config.stack,  &d->config.env_scope,
+                            &d->config.pools,    &d->config.listen, &d->config.executor_pools,
+                            &d->config.runs_root};
 
     d->config = *config;
     for (size_t i = 0; i < GL_COUNT(texts); i++) {
         *texts[i] = gl_str_c(&d->arena, gl_str_of(*texts[i]));
+    }
+    if (d->config.executor_slots == 0) {
+        d->config.executor_slots = GL_POOLS_EXECUTOR_SLOTS;
     }
     if (d->config.orphan_grace_ms == 0) {
         d->config.orphan_grace_ms = GL_ORPHAN_GRACE_MS;

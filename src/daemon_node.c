@@ -307,6 +307,7 @@ static void make_node(struct gl_daemon *d)
         .pid = getpid(),
         .pools = pools,
         .pools_n = d->pools_n,
+        .worker = d->worker,
         .trace = &d->trace,
         .passive = d->config.passive,
         .may_be_half = true,
@@ -327,6 +328,7 @@ static void make_node(struct gl_daemon *d)
         .owner = d,
     };
 
+    config.worker.node_name = d->name;
     GL_ASSERT(d->pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < d->pools_n; i++) {
         pools[i] = (struct gl_pool_config){.name = d->pools[i].name, .slots = d->pools[i].slots};

@@ -7,6 +7,7 @@
 #include "base/trace.h"
 #include "daemon.h"
 #include "node/node.h"
+#include "node/workers.h"
 #include "os/blobserve.h"
 #include "os/crashmark.h"
 #include "os/identity.h"
@@ -36,8 +37,9 @@ struct gl_daemon {
     struct gl_daemon_config config; /* its texts in the arena */
     struct gl_pools_entry *pools;
     size_t pools_n;
-    gl_str name;       /* of the node */
-    const char *shown; /* the store's URL without its password */
+    struct gl_worker_place worker; /* in the arena */
+    gl_str name;                   /* of the node */
+    const char *shown;             /* the store's URL without its password */
     struct gl_stores_memory memory;
     struct gl_lock lock;
     struct gl_identity identity;

@@ -72,6 +72,11 @@ int gl_cmd_config_load(struct gl_cli *cli)
         return gl_cli_fail(cli, err, why.text);
     }
     s->values[GL_SET_DATA_DIR].text = cli->data;
+    err = gl_paths_runs_root(&env, s->values[GL_SET_RUNS_ROOT].text, cli->data, &cli->arena,
+                             &s->values[GL_SET_RUNS_ROOT].text, &why);
+    if (err != 0) {
+        return gl_cli_fail(cli, err, why.text);
+    }
     set_color(cli, s->values[GL_SET_COLOR].text);
     cli->settings = s;
     return 0;

@@ -93,6 +93,25 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                       .kind = GL_KIND_POOLS,
                       .doc = "slots by pool, like default=8,gpu=1; without it, default with four "
                              "slots per core"},
+    [GL_SET_EXECUTOR_SLOTS] = {.name = "executor_slots",
+                               .flag = "--executor-slots",
+                               .env = "MN_EXECUTOR_MAX_CONCURRENCY",
+                               .initial = "50",
+                               .kind = GL_KIND_COUNT,
+                               .least = 1,
+                               .most = GL_SLOTS_MAX,
+                               .doc = "slots of the pool in which the workers of bundles run"},
+    [GL_SET_EXECUTOR_POOLS] = {.name = "executor_pools",
+                               .flag = "--executor-pools",
+                               .env = "MN_EXECUTOR_POOL_CAPACITIES",
+                               .kind = GL_KIND_POOLS,
+                               .doc = "more pools for them, like gpu=1,io=8"},
+    [GL_SET_RUNS_ROOT] = {.name = "runs_root",
+                          .flag = "--runs-root",
+                          .env = "MN_RUNS_ROOT",
+                          .kind = GL_KIND_FOLDER,
+                          .doc = "where the workers of a bundle find the folder of their run; "
+                                 "without it ~/.mn/runs"},
     [GL_SET_FINISH] = {.name = "finish",
                        .flag = "--finish",
                        .env = "GLIA_FINISH",
@@ -278,6 +297,18 @@ static const char *span_rule(const struct gl_setting_spec *spec, struct gl_arena
         .p;
 }
 
+static const char *count_rule(const struct gl_setting_spec *spec, struct gl_arena *a, gl_str value,
+                              int64_t *ret)
+{
+    if (gl_str_i64(value, ret) && *ret >= spec->least && (spec->most == 0 || *ret <= spec->most)) {
+        return NULL;
+    }
+    return spec->most == 0 ? "must be a number, 0 or more"
+                           : gl_str_fmt(a, "must be a number from %lld to %lld",
+                                        (long long)spec->least, (long long)spec->most)
+                                 .p;
+}
+
 /* What a value of this kind should be; NULL: this one is. */
 static const char *rule_of(const struct gl_setting_spec *spec, const char *text, bool from_file,
                            struct gl_arena *a, int64_t *ret)
@@ -305,7 +336,7 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
         }
         return span_rule(spec, a, *ret);
     case GL_KIND_COUNT:
-        return gl_str_i64(value, ret) && *ret >= 0 ? NULL : "must be a number, 0 or more";
+        return count_rule(spec, a, value, ret);
     case GL_KIND_BYTES:
         return read_bytes(value, ret) ? NULL : "must be a size like 500M or 20G";
     case GL_KIND_BOOL:

@@ -27,6 +27,9 @@ enum gl_setting_id {
     GL_SET_TOKEN_FILE,
     GL_SET_LISTEN,
     GL_SET_POOLS,
+    GL_SET_EXECUTOR_SLOTS,
+    GL_SET_EXECUTOR_POOLS,
+    GL_SET_RUNS_ROOT,
     GL_SET_FINISH,
     GL_SET_GRACE,
     GL_SET_KEEP_FOR,
@@ -61,8 +64,8 @@ struct gl_setting_spec {
     const char *env;
     const char *initial; /* "" : none */
     enum gl_setting_kind kind;
-    const char *words; /* "info|debug"; for the others how a value is written */
-    gl_ms least, most; /* of a span; 0: any */
+    const char *words;   /* "info|debug"; for the others how a value is written */
+    int64_t least, most; /* of a span or a count; 0: any */
     const char *doc;
 };
 

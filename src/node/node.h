@@ -12,6 +12,7 @@
 #include "api/request.h"
 #include "base/trace.h"
 #include "node/trim.h"
+#include "node/workers.h"
 #include "port/blob.h"
 #include "port/clock.h"
 #include "port/entropy.h"
@@ -41,9 +42,10 @@ struct gl_node_config {
     gl_str host;           /* told to others with the session, like the next two */
     gl_str version;
     int64_t pid;
-    struct gl_keep keep;    /* which ended jobs stay; all zero: all of them */
-    struct gl_trace *trace; /* never NULL; borrowed */
-    bool passive;           /* carry out commands, start nothing, look for nothing to do */
+    struct gl_worker_place worker; /* what the workers of bundles are given; all empty: nothing */
+    struct gl_keep keep;           /* which ended jobs stay; all zero: all of them */
+    struct gl_trace *trace;        /* never NULL; borrowed */
+    bool passive;                  /* carry out commands, start nothing, look for nothing to do */
     bool guest;       /* of a shared store: looks for no work but its own (`glia run` without a
                          node) */
     bool may_be_half; /* look first whether a migration into the store was cut short; the simulator

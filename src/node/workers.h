@@ -55,6 +55,11 @@ int gl_worker_compose(const struct gl_worker_place *p, const struct gl_worker_tu
 gl_str gl_worker_run_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a);
 gl_str gl_worker_data_folder(const struct gl_worker_place *p, gl_str run_id, struct gl_arena *a);
 
+/* Of the environment of this process (ended by NULL) what workers may see. Lives in `a`. */
+const gl_str *gl_worker_inherited(const char *const *environment, struct gl_arena *a,
+                                  size_t *ret_n);
+struct gl_worker_place gl_worker_place_copy(const struct gl_worker_place *p, struct gl_arena *a);
+
 /* Is a variable of this name Glia's own, so that workers do not get it from the node? All GLIA_*
  * are: they configure the node, and some are secrets (tokens, a store's password). So is
  * NOTIFY_SOCKET and what else belongs to this process alone. */

@@ -73,35 +73,6 @@ gl_str gl_worker_time(gl_ms t, struct gl_arena *a)
 
 /* ---- of the node ---- */
 
-/* Names that say something of one job, agent or attempt. A node that was itself started by a worker
- * has them in its environment, and they would be lies here. */
-static bool is_of_a_turn(gl_str name)
-{
-    static const char *const names[] = {
-        "MN_INPUT_FILE",   "MN_CONTEXT_FILE",      "MN_MESSAGE_FILE",
-        "MN_BODY_FILE",    "MN_BODY_CONTENT_TYPE", "MN_BODY_CONTENT_ENCODING",
-        "MN_AGENT_TYPE",   "MN_AGENT_TEMPLATE",    "MN_JOB_ID",
-        "MN_AGENT_ID",     "MN_WORKDIR",           "MN_ARTIFACTS_JSON",
-        "MN_RUN_ID",       "MN_ATTEMPT_ID",        "MN_BLUEPRINT_CONFIG_JSON",
-        "MN_PYTHON_ENV",   "MN_ALLOCATION_JSON",   "MN_BLUEPRINT_SCENARIO_JSON",
-        "MN_JOB_DATA_DIR", "MN_JOB_DATA_ACCESS",   "MN_JOB_DATA_GENERATION"};
-
-    for (size_t i = 0; i < GL_COUNT(names); i++) {
-        if (gl_str_is(name, names[i])) {
-            return true;
-        }
-    }
-    return gl_str_starts(name, GL_S("MN_WORKFLOW_")) ||
-           gl_str_starts(name, GL_S("MN_AGENT_BEACON_"));
-}
-
-/* A value with the byte that stands for the workspace would come out as another. */
-static bool is_inherited(gl_str name, gl_str value)
-{
-    return name.n > 0 && !is_of_a_turn(name) && !gl_worker_is_private(name) &&
-           (value.n == 0 || memchr(value.p, GL_EXEC_WORK[0], value.n) == NULL);
-}
-
 static void put_node(struct env *e, const struct gl_worker_place *p)
 {
     put_c(e, "PATH", GL_S("/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"));
@@ -109,7 +80,7 @@ static void put_node(struct env *e, const struct gl_worker_place *p)
         gl_str value;
         gl_str name = gl_str_cut(p->env[i], '=', &value);
 
-        if (is_inherited(name, value)) {
+        if (gl_worker_is_inherited(name, value)) {
             put(e, name, value);
         }
     }
@@ -261,7 +232,7 @@ static void put_passed(struct env *e, const struct gl_worker_facts *f)
             gl_str value;
             gl_str name = gl_str_cut(f->place->env[k], '=', &value);
 
-            if (gl_str_eq(name, names->items[i]) && is_inherited(name, value)) {
+            if (gl_str_eq(name, names->items[i]) && gl_worker_is_inherited(name, value)) {
                 put(e, name, value);
             }
         }

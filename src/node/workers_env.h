@@ -24,6 +24,10 @@ struct gl_worker_facts {
 int gl_worker_env(const struct gl_worker_facts *f, struct gl_arena *a, struct gl_exec_start *x,
                   struct gl_why *reterr_why);
 
+/* May a worker get this variable from the node? Not those of Glia itself, those that say something
+ * of another turn, and those whose value the executor would misunderstand. */
+bool gl_worker_is_inherited(gl_str name, gl_str value);
+
 /* RFC 3339; "" for 0. */
 gl_str gl_worker_time(gl_ms t, struct gl_arena *a);
 

@@ -72,6 +72,17 @@ int gl_paths_data(const struct gl_paths_env *env, struct gl_arena *a, const char
                   "no data folder: HOME is not set; give --data-dir or set GLIA_DATA_DIR");
 }
 
+int gl_paths_runs_root(const struct gl_paths_env *env, const char *given, const char *data,
+                       struct gl_arena *a, const char **ret, struct gl_why *reterr_why)
+{
+    if (is_set(given)) {
+        return absolute(given, a, ret, reterr_why);
+    }
+    return is_set(env->home)
+               ? absolute(gl_str_fmt(a, "%s/.mn/runs", env->home).p, a, ret, reterr_why)
+               : absolute(gl_str_fmt(a, "%s/mn/runs", data).p, a, ret, reterr_why);
+}
+
 const char *gl_paths_in(struct gl_arena *a, const char *data, const char *name)
 {
     return gl_str_fmt(a, "%s/%s", data, name).p;

@@ -47,6 +47,11 @@ struct gl_paths_env gl_paths_env(const char *option);
 int gl_paths_data(const struct gl_paths_env *env, struct gl_arena *a, const char **ret,
                   struct gl_why *reterr_why);
 
+/* Where the folders of bundles' runs are made: `given`, else ~/.mn/runs; without HOME below the
+ * data folder. Absolute. */
+int gl_paths_runs_root(const struct gl_paths_env *env, const char *given, const char *data,
+                       struct gl_arena *a, const char **ret, struct gl_why *reterr_why);
+
 const char *gl_paths_in(struct gl_arena *a, const char *data, const char *name);
 /* `name` "" gives the context's own folder. `context` must be valid (gl_str_is_id). */
 const char *gl_paths_context(struct gl_arena *a, const char *data, gl_str context,

@@ -44,10 +44,9 @@ static int read_one(gl_str part, struct gl_pools_entry *ret, struct gl_why *rete
     return 0;
 }
 
-int gl_pools_read(const char *text, struct gl_arena *a, struct gl_pools_entry **ret, size_t *ret_n,
-                  struct gl_why *reterr_why)
+static int read_list(const char *text, struct gl_pools_entry *pools, size_t *ret_n,
+                     struct gl_why *reterr_why)
 {
-    struct gl_pools_entry *pools = GL_NEW_ARRAY(a, struct gl_pools_entry, GL_POOLS_MAX + 1);
     gl_str rest = gl_str_trim(gl_str_of(text));
     size_t n = 0;
     while (rest.n > 0) {
@@ -64,6 +63,19 @@ int gl_pools_read(const char *text, struct gl_arena *a, struct gl_pools_entry **
         }
         n++;
     }
+    *ret_n = n;
+    return 0;
+}
+
+int gl_pools_read(const char *text, struct gl_arena *a, struct gl_pools_entry **ret, size_t *ret_n,
+                  struct gl_why *reterr_why)
+{
+    struct gl_pools_entry *pools = GL_NEW_ARRAY(a, struct gl_pools_entry, GL_POOLS_MAX + 1);
+    size_t n;
+    int err = read_list(text, pools, &n, reterr_why);
+    if (err < 0) {
+        return err;
+    }
     if (!is_known(pools, n, GL_S("default"))) {
         if (n == GL_POOLS_MAX) {
             return bad(reterr_why, GL_S("default"), "there can be at most 64 pools with this one");
@@ -73,4 +85,29 @@ int gl_pools_read(const char *text, struct gl_arena *a, struct gl_pools_entry **
     *ret = pools;
     *ret_n = n;
     return 0;
+}
+
+int gl_pools_add_executor(const char *text, uint32_t slots, struct gl_arena *a,
+                          struct gl_pools_entry *pools, size_t *pools_n, struct gl_why *reterr_why)
+{
+    struct gl_pools_entry named[GL_POOLS_MAX + 1];
+    size_t n;
+    int err = read_list(text, named, &n, reterr_why);
+    if (err == 0 && !is_known(named, n, GL_S("default"))) {
+        named[n++] = (struct gl_pools_entry){.name = GL_S("default"), .slots = slots};
+    }
+    for (size_t i = 0; i < n && err == 0; i++) {
+        gl_str name = gl_str_fmt(a, "executor.%.*s", GL_STR_ARG(named[i].name));
+        if (is_known(pools, *pools_n, name)) {
+            continue;
+        }
+        if (!gl_str_is_id(name)) {
+            err = bad(reterr_why, named[i].name, "its name is too long");
+        } else if (*pools_n == GL_POOLS_MAX) {
+            err = bad(reterr_why, name, "there can be at most 64 pools, those of workers included");
+        } else {
+            pools[(*pools_n)++] = (struct gl_pools_entry){.name = name, .slots = named[i].slots};
+        }
+    }
+    return err;
 }

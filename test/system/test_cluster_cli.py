@@ -33,7 +33,8 @@ def test_nodes_see_each_other(boxes):
         assert seen["b"]["pid"] == node.pid and seen["b"]["host"] == os.uname().nodename
     whole = outside.json("cluster", "status")
     assert (whole["store"], whole["shared"], whole["alive"]) == ("redis", True, 2)
-    assert {p["name"]: p["slots"] for p in whole["pools"]} == {"default": 5, "gpu": 1}
+    assert {p["name"]: p["slots"] for p in whole["pools"]} == {
+        "default": 5, "gpu": 1, "executor.default": 50}
     assert whole["leader"].split(".")[0] in ("a", "b") and len(whole["versions"]) == 1
     one = b.json("node", "status")
     assert one["name"].startswith("b.") and one["incarnation"] == 1

@@ -106,8 +106,44 @@ def test_a_file_that_is_not_there_or_no_file(box):
 def test_the_pools_of_the_file_hold(box):
     box.env["GLIA_CONFIG"] = box.write("c.yaml", "pools: {default: 3, gpu: 2}\n")
     node = serve(box, "--pools", "default=5")
-    assert box.ask("GET", "/v1/node").json["pools"] == {"default": {"slots": 5, "in_use": 0}}
+    assert box.ask("GET", "/v1/node").json["pools"] == {
+        "default": {"slots": 5, "in_use": 0}, "executor.default": {"slots": 50, "in_use": 0}}
     stop(box, node)
+
+
+def test_the_pools_of_workers_are_set_by_the_names_bundles_know(box):
+    box.env["MN_EXECUTOR_MAX_CONCURRENCY"] = "4"
+    box.env["MN_EXECUTOR_POOL_CAPACITIES"] = "gpu=1,io=8"
+    box.env["MN_RUNS_ROOT"] = "here/runs"
+    shown = settings(box)
+    assert shown["executor_slots"] == {"value": "4", "environment": "MN_EXECUTOR_MAX_CONCURRENCY",
+                                       "origin": "environment MN_EXECUTOR_MAX_CONCURRENCY"}
+    assert shown["runs_root"]["value"] == f"{box.folder}/here/runs"
+    node = serve(box, "--pools", "default=5", "--executor-slots", "6")
+    pools = box.ask("GET", "/v1/node").json["pools"]
+    assert {name: pool["slots"] for name, pool in pools.items()} == {
+        "default": 5, "executor.default": 6, "executor.gpu": 1, "executor.io": 8}
+    stop(box, node)
+
+
+def test_without_a_setting_runs_are_in_the_home_folder(box):
+    box.env.pop("MN_RUNS_ROOT", None)
+    box.env["HOME"] = f"{box.folder}/home"
+    assert settings(box)["runs_root"] == {"value": f"{box.folder}/home/.mn/runs",
+                                          "origin": "default", "environment": "MN_RUNS_ROOT"}
+
+
+@pytest.mark.parametrize("name, value, words", [
+    ("MN_EXECUTOR_MAX_CONCURRENCY", "0", "must be a number from 1 to 100000"),
+    ("MN_EXECUTOR_MAX_CONCURRENCY", "many", "must be a number from 1 to 100000"),
+    ("MN_EXECUTOR_MAX_CONCURRENCY", "100001", "must be a number from 1 to 100000"),
+    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu", "a pool needs a number of slots"),
+    ("MN_EXECUTOR_POOL_CAPACITIES", "gpu=1,gpu=2", "this pool is named twice"),
+])
+def test_what_is_wrong_with_the_pools_of_workers_is_told(box, name, value, words):
+    box.env[name] = value
+    stderr = box.glia("config", "show", code=2).stderr
+    assert name in stderr and words in stderr
 
 
 def test_every_setting_is_in_the_page_of_operations():

@@ -122,6 +122,24 @@ static void a_flag_beats_the_environment_and_that_the_file(void **state)
     assert_string_equal(gl_settings_origin(&b->s, GL_SET_POOLS, &b->a), "default");
 }
 
+static void slots_of_workers_have_bounds(void **state)
+{
+    static const char *const sentences[] = {
+        "MN_EXECUTOR_MAX_CONCURRENCY: '0' must be a number from 1 to 100000"};
+    struct bench *b = *state;
+
+    assert_reads(b);
+    assert_int_equal(b->s.values[GL_SET_EXECUTOR_SLOTS].number, 50);
+    assert_string_equal(b->s.values[GL_SET_EXECUTOR_POOLS].text, "");
+    set_env(0, "MN_EXECUTOR_MAX_CONCURRENCY", "100000");
+    set_env(1, "MN_EXECUTOR_POOL_CAPACITIES", "gpu=1,io=8");
+    assert_reads(b);
+    assert_int_equal(b->s.values[GL_SET_EXECUTOR_SLOTS].number, 100000);
+    assert_string_equal(b->s.values[GL_SET_EXECUTOR_POOLS].text, "gpu=1,io=8");
+    set_env(0, "MN_EXECUTOR_MAX_CONCURRENCY", "0");
+    assert_refuses(b, sentences, 1);
+}
+
 static void the_file_may_be_json_and_pools_may_be_an_object(void **state)
 {
     struct bench *b = *state;
@@ -283,6 +301,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_store_is_chosen_by_its_url, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_flag_beats_the_environment_and_that_the_file, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(slots_of_workers_have_bounds, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_file_may_be_json_and_pools_may_be_an_object, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(all_mistakes_of_a_file_are_told_at_once_with_their_places,
