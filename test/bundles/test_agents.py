@@ -1,0 +1,255 @@
+"""Agents and their messages: routing, aggregators, routers, sensors, sinks, pressure."""
+
+import json
+import os
+
+import pytest
+
+from bundlework import Bundle, get, item
+from glianode import wait_for
+
+
+def small(runner, tmp_path, bundle, *args, **options):
+    return runner.run(bundle.write(tmp_path / "bundle"), *args, **options)
+
+
+def body_of(message):
+    return message.get("body", message)
+
+
+def router(*edges, body=None, **config):
+    """in -> whoever the edges lead to; a message for each that arrives, and the end."""
+    b = Bundle("routes")
+    b.worker("in", f"say(emit_messages=[{{'type': 't', 'body': {body!r}}}], next_state={{'mood': 'good', 'n': 3}})",
+             step=False, output_message_type="over", **config)
+    for name in ("left", "right", "both"):
+        b.agent(name, "router", emit_type=name)
+        b.edge(name, "sink", name)
+    b.sink("sink", complete_on_message=False, complete_after=1 + sum(1 for e in edges if e[2]))
+    for target, more, _ in edges:
+        b.edge("in", target, "t", **more)
+    return b.edge("in", "sink", "over").seed("in", {"text": "hi"})
+
+
+def arrived(ran):
+    found = [get(m.get("envelope", m), "type") or get(m, "type") for m in ran.result["output"]["messages"]]
+    return sorted(t for t in found if t != "over")
+
+
+CONDITIONS = [
+    ({"expr": "${payload.n} == 5"}, True), ({"expr": "${payload.n} != 5"}, False),
+    ({"expr": "${payload.n} > 4"}, True), ({"expr": "${payload.n} >= 6"}, False),
+    ({"expr": "${payload.n} < 6"}, True), ({"expr": "${payload.n} <= 4"}, False),
+    ({"expr": "${payload.list} contains 2"}, True), ({"expr": "${payload.name} contains 'nn'"}, True),
+    ({"expr": "${payload.name} in [\"ann\", \"bob\"]"}, True), ({"expr": "${payload.name} in [\"bob\"]"}, False),
+    ({"expr": "${payload.nothing} exists"}, False), ({"expr": "${payload.name} exists"}, True),
+    ({"expr": "${payload.name} == ann"}, True), ({"expr": "${payload.name} == \"ann\""}, True),
+    ({"expr": "${payload.nothing.deeper} == null"}, True),
+    ({"path": "payload.name", "value": "ann"}, True), ({"path": "payload.n", "op": ">", "value": 10}, False),
+    ({"path": "message.body.text", "value": "hi"}, True), ({"path": "message.type", "value": "init"}, True),
+    ({"path": "message.from", "value": "runtime"}, True), ({"path": "message.class", "value": "command"}, True),
+    ({"path": "state.mood", "value": "good"}, None), ({"path": "agent_state.n", "op": ">=", "value": 3}, None),
+    ({"all": [{"path": "payload.n", "value": 5}, {"path": "payload.name", "value": "ann"}]}, True),
+    ({"any": [{"path": "payload.n", "value": 6}, {"path": "payload.name", "value": "ann"}]}, True),
+    ({"not": {"path": "payload.n", "value": 5}}, False), ({}, True),
+]
+
+
+@item("B-2.3-2", "B-2.3-3", "B-2.3-4", "B-2.3-5", "B-2.3-6", "B-5.3-1")
+def test_conditions(served, tmp_path):
+    """All in one job: an edge for each, and what arrives at a router of its own."""
+    b = Bundle("conditions").worker(
+        "in", "say(emit_messages=[{'type': 't', 'body': {'n': 5, 'name': 'ann', 'list': [1, 2]}}], "
+              "next_state={'mood': 'good', 'n': 3})", step=False, output_message_type="over")
+    expected = set()
+    for number, (condition, holds) in enumerate(CONDITIONS):
+        if holds is None:
+            continue
+        b.agent(f"r{number}", "router", emit_type=f"r{number}").edge(f"r{number}", "sink", f"r{number}")
+        b.edge("in", f"r{number}", "t", conditions=condition)
+        if holds:
+            expected.add(f"r{number}")
+    b.sink(complete_on_message=False, complete_after=len(expected) + 1)
+    ran = small(served, tmp_path, b.edge("in", "sink", "over").seed("in", {"text": "hi"}))
+    assert {get(e, "to") or get(e, "to_node") for e in ran.of("route_selected")} - {"sink"} == expected, ran
+
+
+@item("B-5.3-2", "B-5.3-3")
+def test_the_first_match_only(served, tmp_path):
+    b = router(("left", {"conditions": {"path": "payload.n", "value": 2}, "routing_mode": "first_match"}, False),
+               ("right", {"routing_mode": "first_match"}, True), ("both", {}, False), body={"n": 1})
+    ran = small(served, tmp_path, b)
+    selected = [get(e, "to") or get(e, "to_node") for e in ran.of("route_selected")
+                if "in" in (get(e, "from"), get(e, "from_node"), get(e, "agent_id"))]
+    assert "right" in selected and "left" not in selected and "both" not in selected, ran
+    assert len(ran.of("route_evaluated")) >= 2
+
+
+@item("B-5.3-3")
+def test_no_route_matches(served, tmp_path):
+    b = router(("left", {"conditions": {"path": "payload.n", "value": 2}}, False), body={"n": 1})
+    ran = small(served, tmp_path, b)
+    assert ran.of("route_not_matched"), ran
+
+
+@item("B-5.3-1", "B-2.3-1")
+def test_all_edges_of_a_type(served, tmp_path):
+    b = router(("left", {}, True), ("right", {"routing_mode": "all_match"}, True),
+               ("both", {"message_type": "other"}, False), body={"n": 1})
+    ran = small(served, tmp_path, b)
+    selected = {get(e, "to") or get(e, "to_node") for e in ran.of("route_selected")}
+    assert {"left", "right"} <= selected and "both" not in selected, ran
+
+
+@item("B-5.3-6")
+def test_agents_work_at_once_and_each_on_one_message(served, tmp_path):
+    meet = "note(os.environ['MN_AGENT_ID'], 1)\nwait_file('two' if os.environ['MN_AGENT_ID'] == 'one' else 'one')"
+    b = Bundle("meet").worker("one", meet, step=False).worker("two", meet, step=False)
+    b.sink(complete_on_message=False, complete_after=2).edge("one", "sink").edge("two", "sink")
+    small(served, tmp_path, b.seed("one", {}).seed("two", {}))
+
+
+@item("B-6-1", "B-6-2", "B-6-3", "B-6-4")
+def test_an_aggregator(served, tmp_path):
+    b = Bundle("collect").worker("a", "say(emit_messages=[{'type': 'd', 'body': {'agent_id': i, 'n': i}} "
+                                      "for i in ('x', 'y', 'x', 'z')])", output_message_type=None)
+    b.agent("join", "aggregator", complete_after=3, output_message_type="all").step("join", ["a"])
+    b.edge("a", "join", "d").sink().edge("join", "sink", "all").seed("a", {})
+    ran = small(served, tmp_path, b)
+    assert [get(e, "count") for e in ran.of("aggregator_received", agent_id="join")] == [1, 2, 3], ran
+    ran.one("aggregator_duplicate_ignored", agent_id="join")
+    output = ran.steps["join"]["output"]
+    assert output["count"] == 3 and len(output["messages"]) == 3
+    assert body_of(output["last_message"])["agent_id"] == "z"
+    assert ran.result["agent_id"] == "sink" and ran.result["output"]["count"] == 1
+
+
+@item("B-6-5", "B-6-6")
+def test_routers_and_sensors(served, tmp_path):
+    b = Bundle("pass").agent("r1", "router").agent("r2", "router", emit_type="renamed")
+    b.agent("s1", "sensor").agent("s2", "sensor", output_message_type="seen").sink()
+    b.edge("r1", "r2", "init").edge("r2", "s1", "renamed").edge("s1", "s2", "sensor_ready").edge("s2", "sink", "seen")
+    ran = small(served, tmp_path, b.seed("r1", {"body": {"n": 1}, "headers": {"h": "1"}}))
+    assert body_of(ran.result["output"]["last_message"]) == {"n": 1}, ran.result
+    assert [get(e, "count") for e in ran.of("sensor_observed", agent_id="s1")] == [1]
+    ran.one("sensor_observed", agent_id="s2")
+
+
+@item("B-9-1", "B-9-2", "B-7.4-6")
+def test_a_run_is_not_complete_before_its_steps_are(served, tmp_path):
+    b = Bundle("defer").worker("quick", "say(x=1)", output_message_type="done")
+    b.worker("slow", "wait_file('go')", output_message_type=None).sink().edge("quick", "sink", "done")
+    process = served.start(b.seed("quick", {}).seed("slow", {}).write(tmp_path / "bundle"))
+    wait_for("the sink", lambda: "workflow_completion_deferred" in served.box.glia(
+        "job", "events", process.run_id, "--json", code=None).stdout)
+    served.touch(process.run_id, "go")
+    ran = served.finish(process)
+    kinds = ("workflow_completion_deferred", "workflow_completion_resumed", "job_completed")
+    assert ran.order(*kinds) == list(kinds), ran
+    assert ran.result["agent_id"] == "sink"
+
+
+@item("B-9-1", "B-7.4-6")
+def test_a_sink_that_is_an_executor(served, tmp_path):
+    b = Bundle("own").worker("a", "say(x=1)", output_message_type="go")
+    b.worker("end", "say(complete_run={'v': 3})", step=False, terminal_sink=True, complete_run=True,
+             output_message_type=None)
+    ran = small(served, tmp_path, b.edge("a", "end", "go").seed("a", {}))
+    assert ran.result == {"agent_id": "end", "output": {"v": 3}}, ran
+
+
+@item("B-9-3")
+def test_who_may_not_complete_a_run(served, tmp_path):
+    b = Bundle("pushy").worker("a", "say(complete_run={'v': 1})", step=False, output_message_type="go")
+    b.worker("b", "say(x=1)", output_message_type="done")
+    b.edge("a", "b", "go").sink().edge("b", "sink", "done").seed("a", {})
+    ran = small(served, tmp_path, b)
+    assert ran.of("workflow_completion_ignored", agent_id="a"), ran
+    assert ran.result["agent_id"] == "sink"
+
+
+@item("B-9-3")
+def test_a_step_may_not_complete_the_run(served, tmp_path):
+    b = Bundle("pushy").worker("a", "say(complete_run={'v': 1})", output_message_type=None)
+    ran = small(served, tmp_path, b.sink().edge("a", "sink").seed("a", {}), code=1)
+    assert ran.of("workflow_run_completion_rejected"), ran
+    assert ran.statuses == {"a": "failed"}
+
+
+@item("B-5.4-3", "B-5.4-2")
+def test_a_message_from_outside_under_pressure(served, tmp_path):
+    b = Bundle("press").worker("a", """
+note("got", body)
+if body.get("n") == 0:
+    wait_file("go")
+if body.get("last"):
+    say(emit_messages=[{"type": "done", "body": {}}])
+""", step=False, output_message_type=None, backpressure={"max_queue_depth": 4, "high_watermark": 3, "low_watermark": 1})
+    b.sink().edge("a", "sink", "done").seed("a", *[{"n": n} for n in range(6)])
+    process = served.start(b.write(tmp_path / "bundle"))
+    served.wait_file(process.run_id, "got")
+    said = served.box.glia("send", process.run_id, "a", "--type", "t", "--body", '{"n": 9}', code=None)
+    assert said.returncode != 0 and "retry" in said.stderr, said
+    served.touch(process.run_id, "go")
+
+    def send():
+        done = served.box.glia("send", process.run_id, "a", "--type", "t", "--body", '{"last": true}', code=None)
+        return done.returncode == 0
+    wait_for("the pressure to go", send)
+    ran = served.finish(process)
+    assert ran.lines("got") == [{"n": n} for n in range(6)] + [{"last": True}]
+    assert ran.of("backpressure_state", agent_id="a"), ran
+
+
+@item("B-4-5")
+@pytest.mark.parametrize("seeds, bodies", [([{"n": 1}, {"n": 2}], [{"n": 1}, {"n": 2}]), ({"n": 3}, [{"n": 3}]),
+                                           (None, [{}])])
+def test_seeds(served, tmp_path, seeds, bodies):
+    b = Bundle("seeds").worker("a", "note('got', body)", step=False)
+    b.sink(complete_on_message=False, complete_after=len(bodies)).seed("a")
+    for node in b.flow["nodes"]:
+        if node["node_id"] == "a":
+            node["config"]["output_message_type"] = None
+    b.files["payloads/a.py"] += "say(emit_messages=[{'type': 'done', 'body': {'b': body}}])\n"
+    b.edge("a", "sink", "done")
+    if seeds is not None:
+        b.manifest["initial_inputs"]["a"] = seeds
+    assert small(served, tmp_path, b).lines("got") == bodies
+
+
+@item("B-4-8")
+def test_set_reaches_every_seed(served, tmp_path):
+    b = Bundle("overlay").worker("a", "note('got', body)\nsay(emit_messages=[{'type': 'done', 'body': {}}])", step=False,
+                                 output_message_type=None)
+    b.sink(complete_on_message=False, complete_after=2).edge("a", "sink", "done")
+    b.seed("a", {"n": 1, "deep": {"x": 1, "y": 2}}, {"body": {"n": 2}})
+    ran = small(served, tmp_path, b, "--set", "inputs.payload.n=7", "--set", "inputs.payload.deep.x=5")
+    one, two = ran.lines("got")
+    assert one == {"n": 7, "deep": {"x": 5, "y": 2}} and two["n"] == 7
+
+
+@item("B-9-6")
+def test_restart_policies_of_a_job(served, tmp_path):
+    b = Bundle("policy", policies={"recovery_mode": "local_restart",
+                                   "restart": {"attempts": 2, "interval_ms": 60000, "delay_ms": 100}})
+    b.worker("a", "say(x=1)", step=False).sink().edge("a", "sink").seed("a", {})
+    ran = small(served, tmp_path, b)
+    assert "policy_state" in ran.status, ran.status
+    assert "recovery_requires_review" in ran.status or "recovery_status" in ran.status, ran.status
+
+
+@item("B-5.3-5")
+def test_a_dead_letter_is_delivered_again(served, tmp_path):
+    """To a step that is there; redrive sends it to the same agent once more."""
+    b = Bundle("redrive").worker("a", "say(emit_messages=[{'to': 'nobody', 'type': 't', 'body': {}}])", step=False,
+                                 output_message_type=None)
+    b.worker("w", "wait_file('go')", step=False, output_message_type="done")
+    b.sink().edge("w", "sink", "done").seed("a", {}).seed("w", {})
+    process = served.start(b.write(tmp_path / "bundle"))
+    wait_for("the dead letter", lambda: "nobody" in served.box.glia(
+        "job", "dead-letters", process.run_id, "--json", code=None).stdout)
+    served.box.glia("job", "dead-letters", process.run_id, "--redrive", "all")
+    wait_for("the letter to be dead again", lambda: len([e for e in served.box.glia(
+        "job", "events", process.run_id, "--json").stdout.splitlines() if '"dead_letter"' in e]) == 2)
+    served.touch(process.run_id, "go")
+    served.finish(process)
