@@ -11,8 +11,11 @@
 #include "model/schema.h"
 
 #define GL_MESSAGE_SPEC "mn-msg/1"
-#define GL_ARTIFACT_BODY "glia:body" /* the artifact that is the body: {name, sha256, bytes, ...} \
-                                      */
+/* Name of the artifact that is the body: {name, sha256, bytes, ...} */
+#define GL_ARTIFACT_BODY "glia:body"
+
+/* A text that begins so, in a message whose content type is not JSON, is the base64 of bytes. */
+#define GL_BODY_BYTES "data:;base64,"
 
 struct gl_message {
     gl_str message_id, job_id, from, to, type;
@@ -48,17 +51,23 @@ int gl_message_seed(gl_str value, struct gl_arena *a, struct gl_message *ret,
                     struct gl_why *reterr_why);
 /* One element of `emit_messages`: {to?, type, body|payload|body_base64, ...}; what it does not say
  * comes from `incoming` as the contract has it (class, correlation, content type, artifacts, ...).
- * body_base64 becomes a JSON string in `body`, with content_type as given. */
+ * body_base64 becomes a JSON string in `body`, or the value it is if content_type says JSON; bytes
+ * that are no text stand behind GL_BODY_BYTES. Without content_type it is application/octet-stream.
+ */
 int gl_message_emitted(const struct gl_json *j, gl_jnode n, const struct gl_message *incoming,
                        struct gl_arena *a, struct gl_message *ret, struct gl_why *reterr_why);
-/* What an emitted message takes over from the one it answers. */
-void gl_message_inherit(struct gl_message *m, const struct gl_message *incoming);
+/* What an emitted message takes over from the one it answers: all but the artifact that was its
+ * body. (Who passes that body on sets `artifacts` itself.) */
+void gl_message_inherit(struct gl_message *m, const struct gl_message *incoming,
+                        struct gl_arena *a);
+/* `artifacts` without the one that is the body, and with `body` (a JSON object; "" : none). */
+gl_str gl_message_artifacts(struct gl_arena *a, gl_str artifacts, gl_str body);
 /* `headers` without any mn.workflow.*, and with those of `l` (NULL: none). */
 gl_str gl_message_headers(struct gl_arena *a, gl_str headers, const struct gl_message_ledger *l);
 void gl_message_ledger_of(gl_str headers, struct gl_arena *a, struct gl_message_ledger *ret);
 
 /* The body as MN_BODY_FILE has it: encoded as content type and encoding say (text of a JSON string
- * for other types than JSON, gzip). */
+ * for other types than JSON, gzip). It is in the message: see GL_ARTIFACT_BODY. */
 int gl_message_body(const struct gl_message *m, struct gl_arena *a, gl_str *ret,
                     struct gl_why *reterr_why);
 
