@@ -1,0 +1,141 @@
+"""Every pattern once more, while its node is killed at random moments and started again: the job ends
+as it does without. Workers belong to the keeper, which outlives the node, so also those that nobody
+marked as safe to run twice go on.
+
+A round prints its seed; GLIA_CRASH_SEED=n replays one (what is drawn is the same, the moments are
+not). GLIA_SOAK=1 takes new seeds, and GLIA_CRASH_ROUNDS (10) rounds of each."""
+
+import os
+import random
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from bundlework import ENDED, Bundle, Ran, Runner, item
+from glianode import Box, keepers, wait_for
+from httpnode import serve
+from patterns import PATTERNS, answer
+
+SOAK = bool(os.environ.get("GLIA_SOAK"))
+ROUNDS = int(os.environ.get("GLIA_CRASH_ROUNDS", "10" if SOAK else "1"))
+KILLS = 4
+AT_ONCE = 4
+END_SECONDS_MAX = 60
+
+
+def seeds(name):
+    if os.environ.get("GLIA_CRASH_SEED"):
+        return [int(os.environ["GLIA_CRASH_SEED"])]
+    if SOAK:
+        return [random.SystemRandom().randrange(1 << 32) for _ in range(ROUNDS)]
+    return [sum(name.encode()) * 1000 + i for i in range(ROUNDS)]
+
+
+class Victim:
+    """A node that is killed and started again."""
+
+    def __init__(self, folder):
+        os.makedirs(folder)
+        self.box = Box(folder)
+        self.runner = Runner(self.box)
+        serve(self.box)
+
+    def kill(self):
+        node = self.box.started[-1]
+        node.kill()
+        node.wait()
+
+    def restart(self):
+        serve(self.box)
+
+    def submit(self, path, *args, run_id):
+        self.box.glia("run", path, "--run-id", run_id, "--detach", *args)
+
+    def wait_end(self, run_id):
+        def ended():
+            status = self.box.json("job", "status", run_id)["status"]
+            return status if status in (*ENDED, "paused") else None
+        try:
+            wait_for("the end of the job", ended, END_SECONDS_MAX)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{Ran(self.box, run_id)!r}") from error
+        return Ran(self.box, run_id)
+
+
+def round_of(name, seed, folder):
+    """Submit, kill the node a few times, and look at the end."""
+    pattern, rng = PATTERNS[name], random.Random(seed)
+    victim = Victim(folder)
+    print(f"{name}: GLIA_CRASH_SEED={seed}")
+    try:
+        victim.submit(pattern.path, *pattern.args, run_id="k-1")
+        for _ in range(KILLS):
+            time.sleep(rng.choice([0.02, 0.1, 0.3]) * rng.random())
+            victim.kill()
+            time.sleep(rng.random() * 0.1)
+            victim.restart()
+        if pattern.answers:
+            answer(victim.runner, "k-1", *pattern.answers)
+        pattern.check(victim.wait_end("k-1"))
+    finally:
+        victim.box.close()
+
+
+@item("B-15-1")
+def test_every_pattern_ends_as_it_would_without(tmp_path):
+    rounds = [(name, seed) for name in PATTERNS for seed in seeds(name)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = [(name, seed, pool.submit(round_of, name, seed, str(tmp_path / f"{number}")))
+                   for number, (name, seed) in enumerate(rounds)]
+    bad = [f"{name}, GLIA_CRASH_SEED={seed}: {f.exception()!r}" for name, seed, f in futures if f.exception()]
+    assert not bad, "\n\n".join(bad)
+
+
+SLOW = """
+note("ran", os.getpid())
+with open(os.path.join(folder, "ran")) as file:
+    if len(file.readlines()) == 1:
+        time.sleep(600)
+say(x=1)
+"""
+
+
+def lose(victim, tmp_path, **marks):
+    """The machine's processes die under a worker: nobody knows its outcome."""
+    b = Bundle("lose").worker("a", SLOW, output_message_type="done", **marks).sink().edge("a", "sink", "done")
+    victim.submit(b.seed("a", {}).write(tmp_path / "bundle"), run_id="l-1")
+    victim.runner.wait_file("l-1", "ran")
+    victim.kill()
+    for pid in list(keepers(victim.box.data)):
+        os.kill(pid, signal.SIGKILL)
+    victim.restart()
+    return victim.wait_end("l-1")
+
+
+@item("B-9-7")
+def test_an_unmarked_worker_whose_outcome_is_unknown_waits_for_a_person(tmp_path):
+    victim = Victim(str(tmp_path / "box"))
+    try:
+        ran = lose(victim, tmp_path)
+        assert ran.status["status"] == "paused", ran
+        assert len(ran.lines("ran")) == 1, "it did not run again"
+        assert ran.status.get("recovery_requires_review") is True, ran.status
+        request, = victim.box.json("human", "list")["requests"]
+        victim.box.glia("human", "respond", "l-1", request.get("step_id") or request["request_id"],
+                        "--decision", "rerun")
+        victim.box.glia("job", "resume", "l-1")
+        wait_for("the end", lambda: victim.box.json("job", "status", "l-1")["status"] == "completed")
+    finally:
+        victim.box.close()
+
+
+@item("B-9-7")
+def test_a_marked_worker_runs_again(tmp_path):
+    for mark in ({"safe_to_retry": True}, {"idempotency_key": "k"}):
+        folder = tmp_path / list(mark)[0]
+        victim = Victim(str(folder / "box"))
+        try:
+            ran = lose(victim, folder, **mark)
+            assert ran.status["status"] == "completed" and len(ran.lines("ran")) == 2, ran
+        finally:
+            victim.box.close()
