@@ -2,10 +2,10 @@
  * as, never as floating point. */
 #include "base/check.h"
 #include "base/limits.h"
-#include "base/map.h"
+#include "model/compare.h"
 #include "model/cond_tree.h"
 
-enum { LIST_BYTES_MAX = GL_INPUT_BYTES_MAX, FEW_MEMBERS = 8, EXPONENT_MAX = 1000000000 };
+enum { LIST_BYTES_MAX = GL_INPUT_BYTES_MAX };
 
 struct eval {
     const struct gl_json *facts;
@@ -19,157 +19,14 @@ struct value {
     gl_jnode n;
 };
 
-/* Numbers. */
-
-/* 0.<digits> times ten to the `point`; zero has no digits. Digits have no zeros at their ends; the
- * decimal point may still stand among them. */
-struct decimal {
-    bool negative;
-    gl_str digits;
-    int64_t point;
-};
-
-static int64_t read_exponent(gl_str s)
-{
-    uint64_t v = EXPONENT_MAX;
-    bool negative = s.n && s.p[0] == '-';
-    if (s.n && (s.p[0] == '-' || s.p[0] == '+')) {
-        s.p++;
-        s.n--;
-    }
-    if (!gl_str_u64(s, &v) || v > EXPONENT_MAX) {
-        v = EXPONENT_MAX;
-    }
-    return negative ? -(int64_t)v : (int64_t)v;
-}
-
-static struct decimal decimal_of(gl_str s)
-{
-    struct decimal d = {0};
-    d.negative = s.p[0] == '-';
-    s.p += d.negative;
-    s.n -= d.negative;
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] == 'e' || s.p[i] == 'E') {
-            d.point = read_exponent((gl_str){s.p + i + 1, s.n - i - 1});
-            s.n = i;
-        }
-    }
-    gl_str rest;
-    d.point += (int64_t)gl_str_cut(s, '.', &rest).n;
-    while (s.n && (s.p[0] == '0' || s.p[0] == '.')) {
-        d.point -= s.p[0] == '0';
-        s.p++;
-        s.n--;
-    }
-    while (s.n && (s.p[s.n - 1] == '0' || s.p[s.n - 1] == '.')) {
-        s.n--;
-    }
-    d.digits = s;
-    d.negative = d.negative && s.n;
-    return d;
-}
-
-/* Both positive, with the same point: digit by digit, over the decimal points. */
-static int cmp_digits(gl_str a, gl_str b)
-{
-    size_t i = 0, k = 0;
-    for (;;) {
-        i += i < a.n && a.p[i] == '.';
-        k += k < b.n && b.p[k] == '.';
-        if (i >= a.n || k >= b.n) {
-            return (i < a.n) - (k < b.n);
-        }
-        if (a.p[i] != b.p[k]) {
-            return a.p[i] < b.p[k] ? -1 : 1;
-        }
-        i++;
-        k++;
-    }
-}
-
-static int cmp_numbers(gl_str a, gl_str b)
-{
-    struct decimal x = decimal_of(a), y = decimal_of(b);
-    int sign = x.negative ? -1 : 1;
-    if (x.negative != y.negative || x.digits.n == 0 || y.digits.n == 0) {
-        int left = x.digits.n == 0 ? 0 : sign, right = y.digits.n == 0 ? 0 : y.negative ? -1 : 1;
-        return (left > right) - (left < right);
-    }
-    if (x.point != y.point) {
-        return x.point < y.point ? -sign : sign;
-    }
-    return sign * cmp_digits(x.digits, y.digits);
-}
-
-/* Equality. */
-
 static gl_str raw(struct value v)
 {
     return gl_json_raw(v.j, v.n);
 }
 
-static bool is_equal(struct eval *e, struct value a, struct value b);
-
-static bool equal_lists(struct eval *e, struct value a, struct value b)
-{
-    gl_jnode x = gl_json_first(a.j, a.n), y = gl_json_first(b.j, b.n);
-    while (x && y && is_equal(e, (struct value){a.j, x}, (struct value){b.j, y})) {
-        x = gl_json_after(a.j, a.n, x);
-        y = gl_json_after(b.j, b.n, y);
-    }
-    return !x && !y;
-}
-
-static gl_jnode find_key(struct eval *e, struct value object, gl_str name)
-{
-    for (gl_jnode k = gl_json_first(object.j, object.n); k;
-         k = gl_json_after(object.j, object.n, k)) {
-        if (gl_str_eq(gl_json_str(object.j, k, e->a), name)) {
-            return k;
-        }
-    }
-    return NULL;
-}
-
-/* Members in any order. A map for the large ones: an output may have a hundred thousand. */
-static bool equal_objects(struct eval *e, struct value a, struct value b)
-{
-    struct gl_map map = {0};
-    bool few = b.n->count <= FEW_MEMBERS, equal = true;
-    for (gl_jnode k = few ? NULL : gl_json_first(b.j, b.n); k; k = gl_json_after(b.j, b.n, k)) {
-        gl_map_add(&map, gl_json_str(b.j, k, e->a), (void *)(uintptr_t)k);
-    }
-    for (gl_jnode k = gl_json_first(a.j, a.n); k && equal; k = gl_json_after(a.j, a.n, k)) {
-        gl_str name = gl_json_str(a.j, k, e->a);
-        gl_jnode other = few ? find_key(e, b, name) : gl_map_find(&map, name);
-        equal = other && is_equal(e, (struct value){a.j, gl_json_value(k)},
-                                  (struct value){b.j, gl_json_value(other)});
-    }
-    gl_map_done(&map);
-    return equal;
-}
-
 static bool is_equal(struct eval *e, struct value a, struct value b)
 {
-    if (a.n->type != b.n->type) {
-        return false;
-    }
-    switch ((enum gl_json_type)a.n->type) {
-    case GL_JSON_NULL:
-    case GL_JSON_FALSE:
-    case GL_JSON_TRUE:
-        return true;
-    case GL_JSON_NUMBER:
-        return cmp_numbers(raw(a), raw(b)) == 0;
-    case GL_JSON_STRING:
-        return gl_str_eq(gl_json_str(a.j, a.n, e->a), gl_json_str(b.j, b.n, e->a));
-    case GL_JSON_ARRAY:
-        return a.n->count == b.n->count && equal_lists(e, a, b);
-    case GL_JSON_OBJECT:
-        return a.n->count == b.n->count && equal_objects(e, a, b);
-    }
-    GL_UNREACHABLE();
+    return gl_compare_equal(a.j, a.n, b.j, b.n, e->a);
 }
 
 /* The other comparisons. */
@@ -194,7 +51,7 @@ static int eval_order(struct eval *e, const struct gl_cond *c, struct value a, s
 {
     int cmp;
     if (gl_json_is(a.n, GL_JSON_NUMBER) && gl_json_is(b.n, GL_JSON_NUMBER)) {
-        cmp = cmp_numbers(raw(a), raw(b));
+        cmp = gl_compare_numbers(raw(a), raw(b));
     } else if (gl_json_is(a.n, GL_JSON_STRING) && gl_json_is(b.n, GL_JSON_STRING)) {
         cmp = gl_str_cmp(gl_json_str(a.j, a.n, e->a), gl_json_str(b.j, b.n, e->a));
     } else {
@@ -238,7 +95,7 @@ static int eval_in(struct eval *e, struct value what, struct value where, bool *
                       gl_json_type_name(what.n), gl_json_type_name(where.n));
     }
     if (is_text && is_object) {
-        *ret = find_key(e, where, text) != NULL;
+        *ret = gl_compare_find_key(where.j, where.n, text, e->a) != NULL;
     } else if (is_text) {
         gl_str all = gl_json_str(where.j, where.n, e->a);
         *ret = text.n == 0 || (all.n && memmem(all.p, all.n, text.p, text.n));
@@ -255,7 +112,7 @@ static bool is_true(struct eval *e, struct value v)
     case GL_JSON_TRUE:
         return true;
     case GL_JSON_NUMBER:
-        return cmp_numbers(raw(v), GL_S("0")) != 0;
+        return gl_compare_numbers(raw(v), GL_S("0")) != 0;
     case GL_JSON_STRING:
         return gl_json_str(v.j, v.n, e->a).n > 0;
     case GL_JSON_ARRAY:
