@@ -250,6 +250,7 @@ static int open_http(struct gl_daemon *d, struct gl_why *reterr_why)
         .owner = d,
         .blob = &d->blobs.blob,
         .logs = &d->logs.logs,
+        .runs_root = gl_str_c(&d->arena, d->worker.runs_root),
         .entropy = &d->entropy,
         .node = d->store->ops->shared ? gl_str_c(&d->arena, d->name) : NULL,
     };

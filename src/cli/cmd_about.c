@@ -13,9 +13,11 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "run",
         .arguments = "FILE|DIR|- [--set KEY=VALUE]... | -- COMMAND [ARGUMENT...]",
-        .summary = "run a flow, or one command, and wait for it",
+        .summary = "run a flow, a bundle or one command, and wait for it",
         .help =
-            "DIR stands for the flow.yaml, flow.yml or flow.json in it, - for standard input.\n"
+            "DIR is a bundle if it has a manifest.json; else it stands for the flow.yaml,\n"
+            "flow.yml or flow.json in it. - is a flow on standard input. What a bundle consists of\n"
+            "is copied when it is submitted: docs/bundles.md tells more.\n"
             "\n"
             "If a node is running in the data folder it gets the job; else this command is the\n"
             "node until the job is done. A flow's steps get private folders and a clean\n"
@@ -30,7 +32,8 @@ const struct gl_command gl_cli_commands[] = {
         .words_max = 1,
         .takes_rest = true,
         .run = gl_cmd_run,
-        .options = {{"--set", "KEY=VALUE...", "an input of the flow; dots reach deeper"},
+        .options = {{"--set", "KEY=VALUE...",
+                     "an input of the flow, or a bundle's configuration; dots reach deeper"},
                     {"--input-file", "FILE", "inputs of the flow, as JSON or YAML; --set wins"},
                     {"--run-id", "RUN",
                      "your name for the job: the same flow again is not run "
@@ -39,13 +42,14 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "validate",
-        .arguments = "FILE",
-        .summary = "check a flow file, and say which steps can run twice",
-        .help = "",
+        .arguments = "FILE|DIR",
+        .summary = "check a flow or a bundle, and say what of it can run twice",
+        .help = "Every error is told at once, with its place and what to do. Nothing is run.\n",
         .words_min = 1,
         .words_max = 1,
         .needs_no_data = true,
         .run = gl_cmd_validate,
+        .options = {{"--set", "KEY=VALUE...", "a bundle's configuration, as for run"}},
     },
     {
         .name = "schema",

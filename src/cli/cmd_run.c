@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/map.h"
 #include "cli/flowfile.h"
 #include "cli/follow.h"
 #include "cli/inputs.h"
@@ -117,19 +118,53 @@ static int write_command(struct run *r, gl_str run_id)
 
 /* ---- handing over ---- */
 
+/* Keep this content at the node, whoever has it already. */
+static int put(struct run *r, const char *hex, gl_str content, struct gl_why *reterr_why)
+{
+    const char *path = gl_str_fmt(&r->cli->arena, "/v1/contexts/default/blobs/%s", hex).p;
+    struct gl_client_reply reply;
+
+    /* Insisting may mean to become the node: not for a job that is to be left alone. */
+    return (r->is_detached ? gl_reach_call : gl_reach_insist)(&r->reach, "PUT", path, content,
+                                                              &reply, reterr_why);
+}
+
+static int upload_payloads(struct run *r, const struct gl_bundlefs *b, struct gl_why *reterr_why)
+{
+    const struct gl_payload *all = b->given.payloads.items;
+    struct gl_map sent;
+    int err = 0;
+
+    gl_map_init(&sent);
+    for (size_t i = 0; i < b->given.payloads.n && err == 0; i++) {
+        GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+
+        if (gl_map_find(&sent, all[i].blob) != NULL) {
+            continue;
+        }
+        gl_map_add(&sent, all[i].blob, (void *)&all[i]);
+        err = gl_bundlefs_content(b, &all[i], &content, reterr_why);
+        if (err == 0) {
+            err = put(r, gl_str_c(&r->cli->arena, all[i].blob), gl_buf_view(&content), reterr_why);
+        }
+        if (err == GL_E_INVALID) {
+            (void)gl_why(reterr_why, err, "payloads/%.*s has changed while it was read: try again",
+                         GL_STR_ARG(all[i].path));
+        }
+    }
+    gl_map_done(&sent);
+    return err;
+}
+
 static int upload(struct run *r, const struct gl_flowfile *f, struct gl_why *reterr_why)
 {
+    if (f->is_bundle) {
+        return upload_payloads(r, &f->bundle, reterr_why);
+    }
     for (struct gl_link *l = f->parts.next; l != &f->parts; l = l->next) {
         const struct gl_flowfile_part *p = GL_CONTAINER(l, struct gl_flowfile_part, link);
-        const char *path = gl_str_fmt(&r->cli->arena, "/v1/contexts/default/blobs/%s", p->hex).p;
-        struct gl_client_reply reply;
-        int err = 0;
+        int err = p->source.n > 0 ? put(r, p->hex, p->content, reterr_why) : 0;
 
-        if (p->source.n > 0) {
-            /* Insisting may mean to become the node: not for a job that is to be left alone. */
-            err = (r->is_detached ? gl_reach_call : gl_reach_insist)(
-                &r->reach, "PUT", path, p->content, &reply, reterr_why);
-        }
         if (err != 0) {
             return err;
         }
@@ -306,6 +341,15 @@ static int go(struct run *r, const struct gl_flowfile *f)
     return gl_result_show(&r->follow, gl_follow_job(&r->follow), !is_command);
 }
 
+/* 0, or an exit code. */
+static int check_bundle(struct gl_cli *cli)
+{
+    return gl_cli_option(cli, "--input-file") == NULL
+               ? 0
+               : gl_cli_usage(cli, "--input-file is for flows: a bundle's configuration stands in "
+                                   "config/overwrite.json, or is given with --set");
+}
+
 static int run_file(struct run *r, gl_str run_id)
 {
     struct gl_flowfile f;
@@ -319,7 +363,7 @@ static int run_file(struct run *r, gl_str run_id)
         (void)gl_cli_fail(r->cli, err, why.text);
         code = GL_EXIT_USAGE;
     } else {
-        code = gl_inputs_read(r->cli, f.flow, &r->inputs);
+        code = f.is_bundle ? check_bundle(r->cli) : gl_inputs_read(r->cli, f.flow, &r->inputs);
         if (code == 0) {
             gl_flowfile_write(&f, run_id, gl_str_of(r->key), gl_buf_view(&r->inputs), &r->body);
             code = (r->is_detached ? detach : go)(r, &f);

@@ -1,7 +1,8 @@
-/* cmd_validate.c - glia validate: is a flow file good, and which of its steps can run twice? */
+/* cmd_validate.c - glia validate: is a flow or a bundle good, and what of it can run twice? */
 #include "base/check.h"
 #include "cli/flowfile.h"
 #include "cli/table.h"
+#include "model/agent.h"
 
 /* What a crash can do to a step, by how it is marked. */
 static const struct {
@@ -14,17 +15,103 @@ static const struct {
 };
 
 /* What a step that runs no program can do is known without its marks. */
+static const struct {
+    const char *driver, *why;
+} programless[] = {
+    {"noop", "it does nothing"},
+    {"relay", "the runtime does it itself, exactly once"},
+    {"agent", "it is what its agent is"},
+};
+
+static const char *programless_why(const struct gl_step_spec *s)
+{
+    const char *why = gl_flow_waits(s) ? "it only waits, and goes on waiting" : NULL;
+
+    for (size_t i = 0; i < GL_COUNT(programless); i++) {
+        why = gl_str_is(s->driver, programless[i].driver) ? programless[i].why : why;
+    }
+    return why;
+}
+
 static const char *twice_of(const struct gl_step_spec *s)
 {
-    return gl_flow_waits(s) || gl_str_is(s->driver, "noop") ? "no" : safeties[s->safety].twice;
+    return programless_why(s) != NULL ? "no" : safeties[s->safety].twice;
 }
 
 static const char *why_of(const struct gl_step_spec *s)
 {
-    return gl_flow_waits(s)               ? "it only waits, and goes on waiting"
-           : gl_str_is(s->driver, "noop") ? "it does nothing"
-                                          : safeties[s->safety].why;
+    const char *why = programless_why(s);
+
+    return why != NULL ? why : safeties[s->safety].why;
 }
+
+/* ---- bundles ---- */
+
+static gl_str step_of(const struct gl_flow *flow, const struct gl_agent_spec *a)
+{
+    return a->step >= 0 ? gl_flow_step(flow, (uint32_t)a->step)->id : (gl_str){0};
+}
+
+static void print_agents(struct gl_cli *cli, const struct gl_flow *flow)
+{
+    static const char *const titles[] = {"AGENT", "KIND", "STEP", "TWICE", "AFTER A CRASH"};
+    struct gl_table t;
+
+    gl_table_init(&t, titles, GL_COUNT(titles));
+    for (uint32_t i = 0; i < gl_flow_agents_n(flow); i++) {
+        const struct gl_agent_spec *a = gl_flow_agent(flow, i);
+
+        gl_table_add(&t, a->id);
+        gl_table_add(&t, gl_str_of(gl_agent_kind_words[a->kind]));
+        gl_table_add(&t, step_of(flow, a));
+        gl_table_add(&t, gl_str_of(twice_of(gl_flow_step(flow, i))));
+        gl_table_add(&t, gl_str_of(why_of(gl_flow_step(flow, i))));
+    }
+    gl_table_print(&t, &cli->out);
+    gl_table_done(&t);
+}
+
+static void print_notes(struct gl_cli *cli, const struct gl_flow *flow)
+{
+    for (size_t i = 0; i < flow->bundle->notes.n; i++) {
+        gl_cli_say(cli, "note: %.*s",
+                   GL_STR_ARG(gl_term_safe(&cli->arena, flow->bundle->notes.items[i])));
+    }
+}
+
+static void write_agents(const struct gl_flow *flow, struct gl_jw *w)
+{
+    gl_jw_key(w, "agents");
+    gl_jw_array(w);
+    for (uint32_t i = 0; i < gl_flow_agents_n(flow); i++) {
+        const struct gl_agent_spec *a = gl_flow_agent(flow, i);
+        const struct gl_step_spec *unit = gl_flow_step(flow, i);
+
+        gl_jw_object(w);
+        gl_jw_key(w, "id");
+        gl_jw_str(w, a->id);
+        gl_jw_key(w, "kind");
+        gl_jw_c(w, gl_agent_kind_words[a->kind]);
+        gl_jw_key(w, "step");
+        gl_jw_str(w, step_of(flow, a));
+        gl_jw_key(w, "safety");
+        gl_jw_c(w, gl_safety_words[unit->safety]);
+        gl_jw_key(w, "can_run_twice");
+        gl_jw_bool(w, strcmp(twice_of(unit), "yes") == 0);
+        gl_jw_key(w, "after_a_crash");
+        gl_jw_c(w, why_of(unit));
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+    gl_jw_key(w, "notes");
+    gl_jw_array(w);
+    for (size_t i = 0; i < flow->bundle->notes.n; i++) {
+        gl_jw_str(w, flow->bundle->notes.items[i]);
+    }
+    gl_jw_end(w);
+}
+
+/* ---- flows ---- */
 
 static void print_steps(struct gl_cli *cli, const struct gl_flow *flow)
 {
@@ -91,7 +178,7 @@ static void write_steps(const struct gl_flow *flow, struct gl_jw *w)
 {
     gl_jw_key(w, "steps");
     gl_jw_array(w);
-    for (uint32_t i = 0; i < flow->steps.n; i++) {
+    for (uint32_t i = gl_flow_agents_n(flow); i < flow->steps.n; i++) {
         const struct gl_step_spec *s = gl_flow_step(flow, i);
 
         gl_jw_object(w);
@@ -124,9 +211,29 @@ static void print_json(struct gl_cli *cli, const struct gl_flow *flow)
     gl_jw_key(&w, "name");
     gl_jw_str(&w, flow->name);
     write_inputs(flow, &w);
+    if (flow->bundle != NULL) {
+        write_agents(flow, &w);
+    }
     write_steps(flow, &w);
     gl_jw_end(&w);
     (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+}
+
+static void print_flow(struct gl_cli *cli, const struct gl_flow *flow)
+{
+    size_t agents = gl_flow_agents_n(flow), steps = flow->steps.n - agents;
+
+    if (flow->bundle == NULL) {
+        print_steps(cli, flow);
+        print_inputs(cli, flow);
+        gl_cli_say(cli, "%s is good: %zu step%s", cli->words[0], steps, steps == 1 ? "" : "s");
+        return;
+    }
+    print_agents(cli, flow);
+    print_notes(cli, flow);
+    gl_cli_say(cli, "%s is good: %zu agent%s, %zu step%s, %zu payload%s", cli->words[0], agents,
+               agents == 1 ? "" : "s", steps, steps == 1 ? "" : "s", flow->bundle->payloads.n,
+               flow->bundle->payloads.n == 1 ? "" : "s");
 }
 
 int gl_cmd_validate(struct gl_cli *cli)
@@ -144,10 +251,7 @@ int gl_cmd_validate(struct gl_cli *cli)
     } else if (cli->json) {
         print_json(cli, f.flow);
     } else {
-        print_steps(cli, f.flow);
-        print_inputs(cli, f.flow);
-        gl_cli_say(cli, "%s is good: %zu step%s", cli->words[0], f.flow->steps.n,
-                   f.flow->steps.n == 1 ? "" : "s");
+        print_flow(cli, f.flow);
     }
     gl_flowfile_done(&f);
     return err == 0 ? GL_EXIT_OK : GL_EXIT_USAGE;

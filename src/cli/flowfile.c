@@ -64,7 +64,7 @@ static int load(struct gl_flow_loader *loader, gl_str source, gl_str text, char 
     return 0;
 }
 
-/* ---- reading ---- */
+/* ---- errors of syntax ---- */
 
 /* The readers of JSON and YAML say "line 3, column 7 (byte 41): what". */
 static void take_syntax_error(struct gl_flowfile *f, const struct gl_why *why)
@@ -81,33 +81,128 @@ static void take_syntax_error(struct gl_flowfile *f, const struct gl_why *why)
     }
 }
 
+/* ---- bundles ---- */
+
+static struct gl_strs sets_of(struct gl_flowfile *f)
+{
+    const struct gl_cli_value *first = gl_cli_option_list(f->cli, "--set");
+    size_t n = 0;
+    gl_str *items;
+
+    for (const struct gl_cli_value *v = first; v != NULL; v = v->next) {
+        n++;
+    }
+    items = GL_NEW_ARRAY(&f->arena, gl_str, n + 1);
+    n = 0;
+    for (const struct gl_cli_value *v = first; v != NULL; v = v->next) {
+        items[n++] = gl_str_of(v->text);
+    }
+    return (struct gl_strs){.items = items, .n = n};
+}
+
+static void add_problems(struct gl_flowfile *f)
+{
+    for (size_t i = 0; i < f->bundle.problems.n; i++) {
+        if (f->errors.n < GL_COUNT(f->errors.items)) {
+            f->errors.items[f->errors.n++] =
+                (struct gl_flow_error){.text = f->bundle.problems.items[i]};
+        }
+        f->errors.total++;
+    }
+}
+
+static void parse_bundle(struct gl_flowfile *f)
+{
+    const char *slash = strrchr(f->path, '/');
+    size_t n = slash == NULL ? 0 : slash == f->path ? 1 : (size_t)(slash - f->path);
+    struct gl_strs sets = sets_of(f);
+
+    f->is_bundle = true;
+    (void)gl_bundlefs_read(&f->bundle, gl_str_c(&f->arena, (gl_str){.p = f->path, .n = n}), &sets,
+                           &f->arena); /* what is wrong is told with the rest */
+    (void)gl_manifest_parse(&f->j, gl_json_root(&f->j), &f->bundle.given, &f->arena, &f->flow,
+                            &f->errors);
+    add_problems(f);
+}
+
+/* ---- reading ---- */
+
+static bool is_named(const char *path, const char *name)
+{
+    const char *slash = strrchr(path, '/');
+
+    return strcmp(slash != NULL ? slash + 1 : path, name) == 0;
+}
+
+static int read_text(struct gl_flowfile *f, const char *word, struct gl_why *reterr_why)
+{
+    bool is_json;
+    struct stat st;
+    int err = gl_flowpath_find(&f->arena, word, &f->path, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    is_json = gl_str_ends(gl_str_of(f->path), GL_S(".json"));
+    if (is_json && stat(f->path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode)) {
+        return gl_why(reterr_why, GL_E_INVALID, "%s is not a file", f->path);
+    }
+    if (strcmp(f->path, word) != 0 && is_named(f->path, "manifest.json")) {
+        err = gl_bundlefs_stays(word, f->path, reterr_why);
+    }
+    return err != 0 ? err
+                    : gl_fs_read(gl_flowpath_open(f->path),
+                                 is_json ? GL_MANIFEST_BYTES_MAX : GL_FLOW_BYTES_MAX, &f->text,
+                                 reterr_why);
+}
+
+static int parse_flow(struct gl_flowfile *f, struct gl_why *reterr_why)
+{
+    if (f->text.n > GL_FLOW_BYTES_MAX) {
+        return gl_why(reterr_why, GL_E_LIMIT, "%s is larger than 32 MiB", f->path);
+    }
+    (void)gl_flow_parse(&f->j, gl_json_root(&f->j), &f->loader, &f->arena, &f->flow, &f->errors);
+    return 0;
+}
+
+static int parse(struct gl_flowfile *f, struct gl_why *reterr_why)
+{
+    gl_str text = gl_buf_view(&f->text);
+    bool is_json = gl_str_ends(gl_str_of(f->path), GL_S(".json"));
+    int err = is_json ? gl_json_parse(&f->j, text, GL_MANIFEST_BYTES_MAX, &f->arena, reterr_why)
+                      : gl_yaml_parse(&f->j, text, GL_FLOW_BYTES_MAX, &f->arena, reterr_why);
+
+    if (err != 0) {
+        take_syntax_error(f, reterr_why);
+        return 0;
+    }
+    if (is_json &&
+        (is_named(f->path, "manifest.json") || gl_manifest_is(&f->j, gl_json_root(&f->j)))) {
+        parse_bundle(f);
+        return 0;
+    }
+    if (gl_manifest_is(&f->j, gl_json_root(&f->j))) {
+        return gl_why(reterr_why, GL_E_INVALID,
+                      "this is the manifest of a bundle: give its folder, or the file by a name "
+                      "that ends in .json");
+    }
+    return parse_flow(f, reterr_why);
+}
+
 int gl_flowfile_read(struct gl_flowfile *f, struct gl_cli *cli, const char *path,
                      struct gl_why *reterr_why)
 {
-    gl_str text;
     int err;
 
     *f = (struct gl_flowfile){.loader = {.load = load}, .cli = cli, .path = path};
     gl_list_init(&f->parts);
-    err = gl_flowpath_find(&f->arena, path, &f->path, reterr_why);
-    if (err == 0) {
-        err = gl_fs_read(gl_flowpath_open(f->path), GL_FLOW_BYTES_MAX, &f->text, reterr_why);
+    err = read_text(f, path, reterr_why);
+    err = err == 0 ? parse(f, reterr_why) : err;
+    if (err == 0 && f->errors.total > 0) {
+        err = gl_why(reterr_why, GL_E_INVALID, "%s has %zu error%s", path, f->errors.total,
+                     f->errors.total == 1 ? "" : "s");
     }
-    if (err != 0) {
-        return err;
-    }
-    text = gl_buf_view(&f->text);
-    err = gl_str_ends(gl_str_of(f->path), GL_S(".json"))
-              ? gl_json_parse(&f->j, text, GL_FLOW_BYTES_MAX, &f->arena, reterr_why)
-              : gl_yaml_parse(&f->j, text, GL_FLOW_BYTES_MAX, &f->arena, reterr_why);
-    if (err != 0) {
-        take_syntax_error(f, reterr_why);
-        return GL_E_INVALID;
-    }
-    err = gl_flow_parse(&f->j, gl_json_root(&f->j), &f->loader, &f->arena, &f->flow, &f->errors);
-    return err == 0 ? 0
-                    : gl_why(reterr_why, GL_E_INVALID, "%s has %zu error%s", path, f->errors.total,
-                             f->errors.total == 1 ? "" : "s");
+    return err;
 }
 
 void gl_flowfile_done(struct gl_flowfile *f)
@@ -134,6 +229,10 @@ static void print_error(const struct gl_flowfile *f, const struct gl_flow_error 
     const struct gl_term *t = &f->cli->err;
     gl_str line;
 
+    if (f->is_bundle && e->line == 0 && e->path.n == 0) { /* of another file, which it names */
+        (void)fprintf(t->file, "%.*s\n", GL_STR_ARG(gl_term_safe(&a, e->text)));
+        return;
+    }
     (void)fprintf(t->file, "%s%s", gl_term_on(t, GL_BOLD), f->path);
     if (e->line > 0) {
         (void)fprintf(t->file, ":%u:%u", e->line, e->column);
@@ -158,6 +257,9 @@ void gl_flowfile_print_errors(const struct gl_flowfile *f)
     }
     if (f->errors.total > f->errors.n) {
         gl_cli_say(f->cli, "%zu further errors are not shown", f->errors.total - f->errors.n);
+    }
+    if (f->is_bundle && !f->bundle.has_payloads) {
+        gl_cli_say(f->cli, "there is no folder payloads/ beside the manifest");
     }
 }
 
@@ -233,8 +335,17 @@ void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe
         gl_jw_key(&w, "inputs");
         gl_jw_raw(&w, inputs);
     }
-    write_files(f, &w);
-    gl_jw_key(&w, "flow");
-    gl_jw_raw(&w, f->j.text);
+    if (f->is_bundle) {
+        gl_jw_key(&w, "bundle");
+        gl_jw_object(&w);
+        gl_bundlefs_write(&f->bundle, &w);
+        gl_jw_key(&w, "manifest");
+        gl_jw_raw(&w, f->j.text);
+        gl_jw_end(&w);
+    } else {
+        write_files(f, &w);
+        gl_jw_key(&w, "flow");
+        gl_jw_raw(&w, f->j.text);
+    }
     gl_jw_end(&w);
 }

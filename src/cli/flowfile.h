@@ -1,13 +1,14 @@
-/* flowfile.h - a flow file: read, checked, with the files it names.
+/* flowfile.h - a flow file or a bundle: read, checked, with the files it names.
  *
- * JSON if its name ends in .json, else YAML. A folder stands for the flow in it, "-" for standard
- * input (cli/flowpath.h). All errors are told at once, each with its place and
- * the line it stands in. */
+ * JSON if its name ends in .json, else YAML. A folder stands for the manifest or the flow in it,
+ * "-" for standard input (cli/flowpath.h). A manifest's folder is its bundle (cli/bundlefs.h). All
+ * errors are told at once, each with its place and the line it stands in. */
 #ifndef GL_CLI_FLOWFILE_H
 #define GL_CLI_FLOWFILE_H
 
 #include "base/list.h"
 #include "base/sha256.h"
+#include "cli/bundlefs.h"
 #include "cli/cli.h"
 #include "model/flow.h"
 
@@ -29,11 +30,13 @@ struct gl_flowfile {
     struct gl_json j;
     struct gl_flow *flow;
     struct gl_link parts; /* struct gl_flowfile_part */
+    bool is_bundle;
+    struct gl_bundlefs bundle;
     struct gl_flow_errors errors;
 };
 
 /* 0, or GL_E_INVALID with `errors`, or the reason why it cannot be read. To be given back in any
- * case. */
+ * case. The command has the option --set, which for a bundle sets its configuration. */
 int gl_flowfile_read(struct gl_flowfile *f, struct gl_cli *cli, const char *path,
                      struct gl_why *reterr_why);
 void gl_flowfile_done(struct gl_flowfile *f);

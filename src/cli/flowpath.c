@@ -21,17 +21,12 @@ static const char *in(struct gl_arena *a, const char *folder, const char *name)
 int gl_flowpath_find(struct gl_arena *a, const char *word, const char **ret,
                      struct gl_why *reterr_why)
 {
-    static const char *const names[] = {"flow.yaml", "flow.yml", "flow.json"};
+    static const char *const names[] = {"manifest.json", "flow.yaml", "flow.yml", "flow.json"};
     struct stat st;
 
     if (strcmp(word, "-") == 0 || stat(word, &st) < 0 || !S_ISDIR(st.st_mode)) {
         *ret = gl_str_c(a, gl_str_of(word));
         return 0;
-    }
-    if (is_there(in(a, word, "manifest.json"))) {
-        return gl_why(reterr_why, GL_E_INVALID,
-                      "%s is a bundle folder (it has a manifest.json); bundles cannot be run yet",
-                      word);
     }
     for (size_t i = 0; i < GL_COUNT(names); i++) {
         const char *path = in(a, word, names[i]);
@@ -42,7 +37,7 @@ int gl_flowpath_find(struct gl_arena *a, const char *word, const char **ret,
         }
     }
     return gl_why(reterr_why, GL_E_NOT_FOUND,
-                  "the folder %s has no flow.yaml, flow.yml or flow.json", word);
+                  "the folder %s has no manifest.json, flow.yaml, flow.yml or flow.json", word);
 }
 
 const char *gl_flowpath_open(const char *path)

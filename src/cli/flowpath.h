@@ -1,14 +1,14 @@
 /* flowpath.h - which file is meant where a flow is asked for.
  *
- * A folder stands for the flow file in it; "-" stands for standard input. */
+ * A folder stands for the manifest or else the flow file in it; "-" stands for standard input. */
 #ifndef GL_CLI_FLOWPATH_H
 #define GL_CLI_FLOWPATH_H
 
 #include "base/err.h"
 #include "base/str.h"
 
-/* The path in `a`, for errors and for the files beside it. GL_E_NOT_FOUND: a folder without a flow;
- * GL_E_INVALID: a folder that is something else. A file is not looked at. */
+/* The path in `a`, for errors and for the files beside it. GL_E_NOT_FOUND: a folder without a flow.
+ * A file is not looked at. */
 int gl_flowpath_find(struct gl_arena *a, const char *word, const char **ret,
                      struct gl_why *reterr_why);
 

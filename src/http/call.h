@@ -41,6 +41,7 @@ struct gl_http {
     pthread_mutex_t lock; /* guards what follows */
     bool is_refusing;
     size_t asked_n;        /* handed to the control thread and not finished */
+    size_t workers_n;      /* threads that read files */
     size_t calls_n;        /* that have arrived and whose answers are not all sent */
     size_t bodies_bytes;   /* charged to the budget for bodies */
     struct gl_link guests; /* connections: guests.c */
@@ -89,8 +90,9 @@ struct gl_call {
     struct gl_request rq;
     /* On the HTTP thread, when the node has answered well; NULL: its body is the answer. */
     void (*then)(struct gl_call *c);
-    gl_str sha256; /* of a blob */
-    gl_str step;   /* logs: of which step, which attempt, from where */
+    void (*work)(struct gl_call *c); /* what a thread of its own does: gl_http_work() */
+    gl_str sha256;                   /* of a blob */
+    gl_str step;                     /* logs: of which step, which attempt, from where */
     uint32_t attempt;
     uint64_t offset;
     struct gl_batch *batch;
@@ -119,6 +121,10 @@ bool gl_http_hand(struct gl_http *h, struct MHD_Connection *connection, struct g
 void gl_http_finished(struct gl_http *h);
 bool gl_http_refuses(struct gl_http *h);
 int64_t gl_http_now_ms(void); /* of a clock that never jumps */
+/* Let a thread of its own do `work`, which may take long and writes c->out and c->rq.code only,
+ * with the connection asleep; `then` answers, on the HTTP thread. */
+void gl_http_work(struct gl_call *c, void (*work)(struct gl_call *c),
+                  void (*then)(struct gl_call *c));
 /* An argument of the query, a header of the request; "" if absent. */
 gl_str gl_call_argument(struct gl_call *c, const char *name);
 gl_str gl_call_header(const struct gl_call *c, const char *name);
@@ -162,6 +168,12 @@ bool gl_posted_respond(struct gl_call *c);
 bool gl_posted_retry(struct gl_call *c);
 bool gl_posted_trim(struct gl_call *c);
 bool gl_posted_signal(struct gl_call *c);
+
+bool gl_posted_message(struct gl_call *c);
+
+/* ---- artifacts.c: what runs have left, and blobs ---- */
+void gl_artifacts_route(struct gl_call *c);
+void gl_artifacts_blob_route(struct gl_call *c);
 
 /* ---- batch.c: many submissions in one request ---- */
 void gl_batch_route(struct gl_call *c);

@@ -13,6 +13,7 @@
 enum {
     CONNECTION_BYTES_MAX = 32 << 10, /* request line and headers */
     IDLE_SECONDS_MAX = 30,           /* a client that neither sends nor takes anything */
+    WORKERS_MAX = 4,                 /* threads that read files for clients */
     PARTING_SECONDS_MAX = 1,         /* for answers that are on their way when the node stops */
 };
 
@@ -81,7 +82,8 @@ static bool is_question(enum gl_verb verb)
     return (verb >= GL_VERB_CLAIM_ACQUIRE && verb <= GL_VERB_CLAIM_SHOW) ||
            verb == GL_VERB_STATUS || verb == GL_VERB_LIST || verb == GL_VERB_EVENTS ||
            verb == GL_VERB_HUMAN || verb == GL_VERB_WHY || verb == GL_VERB_NODE ||
-           verb == GL_VERB_METRICS;
+           verb == GL_VERB_METRICS || verb == GL_VERB_AGENTS || verb == GL_VERB_MESSAGES ||
+           verb == GL_VERB_DEAD_LETTERS;
 }
 
 void gl_call_ask(struct gl_call *c)
@@ -93,6 +95,52 @@ void gl_call_ask(struct gl_call *c)
     if (!gl_http_hand(c->http, c->connection, &c->task)) {
         gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
     }
+}
+
+/* ---- what takes long ---- */
+
+static void *on_worker(void *owner)
+{
+    struct gl_call *c = owner;
+    struct gl_http *h = c->http;
+    struct MHD_Connection *connection = c->connection;
+
+    c->work(c);
+    pthread_mutex_lock(&h->lock);
+    h->workers_n--;
+    pthread_mutex_unlock(&h->lock);
+    c->is_complete = true;
+    MHD_resume_connection(connection); /* from here on the call belongs to the HTTP thread again */
+    gl_http_finished(h);
+    return NULL;
+}
+
+void gl_http_work(struct gl_call *c, void (*work)(struct gl_call *c),
+                  void (*then)(struct gl_call *c))
+{
+    struct gl_http *h = c->http;
+    pthread_attr_t detached;
+    pthread_t thread;
+    bool is_taken;
+
+    c->work = work;
+    c->then = then;
+    pthread_mutex_lock(&h->lock);
+    is_taken = !h->is_refusing && h->workers_n < WORKERS_MAX;
+    h->workers_n += is_taken;
+    h->asked_n += is_taken;
+    pthread_mutex_unlock(&h->lock);
+    if (!is_taken) {
+        gl_reply_error(c, GL_E_UNAVAILABLE, "the node is busy with files: try again later", NULL);
+        return;
+    }
+    MHD_suspend_connection(c->connection);
+    (void)pthread_attr_init(&detached); /* it only fails for want of memory, and so does the next */
+    (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &detached, on_worker, c) != 0) {
+        (void)on_worker(c); /* then everybody waits for it */
+    }
+    (void)pthread_attr_destroy(&detached);
 }
 
 /* The node has answered: make its answer ours. */
@@ -204,7 +252,7 @@ static void check_headers(struct gl_call *c)
         gl_reply_error(c, GL_E_INVALID, "Content-Length is not a number", NULL);
     } else if (bytes > GL_HTTP_BODY_BYTES_MAX) {
         gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_E_LIMIT,
-                        "the body is larger than 64 MiB");
+                        "the body is larger than 72 MiB");
     } else if (!charge(c, (size_t)bytes)) {
         gl_reply_error(c, GL_E_LIMIT, "too many large requests at once: try again later", NULL);
     }

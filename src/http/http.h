@@ -40,6 +40,7 @@ struct gl_http_config {
     struct gl_blob *blob;
     struct gl_logs *logs;
     struct gl_entropy *entropy;
+    const char *runs_root; /* where the folders of bundles' runs are; NULL: there are none */
     const char *node; /* on a shared store: our name, as steps name where they ran; else NULL */
 };
 

@@ -8,6 +8,7 @@
 
 struct body {
     gl_str decision, output, who, reason;
+    gl_str to, type, body, headers, class, correlation_id;
     gl_str from, run_id;
     gl_str keep_for;
     int64_t keep_jobs;
@@ -38,6 +39,16 @@ static const struct gl_field trim_fields[] = {
     FIELD(keep_jobs, I64, 0, "Keep at most so many ended jobs."),
 };
 
+static const struct gl_field message_fields[] = {
+    FIELD(to, STR, GL_FF_REQUIRED, "The agent that gets it."),
+    FIELD(type, STR, 0, "Its type; `message` if absent."),
+    FIELD(body, RAW, 0, "What it says: any JSON value, at most 256 KiB."),
+    FIELD(headers, RAW, 0, "Its headers: an object."),
+    FIELD(class, STR, 0, "`event` or `command`; an event if absent."),
+    FIELD(correlation_id, STR, 0, "What it belongs to; a new one if absent."),
+    FIELD(who, STR, 0, "Who sends it, for the record."),
+};
+
 #define SCHEMA(word)                                                                  \
     const struct gl_schema gl_posted_##word##_schema = {.name = #word,                \
                                                         .bytes = sizeof(struct body), \
@@ -48,6 +59,7 @@ SCHEMA(command);
 SCHEMA(respond);
 SCHEMA(retry);
 SCHEMA(trim);
+SCHEMA(message);
 
 bool gl_posted_json(struct gl_call *c, struct gl_json *ret)
 {
@@ -177,6 +189,61 @@ bool gl_posted_signal(struct gl_call *c)
     if (c->rq.output.n > GL_SIGNAL_BYTES_MAX || j.depth > GL_VALUE_DEPTH_MAX) {
         gl_reply_error(c, GL_E_INVALID,
                        "the data of a signal can have 256 KiB and 48 levels of nesting", NULL);
+        return false;
+    }
+    return true;
+}
+
+static void write_part(struct gl_jw *w, const char *name, gl_str text)
+{
+    if (text.n > 0) {
+        gl_jw_key(w, name);
+        gl_jw_str(w, text);
+    }
+}
+
+/* As an element of a bundle's `initial_inputs` has it. */
+static gl_str message_of(struct gl_call *c, const struct body *b)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "type");
+    gl_jw_str(&w, b->type.n > 0 ? b->type : GL_S("message"));
+    write_part(&w, "class", b->class);
+    write_part(&w, "correlation_id", b->correlation_id);
+    if (b->headers.n > 0) {
+        gl_jw_key(&w, "headers");
+        gl_jw_raw(&w, gl_text_compact(b->headers, &c->arena));
+    }
+    gl_jw_key(&w, "body");
+    gl_jw_raw(&w, b->body.n > 0 ? gl_text_compact(b->body, &c->arena) : GL_S("null"));
+    gl_jw_end(&w);
+    return gl_str_dup(&c->arena, gl_buf_view(&out));
+}
+
+bool gl_posted_message(struct gl_call *c)
+{
+    struct gl_json j;
+    struct body b;
+
+    if (!read_body(c, &gl_posted_message_schema, &j, &b)) {
+        return false;
+    }
+    if (b.headers.n > 0 &&
+        !gl_json_is(gl_json_get(&j, gl_json_root(&j), "headers"), GL_JSON_OBJECT)) {
+        gl_reply_error_at(c, GL_E_INVALID, "'headers' must be an object", NULL, "headers", NULL);
+        return false;
+    }
+    c->rq.step = b.to;
+    c->rq.who = b.who;
+    c->rq.output = message_of(c, &b);
+    if (c->rq.output.n > GL_BODY_BYTES_MAX || j.depth > GL_VALUE_DEPTH_MAX) {
+        gl_reply_error_at(c, GL_E_INVALID,
+                          "a message that is sent can have 256 KiB and 48 levels of nesting", NULL,
+                          "body", NULL);
         return false;
     }
     return true;

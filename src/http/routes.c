@@ -56,6 +56,26 @@ static const struct gl_argument signal_arguments[] = {
 
 static const struct gl_argument human_arguments[] = {PAGE, END};
 
+static const struct gl_argument agents_arguments[] = {
+    {"agent", GL_ARG_TEXT, 0, "Only this agent."},
+    {"after", GL_ARG_TEXT, 0, "Continue behind this agent: `next` of the page before."},
+    PAGE,
+    END,
+};
+
+static const struct gl_argument messages_arguments[] = {
+    {"agent", GL_ARG_TEXT, 0, "Only those to this agent."},
+    {"number", GL_ARG_NUMBER, INT64_MAX, "Only this one, whole."},
+    {"after", GL_ARG_TEXT, 0, "Continue behind this number: `next` of the page before."},
+    PAGE,
+    END,
+};
+
+static const struct gl_argument artifacts_arguments[] = {
+    {"path", GL_ARG_TEXT, 0, "The content of this file. Without it: which files there are."},
+    END,
+};
+
 static const struct gl_argument claims_arguments[] = {
     {"state", GL_ARG_TEXT, 0, "Only claims in this state: claimed, done, failed or expired."},
     {"prefix", GL_ARG_TEXT, 0, "Only claims whose keys begin so."},
@@ -133,6 +153,23 @@ const struct gl_http_route gl_routes[] = {
     {"POST", JOB "/steps/{step}/respond", GL_VERB_RESPOND, gl_verbs_respond, "respond",
      "Decide about a step that waits for a person.", "{\"job_id\"}, committed", 200, NO_ARGUMENTS,
      FIELDS(gl_posted_respond_schema)},
+    {"GET", JOB "/agents", GL_VERB_AGENTS, gl_verbs_agents, "agents",
+     "The agents of a bundle's job, and what each has become.", "{\"agents\": [...], \"next\"}",
+     200, agents_arguments, NO_BODY},
+    {"GET", JOB "/messages", GL_VERB_MESSAGES, gl_verbs_messages, "messages",
+     "Messages that wait for agents, or are being handled.", "{\"messages\": [...], \"next\"}", 200,
+     messages_arguments, NO_BODY},
+    {"POST", JOB "/messages", GL_VERB_SEND, gl_verbs_send, "send", "Send an agent a message.",
+     "{\"job_id\"}, committed", 200, NO_ARGUMENTS, FIELDS(gl_posted_message_schema)},
+    {"GET", JOB "/dead-letters", GL_VERB_DEAD_LETTERS, gl_verbs_messages, "dead_letters",
+     "Messages that nobody could be given, and why.", "{\"dead_letters\": [...], \"next\"}", 200,
+     messages_arguments, NO_BODY},
+    {"POST", JOB "/dead-letters/{number}/redrive", GL_VERB_REDRIVE, gl_verbs_redrive, "redrive",
+     "Deliver a dead letter again; `all` for all of them.", "{\"job_id\"}, committed", 200,
+     NO_ARGUMENTS, FIELDS(gl_posted_command_schema)},
+    {"GET", JOB "/artifacts", GL_VERB_STATUS, gl_artifacts_route, "artifacts",
+     "Files that the workers of a job have left in its run's folder.",
+     "{\"artifacts\": [...]}, or with `path` that file", 200, artifacts_arguments, NO_BODY},
     {"GET", CONTEXT "/human", GL_VERB_HUMAN, gl_verbs_human, "human",
      "Steps that wait for a person.", "{\"requests\": [...]}", 200, human_arguments, NO_BODY},
     {"POST", CONTEXT "/trim", GL_VERB_TRIM, gl_verbs_trim, "trim",
@@ -141,6 +178,8 @@ const struct gl_http_route gl_routes[] = {
     {"PUT", CONTEXT "/blobs/{sha256}", GL_VERB_COUNT, gl_verbs_put_blob, "put_blob",
      "Keep a file for flows to use; the body is its content.", "{\"sha256\", \"bytes\"}", 201,
      NO_ARGUMENTS, GL_BODY_BYTES, NULL},
+    {"GET", CONTEXT "/blobs/{sha256}", GL_VERB_COUNT, gl_artifacts_blob_route, "get_blob",
+     "A file that was put.", "its content", 200, NO_ARGUMENTS, NO_BODY},
     {"POST", CLAIMS "/acquire", GL_VERB_CLAIM_ACQUIRE, gl_claiming_post, "claim_acquire",
      "Get the exclusive right to a key, for a while.",
      "the claim, committed; 409 `busy` with the claim in the way", 200, NO_ARGUMENTS,

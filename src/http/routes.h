@@ -22,7 +22,7 @@ enum gl_body_type { GL_BODY_NONE, GL_BODY_FIELDS, GL_BODY_JSON, GL_BODY_BYTES };
 
 struct gl_http_route {
     const char *method;
-    const char *path;  /* {context}, {job}, {step}, {name}, {sha256}, {key}: any one segment */
+    const char *path;  /* {context}, {job}, {step}, {name}, {sha256}, {key}, ...: any one segment */
     enum gl_verb verb; /* of the node, where there is one */
     void (*handle)(struct gl_call *c);
     const char *id;  /* unique, for programs */
@@ -51,7 +51,7 @@ uint64_t gl_routes_number(struct gl_call *c, const char *name, uint64_t otherwis
 
 /* ---- posted.c: what bodies may contain ---- */
 extern const struct gl_schema gl_posted_command_schema, gl_posted_respond_schema,
-    gl_posted_retry_schema, gl_posted_trim_schema;
+    gl_posted_retry_schema, gl_posted_trim_schema, gl_posted_message_schema;
 
 /* ---- claiming.c: the same of claims ---- */
 extern const struct gl_schema gl_claiming_acquire_schema, gl_claiming_renew_schema,
@@ -75,6 +75,10 @@ void gl_verbs_command(struct gl_call *c);
 void gl_verbs_retry(struct gl_call *c);
 void gl_verbs_signal(struct gl_call *c);
 void gl_verbs_respond(struct gl_call *c);
+void gl_verbs_agents(struct gl_call *c);
+void gl_verbs_messages(struct gl_call *c);
+void gl_verbs_send(struct gl_call *c);
+void gl_verbs_redrive(struct gl_call *c);
 void gl_verbs_human(struct gl_call *c);
 void gl_verbs_trim(struct gl_call *c);
 void gl_verbs_put_blob(struct gl_call *c);

@@ -8,7 +8,7 @@
 /* ---- the fields ---- */
 
 struct submission {
-    gl_str flow, files, inputs; /* as JSON */
+    gl_str flow, bundle, files, inputs; /* as JSON */
     gl_str run_id, dedupe_key, stack, env_scope;
 };
 
@@ -20,6 +20,9 @@ struct batch {
 
 static const struct gl_field fields[] = {
     FIELD(flow, RAW, 0, "The flow, as in a flow file. In a batch it may stand beside `jobs`."),
+    FIELD(bundle, RAW, 0,
+          "Instead of a flow, a bundle: {\"manifest\", \"payloads\", \"config\", \"overlay\", "
+          "\"scenario\"}."),
     FIELD(inputs, RAW, 0, "What the job is given: an object, by the names of the flow's inputs."),
     FIELD(files, RAW, 0, "For each `script` of the flow: {\"sha256\": ..., \"executable\": ...}."),
     FIELD(run_id, STR, 0, "The caller's name for the job. The same content returns the same job."),
@@ -88,7 +91,7 @@ static int load_text(struct loader *l, gl_str content, char ret_hex[static 65])
     return 0;
 }
 
-static bool is_hex(gl_str s)
+bool gl_submits_is_hash(gl_str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f'))) {
@@ -112,7 +115,7 @@ static int load_file(struct loader *l, gl_str source, char ret_hex[static 65], b
                       "{\"%.*s\": {\"sha256\": \"...\"}}",
                       GL_STR_ARG(source));
     }
-    if (!is_hex(hex)) {
+    if (!gl_submits_is_hash(hex)) {
         return gl_why(reterr_why, GL_E_INVALID,
                       "`files` must give its `sha256` as 64 lower-case hex digits");
     }
@@ -162,12 +165,28 @@ struct compiled {
     struct gl_refusal refusal;
 };
 
+bool gl_submits_encode(struct gl_submits *s, const struct gl_flow *flow, const char *field,
+                       gl_str *ret, struct gl_refusal *refusal)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf encoded = {0};
+
+    gl_flow_encode(flow, &encoded);
+    if (encoded.n > GL_FLOW_BYTES_MAX) {
+        *refusal = (struct gl_refusal){.code = GL_E_LIMIT,
+                                       .status = MHD_HTTP_CONTENT_TOO_LARGE,
+                                       .message = "the compiled flow is larger than 32 MiB",
+                                       .field = field};
+        return false;
+    }
+    *ret = gl_str_dup(s->arena, gl_buf_view(&encoded));
+    return true;
+}
+
 static bool compile(struct gl_submits *s, gl_jnode flow_node, gl_jnode files, gl_str *ret,
                     struct gl_refusal *refusal)
 {
     struct gl_flow_errors *errors = GL_NEW(s->arena, struct gl_flow_errors);
     struct loader l = {.loader = {.load = load}, .s = s, .files = files};
-    GL_CLEANUP(gl_buf_done) struct gl_buf encoded = {0};
     struct gl_flow *flow;
 
     gl_list_init(&l.texts);
@@ -181,21 +200,13 @@ static bool compile(struct gl_submits *s, gl_jnode flow_node, gl_jnode files, gl
                                 .details = errors};
         return false;
     }
-    gl_flow_encode(flow, &encoded);
-    if (encoded.n > GL_FLOW_BYTES_MAX) {
-        *refusal = (struct gl_refusal){.code = GL_E_LIMIT,
-                                       .status = MHD_HTTP_CONTENT_TOO_LARGE,
-                                       .message = "the compiled flow is larger than 32 MiB",
-                                       .field = "flow"};
-        return false;
-    }
-    *ret = gl_str_dup(s->arena, gl_buf_view(&encoded));
-    return put_texts(&l, refusal);
+    return gl_submits_encode(s, flow, "flow", ret, refusal) && put_texts(&l, refusal);
 }
 
-static struct compiled *compile_once(struct gl_submits *s, gl_jnode flow, gl_jnode files)
+static struct compiled *compile_once(struct gl_submits *s, gl_jnode flow, gl_jnode bundle,
+                                     gl_jnode files)
 {
-    gl_str flow_text = flow != NULL ? gl_json_raw(s->json, flow) : (gl_str){0};
+    gl_str flow_text = gl_json_raw(s->json, bundle != NULL ? bundle : flow);
     gl_str key = flow_text;
     struct compiled *c;
 
@@ -208,7 +219,8 @@ static struct compiled *compile_once(struct gl_submits *s, gl_jnode flow, gl_jno
     if (c == NULL) {
         c = GL_NEW(s->arena, struct compiled);
         c->key = key;
-        if (!compile(s, flow, files, &c->flow, &c->refusal)) {
+        if (bundle != NULL ? !gl_packet_compile(s, bundle, &c->flow, &c->refusal)
+                           : !compile(s, flow, files, &c->flow, &c->refusal)) {
             c->flow = (gl_str){0};
         }
         gl_map_add(&s->compiled, c->key, c);
@@ -251,6 +263,7 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
     gl_jnode flow = gl_json_get(s->json, one, "flow");
     gl_jnode files = flow != NULL ? gl_json_get(s->json, one, "files") : s->files;
     gl_jnode inputs = gl_json_get(s->json, one, "inputs");
+    gl_jnode bundle = gl_json_get(s->json, one, "bundle");
     struct compiled *c;
     struct submission b;
     struct gl_why why = {0};
@@ -258,8 +271,11 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
     if (gl_schema_read(&gl_submits_schema, s->json, one, true, s->arena, &b, &why) != 0) {
         return refuse(refusal, gl_str_c(s->arena, gl_str_of(why.text)), NULL);
     }
+    if (bundle != NULL && flow != NULL) {
+        return refuse(refusal, "give either 'flow' or 'bundle'", "bundle");
+    }
     flow = flow != NULL ? flow : s->flow;
-    if (flow == NULL) {
+    if (flow == NULL && bundle == NULL) {
         return refuse(refusal, "'flow' is missing", "flow");
     }
     rq->verb = GL_VERB_SUBMIT;
@@ -270,7 +286,7 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
             return false;
         }
     }
-    c = compile_once(s, flow, files);
+    c = compile_once(s, flow, bundle, bundle != NULL ? NULL : files);
     if (c->flow.n == 0) {
         *refusal = c->refusal;
         return false;

@@ -193,6 +193,41 @@ void gl_verbs_respond(struct gl_call *c)
     }
 }
 
+/* ---- agents ---- */
+
+void gl_verbs_agents(struct gl_call *c)
+{
+    c->rq.step = gl_call_argument(c, "agent");
+    c->rq.after = gl_call_argument(c, "after");
+    read_page_size(c);
+    gl_call_ask(c);
+}
+
+void gl_verbs_messages(struct gl_call *c)
+{
+    c->rq.from_seq = (int64_t)gl_routes_number(c, "number", 0);
+    gl_verbs_agents(c);
+}
+
+void gl_verbs_send(struct gl_call *c)
+{
+    if (gl_posted_message(c)) {
+        gl_call_ask(c);
+    }
+}
+
+void gl_verbs_redrive(struct gl_call *c)
+{
+    uint64_t number;
+
+    if (!gl_str_is(c->rq.step, "all") && (!gl_str_u64(c->rq.step, &number) || number == 0)) {
+        gl_reply_error_at(c, GL_E_INVALID, "a dead letter is named by its number; or `all`",
+                          "ask for dead-letters: it lists them", "number", NULL);
+        return;
+    }
+    gl_verbs_command(c);
+}
+
 /* ---- a context ---- */
 
 void gl_verbs_human(struct gl_call *c)

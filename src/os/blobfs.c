@@ -119,9 +119,33 @@ static bool has(struct gl_blob *blob, gl_str context, gl_str hex)
     return is_there;
 }
 
+static int open_blob(struct gl_blob *blob, gl_str context, gl_str hex, int *ret_fd,
+                     uint64_t *ret_bytes, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    const char *path;
+    struct stat st;
+
+    if (!gl_str_is_id(context) || !is_hash(hex)) {
+        return gl_why(reterr_why, GL_E_INVALID, "a blob's name has 64 lower-case hex digits");
+    }
+    path = gl_blobfs_path(&a, of_blob(blob)->data, context, hex);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no blob %.*s", GL_STR_ARG(hex));
+    }
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        return gl_fs_why(reterr_why, errno, "open", path);
+    }
+    *ret_bytes = (uint64_t)st.st_size;
+    *ret_fd = gl_fs_take(&fd);
+    return 0;
+}
+
 void gl_blobfs_init(struct gl_blobfs *b, const char *data)
 {
-    *b = (struct gl_blobfs){.blob = {.put = put, .has = has}, .data = data};
+    *b = (struct gl_blobfs){.blob = {.put = put, .open = open_blob, .has = has}, .data = data};
     pthread_mutex_init(&b->use, NULL);
 }
 

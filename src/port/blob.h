@@ -34,6 +34,9 @@ struct gl_blob {
      */
     int (*put)(struct gl_blob *b, gl_str context, gl_str hex, gl_str content,
                struct gl_why *reterr_why);
+    /* Open it for reading, on the same threads; NULL: it cannot. GL_E_NOT_FOUND, GL_E_INVALID. */
+    int (*open)(struct gl_blob *b, gl_str context, gl_str hex, int *ret_fd, uint64_t *ret_bytes,
+                struct gl_why *reterr_why);
     /* Who asks will rely on it: it is then as fresh as one just put, and stays for a while. */
     bool (*has)(struct gl_blob *b, gl_str context, gl_str hex);
 

@@ -225,7 +225,7 @@ def test_a_web_page_cannot_drive_the_node(box):
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(box):
     connection = box.connect()
     connection.putrequest("POST", JOBS)
-    connection.putheader("Content-Length", str((64 << 20) + 1))
+    connection.putheader("Content-Length", str((72 << 20) + 1))
     connection.endheaders()
     answer = connection.getresponse()
     assert answer.status == 413

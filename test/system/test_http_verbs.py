@@ -197,7 +197,7 @@ def test_the_openapi_document_and_the_docs_name_every_route(box):
         text = file.read()
     documented = dict(re.findall(r"^\| `([A-Z]+ [^`?]+)\??([^`]*)` \|", text, re.M))
     names = {"{context}": "default", "{job}": "JOB", "{step}": "STEP", "{name}": "NAME",
-             "{sha256}": "SHA256", "{key}": "KEY"}
+             "{sha256}": "SHA256", "{key}": "KEY", "{number}": "NUMBER"}
     routes = set()
     ids = set()
     for path, methods in doc["paths"].items():

@@ -1,0 +1,357 @@
+#include "cli/bundlefs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/sha256.h"
+#include "os/fs.h"
+
+enum {
+    DEPTH_MAX = 32,            /* of folders below payloads/ */
+    PROBLEMS_MAX = 64,         /* further ones are not collected */
+    LAYER_BYTES_MAX = 1 << 20, /* config/default.json, ... */
+    READ_BYTES = 64 << 10,
+};
+
+/* One reading of a bundle. */
+struct reading {
+    struct gl_bundlefs *b;
+    struct gl_arena *a;
+    const char *real; /* payloads/ without links, for comparing */
+    struct gl_payload *items;
+    size_t n, cap;
+    size_t seen; /* files and folders */
+    gl_str *problems;
+    size_t problems_n;
+    bool is_full;
+};
+
+static void problem(struct reading *r, gl_str text)
+{
+    if (r->problems_n < PROBLEMS_MAX) {
+        r->problems[r->problems_n++] = text;
+    }
+}
+
+static const char *join(struct gl_arena *a, const char *folder, const char *name)
+{
+    bool has_slash = folder[0] == '\0' || gl_str_ends(gl_str_of(folder), GL_S("/"));
+
+    return gl_str_fmt(a, "%s%s%s", folder, has_slash ? "" : "/", name).p;
+}
+
+/* ---- links ---- */
+
+/* Is `path`, without links, the folder `real` or below it? */
+static bool is_below(const char *real, const char *path)
+{
+    char *resolved = realpath(path, NULL);
+    size_t n = strlen(real);
+    bool is = resolved != NULL && strncmp(resolved, real, n) == 0 &&
+              (resolved[n] == '\0' || resolved[n] == '/' || (n > 0 && real[n - 1] == '/'));
+
+    free(resolved);
+    return is;
+}
+
+int gl_bundlefs_stays(const char *root, const char *path, struct gl_why *reterr_why)
+{
+    char *real = realpath(root[0] != '\0' ? root : ".", NULL);
+    bool stays = real != NULL && (access(path, F_OK) != 0 || is_below(real, path));
+
+    free(real);
+    return stays ? 0
+                 : gl_why(reterr_why, GL_E_INVALID,
+                          "%s is a link that leads out of the bundle: put the file itself there",
+                          path);
+}
+
+/* ---- files ---- */
+
+static int hash_file(const char *path, char ret[static GL_SHA256_HEX], struct gl_why *why)
+{
+    static const char digits[] = "0123456789abcdef";
+    uint8_t digest[GL_SHA256_BYTES];
+    char buffer[READ_BYTES];
+    struct gl_sha256 s;
+    uint64_t total = 0;
+    GL_CLEANUP(gl_fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t n = fd < 0 ? -1 : 1;
+
+    gl_sha256_init(&s);
+    while (n > 0) {
+        n = read(fd, buffer, sizeof(buffer));
+        if (n > 0) {
+            gl_sha256_add(&s, buffer, (size_t)n);
+            total += (uint64_t)n;
+        }
+        if (total > GL_BLOB_BYTES_MAX) {
+            return gl_why(why, GL_E_LIMIT, "%s is larger than 64 MiB", path);
+        }
+    }
+    if (n < 0) {
+        return gl_fs_why(why, errno, "read", path);
+    }
+    gl_sha256_done(&s, digest);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        ret[i * 2] = digits[digest[i] >> 4];
+        ret[i * 2 + 1] = digits[digest[i] & 15];
+    }
+    ret[GL_SHA256_HEX - 1] = '\0';
+    return 0;
+}
+
+static void add_file(struct reading *r, const char *path, const char *name, const struct stat *st)
+{
+    char hex[GL_SHA256_HEX];
+    struct gl_why why = {0};
+
+    if (r->n == GL_PAYLOADS_MAX) {
+        if (!r->is_full) {
+            problem(r, gl_str_fmt(r->a, "payloads/ has more than %d files", GL_PAYLOADS_MAX));
+        }
+        r->is_full = true;
+        return;
+    }
+    if (st->st_size > GL_BLOB_BYTES_MAX) {
+        problem(r, gl_str_fmt(r->a, "%s is larger than 64 MiB", path));
+        return;
+    }
+    if (hash_file(path, hex, &why) != 0) {
+        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+        return;
+    }
+    if (r->n == r->cap) {
+        size_t cap = r->cap * 2 + 64;
+        struct gl_payload *more = GL_NEW_ARRAY(r->a, struct gl_payload, cap);
+
+        if (r->n > 0) {
+            memcpy(more, r->items, r->n * sizeof(*more));
+        }
+        r->items = more;
+        r->cap = cap;
+    }
+    r->items[r->n++] = (struct gl_payload){.path = gl_str_of(name),
+                                           .blob = gl_str_dup(r->a, gl_str_of(hex)),
+                                           .executable = (st->st_mode & S_IXUSR) != 0};
+}
+
+/* ---- folders ---- */
+
+static void list_folder(struct reading *r, const char *path, const char *name, unsigned depth);
+
+static bool is_good_name(const char *name)
+{
+    for (const char *c = name; *c != '\0'; c++) {
+        if ((unsigned char)*c < ' ' || *c == 0x7f) {
+            return false;
+        }
+    }
+    return gl_str_is_utf8(gl_str_of(name), NULL);
+}
+
+/* `name` is below payloads/, `path` is what the system is asked for. */
+static void take(struct reading *r, const char *path, const char *name, unsigned depth)
+{
+    struct stat st;
+
+    if (lstat(path, &st) < 0) {
+        problem(r, gl_str_fmt(r->a, "%s cannot be looked at: %s", path, strerror(errno)));
+    } else if (!is_good_name(name)) {
+        problem(r,
+                gl_str_fmt(r->a, "%s: names of payloads must be UTF-8 without control characters",
+                           path));
+    } else if (S_ISLNK(st.st_mode) && stat(path, &st) < 0) {
+        problem(r, gl_str_fmt(r->a, "%s is a link that leads nowhere", path));
+    } else if (!is_below(r->real, path)) {
+        problem(r, gl_str_fmt(r->a, "%s is a link that leads out of payloads/", path));
+    } else if (S_ISDIR(st.st_mode)) {
+        list_folder(r, path, name, depth + 1);
+    } else if (S_ISREG(st.st_mode)) {
+        add_file(r, path, name, &st);
+    } else {
+        problem(r, gl_str_fmt(r->a, "%s is neither a file nor a folder", path));
+    }
+}
+
+static void list_folder(struct reading *r, const char *path, const char *name, unsigned depth)
+{
+    DIR *dir = opendir(path);
+    struct dirent *e;
+
+    if (dir == NULL) {
+        problem(r, gl_str_fmt(r->a, "%s cannot be opened: %s", path, strerror(errno)));
+        return;
+    }
+    if (depth > DEPTH_MAX) {
+        problem(r, gl_str_fmt(r->a,
+                              "%s: folders are nested more than %d deep, or a link leads "
+                              "round in a circle",
+                              path, DEPTH_MAX));
+        r->is_full = true;
+    }
+    while (!r->is_full && (e = readdir(dir)) != NULL) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
+            continue;
+        }
+        if (++r->seen > GL_PAYLOADS_MAX * 2) {
+            problem(r, gl_str_fmt(r->a, "payloads/ has more than %d files and folders",
+                                  GL_PAYLOADS_MAX * 2));
+            r->is_full = true;
+            break;
+        }
+        take(r, join(r->a, path, e->d_name), join(r->a, name, e->d_name), depth);
+    }
+    (void)closedir(dir); /* nothing was written */
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct gl_payload *x = a, *y = b;
+
+    return gl_str_cmp(x->path, y->path);
+}
+
+static void list_payloads(struct reading *r)
+{
+    const char *path = join(r->a, r->b->root, "payloads");
+    struct gl_why why = {0};
+    struct stat st;
+    char *real;
+
+    if (lstat(path, &st) < 0 && errno == ENOENT) {
+        return; /* what the manifest wants of it, the manifest's errors say */
+    }
+    if (gl_bundlefs_stays(r->b->root, path, &why) != 0) {
+        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+        return;
+    }
+    real = realpath(path, NULL);
+    if (real == NULL || stat(path, &st) < 0 || !S_ISDIR(st.st_mode)) {
+        problem(r, gl_str_fmt(r->a, "%s is not a folder", path));
+        free(real);
+        return;
+    }
+    r->real = gl_str_c(r->a, gl_str_of(real));
+    free(real);
+    r->b->has_payloads = true;
+    list_folder(r, path, "", 0);
+    if (r->n > 0) {
+        qsort(r->items, r->n, sizeof(*r->items), by_path);
+    }
+    r->b->given.payloads = (struct gl_items){.items = r->items, .n = r->n};
+}
+
+/* ---- layers ---- */
+
+/* The JSON in `name`; "" if there is no such file, or something is wrong with it. */
+static gl_str read_layer(struct reading *r, const char *name, bool must_be_object)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    const char *path = join(r->a, r->b->root, name);
+    struct gl_why why = {0};
+    struct gl_json j;
+    struct stat st;
+    gl_str copy;
+    int err;
+
+    if (stat(path, &st) < 0 && errno == ENOENT) {
+        return (gl_str){0};
+    }
+    err = gl_bundlefs_stays(r->b->root, path, &why);
+    if (err == 0 && !S_ISREG(st.st_mode)) {
+        err = gl_why(&why, GL_E_INVALID, "%s is not a regular file", path);
+    }
+    if (err == 0) {
+        err = gl_fs_read(path, LAYER_BYTES_MAX, &text, &why);
+    }
+    copy = gl_str_dup(r->a, gl_str_trim(gl_buf_view(&text)));
+    if (err == 0) {
+        err = gl_json_parse(&j, copy, LAYER_BYTES_MAX, r->a, &why);
+        (void)(err != 0 && gl_why_prefix(&why, "%s", path));
+    }
+    if (err == 0 && must_be_object && !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT)) {
+        err = gl_why(&why, GL_E_INVALID, "%s must hold an object, not %s", path,
+                     gl_json_type_name(gl_json_root(&j)));
+    }
+    if (err != 0) {
+        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+        return (gl_str){0};
+    }
+    return copy;
+}
+
+static void read_layers(struct reading *r, const struct gl_strs *sets)
+{
+    gl_str under = read_layer(r, "config/default.json", true);
+    gl_str over = read_layer(r, "config/overwrite.json", true);
+    struct gl_manifest_given *g = &r->b->given;
+    struct gl_why why = {0};
+
+    g->scenario = read_layer(r, "scenario.json", false);
+    if (gl_manifest_config(under, over, sets, r->a, &g->config, &why) != 0 ||
+        gl_manifest_overlay(sets, r->a, &g->overlay, &why) != 0) {
+        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+    }
+}
+
+/* ---- the whole ---- */
+
+int gl_bundlefs_read(struct gl_bundlefs *b, const char *root, const struct gl_strs *sets,
+                     struct gl_arena *a)
+{
+    struct reading r = {.b = b, .a = a, .problems = GL_NEW_ARRAY(a, gl_str, PROBLEMS_MAX)};
+
+    *b = (struct gl_bundlefs){.root = root};
+    read_layers(&r, sets);
+    list_payloads(&r);
+    b->problems = (struct gl_strs){.items = r.problems, .n = r.problems_n};
+    return r.problems_n == 0 ? 0 : GL_E_INVALID;
+}
+
+int gl_bundlefs_content(const struct gl_bundlefs *b, const struct gl_payload *p, struct gl_buf *out,
+                        struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *folder = join(&a, b->root, "payloads");
+
+    return gl_fs_read(join(&a, folder, gl_str_c(&a, p->path)), GL_BLOB_BYTES_MAX, out, reterr_why);
+}
+
+static void write_layer(struct gl_jw *w, const char *name, gl_str json)
+{
+    if (json.n > 0) {
+        gl_jw_key(w, name);
+        gl_jw_raw(w, json);
+    }
+}
+
+void gl_bundlefs_write(const struct gl_bundlefs *b, struct gl_jw *w)
+{
+    const struct gl_payload *all = b->given.payloads.items;
+
+    gl_jw_key(w, "payloads");
+    gl_jw_array(w);
+    for (size_t i = 0; i < b->given.payloads.n; i++) {
+        gl_jw_object(w);
+        gl_jw_key(w, "path");
+        gl_jw_str(w, all[i].path);
+        gl_jw_key(w, "sha256");
+        gl_jw_str(w, all[i].blob);
+        if (all[i].executable) {
+            gl_jw_key(w, "executable");
+            gl_jw_bool(w, true);
+        }
+        gl_jw_end(w);
+    }
+    gl_jw_end(w);
+    write_layer(w, "config", b->given.config);
+    write_layer(w, "overlay", b->given.overlay);
+    write_layer(w, "scenario", b->given.scenario);
+}
