@@ -6,7 +6,7 @@ import os
 import pytest
 
 from bundlework import Bundle, get, item
-from glianode import wait_for
+from glianode import BUILD, wait_for
 
 
 def small(runner, tmp_path, bundle, *args, **options):
@@ -253,3 +253,39 @@ def test_a_dead_letter_is_delivered_again(served, tmp_path):
         "job", "events", process.run_id, "--json").stdout.splitlines() if '"dead_letter"' in e]) == 2)
     served.touch(process.run_id, "go")
     served.finish(process)
+
+
+@item("B-2.2-24", "B-6-7")
+def test_a_native_module(alone, tmp_path):
+    """The manifest brings Elixir source; a native module of the same name does its work."""
+    alone.env["GLIA_MODULES_DIR"] = os.path.join(BUILD, "examples", "modules")
+    b = Bundle("native").agent("signal", "module", module="MnBlueprints.NativeSignalAgent",
+                               module_source="native_signal_agent.ex", emit_type="signals")
+    b.files["payloads/native_signal_agent.ex"] = "defmodule MnBlueprints.NativeSignalAgent do\nend\n"
+    ran = small(alone, tmp_path, b.step("signal").sink().edge("signal", "sink", "signals").seed("signal", {}))
+    body = body_of(ran.result["output"]["last_message"])
+    assert body["runner"] == "beam_native" and body["signals"] == [12, 71, 38]
+    assert body["classes"] == ["normal", "alert", "normal"], body
+    ran.one("native_signal_classified", agent_id="signal")
+    assert ran.statuses == {"signal": "completed"}
+
+
+@item("B-2.2-24")
+def test_a_module_that_is_not_there(alone, tmp_path):
+    alone.env["GLIA_MODULES_DIR"] = os.path.join(BUILD, "examples", "modules")
+    b = Bundle("nomodule").agent("m", "module", module="No.Such.Module").step("m").sink().edge("m", "sink", "x")
+    ran = small(alone, tmp_path, b.seed("m", {}), code=1)
+    assert "No.Such.Module" in json.dumps(ran.steps["m"]), ran
+
+
+@item("B-4-10")
+def test_the_configuration_reaches_into_the_manifest(served, tmp_path):
+    b = Bundle("bind").worker("a", "note('got', [os.environ['GREETING'], body])", step=False,
+                              environment={"GREETING": "none"})
+    b.files["config/default.json"] = json.dumps({
+        "text": "hello", "count": 3,
+        "manifest_config_bindings": [
+            {"config_path": "text", "manifest_path": "flow.nodes.0.config.environment.GREETING"},
+            {"config_path": "count", "manifest_path": "initial_inputs.a.0.count"}]})
+    ran = small(served, tmp_path, b.sink().edge("a", "sink").seed("a", {"count": 1}), "--set", "count=5")
+    assert ran.lines("got") == [["hello", {"count": 5}]]

@@ -60,6 +60,29 @@ def test_trigger_rules(served, tmp_path, rule, first, second, ends):
         assert SKIPPED in ran.steps["c"]["terminal_reason"], ran
 
 
+@item("B-8.2-9")
+@pytest.mark.parametrize("rule, ends", [("all_success", "completed"), ("all_done", "completed"),
+                                        ("one_success", "skipped"), ("one_failed", "skipped")])
+def test_rules_without_parents(served, tmp_path, rule, ends):
+    b = Bundle("orphan").worker("a", "note('a', 1)", rule=rule, output_message_type=None)
+    b.worker("b", WORKS, output_message_type="done").sink().edge("b", "sink", "done").seed("a", {}).seed("b", {})
+    ran = small(served, tmp_path, b)
+    assert ran.statuses == {"a": ends, "b": "completed"} and ran.has("a") == (ends == "completed"), ran
+
+
+@item("B-2.4-1")
+def test_the_agent_of_a_step(served, tmp_path):
+    """agent_id before run before id; an agent of several steps belongs to the first."""
+    b = Bundle("bound")
+    for name in ("one", "two", "three"):
+        b.worker(name, "note('steps', [os.environ['MN_AGENT_ID'], os.environ['MN_WORKFLOW_STEP_ID']])", step=False,
+                 output_message_type="go")
+    b.step("s1", agent_id="one", run="two").step("s2", ["s1"], run="two").step("three", ["s2"])
+    b.edge("one", "two", "go").edge("two", "three", "go").sink().edge("three", "sink", "go").seed("one", {})
+    ran = small(served, tmp_path, b)
+    assert ran.lines("steps") == [["one", "s1"], ["two", "s2"], ["three", "three"]]
+
+
 @item("B-2.5-1", "B-8.2-1", "B-15-4")
 @pytest.mark.parametrize("accepts, ends", [(["done", "partial"], "completed"), (["done"], "skipped")])
 def test_what_an_edge_accepts(served, tmp_path, accepts, ends):

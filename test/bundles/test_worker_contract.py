@@ -5,6 +5,8 @@ import json
 import os
 import re
 import stat
+import time
+from datetime import datetime
 
 import pytest
 
@@ -58,8 +60,10 @@ def make_seen(tmp_path_factory):
              ["second"], upload_as="renamed/third.py", command="exec python3 renamed/third.py 'a b'")
     b.worker("fourth", LOOK + "say(x=4)", ["third"], sandbox_upload_path="/mnt/virtual",
              workdir="/mnt/virtual")
+    b.worker("fifth", LOOK, ["fourth"], workdir="/usr",
+             command='exec python3 "$(dirname "$MN_INPUT_FILE")/fifth.py"')
     b.sink()
-    b.edge("first", "second", "went").edge("second", "third").edge("third", "fourth").edge("fourth", "sink")
+    b.edge("first", "second", "went").chain("second", "third", "fourth", "fifth", "sink")
     b.seed("first", {"body": {"hello": "wörld", "_mn_step": {"keep": 1, "run_inputs": 2, "step_input": 3}},
                      "headers": {"x-trace": "t1"}, "priority": 5, "correlation_id": "corr-1"})
     for node in b.flow["nodes"]:
@@ -217,6 +221,40 @@ def test_uploads_and_the_working_folder(seen):
     assert os.path.realpath(four["cwd"]) == os.path.realpath(four["workspace"])
 
 
+@item("B-2.2-25")
+def test_a_working_folder_outside(seen):
+    one = look(seen, "fifth")[0]
+    assert one["cwd"] == "/usr" and one["env"]["MN_WORKDIR"] == "/usr"
+
+
+@item("B-5.2-3")
+def test_the_headers_of_an_attempt(seen):
+    headers = {k[len("mn.workflow."):]: v for k, v in look(seen, "second")[0]["message"]["headers"].items()
+               if k.startswith("mn.workflow.")}
+    workflow = look(seen, "second")[0]["context"]["workflow"]
+    for name in ("run_id", "step_id", "attempt_id", "attempt", "deadline_at", "heartbeat_deadline_at",
+                 "idempotency_key"):
+        assert headers[name] == workflow[name], name
+    assert headers["timeout_seconds"] == 300 and headers["heartbeat_timeout_ms"] == 300000
+    assert headers["source_step_id"] == "first"
+
+
+@item("B-7.3-9")
+def test_the_folder_of_a_job(seen):
+    places = {look(seen, name)[0]["env"]["MN_JOB_DATA_DIR"] for name in ("first", "second", "third")}
+    assert len(places) == 1 and os.path.isdir(places.pop())
+    env = look(seen, "first")[0]["env"]
+    assert "MN_GRPC_TARGET" in env and env["MN_JOB_DATA_ACCESS"] and env["MN_JOB_DATA_GENERATION"] == "1"
+
+
+@item("B-13-5")
+def test_where_a_message_is(seen):
+    message = look(seen, "third")[0]["message"]["envelope"]["message_id"]
+    mine = [e["type"] for e in seen.events if get(e, "message_id") == message]
+    kinds = ["message_queued", "agent_message_received", "message_acked"]
+    assert [k for k in mine if k in kinds] == kinds, seen
+
+
 @item("B-7.1-1")
 def test_a_workspace_is_private_and_goes(seen):
     places = set()
@@ -269,7 +307,7 @@ def test_events_and_ledger_of_a_job(seen):
     assert step["attempt_count"] == 1 and step["terminal_outcome"] == "success"
     assert step["started_at"] and step["ended_at"] and "output" in step
     done = [e for e in seen.of("sandbox_job_completed")]
-    assert [get(e, "agent_id") for e in done] == ["first", "second", "third", "fourth"]
+    assert [get(e, "agent_id") for e in done] == ["first", "second", "third", "fourth", "fifth"]
     assert {get(e, "exit_code") for e in done} == {0}
 
 
@@ -449,6 +487,24 @@ def test_cancelling_ends_every_worker(served, tmp_path):
     wait_for("the worker to end", lambda: not os.path.exists(f"/proc/{ran.lines('pid')[0]}"))
 
 
+@item("B-7.5-7")
+def test_a_worker_that_will_not_end(served, tmp_path):
+    b = Bundle("stubborn").worker("a", """
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+note("pid", os.getpid())
+while True:
+    time.sleep(1)
+""")
+    process = served.start(ends(b, "a").seed("a", {}).write(tmp_path / "bundle"))
+    served.wait_file(process.run_id, "pid")
+    served.box.glia("job", "cancel", process.run_id)
+    begin = time.monotonic()
+    ran = served.finish(process, code=1)
+    wait_for("the worker to end", lambda: not os.path.exists(f"/proc/{ran.lines('pid')[0]}"))
+    assert 1 < time.monotonic() - begin < 8
+
+
 @item("B-7.5-6", "B-13-1")
 def test_pausing_ends_workers_and_resuming_runs_them_again(served, tmp_path):
     b = Bundle("pause").worker("a", """
@@ -498,7 +554,6 @@ def test_a_delay_before_the_first_message(served, tmp_path):
                                    output_message_type="done"), "a").seed("a", {})
     ran = small(served, tmp_path, b)
     running = [e for e in ran.events if e["type"] == "job_running"][0]["timestamp"]
-    from datetime import datetime
     begun = datetime.fromisoformat(running.replace("Z", "+00:00")).timestamp()
     assert ran.lines("at")[0] - begun >= 0.55
 
