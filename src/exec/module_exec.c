@@ -219,7 +219,7 @@ static void run_here(struct module_exec *x, struct attempt *a, struct gl_module_
         result.exit_code = 1;
         result.error = gl_str_of(why.text);
     } else if (a->timeout_ms > 0 && now_of(x) - began > a->timeout_ms) {
-        (void)gl_why(&why, 0, "module %.*s took longer than %lld ms", GL_STR_ARG(e->name),
+        (void)gl_why(&why, GL_E_STATE, "module %.*s took longer than %lld ms", GL_STR_ARG(e->name),
                      (long long)a->timeout_ms);
         result = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .error = gl_str_of(why.text)};
     }

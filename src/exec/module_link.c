@@ -152,16 +152,17 @@ static void on_death(struct gl_module_link *l, bool is_late, const char *fault)
     }
     if (is_late) {
         result = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = SIGKILL};
-        (void)gl_why(&text, 0, "module %.*s did not end within %lld ms: its process was killed",
+        (void)gl_why(&text, GL_E_STATE,
+                     "module %.*s did not end within %lld ms: its process was killed",
                      GL_STR_ARG(l->name), (long long)timeout_ms);
     } else if (fault != NULL) {
-        (void)gl_why(&text, 0, "module %.*s: %s", GL_STR_ARG(l->name), fault);
+        (void)gl_why(&text, GL_E_STATE, "module %.*s: %s", GL_STR_ARG(l->name), fault);
     } else if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) {
         result = (struct gl_exec_result){.end = GL_EXEC_SIGNALED, .signal = WTERMSIG(status)};
-        (void)gl_why(&text, 0, "module host died: %.*s ended with signal %d (%s)",
+        (void)gl_why(&text, GL_E_STATE, "module host died: %.*s ended with signal %d (%s)",
                      GL_STR_ARG(l->name), WTERMSIG(status), strsignal(WTERMSIG(status)));
     } else {
-        (void)gl_why(&text, 0,
+        (void)gl_why(&text, GL_E_STATE,
                      "module host died: the process of %.*s ended by itself or was killed",
                      GL_STR_ARG(l->name));
     }
@@ -238,14 +239,15 @@ static void on_answer(struct gl_module_link *l, const struct gl_module_head *hea
             result.output = text;
         } else {
             result.exit_code = 1;
-            (void)gl_why(&why, 0, "module %.*s: what its process answered is no JSON object",
+            (void)gl_why(&why, GL_E_STATE,
+                         "module %.*s: what its process answered is no JSON object",
                          GL_STR_ARG(l->name));
             result.error = gl_str_of(why.text);
         }
     } else {
         text.n = text.n < GL_REASON_BYTES_MAX ? text.n : GL_REASON_BYTES_MAX;
         result.exit_code = 1;
-        (void)gl_why(&why, 0, "module %.*s: %.*s", GL_STR_ARG(l->name), GL_STR_ARG(text));
+        (void)gl_why(&why, GL_E_STATE, "module %.*s: %.*s", GL_STR_ARG(l->name), GL_STR_ARG(text));
         result.error = gl_str_of(why.text);
     }
     l->deaths = 0;

@@ -64,8 +64,11 @@ static void read_line(struct gl_module_registry *r, gl_str line)
     gl_str error = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "error"), &a);
     if (name.n > 0 && path.n > 0) {
         add_entry(r, name, path);
-    } else if (r->complaints.n < COMPLAINTS_BYTES_MAX) {
-        gl_buf_fmt(&r->complaints, "; %.*s", GL_STR_ARG(error));
+    } else if (error.n > 0 && path.n > 0 && r->complaints.n < COMPLAINTS_BYTES_MAX) {
+        bool has_path = memmem(error.p, error.n, path.p, path.n) != NULL;
+        gl_buf_fmt(&r->complaints, "%s%.*s%s%.*s", r->complaints.n > 0 ? "; " : ". Not used: ",
+                   GL_STR_ARG(has_path ? (gl_str){0} : path), has_path ? "" : ": ",
+                   GL_STR_ARG(error));
     }
 }
 
@@ -210,8 +213,8 @@ static int refuse(const struct gl_module_registry *r, gl_str name, struct gl_why
         gl_buf_fmt(&all, "none (looked for in %s)", r->folders[i]);
     }
     return gl_why(reterr_why, GL_E_INVALID,
-                  "there is no native module %.*s; there are: %.*s%.*s. Put its shared object into "
-                  "a folder that GLIA_MODULES_DIR names, and start the node again",
+                  "there is no native module %.*s; there are: %.*s. Put its shared object into a "
+                  "folder that GLIA_MODULES_DIR names, and start the node again%.*s",
                   GL_STR_ARG(name), GL_STR_ARG(all.n > 0 ? gl_buf_view(&all) : GL_S("none")),
                   GL_STR_ARG(gl_buf_view(&r->complaints)));
 }
@@ -221,6 +224,9 @@ int gl_module_registry_find(struct gl_module_registry *r, gl_str name, struct gl
 {
     GL_ASSERT(r->state == GL_REGISTRY_READY);
     struct gl_module_entry *e = gl_map_find(&r->entries, name);
+    if (e == NULL && gl_str_starts(name, GL_S("Elixir."))) {
+        e = gl_map_find(&r->entries, (gl_str){.p = name.p + 7, .n = name.n - 7});
+    }
     const char *dot = name.n > 0 ? memrchr(name.p, '.', name.n) : NULL;
     if (e == NULL && dot != NULL) {
         e = gl_map_find(&r->entries,

@@ -55,8 +55,9 @@ void gl_module_registry_done(struct gl_module_registry *r);
 /* Begin to look, if nobody has yet. */
 void gl_module_registry_look(struct gl_module_registry *r);
 
-/* The module of that name; or of its last part, behind the last '.'. A trusted one is open then,
- * another has its link. GL_E_INVALID: there is none, and which there are. It must be READY. */
+/* The module of that name, with or without "Elixir." before it; or of its last part, behind the
+ * last '.'. A trusted one is open then, another has its link. GL_E_INVALID: there is none, and
+ * which there are. It must be READY. */
 int gl_module_registry_find(struct gl_module_registry *r, gl_str name, struct gl_module_entry **ret,
                             struct gl_why *reterr_why);
 
