@@ -118,6 +118,18 @@ def settle(cluster, rush):
     return set(rush.acknowledged) - set(jobs)
 
 
+def further_failovers(world, cluster, first):
+    """On a busy machine the sentinels may give up the new primary, too, although it lives. What it
+    took until nobody wrote to it any more, and no replica had, is lost as well."""
+    further = world.failovers()[1:]
+    assert world.failovers()[0][0] == first.port, world.story()
+    for port, missed, over in further:
+        print(f"a further failover: {port} was missed for {over - missed:.2f} s")
+        cluster.fault("away", "", missed, over)
+        cluster.fault("loss", "", missed - 1.0, over + 0.1)
+    return further
+
+
 @pytest.mark.parametrize("wait", ["all"] if not SOAK else ["all", "needed"])
 def test_a_failover_under_load(wait):
     with SentinelSet() as world, Cluster(f"{world.url}?wait={wait}", 2) as cluster:
@@ -136,6 +148,7 @@ def test_a_failover_under_load(wait):
         print(f"failover, wait={wait}: {rush.rate_before(fault['t']):.0f} jobs/s of {RATE} wanted, "
               f"detected after {detected:.2f} s, new primary after {named:.2f} s, pause "
               f"{rush.pause_s():.2f} s, lost {len(lost)}")
+        more = further_failovers(world, cluster, old)
         if lost:
             assert wait == "needed", lost
             times = [rush.acknowledged[j] for j in lost]
@@ -147,7 +160,7 @@ def test_a_failover_under_load(wait):
         except AssertionError as error:
             raise AssertionError(f"{error}\n{world.story()}") from error
         assert len(cluster.starts(long)) == 1
-        assert rush.pause_s() < detected + AFTERWARDS_S
+        assert more or rush.pause_s() < detected + AFTERWARDS_S
 
 
 @pytest.mark.parametrize("wait", ["all", "needed"])

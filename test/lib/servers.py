@@ -314,6 +314,17 @@ sentinel parallel-syncs main 1
         return int(self.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main")[1])
 
 
+def sentinel_lines(log):
+    """(time on the monotonic clock, event, its words) of each line that tells of one."""
+    offset = time.monotonic() - time.time()
+    for line in log.splitlines():
+        parts = line.split()
+        if len(parts) > 7 and parts[6][:1] in "+-":
+            second, _, rest = " ".join(parts[1:5]).partition(".")
+            when = time.mktime(time.strptime(second, "%d %b %Y %H:%M:%S"))
+            yield when + float("0." + rest) + offset, parts[6], parts[7:]
+
+
 class SentinelSet:
     """A primary, replicas, and sentinels that agree about them."""
 
@@ -389,6 +400,24 @@ class SentinelSet:
 
         wait_for("another primary", done, seconds)
         return found["down"], found["named"]
+
+    def failovers(self):
+        """[(port, since when it was missed, until when it may have been written to)], one for each
+        primary that the sentinels have given up, by their logs; on the monotonic clock."""
+        said = sorted(line for s in self.sentinels for line in sentinel_lines(s.log()))
+        found = []
+        for when, event, words in said:
+            port = int(words[2]) if event == "+switch-master" else 0
+            if port == 0 or (found and found[-1][0] == port):
+                continue  # the next sentinel has heard of it
+            missed = [t for t, e, w in said if e == "+sdown" and t <= when and
+                      w[0] == "master" and w[3] == str(port)]
+            demoted = [t for t, e, w in said if e == "+convert-to-slave" and t >= when and
+                       w[1].endswith(f":{port}")]
+            lives = next(s for s in self.servers if s.port == port).process.poll() is None
+            until = when if not lives else min(demoted, default=time.monotonic())
+            found.append((port, max(missed, default=when), until))
+        return found
 
     def story(self):
         """Who is what, and what the first sentinel has seen: to understand a failure."""
