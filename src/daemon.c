@@ -322,10 +322,10 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
 /* The caller's texts end with the call. */
 static void copy_config(struct gl_daemon *d, const struct gl_daemon_config *config)
 {
-    const char **texts[] = {&d->config.data,     &d->config.store,  &d->config.name,
-                            &d->config.what,     &d->config.stack,  &d->config.env_scope,
-                            &d->config.pools,    &d->config.listen, &d->config.executor_pools,
-                            &d->config.runs_root};
+    const char **texts[] = {&d->config.data,      &d->config.store,   &d->config.name,
+                            &d->config.what,      &d->config.stack,   &d->config.env_scope,
+                            &d->config.pools,     &d->config.listen,  &d->config.executor_pools,
+                            &d->config.runs_root, &d->config.modules, &d->config.modules_trusted};
 
     d->config = *config;
     for (size_t i = 0; i < GL_COUNT(texts); i++) {

@@ -24,6 +24,7 @@ struct gl_daemon_config { /* borrowed during the call */
     const char *executor_pools;            /* more pools for workers; NULL or "": none */
     uint32_t executor_slots;               /* of the usual one; 0: 50 */
     const char *runs_root;                 /* MN_RUNS_ROOT, absolute; NULL or "": in `data` */
+    const char *modules, *modules_trusted; /* as exec/module_exec.h has them; NULL or "": none */
     const char *listen; /* listen on TCP, too, as os/tcp.h has it; NULL or "": no */
     bool debug;         /* say everything, on stderr */
     bool stays;         /* it leaves the folder to nobody who asks for it */

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "daemon_state.h"
 #include "exec/keeper_exec.h"
+#include "exec/module_exec.h"
 #include "exec/mux_exec.h"
 #include "exec/noop_exec.h"
 #include "os/failpoint.h"
@@ -242,6 +243,20 @@ void gl_daemon_listen(struct gl_daemon *d)
 
 /* ---- making ---- */
 
+static int add_modules(struct gl_daemon *d, const struct gl_exec_events *events,
+                       struct gl_why *reterr_why)
+{
+    struct gl_module_exec_config config = {
+        .quiet = true, .folders = d->config.modules, .trusted = d->config.modules_trusted};
+    struct gl_exec *modules;
+    int err = gl_module_exec_open(&modules, &config, d->loop, events, reterr_why);
+
+    if (err == 0) {
+        gl_mux_exec_add(d->exec, "module", modules, gl_module_exec_knows);
+    }
+    return err;
+}
+
 static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     struct gl_exec_events events = {
@@ -264,6 +279,9 @@ static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
     }
     if (err == 0) {
         d->exec = gl_mux_exec_new(first, d->keeper);
+        err = add_modules(d, &events, reterr_why);
+    }
+    if (err == 0) {
         gl_node_set_exec(d->node, d->exec);
     }
     return err;

@@ -112,6 +112,19 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                           .kind = GL_KIND_FOLDER,
                           .doc = "where the workers of a bundle find the folder of their run; "
                                  "without it ~/.mn/runs"},
+    [GL_SET_MODULES] = {.name = "modules",
+                        .flag = "",
+                        .env = "GLIA_MODULES_DIR",
+                        .kind = GL_KIND_FOLDERS,
+                        .doc = "folders with native modules for agents of bundles, like "
+                               "/srv/modules:/opt/modules"},
+    [GL_SET_MODULES_TRUSTED] = {.name = "modules_trusted",
+                                .flag = "",
+                                .env = "GLIA_TRUSTED_MODULES",
+                                .kind = GL_KIND_NAMES,
+                                .doc = "native modules that run in the node itself, by name, like "
+                                       "acme.sort,acme.join; all others run in processes of "
+                                       "their own"},
     [GL_SET_FINISH] = {.name = "finish",
                        .flag = "--finish",
                        .env = "GLIA_FINISH",
@@ -309,6 +322,28 @@ static const char *count_rule(const struct gl_setting_spec *spec, struct gl_aren
                                  .p;
 }
 
+static bool are_folders(gl_str value)
+{
+    while (value.n > 0) {
+        gl_str one = gl_str_cut(value, ':', &value);
+
+        if (one.n > 0 && one.p[0] != '/') {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool are_names(gl_str value)
+{
+    while (value.n > 0) {
+        if (!gl_str_is_id(gl_str_trim(gl_str_cut(value, ',', &value)))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* What a value of this kind should be; NULL: this one is. */
 static const char *rule_of(const struct gl_setting_spec *spec, const char *text, bool from_file,
                            struct gl_arena *a, int64_t *ret)
@@ -319,6 +354,10 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
     case GL_KIND_FOLDER:
     case GL_KIND_FILE:
         return from_file && text[0] != '/' ? "needs an absolute path here" : NULL;
+    case GL_KIND_FOLDERS:
+        return are_folders(value) ? NULL : "must be absolute paths, with ':' between them";
+    case GL_KIND_NAMES:
+        return are_names(value) ? NULL : "must be names, with ',' between them";
     case GL_KIND_SERVER:
         return is_server(value) ? NULL : "must be unix:/path/node.sock or http://host:port";
     case GL_KIND_ADDRESS:

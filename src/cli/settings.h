@@ -30,6 +30,8 @@ enum gl_setting_id {
     GL_SET_EXECUTOR_SLOTS,
     GL_SET_EXECUTOR_POOLS,
     GL_SET_RUNS_ROOT,
+    GL_SET_MODULES,
+    GL_SET_MODULES_TRUSTED,
     GL_SET_FINISH,
     GL_SET_GRACE,
     GL_SET_KEEP_FOR,
@@ -45,6 +47,8 @@ enum gl_setting_id {
 enum gl_setting_kind {
     GL_KIND_FOLDER,  /* an absolute path in the file; anything elsewhere */
     GL_KIND_FILE,    /* the same */
+    GL_KIND_FOLDERS, /* absolute paths with ':' between them */
+    GL_KIND_NAMES,   /* ids with ',' between them */
     GL_KIND_SERVER,  /* unix:/path, http://host:port */
     GL_KIND_STORE,   /* redis://host/0; never shown with its password */
     GL_KIND_NAME,    /* an id, like web-1 */
