@@ -8,6 +8,8 @@
  * carries a number: each may be repeated. */
 #include "node/blobs_state.h"
 
+#include "model/agent.h"
+
 enum { HEADS_READ = 64 }; /* at a time */
 
 struct waiter {
@@ -398,6 +400,27 @@ static void add_file(struct keep *k, struct gl_map *seen, const struct gl_flow_f
     }
 }
 
+/* What a bundle consists of: its payloads, and the manifest itself. */
+static void add_bundle(struct keep *k, struct gl_map *seen, const struct gl_bundle_spec *b)
+{
+    const struct gl_payload *payloads = b->payloads.items;
+
+    for (size_t i = 0; i <= b->payloads.n; i++) {
+        struct gl_flow_file *f = GL_NEW(&k->arena, struct gl_flow_file);
+
+        if (i < b->payloads.n) {
+            f->name = payloads[i].path;
+            f->blob = payloads[i].blob;
+        } else {
+            f->name = GL_S("manifest.json");
+            f->blob = b->manifest;
+        }
+        if (f->blob.n > 0) {
+            add_file(k, seen, f);
+        }
+    }
+}
+
 /* The files that are not known to be in the store. False: this is no flow, as the core will say. */
 static bool find_files(struct keep *k, gl_str text)
 {
@@ -411,6 +434,7 @@ static bool find_files(struct keep *k, gl_str text)
     for (uint32_t i = 0; i < flow->steps.n; i++) {
         n += gl_flow_step(flow, i)->files.n;
     }
+    n += flow->bundle != NULL ? flow->bundle->payloads.n + 1 : 0;
     k->files = GL_NEW_ARRAY(&k->arena, struct gl_flow_file, n + 1);
     gl_map_init(&seen);
     for (uint32_t i = 0; i < flow->steps.n; i++) {
@@ -419,6 +443,9 @@ static bool find_files(struct keep *k, gl_str text)
         for (size_t f = 0; f < files->n; f++) {
             add_file(k, &seen, &((const struct gl_flow_file *)files->items)[f]);
         }
+    }
+    if (flow->bundle != NULL) {
+        add_bundle(k, &seen, flow->bundle);
     }
     gl_map_done(&seen);
     return true;
@@ -440,9 +467,11 @@ static struct keep *keep_new(struct gl_blobs *b, gl_str hash)
 bool gl_blobs_concern(const struct gl_blobs *b, gl_str flow)
 {
     /* A quote inside a text is escaped: this stands only where a member has that name. */
-    static const gl_str mark = GL_S("\"blob\":");
+    static const gl_str marks[] = {GL_S("\"blob\":"), GL_S("\"manifest\":")};
 
-    return b != NULL && flow.n > 0 && memmem(flow.p, flow.n, mark.p, mark.n) != NULL;
+    return b != NULL && flow.n > 0 &&
+           (memmem(flow.p, flow.n, marks[0].p, marks[0].n) != NULL ||
+            memmem(flow.p, flow.n, marks[1].p, marks[1].n) != NULL);
 }
 
 bool gl_blobs_keep(struct gl_blobs *b, gl_str hash, gl_str flow, gl_blobs_done *done, void *owner)
