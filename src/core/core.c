@@ -1,6 +1,7 @@
 /* core.c - the switch, and the life of jobs and steps in memory. */
 #include "core/core.h"
 
+#include "core/agents/agents.h"
 #include "core/cluster/session.h"
 #include "core/cluster/spread.h"
 #include "core/core_state.h"
@@ -61,6 +62,7 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     gl_list_init(&c->lru);
     gl_list_init(&c->touched);
     gl_list_init(&c->busy);
+    gl_list_init(&c->idle);
     gl_heap_init(&c->timers, job_before);
     gl_slots_init(c, config->pools, config->pools_n);
     c->cold_due = INT64_MAX;
@@ -145,6 +147,9 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     case GL_EV_BEACON:
         gl_attempts_on_beacon(c, ev);
         break;
+    case GL_EV_SAID:
+        gl_attempts_on_said(c, ev);
+        break;
     case GL_EV_LISTED:
         gl_attempts_on_listed(c, ev);
         break;
@@ -169,6 +174,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     gl_core_dispatch(c, ev);
     gl_spread_out(c);
     gl_ledger_settle(c);
+    gl_agents_trim(c);
     gl_load_trim(c);
     c->out = NULL;
     GL_ASSERT(gl_list_empty(&c->touched));
@@ -288,6 +294,8 @@ struct gl_job *gl_job_new(struct gl_core *c, gl_str id)
     gl_list_init(&j->ready);
     gl_list_init(&j->making);
     gl_list_init(&j->signals);
+    gl_list_init(&j->mailed);
+    gl_map_init(&j->seen);
     gl_list_init(&j->holds);
     gl_list_init(&j->lru);
     gl_list_init(&j->touched);
@@ -314,8 +322,10 @@ static void free_pages(struct gl_core *c, struct gl_job *j)
 void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
 {
     gl_str *all[GL_JOB_STRINGS] = {
-        &r->job_id, &r->run_id,    &r->name,       &r->flow,     &r->reason,     &r->failed_step,
-        &r->stack,  &r->env_scope, &r->dedupe_key, &r->retry_of, &r->retry_from,
+        &r->job_id,     &r->run_id,          &r->name,       &r->flow,
+        &r->reason,     &r->failed_step,     &r->stack,      &r->env_scope,
+        &r->dedupe_key, &r->retry_of,        &r->retry_from, &r->result,
+        &r->completion, &r->recovery_status,
     };
 
     memcpy(ret, all, sizeof(all));
@@ -324,9 +334,9 @@ void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
 void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS])
 {
     gl_str *all[GL_STEP_STRINGS] = {
-        &r->node,   &r->epoch,       &r->terminal_reason, &r->last_error,
-        &r->output, &r->decision,    &r->decided_by,      &r->limit_key,
-        &r->asked,  &r->reused_from, &r->choices,
+        &r->node,     &r->epoch,        &r->terminal_reason, &r->last_error, &r->output,
+        &r->decision, &r->decided_by,   &r->limit_key,       &r->asked,      &r->reused_from,
+        &r->choices,  &r->policy_state, &r->waits_for,
     };
 
     memcpy(ret, all, sizeof(all));
@@ -355,11 +365,20 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     GL_ASSERT(j->timers.n == 0);
     GL_ASSERT(j->items_live == 0 && j->reviews_n == 0);
     gl_signals_clear(c, j);
+    gl_relay_forget(c, j);
+    gl_grow_forget(c, j);
+    if (j->known != NULL) {
+        gl_pool_free(&c->mem, j->known, gl_flow_agents_n(j->spec->flow) / 8 + 1);
+        j->known = NULL;
+    }
     free_pages(c, j);
     free_record(c, &j->r);
     if (j->spec != NULL) {
         GL_ASSERT(j->spec->jobs > 0);
         j->spec->jobs--;
+        if (j->spec->shared != NULL) {
+            j->spec->shared->jobs--;
+        }
         gl_spec_unref(j->spec);
         j->spec = NULL;
     }
@@ -391,6 +410,7 @@ void gl_job_drop(struct gl_core *c, struct gl_job *j)
     c->inflight_n -= j->inflight_n;
     c->jobs_loading--;
     (void)gl_map_remove(&c->jobs, j->id); /* it is there: gl_job_new() put it in */
+    gl_map_done(&j->seen);
     gl_pool_free(&c->mem, j, sizeof(*j));
 }
 
@@ -444,8 +464,15 @@ static struct gl_step *step_new(struct gl_core *c, struct gl_job *j, uint32_t nu
     gl_list_init(&st->work);
     gl_list_push(&j->live, &st->live);
     page_of(c, j, number)[number % GL_STEP_PAGE] = st;
-    j->count[GL_STEP_PENDING]++;
     return st;
+}
+
+/* It is pending, as far as anybody knows. */
+static void count(struct gl_step *st)
+{
+    st->job->count[GL_STEP_PENDING]++;
+    st->job->bound[GL_STEP_PENDING] += gl_step_is_bound(st);
+    st->job->units[GL_STEP_PENDING] += gl_step_is_unit(st);
 }
 
 struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number)
@@ -456,6 +483,7 @@ struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number
     if (st == NULL) {
         st = step_new(c, j, number);
         st->r.step_id = gl_step_spec_of(st)->id;
+        count(st);
     }
     return st;
 }
@@ -463,7 +491,7 @@ struct gl_step *gl_step_get(struct gl_core *c, struct gl_job *j, uint32_t number
 struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, uint32_t item,
                              uint32_t instance)
 {
-    struct gl_step *st = step_new(c, j, (uint32_t)j->spec->flow->steps.n + instance);
+    struct gl_step *st = step_new(c, j, gl_flow_items_base(j->spec->flow) + instance);
     char id[GL_STEP_ID_BYTES_MAX + 1];
 
     GL_ASSERT(item < GL_ITEMS_MAX);
@@ -473,6 +501,7 @@ struct gl_step *gl_step_item(struct gl_core *c, struct gl_job *j, uint32_t of, u
     (void)snprintf(id, sizeof(id), "%.*s[%u]", GL_STR_ARG(gl_step_spec_of(st)->id), item);
     gl_core_set(c, &st->r.step_id, gl_str_of(id));
     j->items_live++;
+    count(st);
     return st;
 }
 
@@ -498,7 +527,7 @@ static struct gl_step *find(struct gl_job *j, uint32_t of, int32_t item)
     }
     if (group != NULL && (uint32_t)item < group->r.items_n) {
         return gl_step_find(j,
-                            (uint32_t)j->spec->flow->steps.n + group->r.items_at + (uint32_t)item);
+                            gl_flow_items_base(j->spec->flow) + group->r.items_at + (uint32_t)item);
     }
     /* Its step has ended before it, because the job is ending: there are few. */
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
@@ -525,12 +554,23 @@ uint32_t gl_step_place(const struct gl_step *st)
 
 struct gl_step *gl_step_at(struct gl_job *j, uint32_t place)
 {
-    uint32_t steps_n = (uint32_t)j->spec->flow->steps.n;
+    uint32_t base = gl_flow_items_base(j->spec->flow);
 
-    if (place < steps_n) {
+    if (place < base) {
         return gl_step_find(j, place);
     }
-    return find(j, (place - steps_n) / GL_ITEMS_MAX, (int32_t)((place - steps_n) % GL_ITEMS_MAX));
+    return find(j, (place - base) / GL_ITEMS_MAX, (int32_t)((place - base) % GL_ITEMS_MAX));
+}
+
+void gl_step_rename(struct gl_job *j, const struct gl_flow *flow)
+{
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        if (st->item < 0) {
+            st->r.step_id = gl_flow_step(flow, st->of)->id;
+        }
+    }
 }
 
 void gl_step_free(struct gl_core *c, struct gl_step *st)
@@ -554,11 +594,14 @@ void gl_step_free(struct gl_core *c, struct gl_step *st)
     if (gl_heap_has(&st->timer)) {
         gl_heap_remove(&j->timers, &st->timer);
     }
-    if (st->r.status == GL_STEP_RUNNING) {
+    if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st)) {
         GL_ASSERT(c->running_n > 0);
         c->running_n--;
     }
     j->count[st->r.status]--;
+    j->bound[st->r.status] -= gl_step_is_bound(st);
+    j->units[st->r.status] -= gl_step_is_unit(st);
+    gl_mail_free_step(c, st);
     gl_list_remove(&st->live);
     gl_list_remove(&st->dirty);
     gl_list_remove(&st->work);
@@ -583,8 +626,17 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
         due = sooner(due, st->r.due_at);
     } else if (st->r.status == GL_STEP_READY && j->r.status == GL_JOB_RUNNING) {
         due = sooner(due, st->probe_at);
+    } else if (st->r.status == GL_STEP_RUNNING && gl_step_is_bound(st)) {
+        due = j->r.status != GL_JOB_RUNNING
+                  ? due
+                  : sooner(sooner(due, st->r.deadline_at), st->r.heartbeat_at);
     } else if (st->r.status == GL_STEP_RUNNING) {
         due = sooner(sooner(due, st->heartbeat_at), st->probe_at);
+    } else if (st->r.status == GL_STEP_QUEUED && gl_step_is_unit(st) &&
+               j->r.status == GL_JOB_RUNNING) {
+        gl_ms wait = gl_flow_agent(j->spec->flow, st->of)->lease_timeout_ms;
+
+        due = wait > 0 ? sooner(due, st->r.queued_at + wait) : due;
     }
     if (due != st->due || gl_heap_has(&st->timer) != (due != INT64_MAX)) {
         if (gl_heap_has(&st->timer)) {
@@ -628,6 +680,9 @@ void gl_spec_unref(struct gl_spec *s)
 {
     GL_ASSERT(s->refs > 0);
     if (--s->refs == 0) {
+        if (s->shared != NULL) {
+            gl_spec_unref(s->shared);
+        }
         gl_arena_done(&s->arena);
         gl_mem_free(s);
     }

@@ -93,8 +93,9 @@ struct gl_spec {
                       others hold a recording does not tell */
     struct gl_arena arena;
     struct gl_flow *flow;
-    bool is_stored;    /* its record is known to be in the store */
-    gl_str hash, text; /* in the arena */
+    struct gl_spec *shared; /* of a job's own flow (agents/grow.c): the one it was; else NULL */
+    bool is_stored;         /* its record is known to be in the store */
+    gl_str hash, text;      /* in the arena */
 };
 
 /* Compile from the canonical text. One reference for the caller. */

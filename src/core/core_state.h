@@ -13,8 +13,10 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/core.h"
+#include "model/agent.h"
 #include "model/job.h"
 
+struct gl_letter;
 struct gl_wait;
 struct gl_slot_hold;
 struct gl_quotas;
@@ -42,6 +44,22 @@ struct gl_step {
     bool resolving;            /* its gate waits for facts */
     bool was_skipped;          /* in the job that is retried; only while its gate is opened */
     uint64_t starting;         /* number of the START whose answer has not come; 0: none */
+    struct gl_mail *mail;      /* of a bundle's steps, once there was a message; NULL: none yet */
+};
+
+/* Messages at a step of a bundle: a unit's inbox, or what the ledger holds back. */
+struct gl_mail {
+    struct gl_step *unit;   /* whose it is */
+    struct gl_link letters; /* struct gl_letter, in order */
+    uint32_t n;
+    struct gl_link counted; /* unit of an aggregator: what it has got, in order */
+    uint32_t counted_n;
+    struct gl_letter *now; /* unit: the one it handles; ledger: the one kept to be given again */
+    struct gl_link due;    /* unit: in job->mailed, it may have something to do */
+    struct gl_link idle;   /* unit: in core->idle, its record can be dropped from memory */
+    bool is_pressed;       /* unit: backpressure has begun */
+    bool is_fetched;       /* unit: its record is known, or there was none */
+    bool is_asked;         /* unit: something is being read for it */
 };
 
 enum gl_job_memory {
@@ -63,10 +81,16 @@ struct gl_job {
     size_t pages_n;
     struct gl_link live, dirty, spread, ready;
     struct gl_link making;                /* steps with foreach whose instances are not all made */
-    uint32_t count[GL_STEP_STATUS_COUNT]; /* live steps by status */
-    uint32_t reviews_n;                   /* of the blocked ones, those that wait for review */
-    uint32_t items_live;                  /* instances among them, ended ones not counted */
-    struct gl_link signals;               /* received, and nobody has waited for them yet */
+    uint32_t count[GL_STEP_STATUS_COUNT]; /* live steps by status, ... */
+    uint32_t bound[GL_STEP_STATUS_COUNT]; /* ... those of them that are a bundle's ledger, ... */
+    uint32_t units[GL_STEP_STATUS_COUNT]; /* ... and its units */
+    struct gl_link mailed;                /* units that may have something to do */
+    struct gl_map seen;                   /* what aggregators have counted: "<unit> <sender>" */
+    struct gl_graph *graph;               /* patches of its flow: agents/grow.c; NULL: none */
+    uint8_t *known;         /* one bit for each unit: it has a record; NULL: nobody knows */
+    uint32_t reviews_n;     /* of the blocked ones, those that wait for review */
+    uint32_t items_live;    /* instances among them, ended ones not counted */
+    struct gl_link signals; /* received, and nobody has waited for them yet */
     uint32_t signals_n;
     struct gl_heap timers;     /* steps by `due` */
     struct gl_heap_item timer; /* in core->timers, at `due` */
@@ -138,6 +162,8 @@ struct gl_core {
     struct gl_link granted; /* waits that have slots and whose job is being loaded */
     uint64_t wait_seq;
     struct gl_quotas *quotas; /* concurrency and rates: see place/quotas.h */
+    struct gl_link idle;      /* agents without work whose memory can go: the oldest first */
+    size_t idle_n;
     size_t running_n;
     struct gl_core_counts counts;
 
@@ -198,10 +224,12 @@ struct gl_step *gl_step_at(struct gl_job *j, uint32_t place); /* NULL: not live 
  */
 bool gl_step_split_id(const struct gl_flow *flow, gl_str id, uint32_t *ret_of, int32_t *ret_item);
 void gl_step_free(struct gl_core *c, struct gl_step *st);
+/* The job is about to get another flow, with the same steps and more: their ids are that flow's. */
+void gl_step_rename(struct gl_job *j, const struct gl_flow *flow);
 void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
 /* The strings of records that belong to the core's pool: all but a flow step's id. */
-enum { GL_JOB_STRINGS = 11, GL_STEP_STRINGS = 11 };
+enum { GL_JOB_STRINGS = 14, GL_STEP_STRINGS = 13 };
 void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS]);
 void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS]);
 /* Replace a string that belongs to the core's pool. */
@@ -212,10 +240,51 @@ static inline bool gl_job_is_mine(const struct gl_core *c, const struct gl_job *
     return gl_str_eq(j->owner, c->session);
 }
 
+/* Steps of that status that are not a bundle's ledger: those have no process, and no queue. */
+static inline uint32_t gl_job_count(const struct gl_job *j, enum gl_step_status s)
+{
+    return j->count[s] - j->bound[s];
+}
+
 /* Attempts that run, or will once their transaction commits. */
 static inline uint32_t gl_job_running(const struct gl_job *j)
 {
-    return j->count[GL_STEP_RUNNING];
+    return gl_job_count(j, GL_STEP_RUNNING);
+}
+
+static inline bool gl_step_is_unit(const struct gl_step *st);
+static inline bool gl_step_is_bound(const struct gl_step *st);
+
+/* Its status is about to change: the counts follow. */
+static inline void gl_job_recount(const struct gl_step *st, uint8_t next)
+{
+    struct gl_job *j = st->job;
+
+    j->count[st->r.status]--;
+    j->count[next]++;
+    if (gl_step_is_bound(st)) {
+        j->bound[st->r.status]--;
+        j->bound[next]++;
+    } else if (gl_step_is_unit(st)) {
+        j->units[st->r.status]--;
+        j->units[next]++;
+    }
+}
+
+static inline bool gl_step_is_unit(const struct gl_step *st)
+{
+    return gl_flow_is_unit(st->job->spec->flow, st->of);
+}
+
+static inline bool gl_step_is_bound(const struct gl_step *st)
+{
+    return gl_step_spec_of(st)->is_bound;
+}
+
+/* How many parents tell it of their ends. */
+static inline uint32_t gl_step_needs(const struct gl_step *st)
+{
+    return gl_step_spec_of(st)->needs_n + st->r.more_needs;
 }
 
 #endif

@@ -11,7 +11,23 @@
 #include "port/exec.h"
 #include "port/store.h"
 
+#include "model/message.h"
+
 struct gl_spec;
+
+/* START of a unit: the message it handles, and what the ledger says of it. */
+struct gl_turn {
+    uint64_t letter;
+    gl_str message; /* JSON; "" : it is the record "message" */
+    gl_str state;   /* of the agent, JSON; "" : none yet */
+    uint32_t try_number;
+    gl_ms queue_wait_ms;
+    struct gl_message_ledger ledger;
+};
+
+/* RESOLVE of a unit: what is wanted. The facts are {unit, message, counted}, null where not asked.
+ */
+enum { GL_WANT_UNIT = 1, GL_WANT_LETTER = 2, GL_WANT_COUNTED = 4 };
 
 #define GL_EFFECTS(X)                                                                          \
     X(COMMIT, "commit")   /* op, tx */                                                         \
@@ -54,7 +70,10 @@ struct gl_effect {
     gl_str retry_of; /* RESOLVE: the job to look into first; "" : none */
     int64_t item;    /* START, RESOLVE of an instance: which item; -1: none */
     gl_ms start_by, deadline_at;
-    gl_ms grace_ms; /* STOP: no longer than this; 0: the step's own */
+    gl_ms grace_ms;             /* STOP: no longer than this; 0: the step's own */
+    const struct gl_turn *turn; /* START of a unit */
+    uint32_t wants;             /* RESOLVE of a unit: GL_WANT_* */
+    uint64_t letter;            /* ... the message it handles */
     /* REPLY */
     uint64_t request;
     int code;

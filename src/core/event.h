@@ -30,6 +30,7 @@
     X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */       \
     X(ENDED, "ended")       /* job, attempt, token, and a result */                               \
     X(BEACON, "beacon")     /* job, attempt, token */                                             \
+    X(SAID, "said")         /* job, attempt, token, why: a line of a worker for the runtime */    \
     X(LISTED, "listed")     /* code, infos */                                                     \
     X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */         \
     X(STOP, "stop")         /* start nothing new any more: the node is about to end */

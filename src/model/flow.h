@@ -205,11 +205,17 @@ static inline const struct gl_step_spec *gl_flow_step(const struct gl_flow *f, u
     return &((const struct gl_step_spec *)f->steps.items)[number];
 }
 
+/* Where the numbers of instances begin. A bundle's flow may grow. */
+static inline uint32_t gl_flow_items_base(const struct gl_flow *f)
+{
+    return f->bundle != NULL ? GL_STEPS_MAX : (uint32_t)f->steps.n;
+}
+
 /* One number for each step and each instance of one, the same in every life of a job. */
 static inline uint32_t gl_flow_place(const struct gl_flow *f, uint32_t number, int64_t item)
 {
     static_assert(GL_STEPS_MAX * (GL_ITEMS_MAX + 1LL) <= UINT32_MAX, "every instance has a number");
-    return item < 0 ? number : (uint32_t)f->steps.n + number * GL_ITEMS_MAX + (uint32_t)item;
+    return item < 0 ? number : gl_flow_items_base(f) + number * GL_ITEMS_MAX + (uint32_t)item;
 }
 
 /* Supplies files while a flow is parsed. `source` is the path as written in the flow (for

@@ -35,6 +35,27 @@ static const uint32_t step_moves[GL_STEP_STATUS_COUNT] = {
     [GL_STEP_WAITING] = STEP_ENDS,
 };
 
+/* A unit of an agent: WAITING without a message, and never at an end. */
+static const uint32_t unit_moves[GL_STEP_STATUS_COUNT] = {
+    [GL_STEP_PENDING] = S(READY) | S(WAITING) | S(RETRY_WAIT) | S(BLOCKED),
+    [GL_STEP_READY] = S(QUEUED) | S(WAITING) | S(RETRY_WAIT) | S(BLOCKED),
+    [GL_STEP_QUEUED] = S(RUNNING) | S(READY) | S(WAITING) | S(RETRY_WAIT) | S(BLOCKED),
+    [GL_STEP_RUNNING] = S(READY) | S(RETRY_WAIT) | S(BLOCKED) | S(WAITING),
+    [GL_STEP_RETRY_WAIT] = S(READY) | S(WAITING),
+    [GL_STEP_BLOCKED] = S(READY) | S(RETRY_WAIT) | S(WAITING),
+    [GL_STEP_WAITING] = S(READY) | S(RETRY_WAIT) | S(BLOCKED),
+};
+
+/* A step of a bundle's ledger: an attempt begins with a message. */
+static const uint32_t bound_moves[GL_STEP_STATUS_COUNT] = {
+    [GL_STEP_PENDING] = S(READY) | S(BLOCKED) | STEP_ENDS,
+    [GL_STEP_READY] = S(RUNNING) | STEP_ENDS,
+    [GL_STEP_RUNNING] = S(RETRY_WAIT) | S(WAITING) | STEP_ENDS,
+    [GL_STEP_RETRY_WAIT] = S(READY) | STEP_ENDS,
+    [GL_STEP_BLOCKED] = S(READY) | STEP_ENDS,
+    [GL_STEP_WAITING] = S(READY) | STEP_ENDS,
+};
+
 #define J(name) GL_BIT(GL_JOB_##name)
 
 static const uint32_t job_moves[GL_JOB_STATUS_COUNT] = {
@@ -65,6 +86,16 @@ bool gl_step_may_move(uint8_t from, uint8_t to)
 {
     GL_ASSERT(from < GL_STEP_STATUS_COUNT && to < GL_STEP_STATUS_COUNT);
     return (step_moves[from] & GL_BIT(to)) != 0;
+}
+
+bool gl_unit_may_move(uint8_t from, uint8_t to)
+{
+    return (unit_moves[from] & GL_BIT(to)) != 0;
+}
+
+bool gl_bound_may_move(uint8_t from, uint8_t to)
+{
+    return (bound_moves[from] & GL_BIT(to)) != 0;
 }
 
 bool gl_job_may_move(uint8_t from, uint8_t to)
@@ -105,6 +136,17 @@ static const struct gl_field job_fields[] = {
     JF(retry_of, STR, 0, "The ended job whose completed outputs it reuses."),
     JF(retry_from, STR, 0, "The step from which on nothing is reused."),
     JF(signals_n, I64, GL_FF_STORE_ONLY, "How many signals it has received."),
+    JF(letters_n, U64, 0, "How many messages its agents have been sent."),
+    JF(waiting_n, U32, 0, "How many of them wait or are being handled."),
+    JF(dead_n, U32, 0, "How many could not be delivered."),
+    JF(turns_n, U32, GL_FF_STORE_ONLY, "How often an agent has begun to handle one."),
+    JF(seeds_n, U32, GL_FF_STORE_ONLY, "How many of the first messages have been sent."),
+    JF(graph_revision, U64, 0, "How often its flow has been changed."),
+    JF(patches_n, U32, GL_FF_STORE_ONLY, "How many patches it has."),
+    JF(result, RAW, 0, "What completed it."),
+    JF(completion, RAW, GL_FF_STORE_ONLY, "What will complete it after its last steps."),
+    JF(recovery_status, STR, 0, "What recovery has done with it."),
+    JF(recovery_requires_review, BOOL, 0, "A person must decide before it can go on."),
 };
 
 const struct gl_schema gl_job_schema = {
@@ -162,6 +204,16 @@ static const struct gl_field step_fields[] = {
     SF(items_failed, U32, 0, "foreach: how many have failed."),
     SF(up_reused, U32, GL_FF_STORE_ONLY, "Parents that are as they were in the earlier job."),
     SF(reused_from, STR, 0, "The job that completed it, if not this one."),
+    SF(letter, U64, 0, "The message it handles, or would be given again."),
+    SF(processed, U64, 0, "Messages an agent has handled."),
+    SF(tries, U32, 0, "How often this message has been tried at once."),
+    SF(mail_attempt, U32, GL_FF_STORE_ONLY, "The attempt of the step it works for."),
+    SF(more_needs, U32, GL_FF_STORE_ONLY, "Parents that a scatter has added."),
+    SF(map_index, U32, 0, "Which item of a scatter it has."),
+    SF(beacon_at, TIME, 0, "When it was last heard of."),
+    SF(heartbeat_at, TIME, 0, "By when it must be heard of again."),
+    SF(policy_state, RAW, 0, "When the agent was started again."),
+    SF(waits_for, STR, GL_FF_STORE_ONLY, "The step its message is for."),
 };
 
 const struct gl_schema gl_step_schema = {

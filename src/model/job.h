@@ -81,7 +81,8 @@ enum gl_step_status {
     X(SUCCESS, "success") \
     X(FAILED, "failed")   \
     X(SKIPPED, "skipped") \
-    X(PARTIAL, "partial")
+    X(PARTIAL, "partial") \
+    X(MAPPED, "mapped") /* its instances take its place */
 
 enum gl_outcome {
 #define X(name, word) GL_OUTCOME_##name,
@@ -120,10 +121,11 @@ enum gl_stop {
 };
 
 /* How the job will end once its last attempt has stopped. */
-#define GL_VERDICTS(X)  \
-    X(NONE, "none")     \
-    X(FAILED, "failed") \
-    X(CANCELLED, "cancelled")
+#define GL_VERDICTS(X)        \
+    X(NONE, "none")           \
+    X(FAILED, "failed")       \
+    X(CANCELLED, "cancelled") \
+    X(COMPLETED, "completed") /* a bundle: what still runs is not needed any more */
 
 enum gl_verdict {
 #define X(name, word) GL_VERDICT_##name,
@@ -159,6 +161,19 @@ struct gl_job_record {
     gl_str retry_of;       /* the ended job whose completed outputs this one reuses */
     gl_str retry_from;     /* "" : reuse all that completed; else nothing from this step on */
     int64_t signals_n;     /* signals received so far */
+
+    /* Of a bundle. */
+    uint64_t letters_n; /* messages so far: the number of the last one */
+    uint32_t waiting_n; /* ... that wait or are being handled */
+    uint32_t dead_n;    /* ... that could not be delivered */
+    uint32_t turns_n;   /* messages whose handling has begun, all agents together */
+    uint32_t seeds_n;   /* of the flow's seeds, those that have been sent */
+    uint64_t graph_revision;
+    uint32_t patches_n;
+    gl_str result;     /* JSON: {agent_id, output} */
+    gl_str completion; /* JSON: a result that waits for the last steps */
+    gl_str recovery_status;
+    bool recovery_requires_review;
 };
 
 struct gl_step_record {
@@ -189,6 +204,18 @@ struct gl_step_record {
     uint32_t items_made, items_ended, items_failed; /* ... and how far they are */
     uint32_t up_reused; /* parents that are as they were in an earlier job */
     gl_str reused_from; /* the job that has really done it */
+
+    /* Of a bundle. A unit's `output` is the agent's state. */
+    uint64_t letter;    /* unit: the message it handles; ledger: the one it would be given again */
+    uint64_t processed; /* unit: messages handled */
+    uint32_t tries;     /* unit: of this message, at once */
+    uint32_t mail_attempt; /* unit: the attempt of the ledger's step it works for; 0: none */
+    uint32_t more_needs;   /* ledger: parents beyond the flow's, after a scatter */
+    uint32_t map_index;    /* ledger: of an instance */
+    gl_ms beacon_at;       /* when it was last heard of */
+    gl_ms heartbeat_at;    /* ledger: by when it must be heard of again */
+    gl_str policy_state;   /* unit: JSON: when it was started again */
+    gl_str waits_for;      /* unit: the step its message is for */
 };
 
 /* `gate`: decided once, and true ever after. */
@@ -214,6 +241,8 @@ bool gl_step_status_is_terminal(uint8_t status);
 bool gl_step_asks_a_person(const struct gl_step_record *r);
 /* May a step move so? A table: the one place that knows. */
 bool gl_step_may_move(uint8_t from, uint8_t to);
+bool gl_unit_may_move(uint8_t from, uint8_t to);  /* the same of a bundle's units, ... */
+bool gl_bound_may_move(uint8_t from, uint8_t to); /* ... and of its ledger */
 bool gl_job_may_move(uint8_t from, uint8_t to);
 
 #endif

@@ -23,7 +23,10 @@ struct load {
     struct gl_event_record *steps; /* grows in the arena */
     size_t steps_n, steps_cap;
     size_t steps_first; /* of the kind that is being listed */
-    bool has_signals, listing_signals, runs;
+    /* What is listed one after another: steps, then what else the job has of these. */
+    const char *kinds[4];
+    size_t kinds_n, kind;
+    bool runs;
     unsigned tries;
 };
 
@@ -102,7 +105,7 @@ static void on_checked(struct gl_store_req *req)
     if (req->records[0].rev != l->job_record.rev) {
         GL_MARK(l->node->config.trace, "loads.moved_meanwhile");
         l->steps_n = l->steps_first = 0;
-        l->listing_signals = false;
+        l->kind = 0;
         l->flow = (gl_str){0};
         if (++l->tries > 8) {
             finish(l, GL_E_UNAVAILABLE); /* the core asks again a little later */
@@ -114,7 +117,7 @@ static void on_checked(struct gl_store_req *req)
     if (l->flow.n == 0 && !gl_core_knows_flow(l->node->core, l->flow_hash)) {
         GL_MARK(l->node->config.trace, "loads.flow_forgotten_meanwhile");
         l->steps_n = l->steps_first = 0;
-        l->listing_signals = false;
+        l->kind = 0;
         call_get(l, GL_S("flow"), l->flow_hash, on_flow);
         return;
     }
@@ -147,8 +150,8 @@ static void on_steps(struct gl_store_req *req)
     }
     if (more) {
         list_steps(l);
-    } else if (l->has_signals && !l->listing_signals) {
-        l->listing_signals = true;
+    } else if (l->kind + 1 < l->kinds_n) {
+        l->kind++;
         l->steps_first = l->steps_n;
         list_steps(l);
     } else {
@@ -161,11 +164,11 @@ static void list_steps(struct load *l)
     struct gl_store *s = l->node->ports.store;
 
     l->listing = (struct gl_listing){
-        .kind = l->listing_signals ? GL_S("signal") : GL_S("step"),
+        .kind = gl_str_of(l->kinds[l->kind]),
         .prefix = gl_str_fmt(&l->arena, "%.*s/", GL_STR_ARG(l->job)),
         .after = l->steps_n > l->steps_first ? l->steps[l->steps_n - 1].id : (gl_str){0},
         .limit = STEPS_PAGE,
-        .live_only = !l->listing_signals,
+        .live_only = l->kind == 0,
     };
     l->req = (struct gl_store_req){.done = on_steps, .owner = l};
     l->node->outstanding++;
@@ -226,6 +229,21 @@ static void on_owner(struct gl_store_req *req)
     get_flow(l);
 }
 
+static void find_kinds(struct load *l, const struct gl_json *job)
+{
+    static const struct {
+        const char *field, *kind;
+    } more[] = {{"signals_n", "signal"}, {"patches_n", "patch"}, {"letters_n", "letter"}};
+
+    l->kinds_n = 0;
+    l->kinds[l->kinds_n++] = "step";
+    for (size_t i = 0; i < GL_COUNT(more); i++) {
+        if (gl_json_get(job, gl_json_root(job), more[i].field) != NULL) {
+            l->kinds[l->kinds_n++] = more[i].kind;
+        }
+    }
+}
+
 static int read_flow_hash(struct load *l)
 {
     struct gl_json j;
@@ -234,7 +252,7 @@ static int read_flow_hash(struct load *l)
 
     if (rc == 0) {
         l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->arena);
-        l->has_signals = gl_json_get(&j, gl_json_root(&j), "signals_n") != NULL;
+        find_kinds(l, &j);
         l->runs = gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "wake"), &wake)
                       ? wake == GL_WAKE_RUNNING
                       : true; /* zero is not written */

@@ -1,3 +1,4 @@
+#include "node/turns.h"
 #include "node/node.h"
 
 #include "core/snapshot.h"
@@ -67,7 +68,11 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         gl_loads_find(n, e);
         break;
     case GL_FX_RESOLVE:
-        gl_lookup_resolve(n, e);
+        if (e->wants != 0) {
+            gl_turns_resolve(n, e);
+        } else {
+            gl_lookup_resolve(n, e);
+        }
         b->effects.items[number].spec = NULL; /* its reference has been used up */
         break;
     case GL_FX_START:
@@ -356,6 +361,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->probes);
     gl_list_init(&n->finds);
     gl_list_init(&n->lookups);
+    gl_list_init(&n->readings);
     gl_list_init(&n->earliers);
     gl_list_init(&n->holds);
     gl_list_init(&n->answers);
@@ -518,6 +524,7 @@ void gl_node_free(struct gl_node *n)
     gl_loads_free_all(n);
     gl_starts_free_all(n);
     gl_lookup_free_all(n);
+    gl_turns_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
     gl_peers_done(n);

@@ -12,6 +12,7 @@
 #include "model/job.h"
 #include "model/ref.h"
 #include "node/blobs.h"
+#include "node/turns.h"
 
 struct start {
     struct gl_link link; /* in node->starts */
@@ -33,6 +34,8 @@ struct start {
     struct gl_buf input;
     uint32_t of;
     gl_ms submitted_at;
+    const struct gl_turn *turn; /* of a unit; NULL: a step of a flow file */
+    gl_str message;             /* what it handles */
     bool is_given_up;
     bool is_late; /* to be told so: it does not leave */
 };
@@ -258,7 +261,9 @@ static void hand_over(struct start *s)
     if (!GL_PLANT(27)) { /* planted: a start however late */
         s->x.start_by = s->x.start_by < n->valid_until ? s->x.start_by : n->valid_until;
     }
-    s->x.input = gl_buf_view(&s->input);
+    if (s->turn == NULL) {
+        s->x.input = gl_buf_view(&s->input);
+    }
     (void)gl_map_remove(&n->starts_by_key, s->key); /* from here on the executor keeps the order */
     s->key = (gl_str){0};
     s->exec_req = (struct gl_exec_req){.done = on_started, .owner = s};
@@ -389,6 +394,10 @@ static void go_on(struct start *s)
 {
     struct gl_why why;
 
+    if (s->turn != NULL) {
+        hand_over(s);
+        return;
+    }
     if (s->step->needs_n + s->step->reads_n + s->step->expand + s->step->refs.n +
                 s->spec->flow->inputs.n >
             0 ||
@@ -419,6 +428,101 @@ static void on_files(void *owner, int code, const char *why)
     start_free(s);
 }
 
+/* ---- units: workers and modules of a bundle ---- */
+
+static struct gl_turn *copy_turn(struct gl_arena *a, const struct gl_turn *t)
+{
+    struct gl_turn *copy = GL_NEW(a, struct gl_turn);
+    gl_str *texts[] = {
+        &copy->message,
+        &copy->state,
+        &copy->ledger.run_id,
+        &copy->ledger.step_id,
+        &copy->ledger.template_id,
+        &copy->ledger.region_id,
+        &copy->ledger.attempt_id,
+        &copy->ledger.idempotency_key,
+        &copy->ledger.source_step_id,
+    };
+
+    *copy = *t;
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        *texts[i] = gl_str_dup(a, *texts[i]);
+    }
+    return copy;
+}
+
+static int compose(struct start *s, struct gl_why *why)
+{
+    struct gl_worker_turn t = {
+        .flow = s->spec->flow,
+        .agent = s->of,
+        .job_id = s->x.key.job,
+        .run_id = s->run_id,
+        .state = s->turn->state,
+        .ledger = s->turn->ledger.step_id.n > 0 ? &s->turn->ledger : NULL,
+        .attempt_number = s->attempt_number,
+        .try_number = s->turn->try_number + 1,
+        .attempt_id = s->x.key.attempt,
+        .idempotency_key = s->idempotency_key,
+        .now = s->node->now,
+        .deadline_at = s->deadline_at,
+        .queue_wait_ms = s->turn->queue_wait_ms,
+    };
+
+    t.message = gl_turns_message(s->turn, s->message, &s->arena, why);
+    return t.message.n == 0 ? GL_E_INVALID
+                            : gl_worker_compose(&s->node->config.worker, &t, &s->arena, &s->x, why);
+}
+
+static void unit_goes(struct start *s)
+{
+    struct gl_why why;
+    int rc = compose(s, &why);
+    struct gl_flow_file *files;
+    size_t n = 0;
+
+    if (rc != 0) {
+        feed_started(s, GL_E_INVALID, why.text);
+        start_free(s);
+        return;
+    }
+    files = GL_NEW_ARRAY(&s->arena, struct gl_flow_file, s->x.files_n);
+    for (size_t i = 0; i < s->x.files_n; i++) {
+        if (s->x.files[i].blob.n > 0) {
+            files[n++] =
+                (struct gl_flow_file){.name = s->x.files[i].name, .blob = s->x.files[i].blob};
+        }
+    }
+    if (n == 0 || gl_blobs_fetch(s->node->blobs, files, n, on_files, s)) {
+        go_on(s);
+    }
+}
+
+static void on_message(void *owner, int code, const char *why, gl_str message)
+{
+    struct start *s = owner;
+
+    if (code == 0 && !s->is_given_up) {
+        s->message = gl_str_dup(&s->arena, message);
+        unit_goes(s);
+        return;
+    }
+    feed_started(s, code == 0 || code == GL_E_UNAVAILABLE ? GL_E_UNAVAILABLE : GL_E_INVALID,
+                 code == 0 ? "given up" : why);
+    start_free(s);
+}
+
+static void begin_unit(struct start *s)
+{
+    s->message = s->turn->message;
+    if (s->message.n > 0) {
+        unit_goes(s);
+    } else {
+        gl_turns_read(s->node, s->x.key.context, s->x.key.job, s->turn->letter, on_message, s);
+    }
+}
+
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 {
     struct start *s = start_new(n, e);
@@ -433,6 +537,11 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     }
     s->key = key;
     gl_map_add(&n->starts_by_key, s->key, s);
+    if (e->turn != NULL) {
+        s->turn = copy_turn(&s->arena, e->turn);
+        begin_unit(s);
+        return;
+    }
     if (gl_str_is(s->step->driver, "noop") && s->step->reads_n == 0) {
         hand_over(s);
         return;
@@ -674,8 +783,27 @@ static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t to
     gl_node_rearm(n);
 }
 
+static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t token, gl_str line)
+{
+    struct gl_event ev = {.type = GL_EV_SAID,
+                          .context = key->context,
+                          .job = key->job,
+                          .attempt = key->attempt,
+                          .token = token,
+                          .why = line};
+
+    gl_node_feed(owner, &ev);
+    gl_node_rearm(owner);
+}
+
 struct gl_exec_events gl_starts_events(struct gl_node *n)
 {
     return (struct gl_exec_events){
-        .owner = n, .up = on_up, .down = on_down, .ended = on_ended, .beacon = on_beacon};
+        .owner = n,
+        .up = on_up,
+        .down = on_down,
+        .ended = on_ended,
+        .beacon = on_beacon,
+        .said = on_said,
+    };
 }

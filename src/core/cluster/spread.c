@@ -53,9 +53,9 @@ static bool may_be_given(const struct gl_core *c, const struct gl_job *j)
     return j->memory == GL_MEM_HOT && c->now - j->hot_at >= SETTLED_MS && gl_job_is_mine(c, j) &&
            j->inflight_n == 0 && !j->changed && j->r.status == GL_JOB_RUNNING &&
            j->r.verdict == GL_VERDICT_NONE && gl_job_running(j) == 0 &&
-           j->count[GL_STEP_READY] == 0 && gl_list_empty(&j->making) && gl_list_empty(&j->spread) &&
-           gl_list_empty(&j->busy) && gl_list_empty(&j->touched) && gl_list_empty(&j->parked) &&
-           gl_list_empty(&j->holds) && !j->is_suspect;
+           gl_job_count(j, GL_STEP_READY) == 0 && gl_list_empty(&j->making) &&
+           gl_list_empty(&j->spread) && gl_list_empty(&j->busy) && gl_list_empty(&j->touched) &&
+           gl_list_empty(&j->parked) && gl_list_empty(&j->holds) && !j->is_suspect;
 }
 
 static void give(struct gl_core *c, struct gl_job *j)

@@ -1,5 +1,6 @@
 #include "core/flow/command.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/signals.h"
@@ -214,8 +215,10 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         gl_signals_on_command(c, j, ev);
         break;
     case GL_CMD_SEND:
+        gl_agents_on_send(c, j, ev);
+        break;
     case GL_CMD_REDRIVE:
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s has no agents", GL_STR_ARG(j->id));
+        gl_agents_on_redrive(c, j, ev);
         break;
     case GL_CMD_COUNT:
         GL_UNREACHABLE();

@@ -1,5 +1,6 @@
 #include "core/flow/gate.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/items.h"
 #include "core/flow/ledger.h"
 #include "core/flow/signals.h"
@@ -450,6 +451,10 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     struct gl_step *st =
         j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, ev->step_number) : NULL;
 
+    if (st != NULL && gl_step_is_unit(st)) {
+        gl_agents_on_resolved(c, j, ev);
+        return;
+    }
     if (st == NULL || !st->resolving || st->r.status != GL_STEP_READY) {
         GL_MARK(c->trace, "gate.late_facts");
         return; /* loaded anew meanwhile: it has asked again, or will */

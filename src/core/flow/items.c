@@ -1,5 +1,6 @@
 #include "core/flow/items.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 
@@ -45,6 +46,10 @@ uint32_t gl_items_make(struct gl_core *c, struct gl_job *j, uint32_t budget)
     for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->making)) != NULL;) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
 
+        if (gl_step_is_bound(st)) {
+            budget = gl_scatter_make(c, st, budget);
+            continue;
+        }
         for (; budget > 0 && may_make(st); budget--) {
             uint32_t item = st->r.items_made++;
             struct gl_step *made = gl_step_item(c, j, st->of, item, st->r.items_at + item);

@@ -1,5 +1,6 @@
 #include "core/flow/ledger.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/backoff.h"
 #include "core/flow/gate.h"
 #include "core/flow/items.h"
@@ -18,29 +19,44 @@ enum {
 
 /* ---- the writers of status ---- */
 
-void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
+static bool may_move(const struct gl_step *st, enum gl_step_status next)
 {
-    struct gl_job *j = st->job;
+    if (gl_step_is_unit(st)) {
+        return gl_unit_may_move(st->r.status, (uint8_t)next);
+    }
+    return gl_step_is_bound(st) ? gl_bound_may_move(st->r.status, (uint8_t)next)
+                                : gl_step_may_move(st->r.status, (uint8_t)next);
+}
 
-    GL_ASSERT(gl_step_may_move(st->r.status, (uint8_t)next));
-    GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
-             .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
-    if (st->r.status == GL_STEP_RUNNING) {
+static void leave_running(struct gl_core *c, struct gl_step *st)
+{
+    if (!gl_step_is_bound(st)) {
         GL_ASSERT(c->running_n > 0);
         c->running_n--;
         gl_seats_stand_up(c, st);
         gl_slots_return(c, st);
-        st->heartbeat_at = st->probe_at = 0;
-        st->r.deadline_at = 0;
-        st->r.stopping = GL_STOP_NONE;
-        st->starting = 0;
     }
-    if (next == GL_STEP_RUNNING) {
-        c->running_n++;
+    st->heartbeat_at = st->probe_at = 0;
+    st->r.deadline_at = 0;
+    st->r.heartbeat_at = 0;
+    st->r.stopping = GL_STOP_NONE;
+    st->starting = 0;
+}
+
+void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
+{
+    struct gl_job *j = st->job;
+    bool is_bound = gl_step_is_bound(st);
+
+    GL_ASSERT(may_move(st, next));
+    GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
+             .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
+    if (st->r.status == GL_STEP_RUNNING) {
+        leave_running(c, st);
     }
+    c->running_n += next == GL_STEP_RUNNING && !is_bound;
     gl_list_remove(&st->work);
-    j->count[st->r.status]--;
-    j->count[next]++;
+    gl_job_recount(st, (uint8_t)next);
     j->reviews_n -= st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
     j->items_live -= st->item >= 0 && gl_step_status_is_terminal((uint8_t)next);
     st->r.status = (uint8_t)next;
@@ -49,11 +65,11 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     st->r.blocked_on = GL_BLOCK_NONE;
     st->resolving = false;
     st->r.queued_at = next == GL_STEP_QUEUED ? c->now : st->r.queued_at;
-    if (next == GL_STEP_READY) {
+    if (next == GL_STEP_READY && !is_bound) {
         gl_list_push(&j->ready, &st->work);
     } else if (gl_step_status_is_terminal((uint8_t)next)) {
         st->r.ended_at = c->now;
-        if (st->item < 0) {
+        if (st->item < 0 || is_bound) {
             gl_list_push(&j->spread, &st->work);
         }
     }
@@ -81,19 +97,35 @@ static void end(struct gl_core *c, struct gl_step *st, enum gl_step_status statu
     gl_ledger_move(c, st, status);
     st->r.terminal_outcome = (uint8_t)outcome;
     gl_core_set(c, &st->r.terminal_reason, why);
-    if (st->item >= 0) {
+    if (st->item >= 0 && !gl_step_is_bound(st)) {
         return; /* counted by its step */
     }
     r->completed_n += status == GL_STEP_COMPLETED;
     r->partial_n += status == GL_STEP_PARTIAL;
     r->skipped_n += status == GL_STEP_SKIPPED;
     r->failed_n += status == GL_STEP_FAILED;
+    if (gl_step_is_bound(st)) {
+        gl_bound_ended(c, st);
+    }
+}
+
+void gl_ledger_end(struct gl_core *c, struct gl_step *st, enum gl_step_status status,
+                   enum gl_outcome outcome, gl_str output)
+{
+    st->r.counted += st->r.status == GL_STEP_RUNNING;
+    gl_core_set(c, &st->r.output, output);
+    end(c, st, status, outcome, (gl_str){0});
+    gl_txn_log(c, st->job, st,
+               status == GL_STEP_COMPLETED ? "workflow_step_completed"
+               : status == GL_STEP_PARTIAL ? "workflow_step_partial"
+                                           : "workflow_step_skipped",
+               (gl_str){0}, (gl_str){0});
 }
 
 /* An instance of foreach has ended: its step hears of it. */
 static void tell_group(struct gl_core *c, struct gl_step *st)
 {
-    if (st->item >= 0) {
+    if (st->item >= 0 && !gl_step_is_bound(st)) {
         gl_items_on_end(c, st);
     }
 }
@@ -108,6 +140,10 @@ static gl_str extra(struct gl_core *c, const struct gl_step *st)
 
 void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
 {
+    if (gl_step_is_unit(st)) {
+        gl_unit_done(c, st, output);
+        return;
+    }
     st->r.counted++;
     gl_core_set(c, &st->r.output, output);
     gl_core_set(c, &st->r.last_error, (gl_str){0});
@@ -118,6 +154,10 @@ void gl_ledger_succeed(struct gl_core *c, struct gl_step *st, gl_str output)
 
 void gl_ledger_skip(struct gl_core *c, struct gl_step *st, gl_str why)
 {
+    if (gl_step_is_unit(st)) {
+        gl_unit_fail(c, st, why);
+        return;
+    }
     if (gl_gate_is_same(st)) {
         st->r.gate |= GL_GATE_SAME;
     }
@@ -132,7 +172,7 @@ static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
     struct gl_job *j = st->job;
     gl_str handled = GL_S("\"handled\":true");
 
-    if (st->item >= 0) { /* what it does to the job, its step decides */
+    if (st->item >= 0 && !gl_step_is_bound(st)) { /* what it does to the job, its step decides */
         end(c, st, GL_STEP_FAILED, GL_OUTCOME_FAILED, why);
         gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
         tell_group(c, st);
@@ -172,6 +212,10 @@ void gl_ledger_fail(struct gl_core *c, struct gl_step *st, gl_str why, bool may_
     const struct gl_step_spec *spec = gl_step_spec_of(st);
     gl_ms wait;
 
+    if (gl_step_is_unit(st)) {
+        gl_unit_fail(c, st, why);
+        return;
+    }
     if (!GL_PLANT(6)) { /* planted: a retry that forgets its count */
         st->r.counted++;
     }
@@ -242,6 +286,9 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
     e->start_by = c->now + START_BY_MS;
     e->deadline_at = st->r.deadline_at;
     st->starting = e->start_number = ++c->last_start;
+    if (gl_step_is_unit(st)) {
+        gl_unit_fill(c, st, e);
+    }
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "start");
 }
@@ -257,7 +304,7 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     gl_ledger_move(c, st, GL_STEP_RUNNING);
     c->counts.attempts_started++;
     gl_histogram_add(&c->counts.schedule_to_start, c->now - st->r.queued_at);
-    st->r.attempt_count++;
+    st->r.attempt_count = gl_step_is_unit(st) ? ++j->r.turns_n : st->r.attempt_count + 1;
     st->r.attempt_at = c->now;
     st->r.started_at = st->r.started_at == 0 ? c->now : st->r.started_at;
     j->r.started_at = j->r.started_at == 0 ? c->now : j->r.started_at;
@@ -272,7 +319,11 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
         st->probe_at = st->r.deadline_at + spec->grace_ms + OVERDUE_MS;
     }
     gl_step_set_due(c, st);
-    gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
+    if (!gl_step_is_unit(st)) {
+        gl_txn_log(c, j, st, "workflow_step_attempt_started", (gl_str){0}, (gl_str){0});
+    } else if (gl_flow_agent(j->spec->flow, st->of)->kind == GL_AGENT_EXECUTOR) {
+        gl_unit_leased(c, st);
+    }
     gl_ledger_emit_start(c, st);
 }
 
@@ -292,21 +343,28 @@ void gl_ledger_stop(struct gl_core *c, struct gl_step *st, enum gl_stop why)
 
 /* ---- reconciling ---- */
 
-static void consider(struct gl_core *c, struct gl_step *st)
+void gl_ledger_consider(struct gl_core *c, struct gl_step *st)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);
-    struct gl_rule_parents parents = {.all = spec->needs_n,
+    struct gl_rule_parents parents = {.all = gl_step_needs(st),
                                       .ended = st->r.up_ended,
                                       .success = st->r.up_success,
                                       .failed = st->r.up_failed,
                                       .accepted = st->r.up_accepted};
 
-    if (st->r.status != GL_STEP_PENDING) {
+    if (gl_scatter_has_more(st) && gl_list_empty(&st->work)) {
+        gl_list_push(&st->job->making, &st->work);
+    }
+    if (st->r.status != GL_STEP_PENDING &&
+        !(st->r.status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_DEPENDENCY)) {
         return;
     }
     switch (gl_rule_ask((enum gl_rule)spec->rule, spec->quorum, &parents)) {
     case GL_RULE_RUN:
         gl_ledger_move(c, st, GL_STEP_READY);
+        if (spec->is_bound) {
+            gl_bound_ready(c, st);
+        }
         break;
     case GL_RULE_IMPOSSIBLE:
         gl_ledger_skip(c, st, GL_S("trigger rule cannot be satisfied"));
@@ -316,22 +374,37 @@ static void consider(struct gl_core *c, struct gl_step *st)
     }
 }
 
-/* Tell one child how its parent ended. */
-static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t child_number)
+/* Does the child's rule accept such an end? */
+static bool accepts(const struct gl_step *parent, uint32_t k)
 {
-    struct gl_step *child = gl_step_get(c, parent->job, child_number);
+    static const uint8_t bits[] = {[GL_STEP_COMPLETED] = GL_ACCEPT_DONE,
+                                   [GL_STEP_PARTIAL] = GL_ACCEPT_PARTIAL,
+                                   [GL_STEP_SKIPPED] = GL_ACCEPT_SKIPPED,
+                                   [GL_STEP_FAILED] = GL_ACCEPT_FAILED};
+    const uint8_t *tells = gl_step_spec_of(parent)->tells;
+
+    if (tells == NULL) {
+        return parent->r.status == GL_STEP_COMPLETED || parent->r.status == GL_STEP_PARTIAL;
+    }
+    return (tells[k] & bits[parent->r.status]) != 0 && parent->r.status != GL_STEP_FAILED;
+}
+
+/* Tell one child, the parent's kth, how its parent ended. */
+static void tell(struct gl_core *c, const struct gl_step *parent, uint32_t k)
+{
+    struct gl_step *child = gl_step_get(c, parent->job, gl_step_spec_of(parent)->children[k]);
     uint8_t status = parent->r.status, outcome = parent->r.terminal_outcome;
 
-    if (child->r.up_ended == gl_step_spec_of(child)->needs_n) {
+    if (child->r.up_ended == gl_step_needs(child)) {
         return; /* records that contradict each other: it has been told by all of them */
     }
     child->r.up_ended++;
     child->r.up_success += status == GL_STEP_COMPLETED || outcome == GL_OUTCOME_SUCCESS;
     child->r.up_failed += status == GL_STEP_FAILED || outcome == GL_OUTCOME_FAILED;
-    child->r.up_accepted += status == GL_STEP_COMPLETED || status == GL_STEP_PARTIAL;
+    child->r.up_accepted += accepts(parent, k);
     child->r.up_reused += (parent->r.gate & (GL_GATE_REUSED | GL_GATE_SAME)) != 0;
     gl_txn_dirty(c, child);
-    consider(c, child);
+    gl_ledger_consider(c, child);
 }
 
 static uint32_t spread_roots(struct gl_core *c, struct gl_job *j, uint32_t budget)
@@ -342,7 +415,7 @@ static uint32_t spread_roots(struct gl_core *c, struct gl_job *j, uint32_t budge
         struct gl_step *st = gl_step_get(c, j, flow->roots[j->r.roots_spread++]);
 
         gl_txn_dirty(c, st);
-        consider(c, st);
+        gl_ledger_consider(c, st);
         budget--;
     }
     return budget;
@@ -355,7 +428,7 @@ static uint32_t spread_ends(struct gl_core *c, struct gl_job *j, uint32_t budget
         const struct gl_step_spec *spec = gl_step_spec_of(st);
 
         while (st->r.spread < spec->children_n && budget > 0) {
-            tell(c, st, spec->children[st->r.spread++]);
+            tell(c, st, st->r.spread++);
             budget--;
         }
         gl_txn_dirty(c, st);
@@ -398,6 +471,10 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
         next = l->next;
+        if (gl_step_is_unit(st) || gl_step_is_bound(st)) {
+            budget -= gl_agents_wind_down(c, st);
+            continue;
+        }
         if (st->r.status == GL_STEP_RUNNING || gl_txn_is_over(st)) {
             continue;
         }
@@ -423,9 +500,9 @@ static void finish(struct gl_core *c, struct gl_job *j)
         [GL_JOB_FAILED] = "job_failed",
         [GL_JOB_CANCELLED] = "job_cancelled",
     };
-    enum gl_job_status status = j->r.verdict == GL_VERDICT_NONE     ? GL_JOB_COMPLETED
-                                : j->r.verdict == GL_VERDICT_FAILED ? GL_JOB_FAILED
-                                                                    : GL_JOB_CANCELLED;
+    enum gl_job_status status = j->r.verdict == GL_VERDICT_CANCELLED ? GL_JOB_CANCELLED
+                                : j->r.verdict == GL_VERDICT_FAILED  ? GL_JOB_FAILED
+                                                                     : GL_JOB_COMPLETED;
 
     GL_ASSERT(gl_job_running(j) == 0);
     c->counts.jobs_completed += status == GL_JOB_COMPLETED;
@@ -442,8 +519,8 @@ static void finish(struct gl_core *c, struct gl_job *j)
 
 static bool anything_waits(const struct gl_job *j)
 {
-    return j->count[GL_STEP_READY] + j->count[GL_STEP_QUEUED] + j->count[GL_STEP_RUNNING] +
-               j->count[GL_STEP_RETRY_WAIT] >
+    return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) +
+               gl_job_count(j, GL_STEP_RUNNING) + j->count[GL_STEP_RETRY_WAIT] >
            0;
 }
 
@@ -470,16 +547,22 @@ static uint32_t ended_steps(const struct gl_job_record *r)
 
 static void conclude(struct gl_core *c, struct gl_job *j)
 {
-    bool wound = j->r.verdict != GL_VERDICT_NONE && gl_job_running(j) == 0;
+    bool is_bundle = j->spec->flow->bundle != NULL;
+    bool wound;
 
     GL_ASSERT(ended_steps(&j->r) <= j->r.steps_n);
-    if (wound || (j->r.verdict == GL_VERDICT_NONE && ended_steps(&j->r) == j->r.steps_n)) {
+    if (is_bundle) {
+        gl_agents_conclude(c, j);
+    }
+    wound = j->r.verdict != GL_VERDICT_NONE && gl_job_running(j) == 0;
+    if (wound ||
+        (j->r.verdict == GL_VERDICT_NONE && !is_bundle && ended_steps(&j->r) == j->r.steps_n)) {
         finish(c, j);
     } else if (j->r.status == GL_JOB_PAUSING && gl_job_running(j) == 0) {
         gl_ledger_move_job(c, j, GL_JOB_PAUSED);
         gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
     } else if (j->r.status == GL_JOB_RUNNING && j->reviews_n > 0 &&
-               j->reviews_n == j->count[GL_STEP_BLOCKED] && !anything_waits(j)) {
+               j->reviews_n == gl_job_count(j, GL_STEP_BLOCKED) && !anything_waits(j)) {
         hold_for_review(c, j);
     }
 }
@@ -525,6 +608,7 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
             gl_list_push(&c->busy, &j->busy);
             return budget;
         }
+        budget = j->spec->flow->bundle != NULL ? gl_agents_pump(c, j, budget) : budget;
         budget = queue_ready(c, j, budget);
     }
     return budget;
@@ -534,7 +618,9 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
 static bool has_more(const struct gl_job *j)
 {
     return !gl_list_empty(&j->spread) ||
-           (j->r.status == GL_JOB_RUNNING && !gl_list_empty(&j->making));
+           (j->r.status == GL_JOB_RUNNING &&
+            (!gl_list_empty(&j->making) ||
+             (j->spec->flow->bundle != NULL && gl_agents_have_more(j))));
 }
 
 void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
@@ -587,8 +673,9 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
         gl_slots_unqueue(c, st);
         /* An unsafe attempt that is killed may have done half of its work. Only a person may ask
          * for that. */
-        if (st->r.status == GL_STEP_RUNNING && (j->r.verdict == GL_VERDICT_CANCELLED ||
-                                                gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE)) {
+        if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&
+            (j->r.verdict == GL_VERDICT_CANCELLED || j->r.verdict == GL_VERDICT_COMPLETED ||
+             gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE)) {
             gl_ledger_stop(c, st, GL_STOP_JOB_ENDS);
         }
     }

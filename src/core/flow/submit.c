@@ -87,8 +87,11 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     gl_core_set(c, &j->r.retry_of, ev->retry_of);
     gl_core_set(c, &j->r.retry_from, ev->retry_from);
     gl_core_set(c, &j->owner, c->session);
-    j->r.steps_n = (uint32_t)spec->flow->steps.n;
+    j->r.steps_n = (uint32_t)spec->flow->steps.n - gl_flow_agents_n(spec->flow);
     j->r.submitted_at = c->now;
+    if (spec->flow->bundle != NULL) {
+        j->known = gl_pool_alloc(&c->mem, gl_flow_agents_n(spec->flow) / 8 + 1);
+    }
     return j;
 }
 

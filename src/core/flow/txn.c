@@ -192,6 +192,12 @@ bool gl_txn_is_over(const struct gl_step *st)
 
     /* A step that ended before its last parent (one_success, quorum, ...) must stay known until
      * that parent has told it, or it would be born again as pending. */
+    if (gl_step_is_unit(st)) {
+        return st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING;
+    }
+    if (gl_step_is_bound(st)) { /* whoever is sent a message for it must know that it has ended */
+        return false;
+    }
     if (st->item >= 0) { /* nobody's parent, nobody's child */
         return gl_step_status_is_terminal(st->r.status);
     }
@@ -265,7 +271,7 @@ static void write_steps(struct gl_core *c, struct gl_job *j, struct builder *b)
         w->live = !gl_txn_is_over(st);
         w->value = encode(b->arena, &gl_step_schema, &st->r);
         gl_list_remove(&st->dirty);
-        if (!w->live) {
+        if (!w->live && !gl_step_is_unit(st)) {
             gl_step_free(c, st);
         }
     }

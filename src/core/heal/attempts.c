@@ -1,5 +1,6 @@
 #include "core/heal/attempts.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
@@ -195,7 +196,9 @@ static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "ended");
     gl_histogram_add(&c->counts.run, c->now - st->r.attempt_at);
-    if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
+    if (gl_step_is_unit(st) && ev->end != GL_EXEC_STOPPED && ev->end != GL_EXEC_ORPHANED) {
+        gl_unit_on_result(c, st, ev, describe(c, ev));
+    } else if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
         c->counts.attempts_succeeded++;
         gl_ledger_succeed(c, st, ev->output);
     } else {
@@ -318,9 +321,22 @@ void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
 
-    if (st != NULL && st->heartbeat_at != 0) {
+    if (st != NULL && gl_step_is_unit(st)) {
+        gl_unit_on_beacon(c, st);
+    } else if (st != NULL && st->heartbeat_at != 0) {
         st->heartbeat_at = c->now + gl_step_spec_of(st)->heartbeat_ms;
         gl_step_set_due(c, st);
+    }
+}
+
+void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_job *j = gl_job_find(c, ev->job);
+    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+
+    if (st != NULL && gl_step_is_unit(st) && j->token == ev->token &&
+        j->r.verdict == GL_VERDICT_NONE) {
+        gl_unit_said(c, st, ev->why);
     }
 }
 

@@ -15,6 +15,8 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev);
 void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev);
+/* A worker has said something for the runtime. */
+void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev);
 /* A timer of a running attempt is due: its heartbeat, or the time to ask about it. */
 void gl_attempts_on_timer(struct gl_core *c, struct gl_step *st);
 /* Its job has just been loaded: ask what became of it. */

@@ -1,5 +1,6 @@
 #include "core/heal/load.h"
 
+#include "core/agents/agents.h"
 #include "core/cluster/session.h"
 #include "core/flow/items.h"
 #include "core/flow/ledger.h"
@@ -341,6 +342,10 @@ static void revive(struct gl_core *c, struct gl_step *st)
     struct gl_job *j = st->job;
     gl_ms heartbeat_ms = gl_step_spec_of(st)->heartbeat_ms;
 
+    if (gl_step_is_bound(st)) {
+        gl_bound_revive(c, st);
+        return;
+    }
     switch ((enum gl_step_status)st->r.status) {
     case GL_STEP_RUNNING:
         if (gl_safety_is_foreign(c, st)) {
@@ -352,6 +357,9 @@ static void revive(struct gl_core *c, struct gl_step *st)
         gl_attempts_adopt(c, st);
         break;
     case GL_STEP_READY:
+        if (gl_step_is_unit(st) && gl_agents_reread(c, st)) {
+            break;
+        }
         gl_list_push(&j->ready, &st->work);
         break;
     case GL_STEP_QUEUED:
@@ -380,7 +388,9 @@ static void revive(struct gl_core *c, struct gl_step *st)
         }
         break;
     case GL_STEP_WAITING:
-        gl_items_revive(st);
+        if (!gl_step_is_unit(st)) {
+            gl_items_revive(st);
+        }
         break;
     case GL_STEP_PENDING:
     case GL_STEP_STATUS_COUNT:
@@ -423,6 +433,9 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     enter(c, j);
     if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
         gl_txn_changed(c, j); /* the new token must be committed before the executor hears it */
+    }
+    if (j->spec->flow->bundle != NULL) {
+        gl_mail_revive(c, j);
     }
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         revive(c, GL_CONTAINER(l, struct gl_step, live));
@@ -556,7 +569,7 @@ static bool may_leave(const struct gl_core *c, const struct gl_job *j)
         return j->inflight_n == 0 && !j->changed;
     }
     /* One with a ready step waits for facts that are on their way. */
-    if (j->r.status == GL_JOB_RUNNING && j->count[GL_STEP_READY] > 0) {
+    if (j->r.status == GL_JOB_RUNNING && gl_job_count(j, GL_STEP_READY) > 0) {
         return false;
     }
     return j->due > c->now && j->inflight_n == 0 && gl_job_running(j) == 0 &&

@@ -1,5 +1,6 @@
 #include "core/heal/restore.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/signals.h"
 #include "core/flow/submit.h"
 
@@ -34,10 +35,13 @@ static bool is_sound_job(const struct gl_job_record *r, const struct gl_flow *fl
 {
     bool cancels = r->status == GL_JOB_CANCELLING || r->status == GL_JOB_CANCELLED;
 
-    return r->steps_n == flow->steps.n && ended_steps(r) <= r->steps_n &&
-           r->roots_spread <= flow->roots_n && r->status != GL_JOB_PENDING &&
-           cancels == (r->verdict == GL_VERDICT_CANCELLED) && r->last_seq >= 0 &&
-           r->last_seq < SEQ_MAX && r->items_n <= GL_JOB_ITEMS_MAX &&
+    bool fits = flow->bundle == NULL ? r->steps_n == flow->steps.n
+                                     : r->steps_n <= GL_STEPS_MAX + GL_JOB_ITEMS_MAX &&
+                                           r->seeds_n <= flow->bundle->seeds.n;
+
+    return fits && ended_steps(r) <= r->steps_n && r->roots_spread <= flow->roots_n &&
+           r->status != GL_JOB_PENDING && cancels == (r->verdict == GL_VERDICT_CANCELLED) &&
+           r->last_seq >= 0 && r->last_seq < SEQ_MAX && r->items_n <= GL_JOB_ITEMS_MAX &&
            times_are_sound(&gl_job_schema, r);
 }
 
@@ -66,6 +70,10 @@ static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_s
 {
     bool ended = gl_step_status_is_terminal(r->status);
 
+    if (spec->is_bound || r->step_id.p[0] == '@') {
+        return r->up_ended <= (uint64_t)spec->needs_n + r->more_needs &&
+               r->spread <= spec->children_n && times_are_sound(&gl_step_schema, r);
+    }
     return are_sound_items(r, spec, job, item) && r->up_ended <= spec->needs_n &&
            r->up_success <= r->up_ended && r->up_failed <= r->up_ended &&
            r->up_accepted <= r->up_ended && r->spread <= spec->children_n &&
@@ -79,6 +87,9 @@ static bool fit_together(const struct gl_job *j)
 {
     uint64_t open = 0;
 
+    if (j->spec->flow->bundle != NULL) {
+        return true;
+    }
     for (uint8_t s = 0; s < GL_STEP_STATUS_COUNT; s++) {
         open += gl_step_status_is_terminal(s) ? 0 : j->count[s];
     }
@@ -149,7 +160,7 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
         !is_sound_step(&r, gl_flow_step(flow, of), &j->r, item)) {
         return GL_E_DAMAGED;
     }
-    number = item < 0 ? of : (uint32_t)flow->steps.n + r.items_at;
+    number = item < 0 ? of : gl_flow_items_base(flow) + r.items_at;
     if (gl_step_find(j, number) != NULL) {
         return GL_E_DAMAGED;
     }
@@ -162,9 +173,10 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
         *to[i] = (gl_str){0};
         gl_core_set(c, to[i], *from[i]);
     }
-    j->count[GL_STEP_PENDING]--;
-    j->count[r.status]++;
-    c->running_n += r.status == GL_STEP_RUNNING;
+    st->r.status = GL_STEP_PENDING;
+    gl_job_recount(st, r.status);
+    st->r.status = r.status;
+    c->running_n += r.status == GL_STEP_RUNNING && !gl_step_is_bound(st);
     j->reviews_n += r.status == GL_STEP_BLOCKED && r.blocked_on == GL_BLOCK_REVIEW;
     j->items_live -= item >= 0 && gl_step_status_is_terminal(r.status);
     return 0;
@@ -184,10 +196,18 @@ int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *e
     int rc = gl_restore_head(c, j, ev);
 
     *ret_bad = &recs[0];
+    for (size_t i = 1; i < ev->records.n && rc == 0; i++) { /* the flow, before its steps */
+        if (gl_str_is(recs[i].kind, "patch")) {
+            *ret_bad = &recs[i];
+            rc = recs[i].damaged ? GL_E_DAMAGED : gl_grow_restore(c, j, &recs[i]);
+        }
+    }
     for (size_t i = 1; i < ev->records.n && rc == 0; i++) {
         *ret_bad = &recs[i];
         rc = recs[i].damaged                     ? GL_E_DAMAGED
              : gl_str_is(recs[i].kind, "signal") ? gl_signals_restore(c, j, &recs[i])
+             : gl_str_is(recs[i].kind, "patch")  ? 0
+             : gl_str_is(recs[i].kind, "letter") ? gl_mail_restore(c, j, &recs[i])
                                                  : restore_step(c, j, &recs[i]);
     }
     return rc == 0 && !fit_together(j) ? GL_E_DAMAGED : rc;

@@ -1,5 +1,6 @@
 #include "core/heal/sweep.h"
 
+#include "core/agents/agents.h"
 #include "core/cluster/spread.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
@@ -22,7 +23,8 @@ enum {
 
 static bool has_work(const struct gl_job *j)
 {
-    return j->count[GL_STEP_READY] + j->count[GL_STEP_QUEUED] > 0 || !gl_list_empty(&j->busy) ||
+    return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) > 0 ||
+           !gl_list_empty(&j->busy) || !gl_list_empty(&j->mailed) ||
            j->r.verdict != GL_VERDICT_NONE || !gl_list_empty(&j->making) ||
            j->r.roots_spread < j->spec->flow->roots_n;
 }
@@ -82,6 +84,10 @@ void gl_sweep_set_load_due(struct gl_core *c, struct gl_job *j, gl_ms due)
 
 static void fire(struct gl_core *c, struct gl_step *st)
 {
+    if (gl_step_is_bound(st)) {
+        gl_bound_on_timer(c, st);
+        return;
+    }
     if (st->r.status == GL_STEP_RETRY_WAIT) {
         GL_ASSERT(st->job->r.status == GL_JOB_RUNNING);
         gl_ledger_move(c, st, GL_STEP_READY);
@@ -89,6 +95,8 @@ static void fire(struct gl_core *c, struct gl_step *st)
     }
     if (st->r.status == GL_STEP_RUNNING) {
         gl_attempts_on_timer(c, st);
+    } else if (gl_step_is_unit(st)) {
+        gl_unit_on_timer(c, st);
     } else {
         gl_gate_on_timer(c, st);
     }

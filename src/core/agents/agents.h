@@ -1,0 +1,145 @@
+/* agents.h - a bundle's agents: who handles which message when, and what comes of it.
+ *
+ * Handling a message is one transaction: the agent's new state, the message gone, the messages it
+ * caused, and what the ledger makes of it. A unit (model/agent.h) goes READY, QUEUED, RUNNING as
+ * every step does, so slots, starts, lost attempts and review are the same; relays need no process
+ * and are done in the step of the core that finds them.
+ *
+ * Before a message is handled the ledger is asked (gl_agents_pump): a step that has ended takes no
+ * more, one that may not run yet holds all of them in order, one that may run begins an attempt
+ * with it, and a running attempt takes them as they come. */
+#ifndef GL_CORE_AGENTS_AGENTS_H
+#define GL_CORE_AGENTS_AGENTS_H
+
+#include "core/agents/mail.h"
+
+struct gl_turn_end;
+
+/* ---- reconciling (pump.c) ---- */
+
+/* Send the first messages, and let units begin what they can; returns what is left of the budget.
+ */
+uint32_t gl_agents_pump(struct gl_core *c, struct gl_job *j, uint32_t budget);
+/* To an agent, for the step it is the agent of, or another of its steps. */
+void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint32_t to,
+                       const struct gl_step *step);
+/* Not everything an aggregator has got is in memory: have it read. */
+void gl_agents_gather(struct gl_core *c, struct gl_step *unit);
+/* The job is ending: what this unit or step of the ledger has open is closed. Returns what that
+ * cost. */
+uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st);
+/* Something can be done at once. */
+bool gl_agents_have_more(const struct gl_job *j);
+/* Nothing is on its way any more: what that means for the job. */
+void gl_agents_conclude(struct gl_core *c, struct gl_job *j);
+/* What was read for a unit. */
+void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
+/* After loading a ready unit: a relay's message has to be read again. */
+bool gl_agents_reread(struct gl_core *c, struct gl_step *unit);
+/* Drop what is idle and old from memory. */
+void gl_agents_trim(struct gl_core *c);
+
+/* ---- units (unit.c) ---- */
+
+/* A message is about to be handled by a process or a module: fill in what its START needs. */
+void gl_unit_start(struct gl_core *c, struct gl_step *st);
+void gl_unit_leased(struct gl_core *c, struct gl_step *st);
+void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e);
+/* The executor's result, unless it was stopped. */
+void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev,
+                       gl_str why);
+/* It cannot be handled, for a reason that is not the worker's: a person, a start that is refused.
+ */
+void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why);
+/* A person says it was done, with this output. */
+void gl_unit_done(struct gl_core *c, struct gl_step *st, gl_str output);
+/* Its message has been handled, well or not; `st` goes on with the next. */
+void gl_unit_ack(struct gl_core *c, struct gl_step *st);
+/* Tries again, falls back, or fails the step or the agent. `ev` may be NULL. */
+void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why);
+/* The lease of its current attempt. */
+gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st);
+/* An agent that is no step's has failed (restart.c). */
+void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why);
+/* Without a message again. */
+void gl_unit_rest(struct gl_core *c, struct gl_step *st);
+void gl_unit_on_beacon(struct gl_core *c, struct gl_step *st);
+void gl_unit_said(struct gl_core *c, struct gl_step *st, gl_str line);
+/* It has waited too long for its slots. */
+void gl_unit_on_timer(struct gl_core *c, struct gl_step *st);
+/* A transaction of ours has committed or the unit was loaded: nothing to do with it now? */
+void gl_unit_idle(struct gl_core *c, struct gl_step *st);
+
+/* ---- the ledger's side (bound.c) ---- */
+
+/* Its rule is satisfied: messages that waited are handed over, or the ledger sends its own. */
+void gl_bound_ready(struct gl_core *c, struct gl_step *st);
+void gl_bound_begin(struct gl_core *c, struct gl_step *st, struct gl_letter *l);
+void gl_bound_take(struct gl_core *c, struct gl_step *st, struct gl_letter *l);
+void gl_bound_again(struct gl_core *c, struct gl_step *st);
+/* A patch made it, or may take its parents away. */
+bool gl_bound_is_managed(const struct gl_step *st);
+void gl_bound_send(struct gl_core *c, struct gl_step *st, const char *type, gl_str body);
+/* It has ended: nothing of it is needed any more. */
+void gl_bound_ended(struct gl_core *c, struct gl_step *st);
+/* Its current attempt has failed: `why` is for people; the worker that does it is stopped. */
+void gl_bound_fail(struct gl_core *c, struct gl_step *st, gl_str why);
+void gl_bound_on_timer(struct gl_core *c, struct gl_step *st);
+/* Its worker was heard of. */
+void gl_bound_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms);
+/* The ledger sends its own message to a step that is ready. */
+void gl_bound_trigger(struct gl_core *c, struct gl_step *st);
+/* A node has it in memory again. */
+void gl_bound_revive(struct gl_core *c, struct gl_step *st);
+/* Instances of a step that a scatter has multiplied (scatter.c). */
+uint32_t gl_scatter_make(struct gl_core *c, struct gl_step *st, uint32_t budget);
+bool gl_scatter_has_more(const struct gl_step *st);
+void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload);
+/* A graph patch (grow.c). */
+void gl_grow_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload);
+void gl_grow_forget(struct gl_core *c, struct gl_job *j);
+int gl_grow_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
+
+/* ---- what an agent does (relay.c, apply.c, notes.c) ---- */
+
+struct gl_turn_end {
+    struct gl_step *unit;
+    const struct gl_agent_spec *agent;
+    struct gl_step *step; /* of the ledger, with the attempt it works for; NULL: none */
+    struct gl_message in; /* what was handled */
+    gl_str state;         /* of the agent, as it is now */
+};
+
+void gl_relay_handle(struct gl_core *c, struct gl_step *unit, gl_str text);
+/* An aggregator has got it. */
+void gl_relay_count(struct gl_core *c, struct gl_step *unit, struct gl_letter *l);
+void gl_relay_forget(struct gl_core *c, struct gl_job *j);
+void gl_relay_gathered(struct gl_core *c, struct gl_step *unit, gl_str text, gl_str result);
+/* A message to whoever the agent's routes name. `shape` says more of it (class, headers, ...). */
+void gl_route_emit(struct gl_core *c, const struct gl_turn_end *t, const struct gl_message *shape);
+/* To one agent, by name. */
+void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
+                      const struct gl_message *shape);
+/* Something an agent says about itself, its step or the flow. */
+void gl_notes_take(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_str payload);
+/* What the unit handles. */
+void gl_apply_read(struct gl_core *c, struct gl_turn_end *t);
+/* complete_step and complete_run. */
+void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output, bool is_implied);
+void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output);
+/* All that a structured document, or a worker's stdout, asks for. false: it cannot be read. */
+bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event *ev,
+                     gl_str *ret_why);
+
+/* Fit to stand between quotes in JSON as it is: what would not is replaced. */
+gl_str gl_agents_plain(struct gl_core *c, gl_str s);
+/* Log an event of an agent: {agent_id, payload}. */
+void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *type, gl_str reason,
+                   gl_str payload);
+
+/* ---- commands ---- */
+
+void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
+void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
+
+#endif

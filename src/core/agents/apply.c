@@ -1,0 +1,198 @@
+/* apply.c - what a worker or a module has said, carried out in the contract's order:
+ * its state; its events; complete_step or complete_run; the implied complete_step; its usual
+ * output; its other messages. */
+#include "core/agents/agents.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "model/worker.h"
+
+/* What was handled, perhaps without its body: what is sent on inherits from it. */
+void gl_apply_read(struct gl_core *c, struct gl_turn_end *t)
+{
+    struct gl_letter *l = t->unit->mail->now;
+
+    t->state = t->unit->r.output;
+    if (gl_message_read(l->r.message, c->out->arena, &t->in, NULL) != 0) {
+        t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
+    }
+    t->in.message_id = gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(t->unit->job->id),
+                                  (unsigned long long)l->r.number);
+}
+
+/* ---- completion ---- */
+
+void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output, bool is_implied)
+{
+    struct gl_step *st = t->step;
+
+    if (t->agent->step < 0 && t->unit->r.waits_for.n == 0) {
+        return; /* no step's agent */
+    }
+    if (is_implied && t->agent->leaves_step) {
+        return;
+    }
+    if (st == NULL || st->r.status != GL_STEP_RUNNING) {
+        if (!is_implied) {
+            gl_agents_log(c, t->unit, "workflow_step_stale_output_ignored",
+                          GL_S("its step has no such attempt"), (gl_str){0});
+        }
+        return;
+    }
+    gl_ledger_succeed(c, st, output.n <= GL_OUTPUT_BYTES_MAX ? output : GL_S("null"));
+}
+
+static uint32_t ended_steps(const struct gl_job_record *r)
+{
+    return r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
+}
+
+void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
+{
+    struct gl_job *j = t->unit->job;
+    struct gl_buf buf = {0};
+    struct gl_jw w;
+    gl_str result;
+
+    if (t->agent->step >= 0) {
+        gl_agents_log(c, t->unit, "workflow_run_completion_rejected",
+                      GL_S("a step's own agent cannot complete the run"), (gl_str){0});
+        if (t->step != NULL && t->step->r.status == GL_STEP_RUNNING) {
+            gl_bound_fail(c, t->step, GL_S("its agent tried to complete the run"));
+        }
+        return;
+    }
+    if (!t->agent->terminal_sink || !t->agent->complete_run) {
+        gl_agents_log(c, t->unit, "workflow_completion_ignored",
+                      GL_S("only a terminal sink with complete_run completes the run"),
+                      (gl_str){0});
+        return;
+    }
+    gl_jw_init(&w, &buf);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "agent_id");
+    gl_jw_str(&w, t->agent->id);
+    gl_jw_key(&w, "output");
+    gl_jw_raw(&w, output.n > 0 && output.n <= GL_OUTPUT_BYTES_MAX ? output : GL_S("null"));
+    gl_jw_end(&w);
+    result = gl_str_dup(c->out->arena, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    if (j->r.verdict != GL_VERDICT_NONE) {
+        return;
+    }
+    if (ended_steps(&j->r) == j->r.steps_n && gl_list_empty(&j->making)) {
+        gl_core_set(c, &j->r.result, result);
+        gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
+    } else if (j->r.completion.n == 0) {
+        gl_agents_log(c, t->unit, "workflow_completion_deferred", GL_S("steps have not ended yet"),
+                      (gl_str){0});
+        gl_core_set(c, &j->r.completion, result);
+        gl_txn_changed(c, j);
+    }
+}
+
+/* ---- what it said ---- */
+
+static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t, const struct gl_event *ev,
+                         const struct gl_worker_result *r, const struct gl_worker_said *said)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(t->unit);
+    struct gl_worker_turn_facts facts = {
+        .agent_id = t->agent->id,
+        .runner = t->agent->runner.n > 0 ? t->agent->runner : GL_S("host_local"),
+        .node_name = c->node,
+        .exit_code = ev->exit_code,
+        .attempts = t->unit->r.tries + 1,
+        .lease_id = gl_unit_lease(c, t->unit),
+        .pool = spec->pool,
+        .slots = spec->slots,
+        .queue_wait_ms = t->unit->r.attempt_at - t->unit->r.queued_at,
+        .input_body = t->in.body,
+    };
+
+    return gl_worker_payload(&facts, r, said, c->out->arena);
+}
+
+static void send_usual(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
+{
+    struct gl_message shape = {.body = payload};
+
+    if (t->agent->output == GL_OUTPUT_NOTHING || t->agent->kind != GL_AGENT_EXECUTOR) {
+        return;
+    }
+    shape.type =
+        t->agent->output == GL_OUTPUT_TYPED ? t->agent->output_type : GL_S("executor_result");
+    gl_route_emit(c, t, &shape);
+}
+
+static bool send_others(struct gl_core *c, const struct gl_turn_end *t,
+                        const struct gl_worker_said *said)
+{
+    gl_jnode list = said->emits;
+    struct gl_message m;
+    struct gl_why why;
+    uint32_t n = 0;
+
+    if (list == NULL) {
+        return true;
+    }
+    for (gl_jnode e = gl_json_first(&said->json, list); e != NULL && n < GL_EMITS_MAX;
+         e = gl_json_after(&said->json, list, e), n++) {
+        if (gl_message_emitted(&said->json, e, &t->in, c->out->arena, &m, &why) != 0) {
+            gl_agents_log(c, t->unit, "delivery_failed", gl_str_of(why.text), (gl_str){0});
+        } else if (m.to.n > 0) {
+            gl_route_emit_to(c, t, &m);
+        } else {
+            gl_route_emit(c, t, &m);
+        }
+    }
+    return true;
+}
+
+static void take_notes(struct gl_core *c, const struct gl_turn_end *t,
+                       const struct gl_worker_said *said)
+{
+    const struct gl_worker_event *events = said->events.items;
+
+    for (size_t i = 0; i < said->events.n; i++) {
+        gl_notes_take(c, t, events[i].type, events[i].payload);
+    }
+}
+
+bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event *ev,
+                     gl_str *ret_why)
+{
+    struct gl_worker_result r = {0};
+    struct gl_worker_said said = {0};
+    struct gl_why why;
+    bool is_worker = t->agent->kind == GL_AGENT_EXECUTOR;
+    gl_str payload;
+
+    gl_apply_read(c, t);
+    if (is_worker && gl_worker_result_read(ev->output, c->out->arena, &r, &why) != 0) {
+        *ret_why = gl_str_dup(c->out->arena, gl_str_of(why.text));
+        return false;
+    }
+    if (gl_worker_read(is_worker ? r.stdout_text : ev->output, c->out->arena, &said, &why) != 0 ||
+        (said.has_state && said.next_state.n > GL_STATE_BYTES_MAX)) {
+        *ret_why = said.has_state ? GL_S("its state is larger than 1 MiB")
+                                  : gl_str_dup(c->out->arena, gl_str_of(why.text));
+        return false;
+    }
+    payload = is_worker ? payload_of(c, t, ev, &r, &said) : ev->output;
+    if (said.has_state) {
+        gl_core_set(c, &t->unit->r.output, said.next_state);
+        t->state = t->unit->r.output;
+    }
+    take_notes(c, t, &said);
+    if (said.completes_step) {
+        gl_apply_step(c, t, said.step_value.n > 0 ? said.step_value : payload, false);
+    } else if (said.completes_run) {
+        gl_apply_run(c, t, said.run_value.n > 0 ? said.run_value : payload);
+    }
+    if (is_worker && !said.completes_step) {
+        gl_apply_step(c, t, payload, true);
+    }
+    send_usual(c, t, payload);
+    return send_others(c, t, &said);
+}

@@ -1,0 +1,470 @@
+#include "core/agents/mail.h"
+
+#include "core/agents/agents.h"
+#include "core/flow/txn.h"
+
+static const char *const status_words[] = {
+#define X(name, word) word,
+    GL_LETTER_STATUSES(X)
+#undef X
+        NULL,
+};
+
+#define LF(member, type, flags, doc) GL_FIELD(gl_letter_record, member, type, flags, doc)
+
+static const struct gl_field letter_fields[] = {
+    LF(number, U64, GL_FF_REQUIRED, "Its number in the job."),
+    GL_FIELD_ENUM(gl_letter_record, status, status_words, GL_FF_ALWAYS, "Where it is."),
+    LF(to, STR, GL_FF_REQUIRED, "Who gets it."),
+    LF(from, STR, 0, "Who sent it."),
+    LF(type, STR, 0, "Its type."),
+    LF(step, STR, 0, "The step it is for."),
+    LF(sender, STR, 0, "What its body calls its sender."),
+    LF(created_at, TIME, 0, "When it was sent."),
+    LF(expires_at, TIME, 0, "When it is of no use any more."),
+    LF(large, BOOL, 0, "Its body is not here."),
+    LF(message, RAW, 0, "The message itself."),
+};
+
+const struct gl_schema gl_letter_schema = {
+    .name = "letter",
+    .doc = "A message between agents that has not been dealt with.",
+    .bytes = sizeof(struct gl_letter_record),
+    .fields = letter_fields,
+    .fields_n = GL_COUNT(letter_fields),
+};
+
+struct gl_mail *gl_mail_of(struct gl_core *c, struct gl_step *st)
+{
+    if (st->mail == NULL) {
+        st->mail = gl_pool_alloc(&c->mem, sizeof(*st->mail));
+        st->mail->unit = st;
+        gl_list_init(&st->mail->letters);
+        gl_list_init(&st->mail->counted);
+        gl_list_init(&st->mail->due);
+        gl_list_init(&st->mail->idle);
+    }
+    return st->mail;
+}
+
+void gl_mail_call(struct gl_core *c, struct gl_step *unit)
+{
+    struct gl_mail *m = gl_mail_of(c, unit);
+
+    gl_txn_touch(c, unit->job);
+    if (!gl_list_empty(&m->idle)) {
+        gl_list_remove(&m->idle);
+        c->idle_n--;
+    }
+    if (gl_list_empty(&m->due)) {
+        gl_list_push(&unit->job->mailed, &m->due);
+    }
+}
+
+/* ---- records ---- */
+
+static gl_str id_of(struct gl_core *c, const struct gl_job *j, uint64_t number)
+{
+    return gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
+}
+
+static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
+{
+    struct gl_buf buf = {0};
+    struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("letter"), id_of(c, j, l->r.number));
+    struct gl_jw jw;
+
+    gl_jw_init(&jw, &buf);
+    gl_jw_object(&jw);
+    gl_schema_write(&gl_letter_schema, &l->r, &jw, GL_FOR_STORE);
+    gl_jw_end(&jw);
+    w->live = true;
+    w->value = gl_str_dup(c->out->arena, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+}
+
+static void letter_free(struct gl_core *c, struct gl_letter *l)
+{
+    gl_list_remove(&l->link);
+    gl_core_set(c, &l->r.from, (gl_str){0});
+    gl_core_set(c, &l->r.type, (gl_str){0});
+    gl_core_set(c, &l->r.step, (gl_str){0});
+    gl_core_set(c, &l->r.sender, (gl_str){0});
+    gl_core_set(c, &l->r.message, (gl_str){0});
+    gl_pool_free(&c->mem, l, sizeof(*l));
+}
+
+static struct gl_letter *letter_new(struct gl_core *c, const struct gl_job *j, uint32_t unit,
+                                    const struct gl_letter_record *r)
+{
+    struct gl_letter *l = gl_pool_alloc(&c->mem, sizeof(*l));
+
+    gl_list_init(&l->link);
+    l->unit = unit;
+    l->r = (struct gl_letter_record){.number = r->number,
+                                     .status = r->status,
+                                     .to = gl_flow_agent(j->spec->flow, unit)->id,
+                                     .created_at = r->created_at,
+                                     .expires_at = r->expires_at,
+                                     .large = r->large};
+    gl_core_set(c, &l->r.from, r->from);
+    gl_core_set(c, &l->r.type, r->type);
+    gl_core_set(c, &l->r.step, r->step);
+    gl_core_set(c, &l->r.sender, r->sender);
+    gl_core_set(c, &l->r.message, r->message);
+    return l;
+}
+
+/* ---- sending ---- */
+
+static void press(struct gl_core *c, struct gl_step *unit)
+{
+    const struct gl_agent_spec *a = gl_flow_agent(unit->job->spec->flow, unit->of);
+    struct gl_mail *m = unit->mail;
+    bool was = m->is_pressed;
+
+    if (a->high_mark == 0) {
+        return;
+    }
+    m->is_pressed = was ? m->n > a->low_mark : m->n >= a->high_mark;
+    if (was != m->is_pressed) {
+        gl_agents_log(c, unit, "backpressure_state", (gl_str){0},
+                      gl_str_fmt(c->out->arena,
+                                 "{\"state\":\"%s\",\"queue_depth\":%u,\"high_watermark\":%u,"
+                                 "\"low_watermark\":%u,\"max_queue_depth\":%u}",
+                                 m->is_pressed ? "high" : "normal", m->n, a->high_mark, a->low_mark,
+                                 a->depth_max));
+    }
+}
+
+static gl_str text_of(struct gl_core *c, const struct gl_message *m)
+{
+    struct gl_buf buf = {0};
+    gl_str text;
+
+    gl_message_write(m, &buf);
+    text = gl_str_dup(c->out->arena, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    return text;
+}
+
+/* What an aggregator knows a sender by. */
+static gl_str sender_of(struct gl_core *c, const struct gl_message *m)
+{
+    struct gl_json json;
+    gl_jnode n;
+
+    if (m->body.n == 0 || m->body.p[0] != '{' ||
+        gl_json_parse(&json, m->body, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
+        return (gl_str){0};
+    }
+    n = gl_json_get(&json, gl_json_root(&json), "agent_id");
+    return n != NULL && gl_json_is(n, GL_JSON_STRING) ? gl_json_str(&json, n, c->out->arena)
+                                                      : (gl_str){0};
+}
+
+void gl_mail_bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
+                  uint64_t number, gl_str why)
+{
+    struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("deadletter"), id_of(c, j, number));
+    struct gl_buf buf = {0};
+    struct gl_jw jw;
+
+    GL_MARK(c->trace, "mail.dead");
+    gl_jw_init(&jw, &buf);
+    gl_jw_object(&jw);
+    gl_jw_key(&jw, "number");
+    gl_jw_u64(&jw, number);
+    gl_jw_key(&jw, "to");
+    gl_jw_str(&jw, m->to);
+    gl_jw_key(&jw, "from");
+    gl_jw_str(&jw, m->from);
+    gl_jw_key(&jw, "type");
+    gl_jw_str(&jw, m->type);
+    gl_jw_key(&jw, "reason");
+    gl_jw_str(&jw, why);
+    gl_jw_key(&jw, "died_at");
+    gl_jw_i64(&jw, c->now);
+    gl_jw_key(&jw, "message");
+    gl_jw_raw(&jw, text);
+    gl_jw_end(&jw);
+    w->value = gl_str_dup(c->out->arena, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    j->r.dead_n++;
+    gl_txn_log(c, j, NULL, "dead_letter", why,
+               gl_str_fmt(c->out->arena, "\"number\":%llu", (unsigned long long)number));
+}
+
+static const char *cannot_take(const struct gl_job *j, const struct gl_step *unit)
+{
+    if (unit->mail != NULL && unit->mail->n >= GL_INBOX_MAX) {
+        return "its receiver's inbox is full";
+    }
+    return j->r.waiting_n >= GL_JOB_LETTERS_MAX ? "too many messages of the job wait" : NULL;
+}
+
+static void log_queued(struct gl_core *c, const struct gl_step *unit, const struct gl_message *m)
+{
+    gl_agents_log(c, unit, "message_queued", (gl_str){0},
+                  gl_str_fmt(c->out->arena,
+                             "{\"message_id\":\"%.*s\",\"type\":\"%.*s\",\"from\":\"%.*s\"}",
+                             GL_STR_ARG(m->message_id), GL_STR_ARG(gl_agents_plain(c, m->type)),
+                             GL_STR_ARG(gl_agents_plain(c, m->from))));
+}
+
+struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_message *m,
+                               uint32_t to, const struct gl_step *step)
+{
+    struct gl_step *unit = gl_step_get(c, j, to);
+    const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, to);
+    uint64_t number = ++j->r.letters_n;
+    struct gl_letter_record r = {.number = number,
+                                 .from = m->from,
+                                 .type = m->type,
+                                 .step = step != NULL ? step->r.step_id : (gl_str){0},
+                                 .created_at = c->now};
+    struct gl_letter *l;
+    const char *bad = cannot_take(j, unit);
+    gl_str text;
+
+    m->message_id =
+        gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(j->id), (unsigned long long)number);
+    m->job_id = j->id;
+    m->to = a->id;
+    m->timestamp = c->now;
+    text = text_of(c, m);
+    if (bad != NULL) {
+        gl_agents_log(c, unit, "backpressure_rejected", gl_str_of(bad), (gl_str){0});
+        gl_mail_bury(c, j, m, text, number, gl_str_of(bad));
+        return NULL;
+    }
+    r.expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0;
+    r.sender = a->kind == GL_AGENT_AGGREGATOR ? sender_of(c, m) : (gl_str){0};
+    r.large = text.n > GL_LETTER_BYTES_MAX;
+    r.message = text;
+    if (r.large) {
+        struct gl_message head = *m;
+
+        head.body = (gl_str){0};
+        r.message = text_of(c, &head);
+        gl_txn_write(c, j, GL_WRITE_PUT, GL_S("message"), id_of(c, j, number))->value = text;
+    }
+    l = letter_new(c, j, to, &r);
+    write_letter(c, j, l);
+    gl_list_push(&gl_mail_of(c, unit)->letters, &l->link);
+    unit->mail->n++;
+    j->r.waiting_n++;
+    log_queued(c, unit, m);
+    press(c, unit);
+    gl_mail_call(c, unit);
+    return l;
+}
+
+/* ---- what becomes of it ---- */
+
+void gl_mail_set(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
+                 enum gl_letter_status status)
+{
+    if (l->r.status != status) {
+        l->r.status = (uint8_t)status;
+        write_letter(c, j, l);
+    }
+}
+
+void gl_mail_take(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
+{
+    gl_list_remove(&l->link);
+    unit->mail->n--;
+    press(c, unit);
+}
+
+void gl_mail_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
+{
+    gl_str id = id_of(c, j, l->r.number);
+
+    (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("letter"), id);
+    if (l->r.large) {
+        (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("message"), id);
+    }
+    GL_ASSERT(j->r.waiting_n > 0);
+    j->r.waiting_n--;
+    letter_free(c, l);
+}
+
+void gl_mail_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str text, gl_str why)
+{
+    struct gl_message m = {.to = l->r.to, .from = l->r.from, .type = l->r.type};
+
+    gl_mail_bury(c, j, &m, text.n > 0 ? text : GL_S("null"), l->r.number, why);
+    if (text.n == 0) { /* its text stays where it is */
+        l->r.large = false;
+    }
+    gl_mail_drop(c, j, l);
+}
+
+void gl_mail_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l)
+{
+    gl_mail_set(c, step->job, l, GL_LETTER_HELD);
+    gl_list_push(&gl_mail_of(c, step)->letters, &l->link);
+    step->mail->n++;
+}
+
+void gl_mail_release(struct gl_core *c, struct gl_step *step)
+{
+    struct gl_job *j = step->job;
+
+    /* The last first, each before the others: in the end they stand in their order, in front. */
+    while (step->mail != NULL && step->mail->n > 0) {
+        struct gl_letter *l = GL_CONTAINER(step->mail->letters.prev, struct gl_letter, link);
+        struct gl_step *unit = gl_step_get(c, j, l->unit);
+
+        gl_list_remove(&l->link);
+        step->mail->n--;
+        gl_mail_set(c, j, l, GL_LETTER_QUEUED);
+        gl_list_push(gl_mail_of(c, unit)->letters.next, &l->link);
+        unit->mail->n++;
+        gl_mail_call(c, unit);
+    }
+}
+
+void gl_mail_discard(struct gl_core *c, struct gl_step *step)
+{
+    if (step->mail == NULL) {
+        return;
+    }
+    for (struct gl_link *k; (k = gl_list_first(&step->mail->letters)) != NULL;) {
+        gl_txn_log(c, step->job, step, "workflow_step_duplicate_message_ignored",
+                   GL_S("the step has ended"), (gl_str){0});
+        gl_mail_drop(c, step->job, GL_CONTAINER(k, struct gl_letter, link));
+    }
+    step->mail->n = 0;
+    if (step->mail->now != NULL && step->mail->now->r.status == GL_LETTER_KEPT) {
+        gl_mail_drop(c, step->job, step->mail->now);
+    }
+    step->mail->now = NULL;
+}
+
+struct gl_step *gl_mail_step(struct gl_core *c, struct gl_job *j, const struct gl_letter *l)
+{
+    uint32_t of;
+    int32_t item;
+
+    if (l->r.step.n == 0 || !gl_step_split_id(j->spec->flow, l->r.step, &of, &item)) {
+        return NULL;
+    }
+    return item < 0 ? gl_step_get(c, j, of) : gl_step_by_id(j, l->r.step);
+}
+
+/* ---- in and out of memory ---- */
+
+static void free_letters(struct gl_core *c, struct gl_link *list)
+{
+    for (struct gl_link *k; (k = gl_list_first(list)) != NULL;) {
+        letter_free(c, GL_CONTAINER(k, struct gl_letter, link));
+    }
+}
+
+void gl_mail_free_step(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_mail *m = st->mail;
+
+    if (m == NULL) {
+        return;
+    }
+    free_letters(c, &m->letters);
+    free_letters(c, &m->counted);
+    /* A letter being handled belongs to its unit; the ledger's step only points to it. */
+    if (m->now != NULL && (gl_step_is_unit(st) || m->now->r.status == GL_LETTER_KEPT)) {
+        letter_free(c, m->now);
+    }
+    if (!gl_list_empty(&m->idle)) {
+        gl_list_remove(&m->idle);
+        c->idle_n--;
+    }
+    gl_list_remove(&m->due);
+    gl_pool_free(&c->mem, m, sizeof(*m));
+    st->mail = NULL;
+}
+
+int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
+{
+    struct gl_letter_record r;
+    struct gl_json json;
+    struct gl_letter *l;
+    struct gl_step *unit;
+    int64_t to;
+
+    if (gl_json_parse(&json, rec->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
+        gl_schema_read(&gl_letter_schema, &json, gl_json_root(&json), false, c->out->arena, &r,
+                       NULL) != 0) {
+        return GL_E_DAMAGED;
+    }
+    to = gl_flow_find_agent(j->spec->flow, r.to);
+    if (to < 0 || r.number == 0 || r.number > j->r.letters_n) {
+        return GL_E_DAMAGED;
+    }
+    unit = gl_step_get(c, j, (uint32_t)to);
+    l = letter_new(c, j, (uint32_t)to, &r);
+    /* Sorted out when all steps are known: until then each waits at its receiver. */
+    gl_list_push(&gl_mail_of(c, unit)->letters, &l->link);
+    unit->mail->n++;
+    return 0;
+}
+
+static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
+{
+    struct gl_job *j = unit->job;
+    struct gl_step *step = NULL;
+
+    switch ((enum gl_letter_status)l->r.status) {
+    case GL_LETTER_QUEUED:
+        return;
+    case GL_LETTER_HANDLING:
+        step = gl_mail_step(c, j, l);
+        if (unit->r.letter != l->r.number) { /* records that contradict each other */
+            return;
+        }
+        unit->mail->now = l;
+        if (step != NULL && step->r.letter == l->r.number) {
+            gl_mail_of(c, step)->now = l;
+        }
+        break;
+    case GL_LETTER_HELD:
+    case GL_LETTER_KEPT:
+        step = gl_mail_step(c, j, l);
+        if (step == NULL) {
+            return;
+        }
+        break;
+    case GL_LETTER_COUNTED:
+        break;
+    }
+    gl_list_remove(&l->link);
+    unit->mail->n--;
+    if (l->r.status == GL_LETTER_COUNTED) {
+        gl_list_push(&unit->mail->counted, &l->link);
+        gl_relay_count(c, unit, l);
+    } else if (l->r.status == GL_LETTER_HELD) {
+        gl_list_push(&gl_mail_of(c, step)->letters, &l->link);
+        step->mail->n++;
+    } else if (l->r.status == GL_LETTER_KEPT) {
+        gl_mail_of(c, step)->now = l;
+    }
+}
+
+void gl_mail_revive(struct gl_core *c, struct gl_job *j)
+{
+    for (uint32_t i = 0; i < gl_flow_agents_n(j->spec->flow); i++) {
+        struct gl_step *unit = gl_step_find(j, i);
+        struct gl_link *next;
+
+        if (unit == NULL || unit->mail == NULL) {
+            continue;
+        }
+        for (struct gl_link *k = unit->mail->letters.next; k != &unit->mail->letters; k = next) {
+            next = k->next;
+            sort_out(c, unit, GL_CONTAINER(k, struct gl_letter, link));
+        }
+        gl_mail_call(c, unit);
+    }
+}

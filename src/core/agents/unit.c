@@ -1,0 +1,404 @@
+#include "core/agents/agents.h"
+
+#include "core/flow/ledger.h"
+#include "core/flow/txn.h"
+#include "core/place/slots.h"
+#include "model/worker.h"
+
+static const struct gl_agent_spec *agent_of(const struct gl_step *st)
+{
+    return gl_flow_agent(st->job->spec->flow, st->of);
+}
+
+/* The step of the ledger this unit works for, if that attempt is still the current one. */
+static struct gl_step *step_of(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
+    struct gl_step *step = l != NULL ? gl_mail_step(c, st->job, l) : NULL;
+
+    return step != NULL && step->r.status == GL_STEP_RUNNING &&
+                   step->r.attempt_count == st->r.mail_attempt
+               ? step
+               : NULL;
+}
+
+/* ---- beginning ---- */
+
+static void queue(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_agent_spec *a = agent_of(st);
+
+    if (a->kind == GL_AGENT_EXECUTOR) {
+        gl_agents_log(c, st, "executor_lease_requested", (gl_str){0},
+                      gl_str_fmt(c->out->arena, "{\"pool\":\"%.*s\",\"slots\":%u}",
+                                 GL_STR_ARG(gl_step_spec_of(st)->pool),
+                                 gl_step_spec_of(st)->slots));
+    }
+    gl_ledger_move(c, st, GL_STEP_READY);
+}
+
+void gl_unit_start(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_agent_spec *a = agent_of(st);
+
+    if (a->startup_delay_ms > 0 && st->r.processed == 0 && st->r.attempt_count == 0) {
+        gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
+        st->r.retry_at = c->now + a->startup_delay_ms;
+        gl_step_set_due(c, st);
+        return;
+    }
+    queue(c, st);
+}
+
+void gl_unit_leased(struct gl_core *c, struct gl_step *st)
+{
+    gl_agents_log(c, st, "executor_lease_acquired", (gl_str){0},
+                  gl_str_fmt(c->out->arena,
+                             "{\"lease_id\":\"%.*s\",\"pool\":\"%.*s\",\"slots\":%u,"
+                             "\"queue_wait_ms\":%lld}",
+                             GL_STR_ARG(gl_unit_lease(c, st)),
+                             GL_STR_ARG(gl_step_spec_of(st)->pool), gl_step_spec_of(st)->slots,
+                             (long long)(st->r.attempt_at - st->r.queued_at)));
+}
+
+/* Called when the attempt has been decided: its START says which message is meant. */
+void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
+{
+    struct gl_arena *a = c->out->arena;
+    struct gl_letter *l = st->mail->now;
+    struct gl_step *step = step_of(c, st);
+    struct gl_turn *t = GL_NEW(a, struct gl_turn);
+
+    GL_ASSERT(l != NULL);
+    t->letter = l->r.number;
+    t->message = gl_str_dup(a, gl_mail_text(l));
+    t->state = gl_str_dup(a, st->r.output);
+    t->try_number = st->r.tries;
+    t->queue_wait_ms = st->r.attempt_at - st->r.queued_at;
+    t->ledger = (struct gl_message_ledger){.run_id = gl_str_dup(a, st->job->r.run_id),
+                                           .has_revision = true,
+                                           .graph_revision = st->job->r.graph_revision};
+    if (step != NULL) {
+        const struct gl_step_spec *spec = gl_step_spec_of(step);
+
+        t->ledger.step_id = gl_str_dup(a, step->r.step_id);
+        t->ledger.template_id = spec->template_id;
+        t->ledger.region_id = spec->region_id;
+        t->ledger.attempt = step->r.attempt_count;
+        t->ledger.attempt_id =
+            gl_str_fmt(a, "%.*s:attempt:%u", GL_STR_ARG(step->r.step_id), step->r.attempt_count);
+        t->ledger.idempotency_key = gl_str_fmt(
+            a, "%.*s:%.*s:%u:%.*s-%llu", GL_STR_ARG(st->job->r.run_id), GL_STR_ARG(step->r.step_id),
+            step->r.attempt_count, GL_STR_ARG(st->job->id), (unsigned long long)l->r.number);
+        t->ledger.deadline_at = step->r.deadline_at;
+        t->ledger.heartbeat_deadline_at = step->r.heartbeat_at;
+        t->ledger.timeout_ms = spec->timeout_ms;
+        t->ledger.heartbeat_timeout_ms = spec->heartbeat_ms;
+        e->idempotency_key = t->ledger.idempotency_key;
+    }
+    e->turn = t;
+}
+
+/* ---- ending ---- */
+
+void gl_unit_rest(struct gl_core *c, struct gl_step *st)
+{
+    gl_slots_unqueue(c, st);
+    st->mail->now = NULL;
+    st->r.letter = 0;
+    st->r.tries = 0;
+    st->r.mail_attempt = 0;
+    gl_core_set(c, &st->r.waits_for, (gl_str){0});
+    if (st->r.status != GL_STEP_WAITING && st->r.status != GL_STEP_PENDING) {
+        gl_ledger_move(c, st, GL_STEP_WAITING);
+    } else {
+        gl_txn_dirty(c, st);
+    }
+    if (st->job->known != NULL) {
+        st->job->known[st->of / 8] |= (uint8_t)(1u << (st->of % 8));
+    }
+    st->mail->is_fetched = true;
+    gl_mail_call(c, st);
+}
+
+/* The message has been handled: gone, unless the ledger may want to give it again. */
+void gl_unit_ack(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+    struct gl_letter *l = st->mail->now;
+    struct gl_step *step = gl_mail_step(c, j, l);
+
+    st->r.processed++;
+    st->r.beacon_at = c->now;
+    gl_agents_log(c, st, "message_acked", (gl_str){0},
+                  gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\"}", GL_STR_ARG(j->id),
+                             (unsigned long long)l->r.number));
+    if (step != NULL && step->mail != NULL && step->mail->now == l &&
+        !gl_step_status_is_terminal(step->r.status)) {
+        gl_mail_set(c, j, l, GL_LETTER_KEPT);
+    } else if (l->r.status != GL_LETTER_COUNTED) {
+        gl_mail_drop(c, j, l);
+    }
+    gl_unit_rest(c, st);
+}
+
+static void stale(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_step *step = gl_mail_step(c, st->job, st->mail->now);
+
+    GL_MARK(c->trace, "agents.stale_output");
+    gl_txn_log(c, st->job, step, "workflow_step_stale_output_ignored",
+               GL_S("its attempt is not the current one"), (gl_str){0});
+    gl_unit_ack(c, st);
+}
+
+/* Was it for an attempt that is over? */
+static bool is_stale(struct gl_core *c, struct gl_step *st)
+{
+    return st->r.mail_attempt > 0 && step_of(c, st) == NULL;
+}
+
+static void log_completed(struct gl_core *c, struct gl_step *st, int64_t exit_code)
+{
+    gl_agents_log(c, st, "sandbox_job_completed", (gl_str){0},
+                  gl_str_fmt(c->out->arena,
+                             "{\"exit_code\":%lld,\"attempts\":%u,\"lease_id\":\"%.*s\","
+                             "\"pool\":\"%.*s\"}",
+                             (long long)exit_code, st->r.tries + 1,
+                             GL_STR_ARG(gl_unit_lease(c, st)),
+                             GL_STR_ARG(gl_step_spec_of(st)->pool)));
+}
+
+gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st)
+{
+    return gl_str_fmt(c->out->arena, "%.*s:%.*s:%u", GL_STR_ARG(st->job->id),
+                      GL_STR_ARG(agent_of(st)->id), st->r.attempt_count);
+}
+
+static void release(struct gl_core *c, struct gl_step *st)
+{
+    if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
+        gl_agents_log(
+            c, st, "executor_lease_released", (gl_str){0},
+            gl_str_fmt(c->out->arena, "{\"lease_id\":\"%.*s\"}", GL_STR_ARG(gl_unit_lease(c, st))));
+    }
+}
+
+static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+{
+    struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
+    struct gl_letter *l = st->mail->now;
+    gl_str why = {0};
+
+    if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
+        log_completed(c, st, ev->exit_code);
+    }
+    if (!gl_apply_output(c, &t, ev, &why)) {
+        gl_unit_fail(c, st, why);
+        return;
+    }
+    if (st->mail->now == l) { /* else a patch that was refused has failed it already */
+        gl_unit_ack(c, st);
+    }
+}
+
+/* Once more, at once or nearly: the same lease, the same message. */
+static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+{
+    const struct gl_agent_spec *a = agent_of(st);
+    struct gl_worker_result r = {0};
+    gl_ms wait = a->try_backoff_ms;
+
+    if (a->kind != GL_AGENT_EXECUTOR || st->r.tries + 1 >= a->tries ||
+        st->job->r.verdict != GL_VERDICT_NONE) {
+        return false;
+    }
+    if (ev != NULL) {
+        (void)gl_worker_result_read(ev->output, c->out->arena, &r, NULL); /* none: no texts */
+    }
+    if (!gl_worker_is_transient(why, r.stdout_text, r.stderr_text)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < st->r.tries && wait < 3600000; i++) {
+        wait *= 2;
+    }
+    st->r.tries++;
+    gl_core_set(c, &st->r.last_error, why);
+    gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
+    st->r.retry_at = c->now + wait;
+    gl_step_set_due(c, st);
+    gl_agents_log(c, st, "message_retry_scheduled", why,
+                  gl_str_fmt(c->out->arena, "{\"attempt\":%u,\"retry_in_ms\":%lld}",
+                             st->r.tries + 1, (long long)wait));
+    return true;
+}
+
+/* failure_message_type: others are told, and the message counts as handled. */
+static bool fall_back(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    const struct gl_agent_spec *a = agent_of(st);
+    struct gl_turn_end t = {.unit = st, .agent = a, .step = step_of(c, st)};
+    struct gl_message shape;
+    struct gl_buf buf = {0};
+    struct gl_jw w;
+
+    if (a->failure_type.n == 0) {
+        return false;
+    }
+    gl_apply_read(c, &t);
+    gl_jw_init(&w, &buf);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "agent_id");
+    gl_jw_str(&w, a->id);
+    gl_jw_key(&w, "outputs");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "error");
+    gl_jw_str(&w, why);
+    gl_jw_key(&w, "fallback_used");
+    gl_jw_bool(&w, true);
+    gl_jw_key(&w, "failed_agent_id");
+    gl_jw_str(&w, a->id);
+    gl_jw_end(&w);
+    gl_jw_key(&w, "status");
+    gl_jw_c(&w, "failed");
+    gl_jw_end(&w);
+    shape = (struct gl_message){.type = a->failure_type,
+                                .body = gl_str_dup(c->out->arena, gl_buf_view(&buf))};
+    gl_buf_done(&buf);
+    gl_agents_log(c, st, "executor_fallback_dispatched", why, (gl_str){0});
+    gl_apply_step(c, &t, shape.body, true);
+    gl_route_emit(c, &t, &shape);
+    gl_unit_ack(c, st);
+    return true;
+}
+
+void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+{
+    struct gl_step *step = step_of(c, st);
+
+    gl_core_set(c, &st->r.last_error, why);
+    if (st->job->r.verdict != GL_VERDICT_NONE) {
+        gl_unit_ack(c, st);
+    } else if (is_stale(c, st)) {
+        stale(c, st);
+    } else if (try_again(c, st, ev, why) || fall_back(c, st, why)) {
+        return;
+    } else if (step != NULL) {
+        gl_unit_ack(c, st);
+        gl_bound_fail(c, step, why);
+    } else {
+        gl_restart_unit(c, st, why);
+    }
+}
+
+void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    gl_unit_give_up(c, st, NULL, why);
+}
+
+void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+{
+    if (st->mail == NULL || st->mail->now == NULL) { /* records that contradict each other */
+        gl_ledger_move(c, st, GL_STEP_WAITING);
+        return;
+    }
+    release(c, st);
+    if (st->job->r.verdict != GL_VERDICT_NONE) {
+        gl_unit_ack(c, st);
+    } else if (is_stale(c, st)) {
+        stale(c, st);
+    } else if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
+        succeed(c, st, ev);
+    } else {
+        gl_unit_give_up(c, st, ev,
+                        ev->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out") : why);
+    }
+}
+
+void gl_unit_done(struct gl_core *c, struct gl_step *st, gl_str output)
+{
+    struct gl_event ev = {.end = GL_EXEC_EXITED, .output = output};
+    struct gl_worker_result r = {.stdout_text = output.n > 0 ? output : GL_S("{}")};
+    struct gl_buf buf = {0};
+
+    if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
+        gl_worker_result_write(&r, &buf);
+        ev.output = gl_str_dup(c->out->arena, gl_buf_view(&buf));
+        gl_buf_done(&buf);
+    }
+    gl_unit_on_result(c, st, &ev, (gl_str){0});
+}
+
+/* ---- signs of life ---- */
+
+void gl_unit_on_beacon(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_agent_spec *a = agent_of(st);
+    struct gl_step *step = step_of(c, st);
+
+    if (!a->beacons || step == NULL) {
+        return;
+    }
+    gl_bound_beacon(c, step, a->beacon_required ? 0 : a->beacon_timeout_ms);
+}
+
+/* A line its worker wrote for us: a beacon, or an event. */
+void gl_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
+{
+    struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
+    gl_str beacon = GL_S(GL_EXEC_BEACON), event = GL_S(GL_EXEC_SAYS);
+    bool is_beacon = gl_str_starts(line, beacon);
+    gl_str text = is_beacon || gl_str_starts(line, event)
+                      ? (gl_str){.p = line.p + (is_beacon ? beacon.n : event.n),
+                                 .n = line.n - (is_beacon ? beacon.n : event.n)}
+                      : (gl_str){0};
+    struct gl_json json;
+    gl_jnode type, payload;
+    int64_t timeout = 0;
+
+    if (st->mail == NULL || st->mail->now == NULL ||
+        gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
+        !gl_json_is(gl_json_root(&json), GL_JSON_OBJECT)) {
+        return;
+    }
+    if (is_beacon) {
+        (void)gl_json_i64(&json, gl_json_get(&json, gl_json_root(&json), "timeout_ms"), &timeout);
+        gl_agents_log(c, st, "agent_beacon", (gl_str){0}, text);
+        if (t.step != NULL) {
+            gl_bound_beacon(c, t.step, timeout > 0 ? timeout : t.agent->beacon_timeout_ms);
+        }
+        return;
+    }
+    type = gl_json_get(&json, gl_json_root(&json), "type");
+    payload = gl_json_get(&json, gl_json_root(&json), "payload");
+    if (type != NULL && gl_json_is(type, GL_JSON_STRING)) {
+        gl_apply_read(c, &t);
+        gl_notes_take(c, &t, gl_json_str(&json, type, c->out->arena),
+                      payload != NULL && gl_json_is(payload, GL_JSON_OBJECT)
+                          ? gl_json_raw(&json, payload)
+                          : GL_S("{}"));
+    }
+}
+
+/* It has waited for slots for too long. */
+void gl_unit_on_timer(struct gl_core *c, struct gl_step *st)
+{
+    if (st->r.status == GL_STEP_QUEUED) {
+        gl_slots_unqueue(c, st);
+        gl_agents_log(c, st, "executor_lease_rejected", GL_S("lease queue timed out"), (gl_str){0});
+        gl_unit_give_up(c, st, NULL, GL_S("the wait for executor slots timed out"));
+    }
+}
+
+/* Nothing to do: it may leave memory when there are too many of its kind. */
+void gl_unit_idle(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_mail *m = st->mail;
+
+    if (m->n > 0 || m->now != NULL || m->is_asked || m->counted_n > 0 ||
+        st->r.status != GL_STEP_WAITING || !gl_list_empty(&m->idle)) {
+        return;
+    }
+    gl_list_push(&c->idle, &m->idle);
+    c->idle_n++;
+}

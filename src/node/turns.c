@@ -1,0 +1,315 @@
+/* turns.c - what agents need when they handle a message: the message itself, if it is too large to
+ * be kept in memory, an agent's own record, what an aggregator has got so far. */
+#include "node/turns.h"
+
+#include "base/limits.h"
+#include "node/node_state.h"
+#include "node/workers.h"
+
+enum { PAGE = 256 };
+
+/* ---- the message a worker is given ---- */
+
+/* As it was sent, with what the ledger says of this attempt. */
+gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
+                        struct gl_why *reterr_why)
+{
+    struct gl_message m;
+    struct gl_buf buf = {0};
+    gl_str whole;
+
+    if (gl_message_read(text, a, &m, reterr_why) != 0) {
+        return (gl_str){0};
+    }
+    m.headers = gl_message_headers(a, m.headers, &t->ledger);
+    if (t->ledger.attempt > 1) { /* given again: another message, to who has seen the first */
+        m.attempt = t->ledger.attempt;
+        m.message_id = gl_str_fmt(a, "%.*s.%u", GL_STR_ARG(m.message_id), t->ledger.attempt);
+    }
+    gl_message_write(&m, &buf);
+    whole = gl_str_dup(a, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    return whole;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    struct gl_link link; /* in node->readings */
+    struct gl_node *node;
+    struct gl_arena arena;
+    struct gl_store_req req;
+    struct gl_key keys[2];
+    struct gl_listing listing;
+    gl_str context, job, unit, agent, after;
+    uint32_t step_number, wants;
+    uint64_t letter;
+    gl_str unit_text, message;
+    struct gl_buf counted; /* bodies, separated by commas */
+    uint64_t counted_n;
+    gl_str *large; /* ids of letters whose text is elsewhere */
+    void (*done)(void *owner, int code, const char *why, gl_str message);
+    void *owner;
+};
+
+static void reading_free(struct reading *r)
+{
+    gl_list_remove(&r->link);
+    gl_buf_done(&r->counted);
+    gl_arena_done(&r->arena);
+    gl_mem_free(r);
+}
+
+void gl_turns_free_all(struct gl_node *n)
+{
+    for (struct gl_link *l; (l = gl_list_first(&n->readings)) != NULL;) {
+        reading_free(GL_CONTAINER(l, struct reading, link));
+    }
+}
+
+static gl_str id_of(struct reading *r, uint64_t number)
+{
+    return gl_str_fmt(&r->arena, "%.*s/%012llu", GL_STR_ARG(r->job), (unsigned long long)number);
+}
+
+static void write_raw(struct gl_jw *w, const char *key, gl_str raw)
+{
+    gl_jw_key(w, key);
+    gl_jw_raw(w, raw.n > 0 ? raw : GL_S("null"));
+}
+
+static gl_str body_of(struct reading *r, gl_str message)
+{
+    struct gl_message m;
+
+    return gl_message_read(message, &r->arena, &m, NULL) == 0 && m.body.n > 0 ? m.body
+                                                                              : GL_S("null");
+}
+
+static gl_str compose(struct reading *r)
+{
+    struct gl_buf buf = {0};
+    struct gl_jw w;
+    gl_str text;
+
+    gl_jw_init(&w, &buf);
+    gl_jw_object(&w);
+    write_raw(&w, "unit", r->unit_text);
+    write_raw(&w, "message", r->message);
+    if ((r->wants & GL_WANT_COUNTED) != 0) {
+        gl_jw_key(&w, "counted");
+        gl_jw_raw(
+            &w, gl_str_fmt(&r->arena, "{\"messages\":[%.*s],\"count\":%llu,\"last_message\":%.*s}",
+                           (int)r->counted.n, r->counted.n > 0 ? r->counted.p : "",
+                           (unsigned long long)r->counted_n, GL_STR_ARG(body_of(r, r->message))));
+    }
+    gl_jw_end(&w);
+    text = gl_str_dup(&r->arena, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    return text;
+}
+
+static void finish(struct reading *r, int code, const char *why)
+{
+    struct gl_node *n = r->node;
+    struct gl_event ev = {.type = GL_EV_RESOLVED,
+                          .context = r->context,
+                          .job = r->job,
+                          .step_number = r->step_number,
+                          .code = code,
+                          .why = gl_str_of(why)};
+
+    if (r->done != NULL) {
+        r->done(r->owner, code, why, r->message);
+    } else {
+        ev.facts = code == 0 ? compose(r) : (gl_str){0};
+        gl_node_feed(n, &ev);
+    }
+    reading_free(r);
+    gl_node_rearm(n);
+}
+
+static bool answered(struct reading *r)
+{
+    r->node->outstanding--;
+    if (r->req.status != 0) {
+        finish(r, GL_E_UNAVAILABLE, r->req.why.text);
+        return false;
+    }
+    return true;
+}
+
+static void list_counted(struct reading *r);
+
+static void add_counted(struct reading *r, gl_str body)
+{
+    if (r->counted.n > 0) {
+        gl_buf_char(&r->counted, ',');
+    }
+    gl_buf_str(&r->counted, body);
+    r->counted_n++;
+}
+
+static void on_large(struct gl_store_req *req)
+{
+    struct reading *r = req->owner;
+
+    if (!answered(r)) {
+        return;
+    }
+    add_counted(r, req->records[0].rev != 0
+                       ? body_of(r, gl_str_dup(&r->arena, req->records[0].value))
+                       : GL_S("null"));
+    list_counted(r);
+}
+
+/* One letter at a time: few aggregators have large ones. */
+static void on_counted(struct gl_store_req *req)
+{
+    struct reading *r = req->owner;
+    struct gl_json j;
+    gl_jnode root;
+
+    if (!answered(r)) {
+        return;
+    }
+    for (size_t i = 0; i < req->records_n; i++) {
+        gl_str text = gl_str_dup(&r->arena, req->records[i].value);
+
+        r->after = gl_str_dup(&r->arena, req->records[i].id);
+        if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, &r->arena, NULL) != 0) {
+            continue;
+        }
+        root = gl_json_root(&j);
+        if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "to"), &r->arena), r->agent) ||
+            !gl_str_is(gl_json_str(&j, gl_json_get(&j, root, "status"), &r->arena), "counted")) {
+            continue;
+        }
+        if (gl_json_get(&j, root, "large") != NULL) {
+            r->keys[0] = (struct gl_key){.kind = GL_S("message"), .id = r->after};
+            r->req = (struct gl_store_req){.done = on_large, .owner = r};
+            r->node->outstanding++;
+            r->node->ports.store->ops->get(r->node->ports.store, &r->req, r->context, r->keys, 1);
+            return;
+        }
+        add_counted(r, body_of(r, gl_json_raw(&j, gl_json_get(&j, root, "message"))));
+    }
+    if (r->counted.n > GL_RECORD_BYTES_MAX / 2) {
+        finish(r, GL_E_LIMIT, "what the aggregator has got is too large for one result");
+    } else if (req->records_n == PAGE) {
+        list_counted(r);
+    } else {
+        finish(r, 0, "");
+    }
+}
+
+static void list_counted(struct reading *r)
+{
+    r->listing = (struct gl_listing){
+        .kind = GL_S("letter"),
+        .prefix = gl_str_fmt(&r->arena, "%.*s/", GL_STR_ARG(r->job)),
+        .after = r->after,
+        .limit = PAGE,
+        .live_only = true,
+    };
+    r->req = (struct gl_store_req){.done = on_counted, .owner = r};
+    r->node->outstanding++;
+    r->node->ports.store->ops->list(r->node->ports.store, &r->req, r->context, &r->listing);
+}
+
+/* The letter of a small message has it; that of a large one says so. */
+static gl_str whole(struct reading *r, const struct gl_record *letter,
+                    const struct gl_record *message)
+{
+    struct gl_json j;
+    gl_jnode n;
+
+    if (message->rev != 0) {
+        return gl_str_dup(&r->arena, message->value);
+    }
+    if (letter->rev == 0 || gl_json_parse(&j, gl_str_dup(&r->arena, letter->value),
+                                          GL_RECORD_BYTES_MAX, &r->arena, NULL) != 0) {
+        return (gl_str){0};
+    }
+    n = gl_json_get(&j, gl_json_root(&j), "message");
+    return n != NULL ? gl_json_raw(&j, n) : (gl_str){0};
+}
+
+static void on_records(struct gl_store_req *req)
+{
+    struct reading *r = req->owner;
+
+    if (!answered(r)) {
+        return;
+    }
+    if ((r->wants & GL_WANT_UNIT) != 0) {
+        if (req->records[0].rev != 0) {
+            r->unit_text = gl_str_dup(&r->arena, req->records[0].value);
+        }
+        finish(r, 0, "");
+        return;
+    }
+    r->message = whole(r, &req->records[0], &req->records[1]);
+    if (r->message.n == 0) {
+        finish(r, GL_E_DAMAGED, "the message is not in the store any more");
+    } else if ((r->wants & GL_WANT_COUNTED) != 0) {
+        list_counted(r);
+    } else {
+        finish(r, 0, "");
+    }
+}
+
+static void begin(struct reading *r)
+{
+    size_t n = 1;
+
+    if ((r->wants & GL_WANT_UNIT) != 0) {
+        r->keys[0] = (struct gl_key){
+            .kind = GL_S("step"),
+            .id = gl_str_fmt(&r->arena, "%.*s/%.*s", GL_STR_ARG(r->job), GL_STR_ARG(r->unit))};
+    } else {
+        r->keys[0] = (struct gl_key){.kind = GL_S("letter"), .id = id_of(r, r->letter)};
+        r->keys[1] = (struct gl_key){.kind = GL_S("message"), .id = r->keys[0].id};
+        n = 2;
+    }
+    r->req = (struct gl_store_req){.done = on_records, .owner = r};
+    r->node->outstanding++;
+    r->node->ports.store->ops->get(r->node->ports.store, &r->req, r->context, r->keys, n);
+}
+
+static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job)
+{
+    struct reading *r = gl_mem_alloc(sizeof(*r));
+
+    r->node = n;
+    r->context = gl_str_dup(&r->arena, context);
+    r->job = gl_str_dup(&r->arena, job);
+    gl_list_push(&n->readings, &r->link);
+    return r;
+}
+
+void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
+{
+    struct reading *r = reading_new(n, e->context, e->job);
+
+    r->unit = gl_str_dup(&r->arena, e->step_id);
+    r->agent = (gl_str){.p = r->unit.p + 1, .n = r->unit.n - 1};
+    r->step_number = e->step_number;
+    r->wants = e->wants;
+    r->letter = e->letter;
+    gl_spec_unref(e->spec); /* the effect's own */
+    begin(r);
+}
+
+void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
+                   void (*done)(void *owner, int code, const char *why, gl_str message),
+                   void *owner)
+{
+    struct reading *r = reading_new(n, context, job);
+
+    r->wants = GL_WANT_LETTER;
+    r->letter = letter;
+    r->done = done;
+    r->owner = owner;
+    begin(r);
+}

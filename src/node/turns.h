@@ -1,0 +1,21 @@
+/* turns.h - what agents need when they handle a message. */
+#ifndef GL_NODE_TURNS_H
+#define GL_NODE_TURNS_H
+
+#include "core/effect.h"
+
+struct gl_node;
+
+/* RESOLVE of a unit. */
+void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e);
+/* The text of a message. `done` runs once, not from inside the call; never if the node is freed
+ * before. GL_E_UNAVAILABLE: ask again. */
+void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
+                   void (*done)(void *owner, int code, const char *why, gl_str message),
+                   void *owner);
+/* The message as this attempt is given it; "" : it cannot be read. */
+gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
+                        struct gl_why *reterr_why);
+void gl_turns_free_all(struct gl_node *n);
+
+#endif
