@@ -117,6 +117,65 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_job_result,
     },
     {
+        .name = "job agents",
+        .arguments = "ID [AGENT]",
+        .summary = "the agents of a bundle's job, and what each has done",
+        .help =
+            "How many messages each has handled and how many wait for it, where it last ran, and\n"
+            "how large its state is; with --json also the state.\n" DETAILS,
+        .words_min = 1,
+        .words_max = 2,
+        .run = gl_cmd_agents_list,
+    },
+    {
+        .name = "job messages",
+        .arguments = "ID [--agent AGENT] [--number N]",
+        .summary = "messages that wait for the agents of a job",
+        .help = "Those that are queued, held until their step may run, or being handled. With\n"
+                "--number that one, whole, as JSON.\n" DETAILS,
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_agents_messages,
+        .options = {{"--agent", "AGENT", "only those to this agent"},
+                    {"--number", "N", "this one, whole"}},
+    },
+    {
+        .name = "job dead-letters",
+        .arguments = "ID [--agent AGENT] [--number N] [--redrive N|all]",
+        .summary = "messages that could not be delivered, and why",
+        .help =
+            "--redrive delivers one, or all of them, again: to an agent that is there, while the\n"
+            "job has not ended.\n" DETAILS,
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_agents_dead,
+        .options = {{"--agent", "AGENT", "only those to this agent"},
+                    {"--number", "N", "this one, whole"},
+                    {"--redrive", "N|all", "deliver it again"}},
+    },
+    {
+        .name = "job artifacts",
+        .arguments = "ID [PATH]",
+        .summary = "files that the workers of a job have left in its run's folder",
+        .help =
+            "With their sizes, SHA-256 and types; with PATH, that file on stdout. They lie on the\n"
+            "node where the workers ran.\n",
+        .words_min = 1,
+        .words_max = 2,
+        .run = gl_cmd_artifacts_list,
+    },
+    {
+        .name = "job export",
+        .arguments = "ID --to FILE.tar",
+        .summary = "a job as one file: status, events, result, artifacts, manifest",
+        .help = "A tar archive with status.json, events.jsonl, result.json, manifest.json (of a\n"
+                "bundle) and the folder artifacts/. A file that is there is not overwritten.\n",
+        .words_min = 1,
+        .words_max = 1,
+        .run = gl_cmd_artifacts_export,
+        .options = {{"--to", "FILE", "where to; - is standard output"}},
+    },
+    {
         .name = "job pause",
         .arguments = "ID [--reason TEXT]",
         .summary = "stop a job so that it can go on later",
@@ -192,6 +251,18 @@ const struct gl_command gl_cli_commands[] = {
         .words_max = 2,
         .run = gl_cmd_shell,
         .options = {{"--attempt", "N", "of this attempt (the last one)"}},
+    },
+    {
+        .name = "send",
+        .arguments = "JOB AGENT [--type TYPE] [--body JSON | --body-file FILE]",
+        .summary = "send a message to an agent of a running job",
+        .help = "It is refused while the agent has too much to do: try again later then.\n",
+        .words_min = 2,
+        .words_max = 2,
+        .run = gl_cmd_agents_send,
+        .options = {{"--type", "TYPE", "the type of the message (message)"},
+                    {"--body", "JSON", "what it says"},
+                    {"--body-file", "FILE", "the same from a file; - is standard input"}},
     },
     {
         .name = "human list",

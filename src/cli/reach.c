@@ -111,6 +111,8 @@ void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret
         .executor_pools = values[GL_SET_EXECUTOR_POOLS].text,
         .executor_slots = (uint32_t)values[GL_SET_EXECUTOR_SLOTS].number,
         .runs_root = values[GL_SET_RUNS_ROOT].text,
+        .modules = values[GL_SET_MODULES].text,
+        .modules_trusted = values[GL_SET_MODULES_TRUSTED].text,
         .debug = strcmp(values[GL_SET_LOG].text, "debug") == 0,
         .keep_ms = values[GL_SET_KEEP_FOR].number,
         .keep_jobs = values[GL_SET_KEEP_JOBS].number,
@@ -358,6 +360,20 @@ static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
     case GL_VERB_WHY:
         return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s/why?step=%.*s", GL_STR_ARG(job),
                           GL_STR_ARG(gl_reach_escape(a, rq->step)))
+            .p;
+    case GL_VERB_AGENTS:
+        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s/agents?limit=%u&agent=%.*s&after=%.*s",
+                          GL_STR_ARG(job), rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->step)),
+                          GL_STR_ARG(gl_reach_escape(a, rq->after)))
+            .p;
+    case GL_VERB_MESSAGES:
+    case GL_VERB_DEAD_LETTERS:
+        return gl_str_fmt(
+                   a,
+                   "/v1/contexts/default/jobs/%.*s/%s?limit=%u&number=%lld&agent=%.*s&after=%.*s",
+                   GL_STR_ARG(job), rq->verb == GL_VERB_MESSAGES ? "messages" : "dead-letters",
+                   rq->limit, (long long)rq->from_seq, GL_STR_ARG(gl_reach_escape(a, rq->step)),
+                   GL_STR_ARG(gl_reach_escape(a, rq->after)))
             .p;
     case GL_VERB_NODES:
         return rq->all ? "/v1/nodes?all=true" : "/v1/nodes";

@@ -68,9 +68,8 @@ void gl_reach_rest(void);
 int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl_str body,
                     struct gl_client_reply *ret, struct gl_why *reterr_why);
 
-/* A question (LIST, STATUS, EVENTS, HUMAN, WHY, NODES, NODE_SHOW, CLUSTER), asked of the node or,
- * without one, of the store.
- */
+/* A question (LIST, STATUS, EVENTS, HUMAN, WHY, NODES, NODE_SHOW, CLUSTER, AGENTS, MESSAGES,
+ * DEAD_LETTERS), asked of the node or, without one, of the store. */
 int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
                  struct gl_why *reterr_why);
 

@@ -29,55 +29,16 @@ static bool read_run(struct gl_call *c, gl_str *ret)
 
 /* ---- the list ---- */
 
-static void write_file(struct gl_jw *w, const struct gl_runfs_file *f)
-{
-    char when[GL_WHEN_BYTES];
-
-    gl_jw_object(w);
-    gl_jw_key(w, "path");
-    gl_jw_str(w, f->path);
-    gl_jw_key(w, "bytes");
-    gl_jw_u64(w, f->bytes);
-    gl_jw_key(w, "sha256");
-    if (f->hex[0] != '\0') {
-        gl_jw_c(w, f->hex);
-    } else {
-        gl_jw_null(w);
-    }
-    gl_jw_key(w, "content_type");
-    gl_jw_c(w, gl_runfs_type(f->path));
-    gl_jw_key(w, "modified_at");
-    gl_jw_str(w, gl_when_format(f->modified_at, when));
-    gl_jw_end(w);
-}
-
 static void list_files(struct gl_call *c)
 {
     struct gl_runfs_list files;
-    struct gl_jw w;
 
     c->rq.code = gl_runfs_list(c->config->runs_root, c->rq.run_id, HASHED_BYTES_MAX, &c->arena,
                                &files, &c->rq.why);
     if (c->rq.code != 0) {
         return;
     }
-    gl_jw_init(&w, &c->out);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "job_id");
-    gl_jw_c(&w, c->rq.job_id);
-    gl_jw_key(&w, "run_id");
-    gl_jw_str(&w, c->rq.run_id);
-    gl_jw_key(&w, "folder");
-    gl_jw_str(&w, gl_str_fmt(&c->arena, "%s/%.*s", c->config->runs_root, GL_STR_ARG(c->rq.run_id)));
-    gl_jw_key(&w, "artifacts");
-    gl_jw_array(&w);
-    for (size_t i = 0; i < files.n; i++) {
-        write_file(&w, &files.files[i]);
-    }
-    gl_jw_end(&w);
-    gl_jw_key(&w, "truncated");
-    gl_jw_bool(&w, files.is_cut);
-    gl_jw_end(&w);
+    gl_runfs_write(&files, c->config->runs_root, gl_str_of(c->rq.job_id), c->rq.run_id, &c->out);
     gl_buf_char(&c->out, '\n');
 }
 

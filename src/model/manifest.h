@@ -1,5 +1,7 @@
 /* manifest.h - a bundle's manifest.json, in any of its forms, compiled to a flow.
  *
+ * Paths below the workspace begin with GL_EXEC_WORK (port/exec.h).
+ *
  *   catalog       apiVersion mn.workflow/v2 (and v1): workflow, agents, runtime
  *   submitted     graph_id, flow.nodes, flow.edges, flow.steps, flow.graph.edges
  *   bindings      nodes only from runtime.bindings.<step>.workers[]
@@ -32,5 +34,10 @@ int gl_manifest_config(gl_str under, gl_str over, const struct gl_strs *sets, st
 /* What the sets say below inputs.payload, as a JSON object; "" : nothing. */
 int gl_manifest_overlay(const struct gl_strs *sets, struct gl_arena *a, gl_str *ret,
                         struct gl_why *reterr_why);
+
+/* What a manifest may say, field by field: for the reference page and its test, for hints. */
+extern const struct gl_flow_field gl_manifest_fields[]; /* without `schema` */
+extern const size_t gl_manifest_fields_n;
+bool gl_manifest_is_field(const char *of, gl_str name);
 
 #endif

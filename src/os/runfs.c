@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "os/fs.h"
 
 enum { DEPTH_MAX = 32, READ_BYTES = 64 << 10 };
@@ -238,6 +239,55 @@ int gl_runfs_append(const char *root, gl_str run_id, const char *name, gl_str li
         return gl_fs_why(reterr_why, errno, "sync", name);
     }
     return 0;
+}
+
+/* ---- telling ---- */
+
+static void write_file(struct gl_jw *w, const struct gl_runfs_file *f)
+{
+    char when[GL_WHEN_BYTES];
+
+    gl_jw_object(w);
+    gl_jw_key(w, "path");
+    gl_jw_str(w, f->path);
+    gl_jw_key(w, "bytes");
+    gl_jw_u64(w, f->bytes);
+    gl_jw_key(w, "sha256");
+    if (f->hex[0] != '\0') {
+        gl_jw_c(w, f->hex);
+    } else {
+        gl_jw_null(w);
+    }
+    gl_jw_key(w, "content_type");
+    gl_jw_c(w, gl_runfs_type(f->path));
+    gl_jw_key(w, "modified_at");
+    gl_jw_str(w, gl_when_format(f->modified_at, when));
+    gl_jw_end(w);
+}
+
+void gl_runfs_write(const struct gl_runfs_list *l, const char *root, gl_str job, gl_str run_id,
+                    struct gl_buf *out)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "job_id");
+    gl_jw_str(&w, job);
+    gl_jw_key(&w, "run_id");
+    gl_jw_str(&w, run_id);
+    gl_jw_key(&w, "folder");
+    gl_jw_str(&w, gl_str_fmt(&a, "%s/%.*s", root, GL_STR_ARG(run_id)));
+    gl_jw_key(&w, "artifacts");
+    gl_jw_array(&w);
+    for (size_t i = 0; i < l->n; i++) {
+        write_file(&w, &l->files[i]);
+    }
+    gl_jw_end(&w);
+    gl_jw_key(&w, "truncated");
+    gl_jw_bool(&w, l->is_cut);
+    gl_jw_end(&w);
 }
 
 /* ---- types ---- */

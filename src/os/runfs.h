@@ -41,6 +41,10 @@ int gl_runfs_open(const char *root, gl_str run_id, gl_str path, int *ret_fd, uin
 int gl_runfs_append(const char *root, gl_str run_id, const char *name, gl_str line,
                     struct gl_why *reterr_why);
 
+/* {"job_id", "run_id", "folder", "artifacts": [...], "truncated"}, as the API tells it. */
+void gl_runfs_write(const struct gl_runfs_list *l, const char *root, gl_str job, gl_str run_id,
+                    struct gl_buf *out);
+
 /* What a file is, by the ending of its name. */
 const char *gl_runfs_type(gl_str path);
 

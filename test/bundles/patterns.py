@@ -1,11 +1,12 @@
-"""The bundles of examples/bundles and test/bundles/forms, and how each ends, whatever happens to the
-node in between."""
+"""The bundles of examples/bundles and test/bundles/forms, and how each ends, whatever happens to
+the node in between."""
 
 import os
 
 from bundlework import EXAMPLES, FORMS
 
-RUN_FILES = ["run.json", "config.json", "inputs.json", "events.jsonl", "errors.jsonl", "timeline.jsonl",
+RUN_FILES = ["run.json", "config.json", "inputs.json", "events.jsonl", "errors.jsonl",
+             "timeline.jsonl",
              "observability_summary.json", "result.json", "final_artifact.json"]
 
 
@@ -57,9 +58,11 @@ PATTERNS = {p.name: p for p in [
                             "followup_research_2"),
             {"parents": ["followup_research_1", "followup_research_2"], "found": 2}),
     Pattern("dynamic/fixed", done("inspect_context", "write_report"),
-            {"parents": ["inspect_context"], "found": 0}, "--set", "inputs.payload.evidence_gap=false"),
+            {"parents": ["inspect_context"], "found": 0}, "--set",
+            "inputs.payload.evidence_gap=false"),
     Pattern("approval", done("draft", "review", "publish"),
-            {"title": "All about otters", "approved_by": "ann"}, answers=("publish-draft", "approve")),
+            {"title": "All about otters", "approved_by": "ann"},
+            answers=("publish-draft", "approve")),
     Pattern("retry", done("fetch", "report"), {"status": 200}),
     Pattern("checkpoint", done("run"), {"seen": [1, 2, 3, 4, 5, 6, 7], "sum": 28}),
     Pattern("stream", done("produce", "consume"), {"seen": list(range(10)), "in_order": True}),
@@ -88,4 +91,5 @@ def run(runner, name, **options):
 
 def answer(runner, run_id, request, decision):
     runner.wait_file(run_id, "human.jsonl")
-    runner.box.glia("human", "respond", run_id, request, "--decision", decision, "--reviewer", "ann")
+    runner.box.glia("human", "respond", run_id, request, "--decision", decision, "--reviewer",
+                    "ann")

@@ -78,7 +78,8 @@ def test_what_is_no_manifest(box, tmp_path, text, words):
 
 @item("B-H-3", "B-3-7")
 def test_a_cycle_is_named(box, tmp_path):
-    b = Bundle("cycle").worker("a", "pass", ["c"]).worker("b", "pass", ["a"]).worker("c", "pass", ["b"]).seed("a")
+    b = Bundle("cycle").worker("a", "", ["c"]).worker("b", "", ["a"]).worker("c", "", ["b"])
+    b.seed("a")
     valid, errors = validate(box, b.write(tmp_path / "bundle"))
     assert not valid and any("cycle" in message for _, message in errors), errors
 
@@ -95,8 +96,9 @@ def test_a_link_out_of_the_bundle(box, tmp_path):
 
 @item("B-H-4")
 def test_a_link_inside_the_bundle_is_a_file(alone, tmp_path):
-    b = Bundle("inside").worker("a", "note('read', open('link.txt').read())", upload_path=".", upload_as=".",
-                                output_message_type="done").sink().edge("a", "sink", "done").seed("a")
+    b = Bundle("inside").worker("a", "note('read', open('link.txt').read())", upload_path=".",
+                                upload_as=".",
+                                output_message_type="done").ends("a").seed("a")
     b.files["payloads/real.txt"] = "real"
     folder = b.write(tmp_path / "bundle")
     os.symlink("real.txt", f"{folder}/payloads/link.txt")
@@ -112,9 +114,12 @@ def test_pipes_and_devices_are_refused(box, tmp_path):
 
 @item("B-H-4", "B-12-5")
 def test_artifacts_do_not_leave_the_run(alone, tmp_path):
-    b = Bundle("leak").worker("a", "os.symlink('/etc/passwd', os.path.join(folder, 'stolen'))\n"
-                                   "os.symlink('/etc', os.path.join(folder, 'dir'))\nnote('fine', 1)",
-                              output_message_type="done").sink().edge("a", "sink", "done").seed("a")
+    b = Bundle("leak").worker("a", """
+os.symlink("/etc/passwd", os.path.join(folder, "stolen"))
+os.symlink("/etc", os.path.join(folder, "dir"))
+note("fine", 1)
+""",
+                              output_message_type="done").ends("a").seed("a")
     ran = small(alone, tmp_path, b)
     listed = alone.box.json("job", "artifacts", ran.run_id)["artifacts"]
     paths = {a["path"]: a for a in listed}
@@ -147,13 +152,14 @@ def test_a_worker_that_prints_without_end(tmp_path):
     serve(box)
     try:
         node = box.started[0].pid
-        small(runner, tmp_path / "warm", Bundle("warm").worker("a", output_message_type="done").sink()
-              .edge("a", "sink", "done").seed("a"))
+        small(runner, tmp_path / "warm",
+              Bundle("warm").worker("a", output_message_type="done").ends("a").seed("a"))
         before = memory_of(node)
         mib = 1024 if SOAK else 64
-        b = Bundle("flood").worker("a", f"line = 'x' * 1023 + chr(10)\nfor n in range({mib} * 1024):\n"
+        b = Bundle("flood").worker("a",
+                                   f"line = 'x' * 1023 + chr(10)\nfor n in range({mib} * 1024):\n"
                                         "    sys.stdout.write(line)", output_message_type="done")
-        ran = small(runner, tmp_path, b.sink().edge("a", "sink", "done").seed("a"))
+        ran = small(runner, tmp_path, b.ends("a").seed("a"))
         assert ran.statuses == {"a": "completed"}
         assert len(ran.steps["a"]["output"]["sandbox"]["stdout"]) < (1 << 20) + 1000
         assert memory_of(node) - before < 64, (before, memory_of(node))
@@ -163,8 +169,9 @@ def test_a_worker_that_prints_without_end(tmp_path):
 
 @item("B-H-6", "B-7.4-1")
 def test_half_a_json(served, tmp_path):
-    b = Bundle("half").worker("a", "sys.stdout.write('{\"complete_step\": {\"n\": 1}, \"events\": [')",
-                              output_message_type="done").sink().edge("a", "sink", "done").seed("a")
+    b = Bundle("half").worker("a",
+                              "sys.stdout.write('{\"complete_step\": {\"n\": 1}, \"events\": [')",
+                              output_message_type="done").ends("a").seed("a")
     ran = small(served, tmp_path, b)
     assert ran.steps["a"]["output"]["sandbox"]["stdout"].startswith('{"complete_step"'), ran
 
@@ -179,7 +186,7 @@ wait_file("child")
 say(x=1)
 sys.stdout.flush()
 os._exit(0)
-""", output_message_type="done").sink().edge("a", "sink", "done").seed("a")
+""", output_message_type="done").ends("a").seed("a")
     begin = time.monotonic()
     ran = small(served, tmp_path, b)
     assert time.monotonic() - begin < 30
@@ -196,7 +203,7 @@ os.close(2)
 time.sleep(0.5)
 note("after", 1)
 os._exit(0)
-""", output_message_type="done").sink().edge("a", "sink", "done").seed("a")
+""", output_message_type="done").ends("a").seed("a")
     ran = small(served, tmp_path, b)
     assert ran.lines("after") == [1] and ran.statuses == {"a": "completed"}
     assert json.loads(ran.steps["a"]["output"]["sandbox"]["stdout"]) == {"x": 1}
@@ -206,31 +213,35 @@ os._exit(0)
 def test_a_worker_that_never_reads_its_input(served, tmp_path):
     b = Bundle("deaf").agent("a", "executor", runner_module="HostLocal", command=["true"],
                              output_message_type="done").step("a")
-    ran = small(served, tmp_path, b.sink().edge("a", "sink", "done").seed("a", {"text": "z" * 200000}))
+    ran = small(served, tmp_path,
+                b.ends("a").seed("a", {"text": "z" * 200000}))
     assert ran.statuses == {"a": "completed"}
 
 
 @item("B-H-6")
-@pytest.mark.parametrize("said", ["print('[' * 100000)", "sys.stdout.buffer.write(bytes(range(256)) * 10)",
-                                  "say(events=7, emit_messages={'a': 1}, next_state=None)",
-                                  "say(emit_messages=[5, {}, {'type': 7}, {'type': 't', 'to': ''}])"])
+@pytest.mark.parametrize("said", [
+    "print('[' * 100000)", "sys.stdout.buffer.write(bytes(range(256)) * 10)",
+    "say(events=7, emit_messages={'a': 1}, next_state=None)",
+    "say(emit_messages=[5, {}, {'type': 7}, {'type': 't', 'to': ''}])"])
 def test_odd_things_on_stdout(served, tmp_path, said):
     """The job ends, one way or the other, and says so."""
-    b = Bundle("odd").worker("a", said, output_message_type="done").sink().edge("a", "sink", "done").seed("a")
+    b = Bundle("odd").worker("a", said, output_message_type="done").ends("a").seed("a")
     ran = small(served, tmp_path, b, code=None)
     assert ran.status["status"] in ("completed", "failed"), ran
 
 
 @item("B-H-5")
 def test_a_state_above_its_limit_fails_the_attempt(served, tmp_path):
-    b = Bundle("state").worker("a", "say(next_state={'x': 'y' * (3 << 20)})", max_output_bytes=8 << 20)
+    b = Bundle("state").worker("a", "say(next_state={'x': 'y' * (3 << 20)})",
+                               max_output_bytes=8 << 20)
     ran = small(served, tmp_path, b.sink().edge("a", "sink").seed("a"), code=1)
     assert ran.statuses == {"a": "failed"}, ran
 
 
 @item("B-H-5")
 def test_more_messages_than_one_may_cause(served, tmp_path):
-    b = Bundle("storm").worker("a", "say(emit_messages=[{'type': 't', 'body': 1}] * 10001)", max_output_bytes=8 << 20,
+    b = Bundle("storm").worker("a", "say(emit_messages=[{'type': 't', 'body': 1}] * 10001)",
+                               max_output_bytes=8 << 20,
                                output_message_type=None).agent("r", "router").sink()
     ran = small(served, tmp_path, b.edge("a", "r", "t").edge("r", "sink", "t").seed("a"), code=1)
     assert ran.statuses == {"a": "failed"} and "10000" in json.dumps(ran.steps["a"]), ran
@@ -238,7 +249,8 @@ def test_more_messages_than_one_may_cause(served, tmp_path):
 
 @item("B-5.3-6")
 def test_messages_that_go_round_and_round_end_with_a_cancel(served, tmp_path):
-    b = Bundle("round").agent("a", "router").agent("b", "router").edge("a", "b", "*").edge("b", "a", "*").seed("a", {})
+    b = Bundle("round").agent("a", "router").agent("b", "router").chain("a", "b", "a", kind="*")
+    b.seed("a", {})
     process = served.start(b.write(tmp_path / "bundle"))
     wait_for("the job", lambda: process.run_id in served.box.glia("job", "list").stdout)
     served.box.glia("job", "cancel", process.run_id)
@@ -252,7 +264,8 @@ if os.geteuid() == 0:
     def test_a_worker_that_fills_the_disk(tmp_path):
         disk = str(tmp_path / "disk")
         os.makedirs(disk)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "glia-test", disk], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=700", "glia-test", disk],
+                       check=True)
         box = Box(tmp_path / "box", data=os.path.join(disk, "data"))
         os.makedirs(box.folder)
         runner = Runner(box)
@@ -265,7 +278,7 @@ with open("fat", "wb", buffering=0) as file:
 """, max_attempts=1).sink().edge("a", "sink").seed("a")
             ran = small(runner, tmp_path / "fill", b, code=1)
             assert "No space left" in json.dumps(ran.steps["a"]), ran
-            fine = Bundle("fine").worker("a", output_message_type="done").sink().edge("a", "sink", "done").seed("a")
+            fine = Bundle("fine").worker("a", output_message_type="done").ends("a").seed("a")
             small(runner, tmp_path / "fine", fine)
         finally:
             box.close()

@@ -1,6 +1,6 @@
-"""Every pattern once more, while its node is killed at random moments and started again: the job ends
-as it does without. Workers belong to the keeper, which outlives the node, so also those that nobody
-marked as safe to run twice go on.
+"""Every pattern once more, while its node is killed at random moments and started again: the job
+ends as it does without. Workers belong to the keeper, which outlives the node, so also those that
+nobody marked as safe to run twice go on.
 
 A round prints its seed; GLIA_CRASH_SEED=n replays one (what is drawn is the same, the moments are
 not). GLIA_SOAK=1 takes new seeds, and GLIA_CRASH_ROUNDS (10) rounds of each."""
@@ -87,7 +87,8 @@ def test_every_pattern_ends_as_it_would_without(tmp_path):
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [(name, seed, pool.submit(round_of, name, seed, str(tmp_path / f"{number}")))
                    for number, (name, seed) in enumerate(rounds)]
-    bad = [f"{name}, GLIA_CRASH_SEED={seed}: {f.exception()!r}" for name, seed, f in futures if f.exception()]
+    bad = [f"{name}, GLIA_CRASH_SEED={seed}: {f.exception()!r}" for name, seed,
+           f in futures if f.exception()]
     assert not bad, "\n\n".join(bad)
 
 
@@ -102,7 +103,7 @@ say(x=1)
 
 def lose(victim, tmp_path, **marks):
     """The machine's processes die under a worker: nobody knows its outcome."""
-    b = Bundle("lose").worker("a", SLOW, output_message_type="done", **marks).sink().edge("a", "sink", "done")
+    b = Bundle("lose").worker("a", SLOW, output_message_type="done", **marks).ends("a")
     victim.submit(b.seed("a", {}).write(tmp_path / "bundle"), run_id="l-1")
     victim.runner.wait_file("l-1", "ran")
     victim.kill()
@@ -124,7 +125,8 @@ def test_an_unmarked_worker_whose_outcome_is_unknown_waits_for_a_person(tmp_path
         victim.box.glia("human", "respond", "l-1", request.get("step_id") or request["request_id"],
                         "--decision", "rerun")
         victim.box.glia("job", "resume", "l-1")
-        wait_for("the end", lambda: victim.box.json("job", "status", "l-1")["status"] == "completed")
+        wait_for("the end",
+                 lambda: victim.box.json("job", "status", "l-1")["status"] == "completed")
     finally:
         victim.box.close()
 

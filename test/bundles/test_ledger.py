@@ -1,4 +1,4 @@
-"""The ledger of a bundle's job: when a step may run, what its agent's messages and events do to it."""
+"""The ledger of a bundle's job: when a step may run, and what messages and events do to it."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from bundlework import Bundle, get, item
 from glianode import wait_for
 
 OPTIONAL = {"required": False, "retry": {"max_attempts": 1}}
-FAILS = "say(events=[{'type': 'workflow_step_failed', 'payload': {'reason': 'so it is'}}])"
+FAILS = "event('workflow_step_failed', reason='so it is')"
 WORKS = "say(x=1)"
 
 
@@ -24,8 +24,9 @@ def after(rule, first, second, **edges):
     b.worker("q", second, ["start"], control=OPTIONAL, output_message_type="data")
     b.worker("c", "note('c', load('MN_MESSAGE_FILE'))", ["p", "q"], rule=rule)
     b.worker("last", WORKS, ["p", "q", "c"], rule="all_done", output_message_type="done")
-    b.edge("start", "p", "go").edge("start", "q", "go").edge("p", "c", "data").edge("q", "c", "data")
-    b.edge("start", "last", "go").sink().edge("last", "sink", "done").seed("start", {})
+    b.edge("start", "p", "go").edge("start", "q", "go").edge("p", "c", "data").edge("q", "c",
+                                                                                    "data")
+    b.edge("start", "last", "go").ends("last").seed("start", {})
     for edge in b.flow["graph"]["edges"]:
         edge.update(edges.get(edge["id"], {}))
     return b
@@ -34,7 +35,8 @@ def after(rule, first, second, **edges):
 SKIPPED = "trigger rule cannot be satisfied"
 
 
-@item("B-8.2-1", "B-8.2-2", "B-8.2-3", "B-8.2-4", "B-8.2-5", "B-8.2-6", "B-8.2-7", "B-8.2-8", "B-8.3-6")
+@item("B-8.2-1", "B-8.2-2", "B-8.2-3", "B-8.2-4", "B-8.2-5", "B-8.2-6", "B-8.2-7", "B-8.2-8",
+      "B-8.3-6")
 @pytest.mark.parametrize("rule, first, second, ends", [
     ("all_success", WORKS, WORKS, "completed"),
     ("all_required", WORKS, FAILS, "skipped"),
@@ -65,9 +67,11 @@ def test_trigger_rules(served, tmp_path, rule, first, second, ends):
                                         ("one_success", "skipped"), ("one_failed", "skipped")])
 def test_rules_without_parents(served, tmp_path, rule, ends):
     b = Bundle("orphan").worker("a", "note('a', 1)", rule=rule, output_message_type=None)
-    b.worker("b", WORKS, output_message_type="done").sink().edge("b", "sink", "done").seed("a", {}).seed("b", {})
+    b.worker("b", WORKS, output_message_type="done").ends("b")
+    b.seed("a", {}).seed("b", {})
     ran = small(served, tmp_path, b)
-    assert ran.statuses == {"a": ends, "b": "completed"} and ran.has("a") == (ends == "completed"), ran
+    assert ran.statuses == {"a": ends, "b": "completed"}, ran
+    assert ran.has("a") == (ends == "completed"), ran
 
 
 @item("B-2.4-1")
@@ -75,16 +79,20 @@ def test_the_agent_of_a_step(served, tmp_path):
     """agent_id before run before id; an agent of several steps belongs to the first."""
     b = Bundle("bound")
     for name in ("one", "two", "three"):
-        b.worker(name, "note('steps', [os.environ['MN_AGENT_ID'], os.environ['MN_WORKFLOW_STEP_ID']])", step=False,
+        b.worker(name,
+                 "note('steps', [os.environ['MN_AGENT_ID'], os.environ['MN_WORKFLOW_STEP_ID']])",
+                 step=False,
                  output_message_type="go")
     b.step("s1", agent_id="one", run="two").step("s2", ["s1"], run="two").step("three", ["s2"])
-    b.edge("one", "two", "go").edge("two", "three", "go").sink().edge("three", "sink", "go").seed("one", {})
+    b.edge("one", "two", "go").edge("two", "three", "go").sink().edge("three", "sink",
+                                                                      "go").seed("one", {})
     ran = small(served, tmp_path, b)
     assert ran.lines("steps") == [["one", "s1"], ["two", "s2"], ["three", "three"]]
 
 
 @item("B-2.5-1", "B-8.2-1", "B-15-4")
-@pytest.mark.parametrize("accepts, ends", [(["done", "partial"], "completed"), (["done"], "skipped")])
+@pytest.mark.parametrize("accepts, ends",
+                         [(["done", "partial"], "completed"), (["done"], "skipped")])
 def test_what_an_edge_accepts(served, tmp_path, accepts, ends):
     b = after("all_success", WORKS, FAILS, q__c={"accepts": accepts})
     assert small(served, tmp_path, b).statuses["c"] == ends
@@ -99,23 +107,25 @@ def test_accepts_has_no_say_in_other_rules(served, tmp_path):
 @item("B-8.3-6", "B-8.3-7")
 def test_the_message_of_the_ledger(served, tmp_path):
     b = Bundle("trigger").worker("p", FAILS, control=OPTIONAL, output_message_type=None)
-    b.worker("c", "note('c', load('MN_MESSAGE_FILE'))", ["p"], rule="one_failed", output_message_type="done")
-    ran = small(served, tmp_path, b.sink().edge("c", "sink", "done").seed("p", {}))
+    b.worker("c", "note('c', load('MN_MESSAGE_FILE'))", ["p"], rule="one_failed",
+             output_message_type="done")
+    ran = small(served, tmp_path, b.ends("c").seed("p", {}))
     message, = ran.lines("c")
     envelope = message["envelope"]
     assert envelope["type"] == "workflow_trigger" and envelope["from"] == "workflow_ledger"
     assert envelope["class"] == "command" and envelope["to"] == "c"
     assert message["body"]["trigger_rule"] == "one_failed"
     parent, = message["body"]["parents"]
-    assert parent["step_id"] == "p" and parent["status"] == "partial" and parent["outcome"] == "failed"
+    assert (parent["step_id"], parent["status"], parent["outcome"]) == ("p", "partial", "failed")
     assert parent["edge_id"] == "p__c" and "output" in parent
     ran.one("workflow_step_triggered", step_id="c")
 
 
 @item("B-2.4-4", "B-8.1-1")
 def test_failure_policy_skip(served, tmp_path):
-    b = Bundle("skip").worker("p", FAILS, control={"failure_policy": "skip"}, output_message_type=None)
-    b.worker("c", WORKS, ["p"], rule="all_done", output_message_type="done").sink().edge("c", "sink", "done")
+    b = Bundle("skip").worker("p", FAILS, control={"failure_policy": "skip"},
+                              output_message_type=None)
+    b.worker("c", WORKS, ["p"], rule="all_done", output_message_type="done").ends("c")
     ran = small(served, tmp_path, b.seed("p", {}))
     assert ran.statuses == {"p": "skipped", "c": "completed"}, ran
     assert ran.steps["p"]["terminal_outcome"] == "failed"
@@ -128,7 +138,8 @@ def test_a_required_step_that_fails_fails_the_job(served, tmp_path):
     ran = small(served, tmp_path, b, code=1)
     assert ran.status["status"] == "failed" and ran.statuses["p"] == "failed", ran
     assert not ran.has("c"), "the job ends first"
-    assert ran.result["step_id"] == "p" and "so it is" in json.dumps(ran.result["error"]), ran.result
+    assert ran.result["step_id"] == "p", ran.result
+    assert "so it is" in json.dumps(ran.result["error"]), ran.result
     error = ran.status["error"]
     assert error["schema_version"] == "mn.error.v1" and error["code"] and len(error["desc"]) <= 160
     assert error["details"]["step_id"] == "p"
@@ -143,8 +154,10 @@ note("ran", [context["workflow"]["attempt"], os.environ["MN_WORKFLOW_ATTEMPT_ID"
 if context["workflow"]["attempt"] < 3:
     sys.exit("no luck")
 say(x=1)
-""", control={"retry": {"max_attempts": 3, "backoff_seconds": 50, "backoff_multiplier": 3}}, retry_backoff_ms=100,
-                              output_message_type="done").sink().edge("a", "sink", "done").seed("a", {"n": 1})
+""", control={"retry": {"max_attempts": 3, "backoff_seconds": 50, "backoff_multiplier": 3}},
+                               retry_backoff_ms=100,
+                              output_message_type="done")
+    b.ends("a").seed("a", {"n": 1})
     ran = small(served, tmp_path, b)
     runs = ran.lines("ran")
     assert [run[:2] for run in runs] == [[n, f"a:attempt:{n}"] for n in (1, 2, 3)]
@@ -158,8 +171,9 @@ say(x=1)
 @item("B-8.4-3", "B-2.4-5")
 def test_the_deadline_of_a_step(served, tmp_path):
     b = Bundle("late").worker("a", "note('pid', os.getpid()); time.sleep(600)",
-                              control={"timeout_seconds": 1, "required": False, "retry": {"max_attempts": 1}})
-    b.worker("c", WORKS, ["a"], rule="one_failed", output_message_type="done").sink().edge("c", "sink", "done")
+                              control={"timeout_seconds": 1, "required": False,
+                                       "retry": {"max_attempts": 1}})
+    b.worker("c", WORKS, ["a"], rule="one_failed", output_message_type="done").ends("c")
     ran = small(served, tmp_path, b.seed("a", {}))
     ran.one("workflow_step_attempt_timed_out", step_id="a")
     wait_for("the worker to end", lambda: not os.path.exists(f"/proc/{ran.lines('pid')[0]}"))
@@ -170,7 +184,7 @@ def test_the_deadline_of_a_step(served, tmp_path):
 def test_messages_to_a_step_that_has_ended_are_dropped(served, tmp_path):
     b = Bundle("drop").worker("a", "note('ran', body)", output_message_type="go")
     b.worker("b", "wait_file('ran'); say(x=1)", ["a"], output_message_type="done")
-    b.edge("a", "b", "go").sink().edge("b", "sink", "done").seed("a", {"n": 1}, {"n": 2}, {"n": 3})
+    b.edge("a", "b", "go").ends("b").seed("a", {"n": 1}, {"n": 2}, {"n": 3})
     ran = small(served, tmp_path, b)
     assert ran.lines("ran") == [{"n": 1}]
     assert len(ran.of("workflow_step_duplicate_message_ignored", step_id="a")) == 2, ran
@@ -178,7 +192,8 @@ def test_messages_to_a_step_that_has_ended_are_dropped(served, tmp_path):
 
 @item("B-8.3-2", "B-8.3-3", "B-8.3-5")
 def test_held_messages_come_in_order_when_the_rule_is_satisfied(served, tmp_path):
-    b = Bundle("hold").worker("fast", "say(emit_messages=[{'type': 'd', 'body': {'n': n}} for n in range(5)])",
+    b = Bundle("hold").worker("fast",
+                              "emit(*[('d', {'n': n}) for n in range(5)])",
                               output_message_type=None)
     b.worker("slow", "wait_file('go')", output_message_type=None)
     b.worker("join", """
@@ -189,7 +204,8 @@ if len(seen) == 5:
     said |= {"complete_step": {"seen": seen}, "emit_messages": [{"type": "done", "body": {}}]}
 say(**said)
 """, ["fast", "slow"], workflow_complete_step=False, output_message_type=None)
-    b.edge("fast", "join", "d").sink().edge("join", "sink", "done").seed("fast", {}).seed("slow", {})
+    b.edge("fast", "join", "d").ends("join").seed("fast", {}).seed("slow",
+                                                                                          {})
     process = served.start(b.write(tmp_path / "bundle"))
     wait_for("the step to hold its messages", lambda: served.box.glia(
         "job", "status", process.run_id, "--json", code=None).stdout.count('"blocked"') > 0)
@@ -203,9 +219,9 @@ say(**said)
 @pytest.mark.parametrize("key", ["step", "step_id", "workflow_step_id", "phase", "phase_id"])
 def test_an_event_names_the_step_it_is_about(served, tmp_path, key):
     b = Bundle("named").worker("a", f"""
-say(events=[{{"type": "workflow_step_skipped", "payload": {{"{key}": "b", "reason": "not needed"}}}}])
+event("workflow_step_skipped", **{{"{key}": "b", "reason": "not needed"}})
 """, output_message_type="done").worker("b", "note('b', 1)", ["a"], output_message_type=None)
-    b.sink().edge("a", "sink", "done").edge("a", "b", "done").seed("a", {})
+    b.ends("a").edge("a", "b", "done").seed("a", {})
     ran = small(served, tmp_path, b)
     assert ran.statuses == {"a": "completed", "b": "skipped"} and not ran.has("b"), ran
 
@@ -217,7 +233,7 @@ say(events=[{"type": "progress", "payload": {"step": "b", "n": 1}},
             {"type": "workflow_step_completed", "payload": {"step": "measure the cake"}},
             {"type": "other", "payload": {"phase": 3}}])
 """, output_message_type="go").worker("b", "say(x=1)", ["a"], output_message_type="done")
-    b.edge("a", "b", "go").sink().edge("b", "sink", "done").seed("a", {})
+    b.edge("a", "b", "go").ends("b").seed("a", {})
     ran = small(served, tmp_path, b)
     assert ran.statuses == {"a": "completed", "b": "completed"}, ran
     assert get(ran.one("progress"), "n") == 1
@@ -228,10 +244,11 @@ say(events=[{"type": "progress", "payload": {"step": "b", "n": 1}},
                                         ("workflow_step_attempt_completed", "completed"),
                                         ("workflow_step_partial", "partial")])
 def test_events_that_end_a_step(served, tmp_path, kind, ends):
-    b = Bundle("ends").worker("a", f"say(events=[{{'type': '{kind}', 'payload': {{'output': {{'n': 1}}}}}}])",
+    b = Bundle("ends").worker("a",
+                              f"event('{kind}', output={{'n': 1}})",
                               workflow_complete_step=False, output_message_type="go")
     b.worker("b", "say(x=1)", ["a"], rule="all_done", output_message_type="done")
-    b.edge("a", "b", "go").sink().edge("b", "sink", "done").seed("a", {})
+    b.edge("a", "b", "go").ends("b").seed("a", {})
     ran = small(served, tmp_path, b)
     assert ran.statuses == {"a": ends, "b": "completed"}, ran
 
@@ -239,9 +256,10 @@ def test_events_that_end_a_step(served, tmp_path, kind, ends):
 @item("B-8.4-5", "B-8.4-6")
 def test_what_is_said_of_a_step_that_has_ended(served, tmp_path):
     b = Bundle("stale").worker("a", "say(x=1)", output_message_type="go")
-    b.worker("b", "say(events=[{'type': 'workflow_step_failed', 'payload': {'step': 'a', 'reason': 'r'}}])", ["a"],
+    b.worker("b",
+             "event('workflow_step_failed', step='a', reason='r')", ["a"],
              output_message_type="done")
-    b.edge("a", "b", "go").sink().edge("b", "sink", "done").seed("a", {})
+    b.edge("a", "b", "go").ends("b").seed("a", {})
     ran = small(served, tmp_path, b)
     assert ran.statuses == {"a": "completed", "b": "completed"}, ran
     assert ran.of("workflow_step_stale_event_ignored", step_id="a"), ran
@@ -255,7 +273,7 @@ said = {"events": [{"type": "workflow_step_completed", "payload": {
     "attempt_id": "a:attempt:7", "output": {"stale": True}}}]}
 said["complete_step"] = {"fresh": True}
 say(**said)
-""", output_message_type="done").sink().edge("a", "sink", "done").seed("a", {})
+""", output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     assert ran.steps["a"]["output"] == {"fresh": True}, ran
     assert ran.of("workflow_step_stale_output_ignored", step_id="a"), ran
@@ -265,12 +283,15 @@ say(**said)
 
 @item("B-8.6-1")
 def test_a_branch_skips_what_depends_only_on_the_others(served, tmp_path):
-    b = Bundle("branch").worker("a", "say(events=[{'type': 'workflow_step_branch', 'payload': {'branches': ['b']}}])",
+    b = Bundle("branch").worker("a",
+                                "event('workflow_step_branch', branches=['b'])",
                                 output_message_type="go")
-    b.worker("b", WORKS, ["a"], output_message_type="on").worker("c", WORKS, ["a"]).worker("d", WORKS, ["c"])
+    b.worker("b", WORKS, ["a"], output_message_type="on").worker("c", WORKS, ["a"]).worker("d",
+                                                                                           WORKS,
+                                                                                           ["c"])
     b.worker("e", WORKS, ["b", "d"], rule="all_done", output_message_type="done")
     b.edge("a", "b", "go").edge("a", "c", "go").edge("c", "d").edge("b", "e", "on")
-    ran = small(served, tmp_path, b.sink().edge("e", "sink", "done").seed("a", {}))
+    ran = small(served, tmp_path, b.ends("e").seed("a", {}))
     assert ran.statuses == {"a": "completed", "b": "completed", "c": "skipped", "d": "skipped",
                             "e": "completed"}, ran
     told = ran.one("workflow_branch_selected")
@@ -280,27 +301,32 @@ def test_a_branch_skips_what_depends_only_on_the_others(served, tmp_path):
 @item("B-8.6-2")
 def test_skipping_with_all_that_follows(served, tmp_path):
     b = Bundle("down").worker("a", "say(events=[{'type': 'workflow_step_skipped', 'payload': "
-                                   "{'skip_downstream': True, 'reason': 'nothing to do'}}])", output_message_type="done")
+                                   "{'skip_downstream': True, 'reason': 'nothing to do'}}])",
+                              output_message_type="done")
     b.worker("b", WORKS, ["a"], rule="all_done").worker("c", WORKS, ["b"], rule="one_done")
-    ran = small(served, tmp_path, b.sink().edge("a", "sink", "done").edge("a", "b", "done").seed("a", {}))
+    ran = small(served, tmp_path,
+                b.ends("a").edge("a", "b", "done").seed("a", {}))
     assert ran.statuses == {"a": "skipped", "b": "skipped", "c": "skipped"}, ran
 
 
 def scatter(payload, needs=("work",)):
-    b = Bundle("scatter").worker("plan", f"say(events=[{{'type': 'workflow_step_scatter', 'payload': {payload}}}])",
+    b = Bundle("scatter").worker("plan",
+                                 f"event('workflow_step_scatter', **{payload})",
                                  output_message_type="go")
     b.worker("work", "note('work', load('MN_MESSAGE_FILE'))", ["plan"], control=OPTIONAL)
     b.worker("other", "note('other', load('MN_MESSAGE_FILE'))", ["plan"], control=OPTIONAL)
     b.worker("end", WORKS, ["work", "other"], rule="all_done", output_message_type="done")
-    b.edge("work", "end").edge("other", "end").edge("plan", "work", "go").edge("plan", "other", "go")
-    return b.sink().edge("end", "sink", "done").seed("plan", {})
+    b.edge("work", "end").edge("other", "end").edge("plan", "work", "go").edge("plan", "other",
+                                                                               "go")
+    return b.ends("end").seed("plan", {})
 
 
 @item("B-8.6-3", "B-8.6-5", "B-8.6-4")
 def test_several_targets_take_turns(served, tmp_path):
     ran = small(served, tmp_path, scatter("{'targets': ['work', 'other'], 'items': [10, 11, 12]}"))
     assert {s for s in ran.steps if "[" in s} == {"work[0]", "other[1]", "work[2]"}, ran
-    work = [(m["body"]["item"], m["body"]["map_index"], m["envelope"]["type"]) for m in ran.lines("work")]
+    work = [(m["body"]["item"], m["body"]["map_index"], m["envelope"]["type"])
+            for m in ran.lines("work")]
     assert work == [(10, 0, "workflow_scatter_item"), (12, 2, "workflow_scatter_item")]
     told = ran.one("workflow_step_scattered")
     assert get(told, "count") == 3 and sorted(get(told, "targets")) == ["other", "work"]
@@ -315,8 +341,10 @@ def test_a_scatter_of_nothing_leaves_the_target(served, tmp_path):
 
 
 @item("B-8.6-7")
-@pytest.mark.parametrize("payload", ["{'target': 'nothing', 'items': [1]}", "{'target': 'work', 'items': 5}",
-                                     "{'items': [1]}", "{'target': 'work', 'items': [1, 2, 3], 'max_items': 2}",
+@pytest.mark.parametrize("payload",
+                         ["{'target': 'nothing', 'items': [1]}", "{'target': 'work', 'items': 5}",
+                                     "{'items': [1]}",
+                          "{'target': 'work', 'items': [1, 2, 3], 'max_items': 2}",
                                      "{'target': 'plan', 'items': [1]}"])
 def test_a_scatter_that_is_refused(served, tmp_path, payload):
     ran = small(served, tmp_path, scatter(payload), code=None)
@@ -330,21 +358,26 @@ def patched(*patches, strategy="replace_path", code=None):
     """a -> b with a region between them; a sends these patches."""
     b = Bundle("patch")
     events = [{"type": "workflow_graph_patch", "payload": patch} for patch in patches]
-    b.worker("a", code or f"say(events=json.loads({json.dumps(json.dumps(events))}), complete_step=True)",
+    b.worker("a",
+             code
+             or f"say(events=json.loads({json.dumps(json.dumps(events))}), complete_step=True)",
              output_message_type=None)
     b.worker("b", "note('b', body)", ["a"], output_message_type="done")
-    b.worker("extra", "note('extra', [os.environ.get('MN_WORKFLOW_STEP_ID'), context['workflow'], body])",
+    b.worker("extra",
+             "note('extra', [os.environ.get('MN_WORKFLOW_STEP_ID'), context['workflow'], body])",
              step=False, output_message_type=None)
     region = {"id": "r", "strategy": strategy, "controller": "a", "exit": "b", "templates": ["t"],
               "mutable_edges": ["a__b"]}
     b.flow |= {"mode": "dynamic_dag", "dynamic": {
-        "enabled": True, "apply_at": "between_steps", "templates": [{"id": "t", "agent_id": "extra"}],
+        "enabled": True, "apply_at": "between_steps",
+                                                  "templates": [{"id": "t", "agent_id": "extra"}],
         "regions": [region], "limits": {"max_operations_per_patch": 6}}}
-    return b.sink().edge("b", "sink", "done").seed("a", {})
+    return b.ends("b").seed("a", {})
 
 
 def patch(operations, **more):
-    return {"patch_id": "p1", "base_revision": 0, "region_id": "r", "operations": operations, **more}
+    return {"patch_id": "p1", "base_revision": 0, "region_id": "r", "operations": operations,
+            **more}
 
 
 ADD = [{"op": "remove_edge", "id": "a__b"},
@@ -386,7 +419,8 @@ def test_the_same_patch_again(served, tmp_path):
     [patch([{"op": "explode", "id": "x"}])],
     [patch("nothing")],
     [patch(ADD + [{"op": "add_step", "id": f"y{n}", "template": "t"} for n in range(9)])],
-], ids=["other-content", "revision", "region", "id", "no-path", "no-exit", "outside", "cycle", "started", "twice",
+], ids=["other-content", "revision", "region", "id", "no-path", "no-exit", "outside", "cycle",
+        "started", "twice",
         "template", "operation", "form", "limit"])
 def test_a_patch_that_is_refused_fails_the_attempt(served, tmp_path, patches):
     ran = small(served, tmp_path, patched(*patches), code=1)
@@ -398,7 +432,8 @@ def test_a_patch_that_is_refused_fails_the_attempt(served, tmp_path, patches):
 def test_who_may_send_a_patch(served, tmp_path):
     b = patched(code="say(x=1)")
     payload = json.dumps(json.dumps(patch(ADD)))
-    b.worker("c", f"say(events=[{{'type': 'workflow_graph_patch', 'payload': json.loads({payload})}}])",
+    b.worker("c",
+             f"say(events=[{{'type': 'workflow_graph_patch', 'payload': json.loads({payload})}}])",
              control=OPTIONAL, output_message_type=None).seed("c", {})
     ran = small(served, tmp_path, b)
     assert ran.of("workflow_graph_patch_rejected"), ran
@@ -411,10 +446,12 @@ def test_checkpoint_fanout(served, tmp_path):
 turn = state.get("turn", 0) + 1
 note("turns", [turn, context["workflow"]["attempt"]])
 if turn == 1:
-    operations = [{"op": "add_step", "id": f"x{n}", "template": "t", "with": {"n": n}} for n in (1, 2)]
+    operations = [{"op": "add_step", "id": f"x{n}", "template": "t", "with": {"n": n}}
+                  for n in (1, 2)]
     say(next_state={"turn": turn}, events=[
-        {"type": "workflow_graph_patch", "payload": {"patch_id": "p1", "region_id": "r", "operations": operations,
-         "base_revision": context["workflow"].get("graph_revision", 0)}},
+        {"type": "workflow_graph_patch", "payload": {
+            "patch_id": "p1", "region_id": "r", "operations": operations,
+            "base_revision": context["workflow"].get("graph_revision", 0)}},
         {"type": "workflow_controller_checkpoint", "payload": {"reason": "work is out"}}])
 else:
     say(next_state={"turn": turn}, complete_step={"turns": turn})

@@ -23,14 +23,19 @@ def good():
     return {
         "apiVersion": "mn.workflow/v2", "kind": "Workflow", "id": "good", "job_name": "good",
         "manifest_version": "1.0",
-        "workflow": {"workflow_id": "good", "mode": "static_dag", "entrypoint": "a", "source": "a", "sink": "c",
+        "workflow": {"workflow_id": "good", "mode": "static_dag", "entrypoint": "a", "source": "a",
+                     "sink": "c",
                      "steps": [{"id": "a"}, {"id": "b"}, {"id": "c"}],
-                     "edges": [{"id": "ab", "from": "a", "to": "b"}, {"id": "bc", "from": "b", "to": "c"}]},
+                     "edges": [{"id": "ab", "from": "a", "to": "b"},
+                               {"id": "bc", "from": "b", "to": "c"}]},
         "agents": {"nodes": [node("a"), node("b"), node("c"),
                              {"node_id": "end", "agent_type": "aggregator", "config": dict(SINK)}],
-                   "edges": [{"edge_id": "m1", "from_node": "a", "to_node": "b", "message_type": "x"},
-                             {"edge_id": "m2", "from_node": "b", "to_node": "c", "message_type": "x"},
-                             {"edge_id": "m3", "from_node": "c", "to_node": "end", "message_type": "*"}],
+                   "edges": [{"edge_id": "m1", "from_node": "a", "to_node": "b",
+                              "message_type": "x"},
+                             {"edge_id": "m2", "from_node": "b", "to_node": "c",
+                              "message_type": "x"},
+                             {"edge_id": "m3", "from_node": "c", "to_node": "end",
+                              "message_type": "*"}],
                    "entrypoints": ["a"]},
         "runtime": {"bindings": {}, "initial_inputs": {"a": [{}]}},
     }
@@ -100,13 +105,19 @@ WRONG = [
     ("B-3-4", {"agents.edges[0].from_node": "nobody"}, "agents.edges[0].from_node", "nobody"),
     ("B-3-4", {"agents.edges[0].message_type": ""}, "agents.edges[0].message_type", ""),
     ("B-3-4", {"agents.edges[0].routing_mode": "best"}, "agents.edges[0].routing_mode", "best"),
-    ("B-3-4", {"agents.edges[0].conditions": {"expr": "${payload.x} ~ 3"}}, "agents.edges[0].conditions", ""),
-    ("B-3-4", {"agents.edges[0].conditions": {"all": [{"what": 1}]}}, "agents.edges[0].conditions", ""),
+    ("B-3-4", {"agents.edges[0].conditions": {"expr": "${payload.x} ~ 3"}},
+     "agents.edges[0].conditions", ""),
+    ("B-3-4", {"agents.edges[0].conditions": {"all": [{"what": 1}]}}, "agents.edges[0].conditions",
+     ""),
     ("B-3-5", {"workflow.steps[1].id": ""}, "workflow.steps[1]", ""),
-    ("B-3-5", {"workflow.steps[1].trigger_rule": "some_success"}, "workflow.steps[1].trigger_rule", "some_success"),
-    ("B-3-6", {"workflow.steps[1].trigger_rule": {"rule": "quorum", "quorum": 2}}, "workflow.steps[1].trigger_rule", ""),
-    ("B-3-6", {"workflow.steps[1].trigger_rule": {"rule": "quorum", "quorum": 0}}, "workflow.steps[1].trigger_rule", ""),
-    ("B-3-6", {"workflow.steps[1].trigger_rule": {"rule": "quorum", "quorum": 1.5}}, "workflow.steps[1].trigger_rule", ""),
+    ("B-3-5", {"workflow.steps[1].trigger_rule": "some_success"}, "workflow.steps[1].trigger_rule",
+     "some_success"),
+    ("B-3-6", {"workflow.steps[1].trigger_rule": {"rule": "quorum", "quorum": 2}},
+     "workflow.steps[1].trigger_rule", ""),
+    ("B-3-6", {"workflow.steps[1].trigger_rule": {"rule": "quorum", "quorum": 0}},
+     "workflow.steps[1].trigger_rule", ""),
+    ("B-3-6", {"workflow.steps[1].trigger_rule": {"rule": "quorum", "quorum": 1.5}},
+     "workflow.steps[1].trigger_rule", ""),
     ("B-3-7", {"workflow.edges[1].to": "z"}, "workflow.edges[1].to", "z"),
     ("B-3-7", {"workflow.edges[1].to": "b"}, "workflow.edges[1]", ""),
     ("B-3-7", {"workflow.edges[0]": {"id": "x", "from": "c", "to": "b"}}, "workflow", "cycle"),
@@ -117,12 +128,18 @@ WRONG = [
     ("B-3-9", {"policies.job_type": "hobby"}, "policies.job_type", "hobby"),
     ("B-3-9", {"policies.restart.attempts": -1}, "policies.restart.attempts", ""),
     ("B-3-9", {"policies.restart.mode": "retry"}, "policies.restart.mode", "retry"),
-    ("B-3-9", {"policies.restart.delay_function": "linear"}, "policies.restart.delay_function", "linear"),
-    ("B-3-10", {"agents.nodes[1].config.complete_job": True}, "agents.nodes[1].config", "complete_job"),
-    ("B-3-10", {"agents.nodes[1].config.x.y.complete_job?": 1}, "agents.nodes[1].config", "complete_job"),
-    ("B-3-11", {"agents.nodes[1].config.complete_run": True}, "agents.nodes[1].config", "complete_run"),
-    ("B-3-12", {"agents.nodes[3].config": {"complete_on_message": True}}, "agents.nodes[3].config", "output_message_type"),
-    ("B-3-12", {"agents.nodes[3].config": {"complete_after": 2}}, "agents.nodes[3].config", "output_message_type"),
+    ("B-3-9", {"policies.restart.delay_function": "linear"}, "policies.restart.delay_function",
+     "linear"),
+    ("B-3-10", {"agents.nodes[1].config.complete_job": True}, "agents.nodes[1].config",
+     "complete_job"),
+    ("B-3-10", {"agents.nodes[1].config.x.y.complete_job?": 1}, "agents.nodes[1].config",
+     "complete_job"),
+    ("B-3-11", {"agents.nodes[1].config.complete_run": True}, "agents.nodes[1].config",
+     "complete_run"),
+    ("B-3-12", {"agents.nodes[3].config": {"complete_on_message": True}}, "agents.nodes[3].config",
+     "output_message_type"),
+    ("B-3-12", {"agents.nodes[3].config": {"complete_after": 2}}, "agents.nodes[3].config",
+     "output_message_type"),
     ("B-3-13", {"agents.edges[0].from_node": "end"}, "", "terminal_sink"),
     ("B-3-14", {"workflow.mode": "dynamic_dag"}, "workflow", "dynamic"),
     ("B-3-14", {"workflow.dynamic": {"enabled": True}}, "workflow", "dynamic"),
@@ -139,20 +156,28 @@ WRONG = [
      "agents.nodes[1].config.runner_module", "DockerWorker"),
     ("B-2.2-22", {"agents.nodes[1].config.runner_module": "X.Runner.OpenShell"},
      "agents.nodes[1].config.runner_module", "OpenShell"),
-    ("B-2.1-6", {"agents.nodes[1].agent_type": "step_join"}, "agents.nodes[1].agent_type", "step_join"),
-    ("B-7.1-2", {"agents.nodes[1].config.upload_path": "../secrets"}, "agents.nodes[1].config.upload_path", ""),
-    ("B-7.1-2", {"agents.nodes[1].config.upload_path": "/etc/passwd"}, "agents.nodes[1].config.upload_path", ""),
+    ("B-2.1-6", {"agents.nodes[1].agent_type": "step_join"}, "agents.nodes[1].agent_type",
+     "step_join"),
+    ("B-7.1-2", {"agents.nodes[1].config.upload_path": "../secrets"},
+     "agents.nodes[1].config.upload_path", ""),
+    ("B-7.1-2", {"agents.nodes[1].config.upload_path": "/etc/passwd"},
+     "agents.nodes[1].config.upload_path", ""),
     ("B-7.1-2", {"agents.nodes[1].config.upload_paths": [{"source": ".", "target": "../out"}]},
      "agents.nodes[1].config.upload_paths[0].target", ""),
-    ("B-7.1-2", {"agents.nodes[1].config.upload_path": "not-there"}, "agents.nodes[1].config.upload_path", "not-there"),
+    ("B-7.1-2", {"agents.nodes[1].config.upload_path": "not-there"},
+     "agents.nodes[1].config.upload_path", "not-there"),
     ("B-11-1", {"services": [{"name": "web"}]}, "services", "services"),
-    ("B-11-1", {"agents.nodes[1].requires_services": ["web"]}, "agents.nodes[1].requires_services", ""),
+    ("B-11-1", {"agents.nodes[1].requires_services": ["web"]}, "agents.nodes[1].requires_services",
+     ""),
     ("B-11-2", {"schedule": {"cron": "* * * * *"}}, "schedule", ""),
     ("B-11-2", {"triggers": [{"event": "x"}]}, "triggers", ""),
     ("B-11-3", {"deployment": {"key": "k"}}, "deployment", ""),
-    ("B-11-4", {"agents.nodes[1].resources": {"devices": [{"kind": "gpu"}]}}, "agents.nodes[1].resources", ""),
-    ("B-11-4", {"agents.nodes[1].resources": {"ports": [{"label": "http"}]}}, "agents.nodes[1].resources", ""),
-    ("B-11-4", {"agents.nodes[1].resources": {"volumes": [{"name": "v"}]}}, "agents.nodes[1].resources", ""),
+    ("B-11-4", {"agents.nodes[1].resources": {"devices": [{"kind": "gpu"}]}},
+     "agents.nodes[1].resources", ""),
+    ("B-11-4", {"agents.nodes[1].resources": {"ports": [{"label": "http"}]}},
+     "agents.nodes[1].resources", ""),
+    ("B-11-4", {"agents.nodes[1].resources": {"volumes": [{"name": "v"}]}},
+     "agents.nodes[1].resources", ""),
     ("B-11-5", {"policies.job_type": "sysbatch"}, "policies.job_type", "sysbatch"),
     ("B-11-6", {"requiredContextEngine": True}, "requiredContextEngine", ""),
 ]
@@ -162,19 +187,28 @@ WRONG_DYNAMIC = [
     ("B-3-14", {"workflow.dynamic.enabled": False}, "workflow", "dynamic"),
     ("B-3-15", {"workflow.dynamic.templates": []}, "workflow.dynamic.templates", ""),
     ("B-3-15", {"workflow.dynamic.templates[0].id": "c"}, "workflow.dynamic.templates[0]", ""),
-    ("B-3-15", {"workflow.dynamic.templates[0].agent_id": "nobody"}, "workflow.dynamic.templates[0]", "nobody"),
+    ("B-3-15", {"workflow.dynamic.templates[0].agent_id": "nobody"},
+     "workflow.dynamic.templates[0]", "nobody"),
     ("B-3-15", {"workflow.dynamic.regions": []}, "workflow.dynamic.regions", ""),
-    ("B-3-15", {"workflow.dynamic.regions[0].strategy": "grow"}, "workflow.dynamic.regions[0].strategy", "grow"),
-    ("B-3-16", {"workflow.dynamic.regions[0].controller": "z"}, "workflow.dynamic.regions[0].controller", "z"),
+    ("B-3-15", {"workflow.dynamic.regions[0].strategy": "grow"},
+     "workflow.dynamic.regions[0].strategy", "grow"),
+    ("B-3-16", {"workflow.dynamic.regions[0].controller": "z"},
+     "workflow.dynamic.regions[0].controller", "z"),
     ("B-3-16", {"workflow.dynamic.regions[0].exit": "z"}, "workflow.dynamic.regions[0].exit", "z"),
-    ("B-3-16", {"workflow.dynamic.regions[0].templates": ["z"]}, "workflow.dynamic.regions[0].templates", "z"),
-    ("B-3-16", {"workflow.dynamic.regions[0].mutable_edges": ["zz"]}, "workflow.dynamic.regions[0].mutable_edges", "zz"),
-    ("B-3-16", {"workflow.dynamic.regions[0].mutable_edges": ["bc"]}, "workflow.dynamic.regions[0].mutable_edges", ""),
-    ("B-3-17", {"workflow.dynamic.regions[0].mutable_edges": []}, "workflow.dynamic.regions[0]", "mutable_edges"),
-    ("B-3-17", {"workflow.dynamic.regions[0].strategy": "checkpoint_fanout"}, "workflow.dynamic.regions[0]", "mutable_edges"),
+    ("B-3-16", {"workflow.dynamic.regions[0].templates": ["z"]},
+     "workflow.dynamic.regions[0].templates", "z"),
+    ("B-3-16", {"workflow.dynamic.regions[0].mutable_edges": ["zz"]},
+     "workflow.dynamic.regions[0].mutable_edges", "zz"),
+    ("B-3-16", {"workflow.dynamic.regions[0].mutable_edges": ["bc"]},
+     "workflow.dynamic.regions[0].mutable_edges", ""),
+    ("B-3-17", {"workflow.dynamic.regions[0].mutable_edges": []}, "workflow.dynamic.regions[0]",
+     "mutable_edges"),
+    ("B-3-17", {"workflow.dynamic.regions[0].strategy": "checkpoint_fanout"},
+     "workflow.dynamic.regions[0]", "mutable_edges"),
     ("B-3-17", {"workflow.dynamic.limits": {"max_patches": 100001}}, "workflow.dynamic", "100000"),
     ("B-3-17", {"workflow.dynamic.limits": {"max_active_steps": 1001}}, "workflow.dynamic", "1000"),
-    ("B-3-17", {"workflow.dynamic.limits": {"max_operations_per_patch": 257}}, "workflow.dynamic", "256"),
+    ("B-3-17", {"workflow.dynamic.limits": {"max_operations_per_patch": 257}}, "workflow.dynamic",
+     "256"),
 ]
 
 
@@ -182,8 +216,10 @@ def named(rows):
     return [pytest.param(*row[1:], id=f"{row[0]} {list(row[1])[0]}") for row in rows]
 
 
-@item("B-3-2", "B-3-3", "B-3-4", "B-3-5", "B-3-6", "B-3-7", "B-3-8", "B-3-9", "B-3-10", "B-3-11", "B-3-12",
-      "B-3-13", "B-3-14", "B-3-18", "B-3-19", "B-2.1-3", "B-2.1-6", "B-2.2-21", "B-2.2-22", "B-7.1-2", "B-11-1",
+@item("B-3-2", "B-3-3", "B-3-4", "B-3-5", "B-3-6", "B-3-7", "B-3-8", "B-3-9", "B-3-10", "B-3-11",
+      "B-3-12",
+      "B-3-13", "B-3-14", "B-3-18", "B-3-19", "B-2.1-3", "B-2.1-6", "B-2.2-21", "B-2.2-22",
+      "B-7.1-2", "B-11-1",
       "B-11-2", "B-11-3", "B-11-4", "B-11-5", "B-11-6")
 @pytest.mark.parametrize("spoil, path, words", named(WRONG))
 def test_a_mistake_is_named(box, tmp_path, spoil, path, words):
@@ -210,7 +246,8 @@ def test_all_mistakes_at_once(box, tmp_path):
     put(m, "workflow.steps[1].trigger_rule", "all_succes")
     put(m, "policies.recovery_mode", "local_restat")
     errors = refuse(box, tmp_path, m, ("agents.nodes[1].agent_type", "executor"),
-                    ("agents.edges[0].to_node", "bb"), ("workflow.steps[1].trigger_rule", "all_success"),
+                    ("agents.edges[0].to_node", "bb"),
+                    ("workflow.steps[1].trigger_rule", "all_success"),
                     ("policies.recovery_mode", "local_restart"))
     assert len(errors) >= 4
 
@@ -234,7 +271,9 @@ def test_of_what_stands_twice_the_later_counts(box, tmp_path):
     m = good()
     del m["job_name"]
     m["agents"]["nodes"].insert(0, node("a", kind="router"))
-    m["agents"]["edges"].insert(0, {"edge_id": "m1", "from_node": "a", "to_node": "c", "message_type": "q"})
+    m["agents"]["edges"].insert(0,
+                                {"edge_id": "m1", "from_node": "a", "to_node": "c",
+                                 "message_type": "q"})
     assert validate(box, write(tmp_path, m)) == (True, [])
 
 
@@ -249,11 +288,14 @@ def test_a_form_that_needs_a_compiler_is_refused_by_name(box, tmp_path, form):
 def test_advice_is_taken_and_changes_nothing(box, tmp_path):
     m = good()
     m["workflow"]["execution"] = {"strategy": "any", "max_parallel_steps": 1}
-    m["runtime"] |= {"workflow_control": {"x": 1}, "store": {"type": "redis", "path": "/x"}, "state": {}}
+    m["runtime"] |= {"workflow_control": {"x": 1}, "store": {"type": "redis", "path": "/x"},
+                     "state": {}}
     m["policies"] = {"backpressure": {"max": 1}}
-    m |= {"contract": {"a": 1}, "metadata": {"b": 2}, "requirements": {"memory_mb": 1}, "license": "MIT",
+    m |= {"contract": {"a": 1}, "metadata": {"b": 2}, "requirements": {"memory_mb": 1},
+          "license": "MIT",
           "term": {}, "input_validation": {"rules": []}}
-    m["workflow"]["steps"][0] |= {"label": "L", "goal": "G", "kind": "task", "action": "x", "emits": ["y"]}
+    m["workflow"]["steps"][0] |= {"label": "L", "goal": "G", "kind": "task", "action": "x",
+                                  "emits": ["y"]}
     m["agents"]["nodes"][0] |= {"alias": "A", "display_name": "D", "role": "worker"}
     folder = write(tmp_path, m)
     (folder / "LICENSE").write_text("free")
@@ -272,21 +314,26 @@ def test_agents_with_the_role_root_are_entrypoints(box, tmp_path):
 
 @item("B-2.1-2", "B-2.1-3")
 @pytest.mark.parametrize("kind, template", [
-    ("executor", "stream"), ("executor", "batch"), ("sandbox_worker", "map"), ("aggregator", "accumulator"),
+    ("executor", "stream"), ("executor", "batch"), ("sandbox_worker", "map"),
+                                            ("aggregator", "accumulator"),
     ("collector", "reduce"), ("router", "map"), ("relay", "generic"), ("sensor", "generic")])
 def test_kinds_and_templates(box, tmp_path, kind, template):
     m = good()
     m["agents"]["nodes"].append({"id": "x", "agentType": kind, "kind": template,
-                                 "config": dict(WORKER) if kind in ("executor", "sandbox_worker") else {}})
+                                 "config": dict(WORKER) if kind in ("executor",
+                                                                    "sandbox_worker") else {}})
     assert validate(box, write(tmp_path, m)) == (True, [])
 
 
 @item("B-2.4-2")
 @pytest.mark.parametrize("where, rule", [
-    ("trigger_rule", "all_done"), ("trigger_rule", {"type": "any_done"}), ("trigger_rule", {"mode": "all_required"}),
+    ("trigger_rule", "all_done"), ("trigger_rule", {"type": "any_done"}),
+                                         ("trigger_rule", {"mode": "all_required"}),
     ("control", {"trigger_rule": "one_success"}), ("join", {"trigger_rule": "any_failed"}),
     ("join", {"rule": "partial_success"}), ("join", {"mode": "any_success"}),
-    ("trigger_rule", {"rule": "quorum", "count": 1}), ("trigger_rule", {"rule": "quorum_success", "minimum": 1})])
+    ("trigger_rule", {"rule": "quorum", "count": 1}),
+                                         ("trigger_rule",
+                                          {"rule": "quorum_success", "minimum": 1})])
 def test_where_a_rule_may_stand(box, tmp_path, where, rule):
     m = good()
     m["workflow"]["steps"][1][where] = rule

@@ -1,5 +1,5 @@
-"""Every pattern that bundles are made of runs for real, by a command that is the node itself and by a
-node that is there."""
+"""Every pattern that bundles are made of runs for real, by a command that is the node itself and
+by a node that is there."""
 
 import json
 import os
@@ -117,7 +117,8 @@ def test_human_approval(runner):
     requests = runner.box.json("human", "list")["requests"]
     mine = [r for r in requests if r.get("run_id") == process.run_id]
     assert [r.get("request_id") for r in mine] == ["publish-draft"], requests
-    said = runner.box.glia("human", "respond", process.run_id, "publish-draft", "--decision", "maybe",
+    said = runner.box.glia("human", "respond", process.run_id, "publish-draft", "--decision",
+                           "maybe",
                            code=2).stderr
     assert "approve" in said, said
     runner.box.glia("human", "respond", process.run_id, "publish-draft", "--decision", "approve",
@@ -167,7 +168,8 @@ def test_executor_pool(runner):
     for name in WORKERS:
         lease = ran.one("executor_lease_acquired", agent_id=name)
         assert get(lease, "pool") == "default" and get(lease, "slots") == 25, lease
-        assert get(ran.one("executor_lease_released", agent_id=name), "lease_id") == get(lease, "lease_id")
+        assert get(ran.one("executor_lease_released", agent_id=name), "lease_id") == get(lease,
+                                                                                         "lease_id")
     waits = [get(ran.one("executor_lease_acquired", agent_id=n), "queue_wait_ms") for n in WORKERS]
     assert sum(wait >= 200 for wait in waits) == 2, waits
 
@@ -245,6 +247,7 @@ def test_later_edits_do_not_reach_a_job(alone, tmp_path):
 
 def test_examples_are_good(box):
     names = [name for name in os.listdir(EXAMPLES) if os.path.isdir(os.path.join(EXAMPLES, name))]
-    assert set(names) == {p.name for p in PATTERNS.values() if p.path == os.path.join(EXAMPLES, p.name)}
+    assert set(names) == {p.name
+                          for p in PATTERNS.values() if p.path == os.path.join(EXAMPLES, p.name)}
     for name in names:
         assert validate(box, os.path.join(EXAMPLES, name)) == (True, []), name

@@ -16,7 +16,8 @@ from glianode import Box, wait_for
 # Writes down everything a worker can see.
 LOOK = """
 def tree(top):
-    return sorted(os.path.relpath(os.path.join(w, n), top) for w, _, names in os.walk(top) for n in names)
+    return sorted(os.path.relpath(os.path.join(w, n), top)
+                  for w, _, names in os.walk(top) for n in names)
 workspace = os.path.dirname(os.environ["MN_INPUT_FILE"])
 with open(os.environ["MN_BODY_FILE"], "rb") as file:
     raw = file.read()
@@ -45,26 +46,31 @@ def make_seen(tmp_path_factory):
     b.files["config/default.json"] = json.dumps({"a": {"b": 1, "c": 2}, "list": [1, 2]})
     b.files["config/overwrite.json"] = json.dumps({"a": {"b": 5}, "list": [3]})
     b.worker("first", LOOK + "say(first=1)", output_message_type="went",
-             environment={"NUMBER": 7, "FLAG": True, "TEXT": "t", "OVER": "bundle", "PASSED": "bundle",
+             environment={"NUMBER": 7, "FLAG": True, "TEXT": "t", "OVER": "bundle",
+                          "PASSED": "bundle",
                           "MN_WORKFLOW_STEP_ID": "another"},
              pass_env=["PASSED", "NOT_THERE"], beacon_enabled=True, beacon_interval_ms=2000,
              beacon_timeout_ms=9000, timeout_seconds=25,
              command=["python3", "first.py", "{input_file}", "{context_file}", "{message_file}",
                       "{body_file}", "{workdir}", "{job_id}", "x-{agent_id}-y"])
-    b.worker("second", LOOK + "print('not JSON at all'); print('on stderr', file=sys.stderr)", ["first"],
+    b.worker("second", LOOK + "print('not JSON at all'); print('on stderr', file=sys.stderr)",
+             ["first"],
              upload_path=None, upload_paths=[{"source": "tools", "target": "kit"},
                                              {"source": "second.py", "target": "kit/second.py"},
                                              {"source": "tools/one.txt", "target": "uno.txt"}],
              workdir="/sandbox/job/kit")
-    b.worker("third", LOOK + "say(outputs={'v': 1}, artifacts=[], metrics={'m': 2}, status='completed')",
-             ["second"], upload_as="renamed/third.py", command="exec python3 renamed/third.py 'a b'")
+    b.worker("third",
+             LOOK + "say(outputs={'v': 1}, artifacts=[], metrics={'m': 2}, status='completed')",
+             ["second"], upload_as="renamed/third.py",
+             command="exec python3 renamed/third.py 'a b'")
     b.worker("fourth", LOOK + "say(x=4)", ["third"], sandbox_upload_path="/mnt/virtual",
              workdir="/mnt/virtual")
     b.worker("fifth", LOOK, ["fourth"], workdir="/usr",
              command='exec python3 "$(dirname "$MN_INPUT_FILE")/fifth.py"')
     b.sink()
     b.edge("first", "second", "went").chain("second", "third", "fourth", "fifth", "sink")
-    b.seed("first", {"body": {"hello": "wörld", "_mn_step": {"keep": 1, "run_inputs": 2, "step_input": 3}},
+    b.seed("first",
+           {"body": {"hello": "wörld", "_mn_step": {"keep": 1, "run_inputs": 2, "step_input": 3}},
                      "headers": {"x-trace": "t1"}, "priority": 5, "correlation_id": "corr-1"})
     for node in b.flow["nodes"]:
         if node["config"].get("upload_path", "") is None:
@@ -116,7 +122,8 @@ def test_what_a_message_takes_over(seen):
         assert later["headers"]["x-trace"] == "t1"
     for name, message in zip(("first", "second", "third", "fourth"), chain):
         assert message["headers"]["mn.workflow.step_id"] == name
-        assert message["headers"].get("mn.workflow.attempt_id", f"{name}:attempt:1") == f"{name}:attempt:1"
+        assert message["headers"].get("mn.workflow.attempt_id",
+                                      f"{name}:attempt:1") == f"{name}:attempt:1"
 
 
 @item("B-7.2-4", "B-7.2-5", "B-7.2-6")
@@ -128,7 +135,8 @@ def test_the_context(seen):
     workflow = context["workflow"]
     assert workflow["step_id"] == "second" and workflow["attempt"] == 1
     assert workflow["attempt_id"] == "second:attempt:1" and workflow["run_id"]
-    assert workflow["idempotency_key"] and workflow["deadline_at"] and workflow["heartbeat_deadline_at"]
+    assert workflow["idempotency_key"] and workflow["deadline_at"]
+    assert workflow["heartbeat_deadline_at"]
     assert "template_id" not in workflow and "region_id" not in workflow
 
 
@@ -174,9 +182,11 @@ def test_the_names_of_an_attempt(seen):
 def test_the_names_of_beacons(seen):
     env = look(seen, "first")[0]["env"]
     assert env["MN_AGENT_BEACON_STDOUT_PREFIX"] == "__MN_AGENT_BEACON__"
-    assert env["MN_AGENT_BEACON_INTERVAL_MS"] == "2000" and env["MN_AGENT_BEACON_TIMEOUT_MS"] == "9000"
+    assert env["MN_AGENT_BEACON_INTERVAL_MS"] == "2000"
+    assert env["MN_AGENT_BEACON_TIMEOUT_MS"] == "9000"
     assert env["MN_AGENT_BEACON_REQUIRED"] == "false"
-    assert env["MN_AGENT_BEACON_JOB_ID"] == seen.job_id and env["MN_AGENT_BEACON_AGENT_ID"] == "first"
+    assert env["MN_AGENT_BEACON_JOB_ID"] == seen.job_id
+    assert env["MN_AGENT_BEACON_AGENT_ID"] == "first"
     assert "MN_AGENT_BEACON_INTERVAL_MS" not in look(seen, "second")[0]["env"]
 
 
@@ -229,10 +239,12 @@ def test_a_working_folder_outside(seen):
 
 @item("B-5.2-3")
 def test_the_headers_of_an_attempt(seen):
-    headers = {k[len("mn.workflow."):]: v for k, v in look(seen, "second")[0]["message"]["headers"].items()
+    headers = {k[len("mn.workflow."):]: v for k,
+               v in look(seen, "second")[0]["message"]["headers"].items()
                if k.startswith("mn.workflow.")}
     workflow = look(seen, "second")[0]["context"]["workflow"]
-    for name in ("run_id", "step_id", "attempt_id", "attempt", "deadline_at", "heartbeat_deadline_at",
+    for name in ("run_id", "step_id", "attempt_id", "attempt", "deadline_at",
+                 "heartbeat_deadline_at",
                  "idempotency_key"):
         assert headers[name] == workflow[name], name
     assert headers["timeout_seconds"] == 300 and headers["heartbeat_timeout_ms"] == 300000
@@ -241,10 +253,12 @@ def test_the_headers_of_an_attempt(seen):
 
 @item("B-7.3-9")
 def test_the_folder_of_a_job(seen):
-    places = {look(seen, name)[0]["env"]["MN_JOB_DATA_DIR"] for name in ("first", "second", "third")}
+    places = {look(seen, name)[0]["env"]["MN_JOB_DATA_DIR"]
+              for name in ("first", "second", "third")}
     assert len(places) == 1 and os.path.isdir(places.pop())
     env = look(seen, "first")[0]["env"]
-    assert "MN_GRPC_TARGET" in env and env["MN_JOB_DATA_ACCESS"] and env["MN_JOB_DATA_GENERATION"] == "1"
+    assert "MN_GRPC_TARGET" in env and env["MN_JOB_DATA_ACCESS"]
+    assert env["MN_JOB_DATA_GENERATION"] == "1"
 
 
 @item("B-13-5")
@@ -271,7 +285,8 @@ def test_the_default_payload(seen):
     body = look(seen, "second")[0]["body"]
     assert body["agent_id"] == "first"
     sandbox = body["sandbox"]
-    assert {"exit_code", "runner_exit_code", "stdout", "stderr", "logs", "raw_output", "sandbox_name",
+    assert {"exit_code", "runner_exit_code", "stdout", "stderr", "logs", "raw_output",
+            "sandbox_name",
             "remote_dir", "runner", "node_name", "attempts", "lease"} <= set(sandbox), sandbox
     assert json.loads(sandbox["stdout"]) == {"first": 1} and sandbox["exit_code"] == 0
     assert sandbox["runner"] == "host_local" and sandbox["attempts"] == 1
@@ -317,28 +332,19 @@ def small(runner, tmp_path, bundle, *args, **options):
     return runner.run(bundle.write(tmp_path / "bundle"), *args, **options)
 
 
-def ends(b, *names):
-    """Let these agents send `done` to the sink; the job ends with its first."""
-    b.sink()
-    for name in names:
-        b.edge(name, "sink", "done")
-    return b
-
-
 @item("B-7.4-9", "B-7.4-10", "B-7.4-4", "B-13-3", "B-8.5-4")
 def test_the_order_of_effects(served, tmp_path):
     b = Bundle("order").worker("a", """
-say(events=[{"type": "one", "payload": {"n": 1}}, {"type": 5}, "text", {"type": "two", "payload": {"n": 2}},
-            {"type": "no_payload"}],
+say(events=[{"type": "one", "payload": {"n": 1}}, {"type": 5}, "text",
+            {"type": "two", "payload": {"n": 2}}, {"type": "no_payload"}],
     emit_messages=[{"type": "extra", "body": {"n": 3}}], next_state={"n": 4})
-""", output_message_type="usual").worker("b", "note('types', load('MN_MESSAGE_FILE')['envelope']['type'])", ["a"],
-                                         workflow_complete_step=False, output_message_type=None)
-    b.files["payloads/b.py"] += """
+""", output_message_type="usual").worker("b", """
+note("types", load("MN_MESSAGE_FILE")["envelope"]["type"])
 seen = state.get("seen", 0) + 1
-say(next_state={"seen": seen}, **({"complete_step": True, "emit_messages": [{"type": "done", "body": {}}]}
-                                  if seen == 2 else {}))
-"""
-    ends(b, "b").edge("a", "b", "usual").edge("a", "b", "extra").seed("a", {})
+last = {"complete_step": True, "emit_messages": [{"type": "done", "body": {}}]}
+say(next_state={"seen": seen}, **(last if seen == 2 else {}))
+""", ["a"], workflow_complete_step=False, output_message_type=None)
+    b.ends("b").edge("a", "b", "usual").edge("a", "b", "extra").seed("a", {})
     ran = small(served, tmp_path, b)
     assert ran.lines("types") == ["usual", "extra"]
     kinds = ("sandbox_job_completed", "one", "two", "workflow_step_completed", "route_selected")
@@ -352,7 +358,8 @@ say(next_state={"seen": seen}, **({"complete_step": True, "emit_messages": [{"ty
 @pytest.mark.parametrize("said, output", [("True", None), ('{"v": 7}', {"v": 7}), ("[1]", [1]),
                                           ('"text"', "text")])
 def test_complete_step(served, tmp_path, said, output):
-    b = ends(Bundle("complete").worker("a", f"say(complete_step={said})", output_message_type="done"), "a")
+    b = Bundle("complete").worker("a", f"say(complete_step={said})",
+                                       output_message_type="done").ends("a")
     ran = small(served, tmp_path, b.seed("a", {}))
     if output is None:
         assert ran.steps["a"]["output"]["sandbox"]["exit_code"] == 0, ran
@@ -364,7 +371,8 @@ def test_complete_step(served, tmp_path, said, output):
 @pytest.mark.parametrize("said", ["None", "False"])
 def test_no_complete_step(served, tmp_path, said):
     """null and false say nothing: the step completes by itself."""
-    b = ends(Bundle("implicit").worker("a", f"say(complete_step={said})", output_message_type="done"), "a")
+    b = Bundle("implicit").worker("a", f"say(complete_step={said})",
+                                       output_message_type="done").ends("a")
     ran = small(served, tmp_path, b.seed("a", {}))
     assert ran.steps["a"]["output"]["agent_id"] == "a", ran
 
@@ -372,7 +380,7 @@ def test_no_complete_step(served, tmp_path, said):
 @item("B-7.4-8")
 @pytest.mark.parametrize("name", ["complete_job", "complete_job?"])
 def test_complete_job_fails_the_attempt(served, tmp_path, name):
-    b = ends(Bundle("old").worker("a", f"say(**{{{name!r}: True}})"), "a").seed("a", {})
+    b = Bundle("old").worker("a", f"say(**{{{name!r}: True}})").ends("a").seed("a", {})
     ran = small(served, tmp_path, b, code=1)
     assert ran.statuses == {"a": "failed"} and "complete_job" in json.dumps(ran.steps["a"]), ran
 
@@ -382,8 +390,10 @@ def test_messages_in_order_and_straight(served, tmp_path):
     b = Bundle("straight").worker("a", """
 say(emit_messages=[{"to": "b", "type": "t", "payload": {"n": 1}},
                    {"type": "along", "body": {"n": 2}, "headers": {"h": "1"}, "class": "event"},
-                   {"to": "b", "type": "t", "body_base64": "aGVsbG8=", "content_type": "text/plain"},
-                   {"to": "b", "type": "t", "body": {"n": 4}, "correlation_id": "mine", "causation_id": "c"}])
+                   {"to": "b", "type": "t", "body_base64": "aGVsbG8=",
+                    "content_type": "text/plain"},
+                   {"to": "b", "type": "t", "body": {"n": 4}, "correlation_id": "mine",
+                    "causation_id": "c"}])
 """, output_message_type=None).worker("b", """
 message = load("MN_MESSAGE_FILE")
 with open(os.environ["MN_BODY_FILE"], "rb") as file:
@@ -394,7 +404,7 @@ if seen == 4:
     said |= {"complete_step": True, "emit_messages": [{"type": "done", "body": {}}]}
 say(**said)
 """, ["a"], workflow_complete_step=False, output_message_type=None)
-    ends(b, "b").edge("a", "b", "along").seed("a", {})
+    b.ends("b").edge("a", "b", "along").seed("a", {})
     ran = small(served, tmp_path, b)
     one, two, three, four = ran.lines("got")
     assert json.loads(one[2]) == {"n": 1} and json.loads(two[2]) == {"n": 2}
@@ -405,8 +415,8 @@ say(**said)
 
 @item("B-5.3-5")
 def test_a_message_to_nobody_is_a_dead_letter(served, tmp_path):
-    b = ends(Bundle("dead").worker("a", "say(emit_messages=[{'to': 'nobody', 'type': 't', 'body': {'n': 1}}])",
-                                   output_message_type="done"), "a").seed("a", {})
+    b = Bundle("dead").worker("a", "say(emit_messages=[{'to': 'nobody', 'type': 't', 'body': 1}])",
+                              output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     assert "nobody" in json.dumps(ran.one("dead_letter")), ran
     letters = served.box.json("job", "dead-letters", ran.run_id)
@@ -416,7 +426,8 @@ def test_a_message_to_nobody_is_a_dead_letter(served, tmp_path):
 @item("B-2.2-10")
 def test_null_as_output_type_sends_nothing(served, tmp_path):
     b = Bundle("silent").worker("a", "say(emit_messages=[{'type': 'done', 'body': {'n': 1}}])",
-                                output_message_type=None).sink().edge("a", "sink", "*").seed("a", {})
+                                output_message_type=None).sink().edge("a", "sink", "*").seed("a",
+                                                                                             {})
     ran = small(served, tmp_path, b)
     assert ran.result["output"]["count"] == 1
     assert not ran.of("aggregator_received", count=2), ran
@@ -425,11 +436,11 @@ def test_null_as_output_type_sends_nothing(served, tmp_path):
 
 @item("B-7.5-2", "B-7.5-4")
 def test_after_a_failure_nothing_is_acted_on(served, tmp_path):
-    b = ends(Bundle("bad").worker("a", """
+    b = Bundle("bad").worker("a", """
 say(events=[{"type": "never", "payload": {}}], complete_step=True, next_state={"x": 1})
 note("ran", 1)
 sys.exit(3)
-""", max_attempts=3), "a").seed("a", {})
+""", max_attempts=3).ends("a").seed("a", {})
     b.flow["steps"][0]["control"] = {"retry": {"max_attempts": 1}}
     ran = small(served, tmp_path, b, code=1)
     assert not ran.of("never") and ran.statuses == {"a": "failed"}, ran
@@ -442,32 +453,35 @@ sys.exit(3)
 @pytest.mark.parametrize("words", ["H2 Protocol Error", "Connection REFUSED", "artifact_not_ready",
                                    "deadline exceeded", "tls close_notify"])
 def test_transient_failures_are_tried_again_under_the_same_lease(served, tmp_path, words):
-    b = ends(Bundle("shaky").worker("a", f"""
-note("ran", [os.environ["MN_JOB_ID"], load("MN_MESSAGE_FILE")["envelope"]["message_id"], time.time()])
+    b = Bundle("shaky").worker("a", f"""
+message = load("MN_MESSAGE_FILE")["envelope"]["message_id"]
+note("ran", [os.environ["MN_JOB_ID"], message, time.time()])
 with open(os.path.join(folder, "ran")) as file:
     if len(file.readlines()) < 3:
         print({words!r})
         sys.exit(9)
 say(x=1)
-""", max_attempts=3, retry_backoff_ms=100, output_message_type="done"), "a").seed("a", {})
+""", max_attempts=3, retry_backoff_ms=100, output_message_type="done").ends("a").seed("a", {})
     b.flow["steps"][0]["control"] = {"retry": {"max_attempts": 1}}
     ran = small(served, tmp_path, b)
     runs = ran.lines("ran")
-    assert len(runs) == 3 and len({run[0] for run in runs}) == 1 and len({run[1] for run in runs}) == 1
+    assert len(runs) == 3 and len({run[0] for run in runs}) == 1 and len({run[1]
+                                                                          for run in runs}) == 1
     assert runs[1][2] - runs[0][2] >= 0.1 and runs[2][2] - runs[1][2] >= 0.2
-    assert ran.steps["a"]["attempt_count"] == 1 and ran.steps["a"]["output"]["sandbox"]["attempts"] == 3
+    assert ran.steps["a"]["attempt_count"] == 1
+    assert ran.steps["a"]["output"]["sandbox"]["attempts"] == 3
     ran.one("executor_lease_acquired", agent_id="a")
     ran.one("executor_lease_released", agent_id="a")
 
 
 @item("B-7.5-5", "B-2.2-13")
 def test_a_time_out_ends_the_group(served, tmp_path):
-    b = ends(Bundle("slow").worker("a", """
+    b = Bundle("slow").worker("a", """
 import subprocess
 child = subprocess.Popen(["sleep", "600"])
 note("pids", [os.getpid(), child.pid])
 time.sleep(600)
-""", timeout_seconds=1), "a").seed("a", {})
+""", timeout_seconds=1).ends("a").seed("a", {})
     ran = small(served, tmp_path, b, code=1)
     assert "timed out" in json.dumps(ran.steps["a"]), ran
     for pid in ran.lines("pids")[0]:
@@ -477,7 +491,7 @@ time.sleep(600)
 @item("B-7.5-6", "B-16-3")
 def test_cancelling_ends_every_worker(served, tmp_path):
     b = Bundle("cancel").worker("a", "note('pid', os.getpid()); time.sleep(600)")
-    b = ends(b, "a").seed("a", {})
+    b = b.ends("a").seed("a", {})
     process = served.start(b.write(tmp_path / "bundle"))
     served.wait_file(process.run_id, "pid")
     served.box.glia("job", "cancel", process.run_id)
@@ -496,7 +510,7 @@ note("pid", os.getpid())
 while True:
     time.sleep(1)
 """)
-    process = served.start(ends(b, "a").seed("a", {}).write(tmp_path / "bundle"))
+    process = served.start(b.ends("a").seed("a", {}).write(tmp_path / "bundle"))
     served.wait_file(process.run_id, "pid")
     served.box.glia("job", "cancel", process.run_id)
     begin = time.monotonic()
@@ -514,7 +528,7 @@ with open(os.path.join(folder, "pid")) as file:
         time.sleep(600)
 say(x=1)
 """, safe_to_retry=True, output_message_type="done")
-    b = ends(b, "a").seed("a", {})
+    b = b.ends("a").seed("a", {})
     process = served.start(b.write(tmp_path / "bundle"))
     served.wait_file(process.run_id, "pid")
     served.box.glia("job", "pause", process.run_id)
@@ -530,7 +544,8 @@ say(x=1)
 
 @item("B-2.2-17")
 def test_a_failure_message_instead_of_failing(served, tmp_path):
-    b = ends(Bundle("instead").worker("a", "sys.exit('the disk is gone')", failure_message_type="done"), "a")
+    b = Bundle("instead").worker("a", "sys.exit('the disk is gone')",
+                                      failure_message_type="done").ends("a")
     ran = small(served, tmp_path, b.seed("a", {}))
     told = ran.result["output"]["last_message"]
     told = told.get("body", told)
@@ -541,17 +556,18 @@ def test_a_failure_message_instead_of_failing(served, tmp_path):
 
 @item("B-2.2-19", "B-H-5")
 def test_stdout_is_cut_at_its_limit(served, tmp_path):
-    b = ends(Bundle("chatty").worker("a", "print('x' * 5000)", max_output_bytes=1000,
-                                     output_message_type="done"), "a").seed("a", {})
+    b = Bundle("chatty").worker("a", "print('x' * 5000)", max_output_bytes=1000,
+                                     output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     stdout = ran.steps["a"]["output"]["sandbox"]["stdout"]
-    assert stdout.startswith("xxxx") and len(stdout) < 1500 and "trunc" in stdout.lower(), stdout[-200:]
+    assert stdout.startswith("xxxx") and len(stdout) < 1500, len(stdout)
+    assert "trunc" in stdout.lower(), stdout[-200:]
 
 
 @item("B-2.2-20")
 def test_a_delay_before_the_first_message(served, tmp_path):
-    b = ends(Bundle("late").worker("a", "note('at', time.time())", startup_delay_ms=600,
-                                   output_message_type="done"), "a").seed("a", {})
+    b = Bundle("late").worker("a", "note('at', time.time())", startup_delay_ms=600,
+                                   output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     running = [e for e in ran.events if e["type"] == "job_running"][0]["timestamp"]
     begun = datetime.fromisoformat(running.replace("Z", "+00:00")).timestamp()
@@ -560,7 +576,7 @@ def test_a_delay_before_the_first_message(served, tmp_path):
 
 @item("B-2.2-23")
 def test_an_absent_runner_is_said(served, tmp_path):
-    b = ends(Bundle("plain").worker("a", "say(x=1)", output_message_type="done"), "a").seed("a", {})
+    b = Bundle("plain").worker("a", "say(x=1)", output_message_type="done").ends("a").seed("a", {})
     del b.flow["nodes"][0]["config"]["runner_module"]
     ran = small(served, tmp_path, b)
     assert "OpenShell" in json.dumps(ran.status.get("notes")), ran.status
@@ -570,20 +586,24 @@ def test_an_absent_runner_is_said(served, tmp_path):
 def test_a_packed_body(served, tmp_path):
     b = Bundle("gzip").worker("a", "say(emit_messages=[{'type': 'packed', 'body': {'n': 1}, "
                                    "'content_encoding': 'gzip'}])", output_message_type=None)
-    b.worker("b", LOOK + "say(emit_messages=[{'type': 'done', 'body': {}}])", ["a"], output_message_type=None)
-    ends(b, "b").edge("a", "b", "packed").seed("a", {})
+    b.worker("b", LOOK + "emit(('done', {}))", ["a"],
+             output_message_type=None)
+    b.ends("b").edge("a", "b", "packed").seed("a", {})
     one = look(small(served, tmp_path, b), "b")[0]
     assert one["env"]["MN_BODY_CONTENT_ENCODING"] == "gzip"
-    assert json.loads(gzip.decompress(bytes.fromhex(one["raw"]))) == {"n": 1} and one["body"] == {"n": 1}
+    assert json.loads(gzip.decompress(bytes.fromhex(one["raw"]))) == {"n": 1}
+    assert one["body"] == {"n": 1}
 
 
 @item("B-5.1-5")
 def test_a_large_body_arrives_whole(served, tmp_path):
-    b = Bundle("large").worker("a", "say(emit_messages=[{'type': 'big', 'body': {'text': 'y' * 700000}}])",
+    b = Bundle("large").worker("a",
+                               "emit(('big', {'text': 'y' * 700000}))",
                                output_message_type=None)
     b.worker("b", "note('size', [len(body['text']), set(body['text']) == {'y'}]);"
-                  "say(emit_messages=[{'type': 'done', 'body': {}}])", ["a"], output_message_type=None)
-    ends(b, "b").edge("a", "b", "big").seed("a", {})
+                  "emit(('done', {}))", ["a"],
+             output_message_type=None)
+    b.ends("b").edge("a", "b", "big").seed("a", {})
     assert small(served, tmp_path, b).lines("size") == [[700000, True]]
 
 
@@ -596,10 +616,11 @@ with open("data.txt", "w") as file:
     file.write("spoilt")
 if len(open(os.path.join(folder, "read")).readlines()) == 2:
     say(complete_step=True, emit_messages=[{"type": "done", "body": {}}])
-""", upload_paths=[{"source": "a.py", "target": "a.py"}, {"source": "data.txt", "target": "data.txt"}],
+""", upload_paths=[{"source": "a.py", "target": "a.py"},
+                   {"source": "data.txt", "target": "data.txt"}],
                                workflow_complete_step=False, output_message_type=None)
     b.files["payloads/data.txt"] = "good"
-    ran = small(served, tmp_path, ends(b, "a").seed("a", {}, {}))
+    ran = small(served, tmp_path, b.ends("a").seed("a", {}, {}))
     assert ran.lines("read") == ["good", "good"]
 
 
@@ -607,21 +628,24 @@ if len(open(os.path.join(folder, "read")).readlines()) == 2:
 
 @item("B-7.6-1", "B-7.6-3")
 def test_beacons_keep_a_step_alive(served, tmp_path):
-    b = ends(Bundle("beacons").worker("a", "time.sleep(2.2)", beacon_enabled=True, beacon_interval_ms=300,
-                                      beacon_timeout_ms=1000, output_message_type="done"), "a").seed("a", {})
+    b = Bundle("beacons").worker("a", "time.sleep(2.2)", beacon_enabled=True,
+                                      beacon_interval_ms=300,
+                                      beacon_timeout_ms=1000,
+                                 output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     beacons = ran.of("agent_beacon", agent_id="a")
     told = [get(e, "status") for e in beacons]
     assert told[0] == "started" and told[-1] == "completed" and told.count("working") >= 3, told
     payload = beacons[1].get("payload") or beacons[1]
     assert payload["schema"] == "mn.agent.beacon.v1" and payload["source"] == "runtime"
-    assert payload["interval_ms"] == 300 and payload["timeout_ms"] == 1000 and payload["sequence"] >= 1
+    assert payload["interval_ms"] == 300 and payload["timeout_ms"] == 1000
+    assert payload["sequence"] >= 1
 
 
 @item("B-7.6-3", "B-8.4-3")
 def test_without_beacons_the_heartbeat_deadline_ends_it(served, tmp_path):
-    b = ends(Bundle("silent").worker("a", "note('pid', os.getpid()); time.sleep(600)", beacon_timeout_ms=1000),
-             "a").seed("a", {})
+    b = Bundle("silent").worker("a", "note('pid', os.getpid()); time.sleep(600)",
+                                     beacon_timeout_ms=1000).ends("a").seed("a", {})
     b.flow["steps"][0]["control"] = {"retry": {"max_attempts": 1}}
     ran = small(served, tmp_path, b, code=1)
     ran.one("workflow_step_attempt_timed_out", step_id="a")
@@ -636,7 +660,7 @@ print("__MN_EVENT__" + json.dumps({"type": "found_it", "payload": {"n": 5}}), fl
 wait_file("go")
 say(x=1)
 """, beacon_enabled=True, output_message_type="done")
-    b = ends(b, "a").seed("a", {})
+    b = b.ends("a").seed("a", {})
     process = served.start(b.write(tmp_path / "bundle"))
 
     def told():
@@ -653,9 +677,10 @@ say(x=1)
 
 @item("B-7.6-4")
 def test_a_required_beacon_that_does_not_come(served, tmp_path):
-    b = ends(Bundle("mute").worker("a", "note('pid', os.getpid()); time.sleep(600)", beacon_enabled=True,
+    b = Bundle("mute").worker("a", "note('pid', os.getpid()); time.sleep(600)",
+                                   beacon_enabled=True,
                                    beacon_interval_ms=200, beacon_timeout_ms=1000,
-                                   agent_beacon_required=True), "a").seed("a", {})
+                                   agent_beacon_required=True).ends("a").seed("a", {})
     b.flow["steps"][0]["control"] = {"retry": {"max_attempts": 1}}
     ran = small(served, tmp_path, b, code=1)
     assert ran.of("agent_beacon_missed", agent_id="a"), ran
@@ -668,7 +693,7 @@ def test_a_required_beacon_that_does_not_come(served, tmp_path):
 @item("B-10-2")
 @pytest.mark.parametrize("config, says", [({"pool_slots": 51}, "51"), ({"pool": "gpu"}, "gpu")])
 def test_slots_that_cannot_be_had_fail_the_attempt(served, tmp_path, config, says):
-    b = ends(Bundle("slots").worker("a", "say(x=1)", **config), "a").seed("a", {})
+    b = Bundle("slots").worker("a", "say(x=1)", **config).ends("a").seed("a", {})
     ran = small(served, tmp_path, b, code=1)
     assert says in json.dumps(ran.steps["a"]), ran
     assert ran.of("executor_lease_rejected", agent_id="a"), ran
@@ -686,7 +711,8 @@ def test_pools_of_the_environment_and_the_limit_of_their_queue(box, tmp_path):
     b.worker("d", "note('timed-out', 1)", ["c"], rule="one_failed", pool_slots=3)
     b.edge("a", "b").edge("a", "c").sink().edge("b", "sink").seed("a", {})
     ran = small(runner, tmp_path, b)
-    assert ran.statuses == {"a": "completed", "b": "completed", "c": "partial", "d": "completed"}, ran
+    assert ran.statuses == {"a": "completed", "b": "completed", "c": "partial",
+                            "d": "completed"}, ran
     assert ran.of("executor_lease_rejected", agent_id="c"), ran
 
 
@@ -694,9 +720,10 @@ def test_pools_of_the_environment_and_the_limit_of_their_queue(box, tmp_path):
 
 @item("B-2.2-18")
 def test_a_python_environment(served, tmp_path):
-    b = ends(Bundle("venv").worker("a", "note('where', [sys.prefix, os.environ.get('VIRTUAL_ENV'), "
+    b = Bundle("venv").worker("a", "note('where', [sys.prefix, os.environ.get('VIRTUAL_ENV'), "
                                         "os.environ.get('MN_PYTHON_ENV')])",
-                                   python_environment={"packages": []}, output_message_type="done"), "a")
+                                   python_environment={"packages": []},
+                              output_message_type="done").ends("a")
     ran = small(served, tmp_path, b.seed("a", {}))
     prefix, virtual, named = ran.lines("where")[0]
     assert virtual and os.path.realpath(prefix) == os.path.realpath(virtual) and named
@@ -704,16 +731,17 @@ def test_a_python_environment(served, tmp_path):
 
 @item("B-2.2-18")
 def test_a_package_that_is_not_there(served, tmp_path):
-    b = ends(Bundle("novenv").worker("a", "say(x=1)",
-                                     python_environment={"packages": ["no-such-package-at-all==9.9"]}), "a")
-    ran = small(served, tmp_path, b.seed("a", {}), code=1)
-    assert "no-such-package-at-all" in json.dumps(ran.steps["a"]), ran
+    b = Bundle("novenv").worker("a", "say(x=1)",
+                                     python_environment={"packages": ["no-such-package==9.9"]})
+    ran = small(served, tmp_path, b.ends("a").seed("a", {}), code=1)
+    assert "no-such-package" in json.dumps(ran.steps["a"]), ran
 
 
 @item("B-15-5")
 def test_skills_of_the_payload_can_be_imported(served, tmp_path):
-    b = Bundle("skills", skill_dependencies=[{"name": "greet", "source": "payload", "path": "skills/greet"}])
+    b = Bundle("skills",
+               skill_dependencies=[{"name": "greet", "source": "payload", "path": "skills/greet"}])
     b.worker("a", "import greeting\nnote('said', greeting.hello())", output_message_type="done")
     b.files["payloads/skills/greet/src/greeting.py"] = "def hello():\n    return 'hello'\n"
-    ran = small(served, tmp_path, ends(b, "a").seed("a", {}))
+    ran = small(served, tmp_path, b.ends("a").seed("a", {}))
     assert ran.lines("said") == ["hello"]

@@ -31,6 +31,10 @@ def note(name, value):
         file.write(json.dumps(value) + "\\n")
 def say(**said):
     print(json.dumps(said))
+def event(kind, **payload):
+    say(events=[{"type": kind, "payload": payload}])
+def emit(*messages):
+    say(emit_messages=[{"type": kind, "body": body} for kind, body in messages])
 def wait_file(name, seconds=20):
     until = time.monotonic() + seconds
     while not os.path.exists(os.path.join(folder, name)):
@@ -49,13 +53,15 @@ class Bundle:
     """A small bundle in the submitted form."""
 
     def __init__(self, name="small", **more):
-        self.manifest = {"manifest_version": "1.0", "graph_id": name, "job_name": name, "entrypoints": [],
+        self.manifest = {"manifest_version": "1.0", "graph_id": name, "job_name": name,
+                         "entrypoints": [],
                          "initial_inputs": {}, "flow": {"nodes": [], "edges": [], "steps": [],
                                                         "graph": {"edges": []}}, **more}
         self.flow = self.manifest["flow"]
         self.files = {}
 
-    def worker(self, name, code="say(x=1)", needs=(), *, step=True, rule=None, control=None, **config):
+    def worker(self, name, code="say(x=1)", needs=(), *, step=True, rule=None, control=None,
+               **config):
         """An executor that runs this Python, and a step of the same name."""
         self.files[f"payloads/{name}.py"] = WORKER + code + "\n"
         self.flow["nodes"].append({"node_id": name, "agent_type": "executor", "config": {
@@ -73,7 +79,8 @@ class Bundle:
             one["control"] = control
         self.flow["steps"].append(one)
         for parent in needs:
-            self.flow["graph"]["edges"].append({"id": f"{parent}__{name}", "from": parent, "to": name})
+            self.flow["graph"]["edges"].append({"id": f"{parent}__{name}", "from": parent,
+                                                "to": name})
         return self
 
     def agent(self, name, kind, **config):
@@ -83,6 +90,13 @@ class Bundle:
     def sink(self, name="sink", **config):
         return self.agent(name, "aggregator", **{"terminal_sink": True, "complete_run": True,
                                                  "complete_on_message": True, **config})
+
+    def ends(self, *names):
+        """What these agents send as `done` goes to a sink; the job ends with the first."""
+        self.sink()
+        for name in names:
+            self.edge(name, "sink", "done")
+        return self
 
     def edge(self, source, target, kind="executor_result", **more):
         number = len(self.flow["edges"])
@@ -104,7 +118,8 @@ class Bundle:
     def write(self, folder):
         folder = str(folder)
         os.makedirs(os.path.join(folder, "payloads"), exist_ok=True)
-        for name, text in {"manifest.json": json.dumps(self.manifest, indent=1), **self.files}.items():
+        for name, text in {"manifest.json": json.dumps(self.manifest, indent=1),
+                           **self.files}.items():
             path = os.path.join(folder, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as file:
@@ -233,7 +248,8 @@ def copy_of(folder, target):
 
 def validate(box, path):
     """(is it good, its errors as [(path, message)])"""
-    done = subprocess.run([GLIA, "validate", str(path), "--json"], cwd=box.folder, env=box.env, text=True,
+    done = subprocess.run([GLIA, "validate", str(path), "--json"], cwd=box.folder, env=box.env,
+                          text=True,
                           capture_output=True, timeout=RUN_SECONDS_MAX, check=False)
     assert done.returncode in (0, 2), (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     said = json.loads(done.stdout)
