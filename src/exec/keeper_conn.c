@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -227,6 +228,16 @@ void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
         event_active(c->flush, EV_TIMEOUT, 0);
     }
     gl_keep_encode(m, &c->out);
+}
+
+void gl_keeper_conn_dismiss(struct gl_keeper_conn *c)
+{
+    uid_t uid = 0;
+    pid_t pid = 0;
+    GL_ASSERT(c->state == GL_CONN_UP);
+    if (gl_sock_peer(c->fd, &uid, &pid, NULL) == 0 && pid > 1) {
+        (void)kill(pid, SIGTERM);
+    }
 }
 
 static void on_ping(evutil_socket_t fd, short what, void *owner)

@@ -73,6 +73,9 @@ static inline bool gl_keeper_conn_is_up(const struct gl_keeper_conn *c)
     return c->state == GL_CONN_UP;
 }
 
+/* It must be up: ask this keeper to end. Another is started when it has gone. */
+void gl_keeper_conn_dismiss(struct gl_keeper_conn *c);
+
 /* It must be up. */
 void gl_keeper_conn_send(struct gl_keeper_conn *c, const struct gl_keep_msg *m);
 

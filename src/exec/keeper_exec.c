@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "exec/keeper_conn.h"
 #include "exec/secrets.h"
+#include "model/worker.h"
 
 enum {
     OUT_BYTES_MAX = 64 << 20, /* the keeper reads too slowly: refuse more */
@@ -31,6 +32,9 @@ struct keeper_exec {
     struct gl_map
         bad; /* ended with 0, but their output is not accepted: a failure that only we know
                 of. struct bad_attempt by "context/job/attempt", until acknowledged */
+
+    struct gl_exec_req retiring; /* the question whether an old keeper has nothing to do */
+    bool is_retiring;
 
     struct gl_arena infos_arena; /* of the list under way */
     struct gl_exec_info *infos;
@@ -156,9 +160,27 @@ static bool forget_bad(struct keeper_exec *x, const struct gl_attempt_key *key)
     return b != NULL;
 }
 
+/* A worker's words become a document here: on their way, and in the journal, they are bytes. */
+static gl_str worker_output(const struct gl_keep_worker *w, struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_worker_result r = {
+        .stdout_text = w->out,
+        .stderr_text = w->err,
+        .is_cut = w->is_cut,
+        .stdout_bytes = w->out_bytes,
+    };
+    gl_worker_result_write(&r, &out);
+    return gl_str_dup(a, gl_buf_view(&out));
+}
+
 static void check_output(struct keeper_exec *x, struct gl_keep_msg *m, struct gl_arena *a)
 {
     struct gl_why why;
+    if (m->output_source == GL_KEEP_FROM_WORKER) {
+        m->result.output = worker_output(&m->worker, a);
+        return;
+    }
     gl_str text = m->result.output;
     m->result.output = (gl_str){0};
     if (m->output_source == GL_KEEP_NO_OUTPUT ||
@@ -237,6 +259,8 @@ static void on_message(void *owner, struct gl_keep_msg *m, struct gl_arena *a)
         x->events.ended(x->events.owner, &m->start.key, m->start.token, &m->result);
     } else if (m->type == GL_KEEP_BEACON) {
         x->events.beacon(x->events.owner, &m->start.key, m->start.token);
+    } else if (m->type == GL_KEEP_SAID && x->events.said != NULL) {
+        x->events.said(x->events.owner, &m->start.key, m->start.token, m->line);
     }
     /* Anything else is news of a newer keeper that this release does not need. */
 }
@@ -272,6 +296,27 @@ static void ask(struct keeper_exec *x, struct gl_exec_req *req, struct gl_keep_m
     }
 }
 
+/* A keeper of an older release that keeps nothing makes way for ours. Between its answer and the
+ * signal nothing can have been sent to it. */
+static void on_old_listed(struct gl_exec_req *req)
+{
+    struct keeper_exec *x = req->owner;
+    x->is_retiring = false;
+    if (req->status == 0 && req->infos_n == 0 && gl_list_empty(&x->asked)) {
+        gl_keeper_conn_dismiss(&x->conn);
+    }
+}
+
+static void retire_old(struct keeper_exec *x)
+{
+    struct gl_keep_msg m = {.type = GL_KEEP_LIST};
+    if (!x->is_retiring && x->closed == NULL) {
+        x->is_retiring = true;
+        x->retiring = (struct gl_exec_req){.done = on_old_listed, .owner = x};
+        ask(x, &x->retiring, &m);
+    }
+}
+
 static bool has_variable(const struct gl_exec_start *s, gl_str variable)
 {
     gl_str ignored;
@@ -303,11 +348,20 @@ static void add_defaults(struct keeper_exec *x, struct gl_arena *a, struct gl_ex
 }
 
 /* A keeper of an older release would skip what it does not know, and start a step without its
- * secrets. It cannot be replaced while we are connected: so this is not "try again". */
+ * secrets. It cannot be replaced while we are connected: so this is not "try again". With workers
+ * it is: when it has nothing to do we send it away (retire_old). */
 static int check_version(const struct keeper_exec *x, const struct gl_exec_start *s,
                          struct gl_why *why)
 {
-    if (!gl_keeper_conn_is_up(&x->conn) || x->conn.version >= GL_KEEP_VERSION_SECRETS) {
+    if (!gl_keeper_conn_is_up(&x->conn) || x->conn.version >= GL_KEEP_VERSION_MAX) {
+        return 0;
+    }
+    if (s->is_worker) {
+        return gl_why(why, GL_E_UNAVAILABLE,
+                      "the keeper that runs is of an older release and cannot run workers of "
+                      "bundles: this waits until it has ended");
+    }
+    if (x->conn.version >= GL_KEEP_VERSION_SECRETS) {
         return 0;
     }
     if (s->secrets_n > 0 || s->input.n > GL_OUTPUT_BYTES_MAX) {
@@ -326,7 +380,9 @@ static void exec_start(struct gl_exec *port, struct gl_exec_req *req,
     struct gl_why why;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_keep_msg m = {.type = GL_KEEP_START, .start = *start};
-    add_defaults(x, &a, &m.start);
+    if (!start->is_worker) {
+        add_defaults(x, &a, &m.start);
+    }
     int r = gl_secrets_read(start->secrets, start->secrets_n, &a, &m.start.secrets, &why);
     if (r == 0) {
         r = check_version(x, &m.start, &why);
@@ -336,6 +392,9 @@ static void exec_start(struct gl_exec *port, struct gl_exec_req *req,
     }
     if (r < 0) {
         fail(x, req, r, why.text);
+        if (r == GL_E_UNAVAILABLE) {
+            retire_old(x);
+        }
         return;
     }
     ask(x, req, &m);

@@ -186,13 +186,65 @@ void gl_caller_refuse(struct gl_caller *c, int status, const char *text)
     c->closing = true;
 }
 
+bool gl_caller_hears(const struct gl_keeper *k)
+{
+    return k->active != NULL && k->active->version >= GL_KEEP_VERSION_WORKERS;
+}
+
+/* What a worker has said, until so many bytes are queued. */
+static void send_said(struct gl_caller *c, struct gl_heard *h, size_t bytes_high)
+{
+    struct gl_said *s;
+    while (c->out.n < bytes_high && (s = gl_heard_first(h)) != NULL) {
+        struct gl_keep_msg m = {
+            .type = GL_KEEP_SAID,
+            .start = {.key = h->charge->key, .token = h->charge->token},
+            .line = {.p = s->text, .n = s->n},
+        };
+        gl_caller_send(c, &m);
+        gl_heard_pop(h);
+    }
+}
+
+void gl_caller_send_end(struct gl_caller *c, struct gl_charge *charge, uint64_t req)
+{
+    struct gl_keep_msg m = gl_charge_ended(charge);
+    if (charge->heard != NULL && c->version >= GL_KEEP_VERSION_WORKERS) {
+        send_said(c, charge->heard, SIZE_MAX);
+    }
+    if (req != 0) {
+        m.type = GL_KEEP_REPLY;
+        m.req = req;
+        m.state = GL_EXEC_ENDED;
+    }
+    gl_keep_lower(&m, c->version);
+    gl_caller_send(c, &m);
+}
+
+static void report_said(struct gl_keeper *k)
+{
+    bool hears = gl_caller_hears(k);
+    for (struct gl_link *l = k->talking.next, *next; l != &k->talking; l = next) {
+        struct gl_heard *h = GL_CONTAINER(l, struct gl_heard, talking);
+        next = l->next;
+        if (hears) {
+            send_said(k->active, h, OUT_BYTES_HIGH);
+        }
+        if (!hears || !gl_heard_is_full(h)) {
+            gl_capture_go_on(k, &h->charge->capture);
+        }
+        if (gl_heard_first(h) == NULL) {
+            gl_list_remove(&h->talking);
+        }
+    }
+}
+
 static void report_ends(struct gl_keeper *k)
 {
     struct gl_caller *c = k->active;
     while (c != NULL && c->out.n < UNSAID_BYTES_HIGH && !gl_list_empty(&k->unsaid)) {
         struct gl_link *l = gl_list_first(&k->unsaid);
-        struct gl_keep_msg m = gl_charge_ended(GL_CONTAINER(l, struct gl_charge, link));
-        gl_caller_send(c, &m);
+        gl_caller_send_end(c, GL_CONTAINER(l, struct gl_charge, link), 0);
         gl_list_remove(l);
         gl_list_push(&k->said, l);
     }
@@ -239,9 +291,15 @@ static void write_out(struct gl_keeper *k, struct gl_caller *c)
     }
 }
 
+static bool has_more(const struct gl_keeper *k)
+{
+    return !gl_list_empty(&k->unsaid) || (gl_caller_hears(k) && !gl_list_empty(&k->talking));
+}
+
 void gl_caller_flush(struct gl_keeper *k)
 {
     bool reported = k->active != NULL && !gl_list_empty(&k->unsaid);
+    report_said(k);
     report_ends(k);
     for (struct gl_link *l = k->callers.next, *next; l != &k->callers; l = next) {
         next = l->next;
@@ -249,6 +307,9 @@ void gl_caller_flush(struct gl_keeper *k)
         if (c->out.n > 0 || c->closing) {
             write_out(k, c);
         }
+    }
+    if (k->active != NULL && k->active->out.n == 0 && has_more(k)) {
+        k->unread = true; /* it has read faster than expected: go on at once */
     }
     if (reported) {
         GL_FAILPOINT("keeper.after_report");

@@ -11,14 +11,17 @@
 
 #include "keeper/keeper.h"
 
+struct gl_charge;
+
 struct gl_caller {
     struct gl_link link;
     struct gl_watch watch;
     struct gl_timer patience; /* until it has said hello */
     struct gl_buf in, out;
-    size_t in_used;  /* of `in`, already dealt with */
-    bool closing;    /* when all of `out` is written */
-    uint32_t events; /* what its watch is set for */
+    size_t in_used;   /* of `in`, already dealt with */
+    bool closing;     /* when all of `out` is written */
+    uint32_t events;  /* what its watch is set for */
+    uint64_t version; /* of the protocol, as agreed */
 };
 
 int gl_caller_listen(struct gl_keeper *k, struct gl_why *reterr_why);
@@ -27,6 +30,11 @@ int gl_caller_listen(struct gl_keeper *k, struct gl_why *reterr_why);
 void gl_caller_send(struct gl_caller *c, const struct gl_keep_msg *m);
 /* ... for the node, if there is one and it listens: only for what may be missed. */
 void gl_caller_tell(struct gl_keeper *k, const struct gl_keep_msg *m);
+/* The end of an attempt: an event, or (with `req`) the answer to ATTACH. Whatever it has said comes
+ * before it. */
+void gl_caller_send_end(struct gl_caller *c, struct gl_charge *charge, uint64_t req);
+/* There is a node, and it takes what workers say. */
+bool gl_caller_hears(const struct gl_keeper *k);
 /* Answer with REFUSED and cut it off. */
 void gl_caller_refuse(struct gl_caller *c, int status, const char *text);
 /* It has said hello: it is the node from now on. */

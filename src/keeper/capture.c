@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "keeper/caller.h"
+#include "keeper/heard.h"
 #include "os/fs.h"
 
 enum {
@@ -54,7 +57,7 @@ static void leave_pipe(struct gl_keeper *k, struct gl_stream *s, bool empty)
     }
     p->owner = NULL;
     p->stream = NULL;
-    if (!empty || k->strays_n > 0 || k->pipes_free_n >= PIPES_FREE_MAX) {
+    if (!empty || p->is_paused || k->strays_n > 0 || k->pipes_free_n >= PIPES_FREE_MAX) {
         close_pipe(k, p);
     } else {
         gl_list_push(&k->pipes_free, &p->link);
@@ -115,6 +118,23 @@ static int get_pipe(struct gl_keeper *k, struct gl_capture *c, struct gl_stream 
     s->pipe->owner = c;
     s->pipe->stream = s;
     return 0;
+}
+
+static void pause_pipe(struct gl_keeper *k, struct gl_pipe *p)
+{
+    if (!p->is_paused) {
+        p->is_paused = true;
+        gl_keeper_set_watch(k, &p->watch, 0);
+    }
+}
+
+void gl_capture_go_on(struct gl_keeper *k, struct gl_capture *c)
+{
+    struct gl_pipe *p = c->out.pipe;
+    if (p != NULL && p->is_paused) {
+        p->is_paused = false;
+        gl_keeper_set_watch(k, &p->watch, EPOLLIN);
+    }
 }
 
 /* ---- life ---- */
@@ -414,9 +434,26 @@ gl_str gl_capture_last(const struct gl_capture *c)
 
 /* ---- reading ---- */
 
+/* Of a worker; what is left is for the log. */
+static gl_str hear(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, gl_str text)
+{
+    if (s == &c->err) {
+        gl_heard_err(c->heard, text);
+        return text;
+    }
+    gl_buf_reset(&k->plain);
+    gl_heard_out(k, c->heard, text, &k->plain);
+    if (gl_heard_is_full(c->heard) && !c->heard->is_over && gl_caller_hears(k)) {
+        pause_pipe(k, s->pipe);
+    }
+    return gl_buf_view(&k->plain);
+}
+
 static void take_text(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s, gl_str text)
 {
-    if (s == &c->out) {
+    if (c->heard != NULL) {
+        text = hear(k, c, s, text);
+    } else if (s == &c->out) {
         track_last(c, text);
     }
     gl_buf_reset(&k->lines);
@@ -458,8 +495,13 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
     for (int i = 0; i < FINISH_READS_MAX && more; i++) {
         more = read_some(k, c, s);
     }
-    leave_pipe(k, s, !more);
     end_redact(k, c, s);
+    leave_pipe(k, s, !more);
+    if (c->heard != NULL && s == &c->out) {
+        gl_buf_reset(&k->plain);
+        gl_heard_end_out(k, c->heard, &k->plain);
+        gl_buf_str(&s->partial, gl_buf_view(&k->plain));
+    }
     if (s->partial.n > 0) {
         gl_buf_reset(&k->lines);
         add_line(k, s, gl_buf_view(&s->partial), (gl_str){0});
@@ -470,9 +512,15 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
 
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c)
 {
+    if (c->heard != NULL) {
+        c->heard->is_over = true;
+    }
     finish_stream(k, c, &c->out);
     finish_stream(k, c, &c->err);
     end_last(c);
+    if (c->heard != NULL) {
+        gl_heard_end(k, c->heard, c->out.redact.replaced);
+    }
     if (c->head_bytes > 0 && c->log_bytes - c->head_bytes - c->mark_bytes > GL_CAPTURE_PART_BYTES) {
         (void)shorten(k, c); /* the log then keeps more than it should: no harm */
     }

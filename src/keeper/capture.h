@@ -7,7 +7,8 @@
  * stood between the two parts, so a reader knows of every byte the how manieth it is.
  *
  * Beside that the last line of stdout that is not empty is remembered, if it begins with '{': it
- * may be the step's output.
+ * may be the step's output. What a worker says is heard otherwise (heard.h), and its lines for the
+ * runtime are in no log.
  *
  * Secrets are taken out before anything else is done with the bytes (redact.h).
  *
@@ -26,12 +27,15 @@ enum {
 
 /* Pipes serve one step after another: both ends stay open here, so there is never an end of file; a
  * step's output is complete when its processes have ended and the pipe is empty. */
+struct gl_heard;
+
 struct gl_pipe {
     struct gl_link link;      /* in pipes_free or pipes_closed, or alone */
     struct gl_watch watch;    /* the end we read */
     int write_fd;             /* the end steps write to */
     struct gl_capture *owner; /* NULL: free */
     struct gl_stream *stream;
+    bool is_paused; /* nothing is read from it for now */
 };
 
 struct gl_stream {
@@ -43,6 +47,7 @@ struct gl_stream {
 
 struct gl_capture {
     struct gl_stream out, err;
+    struct gl_heard *heard; /* of a worker; borrowed */
 
     int log_fd;          /* negative: nothing written yet */
     const char *path;    /* of the log, relative to the contexts' folder; set by the owner, taken */
@@ -66,6 +71,8 @@ void gl_capture_done(struct gl_keeper *k, struct gl_capture *c);
 int gl_capture_open(struct gl_keeper *k, struct gl_capture *c, gl_str path,
                     const struct gl_redactor *redactor, int *ret_out, int *ret_err,
                     struct gl_why *reterr_why);
+/* A worker's lines were told: go on reading if they were too many. */
+void gl_capture_go_on(struct gl_keeper *k, struct gl_capture *c);
 /* The processes have ended: read what is left, end the last lines, close. Then gl_capture_last() is
  * final. */
 void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c);

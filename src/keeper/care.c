@@ -12,6 +12,7 @@
 #include "keeper/proctree.h"
 #include "keeper/rundir.h"
 #include "keeper/shelf.h"
+#include "keeper/workdir.h"
 #include "os/failpoint.h"
 
 enum {
@@ -97,6 +98,14 @@ static void take_output(struct gl_keeper *k, struct gl_charge *c)
     }
 }
 
+/* What a worker leaves is what it has said; its folder goes, whatever its end was. */
+static void clear_worker(struct gl_keeper *k, struct gl_charge *c)
+{
+    bool is_silent = c->capture.log_bytes == 0;
+    gl_workdir_remove(k, gl_rundir_path(&k->scratch, &c->key), is_silent);
+    c->floor->has_left = true;
+}
+
 static void end_charge(struct gl_keeper *k, struct gl_charge *c)
 {
     (void)gl_redact_text(c->redactor, &c->error); /* whether something was found does not matter */
@@ -112,6 +121,9 @@ static void finish(struct gl_keeper *k, struct gl_charge *c)
 {
     GL_ASSERT(c->state == GL_CHARGE_CLEARING);
     gl_capture_finish(k, &c->capture);
+    if (c->heard != NULL) {
+        clear_worker(k, c);
+    }
     if (c->lost) {
         gl_charge_bury(k, c);
         return;
@@ -120,7 +132,9 @@ static void finish(struct gl_keeper *k, struct gl_charge *c)
     if (c->stopping) {
         c->result.end = c->why;
     }
-    take_output(k, c);
+    if (c->heard == NULL) {
+        take_output(k, c);
+    }
     end_charge(k, c);
 }
 
@@ -130,7 +144,11 @@ static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, const str
     gl_capture_finish(k, &c->capture);
     c->result.end = GL_EXEC_NOT_EXECUTED;
     gl_buf_c(&c->error, why->text);
-    c->floor->has_left = c->has_left = true;
+    if (c->heard != NULL) {
+        clear_worker(k, c);
+    } else {
+        c->floor->has_left = c->has_left = true;
+    }
     end_charge(k, c);
 }
 
@@ -302,6 +320,7 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
     gl_str log = gl_rundir_join(&k->scratch, path, GL_S("log"));
     c->redactor = gl_redact_get(&k->redactors, s->secrets, s->secrets_n);
+    c->heard = c->capture.heard = s->is_worker ? gl_heard_new(c, s->stdout_max) : NULL;
     r = gl_capture_open(k, &c->capture, log, c->redactor, &l.out_fd, &l.err_fd, reterr_why);
     if (r < 0) {
         gl_charge_bury(k, c);
@@ -309,12 +328,16 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     }
     c->result.started_at = gl_keeper_wall(k);
     gl_launch_prepare(k, &l, s, gl_rundir_join(&k->scratch, gl_str_of(k->contexts), path));
-    r = gl_rundir_make(k, s, l.env + s->secrets_n, c->floor, path, &why);
+    r = s->is_worker ? gl_workdir_make(k, s, l.cwd, path, &why)
+                     : gl_rundir_make(k, s, l.env + s->secrets_n, c->floor, path, &why);
     if (r == 0) {
         r = launch(k, c, &l, &why);
     }
     if (r == GL_E_UNAVAILABLE) { /* no space, no processes left: as if it had never come */
         c->floor->has_left = true;
+        if (c->heard != NULL) {
+            clear_worker(k, c);
+        }
         gl_charge_bury(k, c);
         return gl_why(reterr_why, r, "%s", why.text);
     }

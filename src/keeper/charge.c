@@ -172,14 +172,15 @@ void gl_charge_move(struct gl_keeper *k, struct gl_charge *c, enum gl_charge_sta
 
 size_t gl_charge_bytes(const struct gl_charge *c)
 {
-    return GL_CHARGE_BYTES + c->output.n;
+    size_t heard = c->heard != NULL ? c->heard->out.n + c->heard->err.n : 0;
+    return GL_CHARGE_BYTES + c->output.n + heard;
 }
 
 struct gl_keep_msg gl_charge_begun(const struct gl_keeper *k, const struct gl_charge *c)
 {
     return (struct gl_keep_msg){
         .type = GL_KEEP_BEGUN,
-        .start = {.key = c->key, .token = c->token},
+        .start = {.key = c->key, .token = c->token, .is_worker = c->heard != NULL},
         .pid = (uint64_t)c->proc.pid,
         .boot = gl_str_of(k->boot),
         .ticks_min = c->ticks_min,
@@ -198,6 +199,10 @@ struct gl_keep_msg gl_charge_ended(const struct gl_charge *c)
     };
     m.result.output = gl_buf_view(&c->output);
     m.result.error = gl_buf_view(&c->error);
+    if (c->heard != NULL) {
+        m.output_source = GL_KEEP_FROM_WORKER;
+        m.worker = gl_heard_result(c->heard);
+    }
     return m;
 }
 
@@ -206,6 +211,7 @@ static void free_charge(struct gl_keeper *k, struct gl_charge *c)
     gl_list_remove(&c->link);
     gl_capture_done(k, &c->capture);
     gl_redact_put(&k->redactors, c->redactor);
+    gl_heard_free(k, c->heard);
     gl_buf_done(&c->output);
     gl_buf_done(&c->error);
     gl_mem_free(c);

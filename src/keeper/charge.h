@@ -12,6 +12,7 @@
 #define GL_KEEPER_CHARGE_H
 
 #include "keeper/capture.h"
+#include "keeper/heard.h"
 #include "keeper/keeper.h"
 
 #define GL_CHARGE_STATES(X)                                                      \
@@ -64,6 +65,7 @@ struct gl_charge {
     uint64_t ticks_min, ticks_max;
     int wait_status;
     struct gl_capture capture;
+    struct gl_heard *heard;       /* of a worker; else NULL */
     struct gl_redactor *redactor; /* while it runs, if it has secrets */
 
     struct gl_timer timer;

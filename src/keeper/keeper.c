@@ -406,9 +406,9 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
     *k = (struct gl_keeper){.config = *config};
     k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
     k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = k->journal.done_fd = -1;
-    struct gl_link *lists[] = {&k->floors_idle, &k->floors_empty, &k->clearing,    &k->ending,
-                               &k->unsaid,      &k->said,         &k->buried,      &k->callers,
-                               &k->gone,        &k->pipes_free,   &k->pipes_closed};
+    struct gl_link *lists[] = {&k->floors_idle, &k->floors_empty, &k->clearing,     &k->ending,
+                               &k->unsaid,      &k->said,         &k->buried,       &k->callers,
+                               &k->gone,        &k->pipes_free,   &k->pipes_closed, &k->talking};
     for (size_t i = 0; i < GL_COUNT(lists); i++) {
         gl_list_init(lists[i]);
     }
@@ -512,6 +512,7 @@ void gl_keeper_close(struct gl_keeper *k)
     gl_heap_done(&k->timers);
     gl_buf_done(&k->lines);
     gl_buf_done(&k->clean);
+    gl_buf_done(&k->plain);
     gl_map_done(&k->redactors);
     gl_keeper_unwatch(&k->signals);
     gl_keeper_unwatch(&k->alarm);

@@ -61,6 +61,8 @@ enum {
     GL_KEEPER_FLOORS_MAX = 8192,   /* idle jobs whose floor is remembered */
     /* Results not yet acknowledged; with more, starts are refused. */
     GL_KEEPER_RESULT_BYTES_MAX = 64 << 20,
+    /* stdout of workers in memory, of all of them; what comes then is cut. */
+    GL_KEEPER_HEARD_BYTES_MAX = 512 << 20,
 };
 
 struct gl_keeper {
@@ -102,6 +104,8 @@ struct gl_keeper {
     size_t pipes_free_n;
     size_t running_n, running_max; /* each needs two descriptors */
     size_t result_bytes;
+    struct gl_link talking; /* struct gl_heard with lines for the node */
+    size_t heard_bytes;     /* of workers' stdout in memory */
 
     /* Processes: children, and grandchildren that lost their parent. */
     struct gl_map procs; /* by pid */
@@ -128,9 +132,9 @@ struct gl_keeper {
     struct rlimit nofile; /* as it was: for the steps */
     void *stack;          /* of a child between clone and exec */
     struct gl_arena scratch;
-    struct gl_buf lines, clean; /* scratch of capture.c */
-    struct gl_map redactors;    /* in use: see redact.h */
-    struct gl_trash *trash;     /* NULL: nothing to remove yet */
+    struct gl_buf lines, clean, plain; /* scratch of capture.c */
+    struct gl_map redactors;           /* in use: see redact.h */
+    struct gl_trash *trash;            /* NULL: nothing to remove yet */
 };
 
 int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,

@@ -29,6 +29,28 @@ static char *c_str(struct gl_arena *a, gl_str s)
     return (char *)(uintptr_t)gl_str_c(a, s);
 }
 
+/* A text of a worker's start, with its folder put in. */
+static char *work_str(struct gl_arena *a, gl_str s, gl_str work)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        n += s.p[i] == GL_EXEC_WORK[0];
+    }
+    if (n == 0 || work.n == 0) {
+        return c_str(a, s);
+    }
+    char *text = gl_arena_alloc(a, s.n + n * work.n + 1), *at = text;
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] == GL_EXEC_WORK[0]) {
+            at = mempcpy(at, work.p, work.n);
+        } else {
+            *at++ = s.p[i];
+        }
+    }
+    *at = 0;
+    return text;
+}
+
 static const char *env_find(char *const *env, const char *name)
 {
     size_t n = strlen(name);
@@ -62,7 +84,8 @@ static bool is_secret(const struct gl_exec_start *s, gl_str variable)
 }
 
 /* The secrets come first: what follows them may be known to everybody. */
-static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str folder)
+static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str folder,
+                       gl_str work)
 {
     char **env = GL_NEW_ARRAY(a, char *, s->secrets_n + s->env_n + 6);
     size_t n = 0;
@@ -72,8 +95,11 @@ static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str
     for (size_t i = 0; i < s->env_n; i++) {
         if (!gl_str_starts(s->env[i], GL_S("GLIA_INPUT_FILE=")) &&
             !gl_str_starts(s->env[i], GL_S("GLIA_OUTPUT=")) && !is_secret(s, s->env[i])) {
-            env[n++] = c_str(a, s->env[i]);
+            env[n++] = work_str(a, s->env[i], work);
         }
+    }
+    if (s->is_worker) {
+        return env;
     }
     env_default(a, env, &n, "GLIA_INPUT_FILE", gl_rundir_join(a, folder, GL_S("input.json")).p);
     env_default(a, env, &n, "GLIA_OUTPUT", gl_rundir_join(a, folder, GL_S("output.json")).p);
@@ -95,7 +121,9 @@ static void find_programs(struct gl_arena *a, struct gl_launch *l)
         return;
     }
     l->path = env_find(l->env, "PATH");
-    GL_ASSERT(l->path != NULL);
+    if (l->path == NULL) { /* only a worker may have none */
+        l->path = DEFAULT_PATH;
+    }
     size_t n = 2;
     for (const char *p = l->path; *p != 0; p++) {
         n += *p == ':';
@@ -114,13 +142,16 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
                        gl_str folder)
 {
     struct gl_arena *a = &k->scratch;
+    gl_str work = gl_rundir_join(a, folder, GL_S("work"));
     GL_ASSERT(s->argv_n > 0);
     l->argv = GL_NEW_ARRAY(a, char *, s->argv_n + 1);
     for (size_t i = 0; i < s->argv_n; i++) {
-        l->argv[i] = c_str(a, s->argv[i]);
+        l->argv[i] = work_str(a, s->argv[i], s->is_worker ? work : (gl_str){0});
     }
-    l->env = make_env(a, s, folder);
-    l->cwd = s->cwd.n > 0 ? gl_str_c(a, s->cwd) : gl_rundir_join(a, folder, GL_S("work")).p;
+    l->env = make_env(a, s, folder, s->is_worker ? work : (gl_str){0});
+    l->cwd = s->cwd.n == 0   ? work.p
+             : !s->is_worker ? gl_str_c(a, s->cwd)
+                             : work_str(a, s->cwd, work);
     l->null_fd = k->null_fd;
     l->nofile = k->nofile;
     l->keeper = k->pid;

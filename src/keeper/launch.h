@@ -7,7 +7,7 @@
  * What the process finds: its own session and process group, SIGKILL when the keeper dies, stdin
  * from /dev/null, stdout and stderr to the capture's pipes, no other descriptor, default signals,
  * no core files, umask 022, the environment it was given and GLIA_INPUT_FILE, GLIA_OUTPUT, and
- * PATH, HOME and LANG where absent. */
+ * PATH, HOME and LANG where absent. A worker has the environment it was given and nothing else. */
 #ifndef GL_KEEPER_LAUNCH_H
 #define GL_KEEPER_LAUNCH_H
 

@@ -2,13 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "keeper/shelf.h"
 #include "keeper/trash.h"
+#include "keeper/workdir.h"
 #include "os/fs.h"
 
 enum {
@@ -32,9 +32,9 @@ gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key)
 }
 
 /* Make `path` and what is missing above it. EEXIST: it is there already. */
-static int make_folders(int at, char *path)
+static int make_folders(int at, char *path, mode_t mode)
 {
-    if (mkdirat(at, path, 0700) == 0) {
+    if (mkdirat(at, path, mode) == 0) {
         return 0;
     }
     if (errno != ENOENT) {
@@ -45,34 +45,18 @@ static int make_folders(int at, char *path)
         return ENOENT;
     }
     *slash = 0;
-    int err = make_folders(at, path);
+    int err = make_folders(at, path, mode);
     *slash = '/';
     if (err != 0 && err != EEXIST) {
         return err;
     }
-    return mkdirat(at, path, 0700) == 0 ? 0 : errno;
+    return mkdirat(at, path, mode) == 0 ? 0 : errno;
 }
 
-int gl_rundir_mkdirs(struct gl_keeper *k, const char *path)
+int gl_rundir_mkdirs(struct gl_keeper *k, const char *path, mode_t mode)
 {
     return make_folders(k->contexts_fd,
-                        (char *)(uintptr_t)gl_str_dup(&k->scratch, gl_str_of(path)).p);
-}
-
-static int write_all(int fd, gl_str bytes)
-{
-    while (bytes.n > 0) {
-        ssize_t n = write(fd, bytes.p, bytes.n);
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return errno;
-        }
-        bytes.p += n;
-        bytes.n -= (size_t)n;
-    }
-    return 0;
+                        (char *)(uintptr_t)gl_str_dup(&k->scratch, gl_str_of(path)).p, mode);
 }
 
 /* `former_bytes`: the folder has served before, and the file is there with this length; negative:
@@ -87,7 +71,7 @@ static int write_file(struct gl_keeper *k, gl_str path, gl_str file, gl_str cont
     if (fd < 0) {
         return gl_fs_why(why, errno, "make", name);
     }
-    int err = write_all(fd, content);
+    int err = gl_workdir_write(fd, content);
     if (err == 0 && former_bytes > (int64_t)content.n && ftruncate(fd, (off_t)content.n) < 0) {
         err = errno;
     }
@@ -110,64 +94,17 @@ static gl_str join_env(struct gl_arena *a, char *const *env)
     return (gl_str){.p = text, .n = n};
 }
 
-static int copy_content(int from, int to)
-{
-    for (;;) {
-        ssize_t n = sendfile(to, from, NULL, 1 << 20);
-        if (n == 0) {
-            return 0;
-        }
-        if (n < 0 && errno != EINTR) {
-            return errno;
-        }
-    }
-}
-
-/* Copied, not linked: a step that writes into its file must not change what others will see. */
-static int copy_file(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
-                     const struct gl_exec_file *f, struct gl_why *why)
-{
-    const char *blob = gl_str_fmt(&k->scratch, "%.*s/blobs/%.2s/%.*s", GL_STR_ARG(s->key.context),
-                                  f->blob.p, GL_STR_ARG(f->blob))
-                           .p;
-    char *name =
-        (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work/%.*s", path.p, GL_STR_ARG(f->name)).p;
-    GL_CLEANUP(gl_fs_closep)
-    int from = openat(k->contexts_fd, blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (from < 0) {
-        return gl_fs_why(why, errno, "read the snapshot of a file:", blob);
-    }
-    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-    mode_t mode = f->executable ? 0700 : 0600;
-    GL_CLEANUP(gl_fs_closep) int to = openat(k->contexts_fd, name, flags, mode);
-    if (to < 0 && errno == ENOENT) { /* in a subfolder that is not there yet */
-        char *slash = strrchr(name, '/');
-        *slash = 0;
-        int err = make_folders(k->contexts_fd, name);
-        *slash = '/';
-        errno = err;
-        if (err == 0 || err == EEXIST) {
-            to = openat(k->contexts_fd, name, flags, mode);
-        }
-    }
-    if (to < 0) {
-        return gl_fs_why(why, errno, "make", name);
-    }
-    int err = copy_content(from, to);
-    return err == 0 ? 0 : gl_fs_why(why, err, "copy to", name);
-}
-
 /* *ret_new: the folder and work/ were not there. */
 static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
                        bool *ret_new, struct gl_why *why)
 {
     char *name = (char *)(uintptr_t)gl_rundir_join(&k->scratch, path, GL_S("work")).p;
     name[path.n] = 0;
-    int err = make_folders(k->contexts_fd, name);
+    int err = make_folders(k->contexts_fd, name, 0700);
     name[path.n] = '/';
     *ret_new = err == 0;
     if ((err == 0 || err == EEXIST) && s->cwd.n == 0) {
-        err = make_folders(k->contexts_fd, name);
+        err = make_folders(k->contexts_fd, name, 0700);
     }
     *ret_new = *ret_new && err == 0 && s->cwd.n == 0;
     return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the working folder", name);
@@ -188,7 +125,7 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
                        reterr_why);
     }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
-        r = copy_file(k, s, path, &s->files[i], reterr_why);
+        r = gl_workdir_put(k, s, path, &s->files[i], reterr_why);
     }
     if (r == 0 && is_new && s->files_n == 0) {
         gl_shelf_mark(k, path);
@@ -234,7 +171,7 @@ void gl_rundir_replace_output(struct gl_keeper *k, gl_str path, gl_str output)
     const char *name = gl_rundir_join(&k->scratch, path, GL_S("output.json")).p;
     GL_CLEANUP(gl_fs_closep)
     int fd = openat(k->contexts_fd, name, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || write_all(fd, output) != 0) {
+    if (fd < 0 || gl_workdir_write(fd, output) != 0) {
         (void)unlinkat(k->contexts_fd, name, 0); /* rather none than that one */
     }
 }

@@ -7,7 +7,7 @@
  *     output.json   GLIA_OUTPUT, written by the step
  *     log           see capture.h
  *
- * When a step has succeeded, work/ goes.
+ * When a step has succeeded, work/ goes. Workers have another folder: see workdir.h.
  *
  * Names were checked before (gl_keep_check_key): they cannot lead out of the folder. Nothing here
  * is synced: after a power cut no process is left that could miss it. */
@@ -23,9 +23,9 @@ gl_str gl_rundir_join(struct gl_arena *a, gl_str folder, gl_str name);
 /* Path of the attempt's folder, relative to the contexts' folder. */
 gl_str gl_rundir_path(struct gl_arena *a, const struct gl_attempt_key *key);
 
-/* Make the folder `path` and those above it, relative to the contexts' folder. 0 or an errno;
- * EEXIST: it was there. */
-int gl_rundir_mkdirs(struct gl_keeper *k, const char *path);
+/* Make the folder `path` and those that are missing above it, relative to the contexts' folder. 0
+ * or an errno; EEXIST: it was there. */
+int gl_rundir_mkdirs(struct gl_keeper *k, const char *path, mode_t mode);
 
 /* Make the folder, the input, the files, and a note of `env` (NULL at its end; without secrets).
  * The sentence says what could not be made. */

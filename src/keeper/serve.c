@@ -62,6 +62,7 @@ static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
         gl_caller_refuse(c, r, why.text);
         return;
     }
+    c->version = version;
     gl_caller_activate(k, c);
     k->orphan_grace_ms = m->orphan_grace_ms > 0 ? m->orphan_grace_ms : 0;
     if (m->clock_offset_ms != 0) {
@@ -133,7 +134,7 @@ static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_w
     if (r < 0) {
         return r;
     }
-    if (s->driver.n > 0 && !gl_str_is(s->driver, "process")) {
+    if (s->driver.n > 0 && !gl_str_is(s->driver, s->is_worker ? "worker" : "process")) {
         return gl_why(why, GL_E_INVALID, "there is no driver '%.*s' here", GL_STR_ARG(s->driver));
     }
     r = gl_charge_raise(k, &s->key, s->token, why);
@@ -177,19 +178,16 @@ static void on_attach(struct gl_keeper *k, struct gl_caller *c, const struct gl_
         reply(c, m, r, &why);
         return;
     }
-    struct gl_keep_msg answer = {.type = GL_KEEP_REPLY};
+    if (found != NULL && found->state == GL_CHARGE_ENDED) {
+        gl_caller_send_end(c, found, m->req);
+        return;
+    }
+    struct gl_keep_msg answer = {.type = GL_KEEP_REPLY, .state = GL_EXEC_RUNNING, .req = m->req};
     if (found == NULL) {
         /* A keeper that is about to end has forgotten what it had to stop: it proves nothing. */
         bool proof = gl_str_is(m->start.epoch, k->epoch.id) && !k->lost;
         answer.state = proof ? GL_EXEC_NEVER : GL_EXEC_LOST;
-    } else if (found->state == GL_CHARGE_ENDED) {
-        answer = gl_charge_ended(found);
-        answer.type = GL_KEEP_REPLY;
-        answer.state = GL_EXEC_ENDED;
-    } else {
-        answer.state = GL_EXEC_RUNNING;
     }
-    answer.req = m->req;
     gl_caller_send(c, &answer);
 }
 

@@ -3,6 +3,8 @@
 #include "base/check.h"
 #include "keeper/cgroup.h"
 #include "keeper/proctree.h"
+#include "keeper/rundir.h"
+#include "keeper/workdir.h"
 
 enum {
     JOURNAL_BYTES_SMALL = 1 << 20, /* an empty journal is cut off above this ... */
@@ -120,6 +122,7 @@ void gl_settle_turn(struct gl_keeper *k)
 static void replay_begun(struct gl_keeper *k, const struct gl_keep_msg *m)
 {
     struct gl_charge *c = gl_charge_new(k, &m->start.key, m->start.token, GL_CHARGE_RUNNING);
+    c->heard = m->start.is_worker ? gl_heard_new(c, 0) : NULL;
     if (gl_str_is(m->boot, k->boot)) { /* else the machine has ended it */
         c->proc.pid = (pid_t)m->pid;
         c->ticks_min = m->ticks_min;
@@ -135,7 +138,11 @@ static void replay_ended(struct gl_keeper *k, const struct gl_keep_msg *m)
     gl_buf_str(&c->output, m->result.output);
     gl_buf_str(&c->error, m->result.error);
     c->output_source = m->output_source;
-    c->has_left = true; /* perhaps: then there is something to clear */
+    if (m->output_source == GL_KEEP_FROM_WORKER) {
+        c->heard = gl_heard_new(c, 0);
+        gl_heard_recall(k, c->heard, &m->worker);
+    }
+    c->has_left = c->heard == NULL; /* perhaps: then there is something to clear */
     k->result_bytes += gl_charge_bytes(c);
 }
 
@@ -176,6 +183,9 @@ void gl_settle_replayed(struct gl_keeper *k)
         if (c->state == GL_CHARGE_RUNNING) {
             gl_proctree_end_process((uint64_t)c->proc.pid, c->ticks_min, c->ticks_max);
             gl_keeper_say("lost: %.*s", GL_STR_ARG(c->id));
+            if (c->heard != NULL) {
+                gl_workdir_remove(k, gl_rundir_path(&k->scratch, &c->key), false);
+            }
             forget_replayed(k, c);
             lost = true;
         }

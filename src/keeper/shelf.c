@@ -186,7 +186,7 @@ static bool take_job_folder(struct gl_keeper *k, struct gl_floor *job)
 static void get_job_folder(struct gl_keeper *k, struct gl_floor *job)
 {
     if (!take_job_folder(k, job)) {
-        int err = gl_rundir_mkdirs(k, job_path(k, job).p);
+        int err = gl_rundir_mkdirs(k, job_path(k, job).p, FOLDER_MODE);
         job->has_left = job->has_left || err == EEXIST; /* of an earlier keeper: leave it alone */
     }
     job->has_folder = true;

@@ -171,6 +171,9 @@ static void start_in(struct gl_keeper *k, bool make)
 void gl_trash_open(struct gl_keeper *k)
 {
     const char *path = gl_str_fmt(&k->scratch, "%s/keeper/trash", k->config.data_dir).p;
+    if (k->trash != NULL) {
+        return; /* something was put into it already */
+    }
     if (rmdir(path) < 0 && errno != ENOENT) { /* something is in it */
         start_in(k, false);
     }

@@ -99,7 +99,8 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
     e->token = token;
     e->result = *result;
     snprintf(e->attempt, sizeof(e->attempt), "%.*s", GL_STR_ARG(key->attempt));
-    snprintf(e->output, sizeof(e->output), "%.*s", GL_STR_ARG(result->output));
+    e->output = gl_str_dup(&w->arena, result->output).p;
+    e->result.output = e->result.error = (gl_str){0}; /* gone when this returns */
     snprintf(e->error, sizeof(e->error), "%.*s", GL_STR_ARG(result->error));
     happened(w);
 }
@@ -110,6 +111,17 @@ static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t to
     (void)key;
     (void)token;
     w->beacons++;
+    happened(w);
+}
+
+static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t token, gl_str line)
+{
+    struct exec_world *w = owner;
+    assert_true(token > 0);
+    assert_true(w->said_n < SAID_MAX);
+    struct told_line *l = &w->said[w->said_n++];
+    snprintf(l->attempt, sizeof(l->attempt), "%.*s", GL_STR_ARG(key->attempt));
+    l->text = gl_str_dup(&w->arena, line).p;
     happened(w);
 }
 
@@ -153,6 +165,7 @@ static struct gl_exec_events events_of(struct exec_world *w)
         .down = on_down,
         .ended = on_ended,
         .beacon = on_beacon,
+        .said = w->said != NULL ? on_said : NULL,
     };
 }
 
@@ -207,6 +220,7 @@ int exec_world_open(void **state, const struct exec_maker *maker)
     struct gl_why why;
     struct exec_world *w = gl_mem_alloc(sizeof(*w));
     w->maker = maker;
+    w->said = gl_mem_alloc(SAID_MAX * sizeof(*w->said));
     test_folder_make(&w->folder);
     w->data_dir = w->folder.path;
     assert_int_equal(gl_loop_new(&w->loop, &why), 0);
@@ -248,6 +262,8 @@ int exec_world_close(void **state)
         end_keeper(keeper);
     }
     test_folder_remove(&w->folder);
+    gl_arena_done(&w->arena);
+    gl_mem_free(w->said);
     gl_mem_free(w);
     return 0;
 }
@@ -283,21 +299,34 @@ struct gl_attempt_key exec_key(const char *attempt)
 
 void exec_ask_start(struct exec_world *w, struct exec_question *q, struct exec_wish wish)
 {
-    gl_str argv[4];
+    gl_str argv[4], env[8];
     gl_str secret = gl_str_of(wish.secret);
     struct gl_exec_start s = {
         .key = exec_key(wish.attempt),
         .token = wish.token,
         .epoch = gl_str_of(wish.epoch != NULL ? wish.epoch : w->epoch),
         .start_by = wish.start_by,
-        .driver = gl_str_of(wish.driver != NULL ? wish.driver : w->maker->driver),
+        .driver = gl_str_of(wish.driver != NULL ? wish.driver
+                            : wish.is_worker    ? "worker"
+                                                : w->maker->driver),
         .argv = argv,
         .timeout_ms = wish.timeout_ms,
         .grace_ms = 1000,
         .beacon_ms = wish.beacon_ms,
         .secrets = &secret,
         .secrets_n = wish.secret != NULL,
+        .is_worker = wish.is_worker,
+        .stdout_max = wish.stdout_max,
+        .cwd = gl_str_of(wish.cwd),
+        .make_folder = gl_str_of(wish.make_folder),
+        .files = wish.files,
+        .files_n = wish.files_n,
+        .env = env,
     };
+    while (wish.env != NULL && s.env_n < GL_COUNT(env) && wish.env[s.env_n] != NULL) {
+        env[s.env_n] = gl_str_of(wish.env[s.env_n]);
+        s.env_n++;
+    }
     while (s.argv_n < 4 && wish.argv[s.argv_n] != NULL) {
         argv[s.argv_n] = gl_str_of(wish.argv[s.argv_n]);
         s.argv_n++;

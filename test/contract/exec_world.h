@@ -12,7 +12,7 @@
 #include "support/cmocka_all.h"
 #include "support/folder.h"
 
-enum { ENDS_MAX = 64, PATIENCE_S = 30 };
+enum { ENDS_MAX = 64, SAID_MAX = 20000, PATIENCE_S = 30 };
 
 /* How each executor is told to do the same. */
 struct exec_maker {
@@ -28,7 +28,13 @@ struct told_end {
     char attempt[64];
     uint64_t token;
     struct gl_exec_result result;
-    char output[256], error[GL_WHY_BYTES];
+    const char *output; /* lives in the world's arena */
+    char error[GL_WHY_BYTES];
+};
+
+struct told_line {
+    char attempt[64];
+    const char *text;
 };
 
 struct exec_world {
@@ -46,6 +52,9 @@ struct exec_world {
     struct told_end ends[ENDS_MAX];
     size_t ends_n;
     int beacons;
+    struct told_line *said; /* SAID_MAX of them */
+    size_t said_n;
+    struct gl_arena arena;
     bool closed;
     uint64_t incarnation;
 };
@@ -69,6 +78,14 @@ struct exec_wish {
     const char *driver;
     const char *epoch;
     const char *secret; /* one, "NAME=env:VARIABLE"; NULL: none */
+
+    /* A worker. */
+    bool is_worker;
+    uint32_t stdout_max;
+    const char *cwd, *make_folder;
+    const char *const *env; /* NULL at its end */
+    const struct gl_exec_file *files;
+    size_t files_n;
 };
 
 /* Set up and tear down, as cmocka wants it. */

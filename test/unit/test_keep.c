@@ -113,6 +113,49 @@ static void a_result_is_read_as_it_was_written(void **state)
     assert_int_equal(got.mark, 77);
 }
 
+static void a_worker_is_read_as_it_was_written(void **state)
+{
+    (void)state;
+    GL_CLEANUP(gl_buf_done) struct gl_buf b = {0};
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_exec_file files[] = {{.name = GL_S("a"), .blob = GL_S("abc"), .executable = true},
+                                   {.name = GL_S("b"), .text = GL_S("t\0\1")},
+                                   {.name = GL_S("c")}};
+    struct gl_keep_msg got,
+        m = {
+            .type = GL_KEEP_START,
+            .start = {.is_worker = true,
+                      .stdout_max = 77,
+                      .make_folder = GL_S("/x"),
+                      .files = files,
+                      .files_n = GL_COUNT(files)},
+            .output_source = GL_KEEP_FROM_WORKER,
+            .worker = {.out = GL_S("o\xff"), .err = GL_S("e"), .is_cut = true, .out_bytes = 9},
+            .line = GL_S(GL_EXEC_SAYS "{}"),
+        };
+    gl_keep_encode(&m, &b);
+    assert_int_equal(gl_keep_decode(&got, message_of(&b), &a, NULL), 0);
+    assert_true(got.start.is_worker);
+    assert_int_equal(got.start.stdout_max, 77);
+    assert_str(got.start.make_folder, "/x");
+    assert_int_equal(got.start.files_n, 3);
+    assert_str(got.start.files[0].blob, "abc");
+    assert_int_equal(got.start.files[0].text.n, 0);
+    assert_int_equal(got.start.files[1].text.n, 3);
+    assert_memory_equal(got.start.files[1].text.p, "t\0\1", 3);
+    assert_str(got.start.files[2].name, "c");
+    assert_str(got.worker.out, "o\xff");
+    assert_str(got.worker.err, "e");
+    assert_true(got.worker.is_cut);
+    assert_int_equal(got.worker.out_bytes, 9);
+    assert_str(got.line, GL_EXEC_SAYS "{}");
+    gl_keep_lower(&got, GL_KEEP_VERSION_WORKERS);
+    assert_int_equal(got.output_source, GL_KEEP_FROM_WORKER);
+    gl_keep_lower(&got, GL_KEEP_VERSION_WORKERS - 1);
+    assert_int_equal(got.output_source, GL_KEEP_NO_OUTPUT);
+    assert_int_equal(got.worker.out.n, 0);
+}
+
 static void an_empty_message_has_only_its_type(void **state)
 {
     (void)state;
@@ -184,13 +227,13 @@ static void a_message_that_makes_no_sense_is_refused_with_a_sentence(void **stat
     } bad[] = {
         {"", 0},
         {"\x00", 1},
-        {"\x0f", 1},
+        {"\x10", 1},
         {"\xff", 1},
         {"\x04\x01\x07\x00\x00\x00\0\0\0\0\0\0\0", 13},                   /* a number of 7 bytes */
         {"\x04\x17\x08\x00\x00\x00\x01\0\0\0\0\0\0\0", 14},               /* a positive status */
         {"\x04\x19\x08\x00\x00\x00\x04\0\0\0\0\0\0\0", 14},               /* an unknown state */
         {"\x04\x1a\x08\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff", 14}, /* an end of -1 */
-        {"\x04\x21\x08\x00\x00\x00\x03\0\0\0\0\0\0\0", 14},               /* an unknown source */
+        {"\x04\x21\x08\x00\x00\x00\x04\0\0\0\0\0\0\0", 14},               /* an unknown source */
         {"\x04\x1b\x08\x00\x00\x00\0\0\0\0\x01\0\0\0", 14},               /* a code above 32 bits */
         {"\x04\x0f\x05\x00\x00\x00\x02\0\0\0x", 11}, /* a list cut in an element */
         {"\x04\x12\x01\x00\x00\x00\x01", 7},         /* a file without a name */
@@ -262,11 +305,11 @@ static void a_frame_of_no_or_too_many_bytes_is_refused(void **state)
     struct gl_why why = {0};
     assert_int_equal(gl_keep_frame((gl_str){"\0\0\0\0", 4}, &message, &used, &why), GL_E_INVALID);
     assert_true(strlen(why.text) > 0);
-    assert_int_equal(gl_keep_frame((gl_str){"\x01\x00\x40\x00", 4}, &message, &used, &why),
+    assert_int_equal(gl_keep_frame((gl_str){"\x01\x00\x00\x01", 4}, &message, &used, &why),
                      GL_E_INVALID);
     assert_int_equal(gl_keep_frame((gl_str){"\xff\xff\xff\xff", 4}, &message, &used, &why),
                      GL_E_INVALID);
-    assert_int_equal(gl_keep_frame((gl_str){"\x00\x00\x40\x00", 4}, &message, &used, &why), 0);
+    assert_int_equal(gl_keep_frame((gl_str){"\x00\x00\x00\x01", 4}, &message, &used, &why), 0);
     assert_int_equal(used, 0);
 }
 
@@ -476,6 +519,107 @@ static void the_largest_start_fits_a_frame(void **state)
     assert_true(b.n > GL_INPUT_BYTES_MAX + GL_COMMAND_BYTES_MAX / 2);
 }
 
+static int check_worker(struct gl_exec_start s)
+{
+    s.is_worker = true;
+    return gl_keep_check_start(&s, NULL);
+}
+
+static void what_only_a_worker_may_have(void **state)
+{
+    (void)state;
+    struct gl_exec_file text = {.name = GL_S("d/x"), .text = GL_S("hello")};
+    struct gl_exec_start s = good_start();
+    s.files = &text;
+    s.files_n = 1;
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
+    assert_int_equal(check_worker(s), 0);
+    text.name = GL_S("../x");
+    assert_int_equal(check_worker(s), GL_E_INVALID);
+    s = good_start();
+    s.make_folder = GL_S("/tmp/x");
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
+    assert_int_equal(check_worker(s), 0);
+    s.make_folder = GL_S("tmp/x");
+    assert_int_equal(check_worker(s), GL_E_INVALID);
+    s = good_start();
+    s.stdout_max = GL_STDOUT_BYTES_MAX + 1;
+    assert_int_equal(check_worker(s), GL_E_LIMIT);
+    s = good_start();
+    s.key.attempt = GL_S("@agent:attempt:1");
+    assert_int_equal(gl_keep_check_start(&s, NULL), 0);
+    s.key.attempt = GL_S("@@agent:attempt:1");
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
+}
+
+static void a_worker_runs_in_its_folder_or_below_or_elsewhere(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *cwd;
+        int result;
+    } cases[] = {
+        {"", 0},
+        {GL_EXEC_WORK, 0},
+        {GL_EXEC_WORK "/worker", 0},
+        {GL_EXEC_WORK "/a/b", 0},
+        {"/tmp", 0},
+        {"tmp", GL_E_INVALID},
+        {GL_EXEC_WORK "worker", GL_E_INVALID},
+        {GL_EXEC_WORK "/", GL_E_INVALID},
+        {GL_EXEC_WORK "/../x", GL_E_INVALID},
+        {GL_EXEC_WORK "/a/../../x", GL_E_INVALID},
+    };
+    for (size_t i = 0; i < GL_COUNT(cases); i++) {
+        struct gl_exec_start s = good_start();
+        s.cwd = gl_str_of(cases[i].cwd);
+        assert_int_equal(check_worker(s), cases[i].result);
+    }
+    struct gl_exec_start s = good_start();
+    s.cwd = GL_S(GL_EXEC_WORK);
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
+    static char places[4097];
+    memset(places, GL_EXEC_WORK[0], sizeof(places));
+    gl_str argv[] = {{places, sizeof(places)}};
+    s = good_start();
+    s.argv = argv;
+    assert_int_equal(check_worker(s), GL_E_LIMIT);
+    argv[0].n--;
+    assert_int_equal(check_worker(s), 0);
+}
+
+static void the_largest_worker_fits_a_frame(void **state)
+{
+    (void)state;
+    GL_CLEANUP(gl_buf_done) struct gl_buf b = {0};
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    static char big[GL_TEXTS_BYTES_MAX];
+    static struct gl_exec_file files[GL_WORKER_FILES_MAX];
+    memset(big, 'x', sizeof(big));
+    gl_str argv[] = {{big, GL_COMMAND_BYTES_MAX - 1}};
+    struct gl_exec_start s = good_start();
+    s.is_worker = true;
+    s.argv = argv;
+    s.input = (gl_str){big, GL_INPUT_BYTES_MAX};
+    s.files = files;
+    s.files_n = GL_WORKER_FILES_MAX;
+    for (size_t i = 0; i < GL_WORKER_FILES_MAX; i++) {
+        files[i] = (struct gl_exec_file){
+            .name = {big, 255},
+            .blob = GL_S("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")};
+    }
+    files[0].blob = (gl_str){0};
+    files[0].text = (gl_str){big, sizeof(big)};
+    assert_int_equal(gl_keep_check_start(&s, NULL), 0);
+    struct gl_keep_msg got, m = {.type = GL_KEEP_START, .start = s};
+    gl_keep_encode(&m, &b); /* asserts that it fits */
+    assert_int_equal(gl_keep_decode(&got, message_of(&b), &a, NULL), 0);
+    assert_int_equal(got.start.files[0].text.n, sizeof(big));
+    files[1].text = GL_S("x");
+    files[1].blob = (gl_str){0};
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_LIMIT);
+}
+
 static void the_newest_common_version_is_agreed_on(void **state)
 {
     (void)state;
@@ -492,6 +636,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_start_is_read_as_it_was_written),
         cmocka_unit_test(a_result_is_read_as_it_was_written),
+        cmocka_unit_test(a_worker_is_read_as_it_was_written),
         cmocka_unit_test(an_empty_message_has_only_its_type),
         cmocka_unit_test(hello_looks_the_same_for_ever),
         cmocka_unit_test(an_unknown_field_is_skipped),
@@ -511,6 +656,9 @@ int main(void)
         cmocka_unit_test(a_secret_is_name_and_value_and_long_enough),
         cmocka_unit_test(a_start_that_cannot_fit_a_frame_is_refused),
         cmocka_unit_test(the_largest_start_fits_a_frame),
+        cmocka_unit_test(what_only_a_worker_may_have),
+        cmocka_unit_test(a_worker_runs_in_its_folder_or_below_or_elsewhere),
+        cmocka_unit_test(the_largest_worker_fits_a_frame),
         cmocka_unit_test(the_newest_common_version_is_agreed_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,29 @@
+/* worker_world.h - what the tests of workers under a keeper have in common. */
+#ifndef GL_TEST_WORKER_WORLD_H
+#define GL_TEST_WORKER_WORLD_H
+
+#include "contract/exec_world.h"
+#include "model/worker.h"
+
+struct worker_end {
+    struct told_end *end;
+    struct gl_worker_result said;
+};
+
+int worker_open_world(void **state);
+
+/* Put a blob into the context's area; its name lives in the world's arena. */
+gl_str worker_blob(struct exec_world *w, gl_str content);
+void worker_spoil_blob(struct exec_world *w, gl_str hash);
+
+/* Start `sh -c script` as a worker with a new name (which is returned); with the wish's files,
+ * folder, environment, ... */
+const char *worker_start(struct exec_world *w, const char *script, struct exec_wish wish);
+struct worker_end worker_read(struct exec_world *w, struct told_end *end);
+/* Both, and wait for the end. */
+struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_wish wish);
+
+/* Without an executor: wait until the attempt's folder is gone. */
+void worker_wait_for_end(struct exec_world *w, const char *attempt);
+
+#endif
