@@ -340,9 +340,8 @@ static int link_routes(struct gl_flow *f, struct gl_arena *a, struct gl_why *why
     return 0;
 }
 
-/* What children accept, on their parents' side, where an end is told: in the order in which
- * gl_flow_graph_link() has given parents their children. */
-static int link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *why)
+/* In the order in which gl_flow_graph_link() has given parents their children. */
+int gl_bundle_link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_why)
 {
     uint32_t *told = GL_NEW_ARRAY(a, uint32_t, f->steps.n);
 
@@ -350,7 +349,7 @@ static int link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *wh
         struct gl_step_spec *s = gl_flow_graph_step(f, i);
 
         if (s->edges.n != 0 && s->edges.n != s->needs_n) {
-            return gl_why(why, GL_E_INVALID, "step %.*s: its edges are not its needs",
+            return gl_why(reterr_why, GL_E_INVALID, "step %.*s: its edges are not its needs",
                           GL_STR_ARG(s->id));
         }
         s->tells = gl_arena_alloc(a, s->children_n + 1);
@@ -363,7 +362,8 @@ static int link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *wh
             struct gl_step_spec *parent = gl_flow_graph_step(f, s->needs[k]);
 
             if (parent->tells == NULL) {
-                return gl_why(why, GL_E_INVALID, "step %.*s needs an agent", GL_STR_ARG(s->id));
+                return gl_why(reterr_why, GL_E_INVALID, "step %.*s needs an agent",
+                              GL_STR_ARG(s->id));
             }
             GL_ASSERT(parent->children[told[s->needs[k]]] == i);
             parent->tells[told[s->needs[k]]++] =
@@ -379,5 +379,5 @@ int gl_bundle_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_
 
     rc = rc == 0 ? link_steps(f, reterr_why) : rc;
     rc = rc == 0 ? link_routes(f, a, reterr_why) : rc;
-    return rc == 0 ? link_accepts(f, a, reterr_why) : rc;
+    return rc == 0 ? gl_bundle_link_accepts(f, a, reterr_why) : rc;
 }

@@ -237,5 +237,7 @@ void gl_bundle_write(const struct gl_bundle_spec *b, struct gl_jw *w);
 
 /* After decoding: numbers for names, agents' routes and steps. */
 int gl_bundle_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_why);
+/* Only what children accept, on their parents' side, where an end is told. */
+int gl_bundle_link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_why);
 
 #endif
