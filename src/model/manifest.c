@@ -98,7 +98,7 @@ static void report_cycle(struct gl_manifest *m)
         gl_buf_fmt(&names, "... (%u more) -> ", n - shown);
     }
     gl_buf_str(&names, gl_flow_step(m->f, cycle[0])->id);
-    gl_manifest_error(m, m->graph_edges_at, NULL, "the edges go in a circle: %.*s",
+    gl_manifest_error(m, m->graph_edges_at, NULL, "the edges form a cycle: %.*s",
                       GL_STR_ARG(gl_buf_view(&names)));
     gl_buf_done(&names);
 }
@@ -189,8 +189,8 @@ static void check_completion(struct gl_manifest *m)
     for (size_t i = 0; i < m->nodes_n; i++) {
         if (m->nodes[i].is_bound && agents[i].complete_run) {
             gl_manifest_error(m, gl_manifest_get(m, m->nodes[i].config, "complete_run"), NULL,
-                              "agent `%.*s` does a step, so it cannot complete the job: leave that "
-                              "to a terminal sink that does none",
+                              "agent `%.*s` does a step, so it cannot have `complete_run`: leave "
+                              "the end of the job to a terminal sink that does no step",
                               GL_STR_ARG(m->nodes[i].id));
         }
     }

@@ -106,7 +106,12 @@ static bool read_template(struct gl_manifest *m, gl_jnode e, struct gl_map *know
     }
     ret->agent = agents.items[0];
     gl_manifest_control(m, n, gl_map_find(&m->by_id, ret->agent), &s);
-    gl_manifest_rule(m, n, 0, &s);
+    gl_manifest_rule(m, n, UINT32_MAX, &s);
+    if (s.rule == GL_RULE_QUORUM) {
+        gl_manifest_error(m, n, "trigger_rule",
+                          "a template cannot have a quorum: nobody knows yet how many edges there "
+                          "will be");
+    }
     ret->label = s.label;
     ret->control = template_control(m, &s);
     return true;
@@ -154,7 +159,9 @@ static void read_region_templates(struct gl_manifest *m, gl_jnode n, const struc
     ret->templates = gl_manifest_texts(m, n, "templates");
     for (size_t i = 0; i < ret->templates.n; i++) {
         if (gl_map_find(known, ret->templates.items[i]) == NULL) {
-            gl_manifest_error(m, n, "templates", "there is no template `%.*s`%s",
+            gl_jnode e = gl_manifest_element(m, gl_manifest_get(m, n, "templates"), i);
+
+            gl_manifest_error(m, e, NULL, "there is no template `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(ret->templates.items[i])),
                               gl_manifest_near(m, known, ret->templates.items[i]));
         }
@@ -198,16 +205,17 @@ static void read_mutable(struct gl_manifest *m, gl_jnode region, struct gl_regio
     r->mutable_edges = gl_manifest_texts(m, region, "mutable_edges");
     if (r->is_fanout) {
         if (r->mutable_edges.n > 0) {
-            gl_manifest_error(m, n, NULL, "a region of checkpoint_fanout has no mutable edges");
+            gl_manifest_error(m, n, NULL, "a region of checkpoint_fanout has no `mutable_edges`");
         }
         return;
     }
     if (r->mutable_edges.n == 0) {
         gl_manifest_error(m, region, "mutable_edges",
-                          "replace_path needs the edges from controller to exit that it replaces");
+                          "replace_path needs `mutable_edges`: those from controller to exit that "
+                          "may be replaced");
     }
     for (size_t i = 0; i < r->mutable_edges.n; i++) {
-        check_mutable(m, n, r->mutable_edges.items[i], r, owned);
+        check_mutable(m, gl_manifest_element(m, n, i), r->mutable_edges.items[i], r, owned);
     }
 }
 

@@ -160,7 +160,7 @@ void gl_manifest_edges(struct gl_manifest *m)
 
         if (agents[from - m->nodes].terminal_sink) {
             gl_manifest_error(m, from->n, "config.terminal_sink",
-                              "a terminal sink has no outgoing edges, but `%.*s` leads from it",
+                              "a `terminal_sink` has no outgoing edges, but `%.*s` leads from it",
                               GL_STR_ARG(gl_flow_read_clip(routes[i].id)));
         }
     }

@@ -281,16 +281,32 @@ bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
                       const char *const *words, uint8_t *ret)
 {
     gl_jnode n = gl_manifest_get(m, obj, key);
-    struct gl_flow_path at = {0};
+    gl_str word = gl_json_str(m->r.j, n, m->r.a);
+    int found = gl_schema_word(words, word);
+    struct gl_buf list = {0};
+    struct gl_near near;
 
     if (n == NULL) {
         return false;
     }
-    if (gl_schema_word(words, gl_json_str(m->r.j, n, m->r.a)) < 0 &&
-        gl_flow_read_error_kept(&m->r)) {
-        at.of = gl_manifest_path(m, n);
+    if (found >= 0) {
+        *ret = (uint8_t)found;
+        return true;
     }
-    return gl_flow_read_word(&m->r, n, at, words, NULL, ret);
+    if (!gl_json_is(n, GL_JSON_STRING)) {
+        wrong_type(m, n, "a word");
+        return false;
+    }
+    gl_near_init(&near, word);
+    for (size_t i = 0; words[i] != NULL; i++) {
+        gl_near_offer(&near, gl_str_of(words[i]));
+        gl_buf_fmt(&list, "%s%s", i > 0 ? ", " : "", words[i]);
+    }
+    gl_manifest_error(m, n, NULL, "`%.*s` is not %s%.*s%s", GL_STR_ARG(gl_flow_read_clip(word)),
+                      words[1] != NULL ? "one of " : "", GL_STR_ARG(gl_buf_view(&list)),
+                      gl_flow_read_near(&m->r, &near));
+    gl_buf_done(&list);
+    return false;
 }
 
 gl_jnode gl_manifest_object(struct gl_manifest *m, gl_jnode obj, const char *key)
@@ -313,6 +329,19 @@ gl_jnode gl_manifest_list(struct gl_manifest *m, gl_jnode obj, const char *key)
         return NULL;
     }
     return n;
+}
+
+gl_jnode gl_manifest_element(struct gl_manifest *m, gl_jnode list, size_t i)
+{
+    gl_jnode e = list;
+
+    if (gl_json_is(list, GL_JSON_ARRAY) && gl_flow_read_error_kept(&m->r)) {
+        e = gl_json_first(m->r.j, list);
+        for (; e != NULL && i > 0; i--) {
+            e = gl_json_after(m->r.j, list, e);
+        }
+    }
+    return e != NULL ? e : list;
 }
 
 struct gl_strs gl_manifest_texts(struct gl_manifest *m, gl_jnode obj, const char *key)

@@ -112,6 +112,8 @@ gl_jnode gl_manifest_object(struct gl_manifest *m, gl_jnode obj, const char *key
 gl_jnode gl_manifest_list(struct gl_manifest *m, gl_jnode obj, const char *key);
 /* A list of texts; one text is a list of one. */
 struct gl_strs gl_manifest_texts(struct gl_manifest *m, gl_jnode obj, const char *key);
+/* The element of such a list that an error speaks of. (Exact if all of it are texts.) */
+gl_jnode gl_manifest_element(struct gl_manifest *m, gl_jnode list, size_t i);
 /* A text that goes to a program: no NUL, and not the byte that stands for the workspace. */
 bool gl_manifest_is_clean(gl_str s);
 /* One value without the white space in it. */

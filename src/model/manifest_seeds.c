@@ -230,8 +230,9 @@ static void seed_named(struct seeder *s, struct gl_strs named, struct gl_map *do
         struct gl_manifest_node *node = gl_map_find(&m->by_id, named.items[i]);
 
         if (node == NULL) {
-            gl_manifest_error(m, m->entrypoints_at != NULL ? m->entrypoints_at : m->root, NULL,
-                              "there is no agent `%.*s`%s",
+            gl_jnode at = m->entrypoints_at != NULL ? m->entrypoints_at : m->bindings_at;
+
+            gl_manifest_error(m, gl_manifest_element(m, at, i), NULL, "there is no agent `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(named.items[i])),
                               gl_manifest_near(m, &m->by_id, named.items[i]));
         } else if (gl_map_find(done, node->id) == NULL) {

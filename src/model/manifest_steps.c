@@ -81,7 +81,9 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
     asked.n = 0;
     for (size_t i = 0; i < all.n; i++) {
         if (gl_map_find(&m->by_id, all.items[i]) == NULL) {
-            gl_manifest_error(m, gl_manifest_get(m, step, "agent_ids"), NULL,
+            gl_jnode list = gl_manifest_get(m, step, "agent_ids");
+
+            gl_manifest_error(m, gl_manifest_element(m, list, i), NULL,
                               "there is no agent `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(all.items[i])),
                               gl_manifest_near(m, &m->by_id, all.items[i]));

@@ -92,14 +92,18 @@ static const char *near_payload(struct gl_manifest *m, gl_str path)
     return gl_flow_read_near(&m->r, &near);
 }
 
-/* `n` is what is named when something is wrong. */
+/* `n` is what is named when something is wrong, or has the field `source` or `target` that is. */
 static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
 {
+    gl_jnode source = gl_manifest_get(m, n, "source"), target = gl_manifest_get(m, n, "target");
+
+    source = gl_json_is(source, GL_JSON_STRING) ? source : n;
+    target = target != NULL ? target : n;
     u->source = is_all(u->source) ? GL_S("") : tidy_path(u->source);
     u->target = is_all(u->target) ? GL_S("") : tidy_path(u->target);
     if (u->source.n > 0 &&
         (!gl_flow_check_file_path(u->source) || !gl_manifest_is_clean(u->source))) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, source, NULL,
                           "the source `%.*s` leads out of payloads/: give a path below it, without "
                           "`..`",
                           GL_STR_ARG(gl_flow_read_clip(u->source)));
@@ -107,14 +111,14 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
     }
     if (u->target.n > 0 &&
         (!gl_flow_check_file_path(u->target) || !gl_manifest_is_clean(u->target))) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, target, NULL,
                           "the target `%.*s` leads out of the workspace: give a path below it, "
                           "without `..`",
                           GL_STR_ARG(gl_flow_read_clip(u->target)));
         return false;
     }
     if (u->source.n > 0 && !has(m, u->source)) {
-        gl_manifest_error(m, n, NULL, "there is no file or folder `%.*s` in payloads/%s",
+        gl_manifest_error(m, source, NULL, "there is no file or folder `%.*s` in payloads/%s",
                           GL_STR_ARG(gl_flow_read_clip(u->source)), near_payload(m, u->source));
         return false;
     }
