@@ -73,8 +73,8 @@ static void put_field(struct gl_jw *w, const struct field *f, const struct gl_me
 /* Can it contain one of ours? An escape may hide it. */
 static bool may_have_ours(gl_str headers)
 {
-    return headers.n > 0 && (memmem(headers.p, headers.n, PREFIX, sizeof PREFIX - 1) != NULL ||
-                             memchr(headers.p, '\\', headers.n) != NULL);
+    return headers.p != NULL && (memmem(headers.p, headers.n, PREFIX, sizeof PREFIX - 1) != NULL ||
+                                 memchr(headers.p, '\\', headers.n) != NULL);
 }
 
 static void put_others(struct gl_jw *w, gl_str headers, struct gl_arena *a)

@@ -105,7 +105,7 @@ static int check_revision(struct gl_patch *p)
 
 static bool is_op(struct gl_patch *p, gl_jnode op, const char *word)
 {
-    static const char *const names[] = {"op", "type", "operation"};
+    static const char *const names[] = {"op", "type", "operation", "action"};
 
     for (size_t i = 0; i < GL_COUNT(names); i++) {
         gl_jnode n = gl_json_get(&p->j, op, names[i]);

@@ -145,9 +145,13 @@ static int64_t find_step(const struct gl_patch *p, gl_str id)
 
 static int take_with(struct gl_patch *p, gl_jnode op, const char *at, gl_str *ret)
 {
-    gl_jnode n = gl_json_get(&p->j, op, "with");
+    static const char *const names[] = {"with", "input", "step_input"};
+    gl_jnode n = NULL;
     gl_str text;
 
+    for (size_t i = 0; i < GL_COUNT(names) && n == NULL; i++) {
+        n = gl_json_get(&p->j, op, names[i]);
+    }
     if (n == NULL || n->type == GL_JSON_NULL) {
         *ret = (gl_str){0};
         return 0;

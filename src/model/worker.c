@@ -438,8 +438,8 @@ gl_str gl_worker_event_step(gl_str payload, struct gl_arena *a)
     static const char *const names[] = {"step", "step_id", "workflow_step_id", "phase", "phase_id"};
     struct gl_json j;
 
-    if (payload.n == 0 || (memmem(payload.p, payload.n, "step", 4) == NULL &&
-                           memmem(payload.p, payload.n, "phase", 5) == NULL)) {
+    if (payload.p == NULL || (memmem(payload.p, payload.n, "step", 4) == NULL &&
+                              memmem(payload.p, payload.n, "phase", 5) == NULL)) {
         return (gl_str){0}; /* most events: not worth reading */
     }
     if (gl_json_parse(&j, payload, GL_STDOUT_BYTES_MAX, a, NULL) != 0) {

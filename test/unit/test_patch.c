@@ -197,18 +197,27 @@ static void the_old_flow_stays_as_it_was(void **state)
     gl_buf_done(&after);
 }
 
-static void a_changed_flow_can_be_encoded(void **state)
+/* As it comes back from a store. */
+static struct gl_flow *again(const struct gl_flow *f)
 {
-    struct gl_flow *f = applied(DETOUR), *back;
     struct gl_buf text = {0};
+    struct gl_flow *back;
 
-    (void)state;
     gl_flow_encode(f, &text);
     if (gl_flow_decode(gl_buf_view(&text), &arena, &back, &why) != 0) {
         fail_msg("%s", why.text);
     }
-    assert_string_equal(edges_of(back), edges_of(f));
     gl_buf_done(&text);
+    return back;
+}
+
+static void a_changed_flow_can_be_encoded(void **state)
+{
+    struct gl_flow *f = applied(DETOUR), *back = again(f);
+
+    (void)state;
+    assert_string_equal(edges_of(back), edges_of(f));
+    check_links(back);
 }
 
 static void what_was_added_can_be_removed_before_it_starts(void **state)
@@ -230,6 +239,9 @@ static void what_was_added_can_be_removed_before_it_starts(void **state)
     assert_int_equal(flow->roots_n, 2);
     check_links(flow);
     assert_int_equal(report.added_n, 0);
+    flow = again(flow);
+    assert_true(gl_flow_step(flow, STEPS)->is_removed);
+    assert_int_equal(flow->roots_n, 2);
     job.revision = 2;
     assert_int_equal(apply("{\"patch_id\":\"p3\",\"base_revision\":2,\"region_id\":\"middle\","
                            "\"operations\":[" ADD("x") "]}",
@@ -265,6 +277,25 @@ static void a_template_without_control_has_the_usual(void **state)
     assert_int_equal(s->rule, GL_RULE_ALL_SUCCESS);
     assert_int_equal(s->retry.attempts, 1);
     EQ(report.with.items[0], "");
+}
+
+static void operations_have_several_names(void **state)
+{
+    static const char *const cases[] = {
+        CALLS("{\"op\":\"add_step\",\"id\":\"c\",\"template\":\"t\",\"with\":{\"k\":1}}"),
+        CALLS("{\"type\":\"add_step\",\"id\":\"c\",\"template\":\"t\",\"input\":{\"k\":1}}"),
+        CALLS("{\"operation\":\"add_step\",\"id\":\"c\",\"template\":\"t\","
+              "\"step_input\":{\"k\":1}}"),
+        CALLS("{\"action\":\"add_step\",\"id\":\"c\",\"template\":\"t\",\"with\":{\"k\":1}}"),
+    };
+
+    (void)state;
+    job.controller = SERVE;
+    for (size_t i = 0; i < GL_COUNT(cases); i++) {
+        applied(cases[i]);
+        assert_int_equal(report.added_n, 1);
+        EQ(report.with.items[0], "{\"k\":1}");
+    }
 }
 
 /* Refusals. */
@@ -503,6 +534,7 @@ int main(void)
         T(what_was_added_can_be_removed_before_it_starts),
         T(a_fanout_has_roots_of_its_own),
         T(a_template_without_control_has_the_usual),
+        T(operations_have_several_names),
         T(only_a_dynamic_flow_can_be_changed),
         T(a_patch_must_be_well_formed),
         T(a_patch_stays_in_its_region),
