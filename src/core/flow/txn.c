@@ -412,19 +412,30 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
     GL_TRACE(c->trace, OWNER, .job = j->id, .token = j->token, .what = "taken");
 }
 
+static void add_blob(struct gl_map *seen, struct gl_arena *a, gl_str blob, gl_str *all, size_t *n)
+{
+    if (blob.n > 0 && gl_map_find(seen, blob) == NULL) {
+        all[*n] = gl_str_dup(a, blob);
+        gl_map_add(seen, all[*n], &all[*n]);
+        (*n)++;
+    }
+}
+
 /* The files a flow names, each once; 0 if nobody shares the store, because then they lie elsewhere.
  */
 static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, struct gl_arena *a,
                          const gl_str **ret)
 {
+    const struct gl_payload *payloads = flow->bundle != NULL ? flow->bundle->payloads.items : NULL;
+    size_t payloads_n = flow->bundle != NULL ? flow->bundle->payloads.n : 0;
+    size_t n = flow->bundle != NULL ? payloads_n + 1 : 0;
     struct gl_map seen;
     gl_str *all;
-    size_t n = 0;
 
-    for (uint32_t i = 0; i < flow->steps.n && c->shared; i++) {
+    for (uint32_t i = 0; i < flow->steps.n; i++) {
         n += gl_flow_step(flow, i)->files.n;
     }
-    if (n == 0) {
+    if (n == 0 || !c->shared) {
         return 0;
     }
     *ret = all = GL_NEW_ARRAY(a, gl_str, n);
@@ -434,13 +445,14 @@ static size_t list_blobs(const struct gl_core *c, const struct gl_flow *flow, st
         const struct gl_items *files = &gl_flow_step(flow, i)->files;
 
         for (size_t f = 0; f < files->n; f++) {
-            const struct gl_flow_file *file = &((const struct gl_flow_file *)files->items)[f];
-
-            if (gl_map_find(&seen, file->blob) == NULL) {
-                gl_map_add(&seen, file->blob, (void *)file);
-                all[n++] = gl_str_dup(a, file->blob);
-            }
+            add_blob(&seen, a, ((const struct gl_flow_file *)files->items)[f].blob, all, &n);
         }
+    }
+    for (size_t i = 0; i < payloads_n; i++) {
+        add_blob(&seen, a, payloads[i].blob, all, &n);
+    }
+    if (flow->bundle != NULL) {
+        add_blob(&seen, a, flow->bundle->manifest, all, &n);
     }
     gl_map_done(&seen);
     return n;
