@@ -101,6 +101,7 @@ static void on_welcome(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
     }
     move(c, GL_CONN_UP);
     c->version = m->version_min;
+    c->pid = m->pid;
     c->told_down = false;
     c->pause_ms = PAUSE_MS_MIN;
     (void)event_del(c->timer);
@@ -235,7 +236,9 @@ void gl_keeper_conn_dismiss(struct gl_keeper_conn *c)
     uid_t uid = 0;
     pid_t pid = 0;
     GL_ASSERT(c->state == GL_CONN_UP);
-    if (gl_sock_peer(c->fd, &uid, &pid, NULL) == 0 && pid > 1) {
+    /* Whoever listens must be who answers: else there is something between us that we do not know.
+     */
+    if (gl_sock_peer(c->fd, &uid, &pid, NULL) == 0 && pid > 1 && (uint64_t)pid == c->pid) {
         (void)kill(pid, SIGTERM);
     }
 }

@@ -49,6 +49,7 @@ struct gl_keeper_conn {
 
     enum gl_keeper_conn_state state;
     uint64_t version; /* of the protocol, as agreed; means something while UP */
+    uint64_t pid;     /* of the keeper, as it says; the same */
     bool told_down;   /* `down` was the last thing we said */
     gl_ms pause_ms;
     pid_t launcher; /* to be waited for; 0: none */

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -215,7 +216,20 @@ void exec_close(struct exec_world *w)
     }
 }
 
+static void mount_disk(struct exec_world *w, unsigned mib)
+{
+    char options[64];
+    snprintf(options, sizeof(options), "size=%um,mode=700", mib);
+    assert_int_equal(mount("glia-test", w->folder.path, "tmpfs", 0, options), 0);
+    w->has_disk = true;
+}
+
 int exec_world_open(void **state, const struct exec_maker *maker)
+{
+    return exec_world_open_small(state, maker, 0);
+}
+
+int exec_world_open_small(void **state, const struct exec_maker *maker, unsigned mib)
 {
     struct gl_why why;
     struct exec_world *w = gl_mem_alloc(sizeof(*w));
@@ -223,6 +237,9 @@ int exec_world_open(void **state, const struct exec_maker *maker)
     w->said = gl_mem_alloc(SAID_MAX * sizeof(*w->said));
     test_folder_make(&w->folder);
     w->data_dir = w->folder.path;
+    if (mib > 0) {
+        mount_disk(w, mib);
+    }
     assert_int_equal(gl_loop_new(&w->loop, &why), 0);
     exec_open(w);
     *state = w;
@@ -252,16 +269,24 @@ static void end_keeper(pid_t pid)
 }
 
 /* The folder goes when its keeper has gone, or the keeper would write into it again. */
-int exec_world_close(void **state)
+void exec_end_keeper(struct exec_world *w)
 {
-    struct exec_world *w = *state;
     pid_t keeper = w->maker->has_keeper ? exec_keeper_pid(w) : 0;
     exec_close(w);
-    gl_loop_free(w->loop);
     if (keeper > 1) {
         end_keeper(keeper);
     }
+    if (w->has_disk) {
+        assert_int_equal(umount2(w->folder.path, MNT_DETACH), 0);
+    }
     test_folder_remove(&w->folder);
+}
+
+int exec_world_close(void **state)
+{
+    struct exec_world *w = *state;
+    exec_end_keeper(w);
+    gl_loop_free(w->loop);
     gl_arena_done(&w->arena);
     gl_mem_free(w->said);
     gl_mem_free(w);

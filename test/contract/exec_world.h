@@ -43,6 +43,7 @@ struct exec_world {
     const char *data_dir;
     struct gl_loop *loop;
     struct gl_exec *x;
+    bool has_disk; /* the folder is a mount of its own */
     bool waiting;
     bool inside; /* a call of the port is under way */
 
@@ -91,6 +92,8 @@ struct exec_wish {
 /* Set up and tear down, as cmocka wants it. */
 int exec_world_open(void **state, const struct exec_maker *maker);
 int exec_world_close(void **state);
+/* The same with a data folder on a disk of so many MiB (a mount: for root only). */
+int exec_world_open_small(void **state, const struct exec_maker *maker, unsigned mib);
 
 /* Another executor on the same folder, for the next incarnation; waits until it is up. */
 void exec_open(struct exec_world *w);
@@ -98,6 +101,8 @@ void exec_open(struct exec_world *w);
 struct gl_exec *exec_open_keeper(struct exec_world *w);
 void exec_close(struct exec_world *w);
 pid_t exec_keeper_pid(struct exec_world *w);
+/* Close the executor, end the keeper and remove the folder. */
+void exec_end_keeper(struct exec_world *w);
 
 /* Run the loop until something happens. */
 void exec_wait(struct exec_world *w);

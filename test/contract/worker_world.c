@@ -2,6 +2,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,6 +73,27 @@ void worker_wait_for_end(struct exec_world *w, const char *attempt)
     char path[PATH_MAX];
     snprintf(path, sizeof(path), "%s/contexts/default/runs/JOB/%s/work", w->data_dir, attempt);
     for (int i = 0; access(path, F_OK) == 0; i++) {
+        assert_true(i < PATIENCE_S * 100);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
+void worker_wait_for_file(const char *path)
+{
+    for (int i = 0; access(path, F_OK) != 0; i++) {
+        assert_true(i < PATIENCE_S * 100);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
+void worker_wait_for_room(struct exec_world *w)
+{
+    struct statvfs st;
+    for (int i = 0;; i++) {
+        assert_int_equal(statvfs(w->data_dir, &st), 0);
+        if (st.f_bavail > st.f_blocks / 2) {
+            return;
+        }
         assert_true(i < PATIENCE_S * 100);
         (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }

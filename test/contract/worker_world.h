@@ -25,5 +25,9 @@ struct worker_end worker_run(struct exec_world *w, const char *script, struct ex
 
 /* Without an executor: wait until the attempt's folder is gone. */
 void worker_wait_for_end(struct exec_world *w, const char *attempt);
+/* ... until a file is there. */
+void worker_wait_for_file(const char *path);
+/* ... until half of the disk is free. */
+void worker_wait_for_room(struct exec_world *w);
 
 #endif
