@@ -238,6 +238,24 @@ static void values_of_flags_and_variables_are_checked_too(void **state)
     assert_refuses(b, sentences, GL_COUNT(sentences));
 }
 
+static void modules_are_folders_and_names(void **state)
+{
+    static const char *const sentences[] = {
+        "GLIA_MODULES_DIR: '/a:b' must be absolute paths, with ':' between them",
+        "GLIA_TRUSTED_MODULES: 'a,b c' must be names, with ',' between them",
+    };
+    struct bench *b = *state;
+
+    set_env(0, "GLIA_MODULES_DIR", "/a:/b");
+    set_env(1, "GLIA_TRUSTED_MODULES", "acme.sort, Acme.Join");
+    assert_reads(b);
+    assert_string_equal(b->s.values[GL_SET_MODULES].text, "/a:/b");
+    assert_string_equal(b->s.values[GL_SET_MODULES_TRUSTED].text, "acme.sort, Acme.Join");
+    set_env(0, "GLIA_MODULES_DIR", "/a:b");
+    set_env(1, "GLIA_TRUSTED_MODULES", "a,b c");
+    assert_refuses(b, sentences, GL_COUNT(sentences));
+}
+
 static void servers_and_addresses_are_known_by_their_form(void **state)
 {
     static const struct {
@@ -312,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_usual_file_is_read_if_it_is_there, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_of_flags_and_variables_are_checked_too, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(modules_are_folders_and_names, set_up, tear_down),
         cmocka_unit_test_setup_teardown(servers_and_addresses_are_known_by_their_form, set_up,
                                         tear_down),
     };
