@@ -310,7 +310,7 @@ void gl_manifest_nodes(struct gl_manifest *m)
     size_t steps_n = gl_json_is(m->steps_at, GL_JSON_ARRAY) ? m->steps_at->count : 0;
 
     list_nodes(m);
-    if (m->nodes_n == 0 || m->nodes_n + steps_n > GL_STEPS_MAX) {
+    if (m->nodes_n + steps_n > GL_STEPS_MAX) {
         steps_n = 0; /* gl_manifest_steps() says so */
     }
     m->b->agents =
