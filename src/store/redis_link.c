@@ -292,6 +292,19 @@ static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str err
         gl_redis_error_why(&req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE, error);
 }
 
+/* Not one replica follows this server. Perhaps it was given up while it stood still, and goes on
+ * without knowing. The link that hears asks the sentinels again; if it meets another server, all
+ * links go there (redis_greet.c). If not, only words may be lost. */
+static void doubt(struct gl_redis *s)
+{
+    struct gl_redis_link *hears = &s->links[GL_REDIS_HEARS];
+    struct gl_why why;
+    if (s->url.sentinel && hears->state == GL_REDIS_READY) {
+        (void)gl_why(&why, GL_E_UNAVAILABLE, "no replica follows the server: is it the primary?");
+        gl_redis_link_lost(hears, &why);
+    }
+}
+
 /* The answer to WAIT: how many replicas have it. */
 static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
                          const struct gl_redis_reply *reply)
@@ -299,6 +312,9 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
     int64_t n = 0;
     unsigned want = gl_redis_wait_n(s);
     bool ok = gl_redis_i64(reply, &n) && n >= (int64_t)want;
+    if (n <= 0) {
+        doubt(s);
+    }
     if (ok || op->hold || op->req->status != 0) {
         return;
     }

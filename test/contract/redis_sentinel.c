@@ -241,6 +241,32 @@ static void a_failover_loses_nothing_that_was_confirmed(void **state)
     assert_int_equal(status, 0);
 }
 
+/* It stood still, another was chosen, and it goes on without knowing. The sentinels tell it only
+ * ten seconds later; we ask them as soon as no replica confirms anything. */
+static void a_primary_that_was_given_up_is_left_although_it_lives(void **state)
+{
+    struct fixture *f = *state;
+    char addressed[40];
+    struct contract *c = begin(f);
+    gl_str s = contract_session(c, "a");
+    assert_int_equal(commit_confirmed(c, 1), 0);
+    (void)snprintf(addressed, sizeof(addressed), "\r\n%u\r\n", f->servers[0].port);
+    redis_server_freeze(&f->servers[0]);
+    for (size_t i = 1; i < SENTINELS_N; i++) {
+        redis_server_until_not(&f->sentinels[i], "SENTINEL GET-MASTER-ADDR-BY-NAME mymaster",
+                               addressed);
+    }
+    redis_server_thaw(&f->servers[0]);
+    int status;
+    do {
+        status = contract_renew(c, s);
+    } while (status == GL_E_UNAVAILABLE);
+    assert_int_equal(status, 0);
+    redis_server_until(&f->servers[0], "INFO replication",
+                       "role:master"); /* as it still believes */
+    assert_true(c->changed_n > 0);
+}
+
 static void a_silent_sentinel_is_passed_over(void **state)
 {
     struct fixture *f = *state;
@@ -277,6 +303,7 @@ int main(void)
         R(a_primary_that_becomes_a_replica_is_left),
         R(a_check_warns_of_writes_without_replicas),
         S(a_failover_loses_nothing_that_was_confirmed),
+        S(a_primary_that_was_given_up_is_left_although_it_lives),
         S(a_silent_sentinel_is_passed_over),
         S(an_unknown_name_is_explained),
     };

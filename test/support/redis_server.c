@@ -150,13 +150,14 @@ gl_str redis_server_do(struct redis_server *s, struct gl_arena *a, const char *l
     return answer;
 }
 
-void redis_server_until(struct redis_server *s, const char *line, const char *text)
+static void until(struct redis_server *s, const char *line, const char *text, bool has)
 {
     int64_t end = now_ms() + PATIENCE_MS;
     struct gl_arena a = {0};
     for (;;) {
         gl_str answer = try_do(s, &a, line);
-        if (memmem(answer.p != NULL ? answer.p : "", answer.n, text, strlen(text)) != NULL) {
+        bool found = memmem(answer.p != NULL ? answer.p : "", answer.n, text, strlen(text)) != NULL;
+        if (found == has && answer.n > 0) {
             break;
         }
         assert_true(now_ms() < end);
@@ -164,6 +165,16 @@ void redis_server_until(struct redis_server *s, const char *line, const char *te
         nap();
     }
     gl_arena_done(&a);
+}
+
+void redis_server_until(struct redis_server *s, const char *line, const char *text)
+{
+    until(s, line, text, true);
+}
+
+void redis_server_until_not(struct redis_server *s, const char *line, const char *text)
+{
+    until(s, line, text, false);
 }
 
 void redis_server_again(struct redis_server *s)

@@ -41,5 +41,6 @@ gl_str redis_server_do(struct redis_server *s, struct gl_arena *a, const char *l
 int redis_server_send(struct redis_server *s, const char *line);
 /* Until the answer to `line` contains `text`; gives up after half a minute. */
 void redis_server_until(struct redis_server *s, const char *line, const char *text);
+void redis_server_until_not(struct redis_server *s, const char *line, const char *text);
 
 #endif
