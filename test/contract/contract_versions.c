@@ -1,5 +1,6 @@
 /* Nodes and keepers of different releases: steps go on, and what only one of them knows waits. */
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -99,6 +100,7 @@ static pid_t fork_old_keeper(struct exec_world *w, const char *busy)
             _exit(8);
         }
         (void)!write(ready[1], "x", 1);
+        (void)poll(&(struct pollfd){.fd = listener, .events = POLLIN}, 1, PATIENCE_S * 1000);
         struct line l = {.fd = accept(listener, NULL, NULL)};
         serve_old(&l, busy);
         _exit(0);
