@@ -59,6 +59,8 @@ void gl_unit_ack(struct gl_core *c, struct gl_step *st);
 void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why);
 /* The lease of its current attempt. */
 gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st);
+/* Its pool by the name its users know. */
+gl_str gl_unit_pool(const struct gl_step *st);
 /* An agent that is no step's has failed (restart.c). */
 void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why);
 /* Without a message again. */

@@ -104,7 +104,7 @@ static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t, const s
         .exit_code = ev->exit_code,
         .attempts = t->unit->r.tries + 1,
         .lease_id = gl_unit_lease(c, t->unit),
-        .pool = spec->pool,
+        .pool = gl_unit_pool(t->unit),
         .slots = spec->slots,
         .queue_wait_ms = t->unit->r.attempt_at - t->unit->r.queued_at,
         .input_body = t->in.body,

@@ -126,7 +126,8 @@ void gl_bound_on_timer(struct gl_core *c, struct gl_step *st)
               ? GL_S("step attempt deadline exceeded")
               : GL_S("agent beacon deadline exceeded");
     GL_MARK(c->trace, "bound.timed_out");
-    if (gl_str_is(why, "agent beacon deadline exceeded")) {
+    if (gl_str_is(why, "agent beacon deadline exceeded") &&
+        gl_flow_agent(st->job->spec->flow, gl_step_spec_of(st)->agent)->beacon_required) {
         gl_txn_log(c, st->job, st, "agent_beacon_missed", why, (gl_str){0});
     }
     gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});

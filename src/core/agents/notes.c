@@ -187,13 +187,39 @@ static void act(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_
     }
 }
 
+/* A patch is told without what it carries. */
+static gl_str patch_head(struct gl_core *c, gl_str payload)
+{
+    static const char *const names[] = {"patch_id", "base_revision", "region_id"};
+    struct gl_buf buf = {0};
+    struct gl_json json;
+    struct gl_jw w;
+    gl_str head;
+
+    if (gl_json_parse(&json, payload, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
+        return GL_S("{}");
+    }
+    gl_jw_init(&w, &buf);
+    gl_jw_object(&w);
+    for (size_t i = 0; i < GL_COUNT(names); i++) {
+        gl_jnode n = gl_json_get(&json, gl_json_root(&json), names[i]);
+
+        if (n != NULL) {
+            gl_jw_key(&w, names[i]);
+            gl_jw_raw(&w, gl_json_raw(&json, n));
+        }
+    }
+    gl_jw_end(&w);
+    head = gl_str_dup(c->out->arena, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    return head;
+}
+
 void gl_notes_take(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_str payload)
 {
     bool is_patch = gl_str_is(type, "workflow_graph_patch");
     const char *name = gl_str_dup(c->out->arena, gl_agents_plain(c, type)).p;
 
-    if (!is_patch) { /* a patch is told without what it carries */
-        gl_agents_log(c, t->unit, name, (gl_str){0}, payload);
-    }
+    gl_agents_log(c, t->unit, name, (gl_str){0}, is_patch ? patch_head(c, payload) : payload);
     act(c, t, type, payload);
 }

@@ -22,6 +22,14 @@ static struct gl_step *step_of(struct gl_core *c, struct gl_step *st)
                : NULL;
 }
 
+gl_str gl_unit_pool(const struct gl_step *st)
+{
+    gl_str pool = gl_step_spec_of(st)->pool, prefix = GL_S("executor.");
+
+    return gl_str_starts(pool, prefix) ? (gl_str){.p = pool.p + prefix.n, .n = pool.n - prefix.n}
+                                       : pool;
+}
+
 /* ---- beginning ---- */
 
 static void queue(struct gl_core *c, struct gl_step *st)
@@ -31,8 +39,7 @@ static void queue(struct gl_core *c, struct gl_step *st)
     if (a->kind == GL_AGENT_EXECUTOR) {
         gl_agents_log(c, st, "executor_lease_requested", (gl_str){0},
                       gl_str_fmt(c->out->arena, "{\"pool\":\"%.*s\",\"slots\":%u}",
-                                 GL_STR_ARG(gl_step_spec_of(st)->pool),
-                                 gl_step_spec_of(st)->slots));
+                                 GL_STR_ARG(gl_unit_pool(st)), gl_step_spec_of(st)->slots));
     }
     gl_ledger_move(c, st, GL_STEP_READY);
 }
@@ -50,14 +57,22 @@ void gl_unit_start(struct gl_core *c, struct gl_step *st)
     queue(c, st);
 }
 
+static void beacon(struct gl_core *c, struct gl_step *st, const char *status);
+
 void gl_unit_leased(struct gl_core *c, struct gl_step *st)
 {
+    struct gl_step *step = step_of(c, st);
+
+    if (step != NULL && agent_of(st)->beacon_required) { /* it has the whole time to begin */
+        gl_bound_beacon(c, step, agent_of(st)->beacon_timeout_ms);
+    }
+    beacon(c, st, "started");
     gl_agents_log(c, st, "executor_lease_acquired", (gl_str){0},
                   gl_str_fmt(c->out->arena,
                              "{\"lease_id\":\"%.*s\",\"pool\":\"%.*s\",\"slots\":%u,"
                              "\"queue_wait_ms\":%lld}",
-                             GL_STR_ARG(gl_unit_lease(c, st)),
-                             GL_STR_ARG(gl_step_spec_of(st)->pool), gl_step_spec_of(st)->slots,
+                             GL_STR_ARG(gl_unit_lease(c, st)), GL_STR_ARG(gl_unit_pool(st)),
+                             gl_step_spec_of(st)->slots,
                              (long long)(st->r.attempt_at - st->r.queued_at)));
 }
 
@@ -165,8 +180,7 @@ static void log_completed(struct gl_core *c, struct gl_step *st, int64_t exit_co
                              "{\"exit_code\":%lld,\"attempts\":%u,\"lease_id\":\"%.*s\","
                              "\"pool\":\"%.*s\"}",
                              (long long)exit_code, st->r.tries + 1,
-                             GL_STR_ARG(gl_unit_lease(c, st)),
-                             GL_STR_ARG(gl_step_spec_of(st)->pool)));
+                             GL_STR_ARG(gl_unit_lease(c, st)), GL_STR_ARG(gl_unit_pool(st))));
 }
 
 gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st)
@@ -303,6 +317,9 @@ void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_ev
         return;
     }
     release(c, st);
+    if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
+        beacon(c, st, "completed");
+    }
     if (st->job->r.verdict != GL_VERDICT_NONE) {
         gl_unit_ack(c, st);
     } else if (is_stale(c, st)) {
@@ -331,15 +348,36 @@ void gl_unit_done(struct gl_core *c, struct gl_step *st, gl_str output)
 
 /* ---- signs of life ---- */
 
-void gl_unit_on_beacon(struct gl_core *c, struct gl_step *st)
+/* The runner's own: the worker has started, works, has ended. */
+static void beacon(struct gl_core *c, struct gl_step *st, const char *status)
 {
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_step *step = step_of(c, st);
+    char when[GL_WHEN_BYTES];
 
-    if (!a->beacons || step == NULL) {
+    st->r.beacon_at = c->now;
+    if (!a->beacons) {
         return;
     }
-    gl_bound_beacon(c, step, a->beacon_required ? 0 : a->beacon_timeout_ms);
+    gl_agents_log(
+        c, st, "agent_beacon", (gl_str){0},
+        gl_str_fmt(c->out->arena,
+                   "{\"schema\":\"mn.agent.beacon.v1\",\"job_id\":\"%.*s\",\"agent_id\":\"%.*s\","
+                   "\"step\":\"%.*s\",\"attempt\":%u,\"source\":\"runtime\",\"status\":\"%s\","
+                   "\"interval_ms\":%lld,\"timeout_ms\":%lld,\"elapsed_ms\":%lld,"
+                   "\"emitted_at\":\"%.*s\"}",
+                   GL_STR_ARG(st->job->id), GL_STR_ARG(a->id), GL_STR_ARG(st->r.waits_for),
+                   st->r.mail_attempt, status, (long long)a->beacon_ms,
+                   (long long)a->beacon_timeout_ms, (long long)(c->now - st->r.attempt_at),
+                   GL_STR_ARG(gl_when_format(c->now, when))));
+    if (step != NULL && !a->beacon_required) {
+        gl_bound_beacon(c, step, a->beacon_timeout_ms);
+    }
+}
+
+void gl_unit_on_beacon(struct gl_core *c, struct gl_step *st)
+{
+    beacon(c, st, "working");
 }
 
 /* A line its worker wrote for us: a beacon, or an event. */

@@ -135,6 +135,15 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     if (inputs.n > 0) {
         gl_txn_write(c, j, GL_WRITE_PUT, GL_S("inputs"), j->id)->value = inputs;
     }
+    if (spec->flow->bundle != NULL) {
+        const struct gl_strs *notes = &spec->flow->bundle->notes;
+
+        gl_txn_log(c, j, NULL, "job_validated", (gl_str){0}, (gl_str){0});
+        gl_txn_log(c, j, NULL, "job_scheduled", (gl_str){0}, (gl_str){0});
+        for (size_t i = 0; i < notes->n; i++) {
+            gl_txn_log(c, j, NULL, "job_note", notes->items[i], (gl_str){0});
+        }
+    }
     gl_txn_log(c, j, NULL, "job_running", (gl_str){0}, (gl_str){0});
     gl_txn_reply(c, j, ev->request, 0, NULL);
 }
