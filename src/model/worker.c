@@ -293,10 +293,16 @@ static void put_metadata(struct gl_jw *w, gl_str body, struct gl_arena *a)
 
 static void put_lease(struct gl_jw *w, const struct gl_worker_turn_facts *t)
 {
+    static const gl_str own = {.p = "executor.", .n = 9}; /* how the node names such pools */
+    gl_str pool = t->pool;
+
+    if (gl_str_starts(pool, own)) {
+        pool = (gl_str){.p = pool.p + own.n, .n = pool.n - own.n};
+    }
     gl_jw_name(w, "lease");
     gl_jw_object(w);
     put(w, "lease_id", t->lease_id);
-    put(w, "pool", t->pool);
+    put(w, "pool", pool);
     gl_jw_name(w, "slots");
     gl_jw_u64(w, t->slots);
     gl_jw_name(w, "queue_wait_ms");

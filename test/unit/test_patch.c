@@ -72,6 +72,9 @@ static int tear_down(void **state)
     "{\"patch_id\":\"p1\",\"base_revision\":0,\"region_id\":\"middle\",\"operations\":[" ops "]}"
 #define CALLS(ops) \
     "{\"patch_id\":\"p1\",\"base_revision\":0,\"region_id\":\"calls\",\"operations\":[" ops "]}"
+#define SECOND(region, ops)                                                                      \
+    "{\"patch_id\":\"p2\",\"base_revision\":0,\"region_id\":\"" region "\",\"operations\":[" ops \
+    "]}"
 #define ADD(id) "{\"op\":\"add_step\",\"id\":\"" id "\",\"template\":\"t\",\"with\":{\"q\":1}}"
 #define EDGE(id, from, to) \
     "{\"op\":\"add_edge\",\"id\":\"" id "\",\"from\":\"" from "\",\"to\":\"" to "\"}"
@@ -430,15 +433,10 @@ static void what_has_started_is_not_changed(void **state)
         {PATCH(ADD("x") "," EDGE("xc", "x", "control")), GL_E_STATE, "`control` has started"},
     };
     static const struct refusal later[] = {
-        {"{\"patch_id\":\"p2\",\"base_revision\":0,\"region_id\":\"calls\",\"operations\":[" REMOVE(
-             "c1") "]}",
-         GL_E_STATE, "operations[0].id: the step `c1` has started"},
-        {"{\"patch_id\":\"p2\",\"base_revision\":0,\"region_id\":\"calls\",\"operations\":[" ADD(
-             "c3") "," EDGE("c13", "c1", "c3") "]}",
-         GL_E_STATE, "operations[1]: the step `c1` has started"},
-        {"{\"patch_id\":\"p2\",\"base_revision\":0,\"region_id\":\"calls\",\"operations\":[" CUT(
-             "c12") "]}",
-         GL_E_STATE, "operations[0]: the step `c1` has started"},
+        {SECOND("calls", REMOVE("c1")), GL_E_STATE, "operations[0].id: the step `c1` has started"},
+        {SECOND("calls", ADD("c3") "," EDGE("c13", "c1", "c3")), GL_E_STATE,
+         "operations[1]: the step `c1` has started"},
+        {SECOND("calls", CUT("c12")), GL_E_STATE, "operations[0]: the step `c1` has started"},
     };
 
     (void)state;
@@ -453,15 +451,9 @@ static void what_has_started_is_not_changed(void **state)
 static void regions_keep_apart(void **state)
 {
     static const struct refusal cases[] = {
-        {"{\"patch_id\":\"p2\",\"base_revision\":0,\"region_id\":\"middle\",\"operations\":[" REMOVE(
-             "c1") "]}",
-         GL_E_NOT_FOUND, "into the region `middle`"},
-        {"{\"patch_id\":\"p2\",\"base_revision\":0,\"region_id\":\"middle\",\"operations\":[" CUT(
-             "c12") "]}",
-         GL_E_DENIED, "the edge `c12`"},
-        {"{\"patch_id\":\"p2\",\"base_revision\":0,\"region_id\":\"middle\",\"operations\":[" EDGE(
-             "n", "c1", "finish") "]}",
-         GL_E_DENIED, "`c1` is not in the region"},
+        {SECOND("middle", REMOVE("c1")), GL_E_NOT_FOUND, "into the region `middle`"},
+        {SECOND("middle", CUT("c12")), GL_E_DENIED, "the edge `c12`"},
+        {SECOND("middle", EDGE("n", "c1", "finish")), GL_E_DENIED, "`c1` is not in the region"},
     };
 
     (void)state;

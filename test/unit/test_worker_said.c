@@ -258,7 +258,7 @@ static const struct gl_worker_turn_facts turn = {.agent_id = {"one", 3},
                                                  .remote_dir = {"/tmp/x", 6},
                                                  .attempts = 2,
                                                  .lease_id = {"L", 1},
-                                                 .pool = {"default", 7},
+                                                 .pool = {"executor.default", 16},
                                                  .slots = 3,
                                                  .queue_wait_ms = 17};
 
