@@ -35,19 +35,19 @@ static int close_world(void **state)
     return 0;
 }
 
-#define ASSERT_HAS(text, part)                                \
-    do {                                                      \
-        if (strstr((text), (part)) == NULL) {                 \
-            fail_msg("\"%s\" has no \"%s\"", (text), (part)); \
-        }                                                     \
-    } while (0)
+static void assert_has(const char *text, const char *part)
+{
+    if (strstr(text, part) == NULL) {
+        fail_msg("\"%s\" has no \"%s\"", text, part);
+    }
+}
 
 static void assert_failed(struct module_end *e, const char *part)
 {
     assert_int_equal(e->result.end, GL_EXEC_EXITED);
     assert_int_equal(e->result.exit_code, 1);
     assert_string_equal(e->output, "");
-    ASSERT_HAS(e->error, part);
+    assert_has(e->error, part);
 }
 
 /* ---- both kinds ---- */
@@ -129,18 +129,18 @@ static void a_state_goes_round(void **state)
     static const char one[] = "{\"total\":1,\"types\":{\"ping\":1}}";
     static const char two[] = "{\"total\":2,\"types\":{\"ping\":2}}";
     struct module_end *e = count(w, "a:attempt:1", "me", NULL);
-    ASSERT_HAS(e->output, "{\"next_state\":{\"total\":1,\"types\":{\"ping\":1}},");
-    ASSERT_HAS(count(w, "a:attempt:2", "me", one)->output, "{\"next_state\":{\"total\":2,");
+    assert_has(e->output, "{\"next_state\":{\"total\":1,\"types\":{\"ping\":1}},");
+    assert_has(count(w, "a:attempt:2", "me", one)->output, "{\"next_state\":{\"total\":2,");
     /* The transaction of that failed: it is handled again, with the state of before. */
-    ASSERT_HAS(count(w, "a:attempt:3", "me", one)->output, "{\"next_state\":{\"total\":2,");
+    assert_has(count(w, "a:attempt:3", "me", one)->output, "{\"next_state\":{\"total\":2,");
     /* Another agent has another state, */
-    ASSERT_HAS(count(w, "b:attempt:1", "you", NULL)->output, "{\"next_state\":{\"total\":1,");
+    assert_has(count(w, "b:attempt:1", "you", NULL)->output, "{\"next_state\":{\"total\":1,");
     /* and who begins anew begins at nothing. */
-    ASSERT_HAS(count(w, "a:attempt:4", "me", NULL)->output, "{\"next_state\":{\"total\":1,");
+    assert_has(count(w, "a:attempt:4", "me", NULL)->output, "{\"next_state\":{\"total\":1,");
     e = count(w, "a:attempt:5", "me", two);
-    ASSERT_HAS(e->output, "{\"next_state\":{\"total\":3,");
-    ASSERT_HAS(e->output, "\"events\":[{\"type\":\"limit_reached\"");
-    ASSERT_HAS(e->output, "\"complete_step\":{\"total\":3,");
+    assert_has(e->output, "{\"next_state\":{\"total\":3,");
+    assert_has(e->output, "\"events\":[{\"type\":\"limit_reached\"");
+    assert_has(e->output, "\"complete_step\":{\"total\":3,");
 }
 
 static void a_state_outlives_the_executor(void **state)
@@ -149,7 +149,7 @@ static void a_state_outlives_the_executor(void **state)
     (void)count(w, "a:attempt:1", "me", NULL);
     module_exec_stop(w);
     module_exec_start(w, TRUSTED);
-    ASSERT_HAS(count(w, "a:attempt:2", "me", "{\"total\":7,\"types\":{\"ping\":7}}")->output,
+    assert_has(count(w, "a:attempt:2", "me", "{\"total\":7,\"types\":{\"ping\":7}}")->output,
                "{\"next_state\":{\"total\":8,");
 }
 
@@ -171,8 +171,8 @@ static void the_counterpart_of_the_elixir_module_does_the_same(void **state)
     e = module_run(w, (struct module_wish){.module = "Elixir.MnBlueprints.NativeSignalAgent",
                                            .attempt = "b:attempt:1",
                                            .body = "{\"signals\":[60, 59.5]}"});
-    ASSERT_HAS(e->output, "\"signals\":[60, 59.5],\"classes\":[\"alert\",\"normal\"]");
-    ASSERT_HAS(e->output, "\"emit_messages\":[]");
+    assert_has(e->output, "\"signals\":[60, 59.5],\"classes\":[\"alert\",\"normal\"]");
+    assert_has(e->output, "\"emit_messages\":[]");
     assert_failed(module_run(w, (struct module_wish){.module = "MnBlueprints.NativeSignalAgent",
                                                      .attempt = "c:attempt:1",
                                                      .body = "{\"signals\":[\"a\"]}"}),
@@ -220,9 +220,9 @@ static void an_unknown_module_is_refused_with_the_names_there_are(void **state)
     module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1", .module = "No.Such"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    ASSERT_HAS(q.req.why.text, "no native module No.Such");
-    ASSERT_HAS(q.req.why.text, "example.counter, MnBlueprints.NativeSignalAgent, Plain, test.say");
-    ASSERT_HAS(q.req.why.text, "GLIA_MODULES_DIR");
+    assert_has(q.req.why.text, "no native module No.Such");
+    assert_has(q.req.why.text, "example.counter, MnBlueprints.NativeSignalAgent, Plain, test.say");
+    assert_has(q.req.why.text, "GLIA_MODULES_DIR");
     /* It has never started. */
     struct gl_attempt_key key = module_key("a:attempt:1");
     module_prepare(w, &q);
@@ -302,7 +302,7 @@ static void a_crash_fails_its_own_message_only(void **state)
     struct module_end *e = module_end_of(w, "b:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_SIGNALED);
     assert_int_equal(e->result.signal, SIGSEGV);
-    ASSERT_HAS(e->error, "module host died: test.say ended with signal 11");
+    assert_has(e->error, "module host died: test.say ended with signal 11");
     e = module_end_of(w, "c:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_EXITED);
     assert_int_equal(e->result.exit_code, 0);
@@ -319,7 +319,7 @@ static void a_call_that_takes_too_long_is_killed_alone(void **state)
     module_ask(w, &q[1], (struct module_wish){.attempt = "b:attempt:1", .timeout_ms = 10000});
     struct module_end *e = module_end_of(w, "a:attempt:1");
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
-    ASSERT_HAS(e->error, "module test.say did not end within 200 ms");
+    assert_has(e->error, "module test.say did not end within 200 ms");
     assert_true(e->result.ended_at - e->result.started_at >= 200);
     assert_int_equal(module_end_of(w, "b:attempt:1")->result.exit_code, 0);
 }
@@ -433,8 +433,8 @@ static void what_cannot_be_a_module_is_named_with_its_reason(void **state)
         module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1", .module = "test.future"});
         module_wait_answer(&q);
         assert_int_equal(q.req.status, GL_E_INVALID);
-        ASSERT_HAS(q.req.why.text, "there are: none");
-        ASSERT_HAS(q.req.why.text, all[i].part);
+        assert_has(q.req.why.text, "there are: none");
+        assert_has(q.req.why.text, all[i].part);
     }
 }
 
@@ -451,7 +451,7 @@ static void what_others_can_change_is_not_opened(void **state)
     module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    ASSERT_HAS(q.req.why.text, "test_say.so can be changed by others (mode 620): chmod go-w");
+    assert_has(q.req.why.text, "test_say.so can be changed by others (mode 620): chmod go-w");
     /* Nor is what is in a folder that others can change. */
     assert_int_equal(chmod(path, 0600), 0);
     assert_int_equal(chmod(w->folders, 0777), 0);
@@ -460,7 +460,7 @@ static void what_others_can_change_is_not_opened(void **state)
     module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    ASSERT_HAS(q.req.why.text, "can be changed by others (mode 777)");
+    assert_has(q.req.why.text, "can be changed by others (mode 777)");
     assert_int_equal(chmod(w->folders, 0700), 0);
 }
 
@@ -479,10 +479,10 @@ static void a_file_is_looked_at_again_when_it_is_opened(void **state)
     if (q.req.status == 0) { /* in a process of its own: the attempt ends */
         struct module_end *e = module_end_of(w, "b:attempt:1");
         assert_int_equal(e->result.end, GL_EXEC_NOT_EXECUTED);
-        ASSERT_HAS(e->error, "can be changed by others");
+        assert_has(e->error, "can be changed by others");
     } else {
         assert_int_equal(q.req.status, GL_E_INVALID);
-        ASSERT_HAS(q.req.why.text, "can be changed by others");
+        assert_has(q.req.why.text, "can be changed by others");
     }
 }
 
@@ -496,7 +496,7 @@ static void a_node_without_folders_says_so(void **state)
     module_ask(w, &q, (struct module_wish){.attempt = "a:attempt:1"});
     module_wait_answer(&q);
     assert_int_equal(q.req.status, GL_E_INVALID);
-    ASSERT_HAS(q.req.why.text, "there are: none");
+    assert_has(q.req.why.text, "there are: none");
 }
 
 /* ---- trusted modules ---- */
@@ -515,7 +515,7 @@ static void a_trusted_module_that_was_slow_has_timed_out(void **state)
                                                 .timeout_ms = 5,
                                                 .body = "{\"do\":\"linger\",\"ms\":30}"});
     assert_int_equal(e->result.end, GL_EXEC_TIMEOUT);
-    ASSERT_HAS(e->error, "took longer than 5 ms");
+    assert_has(e->error, "took longer than 5 ms");
 }
 
 enum { MANY = 5000, WINDOW = 100 };
