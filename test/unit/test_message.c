@@ -1,5 +1,6 @@
 #include "support/cmocka_all.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -179,6 +180,32 @@ static void everything_has_a_limit(void **state)
     assert_int_equal(gl_message_read(written(&m), &arena, &m, &why), 0);
     deep = gl_str_fmt(&arena, "[%s]", deep.p);
     assert_int_equal(gl_message_seed(deep, &arena, &m, &why), GL_E_LIMIT);
+}
+
+static void the_message_in_the_documentation_is_one(void **state)
+{
+    static char page[64 << 10];
+    static const char fence[] = "```json\n";
+    FILE *file = fopen(GL_SOURCE_ROOT "/docs/messages.md", "r");
+    size_t n;
+    const char *block, *end;
+    struct gl_message m;
+
+    (void)state;
+    assert_non_null(file);
+    n = fread(page, 1, sizeof page - 1, file);
+    page[n] = 0;
+    (void)fclose(file); /* it was only read */
+    block = strstr(page, fence);
+    assert_non_null(block);
+    block += sizeof fence - 1;
+    end = strstr(block, "```");
+    assert_non_null(end);
+    if (gl_message_read((gl_str){block, (size_t)(end - block)}, &arena, &m, &why) != 0) {
+        fail_msg("%s", why.text);
+    }
+    EQ(m.type, "page");
+    assert_int_equal(m.priority, 100);
 }
 
 /* Seeds. */
@@ -604,6 +631,7 @@ int main(void)
         T(what_a_message_does_not_say_is_the_usual),
         T(a_wrong_field_is_named),
         T(everything_has_a_limit),
+        T(the_message_in_the_documentation_is_one),
         T(a_seed_is_a_body_beside_its_envelope),
         T(a_seed_says_what_it_wants_and_the_rest_stays),
         T(a_seed_may_be_a_whole_message),
