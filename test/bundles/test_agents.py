@@ -206,7 +206,7 @@ if body.get("last"):
     served.wait_file(process.run_id, "got")
     said = served.box.glia("send", process.run_id, "a", "--type", "t", "--body", '{"n": 9}',
                            code=None)
-    assert said.returncode != 0 and "retry" in said.stderr, said
+    assert said.returncode == 5 and "try again in" in said.stderr, said
     served.touch(process.run_id, "go")
 
     def send():
