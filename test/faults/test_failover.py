@@ -12,7 +12,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from cluster import JOBS, Cluster, Refused, Unanswered  # noqa: E402
+from cluster import JOBS, TTL_S, Cluster, Refused, Unanswered  # noqa: E402
 from glianode import wait_for  # noqa: E402
 from history import TERMINAL  # noqa: E402
 from servers import SOAK, RedisServer, SentinelSet  # noqa: E402
@@ -161,6 +161,34 @@ def test_a_failover_under_load(wait):
             raise AssertionError(f"{error}\n{world.story()}") from error
         assert len(cluster.starts(long)) == 1
         assert more or rush.pause_s() < detected + AFTERWARDS_S
+
+
+def test_a_primary_that_was_given_up_and_lives_is_left():
+    """It stood still, another was chosen, and it goes on without knowing. The sentinels tell it only
+    ten seconds later; the nodes find out when no replica confirms their renewals."""
+    with SentinelSet() as world, Cluster(f"{world.url}?wait=needed", 2) as cluster:
+        with Rush(cluster, 100) as rush:
+            rush.wait_more(50)
+            old, fault = world.current(), cluster.fault("away")
+            old.pause()
+            new = world.wait_failover(old)
+            old.resume()
+            back = time.monotonic()
+
+            def has_arrived():
+                newest = max(rush.acknowledged, key=rush.acknowledged.get)
+                return rush.acknowledged[newest] > back and new.ask("EXISTS", f"glia:job:{newest}")
+
+            wait_for("a node to leave it", has_arrived)
+            left, fault["until"] = time.monotonic() - back, back + TTL_S
+            assert old.info("replication")["role"] == "master", "the test has shown nothing"
+            wait_for("all to leave it", lambda: time.monotonic() > fault["until"])
+            rush.wait_more(50)
+        lost = settle(cluster, rush)
+        print(f"given up, and alive: left after {left:.2f} s, lost {len(lost)}")
+        cluster.fault("loss", "", fault["t"] - 1.0, fault["until"])
+        cluster.judge()
+        assert left < TTL_S
 
 
 @pytest.mark.parametrize("wait", ["all", "needed"])
