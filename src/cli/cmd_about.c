@@ -266,28 +266,36 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "human list",
-        .arguments = "",
-        .summary = "steps that wait for a person",
-        .help = DETAILS,
+        .arguments = "[--runs-root DIR]",
+        .summary = "what waits for a person",
+        .help =
+            "Steps that wait for an approval or a review, and requests that workers of bundles\n"
+            "have left in the file human.jsonl of their run.\n" DETAILS,
         .run = gl_cmd_human_list,
+        .options = {{"--runs-root", "DIR", "where the folders of runs are (MN_RUNS_ROOT)"}},
     },
     {
         .name = "human respond",
         .arguments = "JOB STEP --decision WORD [--output JSON] [--reviewer WHO] [--reason TEXT]",
-        .summary = "decide what becomes of such a step",
-        .help = "An approval offers its own decisions: 'glia human list' shows them. A review, of\n"
-                "an unsafe step of which nobody knows whether it ran, has these:\n"
-                "\n"
-                "rerun   it did not happen, or may happen again: start it once more\n"
-                "done    it did happen: the step is completed, with the output given\n"
-                "failed  the step has failed\n",
+        .summary = "decide about a step, or answer a request",
+        .help =
+            "An approval offers its own decisions: 'glia human list' shows them. A review, of\n"
+            "an unsafe step of which nobody knows whether it ran, has these:\n"
+            "\n"
+            "rerun   it did not happen, or may happen again: start it once more\n"
+            "done    it did happen: the step is completed, with the output given\n"
+            "failed  the step has failed\n"
+            "\n"
+            "STEP may also be an agent of a bundle, or a request of one of its workers: that is\n"
+            "answered in the file human.jsonl of the run.\n",
         .words_min = 2,
         .words_max = 2,
         .run = gl_cmd_human_respond,
         .options = {{"--decision", "WORD", "what was decided"},
                     {"--output", "JSON", "the output of the step"},
                     {"--reviewer", "WHO", "who decides; otherwise the user who calls"},
-                    {"--reason", "TEXT", "why, for the record"}},
+                    {"--reason", "TEXT", "why, for the record"},
+                    {"--runs-root", "DIR", "where the folders of runs are (MN_RUNS_ROOT)"}},
     },
     {
         .name = "why",

@@ -469,7 +469,7 @@ bool gl_blobs_concern(const struct gl_blobs *b, gl_str flow)
     /* A quote inside a text is escaped: this stands only where a member has that name. */
     static const gl_str marks[] = {GL_S("\"blob\":"), GL_S("\"manifest\":")};
 
-    return b != NULL && flow.n > 0 &&
+    return b != NULL && flow.p != NULL &&
            (memmem(flow.p, flow.n, marks[0].p, marks[0].n) != NULL ||
             memmem(flow.p, flow.n, marks[1].p, marks[1].n) != NULL);
 }

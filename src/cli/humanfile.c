@@ -1,0 +1,293 @@
+#include "cli/humanfile.h"
+
+#include <errno.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/map.h"
+#include "os/fs.h"
+#include "os/runfs.h"
+
+#define FILE_NAME "human.jsonl"
+
+enum {
+    READ_BYTES_MAX = 16 << 20, /* from its end */
+    REQUESTS_MAX = 10000,
+    LINE_BYTES_MAX = 1 << 20,
+};
+
+/* ---- reading ---- */
+
+struct reading {
+    struct gl_arena *a;
+    struct gl_humanfile *file;
+    struct gl_map by_id;
+    size_t cap;
+};
+
+static gl_str text_in(struct reading *r, const struct gl_json *j, gl_jnode n, const char *name)
+{
+    return gl_str_dup(r->a, gl_json_str(j, gl_json_get(j, n, name), r->a));
+}
+
+static struct gl_strs list_in(struct reading *r, const struct gl_json *j, gl_jnode list)
+{
+    gl_str *items =
+        GL_NEW_ARRAY(r->a, gl_str, gl_json_is(list, GL_JSON_ARRAY) ? list->count + 1 : 1);
+    size_t n = 0;
+
+    for (gl_jnode e = gl_json_is(list, GL_JSON_ARRAY) ? gl_json_first(j, list) : NULL; e;
+         e = gl_json_after(j, list, e)) {
+        if (gl_json_is(e, GL_JSON_STRING)) {
+            items[n++] = gl_str_dup(r->a, gl_json_str(j, e, r->a));
+        }
+    }
+    return (struct gl_strs){.items = items, .n = n};
+}
+
+static struct gl_humanfile_request *find(struct reading *r, gl_str id)
+{
+    const size_t *number = gl_map_find(&r->by_id, id);
+
+    return number != NULL ? &r->file->requests[*number] : NULL;
+}
+
+static void add_request(struct reading *r, const struct gl_json *j, gl_jnode payload)
+{
+    struct gl_humanfile *f = r->file;
+    gl_str id = text_in(r, j, payload, "request_id");
+    size_t *number;
+
+    if (id.n == 0 || find(r, id) != NULL || f->n == REQUESTS_MAX) {
+        return; /* asked again, by another attempt */
+    }
+    if (f->n == r->cap) {
+        size_t cap = r->cap * 2 + 8;
+        struct gl_humanfile_request *more = GL_NEW_ARRAY(r->a, struct gl_humanfile_request, cap);
+
+        if (f->n > 0) {
+            memcpy(more, f->requests, f->n * sizeof(*more));
+        }
+        f->requests = more;
+        r->cap = cap;
+    }
+    number = GL_NEW(r->a, size_t);
+    *number = f->n;
+    f->requests[f->n++] = (struct gl_humanfile_request){
+        .request_id = id,
+        .prompt = text_in(r, j, payload, "prompt"),
+        .decisions = list_in(r, j, gl_json_get(j, payload, "allowed_decisions")),
+    };
+    gl_map_add(&r->by_id, id, number);
+}
+
+static void add_answer(struct reading *r, const struct gl_json *j, gl_jnode payload)
+{
+    struct gl_humanfile_request *q = find(r, text_in(r, j, payload, "request_id"));
+
+    if (q != NULL && !q->is_answered) {
+        q->is_answered = true;
+        q->decision = text_in(r, j, payload, "decision");
+        q->reviewer = text_in(r, j, payload, "reviewer");
+        q->answered_at = text_in(r, j, payload, "at");
+    }
+}
+
+static void take_line(struct reading *r, gl_str line)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    gl_jnode root, payload;
+    struct gl_json j;
+    gl_str type;
+
+    line = gl_str_trim(line);
+    if (line.n == 0 || gl_json_parse(&j, line, LINE_BYTES_MAX, &a, NULL) != 0) {
+        return;
+    }
+    root = gl_json_root(&j);
+    payload = gl_json_get(&j, root, "payload");
+    type = gl_json_str(&j, gl_json_get(&j, root, "type"), &a);
+    if (gl_str_is(type, "human_input_requested")) {
+        add_request(r, &j, payload);
+    } else if (gl_str_is(type, "human_input_received")) {
+        add_answer(r, &j, payload);
+    }
+}
+
+/* What stands at its end, without a line that is cut off in front. */
+static int read_tail(int fd, off_t bytes, struct gl_buf *out, struct gl_why *reterr_why)
+{
+    off_t at = bytes > READ_BYTES_MAX ? bytes - READ_BYTES_MAX : 0;
+    char piece[64 << 10];
+    ssize_t n;
+
+    while (out->n <= READ_BYTES_MAX && (n = pread(fd, piece, sizeof(piece), at)) != 0) {
+        if (n < 0) {
+            return gl_fs_why(reterr_why, errno, "read", FILE_NAME);
+        }
+        gl_buf_add(out, piece, (size_t)n);
+        at += n;
+    }
+    return 0;
+}
+
+static int read_open(int fd, struct gl_arena *a, struct gl_humanfile *ret,
+                     struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    struct reading r = {.a = a, .file = ret};
+    off_t bytes = lseek(fd, 0, SEEK_END);
+    int err = read_tail(fd, bytes, &text, reterr_why);
+    gl_str rest = gl_buf_view(&text);
+
+    if (err != 0) {
+        return err;
+    }
+    gl_map_init(&r.by_id);
+    if (bytes > READ_BYTES_MAX) {
+        (void)gl_str_cut(rest, '\n', &rest);
+    }
+    while (rest.n > 0) {
+        take_line(&r, gl_str_cut(rest, '\n', &rest));
+    }
+    gl_map_done(&r.by_id);
+    return 0;
+}
+
+int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struct gl_humanfile *ret,
+                      struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    uint64_t bytes;
+    int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), &fd, &bytes, reterr_why);
+
+    *ret = (struct gl_humanfile){0};
+    if (err != 0) {
+        return err == GL_E_NOT_FOUND ? 0 : err;
+    }
+    return read_open(fd, a, ret, reterr_why);
+}
+
+/* ---- answering ---- */
+
+gl_str gl_humanfile_decisions(const struct gl_humanfile_request *r, const char *between,
+                              struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    for (size_t i = 0; i < r->decisions.n; i++) {
+        gl_buf_fmt(&out, "%s%.*s", i > 0 ? between : "", GL_STR_ARG(r->decisions.items[i]));
+    }
+    if (r->decisions.n == 0) {
+        gl_buf_fmt(&out, "approve%sreject", between);
+    }
+    return gl_str_dup(a, gl_buf_view(&out));
+}
+
+static bool allows(const struct gl_humanfile_request *r, gl_str decision)
+{
+    for (size_t i = 0; i < r->decisions.n; i++) {
+        if (gl_str_eq(r->decisions.items[i], decision)) {
+            return true;
+        }
+    }
+    return r->decisions.n == 0 && (gl_str_is(decision, "approve") || gl_str_is(decision, "reject"));
+}
+
+/* "open are: a, b" */
+static gl_str open_ones(const struct gl_humanfile *f, struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    for (size_t i = 0; i < f->n && out.n < 400; i++) {
+        if (!f->requests[i].is_answered) {
+            gl_buf_fmt(&out, "%s%.*s",
+                       out.n > 0 ? ", " : "open are: ", GL_STR_ARG(f->requests[i].request_id));
+        }
+    }
+    return out.n > 0 ? gl_str_dup(a, gl_buf_view(&out)) : GL_S("none is open");
+}
+
+static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer *answer,
+                 struct gl_arena *a, struct gl_why *reterr_why)
+{
+    const struct gl_humanfile_request *r = NULL;
+
+    for (size_t i = 0; i < f->n; i++) {
+        r = gl_str_eq(f->requests[i].request_id, answer->request_id) ? &f->requests[i] : r;
+    }
+    if (r == NULL) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "the run has no request '%.*s'; %.*s",
+                      GL_STR_ARG(answer->request_id), GL_STR_ARG(open_ones(f, a)));
+    }
+    if (r->is_answered) {
+        return gl_why(reterr_why, GL_E_STATE, "request '%.*s' is answered: %.*s%s%.*s%s%.*s",
+                      GL_STR_ARG(r->request_id), GL_STR_ARG(r->decision),
+                      r->reviewer.n > 0 ? " by " : "", GL_STR_ARG(r->reviewer),
+                      r->answered_at.n > 0 ? " at " : "", GL_STR_ARG(r->answered_at));
+    }
+    if (!allows(r, answer->decision)) {
+        return gl_why(reterr_why, GL_E_INVALID, "the decision must be one of: %.*s",
+                      GL_STR_ARG(gl_humanfile_decisions(r, ", ", a)));
+    }
+    return 0;
+}
+
+static void write_text(struct gl_jw *w, const char *name, gl_str text)
+{
+    gl_jw_key(w, name);
+    gl_jw_str(w, text);
+}
+
+static void write_answer(const struct gl_humanfile_answer *answer, struct gl_buf *out)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, out);
+    gl_jw_object(&w);
+    write_text(&w, "type", GL_S("human_input_received"));
+    write_text(&w, "timestamp", answer->at);
+    gl_jw_key(&w, "payload");
+    gl_jw_object(&w);
+    write_text(&w, "request_id", answer->request_id);
+    write_text(&w, "decision", answer->decision);
+    write_text(&w, "reviewer", answer->reviewer);
+    gl_jw_key(&w, "approved");
+    gl_jw_bool(&w,
+               gl_str_is(answer->decision, "approve") || gl_str_is(answer->decision, "approved"));
+    write_text(&w, "at", answer->at);
+    if (answer->reason.n > 0) {
+        write_text(&w, "reason", answer->reason);
+    }
+    if (answer->output.n > 0) {
+        gl_jw_key(&w, "output");
+        gl_jw_raw(&w, answer->output);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+}
+
+int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
+                         struct gl_arena *a, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    struct gl_humanfile f = {0};
+    uint64_t bytes;
+    int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), &fd, &bytes, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    if (flock(fd, LOCK_EX) < 0) { /* who answers holds it; workers know nothing of it */
+        return gl_fs_why(reterr_why, errno, "lock", FILE_NAME);
+    }
+    err = read_open(fd, a, &f, reterr_why);
+    err = err == 0 ? check(&f, answer, a, reterr_why) : err;
+    if (err == 0) {
+        write_answer(answer, &line);
+        err = gl_runfs_append(root, run_id, FILE_NAME, gl_buf_view(&line), reterr_why);
+    }
+    return err;
+}

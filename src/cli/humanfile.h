@@ -1,0 +1,48 @@
+/* humanfile.h - questions that the workers of a bundle ask in the file human.jsonl of their run's
+ * folder, and the answers that are appended to it.
+ *
+ *     {"type": "human_input_requested", "payload": {"request_id", "prompt", "allowed_decisions",
+ * ...}}
+ *     {"type": "human_input_received", "payload": {"request_id", "decision", "reviewer", ...}}
+ *
+ * Workers write the file as they like: lines that are no such thing, or half written, are passed
+ * over. One that is very long is read from near its end. */
+#ifndef GL_CLI_HUMANFILE_H
+#define GL_CLI_HUMANFILE_H
+
+#include "base/err.h"
+#include "base/json.h"
+#include "model/schema.h"
+
+struct gl_humanfile_request {
+    gl_str request_id, prompt;
+    struct gl_strs decisions; /* none: approve and reject */
+    bool is_answered;
+    gl_str decision, reviewer, answered_at; /* then */
+};
+
+struct gl_humanfile {
+    struct gl_humanfile_request *requests; /* in the order asked, each once */
+    size_t n;
+};
+
+/* Everything lives in `a`. A file that is not there has no requests. */
+int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struct gl_humanfile *ret,
+                      struct gl_why *reterr_why);
+
+struct gl_humanfile_answer {
+    gl_str request_id, decision, reviewer, reason;
+    gl_str output; /* JSON; "" : none */
+    gl_str at;     /* RFC 3339 */
+};
+
+/* Append an answer, durably. Of two at once one is refused. GL_E_NOT_FOUND: nobody has asked that;
+ * GL_E_STATE: it is answered; GL_E_INVALID: not one of the decisions it allows. */
+int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
+                         struct gl_arena *a, struct gl_why *reterr_why);
+
+/* "approve, reject" */
+gl_str gl_humanfile_decisions(const struct gl_humanfile_request *r, const char *between,
+                              struct gl_arena *a);
+
+#endif
