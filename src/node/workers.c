@@ -470,7 +470,7 @@ static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
     gl_jw_name(&w, "config");
     gl_jw_raw(&w, f->agent->config.n > 0 ? f->agent->config : GL_S("{}"));
     gl_jw_name(&w, "state");
-    gl_jw_raw(&w, f->turn->state.n > 0 ? f->turn->state : GL_S("{}"));
+    gl_jw_raw(&w, f->turn->state.n > 0 ? f->turn->state : GL_S("null"));
     gl_jw_name(&w, "message");
     gl_jw_raw(&w, f->turn->message);
     gl_jw_end(&w);

@@ -93,6 +93,7 @@ static int handle(void *instance, const struct glia_message *m, struct glia_text
         }
     } else if (glia_text_is(what, "linger")) {
         linger(glia_json_get(m->body, "ms"));
+        out->emit(out, glia_text("lingered"), m->body);
     } else if (glia_text_is(what, "many")) {
         for (int i = 0; i < 10001; i++) {
             out->emit(out, glia_text("x"), glia_text("1"));

@@ -1,0 +1,85 @@
+"""Native modules in bundles: their states, their crashes, and where they run."""
+
+import os
+
+import pytest
+from bundlework import Bundle
+from glianode import BUILD, wait_for
+
+MESSAGES = 40
+
+
+@pytest.fixture(autouse=True)
+def modules(box):
+    folders = [os.path.join(BUILD, folder, "modules") for folder in ("examples", "test")]
+    box.env["GLIA_MODULES_DIR"] = ":".join(folders)
+
+
+def counted(messages=MESSAGES):
+    """An agent that counts what it gets; the message that makes it full ends the job."""
+    b = Bundle("counted").agent("count", "module", module="example.counter", limit=messages)
+    b.sink(complete_on_message=False, complete_after=messages)
+    b.edge("count", "sink", "counted")
+    return b.seed("count", *({"n": n} for n in range(messages)))
+
+
+def serve(box):
+    process = box.start("serve")
+    wait_for("the node", lambda: "ready: " in box.read(process.err))
+    return process
+
+
+def handled(box, process):
+    done = box.glia("job", "events", process.run_id, "--json", code=None)
+    return done.stdout.count('"aggregator_received"')
+
+
+def totals(ran):
+    return [m.get("body", m)["total"] for m in ran.result["output"]["messages"]]
+
+
+@pytest.mark.parametrize("trusted", ["", "example.counter"])
+def test_each_message_is_counted_once(alone, tmp_path, trusted):
+    alone.env["GLIA_TRUSTED_MODULES"] = trusted
+    ran = alone.run(counted().write(tmp_path / "bundle"))
+    assert totals(ran) == list(range(1, MESSAGES + 1))
+    ran.one("limit_reached", agent_id="count")
+
+
+@pytest.mark.parametrize("trusted", ["", "test.say,example.counter"])
+def test_each_message_is_counted_once_although_the_node_is_killed(box, alone, tmp_path, trusted):
+    alone.env["GLIA_TRUSTED_MODULES"] = trusted
+    many = 200
+    b = counted(many)  # one agent more, which takes its time, so that there is work to be killed
+    b.manifest["entrypoints"], b.manifest["initial_inputs"] = [], {}
+    b.agent("slow", "module", module="test.say").edge("slow", "count", "lingered")
+    b.seed("slow", *({"do": "linger", "ms": 10, "n": n} for n in range(many)))
+    node = serve(box)
+    process = alone.start(b.write(tmp_path / "bundle"))
+    for part in (1, 2, 3):
+        wait_for(f"part {part}", lambda at=part * many // 5: handled(box, process) >= at, 40)
+        assert handled(box, process) < many, "it is over before the node is killed"
+        node.kill()
+        node.wait()
+        node = serve(box)
+    ran = alone.finish(process)
+    assert totals(ran) == list(range(1, many + 1))
+
+
+def test_a_crash_fails_the_step_and_not_the_node(box, alone, tmp_path):
+    node = serve(box)
+    b = Bundle("crash").agent("bad", "module", module="test.say").step("bad")
+    ran = alone.run(b.seed("bad", {"do": "crash"}).write(tmp_path / "bad"), code=1)
+    assert ran.statuses["bad"] == "failed", ran
+    assert "module host died" in repr(ran), ran
+    assert node.poll() is None
+    b = Bundle("good").agent("good", "module", module="test.say").step("good").sink()
+    b.edge("good", "sink", "first")
+    ran = alone.run(b.seed("good", {"do": "all"}).write(tmp_path / "good"))
+    assert ran.statuses["good"] == "completed", ran
+
+
+def test_a_loop_times_out(alone, tmp_path):
+    b = Bundle("loop").agent("slow", "module", module="test.say", timeout_seconds=1).step("slow")
+    ran = alone.run(b.seed("slow", {"do": "loop"}).write(tmp_path / "bundle"), code=1)
+    assert ran.statuses["slow"] == "failed", ran
