@@ -147,7 +147,7 @@ int gl_runfs_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_
                   struct gl_runfs_list *ret, struct gl_why *reterr_why)
 {
     struct walk w = {.a = a, .list = ret, .hash_max = hash_max};
-    int fd, err = open_run(root, run_id, &fd, reterr_why);
+    int fd = -1, err = open_run(root, run_id, &fd, reterr_why);
 
     *ret = (struct gl_runfs_list){0};
     if (err != 0) {
