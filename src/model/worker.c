@@ -310,22 +310,27 @@ static void put_lease(struct gl_jw *w, const struct gl_worker_turn_facts *t)
     gl_jw_end(w);
 }
 
-/* The same text a second time, which old bundles look for; but not megabytes of it. */
-static gl_str raw_output(gl_str text, struct gl_arena *a)
+/* At most so many bytes of a text, and a note if there are more. */
+static gl_str cut(gl_str text, size_t max, const char *note, struct gl_arena *a)
 {
-    size_t n = RAW_BYTES_MAX;
+    struct gl_buf out = {0};
+    gl_str ret;
 
-    if (text.n <= RAW_BYTES_MAX) {
+    if (text.n <= max) {
         return text;
     }
-    while (n > 0 && ((unsigned char)text.p[n] & 0xc0) == 0x80) {
-        n--; /* not within a character */
+    while (max > 0 && ((unsigned char)text.p[max] & 0xc0) == 0x80) {
+        max--; /* not within a character */
     }
-    return gl_str_fmt(a, "%.*s... (%zu bytes; all of it is in `stdout`)", (int)n, text.p, text.n);
+    gl_buf_add(&out, text.p, max);
+    gl_buf_fmt(&out, "... (%zu bytes; %s)", text.n, note);
+    ret = gl_str_dup(a, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return ret;
 }
 
 static void put_sandbox(struct gl_jw *w, const struct gl_worker_turn_facts *t,
-                        const struct gl_worker_result *r, struct gl_arena *a)
+                        const struct gl_worker_result *r, size_t stdout_max, struct gl_arena *a)
 {
     gl_str runner = t->runner.n > 0 ? t->runner : GL_S("host_local");
 
@@ -335,10 +340,11 @@ static void put_sandbox(struct gl_jw *w, const struct gl_worker_turn_facts *t,
     gl_jw_i64(w, t->exit_code);
     gl_jw_name(w, "runner_exit_code");
     gl_jw_i64(w, t->exit_code);
-    put(w, "stdout", r->stdout_text);
+    put(w, "stdout", cut(r->stdout_text, stdout_max, "the log of the attempt has more", a));
     put(w, "stderr", r->stderr_text);
-    put(w, "logs", raw_output(r->stderr_text, a));
-    put(w, "raw_output", raw_output(r->stdout_text, a));
+    /* The same texts a second time, which old bundles look for; but not megabytes of them. */
+    put(w, "logs", cut(r->stderr_text, RAW_BYTES_MAX, "there is more in `stderr`", a));
+    put(w, "raw_output", cut(r->stdout_text, RAW_BYTES_MAX, "there is more in `stdout`", a));
     put(w, "sandbox_name", runner);
     put(w, "remote_dir", t->remote_dir);
     put(w, "runner", runner);
@@ -365,23 +371,39 @@ static void put_step_shape(struct gl_jw *w, const struct gl_json *j)
     }
 }
 
-gl_str gl_worker_payload(const struct gl_worker_turn_facts *t, const struct gl_worker_result *r,
-                         const struct gl_worker_said *said, struct gl_arena *a)
+static void put_payload(const struct gl_worker_turn_facts *t, const struct gl_worker_result *r,
+                        const struct gl_worker_said *said, size_t stdout_max, struct gl_arena *a,
+                        struct gl_buf *out)
 {
-    struct gl_buf out = {0};
     struct gl_jw w;
-    gl_str text;
 
-    gl_jw_init(&w, &out);
+    gl_buf_reset(out);
+    gl_jw_init(&w, out);
     gl_jw_object(&w);
     put(&w, "agent_id", t->agent_id);
     if (said->has_step_shape) {
         put_step_shape(&w, &said->json);
     } else {
-        put_sandbox(&w, t, r, a);
+        put_sandbox(&w, t, r, stdout_max, a);
     }
     put_metadata(&w, t->input_body, a);
     gl_jw_end(&w);
+}
+
+/* It becomes the output of a step: of a stdout that is too long for that, with its escapes, the end
+ * goes. */
+gl_str gl_worker_payload(const struct gl_worker_turn_facts *t, const struct gl_worker_result *r,
+                         const struct gl_worker_said *said, struct gl_arena *a)
+{
+    struct gl_buf out = {0};
+    size_t stdout_max = r->stdout_text.n;
+    gl_str text;
+
+    put_payload(t, r, said, stdout_max, a, &out);
+    while (out.n > GL_OUTPUT_BYTES_MAX && !said->has_step_shape && stdout_max > RAW_BYTES_MAX) {
+        stdout_max = stdout_max / 10 * 9 * GL_OUTPUT_BYTES_MAX / out.n;
+        put_payload(t, r, said, stdout_max, a, &out);
+    }
     text = gl_str_dup(a, gl_buf_view(&out));
     gl_buf_done(&out);
     return text;

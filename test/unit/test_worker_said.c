@@ -323,8 +323,27 @@ static void a_long_stdout_is_not_told_twice(void **state)
 
     assert_true(text.n < r.stdout_text.n + 20000);
     assert_int_equal(gl_json_parse(&j, text, 1 << 20, &arena, &why), 0);
-    assert_non_null(strstr(text.p, "(400001 bytes; all of it is in `stdout`)"));
+    assert_non_null(strstr(text.p, "(400001 bytes; there is more in `stdout`)"));
     assert_null(memmem(text.p, text.n, "\xef\xbf\xbd", 3)); /* no broken character */
+}
+
+static void the_default_payload_fits_the_output_of_a_step(void **state)
+{
+    static const char *const units[] = {"x", "\x01", "\n"};
+    struct gl_worker_said said = said_of("");
+
+    (void)state;
+    for (size_t i = 0; i < GL_COUNT(units); i++) {
+        struct gl_worker_result r = {.stdout_text = many("", units[i], "", GL_STDOUT_BYTES),
+                                     .stderr_text = many("", units[i], "", 64 << 10)};
+        gl_str text = gl_worker_payload(&turn, &r, &said, &arena);
+        struct gl_json j;
+
+        assert_true(text.n <= GL_OUTPUT_BYTES_MAX);
+        assert_true(text.n > GL_OUTPUT_BYTES_MAX / 2);
+        assert_int_equal(gl_json_parse(&j, text, GL_OUTPUT_BYTES_MAX, &arena, &why), 0);
+        assert_non_null(strstr(text.p, "(1048576 bytes; the log of the attempt has more)"));
+    }
 }
 
 /* Failures, events. */
@@ -407,6 +426,7 @@ int main(void)
         T(the_shape_of_a_step_is_the_payload),
         T(metadata_of_steps_is_passed_on),
         T(a_long_stdout_is_not_told_twice),
+        T(the_default_payload_fits_the_output_of_a_step),
         T(failures_that_pass_are_known_by_their_words),
         T(an_event_names_its_step),
     };
