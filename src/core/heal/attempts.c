@@ -379,7 +379,7 @@ void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev)
         for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
             struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
-            if (st->r.status == GL_STEP_RUNNING && st->starting == 0) {
+            if (st->r.status == GL_STEP_RUNNING && st->starting == 0 && !gl_step_is_bound(st)) {
                 attach(c, st);
             }
         }

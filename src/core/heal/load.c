@@ -408,7 +408,8 @@ static void inherit(struct gl_core *c, struct gl_job *j)
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
         l = l->next;
-        if (st->r.status == GL_STEP_RUNNING && gl_safety_is_foreign(c, st)) {
+        if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&
+            gl_safety_is_foreign(c, st)) {
             gl_safety_inherit(c, st);
             l = j->live.next;
         }
