@@ -436,7 +436,8 @@ static void hide_flow_text(struct gl_mask *m, const struct gl_json *j, gl_jnode 
 static void write_job_record(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
                              struct gl_jw *w)
 {
-    static const struct rule rules[] = {{"reason", hide}, {NULL, NULL}};
+    static const struct rule rules[] = {
+        {"reason", hide}, {"result", hide}, {"error", hide}, {"completion", hide}, {NULL, NULL}};
 
     write_object(m, j, value, rules, w);
 }

@@ -325,7 +325,7 @@ void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
         &r->job_id,     &r->run_id,          &r->name,       &r->flow,
         &r->reason,     &r->failed_step,     &r->stack,      &r->env_scope,
         &r->dedupe_key, &r->retry_of,        &r->retry_from, &r->result,
-        &r->completion, &r->recovery_status,
+        &r->completion, &r->recovery_status, &r->error,
     };
 
     memcpy(ret, all, sizeof(all));

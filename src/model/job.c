@@ -144,6 +144,7 @@ static const struct gl_field job_fields[] = {
     JF(graph_revision, U64, 0, "How often its flow has been changed."),
     JF(patches_n, U32, GL_FF_STORE_ONLY, "How many patches it has."),
     JF(result, RAW, 0, "What completed it."),
+    JF(error, RAW, 0, "Why it failed, as an mn.error.v1 document."),
     JF(completion, RAW, GL_FF_STORE_ONLY, "What will complete it after its last steps."),
     JF(recovery_status, STR, 0, "What recovery has done with it."),
     JF(recovery_requires_review, BOOL, 0, "A person must decide before it can go on."),

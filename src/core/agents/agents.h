@@ -57,6 +57,11 @@ void gl_unit_done(struct gl_core *c, struct gl_step *st, gl_str output);
 void gl_unit_ack(struct gl_core *c, struct gl_step *st);
 /* Tries again, falls back, or fails the step or the agent. `ev` may be NULL. */
 void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why);
+/* What a worker that failed said last, behind `why`; without secrets (failure.c). */
+gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit, const struct gl_event *ev,
+                       gl_str why);
+/* `st`, a step of the ledger or a unit, fails its job: the job's error and result say why. */
+void gl_failure_tell(struct gl_core *c, struct gl_step *st, gl_str why);
 /* The lease of its current attempt. */
 gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st);
 /* Its pool by the name its users know. */

@@ -136,6 +136,7 @@ void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why)
     } else {
         note(c, st, history, n, why, "exhausted", 0);
         gl_core_set(c, &st->job->r.failed_step, st->r.step_id);
+        gl_failure_tell(c, st, why);
         gl_ledger_sentence(c, st->job, GL_VERDICT_FAILED,
                            gl_str_fmt(c->out->arena, "agent '%.*s' failed: %.*s", GL_STR_ARG(id),
                                       GL_STR_ARG(why)));

@@ -328,7 +328,8 @@ void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_ev
         succeed(c, st, ev);
     } else {
         gl_unit_give_up(c, st, ev,
-                        ev->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out") : why);
+                        ev->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out")
+                                                   : gl_failure_text(c, st, ev, why));
     }
 }
 

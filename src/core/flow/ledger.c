@@ -195,6 +195,9 @@ static void give_up(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_txn_log(c, j, st, "workflow_step_failed", why, (gl_str){0});
     if (j->r.verdict == GL_VERDICT_NONE) {
         gl_core_set(c, &j->r.failed_step, st->r.step_id);
+        if (gl_step_is_bound(st)) {
+            gl_failure_tell(c, st, why);
+        }
         gl_ledger_sentence(c, j, GL_VERDICT_FAILED,
                            gl_str_fmt(c->out->arena, "step '%.*s' failed: %.*s",
                                       GL_STR_ARG(st->r.step_id), GL_STR_ARG(why)));
