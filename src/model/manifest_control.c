@@ -86,8 +86,8 @@ static void read_quorum(struct gl_manifest *m, gl_jnode step, gl_jnode rule, siz
     } else if (!gl_json_i64(m->r.j, n, &quorum) || quorum < 1) {
         gl_manifest_error(m, n, NULL, "a quorum is a whole number from 1 on");
     } else if ((uint64_t)quorum > parents_n) {
-        gl_manifest_error(m, n, NULL, "the quorum is %lld, but only %zu edges lead to this step",
-                          (long long)quorum, parents_n);
+        gl_manifest_error(m, n, NULL, "the quorum is %lld, but only %zu edge%s to this step",
+                          (long long)quorum, parents_n, parents_n == 1 ? " leads" : "s lead");
     } else {
         ret->quorum = (uint32_t)quorum;
     }

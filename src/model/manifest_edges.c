@@ -159,7 +159,7 @@ void gl_manifest_edges(struct gl_manifest *m)
         const struct gl_manifest_node *from = gl_map_find(&m->by_id, routes[i].from_node);
 
         if (agents[from - m->nodes].terminal_sink) {
-            gl_manifest_error(m, from->n, "config.terminal_sink",
+            gl_manifest_error(m, from->config, "terminal_sink",
                               "a `terminal_sink` has no outgoing edges, but `%.*s` leads from it",
                               GL_STR_ARG(gl_flow_read_clip(routes[i].id)));
         }

@@ -59,11 +59,16 @@ void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, const
 {
     char text[GL_WHY_BYTES];
     struct gl_flow_path at = {.field = key};
+    gl_jnode field = key != NULL ? gl_json_get(m->r.j, n, key) : NULL;
     va_list args;
 
     if (!gl_flow_read_error_kept(&m->r)) {
         m->r.errors->total++;
         return;
+    }
+    if (field != NULL) { /* it is there: point at it */
+        n = field;
+        at.field = NULL;
     }
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* an overlong sentence is cut */
