@@ -246,8 +246,11 @@ void gl_daemon_listen(struct gl_daemon *d)
 static int add_modules(struct gl_daemon *d, const struct gl_exec_events *events,
                        struct gl_why *reterr_why)
 {
-    struct gl_module_exec_config config = {
-        .quiet = true, .folders = d->config.modules, .trusted = d->config.modules_trusted};
+    struct gl_module_exec_config config = {.quiet = true,
+                                           .folders = d->config.modules,
+                                           .trusted = d->config.modules_trusted,
+                                           .handling = on_handling,
+                                           .owner = d};
     struct gl_exec *modules;
     int err = gl_module_exec_open(&modules, &config, d->loop, events, reterr_why);
 

@@ -43,6 +43,8 @@ struct attempt {
 struct module_exec {
     struct gl_exec exec;
     struct gl_exec_events events;
+    void (*handling)(void *owner, gl_str job);
+    void *handling_owner;
     struct gl_loop *loop;
     struct event *later, *again;
     bool scheduled;
@@ -209,12 +211,22 @@ static void answer_start(struct module_exec *x, struct attempt *a, int status)
 
 /* ---- handling ---- */
 
+static void tell_handling(struct module_exec *x, gl_str job)
+{
+    if (x->handling != NULL) {
+        x->handling(x->handling_owner, job);
+    }
+}
+
 static void run_here(struct module_exec *x, struct attempt *a, struct gl_module_entry *e)
 {
     struct gl_exec_result result = {.end = GL_EXEC_EXITED};
     struct gl_why why;
     gl_ms began = now_of(x);
-    if (gl_module_call(&e->box, a->input, &result.output, &why) != 0) {
+    tell_handling(x, a->key.job);
+    int err = gl_module_call(&e->box, a->input, &result.output, &why);
+    tell_handling(x, (gl_str){0});
+    if (err != 0) {
         (void)gl_why_prefix(&why, "module %.*s", GL_STR_ARG(e->name));
         result.exit_code = 1;
         result.error = gl_str_of(why.text);
@@ -550,6 +562,8 @@ int gl_module_exec_open(struct gl_exec **ret, const struct gl_module_exec_config
     x->exec.ops = &ops;
     x->events = *events;
     x->loop = loop;
+    x->handling = config->handling;
+    x->handling_owner = config->owner;
     gl_map_init(&x->jobs);
     gl_map_init(&x->attempts);
     gl_pool_init(&x->pool);

@@ -21,6 +21,10 @@ struct gl_module_exec_config {
     const char *trusted;   /* their names, separated by ','; NULL or "": none */
     const char *host_path; /* of glia-module-host; NULL: beside our own executable, then in
                               ../libexec */
+    /* Called before a trusted module is, with the job, and with "" when it has returned: one that
+     * ends this process can be told from its job. NULL: nobody wants to know. */
+    void (*handling)(void *owner, gl_str job);
+    void *owner;
 };
 
 int gl_module_exec_open(struct gl_exec **ret, const struct gl_module_exec_config *config,

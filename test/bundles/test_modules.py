@@ -1,6 +1,7 @@
 """Native modules in bundles: their states, their crashes, and where they run."""
 
 import os
+import signal
 
 import pytest
 from bundlework import Bundle
@@ -83,3 +84,17 @@ def test_a_loop_times_out(alone, tmp_path):
     b = Bundle("loop").agent("slow", "module", module="test.say", timeout_seconds=1).step("slow")
     ran = alone.run(b.seed("slow", {"do": "loop"}).write(tmp_path / "bundle"), code=1)
     assert ran.statuses["slow"] == "failed", ran
+
+
+def test_a_trusted_module_that_ends_the_node_again_and_again_holds_its_job(box, alone, tmp_path):
+    alone.env["GLIA_TRUSTED_MODULES"] = "test.say"
+    b = Bundle("deadly").agent("bad", "module", module="test.say").sink().edge("bad", "sink", "x")
+    node = serve(box)
+    # A client that waits would become the node when that dies.
+    alone.start(b.seed("bad", {"do": "crash"}).write(tmp_path / "bundle"), "--detach")
+    for _ in range(3):
+        assert node.wait(20) == -signal.SIGSEGV, box.read(node.err)
+        node = box.start("serve")
+    wait_for("the node", lambda: "ready: " in box.read(node.err))
+    assert "is held: the node crashed three times" in box.read(node.err)
+    assert node.poll() is None

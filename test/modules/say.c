@@ -47,7 +47,9 @@ static int say_all(const struct glia_message *m, struct glia_text state, struct 
 static void crash(void)
 {
     (void)signal(SIGSEGV, SIG_DFL); /* also where a sanitizer would like to say something */
-    (void)raise(SIGSEGV);
+    static volatile char *volatile nowhere;
+    nowhere = (volatile char *)(uintptr_t)16; /* not raise(): the node blocks signals */
+    *nowhere = 1;
 }
 
 static void linger(struct glia_text ms)
