@@ -357,6 +357,63 @@ static void bench_nodes(struct bench *b)
     figure(b, name, (double)(n * b->nodes) / t);
 }
 
+/* ---- agents ---- */
+
+enum { PAIRS = 256, AGENTS_PER_JOB = 100000 };
+
+static void bench_messages(struct bench *b)
+{
+    unsigned hops = (unsigned)part_of(b, 1000);
+    size_t jobs = 4, messages = jobs * PAIRS * (size_t)hops;
+    double t;
+
+    b->with_modules = true;
+    bench_open(b, 4096, 0);
+    t = run_counted(b, "messages", bench_balls(b, PAIRS / 4, hops * 4), jobs, jobs,
+                    messages / jobs);
+    printf("messages             %10.0f messages/s (%zu, %d agents)\n", (double)messages / t,
+           messages, PAIRS * 2);
+    figure(b, "messages", (double)messages / t);
+    bench_close(b);
+}
+
+static size_t resident_kib(void)
+{
+    char line[200];
+    size_t kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+
+    while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+        if (sscanf(line, "VmRSS: %zu", &kib) == 1) {
+            break;
+        }
+    }
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    return kib;
+}
+
+/* They have all handled a message when nothing is under way any more. */
+static void bench_many_agents(struct bench *b)
+{
+    size_t jobs = part_of(b, 10);
+    double t = bench_now();
+
+    b->with_modules = true;
+    bench_open(b, 4096, 0);
+    b->flow = bench_idlers(b, AGENTS_PER_JOB);
+    for (size_t i = 0; i < jobs; i++) {
+        bench_submit(b);
+    }
+    bench_until_quiet(b);
+    printf("idle agents          %10zu           (%zu MiB resident after a message each, %.0f s)\n",
+           jobs * AGENTS_PER_JOB, resident_kib() / 1024, bench_now() - t);
+    figure(b, "idle_agents", (double)(jobs * AGENTS_PER_JOB));
+    figure(b, "idle_agents_mib", (double)(resident_kib() / 1024));
+    bench_close(b);
+}
+
 /* Each in a process and a folder of its own: a figure never depends on the one before. */
 static void in_child(struct bench *b, const char *name, void (*fn)(struct bench *b),
                      const char *only)
@@ -403,7 +460,7 @@ static bool take_option(struct bench *b, const char **only, const char *name, co
         {"--data", &b->data, NULL},     {"--store", &b->store_url, NULL},
         {"--keeper", &b->keeper, NULL}, {"--figures", &b->figures, NULL},
         {"--only", only, NULL},         {"--percent", NULL, &b->percent},
-        {"--nodes", NULL, &b->nodes},
+        {"--nodes", NULL, &b->nodes},   {"--modules", &b->modules, NULL},
     };
 
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
@@ -448,6 +505,10 @@ int main(int argc, char **argv)
     in_child(&b, "latency", bench_latency, only);
     in_child(&b, "waiting", bench_waiting, only);
     in_child(&b, "spawn", bench_spawn, only);
+    if (b.modules != NULL) {
+        in_child(&b, "messages", bench_messages, only);
+        in_child(&b, "agents", bench_many_agents, only);
+    }
     if (only != NULL) { /* for a shared store */
         in_child(&b, "nodes", bench_nodes, only);
     }

@@ -1,10 +1,13 @@
 #include "bench_node.h"
 
+#include <event2/event.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "exec/keeper_exec.h"
+#include "exec/module_exec.h"
 #include "exec/noop_exec.h"
 #include "os/random.h"
 #include "os/recorder.h"
@@ -59,6 +62,29 @@ void bench_submit(struct bench *b)
     }
     b->submitted++;
     gl_node_request(b->node, &t->rq);
+}
+
+static void look(evutil_socket_t fd, short what, void *owner)
+{
+    struct bench *b = owner;
+
+    (void)fd;
+    (void)what;
+    b->quiet_looks = gl_node_idle(b->node) ? b->quiet_looks + 1 : 0;
+    if (b->quiet_looks >= 5) {
+        gl_loop_stop(b->loop);
+    }
+}
+
+void bench_until_quiet(struct bench *b)
+{
+    struct event *timer = event_new(gl_loop_base(b->loop), -1, EV_PERSIST, look, b);
+    struct timeval every = {.tv_usec = 200000};
+
+    b->quiet_looks = 0;
+    (void)event_add(timer, &every);
+    gl_loop_run(b->loop);
+    event_free(timer);
 }
 
 /* Jobs are submitted from the loop, never from inside the node's own callback. */
@@ -156,6 +182,8 @@ void bench_open(struct bench *b, uint32_t slots, uint32_t hot)
     struct gl_store_events heard;
     struct gl_keeper_exec_config keeper = {.data_dir = b->data, .keeper_path = b->keeper};
     struct gl_noop_exec_config noop = {0};
+    struct gl_module_exec_config modules = {.folders = b->modules, .trusted = "bench.pingpong"};
+    int rc;
 
     if (gl_loop_new(&b->loop, &why) != 0 ||
         gl_stores_open(&b->store, &config, b->loop, &why) != 0) {
@@ -177,8 +205,10 @@ void bench_open(struct bench *b, uint32_t slots, uint32_t hot)
     if (b->quiet) {
         events.up = on_quiet;
     }
-    if (b->with_keeper ? gl_keeper_exec_open(&b->exec, &keeper, b->loop, &events, &why) != 0
-                       : gl_noop_exec_open(&b->exec, &noop, b->loop, &events, &why) != 0) {
+    rc = b->with_keeper    ? gl_keeper_exec_open(&b->exec, &keeper, b->loop, &events, &why)
+         : b->with_modules ? gl_module_exec_open(&b->exec, &modules, b->loop, &events, &why)
+                           : gl_noop_exec_open(&b->exec, &noop, b->loop, &events, &why);
+    if (rc != 0) {
         bench_fail("executor", &why);
     }
     gl_node_set_exec(b->node, b->exec);

@@ -14,6 +14,8 @@ struct bench {
     const char *data;
     const char *name;   /* of the node */
     const char *keeper; /* path of glia-keeper */
+    const char
+        *modules; /* folder with pingpong.so: native modules are what runs; NULL: nothing is */
     const char *figures;
     unsigned percent; /* of the jobs of a full run */
     unsigned nodes;   /* for the workload `nodes` */
@@ -25,7 +27,8 @@ struct bench {
     struct gl_node *node;
     struct gl_trace trace;
     struct gl_entropy entropy;
-    bool with_keeper, quiet; /* quiet: the executor never comes up, so everything waits for slots */
+    bool with_modules, with_keeper,
+        quiet; /* quiet: the executor never comes up, so everything waits for slots */
 
     /* The workload under way. */
     gl_str flow;
@@ -33,6 +36,7 @@ struct bench {
     double *began, *took; /* per job, for latencies; NULL: not wanted */
     struct gl_loop_task task;
     bool refilling;
+    unsigned quiet_looks;
     struct gl_arena arena;
 };
 
@@ -43,12 +47,18 @@ double bench_now(void); /* seconds */
 void bench_open(struct bench *b, uint32_t slots, uint32_t hot);
 void bench_close(struct bench *b);
 void bench_submit(struct bench *b);
+/* Until the core has nothing under way for a while. */
+void bench_until_quiet(struct bench *b);
 /* Seconds until `total` jobs have ended, of which `window` are under way at a time. */
 double bench_run(struct bench *b, gl_str flow, size_t total, size_t window);
 
 gl_str bench_one_step(struct bench *b, const char *action);
 gl_str bench_chain(struct bench *b, unsigned n);
 gl_str bench_fan_out(struct bench *b, unsigned n); /* a root, n children, a join */
+/* Agents (bench_agents.c): pairs that send each other `hops` messages, one after the other; ... */
+gl_str bench_balls(struct bench *b, unsigned pairs, unsigned hops);
+/* ... agents that get one message each, and then wait for ever. */
+gl_str bench_idlers(struct bench *b, unsigned agents);
 
 struct bench_wire { /* over all TCP connections of this process that are open now */
     double bytes_out, bytes_in;
