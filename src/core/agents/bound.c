@@ -17,10 +17,15 @@ static void set_heartbeat(struct gl_core *c, struct gl_step *st, gl_ms timeout_m
  * that could not be heard must be given the time to be heard. */
 void gl_bound_revive(struct gl_core *c, struct gl_step *st)
 {
-    if (st->r.status == GL_STEP_RUNNING) {
-        if (st->r.heartbeat_at != 0 && st->r.heartbeat_at < c->now) {
-            st->r.heartbeat_at = c->now + gl_step_spec_of(st)->heartbeat_ms;
-        }
+    if (st->r.status == GL_STEP_RUNNING && st->r.heartbeat_at != 0 &&
+        st->r.heartbeat_at < c->now + gl_step_spec_of(st)->heartbeat_ms) {
+        st->r.heartbeat_at = c->now + gl_step_spec_of(st)->heartbeat_ms;
+    }
+    if (gl_scatter_has_more(st)) {
+        gl_list_push(&st->job->making, &st->work);
+    } else if (gl_step_status_is_terminal(st->r.status) &&
+               st->r.spread < gl_step_spec_of(st)->children_n) {
+        gl_list_push(&st->job->spread, &st->work);
     }
     gl_step_set_due(c, st);
 }
