@@ -85,6 +85,7 @@ struct gl_job {
     uint32_t bound[GL_STEP_STATUS_COUNT]; /* ... those of them that are a bundle's ledger, ... */
     uint32_t units[GL_STEP_STATUS_COUNT]; /* ... and its units */
     struct gl_link mailed;                /* units that may have something to do */
+    uint32_t asked_n;                     /* units for which something is being read */
     struct gl_map seen;                   /* what aggregators have counted: "<unit> <sender>" */
     struct gl_graph *graph;               /* patches of its flow: agents/grow.c; NULL: none */
     uint8_t *known;         /* one bit for each unit: it has a record; NULL: nobody knows */

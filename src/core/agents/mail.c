@@ -382,6 +382,7 @@ void gl_mail_free_step(struct gl_core *c, struct gl_step *st)
         c->idle_n--;
     }
     gl_list_remove(&m->due);
+    st->job->asked_n -= m->is_asked;
     gl_pool_free(&c->mem, m, sizeof(*m));
     st->mail = NULL;
 }

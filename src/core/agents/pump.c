@@ -103,6 +103,7 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 
     GL_ASSERT(!unit->mail->is_asked);
     unit->mail->is_asked = true;
+    unit->job->asked_n++;
     e->spec = unit->job->spec;
     gl_spec_ref(e->spec);
     e->step_number = e->of = unit->of;
@@ -276,6 +277,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         return;
     }
     unit->mail->is_asked = false;
+    j->asked_n--;
     gl_txn_touch(c, j);
     if (ev->code != 0 ||
         gl_json_parse(&json, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
@@ -315,7 +317,7 @@ static bool is_quiet(const struct gl_job *j)
     return j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] +
                    j->units[GL_STEP_RETRY_WAIT] + j->units[GL_STEP_BLOCKED] ==
                0 &&
-           j->bound[GL_STEP_RETRY_WAIT] == 0 && !gl_agents_have_more(j) &&
+           j->bound[GL_STEP_RETRY_WAIT] == 0 && j->asked_n == 0 && !gl_agents_have_more(j) &&
            gl_list_empty(&j->spread) && gl_list_empty(&j->making) &&
            j->r.roots_spread == j->spec->flow->roots_n;
 }
