@@ -145,6 +145,7 @@ int gl_cmd_top(struct gl_cli *cli);
 int gl_cmd_doctor(struct gl_cli *cli);
 int gl_cmd_completion(struct gl_cli *cli);
 int gl_cmd_complete(struct gl_cli *cli);
+int gl_cmd_pyenv(struct gl_cli *cli);
 int gl_cmd_man(struct gl_cli *cli);
 int gl_cmd_validate(struct gl_cli *cli);
 int gl_cmd_schema(struct gl_cli *cli);

@@ -611,6 +611,18 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_complete,
     },
     {
+        .name = "pyenv",
+        .arguments = "CACHE SPEC -- COMMAND [ARGUMENT...]",
+        .summary = "run a command in a Python environment",
+        .help = "",
+        .words_min = 2,
+        .words_max = 2,
+        .takes_rest = true,
+        .needs_no_data = true,
+        .is_hidden = true,
+        .run = gl_cmd_pyenv,
+    },
+    {
         .name = "__man",
         .arguments = "DIR",
         .summary = "write the manual pages",
