@@ -296,18 +296,48 @@ static void on_owner(struct gl_query *q)
 
 static void list_sessions(struct gl_query *q, void (*then)(struct gl_query *q));
 
+static void has_flow(struct gl_query *q)
+{
+    if (q->context->store->ops->shared && q->job_record.live) {
+        list_sessions(q, on_owner);
+    } else {
+        tell_status(q);
+    }
+}
+
+/* A flow that has changed while its job ran is kept whole, with the changes. */
+static void on_graph(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct gl_json j;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    if (req->records[0].rev != 0 && !req->records[0].damaged &&
+        gl_json_parse(&j, gl_str_dup(&q->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
+                      &q->arena, NULL) == 0 &&
+        gl_json_get(&j, gl_json_root(&j), "flow") != NULL) {
+        q->flow = gl_json_raw(&j, gl_json_get(&j, gl_json_root(&j), "flow"));
+    }
+    has_flow(q);
+}
+
 static void on_flow(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
+    struct gl_job_record job;
 
     if (!gl_query_answered(q)) {
         return;
     }
     q->flow = gl_str_dup(&q->arena, req->records[0].value);
-    if (q->context->store->ops->shared && q->job_record.live) {
-        list_sessions(q, on_owner);
+    if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) == 0 &&
+        job.patches_n > 0) {
+        gl_query_get(q, GL_S("patch"), gl_str_fmt(&q->arena, "%.*s/graph", GL_STR_ARG(q->job)),
+                     on_graph);
     } else {
-        tell_status(q);
+        has_flow(q);
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "model/agent.h"
 
 enum { NAMES_MAX = 3, PARENTS_MAX = 200 };
 
@@ -232,10 +233,47 @@ static gl_str ended(struct gl_arena *a, const struct gl_step_record *r)
                       GL_STR_ARG(r->terminal_reason));
 }
 
+/* ---- bundles ---- */
+
+bool gl_reason_is_idle(const struct gl_view *v, uint32_t number)
+{
+    const struct gl_step_record *r = v->steps[number];
+
+    return gl_flow_is_unit(v->flow, number) &&
+           (r == NULL || r->status == GL_STEP_PENDING || r->status == GL_STEP_WAITING);
+}
+
+/* What is said of agents and their steps only; "" : the usual. */
+static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
+                             const struct gl_step_spec *spec, const struct gl_step_record *r,
+                             uint32_t number)
+{
+    if (gl_job_status_is_terminal(v->job.status)) {
+        return (gl_str){0};
+    }
+    if (number < v->flow->steps.n && gl_reason_is_idle(v, number)) {
+        return GL_S("waits for messages");
+    }
+    if (spec->is_bound && r->status == GL_STEP_READY && v->job.status == GL_JOB_RUNNING) {
+        return gl_str_fmt(a, "waits for a message to its agent '%.*s', or for that to be free",
+                          GL_STR_ARG(spec->agent_ids.items[0]));
+    }
+    if (spec->is_bound && r->status == GL_STEP_WAITING && r->items_n == 0) {
+        return GL_S("waits at a checkpoint for the steps it has added");
+    }
+    return (gl_str){0};
+}
+
 static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, uint32_t number,
                       const struct gl_reason_live *live)
 {
+    gl_str of_bundle =
+        v->flow->bundle != NULL ? explain_bundle(a, v, spec, r, number) : (gl_str){0};
+
+    if (of_bundle.n > 0) {
+        return of_bundle;
+    }
     switch ((enum gl_step_status)r->status) {
     case GL_STEP_PENDING:
         return pending(a, v, spec);
@@ -310,10 +348,18 @@ static void count(struct census *c, const struct gl_step_record *r, uint32_t num
     }
 }
 
+/* An agent whose step says the same already. */
+static bool is_echo(const struct gl_view *v, uint32_t number)
+{
+    return gl_flow_is_unit(v->flow, number) &&
+           (gl_reason_is_idle(v, number) || (v->steps[number]->status != GL_STEP_BLOCKED &&
+                                             gl_flow_agent(v->flow, number)->step >= 0));
+}
+
 static void take_census(const struct gl_view *v, struct census *ret)
 {
     for (uint32_t i = 0; i < v->flow->steps.n; i++) {
-        if (v->steps[i] != NULL) {
+        if (v->steps[i] != NULL && !is_echo(v, i)) {
             count(ret, v->steps[i], i, -1);
         }
         for (uint32_t k = 0; k < v->items[i].n; k++) {

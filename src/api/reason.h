@@ -24,5 +24,7 @@ gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v,
  * "waits for ...". */
 gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
                       const struct gl_reason_live *live);
+/* An agent of a bundle (model/agent.h) that has nothing to do. */
+bool gl_reason_is_idle(const struct gl_view *v, uint32_t number);
 
 #endif

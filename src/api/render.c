@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "model/flow.h"
+#include "model/agent.h"
 #include "model/job.h"
 
 gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
@@ -110,6 +110,9 @@ static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t nu
     write_why(a, v, number, -1, live, w);
     write_safety(spec, w);
     write_needs(spec, w);
+    if (spec->is_bound) {
+        gl_render_bound(spec, w);
+    }
     gl_jw_end(w);
     for (uint32_t i = 0; i < v->items[number].n; i++) {
         if (v->items[number].records[i] != NULL) {
@@ -130,14 +133,19 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
     gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
     gl_jw_key(w, "why");
     gl_jw_str(w, gl_reason_job(a, v, live));
+    if (v->flow->bundle != NULL) {
+        gl_render_bundle(a, v, w);
+    }
     gl_jw_key(w, "workflow_state");
     gl_jw_object(w);
     gl_jw_key(w, "status");
     gl_jw_c(w, gl_job_status_words[v->job.status]);
     gl_jw_key(w, "steps");
     gl_jw_object(w);
-    for (uint32_t i = 0; i < v->flow->steps.n; i++) {
-        render_step(a, v, i, live, w);
+    for (uint32_t i = gl_flow_agents_n(v->flow); i < v->flow->steps.n; i++) {
+        if (!gl_flow_step(v->flow, i)->is_removed) {
+            render_step(a, v, i, live, w);
+        }
     }
     gl_jw_end(w);
     gl_jw_end(w);
@@ -169,7 +177,7 @@ static void why_all(struct gl_arena *a, const struct gl_view *v, const struct gl
     for (uint32_t i = 0; i < v->flow->steps.n && told < GL_PAGE_MAX; i++) {
         const struct gl_step_record *r = v->steps[i];
 
-        if (r != NULL && !gl_step_status_is_terminal(r->status)) {
+        if (r != NULL && !gl_step_status_is_terminal(r->status) && !gl_reason_is_idle(v, i)) {
             why_line(a, v, i, -1, live, w);
             told++;
         }

@@ -14,9 +14,14 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field);
 void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw *w);
 
 /* The job with "workflow_state": every step in the flow's order, also those that have no record
- * yet; instances behind their step. `live` may be NULL: see reason.h. */
+ * yet; instances behind their step. Of a bundle these are the steps of its ledger. `live` may be
+ * NULL: see reason.h. */
 void gl_render_status(struct gl_arena *a, const struct gl_view *v,
                       const struct gl_reason_live *live, struct gl_jw *w);
+
+/* Of a bundle, members of the object that is open in `w`: of the job, and of one of its steps. */
+void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw *w);
+void gl_render_bound(const struct gl_step_spec *spec, struct gl_jw *w);
 
 /* Why it is as it is: the job and its open steps, or one step. GL_E_NOT_FOUND: no such step. */
 int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,

@@ -2,9 +2,9 @@
  *
  * Commands (submit, pause, resume, cancel, respond, signal, retry, send, redrive) become events of
  * the core and are answered when their transaction has committed. Questions (list, status, events,
- * human, why, agents, messages, dead letters) read the store and never enter the core. Remove and trim take ended jobs away, past the core,
- * which never changes them any more. Claims are changed past the core, too. Metrics answers in
- * Prometheus's text format, all others in JSON.
+ * human, why, agents, messages, dead letters) read the store and never enter the core. Remove and
+ * trim take ended jobs away, past the core, which never changes them any more. Claims are changed
+ * past the core, too. Metrics answers in Prometheus's text format, all others in JSON.
  *
  * The answer's body is JSON for the API's users; field names are those of docs/api.md. */
 #ifndef GL_API_REQUEST_H

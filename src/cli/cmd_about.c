@@ -110,8 +110,10 @@ const struct gl_command gl_cli_commands[] = {
         .name = "job result",
         .arguments = "ID [STEP]",
         .summary = "the output of a job, or of one step, as JSON",
-        .help = "The output of a job is that of its last steps: those that no other step needs.\n"
-                "Exit code 0 if the job, or the step, completed, 1 if it ended otherwise.\n",
+        .help =
+            "The output of a job is that of its last steps: those that no other step needs; of\n"
+            "a bundle what its sink has completed it with.\n"
+            "Exit code 0 if the job, or the step, completed, 1 if it ended otherwise.\n",
         .words_min = 1,
         .words_max = 2,
         .run = gl_cmd_job_result,
@@ -260,7 +262,7 @@ const struct gl_command gl_cli_commands[] = {
         .words_min = 2,
         .words_max = 2,
         .run = gl_cmd_agents_send,
-        .options = {{"--type", "TYPE", "the type of the message (message)"},
+        .options = {{"--type", "TYPE", "the type of the message (input)"},
                     {"--body", "JSON", "what it says"},
                     {"--body-file", "FILE", "the same from a file; - is standard input"}},
     },

@@ -212,7 +212,14 @@ static int print_result(struct gl_cli *cli, struct gl_page *p)
 
         return gl_str_is(status, "paused") ? GL_EXIT_WAITING : code;
     }
-    print_last(cli, p);
+    if (gl_json_get(&p->j, p->root, "bundle") != NULL) { /* it says itself what its result is */
+        gl_jnode result = gl_json_get(&p->j, p->root, "result");
+
+        (void)fprintf(cli->out.file, "%.*s\n",
+                      GL_STR_ARG(result != NULL ? gl_json_raw(&p->j, result) : GL_S("null")));
+    } else {
+        print_last(cli, p);
+    }
     return gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
 }
 

@@ -96,6 +96,7 @@ struct gl_call {
     uint32_t attempt;
     uint64_t offset;
     struct gl_batch *batch;
+    struct gl_redrive *redrive;
 
     /* A sign of life: usher.c. */
     struct gl_link link;
@@ -170,6 +171,9 @@ bool gl_posted_trim(struct gl_call *c);
 bool gl_posted_signal(struct gl_call *c);
 
 bool gl_posted_message(struct gl_call *c);
+
+/* ---- redrive.c: dead letters, delivered again ---- */
+void gl_redrive_route(struct gl_call *c);
 
 /* ---- artifacts.c: what runs have left, and blobs ---- */
 void gl_artifacts_route(struct gl_call *c);

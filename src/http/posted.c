@@ -41,10 +41,10 @@ static const struct gl_field trim_fields[] = {
 
 static const struct gl_field message_fields[] = {
     FIELD(to, STR, GL_FF_REQUIRED, "The agent that gets it."),
-    FIELD(type, STR, 0, "Its type; `message` if absent."),
+    FIELD(type, STR, 0, "Its type; `input` if absent."),
     FIELD(body, RAW, 0, "What it says: any JSON value, at most 256 KiB."),
     FIELD(headers, RAW, 0, "Its headers: an object."),
-    FIELD(class, STR, 0, "`event` or `command`; an event if absent."),
+    FIELD(class, STR, 0, "`event` or `command`; a command if absent."),
     FIELD(correlation_id, STR, 0, "What it belongs to; a new one if absent."),
     FIELD(who, STR, 0, "Who sends it, for the record."),
 };
@@ -210,8 +210,7 @@ static gl_str message_of(struct gl_call *c, const struct body *b)
 
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "type");
-    gl_jw_str(&w, b->type.n > 0 ? b->type : GL_S("message"));
+    write_part(&w, "type", b->type);
     write_part(&w, "class", b->class);
     write_part(&w, "correlation_id", b->correlation_id);
     if (b->headers.n > 0) {

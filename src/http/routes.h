@@ -78,7 +78,6 @@ void gl_verbs_respond(struct gl_call *c);
 void gl_verbs_agents(struct gl_call *c);
 void gl_verbs_messages(struct gl_call *c);
 void gl_verbs_send(struct gl_call *c);
-void gl_verbs_redrive(struct gl_call *c);
 void gl_verbs_human(struct gl_call *c);
 void gl_verbs_trim(struct gl_call *c);
 void gl_verbs_put_blob(struct gl_call *c);

@@ -216,18 +216,6 @@ void gl_verbs_send(struct gl_call *c)
     }
 }
 
-void gl_verbs_redrive(struct gl_call *c)
-{
-    uint64_t number;
-
-    if (!gl_str_is(c->rq.step, "all") && (!gl_str_u64(c->rq.step, &number) || number == 0)) {
-        gl_reply_error_at(c, GL_E_INVALID, "a dead letter is named by its number; or `all`",
-                          "ask for dead-letters: it lists them", "number", NULL);
-        return;
-    }
-    gl_verbs_command(c);
-}
-
 /* ---- a context ---- */
 
 void gl_verbs_human(struct gl_call *c)

@@ -404,11 +404,33 @@ static bool has_read(struct gl_trim_going *g)
     return !g->is_over;
 }
 
+/* What a job has besides its steps, each kind page by page, in this order; NULL: that was all. */
+static const char *kind_behind(const struct gl_trim_going *g)
+{
+    bool has_signals = g->r.signals_n > 0, has_agents = g->r.letters_n > 0;
+    const struct {
+        const char *kind;
+        bool is_there;
+    } kinds[] = {{"step", true},          {"signal", has_signals},    {"letter", has_agents},
+                 {"message", has_agents}, {"deadletter", has_agents}, {"patch", has_agents}};
+    size_t i = 0;
+
+    while (strcmp(kinds[i].kind, g->kind) != 0) {
+        i++;
+    }
+    while (++i < GL_COUNT(kinds)) {
+        if (kinds[i].is_there) {
+            return kinds[i].kind;
+        }
+    }
+    return NULL;
+}
+
 static void on_listed(struct gl_store_req *req)
 {
     struct gl_trim_going *g = req->owner;
     struct gl_trim *t = g->trim;
-    bool is_steps = strcmp(g->kind, "step") == 0;
+    const char *next = kind_behind(g);
 
     if (!has_read(g)) {
         return;
@@ -418,14 +440,14 @@ static void on_listed(struct gl_store_req *req)
         g->ids[g->ids_n++] = gl_str_dup(&t->arena, req->records[i].id);
     }
     g->more = req->records_n == GL_TRIM_PAGE;
-    if (g->ids_n == 0 && g->r.signals_n > 0 && is_steps) {
-        g->kind = "signal";
+    if (g->ids_n == 0 && next != NULL) {
+        g->kind = next;
         list_next(g);
         t->jobs.reading_n--; /* it is the same reading */
         return;
     }
-    /* Signals come when no step is left: a page of their own. */
-    g->more = g->more || (g->r.signals_n > 0 && is_steps);
+    /* The next kind comes when nothing is left of this one: a page of its own. */
+    g->more = g->more || next != NULL;
     listed(t);
 }
 
@@ -587,6 +609,7 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
     g->is_headless = r->rev == 0;
     if (g->is_headless) {
         g->r.signals_n = 1; /* as far as anybody knows */
+        g->r.letters_n = 1;
         if (is_asked) {
             leave(g, gl_why(why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
         }

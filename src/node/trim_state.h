@@ -41,7 +41,7 @@ struct gl_trim_going {
     const struct gl_trim_tx *tx; /* the one under way that it is in; NULL: none */
     bool is_removed;
     bool is_headless; /* there is no such job, only what it has left */
-    const char *kind; /* what is listed of it: "step", then "signal" */
+    const char *kind; /* what is listed of it: "step", then "signal", ... */
     struct gl_store_req req;
     struct gl_listing listing;
     struct gl_range range;

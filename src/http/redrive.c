@@ -1,0 +1,148 @@
+/* redrive.c - dead letters, delivered again: each is read first, then given to the core with the
+ * command, which removes it. One after the other: what has been delivered stays delivered if a
+ * later one is refused. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "http/routes.h"
+
+enum { LETTERS_BYTES_MAX = 1 << 30 };
+
+struct gl_redrive {
+    int64_t *numbers;
+    size_t n, at;
+    gl_str after; /* of a list: where the next page begins; "" : nowhere */
+    uint64_t done_n;
+    gl_str who, reason;
+};
+
+static void ask_page(struct gl_call *c);
+
+/* The answer to DEAD_LETTERS, taken out of c->out; NULL: that was answered. */
+static gl_jnode take_letters(struct gl_call *c, struct gl_json *j)
+{
+    gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
+
+    gl_buf_reset(&c->out);
+    if (gl_json_parse(j, text, LETTERS_BYTES_MAX, &c->arena, NULL) != 0) {
+        gl_reply_error(c, GL_E_DAMAGED, "the dead letters of this job cannot be read", NULL);
+        return NULL;
+    }
+    return gl_json_get(j, gl_json_root(j), "dead_letters");
+}
+
+static void ask(struct gl_call *c, enum gl_verb verb, void (*then)(struct gl_call *c))
+{
+    gl_buf_reset(&c->out);
+    c->rq.verb = verb;
+    c->then = then;
+    gl_call_ask(c);
+}
+
+static void tell_done(struct gl_call *c)
+{
+    gl_reply_json(c, MHD_HTTP_OK,
+                  gl_str_fmt(&c->arena, "{\"job_id\":\"%s\",\"redriven\":%llu}", c->rq.job_id,
+                             (unsigned long long)c->redrive->done_n));
+}
+
+static void ask_next(struct gl_call *c);
+
+static void on_delivered(struct gl_call *c)
+{
+    c->redrive->done_n++;
+    c->rq.output = c->rq.who = c->rq.reason = (gl_str){0};
+    ask_next(c);
+}
+
+static void on_letter(struct gl_call *c)
+{
+    struct gl_redrive *r = c->redrive;
+    struct gl_json j;
+    gl_jnode letters = take_letters(c, &j), message;
+
+    if (letters == NULL) {
+        return;
+    }
+    message = gl_json_get(&j, gl_json_first(&j, letters), "message");
+    if (!gl_json_is(message, GL_JSON_OBJECT)) {
+        gl_reply_error(c, GL_E_DAMAGED, "the message of this dead letter is lost", NULL);
+        return;
+    }
+    c->rq.step = gl_str_fmt(&c->arena, "%lld", (long long)c->rq.from_seq);
+    c->rq.output = gl_json_raw(&j, message);
+    c->rq.who = r->who;
+    c->rq.reason = r->reason;
+    ask(c, GL_VERB_REDRIVE, on_delivered);
+}
+
+static void ask_next(struct gl_call *c)
+{
+    struct gl_redrive *r = c->redrive;
+
+    if (r->at < r->n) {
+        c->rq.step = c->rq.after = (gl_str){0};
+        c->rq.from_seq = r->numbers[r->at++];
+        ask(c, GL_VERB_DEAD_LETTERS, on_letter);
+    } else if (r->after.n > 0) {
+        ask_page(c);
+    } else {
+        tell_done(c);
+    }
+}
+
+/* ---- all ---- */
+
+static void on_page(struct gl_call *c)
+{
+    struct gl_redrive *r = c->redrive;
+    struct gl_json j;
+    gl_jnode letters = take_letters(c, &j);
+
+    if (letters == NULL) {
+        return;
+    }
+    r->numbers = GL_NEW_ARRAY(&c->arena, int64_t, letters->count + 1);
+    r->n = r->at = 0;
+    for (gl_jnode e = gl_json_first(&j, letters); e; e = gl_json_after(&j, letters, e)) {
+        r->n += gl_json_i64(&j, gl_json_get(&j, e, "number"), &r->numbers[r->n]);
+    }
+    r->after = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "next"), &c->arena);
+    ask_next(c);
+}
+
+static void ask_page(struct gl_call *c)
+{
+    c->rq.step = (gl_str){0};
+    c->rq.from_seq = 0;
+    c->rq.after = c->redrive->after;
+    c->rq.limit = GL_PAGE_MAX;
+    ask(c, GL_VERB_DEAD_LETTERS, on_page);
+}
+
+void gl_redrive_route(struct gl_call *c)
+{
+    gl_str which = c->rq.step;
+    struct gl_redrive *r = GL_NEW(&c->arena, struct gl_redrive);
+    int64_t number = 0;
+
+    if (!gl_str_is(which, "all") && (!gl_str_i64(which, &number) || number <= 0)) {
+        gl_reply_error_at(c, GL_E_INVALID, "a dead letter is named by its number; or `all`",
+                          "ask for dead-letters: it lists them", "number", NULL);
+        return;
+    }
+    if (!gl_posted_command(c)) {
+        return;
+    }
+    r->who = c->rq.who;
+    r->reason = c->rq.reason;
+    c->redrive = r;
+    c->rq.who = c->rq.reason = (gl_str){0};
+    if (number == 0) {
+        ask_page(c);
+        return;
+    }
+    r->numbers = GL_NEW_ARRAY(&c->arena, int64_t, 1);
+    r->numbers[0] = number;
+    r->n = 1;
+    ask_next(c);
+}
