@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "keeper/rundir.h"
+#include "keeper/workdir.h"
 
 enum stage {
     STAGE_RUNS = 0,
@@ -142,7 +143,8 @@ void gl_launch_prepare(struct gl_keeper *k, struct gl_launch *l, const struct gl
                        gl_str folder)
 {
     struct gl_arena *a = &k->scratch;
-    gl_str work = gl_rundir_join(a, folder, GL_S("work"));
+    gl_str work =
+        gl_rundir_join(a, s->is_worker ? gl_workdir_path(a, folder) : folder, GL_S("work"));
     GL_ASSERT(s->argv_n > 0);
     l->argv = GL_NEW_ARRAY(a, char *, s->argv_n + 1);
     for (size_t i = 0; i < s->argv_n; i++) {

@@ -116,11 +116,21 @@ static int open_file(struct gl_keeper *k, char *name, mode_t mode, bool is_worke
     return fd;
 }
 
+gl_str gl_workdir_path(struct gl_arena *a, gl_str path)
+{
+    char *p = (char *)(uintptr_t)gl_str_dup(a, path).p;
+    for (size_t i = path.n; i > 0 && p[i - 1] != '/'; i--) {
+        p[i - 1] = p[i - 1] == ':' ? '.' : p[i - 1];
+    }
+    return (gl_str){.p = p, .n = path.n};
+}
+
 int gl_workdir_put(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
                    const struct gl_exec_file *f, struct gl_why *reterr_why)
 {
+    gl_str folder = s->is_worker ? gl_workdir_path(&k->scratch, path) : path;
     char *name =
-        (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work/%.*s", path.p, GL_STR_ARG(f->name)).p;
+        (char *)(uintptr_t)gl_str_fmt(&k->scratch, "%s/work/%.*s", folder.p, GL_STR_ARG(f->name)).p;
     GL_CLEANUP(gl_fs_closep) int to = open_file(k, name, file_mode(s, f), s->is_worker);
     if (to < 0) {
         return gl_fs_why(reterr_why, errno, "make", name);
@@ -142,9 +152,6 @@ static int make_work(struct gl_keeper *k, const char *work, struct gl_why *why)
         gl_trash_put(k, work);
         err = gl_rundir_mkdirs(k, work, 0700);
     }
-    if (err == 0 && fchmodat(k->contexts_fd, work, 0755, 0) < 0) { /* the one above is private */
-        err = errno;
-    }
     return err == 0 ? 0 : gl_fs_why(why, err, "make the working folder", work);
 }
 
@@ -162,7 +169,12 @@ static int make_cwd(struct gl_keeper *k, const struct gl_exec_start *s, const ch
 int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const char *cwd,
                     gl_str path, struct gl_why *reterr_why)
 {
-    int r = make_work(k, gl_rundir_join(&k->scratch, path, GL_S("work")).p, reterr_why);
+    gl_str folder = gl_workdir_path(&k->scratch, path);
+    int err = gl_rundir_mkdirs(k, path.p, 0700); /* for the log */
+    if (err != 0 && err != EEXIST) {
+        return gl_fs_why(reterr_why, err, "make the folder", path.p);
+    }
+    int r = make_work(k, gl_rundir_join(&k->scratch, folder, GL_S("work")).p, reterr_why);
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = gl_workdir_put(k, s, path, &s->files[i], reterr_why);
     }
@@ -177,5 +189,8 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
 
 void gl_workdir_remove(struct gl_keeper *k, gl_str path, bool all)
 {
-    gl_trash_put(k, all ? path.p : gl_rundir_join(&k->scratch, path, GL_S("work")).p);
+    gl_trash_put(k, gl_workdir_path(&k->scratch, path).p);
+    if (all) {
+        gl_trash_put(k, path.p);
+    }
 }

@@ -11,6 +11,10 @@
 /* Write all of it; 0 or an errno. */
 int gl_workdir_write(int fd, gl_str bytes);
 
+/* Where a worker's folder work/ is, given its attempt's folder: beside that, and without a colon in
+ * its name, because workers put paths of it into PATH, PYTHONPATH and the like. */
+gl_str gl_workdir_path(struct gl_arena *a, gl_str path);
+
 /* Make one file in work/ of the attempt's folder `path`. A snapshot whose content is not what its
  * name says is GL_E_DAMAGED. */
 int gl_workdir_put(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,

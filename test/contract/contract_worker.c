@@ -65,6 +65,9 @@ static void a_silent_worker_leaves_nothing(void **state)
     struct worker_end e = worker_run(w, "touch x", (struct exec_wish){0});
     snprintf(path, sizeof(path), "%s/contexts/default/runs/JOB/%s", w->data_dir, e.end->attempt);
     assert_int_equal(access(path, F_OK), -1);
+    worker_folder(w, e.end->attempt, path);
+    *strrchr(path, '/') = '\0'; /* nor the one above it */
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 static void the_folder_of_a_worker_whose_keeper_was_killed_goes(void **state)
@@ -74,7 +77,7 @@ static void the_folder_of_a_worker_whose_keeper_was_killed_goes(void **state)
     const char *const argv[] = {"sleep", "1000", NULL};
     struct exec_wish wish = {argv, "k:attempt:1", .token = 1, .is_worker = true};
     assert_int_equal(exec_start(w, wish), 0);
-    snprintf(path, sizeof(path), "%s/contexts/default/runs/JOB/k:attempt:1/work", w->data_dir);
+    worker_folder(w, "k:attempt:1", path);
     assert_int_equal(access(path, F_OK), 0);
     assert_int_equal(kill(exec_keeper_pid(w), SIGKILL), 0);
     while (w->ups == 1) {
@@ -97,6 +100,8 @@ static void where_it_runs_and_where_its_folder_is_named(void **state)
     gl_str cwd = gl_str_cut(text, '\n', &text);
     assert_true(gl_str_ends(cwd, GL_S("/work/made/here")));
     cwd.n -= strlen("/made/here");
+    /* It may stand in PATH and the like; the data folder is its owner's choice. */
+    assert_null(strchr(gl_str_c(&w->arena, cwd) + strlen(w->data_dir), ':'));
     gl_str dir = gl_str_cut(text, '\n', &text);
     assert_true(
         gl_str_eq(dir, gl_str_fmt(&w->arena, "%.*s/x:%.*s", GL_STR_ARG(cwd), GL_STR_ARG(cwd))));

@@ -68,10 +68,19 @@ struct worker_end worker_run(struct exec_world *w, const char *script, struct ex
 }
 
 /* Nobody would tell: this waits for what can be seen. */
+void worker_folder(const struct exec_world *w, const char *attempt, char path[static PATH_MAX])
+{
+    int n = snprintf(path, PATH_MAX, "%s/contexts/default/runs/JOB/", w->data_dir);
+    snprintf(path + n, (size_t)(PATH_MAX - n), "%s/work", attempt);
+    for (char *p = path + n; *p != '\0'; p++) {
+        *p = *p == ':' ? '.' : *p;
+    }
+}
+
 void worker_wait_for_end(struct exec_world *w, const char *attempt)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof(path), "%s/contexts/default/runs/JOB/%s/work", w->data_dir, attempt);
+    worker_folder(w, attempt, path);
     for (int i = 0; access(path, F_OK) == 0; i++) {
         assert_true(i < PATIENCE_S * 100);
         (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);

@@ -2,6 +2,8 @@
 #ifndef GL_TEST_WORKER_WORLD_H
 #define GL_TEST_WORKER_WORLD_H
 
+#include <limits.h>
+
 #include "contract/exec_world.h"
 #include "model/worker.h"
 
@@ -23,7 +25,10 @@ struct worker_end worker_read(struct exec_world *w, struct told_end *end);
 /* Both, and wait for the end. */
 struct worker_end worker_run(struct exec_world *w, const char *script, struct exec_wish wish);
 
-/* Without an executor: wait until the attempt's folder is gone. */
+/* Where a worker of this attempt runs. */
+void worker_folder(const struct exec_world *w, const char *attempt, char path[static PATH_MAX]);
+
+/* Without an executor: wait until that folder is gone. */
 void worker_wait_for_end(struct exec_world *w, const char *attempt);
 /* ... until a file is there. */
 void worker_wait_for_file(const char *path);
