@@ -636,9 +636,9 @@ def test_beacons_keep_a_step_alive(served, tmp_path):
                                  output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     beacons = ran.of("agent_beacon", agent_id="a")
-    told = [get(e, "status") for e in beacons]
+    told = [e["payload"]["status"] for e in beacons]
     assert told[0] == "started" and told[-1] == "completed" and told.count("working") >= 3, told
-    payload = beacons[1].get("payload") or beacons[1]
+    payload = beacons[1]["payload"]
     assert payload["schema"] == "mn.agent.beacon.v1" and payload["source"] == "runtime"
     assert payload["interval_ms"] == 300 and payload["timeout_ms"] == 1000
     assert payload["sequence"] >= 1
@@ -672,7 +672,7 @@ say(x=1)
     served.touch(process.run_id, "go")
     ran = served.finish(process)
     assert get(ran.one("found_it"), "n") == 5
-    assert [e for e in ran.of("agent_beacon") if get(e, "status") == "halfway"]
+    assert [e for e in ran.of("agent_beacon") if e["payload"]["status"] == "halfway"]
     stdout = ran.steps["a"]["output"]["sandbox"]["stdout"]
     assert json.loads(stdout) == {"x": 1}
 
