@@ -170,7 +170,8 @@ void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw 
     write_recovery(&v->job, w);
     write_policy(&b->policies.restart, w);
     write_policy_state(v, w);
-    if (v->job.status == GL_JOB_FAILED || v->job.status == GL_JOB_CANCELLED) {
+    if (v->job.error.n == 0 &&
+        (v->job.status == GL_JOB_FAILED || v->job.status == GL_JOB_CANCELLED)) {
         write_error(a, v, w);
     }
 }
