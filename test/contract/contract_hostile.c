@@ -39,7 +39,7 @@ static void print_and_watch(struct exec_world *w, uint64_t bytes, const char *ho
     uint64_t before = keeper_peak(w);
     snprintf(script, sizeof(script), "head -c %llu /dev/zero %s", (unsigned long long)bytes, how);
     (void)clock_gettime(CLOCK_MONOTONIC, &begin);
-    struct worker_end e = worker_run(w, script, (struct exec_wish){0});
+    struct worker_end e = worker_run(w, script, (struct exec_wish){.beacon_ms = 1000});
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
     uint64_t grown = keeper_peak(w) - before;
     double seconds =
