@@ -16,8 +16,8 @@ const struct gl_command gl_cli_commands[] = {
         .summary = "run a flow, a bundle or one command, and wait for it",
         .help =
             "DIR is a bundle if it has a manifest.json; else it stands for the flow.yaml,\n"
-            "flow.yml or flow.json in it. - is a flow on standard input. What a bundle consists of\n"
-            "is copied when it is submitted: docs/bundles.md tells more.\n"
+            "flow.yml or flow.json in it. - is a flow on standard input. What a bundle consists\n"
+            "of is copied when it is submitted: docs/bundles.md tells more.\n"
             "\n"
             "If a node is running in the data folder it gets the job; else this command is the\n"
             "node until the job is done. A flow's steps get private folders and a clean\n"

@@ -294,13 +294,11 @@ static void on_retry(void *owner, int code, gl_str job, const char *why)
 
 static struct gl_event event_of(const struct command *c, gl_str job)
 {
-    static const uint8_t verbs[] = {[GL_VERB_PAUSE] = GL_CMD_PAUSE,
-                                    [GL_VERB_RESUME] = GL_CMD_RESUME,
-                                    [GL_VERB_CANCEL] = GL_CMD_CANCEL,
-                                    [GL_VERB_SIGNAL] = GL_CMD_SIGNAL,
-                                    [GL_VERB_RESPOND] = GL_CMD_RESPOND,
-                                    [GL_VERB_SEND] = GL_CMD_SEND,
-                                    [GL_VERB_REDRIVE] = GL_CMD_REDRIVE};
+    static const uint8_t verbs[] = {
+        [GL_VERB_PAUSE] = GL_CMD_PAUSE,     [GL_VERB_RESUME] = GL_CMD_RESUME,
+        [GL_VERB_CANCEL] = GL_CMD_CANCEL,   [GL_VERB_SIGNAL] = GL_CMD_SIGNAL,
+        [GL_VERB_RESPOND] = GL_CMD_RESPOND, [GL_VERB_SEND] = GL_CMD_SEND,
+        [GL_VERB_REDRIVE] = GL_CMD_REDRIVE};
     const struct gl_request *rq = c->rq;
 
     return (struct gl_event){.type = GL_EV_COMMAND,

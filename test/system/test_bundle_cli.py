@@ -105,7 +105,8 @@ def test_all_that_is_wrong_is_told_at_once_with_its_place(box):
     box.write("b/config/default.json", '{"a": ')
     told = box.glia("validate", folder, code=2).stderr
     for text in ("snik", "b/payloads/out is a link that leads out", "pipe is neither a file",
-                 "b/payloads/dangling is a link that leads nowhere", "b/config/default.json: line 1"):
+                 "b/payloads/dangling is a link that leads nowhere",
+                 "b/config/default.json: line 1"):
         assert text in told, told
     assert "b/manifest.json:" in told
     errors = box.json("validate", folder, code=2)["errors"]
@@ -222,7 +223,8 @@ def test_over_http(box):
     listed = box.ask("GET", f"{JOBS}/four/artifacts").json
     assert [a["path"] for a in listed["artifacts"]] == ["sub/out.json"]
     answer = box.ask("GET", f"{JOBS}/four/artifacts?path=sub/out.json")
-    assert answer.json == {"fruit": "apple"} and answer.headers["Content-Type"] == "application/json"
+    assert answer.json == {"fruit": "apple"}
+    assert answer.headers["Content-Type"] == "application/json"
     assert_error(box.ask("GET", f"{JOBS}/four/artifacts?path=../four/sub/out.json"), 400, "invalid")
     assert len(box.ask("GET", f"{JOBS}/four/agents?limit=1").json["agents"]) == 1
     after = box.ask("GET", f"{JOBS}/four/agents?after=work").json
@@ -269,7 +271,8 @@ def test_messages_wait_are_sent_and_dead_ones_delivered_again(box):
     assert one["body"] == {"a": [1]} and one["envelope"]["type"] == "more"
     assert "has no agent" in box.glia("send", "six", "nobody", code=3).stderr
     box.write("go", "")
-    dead = wait_for("the dead letter", lambda: box.json("job", "dead-letters", "six")["dead_letters"])
+    dead = wait_for("the dead letter",
+                    lambda: box.json("job", "dead-letters", "six")["dead_letters"])
     assert (dead[0]["to"], dead[0]["message"]["body"]) == ("nobody", {"n": 7}) and dead[0]["reason"]
     told = box.glia("job", "dead-letters", "six", "--redrive", "all", code=None)
     assert told.returncode in (2, 3) and told.stderr  # nobody is still nobody, or the job has ended
