@@ -227,7 +227,8 @@ static void read_resources(struct gl_manifest *m, gl_jnode node)
 
         if (n != NULL && (!gl_json_is(n, GL_JSON_NUMBER) || gl_json_raw(m->r.j, n).p[0] == '-')) {
             gl_manifest_error(m, n, NULL, "expected a number from 0 on");
-        } else if (i == 3 && n != NULL && !gl_str_is(gl_json_raw(m->r.j, n), "0")) {
+        } else if (i == 3 && n != NULL && !gl_str_is(gl_json_raw(m->r.j, n), "0") &&
+                   !gl_str_is(gl_json_raw(m->r.j, n), "0.0")) {
             gl_manifest_error(m, n, NULL,
                               "it asks for a device, which this release does not give out");
         }
