@@ -1,6 +1,6 @@
 #include "core/snapshot.h"
 
-#include "core/core_state.h"
+#include "core/agents/agents.h"
 #include "core/flow/signals.h"
 #include "core/heal/load.h"
 #include "core/place/quotas.h"
@@ -442,6 +442,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
         }
     }
     save_lists(c, out);
+    gl_snap_idle(c, out);
     return gl_slots_save_waits(c, bytes_max, out) && out->n <= bytes_max;
 }
 
@@ -457,9 +458,14 @@ static const struct {
     {"shorted", gl_quotas_restore_shorted},
     {"job", gl_snapshot_jobs_job},
     {"record", gl_snapshot_jobs_record},
+    {"agents", gl_snap_restore_job},
     {"hold", gl_slots_restore_hold},
     {"step", gl_snapshot_jobs_step},
     {"work", gl_snapshot_jobs_work},
+    {"mail", gl_snap_restore_mail},
+    {"letter", gl_snap_restore_letter},
+    {"mailed", gl_snap_restore_mailed},
+    {"idle", gl_snap_restore_idle},
     {"signal", gl_signals_restore_kept},
     {"parked", gl_load_restore_parked},
     {"lru", restore_lru},

@@ -1,5 +1,5 @@
 /* snapshot_jobs.c - the jobs of a snapshot, their steps, and what those have to do. */
-#include "core/core_state.h"
+#include "core/agents/agents.h"
 #include "core/flow/signals.h"
 #include "core/heal/load.h"
 #include "core/place/slots.h"
@@ -167,14 +167,14 @@ static void save_step(const struct gl_step *st, struct gl_buf *out)
 
 static bool is_step(const struct saved_step *s, struct gl_job *j)
 {
-    size_t steps_n = j->spec->flow->steps.n;
+    size_t base = gl_flow_items_base(j->spec->flow);
 
-    if (s->of >= steps_n || gl_step_find(j, s->number) != NULL) {
+    if (s->of >= j->spec->flow->steps.n || gl_step_find(j, s->number) != NULL) {
         return false;
     }
-    return s->item < 0 ? s->number == s->of
-                       : s->item < GL_ITEMS_MAX && s->number >= steps_n &&
-                             s->number - steps_n < GL_JOB_ITEMS_MAX;
+    return s->item < 0
+               ? s->number == s->of
+               : s->item < GL_ITEMS_MAX && s->number >= base && s->number - base < GL_JOB_ITEMS_MAX;
 }
 
 static void count_step(struct gl_core *c, struct gl_step *st)
@@ -182,9 +182,10 @@ static void count_step(struct gl_core *c, struct gl_step *st)
     struct gl_job *j = st->job;
     uint8_t status = st->r.status;
 
-    j->count[GL_STEP_PENDING]--;
-    j->count[status]++;
-    c->running_n += status == GL_STEP_RUNNING;
+    st->r.status = GL_STEP_PENDING;
+    gl_job_recount(st, status);
+    st->r.status = status;
+    c->running_n += status == GL_STEP_RUNNING && !gl_step_is_bound(st);
     j->reviews_n += status == GL_STEP_BLOCKED && st->r.blocked_on == GL_BLOCK_REVIEW;
     j->items_live -= st->item >= 0 && gl_step_status_is_terminal(status);
 }
@@ -205,7 +206,7 @@ int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
     }
     st = s.item < 0 ? gl_step_get(c, j, s.number)
                     : gl_step_item(c, j, s.of, (uint32_t)s.item,
-                                   s.number - (uint32_t)j->spec->flow->steps.n);
+                                   s.number - gl_flow_items_base(j->spec->flow));
     s.r.step_id = st->r.step_id;
     st->r = s.r;
     gl_step_strings(&s.r, from);
@@ -309,11 +310,13 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
     if (j->memory == GL_MEM_HOT) {
         gl_snapshot_put(out, "record", &gl_job_schema, &j->r);
     }
+    gl_snap_job(j, out);
     gl_slots_save_holds(j, out);
     for (const struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         save_step(GL_CONTAINER(l, struct gl_step, live), out);
     }
     save_work(j, out);
+    gl_snap_mails(j, out);
     gl_signals_save(j, out);
     gl_load_save_parked(j, out);
 }

@@ -106,6 +106,9 @@ void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str p
 void gl_grow_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload);
 void gl_grow_forget(struct gl_core *c, struct gl_job *j);
 int gl_grow_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
+/* Its own flow as text, and back. */
+void gl_grow_write(const struct gl_job *j, struct gl_buf *out);
+int gl_grow_read(struct gl_core *c, struct gl_job *j, gl_str text, struct gl_arena *a);
 
 /* ---- what an agent does (relay.c, apply.c, notes.c) ---- */
 
@@ -143,6 +146,19 @@ gl_str gl_agents_plain(struct gl_core *c, gl_str s);
 /* Log an event of an agent: {agent_id, payload}. */
 void gl_agents_log(struct gl_core *c, const struct gl_step *unit, const char *type, gl_str reason,
                    gl_str payload);
+
+/* ---- snapshots (snap.c; core/snapshot.h) ---- */
+
+struct gl_snapshot_line;
+
+void gl_snap_job(const struct gl_job *j, struct gl_buf *out);   /* before its steps */
+void gl_snap_mails(const struct gl_job *j, struct gl_buf *out); /* behind them */
+void gl_snap_idle(const struct gl_core *c, struct gl_buf *out); /* behind all jobs */
+int gl_snap_restore_job(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_snap_restore_mail(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_snap_restore_letter(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_snap_restore_mailed(struct gl_core *c, struct gl_snapshot_line *l);
+int gl_snap_restore_idle(struct gl_core *c, struct gl_snapshot_line *l);
 
 /* ---- commands ---- */
 

@@ -96,11 +96,16 @@ static void adopt(struct gl_job *j, struct gl_spec *own)
 
 int gl_grow_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)
 {
+    return gl_grow_read(c, j, rec->value, c->out->arena);
+}
+
+int gl_grow_read(struct gl_core *c, struct gl_job *j, gl_str text, struct gl_arena *a)
+{
     struct gl_json json;
     gl_jnode flow, list;
     struct gl_spec *own;
 
-    if (gl_json_parse(&json, rec->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
+    if (gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, a, NULL) != 0) {
         return GL_E_DAMAGED;
     }
     flow = gl_json_get(&json, gl_json_root(&json), "flow");
@@ -111,19 +116,18 @@ int gl_grow_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_r
     }
     adopt(j, own);
     for (gl_jnode e = gl_json_first(&json, list); e != NULL; e = gl_json_after(&json, list, e)) {
-        remember(graph_of(c, j), gl_json_str(&json, gl_json_get(&json, e, "id"), c->out->arena),
-                 gl_json_str(&json, gl_json_get(&json, e, "hash"), c->out->arena));
+        remember(graph_of(c, j), gl_json_str(&json, gl_json_get(&json, e, "id"), a),
+                 gl_json_str(&json, gl_json_get(&json, e, "hash"), a));
     }
     return 0;
 }
 
-static void save(struct gl_core *c, struct gl_job *j)
+void gl_grow_write(const struct gl_job *j, struct gl_buf *out)
 {
     const struct seen *all = j->graph->seen.items;
-    struct gl_buf buf = {0};
     struct gl_jw w;
 
-    gl_jw_init(&w, &buf);
+    gl_jw_init(&w, out);
     gl_jw_object(&w);
     gl_jw_key(&w, "patches");
     gl_jw_array(&w);
@@ -139,6 +143,13 @@ static void save(struct gl_core *c, struct gl_job *j)
     gl_jw_key(&w, "flow");
     gl_jw_raw(&w, j->spec->text);
     gl_jw_end(&w);
+}
+
+static void save(struct gl_core *c, struct gl_job *j)
+{
+    struct gl_buf buf = {0};
+
+    gl_grow_write(j, &buf);
     gl_txn_write(c, j, GL_WRITE_PUT, GL_S("patch"),
                  gl_str_fmt(c->out->arena, "%.*s/graph", GL_STR_ARG(j->id)))
         ->value = gl_str_dup(c->out->arena, gl_buf_view(&buf));

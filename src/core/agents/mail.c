@@ -94,8 +94,8 @@ static void letter_free(struct gl_core *c, struct gl_letter *l)
     gl_pool_free(&c->mem, l, sizeof(*l));
 }
 
-static struct gl_letter *letter_new(struct gl_core *c, const struct gl_job *j, uint32_t unit,
-                                    const struct gl_letter_record *r)
+struct gl_letter *gl_mail_letter(struct gl_core *c, const struct gl_job *j, uint32_t unit,
+                                 const struct gl_letter_record *r)
 {
     struct gl_letter *l = gl_pool_alloc(&c->mem, sizeof(*l));
 
@@ -192,7 +192,13 @@ void gl_mail_bury(struct gl_core *c, struct gl_job *j, const struct gl_message *
     gl_buf_done(&buf);
     j->r.dead_n++;
     gl_txn_log(c, j, NULL, "dead_letter", why,
-               gl_str_fmt(c->out->arena, "\"number\":%llu", (unsigned long long)number));
+               gl_str_fmt(c->out->arena,
+                          "\"number\":%llu,\"payload\":{\"message_id\":\"%.*s\",\"to\":\"%.*s\","
+                          "\"from\":\"%.*s\",\"type\":\"%.*s\"}",
+                          (unsigned long long)number, GL_STR_ARG(gl_agents_plain(c, m->message_id)),
+                          GL_STR_ARG(gl_agents_plain(c, m->to)),
+                          GL_STR_ARG(gl_agents_plain(c, m->from)),
+                          GL_STR_ARG(gl_agents_plain(c, m->type))));
 }
 
 static const char *cannot_take(const struct gl_job *j, const struct gl_step *unit)
@@ -249,7 +255,7 @@ struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_me
         r.message = text_of(c, &head);
         gl_txn_write(c, j, GL_WRITE_PUT, GL_S("message"), id_of(c, j, number))->value = text;
     }
-    l = letter_new(c, j, to, &r);
+    l = gl_mail_letter(c, j, to, &r);
     write_letter(c, j, l);
     gl_list_push(&gl_mail_of(c, unit)->letters, &l->link);
     unit->mail->n++;
@@ -364,6 +370,16 @@ static void free_letters(struct gl_core *c, struct gl_link *list)
     }
 }
 
+/* The step it is for must not find it any more. */
+static void unpoint(struct gl_job *j, const struct gl_letter *l)
+{
+    struct gl_step *step = l->r.step.n > 0 ? gl_step_by_id(j, l->r.step) : NULL;
+
+    if (step != NULL && step->mail != NULL && step->mail->now == l) {
+        step->mail->now = NULL;
+    }
+}
+
 void gl_mail_free_step(struct gl_core *c, struct gl_step *st)
 {
     struct gl_mail *m = st->mail;
@@ -371,12 +387,15 @@ void gl_mail_free_step(struct gl_core *c, struct gl_step *st)
     if (m == NULL) {
         return;
     }
-    free_letters(c, &m->letters);
-    free_letters(c, &m->counted);
     /* A letter being handled belongs to its unit; the ledger's step only points to it. */
-    if (m->now != NULL && (gl_step_is_unit(st) || m->now->r.status == GL_LETTER_KEPT)) {
+    if (m->now != NULL && gl_step_is_unit(st)) {
+        unpoint(st->job, m->now);
+        letter_free(c, m->now); /* also if it is counted already */
+    } else if (m->now != NULL && m->now->r.status == GL_LETTER_KEPT) {
         letter_free(c, m->now);
     }
+    free_letters(c, &m->letters);
+    free_letters(c, &m->counted);
     if (!gl_list_empty(&m->idle)) {
         gl_list_remove(&m->idle);
         c->idle_n--;
@@ -405,7 +424,7 @@ int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_r
         return GL_E_DAMAGED;
     }
     unit = gl_step_get(c, j, (uint32_t)to);
-    l = letter_new(c, j, (uint32_t)to, &r);
+    l = gl_mail_letter(c, j, (uint32_t)to, &r);
     /* Sorted out when all steps are known: until then each waits at its receiver. */
     gl_list_push(&gl_mail_of(c, unit)->letters, &l->link);
     unit->mail->n++;

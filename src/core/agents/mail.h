@@ -83,6 +83,8 @@ void gl_mail_discard(struct gl_core *c, struct gl_step *step);
 void gl_mail_call(struct gl_core *c, struct gl_step *unit);
 
 /* In and out of memory. */
+struct gl_letter *gl_mail_letter(struct gl_core *c, const struct gl_job *j, uint32_t unit,
+                                 const struct gl_letter_record *r);
 void gl_mail_free_step(struct gl_core *c, struct gl_step *st);
 int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
 /* After loading: where each letter belongs. */

@@ -66,7 +66,12 @@ void gl_unit_leased(struct gl_core *c, struct gl_step *st)
     if (step != NULL && agent_of(st)->beacon_required) { /* it has the whole time to begin */
         gl_bound_beacon(c, step, agent_of(st)->beacon_timeout_ms);
     }
+    st->mail->beacons_n = 0;
+    st->mail->heard_at = 0;
     beacon(c, st, "started");
+    if (st->r.tries > 0) { /* the lease it has */
+        return;
+    }
     gl_agents_log(c, st, "executor_lease_acquired", (gl_str){0},
                   gl_str_fmt(c->out->arena,
                              "{\"lease_id\":\"%.*s\",\"pool\":\"%.*s\",\"slots\":%u,"
@@ -148,10 +153,14 @@ void gl_unit_ack(struct gl_core *c, struct gl_step *st)
     gl_agents_log(c, st, "message_acked", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\"}", GL_STR_ARG(j->id),
                              (unsigned long long)l->r.number));
-    if (step != NULL && step->mail != NULL && step->mail->now == l &&
-        !gl_step_status_is_terminal(step->r.status)) {
+    if (l->r.status == GL_LETTER_COUNTED) { /* its aggregator keeps it: it is not given again */
+        if (step != NULL && step->mail != NULL && step->mail->now == l) {
+            step->mail->now = NULL;
+        }
+    } else if (step != NULL && step->mail != NULL && step->mail->now == l &&
+               !gl_step_status_is_terminal(step->r.status)) {
         gl_mail_set(c, j, l, GL_LETTER_KEPT);
-    } else if (l->r.status != GL_LETTER_COUNTED) {
+    } else {
         gl_mail_drop(c, j, l);
     }
     gl_unit_rest(c, st);
@@ -185,8 +194,8 @@ static void log_completed(struct gl_core *c, struct gl_step *st, int64_t exit_co
 
 gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st)
 {
-    return gl_str_fmt(c->out->arena, "%.*s:%.*s:%u", GL_STR_ARG(st->job->id),
-                      GL_STR_ARG(agent_of(st)->id), st->r.attempt_count);
+    return gl_str_fmt(c->out->arena, "%.*s:%.*s:%llu", GL_STR_ARG(st->job->id),
+                      GL_STR_ARG(agent_of(st)->id), (unsigned long long)st->r.letter);
 }
 
 static void release(struct gl_core *c, struct gl_step *st)
@@ -216,12 +225,12 @@ static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event
     }
 }
 
-/* Once more, at once or nearly: the same lease, the same message. */
-static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+/* May it help to try once more at once? */
+static bool is_worth_it(struct gl_core *c, const struct gl_step *st, const struct gl_event *ev,
+                        gl_str why)
 {
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_worker_result r = {0};
-    gl_ms wait = a->try_backoff_ms;
 
     if (a->kind != GL_AGENT_EXECUTOR || st->r.tries + 1 >= a->tries ||
         st->job->r.verdict != GL_VERDICT_NONE) {
@@ -230,7 +239,15 @@ static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_eve
     if (ev != NULL) {
         (void)gl_worker_result_read(ev->output, c->out->arena, &r, NULL); /* none: no texts */
     }
-    if (!gl_worker_is_transient(why, r.stdout_text, r.stderr_text)) {
+    return gl_worker_is_transient(why, r.stdout_text, r.stderr_text);
+}
+
+/* Once more, at once or nearly: the same lease, the same message. */
+static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+{
+    gl_ms wait = agent_of(st)->try_backoff_ms;
+
+    if (!is_worth_it(c, st, ev, why)) {
         return false;
     }
     for (uint32_t i = 0; i < st->r.tries && wait < 3600000; i++) {
@@ -316,7 +333,14 @@ void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_ev
         gl_ledger_move(c, st, GL_STEP_WAITING);
         return;
     }
-    release(c, st);
+    bool is_good = ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0;
+
+    why = ev->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out")
+          : is_good                  ? why
+                                     : gl_failure_text(c, st, ev, why);
+    if (is_good || is_stale(c, st) || !is_worth_it(c, st, ev, why)) {
+        release(c, st);
+    }
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
         beacon(c, st, "completed");
     }
@@ -324,12 +348,10 @@ void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_ev
         gl_unit_ack(c, st);
     } else if (is_stale(c, st)) {
         stale(c, st);
-    } else if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
+    } else if (is_good) {
         succeed(c, st, ev);
     } else {
-        gl_unit_give_up(c, st, ev,
-                        ev->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out")
-                                                   : gl_failure_text(c, st, ev, why));
+        gl_unit_give_up(c, st, ev, why);
     }
 }
 
@@ -354,22 +376,31 @@ static void beacon(struct gl_core *c, struct gl_step *st, const char *status)
 {
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_step *step = step_of(c, st);
+    gl_str since = GL_S("null");
     char when[GL_WHEN_BYTES];
 
     st->r.beacon_at = c->now;
     if (!a->beacons) {
         return;
     }
+    if (st->mail->heard_at > 0) {
+        since = gl_str_fmt(c->out->arena, "%lld", (long long)(c->now - st->mail->heard_at));
+    }
     gl_agents_log(
         c, st, "agent_beacon", (gl_str){0},
         gl_str_fmt(c->out->arena,
                    "{\"schema\":\"mn.agent.beacon.v1\",\"job_id\":\"%.*s\",\"agent_id\":\"%.*s\","
                    "\"step\":\"%.*s\",\"attempt\":%u,\"source\":\"runtime\",\"status\":\"%s\","
-                   "\"interval_ms\":%lld,\"timeout_ms\":%lld,\"elapsed_ms\":%lld,"
+                   "\"sequence\":%u,\"message\":\"the worker has %s\",\"interval_ms\":%lld,"
+                   "\"timeout_ms\":%lld,\"elapsed_ms\":%lld,\"ms_since_last_agent_beacon\":%.*s,"
                    "\"emitted_at\":\"%.*s\"}",
                    GL_STR_ARG(st->job->id), GL_STR_ARG(a->id), GL_STR_ARG(st->r.waits_for),
-                   st->r.mail_attempt, status, (long long)a->beacon_ms,
-                   (long long)a->beacon_timeout_ms, (long long)(c->now - st->r.attempt_at),
+                   st->r.mail_attempt, status, ++st->mail->beacons_n,
+                   strcmp(status, "working") == 0     ? "not ended"
+                   : strcmp(status, "completed") == 0 ? "ended"
+                                                      : "started",
+                   (long long)a->beacon_ms, (long long)a->beacon_timeout_ms,
+                   (long long)(c->now - st->r.attempt_at), GL_STR_ARG(since),
                    GL_STR_ARG(gl_when_format(c->now, when))));
     if (step != NULL && !a->beacon_required) {
         gl_bound_beacon(c, step, a->beacon_timeout_ms);
@@ -402,6 +433,7 @@ void gl_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
     }
     if (is_beacon) {
         (void)gl_json_i64(&json, gl_json_get(&json, gl_json_root(&json), "timeout_ms"), &timeout);
+        st->mail->heard_at = c->now;
         gl_agents_log(c, st, "agent_beacon", (gl_str){0}, text);
         if (t.step != NULL) {
             gl_bound_beacon(c, t.step, timeout > 0 ? timeout : t.agent->beacon_timeout_ms);
