@@ -60,6 +60,8 @@ struct gl_mail {
     bool is_pressed;       /* unit: backpressure has begun */
     bool is_fetched;       /* unit: its record is known, or there was none */
     bool is_asked;         /* unit: something is being read for it */
+    uint32_t beacons_n;    /* unit: signs of life its runner has told of this worker, ... */
+    gl_ms heard_at;        /* ... and when the worker itself gave one; 0: not yet */
 };
 
 enum gl_job_memory {

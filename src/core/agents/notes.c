@@ -169,7 +169,8 @@ static void act(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_
     }
     if (gl_str_is(type, "workflow_step_failed")) {
         fail(c, st, &json);
-    } else if (gl_str_is(type, "workflow_step_completed")) {
+    } else if (gl_str_is(type, "workflow_step_completed") ||
+               gl_str_is(type, "workflow_step_attempt_completed")) {
         gl_ledger_end(c, st, GL_STEP_COMPLETED, GL_OUTCOME_SUCCESS, payload);
     } else if (gl_str_is(type, "workflow_step_partial")) {
         gl_ledger_end(c, st, GL_STEP_PARTIAL, GL_OUTCOME_PARTIAL, payload);

@@ -123,6 +123,28 @@ static void map(struct gl_core *c, struct gl_step *st, uint32_t items_n, uint32_
     gl_list_push(&j->making, &st->work);
 }
 
+/* What the event tells. Of very many instances only the first are named. */
+static gl_str told(struct gl_core *c, const struct wish *w)
+{
+    enum { NAMED_MAX = 1000 };
+    struct gl_buf out = {0};
+    gl_str text;
+
+    gl_buf_fmt(&out, "\"count\":%u,\"targets\":[", w->items_n);
+    for (uint32_t i = 0; i < w->targets_n; i++) {
+        gl_buf_fmt(&out, "%s\"%.*s\"", i > 0 ? "," : "", GL_STR_ARG(w->targets[i]->r.step_id));
+    }
+    gl_buf_str(&out, GL_S("],\"instance_ids\":["));
+    for (uint32_t i = 0; i < w->items_n && i < NAMED_MAX; i++) {
+        gl_buf_fmt(&out, "%s\"%.*s[%u]\"", i > 0 ? "," : "",
+                   GL_STR_ARG(w->targets[i % w->targets_n]->r.step_id), i);
+    }
+    gl_buf_char(&out, ']');
+    text = gl_str_dup(c->out->arena, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}
+
 void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload)
 {
     struct gl_job *j = t->unit->job;
@@ -150,8 +172,7 @@ void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str p
         map(c, w.targets[i], w.items_n, (w.items_n - i + w.targets_n - 1) / w.targets_n, i,
             w.targets_n, items);
     }
-    gl_txn_log(c, j, t->step, "workflow_step_scattered", (gl_str){0},
-               gl_str_fmt(c->out->arena, "\"count\":%u", w.items_n));
+    gl_txn_log(c, j, t->step, "workflow_step_scattered", (gl_str){0}, told(c, &w));
 }
 
 /* ---- instances ---- */
