@@ -43,6 +43,8 @@ void gl_agents_trim(struct gl_core *c);
 
 /* A message is about to be handled by a process or a module: fill in what its START needs. */
 void gl_unit_start(struct gl_core *c, struct gl_step *st);
+/* There will never be slots for it. */
+void gl_unit_refused(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_unit_leased(struct gl_core *c, struct gl_step *st);
 void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e);
 /* The executor's result, unless it was stopped. */
@@ -104,6 +106,8 @@ bool gl_scatter_has_more(const struct gl_step *st);
 void gl_scatter_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload);
 /* A graph patch (grow.c). */
 void gl_grow_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payload);
+/* A step that a patch has made has ended. */
+void gl_grow_ended(struct gl_core *c, struct gl_step *st);
 void gl_grow_forget(struct gl_core *c, struct gl_job *j);
 int gl_grow_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
 /* Its own flow as text, and back. */

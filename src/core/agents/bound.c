@@ -113,6 +113,9 @@ void gl_bound_ended(struct gl_core *c, struct gl_step *st)
         gl_ledger_stop(c, unit, GL_STOP_DEADLINE);
     }
     gl_mail_discard(c, st);
+    if (gl_step_spec_of(st)->patch_id.n > 0) {
+        gl_grow_ended(c, st);
+    }
 }
 
 void gl_bound_on_timer(struct gl_core *c, struct gl_step *st)

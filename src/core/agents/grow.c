@@ -258,6 +258,37 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
     }
 }
 
+/* Of a fanout, all that came with one patch have ended: they are history. */
+void gl_grow_ended(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_flow *flow = st->job->spec->flow;
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    const struct gl_region *r = flow->bundle->dynamic.regions.items;
+    struct gl_buf ids = {0};
+    bool is_fanout = false, all = true;
+
+    for (size_t i = 0; i < flow->bundle->dynamic.regions.n; i++) {
+        is_fanout |= r[i].is_fanout && gl_str_eq(r[i].id, spec->region_id);
+    }
+    for (uint32_t i = gl_flow_agents_n(flow); i < flow->steps.n && all && is_fanout; i++) {
+        struct gl_step *other;
+
+        if (!gl_str_eq(gl_flow_step(flow, i)->patch_id, spec->patch_id) ||
+            gl_flow_step(flow, i)->is_removed) {
+            continue;
+        }
+        other = gl_step_find(st->job, i);
+        all = other != NULL && gl_step_status_is_terminal(other->r.status);
+        gl_buf_fmt(&ids, "%s\"%.*s\"", ids.n > 0 ? "," : "", GL_STR_ARG(gl_flow_step(flow, i)->id));
+    }
+    if (all && is_fanout) {
+        gl_txn_log(c, st->job, NULL, "workflow_dynamic_steps_retired", (gl_str){0},
+                   gl_str_fmt(c->out->arena, "\"patch_id\":\"%.*s\",\"step_ids\":[%.*s]",
+                              GL_STR_ARG(spec->patch_id), (int)ids.n, ids.n > 0 ? ids.p : ""));
+    }
+    gl_buf_done(&ids);
+}
+
 static bool is_replayed(struct gl_core *c, const struct gl_turn_end *t, gl_str id, gl_str hash)
 {
     const struct seen *before = find(t->unit->job, id);

@@ -152,6 +152,26 @@ static bool is_stale(struct gl_core *c, const struct gl_turn_end *t, const struc
     return true;
 }
 
+/* An event that names an attempt is about that one only. */
+static bool is_other(struct gl_core *c, const struct gl_turn_end *t, const struct gl_step *st,
+                     const struct gl_json *json)
+{
+    gl_str named = text_at(c, json, "attempt_id"), key = text_at(c, json, "idempotency_key");
+    gl_str current = gl_str_fmt(c->out->arena, "%.*s:attempt:%u", GL_STR_ARG(st->r.step_id),
+                                st->r.attempt_count);
+    gl_str prefix = gl_str_fmt(c->out->arena, "%.*s:%.*s:%u:", GL_STR_ARG(st->job->r.run_id),
+                               GL_STR_ARG(st->r.step_id), st->r.attempt_count);
+    bool runs = st->r.status == GL_STEP_RUNNING;
+
+    if ((named.n == 0 || (runs && gl_str_eq(named, current))) &&
+        (key.n == 0 || (runs && gl_str_starts(key, prefix)))) {
+        return false;
+    }
+    gl_txn_log(c, t->unit->job, st, "workflow_step_stale_output_ignored",
+               GL_S("it is about another attempt"), (gl_str){0});
+    return true;
+}
+
 static void act(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_str payload)
 {
     struct gl_step *st;
@@ -164,7 +184,7 @@ static void act(struct gl_core *c, const struct gl_turn_end *t, gl_str type, gl_
     st = subject(c, t, payload);
     if (st == NULL ||
         gl_json_parse(&json, payload, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
-        is_stale(c, t, st)) {
+        is_stale(c, t, st) || is_other(c, t, st, &json)) {
         return;
     }
     if (gl_str_is(type, "workflow_step_failed")) {

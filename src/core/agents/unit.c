@@ -451,6 +451,12 @@ void gl_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
     }
 }
 
+void gl_unit_refused(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    gl_agents_log(c, st, "executor_lease_rejected", why, (gl_str){0});
+    gl_unit_give_up(c, st, NULL, why);
+}
+
 /* It has waited for slots for too long. */
 void gl_unit_on_timer(struct gl_core *c, struct gl_step *st)
 {

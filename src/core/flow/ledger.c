@@ -457,6 +457,8 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
         gl_ledger_move(c, st, GL_STEP_QUEUED);
         if (gl_slots_possible(c, gl_step_spec_of(st), &why)) {
             gl_slots_queue(c, st);
+        } else if (gl_step_is_unit(st)) {
+            gl_unit_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));
         } else {
             gl_core_set(c, &st->r.last_error, gl_str_of(why.text));
         }

@@ -53,7 +53,8 @@ int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec *
 
 static bool is_possible(struct gl_core *c, const struct gl_flow *flow, struct gl_why *why)
 {
-    for (uint32_t i = 0; i < flow->steps.n; i++) {
+    /* Of a bundle, what cannot have its slots fails when it is tried: others may do without it. */
+    for (uint32_t i = 0; i < flow->steps.n && flow->bundle == NULL; i++) {
         if (!gl_slots_possible(c, gl_flow_step(flow, i), why)) {
             return false;
         }

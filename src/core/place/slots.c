@@ -118,19 +118,25 @@ static int find_pool(const struct gl_core *c, gl_str name)
 
 bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec, struct gl_why *why)
 {
+    gl_str prefix = GL_S("executor."), name = spec->pool, of = spec->id;
+    const char *what = "step", *setting = "GLIA_POOLS";
     int pool = find_pool(c, spec->pool);
 
+    if (gl_str_starts(name, prefix)) { /* a bundle's: it knows other words */
+        what = "agent";
+        of = (gl_str){.p = of.p + 1, .n = of.n - 1};
+        name = (gl_str){.p = name.p + prefix.n, .n = name.n - prefix.n};
+        setting = "MN_EXECUTOR_POOL_CAPACITIES";
+    }
     if (pool < 0) {
         (void)gl_why(why, GL_E_LIMIT,
-                     "step '%.*s' wants pool '%.*s', which this node does not have: add it to "
-                     "GLIA_POOLS",
-                     GL_STR_ARG(spec->id), GL_STR_ARG(spec->pool));
+                     "%s '%.*s' wants pool '%.*s', which this node does not have: add it to %s",
+                     what, GL_STR_ARG(of), GL_STR_ARG(name), setting);
         return false;
     }
     if (spec->slots > c->pools[pool].slots) {
-        (void)gl_why(why, GL_E_LIMIT, "step '%.*s' wants %u slots of pool '%.*s', which has %u",
-                     GL_STR_ARG(spec->id), spec->slots, GL_STR_ARG(spec->pool),
-                     c->pools[pool].slots);
+        (void)gl_why(why, GL_E_LIMIT, "%s '%.*s' wants %u slots of pool '%.*s', which has %u", what,
+                     GL_STR_ARG(of), spec->slots, GL_STR_ARG(name), c->pools[pool].slots);
         return false;
     }
     return true;
