@@ -192,6 +192,15 @@ static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t to
     }
 }
 
+static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t token, gl_str line)
+{
+    struct gl_daemon *d = owner;
+
+    if (!d->is_deaf) {
+        d->events.said(d->events.owner, key, token, line);
+    }
+}
+
 /* ---- what the store tells ---- */
 
 static void on_woken(void *owner, gl_str context, gl_str word)
@@ -262,8 +271,12 @@ static int add_modules(struct gl_daemon *d, const struct gl_exec_events *events,
 
 static int open_exec(struct gl_daemon *d, struct gl_why *reterr_why)
 {
-    struct gl_exec_events events = {
-        .owner = d, .up = on_up, .down = on_down, .ended = on_ended, .beacon = on_beacon};
+    struct gl_exec_events events = {.owner = d,
+                                    .up = on_up,
+                                    .down = on_down,
+                                    .ended = on_ended,
+                                    .beacon = on_beacon,
+                                    .said = on_said};
     struct gl_keeper_exec_config keeper = {
         .data_dir = d->data,
         .orphan_grace_ms = d->store->ops->shared ? d->config.orphan_grace_ms : 0};

@@ -23,6 +23,8 @@ uint32_t gl_agents_pump(struct gl_core *c, struct gl_job *j, uint32_t budget);
 /* To an agent, for the step it is the agent of, or another of its steps. */
 void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint32_t to,
                        const struct gl_step *step);
+/* The step whose agent sends something; "" : it is none's. */
+gl_str gl_agents_source(const struct gl_flow *f, gl_str agent);
 /* Not everything an aggregator has got is in memory: have it read. */
 void gl_agents_gather(struct gl_core *c, struct gl_step *unit);
 /* The job is ending: what this unit or step of the ledger has open is closed. Returns what that

@@ -136,7 +136,9 @@ void gl_bound_on_timer(struct gl_core *c, struct gl_step *st)
     GL_MARK(c->trace, "bound.timed_out");
     if (gl_str_is(why, "agent beacon deadline exceeded") &&
         gl_flow_agent(st->job->spec->flow, gl_step_spec_of(st)->agent)->beacon_required) {
-        gl_txn_log(c, st->job, st, "agent_beacon_missed", why, (gl_str){0});
+        gl_txn_log(c, st->job, st, "agent_beacon_missed", why,
+                   gl_str_fmt(c->out->arena, "\"agent_id\":\"%.*s\"",
+                              GL_STR_ARG(gl_step_spec_of(st)->agent_ids.items[0])));
     }
     gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
     gl_bound_fail(c, st, why);

@@ -44,17 +44,12 @@ static uint32_t send_seeds(struct gl_core *c, struct gl_job *j, uint32_t budget)
 
 /* ---- which step is a message for? ---- */
 
-/* The step whose agent sends it: of an instance the headers it has taken over know more. */
-static gl_str source_of(struct gl_core *c, const struct gl_job *j, const struct gl_message *m)
+gl_str gl_agents_source(const struct gl_flow *f, gl_str agent)
 {
-    int64_t from = gl_flow_find_agent(j->spec->flow, m->from);
-    struct gl_message_ledger l = {0};
+    int64_t from = gl_flow_find_agent(f, agent);
+    int64_t step = from >= 0 ? gl_flow_agent(f, (uint32_t)from)->step : -1;
 
-    if (from < 0 || gl_flow_agent(j->spec->flow, (uint32_t)from)->step < 0) {
-        return (gl_str){0};
-    }
-    gl_message_ledger_of(m->headers, c->out->arena, &l);
-    return l.step_id;
+    return step >= 0 ? gl_flow_step(f, (uint32_t)step)->id : (gl_str){0};
 }
 
 void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint32_t to,
@@ -67,7 +62,7 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
         step = gl_step_get(c, j, (uint32_t)a->step);
     }
     l.graph_revision = j->r.graph_revision;
-    l.source_step_id = source_of(c, j, m);
+    l.source_step_id = gl_agents_source(j->spec->flow, m->from);
     if (step != NULL) {
         l.step_id = step->r.step_id;
         l.template_id = gl_step_spec_of(step)->template_id;
