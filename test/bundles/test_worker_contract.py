@@ -581,7 +581,7 @@ def test_an_absent_runner_is_said(served, tmp_path):
     b = Bundle("plain").worker("a", "say(x=1)", output_message_type="done").ends("a").seed("a", {})
     del b.flow["nodes"][0]["config"]["runner_module"]
     ran = small(served, tmp_path, b)
-    assert "OpenShell" in json.dumps(ran.status.get("notes")), ran.status
+    assert "names no runner_module" in json.dumps(ran.status.get("notes")), ran.status
 
 
 @item("B-5.1-4", "B-7.2-3")
