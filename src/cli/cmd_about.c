@@ -43,7 +43,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "validate",
         .arguments = "FILE|DIR",
-        .summary = "check a flow or a bundle, and say what of it can run twice",
+        .summary = "check a flow or a bundle, and say what can run twice",
         .help = "Every error is told at once, with its place and what to do. Nothing is run.\n",
         .words_min = 1,
         .words_max = 1,
@@ -158,7 +158,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "job artifacts",
         .arguments = "ID [PATH]",
-        .summary = "files that the workers of a job have left in its run's folder",
+        .summary = "files that workers have left in the folder of a run",
         .help =
             "With their sizes, SHA-256 and types; with PATH, that file on stdout. They lie on the\n"
             "node where the workers ran.\n",
@@ -169,7 +169,7 @@ const struct gl_command gl_cli_commands[] = {
     {
         .name = "job export",
         .arguments = "ID --to FILE.tar",
-        .summary = "a job as one file: status, events, result, artifacts, manifest",
+        .summary = "a job as one file, with events and artifacts",
         .help = "A tar archive with status.json, events.jsonl, result.json, manifest.json (of a\n"
                 "bundle) and the folder artifacts/. A file that is there is not overwritten.\n",
         .words_min = 1,

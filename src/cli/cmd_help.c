@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "cli/cli.h"
 
-enum { NAME_WIDTH = 16, OPTION_WIDTH = 26 };
+enum { NAME_WIDTH = 18, OPTION_WIDTH = 26 };
 
 static void list_command(FILE *out, const struct gl_command *c)
 {

@@ -9,8 +9,11 @@ import tarfile
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, wait_for  # noqa: E402
+from glianode import ROOT, Box, wait_for  # noqa: E402
 from httpnode import JOBS, assert_error, serve  # noqa: E402
+
+sys.path.insert(0, os.path.join(ROOT, "sdk", "python"))
+import glia  # noqa: E402
 
 BLOBS = "/v1/contexts/default/blobs"
 
@@ -231,6 +234,21 @@ def test_over_http(box):
     assert [a["agent_id"] for a in after["agents"]] == ["sink"] and after["next"] is None
     assert_error(box.ask("POST", f"{JOBS}/four/dead-letters/x/redrive"), 400, "invalid")
     assert_error(box.ask("GET", f"{JOBS}/four/messages?number=99"), 404, "not_found")
+
+
+def test_with_the_python_client(box):
+    folder = bundle(box)
+    box.start("serve")
+    wait_for("the node", lambda: os.path.exists(box.socket))
+    box.glia("run", folder, "--run-id", "py")
+    with glia.Client(data_dir=box.data) as client:
+        assert [a["agent_id"] for a in client.agents("py")] == ["work", "sink"]
+        assert client.result("py")["agent_id"] == "sink"
+        assert [a["path"] for a in client.artifacts("py")] == ["sub/out.json"]
+        assert json.loads(client.artifact("py", "sub/out.json")) == {"fruit": "apple"}
+        assert list(client.dead_letters("py")) == [] and client.redrive("py") == 0
+        with pytest.raises(glia.ConflictError):
+            client.send("py", "work", {"a": 1})
 
 
 def test_requests_in_the_file_of_a_run_are_listed_and_answered(box):

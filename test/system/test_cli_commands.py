@@ -373,7 +373,7 @@ def test_pools_are_checked(box, pools):
     (["job", "status"], "usage: glia job status ID"),
     (["job", "status"], "ID is missing"),
     (["human", "respond", "x"], "STEP is missing"),
-    (["validate"], "FILE is missing"),
+    (["validate"], "FILE|DIR is missing"),
     (["run"], "a FILE, or a command behind --, is missing"),
     (["run", "--", ""], "the command behind -- is empty"),
     (["run", "--run-id", "", "--", "true"], "--run-id is empty"),
@@ -400,7 +400,7 @@ def test_help_and_version_are_data(box):
     assert "glia run" in box.glia("help").stdout
     assert box.glia("--help").stdout == box.glia("help").stdout
     assert box.glia("run", "--help").stdout == box.glia("help", "run").stdout
-    assert box.glia("help", "job").stdout.count("usage:") == 12
+    assert box.glia("help", "job").stdout.count("usage:") == 17
     assert "glia run" in box.glia(code=2).stdout
     assert box.glia("version").stdout.startswith("glia 0.")
     assert set(box.json("version")) == {"version", "build"}

@@ -308,7 +308,8 @@ class Client:
                 for one in self._ask(job_path(reference(job), "logs"))["attempts"]]
 
     def result(self, job: JobRef, step: Optional[str] = None) -> Any:
-        """The output of a step; without `step`, a dict with those of the steps that no other needs.
+        """The output of a step; without `step`, a dict with those of the steps that no other needs,
+        or what a bundle's job was completed with.
 
         Raises ConflictError (code state) if that has not ended, JobFailedError if it has not
         completed. Outputs of a job that failed are in `Client.status(job).steps`."""
@@ -319,6 +320,8 @@ class Client:
             raise ConflictError(f"job {found.job_id} is {found.status}: it has no result yet",
                                 code="state")
         self._check(found)
+        if "bundle" in found.raw:
+            return found.raw.get("result")
         needed = {name for one in found.steps.values() for name in one.needs}
         # The step of a foreach has the list of what its instances left.
         return {name: one.output for name, one in found.steps.items()
@@ -389,6 +392,51 @@ class Client:
         self._post(job_path(reference(job), "steps", quote(step, safe=""), "respond"), body)
 
     # ---- the node ----
+
+    # ---- bundles ----
+
+    def _pages(self, job: JobRef, what: str, rows: str, **query: Any) -> Iterator[Document]:
+        after: Optional[str] = None
+        while True:
+            page = self._ask(job_path(reference(job), what), after=after, limit=PAGE_ROWS, **query)
+            yield from page[rows]
+            after = page["next"]
+            if after is None:
+                return
+
+    def agents(self, job: JobRef) -> Iterator[Document]:
+        """The agents of a bundle's job: what each has handled, what waits for it, its state."""
+        return self._pages(job, "agents", "agents")
+
+    def messages(self, job: JobRef, *, agent: Optional[str] = None) -> Iterator[Document]:
+        """Messages that wait for agents, or are being handled."""
+        return self._pages(job, "messages", "messages", agent=agent)
+
+    def dead_letters(self, job: JobRef, *, agent: Optional[str] = None) -> Iterator[Document]:
+        """Messages that could not be delivered, each with the reason."""
+        return self._pages(job, "dead-letters", "dead_letters", agent=agent)
+
+    def redrive(self, job: JobRef, number: Optional[int] = None) -> int:
+        """Deliver a dead letter again, or all of them; gives back how many that were."""
+        which = "all" if number is None else str(number)
+        answer = self._post(job_path(reference(job), "dead-letters", which, "redrive"),
+                            {"who": self._who})
+        return int(answer["redriven"])
+
+    def send(self, job: JobRef, agent: str, body: Any = None, *,
+             message_type: Optional[str] = None) -> None:
+        """Send an agent of a running job a message."""
+        self._post(job_path(reference(job), "messages"),
+                   _without_none(to=agent, type=message_type, body=body, who=self._who))
+
+    def artifacts(self, job: JobRef) -> List[Document]:
+        """Files that the workers of a job have left in its run's folder."""
+        return list(self._ask(job_path(reference(job), "artifacts"))["artifacts"])
+
+    def artifact(self, job: JobRef, path: str) -> bytes:
+        """The content of one of them."""
+        url = job_path(reference(job), "artifacts") + query_of(path=path)
+        return self._transport.request("GET", url, repeatable=True).body
 
     def node(self) -> Document:
         """The node: name, session, running attempts, pools."""
