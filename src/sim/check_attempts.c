@@ -132,7 +132,7 @@ static void check_losses(struct sim_checks *c, const struct sim_change *ch)
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     (void)me;
-    if (ch->step != NULL) {
+    if (ch->step != NULL && ch->job->flow->bundle == NULL) { /* else: check_agents.c */
         check_counts(c, ch);
         check_counted(c, ch);
         check_losses(c, ch);

@@ -61,7 +61,10 @@ static void check_job(struct sim_checks *c, struct sim_fact_job *j)
     }
     pos = (struct sim_fact_pos){0};
     for (const struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {
-        if (st->known && !gl_step_status_is_terminal(st->r.status)) {
+        /* An agent's unit rests: it never ends. */
+        bool rests = gl_str_starts(st->spec->id, GL_S("@")) &&
+                     (st->r.status == GL_STEP_WAITING || st->r.status == GL_STEP_PENDING);
+        if (st->known && !gl_step_status_is_terminal(st->r.status) && !rests) {
             sim_world_fail(c->world, "forgotten: job %.*s is %s, its step %.*s%s is %s",
                            GL_STR_ARG(j->id), gl_job_status_words[j->r.status],
                            GL_STR_ARG(st->spec->id), st->group != NULL ? "[]" : "",

@@ -40,7 +40,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     const struct gl_step_spec *spec = st->spec;
     const struct sim_fact_step *settled = st->group != NULL ? st->group : st;
     struct gl_json facts;
-    if (!settled->is_settled || gl_str_is(spec->driver, "noop")) {
+    if (j->flow->bundle != NULL || !settled->is_settled || gl_str_is(spec->driver, "noop")) {
         return;
     }
     if (!sim_known_facts(c, j, st, &facts)) {

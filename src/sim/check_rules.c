@@ -1,25 +1,60 @@
 /* check_rules.c - a step runs only when its trigger rule holds over how its parents really ended,
  * and is passed over only when the rule can never hold; a job's end follows from its steps'.
  * Counted afresh from the records, not from the core's counters. */
+#include "model/agent.h"
 #include "sim/sim_checks.h"
 
 struct tally {
     uint32_t all, ended, success, failed, accepted;
 };
 
+static bool accepts(const struct gl_step_edge *edge, const struct gl_step_record *r)
+{
+    uint32_t how = r->status == GL_STEP_COMPLETED ? GL_ACCEPT_DONE
+                   : r->status == GL_STEP_PARTIAL ? GL_ACCEPT_PARTIAL
+                   : r->status == GL_STEP_SKIPPED ? GL_ACCEPT_SKIPPED
+                                                  : GL_ACCEPT_FAILED;
+    return ((edge != NULL ? edge->accepts : GL_ACCEPT_DONE | GL_ACCEPT_PARTIAL) & how) != 0;
+}
+
+static void add(struct tally *t, const struct sim_fact_step *parent,
+                const struct gl_step_edge *edge)
+{
+    uint8_t status = parent->r.status;
+    if (!parent->known || !gl_step_status_is_terminal(status)) {
+        return;
+    }
+    t->ended++;
+    t->success += status == GL_STEP_COMPLETED ? 1 : 0;
+    t->failed += status == GL_STEP_FAILED || parent->r.terminal_outcome == GL_OUTCOME_FAILED;
+    t->accepted += accepts(edge, &parent->r);
+}
+
+/* What a scatter has made of a step of a ledger stands in its place. */
+static void add_instances(struct tally *t, const struct sim_fact_step *mapped,
+                          const struct gl_step_edge *edge)
+{
+    uint32_t n = mapped->r.items_n;
+    t->all += n - 1;
+    for (uint32_t i = 0; i < mapped->items_n; i++) {
+        if (mapped->items[i] != NULL) {
+            add(t, mapped->items[i], edge);
+        }
+    }
+}
+
 static struct tally count(const struct sim_fact_job *j, const struct sim_fact_step *st)
 {
     struct tally t = {.all = st->spec->needs_n};
-    for (uint32_t i = 0; i < t.all; i++) {
+    const struct gl_step_edge *edges = st->spec->edges.items;
+    for (uint32_t i = 0; i < st->spec->needs_n; i++) {
         const struct sim_fact_step *parent = &j->steps[st->spec->needs[i]];
-        uint8_t status = parent->r.status;
-        if (!parent->known || !gl_step_status_is_terminal(status)) {
-            continue;
+        const struct gl_step_edge *edge = edges != NULL ? &edges[i] : NULL;
+        if (parent->known && parent->r.terminal_outcome == GL_OUTCOME_MAPPED) {
+            add_instances(&t, parent, edge);
+        } else {
+            add(&t, parent, edge);
         }
-        t.ended++;
-        t.success += status == GL_STEP_COMPLETED ? 1 : 0;
-        t.failed += status == GL_STEP_FAILED || parent->r.terminal_outcome == GL_OUTCOME_FAILED;
-        t.accepted += status == GL_STEP_COMPLETED || status == GL_STEP_PARTIAL;
     }
     return t;
 }
@@ -68,6 +103,9 @@ static void note_step(struct state *s, const struct sim_change *ch)
     const struct gl_step_record *now = ch->step_now;
     bool is_new_end = gl_step_status_is_terminal(now->status) && now->status != was->status;
     uint32_t passed = GL_GATE_OPEN | GL_GATE_REUSED;
+    if (gl_str_starts(ch->step->spec->id, GL_S("@"))) {
+        return; /* an agent's unit has no parents */
+    }
     bool begins = (now->attempt_count == 1 && was->attempt_count == 0) ||
                   ((now->gate & passed) != 0 && (was->gate & passed) == 0);
     if (ch->step->group != NULL) {
@@ -112,9 +150,12 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
     uint32_t n[GL_STEP_STATUS_COUNT] = {0};
     for (uint32_t i = 0; i < ch->job->flow->steps.n; i++) {
         const struct sim_fact_step *st = &ch->job->steps[i];
-        n[st->known ? st->r.status : GL_STEP_PENDING]++;
+        uint8_t status = st->known ? st->r.status : GL_STEP_PENDING;
+        /* A step of a ledger has no process, but for its instances it counts as those do. */
+        n[status] += !st->spec->is_bound || status != GL_STEP_RUNNING;
         for (uint32_t k = 0; k < st->items_n; k++) {
-            n[GL_STEP_RUNNING] += st->items[k] != NULL && st->items[k]->r.status == GL_STEP_RUNNING;
+            status = st->items[k] != NULL ? st->items[k]->r.status : GL_STEP_PENDING;
+            n[status] += st->spec->is_bound ? status != GL_STEP_RUNNING : status == GL_STEP_RUNNING;
         }
     }
     if (n[GL_STEP_COMPLETED] != now->completed_n || n[GL_STEP_PARTIAL] != now->partial_n ||
@@ -156,7 +197,7 @@ static void check_end(struct sim_checks *c, struct sim_fact_job *j)
         const struct sim_fact_step *st = &j->steps[i];
         bool ended = st->known && gl_step_status_is_terminal(st->r.status);
         failed += ended && st->r.status == GL_STEP_FAILED ? 1 : 0;
-        if (!ended && j->r.status == GL_JOB_COMPLETED) {
+        if (!ended && j->r.status == GL_JOB_COMPLETED && i >= gl_flow_agents_n(j->flow)) {
             sim_world_fail(c->world, "rules: job %.*s completed and its step %.*s is %s",
                            GL_STR_ARG(j->id), GL_STR_ARG(st->spec->id),
                            gl_step_status_words[st->r.status]);
@@ -166,7 +207,7 @@ static void check_end(struct sim_checks *c, struct sim_fact_job *j)
         sim_world_fail(c->world, "rules: job %.*s completed with %u failed steps",
                        GL_STR_ARG(j->id), failed);
     }
-    if (j->r.status == GL_JOB_FAILED && failed == 0) {
+    if (j->r.status == GL_JOB_FAILED && failed == 0 && j->flow->bundle == NULL) {
         sim_world_fail(c->world, "rules: job %.*s failed without a failed step", GL_STR_ARG(j->id));
     }
 }

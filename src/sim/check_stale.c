@@ -6,7 +6,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 {
     (void)me;
     const struct sim_fact_step *st = ch->step;
-    if (st == NULL || ch->step_now->status != GL_STEP_COMPLETED ||
+    if (st == NULL || ch->job->flow->bundle != NULL || ch->step_now->status != GL_STEP_COMPLETED ||
         st->r.status == GL_STEP_COMPLETED || ch->step_now->decided_at != st->r.decided_at) {
         return;
     }

@@ -14,6 +14,11 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     const struct gl_step_record *now = ch->step_now;
     bool again = now->status == GL_STEP_READY || now->status == GL_STEP_QUEUED ||
                  now->attempt_count > st->r.attempt_count;
+    /* An agent's unit runs once for each message: given up, done, or tried again for a reason. */
+    if (gl_str_starts(st->spec->id, GL_S("@")) &&
+        (now->letter != st->r.letter || now->tries > st->r.tries)) {
+        return;
+    }
     bool began = st->last != NULL && st->last->number == st->r.attempt_count;
     if (again && began && now->counted == st->r.counted && now->decided_at == st->r.decided_at) {
         sim_world_fail(

@@ -58,6 +58,7 @@ static const char usage[] =
     "  --renew         the same, the second time with cores saved and restored on the way\n"
     "  --record        record what happens and replay it (every eighth history does so anyway)\n"
     "  --cluster       histories of several machines on one store, instead of one machine\n"
+    "  --agents        bundles among the jobs\n"
     "  --keep-going    do not stop at the first history that fails\n"
     "  --workers N     processes (default: one per core)\n"
     "  --plant N       plant bug number N (needs a build with -Dplant=true)\n"
@@ -119,6 +120,9 @@ static void print_replay(const struct arguments *args, uint64_t seed)
     (void)printf("replay with: glia-sim --seed %llu --trace", (unsigned long long)seed);
     if (args->cluster) {
         (void)printf(" --cluster");
+    }
+    if (args->options.agents) {
+        (void)printf(" --agents");
     }
     if (args->plant != 0) {
         (void)printf(" --plant %d", args->plant);
@@ -455,7 +459,7 @@ static bool read_flag(struct arguments *args, const char *name)
         {"--trace", &args->trace},           {"--marks", &args->marks},
         {"--twice", &args->twice},           {"--renew", &args->renew},
         {"--keep-going", &args->keep_going}, {"--record", &args->options.record},
-        {"--cluster", &args->cluster},
+        {"--cluster", &args->cluster},       {"--agents", &args->options.agents},
     };
     for (size_t i = 0; i < GL_COUNT(flags); i++) {
         if (strcmp(name, flags[i].name) == 0) {

@@ -157,6 +157,7 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
     s->record = options->record || options->seed % 16 == 5;
     s->pools.default_slots = w->options.slots_narrow == 0 ? 4 : w->options.slots_narrow;
     s->pools.gpu_slots = 1;
+    sim_swarm_agents(w, options, &s->pools);
     sim_disk_init(&s->disk);
     s->disk.shared = true;
     s->disk.keeps_tail = w->cluster.failovers > 0;

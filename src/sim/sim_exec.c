@@ -1,6 +1,7 @@
 #include "sim/sim_exec.h"
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/mem.h"
 
 enum {
@@ -320,6 +321,37 @@ static struct sim_letter *letter(struct sim_exec *x, enum sim_letter_type type,
     return l;
 }
 
+static void take_raw(const struct gl_json *json, const char *name, struct gl_buf *out)
+{
+    gl_jnode n = gl_json_get(json, gl_json_root(json), name);
+    if (n != NULL && !gl_json_is(n, GL_JSON_NULL)) {
+        gl_buf_str(out, gl_json_raw(json, n));
+    }
+}
+
+/* Of an agent's start: what its worker would read. */
+static void take_turn(struct sim_letter *l, const struct gl_exec_start *start)
+{
+    struct gl_arena a = {0};
+    struct gl_json json;
+    l->is_module = gl_str_is(start->driver, "module");
+    l->is_unit = start->is_worker || l->is_module;
+    if (l->is_module && gl_json_parse(&json, start->input, SIZE_MAX, &a, NULL) == 0) {
+        take_raw(&json, "message", &l->message);
+        take_raw(&json, "state", &l->state);
+    }
+    for (size_t i = 0; start->is_worker && i < start->files_n; i++) {
+        gl_str text = start->files[i].text;
+        if (gl_str_is(start->files[i].name, "mirror_neuron_message.json")) {
+            gl_buf_str(&l->message, text);
+        } else if (gl_str_is(start->files[i].name, "mirror_neuron_context.json") &&
+                   gl_json_parse(&json, text, SIZE_MAX, &a, NULL) == 0) {
+            take_raw(&json, "agent_state", &l->state);
+        }
+    }
+    gl_arena_done(&a);
+}
+
 static void do_start(struct gl_exec *port, struct gl_exec_req *req,
                      const struct gl_exec_start *start)
 {
@@ -334,6 +366,7 @@ static void do_start(struct gl_exec *port, struct gl_exec_req *req,
     l->grace_ms = start->grace_ms;
     l->beacon_ms = start->beacon_ms;
     l->noop = gl_str_is(start->driver, "noop");
+    take_turn(l, start);
     for (size_t i = 0; i < start->argv_n + start->env_n; i++) {
         gl_buf_str(&l->given, i < start->argv_n ? start->argv[i] : start->env[i - start->argv_n]);
         gl_buf_char(&l->given, '\n');

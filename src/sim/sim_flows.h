@@ -10,6 +10,7 @@
 /* The pools of every simulated node: "default" and "gpu". */
 struct sim_pools {
     uint32_t default_slots, gpu_slots;
+    uint32_t executor_slots; /* of "executor.default", where there are agents; 0: none */
 };
 
 /* And what its job is given. */

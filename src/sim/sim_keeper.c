@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/sim_exec.h"
+#include "sim/sim_workers.h"
 
 enum {
     SHORT_MS = 8000,  /* an ordinary process runs at most this long */
@@ -84,6 +85,7 @@ void sim_keeper_done(struct sim_keeper *k)
     }
     floors_forget(k);
     for (size_t i = 0; i < k->ledger_n; i++) {
+        gl_buf_done(&k->ledger[i]->said);
         gl_mem_free(k->ledger[i]);
     }
     gl_mem_free(k->ledger);
@@ -238,6 +240,9 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
 {
     struct sim_keeper *k = at->keeper;
     struct sim_behaviour b = draw_behaviour(at, l->noop);
+    if (l->is_unit) {
+        sim_workers_speak(k->world, l, &b, &at->process->said);
+    }
     if (k->watch.on_plan != NULL) {
         k->watch.on_plan(k->watch.owner, at->process, &b);
     }
@@ -556,6 +561,8 @@ void sim_letter_free(struct sim_letter *letter)
     sim_world_cancel(letter->keeper->world, &letter->arrival);
     gl_list_remove(&letter->link);
     gl_buf_done(&letter->given);
+    gl_buf_done(&letter->message);
+    gl_buf_done(&letter->state);
     gl_mem_free(letter);
 }
 

@@ -34,6 +34,7 @@ struct sim_process {
     int exit_code;
     bool recorded; /* its exit record was synced: somebody can know how it ended */
     uint64_t epoch;
+    struct gl_buf said; /* by an agent's: its output, also if it was stopped before it said it */
 };
 
 /* What a process does if nobody interferes. */
@@ -116,6 +117,8 @@ struct sim_letter {
     uint64_t token;
     gl_ms start_by, timeout_ms, grace_ms, beacon_ms;
     bool noop;
+    bool is_unit, is_module;      /* START of an agent's worker or module, ... */
+    struct gl_buf message, state; /* ... the message it is given, and the agent's state: JSON */
 };
 
 /* What the keeper makes of a letter. Slices are valid until the keeper is called again. */

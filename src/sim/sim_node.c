@@ -109,13 +109,14 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     struct gl_pool_config pools[] = {
         {.name = GL_S("default"), .slots = options->pools.default_slots},
         {.name = GL_S("gpu"), .slots = options->pools.gpu_slots},
+        {.name = GL_S("executor.default"), .slots = options->pools.executor_slots},
     };
     struct gl_node_config config = {.name = gl_str_of(n->machine),
                                     .stack = gl_str_of(options->stack),
                                     .session_ttl_ms = options->session_ttl_ms,
                                     .orphan_grace_ms = options->orphan_grace_ms,
                                     .pools = pools,
-                                    .pools_n = GL_COUNT(pools),
+                                    .pools_n = options->pools.executor_slots > 0 ? 3 : 2,
                                     .hot_jobs_max = options->hot_jobs_max,
                                     .keep = options->keep,
                                     .trace = &n->tracer.trace,

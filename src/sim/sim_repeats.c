@@ -183,7 +183,7 @@ static void choose_from(struct sim_retry *y, const struct sim_fact_job *j)
 
 void sim_repeats_retry(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
 {
-    if (cl->retries_n == SIM_RETRIES_MAX) {
+    if (cl->retries_n == SIM_RETRIES_MAX || j->flow->bundle != NULL) {
         return;
     }
     struct sim_retry *y = &cl->retries[cl->retries_n++];

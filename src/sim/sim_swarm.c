@@ -206,6 +206,18 @@ static void apply_settings(struct sim_swarm *s, const char *set)
     }
 }
 
+void sim_swarm_agents(struct sim_world *w, const struct sim_swarm_options *options,
+                      struct sim_pools *pools)
+{
+    struct gl_rng draw;
+    if (!options->agents) {
+        return; /* nothing is drawn: other histories stay as they are */
+    }
+    gl_rng_fork(&w->rng, &draw, "agents");
+    w->agents = true;
+    pools->executor_slots = 1 + (uint32_t)gl_rng_below(&draw, 6);
+}
+
 void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options)
 {
     *s = (struct sim_swarm){0};
@@ -218,6 +230,7 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     sim_options_draw(&w->options, &draw);
     apply_settings(s, options->set);
     gl_rng_fork(&w->rng, &s->rng, "swarm");
+    sim_swarm_agents(w, options, &s->pools);
     w->faults = true;
     w->fault_budget = (uint32_t)gl_rng_below(&s->rng, FAULTS_MAX);
     s->renew = options->renew;

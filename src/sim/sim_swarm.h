@@ -17,6 +17,7 @@ struct sim_swarm_options {
     gl_ms minutes;   /* of phase one; 0: drawn, 10 or more */
     size_t jobs_n;   /* 0: drawn, 30 or more */
     uint32_t renew;  /* cores are saved and restored on the way, per million events */
+    bool agents;     /* bundles among the jobs */
     bool record;     /* what happens is recorded and replayed; every eighth seed does so anyway */
     const char *set; /* "name=value,name=value": options fixed by hand; NULL: none */
     void (*print)(void *owner, const char *line); /* every line of the trace; NULL: none */
@@ -53,6 +54,9 @@ struct sim_swarm {
 
 /* Draws the options, so that they can be printed before the history begins. */
 void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options);
+/* What is drawn besides if there are agents. */
+void sim_swarm_agents(struct sim_world *w, const struct sim_swarm_options *options,
+                      struct sim_pools *pools);
 /* Both phases. False: world.failed, with the sentence in world.failure. */
 bool sim_swarm_run(struct sim_swarm *s);
 void sim_swarm_done(struct sim_swarm *s);

@@ -1,0 +1,26 @@
+/* sim_workers.h - what the processes and modules of agents say: a document that hangs on the seed,
+ * the message and the agent's state alone.
+ *
+ *   next_state     {"n": messages that have changed it, "sent": messages it has sent by itself,
+ *                  "last": the id of the message that changed it last}
+ *   emit_messages  of type "hop", to agents by name; not from messages with high numbers
+ *   events         partial, failed, skipped, branch, scatter
+ *
+ * The checkers hold the records against it (check_agents.c). */
+#ifndef GL_SIM_SIM_WORKERS_H
+#define GL_SIM_SIM_WORKERS_H
+
+#include "sim/sim_keeper.h"
+
+/* Instead of what was drawn for an ordinary process, if it ends well. The text belongs to `keep`.
+ */
+void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
+                       struct sim_behaviour *b, struct gl_buf *keep);
+/* {"n":..,"sent":..,"last":".."}; zeros for anything else. `last` lives in `a`. */
+struct sim_worker_state {
+    uint64_t n, sent;
+    gl_str last;
+};
+struct sim_worker_state sim_workers_state(gl_str text, struct gl_arena *a);
+
+#endif
