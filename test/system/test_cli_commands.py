@@ -407,7 +407,7 @@ def test_help_and_version_are_data(box):
     assert "no command" in box.glia("help", "nothing", code=2).stderr
     for word in ("--help", "-h"):
         group = box.glia("job", word).stdout
-        assert group.count("  glia job ") == 12 and "glia run" not in group
+        assert group.count("  glia job ") == 17 and "glia run" not in group
 
 
 def test_mistakes_are_told_as_json_where_that_was_asked_for(box):
