@@ -68,15 +68,17 @@ static void write_policy_state(const struct gl_view *v, struct gl_jw *w)
 /* What the job's own record leaves out where it is nothing. */
 static void write_recovery(const struct gl_job_record *r, struct gl_jw *w)
 {
+    bool is_held = r->hold == GL_HOLD_REVIEW; /* by an attempt whose outcome is not known */
+
     if (r->graph_revision == 0) {
         put_number(w, "graph_revision", 0);
     }
     if (r->recovery_status.n == 0) {
-        put_text(w, "recovery_status", GL_S("none"));
+        put_text(w, "recovery_status", is_held ? GL_S("paused_for_review") : GL_S("none"));
     }
     if (!r->recovery_requires_review) {
         gl_jw_key(w, "recovery_requires_review");
-        gl_jw_bool(w, false);
+        gl_jw_bool(w, is_held);
     }
 }
 

@@ -231,8 +231,10 @@ class Runner:
         return os.path.join(self.env["MN_RUNS_ROOT"], run_id)
 
     def wait_file(self, run_id, name, seconds=20):
+        """Until a worker has written a line into it."""
         path = os.path.join(self.folder_of(run_id), name)
-        return wait_for(f"{name} of {run_id}", lambda: os.path.exists(path) and path, seconds)
+        return wait_for(f"{name} of {run_id}", lambda: os.path.exists(path)
+                        and os.path.getsize(path) > 0 and path, seconds)
 
     def touch(self, run_id, name):
         os.makedirs(self.folder_of(run_id), exist_ok=True)
