@@ -75,7 +75,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 {
     (void)me;
     const struct sim_fact_step *st = ch->step;
-    if (st != NULL) {
+    if (st != NULL && ch->job->flow->bundle == NULL) {
         check_key(c, ch);
     }
     if (st == NULL || st->group != NULL || !st->is_settled ||

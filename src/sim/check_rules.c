@@ -8,13 +8,15 @@ struct tally {
     uint32_t all, ended, success, failed, accepted;
 };
 
-static bool accepts(const struct gl_step_edge *edge, const struct gl_step_record *r)
+static bool accepts(const struct sim_fact_step *parent, const struct gl_step_edge *edge)
 {
+    const struct gl_step_record *r = &parent->r;
+    uint32_t usual = parent->spec->is_bound ? GL_ACCEPT_DONE : GL_ACCEPT_DONE | GL_ACCEPT_PARTIAL;
     uint32_t how = r->status == GL_STEP_COMPLETED ? GL_ACCEPT_DONE
                    : r->status == GL_STEP_PARTIAL ? GL_ACCEPT_PARTIAL
                    : r->status == GL_STEP_SKIPPED ? GL_ACCEPT_SKIPPED
                                                   : GL_ACCEPT_FAILED;
-    return ((edge != NULL ? edge->accepts : GL_ACCEPT_DONE | GL_ACCEPT_PARTIAL) & how) != 0;
+    return ((edge != NULL ? edge->accepts : usual) & how) != 0 && how != GL_ACCEPT_FAILED;
 }
 
 static void add(struct tally *t, const struct sim_fact_step *parent,
@@ -25,9 +27,9 @@ static void add(struct tally *t, const struct sim_fact_step *parent,
         return;
     }
     t->ended++;
-    t->success += status == GL_STEP_COMPLETED ? 1 : 0;
+    t->success += status == GL_STEP_COMPLETED || parent->r.terminal_outcome == GL_OUTCOME_SUCCESS;
     t->failed += status == GL_STEP_FAILED || parent->r.terminal_outcome == GL_OUTCOME_FAILED;
-    t->accepted += accepts(edge, &parent->r);
+    t->accepted += accepts(parent, edge);
 }
 
 /* What a scatter has made of a step of a ledger stands in its place. */
@@ -136,8 +138,10 @@ static void judge(struct sim_checks *c, struct state *s, const struct sim_fact_j
         if (is_open(spec, &t)) {
             sim_world_fail(
                 c->world,
-                "rules: step %.*s of job %.*s was passed over though its rule %s could hold",
-                GL_STR_ARG(spec->id), GL_STR_ARG(j->id), gl_rule_words[spec->rule]);
+                "rules: step %.*s of job %.*s was passed over though its rule %s could hold: %u of %u "
+                "ended, %u well, %u failed, %u accepted",
+                GL_STR_ARG(spec->id), GL_STR_ARG(j->id), gl_rule_words[spec->rule], t.ended, t.all,
+                t.success, t.failed, t.accepted);
         }
     }
     s->started_n = s->passed_n = 0;

@@ -47,6 +47,10 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     if (st->spec->safety != GL_SAFETY_UNSAFE || last == NULL || st->reruns > st->reruns_at_last) {
         return;
     }
+    /* "failed" is a word, too: an agent goes on as its restart policy says. */
+    if (gl_str_starts(st->spec->id, GL_S("@")) && st->r.decided_at != st->decided_at_last) {
+        return;
+    }
     if (last->ended_at == 0 || !last->recorded) {
         sim_world_fail(c->world,
                        "unsafe: %.*s of job %.*s started though nobody knows how attempt %u ended",

@@ -199,6 +199,7 @@ void sim_facts_started(struct sim_fact_step *st, const struct sim_process *p)
     st->last = p;
     st->processes_n++;
     st->reruns_at_last = st->reruns;
+    st->decided_at_last = st->r.decided_at;
 }
 
 /* ---- after a change of primary ---- */

@@ -35,6 +35,7 @@ struct sim_fact_step {
     const struct sim_process *last; /* the newest process of this step; NULL: none yet */
     uint32_t processes_n;
     uint32_t reruns_at_last;     /* `reruns` when it started */
+    gl_ms decided_at_last;       /* when a person had decided last then; 0: never */
     gl_ms losses[GL_LOSSES_MAX]; /* when lost attempts were given another try, newest first */
 };
 

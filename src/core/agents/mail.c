@@ -464,6 +464,9 @@ static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *
     if (l->r.status == GL_LETTER_COUNTED) {
         gl_list_push(&unit->mail->counted, &l->link);
         gl_relay_count(c, unit, l);
+        if (unit->r.letter == l->r.number) { /* what it has got was being gathered */
+            unit->mail->now = l;
+        }
     } else if (l->r.status == GL_LETTER_HELD) {
         gl_list_push(&gl_mail_of(c, step)->letters, &l->link);
         step->mail->n++;

@@ -125,6 +125,10 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 
 void gl_agents_gather(struct gl_core *c, struct gl_step *unit)
 {
+    if (unit->r.status != GL_STEP_READY) { /* so that whoever loads it gathers again */
+        gl_ledger_move(c, unit, GL_STEP_READY);
+        gl_list_remove(&unit->work);
+    }
     fetch(c, unit, GL_WANT_COUNTED | GL_WANT_LETTER);
 }
 
@@ -302,6 +306,9 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         gl_mail_call(c, unit);
         return;
     }
+    if (unit->r.status == GL_STEP_READY) { /* it is at it: an end of its step does not stop it */
+        gl_ledger_move(c, unit, GL_STEP_WAITING);
+    }
     text = raw_of(&json, "message");
     if (raw_of(&json, "counted").n > 0) {
         gl_relay_gathered(c, unit, text, raw_of(&json, "counted"));
@@ -315,7 +322,11 @@ bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
     if (has_process(unit) || unit->mail == NULL || unit->mail->now == NULL) {
         return false;
     }
-    fetch(c, unit, GL_WANT_LETTER);
+    if (unit->mail->now->r.status == GL_LETTER_COUNTED) {
+        gl_agents_gather(c, unit);
+    } else {
+        fetch(c, unit, GL_WANT_LETTER);
+    }
     return true;
 }
 
@@ -366,6 +377,9 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
         gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
     } else if (is_quiet(j)) {
         if (!is_done && trigger_one(c, j)) {
+            if (gl_list_empty(&j->busy)) { /* nobody else calls its agent */
+                gl_list_push(&c->busy, &j->busy);
+            }
             return;
         }
         if (is_done && p->job_type == GL_TYPE_BATCH) {

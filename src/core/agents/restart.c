@@ -117,20 +117,22 @@ void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_ms history[HISTORY_MAX + 1], wait;
     size_t n = read_history(c, st, c->now - p->interval_ms, history);
     gl_str id = gl_flow_agent(st->job->spec->flow, st->of)->id;
+    bool was_judged = st->r.status == GL_STEP_BLOCKED; /* a person has just said that it failed */
 
-    if (job->recovery_mode == GL_RECOVERY_MANUAL_RECOVER) {
+    if (job->recovery_mode == GL_RECOVERY_MANUAL_RECOVER && !was_judged) {
         note(c, st, history, n, why, "review", 0);
         review(c, st, why);
-    } else if (n < p->attempts && n < HISTORY_MAX) {
+    } else if (job->recovery_mode != GL_RECOVERY_MANUAL_RECOVER && n < p->attempts &&
+               n < HISTORY_MAX) {
         wait = delay_after(p, n);
         history[n++] = c->now; /* counted when it starts */
         note(c, st, history, n, why, "restart", c->now + wait);
         again_at(c, st, wait, why, "agent_restart_scheduled");
-    } else if (p->waits && n > 0) {
+    } else if (job->recovery_mode != GL_RECOVERY_MANUAL_RECOVER && p->waits && n > 0) {
         wait = history[0] + p->interval_ms - c->now;
         note(c, st, history, n, why, "wait", c->now + wait);
         again_at(c, st, wait > 0 ? wait : 1, why, "agent_restart_deferred");
-    } else if (job->job_type == GL_TYPE_SERVICE) {
+    } else if (job->job_type == GL_TYPE_SERVICE && !was_judged) {
         note(c, st, history, n, why, "exhausted", 0);
         review(c, st, why);
     } else {

@@ -148,20 +148,22 @@ void gl_unit_ack(struct gl_core *c, struct gl_step *st)
     struct gl_job *j = st->job;
     struct gl_letter *l = st->mail->now;
     struct gl_step *step = gl_mail_step(c, j, l);
+    bool is_its = step != NULL && step->mail != NULL && step->mail->now == l;
 
     st->r.processed++;
     st->r.beacon_at = c->now;
     gl_agents_log(c, st, "message_acked", (gl_str){0},
                   gl_str_fmt(c->out->arena, "{\"message_id\":\"%.*s-%llu\"}", GL_STR_ARG(j->id),
                              (unsigned long long)l->r.number));
-    if (l->r.status == GL_LETTER_COUNTED) { /* its aggregator keeps it: it is not given again */
-        if (step != NULL && step->mail != NULL && step->mail->now == l) {
-            step->mail->now = NULL;
-        }
-    } else if (step != NULL && step->mail != NULL && step->mail->now == l &&
-               !gl_step_status_is_terminal(step->r.status)) {
+    if (is_its && l->r.status != GL_LETTER_COUNTED && !gl_step_status_is_terminal(step->r.status)) {
         gl_mail_set(c, j, l, GL_LETTER_KEPT);
-    } else {
+        gl_unit_rest(c, st);
+        return;
+    }
+    if (is_its) {
+        step->mail->now = NULL;
+    }
+    if (l->r.status != GL_LETTER_COUNTED) { /* else its aggregator keeps it */
         gl_mail_drop(c, j, l);
     }
     gl_unit_rest(c, st);
