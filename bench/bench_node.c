@@ -9,6 +9,7 @@
 #include "exec/keeper_exec.h"
 #include "exec/module_exec.h"
 #include "exec/noop_exec.h"
+#include "node/node_state.h"
 #include "os/random.h"
 #include "os/recorder.h"
 #include "stores.h"
@@ -182,8 +183,13 @@ void bench_open(struct bench *b, uint32_t slots, uint32_t hot)
     struct gl_store_events heard;
     struct gl_keeper_exec_config keeper = {.data_dir = b->data, .keeper_path = b->keeper};
     struct gl_noop_exec_config noop = {0};
-    struct gl_module_exec_config modules = {.folders = b->modules, .trusted = "bench.pingpong"};
+    char host[600];
+    struct gl_module_exec_config modules = {
+        .folders = b->modules, .trusted = "bench.pingpong", .host_path = host};
     int rc;
+
+    (void)snprintf(host, sizeof(host), "%s/../../glia-module-host",
+                   b->modules != NULL ? b->modules : ".");
 
     if (gl_loop_new(&b->loop, &why) != 0 ||
         gl_stores_open(&b->store, &config, b->loop, &why) != 0) {
@@ -222,6 +228,13 @@ void bench_open(struct bench *b, uint32_t slots, uint32_t hot)
 
 void bench_close(struct bench *b)
 {
+    const struct gl_core_counts *counts = gl_core_counts(b->node->core);
+    struct gl_why why;
+
+    if (counts->jobs_failed > 0) { /* however fast it was */
+        (void)gl_why(&why, GL_E_INVALID, "%llu jobs", (unsigned long long)counts->jobs_failed);
+        bench_fail("failed", &why);
+    }
     gl_node_stop(b->node, on_closed, b);
     gl_loop_run(b->loop);
     gl_node_free(b->node);

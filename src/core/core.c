@@ -634,7 +634,8 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
         due = sooner(sooner(due, st->heartbeat_at), st->probe_at);
     } else if (st->r.status == GL_STEP_QUEUED && gl_step_is_unit(st) &&
                j->r.status == GL_JOB_RUNNING) {
-        gl_ms wait = gl_flow_agent(j->spec->flow, st->of)->lease_timeout_ms;
+        const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, st->of);
+        gl_ms wait = a->kind == GL_AGENT_EXECUTOR ? a->lease_timeout_ms : 0;
 
         due = wait > 0 ? sooner(due, st->r.queued_at + wait) : due;
     }

@@ -30,11 +30,19 @@ static void send_seed(struct gl_core *c, struct gl_job *j, const struct gl_seed 
     gl_agents_deliver(c, j, &m, (uint32_t)to, NULL);
 }
 
+/* The flow keeps them: as letters they would only take room before somebody can handle them. */
+enum { SEEDS_AHEAD = 1024 };
+
+static bool may_seed(const struct gl_job *j)
+{
+    return j->r.seeds_n < j->spec->flow->bundle->seeds.n && j->r.waiting_n < SEEDS_AHEAD;
+}
+
 static uint32_t send_seeds(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     const struct gl_items *seeds = &j->spec->flow->bundle->seeds;
 
-    while (j->r.seeds_n < seeds->n && budget > 0) {
+    while (may_seed(j) && budget > 0) {
         send_seed(c, j, &((const struct gl_seed *)seeds->items)[j->r.seeds_n++]);
         gl_txn_changed(c, j);
         budget--;
@@ -243,7 +251,7 @@ uint32_t gl_agents_pump(struct gl_core *c, struct gl_job *j, uint32_t budget)
 
 bool gl_agents_have_more(const struct gl_job *j)
 {
-    return !gl_list_empty(&j->mailed) || j->r.seeds_n < j->spec->flow->bundle->seeds.n;
+    return !gl_list_empty(&j->mailed) || may_seed(j);
 }
 
 /* ---- what was read ---- */
@@ -338,8 +346,8 @@ static bool is_quiet(const struct gl_job *j)
                    j->units[GL_STEP_RETRY_WAIT] + j->units[GL_STEP_BLOCKED] ==
                0 &&
            j->bound[GL_STEP_RETRY_WAIT] == 0 && j->asked_n == 0 && !gl_agents_have_more(j) &&
-           gl_list_empty(&j->spread) && gl_list_empty(&j->making) &&
-           j->r.roots_spread == j->spec->flow->roots_n;
+           j->r.seeds_n == j->spec->flow->bundle->seeds.n && gl_list_empty(&j->spread) &&
+           gl_list_empty(&j->making) && j->r.roots_spread == j->spec->flow->roots_n;
 }
 
 /* A step that may run and that nobody sends anything: the ledger does. */
