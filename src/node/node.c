@@ -1,5 +1,5 @@
-#include "node/turns.h"
 #include "node/node.h"
+#include "node/turns.h"
 
 #include "core/snapshot.h"
 #include "node/blobs.h"

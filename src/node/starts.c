@@ -430,28 +430,6 @@ static void on_files(void *owner, int code, const char *why)
 
 /* ---- units: workers and modules of a bundle ---- */
 
-static struct gl_turn *copy_turn(struct gl_arena *a, const struct gl_turn *t)
-{
-    struct gl_turn *copy = GL_NEW(a, struct gl_turn);
-    gl_str *texts[] = {
-        &copy->message,
-        &copy->state,
-        &copy->ledger.run_id,
-        &copy->ledger.step_id,
-        &copy->ledger.template_id,
-        &copy->ledger.region_id,
-        &copy->ledger.attempt_id,
-        &copy->ledger.idempotency_key,
-        &copy->ledger.source_step_id,
-    };
-
-    *copy = *t;
-    for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        *texts[i] = gl_str_dup(a, *texts[i]);
-    }
-    return copy;
-}
-
 static int compose(struct start *s, struct gl_why *why)
 {
     struct gl_worker_turn t = {
@@ -538,7 +516,7 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     s->key = key;
     gl_map_add(&n->starts_by_key, s->key, s);
     if (e->turn != NULL) {
-        s->turn = copy_turn(&s->arena, e->turn);
+        s->turn = gl_turns_copy(&s->arena, e->turn);
         begin_unit(s);
         return;
     }

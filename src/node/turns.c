@@ -10,6 +10,28 @@ enum { PAGE = 256 };
 
 /* ---- the message a worker is given ---- */
 
+struct gl_turn *gl_turns_copy(struct gl_arena *a, const struct gl_turn *t)
+{
+    struct gl_turn *copy = GL_NEW(a, struct gl_turn);
+    gl_str *texts[] = {
+        &copy->message,
+        &copy->state,
+        &copy->ledger.run_id,
+        &copy->ledger.step_id,
+        &copy->ledger.template_id,
+        &copy->ledger.region_id,
+        &copy->ledger.attempt_id,
+        &copy->ledger.idempotency_key,
+        &copy->ledger.source_step_id,
+    };
+
+    *copy = *t;
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        *texts[i] = gl_str_dup(a, *texts[i]);
+    }
+    return copy;
+}
+
 /* As it was sent, with what the ledger says of this attempt. */
 gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
                         struct gl_why *reterr_why)

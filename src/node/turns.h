@@ -13,6 +13,7 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e);
 void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
                    void (*done)(void *owner, int code, const char *why, gl_str message),
                    void *owner);
+struct gl_turn *gl_turns_copy(struct gl_arena *a, const struct gl_turn *t);
 /* The message as this attempt is given it; "" : it cannot be read. */
 gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
                         struct gl_why *reterr_why);

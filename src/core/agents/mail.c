@@ -438,12 +438,12 @@ static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *
 
     switch ((enum gl_letter_status)l->r.status) {
     case GL_LETTER_QUEUED:
-        return;
     case GL_LETTER_HANDLING:
         step = gl_mail_step(c, j, l);
-        if (unit->r.letter != l->r.number) { /* records that contradict each other */
+        if (unit->r.letter != l->r.number) {
             return;
         }
+        l->r.status = GL_LETTER_HANDLING;
         unit->mail->now = l;
         if (step != NULL && step->r.letter == l->r.number) {
             gl_mail_of(c, step)->now = l;

@@ -14,11 +14,11 @@
 #include "core/core_state.h"
 #include "model/message.h"
 
-#define GL_LETTER_STATUSES(X) \
-    X(QUEUED, "queued")       \
-    X(HELD, "held")           \
-    X(HANDLING, "handling")   \
-    X(KEPT, "kept")           \
+#define GL_LETTER_STATUSES(X)                                                \
+    X(QUEUED, "queued")                                                      \
+    X(HELD, "held")                                                          \
+    X(HANDLING, "handling") /* in memory only: its unit's record names it */ \
+    X(KEPT, "kept")                                                          \
     X(COUNTED, "counted") /* an aggregator has it */
 
 enum gl_letter_status {

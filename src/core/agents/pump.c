@@ -166,14 +166,14 @@ static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
         if (!l->r.large) {
             gl_relay_handle(c, unit, l->r.message);
         } else {
-            gl_mail_set(c, unit->job, l, GL_LETTER_HANDLING);
+            l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
             gl_ledger_move(c, unit, GL_STEP_READY);
             gl_list_remove(&unit->work);
             fetch(c, unit, GL_WANT_LETTER);
         }
         return;
     }
-    gl_mail_set(c, unit->job, l, GL_LETTER_HANDLING);
+    l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
     gl_unit_start(c, unit);
 }
 
