@@ -157,8 +157,10 @@ void gl_postgres_read_record(struct gl_postgres *s, const PGresult *r, int row, 
     ret->token = (uint64_t)number(s, r, row, column + 2);
     ret->live = number(s, r, row, column + 3) != 0;
     if (has_value) {
+        int64_t sum = number(s, r, row, column + 4);
+
         ret->value = text(s, r, row, column + 5);
-        ret->damaged = number(s, r, row, column + 4) != (int64_t)gl_sum_record(ret);
+        ret->damaged = sum != 0 && sum != (int64_t)gl_sum_record(ret); /* 0: written by hand */
     }
 }
 

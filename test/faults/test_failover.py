@@ -164,8 +164,8 @@ def test_a_failover_under_load(wait):
 
 
 def test_a_primary_that_was_given_up_and_lives_is_left():
-    """It stood still, another was chosen, and it goes on without knowing. The sentinels tell it only
-    ten seconds later; the nodes find out when no replica confirms their renewals."""
+    """It stood still, another was chosen, and it goes on without knowing. The sentinels tell it
+    only ten seconds later; the nodes find out when no replica confirms their renewals."""
     with SentinelSet() as world, Cluster(f"{world.url}?wait=needed", 2) as cluster:
         with Rush(cluster, 100) as rush:
             rush.wait_more(50)

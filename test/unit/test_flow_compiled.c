@@ -129,7 +129,7 @@ static void a_later_format_is_refused_as_such(void **state)
 {
     (void)state;
     struct gl_flow *f;
-    assert_int_equal(gl_flow_decode(GL_S("{\"format\":3,\"new\":[]}"), &arena, &f, &why),
+    assert_int_equal(gl_flow_decode(GL_S("{\"format\":4,\"new\":[]}"), &arena, &f, &why),
                      GL_E_VERSION);
     assert_int_equal(gl_flow_decode(GL_S("{\"name\":\"x\"}"), &arena, &f, &why), GL_E_INVALID);
     assert_int_equal(gl_flow_decode(GL_S("{\"format\":0}"), &arena, &f, &why), GL_E_INVALID);
