@@ -59,6 +59,7 @@ struct sim_check {
 #define SIM_CHECKS(X) \
     X(approvals)      \
     X(attempts)       \
+    X(counted)        \
     X(effects)        \
     X(events)         \
     X(forgotten)      \
@@ -67,6 +68,8 @@ struct sim_check {
     X(inputs)         \
     X(items)          \
     X(leader)         \
+    X(ledger)         \
+    X(letters)        \
     X(limits)         \
     X(names)          \
     X(overlap)        \
@@ -80,6 +83,7 @@ struct sim_check {
     X(sleeps)         \
     X(slots)          \
     X(stale)          \
+    X(states)         \
     X(terminal)       \
     X(unsafe)
 

@@ -82,7 +82,9 @@ static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
     }
     if (unit->r.status == GL_STEP_RUNNING) {
         gl_ledger_stop(c, unit, why);
-    } else if (unit->r.status != GL_STEP_BLOCKED && !unit->mail->is_asked) {
+    } else if ((unit->r.status == GL_STEP_READY || unit->r.status == GL_STEP_QUEUED ||
+                unit->r.status == GL_STEP_RETRY_WAIT) &&
+               !unit->mail->is_asked) { /* at rest it is the one that says so */
         gl_slots_unqueue(c, unit);
         gl_unit_ack(c, unit);
     }

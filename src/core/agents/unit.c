@@ -300,6 +300,9 @@ static bool fall_back(struct gl_core *c, struct gl_step *st, gl_str why)
                                 .body = gl_str_dup(c->out->arena, gl_buf_view(&buf))};
     gl_buf_done(&buf);
     gl_agents_log(c, st, "executor_fallback_dispatched", why, (gl_str){0});
+    if (st->r.status != GL_STEP_RUNNING) { /* it is at it: the end of its step does not stop it */
+        gl_ledger_move(c, st, GL_STEP_WAITING);
+    }
     gl_apply_step(c, &t, shape.body, true);
     gl_route_emit(c, &t, &shape);
     gl_unit_ack(c, st);

@@ -556,8 +556,13 @@ static void conclude(struct gl_core *c, struct gl_job *j)
     bool wound;
 
     GL_ASSERT(ended_steps(&j->r) <= j->r.steps_n);
-    if (is_bundle) {
+    if (is_bundle && j->r.verdict == GL_VERDICT_NONE) {
         gl_agents_conclude(c, j);
+        if (j->r.verdict != GL_VERDICT_NONE) { /* what its agents have open is closed first */
+            gl_txn_changed(c, j);
+            gl_list_push(&c->busy, &j->busy);
+            return;
+        }
     }
     wound = j->r.verdict != GL_VERDICT_NONE && gl_job_running(j) == 0;
     if (wound ||

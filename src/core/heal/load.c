@@ -574,7 +574,7 @@ static bool may_leave(const struct gl_core *c, const struct gl_job *j)
         return false;
     }
     return j->due > c->now && j->inflight_n == 0 && gl_job_running(j) == 0 &&
-           gl_list_empty(&j->busy) && gl_list_empty(&j->parked) && !j->changed;
+           gl_list_empty(&j->busy) && gl_list_empty(&j->parked) && !j->changed && j->asked_n == 0;
 }
 
 void gl_load_trim(struct gl_core *c)

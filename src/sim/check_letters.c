@@ -1,0 +1,292 @@
+/* check_letters.c - no message is lost: one that is gone was handled by its receiver, or its step
+ * has ended, or it is a dead letter. None is held back for a step that may run. An agent handles
+ * one at a time, and those of one sender for one step in the order in which they were sent. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "model/agent.h"
+#include "sim/sim_bundles.h"
+#include "sim/sim_checks.h"
+
+enum { GONE_MAX = 512 };
+
+enum status { QUEUED, HELD, HANDLING, KEPT, COUNTED, GONE };
+
+struct letter {
+    char key[64]; /* "<job>/<number>" */
+    gl_str job;   /* in it */
+    uint64_t number;
+    uint32_t to;
+    enum status status;
+    gl_str step, from; /* in the job's arena */
+};
+
+struct last { /* handled of one sender for one step */
+    uint64_t number;
+    char key[];
+};
+
+struct state {
+    struct gl_map letters, lasts;
+    bool is_made;
+    struct {
+        struct letter *l;
+        enum status was;
+        bool begins;  /* its handling has begun; else it is gone */
+    } acts[GONE_MAX]; /* of this transaction, in their order */
+    size_t acts_n;
+    uint64_t dead[GONE_MAX];
+    size_t dead_n;
+    uint64_t handled[SIM_AGENTS_MAX]; /* by agent: how many in this transaction */
+};
+
+static void make(struct state *s)
+{
+    if (!s->is_made) {
+        gl_map_init(&s->letters);
+        gl_map_init(&s->lasts);
+        s->is_made = true;
+    }
+}
+
+static enum status status_of(gl_str word)
+{
+    static const char *const words[] = {"queued", "held", "handling", "kept", "counted"};
+    for (size_t i = 0; i < GL_COUNT(words); i++) {
+        if (gl_str_is(word, words[i])) {
+            return (enum status)i;
+        }
+    }
+    return QUEUED;
+}
+
+static void check_order(struct sim_checks *c, struct state *s, const struct letter *l)
+{
+    char key[256];
+    (void)snprintf(key, sizeof(key), "%.*s %u %.*s %.*s", GL_STR_ARG(l->job), l->to,
+                   GL_STR_ARG(l->from), GL_STR_ARG(l->step));
+    struct last *last = gl_map_find(&s->lasts, gl_str_of(key));
+    if (last == NULL) {
+        last = gl_mem_alloc(sizeof(*last) + strlen(key) + 1);
+        memcpy(last->key, key, strlen(key) + 1);
+        gl_map_add(&s->lasts, gl_str_of(last->key), last);
+    }
+    if (l->number < last->number) {
+        sim_world_fail(c->world,
+                       "letters: message %s from %.*s is handled behind number %llu of the same",
+                       l->key, GL_STR_ARG(l->from), (unsigned long long)last->number);
+    }
+    last->number = l->number;
+}
+
+static struct letter *find(struct state *s, const struct sim_fact_job *j, gl_str id)
+{
+    struct letter *l = gl_map_find(&s->letters, id);
+    gl_str digits;
+    if (l == NULL) {
+        l = gl_mem_alloc(sizeof(*l));
+        (void)snprintf(l->key, sizeof(l->key), "%.*s", GL_STR_ARG(id));
+        l->job = j->id;
+        l->status = GONE;
+        (void)gl_str_cut(gl_str_of(l->key), '/', &digits);
+        (void)gl_str_u64(digits, &l->number);
+        gl_map_add(&s->letters, gl_str_of(l->key), l);
+    }
+    return l;
+}
+
+static void act(struct state *s, struct letter *l, bool begins)
+{
+    if (s->acts_n < GONE_MAX) {
+        s->acts[s->acts_n].l = l;
+        s->acts[s->acts_n].was = l->status;
+        s->acts[s->acts_n++].begins = begins;
+    }
+}
+
+static void on_put(struct sim_checks *c, struct state *s, const struct sim_change *ch,
+                   const struct gl_record *before, const struct gl_record *after)
+{
+    struct gl_json j;
+    struct letter *l = find(s, ch->job, after->id);
+    if (gl_json_parse(&j, after->value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
+        sim_world_fail(c->world, "letters: %s cannot be read", l->key);
+        return;
+    }
+    gl_jnode root = gl_json_root(&j);
+    enum status now = status_of(gl_json_str(&j, gl_json_get(&j, root, "status"), &c->arena));
+    if (before->rev == 0 && l->to != 0) {
+        sim_world_fail(c->world, "letters: %s was there before", l->key);
+    }
+    if (before->rev == 0) {
+        int64_t to = gl_flow_find_agent(ch->job->flow,
+                                        gl_json_str(&j, gl_json_get(&j, root, "to"), &c->arena));
+        l->to = (uint32_t)to + 1; /* 0: unknown */
+        l->from =
+            gl_str_dup(&ch->job->arena, gl_json_str(&j, gl_json_get(&j, root, "from"), &c->arena));
+        l->step =
+            gl_str_dup(&ch->job->arena, gl_json_str(&j, gl_json_get(&j, root, "step"), &c->arena));
+    }
+    if ((now == HANDLING || now == COUNTED) && l->status != now) {
+        act(s, l, true);
+    }
+    l->status = now;
+}
+
+static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
+                      const struct gl_record *before, const struct gl_record *after)
+{
+    struct state *s = me;
+    gl_str digits;
+    make(s);
+    if (gl_str_is(before->kind, "deadletter") && after->rev != 0 && s->dead_n < GONE_MAX) {
+        (void)gl_str_cut(after->id, '/', &digits);
+        (void)gl_str_u64(digits, &s->dead[s->dead_n++]);
+    }
+    if (!gl_str_is(before->kind, "letter")) {
+        return;
+    }
+    if (after->rev != 0) {
+        on_put(c, s, ch, before, after);
+        return;
+    }
+    struct letter *l = find(s, ch->job, before->id);
+    act(s, l, false);
+    l->status = GONE;
+}
+
+static bool is_over(const struct sim_fact_job *j, gl_str step)
+{
+    const struct sim_fact_step *st =
+        step.n > 0 ? sim_facts_step((struct sim_fact_job *)(uintptr_t)j, step) : NULL;
+    return st != NULL && st->known && gl_step_status_is_terminal(st->r.status);
+}
+
+static bool is_dead(const struct state *s, uint64_t number)
+{
+    for (size_t i = 0; i < s->dead_n; i++) {
+        if (s->dead[i] == number) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_fact_job *j)
+{
+    for (size_t i = 0; i < s->acts_n; i++) {
+        const struct letter *l = s->acts[i].l;
+        enum status was = s->acts[i].was;
+        uint32_t to = l->to - 1;
+        if (s->acts[i].begins) {
+            check_order(c, s, l);
+            continue;
+        }
+        if (was == KEPT || is_dead(s, l->number) || to >= SIM_AGENTS_MAX) {
+            continue;
+        }
+        if (was != HANDLING && is_over(j, l->step)) {
+            continue; /* too late, or a relay has ended its step with it */
+        }
+        if (s->handled[to] == 0 && !is_over(j, l->step)) {
+            sim_world_fail(c->world,
+                           "letters: message %s to a%u is gone, and nobody has handled it", l->key,
+                           to);
+        } else if (s->handled[to] > 0) {
+            s->handled[to]--;
+        }
+        if (was != HANDLING) {
+            check_order(c, s, l);
+        }
+    }
+}
+
+static void judge_rest(struct sim_checks *c, const struct state *s, struct sim_fact_job *j)
+{
+    uint32_t handling[SIM_AGENTS_MAX] = {0};
+    const struct letter *l;
+    for (size_t i = 0; (l = gl_map_next(&s->letters, &i)) != NULL;) {
+        uint32_t to = l->to - 1;
+        if (l->status == GONE || !gl_str_eq(l->job, j->id) || to >= SIM_AGENTS_MAX) {
+            continue;
+        }
+        const struct sim_fact_step *st = l->step.n > 0 ? sim_facts_step(j, l->step) : NULL;
+        bool may_run = st != NULL && st->known &&
+                       (st->r.status == GL_STEP_READY || st->r.status == GL_STEP_RUNNING ||
+                        gl_step_status_is_terminal(st->r.status));
+        if (l->status == HELD && may_run) {
+            sim_world_fail(c->world, "letters: message %s is held back, and its step %.*s is %s",
+                           l->key, GL_STR_ARG(l->step), gl_step_status_words[st->r.status]);
+        }
+        handling[to] += l->status == HANDLING;
+        if (handling[to] > 1 || (l->status == HANDLING && j->steps[to].r.letter != l->number)) {
+            sim_world_fail(c->world, "letters: agent a%u handles message %s, and %llu", to, l->key,
+                           (unsigned long long)j->steps[to].r.letter);
+        }
+    }
+}
+
+static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
+{
+    struct state *s = me;
+    if (ch->job->flow->bundle == NULL) {
+        return;
+    }
+    make(s);
+    if (ch->step == NULL) {
+        judge_gone(c, s, ch->job);
+        if (ch->job_now->verdict == GL_VERDICT_NONE) { /* what is left then stays as it is */
+            judge_rest(c, s, ch->job);
+        }
+        s->acts_n = s->dead_n = 0;
+        memset(s->handled, 0, sizeof(s->handled));
+    } else if (ch->step->group == NULL && ch->step - ch->job->steps < SIM_AGENTS_MAX &&
+               gl_str_starts(ch->step->spec->id, GL_S("@"))) {
+        s->handled[ch->step - ch->job->steps] += ch->step_now->processed - ch->step->r.processed;
+    }
+}
+
+/* A job that has completed without anybody's word has nothing on its way. */
+static void at_end(struct sim_checks *c, void *me)
+{
+    const struct state *s = me;
+    const struct letter *l;
+    for (size_t i = 0; s->is_made && (l = gl_map_next(&s->letters, &i)) != NULL;) {
+        const struct sim_fact_job *j = sim_facts_job(&c->facts, l->job);
+        bool by_word = false;
+        if (j == NULL || !j->known || j->torn || j->removed || j->r.status != GL_JOB_COMPLETED) {
+            continue;
+        }
+        for (uint32_t k = 0; k < gl_flow_agents_n(j->flow); k++) {
+            by_word = by_word || gl_flow_agent(j->flow, k)->complete_run;
+        }
+        if (!by_word && (l->status == QUEUED || l->status == HELD || l->status == HANDLING)) {
+            sim_world_fail(c->world, "letters: message %s waits, and its job has completed",
+                           l->key);
+        }
+    }
+}
+
+static void done(void *me)
+{
+    struct state *s = me;
+    struct letter *l;
+    struct last *last;
+    for (size_t i = 0; s->is_made && (l = gl_map_next(&s->letters, &i)) != NULL;) {
+        gl_mem_free(l);
+    }
+    for (size_t i = 0; s->is_made && (last = gl_map_next(&s->lasts, &i)) != NULL;) {
+        gl_mem_free(last);
+    }
+    if (s->is_made) {
+        gl_map_done(&s->letters);
+        gl_map_done(&s->lasts);
+    }
+}
+
+const struct sim_check sim_check_letters = {.name = "letters",
+                                            .state_bytes = sizeof(struct state),
+                                            .on_change = on_change,
+                                            .on_record = on_record,
+                                            .at_end = at_end,
+                                            .done = done};
