@@ -377,6 +377,20 @@ static void bench_messages(struct bench *b)
     bench_close(b);
 }
 
+static void bench_scattered(struct bench *b)
+{
+    size_t jobs = part_of(b, 40);
+    double t;
+
+    b->with_modules = true;
+    bench_open(b, 4096, 0);
+    t = run_counted(b, "scatter", bench_scatter(b, 1000), jobs, 4, 1002);
+    printf("1,000-way scatter    %10.0f steps/s  (%zu jobs, 4 outstanding)\n",
+           (double)(jobs * 1002) / t, jobs);
+    figure(b, "scatter", (double)(jobs * 1002) / t);
+    bench_close(b);
+}
+
 static size_t resident_kib(void)
 {
     char line[200];
@@ -507,6 +521,7 @@ int main(int argc, char **argv)
     in_child(&b, "spawn", bench_spawn, only);
     if (b.modules != NULL) {
         in_child(&b, "messages", bench_messages, only);
+        in_child(&b, "scatter", bench_scattered, only);
         in_child(&b, "agents", bench_many_agents, only);
     }
     if (only != NULL) { /* for a shared store */

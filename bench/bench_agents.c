@@ -104,6 +104,31 @@ gl_str bench_balls(struct bench *b, unsigned pairs, unsigned hops)
     return flow;
 }
 
+gl_str bench_scatter(struct bench *b, unsigned items)
+{
+    struct gl_buf t = {0};
+    gl_str flow;
+
+    gl_buf_fmt(
+        &t,
+        "{\"manifest_version\":\"1.0\",\"graph_id\":\"scatter\",\"job_name\":\"scatter\",\"flow\":{"
+        "\"mode\":\"static_dag\",\"nodes\":["
+        "{\"node_id\":\"split\",\"agent_type\":\"module\",\"config\":{\"module\":"
+        "\"bench.pingpong\",\"scatter\":%u}},"
+        "{\"node_id\":\"work\",\"agent_type\":\"module\",\"config\":{\"module\":"
+        "\"bench.pingpong\"}},"
+        "{\"node_id\":\"collect\",\"agent_type\":\"module\",\"config\":{\"module\":"
+        "\"bench.pingpong\"}}],\"edges\":[],"
+        "\"steps\":[{\"id\":\"split\"},{\"id\":\"work\"},{\"id\":\"collect\"}],"
+        "\"graph\":{\"edges\":[{\"id\":\"e1\",\"from\":\"split\",\"to\":\"work\"},"
+        "{\"id\":\"e2\",\"from\":\"work\",\"to\":\"collect\"}]}},"
+        "\"entrypoints\":[\"split\"]}",
+        items);
+    flow = compile_apart(b, &t);
+    gl_buf_done(&t);
+    return flow;
+}
+
 /* Each agent gets one message, and that is all. */
 gl_str bench_idlers(struct bench *b, unsigned agents)
 {

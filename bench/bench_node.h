@@ -57,6 +57,8 @@ gl_str bench_chain(struct bench *b, unsigned n);
 gl_str bench_fan_out(struct bench *b, unsigned n); /* a root, n children, a join */
 /* Agents (bench_agents.c): pairs that send each other `hops` messages, one after the other; ... */
 gl_str bench_balls(struct bench *b, unsigned pairs, unsigned hops);
+/* ... one step that becomes `items`, and one behind them; ... */
+gl_str bench_scatter(struct bench *b, unsigned items);
 /* ... agents that get one message each, and then wait for ever. */
 gl_str bench_idlers(struct bench *b, unsigned agents);
 

@@ -3,12 +3,14 @@
  * A message's body is {"left": N}. While N is above 0 the next one, with N - 1, goes to the agent
  * that config.peer names, or back to the sender without it. The message with 0 completes the step
  * and, with config.complete_run, the run. The state is the number of messages an agent has got,
- * unless config.stateless is true. */
+ * unless config.stateless is true. With config.scatter N the first message turns the step "work"
+ * into N instances instead, and completes the step. */
 #include <glia/module_json.h>
 
 struct player {
     char peer[160];
     int is_stateless, completes_run;
+    long long scatter;
 };
 
 static int init(struct glia_text config, void **ret_instance, struct glia_error *error)
@@ -24,6 +26,7 @@ static int init(struct glia_text config, void **ret_instance, struct glia_error 
     memcpy(p->peer, peer.bytes, peer.length);
     p->is_stateless = glia_text_is(glia_json_get(config, "stateless"), "true");
     p->completes_run = glia_text_is(glia_json_get(config, "complete_run"), "true");
+    p->scatter = (long long)glia_json_number(glia_json_get(config, "scatter"), 0);
     *ret_instance = p;
     return 0;
 }
@@ -31,6 +34,25 @@ static int init(struct glia_text config, void **ret_instance, struct glia_error 
 static void destroy(void *instance)
 {
     free(instance);
+}
+
+static int scatter(long long n, struct glia_out *out)
+{
+    size_t cap = 100 + (size_t)n * 8, at = 0;
+    char *text = malloc(cap);
+    int rc = -1;
+
+    if (text != NULL) {
+        at += (size_t)snprintf(text + at, cap - at,
+                               "{\"target\":\"work\",\"max_items\":%lld,\"items\":[", n);
+        for (long long i = 0; i < n; i++) {
+            at += (size_t)snprintf(text + at, cap - at, "%s%lld", i > 0 ? "," : "", i);
+        }
+        at += (size_t)snprintf(text + at, cap - at, "]}");
+        rc = out->event(out, glia_text("workflow_step_scatter"), glia_text_n(text, at));
+        free(text);
+    }
+    return rc == 0 ? out->complete_step(out, glia_text("{\"done\":true}")) : rc;
 }
 
 static int handle(void *instance, const struct glia_message *m, struct glia_text state,
@@ -44,6 +66,9 @@ static int handle(void *instance, const struct glia_message *m, struct glia_text
     if (!p->is_stateless) {
         n = snprintf(text, sizeof(text), "%lld", (long long)glia_json_number(state, 0) + 1);
         out->set_state(out, glia_text_n(text, (size_t)n));
+    }
+    if (p->scatter > 0) {
+        return scatter(p->scatter, out);
     }
     if (left > 0) {
         n = snprintf(text, sizeof(text), "{\"left\":%lld}", left - 1);

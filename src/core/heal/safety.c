@@ -21,10 +21,19 @@ bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st)
     return c->shared && st->r.node.n > 0 && !gl_str_eq(st->r.node, c->node);
 }
 
+/* A bundle whose recovery is a person's business, whatever is marked. */
+static bool is_manual(const struct gl_step *st)
+{
+    const struct gl_bundle_spec *b = st->job->spec->flow->bundle;
+
+    return b != NULL && b->policies.recovery_mode == GL_RECOVERY_MANUAL_RECOVER;
+}
+
 void gl_safety_lost(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
-    bool unsafe = gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE && !GL_PLANT(7);
+    bool unsafe =
+        (gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE || is_manual(st)) && !GL_PLANT(7);
     gl_str why = gl_safety_is_foreign(c, st)
                      ? gl_str_fmt(c->out->arena, "the attempt was lost with node '%.*s'",
                                   GL_STR_ARG(st->r.node))
