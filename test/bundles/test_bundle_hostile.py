@@ -57,7 +57,7 @@ def test_very_many_agents(tmp_path):
             b.agent(name, "router")
         b.chain(*names, kind="init")
     try:
-        ran = small(Runner(box), tmp_path, b)
+        ran = small(Runner(box), tmp_path, b, seconds=300)
         assert ran.result["output"]["count"] == side
     finally:
         box.close()
