@@ -49,9 +49,10 @@ static void make(struct state *s)
     }
 }
 
+static const char *const words[] = {"queued", "held", "handling", "kept", "counted", "gone"};
+
 static enum status status_of(gl_str word)
 {
-    static const char *const words[] = {"queued", "held", "handling", "kept", "counted"};
     for (size_t i = 0; i < GL_COUNT(words); i++) {
         if (gl_str_is(word, words[i])) {
             return (enum status)i;
@@ -261,8 +262,8 @@ static void at_end(struct sim_checks *c, void *me)
             by_word = by_word || gl_flow_agent(j->flow, k)->complete_run;
         }
         if (!by_word && (l->status == QUEUED || l->status == HELD || l->status == HANDLING)) {
-            sim_world_fail(c->world, "letters: message %s waits, and its job has completed",
-                           l->key);
+            sim_world_fail(c->world, "letters: message %s is %s, and its job has completed", l->key,
+                           words[l->status]);
         }
     }
 }

@@ -297,14 +297,16 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     if (unit == NULL || unit->mail == NULL || !unit->mail->is_asked) {
         return;
     }
+    if (ev->code == GL_E_UNAVAILABLE) { /* it is still asked for: the job must not seem quiet */
+        gl_load_distrust(c, j);         /* read everything again when the store can be asked */
+        return;
+    }
     unit->mail->is_asked = false;
     j->asked_n--;
     gl_txn_touch(c, j);
     if (ev->code != 0 ||
         gl_json_parse(&json, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
-        if (ev->code == GL_E_UNAVAILABLE) {
-            gl_load_distrust(c, j); /* read everything again when the store can be asked */
-        } else if (unit->mail->now != NULL) {
+        if (unit->mail->now != NULL) {
             gl_unit_fail(c, unit, ev->why.n > 0 ? ev->why : GL_S("its message cannot be read"));
         }
         return;
