@@ -100,6 +100,8 @@ void gl_bound_on_timer(struct gl_core *c, struct gl_step *st);
 void gl_bound_beacon(struct gl_core *c, struct gl_step *st, gl_ms timeout_ms);
 /* The ledger sends its own message to a step that is ready. */
 void gl_bound_trigger(struct gl_core *c, struct gl_step *st);
+/* Its job was held, and goes on: time did not count. */
+void gl_bound_resume(struct gl_core *c, struct gl_step *st);
 /* A node has it in memory again. */
 void gl_bound_revive(struct gl_core *c, struct gl_step *st);
 /* Instances of a step that a scatter has multiplied (scatter.c). */

@@ -30,6 +30,17 @@ void gl_bound_revive(struct gl_core *c, struct gl_step *st)
     gl_step_set_due(c, st);
 }
 
+void gl_bound_resume(struct gl_core *c, struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+
+    if (st->r.status == GL_STEP_RUNNING) {
+        st->r.deadline_at = spec->timeout_ms > 0 ? c->now + spec->timeout_ms : 0;
+        set_heartbeat(c, st, spec->heartbeat_ms);
+        gl_txn_dirty(c, st);
+    }
+}
+
 void gl_bound_begin(struct gl_core *c, struct gl_step *st, struct gl_letter *l)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(st);

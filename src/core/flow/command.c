@@ -29,7 +29,8 @@ static void pause_steps(struct gl_core *c, struct gl_job *j)
         gl_slots_unqueue(c, st);
         gl_step_set_due(c, st);
         /* An unsafe attempt that is stopped has an unknown outcome: it is left to end by itself. */
-        if (st->r.status == GL_STEP_RUNNING && gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE) {
+        if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&
+            gl_step_spec_of(st)->safety != GL_SAFETY_UNSAFE) {
             gl_ledger_stop(c, st, GL_STOP_PAUSE);
         }
     }
@@ -66,7 +67,11 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
 
         if (st->r.status == GL_STEP_QUEUED && st->wait == NULL &&
             gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+            st->r.queued_at = gl_step_is_unit(st) ? c->now : st->r.queued_at;
             gl_slots_queue(c, st);
+        }
+        if (gl_step_is_bound(st)) {
+            gl_bound_resume(c, st);
         }
         gl_step_set_due(c, st);
     }
