@@ -210,8 +210,8 @@ class Runner:
         process.run_id = run_id
         return process
 
-    def finish(self, process, code=0, seconds=RUN_SECONDS_MAX):
-        returned = process.wait(seconds)
+    def finish(self, process, code=0):
+        returned = process.wait(RUN_SECONDS_MAX)
         if code is not None and returned != code:
             raise AssertionError(f"{returned}, not {code}: {self.box.read(process.err)}\n"
                                  f"{self.maybe(process.run_id)}")
@@ -223,9 +223,9 @@ class Runner:
         except (AssertionError, ValueError, KeyError) as error:
             return f"no job: {error}"
 
-    def run(self, path, *args, code=0, run_id=None, seconds=RUN_SECONDS_MAX):
+    def run(self, path, *args, code=0, run_id=None):
         """To its end; insists on the exit code."""
-        return self.finish(self.start(path, *args, run_id=run_id), code, seconds)
+        return self.finish(self.start(path, *args, run_id=run_id), code)
 
     def folder_of(self, run_id):
         return os.path.join(self.env["MN_RUNS_ROOT"], run_id)
