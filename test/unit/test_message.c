@@ -579,11 +579,11 @@ static void headers_of_the_wrong_type_say_nothing(void **state)
         "",
         "[]",
         "{",
-        "{\"mn.workflow.step_id\":7,\"mn.workflow.attempt\":\"x\",\"mn.workflow.attempt_id\":{},"
-        "\"mn.workflow.deadline_at\":5,\"mn.workflow.timeout_seconds\":\"x\","
-        "\"mn.workflow.graph_revision\":-1,\"mn.workflow.heartbeat_timeout_ms\":1e3}",
-        "{\"mn.workflow.attempt\":4294967296,\"mn.workflow.timeout_seconds\":1e300,"
-        "\"mn.workflow.heartbeat_timeout_ms\":18446744073709551615}",
+        ("{\"mn.workflow.step_id\":7,\"mn.workflow.attempt\":\"x\",\"mn.workflow.attempt_id\":{},"
+         "\"mn.workflow.deadline_at\":5,\"mn.workflow.timeout_seconds\":\"x\","
+         "\"mn.workflow.graph_revision\":-1,\"mn.workflow.heartbeat_timeout_ms\":1e3}"),
+        ("{\"mn.workflow.attempt\":4294967296,\"mn.workflow.timeout_seconds\":1e300,"
+         "\"mn.workflow.heartbeat_timeout_ms\":18446744073709551615}"),
     };
 
     (void)state;

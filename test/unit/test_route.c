@@ -119,8 +119,8 @@ static void these_hold(void **state)
         "{\"path\":\"payload.outputs.nothing\",\"value\":null,\"label\":\"none\"}",
         "{\"all\":[]}",
         "{\"all\":[{},{\"path\":\"payload.status\",\"value\":\"ok\"}]}",
-        "{\"any\":[{\"path\":\"payload.status\",\"value\":\"no\"},"
-        "{\"expr\":\"${state.count} == 3\"}]}",
+        ("{\"any\":[{\"path\":\"payload.status\",\"value\":\"no\"},"
+         "{\"expr\":\"${state.count} == 3\"}]}"),
         "{\"not\":{\"path\":\"payload.status\",\"value\":\"no\"}}",
         "{\"not\":{\"any\":[]}}",
         "{\"all\":[{\"not\":{\"not\":{}}},{\"any\":[{\"all\":[]}]}]}",
