@@ -37,6 +37,7 @@ struct state {
     size_t acts_n;
     uint64_t dead[GONE_MAX];
     size_t dead_n;
+    uint64_t begun[SIM_AGENTS_MAX]; /* by agent: what it handles since this transaction; 0: none */
     uint64_t handled[SIM_AGENTS_MAX]; /* by agent: how many in this transaction */
 };
 
@@ -128,7 +129,7 @@ static void on_put(struct sim_checks *c, struct state *s, const struct sim_chang
         l->step =
             gl_str_dup(&ch->job->arena, gl_json_str(&j, gl_json_get(&j, root, "step"), &c->arena));
     }
-    if ((now == HANDLING || now == COUNTED) && l->status != now) {
+    if (now == COUNTED && l->status != now) {
         act(s, l, true);
     }
     l->status = now;
@@ -227,6 +228,22 @@ static void judge_rest(struct sim_checks *c, const struct state *s, struct sim_f
     }
 }
 
+/* The unit's record says what it handles. That is the last thing it did in this transaction. */
+static void judge_begun(struct sim_checks *c, struct state *s, const struct sim_fact_job *j)
+{
+    for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
+        char key[64];
+        (void)snprintf(key, sizeof(key), "%.*s/%012llu", GL_STR_ARG(j->id),
+                       (unsigned long long)s->begun[i]);
+        struct letter *l = s->begun[i] != 0 ? gl_map_find(&s->letters, gl_str_of(key)) : NULL;
+        if (l != NULL && l->status != GONE) {
+            check_order(c, s, l);
+            l->status = l->status == COUNTED ? COUNTED : HANDLING;
+        }
+    }
+    memset(s->begun, 0, sizeof(s->begun));
+}
+
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     struct state *s = me;
@@ -236,6 +253,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     make(s);
     if (ch->step == NULL) {
         judge_gone(c, s, ch->job);
+        judge_begun(c, s, ch->job);
         if (ch->job_now->verdict == GL_VERDICT_NONE) { /* what is left then stays as it is */
             judge_rest(c, s, ch->job);
         }
@@ -244,6 +262,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     } else if (ch->step->group == NULL && ch->step - ch->job->steps < SIM_AGENTS_MAX &&
                gl_str_starts(ch->step->spec->id, GL_S("@"))) {
         s->handled[ch->step - ch->job->steps] += ch->step_now->processed - ch->step->r.processed;
+        s->begun[ch->step - ch->job->steps] =
+            ch->step_now->letter != ch->step->r.letter ? ch->step_now->letter : 0;
     }
 }
 

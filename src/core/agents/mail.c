@@ -330,6 +330,9 @@ void gl_mail_release(struct gl_core *c, struct gl_step *step)
         gl_list_push(gl_mail_of(c, unit)->letters.next, &l->link);
         unit->mail->n++;
         gl_mail_call(c, unit);
+        if (GL_PLANT(32)) {
+            break; /* planted: only the last of them is let go */
+        }
     }
 }
 
@@ -441,6 +444,10 @@ static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *
     case GL_LETTER_HANDLING:
         step = gl_mail_step(c, j, l);
         if (unit->r.letter != l->r.number) {
+            if (GL_PLANT(35)) { /* planted: what was sent last is handled first */
+                gl_list_remove(&l->link);
+                gl_list_push(unit->mail->letters.next, &l->link);
+            }
             return;
         }
         l->r.status = GL_LETTER_HANDLING;

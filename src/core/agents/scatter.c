@@ -184,6 +184,7 @@ static void make_one(struct gl_core *c, struct gl_step *st, uint32_t item, gl_st
 
     made->r.map_index = item;
     made->r.up_ended = st->r.up_ended;
+    made->r.more_needs = st->r.more_needs; /* else that would be more than it has parents */
     gl_txn_dirty(c, made);
     if (!may_run) {
         gl_ledger_skip(c, made, GL_S("trigger rule cannot be satisfied"));

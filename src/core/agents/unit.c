@@ -17,7 +17,7 @@ static struct gl_step *step_of(struct gl_core *c, struct gl_step *st)
     struct gl_step *step = l != NULL ? gl_mail_step(c, st->job, l) : NULL;
 
     return step != NULL && step->r.status == GL_STEP_RUNNING &&
-                   step->r.attempt_count == st->r.mail_attempt
+                   (step->r.attempt_count == st->r.mail_attempt || GL_PLANT(34))
                ? step
                : NULL;
 }
@@ -182,7 +182,7 @@ static void stale(struct gl_core *c, struct gl_step *st)
 /* Was it for an attempt that is over? */
 static bool is_stale(struct gl_core *c, struct gl_step *st)
 {
-    return st->r.mail_attempt > 0 && step_of(c, st) == NULL;
+    return st->r.mail_attempt > 0 && step_of(c, st) == NULL && !GL_PLANT(34);
 }
 
 static void log_completed(struct gl_core *c, struct gl_step *st, int64_t exit_code)
