@@ -201,6 +201,9 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
 
         notice_leaving(r);
         err = try_connect(r, reterr_why);
+        if (err == GL_E_GONE && r->daemon != NULL && gl_daemon_is_leaving(r->daemon)) {
+            continue; /* asked to make way just now */
+        }
         if (err != GL_E_GONE || r->daemon != NULL) {
             return err;
         }
