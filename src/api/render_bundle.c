@@ -65,6 +65,26 @@ static void write_policy_state(const struct gl_view *v, struct gl_jw *w)
     gl_jw_end(w);
 }
 
+/* Of the agents that have run something: who wants their logs begins here. */
+static void write_executions(const struct gl_view *v, struct gl_jw *w)
+{
+    gl_jw_key(w, "executions");
+    gl_jw_object(w);
+    for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
+        const struct gl_step_record *r = v->steps[i];
+
+        if (r != NULL && r->attempt_count > 0) {
+            gl_jw_key_str(w, gl_flow_agent(v->flow, i)->id);
+            gl_jw_object(w);
+            put_number(w, "attempt_count", r->attempt_count);
+            put_text(w, "status", gl_str_of(gl_step_status_words[r->status]));
+            put_text(w, "node", r->node);
+            gl_jw_end(w);
+        }
+    }
+    gl_jw_end(w);
+}
+
 /* What the job's own record leaves out where it is nothing. */
 static void write_recovery(const struct gl_job_record *r, struct gl_jw *w)
 {
@@ -172,6 +192,7 @@ void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw 
     write_recovery(&v->job, w);
     write_policy(&b->policies.restart, w);
     write_policy_state(v, w);
+    write_executions(v, w);
     if (v->job.error.n == 0 &&
         (v->job.status == GL_JOB_FAILED || v->job.status == GL_JOB_CANCELLED)) {
         write_error(a, v, w);

@@ -94,17 +94,18 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "job logs",
-        .arguments = "ID [STEP] [--attempt N|all] [--timestamps] [--follow]",
-        .summary = "what steps have said",
+        .arguments = "ID [STEP|AGENT] [--attempt N|all] [--timestamps] [--follow]",
+        .summary = "what steps and agents have said",
         .help =
             "Without STEP, the last attempt of every step. What a step wrote to stderr is told\n"
-            "on stdout like the rest: it is the data here.\n",
+            "on stdout like the rest: it is the data here. Of a bundle: what its agents have said\n"
+            "about all their messages, or the AGENT that is named, or those of the STEP.\n",
         .words_min = 1,
         .words_max = 2,
         .run = gl_cmd_logs,
         .options = {{"--attempt", "N", "of this attempt (the last one), or of all"},
                     {"--timestamps", NULL, "with the time of every line"},
-                    {"--follow", NULL, "go on until the step has ended, try by try; needs STEP"}},
+                    {"--follow", NULL, "until the step (of a bundle: the job) has ended"}},
     },
     {
         .name = "job result",

@@ -1,10 +1,13 @@
 /* cmd_logs.c - glia job logs: what steps have said. */
 #include <poll.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/map.h"
 #include "cli/page.h"
 #include "cli/progress.h"
+#include "model/schema.h"
 #include "os/logfs.h"
 #include "port/storeurl.h"
 
@@ -25,11 +28,20 @@ struct paper {
     bool follow;
     bool with_names; /* lines begin with the step's id */
     bool with_times;
-    struct gl_jw w; /* --json */
+    struct gl_strs units; /* of a bundle: what is wanted; none: all */
+    struct gl_map seen;   /* and of that what has been shown: struct seen by "UNIT:ATTEMPT" */
+    struct gl_jw w;       /* --json */
     struct gl_buf json;
 };
 
 /* ---- lines ---- */
+
+/* An agent's name, if it is what runs for an agent ("@agent"). */
+static gl_str agent_of(gl_str step)
+{
+    return step.n > 0 && step.p[0] == '@' ? (gl_str){.p = step.p + 1, .n = step.n - 1}
+                                          : (gl_str){0};
+}
 
 static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str time, gl_str stream,
                        gl_str text)
@@ -39,8 +51,8 @@ static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str ti
 
     (void)gl_str_i64(time, &ms);
     gl_jw_object(&p->w);
-    gl_jw_key(&p->w, "step_id");
-    gl_jw_str(&p->w, step);
+    gl_jw_key(&p->w, agent_of(step).n > 0 ? "agent_id" : "step_id");
+    gl_jw_str(&p->w, agent_of(step).n > 0 ? agent_of(step) : step);
     gl_jw_key(&p->w, "attempt");
     gl_jw_u64(&p->w, attempt);
     gl_jw_key(&p->w, "timestamp");
@@ -72,7 +84,9 @@ static void print_front(struct paper *p, gl_str step, uint32_t attempt, gl_str t
         (void)fprintf(out, "%.*s%s", GL_STR_ARG(text), p->cli->out.is_tty ? " " : "\t");
     }
     if (p->with_names) {
-        (void)fprintf(out, "%.*s%s", GL_STR_ARG(step), end);
+        gl_str name = agent_of(step).n > 0 ? agent_of(step) : step;
+
+        (void)fprintf(out, "%.*s%s", GL_STR_ARG(name), end);
     }
     if (p->all) {
         (void)fprintf(out, "%u%s", attempt, end);
@@ -195,19 +209,24 @@ static int ask_state(struct paper *p, gl_str job, struct gl_why *reterr_why)
     return gl_page_ask(&p->page, &p->reach, &rq, reterr_why);
 }
 
-/* Is anything going to be said by this step, as the state of the job has it? */
-static bool is_over(struct paper *p, gl_jnode step, uint32_t attempt)
+/* Is nobody going to say anything, as the state of the job has it? */
+static bool is_settled(struct paper *p)
 {
     gl_str job = gl_page_text(&p->page, p->page.root, "status");
+
+    (void)gl_reach_say_alone(&p->reach, job);
+    return p->reach.is_alone || gl_str_is(job, "completed") || gl_str_is(job, "failed") ||
+           gl_str_is(job, "cancelled") || gl_str_is(job, "paused");
+}
+
+/* Is this step not going to? */
+static bool is_over(struct paper *p, gl_jnode step, uint32_t attempt)
+{
     gl_str status = gl_page_text(&p->page, step, "status");
-    bool is_settled = gl_str_is(job, "completed") || gl_str_is(job, "failed") ||
-                      gl_str_is(job, "cancelled") || gl_str_is(job, "paused");
     bool is_past =
         gl_page_number(&p->page, step, "attempt_count") > attempt || !gl_str_is(status, "running");
 
-    (void)gl_reach_say_alone(&p->reach, job);
-    return p->reach.is_alone || is_settled || gl_progress_is_end(status) ||
-           (p->attempt != 0 && is_past);
+    return is_settled(p) || gl_progress_is_end(status) || (p->attempt != 0 && is_past);
 }
 
 /* One attempt after the other, until the step has ended. The state is read before the log: so a log
@@ -322,12 +341,245 @@ static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
     return p->follow ? follow_step(p, reterr_why) : show_attempts(p, p->step, last, reterr_why);
 }
 
+/* ---- bundles: agents, each message an attempt, numbered through the whole job ---- */
+
+struct turn {
+    gl_str unit; /* "@agent" */
+    uint32_t attempt;
+    bool is_over; /* its log is complete */
+};
+
+struct seen {
+    uint64_t offset;
+    bool is_over;
+};
+
+static int by_number(const void *a, const void *b)
+{
+    const struct turn *x = a, *y = b;
+
+    return (x->attempt > y->attempt) - (x->attempt < y->attempt);
+}
+
+static int turns_of_node(struct paper *p, struct gl_arena *a, struct turn **ret, size_t *ret_n,
+                         struct gl_why *reterr_why)
+{
+    char path[PATH_BYTES];
+    struct gl_client_reply reply;
+    struct gl_json j;
+    gl_jnode list, over;
+    int err;
+
+    (void)snprintf(path, sizeof(path), "/v1/contexts/default/jobs/%.*s/logs", GL_STR_ARG(p->job));
+    err = gl_reach_call(&p->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
+    err = err == 0 ? gl_json_parse(&j, gl_str_dup(a, reply.body), SIZE_MAX, a, reterr_why) : err;
+    if (err != 0) {
+        return err;
+    }
+    list = gl_json_get(&j, gl_json_root(&j), "attempts");
+    *ret = GL_NEW_ARRAY(a, struct turn, list != NULL ? list->count + 1 : 1);
+    *ret_n = 0;
+    for (gl_jnode e = gl_json_first(&j, list); e; e = gl_json_after(&j, list, e)) {
+        uint64_t number = 0;
+
+        (void)gl_json_u64(&j, gl_json_get(&j, e, "attempt"), &number);
+        over = gl_json_get(&j, e, "ended");
+        (*ret)[(*ret_n)++] =
+            (struct turn){.unit = gl_json_str(&j, gl_json_get(&j, e, "step_id"), a),
+                          .attempt = (uint32_t)number,
+                          .is_over = gl_json_is(over, GL_JSON_TRUE)};
+    }
+    return 0;
+}
+
+/* From the node, or without one from the folder. */
+static int list_turns(struct paper *p, struct gl_arena *a, struct turn **ret, size_t *ret_n,
+                      struct gl_why *reterr_why)
+{
+    struct gl_logs_attempt *attempts;
+    struct gl_logfs files;
+    int err = p->reach.is_remote ? gl_reach_find(&p->reach, reterr_why) : GL_E_GONE;
+
+    if (p->reach.client.fd >= 0) {
+        err = turns_of_node(p, a, ret, ret_n, reterr_why);
+    }
+    if (err != 0 && !p->reach.is_remote && gl_reach_is_gone(&p->reach, err)) {
+        gl_logfs_init(&files, p->cli->data);
+        err =
+            files.logs.list(&files.logs, GL_S("default"), p->job, a, &attempts, ret_n, reterr_why);
+        *ret = err == 0 ? GL_NEW_ARRAY(a, struct turn, *ret_n + 1) : NULL;
+        for (size_t i = 0; err == 0 && i < *ret_n; i++) {
+            (*ret)[i] = (struct turn){.unit = attempts[i].step, .attempt = attempts[i].attempt};
+        }
+    }
+    if (err == 0 && *ret_n > 0) {
+        qsort(*ret, *ret_n, sizeof(**ret), by_number);
+    }
+    return err;
+}
+
+static bool is_wanted(const struct paper *p, const struct turn *t)
+{
+    bool is_named = p->units.n == 0;
+
+    for (size_t i = 0; i < p->units.n; i++) {
+        is_named |= gl_str_eq(p->units.items[i], t->unit);
+    }
+    return is_named && (p->attempt == 0 || p->attempt == t->attempt);
+}
+
+static struct seen *seen_of(struct paper *p, const struct turn *t)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    gl_str key = gl_str_fmt(&a, "%.*s:%u", GL_STR_ARG(t->unit), t->attempt);
+    struct seen *s = gl_map_find(&p->seen, key);
+
+    if (s == NULL) {
+        s = GL_NEW(&p->cli->arena, struct seen);
+        gl_map_add(&p->seen, gl_str_dup(&p->cli->arena, key), s);
+    }
+    return s;
+}
+
+/* What has come since the last look. *ret_over: of the attempt that is wanted nothing more will. */
+static int show_turns(struct paper *p, bool *ret_any, bool *ret_over, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct turn *turns = NULL;
+    size_t n = 0, found = 0;
+    int err = list_turns(p, &a, &turns, &n, reterr_why);
+
+    for (size_t i = 0; i < n && err == 0; i++) {
+        struct seen *s = is_wanted(p, &turns[i]) ? seen_of(p, &turns[i]) : NULL;
+
+        found += s != NULL;
+        if (s != NULL && !s->is_over) {
+            err = show_attempt(p, turns[i].unit, turns[i].attempt, &s->offset, ret_any, reterr_why);
+            s->is_over = turns[i].is_over;
+            *ret_over = p->attempt != 0 && s->is_over;
+        }
+    }
+    if (err == 0 && found == 0 && p->attempt != 0) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND,
+                      p->units.n > 0 ? "there is no log of attempt %u of '%.*s'"
+                                     : "there is no log of attempt %u",
+                      p->attempt, GL_STR_ARG(p->step));
+    }
+    return err;
+}
+
+/* The state is read before the logs: so what has ended has told everything. */
+static int follow_turns(struct paper *p, struct gl_why *reterr_why)
+{
+    int err = 0, pause_ms = PAUSE_MS;
+
+    for (;;) {
+        bool is_end = is_settled(p), any = false, is_over = false;
+
+        err = show_turns(p, &any, &is_over, reterr_why);
+        (void)fflush(p->cli->out.file);
+        if (err != 0 || is_end || is_over || ferror(p->cli->out.file)) {
+            return err;
+        }
+        pause_ms = any ? PAUSE_MS : pause_ms * 3 / 2;
+        pause_ms = pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause_ms;
+        (void)poll(NULL, 0, pause_ms);
+        err = ask_state(p, p->job, reterr_why);
+        if (err != 0) {
+            return err;
+        }
+    }
+}
+
+static bool has_agent(struct paper *p, gl_str agent)
+{
+    struct gl_request rq = {
+        .verb = GL_VERB_AGENTS, .job = p->job, .step = agent, .limit = GL_PAGE_MAX};
+    struct gl_page page;
+    bool has = gl_page_ask(&page, &p->reach, &rq, NULL) == 0;
+
+    gl_page_done(&page);
+    return has;
+}
+
+/* The agents of the step that was named, or else the agent. */
+static int find_units(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
+{
+    struct gl_arena *a = &p->cli->arena;
+    struct gl_page *page = &p->page;
+    gl_str rest, name = agent_of(p->step).n > 0 ? agent_of(p->step) : p->step;
+    gl_str id = gl_str_cut(p->step, '[', &rest); /* instances are done by the same agents */
+    gl_jnode step = gl_json_get(&page->j, steps, gl_str_c(a, id));
+    gl_jnode agents = gl_json_get(&page->j, step, "agent_ids");
+    gl_str *units = GL_NEW_ARRAY(a, gl_str, agents != NULL ? agents->count + 1 : 1);
+    size_t n = 0;
+
+    for (gl_jnode e = gl_json_first(&page->j, agents); e; e = gl_json_after(&page->j, agents, e)) {
+        units[n++] = gl_str_fmt(a, "@%.*s", GL_STR_ARG(gl_json_str(&page->j, e, &page->arena)));
+    }
+    if (n == 0 && !has_agent(p, name)) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "the job has no agent or step '%.*s'",
+                      GL_STR_ARG(p->step));
+    }
+    if (n == 0) {
+        units[n++] = gl_str_fmt(a, "@%.*s", GL_STR_ARG(name));
+    }
+    p->units = (struct gl_strs){.items = units, .n = n};
+    return 0;
+}
+
+/* On a shared store they may have run on other nodes, which have the logs. */
+static void say_elsewhere(struct paper *p)
+{
+    struct gl_page *page = &p->page;
+    gl_jnode all = gl_json_get(&page->j, page->root, "executions");
+
+    if (!gl_storeurl_is_shared(gl_str_of(p->cli->settings->values[GL_SET_STORE].text))) {
+        return;
+    }
+    for (gl_jnode k = gl_json_first(&page->j, all); k; k = gl_json_after(&page->j, all, k)) {
+        gl_str agent = gl_json_str(&page->j, k, &page->arena);
+        gl_str node = gl_page_text(page, gl_json_value(k), "node");
+        struct turn last = {.unit = gl_str_fmt(&page->arena, "@%.*s", GL_STR_ARG(agent)),
+                            .attempt =
+                                (uint32_t)gl_page_number(page, gl_json_value(k), "attempt_count")};
+
+        if (is_wanted(p, &last) && node.n > 0 && seen_of(p, &last)->offset == 0) {
+            gl_cli_say(p->cli, "agent '%.*s' ran last on node %.*s; what it said is there",
+                       GL_STR_ARG(agent), GL_STR_ARG(node));
+        }
+    }
+}
+
+static int show_agents(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
+{
+    bool any = false, is_over = false;
+    int err = p->step.n > 0 ? find_units(p, steps, reterr_why) : 0;
+
+    p->with_names = p->units.n != 1;
+    if (err == 0 && p->follow) {
+        return follow_turns(p, reterr_why);
+    }
+    err = err == 0 ? show_turns(p, &any, &is_over, reterr_why) : err;
+    if (err == 0) {
+        (void)fflush(p->cli->out.file);
+        say_elsewhere(p);
+    }
+    return err;
+}
+
 static int show_steps(struct paper *p, struct gl_why *reterr_why)
 {
     struct gl_page *page = &p->page;
     gl_jnode steps =
         gl_json_get(&page->j, gl_json_get(&page->j, page->root, "workflow_state"), "steps");
 
+    if (gl_json_get(&page->j, page->root, "bundle") != NULL) {
+        return show_agents(p, steps, reterr_why);
+    }
+    if (p->follow && p->step.n == 0) {
+        return gl_why(reterr_why, GL_E_INVALID, "--follow needs a STEP");
+    }
     return p->step.n > 0 ? show_step(p, steps, reterr_why)
                          : show_several(p, steps, (gl_str){0}, reterr_why);
 }
@@ -379,15 +631,16 @@ int gl_cmd_logs(struct gl_cli *cli)
         (!gl_str_u64(gl_str_of(attempt), &number) || number < 1 || number > UINT32_MAX)) {
         return gl_cli_usage(cli, "--attempt takes a number from 1, or all");
     }
-    if (p.follow && (cli->words_n < 2 || p.all)) {
-        return gl_cli_usage(cli, p.all ? "--follow does not go with all attempts"
-                                       : "--follow needs a STEP");
+    if (p.follow && p.all) {
+        return gl_cli_usage(cli, "--follow does not go with all attempts");
     }
     p.step = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
     p.attempt = (uint32_t)number;
+    gl_map_init(&p.seen);
     gl_reach_init(&p.reach, cli);
     code = show(&p);
     gl_page_done(&p.page);
+    gl_map_done(&p.seen);
     gl_buf_done(&p.json);
     gl_reach_done(&p.reach);
     return code;

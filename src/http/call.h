@@ -190,6 +190,8 @@ struct gl_paper_state {
     bool is_writing;   /* the last of them runs */
     bool has_ended;    /* and no further one will */
 };
+/* The agent whose turns "@agent" stands for; "" : it is a step of a flow. */
+gl_str gl_paper_agent(gl_str step);
 struct gl_paper_state gl_paper_read(const struct gl_json *status, gl_str step, struct gl_arena *a);
 
 /* ---- watch.c: events as a stream; tail.c: logs as a stream ---- */

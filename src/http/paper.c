@@ -21,12 +21,98 @@ static bool read_state(struct gl_call *c, struct gl_json *j, gl_str *ret_job)
     return true;
 }
 
+gl_str gl_paper_agent(gl_str step)
+{
+    return step.n > 0 && step.p[0] == '@' ? (gl_str){.p = step.p + 1, .n = step.n - 1}
+                                          : (gl_str){0};
+}
+
+static gl_jnode steps_of(const struct gl_json *j)
+{
+    return gl_json_get(j, gl_json_get(j, gl_json_root(j), "workflow_state"), "steps");
+}
+
+/* In a bundle it is the agents that run something: "@agent". */
 static gl_jnode find_step(const struct gl_json *j, gl_str id, struct gl_arena *a)
 {
-    gl_jnode state = gl_json_get(j, gl_json_root(j), "workflow_state");
+    gl_str agent = gl_paper_agent(id);
 
-    return gl_json_get(j, gl_json_get(j, state, "steps"), gl_str_c(a, id));
+    if (agent.n > 0) {
+        return gl_json_get(j, gl_json_get(j, gl_json_root(j), "executions"), gl_str_c(a, agent));
+    }
+    return gl_json_get(j, steps_of(j), gl_str_c(a, id));
 }
+
+/* ---- whose log is meant, in a bundle ---- */
+
+/* Of the agents of a step, the one that has run last, or the first. */
+static gl_str agent_of(const struct gl_json *j, gl_jnode step, struct gl_arena *a)
+{
+    gl_jnode agents = gl_json_get(j, step, "agent_ids");
+    gl_str found = {0};
+    uint64_t last = 0;
+
+    for (gl_jnode e = gl_json_first(j, agents); e != NULL; e = gl_json_after(j, agents, e)) {
+        gl_str unit = gl_str_fmt(a, "@%.*s", GL_STR_ARG(gl_json_str(j, e, a)));
+        uint64_t attempts = 0;
+
+        (void)gl_json_u64(j, gl_json_get(j, find_step(j, unit, a), "attempt_count"), &attempts);
+        if (found.n == 0 || attempts > last) {
+            found = unit;
+            last = attempts;
+        }
+    }
+    return found;
+}
+
+/* Has it run, or is it going to do the work of a step? */
+static bool is_agent(const struct gl_json *j, gl_str unit, struct gl_arena *a)
+{
+    gl_jnode steps = steps_of(j);
+
+    if (find_step(j, unit, a) != NULL) {
+        return true;
+    }
+    for (gl_jnode k = gl_json_first(j, steps); k != NULL; k = gl_json_after(j, steps, k)) {
+        gl_jnode agents = gl_json_get(j, gl_json_value(k), "agent_ids");
+
+        for (gl_jnode e = gl_json_first(j, agents); e != NULL; e = gl_json_after(j, agents, e)) {
+            if (gl_str_eq(gl_json_str(j, e, a), gl_paper_agent(unit))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Replace the name of a step, or of an agent, by that of what runs for it. False: there is none. */
+static bool find_meant(struct gl_call *c, const struct gl_json *j)
+{
+    gl_str name, unit;
+    gl_jnode step;
+    int64_t item;
+
+    if (gl_json_get(j, gl_json_root(j), "bundle") == NULL) {
+        return find_step(j, c->step, &c->arena) != NULL;
+    }
+    if (gl_paper_agent(c->step).n > 0) {
+        return is_agent(j, c->step, &c->arena);
+    }
+    step = gl_str_split_step(c->step, &name, &item)
+               ? gl_json_get(j, steps_of(j), gl_str_c(&c->arena, name))
+               : NULL;
+    unit = agent_of(j, step, &c->arena);
+    if (unit.n == 0) {
+        unit = gl_str_fmt(&c->arena, "@%.*s", GL_STR_ARG(c->step));
+        if (!is_agent(j, unit, &c->arena)) {
+            return false;
+        }
+    }
+    c->step = unit;
+    return true;
+}
+
+/* ---- how far it is ---- */
 
 struct gl_paper_state gl_paper_read(const struct gl_json *status, gl_str step, struct gl_arena *a)
 {
@@ -77,6 +163,10 @@ static void list_attempts(struct gl_call *c)
         gl_jw_object(&w);
         gl_jw_key(&w, "step_id");
         gl_jw_str(&w, attempts[i].step);
+        if (gl_paper_agent(attempts[i].step).n > 0) {
+            gl_jw_key(&w, "agent_id");
+            gl_jw_str(&w, gl_paper_agent(attempts[i].step));
+        }
         gl_jw_key(&w, "attempt");
         gl_jw_u64(&w, attempts[i].attempt);
         gl_jw_key(&w, "bytes");
@@ -157,13 +247,15 @@ static void read_page(struct gl_call *c)
     if (!read_state(c, &j, &job)) {
         return;
     }
-    if (find_step(&j, c->step, &c->arena) == NULL) {
+    if (!find_meant(c, &j)) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
         return;
     }
     state = gl_paper_read(&j, c->step, &c->arena);
     c->attempt = c->attempt == 0 ? state.attempts : c->attempt;
-    if (c->attempt > state.attempts) {
+    /* The attempts of agents are numbered through all of them. */
+    if (c->attempt > state.attempts ||
+        (gl_paper_agent(c->step).n > 0 && c->attempt < state.attempts && !is_here(c, job))) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this step has had no such attempt", NULL, "attempt",
                           NULL);
         return;

@@ -81,15 +81,18 @@ static void take_state(struct tail *t)
     gl_buf_done(&t->state);
 }
 
-/* Does an event of this page speak of the step? */
+/* Does an event of this page speak of the step, or of the agent? */
 static bool speaks_of(const struct gl_page *p, gl_str step)
 {
+    gl_str agent = gl_paper_agent(step);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const struct gl_json *j = &p->json;
     gl_jnode events = gl_json_get(j, gl_json_root(j), "events");
 
     for (gl_jnode e = gl_json_first(j, events); e != NULL; e = gl_json_after(j, events, e)) {
-        if (gl_str_eq(gl_json_str(j, gl_json_get(j, e, "step_id"), &a), step)) {
+        gl_jnode whose = gl_json_get(j, e, agent.n > 0 ? "agent_id" : "step_id");
+
+        if (gl_str_eq(gl_json_str(j, whose, &a), agent.n > 0 ? agent : step)) {
             return true;
         }
     }

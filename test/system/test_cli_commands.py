@@ -378,7 +378,6 @@ def test_pools_are_checked(box, pools):
     (["run", "--", ""], "the command behind -- is empty"),
     (["run", "--run-id", "", "--", "true"], "--run-id is empty"),
     (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], "done only"),
-    (["job", "logs", "x", "--follow"], "--follow needs a STEP"),
     (["job", "status", "a", "b"], "one word too many: 'b'"),
     (["job"], "'job' needs one more word"),
     (["job"], "glia job resume"),
