@@ -61,6 +61,7 @@ enum {
     GL_HEADERS_BYTES_MAX = 64 << 10,    /* ... its headers; `stream` */
     GL_ARTIFACTS_BYTES_MAX = 256 << 10, /* ... what it names of artifacts */
     GL_WORD_BYTES_MAX = 512,            /* ... each text of its envelope */
+    GL_MESSAGE_BYTES_MAX = 16 << 20,    /* a whole message */
     GL_LETTER_BYTES_MAX = 2 << 10,      /* a message that is kept in memory while it waits */
     GL_INBOX_MAX = 10000,               /* messages that wait for one agent */
     GL_JOB_LETTERS_MAX = 100000,        /* ... for all agents of a job */

@@ -201,8 +201,11 @@ void gl_mail_bury(struct gl_core *c, struct gl_job *j, const struct gl_message *
                           GL_STR_ARG(gl_agents_plain(c, m->type))));
 }
 
-static const char *cannot_take(const struct gl_job *j, const struct gl_step *unit)
+static const char *cannot_take(const struct gl_job *j, const struct gl_step *unit, gl_str text)
 {
+    if (text.n > GL_MESSAGE_BYTES_MAX) {
+        return "it is larger than 16 MiB: pass large data as a file";
+    }
     if (unit->mail != NULL && unit->mail->n >= GL_INBOX_MAX) {
         return "its receiver's inbox is full";
     }
@@ -230,7 +233,7 @@ struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_me
                                  .step = step != NULL ? step->r.step_id : (gl_str){0},
                                  .created_at = c->now};
     struct gl_letter *l;
-    const char *bad = cannot_take(j, unit);
+    const char *bad;
     gl_str text;
 
     m->message_id =
@@ -239,9 +242,11 @@ struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_me
     m->to = a->id;
     m->timestamp = c->now;
     text = text_of(c, m);
+    bad = cannot_take(j, unit, text);
     if (bad != NULL) {
         gl_agents_log(c, unit, "backpressure_rejected", gl_str_of(bad), (gl_str){0});
-        gl_mail_bury(c, j, m, text, number, gl_str_of(bad));
+        gl_mail_bury(c, j, m, text.n <= GL_MESSAGE_BYTES_MAX ? text : GL_S("null"), number,
+                     gl_str_of(bad));
         return NULL;
     }
     r.expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0;
