@@ -41,7 +41,10 @@ void sim_check_promises_removed(struct sim_checks *c, const struct gl_record *be
     struct sim_fact_job *j = sim_facts_job(&c->facts, gl_str_cut(before->id, '/', &rest));
     bool is_job = gl_str_is(before->kind, "job");
     if (is_job || gl_str_is(before->kind, "step")) {
-        if (j == NULL || !j->known || !gl_job_status_is_terminal(j->r.status)) {
+        /* What a large job has left follows it, also when a change of primary came between. */
+        bool had_ended = j != NULL && (j->known ? gl_job_status_is_terminal(j->r.status)
+                                                : j->removed && !is_job);
+        if (!had_ended) {
             sim_world_fail(c->world, "promises: %.*s %.*s was deleted, and had not ended",
                            GL_STR_ARG(before->kind), GL_STR_ARG(before->id));
         } else {

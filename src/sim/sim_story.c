@@ -128,6 +128,12 @@ void sim_story_process(struct sim_story *s, const char *attempt, gl_ms lasts_ms,
     };
 }
 
+void sim_story_says(struct sim_story *s, const char *attempt, const char *document)
+{
+    sim_story_process(s, attempt, USUAL_MS, 0);
+    s->processes[s->processes_n - 1].behaviour.result.output = gl_str_of(document);
+}
+
 static void on_plan(void *owner, const struct sim_process *p, struct sim_behaviour *b)
 {
     struct sim_checks *c = owner;
@@ -343,6 +349,11 @@ void sim_story_submit(struct sim_story *s, const char *run_id, const char *flow,
     sim_flows_plain(flow, attempts, &text);
     submit(s, run_id, gl_buf_view(&text));
     gl_buf_done(&text);
+}
+
+void sim_story_compiled(struct sim_story *s, const char *run_id, const char *text)
+{
+    submit(s, run_id, gl_str_of(text));
 }
 
 void sim_story_flow(struct sim_story *s, const char *run_id, const char *json)

@@ -74,6 +74,10 @@ void sim_story_process(struct sim_story *s, const char *attempt, gl_ms lasts_ms,
 
 /* Submit the flow (see sim_flows_plain) under a run id; the answer comes when time passes. */
 void sim_story_submit(struct sim_story *s, const char *run_id, const char *flow, uint32_t attempts);
+/* ... it is an agent's module, and says this; borrowed until the end. */
+void sim_story_says(struct sim_story *s, const char *attempt, const char *document);
+/* The same with a flow in its compiled form, a bundle's, say. */
+void sim_story_compiled(struct sim_story *s, const char *run_id, const char *text);
 /* The same with a flow as a user writes it, in JSON. */
 void sim_story_flow(struct sim_story *s, const char *run_id, const char *json);
 /* "pause", "resume", "cancel", "status", "respond" with step and decision, "signal" with its name,
