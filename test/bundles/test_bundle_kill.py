@@ -101,15 +101,19 @@ say(x=1)
 """
 
 
-def lose(victim, tmp_path, **marks):
+def die(victim, bundle, folder):
     """The machine's processes die under a worker: nobody knows its outcome."""
-    b = Bundle("lose").worker("a", SLOW, output_message_type="done", **marks).ends("a")
-    victim.submit(b.seed("a", {}).write(tmp_path / "bundle"), run_id="l-1")
+    victim.submit(bundle.seed("a", {}).write(folder / "bundle"), run_id="l-1")
     victim.runner.wait_file("l-1", "ran")
     victim.kill()
     for pid in list(keepers(victim.box.data)):
         os.kill(pid, signal.SIGKILL)
     victim.restart()
+
+
+def lose(victim, tmp_path, **marks):
+    die(victim, Bundle("lose").worker("a", SLOW, output_message_type="done", **marks).ends("a"),
+        tmp_path)
     return victim.wait_end("l-1")
 
 
@@ -141,3 +145,41 @@ def test_a_marked_worker_runs_again(tmp_path):
             assert ran.status["status"] == "completed" and len(ran.lines("ran")) == 2, ran
         finally:
             victim.box.close()
+
+
+def decide_late(tmp_path, bundle, meanwhile):
+    """A person says that the lost worker was done, when its step's time is long over."""
+    victim = Victim(str(tmp_path / "box"))
+    try:
+        die(victim, bundle, tmp_path)
+        wait_for("the question", lambda: victim.box.json("human", "list")["requests"])
+        over = time.monotonic() + DEADLINE_SECONDS + 1
+        wait_for("the deadline", lambda: time.monotonic() > over)
+        meanwhile(victim)
+        victim.box.glia("human", "respond", "l-1", "a", "--decision", "done")
+        ran = victim.wait_end("l-1")
+        assert ran.status["status"] == "completed", ran
+        assert len(ran.lines("ran")) == 1, "what a person calls done is not done again"
+        assert not ran.of("workflow_step_attempt_timed_out"), ran
+    finally:
+        victim.box.close()
+
+
+DEADLINE_SECONDS = 3
+SHORT = {"timeout_seconds": DEADLINE_SECONDS, "retry": {"max_attempts": 3, "backoff_seconds": 0.1}}
+
+
+@item("B-9-7")
+def test_time_does_not_count_while_a_person_is_asked(tmp_path):
+    bundle = Bundle("late").worker("a", SLOW, control=SHORT, output_message_type="done").ends("a")
+
+    decide_late(tmp_path, bundle, lambda victim: None)
+
+
+@item("B-9-7")
+def test_time_does_not_count_while_a_person_is_asked_and_others_work(tmp_path):
+    bundle = Bundle("late").worker("a", SLOW, control=SHORT, output_message_type="done")
+    bundle.worker("b", 'wait_file("go")', idempotent=True, output_message_type="done")
+
+    decide_late(tmp_path, bundle.seed("b", {}).ends("a", "b"),
+                lambda victim: victim.runner.touch("l-1", "go"))

@@ -131,6 +131,16 @@ void gl_bound_ended(struct gl_core *c, struct gl_step *st)
     }
 }
 
+/* Is a person asked whether its worker has done its work? */
+static bool is_reviewed(const struct gl_step *st)
+{
+    const struct gl_letter *l = st->mail != NULL ? st->mail->now : NULL;
+    const struct gl_step *unit = l != NULL ? gl_step_find(st->job, l->unit) : NULL;
+
+    return unit != NULL && unit->mail != NULL && unit->mail->now == l &&
+           unit->r.status == GL_STEP_BLOCKED && unit->r.blocked_on == GL_BLOCK_REVIEW;
+}
+
 void gl_bound_on_timer(struct gl_core *c, struct gl_step *st)
 {
     gl_str why;
@@ -141,6 +151,11 @@ void gl_bound_on_timer(struct gl_core *c, struct gl_step *st)
         return;
     }
     if (st->r.status != GL_STEP_RUNNING) {
+        return;
+    }
+    if (is_reviewed(st)) { /* else the answer would come too late, and the work be done again */
+        GL_MARK(c->trace, "bound.waits_for_review");
+        gl_bound_resume(c, st);
         return;
     }
     why = st->r.deadline_at != 0 && st->r.deadline_at <= c->now

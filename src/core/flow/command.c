@@ -119,6 +119,12 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
                gl_str_fmt(c->out->arena, "\"decision\":\"%.*s\"", GL_STR_ARG(ev->decision)));
     if (j->r.status == GL_JOB_PAUSED && j->r.hold == GL_HOLD_REVIEW) {
         go_on(c, j, why);
+    } else if (gl_step_is_unit(st) && st->mail != NULL && st->mail->now != NULL) {
+        struct gl_step *step = gl_mail_step(c, j, st->mail->now);
+
+        if (step != NULL) { /* the time of the one who decided does not count */
+            gl_bound_resume(c, step);
+        }
     }
     if (approves) {
         gl_gate_decide(c, st, ev->decision, why, ev->output);

@@ -543,6 +543,9 @@ static void hold_for_review(struct gl_core *c, struct gl_job *j)
                            GL_STR_ARG(GL_CONTAINER(l, struct gl_step, live)->r.step_id)));
     gl_ledger_move_job(c, j, GL_JOB_PAUSED);
     gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
+    for (l = j->live.next; l != &j->live; l = l->next) { /* deadlines rest until it goes on */
+        gl_step_set_due(c, GL_CONTAINER(l, struct gl_step, live));
+    }
 }
 
 static uint32_t ended_steps(const struct gl_job_record *r)
