@@ -34,6 +34,22 @@ static gl_str names(struct gl_arena *a, const gl_str *all, size_t n, size_t tota
     return text;
 }
 
+/* The agent of a bundle that "@agent" stands for, or the step. */
+static gl_str name_of(gl_str id)
+{
+    return id.n > 0 && id.p[0] == '@' ? (gl_str){.p = id.p + 1, .n = id.n - 1} : id;
+}
+
+/* As it was written: "executor." stands before the pools of bundles only here. */
+static gl_str pool_of(const struct gl_step_spec *spec)
+{
+    gl_str front = GL_S("executor."), pool = spec->pool;
+
+    return spec->id.n > 0 && spec->id.p[0] == '@' && gl_str_starts(pool, front)
+               ? (gl_str){.p = pool.p + front.n, .n = pool.n - front.n}
+               : pool;
+}
+
 static bool has_ended(const struct gl_step_record *r)
 {
     return r != NULL && gl_step_status_is_terminal(r->status);
@@ -141,25 +157,25 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
     }
     if (is_elsewhere(v) && v->owner->session.n > 0) {
         return gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,
-                          spec->slots == 1 ? "" : "s", GL_STR_ARG(spec->pool),
+                          spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)),
                           GL_STR_ARG(v->owner->node),
                           v->owner->status == GL_NODE_ALIVE ? "" : ", which does not answer");
     }
     if (is_elsewhere(v)) {
         return gl_str_fmt(a, "waits for a node with %u free slot%s of pool '%.*s'", spec->slots,
-                          spec->slots == 1 ? "" : "s", GL_STR_ARG(spec->pool));
+                          spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)));
     }
     if (live == NULL) {
         return gl_str_fmt(a,
                           "waits for %u slot%s of pool '%.*s', and no node is running to give it "
                           "any: start one with 'glia serve'",
-                          spec->slots, spec->slots == 1 ? "" : "s", GL_STR_ARG(spec->pool));
+                          spec->slots, spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)));
     }
     live->step(live->owner, v->job.job_id, number, &out);
     text = gl_str_dup(a, gl_buf_view(&out));
     gl_buf_done(&out);
     return text.n > 0 ? text
-                      : gl_str_fmt(a, "waits for slots of pool '%.*s'", GL_STR_ARG(spec->pool));
+                      : gl_str_fmt(a, "waits for slots of pool '%.*s'", GL_STR_ARG(pool_of(spec)));
 }
 
 static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r)
@@ -193,7 +209,8 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
         return gl_str_fmt(a,
                           "waits for a person: %.*s; decide with 'glia human respond %.*s %.*s "
                           "--decision rerun|done|failed'",
-                          GL_STR_ARG(r->last_error), GL_STR_ARG(job), GL_STR_ARG(r->step_id));
+                          GL_STR_ARG(r->last_error), GL_STR_ARG(job),
+                          GL_STR_ARG(name_of(r->step_id)));
     case GL_BLOCK_APPROVAL:
         return gl_str_fmt(
             a,
@@ -243,23 +260,90 @@ bool gl_reason_is_idle(const struct gl_view *v, uint32_t number)
            (r == NULL || r->status == GL_STEP_PENDING || r->status == GL_STEP_WAITING);
 }
 
+/* The agent that has the message with which this step's attempt has begun; -1: none has it. */
+static int64_t worker_of(const struct gl_view *v, const struct gl_step_spec *spec,
+                         const struct gl_step_record *r)
+{
+    for (size_t i = 0; spec->is_bound && r->letter != 0 && i < spec->agent_ids.n; i++) {
+        int64_t n = gl_flow_find_agent(v->flow, spec->agent_ids.items[i]);
+
+        if (n >= 0 && v->steps[n] != NULL && v->steps[n]->letter == r->letter &&
+            !gl_reason_is_idle(v, (uint32_t)n)) {
+            return n;
+        }
+    }
+    return -1;
+}
+
+/* A step of a bundle runs from the moment on at which its agent has the message: how far that is
+ * tells more. */
+static enum gl_step_status standing(const struct gl_view *v, const struct gl_step_spec *spec,
+                                    const struct gl_step_record *r)
+{
+    int64_t n = r->status == GL_STEP_RUNNING ? worker_of(v, spec, r) : -1;
+
+    return n >= 0 ? v->steps[n]->status : r->status;
+}
+
+static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
+                      const struct gl_step_record *r, uint32_t number,
+                      const struct gl_reason_live *live);
+
+static gl_str explain_agent(struct gl_arena *a, const struct gl_view *v, uint32_t number,
+                            const struct gl_reason_live *live)
+{
+    return gl_str_fmt(
+        a, "waits for its agent '%.*s', which %.*s", GL_STR_ARG(gl_flow_agent(v->flow, number)->id),
+        GL_STR_ARG(explain(a, v, gl_flow_step(v->flow, number), v->steps[number], number, live)));
+}
+
+static gl_str explain_unit(struct gl_arena *a, const struct gl_view *v,
+                           const struct gl_step_record *r, uint32_t number)
+{
+    if (gl_reason_is_idle(v, number)) {
+        return GL_S("waits for messages");
+    }
+    if (r->status == GL_STEP_READY && v->job.status == GL_JOB_RUNNING) {
+        return GL_S("is about to handle a message");
+    }
+    if (r->status == GL_STEP_RETRY_WAIT) {
+        return gl_str_fmt(a, "waits until %.*s, then it handles its message again: %.*s",
+                          GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(r->last_error));
+    }
+    return (gl_str){0};
+}
+
+static gl_str explain_ready(struct gl_arena *a, const struct gl_view *v,
+                            const struct gl_step_spec *spec)
+{
+    gl_str agent = spec->agent_ids.items[0];
+    int64_t n = gl_flow_find_agent(v->flow, agent);
+
+    return n < 0 || gl_reason_is_idle(v, (uint32_t)n)
+               ? gl_str_fmt(a, "waits for a message to its agent '%.*s'", GL_STR_ARG(agent))
+               : gl_str_fmt(a, "waits for its agent '%.*s', which has another message to handle",
+                            GL_STR_ARG(agent));
+}
+
 /* What is said of agents and their steps only; "" : the usual. */
 static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
                              const struct gl_step_spec *spec, const struct gl_step_record *r,
-                             uint32_t number)
+                             uint32_t number, const struct gl_reason_live *live)
 {
     if (gl_job_status_is_terminal(v->job.status)) {
         return (gl_str){0};
     }
-    if (number < v->flow->steps.n && gl_reason_is_idle(v, number)) {
-        return GL_S("waits for messages");
+    if (gl_flow_is_unit(v->flow, number)) {
+        return explain_unit(a, v, r, number);
     }
     if (spec->is_bound && r->status == GL_STEP_READY && v->job.status == GL_JOB_RUNNING) {
-        return gl_str_fmt(a, "waits for a message to its agent '%.*s', or for that to be free",
-                          GL_STR_ARG(spec->agent_ids.items[0]));
+        return explain_ready(a, v, spec);
     }
     if (spec->is_bound && r->status == GL_STEP_WAITING && r->items_n == 0) {
         return GL_S("waits at a checkpoint for the steps it has added");
+    }
+    if (standing(v, spec, r) != r->status) {
+        return explain_agent(a, v, (uint32_t)worker_of(v, spec, r), live);
     }
     return (gl_str){0};
 }
@@ -269,7 +353,7 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
                       const struct gl_reason_live *live)
 {
     gl_str of_bundle =
-        v->flow->bundle != NULL ? explain_bundle(a, v, spec, r, number) : (gl_str){0};
+        v->flow->bundle != NULL ? explain_bundle(a, v, spec, r, number, live) : (gl_str){0};
 
     if (of_bundle.n > 0) {
         return of_bundle;
@@ -335,39 +419,68 @@ struct census { /* which steps are where, a few by name */
     int64_t first_item[GL_STEP_STATUS_COUNT];
 };
 
-static void count(struct census *c, const struct gl_step_record *r, uint32_t number, int64_t item)
+static void count(struct census *c, enum gl_step_status status, gl_str id, uint32_t number,
+                  int64_t item)
 {
-    size_t n = c->n[r->status]++;
+    size_t n = c->n[status]++;
 
     if (n == 0) {
-        c->first[r->status] = number;
-        c->first_item[r->status] = item;
+        c->first[status] = number;
+        c->first_item[status] = item;
     }
     if (n < NAMES_MAX) {
-        c->names[r->status][n] = r->step_id;
+        c->names[status][n] = name_of(id);
     }
 }
 
-/* An agent whose step says the same already. */
-static bool is_echo(const struct gl_view *v, uint32_t number)
+static void count_step(const struct gl_view *v, uint32_t number, int64_t item, uint8_t *told,
+                       struct census *ret)
 {
-    return gl_flow_is_unit(v->flow, number) &&
-           (gl_reason_is_idle(v, number) || (v->steps[number]->status != GL_STEP_BLOCKED &&
-                                             gl_flow_agent(v->flow, number)->step >= 0));
+    const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
+    const struct gl_step_record *r = item < 0 ? v->steps[number] : v->items[number].records[item];
+    int64_t worker;
+
+    if (r == NULL) {
+        return;
+    }
+    worker = r->status == GL_STEP_RUNNING ? worker_of(v, spec, r) : -1;
+    if (worker >= 0) {
+        told[worker] = 1;
+    }
+    count(ret, standing(v, spec, r), r->step_id, number, item);
 }
 
-static void take_census(const struct gl_view *v, struct census *ret)
+/* Agents come last: one whose step says the same already is left out. */
+static void take_census(struct gl_arena *a, const struct gl_view *v, struct census *ret)
 {
-    for (uint32_t i = 0; i < v->flow->steps.n; i++) {
-        if (v->steps[i] != NULL && !is_echo(v, i)) {
-            count(ret, v->steps[i], i, -1);
-        }
+    uint32_t agents_n = gl_flow_agents_n(v->flow);
+    uint8_t *told = GL_NEW_ARRAY(a, uint8_t, agents_n + 1);
+
+    for (uint32_t i = agents_n; i < v->flow->steps.n; i++) {
+        count_step(v, i, -1, told, ret);
         for (uint32_t k = 0; k < v->items[i].n; k++) {
-            if (v->items[i].records[k] != NULL) {
-                count(ret, v->items[i].records[k], i, k);
-            }
+            count_step(v, i, k, told, ret);
         }
     }
+    for (uint32_t i = 0; i < agents_n; i++) {
+        if (v->steps[i] != NULL && told[i] == 0 && !gl_reason_is_idle(v, i)) {
+            count_step(v, i, -1, told, ret);
+        }
+    }
+}
+
+/* A bundle of which no step and no agent has anything to tell. */
+static gl_str idle(struct gl_arena *a, const struct gl_view *v)
+{
+    if (v->flow->bundle == NULL || v->job.letters_n == 0) {
+        return GL_S("is about to begin");
+    }
+    if (v->job.waiting_n > 0) {
+        return gl_str_fmt(a, "is about to handle %u message%s", v->job.waiting_n,
+                          v->job.waiting_n == 1 ? "" : "s");
+    }
+    return gl_str_fmt(a, "waits for messages to its agents: 'glia send %.*s AGENT' sends one",
+                      GL_STR_ARG(v->job.job_id));
 }
 
 /* A running job: what runs, else what its most telling step waits for. */
@@ -379,7 +492,7 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
                                                 GL_STEP_READY,   GL_STEP_PENDING};
     struct census c = {0};
 
-    take_census(v, &c);
+    take_census(a, v, &c);
     if (c.n[GL_STEP_RUNNING] > 0) {
         size_t n = c.n[GL_STEP_RUNNING];
 
@@ -390,11 +503,21 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
     for (size_t i = 0; i < GL_COUNT(order); i++) {
         if (c.n[order[i]] > 0) {
             return gl_str_fmt(
-                a, "step '%.*s' %.*s", GL_STR_ARG(c.names[order[i]][0]),
+                a, "%s '%.*s' %.*s", gl_flow_is_unit(v->flow, c.first[order[i]]) ? "agent" : "step",
+                GL_STR_ARG(c.names[order[i]][0]),
                 GL_STR_ARG(gl_reason_step(a, v, c.first[order[i]], c.first_item[order[i]], live)));
         }
     }
-    return GL_S("is about to begin");
+    return idle(a, v);
+}
+
+/* What its sink has said too early is remembered. */
+static gl_str deferred(const struct gl_view *v)
+{
+    return v->job.completion.n > 0 && v->job.verdict == GL_VERDICT_NONE &&
+                   !gl_job_status_is_terminal(v->job.status)
+               ? GL_S("; its sink has completed the run, which ends when all steps have")
+               : (gl_str){0};
 }
 
 static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
@@ -441,8 +564,10 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
 gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
 {
     gl_str text = explain_job(a, v, live), place = where(a, v), waiting = inbox(a, v);
+    gl_str early = deferred(v);
 
-    return place.n + waiting.n == 0 ? text
-                                    : gl_str_fmt(a, "%.*s%.*s%.*s", GL_STR_ARG(text),
-                                                 GL_STR_ARG(place), GL_STR_ARG(waiting));
+    return place.n + waiting.n + early.n == 0
+               ? text
+               : gl_str_fmt(a, "%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),
+                            GL_STR_ARG(place), GL_STR_ARG(waiting));
 }

@@ -196,6 +196,8 @@ static bool find_step(const struct gl_view *v, gl_str id, uint32_t *ret_number, 
     gl_str name;
     int64_t number = gl_str_split_step(id, &name, ret_item) ? gl_flow_find(v->flow, name) : -1;
 
+    number = number < 0 && v->flow->bundle != NULL ? gl_flow_find_agent(v->flow, id) : number;
+
     if (number < 0) {
         return false;
     }
