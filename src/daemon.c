@@ -230,7 +230,7 @@ static int open_store(struct gl_daemon *d, struct gl_why *reterr_why)
     if (err == 0) {
         err = gl_stores_open(&d->store, &config, d->loop, reterr_why);
     }
-    if (err == 0 && d->store->ops->shared) {
+    if (err == 0) {
         err = gl_blobserve_open(&d->serve, &d->blobs, d->loop, reterr_why);
     }
     return err;

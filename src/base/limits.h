@@ -65,6 +65,7 @@ enum {
     GL_LETTER_BYTES_MAX = 2 << 10,      /* a message that is kept in memory while it waits */
     GL_INBOX_MAX = 10000,               /* messages that wait for one agent */
     GL_JOB_LETTERS_MAX = 100000,        /* ... for all agents of a job */
+    GL_DEAD_LETTERS_MAX = 10000,        /* of one job: one more, and it fails */
     GL_EMITS_MAX = 10000,               /* messages that one message may cause */
     GL_STATE_BYTES_MAX = 1 << 20,       /* an agent's state */
     GL_STDOUT_BYTES = 1 << 20,          /* of a worker, unless it is configured */

@@ -81,7 +81,7 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_clock *clock;
     struct gl_entropy *entropy;
     struct gl_tidy *tidy;          /* NULL: there are no files to take away */
-    struct gl_blob *blob;          /* used on a shared store only; NULL: flows have no files */
+    struct gl_blob *blob;          /* NULL: flows and messages have no files */
     struct gl_record_port *record; /* NULL: nothing is recorded */
 };
 

@@ -69,7 +69,7 @@ struct gl_node {
     struct gl_link unknown; /* struct commit: outcome not known yet */
     gl_ms resolve_due;
     struct gl_link rates; /* of sessions.c: being read */
-    struct gl_link loads, starts, probes, finds, lookups, readings, earliers;
+    struct gl_link loads, starts, probes, finds, lookups, readings, spills, earliers;
     struct gl_map starts_by_key;
     gl_ms starts_due;     /* some came too late, and must be told so */
     struct gl_link holds; /* submissions that wait: holds.c */
@@ -184,6 +184,10 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
                       void *owner);
 void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e);
 void gl_lookup_free_all(struct gl_node *n);
+
+/* ---- values.c ---- */
+/* Are its arguments and variables such as a program can get? */
+int gl_starts_check(const struct gl_exec_start *x, struct gl_why *why);
 
 /* ---- earlier.c ---- */
 /* A submission or a retry under a run id that is taken: is it the same one? */

@@ -12,6 +12,7 @@
 #include "model/job.h"
 #include "model/ref.h"
 #include "node/blobs.h"
+#include "node/spill.h"
 #include "node/turns.h"
 
 struct start {
@@ -36,6 +37,7 @@ struct start {
     gl_ms submitted_at;
     const struct gl_turn *turn; /* of a unit; NULL: a step of a flow file */
     gl_str message;             /* what it handles */
+    size_t payloads_n;          /* files of the bundle among its files: the first ones */
     bool is_given_up;
     bool is_late; /* to be told so: it does not leave */
 };
@@ -128,35 +130,6 @@ static int expand_args(struct start *s, struct gl_why *why)
         }
     }
     return rc;
-}
-
-/* Values become arguments and variables: a NUL in one would cut it silently, and all together must
- * be what a program can be given. */
-static int check_values(const struct start *s, struct gl_why *why)
-{
-    size_t bytes = s->x.cwd.n;
-
-    for (size_t i = 0; i < s->x.argv_n + s->x.env_n; i++) {
-        gl_str v = i < s->x.argv_n ? s->x.argv[i] : s->x.env[i - s->x.argv_n];
-
-        if (v.n > 0 && memchr(v.p, '\0', v.n) != NULL) {
-            return gl_why(why, GL_E_INVALID, "a value contains a NUL byte");
-        }
-        if (v.n > GL_ARG_BYTES_MAX) {
-            return gl_why(why, GL_E_LIMIT,
-                          "one of its arguments or variables has %zu bytes, and %d is the limit: "
-                          "read large values from the input file",
-                          v.n, GL_ARG_BYTES_MAX);
-        }
-        bytes += v.n + 1;
-    }
-    if (bytes > GL_COMMAND_BYTES_MAX) {
-        return gl_why(why, GL_E_LIMIT,
-                      "its arguments and environment have %zu bytes together, and %d is the limit: "
-                      "read large values from the input file",
-                      bytes, GL_COMMAND_BYTES_MAX);
-    }
-    return 0;
 }
 
 static gl_jnode facts_get(const struct start *s, const char *root, const char *name)
@@ -279,7 +252,7 @@ static int prepare(struct start *s, struct gl_why *why)
         rc = expand_args(s, why);
     }
     if (rc == 0 && s->step->expand != 0) {
-        rc = check_values(s, why);
+        rc = gl_starts_check(&s->x, why);
     }
     return rc == 0 ? make_input(s, why) : rc;
 }
@@ -453,27 +426,46 @@ static int compose(struct start *s, struct gl_why *why)
                             : gl_worker_compose(&s->node->config.worker, &t, &s->arena, &s->x, why);
 }
 
+/* Its large files are blobs now: are all blobs here? */
+static void fetch_files(struct start *s)
+{
+    struct gl_flow_file *files = GL_NEW_ARRAY(&s->arena, struct gl_flow_file, s->x.files_n);
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->payloads_n; i++) {
+        files[n++] = (struct gl_flow_file){.name = s->x.files[i].name, .blob = s->x.files[i].blob};
+    }
+    if (n == 0 || gl_blobs_fetch(s->node->blobs, files, n, on_files, s)) {
+        go_on(s);
+    }
+}
+
+static void on_spilled(void *owner, int code, const char *why)
+{
+    struct start *s = owner;
+
+    if (code == 0 && !s->is_given_up) {
+        fetch_files(s);
+        return;
+    }
+    feed_started(s, GL_E_UNAVAILABLE, code == 0 ? "given up" : why);
+    start_free(s);
+}
+
 static void unit_goes(struct start *s)
 {
     struct gl_why why;
     int rc = compose(s, &why);
-    struct gl_flow_file *files;
-    size_t n = 0;
 
     if (rc != 0) {
         feed_started(s, GL_E_INVALID, why.text);
         start_free(s);
         return;
     }
-    files = GL_NEW_ARRAY(&s->arena, struct gl_flow_file, s->x.files_n);
-    for (size_t i = 0; i < s->x.files_n; i++) {
-        if (s->x.files[i].blob.n > 0) {
-            files[n++] =
-                (struct gl_flow_file){.name = s->x.files[i].name, .blob = s->x.files[i].blob};
-        }
-    }
-    if (n == 0 || gl_blobs_fetch(s->node->blobs, files, n, on_files, s)) {
-        go_on(s);
+    s->payloads_n = gl_spill_sort(&s->x, &s->arena);
+    if (gl_spill_files(s->node, (struct gl_exec_file *)s->x.files, s->x.files_n, &s->arena,
+                       on_spilled, s)) {
+        fetch_files(s);
     }
 }
 

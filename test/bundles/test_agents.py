@@ -315,3 +315,27 @@ def test_the_configuration_reaches_into_the_manifest(served, tmp_path):
     ran = small(served, tmp_path, b.sink().edge("a", "sink").seed("a", {"count": 1}), "--set",
                 "count=5")
     assert ran.lines("got") == [["hello", {"count": 5}]]
+
+
+def test_a_message_of_some_mebibytes(served, tmp_path):
+    b = Bundle("large").worker("a", "emit(('big', {'data': 'x' * 3000000}))",
+                               output_message_type=None, max_output_bytes=8000000)
+    b.worker("b", """
+with open(os.environ['MN_BODY_FILE']) as file:
+    text = file.read()
+message = load('MN_MESSAGE_FILE')
+say(complete_step={'body': len(body['data']), 'file': len(text),
+                   'message': len(message['body']['data'])})""", ["a"])
+    ran = small(served, tmp_path, b.edge("a", "b", "big").seed("a", {}))
+    output = ran.steps["b"]["output"]
+    assert output["body"] == output["message"] == 3000000 and output["file"] > 3000000, ran
+
+
+def test_messages_that_nobody_can_take_end_the_job(served, tmp_path):
+    """Two routers that send each message back twice: what does not fit an inbox is a dead letter,
+    and there is an end to those, too."""
+    b = Bundle("echo").agent("a", "router").agent("b", "router")
+    for n in "12":
+        b.edge("a", "b", "*", edge_id=f"ab{n}").edge("b", "a", "*", edge_id=f"ba{n}")
+    ran = small(served, tmp_path, b.seed("a", {}), code=1)
+    assert ran.status["status"] == "failed" and "could not be delivered" in ran.status["reason"]

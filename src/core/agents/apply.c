@@ -22,6 +22,19 @@ void gl_apply_read(struct gl_core *c, struct gl_turn_end *t)
 
 /* ---- completion ---- */
 
+/* An output as it is kept: what is too large for a record is told, and not kept. */
+static gl_str within(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
+{
+    if (output.n <= GL_OUTPUT_BYTES_MAX) {
+        return output;
+    }
+    gl_agents_log(c, t->unit, "workflow_output_omitted",
+                  GL_S("it is larger than 1 MiB: leave large results as files in the run folder"),
+                  gl_str_fmt(c->out->arena, "{\"bytes\":%zu}", output.n));
+    return gl_str_fmt(c->out->arena, "{\"omitted\":true,\"bytes\":%zu,\"limit\":%d}", output.n,
+                      GL_OUTPUT_BYTES_MAX);
+}
+
 void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output, bool is_implied)
 {
     struct gl_step *st = t->step;
@@ -39,7 +52,7 @@ void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output
         }
         return;
     }
-    gl_ledger_succeed(c, st, output.n <= GL_OUTPUT_BYTES_MAX ? output : GL_S("null"));
+    gl_ledger_succeed(c, st, within(c, t, output));
 }
 
 static uint32_t ended_steps(const struct gl_job_record *r)
@@ -73,7 +86,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
     gl_jw_key(&w, "agent_id");
     gl_jw_str(&w, t->agent->id);
     gl_jw_key(&w, "output");
-    gl_jw_raw(&w, output.n > 0 && output.n <= GL_OUTPUT_BYTES_MAX ? output : GL_S("null"));
+    gl_jw_raw(&w, output.n > 0 ? within(c, t, output) : GL_S("null"));
     gl_jw_end(&w);
     result = gl_str_dup(c->out->arena, gl_buf_view(&buf));
     gl_buf_done(&buf);

@@ -1,6 +1,7 @@
 #include "core/agents/mail.h"
 
 #include "core/agents/agents.h"
+#include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 
 static const char *const status_words[] = {
@@ -191,6 +192,10 @@ void gl_mail_bury(struct gl_core *c, struct gl_job *j, const struct gl_message *
     w->value = gl_str_dup(c->out->arena, gl_buf_view(&buf));
     gl_buf_done(&buf);
     j->r.dead_n++;
+    if (j->r.dead_n > GL_DEAD_LETTERS_MAX && j->r.verdict == GL_VERDICT_NONE) {
+        gl_ledger_sentence(c, j, GL_VERDICT_FAILED,
+                           GL_S("more than 10000 of its messages could not be delivered"));
+    }
     gl_txn_log(c, j, NULL, "dead_letter", why,
                gl_str_fmt(c->out->arena,
                           "\"number\":%llu,\"payload\":{\"message_id\":\"%.*s\",\"to\":\"%.*s\","

@@ -113,7 +113,8 @@ static void aggregate(struct gl_core *c, struct gl_turn_end *t)
     struct gl_letter *l = unit->mail->now;
     gl_str result;
 
-    if (!GL_PLANT(33) && l->r.sender.n > 0 && gl_map_find(&unit->job->seen, key_of(c, unit, l->r.sender)) != NULL) {
+    if (!GL_PLANT(33) && l->r.sender.n > 0 &&
+        gl_map_find(&unit->job->seen, key_of(c, unit, l->r.sender)) != NULL) {
         gl_agents_log(c, unit, "aggregator_duplicate_ignored", (gl_str){0}, (gl_str){0});
         gl_unit_ack(c, unit);
         return;
