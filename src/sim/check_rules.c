@@ -138,8 +138,8 @@ static void judge(struct sim_checks *c, struct state *s, const struct sim_fact_j
         if (is_open(spec, &t)) {
             sim_world_fail(
                 c->world,
-                "rules: step %.*s of job %.*s was passed over though its rule %s could hold: %u of %u "
-                "ended, %u well, %u failed, %u accepted",
+                "rules: step %.*s of job %.*s was passed over though its rule %s could hold: "
+                "%u of %u ended, %u well, %u failed, %u accepted",
                 GL_STR_ARG(spec->id), GL_STR_ARG(j->id), gl_rule_words[spec->rule], t.ended, t.all,
                 t.success, t.failed, t.accepted);
         }

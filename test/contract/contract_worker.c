@@ -339,11 +339,10 @@ static void nothing_is_lost_while_the_node_listens(void **state)
 {
     struct exec_world *w = *state;
     enum { N = 15000 };
-    struct worker_end e = worker_run(
-        w,
-        "exec awk 'BEGIN { for (i = 0; i < 15000; i++) "
-        "printf \"__MN_EVENT__%d %0200d\\n\", i, i }'",
-        (struct exec_wish){0});
+    struct worker_end e = worker_run(w,
+                                     "exec awk 'BEGIN { for (i = 0; i < 15000; i++) "
+                                     "printf \"__MN_EVENT__%d %0200d\\n\", i, i }'",
+                                     (struct exec_wish){0});
     assert_int_equal(e.end->result.exit_code, 0);
     assert_int_equal(w->said_n, N);
     for (size_t i = 0; i < N; i++) {
@@ -358,11 +357,11 @@ static void secrets_are_taken_out_of_all_of_it(void **state)
 {
     struct exec_world *w = *state;
     setenv("GLIA_TEST_SECRET", "1234567", 1);
-    struct worker_end e = worker_run(
-        w,
-        "echo log $S; echo __MN_EVENT__$S; "
-        "echo \"{\\\"n\\\":$S,\\\"s\\\":\\\"a${S}b\\\"}\"; echo $S >&2",
-        (struct exec_wish){.secret = "S=env:GLIA_TEST_SECRET"});
+    struct worker_end e =
+        worker_run(w,
+                   "echo log $S; echo __MN_EVENT__$S; "
+                   "echo \"{\\\"n\\\":$S,\\\"s\\\":\\\"a${S}b\\\"}\"; echo $S >&2",
+                   (struct exec_wish){.secret = "S=env:GLIA_TEST_SECRET"});
     unsetenv("GLIA_TEST_SECRET");
     assert_true(gl_str_eq(e.said.stdout_text, GL_S("log ***\n{\"n\":\"***\",\"s\":\"a***b\"}\n")));
     assert_true(gl_str_eq(e.said.stderr_text, GL_S("***\n")));
