@@ -109,6 +109,21 @@ static struct asked *find_open(struct gl_reach *reach)
     return first;
 }
 
+/* "ship it? (until 2026-...; then: reject)" */
+static gl_str what_is_asked(struct gl_cli *cli, const struct gl_humanfile_request *r)
+{
+    char when[GL_WHEN_BYTES];
+    gl_str then = r->default_decision.n > 0
+                      ? gl_str_fmt(&cli->arena, "; then: %.*s", GL_STR_ARG(r->default_decision))
+                      : (gl_str){0};
+
+    return r->expires_at == 0
+               ? r->prompt
+               : gl_str_fmt(&cli->arena, "%.*s (%s %.*s%.*s)", GL_STR_ARG(r->prompt),
+                            gl_humanfile_is_over(r, gl_term_now()) ? "expired" : "until",
+                            GL_STR_ARG(gl_when_format(r->expires_at, when)), GL_STR_ARG(then));
+}
+
 static void print_requests(struct gl_cli *cli, struct gl_page *p, const struct asked *asked)
 {
     static const char *const titles[] = {"JOB", "STEP", "KIND", "DECISIONS", "WHAT"};
@@ -123,7 +138,7 @@ static void print_requests(struct gl_cli *cli, struct gl_page *p, const struct a
         gl_table_add(&t, a->request->request_id);
         gl_table_add(&t, GL_S("request"));
         gl_table_add(&t, gl_humanfile_decisions(a->request, "|", &cli->arena));
-        gl_table_add(&t, a->request->prompt);
+        gl_table_add(&t, what_is_asked(cli, a->request));
     }
     if (t.n > 0) {
         gl_table_print(&t, &cli->out);
@@ -134,6 +149,22 @@ static void print_requests(struct gl_cli *cli, struct gl_page *p, const struct a
         gl_cli_say(cli, "nothing waits for a person");
     }
     gl_table_done(&t);
+}
+
+static void write_end(struct gl_jw *w, const struct gl_humanfile_request *r)
+{
+    char when[GL_WHEN_BYTES];
+
+    if (r->expires_at != 0) {
+        gl_jw_key(w, "expires_at");
+        gl_jw_str(w, gl_when_format(r->expires_at, when));
+        gl_jw_key(w, "expired");
+        gl_jw_bool(w, gl_humanfile_is_over(r, gl_term_now()));
+    }
+    if (r->default_decision.n > 0) {
+        gl_jw_key(w, "default_decision");
+        gl_jw_str(w, r->default_decision);
+    }
 }
 
 static void write_asked(struct gl_jw *w, const struct asked *a)
@@ -161,6 +192,7 @@ static void write_asked(struct gl_jw *w, const struct asked *a)
         gl_jw_c(w, "reject");
     }
     gl_jw_end(w);
+    write_end(w, r);
     gl_jw_end(w);
 }
 
@@ -353,13 +385,15 @@ static int respond_in_file(struct gl_cli *cli, const char *root, gl_str run_id)
 {
     const char *reviewer = gl_cli_option(cli, "--reviewer");
     char when[GL_WHEN_BYTES];
+    gl_ms now = gl_term_now();
     struct gl_humanfile_answer answer = {
         .request_id = gl_str_of(cli->words[1]),
         .decision = gl_str_of(gl_cli_option(cli, "--decision")),
         .reviewer = gl_str_of(reviewer != NULL ? reviewer : gl_cli_who()),
         .reason = gl_str_of(gl_cli_option(cli, "--reason")),
         .output = gl_str_trim(gl_str_of(gl_cli_option(cli, "--output"))),
-        .at = gl_when_format(gl_term_now(), when),
+        .now = now,
+        .at = gl_when_format(now, when),
     };
     struct gl_why why;
     int err = gl_humanfile_respond(root, run_id, &answer, &cli->arena, &why);

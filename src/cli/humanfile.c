@@ -15,6 +15,7 @@ enum {
     READ_BYTES_MAX = 16 << 20, /* from its end */
     REQUESTS_MAX = 10000,
     LINE_BYTES_MAX = 1 << 20,
+    SECONDS_MAX = 1000000000,
 };
 
 /* ---- reading ---- */
@@ -53,7 +54,27 @@ static struct gl_humanfile_request *find(struct reading *r, gl_str id)
     return number != NULL ? &r->file->requests[*number] : NULL;
 }
 
-static void add_request(struct reading *r, const struct gl_json *j, gl_jnode payload)
+/* When nobody waits for the answer any more; 0: never, or it cannot be read. */
+static gl_ms end_of(struct reading *r, const struct gl_json *j, gl_jnode root, gl_jnode payload)
+{
+    gl_jnode timeout = gl_json_get(j, payload, "timeout_seconds");
+    gl_str fraction,
+        text = gl_json_is(timeout, GL_JSON_NUMBER) ? gl_json_raw(j, timeout) : (gl_str){0};
+    gl_ms end = 0, asked = 0;
+    uint64_t seconds = 0;
+
+    if (gl_when_parse(text_in(r, j, payload, "expires_at"), &end)) {
+        return end;
+    }
+    if (gl_str_u64(gl_str_cut(text, '.', &fraction), &seconds) && seconds <= SECONDS_MAX &&
+        (gl_when_parse(text_in(r, j, root, "timestamp"), &asked) ||
+         gl_when_parse(text_in(r, j, payload, "requested_at"), &asked))) {
+        return asked + (gl_ms)(seconds + (fraction.n > 0)) * 1000;
+    }
+    return 0;
+}
+
+static void add_request(struct reading *r, const struct gl_json *j, gl_jnode root, gl_jnode payload)
 {
     struct gl_humanfile *f = r->file;
     gl_str id = text_in(r, j, payload, "request_id");
@@ -78,6 +99,8 @@ static void add_request(struct reading *r, const struct gl_json *j, gl_jnode pay
         .request_id = id,
         .prompt = text_in(r, j, payload, "prompt"),
         .decisions = list_in(r, j, gl_json_get(j, payload, "allowed_decisions")),
+        .expires_at = end_of(r, j, root, payload),
+        .default_decision = text_in(r, j, payload, "default_decision"),
     };
     gl_map_add(&r->by_id, id, number);
 }
@@ -109,7 +132,7 @@ static void take_line(struct reading *r, gl_str line)
     payload = gl_json_get(&j, root, "payload");
     type = gl_json_str(&j, gl_json_get(&j, root, "type"), &a);
     if (gl_str_is(type, "human_input_requested")) {
-        add_request(r, &j, payload);
+        add_request(r, &j, root, payload);
     } else if (gl_str_is(type, "human_input_received")) {
         add_answer(r, &j, payload);
     }
@@ -185,6 +208,11 @@ gl_str gl_humanfile_decisions(const struct gl_humanfile_request *r, const char *
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
+bool gl_humanfile_is_over(const struct gl_humanfile_request *r, gl_ms now)
+{
+    return r->expires_at != 0 && r->expires_at <= now;
+}
+
 static bool allows(const struct gl_humanfile_request *r, gl_str decision)
 {
     for (size_t i = 0; i < r->decisions.n; i++) {
@@ -226,6 +254,15 @@ static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer 
                       GL_STR_ARG(r->request_id), GL_STR_ARG(r->decision),
                       r->reviewer.n > 0 ? " by " : "", GL_STR_ARG(r->reviewer),
                       r->answered_at.n > 0 ? " at " : "", GL_STR_ARG(r->answered_at));
+    }
+    if (gl_humanfile_is_over(r, answer->now)) {
+        char when[GL_WHEN_BYTES];
+
+        return gl_why(reterr_why, GL_E_STATE, "request '%.*s' awaited an answer until %.*s%s%.*s",
+                      GL_STR_ARG(r->request_id), GL_STR_ARG(gl_when_format(r->expires_at, when)),
+                      r->default_decision.n > 0 ? "; what counts is its default, "
+                                                : ", and names no default",
+                      GL_STR_ARG(r->default_decision));
     }
     if (!allows(r, answer->decision)) {
         return gl_why(reterr_why, GL_E_INVALID, "the decision must be one of: %.*s",

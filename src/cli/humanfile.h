@@ -5,6 +5,10 @@
  * ...}}
  *     {"type": "human_input_received", "payload": {"request_id", "decision", "reviewer", ...}}
  *
+ * A request may say until when an answer is awaited (`timeout_seconds` after its `timestamp`, or
+ * `expires_at`), and which decision counts then (`default_decision`). Nobody writes that decision
+ * down: it is the worker's to take it. Answers that come later are refused.
+ *
  * Workers write the file as they like: lines that are no such thing, or half written, are passed
  * over. One that is very long is read from near its end. */
 #ifndef GL_CLI_HUMANFILE_H
@@ -17,6 +21,8 @@
 struct gl_humanfile_request {
     gl_str request_id, prompt;
     struct gl_strs decisions; /* none: approve and reject */
+    gl_ms expires_at;         /* 0: never */
+    gl_str default_decision;  /* what counts then; "" : it does not say */
     bool is_answered;
     gl_str decision, reviewer, answered_at; /* then */
 };
@@ -33,11 +39,15 @@ int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struc
 struct gl_humanfile_answer {
     gl_str request_id, decision, reviewer, reason;
     gl_str output; /* JSON; "" : none */
-    gl_str at;     /* RFC 3339 */
+    gl_ms now;
+    gl_str at; /* the same, RFC 3339 */
 };
 
+bool gl_humanfile_is_over(const struct gl_humanfile_request *r, gl_ms now);
+
 /* Append an answer, durably. Of two at once one is refused. GL_E_NOT_FOUND: nobody has asked that;
- * GL_E_STATE: it is answered; GL_E_INVALID: not one of the decisions it allows. */
+ * GL_E_STATE: it is answered, or its time is over; GL_E_INVALID: not one of the decisions it
+ * allows. */
 int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
                          struct gl_arena *a, struct gl_why *reterr_why);
 

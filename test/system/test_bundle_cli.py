@@ -273,6 +273,39 @@ def test_requests_in_the_file_of_a_run_are_listed_and_answered(box):
     assert box.glia("human", "list").stdout == ""
 
 
+def test_requests_say_until_when_and_what_counts_then(box):
+    extra = {"early": {"expires_at": "2020-01-01T00:00:00Z", "default_decision": "reject"},
+             "mute": {"expires_at": "2020-01-01T00:00:00+01:00"},
+             "late": {"timeout_seconds": 3600.5, "default_decision": "approve"},
+             "never": {"timeout_seconds": "soon"}}
+    lines = [json.dumps({"type": "human_input_requested", "timestamp": "2099-01-01T00:00:00Z",
+                         "payload": {"request_id": name, "prompt": "ship?", **more}})
+             for name, more in extra.items()]
+    box.start("serve")
+    wait_for("the node", lambda: os.path.exists(box.socket))
+    box.glia("run", bundle(box, worker=WAITER), "--run-id", "eight", "--detached")
+    wait_for("the request", lambda: box.glia("human", "list").stdout)
+    with open(f"{box.folder}/runs/eight/human.jsonl", "a", encoding="utf-8") as file:
+        file.write("\n" + "\n".join(lines) + "\n")
+    rows = [line.split("\t") for line in box.glia("human", "list").stdout.splitlines()]
+    assert {r[1]: r[4] for r in rows} == {
+        "ship": "ship it?", "never": "ship?",
+        "early": "ship? (expired 2020-01-01T00:00:00.000Z; then: reject)",
+        "mute": "ship? (expired 2019-12-31T23:00:00.000Z)",
+        "late": "ship? (until 2099-01-01T01:00:01.000Z; then: approve)"}
+    told = {r["request_id"]: r for r in box.json("human", "list")["requests"]}
+    assert told["early"]["expired"] is True and told["late"]["expired"] is False
+    assert told["late"]["default_decision"] == "approve" and "expires_at" not in told["never"]
+    respond = ("human", "respond", "eight")
+    assert "what counts is its default, reject" in box.glia(
+        *respond, "early", "--decision", "approve", code=2).stderr
+    assert "names no default" in box.glia(*respond, "mute", "--decision", "approve", code=2).stderr
+    assert "human_input_received" not in box.read("runs/eight/human.jsonl")
+    for name in ("late", "never", "ship"):
+        box.glia(*respond, name, "--decision", "approve")
+    wait_for("its end", lambda: box.json("job", "status", "eight")["status"] == "completed")
+
+
 def test_messages_wait_are_sent_and_dead_ones_delivered_again(box):
     hold = f"import os, time\nwhile not os.path.exists('{box.folder}/go'): time.sleep(0.02)\n"
     lost = ("print('{\"complete_step\": true, \"emit_messages\": [{\"to\": \"nobody\", "

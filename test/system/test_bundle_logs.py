@@ -27,7 +27,8 @@ def make_box(tmp_path):
 def two(box, first="", **more):
     """`ear` hears two messages and wakes `mouth`, which does the step `talk`: then it is over."""
     b = Bundle("two")
-    b.worker("ear", SAY + first + "if body['n'] == 2: emit(('go', {'n': 3}))", step=False, output_message_type=None, safe_to_retry=True, **more)
+    b.worker("ear", SAY + first + "if body['n'] == 2: emit(('go', {'n': 3}))", step=False,
+             output_message_type=None, safe_to_retry=True, **more)
     b.worker("mouth", SAY + "say(complete_step=True)", step=False, output_message_type="done",
              safe_to_retry=True, **more)
     b.step("talk", agent_ids=["mouth"]).ends("mouth").edge("ear", "mouth", "go")

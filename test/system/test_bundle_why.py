@@ -1,0 +1,82 @@
+"""Why a bundle's job stands as it does: one true sentence, from the real thing."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from bundlework import Bundle  # noqa: E402
+from glianode import Box, wait_for  # noqa: E402
+from httpnode import JOBS, serve  # noqa: E402
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    box = Box(tmp_path, MN_RUNS_ROOT=str(tmp_path / "runs"), MN_EXECUTOR_MAX_CONCURRENCY="1")
+    yield box
+    box.close()
+
+
+def start(box, bundle):
+    serve(box)
+    box.glia("run", bundle.write(os.path.join(box.folder, "bundle")), "--run-id", "one",
+             "--detach")
+
+
+def why(box):
+    return box.json("why", "one")["why"]
+
+
+def of(box, name):
+    """What is said of a step."""
+    step, = box.json("why", "one", name)["steps"].values()
+    return step["why"]
+
+
+def says(box, *texts):
+    try:
+        wait_for(texts, lambda: all(text in why(box) for text in texts), 10)
+    except AssertionError as error:
+        raise AssertionError(f"it says: {why(box)}") from error
+
+
+def test_who_waits_for_a_message_and_who_for_slots(box):
+    hold = "wait_file('go')\nsay(complete_step=True)"
+    b = Bundle("why").worker("first", hold, safe_to_retry=True)
+    b.worker("second", hold, safe_to_retry=True)
+    b.worker("third", safe_to_retry=True).ends("first")
+    start(box, b.edge("first", "third", "never").seed("first", {}).seed("second", {}))
+    says(box, "runs '")
+    slow = wait_for("a queue", lambda: [n for n in ("first", "second") if "slot" in of(box, n)])[0]
+    assert of(box, slow).startswith(f"waits for its agent '{slow}', which waits for 1 slot")
+    assert of(box, "third") == "waits for a message to its agent 'third'"
+    assert box.ask("GET", f"{JOBS}/one/why?step=sink").json["steps"][0]["why"] == \
+        "waits for messages"
+    box.write("runs/one/go", "")
+
+
+def test_a_completion_that_came_too_early_is_told(box):
+    b = Bundle("why").worker("first", "say(complete_step=True)", output_message_type="done",
+                             safe_to_retry=True)
+    b.worker("late", "wait_file('go')\nsay(complete_step=True)", safe_to_retry=True).ends("first")
+    start(box, b.seed("first", {}).seed("late", {}))
+    says(box, "runs 'late'; its sink has completed the run, which ends when all steps have")
+    box.write("runs/one/go", "")
+    says(box, "completed at")
+
+
+def test_a_service_waits_for_messages(box):
+    b = Bundle("why", policies={"job_type": "service"})
+    b.worker("echo", "say(x=1)", step=False, output_message_type=None, safe_to_retry=True)
+    start(box, b.seed("echo", {}))
+    says(box, "waits for messages to its agents: 'glia send ")
+    assert box.json("job", "status", "one")["status"] == "running"
+    assert box.json("job", "status", "one")["why"] == why(box)
+
+
+def test_a_step_that_is_tried_again_says_when(box):
+    b = Bundle("why").worker("bad", "sys.exit(3)", safe_to_retry=True, control={
+        "retry": {"max_attempts": 3, "backoff_seconds": 50}}).ends("bad")
+    start(box, b.seed("bad", {}))
+    says(box, "step 'bad' failed in attempt 1", "is tried again at", "(2 of 3)")
