@@ -1,13 +1,14 @@
 """Why a bundle's job stands as it does: one true sentence, from the real thing."""
 
 import os
+import signal
 import sys
 
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from bundlework import Bundle  # noqa: E402
-from glianode import Box, wait_for  # noqa: E402
+from glianode import Box, keepers, wait_for  # noqa: E402
 from httpnode import JOBS, serve  # noqa: E402
 
 
@@ -80,3 +81,19 @@ def test_a_step_that_is_tried_again_says_when(box):
         "retry": {"max_attempts": 3, "backoff_seconds": 50}}).ends("bad")
     start(box, b.seed("bad", {}))
     says(box, "step 'bad' failed in attempt 1", "is tried again at", "(2 of 3)")
+
+
+def test_a_review_says_how_to_decide_and_that_is_how(box):
+    b = Bundle("why").worker("pay", "note('started', 1)\nif os.path.exists(f'{folder}/go'): "
+                             "say(complete_step=True)\nelse: wait_file('never', 60)")
+    b.flow["nodes"][0]["config"]["output_message_type"] = "done"
+    start(box, b.ends("pay").seed("pay", {}))
+    wait_for("the worker", lambda: os.path.exists(f"{box.folder}/runs/one/started"))
+    for pid in list(keepers(box.data)):
+        os.kill(pid, signal.SIGKILL)
+    job = box.json("job", "status", "one")["job_id"]
+    says(box, "step 'pay' waits for its agent 'pay', which waits for a person: ",
+         f"decide with 'glia human respond {job} pay --decision rerun|done|failed'")
+    box.write("runs/one/go", "")
+    box.glia("human", "respond", job, "pay", "--decision", "rerun")
+    says(box, "completed at")
