@@ -140,13 +140,13 @@ def test_a_folder_stands_for_the_flow_in_it(box, name):
     box.glia("validate", "it")
 
 
-def test_a_folder_without_a_flow_and_a_bundle_are_refused_by_name(box):
+def test_a_folder_without_a_flow_and_an_empty_bundle_are_refused_by_name(box):
     box.write("empty/x", "")
     done = box.glia("run", "empty", code=2)
-    assert "empty has no flow.yaml, flow.yml or flow.json" in done.stderr
+    assert "empty has no manifest.json, flow.yaml, flow.yml or flow.json" in done.stderr
     box.write("bundle/manifest.json", "{}")
     box.write("bundle/flow.yaml", "steps: {a: {noop: true}}")
-    assert "bundle folder" in box.glia("run", "bundle", code=2).stderr
+    assert "bundle/manifest.json:1:1: graph_id: " in box.glia("run", "bundle", code=2).stderr
     assert not os.path.exists(box.data)
 
 
