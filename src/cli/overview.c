@@ -124,9 +124,12 @@ gl_str gl_overview_pools(struct gl_page *node)
 
     for (gl_jnode k = gl_json_first(&node->j, pools); k; k = gl_json_after(&node->j, pools, k)) {
         gl_jnode pool = gl_json_value(k);
+        gl_str name = gl_json_str(&node->j, k, &node->arena);
 
-        gl_buf_fmt(&out, "%s%.*s %lld of %lld", out.n > 0 ? ", " : "",
-                   GL_STR_ARG(gl_json_str(&node->j, k, &node->arena)),
+        if (gl_str_starts(name, GL_S("executor.")) && gl_page_number(node, pool, "in_use") == 0) {
+            continue; /* of bundles: said when one runs */
+        }
+        gl_buf_fmt(&out, "%s%.*s %lld of %lld", out.n > 0 ? ", " : "", GL_STR_ARG(name),
                    (long long)gl_page_number(node, pool, "in_use"),
                    (long long)gl_page_number(node, pool, "slots"));
     }

@@ -34,7 +34,7 @@ def test_nodes_see_each_other(boxes):
     whole = outside.json("cluster", "status")
     assert (whole["store"], whole["shared"], whole["alive"]) == ("redis", True, 2)
     assert {p["name"]: p["slots"] for p in whole["pools"]} == {
-        "default": 5, "gpu": 1, "executor.default": 50}
+        "default": 5, "gpu": 1, "executor.default": 100}
     assert whole["leader"].split(".")[0] in ("a", "b") and len(whole["versions"]) == 1
     one = b.json("node", "status")
     assert one["name"].startswith("b.") and one["incarnation"] == 1
