@@ -373,11 +373,24 @@ int gl_bundle_link_accepts(struct gl_flow *f, struct gl_arena *a, struct gl_why 
     return 0;
 }
 
+static int link_seeds(const struct gl_flow *f, struct gl_why *why)
+{
+    const struct gl_seed *seeds = f->bundle->seeds.items;
+
+    for (size_t i = 0; i < f->bundle->seeds.n; i++) {
+        if (gl_flow_find_agent(f, seeds[i].agent) < 0) {
+            return gl_why(why, GL_E_INVALID, "a first message goes to an agent that is not there");
+        }
+    }
+    return 0;
+}
+
 int gl_bundle_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *reterr_why)
 {
     int rc = link_units(f, reterr_why);
 
     rc = rc == 0 ? link_steps(f, reterr_why) : rc;
     rc = rc == 0 ? link_routes(f, a, reterr_why) : rc;
+    rc = rc == 0 ? link_seeds(f, reterr_why) : rc;
     return rc == 0 ? gl_bundle_link_accepts(f, a, reterr_why) : rc;
 }

@@ -339,3 +339,11 @@ def test_messages_that_nobody_can_take_end_the_job(served, tmp_path):
         b.edge("a", "b", "*", edge_id=f"ab{n}").edge("b", "a", "*", edge_id=f"ba{n}")
     ran = small(served, tmp_path, b.seed("a", {}), code=1)
     assert ran.status["status"] == "failed" and "could not be delivered" in ran.status["reason"]
+
+
+def test_more_first_messages_than_are_sent_ahead(served, tmp_path):
+    """What an aggregator has got goes on waiting, and does not hold up the rest."""
+    b = Bundle("many").agent("all", "aggregator", complete_after=2500, terminal_sink=True,
+                             complete_run=True)
+    ran = small(served, tmp_path, b.seed("all", *({"n": n} for n in range(2500))))
+    assert ran.result["output"]["count"] == 2500

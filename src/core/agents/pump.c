@@ -35,7 +35,14 @@ enum { SEEDS_AHEAD = 1024 };
 
 static bool may_seed(const struct gl_job *j)
 {
-    return j->r.seeds_n < j->spec->flow->bundle->seeds.n && j->r.waiting_n < SEEDS_AHEAD;
+    bool is_busy =
+        !gl_list_empty(&j->mailed) || j->asked_n > 0 ||
+        j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] > 0;
+
+    /* What an aggregator has got and what the ledger holds waits, too: there may be no end to that
+     * before all are sent. */
+    return j->r.seeds_n < j->spec->flow->bundle->seeds.n &&
+           (j->r.waiting_n < SEEDS_AHEAD || !is_busy);
 }
 
 static uint32_t send_seeds(struct gl_core *c, struct gl_job *j, uint32_t budget)
