@@ -347,3 +347,15 @@ def test_more_first_messages_than_are_sent_ahead(served, tmp_path):
                              complete_run=True)
     ran = small(served, tmp_path, b.seed("all", *({"n": n} for n in range(2500))))
     assert ran.result["output"]["count"] == 2500
+
+
+def test_a_retry_of_a_bundle_runs_all_of_it_again(served, tmp_path):
+    b = Bundle("again").worker("a", "note('a', 1)").sink()
+    b.worker("b", "note('b', 1)\nif not os.path.exists(" + repr(str(tmp_path / "go")) + "):\n"
+             "    sys.exit(3)", ["a"]).edge("a", "b").edge("b", "sink").seed("a", {})
+    ran = small(served, tmp_path, b, code=1)
+    (tmp_path / "go").write_text("")
+    again = served.box.glia("job", "retry", ran.status["job_id"], "--json")
+    job = served.box.json("job", "status", json.loads(again.stdout)["job_id"])
+    assert (job["status"], job["completed_n"], job["retry_of"]) == (
+        "completed", 2, ran.status["job_id"]), job

@@ -210,12 +210,18 @@ void gl_gate_on_timer(struct gl_core *c, struct gl_step *st)
 
 /* ---- the gate ---- */
 
+/* A bundle that is retried runs anew: what its steps left is in messages and states. */
+static bool is_of_a_flow(const struct gl_step *st)
+{
+    return st->job->spec->flow->bundle == NULL;
+}
+
 /* Everything before it was taken over from the earlier job, so this may be, too. */
 static bool may_be_reused(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
 
-    return r->retry_of.n > 0 && st->item < 0 && st->r.attempt_count == 0 &&
+    return r->retry_of.n > 0 && is_of_a_flow(st) && st->item < 0 && st->r.attempt_count == 0 &&
            (st->r.up_reused == gl_step_spec_of(st)->needs_n || GL_PLANT(17)) &&
            !gl_str_eq(r->retry_from, st->r.step_id);
 }
@@ -224,7 +230,7 @@ bool gl_gate_is_same(const struct gl_step *st)
 {
     const struct gl_job_record *r = &st->job->r;
 
-    if (r->retry_of.n == 0 || r->verdict != GL_VERDICT_NONE || st->item >= 0 ||
+    if (r->retry_of.n == 0 || !is_of_a_flow(st) || r->verdict != GL_VERDICT_NONE || st->item >= 0 ||
         st->r.attempt_count > 0 || gl_str_eq(r->retry_from, st->r.step_id)) {
         return false;
     }
