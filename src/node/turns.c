@@ -264,6 +264,12 @@ static void on_records(struct gl_store_req *req)
     if (!answered(r)) {
         return;
     }
+    for (size_t i = 0; i < req->records_n; i++) {
+        if (req->records[i].damaged) {
+            finish(r, GL_E_DAMAGED, "a record of it is damaged");
+            return;
+        }
+    }
     if ((r->wants & GL_WANT_UNIT) != 0) {
         if (req->records[0].rev != 0) {
             r->unit_text = gl_str_dup(&r->arena, req->records[0].value);

@@ -15,6 +15,7 @@ from bundlework import ENDED, Bundle, Ran, Runner, item
 from glianode import Box, keepers, wait_for
 from httpnode import serve
 from patterns import PATTERNS, answer
+from records import open_records
 
 SOAK = bool(os.environ.get("GLIA_SOAK"))
 ROUNDS = int(os.environ.get("GLIA_CRASH_ROUNDS", "10" if SOAK else "1"))
@@ -183,3 +184,37 @@ def test_time_does_not_count_while_a_person_is_asked_and_others_work(tmp_path):
 
     decide_late(tmp_path, bundle.seed("b", {}).ends("a", "b"),
                 lambda victim: victim.runner.touch("l-1", "go"))
+
+
+def test_an_agent_whose_state_is_damaged_is_not_started_without_it(tmp_path):
+    victim = Victim(tmp_path / "v")
+    box = victim.box
+    b = Bundle("keeps", policies={"job_type": "service"})
+    b.worker("a", "say(next_state={'n': state.get('n', 0) + 1})", step=False,
+             idempotent=True).seed("a", {})
+    victim.submit(b.write(tmp_path / "bundle"), run_id="r1")
+
+    def handled():
+        return box.json("job", "agents", "r1")["agents"][0]["processed"] == 1
+    wait_for("the first message", handled)
+    job = box.json("job", "status", "r1")["job_id"]
+    victim.kill()
+    with open_records(box) as records:
+        good = records.read("step", f"{job}/@a")
+        records.change("step", f"{job}/@a", keep_sum=True, output={"n": 7})
+    victim.restart()
+    box.glia("send", "r1", "a", "--body", "{}")
+    victim.wait_end("r1")
+    status = box.json("job", "status", "r1")
+    assert (status["status"], status["recovery_requires_review"]) == ("paused", True), status
+    assert "the state of agent 'a' is damaged" in status["reason"]
+    victim.kill()
+    with open_records(box) as records:
+        records.write("step", f"{job}/@a", good, False)
+    victim.restart()
+    assert box.ask("POST", f"/v1/contexts/default/jobs/{job}/resume", {}).status == 200
+    wait_for("the second message", lambda: box.json("job", "agents", "r1")["agents"][0]["processed"]
+             == 2)
+    assert box.json("job", "agents", "r1")["agents"][0]["state"] == {"n": 2}
+    box.glia("job", "cancel", "r1")
+    box.close()

@@ -263,19 +263,22 @@ bool gl_agents_have_more(const struct gl_job *j)
 
 /* ---- what was read ---- */
 
-static void wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
+static bool wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
 {
     struct gl_step_record r;
     struct gl_json json;
     gl_str *from[GL_STEP_STRINGS], *to[GL_STEP_STRINGS];
 
-    unit->mail->is_fetched = true;
-    if (record.n == 0 || gl_str_is(record, "null") ||
-        gl_json_parse(&json, record, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
+    if (record.n == 0) { /* its first message */
+        unit->mail->is_fetched = true;
+        return true;
+    }
+    if (gl_json_parse(&json, record, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0 ||
         gl_schema_read(&gl_step_schema, &json, gl_json_root(&json), false, c->out->arena, &r,
                        NULL) != 0) {
-        return;
+        return false;
     }
+    unit->mail->is_fetched = true;
     GL_MARK(c->trace, "agents.woken");
     r.step_id = unit->r.step_id;
     r.status = unit->r.status; /* as it is in memory: PENDING; the store has it WAITING */
@@ -286,6 +289,7 @@ static void wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
         *to[i] = (gl_str){0};
         gl_core_set(c, to[i], *from[i]);
     }
+    return true;
 }
 
 static gl_str raw_of(const struct gl_json *json, const char *name)
@@ -293,6 +297,26 @@ static gl_str raw_of(const struct gl_json *json, const char *name)
     gl_jnode n = gl_json_get(json, gl_json_root(json), name);
 
     return n != NULL && !gl_json_is(n, GL_JSON_NULL) ? gl_json_raw(json, n) : (gl_str){0};
+}
+
+/* What an agent knew cannot be read: to go on without it would be to forget. When the job is
+ * resumed it is read again. */
+static void hold_for_state(struct gl_core *c, struct gl_step *unit)
+{
+    struct gl_job *j = unit->job;
+
+    GL_MARK(c->trace, "agents.state_damaged");
+    if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
+        return;
+    }
+    j->r.hold = GL_HOLD_REVIEW;
+    j->r.recovery_requires_review = true;
+    gl_core_set(c, &j->r.recovery_status, GL_S("paused_for_review"));
+    gl_core_set(c, &j->r.reason,
+                gl_str_fmt(c->out->arena, "the state of agent '%.*s' is damaged",
+                           GL_STR_ARG(gl_flow_agent(j->spec->flow, unit->of)->id)));
+    gl_ledger_move_job(c, j, GL_JOB_PAUSED);
+    gl_txn_log(c, j, NULL, "job_paused", j->r.reason, GL_S("\"recovery_requires_review\":true"));
 }
 
 void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
@@ -315,12 +339,17 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         gl_json_parse(&json, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
         if (unit->mail->now != NULL) {
             gl_unit_fail(c, unit, ev->why.n > 0 ? ev->why : GL_S("its message cannot be read"));
+        } else {
+            hold_for_state(c, unit);
         }
         return;
     }
     if (unit->mail->now == NULL) {
-        wake_up(c, unit, raw_of(&json, "unit"));
-        gl_mail_call(c, unit);
+        if (wake_up(c, unit, raw_of(&json, "unit"))) {
+            gl_mail_call(c, unit);
+        } else {
+            hold_for_state(c, unit);
+        }
         return;
     }
     if (unit->r.status == GL_STEP_READY) { /* it is at it: an end of its step does not stop it */

@@ -59,6 +59,8 @@ static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event 
 static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
 {
     j->r.hold = GL_HOLD_NONE;
+    j->r.recovery_requires_review = false;
+    gl_core_set(c, &j->r.recovery_status, (gl_str){0});
     gl_core_set(c, &j->r.reason, (gl_str){0});
     gl_ledger_move_job(c, j, GL_JOB_RUNNING);
     gl_txn_log(c, j, NULL, "job_resumed", why, (gl_str){0});
@@ -72,6 +74,8 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
         }
         if (gl_step_is_bound(st)) {
             gl_bound_resume(c, st);
+        } else if (gl_step_is_unit(st) && st->mail != NULL) {
+            gl_mail_call(c, st);
         }
         gl_step_set_due(c, st);
     }
