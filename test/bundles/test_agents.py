@@ -359,3 +359,23 @@ def test_a_retry_of_a_bundle_runs_all_of_it_again(served, tmp_path):
     job = served.box.json("job", "status", json.loads(again.stdout)["job_id"])
     assert (job["status"], job["completed_n"], job["retry_of"]) == (
         "completed", 2, ran.status["job_id"]), job
+
+
+def test_a_dead_letter_that_is_sent_again_is_handled(served, tmp_path):
+    b = Bundle("late", policies={"job_type": "service"})
+    b.worker("slow", "note('seen', body['n'])\ntime.sleep(0.5 if body['n'] == 1 else 0)",
+             step=False).seed("slow", {"n": 1}, {"body": {"n": 2}, "ttl_ms": 50})
+    box, run = served.box, f"late-{tmp_path.name}"
+    box.glia("run", b.write(tmp_path / "bundle"), "--run-id", run, "--detach")
+
+    def letters():
+        return box.json("job", "dead-letters", run)["dead_letters"]
+    wait_for("a dead letter", letters)
+    assert letters()[0]["reason"] == "its time to live was over"
+    box.glia("job", "dead-letters", run, "--redrive", "all")
+
+    def processed():
+        return box.json("job", "agents", run)["agents"][0]["processed"] == 2
+    wait_for("the message", processed)
+    assert letters() == []
+    box.glia("job", "cancel", run)
