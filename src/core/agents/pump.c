@@ -383,10 +383,9 @@ static bool is_quiet(const struct gl_job *j)
     return j->units[GL_STEP_READY] + j->units[GL_STEP_QUEUED] + j->units[GL_STEP_RUNNING] +
                    j->units[GL_STEP_RETRY_WAIT] + j->units[GL_STEP_BLOCKED] ==
                0 &&
-           j->bound[GL_STEP_RETRY_WAIT] == 0 && (j->asked_n == 0 || GL_PLANT(36)) &&
-           !gl_agents_have_more(j) && j->r.seeds_n == j->spec->flow->bundle->seeds.n &&
-           gl_list_empty(&j->spread) && gl_list_empty(&j->making) &&
-           j->r.roots_spread == j->spec->flow->roots_n;
+           j->bound[GL_STEP_RETRY_WAIT] == 0 && j->asked_n == 0 && !gl_agents_have_more(j) &&
+           j->r.seeds_n == j->spec->flow->bundle->seeds.n && gl_list_empty(&j->spread) &&
+           gl_list_empty(&j->making) && j->r.roots_spread == j->spec->flow->roots_n;
 }
 
 /* A step that may run and that nobody sends anything: the ledger does. */
