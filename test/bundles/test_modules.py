@@ -57,7 +57,7 @@ def test_each_message_is_counted_once_although_the_node_is_killed(box, alone, tm
     b.seed("slow", *({"do": "linger", "ms": 10, "n": n} for n in range(many)))
     node = serve(box)
     process = alone.start(b.write(tmp_path / "bundle"))
-    # A node that dies three times in a trusted module's call holds its job: here it mostly is in one.
+    # A node that dies three times in a trusted call holds its job: here it mostly is in one.
     for part in (1, 2) if trusted else (1, 2, 3):
         wait_for(f"part {part}", lambda at=part * many // 5: handled(box, process) >= at, 40)
         assert handled(box, process) < many, "it is over before the node is killed"
