@@ -236,6 +236,12 @@ extern const struct gl_schema gl_job_schema, gl_step_schema;
 extern const char *const gl_job_status_words[],
     *const gl_step_status_words[], *const gl_outcome_words[], *const gl_block_words[];
 
+/* Steps that have ended, one way or another. */
+static inline uint64_t gl_job_ended_steps(const struct gl_job_record *r)
+{
+    return (uint64_t)r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
+}
+
 bool gl_job_status_is_terminal(uint8_t status);
 bool gl_step_status_is_terminal(uint8_t status);
 /* Blocked until a person decides: review or approval. */

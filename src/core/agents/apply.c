@@ -55,11 +55,6 @@ void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output
     gl_ledger_succeed(c, st, within(c, t, output));
 }
 
-static uint32_t ended_steps(const struct gl_job_record *r)
-{
-    return r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
-}
-
 void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
 {
     struct gl_job *j = t->unit->job;
@@ -93,7 +88,7 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
     if (j->r.verdict != GL_VERDICT_NONE) {
         return;
     }
-    if (ended_steps(&j->r) == j->r.steps_n && gl_list_empty(&j->making)) {
+    if (gl_job_ended_steps(&j->r) == j->r.steps_n && gl_list_empty(&j->making)) {
         gl_core_set(c, &j->r.result, result);
         gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
     } else if (j->r.completion.n == 0) {

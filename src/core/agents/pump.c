@@ -403,15 +403,10 @@ static bool trigger_one(struct gl_core *c, struct gl_job *j)
     return false;
 }
 
-static uint32_t ended_steps(const struct gl_job_record *r)
-{
-    return r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
-}
-
 void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
 {
     const struct gl_policies *p = &j->spec->flow->bundle->policies;
-    bool is_done = ended_steps(&j->r) == j->r.steps_n;
+    bool is_done = gl_job_ended_steps(&j->r) == j->r.steps_n;
 
     if (j->r.verdict != GL_VERDICT_NONE || j->r.status != GL_JOB_RUNNING) {
         return;

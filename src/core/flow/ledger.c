@@ -548,17 +548,12 @@ static void hold_for_review(struct gl_core *c, struct gl_job *j)
     }
 }
 
-static uint32_t ended_steps(const struct gl_job_record *r)
-{
-    return r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
-}
-
 static void conclude(struct gl_core *c, struct gl_job *j)
 {
     bool is_bundle = j->spec->flow->bundle != NULL;
     bool wound;
 
-    GL_ASSERT(ended_steps(&j->r) <= j->r.steps_n);
+    GL_ASSERT(gl_job_ended_steps(&j->r) <= j->r.steps_n);
     if (is_bundle && j->r.verdict == GL_VERDICT_NONE) {
         gl_agents_conclude(c, j);
         if (j->r.verdict != GL_VERDICT_NONE) { /* what its agents have open is closed first */
@@ -568,8 +563,8 @@ static void conclude(struct gl_core *c, struct gl_job *j)
         }
     }
     wound = j->r.verdict != GL_VERDICT_NONE && gl_job_running(j) == 0;
-    if (wound ||
-        (j->r.verdict == GL_VERDICT_NONE && !is_bundle && ended_steps(&j->r) == j->r.steps_n)) {
+    if (wound || (j->r.verdict == GL_VERDICT_NONE && !is_bundle &&
+                  gl_job_ended_steps(&j->r) == j->r.steps_n)) {
         finish(c, j);
     } else if (j->r.status == GL_JOB_PAUSING && gl_job_running(j) == 0) {
         gl_ledger_move_job(c, j, GL_JOB_PAUSED);

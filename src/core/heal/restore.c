@@ -26,11 +26,6 @@ static bool times_are_sound(const struct gl_schema *schema, const void *record)
     return true;
 }
 
-static uint64_t ended_steps(const struct gl_job_record *r)
-{
-    return (uint64_t)r->completed_n + r->partial_n + r->skipped_n + r->failed_n;
-}
-
 static bool is_sound_job(const struct gl_job_record *r, const struct gl_flow *flow)
 {
     bool cancels = r->status == GL_JOB_CANCELLING || r->status == GL_JOB_CANCELLED;
@@ -39,7 +34,7 @@ static bool is_sound_job(const struct gl_job_record *r, const struct gl_flow *fl
                                      : r->steps_n <= GL_STEPS_MAX + GL_JOB_ITEMS_MAX &&
                                            r->seeds_n <= flow->bundle->seeds.n;
 
-    return fits && ended_steps(r) <= r->steps_n && r->roots_spread <= flow->roots_n &&
+    return fits && gl_job_ended_steps(r) <= r->steps_n && r->roots_spread <= flow->roots_n &&
            r->status != GL_JOB_PENDING && cancels == (r->verdict == GL_VERDICT_CANCELLED) &&
            r->last_seq >= 0 && r->last_seq < SEQ_MAX && r->items_n <= GL_JOB_ITEMS_MAX &&
            times_are_sound(&gl_job_schema, r);
@@ -94,7 +89,7 @@ static bool fit_together(const struct gl_job *j)
         open += gl_step_status_is_terminal(s) ? 0 : j->count[s];
     }
     open -= j->items_live;
-    return ended_steps(&j->r) + open <= j->r.steps_n &&
+    return gl_job_ended_steps(&j->r) + open <= j->r.steps_n &&
            (open + j->items_live == 0 || !gl_job_status_is_terminal(j->r.status));
 }
 
