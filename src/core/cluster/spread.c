@@ -58,7 +58,8 @@ static bool may_be_given(const struct gl_core *c, const struct gl_job *j)
            j->r.verdict == GL_VERDICT_NONE && gl_job_running(j) == 0 &&
            gl_job_count(j, GL_STEP_READY) == 0 && gl_list_empty(&j->making) &&
            gl_list_empty(&j->spread) && gl_list_empty(&j->busy) && gl_list_empty(&j->touched) &&
-           gl_list_empty(&j->parked) && gl_list_empty(&j->holds) && !j->is_suspect;
+           gl_list_empty(&j->parked) && gl_list_empty(&j->holds) && !j->is_suspect &&
+           j->asked_n == 0; /* else what was asked for comes back to a job that is gone */
 }
 
 static void give(struct gl_core *c, struct gl_job *j)
