@@ -520,6 +520,22 @@ static gl_str deferred(const struct gl_view *v)
                : (gl_str){0};
 }
 
+/* Does a step wait for a decision? Else what holds the job is said of itself. */
+static bool asks_anyone(const struct gl_view *v)
+{
+    for (uint32_t i = 0; i < v->flow->steps.n; i++) {
+        if (v->steps[i] != NULL && gl_step_asks_a_person(v->steps[i])) {
+            return true;
+        }
+        for (uint32_t k = 0; k < v->items[i].n; k++) {
+            if (v->items[i].records[k] != NULL && gl_step_asks_a_person(v->items[i].records[k])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
                           const struct gl_reason_live *live)
 {
@@ -538,7 +554,7 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
     case GL_JOB_CANCELLED:
         return r->reason;
     case GL_JOB_PAUSED:
-        return r->hold == GL_HOLD_PERSON
+        return r->hold == GL_HOLD_PERSON || !asks_anyone(v)
                    ? gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
                                 GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id))
                    : under_way(a, v, live);

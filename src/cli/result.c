@@ -1,6 +1,7 @@
 #include "cli/result.h"
 
 #include "base/check.h"
+#include "cli/overview.h"
 #include "cli/page.h"
 #include "daemon.h"
 #include "os/logfs.h"
@@ -61,12 +62,24 @@ static bool is_silent(struct gl_cli *cli, struct gl_page *p, gl_str id)
            said.n == 0;
 }
 
-/* NULL: there is nothing to do or to see. */
-static const char *next_command(struct gl_cli *cli, struct gl_page *p, const char *id, int code)
+/* Does a step of it wait for a decision? Else it is held for what its reason says. */
+static bool asks_a_person(struct gl_reach *reach, gl_str job)
 {
+    struct gl_page human;
+    bool asks = gl_overview_human(reach, &human, NULL) != 0 || gl_overview_asks(&human, job) > 0;
+
+    gl_page_done(&human);
+    return asks;
+}
+
+/* NULL: there is nothing to do or to see. */
+static const char *next_command(struct gl_reach *reach, struct gl_page *p, const char *id, int code)
+{
+    struct gl_cli *cli = reach->cli;
     gl_str step = gl_page_text(p, p->root, "failed_step");
 
-    if (code == GL_EXIT_WAITING && gl_str_is(gl_page_text(p, p->root, "hold"), "review")) {
+    if (code == GL_EXIT_WAITING && gl_str_is(gl_page_text(p, p->root, "hold"), "review") &&
+        asks_a_person(reach, gl_page_text(p, p->root, "job_id"))) {
         return gl_cli_hint(cli, "human list");
     }
     if (code == GL_EXIT_WAITING || code == GL_EXIT_INTERRUPTED) {
@@ -97,7 +110,7 @@ static void show(struct gl_follow *f, struct gl_page *p, int code, bool talk)
     if (code != GL_EXIT_OK) {
         say_why(cli, p);
     }
-    next = talk || code != GL_EXIT_OK ? next_command(cli, p, f->job, code) : NULL;
+    next = talk || code != GL_EXIT_OK ? next_command(f->reach, p, f->job, code) : NULL;
     if (next != NULL) {
         gl_cli_say(cli, "%s: %s", code == GL_EXIT_OK ? "to see what it said" : "next", next);
     }

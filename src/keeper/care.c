@@ -139,10 +139,12 @@ static void finish(struct gl_keeper *k, struct gl_charge *c)
 }
 
 /* It could not be started: that is a result too. */
-static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, const struct gl_why *why)
+static void end_not_executed(struct gl_keeper *k, struct gl_charge *c, int code,
+                             const struct gl_why *why)
 {
     gl_capture_finish(k, &c->capture);
     c->result.end = GL_EXEC_NOT_EXECUTED;
+    c->result.exit_code = code == GL_E_DAMAGED ? code : 0;
     gl_buf_c(&c->error, why->text);
     if (c->heard != NULL) {
         clear_worker(k, c);
@@ -342,7 +344,7 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
         return gl_why(reterr_why, r, "%s", why.text);
     }
     if (r < 0) {
-        end_not_executed(k, c, &why);
+        end_not_executed(k, c, r, &why);
     } else {
         set_times(k, c, s);
     }

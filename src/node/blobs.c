@@ -78,6 +78,15 @@ void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
     }
 }
 
+void gl_blobs_doubt(struct gl_blobs *b)
+{
+    if (b != NULL) {
+        known_done(&b->local);
+        known_init(&b->local);
+        b->doubts_until = b->node->now + GL_BLOBS_TRUST_MS;
+    }
+}
+
 /* ---- turns ---- */
 
 void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t)

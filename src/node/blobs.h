@@ -44,4 +44,8 @@ bool gl_blobs_fetch(struct gl_blobs *b, const struct gl_flow_file *files, size_t
 /* What was known of this flow or blob was wrong. */
 void gl_blobs_forget(struct gl_blobs *b, gl_str hash);
 
+/* A file that should be here is not, or is damaged: for a while nothing is taken for granted, and
+ * what is not whole is fetched again. */
+void gl_blobs_doubt(struct gl_blobs *b);
+
 #endif

@@ -286,7 +286,7 @@ static void on_looked(struct gl_blob_req *req)
     }
     if (req->status == 0) {
         finish(f, 0, "");
-    } else if (req->status == GL_E_NOT_FOUND) {
+    } else if (req->status == GL_E_NOT_FOUND || req->status == GL_E_DAMAGED) {
         get(f, gl_blobs_key(f->hash), on_head);
     } else {
         finish(f, GL_E_UNAVAILABLE, req->why.text);
@@ -298,7 +298,8 @@ static void on_turn(struct gl_blobs_turn *t)
     struct fetch *f = GL_CONTAINER(t, struct fetch, turn);
     struct gl_node *n = f->blobs->node;
 
-    n->ports.blob->look(n->ports.blob, call_blob(f, on_looked), n->config.context, f->hash, false);
+    n->ports.blob->look(n->ports.blob, call_blob(f, on_looked), n->config.context, f->hash,
+                        n->now < f->blobs->doubts_until);
 }
 
 /* ---- the way in ---- */

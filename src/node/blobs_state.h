@@ -40,7 +40,8 @@ struct gl_blobs {
     struct gl_link wants;         /* struct want */
     struct gl_link waiting;       /* struct gl_blobs_turn */
     size_t moves_n;
-    uint64_t claims_n; /* so many blobs were begun or condemned: the tokens of their records */
+    gl_ms doubts_until; /* before that what lies in our folder is read before it is believed */
+    uint64_t claims_n;  /* so many blobs were begun or condemned: the tokens of their records */
 };
 
 /* ---- blobs.c ---- */

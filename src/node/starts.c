@@ -397,7 +397,12 @@ static void on_files(void *owner, int code, const char *why)
         go_on(s);
         return;
     }
-    feed_started(s, code == GL_E_UNAVAILABLE ? code : GL_E_INVALID, why);
+    if (s->turn != NULL && (code == GL_E_NOT_FOUND || code == GL_E_DAMAGED)) {
+        code = GL_E_DAMAGED; /* a bundle that is not whole: see gl_unit_no_files() */
+    } else if (code != GL_E_UNAVAILABLE) {
+        code = GL_E_INVALID;
+    }
+    feed_started(s, code, why);
     start_free(s);
 }
 
@@ -725,6 +730,14 @@ static void on_down(void *owner, const char *why)
     gl_node_rearm(n);
 }
 
+/* The next one that needs its files looks for them. */
+static void look_at_files(struct gl_node *n, const struct gl_exec_result *r)
+{
+    if (r->end == GL_EXEC_NOT_EXECUTED && r->exit_code == GL_E_DAMAGED) {
+        gl_blobs_doubt(n->blobs);
+    }
+}
+
 static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t token,
                      const struct gl_exec_result *result)
 {
@@ -736,6 +749,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
                           .token = token};
 
     put_result(&ev, result);
+    look_at_files(n, result);
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
 }

@@ -68,6 +68,25 @@ static int store(struct gl_blobfs *b, gl_str context, gl_str hex, gl_str content
     return err;
 }
 
+/* Is what lies there this content? Disks forget, and people look around. */
+static bool is_whole(struct gl_blobfs *b, gl_str context, gl_str hex, gl_str content)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_fs_closep)
+    int fd = open(gl_blobfs_path(&a, b->data, context, hex), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    char piece[64 << 10];
+    size_t at = 0;
+    ssize_t n = -1;
+
+    while (fd >= 0 && (n = read(fd, piece, sizeof(piece))) > 0) {
+        if ((size_t)n > content.n - at || memcmp(piece, content.p + at, (size_t)n) != 0) {
+            return false;
+        }
+        at += (size_t)n;
+    }
+    return n == 0 && at == content.n;
+}
+
 static int put(struct gl_blob *blob, gl_str context, gl_str hex, gl_str content,
                struct gl_why *reterr_why)
 {
@@ -85,7 +104,7 @@ static int put(struct gl_blob *blob, gl_str context, gl_str hex, gl_str content,
         return gl_why(reterr_why, GL_E_INVALID, "the content has the hash %s, not %.*s", made,
                       GL_STR_ARG(hex));
     }
-    if (blob->has(blob, context, hex)) {
+    if (blob->has(blob, context, hex) && is_whole(b, context, hex, content)) {
         /* Another thread may have renamed it and not yet synced the folder, and our caller will
          * rely on it. */
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};

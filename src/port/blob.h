@@ -30,8 +30,8 @@ struct gl_blob_req {
 };
 
 struct gl_blob {
-    /* Keep `content` under its hash `hex` (checked: GL_E_INVALID if it is another). Existing: fine.
-     */
+    /* Keep `content` under its hash `hex` (checked: GL_E_INVALID if it is another). Existing: fine,
+     * and mended if it is damaged. */
     int (*put)(struct gl_blob *b, gl_str context, gl_str hex, gl_str content,
                struct gl_why *reterr_why);
     /* Open it for reading, on the same threads; NULL: it cannot. GL_E_NOT_FOUND, GL_E_INVALID. */

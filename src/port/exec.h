@@ -57,7 +57,7 @@ enum gl_exec_end {
 
 struct gl_exec_result {
     enum gl_exec_end end;
-    int exit_code;
+    int exit_code; /* EXITED; NOT_EXECUTED: GL_E_DAMAGED if a file's blob is gone or damaged */
     int signal;
     gl_ms started_at, ended_at; /* wall clock */
     gl_str output;              /* JSON document, checked; "" = none */

@@ -52,6 +52,9 @@ void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e);
 /* The executor's result, unless it was stopped. */
 void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev,
                        gl_str why);
+/* A file of the bundle is gone or damaged, so nothing has run: the job is held until a person
+ * resumes it, and then it is tried again. */
+void gl_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why);
 /* It cannot be handled, for a reason that is not the worker's: a person, a start that is refused.
  */
 void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why);

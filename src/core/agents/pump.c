@@ -3,6 +3,7 @@
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
+#include "core/heal/safety.h"
 #include "core/place/slots.h"
 
 /* ---- the first messages ---- */
@@ -303,20 +304,12 @@ static gl_str raw_of(const struct gl_json *json, const char *name)
  * resumed it is read again. */
 static void hold_for_state(struct gl_core *c, struct gl_step *unit)
 {
-    struct gl_job *j = unit->job;
+    gl_str agent = gl_flow_agent(unit->job->spec->flow, unit->of)->id;
 
     GL_MARK(c->trace, "agents.state_damaged");
-    if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
-        return;
-    }
-    j->r.hold = GL_HOLD_REVIEW;
-    j->r.recovery_requires_review = true;
-    gl_core_set(c, &j->r.recovery_status, GL_S("paused_for_review"));
-    gl_core_set(c, &j->r.reason,
-                gl_str_fmt(c->out->arena, "the state of agent '%.*s' is damaged",
-                           GL_STR_ARG(gl_flow_agent(j->spec->flow, unit->of)->id)));
-    gl_ledger_move_job(c, j, GL_JOB_PAUSED);
-    gl_txn_log(c, j, NULL, "job_paused", j->r.reason, GL_S("\"recovery_requires_review\":true"));
+    gl_safety_pause(
+        c, unit->job,
+        gl_str_fmt(c->out->arena, "the state of agent '%.*s' is damaged", GL_STR_ARG(agent)));
 }
 
 void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)

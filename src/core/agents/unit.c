@@ -2,6 +2,7 @@
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
+#include "core/heal/safety.h"
 #include "core/place/slots.h"
 #include "model/worker.h"
 
@@ -333,10 +334,33 @@ void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_unit_give_up(c, st, NULL, why);
 }
 
+void gl_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    if (st->mail == NULL || st->mail->now == NULL || st->job->r.verdict != GL_VERDICT_NONE ||
+        is_stale(c, st)) {
+        gl_unit_fail(c, st, why);
+        return;
+    }
+    GL_MARK(c->trace, "unit.no_files");
+    release(c, st);
+    st->r.tries = 0; /* with a new lease */
+    gl_ledger_again(c, st, why);
+    gl_safety_pause(c, st->job,
+                    gl_str_fmt(c->out->arena,
+                               "agent '%.*s' cannot start, its bundle is not whole: %.*s; put that "
+                               "file back, or submit the bundle once more, which does it",
+                               GL_STR_ARG(agent_of(st)->id), GL_STR_ARG(why)));
+}
+
 void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
 {
     if (st->mail == NULL || st->mail->now == NULL) { /* records that contradict each other */
         gl_ledger_move(c, st, GL_STEP_WAITING);
+        return;
+    }
+    if (ev->end == GL_EXEC_NOT_EXECUTED && ev->exit_code == GL_E_DAMAGED && !is_stale(c, st) &&
+        st->job->r.verdict == GL_VERDICT_NONE) {
+        gl_unit_no_files(c, st, why);
         return;
     }
     bool is_good = ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0;

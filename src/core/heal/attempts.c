@@ -192,7 +192,9 @@ static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event
     acknowledge(c, j, ev->attempt);
     /* Once acknowledged, nobody but the store knows that it has run. */
     j->confirms |= c->shared && gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE;
-    st->r.exit_code = ev->end == GL_EXEC_SIGNALED ? 128 + ev->signal : ev->exit_code;
+    st->r.exit_code = ev->end == GL_EXEC_SIGNALED       ? 128 + ev->signal
+                      : ev->end == GL_EXEC_NOT_EXECUTED ? 0
+                                                        : ev->exit_code;
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "ended");
     gl_histogram_add(&c->counts.run, c->now - st->r.attempt_at);
@@ -231,7 +233,9 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
         return; /* of an earlier start: the one that counts is still on its way */
     }
     st->starting = 0;
-    if (ev->code == GL_E_LIMIT || ev->code == GL_E_INVALID) { /* and never will be taken */
+    if (ev->code == GL_E_DAMAGED && gl_step_is_unit(st)) {
+        gl_unit_no_files(c, st, ev->why);
+    } else if (ev->code == GL_E_LIMIT || ev->code == GL_E_INVALID) { /* and never will be taken */
         st->r.exit_code = 0;
         gl_ledger_fail(c, st, ev->why, false);
     } else if (ev->code == GL_E_UNAVAILABLE && c->exec_up) {

@@ -2,6 +2,7 @@
 
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
+#include "core/place/slots.h"
 
 /* Note the loss; true if there have been too many in a short time. */
 static bool is_one_too_many(struct gl_core *c, struct gl_step *st)
@@ -102,4 +103,24 @@ gl_ms gl_safety_rest(const struct gl_core *c, const struct gl_step *st)
     gl_ms ends_at = st->r.lost_at_1 + c->orphan_grace_ms;
 
     return gl_safety_is_foreign(c, st) && ends_at > c->now ? ends_at - c->now : 0;
+}
+
+void gl_safety_pause(struct gl_core *c, struct gl_job *j, gl_str why)
+{
+    if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
+        return; /* held already, or ending */
+    }
+    GL_MARK(c->trace, "safety.paused");
+    j->r.hold = GL_HOLD_REVIEW;
+    j->r.recovery_requires_review = true;
+    gl_core_set(c, &j->r.recovery_status, GL_S("paused_for_review"));
+    gl_core_set(c, &j->r.reason, why);
+    gl_ledger_move_job(c, j, GL_JOB_PAUSING);
+    gl_txn_log(c, j, NULL, "job_pausing", why, GL_S("\"recovery_requires_review\":true"));
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        gl_slots_unqueue(c, st);
+        gl_step_set_due(c, st);
+    }
 }

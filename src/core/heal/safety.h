@@ -18,4 +18,8 @@ gl_ms gl_safety_rest(const struct gl_core *c, const struct gl_step *st);
  * the wait begins anew. */
 void gl_safety_wait_on(struct gl_core *c, struct gl_step *st);
 
+/* To go on by itself would be wrong: what runs may end, nothing else starts, and the job is paused
+ * until a person resumes it. `why` says what the matter is. */
+void gl_safety_pause(struct gl_core *c, struct gl_job *j, gl_str why);
+
 #endif
