@@ -1,5 +1,7 @@
 /* check_attempts.c - attempts are counted right: numbers rise by one, counted tries never exceed
- * what the flow allows, and a retry waits for its backoff. */
+ * what the flow allows, and a retry waits for its backoff. Those of agents are numbered job by job;
+ * how often they are tried says check_restarts.c. */
+#include "model/agent.h"
 #include "sim/sim_checks.h"
 
 static gl_ms backoff_of(const struct gl_retry *retry, uint32_t failures)
@@ -10,6 +12,37 @@ static gl_ms backoff_of(const struct gl_retry *retry, uint32_t failures)
     }
     gl_ms most = retry->backoff_max_ms;
     return wait >= (double)most ? most : (gl_ms)wait;
+}
+
+struct state {
+    bool is_resumed; /* in this transaction */
+};
+
+/* A pause or a cancel may follow the start within one transaction, but not precede it; who was
+ * resumed may be held again at once, because the next decision is due. */
+static void check_held(struct sim_checks *c, const struct state *s, const struct sim_change *ch)
+{
+    bool held = ch->job->r.status != GL_JOB_RUNNING && ch->job_now->status != GL_JOB_RUNNING &&
+                !s->is_resumed;
+    bool starts = ch->step_now->attempt_count != ch->step->r.attempt_count;
+    if (starts && ch->job->known && (held || ch->job->r.verdict != GL_VERDICT_NONE)) {
+        sim_world_fail(c->world, "attempts: step %.*s of job %.*s starts though the job is %s",
+                       GL_STR_ARG(ch->step_now->step_id), GL_STR_ARG(ch->job->id),
+                       gl_job_status_words[ch->job_now->status]);
+    }
+}
+
+/* Agents share the numbers of their job. */
+static void check_turns(struct sim_checks *c, const struct sim_change *ch)
+{
+    uint32_t was = ch->step->r.attempt_count, now = ch->step_now->attempt_count;
+    if (now != was && (now <= ch->job->r.turns_n || now > ch->job_now->turns_n)) {
+        sim_world_fail(c->world,
+                       "attempts: agent %.*s of job %.*s went from attempt %u to %u, and the job "
+                       "from %u to %u",
+                       GL_STR_ARG(ch->step_now->step_id), GL_STR_ARG(ch->job->id), was, now,
+                       ch->job->r.turns_n, ch->job_now->turns_n);
+    }
 }
 
 static void check_counts(struct sim_checks *c, const struct sim_change *ch)
@@ -39,13 +72,6 @@ static void check_counts(struct sim_checks *c, const struct sim_change *ch)
                        now->attempt_count);
     }
     bool starts = now->attempt_count == was->attempt_count + 1;
-    /* A pause or a cancel may follow the start within one transaction, but not precede it. */
-    bool held = ch->job->r.status != GL_JOB_RUNNING && ch->job_now->status != GL_JOB_RUNNING;
-    if (starts && (held || ch->job->r.verdict != GL_VERDICT_NONE)) {
-        sim_world_fail(c->world, "attempts: step %.*s of job %.*s starts though the job is %s",
-                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
-                       gl_job_status_words[ch->job_now->status]);
-    }
     if (starts && was->counted >= most) {
         sim_world_fail(
             c->world,
@@ -114,7 +140,8 @@ static void check_losses(struct sim_checks *c, const struct sim_change *ch)
                  (now->status == GL_STEP_READY || now->status == GL_STEP_QUEUED ||
                   now->attempt_count > st->r.attempt_count);
     bool lost = p != NULL && p->number == st->r.attempt_count && p->ended_at != 0 && !p->recorded;
-    if (!again || !lost || now->counted != st->r.counted) {
+    bool is_next = now->letter != st->r.letter; /* an agent has given up that message */
+    if (!again || !lost || now->counted != st->r.counted || is_next) {
         return;
     }
     gl_ms at = ch->job_now->updated_at;
@@ -129,15 +156,39 @@ static void check_losses(struct sim_checks *c, const struct sim_change *ch)
     st->losses[0] = at;
 }
 
+static void on_log(struct sim_checks *c, void *me, const struct sim_change *ch,
+                   const struct gl_write *w)
+{
+    struct state *s = me;
+    gl_str word = GL_S("\"job_resumed\"");
+    (void)c;
+    (void)ch;
+    s->is_resumed = s->is_resumed || memmem(w->value.p, w->value.n, word.p, word.n) != NULL;
+}
+
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
-    (void)me;
-    if (ch->step != NULL && ch->job->flow->bundle == NULL) { /* else: check_agents.c */
-        check_counts(c, ch);
+    struct state *s = me;
+    if (ch->step == NULL) {
+        s->is_resumed = false;
+        return;
+    }
+    check_held(c, s, ch);
+    if (ch->step->group == NULL &&
+        gl_flow_is_unit(ch->job->flow, (uint32_t)(ch->step - ch->job->steps))) {
+        check_turns(c, ch);
+        check_losses(c, ch);
+        return;
+    }
+    check_counts(c, ch);
+    check_backoff(c, ch);
+    if (!ch->step->spec->is_bound) { /* its agent is what runs */
         check_counted(c, ch);
         check_losses(c, ch);
-        check_backoff(c, ch);
     }
 }
 
-const struct sim_check sim_check_attempts = {.name = "attempts", .on_change = on_change};
+const struct sim_check sim_check_attempts = {.name = "attempts",
+                                             .state_bytes = sizeof(struct state),
+                                             .on_log = on_log,
+                                             .on_change = on_change};

@@ -1,5 +1,11 @@
 /* check_given.c - a process is started with the arguments and the environment that its flow says,
- * every reference replaced by what the records say, and nothing pasted together anew. */
+ * every reference replaced by what the records say, and nothing pasted together anew. An agent's is
+ * given the message that its unit's record names, as it was sent, for the step and the attempt it
+ * works for, and the state that the record has. */
+#include <stdio.h>
+
+#include "model/agent.h"
+#include "model/message.h"
 #include "model/ref.h"
 #include "sim/sim_known.h"
 
@@ -33,6 +39,78 @@ static bool check_list(struct sim_checks *c, const struct gl_strs *list, bool ha
     return true;
 }
 
+/* A letter as it lies on the disk, with its text, which may be elsewhere; false: it is gone. */
+static bool read_letter(struct sim_checks *c, const struct sim_fact_job *j, uint64_t number,
+                        struct gl_message *ret, gl_str *ret_step)
+{
+    struct gl_json json;
+    gl_str id =
+        gl_str_fmt(&c->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
+    const struct sim_disk_record *r = sim_disk_peek(c->disk, GL_S("default"), GL_S("letter"), id);
+    if (r == NULL || gl_json_parse(&json, r->value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
+        return false;
+    }
+    gl_jnode root = gl_json_root(&json);
+    gl_str text = gl_json_raw(&json, gl_json_get(&json, root, "message"));
+    *ret_step = gl_json_str(&json, gl_json_get(&json, root, "step"), &c->arena);
+    if (gl_json_get(&json, root, "large") != NULL) {
+        r = sim_disk_peek(c->disk, GL_S("default"), GL_S("message"), id);
+        text = r != NULL ? r->value : GL_S("null");
+    }
+    return gl_message_read(text, &c->arena, ret, NULL) == 0;
+}
+
+/* An agent that has none yet is given an empty one. */
+static bool is_none(gl_str state)
+{
+    return state.n == 0 || gl_str_is(state, "null") || gl_str_is(state, "{}");
+}
+
+/* Else its worker works in vain: what it says is not heard. */
+static bool is_current(struct sim_fact_job *j, gl_str step, uint32_t attempt)
+{
+    const struct sim_fact_step *st = step.n > 0 ? sim_facts_step(j, step) : NULL;
+    return st != NULL && st->r.status == GL_STEP_RUNNING && st->r.attempt_count == attempt;
+}
+
+static void check_turn(struct sim_checks *c, struct sim_fact_job *j, const struct sim_fact_step *st,
+                       const struct sim_process *p)
+{
+    struct gl_message sent = {0}, got = {0};
+    struct gl_message_ledger ledger = {0};
+    gl_str step = {0};
+    char id[64];
+    if (st->r.attempt_count != p->number || st->r.status != GL_STEP_RUNNING) {
+        return; /* it comes late, and nobody waits for it any more */
+    }
+    if (!read_letter(c, j, st->r.letter, &sent, &step) ||
+        gl_message_read(gl_buf_view(&p->message), &c->arena, &got, NULL) != 0) {
+        sim_world_fail(c->world, "given: %.*s of job %.*s runs without a message",
+                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id));
+        return;
+    }
+    bool counts = is_current(j, step, st->r.mail_attempt);
+    gl_message_ledger_of(got.headers, &c->arena, &ledger);
+    (void)snprintf(id, sizeof(id), ledger.attempt > 1 ? "%.*s-%llu.%u" : "%.*s-%llu",
+                   GL_STR_ARG(j->id), (unsigned long long)st->r.letter, ledger.attempt);
+    if (!gl_str_is(got.message_id, id) || !gl_str_eq(got.body, sent.body) ||
+        !gl_str_eq(got.from, sent.from) || !gl_str_eq(got.type, sent.type)) {
+        sim_world_fail(c->world, "given: %.*s of job %.*s was given message %.*s, not %s as sent",
+                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), GL_STR_ARG(got.message_id), id);
+    } else if (counts &&
+               (!gl_str_eq(ledger.step_id, step) || ledger.attempt != st->r.mail_attempt)) {
+        sim_world_fail(c->world,
+                       "given: %.*s of job %.*s works for attempt %u of %.*s, not for %u of %.*s",
+                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), ledger.attempt,
+                       GL_STR_ARG(ledger.step_id), st->r.mail_attempt, GL_STR_ARG(step));
+    } else if (is_none(st->output) ? !is_none(gl_buf_view(&p->state))
+                                   : !gl_str_eq(gl_buf_view(&p->state), st->output)) {
+        sim_world_fail(c->world, "given: %.*s of job %.*s was given the state %.*s, not %.*s",
+                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id),
+                       GL_STR_ARG(gl_buf_view(&p->state)), GL_STR_ARG(st->output));
+    }
+}
+
 static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
                      struct sim_fact_step *st, const struct sim_process *p)
 {
@@ -40,7 +118,11 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     const struct gl_step_spec *spec = st->spec;
     const struct sim_fact_step *settled = st->group != NULL ? st->group : st;
     struct gl_json facts;
-    if (j->flow->bundle != NULL || !settled->is_settled || gl_str_is(spec->driver, "noop")) {
+    if (j->flow->bundle != NULL) {
+        check_turn(c, j, st, p);
+        return;
+    }
+    if (!settled->is_settled || gl_str_is(spec->driver, "noop")) {
         return;
     }
     if (!sim_known_facts(c, j, st, &facts)) {

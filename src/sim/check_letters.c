@@ -1,6 +1,7 @@
 /* check_letters.c - no message is lost: one that is gone was handled by its receiver, or its step
  * has ended, or it is a dead letter. None is held back for a step that may run. An agent handles
- * one at a time, and those of one sender for one step in the order in which they were sent. */
+ * one at a time, and those of one sender for one step in the order in which they were sent. One
+ * whose time to live is over is not handled any more, and none dies of that before its time. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -19,6 +20,7 @@ struct letter {
     uint32_t to;
     enum status status;
     gl_str step, from; /* in the job's arena */
+    gl_ms expires_at;  /* by its node's clock; 0: never */
 };
 
 struct last { /* handled of one sender for one step */
@@ -81,6 +83,33 @@ static void check_order(struct sim_checks *c, struct state *s, const struct lett
     last->number = l->number;
 }
 
+/* Its handling begins now. */
+static void check_begin(struct sim_checks *c, struct state *s, const struct letter *l, gl_ms now)
+{
+    check_order(c, s, l);
+    if (l->expires_at != 0 && l->expires_at <= now) {
+        sim_world_fail(c->world, "letters: message %s is handled %lld ms behind its time to live",
+                       l->key, (long long)(now - l->expires_at));
+    }
+}
+
+static void check_death(struct sim_checks *c, struct state *s, const struct sim_change *ch,
+                        const struct gl_record *dead)
+{
+    struct gl_json j;
+    const struct letter *l = gl_map_find(&s->letters, dead->id);
+    gl_ms now = ch->job_now->updated_at;
+    if (l == NULL || gl_json_parse(&j, dead->value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
+        return;
+    }
+    gl_str why = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reason"), &c->arena);
+    if (gl_str_is(why, "its time to live was over") &&
+        (l->expires_at == 0 || l->expires_at > now)) {
+        sim_world_fail(c->world, "letters: message %s is dead %lld ms before its time", l->key,
+                       (long long)(l->expires_at - now));
+    }
+}
+
 static struct letter *find(struct state *s, const struct sim_fact_job *j, gl_str id)
 {
     struct letter *l = gl_map_find(&s->letters, id);
@@ -124,6 +153,8 @@ static void on_put(struct sim_checks *c, struct state *s, const struct sim_chang
         int64_t to = gl_flow_find_agent(ch->job->flow,
                                         gl_json_str(&j, gl_json_get(&j, root, "to"), &c->arena));
         l->to = (uint32_t)to + 1; /* 0: unknown */
+        l->expires_at = 0;
+        (void)gl_json_i64(&j, gl_json_get(&j, root, "expires_at"), &l->expires_at); /* 0: none */
         l->from =
             gl_str_dup(&ch->job->arena, gl_json_str(&j, gl_json_get(&j, root, "from"), &c->arena));
         l->step =
@@ -144,6 +175,7 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     if (gl_str_is(before->kind, "deadletter") && after->rev != 0 && s->dead_n < GONE_MAX) {
         (void)gl_str_cut(after->id, '/', &digits);
         (void)gl_str_u64(digits, &s->dead[s->dead_n++]);
+        check_death(c, s, ch, after);
     }
     if (!gl_str_is(before->kind, "letter")) {
         return;
@@ -174,14 +206,15 @@ static bool is_dead(const struct state *s, uint64_t number)
     return false;
 }
 
-static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_fact_job *j)
+static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_fact_job *j,
+                       gl_ms now)
 {
     for (size_t i = 0; i < s->acts_n; i++) {
         const struct letter *l = s->acts[i].l;
         enum status was = s->acts[i].was;
         uint32_t to = l->to - 1;
         if (s->acts[i].begins) {
-            check_order(c, s, l);
+            check_begin(c, s, l, now);
             continue;
         }
         if (was == KEPT || is_dead(s, l->number) || to >= SIM_AGENTS_MAX) {
@@ -198,7 +231,7 @@ static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_f
             s->handled[to]--;
         }
         if (was != HANDLING) {
-            check_order(c, s, l);
+            check_begin(c, s, l, now);
         }
     }
 }
@@ -229,7 +262,8 @@ static void judge_rest(struct sim_checks *c, const struct state *s, struct sim_f
 }
 
 /* The unit's record says what it handles. That is the last thing it did in this transaction. */
-static void judge_begun(struct sim_checks *c, struct state *s, const struct sim_fact_job *j)
+static void judge_begun(struct sim_checks *c, struct state *s, const struct sim_fact_job *j,
+                        gl_ms now)
 {
     for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
         char key[64];
@@ -237,7 +271,7 @@ static void judge_begun(struct sim_checks *c, struct state *s, const struct sim_
                        (unsigned long long)s->begun[i]);
         struct letter *l = s->begun[i] != 0 ? gl_map_find(&s->letters, gl_str_of(key)) : NULL;
         if (l != NULL && l->status != GONE) {
-            check_order(c, s, l);
+            check_begin(c, s, l, now);
             l->status = l->status == COUNTED ? COUNTED : HANDLING;
         }
     }
@@ -252,8 +286,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     make(s);
     if (ch->step == NULL) {
-        judge_gone(c, s, ch->job);
-        judge_begun(c, s, ch->job);
+        judge_gone(c, s, ch->job, ch->job_now->updated_at);
+        judge_begun(c, s, ch->job, ch->job_now->updated_at);
         if (ch->job_now->verdict == GL_VERDICT_NONE) { /* what is left then stays as it is */
             judge_rest(c, s, ch->job);
         }

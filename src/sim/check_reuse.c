@@ -1,5 +1,6 @@
 /* check_reuse.c - a retry runs nothing again that was completed before it, as long as nothing above
- * it runs again; and everything else it does run. What is taken over is what was there. */
+ * it runs again; and everything else it does run. What is taken over is what was there. A bundle
+ * runs anew as a whole: what its steps left is in messages and states. */
 #include "sim/sim_known.h"
 
 struct state {
@@ -120,6 +121,13 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     bool begins = now->attempt_count == 1 && st->r.attempt_count == 0;
     bool opens = (now->gate & GL_GATE_OPEN) != 0 && (st->r.gate & GL_GATE_OPEN) == 0;
     if (st->group != NULL) {
+        return;
+    }
+    if (ch->job->flow->bundle != NULL) {
+        if (reused || same) {
+            sim_world_fail(c->world, "reuse: step %.*s of job %.*s, a bundle, is taken over",
+                           GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id));
+        }
         return;
     }
     if (reused && ch->job->known && ch->job->retry_of.n == 0) {

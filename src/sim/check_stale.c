@@ -1,11 +1,54 @@
 /* check_stale.c - a step that runs something completes from the result of its current attempt, or
- * by a person's word; nothing else is accepted. */
+ * by a person's word; nothing else is accepted. An agent's state becomes what its current attempt
+ * has said, and nothing else. */
+#include "model/agent.h"
+#include "model/worker.h"
 #include "sim/sim_checks.h"
+
+/* What the process leaves as its agent's state; "" : nothing. */
+static gl_str next_state(struct sim_checks *c, const struct sim_process *p, bool is_worker)
+{
+    struct gl_worker_result r = {.stdout_text = gl_buf_view(&p->said)};
+    struct gl_worker_said said = {0};
+    if ((is_worker && gl_worker_result_read(gl_buf_view(&p->said), &c->arena, &r, NULL) != 0) ||
+        gl_worker_read(r.stdout_text, &c->arena, &said, NULL) != 0) {
+        return (gl_str){0};
+    }
+    return said.next_state;
+}
+
+static void check_unit(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct sim_fact_step *st = ch->step;
+    const struct sim_process *p = st->last;
+    uint32_t number = (uint32_t)(st - ch->job->steps);
+    uint8_t kind = gl_flow_agent(ch->job->flow, number)->kind;
+    if ((kind != GL_AGENT_EXECUTOR && kind != GL_AGENT_MODULE) ||
+        gl_str_eq(st->output, ch->step_now->output)) {
+        return;
+    }
+    if (p == NULL || p->number != st->r.attempt_count || !p->recorded || p->end != GL_EXEC_EXITED ||
+        p->exit_code != 0) {
+        sim_world_fail(c->world,
+                       "stale: agent %.*s of job %.*s has a new state, and its attempt %u did not "
+                       "exit with 0",
+                       GL_STR_ARG(st->spec->id), GL_STR_ARG(ch->job->id), st->r.attempt_count);
+    } else if (!gl_str_eq(next_state(c, p, kind == GL_AGENT_EXECUTOR), ch->step_now->output)) {
+        sim_world_fail(c->world,
+                       "stale: agent %.*s of job %.*s has a state that its attempt %u never said",
+                       GL_STR_ARG(st->spec->id), GL_STR_ARG(ch->job->id), p->number);
+    }
+}
 
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     (void)me;
     const struct sim_fact_step *st = ch->step;
+    if (st != NULL && st->group == NULL &&
+        gl_flow_is_unit(ch->job->flow, (uint32_t)(st - ch->job->steps))) {
+        check_unit(c, ch);
+        return;
+    }
     if (st == NULL || ch->job->flow->bundle != NULL || ch->step_now->status != GL_STEP_COMPLETED ||
         st->r.status == GL_STEP_COMPLETED || ch->step_now->decided_at != st->r.decided_at) {
         return;

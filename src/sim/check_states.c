@@ -87,7 +87,8 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
 }
 
-/* A message of its own (type "hop") is there, or cannot be delivered. */
+/* A message of its own (type "hop") is there, or cannot be delivered. A dead letter that goes is
+ * sent again by somebody else: what comes in its place is not the agent's doing. */
 static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
                       const struct gl_record *before, const struct gl_record *after)
 {
@@ -95,8 +96,10 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     struct gl_json j;
     bool is_new = before->rev == 0 && after->rev != 0;
     bool is_dead = gl_str_is(before->kind, "deadletter");
-    if (!is_new || (!gl_str_is(before->kind, "letter") && !is_dead) ||
-        gl_json_parse(&j, after->value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
+    bool is_redriven = is_dead && after->rev == 0;
+    if ((!is_new && !is_redriven) || (!gl_str_is(before->kind, "letter") && !is_dead) ||
+        gl_json_parse(&j, is_new ? after->value : before->value, GL_RECORD_BYTES_MAX, &c->arena,
+                      NULL) != 0) {
         return;
     }
     gl_jnode root = gl_json_root(&j);
@@ -104,9 +107,9 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     gl_str reason = gl_json_str(&j, gl_json_get(&j, root, "reason"), &c->arena);
     int64_t from = gl_flow_find_agent(ch->job->flow,
                                       gl_json_str(&j, gl_json_get(&j, root, "from"), &c->arena));
-    bool was_there = gl_str_is(reason, "its time to live was over"); /* counted as a letter */
+    bool was_there = is_new && gl_str_is(reason, "its time to live was over"); /* as a letter */
     if (gl_str_is(type, "hop") && from >= 0 && from < SIM_AGENTS_MAX && !was_there) {
-        s->posted[from]++;
+        s->posted[from] += is_redriven ? -1ull : 1; /* it is made good in this transaction */
     }
 }
 

@@ -76,6 +76,7 @@ struct sim_check {
     X(outages)        \
     X(owner)          \
     X(paused)         \
+    X(posts)          \
     X(promises)       \
     X(reuse)          \
     X(rules)          \

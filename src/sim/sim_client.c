@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/sim_bundles.h"
+#include "sim/sim_posts.h"
 #include "sim/sim_repeats.h"
 
 enum {
@@ -12,6 +13,8 @@ enum {
     MEDDLE_MS = 5000, /* a command or question at least this often */
     TEND_MS = 5000,   /* the steward's round */
     DEDUPE_KEYS = 3,
+    POSTS = 250000,   /* a request about a bundle is a message, per million */
+    RETIRES = 200000, /* the steward ends a service in this round, per million */
 };
 
 /* Any node that is awake and takes requests, as far as one can see from outside; NULL: none. */
@@ -178,13 +181,14 @@ static void on_answered(void *owner, struct sim_ask *ask, bool answered)
     cl->answered_n += answered ? 1 : 0;
     bool command = ask->rq.verb == GL_VERB_PAUSE || ask->rq.verb == GL_VERB_RESUME ||
                    ask->rq.verb == GL_VERB_CANCEL || ask->rq.verb == GL_VERB_RESPOND ||
-                   ask->rq.verb == GL_VERB_SIGNAL;
+                   ask->rq.verb == GL_VERB_SIGNAL || ask->rq.verb == GL_VERB_SEND ||
+                   ask->rq.verb == GL_VERB_REDRIVE;
     if (answered && command) {
         sim_checks_answer(cl->checks, &ask->rq, ask->rq.job);
     }
 }
 
-static struct sim_ask *about(enum gl_verb verb, gl_str job_id)
+struct sim_ask *sim_client_about(enum gl_verb verb, gl_str job_id)
 {
     struct sim_ask *ask = sim_ask_new(verb);
     ask->rq.job = gl_str_dup(&ask->arena, job_id);
@@ -199,7 +203,7 @@ static void respond(struct sim_client *cl, struct sim_node *node, const struct s
     static const gl_str verdicts[] = {GL_S("rerun"), GL_S("done"), GL_S("failed")};
     static const gl_str approvals[] = {GL_S("approve"), GL_S("approve"), GL_S("reject"),
                                        GL_S("later"), GL_S("done")};
-    struct sim_ask *ask = about(GL_VERB_RESPOND, j->id);
+    struct sim_ask *ask = sim_client_about(GL_VERB_RESPOND, j->id);
     bool review = st->r.blocked_on == GL_BLOCK_REVIEW;
     ask->rq.step = st->group == NULL
                        ? st->spec->id
@@ -214,7 +218,7 @@ static void respond(struct sim_client *cl, struct sim_node *node, const struct s
 static void signal(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j,
                    gl_str name)
 {
-    struct sim_ask *ask = about(GL_VERB_SIGNAL, j->id);
+    struct sim_ask *ask = sim_client_about(GL_VERB_SIGNAL, j->id);
     ask->rq.step = name;
     ask->rq.output =
         gl_str_fmt(&ask->arena, "{\"n\":%llu,\"list\":[1,2]}", (unsigned long long)++cl->signals_n);
@@ -278,7 +282,7 @@ static void look(struct sim_client *cl, struct sim_node *node, const struct sim_
 {
     static const enum gl_verb verbs[] = {GL_VERB_STATUS, GL_VERB_EVENTS, GL_VERB_LIST,
                                          GL_VERB_HUMAN, GL_VERB_NODE};
-    struct sim_ask *ask = about(verbs[gl_rng_below(&cl->rng, GL_COUNT(verbs))], j->id);
+    struct sim_ask *ask = sim_client_about(verbs[gl_rng_below(&cl->rng, GL_COUNT(verbs))], j->id);
     if (ask->rq.verb == GL_VERB_EVENTS && gl_rng_chance(&cl->rng, 300000)) {
         ask->rq.wait_ms = gl_rng_range(&cl->rng, 0, 30000);
         ask->rq.from_seq = gl_rng_range(&cl->rng, 0, 20);
@@ -293,10 +297,13 @@ static void on_meddle(struct sim_call *call)
     struct sim_node *node = sim_client_node(cl);
     struct sim_fact_job *j = pick_job(cl);
     if (node != NULL && j != NULL) {
-        if (gl_rng_chance(&cl->rng, o->client_pauses)) {
-            sim_client_send(cl, node, about(GL_VERB_PAUSE, j->id));
+        /* Nothing is drawn for other jobs: histories without agents stay as they are. */
+        if (j->flow->bundle != NULL && gl_rng_chance(&cl->rng, POSTS)) {
+            sim_posts_meddle(cl, node, j);
+        } else if (gl_rng_chance(&cl->rng, o->client_pauses)) {
+            sim_client_send(cl, node, sim_client_about(GL_VERB_PAUSE, j->id));
         } else if (gl_rng_chance(&cl->rng, o->client_cancels)) {
-            sim_client_send(cl, node, about(GL_VERB_CANCEL, j->id));
+            sim_client_send(cl, node, sim_client_about(GL_VERB_CANCEL, j->id));
         } else if (gl_rng_chance(&cl->rng, o->client_signals)) {
             signal(cl, node, pick_waiting(cl, j),
                    sim_wishes_signals[gl_rng_below(&cl->rng, SIM_SIGNALS)]);
@@ -307,7 +314,7 @@ static void on_meddle(struct sim_call *call)
         } else if (gl_rng_chance(&cl->rng, o->client_repeats)) {
             sim_repeats_same(cl, node);
         } else if (gl_rng_chance(&cl->rng, 400000)) {
-            sim_client_send(cl, node, about(GL_VERB_RESUME, j->id));
+            sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id));
         } else if (gl_rng_chance(&cl->rng, 500000)) {
             decide(cl, node, j);
         } else {
@@ -319,6 +326,12 @@ static void on_meddle(struct sim_call *call)
 
 /* ---- the steward ---- */
 
+/* It never ends by itself. */
+static bool is_service(const struct sim_fact_job *j)
+{
+    return j->flow->bundle != NULL && j->flow->bundle->policies.job_type == GL_TYPE_SERVICE;
+}
+
 static void on_tend(struct sim_call *call)
 {
     struct sim_client *cl = GL_CONTAINER(call, struct sim_client, tend);
@@ -329,10 +342,13 @@ static void on_tend(struct sim_call *call)
             continue;
         }
         if (j->r.status == GL_JOB_PAUSED && j->r.hold != GL_HOLD_REVIEW) {
-            sim_client_send(cl, node, about(GL_VERB_RESUME, j->id));
+            sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id));
         }
         decide(cl, node, j);
         wake(cl, node, j);
+        if (is_service(j) && gl_rng_chance(&cl->rng, RETIRES)) {
+            sim_client_send(cl, node, sim_client_about(GL_VERB_CANCEL, j->id));
+        }
     }
     sim_world_at(cl->world, call, cl->world->now + TEND_MS);
 }
@@ -418,6 +434,7 @@ void sim_client_done(struct sim_client *cl)
         sim_world_cancel(cl->world, &cl->retries[i].call);
     }
     gl_mem_free(cl->orders);
+    sim_posts_done(cl);
     sim_world_cancel(cl->world, &cl->meddle);
     sim_world_cancel(cl->world, &cl->tend);
 }

@@ -44,7 +44,12 @@ struct sim_client {
     struct sim_call meddle; /* commands and questions at random times */
     struct sim_call tend;   /* the steward's round */
     bool steward;
-    uint64_t asked_n, answered_n, accepted_n, signals_n;
+    uint64_t asked_n, answered_n, accepted_n, signals_n, posts_n;
+    struct { /* a dead letter that somebody has read, to send it again */
+        char job[GL_ULID_BYTES + 1];
+        uint64_t number;
+        struct gl_buf message; /* "" : none */
+    } found;
 };
 
 enum { SIM_CLIENT_JOBS_MIN = 30 };
@@ -57,6 +62,8 @@ void sim_client_done(struct sim_client *cl);
 void sim_client_visit(struct sim_client *cl, struct sim_node *node);
 /* From now on see to it that everything can end. */
 void sim_client_steward(struct sim_client *cl);
+/* A request about a job, whose answer the checkers hear. */
+struct sim_ask *sim_client_about(enum gl_verb verb, gl_str job_id);
 /* Any node that is awake; NULL: none. */
 struct sim_node *sim_client_node(struct sim_client *cl);
 void sim_client_send(struct sim_client *cl, struct sim_node *node, struct sim_ask *ask);

@@ -86,6 +86,8 @@ void sim_keeper_done(struct sim_keeper *k)
     floors_forget(k);
     for (size_t i = 0; i < k->ledger_n; i++) {
         gl_buf_done(&k->ledger[i]->said);
+        gl_buf_done(&k->ledger[i]->message);
+        gl_buf_done(&k->ledger[i]->state);
         gl_mem_free(k->ledger[i]);
     }
     gl_mem_free(k->ledger);
@@ -158,6 +160,8 @@ static struct sim_process *ledger_add(struct sim_keeper *k, const struct sim_let
     p->given = copy_into(&at, gl_buf_view(&l->given));
     p->node = gl_str_of(k->node);
     cut_attempt(p->attempt, &p->step, &p->number);
+    gl_buf_str(&p->message, gl_buf_view(&l->message));
+    gl_buf_str(&p->state, gl_buf_view(&l->state));
     p->token = l->token;
     p->started_at = k->world->now;
     p->epoch = k->epoch_n;

@@ -35,6 +35,7 @@ struct sim_process {
     bool recorded; /* its exit record was synced: somebody can know how it ended */
     uint64_t epoch;
     struct gl_buf said; /* by an agent's: its output, also if it was stopped before it said it */
+    struct gl_buf message, state; /* an agent's was given these: JSON */
 };
 
 /* What a process does if nobody interferes. */

@@ -176,14 +176,14 @@ static void choose_from(struct sim_retry *y, const struct sim_fact_job *j)
         gl_flow_step(j->flow, (uint32_t)gl_rng_below(r, j->flow->steps.n));
     if (kind == 0) {
         (void)snprintf(y->from, sizeof(y->from), "nowhere");
-    } else if (kind < 5) {
+    } else if (kind < 5 && j->flow->bundle == NULL) { /* a bundle runs anew as a whole */
         (void)snprintf(y->from, sizeof(y->from), "%.*s", GL_STR_ARG(st->id));
     }
 }
 
 void sim_repeats_retry(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
 {
-    if (cl->retries_n == SIM_RETRIES_MAX || j->flow->bundle != NULL) {
+    if (cl->retries_n == SIM_RETRIES_MAX) {
         return;
     }
     struct sim_retry *y = &cl->retries[cl->retries_n++];

@@ -8,9 +8,11 @@
 
 enum {
     EMITS_MAX = 3,
-    NUMBER_MAX = 40,  /* messages with higher numbers cause no others */
-    ITEMS_MAX = 5,    /* of a scatter, ... */
-    ITEMS_WIDE = 600, /* ... mostly: more than one transaction makes */
+    NUMBER_MAX = 40,    /* messages with higher numbers cause no others */
+    ITEMS_MAX = 5,      /* of a scatter, ... */
+    ITEMS_WIDE = 600,   /* ... mostly: more than one transaction makes */
+    LARGE_BYTES = 3000, /* of a message whose text has a record of its own */
+    TTL_MS = 3000,
 };
 
 struct sim_worker_state sim_workers_state(gl_str text, struct gl_arena *a)
@@ -42,10 +44,11 @@ static uint32_t write_emits(struct gl_jw *w, struct gl_rng *r, uint64_t number)
     gl_jw_key(w, "emit_messages");
     gl_jw_array(w);
     for (uint32_t i = 0; i < n; i++) {
-        char name[8], text[64];
+        char name[8], text[LARGE_BYTES + 64];
         (void)snprintf(name, sizeof(name), "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
-        (void)snprintf(text, sizeof(text), "{\"agent_id\":\"s%u\",\"i\":%u}",
-                       (unsigned)gl_rng_below(r, 4), i);
+        (void)snprintf(text, sizeof(text), "{\"agent_id\":\"s%u\",\"i\":%u,\"text\":\"%*u\"}",
+                       (unsigned)gl_rng_below(r, 4), i, gl_rng_chance(r, 80000) ? LARGE_BYTES : 1,
+                       i);
         gl_jw_object(w);
         gl_jw_key(w, "to");
         gl_jw_c(w, name);
@@ -53,6 +56,10 @@ static uint32_t write_emits(struct gl_jw *w, struct gl_rng *r, uint64_t number)
         gl_jw_c(w, "hop");
         gl_jw_key(w, "body");
         gl_jw_raw(w, gl_str_of(text));
+        if (gl_rng_chance(r, 80000)) {
+            gl_jw_key(w, "ttl_ms");
+            gl_jw_i64(w, gl_rng_range(r, 1, TTL_MS));
+        }
         gl_jw_end(w);
         sent++;
     }

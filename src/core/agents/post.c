@@ -41,7 +41,10 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
 {
     uint32_t dead = j->r.dead_n;
 
-    gl_agents_deliver(c, j, m, to, NULL);
+    if (!GL_PLANT(40)) { /* planted: it is said to be sent */
+        gl_agents_deliver(c, j, m, to, NULL);
+    }
+    GL_MARK(c->trace, "agents.sent_from_outside");
     if (j->r.dead_n > dead) {
         gl_txn_reply(c, j, ev->request, GL_E_LIMIT, "it cannot take more messages");
     } else {
@@ -92,8 +95,11 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     }
     id = gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
     (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("deadletter"), id);
-    (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("deadletter"), id);
+    if (!GL_PLANT(39)) { /* planted: it can be sent again and again */
+        (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("deadletter"), id);
+    }
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("message"), id);
     j->r.dead_n -= j->r.dead_n > 0;
+    GL_MARK(c->trace, "agents.redriven");
     deliver(c, j, ev, &m, (uint32_t)to);
 }

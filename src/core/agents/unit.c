@@ -91,8 +91,12 @@ void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
     struct gl_turn *t = GL_NEW(a, struct gl_turn);
 
     GL_ASSERT(l != NULL);
+    if (l->r.large) {
+        GL_MARK(c->trace, "agents.large_message");
+    }
     t->letter = l->r.number;
-    t->message = gl_str_dup(a, gl_mail_text(l));
+    t->message =
+        gl_str_dup(a, GL_PLANT(37) ? l->r.message : gl_mail_text(l)); /* planted: the head */
     t->state = gl_str_dup(a, st->r.output);
     t->try_number = st->r.tries;
     t->queue_wait_ms = st->r.attempt_at - st->r.queued_at;

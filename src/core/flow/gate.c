@@ -213,7 +213,7 @@ void gl_gate_on_timer(struct gl_core *c, struct gl_step *st)
 /* A bundle that is retried runs anew: what its steps left is in messages and states. */
 static bool is_of_a_flow(const struct gl_step *st)
 {
-    return st->job->spec->flow->bundle == NULL;
+    return st->job->spec->flow->bundle == NULL || GL_PLANT(41); /* planted: it is */
 }
 
 /* Everything before it was taken over from the earlier job, so this may be, too. */

@@ -616,7 +616,11 @@ static uint32_t advance(struct gl_core *c, struct gl_job *j, uint32_t budget)
             gl_list_push(&c->busy, &j->busy);
             return budget;
         }
-        budget = j->spec->flow->bundle != NULL ? gl_agents_pump(c, j, budget) : budget;
+    }
+    if (j->spec->flow->bundle != NULL && (j->r.status == GL_JOB_RUNNING || GL_PLANT(38))) {
+        budget = gl_agents_pump(c, j, budget); /* planted: also while the job is held */
+    }
+    if (j->r.status == GL_JOB_RUNNING) {
         budget = queue_ready(c, j, budget);
     }
     return budget;

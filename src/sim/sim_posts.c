@@ -1,0 +1,96 @@
+#include "sim/sim_posts.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "sim/sim_bundles.h"
+
+enum { LARGE_BYTES = 3000, TTL_MS = 5000 };
+
+static void send(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+{
+    struct gl_rng *r = &cl->rng;
+    struct sim_ask *ask = sim_client_about(GL_VERB_SEND, j->id);
+    gl_str ttl = {0};
+    if (gl_rng_chance(r, 200000)) {
+        ttl = gl_str_fmt(&ask->arena, ",\"ttl_ms\":%lld", (long long)gl_rng_range(r, 1, TTL_MS));
+    }
+    ask->rq.step = gl_str_fmt(&ask->arena, "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
+    ask->rq.output =
+        gl_str_fmt(&ask->arena,
+                   "{\"type\":\"post-%llu\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s}",
+                   (unsigned long long)++cl->posts_n, (unsigned)gl_rng_below(r, 4),
+                   gl_rng_chance(r, 200000) ? LARGE_BYTES : 1, "x", GL_STR_ARG(ttl));
+    sim_client_send(cl, node, ask);
+}
+
+/* ---- dead letters ---- */
+
+/* The answer is kept: who sends it again may do so much later, when it is a dead letter no more. */
+static void on_found(void *owner, struct sim_ask *ask, bool answered)
+{
+    struct sim_client *cl = owner;
+    struct gl_json j;
+    cl->answered_n += answered ? 1 : 0;
+    if (!answered || ask->rq.code != 0 ||
+        gl_json_parse(&j, ask->rq.body, GL_HTTP_BODY_BYTES_MAX, &ask->arena, NULL) != 0) {
+        return;
+    }
+    gl_jnode list = gl_json_get(&j, gl_json_root(&j), "dead_letters");
+    gl_jnode one = list != NULL ? gl_json_first(&j, list) : NULL;
+    gl_jnode message = one != NULL ? gl_json_get(&j, one, "message") : NULL;
+    if (message != NULL && gl_json_is(message, GL_JSON_OBJECT)) {
+        (void)snprintf(cl->found.job, sizeof(cl->found.job), "%.*s", GL_STR_ARG(ask->rq.job));
+        cl->found.number = ask->tag;
+        gl_buf_reset(&cl->found.message);
+        gl_buf_str(&cl->found.message, gl_json_raw(&j, message));
+    }
+}
+
+static bool find(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+{
+    const struct sim_sorted *all =
+        sim_disk_kind(cl->checks->disk, GL_S("default"), GL_S("deadletter"));
+    uint64_t numbers[64];
+    size_t n = 0;
+    for (size_t i = 0; all != NULL && i < all->n && n < GL_COUNT(numbers); i++) {
+        gl_str digits;
+        if (gl_str_eq(gl_str_cut(all->rows[i]->id, '/', &digits), j->id)) {
+            n += gl_str_u64(digits, &numbers[n]) ? 1 : 0;
+        }
+    }
+    if (n == 0) {
+        return false;
+    }
+    struct sim_ask *ask = sim_client_about(GL_VERB_DEAD_LETTERS, j->id);
+    ask->tag = numbers[gl_rng_below(&cl->rng, n)];
+    ask->rq.from_seq = (int64_t)ask->tag;
+    ask->done = on_found;
+    sim_client_send(cl, node, ask);
+    return true;
+}
+
+static void redrive(struct sim_client *cl, struct sim_node *node)
+{
+    struct sim_ask *ask = sim_client_about(GL_VERB_REDRIVE, gl_str_of(cl->found.job));
+    ask->rq.step = gl_str_fmt(&ask->arena, "%llu", (unsigned long long)cl->found.number);
+    ask->rq.output = gl_str_dup(&ask->arena, gl_buf_view(&cl->found.message));
+    if (!gl_rng_chance(&cl->rng, 300000)) { /* else somebody sends it again once more */
+        gl_buf_reset(&cl->found.message);
+    }
+    sim_client_send(cl, node, ask);
+}
+
+void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+{
+    if (cl->found.message.n > 0 && gl_rng_chance(&cl->rng, 700000)) {
+        redrive(cl, node);
+    } else if (!gl_rng_chance(&cl->rng, 500000) || !find(cl, node, j)) {
+        send(cl, node, j);
+    }
+}
+
+void sim_posts_done(struct sim_client *cl)
+{
+    gl_buf_done(&cl->found.message);
+}
