@@ -1,4 +1,5 @@
-"""What the tests of bundles share: a data folder, and ways to run bundles in it."""
+"""What the tests of bundles share: the store they run on (test/lib/onstore.py), a data folder, and
+ways to run bundles in it."""
 
 import os
 import sys
@@ -9,18 +10,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from bundlework import Runner  # noqa: E402
 from glianode import Box  # noqa: E402
 from httpnode import serve  # noqa: E402
-
-
-def pytest_configure(config):
-    config.addinivalue_line("markers", "item(ids): what of contract.txt a test shows")
-
-
-@pytest.fixture(name="box")
-def make_box(tmp_path):
-    """A data folder in which nothing runs yet."""
-    box = Box(tmp_path)
-    yield box
-    box.close()
+from onstore import (make_box, pytest_collection_modifyitems, pytest_configure,  # noqa: E402,F401
+                     store)
 
 
 @pytest.fixture(name="alone")

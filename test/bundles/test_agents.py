@@ -331,6 +331,7 @@ say(complete_step={'body': len(body['data']), 'file': len(text),
     assert output["body"] == output["message"] == 3000000 and output["file"] > 3000000, ran
 
 
+@pytest.mark.slow
 def test_messages_that_nobody_can_take_end_the_job(served, tmp_path):
     """Two routers that send each message back twice: what does not fit an inbox is a dead letter,
     and there is an end to those, too."""
