@@ -1,6 +1,6 @@
 /* check_attempts.c - attempts are counted right: numbers rise by one, counted tries never exceed
  * what the flow allows, and a retry waits for its backoff. Those of agents are numbered job by job;
- * how often they are tried says check_restarts.c. */
+ * how often they are tried says check_services.c. */
 #include "model/agent.h"
 #include "sim/sim_checks.h"
 

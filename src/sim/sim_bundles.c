@@ -192,6 +192,7 @@ void sim_bundles_make(struct gl_rng *r, const struct sim_options *o, struct gl_b
     d->flow.bundle = &d->bundle;
     d->bundle.graph_id = GL_S("simulated");
     d->bundle.policies.restart = draw_restart(r);
+    d->bundle.policies.job_type = gl_rng_chance(r, 200000) ? GL_TYPE_SERVICE : GL_TYPE_BATCH;
     d->bundle.policies.recovery_mode =
         gl_rng_chance(r, 100000) ? GL_RECOVERY_MANUAL_RECOVER : GL_RECOVERY_AUTO;
     for (uint32_t i = 0; i < d->agents_n; i++) {

@@ -417,7 +417,7 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
             }
             return;
         }
-        if (is_done && p->job_type == GL_TYPE_BATCH) {
+        if (is_done && (p->job_type == GL_TYPE_BATCH || GL_PLANT(43))) {
             gl_ledger_sentence(c, j, GL_VERDICT_COMPLETED, (gl_str){0});
         }
     }

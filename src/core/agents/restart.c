@@ -115,7 +115,7 @@ void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why)
     const struct gl_restart *p = policy_of(st);
     const struct gl_policies *job = &st->job->spec->flow->bundle->policies;
     gl_ms history[HISTORY_MAX + 1], wait;
-    size_t n = read_history(c, st, c->now - p->interval_ms, history);
+    size_t n = GL_PLANT(42) ? 0 : read_history(c, st, c->now - p->interval_ms, history);
     gl_str id = gl_flow_agent(st->job->spec->flow, st->of)->id;
     bool was_judged = st->r.status == GL_STEP_BLOCKED; /* a person has just said that it failed */
 
@@ -124,15 +124,18 @@ void gl_restart_unit(struct gl_core *c, struct gl_step *st, gl_str why)
         review(c, st, why);
     } else if (job->recovery_mode != GL_RECOVERY_MANUAL_RECOVER && n < p->attempts &&
                n < HISTORY_MAX) {
+        GL_MARK(c->trace, "restart.scheduled");
         wait = delay_after(p, n);
         history[n++] = c->now; /* counted when it starts */
         note(c, st, history, n, why, "restart", c->now + wait);
         again_at(c, st, wait, why, "agent_restart_scheduled");
     } else if (job->recovery_mode != GL_RECOVERY_MANUAL_RECOVER && p->waits && n > 0) {
+        GL_MARK(c->trace, "restart.waits_for_window");
         wait = history[0] + p->interval_ms - c->now;
         note(c, st, history, n, why, "wait", c->now + wait);
         again_at(c, st, wait > 0 ? wait : 1, why, "agent_restart_deferred");
     } else if (job->job_type == GL_TYPE_SERVICE && !was_judged) {
+        GL_MARK(c->trace, "restart.service_asks");
         note(c, st, history, n, why, "exhausted", 0);
         review(c, st, why);
     } else {
