@@ -75,14 +75,12 @@ static int take_step(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step
                    "PRAGMA application_id = %d; PRAGMA user_version = %d;"
                    "INSERT OR REPLACE INTO meta(name, value) VALUES('schema_version', %d);",
                    (int)APPLICATION_ID, step->to, step->to);
-    int version = 0;
-    int rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
-    /* Now nobody else can: another connection may have just done it. */
-    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &version);
-    if (rc == SQLITE_OK && version < step->to) {
-        rc = sqlite3_exec(db->conn, step->sql, NULL, NULL, NULL);
-        rc = rc != SQLITE_OK ? rc : sqlite3_exec(db->conn, sql, NULL, NULL, NULL);
-    }
+    int rc = sqlite3_exec(db->conn, step->sql, NULL, NULL, NULL);
+    return rc != SQLITE_OK ? rc : sqlite3_exec(db->conn, sql, NULL, NULL, NULL);
+}
+
+static int end_transaction(struct gl_sqlite_db *db, int rc)
+{
     if (rc == SQLITE_OK) {
         rc = sqlite3_exec(db->conn, "COMMIT", NULL, NULL, NULL);
     }
@@ -92,41 +90,65 @@ static int take_step(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step
     return rc;
 }
 
+/* All of them at once: who reads beside us finds the version before or the newest, and never takes
+ * a database that is just being made for one of an older release. */
+static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
+                      size_t steps_n)
+{
+    int version = 0;
+    int rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    /* Now nobody else can: another connection may have just done it. */
+    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &version);
+    for (size_t i = 0; i < steps_n && rc == SQLITE_OK; i++) {
+        rc = steps[i].to > version ? take_step(db, &steps[i]) : SQLITE_OK;
+    }
+    return end_transaction(db, rc);
+}
+
+/* What is in the file, all of the same moment. */
+struct found {
+    int version, application, tables;
+};
+
+static int look(struct gl_sqlite_db *db, struct found *ret)
+{
+    int rc = sqlite3_exec(db->conn, "BEGIN", NULL, NULL, NULL);
+    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &ret->version);
+    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA application_id", &ret->application);
+    rc = rc != SQLITE_OK ? rc : read_number(db, "SELECT count(*) FROM sqlite_schema", &ret->tables);
+    return end_transaction(db, rc);
+}
+
 int gl_sqlite_schema_bring(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
                            size_t steps_n, bool read_only, struct gl_why *reterr_why)
 {
     GL_ASSERT(steps_n > 0);
-    int version = 0, application = 0, tables = 0, newest = steps[steps_n - 1].to;
-    int rc = read_number(db, "PRAGMA user_version", &version);
-    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA application_id", &application);
-    rc = rc != SQLITE_OK ? rc : read_number(db, "SELECT count(*) FROM sqlite_schema", &tables);
+    struct found found = {0};
+    int newest = steps[steps_n - 1].to;
+    int rc = look(db, &found);
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(db, rc, reterr_why);
     }
-    if (tables == 0 && read_only) {
+    if (found.tables == 0 && read_only) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "%s is empty", db->path);
     }
-    if (tables > 0 && application != APPLICATION_ID) {
+    if (found.tables > 0 && found.application != APPLICATION_ID) {
         return gl_why(reterr_why, GL_E_DAMAGED,
                       "%s is not a Glia database: move it away, or restore a backup", db->path);
     }
-    if (version > newest) {
+    if (found.version > newest) {
         return gl_why(
             reterr_why, GL_E_VERSION,
             "%s has schema version %d, written by a newer release of glia; this one reads "
             "up to version %d: use the newer release",
-            db->path, version, newest);
+            db->path, found.version, newest);
     }
-    if (version < newest && read_only) {
+    if (found.version < newest && read_only) {
         return gl_why(reterr_why, GL_E_VERSION,
                       "%s has schema version %d of an older release; it is brought to version %d "
                       "when a node writes to it",
-                      db->path, version, newest);
+                      db->path, found.version, newest);
     }
-    for (size_t i = 0; i < steps_n; i++) {
-        if (steps[i].to > version && (rc = take_step(db, &steps[i])) != SQLITE_OK) {
-            return gl_sqlite_error_why(db, rc, reterr_why);
-        }
-    }
-    return 0;
+    rc = found.version < newest ? take_steps(db, steps, steps_n) : SQLITE_OK;
+    return rc != SQLITE_OK ? gl_sqlite_error_why(db, rc, reterr_why) : 0;
 }

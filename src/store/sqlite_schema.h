@@ -22,9 +22,12 @@ struct gl_sqlite_schema_step {
 extern const struct gl_sqlite_schema_step gl_sqlite_schema_steps[];
 extern const size_t gl_sqlite_schema_steps_n;
 
-/* Bring a database to the version of the last step; each step is one transaction with the version
- * it leads to. GL_E_VERSION     it is newer; or older, and `read_only` GL_E_NOT_FOUND   it is
- * empty, and `read_only` GL_E_DAMAGED     it is damaged, or not one of ours */
+/* Bring a database to the version of the last step, in one transaction: nobody sees a version in
+ * between.
+ *
+ *   GL_E_VERSION     it is newer; or older, and `read_only`
+ *   GL_E_NOT_FOUND   it is empty, and `read_only`
+ *   GL_E_DAMAGED     it is damaged, or not one of ours */
 int gl_sqlite_schema_bring(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
                            size_t steps_n, bool read_only, struct gl_why *reterr_why);
 

@@ -1,6 +1,7 @@
 /* The files of the sqlite maker: damaged ones, strange ones, those of other versions, and the
  * healthy one, which any SQLite tool can read. */
 #include <fcntl.h>
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -204,7 +205,7 @@ static void an_older_version_is_brought_up_to_date(void **state)
     expect_refusal(f, GL_E_VERSION, "newer release"); /* this release is the older one now */
 }
 
-static void a_step_that_fails_leaves_the_version_before_it(void **state)
+static void a_step_that_fails_leaves_the_version_that_was_there(void **state)
 {
     struct fixture *f = *state;
     const struct gl_sqlite_schema_step steps[] = {
@@ -216,11 +217,89 @@ static void a_step_that_fails_leaves_the_version_before_it(void **state)
     assert_int_equal(sqlite3_open(f->w.path, &db.conn), SQLITE_OK);
     assert_true(gl_sqlite_schema_bring(&db, steps, GL_COUNT(steps), false, &why) < 0);
     assert_int_equal(sqlite3_close(db.conn), SQLITE_OK);
-    assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 3);
+    assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 2);
     assert_int_equal(
-        sqlite_world_sql(&f->w, "SELECT count(*) FROM sqlite_schema WHERE name = 'three'"), 1);
-    assert_int_equal(
-        sqlite_world_sql(&f->w, "SELECT count(*) FROM sqlite_schema WHERE name = 'four'"), 0);
+        sqlite_world_sql(&f->w,
+                         "SELECT count(*) FROM sqlite_schema WHERE name IN ('three', 'four')"),
+        0);
+}
+
+/* A database that is made while somebody reads it. */
+struct birth {
+    struct gl_sqlite_db writer, reader;
+    int commits;
+};
+
+static void begin_birth(struct birth *b, struct fixture *f)
+{
+    char *path = gl_arena_alloc(&f->c.arena, PATH_MAX);
+    (void)snprintf(path, PATH_MAX, "%s-new", f->w.path);
+    *b = (struct birth){.writer.path = path, .reader.path = path};
+    assert_int_equal(sqlite3_open(path, &b->writer.conn), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(b->writer.conn, "PRAGMA journal_mode = WAL", NULL, NULL, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_open(path, &b->reader.conn), SQLITE_OK);
+}
+
+static void end_birth(struct birth *b)
+{
+    assert_int_equal(sqlite3_close(b->reader.conn), SQLITE_OK);
+    assert_int_equal(sqlite3_close(b->writer.conn), SQLITE_OK);
+}
+
+static int bring(struct gl_sqlite_db *db, bool read_only)
+{
+    struct gl_why why;
+    return gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, read_only,
+                                  &why);
+}
+
+static int read_after_commit(void *owner, sqlite3 *conn, const char *name, int pages)
+{
+    (void)conn;
+    (void)name;
+    (void)pages;
+    struct birth *b = owner;
+    b->commits++;
+    assert_int_equal(bring(&b->reader, true), 0);
+    return SQLITE_OK;
+}
+
+static void a_reader_never_sees_a_new_database_half_made(void **state)
+{
+    struct birth b;
+    begin_birth(&b, *state);
+    assert_int_equal(bring(&b.reader, true), GL_E_NOT_FOUND);
+    (void)sqlite3_wal_hook(b.writer.conn, read_after_commit, &b);
+    assert_int_equal(bring(&b.writer, false), 0);
+    assert_true(b.commits > 0);
+    end_birth(&b);
+}
+
+/* While the reader is between its questions. */
+static int write_between(unsigned type, void *owner, void *statement, void *text)
+{
+    (void)type;
+    (void)statement;
+    struct birth *b = owner;
+    if (strcmp(text, "PRAGMA application_id") == 0) {
+        b->commits++;
+        assert_int_equal(bring(&b->writer, false), 0);
+    }
+    return 0;
+}
+
+static void a_database_that_is_made_while_it_is_looked_at_was_empty(void **state)
+{
+    struct birth b;
+    begin_birth(&b, *state);
+    assert_int_equal(sqlite3_trace_v2(b.reader.conn, SQLITE_TRACE_STMT, write_between, &b),
+                     SQLITE_OK);
+    assert_int_equal(bring(&b.reader, true), GL_E_NOT_FOUND);
+    assert_int_equal(b.commits, 1);
+    (void)sqlite3_trace_v2(b.reader.conn, 0, NULL, NULL);
+    assert_int_equal(bring(&b.reader, true), 0);
+    end_birth(&b);
 }
 
 /* ---- healthy ---- */
@@ -353,7 +432,9 @@ int main(void)
         FILE_TEST(a_newer_version_is_refused),
         FILE_TEST(an_older_version_is_not_changed_by_a_reader),
         FILE_TEST(an_older_version_is_brought_up_to_date),
-        FILE_TEST(a_step_that_fails_leaves_the_version_before_it),
+        FILE_TEST(a_step_that_fails_leaves_the_version_that_was_there),
+        FILE_TEST(a_reader_never_sees_a_new_database_half_made),
+        FILE_TEST(a_database_that_is_made_while_it_is_looked_at_was_empty),
         FILE_TEST(any_tool_can_read_the_file_while_the_store_runs),
         FILE_TEST(a_stranger_that_holds_the_lock_delays_but_breaks_nothing),
         FILE_TEST(a_transaction_that_breaks_a_rule_fails_alone),
