@@ -1,9 +1,9 @@
 /* cmd_human.c - glia human: what waits for a person: steps, and requests in the files of runs. */
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/humanfile.h"
 #include "cli/page.h"
 #include "cli/table.h"
+#include "os/humanfile.h"
 
 /* "approve|reject" */
 static gl_str decisions_of(struct gl_page *p, gl_jnode request)

@@ -1,4 +1,4 @@
-#include "cli/humanfile.h"
+#include "os/humanfile.h"
 
 #include <errno.h>
 #include <sys/file.h>

@@ -11,8 +11,8 @@
  *
  * Workers write the file as they like: lines that are no such thing, or half written, are passed
  * over. One that is very long is read from near its end. */
-#ifndef GL_CLI_HUMANFILE_H
-#define GL_CLI_HUMANFILE_H
+#ifndef GL_OS_HUMANFILE_H
+#define GL_OS_HUMANFILE_H
 
 #include "base/err.h"
 #include "base/json.h"
