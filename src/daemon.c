@@ -316,7 +316,11 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
         d->has_thread = true;
         err = wait_ready(d, reterr_why);
     }
-    return err == 0 ? open_http(d, reterr_why) : err;
+    err = err == 0 ? open_http(d, reterr_why) : err;
+    if (err == 0 && !d->config.passive) {
+        gl_daemon_human_start(d);
+    }
+    return err;
 }
 
 /* The caller's texts end with the call. */
@@ -440,6 +444,7 @@ static void post(struct gl_daemon *d, void (*run_task)(struct gl_loop_task *t))
  * what it stands on. */
 static void close_threads(struct gl_daemon *d)
 {
+    gl_daemon_human_stop(d);
     if (d->has_thread) {
         if (d->http != NULL) {
             gl_http_refuse(d->http);
@@ -474,6 +479,7 @@ static void shut(struct gl_daemon *d)
     if (d->node != NULL) {
         gl_node_free(d->node);
     }
+    gl_daemon_human_free(d);
     gl_blobserve_close(d->serve);
     gl_recorder_close(d->recorder);
     gl_loop_free(d->loop);

@@ -21,6 +21,7 @@
 #include "os/tidyfs.h"
 #include "stores.h"
 
+struct gl_daemon_human;
 struct gl_http;
 
 /* What main waits for while the loop works. */
@@ -58,6 +59,7 @@ struct gl_daemon {
     struct gl_recorder *recorder; /* NULL: nothing is recorded */
     struct gl_logfs logs;
     struct gl_http *http;
+    struct gl_daemon_human *human; /* NULL: passive */
     const char *socket;
     int socket_fd, tcp_fd;
     char address[GL_TCP_TEXT_BYTES]; /* of the latter */
@@ -109,5 +111,10 @@ int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why); /* node, exe
 void gl_daemon_ask(struct gl_daemon *d, struct gl_request *rq);
 /* For good: then the stage is STOPPED. On the control thread. */
 void gl_daemon_end(struct gl_daemon *d);
+
+/* ---- daemon_human.c ---- */
+void gl_daemon_human_start(struct gl_daemon *d);
+void gl_daemon_human_stop(struct gl_daemon *d); /* its thread; the loop may still know of it, ... */
+void gl_daemon_human_free(struct gl_daemon *d); /* ... and now does not */
 
 #endif

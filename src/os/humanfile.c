@@ -305,26 +305,93 @@ static void write_answer(const struct gl_humanfile_answer *answer, struct gl_buf
     gl_jw_end(&w);
 }
 
+/* Who answers holds the lock until it is written; workers know nothing of it. */
+static int open_locked(const char *root, gl_str run_id, int *ret_fd, struct gl_why *reterr_why)
+{
+    uint64_t bytes;
+    int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), ret_fd, &bytes, reterr_why);
+
+    if (err == 0 && flock(*ret_fd, LOCK_EX) < 0) {
+        return gl_fs_why(reterr_why, errno, "lock", FILE_NAME);
+    }
+    return err;
+}
+
 int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
                          struct gl_arena *a, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
     GL_CLEANUP(gl_fs_closep) int fd = -1;
     struct gl_humanfile f = {0};
-    uint64_t bytes;
-    int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), &fd, &bytes, reterr_why);
+    int err = open_locked(root, run_id, &fd, reterr_why);
 
-    if (err != 0) {
-        return err;
-    }
-    if (flock(fd, LOCK_EX) < 0) { /* who answers holds it; workers know nothing of it */
-        return gl_fs_why(reterr_why, errno, "lock", FILE_NAME);
-    }
-    err = read_open(fd, a, &f, reterr_why);
+    err = err == 0 ? read_open(fd, a, &f, reterr_why) : err;
     err = err == 0 ? check(&f, answer, a, reterr_why) : err;
     if (err == 0) {
         write_answer(answer, &line);
         err = gl_runfs_append(root, run_id, FILE_NAME, gl_buf_view(&line), reterr_why);
+    }
+    return err;
+}
+
+/* ---- when nobody answers ---- */
+
+static bool has_default(const struct gl_humanfile_request *r)
+{
+    return !r->is_answered && r->expires_at != 0 && r->default_decision.n > 0;
+}
+
+int gl_humanfile_due(const char *root, gl_str run_id, gl_ms *ret, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_humanfile f;
+    int err = gl_humanfile_read(root, run_id, &a, &f, reterr_why);
+
+    if (err != 0) {
+        return err;
+    }
+    *ret = INT64_MAX;
+    for (size_t i = 0; i < f.n; i++) {
+        if (has_default(&f.requests[i]) && f.requests[i].expires_at < *ret) {
+            *ret = f.requests[i].expires_at;
+        }
+    }
+    return 0;
+}
+
+static int write_default(const char *root, gl_str run_id, const struct gl_humanfile_request *r,
+                         gl_ms now, struct gl_arena *a, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
+    char when[GL_WHEN_BYTES], until[GL_WHEN_BYTES];
+    struct gl_humanfile_answer answer = {
+        .request_id = r->request_id,
+        .decision = r->default_decision,
+        .reviewer = GL_S(GL_HUMANFILE_TIMEOUT),
+        .reason = gl_str_fmt(a, "nobody answered until %.*s: its default decision",
+                             GL_STR_ARG(gl_when_format(r->expires_at, until))),
+        .at = gl_when_format(now, when),
+    };
+
+    write_answer(&answer, &line);
+    return gl_runfs_append(root, run_id, FILE_NAME, gl_buf_view(&line), reterr_why);
+}
+
+int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
+                        struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    struct gl_humanfile f = {0};
+    int err = open_locked(root, run_id, &fd, reterr_why);
+
+    err = err == 0 ? read_open(fd, &a, &f, reterr_why) : err;
+    *ret_n = 0;
+    for (size_t i = 0; i < f.n && err == 0; i++) {
+        if (has_default(&f.requests[i]) && gl_humanfile_is_over(&f.requests[i], now)) {
+            err = write_default(root, run_id, &f.requests[i], now, &a, reterr_why);
+            *ret_n += err == 0;
+        }
     }
     return err;
 }

@@ -6,8 +6,9 @@
  *     {"type": "human_input_received", "payload": {"request_id", "decision", "reviewer", ...}}
  *
  * A request may say until when an answer is awaited (`timeout_seconds` after its `timestamp`, or
- * `expires_at`), and which decision counts then (`default_decision`). Nobody writes that decision
- * down: it is the worker's to take it. Answers that come later are refused.
+ * `expires_at`), and which decision counts then (`default_decision`). Answers that come later are
+ * refused; the node writes the default down as the answer, in the name of the time-out
+ * (os/overdue.h).
  *
  * Workers write the file as they like: lines that are no such thing, or half written, are passed
  * over. One that is very long is read from near its end. */
@@ -50,6 +51,15 @@ bool gl_humanfile_is_over(const struct gl_humanfile_request *r, gl_ms now);
  * allows. */
 int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
                          struct gl_arena *a, struct gl_why *reterr_why);
+
+/* When the first open request that names a default is over; INT64_MAX: there is none. */
+int gl_humanfile_due(const char *root, gl_str run_id, gl_ms *ret, struct gl_why *reterr_why);
+
+/* The time of these is over, and nobody has answered: their defaults become the answers, durably,
+ * by GL_HUMANFILE_TIMEOUT. *ret_n: how many. */
+#define GL_HUMANFILE_TIMEOUT "timeout"
+int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
+                        struct gl_why *reterr_why);
 
 /* "approve, reject" */
 gl_str gl_humanfile_decisions(const struct gl_humanfile_request *r, const char *between,

@@ -274,8 +274,7 @@ def test_requests_in_the_file_of_a_run_are_listed_and_answered(box):
 
 
 def test_requests_say_until_when_and_what_counts_then(box):
-    extra = {"early": {"expires_at": "2020-01-01T00:00:00Z", "default_decision": "reject"},
-             "mute": {"expires_at": "2020-01-01T00:00:00+01:00"},
+    extra = {"mute": {"expires_at": "2020-01-01T00:00:00+01:00"},
              "late": {"timeout_seconds": 3600.5, "default_decision": "approve"},
              "never": {"timeout_seconds": "soon"}}
     lines = [json.dumps({"type": "human_input_requested", "timestamp": "2099-01-01T00:00:00Z",
@@ -290,15 +289,12 @@ def test_requests_say_until_when_and_what_counts_then(box):
     rows = [line.split("\t") for line in box.glia("human", "list").stdout.splitlines()]
     assert {r[1]: r[4] for r in rows} == {
         "ship": "ship it?", "never": "ship?",
-        "early": "ship? (expired 2020-01-01T00:00:00.000Z; then: reject)",
         "mute": "ship? (expired 2019-12-31T23:00:00.000Z)",
         "late": "ship? (until 2099-01-01T01:00:01.000Z; then: approve)"}
     told = {r["request_id"]: r for r in box.json("human", "list")["requests"]}
-    assert told["early"]["expired"] is True and told["late"]["expired"] is False
+    assert told["mute"]["expired"] is True and told["late"]["expired"] is False
     assert told["late"]["default_decision"] == "approve" and "expires_at" not in told["never"]
     respond = ("human", "respond", "eight")
-    assert "what counts is its default, reject" in box.glia(
-        *respond, "early", "--decision", "approve", code=2).stderr
     assert "names no default" in box.glia(*respond, "mute", "--decision", "approve", code=2).stderr
     assert "human_input_received" not in box.read("runs/eight/human.jsonl")
     for name in ("late", "never", "ship"):

@@ -1,0 +1,218 @@
+/* daemon_human.c - a thread that looks for questions of workers whose time is over (os/overdue.h).
+ *
+ * Files are not the control thread's business: a disk far away may take its time. What a run's job
+ * is doing only that thread knows, so it is asked, as clients do; who is told to stop waits for no
+ * answer. */
+#include <pthread.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "daemon_state.h"
+#include "model/job.h"
+#include "os/overdue.h"
+
+enum {
+    PAUSE_MS_MIN = 1000,
+    PAUSE_MS_MAX = 60000,
+    SHARE = 20, /* where there are very many runs, looking takes this part of the time at most */
+};
+
+struct gl_daemon_human {
+    struct gl_daemon *daemon;
+    struct gl_overdue overdue;
+    pthread_t thread;
+    struct gl_loop_task task;
+    struct gl_request rq;
+    gl_str run_id; /* asked about; `run_text` */
+    char run_text[GL_NAME_BYTES_MAX + 1];
+
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t moved;
+    bool is_stopping;
+    bool is_asked; /* the control thread has the request */
+    enum gl_overdue_run told;
+};
+
+/* ---- asking ---- */
+
+static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_request *rq)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_json j;
+    gl_jnode root;
+    int64_t status;
+
+    if (rq->code == GL_E_NOT_FOUND || rq->code == GL_E_INVALID || rq->code == GL_E_DAMAGED) {
+        return GL_OVERDUE_OTHER;
+    }
+    if (rq->code != 0 || gl_json_parse(&j, rq->body, SIZE_MAX, &a, NULL) != 0) {
+        return GL_OVERDUE_LATER;
+    }
+    root = gl_json_root(&j);
+    status =
+        gl_schema_word(gl_job_status_words, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
+    /* What was meant may also be the beginning of another job's id. */
+    return gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "run_id"), &a), h->run_id) &&
+                   status >= 0 && !gl_job_status_is_terminal((uint8_t)status)
+               ? GL_OVERDUE_LIVE
+               : GL_OVERDUE_OTHER;
+}
+
+static void on_told(struct gl_request *rq)
+{
+    struct gl_daemon_human *h = rq->owner;
+    enum gl_overdue_run told = judge(h, rq);
+
+    pthread_mutex_lock(&h->mutex);
+    h->told = told;
+    h->is_asked = false;
+    pthread_cond_broadcast(&h->moved);
+    pthread_mutex_unlock(&h->mutex);
+}
+
+static void ask_now(struct gl_loop_task *t)
+{
+    struct gl_daemon_human *h = t->owner;
+
+    h->rq = (struct gl_request){.verb = GL_VERB_STATUS,
+                                .context = GL_S("default"),
+                                .job = h->run_id,
+                                .done = on_told,
+                                .owner = h};
+    gl_daemon_ask(h->daemon, &h->rq);
+}
+
+static enum gl_overdue_run ask(void *owner, gl_str run_id)
+{
+    struct gl_daemon_human *h = owner;
+    enum gl_overdue_run told = GL_OVERDUE_LATER;
+
+    if (run_id.n >= sizeof(h->run_text)) {
+        return GL_OVERDUE_OTHER;
+    }
+    memcpy(h->run_text, run_id.p, run_id.n);
+    h->run_id = (gl_str){.p = h->run_text, .n = run_id.n};
+    h->task = (struct gl_loop_task){.run = ask_now, .owner = h};
+    pthread_mutex_lock(&h->mutex);
+    h->is_asked = true;
+    pthread_mutex_unlock(&h->mutex);
+    gl_loop_post(h->daemon->loop, &h->task);
+    pthread_mutex_lock(&h->mutex);
+    while (h->is_asked && !h->is_stopping) {
+        pthread_cond_wait(&h->moved, &h->mutex);
+    }
+    if (!h->is_asked) {
+        told = h->told;
+    }
+    pthread_mutex_unlock(&h->mutex);
+    return told;
+}
+
+static void on_line(void *owner, const char *line)
+{
+    struct gl_daemon_human *h = owner;
+
+    gl_textlog_write(&h->daemon->log, "%s", line);
+}
+
+/* ---- the thread ---- */
+
+static gl_ms clock_ms(clockid_t clock)
+{
+    struct timespec t;
+
+    (void)clock_gettime(clock, &t);
+    return (gl_ms)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* True: go on. */
+static bool rest(struct gl_daemon_human *h, gl_ms ms)
+{
+    struct timespec until;
+    bool goes_on;
+    int err = 0;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    pthread_mutex_lock(&h->mutex);
+    while (!h->is_stopping && err == 0) {
+        err = pthread_cond_timedwait(&h->moved, &h->mutex, &until);
+    }
+    goes_on = !h->is_stopping;
+    pthread_mutex_unlock(&h->mutex);
+    return goes_on;
+}
+
+static void *watch(void *owner)
+{
+    struct gl_daemon_human *h = owner;
+    gl_ms pause = PAUSE_MS_MIN;
+
+    (void)pthread_setname_np(pthread_self(), "glia-human"); /* for people who look */
+    while (rest(h, pause)) {
+        gl_ms began = clock_ms(CLOCK_MONOTONIC);
+
+        gl_overdue_look(&h->overdue, clock_ms(CLOCK_REALTIME));
+        pause = (clock_ms(CLOCK_MONOTONIC) - began) * SHARE;
+        pause = pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause;
+    }
+    return NULL;
+}
+
+void gl_daemon_human_start(struct gl_daemon *d)
+{
+    struct gl_daemon_human *h = gl_mem_alloc(sizeof(*h));
+    pthread_condattr_t attr;
+
+    h->daemon = d;
+    gl_overdue_init(&h->overdue);
+    h->overdue.root = gl_str_c(&d->arena, d->worker.runs_root);
+    h->overdue.ask = ask;
+    h->overdue.log = on_line;
+    h->overdue.owner = h;
+    pthread_mutex_init(&h->mutex, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&h->moved, &attr);
+    pthread_condattr_destroy(&attr);
+    d->human = h;
+    if (pthread_create(&h->thread, NULL, watch, h) != 0) {
+        h->is_stopping = true; /* nobody is there to be stopped */
+        gl_textlog_write(&d->log, "questions that nobody answers are not looked for: no thread");
+    }
+}
+
+void gl_daemon_human_stop(struct gl_daemon *d)
+{
+    struct gl_daemon_human *h = d->human;
+    bool is_there;
+
+    if (h == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&h->mutex);
+    is_there = !h->is_stopping;
+    h->is_stopping = true;
+    pthread_cond_broadcast(&h->moved);
+    pthread_mutex_unlock(&h->mutex);
+    if (is_there) {
+        (void)pthread_join(h->thread, NULL);
+    }
+}
+
+void gl_daemon_human_free(struct gl_daemon *d)
+{
+    struct gl_daemon_human *h = d->human;
+
+    if (h == NULL) {
+        return;
+    }
+    gl_overdue_done(&h->overdue);
+    pthread_cond_destroy(&h->moved);
+    pthread_mutex_destroy(&h->mutex);
+    gl_mem_free(h);
+    d->human = NULL;
+}
