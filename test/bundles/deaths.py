@@ -34,13 +34,15 @@ class Starts:
         self.path = f"{folder}/starts"
         self.env = {"STARTS_FILE": self.path, "PYTHONPATH": f"{folder}/counter"}
 
+    def total(self):
+        return sum(self.counts().values())
+
     def counts(self):
         """(agent, step) -> how many"""
         found = {}
         if os.path.exists(self.path):
             with open(self.path, encoding="ascii") as file:
-                for line in file:
-                    one = json.loads(line)
+                for one in map(json.loads, file.read().splitlines()):
                     key = (one["agent"], one["step"])
                     found[key] = found.get(key, 0) + 1
         return found
