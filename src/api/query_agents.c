@@ -375,7 +375,7 @@ static void write_letter(struct gl_query *q, struct gl_arena *a, gl_str id, cons
         put_text(w, texts[i], text_in(a, d, texts[i]));
     }
     put_time(w, "created_at", number_in(d, "created_at"));
-    put_time(w, "dead_at", number_in(d, "dead_at"));
+    put_time(w, "died_at", number_in(d, "died_at"));
     gl_jw_key(w, "message");
     gl_jw_raw(w, message.n > 0 ? message : GL_S("null"));
     gl_jw_end(w);

@@ -57,7 +57,8 @@ enum {
     GL_MANIFEST_BYTES_MAX = 64 << 20,
     GL_AGENTS_MAX = 100000,             /* of one bundle */
     GL_PAYLOADS_MAX = 10000,            /* files of one bundle */
-    GL_BODY_BYTES_MAX = 256 << 10,      /* of a message: larger ones lie in a blob */
+    GL_BODY_BYTES_MAX = 256 << 10,      /* of a message: a larger one is not in it, ... */
+    GL_BODY_PIECE_BYTES = 1 << 20,      /* ... but in pieces */
     GL_HEADERS_BYTES_MAX = 64 << 10,    /* ... its headers; `stream` */
     GL_ARTIFACTS_BYTES_MAX = 256 << 10, /* ... what it names of artifacts */
     GL_WORD_BYTES_MAX = 512,            /* ... each text of its envelope */

@@ -273,8 +273,8 @@ static int read_message_body(struct gl_cli *cli, struct gl_buf *out)
         return gl_cli_usage(cli, "give either --body or --body-file");
     }
     if (file != NULL) {
-        err =
-            gl_fs_read(strcmp(file, "-") == 0 ? "/dev/stdin" : file, GL_BODY_BYTES_MAX, out, &why);
+        err = gl_fs_read(strcmp(file, "-") == 0 ? "/dev/stdin" : file, GL_MESSAGE_BYTES_MAX, out,
+                         &why);
     } else {
         gl_buf_c(out, text != NULL ? text : "null");
     }
@@ -282,7 +282,7 @@ static int read_message_body(struct gl_cli *cli, struct gl_buf *out)
         (void)gl_cli_fail(cli, err, why.text);
         return GL_EXIT_USAGE;
     }
-    return gl_json_parse(&j, gl_buf_view(out), GL_BODY_BYTES_MAX, &a, &why) == 0
+    return gl_json_parse(&j, gl_buf_view(out), GL_MESSAGE_BYTES_MAX, &a, &why) == 0
                ? 0
                : gl_cli_usage(cli, "the body of a message is JSON: %s", why.text);
 }

@@ -171,6 +171,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->now = ev->now;
     c->trace->now = ev->now;
     c->out = out;
+    c->lately.body = NULL;
     gl_core_dispatch(c, ev);
     gl_spread_out(c);
     gl_ledger_settle(c);
@@ -295,6 +296,7 @@ struct gl_job *gl_job_new(struct gl_core *c, gl_str id)
     gl_list_init(&j->making);
     gl_list_init(&j->signals);
     gl_list_init(&j->mailed);
+    gl_map_init(&j->bodies);
     gl_map_init(&j->seen);
     gl_list_init(&j->holds);
     gl_list_init(&j->lru);
@@ -410,6 +412,7 @@ void gl_job_drop(struct gl_core *c, struct gl_job *j)
     c->inflight_n -= j->inflight_n;
     c->jobs_loading--;
     (void)gl_map_remove(&c->jobs, j->id); /* it is there: gl_job_new() put it in */
+    gl_map_done(&j->bodies);
     gl_map_done(&j->seen);
     gl_pool_free(&c->mem, j, sizeof(*j));
 }

@@ -47,6 +47,15 @@ struct gl_step {
     struct gl_mail *mail;      /* of a bundle's steps, once there was a message; NULL: none yet */
 };
 
+/* A large body of messages (agents/bodies.c). */
+struct gl_body {
+    struct gl_job *job;
+    uint64_t number, bytes; /* of the letter that brought it; how large it is */
+    uint32_t refs;          /* letters that have it */
+    bool is_kept;           /* a dead letter has it, or may have */
+    gl_str key;             /* belongs to the pool */
+};
+
 /* Messages at a step of a bundle: a unit's inbox, or what the ledger holds back. */
 struct gl_mail {
     struct gl_step *unit;   /* whose it is */
@@ -88,6 +97,7 @@ struct gl_job {
     uint32_t units[GL_STEP_STATUS_COUNT]; /* ... and its units */
     struct gl_link mailed;                /* units that may have something to do */
     uint32_t asked_n;                     /* units for which something is being read */
+    struct gl_map bodies;                 /* struct gl_body, by their key: agents/bodies.c */
     struct gl_map seen;                   /* what aggregators have counted: "<unit> <sender>" */
     struct gl_graph *graph;               /* patches of its flow: agents/grow.c; NULL: none */
     uint8_t *known;         /* one bit for each unit: it has a record; NULL: nobody knows */
@@ -140,8 +150,12 @@ struct gl_core {
     struct gl_pool mem;
     gl_ms now;
     struct gl_effects *out; /* of the step under way */
-    gl_str session;         /* "" : none yet */
-    gl_str epoch;           /* of the executor */
+    struct {                /* the large body that it sent last: `text` is the same */
+        struct gl_body *body;
+        gl_str text, sha256;
+    } lately;
+    gl_str session; /* "" : none yet */
+    gl_str epoch;   /* of the executor */
     bool exec_up, stopping;
     bool passive;       /* commands only: nothing is looked for, nothing starts */
     bool shared, guest; /* see core.h, as the next three */

@@ -42,7 +42,7 @@ static const struct gl_field trim_fields[] = {
 static const struct gl_field message_fields[] = {
     FIELD(to, STR, GL_FF_REQUIRED, "The agent that gets it."),
     FIELD(type, STR, 0, "Its type; `input` if absent."),
-    FIELD(body, RAW, 0, "What it says: any JSON value, at most 256 KiB."),
+    FIELD(body, RAW, 0, "What it says: any JSON value, at most 16 MiB."),
     FIELD(headers, RAW, 0, "Its headers: an object."),
     FIELD(class, STR, 0, "`event` or `command`; a command if absent."),
     FIELD(correlation_id, STR, 0, "What it belongs to; a new one if absent."),
@@ -239,9 +239,9 @@ bool gl_posted_message(struct gl_call *c)
     c->rq.step = b.to;
     c->rq.who = b.who;
     c->rq.output = message_of(c, &b);
-    if (c->rq.output.n > GL_BODY_BYTES_MAX || j.depth > GL_VALUE_DEPTH_MAX) {
+    if (c->rq.output.n > GL_MESSAGE_BYTES_MAX || j.depth > GL_VALUE_DEPTH_MAX) {
         gl_reply_error_at(c, GL_E_INVALID,
-                          "a message that is sent can have 256 KiB and 48 levels of nesting", NULL,
+                          "a message that is sent can have 16 MiB and 48 levels of nesting", NULL,
                           "body", NULL);
         return false;
     }

@@ -430,6 +430,7 @@ int gl_message_seed(gl_str value, struct gl_arena *a, struct gl_message *ret,
     }
     if (rc == 0) {
         *ret = m;
+        ret->artifacts = gl_message_artifacts(a, m.artifacts, (gl_str){0}); /* it has none yet */
     }
     return rc;
 }

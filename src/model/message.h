@@ -1,7 +1,7 @@
 /* message.h - what agents send each other: {envelope, headers, body, artifacts, stream}.
  *
  * The runtime reads the envelope and the headers. A body is raw text, passed on as it came; above
- * GL_BODY_BYTES_MAX it lies in a blob, and `body` is null while `artifacts` names it
+ * GL_BODY_BYTES_MAX it lies in the store in pieces, and `body` is null while `artifacts` names it
  * (GL_ARTIFACT_BODY). */
 #ifndef GL_MODEL_MESSAGE_H
 #define GL_MODEL_MESSAGE_H
@@ -11,7 +11,7 @@
 #include "model/schema.h"
 
 #define GL_MESSAGE_SPEC "mn-msg/1"
-/* Name of the artifact that is the body: {name, sha256, bytes, ...} */
+/* Name of the artifact that is the body: {name, sha256, bytes, letter} */
 #define GL_ARTIFACT_BODY "glia:body"
 
 /* A text that begins so, in a message whose content type is not JSON, is the base64 of bytes. */
@@ -38,6 +38,13 @@ struct gl_message_ledger {
     gl_ms deadline_at, heartbeat_deadline_at, timeout_ms, heartbeat_timeout_ms;
 };
 
+/* A body that is not in its message: the JSON text `sha256`, in pieces of GL_BODY_PIECE_BYTES under
+ * the number of the letter that brought it. */
+struct gl_body_ref {
+    gl_str sha256;
+    uint64_t bytes, letter;
+};
+
 void gl_message_defaults(struct gl_message *m);
 /* The whole message as JSON. */
 void gl_message_write(const struct gl_message *m, struct gl_buf *out);
@@ -62,6 +69,13 @@ void gl_message_inherit(struct gl_message *m, const struct gl_message *incoming,
                         struct gl_arena *a);
 /* `artifacts` without the one that is the body, and with `body` (a JSON object; "" : none). */
 gl_str gl_message_artifacts(struct gl_arena *a, gl_str artifacts, gl_str body);
+/* The artifact that stands for a body; and what `artifacts` say of one, if they do. */
+gl_str gl_message_refer(const struct gl_body_ref *ref, struct gl_arena *a);
+bool gl_message_body_ref(gl_str artifacts, struct gl_arena *a, struct gl_body_ref *ret);
+/* How many pieces has a body of this size? */
+uint64_t gl_message_pieces(uint64_t bytes);
+/* Do workers read this body as it stands in the message, JSON that is not packed? */
+bool gl_message_is_plain(const struct gl_message *m);
 /* `headers` without any mn.workflow.*, and with those of `l` (NULL: none). */
 gl_str gl_message_headers(struct gl_arena *a, gl_str headers, const struct gl_message_ledger *l);
 void gl_message_ledger_of(gl_str headers, struct gl_arena *a, struct gl_message_ledger *ret);

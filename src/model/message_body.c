@@ -3,6 +3,7 @@
 #include "base/base64.h"
 #include "base/gzip.h"
 #include "base/limits.h"
+#include "base/sha256.h"
 #include "model/message_parts.h"
 
 static bool is_json_type(gl_str type)
@@ -11,6 +12,12 @@ static bool is_json_type(gl_str type)
 
     type = gl_str_trim(gl_str_cut(type, ';', &rest));
     return gl_str_is(type, "application/json") || gl_str_ends(type, GL_S("+json"));
+}
+
+bool gl_message_is_plain(const struct gl_message *m)
+{
+    return is_json_type(m->content_type) &&
+           (m->content_encoding.n == 0 || gl_str_is(m->content_encoding, "identity"));
 }
 
 static gl_str kept(struct gl_buf *b, struct gl_arena *a)
@@ -124,4 +131,50 @@ int gl_message_take_bytes(gl_str base64, struct gl_arena *a, struct gl_message *
         return rc;
     }
     return take_plain(bytes, a, m, reterr_why);
+}
+
+/* ---- bodies that are not in their message ---- */
+
+uint64_t gl_message_pieces(uint64_t bytes)
+{
+    return (bytes + GL_BODY_PIECE_BYTES - 1) / GL_BODY_PIECE_BYTES;
+}
+
+gl_str gl_message_refer(const struct gl_body_ref *ref, struct gl_arena *a)
+{
+    return gl_str_fmt(
+        a, "{\"name\":\"" GL_ARTIFACT_BODY "\",\"sha256\":\"%.*s\",\"bytes\":%llu,\"letter\":%llu}",
+        GL_STR_ARG(ref->sha256), (unsigned long long)ref->bytes, (unsigned long long)ref->letter);
+}
+
+static bool read_ref(const struct gl_json *j, gl_jnode n, struct gl_arena *a,
+                     struct gl_body_ref *ret)
+{
+    int64_t bytes, letter;
+
+    *ret = (struct gl_body_ref){.sha256 = gl_json_str(j, gl_json_get(j, n, "sha256"), a)};
+    if (ret->sha256.n != GL_SHA256_HEX - 1 || !gl_json_i64(j, gl_json_get(j, n, "bytes"), &bytes) ||
+        bytes <= 0 || bytes > GL_MESSAGE_BYTES_MAX ||
+        !gl_json_i64(j, gl_json_get(j, n, "letter"), &letter) || letter <= 0) {
+        return false;
+    }
+    ret->bytes = (uint64_t)bytes;
+    ret->letter = (uint64_t)letter;
+    return true;
+}
+
+bool gl_message_body_ref(gl_str artifacts, struct gl_arena *a, struct gl_body_ref *ret)
+{
+    struct gl_json j;
+
+    if (artifacts.n == 0 || gl_json_parse(&j, artifacts, GL_RECORD_BYTES_MAX, a, NULL) != 0) {
+        return false;
+    }
+    for (gl_jnode e = gl_json_first(&j, gl_json_root(&j)); e != NULL;
+         e = gl_json_after(&j, gl_json_root(&j), e)) {
+        if (gl_str_is(gl_json_str(&j, gl_json_get(&j, e, "name"), a), GL_ARTIFACT_BODY)) {
+            return read_ref(&j, e, a, ret);
+        }
+    }
+    return false;
 }

@@ -1,4 +1,5 @@
 #include "node/node.h"
+#include "node/bodies.h"
 #include "node/spill.h"
 #include "node/turns.h"
 
@@ -364,6 +365,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->lookups);
     gl_list_init(&n->readings);
     gl_list_init(&n->spills);
+    gl_list_init(&n->bodies);
     gl_list_init(&n->earliers);
     gl_list_init(&n->holds);
     gl_list_init(&n->answers);
@@ -528,6 +530,7 @@ void gl_node_free(struct gl_node *n)
     gl_lookup_free_all(n);
     gl_turns_free_all(n);
     gl_spill_free_all(n);
+    gl_bodies_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
     gl_peers_done(n);

@@ -37,6 +37,7 @@ struct start {
     gl_ms submitted_at;
     const struct gl_turn *turn; /* of a unit; NULL: a step of a flow file */
     gl_str message;             /* what it handles */
+    gl_str body;                /* ... and its body, if that is a large one, and no blob */
     size_t payloads_n;          /* files of the bundle among its files: the first ones */
     bool is_given_up;
     bool is_late; /* to be told so: it does not leave */
@@ -415,6 +416,7 @@ static int compose(struct start *s, struct gl_why *why)
         .agent = s->of,
         .job_id = s->x.key.job,
         .run_id = s->run_id,
+        .body = s->body,
         .state = s->turn->state,
         .ledger = s->turn->ledger.step_id.n > 0 ? &s->turn->ledger : NULL,
         .attempt_number = s->attempt_number,
@@ -474,12 +476,13 @@ static void unit_goes(struct start *s)
     }
 }
 
-static void on_message(void *owner, int code, const char *why, gl_str message)
+static void on_message(void *owner, int code, const char *why, gl_str message, gl_str body)
 {
     struct start *s = owner;
 
     if (code == 0 && !s->is_given_up) {
         s->message = gl_str_dup(&s->arena, message);
+        s->body = gl_str_dup(&s->arena, body);
         unit_goes(s);
         return;
     }
@@ -494,7 +497,8 @@ static void begin_unit(struct start *s)
     if (s->message.n > 0) {
         unit_goes(s);
     } else {
-        gl_turns_read(s->node, s->x.key.context, s->x.key.job, s->turn->letter, on_message, s);
+        gl_turns_read(s->node, s->x.key.context, s->x.key.job, s->turn->letter,
+                      gl_str_is(s->step->driver, "worker"), on_message, s);
     }
 }
 

@@ -411,8 +411,9 @@ static const char *kind_behind(const struct gl_trim_going *g)
     const struct {
         const char *kind;
         bool is_there;
-    } kinds[] = {{"step", true},          {"signal", has_signals},    {"letter", has_agents},
-                 {"message", has_agents}, {"deadletter", has_agents}, {"patch", has_agents}};
+    } kinds[] = {{"step", true},          {"signal", has_signals}, {"letter", has_agents},
+                 {"message", has_agents}, {"body", has_agents},    {"deadletter", has_agents},
+                 {"patch", has_agents}};
     size_t i = 0;
 
     while (strcmp(kinds[i].kind, g->kind) != 0) {

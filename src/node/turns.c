@@ -3,10 +3,13 @@
 #include "node/turns.h"
 
 #include "base/limits.h"
+#include "node/bodies.h"
 #include "node/node_state.h"
 #include "node/workers.h"
 
 enum { PAGE = 256 };
+
+#define TOO_LARGE "what the aggregator has got is larger than 16 MiB: pass large data as files"
 
 /* ---- the message a worker is given ---- */
 
@@ -67,10 +70,12 @@ struct reading {
     uint32_t step_number, wants;
     uint64_t letter;
     gl_str unit_text, message;
-    struct gl_buf counted; /* bodies, separated by commas */
+    gl_str body; /* a large one */
+    bool to_blob;
+    struct gl_body_ref ref; /* the body that is being read */
+    struct gl_buf counted;  /* bodies, separated by commas */
     uint64_t counted_n;
-    gl_str *large; /* ids of letters whose text is elsewhere */
-    void (*done)(void *owner, int code, const char *why, gl_str message);
+    gl_turns_done *done;
     void *owner;
 };
 
@@ -108,6 +113,36 @@ static gl_str body_of(struct reading *r, gl_str message)
                                                                               : GL_S("null");
 }
 
+/* Its body is a large one, and not in it. */
+static bool has_ref(struct reading *r, gl_str message, bool *ret_is_plain)
+{
+    struct gl_message m;
+
+    if (gl_message_read(message, &r->arena, &m, NULL) != 0 || m.body.n > 0 ||
+        !gl_message_body_ref(m.artifacts, &r->arena, &r->ref)) {
+        return false;
+    }
+    *ret_is_plain = gl_message_is_plain(&m);
+    return true;
+}
+
+/* The message with its body in it. */
+static gl_str joined(struct reading *r, gl_str message, gl_str body)
+{
+    struct gl_buf buf = {0};
+    struct gl_message m;
+    gl_str text;
+
+    if (gl_message_read(message, &r->arena, &m, NULL) != 0) {
+        return message;
+    }
+    m.body = body;
+    gl_message_write(&m, &buf);
+    text = gl_str_dup(&r->arena, gl_buf_view(&buf));
+    gl_buf_done(&buf);
+    return text;
+}
+
 static gl_str compose(struct reading *r)
 {
     struct gl_buf buf = {0};
@@ -142,7 +177,7 @@ static void finish(struct reading *r, int code, const char *why)
                           .why = gl_str_of(why)};
 
     if (r->done != NULL) {
-        r->done(r->owner, code, why, r->message);
+        r->done(r->owner, code, why, r->message, r->body);
     } else {
         ev.facts = code == 0 ? compose(r) : (gl_str){0};
         gl_node_feed(n, &ev);
@@ -172,6 +207,31 @@ static void add_counted(struct reading *r, gl_str body)
     r->counted_n++;
 }
 
+static void on_counted_body(void *owner, int code, const char *why, gl_str body)
+{
+    struct reading *r = owner;
+
+    if (code != 0) {
+        finish(r, code, why);
+        return;
+    }
+    add_counted(r, body);
+    list_counted(r);
+}
+
+/* True: its body is being read, and then the list goes on. */
+static bool add_message(struct reading *r, gl_str message)
+{
+    bool is_plain;
+
+    if (has_ref(r, message, &is_plain)) {
+        gl_bodies_read(r->node, r->context, r->job, &r->ref, on_counted_body, r);
+        return true;
+    }
+    add_counted(r, body_of(r, message));
+    return false;
+}
+
 static void on_large(struct gl_store_req *req)
 {
     struct reading *r = req->owner;
@@ -179,10 +239,11 @@ static void on_large(struct gl_store_req *req)
     if (!answered(r)) {
         return;
     }
-    add_counted(r, req->records[0].rev != 0
-                       ? body_of(r, gl_str_dup(&r->arena, req->records[0].value))
-                       : GL_S("null"));
-    list_counted(r);
+    if (req->records[0].rev == 0 || req->records[0].damaged) {
+        finish(r, GL_E_DAMAGED, "a message the aggregator has got is not in the store any more");
+    } else if (!add_message(r, gl_str_dup(&r->arena, req->records[0].value))) {
+        list_counted(r);
+    }
 }
 
 /* One letter at a time: few aggregators have large ones. */
@@ -214,12 +275,14 @@ static void on_counted(struct gl_store_req *req)
             r->node->ports.store->ops->get(r->node->ports.store, &r->req, r->context, r->keys, 1);
             return;
         }
-        add_counted(r, body_of(r, gl_json_raw(&j, gl_json_get(&j, root, "message"))));
+        if (add_message(r, gl_json_raw(&j, gl_json_get(&j, root, "message")))) {
+            return;
+        }
     }
-    if (r->counted.n > GL_RECORD_BYTES_MAX / 2) {
-        finish(r, GL_E_LIMIT, "what the aggregator has got is too large for one result");
-    } else if (req->records_n == PAGE) {
+    if (req->records_n == PAGE) {
         list_counted(r);
+    } else if (r->counted.n > GL_MESSAGE_BYTES_MAX) {
+        finish(r, GL_E_LIMIT, TOO_LARGE);
     } else {
         finish(r, 0, "");
     }
@@ -227,6 +290,10 @@ static void on_counted(struct gl_store_req *req)
 
 static void list_counted(struct reading *r)
 {
+    if (r->counted.n > GL_MESSAGE_BYTES_MAX) {
+        finish(r, GL_E_LIMIT, TOO_LARGE);
+        return;
+    }
     r->listing = (struct gl_listing){
         .kind = GL_S("letter"),
         .prefix = gl_str_fmt(&r->arena, "%.*s/", GL_STR_ARG(r->job)),
@@ -257,9 +324,46 @@ static gl_str whole(struct reading *r, const struct gl_record *letter,
     return n != NULL ? gl_json_raw(&j, n) : (gl_str){0};
 }
 
+static void message_is_there(struct reading *r)
+{
+    if ((r->wants & GL_WANT_COUNTED) != 0) {
+        list_counted(r);
+    } else {
+        finish(r, 0, "");
+    }
+}
+
+static void on_body(void *owner, int code, const char *why, gl_str body)
+{
+    struct reading *r = owner;
+
+    if (code != 0) {
+        finish(r, code, why);
+        return;
+    }
+    if (r->done != NULL) {
+        r->body = gl_str_dup(&r->arena, body);
+    } else { /* a relay looks into it */
+        r->message = joined(r, r->message, body);
+    }
+    message_is_there(r);
+}
+
+static void read_body(struct reading *r, bool is_plain)
+{
+    const struct gl_blob *b = r->node->ports.blob;
+
+    if (r->to_blob && is_plain && b != NULL && b->write != NULL) {
+        gl_bodies_to_blob(r->node, r->context, r->job, &r->ref, on_body, r);
+    } else {
+        gl_bodies_read(r->node, r->context, r->job, &r->ref, on_body, r);
+    }
+}
+
 static void on_records(struct gl_store_req *req)
 {
     struct reading *r = req->owner;
+    bool is_plain;
 
     if (!answered(r)) {
         return;
@@ -280,10 +384,10 @@ static void on_records(struct gl_store_req *req)
     r->message = whole(r, &req->records[0], &req->records[1]);
     if (r->message.n == 0) {
         finish(r, GL_E_DAMAGED, "the message is not in the store any more");
-    } else if ((r->wants & GL_WANT_COUNTED) != 0) {
-        list_counted(r);
+    } else if (has_ref(r, r->message, &is_plain)) {
+        read_body(r, is_plain);
     } else {
-        finish(r, 0, "");
+        message_is_there(r);
     }
 }
 
@@ -329,14 +433,14 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
     begin(r);
 }
 
-void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter,
-                   void (*done)(void *owner, int code, const char *why, gl_str message),
-                   void *owner)
+void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter, bool to_blob,
+                   gl_turns_done *done, void *owner)
 {
     struct reading *r = reading_new(n, context, job);
 
     r->wants = GL_WANT_LETTER;
     r->letter = letter;
+    r->to_blob = to_blob;
     r->done = done;
     r->owner = owner;
     begin(r);

@@ -283,35 +283,25 @@ static gl_str context_text(const struct gl_worker_facts *f, struct gl_arena *a)
     return kept(a, &out);
 }
 
-/* The blob that is the body, if that is too large to be in the message; "" : it is in it. */
-static gl_str body_blob(const struct gl_message *m, struct gl_arena *a)
-{
-    struct gl_json j;
-
-    if (m->artifacts.n == 0 || gl_json_parse(&j, m->artifacts, GL_FLOW_BYTES_MAX, a, NULL) != 0) {
-        return (gl_str){0};
-    }
-    for (gl_jnode e = gl_json_first(&j, gl_json_root(&j)); e != NULL;
-         e = gl_json_after(&j, gl_json_root(&j), e)) {
-        if (gl_str_is(gl_json_str(&j, gl_json_get(&j, e, "name"), a), GL_ARTIFACT_BODY)) {
-            return gl_str_dup(a, gl_json_str(&j, gl_json_get(&j, e, "sha256"), a));
-        }
-    }
-    return (gl_str){0};
-}
-
+/* A large body is not in the message that the worker reads, but in these two files. */
 static int add_own(const struct gl_worker_facts *f, struct files *fs, struct gl_why *why)
 {
+    struct gl_message whole = f->message;
+    struct gl_body_ref ref = {0};
     gl_str body = {0}, input = {0};
-    gl_str blob = body_blob(&f->message, fs->a);
     int rc = 0;
 
-    if (blob.n == 0) {
-        input = f->message.body.n > 0 ? f->message.body : GL_S("null");
-        rc = gl_message_body(&f->message, fs->a, &body, why);
+    if (whole.body.n == 0) {
+        whole.body = f->turn->body;
     }
-    add_file(fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_INPUT), .blob = blob, .text = input});
-    add_file(fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_BODY), .blob = blob, .text = body});
+    if (whole.body.n > 0 || !gl_message_body_ref(whole.artifacts, fs->a, &ref)) {
+        input = whole.body.n > 0 ? whole.body : GL_S("null");
+        rc = gl_message_body(&whole, fs->a, &body, why);
+    }
+    add_file(fs, (struct gl_exec_file){
+                     .name = GL_S(GL_WORKER_INPUT), .blob = ref.sha256, .text = input});
+    add_file(fs,
+             (struct gl_exec_file){.name = GL_S(GL_WORKER_BODY), .blob = ref.sha256, .text = body});
     add_file(fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_MESSAGE), .text = f->turn->message});
     add_file(
         fs, (struct gl_exec_file){.name = GL_S(GL_WORKER_CONTEXT), .text = context_text(f, fs->a)});
@@ -451,12 +441,35 @@ static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct 
     return rc == 0 ? check_start(x, a, why) : rc;
 }
 
+/* Modules have no files: what they read is in the message. */
+static int write_message(const struct gl_worker_facts *f, struct gl_arena *a, struct gl_jw *w,
+                         struct gl_why *why)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_message m;
+
+    if (f->turn->body.n == 0) {
+        gl_jw_raw(w, f->turn->message);
+        return 0;
+    }
+    if (gl_message_read(f->turn->message, a, &m, why) != 0) {
+        gl_jw_raw(w, GL_S("null"));
+        return gl_why_prefix(why, "the message");
+    }
+    m.body = f->turn->body;
+    m.artifacts = gl_message_artifacts(a, m.artifacts, (gl_str){0});
+    gl_message_write(&m, &out);
+    gl_jw_raw(w, gl_buf_view(&out));
+    return 0;
+}
+
 static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
                           struct gl_exec_start *x, struct gl_why *why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     gl_str *argv = GL_NEW(a, gl_str);
     struct gl_jw w;
+    int rc;
 
     *argv = f->agent->module;
     x->argv = argv;
@@ -472,8 +485,11 @@ static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
     gl_jw_name(&w, "state");
     gl_jw_raw(&w, f->turn->state.n > 0 ? f->turn->state : GL_S("null"));
     gl_jw_name(&w, "message");
-    gl_jw_raw(&w, f->turn->message);
+    rc = write_message(f, a, &w, why);
     gl_jw_end(&w);
+    if (rc != 0) {
+        return rc;
+    }
     if (out.n > GL_INPUT_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT,
                       "configuration, state and message of the module have %zu bytes together, and "

@@ -30,7 +30,8 @@ struct gl_worker_turn {
     const struct gl_flow *flow;
     uint32_t agent; /* its number, and that of its unit */
     gl_str job_id, run_id;
-    gl_str message;                         /* whole, JSON */
+    gl_str message;                         /* JSON; a large body is not in it, ... */
+    gl_str body;                            /* ... but here; "" : it is a blob */
     gl_str state;                           /* the agent's, JSON; "" : {} */
     const struct gl_message_ledger *ledger; /* of the step it works for; NULL: none */
     uint32_t attempt_number;                /* of the unit: GLIA_ATTEMPT */

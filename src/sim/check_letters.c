@@ -207,8 +207,10 @@ static bool is_dead(const struct state *s, uint64_t number)
 }
 
 static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_fact_job *j,
-                       gl_ms now)
+                       const struct gl_job_record *r)
 {
+    gl_ms now = r->updated_at;
+    bool ends = r->verdict != GL_VERDICT_NONE;
     for (size_t i = 0; i < s->acts_n; i++) {
         const struct letter *l = s->acts[i].l;
         enum status was = s->acts[i].was;
@@ -219,6 +221,9 @@ static void judge_gone(struct sim_checks *c, struct state *s, const struct sim_f
         }
         if (was == KEPT || is_dead(s, l->number) || to >= SIM_AGENTS_MAX) {
             continue;
+        }
+        if (was == COUNTED && ends) {
+            continue; /* its aggregator needs it no more */
         }
         if (was != HANDLING && is_over(j, l->step)) {
             continue; /* too late, or a relay has ended its step with it */
@@ -286,7 +291,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     make(s);
     if (ch->step == NULL) {
-        judge_gone(c, s, ch->job, ch->job_now->updated_at);
+        judge_gone(c, s, ch->job, ch->job_now);
         judge_begun(c, s, ch->job, ch->job_now->updated_at);
         if (ch->job_now->verdict == GL_VERDICT_NONE) { /* what is left then stays as it is */
             judge_rest(c, s, ch->job);

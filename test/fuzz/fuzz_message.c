@@ -66,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     usual.message_id = GL_S("M");
     usual.headers = GL_S("{\"a\":1,\"mn.workflow.step_id\":\"s\"}");
     usual.artifacts = GL_S("[{\"name\":\"glia:body\"},1]");
+    (void)gl_message_body_ref(text, &a, &(struct gl_body_ref){0}); /* it need not name one */
     if (gl_message_read(text, &a, &m, &why) == 0) {
         check_again(&m, &a);
         emit(GL_S("{\"type\":\"t\",\"headers\":{\"a\":2}}"), &m, &a);

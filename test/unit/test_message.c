@@ -414,6 +414,58 @@ static void the_artifact_that_is_a_body_is_not_inherited(void **state)
     EQ(m.artifacts, "");
 }
 
+#define SHA "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void a_body_can_be_named(void **state)
+{
+    struct gl_body_ref ref = {.sha256 = GL_S(SHA), .bytes = 300000, .letter = 12}, found;
+    gl_str list;
+
+    (void)state;
+    list = gl_message_artifacts(&arena, GL_S("[{\"name\":\"a\"}]"), gl_message_refer(&ref, &arena));
+    assert_true(gl_message_body_ref(list, &arena, &found));
+    EQ(found.sha256, SHA);
+    assert_int_equal(found.bytes, 300000);
+    assert_int_equal(found.letter, 12);
+    assert_int_equal(gl_message_pieces(1), 1);
+    assert_int_equal(gl_message_pieces(GL_BODY_PIECE_BYTES), 1);
+    assert_int_equal(gl_message_pieces(GL_BODY_PIECE_BYTES + 1), 2);
+}
+
+static void what_names_no_body_is_told_from_what_does(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "[]",
+        "[1]",
+        "{}",
+        "[{\"name\":\"a\",\"sha256\":\"" SHA "\",\"bytes\":1,\"letter\":1}]",
+        "[{\"name\":\"glia:body\",\"sha256\":\"short\",\"bytes\":1,\"letter\":1}]",
+        "[{\"name\":\"glia:body\",\"sha256\":\"" SHA "\",\"bytes\":0,\"letter\":1}]",
+        "[{\"name\":\"glia:body\",\"sha256\":\"" SHA "\",\"bytes\":16777217,\"letter\":1}]",
+        "[{\"name\":\"glia:body\",\"sha256\":\"" SHA "\",\"bytes\":1,\"letter\":-1}]",
+        "[{\"name\":\"glia:body\",\"sha256\":\"" SHA "\",\"bytes\":1}]"};
+    struct gl_body_ref ref;
+
+    (void)state;
+    for (size_t i = 0; i < GL_COUNT(bad); i++) {
+        if (gl_message_body_ref(gl_str_of(bad[i]), &arena, &ref)) {
+            fail_msg("%s names a body", bad[i]);
+        }
+    }
+}
+
+static void a_seed_has_no_body_elsewhere(void **state)
+{
+    struct gl_message m;
+
+    (void)state;
+    gl_message_defaults(&m);
+    assert_int_equal(
+        gl_message_seed(GL_S("{\"artifacts\":[{\"name\":\"glia:body\"}]}"), &arena, &m, NULL), 0);
+    EQ(m.artifacts, "");
+}
+
 /* Bodies as bytes. */
 
 static gl_str body_of(const struct gl_message *m)
@@ -641,6 +693,9 @@ int main(void)
         T(without_a_body_it_is_empty),
         T(a_wrong_emission_is_refused),
         T(the_artifact_that_is_a_body_is_not_inherited),
+        T(a_body_can_be_named),
+        T(a_seed_has_no_body_elsewhere),
+        T(what_names_no_body_is_told_from_what_does),
         T(a_body_is_encoded_as_its_type_says),
         T(a_packed_body_is_gzip),
         T(bytes_go_through_a_message_unchanged),

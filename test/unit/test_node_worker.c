@@ -488,18 +488,36 @@ static void a_message_without_a_body_is_null(void **state)
     assert_text(b, "mirror_neuron_input.json", "null");
 }
 
+#define SHA "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define REFERS                            \
+    "{\"name\":\"x\",\"sha256\":\"00\"}," \
+    "{\"name\":\"glia:body\",\"sha256\":\"" SHA "\",\"bytes\":300000,\"letter\":12}"
+
 static void a_body_that_lies_in_a_blob_is_that_blob(void **state)
 {
     struct bench *b = *state;
 
-    b->turn.message = GL_S("{\"envelope\":{\"type\":\"t\"},\"body\":null,\"artifacts\":["
-                           "{\"name\":\"x\",\"sha256\":\"00\"},"
-                           "{\"name\":\"glia:body\",\"sha256\":\"abc\",\"bytes\":300000}]}");
+    b->turn.message =
+        GL_S("{\"envelope\":{\"type\":\"t\"},\"body\":null,\"artifacts\":[" REFERS "]}");
     compose(b);
-    assert_true(gl_str_is(file_of(b, "mirror_neuron_input.json")->blob, "abc"));
-    assert_true(gl_str_is(file_of(b, "mirror_neuron_body.bin")->blob, "abc"));
+    assert_true(gl_str_is(file_of(b, "mirror_neuron_input.json")->blob, SHA));
+    assert_true(gl_str_is(file_of(b, "mirror_neuron_body.bin")->blob, SHA));
     assert_int_equal(file_of(b, "mirror_neuron_input.json")->text.n, 0);
     assert_int_equal(file_of(b, "mirror_neuron_message.json")->blob.n, 0);
+}
+
+static void a_body_that_was_read_for_it_is_in_its_files_and_not_in_its_message(void **state)
+{
+    struct bench *b = *state;
+
+    b->turn.message =
+        GL_S("{\"envelope\":{\"type\":\"t\",\"content_type\":\"text/plain\"},\"body\":null,"
+             "\"artifacts\":[" REFERS "]}");
+    b->turn.body = GL_S("\"a\\nb\"");
+    compose(b);
+    assert_text(b, "mirror_neuron_input.json", "\"a\\nb\"");
+    assert_text(b, "mirror_neuron_body.bin", "a\nb");
+    assert_true(gl_str_eq(file_of(b, "mirror_neuron_message.json")->text, b->turn.message));
 }
 
 static void add_payloads(struct bench *b)
@@ -700,6 +718,7 @@ int main(void)
         TEST(the_context_leaves_out_what_is_not_known),
         TEST(a_message_without_a_body_is_null),
         TEST(a_body_that_lies_in_a_blob_is_that_blob),
+        TEST(a_body_that_was_read_for_it_is_in_its_files_and_not_in_its_message),
         TEST(files_and_folders_are_uploaded),
         TEST(all_of_it_can_be_uploaded_and_later_uploads_win),
         TEST(an_upload_of_nothing_is_refused),

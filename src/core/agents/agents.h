@@ -27,9 +27,9 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
 gl_str gl_agents_source(const struct gl_flow *f, gl_str agent);
 /* Not everything an aggregator has got is in memory: have it read. */
 void gl_agents_gather(struct gl_core *c, struct gl_step *unit);
-/* The job is ending: what this unit or step of the ledger has open is closed. Returns what that
- * cost. */
-uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st);
+/* The job is ending: what this unit or step of the ledger has open is closed, as far as the
+ * budget goes. Returns what that cost. */
+uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t budget);
 /* Something can be done at once. */
 bool gl_agents_have_more(const struct gl_job *j);
 /* Nothing is on its way any more: what that means for the job. */

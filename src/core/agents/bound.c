@@ -234,6 +234,12 @@ void gl_bound_ready(struct gl_core *c, struct gl_step *st)
     }
 }
 
+/* All of them together must be a message. */
+static bool fits(const struct gl_jw *w, gl_str output)
+{
+    return output.n > 0 && w->out->n + output.n <= GL_MESSAGE_BYTES_MAX / 2;
+}
+
 static void write_parents(struct gl_core *c, struct gl_step *st, struct gl_jw *w)
 {
     const struct gl_flow *flow = st->job->spec->flow;
@@ -254,9 +260,7 @@ static void write_parents(struct gl_core *c, struct gl_step *st, struct gl_jw *w
         gl_jw_key(w, "outcome");
         gl_jw_c(w, gl_outcome_words[p != NULL ? p->r.terminal_outcome : GL_OUTCOME_NONE]);
         gl_jw_key(w, "output");
-        gl_jw_raw(w, p != NULL && p->r.output.n > 0 && p->r.output.n <= GL_BODY_BYTES_MAX
-                         ? p->r.output
-                         : GL_S("null"));
+        gl_jw_raw(w, p != NULL && fits(w, p->r.output) ? p->r.output : GL_S("null"));
         if (edges != NULL && edges[i].id.n > 0) {
             gl_jw_key(w, "edge_id");
             gl_jw_str(w, edges[i].id);

@@ -111,7 +111,6 @@ void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
     struct gl_job *j = t->unit->job;
     int64_t to = gl_flow_find_agent(j->spec->flow, shape->to);
     struct gl_message m;
-    struct gl_buf buf = {0};
 
     if (to >= 0) {
         send(c, t, shape, (uint32_t)to);
@@ -119,16 +118,8 @@ void gl_route_emit_to(struct gl_core *c, const struct gl_turn_end *t,
     }
     m = make(c, t, shape);
     m.to = shape->to;
-    m.job_id = j->id;
-    m.timestamp = c->now;
-    j->r.letters_n++;
-    m.message_id = gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(j->id),
-                              (unsigned long long)j->r.letters_n);
-    gl_message_write(&m, &buf);
     gl_agents_log(
         c, t->unit, "delivery_failed", GL_S("there is no such agent"),
         gl_str_fmt(c->out->arena, "{\"to\":\"%.*s\"}", GL_STR_ARG(gl_agents_plain(c, shape->to))));
-    gl_mail_bury(c, j, &m, gl_str_dup(c->out->arena, gl_buf_view(&buf)), j->r.letters_n,
-                 GL_S("there is no such agent"));
-    gl_buf_done(&buf);
+    gl_mail_lose(c, j, &m, GL_S("there is no such agent"));
 }

@@ -23,7 +23,9 @@ static const struct gl_field letter_fields[] = {
     LF(sender, STR, 0, "What its body calls its sender."),
     LF(created_at, TIME, 0, "When it was sent."),
     LF(expires_at, TIME, 0, "When it is of no use any more."),
-    LF(large, BOOL, 0, "Its body is not here."),
+    LF(body, U64, 0, "The letter that brought its body, which is a large one."),
+    LF(body_bytes, U64, 0, "The size of that body."),
+    LF(large, BOOL, 0, "It is not here, but in a record of its own."),
     LF(message, RAW, 0, "The message itself."),
 };
 
@@ -87,6 +89,7 @@ static void write_letter(struct gl_core *c, struct gl_job *j, struct gl_letter *
 static void letter_free(struct gl_core *c, struct gl_letter *l)
 {
     gl_list_remove(&l->link);
+    gl_body_let_go(c, l->body);
     gl_core_set(c, &l->r.from, (gl_str){0});
     gl_core_set(c, &l->r.type, (gl_str){0});
     gl_core_set(c, &l->r.step, (gl_str){0});
@@ -95,7 +98,7 @@ static void letter_free(struct gl_core *c, struct gl_letter *l)
     gl_pool_free(&c->mem, l, sizeof(*l));
 }
 
-struct gl_letter *gl_mail_letter(struct gl_core *c, const struct gl_job *j, uint32_t unit,
+struct gl_letter *gl_mail_letter(struct gl_core *c, struct gl_job *j, uint32_t unit,
                                  const struct gl_letter_record *r)
 {
     struct gl_letter *l = gl_pool_alloc(&c->mem, sizeof(*l));
@@ -107,7 +110,10 @@ struct gl_letter *gl_mail_letter(struct gl_core *c, const struct gl_job *j, uint
                                      .to = gl_flow_agent(j->spec->flow, unit)->id,
                                      .created_at = r->created_at,
                                      .expires_at = r->expires_at,
+                                     .body = r->body,
+                                     .body_bytes = r->body_bytes,
                                      .large = r->large};
+    l->body = r->body > 0 ? gl_body_hold(c, j, r->body, r->body_bytes) : NULL;
     gl_core_set(c, &l->r.from, r->from);
     gl_core_set(c, &l->r.type, r->type);
     gl_core_set(c, &l->r.step, r->step);
@@ -164,8 +170,8 @@ static gl_str sender_of(struct gl_core *c, const struct gl_message *m)
                                                       : (gl_str){0};
 }
 
-void gl_mail_bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
-                  uint64_t number, gl_str why)
+static void bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
+                 uint64_t number, gl_str why)
 {
     struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("deadletter"), id_of(c, j, number));
     struct gl_buf buf = {0};
@@ -211,10 +217,19 @@ static const char *cannot_take(const struct gl_job *j, const struct gl_step *uni
     if (text.n > GL_MESSAGE_BYTES_MAX) {
         return "it is larger than 16 MiB: pass large data as a file";
     }
-    if (unit->mail != NULL && unit->mail->n >= GL_INBOX_MAX) {
+    if (unit != NULL && unit->mail != NULL && unit->mail->n >= GL_INBOX_MAX) {
         return "its receiver's inbox is full";
     }
     return j->r.waiting_n >= GL_JOB_LETTERS_MAX ? "too many messages of the job wait" : NULL;
+}
+
+/* A dead letter has it from now on. */
+static void keep_body(struct gl_core *c, struct gl_body *b)
+{
+    if (b != NULL) {
+        b->is_kept = true;
+        gl_body_let_go(c, b);
+    }
 }
 
 static void log_queued(struct gl_core *c, const struct gl_step *unit, const struct gl_message *m)
@@ -226,46 +241,81 @@ static void log_queued(struct gl_core *c, const struct gl_step *unit, const stru
                              GL_STR_ARG(gl_agents_plain(c, m->from))));
 }
 
+/* It gets its number, and becomes text: without its body if that is a large one. */
+static gl_str seal(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint64_t number,
+                   struct gl_body **ret_body)
+{
+    m->message_id =
+        gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(j->id), (unsigned long long)number);
+    m->job_id = j->id;
+    m->timestamp = c->now;
+    *ret_body = gl_body_of(c, j, m, number);
+    return text_of(c, m);
+}
+
+static void bury_sealed(struct gl_core *c, struct gl_job *j, const struct gl_message *m,
+                        gl_str text, uint64_t number, gl_str why, struct gl_body *body)
+{
+    bury(c, j, m, text.n <= GL_MESSAGE_BYTES_MAX ? text : GL_S("null"), number, why);
+    keep_body(c, body);
+}
+
+void gl_mail_lose(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why)
+{
+    uint64_t number = ++j->r.letters_n;
+    struct gl_body *body;
+    gl_str text = seal(c, j, m, number, &body);
+
+    bury_sealed(c, j, m, text, number, why, body);
+}
+
+/* What does not fit into memory is a record of its own. */
+static void set_text(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
+                     struct gl_letter_record *r)
+{
+    struct gl_message head = *m;
+
+    r->large = text.n > GL_LETTER_BYTES_MAX;
+    r->message = text;
+    if (r->large) {
+        head.body = (gl_str){0};
+        r->message = text_of(c, &head);
+        gl_txn_write(c, j, GL_WRITE_PUT, GL_S("message"), id_of(c, j, r->number))->value = text;
+    }
+}
+
 struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_message *m,
                                uint32_t to, const struct gl_step *step)
 {
     struct gl_step *unit = gl_step_get(c, j, to);
     const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, to);
-    uint64_t number = ++j->r.letters_n;
-    struct gl_letter_record r = {.number = number,
+    struct gl_letter_record r = {.number = ++j->r.letters_n,
                                  .from = m->from,
                                  .type = m->type,
                                  .step = step != NULL ? step->r.step_id : (gl_str){0},
-                                 .created_at = c->now};
+                                 .created_at = c->now,
+                                 .expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0};
+    struct gl_body *body;
     struct gl_letter *l;
     const char *bad;
     gl_str text;
 
-    m->message_id =
-        gl_str_fmt(c->out->arena, "%.*s-%llu", GL_STR_ARG(j->id), (unsigned long long)number);
-    m->job_id = j->id;
+    r.sender = a->kind == GL_AGENT_AGGREGATOR ? sender_of(c, m) : (gl_str){0};
     m->to = a->id;
-    m->timestamp = c->now;
-    text = text_of(c, m);
+    text = seal(c, j, m, r.number, &body);
     bad = cannot_take(j, unit, text);
     if (bad != NULL) {
         gl_agents_log(c, unit, "backpressure_rejected", gl_str_of(bad), (gl_str){0});
-        gl_mail_bury(c, j, m, text.n <= GL_MESSAGE_BYTES_MAX ? text : GL_S("null"), number,
-                     gl_str_of(bad));
+        bury_sealed(c, j, m, text, r.number, gl_str_of(bad), body);
         return NULL;
     }
-    r.expires_at = m->ttl_ms > 0 ? c->now + m->ttl_ms : 0;
-    r.sender = a->kind == GL_AGENT_AGGREGATOR ? sender_of(c, m) : (gl_str){0};
-    r.large = text.n > GL_LETTER_BYTES_MAX;
-    r.message = text;
-    if (r.large) {
-        struct gl_message head = *m;
-
-        head.body = (gl_str){0};
-        r.message = text_of(c, &head);
-        gl_txn_write(c, j, GL_WRITE_PUT, GL_S("message"), id_of(c, j, number))->value = text;
+    if (body != NULL) {
+        r.body = body->number;
+        r.body_bytes = body->bytes;
     }
+    set_text(c, j, m, text, &r);
     l = gl_mail_letter(c, j, to, &r);
+    gl_body_let_go(c, body); /* the letter has it */
     write_letter(c, j, l);
     gl_list_push(&gl_mail_of(c, unit)->letters, &l->link);
     unit->mail->n++;
@@ -304,17 +354,19 @@ void gl_mail_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l)
     }
     GL_ASSERT(j->r.waiting_n > 0);
     j->r.waiting_n--;
+    gl_body_drop(c, l->body);
+    l->body = NULL;
     letter_free(c, l);
 }
 
-void gl_mail_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str text, gl_str why)
+void gl_mail_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why)
 {
     struct gl_message m = {.to = l->r.to, .from = l->r.from, .type = l->r.type};
 
-    gl_mail_bury(c, j, &m, text.n > 0 ? text : GL_S("null"), l->r.number, why);
-    if (text.n == 0) { /* its text stays where it is */
-        l->r.large = false;
-    }
+    bury(c, j, &m, l->r.large ? GL_S("null") : l->r.message, l->r.number, why);
+    l->r.large = false; /* its text stays where it is */
+    keep_body(c, l->body);
+    l->body = NULL;
     gl_mail_drop(c, j, l);
 }
 
@@ -433,11 +485,14 @@ int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_r
         return GL_E_DAMAGED;
     }
     to = gl_flow_find_agent(j->spec->flow, r.to);
-    if (to < 0 || r.number == 0 || r.number > j->r.letters_n) {
+    if (to < 0 || r.number == 0 || r.number > j->r.letters_n || r.body > j->r.letters_n) {
         return GL_E_DAMAGED;
     }
     unit = gl_step_get(c, j, (uint32_t)to);
     l = gl_mail_letter(c, j, (uint32_t)to, &r);
+    if (l->body != NULL) {
+        l->body->is_kept = j->r.dead_n > 0;
+    }
     /* Sorted out when all steps are known: until then each waits at its receiver. */
     gl_list_push(&gl_mail_of(c, unit)->letters, &l->link);
     unit->mail->n++;

@@ -36,32 +36,33 @@ struct gl_letter_record {
     gl_str step;   /* of the ledger; "" : none */
     gl_str sender; /* body.agent_id, for an aggregator */
     gl_ms created_at, expires_at;
-    bool large;     /* the whole message is the record "message" of the same id, ... */
-    gl_str message; /* ... and this is it without its body; JSON */
+    uint64_t body, body_bytes; /* its body is a large one: the number and size of that; 0: not so */
+    bool large;                /* the whole message is the record "message" of the same id, ... */
+    gl_str message;            /* ... and this is it without its body; JSON */
 };
 
 struct gl_letter {
     struct gl_link link;       /* in a mail, or alone */
     struct gl_letter_record r; /* strings belong to the core's pool; `to` is the agent's */
     uint32_t unit;             /* of `to` */
+    struct gl_body *body;      /* NULL: it is in the message */
 };
 
 extern const struct gl_schema gl_letter_schema;
 
 struct gl_mail *gl_mail_of(struct gl_core *c, struct gl_step *st);
-/* Its text, if it is in memory. */
+/* Its text, if all of it is in memory. */
 static inline gl_str gl_mail_text(const struct gl_letter *l)
 {
-    return l->r.large ? (gl_str){0} : l->r.message;
+    return l->r.large || l->body != NULL ? (gl_str){0} : l->r.message;
 }
 
 /* A new letter of the job, at the end of its receiver's inbox. `m` gets its id; NULL: it could not
  * be delivered, and is dead. */
 struct gl_letter *gl_mail_post(struct gl_core *c, struct gl_job *j, struct gl_message *m,
                                uint32_t to, const struct gl_step *step);
-/* To no agent that exists, or one whose inbox is full. */
-void gl_mail_bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,
-                  uint64_t number, gl_str why);
+/* There is nobody for it: it is dead from the beginning. */
+void gl_mail_lose(struct gl_core *c, struct gl_job *j, struct gl_message *m, gl_str why);
 
 /* Its status has changed: the record follows. */
 void gl_mail_set(struct gl_core *c, struct gl_job *j, struct gl_letter *l,
@@ -71,8 +72,7 @@ void gl_mail_take(struct gl_core *c, struct gl_step *unit, struct gl_letter *l);
 /* It has been dealt with. */
 void gl_mail_drop(struct gl_core *c, struct gl_job *j, struct gl_letter *l);
 /* Nobody can handle it. */
-void gl_mail_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str text,
-                  gl_str why);
+void gl_mail_kill(struct gl_core *c, struct gl_job *j, struct gl_letter *l, gl_str why);
 /* To the ledger's step, which holds it; and back to the front of its receiver's inbox, all of them.
  */
 void gl_mail_hold(struct gl_core *c, struct gl_step *step, struct gl_letter *l);
@@ -83,7 +83,7 @@ void gl_mail_discard(struct gl_core *c, struct gl_step *step);
 void gl_mail_call(struct gl_core *c, struct gl_step *unit);
 
 /* In and out of memory. */
-struct gl_letter *gl_mail_letter(struct gl_core *c, const struct gl_job *j, uint32_t unit,
+struct gl_letter *gl_mail_letter(struct gl_core *c, struct gl_job *j, uint32_t unit,
                                  const struct gl_letter_record *r);
 void gl_mail_free_step(struct gl_core *c, struct gl_step *st);
 int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
@@ -91,5 +91,18 @@ int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_r
 void gl_mail_revive(struct gl_core *c, struct gl_job *j);
 /* The step of the ledger a letter is for; NULL: none. */
 struct gl_step *gl_mail_step(struct gl_core *c, struct gl_job *j, const struct gl_letter *l);
+
+/* ---- large bodies (bodies.c) ---- */
+
+/* What the message, letter `number`, carries is too large for it: from now on it names it, and
+ * whoever gets this has it. NULL: it stays as it is. */
+struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_message *m,
+                           uint64_t number);
+struct gl_body *gl_body_hold(struct gl_core *c, struct gl_job *j, uint64_t number, uint64_t bytes);
+/* In memory; and for good: the last who has it takes it along. NULL is fine. */
+void gl_body_let_go(struct gl_core *c, struct gl_body *b);
+void gl_body_drop(struct gl_core *c, struct gl_body *b);
+/* During this step of the core `text` is this body. */
+void gl_body_recall(struct gl_core *c, gl_str text, gl_str sha256, struct gl_body *b);
 
 #endif

@@ -171,7 +171,7 @@ static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
                              GL_STR_ARG(unit->job->id), (unsigned long long)l->r.number,
                              GL_STR_ARG(gl_agents_plain(c, l->r.type))));
     if (!has_process(unit)) {
-        if (!l->r.large) {
+        if (gl_mail_text(l).n > 0) {
             gl_relay_handle(c, unit, l->r.message);
         } else {
             l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */
@@ -201,7 +201,7 @@ static void next(struct gl_core *c, struct gl_step *unit)
     gl_mail_take(c, unit, l);
     if (l->r.expires_at != 0 && l->r.expires_at <= c->now && !GL_PLANT(36)) {
         GL_MARK(c->trace, "agents.message_expired");
-        gl_mail_kill(c, j, l, gl_mail_text(l), GL_S("its time to live was over"));
+        gl_mail_kill(c, j, l, GL_S("its time to live was over"));
         return;
     }
     if (step == NULL) {
@@ -423,17 +423,37 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j)
     }
 }
 
-/* Its messages stay where they are: retention takes them with the job. */
-uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st)
+/* What an aggregator has got is dealt with. */
+static uint32_t drop_counted(struct gl_core *c, struct gl_step *unit, uint32_t budget)
 {
+    uint32_t n = 0;
+
+    while (unit->mail != NULL && unit->mail->now == NULL && n < budget &&
+           !gl_list_empty(&unit->mail->counted)) {
+        gl_mail_drop(c, unit->job,
+                     GL_CONTAINER(gl_list_first(&unit->mail->counted), struct gl_letter, link));
+        unit->mail->counted_n--;
+        n++;
+    }
+    return n;
+}
+
+/* Messages that nobody has handled stay where they are: retention takes them with the job. */
+uint32_t gl_agents_wind_down(struct gl_core *c, struct gl_step *st, uint32_t budget)
+{
+    uint32_t n = gl_step_is_unit(st) ? drop_counted(c, st, budget) : 0;
+
+    if (n == budget) {
+        return n; /* the rest of it in the next step of the core */
+    }
     if (gl_step_is_unit(st)) {
         if (st->r.status == GL_STEP_RUNNING || st->r.status == GL_STEP_WAITING ||
             st->r.status == GL_STEP_PENDING) {
-            return 0;
+            return n;
         }
         gl_slots_unqueue(c, st);
         gl_ledger_move(c, st, GL_STEP_WAITING);
-        return 1;
+        return n + 1;
     }
     if (gl_step_status_is_terminal(st->r.status)) {
         gl_list_remove(&st->work);

@@ -6,6 +6,7 @@
 static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
 {
     struct gl_letter *l = unit->mail->now;
+    struct gl_body_ref ref;
 
     *t = (struct gl_turn_end){.unit = unit,
                               .agent = gl_flow_agent(unit->job->spec->flow, unit->of),
@@ -13,6 +14,9 @@ static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *uni
                               .state = unit->r.output};
     if (gl_message_read(text, c->out->arena, &t->in, NULL) != 0) {
         t->in = (struct gl_message){.from = l->r.from, .to = l->r.to, .type = l->r.type};
+    }
+    if (l->body != NULL && gl_message_body_ref(t->in.artifacts, c->out->arena, &ref)) {
+        gl_body_recall(c, t->in.body, ref.sha256, l->body); /* if it is passed on as it is */
     }
     if (t->step != NULL && (t->step->r.status != GL_STEP_RUNNING ||
                             t->step->r.attempt_count != unit->r.mail_attempt)) {
@@ -90,7 +94,8 @@ static bool gather(struct gl_core *c, const struct gl_turn_end *t, gl_str *ret)
         if (l == t->unit->mail->now) {
             m = t->in;
         } else {
-            ok = !l->r.large && gl_message_read(l->r.message, c->out->arena, &m, NULL) == 0;
+            ok = gl_mail_text(l).n > 0 &&
+                 gl_message_read(l->r.message, c->out->arena, &m, NULL) == 0;
         }
         if (ok) {
             gl_jw_raw(&w, m.body.n > 0 ? m.body : GL_S("null"));

@@ -101,12 +101,14 @@ enum { INBOX, COUNTED, NOW, GATHERED };
 struct saved_letter {
     uint32_t number; /* of the step where it is */
     uint8_t place;
+    bool body_is_kept;
     struct gl_letter_record r;
 };
 
 static const struct gl_field letter_fields[] = {
     GL_FIELD(saved_letter, number, U32, 0, ""),
     GL_FIELD_ENUM(saved_letter, place, place_words, GL_FF_ALWAYS, ""),
+    GL_FIELD(saved_letter, body_is_kept, BOOL, 0, ""),
     GL_FIELD_SUB(saved_letter, r, OBJECT, &gl_letter_schema, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
 };
 
@@ -115,7 +117,10 @@ GL_SNAPSHOT_SCHEMA(letter);
 static void save_letter(const struct gl_step *st, const struct gl_letter *l, uint8_t place,
                         struct gl_buf *out)
 {
-    struct saved_letter s = {.number = st->number, .place = place, .r = l->r};
+    struct saved_letter s = {.number = st->number,
+                             .place = place,
+                             .body_is_kept = l->body != NULL && l->body->is_kept,
+                             .r = l->r};
 
     gl_snapshot_put(out, "letter", &letter_schema, &s);
 }
@@ -233,6 +238,7 @@ int gl_snap_restore_letter(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct gl_effects scratch = {.arena = l->arena}; /* nothing is decided here */
     struct saved_letter s;
+    struct gl_letter *x;
     struct gl_step *st;
     int64_t to;
     int rc = gl_snapshot_get(l, &letter_schema, &s);
@@ -248,7 +254,11 @@ int gl_snap_restore_letter(struct gl_core *c, struct gl_snapshot_line *l)
         return gl_snapshot_bad(l, "a message is nowhere, or for nobody");
     }
     c->out = &scratch;
-    put_letter(c, st, gl_mail_letter(c, l->job, (uint32_t)to, &s.r), s.place);
+    x = gl_mail_letter(c, l->job, (uint32_t)to, &s.r);
+    put_letter(c, st, x, s.place);
+    if (x->body != NULL) {
+        x->body->is_kept = s.body_is_kept;
+    }
     c->out = NULL;
     return 0;
 }

@@ -477,7 +477,7 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
 
         next = l->next;
         if (gl_step_is_unit(st) || gl_step_is_bound(st)) {
-            budget -= gl_agents_wind_down(c, st);
+            budget -= gl_agents_wind_down(c, st, budget);
             continue;
         }
         if (st->r.status == GL_STEP_RUNNING || gl_txn_is_over(st)) {

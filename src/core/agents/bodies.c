@@ -1,0 +1,137 @@
+/* bodies.c - the large bodies of a job's messages.
+ *
+ * Such a body is not in its message, which only names it as an artifact. It lies in the store in
+ * pieces, records "body" under the number of the letter that brought it, written with that letter.
+ * Letters that carry the same on share it, and it goes with the last of them.
+ *
+ * Dead letters are not in memory, so nobody counts them: a body of one stays until its job is
+ * removed, and so does every body that was there when a job with dead letters was loaded, since it
+ * could be such a one. */
+#include "core/agents/agents.h"
+
+#include "base/sha256.h"
+#include "core/flow/txn.h"
+
+static gl_str key_of(struct gl_core *c, const struct gl_job *j, uint64_t number)
+{
+    return gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
+}
+
+/* ---- who has it ---- */
+
+struct gl_body *gl_body_hold(struct gl_core *c, struct gl_job *j, uint64_t number, uint64_t bytes)
+{
+    gl_str key = key_of(c, j, number);
+    struct gl_body *b = gl_map_find(&j->bodies, key);
+
+    if (b == NULL) {
+        b = gl_pool_alloc(&c->mem, sizeof(*b));
+        *b = (struct gl_body){.job = j, .number = number, .bytes = bytes};
+        gl_core_set(c, &b->key, key);
+        gl_map_add(&j->bodies, b->key, b);
+    }
+    b->refs++;
+    return b;
+}
+
+void gl_body_let_go(struct gl_core *c, struct gl_body *b)
+{
+    if (b == NULL || --b->refs > 0) {
+        return;
+    }
+    if (c->lately.body == b) {
+        c->lately.body = NULL;
+    }
+    (void)gl_map_remove(&b->job->bodies, b->key); /* gl_body_hold() put it in */
+    gl_core_set(c, &b->key, (gl_str){0});
+    gl_pool_free(&c->mem, b, sizeof(*b));
+}
+
+static gl_str piece_id(struct gl_core *c, const struct gl_body *b, uint64_t piece)
+{
+    return gl_str_fmt(c->out->arena, "%.*s/%04llu", GL_STR_ARG(b->key), (unsigned long long)piece);
+}
+
+void gl_body_drop(struct gl_core *c, struct gl_body *b)
+{
+    if (b != NULL && b->refs == 1 && !b->is_kept) {
+        for (uint64_t i = 0; i < gl_message_pieces(b->bytes); i++) {
+            (void)gl_txn_write(c, b->job, GL_WRITE_DELETE, GL_S("body"), piece_id(c, b, i));
+        }
+    }
+    gl_body_let_go(c, b);
+}
+
+/* ---- a message comes ---- */
+
+void gl_body_recall(struct gl_core *c, gl_str text, gl_str sha256, struct gl_body *b)
+{
+    c->lately.text = text;
+    c->lately.sha256 = sha256;
+    c->lately.body = b;
+}
+
+static bool is_the_same(const struct gl_core *c, const struct gl_job *j, gl_str text)
+{
+    return c->lately.body != NULL && c->lately.body->job == j && c->lately.text.p == text.p &&
+           c->lately.text.n == text.n;
+}
+
+static struct gl_body *write_pieces(struct gl_core *c, struct gl_job *j, gl_str text,
+                                    uint64_t number)
+{
+    struct gl_body *b = gl_body_hold(c, j, number, text.n);
+    gl_str copy = gl_str_dup(c->out->arena, text); /* until it is committed */
+    char hex[GL_SHA256_HEX];
+
+    GL_MARK(c->trace, "bodies.in_pieces");
+    for (uint64_t i = 0; i < gl_message_pieces(text.n); i++) {
+        size_t at = (size_t)i * GL_BODY_PIECE_BYTES, left = text.n - at;
+        struct gl_write *w = gl_txn_write(c, j, GL_WRITE_PUT, GL_S("body"), piece_id(c, b, i));
+
+        w->value = (gl_str){.p = copy.p + at,
+                            .n = left < GL_BODY_PIECE_BYTES ? left : GL_BODY_PIECE_BYTES};
+    }
+    gl_body_recall(c, text, gl_str_dup(c->out->arena, gl_sha256_hex(text, hex)), b);
+    return b;
+}
+
+/* Sent again: it names the body it had. */
+static struct gl_body *hold_named(struct gl_core *c, struct gl_job *j, const struct gl_message *m)
+{
+    struct gl_body_ref ref;
+    struct gl_body *b;
+
+    if (!gl_message_body_ref(m->artifacts, c->out->arena, &ref) || ref.letter > j->r.letters_n) {
+        return NULL;
+    }
+    b = gl_body_hold(c, j, ref.letter, ref.bytes);
+    b->is_kept |= b->refs == 1 && j->r.dead_n > 0;
+    return b;
+}
+
+struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_message *m,
+                           uint64_t number)
+{
+    struct gl_body_ref ref;
+    struct gl_body *b;
+
+    if (m->body.n == 0) {
+        return hold_named(c, j, m);
+    }
+    if (m->body.n <= GL_BODY_BYTES_MAX || m->body.n > GL_MESSAGE_BYTES_MAX) {
+        m->artifacts = gl_message_artifacts(c->out->arena, m->artifacts, (gl_str){0});
+        return NULL;
+    }
+    if (is_the_same(c, j, m->body)) {
+        GL_MARK(c->trace, "bodies.shared");
+        b = gl_body_hold(c, j, c->lately.body->number, c->lately.body->bytes);
+    } else {
+        b = write_pieces(c, j, m->body, number);
+    }
+    ref = (struct gl_body_ref){.sha256 = c->lately.sha256, .bytes = b->bytes, .letter = b->number};
+    m->artifacts =
+        gl_message_artifacts(c->out->arena, m->artifacts, gl_message_refer(&ref, c->out->arena));
+    m->body = (gl_str){0};
+    return b;
+}
