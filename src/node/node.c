@@ -1,5 +1,5 @@
 #include "node/node.h"
-#include "node/bodies.h"
+#include "node/pieces.h"
 #include "node/spill.h"
 #include "node/turns.h"
 
@@ -530,7 +530,7 @@ void gl_node_free(struct gl_node *n)
     gl_lookup_free_all(n);
     gl_turns_free_all(n);
     gl_spill_free_all(n);
-    gl_bodies_free_all(n);
+    gl_pieces_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
     gl_peers_done(n);

@@ -3,8 +3,8 @@
 #include "node/turns.h"
 
 #include "base/limits.h"
-#include "node/bodies.h"
 #include "node/node_state.h"
+#include "node/pieces.h"
 #include "node/workers.h"
 
 enum { PAGE = 256 };
@@ -225,7 +225,7 @@ static bool add_message(struct reading *r, gl_str message)
     bool is_plain;
 
     if (has_ref(r, message, &is_plain)) {
-        gl_bodies_read(r->node, r->context, r->job, &r->ref, on_counted_body, r);
+        gl_pieces_read(r->node, r->context, r->job, &r->ref, on_counted_body, r);
         return true;
     }
     add_counted(r, body_of(r, message));
@@ -354,9 +354,9 @@ static void read_body(struct reading *r, bool is_plain)
     const struct gl_blob *b = r->node->ports.blob;
 
     if (r->to_blob && is_plain && b != NULL && b->write != NULL) {
-        gl_bodies_to_blob(r->node, r->context, r->job, &r->ref, on_body, r);
+        gl_pieces_to_blob(r->node, r->context, r->job, &r->ref, on_body, r);
     } else {
-        gl_bodies_read(r->node, r->context, r->job, &r->ref, on_body, r);
+        gl_pieces_read(r->node, r->context, r->job, &r->ref, on_body, r);
     }
 }
 

@@ -8,7 +8,7 @@ struct gl_node;
 
 /* RESOLVE of a unit. */
 void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e);
-/* The text of a message, and its body if that is a large one (bodies.h): with `to_blob` and if
+/* The text of a message, and its body if that is a large one (pieces.h): with `to_blob` and if
  * workers read it as it is, it is a blob now and `body` is "". `done` runs once, not from inside
  * the call; never if the node is freed before. GL_E_UNAVAILABLE: ask again. */
 typedef void gl_turns_done(void *owner, int code, const char *why, gl_str message, gl_str body);

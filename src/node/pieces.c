@@ -1,6 +1,6 @@
-/* bodies.c - a large body is read piece by piece. What a worker is given goes into a file of our
+/* pieces.c - a large body is read piece by piece. What a worker is given goes into a file of our
  * folder on the way, so that no more than a piece of it is ever in memory. */
-#include "node/bodies.h"
+#include "node/pieces.h"
 
 #include "base/limits.h"
 #include "base/sha256.h"
@@ -19,7 +19,7 @@ struct gl_body_move {
     struct gl_key key;
     uint64_t piece;
     struct gl_buf text; /* all of it so far; to a blob: the last piece */
-    gl_bodies_done *done;
+    gl_pieces_done *done;
     void *owner;
 };
 
@@ -31,7 +31,7 @@ static void move_free(struct gl_body_move *m)
     gl_mem_free(m);
 }
 
-void gl_bodies_free_all(struct gl_node *n)
+void gl_pieces_free_all(struct gl_node *n)
 {
     for (struct gl_link *l; (l = gl_list_first(&n->bodies)) != NULL;) {
         move_free(GL_CONTAINER(l, struct gl_body_move, link));
@@ -208,7 +208,7 @@ static void begin(struct gl_body_move *m)
 /* ---- the ways in ---- */
 
 static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
-                 bool to_blob, gl_bodies_done *done, void *owner)
+                 bool to_blob, gl_pieces_done *done, void *owner)
 {
     struct gl_body_move *m = gl_mem_alloc(sizeof(*m));
 
@@ -226,14 +226,14 @@ static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_
     }
 }
 
-void gl_bodies_to_blob(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
-                       gl_bodies_done *done, void *owner)
+void gl_pieces_to_blob(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
+                       gl_pieces_done *done, void *owner)
 {
     move(n, context, job, ref, true, done, owner);
 }
 
-void gl_bodies_read(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
-                    gl_bodies_done *done, void *owner)
+void gl_pieces_read(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
+                    gl_pieces_done *done, void *owner)
 {
     move(n, context, job, ref, false, done, owner);
 }
