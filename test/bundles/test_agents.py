@@ -317,20 +317,6 @@ def test_the_configuration_reaches_into_the_manifest(served, tmp_path):
     assert ran.lines("got") == [["hello", {"count": 5}]]
 
 
-def test_a_message_of_some_mebibytes(served, tmp_path):
-    b = Bundle("large").worker("a", "emit(('big', {'data': 'x' * 3000000}))",
-                               output_message_type=None, max_output_bytes=8000000)
-    b.worker("b", """
-with open(os.environ['MN_BODY_FILE']) as file:
-    text = file.read()
-message = load('MN_MESSAGE_FILE')
-say(complete_step={'body': len(body['data']), 'file': len(text),
-                   'message': len(message['body']['data'])})""", ["a"])
-    ran = small(served, tmp_path, b.edge("a", "b", "big").seed("a", {}))
-    output = ran.steps["b"]["output"]
-    assert output["body"] == output["message"] == 3000000 and output["file"] > 3000000, ran
-
-
 @pytest.mark.slow
 def test_messages_that_nobody_can_take_end_the_job(served, tmp_path):
     """Two routers that send each message back twice: what does not fit an inbox is a dead letter,
