@@ -148,15 +148,19 @@ class Chaos:
         self.finish()
 
     def finish(self):
-        """Be the person that blocked steps and paused jobs wait for, until all has ended."""
-        until = time.monotonic() + 90
-        left = set(self.cluster.jobs)
-        while left:
+        """Be the person that blocked steps and paused jobs wait for, until all has ended; also
+        those that no client has heard of."""
+        until, over = time.monotonic() + 90, set()
+        while True:
+            untold = self.cluster.untold()
+            left = {*self.cluster.jobs, *untold} - over
+            if not left:
+                return
             assert time.monotonic() < until, f"these have not ended: {self.cluster.tell(left)}"
             for job in sorted(left):
                 status = self.try_to(self.cluster.status, job)
-                if status in TERMINAL:
-                    left.discard(job)
+                if status in TERMINAL or job in untold and self.cluster.is_over_or_absent(job):
+                    over.add(job)
                 elif status == "paused":
                     self.decide(job)
             time.sleep(0.1)

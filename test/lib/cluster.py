@@ -398,12 +398,19 @@ class Cluster:
                 texts.append(f"{job}: {error}")
         return "\n" + "\n".join(texts)
 
+    def untold(self):
+        """Jobs that have run and that no client has heard of: its request was not answered."""
+        return {e["job"] for e in self.lines("start")} - set(self.jobs)
+
     def judge(self):
         """What the cluster says at the end, and whether the whole history can be true."""
-        node = self.living()[0]
-        untold = {e["job"] for e in self.lines("start")} - set(self.jobs)
-        wait_for("the end of what no client was told of",
-                 lambda: all(self.is_over_or_absent(job) for job in untold))
+        node, untold = self.living()[0], self.untold()
+        try:
+            wait_for("the end of what no client was told of",
+                     lambda: all(self.is_over_or_absent(job) for job in untold))
+        except AssertionError as error:
+            left = [job for job in sorted(untold) if not self.is_over_or_absent(job)]
+            raise AssertionError(f"{error}: {self.tell(left)}") from None
         self.history.read_ledger(self.ledger, self.node_of)
         for job in sorted({*self.jobs, *untold}):
             try:
