@@ -160,7 +160,7 @@ static void on_put(struct sim_checks *c, struct state *s, const struct sim_chang
         l->step =
             gl_str_dup(&ch->job->arena, gl_json_str(&j, gl_json_get(&j, root, "step"), &c->arena));
     }
-    if (now == COUNTED && l->status != now) {
+    if (now == COUNTED && l->status != now && l->status != HANDLING) {
         act(s, l, true);
     }
     l->status = now;

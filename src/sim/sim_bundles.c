@@ -84,6 +84,12 @@ static void draw_agent(struct draft *d, uint32_t i, struct gl_rng *r)
         a->low_mark = 1;
         a->lease_timeout_ms = gl_rng_range(r, 1000, 60000);
     }
+    if (a->kind == GL_AGENT_EXECUTOR && gl_rng_chance(r, 500000)) {
+        a->beacons = true;
+        a->beacon_required = gl_rng_chance(r, 500000);
+        a->beacon_ms = gl_rng_range(r, 500, 3000);
+        a->beacon_timeout_ms = gl_rng_range(r, 5000, 20000);
+    }
 }
 
 static void draw_routes(struct draft *d, struct gl_rng *r)

@@ -80,6 +80,7 @@ struct sim_check {
     X(promises)       \
     X(reuse)          \
     X(rules)          \
+    X(said)           \
     X(services)       \
     X(signals)        \
     X(sleeps)         \

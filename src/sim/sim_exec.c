@@ -26,7 +26,7 @@ struct sim_exec_op {
     size_t infos_n;
 };
 
-enum note_type { NOTE_UP, NOTE_DOWN, NOTE_ENDED, NOTE_BEACON };
+enum note_type { NOTE_UP, NOTE_DOWN, NOTE_ENDED, NOTE_BEACON, NOTE_SAID };
 
 struct note { /* what the keeper tells unasked */
     struct gl_link link;
@@ -37,7 +37,7 @@ struct note { /* what the keeper tells unasked */
     struct gl_attempt_key key;
     uint64_t token;
     struct gl_exec_result result;
-    gl_str epoch;
+    gl_str epoch, line;
 };
 
 static gl_ms draw_delay(struct sim_exec *x)
@@ -84,6 +84,9 @@ static void on_note(struct sim_call *call)
         break;
     case NOTE_BEACON:
         e->beacon(e->owner, &n->key, n->token);
+        break;
+    case NOTE_SAID:
+        e->said(e->owner, &n->key, n->token, n->line);
         break;
     }
     note_free(n);
@@ -140,6 +143,16 @@ void sim_exec_on_beacon(struct sim_exec *x, const struct sim_attempt *at)
     }
 }
 
+bool sim_exec_on_said(struct sim_exec *x, const struct sim_attempt *at, gl_str line)
+{
+    if (x->connected) {
+        struct note *n = note_about(x, NOTE_SAID, at);
+        n->line = gl_str_dup(&n->text, line);
+        sim_world_at(x->world, &n->delivery, in_order(x, &x->last_delivery));
+    }
+    return x->connected;
+}
+
 /* ---- the connection ---- */
 
 static void on_connect(struct sim_call *call)
@@ -155,6 +168,7 @@ static void on_connect(struct sim_call *call)
     sim_world_at(x->world, &n->delivery, in_order(x, &x->last_delivery));
     struct sim_attempt *at;
     for (size_t i = 0; (at = gl_map_next(&x->keeper->attempts, &i)) != NULL;) {
+        sim_keeper_tell(at);
         if (!at->running) {
             sim_exec_on_ended(x, at);
         }

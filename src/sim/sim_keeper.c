@@ -58,6 +58,7 @@ static void attempt_free(struct sim_attempt *at)
     sim_world_cancel(w, &at->ending);
     sim_world_cancel(w, &at->syncing);
     sim_world_cancel(w, &at->beacon);
+    sim_world_cancel(w, &at->saying);
     (void)gl_map_remove(&at->keeper->attempts, at->key); /* it is this one */
     gl_mem_free(at);
 }
@@ -256,10 +257,38 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
     at->term_ms = b.term_ms;
     at->ends_at = b.mute ? INT64_MAX : now + b.lasts_ms;
     at->beacon_ms = b.mute ? 0 : at->beacon_ms;
+    at->says_ms = b.says_ms;
     gl_ms killed_at = now + l->timeout_ms + (at->deaf ? l->grace_ms : 0);
     if (l->timeout_ms != 0 && killed_at < at->ends_at) {
         at->planned = (struct gl_exec_result){.end = GL_EXEC_TIMEOUT, .signal = at->deaf ? 9 : 15};
         at->ends_at = killed_at;
+    }
+}
+
+/* What it has said and nobody has heard is told to the node that is there, each line once. */
+void sim_keeper_tell(struct sim_attempt *at)
+{
+    struct sim_keeper *k = at->keeper;
+    for (struct gl_link *l = k->clients.prev; l != &k->clients; l = l->prev) {
+        while (at->told_n < at->process->lines_n) {
+            char line[SIM_WORKERS_LINE];
+            bool beats = sim_workers_line(k->world, at->process, at->told_n, line);
+            if (!sim_exec_on_said(GL_CONTAINER(l, struct sim_exec, link), at, gl_str_of(line))) {
+                break; /* not this one: it is not connected */
+            }
+            at->process->told_at[at->told_n++] = k->world->now;
+            at->process->beat_at = beats ? k->world->now : at->process->beat_at;
+        }
+    }
+}
+
+static void on_saying(struct sim_call *call)
+{
+    struct sim_attempt *at = GL_CONTAINER(call, struct sim_attempt, saying);
+    at->process->lines_n++;
+    sim_keeper_tell(at);
+    if (at->process->lines_n < SIM_LINES_MAX) {
+        sim_world_at(at->keeper->world, call, at->keeper->world->now + at->says_ms);
     }
 }
 
@@ -285,6 +314,7 @@ static void on_ending(struct sim_call *call)
     struct sim_world *w = at->keeper->world;
     process_end(at, "process ended");
     sim_world_cancel(w, &at->beacon);
+    sim_world_cancel(w, &at->saying);
     bool slow = sim_world_fault(w, &at->keeper->rng, w->options.keeper_unsynced);
     gl_ms takes = slow ? gl_rng_range(&at->keeper->rng, 1, SYNC_MS) : 0;
     sim_world_at(w, &at->syncing, w->now + takes);
@@ -318,6 +348,7 @@ static struct sim_attempt *attempt_new(struct sim_keeper *k, const struct sim_le
     sim_call_init(&at->ending, on_ending, NULL);
     sim_call_init(&at->syncing, on_synced, NULL);
     sim_call_init(&at->beacon, on_beacon, NULL);
+    sim_call_init(&at->saying, on_saying, NULL);
     gl_map_add(&k->attempts, at->key, at);
     return at;
 }
@@ -346,6 +377,9 @@ static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
     sim_world_at(k->world, &at->ending, at->ends_at);
     if (at->beacon_ms > 0) {
         sim_world_at(k->world, &at->beacon, k->world->now + at->beacon_ms);
+    }
+    if (at->says_ms > 0) {
+        sim_world_at(k->world, &at->saying, k->world->now + at->says_ms);
     }
     if (k->orphan_grace_ms > 0 && !sim_call_waits(&k->orphan)) {
         k->heard_at = k->world->now;

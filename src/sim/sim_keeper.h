@@ -18,6 +18,8 @@
 #include "port/exec.h"
 #include "sim/world.h"
 
+enum { SIM_LINES_MAX = 40 }; /* that an agent's process says on its way */
+
 /* One line of the ledger: a process that really ran. Kept for ever. */
 struct sim_process {
     gl_str context, job, attempt; /* "step:attempt:n" */
@@ -36,6 +38,9 @@ struct sim_process {
     uint64_t epoch;
     struct gl_buf said; /* by an agent's: its output, also if it was stopped before it said it */
     struct gl_buf message, state; /* an agent's was given these: JSON */
+    uint32_t lines_n;             /* of an agent's: how many it has said on its way, ... */
+    gl_ms told_at[SIM_LINES_MAX]; /* ... when a node was told of each, ... */
+    gl_ms beat_at;                /* ... and last of a sign of life; 0: never */
 };
 
 /* What a process does if nobody interferes. */
@@ -45,6 +50,7 @@ struct sim_behaviour {
     bool deaf;     /* does not listen when asked to stop */
     gl_ms term_ms; /* else: how long it then takes */
     bool mute;     /* hangs until it is stopped, without a sign of life */
+    gl_ms says_ms; /* an agent's: says something for the runtime so often; 0: nothing */
 };
 
 struct sim_keeper_watch {
@@ -141,10 +147,15 @@ struct sim_attempt {
     gl_ms grace_ms, beacon_ms, term_ms;
     bool deaf;
     struct sim_call ending, syncing, beacon;
+    struct sim_call saying; /* of an agent's: the next line for the runtime, ... */
+    gl_ms says_ms;          /* ... which comes so often; 0: never */
+    uint32_t told_n;        /* of its lines, to a node; each once */
 };
 
 struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type type,
                                      const struct gl_attempt_key *key, gl_str epoch, gl_str by);
+/* What an agent's has said while nobody listened: a node has come. */
+void sim_keeper_tell(struct sim_attempt *at);
 void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at);
 void sim_letter_free(struct sim_letter *letter);
 /* Is there a node that is connected and awake? */
@@ -157,6 +168,7 @@ bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x);
 void sim_exec_on_answer(struct sim_exec_op *op, const struct sim_answer *answer);
 void sim_exec_on_ended(struct sim_exec *x, const struct sim_attempt *at);
 void sim_exec_on_beacon(struct sim_exec *x, const struct sim_attempt *at);
+bool sim_exec_on_said(struct sim_exec *x, const struct sim_attempt *at, gl_str line);
 void sim_exec_on_keeper_down(struct sim_exec *x);
 void sim_exec_on_keeper_up(struct sim_exec *x);
 void sim_exec_hang_up(struct sim_exec *x);

@@ -157,6 +157,33 @@ static void write_document(const struct sim_world *w, const struct sim_letter *l
     gl_jw_end(&jw);
 }
 
+bool sim_workers_line(const struct sim_world *w, const struct sim_process *p, uint32_t number,
+                      char ret[static SIM_WORKERS_LINE])
+{
+    struct gl_rng r;
+    gl_rng_init(&r, w->seed ^ gl_str_hash(p->job) ^ gl_str_hash(p->attempt) * 5 ^ number);
+    uint64_t what = gl_rng_below(&r, 10);
+    if (what < 6) {
+        (void)snprintf(ret, SIM_WORKERS_LINE, GL_EXEC_BEACON "{\"status\":\"working\"}");
+    } else if (what < 9) {
+        (void)snprintf(ret, SIM_WORKERS_LINE,
+                       GL_EXEC_SAYS
+                       "{\"type\":\"progress\",\"payload\":{\"of\":\"%.*s\",\"n\":%u}}",
+                       GL_STR_ARG(p->attempt), number);
+    } else {
+        (void)snprintf(ret, SIM_WORKERS_LINE, GL_EXEC_SAYS "{\"type\":");
+    }
+    return what < 6;
+}
+
+/* How often it says something, if at all. */
+static gl_ms draw_says(const struct sim_world *w, const struct sim_letter *l)
+{
+    struct gl_rng r;
+    gl_rng_init(&r, w->seed ^ gl_str_hash(l->job) ^ gl_str_hash(l->attempt) * 7);
+    return gl_rng_chance(&r, 600000) ? gl_rng_range(&r, 50, 2000) : 0;
+}
+
 void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
                        struct sim_behaviour *b, struct gl_buf *keep)
 {
@@ -165,6 +192,8 @@ void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
     struct gl_worker_result r = {0};
     bool ok = b->result.end == GL_EXEC_EXITED && b->result.exit_code == 0;
     b->result.output = (gl_str){0};
+    b->says_ms = l->is_module ? 0 : draw_says(w, l);
+    b->mute = b->mute && l->timeout_ms > 0; /* else nobody ends it, and rightly so */
     if (b->result.end != GL_EXEC_EXITED) {
         return;
     }

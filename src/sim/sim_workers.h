@@ -6,7 +6,8 @@
  *   emit_messages  of type "hop", to agents by name; not from messages with high numbers
  *   events         partial, failed, skipped, branch, scatter
  *
- * The checkers hold the records against it (check_agents.c). */
+ * On their way workers say lines for the runtime: signs of life, and events "progress" with a
+ * number of their own. The checkers hold the records against all of it. */
 #ifndef GL_SIM_SIM_WORKERS_H
 #define GL_SIM_SIM_WORKERS_H
 
@@ -16,6 +17,10 @@
  */
 void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
                        struct sim_behaviour *b, struct gl_buf *keep);
+enum { SIM_WORKERS_LINE = 160 };
+/* The line with this number of a worker; true: a sign of life. */
+bool sim_workers_line(const struct sim_world *w, const struct sim_process *p, uint32_t number,
+                      char ret[static SIM_WORKERS_LINE]);
 /* {"n":..,"sent":..,"last":".."}; zeros for anything else. `last` lives in `a`. */
 struct sim_worker_state {
     uint64_t n, sent;

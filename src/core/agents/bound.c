@@ -13,13 +13,22 @@ static void set_heartbeat(struct gl_core *c, struct gl_step *st, gl_ms timeout_m
     gl_step_set_due(c, st);
 }
 
+/* How long its worker may be silent: as the step says, or its agent. */
+static gl_ms silence_of(const struct gl_step *st)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    gl_ms agents = gl_flow_agent(st->job->spec->flow, spec->agent)->beacon_timeout_ms;
+
+    return spec->heartbeat_ms > agents ? spec->heartbeat_ms : agents;
+}
+
 /* Deadlines that have passed do not count while the job is held, nor while nobody had it: a worker
  * that could not be heard must be given the time to be heard. */
 void gl_bound_revive(struct gl_core *c, struct gl_step *st)
 {
     if (st->r.status == GL_STEP_RUNNING && st->r.heartbeat_at != 0 &&
-        st->r.heartbeat_at < c->now + gl_step_spec_of(st)->heartbeat_ms) {
-        st->r.heartbeat_at = c->now + gl_step_spec_of(st)->heartbeat_ms;
+        st->r.heartbeat_at < c->now + silence_of(st)) {
+        st->r.heartbeat_at = c->now + silence_of(st);
     }
     if (gl_scatter_has_more(st)) {
         gl_list_push(&st->job->making, &st->work);

@@ -478,6 +478,10 @@ void gl_unit_said(struct gl_core *c, struct gl_step *st, gl_str line)
     payload = gl_json_get(&json, gl_json_root(&json), "payload");
     if (type != NULL && gl_json_is(type, GL_JSON_STRING)) {
         gl_apply_read(c, &t);
+        for (int again = GL_PLANT(45); again > 0; again--) { /* planted: it is told twice */
+            gl_notes_take(c, &t, gl_json_str(&json, type, c->out->arena),
+                          gl_json_raw(&json, payload));
+        }
         gl_notes_take(c, &t, gl_json_str(&json, type, c->out->arena),
                       payload != NULL && gl_json_is(payload, GL_JSON_OBJECT)
                           ? gl_json_raw(&json, payload)

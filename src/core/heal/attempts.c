@@ -338,8 +338,11 @@ void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
 
-    if (st != NULL && gl_step_is_unit(st) && j->token == ev->token &&
+    /* Who was adopted speaks under the token it was started with. */
+    if (st != NULL && gl_step_is_unit(st) &&
+        (GL_PLANT(44) ? j->token == ev->token : ev->token <= j->token) &&
         j->r.verdict == GL_VERDICT_NONE) {
+        GL_MARK(c->trace, "attempts.said");
         gl_unit_said(c, st, ev->why);
     }
 }
