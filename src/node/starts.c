@@ -399,7 +399,7 @@ static void on_files(void *owner, int code, const char *why)
         return;
     }
     if (s->turn != NULL && (code == GL_E_NOT_FOUND || code == GL_E_DAMAGED)) {
-        code = GL_E_DAMAGED; /* a bundle that is not whole: see gl_unit_no_files() */
+        code = GL_E_NOT_FOUND; /* a bundle that is not whole: see gl_unit_no_files() */
     } else if (code != GL_E_UNAVAILABLE) {
         code = GL_E_INVALID;
     }
@@ -486,8 +486,11 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
         unit_goes(s);
         return;
     }
-    feed_started(s, code == 0 || code == GL_E_UNAVAILABLE ? GL_E_UNAVAILABLE : GL_E_INVALID,
-                 code == 0 ? "given up" : why);
+    if (code == 0) {
+        code = GL_E_UNAVAILABLE;
+        why = "given up";
+    }
+    feed_started(s, code, why);
     start_free(s);
 }
 

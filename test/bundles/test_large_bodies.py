@@ -55,6 +55,12 @@ def pieces(box, run_id):
         return sorted(i for i in records.ids("body") if i.startswith(job + "/"))
 
 
+def kill(box):
+    node = [p for p in box.started if p.poll() is None][-1]
+    node.kill()
+    node.wait()
+
+
 @item("B-5.1-5")
 def test_a_worker_has_it_in_its_files_and_its_message_names_it(served, tmp_path):
     b = sender(Bundle("named"))
@@ -234,11 +240,9 @@ def test_a_node_that_is_killed_finds_it_again(box, alone, tmp_path, kind):
     serve(box)
     process = alone.start(b.write(tmp_path / "bundle"))
     alone.wait_file(process.run_id, "got")
-    node = box.started[0]
-    node.kill()
-    node.wait()
     process.kill()
     process.wait()
+    kill(box)
     serve(box)
     alone.touch(process.run_id, "go")
 
@@ -249,3 +253,61 @@ def test_a_node_that_is_killed_finds_it_again(box, alone, tmp_path, kind):
         got = [json.loads(line) for line in file]
     assert {g["input"] for g in got} == {hashlib.sha256(text_of()).hexdigest()}
     assert pieces(box, process.run_id) == []
+
+
+def held(kind):
+    """`a` sends a large body and a message that holds up `b`; behind it waits the large one, or an
+    aggregator that has got it waits for what `b` sends."""
+    b = Bundle("harmed").worker("a", f"emit(('hold', {{}}), ('big', {big(MIB)}))",
+                                output_message_type=None, max_output_bytes=8 * MIB)
+    b.worker("b", LOOK + """
+note('held', 1)
+wait_file('go')
+emit(('second', {'agent_id': 'b'}) if body == {} else ('done', {}))
+""", step=False, idempotent=True, output_message_type=None)
+    b.edge("a", "b", "hold").ends("b")
+    if kind == "worker":
+        b.edge("a", "b", "big")
+    else:
+        b.agent("all", "aggregator", complete_after=2, output_message_type="all")
+        b.edge("a", "all", "big").edge("b", "all", "second").edge("all", "b", "all")
+    return b.seed("a", {})
+
+
+def spoil(box, run_id):
+    """The first piece of it; gives back how to mend that."""
+    piece = pieces(box, run_id)[0]
+    kill(box)
+    with open_records(box) as records:
+        good = records.read("body", piece)
+        bad = good[:-1] + (b"?" if isinstance(good, bytes) else "?")
+        records.write("body", piece, bad)
+    serve(box)
+
+    def mend():
+        kill(box)
+        with open_records(box) as records:
+            records.write("body", piece, good)
+        serve(box)
+    return mend
+
+
+@item("B-9-8")
+@pytest.mark.parametrize("kind", ["worker", "aggregator"])
+def test_one_that_is_damaged_holds_its_job_until_it_is_mended(box, alone, tmp_path, kind):
+    run_id = "r1"
+    serve(box)
+    box.glia("run", held(kind).write(tmp_path / "bundle"), "--run-id", run_id, "--detach")
+    alone.wait_file(run_id, "held")
+    mend = spoil(box, run_id)
+    alone.touch(run_id, "go")
+
+    def ended():
+        status = box.json("job", "status", run_id)
+        return status if status["status"] in ("paused", "failed", "completed") else None
+    status = wait_for("the pause", ended)
+    assert (status["status"], status["recovery_requires_review"]) == ("paused", True), status
+    assert "body" in status["reason"] and "resume" in status["reason"], status
+    mend()
+    box.glia("job", "resume", run_id)
+    wait_for("the end", lambda: box.json("job", "status", run_id)["status"] == "completed")

@@ -38,6 +38,8 @@ void gl_agents_conclude(struct gl_core *c, struct gl_job *j);
 void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev);
 /* After loading a ready unit: a relay's message has to be read again. */
 bool gl_agents_reread(struct gl_core *c, struct gl_step *unit);
+/* Its job was held, and goes on. */
+void gl_agents_resume(struct gl_core *c, struct gl_step *unit);
 /* Drop what is idle and old from memory. */
 void gl_agents_trim(struct gl_core *c);
 
@@ -52,9 +54,10 @@ void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e);
 /* The executor's result, unless it was stopped. */
 void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev,
                        gl_str why);
-/* A file of the bundle is gone or damaged, so nothing has run: the job is held until a person
- * resumes it, and then it is tried again. */
+/* A file of the bundle is gone or damaged, or its message is, so nothing has run: the job is held
+ * until a person resumes it, and then it is tried again. */
 void gl_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why);
+void gl_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why);
 /* It cannot be handled, for a reason that is not the worker's: a person, a start that is refused.
  */
 void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why);

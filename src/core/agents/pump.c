@@ -329,6 +329,10 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     unit->mail->is_asked = false;
     j->asked_n--;
     gl_txn_touch(c, j);
+    if (ev->code == GL_E_DAMAGED && unit->mail->now != NULL) {
+        gl_unit_no_message(c, unit, ev->why);
+        return;
+    }
     if (ev->code != 0 ||
         gl_json_parse(&json, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
         if (unit->mail->now != NULL) {
@@ -368,6 +372,13 @@ bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
         fetch(c, unit, GL_WANT_LETTER);
     }
     return true;
+}
+
+void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
+{
+    if (unit->r.status != GL_STEP_READY || unit->mail->is_asked || !gl_agents_reread(c, unit)) {
+        gl_mail_call(c, unit);
+    }
 }
 
 /* ---- when nothing is on its way ---- */

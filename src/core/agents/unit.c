@@ -338,7 +338,7 @@ void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_unit_give_up(c, st, NULL, why);
 }
 
-void gl_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why)
+static void hold(struct gl_core *c, struct gl_step *st, gl_str why, gl_str told)
 {
     if (st->mail == NULL || st->mail->now == NULL || st->job->r.verdict != GL_VERDICT_NONE ||
         is_stale(c, st)) {
@@ -349,11 +349,32 @@ void gl_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why)
     release(c, st);
     st->r.tries = 0; /* with a new lease */
     gl_ledger_again(c, st, why);
-    gl_safety_pause(c, st->job,
-                    gl_str_fmt(c->out->arena,
-                               "agent '%.*s' cannot start, its bundle is not whole: %.*s; put that "
-                               "file back, or submit the bundle once more, which does it",
-                               GL_STR_ARG(agent_of(st)->id), GL_STR_ARG(why)));
+    gl_safety_pause(c, st->job, told);
+}
+
+void gl_unit_no_files(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    hold(c, st, why,
+         gl_str_fmt(c->out->arena,
+                    "agent '%.*s' cannot start, its bundle is not whole: %.*s; put that file back, "
+                    "or submit the bundle once more, which does it",
+                    GL_STR_ARG(agent_of(st)->id), GL_STR_ARG(why)));
+}
+
+void gl_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    gl_str told =
+        gl_str_fmt(c->out->arena,
+                   "agent '%.*s' cannot be given message %llu: %.*s; mend the store and "
+                   "resume the job, or cancel it",
+                   GL_STR_ARG(agent_of(st)->id), (unsigned long long)st->r.letter, GL_STR_ARG(why));
+
+    if (st->r.status == GL_STEP_RUNNING) {
+        hold(c, st, why, told);
+    } else { /* a relay: it is read again when the job goes on */
+        GL_MARK(c->trace, "unit.no_message");
+        gl_safety_pause(c, st->job, told);
+    }
 }
 
 void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)

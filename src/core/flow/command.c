@@ -75,7 +75,7 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
         if (gl_step_is_bound(st)) {
             gl_bound_resume(c, st);
         } else if (gl_step_is_unit(st) && st->mail != NULL) {
-            gl_mail_call(c, st);
+            gl_agents_resume(c, st);
         }
         gl_step_set_due(c, st);
     }

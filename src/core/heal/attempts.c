@@ -233,8 +233,10 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
         return; /* of an earlier start: the one that counts is still on its way */
     }
     st->starting = 0;
-    if (ev->code == GL_E_DAMAGED && gl_step_is_unit(st)) {
+    if (ev->code == GL_E_NOT_FOUND && gl_step_is_unit(st)) {
         gl_unit_no_files(c, st, ev->why);
+    } else if (ev->code == GL_E_DAMAGED && gl_step_is_unit(st)) {
+        gl_unit_no_message(c, st, ev->why);
     } else if (ev->code == GL_E_LIMIT || ev->code == GL_E_INVALID) { /* and never will be taken */
         st->r.exit_code = 0;
         gl_ledger_fail(c, st, ev->why, false);
