@@ -12,6 +12,7 @@ import time
 
 from glianode import BUILD, Answer, Box, Connection, keepers, wait_for
 from history import TERMINAL, History
+from servers import RedisError
 
 FAULT_STEP = os.path.join(BUILD, "test", "fault_step")
 JOBS = "/v1/contexts/default/jobs"
@@ -347,8 +348,8 @@ class Cluster:
             try:
                 when = time.monotonic()
                 found = self.server.records(list(self.jobs)[-200:])
-            except (OSError, RuntimeError):
-                return
+            except (OSError, RuntimeError, RedisError):
+                return  # it is away, or just comes back
             with self.lock:
                 for job, owner, token in found:
                     self.history.add(when, "record", job=job, owner=owner, token=token)
@@ -405,6 +406,7 @@ class Cluster:
     def judge(self):
         """What the cluster says at the end, and whether the whole history can be true."""
         node, untold = self.living()[0], self.untold()
+        assert self.watcher.is_alive(), "nobody has looked at the records any more"
         try:
             wait_for("the end of what no client was told of",
                      lambda: all(self.is_over_or_absent(job) for job in untold))
