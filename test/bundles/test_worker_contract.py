@@ -518,7 +518,7 @@ while True:
     begin = time.monotonic()
     ran = served.finish(process, code=1)
     wait_for("the worker to end", lambda: not os.path.exists(f"/proc/{ran.lines('pid')[0]}"))
-    assert 1 < time.monotonic() - begin < 8
+    assert 1 < time.monotonic() - begin < 40
 
 
 @item("B-7.5-6", "B-13-1")

@@ -108,7 +108,7 @@ def test_a_store_that_is_away_for_a_moment_costs_nothing_and_for_long_the_claim(
     wait_for("a renewal", lambda: second.get(f"{CLAIMS}/k")["last_heartbeat_at"] > before)
     assert process.poll() is None and second.get(f"{CLAIMS}/k")["fence"] == 1
     server.pause()
-    assert process.wait(20) == LOST, first.read(process.err)
+    assert process.wait(60) == LOST, first.read(process.err)
     server.resume()
     ticks = len(first.read("ticks"))
     wait_for("its turn", lambda: second.call("POST", f"{CLAIMS}/acquire", {
@@ -126,5 +126,5 @@ def test_all_nodes_know_who_holds_it(cluster):
         assert answer.status == 409 and answer.json["error"]["claim"]["owner"] == "first"
         assert [c["key"] for c in node.get(f"{CLAIMS}?state=claimed")["claims"]] == ["k"]
     os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(20) == 128 + signal.SIGTERM
+    assert process.wait(60) == 128 + signal.SIGTERM
     assert second.get(f"{CLAIMS}/k")["state"] == "failed"

@@ -16,7 +16,7 @@ FORMS = os.path.join(ROOT, "test", "bundles", "forms")
 ENDED = ("completed", "failed", "cancelled")
 # Then something hangs. Servers have to share the machine with what they serve, and in a soak with
 # everything else.
-RUN_SECONDS_MAX = 60 if STORE == "sqlite" and not os.environ.get("GLIA_SOAK") else 240
+RUN_SECONDS_MAX = 120 if STORE == "sqlite" and not os.environ.get("GLIA_SOAK") else 240
 
 # What workers of small bundles begin with: their input, and a way to leave something in the run's
 # folder.
@@ -38,7 +38,7 @@ def event(kind, **payload):
     say(events=[{"type": kind, "payload": payload}])
 def emit(*messages):
     say(emit_messages=[{"type": kind, "body": body} for kind, body in messages])
-def wait_file(name, seconds=20):
+def wait_file(name, seconds=60):
     until = time.monotonic() + seconds
     while not os.path.exists(os.path.join(folder, name)):
         if time.monotonic() > until:
@@ -233,7 +233,7 @@ class Runner:
     def folder_of(self, run_id):
         return os.path.join(self.env["MN_RUNS_ROOT"], run_id)
 
-    def wait_file(self, run_id, name, seconds=20):
+    def wait_file(self, run_id, name, seconds=60):
         """Until a worker has written a line into it."""
         path = os.path.join(self.folder_of(run_id), name)
         return wait_for(f"{name} of {run_id}", lambda: os.path.exists(path)

@@ -57,7 +57,7 @@ class Node(Box):
             self.down = None
         return self
 
-    def wait_ready(self, seconds=20):
+    def wait_ready(self, seconds=60):
         def ready():
             assert self.process.poll() is None, self.story()
             return self.is_ready()
@@ -175,7 +175,7 @@ class Load:
             assert self.error is None, self.error
             assert not self.thread.is_alive(), "a submission never ended"
 
-    def wait_more(self, count, seconds=40):
+    def wait_more(self, count, seconds=60):
         before = self.count
         wait_for("more jobs", lambda: self.count >= before + count or self.error, seconds)
         assert self.error is None, self.error
@@ -282,7 +282,7 @@ class Cluster:
                   marks={s: spec[0] for s, spec in steps.items()})
         return job
 
-    def submit_surely(self, nodes, run_id, seconds=40, **more):
+    def submit_surely(self, nodes, run_id, seconds=60, **more):
         """As a careful client does: with a run id, again and again until a node says yes."""
         until = time.monotonic() + seconds
         while True:
@@ -326,7 +326,7 @@ class Cluster:
     def starts(self, job, step="work"):
         return self.lines("start", job=job, step=step)
 
-    def wait_start(self, job, attempt=1, step="work", seconds=20):
+    def wait_start(self, job, attempt=1, step="work", seconds=60):
         return wait_for(f"attempt {attempt} of {step}", lambda: [
             e for e in self.starts(job, step) if e["attempt"] == attempt], seconds)[0]
 
@@ -356,7 +356,7 @@ class Cluster:
 
     # ---- the end ----
 
-    def wait_ends(self, seconds=40, jobs=None):
+    def wait_ends(self, seconds=60, jobs=None):
         """Every job has ended; the living nodes say so."""
         left = set(jobs if jobs is not None else self.jobs) - set(self.ended)
 

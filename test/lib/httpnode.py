@@ -50,7 +50,7 @@ def submit(box, flow, **more):
     return answer.json["job_id"]
 
 
-def wait_end(box, job, seconds=20):
+def wait_end(box, job, seconds=60):
     def ended():
         doc = box.ask("GET", f"{JOBS}/{job}").json
         return doc if doc["status"] in ("completed", "failed", "cancelled") else None
@@ -67,7 +67,7 @@ def assert_error(answer, status, code):
     return error
 
 
-def raw(box, timeout=20):
+def raw(box, timeout=60):
     """A connection on which a test says what it likes."""
     connection = Connection(box.socket, timeout=timeout)
     connection.connect()

@@ -76,7 +76,7 @@ class Link:
 
     def __init__(self, data_dir, incarnation=1, hello=True, **fields):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(20)
+        self.sock.settimeout(60)
         folder = os.open(os.path.join(data_dir, "keeper"), os.O_PATH)
         self.sock.connect("/proc/self/fd/%d/sock" % folder)
         os.close(folder)
@@ -202,7 +202,7 @@ def alive(pid):
         return False
 
 
-def wait_for(what, seconds=20):
+def wait_for(what, seconds=60):
     """Until `what()` gives something true; that is returned."""
     until = time.monotonic() + seconds
     while True:

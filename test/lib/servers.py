@@ -129,7 +129,7 @@ class Server:
                 self.port = 0  # somebody was quicker
         raise AssertionError(f"{self.name} does not start:\n{self.log()[-2000:]}")
 
-    def answers(self, seconds=20):
+    def answers(self, seconds=60):
         until = time.monotonic() + seconds
         while time.monotonic() < until and self.process.poll() is None:
             if self.is_up():
@@ -373,14 +373,14 @@ class SentinelSet:
         port = self.sentinels[0].master_port()
         return next(s for s in self.servers if s.port == port)
 
-    def wait_failover(self, old, seconds=30):
+    def wait_failover(self, old, seconds=60):
         """Until another server than `old` is the primary, and says so itself."""
         def done():
             new = self.current()
             return new if new is not old and new.info("replication")["role"] == "master" else None
         return wait_for("another primary", done, seconds)
 
-    def time_failover(self, old, killed, seconds=30):
+    def time_failover(self, old, killed, seconds=60):
         """(seconds from `killed` until a sentinel counts the primary as down by agreement, and
         until they name another one that says so itself): their own time, whoever their clients
         are."""
@@ -492,7 +492,7 @@ class PostgresServer(Server):
     def sql(self, text, database="glia"):
         done = subprocess.run(["psql", "-XAtq", "-h", "127.0.0.1", "-p", str(self.port), "-U",
                                "glia", "-d", database, "-v", "ON_ERROR_STOP=1", "-c", text],
-                              capture_output=True, text=True, check=False, timeout=20,
+                              capture_output=True, text=True, check=False, timeout=60,
                               env={**os.environ, "PGCONNECT_TIMEOUT": "2"})
         if done.returncode != 0:
             raise RuntimeError(done.stderr)

@@ -37,7 +37,7 @@ def of(box, name):
 
 def says(box, *texts):
     try:
-        wait_for(texts, lambda: all(text in why(box) for text in texts), 10)
+        wait_for(texts, lambda: all(text in why(box) for text in texts))
     except AssertionError as error:
         raise AssertionError(f"it says: {why(box)}") from error
 

@@ -260,7 +260,7 @@ steps:
     for crashes in range(1, 4):
         box.env["GLIA_FAILPOINT"] = "daemon.handling"
         node = box.start("serve")
-        assert node.wait(20) == -signal.SIGKILL
+        assert node.wait(60) == -signal.SIGKILL
         del box.env["GLIA_FAILPOINT"]
         with open(f"{box.data}/crash.mark", "rb") as file:
             assert job.encode() in file.read()

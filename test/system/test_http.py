@@ -10,7 +10,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, wait_for  # noqa: E402
+from glianode import AT_ONCE_S, Box, wait_for  # noqa: E402
 from httpnode import JOBS, assert_error, raw, submit, wait_end  # noqa: E402
 
 
@@ -65,8 +65,8 @@ def test_events_are_waited_for(box):
     time.sleep(0.3)
     assert not result
     box.write("go", "")
-    thread.join(20)
-    assert result["seconds"] < 10
+    thread.join(60)
+    assert result["seconds"] < AT_ONCE_S
     assert result["doc"]["events"][0]["type"] == "workflow_step_completed"
     end = box.ask("GET", f"{JOBS}/{job}/events?from=5&wait_ms=20000").json
     assert end["ended"] and end["status"] == "completed" and end["events"] == []
@@ -77,7 +77,7 @@ def test_a_wait_without_news_ends_in_time(box):
     begin = time.monotonic()
     doc = box.ask("GET", f"{JOBS}/{job}/events?from=100&wait_ms=300").json
     assert doc["events"] == [] and not doc["ended"]
-    assert 0.25 < time.monotonic() - begin < 5
+    assert 0.25 < time.monotonic() - begin < AT_ONCE_S
 
 
 def test_a_list_comes_in_pages(box):
@@ -291,7 +291,7 @@ def test_slow_and_half_requests_hold_up_nobody(box):
     begin = time.monotonic()
     job = submit(box, {"steps": {"a": {"noop": True}}})
     assert wait_end(box, job)["status"] == "completed"
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < AT_ONCE_S
     for sock in slow:
         sock.close()
 
@@ -315,7 +315,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(box):
         sock.sendall(f"GET {JOBS}/{job}/logs?step=a HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 5)
     begin = time.monotonic()
     assert wait_end(box, submit(box, {"steps": {"a": {"noop": True}}}))["status"] == "completed"
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < AT_ONCE_S
     for sock in lazy:
         sock.close()
 

@@ -53,27 +53,30 @@ def test_each_gets_what_it_would_get_alone_and_in_order(box):
 
 @pytest.mark.slow
 def test_ten_thousand_are_taken_at_once_while_others_are_served(box):
-    slowest = [0.0]
+    served = []
     stop = threading.Event()
 
     def read_all_the_time():
         while not stop.is_set():
-            begin = time.monotonic()
             assert box.ask("GET", f"{JOBS}?limit=1").status == 200
-            slowest[0] = max(slowest[0], time.monotonic() - begin)
+            served.append(time.monotonic())
 
     reader = threading.Thread(target=read_all_the_time)
     reader.start()
     try:
+        begin = time.monotonic()
         answer = box.ask("POST", BATCH, {"flow": FLOW, "jobs": [
             {"run_id": f"r-{i}"} for i in range(10000)]})
+        end = time.monotonic()
     finally:
         stop.set()
         reader.join()
     jobs = answer.json["jobs"]
     assert [j["run_id"] for j in jobs] == [f"r-{i}" for i in range(10000)]
     assert len({j["job_id"] for j in jobs}) == 10000
-    assert slowest[0] < 5
+    # Not only before it and after it: there were several in the middle half of the time.
+    quarter = (end - begin) / 4
+    assert len([t for t in served if begin + quarter < t < end - quarter]) > 2
     for index in (0, 5000, 9999):
         assert wait_end(box, jobs[index]["job_id"])["run_id"] == f"r-{index}"
     # Counted by the node: a list that is filtered may come in pages with nothing on them.

@@ -11,7 +11,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import Box, wait_for  # noqa: E402
+from glianode import AT_ONCE_S, Box, wait_for  # noqa: E402
 from httpnode import (JOBS, Stream, assert_error, raw_stream, serve, submit,  # noqa: E402
                       wait_end)
 
@@ -80,7 +80,7 @@ def test_a_stream_shows_that_it_is_alive(box):
     text = b""
     while text.count(b"\n:\n\n") < 2:  # one at once, as there is nothing to tell, one after 15 s
         text += sock.recv(65536)
-    assert 10 < time.monotonic() - begin < 25
+    assert 10 < time.monotonic() - begin < 60
     sock.close()
 
 
@@ -92,7 +92,7 @@ def test_streams_end_when_the_node_does(box):
     box.started[0].terminate()
     last = list(events)[-1]
     assert last[1] == "error" and json.loads(last[2])["code"] == "unavailable"
-    assert box.started[0].wait(20) == 0
+    assert box.started[0].wait(60) == 0
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_thousand_watchers_see_everything_and_hold_up_nobody(box):
         sock.close()
     begin = time.monotonic()
     assert box.ask("GET", "/healthz").status == 200
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < AT_ONCE_S
     box.write("go", "")
     texts = read_all(watchers)
     events = box.ask("GET", f"{JOBS}/{job}/events?limit=1000").json["events"]
@@ -119,7 +119,7 @@ def test_a_thousand_watchers_see_everything_and_hold_up_nobody(box):
     begin = time.monotonic()
     other = submit(box, {"steps": {"a": {"noop": True}}})
     assert wait_end(box, other)["status"] == "completed"
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < AT_ONCE_S
     for sock in watchers + still:
         sock.close()
 
@@ -247,9 +247,9 @@ def test_followers_that_hang_up_are_forgotten(box):
     def connections():
         return len(os.listdir(f"/proc/{box.started[0].pid}/fd"))
 
-    wait_for("the node to notice", lambda: connections() < 20 + 40, seconds=10)
+    wait_for("the node to notice", lambda: connections() < 20 + 40)
     before = connections()
     assert box.ask("GET", "/healthz").status == 200
     box.write("go", "")
     wait_end(box, job)
-    wait_for("all of them to go", lambda: connections() <= before, seconds=10)
+    wait_for("all of them to go", lambda: connections() <= before)

@@ -142,7 +142,7 @@ def test_a_node_whose_loop_stands_still_is_not_healthy(box):
         for path in ("/healthz", "/readyz"):
             assert "sign of life" in assert_error(box.ask("GET", path), 503, "unavailable")[
                 "message"]
-        assert 8 < time.monotonic() - begin < 20
+        assert 8 < time.monotonic() - begin < 60
         assert_error(box.ask("GET", "/nowhere"), 404, "not_found")
     wait_for("it to recover", lambda: box.ask("GET", "/healthz").status == 200)
 

@@ -170,7 +170,7 @@ def test_files_are_copied_into_the_folder(link, place):
 def test_a_missing_snapshot_is_a_failure_to_start(link):
     e = link.run(["./x"], files=[("x", "0" * 64, 1)])
     assert e["end"] == "not_executed"
-    assert "read the snapshot of a file" in e["error"]
+    assert "the snapshot of 'x' is gone" in e["error"]
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "a/../../x", "", "a//b", "a/"])
@@ -350,7 +350,7 @@ def test_a_deadline_is_kept_by_the_keeper(link):
     begin = time.monotonic()
     e = link.run(["sleep", "100"], timeout_ms=100)
     assert e["end"] == "timeout"
-    assert 0.1 <= time.monotonic() - begin < 10
+    assert 0.1 <= time.monotonic() - begin < 60
 
 
 def test_a_step_that_ignores_sigterm_is_killed_after_its_grace(link):
@@ -901,7 +901,7 @@ def test_who_connects_and_says_nothing_is_sent_away(place):
     silent = Link(place.path, hello=False)
     begin = time.monotonic()
     assert silent.receive() is None
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 60
 
 
 def test_many_strangers_do_not_keep_the_node_out(place):

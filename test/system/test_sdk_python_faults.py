@@ -12,7 +12,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import ROOT, Box, wait_for  # noqa: E402
+from glianode import AT_ONCE_S, ROOT, Box, wait_for  # noqa: E402
 from httpnode import serve  # noqa: E402
 
 sys.path.insert(0, os.path.join(ROOT, "sdk", "python"))
@@ -108,7 +108,7 @@ def test_submissions_with_run_ids_survive_any_number_of_nodes(box):
     for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
         time.sleep(0.4)
         box.started[-1].send_signal(how)
-        box.started[-1].wait(20)
+        box.started[-1].wait(60)
         serve(box)
     time.sleep(0.2)
     stop.set()
@@ -163,11 +163,11 @@ def test_patience_has_an_end(box):
     begin = time.monotonic()
     for one in (watching, waiting, reading):
         with pytest.raises(glia.UnavailableError):
-            one.get(10)
+            one.get()
     with pytest.raises(glia.UnavailableError) as caught:
         client.status(job)
     assert "glia serve" in str(caught.value)
-    assert time.monotonic() - begin < 8
+    assert time.monotonic() - begin < AT_ONCE_S
     assert not client.is_ready()
 
 
@@ -184,7 +184,7 @@ def test_a_wait_ends_in_time_whether_or_not_there_is_a_node(box):
             with pytest.raises(glia.WaitTimeout) as caught:
                 wait()
             assert isinstance(caught.value, TimeoutError)
-            assert 0.3 < time.monotonic() - begin < 3
+            assert 0.3 < time.monotonic() - begin < AT_ONCE_S
 
     all_end_in_time()
     box.started[-1].send_signal(signal.SIGSTOP)
@@ -208,7 +208,7 @@ def test_a_node_that_hangs_is_a_timeout_that_says_what_is_known(box):
                 ask()
             assert caught.value.code == code
             assert isinstance(caught.value, TimeoutError)
-            assert time.monotonic() - begin < 3
+            assert time.monotonic() - begin < AT_ONCE_S
     finally:
         box.started[-1].send_signal(signal.SIGCONT)
     wait_for("the node", client.is_ready)
@@ -359,7 +359,7 @@ def test_where_nobody_is_that_is_said_at_once(tmp_path):
             with pytest.raises(glia.UnavailableError):
                 ask()
         assert not client.is_ready()
-        assert time.monotonic() - begin < 2
+        assert time.monotonic() - begin < AT_ONCE_S
 
 
 def test_what_is_no_node_is_told_so():
@@ -407,7 +407,7 @@ def test_an_answer_that_never_comes_or_trickles_is_a_timeout():
         begin = time.monotonic()
         with pytest.raises(glia.RequestTimeout):
             glia.Client(fake.address, token="t", timeout=0.5).node()
-        assert time.monotonic() - begin < 3
+        assert time.monotonic() - begin < AT_ONCE_S
         fake.close()
 
 

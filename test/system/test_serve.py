@@ -12,7 +12,7 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import ROOT, wait_for  # noqa: E402
+from glianode import AT_ONCE_S, ROOT, wait_for  # noqa: E402
 
 
 def serve(box, *args):
@@ -88,7 +88,7 @@ def test_a_folder_that_another_serve_holds_is_refused_with_its_holder(box):
     node = serve(box)
     start = time.monotonic()
     done = box.glia("serve", code=5)
-    assert time.monotonic() - start < 5, "nobody makes way: there is nothing to wait for"
+    assert time.monotonic() - start < 9, "nobody makes way: there is nothing to wait for"
     assert f"in use by process {node.pid} (glia serve), since 20" in done.stderr
     assert json.loads(box.glia("serve", "--json", code=5).stdout)["error"]["code"] == "unavailable"
     box.glia("run", "--", "true")
@@ -211,7 +211,7 @@ def test_running_steps_are_left_to_the_keeper_at_once(box):
     run.kill()
     start = time.monotonic()
     stop(box, node)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < AT_ONCE_S
     assert not box.has("one.end")
     box.write("one.go", "")
     node = serve(box)
@@ -248,7 +248,7 @@ def test_finish_ends_when_the_grace_period_does(box):
     run.kill()
     start = time.monotonic()
     stop(box, node)
-    assert 0.9 < time.monotonic() - start < 8
+    assert 0.9 < time.monotonic() - start < AT_ONCE_S
     assert "1 running step is left to the keeper" in box.read(node.err)
     box.write("one.go", "")
     node = serve(box)
@@ -265,7 +265,7 @@ def test_a_second_signal_is_an_end_at_once(box):
     wait_for("its word", lambda: "waiting up to" in box.read(node.err))
     start = time.monotonic()
     stop(box, node)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < AT_ONCE_S
     box.write("one.go", "")
 
 
@@ -309,7 +309,7 @@ def test_an_upgrade_under_200_running_steps(box):
     wait_for("200 steps", lambda: box.has("ledger") and len(box.read("ledger").split()) == 200, 60)
     for end in (signal.SIGTERM, signal.SIGKILL, signal.SIGTERM):
         node.send_signal(end)
-        node.wait(20)
+        node.wait(60)
         node = serve(box)
     wait_for("the steps to be known again", lambda: box.ask("GET", "/v1/node").json
              ["attempts_running"] == 200)
@@ -329,7 +329,7 @@ class Manager:
     def __init__(self, box, name):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind(name.replace("@", "\0", 1))
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         box.env["NOTIFY_SOCKET"] = name
 
     def hear(self, wanted):
@@ -348,7 +348,7 @@ class Manager:
                 n += wanted in self.socket.recv(4096).decode().split("\n")
             except TimeoutError:
                 pass
-        self.socket.settimeout(10)
+        self.socket.settimeout(60)
         return n
 
 
