@@ -20,6 +20,7 @@ struct gl_trim *gl_trim_new(struct gl_node *n, const struct gl_keep *keep, struc
     t->keep = *keep;
     t->tidy = tidy;
     t->due = INT64_MAX;
+    t->seek_begun = n->config.may_be_half;
     t->seek_orphans = true;
     gl_list_init(&t->asks);
     gl_list_init(&t->naming);
@@ -187,7 +188,7 @@ static void pass_over(struct gl_trim *t, int code, const char *why)
     gl_trim_flows_end(t);
     gl_arena_reset(&t->arena);
     t->is_busy = t->is_paused = false;
-    t->due = is_bounded(t) ? t->node->now + PASS_MS : INT64_MAX;
+    t->due = is_bounded(t) || t->seek_begun ? t->node->now + PASS_MS : INT64_MAX;
     if (!gl_list_empty(&t->asks)) {
         begin(t);
     }
@@ -196,8 +197,8 @@ static void pass_over(struct gl_trim *t, int code, const char *why)
 
 void gl_trim_fail(struct gl_trim *t, int code, const char *why)
 {
-    /* What was being removed may have been removed, and its files not. */
-    t->seek_orphans = true;
+    /* What was being removed may have been removed, and its files not; or only a part of it. */
+    t->seek_orphans = t->seek_begun = true;
     pass_over(t, code, why);
 }
 
@@ -313,6 +314,9 @@ static int64_t count_by_size(const struct gl_trim *t)
 /* Is this one to go? Asked from the oldest on. */
 static bool is_to_go(struct gl_trim *t, const struct gl_index_entry *e, size_t before_n)
 {
+    if (e->score == GL_TRIM_BEGUN) {
+        return true;
+    }
     if (t->keep_ms >= 0 && e->score <= t->node->now - t->keep_ms) {
         return true;
     }
@@ -336,6 +340,17 @@ static void set_after(struct gl_trim *t, const struct gl_index_entry *e)
     t->after_id[n] = '\0';
 }
 
+/* Nothing goes by itself here, but what has begun to go is finished. */
+static bool only_begun(const struct gl_trim *t)
+{
+    return t->ask == NULL && !is_bounded(t);
+}
+
+static void pass_is_over(struct gl_trim *t)
+{
+    pass_over(t, 0, "");
+}
+
 static void on_page(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
@@ -354,7 +369,8 @@ static void on_page(struct gl_store_req *req)
     }
     t->jobs.n = n;
     if (n == 0) {
-        no_more_jobs(t);
+        t->seek_begun = false; /* they stand in front of all others */
+        (only_begun(t) && t->removed_n == 0 ? pass_is_over : no_more_jobs)(t);
     } else {
         gl_trim_jobs_begin(t);
     }
@@ -372,7 +388,7 @@ static void page(struct gl_trim *t)
     t->by_size_n = count_by_size(t);
     t->range = (struct gl_range){.index = GL_S("ended"),
                                  .score_min = INT64_MIN,
-                                 .score_max = INT64_MAX,
+                                 .score_max = only_begun(t) ? GL_TRIM_BEGUN : INT64_MAX,
                                  .after_score = t->after_score,
                                  .after_id = gl_str_of(t->after_id),
                                  .limit = is_in_a_hurry(t) ? GL_TRIM_ARMFUL : GL_TRIM_HANDFUL};
@@ -530,6 +546,10 @@ static void begin(struct gl_trim *t)
         gl_trim_rest_over(t); /* the store is looked after by another node */
         return;
     }
+    if (only_begun(t)) {
+        page(t);
+        return;
+    }
     /* A job may tell twice that it has ended: what is near the bound is counted anew. And those of
      * other nodes have not told us. */
     if (t->is_counted && (t->keep_jobs < 0 || (!gl_trim_is_shared(t) &&
@@ -552,7 +572,7 @@ gl_ms gl_trim_due(const struct gl_trim *t)
 void gl_trim_on_ready(struct gl_trim *t)
 {
     t->rest_due = t->node->now + REST_MS;
-    if (is_bounded(t)) {
+    if (is_bounded(t) || t->seek_begun) {
         t->due = t->node->now + FIRST_MS;
     }
 }
@@ -615,6 +635,10 @@ static void on_named(void *owner, int code, gl_str job, const char *why)
     struct gl_trim *t = n->trim;
 
     gl_list_remove(&ask->link);
+    if (code == GL_E_NOT_FOUND && ask->rq->job.n == GL_ULID_BYTES) {
+        code = 0; /* a part of it may be left */
+        job = ask->rq->job;
+    }
     if (code == 0 && t->is_stopped) {
         code = GL_E_UNAVAILABLE;
         why = "this node is stopping";

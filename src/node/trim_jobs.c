@@ -1,9 +1,10 @@
 /* trim_jobs.c - a handful of ended jobs goes: first their records, then their files.
  *
  * For everybody else a job goes in one transaction. Small jobs share one. A large job leaves its
- * steps and its log behind at first, and its place in the index "ended", and they follow page by
- * page, so that no transaction holds up others for long; a crash before the last leaves the place
- * in the index, where the next pass finds what is left.
+ * steps and its log behind at first, and they follow page by page, so that no transaction holds up
+ * others for long. Its place in the index "ended" moves to the very front, GL_TRIM_BEGUN, and goes
+ * last: whatever breaks off, the next pass, the first one of a node, or who removes it once more
+ * finds there what is left.
  *
  * Each transaction guards on the revision of the job that was read. It cannot move any more, but
  * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
@@ -15,6 +16,7 @@
 enum {
     OWN_WRITES = 7, /* besides the steps: log, inputs, run, dedupe, ended, job, retried */
     LOG_PAGE = 1000,
+    ALIKE_MAX = 32, /* ids that differ in their last letter only */
 };
 
 static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
@@ -293,6 +295,7 @@ static void on_part_removed(struct gl_store_req *req)
         remove_next(t);
     } else if (!g->is_headless) {
         g->is_headless = true;
+        g->r.ended_at = GL_TRIM_BEGUN;
         remove_next(t);
     } else {
         list_next(g);
@@ -307,6 +310,8 @@ static void remove_part(struct gl_trim *t, struct gl_trim_going *g)
     g->tx = x;
     if (!g->is_headless) {
         add_head(x, g);
+        add_write(x, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
+        add_write(x, GL_WRITE_INDEX, GL_S("ended"), g->id)->score = GL_TRIM_BEGUN;
     } else {
         add_ids(x, g);
     }
@@ -599,11 +604,16 @@ static void get_names(struct gl_trim *t)
 
 /* ---- the jobs themselves ---- */
 
+static bool is_removal(const struct gl_trim *t)
+{
+    return t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE;
+}
+
 static void look_at(struct gl_trim_going *g, const struct gl_record *r)
 {
     struct gl_trim *t = g->trim;
     gl_ms listed_at = g->r.ended_at;
-    bool is_asked = t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE;
+    bool is_asked = is_removal(t);
     struct gl_why *why = &t->jobs.why;
 
     g->rev = r->rev;
@@ -611,9 +621,6 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
     if (g->is_headless) {
         g->r.signals_n = 1; /* as far as anybody knows */
         g->r.letters_n = 1;
-        if (is_asked) {
-            leave(g, gl_why(why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
-        }
         return;
     }
     if (!gl_trim_read_job(t, r->value, &g->r)) {
@@ -623,6 +630,42 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
                         gl_job_status_words[g->r.status]));
     }
     g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its place in the index */
+}
+
+static void on_begun(struct gl_store_req *req)
+{
+    struct gl_trim *t = req->owner;
+    struct gl_trim_going *g = &t->jobs.items[0];
+    bool is_begun = false;
+
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    for (size_t i = 0; i < req->entries_n; i++) {
+        is_begun = is_begun || gl_str_eq(req->entries[i].id, g->id);
+    }
+    if (is_begun) {
+        GL_MARK(t->node->config.trace, "trim.begun_again");
+    } else {
+        leave(g, gl_why(&t->jobs.why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
+    }
+    g->r.ended_at = GL_TRIM_BEGUN;
+    get_names(t);
+}
+
+/* A job is to be removed that is not there: has somebody begun to? */
+static void find_begun(struct gl_trim *t)
+{
+    struct gl_store *s = t->node->ports.store;
+    gl_str id = t->jobs.items[0].id;
+
+    t->range = (struct gl_range){.index = GL_S("ended"),
+                                 .score_min = GL_TRIM_BEGUN,
+                                 .score_max = GL_TRIM_BEGUN,
+                                 .after_score = GL_TRIM_BEGUN,
+                                 .after_id = {.p = id.p, .n = id.n - 1},
+                                 .limit = ALIKE_MAX};
+    s->ops->range(s, gl_trim_call(t, on_begun), t->node->config.context, &t->range);
 }
 
 static void on_jobs(struct gl_store_req *req)
@@ -635,7 +678,11 @@ static void on_jobs(struct gl_store_req *req)
     for (size_t i = 0; i < t->jobs.n; i++) {
         look_at(&t->jobs.items[i], &req->records[i]);
     }
-    get_names(t);
+    if (is_removal(t) && t->jobs.items[0].is_headless) {
+        find_begun(t);
+    } else {
+        get_names(t);
+    }
 }
 
 void gl_trim_jobs_begin(struct gl_trim *t)

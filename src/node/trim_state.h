@@ -20,6 +20,7 @@ enum {
     GL_TRIM_FLYING = 8,   /* transactions under way */
     GL_TRIM_WRITES = 256, /* of one transaction */
     GL_TRIM_PAGE = 200,   /* ids read at a time */
+    GL_TRIM_BEGUN = 0,    /* where those stand in the index "ended" that have begun to go */
 };
 
 struct gl_trim_tally {
@@ -84,6 +85,7 @@ struct gl_trim {
     int64_t ended_n; /* jobs that have ended and are still there */
     gl_ms flows_due, files_due, rest_due;
     uint64_t condemned_n;    /* passes that have condemned something */
+    bool seek_begun;         /* there may be jobs of which only a part is gone */
     bool seek_orphans;       /* there may be files of jobs that are gone */
     uint64_t removed_n;      /* jobs, since flows were last looked through */
     bool again;              /* something else may be found then */
