@@ -133,6 +133,10 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
     gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
     gl_jw_key(w, "why");
     gl_jw_str(w, gl_reason_job(a, v, live));
+    if (live != NULL && live->is_quarantined(live->owner, v->job.job_id)) {
+        gl_jw_key(w, "quarantined");
+        gl_jw_bool(w, true);
+    }
     if (v->flow->bundle != NULL) {
         gl_render_bundle(a, v, w);
     }

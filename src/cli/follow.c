@@ -178,14 +178,16 @@ static void show_log(struct gl_follow *f)
 
 /* ---- events ---- */
 
-/* A step that waits for an approval is told of once, unless it was decided meanwhile. */
+/* A step that waits for a person is told of once, unless it was decided meanwhile. */
 static void note_asked(struct gl_follow *f, const struct gl_json *j, gl_jnode event,
                        struct gl_arena *a)
 {
     gl_str step = gl_json_str(j, gl_json_get(j, event, "step_id"), a);
+    gl_str on = gl_json_str(j, gl_json_get(j, event, "blocked_on"), a);
 
-    if (gl_str_is(gl_json_str(j, gl_json_get(j, event, "blocked_on"), a), "approval")) {
+    if (gl_str_is(on, "approval") || gl_str_is(on, "review")) {
         f->asked = gl_str_c(&f->reach->cli->arena, step);
+        f->is_review = gl_str_is(on, "review");
         f->has_asked = false;
     } else if (f->asked != NULL && gl_str_is(step, f->asked)) {
         f->asked = NULL;
@@ -208,6 +210,23 @@ static gl_str first_decision(struct gl_follow *f, struct gl_page *page)
     return word.n > 0 ? word : GL_S("WORD");
 }
 
+/* Nobody knows whether it did its work, and others go on meanwhile: else the job would be paused,
+ * and that is said at the end. */
+static void say_review(struct gl_follow *f)
+{
+    struct gl_cli *cli = f->reach->cli;
+    bool is_agent = f->asked[0] == '@';
+    const char *name = f->asked + is_agent;
+
+    gl_progress_clear(f->progress);
+    gl_cli_say(
+        cli,
+        "%s %s waits for a person: what became of its last attempt is not known; to decide: %s",
+        is_agent ? "agent" : "step", name,
+        gl_cli_hint(cli, "human respond %s %s --decision 'rerun|done|failed'", f->job, name));
+    f->has_asked = true;
+}
+
 static void say_asked(struct gl_follow *f)
 {
     struct gl_cli *cli = f->reach->cli;
@@ -217,6 +236,12 @@ static void say_asked(struct gl_follow *f)
     if (f->asked == NULL || f->has_asked || f->progress->is_quiet) {
         return;
     }
+    if (f->is_review) {
+        if (!gl_str_is(f->status, "paused")) {
+            say_review(f);
+        }
+        return;
+    }
     word = first_decision(f, &page);
     gl_progress_clear(f->progress);
     gl_cli_say(cli, "step %s waits for a person; to answer: %s", f->asked,
@@ -224,6 +249,35 @@ static void say_asked(struct gl_follow *f)
                            GL_STR_ARG(word)));
     gl_page_done(&page);
     f->has_asked = true;
+}
+
+/* It is held, and nothing will happen by itself. Of a node that has just been found. */
+static void say_held(struct gl_follow *f, const struct gl_json *j)
+{
+    struct gl_cli *cli = f->reach->cli;
+    bool is_held = false;
+
+    f->is_new = false;
+    (void)gl_json_bool(gl_json_get(j, gl_json_root(j), "quarantined"), &is_held);
+    if (is_held && !f->has_held) {
+        gl_progress_clear(f->progress);
+        gl_cli_say(cli,
+                   "the job is in quarantine: its node has crashed three times in a row while "
+                   "handling it; to go on with it: %s",
+                   gl_cli_hint(cli, "job resume %s", f->job));
+    }
+    f->has_held = is_held;
+}
+
+static void look_at_node(struct gl_follow *f)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    struct gl_page page;
+
+    if (gl_page_ask(&page, f->reach, &rq, NULL) == 0) {
+        say_held(f, &page.j);
+    }
+    gl_page_done(&page);
 }
 
 static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct gl_why *reterr_why)
@@ -269,6 +323,9 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
     if (err == 0) {
         err = read_events(f, reply.body, ret_ended, reterr_why);
         say_asked(f); /* may ask for more: the reply is gone then */
+        if (f->is_new) {
+            look_at_node(f);
+        }
     }
     return err;
 }
@@ -296,6 +353,7 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
     f->status = gl_str_dup(&f->reach->cli->arena,
                            gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "status"), &a));
     gl_progress_load(f->progress, &j, gl_json_root(&j));
+    say_held(f, &j);
     return 0;
 }
 
@@ -402,6 +460,7 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
         gl_progress_clear(f->progress);
         return gl_cli_fail(f->reach->cli, err, why.text);
     }
+    f->is_new = true;
     if (f->reach->daemon == NULL) {
         pause_for(f, 20);
     }

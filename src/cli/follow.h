@@ -28,7 +28,10 @@ struct gl_follow {
     uint32_t log_told;    /* of this attempt it was said that its log is not to be had here */
     gl_ms log_pause_ms;
     const char *asked; /* the step that waits for a person, in the command's arena; NULL: none */
+    bool is_review;    /* because nobody knows what became of it; else it asks */
     bool has_asked;    /* and that has been said */
+    bool is_new;       /* another node has it than before: how does it stand there? */
+    bool has_held;     /* it was said that it is held there */
 };
 
 /* From here on interrupts are taken by gl_follow_job(). */

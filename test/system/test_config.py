@@ -252,7 +252,7 @@ name: bad
 steps:
   hold: {{sh: 'until [ -e {box.folder}/go ]; do sleep 0.02; done', unsafe: true}}
 """)
-    run = box.start("run", flow)
+    run = box.start("run", flow, "--run-id", "bad-1")
     job = box.wait_job()[0]
     wait_for("the step", lambda: box.step(job, "hold")["status"] == "running")
     run.kill()
@@ -272,13 +272,21 @@ steps:
         suspects = json.load(file)["suspects"]
     assert [(s["job_id"], s["crashes"]) for s in suspects] == [(job, crashes)]
     assert "quarantine" in box.glia("why", job).stdout
+    assert box.json("job", "status", job)["quarantined"] is True
     stop(box, node)
     node = serve(box)
     assert f"job {job} is held" in box.read(node.err), "it stays held over restarts"
+    run = box.start("run", flow, "--run-id", "bad-1")
+    wait_for("what holds it", lambda: f"job resume {job}" in box.read(run.err))
+    stop(box, node)
+    node = serve(box)
     other = box.glia("run", "--", "echo", "others go on")
     assert other.stdout == "others go on\n"
     box.write("go", "")
     assert "completed" in box.glia("job", "resume", job).stdout
+    assert run.wait(20) == 0
+    assert box.read(run.err).count("is in quarantine") == 1, "it is said once"
+    assert "quarantined" not in box.json("job", "status", job)
     stop(box, node)
     node = serve(box)
     assert "is held" not in box.read(node.err)

@@ -99,3 +99,23 @@ def test_wrong_answers_change_nothing(box):
         done = box.glia("human", "respond", *args, code=code)
         assert says in done.stderr, done.stderr
     assert box.step("pay-1", "pay")["status"] == "blocked"
+
+
+def test_who_waits_is_told_of_a_review_while_other_steps_run(box):
+    box.write("flow.yaml", f"""
+steps:
+  pay: {{sh: "echo started >> '{box.folder}/ledger'; sleep 60", unsafe: true}}
+  hold: {{sh: "until [ -e '{box.folder}/go' ]; do sleep 0.02; done", idempotent: true}}
+""")
+    run = box.start("run", "flow.yaml", "--run-id", "two-1")
+    wait_for("the steps", lambda: starts(box) == 1
+             and box.step("two-1", "hold")["status"] == "running")
+    for pid in list(keepers(box.data)):
+        os.kill(pid, signal.SIGKILL)
+    said = wait_for("the review", lambda: "step pay waits for a person" in box.read(run.err)
+                    and box.read(run.err))
+    assert "human respond" in said and "rerun|done|failed" in said
+    box.glia("human", "respond", "two-1", "pay", "--decision", "done")
+    box.write("go", "")
+    box.finish(run)
+    assert box.read(run.err).count("waits for a person") == 1
