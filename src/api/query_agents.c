@@ -251,6 +251,12 @@ static void read_units(struct gl_query *q)
     s->ops->get(s, &q->req, q->tenant, q->keys, c->n);
 }
 
+/* What is being handled does not, nor what an aggregator has got and keeps. */
+static bool waits(gl_str status)
+{
+    return !gl_str_is(status, "handling") && !gl_str_is(status, "counted");
+}
+
 static void on_counted(struct gl_store_req *req)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* there may be many pages */
@@ -265,7 +271,7 @@ static void on_counted(struct gl_store_req *req)
         struct doc d = doc_of(&a, &req->records[i]);
         int64_t to = gl_flow_find_agent(q->graph, text_in(&a, &d, "to"));
 
-        if (to >= 0 && !gl_str_is(text_in(&a, &d, "status"), "handling")) {
+        if (to >= 0 && waits(text_in(&a, &d, "status"))) {
             c->of[to]++;
         }
         last = req->records[i].id;
@@ -381,6 +387,12 @@ static void write_letter(struct gl_query *q, struct gl_arena *a, gl_str id, cons
     gl_jw_end(w);
 }
 
+/* What an aggregator has counted is its own; when the job has ended nobody waits for it. */
+static bool is_over(struct gl_query *q, struct gl_arena *a, const struct doc *d)
+{
+    return !q->job_record.live && gl_str_is(text_in(a, d, "status"), "counted");
+}
+
 static void on_letters(struct gl_store_req *req)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -396,7 +408,8 @@ static void on_letters(struct gl_store_req *req)
 
         last = letter_number(req->records[i].id);
         q->scanned++;
-        if (q->rq->step.n == 0 || gl_str_eq(text_in(&a, &d, "to"), q->rq->step)) {
+        if ((q->rq->step.n == 0 || gl_str_eq(text_in(&a, &d, "to"), q->rq->step)) &&
+            !is_over(q, &a, &d)) {
             write_letter(q, &a, req->records[i].id, &d, (gl_str){0});
             full = ++q->taken == q->rq->limit;
         }

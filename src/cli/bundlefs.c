@@ -26,6 +26,8 @@ struct reading {
     const char *real; /* payloads/ without links, for comparing */
     struct gl_payload *items;
     size_t n, cap;
+    gl_str *folders; /* empty ones */
+    size_t folders_n, folders_cap;
     size_t seen; /* files and folders */
     gl_str *problems;
     size_t problems_n;
@@ -144,6 +146,22 @@ static void add_file(struct reading *r, const char *path, const char *name, cons
 
 /* ---- folders ---- */
 
+/* One without anything in it. */
+static void add_folder(struct reading *r, const char *name)
+{
+    if (r->folders_n == r->folders_cap) {
+        size_t cap = r->folders_cap * 2 + 16;
+        gl_str *more = GL_NEW_ARRAY(r->a, gl_str, cap);
+
+        if (r->folders_n > 0) {
+            memcpy(more, r->folders, r->folders_n * sizeof(*more));
+        }
+        r->folders = more;
+        r->folders_cap = cap;
+    }
+    r->folders[r->folders_n++] = gl_str_of(name);
+}
+
 static void list_folder(struct reading *r, const char *path, const char *name, unsigned depth);
 
 static bool is_good_name(const char *name)
@@ -184,6 +202,7 @@ static void list_folder(struct reading *r, const char *path, const char *name, u
 {
     DIR *dir = opendir(path);
     struct dirent *e;
+    bool is_empty = true;
 
     if (dir == NULL) {
         problem(r, gl_str_fmt(r->a, "%s cannot be opened: %s", path, strerror(errno)));
@@ -200,6 +219,7 @@ static void list_folder(struct reading *r, const char *path, const char *name, u
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
             continue;
         }
+        is_empty = false;
         if (++r->seen > GL_PAYLOADS_MAX * 2) {
             problem(r, gl_str_fmt(r->a, "payloads/ has more than %d files and folders",
                                   GL_PAYLOADS_MAX * 2));
@@ -209,6 +229,9 @@ static void list_folder(struct reading *r, const char *path, const char *name, u
         take(r, join(r->a, path, e->d_name), join(r->a, name, e->d_name), depth);
     }
     (void)closedir(dir); /* nothing was written */
+    if (is_empty && !r->is_full && name[0] != '\0') {
+        add_folder(r, name);
+    }
 }
 
 static int by_path(const void *a, const void *b)
@@ -246,6 +269,7 @@ static void list_payloads(struct reading *r)
         qsort(r->items, r->n, sizeof(*r->items), by_path);
     }
     r->b->given.payloads = (struct gl_items){.items = r->items, .n = r->n};
+    r->b->given.folders = (struct gl_strs){.items = r->folders, .n = r->folders_n};
 }
 
 /* ---- layers ---- */
@@ -351,6 +375,14 @@ void gl_bundlefs_write(const struct gl_bundlefs *b, struct gl_jw *w)
         gl_jw_end(w);
     }
     gl_jw_end(w);
+    if (b->given.folders.n > 0) {
+        gl_jw_key(w, "folders");
+        gl_jw_array(w);
+        for (size_t i = 0; i < b->given.folders.n; i++) {
+            gl_jw_str(w, b->given.folders.items[i]);
+        }
+        gl_jw_end(w);
+    }
     write_layer(w, "config", b->given.config);
     write_layer(w, "overlay", b->given.overlay);
     write_layer(w, "scenario", b->given.scenario);

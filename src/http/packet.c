@@ -1,6 +1,6 @@
 /* packet.c - a bundle in a submission: the manifest as written, and which blobs its files are.
  *
- *     {"manifest": {...}, "payloads": [{"path", "sha256", "executable"}],
+ *     {"manifest": {...}, "payloads": [{"path", "sha256", "executable"}], "folders": [...],
  *      "config": {...}, "overlay": {...}, "scenario": ...}
  *
  * The manifest itself is kept as a blob, too: the flow names it, and so it stays as long as that.
@@ -17,6 +17,7 @@
 struct packet {
     gl_str manifest, config, overlay, scenario; /* as JSON */
     struct gl_items payloads;                   /* struct file */
+    struct gl_strs folders;
 };
 
 struct file {
@@ -40,6 +41,7 @@ static const struct gl_schema file_schema = {
 static const struct gl_field packet_fields[] = {
     GL_FIELD(packet, manifest, RAW, GL_FF_REQUIRED, "manifest.json, as it is."),
     GL_FIELD_SUB(packet, payloads, LIST, &file_schema, 0, "The files in payloads/."),
+    GL_FIELD(packet, folders, STRS, 0, "Folders below payloads/ that hold no file."),
     GL_FIELD(packet, config, RAW, 0, "The configuration, all layers merged."),
     GL_FIELD(packet, overlay, RAW, 0, "Laid over every message that starts the job."),
     GL_FIELD(packet, scenario, RAW, 0, "scenario.json."),
@@ -119,6 +121,9 @@ static int take_files(struct gl_submits *s, const struct packet *p, struct gl_it
 
     if (n > GL_PAYLOADS_MAX) {
         return gl_why(why, GL_E_INVALID, "there are more than %d payloads", GL_PAYLOADS_MAX);
+    }
+    if (p->folders.n > GL_PAYLOADS_MAX) {
+        return gl_why(why, GL_E_INVALID, "there are more than %d folders", GL_PAYLOADS_MAX);
     }
     for (size_t i = 0; i < n; i++) {
         int err = take_file(s, &from[i], &to[i], why);
@@ -222,6 +227,7 @@ bool gl_packet_compile(struct gl_submits *s, gl_jnode bundle, gl_str *ret,
         take_files(s, &p, &given.payloads, &why) != 0) {
         return refuse(s, refusal, &why);
     }
+    given.folders = p.folders; /* only compared with what the manifest names */
     given.config = gl_text_compact(p.config, s->arena);
     given.overlay = gl_text_compact(p.overlay, s->arena);
     given.scenario = gl_text_compact(p.scenario, s->arena);

@@ -15,6 +15,7 @@
 
 struct gl_manifest_given {
     struct gl_items payloads; /* struct gl_payload, sorted by path: what payloads/ holds */
+    struct gl_strs folders;   /* those below payloads/ that hold nothing, in any order */
     gl_str hash;              /* of the bundle's listing */
     gl_str config;            /* merged: gl_manifest_config(); "" : {} */
     gl_str overlay;  /* JSON object: --set inputs.payload.*, laid over every seed; "" : none */

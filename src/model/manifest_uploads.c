@@ -39,6 +39,21 @@ static bool has_folder(struct gl_manifest *m, gl_str path)
     return i < m->given->payloads.n && gl_str_starts(payload_at(m, i)->path, prefix);
 }
 
+/* A folder without a file in it, nor in those below it: there is nothing to copy. */
+static bool is_empty(const struct gl_manifest *m, gl_str path)
+{
+    const struct gl_strs *all = &m->given->folders;
+
+    for (size_t i = 0; i < all->n; i++) {
+        gl_str f = all->items[i];
+
+        if (gl_str_starts(f, path) && (f.n == path.n || f.p[path.n] == '/')) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool has(struct gl_manifest *m, gl_str path)
 {
     return has_file(m, path) || has_folder(m, path);
@@ -92,7 +107,8 @@ static const char *near_payload(struct gl_manifest *m, gl_str path)
     return gl_flow_read_near(&m->r, &near);
 }
 
-/* `n` is what is named when something is wrong, or has the field `source` or `target` that is. */
+/* False: it is no good, which has been said, or there is nothing to copy. `n` is what is named when
+ * something is wrong, or has the field `source` or `target` that is. */
 static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
 {
     gl_jnode source = gl_manifest_get(m, n, "source"), target = gl_manifest_get(m, n, "target");
@@ -116,6 +132,10 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
                           "without `..`",
                           GL_STR_ARG(gl_flow_read_clip(u->target)));
         return false;
+    }
+    if (u->source.n > 0 ? !has(m, u->source) && is_empty(m, u->source)
+                        : m->given->payloads.n == 0) {
+        return false; /* nothing is wrong, and nothing is to be copied */
     }
     if (u->source.n > 0 && !has(m, u->source)) {
         gl_manifest_error(m, source, NULL, "there is no file or folder `%.*s` in payloads/%s",

@@ -97,3 +97,15 @@ def test_a_review_says_how_to_decide_and_that_is_how(box):
     box.write("runs/one/go", "")
     box.glia("human", "respond", job, "pay", "--decision", "rerun")
     says(box, "completed at")
+
+
+def test_a_pool_has_the_name_its_bundle_knows(box):
+    b = Bundle("why").worker("a", "wait_file('go')", safe_to_retry=True, pool="io")
+    b.worker("b", "say(x=1)", safe_to_retry=True, pool="io", output_message_type="done").ends("b")
+    box.env["MN_EXECUTOR_POOL_CAPACITIES"] = "io=1"
+    start(box, b.seed("a", {}).seed("b", {}))
+    wait_for("one that waits", lambda: "of pool 'io' (1 of 1 in use" in box.glia(
+        "job", "status", "one", "--json").stdout)
+    assert "executor.io" not in box.glia("why", "one").stdout
+    box.write("runs/one/go", "")
+    says(box, "completed at")

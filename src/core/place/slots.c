@@ -1,5 +1,6 @@
 #include "core/place/slots.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/heal/load.h"
 #include "core/place/quotas.h"
@@ -434,13 +435,17 @@ void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_quota *l
     }
 }
 
-static void explain_pool(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
+static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job, uint32_t number,
+                         struct gl_buf *out)
 {
     const struct gl_core_pool_state *p = &c->pools[w->pool];
     size_t ahead = gl_heap_ahead(&p->queue, &w->place);
+    struct gl_job *j = gl_job_find(c, job);
+    const struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, number) : NULL;
+    gl_str name = st != NULL && gl_step_is_unit(st) ? gl_unit_pool(st) : p->name;
 
     gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
-               w->slots == 1 ? "slot" : "slots", GL_STR_ARG(p->name), p->in_use, p->slots);
+               w->slots == 1 ? "slot" : "slots", GL_STR_ARG(name), p->in_use, p->slots);
     gl_slots_tell_holders(c, w->pool, NULL, out);
     gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
 }
@@ -467,7 +472,7 @@ bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_
     } else if (!c->adoption_over) {
         gl_buf_c(out, "waits until the node knows which attempts have outlived the last one");
     } else if (!gl_quotas_explain(c, w, out)) {
-        explain_pool(c, w, out);
+        explain_pool(c, w, job, number, out);
     }
     return true;
 }
