@@ -164,6 +164,15 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
     }
 }
 
+/* Flows that jobs have changed: nobody looks into the earlier ones any more. */
+static void drop_left(struct gl_core *c)
+{
+    for (struct gl_spec *s; (s = c->left) != NULL;) {
+        c->left = s->left;
+        gl_spec_unref(s);
+    }
+}
+
 void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effects *out)
 {
     GL_ASSERT(ev->now >= c->now);
@@ -177,6 +186,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     gl_ledger_settle(c);
     gl_agents_trim(c);
     gl_load_trim(c);
+    drop_left(c);
     c->out = NULL;
     GL_ASSERT(gl_list_empty(&c->touched));
 }

@@ -94,6 +94,7 @@ struct gl_spec {
     struct gl_arena arena;
     struct gl_flow *flow;
     struct gl_spec *shared; /* of a job's own flow (agents/grow.c): the one it was; else NULL */
+    struct gl_spec *left;   /* the next one that its job has left in this step */
     bool is_stored;         /* its record is known to be in the store */
     gl_str hash, text;      /* in the arena */
 };

@@ -150,6 +150,7 @@ struct gl_core {
     struct gl_pool mem;
     gl_ms now;
     struct gl_effects *out; /* of the step under way */
+    struct gl_spec *left;   /* flows that jobs have left in it (agents/grow.c) */
     struct {                /* the large body that it sent last: `text` is the same */
         struct gl_body *body;
         gl_str text, sha256;

@@ -90,13 +90,18 @@ static void on_log(struct sim_checks *c, void *me, const struct sim_change *ch,
     }
 }
 
+static bool has_failed(const struct gl_step_record *r)
+{
+    return r->status == GL_STEP_RETRY_WAIT || r->terminal_outcome == GL_OUTCOME_FAILED;
+}
+
 /* Only where nothing goes wrong any more: else lines are late, or lost with a connection. */
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     const struct sim_fact_step *st = ch->step;
     (void)me;
     if (st == NULL || !st->spec->is_bound || c->world->faults || st->r.status != GL_STEP_RUNNING ||
-        ch->step_now->status == GL_STEP_RUNNING ||
+        ch->step_now->status == GL_STEP_RUNNING || !has_failed(ch->step_now) ||
         !gl_str_is(ch->step_now->last_error, "agent beacon deadline exceeded")) {
         return;
     }

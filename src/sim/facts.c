@@ -3,6 +3,9 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "model/agent.h"
+
+enum { GROWTH_MAX = 256 }; /* steps that patches add to one job */
 
 void sim_facts_init(struct sim_facts *f)
 {
@@ -29,6 +32,37 @@ struct sim_fact_job *sim_facts_job(const struct sim_facts *f, gl_str id)
     return gl_map_find(&f->jobs, id);
 }
 
+static void specify(struct sim_fact_job *j)
+{
+    for (uint32_t i = 0; i < j->flow->steps.n; i++) {
+        struct sim_fact_step *st = &j->steps[i];
+        st->spec = gl_flow_step(j->flow, i);
+        for (uint32_t k = 0; k < st->items_n; k++) {
+            if (st->items[k] != NULL) {
+                st->items[k]->spec = st->spec;
+            }
+        }
+    }
+}
+
+bool sim_facts_grow(struct sim_fact_job *job, gl_str record)
+{
+    struct gl_json json;
+    struct gl_flow *flow;
+    gl_str text = gl_str_dup(&job->arena, record);
+    if (gl_json_parse(&json, text, GL_RECORD_BYTES_MAX, &job->arena, NULL) != 0) {
+        return false;
+    }
+    gl_jnode n = gl_json_get(&json, gl_json_root(&json), "flow");
+    if (n == NULL || gl_flow_decode(gl_json_raw(&json, n), &job->arena, &flow, NULL) != 0 ||
+        flow->steps.n > job->steps_room) {
+        return false;
+    }
+    job->flow = flow;
+    specify(job);
+    return true;
+}
+
 struct sim_fact_job *sim_facts_job_make(struct sim_facts *f, gl_str id, gl_str flow_text)
 {
     struct sim_fact_job *j = gl_mem_alloc(sizeof(*j));
@@ -39,10 +73,11 @@ struct sim_fact_job *sim_facts_job_make(struct sim_facts *f, gl_str id, gl_str f
         return NULL;
     }
     j->id = gl_str_dup(&j->arena, id);
-    j->steps = GL_NEW_ARRAY(&j->arena, struct sim_fact_step, j->flow->steps.n);
-    for (uint32_t i = 0; i < j->flow->steps.n; i++) {
-        j->steps[i].spec = gl_flow_step(j->flow, i);
-    }
+    bool may_grow = j->flow->bundle != NULL && j->flow->bundle->dynamic.enabled;
+    j->first_flow = j->flow;
+    j->steps_room = (uint32_t)j->flow->steps.n + (may_grow ? GROWTH_MAX : 0);
+    j->steps = GL_NEW_ARRAY(&j->arena, struct sim_fact_step, j->steps_room);
+    specify(j);
     gl_map_add(&f->jobs, j->id, j);
     return j;
 }
@@ -235,6 +270,12 @@ void sim_facts_reload(struct sim_fact_job *job, const struct sim_disk *d, struct
 {
     const struct sim_disk_record *r = sim_disk_peek(d, GL_S("default"), GL_S("job"), job->id);
     struct gl_job_record now = {0};
+    const struct sim_disk_record *graph = sim_disk_peek(
+        d, GL_S("default"), GL_S("patch"), gl_str_fmt(scratch, "%.*s/graph", GL_STR_ARG(job->id)));
+    if (graph == NULL || !sim_facts_grow(job, graph->value)) {
+        job->flow = job->first_flow;
+        specify(job);
+    }
     job->torn = true;
     job->known = r != NULL && read_record(&gl_job_schema, r, scratch, &now);
     job->lost = !job->known && !job->removed;

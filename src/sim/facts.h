@@ -20,6 +20,7 @@ struct sim_fact_step {
     gl_str output;           /* as committed; in the job's arena */
     gl_str limit_key;        /* likewise */
     bool was_ready;          /* its gate was reached */
+    bool had_started;        /* ... or ended, before its job's flow was changed last */
     bool left_pending;       /* its rule has been satisfied, or cannot be */
     bool is_settled;         /* ... and all steps that its references name had ended then */
     gl_str asked[4];         /* decisions that somebody has sent for it */
@@ -47,15 +48,17 @@ struct sim_fact_job {
     bool known;
     uint64_t rev, token;
     struct gl_buf owner;
-    struct gl_flow *flow;
-    struct sim_fact_step *steps; /* by number */
-    gl_ms changed_at;            /* true time of its last transaction */
-    bool promised;               /* a caller was told that it exists */
-    bool removed;                /* it had ended, and has been taken away */
-    bool torn;                   /* a change of primary has undone something of it */
-    bool lost;                   /* ... all of it */
-    uint32_t freed_n;            /* how often it was paused and went on */
-    uint32_t free_asks_n;        /* how often somebody asked for that */
+    struct gl_flow *flow, *first_flow; /* as it is now, and as it was submitted */
+    const struct gl_flow *flow_before; /* the transaction being applied; NULL: it changes nothing */
+    struct sim_fact_step *steps;       /* by number; they stay where they are */
+    uint32_t steps_room;
+    gl_ms changed_at;     /* true time of its last transaction */
+    bool promised;        /* a caller was told that it exists */
+    bool removed;         /* it had ended, and has been taken away */
+    bool torn;            /* a change of primary has undone something of it */
+    bool lost;            /* ... all of it */
+    uint32_t freed_n;     /* how often it was paused and went on */
+    uint32_t free_asks_n; /* how often somebody asked for that */
 };
 
 /* One write of a transaction to a job or a step, before it is made. */
@@ -87,6 +90,8 @@ struct sim_fact_pos {
 struct sim_fact_step *sim_facts_next(const struct sim_fact_job *job, struct sim_fact_pos *pos);
 /* The job, made if it is new, with its flow. NULL if the flow cannot be read. */
 struct sim_fact_job *sim_facts_job_make(struct sim_facts *f, gl_str id, gl_str flow_text);
+/* Its flow has been changed: `record` is what its record "patch" says. False: it cannot be. */
+bool sim_facts_grow(struct sim_fact_job *job, gl_str record);
 /* Every step of a transaction is remembered; the job's own write comes last. */
 void sim_facts_settle(struct sim_fact_job *job);
 /* Remember the change (after the checkers have seen it). */

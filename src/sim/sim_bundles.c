@@ -1,6 +1,7 @@
 #include "sim/sim_bundles.h"
 
 #include "base/check.h"
+#include "sim/sim_patches.h"
 
 struct draft {
     struct gl_arena arena;
@@ -10,6 +11,8 @@ struct draft {
     struct gl_agent_spec agents[SIM_AGENTS_MAX];
     struct gl_route routes[2 * SIM_AGENTS_MAX];
     struct gl_seed seeds[4];
+    struct gl_region region;
+    struct gl_template template;
     uint32_t agents_n, ledger_n;
 };
 
@@ -189,6 +192,101 @@ static void draw_step(struct draft *d, uint32_t i, struct gl_rng *r)
     draw_needs(d, i, r);
 }
 
+/* ---- where it may change ---- */
+
+/* A step that an executor works for, which works for no earlier one: messages find it. -1: none. */
+static int64_t draw_controller(const struct draft *d, struct gl_rng *r)
+{
+    uint32_t first = (uint32_t)gl_rng_below(r, d->ledger_n);
+    for (uint32_t n = 0; n < d->ledger_n; n++) {
+        uint32_t i = (first + n) % d->ledger_n;
+        gl_str agent = d->steps[d->agents_n + i].agent_ids.items[0];
+        bool is_first = true;
+        uint32_t number = 0;
+        while (number + 1 < d->agents_n && !gl_str_eq(d->agents[number].id, agent)) {
+            number++;
+        }
+        for (uint32_t k = 0; k < i; k++) {
+            const struct gl_strs *others = &d->steps[d->agents_n + k].agent_ids;
+            for (size_t o = 0; o < others->n; o++) {
+                is_first = is_first && !gl_str_eq(others->items[o], agent);
+            }
+        }
+        if (is_first && d->agents[number].kind == GL_AGENT_EXECUTOR) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The exit waits for the controller, over an edge that can be named. */
+static void join(struct draft *d, uint32_t from, uint32_t to)
+{
+    struct gl_step_spec *st = &d->steps[d->agents_n + to];
+    gl_str *ids = (gl_str *)(uintptr_t)st->needs_ids.items;
+    struct gl_step_edge *edges = GL_NEW_ARRAY(&d->arena, struct gl_step_edge, SIM_LEDGER_MAX);
+    bool has = false;
+    for (uint32_t i = 0; i < st->needs_n; i++) {
+        has = has || st->needs[i] == d->agents_n + from;
+    }
+    if (!has) {
+        ids[st->needs_n] = d->steps[d->agents_n + from].id;
+        st->needs[st->needs_n++] = d->agents_n + from;
+        st->needs_ids.n = st->needs_n;
+    }
+    for (uint32_t i = 0; i < st->needs_n; i++) {
+        edges[i] = (struct gl_step_edge){
+            .id = gl_str_fmt(&d->arena, "%.*s-%.*s", GL_STR_ARG(ids[i]), GL_STR_ARG(st->id)),
+            .accepts = GL_ACCEPT_DONE | GL_ACCEPT_PARTIAL | GL_ACCEPT_SKIPPED};
+    }
+    st->edges = (struct gl_items){.items = edges, .n = st->needs_n};
+}
+
+/* Its worker is told by an argument: see sim_patches.h. */
+static void draw_dynamic(struct draft *d, struct gl_rng *r)
+{
+    static const gl_str template[] = {GL_S("more")};
+    int64_t controller = d->ledger_n > 0 && gl_rng_chance(r, 400000) ? draw_controller(d, r) : -1;
+    if (controller < 0) {
+        return;
+    }
+    const struct gl_step_spec *st = &d->steps[d->agents_n + controller];
+    uint32_t behind = d->ledger_n - (uint32_t)controller - 1;
+    bool is_fanout = behind == 0 || gl_rng_chance(r, 400000);
+    uint32_t exit = is_fanout ? 0 : (uint32_t)controller + 1 + (uint32_t)gl_rng_below(r, behind);
+    gl_str *argv = GL_NEW_ARRAY(&d->arena, gl_str, 2);
+    d->region = (struct gl_region){.id = GL_S("r"),
+                                   .is_fanout = is_fanout,
+                                   .controller = st->id,
+                                   .templates = {.items = template, .n = 1}};
+    if (!is_fanout) {
+        gl_str *edges = GL_NEW(&d->arena, gl_str);
+        join(d, (uint32_t)controller, exit);
+        d->region.exit = d->steps[d->agents_n + exit].id;
+        *edges = gl_str_fmt(&d->arena, "%.*s-%.*s", GL_STR_ARG(st->id), GL_STR_ARG(d->region.exit));
+        d->region.mutable_edges = (struct gl_strs){.items = edges, .n = 1};
+    }
+    d->template = (struct gl_template){
+        .id = template[0],
+        .agent = d->agents[gl_rng_below(r, d->agents_n)].id,
+        .control = gl_str_fmt(
+            &d->arena, "{\"timeout_ms\":%lld,\"max_attempts\":%u,\"failure_policy\":\"%s\"}",
+            (long long)gl_rng_range(r, 5000, 60000), 1 + (unsigned)gl_rng_below(r, 2),
+            gl_rng_chance(r, 500000) ? "skip" : "continue_partial")};
+    d->bundle.dynamic = (struct gl_dynamic){.enabled = true,
+                                            .regions = {.items = &d->region, .n = 1},
+                                            .templates = {.items = &d->template, .n = 1},
+                                            .patches_max = 1 + (uint32_t)gl_rng_below(r, 8)};
+    argv[0] = GL_S("sim");
+    argv[1] = gl_str_fmt(&d->arena, SIM_PATCHES_ARG "%.*s:%.*s", GL_STR_ARG(st->id),
+                         GL_STR_ARG(d->region.exit));
+    for (uint32_t i = 0; i < d->agents_n; i++) {
+        if (gl_str_eq(d->agents[i].id, st->agent_ids.items[0])) {
+            d->steps[i].argv = (struct gl_strs){.items = argv, .n = 2};
+        }
+    }
+}
+
 void sim_bundles_make(struct gl_rng *r, const struct sim_options *o, struct gl_buf *out)
 {
     struct draft *d = &(struct draft){0};
@@ -210,6 +308,7 @@ void sim_bundles_make(struct gl_rng *r, const struct sim_options *o, struct gl_b
     }
     draw_routes(d, r);
     draw_seeds(d, r);
+    draw_dynamic(d, r);
     d->bundle.agents = (struct gl_items){.items = d->agents, .n = d->agents_n};
     d->flow.steps = (struct gl_items){.items = d->steps, .n = d->agents_n + d->ledger_n};
     gl_flow_encode(&d->flow, out);

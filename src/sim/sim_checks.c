@@ -64,6 +64,24 @@ static struct sim_fact_job *job_of(struct sim_checks *c, const struct gl_tx *tx,
     return j;
 }
 
+/* New steps are known before they are written. */
+static void grow(struct sim_checks *c, const struct gl_write *graph)
+{
+    struct sim_fact_job *j = c->change.job;
+    if (j == NULL) {
+        return;
+    }
+    j->flow_before = graph != NULL ? j->flow : NULL;
+    for (uint32_t i = 0; graph != NULL && i < j->flow->steps.n; i++) {
+        struct sim_fact_step *st = &j->steps[i];
+        st->had_started =
+            st->known && (st->r.attempt_count > 0 || gl_step_status_is_terminal(st->r.status));
+    }
+    if (graph != NULL && !sim_facts_grow(j, graph->value)) {
+        sim_world_fail(c->world, "patches: the flow of job %.*s cannot be read", GL_STR_ARG(j->id));
+    }
+}
+
 static void on_tx(void *owner, const struct gl_tx *tx)
 {
     struct sim_checks *c = owner;
@@ -86,6 +104,7 @@ static void on_tx(void *owner, const struct gl_tx *tx)
     if (c->change.job != NULL && inputs != NULL && !c->change.job->known) {
         c->change.job->inputs = gl_str_dup(&c->change.job->arena, inputs->value);
     }
+    grow(c, write_of(tx, "patch"));
     for (size_t i = 0; i < tx->writes_n && c->change.job != NULL; i++) {
         if (tx->writes[i].type != GL_WRITE_LOG) {
             continue;

@@ -75,6 +75,7 @@ struct sim_check {
     X(overlap)        \
     X(outages)        \
     X(owner)          \
+    X(patches)        \
     X(paused)         \
     X(posts)          \
     X(promises)       \

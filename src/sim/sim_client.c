@@ -346,6 +346,7 @@ static void on_tend(struct sim_call *call)
         }
         decide(cl, node, j);
         wake(cl, node, j);
+        sim_posts_wake(cl, node, j);
         if (is_service(j) && gl_rng_chance(&cl->rng, RETIRES)) {
             sim_client_send(cl, node, sim_client_about(GL_VERB_CANCEL, j->id));
         }

@@ -3,11 +3,13 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "model/agent.h"
 #include "sim/sim_bundles.h"
 
 enum { LARGE_BYTES = 3000, TTL_MS = 5000 };
 
-static void send(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+static void send(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j,
+                 gl_str agent)
 {
     struct gl_rng *r = &cl->rng;
     struct sim_ask *ask = sim_client_about(GL_VERB_SEND, j->id);
@@ -15,7 +17,9 @@ static void send(struct sim_client *cl, struct sim_node *node, const struct sim_
     if (gl_rng_chance(r, 200000)) {
         ttl = gl_str_fmt(&ask->arena, ",\"ttl_ms\":%lld", (long long)gl_rng_range(r, 1, TTL_MS));
     }
-    ask->rq.step = gl_str_fmt(&ask->arena, "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
+    ask->rq.step = agent.n > 0
+                       ? gl_str_dup(&ask->arena, agent)
+                       : gl_str_fmt(&ask->arena, "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
     ask->rq.output =
         gl_str_fmt(&ask->arena,
                    "{\"type\":\"post-%llu\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s}",
@@ -86,7 +90,17 @@ void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct
     if (cl->found.message.n > 0 && gl_rng_chance(&cl->rng, 700000)) {
         redrive(cl, node);
     } else if (!gl_rng_chance(&cl->rng, 500000) || !find(cl, node, j)) {
-        send(cl, node, j);
+        send(cl, node, j, (gl_str){0});
+    }
+}
+
+void sim_posts_wake(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
+{
+    for (uint32_t i = gl_flow_agents_n(j->flow); i < j->flow->steps.n; i++) {
+        const struct sim_fact_step *st = &j->steps[i];
+        if (st->spec->is_bound && st->known && st->r.status == GL_STEP_WAITING) {
+            send(cl, node, j, st->spec->agent_ids.items[0]);
+        }
     }
 }
 

@@ -10,6 +10,8 @@
 /* Somebody sends a message to an agent of this bundle, or looks for a dead letter of it, or sends
  * the one again that was found last. */
 void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j);
+/* The steward: controllers of fan-outs that wait get a message. */
+void sim_posts_wake(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j);
 void sim_posts_done(struct sim_client *cl);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "model/worker.h"
 #include "sim/sim_bundles.h"
+#include "sim/sim_patches.h"
 
 enum {
     EMITS_MAX = 3,
@@ -94,6 +95,31 @@ static void write_branches(struct gl_jw *w, struct gl_rng *r)
     gl_jw_end(w);
 }
 
+/* True: it wants its job's flow changed, and says nothing else of its step. */
+static bool write_patch(struct gl_jw *w, struct gl_rng *r, const struct sim_letter *l,
+                        const struct gl_message *m)
+{
+    struct gl_buf payload = {0};
+    struct gl_jw inner;
+    uint64_t number = number_of(m->message_id);
+    gl_jw_init(&inner, &payload);
+    bool has =
+        number <= NUMBER_MAX && sim_patches_write(&inner, r, gl_buf_view(&l->given), m, number);
+    if (has) {
+        gl_jw_key(w, "events");
+        gl_jw_array(w);
+        gl_jw_object(w);
+        gl_jw_key(w, "type");
+        gl_jw_c(w, "workflow_graph_patch");
+        gl_jw_key(w, "payload");
+        gl_jw_raw(w, gl_buf_view(&payload));
+        gl_jw_end(w);
+        gl_jw_end(w);
+    }
+    gl_buf_done(&payload);
+    return has;
+}
+
 static void write_events(struct gl_jw *w, struct gl_rng *r)
 {
     static const char *const types[] = {"workflow_step_partial",
@@ -140,7 +166,9 @@ static void write_document(const struct sim_world *w, const struct sim_letter *l
     gl_jw_init(&jw, out);
     gl_jw_object(&jw);
     s.sent += write_emits(&jw, &r, number_of(m.message_id));
-    write_events(&jw, &r);
+    if (!write_patch(&jw, &r, l, &m)) {
+        write_events(&jw, &r);
+    }
     if (gl_rng_chance(&r, 150000)) {
         gl_jw_key(&jw, gl_rng_chance(&r, 800000) ? "complete_step" : "complete_run");
         gl_jw_bool(&jw, true);

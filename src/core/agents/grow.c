@@ -77,8 +77,9 @@ static gl_str hash_of(struct gl_core *c, gl_str text)
 
 /* ---- the job's own flow ---- */
 
-/* The flow all jobs of that hash share stays theirs; this one is the job's alone. */
-static void adopt(struct gl_job *j, struct gl_spec *own)
+/* The flow all jobs of that hash share stays theirs; this one is the job's alone. What the job
+ * leaves stays until the end of the step: whoever has called us may still look into it. */
+static void adopt(struct gl_core *c, struct gl_job *j, struct gl_spec *own)
 {
     GL_ASSERT(own->shared == NULL);
     own->is_stored = true;
@@ -87,7 +88,8 @@ static void adopt(struct gl_job *j, struct gl_spec *own)
         own->shared = j->spec->shared;
         gl_spec_ref(own->shared);
         j->spec->jobs--;
-        gl_spec_unref(j->spec);
+        j->spec->left = c->left;
+        c->left = j->spec;
     } else {
         own->shared = j->spec; /* our reference, and our count of its jobs, go with it */
     }
@@ -114,7 +116,7 @@ int gl_grow_read(struct gl_core *c, struct gl_job *j, gl_str text, struct gl_are
         gl_spec_new(j->spec->hash, gl_json_raw(&json, flow), &own, NULL) != 0) {
         return GL_E_DAMAGED;
     }
-    adopt(j, own);
+    adopt(c, j, own);
     for (gl_jnode e = gl_json_first(&json, list); e != NULL; e = gl_json_after(&json, list, e)) {
         remember(graph_of(c, j), gl_json_str(&json, gl_json_get(&json, e, "id"), a),
                  gl_json_str(&json, gl_json_get(&json, e, "hash"), a));
@@ -162,7 +164,8 @@ static bool has_started(void *owner, uint32_t number)
 {
     struct gl_step *st = gl_step_find(owner, number);
 
-    return st != NULL && (st->r.attempt_count > 0 || gl_step_status_is_terminal(st->r.status));
+    return st != NULL && !GL_PLANT(47) && /* planted: what has started can be changed */
+           (st->r.attempt_count > 0 || gl_step_status_is_terminal(st->r.status));
 }
 
 static uint32_t active_steps(struct gl_job *j)
@@ -191,6 +194,9 @@ static uint32_t removed_steps(const struct gl_flow *f)
 static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
 {
     GL_MARK(c->trace, "grow.rejected");
+    if (GL_PLANT(46)) { /* planted: what is refused counts */
+        t->unit->job->r.graph_revision++;
+    }
     gl_txn_log(c, t->unit->job, t->step, "workflow_graph_patch_rejected", why, (gl_str){0});
     if (t->step != NULL) {
         gl_bound_fail(c, t->step,
@@ -218,6 +224,32 @@ static void introduce(struct gl_core *c, struct gl_job *j, uint32_t first,
     }
 }
 
+static void readdress(struct gl_link *list, const struct gl_flow *flow)
+{
+    for (struct gl_link *k = list->next; k != list; k = k->next) {
+        struct gl_letter *l = GL_CONTAINER(k, struct gl_letter, link);
+
+        l->r.to = gl_flow_agent(flow, l->unit)->id;
+    }
+}
+
+/* What is in memory names its steps and its receivers with the flow's own words. */
+static void rename_all(struct gl_job *j, const struct gl_flow *flow)
+{
+    gl_step_rename(j, flow);
+    for (struct gl_link *k = j->live.next; k != &j->live; k = k->next) {
+        struct gl_mail *m = GL_CONTAINER(k, struct gl_step, live)->mail;
+
+        if (m != NULL) {
+            readdress(&m->letters, flow);
+            readdress(&m->counted, flow);
+            if (m->now != NULL) {
+                m->now->r.to = gl_flow_agent(flow, m->now->unit)->id;
+            }
+        }
+    }
+}
+
 static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct gl_flow *flow,
                     const struct gl_patch_report *report, gl_str hash)
 {
@@ -236,8 +268,8 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
         return;
     }
     GL_MARK(c->trace, "grow.applied");
-    gl_step_rename(j, own->flow); /* ids of steps in memory are the flow's */
-    adopt(j, own);
+    rename_all(j, own->flow);
+    adopt(c, j, own);
     remember(graph_of(c, j), report->patch_id, hash);
     j->r.graph_revision++;
     j->r.patches_n++;
@@ -253,6 +285,7 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
                           GL_STR_ARG(report->delta)));
     introduce(c, j, first, report);
     if (report->is_fanout) {
+        GL_MARK(c->trace, "grow.fanout");
         gl_ledger_move(c, t->step, GL_STEP_WAITING);
         gl_txn_log(c, j, t->step, "workflow_controller_checkpointed", (gl_str){0}, (gl_str){0});
     }
@@ -297,6 +330,7 @@ static bool is_replayed(struct gl_core *c, const struct gl_turn_end *t, gl_str i
         return false;
     }
     if (gl_str_eq(before->hash, hash)) {
+        GL_MARK(c->trace, "grow.replayed");
         gl_txn_log(
             c, t->unit->job, t->step, "workflow_graph_patch_replayed", (gl_str){0},
             gl_str_fmt(c->out->arena, "\"patch_id\":\"%.*s\"", GL_STR_ARG(gl_agents_plain(c, id))));

@@ -34,7 +34,8 @@ static bool is_sound_job(const struct gl_job_record *r, const struct gl_flow *fl
                                      : r->steps_n <= GL_STEPS_MAX + GL_JOB_ITEMS_MAX &&
                                            r->seeds_n <= flow->bundle->seeds.n;
 
-    return fits && gl_job_ended_steps(r) <= r->steps_n && r->roots_spread <= flow->roots_n &&
+    return fits && gl_job_ended_steps(r) <= r->steps_n &&
+           (r->roots_spread <= flow->roots_n || r->patches_n > 0) && /* else: its own flow's */
            r->status != GL_JOB_PENDING && cancels == (r->verdict == GL_VERDICT_CANCELLED) &&
            r->last_seq >= 0 && r->last_seq < SEQ_MAX && r->items_n <= GL_JOB_ITEMS_MAX &&
            times_are_sound(&gl_job_schema, r);
@@ -195,6 +196,7 @@ int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *e
         if (gl_str_is(recs[i].kind, "patch")) {
             *ret_bad = &recs[i];
             rc = recs[i].damaged ? GL_E_DAMAGED : gl_grow_restore(c, j, &recs[i]);
+            rc = rc == 0 && j->r.roots_spread > j->spec->flow->roots_n ? GL_E_DAMAGED : rc;
         }
     }
     for (size_t i = 1; i < ev->records.n && rc == 0; i++) {

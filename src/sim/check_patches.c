@@ -1,0 +1,159 @@
+/* check_patches.c - a flow that grows while its job runs: each change was said by the worker of a
+ * controller, raises the revision by one, and is made once, whatever dies over it; what has started
+ * keeps what it waited for, steps keep their names and numbers, and nothing outside of the region
+ * changes. A change that is refused changes nothing. */
+#include <stdio.h>
+
+#include "model/agent.h"
+#include "sim/sim_checks.h"
+
+struct state {
+    uint64_t has_graph; /* this transaction writes a graph */
+};
+
+static bool same_needs(const struct gl_step_spec *a, const struct gl_step_spec *b)
+{
+    bool same = a->needs_n == b->needs_n;
+    for (uint32_t i = 0; same && i < a->needs_n; i++) {
+        same = a->needs[i] == b->needs[i];
+    }
+    return same;
+}
+
+/* NULL: the step is as it was, or may be changed so. */
+static const char *judge_old(const struct gl_region *region, const struct sim_fact_step *st,
+                             const struct gl_step_spec *was, const struct gl_step_spec *now)
+{
+    bool is_instance = was->template_id.n > 0;
+    if (!gl_str_eq(was->id, now->id) || was->is_bound != now->is_bound ||
+        was->agent_ids.n != now->agent_ids.n ||
+        (was->agent_ids.n > 0 && !gl_str_eq(was->agent_ids.items[0], now->agent_ids.items[0]))) {
+        return "is another one";
+    }
+    if (was->is_removed && !now->is_removed) {
+        return "is there again";
+    }
+    bool is_changed = !same_needs(was, now) || was->is_removed != now->is_removed;
+    if (is_changed && st->had_started) {
+        return "has started and is changed";
+    }
+    return is_changed && !is_instance && !gl_str_eq(was->id, region->exit)
+               ? "is not in the region and is changed"
+               : NULL;
+}
+
+static const char *judge_new(const struct gl_region *region, const struct gl_step_spec *now,
+                             gl_str patch)
+{
+    return !gl_str_eq(now->region_id, region->id) || !gl_str_is(now->template_id, "more") ||
+                   !gl_str_eq(now->patch_id, patch)
+               ? "is new and of no template"
+               : NULL;
+}
+
+static bool names_patch(gl_str text, const char *quoted)
+{
+    return memmem(text.p, text.n, quoted, strlen(quoted)) != NULL;
+}
+
+/* How many steps the worker has asked for under this name; 0: nobody has said it. */
+static uint32_t said_steps(const struct sim_fact_job *j, gl_str patch)
+{
+    char worker[192], module[192];
+    (void)snprintf(worker, sizeof(worker), "\\\"patch_id\\\":\\\"%.*s\\\"", GL_STR_ARG(patch));
+    (void)snprintf(module, sizeof(module), "\"patch_id\":\"%.*s\"", GL_STR_ARG(patch));
+    for (uint32_t i = 0; i < gl_flow_agents_n(j->flow); i++) {
+        const struct sim_process *p = j->steps[i].last;
+        gl_str said = p != NULL ? gl_buf_view(&p->said) : (gl_str){0};
+        uint32_t n = 0;
+        if (!names_patch(said, worker) && !names_patch(said, module)) {
+            continue;
+        }
+        for (size_t at = 0; at + 8 < said.n; at++) {
+            n += memcmp(said.p + at, "add_step", 8) == 0;
+        }
+        return n;
+    }
+    return 0;
+}
+
+static void judge_flow(struct sim_checks *c, const struct sim_change *ch, gl_str patch)
+{
+    const struct gl_flow *was = ch->job->flow_before, *now = ch->job->flow;
+    const struct gl_region *region = was->bundle->dynamic.regions.items;
+    uint32_t added = (uint32_t)(now->steps.n - was->steps.n);
+    for (uint32_t i = 0; i < now->steps.n; i++) {
+        const char *wrong = i < was->steps.n ? judge_old(region, &ch->job->steps[i],
+                                                         gl_flow_step(was, i), gl_flow_step(now, i))
+                                             : judge_new(region, gl_flow_step(now, i), patch);
+        if (wrong != NULL) {
+            sim_world_fail(c->world, "patches: step %.*s of job %.*s %s",
+                           GL_STR_ARG(gl_flow_step(now, i)->id), GL_STR_ARG(ch->job->id), wrong);
+        }
+    }
+    if (added != said_steps(ch->job, patch)) {
+        sim_world_fail(c->world, "patches: %.*s adds %u steps to job %.*s, and %u were asked for",
+                       GL_STR_ARG(patch), added, GL_STR_ARG(ch->job->id),
+                       said_steps(ch->job, patch));
+    }
+}
+
+static gl_jnode list_of(struct sim_checks *c, gl_str text, struct gl_json *j)
+{
+    return gl_json_parse(j, text, GL_RECORD_BYTES_MAX, &c->arena, NULL) == 0
+               ? gl_json_get(j, gl_json_root(j), "patches")
+               : NULL;
+}
+
+static void on_record(struct sim_checks *c, void *me, const struct sim_change *ch,
+                      const struct gl_record *before, const struct gl_record *after)
+{
+    struct state *s = me;
+    struct gl_json old, new;
+    if (!gl_str_is(before->kind, "patch") || after->rev == 0 || ch->job->flow_before == NULL) {
+        return;
+    }
+    gl_jnode was = before->rev != 0 ? list_of(c, before->value, &old) : NULL;
+    gl_jnode now = list_of(c, after->value, &new);
+    uint32_t was_n = was != NULL ? was->count : 0;
+    gl_str last = {0};
+    s->has_graph = true;
+    if (now == NULL || now->count != was_n + 1) {
+        sim_world_fail(c->world, "patches: job %.*s had %u changes and has %u",
+                       GL_STR_ARG(ch->job->id), was_n, now != NULL ? now->count : 0);
+        return;
+    }
+    for (gl_jnode e = gl_json_first(&new, now); e != NULL; e = gl_json_after(&new, now, e)) {
+        last = gl_json_str(&new, gl_json_get(&new, e, "id"), &c->arena);
+    }
+    for (gl_jnode e = was != NULL ? gl_json_first(&old, was) : NULL; e != NULL;
+         e = gl_json_after(&old, was, e)) {
+        if (gl_str_eq(gl_json_str(&old, gl_json_get(&old, e, "id"), &c->arena), last)) {
+            sim_world_fail(c->world, "patches: %.*s of job %.*s is made twice", GL_STR_ARG(last),
+                           GL_STR_ARG(ch->job->id));
+        }
+    }
+    judge_flow(c, ch, last);
+}
+
+static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
+{
+    struct state *s = me;
+    if (ch->step != NULL) {
+        return;
+    }
+    uint64_t most = ch->job->r.graph_revision + s->has_graph;
+    if (ch->job_now->graph_revision != most ||
+        ch->job_now->patches_n != ch->job->r.patches_n + s->has_graph) {
+        sim_world_fail(c->world,
+                       "patches: job %.*s is at revision %llu with %u changes, not at %llu",
+                       GL_STR_ARG(ch->job->id), (unsigned long long)ch->job_now->graph_revision,
+                       ch->job_now->patches_n, (unsigned long long)most);
+    }
+    s->has_graph = 0;
+}
+
+const struct sim_check sim_check_patches = {.name = "patches",
+                                            .state_bytes = sizeof(struct state),
+                                            .on_record = on_record,
+                                            .on_change = on_change};

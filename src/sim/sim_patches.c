@@ -1,0 +1,116 @@
+#include "sim/sim_patches.h"
+
+#include <stdio.h>
+
+enum { STEPS_MAX = 3, NAME_BYTES = 64 };
+
+struct wish {
+    gl_str controller, exit; /* exit "": a fan-out */
+    uint32_t steps_n;
+    bool in_a_row, cuts; /* cuts: the edge from the controller to the exit */
+    char names[STEPS_MAX][NAME_BYTES];
+};
+
+static gl_str find_argument(gl_str given)
+{
+    while (given.n > 0) {
+        gl_str line = gl_str_cut(given, '\n', &given), prefix = GL_S(SIM_PATCHES_ARG);
+        if (gl_str_starts(line, prefix)) {
+            return (gl_str){.p = line.p + prefix.n, .n = line.n - prefix.n};
+        }
+    }
+    return (gl_str){0};
+}
+
+static void write_word(struct gl_jw *w, const char *key, gl_str text)
+{
+    gl_jw_key(w, key);
+    gl_jw_str(w, text);
+}
+
+static void write_edge(struct gl_jw *w, const char *op, gl_str from, gl_str to)
+{
+    char id[2 * NAME_BYTES + 2];
+    (void)snprintf(id, sizeof(id), "%.*s-%.*s", GL_STR_ARG(from), GL_STR_ARG(to));
+    gl_jw_object(w);
+    write_word(w, "op", gl_str_of(op));
+    write_word(w, "id", gl_str_of(id));
+    if (op[0] == 'a') {
+        write_word(w, "from", from);
+        write_word(w, "to", to);
+        gl_jw_key(w, "accepts");
+        gl_jw_raw(w, GL_S("[\"done\",\"partial\",\"skipped\"]"));
+    }
+    gl_jw_end(w);
+}
+
+static void write_steps(struct gl_jw *w, const struct wish *x)
+{
+    for (uint32_t i = 0; i < x->steps_n; i++) {
+        gl_jw_object(w);
+        write_word(w, "op", GL_S("add_step"));
+        write_word(w, "id", gl_str_of(x->names[i]));
+        write_word(w, "template", GL_S("more"));
+        gl_jw_key(w, "with");
+        gl_jw_raw(w, GL_S("{\"part\":1}"));
+        gl_jw_end(w);
+    }
+}
+
+static void write_edges(struct gl_jw *w, const struct wish *x)
+{
+    for (uint32_t i = 0; i < x->steps_n; i++) {
+        gl_str name = gl_str_of(x->names[i]);
+        bool is_first = !x->in_a_row || i == 0, is_last = !x->in_a_row || i + 1 == x->steps_n;
+        if (!is_first) {
+            write_edge(w, "add_edge", gl_str_of(x->names[i - 1]), name);
+        } else if (x->exit.n > 0) {
+            write_edge(w, "add_edge", x->controller, name);
+        }
+        if (is_last && x->exit.n > 0) {
+            write_edge(w, "add_edge", name, x->exit);
+        }
+    }
+    if (x->cuts) {
+        write_edge(w, "remove_edge", x->controller, x->exit);
+    }
+}
+
+bool sim_patches_write(struct gl_jw *w, struct gl_rng *r, gl_str given, const struct gl_message *m,
+                       uint64_t number)
+{
+    struct gl_arena a = {0};
+    struct gl_message_ledger ledger = {0};
+    struct wish x = {0};
+    char id[NAME_BYTES / 2];
+    gl_message_ledger_of(m->headers, &a, &ledger);
+    x.controller = gl_str_cut(find_argument(given), ':', &x.exit);
+    if (x.controller.n == 0 || !gl_str_eq(ledger.step_id, x.controller) ||
+        gl_rng_chance(r, 300000)) {
+        gl_arena_done(&a);
+        return false;
+    }
+    bool is_old = gl_rng_chance(r, 100000);
+    /* Without the attempt in its name it is said again when the message is given again. */
+    (void)snprintf(id, sizeof(id), gl_rng_chance(r, 200000) ? "p%llu" : "p%llu.%u",
+                   (unsigned long long)number, ledger.attempt);
+    x.steps_n = 1 + (uint32_t)gl_rng_below(r, STEPS_MAX);
+    x.in_a_row = gl_rng_chance(r, 500000);
+    x.cuts = x.exit.n > 0 && ledger.graph_revision == 0 && gl_rng_chance(r, 500000);
+    for (uint32_t i = 0; i < x.steps_n; i++) {
+        (void)snprintf(x.names[i], NAME_BYTES, "x%s.%u", id + 1, i);
+    }
+    gl_jw_object(w);
+    write_word(w, "patch_id", gl_str_of(id));
+    write_word(w, "region_id", GL_S("r"));
+    gl_jw_key(w, "base_revision");
+    gl_jw_u64(w, is_old ? ledger.graph_revision + 7 : ledger.graph_revision);
+    gl_jw_key(w, "operations");
+    gl_jw_array(w);
+    write_steps(w, &x);
+    write_edges(w, &x);
+    gl_jw_end(w);
+    gl_jw_end(w);
+    gl_arena_done(&a);
+    return true;
+}

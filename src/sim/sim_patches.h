@@ -1,0 +1,20 @@
+/* sim_patches.h - what workers want changed in the flow of their job while it runs.
+ *
+ * The worker of a controller has an argument "patch:<controller>:<exit>" (no exit: a fan-out). When
+ * it works for that step it may want one to three more steps, in a row or side by side, between
+ * both, or beside itself; sometimes what it says is old, or was said before under the same name. */
+#ifndef GL_SIM_SIM_PATCHES_H
+#define GL_SIM_SIM_PATCHES_H
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "model/message.h"
+
+#define SIM_PATCHES_ARG "patch:"
+
+/* The payload of an event workflow_graph_patch; false: it wants nothing. `given` are the process's
+ * arguments, one a line; `number` is the message's. */
+bool sim_patches_write(struct gl_jw *w, struct gl_rng *r, gl_str given, const struct gl_message *m,
+                       uint64_t number);
+
+#endif
