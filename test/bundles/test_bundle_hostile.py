@@ -57,7 +57,7 @@ def test_very_many_agents(tmp_path):
     try:
         runner = Runner(box)
         process = runner.start(b.write(tmp_path / "bundle"), run_id="many")
-        assert process.wait(300) == 0, box.read(process.err)
+        assert process.wait(900) == 0, box.read(process.err)
         begin = time.monotonic()
         assert box.json("job", "status", "many")["result"]["output"]["count"] == side
         print(f"{side * side} agents: the status takes {time.monotonic() - begin:.1f} s")

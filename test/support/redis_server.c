@@ -115,7 +115,8 @@ static gl_str do_by_cli(struct redis_server *s, struct gl_arena *a, const char *
     return (gl_str){out, n};
 }
 
-static gl_str try_do(struct redis_server *s, struct gl_arena *a, const char *line)
+/* Nothing if it does not answer within so many seconds. */
+static gl_str try_do(struct redis_server *s, struct gl_arena *a, const char *line, int seconds)
 {
     if (s->tls) {
         return do_by_cli(s, a, line);
@@ -125,7 +126,7 @@ static gl_str try_do(struct redis_server *s, struct gl_arena *a, const char *lin
         return (gl_str){0};
     }
     char *out = gl_arena_alloc(a, PIECE_BYTES);
-    struct timeval t = {.tv_sec = 5};
+    struct timeval t = {.tv_sec = seconds};
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof(t));
     (void)!write(fd, line, strlen(line));
     (void)!write(fd, "\r\n", 2);
@@ -145,7 +146,8 @@ int redis_server_send(struct redis_server *s, const char *line)
 
 gl_str redis_server_do(struct redis_server *s, struct gl_arena *a, const char *line)
 {
-    gl_str answer = try_do(s, a, line);
+    /* FLUSHALL of a million rows takes its time on a busy machine. */
+    gl_str answer = try_do(s, a, line, 60);
     assert_true(answer.n > 0);
     return answer;
 }
@@ -155,7 +157,7 @@ static void until(struct redis_server *s, const char *line, const char *text, bo
     int64_t end = now_ms() + PATIENCE_MS;
     struct gl_arena a = {0};
     for (;;) {
-        gl_str answer = try_do(s, &a, line);
+        gl_str answer = try_do(s, &a, line, 5);
         bool found = memmem(answer.p != NULL ? answer.p : "", answer.n, text, strlen(text)) != NULL;
         if (found == has && answer.n > 0) {
             break;
@@ -183,7 +185,7 @@ void redis_server_again(struct redis_server *s)
     int64_t end = now_ms() + PATIENCE_MS;
     struct gl_arena a = {0};
     for (;;) { /* A password or a time of loading does not matter: it answers. */
-        gl_str answer = try_do(s, &a, "PING");
+        gl_str answer = try_do(s, &a, "PING", 5);
         if (answer.n > 0 && memmem(answer.p, answer.n, "LOADING", 7) == NULL) {
             break;
         }
