@@ -33,6 +33,7 @@ struct gl_daemon_config { /* borrowed during the call */
     int64_t keep_jobs;
     int64_t keep_bytes;
     gl_ms keep_workspaces_ms;
+    uint32_t body_bytes;  /* node/node.h */
     int64_t record_bytes; /* of the flight recorder; 0: nothing is recorded */
 };
 

@@ -336,6 +336,7 @@ static void make_node(struct gl_daemon *d)
         .env_scope = gl_str_of(d->config.env_scope),
         .session_ttl_ms = d->config.session_ttl_ms,
         .orphan_grace_ms = d->config.orphan_grace_ms,
+        .body_bytes = d->config.body_bytes,
         .host = host_name(&d->arena),
         .version = GL_S(GL_VERSION),
         .pid = getpid(),

@@ -58,6 +58,7 @@ enum {
     GL_AGENTS_MAX = 100000,             /* of one bundle */
     GL_PAYLOADS_MAX = 10000,            /* files of one bundle */
     GL_BODY_BYTES_MAX = 256 << 10,      /* of a message: a larger one is not in it, ... */
+    GL_BODY_BYTES_MIN = 4 << 10,        /* ... unless a node is set otherwise, to no less, ... */
     GL_BODY_PIECE_BYTES = 1 << 20,      /* ... but in pieces */
     GL_HEADERS_BYTES_MAX = 64 << 10,    /* ... its headers; `stream` */
     GL_ARTIFACTS_BYTES_MAX = 256 << 10, /* ... what it names of artifacts */

@@ -117,6 +117,7 @@ void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret
         .keep_ms = values[GL_SET_KEEP_FOR].number,
         .keep_jobs = values[GL_SET_KEEP_JOBS].number,
         .keep_bytes = values[GL_SET_KEEP_BYTES].number,
+        .body_bytes = (uint32_t)values[GL_SET_BODY_BYTES].number,
         .record_bytes = values[GL_SET_RECORD_BYTES].number,
         .keep_workspaces_ms = values[GL_SET_KEEP_WORKSPACES_FOR].number,
     };

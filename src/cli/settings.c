@@ -161,6 +161,15 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                                     .initial = "3d",
                                     .kind = GL_KIND_SPAN,
                                     .doc = "how long the folders of failed steps are kept"},
+    [GL_SET_BODY_BYTES] = {.name = "body_bytes",
+                           .flag = "",
+                           .env = "GLIA_BODY_BYTES",
+                           .initial = "256K",
+                           .kind = GL_KIND_BYTES,
+                           .least = GL_BODY_BYTES_MIN,
+                           .most = GL_MESSAGE_BYTES_MAX,
+                           .doc = "a larger body of a message between agents is not in it, but "
+                                  "named by it"},
     [GL_SET_RECORD_BYTES] = {.name = "record_bytes",
                              .flag = "",
                              .env = "GLIA_RECORD_BYTES",
@@ -322,6 +331,20 @@ static const char *count_rule(const struct gl_setting_spec *spec, struct gl_aren
                                  .p;
 }
 
+static const char *bytes_rule(const struct gl_setting_spec *spec, struct gl_arena *a, gl_str value,
+                              int64_t *ret)
+{
+    if (!read_bytes(value, ret)) {
+        return "must be a size like 500M or 20G";
+    }
+    if (*ret >= spec->least && (spec->most == 0 || *ret <= spec->most)) {
+        return NULL;
+    }
+    return gl_str_fmt(a, "must be a size from %lldK to %lldK", (long long)spec->least / 1024,
+                      (long long)spec->most / 1024)
+        .p;
+}
+
 static bool are_folders(gl_str value)
 {
     while (value.n > 0) {
@@ -377,7 +400,7 @@ static const char *rule_of(const struct gl_setting_spec *spec, const char *text,
     case GL_KIND_COUNT:
         return count_rule(spec, a, value, ret);
     case GL_KIND_BYTES:
-        return read_bytes(value, ret) ? NULL : "must be a size like 500M or 20G";
+        return bytes_rule(spec, a, value, ret);
     case GL_KIND_BOOL:
         return read_bool(value, ret) ? NULL : "must be true or false";
     case GL_KIND_WORD:

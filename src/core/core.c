@@ -45,6 +45,7 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     gl_core_set(c, &c->context, config->context);
     c->trace = config->trace;
     c->hot_max = config->hot_jobs_max > 0 ? config->hot_jobs_max : GL_HOT_JOBS_MAX;
+    c->body_bytes = config->body_bytes > 0 ? config->body_bytes : GL_BODY_BYTES_MAX;
     c->passive = config->passive;
     gl_session_init(c, config);
     gl_map_init(&c->quarantined);

@@ -33,6 +33,7 @@ struct gl_core_config {
     bool guest;                /* of a shared store: looks for no work but its own */
     gl_str node;               /* our identity, stable over restarts */
     gl_str stack, env_scope;   /* only jobs of these are looked for */
+    uint32_t body_bytes;       /* a larger body is not in its message; 0: GL_BODY_BYTES_MAX */
     gl_ms orphan_grace_ms;     /* after it a dead node's attempts have surely ended */
     const gl_str *quarantined; /* jobs that are held until a person resumes them */
     size_t quarantined_n;

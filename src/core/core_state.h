@@ -162,6 +162,7 @@ struct gl_core {
     bool shared, guest; /* see core.h, as the next three */
     gl_str node, stack, env_scope;
     gl_ms orphan_grace_ms;
+    uint32_t body_bytes;
     gl_str wake_index;         /* the name of our scope's index "wake" */
     struct gl_map quarantined; /* job ids: held until a person resumes them */
     uint64_t last_op, last_start;

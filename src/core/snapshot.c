@@ -55,7 +55,7 @@ struct saved_core {
     gl_ms now;
     bool exec_up, stopping, passive, listing, adoption_over;
     uint64_t last_op, last_start, wait_seq;
-    uint32_t hot_max, sweep_turn;
+    uint32_t hot_max, sweep_turn, body_bytes;
     gl_ms cold_due, active_due, list_due;
     bool sweep_under_way, sweep_asked, sweep_first, sweep_page_only;
     int64_t sweep_max, sweep_after_score;
@@ -104,6 +104,7 @@ static const struct gl_field core_fields[] = {
     F(sweep_is_hunt, BOOL),
     F(sweep_left, BOOL),
     F(orphan_grace_ms, I64),
+    F(body_bytes, U32),
     F(sweep_hunt_due, I64),
     F(sweep_hunts, U32),
 };
@@ -163,6 +164,7 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
         .sweep_is_hunt = c->sweep.is_hunt,
         .sweep_left = c->sweep.left,
         .orphan_grace_ms = c->orphan_grace_ms,
+        .body_bytes = c->body_bytes,
         .sweep_hunt_due = c->sweep.hunt_due,
         .sweep_hunts = c->sweep.hunts,
     };
@@ -251,6 +253,7 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
                                                 .stack = s.stack,
                                                 .env_scope = s.env_scope,
                                                 .orphan_grace_ms = s.orphan_grace_ms,
+                                                .body_bytes = s.body_bytes,
                                                 .quarantined = s.quarantined.items,
                                                 .quarantined_n = s.quarantined.n,
                                                 .trace = trace});

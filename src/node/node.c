@@ -302,6 +302,7 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .orphan_grace_ms = n->config.orphan_grace_ms > 0
                                                            ? n->config.orphan_grace_ms
                                                            : GL_ORPHAN_GRACE_MS,
+                                    .body_bytes = n->config.body_bytes,
                                     .quarantined = n->config.quarantined,
                                     .quarantined_n = n->config.quarantined_n,
                                     .trace = core_trace(n)};

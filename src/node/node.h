@@ -37,6 +37,7 @@ struct gl_node_config {
     uint32_t hot_jobs_max; /* 0: GL_HOT_JOBS_MAX */
     gl_ms session_ttl_ms;  /* 0: GL_SESSION_TTL_MS. On a shared store: who does not renew so long is
                               taken for dead */
+    uint32_t body_bytes;   /* a larger body of a message is not in it; 0: GL_BODY_BYTES_MAX */
     gl_ms orphan_grace_ms; /* on a shared store: a keeper ends the steps of a node that has been
                               silent so long; 0: GL_ORPHAN_GRACE_MS */
     gl_str host;           /* told to others with the session, like the next two */

@@ -75,6 +75,14 @@ def test_a_worker_has_it_in_its_files_and_its_message_names_it(served, tmp_path)
     assert pieces(served.box, ran.run_id) == []
 
 
+def test_what_is_large_can_be_set(box, alone, tmp_path):
+    box.env["GLIA_BODY_BYTES"] = "4K"
+    b = Bundle("set").worker("a", "emit(('big', 'y' * 5000))", output_message_type=None)
+    b.worker("b", LOOK + "emit(('done', {}))", ["a"], output_message_type=None)
+    [got] = small(alone, tmp_path, b.ends("b").edge("a", "b", "big").seed("a", {})).lines("got")
+    assert got["inside"] is None and got["bytes"] == 5002
+
+
 def test_it_is_not_passed_off_as_another(served, tmp_path):
     """An answer does not inherit the body, and a worker cannot name one itself."""
     b = sender(Bundle("not"))

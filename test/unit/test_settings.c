@@ -226,12 +226,14 @@ static void values_of_flags_and_variables_are_checked_too(void **state)
         "--pools: 'gpu': a pool needs a number of slots",
         "--keep-bytes: '1.5X' must be a size like 500M or 20G",
         "GLIA_KEEP_JOBS: '-1' must be a number, 0 or more",
+        "GLIA_BODY_BYTES: '2K' must be a size from 4K to 16384K",
         "--listen: the value is empty",
     };
     struct bench *b = *state;
 
     set_env(0, "GLIA_SERVER", "ftp://x");
     set_env(1, "GLIA_KEEP_JOBS", "-1");
+    set_env(2, "GLIA_BODY_BYTES", "2K");
     b->from.flags[GL_SET_POOLS] = "default=2,gpu";
     b->from.flags[GL_SET_KEEP_BYTES] = "1.5X";
     b->from.flags[GL_SET_LISTEN] = "";

@@ -119,7 +119,7 @@ struct gl_body *gl_body_of(struct gl_core *c, struct gl_job *j, struct gl_messag
     if (m->body.n == 0) {
         return hold_named(c, j, m);
     }
-    if (m->body.n <= GL_BODY_BYTES_MAX || m->body.n > GL_MESSAGE_BYTES_MAX) {
+    if (m->body.n <= c->body_bytes || m->body.n > GL_MESSAGE_BYTES_MAX) {
         m->artifacts = gl_message_artifacts(c->out->arena, m->artifacts, (gl_str){0});
         return NULL;
     }
