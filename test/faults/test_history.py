@@ -48,6 +48,19 @@ def test_what_a_power_cut_may_take_is_what_was_said_of_it():
     assert {rule for rule, _ in check(without)} == {"lost submission", "acted without a commit"}
 
 
+@pytest.mark.parametrize("asked, wrong", [(-0.1, set()), (0.1, {"an end was left"})])
+def test_an_answer_that_was_late_is_no_lie(asked, wrong):
+    """Who asked before another was told of the end may hear of the time before it."""
+    story = read(os.path.join(HERE, "bad", "end-left.json"))["history"]
+    looks = [e for e in story if e["what"] == "seen"]
+    end = next(e for e in looks if e["status"] == "cancelled")
+    later = [e for e in looks if e["job"] == end["job"] and e["status"] != "cancelled"]
+    assert later and all(e["t"] > end["t"] for e in later)
+    for e in later:
+        e["asked"] = end["t"] + asked
+    assert {rule for rule, _ in check(story)} == wrong
+
+
 def test_a_history_is_the_same_after_writing_and_reading(tmp_path):
     story = read(stories("good")[0])
     path = tmp_path / "history.json"

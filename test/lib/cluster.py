@@ -304,8 +304,9 @@ class Cluster:
                   **({"decision": body["decision"]} if body and "decision" in body else {}))
 
     def status(self, job, node=None):
+        asked = time.monotonic()
         document = (node or self.living()[0]).document(job)
-        self.note("seen", job=job, status=document["status"])
+        self.note("seen", job=job, status=document["status"], asked=asked)
         return document["status"]
 
     def step(self, job, step="work", node=None):

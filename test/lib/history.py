@@ -7,7 +7,8 @@ A history is a list of entries, each a dict with `t` (seconds of the machine's m
                answered with success. A submission without an answer promises nothing: no entry.
     command    job, verb (cancel, pause, resume, signal, respond), step, decision: answered with
                success
-    seen       job, status: what a client read at some time
+    seen       job, status: what a client read; asked: when it began to ask, if that is known. What
+               it was told was so at some time between the two
     record     job, owner, token: what stood in the store at some time
     start, beat, end, stopped
                job, step, attempt, node, pid: lines of the steps' own ledger
@@ -314,6 +315,8 @@ class Checker:
             if before is None:
                 if e["status"] in TERMINAL:
                     ended[e["job"]] = e
+            elif e.get("asked", e["t"]) < before["t"]:
+                pass  # two clients asked at the same time, and this one was told later
             elif e["status"] != before["status"] and not self.is_forgiven(before["t"]):
                 self.wrong("an end was left", f"{e['job']} was seen {before['status']} at "
                            f"{before['t']:.3f}, and later {e['status']}")
