@@ -90,7 +90,7 @@ DEATHS = {"keeper": keeper_dies, "both": both_die, "takeover": one_node_dies}
 
 def judge(pattern, world, person, is_marked, ran):
     """Ended as without deaths, and nobody has worked more often than somebody has allowed."""
-    pattern.check(ran, were_killed=True)
+    pattern.check(ran)
     if is_marked:
         assert not person.reruns, person.reruns
         return

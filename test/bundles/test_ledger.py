@@ -171,7 +171,7 @@ say(x=1)
 @item("B-8.4-3", "B-2.4-5")
 def test_the_deadline_of_a_step(served, tmp_path):
     b = Bundle("late").worker("a", "note('pid', os.getpid()); time.sleep(600)",
-                              control={"timeout_seconds": 1, "required": False,
+                              control={"timeout_seconds": 3, "required": False,
                                        "retry": {"max_attempts": 1}})
     b.worker("c", WORKS, ["a"], rule="one_failed", output_message_type="done").ends("c")
     ran = small(served, tmp_path, b.seed("a", {}))

@@ -170,6 +170,12 @@ def test_executor_pool(runner):
         assert get(lease, "pool") == "default" and get(lease, "slots") == 25, lease
         assert get(ran.one("executor_lease_released", agent_id=name), "lease_id") == get(lease,
                                                                                          "lease_id")
+    # By the leases two are at work at a time; their processes are not seen together by chance.
+    held = most = 0
+    for kind in ran.order("executor_lease_acquired", "executor_lease_released"):
+        held += 1 if kind == "executor_lease_acquired" else -1
+        most = max(most, held)
+    assert most == 2 and 1 <= ran.file("result.json")["at_once"] <= 2, ran
     waits = [get(ran.one("executor_lease_acquired", agent_id=n), "queue_wait_ms") for n in WORKERS]
     assert sum(wait >= 200 for wait in waits) == 2, waits
 

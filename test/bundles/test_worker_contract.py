@@ -483,7 +483,7 @@ import subprocess
 child = subprocess.Popen(["sleep", "600"])
 note("pids", [os.getpid(), child.pid])
 time.sleep(600)
-""", timeout_seconds=1, control={"timeout_seconds": 30}).ends("a").seed("a", {})
+""", timeout_seconds=3, control={"timeout_seconds": 60}).ends("a").seed("a", {})
     ran = small(served, tmp_path, b, code=1)
     assert "host local command timed out" in json.dumps(ran.steps["a"]), ran
     for pid in ran.lines("pids")[0]:
@@ -630,9 +630,9 @@ if len(open(os.path.join(folder, "read")).readlines()) == 2:
 
 @item("B-7.6-1", "B-7.6-3")
 def test_beacons_keep_a_step_alive(served, tmp_path):
-    b = Bundle("beacons").worker("a", "time.sleep(2.2)", beacon_enabled=True,
+    b = Bundle("beacons").worker("a", "time.sleep(4.4)", beacon_enabled=True,
                                       beacon_interval_ms=300,
-                                      beacon_timeout_ms=1000,
+                                      beacon_timeout_ms=2000,
                                  output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     beacons = ran.of("agent_beacon", agent_id="a")
@@ -640,14 +640,14 @@ def test_beacons_keep_a_step_alive(served, tmp_path):
     assert told[0] == "started" and told[-1] == "completed" and told.count("working") >= 3, told
     payload = beacons[1]["payload"]
     assert payload["schema"] == "mn.agent.beacon.v1" and payload["source"] == "runtime"
-    assert payload["interval_ms"] == 300 and payload["timeout_ms"] == 1000
+    assert payload["interval_ms"] == 300 and payload["timeout_ms"] == 2000
     assert payload["sequence"] >= 1
 
 
 @item("B-7.6-3", "B-8.4-3")
 def test_without_beacons_the_heartbeat_deadline_ends_it(served, tmp_path):
     b = Bundle("silent").worker("a", "note('pid', os.getpid()); time.sleep(600)",
-                                     beacon_timeout_ms=1000).ends("a").seed("a", {})
+                                     beacon_timeout_ms=3000).ends("a").seed("a", {})
     b.flow["steps"][0]["control"] = {"retry": {"max_attempts": 1}}
     ran = small(served, tmp_path, b, code=1)
     ran.one("workflow_step_attempt_timed_out", step_id="a")
@@ -681,7 +681,7 @@ say(x=1)
 def test_a_required_beacon_that_does_not_come(served, tmp_path):
     b = Bundle("mute").worker("a", "note('pid', os.getpid()); time.sleep(600)",
                                    beacon_enabled=True,
-                                   beacon_interval_ms=200, beacon_timeout_ms=1000,
+                                   beacon_interval_ms=200, beacon_timeout_ms=3000,
                                    agent_beacon_required=True).ends("a").seed("a", {})
     b.flow["steps"][0]["control"] = {"retry": {"max_attempts": 1}}
     ran = small(served, tmp_path, b, code=1)

@@ -7,7 +7,7 @@
 enum {
     CLIENTS = 8,
     LONG_MS = 600000,
-    LEASE_MS = 500, /* long enough for all of them to take something */
+    LEASE_MS = 1500, /* long enough for all of them to take something */
 };
 
 struct racers {
