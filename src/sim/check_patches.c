@@ -53,7 +53,7 @@ static const char *judge_new(const struct gl_region *region, const struct gl_ste
 
 static bool names_patch(gl_str text, const char *quoted)
 {
-    return memmem(text.p, text.n, quoted, strlen(quoted)) != NULL;
+    return text.n > 0 && memmem(text.p, text.n, quoted, strlen(quoted)) != NULL;
 }
 
 /* How many steps the worker has asked for under this name; 0: nobody has said it. */

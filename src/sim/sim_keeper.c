@@ -250,6 +250,13 @@ static void plan(struct sim_attempt *at, const struct sim_letter *l)
     }
     if (k->watch.on_plan != NULL) {
         k->watch.on_plan(k->watch.owner, at->process, &b);
+        if (l->is_unit) { /* the checkers know what it says */
+            struct gl_buf said = {0};
+            gl_buf_str(&said, b.result.output);
+            gl_buf_done(&at->process->said);
+            at->process->said = said;
+            b.result.output = gl_buf_view(&at->process->said);
+        }
     }
     gl_ms now = k->world->now;
     at->planned = b.result;

@@ -407,6 +407,10 @@ void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, co
         ask->rq.output =
             gl_str_fmt(&ask->arena, "{\"n\":%llu}", (unsigned long long)++s->signals_n);
     }
+    if (ask->rq.verb == GL_VERB_SEND) {
+        ask->rq.output = ask->rq.decision;
+        ask->rq.decision = (gl_str){0};
+    }
     tell_checkers(s, &ask->rq);
     send(s, ask);
 }

@@ -81,7 +81,7 @@ void sim_story_compiled(struct sim_story *s, const char *run_id, const char *tex
 /* The same with a flow as a user writes it, in JSON. */
 void sim_story_flow(struct sim_story *s, const char *run_id, const char *json);
 /* "pause", "resume", "cancel", "status", "respond" with step and decision, "signal" with its name,
- * or "retry" with the step to begin with. */
+ * "retry" with the step to begin with, or "send" with an agent and a message. */
 void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, const char *step,
                    const char *decision);
 
