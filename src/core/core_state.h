@@ -68,7 +68,7 @@ struct gl_mail {
     struct gl_link idle;   /* unit: in core->idle, its record can be dropped from memory */
     bool is_pressed;       /* unit: backpressure has begun */
     bool is_fetched;       /* unit: its record is known, or there was none */
-    bool is_asked;         /* unit: something is being read for it */
+    uint64_t asked;        /* unit: the question whose answer is being read for it; 0: none */
     uint32_t beacons_n;    /* unit: signs of life its runner has told of this worker, ... */
     gl_ms heard_at;        /* ... and when the worker itself gave one; 0: not yet */
 };

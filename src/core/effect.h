@@ -63,7 +63,7 @@ struct gl_effect {
     uint32_t step_number;
     uint32_t of; /* START, RESOLVE: the step of the flow */
     uint32_t attempt_number;
-    uint64_t start_number; /* comes back in STARTED: which of several starts is answered */
+    uint64_t start_number; /* comes back in STARTED, and in RESOLVED of a unit: which is answered */
     gl_str step_id;        /* "step", or of an instance "step[n]" */
     gl_str run_id, idempotency_key;
     gl_ms submitted_at;

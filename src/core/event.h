@@ -17,7 +17,7 @@
     X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */         \
     X(DONE, "done")         /* op, code: a transaction has ended, for certain */                  \
     X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */      \
-    X(RESOLVED, "resolved") /* job, step_number, code, facts: what a step's gate must know */     \
+    X(RESOLVED, "resolved") /* job, step_number, number, code, facts: what a gate must know */    \
     X(RATES, "rates")       /* records of kind "rate": when each key may start next */            \
     X(PEERS, "peers")       /* records: pool (id) and free slots (rev) of other nodes; number: */ \
                             /* GL_HUNT_*: what somebody has left behind */                        \

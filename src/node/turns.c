@@ -68,7 +68,7 @@ struct reading {
     struct gl_listing listing;
     gl_str context, job, unit, agent, after;
     uint32_t step_number, wants;
-    uint64_t letter;
+    uint64_t letter, question;
     gl_str unit_text, message;
     gl_str body; /* a large one */
     bool to_blob;
@@ -173,6 +173,7 @@ static void finish(struct reading *r, int code, const char *why)
                           .context = r->context,
                           .job = r->job,
                           .step_number = r->step_number,
+                          .number = r->question,
                           .code = code,
                           .why = gl_str_of(why)};
 
@@ -429,6 +430,7 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
     r->step_number = e->step_number;
     r->wants = e->wants;
     r->letter = e->letter;
+    r->question = e->start_number;
     gl_spec_unref(e->spec); /* the effect's own */
     begin(r);
 }

@@ -104,7 +104,7 @@ static void stop_worker(struct gl_core *c, struct gl_step *st, enum gl_stop why)
         gl_ledger_stop(c, unit, why);
     } else if ((unit->r.status == GL_STEP_READY || unit->r.status == GL_STEP_QUEUED ||
                 unit->r.status == GL_STEP_RETRY_WAIT) &&
-               !unit->mail->is_asked) { /* at rest it is the one that says so */
+               unit->mail->asked == 0) { /* at rest it is the one that says so */
         gl_slots_unqueue(c, unit);
         gl_unit_ack(c, unit);
     }
@@ -128,7 +128,7 @@ void gl_bound_ended(struct gl_core *c, struct gl_step *st)
     if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
         unit->r.status != GL_STEP_RUNNING && unit->r.status != GL_STEP_BLOCKED &&
         unit->r.status != GL_STEP_PENDING && unit->r.status != GL_STEP_WAITING &&
-        !unit->mail->is_asked) {
+        unit->mail->asked == 0) {
         stop_worker(c, st, GL_STOP_JOB_ENDS);
     } else if (unit != NULL && unit->mail != NULL && unit->mail->now == l &&
                st->r.status == GL_STEP_SKIPPED && unit->r.status == GL_STEP_RUNNING) {

@@ -466,7 +466,7 @@ void gl_mail_free_step(struct gl_core *c, struct gl_step *st)
         c->idle_n--;
     }
     gl_list_remove(&m->due);
-    st->job->asked_n -= m->is_asked;
+    st->job->asked_n -= m->asked != 0;
     gl_pool_free(&c->mem, m, sizeof(*m));
     st->mail = NULL;
 }

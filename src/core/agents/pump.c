@@ -126,8 +126,8 @@ static void fetch(struct gl_core *c, struct gl_step *unit, uint32_t wants)
 {
     struct gl_effect *e = gl_txn_effect(c, unit->job, GL_FX_RESOLVE);
 
-    GL_ASSERT(!unit->mail->is_asked);
-    unit->mail->is_asked = true;
+    GL_ASSERT(unit->mail->asked == 0);
+    unit->mail->asked = e->start_number = ++c->last_start;
     unit->job->asked_n++;
     e->spec = unit->job->spec;
     gl_spec_ref(e->spec);
@@ -188,7 +188,7 @@ static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
 static bool is_free(const struct gl_step *unit)
 {
     return (unit->r.status == GL_STEP_PENDING || unit->r.status == GL_STEP_WAITING) &&
-           !unit->mail->is_asked;
+           unit->mail->asked == 0;
 }
 
 /* The next message of a unit that has nothing to do. */
@@ -319,14 +319,16 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     struct gl_json json;
     gl_str text;
 
-    if (unit == NULL || unit->mail == NULL || !unit->mail->is_asked) {
+    /* The job may have been loaded again meanwhile, and the unit be at another message. */
+    if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0 ||
+        (unit->mail->asked != ev->number && !GL_PLANT(50))) {
         return;
     }
     if (ev->code == GL_E_UNAVAILABLE) { /* it is still asked for: the job must not seem quiet */
         gl_load_distrust(c, j);         /* read everything again when the store can be asked */
         return;
     }
-    unit->mail->is_asked = false;
+    unit->mail->asked = 0;
     j->asked_n--;
     gl_txn_touch(c, j);
     if (ev->code == GL_E_DAMAGED && unit->mail->now != NULL) {
@@ -376,7 +378,7 @@ bool gl_agents_reread(struct gl_core *c, struct gl_step *unit)
 
 void gl_agents_resume(struct gl_core *c, struct gl_step *unit)
 {
-    if (unit->r.status != GL_STEP_READY || unit->mail->is_asked || !gl_agents_reread(c, unit)) {
+    if (unit->r.status != GL_STEP_READY || unit->mail->asked != 0 || !gl_agents_reread(c, unit)) {
         gl_mail_call(c, unit);
     }
 }

@@ -81,14 +81,15 @@ int gl_snap_restore_job(struct gl_core *c, struct gl_snapshot_line *l)
 
 struct saved_mail {
     uint32_t number; /* of the step */
-    bool is_pressed, is_fetched, is_asked;
+    bool is_pressed, is_fetched;
+    uint64_t asked;
     uint64_t now;  /* ledger: this message of ... */
     uint32_t unit; /* ... this unit, which handles it */
 };
 
 static const struct gl_field mail_fields[] = {
     GL_FIELD(saved_mail, number, U32, 0, ""),      GL_FIELD(saved_mail, is_pressed, BOOL, 0, ""),
-    GL_FIELD(saved_mail, is_fetched, BOOL, 0, ""), GL_FIELD(saved_mail, is_asked, BOOL, 0, ""),
+    GL_FIELD(saved_mail, is_fetched, BOOL, 0, ""), GL_FIELD(saved_mail, asked, U64, 0, ""),
     GL_FIELD(saved_mail, now, U64, 0, ""),         GL_FIELD(saved_mail, unit, U32, 0, ""),
 };
 
@@ -143,7 +144,7 @@ static void save_mail(const struct gl_step *st, struct gl_buf *out)
     struct saved_mail s = {.number = st->number,
                            .is_pressed = m->is_pressed,
                            .is_fetched = m->is_fetched,
-                           .is_asked = m->is_asked,
+                           .asked = m->asked,
                            .now = m->now != NULL && !is_own ? m->now->r.number : 0,
                            .unit = m->now != NULL && !is_own ? m->now->unit : 0};
 
@@ -206,8 +207,8 @@ int gl_snap_restore_mail(struct gl_core *c, struct gl_snapshot_line *l)
     gl_mail_of(c, st);
     st->mail->is_pressed = s.is_pressed;
     st->mail->is_fetched = s.is_fetched;
-    st->mail->is_asked = s.is_asked;
-    l->job->asked_n += s.is_asked;
+    st->mail->asked = s.asked;
+    l->job->asked_n += s.asked != 0;
     if (s.now == 0) {
         return 0;
     }

@@ -531,7 +531,7 @@ void gl_unit_idle(struct gl_core *c, struct gl_step *st)
 {
     struct gl_mail *m = st->mail;
 
-    if (m->n > 0 || m->now != NULL || m->is_asked || m->counted_n > 0 ||
+    if (m->n > 0 || m->now != NULL || m->asked != 0 || m->counted_n > 0 ||
         st->r.status != GL_STEP_WAITING || !gl_list_empty(&m->idle)) {
         return;
     }
