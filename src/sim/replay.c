@@ -27,6 +27,8 @@ struct replay {
     struct gl_event last; /* that event, but for its strings ... */
     char last_job[GL_ULID_BYTES + 1];
     struct gl_buf moves; /* ... and what the core said to it */
+    bool is_redacted;    /* values have been taken out of it */
+    bool has_agents;     /* there are jobs of bundles in it */
 };
 
 static int bad(struct replay *r, int code, const char *what)
@@ -142,8 +144,11 @@ static void keep_flow(struct replay *r, gl_str hash, gl_str text)
 
 static int on_flow(struct replay *r, const struct gl_json *j, gl_jnode value)
 {
-    keep_flow(r, gl_json_str(j, gl_json_get(j, value, "hash"), &r->line),
-              gl_json_str(j, gl_json_get(j, value, "text"), &r->line));
+    gl_str text = gl_json_str(j, gl_json_get(j, value, "text"), &r->line);
+    gl_str word = GL_S("\"bundle\":{");
+
+    r->has_agents |= text.n > 0 && memmem(text.p, text.n, word.p, word.n) != NULL;
+    keep_flow(r, gl_json_str(j, gl_json_get(j, value, "hash"), &r->line), text);
     return 0;
 }
 
@@ -278,6 +283,13 @@ static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
                    (unsigned long long)then, (unsigned long long)r->decided);
         gl_buf_str(&r->result->difference,
                    r->moves.n > 0 ? gl_buf_view(&r->moves) : GL_S("    nothing\n"));
+        if (r->is_redacted && r->has_agents) { /* agents are routed by what they say */
+            gl_buf_c(
+                &r->result->difference,
+                "    Values were taken out of this file, also what agents of bundles said and "
+                "were sent:\n    their jobs may be decided otherwise without them. A file made "
+                "with --no-redact has them.\n");
+        }
     }
     return 0;
 }
@@ -299,6 +311,13 @@ static int on_gap(struct replay *r, const struct gl_json *j, gl_jnode value)
     return 0;
 }
 
+static int on_bundle(struct replay *r, const struct gl_json *j, gl_jnode value)
+{
+    segment_ends(r);
+    r->is_redacted = gl_json_is(gl_json_get(j, value, "redacted"), GL_JSON_TRUE);
+    return 0;
+}
+
 static int on_other(struct replay *r, const struct gl_json *j, gl_jnode value)
 {
     (void)j;
@@ -313,7 +332,7 @@ static const struct {
 } kinds[] = {
     {"event", on_event},   {"decided", on_decided},     {"check", on_check},
     {"flow", on_flow},     {"recording", on_recording}, {"gap", on_gap},
-    {"bundle", on_other},  {"setting", on_other},       {"log", on_other},
+    {"bundle", on_bundle}, {"setting", on_other},       {"log", on_other},
     {"segment", on_other},
 };
 

@@ -74,6 +74,21 @@ void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_even
     deliver(c, j, ev, &m, (uint32_t)to);
 }
 
+/* Two who want the same, heard at once, share a transaction: its guards see what was there before.
+ */
+static bool is_taken(const struct gl_job *j, gl_str id)
+{
+    for (size_t i = 0; i < j->extra_n; i++) {
+        const struct gl_write *w = &j->extra[i];
+
+        if (w->type == GL_WRITE_DELETE && gl_str_is(w->kind, "deadletter") &&
+            gl_str_eq(w->id, id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* `step` is the letter's number, `output` the message as it was. */
 void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
@@ -94,6 +109,12 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
         return;
     }
     id = gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
+    if (is_taken(j, id)) {
+        GL_MARK(c->trace, "agents.redriven_at_once");
+        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND, "job %.*s has no dead letter %llu any more",
+                     GL_STR_ARG(j->id), (unsigned long long)number);
+        return;
+    }
     (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("deadletter"), id);
     if (!GL_PLANT(39)) { /* planted: it can be sent again and again */
         (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("deadletter"), id);
