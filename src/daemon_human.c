@@ -198,6 +198,7 @@ void gl_daemon_human_stop(struct gl_daemon *d)
     h->is_stopping = true;
     pthread_cond_broadcast(&h->moved);
     pthread_mutex_unlock(&h->mutex);
+    atomic_store(&h->overdue.stops, true);
     if (is_there) {
         (void)pthread_join(h->thread, NULL);
     }

@@ -559,8 +559,8 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
                                 GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id))
                    : under_way(a, v, live);
     case GL_JOB_PAUSING:
-        return gl_str_fmt(a, "%.*s; it still waits for running attempts to stop",
-                          GL_STR_ARG(r->reason));
+        return gl_str_fmt(a, "%.*s; it still waits for running attempts to %s",
+                          GL_STR_ARG(r->reason), r->hold == GL_HOLD_REVIEW ? "end" : "stop");
     case GL_JOB_CANCELLING:
         return gl_str_fmt(a, "%.*s; it still waits for running attempts to stop",
                           GL_STR_ARG(r->reason));

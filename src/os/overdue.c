@@ -22,6 +22,7 @@ struct seen {
 void gl_overdue_init(struct gl_overdue *o)
 {
     *o = (struct gl_overdue){0};
+    atomic_init(&o->stops, false);
     gl_map_init(&o->seen);
 }
 
@@ -114,7 +115,7 @@ void gl_overdue_look(struct gl_overdue *o, gl_ms now)
     DIR *folder = opendir(o->root);
     const struct dirent *e;
 
-    while (folder != NULL && (e = readdir(folder)) != NULL) {
+    while (folder != NULL && !atomic_load(&o->stops) && (e = readdir(folder)) != NULL) {
         gl_str run_id = gl_str_of(e->d_name);
         char path[PATH_BYTES];
         struct stat st;

@@ -10,6 +10,8 @@
 #ifndef GL_OS_OVERDUE_H
 #define GL_OS_OVERDUE_H
 
+#include <stdatomic.h>
+
 #include "base/map.h"
 #include "base/str.h"
 #include "base/when.h"
@@ -25,6 +27,7 @@ struct gl_overdue {
     enum gl_overdue_run (*ask)(void *owner, gl_str run_id);
     void (*log)(void *owner, const char *line);
     void *owner;
+    atomic_bool stops;  /* set from any thread: a look under way ends soon */
     struct gl_map seen; /* by run id: struct seen */
 };
 
