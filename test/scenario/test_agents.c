@@ -116,7 +116,8 @@ static const char held[] =
     "{\"format\":3,\"name\":\"held\",\"bundle\":{\"agents\":["
     "{\"id\":\"a\",\"kind\":\"module\",\"module\":\"m\"},"
     "{\"id\":\"b\",\"kind\":\"module\",\"module\":\"m\"}],"
-    "\"seeds\":[{\"agent\":\"b\",\"message\":{\"body\":1}},{\"agent\":\"b\",\"message\":{\"body\":2}},"
+    "\"seeds\":[{\"agent\":\"b\",\"message\":{\"body\":1}},"
+    "{\"agent\":\"b\",\"message\":{\"body\":2}},"
     "{\"agent\":\"b\",\"message\":{\"body\":3}},{\"agent\":\"a\",\"message\":{\"body\":4}}]},"
     "\"steps\":[" MODULE("a") "," MODULE("b") "," STEP("one", "a", "") "," STEP(
         "two", "b", "\"needs\":[\"one\"],") "]}";
@@ -144,7 +145,8 @@ static const char gathers[] =
     "{\"id\":\"a\",\"kind\":\"module\",\"module\":\"m\"},"
     "{\"id\":\"g\",\"kind\":\"aggregator\",\"complete_after\":2,\"output\":\"typed\","
     "\"output_type\":\"all\"}],"
-    "\"seeds\":[{\"agent\":\"a\",\"message\":{\"body\":1}},{\"agent\":\"a\",\"message\":{\"body\":2}}]},"
+    "\"seeds\":[{\"agent\":\"a\",\"message\":{\"body\":1}},"
+    "{\"agent\":\"a\",\"message\":{\"body\":2}}]},"
     "\"steps\":[" MODULE("a") "," ROUTER("g") "," STEP("all", "g", "") "]}";
 
 /* What comes twice counts once, before and after a restart. */
@@ -202,14 +204,14 @@ SCENARIO(a_flow_that_was_changed_outlives_the_node, .kinds = "job")
     assert_int_equal(sim_story_ran(s), 3);
 }
 
+#define EMITS ",\"emit_messages\":[{\"to\":\"nobody\",\"type\":\"word\",\"body\":1}]"
+
 /* Twice, with a restart after each: its controller waits until it is told something. */
 SCENARIO(a_fan_out_outlives_the_node, .kinds = "job")
 {
     static const char *const says[] = {
         PATCH("p", "0", "{\"op\":\"add_step\",\"id\":\"n1\",\"template\":\"more\"}") "}",
-        PATCH(
-            "q", "1",
-            "{\"op\":\"add_step\",\"id\":\"n2\",\"template\":\"more\"}") ",\"emit_messages\":[{\"to\":\"nobody\",\"type\":\"word\",\"body\":1}]}",
+        PATCH("q", "1", "{\"op\":\"add_step\",\"id\":\"n2\",\"template\":\"more\"}") EMITS "}",
         "{\"complete_step\":true}",
     };
     sim_story_says(s, "@b", "{\"complete_step\":true}");
@@ -265,8 +267,8 @@ static const char beats[] =
     "{\"id\":\"a\",\"kind\":\"executor\",\"beacons\":true,\"beacon_required\":true,"
     "\"beacon_ms\":1000,\"beacon_timeout_ms\":4000}],"
     "\"seeds\":[{\"agent\":\"a\",\"message\":{\"body\":1}}]},"
-    "\"steps\":[{\"id\":\"@a\",\"driver\":\"worker\",\"safety\":\"idempotent\",\"argv\":[\"x\"]," RETRY
-    "}," STEP("one", "a", "") "]}";
+    "\"steps\":[{\"id\":\"@a\",\"driver\":\"worker\","
+    "\"safety\":\"idempotent\",\"argv\":[\"x\"]," RETRY "}," STEP("one", "a", "") "]}";
 
 /* A worker that gives signs of life is heard by the node that comes after the one that started it,
  * and is given the time to be heard. */
