@@ -44,16 +44,17 @@ static struct history *history_of(struct state *s, const struct sim_change *ch)
     return h;
 }
 
-static size_t inside(const struct history *h, const struct gl_restart *p, gl_ms now,
-                     gl_ms *ret_oldest)
+/* What has left the window does not come back, also when the clock is set back. */
+static size_t inside(struct history *h, const struct gl_restart *p, gl_ms now, gl_ms *ret_oldest)
 {
     size_t n = 0;
     for (size_t i = 0; i < h->n; i++) {
         if (h->starts[i] > now - p->interval_ms) {
-            *ret_oldest = n == 0 ? h->starts[i] : *ret_oldest;
-            n++;
+            h->starts[n++] = h->starts[i];
         }
     }
+    h->n = n;
+    *ret_oldest = n > 0 ? h->starts[0] : 0;
     return n;
 }
 

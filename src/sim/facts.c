@@ -276,6 +276,10 @@ void sim_facts_reload(struct sim_fact_job *job, const struct sim_disk *d, struct
         job->flow = job->first_flow;
         specify(job);
     }
+    for (uint32_t i = (uint32_t)job->flow->steps.n; i < job->steps_room; i++) {
+        gl_mem_free(job->steps[i].tokens); /* a change that was undone had added it */
+        job->steps[i] = (struct sim_fact_step){0};
+    }
     job->torn = true;
     job->known = r != NULL && read_record(&gl_job_schema, r, scratch, &now);
     job->lost = !job->known && !job->removed;
