@@ -75,7 +75,7 @@ enum {
     GL_IDLE_AGENTS_MAX = 10000,           /* agents without work that stay in memory */
     GL_MODULES_MAX = 1000,                /* native modules in one folder */
     GL_MODULE_INSTANCES_MAX = 1024,       /* instances of one module that are kept */
-    GL_MODULE_FRAME_BYTES_MAX = 16 << 20, /* one call of a module, and what comes of it */
+    GL_MODULE_FRAME_BYTES_MAX = 20 << 20, /* one call of a module, and what comes of it */
 
     /* The core. */
     GL_AGEING_MS = 10000,         /* a step that waits this long gains a point of priority */

@@ -444,7 +444,8 @@ gl_str gl_message_artifacts(struct gl_arena *a, gl_str artifacts, gl_str body)
     struct gl_jw w;
     bool has_any = body.n > 0;
 
-    if (body.n == 0 && (artifacts.n == 0 || memmem(artifacts.p, artifacts.n, "glia", 4) == NULL)) {
+    if (body.n == 0 && (artifacts.n == 0 || (memmem(artifacts.p, artifacts.n, "glia", 4) == NULL &&
+                                             memchr(artifacts.p, '\\', artifacts.n) == NULL))) {
         return artifacts;
     }
     gl_jw_init(&w, &out);

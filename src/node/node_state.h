@@ -69,6 +69,7 @@ struct gl_node {
     struct gl_link unknown; /* struct commit: outcome not known yet */
     gl_ms resolve_due;
     struct gl_link rates; /* of sessions.c: being read */
+    size_t relays_n;      /* readings for relays that are under way */
     struct gl_link loads, starts, probes, finds, lookups, readings, bodies, spills, earliers;
     struct gl_map starts_by_key;
     gl_ms starts_due;     /* some came too late, and must be told so */

@@ -7,7 +7,10 @@
 #include "node/pieces.h"
 #include "node/workers.h"
 
-enum { PAGE = 256 };
+enum {
+    PAGE = 256,
+    RELAYS_MAX = 4, /* messages read for relays at a time: each may be large, and has all of it */
+};
 
 #define TOO_LARGE "what the aggregator has got is larger than 16 MiB: pass large data as files"
 
@@ -39,6 +42,7 @@ struct gl_turn *gl_turns_copy(struct gl_arena *a, const struct gl_turn *t)
 gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
                         struct gl_why *reterr_why)
 {
+    struct gl_message_ledger ledger = t->ledger, sent;
     struct gl_message m;
     struct gl_buf buf = {0};
     gl_str whole;
@@ -46,7 +50,9 @@ gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a
     if (gl_message_read(text, a, &m, reterr_why) != 0) {
         return (gl_str){0};
     }
-    m.headers = gl_message_headers(a, m.headers, &t->ledger);
+    gl_message_ledger_of(m.headers, a, &sent);
+    ledger.source_step_id = sent.source_step_id; /* which only its sender knew */
+    m.headers = gl_message_headers(a, m.headers, &ledger);
     if (t->ledger.attempt > 1) { /* given again: another message, to who has seen the first */
         m.attempt = t->ledger.attempt;
         m.message_id = gl_str_fmt(a, "%.*s.%u", GL_STR_ARG(m.message_id), t->ledger.attempt);
@@ -72,8 +78,9 @@ struct reading {
     gl_str unit_text, message;
     gl_str body; /* a large one */
     bool to_blob;
-    struct gl_body_ref ref; /* the body that is being read */
-    struct gl_buf counted;  /* bodies, separated by commas */
+    bool is_relays, waits;         /* RESOLVE of a message: few at a time; it has not begun */
+    struct gl_body_ref ref;        /* the body that is being read */
+    struct gl_buf joined, counted; /* a message with its body; bodies, separated by commas */
     uint64_t counted_n;
     gl_turns_done *done;
     void *owner;
@@ -82,6 +89,7 @@ struct reading {
 static void reading_free(struct reading *r)
 {
     gl_list_remove(&r->link);
+    gl_buf_done(&r->joined);
     gl_buf_done(&r->counted);
     gl_arena_done(&r->arena);
     gl_mem_free(r);
@@ -127,48 +135,64 @@ static bool has_ref(struct reading *r, gl_str message, bool *ret_is_plain)
 }
 
 /* The message with its body in it. */
-static gl_str joined(struct reading *r, gl_str message, gl_str body)
+static gl_str join(struct reading *r, gl_str message, gl_str body)
 {
-    struct gl_buf buf = {0};
     struct gl_message m;
-    gl_str text;
 
     if (gl_message_read(message, &r->arena, &m, NULL) != 0) {
         return message;
     }
     m.body = body;
-    gl_message_write(&m, &buf);
-    text = gl_str_dup(&r->arena, gl_buf_view(&buf));
-    gl_buf_done(&buf);
-    return text;
+    gl_message_write(&m, &r->joined);
+    return gl_buf_view(&r->joined);
 }
 
-static gl_str compose(struct reading *r)
+static void compose(struct reading *r, struct gl_buf *out)
 {
-    struct gl_buf buf = {0};
     struct gl_jw w;
-    gl_str text;
 
-    gl_jw_init(&w, &buf);
+    gl_jw_init(&w, out);
     gl_jw_object(&w);
     write_raw(&w, "unit", r->unit_text);
     write_raw(&w, "message", r->message);
     if ((r->wants & GL_WANT_COUNTED) != 0) {
         gl_jw_key(&w, "counted");
-        gl_jw_raw(
-            &w, gl_str_fmt(&r->arena, "{\"messages\":[%.*s],\"count\":%llu,\"last_message\":%.*s}",
-                           (int)r->counted.n, r->counted.n > 0 ? r->counted.p : "",
-                           (unsigned long long)r->counted_n, GL_STR_ARG(body_of(r, r->message))));
+        gl_jw_object(&w);
+        gl_jw_key(&w, "messages");
+        gl_jw_array(&w);
+        if (r->counted.n > 0) {
+            gl_jw_raw(&w, gl_buf_view(&r->counted));
+        }
+        gl_jw_end(&w);
+        gl_jw_key(&w, "count");
+        gl_jw_u64(&w, r->counted_n);
+        write_raw(&w, "last_message", body_of(r, r->message));
+        gl_jw_end(&w);
     }
     gl_jw_end(&w);
-    text = gl_str_dup(&r->arena, gl_buf_view(&buf));
-    gl_buf_done(&buf);
-    return text;
+}
+
+static void begin(struct reading *r);
+
+/* One that waits may begin. They stand in order, behind those that are under way. */
+static void begin_next(struct gl_node *n)
+{
+    for (struct gl_link *l = n->readings.next; l != &n->readings; l = l->next) {
+        struct reading *r = GL_CONTAINER(l, struct reading, link);
+
+        if (r->waits) {
+            r->waits = false;
+            begin(r);
+            return;
+        }
+    }
+    n->relays_n--;
 }
 
 static void finish(struct reading *r, int code, const char *why)
 {
     struct gl_node *n = r->node;
+    struct gl_buf facts = {0};
     struct gl_event ev = {.type = GL_EV_RESOLVED,
                           .context = r->context,
                           .job = r->job,
@@ -176,14 +200,22 @@ static void finish(struct reading *r, int code, const char *why)
                           .number = r->question,
                           .code = code,
                           .why = gl_str_of(why)};
+    bool is_relays = r->is_relays;
 
     if (r->done != NULL) {
         r->done(r->owner, code, why, r->message, r->body);
     } else {
-        ev.facts = code == 0 ? compose(r) : (gl_str){0};
+        if (code == 0) {
+            compose(r, &facts);
+            ev.facts = gl_buf_view(&facts);
+        }
         gl_node_feed(n, &ev);
+        gl_buf_done(&facts);
     }
     reading_free(r);
+    if (is_relays) {
+        begin_next(n);
+    }
     gl_node_rearm(n);
 }
 
@@ -321,6 +353,9 @@ static gl_str whole(struct reading *r, const struct gl_record *letter,
                                           GL_RECORD_BYTES_MAX, &r->arena, NULL) != 0) {
         return (gl_str){0};
     }
+    if (gl_json_get(&j, gl_json_root(&j), "large") != NULL) {
+        return (gl_str){0}; /* what it has is not all of it */
+    }
     n = gl_json_get(&j, gl_json_root(&j), "message");
     return n != NULL ? gl_json_raw(&j, n) : (gl_str){0};
 }
@@ -345,7 +380,7 @@ static void on_body(void *owner, int code, const char *why, gl_str body)
     if (r->done != NULL) {
         r->body = gl_str_dup(&r->arena, body);
     } else { /* a relay looks into it */
-        r->message = joined(r, r->message, body);
+        r->message = join(r, r->message, body);
     }
     message_is_there(r);
 }
@@ -431,7 +466,13 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
     r->wants = e->wants;
     r->letter = e->letter;
     r->question = e->start_number;
+    r->is_relays = (e->wants & GL_WANT_LETTER) != 0;
     gl_spec_unref(e->spec); /* the effect's own */
+    if (r->is_relays && n->relays_n == RELAYS_MAX) {
+        r->waits = true;
+        return;
+    }
+    n->relays_n += r->is_relays;
     begin(r);
 }
 

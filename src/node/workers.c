@@ -490,11 +490,11 @@ static int compose_module(const struct gl_worker_facts *f, struct gl_arena *a,
     if (rc != 0) {
         return rc;
     }
-    if (out.n > GL_INPUT_BYTES_MAX) {
+    if (out.n > GL_MODULE_FRAME_BYTES_MAX) {
         return gl_why(why, GL_E_LIMIT,
                       "configuration, state and message of the module have %zu bytes together, and "
                       "%d is the limit",
-                      out.n, GL_INPUT_BYTES_MAX);
+                      out.n, GL_MODULE_FRAME_BYTES_MAX);
     }
     x->input = kept(a, &out);
     return 0;

@@ -263,10 +263,10 @@ def test_a_node_that_is_killed_finds_it_again(box, alone, tmp_path, kind):
     assert pieces(box, process.run_id) == []
 
 
-def held(kind):
+def held(kind, n=MIB):
     """`a` sends a large body and a message that holds up `b`; behind it waits the large one, or an
     aggregator that has got it waits for what `b` sends."""
-    b = Bundle("harmed").worker("a", f"emit(('hold', {{}}), ('big', {big(MIB)}))",
+    b = Bundle("harmed").worker("a", f"emit(('hold', {{}}), ('big', {big(n)}))",
                                 output_message_type=None, max_output_bytes=8 * MIB)
     b.worker("b", LOOK + """
 note('held', 1)
@@ -319,3 +319,51 @@ def test_one_that_is_damaged_holds_its_job_until_it_is_mended(box, alone, tmp_pa
     mend()
     box.glia("job", "resume", run_id)
     wait_for("the end", lambda: box.json("job", "status", run_id)["status"] == "completed")
+
+
+def test_a_message_whose_text_is_gone_holds_its_job(box, alone, tmp_path):
+    """Above 2 KiB its text is a record of its own, and what the letter has is not all of it."""
+    serve(box)
+    box.glia("run", held("worker", 8000).write(tmp_path / "bundle"), "--run-id", "r1", "--detach")
+    alone.wait_file("r1", "held")
+    kill(box)
+    with open_records(box) as records:
+        [name] = records.ids("message")
+        records.remove("message", name)
+    serve(box)
+    alone.touch("r1", "go")
+
+    def ended():
+        status = box.json("job", "status", "r1")
+        return status if status["status"] in ("paused", "failed", "completed") else None
+    status = wait_for("the pause", ended)
+    assert (status["status"], status["recovery_requires_review"]) == ("paused", True), status
+    assert "not in the store any more" in status["reason"], status
+
+
+def test_many_relays_do_not_read_it_at_once(box, alone, tmp_path):
+    """Each has to look at it; the node has few of them in memory at a time."""
+    b = sender(Bundle("wide"), n=4 * MIB)
+    for n in range(24):
+        b.agent(f"r{n}", "router").edge("a", f"r{n}", "big")
+        b.edge(f"r{n}", "sink", "big", conditions={"path": "payload.agent_id", "value": "x"})
+    serve(box)
+    b.sink().seed("a", {}).write(tmp_path / "bundle")
+    ran = alone.run(tmp_path / "bundle")
+    assert len(ran.of("route_not_matched")) == 24
+    with open(f"/proc/{box.started[0].pid}/status", encoding="ascii") as file:
+        peak = [int(line.split()[1]) for line in file if line.startswith("VmHWM")][0]
+    assert peak < 200 * 1024, f"{peak} KiB"
+    assert pieces(box, ran.run_id) == []
+
+
+def test_who_only_passes_it_on_does_not_read_it(served, tmp_path):
+    b = sender(Bundle("blind")).agent("r", "router", emit_type="second")
+    b.agent("s", "sensor", output_message_type="third")
+    b.worker("b", LOOK + "emit(('done', {}))", step=False, output_message_type=None)
+    b.edge("a", "r", "big").edge("r", "s", "second").edge("s", "b", "third").ends("b")
+    ran = small(served, tmp_path, b.seed("a", {}))
+    [got] = ran.lines("got")
+    assert got["input"] == hashlib.sha256(text_of()).hexdigest()
+    assert got["artifacts"][0]["letter"] == 2  # the one that came first
+    assert pieces(served.box, ran.run_id) == []

@@ -315,7 +315,9 @@ def scatter(payload, needs=("work",)):
                                  output_message_type="go")
     b.worker("work", "note('work', load('MN_MESSAGE_FILE'))", ["plan"], control=OPTIONAL)
     b.worker("other", "note('other', load('MN_MESSAGE_FILE'))", ["plan"], control=OPTIONAL)
-    b.worker("end", WORKS, ["work", "other"], rule="all_done", output_message_type="done")
+    b.worker("end", "headers = load('MN_MESSAGE_FILE')['headers']\n"
+                    "note('source', headers.get('mn.workflow.source_step_id'))\n" + WORKS,
+             ["work", "other"], rule="all_done", output_message_type="done")
     b.edge("work", "end").edge("other", "end").edge("plan", "work", "go").edge("plan", "other",
                                                                                "go")
     return b.ends("end").seed("plan", {})
@@ -331,6 +333,7 @@ def test_several_targets_take_turns(served, tmp_path):
     told = ran.one("workflow_step_scattered")
     assert get(told, "count") == 3 and sorted(get(told, "targets")) == ["other", "work"]
     assert get(told, "instance_ids") == ["work[0]", "other[1]", "work[2]"]
+    assert ran.lines("source")[0] in ("work[0]", "other[1]", "work[2]")
 
 
 @item("B-8.6-6")

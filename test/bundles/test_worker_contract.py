@@ -564,6 +564,7 @@ def test_stdout_is_cut_at_its_limit(served, tmp_path):
     stdout = ran.steps["a"]["output"]["sandbox"]["stdout"]
     assert stdout.startswith("xxxx") and len(stdout) < 1500, len(stdout)
     assert "stdout cut" in stdout, stdout[-200:]
+    ran.one("sandbox_output_truncated", agent_id="a")
 
 
 @item("B-2.2-20")
@@ -595,6 +596,16 @@ def test_a_packed_body(served, tmp_path):
     assert one["env"]["MN_BODY_CONTENT_ENCODING"] == "gzip"
     assert json.loads(gzip.decompress(bytes.fromhex(one["raw"]))) == {"n": 1}
     assert one["body"] == {"n": 1}
+
+
+def test_an_answer_that_is_too_long_fails_its_attempt(served, tmp_path):
+    """To take it for a text would be to forget what it says."""
+    b = Bundle("long").worker("a", "emit(('big', 'y' * 1100000))", output_message_type=None,
+                              max_attempts=1)
+    b.worker("b", "say()", ["a"]).ends("b").edge("a", "b", "big").seed("a", {})
+    ran = small(served, tmp_path, b, code=1)
+    assert ran.statuses["a"] == "failed", ran
+    assert "max_output_bytes is 1048576" in ran.steps["a"]["terminal_reason"], ran
 
 
 @item("B-5.1-5")

@@ -412,6 +412,8 @@ static void the_artifact_that_is_a_body_is_not_inherited(void **state)
     EQ(gl_message_artifacts(&arena, (gl_str){0}, GL_S("{\"n\":1}")), "[{\"n\":1}]");
     m = emitted("{\"type\":\"t\",\"artifacts\":[{\"name\":\"glia:body\",\"sha256\":\"stolen\"}]}");
     EQ(m.artifacts, "");
+    m = emitted("{\"type\":\"t\",\"artifacts\":[{\"name\":\"\\u0067lia:body\"}]}");
+    EQ(m.artifacts, "");
 }
 
 #define SHA "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

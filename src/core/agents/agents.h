@@ -20,11 +20,10 @@ struct gl_turn_end;
 /* Send the first messages, and let units begin what they can; returns what is left of the budget.
  */
 uint32_t gl_agents_pump(struct gl_core *c, struct gl_job *j, uint32_t budget);
-/* To an agent, for the step it is the agent of, or another of its steps. */
+/* To an agent, for the step it is the agent of, or another of its steps. `source` is the step its
+ * sender works for; NULL: none. */
 void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint32_t to,
-                       const struct gl_step *step);
-/* The step whose agent sends something; "" : it is none's. */
-gl_str gl_agents_source(const struct gl_flow *f, gl_str agent);
+                       const struct gl_step *step, const struct gl_step *source);
 /* Not everything an aggregator has got is in memory: have it read. */
 void gl_agents_gather(struct gl_core *c, struct gl_step *unit);
 /* The job is ending: what this unit or step of the ledger has open is closed, as far as the
@@ -135,6 +134,8 @@ struct gl_turn_end {
 };
 
 void gl_relay_handle(struct gl_core *c, struct gl_step *unit, gl_str text);
+/* It passes the message on without a look at its body, which need not be read. */
+bool gl_relay_is_blind(const struct gl_step *unit, const struct gl_letter *l);
 /* An aggregator has got it. */
 void gl_relay_count(struct gl_core *c, struct gl_step *unit, struct gl_letter *l);
 void gl_relay_forget(struct gl_core *c, struct gl_job *j);

@@ -167,6 +167,32 @@ static void take_notes(struct gl_core *c, const struct gl_turn_end *t,
     }
 }
 
+/* Its stdout was longer than it may be. Of a text the beginning is enough; of an answer nothing
+ * could be done, and to go on as if it had not been given would be to forget it. */
+static bool is_whole(struct gl_core *c, const struct gl_turn_end *t,
+                     const struct gl_worker_result *r, gl_str *ret_why)
+{
+    uint32_t max = t->agent->stdout_max > 0 ? t->agent->stdout_max : GL_STDOUT_BYTES;
+    gl_str text = gl_str_trim(r->stdout_text);
+
+    if (!r->is_cut) {
+        return true;
+    }
+    if (text.n > 0 && text.p[0] == '{') {
+        *ret_why = gl_str_fmt(c->out->arena,
+                              "its answer on stdout has %llu bytes, and max_output_bytes is %u: "
+                              "raise that in the agent's config (8 MiB at most), or leave large "
+                              "data as files in the run folder",
+                              (unsigned long long)r->stdout_bytes, max);
+        return false;
+    }
+    gl_agents_log(c, t->unit, "sandbox_output_truncated",
+                  GL_S("its stdout is longer than max_output_bytes"),
+                  gl_str_fmt(c->out->arena, "{\"bytes\":%llu,\"max_output_bytes\":%u}",
+                             (unsigned long long)r->stdout_bytes, max));
+    return true;
+}
+
 bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event *ev,
                      gl_str *ret_why)
 {
@@ -179,6 +205,9 @@ bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_e
     gl_apply_read(c, t);
     if (is_worker && gl_worker_result_read(ev->output, c->out->arena, &r, &why) != 0) {
         *ret_why = gl_str_dup(c->out->arena, gl_str_of(why.text));
+        return false;
+    }
+    if (!is_whole(c, t, &r, ret_why)) {
         return false;
     }
     if (gl_worker_read(is_worker ? r.stdout_text : ev->output, c->out->arena, &said, &why) != 0 ||

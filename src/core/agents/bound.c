@@ -291,7 +291,7 @@ void gl_bound_send(struct gl_core *c, struct gl_step *st, const char *type, gl_s
     m.correlation_id = gl_str_fmt(c->out->arena, "%.*s-c%llu", GL_STR_ARG(st->job->id),
                                   (unsigned long long)st->job->r.letters_n + 1);
     m.body = body;
-    gl_agents_deliver(c, st->job, &m, gl_step_spec_of(st)->agent, st);
+    gl_agents_deliver(c, st->job, &m, gl_step_spec_of(st)->agent, st, NULL);
 }
 
 void gl_bound_trigger(struct gl_core *c, struct gl_step *st)

@@ -56,7 +56,7 @@ static void send(struct gl_core *c, const struct gl_turn_end *t, const struct gl
 {
     struct gl_message m = make(c, t, shape);
 
-    gl_agents_deliver(c, t->unit->job, &m, to, NULL);
+    gl_agents_deliver(c, t->unit->job, &m, to, NULL, t->step);
 }
 
 static bool fits(const struct gl_route *r, gl_str type)

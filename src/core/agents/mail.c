@@ -1,5 +1,6 @@
 #include "core/agents/mail.h"
 
+#include "base/sha256.h"
 #include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
@@ -158,16 +159,22 @@ static gl_str text_of(struct gl_core *c, const struct gl_message *m)
 /* What an aggregator knows a sender by. */
 static gl_str sender_of(struct gl_core *c, const struct gl_message *m)
 {
+    char hex[GL_SHA256_HEX];
     struct gl_json json;
     gl_jnode n;
+    gl_str name;
 
     if (m->body.n == 0 || m->body.p[0] != '{' ||
         gl_json_parse(&json, m->body, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
         return (gl_str){0};
     }
     n = gl_json_get(&json, gl_json_root(&json), "agent_id");
-    return n != NULL && gl_json_is(n, GL_JSON_STRING) ? gl_json_str(&json, n, c->out->arena)
+    name = n != NULL && gl_json_is(n, GL_JSON_STRING) ? gl_json_str(&json, n, c->out->arena)
                                                       : (gl_str){0};
+    if (name.n > GL_WORD_BYTES_MAX) { /* it is kept in memory: as good as the name itself */
+        name = gl_str_dup(c->out->arena, gl_sha256_hex(name, hex));
+    }
+    return name;
 }
 
 static void bury(struct gl_core *c, struct gl_job *j, const struct gl_message *m, gl_str text,

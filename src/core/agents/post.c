@@ -42,7 +42,7 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
     uint32_t dead = j->r.dead_n;
 
     if (!GL_PLANT(40)) { /* planted: it is said to be sent */
-        gl_agents_deliver(c, j, m, to, NULL);
+        gl_agents_deliver(c, j, m, to, NULL, NULL);
     }
     GL_MARK(c->trace, "agents.sent_from_outside");
     if (j->r.dead_n > dead) {

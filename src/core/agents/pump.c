@@ -28,7 +28,7 @@ static void send_seed(struct gl_core *c, struct gl_job *j, const struct gl_seed 
         gl_agents_log(c, unit, "external_input_rejected", gl_str_of(why.text), (gl_str){0});
         return;
     }
-    gl_agents_deliver(c, j, &m, (uint32_t)to, NULL);
+    gl_agents_deliver(c, j, &m, (uint32_t)to, NULL, NULL);
 }
 
 /* The flow keeps them: as letters they would only take room before somebody can handle them. */
@@ -60,7 +60,8 @@ static uint32_t send_seeds(struct gl_core *c, struct gl_job *j, uint32_t budget)
 
 /* ---- which step is a message for? ---- */
 
-gl_str gl_agents_source(const struct gl_flow *f, gl_str agent)
+/* The step whose agent sends something; "" : it is none's. */
+static gl_str source_of(const struct gl_flow *f, gl_str agent)
 {
     int64_t from = gl_flow_find_agent(f, agent);
     int64_t step = from >= 0 ? gl_flow_agent(f, (uint32_t)from)->step : -1;
@@ -69,7 +70,7 @@ gl_str gl_agents_source(const struct gl_flow *f, gl_str agent)
 }
 
 void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m, uint32_t to,
-                       const struct gl_step *step)
+                       const struct gl_step *step, const struct gl_step *source)
 {
     const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, to);
     struct gl_message_ledger l = {.run_id = j->r.run_id, .has_revision = true};
@@ -78,7 +79,7 @@ void gl_agents_deliver(struct gl_core *c, struct gl_job *j, struct gl_message *m
         step = gl_step_get(c, j, (uint32_t)a->step);
     }
     l.graph_revision = j->r.graph_revision;
-    l.source_step_id = gl_agents_source(j->spec->flow, m->from);
+    l.source_step_id = source != NULL ? source->r.step_id : source_of(j->spec->flow, m->from);
     if (step != NULL) {
         l.step_id = step->r.step_id;
         l.template_id = gl_step_spec_of(step)->template_id;
@@ -171,7 +172,7 @@ static void begin(struct gl_core *c, struct gl_step *unit, struct gl_letter *l,
                              GL_STR_ARG(unit->job->id), (unsigned long long)l->r.number,
                              GL_STR_ARG(gl_agents_plain(c, l->r.type))));
     if (!has_process(unit)) {
-        if (gl_mail_text(l).n > 0) {
+        if (gl_mail_text(l).n > 0 || gl_relay_is_blind(unit, l)) {
             gl_relay_handle(c, unit, l->r.message);
         } else {
             l->r.status = GL_LETTER_HANDLING; /* its unit's record says so */

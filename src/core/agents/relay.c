@@ -2,6 +2,7 @@
 #include "core/agents/agents.h"
 
 #include "core/flow/txn.h"
+#include "model/route.h"
 
 static void recall(struct gl_core *c, struct gl_turn_end *t, struct gl_step *unit, gl_str text)
 {
@@ -160,6 +161,26 @@ static void pass_on(struct gl_core *c, struct gl_turn_end *t, gl_str type)
     gl_apply_step(c, t, t->in.body, true);
     gl_route_emit(c, t, &shape);
     gl_unit_ack(c, t->unit);
+}
+
+bool gl_relay_is_blind(const struct gl_step *unit, const struct gl_letter *l)
+{
+    const struct gl_flow *flow = unit->job->spec->flow;
+    const struct gl_agent_spec *a = gl_flow_agent(flow, unit->of);
+    const struct gl_route *routes = flow->bundle->routes.items;
+
+    if (l->r.large || l->body == NULL || a->kind == GL_AGENT_AGGREGATOR || a->step >= 0 ||
+        unit->r.waits_for.n > 0) {
+        return false; /* a step's agent completes it with the body */
+    }
+    for (uint32_t i = 0; i < a->routes_n; i++) {
+        gl_str conditions = routes[a->routes[i]].conditions;
+
+        if (conditions.n > 0 && !gl_str_is(conditions, "{}")) {
+            return false;
+        }
+    }
+    return true;
 }
 
 void gl_relay_handle(struct gl_core *c, struct gl_step *unit, gl_str text)

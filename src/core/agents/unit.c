@@ -103,7 +103,6 @@ void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
     t->ledger = (struct gl_message_ledger){.run_id = gl_str_dup(a, st->job->r.run_id),
                                            .has_revision = true,
                                            .graph_revision = st->job->r.graph_revision};
-    t->ledger.source_step_id = gl_agents_source(st->job->spec->flow, l->r.from);
     if (step != NULL) {
         const struct gl_step_spec *spec = gl_step_spec_of(step);
 
