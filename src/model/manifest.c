@@ -245,6 +245,7 @@ static void compile(struct gl_manifest *m)
     report_cycle(m);
     check_ends(m);
     take_given(m);
+    gl_manifest_slips(m);
     m->b->notes = (struct gl_strs){.items = gl_arena_copy(m->r.a, m->notes.p, m->notes.n),
                                    .n = m->notes.n / sizeof(gl_str)};
 }

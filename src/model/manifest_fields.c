@@ -84,6 +84,10 @@ const struct gl_flow_field gl_manifest_fields[] = {
     {"workflow", "state", "table", "none", false, "Not read.", NULL},
     {"workflow", "schema", "text", "none", false, "Not read.", NULL},
 
+    {"graph", "edges", "list", "none", false, "Which step waits for which.", NULL},
+    {"graph", "join_default", "word", "all_success", false,
+     "The trigger rule of steps that name none and have a step before them.", NULL},
+
     {"agents", "nodes", "list", "", true, "The agents.", NULL},
     {"agents", "edges", "list", "none", false, "How messages go between them.", NULL},
     {"agents", "entrypoints", "list of agents", "agents with the role root", false,
@@ -360,15 +364,15 @@ const struct gl_flow_field gl_manifest_fields[] = {
     {"policies", "job_type", "word", "batch", false,
      "`batch` or `service`; `system` and `sysbatch` are refused.", NULL},
     {"policies", "recovery_mode", "word", "auto", false,
-     "`auto`, `local_restart`, `cluster_recover` (on one node the same) or "
-     "`manual_recover`.",
+     "`auto`, `local_restart` and `cluster_recover` do the same (but for `restart.mode`); "
+     "`manual_recover`: what was lost or failed waits for a person. See below.",
      NULL},
     {"policies", "restart", "table", "by type and mode", false,
      "How often a failed agent is started again.", NULL},
-    {"policies", "reschedule", "table", "none", false, "Checked, not used: there is one node.",
-     NULL},
-    {"policies", "strategy", "word", "none", false, "`binpack` or `spread`: checked, not used.",
-     NULL},
+    {"policies", "reschedule", "table", "none", false,
+     "Checked, not used: a job moves as a whole when its node is lost. See below.", NULL},
+    {"policies", "strategy", "word", "none", false,
+     "`binpack` or `spread`: checked, not used: nodes with free slots take jobs.", NULL},
     {"policies", "max_agent_restart_attempts", "number", "none", false,
      "Old name of `restart.attempts`, which comes before it.", NULL},
     {"policies", "backpressure", "table", "none", false, "Not read.", NULL},

@@ -269,8 +269,6 @@ static void compile_node(struct gl_manifest *m, size_t i)
     struct gl_agent_spec *a = &((struct gl_agent_spec *)m->b->agents.items)[i];
     gl_jnode policies = gl_manifest_object(m, node->n, "policies");
 
-    gl_manifest_slips(m, node->n, "node");
-    gl_manifest_slips(m, node->config, "config");
     read_kind(m, node);
     gl_manifest_agent(m, node, a);
     read_template_type(m, node, a);

@@ -23,7 +23,7 @@ static void read_restart(struct gl_manifest *m, gl_jnode n, struct gl_restart *r
     r->waits = mode == 1;
 }
 
-/* Moving work to another machine is checked and not done: there is one. */
+/* Work moves to another machine with its job, and when its node is lost: nothing to limit. */
 static void check_reschedule(struct gl_manifest *m, gl_jnode policies)
 {
     gl_jnode n = gl_manifest_object(m, policies, "reschedule");
@@ -96,7 +96,7 @@ void gl_manifest_policies(struct gl_manifest *m)
         p->restart.attempts = 0; /* nothing happens without a person */
     }
     if (p->recovery_mode == GL_RECOVERY_CLUSTER_RECOVER) {
-        gl_manifest_note(m, "policies.recovery_mode is cluster_recover: on one node it behaves as "
-                            "local_restart");
+        gl_manifest_note(m, "policies.recovery_mode is cluster_recover, which is done as auto is: "
+                            "another node takes a lost one's jobs over if they share a store");
     }
 }

@@ -55,6 +55,17 @@ gl_str gl_manifest_path(struct gl_manifest *m, gl_jnode n)
     return ret;
 }
 
+static void add_mistyped(struct gl_manifest *m, gl_jnode n, const char *key, char *text)
+{
+    gl_str there = gl_flow_read_clip(gl_manifest_mistyped(m, n, key));
+    size_t at = strlen(text);
+
+    if (there.n > 0) { /* what does not fit is cut */
+        (void)snprintf(text + at, GL_WHY_BYTES - at, "; `%.*s` is not read: did you mean `%.*s`?",
+                       GL_STR_ARG(there), (int)strcspn(key, "."), key);
+    }
+}
+
 void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, const char *fmt, ...)
 {
     char text[GL_WHY_BYTES];
@@ -73,6 +84,9 @@ void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, const
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* an overlong sentence is cut */
     va_end(args);
+    if (field == NULL && key != NULL) {
+        add_mistyped(m, n, key, text);
+    }
     at.of = gl_manifest_path(m, n);
     gl_flow_read_error(&m->r, m->is_rewritten ? NULL : n, at, "%s", text);
 }
@@ -114,34 +128,6 @@ const char *gl_manifest_near(struct gl_manifest *m, const struct gl_map *known, 
         }
     }
     return gl_flow_read_near(&m->r, &near);
-}
-
-void gl_manifest_slips(struct gl_manifest *m, gl_jnode obj, const char *of)
-{
-    enum { SLIPS_MAX = 8 };
-
-    if (!gl_json_is(obj, GL_JSON_OBJECT) || m->slips_n >= SLIPS_MAX) {
-        return;
-    }
-    for (gl_jnode e = gl_json_first(m->r.j, obj); e; e = gl_json_after(m->r.j, obj, e)) {
-        gl_str key = gl_json_str(m->r.j, e, m->r.a);
-        struct gl_near near;
-
-        if (m->slips_n >= SLIPS_MAX || key.n < 4 || gl_manifest_is_field(of, key)) {
-            continue;
-        }
-        gl_near_init(&near, key);
-        for (size_t i = 0; i < gl_manifest_fields_n; i++) {
-            if (strcmp(gl_manifest_fields[i].of, of) == 0) {
-                gl_near_offer(&near, gl_str_of(gl_manifest_fields[i].name));
-            }
-        }
-        if (near.best.n > 0) {
-            gl_manifest_note(m, "%.*s is not read%s", GL_STR_ARG(gl_manifest_path(m, e)),
-                             gl_flow_read_near(&m->r, &near));
-            m->slips_n++;
-        }
-    }
 }
 
 /* Values. */

@@ -144,8 +144,10 @@ void gl_manifest_agent(struct gl_manifest *m, struct gl_manifest_node *node,
                        struct gl_agent_spec *ret);
 void gl_manifest_unit(struct gl_manifest *m, const struct gl_manifest_node *node,
                       struct gl_agent_spec *agent, struct gl_step_spec *ret);
-/* A note for each field of `obj` that is none of `of`, but nearly. */
-void gl_manifest_slips(struct gl_manifest *m, gl_jnode obj, const char *of);
+/* Of manifest_slips.c: notes about what looks mistyped, when all the rest has been read. */
+void gl_manifest_slips(struct gl_manifest *m);
+/* A field of `obj` that is not read and nearly called `key`, which is missing; none: empty. */
+gl_str gl_manifest_mistyped(struct gl_manifest *m, gl_jnode obj, const char *key);
 /* Of manifest_bind.c: what the configuration writes into the manifest. False with an error. */
 bool gl_manifest_bind(struct gl_manifest *m);
 /* Of manifest_uploads.c. */

@@ -273,7 +273,10 @@ static void the_reference_page_has_every_field(void **state)
     for (size_t i = 0; i < gl_manifest_fields_n; i++) {
         const struct gl_flow_field *field = &gl_manifest_fields[i];
         gl_str row = gl_str_fmt(&x->a, "| `%s` | %s | %s | %s |", field->name, field->type,
-                                field->fallback[0] != 0 ? field->fallback : "-", field->doc);
+                                field->fallback[0] != 0 ? field->fallback
+                                : field->is_required    ? "required"
+                                                        : "-",
+                                field->doc);
 
         if (strstr(page, row.p) == NULL) {
             fail_msg("docs/bundle-manifest.md has no row\n%s", row.p);
