@@ -175,6 +175,13 @@ static gl_ms last_activity(const struct doc *d)
     return latest;
 }
 
+/* The message a unit's worker has in its hands; 0: none. Taking one up is not written down with the
+ * message, but with the unit. */
+static int64_t handled_by(struct gl_arena *a, const struct doc *unit)
+{
+    return gl_str_is(text_in(a, unit, "status"), "running") ? number_in(unit, "letter") : 0;
+}
+
 static void write_agent(struct gl_query *q, uint32_t number, const struct gl_record *unit,
                         const struct counts *c)
 {
@@ -200,7 +207,7 @@ static void write_agent(struct gl_query *q, uint32_t number, const struct gl_rec
     gl_jw_i64(w, number_in(&d, "processed"));
     if (!c->is_cut) {
         gl_jw_key(w, "waiting");
-        gl_jw_u64(w, c->of[number]);
+        gl_jw_u64(w, c->of[number] - (handled_by(&q->arena, &d) > 0 && c->of[number] > 0));
     }
     if (number_in(&d, "letter") > 0) {
         gl_jw_key(w, "handling");
@@ -366,25 +373,111 @@ static int64_t letter_number(gl_str id)
     return n;
 }
 
-/* `whole`: the message itself, where the letter does not have it. */
-static void write_letter(struct gl_query *q, struct gl_arena *a, gl_str id, const struct doc *d,
-                         gl_str whole)
+/* What is told of them, once it is known who handles one. */
+struct mail {
+    struct letter {
+        struct gl_record r;
+        gl_str whole; /* the message itself, where the letter does not have it */
+        int64_t to;   /* the number of its agent; -1: there is none */
+    } * letters;
+    size_t n, n_max;
+    int64_t *units; /* who they are for, by number */
+    size_t units_n;
+    int64_t *handled; /* by number of the agent: the letter it has; -1: not to be asked for */
+    gl_str next;
+};
+
+/* `is_handled`: its agent's worker has it. */
+static void write_letter(struct gl_query *q, struct gl_arena *a, const struct letter *l,
+                         const struct doc *d, bool is_handled)
 {
     static const char *const texts[] = {"to", "from", "step", "status", "type", "reason"};
     struct gl_jw *w = &q->w;
-    gl_str message = whole.n > 0 ? whole : raw_in(d, "message");
+    gl_str message = l->whole.n > 0 ? l->whole : raw_in(d, "message");
 
     gl_jw_object(w);
     gl_jw_key(w, "number");
-    gl_jw_i64(w, letter_number(id));
+    gl_jw_i64(w, letter_number(l->r.id));
     for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        put_text(w, texts[i], text_in(a, d, texts[i]));
+        bool is_status = strcmp(texts[i], "status") == 0;
+
+        put_text(w, texts[i], is_status && is_handled ? GL_S("handling") : text_in(a, d, texts[i]));
     }
     put_time(w, "created_at", number_in(d, "created_at"));
     put_time(w, "died_at", number_in(d, "died_at"));
     gl_jw_key(w, "message");
     gl_jw_raw(w, message.n > 0 ? message : GL_S("null"));
     gl_jw_end(w);
+}
+
+static void write_mail(struct gl_query *q)
+{
+    struct mail *m = q->counts;
+
+    begin(q, is_dead(q) ? "dead_letters" : "messages");
+    for (size_t i = 0; i < m->n; i++) {
+        GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+        const struct letter *l = &m->letters[i];
+        struct doc d = doc_of(&a, &l->r);
+
+        write_letter(q, &a, l, &d, l->to >= 0 && m->handled[l->to] == letter_number(l->r.id));
+    }
+    end(q, m->next);
+}
+
+static void on_handlers(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct mail *m = q->counts;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < m->units_n; i++) {
+        GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+        struct doc unit = doc_of(&a, &req->records[i]);
+
+        m->handled[m->units[i]] = handled_by(&a, &unit);
+    }
+    write_mail(q);
+}
+
+/* Who has one of them in his hands? Of each agent that is written to, its unit tells. */
+static void read_handlers(struct gl_query *q, gl_str next)
+{
+    struct gl_store *s = q->context->store;
+    struct mail *m = q->counts;
+
+    m->next = next;
+    m->units = GL_NEW_ARRAY(&q->arena, int64_t, m->n + 1);
+    m->handled = GL_NEW_ARRAY(&q->arena, int64_t, gl_flow_agents_n(q->graph) + 1);
+    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, m->n + 1);
+    for (size_t i = 0; i < m->n && !is_dead(q); i++) {
+        int64_t to = m->letters[i].to;
+
+        if (to >= 0 && m->handled[to] == 0) {
+            m->handled[to] = -1;
+            m->units[m->units_n] = to;
+            q->keys[m->units_n++] = (struct gl_key){
+                .kind = GL_S("step"),
+                .id = gl_str_fmt(&q->arena, "%.*s/%.*s", GL_STR_ARG(q->job),
+                                 GL_STR_ARG(gl_flow_step(q->graph, (uint32_t)to)->id))};
+        }
+    }
+    if (m->units_n == 0) {
+        write_mail(q);
+        return;
+    }
+    q->req = (struct gl_store_req){.done = on_handlers, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, m->units_n);
+}
+
+static void add_letter(struct gl_query *q, const struct gl_record *r, gl_str to, gl_str whole)
+{
+    struct mail *m = q->counts;
+
+    m->letters[m->n++] = (struct letter){
+        .r = gl_query_keep(q, r), .whole = whole, .to = gl_flow_find_agent(q->graph, to)};
 }
 
 /* What an aggregator has counted is its own; when the job has ended nobody waits for it. */
@@ -397,6 +490,7 @@ static void on_letters(struct gl_store_req *req)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_query *q = req->owner;
+    const struct mail *m = q->counts;
     int64_t last = 0;
     bool full = false;
 
@@ -410,8 +504,8 @@ static void on_letters(struct gl_store_req *req)
         q->scanned++;
         if ((q->rq->step.n == 0 || gl_str_eq(text_in(&a, &d, "to"), q->rq->step)) &&
             !is_over(q, &a, &d)) {
-            write_letter(q, &a, req->records[i].id, &d, (gl_str){0});
-            full = ++q->taken == q->rq->limit;
+            add_letter(q, &req->records[i], text_in(&a, &d, "to"), (gl_str){0});
+            full = m->n == m->n_max;
         }
     }
     if (!full && req->records_n == LETTERS_PAGE && q->scanned < LETTERS_COUNTED) {
@@ -419,8 +513,9 @@ static void on_letters(struct gl_store_req *req)
         gl_query_list(q, on_letters);
         return;
     }
-    end(q, full || req->records_n == LETTERS_PAGE ? gl_str_fmt(&q->arena, "%lld", (long long)last)
-                                                  : (gl_str){0});
+    read_handlers(q, full || req->records_n == LETTERS_PAGE
+                         ? gl_str_fmt(&q->arena, "%lld", (long long)last)
+                         : (gl_str){0});
 }
 
 /* One of them, whole. */
@@ -441,12 +536,11 @@ static void on_letter(struct gl_store_req *req)
         return;
     }
     d = doc_of(&q->arena, &req->records[0]);
-    begin(q, is_dead(q) ? "dead_letters" : "messages");
-    write_letter(q, &q->arena, req->records[0].id, &d,
-                 req->records[1].rev != 0 && !req->records[1].damaged
-                     ? gl_str_dup(&q->arena, req->records[1].value)
-                     : (gl_str){0});
-    end(q, (gl_str){0});
+    add_letter(q, &req->records[0], text_in(&q->arena, &d, "to"),
+               req->records[1].rev != 0 && !req->records[1].damaged
+                   ? gl_str_dup(&q->arena, req->records[1].value)
+                   : (gl_str){0});
+    read_handlers(q, (gl_str){0});
 }
 
 static void read_letter(struct gl_query *q)
@@ -463,8 +557,12 @@ static void read_letter(struct gl_query *q)
 
 static void list_letters(struct gl_query *q)
 {
+    struct mail *m = GL_NEW(&q->arena, struct mail);
     int64_t after = 0;
 
+    m->n_max = q->rq->limit > 0 && q->rq->limit < GL_PAGE_MAX ? q->rq->limit : GL_PAGE_MAX;
+    m->letters = GL_NEW_ARRAY(&q->arena, struct letter, m->n_max);
+    q->counts = m;
     if (q->rq->from_seq > 0) {
         read_letter(q);
         return;
@@ -473,7 +571,6 @@ static void list_letters(struct gl_query *q)
         gl_query_fail(q, GL_E_INVALID, "'after' is the number of a message");
         return;
     }
-    begin(q, is_dead(q) ? "dead_letters" : "messages");
     q->listing = (struct gl_listing){.kind = letter_kind(q),
                                      .prefix = job_prefix(q),
                                      .after = after > 0 ? letter_id(q, after) : (gl_str){0},

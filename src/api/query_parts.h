@@ -32,7 +32,7 @@ struct gl_query {
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
     struct gl_flow *graph; /* agents, messages: the flow, read */
-    void *counts;          /* agents: of query_agents.c */
+    void *counts;          /* agents, messages: of query_agents.c */
     struct gl_buf body;
     struct gl_jw w;
 };

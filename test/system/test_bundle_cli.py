@@ -333,3 +333,46 @@ def test_jobs_of_bundles_are_removed_with_all_they_had(box):
     assert box.jobs() == []
     box.glia("run", folder, "--run-id", "seven")
     assert box.json("job", "agents", "seven")["agents"][0]["processed"] == 1
+
+
+HOLDER = """#!/usr/bin/env python3
+import json, os, time
+run = os.path.join(os.environ["MN_RUNS_ROOT"], os.environ["MN_RUN_ID"])
+while not os.path.exists(os.path.join(run, "go")):
+    time.sleep(0.02)
+print(json.dumps({"complete_step": {"done": True}}))
+"""
+
+
+def test_a_message_that_is_handled_is_listed_as_that_and_waits_no_more(box):
+    serve(box)
+    doc = manifest()
+    doc["runtime"]["initial_inputs"]["work"].append({"fruit": "pear"})
+    job = box.json("run", bundle(box, doc, HOLDER), "--run-id", "one", "--detach")["job_id"]
+
+    def messages(*words):
+        return box.json("job", "messages", job, *words)["messages"]
+
+    wait_for("the worker", lambda: [m["status"] for m in messages()][:1] == ["handling"])
+    first, second = messages()
+    assert (first["status"], second["status"]) == ("handling", "queued")
+    assert [m["status"] for m in messages("--agent", "work")] == ["handling", "queued"]
+    assert messages("--number", str(first["number"]))[0]["status"] == "handling"
+    assert "handling" in box.glia("job", "messages", job).stdout
+    work = box.json("job", "agents", job)["agents"][0]
+    assert (work["agent_id"], work["handling"], work["waiting"]) == ("work", first["number"], 1)
+    box.write("runs/one/go", "")
+    wait_for("the end", lambda: box.json("job", "status", job)["status"] == "completed")
+    assert "handling" not in [m["status"] for m in messages()]
+
+
+def test_events_tell_of_agents_and_messages_in_the_table(box):
+    box.glia("run", bundle(box), "--run-id", "one")
+    rows = [line.split("\t")[2:] for line in box.glia("job", "events", "one").stdout.splitlines()]
+    assert ["message_queued", "sink", "", "result from work as message 2"] in rows
+    assert ["route_selected", "work", "", "result to sink"] in rows
+    assert ["message_acked", "work", "", "message 1"] in rows
+    assert ["executor_lease_requested", "work", "", "in pool default"] in rows
+    assert not [row for row in rows if row[1].startswith("@")]
+    silent = {row[0] for row in rows if row[0].startswith(("message_", "route_")) and not row[3]}
+    assert not silent
