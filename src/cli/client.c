@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -96,12 +97,37 @@ static int broken(struct gl_client *c, struct gl_why *reterr_why)
     return gl_why(reterr_why, GL_E_GONE, "the node has gone away");
 }
 
+/* Wait until the connection can be read or written. */
+static int wait_ready(struct gl_client *c, short events, struct gl_why *reterr_why)
+{
+    struct pollfd fd = {.fd = c->fd, .events = events};
+    int n;
+
+    if (c->quiet_ms <= 0) {
+        return 0;
+    }
+    do {
+        n = poll(&fd, 1, c->quiet_ms);
+    } while (n < 0 && errno == EINTR);
+    if (n != 0) {
+        return 0; /* what is wrong with it the call tells */
+    }
+    c->is_mute = true;
+    gl_client_disconnect(c); /* its answer would be taken for that of the next call */
+    return gl_why(reterr_why, GL_E_UNAVAILABLE, "no answer for %d s", c->quiet_ms / 1000);
+}
+
 static int send_all(struct gl_client *c, gl_str bytes, struct gl_why *reterr_why)
 {
     while (bytes.n > 0) {
-        ssize_t n = send(c->fd, bytes.p, bytes.n, MSG_NOSIGNAL);
+        int err = wait_ready(c, POLLOUT, reterr_why);
+        ssize_t n;
 
-        if (n < 0 && errno == EINTR) {
+        if (err != 0) {
+            return err;
+        }
+        n = send(c->fd, bytes.p, bytes.n, MSG_NOSIGNAL | (c->quiet_ms > 0 ? MSG_DONTWAIT : 0));
+        if (n < 0 && (errno == EINTR || (errno == EAGAIN && c->quiet_ms > 0))) {
             continue;
         }
         if (n <= 0) {
@@ -115,8 +141,12 @@ static int send_all(struct gl_client *c, gl_str bytes, struct gl_why *reterr_why
 
 static int receive(struct gl_client *c, struct gl_why *reterr_why)
 {
-    int err = c->wait != NULL ? c->wait(c->owner, c->fd) : 0;
+    int err = c->wait != NULL ? c->wait(c->owner, c->fd) : wait_ready(c, POLLIN, reterr_why);
     ssize_t n;
+
+    if (c->is_mute) {
+        return err;
+    }
 
     if (err != 0) {
         gl_client_disconnect(c); /* its answer would be taken for that of the next call */
@@ -226,6 +256,7 @@ int gl_client_call(struct gl_client *c, const char *method, const char *path, gl
 {
     int err = gl_client_connect(c, reterr_why);
 
+    c->is_mute = false;
     if (err != 0) { /* GL_E_NOT_FOUND is left to what the node says */
         return err == GL_E_NOT_FOUND ? GL_E_GONE : err;
     }

@@ -24,6 +24,10 @@ struct gl_client {
      * the call up. */
     int (*wait)(void *owner, int fd);
     void *owner;
+    /* How long to wait for a byte, or for room to send one; 0: for ever. Not with `wait`, which
+     * decides for itself. */
+    int quiet_ms;
+    bool is_mute; /* the last call was given up for that: GL_E_UNAVAILABLE */
 };
 
 void gl_client_init(struct gl_client *c, const char *path);

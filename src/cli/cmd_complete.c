@@ -9,7 +9,7 @@
 #include "cli/page.h"
 #include "model/job.h"
 
-enum { JOBS_MAX = 200 };
+enum { JOBS_MAX = 200, QUIET_MS = 2000 };
 
 struct line {
     struct gl_cli *cli;
@@ -120,6 +120,7 @@ static void offer_jobs(struct line *l)
         return;
     }
     gl_reach_init(&reach, l->cli);
+    reach.quiet_ms = QUIET_MS;
     if (gl_page_ask(&p, &reach, &rq, NULL) == 0) {
         gl_jnode jobs = gl_json_get(&p.j, p.root, "jobs");
 
@@ -149,6 +150,7 @@ static void offer_steps(struct line *l)
         return;
     }
     gl_reach_init(&reach, l->cli);
+    reach.quiet_ms = QUIET_MS;
     if (gl_page_ask(&p, &reach, &rq, NULL) == 0) {
         gl_jnode steps = gl_json_get(&p.j, gl_json_get(&p.j, p.root, "workflow_state"), "steps");
 

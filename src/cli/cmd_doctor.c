@@ -46,18 +46,29 @@ static void look_node(struct gl_checkup *c)
     bool is_held = gl_lock_find(c->cli->data, &holder), answers;
     struct gl_reach reach;
     struct gl_page page;
+    struct gl_why why;
+    int err;
 
     gl_reach_init(&reach, c->cli);
+    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+    err = gl_reach_find(&reach, &why);
     answers = gl_overview_node(&reach, &page);
-    if (answers && holder.pid != 0) {
+    if (err == GL_E_STATE) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, "", "%s", why.text);
+    } else if (answers && holder.pid != 0) {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers: process %lld (%s)", (long long)holder.pid,
                        holder.what[0] != '\0' ? holder.what : "a node");
     } else if (answers) {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers");
     } else if (is_held) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL,
-                       "wait some seconds; if that does not help, end that process",
-                       "process %lld holds the folder and does not answer", (long long)holder.pid);
+        gl_checkup_say(
+            c, GL_CHECKUP_FAIL,
+            gl_str_fmt(&c->cli->arena,
+                       "if it is stopped, 'kill -CONT %lld' lets it go on; else wait some "
+                       "seconds, then end that process",
+                       (long long)holder.pid)
+                .p,
+            "process %lld holds the folder and does not answer", (long long)holder.pid);
     } else {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "none is running");
     }

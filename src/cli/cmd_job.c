@@ -241,6 +241,43 @@ int gl_cmd_job_result(struct gl_cli *cli)
 
 /* ---- events ---- */
 
+/* The step, or the agent of a bundle: what works for one is a step "@agent". */
+static gl_str whose(struct gl_page *p, gl_jnode e)
+{
+    gl_str step = gl_page_text(p, e, "step_id");
+
+    return step.n == 0        ? gl_page_text(p, e, "agent_id")
+           : step.p[0] == '@' ? (gl_str){.p = step.p + 1, .n = step.n - 1}
+                              : step;
+}
+
+static void add_detail(struct gl_buf *out, const char *front, gl_str text)
+{
+    if (text.n > 0) {
+        gl_buf_fmt(out, "%s%s%.*s", out->n > 0 ? " " : "", front, GL_STR_ARG(text));
+    }
+}
+
+/* Of what agents do: "draft from writer as message 12", "draft to critic", "message 12", "in pool
+ * default". */
+static gl_str details(struct gl_page *p, gl_jnode e)
+{
+    gl_jnode payload = gl_json_get(&p->j, e, "payload");
+    gl_str id = gl_page_text(p, payload, "message_id"), rest = {0};
+    struct gl_buf out = {0};
+    gl_str text;
+
+    add_detail(&out, "", gl_page_text(p, payload, "type"));
+    add_detail(&out, "from ", gl_page_text(p, payload, "from"));
+    add_detail(&out, "to ", gl_page_text(p, payload, "to"));
+    add_detail(&out, "in pool ", gl_page_text(p, payload, "pool"));
+    (void)gl_str_cut(id, '-', &rest); /* "<job>-<number>" */
+    add_detail(&out, out.n > 0 ? "as message " : "message ", rest);
+    text = gl_str_dup(&p->arena, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}
+
 /* For people: in lines that the terminal does not break. */
 static void draw_event(const struct gl_term *term, struct gl_page *p, gl_jnode e,
                        const char *attempt, gl_str reason)
@@ -248,7 +285,7 @@ static void draw_event(const struct gl_term *term, struct gl_page *p, gl_jnode e
     gl_str line = gl_str_fmt(
         &p->arena, "%4lld  %.*s  %-38.*s  %.*s %s", (long long)gl_page_number(p, e, "seq"),
         GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, e, "timestamp"))),
-        GL_STR_ARG(gl_page_text(p, e, "type")), GL_STR_ARG(gl_page_text(p, e, "step_id")), attempt);
+        GL_STR_ARG(gl_page_text(p, e, "type")), GL_STR_ARG(whose(p, e)), attempt);
     bool fits = gl_term_width(line) + 2 + gl_term_width(reason) <= term->columns;
 
     (void)fprintf(term->file, "%.*s%s%.*s\n", GL_STR_ARG(line), fits ? "  " : "",
@@ -260,7 +297,8 @@ static void draw_event(const struct gl_term *term, struct gl_page *p, gl_jnode e
 
 static void print_event(struct gl_cli *cli, struct gl_page *p, gl_jnode e)
 {
-    gl_str reason = gl_term_safe(&p->arena, gl_page_text(p, e, "reason"));
+    gl_str told = gl_page_text(p, e, "reason");
+    gl_str reason = gl_term_safe(&p->arena, told.n > 0 ? told : details(p, e));
     int64_t attempt = gl_page_number(p, e, "attempt");
     const char *attempt_text =
         attempt > 0 ? gl_str_fmt(&p->arena, "%lld", (long long)attempt).p : "";
@@ -275,8 +313,8 @@ static void print_event(struct gl_cli *cli, struct gl_page *p, gl_jnode e)
         (void)fprintf(cli->out.file, "%lld\t%.*s\t%.*s\t%.*s\t%s\t%.*s\n",
                       (long long)gl_page_number(p, e, "seq"),
                       GL_STR_ARG(gl_page_text(p, e, "timestamp")),
-                      GL_STR_ARG(gl_page_text(p, e, "type")),
-                      GL_STR_ARG(gl_page_text(p, e, "step_id")), attempt_text, GL_STR_ARG(reason));
+                      GL_STR_ARG(gl_page_text(p, e, "type")), GL_STR_ARG(whose(p, e)), attempt_text,
+                      GL_STR_ARG(reason));
     }
 }
 
@@ -325,6 +363,8 @@ int gl_cmd_job_events(struct gl_cli *cli)
         return gl_cli_usage(cli, "--from takes the number of an event");
     }
     gl_reach_init(&reach, cli);
+    reach.is_patient = follow;
+    reach.quiet_ms = follow ? GL_REACH_QUIET_SHORT_MS : 0;
     while (err == 0 && more) {
         err = show_events(cli, &reach, &rq, follow, &more);
     }

@@ -638,6 +638,8 @@ int gl_cmd_logs(struct gl_cli *cli)
     p.attempt = (uint32_t)number;
     gl_map_init(&p.seen);
     gl_reach_init(&p.reach, cli);
+    p.reach.is_patient = p.follow;
+    p.reach.quiet_ms = p.follow ? GL_REACH_QUIET_SHORT_MS : 0;
     code = show(&p);
     gl_page_done(&p.page);
     gl_map_done(&p.seen);

@@ -111,6 +111,7 @@ static bool ask_to_yield(struct serve *s)
     int err;
 
     gl_client_init(&client, gl_paths_in(&s->cli->arena, s->cli->data, GL_PATHS_SOCKET));
+    client.quiet_ms = GL_REACH_QUIET_SHORT_MS;
     err = gl_client_connect(&client, NULL);
     if (err == 0) {
         err = gl_client_call(&client, "POST", "/v1/node/yield", (gl_str){0}, &reply, NULL);

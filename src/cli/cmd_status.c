@@ -35,11 +35,19 @@ static bool is_remote(const struct gl_cli *cli)
     return cli->settings->values[GL_SET_SERVER].text[0] != '\0';
 }
 
-/* Are the jobs on a server? Then our folder's file tells nothing of them. */
-static bool is_shared(const struct gl_cli *cli)
+/* The store the node is on, or without one the store that was asked. */
+static gl_str store_of(struct gl_cli *cli, struct gl_overview *o)
 {
-    return !is_remote(cli) &&
-           gl_storeurl_is_shared(gl_str_of(cli->settings->values[GL_SET_STORE].text));
+    gl_str told = o->has_node ? gl_page_text(&o->node, o->node.root, "store") : (gl_str){0};
+
+    return told.n > 0 ? told
+                      : gl_str_of(gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena));
+}
+
+/* Are the jobs on a server? Then our folder's file tells nothing of them. */
+static bool is_shared(struct gl_cli *cli, struct gl_overview *o)
+{
+    return !is_remote(cli) && gl_storeurl_is_shared(store_of(cli, o));
 }
 
 /* "n1, serve, process 123 since ..." */
@@ -51,9 +59,9 @@ static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
     gl_str name = gl_page_text(&o->node, o->node.root, "name");
 
     if (!o->has_node) {
-        return is_here          ? GL_S("somebody holds the data folder, but does not answer")
-               : is_shared(cli) ? GL_S("none is running here: 'glia node list' shows the others")
-                                : GL_S("none is running: unfinished jobs are not driven");
+        return is_here             ? GL_S("somebody holds the data folder, but does not answer")
+               : is_shared(cli, o) ? GL_S("none is running here: 'glia node list' shows the others")
+                                   : GL_S("none is running: unfinished jobs are not driven");
     }
     if (!is_here || holder.pid == 0) {
         return name;
@@ -81,8 +89,8 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
                        (long long)gl_page_number(n, n->root, "attempts_running"),
                        (long long)gl_page_number(n, n->root, "steps_waiting")));
     }
-    if (is_shared(cli)) {
-        add(&t, "store", gl_str_of(gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena)));
+    if (is_shared(cli, o)) {
+        add(&t, "store", store_of(cli, o));
     } else if (!is_remote(cli)) {
         add(&t, "store",
             gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
@@ -118,7 +126,7 @@ static void print_json(struct gl_cli *cli, struct gl_overview *o)
         gl_jw_null(&w);
     }
     gl_jw_key(&w, "store_bytes");
-    if (is_remote(cli) || is_shared(cli)) {
+    if (is_remote(cli) || is_shared(cli, o)) {
         gl_jw_null(&w);
     } else {
         gl_jw_u64(&w, store_bytes(cli));
@@ -146,6 +154,7 @@ int gl_cmd_status(struct gl_cli *cli)
     int code = GL_EXIT_OK, err;
 
     gl_reach_init(&reach, cli);
+    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
     err = gl_overview_read(&o, &reach, &why);
     if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);

@@ -141,6 +141,13 @@ static void look(struct top *t)
     gl_page_done(&t->job);
     t->job = (struct gl_page){0};
     t->has_node = gl_overview_node(&t->reach, &t->node);
+    if (gl_reach_is_mute(&t->reach)) { /* nor would it answer the rest */
+        (void)gl_reach_tell_mute(&t->reach, t->reach.client.quiet_ms, &t->why);
+        t->trouble = t->why.text;
+        t->jobs = t->human = (struct gl_page){0};
+        put_in_order(t);
+        return;
+    }
     t->trouble = gl_page_ask(&t->jobs, &t->reach, &rq, &t->why) != 0 ? t->why.text : NULL;
     if (gl_overview_human(&t->reach, &t->human, NULL) != 0) {
         t->human.root = NULL; /* the jobs are asked for in the same way: that is told */
@@ -180,7 +187,10 @@ static void put_head(struct top *t)
              gl_str_fmt(&t->jobs.arena, "glia top  %.*s  %s", (int)(now.n - 5), now.p,
                         gl_reach_place(&t->reach)));
     if (!t->has_node) {
-        put_line(t, GL_YELLOW, GL_S("no node is running: unfinished jobs are not driven"));
+        put_line(t, GL_YELLOW,
+                 gl_reach_is_mute(&t->reach)
+                     ? GL_S("the node does not answer")
+                     : GL_S("no node is running: unfinished jobs are not driven"));
     } else {
         put_line(t, GL_PLAIN,
                  gl_str_fmt(&n->arena,
@@ -392,6 +402,7 @@ int gl_cmd_top(struct gl_cli *cli)
                             gl_cli_hint(cli, "status"));
     }
     gl_reach_init(&t.reach, cli);
+    t.reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
     code = open_screen(&t);
     while (code == 0 && !t.is_over) {
         gl_term_measure(t.term);

@@ -14,7 +14,8 @@
 #include "port/storeurl.h"
 
 enum {
-    WAIT_MS = 20000, /* one request for events */
+    WAIT_MS = 8000, /* one request for events ... */
+    MUTE_MS = 5000, /* ... and how much later its answer may come before that is said */
     LOG_PAUSE_MS_MIN = 20,
     LOG_PAUSE_MS_MAX = 500,
     TICK_MS = 250,
@@ -67,6 +68,21 @@ static bool take_interrupt(struct gl_follow *f)
     return true;
 }
 
+/* A node that is there and says nothing: the job may be fine, so we stay, but tell. */
+static void note_silence(struct gl_follow *f)
+{
+    gl_ms silent = gl_term_now() - f->called_at;
+    struct gl_why why;
+
+    if (f->is_mute || f->reach->daemon != NULL || silent < f->wait_ms + MUTE_MS) {
+        return;
+    }
+    f->is_mute = true;
+    (void)gl_reach_tell_mute(f->reach, silent, &why);
+    gl_progress_clear(f->progress);
+    gl_cli_say(f->reach->cli, "%s; waiting", why.text);
+}
+
 /* While the node takes its time: move the clock on the screen, and listen for interrupts. */
 static int on_wait(void *owner, int fd)
 {
@@ -83,6 +99,7 @@ static int on_wait(void *owner, int fd)
         if (n > 0 && fds[0].revents != 0) {
             return 0;
         }
+        note_silence(f);
         gl_progress_draw(f->progress, gl_term_now());
     }
 }
@@ -316,10 +333,17 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
     (void)snprintf(path, sizeof(path),
                    "/v1/contexts/default/jobs/%s/events?from=%lld&limit=%d&wait_ms=%lld", f->job,
                    (long long)f->next_seq, GL_PAGE_MAX, (long long)wait_ms);
+    f->called_at = gl_term_now();
+    f->wait_ms = wait_ms;
     f->reach->client.wait = on_wait;
     f->reach->client.owner = f;
     err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
     f->reach->client.wait = NULL;
+    if (err == 0 && f->is_mute) {
+        f->is_mute = false;
+        gl_progress_clear(f->progress);
+        gl_cli_say(f->reach->cli, "the node answers again");
+    }
     if (err == 0) {
         err = read_events(f, reply.body, ret_ended, reterr_why);
         say_asked(f); /* may ask for more: the reply is gone then */

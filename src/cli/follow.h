@@ -24,6 +24,9 @@ struct gl_follow {
     uint32_t log_attempt;
     uint64_t log_offset;
     uint64_t log_dropped; /* bytes that were gone before we came to them */
+    gl_ms called_at;      /* when the node was asked for events, ... */
+    gl_ms wait_ms;        /* ... how long it may wait for one, ... */
+    bool is_mute;         /* ... and that it does not answer has been said */
     gl_ms away_since;     /* the outage that was told of */
     uint32_t log_told;    /* of this attempt it was said that its log is not to be had here */
     gl_ms log_pause_ms;

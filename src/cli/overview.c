@@ -108,6 +108,9 @@ int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *r
 
     *o = (struct gl_overview){0};
     o->has_node = gl_overview_node(r, &o->node);
+    if (gl_reach_is_mute(r)) {
+        return gl_reach_tell_mute(r, r->client.quiet_ms, reterr_why);
+    }
     err = count_jobs(o, r, reterr_why);
     return err != 0 ? err : count_human(o, r, reterr_why);
 }

@@ -154,9 +154,12 @@ static void notice_leaving(struct gl_reach *r)
     gl_cli_say(r->cli, "a 'glia serve' takes over the data folder; the job goes on there");
 }
 
+static int check_store(struct gl_reach *r, struct gl_why *reterr_why);
+
 /* One try to connect. GL_E_GONE: nobody is there. */
 static int try_connect(struct gl_reach *r, struct gl_why *reterr_why)
 {
+    bool is_new = r->client.fd < 0;
     int err = r->broken;
 
     if (err != 0) {
@@ -164,6 +167,9 @@ static int try_connect(struct gl_reach *r, struct gl_why *reterr_why)
     }
     err = gl_client_connect(&r->client, reterr_why);
     r->has_met = r->has_met || err == 0;
+    if (err == 0 && is_new) {
+        err = check_store(r, reterr_why);
+    }
     return is_nobody(err) ? GL_E_GONE : err;
 }
 
@@ -265,11 +271,52 @@ static int no_entry(const struct gl_reach *r, struct gl_why *reterr_why)
                   r->client.token != NULL ? "the token is wrong" : "the node wants its token");
 }
 
-int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_str body,
-                  struct gl_client_reply *ret, struct gl_why *reterr_why)
+bool gl_reach_is_mute(const struct gl_reach *r)
 {
-    int err = gl_client_call(&r->client, method, path, body, ret, reterr_why);
+    return r->client.is_mute;
+}
 
+int gl_reach_tell_mute(const struct gl_reach *r, gl_ms ms, struct gl_why *reterr_why)
+{
+    struct gl_lock_holder holder = {0};
+    bool is_held = !r->is_remote && gl_lock_find(r->cli->data, &holder) && holder.pid != 0;
+    long long pid = holder.pid, seconds = ms / 1000;
+
+    if (!is_held) {
+        return gl_why(
+            reterr_why, GL_E_UNAVAILABLE,
+            "the node at %s has not answered for %lld s; see how it fares on its machine, "
+            "with 'glia doctor'",
+            r->client.path, seconds);
+    }
+    return gl_why(
+        reterr_why, GL_E_UNAVAILABLE,
+        "the node of %s (process %lld) has not answered for %lld s; if it is stopped, "
+        "'kill -CONT %lld' lets it go on, else 'kill %lld' ends it: jobs and running steps "
+        "survive that",
+        r->cli->data, pid, seconds, pid, pid);
+}
+
+/* Our own node shares our fate: it is waited for. */
+static int quiet_of(const struct gl_reach *r, const char *method)
+{
+    return r->daemon != NULL            ? 0
+           : r->quiet_ms > 0            ? r->quiet_ms
+           : strcmp(method, "GET") == 0 ? GL_REACH_QUIET_MS
+                                        : GL_REACH_QUIET_COMMAND_MS;
+}
+
+/* As gl_reach_call(); the node may take `more_ms` for it. */
+static int call(struct gl_reach *r, const char *method, const char *path, gl_str body, int more_ms,
+                struct gl_client_reply *ret, struct gl_why *reterr_why)
+{
+    int quiet = quiet_of(r, method), err;
+
+    r->client.quiet_ms = quiet > 0 ? quiet + more_ms : 0;
+    err = gl_client_call(&r->client, method, path, body, ret, reterr_why);
+    if (r->client.is_mute) {
+        return gl_reach_tell_mute(r, r->client.quiet_ms, reterr_why);
+    }
     if (err == 0 && ret->status >= 400) {
         err = ret->status == UNAUTHORIZED ? no_entry(r, reterr_why) : read_error(ret, reterr_why);
     }
@@ -279,9 +326,16 @@ int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_s
     return err;
 }
 
+int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_str body,
+                  struct gl_client_reply *ret, struct gl_why *reterr_why)
+{
+    return call(r, method, path, body, 0, ret, reterr_why);
+}
+
 bool gl_reach_is_gone(const struct gl_reach *r, int code)
 {
-    return r->daemon == NULL && (code == GL_E_GONE || code == GL_E_UNAVAILABLE);
+    return r->daemon == NULL && !r->client.is_mute &&
+           (code == GL_E_GONE || code == GL_E_UNAVAILABLE);
 }
 
 int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl_str body,
@@ -304,6 +358,50 @@ int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl
         gl_client_disconnect(&r->client);
         gl_reach_rest();
     }
+}
+
+/* ---- the store that was asked for ---- */
+
+/* "sqlite:" means the one in the data folder. */
+static bool is_our_store(const struct gl_reach *r, gl_str of_node)
+{
+    struct gl_arena *a = &r->cli->arena;
+    gl_str given = gl_str_of(r->cli->settings->values[GL_SET_STORE].text);
+    gl_str here = gl_str_fmt(a, "sqlite:%s", r->cli->data);
+
+    return gl_storeurl_is_same(gl_str_is(given, "sqlite:") ? here : given,
+                               gl_str_is(of_node, "sqlite:") ? here : of_node);
+}
+
+/* Whoever names a store means its jobs, and not those of another that the folder's node is on. Who
+ * names none takes what is there. */
+static int check_store(struct gl_reach *r, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_client_reply reply;
+    struct gl_json j;
+    gl_str store;
+    int err;
+
+    if (r->is_remote || r->daemon != NULL ||
+        r->cli->settings->values[GL_SET_STORE].text[0] == '\0') {
+        return 0;
+    }
+    err = call(r, "GET", "/v1/node", (gl_str){0}, 0, &reply, reterr_why);
+    if (err != 0 || gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, NULL) != 0) {
+        return gl_reach_is_mute(r) || is_nobody(err) ? err : 0; /* it may be about to end */
+    }
+    store = member(&a, &j, gl_json_root(&j), "store");
+    if (store.n == 0 || is_our_store(r, store)) { /* one of before does not tell */
+        return 0;
+    }
+    gl_client_disconnect(&r->client);
+    return gl_why(reterr_why, GL_E_STATE,
+                  "the node of %s is on the store %.*s, and %s was given (%s): give the same, or "
+                  "choose another folder with --data-dir, or restart the node",
+                  r->cli->data, GL_STR_ARG(store),
+                  gl_settings_shown(r->cli->settings, GL_SET_STORE, &r->cli->arena),
+                  gl_settings_origin(r->cli->settings, GL_SET_STORE, &r->cli->arena));
 }
 
 /* ---- paths ---- */
@@ -408,21 +506,51 @@ static bool is_said_shared(const struct gl_reach *r, int err)
            gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text));
 }
 
-int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
-                 struct gl_why *reterr_why)
+static int ask_node(struct gl_reach *r, const struct gl_request *rq, struct gl_buf *body,
+                    struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* some ask again and again */
     struct gl_client_reply reply;
-    bool is_left = false;
     int err = r->is_remote ? gl_reach_find(r, reterr_why) : try_connect(r, reterr_why);
 
-    rq->context = GL_S("default");
     if (err == 0) {
-        err = gl_reach_call(r, "GET", path_of(&a, rq), (gl_str){0}, &reply, reterr_why);
-        if (err == 0) {
-            gl_buf_str(body, reply.body);
-        }
+        err = call(r, "GET", path_of(&a, rq), (gl_str){0}, (int)rq->wait_ms, &reply, reterr_why);
     }
+    if (err == 0) {
+        gl_buf_str(body, reply.body);
+    }
+    return err;
+}
+
+/* Who follows something stays: a node that is silent for a while may go on, or make way. */
+static int ask_patiently(struct gl_reach *r, const struct gl_request *rq, struct gl_buf *body,
+                         struct gl_why *reterr_why)
+{
+    struct gl_why why = {0};
+    int err = ask_node(r, rq, body, &why);
+
+    while (err != 0 && r->is_patient && gl_reach_is_mute(r)) {
+        if (!r->has_told) {
+            gl_cli_say(r->cli, "%s; waiting", why.text);
+        }
+        r->has_told = true;
+        err = ask_node(r, rq, body, &why);
+    }
+    if (err == 0 && r->has_told) {
+        gl_cli_say(r->cli, "the node answers again");
+        r->has_told = false;
+    }
+    return err != 0 ? gl_why(reterr_why, err, "%s", why.text) : 0;
+}
+
+int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
+                 struct gl_why *reterr_why)
+{
+    bool is_left = false;
+    int err;
+
+    rq->context = GL_S("default");
+    err = ask_patiently(r, rq, body, reterr_why);
     if (is_said_shared(r, err) && !r->is_remote) {
         /* Its store is away, and we would not fare better. Or it is about to end: then it does not
          * listen any more, and the store can be asked without it. */

@@ -21,7 +21,14 @@
 
 struct gl_daemon;
 
-enum { GL_REACH_PATIENCE_MS = 10000 }; /* how long a node may take to come up, or to leave */
+enum {
+    GL_REACH_PATIENCE_MS = 10000, /* how long a node may take to come up, or to leave */
+    /* How long one that has heard a question, or a command, may be silent. Commands wait for the
+     * store, and giving one up leaves open whether it was carried out. */
+    GL_REACH_QUIET_MS = 15000,
+    GL_REACH_QUIET_COMMAND_MS = 20000,
+    GL_REACH_QUIET_SHORT_MS = 5000, /* for those who want to know whether it answers at all */
+};
 
 struct gl_reach {
     struct gl_cli *cli;
@@ -32,6 +39,9 @@ struct gl_reach {
                         starts nothing and looks for nothing to do */
     bool is_remote;  /* the node is somewhere else: see GLIA_SERVER */
     bool has_met;    /* it has answered once: if it goes away, it may come back */
+    int quiet_ms;    /* set by a command that has less patience with a silent node; 0: the usual */
+    bool is_patient; /* set by a command that follows: questions wait for a silent node, ... */
+    bool has_told;   /* ... and that has been said */
     int broken;      /* the server's settings cannot be used: why */
     struct gl_why broken_why;
 };
@@ -53,9 +63,16 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why);
 /* Connect to the node that is there, and never become it. GL_E_UNAVAILABLE: there is none. */
 int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why);
 
-/* One call. An answer that says what is wrong becomes a code and a sentence. */
+/* One call. An answer that says what is wrong becomes a code and a sentence. A node that is there
+ * and stays silent: GL_E_UNAVAILABLE, and gl_reach_is_mute(). */
 int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_str body,
                   struct gl_client_reply *ret, struct gl_why *reterr_why);
+
+/* Was the last call given up because the node did not answer? */
+bool gl_reach_is_mute(const struct gl_reach *r);
+
+/* GL_E_UNAVAILABLE, and "the node of /data (process 12) has not answered for 15 s; ..." */
+int gl_reach_tell_mute(const struct gl_reach *r, gl_ms ms, struct gl_why *reterr_why);
 
 /* Is a call that ended with `code` worth another node? */
 bool gl_reach_is_gone(const struct gl_reach *r, int code);

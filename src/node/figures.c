@@ -83,6 +83,8 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     gl_jw_str(&w, n->config.name);
     gl_jw_key(&w, "session");
     gl_jw_str(&w, n->session);
+    gl_jw_key(&w, "store");
+    gl_jw_str(&w, n->config.store);
     gl_jw_key(&w, "ready");
     gl_jw_bool(&w, reason == NULL);
     if (reason != NULL) {

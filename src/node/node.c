@@ -265,6 +265,8 @@ static void copy_config(struct gl_node *n, const struct gl_node_config *config)
     n->config.context =
         gl_str_dup(&n->strings, config->context.n > 0 ? config->context : GL_S("default"));
     n->config.stack = gl_str_dup(&n->strings, config->stack);
+    n->config.store =
+        gl_str_dup(&n->strings, config->store.n > 0 ? config->store : GL_S("sqlite:"));
     n->config.env_scope = gl_str_dup(&n->strings, config->env_scope);
     n->config.host = gl_str_dup(&n->strings, config->host);
     n->config.version = gl_str_dup(&n->strings, config->version);

@@ -117,3 +117,44 @@ gl_str gl_storeurl_safe(struct gl_arena *a, gl_str url)
     gl_buf_done(&out);
     return safe;
 }
+
+/* ---- the same place ---- */
+
+/* "redis host:6379/0": the engine, the server, the database. */
+static gl_str place_of(struct gl_arena *a, gl_str url)
+{
+    enum gl_storeurl_kind kind = GL_STOREURL_SQLITE;
+    size_t start;
+    gl_str rest, options, host, path;
+    bool is_sentinel = find(url, "+sentinel://") < url.n;
+
+    (void)gl_storeurl_kind(url, &kind, NULL); /* of nothing else */
+    if (kind == GL_STOREURL_SQLITE) {
+        return gl_str_starts(url, GL_S("sqlite:")) ? url : GL_S("sqlite:");
+    }
+    url = gl_storeurl_safe(a, url);
+    start = find(url, "://") + 3;
+    rest = gl_str_cut(from(url, start), '?', &options);
+    if (userinfo_end(rest) < rest.n) {
+        rest = from(rest, userinfo_end(rest) + 1);
+    }
+    host = gl_str_cut(rest, '/', &path);
+    return gl_str_fmt(a, "%s %.*s%s/%.*s",
+                      kind == GL_STOREURL_POSTGRES ? "postgres"
+                      : is_sentinel                ? "sentinel"
+                                                   : "redis",
+                      GL_STR_ARG(host),
+                      is_sentinel || find(host, ":") < host.n ? ""
+                      : kind == GL_STOREURL_POSTGRES          ? ":5432"
+                                                              : ":6379",
+                      GL_STR_ARG(path.n == 0 && kind == GL_STOREURL_REDIS ? GL_S("0") : path));
+}
+
+bool gl_storeurl_is_same(gl_str x, gl_str y)
+{
+    struct gl_arena a = {0};
+    bool is_same = gl_str_eq(place_of(&a, x), place_of(&a, y));
+
+    gl_arena_done(&a);
+    return is_same;
+}

@@ -20,4 +20,8 @@ bool gl_storeurl_is_shared(gl_str url);
 /* Without its passwords, for people, logs and files: "redis://user:***@host:6379/0". */
 gl_str gl_storeurl_safe(struct gl_arena *a, gl_str url);
 
+/* Do they mean the same place? Users, passwords and options do not count, nor whether a default
+ * port or database is written. Two names of one server are two places. */
+bool gl_storeurl_is_same(gl_str x, gl_str y);
+
 #endif

@@ -39,6 +39,34 @@ def test_a_folder_with_jobs_of_its_own_is_not_taken_to_a_server(boxes, redis):
     assert "has a SQLite store of its own" in said and "glia store migrate sqlite: redis://" in said
 
 
+def test_a_node_on_another_store_than_was_asked_for_is_not_used(boxes, redis):
+    box, here = boxes("a"), boxes("b")
+    url, other = redis.url, re.sub(r"/\d*$", "", redis.url) + "/7"
+    del here.env["GLIA_STORE"]
+    serve(here)
+    serve(box)
+    box.glia("run", "--", "true")
+    # The node's own store under another spelling, or none: the folder's node is meant.
+    del box.env["GLIA_STORE"]
+    for words in ([], ["--store", url], ["--store", url + "?timeout_ms=700"]):
+        assert len(box.json("job", "list", *words)["jobs"]) == 1
+    assert url in box.glia("status").stdout
+    box.write("config.yaml", f"store: {other}\n")
+    for words, store in ((["--store", other], other), (["--store", "sqlite:"], "sqlite:"),
+                         (["--config", f"{box.folder}/config.yaml"], other)):
+        for command in (["status"], ["job", "list"], ["run", "--detach"]):
+            rest = ["--", "true"] if command[0] == "run" else []
+            done = box.glia(*command, *words, *rest, code=2)
+            assert f"the node of {box.data} is on the store {url}, and {store} was given" \
+                in done.stderr
+            assert done.stdout == ""
+    assert f"is on the store {url}" in box.glia("doctor", "--store", other, code=1).stdout
+    done = here.glia("job", "list", "--store", "redis://me:secret@127.0.0.1:1/0", code=2)
+    assert "is on the store sqlite:, and redis://me:***@127.0.0.1:1/0 was given" in done.stderr
+    assert here.glia("job", "list", "--store", "sqlite:").stdout == ""
+    assert len(box.json("job", "list")["jobs"]) == 1, "and nothing was submitted"
+
+
 def test_an_emptied_store_is_not_the_same_store(boxes, redis):
     box = boxes("a")
     box.glia("run", "--", "true")

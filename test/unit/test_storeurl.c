@@ -83,6 +83,32 @@ static void another_scheme_is_refused_with_those_there_are(void **state)
     }
 }
 
+static void places_are_the_same_whoever_goes_there(void **state)
+{
+    static const struct {
+        const char *x, *y;
+        bool is_same;
+    } pairs[] = {
+        {"", "sqlite:", true},
+        {"sqlite:/a", "sqlite:/b", false},
+        {"sqlite:", "redis://h/0", false},
+        {"redis://h", "redis://u:secret@h:6379/0", true},
+        {"redis://h/0?timeout_ms=300", "redis://h/", true},
+        {"redis://h/0", "redis://h/1", false},
+        {"redis://h:1/0", "redis://h:2/0", false},
+        {"redis://h/0", "redis+sentinel://h/0", false},
+        {"postgres://u:p@h/db", "postgresql://other@h:5432/db", true},
+        {"postgres://h/db", "postgres://h/da", false},
+        {"postgres://h/0", "redis://h/0", false},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        assert_int_equal(gl_storeurl_is_same(gl_str_of(pairs[i].x), gl_str_of(pairs[i].y)),
+                         pairs[i].is_same);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -91,6 +117,7 @@ int main(void)
         cmocka_unit_test(without_a_password_nothing_is_hidden),
         cmocka_unit_test(the_scheme_chooses_the_engine),
         cmocka_unit_test(another_scheme_is_refused_with_those_there_are),
+        cmocka_unit_test(places_are_the_same_whoever_goes_there),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,57 @@
+"""A node that is there and says nothing: no command hangs on it."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import wait_for  # noqa: E402
+from httpnode import serve  # noqa: E402
+
+HOLD = "until [ -e go ]; do sleep 0.05; done"
+
+
+@pytest.fixture(name="stopped")
+def make_stopped(box):
+    """A node with a running job, a command that follows it, and then the node is stopped."""
+    serve(box)
+    node = box.started[-1]
+    flow = box.write("hold.yaml",
+                     f"name: hold\nsteps:\n  hold: {{sh: 'cd {box.folder}; {HOLD}'}}\n")
+    box.job = box.json("run", flow, "--detach")["job_id"]
+    box.follower = box.start("job", "events", box.job, "--follow")
+    box.waiter = box.start("run", flow)
+    wait_for("both to run", lambda: box.ask("GET", "/v1/node").json["attempts_running"] == 2)
+    wait_for("its events", lambda: box.read(box.follower.out))
+    node.send_signal(signal.SIGSTOP)
+    box.node = node
+    yield box
+    node.send_signal(signal.SIGCONT)
+
+
+def test_commands_give_up_and_followers_stay(stopped):
+    box = stopped
+    begun = time.monotonic()
+    quick = [box.start(*words) for words in (("status",), ("doctor",))]
+    usual = [box.start(*words) for words in (("job", "list"), ("human", "list"),
+                                             ("why", box.job), ("job", "status", box.job))]
+    commands = [box.start("job", "pause", box.job), box.start("serve")]
+    assert f"process {box.node.pid} holds the folder" in box.finish(quick[1], code=1)
+    box.finish(quick[0], code=5)
+    assert time.monotonic() - begun < 15, "they ask whether it answers at all"
+    for run in [quick[0], *usual, commands[0]]:
+        box.finish(run, code=5)
+        said = box.read(run.err)
+        assert f"(process {box.node.pid}) has not answered for " in said
+        assert f"'kill -CONT {box.node.pid}' lets it go on" in said
+    box.finish(commands[1], code=5)
+    assert box.follower.poll() is None and box.waiter.poll() is None
+    box.node.send_signal(signal.SIGCONT)
+    box.write("go", "")
+    for run in (box.follower, box.waiter):
+        box.finish(run)
+        said = box.read(run.err)
+        assert "; waiting" in said and "the node answers again" in said
