@@ -314,7 +314,7 @@ static void on_counted(struct gl_store_req *req)
     }
     if (req->records_n == PAGE) {
         list_counted(r);
-    } else if (r->counted.n > GL_MESSAGE_BYTES_MAX) {
+    } else if (r->counted.n + r->message.n > GL_MESSAGE_BYTES_MAX) { /* its last one twice */
         finish(r, GL_E_LIMIT, TOO_LARGE);
     } else {
         finish(r, 0, "");

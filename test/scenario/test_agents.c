@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/core_state.h"
+#include "node/node_state.h"
 #include "scenario/scenario.h"
 
 #define RETRY                                                           \
@@ -289,6 +291,51 @@ SCENARIO(signs_of_life_outlive_the_node, .kinds = "job")
 enum { ITEMS = 10000 };
 
 /* More than one transaction makes: each instance is made once, and counted once. */
+/* What was asked in an earlier life of the job, for another message, is no answer. (A job is thrown
+ * away and loaded again when a transaction is refused.) */
+SCENARIO(an_answer_is_taken_for_its_question, .kinds = "job", .store_ms = 400)
+{
+    struct gl_buf said = {0};
+    struct gl_arena a = {0};
+    struct gl_effects out = {.arena = &a};
+    gl_buf_fmt(&said,
+               "{\"next_state\":{\"n\":1,\"sent\":1,\"last\":\"x\"},\"complete_step\":true,"
+               "\"emit_messages\":[{\"to\":\"b\",\"type\":\"hop\","
+               "\"body\":\"%03000d\"}]}",
+               1);
+    gl_buf_char(&said, 0);
+    sim_story_says(s, "@a", said.p);
+    sim_story_run(s, 2000); /* the node has its session */
+    submit(s);
+    struct gl_core *core = s->machines[0].node->node->core;
+    struct gl_step *unit = NULL;
+    struct gl_job *job = NULL;
+    for (int i = 0; i < 10000 && (unit == NULL || unit->mail == NULL || unit->mail->asked == 0);
+         i++) {
+        sim_story_run(s, 1);
+        job = gl_job_find(core, the_job(s) != NULL ? the_job(s)->id : (gl_str){0});
+        unit = job != NULL ? gl_step_find(job, 1) : NULL;
+    }
+    assert_non_null(unit);
+    uint64_t asked = unit->mail->asked;
+    assert_true(asked > 0);
+    struct gl_event stale = {.type = GL_EV_RESOLVED,
+                             .now = core->now,
+                             .context = core->context,
+                             .job = job->id,
+                             .step_number = 1,
+                             .number = asked - 1,
+                             .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"other\"}}}")};
+    gl_core_step(core, &stale, &out);
+    assert_int_equal(out.n, 0);
+    assert_int_equal(unit->mail->asked, asked);
+    until_ended(s);
+    assert_int_equal(the_job(s)->r.status, GL_JOB_COMPLETED);
+    assert_int_equal(the_step(s, "@b")->r.processed, 1);
+    gl_arena_done(&a);
+    gl_buf_done(&said);
+}
+
 SCENARIO(ten_thousand_items, .kinds = "job", .store_ms = 20)
 {
     struct gl_buf said = {0};
@@ -325,6 +372,7 @@ int main(void)
         cmocka_unit_test(a_fan_out_outlives_the_node),
         cmocka_unit_test(restarts_are_counted_over_the_lives_of_nodes),
         cmocka_unit_test(signs_of_life_outlive_the_node),
+        cmocka_unit_test(an_answer_is_taken_for_its_question),
         cmocka_unit_test(ten_thousand_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

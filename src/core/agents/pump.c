@@ -322,7 +322,7 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
 
     /* The job may have been loaded again meanwhile, and the unit be at another message. */
     if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0 ||
-        (unit->mail->asked != ev->number && !GL_PLANT(50))) {
+        unit->mail->asked != ev->number) {
         return;
     }
     if (ev->code == GL_E_UNAVAILABLE) { /* it is still asked for: the job must not seem quiet */
