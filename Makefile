@@ -46,6 +46,7 @@ tsan: setup
 install: setup
 	@tools/build $(BUILD) --prefix $(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
+	@echo "installed to $(DESTDIR)$(PREFIX); the documents are in share/doc/glia"
 
 clean:
 	@rm -rf $(BUILD) build-test
