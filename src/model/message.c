@@ -437,6 +437,13 @@ int gl_message_seed(gl_str value, struct gl_arena *a, struct gl_message *ret,
 
 /* What agents send. */
 
+/* An escape may stand for any letter of the name. */
+static bool may_name_body(gl_str artifacts)
+{
+    return artifacts.p != NULL && (memmem(artifacts.p, artifacts.n, "glia", 4) != NULL ||
+                                   memchr(artifacts.p, '\\', artifacts.n) != NULL);
+}
+
 gl_str gl_message_artifacts(struct gl_arena *a, gl_str artifacts, gl_str body)
 {
     struct gl_buf out = {0};
@@ -444,8 +451,7 @@ gl_str gl_message_artifacts(struct gl_arena *a, gl_str artifacts, gl_str body)
     struct gl_jw w;
     bool has_any = body.n > 0;
 
-    if (body.n == 0 && (artifacts.n == 0 || (memmem(artifacts.p, artifacts.n, "glia", 4) == NULL &&
-                                             memchr(artifacts.p, '\\', artifacts.n) == NULL))) {
+    if (body.n == 0 && !may_name_body(artifacts)) {
         return artifacts;
     }
     gl_jw_init(&w, &out);
