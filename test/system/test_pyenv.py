@@ -141,6 +141,13 @@ def test_many_at_once_make_one(place):
     assert len(made(place)) == 1
 
 
+def test_what_another_has_just_renamed_is_no_obstacle(place):
+    """Its name was listed, and now there is nothing of that name."""
+    (place / "cache" / "others.1.tmp").symlink_to(place / "nowhere")
+    rc, out, err = run(place, {"packages": ["glia-demo"]}, "sh", "-c", "echo fine")
+    assert rc == 0 and out == "fine\n", err
+
+
 def test_the_workers_own_modules_do_not_get_in_the_way(place):
     for name in ("re.py", "venv.py", "glob.py", "importlib.py"):
         (place / "work" / name).write_text("raise SystemExit('mine')\n")
