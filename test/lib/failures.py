@@ -14,6 +14,7 @@ PYTEST_TITLE = re.compile(r"^_{3,} (\S.*?) _{3,}$")
 PYTEST_RULE = re.compile(r"^={3,} .* ={3,}$")
 OTHER = re.compile(r"^(?:ok\b|\d+ passed\b)")
 MARKED = re.compile(r"^FAIL(?:ED)?\b:?\s*(.*)")
+ERROR = re.compile(r"^E  |runtime error: |ERROR: \w+Sanitizer|WARNING: ThreadSanitizer")
 TAP_BAD = re.compile(r"^not ok \d+ - (.*)")
 TAP_OTHER = re.compile(r"^(?:ok|not ok) \d+")
 
@@ -30,10 +31,11 @@ class Failure:
             del self.lines[KEPT_EACH // 8]  # where it began is worth most, then its end
 
     def told(self, most=LINES_EACH):
-        """Its last lines; first, if they are not among these, what pytest marks as the error."""
+        """Its last lines; first, if they are not among these, what pytest or a sanitizer calls the
+        error."""
         lines = [line.rstrip() for line in self.lines if line.strip()]
         last = lines[-most:]
-        errors = [line for line in lines[:-most] if line.startswith("E  ")][: most // 3]
+        errors = [line for line in lines[:-most] if ERROR.search(line)][: most // 3]
         return errors + last[len(errors):]
 
 

@@ -67,6 +67,12 @@ def test_a_program_that_breaks_off_is_named_with_its_last_lines():
     assert found.name == "test_it" and found.told()[-1] == "ASAN 99"
 
 
+def test_what_a_sanitizer_found_is_told_although_much_follows():
+    said = ["FAILED: seed 7", "x.c:56:12: runtime error: null pointer", *["t=1 trace"] * 100]
+    (found,) = failures.of_program("swarm", said)
+    assert "null pointer" in found.told()[0] and len(found.told()) == failures.LINES_EACH
+
+
 @pytest.mark.parametrize("many", [1, 3, 30, 300])
 def test_a_report_is_short_however_much_failed(many):
     all_of_them = [failures.whole("system", f"test_{i}", ["said"] * 500) for i in range(many)]

@@ -171,6 +171,19 @@ def test_patience_has_an_end(box):
     assert not client.is_ready()
 
 
+def stop(process):
+    """Until all of its threads stand still: one that is at work may answer once more."""
+    process.send_signal(signal.SIGSTOP)
+
+    def stands_still():
+        found = []
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{task}/stat", encoding="ascii") as file:
+                found.append(file.read().rpartition(")")[2].split()[0])
+        return set(found) == {"T"}
+    wait_for("the node to stand still", stands_still)
+
+
 @pytest.mark.slow
 def test_a_wait_ends_in_time_whether_or_not_there_is_a_node(box):
     client = glia.Client(data_dir=box.data)
@@ -187,7 +200,7 @@ def test_a_wait_ends_in_time_whether_or_not_there_is_a_node(box):
             assert 0.3 < time.monotonic() - begin < AT_ONCE_S
 
     all_end_in_time()
-    box.started[-1].send_signal(signal.SIGSTOP)
+    stop(box.started[-1])
     all_end_in_time()
     box.started[-1].send_signal(signal.SIGCONT)
     box.started[-1].kill()
@@ -198,7 +211,7 @@ def test_a_wait_ends_in_time_whether_or_not_there_is_a_node(box):
 def test_a_node_that_hangs_is_a_timeout_that_says_what_is_known(box):
     client = glia.Client(data_dir=box.data, timeout=0.5)
     client.node()
-    box.started[-1].send_signal(signal.SIGSTOP)
+    stop(box.started[-1])
     try:
         for ask, code in ((client.node, "unavailable"), (lambda: client.submit(NOOP), "unknown"),
                           (lambda: client.submit(NOOP, run_id="r"), "unavailable"),
