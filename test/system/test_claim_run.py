@@ -268,7 +268,7 @@ def test_what_a_command_leaves_behind_ends_with_it(box):
 
 
 def test_a_node_may_come_and_go_meanwhile(box):
-    node_less, _ = hold(box, "k", "--lease", "3s")
+    node_less, _ = hold(box, "k", "--lease", "9s")
     serve(box)
     renewed = show(box, "k")["last_heartbeat_at"]
     wait_for("a renewal through the node",
