@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -16,6 +17,8 @@ enum {
     REQUESTS_MAX = 10000,
     LINE_BYTES_MAX = 1 << 20,
     SECONDS_MAX = 1000000000,
+    LOCK_WAIT_MS = 3000, /* of a command; the node comes again */
+    LOCK_PAUSE_MS = 20,
 };
 
 /* ---- reading ---- */
@@ -74,14 +77,15 @@ static gl_ms end_of(struct reading *r, const struct gl_json *j, gl_jnode root, g
     return 0;
 }
 
-static void add_request(struct reading *r, const struct gl_json *j, gl_jnode root, gl_jnode payload)
+/* The place of a request in the list; NULL: there is none left. */
+static struct gl_humanfile_request *place_of(struct reading *r, gl_str id)
 {
     struct gl_humanfile *f = r->file;
-    gl_str id = text_in(r, j, payload, "request_id");
+    struct gl_humanfile_request *found = find(r, id);
     size_t *number;
 
-    if (id.n == 0 || find(r, id) != NULL || f->n == REQUESTS_MAX) {
-        return; /* asked again, by another attempt */
+    if (found != NULL || f->n == REQUESTS_MAX) {
+        return found;
     }
     if (f->n == r->cap) {
         size_t cap = r->cap * 2 + 8;
@@ -94,15 +98,27 @@ static void add_request(struct reading *r, const struct gl_json *j, gl_jnode roo
         r->cap = cap;
     }
     number = GL_NEW(r->a, size_t);
-    *number = f->n;
-    f->requests[f->n++] = (struct gl_humanfile_request){
-        .request_id = id,
-        .prompt = text_in(r, j, payload, "prompt"),
-        .decisions = list_in(r, j, gl_json_get(j, payload, "allowed_decisions")),
-        .expires_at = end_of(r, j, root, payload),
-        .default_decision = text_in(r, j, payload, "default_decision"),
-    };
+    *number = f->n++;
     gl_map_add(&r->by_id, id, number);
+    return &f->requests[*number];
+}
+
+/* Asked again, by another attempt or another job of the run: this line counts, and what was
+ * answered before it was the answer to another question. */
+static void add_request(struct reading *r, const struct gl_json *j, gl_jnode root, gl_jnode payload)
+{
+    gl_str id = text_in(r, j, payload, "request_id");
+    struct gl_humanfile_request *q = id.n > 0 ? place_of(r, id) : NULL;
+
+    if (q != NULL) {
+        *q = (struct gl_humanfile_request){
+            .request_id = id,
+            .prompt = text_in(r, j, payload, "prompt"),
+            .decisions = list_in(r, j, gl_json_get(j, payload, "allowed_decisions")),
+            .expires_at = end_of(r, j, root, payload),
+            .default_decision = text_in(r, j, payload, "default_decision"),
+        };
+    }
 }
 
 static void add_answer(struct reading *r, const struct gl_json *j, gl_jnode payload)
@@ -305,14 +321,25 @@ static void write_answer(const struct gl_humanfile_answer *answer, struct gl_buf
     gl_jw_end(&w);
 }
 
-/* Who answers holds the lock until it is written; workers know nothing of it. */
-static int open_locked(const char *root, gl_str run_id, int *ret_fd, struct gl_why *reterr_why)
+/* Who answers holds the lock until it is written. A worker may hold it as long as it likes. */
+static int open_locked(const char *root, gl_str run_id, gl_ms wait, int *ret_fd,
+                       struct gl_why *reterr_why)
 {
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
     uint64_t bytes;
     int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), ret_fd, &bytes, reterr_why);
 
-    if (err == 0 && flock(*ret_fd, LOCK_EX) < 0) {
-        return gl_fs_why(reterr_why, errno, "lock", FILE_NAME);
+    while (err == 0 && flock(*ret_fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) {
+            return gl_fs_why(reterr_why, errno, "lock", FILE_NAME);
+        }
+        if (wait <= 0) {
+            return gl_why(reterr_why, GL_E_BUSY,
+                          "another process, maybe the worker that asks, holds a lock on "
+                          "human.jsonl: nothing can be written until it lets go; try again");
+        }
+        (void)nanosleep(&pause, NULL);
+        wait -= LOCK_PAUSE_MS;
     }
     return err;
 }
@@ -323,7 +350,7 @@ int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanf
     GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
     GL_CLEANUP(gl_fs_closep) int fd = -1;
     struct gl_humanfile f = {0};
-    int err = open_locked(root, run_id, &fd, reterr_why);
+    int err = open_locked(root, run_id, LOCK_WAIT_MS, &fd, reterr_why);
 
     err = err == 0 ? read_open(fd, a, &f, reterr_why) : err;
     err = err == 0 ? check(&f, answer, a, reterr_why) : err;
@@ -383,7 +410,7 @@ int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_fs_closep) int fd = -1;
     struct gl_humanfile f = {0};
-    int err = open_locked(root, run_id, &fd, reterr_why);
+    int err = open_locked(root, run_id, 0, &fd, reterr_why);
 
     err = err == 0 ? read_open(fd, &a, &f, reterr_why) : err;
     *ret_n = 0;

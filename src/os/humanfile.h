@@ -10,6 +10,8 @@
  * refused; the node writes the default down as the answer, in the name of the time-out
  * (os/overdue.h).
  *
+ * The last line that asks counts for its request_id; an answer counts for the question before it.
+ *
  * Workers write the file as they like: lines that are no such thing, or half written, are passed
  * over. One that is very long is read from near its end. */
 #ifndef GL_OS_HUMANFILE_H
@@ -29,7 +31,7 @@ struct gl_humanfile_request {
 };
 
 struct gl_humanfile {
-    struct gl_humanfile_request *requests; /* in the order asked, each once */
+    struct gl_humanfile_request *requests; /* in the order first asked, each once */
     size_t n;
 };
 
@@ -48,7 +50,7 @@ bool gl_humanfile_is_over(const struct gl_humanfile_request *r, gl_ms now);
 
 /* Append an answer, durably. Of two at once one is refused. GL_E_NOT_FOUND: nobody has asked that;
  * GL_E_STATE: it is answered, or its time is over; GL_E_INVALID: not one of the decisions it
- * allows. */
+ * allows; GL_E_BUSY: somebody else holds a lock on the file for seconds. */
 int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
                          struct gl_arena *a, struct gl_why *reterr_why);
 
@@ -56,7 +58,7 @@ int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanf
 int gl_humanfile_due(const char *root, gl_str run_id, gl_ms *ret, struct gl_why *reterr_why);
 
 /* The time of these is over, and nobody has answered: their defaults become the answers, durably,
- * by GL_HUMANFILE_TIMEOUT. *ret_n: how many. */
+ * by GL_HUMANFILE_TIMEOUT. *ret_n: how many. Waits for no lock: GL_E_BUSY. */
 #define GL_HUMANFILE_TIMEOUT "timeout"
 int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
                         struct gl_why *reterr_why);

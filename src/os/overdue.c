@@ -17,6 +17,7 @@ struct seen {
     struct timespec changed;
     off_t bytes;
     gl_ms due; /* INT64_MAX: nothing in it */
+    int told;  /* the error that stands in the log */
 };
 
 void gl_overdue_init(struct gl_overdue *o)
@@ -73,6 +74,7 @@ static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
 {
     struct gl_why why;
     size_t n;
+    int err;
 
     switch (o->ask(o->owner, s->run_id)) {
     case GL_OVERDUE_LATER:
@@ -83,10 +85,15 @@ static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
     case GL_OVERDUE_LIVE:
         break;
     }
-    if (gl_humanfile_expire(o->root, s->run_id, now, &n, &why) != 0) {
-        say(o, s->run_id, why.text);
+    err = gl_humanfile_expire(o->root, s->run_id, now, &n, &why);
+    if (err != 0) {
+        if (err != s->told) { /* it is met again at every look */
+            say(o, s->run_id, why.text);
+        }
+        s->told = err;
         return;
     }
+    s->told = 0;
     s->bytes = -1; /* it is another now */
     if (n > 0) {
         say(o, s->run_id, "nobody has answered in time: the default decision is written down");

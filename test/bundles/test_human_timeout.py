@@ -1,6 +1,7 @@
 """A question of a worker that nobody answers: when its time is over the node writes the default
 decision down, once, whoever dies or answers meanwhile."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
+import pytest
 from bundlework import Bundle, Ran, Runner, item
 from glianode import GLIA, Box, wait_for
 from httpnode import serve
@@ -166,3 +168,68 @@ def test_nothing_is_written_where_nobody_waits(served, tmp_path):
     assert "what counts is its default, approve" in box.glia(
         "human", "respond", "alien", "q0", "--decision", "reject", code=2).stderr
     box.glia("job", "cancel", "tick")
+
+
+def ask_again(box, run_id, **payload):
+    path = os.path.join(box.env["MN_RUNS_ROOT"], run_id, "human.jsonl")
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"type": "human_input_requested", "payload": payload}) + "\n")
+
+
+@pytest.fixture(name="own")
+def make_own(tmp_path):
+    """A node of the test's own."""
+    box = Box(tmp_path)
+    runner = Runner(box)  # sets where runs are, for the node too
+    serve(box)
+    yield runner
+    box.close()
+
+
+def test_the_last_line_that_asks_counts(own, tmp_path):
+    """Its end and its default; and what was answered before it does not count."""
+    box = own.box
+    start_ticking(own, tmp_path)
+    old = {"request_id": "q", "expires_at": later(-5), "default_decision": "approve"}
+    new = {**old, "expires_at": later(300), "default_decision": "reject"}
+    box.glia("run", bundle(tmp_path, "again", old, new, wanted=3), "--run-id", "again", "--detach")
+    own.wait_file("again", "asked")
+    pass_over(box)
+    pass_over(box)
+    assert answers_in(box, "again") == []
+    box.glia("human", "respond", "again", "q", "--decision", "reject")
+    assert "is answered" in box.glia("human", "respond", "again", "q", "--decision", "approve",
+                                     code=2).stderr
+    ask_again(box, "again", **new)
+    one, = [r for r in box.json("human", "list")["requests"] if r.get("run_id") == "again"]
+    assert (one["request_id"], one["default_decision"]) == ("q", "reject")
+    box.glia("human", "respond", "again", "q", "--decision", "approve")
+    ask_again(box, "again", **old)
+    wait_for("its end", lambda: box.json("job", "status", "again")["status"] == "completed")
+    assert [(a["decision"], a["reviewer"] == "timeout") for a in answers_in(box, "again")] == [
+        ("reject", False), ("approve", False), ("approve", True)]
+
+
+def test_a_lock_of_the_worker_holds_nobody_up(own, tmp_path):
+    """Neither the defaults of other runs, nor a command, nor the end of the node."""
+    box = own.box
+    start_ticking(own, tmp_path)
+    folder = bundle(tmp_path, "locks", {}, {}, wanted=2)
+    box.glia("run", folder, "--run-id", "locks", "--detach")
+    own.wait_file("locks", "asked")
+    path = os.path.join(box.env["MN_RUNS_ROOT"], "locks", "human.jsonl")
+    with open(path, encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        ask_again(box, "locks", request_id="q0", expires_at=later(-1), default_decision="approve")
+        pass_over(box)
+        pass_over(box)
+        pass_over(box)
+        assert answers_in(box, "locks") == []
+        assert "holds a lock" in box.glia("human", "respond", "locks", "q1", "--decision",
+                                          "approve", code=None).stderr
+        box.started[-1].terminate()
+        box.started[-1].wait(20)
+    with open(os.path.join(box.data, "node.log"), encoding="utf-8") as file:
+        assert file.read().count("run locks: another process") == 1
+    serve(box)
+    wait_for("the default", lambda: answers_in(box, "locks"))
