@@ -7,6 +7,7 @@ static const struct gl_field blob_fields[] = {
     GL_FIELD(gl_kept_blob, size, U64, GL_FF_ALWAYS, "how many bytes it has"),
     GL_FIELD(gl_kept_blob, pieces, U32, GL_FF_ALWAYS, "in how many pieces"),
     GL_FIELD(gl_kept_blob, at, TIME, GL_FF_ALWAYS, "when somebody began to write it"),
+    GL_FIELD(gl_kept_blob, was_whole, BOOL, 0, "condemned, and all of it is there"),
 };
 
 const struct gl_schema gl_kept_blob_schema = {

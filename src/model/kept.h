@@ -3,7 +3,7 @@
  * Nobody owns such a record, and any node of a shared store may need it, write it, or remove it.
  * Its revision says where it stands, and every change guards on it:
  *
- *     none ─► PARTIAL ─► WHOLE ─► CONDEMNED ─► none
+ *     none ─► PARTIAL ─► WHOLE ◄─► CONDEMNED ─► none
  *
  * WHOLE: it can be relied on. Who relies on it without writing it guards on that: a submission on
  * its flow's record, and the one that writes a flow's record on those of all its blobs. So whatever
@@ -12,7 +12,8 @@
  * CONDEMNED: retention has found nobody who names it. From then on nobody can begin to; it looks
  * again, and then removes it or lets it live. It is owned by whoever has condemned it, with a
  * number of its own, so that nobody removes what another has condemned. A submission may write a
- * condemned flow anew, which makes it WHOLE.
+ * condemned flow anew, which makes it WHOLE. A flow may have come to rely on a blob just before
+ * that was condemned, so one that was whole stays so: who needs it makes it WHOLE again as it is.
  *
  * PARTIAL: a blob is written piece by piece, in the name of whoever has begun it. Pieces are
  * written under PARTIAL and removed under CONDEMNED, so that who writes and who removes never meet.
@@ -32,7 +33,8 @@ enum gl_kept { /* the revision of the record */
 struct gl_kept_blob {
     uint64_t size;
     uint32_t pieces;
-    gl_ms at; /* when somebody began to write it */
+    gl_ms at;       /* when somebody began to write it, or needed it while it was condemned */
+    bool was_whole; /* CONDEMNED: with all of its pieces, which are there until it goes */
 };
 
 enum { GL_KEPT_PIECE_BYTES = 1 << 20 }; /* of each, but the last */

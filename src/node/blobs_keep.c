@@ -119,6 +119,7 @@ static const struct gl_flow_file *file(const struct keep *k)
 
 static void next_file(struct keep *k);
 static void claim(struct keep *k);
+static void revive(struct keep *k);
 static void next_piece(struct keep *k);
 
 static void file_is_there(struct keep *k)
@@ -131,6 +132,14 @@ static void file_is_there(struct keep *k)
 }
 
 /* ---- a transaction was refused: how do things stand? ---- */
+
+static bool is_all_there(struct keep *k, const struct gl_record *r)
+{
+    struct gl_kept_blob head;
+
+    return r->rev == GL_KEPT_CONDEMNED && !r->damaged && gl_kept_read(r->value, &k->arena, &head) &&
+           head.was_whole && head.size == k->head.size;
+}
 
 static void on_read_again(struct gl_store_req *req)
 {
@@ -151,6 +160,8 @@ static void on_read_again(struct gl_store_req *req)
         k->token = req->records[0].token;
         k->piece = 0;
         next_piece(k);
+    } else if (is_all_there(k, &req->records[0])) {
+        revive(k);
     } else {
         claim(k);
     }
@@ -275,6 +286,19 @@ static void on_claimed(struct gl_store_req *req)
         k->piece = 0;
         next_piece(k);
     }
+}
+
+/* Others may rely on it already (model/kept.h): to write it anew would take it from them. Whatever
+ * has become of it since it was read, it is at least an hour old while it is condemned. */
+static void revive(struct keep *k)
+{
+    struct gl_node *n = k->blobs->node;
+
+    GL_MARK(n->config.trace, "blobs.revived");
+    k->head.at = n->now;
+    (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
+                  gl_kept_write(&k->head, &k->arena));
+    commit(k, on_whole);
 }
 
 static void claim(struct keep *k)

@@ -34,15 +34,15 @@ static struct gl_trim_doomed *current(struct gl_trim *t)
 
 static void put_head(struct gl_trim *t, enum gl_kept rev, gl_str value)
 {
-    bool is_condemned = rev == GL_KEPT_CONDEMNED;
+    bool is_owned = rev != GL_KEPT_WHOLE;
 
     t->flows.writes[0] = (struct gl_write){
         .type = GL_WRITE_PUT,
         .kind = GL_S("blob"),
         .id = current(t)->hash,
         .rev = rev,
-        .owner = is_condemned ? t->node->session : (gl_str){0},
-        .token = is_condemned ? t->flows.token : 0,
+        .owner = is_owned ? t->node->session : (gl_str){0},
+        .token = is_owned ? t->flows.token : 0,
         .value = value,
     };
 }
@@ -86,13 +86,18 @@ static void remove_current(struct gl_trim *t)
     commit(t, d->pieces + 1, on_judged);
 }
 
+/* As it was: what nobody has finished does not become whole by being named. */
 static void on_read_spared(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
+    struct gl_kept_blob head = {0};
 
     if (gl_trim_answered(t, req)) {
+        gl_str value = gl_str_dup(&t->arena, req->records[0].value);
+        bool was_whole = gl_kept_read(value, &t->arena, &head) && head.was_whole;
+
         GL_MARK(t->node->config.trace, "trim.blob_spared");
-        put_head(t, GL_KEPT_WHOLE, gl_str_dup(&t->arena, req->records[0].value));
+        put_head(t, was_whole ? GL_KEPT_WHOLE : GL_KEPT_PARTIAL, value);
         commit(t, 1, on_judged);
     }
 }
@@ -201,13 +206,15 @@ static void on_head(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
     const struct gl_record *r = req->records;
-    struct gl_kept_blob head = {.pieces = PIECES_MAX}; /* if nobody can read it */
+    struct gl_kept_blob head = {0};
+    bool is_readable;
 
     if (!gl_trim_answered(t, req)) {
         return;
     }
     gl_arena_reset(&t->arena);
-    if (r->rev != 0 && !r->damaged && !gl_kept_read(r->value, &t->arena, &head)) {
+    is_readable = r->rev != 0 && !r->damaged && gl_kept_read(r->value, &t->arena, &head);
+    if (!is_readable) {
         head = (struct gl_kept_blob){.pieces = PIECES_MAX};
     }
     if (r->rev == 0 || head.at > t->node->now - BLOB_AGE_MS) {
@@ -217,13 +224,15 @@ static void on_head(struct gl_store_req *req)
         return;
     }
     current(t)->pieces = head.pieces;
+    head.was_whole = r->rev == GL_KEPT_WHOLE || (r->rev == GL_KEPT_CONDEMNED && head.was_whole);
     t->flows.guards[0] = (struct gl_guard){.type = GL_GUARD_OWNED,
                                            .kind = GL_S("blob"),
                                            .id = current(t)->hash,
                                            .rev = r->rev,
                                            .owner = gl_str_dup(&t->arena, r->owner),
                                            .token = r->token};
-    put_head(t, GL_KEPT_CONDEMNED, gl_str_dup(&t->arena, r->value));
+    put_head(t, GL_KEPT_CONDEMNED,
+             is_readable ? gl_kept_write(&head, &t->arena) : gl_str_dup(&t->arena, r->value));
     commit(t, 1, on_condemned);
 }
 

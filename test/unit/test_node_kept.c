@@ -116,9 +116,7 @@ static void one_node_trims_for_all(void **state)
         (void)files_rig_submit(r, i % 3, "51", false);
     }
     wait_for_all();
-    /* What a leader that died had still to look at, the next one looks for within six hours, and
-     * removes it within another. */
-    files_rig_run(r, 7 * 60 * MINUTE);
+    files_rig_run(r, 200 * MINUTE);
     assert_int_equal(files_rig_count(r, "job"), 0);
     assert_int_equal(files_rig_count(r, "flow"), 0);
     assert_int_equal(files_rig_count(r, "blob"), 0);
@@ -183,6 +181,36 @@ static void a_file_that_is_named_meanwhile_stays(void **state)
         }
         assert_int_equal(files_rig_rev(r, 2), GL_KEPT_WHOLE);
         if (seed < 25) {
+            files_rig_done(r);
+        }
+    }
+}
+
+/* One flow names a file just before it is condemned, and another brings it just after: what the
+ * first relies on is whole all the time, also if who brings it dies. */
+static void a_file_that_is_named_and_brought_at_once_stays_whole(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        struct gl_rng rng;
+        files_rig_init(r, seed, 3, &(struct gl_keep){0});
+        gl_rng_init(&rng, seed);
+        (void)files_rig_submit(r, 0, "2", false);
+        wait_for_all();
+        sleep_all(3, 61 * MINUTE);
+        r->jobs_n = 0;
+        r->world.options.store_delay_ms = 20;
+        files_rig_trim(r, 1, 0);
+        files_rig_run(r, gl_rng_range(&rng, 50, 250));
+        (void)files_rig_submit(r, 0, "2-", false);
+        files_rig_run(r, gl_rng_range(&rng, 0, 120));
+        (void)files_rig_submit(r, 2, "22", false);
+        wait_for_all();
+        while (r->trimmed == 1) {
+            files_rig_run(r, 10);
+        }
+        assert_int_equal(files_rig_rev(r, 2), GL_KEPT_WHOLE);
+        if (seed < 40) {
             files_rig_done(r);
         }
     }
@@ -405,6 +433,7 @@ int main(void)
         TEST(one_node_trims_for_all),
         TEST(a_trimmer_that_dies_leaves_nothing_useless),
         TEST(a_file_that_is_named_meanwhile_stays),
+        TEST(a_file_that_is_named_and_brought_at_once_stays_whole),
         TEST(a_retry_and_a_trim_do_not_meet),
         TEST(a_writer_that_was_given_up_begins_anew),
         TEST(old_rates_and_answers_nobody_reads_go),
