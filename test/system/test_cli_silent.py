@@ -32,6 +32,8 @@ def make_stopped(box):
     node.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.sqlite_only("a shared store takes the job from a node that stands still, and who waits"
+                         " is told that it cannot be reached")
 def test_commands_give_up_and_followers_stay(stopped):
     box = stopped
     begun = time.monotonic()

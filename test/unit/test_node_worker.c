@@ -694,7 +694,7 @@ static void a_module_gets_one_document(void **state)
                                      "{\"job_id\":\"J\",\"agent_id\":\"alpha\",\"config\":{\"c\":1}"
                                      ",\"state\":{\"s\":1},\"message\":%s}",
                                      message)));
-    b->turn.state = many(b, "\"", GL_INPUT_BYTES_MAX, "\"");
+    b->turn.state = many(b, "\"", GL_MODULE_FRAME_BYTES_MAX, "\"");
     assert_refused(b, GL_E_LIMIT, "configuration, state and message");
 }
 
