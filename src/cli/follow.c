@@ -283,7 +283,7 @@ static void say_held(struct gl_follow *f, const struct gl_json *j)
                    "handling it; to go on with it: %s",
                    gl_cli_hint(cli, "job resume %s", f->job));
     }
-    f->has_held = is_held;
+    f->has_held |= is_held; /* between two nodes nobody knows */
 }
 
 static void look_at_node(struct gl_follow *f)
