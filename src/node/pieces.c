@@ -60,6 +60,7 @@ static void finish(struct gl_body_move *m, int code, const char *why)
 
     m->waits = false;
     next = m->to_blob ? find_same(n, m->ref, true) : NULL;
+    gl_list_remove(&m->link); /* `ref` may go with whoever is told */
     m->done(m->owner, code, why, m->to_blob || code != 0 ? (gl_str){0} : gl_buf_view(&m->text));
     move_free(m);
     if (next != NULL) {
