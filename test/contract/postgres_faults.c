@@ -57,6 +57,14 @@ static int commit_why(struct contract *c, struct gl_why *ret)
 }
 
 /* Until a commit ends well: the store has found its way back. */
+static void pause_shortly(struct contract *c)
+{
+    struct timeval pause = {.tv_usec = 100000};
+    struct postgres_world *w = c->world;
+    (void)event_base_loopexit(gl_loop_base(w->loop), &pause);
+    (void)event_base_dispatch(gl_loop_base(w->loop));
+}
+
 static void wait_until_back(struct contract *c)
 {
     struct gl_why why;
@@ -64,10 +72,20 @@ static void wait_until_back(struct contract *c)
     for (int i = 0; i < 100 && status != 0; i++) {
         status = commit_why(c, &why);
         if (status != 0) {
-            struct timeval pause = {.tv_usec = 100000};
-            struct postgres_world *w = c->world;
-            (void)event_base_loopexit(gl_loop_base(w->loop), &pause);
-            (void)event_base_dispatch(gl_loop_base(w->loop));
+            pause_shortly(c);
+        }
+    }
+    assert_int_equal(status, 0);
+}
+
+/* Commits and renewals have connections of their own, and each comes back by itself. */
+static void renew_when_back(struct contract *c)
+{
+    int status = GL_E_UNAVAILABLE;
+    for (int i = 0; i < 100 && status == GL_E_UNAVAILABLE; i++) {
+        status = contract_renew(c, c->session);
+        if (status == GL_E_UNAVAILABLE) {
+            pause_shortly(c);
         }
     }
     assert_int_equal(status, 0);
@@ -186,7 +204,7 @@ static void without_a_server_requests_end_in_time(void **state)
     assert_int_equal(contract_renew(c, c->session), GL_E_UNAVAILABLE);
     postgres_server_again(&server);
     wait_until_back(c);
-    assert_int_equal(contract_renew(c, c->session), 0);
+    renew_when_back(c);
     end(&f);
 }
 
