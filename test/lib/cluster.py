@@ -391,6 +391,15 @@ class Cluster:
         except Refused as error:
             return error.status == 404
 
+    def is_absent(self, job):
+        try:
+            self.status(job)
+            return False
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return True
+
     def tell(self, jobs):
         texts = []
         for job in jobs:
