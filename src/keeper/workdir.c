@@ -9,6 +9,7 @@
 #include "keeper/rundir.h"
 #include "keeper/trash.h"
 #include "os/fs.h"
+#include "os/runclaim.h"
 
 enum { COPY_BYTES = 64 << 10 };
 
@@ -184,6 +185,9 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
     }
     if (r == 0) {
         r = make_cwd(k, s, cwd, reterr_why);
+    }
+    if (r == 0 && s->take_folder.n > 0) {
+        r = gl_runclaim_take(gl_str_c(&k->scratch, s->take_folder), s->key.job, reterr_why);
     }
     if (r == 0 && s->make_folder.n > 0) {
         r = gl_fs_mkdirs(gl_str_c(&k->scratch, s->make_folder), reterr_why);

@@ -428,6 +428,9 @@ static int compose_worker(struct gl_worker_facts *f, struct gl_arena *a, struct 
     x->grace_ms = GRACE_MS;
     x->beacon_ms = f->agent->beacons ? f->agent->beacon_ms : 0;
     x->make_folder = gl_worker_data_folder(f->place, f->turn->run_id, a);
+    if (!gl_str_eq(f->turn->run_id, f->turn->job_id)) { /* a job's id is nobody else's */
+        x->take_folder = gl_worker_run_folder(f->place, f->turn->run_id, a);
+    }
     rc = check_words(&f->message, why);
     if (rc == 0) {
         rc = make_argv(f, a, x, why);

@@ -75,6 +75,7 @@ static const struct field fields[] = {
     {46, F_BOOL, AT(worker.is_cut), 0, 0},
     {47, F_U64, AT(worker.out_bytes), 0, 0},
     {48, F_STR, AT(line), 0, GL_SAID_BYTES_MAX},
+    {49, F_STR, AT(start.take_folder), 0, 4095},
 };
 
 static_assert(sizeof(enum gl_exec_end) == sizeof(int), "F_INT fits enums");

@@ -262,6 +262,9 @@ static int check_worker(const struct gl_exec_start *s, struct gl_why *why)
     if (s->make_folder.n > 0 && (!s->is_worker || !is_absolute(s->make_folder))) {
         return gl_why(why, GL_E_INVALID, "the folder to make must be an absolute path");
     }
+    if (s->take_folder.n > 0 && (!s->is_worker || !is_absolute(s->take_folder))) {
+        return gl_why(why, GL_E_INVALID, "the folder to take must be an absolute path");
+    }
     if (!s->is_worker) {
         return 0;
     }

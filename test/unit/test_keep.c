@@ -127,6 +127,7 @@ static void a_worker_is_read_as_it_was_written(void **state)
             .start = {.is_worker = true,
                       .stdout_max = 77,
                       .make_folder = GL_S("/x"),
+                      .take_folder = GL_S("/y"),
                       .files = files,
                       .files_n = GL_COUNT(files)},
             .output_source = GL_KEEP_FROM_WORKER,
@@ -138,6 +139,7 @@ static void a_worker_is_read_as_it_was_written(void **state)
     assert_true(got.start.is_worker);
     assert_int_equal(got.start.stdout_max, 77);
     assert_str(got.start.make_folder, "/x");
+    assert_str(got.start.take_folder, "/y");
     assert_int_equal(got.start.files_n, 3);
     assert_str(got.start.files[0].blob, "abc");
     assert_int_equal(got.start.files[0].text.n, 0);
@@ -541,6 +543,12 @@ static void what_only_a_worker_may_have(void **state)
     assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
     assert_int_equal(check_worker(s), 0);
     s.make_folder = GL_S("tmp/x");
+    assert_int_equal(check_worker(s), GL_E_INVALID);
+    s = good_start();
+    s.take_folder = GL_S("/tmp/x");
+    assert_int_equal(gl_keep_check_start(&s, NULL), GL_E_INVALID);
+    assert_int_equal(check_worker(s), 0);
+    s.take_folder = GL_S("tmp/x");
     assert_int_equal(check_worker(s), GL_E_INVALID);
     s = good_start();
     s.stdout_max = GL_STDOUT_BYTES_MAX + 1;

@@ -432,6 +432,7 @@ static void a_worker_runs_as_its_agent_says(void **state)
     assert_int_equal(b->x.stdout_max, 1 << 20);
     assert_true(gl_str_is(b->x.cwd, WORK));
     assert_true(gl_str_is(b->x.make_folder, "/runs/R/data"));
+    assert_true(gl_str_is(b->x.take_folder, "/runs/R"));
     b->agent.stdout_max = 100;
     compose(b);
     assert_int_equal(b->x.stdout_max, 100);

@@ -1,0 +1,132 @@
+"""A run id used again after its job was removed: the new job begins with nothing of the old one,
+whatever dies, and what the old one left is kept beside it."""
+
+import json
+import os
+import signal
+
+import pytest
+from bundlework import Bundle, Runner, item
+from glianode import Box, keepers, wait_for
+from httpnode import serve
+
+# Asks, and ends with the first answer in the file, whoever it was meant for.
+ASKS = """
+path = os.path.join(folder, "human.jsonl")
+with open(path, "a") as file:
+    file.write(json.dumps({"type": "human_input_requested", "payload": {
+        "request_id": "q", "prompt": "launch?", "allowed_decisions": ["approve", "reject"]}})
+        + "\\n")
+note("asked", os.environ["MN_JOB_ID"])
+def answers():
+    with open(path) as file:
+        found = [json.loads(line) for line in file]
+    return [e["payload"] for e in found if e["type"] == "human_input_received"]
+while not answers():
+    time.sleep(0.02)
+say(complete_step={"decision": answers()[0]["decision"]})
+"""
+
+
+@pytest.fixture(name="own")
+def make_own(tmp_path):
+    """A node of the test's own."""
+    box = Box(tmp_path)
+    runner = Runner(box)  # sets where runs are, for the node too
+    serve(box)
+    yield runner
+    box.close()
+
+
+def bundle(tmp_path):
+    b = Bundle("ask").worker("ask", ASKS, idempotent=True, output_message_type="done").ends("ask")
+    return b.seed("ask", {}).write(tmp_path / "ask")
+
+
+def submit(own, folder, times):
+    """A job under the run id, until its worker has asked so many times; its id."""
+    own.box.glia("run", folder, "--run-id", "again", "--detach")
+    job = own.box.json("job", "status", "again")["job_id"]
+    wait_asked(own, job, times)
+    return job
+
+
+def wait_asked(own, job, times):
+    path = os.path.join(own.folder_of("again"), "asked")
+
+    def asked():
+        if not os.path.exists(path):
+            return False
+        with open(path, encoding="utf-8") as file:
+            return file.read().count(job) >= times
+    wait_for("the question", asked)
+
+
+def answer(own, decision):
+    own.box.glia("human", "respond", "again", "q", "--decision", decision, "--reviewer", decision)
+    wait_for("its end", lambda: own.box.json("job", "status", "again")["status"] == "completed")
+    steps = own.box.json("job", "status", "again")["workflow_state"]["steps"]
+    return steps["ask"]["output"]["decision"]
+
+
+def answers_in(path):
+    with open(os.path.join(path, "human.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    return [e["payload"]["decision"] for e in lines if e["type"] == "human_input_received"]
+
+
+def aside(own):
+    """What lies beside the run's folder."""
+    return sorted(n for n in os.listdir(own.env["MN_RUNS_ROOT"]) if n != "again")
+
+
+@item("B-12-7")
+def test_an_old_approval_is_not_the_new_jobs(own, tmp_path):
+    folder = bundle(tmp_path)
+    first = submit(own, folder, 1)
+    assert answer(own, "approve") == "approve"
+    own.box.glia("job", "rm", "again", "--yes")
+    second = submit(own, folder, 1)
+    assert aside(own) == [f"again.{first}"]
+    assert answers_in(os.path.join(own.env["MN_RUNS_ROOT"], f"again.{first}")) == ["approve"]
+    assert answer(own, "reject") == "reject"
+    listed = own.box.json("job", "artifacts", "again")["artifacts"]
+    assert sorted(f["path"] for f in listed) == ["asked", "human.jsonl"]
+    own.box.glia("job", "rm", "again", "--yes")
+    submit(own, folder, 1)
+    assert aside(own) == sorted([f"again.{first}", f"again.{second}"])
+    own.box.glia("job", "cancel", "again")
+
+
+@item("B-12-7")
+def test_a_job_keeps_its_answer_whatever_dies(own, tmp_path):
+    """Node, keeper and worker, before and after the answer: the folder is taken once."""
+    folder = bundle(tmp_path)
+    first = submit(own, folder, 1)
+    answer(own, "approve")
+    own.box.glia("job", "rm", "again", "--yes")
+    second = submit(own, folder, 1)
+    own.box.started[-1].kill()
+    own.box.started[-1].wait()
+    for pid in list(keepers(own.box.data)):
+        os.kill(pid, signal.SIGKILL)
+    serve(own.box)
+    wait_asked(own, second, 2)
+    own.box.started[-1].kill()
+    own.box.started[-1].wait()
+    for pid in list(keepers(own.box.data)):
+        os.kill(pid, signal.SIGKILL)
+    own.box.glia("human", "respond", "again", "q", "--decision", "reject")
+    serve(own.box)
+    wait_for("its end", lambda: own.box.json("job", "status", "again")["status"] == "completed")
+    assert answers_in(own.folder_of("again")) == ["reject"]
+    assert aside(own) == [f"again.{first}"]
+
+
+def test_a_folder_of_nobody_is_taken_as_it_is(own, tmp_path):
+    """Made by somebody before the run: what lies there is meant for it."""
+    own.touch("again", "prepared")
+    submit(own, bundle(tmp_path), 1)
+    assert aside(own) == []
+    assert os.path.exists(os.path.join(own.folder_of("again"), "prepared"))
+    own.box.glia("job", "cancel", "again")
