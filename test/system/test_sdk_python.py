@@ -398,6 +398,78 @@ def test_files_that_are_executable_stay_so(box, client):
 # ---- inside a step ----
 
 
+# ---- bundles ----
+
+TOLD = """
+import json, os, sys
+print(json.dumps({"complete_run": {
+    "config": json.loads(os.environ["MN_BLUEPRINT_CONFIG_JSON"]),
+    "files": sorted(os.path.relpath(os.path.join(at, name)) for at, _, names in os.walk(".")
+                    for name in names),
+    "runs": os.access("tool", os.X_OK), "message": json.load(open(os.environ["MN_INPUT_FILE"]))}}))
+"""
+
+
+@pytest.fixture(name="bundle")
+def make_bundle(tmp_path):
+    folder = tmp_path / "a bundle"
+    files = folder / "payloads" / "files"
+    (files / "empty").mkdir(parents=True)
+    (files / "main.py").write_text(TOLD)
+    (files / "tool").write_text("#!/bin/sh\n")
+    (files / "tool").chmod(0o755)
+    (folder / "config").mkdir()
+    (folder / "config" / "default.json").write_text('{"a": {"b": 1, "c": 1, "d": 1}, "e": [1]}')
+    (folder / "config" / "overwrite.json").write_text('{"a": {"c": 2, "d": 2}, "e": [2]}')
+    node = {"node_id": "tell", "agent_type": "executor",
+            "config": {"upload_path": "files", "workdir": "/sandbox/job/files",
+                       "command": ["python3", "main.py"], "terminal_sink": True,
+                       "complete_run": True}}
+    (folder / "manifest.json").write_text(json.dumps({
+        "manifest_version": "1.0", "graph_id": "told", "job_name": "told", "nodes": [node],
+        "edges": [], "entrypoints": ["tell"], "initial_inputs": {"tell": [{"n": 1, "m": 1}]}}))
+    return folder
+
+
+def test_a_bundle_goes_as_the_command_sends_it(box, client, bundle):
+    inputs = {"a": {"d": 3}, "inputs": {"payload": {"m": 2}}}
+    told = client.result(client.run(bundle, inputs=inputs, timeout=60))["output"]
+    assert told["config"]["a"] == {"b": 1, "c": 2, "d": 3} and told["config"]["e"] == [2]
+    assert {"main.py", "tool"} <= set(told["files"])
+    assert told["runs"]
+    assert told["message"] == {"n": 1, "m": 2}
+    box.glia("run", str(bundle), "--set", "a.d=3", "--set", "inputs.payload.m=2", "--run-id", "it")
+    client.run(bundle / "manifest.json", inputs=inputs, run_id="me", timeout=60)
+    assert client.result("me") == client.result("it") and client.result("me")["output"] == told
+
+
+def test_bundles_go_in_a_batch_each_with_its_inputs(client, bundle):
+    many = [glia.Submission(run_id=f"b-{n}", inputs={"a": {"d": n}}) for n in range(3)]
+    answers = client.submit_many([*many, glia.Submission(flow=NOOP)], flow=bundle)
+    results = [client.result(client.wait(one, timeout=60))["output"] for one in answers[:3]]
+    assert [one["config"]["a"]["d"] for one in results] == [0, 1, 2]
+    assert client.wait(answers[3], timeout=60).name == "flow"
+    assert all(one.existing for one in client.submit_many(many, flow=bundle))
+
+
+@pytest.mark.parametrize("make, said", [
+    (lambda b: (b / "payloads" / "out").symlink_to("/etc/passwd"), "leads out of the bundle"),
+    (lambda b: (b / "payloads" / "round").symlink_to("."), "round in a circle"),
+    (lambda b: os.mkfifo(b / "payloads" / "pipe"), "neither a file nor a folder"),
+    (lambda b: (b / "manifest.json").unlink(), "has no manifest.json"),
+    (lambda b: (b / "manifest.json").write_text("{"), "manifest.json is not JSON"),
+    (lambda b: (b / "config" / "default.json").write_text("[]"), "is not a JSON object"),
+    (lambda b: (b / "payloads" / "gone").symlink_to("nowhere"), "No such file"),
+    (lambda b: open(os.fsencode(b / "payloads") + b"/\xff", "w", encoding="utf-8").close(),
+     "can't encode"),
+])
+def test_folders_that_are_no_bundle_are_refused_with_a_sentence(client, bundle, make, said):
+    make(bundle)
+    with pytest.raises(glia.InvalidError, match=said):
+        client.submit(bundle)
+    assert not list(client.jobs())
+
+
 def test_a_step_reads_its_input_and_leaves_its_output(client):
     program = """
 from glia import step

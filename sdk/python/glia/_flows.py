@@ -1,4 +1,4 @@
-"""Flows and the files they name, made ready for a submission."""
+"""Flows and the files they name, and bundles, made ready for a submission."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Dict, Iterator, Mapping, Optional
+from typing import Any, Dict, Iterator, Mapping, Optional, Union
 
+from ._bundles import Bundle
 from .errors import InvalidError
 from .models import Document, File, FileContent, Flow
 
@@ -18,11 +19,17 @@ YAML_HINT = ("the API takes flows as JSON; for a YAML file use the command: "
 
 @dataclass(frozen=True)
 class Prepared:
-    """A flow as the API wants it. `contents` is to be put there first, by hash."""
+    """A flow or a bundle as the API wants it. `contents` is to be put there first, by hash."""
 
-    flow: Mapping[str, Any]
-    files: Dict[str, Document]
-    contents: Dict[str, bytes]
+    fields: Document  # what all jobs of it have in common
+    contents: Mapping[str, Union[bytes, Path]]
+    bundle: Optional[Bundle] = None
+
+    def entry(self, inputs: Optional[Mapping[str, Any]]) -> Document:
+        """What only the one job has that gets these inputs."""
+        if self.bundle is not None:
+            return {"bundle": self.bundle.body(inputs)}
+        return {} if inputs is None else {"inputs": inputs}
 
 
 def _parse(text: str, what: str) -> Mapping[str, Any]:
@@ -78,19 +85,39 @@ def _load(name: str, given: FileContent) -> File:
         raise InvalidError(f"cannot read the file {name!r}: {error}", field="files") from error
 
 
+def read(content: Union[bytes, Path]) -> bytes:
+    """Files of a bundle are read when they are sent: they may be many."""
+    if isinstance(content, bytes):
+        return content
+    try:
+        return content.read_bytes()
+    except OSError as error:
+        raise InvalidError(f"cannot read the file {content}: {error}", field="bundle") from error
+
+
+def _prepare_bundle(path: Path, files: Optional[Mapping[str, FileContent]]) -> Prepared:
+    if files:
+        raise InvalidError("a bundle has its files in payloads/", field="files")
+    bundle = Bundle(path if path.is_dir() else path.parent)
+    return Prepared({}, bundle.contents, bundle)
+
+
 def prepare(flow: Flow, files: Optional[Mapping[str, FileContent]]) -> Prepared:
     given: Dict[str, FileContent] = dict(files or {})
     if isinstance(flow, str):
         flow = _parse(flow, "the text of the flow")
     elif isinstance(flow, os.PathLike):
         path = Path(flow)
+        if path.is_dir() or path.name == "manifest.json":
+            return _prepare_bundle(path, files)
         flow = _read(path)
         for name in named_files(flow):
             if name not in given and _is_beside(name):
                 given[name] = path.parent / name
     loaded = {name: _load(name, one) for name, one in given.items()}
     hashes = {name: hashlib.sha256(file.content).hexdigest() for name, file in loaded.items()}
-    return Prepared(
-        flow,
-        {name: {"sha256": hashes[name], "executable": loaded[name].executable} for name in loaded},
-        {hashes[name]: loaded[name].content for name in loaded})
+    fields: Document = {"flow": flow}
+    if loaded:
+        fields["files"] = {name: {"sha256": hashes[name], "executable": file.executable}
+                           for name, file in loaded.items()}
+    return Prepared(fields, {hashes[name]: file.content for name, file in loaded.items()})

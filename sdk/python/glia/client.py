@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import pwd
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, Union
 from urllib.parse import quote
 
 from . import _address
-from ._flows import Prepared, prepare
+from ._flows import Prepared, prepare, read
 from ._follow import LATE_SECONDS, LogReader, POLL_SECONDS, Watch, job_path, query_of, timed_out
 from ._transport import Deadline, Patience, Transport
 from .errors import (ConflictError, GliaError, JobFailedError, NotANodeError, NotFoundError,
@@ -116,14 +117,18 @@ class Client:
         such a file the files it names are read from beside it; else `files` gives their contents,
         by the path the flow uses. YAML is read by the `glia` command only.
 
+        The path of a folder, or of a manifest.json, is a bundle. Its `inputs` are what `--set` says
+        to the command: they are laid over its configuration, and `inputs["inputs"]["payload"]`
+        over the messages that start it, too.
+
         With a `run_id` it is safe to submit again: the same content gives the same job, with
         `existing` set; other content raises ConflictError (code exists). Only then is a request
         repeated whose answer was lost; without it, UnavailableError (code unknown) is raised.
         """
         ready = prepare(flow, files)
         self._put(ready.contents)
-        body = _without_none(flow=ready.flow, files=ready.files or None, inputs=inputs,
-                             run_id=run_id, dedupe_key=dedupe_key)
+        body = _without_none(**ready.fields, **ready.entry(inputs), run_id=run_id,
+                             dedupe_key=dedupe_key)
         return Submitted.of(self._post(JOBS, body, repeatable=bool(run_id)))
 
     def submit_many(self, submissions: Iterable[Submission], *, flow: Optional[Flow] = None,
@@ -142,7 +147,7 @@ class Client:
         entries: List[Document] = []
         held = 0
         for one in submissions:
-            entry = self._entry(one)
+            entry = self._entry(one, shared)
             size = len(json.dumps(entry, allow_nan=False))
             if entries and (len(entries) >= BATCH_JOBS_MAX or held + size > BATCH_BYTES_MAX):
                 results += self._submit_batch(entries, shared)
@@ -151,15 +156,14 @@ class Client:
             held += size
         return results + (self._submit_batch(entries, shared) if entries else [])
 
-    def _entry(self, one: Submission) -> Document:
-        entry = _without_none(inputs=one.inputs, run_id=one.run_id, dedupe_key=one.dedupe_key)
-        if one.flow is not None:
-            ready = prepare(one.flow, one.files)
-            self._put(ready.contents)
-            entry["flow"] = ready.flow
-            if ready.files:
-                entry["files"] = ready.files
-        return entry
+    def _entry(self, one: Submission, shared: Optional[Prepared]) -> Document:
+        own = prepare(one.flow, one.files) if one.flow is not None else None
+        if own is not None:
+            self._put(own.contents)
+        ready = own or shared
+        return _without_none(**(own.fields if own is not None else {}),
+                             **(ready.entry(one.inputs) if ready is not None else {}),
+                             run_id=one.run_id, dedupe_key=one.dedupe_key)
 
     def _submit_batch(self, entries: Sequence[Document],
                       shared: Optional[Prepared]) -> List[Union[Submitted, GliaError]]:
@@ -178,11 +182,7 @@ class Client:
 
     def _send_batch(self, entries: Sequence[Document],
                     shared: Optional[Prepared]) -> List[Union[Submitted, GliaError]]:
-        body: Document = {"jobs": entries}
-        if shared is not None:
-            body["flow"] = shared.flow
-            if shared.files:
-                body["files"] = shared.files
+        body: Document = {"jobs": entries, **(shared.fields if shared is not None else {})}
         repeatable = all(entry.get("run_id") for entry in entries)
         answers = self._post(f"{JOBS}:batch", body, repeatable=repeatable).get("jobs")
         if not isinstance(answers, list) or len(answers) != len(entries):
@@ -190,9 +190,9 @@ class Client:
         return [from_document(one["error"]) if "error" in one else Submitted.of(one)
                 for one in answers]
 
-    def _put(self, contents: Mapping[str, bytes]) -> None:
+    def _put(self, contents: Mapping[str, Union[bytes, Path]]) -> None:
         for sha256, content in contents.items():
-            self._transport.request("PUT", f"{CONTEXT}/blobs/{sha256}", content,
+            self._transport.request("PUT", f"{CONTEXT}/blobs/{sha256}", read(content),
                                     headers={"Content-Type": "application/octet-stream"},
                                     repeatable=True)
 
