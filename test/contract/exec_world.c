@@ -175,8 +175,9 @@ struct gl_exec *exec_open_keeper(struct exec_world *w)
     struct gl_why why;
     struct gl_exec *x = NULL;
     struct gl_exec_events events = events_of(w);
+    /* It is ended with its world; before that it must not take a slow test for none. */
     struct gl_keeper_exec_config config = {
-        .data_dir = w->data_dir, .keeper_path = keeper_path(), .idle_ms = 200};
+        .data_dir = w->data_dir, .keeper_path = keeper_path(), .idle_ms = PATIENCE_S * 1000};
     assert_int_equal(gl_keeper_exec_open(&x, &config, w->loop, &events, &why), 0);
     gl_keeper_exec_connect(x, ++w->incarnation);
     return x;

@@ -12,7 +12,7 @@
 #include "support/cmocka_all.h"
 #include "support/folder.h"
 
-enum { ENDS_MAX = 64, SAID_MAX = 20000, PATIENCE_S = 30 };
+enum { ENDS_MAX = 64, SAID_MAX = 20000, PATIENCE_S = 120 };
 
 /* How each executor is told to do the same. */
 struct exec_maker {

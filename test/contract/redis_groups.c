@@ -19,7 +19,7 @@ static int set_up(void **state)
     struct fixture *f = gl_mem_alloc(sizeof(*f));
     redis_server_start(&f->server, "user plain on >plain ~glia:* &glia:* +@all -multi\n");
     redis_world_init(&f->world, &f->server);
-    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=5000");
+    (void)snprintf(f->world.options, sizeof(f->world.options), "?timeout_ms=60000");
     *state = f;
     return 0;
 }

@@ -1,6 +1,5 @@
 #include "support/postgres_server.h"
 
-#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "support/port.h"
 
-enum { START_TRIES = 1000, STOP_TRIES = 1000, PAUSE_MS = 20, PORT_TRIES = 8 };
+enum { START_TRIES = 5000, STOP_TRIES = 1000, PAUSE_MS = 20, PORT_TRIES = 8, CHILDREN_MAX = 128 };
 
 /* ---- processes ---- */
 
@@ -98,18 +98,6 @@ static void run(struct postgres_server *s, const char *const *argv)
         say_log(s);
     }
     GL_ASSERT(status == 0);
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    GL_ASSERT(fd >= 0);
-    GL_ASSERT(bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0);
-    GL_ASSERT(getsockname(fd, (struct sockaddr *)&at, &n) == 0);
-    (void)close(fd);
-    return ntohs(at.sin_port);
 }
 
 /* ---- SQL ---- */
@@ -309,7 +297,7 @@ void postgres_server_again(struct postgres_server *s)
 static void start_somewhere(struct postgres_server *s)
 {
     for (int i = 0; i < PORT_TRIES; i++) {
-        s->port = free_port();
+        s->port = test_port();
         if (try_start(s)) {
             return;
         }
@@ -389,28 +377,51 @@ void postgres_server_stop(struct postgres_server *s)
 }
 
 /* Each of its processes is a child of the first, which is stopped so that no new one comes. */
-static void signal_all(const struct postgres_server *s, int signal)
+static size_t find_children(const struct postgres_server *s, pid_t ret[static CHILDREN_MAX])
 {
     char path[64];
     long child;
+    size_t n = 0;
     (void)kill(s->pid, SIGSTOP);
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)s->pid, (int)s->pid);
     FILE *f = fopen(path, "re");
     GL_ASSERT(f != NULL);
     while (fscanf(f, "%ld", &child) == 1) {
-        (void)kill((pid_t)child, signal);
+        GL_ASSERT(n < CHILDREN_MAX);
+        ret[n++] = (pid_t)child;
     }
     (void)fclose(f);
+    return n;
+}
+
+static void signal_all(const struct postgres_server *s, int signal)
+{
+    pid_t children[CHILDREN_MAX];
+    size_t n = find_children(s, children);
+    for (size_t i = 0; i < n; i++) {
+        (void)kill(children[i], signal);
+    }
     (void)kill(s->pid, signal);
 }
 
+/* One that waits for its disk is not gone at once, and keeps the memory the next server wants. */
 void postgres_server_kill(struct postgres_server *s)
 {
-    int status;
+    int status, gone[CHILDREN_MAX];
     if (s->pid > 0) {
+        pid_t children[CHILDREN_MAX];
+        size_t n = find_children(s, children);
+        for (size_t i = 0; i < n; i++) {
+            gone[i] = (int)syscall(SYS_pidfd_open, children[i], 0);
+        }
         signal_all(s, SIGKILL);
         GL_ASSERT(waitpid(s->pid, &status, 0) == s->pid);
         s->pid = 0;
+        for (size_t i = 0; i < n; i++) {
+            struct pollfd end = {.fd = gone[i], .events = POLLIN};
+            GL_ASSERT(gone[i] < 0 || poll(&end, 1, STOP_TRIES * PAUSE_MS) == 1);
+            (void)close(gone[i]);
+        }
     }
 }
 

@@ -15,8 +15,10 @@
 #include <unistd.h>
 
 #include "support/cmocka_all.h"
+#include "support/port.h"
 
-enum { PATIENCE_MS = 30000, PIECE_BYTES = 16384 };
+/* A sentinel that has itself stood still for two seconds decides nothing for half a minute. */
+enum { PATIENCE_MS = 120000, PIECE_BYTES = 16384 };
 
 static int64_t now_ms(void)
 {
@@ -28,18 +30,6 @@ static int64_t now_ms(void)
 static void nap(void)
 {
     (void)poll(NULL, 0, 2);
-}
-
-static uint16_t free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t n = sizeof(a);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
 }
 
 static void write_config(struct redis_server *s)
@@ -199,7 +189,7 @@ void redis_server_again(struct redis_server *s)
 
 static void start(struct redis_server *s, const char *args)
 {
-    s->port = free_port();
+    s->port = test_port();
     (void)snprintf(s->args, sizeof(s->args), "%s", args);
     write_config(s);
     redis_server_again(s);
@@ -214,7 +204,7 @@ void redis_server_start(struct redis_server *s, const char *args)
 
 void redis_server_start_sentinel(struct redis_server *s, uint16_t primary_port, const char *args)
 {
-    *s = (struct redis_server){.sentinel = true, .port = free_port()};
+    *s = (struct redis_server){.sentinel = true, .port = test_port()};
     test_folder_make(&s->folder);
     char path[300];
     (void)snprintf(path, sizeof(path), "%s/redis.conf", s->folder.path);
@@ -223,7 +213,7 @@ void redis_server_start_sentinel(struct redis_server *s, uint16_t primary_port, 
     (void)fprintf(f,
                   "bind 127.0.0.1\nport %u\ndir %s\nlogfile redis.log\nprotected-mode no\n"
                   "sentinel monitor mymaster 127.0.0.1 %u 2\n"
-                  "sentinel down-after-milliseconds mymaster 500\n"
+                  "sentinel down-after-milliseconds mymaster 1000\n"
                   "sentinel failover-timeout mymaster 4000\n%s\n",
                   s->port, s->folder.path, primary_port, args);
     assert_int_equal(fclose(f), 0);

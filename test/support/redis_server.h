@@ -39,7 +39,7 @@ void redis_server_thaw(struct redis_server *s);
 gl_str redis_server_do(struct redis_server *s, struct gl_arena *a, const char *line);
 /* Send a command and do not wait; close the descriptor when its answer does not matter any more. */
 int redis_server_send(struct redis_server *s, const char *line);
-/* Until the answer to `line` contains `text`; gives up after half a minute. */
+/* Until the answer to `line` contains `text`; gives up after two minutes. */
 void redis_server_until(struct redis_server *s, const char *line, const char *text);
 void redis_server_until_not(struct redis_server *s, const char *line, const char *text);
 
