@@ -144,13 +144,13 @@ class Chaos:
             thread.join(20)
         assert self.error is None, self.error
         for node in self.cluster.nodes:
-            node.wait_ready(40)
+            node.wait_ready()
         self.finish()
 
     def finish(self):
         """Be the person that blocked steps and paused jobs wait for, until all has ended; also
         those that no client has heard of."""
-        until, over = time.monotonic() + 90, set()
+        until, over = time.monotonic() + 120, set()
         while True:
             untold = self.cluster.untold()
             left = {*self.cluster.jobs, *untold} - over

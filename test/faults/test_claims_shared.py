@@ -79,7 +79,7 @@ def holder(node, *options):
 @ONE
 def test_a_holder_outlives_its_node_and_is_followed_by_another_nodes(cluster):
     first, second = cluster.nodes
-    process = holder(first, "--lease", "4s", "--owner", "first")
+    process = holder(first, "--lease", "9s", "--owner", "first")
     before = second.get(f"{CLAIMS}/k")
     first.kill()  # the command is the node for a moment, to renew its claim
     wait_for("a renewal", lambda: second.get(f"{CLAIMS}/k")["last_heartbeat_at"]
@@ -87,7 +87,7 @@ def test_a_holder_outlives_its_node_and_is_followed_by_another_nodes(cluster):
     assert second.get(f"{CLAIMS}/k")["fence"] == 1 and process.poll() is None
     process.kill()
     process.wait()
-    second.glia("claim", "run", "k", "--wait", "20s", "--", "sh", "-c", "date +%s.%N > taken")
+    second.glia("claim", "run", "k", "--wait", "50s", "--", "sh", "-c", "date +%s.%N > taken")
     claim = second.get(f"{CLAIMS}/k")
     assert (claim["state"], claim["fence"], claim["attempt"]) == ("done", 2, 2)
     ticks = [float(line) for line in first.read("ticks").split()]
@@ -98,10 +98,10 @@ def test_a_holder_outlives_its_node_and_is_followed_by_another_nodes(cluster):
 def test_a_store_that_is_away_for_a_moment_costs_nothing_and_for_long_the_claim(cluster):
     first, second = cluster.nodes
     server = cluster.its_server
-    process = holder(first, "--lease", "6s", "--owner", "first")
+    process = holder(first, "--lease", "12s", "--owner", "first")
     server.pause()
-    until = time.monotonic() + 3  # a renewal is due meanwhile
-    wait_for("half of the lease", lambda: time.monotonic() > until)
+    until = time.monotonic() + 4.5  # a renewal is due meanwhile
+    wait_for("more than a third of the lease", lambda: time.monotonic() > until)
     server.resume()
     before = wait_for("the store", lambda: second.call("GET", f"{CLAIMS}/k").json.get(
         "last_heartbeat_at"))
@@ -120,7 +120,7 @@ def test_a_store_that_is_away_for_a_moment_costs_nothing_and_for_long_the_claim(
 @ONE
 def test_all_nodes_know_who_holds_it(cluster):
     first, second = cluster.nodes
-    process = holder(first, "--lease", "2s", "--owner", "first")
+    process = holder(first, "--lease", "60s", "--owner", "first")
     for node in (first, second):
         answer = node.call("POST", f"{CLAIMS}/acquire", {"key": "k", "owner": "first"})
         assert answer.status == 409 and answer.json["error"]["claim"]["owner"] == "first"

@@ -17,6 +17,7 @@ from glianode import wait_for  # noqa: E402
 from history import TERMINAL  # noqa: E402
 from servers import SOAK, RedisServer, SentinelSet  # noqa: E402
 
+DEMOTED_S = 8.0  # so late the sentinels tell one that was given up
 AFTERWARDS_S = 2.0  # work must go on so long after the sentinels have detected the failure
 RATE = 1000 if SOAK else 200
 BATCH = 20
@@ -119,10 +120,11 @@ def settle(cluster, rush):
 
 
 def further_failovers(world, cluster, first):
-    """On a busy machine the sentinels may give up the new primary, too, although it lives. What it
+    """On a busy machine the sentinels may give up another primary, too, although it lives. What it
     took until nobody wrote to it any more, and no replica had, is lost as well."""
-    further = world.failovers()[1:]
-    assert world.failovers()[0][0] == first.port, world.story()
+    seen = world.failovers()
+    assert first.port in [port for port, _, _ in seen], world.story()
+    further = [one for one in seen if one[0] != first.port]
     for port, missed, over in further:
         print(f"a further failover: {port} was missed for {over - missed:.2f} s")
         cluster.fault("away", "", missed, over)
@@ -160,7 +162,7 @@ def test_a_failover_under_load(wait):
         except AssertionError as error:
             raise AssertionError(f"{error}\n{world.story()}") from error
         assert len(cluster.starts(long)) == 1
-        assert more or rush.pause_s() < detected + AFTERWARDS_S
+        assert more or rush.pause_s() < detected + AFTERWARDS_S + cluster.slack(fault["t"])
 
 
 def test_a_primary_that_was_given_up_and_lives_is_left():
@@ -181,14 +183,15 @@ def test_a_primary_that_was_given_up_and_lives_is_left():
 
             wait_for("a node to leave it", has_arrived)
             left, fault["until"] = time.monotonic() - back, back + TTL_S
-            assert old.info("replication")["role"] == "master", "the test has shown nothing"
+            assert old.info("replication")["role"] == "master" or \
+                time.monotonic() - back > DEMOTED_S, "the test has shown nothing"
             wait_for("all to leave it", lambda: time.monotonic() > fault["until"])
             rush.wait_more(50)
         lost = settle(cluster, rush)
         print(f"given up, and alive: left after {left:.2f} s, lost {len(lost)}")
         cluster.fault("loss", "", fault["t"] - 1.0, fault["until"])
         cluster.judge()
-        assert left < TTL_S
+        assert left < TTL_S + cluster.slack(back)
 
 
 @pytest.mark.parametrize("wait", ["all", "needed"])
@@ -204,9 +207,10 @@ def test_replicas_that_lag_when_the_primary_dies(wait):
         world.current().ask("CLIENT", "KILL", "TYPE", "replica")  # with what is on its way
         lag = time.monotonic()
         told, untold = [], 0
+        patience = 0.8 if wait == "all" else 10.0  # nobody will answer; everybody will
         for number in range(4):
             try:
-                told.append(cluster.submit(cluster.nodes[number % 2], ms=50, seconds=0.8))
+                told.append(cluster.submit(cluster.nodes[number % 2], ms=50, seconds=patience))
             except (Unanswered, Refused):
                 untold += 1
         try:
@@ -242,7 +246,7 @@ def test_a_power_cut_takes_at_most_what_everysec_says():
     with RedisServer() as server, Cluster(server.url, 2) as cluster:
         kept = [cluster.submit(n, mark=m, ms=200) for n in cluster.nodes for m in ("", "unsafe")]
         cluster.wait_ends()
-        begin, size = time.monotonic(), server.aof_bytes()
+        begin, size = time.monotonic(), server.written_bytes()
         young = [cluster.submit(n, mark="idempotent", ms=50) for n in cluster.nodes * 2]
         fault = cluster.fault("away")
         server.lose_power(size)

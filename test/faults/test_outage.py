@@ -19,7 +19,10 @@ POSTPONED_S = 2.2  # as long as Redis keeps what it has answered from its file; 
 def wait_unready(node):
     """What /readyz says when the store is away."""
     def unready():
-        answer = node.call("GET", "/readyz")
+        try:
+            answer = node.call("GET", "/readyz")
+        except Unanswered:
+            return None
         return answer if answer.status == 503 else None
     return wait_for("the node to notice", unready)
 

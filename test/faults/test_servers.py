@@ -72,10 +72,13 @@ def test_sentinels_choose_another_primary():
 
 # ---- the proxy ----
 
+SILENCE_S = 0.5  # so long nothing must come
+
+
 @pytest.fixture(name="way")
 def make_way():
-    with RedisServer() as server, Proxy(server.port) as proxy:
-        yield proxy, Redis(proxy.port, timeout=0.5)
+    with RedisServer() as server, Proxy(server.port) as proxy, Redis(proxy.port) as redis:
+        yield proxy, redis
 
 
 def test_the_proxy_forwards(way):
@@ -98,10 +101,11 @@ def test_the_proxy_stalls_one_direction(way, direction, written):
     proxy, redis = way
     redis.ask("SET", "a", "1")
     proxy.stall(direction)
+    redis.sock.settimeout(SILENCE_S)
     with pytest.raises(socket.timeout):
         redis.ask("SET", "b", "2")
     with Redis(proxy.target) as straight:
-        assert straight.ask("GET", "b") == written
+        wait_for("what gets through", lambda: straight.ask("GET", "b") == written)
         proxy.flow()
         wait_for("what was kept back", lambda: straight.ask("GET", "b") == b"2")
 
@@ -125,6 +129,7 @@ def test_the_proxy_leaves_a_connection_half_open(way):
     proxy, redis = way
     redis.ask("PING")
     proxy.half_open()
+    redis.sock.settimeout(SILENCE_S)
     with pytest.raises(socket.timeout):
         redis.ask("PING")
     with Redis(proxy.target) as straight:

@@ -42,14 +42,15 @@ def test_each_kind_of_work_of_a_dead_node_goes_its_way(cluster):
         cluster.wait_start(job)
     killed = dead.kill()
     again = cluster.wait_start(safe, 2)
-    assert again["t"] - killed < TAKEOVER_S
+    assert again["t"] - killed < TAKEOVER_S + cluster.slack(killed)
     assert again["node"] != dead.name
     # Its keeper ends what nobody asks for any more; one that does not listen is killed.
     wait_for("the end of the orphans", lambda: len(cluster.lines("stopped", node="n1")) == 3)
     again = cluster.wait_start(plain, 2)
     last = max(e["t"] for e in cluster.lines(node="n1"))
-    assert last - killed < GRACE_S + 1.0
-    assert last < again["t"] < killed + TTL_S + GRACE_S + 2.0
+    slack = cluster.slack(killed)
+    assert last - killed < GRACE_S + 1.0 + slack
+    assert last < again["t"] < killed + TTL_S + GRACE_S + 2.0 + slack
     cluster.wait_start(deaf, 2)
     wait_for("the review", lambda: cluster.step(unsafe).get("blocked_on") == "review")
     wait_for("the job to be paused", lambda: cluster.status(unsafe) == "paused")
@@ -72,7 +73,7 @@ def wait_taken(cluster, job, mark):
 @pytest.mark.parametrize("mark", ["idempotent"] if not SOAK else ["idempotent", "unsafe", ""])
 def test_how_long_a_takeover_takes(cluster, mark):
     """From the kill to what follows, at whatever moment of the session's life it comes."""
-    times, most = [], TAKEOVER_S if mark else TAKEOVER_S + GRACE_S + 1.0
+    times, late, most = [], [], TAKEOVER_S if mark else TAKEOVER_S + GRACE_S + 1.0
     for number in range(50 if SOAK else 5):
         node, other = cluster.nodes[number % 3], cluster.nodes[(number + 1) % 3]
         node.wait_ready()
@@ -81,6 +82,7 @@ def test_how_long_a_takeover_takes(cluster, mark):
         time.sleep(number % 5 * 0.2)
         killed = node.kill()
         times.append(wait_taken(cluster, job, mark) - killed)
+        late.append(times[-1] - cluster.slack(killed))
         node.begin()
         if mark == "unsafe":
             cluster.command(other, job, "respond", {"decision": "done"}, step="work")
@@ -89,7 +91,7 @@ def test_how_long_a_takeover_takes(cluster, mark):
     times.sort()
     print(f"takeover, {mark or 'unmarked'}, {len(times)} runs: least {times[0]:.2f}, median "
           f"{times[len(times) // 2]:.2f}, most {times[-1]:.2f} s at a TTL of {TTL_S:.0f} s")
-    assert times[-1] < most, times
+    assert max(late) < most, (times, late)
     cluster.wait_ends()
     cluster.judge()
 
@@ -109,7 +111,8 @@ def test_a_node_that_stands_still_is_given_up_and_stops_what_it_lost(cluster):
     sleeper.resume()
     sleeper.wait_ready()
     back = time.monotonic()
-    assert max(e["t"] for e in cluster.lines(node=sleeper.name)) < paused + GRACE_S + 1.0
+    assert max(e["t"] for e in cluster.lines(node=sleeper.name)) \
+        < paused + GRACE_S + 1.0 + cluster.slack(paused)
     for job in (safe, plain):
         cluster.command(sleeper, job, "cancel")
     cluster.command(sleeper, unsafe, "respond", {"decision": "failed"}, step="work")
@@ -126,19 +129,29 @@ def test_a_hundred_orphans_are_recovered_once_each_and_again():
                                           server=server) as cluster:
         victim = cluster.nodes[0]
         for count in (100, 4):
-            jobs = [cluster.submit(victim, {
-                "work": ("idempotent", 6000, (), {}),
-                "after": ("", 10, (), {"needs": "work"})}) for _ in range(count)]
-            wait_for("all to run", lambda j=jobs: len({e["job"] for e in cluster.lines(
-                "start", node=victim.name, step="work")} & set(j)) == len(j))
+            gate = os.path.join(cluster.folder, f"gate-{count}")
+            jobs = {cluster.submit(victim, {
+                "work": ("idempotent", 0, (f"gate={gate}",), {}),
+                "after": ("", 10, (), {"needs": "work"})}) for _ in range(count)}
+
+            def of_work(what, mine=jobs, **match):
+                return [e["job"] for e in cluster.lines(what, step="work", **match)
+                        if e["job"] in mine]
+
+            wait_for("all to run", lambda: len(of_work("start", node=victim.name)) == count)
             victim.kill()
+            # Nobody's work ends before all of it is with others, and nobody works for the dead.
+            wait_for("all to run again", lambda: len(of_work("start")) == 2 * count)
+            wait_for("the end of the orphans", lambda: len(of_work("stopped")) == count)
+            with open(gate, "w", encoding="ascii"):
+                pass
             cluster.wait_ends(60)
             assert {cluster.ended[j] for j in jobs} == {"completed"}
             for step, starts in (("work", 2), ("after", 1)):
                 lines = [e for e in cluster.lines(step=step) if e["job"] in jobs]
                 begun = [e["job"] for e in lines if e["what"] == "start"]
                 ended = [e["job"] for e in lines if e["what"] == "end"]
-                assert sorted(begun) == sorted(jobs * starts)
+                assert sorted(begun) == sorted([*jobs] * starts)
                 assert sorted(ended) == sorted(jobs)
             if count == 100:
                 victim.restart()

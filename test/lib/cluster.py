@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -13,12 +14,14 @@ import time
 from glianode import BUILD, Answer, Box, Connection, keepers, wait_for
 from history import TERMINAL, History
 from servers import RedisError
+from stalls import Stalls
 
 FAULT_STEP = os.path.join(BUILD, "test", "fault_step")
 JOBS = "/v1/contexts/default/jobs"
 TTL_S = 3.0
 GRACE_S = 3.0
 FOREVER = 1e12
+CHAIN = 4  # what is done for somebody who is dead: so many things, one after the other
 
 
 class Unanswered(Exception):
@@ -217,8 +220,10 @@ class Cluster:
         self.rng = random.Random(1)
         self.is_over = threading.Event()
         self.watcher = None
+        self.stalls = Stalls()
 
     def __enter__(self):
+        self.stalls.__enter__()
         try:
             for node in self.nodes:
                 node.begin()
@@ -242,6 +247,7 @@ class Cluster:
 
     def close(self):
         self.is_over.set()
+        self.stalls.__exit__()
         if self.watcher is not None:
             self.watcher.join(20)
         for node in self.nodes:
@@ -265,6 +271,18 @@ class Cluster:
     def note(self, what, **fields):
         with self.lock:
             self.history.add(time.monotonic(), what, **fields)
+
+    def slack(self, since):
+        """What the bound of a takeover must allow on this machine: next to nothing if it is
+        idle."""
+        return CHAIN * self.stalls.slack(since)
+
+    def note_stalls(self):
+        """A machine that stood still for a good part of a session's life may have ended it."""
+        for when, late in self.stalls.seen:
+            if late > self.ttl_s / 3:
+                print(f"this machine stood still for {late:.2f} s")
+                self.fault("away", "", when - late, when + self.ttl_s)
 
     # ---- what clients do ----
 
@@ -349,7 +367,7 @@ class Cluster:
             try:
                 when = time.monotonic()
                 found = self.server.records(list(self.jobs)[-200:])
-            except (OSError, RuntimeError, RedisError):
+            except (OSError, RuntimeError, RedisError, subprocess.TimeoutExpired):
                 return  # it is away, or just comes back
             with self.lock:
                 for job, owner, token in found:
@@ -424,6 +442,7 @@ class Cluster:
             left = [job for job in sorted(untold) if not self.is_over_or_absent(job)]
             raise AssertionError(f"{error}: {self.tell(left)}") from None
         self.history.read_ledger(self.ledger, self.node_of)
+        self.note_stalls()
         for job in sorted({*self.jobs, *untold}):
             try:
                 document = node.document(job)

@@ -1,5 +1,6 @@
 """A data folder and the real `glia` in it, for tests of whole programs."""
 
+import contextlib
 import http.client
 import json
 import os
@@ -155,7 +156,8 @@ class Box:
                 process.kill()
                 process.wait()
         for pid in keepers(self.data):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+                os.kill(pid, signal.SIGKILL)
         if self.lent is not None:
             self.lender.give_back(self.lent)
             self.lent = None

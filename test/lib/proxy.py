@@ -16,6 +16,8 @@ import struct
 import threading
 import time
 
+from ports import give_back, take_port
+
 CHUNK = 1 << 16
 FULL_S = 0.01  # a reader that does not read is asked again so much later
 
@@ -39,7 +41,7 @@ class Proxy:
         self.lock = threading.RLock()
         self.pairs = []  # (client, server, ways)
         self.listener = None
-        self.port = 0
+        self.port = take_port()
         self.selector = selectors.DefaultSelector()
         self.waker, self.wakee = socket.socketpair()
         self.wakee.setblocking(False)
@@ -65,7 +67,6 @@ class Proxy:
                 door.bind(("127.0.0.1", self.port))
                 door.listen(64)
                 door.setblocking(False)
-                self.port = door.getsockname()[1]
                 self.listener = door
                 self.selector.register(door, selectors.EVENT_READ, "door")
         self.wake()
@@ -120,6 +121,7 @@ class Proxy:
             self.selector.close()
             self.waker.close()
             self.wakee.close()
+        give_back(self.port)
 
     # ---- the thread ----
 

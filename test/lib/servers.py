@@ -4,7 +4,6 @@ made
 it. Nothing here touches a server that was there before."""
 
 import os
-import random
 import resource
 import shutil
 import signal
@@ -14,26 +13,12 @@ import tempfile
 import time
 
 from glianode import wait_for
+from ports import give_back, take_port
 
 SOAK = bool(os.environ.get("GLIA_SOAK"))
 
-# Below the ports the system gives to outgoing connections, so that a server that is restarted
-# finds its port free again.
-PORTS = range(12000, 30000)
 TRIES = 20
 SHORT_S = 0.02
-
-
-def free_port():
-    for _ in range(1000):
-        port = random.SystemRandom().choice(PORTS)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
-    raise AssertionError("no loopback port is free")
 
 
 def bound(words, who=()):
@@ -48,7 +33,7 @@ class RedisError(Exception):
 class Redis:
     """A connection to a Redis server, for tests that look at it or disturb it."""
 
-    def __init__(self, port, timeout=5):
+    def __init__(self, port, timeout=60):
         self.sock = socket.create_connection(("127.0.0.1", port), timeout)
         self.file = self.sock.makefile("rb")
 
@@ -121,11 +106,12 @@ class Server:
         """Start it: the first time on a port that is free, later on the same one."""
         fresh = self.port == 0
         for _ in range(TRIES):
-            self.port = self.port or free_port()
+            self.port = self.port or take_port()
             self.launch()
             if self.answers():
                 return self
             if fresh:
+                give_back(self.port)
                 self.port = 0  # somebody was quicker
         raise AssertionError(f"{self.name} does not start:\n{self.log()[-2000:]}")
 
@@ -171,6 +157,7 @@ class Server:
 
     def close(self):
         self.kill()
+        give_back(self.port)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -212,7 +199,8 @@ class RedisServer(Server):
 
     def is_up(self):
         try:
-            said = self.ask("INFO").decode()
+            with Redis(self.port, timeout=5) as redis:
+                said = redis.ask("INFO").decode()
             # Another test's server may have taken the port meanwhile: is it ours?
             return f"process_id:{self.pid}\r\n" in said and "\r\nloading:1" not in said
         except (OSError, RedisError):
@@ -253,6 +241,13 @@ class RedisServer(Server):
 
     def aof_bytes(self):
         return os.path.getsize(self.aof_path())
+
+    def written_bytes(self):
+        """Of the file, once everything it has answered is in there: while its disk is slow it
+        answers first."""
+        wait_for("what it has to write",
+                 lambda: self.info("persistence")["aof_buffer_length"] == "0")
+        return self.aof_bytes()
 
     def fill_disk(self):
         """From now on no file of it can grow."""
@@ -489,11 +484,11 @@ class PostgresServer(Server):
             words += ["-c", f"{name}={value}"]
         return self.words(*words)
 
-    def sql(self, text, database="glia"):
+    def sql(self, text, database="glia", connect_s=30):
         done = subprocess.run(["psql", "-XAtq", "-h", "127.0.0.1", "-p", str(self.port), "-U",
                                "glia", "-d", database, "-v", "ON_ERROR_STOP=1", "-c", text],
                               capture_output=True, text=True, check=False, timeout=60,
-                              env={**os.environ, "PGCONNECT_TIMEOUT": "2"})
+                              env={**os.environ, "PGCONNECT_TIMEOUT": str(connect_s)})
         if done.returncode != 0:
             raise RuntimeError(done.stderr)
         return done.stdout.strip()
@@ -514,7 +509,7 @@ class PostgresServer(Server):
 
     def is_up(self):
         try:
-            return self.sql("SHOW data_directory", "postgres") == self.data
+            return self.sql("SHOW data_directory", "postgres", 2) == self.data
         except (RuntimeError, subprocess.TimeoutExpired):
             return False
 

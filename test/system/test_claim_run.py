@@ -1,5 +1,6 @@
 """`glia claim run`: one holder at a time, whoever dies, sleeps or cannot be reached."""
 
+import contextlib
 import datetime
 import json
 import os
@@ -11,6 +12,7 @@ import pytest
 
 from glianode import GLIA, Box, wait_for
 from httpnode import serve
+from stalls import Stalls
 
 CLAIMS = "/v1/contexts/default/claims"
 BUSY, LOST = 75, 76
@@ -31,8 +33,18 @@ def show(box, key):
 
 
 def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-        return [int(one) for one in file.read().split()]
+    """None of one that has ended meanwhile."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(one) for one in file.read().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def tell(pid, number):
+    """A signal, unless it has ended by itself."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def family(pid):
@@ -47,7 +59,7 @@ def lives(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -141,15 +153,15 @@ def test_many_who_want_it_run_one_after_the_other(box, has_node):
 
 def test_a_claim_is_kept_far_beyond_its_lease(box):
     serve(box)
-    holder, _ = hold(box, "k", "--lease", "2s")
-    until = time.monotonic() + 5
-    while time.monotonic() < until:
+    holder, _ = hold(box, "k", "--lease", "5s")
+    until = when(show(box, "k")["lease_until"])
+    while time.time() < until + 2:
         box.glia("claim", "run", "k", "--", "true", code=BUSY)
     claim = show(box, "k")
     assert (claim["state"], claim["fence"]) == ("claimed", 1)
     assert holder.poll() is None
     node = box.ask("GET", "/v1/node").json["claims"]
-    assert node["steals"] == 0 and node["renew_failed"] == 0 and node["renewed"] >= 3
+    assert node["steals"] == 0 and node["renew_failed"] == 0 and node["renewed"] >= 2
 
 
 def takes_over(box, key="k"):
@@ -162,13 +174,14 @@ def takes_over(box, key="k"):
 
 def test_a_holder_that_is_stopped_is_ended_before_somebody_else_begins(box):
     serve(box)
-    holder, command = hold(box, "k", "--lease", "2s")
-    os.kill(holder.pid, signal.SIGSTOP)
-    until = when(show(box, "k")["lease_until"])
-    wait_for("the end of the command", lambda: not lives(command))
-    assert time.time() < until, "it lived longer than its lease"
+    with Stalls() as stalls:
+        holder, command = hold(box, "k", "--lease", "4s")
+        os.kill(holder.pid, signal.SIGSTOP)
+        until = when(show(box, "k")["lease_until"])
+        wait_for("the end of the command", lambda: not lives(command))
+        assert max(ticks(box)) < until + stalls.slack(), "it lived longer than its lease"
     takes_over(box)
-    wait_for("two leases in all", lambda: time.time() > until + 2)
+    wait_for("more than its lease", lambda: time.time() > until + 1)
     os.kill(holder.pid, signal.SIGCONT)
     box.finish(holder, LOST)
     assert (show(box, "k")["owner"], show(box, "k")["fence"]) == ("next", 2)
@@ -176,18 +189,18 @@ def test_a_holder_that_is_stopped_is_ended_before_somebody_else_begins(box):
 
 def test_when_all_of_it_sleeps_nothing_of_it_goes_on(box):
     serve(box)
-    holder, _ = hold(box, "k", "--lease", "1s", command="echo $$ > pid; "
+    holder, _ = hold(box, "k", "--lease", "3s", command="echo $$ > pid; "
                      "while ! [ -e go ]; do date +%s.%N >> ticks; sleep 0.02; done; touch effect")
     wait_for("ticks", lambda: ticks(box))
     everybody = family(holder.pid)
     assert len(everybody) >= 3
     for pid in reversed(everybody):
-        os.kill(pid, signal.SIGSTOP)
+        tell(pid, signal.SIGSTOP)
     takes_over(box)
     box.write("go", "")  # whoever goes on would do it now
     for pid in everybody:
         if lives(pid):
-            os.kill(pid, signal.SIGCONT)
+            tell(pid, signal.SIGCONT)
             if pid == everybody[1]:  # the minder first has to notice
                 wait_for("its end", lambda: not lives(everybody[2]))
     box.finish(holder, LOST)
@@ -196,7 +209,7 @@ def test_when_all_of_it_sleeps_nothing_of_it_goes_on(box):
 
 
 def test_if_the_holder_is_killed_its_command_ends_and_the_lease_runs_out(box):
-    holder, command = hold(box, "k", "--lease", "3s",
+    holder, command = hold(box, "k", "--lease", "8s",
                            command="(trap '' TERM; while :; do date +%s.%N >> ticks; sleep 0.05; "
                            "done) & echo $$ > pid; wait")
     everybody = family(holder.pid)
@@ -205,7 +218,7 @@ def test_if_the_holder_is_killed_its_command_ends_and_the_lease_runs_out(box):
     holder.wait()
     until = when(show(box, "k")["lease_until"])
     wait_for("the end of all of it", lambda: not any(lives(pid) for pid in everybody))
-    assert time.time() < until and not lives(command)
+    assert max(ticks(box)) < until and not lives(command)
     box.glia("claim", "run", "k", "--", "true", code=BUSY)
     takes_over(box)
     assert show(box, "k")["attempt"] == 2
@@ -215,15 +228,15 @@ def test_what_cannot_be_renewed_is_ended_in_time(box):
     serve(box)
     box.env["GLIA_SERVER"] = f"unix:{box.socket}"
     node = box.started[0]
-    holder, command = hold(box, "k", "--lease", "2s")
-    until = when(show(box, "k")["lease_until"])
-    os.kill(node.pid, signal.SIGSTOP)
-    wait_for("the end of the command", lambda: not lives(command))
-    assert time.time() < until + 1.4  # it may have been renewed once after we looked
+    with Stalls() as stalls:
+        holder, command = hold(box, "k", "--lease", "4s")
+        os.kill(node.pid, signal.SIGSTOP)
+        wait_for("the end of the command", lambda: not lives(command))
+        late = stalls.slack()
     box.finish(holder, LOST)
     os.kill(node.pid, signal.SIGCONT)
     claim = show(box, "k")
-    assert claim["state"] == "claimed" and max(ticks(box)) < when(claim["lease_until"])
+    assert claim["state"] == "claimed" and max(ticks(box)) < when(claim["lease_until"]) + late
     takes_over(box)
 
 

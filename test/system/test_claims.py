@@ -90,10 +90,11 @@ def test_an_acquisition_whose_answer_was_lost_is_repeated_by_its_nonce(box):
 
 
 def test_a_lease_that_is_over_is_taken_or_reclaimed(box):
-    post(box, "acquire", "taken", "a", lease="1s")
-    post(box, "acquire", "marked", "a", lease="1s")
-    post(box, "acquire", "kept", "a", lease="1h")
+    for key in ("taken", "marked", "kept"):
+        post(box, "acquire", key, "a", lease="1h")
     assert box.ask("POST", f"{CLAIMS}/reclaim").json == {"expired": [], "more": False}
+    for key in ("taken", "marked"):
+        assert post(box, "renew", key, "a", fence=1, lease="1s")["lease_ms"] == 1000
     # Late, but nobody was faster: a renewal still counts.
     wait_for("the end of the lease", lambda: box.ask(
         "POST", f"{CLAIMS}/acquire", {"key": "taken", "owner": "b", "lease": "1s"}).status == 200)
