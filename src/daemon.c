@@ -599,6 +599,14 @@ bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why)
     return is_ready;
 }
 
+bool gl_daemon_is_heard(struct gl_daemon *d, struct gl_why *ret_why)
+{
+    pthread_mutex_lock(&d->mutex);
+    *ret_why = d->silence;
+    pthread_mutex_unlock(&d->mutex);
+    return ret_why->code == 0;
+}
+
 uint64_t gl_daemon_births(struct gl_daemon *d)
 {
     uint64_t births;

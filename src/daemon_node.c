@@ -48,6 +48,7 @@ static void on_session(void *owner, uint64_t incarnation)
     d->away_since = 0;
     pthread_mutex_lock(&d->mutex);
     d->is_away = false;
+    d->silence = (struct gl_why){0};
     d->births++;
     d->why.code = 0;
     pthread_mutex_unlock(&d->mutex);
@@ -106,7 +107,18 @@ static void on_silence(void *owner, const char *why)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "the store %s does not answer: %s", d->shown, why);
+    if (why != NULL) {
+        gl_textlog_write(&d->log, "the store %s does not answer: %s", d->shown, why);
+    } else {
+        gl_textlog_write(&d->log, "the store %s answers again", d->shown);
+    }
+    pthread_mutex_lock(&d->mutex);
+    d->silence = (struct gl_why){0};
+    if (why != NULL) {
+        (void)gl_why(&d->silence, GL_E_UNAVAILABLE, "the store %s does not answer: %s", d->shown,
+                     why);
+    }
+    pthread_mutex_unlock(&d->mutex);
 }
 
 static void on_ready(void *owner)

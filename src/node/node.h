@@ -64,8 +64,8 @@ struct gl_node_config {
                        const char *why); /* it cannot start: asked again soon */
     /* What an operator will ask about afterwards: who died, what was taken over. A line. */
     void (*on_news)(void *owner, const char *line);
-    void (*on_silence)(void *owner,
-                       const char *why); /* the store does not take our renewals any more */
+    void (*on_silence)(void *owner,      /* the store does not take our renewals any more; */
+                       const char *why); /* NULL: it does again */
     void (*on_ready)(void *owner);       /* session open, executor up, first sweep under way */
     void (*on_ended)(void *owner, gl_str job); /* a job is terminal, and that is committed */
     void (*on_session_lost)(void *owner,

@@ -274,6 +274,9 @@ static void on_session(struct gl_store_req *req)
         failed(n, req);
     } else {
         good_until(n);
+        if (n->session.n > 0 && n->is_silent && n->config.on_silence != NULL) {
+            n->config.on_silence(n->config.owner, NULL);
+        }
         n->is_silent = false;
         n->session_due = (n->ports.store->ops->shared ? n->sent_at : n->now) + n->ttl / 3;
         n->renewed_at = n->now;

@@ -154,12 +154,14 @@ def test_a_store_that_is_away_kills_nobody(boxes, redis):
         assert "127.0.0.1" in a.glia("job", "list", code=5).stderr
         assert "127.0.0.1" in boxes("outside").glia("job", "list", code=5).stderr
         wait_for("a word of it", lambda: "; waiting" in b.read(waiting.err))
+        wait_for("a line of serve", lambda: "does not answer" in a.read(first.err))
     finally:
         redis.start()
     for box in (a, b):
         wait_for("the node", lambda box=box: box.ask("GET", "/readyz").status == 200)
         box.glia("run", "--", "true")
     assert {n["incarnation"] for n in nodes(a).values()} == {1}, log_of(a) + log_of(b)
+    wait_for("its end", lambda: "the store answers again" in a.read(first.err))
     b.write("go", "")
     b.finish(waiting)
     assert b.step("w", "run")["attempt_count"] == 1  # the step has noticed nothing
