@@ -27,6 +27,18 @@ def test_the_flow_of_the_readme_runs(box):
     assert said == "bought in the south; exit 1, approved by tester\n"
 
 
+def test_the_first_bundle_of_its_page_runs(box):
+    page = text_of("docs/bundles.md").split("## A first bundle")[1].split("\n## ")[0]
+    for path, content in re.findall(r"`(hello/[a-z./]+)`:\n\n```\w+\n(.*?)```", page, re.S):
+        os.makedirs(os.path.dirname(os.path.join(box.folder, path)), exist_ok=True)
+        box.write(path, content)
+    wanted = re.search(r"\$ glia validate hello\n\$ glia (run .*?)\n\$ glia (job .*?)\n(.*?)```",
+                       page, re.S)
+    assert "is good" in box.glia("validate", "hello").stderr
+    box.glia(*wanted.group(1).split())
+    assert box.glia(*wanted.group(2).split()).stdout == wanted.group(3).replace("  ", "\t")
+
+
 def commands(box):
     """The names in the table of commands."""
     names = re.findall(r"^  glia ((?:[a-z-]+ )*[a-z-]+) {2,}", box.glia("help").stdout, re.M)
