@@ -473,13 +473,17 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
         return 0;
     }
     if (!gl_reach_is_gone(f->reach, err) ||
-        (*since != 0 && gl_term_now() - *since > GL_REACH_PATIENCE_MS)) {
+        (*since != 0 && gl_term_now() - *since > GL_REACH_PATIENCE_MS && !f->reach->is_barred)) {
         gl_progress_clear(f->progress);
         return gl_cli_fail(f->reach->cli, err, text);
     }
     *since = *since == 0 ? gl_term_now() : *since;
     gl_client_disconnect(&f->reach->client);
     err = gl_reach_open(f->reach, &why);
+    if (err != 0 && f->reach->is_barred) { /* a disk that is full, say: that passes, too */
+        wait_out(f, why.text, since);
+        return 0;
+    }
     if (err != 0) {
         gl_progress_clear(f->progress);
         return gl_cli_fail(f->reach->cli, err, why.text);

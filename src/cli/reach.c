@@ -200,6 +200,7 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
 {
     gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
 
+    r->is_barred = false;
     if (r->is_remote) {
         return gl_reach_find(r, reterr_why);
     }
@@ -215,6 +216,7 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
             return err;
         }
         err = become(r, reterr_why);
+        r->is_barred = err == GL_E_UNAVAILABLE;
         if (err == 0) {
             continue; /* and connect to ourselves */
         }

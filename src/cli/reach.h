@@ -38,6 +38,7 @@ struct gl_reach {
     bool is_passive; /* set by a command that needs a node only to be heard: the node it becomes
                         starts nothing and looks for nothing to do */
     bool is_remote;  /* the node is somewhere else: see GLIA_SERVER */
+    bool is_barred;  /* we could not become the node: the store cannot be opened for now */
     bool has_met;    /* it has answered once: if it goes away, it may come back */
     int quiet_ms;    /* set by a command that has less patience with a silent node; 0: the usual */
     bool is_patient; /* set by a command that follows: questions wait for a silent node, ... */

@@ -26,6 +26,8 @@ def make_stopped(box):
     box.waiter = box.start("run", flow)
     wait_for("both to run", lambda: box.ask("GET", "/v1/node").json["attempts_running"] == 2)
     wait_for("its events", lambda: box.read(box.follower.out))
+    # Not only the job: who waits for it has been told, too, and follows it.
+    wait_for("its word", lambda: "running" in box.read(box.waiter.err))
     node.send_signal(signal.SIGSTOP)
     box.node = node
     yield box

@@ -176,6 +176,25 @@ if os.geteuid() == 0:
         assert world.judge(losses=[])
 
     @pytest.mark.sqlite_only("fills the disk of the store")
+    def test_who_is_left_without_a_node_while_the_disk_is_full_waits_and_becomes_it(disk_world):
+        """Found by a busy machine: the node had ended just then, and who waited for a job gave up
+        although there was space again a moment later."""
+        world = disk_world
+        hold = f"until [ -e {world.folder}/go ]; do sleep 0.05; done"
+        node = world.start("run", "--", "sh", "-c", hold)
+        wait_for("the node", world.node_pid)
+        other = world.start("run", "--run-id", "other", "--", "sh", "-c", f"echo here; {hold}")
+        wait_for("the other", lambda: "here" in world.read(other.out))
+        world.disk.fill()
+        world.kill_process(node)
+        wait_for("its word", lambda: "; waiting" in world.read(other.err) or other.poll())
+        assert other.poll() is None, world.read(other.err)
+        world.disk.free()
+        world.write("go", "")
+        assert other.wait(60) == 0, world.read(other.err)
+        assert world.read(other.err).count("disk full") <= 2, "it is said once"
+
+    @pytest.mark.sqlite_only("fills the disk of the store")
     def test_a_machine_that_dies_with_a_full_disk_goes_on_when_there_is_space(disk_world):
         world, rng = disk_world, random.Random(6)
         world.submit(fan("full", 12, 150), GLIA_POOLS="default=3")
