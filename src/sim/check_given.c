@@ -8,6 +8,7 @@
 #include "model/message.h"
 #include "model/ref.h"
 #include "sim/sim_known.h"
+#include "sim/sim_mail.h"
 
 static bool has_line(gl_str text, gl_str line)
 {
@@ -39,25 +40,23 @@ static bool check_list(struct sim_checks *c, const struct gl_strs *list, bool ha
     return true;
 }
 
-/* A letter as it lies on the disk, with its text, which may be elsewhere; false: it is gone. */
+/* A letter as it lies on the disk, with its text and its body, which may be elsewhere; false: it is
+ * gone. */
 static bool read_letter(struct sim_checks *c, const struct sim_fact_job *j, uint64_t number,
                         struct gl_message *ret, gl_str *ret_step)
 {
     struct gl_json json;
+    struct gl_body_ref ref;
+    bool has_ref = false;
     gl_str id =
         gl_str_fmt(&c->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
     const struct sim_disk_record *r = sim_disk_peek(c->disk, GL_S("default"), GL_S("letter"), id);
     if (r == NULL || gl_json_parse(&json, r->value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
         return false;
     }
-    gl_jnode root = gl_json_root(&json);
-    gl_str text = gl_json_raw(&json, gl_json_get(&json, root, "message"));
-    *ret_step = gl_json_str(&json, gl_json_get(&json, root, "step"), &c->arena);
-    if (gl_json_get(&json, root, "large") != NULL) {
-        r = sim_disk_peek(c->disk, GL_S("default"), GL_S("message"), id);
-        text = r != NULL ? r->value : GL_S("null");
-    }
-    return gl_message_read(text, &c->arena, ret, NULL) == 0;
+    *ret_step = gl_json_str(&json, gl_json_get(&json, gl_json_root(&json), "step"), &c->arena);
+    return sim_mail_read(c->disk, id, r->value, &c->arena, ret, &has_ref, &ref) &&
+           (!has_ref || sim_mail_body(c->disk, j->id, &ref, &c->arena, &ret->body));
 }
 
 /* An agent that has none yet is given an empty one. */

@@ -92,6 +92,8 @@ static void write_head(const struct sim_swarm *s, struct gl_buf *out)
                (long long)(s->phase_one_ends - s->world.now) / 60000, s->client.orders_n,
                s->pools.default_slots, s->pools.gpu_slots, s->crashes_left, s->world.fault_budget);
     sim_options_print(&s->world.options, out);
+    gl_buf_char(out, ' ');
+    sim_agent_options_print(&s->world.bundles, out);
     gl_buf_char(out, '\n');
 }
 

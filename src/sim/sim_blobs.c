@@ -57,7 +57,7 @@ static int blob_put(struct gl_blob *port, gl_str context, gl_str hex, gl_str con
                     struct gl_why *reterr_why)
 {
     struct sim_blobs *b = GL_CONTAINER(port, struct sim_blobs, port);
-    struct sim_blobs_file *f = file_get(&b->files, hex);
+    struct sim_blobs_file *f = file_get(&b->folder->files, hex);
     (void)context;
     (void)reterr_why;
     gl_buf_reset(&f->content);
@@ -69,7 +69,7 @@ static int blob_put(struct gl_blob *port, gl_str context, gl_str hex, gl_str con
 static bool blob_has(struct gl_blob *port, gl_str context, gl_str hex)
 {
     struct sim_blobs *b = GL_CONTAINER(port, struct sim_blobs, port);
-    struct sim_blobs_file *f = gl_map_find(&b->files, hex);
+    struct sim_blobs_file *f = gl_map_find(&b->folder->files, hex);
     (void)context;
     if (f != NULL) {
         f->used_at = b->world->now;
@@ -79,7 +79,7 @@ static bool blob_has(struct gl_blob *port, gl_str context, gl_str hex)
 
 bool sim_blobs_find(const struct sim_blobs *b, gl_str hex, gl_str *ret_content)
 {
-    const struct sim_blobs_file *f = gl_map_find(&b->files, hex);
+    const struct sim_blobs_file *f = gl_map_find(&b->folder->files, hex);
     if (f != NULL) {
         *ret_content = gl_buf_view(&f->content);
     }
@@ -98,7 +98,7 @@ void sim_blobs_remove_old(struct sim_blobs *b, gl_ms before)
 
 void sim_blobs_remove(struct sim_blobs *b, gl_str hex)
 {
-    struct sim_blobs_file *f = gl_map_find(&b->files, hex);
+    struct sim_blobs_file *f = gl_map_find(&b->folder->files, hex);
     if (f != NULL) {
         file_free(&b->files, f);
     }
@@ -118,7 +118,7 @@ static void fail(struct op *op, int code)
 
 static void run_look(struct op *op)
 {
-    const struct sim_blobs_file *f = gl_map_find(&op->blobs->files, op->hex);
+    const struct sim_blobs_file *f = gl_map_find(&op->blobs->folder->files, op->hex);
     if (!blob_has(&op->blobs->port, (gl_str){0}, op->hex)) {
         fail(op, GL_E_NOT_FOUND);
     } else if (op->check && !is_true(f)) {
@@ -130,7 +130,7 @@ static void run_look(struct op *op)
 
 static void run_read(struct op *op)
 {
-    const struct sim_blobs_file *f = gl_map_find(&op->blobs->files, op->hex);
+    const struct sim_blobs_file *f = gl_map_find(&op->blobs->folder->files, op->hex);
     if (f == NULL) {
         fail(op, GL_E_NOT_FOUND);
         return;
@@ -196,6 +196,7 @@ static struct op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str he
 {
     struct sim_blobs *b = GL_CONTAINER(port, struct sim_blobs, port);
     struct op *op = gl_mem_alloc(sizeof(*op));
+    bool heard = b->fuse == NULL || !sim_fuse_call(b->fuse);
     req->status = 0;
     req->size = 0;
     req->n = 0;
@@ -205,10 +206,12 @@ static struct op *begin(struct gl_blob *port, struct gl_blob_req *req, gl_str he
     op->hex = hex;
     b->asked_n++;
     gl_list_push(&b->ops, &op->link);
-    sim_call_init(&op->call, on_due, NULL);
-    sim_world_at(b->world, &op->call,
-                 b->world->now + b->slow_ms +
-                     (gl_ms)gl_rng_below(&b->rng, (uint64_t)b->delay_ms + 1));
+    sim_call_init(&op->call, on_due, b->gate);
+    if (heard) {
+        sim_world_at(b->world, &op->call,
+                     b->world->now + b->slow_ms +
+                         (gl_ms)gl_rng_below(&b->rng, (uint64_t)b->delay_ms + 1));
+    }
     return op;
 }
 
@@ -246,7 +249,7 @@ static void blob_seal(struct gl_blob *port, struct gl_blob_req *req, gl_str cont
 
 /* ---- its life ---- */
 
-void sim_blobs_init(struct sim_blobs *b, struct sim_world *w, const char *name)
+static void set_up(struct sim_blobs *b, struct sim_world *w)
 {
     *b = (struct sim_blobs){.port = {.put = blob_put,
                                      .has = blob_has,
@@ -254,11 +257,29 @@ void sim_blobs_init(struct sim_blobs *b, struct sim_world *w, const char *name)
                                      .read = blob_read,
                                      .write = blob_write,
                                      .seal = blob_seal},
-                            .world = w};
-    gl_rng_fork(&w->rng, &b->rng, name);
+                            .world = w,
+                            .folder = b};
     gl_map_init(&b->files);
     gl_map_init(&b->parts);
     gl_list_init(&b->ops);
+}
+
+void sim_blobs_init(struct sim_blobs *b, struct sim_world *w, const char *name)
+{
+    set_up(b, w);
+    gl_rng_fork(&w->rng, &b->rng, name);
+}
+
+void sim_blobs_open(struct sim_blobs *b, struct sim_blobs *folder, struct sim_gate *gate,
+                    struct sim_fuse *fuse)
+{
+    set_up(b, folder->world);
+    gl_rng_fork(&folder->rng, &b->rng, "a node's");
+    b->folder = folder;
+    b->gate = gate;
+    b->fuse = fuse;
+    b->delay_ms = folder->delay_ms;
+    b->refuses = folder->refuses;
 }
 
 void sim_blobs_crash(struct sim_blobs *b)

@@ -3,6 +3,8 @@
 #include "base/check.h"
 #include "sim/sim_patches.h"
 
+enum { LARGE_BYTES = 3000 }; /* also more than a small body_bytes */
+
 struct draft {
     struct gl_arena arena;
     struct gl_flow flow;
@@ -14,6 +16,7 @@ struct draft {
     struct gl_region region;
     struct gl_template template;
     uint32_t agents_n, ledger_n;
+    uint32_t relays; /* per million */
 };
 
 static bool has_process(const struct gl_agent_spec *a)
@@ -56,12 +59,21 @@ static void draw_unit(struct draft *d, uint32_t i, struct gl_rng *r, const struc
     }
 }
 
+static uint8_t draw_kind(const struct draft *d, struct gl_rng *r)
+{
+    static const uint8_t relays[] = {GL_AGENT_ROUTER, GL_AGENT_SENSOR, GL_AGENT_AGGREGATOR};
+    if (gl_rng_chance(r, d->relays)) {
+        return relays[gl_rng_below(r, GL_COUNT(relays))];
+    }
+    return gl_rng_chance(r, 500000) ? GL_AGENT_EXECUTOR
+                                    : (uint8_t)gl_rng_below(r, GL_AGENT_KIND_COUNT);
+}
+
 static void draw_agent(struct draft *d, uint32_t i, struct gl_rng *r)
 {
     struct gl_agent_spec *a = &d->agents[i];
     a->id = gl_str_fmt(&d->arena, "a%u", i);
-    a->kind = gl_rng_chance(r, 500000) ? GL_AGENT_EXECUTOR
-                                       : (uint8_t)gl_rng_below(r, GL_AGENT_KIND_COUNT);
+    a->kind = draw_kind(d, r);
     a->module = a->kind == GL_AGENT_MODULE ? GL_S("sim.module") : (gl_str){0};
     if (gl_rng_chance(r, 300000)) {
         a->output = gl_rng_chance(r, 300000) ? GL_OUTPUT_NOTHING : GL_OUTPUT_TYPED;
@@ -128,7 +140,7 @@ static void draw_seeds(struct draft *d, struct gl_rng *r)
         d->seeds[i].agent = d->agents[gl_rng_below(r, d->agents_n)].id;
         d->seeds[i].message = gl_str_fmt(
             &d->arena, "{\"type\":\"seed\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s}",
-            (unsigned)gl_rng_below(r, 3), is_large ? 3000 : 1, "x", GL_STR_ARG(ttl));
+            (unsigned)gl_rng_below(r, 3), is_large ? LARGE_BYTES : 1, "x", GL_STR_ARG(ttl));
     }
     d->bundle.seeds = (struct gl_items){.items = d->seeds, .n = n};
 }
@@ -287,9 +299,10 @@ static void draw_dynamic(struct draft *d, struct gl_rng *r)
     }
 }
 
-void sim_bundles_make(struct gl_rng *r, const struct sim_options *o, struct gl_buf *out)
+void sim_bundles_make(const struct sim_world *w, struct gl_rng *r, struct gl_buf *out)
 {
-    struct draft *d = &(struct draft){0};
+    struct draft *d = &(struct draft){.relays = w->bundles.relays};
+    const struct sim_options *o = &w->options;
     d->agents_n = 1 + (uint32_t)gl_rng_below(r, SIM_AGENTS_MAX);
     d->ledger_n = (uint32_t)gl_rng_below(r, SIM_LEDGER_MAX + 1);
     d->flow.name = GL_S("simulated");

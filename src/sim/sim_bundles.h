@@ -8,10 +8,10 @@
 
 #include "base/rng.h"
 #include "model/agent.h"
-#include "sim/sim_options.h"
+#include "sim/world.h"
 
 enum { SIM_AGENTS_MAX = 8, SIM_LEDGER_MAX = 8 };
 
-void sim_bundles_make(struct gl_rng *r, const struct sim_options *o, struct gl_buf *out);
+void sim_bundles_make(const struct sim_world *w, struct gl_rng *r, struct gl_buf *out);
 
 #endif

@@ -59,6 +59,7 @@ struct sim_check {
 #define SIM_CHECKS(X) \
     X(approvals)      \
     X(attempts)       \
+    X(bodies)         \
     X(counted)        \
     X(effects)        \
     X(events)         \
@@ -79,6 +80,7 @@ struct sim_check {
     X(paused)         \
     X(posts)          \
     X(promises)       \
+    X(relays)         \
     X(reuse)          \
     X(rules)          \
     X(said)           \

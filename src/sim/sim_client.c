@@ -392,7 +392,7 @@ static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *
     if (i == 0 && cl->world->options.flows_wide > 0) {
         sim_flows_wide(cl->world->options.flows_wide, gl_rng_chance(&cl->rng, 500000), &o->flow);
     } else if (cl->world->agents && gl_rng_chance(&cl->rng, 800000)) {
-        sim_bundles_make(&cl->rng, &cl->world->options, &o->flow);
+        sim_bundles_make(cl->world, &cl->rng, &o->flow);
     } else {
         sim_flows_make(&cl->rng, &cl->world->options, pools, &o->flow, &o->given);
     }

@@ -44,7 +44,7 @@ struct sim_client {
     struct sim_call meddle; /* commands and questions at random times */
     struct sim_call tend;   /* the steward's round */
     bool steward;
-    uint64_t asked_n, answered_n, accepted_n, signals_n, posts_n;
+    uint64_t asked_n, answered_n, accepted_n, signals_n, posts_n, huge_n;
     struct { /* a dead letter that somebody has read, to send it again */
         char job[GL_ULID_BYTES + 1];
         uint64_t number;

@@ -118,13 +118,14 @@ static void apply_settings(struct sim_cluster *s, const char *set)
         uint64_t v = 0;
         if (!gl_str_u64(value, &v) ||
             (!sim_options_set(&s->world.options, name, (uint32_t)v) &&
-             !sim_cluster_options_set(&s->world.cluster, name, (uint32_t)v))) {
+             !sim_cluster_options_set(&s->world.cluster, name, (uint32_t)v) &&
+             !sim_agent_options_set(&s->world.bundles, name, (uint32_t)v))) {
             sim_world_fail(&s->world, "there is no option %.*s", GL_STR_ARG(one));
         }
     }
 }
 
-static void draw_options(struct sim_cluster *s, const char *set)
+static void draw_options(struct sim_cluster *s, const struct sim_swarm_options *options)
 {
     struct sim_world *w = &s->world;
     struct gl_rng draw;
@@ -135,7 +136,8 @@ static void draw_options(struct sim_cluster *s, const char *set)
     w->options.keeper_lenient = 0; /* a question of one machine */
     w->options.flows_wide = 0;
     w->options.steps_max = w->options.steps_max > 12 ? 12 : w->options.steps_max;
-    apply_settings(s, set);
+    sim_swarm_draw_agents(w, options);
+    apply_settings(s, options->set);
     if (w->cluster.nodes_n < 2 || w->cluster.nodes_n > SIM_MACHINES_MAX) {
         sim_world_fail(w, "nodes_n must be from 2 to %d", SIM_MACHINES_MAX);
         w->cluster.nodes_n = 2;
@@ -149,7 +151,7 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
     sim_world_init(w, options->seed);
     w->print = options->print;
     w->print_owner = options->owner;
-    draw_options(s, options->set);
+    draw_options(s, options);
     gl_rng_fork(&w->rng, &s->rng, "machines");
     w->faults = true;
     w->fault_budget = (uint32_t)gl_rng_below(&s->rng, FAULTS_MAX);
@@ -358,6 +360,8 @@ void sim_cluster_head(const struct sim_cluster *s, struct gl_buf *out)
     sim_cluster_options_print(&s->world.cluster, out);
     gl_buf_char(out, ' ');
     sim_options_print(&s->world.options, out);
+    gl_buf_char(out, ' ');
+    sim_agent_options_print(&s->world.bundles, out);
     gl_buf_char(out, '\n');
 }
 

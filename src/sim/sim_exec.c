@@ -3,6 +3,9 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/mem.h"
+#include "model/message.h"
+#include "node/workers_env.h"
+#include "sim/sim_blobs.h"
 
 enum {
     SLOW_MS = 10000, /* a slow message takes at most this long */
@@ -343,8 +346,49 @@ static void take_raw(const struct gl_json *json, const char *name, struct gl_buf
     }
 }
 
+static gl_str file_text(const struct sim_exec *x, const struct gl_exec_start *start,
+                        const char *name)
+{
+    for (size_t i = 0; i < start->files_n; i++) {
+        const struct gl_exec_file *f = &start->files[i];
+        gl_str text = f->text;
+        if (!gl_str_is(f->name, name)) {
+            continue;
+        }
+        if (f->blob.n > 0 &&
+            (x->keeper->folder == NULL || !sim_blobs_find(x->keeper->folder, f->blob, &text))) {
+            sim_world_fail(x->world, "given: %.*s starts without its file %s",
+                           GL_STR_ARG(start->key.attempt), name);
+        }
+        return text;
+    }
+    return (gl_str){0};
+}
+
+/* A large body is not in the message its worker reads, but in two other files. */
+static void take_body(const struct sim_exec *x, struct sim_letter *l,
+                      const struct gl_exec_start *start, struct gl_arena *a)
+{
+    struct gl_message m = {0};
+    struct gl_body_ref ref;
+    if (gl_message_read(gl_buf_view(&l->message), a, &m, NULL) != 0 || m.body.n > 0 ||
+        !gl_message_body_ref(m.artifacts, a, &ref)) {
+        return;
+    }
+    m.body = file_text(x, start, GL_WORKER_INPUT);
+    if (gl_message_is_plain(&m) && !gl_str_eq(m.body, file_text(x, start, GL_WORKER_BODY))) {
+        sim_world_fail(x->world, "given: %.*s of job %.*s was given two bodies that differ",
+                       GL_STR_ARG(l->attempt), GL_STR_ARG(l->job));
+    }
+    struct gl_buf whole = {0};
+    gl_message_write(&m, &whole);
+    gl_buf_done(&l->message);
+    l->message = whole;
+}
+
 /* Of an agent's start: what its worker would read. */
-static void take_turn(struct sim_letter *l, const struct gl_exec_start *start)
+static void take_turn(const struct sim_exec *x, struct sim_letter *l,
+                      const struct gl_exec_start *start)
 {
     struct gl_arena a = {0};
     struct gl_json json;
@@ -356,12 +400,15 @@ static void take_turn(struct sim_letter *l, const struct gl_exec_start *start)
     }
     for (size_t i = 0; start->is_worker && i < start->files_n; i++) {
         gl_str text = start->files[i].text;
-        if (gl_str_is(start->files[i].name, "mirror_neuron_message.json")) {
+        if (gl_str_is(start->files[i].name, GL_WORKER_MESSAGE)) {
             gl_buf_str(&l->message, text);
-        } else if (gl_str_is(start->files[i].name, "mirror_neuron_context.json") &&
+        } else if (gl_str_is(start->files[i].name, GL_WORKER_CONTEXT) &&
                    gl_json_parse(&json, text, SIZE_MAX, &a, NULL) == 0) {
             take_raw(&json, "agent_state", &l->state);
         }
+    }
+    if (start->is_worker) {
+        take_body(x, l, start, &a);
     }
     gl_arena_done(&a);
 }
@@ -380,7 +427,7 @@ static void do_start(struct gl_exec *port, struct gl_exec_req *req,
     l->grace_ms = start->grace_ms;
     l->beacon_ms = start->beacon_ms;
     l->noop = gl_str_is(start->driver, "noop");
-    take_turn(l, start);
+    take_turn(x, l, start);
     for (size_t i = 0; i < start->argv_n + start->env_n; i++) {
         gl_buf_str(&l->given, i < start->argv_n ? start->argv[i] : start->env[i - start->argv_n]);
         gl_buf_char(&l->given, '\n');

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "sim/sim_blobs.h"
 #include "sim/sim_exec.h"
 #include "sim/sim_workers.h"
 
@@ -52,6 +53,12 @@ void sim_keeper_init_at(struct sim_keeper *k, struct sim_world *w, uint32_t mach
     name_epoch(k);
 }
 
+void sim_keeper_give_folder(struct sim_keeper *k)
+{
+    k->folder = gl_mem_alloc(sizeof(*k->folder));
+    sim_blobs_init(k->folder, k->world, "folder");
+}
+
 static void attempt_free(struct sim_attempt *at)
 {
     struct sim_world *w = at->keeper->world;
@@ -96,6 +103,10 @@ void sim_keeper_done(struct sim_keeper *k)
     gl_map_done(&k->floors);
     sim_world_cancel(k->world, &k->restart);
     sim_world_cancel(k->world, &k->orphan);
+    if (k->folder != NULL) {
+        sim_blobs_done(k->folder);
+        gl_mem_free(k->folder);
+    }
 }
 
 /* ---- floors ---- */

@@ -62,6 +62,7 @@ struct sim_keeper_watch {
 };
 
 struct sim_exec;
+struct sim_blobs;
 
 struct sim_keeper {
     struct sim_world *world;
@@ -73,6 +74,7 @@ struct sim_keeper {
     bool is_left;    /* its machine has no node, and will have none */
     gl_ms cut_until; /* until when its node was cut off from the store, or without a session */
     struct sim_call orphan;
+    struct sim_blobs *folder; /* of its machine; NULL: none */
     bool up;
     uint64_t epoch_n;
     char epoch[24];
@@ -93,6 +95,8 @@ void sim_keeper_init(struct sim_keeper *k, struct sim_world *w);
 void sim_keeper_init_at(struct sim_keeper *k, struct sim_world *w, uint32_t machine,
                         const gl_ms *wall);
 void sim_keeper_done(struct sim_keeper *k); /* every handle must be gone */
+/* Its machine has a folder for files, which lives as long as the keeper. */
+void sim_keeper_give_folder(struct sim_keeper *k);
 
 /* It dies, its children with it; it is back after `away_ms`. */
 void sim_keeper_crash(struct sim_keeper *k, gl_ms away_ms);

@@ -257,6 +257,9 @@ void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32
     struct sim_world *w = &cluster->world;
     *m = (struct sim_machine){.cluster = cluster, .number = number};
     sim_keeper_init_at(&m->keeper, w, number, &m->wall);
+    if (w->bundles.blobs > 0) {
+        sim_keeper_give_folder(&m->keeper);
+    }
     m->keeper.orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms;
     m->stack = w->cluster.stacks != 0 && number % 2 == 0 ? "blue" : NULL;
     m->wall = draw(m, -2 * SECOND, 2 * SECOND);

@@ -77,6 +77,15 @@ static void on_event(void *owner, const struct gl_event *ev)
     }
 }
 
+static struct gl_blob *open_folder(struct sim_node *n, struct gl_blob *given)
+{
+    if (n->keeper->folder == NULL) {
+        return given;
+    }
+    sim_blobs_open(&n->blobs, n->keeper->folder, &n->gate, &n->fuse);
+    return &n->blobs.port;
+}
+
 struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct sim_keeper *keeper,
                               const struct sim_node_options *options)
 {
@@ -118,6 +127,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                     .pools = pools,
                                     .pools_n = options->pools.executor_slots > 0 ? 3 : 2,
                                     .hot_jobs_max = options->hot_jobs_max,
+                                    .body_bytes = w->bundles.body_bytes,
                                     .keep = options->keep,
                                     .trace = &n->tracer.trace,
                                     .round_trip_events = options->round_trip,
@@ -130,7 +140,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
                                   .exec = &n->exec.port,
                                   .clock = &n->clock,
                                   .entropy = &n->entropy,
-                                  .blob = options->blob,
+                                  .blob = open_folder(n, options->blob),
                                   .record = options->record ? &n->record.port : NULL};
     n->node = gl_node_new(&config, &ports);
     if (disk->shared) {
@@ -155,6 +165,9 @@ void sim_node_kill(struct sim_node *n)
     SIM_TRACE(n->world, NODE, .what = "killed", .from = n->name);
     sim_world_cancel(n->world, &n->alarm);
     sim_store_crash(&n->store);
+    if (n->keeper->folder != NULL) {
+        sim_blobs_done(&n->blobs);
+    }
     if (n->has_exec) {
         sim_exec_crash(&n->exec);
     }

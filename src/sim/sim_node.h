@@ -8,6 +8,7 @@
 #define GL_SIM_SIM_NODE_H
 
 #include "node/node.h"
+#include "sim/sim_blobs.h"
 #include "sim/sim_exec.h"
 #include "sim/sim_flows.h"
 #include "sim/sim_record.h"
@@ -23,6 +24,7 @@ struct sim_node {
     struct sim_fuse fuse;
     struct sim_store store;
     struct sim_keeper *keeper;
+    struct sim_blobs blobs; /* its way to the machine's folder, if that has one */
     struct sim_exec exec;
     bool has_exec; /* it has been opened */
     struct gl_clock clock;
@@ -52,7 +54,7 @@ struct sim_node_options {
     uint32_t hot_jobs_max;
     uint32_t renew; /* its core is saved and restored before an event, per million */
     struct gl_keep keep;
-    struct gl_blob *blob; /* the machine's (sim_blobs.h); NULL: flows have no files */
+    struct gl_blob *blob; /* NULL: the folder of the machine, or none */
     bool record;          /* what happens is recorded and replayed */
     bool round_trip;      /* every event goes through its text before it is used */
     void (*on_lost)(void *owner, struct sim_node *n);

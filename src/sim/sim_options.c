@@ -21,6 +21,13 @@ static const struct option cluster_table[] = {
 #undef X
 };
 
+static const struct option agent_table[] = {
+#define X(name, on_pct, lo, hi, doc) \
+    {#name, on_pct, lo, hi, offsetof(struct sim_agent_options, name)},
+    SIM_AGENT_OPTIONS(X)
+#undef X
+};
+
 static uint32_t *value_of(void *o, const struct option *row)
 {
     return (uint32_t *)(void *)((char *)o + row->offset);
@@ -97,4 +104,19 @@ void sim_cluster_options_print(const struct sim_cluster_options *o, struct gl_bu
 bool sim_cluster_options_set(struct sim_cluster_options *o, gl_str name, uint32_t value)
 {
     return set_one(cluster_table, GL_COUNT(cluster_table), o, name, value);
+}
+
+void sim_agent_options_draw(struct sim_agent_options *ret, struct gl_rng *r)
+{
+    draw_all(agent_table, GL_COUNT(agent_table), ret, r);
+}
+
+void sim_agent_options_print(const struct sim_agent_options *o, struct gl_buf *out)
+{
+    print_all(agent_table, GL_COUNT(agent_table), o, out);
+}
+
+bool sim_agent_options_set(struct sim_agent_options *o, gl_str name, uint32_t value)
+{
+    return set_one(agent_table, GL_COUNT(agent_table), o, name, value);
 }

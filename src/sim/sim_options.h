@@ -85,6 +85,21 @@
     X(losses, 40, 100000, 700000, "a machine whose node died stays away, per million")         \
     X(stacks, 20, 1, 1, "1: the machines belong to two stacks")
 
+/* What bundles bring along (glia-sim --agents), on top of all this. */
+#define SIM_AGENT_OPTIONS(X)                                                               \
+    X(body_bytes, 60, 200, 3000, "a larger body of a message lies in pieces (0: as ever)") \
+    X(bodies, 80, 10000, 300000, "a message has such a body, per million")                 \
+    X(bodies_huge, 8, 1, 6, "messages from outside whose bodies have several pieces")      \
+    X(mail_slow, 40, 50000, 600000, "a message takes up to 8 s to be read, per million")   \
+    X(relays, 30, 200000, 800000, "an agent needs no process, per million (0: as ever)")   \
+    X(blobs, 60, 1, 1, "1: a machine has a folder, and workers get such bodies as files")
+
+struct sim_agent_options {
+#define X(name, on_pct, lo, hi, doc) uint32_t name;
+    SIM_AGENT_OPTIONS(X)
+#undef X
+};
+
 struct sim_cluster_options {
 #define X(name, on_pct, lo, hi, doc) uint32_t name;
     SIM_CLUSTER_OPTIONS(X)
@@ -109,5 +124,10 @@ bool sim_options_set(struct sim_options *o, gl_str name, uint32_t value);
 void sim_cluster_options_draw(struct sim_cluster_options *ret, struct gl_rng *r);
 void sim_cluster_options_print(const struct sim_cluster_options *o, struct gl_buf *out);
 bool sim_cluster_options_set(struct sim_cluster_options *o, gl_str name, uint32_t value);
+
+/* And for those of bundles. */
+void sim_agent_options_draw(struct sim_agent_options *ret, struct gl_rng *r);
+void sim_agent_options_print(const struct sim_agent_options *o, struct gl_buf *out);
+bool sim_agent_options_set(struct sim_agent_options *o, gl_str name, uint32_t value);
 
 #endif

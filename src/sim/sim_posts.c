@@ -5,8 +5,22 @@
 #include "base/check.h"
 #include "model/agent.h"
 #include "sim/sim_bundles.h"
+#include "sim/sim_workers.h"
 
 enum { LARGE_BYTES = 3000, TTL_MS = 5000 };
+
+/* A few have a body of several pieces. */
+static size_t draw_size(struct sim_client *cl)
+{
+    const struct sim_world *w = cl->checks->world;
+    if (w->bundles.bodies_huge > cl->huge_n && w->bundles.body_bytes > 0 &&
+        gl_rng_chance(&cl->rng, 200000)) {
+        cl->huge_n++;
+        return GL_BODY_PIECE_BYTES * (1 + (size_t)gl_rng_below(&cl->rng, 2)) +
+               (size_t)gl_rng_below(&cl->rng, LARGE_BYTES);
+    }
+    return gl_rng_chance(&cl->rng, 200000) ? LARGE_BYTES : sim_workers_size(w, &cl->rng);
+}
 
 static void send(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j,
                  gl_str agent)
@@ -24,7 +38,7 @@ static void send(struct sim_client *cl, struct sim_node *node, const struct sim_
         gl_str_fmt(&ask->arena,
                    "{\"type\":\"post-%llu\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s}",
                    (unsigned long long)++cl->posts_n, (unsigned)gl_rng_below(r, 4),
-                   gl_rng_chance(r, 200000) ? LARGE_BYTES : 1, "x", GL_STR_ARG(ttl));
+                   (int)draw_size(cl), "x", GL_STR_ARG(ttl));
     sim_client_send(cl, node, ask);
 }
 
@@ -74,15 +88,25 @@ static bool find(struct sim_client *cl, struct sim_node *node, const struct sim_
     return true;
 }
 
-static void redrive(struct sim_client *cl, struct sim_node *node)
+static void redrive_once(struct sim_client *cl, struct sim_node *node)
 {
     struct sim_ask *ask = sim_client_about(GL_VERB_REDRIVE, gl_str_of(cl->found.job));
     ask->rq.step = gl_str_fmt(&ask->arena, "%llu", (unsigned long long)cl->found.number);
     ask->rq.output = gl_str_dup(&ask->arena, gl_buf_view(&cl->found.message));
-    if (!gl_rng_chance(&cl->rng, 300000)) { /* else somebody sends it again once more */
+    sim_client_send(cl, node, ask);
+}
+
+/* Sometimes two want it at once, and sometimes somebody wants it once more, later. */
+static void redrive(struct sim_client *cl, struct sim_node *node)
+{
+    struct sim_node *other = gl_rng_chance(&cl->rng, 300000) ? sim_client_node(cl) : NULL;
+    redrive_once(cl, node);
+    if (other != NULL) {
+        redrive_once(cl, other);
+    }
+    if (!gl_rng_chance(&cl->rng, 300000)) {
         gl_buf_reset(&cl->found.message);
     }
-    sim_client_send(cl, node, ask);
 }
 
 void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)

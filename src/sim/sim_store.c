@@ -26,6 +26,7 @@ struct op { /* a request under way */
     struct sim_call delivery; /* its caller hears of it */
     enum fate fate;
     bool is_commit, arrived;
+    bool is_mail;         /* a message is read */
     bool confirms;        /* when it is answered, the replicas have what it saw */
     uint64_t confirms_up; /* ... up to this number */
     int status;
@@ -161,6 +162,16 @@ static void submit_write(struct op *op)
     sim_world_at(s->world, &op->arrival, due);
 }
 
+/* Messages that are read for an agent, slowly: the job may have moved on when they come. */
+static gl_ms draw_read_delay(struct sim_store *s, const struct op *op)
+{
+    struct sim_world *w = s->world;
+    if (op->is_mail && w->faults && gl_rng_chance(&s->rng, w->bundles.mail_slow)) {
+        return gl_rng_range(&s->rng, 0, SLOW_MS);
+    }
+    return draw_delay(s);
+}
+
 /* A read looks at the disk at the moment of the call, of its end, or somewhere between. */
 static void submit_read(struct op *op)
 {
@@ -171,15 +182,15 @@ static void submit_read(struct op *op)
     }
     uint64_t when = w->options.store_delay_ms == 0 ? 0 : gl_rng_below(&s->rng, 3);
     if (when == 0) {
-        sim_world_at(w, &op->delivery, w->now + draw_delay(s));
+        sim_world_at(w, &op->delivery, w->now + draw_read_delay(s, op));
         return;
     }
     if (when == 1) {
         run(op);
-        sim_world_at(w, &op->delivery, w->now + draw_delay(s));
+        sim_world_at(w, &op->delivery, w->now + draw_read_delay(s, op));
         return;
     }
-    sim_world_at(w, &op->arrival, w->now + draw_delay(s));
+    sim_world_at(w, &op->arrival, w->now + draw_read_delay(s, op));
 }
 
 /* Is this one refused before it does anything? Nothing is answered over a new connection before its
@@ -405,6 +416,7 @@ static void do_get(struct gl_store *port, struct gl_store_req *req, gl_str conte
     op->a = context;
     op->keys = keys;
     op->n = keys_n;
+    op->is_mail = gl_str_is(keys[0].kind, "letter") || gl_str_is(keys[0].kind, "body");
     submit_read(op);
 }
 

@@ -200,9 +200,21 @@ static void apply_settings(struct sim_swarm *s, const char *set)
         gl_str one = gl_str_cut(rest, ',', &rest);
         gl_str name = gl_str_cut(one, '=', &value);
         uint64_t v = 0;
-        if (!gl_str_u64(value, &v) || !sim_options_set(&s->world.options, name, (uint32_t)v)) {
+        if (!gl_str_u64(value, &v) ||
+            (!sim_options_set(&s->world.options, name, (uint32_t)v) &&
+             !sim_agent_options_set(&s->world.bundles, name, (uint32_t)v))) {
             sim_world_fail(&s->world, "there is no option %.*s", GL_STR_ARG(one));
         }
+    }
+}
+
+void sim_swarm_draw_agents(struct sim_world *w, const struct sim_swarm_options *options)
+{
+    struct gl_rng draw;
+    if (options->agents) {
+        gl_rng_init(&draw, options->seed ^ gl_str_hash(GL_S("bundles")));
+        sim_agent_options_draw(&w->bundles, &draw);
+        w->agents = true;
     }
 }
 
@@ -214,7 +226,6 @@ void sim_swarm_agents(struct sim_world *w, const struct sim_swarm_options *optio
         return; /* nothing is drawn: other histories stay as they are */
     }
     gl_rng_fork(&w->rng, &draw, "agents");
-    w->agents = true;
     pools->executor_slots = 1 + (uint32_t)gl_rng_below(&draw, 6);
 }
 
@@ -228,6 +239,7 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     struct gl_rng draw;
     gl_rng_fork(&w->rng, &draw, "options");
     sim_options_draw(&w->options, &draw);
+    sim_swarm_draw_agents(w, options);
     apply_settings(s, options->set);
     gl_rng_fork(&w->rng, &s->rng, "swarm");
     sim_swarm_agents(w, options, &s->pools);
@@ -239,6 +251,9 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     s->pools.gpu_slots = 1 + (uint32_t)gl_rng_below(&s->rng, 2);
     sim_disk_init(&s->disk);
     sim_keeper_init(&s->keeper, w);
+    if (w->bundles.blobs > 0) {
+        sim_keeper_give_folder(&s->keeper);
+    }
     sim_checks_init(&s->checks, w, &s->disk, &s->keeper, &s->pools);
     gl_list_init(&s->nodes);
     sim_call_init(&s->start, on_start, NULL);

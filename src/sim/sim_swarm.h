@@ -54,7 +54,8 @@ struct sim_swarm {
 
 /* Draws the options, so that they can be printed before the history begins. */
 void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options);
-/* What is drawn besides if there are agents. */
+/* What is drawn besides if there are agents: first what may go wrong with them. */
+void sim_swarm_draw_agents(struct sim_world *w, const struct sim_swarm_options *options);
 void sim_swarm_agents(struct sim_world *w, const struct sim_swarm_options *options,
                       struct sim_pools *pools);
 /* Both phases. False: world.failed, with the sentence in world.failure. */

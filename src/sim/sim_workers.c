@@ -39,32 +39,48 @@ static uint64_t number_of(gl_str message_id)
     return gl_str_u64(gl_str_cut(rest, '.', &tail), &number) ? number : UINT64_MAX;
 }
 
-static uint32_t write_emits(struct gl_jw *w, struct gl_rng *r, uint64_t number)
+size_t sim_workers_size(const struct sim_world *w, struct gl_rng *r)
+{
+    if (w->bundles.body_bytes > 0 && gl_rng_chance(r, w->bundles.bodies)) {
+        return w->bundles.body_bytes + (size_t)gl_rng_below(r, LARGE_BYTES);
+    }
+    return gl_rng_chance(r, 80000) ? LARGE_BYTES : 1;
+}
+
+/* Those without a name of their receiver go by the routes, all with the same body. */
+static uint32_t write_emits(const struct sim_world *world, struct gl_jw *w, struct gl_rng *r,
+                            uint64_t number)
 {
     uint32_t n = number > NUMBER_MAX ? 0 : (uint32_t)gl_rng_below(r, EMITS_MAX + 1), sent = 0;
+    struct gl_buf text = {0};
     gl_jw_key(w, "emit_messages");
     gl_jw_array(w);
     for (uint32_t i = 0; i < n; i++) {
-        char name[8], text[LARGE_BYTES + 64];
+        char name[8];
+        bool is_routed = gl_rng_chance(r, 150000);
         (void)snprintf(name, sizeof(name), "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
-        (void)snprintf(text, sizeof(text), "{\"agent_id\":\"s%u\",\"i\":%u,\"text\":\"%*u\"}",
-                       (unsigned)gl_rng_below(r, 4), i, gl_rng_chance(r, 80000) ? LARGE_BYTES : 1,
-                       i);
+        gl_buf_reset(&text);
+        gl_buf_fmt(&text, "{\"agent_id\":\"s%u\",\"i\":%u,\"n\":%llu,\"text\":\"%*u\"}",
+                   (unsigned)gl_rng_below(r, 4), i, (unsigned long long)number,
+                   (int)sim_workers_size(world, r), i);
         gl_jw_object(w);
-        gl_jw_key(w, "to");
-        gl_jw_c(w, name);
+        if (!is_routed) {
+            gl_jw_key(w, "to");
+            gl_jw_c(w, name);
+        }
         gl_jw_key(w, "type");
-        gl_jw_c(w, "hop");
+        gl_jw_c(w, is_routed ? "made" : "hop");
         gl_jw_key(w, "body");
-        gl_jw_raw(w, gl_str_of(text));
+        gl_jw_raw(w, gl_buf_view(&text));
         if (gl_rng_chance(r, 80000)) {
             gl_jw_key(w, "ttl_ms");
             gl_jw_i64(w, gl_rng_range(r, 1, TTL_MS));
         }
         gl_jw_end(w);
-        sent++;
+        sent += !is_routed;
     }
     gl_jw_end(w);
+    gl_buf_done(&text);
     return sent;
 }
 
@@ -165,7 +181,7 @@ static void write_document(const struct sim_world *w, const struct sim_letter *l
     gl_rng_init(&r, w->seed ^ gl_str_hash(m.message_id) ^ gl_str_hash(state) * 3);
     gl_jw_init(&jw, out);
     gl_jw_object(&jw);
-    s.sent += write_emits(&jw, &r, number_of(m.message_id));
+    s.sent += write_emits(w, &jw, &r, number_of(m.message_id));
     if (!write_patch(&jw, &r, l, &m)) {
         write_events(&jw, &r);
     }

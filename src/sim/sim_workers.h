@@ -3,7 +3,8 @@
  *
  *   next_state     {"n": messages that have changed it, "sent": messages it has sent by itself,
  *                  "last": the id of the message that changed it last}
- *   emit_messages  of type "hop", to agents by name; not from messages with high numbers
+ *   emit_messages  of type "hop", to agents by name, and of type "made", to whoever the routes say;
+ *                  some of them large; not from messages with high numbers
  *   events         partial, failed, skipped, branch, scatter
  *
  * On their way workers say lines for the runtime: signs of life, and events "progress" with a
@@ -17,6 +18,8 @@
  */
 void sim_workers_speak(const struct sim_world *w, const struct sim_letter *l,
                        struct sim_behaviour *b, struct gl_buf *keep);
+/* How large the body of a message is, roughly. */
+size_t sim_workers_size(const struct sim_world *w, struct gl_rng *r);
 enum { SIM_WORKERS_LINE = 160 };
 /* The line with this number of a worker; true: a sign of life. */
 bool sim_workers_line(const struct sim_world *w, const struct sim_process *p, uint32_t number,

@@ -56,6 +56,7 @@ struct sim_world {
     struct gl_rng rng;  /* forked once per subsystem, never drawn from otherwise */
     struct sim_options options;
     struct sim_cluster_options cluster; /* all zero where there is one machine */
+    struct sim_agent_options bundles;   /* all zero where there are none */
     bool agents;                        /* bundles among the jobs */
     bool faults;                        /* false: phase two, or a scenario */
     uint32_t fault_budget;              /* faults that may still happen */

@@ -54,7 +54,9 @@ static gl_str piece_id(struct gl_core *c, const struct gl_body *b, uint64_t piec
 
 void gl_body_drop(struct gl_core *c, struct gl_body *b)
 {
-    if (b != NULL && b->refs == 1 && !b->is_kept) {
+    bool is_last = b != NULL && (b->refs == 1 || GL_PLANT(51)); /* planted: others are forgotten */
+
+    if (is_last && !b->is_kept && !GL_PLANT(52)) { /* planted: its pieces stay for ever */
         for (uint64_t i = 0; i < gl_message_pieces(b->bytes); i++) {
             (void)gl_txn_write(c, b->job, GL_WRITE_DELETE, GL_S("body"), piece_id(c, b, i));
         }
@@ -102,7 +104,8 @@ static struct gl_body *hold_named(struct gl_core *c, struct gl_job *j, const str
     struct gl_body_ref ref;
     struct gl_body *b;
 
-    if (!gl_message_body_ref(m->artifacts, c->out->arena, &ref) || ref.letter > j->r.letters_n) {
+    if (!gl_message_body_ref(m->artifacts, c->out->arena, &ref) || ref.letter > j->r.letters_n ||
+        GL_PLANT(53)) { /* planted: nobody has it, though it is named */
         return NULL;
     }
     b = gl_body_hold(c, j, ref.letter, ref.bytes);

@@ -92,6 +92,7 @@ static bool is_taken(const struct gl_job *j, gl_str id)
 /* `step` is the letter's number, `output` the message as it was. */
 void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
+    struct gl_body_ref ref;
     struct gl_message m;
     struct gl_why why;
     uint64_t number;
@@ -122,5 +123,8 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("message"), id);
     j->r.dead_n -= j->r.dead_n > 0;
     GL_MARK(c->trace, "agents.redriven");
+    if (m.body.n == 0 && gl_message_body_ref(m.artifacts, c->out->arena, &ref)) {
+        GL_MARK(c->trace, "bodies.redriven");
+    }
     deliver(c, j, ev, &m, (uint32_t)to);
 }

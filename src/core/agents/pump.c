@@ -321,9 +321,14 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     gl_str text;
 
     /* The job may have been loaded again meanwhile, and the unit be at another message. */
-    if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0 ||
-        unit->mail->asked != ev->number) {
+    if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0) {
         return;
+    }
+    if (unit->mail->asked != ev->number) {
+        GL_MARK(c->trace, "agents.late_answer");
+        if (!GL_PLANT(50)) { /* planted: it is taken all the same */
+            return;
+        }
     }
     if (ev->code == GL_E_UNAVAILABLE) { /* it is still asked for: the job must not seem quiet */
         gl_load_distrust(c, j);         /* read everything again when the store can be asked */
