@@ -8,6 +8,10 @@ from glianode import Box, wait_for
 from servers import RedisServer
 
 
+# Longer than any machine stands still.
+CALM = {"GLIA_SESSION_TTL": "30s"}
+
+
 @pytest.fixture(name="redis", scope="module")
 def make_redis():
     with RedisServer() as server:
@@ -16,15 +20,17 @@ def make_redis():
 
 @pytest.fixture(name="boxes")
 def make_boxes(tmp_path, redis):
-    """Data folders by name, all on the store, which is empty at first."""
+    """Data folders by name, all on the store, which is empty at first. Where nobody is to be given
+    up, tests say so with a longer life of sessions: CALM."""
     made = {}
 
     def get(name, **env):
         if name not in made:
             folder = tmp_path / name
             folder.mkdir()
-            made[name] = Box(folder, GLIA_STORE=redis.url, GLIA_NODE_NAME=name,
-                             GLIA_SESSION_TTL="2s", GLIA_ORPHAN_GRACE="1s", **env)
+            made[name] = Box(folder, **{
+                "GLIA_STORE": redis.url, "GLIA_NODE_NAME": name, "GLIA_SESSION_TTL": "2s",
+                "GLIA_ORPHAN_GRACE": "1s", **env})
         return made[name]
 
     if redis.process.poll() is not None:
@@ -36,9 +42,9 @@ def make_boxes(tmp_path, redis):
 
 
 def impatient(*boxes):
-    """Commands of these say soon that the store is away."""
+    """Commands of these say soon that the store is away, if it is no slower than usual."""
     for box in boxes:
-        box.env["GLIA_STORE"] += "?timeout_ms=300"
+        box.env["GLIA_STORE"] += "?timeout_ms=2000"
 
 
 def serve(box, *args, ready=True):

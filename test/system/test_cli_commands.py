@@ -135,8 +135,9 @@ steps:
   a: {sh: 'until [ -e %(f)s/go ]; do sleep 0.02; done'}
   b:
     needs: a
-    retry: {attempts: 3, backoff: 300ms}
-    sh: 'echo try $GLIA_ATTEMPT; [ $GLIA_ATTEMPT = 3 ]'
+    retry: {attempts: 3, backoff: 10ms}
+    sh: 'echo try $GLIA_ATTEMPT; until [ -e %(f)s/go$GLIA_ATTEMPT ]; do sleep 0.02; done;
+      [ $GLIA_ATTEMPT = 3 ]'
 """ % {"f": box.folder})
     run = box.start("run", flow)
     job = box.wait_job()[0]
@@ -145,6 +146,9 @@ steps:
     time.sleep(0.5)
     assert follow.poll() is None
     box.write("go", "")
+    for number in (1, 2, 3):
+        wait_for("its line", lambda n=number: f"try {n}\n" in box.read(follow.out))
+        box.write(f"go{number}", "")
     assert box.finish(follow) == "try 1\ntry 2\ntry 3\n"
     assert box.finish(first) == ""
     box.finish(run)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from clusterbox import (impatient, log_of, make_boxes, make_redis,  # noqa: E402, F401
+from clusterbox import (CALM, impatient, log_of, make_boxes, make_redis,  # noqa: E402, F401
                         nodes, serve, stop, why)
 from glianode import wait_for  # noqa: E402
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
 # ---- who is there ----
 
 def test_nodes_see_each_other(boxes):
-    a, b, outside = boxes("a"), boxes("b"), boxes("outside")
+    a, b, outside = boxes("a", **CALM), boxes("b", **CALM), boxes("outside", **CALM)
     serve(a, "--pools", "default=3,gpu=1")
     node = serve(b, "--pools", "default=2")
     for box in (a, b, outside):
@@ -28,7 +28,7 @@ def test_nodes_see_each_other(boxes):
         assert [n["status"] for n in seen.values()] == ["alive", "alive"]
         assert sum(n["leader"] for n in seen.values()) == 1
         assert seen["a"]["own"] == (box is a) and seen["b"]["own"] == (box is b)
-        assert 0 < seen["b"]["deadline_in_ms"] <= 2000
+        assert 0 < seen["b"]["deadline_in_ms"] <= 30000
         assert seen["a"]["pools"][1] == {"name": "gpu", "slots": 1, "in_use": 0, "waiting": 0}
         assert seen["b"]["pid"] == node.pid and seen["b"]["host"] == os.uname().nodename
     whole = outside.json("cluster", "status")
@@ -50,8 +50,8 @@ def test_nodes_see_each_other(boxes):
 
 
 def test_a_command_needs_no_node_to_run_or_to_ask(boxes):
-    serve(boxes("a"))
-    guest = boxes("guest")
+    serve(boxes("a", **CALM))
+    guest = boxes("guest", **CALM)
     assert guest.glia("run", "--run-id", "g1", "--", "echo", "from the guest").stdout \
         == "from the guest\n"
     assert boxes("a").jobs()[0]["run_id"] == "g1"
@@ -126,25 +126,29 @@ def test_a_strangers_key_keeps_nobody_alive(boxes, redis):
 def test_a_run_that_was_asleep_too_long_still_tells_the_end(boxes):
     serve(boxes("a"))
     box = boxes("laptop")
-    flow = box.write("f.yaml", "steps:\n  s: {idempotent: true, sh: 'sleep 1'}\n")
+    flow = box.write("f.yaml", "steps:\n  s: {idempotent: true, sh: 'until [ -e %s/go ]; do "
+                     "sleep 0.05; done'}\n" % box.folder)
     run = box.start("run", flow, "--run-id", "r")
     wait_for("the step", lambda: box.has("data/node.sock") and box.jobs())
     run.send_signal(signal.SIGSTOP)
     try:
         a = boxes("a")
         wait_for("a to take it over", lambda: a.step("r", "s").get("node", "").startswith("a."))
+        box.write("go", "")
+        wait_for("the end", lambda: a.jobs()[0]["status"] == "completed")
     finally:
         run.send_signal(signal.SIGCONT)
     assert box.finish(run).endswith("\tr\tcompleted\n")
 
 
 def test_a_store_that_is_away_kills_nobody(boxes, redis):
-    a, b = boxes("a"), boxes("b")
+    a, b = [boxes(name, GLIA_SESSION_TTL="6s") for name in ("a", "b")]
     impatient(a, b, boxes("outside"))
     first, second = serve(a), serve(b)
     waiting = b.start("run", "--run-id", "w", "--", "sh", "-c", f"until [ -e {b.folder}/go ]; do "
                       "sleep 0.1; done")
     wait_for("its step", lambda: b.jobs() and b.step("w", "run")["status"] == "running")
+    redis.written_bytes()  # it answers first while its disk is slow, and would forget
     redis.kill()
     try:
         told = wait_for("the outage", lambda: a.ask("GET", "/readyz").status == 503 and
@@ -171,6 +175,7 @@ def test_a_store_that_is_away_kills_nobody(boxes, redis):
 def test_serve_waits_for_its_store(boxes, redis):
     box = boxes("a")
     impatient(box, boxes("b"))
+    redis.written_bytes()
     redis.kill()
     try:
         node = serve(box, ready=False)

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from clusterbox import make_boxes, make_redis, nodes, serve, stop  # noqa: E402, F401
 from glianode import wait_for  # noqa: E402
+from proxy import Proxy  # noqa: E402
 from servers import PostgresServer  # noqa: E402
 
 pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
@@ -131,7 +132,7 @@ def test_jobs_move_to_a_server_and_back(boxes, redis, tmp_path):
 
 
 def test_jobs_move_from_server_to_server(boxes, redis):
-    box, other = boxes("a"), boxes("b")
+    box, other = [boxes(name, GLIA_SESSION_TTL="6s") for name in ("a", "b")]
     with PostgresServer() as postgres:
         assert box.json("store", "check", postgres.url)["good"]
         box.env["GLIA_STORE"] = other.env["GLIA_STORE"] = postgres.url
@@ -169,14 +170,17 @@ def test_a_migration_that_was_killed_goes_on(boxes, redis):
         return json.loads(value)["writes"] if value else 0
 
     kills = refused = 0
-    for least in (200, 600, 1000):
-        process = box.start("store", "migrate", "sqlite:", url)
-        wait_for("some of it", lambda p=process, n=least: entries() >= n or p.poll() is not None)
-        kills += process.poll() is None
-        process.kill()
-        process.wait()
-        if b'"copying"' in (redis.ask("HGET", "glia:migration:state", "v") or b""):
-            refused += "has not ended" in boxes("b").glia("run", "--", "true", code=2).stderr
+    with Proxy(redis.port) as proxy:
+        proxy.delay_s = 0.02  # so that it can be killed in the middle
+        for least in (200, 600, 1000):
+            process = box.start("store", "migrate", "sqlite:", redis.url_at(proxy.port))
+            wait_for("some of it",
+                     lambda p=process, n=least: entries() >= n or p.poll() is not None)
+            kills += process.poll() is None
+            process.kill()
+            process.wait()
+            if b'"copying"' in (redis.ask("HGET", "glia:migration:state", "v") or b""):
+                refused += "has not ended" in boxes("b").glia("run", "--", "true", code=2).stderr
     done = box.json("store", "migrate", "sqlite:", url)
     assert kills > 0 and refused > 0 and done["continued"] and done["entries"] > 2000
     jobs = box.json("job", "list", "--all", "--store", url)["jobs"]

@@ -241,7 +241,7 @@ for name, make in {
 }.items():
     try:
         sock, address = make()
-        sock.settimeout(10)
+        sock.settimeout(60)
         sock.connect(address)
         sock.sendall(b"GET /v1/contexts/default/jobs HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
         results[name] = int(sock.recv(4096).split()[1])

@@ -80,7 +80,7 @@ def test_an_empty_working_folder_goes_too(place):
 @pytest.mark.parametrize("script,more", [
     ("echo 1 > a; exit 3", {}),
     ("echo 1 > a; kill -9 $$", {}),
-    ("echo 1 > a; sleep 60", {"timeout_ms": 100}),
+    ("echo 1 > a; sleep 60", {"timeout_ms": 2000}),
     ("echo 1 > a; head -c 2000000 /dev/zero > $GLIA_OUTPUT", {}),
 ], ids=["exit code", "signal", "timeout", "bad output"])
 def test_the_working_folder_of_a_step_that_failed_stays(place, script, more):

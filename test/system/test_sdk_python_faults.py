@@ -135,12 +135,12 @@ def test_what_never_left_is_sent_when_the_node_is_back(box):
 
 
 def test_a_node_that_was_there_for_long_has_all_the_patience(box):
-    client = glia.Client(data_dir=box.data, patience=3)
+    client = glia.Client(data_dir=box.data, patience=7)
     job = client.submit({"steps": {"a": {"sh": f"echo x; {hold(box)}; echo y"}}})
     waiting = Doing(lambda: client.wait(job, timeout=60))
     watching = Doing(lambda: [event.seq for event in client.watch(job)])
     reading = Doing(lambda: [line.text for line in client.logs(job, "a", follow=True)])
-    time.sleep(4)  # nothing happens, for longer than that
+    time.sleep(8)  # nothing happens, for longer than that
     box.started[-1].kill()
     box.started[-1].wait()
     time.sleep(0.3)
@@ -210,7 +210,7 @@ def test_a_wait_ends_in_time_whether_or_not_there_is_a_node(box):
 
 def test_a_node_that_hangs_is_a_timeout_that_says_what_is_known(box):
     client = glia.Client(data_dir=box.data, timeout=0.5)
-    client.node()
+    wait_for("a connection", client.is_ready)
     stop(box.started[-1])
     try:
         for ask, code in ((client.node, "unavailable"), (lambda: client.submit(NOOP), "unknown"),
