@@ -337,6 +337,10 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     unit->mail->asked = 0;
     j->asked_n--;
     gl_txn_touch(c, j);
+    if (j->r.verdict != GL_VERDICT_NONE) { /* it has been closed with its job */
+        GL_MARK(c->trace, "agents.read_too_late");
+        return;
+    }
     if (ev->code == GL_E_DAMAGED && unit->mail->now != NULL) {
         gl_unit_no_message(c, unit, ev->why);
         return;
