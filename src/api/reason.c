@@ -307,8 +307,15 @@ static gl_str explain_unit(struct gl_arena *a, const struct gl_view *v,
         return GL_S("is about to handle a message");
     }
     if (r->status == GL_STEP_RETRY_WAIT) {
-        return gl_str_fmt(a, "waits until %.*s, then it handles its message again: %.*s",
-                          GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(r->last_error));
+        const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
+        gl_str kept = r->keeps_slots
+                          ? gl_str_fmt(a, " (it keeps its %u slot%s of pool '%.*s')", spec->slots,
+                                       spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)))
+                          : (gl_str){0};
+
+        return gl_str_fmt(a, "waits until %.*s, then it handles its message again%.*s: %.*s",
+                          GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(kept),
+                          GL_STR_ARG(r->last_error));
     }
     return (gl_str){0};
 }

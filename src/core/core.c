@@ -646,7 +646,7 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
                   : sooner(sooner(due, st->r.deadline_at), st->r.heartbeat_at);
     } else if (st->r.status == GL_STEP_RUNNING) {
         due = sooner(sooner(due, st->heartbeat_at), st->probe_at);
-    } else if (st->r.status == GL_STEP_QUEUED && gl_step_is_unit(st) &&
+    } else if (st->r.status == GL_STEP_QUEUED && gl_step_is_unit(st) && !st->r.keeps_slots &&
                j->r.status == GL_JOB_RUNNING) {
         const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, st->of);
         gl_ms wait = a->kind == GL_AGENT_EXECUTOR ? a->lease_timeout_ms : 0;

@@ -225,9 +225,10 @@ int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
         st->due = s.due;
         gl_heap_push(&j->timers, &st->timer);
     }
-    return s.has_hold && !gl_slots_find_hold(st)
-               ? gl_snapshot_bad(l, "a step has slots that nobody holds")
-               : 0;
+    if (s.has_hold ? !gl_slots_find_hold(st) : s.r.keeps_slots) {
+        return gl_snapshot_bad(l, "a step has slots that nobody holds");
+    }
+    return 0;
 }
 
 /* ---- what steps have to do ---- */

@@ -208,6 +208,7 @@ static const struct gl_field step_fields[] = {
     SF(letter, U64, 0, "The message it handles, or would be given again."),
     SF(processed, U64, 0, "Messages an agent has handled."),
     SF(tries, U32, 0, "How often this message has been tried at once."),
+    SF(keeps_slots, BOOL, 0, "It waits for its next try and keeps its slots until then."),
     SF(mail_attempt, U32, GL_FF_STORE_ONLY, "The attempt of the step it works for."),
     SF(more_needs, U32, GL_FF_STORE_ONLY, "Parents that a scatter has added."),
     SF(map_index, U32, 0, "Which item of a scatter it has."),

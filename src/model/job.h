@@ -7,7 +7,8 @@
  * its children that it ended.
  *
  * Index "wake": one entry per live job, at the time when it must be looked at next:
- *     GL_WAKE_RUNNING   it has attempts running: whoever takes over asks for them first
+ *     GL_WAKE_RUNNING   it has attempts running, or agents that keep their slots between two tries:
+ *                       whoever takes over asks for them first, and counts what they hold
  *     GL_WAKE_READY     it has work that waits for nothing but slots
  *     a time            its earliest timer
  *     GL_WAKE_NEVER     it waits for a person
@@ -210,6 +211,7 @@ struct gl_step_record {
     uint64_t letter;    /* unit: the message it handles; ledger: the one it would be given again */
     uint64_t processed; /* unit: messages handled */
     uint32_t tries;     /* unit: of this message, at once */
+    bool keeps_slots;   /* unit: between two of them it has the slots of its lease */
     uint32_t mail_attempt; /* unit: the attempt of the ledger's step it works for; 0: none */
     uint32_t more_needs;   /* ledger: parents beyond the flow's, after a scatter */
     uint32_t map_index;    /* ledger: of an instance */

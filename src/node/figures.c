@@ -148,7 +148,8 @@ static void pools(struct gl_buf *out, const struct gl_core_figures *f)
         gl_buf_fmt(out, "glia_slots{pool=\"%.*s\"} %u\n", GL_STR_ARG(f->pools[i].name),
                    f->pools[i].slots);
     }
-    head(out, "glia_slots_in_use", "gauge", "Slots held by running attempts.");
+    head(out, "glia_slots_in_use", "gauge",
+         "Slots held by running attempts, and by agents between two tries.");
     for (size_t i = 0; i < f->pools_n; i++) {
         gl_buf_fmt(out, "glia_slots_in_use{pool=\"%.*s\"} %u\n", GL_STR_ARG(f->pools[i].name),
                    f->pools[i].in_use);

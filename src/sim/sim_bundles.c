@@ -93,6 +93,9 @@ static void draw_agent(struct draft *d, uint32_t i, struct gl_rng *r)
     a->restart = draw_restart(r);
     gl_agent_defaults(a);
     a->tries = 1 + (uint32_t)gl_rng_below(r, 3);
+    if (a->has_restart) { /* else it hardly ever keeps anybody waiting */
+        a->try_backoff_ms = 1 + 4 * a->restart.delay_ms;
+    }
     if (gl_rng_chance(r, 300000)) {
         a->startup_delay_ms = gl_rng_range(r, 1, 3000);
         a->high_mark = 3;

@@ -71,6 +71,8 @@ gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit, const stru
                        gl_str why);
 /* `st`, a step of the ledger or a unit, fails its job: the job's error and result say why. */
 void gl_failure_tell(struct gl_core *c, struct gl_step *st, gl_str why);
+/* Its slots are free from here on, if it has any, and its lease is told to be over. */
+void gl_unit_release(struct gl_core *c, struct gl_step *st);
 /* The lease of its current attempt. */
 gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st);
 /* Its pool by the name its users know. */

@@ -91,9 +91,10 @@ static void note(struct gl_core *c, struct gl_step *st, const gl_ms *history, si
 static void again_at(struct gl_core *c, struct gl_step *st, gl_ms wait, gl_str why,
                      const char *event)
 {
+    gl_unit_release(c, st); /* it begins anew */
+    st->r.tries = 0;
     gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
     st->r.retry_at = c->now + wait;
-    st->r.tries = 0;
     gl_step_set_due(c, st);
     gl_agents_log(c, st, event, why,
                   gl_str_fmt(c->out->arena, "{\"delay_ms\":%lld}", (long long)wait));

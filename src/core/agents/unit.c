@@ -70,7 +70,8 @@ void gl_unit_leased(struct gl_core *c, struct gl_step *st)
     st->mail->beacons_n = 0;
     st->mail->heard_at = 0;
     beacon(c, st, "started");
-    if (st->r.tries > 0) { /* the lease it has */
+    if (st->r.keeps_slots) { /* the lease it has */
+        st->r.keeps_slots = false;
         return;
     }
     gl_agents_log(c, st, "executor_lease_acquired", (gl_str){0},
@@ -129,6 +130,7 @@ void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e)
 void gl_unit_rest(struct gl_core *c, struct gl_step *st)
 {
     gl_slots_unqueue(c, st);
+    gl_unit_release(c, st);
     st->mail->now = NULL;
     st->r.letter = 0;
     st->r.tries = 0;
@@ -205,13 +207,19 @@ gl_str gl_unit_lease(struct gl_core *c, const struct gl_step *st)
                       GL_STR_ARG(agent_of(st)->id), (unsigned long long)st->r.letter);
 }
 
-static void release(struct gl_core *c, struct gl_step *st)
+void gl_unit_release(struct gl_core *c, struct gl_step *st)
 {
+    if (st->hold == NULL && !st->r.keeps_slots) {
+        return;
+    }
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
         gl_agents_log(
             c, st, "executor_lease_released", (gl_str){0},
             gl_str_fmt(c->out->arena, "{\"lease_id\":\"%.*s\"}", GL_STR_ARG(gl_unit_lease(c, st))));
     }
+    st->r.keeps_slots = false;
+    gl_txn_dirty(c, st);
+    gl_slots_return(c, st);
 }
 
 static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
@@ -249,7 +257,8 @@ static bool is_worth_it(struct gl_core *c, const struct gl_step *st, const struc
     return gl_worker_is_transient(why, r.stdout_text, r.stderr_text);
 }
 
-/* Once more, at once or nearly: the same lease, the same message. */
+/* Once more, at once or nearly: the same lease, the same message. A job that is held keeps nothing
+ * from others, as with an attempt that is stopped by a pause. */
 static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
 {
     gl_ms wait = agent_of(st)->try_backoff_ms;
@@ -261,6 +270,7 @@ static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_eve
         wait *= 2;
     }
     st->r.tries++;
+    st->r.keeps_slots = st->hold != NULL && st->job->r.status == GL_JOB_RUNNING;
     gl_core_set(c, &st->r.last_error, why);
     gl_ledger_move(c, st, GL_STEP_RETRY_WAIT);
     st->r.retry_at = c->now + wait;
@@ -345,7 +355,7 @@ static void hold(struct gl_core *c, struct gl_step *st, gl_str why, gl_str told)
         return;
     }
     GL_MARK(c->trace, "unit.no_files");
-    release(c, st);
+    gl_unit_release(c, st);
     st->r.tries = 0; /* with a new lease */
     gl_ledger_again(c, st, why);
     gl_safety_pause(c, st->job, told);
@@ -393,7 +403,7 @@ void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_ev
           : is_good                  ? why
                                      : gl_failure_text(c, st, ev, why);
     if (is_good || is_stale(c, st) || !is_worth_it(c, st, ev, why)) {
-        release(c, st);
+        gl_unit_release(c, st);
     }
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
         beacon(c, st, "completed");

@@ -27,6 +27,9 @@ static void pause_steps(struct gl_core *c, struct gl_job *j)
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
         gl_slots_unqueue(c, st);
+        if (st->r.keeps_slots && !GL_PLANT(62)) { /* planted: it keeps them while it is held */
+            gl_unit_release(c, st);
+        }
         gl_step_set_due(c, st);
         /* An unsafe attempt that is stopped has an unknown outcome: it is left to end by itself. */
         if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&

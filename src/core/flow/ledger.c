@@ -34,13 +34,32 @@ static void leave_running(struct gl_core *c, struct gl_step *st)
         GL_ASSERT(c->running_n > 0);
         c->running_n--;
         gl_seats_stand_up(c, st);
-        gl_slots_return(c, st);
     }
     st->heartbeat_at = st->probe_at = 0;
     st->r.deadline_at = 0;
     st->r.heartbeat_at = 0;
     st->r.stopping = GL_STOP_NONE;
     st->starting = 0;
+}
+
+/* An attempt has its slots, and an agent's lease lasts through its tries at once. Everything else
+ * that becomes of it leaves them to others. */
+static void give_back(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
+{
+    bool waits = next == GL_STEP_RETRY_WAIT || next == GL_STEP_READY || next == GL_STEP_QUEUED;
+
+    if (waits && st->r.keeps_slots && GL_PLANT(60)) { /* planted: others may have them */
+        gl_slots_return(c, st);
+    }
+    if (next == GL_STEP_RUNNING || (waits && st->r.keeps_slots)) {
+        return;
+    }
+    if (gl_step_is_unit(st)) {
+        gl_unit_release(c, st);
+    } else {
+        gl_slots_return(c, st);
+    }
+    GL_ASSERT(st->hold == NULL);
 }
 
 void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status next)
@@ -53,6 +72,9 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
              .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
     if (st->r.status == GL_STEP_RUNNING) {
         leave_running(c, st);
+    }
+    if (st->hold != NULL || st->r.keeps_slots) {
+        give_back(c, st, next);
     }
     c->running_n += next == GL_STEP_RUNNING && !is_bound;
     gl_list_remove(&st->work);
@@ -683,6 +705,9 @@ static void stop_running(struct gl_core *c, struct gl_job *j)
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
         gl_slots_unqueue(c, st);
+        if (st->r.keeps_slots) {
+            gl_unit_release(c, st);
+        }
         /* An unsafe attempt that is killed may have done half of its work. Only a person may ask
          * for that. */
         if (st->r.status == GL_STEP_RUNNING && !gl_step_is_bound(st) &&

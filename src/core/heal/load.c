@@ -336,6 +336,26 @@ static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_attempts_discard(c, ev, INT64_MAX);
 }
 
+/* An agent between two tries has its slots, as a running attempt has. If its job is held after all
+ * (by a backup, or because a record was damaged), or its pool is smaller now, its lease is over. */
+static void revive_lease(struct gl_core *c, struct gl_step *st)
+{
+    struct gl_job *j = st->job;
+
+    if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE ||
+        !gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+        gl_unit_release(c, st);
+        return;
+    }
+    GL_MARK(c->trace, "load.lease_goes_on");
+    if (!GL_PLANT(61)) { /* planted: after a restart they are anybody's */
+        gl_slots_take(c, st);
+    }
+    if (!gl_job_is_mine(c, j)) {
+        gl_txn_changed(c, j); /* whoever holds slots for it has it */
+    }
+}
+
 /* What a step needs in memory, by its status. */
 static void revive(struct gl_core *c, struct gl_step *st)
 {
@@ -346,12 +366,17 @@ static void revive(struct gl_core *c, struct gl_step *st)
         gl_bound_revive(c, st);
         return;
     }
+    if (st->r.keeps_slots) {
+        revive_lease(c, st);
+    }
     switch ((enum gl_step_status)st->r.status) {
     case GL_STEP_RUNNING:
-        if (gl_safety_is_foreign(c, st)) {
-            break; /* see inherit() */
+        if (gl_step_is_unit(st) || !gl_safety_is_foreign(c, st)) {
+            gl_slots_take(c, st);
         }
-        gl_slots_take(c, st);
+        if (gl_safety_is_foreign(c, st)) {
+            break; /* see inherit(), where an agent's lease ends */
+        }
         st->heartbeat_at =
             heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
         gl_attempts_adopt(c, st);
@@ -447,10 +472,10 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     } else {
         j->outbid = 0;
     }
+    gl_slots_settle(c, j);
     if (j->r.wake <= c->now && j->r.wake > GL_WAKE_READY && gl_sweep_wake_of(j) != j->r.wake) {
         gl_txn_changed(c, j); /* an entry of the index that is not true any more */
     }
-    gl_slots_settle(c, j);
 }
 
 static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
@@ -574,7 +599,8 @@ static bool may_leave(const struct gl_core *c, const struct gl_job *j)
         return false;
     }
     return j->due > c->now && j->inflight_n == 0 && gl_job_running(j) == 0 &&
-           gl_list_empty(&j->busy) && gl_list_empty(&j->parked) && !j->changed && j->asked_n == 0;
+           gl_list_empty(&j->holds) && gl_list_empty(&j->busy) && gl_list_empty(&j->parked) &&
+           !j->changed && j->asked_n == 0;
 }
 
 void gl_load_trim(struct gl_core *c)

@@ -61,11 +61,22 @@ static uint32_t tries_of(const struct gl_step_record *r)
     return r->attempt_count == 0 && gl_step_status_is_terminal(r->status) ? 1 : r->attempt_count;
 }
 
+/* Only an agent between two tries keeps its slots. */
+static bool is_sound_lease(const struct gl_step_record *r)
+{
+    return !r->keeps_slots || (r->step_id.p[0] == '@' && r->letter != 0 && r->tries > 0 &&
+                               (r->status == GL_STEP_RETRY_WAIT || r->status == GL_STEP_READY ||
+                                r->status == GL_STEP_QUEUED));
+}
+
 static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_spec *spec,
                           const struct gl_job_record *job, int32_t item)
 {
     bool ended = gl_step_status_is_terminal(r->status);
 
+    if (!is_sound_lease(r)) {
+        return false;
+    }
     if (spec->is_bound || r->step_id.p[0] == '@') {
         return r->up_ended <= (uint64_t)spec->needs_n + r->more_needs &&
                r->spread <= spec->children_n && times_are_sound(&gl_step_schema, r);

@@ -1,5 +1,6 @@
 #include "core/heal/safety.h"
 
+#include "core/agents/agents.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/place/slots.h"
@@ -121,6 +122,9 @@ void gl_safety_pause(struct gl_core *c, struct gl_job *j, gl_str why)
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
         gl_slots_unqueue(c, st);
+        if (st->r.keeps_slots) {
+            gl_unit_release(c, st);
+        }
         gl_step_set_due(c, st);
     }
 }

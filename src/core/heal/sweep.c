@@ -43,6 +43,10 @@ int64_t gl_sweep_wake_of(const struct gl_job *j)
     if (j->r.status == GL_JOB_PAUSED) {
         return GL_WAKE_NEVER;
     }
+    if (!gl_list_empty(&j->holds) && !j->is_damaged) {
+        return GL_WAKE_RUNNING; /* an agent between two tries: after a restart it has its slots
+                                   before anything new starts */
+    }
     if (has_work(j)) {
         return GL_WAKE_READY;
     }

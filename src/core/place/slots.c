@@ -7,6 +7,7 @@
 #include "core/snapshot.h"
 
 enum { HOLDERS_TOLD = 3 };
+#define RANK_FIRST (INT64_MIN / 2) /* before everybody who wants slots */
 
 bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b)
 {
@@ -79,6 +80,11 @@ static void wait_free(struct gl_core *c, struct gl_wait *w)
     }
 }
 
+static bool wants_none(const struct gl_wait *w)
+{
+    return w->slots == 0;
+}
+
 /* It was granted, and nobody wants it. */
 static void wait_void(struct gl_core *c, struct gl_wait *w)
 {
@@ -88,6 +94,24 @@ static void wait_void(struct gl_core *c, struct gl_wait *w)
         gl_quotas_unuse(c, w);
     }
     wait_free(c, w);
+}
+
+/* Left over, in whatever state. */
+static void wait_forget(struct gl_core *c, struct gl_wait *w)
+{
+    if (w->state != GL_WAIT_GRANTED) {
+        wait_free(c, w);
+        return;
+    }
+    for (struct gl_link *l = c->granted.next; l != &c->granted; l = l->next) {
+        struct gl_slot_grant *g = GL_CONTAINER(l, struct gl_slot_grant, link);
+
+        if (g->wait == w) {
+            grant_free(c, g);
+            break;
+        }
+    }
+    wait_void(c, w);
 }
 
 void gl_slots_done(struct gl_core *c)
@@ -163,12 +187,17 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st)
     GL_ASSERT(st->wait == NULL);
     make_key(key, st->job->id, gl_step_place(st));
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
+    if (w != NULL && wants_none(w) != (st->hold != NULL)) {
+        GL_MARK(c->trace, "slots.entry_of_another_lease");
+        wait_forget(c, w);
+        w = NULL;
+    }
     if (w == NULL) {
         w = wait_new(c, gl_quotas_ask(c, st, (uint8_t)pool));
         memcpy(w->key, key, sizeof(key));
         w->pool = (uint8_t)pool;
-        w->slots = spec->slots;
-        w->rank = rank_of(c, st);
+        w->slots = st->hold != NULL ? 0 : spec->slots;
+        w->rank = st->hold != NULL ? RANK_FIRST : rank_of(c, st);
         w->seq = ++c->wait_seq;
         gl_map_add(&c->waits, wait_key(w), w);
         gl_heap_push(&c->pools[pool].queue, &w->place);
@@ -225,13 +254,35 @@ static void hold_free(struct gl_core *c, struct gl_slot_hold *h)
     gl_pool_free(&c->mem, h, sizeof(*h));
 }
 
+/* Its lease goes on, unless more is held than there is: then who comes last makes way. */
+static void go_on(struct gl_core *c, struct gl_step *st)
+{
+    GL_ASSERT(st->hold != NULL);
+    wait_free(c, st->wait);
+    if (!gl_slots_are_over(c, st)) {
+        GL_MARK(c->trace, "slots.lease_goes_on");
+        gl_ledger_start(c, st);
+        return;
+    }
+    GL_MARK(c->trace, "slots.lease_lost");
+    gl_unit_release(c, st);
+    st->r.queued_at = c->now;
+    gl_slots_queue(c, st);
+    gl_step_set_due(c, st);
+}
+
 /* The step has its slots: they pass from the queue's entry to the attempt. */
 static void grant(struct gl_core *c, struct gl_step *st)
 {
     struct gl_wait *w = st->wait;
-    struct gl_slot_hold *h = hold_new(c, st, w->pool);
+    struct gl_slot_hold *h;
 
     GL_ASSERT(w->state == GL_WAIT_GRANTED);
+    if (wants_none(w)) {
+        go_on(c, st);
+        return;
+    }
+    h = hold_new(c, st, w->pool);
     if (w->limited) {
         gl_quotas_start(c, w, h);
     }
@@ -280,6 +331,9 @@ static struct gl_wait *next_of(struct gl_core *c, struct gl_core_pool_state *p)
     for (struct gl_heap_item *top; (top = gl_heap_top(&p->queue)) != NULL;) {
         struct gl_wait *w = GL_CONTAINER(top, struct gl_wait, place);
 
+        if (wants_none(w)) {
+            return w;
+        }
         if (!w->limited || gl_quotas_allow(c, w)) {
             return p->in_use <= p->slots && w->slots <= p->slots - p->in_use ? w : NULL;
         }
@@ -411,7 +465,8 @@ static void tell_holder(struct gl_job *j, const struct gl_slot_hold *h, struct g
 
     gl_buf_fmt(out, "job %.*s", GL_STR_ARG(j->id));
     if (st != NULL) {
-        gl_buf_fmt(out, " step '%.*s'", GL_STR_ARG(st->r.step_id));
+        gl_buf_fmt(out, " step '%.*s'%s", GL_STR_ARG(st->r.step_id),
+                   st->r.keeps_slots ? " between two tries" : "");
     }
 }
 
@@ -554,7 +609,7 @@ static bool enqueue(struct gl_core *c, struct gl_wait *w, const struct saved_wai
     } else if (w->state == GL_WAIT_GRANTED) {
         c->pools[w->pool].in_use += w->slots;
     }
-    if (st != NULL && st->wait == NULL) {
+    if (st != NULL && st->wait == NULL && wants_none(w) == (st->hold != NULL)) {
         w->step = st;
         st->wait = w;
     }

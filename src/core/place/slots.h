@@ -11,6 +11,11 @@
  * blocks those behind it: a large request is never starved. What else may hold a step back is the
  * business of quotas.h.
  *
+ * An agent's lease lasts through its tries at once: between two of them it has its slots and no
+ * process. When its time has come it stands in front of everybody else in the queue, with an entry
+ * that wants no slots, and starts as soon as anything may. Only where more is held than the pool
+ * has (of a node that has died, or after a quarantine) it gives its slots back and queues again.
+ *
  * Waiting raises priority, by one for each GL_AGEING_MS. All in a queue age alike, so their order
  * is fixed the moment they come: by the time since which they wait, less GL_AGEING_MS for each
  * point of their priority. */
@@ -37,8 +42,8 @@ enum gl_wait_state {
 /* A million of these must be affordable: 64 bytes. */
 struct gl_wait {
     struct gl_heap_item place; /* in the queue its state names */
-    uint32_t slots;
-    int64_t rank; /* lower goes first; then by `seq` */
+    uint32_t slots;            /* 0: it has them already */
+    int64_t rank;              /* lower goes first; then by `seq` */
     uint64_t seq;
     struct gl_step *step;        /* NULL: its job is not in memory */
     char key[GL_WAIT_KEY_BYTES]; /* job id, and gl_step_place() */
@@ -75,7 +80,8 @@ void gl_slots_queue(struct gl_core *c, struct gl_step *st);
 void gl_slots_unqueue(struct gl_core *c, struct gl_step *st); /* fine if it is not queued */
 void gl_slots_detach(struct gl_step *st); /* its job leaves memory; the entry stays */
 void gl_slots_pump(struct gl_core *c);
-/* A step of a job just loaded is running: it has its slots, whatever the capacity says now. */
+/* A step of a job just loaded is running, or between two tries: it has its slots, whatever the
+ * capacity says now. */
 void gl_slots_take(struct gl_core *c, struct gl_step *st);
 /* Its attempt has never begun. Is more in use of its pool than there is, or against its limits? */
 bool gl_slots_are_over(const struct gl_core *c, const struct gl_step *st);
