@@ -7,7 +7,6 @@ without a mark or a word. Each pattern meets one kind of death, with GLIA_SOAK=1
 A round prints its seed; GLIA_CRASH_SEED=n replays one (what is drawn is the same, the moments are
 not). GLIA_SOAK=1 takes new seeds, and GLIA_CRASH_ROUNDS (4) rounds of each."""
 
-import os
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bundlework import item
+from crashseeds import SOAK, rounds, seeds
 from deaths import Person, World, marked
 from glianode import Box
 from httpnode import serve
@@ -22,20 +22,11 @@ from onstore import share_of
 from patterns import PATTERNS
 from teststore import STORE, Lender
 
-SOAK = bool(os.environ.get("GLIA_SOAK"))
-ROUNDS = int(os.environ.get("GLIA_CRASH_ROUNDS", "4" if SOAK else "1"))
+ROUNDS = rounds(usual=1, soak=4)
 AT_ONCE = 7  # they wait more than they work
 # A step is given up when it was lost more often than three times.
 KILLS = 2
 LULL_SECONDS = 2
-
-
-def seeds(name):
-    if os.environ.get("GLIA_CRASH_SEED"):
-        return [int(os.environ["GLIA_CRASH_SEED"])]
-    if SOAK:
-        return [random.SystemRandom().randrange(1 << 32) for _ in range(ROUNDS)]
-    return [sum(name.encode()) * 1000 + i for i in range(ROUNDS)]
 
 
 def moment(world, rng):
@@ -116,7 +107,7 @@ def round_of(how, name, seed, folder, url):
 
 
 def rounds(how, tmp_path, take_url=lambda: None):
-    drawn = [(name, seed) for name in patterns_for(how) for seed in seeds(f"{how} {name}")]
+    drawn = [(name, seed) for name in patterns_for(how) for seed in seeds(f"{how} {name}", ROUNDS)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [(name, seed, pool.submit(round_of, how, name, seed, tmp_path / f"{number}",
                                             take_url()))

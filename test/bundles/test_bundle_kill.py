@@ -12,25 +12,17 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from bundlework import ENDED, Bundle, Ran, Runner, item
+from crashseeds import rounds, seeds
 from glianode import Box, keepers, wait_for
 from httpnode import serve
 from onstore import share_of
 from patterns import PATTERNS, answer
 from records import open_records
 
-SOAK = bool(os.environ.get("GLIA_SOAK"))
-ROUNDS = int(os.environ.get("GLIA_CRASH_ROUNDS", "10" if SOAK else "1"))
+ROUNDS = rounds(usual=1, soak=10)
 KILLS = 4
 AT_ONCE = 4
 END_SECONDS_MAX = 60
-
-
-def seeds(name):
-    if os.environ.get("GLIA_CRASH_SEED"):
-        return [int(os.environ["GLIA_CRASH_SEED"])]
-    if SOAK:
-        return [random.SystemRandom().randrange(1 << 32) for _ in range(ROUNDS)]
-    return [sum(name.encode()) * 1000 + i for i in range(ROUNDS)]
 
 
 class Victim:
@@ -85,10 +77,10 @@ def round_of(name, seed, folder):
 
 @item("B-15-1")
 def test_every_pattern_ends_as_it_would_without(tmp_path):
-    rounds = [(name, seed) for name in share_of(PATTERNS) for seed in seeds(name)]
+    drawn = [(name, seed) for name in share_of(PATTERNS) for seed in seeds(name, ROUNDS)]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         futures = [(name, seed, pool.submit(round_of, name, seed, str(tmp_path / f"{number}")))
-                   for number, (name, seed) in enumerate(rounds)]
+                   for number, (name, seed) in enumerate(drawn)]
     bad = [f"{name}, GLIA_CRASH_SEED={seed}: {f.exception()!r}" for name, seed,
            f in futures if f.exception()]
     assert not bad, "\n\n".join(bad)

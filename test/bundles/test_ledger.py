@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from bundlework import Bundle, get, item
+from bundlework import Bundle, Ran, get, item
 from glianode import wait_for
 
 OPTIONAL = {"required": False, "retry": {"max_attempts": 1}}
@@ -118,6 +118,28 @@ def test_the_message_of_the_ledger(served, tmp_path):
     parent, = message["body"]["parents"]
     assert (parent["step_id"], parent["status"], parent["outcome"]) == ("p", "partial", "failed")
     assert parent["edge_id"] == "p__c" and "output" in parent
+    ran.one("workflow_step_triggered", step_id="c")
+
+
+@item("B-8.3-6", "B-8.3-7")
+def test_the_ledger_starts_a_step_that_nobody_writes_to(served, tmp_path):
+    """Only when nothing is on its way any more: until then somebody might."""
+    b = Bundle("unsent").worker("p", WORKS, output_message_type="data")
+    b.worker("slow", "wait_file('go'); note('order', 'slow')", output_message_type=None)
+    b.worker("c", "note('order', 'c'); note('c', load('MN_MESSAGE_FILE'))", ["p"],
+             output_message_type="done")
+    folder = b.ends("c").seed("p", {}).seed("slow", {}).write(tmp_path / "unsent")
+    served.box.glia("run", folder, "--run-id", "unsent-1", "--detach")
+    wait_for("the step before it", lambda: Ran(served.box, "unsent-1").statuses["p"] == "completed")
+    assert Ran(served.box, "unsent-1").statuses["c"] == "ready"
+    served.touch("unsent-1", "go")
+    wait_for("the end", lambda: Ran(served.box, "unsent-1").status["status"] == "completed")
+    ran = Ran(served.box, "unsent-1")
+    assert ran.lines("order") == ["slow", "c"], ran
+    message, = ran.lines("c")
+    assert message["envelope"]["type"] == "workflow_trigger", message
+    assert message["envelope"]["from"] == "workflow_ledger", message
+    assert [p["step_id"] for p in message["body"]["parents"]] == ["p"], message
     ran.one("workflow_step_triggered", step_id="c")
 
 

@@ -16,10 +16,10 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from crashworld import BUILD, World, attack  # noqa: E402
 from crashflow import fan, small  # noqa: E402
+from crashseeds import rounds, seeds  # noqa: E402
 from glianode import BUILD as RELEASE, wait_for  # noqa: E402
 
-SOAK = bool(os.environ.get("GLIA_SOAK"))
-ROUNDS = int(os.environ.get("GLIA_CRASH_ROUNDS", "50" if SOAK else "6"))
+ROUNDS = rounds(usual=6, soak=50)
 AT_ONCE = 6
 JOBS = "/v1/contexts/default/jobs"
 
@@ -35,14 +35,6 @@ ATTACKS = {
     "the_power": ({"node": 1, "machine": 2}, 5, "cut"),
     "the_power_in_the_middle_of_a_sync": ({"node": 2, "machine": 1, "step": 1}, 6, "tear"),
 }
-
-
-def seeds(name):
-    if os.environ.get("GLIA_CRASH_SEED"):
-        return [int(os.environ["GLIA_CRASH_SEED"])]
-    if SOAK:
-        return [random.SystemRandom().randrange(1 << 32) for _ in range(ROUNDS)]
-    return [sum(name.encode()) * 1000 + i for i in range(ROUNDS)]
 
 
 def side_by_side(one, all_of_them):
@@ -68,7 +60,7 @@ def test_everything_ends_right_though_the_world_is_attacked(name):
         print(f"{name}: GLIA_CRASH_SEED={seed}", flush=True)
         return attack(seed, weights, kills, power)
 
-    judged = side_by_side(one, seeds(name))
+    judged = side_by_side(one, seeds(name, ROUNDS))
     assert sum(map(len, judged)) > 0
 
 
