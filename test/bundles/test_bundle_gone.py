@@ -108,6 +108,15 @@ def test_the_same_bundle_submitted_once_more_makes_it_whole(served, tmp_path, ho
 
 
 @ONE_COPY
+def test_once_it_is_cancelled_nobody_must_decide_any_more(served, tmp_path):
+    box, folder = served.box, two(tmp_path, "given-up")
+    _, status = lose(served, folder, "given-up", "gone")
+    assert status["recovery_requires_review"] is True, status
+    box.glia("job", "cancel", "given-up")
+    assert status_of(box, "given-up", "cancelled")["recovery_requires_review"] is False
+
+
+@ONE_COPY
 def test_what_runs_meanwhile_ends_before_the_job_is_paused(served, tmp_path):
     bundle = Bundle("both").worker("a", "note('a', 1); wait_file('go')", idempotent=True,
                                    output_message_type="done")

@@ -107,6 +107,7 @@ static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event
     }
     if (j->r.verdict == GL_VERDICT_NONE) {
         gl_ledger_move_job(c, j, GL_JOB_CANCELLING);
+        j->r.recovery_requires_review = false; /* that was the decision */
         gl_ledger_sentence(c, j, GL_VERDICT_CANCELLED, who_and_why(c, ev, "cancelled"));
         gl_txn_log(c, j, NULL, "job_cancelling", j->r.reason, (gl_str){0});
     }
