@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -51,6 +51,6 @@ uint16_t test_port(void)
             return port;
         }
     }
-    GL_ASSERT(!"no port of the loopback is free");
-    return 0;
+    (void)fprintf(stderr, "no port of the loopback is free\n");
+    abort();
 }
