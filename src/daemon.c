@@ -307,6 +307,9 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
     }
     open_recorder(d);
     gl_daemon_listen(d);
+    if (!d->config.passive) {
+        gl_daemon_human_open(d);
+    }
     err = gl_daemon_make(d, reterr_why);
     if (err == 0) {
         err = pthread_create(&d->thread, NULL, run, d);

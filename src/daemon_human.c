@@ -1,9 +1,11 @@
-/* daemon_human.c - a thread that looks for questions of workers whose time is over (os/overdue.h).
+/* daemon_human.c - a thread that looks for questions of workers: which are open, and whose time is
+ * over (os/overdue.h).
  *
  * Files are not the control thread's business: a disk far away may take its time. What a run's job
  * is doing only that thread knows, so it is asked, as clients do; who is told to stop waits for no
  * answer. */
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/check.h"
@@ -13,6 +15,7 @@
 #include "daemon_state.h"
 #include "model/job.h"
 #include "os/overdue.h"
+#include "os/runclaim.h"
 
 enum {
     PAUSE_MS_MIN = 1000,
@@ -34,6 +37,7 @@ struct gl_daemon_human {
     bool is_stopping;
     bool is_asked; /* the control thread has the request */
     enum gl_overdue_run told;
+    char job[GL_ULID_BYTES + 1]; /* then: the run's */
 };
 
 /* ---- asking ---- */
@@ -44,6 +48,7 @@ static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_requ
     struct gl_json j;
     gl_jnode root;
     int64_t status;
+    gl_str job;
 
     if (rq->code == GL_E_NOT_FOUND || rq->code == GL_E_INVALID || rq->code == GL_E_DAMAGED) {
         return GL_OVERDUE_OTHER;
@@ -54,6 +59,8 @@ static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_requ
     root = gl_json_root(&j);
     status =
         gl_schema_word(gl_job_status_words, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
+    job = gl_json_str(&j, gl_json_get(&j, root, "job_id"), &a);
+    (void)snprintf(h->job, sizeof(h->job), "%.*s", GL_STR_ARG(job));
     /* What was meant may also be the beginning of another job's id. */
     return gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "run_id"), &a), h->run_id) &&
                    status >= 0 && !gl_job_status_is_terminal((uint8_t)status)
@@ -80,6 +87,7 @@ static void ask_now(struct gl_loop_task *t)
     h->rq = (struct gl_request){.verb = GL_VERB_STATUS,
                                 .context = GL_S("default"),
                                 .job = h->run_id,
+                                .brief = true,
                                 .done = on_told,
                                 .owner = h};
     gl_daemon_ask(h->daemon, &h->rq);
@@ -89,6 +97,7 @@ static enum gl_overdue_run ask(void *owner, gl_str run_id)
 {
     struct gl_daemon_human *h = owner;
     enum gl_overdue_run told = GL_OVERDUE_LATER;
+    char job[GL_ULID_BYTES + 1] = "";
 
     if (run_id.n >= sizeof(h->run_text)) {
         return GL_OVERDUE_OTHER;
@@ -106,9 +115,13 @@ static enum gl_overdue_run ask(void *owner, gl_str run_id)
     }
     if (!h->is_asked) {
         told = h->told;
+        memcpy(job, h->job, sizeof(job));
     }
     pthread_mutex_unlock(&h->mutex);
-    return told;
+    /* Its first worker has not started yet: what lies there is an earlier job's. */
+    return told == GL_OVERDUE_LIVE && !gl_runclaim_is_of(h->overdue.root, run_id, gl_str_of(job))
+               ? GL_OVERDUE_OTHER
+               : told;
 }
 
 static void on_line(void *owner, const char *line)
@@ -162,7 +175,7 @@ static void *watch(void *owner)
     return NULL;
 }
 
-void gl_daemon_human_start(struct gl_daemon *d)
+void gl_daemon_human_open(struct gl_daemon *d)
 {
     struct gl_daemon_human *h = gl_mem_alloc(sizeof(*h));
     pthread_condattr_t attr;
@@ -178,9 +191,18 @@ void gl_daemon_human_start(struct gl_daemon *d)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&h->moved, &attr);
     pthread_condattr_destroy(&attr);
+    h->is_stopping = true; /* nobody is there to be stopped */
     d->human = h;
+    d->asks = gl_overdue_asks(&h->overdue);
+}
+
+void gl_daemon_human_start(struct gl_daemon *d)
+{
+    struct gl_daemon_human *h = d->human;
+
+    h->is_stopping = false;
     if (pthread_create(&h->thread, NULL, watch, h) != 0) {
-        h->is_stopping = true; /* nobody is there to be stopped */
+        h->is_stopping = true;
         gl_textlog_write(&d->log, "questions that nobody answers are not looked for: no thread");
     }
 }

@@ -340,7 +340,8 @@ static void make_node(struct gl_daemon *d)
                                   .entropy = &d->entropy,
                                   .tidy = gl_tidyfs_port(d->tidy),
                                   .blob = &d->blobs.blob,
-                                  .record = gl_recorder_port(d->recorder)};
+                                  .record = gl_recorder_port(d->recorder),
+                                  .asks = d->human != NULL ? &d->asks : NULL};
     struct gl_node_config config = {
         .name = d->name,
         .context = GL_S("default"),

@@ -19,6 +19,7 @@
 #include "os/tcp.h"
 #include "os/textlog.h"
 #include "os/tidyfs.h"
+#include "port/asks.h"
 #include "stores.h"
 
 struct gl_daemon_human;
@@ -60,6 +61,7 @@ struct gl_daemon {
     struct gl_logfs logs;
     struct gl_http *http;
     struct gl_daemon_human *human; /* NULL: passive */
+    struct gl_asks asks;           /* what it has found; empty: passive */
     const char *socket;
     int socket_fd, tcp_fd;
     char address[GL_TCP_TEXT_BYTES]; /* of the latter */
@@ -114,7 +116,8 @@ void gl_daemon_ask(struct gl_daemon *d, struct gl_request *rq);
 void gl_daemon_end(struct gl_daemon *d);
 
 /* ---- daemon_human.c ---- */
-void gl_daemon_human_start(struct gl_daemon *d);
+void gl_daemon_human_open(struct gl_daemon *d);
+void gl_daemon_human_start(struct gl_daemon *d); /* its thread */
 void gl_daemon_human_stop(struct gl_daemon *d); /* its thread; the loop may still know of it, ... */
 void gl_daemon_human_free(struct gl_daemon *d); /* ... and now does not */
 

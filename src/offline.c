@@ -7,6 +7,7 @@
 #include "api/migrate.h"
 #include "api/query.h"
 #include "exec/keeper_spawn.h"
+#include "os/asksrun.h"
 #include "os/lock.h"
 #include "os/loop.h"
 #include "os/paths.h"
@@ -98,8 +99,8 @@ static int check_meant(const char *data, const char *store, struct gl_stores_mem
     return 0;
 }
 
-int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
-                     struct gl_buf *body, struct gl_why *reterr_why)
+int gl_offline_query(const char *data, const char *store, const char *runs_root,
+                     struct gl_request *rq, struct gl_buf *body, struct gl_why *reterr_why)
 {
     struct gl_stores_memory memory;
     struct gl_stores_config config = {.url = store,
@@ -107,6 +108,7 @@ int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
                                       .allow_loss = true, /* by reading nothing is lost */
                                       .read_only = true,
                                       .identity = memory.identity};
+    struct gl_asks asks = gl_asksrun_reader(runs_root);
     struct question q = {.rq = rq, .body = body, .why = reterr_why};
     sigset_t all, before;
     int err = check_meant(data, store, &memory, reterr_why);
@@ -121,6 +123,7 @@ int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err == 0) {
         gl_query_init(&q.queries, q.store);
+        q.queries.asks = &asks;
         q.task = (struct gl_loop_task){.run = ask_question, .owner = &q};
         gl_loop_post(q.loop, &q.task);
         gl_loop_run(q.loop);

@@ -19,9 +19,9 @@ int gl_offline_hold(const char *path, const char *reason, uint64_t *ret_jobs,
 
 /* LIST, STATUS, EVENTS (without waiting), HUMAN, WHY, NODES, NODE_SHOW or CLUSTER: the answer is
  * appended to `body`. Changes nothing, starts nothing, takes no lock. `store`: the URL of one; "" :
- * SQLite in the folder. */
-int gl_offline_query(const char *data, const char *store, struct gl_request *rq,
-                     struct gl_buf *body, struct gl_why *reterr_why);
+ * SQLite in the folder. `runs_root`: where workers have left their questions. */
+int gl_offline_query(const char *data, const char *store, const char *runs_root,
+                     struct gl_request *rq, struct gl_buf *body, struct gl_why *reterr_why);
 
 /* Everything from one store into another: api/migrate.h says how. Takes the locks of the folders
  * that are concerned; if this folder belongs to the source, it belongs to the target afterwards. */

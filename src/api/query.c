@@ -1,5 +1,6 @@
 #include "api/query.h"
 
+#include "api/asked.h"
 #include "api/nodes.h"
 #include "api/query_parts.h"
 #include "api/render.h"
@@ -262,6 +263,7 @@ static void tell_status(struct gl_query *q)
         return;
     }
     view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
+    view.asks = gl_asked_of(q->context->asks, &view, &q->arena);
     if (q->rq->verb == GL_VERB_WHY) {
         rc = gl_render_why(&q->arena, &view, q->rq->step, q->context->live, &q->w, &why);
         if (rc != 0) {
@@ -368,6 +370,11 @@ static void on_status_job(struct gl_store_req *req)
     }
     if (req->records[0].rev == 0) {
         gl_query_no_such_job(q);
+        return;
+    }
+    if (q->rq->brief) {
+        gl_render_job(&q->arena, &req->records[0], &q->w);
+        gl_query_succeed(q);
         return;
     }
     q->job_record = gl_query_keep(q, &req->records[0]);
@@ -488,57 +495,6 @@ static void on_events_job(struct gl_store_req *req)
 static void events(struct gl_query *q)
 {
     gl_query_get(q, GL_S("job"), q->job, on_events_job);
-}
-
-/* ---- people ---- */
-
-static void on_human_records(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    gl_jw_object(&q->w);
-    gl_jw_key(&q->w, "requests");
-    gl_jw_array(&q->w);
-    for (size_t i = 0; i + 1 < req->records_n; i += 2) {
-        gl_render_human(&q->arena, &req->records[i], &req->records[i + 1], &q->w);
-    }
-    gl_jw_end(&q->w);
-    gl_jw_end(&q->w);
-    gl_query_succeed(q);
-}
-
-static void on_human(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-    struct gl_store *s = q->context->store;
-    size_t n = req->entries_n;
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, n * 2 + 1);
-    for (size_t i = 0; i < n; i++) {
-        gl_str step = gl_str_dup(&q->arena, req->entries[i].id), ignored;
-
-        q->keys[i * 2] = (struct gl_key){.kind = GL_S("step"), .id = step};
-        q->keys[i * 2 + 1] =
-            (struct gl_key){.kind = GL_S("job"), .id = gl_str_cut(step, '/', &ignored)};
-    }
-    q->req = (struct gl_store_req){.done = on_human_records, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, n * 2);
-}
-
-static void human(struct gl_query *q)
-{
-    struct gl_store *s = q->context->store;
-
-    q->range =
-        (struct gl_range){.index = GL_S("human"), .score_max = INT64_MAX, .limit = q->rq->limit};
-    q->req = (struct gl_store_req){.done = on_human, .owner = q};
-    s->ops->range(s, &q->req, q->tenant, &q->range);
 }
 
 /* ---- claims ---- */
@@ -704,7 +660,7 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
         list(q);
         return;
     case GL_VERB_HUMAN:
-        human(q);
+        gl_query_human(q);
         return;
     case GL_VERB_NODES:
     case GL_VERB_NODE_SHOW:

@@ -12,6 +12,7 @@
 #include "api/request.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "port/asks.h"
 #include "port/store.h"
 
 struct gl_query_context {
@@ -19,6 +20,7 @@ struct gl_query_context {
     struct gl_link under_way;
     size_t under_way_n;
     const struct gl_reason_live *live; /* borrowed; NULL: no node is running */
+    const struct gl_asks *asks;        /* borrowed; NULL: what workers ask is not known */
 };
 
 void gl_query_init(struct gl_query_context *q, struct gl_store *store);

@@ -31,8 +31,11 @@ struct gl_query {
     struct gl_nodes nodes;
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
-    struct gl_flow *graph; /* agents, messages: the flow, read */
-    void *counts;          /* agents, messages: of query_agents.c */
+    struct gl_flow *graph;    /* agents, messages: the flow, read */
+    void *counts;             /* agents, messages: of query_agents.c */
+    struct gl_asks_run *asks; /* human: of runs, ... */
+    size_t asks_n;
+    uint64_t asks_open_n; /* ... with so many questions */
     struct gl_buf body;
     struct gl_jw w;
 };
@@ -47,6 +50,9 @@ bool gl_query_answered(struct gl_query *q);
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);
 void gl_query_list(struct gl_query *q, gl_store_done *done); /* q->listing */
 struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r);
+
+/* ---- query_human.c ---- */
+void gl_query_human(struct gl_query *q);
 
 /* ---- query_agents.c: of the job that q->job names ---- */
 void gl_query_agents(struct gl_query *q);

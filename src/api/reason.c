@@ -1,5 +1,6 @@
 #include "api/reason.h"
 
+#include "api/asked.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/agent.h"
@@ -587,10 +588,10 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
 gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
 {
     gl_str text = explain_job(a, v, live), place = where(a, v), waiting = inbox(a, v);
-    gl_str early = deferred(v);
+    gl_str early = deferred(v), asked = gl_asked_sentence(a, v);
 
-    return place.n + waiting.n + early.n == 0
+    return place.n + waiting.n + early.n + asked.n == 0
                ? text
-               : gl_str_fmt(a, "%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),
-                            GL_STR_ARG(place), GL_STR_ARG(waiting));
+               : gl_str_fmt(a, "%.*s%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),
+                            GL_STR_ARG(place), GL_STR_ARG(asked), GL_STR_ARG(waiting));
 }

@@ -1,5 +1,6 @@
 #include "api/render.h"
 
+#include "api/asked.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/agent.h"
@@ -139,6 +140,7 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
     }
     if (v->flow->bundle != NULL) {
         gl_render_bundle(a, v, w);
+        gl_asked_write_job(v, w);
     }
     gl_jw_key(w, "workflow_state");
     gl_jw_object(w);
@@ -229,6 +231,7 @@ int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
     gl_jw_c(w, gl_job_status_words[v->job.status]);
     gl_jw_key(w, "why");
     gl_jw_str(w, gl_reason_job(a, v, live));
+    gl_asked_write_job(v, w);
     gl_jw_key(w, "steps");
     gl_jw_array(w);
     if (step.n > 0) {

@@ -90,6 +90,7 @@ struct gl_request {
     gl_str status; /* LIST: only jobs with this status; "" = all */
     gl_str name;   /* LIST: only jobs of flows with this name; "" = all. NODE_SHOW: which node */
     bool all;      /* NODES: also those that are dead */
+    bool brief;    /* STATUS: only what a list tells of the job */
     gl_ms keep_ms; /* TRIM: remove ended jobs that ended longer ago than this; -1 = as configured */
     int64_t keep_jobs; /* TRIM: keep at most so many ended jobs; -1 = as configured */
     int64_t from_seq;

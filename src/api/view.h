@@ -6,6 +6,7 @@
 #include "api/nodes.h"
 #include "model/flow.h"
 #include "model/job.h"
+#include "port/asks.h"
 #include "port/store.h"
 
 struct gl_view_items { /* the instances of one step with foreach, by item; some may be missing */
@@ -19,6 +20,7 @@ struct gl_view {
     struct gl_step_record **steps;      /* by number; NULL: it has no record */
     struct gl_view_items *items;        /* by number */
     const struct gl_nodes_owner *owner; /* NULL: it has ended, or the store is not shared */
+    const struct gl_asks_run *asks;     /* what its workers ask a person; NULL: nothing */
 };
 
 /* Everything lives in `a`. */

@@ -1,130 +1,95 @@
 /* cmd_human.c - glia human: what waits for a person: steps, and requests in the files of runs. */
+#include "api/asked.h"
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/page.h"
+#include "cli/filed.h"
 #include "cli/table.h"
-#include "os/humanfile.h"
+#include "os/runclaim.h"
 
-/* "approve|reject" */
-static gl_str decisions_of(struct gl_page *p, gl_jnode request)
+/* What is listed: what the node tells, and in the place of what it has read in files, these. */
+struct list {
+    struct gl_page *page;
+    bool has_files; /* they can be seen from here */
+    const struct gl_filed *filed;
+};
+
+static bool is_request(struct gl_page *p, gl_jnode e)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    gl_jnode words = gl_json_get(&p->j, request, "decisions");
-
-    for (gl_jnode e = gl_json_first(&p->j, words); e; e = gl_json_after(&p->j, words, e)) {
-        gl_buf_c(&out, out.n > 0 ? "|" : "");
-        gl_buf_str(&out, gl_json_str(&p->j, e, &p->arena));
-    }
-    return gl_str_dup(&p->arena, gl_buf_view(&out));
+    return gl_str_is(gl_page_text(p, e, "kind"), "request");
 }
 
-static void add_steps(struct gl_table *t, struct gl_page *p)
+/* Nobody waits for the answer at the moment. */
+static bool is_deaf(struct gl_page *p, gl_jnode e)
 {
+    bool listens = true;
+
+    (void)gl_json_bool(gl_json_get(&p->j, e, "listens"), &listens);
+    return !listens;
+}
+
+/* The same of a request that was found in a file; what the node does not know yet is being asked.
+ */
+static bool is_filed_deaf(const struct list *l, const struct gl_filed *f)
+{
+    struct gl_page *p = l->page;
+    gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
+
+    for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
+        if (gl_str_eq(gl_page_text(p, e, "request_id"), f->request->request_id) &&
+            gl_str_eq(gl_page_text(p, e, "job_id"), f->job)) {
+            return is_deaf(p, e);
+        }
+    }
+    return false;
+}
+
+static gl_str with_deaf(struct gl_page *p, gl_str what, bool deaf)
+{
+    return deaf ? gl_str_fmt(&p->arena, "%.*s (" GL_ASKED_NOBODY ")", GL_STR_ARG(what)) : what;
+}
+
+static void add_steps(struct gl_table *t, const struct list *l)
+{
+    struct gl_page *p = l->page;
     gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
 
     for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
         gl_str asked = gl_page_text(p, e, "asked");
 
+        if (is_request(p, e) && l->has_files) {
+            continue;
+        }
         gl_table_add(t, gl_page_text(p, e, "job_id"));
-        gl_table_add(t, gl_page_text(p, e, "step_id"));
+        gl_table_add(t, gl_page_text(p, e, is_request(p, e) ? "request_id" : "step_id"));
         gl_table_add(t, gl_page_text(p, e, "kind"));
-        gl_table_add(t, decisions_of(p, e));
-        gl_table_add(t, asked.n > 0 ? asked : gl_page_text(p, e, "reason"));
+        gl_table_add(t, gl_filed_decisions(p, e));
+        gl_table_add(
+            t, with_deaf(p, asked.n > 0 ? asked : gl_page_text(p, e, "reason"), is_deaf(p, e)));
     }
 }
 
-/* ---- requests in the files of runs ---- */
-
-/* One that is open. */
-struct asked {
-    struct asked *next;
-    gl_str job, run_id;
-    const struct gl_humanfile_request *request;
-};
-
-/* Where the folders of runs are: the option, what the node says, what is set. */
-static const char *runs_root(struct gl_reach *reach)
+/* Of files that only the node can see. */
+static void say_notes(struct gl_cli *cli, const struct list *l)
 {
-    struct gl_cli *cli = reach->cli;
-    const char *given = gl_cli_option(cli, "--runs-root");
-    struct gl_client_reply reply;
-    struct gl_json j;
-    gl_str told = {0};
+    struct gl_page *p = l->page;
+    gl_jnode notes = gl_json_get(&p->j, p->root, "notes");
+    long long more = gl_page_number(p, p->root, "more");
 
-    if (given != NULL) {
-        return given;
+    if (l->has_files) {
+        return;
     }
-    if (!reach->is_alone &&
-        gl_reach_call(reach, "GET", "/v1/node", (gl_str){0}, &reply, NULL) == 0 &&
-        gl_json_parse(&j, gl_str_dup(&cli->arena, reply.body), SIZE_MAX, &cli->arena, NULL) == 0) {
-        told = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "runs_root"), &cli->arena);
+    for (gl_jnode e = gl_json_first(&p->j, notes); e; e = gl_json_after(&p->j, notes, e)) {
+        gl_cli_say(cli, "requests of run %.*s: %.*s", GL_STR_ARG(gl_page_text(p, e, "run_id")),
+                   GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, e, "text"))));
     }
-    return told.n > 0 ? gl_str_c(&cli->arena, told) : cli->settings->values[GL_SET_RUNS_ROOT].text;
+    if (more > 0) {
+        gl_cli_say(cli,
+                   "%lld more requests of workers are not shown: the node tells the first ones",
+                   more);
+    }
 }
 
-static struct asked **add_open(struct gl_cli *cli, struct asked **end, const char *root, gl_str job,
-                               gl_str run_id)
-{
-    struct gl_humanfile f;
-    struct gl_why why = {0};
-
-    if (gl_humanfile_read(root, run_id, &cli->arena, &f, &why) != 0) {
-        gl_cli_say(cli, "requests of run %.*s: %s", GL_STR_ARG(run_id), why.text);
-        return end;
-    }
-    for (size_t i = 0; i < f.n; i++) {
-        if (!f.requests[i].is_answered) {
-            *end = GL_NEW(&cli->arena, struct asked);
-            **end = (struct asked){.job = gl_str_dup(&cli->arena, job),
-                                   .run_id = gl_str_dup(&cli->arena, run_id),
-                                   .request = &f.requests[i]};
-            end = &(*end)->next;
-        }
-    }
-    return end;
-}
-
-/* Of the newest live jobs. */
-static struct asked *find_open(struct gl_reach *reach)
-{
-    static const char *const live[] = {"running", "pausing", "paused"};
-    const char *root = runs_root(reach);
-    struct asked *first = NULL, **end = &first;
-
-    for (size_t i = 0; i < GL_COUNT(live); i++) {
-        struct gl_request rq = {
-            .verb = GL_VERB_LIST, .status = gl_str_of(live[i]), .limit = GL_PAGE_MAX};
-        struct gl_page p;
-        gl_jnode jobs = NULL;
-
-        if (gl_page_ask(&p, reach, &rq, NULL) == 0) {
-            jobs = gl_json_get(&p.j, p.root, "jobs");
-        }
-        for (gl_jnode e = gl_json_first(&p.j, jobs); e; e = gl_json_after(&p.j, jobs, e)) {
-            end = add_open(reach->cli, end, root, gl_page_text(&p, e, "job_id"),
-                           gl_page_text(&p, e, "run_id"));
-        }
-        gl_page_done(&p);
-    }
-    return first;
-}
-
-/* "ship it? (until 2026-...; then: reject)" */
-static gl_str what_is_asked(struct gl_cli *cli, const struct gl_humanfile_request *r)
-{
-    char when[GL_WHEN_BYTES];
-    gl_str then = r->default_decision.n > 0
-                      ? gl_str_fmt(&cli->arena, "; then: %.*s", GL_STR_ARG(r->default_decision))
-                      : (gl_str){0};
-
-    return r->expires_at == 0
-               ? r->prompt
-               : gl_str_fmt(&cli->arena, "%.*s (%s %.*s%.*s)", GL_STR_ARG(r->prompt),
-                            gl_humanfile_is_over(r, gl_term_now()) ? "expired" : "until",
-                            GL_STR_ARG(gl_when_format(r->expires_at, when)), GL_STR_ARG(then));
-}
-
-static void print_requests(struct gl_cli *cli, struct gl_page *p, const struct asked *asked)
+static void print_requests(struct gl_cli *cli, const struct list *l)
 {
     static const char *const titles[] = {"JOB", "STEP", "KIND", "DECISIONS", "WHAT"};
     static const char *const least[] = {"KIND", NULL};
@@ -132,13 +97,13 @@ static void print_requests(struct gl_cli *cli, struct gl_page *p, const struct a
 
     gl_table_init(&t, titles, GL_COUNT(titles));
     t.least = least;
-    add_steps(&t, p);
-    for (const struct asked *a = asked; a != NULL; a = a->next) {
+    add_steps(&t, l);
+    for (const struct gl_filed *a = l->filed; a != NULL; a = a->next) {
         gl_table_add(&t, a->job);
         gl_table_add(&t, a->request->request_id);
         gl_table_add(&t, GL_S("request"));
         gl_table_add(&t, gl_humanfile_decisions(a->request, "|", &cli->arena));
-        gl_table_add(&t, what_is_asked(cli, a->request));
+        gl_table_add(&t, with_deaf(l->page, gl_filed_text(cli, a->request), is_filed_deaf(l, a)));
     }
     if (t.n > 0) {
         gl_table_print(&t, &cli->out);
@@ -148,57 +113,30 @@ static void print_requests(struct gl_cli *cli, struct gl_page *p, const struct a
     } else {
         gl_cli_say(cli, "nothing waits for a person");
     }
+    say_notes(cli, l);
     gl_table_done(&t);
 }
 
-static void write_end(struct gl_jw *w, const struct gl_humanfile_request *r)
+static void write_filed(struct gl_jw *w, const struct list *l, const struct gl_filed *f)
 {
-    char when[GL_WHEN_BYTES];
+    GL_CLEANUP(gl_buf_done) struct gl_buf one = {0};
+    const struct gl_ask *r = f->request;
+    struct gl_jw inner;
 
+    gl_jw_init(&inner, &one);
+    gl_asked_write(&inner, f->job, f->run_id, r, !is_filed_deaf(l, f));
     if (r->expires_at != 0) {
-        gl_jw_key(w, "expires_at");
-        gl_jw_str(w, gl_when_format(r->expires_at, when));
-        gl_jw_key(w, "expired");
-        gl_jw_bool(w, gl_humanfile_is_over(r, gl_term_now()));
+        one.n--; /* the brace: one more member */
+        gl_buf_fmt(&one, ",\"expired\":%s}",
+                   gl_humanfile_is_over(r, gl_term_now()) ? "true" : "false");
     }
-    if (r->default_decision.n > 0) {
-        gl_jw_key(w, "default_decision");
-        gl_jw_str(w, r->default_decision);
-    }
+    gl_jw_raw(w, gl_buf_view(&one));
 }
 
-static void write_asked(struct gl_jw *w, const struct asked *a)
-{
-    const struct gl_humanfile_request *r = a->request;
-
-    gl_jw_object(w);
-    gl_jw_key(w, "job_id");
-    gl_jw_str(w, a->job);
-    gl_jw_key(w, "run_id");
-    gl_jw_str(w, a->run_id);
-    gl_jw_key(w, "request_id");
-    gl_jw_str(w, r->request_id);
-    gl_jw_key(w, "kind");
-    gl_jw_c(w, "request");
-    gl_jw_key(w, "reason");
-    gl_jw_str(w, r->prompt);
-    gl_jw_key(w, "decisions");
-    gl_jw_array(w);
-    for (size_t i = 0; i < r->decisions.n; i++) {
-        gl_jw_str(w, r->decisions.items[i]);
-    }
-    if (r->decisions.n == 0) {
-        gl_jw_c(w, "approve");
-        gl_jw_c(w, "reject");
-    }
-    gl_jw_end(w);
-    write_end(w, r);
-    gl_jw_end(w);
-}
-
-static void print_json(struct gl_cli *cli, struct gl_page *p, const struct asked *asked)
+static void print_json(struct gl_cli *cli, const struct list *l)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_page *p = l->page;
     gl_jnode requests = gl_json_get(&p->j, p->root, "requests");
     struct gl_jw w;
 
@@ -207,14 +145,17 @@ static void print_json(struct gl_cli *cli, struct gl_page *p, const struct asked
     gl_jw_key(&w, "requests");
     gl_jw_array(&w);
     for (gl_jnode e = gl_json_first(&p->j, requests); e; e = gl_json_after(&p->j, requests, e)) {
-        gl_jw_raw(&w, gl_json_raw(&p->j, e));
+        if (!is_request(p, e) || !l->has_files) {
+            gl_jw_raw(&w, gl_json_raw(&p->j, e));
+        }
     }
-    for (; asked != NULL; asked = asked->next) {
-        write_asked(&w, asked);
+    for (const struct gl_filed *f = l->filed; f != NULL; f = f->next) {
+        write_filed(&w, l, f);
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
     (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    say_notes(cli, l);
 }
 
 /* Steps that nobody drives may come to wait for a person once they are. */
@@ -241,11 +182,14 @@ int gl_cmd_human_list(struct gl_cli *cli)
     err = gl_page_ask(&page, &reach, &rq, &why);
     if (err != 0) {
         err = gl_cli_fail(cli, err, why.text);
-    } else if (cli->json) {
-        print_json(cli, &page, find_open(&reach));
     } else {
-        print_requests(cli, &page, find_open(&reach));
-        if (reach.is_alone) {
+        bool is_alone = reach.is_alone; /* when it was asked */
+        const char *root = gl_cli_option(cli, "--runs-root");
+        struct list l = {.page = &page, .has_files = !reach.is_remote || root != NULL};
+
+        l.filed = l.has_files ? gl_filed_find(&reach, root) : NULL;
+        (cli->json ? print_json : print_requests)(cli, &l);
+        if (is_alone && !cli->json) {
             say_alone(&reach);
         }
     }
@@ -293,6 +237,12 @@ static int write_response(struct gl_cli *cli, struct gl_buf *body)
     return 0;
 }
 
+static bool has_ended(gl_str status)
+{
+    return gl_str_is(status, "completed") || gl_str_is(status, "failed") ||
+           gl_str_is(status, "cancelled");
+}
+
 /* What becomes of the job now. */
 static void say_noted(struct gl_cli *cli, struct gl_reach *reach)
 {
@@ -304,8 +254,7 @@ static void say_noted(struct gl_cli *cli, struct gl_reach *reach)
     if (gl_page_ask(&page, reach, &rq, NULL) == 0) {
         status = gl_page_text(&page, page.root, "status");
     }
-    if (gl_str_is(status, "completed") || gl_str_is(status, "failed") ||
-        gl_str_is(status, "cancelled")) {
+    if (has_ended(status)) {
         gl_cli_say(cli, "noted; the job has ended: %.*s", GL_STR_ARG(status));
     } else if (is_node || gl_str_is(status, "paused")) {
         gl_cli_say(cli, "noted; to go on with the job: %s",
@@ -381,8 +330,43 @@ static bool is_step(struct gl_page *status, const char *word)
 
 /* ---- answering ---- */
 
-static int respond_in_file(struct gl_cli *cli, const char *root, gl_str run_id)
+/* Is anybody there to hear it? The request as the node, or the store, tells of it. */
+static bool is_heard(struct gl_page *status, const char *request)
 {
+    gl_jnode all = gl_json_get(&status->j, status->root, "requests");
+
+    for (gl_jnode e = gl_json_first(&status->j, all); e; e = gl_json_after(&status->j, all, e)) {
+        if (gl_str_is(gl_page_text(status, e, "request_id"), request)) {
+            return !is_deaf(status, e);
+        }
+    }
+    return true;
+}
+
+/* `status`: of the job; NULL: it is not known here. */
+static void say_filed(struct gl_reach *reach, struct gl_page *status, gl_str run_id)
+{
+    struct gl_cli *cli = reach->cli;
+    gl_str word = status != NULL ? gl_page_text(status, status->root, "status") : (gl_str){0};
+
+    if (gl_str_is(word, "paused")) {
+        gl_cli_say(cli, "noted for run %.*s; its job is paused, to go on with it: %s",
+                   GL_STR_ARG(run_id), gl_cli_hint(cli, "job resume %s", cli->words[0]));
+    } else if (status != NULL && !is_heard(status, cli->words[1])) {
+        gl_cli_say(cli, "noted for run %.*s; " GL_ASKED_NOBODY, GL_STR_ARG(run_id));
+    } else {
+        gl_cli_say(cli, "noted for run %.*s", GL_STR_ARG(run_id));
+    }
+    if (reach->is_alone) {
+        (void)gl_reach_say_alone(reach, word);
+    }
+}
+
+static int respond_in_file(struct gl_reach *reach, struct gl_page *status, const char *root,
+                           gl_str run_id)
+{
+    struct gl_cli *cli = reach->cli;
+    gl_str word = status != NULL ? gl_page_text(status, status->root, "status") : (gl_str){0};
     const char *reviewer = gl_cli_option(cli, "--reviewer");
     char when[GL_WHEN_BYTES];
     gl_ms now = gl_term_now();
@@ -394,6 +378,7 @@ static int respond_in_file(struct gl_cli *cli, const char *root, gl_str run_id)
         .output = gl_str_trim(gl_str_of(gl_cli_option(cli, "--output"))),
         .now = now,
         .at = gl_when_format(now, when),
+        .ended = has_ended(word) ? word : (gl_str){0},
     };
     struct gl_why why;
     int err = gl_humanfile_respond(root, run_id, &answer, &cli->arena, &why);
@@ -404,7 +389,7 @@ static int respond_in_file(struct gl_cli *cli, const char *root, gl_str run_id)
     if (cli->json) {
         (void)fprintf(cli->out.file, "{\"run_id\":\"%.*s\"}\n", GL_STR_ARG(run_id));
     } else {
-        gl_cli_say(cli, "noted for run %.*s", GL_STR_ARG(run_id));
+        say_filed(reach, status, run_id);
     }
     return GL_EXIT_OK;
 }
@@ -438,18 +423,24 @@ static int respond(struct gl_reach *reach, gl_str body)
     struct gl_page status;
     struct gl_why why;
     int err = gl_page_ask(&status, reach, &rq, &why), code;
-    const char *root = runs_root(reach);
+    const char *root = gl_filed_root(reach, gl_cli_option(cli, "--runs-root"));
     /* A run of another data folder is known by its folder only. */
     gl_str run_id = err == 0 ? gl_page_text(&status, status.root, "run_id") : rq.job;
 
-    if (has_request(root, run_id, cli->words[1], &cli->arena)) {
-        code = respond_in_file(cli, root, run_id);
+    bool is_its =
+        err != 0 || gl_runclaim_is_of(root, run_id, gl_page_text(&status, status.root, "job_id"));
+
+    if (is_its && has_request(root, run_id, cli->words[1], &cli->arena)) {
+        code = respond_in_file(reach, err == 0 ? &status : NULL, root, run_id);
     } else if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
     } else if (gl_json_get(&status.j, status.root, "bundle") != NULL &&
                !is_step(&status, cli->words[1]) &&
                gl_str_is(step_meant(reach, &status), cli->words[1])) {
-        code = respond_in_file(cli, root, run_id); /* it says which there are */
+        code = is_its ? respond_in_file(reach, &status, root, run_id) /* it says which there are */
+                      : gl_cli_fail(cli, GL_E_NOT_FOUND,
+                                    "the job has asked nothing yet: what lies in the folder of its "
+                                    "run is of an earlier job");
     } else {
         code = respond_to_step(reach, step_meant(reach, &status), body);
     }

@@ -71,6 +71,19 @@ static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
                       GL_STR_ARG(gl_when_format(holder.since, when)));
 }
 
+/* "1 step", "2 steps, 1 request" */
+static gl_str human_text(struct gl_cli *cli, const struct gl_overview *o)
+{
+    uint64_t steps = o->human_n - o->requests_n;
+    gl_str text =
+        gl_str_fmt(&cli->arena, "%llu step%s", (unsigned long long)steps, steps == 1 ? "" : "s");
+
+    return o->requests_n == 0
+               ? text
+               : gl_str_fmt(&cli->arena, "%.*s, %llu request%s", GL_STR_ARG(text),
+                            (unsigned long long)o->requests_n, o->requests_n == 1 ? "" : "s");
+}
+
 static void print_table(struct gl_cli *cli, struct gl_overview *o)
 {
     static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
@@ -96,9 +109,7 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
             gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
     }
     add(&t, "jobs", gl_overview_counts(o, &cli->arena));
-    add(&t, "waiting for a person",
-        gl_str_fmt(&cli->arena, "%llu step%s", (unsigned long long)o->human_n,
-                   o->human_n == 1 ? "" : "s"));
+    add(&t, "waiting for a person", human_text(cli, o));
     gl_table_print(&t, &cli->out);
     gl_table_done(&t);
     if (o->human_n > 0 && cli->err.is_tty) {

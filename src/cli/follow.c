@@ -45,6 +45,7 @@ void gl_follow_init(struct gl_follow *f, struct gl_reach *reach, struct gl_progr
 void gl_follow_done(struct gl_follow *f)
 {
     f->reach->client.wait = NULL;
+    gl_filed_watch_done(&f->watch);
     gl_fs_closep(&f->signals_fd);
 }
 
@@ -100,6 +101,7 @@ static int on_wait(void *owner, int fd)
             return 0;
         }
         note_silence(f);
+        gl_filed_watch_look(&f->watch);
         gl_progress_draw(f->progress, gl_term_now());
     }
 }
@@ -347,6 +349,8 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
     if (err == 0) {
         err = read_events(f, reply.body, ret_ended, reterr_why);
         say_asked(f); /* may ask for more: the reply is gone then */
+        gl_filed_watch_look(&f->watch);
+        gl_filed_watch_ask(&f->watch);
         if (f->is_new) {
             look_at_node(f);
         }
@@ -378,6 +382,7 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
                            gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "status"), &a));
     gl_progress_load(f->progress, &j, gl_json_root(&j));
     say_held(f, &j);
+    gl_filed_watch_begin(&f->watch, f->reach, f->progress, &j, gl_json_root(&j));
     return 0;
 }
 

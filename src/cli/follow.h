@@ -5,6 +5,7 @@
 #ifndef GL_CLI_FOLLOW_H
 #define GL_CLI_FOLLOW_H
 
+#include "cli/filed.h"
 #include "cli/progress.h"
 #include "cli/reach.h"
 
@@ -35,6 +36,7 @@ struct gl_follow {
     bool has_asked;    /* and that has been said */
     bool is_new;       /* another node has it than before: how does it stand there? */
     bool has_held;     /* it was said that it is held there */
+    struct gl_filed_watch watch; /* what its workers ask a person */
 };
 
 /* From here on interrupts are taken by gl_follow_job(). */

@@ -74,7 +74,7 @@ uint64_t gl_overview_asks(struct gl_page *human, gl_str job)
          e = gl_json_after(&human->j, requests, e)) {
         n += job.n == 0 || gl_str_eq(gl_page_text(human, e, "job_id"), job);
     }
-    return n;
+    return n + (job.n == 0 ? (uint64_t)gl_page_number(human, human->root, "more") : 0);
 }
 
 int64_t gl_overview_ended(const struct gl_page *p, gl_jnode job)
@@ -92,12 +92,24 @@ gl_str gl_overview_steps(struct gl_page *p, gl_jnode job, uint64_t asks)
                                   (unsigned long long)asks, asks == 1 ? "s" : "");
 }
 
+static uint64_t count_requests(struct gl_page *human)
+{
+    gl_jnode all = gl_json_get(&human->j, human->root, "requests");
+    uint64_t n = (uint64_t)gl_page_number(human, human->root, "more");
+
+    for (gl_jnode e = gl_json_first(&human->j, all); e; e = gl_json_after(&human->j, all, e)) {
+        n += gl_str_is(gl_page_text(human, e, "kind"), "request");
+    }
+    return n;
+}
+
 static int count_human(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
 {
     struct gl_page page;
     int err = gl_overview_human(r, &page, reterr_why);
 
     o->human_n = err == 0 ? gl_overview_asks(&page, (gl_str){0}) : 0;
+    o->requests_n = err == 0 ? count_requests(&page) : 0;
     gl_page_done(&page);
     return err;
 }

@@ -12,8 +12,9 @@ struct gl_overview {
     struct gl_page node;
     bool has_node; /* else `node` is empty */
     uint64_t counts[GL_JOB_STATUS_COUNT];
-    bool has_more; /* jobs that were not counted */
-    uint64_t human_n;
+    bool has_more;       /* jobs that were not counted */
+    uint64_t human_n;    /* what waits for a person: steps, and ... */
+    uint64_t requests_n; /* ... questions of workers */
 };
 
 /* What the node says of itself. False: there is none, or it does not answer; `page` is empty then.
@@ -26,7 +27,7 @@ void gl_overview_done(struct gl_overview *o);
 
 /* What waits for a person. To be given back with gl_page_done() in any case. */
 int gl_overview_human(struct gl_reach *r, struct gl_page *page, struct gl_why *reterr_why);
-/* How many steps of this job are in such an answer; of all jobs for "". */
+/* How many steps and questions of this job are in such an answer; of all jobs for "". */
 uint64_t gl_overview_asks(struct gl_page *human, gl_str job);
 
 /* Of a job in a list: how many of its steps have ended, ... */

@@ -562,7 +562,8 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
     r->is_alone =
         !r->is_remote && (is_left || (gl_reach_is_gone(r, err) && !is_said_shared(r, err)));
     return r->is_alone ? gl_offline_query(r->cli->data, r->cli->settings->values[GL_SET_STORE].text,
-                                          rq, body, reterr_why)
+                                          r->cli->settings->values[GL_SET_RUNS_ROOT].text, rq, body,
+                                          reterr_why)
                        : err;
 }
 

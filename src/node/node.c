@@ -381,6 +381,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     n->live = (struct gl_reason_live){
         .owner = n, .step = explain_step, .is_quarantined = is_quarantined, .session = session_of};
     n->queries.live = &n->live;
+    n->queries.asks = ports->asks;
     gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
     n->trim = gl_trim_new(n, &config->keep, ports->tidy);
     n->ttl = config->session_ttl_ms > 0 ? config->session_ttl_ms : GL_SESSION_TTL_MS;

@@ -85,6 +85,7 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_tidy *tidy;          /* NULL: there are no files to take away */
     struct gl_blob *blob;          /* NULL: flows and messages have no files */
     struct gl_record_port *record; /* NULL: nothing is recorded */
+    const struct gl_asks *asks;    /* NULL: questions of workers are not known */
 };
 
 /* Strings in `config` are copied. */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,9 +14,6 @@
 #define FILE_NAME "human.jsonl"
 
 enum {
-    READ_BYTES_MAX = 16 << 20, /* from its end */
-    REQUESTS_MAX = 10000,
-    LINE_BYTES_MAX = 1 << 20,
     SECONDS_MAX = 1000000000,
     LOCK_WAIT_MS = 3000, /* of a command; the node comes again */
     LOCK_PAUSE_MS = 20,
@@ -50,7 +48,7 @@ static struct gl_strs list_in(struct reading *r, const struct gl_json *j, gl_jno
     return (struct gl_strs){.items = items, .n = n};
 }
 
-static struct gl_humanfile_request *find(struct reading *r, gl_str id)
+static struct gl_ask *find(struct reading *r, gl_str id)
 {
     const size_t *number = gl_map_find(&r->by_id, id);
 
@@ -78,18 +76,18 @@ static gl_ms end_of(struct reading *r, const struct gl_json *j, gl_jnode root, g
 }
 
 /* The place of a request in the list; NULL: there is none left. */
-static struct gl_humanfile_request *place_of(struct reading *r, gl_str id)
+static struct gl_ask *place_of(struct reading *r, gl_str id)
 {
     struct gl_humanfile *f = r->file;
-    struct gl_humanfile_request *found = find(r, id);
+    struct gl_ask *found = find(r, id);
     size_t *number;
 
-    if (found != NULL || f->n == REQUESTS_MAX) {
+    if (found != NULL || f->n == GL_HUMANFILE_MAX) {
         return found;
     }
     if (f->n == r->cap) {
         size_t cap = r->cap * 2 + 8;
-        struct gl_humanfile_request *more = GL_NEW_ARRAY(r->a, struct gl_humanfile_request, cap);
+        struct gl_ask *more = GL_NEW_ARRAY(r->a, struct gl_ask, cap);
 
         if (f->n > 0) {
             memcpy(more, f->requests, f->n * sizeof(*more));
@@ -103,27 +101,42 @@ static struct gl_humanfile_request *place_of(struct reading *r, gl_str id)
     return &f->requests[*number];
 }
 
-/* Asked again, by another attempt or another job of the run: this line counts, and what was
- * answered before it was the answer to another question. */
+static bool allows(const struct gl_ask *r, gl_str decision)
+{
+    for (size_t i = 0; i < r->decisions.n; i++) {
+        if (gl_str_eq(r->decisions.items[i], decision)) {
+            return true;
+        }
+    }
+    return r->decisions.n == 0 && (gl_str_is(decision, "approve") || gl_str_is(decision, "reject"));
+}
+
+/* Asked again, by another attempt: this line counts, and what was answered before it was the answer
+ * to another question. */
 static void add_request(struct reading *r, const struct gl_json *j, gl_jnode root, gl_jnode payload)
 {
     gl_str id = text_in(r, j, payload, "request_id");
-    struct gl_humanfile_request *q = id.n > 0 ? place_of(r, id) : NULL;
+    struct gl_ask *q = id.n > 0 && id.n <= GL_HUMANFILE_ID_MAX ? place_of(r, id) : NULL;
 
-    if (q != NULL) {
-        *q = (struct gl_humanfile_request){
+    if (q == NULL) {
+        r->file->strange_n += id.n > GL_HUMANFILE_ID_MAX;
+        r->file->dropped_n += id.n > 0 && id.n <= GL_HUMANFILE_ID_MAX;
+    } else {
+        *q = (struct gl_ask){
             .request_id = id,
             .prompt = text_in(r, j, payload, "prompt"),
             .decisions = list_in(r, j, gl_json_get(j, payload, "allowed_decisions")),
             .expires_at = end_of(r, j, root, payload),
             .default_decision = text_in(r, j, payload, "default_decision"),
+            .again_n = q->again_n + (q->is_answered ? 1 : 0),
         };
+        q->is_refused = q->default_decision.n > 0 && !allows(q, q->default_decision);
     }
 }
 
 static void add_answer(struct reading *r, const struct gl_json *j, gl_jnode payload)
 {
-    struct gl_humanfile_request *q = find(r, text_in(r, j, payload, "request_id"));
+    struct gl_ask *q = find(r, text_in(r, j, payload, "request_id"));
 
     if (q != NULL && !q->is_answered) {
         q->is_answered = true;
@@ -131,6 +144,14 @@ static void add_answer(struct reading *r, const struct gl_json *j, gl_jnode payl
         q->reviewer = text_in(r, j, payload, "reviewer");
         q->answered_at = text_in(r, j, payload, "at");
     }
+}
+
+/* Of a line that is too long to be read. */
+static bool asks(gl_str line)
+{
+    static const char word[] = "human_input_requested";
+
+    return memmem(line.p, line.n, word, sizeof(word) - 1) != NULL;
 }
 
 static void take_line(struct reading *r, gl_str line)
@@ -141,7 +162,11 @@ static void take_line(struct reading *r, gl_str line)
     gl_str type;
 
     line = gl_str_trim(line);
-    if (line.n == 0 || gl_json_parse(&j, line, LINE_BYTES_MAX, &a, NULL) != 0) {
+    if (line.n > GL_HUMANFILE_LINE_MAX) {
+        r->file->strange_n += asks(line);
+        return;
+    }
+    if (line.n == 0 || gl_json_parse(&j, line, GL_HUMANFILE_LINE_MAX, &a, NULL) != 0) {
         return;
     }
     root = gl_json_root(&j);
@@ -157,11 +182,11 @@ static void take_line(struct reading *r, gl_str line)
 /* What stands at its end, without a line that is cut off in front. */
 static int read_tail(int fd, off_t bytes, struct gl_buf *out, struct gl_why *reterr_why)
 {
-    off_t at = bytes > READ_BYTES_MAX ? bytes - READ_BYTES_MAX : 0;
+    off_t at = bytes > GL_HUMANFILE_BYTES_MAX ? bytes - GL_HUMANFILE_BYTES_MAX : 0;
     char piece[64 << 10];
     ssize_t n;
 
-    while (out->n <= READ_BYTES_MAX && (n = pread(fd, piece, sizeof(piece), at)) != 0) {
+    while (out->n <= GL_HUMANFILE_BYTES_MAX && (n = pread(fd, piece, sizeof(piece), at)) != 0) {
         if (n < 0) {
             return gl_fs_why(reterr_why, errno, "read", FILE_NAME);
         }
@@ -179,12 +204,18 @@ static int read_open(int fd, struct gl_arena *a, struct gl_humanfile *ret,
     off_t bytes = lseek(fd, 0, SEEK_END);
     int err = read_tail(fd, bytes, &text, reterr_why);
     gl_str rest = gl_buf_view(&text);
+    struct stat st;
 
     if (err != 0) {
         return err;
     }
+    if (fstat(fd, &st) == 0) {
+        ret->changed_at = (gl_ms)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+    }
+    ret->bytes = text.n;
+    ret->is_cut = bytes > GL_HUMANFILE_BYTES_MAX;
     gl_map_init(&r.by_id);
-    if (bytes > READ_BYTES_MAX) {
+    if (bytes > GL_HUMANFILE_BYTES_MAX) {
         (void)gl_str_cut(rest, '\n', &rest);
     }
     while (rest.n > 0) {
@@ -210,8 +241,7 @@ int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struc
 
 /* ---- answering ---- */
 
-gl_str gl_humanfile_decisions(const struct gl_humanfile_request *r, const char *between,
-                              struct gl_arena *a)
+gl_str gl_humanfile_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -224,19 +254,9 @@ gl_str gl_humanfile_decisions(const struct gl_humanfile_request *r, const char *
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-bool gl_humanfile_is_over(const struct gl_humanfile_request *r, gl_ms now)
+bool gl_humanfile_is_over(const struct gl_ask *r, gl_ms now)
 {
     return r->expires_at != 0 && r->expires_at <= now;
-}
-
-static bool allows(const struct gl_humanfile_request *r, gl_str decision)
-{
-    for (size_t i = 0; i < r->decisions.n; i++) {
-        if (gl_str_eq(r->decisions.items[i], decision)) {
-            return true;
-        }
-    }
-    return r->decisions.n == 0 && (gl_str_is(decision, "approve") || gl_str_is(decision, "reject"));
 }
 
 /* "open are: a, b" */
@@ -256,14 +276,17 @@ static gl_str open_ones(const struct gl_humanfile *f, struct gl_arena *a)
 static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer *answer,
                  struct gl_arena *a, struct gl_why *reterr_why)
 {
-    const struct gl_humanfile_request *r = NULL;
+    const struct gl_ask *r = NULL;
 
     for (size_t i = 0; i < f->n; i++) {
         r = gl_str_eq(f->requests[i].request_id, answer->request_id) ? &f->requests[i] : r;
     }
     if (r == NULL) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "the run has no request '%.*s'; %.*s",
-                      GL_STR_ARG(answer->request_id), GL_STR_ARG(open_ones(f, a)));
+        gl_str trouble = gl_humanfile_trouble(f, a);
+
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "the run has no request '%.*s'; %.*s%s%.*s",
+                      GL_STR_ARG(answer->request_id), GL_STR_ARG(open_ones(f, a)),
+                      trouble.n > 0 ? "; " : "", GL_STR_ARG(trouble));
     }
     if (r->is_answered) {
         return gl_why(reterr_why, GL_E_STATE, "request '%.*s' is answered: %.*s%s%.*s%s%.*s",
@@ -276,9 +299,16 @@ static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer 
 
         return gl_why(reterr_why, GL_E_STATE, "request '%.*s' awaited an answer until %.*s%s%.*s",
                       GL_STR_ARG(r->request_id), GL_STR_ARG(gl_when_format(r->expires_at, when)),
-                      r->default_decision.n > 0 ? "; what counts is its default, "
-                                                : ", and names no default",
+                      r->is_refused               ? "; nothing counts, because it does not allow "
+                                                    "its own default, "
+                      : r->default_decision.n > 0 ? "; what counts is its default, "
+                                                  : ", and names no default",
                       GL_STR_ARG(r->default_decision));
+    }
+    if (answer->ended.n > 0) {
+        return gl_why(reterr_why, GL_E_STATE,
+                      "the job has ended (%.*s): nobody reads an answer to request '%.*s' any more",
+                      GL_STR_ARG(answer->ended), GL_STR_ARG(r->request_id));
     }
     if (!allows(r, answer->decision)) {
         return gl_why(reterr_why, GL_E_INVALID, "the decision must be one of: %.*s",
@@ -363,31 +393,25 @@ int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanf
 
 /* ---- when nobody answers ---- */
 
-static bool has_default(const struct gl_humanfile_request *r)
+static bool has_default(const struct gl_ask *r)
 {
-    return !r->is_answered && r->expires_at != 0 && r->default_decision.n > 0;
+    return !r->is_answered && r->expires_at != 0 && r->default_decision.n > 0 && !r->is_refused;
 }
 
-int gl_humanfile_due(const char *root, gl_str run_id, gl_ms *ret, struct gl_why *reterr_why)
+gl_ms gl_humanfile_due(const struct gl_humanfile *f)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_humanfile f;
-    int err = gl_humanfile_read(root, run_id, &a, &f, reterr_why);
+    gl_ms due = INT64_MAX;
 
-    if (err != 0) {
-        return err;
-    }
-    *ret = INT64_MAX;
-    for (size_t i = 0; i < f.n; i++) {
-        if (has_default(&f.requests[i]) && f.requests[i].expires_at < *ret) {
-            *ret = f.requests[i].expires_at;
+    for (size_t i = 0; i < f->n; i++) {
+        if (has_default(&f->requests[i]) && f->requests[i].expires_at < due) {
+            due = f->requests[i].expires_at;
         }
     }
-    return 0;
+    return due;
 }
 
-static int write_default(const char *root, gl_str run_id, const struct gl_humanfile_request *r,
-                         gl_ms now, struct gl_arena *a, struct gl_why *reterr_why)
+static int write_default(const char *root, gl_str run_id, const struct gl_ask *r, gl_ms now,
+                         struct gl_arena *a, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
     char when[GL_WHEN_BYTES], until[GL_WHEN_BYTES];
@@ -421,4 +445,56 @@ int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_
         }
     }
     return err;
+}
+
+/* ---- limits ---- */
+
+static void tell(struct gl_buf *out, gl_str sentence)
+{
+    gl_buf_c(out, out->n > 0 ? "; " : "");
+    gl_buf_str(out, sentence);
+}
+
+/* The first one stands for all. */
+static void tell_refused(const struct gl_humanfile *f, struct gl_arena *a, struct gl_buf *out)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        const struct gl_ask *r = &f->requests[i];
+
+        if (r->is_refused && !r->is_answered) {
+            tell(out,
+                 gl_str_fmt(a,
+                            "the default '%.100s' of request '%.100s' is none of the decisions "
+                            "it allows (%.200s), and will not be written",
+                            gl_str_c(a, r->default_decision), gl_str_c(a, r->request_id),
+                            gl_str_c(a, gl_humanfile_decisions(r, ", ", a))));
+            return;
+        }
+    }
+}
+
+gl_str gl_humanfile_trouble(const struct gl_humanfile *f, struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    if (f->is_cut) {
+        tell(&out, gl_str_fmt(a,
+                              "human.jsonl has more than %d MiB: only the end of it is read, and a "
+                              "question before that is not seen",
+                              GL_HUMANFILE_BYTES_MAX >> 20));
+    }
+    if (f->dropped_n > 0) {
+        tell(&out, gl_str_fmt(a,
+                              "human.jsonl has more than %d requests: those after them are not "
+                              "taken",
+                              GL_HUMANFILE_MAX));
+    }
+    if (f->strange_n > 0) {
+        tell(&out, gl_str_fmt(a,
+                              "a question in human.jsonl is not taken, because its line has more "
+                              "than 1 MiB or its request_id more than %d bytes",
+                              GL_HUMANFILE_ID_MAX));
+    }
+    tell_refused(f, a, &out);
+    return gl_str_dup(a, gl_buf_view(&out));
 }

@@ -13,26 +13,31 @@
  * The last line that asks counts for its request_id; an answer counts for the question before it.
  *
  * Workers write the file as they like: lines that are no such thing, or half written, are passed
- * over. One that is very long is read from near its end. */
+ * over. What is beyond a limit is told (gl_humanfile_trouble). A default that is not among the
+ * decisions of its request is never written. */
 #ifndef GL_OS_HUMANFILE_H
 #define GL_OS_HUMANFILE_H
 
 #include "base/err.h"
 #include "base/json.h"
-#include "model/schema.h"
-
-struct gl_humanfile_request {
-    gl_str request_id, prompt;
-    struct gl_strs decisions; /* none: approve and reject */
-    gl_ms expires_at;         /* 0: never */
-    gl_str default_decision;  /* what counts then; "" : it does not say */
-    bool is_answered;
-    gl_str decision, reviewer, answered_at; /* then */
-};
+#include "port/asks.h"
 
 struct gl_humanfile {
-    struct gl_humanfile_request *requests; /* in the order first asked, each once */
+    struct gl_ask *requests; /* in the order first asked, each once */
     size_t n;
+    gl_ms changed_at; /* 0: there is no file */
+    uint64_t bytes;   /* of what was read of it */
+    /* What is not taken: */
+    bool is_cut;      /* the file is larger than what is read of it */
+    size_t dropped_n; /* lines that ask, beyond GL_HUMANFILE_MAX */
+    size_t strange_n; /* ... and such that are too long, or whose id is */
+};
+
+enum {
+    GL_HUMANFILE_BYTES_MAX = 16 << 20, /* read of a file, from its end */
+    GL_HUMANFILE_LINE_MAX = 1 << 20,
+    GL_HUMANFILE_MAX = 10000, /* requests of one file */
+    GL_HUMANFILE_ID_MAX = 512,
 };
 
 /* Everything lives in `a`. A file that is not there has no requests. */
@@ -43,19 +48,20 @@ struct gl_humanfile_answer {
     gl_str request_id, decision, reviewer, reason;
     gl_str output; /* JSON; "" : none */
     gl_ms now;
-    gl_str at; /* the same, RFC 3339 */
+    gl_str at;    /* the same, RFC 3339 */
+    gl_str ended; /* how the run's job has ended; "" : it has not, or it is not known */
 };
 
-bool gl_humanfile_is_over(const struct gl_humanfile_request *r, gl_ms now);
+bool gl_humanfile_is_over(const struct gl_ask *r, gl_ms now);
 
 /* Append an answer, durably. Of two at once one is refused. GL_E_NOT_FOUND: nobody has asked that;
- * GL_E_STATE: it is answered, or its time is over; GL_E_INVALID: not one of the decisions it
- * allows; GL_E_BUSY: somebody else holds a lock on the file for seconds. */
+ * GL_E_STATE: it is answered, or its time or its job is over; GL_E_INVALID: not one of the
+ * decisions it allows; GL_E_BUSY: somebody else holds a lock on the file for seconds. */
 int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanfile_answer *answer,
                          struct gl_arena *a, struct gl_why *reterr_why);
 
 /* When the first open request that names a default is over; INT64_MAX: there is none. */
-int gl_humanfile_due(const char *root, gl_str run_id, gl_ms *ret, struct gl_why *reterr_why);
+gl_ms gl_humanfile_due(const struct gl_humanfile *f);
 
 /* The time of these is over, and nobody has answered: their defaults become the answers, durably,
  * by GL_HUMANFILE_TIMEOUT. *ret_n: how many. Waits for no lock: GL_E_BUSY. */
@@ -63,8 +69,10 @@ int gl_humanfile_due(const char *root, gl_str run_id, gl_ms *ret, struct gl_why 
 int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
                         struct gl_why *reterr_why);
 
+/* Of which questions there is something to tell, in one sentence without a full stop; "" : none. */
+gl_str gl_humanfile_trouble(const struct gl_humanfile *f, struct gl_arena *a);
+
 /* "approve, reject" */
-gl_str gl_humanfile_decisions(const struct gl_humanfile_request *r, const char *between,
-                              struct gl_arena *a);
+gl_str gl_humanfile_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a);
 
 #endif

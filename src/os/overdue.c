@@ -7,10 +7,11 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "os/asksrun.h"
 #include "os/fs.h"
 #include "os/humanfile.h"
 
-enum { SEEN_MAX = 100000, PATH_BYTES = 512 };
+enum { SEEN_MAX = 100000, PATH_BYTES = 512, AGAIN_MS = 30000 /* has its job ended meanwhile? */ };
 
 struct seen {
     gl_str run_id; /* behind it */
@@ -18,6 +19,13 @@ struct seen {
     off_t bytes;
     gl_ms due; /* INT64_MAX: nothing in it */
     int told;  /* the error that stands in the log */
+    uint64_t round;
+    gl_ms ask_at;    /* INT64_MAX: not before it changes */
+    uint64_t open_n; /* questions in it */
+    char note[256];  /* the beginning of the trouble that stands in the log */
+
+    struct gl_arena arena;  /* of `run`: changed with the mutex held */
+    struct gl_asks_run run; /* what is told while it is among the open ones */
 };
 
 void gl_overdue_init(struct gl_overdue *o)
@@ -25,21 +33,32 @@ void gl_overdue_init(struct gl_overdue *o)
     *o = (struct gl_overdue){0};
     atomic_init(&o->stops, false);
     gl_map_init(&o->seen);
+    gl_map_init(&o->open);
+    pthread_mutex_init(&o->mutex, NULL);
 }
 
 static void forget_all(struct gl_overdue *o)
 {
     struct seen *s;
 
+    pthread_mutex_lock(&o->mutex);
+    gl_map_done(&o->open);
+    gl_map_init(&o->open);
     for (size_t i = 0; (s = gl_map_next(&o->seen, &i)) != NULL;) {
+        gl_arena_done(&s->arena);
         gl_mem_free(s);
     }
     gl_map_done(&o->seen);
+    gl_map_init(&o->seen);
+    pthread_mutex_unlock(&o->mutex);
 }
 
 void gl_overdue_done(struct gl_overdue *o)
 {
     forget_all(o);
+    gl_map_done(&o->seen);
+    gl_map_done(&o->open);
+    pthread_mutex_destroy(&o->mutex);
 }
 
 static struct seen *remember(struct gl_overdue *o, gl_str run_id)
@@ -51,12 +70,12 @@ static struct seen *remember(struct gl_overdue *o, gl_str run_id)
     }
     if (gl_map_count(&o->seen) >= SEEN_MAX) { /* they are read once more */
         forget_all(o);
-        gl_map_init(&o->seen);
     }
     s = gl_mem_alloc(sizeof(*s) + run_id.n);
     memcpy(s + 1, run_id.p, run_id.n);
     s->run_id = (gl_str){.p = (const char *)(s + 1), .n = run_id.n};
     s->bytes = -1;
+    s->ask_at = s->due = INT64_MAX;
     gl_map_add(&o->seen, s->run_id, s);
     return s;
 }
@@ -68,6 +87,68 @@ static void say(struct gl_overdue *o, gl_str run_id, const char *what)
     (void)snprintf(line, sizeof(line), "run %.*s: %.1500s", GL_STR_ARG(run_id), what);
     o->log(o->owner, line);
 }
+
+/* ---- what is told ---- */
+
+static void close_run(struct gl_overdue *o, struct seen *s)
+{
+    pthread_mutex_lock(&o->mutex);
+    (void)gl_map_remove(&o->open, s->run_id); /* it need not be there */
+    gl_arena_done(&s->arena);
+    s->run = (struct gl_asks_run){0};
+    pthread_mutex_unlock(&o->mutex);
+}
+
+static void open_run(struct gl_overdue *o, struct seen *s, const struct gl_asks_run *run)
+{
+    bool is_there;
+
+    pthread_mutex_lock(&o->mutex);
+    is_there = gl_map_find(&o->open, s->run_id) != NULL;
+    if (!is_there && gl_map_count(&o->open) < GL_ASKS_RUNS_MAX) {
+        gl_map_add(&o->open, s->run_id, s);
+        is_there = true;
+    }
+    if (is_there) {
+        gl_arena_done(&s->arena);
+        s->run = gl_asksrun_copy(run, GL_ASKS_TOLD_MAX, &s->arena);
+    }
+    pthread_mutex_unlock(&o->mutex);
+}
+
+/* Once, until it is another. */
+static void note(struct gl_overdue *o, struct seen *s, gl_str trouble)
+{
+    char text[sizeof(s->note)];
+
+    (void)snprintf(text, sizeof(text), "%.*s", GL_STR_ARG(trouble));
+    if (text[0] != '\0' && strcmp(text, s->note) != 0) {
+        GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+
+        say(o, s->run_id, gl_str_c(&a, trouble));
+    }
+    memcpy(s->note, text, sizeof(text));
+}
+
+/* Whose is it? What is told lives as long as its job does. */
+static void judge(struct gl_overdue *o, struct seen *s, const struct gl_asks_run *run, gl_ms now)
+{
+    enum gl_overdue_run told = o->ask(o->owner, s->run_id);
+
+    if (told == GL_OVERDUE_LATER) {
+        s->ask_at = now;
+        return;
+    }
+    s->ask_at = told == GL_OVERDUE_LIVE ? now + AGAIN_MS : INT64_MAX;
+    if (told != GL_OVERDUE_LIVE) {
+        close_run(o, s);
+    } else if (run != NULL) {
+        open_run(o, s, run);
+        note(o, s, run->trouble);
+    }
+}
+
+/* ---- looking ---- */
 
 /* Something in it is over. */
 static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
@@ -100,21 +181,66 @@ static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
     }
 }
 
+/* False: it cannot be read now. */
+static bool read_again(struct gl_overdue *o, struct seen *s, gl_ms now)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_asks_run run;
+    struct gl_humanfile f;
+
+    if (gl_humanfile_read(o->root, s->run_id, &a, &f, NULL) != 0) {
+        return false;
+    }
+    gl_asksrun_of(o->root, s->run_id, &f, &a, &run);
+    s->due = gl_humanfile_due(&f);
+    s->open_n = run.open_n;
+    s->ask_at = INT64_MAX;
+    if (run.open_n == 0 && run.trouble.n == 0) {
+        close_run(o, s);
+        return true;
+    }
+    judge(o, s, &run, now);
+    return s->ask_at > now; /* else it is read once more, when somebody can tell whose it is */
+}
+
 static void look_at(struct gl_overdue *o, gl_str run_id, const struct stat *st, gl_ms now)
 {
     struct seen *s = remember(o, run_id);
 
+    s->round = o->round;
     if (s->bytes != st->st_size || s->changed.tv_sec != st->st_mtim.tv_sec ||
         s->changed.tv_nsec != st->st_mtim.tv_nsec) {
-        if (gl_humanfile_due(o->root, run_id, &s->due, NULL) != 0) {
+        if (!read_again(o, s, now)) {
             return; /* next time */
         }
         s->bytes = st->st_size;
         s->changed = st->st_mtim;
+    } else if (s->ask_at <= now) {
+        judge(o, s, NULL, now);
     }
     if (s->due <= now) {
         expire(o, s, now);
     }
+}
+
+/* Files that are gone, or have been set aside. And how many questions there was no room for. */
+static void settle(struct gl_overdue *o)
+{
+    uint64_t left_out = 0;
+    struct seen *s;
+
+    for (size_t i = 0; (s = gl_map_next(&o->seen, &i)) != NULL;) {
+        if (s->round != o->round && s->bytes >= 0) {
+            close_run(o, s);
+            s->bytes = -1;
+            s->ask_at = s->due = INT64_MAX;
+        } else if (s->ask_at != INT64_MAX && gl_map_find(&o->open, s->run_id) == NULL) {
+            left_out += s->open_n;
+        }
+    }
+    pthread_mutex_lock(&o->mutex);
+    o->left_out = left_out;
+    pthread_mutex_unlock(&o->mutex);
 }
 
 void gl_overdue_look(struct gl_overdue *o, gl_ms now)
@@ -122,6 +248,7 @@ void gl_overdue_look(struct gl_overdue *o, gl_ms now)
     DIR *folder = opendir(o->root);
     const struct dirent *e;
 
+    o->round++;
     while (folder != NULL && !atomic_load(&o->stops) && (e = readdir(folder)) != NULL) {
         gl_str run_id = gl_str_of(e->d_name);
         char path[PATH_BYTES];
@@ -138,4 +265,51 @@ void gl_overdue_look(struct gl_overdue *o, gl_ms now)
     if (folder != NULL) {
         (void)closedir(folder);
     }
+    if (!atomic_load(&o->stops)) {
+        settle(o);
+    }
+}
+
+/* ---- for others ---- */
+
+static const struct gl_asks_run *find(void *owner, gl_str run_id, struct gl_arena *a)
+{
+    struct gl_overdue *o = owner;
+    struct gl_asks_run *run = NULL;
+    const struct seen *s;
+
+    pthread_mutex_lock(&o->mutex);
+    s = gl_map_find(&o->open, run_id);
+    if (s != NULL) {
+        run = GL_NEW(a, struct gl_asks_run);
+        *run = gl_asksrun_copy(&s->run, GL_ASKS_TOLD_MAX, a);
+    }
+    pthread_mutex_unlock(&o->mutex);
+    return run;
+}
+
+static struct gl_asks_run *all(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
+                               uint64_t *ret_open_n)
+{
+    struct gl_overdue *o = owner;
+    struct gl_asks_run *runs;
+    const struct seen *s;
+
+    pthread_mutex_lock(&o->mutex);
+    runs = GL_NEW_ARRAY(a, struct gl_asks_run, gl_map_count(&o->open) + 1);
+    *ret_n = 0;
+    *ret_open_n = o->left_out;
+    for (size_t i = 0; (s = gl_map_next(&o->open, &i)) != NULL;) {
+        runs[*ret_n] = gl_asksrun_copy(&s->run, limit, a);
+        limit -= runs[*ret_n].n;
+        *ret_open_n += s->run.open_n;
+        ++*ret_n;
+    }
+    pthread_mutex_unlock(&o->mutex);
+    return runs;
+}
+
+struct gl_asks gl_overdue_asks(struct gl_overdue *o)
+{
+    return (struct gl_asks){.owner = o, .find = find, .all = all};
 }

@@ -1,20 +1,22 @@
-/* overdue.h - questions of workers that nobody has answered in time: their defaults are written
- * down.
+/* overdue.h - questions that workers have left for people in the folders of runs: which are open is
+ * kept in mind, and the defaults of those that nobody has answered in time are written down.
  *
  * Looks through the folders of all runs for files of questions (os/humanfile.h). One that has not
  * changed is not read again before a question in it is over, so looking costs a question to the
  * file system for each folder. Of what it knows nothing is needed: after a crash the files tell.
  *
  * Folders of runs may belong to others, or to jobs that have ended: whoever made it is asked before
- * anything is written. One thread. */
+ * anything is written or told. One thread looks; gl_overdue_asks() is for another. */
 #ifndef GL_OS_OVERDUE_H
 #define GL_OS_OVERDUE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/map.h"
 #include "base/str.h"
 #include "base/when.h"
+#include "port/asks.h"
 
 enum gl_overdue_run {
     GL_OVERDUE_LIVE,  /* its job has not ended */
@@ -29,11 +31,19 @@ struct gl_overdue {
     void *owner;
     atomic_bool stops;  /* set from any thread: a look under way ends soon */
     struct gl_map seen; /* by run id: struct seen */
+    uint64_t round;     /* looks so far */
+
+    pthread_mutex_t mutex; /* guards what follows; held for no longer than memory is copied */
+    struct gl_map open;    /* by run id: struct seen, of a live job, with something to tell */
+    uint64_t left_out;     /* questions of runs beyond GL_ASKS_RUNS_MAX */
 };
 
 void gl_overdue_init(struct gl_overdue *o); /* the rest is set by its owner */
 void gl_overdue_done(struct gl_overdue *o);
 /* Look at all of them. A folder that cannot be read is met again the next time. */
 void gl_overdue_look(struct gl_overdue *o, gl_ms now);
+
+/* What was found, for the control thread; valid until gl_overdue_done(). */
+struct gl_asks gl_overdue_asks(struct gl_overdue *o);
 
 #endif

@@ -1,13 +1,16 @@
 #include "support/cmocka_all.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
+#include "os/asksrun.h"
 #include "os/fs.h"
+#include "os/overdue.h"
 #include "os/paths.h"
 #include "os/runclaim.h"
 #include "support/folder.h"
@@ -139,6 +142,239 @@ static void a_list_that_is_none_names_nobody(void **state)
     assert_owner(b, NEW);
 }
 
+/* ---- questions ---- */
+
+#define ASK "{\"type\":\"human_input_requested\",\"payload\":{\"request_id\":\"%s\"%s}}\n"
+#define ANSWER \
+    "{\"type\":\"human_input_received\",\"payload\":{\"request_id\":\"%s\",\"decision\":\"x\"}}\n"
+
+static void add_line(struct bench *b, const char *run, const char *fmt, const char *id,
+                     const char *more)
+{
+    assert_int_equal(gl_fs_mkdirs(in(b, run), &b->why), 0);
+    FILE *f = fopen(gl_str_fmt(&b->a, "%s/human.jsonl", in(b, run)).p, "ae");
+    assert_non_null(f);
+    assert_true(fprintf(f, fmt, id, more) > 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void read_file(struct bench *b, struct gl_humanfile *f)
+{
+    assert_int_equal(gl_humanfile_read(b->folder.path, GL_S("run"), &b->a, f, &b->why), 0);
+}
+
+static bool says(gl_str text, const char *part)
+{
+    return memmem(text.p, text.n, part, strlen(part)) != NULL;
+}
+
+static void a_default_must_be_one_of_the_decisions(void **state)
+{
+    struct bench *b = *state;
+    struct gl_humanfile f;
+    size_t n;
+    add_line(b, "run", ASK, "q",
+             ",\"expires_at\":\"2020-01-01T00:00:00Z\",\"default_decision\":\"launch\"");
+    read_file(b, &f);
+    assert_true(f.requests[0].is_refused);
+    assert_true(says(gl_humanfile_trouble(&f, &b->a), "the default 'launch' of request 'q'"));
+    assert_int_equal(gl_humanfile_due(&f), INT64_MAX);
+    assert_int_equal(gl_humanfile_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
+    assert_int_equal(n, 0);
+    add_line(b, "run", ANSWER, "q", "");
+    read_file(b, &f);
+    assert_int_equal(gl_humanfile_trouble(&f, &b->a).n, 0); /* it does not matter any more */
+    add_line(b, "run", ASK, "q", "");
+    read_file(b, &f);
+    assert_int_equal(f.requests[0].again_n, 1);
+}
+
+static void what_is_too_much_of_a_file_is_counted(void **state)
+{
+    struct bench *b = *state;
+    struct gl_humanfile f;
+    char id[GL_HUMANFILE_ID_MAX + 2];
+    memset(id, 'x', sizeof(id) - 1);
+    id[sizeof(id) - 1] = '\0';
+    add_line(b, "run", ASK, id, "");
+    read_file(b, &f);
+    assert_int_equal(f.strange_n, 1);
+    assert_true(says(gl_humanfile_trouble(&f, &b->a), "request_id more than 512 bytes"));
+    FILE *file = fopen(in(b, "run/human.jsonl"), "ae");
+    for (int i = 0; i < GL_HUMANFILE_MAX + 1; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "q%d", i);
+        assert_true(fprintf(file, ASK, name, "") > 0);
+    }
+    assert_int_equal(fclose(file), 0);
+    read_file(b, &f);
+    assert_int_equal(f.n, GL_HUMANFILE_MAX);
+    assert_int_equal(f.dropped_n, 1);
+    assert_false(f.is_cut);
+    assert_int_equal(truncate(in(b, "run/human.jsonl"), GL_HUMANFILE_BYTES_MAX + 1), 0);
+    read_file(b, &f);
+    assert_true(f.is_cut);
+}
+
+/* ---- who looks ---- */
+
+struct looker {
+    struct gl_overdue overdue;
+    enum gl_overdue_run told;
+    size_t asked_n, lines_n;
+    char line[2048];
+};
+
+static enum gl_overdue_run on_ask(void *owner, gl_str run_id)
+{
+    struct looker *l = owner;
+    (void)run_id;
+    l->asked_n++;
+    return l->told;
+}
+
+static void on_log(void *owner, const char *line)
+{
+    struct looker *l = owner;
+    l->lines_n++;
+    (void)snprintf(l->line, sizeof(l->line), "%s", line);
+}
+
+static void make_looker(struct bench *b, struct looker *l)
+{
+    memset(l, 0, sizeof(*l));
+    gl_overdue_init(&l->overdue);
+    l->overdue.root = b->folder.path;
+    l->overdue.ask = on_ask;
+    l->overdue.log = on_log;
+    l->overdue.owner = l;
+}
+
+static const struct gl_asks_run *find(struct bench *b, struct looker *l)
+{
+    struct gl_asks asks = gl_overdue_asks(&l->overdue);
+    return asks.find(asks.owner, GL_S("run"), &b->a);
+}
+
+static uint64_t count(struct bench *b, struct looker *l, size_t limit, size_t *ret_n)
+{
+    struct gl_asks asks = gl_overdue_asks(&l->overdue);
+    uint64_t open_n;
+    (void)asks.all(asks.owner, limit, &b->a, ret_n, &open_n);
+    return open_n;
+}
+
+static void only_what_a_live_job_asks_is_told(void **state)
+{
+    struct bench *b = *state;
+    struct looker l;
+    make_looker(b, &l);
+    take(b, OLD);
+    add_line(b, "run", ASK, "q", ",\"prompt\":\"launch?\"");
+    l.told = GL_OVERDUE_LATER;
+    gl_overdue_look(&l.overdue, 1000);
+    assert_null(find(b, &l));
+    l.told = GL_OVERDUE_LIVE;
+    gl_overdue_look(&l.overdue, 2000);
+    assert_non_null(find(b, &l));
+    assert_int_equal(find(b, &l)->open_n, 1);
+    assert_true(gl_str_is(find(b, &l)->open[0].prompt, "launch?"));
+    assert_true(gl_str_is(find(b, &l)->job_id, OLD));
+    size_t asked = l.asked_n;
+    gl_overdue_look(&l.overdue, 3000);
+    assert_int_equal(l.asked_n, asked); /* nothing has changed */
+    l.told = GL_OVERDUE_OTHER;
+    gl_overdue_look(&l.overdue, 60000);
+    assert_null(find(b, &l)); /* its job has ended meanwhile */
+    l.told = GL_OVERDUE_LIVE;
+    add_line(b, "run", ASK, "p", "");
+    gl_overdue_look(&l.overdue, 61000);
+    assert_int_equal(find(b, &l)->open_n, 2);
+    take(b, NEW); /* sets it aside; nobody knows a run of that name */
+    l.told = GL_OVERDUE_OTHER;
+    gl_overdue_look(&l.overdue, 62000);
+    assert_null(find(b, &l));
+    gl_overdue_done(&l.overdue);
+}
+
+static void trouble_stands_in_the_log_once(void **state)
+{
+    struct bench *b = *state;
+    struct looker l;
+    make_looker(b, &l);
+    add_line(b, "run", ASK, "q", ",\"default_decision\":\"launch\"");
+    gl_overdue_look(&l.overdue, 1000);
+    assert_int_equal(l.lines_n, 1);
+    assert_non_null(strstr(l.line, "run run: the default 'launch' of request 'q'"));
+    add_line(b, "run", ASK, "p", "");
+    gl_overdue_look(&l.overdue, 2000);
+    assert_int_equal(l.lines_n, 1);
+    assert_true(says(find(b, &l)->trouble, "'launch'"));
+    gl_overdue_done(&l.overdue);
+}
+
+static void many_are_counted_and_few_are_told(void **state)
+{
+    struct bench *b = *state;
+    struct looker l;
+    size_t n;
+    make_looker(b, &l);
+    for (int i = 0; i < GL_ASKS_RUNS_MAX + 5; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof(name), "r%d", i);
+        add_line(b, name, ASK, "q", "");
+        add_line(b, name, ASK, "p", "");
+    }
+    gl_overdue_look(&l.overdue, 1000);
+    assert_int_equal(count(b, &l, 3, &n), 2 * (GL_ASKS_RUNS_MAX + 5));
+    assert_int_equal(n, GL_ASKS_RUNS_MAX);
+    gl_overdue_done(&l.overdue);
+}
+
+static void *look_often(void *owner)
+{
+    struct looker *l = owner;
+    for (gl_ms now = 0; now < 50; now++) {
+        gl_overdue_look(&l->overdue, now * 60000);
+    }
+    return NULL;
+}
+
+static void one_looks_and_another_asks(void **state)
+{
+    struct bench *b = *state;
+    struct looker l;
+    pthread_t thread;
+    make_looker(b, &l);
+    assert_int_equal(pthread_create(&thread, NULL, look_often, &l), 0);
+    for (int i = 0; i < 100; i++) {
+        size_t n;
+        add_line(b, "run", i % 2 == 0 ? ASK : ANSWER, "q", "");
+        const struct gl_asks_run *run = find(b, &l);
+        assert_true(run == NULL || gl_str_is(run->open[0].request_id, "q"));
+        assert_true(count(b, &l, 10, &n) <= 1);
+    }
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    gl_overdue_done(&l.overdue);
+}
+
+/* A command that has no node. */
+static void files_can_be_read_when_asked(void **state)
+{
+    struct bench *b = *state;
+    struct gl_asks asks = gl_asksrun_reader(b->folder.path);
+    uint64_t open_n;
+    size_t n;
+    assert_null(asks.find(asks.owner, GL_S("run"), &b->a));
+    add_line(b, "run", ASK, "q", "");
+    add_line(b, "run", ASK, "p", "");
+    add_line(b, "other", ASK, "q", "");
+    assert_int_equal(asks.find(asks.owner, GL_S("run"), &b->a)->open_n, 2);
+    (void)asks.all(asks.owner, 1, &b->a, &n, &open_n);
+    assert_int_equal(n, 2);
+    assert_int_equal(open_n, 3);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -147,6 +383,13 @@ int main(void)
         TEST(what_was_cut_short_is_made_good),
         TEST(a_name_that_is_taken_is_not_replaced),
         TEST(a_list_that_is_none_names_nobody),
+        TEST(a_default_must_be_one_of_the_decisions),
+        TEST(what_is_too_much_of_a_file_is_counted),
+        TEST(only_what_a_live_job_asks_is_told),
+        TEST(trouble_stands_in_the_log_once),
+        TEST(many_are_counted_and_few_are_told),
+        TEST(one_looks_and_another_asks),
+        TEST(files_can_be_read_when_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

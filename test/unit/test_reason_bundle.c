@@ -162,6 +162,36 @@ static void a_job_whose_steps_have_ended_waits_for_messages(void **state)
     assert_job(*state, &r, "waits for messages to its agents: 'glia send 01J AGENT' sends one");
 }
 
+static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
+{
+    struct rig r;
+    gl_str words[] = {GL_S("go"), GL_S("stop")};
+    struct gl_ask open[] = {{.request_id = GL_S("q"), .prompt = GL_S("launch?")},
+                            {.request_id = GL_S("p"), .decisions = {.items = words, .n = 2}}};
+    struct gl_asks_run asks = {.asked_at = 2000, .open = open, .n = 1, .open_n = 1};
+
+    make(*state, &r);
+    r.s.status = r.a.status = GL_STEP_RUNNING;
+    r.s.letter = r.a.letter = 7;
+    r.a.attempt_at = 1000;
+    r.view.asks = &asks;
+    assert_job(*state, &r,
+               "runs 's'; request 'q' waits for a person: launch?; answer with 'glia human respond "
+               "01J q --decision approve|reject'");
+    open[1].expires_at = 5000;
+    open[1].default_decision = GL_S("go");
+    asks = (struct gl_asks_run){.asked_at = 500,
+                                .open = open + 1,
+                                .n = 1,
+                                .open_n = 70000,
+                                .trouble = GL_S("there are more")};
+    assert_job(*state, &r,
+               "runs 's'; request 'p' waits for a person (until 1970-01-01T00:00:05.000Z; then: "
+               "go); answer with 'glia human respond 01J p --decision go|stop', and 69999 more: "
+               "'glia human list' shows them; no worker that may have asked is running: the answer "
+               "waits for the next attempt; there are more");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +203,7 @@ int main(void)
         T(an_agent_without_a_step_is_told_by_its_name),
         T(a_run_that_was_completed_too_early_says_so),
         T(a_job_whose_steps_have_ended_waits_for_messages),
+        T(what_a_worker_asks_is_said_with_how_to_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

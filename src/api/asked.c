@@ -1,0 +1,150 @@
+#include "api/asked.h"
+
+#include "base/check.h"
+#include "model/agent.h"
+
+const struct gl_asks_run *gl_asked_of(const struct gl_asks *asks, const struct gl_view *v,
+                                      struct gl_arena *a)
+{
+    const struct gl_asks_run *r;
+
+    if (asks == NULL || v->flow->bundle == NULL || gl_job_status_is_terminal(v->job.status)) {
+        return NULL;
+    }
+    r = asks->find(asks->owner, v->job.run_id, a);
+    return r != NULL && (r->job_id.n == 0 || gl_str_eq(r->job_id, v->job.job_id)) ? r : NULL;
+}
+
+bool gl_asked_listens(const struct gl_view *v)
+{
+    for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
+        if (v->steps[i] != NULL && v->steps[i]->status == GL_STEP_RUNNING &&
+            v->steps[i]->attempt_at <= v->asks->asked_at) {
+            return true;
+        }
+    }
+    return false;
+}
+
+gl_str gl_asked_decisions(const struct gl_ask *r, struct gl_arena *a)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    for (size_t i = 0; i < r->decisions.n; i++) {
+        gl_buf_fmt(&out, "%s%.*s", i > 0 ? "|" : "", GL_STR_ARG(r->decisions.items[i]));
+    }
+    return r->decisions.n > 0 ? gl_str_dup(a, gl_buf_view(&out)) : GL_S("approve|reject");
+}
+
+/* ", until 2026-...; then: reject" */
+static gl_str until(struct gl_arena *a, const struct gl_ask *r)
+{
+    char when[GL_WHEN_BYTES];
+    bool has_default = r->default_decision.n > 0 && !r->is_refused;
+
+    return r->expires_at == 0
+               ? (gl_str){0}
+               : gl_str_fmt(a, " (until %.*s%s%.*s)",
+                            GL_STR_ARG(gl_when_format(r->expires_at, when)),
+                            has_default ? "; then: " : "",
+                            GL_STR_ARG(has_default ? r->default_decision : (gl_str){0}));
+}
+
+gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
+{
+    const struct gl_asks_run *run = v->asks;
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    if (run == NULL) {
+        return (gl_str){0};
+    }
+    if (run->n > 0) {
+        const struct gl_ask *r = &run->open[0];
+
+        gl_buf_fmt(&out,
+                   "; request '%.*s' waits for a person%s%.*s%.*s; answer with 'glia human respond "
+                   "%.*s %.*s --decision %.*s'",
+                   GL_STR_ARG(r->request_id), r->prompt.n > 0 ? ": " : "", GL_STR_ARG(r->prompt),
+                   GL_STR_ARG(until(a, r)), GL_STR_ARG(v->job.job_id), GL_STR_ARG(r->request_id),
+                   GL_STR_ARG(gl_asked_decisions(r, a)));
+    }
+    if (run->open_n > 1) {
+        gl_buf_fmt(&out, ", and %llu more: 'glia human list' shows them",
+                   (unsigned long long)(run->open_n - 1));
+    }
+    if (run->n > 0 && !gl_asked_listens(v)) {
+        gl_buf_c(&out, "; " GL_ASKED_NOBODY);
+    }
+    if (run->trouble.n > 0) {
+        gl_buf_fmt(&out, "; %.*s", GL_STR_ARG(run->trouble));
+    }
+    return gl_str_dup(a, gl_buf_view(&out));
+}
+
+static void write_text(struct gl_jw *w, const char *name, gl_str text)
+{
+    gl_jw_key(w, name);
+    gl_jw_str(w, text);
+}
+
+static void write_decisions(struct gl_jw *w, const struct gl_ask *r)
+{
+    gl_jw_key(w, "decisions");
+    gl_jw_array(w);
+    for (size_t i = 0; i < r->decisions.n; i++) {
+        gl_jw_str(w, r->decisions.items[i]);
+    }
+    if (r->decisions.n == 0) {
+        gl_jw_c(w, "approve");
+        gl_jw_c(w, "reject");
+    }
+    gl_jw_end(w);
+}
+
+void gl_asked_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_ask *r,
+                    bool listens)
+{
+    char when[GL_WHEN_BYTES];
+
+    gl_jw_object(w);
+    write_text(w, "job_id", job);
+    write_text(w, "run_id", run_id);
+    write_text(w, "request_id", r->request_id);
+    write_text(w, "kind", GL_S("request"));
+    write_text(w, "reason", r->prompt);
+    write_decisions(w, r);
+    if (r->expires_at != 0) {
+        write_text(w, "expires_at", gl_when_format(r->expires_at, when));
+    }
+    if (r->default_decision.n > 0) {
+        write_text(w, "default_decision", r->default_decision);
+    }
+    if (r->is_refused) {
+        gl_jw_key(w, "default_refused");
+        gl_jw_bool(w, true);
+    }
+    gl_jw_key(w, "listens");
+    gl_jw_bool(w, listens);
+    gl_jw_end(w);
+}
+
+void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w)
+{
+    const struct gl_asks_run *run = v->asks;
+    bool listens = run != NULL && gl_asked_listens(v);
+
+    if (run == NULL) {
+        return;
+    }
+    gl_jw_key(w, "human_requests");
+    gl_jw_u64(w, run->open_n);
+    gl_jw_key(w, "requests");
+    gl_jw_array(w);
+    for (size_t i = 0; i < run->n; i++) {
+        gl_asked_write(w, v->job.job_id, v->job.run_id, &run->open[i], listens);
+    }
+    gl_jw_end(w);
+    if (run->trouble.n > 0) {
+        write_text(w, "requests_trouble", run->trouble);
+    }
+}

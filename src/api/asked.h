@@ -1,0 +1,35 @@
+/* asked.h - what workers of bundles ask people (port/asks.h), as sentences and as JSON.
+ *
+ * Which worker has asked the file does not say. What can be told is whether anybody may still be
+ * there to read the answer: a worker of the job that was at work when the question was written. */
+#ifndef GL_API_ASKED_H
+#define GL_API_ASKED_H
+
+#include "api/view.h"
+#include "base/json.h"
+
+/* What the workers of this job ask; NULL: nothing, or what lies in its run's folder is not its. */
+const struct gl_asks_run *gl_asked_of(const struct gl_asks *asks, const struct gl_view *v,
+                                      struct gl_arena *a);
+
+/* May a worker that has asked still be running? */
+bool gl_asked_listens(const struct gl_view *v);
+
+/* Behind what is said of the job; "" : nobody asks anything. */
+gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v);
+
+/* One question, an object. `listens` as above. */
+void gl_asked_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_ask *r,
+                    bool listens);
+
+/* Of a job, members of the object that is open in `w`: human_requests, requests, and what of them
+ * is not told; nothing if there are none. */
+void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w);
+
+/* "approve|reject" */
+gl_str gl_asked_decisions(const struct gl_ask *r, struct gl_arena *a);
+
+#define GL_ASKED_NOBODY \
+    "no worker that may have asked is running: the answer waits for the next attempt"
+
+#endif

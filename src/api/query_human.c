@@ -1,0 +1,183 @@
+/* query_human.c - what waits for a person: steps, by the index "human", and questions of workers,
+ * by what somebody has read in their files (port/asks.h). */
+#include "api/asked.h"
+#include "api/query_parts.h"
+#include "api/render.h"
+#include "base/check.h"
+#include "base/id.h"
+#include "base/limits.h"
+#include "model/job.h"
+
+/* ---- the end ---- */
+
+/* What of the files is not read or not taken. */
+static void write_notes(struct gl_query *q)
+{
+    bool is_open = false;
+
+    for (size_t i = 0; i < q->asks_n; i++) {
+        const struct gl_asks_run *run = &q->asks[i];
+
+        if (run->trouble.n > 0 && run->job_id.n > 0) {
+            if (!is_open) {
+                gl_jw_key(&q->w, "notes");
+                gl_jw_array(&q->w);
+                is_open = true;
+            }
+            gl_jw_object(&q->w);
+            gl_jw_key(&q->w, "job_id");
+            gl_jw_str(&q->w, run->job_id);
+            gl_jw_key(&q->w, "run_id");
+            gl_jw_str(&q->w, run->run_id);
+            gl_jw_key(&q->w, "text");
+            gl_jw_str(&q->w, run->trouble);
+            gl_jw_end(&q->w);
+        }
+    }
+    if (is_open) {
+        gl_jw_end(&q->w);
+    }
+}
+
+static void finish(struct gl_query *q)
+{
+    gl_jw_end(&q->w);
+    if (q->asks_open_n > 0) { /* questions that were not told */
+        gl_jw_key(&q->w, "more");
+        gl_jw_u64(&q->w, q->asks_open_n);
+    }
+    write_notes(q);
+    gl_jw_end(&q->w);
+    gl_query_succeed(q);
+}
+
+/* ---- questions of workers ---- */
+
+/* The run's job, if it is live and the questions can be its. */
+static void write_run(struct gl_query *q, struct gl_asks_run *run, const struct gl_record *record)
+{
+    struct gl_job_record job;
+
+    if (record->rev == 0 || !record->live || record->damaged ||
+        (run->job_id.n > 0 && !gl_str_eq(run->job_id, record->id)) ||
+        gl_view_record(&q->arena, &gl_job_schema, record->value, &job, NULL) != 0 ||
+        !gl_str_eq(job.run_id, run->run_id)) {
+        q->asks_open_n -= run->open_n; /* of nobody any more */
+        run->job_id = (gl_str){0};
+        return;
+    }
+    run->job_id = gl_str_dup(&q->arena, record->id);
+    for (size_t i = 0; i < run->n; i++) {
+        gl_asked_write(&q->w, run->job_id, run->run_id, &run->open[i], job.wake == GL_WAKE_RUNNING);
+    }
+    q->asks_open_n -= run->n;
+}
+
+static void on_jobs(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < q->asks_n; i++) {
+        write_run(q, &q->asks[i], &req->records[i]);
+    }
+    finish(q);
+}
+
+/* A run without a name of its own has that of its job. */
+static gl_str job_of(struct gl_query *q, const struct gl_asks_run *run,
+                     const struct gl_record *record)
+{
+    gl_str job = gl_id_valid(run->run_id) ? run->run_id
+                 : record->rev != 0       ? gl_render_text(&q->arena, record->value, "job_id")
+                                          : (gl_str){0};
+
+    return gl_str_dup(&q->arena, job.n > 0 ? job : GL_S("-"));
+}
+
+static void on_runs(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct gl_store *s = q->context->store;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < q->asks_n; i++) {
+        q->keys[i] =
+            (struct gl_key){.kind = GL_S("job"), .id = job_of(q, &q->asks[i], &req->records[i])};
+    }
+    q->req = (struct gl_store_req){.done = on_jobs, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, q->asks_n);
+}
+
+static void find_asked(struct gl_query *q)
+{
+    struct gl_store *s = q->context->store;
+
+    if (q->asks_n == 0) {
+        finish(q);
+        return;
+    }
+    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, q->asks_n);
+    for (size_t i = 0; i < q->asks_n; i++) {
+        q->keys[i] = (struct gl_key){.kind = GL_S("run"), .id = q->asks[i].run_id};
+    }
+    q->req = (struct gl_store_req){.done = on_runs, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, q->asks_n);
+}
+
+/* ---- steps ---- */
+
+static void on_human_records(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    gl_jw_object(&q->w);
+    gl_jw_key(&q->w, "requests");
+    gl_jw_array(&q->w);
+    for (size_t i = 0; i + 1 < req->records_n; i += 2) {
+        gl_render_human(&q->arena, &req->records[i], &req->records[i + 1], &q->w);
+    }
+    find_asked(q);
+}
+
+static void on_human(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct gl_store *s = q->context->store;
+    size_t n = req->entries_n;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, n * 2 + 1);
+    for (size_t i = 0; i < n; i++) {
+        gl_str step = gl_str_dup(&q->arena, req->entries[i].id), ignored;
+
+        q->keys[i * 2] = (struct gl_key){.kind = GL_S("step"), .id = step};
+        q->keys[i * 2 + 1] =
+            (struct gl_key){.kind = GL_S("job"), .id = gl_str_cut(step, '/', &ignored)};
+    }
+    q->req = (struct gl_store_req){.done = on_human_records, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys, n * 2);
+}
+
+void gl_query_human(struct gl_query *q)
+{
+    struct gl_store *s = q->context->store;
+    const struct gl_asks *asks = q->context->asks;
+
+    if (asks != NULL) {
+        q->asks = asks->all(asks->owner, q->rq->limit, &q->arena, &q->asks_n, &q->asks_open_n);
+    }
+    q->range =
+        (struct gl_range){.index = GL_S("human"), .score_max = INT64_MAX, .limit = q->rq->limit};
+    q->req = (struct gl_store_req){.done = on_human, .owner = q};
+    s->ops->range(s, &q->req, q->tenant, &q->range);
+}

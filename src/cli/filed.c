@@ -1,0 +1,253 @@
+#include "cli/filed.h"
+
+#include "api/asked.h"
+#include "base/check.h"
+#include "base/limits.h"
+#include "cli/overview.h"
+#include "os/runclaim.h"
+
+enum {
+    SAID_MAX = 10,      /* questions that are told one by one, of one look */
+    TOLD_MAX = 10000,   /* ids that are remembered */
+    ASK_PAUSE_MS = 3000 /* between questions to a node whose files cannot be seen */
+};
+
+const char *gl_filed_root(struct gl_reach *reach, const char *given)
+{
+    struct gl_cli *cli = reach->cli;
+    struct gl_client_reply reply;
+    struct gl_json j;
+    gl_str told = {0};
+
+    if (given != NULL) {
+        return given;
+    }
+    if (!reach->is_alone &&
+        gl_reach_call(reach, "GET", "/v1/node", (gl_str){0}, &reply, NULL) == 0 &&
+        gl_json_parse(&j, gl_str_dup(&cli->arena, reply.body), SIZE_MAX, &cli->arena, NULL) == 0) {
+        told = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "runs_root"), &cli->arena);
+    }
+    return told.n > 0 ? gl_str_c(&cli->arena, told) : cli->settings->values[GL_SET_RUNS_ROOT].text;
+}
+
+/* ---- of all jobs ---- */
+
+static struct gl_filed **add_open(struct gl_cli *cli, struct gl_filed **end, const char *root,
+                                  gl_str job, gl_str run_id)
+{
+    struct gl_humanfile f;
+    struct gl_why why = {0};
+    gl_str trouble;
+
+    if (!gl_runclaim_is_of(root, run_id, job)) {
+        return end; /* of an earlier job: its own workers have not started yet */
+    }
+    if (gl_humanfile_read(root, run_id, &cli->arena, &f, &why) != 0) {
+        gl_cli_say(cli, "requests of run %.*s: %s", GL_STR_ARG(run_id), why.text);
+        return end;
+    }
+    trouble = gl_humanfile_trouble(&f, &cli->arena);
+    if (trouble.n > 0) {
+        gl_cli_say(cli, "requests of run %.*s: %.*s", GL_STR_ARG(run_id),
+                   GL_STR_ARG(gl_term_safe(&cli->arena, trouble)));
+    }
+    for (size_t i = 0; i < f.n; i++) {
+        if (!f.requests[i].is_answered) {
+            *end = GL_NEW(&cli->arena, struct gl_filed);
+            **end = (struct gl_filed){.job = gl_str_dup(&cli->arena, job),
+                                      .run_id = gl_str_dup(&cli->arena, run_id),
+                                      .request = &f.requests[i]};
+            end = &(*end)->next;
+        }
+    }
+    return end;
+}
+
+struct gl_filed *gl_filed_find(struct gl_reach *reach, const char *given)
+{
+    static const char *const live[] = {"running", "pausing", "paused"};
+    const char *root = gl_filed_root(reach, given);
+    struct gl_filed *first = NULL, **end = &first;
+
+    for (size_t i = 0; i < GL_COUNT(live); i++) {
+        struct gl_request rq = {
+            .verb = GL_VERB_LIST, .status = gl_str_of(live[i]), .limit = GL_PAGE_MAX};
+        struct gl_page p;
+        gl_jnode jobs = NULL;
+
+        if (gl_page_ask(&p, reach, &rq, NULL) == 0) {
+            jobs = gl_json_get(&p.j, p.root, "jobs");
+        }
+        for (gl_jnode e = gl_json_first(&p.j, jobs); e; e = gl_json_after(&p.j, jobs, e)) {
+            end = add_open(reach->cli, end, root, gl_page_text(&p, e, "job_id"),
+                           gl_page_text(&p, e, "run_id"));
+        }
+        gl_page_done(&p);
+    }
+    return first;
+}
+
+gl_str gl_filed_text(struct gl_cli *cli, const struct gl_ask *r)
+{
+    char when[GL_WHEN_BYTES];
+    gl_str then = {0};
+
+    if (r->is_refused) {
+        then = gl_str_fmt(&cli->arena, "; its default, %.*s, is not allowed",
+                          GL_STR_ARG(r->default_decision));
+    } else if (r->default_decision.n > 0) {
+        then = gl_str_fmt(&cli->arena, "; then: %.*s", GL_STR_ARG(r->default_decision));
+    }
+    return r->expires_at == 0
+               ? r->prompt
+               : gl_str_fmt(&cli->arena, "%.*s (%s %.*s%.*s)", GL_STR_ARG(r->prompt),
+                            gl_humanfile_is_over(r, gl_term_now()) ? "expired" : "until",
+                            GL_STR_ARG(gl_when_format(r->expires_at, when)), GL_STR_ARG(then));
+}
+
+/* ---- of a job that is followed ---- */
+
+void gl_filed_watch_begin(struct gl_filed_watch *w, struct gl_reach *reach,
+                          struct gl_progress *progress, const struct gl_json *j, gl_jnode status)
+{
+    gl_filed_watch_done(w);
+    *w = (struct gl_filed_watch){.reach = reach, .progress = progress};
+    gl_map_init(&w->told);
+    if (gl_json_get(j, status, "bundle") == NULL || progress->is_quiet) {
+        return;
+    }
+    w->job = gl_str_dup(&w->arena, gl_json_str(j, gl_json_get(j, status, "job_id"), &w->arena));
+    w->run_id = gl_str_dup(&w->arena, gl_json_str(j, gl_json_get(j, status, "run_id"), &w->arena));
+    if (!reach->is_remote) {
+        w->root = gl_filed_root(reach, NULL);
+    }
+}
+
+void gl_filed_watch_done(struct gl_filed_watch *w)
+{
+    if (w->reach != NULL) {
+        gl_map_done(&w->told);
+        gl_arena_done(&w->arena);
+        w->reach = NULL;
+    }
+}
+
+struct told {
+    gl_str id;
+    uint32_t again_n;
+};
+
+/* Not said before; one that was asked anew after an answer is. */
+static bool is_new(struct gl_filed_watch *w, gl_str id, uint32_t again_n)
+{
+    struct told *t = gl_map_find(&w->told, id);
+    bool is_known = t != NULL && t->again_n == again_n;
+
+    if (t == NULL && gl_map_count(&w->told) < TOLD_MAX) {
+        t = GL_NEW(&w->arena, struct told);
+        t->id = gl_str_dup(&w->arena, id);
+        gl_map_add(&w->told, t->id, t);
+    }
+    if (t != NULL) {
+        t->again_n = again_n;
+    }
+    return t != NULL && !is_known;
+}
+
+static void say_one(struct gl_filed_watch *w, gl_str id, gl_str prompt, gl_str decisions)
+{
+    struct gl_cli *cli = w->reach->cli;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+
+    gl_progress_clear(w->progress);
+    gl_cli_say(cli, "request %.*s waits for a person: %.*s; to answer: %s",
+               GL_STR_ARG(gl_term_safe(&a, id)), GL_STR_ARG(gl_term_safe(&a, prompt)),
+               gl_cli_hint(cli, "human respond %.*s %.*s --decision '%.*s'", GL_STR_ARG(w->job),
+                           GL_STR_ARG(gl_term_safe(&a, id)),
+                           GL_STR_ARG(gl_term_safe(&a, decisions))));
+}
+
+static void say_more(struct gl_filed_watch *w, size_t n)
+{
+    if (n > SAID_MAX) {
+        gl_progress_clear(w->progress);
+        gl_cli_say(w->reach->cli, "%zu more requests wait for a person: %s", n - SAID_MAX,
+                   gl_cli_hint(w->reach->cli, "human list"));
+    }
+}
+
+static void tell_file(struct gl_filed_watch *w)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_humanfile f;
+    size_t n = 0;
+
+    if (!gl_runclaim_is_of(w->root, w->run_id, w->job) ||
+        gl_humanfile_read(w->root, w->run_id, &a, &f, NULL) != 0) {
+        return; /* next time */
+    }
+    for (size_t i = 0; i < f.n; i++) {
+        const struct gl_ask *r = &f.requests[i];
+
+        if (!r->is_answered && is_new(w, r->request_id, r->again_n) && n++ < SAID_MAX) {
+            say_one(w, r->request_id, gl_filed_text(w->reach->cli, r), gl_asked_decisions(r, &a));
+        }
+    }
+    say_more(w, n);
+}
+
+void gl_filed_watch_look(struct gl_filed_watch *w)
+{
+    char path[4096];
+    struct stat st;
+
+    if (w->reach == NULL || w->root == NULL || w->run_id.n == 0) {
+        return;
+    }
+    (void)snprintf(path, sizeof(path), "%s/%.*s/human.jsonl", w->root, GL_STR_ARG(w->run_id));
+    if (lstat(path, &st) != 0 || !S_ISREG(st.st_mode) ||
+        (st.st_ino == w->seen.st_ino && st.st_size == w->seen.st_size &&
+         st.st_mtim.tv_sec == w->seen.st_mtim.tv_sec &&
+         st.st_mtim.tv_nsec == w->seen.st_mtim.tv_nsec)) {
+        return;
+    }
+    w->seen = st;
+    tell_file(w);
+}
+
+gl_str gl_filed_decisions(struct gl_page *p, gl_jnode request)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    gl_jnode words = gl_json_get(&p->j, request, "decisions");
+
+    for (gl_jnode e = gl_json_first(&p->j, words); e; e = gl_json_after(&p->j, words, e)) {
+        gl_buf_c(&out, out.n > 0 ? "|" : "");
+        gl_buf_str(&out, gl_json_str(&p->j, e, &p->arena));
+    }
+    return gl_str_dup(&p->arena, gl_buf_view(&out));
+}
+
+void gl_filed_watch_ask(struct gl_filed_watch *w)
+{
+    gl_ms now = gl_term_now();
+    struct gl_page p;
+    gl_jnode all;
+    size_t n = 0;
+
+    if (w->reach == NULL || w->root != NULL || w->run_id.n == 0 ||
+        now - w->looked_at < ASK_PAUSE_MS) {
+        return;
+    }
+    w->looked_at = now;
+    all = gl_overview_human(w->reach, &p, NULL) == 0 ? gl_json_get(&p.j, p.root, "requests") : NULL;
+    for (gl_jnode e = gl_json_first(&p.j, all); e; e = gl_json_after(&p.j, all, e)) {
+        gl_str id = gl_page_text(&p, e, "request_id");
+
+        if (id.n > 0 && gl_str_eq(gl_page_text(&p, e, "job_id"), w->job) && is_new(w, id, 0) &&
+            n++ < SAID_MAX) {
+            say_one(w, id, gl_page_text(&p, e, "reason"), gl_filed_decisions(&p, e));
+        }
+    }
+    say_more(w, n);
+    gl_page_done(&p);
+}

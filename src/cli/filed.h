@@ -1,0 +1,55 @@
+/* filed.h - questions of workers, as a command finds them itself in the files of runs.
+ *
+ * A node that is asked tells what it has read a moment ago (port/asks.h), and only the first ones
+ * of a run. Who is on the same machine can look. */
+#ifndef GL_CLI_FILED_H
+#define GL_CLI_FILED_H
+
+#include <sys/stat.h>
+
+#include "base/map.h"
+#include "cli/page.h"
+#include "cli/progress.h"
+#include "os/humanfile.h"
+
+/* Where the folders of runs are: as given (or NULL), what the node says, what is set. */
+const char *gl_filed_root(struct gl_reach *reach, const char *given);
+
+/* One that is open. */
+struct gl_filed {
+    struct gl_filed *next;
+    gl_str job, run_id;
+    const struct gl_ask *request;
+};
+
+/* Of the newest live jobs, in the command's arena. What is not taken of a file is said. */
+struct gl_filed *gl_filed_find(struct gl_reach *reach, const char *given);
+
+/* "ship it? (until 2026-...; then: reject)" */
+gl_str gl_filed_text(struct gl_cli *cli, const struct gl_ask *r);
+
+/* Of a request as the node tells it: "approve|reject", in the page's arena. */
+gl_str gl_filed_decisions(struct gl_page *p, gl_jnode request);
+
+/* While a job is followed: what its workers ask is said once, with how to answer. */
+struct gl_filed_watch {
+    struct gl_reach *reach;
+    struct gl_progress *progress;
+    const char *root; /* NULL: the files cannot be seen from here, and the node is asked */
+    gl_str job, run_id;
+    gl_ms looked_at;
+    struct stat seen;
+    struct gl_arena arena;
+    struct gl_map told; /* by request id */
+};
+
+/* `status`: of the job. Nothing is watched if it is no bundle's. To be given back in any case. */
+void gl_filed_watch_begin(struct gl_filed_watch *w, struct gl_reach *reach,
+                          struct gl_progress *progress, const struct gl_json *j, gl_jnode status);
+void gl_filed_watch_done(struct gl_filed_watch *w);
+/* Costs a look at the file system. */
+void gl_filed_watch_look(struct gl_filed_watch *w);
+/* When the node can be asked: if the file cannot be seen, it is, every few seconds. */
+void gl_filed_watch_ask(struct gl_filed_watch *w);
+
+#endif

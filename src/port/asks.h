@@ -1,0 +1,49 @@
+/* asks.h - questions of bundles' workers that wait for a person, as they were last read.
+ *
+ * They stand in files (os/humanfile.h), which the control thread does not read: somebody else does,
+ * every now and then, and tells what was found. Only the first questions of a run are told, with
+ * texts that are cut; how many there are is told of all. */
+#ifndef GL_PORT_ASKS_H
+#define GL_PORT_ASKS_H
+
+#include "base/when.h"
+#include "model/schema.h"
+
+enum {
+    GL_ASKS_RUNS_MAX = 1000,  /* runs of which is told ... */
+    GL_ASKS_TOLD_MAX = 10,    /* ... and questions of one of them, ... */
+    GL_ASK_PROMPT_BYTES = 512 /* ... cut off there */
+};
+
+struct gl_ask {
+    gl_str request_id, prompt;
+    struct gl_strs decisions; /* none: approve and reject */
+    gl_ms expires_at;         /* 0: never */
+    gl_str default_decision;  /* what counts then; "" : it does not say */
+    bool is_refused;          /* the default is none of the decisions, and will not be written */
+    uint32_t again_n;         /* how often it was asked anew after an answer */
+    bool is_answered;
+    gl_str decision, reviewer, answered_at; /* then */
+};
+
+struct gl_asks_run {
+    gl_str run_id;
+    gl_str job_id;   /* that has the run's folder; "" : it cannot be told */
+    gl_ms asked_at;  /* when the file was last written: no question is later */
+    uint64_t open_n; /* questions that nobody has answered ... */
+    struct gl_ask *open;
+    size_t n;       /* ... and the first of them */
+    gl_str trouble; /* what of the file is not read or not taken, for people; "" : nothing */
+};
+
+struct gl_asks {
+    void *owner;
+    /* Of one run, in `a`; NULL: nothing is open there, or it is not known. */
+    const struct gl_asks_run *(*find)(void *owner, gl_str run_id, struct gl_arena *a);
+    /* Of all, with at most `limit` questions; they may be of jobs that have ended meanwhile.
+     * *ret_n: how many runs; *ret_open_n: how many questions there are altogether. */
+    struct gl_asks_run *(*all)(void *owner, size_t limit, struct gl_arena *a, size_t *ret_n,
+                               uint64_t *ret_open_n);
+};
+
+#endif

@@ -1,0 +1,211 @@
+"""Questions of workers are told wherever one looks, with the command that answers them; who does
+not listen any more, and what is beyond a limit, is told too."""
+
+import json
+import os
+import re
+import signal
+
+import pytest
+from bundlework import Bundle, Runner, item
+from glianode import Box, keepers, wait_for
+from httpnode import serve
+
+# Asks what its input says; ends with the first answer, or as it is told.
+ASKS = """
+path = os.path.join(folder, "human.jsonl")
+with open(path, "a") as file:
+    for number, more in enumerate(body["asks"]):
+        file.write(json.dumps({"type": "human_input_requested", "payload": {
+            "request_id": f"q{number}", "prompt": "launch?",
+            "allowed_decisions": ["approve", "reject"], **more}}) + "\\n")
+    file.write(body.get("behind", "") * body.get("times", 1))
+note("asked", 1)
+if body.get("fails"):
+    sys.exit(3)
+def answers():
+    with open(path) as file:
+        found = [json.loads(line) for line in file if line.startswith('{"type"')]
+    return [e["payload"] for e in found if e["type"] == "human_input_received"]
+while len(answers()) < body.get("wanted", 1):
+    time.sleep(0.02)
+say(complete_step={"decision": answers()[0]["decision"]})
+"""
+
+
+def bundle(tmp_path, name, *asks, control=None, **more):
+    b = Bundle(name).worker("ask", ASKS, idempotent=True, output_message_type="done",
+                            control=control).ends("ask")
+    return b.seed("ask", {"asks": list(asks), **more}).write(tmp_path / name)
+
+
+def start(runner, folder, run_id):
+    runner.box.glia("run", folder, "--run-id", run_id, "--detach")
+    runner.wait_file(run_id, "asked")
+    return runner.box.json("job", "status", run_id)["job_id"]
+
+
+def wait_told(box, run_id, n=1):
+    """Until the node has read so many questions."""
+    return wait_for("that it is told", lambda: (
+        lambda s: s if s.get("human_requests", 0) == n else None)(
+            box.json("job", "status", run_id)))
+
+
+def listed(box, run_id):
+    return [r for r in box.json("human", "list")["requests"] if r.get("run_id") == run_id]
+
+
+def node_log(box):
+    with open(os.path.join(box.data, "node.log"), encoding="utf-8") as file:
+        return file.read()
+
+
+@pytest.fixture(name="own")
+def make_own(tmp_path):
+    """A node of the test's own."""
+    box = Box(tmp_path)
+    runner = Runner(box)  # sets where runs are, for the node too
+    serve(box)
+    yield runner
+    box.close()
+
+
+@item("B-12-8")
+def test_a_question_is_told_wherever_one_looks(own, tmp_path):
+    box = own.box
+    job = start(own, bundle(tmp_path, "told", {}, {"expires_at": "2099-01-01T00:00:00Z",
+                                                   "default_decision": "reject"}), "told")
+    status = wait_told(box, "told", 2)
+    command = f"glia human respond {job} q0 --decision approve|reject"
+    assert command in status["why"] and "launch?" in status["why"], status["why"]
+    assert "1 more" in status["why"] and "may have asked" not in status["why"]
+    assert [r["request_id"] for r in status["requests"]] == ["q0", "q1"]
+    assert all(r["listens"] for r in status["requests"])
+    assert status["requests"][1]["default_decision"] == "reject"
+    assert command in box.glia("why", "told").stdout
+    told = box.ask("GET", "/v1/contexts/default/human").json
+    assert [(r["job_id"], r["request_id"], r["kind"]) for r in told["requests"]] == [
+        (job, "q0", "request"), (job, "q1", "request")]
+    assert sorted(told) == ["requests"]
+    assert box.json("status")["human"] == 2
+    assert command in box.ask("GET", f"/v1/contexts/default/jobs/{job}/why").json["why"]
+    assert len(listed(box, "told")) == 2
+    box.glia("human", "respond", "told", "q0", "--decision", "approve")
+    wait_for("its end", lambda: box.json("job", "status", "told")["status"] == "completed")
+    assert box.ask("GET", "/v1/contexts/default/human").json["requests"] == []
+    assert "human_requests" not in box.json("job", "status", "told")
+
+
+@item("B-12-8")
+def test_who_follows_a_run_is_told(alone, tmp_path):
+    """With and without a node of its own; each question once, and again when it is asked again."""
+    box = alone.box
+    process = alone.start(bundle(tmp_path, "follow", {}, wanted=2), run_id="follow")
+    wait_for("what is said", lambda: re.search(
+        r"request q0 waits for a person: launch\?; to answer: \S*glia human respond \S+ q0 "
+        r"--decision 'approve\|reject'", box.read(process.err)))
+    box.glia("human", "respond", "follow", "q0", "--decision", "approve")
+    path = os.path.join(alone.folder_of("follow"), "human.jsonl")
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(json.dumps({"type": "human_input_requested", "payload": {
+            "request_id": "q0", "prompt": "really?"}}) + "\n")
+    wait_for("what is said", lambda: "person: really?" in box.read(process.err))
+    box.glia("human", "respond", "follow", "q0", "--decision", "approve")
+    ran = alone.finish(process)
+    assert ran.done.count("request q0 waits for a person") == 2, ran.done
+
+
+@item("B-12-9")
+def test_an_answer_that_nobody_hears_now_is_said_to_wait(own, tmp_path):
+    """Between two attempts, and without a node; the next attempt finds it."""
+    box = own.box
+    folder = bundle(tmp_path, "deaf", {}, wanted=1)
+    start(own, folder, "deaf")
+    wait_told(box, "deaf")
+    box.started[-1].kill()
+    box.started[-1].wait()
+    for pid in list(keepers(box.data)):
+        os.kill(pid, signal.SIGKILL)
+    assert box.json("job", "status", "deaf")["human_requests"] == 1
+    assert box.json("status")["human"] == 1
+    assert "no node is running" in box.glia("human", "respond", "deaf", "q0", "--decision",
+                                            "approve").stderr
+    serve(box)
+    wait_for("its end", lambda: box.json("job", "status", "deaf")["status"] == "completed")
+
+
+@item("B-12-9")
+def test_a_question_of_an_attempt_that_has_ended(own, tmp_path):
+    """Its worker has left, and the next attempt comes later: the answer waits for it."""
+    box = own.box
+    control = {"retry": {"max_attempts": 2, "backoff_ms": 600000}}
+    start(own, bundle(tmp_path, "left", {}, fails=True, control=control), "left")
+    status = wait_for("the wait", lambda: (
+        lambda s: s if s.get("human_requests") and "may have asked is running" in s["why"]
+        else None)(box.json("job", "status", "left")))
+    assert status["requests"][0]["listens"] is False
+    one, = listed(box, "left")
+    assert one["listens"] is False
+    assert "waits for the next attempt" in box.glia("human", "list").stdout
+    assert "waits for the next attempt" in box.glia("human", "respond", "left", "q0", "--decision",
+                                                    "approve").stderr
+    ask = {"type": "human_input_requested", "payload": {"request_id": "late"}}
+    with open(os.path.join(own.folder_of("left"), "human.jsonl"), "a", encoding="utf-8") as file:
+        file.write(json.dumps(ask) + "\n")
+    box.glia("job", "cancel", "left")
+    assert listed(box, "left") == []
+    assert "has ended (cancelled)" in box.glia("human", "respond", "left", "late", "--decision",
+                                               "approve", code=2).stderr
+
+
+@item("B-12-10")
+def test_a_default_that_is_not_allowed_is_never_written(own, tmp_path):
+    box = own.box
+    start(own, bundle(tmp_path, "bad", {"expires_at": "2020-01-01T00:00:00Z",
+                                        "default_decision": "launch"},
+                      {"expires_at": "2020-01-01T00:00:00Z", "default_decision": "reject"},
+                      wanted=2), "bad")
+    wait_told(box, "bad")  # the other one has got its default
+    said = "the default 'launch' of request 'q0' is none of the decisions it allows"
+    assert said in box.json("job", "status", "bad")["why"]
+    wait_for("the log", lambda: f"run bad: {said}" in node_log(box))
+    done = box.glia("human", "list")
+    assert said in done.stderr and "its default, launch, is not allowed" in done.stdout
+    assert listed(box, "bad")[0]["default_refused"] is True
+    assert "it does not allow its own default, launch" in box.glia(
+        "human", "respond", "bad", "q0", "--decision", "approve", code=2).stderr
+    path = os.path.join(own.folder_of("bad"), "human.jsonl")
+    with open(path, encoding="utf-8") as file:
+        answers = [line for line in file if "human_input_received" in line]
+    assert len(answers) == 1 and '"q1"' in answers[0]
+    assert node_log(box).count(said) == 1
+    box.glia("job", "cancel", "bad")
+
+
+@item("B-12-10")
+@pytest.mark.parametrize("what", ["bytes", "requests", "line"])
+def test_what_is_beyond_a_limit_is_told(served, tmp_path, what):
+    box, run_id = served.box, f"beyond-{what}"
+    log = json.dumps({"type": "log", "text": "x" * 1000}) + "\n"
+    folder = {
+        "bytes": lambda: bundle(tmp_path, run_id, {}, behind=log, times=17000, wanted=9),
+        "requests": lambda: bundle(tmp_path, run_id, *[{} for _ in range(10001)], wanted=9),
+        "line": lambda: bundle(tmp_path, run_id, {}, {"prompt": "x" * 1100000}, wanted=9),
+    }[what]()
+    start(served, folder, run_id)
+    said = {"bytes": "human.jsonl has more than 16 MiB: only the end of it is read",
+            "requests": "human.jsonl has more than 10000 requests",
+            "line": "its line has more than 1 MiB"}[what]
+    wait_for("that it is told", lambda: said in box.json("job", "status", run_id)["why"])
+    assert f"run {run_id}: {said}" in node_log(box) or f"run {run_id}: a question" in node_log(box)
+    assert said in box.glia("human", "list", "--json").stderr
+    asked = {"bytes": "q0", "requests": "q10000", "line": "q1"}[what]
+    assert said in box.glia("human", "respond", run_id, asked, "--decision", "approve",
+                            code=3).stderr
+    if what == "requests":
+        assert box.json("job", "status", run_id)["human_requests"] == 10000
+        told = box.ask("GET", "/v1/contexts/default/human").json
+        mine = [r for r in told["requests"] if r["run_id"] == run_id]
+        assert len(mine) == 10 and told["more"] >= 9990
+    box.glia("job", "cancel", run_id)
