@@ -416,7 +416,8 @@ static void do_get(struct gl_store *port, struct gl_store_req *req, gl_str conte
     op->a = context;
     op->keys = keys;
     op->n = keys_n;
-    op->is_mail = gl_str_is(keys[0].kind, "letter") || gl_str_is(keys[0].kind, "body");
+    op->is_mail =
+        keys_n > 0 && (gl_str_is(keys[0].kind, "letter") || gl_str_is(keys[0].kind, "body"));
     submit_read(op);
 }
 

@@ -81,12 +81,13 @@ def test_the_life_of_the_node_is_left_out(box):
 @pytest.mark.parametrize("resume", [False, True])
 def test_unsafe_steps_that_ran_wait_for_review(box, resume):
     node = serve(box)
+    hold = f"until [ -e {box.folder}/go ]; do sleep 0.02; done"
     flow = box.write("f.yaml", f"""
 name: f
 steps:
-  danger: {{unsafe: true, sh: 'echo x >> {box.folder}/danger; sleep 1'}}
-  again: {{idempotent: true, sh: 'echo x >> {box.folder}/again; sleep 1'}}
-  plain: {{sh: 'echo x >> {box.folder}/plain; sleep 1'}}
+  danger: {{unsafe: true, sh: 'echo x >> {box.folder}/danger; {hold}'}}
+  again: {{idempotent: true, sh: 'echo x >> {box.folder}/again; {hold}'}}
+  plain: {{sh: 'echo x >> {box.folder}/plain; {hold}'}}
   later: {{needs: [again], sh: 'echo x >> {box.folder}/later'}}
 """)
     job = box.glia("run", "--detach", flow).stdout.strip()
@@ -94,6 +95,7 @@ steps:
         wait_for(name, lambda name=name: os.path.exists(f"{box.folder}/{name}"))
     made = box.json("backup", "saved")
     assert made["unfinished_jobs"] == 1
+    box.write("go", "")
     wait_for("the end", lambda: box.jobs()[0]["status"] == "completed")
     stop(box, node)
     assert box.read("danger") == "x\n"
@@ -124,15 +126,17 @@ steps:
 
 def test_a_step_that_waited_for_a_slot_goes_on_after_a_pause(box):
     node = serve(box, "--pools", "default=1")
-    job = box.glia("run", "--detach", box.write("f.yaml", """
+    hold = f"until [ -e {box.folder}/go ]; do sleep 0.02; done"
+    job = box.glia("run", "--detach", box.write("f.yaml", f"""
 name: f
 steps:
-  first: {sh: 'sleep 1'}
-  second: {sh: 'sleep 0.1'}
+  first: {{sh: '{hold}'}}
+  second: {{sh: '{hold}'}}
 """)).stdout.strip()
     wait_for("the queue", lambda: {s["status"] for s in box.json("job", "status", job)[
         "workflow_state"]["steps"].values()} == {"running", "queued"})
     box.glia("backup", "saved")
+    box.write("go", "")
     stop(box, node)
     other = box.second("restored")
     other.glia("restore", "saved")

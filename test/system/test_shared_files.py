@@ -62,7 +62,7 @@ def submit(node, body):
 
 def ends(pair, job, status="completed"):
     wait_for(f"{job} to be {status}",
-             lambda: pair.nodes[0].document(job)["status"] in ("completed", "failed"), 30)
+             lambda: pair.nodes[0].document(job)["status"] in ("completed", "failed"))
     document = pair.nodes[0].document(job)
     assert document["status"] == status, json.dumps(document)
     return document
