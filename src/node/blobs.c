@@ -78,13 +78,18 @@ void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
     }
 }
 
-void gl_blobs_doubt(struct gl_blobs *b)
+bool gl_blobs_doubt(struct gl_blobs *b)
 {
-    if (b != NULL) {
-        known_done(&b->local);
-        known_init(&b->local);
-        b->doubts_until = b->node->now + GL_BLOBS_TRUST_MS;
+    bool helps;
+
+    if (b == NULL) {
+        return false;
     }
+    helps = b->node->now >= b->doubts_until - GL_BLOBS_TRUST_MS + GL_BLOBS_AGAIN_MS;
+    known_done(&b->local);
+    known_init(&b->local);
+    b->doubts_until = b->node->now + GL_BLOBS_TRUST_MS;
+    return helps;
 }
 
 /* ---- turns ---- */

@@ -45,7 +45,8 @@ bool gl_blobs_fetch(struct gl_blobs *b, const struct gl_flow_file *files, size_t
 void gl_blobs_forget(struct gl_blobs *b, gl_str hash);
 
 /* A file that should be here is not, or is damaged: for a while nothing is taken for granted, and
- * what is not whole is fetched again. */
-void gl_blobs_doubt(struct gl_blobs *b);
+ * what is not whole is fetched again. Does that help? Not if it has just been done, nor if there is
+ * no other copy. */
+bool gl_blobs_doubt(struct gl_blobs *b);
 
 #endif

@@ -16,6 +16,7 @@ enum {
     /* So long what was here, or in the store, is believed to be there still. Retention leaves a
      * file that was asked for in the last hour, and asking makes it fresh again. */
     GL_BLOBS_TRUST_MS = 10 * 60 * 1000,
+    GL_BLOBS_AGAIN_MS = 60 * 1000, /* a disk that damages files more often is a person's business */
 };
 
 /* Hashes that need not be asked about; those used longest ago go first. */

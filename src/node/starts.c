@@ -738,10 +738,11 @@ static void on_down(void *owner, const char *why)
 }
 
 /* The next one that needs its files looks for them. */
-static void look_at_files(struct gl_node *n, const struct gl_exec_result *r)
+static void look_at_files(struct gl_node *n, struct gl_event *ev)
 {
-    if (r->end == GL_EXEC_NOT_EXECUTED && r->exit_code == GL_E_DAMAGED) {
-        gl_blobs_doubt(n->blobs);
+    if (ev->end == GL_EXEC_NOT_EXECUTED && ev->exit_code == GL_E_DAMAGED &&
+        gl_blobs_doubt(n->blobs)) {
+        ev->exit_code = GL_E_UNAVAILABLE;
     }
 }
 
@@ -756,7 +757,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
                           .token = token};
 
     put_result(&ev, result);
-    look_at_files(n, result);
+    look_at_files(n, &ev);
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
 }

@@ -3,6 +3,7 @@ asked, and when the file is back the job goes on."""
 
 import glob
 import hashlib
+import json
 import os
 import shutil
 
@@ -178,9 +179,31 @@ def test_a_shared_store_gives_back_what_a_node_has_lost(shared, tmp_path):
     _, status = lose(runner, folder, "shared-1", "gone")
     assert status["status"] == "completed", status
     _, status = lose(runner, folder, "shared-2", "damaged")  # which is seen when it is copied
-    assert status["status"] == "paused", status
-    box.glia("job", "resume", "shared-2")
-    assert status_of(box, "shared-2", "completed", "paused")["status"] == "completed"
+    assert status["status"] == "completed", status
+    assert len(Ran(box, "shared-2").lines("b")) == 1
+    # Again, a moment later: something is wrong with that disk.
+    _, status = lose(runner, folder, "shared-3", "damaged")
+    assert status["status"] == "paused" and status["recovery_requires_review"], status
+    box.glia("job", "resume", "shared-3")
+    assert status_of(box, "shared-3", "completed", "paused")["status"] == "completed"
+
+
+def test_files_of_flows_come_back_too(shared, tmp_path):
+    runner, _ = shared
+    box = runner.box
+    folder = tmp_path / "flow"
+    (folder / "payloads").mkdir(parents=True)
+    (folder / "payloads" / "b.sh").write_text("echo again\n")
+    wait = f"until [ -e {folder}/go ]; do sleep 0.05; done"
+    (folder / "flow.json").write_text(json.dumps({"steps": {
+        "a": {"sh": wait}, "b": {"needs": "a", "script": "payloads/b.sh"}}}))
+    box.glia("run", str(folder / "flow.json"), "--run-id", "flow", "--detach")
+    wait_for("the wait", lambda: box.step("flow", "a")["status"] == "running")
+    spoil(blob_of(box, folder, "b.sh"), "damaged")
+    (folder / "go").write_text("")
+    assert status_of(box, "flow", "completed", "failed")["status"] == "completed"
+    assert box.glia("job", "logs", "flow", "b").stdout == "again\n"
+    assert box.step("flow", "b")["attempt_count"] == 2  # the first was never executed
 
 
 def test_what_is_lost_in_the_shared_store_too_pauses_the_job(shared, tmp_path):

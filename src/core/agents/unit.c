@@ -347,6 +347,13 @@ void gl_unit_fail(struct gl_core *c, struct gl_step *st, gl_str why)
     gl_unit_give_up(c, st, NULL, why);
 }
 
+static void again(struct gl_core *c, struct gl_step *st, gl_str why)
+{
+    gl_unit_release(c, st);
+    st->r.tries = 0; /* with a new lease */
+    gl_ledger_again(c, st, why);
+}
+
 static void hold(struct gl_core *c, struct gl_step *st, gl_str why, gl_str told)
 {
     if (st->mail == NULL || st->mail->now == NULL || st->job->r.verdict != GL_VERDICT_NONE ||
@@ -355,9 +362,7 @@ static void hold(struct gl_core *c, struct gl_step *st, gl_str why, gl_str told)
         return;
     }
     GL_MARK(c->trace, "unit.no_files");
-    gl_unit_release(c, st);
-    st->r.tries = 0; /* with a new lease */
-    gl_ledger_again(c, st, why);
+    again(c, st, why);
     gl_safety_pause(c, st->job, told);
 }
 
@@ -392,10 +397,16 @@ void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_ev
         gl_ledger_move(c, st, GL_STEP_WAITING);
         return;
     }
-    if (ev->end == GL_EXEC_NOT_EXECUTED && ev->exit_code == GL_E_DAMAGED && !is_stale(c, st) &&
+    if (ev->end == GL_EXEC_NOT_EXECUTED && !is_stale(c, st) &&
         st->job->r.verdict == GL_VERDICT_NONE) {
-        gl_unit_no_files(c, st, why);
-        return;
+        if (ev->exit_code == GL_E_DAMAGED) {
+            gl_unit_no_files(c, st, why);
+            return;
+        }
+        if (ev->exit_code == GL_E_UNAVAILABLE) { /* its files are brought again */
+            again(c, st, why);
+            return;
+        }
     }
     bool is_good = ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0;
 

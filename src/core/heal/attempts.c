@@ -200,6 +200,9 @@ static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event
     gl_histogram_add(&c->counts.run, c->now - st->r.attempt_at);
     if (gl_step_is_unit(st) && ev->end != GL_EXEC_STOPPED && ev->end != GL_EXEC_ORPHANED) {
         gl_unit_on_result(c, st, ev, describe(c, ev));
+    } else if (ev->end == GL_EXEC_NOT_EXECUTED && ev->exit_code == GL_E_UNAVAILABLE &&
+               st->r.stopping == GL_STOP_NONE) {
+        gl_ledger_again(c, st, describe(c, ev)); /* its files are brought again */
     } else if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
         c->counts.attempts_succeeded++;
         gl_ledger_succeed(c, st, ev->output);
