@@ -272,15 +272,16 @@ def test_a_second_interrupt_leaves_at_once_and_what_runs_goes_on(box):
 # ---- a terminal ----
 
 
-def run_on_terminal(box, *args, **env):
-    """What a command writes to a terminal of 24 lines."""
+def run_on_terminal(box, *args, gate=None, **env):
+    """What a command writes to a terminal of 24 lines; when it has said that something runs, there
+    is a file with the name of the gate."""
     pid, fd = pty.fork()
     if pid == 0:
         os.chdir(box.folder)
         os.execve(GLIA, [GLIA, *args], {**box.env, **env})
     text = b""
     while True:
-        ready, _, _ = select.select([fd], [], [], 30)
+        ready, _, _ = select.select([fd], [], [], 60)
         assert ready, text
         try:
             piece = os.read(fd, 65536)
@@ -289,15 +290,20 @@ def run_on_terminal(box, *args, **env):
         if not piece:
             break
         text += piece
+        if gate is not None and b"running" in text:
+            box.write(gate, "")
     os.close(fd)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return text.decode(), status
 
 
 def test_on_a_terminal_each_step_has_one_line_that_is_updated(box):
-    flow = box.write("flow.yaml", "name: pretty\nsteps: {a: {sh: sleep 0.3}, b: {sh: 'true', "
-                                  "needs: a}}\n")
-    text, status = run_on_terminal(box, "run", flow)
+    flow = box.write("flow.yaml", f"""name: pretty
+steps:
+  a: {{sh: 'until [ -e {box.folder}/go ]; do sleep 0.02; done'}}
+  b: {{sh: 'true', needs: a}}
+""")
+    text, status = run_on_terminal(box, "run", flow, gate="go")
     assert status == 0
     assert "\x1b[2A\r" in text and "\x1b[32mcompleted" in text
     last = text.split("\x1b[2A\r")[-1]

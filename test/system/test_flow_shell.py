@@ -72,7 +72,7 @@ class Writer:
 def stays_text(program):
     """Whether the shell leaves a reference unexpanded; None if it cannot run the program."""
     done = subprocess.run(
-        ["sh", "-ec", program.replace(REF, VARIABLE)], capture_output=True, text=True, timeout=20,
+        ["sh", "-ec", program.replace(REF, VARIABLE)], capture_output=True, text=True, timeout=60,
         env={"GLIA_REF_1": "VALUE", "HOME": "/h", "PATH": os.environ["PATH"]})
     return VARIABLE in done.stdout if done.returncode == 0 else None
 

@@ -439,7 +439,8 @@ def test_a_daemon_lives_as_long_as_its_step(link, tmp_path):
 
 
 def test_output_of_a_descendant_that_is_killed_is_kept(link, place):
-    link.run(sh("(echo from below; sleep 1000) & sleep 0.2; echo done"))
+    link.run(sh("(echo from below; touch said; sleep 1000) & until [ -e said ]; do sleep 0.01; "
+                "done; echo done"))
     assert b"from below" in place.log()
 
 

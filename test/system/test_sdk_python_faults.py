@@ -333,10 +333,10 @@ class Fake:
             self.kept.append(sock)
             if answer is None:  # never
                 continue
-            sock.sendall(answer)
-            if self.drip is None:
-                sock.shutdown(socket.SHUT_WR)
             try:
+                sock.sendall(answer)
+                if self.drip is None:
+                    sock.shutdown(socket.SHUT_WR)
                 while self.drip:
                     sock.sendall(self.drip)
                     time.sleep(0.1)
