@@ -89,7 +89,7 @@ static void on_log(struct sim_checks *c, void *me, const struct sim_change *ch,
 
 static bool is_executor(const struct gl_step_spec *spec)
 {
-    return gl_str_starts(spec->pool, GL_S("executor.")) && gl_str_starts(spec->id, GL_S("@"));
+    return gl_str_is(spec->driver, "worker") && gl_str_starts(spec->id, GL_S("@"));
 }
 
 static bool goes_on(const struct gl_job_record *r)

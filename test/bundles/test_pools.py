@@ -33,9 +33,10 @@ say(x=1)
     return b.ends("a").seed("a", {}).write(tmp_path / "shaky")
 
 
-def plain(tmp_path):
+def plain(tmp_path, **config):
     b = Bundle("plain").worker("b", 'note("b", time.time()); say(x=1)', pool="gpu",
-                               lease_queue_timeout_ms=120000, output_message_type="done")
+                               lease_queue_timeout_ms=120000, output_message_type="done", **config)
+    b.flow["steps"][0]["control"] = {"retry": {"max_attempts": 1}}
     return b.ends("b").seed("b", {}).write(tmp_path / "plain")
 
 
@@ -103,3 +104,20 @@ def test_a_job_that_is_held_or_ends_keeps_no_slots(narrow, tmp_path, how):
     first.one("executor_lease_released", agent_id="a")
     assert len(first.lines("a")) == 2
     wait_for("free slots", lambda: in_use(box) == (0, 0))
+
+
+@item("B-2.2-16")
+def test_who_finds_too_many_waiting_is_rejected(narrow, tmp_path):
+    box = narrow.box
+    submit(narrow, shaky(tmp_path, 600000), "first")
+    wait_between(narrow, "first")
+    path = plain(tmp_path, lease_max_queue_length=1)
+    submit(narrow, path, "second")
+    wait_for("one who waits", lambda: in_use(box) == (1, 1))
+    third = narrow.run(path, run_id="third", code=1)
+    assert third.of("executor_lease_rejected", agent_id="b"), third
+    assert "lease_max_queue_length is 1" in third.status["reason"], third
+    assert not third.lines("b")
+    box.glia("job", "cancel", "first", code=None)
+    wait_end(box, "second")
+    assert Ran(box, "second").statuses == {"b": "completed"}

@@ -336,6 +336,52 @@ SCENARIO(an_answer_is_taken_for_its_question, .kinds = "job", .store_ms = 400)
     gl_buf_done(&said);
 }
 
+/* Its message is being read when the job is cancelled: what comes then is of no use any more. */
+SCENARIO(what_is_read_too_late_changes_nothing, .kinds = "job", .store_ms = 400)
+{
+    struct gl_buf said = {0};
+    gl_buf_fmt(&said,
+               "{\"next_state\":{\"n\":1,\"sent\":1,\"last\":\"x\"},\"complete_step\":true,"
+               "\"emit_messages\":[{\"to\":\"b\",\"type\":\"hop\","
+               "\"body\":\"%03000d\"}]}",
+               1);
+    gl_buf_char(&said, 0);
+    sim_story_says(s, "@a", said.p);
+    sim_story_run(s, 2000); /* the node has its session */
+    submit(s);
+    struct gl_node *node = s->machines[0].node->node;
+    struct gl_step *unit = NULL;
+    struct gl_job *job = NULL;
+    for (int i = 0; i < 10000 && (unit == NULL || unit->mail == NULL || unit->mail->asked == 0);
+         i++) {
+        sim_story_run(s, 1);
+        job = gl_job_find(node->core, the_job(s) != NULL ? the_job(s)->id : (gl_str){0});
+        unit = job != NULL ? gl_step_find(job, 1) : NULL;
+    }
+    assert_non_null(unit);
+    struct gl_event cancel = {.type = GL_EV_COMMAND,
+                              .now = node->core->now,
+                              .context = node->core->context,
+                              .job = job->id,
+                              .verb = GL_CMD_CANCEL};
+    struct gl_event answer = {.type = GL_EV_RESOLVED,
+                              .now = node->core->now,
+                              .context = node->core->context,
+                              .job = job->id,
+                              .step_number = 1,
+                              .number = unit->mail->asked,
+                              .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"hop\"}}}")};
+    gl_node_feed(node, &cancel);
+    gl_node_feed(node, &answer); /* it has been on its way */
+    until_ended(s);
+    sim_story_run(s, 5000);
+    assert_int_equal(the_job(s)->r.status, GL_JOB_CANCELLED);
+    assert_non_null(gl_map_find(&s->world.marks, GL_S("agents.read_too_late")));
+    assert_int_equal(the_step(s, "@b")->r.status, GL_STEP_WAITING);
+    assert_int_equal(the_step(s, "@b")->r.processed, 0);
+    gl_buf_done(&said);
+}
+
 SCENARIO(ten_thousand_items, .kinds = "job", .store_ms = 20)
 {
     struct gl_buf said = {0};
@@ -373,6 +419,7 @@ int main(void)
         cmocka_unit_test(restarts_are_counted_over_the_lives_of_nodes),
         cmocka_unit_test(signs_of_life_outlive_the_node),
         cmocka_unit_test(an_answer_is_taken_for_its_question),
+        cmocka_unit_test(what_is_read_too_late_changes_nothing),
         cmocka_unit_test(ten_thousand_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,7 +46,9 @@ void gl_agents_trim(struct gl_core *c);
 
 /* A message is about to be handled by a process or a module: fill in what its START needs. */
 void gl_unit_start(struct gl_core *c, struct gl_step *st);
-/* There will never be slots for it. */
+/* May it join the queue for slots? Else the reason goes into `why`. */
+bool gl_unit_may_queue(const struct gl_core *c, const struct gl_step *st, struct gl_why *why);
+/* There will never be slots for it, or too many wait for them. */
 void gl_unit_refused(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_unit_leased(struct gl_core *c, struct gl_step *st);
 void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e);

@@ -58,6 +58,21 @@ void gl_unit_start(struct gl_core *c, struct gl_step *st)
     queue(c, st);
 }
 
+bool gl_unit_may_queue(const struct gl_core *c, const struct gl_step *st, struct gl_why *why)
+{
+    const struct gl_agent_spec *a = agent_of(st);
+    size_t n = gl_slots_waiting(c, st);
+
+    if (a->kind != GL_AGENT_EXECUTOR || st->r.keeps_slots || n < a->lease_queue_max) {
+        return true;
+    }
+    (void)gl_why(why, GL_E_LIMIT,
+                 "agent '%.*s' wants slots of pool '%.*s', for which %zu wait already; its "
+                 "lease_max_queue_length is %u",
+                 GL_STR_ARG(a->id), GL_STR_ARG(gl_unit_pool(st)), n, a->lease_queue_max);
+    return false;
+}
+
 static void beacon(struct gl_core *c, struct gl_step *st, const char *status);
 
 void gl_unit_leased(struct gl_core *c, struct gl_step *st)

@@ -477,7 +477,8 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
             continue;
         }
         gl_ledger_move(c, st, GL_STEP_QUEUED);
-        if (gl_slots_possible(c, gl_step_spec_of(st), &why)) {
+        if (gl_slots_possible(c, gl_step_spec_of(st), &why) &&
+            (!gl_step_is_unit(st) || gl_unit_may_queue(c, st, &why))) {
             gl_slots_queue(c, st);
         } else if (gl_step_is_unit(st)) {
             gl_unit_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));

@@ -167,6 +167,13 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
     return true;
 }
 
+size_t gl_slots_waiting(const struct gl_core *c, const struct gl_step *st)
+{
+    int pool = find_pool(c, gl_step_spec_of(st)->pool);
+
+    return pool >= 0 ? c->pools[pool].queue.n : 0;
+}
+
 /* Since when it waits is known from before if it waits on: after a restart, or a pause. */
 static gl_ms rank_of(struct gl_core *c, struct gl_step *st)
 {

@@ -76,6 +76,8 @@ void gl_slots_done(struct gl_core *c);
 bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
                        struct gl_why *why);
 
+/* How many stand in the queue it would join. */
+size_t gl_slots_waiting(const struct gl_core *c, const struct gl_step *st);
 void gl_slots_queue(struct gl_core *c, struct gl_step *st);
 void gl_slots_unqueue(struct gl_core *c, struct gl_step *st); /* fine if it is not queued */
 void gl_slots_detach(struct gl_step *st); /* its job leaves memory; the entry stays */
