@@ -53,10 +53,12 @@ class Oracle:
     ledger    lines of the steps
     losses    when a keeper or the machine died (seconds since 1970); None: at some time
     killed    pids of steps that the test killed itself
+    late_s    how late the machine was at most: a node may notice a death so much later
     """
 
-    def __init__(self, flows, accepted, ledger, losses=(), killed=()):
+    def __init__(self, flows, accepted, ledger, losses=(), killed=(), late_s=0.0):
         self.flows = flows
+        self.slack_s = SLACK_S + late_s
         self.accepted = set(accepted)
         self.losses = losses
         self.killed = set(killed)
@@ -223,7 +225,7 @@ class Oracle:
             self.wrong(where, f"lost and {outcome['type']}, though marked '{step.mark}'")
         if self.losses is None:
             return
-        begin, end = wall_s(started) - SLACK_S, wall_s(outcome) + SLACK_S
+        begin, end = wall_s(started) - self.slack_s, wall_s(outcome) + self.slack_s
         if not any(begin <= when <= end for when in self.losses):
             self.wrong(where, "was lost, although no keeper died while it ran")
 

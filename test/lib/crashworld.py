@@ -13,6 +13,7 @@ import time
 from crashflow import random_flow
 from crashoracle import TERMINAL_JOB, Oracle, read_ledger
 from glianode import ROOT, Box, keepers, wait_for
+from stalls import Stalls
 
 # A build with failpoints; the crash tests need one.
 BUILD = os.environ.get("GLIA_BUILD_CLANG", os.path.join(ROOT, "build"))
@@ -56,11 +57,14 @@ class World(Box):
         self.losses = []     # when keepers died
         self.killed = set()  # steps
         self.log = []        # what was done, for a failed test
+        self.stalls = Stalls(is_light=True)
 
     def __enter__(self):
+        self.stalls.__enter__()
         return self
 
     def __exit__(self, *_):
+        self.stalls.__exit__()
         self.close()
         shutil.rmtree(self.folder)
 
@@ -274,7 +278,8 @@ class World(Box):
             documents[job] = self.json("job", "status", job)
             out = self.glia("job", "events", job, "--json").stdout
             events[job] = [json.loads(line) for line in out.splitlines()]
-        options = {"losses": self.losses, "killed": self.killed, **options}
+        options = {"losses": self.losses, "killed": self.killed, "late_s": self.stalls.slack(),
+                   **options}
         Oracle(self.jobs_of, accepted, read_ledger(self.ledger_path), **options).judge(
             documents, events)
         self.judge_clients(documents)

@@ -44,7 +44,7 @@ while time.time() < until:
             entry = json.loads(line)
         except ValueError:
             continue
-        if entry["type"] == "human_input_received":
+        if entry["type"] == "human_input_received" and entry["payload"]["request_id"] == "ship":
             print(json.dumps({"complete_step": entry["payload"]}))
             sys.exit(0)
     time.sleep(0.05)

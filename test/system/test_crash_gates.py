@@ -8,7 +8,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from crashgates import attack_gates  # noqa: E402
-from test_crash import seeds, side_by_side  # noqa: E402
+from test_crash import ROUNDS, seeds, side_by_side  # noqa: E402
 
 KILLS = 8
 
@@ -18,5 +18,5 @@ def test_whatever_waits_goes_on_after_every_crash():
         print(f"gates: GLIA_CRASH_SEED={seed}", flush=True)
         return attack_gates(seed, KILLS)
 
-    judged = side_by_side(one, seeds("gates"))
+    judged = side_by_side(one, seeds("gates", ROUNDS))
     assert sum(map(len, judged)) > 0
