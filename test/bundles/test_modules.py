@@ -26,7 +26,7 @@ def counted(messages=MESSAGES):
 
 def serve(box):
     process = box.start("serve")
-    wait_for("the node", lambda: "ready: " in box.read(process.err))
+    wait_for("the node", lambda: "ready: process" in box.read(process.err))
     return process
 
 
@@ -97,6 +97,6 @@ def test_a_trusted_module_that_ends_the_node_again_and_again_holds_its_job(box, 
     for _ in range(3):
         assert node.wait(60) == -signal.SIGSEGV, box.read(node.err)
         node = box.start("serve")
-    wait_for("the node", lambda: "ready: " in box.read(node.err))
+    wait_for("the node", lambda: "ready: process" in box.read(node.err))
     assert "is held: the node crashed three times" in box.read(node.err)
     assert node.poll() is None

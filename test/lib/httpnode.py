@@ -16,7 +16,7 @@ def serve(box, *args):
 
     def ready():
         assert process.poll() is None, box.read(process.err)
-        return re.search(r"ready: .*", box.read(process.err))
+        return re.search(r"ready: process .*", box.read(process.err))
 
     line = wait_for("the node", ready).group()
     found = re.search(r"http://(\S+)", line)

@@ -34,7 +34,7 @@ def told(box, *args, **options):
 
 def start_node(box):
     node = box.start("serve")
-    wait_for("the node", lambda: "ready" in box.read(node.err))
+    wait_for("the node", lambda: "ready: process" in box.read(node.err))
     return node
 
 

@@ -31,7 +31,7 @@ def make_failed(box):
 
 def start_node(box):
     node = box.start("serve")
-    wait_for("the node", lambda: "ready" in box.read(node.err))
+    wait_for("the node", lambda: "ready: process" in box.read(node.err))
     return node
 
 

@@ -19,7 +19,7 @@ from glianode import BUILD, GLIA, ROOT, wait_for  # noqa: E402
 
 def start_node(box):
     node = box.start("serve")
-    wait_for("the node", lambda: "ready" in box.read(node.err))
+    wait_for("the node", lambda: "ready: process" in box.read(node.err))
     return node
 
 
@@ -27,7 +27,9 @@ def run_blocked(box):
     """A job with a step that waits for a signal and one that waits for it."""
     flow = box.write("blocked.yaml", "name: blocked\nsteps: {s: {signal: go}, "
                                      "t: {noop: true, needs: s}}\n")
-    return box.glia("run", "--detach", flow, "--run-id", "held").stdout.strip()
+    job = box.glia("run", "--detach", flow, "--run-id", "held").stdout.strip()
+    wait_for("the wait", lambda: box.step(job, "s")["status"] == "blocked")
+    return job
 
 
 # ---- why ----

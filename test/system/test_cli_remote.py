@@ -17,7 +17,7 @@ WHERE = ("it stands in the file token of the node's data folder; give it with GL
 def make_client(box, tmp_path):
     """Somebody with a data folder of their own, and no token yet."""
     node = box.start("serve", "--listen", "127.0.0.1:0")
-    wait_for("the node", lambda: "ready" in box.read(node.err))
+    wait_for("the node", lambda: "ready: process" in box.read(node.err))
     address = re.search(r"http://127\.0\.0\.1:\d+", box.read(node.err)).group(0)
     os.makedirs(tmp_path / "client")
     client = Box(tmp_path / "client", GLIA_SERVER=address)

@@ -48,7 +48,7 @@ steps:
 
 def serve(box):
     process = box.start("serve")
-    wait_for("ready", lambda: "ready" in box.read(process.err))
+    wait_for("ready", lambda: "ready: process" in box.read(process.err))
     return process
 
 

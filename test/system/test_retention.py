@@ -16,7 +16,8 @@ CONTEXT = "contexts/default"
 
 def serve(box, *args):
     process = box.start("serve", *args)
-    wait_for("the node", lambda: "ready:" in box.read(process.err) or process.poll() is not None)
+    wait_for("the node", lambda: "ready: process" in box.read(process.err)
+             or process.poll() is not None)
     assert process.poll() is None, box.read(process.err)
     return process
 

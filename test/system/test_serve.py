@@ -18,7 +18,8 @@ from glianode import AT_ONCE_S, ROOT, wait_for  # noqa: E402
 def serve(box, *args):
     """A node that is ready."""
     process = box.start("serve", *args)
-    wait_for("the node", lambda: "ready:" in box.read(process.err) or process.poll() is not None)
+    wait_for("the node", lambda: "ready: process" in box.read(process.err)
+             or process.poll() is not None)
     assert process.poll() is None, box.read(process.err)
     return process
 

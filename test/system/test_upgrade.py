@@ -32,7 +32,7 @@ def make_box(tmp_path):
 
 def test_a_job_of_the_release_before_goes_on(box):
     node = box.start("serve")
-    wait_for("the node", lambda: "ready:" in box.read(node.err) or node.poll() is not None)
+    wait_for("the node", lambda: "ready: process" in box.read(node.err) or node.poll() is not None)
     assert node.poll() is None, box.read(node.err)
     assert box.json("job", "status", ENDED)["status"] == "completed"
     assert box.json("job", "result", ENDED) == {"a": {"n": 7}}
