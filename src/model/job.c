@@ -115,6 +115,8 @@ static const struct gl_field job_fields[] = {
     JE(status, gl_job_status_words, GL_FF_REQUIRED | GL_FF_ALWAYS, "Where the job stands."),
     JE(verdict, verdict_words, 0, "How it will end once its last attempt has stopped."),
     JE(hold, hold_words, 0, "Who holds a paused job: a person, or steps that wait for review."),
+    JF(is_strayed, BOOL, GL_FF_STORE_ONLY,
+       "It was held by another node than the one that knows of its attempts."),
     JF(reason, STR, 0, "Why it is held or ended as it did."),
     JF(failed_step, STR, 0, "The step whose failure ended the job."),
     JF(stack, STR, 0, "Which stack of nodes may run it."),

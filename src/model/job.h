@@ -150,6 +150,7 @@ struct gl_job_record {
     gl_str job_id, run_id, name;
     gl_str flow; /* SHA-256 of the compiled flow: record kind "flow" */
     uint8_t status, verdict, hold;
+    bool is_strayed;    /* held by another node than the one that knows of its attempts */
     gl_str reason;      /* of the verdict or the hold */
     gl_str failed_step; /* whose failure ended the job */
     gl_str stack, env_scope, dedupe_key;

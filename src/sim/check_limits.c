@@ -35,7 +35,8 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
         }
         const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
         bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
-        bool counts = !beside || (gl_str_eq(other->by, p->by) && !its->torn);
+        bool counts =
+            (!beside || (gl_str_eq(other->by, p->by) && !its->torn)) && !sim_fact_was_spoilt(its);
         used += same_owner && counts ? 1 : 0;
     }
     return used;

@@ -170,11 +170,15 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
             GL_STR_ARG(ch->job->id), now->completed_n, now->partial_n, now->skipped_n,
             now->failed_n);
     }
-    if (n[GL_STEP_RUNNING] > 0 && now->status == GL_JOB_PAUSED) {
+    /* Whose records cannot all be read is held at once, and what runs of it runs on; cancelled, it
+     * ends as it is. */
+    bool may_run_on = sim_fact_was_spoilt(ch->job) &&
+                      (now->hold == GL_HOLD_REVIEW || now->status == GL_JOB_CANCELLED);
+    if (n[GL_STEP_RUNNING] > 0 && now->status == GL_JOB_PAUSED && !may_run_on) {
         sim_world_fail(c->world, "rules: job %.*s is paused and %u of its steps run",
                        GL_STR_ARG(ch->job->id), n[GL_STEP_RUNNING]);
     }
-    if (n[GL_STEP_RUNNING] > 0 && gl_job_status_is_terminal(now->status)) {
+    if (n[GL_STEP_RUNNING] > 0 && gl_job_status_is_terminal(now->status) && !may_run_on) {
         sim_world_fail(c->world, "rules: job %.*s is %s and %u of its steps run",
                        GL_STR_ARG(ch->job->id), gl_job_status_words[now->status],
                        n[GL_STEP_RUNNING]);

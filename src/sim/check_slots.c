@@ -139,7 +139,7 @@ static void check_leases(struct sim_checks *c, struct state *s, const struct sim
                            GL_STR_ARG(st->spec->id), GL_STR_ARG(j->id),
                            gl_step_status_words[st->r.status], l->is_held ? "held" : "released");
         }
-        if (st->r.keeps_slots && !goes_on(ch->job_now)) {
+        if (st->r.keeps_slots && !goes_on(ch->job_now) && !sim_fact_was_spoilt(j)) {
             sim_world_fail(c->world, "slots: job %.*s is %s and its %.*s keeps its slots",
                            GL_STR_ARG(j->id), gl_job_status_words[ch->job_now->status],
                            GL_STR_ARG(st->spec->id));
@@ -215,7 +215,8 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
         }
         const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
         bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
-        bool counts = !beside || (gl_str_eq(other->by, p->by) && !its->torn);
+        bool counts =
+            (!beside || (gl_str_eq(other->by, p->by) && !its->torn)) && !sim_fact_was_spoilt(its);
         used += same_owner && counts ? other->spec->slots : 0;
     }
     return used;

@@ -52,14 +52,24 @@ struct sim_fact_job {
     const struct gl_flow *flow_before; /* the transaction being applied; NULL: it changes nothing */
     struct sim_fact_step *steps;       /* by number; they stay where they are */
     uint32_t steps_room;
-    gl_ms changed_at;     /* true time of its last transaction */
-    bool promised;        /* a caller was told that it exists */
-    bool removed;         /* it had ended, and has been taken away */
-    bool torn;            /* a change of primary has undone something of it */
-    bool lost;            /* ... all of it */
+    gl_ms changed_at; /* true time of its last transaction */
+    bool promised;    /* a caller was told that it exists */
+    bool removed;     /* it had ended, and has been taken away */
+    bool torn;        /* a change of primary has undone something of it */
+    bool lost;        /* ... all of it */
+    bool spoilt;      /* a record of it is damaged now (sim_damage.h): which, ... */
+    char spoilt_name[112];
+    gl_ms spoilt_until;   /* ... and until when one was, last; 0: never */
     uint32_t freed_n;     /* how often it was paused and went on */
     uint32_t free_asks_n; /* how often somebody asked for that */
 };
+
+/* A record of it has been damaged: who loads it then holds it, and what runs of it runs on, counted
+ * by nobody, until a person has looked at it. */
+static inline bool sim_fact_was_spoilt(const struct sim_fact_job *j)
+{
+    return j->spoilt || j->spoilt_until != 0;
+}
 
 /* One write of a transaction to a job or a step, before it is made. */
 struct sim_change {

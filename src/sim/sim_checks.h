@@ -61,6 +61,7 @@ struct sim_check {
     X(attempts)       \
     X(bodies)         \
     X(counted)        \
+    X(damage)         \
     X(effects)        \
     X(events)         \
     X(forgotten)      \

@@ -341,7 +341,8 @@ static void on_tend(struct sim_call *call)
         if (!j->known || gl_job_status_is_terminal(j->r.status)) {
             continue;
         }
-        if (j->r.status == GL_JOB_PAUSED && j->r.hold != GL_HOLD_REVIEW) {
+        if (j->r.status == GL_JOB_PAUSED &&
+            (j->r.hold != GL_HOLD_REVIEW || sim_posts_is_mended(j))) {
             sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id));
         }
         decide(cl, node, j);

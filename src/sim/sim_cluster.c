@@ -181,6 +181,7 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
     s->phase_one_ends = w->now + minutes * MINUTE;
     plan_troubles(s);
     sim_client_init(&s->client, &s->checks, &s->nodes, &s->pools, jobs_n, minutes * MINUTE);
+    sim_damage_init(&s->damage, &s->checks, minutes * MINUTE);
     sim_world_at(w, &s->trouble, w->now + gl_rng_range(&s->rng, 1, TROUBLE_MS));
 }
 
@@ -204,6 +205,7 @@ static void heal(struct sim_cluster *s)
 {
     struct sim_world *w = &s->world;
     w->faults = false;
+    sim_damage_heal(&s->damage);
     s->disk.away_until = s->disk.away_until < w->now ? s->disk.away_until : w->now;
     sim_world_cancel(w, &s->trouble);
     /* In half of the histories all restart: everything must come back from the disk. In the other
@@ -341,6 +343,7 @@ void sim_cluster_done(struct sim_cluster *s)
         sim_machine_done(&s->machines[i]);
     }
     sim_world_cancel(w, &s->trouble);
+    sim_world_cancel(w, &s->damage.call);
     sim_client_done(&s->client);
     sim_checks_done(&s->checks);
     for (uint32_t i = 0; i < s->machines_n; i++) {

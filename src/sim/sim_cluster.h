@@ -16,6 +16,7 @@ struct sim_cluster {
     struct sim_disk disk;
     struct sim_checks checks;
     struct sim_client client;
+    struct sim_damage damage;
     struct gl_rng rng;
     struct sim_pools pools;
     uint32_t renew;

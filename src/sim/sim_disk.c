@@ -206,6 +206,9 @@ static void record_replace(struct sim_disk *d, const struct gl_tx *tx, const str
         struct gl_record after = record_view(w->kind, w->id, fresh);
         d->watch.on_write(d->watch.owner, tx, &before, &after);
     }
+    if (old != NULL) { /* mended, also if this is undone */
+        old->damaged = old->is_missing = false;
+    }
     sim_disk_swap(d, t, old == NULL ? NULL : &old->row, fresh == NULL ? NULL : &fresh->row);
 }
 
@@ -343,13 +346,32 @@ int sim_disk_commit(struct sim_disk *d, const struct gl_tx *tx, size_t *ret_refu
     return 0;
 }
 
-void sim_disk_damage(struct sim_disk *d, gl_str context, gl_str kind, gl_str id)
+static struct sim_disk_record *record_at(struct sim_disk *d, gl_str context, gl_str kind, gl_str id)
 {
     struct sim_table *t = sim_disk_table(d, context, SIM_RECORDS, kind);
-    struct sim_disk_record *r = t == NULL ? NULL : (void *)sim_sorted_find(&t->rows, 0, id);
+    return t == NULL ? NULL : (void *)sim_sorted_find(&t->rows, 0, id);
+}
+
+uint64_t sim_disk_spoil(struct sim_disk *d, gl_str context, gl_str kind, gl_str id, bool is_missing)
+{
+    struct sim_disk_record *r = record_at(d, context, kind, id);
     GL_ASSERT(r != NULL);
-    r->damaged = true; /* what its checksum would say */
-    if (r->value.n > 0) {
-        ((char *)r->value.p)[r->value.n / 2] ^= 1;
+    r->damaged = !is_missing; /* what its checksum would say */
+    r->is_missing = is_missing;
+    return r->rev;
+}
+
+void sim_disk_damage(struct sim_disk *d, gl_str context, gl_str kind, gl_str id)
+{
+    (void)sim_disk_spoil(d, context, kind, id, false); /* for good */
+}
+
+bool sim_disk_mend(struct sim_disk *d, gl_str context, gl_str kind, gl_str id, uint64_t rev)
+{
+    struct sim_disk_record *r = record_at(d, context, kind, id);
+    if (r == NULL || r->rev != rev || (!r->damaged && !r->is_missing)) {
+        return false;
     }
+    r->damaged = r->is_missing = false;
+    return true;
 }

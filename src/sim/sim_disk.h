@@ -118,14 +118,20 @@ struct sim_disk_record {
     struct sim_row row; /* score 0 */
     uint64_t rev, token;
     bool live, damaged;
+    bool is_missing; /* who reads finds nothing; the checkers still see it */
     gl_str owner, value;
 };
 const struct sim_disk_record *sim_disk_peek(const struct sim_disk *d, gl_str context, gl_str kind,
                                             gl_str id);
 /* All records of a kind in order of their ids, where they stand. */
 const struct sim_sorted *sim_disk_kind(const struct sim_disk *d, gl_str context, gl_str kind);
-/* Somebody has meddled with its value. */
+/* Somebody has meddled with its value: who reads it gets another one. */
 void sim_disk_damage(struct sim_disk *d, gl_str context, gl_str kind, gl_str id);
+/* The same, or it is not there at all, for a while; its revision. */
+uint64_t sim_disk_spoil(struct sim_disk *d, gl_str context, gl_str kind, gl_str id,
+                        bool is_missing);
+/* False: it has been written anew meanwhile, or is gone. */
+bool sim_disk_mend(struct sim_disk *d, gl_str context, gl_str kind, gl_str id, uint64_t rev);
 
 /* ---- replicas ---- */
 

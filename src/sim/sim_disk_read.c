@@ -14,6 +14,9 @@ static void record_copy(struct gl_record *ret, gl_str kind, const struct sim_dis
         .damaged = r->damaged,
         .value = gl_str_dup(a, with_value ? r->value : (gl_str){0}),
     };
+    if (r->damaged && ret->value.n > 0) {
+        ((char *)(uintptr_t)ret->value.p)[ret->value.n / 2] ^= 1;
+    }
 }
 
 struct gl_record sim_disk_get(const struct sim_disk *d, gl_str context, gl_str kind, gl_str id,
@@ -21,7 +24,7 @@ struct gl_record sim_disk_get(const struct sim_disk *d, gl_str context, gl_str k
 {
     const struct sim_disk_record *r = sim_disk_peek(d, context, kind, id);
     struct gl_record ret = {.kind = gl_str_dup(a, kind), .id = gl_str_dup(a, id)};
-    if (r != NULL) {
+    if (r != NULL && !r->is_missing) {
         record_copy(&ret, kind, r, true, a);
     }
     return ret;

@@ -398,16 +398,11 @@ static void take_turn(const struct sim_exec *x, struct sim_letter *l,
         take_raw(&json, "message", &l->message);
         take_raw(&json, "state", &l->state);
     }
-    for (size_t i = 0; start->is_worker && i < start->files_n; i++) {
-        gl_str text = start->files[i].text;
-        if (gl_str_is(start->files[i].name, GL_WORKER_MESSAGE)) {
-            gl_buf_str(&l->message, text);
-        } else if (gl_str_is(start->files[i].name, GL_WORKER_CONTEXT) &&
-                   gl_json_parse(&json, text, SIZE_MAX, &a, NULL) == 0) {
+    if (start->is_worker) {
+        gl_buf_str(&l->message, file_text(x, start, GL_WORKER_MESSAGE));
+        if (gl_json_parse(&json, file_text(x, start, GL_WORKER_CONTEXT), SIZE_MAX, &a, NULL) == 0) {
             take_raw(&json, "agent_state", &l->state);
         }
-    }
-    if (start->is_worker) {
         take_body(x, l, start, &a);
     }
     gl_arena_done(&a);

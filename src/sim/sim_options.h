@@ -92,6 +92,7 @@
     X(bodies_huge, 8, 1, 6, "messages from outside whose bodies have several pieces")      \
     X(mail_slow, 40, 50000, 600000, "a message takes up to 8 s to be read, per million")   \
     X(relays, 30, 200000, 800000, "an agent needs no process, per million (0: as ever)")   \
+    X(damages, 40, 1, 12, "records that are damaged or missing for a while")               \
     X(blobs, 60, 1, 1, "1: a machine has a folder, and workers get such bodies as files")
 
 struct sim_agent_options {

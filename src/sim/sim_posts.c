@@ -109,9 +109,26 @@ static void redrive(struct sim_client *cl, struct sim_node *node)
     }
 }
 
+bool sim_posts_is_mended(const struct sim_fact_job *j)
+{
+    struct sim_fact_pos pos = {0};
+    const struct sim_fact_step *st;
+    if (j->spoilt || j->spoilt_until == 0) {
+        return false;
+    }
+    while ((st = sim_facts_next(j, &pos)) != NULL) {
+        if (st->known && gl_step_asks_a_person(&st->r)) {
+            return false; /* a person is asked something else */
+        }
+    }
+    return true;
+}
+
 void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
 {
-    if (cl->found.message.n > 0 && gl_rng_chance(&cl->rng, 700000)) {
+    if (sim_fact_was_spoilt(j) && j->r.hold == GL_HOLD_REVIEW && gl_rng_chance(&cl->rng, 600000)) {
+        sim_client_send(cl, node, sim_client_about(GL_VERB_RESUME, j->id)); /* mended or not */
+    } else if (cl->found.message.n > 0 && gl_rng_chance(&cl->rng, 700000)) {
         redrive(cl, node);
     } else if (!gl_rng_chance(&cl->rng, 500000) || !find(cl, node, j)) {
         send(cl, node, j, (gl_str){0});

@@ -12,6 +12,8 @@
 void sim_posts_meddle(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j);
 /* The steward: controllers of fan-outs that wait get a message. */
 void sim_posts_wake(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j);
+/* It was held because a record of it was damaged, and none is any more: somebody has to say so. */
+bool sim_posts_is_mended(const struct sim_fact_job *j);
 void sim_posts_done(struct sim_client *cl);
 
 #endif

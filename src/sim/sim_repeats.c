@@ -31,7 +31,8 @@ static void on_same(void *owner, struct sim_ask *ask, bool answered)
     const struct sim_order *o = &cl->orders[ask->tag];
     char id[GL_ULID_BYTES + 1];
     cl->answered_n += answered ? 1 : 0;
-    if (!answered || ask->rq.code == GL_E_UNAVAILABLE || ask->rq.code == GL_E_BUSY) {
+    if (!answered || ask->rq.code == GL_E_UNAVAILABLE || ask->rq.code == GL_E_BUSY ||
+        (ask->rq.code == GL_E_DAMAGED && cl->world->bundles.damages > 0)) {
         return;
     }
     if (is_given_back(cl, ask->rq.run_id)) {
@@ -139,6 +140,8 @@ static void on_retried(void *owner, struct sim_ask *ask, bool answered)
     } else if (code == GL_E_NOT_FOUND &&
                (j->removed || j->lost || gl_flow_find(j->flow, gl_str_of(y->from)) < 0)) {
         return;
+    } else if (code == GL_E_DAMAGED && sim_fact_was_spoilt(j)) {
+        return; /* it cannot be read, and says so */
     } else if (code != GL_E_STATE || y->had_ended) {
         sim_world_fail(cl->world, "reuse: a retry of job %s was refused: %s", y->job,
                        ask->rq.why.text);

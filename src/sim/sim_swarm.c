@@ -266,6 +266,7 @@ void sim_swarm_init(struct sim_swarm *s, const struct sim_swarm_options *options
     s->phase_one_ends = w->now + minutes * MINUTE;
     s->crashes_left = CRASHES_MIN + (uint32_t)gl_rng_below(&s->rng, 10);
     sim_client_init(&s->client, &s->checks, &s->nodes, &s->pools, jobs_n, minutes * MINUTE);
+    sim_damage_init(&s->damage, &s->checks, minutes * MINUTE);
     sim_world_at(w, &s->start, w->now);
     sim_world_at(w, &s->trouble, w->now + gl_rng_range(&s->rng, 1, MINUTE));
 }
@@ -300,6 +301,7 @@ static void heal(struct sim_swarm *s)
     struct sim_world *w = &s->world;
     w->faults = false;
     s->disk.away_until = 0;
+    sim_damage_heal(&s->damage);
     sim_world_cancel(w, &s->trouble);
     if (s->sleeper != NULL) {
         kill_sleeper(s);
@@ -376,6 +378,7 @@ void sim_swarm_done(struct sim_swarm *s)
     sim_world_cancel(w, &s->start);
     sim_world_cancel(w, &s->trouble);
     sim_world_cancel(w, &s->bury);
+    sim_world_cancel(w, &s->damage.call);
     sim_client_done(&s->client);
     sim_checks_done(&s->checks);
     sim_keeper_done(&s->keeper);

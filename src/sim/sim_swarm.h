@@ -10,6 +10,7 @@
 
 #include "sim/sim_checks.h"
 #include "sim/sim_client.h"
+#include "sim/sim_damage.h"
 #include "sim/sim_node.h"
 
 struct sim_swarm_options {
@@ -30,6 +31,7 @@ struct sim_swarm {
     struct sim_keeper keeper;
     struct sim_checks checks;
     struct sim_client client;
+    struct sim_damage damage;
     struct gl_rng rng;
     struct sim_pools pools;
     uint32_t renew;

@@ -439,6 +439,11 @@ static void inherit(struct gl_core *c, struct gl_job *j)
             l = j->live.next;
         }
     }
+    if (j->r.is_strayed) {
+        GL_MARK(c->trace, "load.strayed");
+        j->r.is_strayed = false;
+        gl_txn_changed(c, j);
+    }
 }
 
 static void enter(struct gl_core *c, struct gl_job *j)
@@ -510,6 +515,15 @@ static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl
     }
 }
 
+/* Whose attempts these are lets go of them as soon as it learns that the job is another's: it
+ * cannot be asked about them any more, even if it is the one that has the job in the end. */
+static bool strays(const struct gl_core *c, const struct gl_event_record *job)
+{
+    gl_str rest;
+
+    return c->shared && job->owner.n > 0 && !gl_str_eq(gl_str_cut(job->owner, '#', &rest), c->node);
+}
+
 /* Its other records stay as they are, and so does what runs of it. */
 static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                          const struct gl_event_record *bad)
@@ -523,6 +537,8 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     GL_MARK(c->trace, "load.held_damaged");
     enter(c, j);
     j->is_damaged = true;
+    j->r.is_strayed |=
+        strays(c, ev->records.items) && !GL_PLANT(55); /* planted: who had it knows */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
         gl_core_set(c, &j->r.reason,
                     gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",

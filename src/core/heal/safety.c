@@ -20,7 +20,8 @@ static bool is_one_too_many(struct gl_core *c, struct gl_step *st)
 
 bool gl_safety_is_foreign(const struct gl_core *c, const struct gl_step *st)
 {
-    return c->shared && st->r.node.n > 0 && !gl_str_eq(st->r.node, c->node);
+    return c->shared && st->r.node.n > 0 &&
+           (st->job->r.is_strayed || !gl_str_eq(st->r.node, c->node));
 }
 
 /* A bundle whose recovery is a person's business, whatever is marked. */
