@@ -113,10 +113,15 @@ static void on_runs(struct gl_store_req *req)
     s->ops->get(s, &q->req, q->tenant, q->keys, q->asks_n);
 }
 
-static void find_asked(struct gl_query *q)
+static void find_asked(struct gl_query *q, size_t steps_n)
 {
     struct gl_store *s = q->context->store;
+    const struct gl_asks *asks = q->context->asks;
+    size_t room = steps_n < q->rq->limit ? q->rq->limit - steps_n : 0;
 
+    if (asks != NULL) {
+        q->asks = asks->all(asks->owner, room, &q->arena, &q->asks_n, &q->asks_open_n);
+    }
     if (q->asks_n == 0) {
         finish(q);
         return;
@@ -144,7 +149,7 @@ static void on_human_records(struct gl_store_req *req)
     for (size_t i = 0; i + 1 < req->records_n; i += 2) {
         gl_render_human(&q->arena, &req->records[i], &req->records[i + 1], &q->w);
     }
-    find_asked(q);
+    find_asked(q, req->records_n / 2);
 }
 
 static void on_human(struct gl_store_req *req)
@@ -171,11 +176,7 @@ static void on_human(struct gl_store_req *req)
 void gl_query_human(struct gl_query *q)
 {
     struct gl_store *s = q->context->store;
-    const struct gl_asks *asks = q->context->asks;
 
-    if (asks != NULL) {
-        q->asks = asks->all(asks->owner, q->rq->limit, &q->arena, &q->asks_n, &q->asks_open_n);
-    }
     q->range =
         (struct gl_range){.index = GL_S("human"), .score_max = INT64_MAX, .limit = q->rq->limit};
     q->req = (struct gl_store_req){.done = on_human, .owner = q};

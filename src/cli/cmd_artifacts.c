@@ -11,6 +11,7 @@
 #include "cli/tarfile.h"
 #include "os/blobfs.h"
 #include "os/fs.h"
+#include "os/runclaim.h"
 #include "os/runfs.h"
 
 enum { PIECE_BYTES = 64 << 10 };
@@ -35,11 +36,13 @@ static int parse_page(struct gl_page *p, struct gl_why *reterr_why)
 
 static int list_here(struct look *l, struct gl_why *reterr_why)
 {
-    struct gl_runfs_list files;
-    int err;
+    struct gl_runfs_list files = {0};
+    int err = 0;
 
     l->root = l->cli->settings->values[GL_SET_RUNS_ROOT].text;
-    err = gl_runfs_list(l->root, l->run_id, UINT64_MAX, &l->files.arena, &files, reterr_why);
+    if (gl_runclaim_is_of(l->root, l->run_id, l->job)) { /* else an earlier job has left it */
+        err = gl_runfs_list(l->root, l->run_id, UINT64_MAX, &l->files.arena, &files, reterr_why);
+    }
     if (err == 0) {
         gl_runfs_write(&files, l->root, l->job, l->run_id, &l->files.body);
     }

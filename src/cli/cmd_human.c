@@ -394,6 +394,20 @@ static int respond_in_file(struct gl_reach *reach, struct gl_page *status, const
     return GL_EXIT_OK;
 }
 
+/* It is told by a node whose files cannot be seen from here. */
+static bool is_far(struct gl_reach *reach, struct gl_page *status, const char *request)
+{
+    gl_jnode all = gl_json_get(&status->j, status->root, "requests");
+
+    for (gl_jnode e = gl_json_first(&status->j, all); e && reach->is_remote;
+         e = gl_json_after(&status->j, all, e)) {
+        if (gl_str_is(gl_page_text(status, e, "request_id"), request)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int respond_to_step(struct gl_reach *reach, gl_str step, gl_str body)
 {
     struct gl_cli *cli = reach->cli;
@@ -434,6 +448,10 @@ static int respond(struct gl_reach *reach, gl_str body)
         code = respond_in_file(reach, err == 0 ? &status : NULL, root, run_id);
     } else if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
+    } else if (is_far(reach, &status, cli->words[1])) {
+        code = gl_cli_fail(cli, GL_E_UNAVAILABLE,
+                           "the request stands in a file on the node's machine, which is not seen "
+                           "from here: answer it there, or give --runs-root");
     } else if (gl_json_get(&status.j, status.root, "bundle") != NULL &&
                !is_step(&status, cli->words[1]) &&
                gl_str_is(step_meant(reach, &status), cli->words[1])) {

@@ -215,6 +215,11 @@ void gl_filed_watch_look(struct gl_filed_watch *w)
     tell_file(w);
 }
 
+bool gl_filed_watch_is_blind(const struct gl_filed_watch *w)
+{
+    return w->reach != NULL && w->root == NULL && w->run_id.n > 0;
+}
+
 gl_str gl_filed_decisions(struct gl_page *p, gl_jnode request)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -234,8 +239,7 @@ void gl_filed_watch_ask(struct gl_filed_watch *w)
     gl_jnode all;
     size_t n = 0;
 
-    if (w->reach == NULL || w->root != NULL || w->run_id.n == 0 ||
-        now - w->looked_at < ASK_PAUSE_MS) {
+    if (!gl_filed_watch_is_blind(w) || now - w->looked_at < ASK_PAUSE_MS) {
         return;
     }
     w->looked_at = now;

@@ -14,8 +14,9 @@
 #include "port/storeurl.h"
 
 enum {
-    WAIT_MS = 8000, /* one request for events ... */
-    MUTE_MS = 5000, /* ... and how much later its answer may come before that is said */
+    WAIT_MS = 8000,       /* one request for events ... */
+    WAIT_BLIND_MS = 3000, /* the same if what workers ask is to be asked for, too */
+    MUTE_MS = 5000,       /* ... and how much later its answer may come before that is said */
     LOG_PAUSE_MS_MIN = 20,
     LOG_PAUSE_MS_MAX = 500,
     TICK_MS = 250,
@@ -525,7 +526,9 @@ int gl_follow_job(struct gl_follow *f)
             wait_ms = 0;
         } else {
             trouble_since = 0;
-            wait_ms = f->log_step != NULL ? f->log_pause_ms : WAIT_MS;
+            wait_ms = f->log_step != NULL                  ? f->log_pause_ms
+                      : gl_filed_watch_is_blind(&f->watch) ? WAIT_BLIND_MS
+                                                           : WAIT_MS;
             show_log(f);
             gl_progress_draw(f->progress, gl_term_now());
             if (is_settled(f, ended)) {

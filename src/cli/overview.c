@@ -65,16 +65,29 @@ int gl_overview_human(struct gl_reach *r, struct gl_page *page, struct gl_why *r
     return gl_page_ask(page, r, &rq, reterr_why);
 }
 
-uint64_t gl_overview_asks(struct gl_page *human, gl_str job)
+static uint64_t count(struct gl_page *human, gl_str job, bool has_steps, bool has_requests)
 {
-    gl_jnode requests = gl_json_get(&human->j, human->root, "requests");
+    gl_jnode all = gl_json_get(&human->j, human->root, "requests");
     uint64_t n = 0;
 
-    for (gl_jnode e = gl_json_first(&human->j, requests); e;
-         e = gl_json_after(&human->j, requests, e)) {
-        n += job.n == 0 || gl_str_eq(gl_page_text(human, e, "job_id"), job);
+    for (gl_jnode e = gl_json_first(&human->j, all); e; e = gl_json_after(&human->j, all, e)) {
+        bool is_request = gl_str_is(gl_page_text(human, e, "kind"), "request");
+
+        n += (is_request ? has_requests : has_steps) &&
+             (job.n == 0 || gl_str_eq(gl_page_text(human, e, "job_id"), job));
     }
-    return n + (job.n == 0 ? (uint64_t)gl_page_number(human, human->root, "more") : 0);
+    return job.n == 0 && has_requests ? n + (uint64_t)gl_page_number(human, human->root, "more")
+                                      : n;
+}
+
+uint64_t gl_overview_asks(struct gl_page *human, gl_str job)
+{
+    return count(human, job, true, true);
+}
+
+uint64_t gl_overview_asking_steps(struct gl_page *human, gl_str job)
+{
+    return count(human, job, true, false);
 }
 
 int64_t gl_overview_ended(const struct gl_page *p, gl_jnode job)
@@ -92,24 +105,13 @@ gl_str gl_overview_steps(struct gl_page *p, gl_jnode job, uint64_t asks)
                                   (unsigned long long)asks, asks == 1 ? "s" : "");
 }
 
-static uint64_t count_requests(struct gl_page *human)
-{
-    gl_jnode all = gl_json_get(&human->j, human->root, "requests");
-    uint64_t n = (uint64_t)gl_page_number(human, human->root, "more");
-
-    for (gl_jnode e = gl_json_first(&human->j, all); e; e = gl_json_after(&human->j, all, e)) {
-        n += gl_str_is(gl_page_text(human, e, "kind"), "request");
-    }
-    return n;
-}
-
 static int count_human(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
 {
     struct gl_page page;
     int err = gl_overview_human(r, &page, reterr_why);
 
     o->human_n = err == 0 ? gl_overview_asks(&page, (gl_str){0}) : 0;
-    o->requests_n = err == 0 ? count_requests(&page) : 0;
+    o->requests_n = err == 0 ? count(&page, (gl_str){0}, false, true) : 0;
     gl_page_done(&page);
     return err;
 }

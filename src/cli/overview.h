@@ -30,6 +30,9 @@ int gl_overview_human(struct gl_reach *r, struct gl_page *page, struct gl_why *r
 /* How many steps and questions of this job are in such an answer; of all jobs for "". */
 uint64_t gl_overview_asks(struct gl_page *human, gl_str job);
 
+/* The same of its steps alone. */
+uint64_t gl_overview_asking_steps(struct gl_page *human, gl_str job);
+
 /* Of a job in a list: how many of its steps have ended, ... */
 int64_t gl_overview_ended(const struct gl_page *p, gl_jnode job);
 /* ... and "2/5, 1 asks": how many there are, and how many of them wait for a person. In the page's

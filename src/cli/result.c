@@ -66,7 +66,8 @@ static bool is_silent(struct gl_cli *cli, struct gl_page *p, gl_str id)
 static bool asks_a_person(struct gl_reach *reach, gl_str job)
 {
     struct gl_page human;
-    bool asks = gl_overview_human(reach, &human, NULL) != 0 || gl_overview_asks(&human, job) > 0;
+    bool asks =
+        gl_overview_human(reach, &human, NULL) != 0 || gl_overview_asking_steps(&human, job) > 0;
 
     gl_page_done(&human);
     return asks;

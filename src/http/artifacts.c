@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "http/call.h"
 #include "http/routes.h"
+#include "os/runclaim.h"
 #include "os/runfs.h"
 
 enum { STATE_BYTES_MAX = 1 << 30, PIECE_BYTES = 64 << 10 };
@@ -31,10 +32,13 @@ static bool read_run(struct gl_call *c, gl_str *ret)
 
 static void list_files(struct gl_call *c)
 {
-    struct gl_runfs_list files;
+    struct gl_runfs_list files = {0};
 
-    c->rq.code = gl_runfs_list(c->config->runs_root, c->rq.run_id, HASHED_BYTES_MAX, &c->arena,
-                               &files, &c->rq.why);
+    /* What an earlier job has left is none of this one's. */
+    c->rq.code = gl_runclaim_is_of(c->config->runs_root, c->rq.run_id, gl_str_of(c->rq.job_id))
+                     ? gl_runfs_list(c->config->runs_root, c->rq.run_id, HASHED_BYTES_MAX,
+                                     &c->arena, &files, &c->rq.why)
+                     : 0;
     if (c->rq.code != 0) {
         return;
     }
@@ -79,7 +83,9 @@ static void tell_file(struct gl_call *c, gl_str run)
     gl_str path = gl_call_argument(c, "path");
     struct gl_why why = {0};
     uint64_t bytes;
-    int fd, err = gl_runfs_open(c->config->runs_root, run, path, &fd, &bytes, &why);
+    int fd, err = gl_runclaim_is_of(c->config->runs_root, run, gl_str_of(c->rq.job_id))
+                      ? gl_runfs_open(c->config->runs_root, run, path, &fd, &bytes, &why)
+                      : gl_why(&why, GL_E_NOT_FOUND, "the job has no files yet");
 
     if (err != 0) {
         gl_reply_error_at(c, err, why.text, NULL, "path", NULL);

@@ -123,6 +123,35 @@ def test_a_job_keeps_its_answer_whatever_dies(own, tmp_path):
     assert aside(own) == [f"again.{first}"]
 
 
+def test_what_an_earlier_job_left_is_not_told_of_the_next(own, tmp_path):
+    """Also before the first worker has started, when the folder is still the earlier one's."""
+    folder = bundle(tmp_path)
+    first = submit(own, folder, 1)
+    own.box.glia("job", "cancel", "again")
+    wait_for("its end", lambda: own.box.json("job", "status", "again")["status"] == "cancelled")
+    own.box.glia("job", "rm", "again", "--yes")
+    late = Bundle("late").worker("ask", ASKS, idempotent=True, pool="gpu",
+                                 output_message_type="done").ends("ask").seed("ask", {})
+    own.box.env["MN_EXECUTOR_POOL_CAPACITIES"] = "gpu=1"
+    own.box.started[-1].terminate()
+    own.box.started[-1].wait()
+    serve(own.box)
+    held = Bundle("held").worker("hold", "wait_file('go')", idempotent=True, pool="gpu",
+                                 output_message_type="done").ends("hold").seed("hold", {})
+    own.box.glia("run", held.write(tmp_path / "held"), "--run-id", "held", "--detach")
+    own.wait_file("held", ".glia-jobs")
+    own.box.glia("run", late.write(tmp_path / "late"), "--run-id", "again", "--detach")
+    assert own.box.json("human", "list")["requests"] == []
+    assert own.box.json("job", "artifacts", "again")["artifacts"] == []
+    assert "of an earlier job" in own.box.glia("human", "respond", "again", "q", "--decision",
+                                               "approve", code=3).stderr
+    own.touch("held", "go")
+    wait_asked(own, own.box.json("job", "status", "again")["job_id"], 1)
+    assert [r["request_id"] for r in own.box.json("human", "list")["requests"]] == ["q"]
+    assert aside(own) == sorted([f"again.{first}", "held"])
+    own.box.glia("job", "cancel", "again")
+
+
 def test_a_folder_of_nobody_is_taken_as_it_is(own, tmp_path):
     """Made by somebody before the run: what lies there is meant for it."""
     own.touch("again", "prepared")

@@ -209,3 +209,32 @@ def test_what_is_beyond_a_limit_is_told(served, tmp_path, what):
         mine = [r for r in told["requests"] if r["run_id"] == run_id]
         assert len(mine) == 10 and told["more"] >= 9990
     box.glia("job", "cancel", run_id)
+
+
+@item("B-12-8")
+def test_who_is_far_away_is_told_by_the_node(tmp_path):
+    """The node's files are not looked at: the list and the one who follows hear of it from it."""
+    os.makedirs(tmp_path / "client")
+    box = Box(tmp_path)
+    client = Box(tmp_path / "client")
+    Runner(box)
+    try:
+        client.env["GLIA_SERVER"] = f"http://{serve(box, '--listen', '127.0.0.1:0')}"
+        client.env["GLIA_TOKEN"] = box.read("data/token").strip()
+        client.env["MN_RUNS_ROOT"] = str(tmp_path / "client" / "runs")
+        folder = bundle(tmp_path, "far", *[{} for _ in range(12)])
+        process = client.start("run", folder, "--run-id", "far")
+        wait_for("what is said", lambda: "request q9 waits for a person: launch?; to answer: "
+                 in client.read(process.err))
+        done = client.glia("human", "list")
+        assert done.stdout.count("launch?") == 10 and "2 more requests" in done.stderr
+        assert client.json("status")["human"] == 12
+        assert "0 steps, 12 requests" in client.glia("status").stdout
+        assert "answer it there" in client.glia("human", "respond", "far", "q0", "--decision",
+                                                "approve", "--runs-root", str(tmp_path / "no"),
+                                                code=None).stderr
+        box.glia("human", "respond", "far", "q11", "--decision", "approve")
+        assert process.wait(60) == 0
+    finally:
+        client.close()
+        box.close()
