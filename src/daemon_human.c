@@ -162,7 +162,7 @@ static bool rest(struct gl_daemon_human *h, gl_ms ms)
 static void *watch(void *owner)
 {
     struct gl_daemon_human *h = owner;
-    gl_ms pause = PAUSE_MS_MIN;
+    gl_ms pause = h->daemon->config.stays ? 0 : PAUSE_MS_MIN; /* short lives need not look */
 
     (void)pthread_setname_np(pthread_self(), "glia-human"); /* for people who look */
     while (rest(h, pause)) {

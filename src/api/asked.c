@@ -15,11 +15,13 @@ const struct gl_asks_run *gl_asked_of(const struct gl_asks *asks, const struct g
     return r != NULL && (r->job_id.n == 0 || gl_str_eq(r->job_id, v->job.job_id)) ? r : NULL;
 }
 
+enum { SLACK_MS = 2000 }; /* the clock of a disk, and that of the node */
+
 bool gl_asked_listens(const struct gl_view *v)
 {
     for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
         if (v->steps[i] != NULL && v->steps[i]->status == GL_STEP_RUNNING &&
-            v->steps[i]->attempt_at <= v->asks->asked_at) {
+            v->steps[i]->attempt_at <= v->asks->asked_at + SLACK_MS) {
             return true;
         }
     }

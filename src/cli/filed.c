@@ -7,9 +7,11 @@
 #include "os/runclaim.h"
 
 enum {
-    SAID_MAX = 10,      /* questions that are told one by one, of one look */
-    TOLD_MAX = 10000,   /* ids that are remembered */
-    ASK_PAUSE_MS = 3000 /* between questions to a node whose files cannot be seen */
+    SAID_MAX = 10,       /* questions that are told one by one, of one look */
+    TOLD_MAX = 10000,    /* ids that are remembered */
+    ASK_PAUSE_MS = 3000, /* between questions to a node whose files cannot be seen */
+    PAUSE_MS_MAX = 60000,
+    SHARE = 10 /* reading takes this part of the time at most */
 };
 
 const char *gl_filed_root(struct gl_reach *reach, const char *given)
@@ -198,10 +200,12 @@ static void tell_file(struct gl_filed_watch *w)
 
 void gl_filed_watch_look(struct gl_filed_watch *w)
 {
+    gl_ms began = gl_term_now();
     char path[4096];
     struct stat st;
 
-    if (w->reach == NULL || w->root == NULL || w->run_id.n == 0) {
+    if (w->reach == NULL || w->root == NULL || w->run_id.n == 0 ||
+        (began < w->look_at && w->look_at - began < PAUSE_MS_MAX)) { /* clocks are set back */
         return;
     }
     (void)snprintf(path, sizeof(path), "%s/%.*s/human.jsonl", w->root, GL_STR_ARG(w->run_id));
@@ -213,6 +217,7 @@ void gl_filed_watch_look(struct gl_filed_watch *w)
     }
     w->seen = st;
     tell_file(w);
+    w->look_at = gl_term_now() + (gl_term_now() - began) * SHARE;
 }
 
 bool gl_filed_watch_is_blind(const struct gl_filed_watch *w)

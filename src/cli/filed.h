@@ -37,7 +37,7 @@ struct gl_filed_watch {
     struct gl_progress *progress;
     const char *root; /* NULL: the files cannot be seen from here, and the node is asked */
     gl_str job, run_id;
-    gl_ms looked_at;
+    gl_ms looked_at, look_at; /* when last, and when next */
     struct stat seen;
     struct gl_arena arena;
     struct gl_map told; /* by request id */
