@@ -7,7 +7,7 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Set
+from typing import Any, Dict, List, Mapping, Optional, Set, Tuple
 
 from .errors import InvalidError
 from .models import Document
@@ -18,6 +18,28 @@ READ_BYTES = 1 << 20
 
 def _wrong(text: str, hint: Optional[str] = None) -> InvalidError:
     return InvalidError(text, field="bundle", hint=hint)
+
+
+def _members(pairs: List[Tuple[str, Any]]) -> Document:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} stands there twice")
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number - number != 0:
+        raise ValueError(f"{text} is not a number of JSON")
+    return number
+
+
+def _parse(text: str) -> Any:
+    """As strict as the node is."""
+    return json.loads(text, object_pairs_hook=_members, parse_constant=_finite,
+                      parse_float=_finite)
 
 
 def lay(under: Any, over: Any) -> Any:
@@ -52,7 +74,7 @@ class Bundle:
         try:
             self._inside = root.resolve(strict=True)
             self._read()
-        except (OSError, UnicodeError) as error:
+        except (OSError, UnicodeError, RuntimeError) as error:  # RuntimeError: links in a circle
             raise _wrong(f"cannot read the bundle {root}: {error}") from error
 
     def _read(self) -> None:
@@ -81,8 +103,12 @@ class Bundle:
         path = self.root / name
         if not os.path.lexists(path):
             return None
+        if not self._stay(path, self._inside).is_file():
+            raise _wrong(f"{path} is not a file")
         try:
-            value = json.loads(self._stay(path, self._inside).read_text(encoding="utf-8"))
+            value = _parse(path.read_text(encoding="utf-8"))
+        except RecursionError as error:
+            raise _wrong(f"{path} is nested too deep") from error
         except ValueError as error:
             raise _wrong(f"{path} is not JSON: {error}") from error
         if not isinstance(value, must_be):
@@ -103,8 +129,11 @@ class Bundle:
         self._around.discard(real)
 
     def _take(self, path: Path, name: str) -> None:
-        name.encode("utf-8")
-        self._stay(path, self._inside)
+        try:
+            name.encode("utf-8")
+            self._stay(path, self._inside)
+        except (OSError, UnicodeError, RuntimeError) as error:
+            raise _wrong(f"{path!r} cannot be sent: {error}") from error
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
             self._list(path, name + "/")
