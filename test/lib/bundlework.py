@@ -1,5 +1,6 @@
 """Bundles in tests: writing small ones, running them, and looking at what became of them."""
 
+import functools
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ ENDED = ("completed", "failed", "cancelled")
 # Then something hangs. Servers have to share the machine with what they serve, and in a soak with
 # everything else.
 RUN_SECONDS_MAX = 120 if STORE == "sqlite" and not os.environ.get("GLIA_SOAK") else 240
+MANY_EVENTS = 20000  # take their time, and few tests want them
 
 # What workers of small bundles begin with: their input, and a way to leave something in the run's
 # folder.
@@ -137,16 +139,23 @@ class Ran:
         self.box, self.run_id, self.done = box, run_id, done
         self.status = box.json("job", "status", run_id)
         self.job_id = self.status["job_id"]
-        lines = box.glia("job", "events", run_id, "--json").stdout.splitlines()
-        self.events = [json.loads(line) for line in lines]
         self.folder = os.path.join(box.env["MN_RUNS_ROOT"], run_id)
+        if self.status["last_seq"] < MANY_EVENTS:
+            self.events  # pylint: disable=pointless-statement  # as they are now
+
+    @functools.cached_property
+    def events(self):
+        """Read now if they are not very many, else when somebody wants them."""
+        lines = self.box.glia("job", "events", self.run_id, "--json").stdout.splitlines()
+        return [json.loads(line) for line in lines]
 
     def __repr__(self):
         rows = [f"job {self.job_id}: {self.status['status']}, {self.status.get('reason')}"]
         rows += [f"  {name}: {step['status']} {step.get('terminal_outcome', '')} "
                  f"{step.get('terminal_reason', '')} {step.get('last_error', '')}"
                  for name, step in self.steps.items()]
-        rows += ["  " + json.dumps(event)[:300] for event in self.events]
+        if self.status["last_seq"] < MANY_EVENTS:
+            rows += ["  " + json.dumps(event)[:300] for event in self.events]
         return "\n".join(rows)
 
     @property
