@@ -163,13 +163,16 @@ static void *watch(void *owner)
 {
     struct gl_daemon_human *h = owner;
     gl_ms pause = h->daemon->config.stays ? 0 : PAUSE_MS_MIN; /* short lives need not look */
+    bool is_first = true;
 
     (void)pthread_setname_np(pthread_self(), "glia-human"); /* for people who look */
     while (rest(h, pause)) {
         gl_ms began = clock_ms(CLOCK_MONOTONIC);
 
         gl_overdue_look(&h->overdue, clock_ms(CLOCK_REALTIME));
-        pause = (clock_ms(CLOCK_MONOTONIC) - began) * SHARE;
+        /* The first look reads everything, and says nothing about the next ones. */
+        pause = is_first ? PAUSE_MS_MIN : (clock_ms(CLOCK_MONOTONIC) - began) * SHARE;
+        is_first = false;
         pause = pause < PAUSE_MS_MIN ? PAUSE_MS_MIN : pause > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause;
     }
     return NULL;
