@@ -59,8 +59,9 @@ static void check_job(struct sim_checks *c, struct sim_fact_job *j)
                        GL_STR_ARG(j->owner.n > 0 ? gl_buf_view(&j->owner) : GL_S("nobody")),
                        (long long)j->r.wake);
     }
-    if (sim_fact_was_spoilt(j) && j->r.status == GL_JOB_CANCELLED) {
-        return; /* perhaps while not all of it could be read: then its steps stay as they were */
+    if (sim_fact_was_spoilt(j)) {
+        return; /* perhaps it ended while not all of it could be read: its steps stay as they were
+                 */
     }
     pos = (struct sim_fact_pos){0};
     for (const struct sim_fact_step *st; (st = sim_facts_next(j, &pos)) != NULL;) {

@@ -56,8 +56,8 @@ static bool names_patch(gl_str text, const char *quoted)
     return text.n > 0 && memmem(text.p, text.n, quoted, strlen(quoted)) != NULL;
 }
 
-/* How many steps the worker has asked for under this name; 0: nobody has said it. */
-static uint32_t said_steps(const struct sim_fact_job *j, gl_str patch)
+/* How often the worker has asked for this under this name; 0: nobody has said it. */
+static uint32_t said_steps(const struct sim_fact_job *j, gl_str patch, const char *op)
 {
     char worker[192], module[192];
     (void)snprintf(worker, sizeof(worker), "\\\"patch_id\\\":\\\"%.*s\\\"", GL_STR_ARG(patch));
@@ -69,8 +69,8 @@ static uint32_t said_steps(const struct sim_fact_job *j, gl_str patch)
         if (!names_patch(said, worker) && !names_patch(said, module)) {
             continue;
         }
-        for (size_t at = 0; at + 8 < said.n; at++) {
-            n += memcmp(said.p + at, "add_step", 8) == 0;
+        for (size_t at = 0; at + strlen(op) < said.n; at++) {
+            n += memcmp(said.p + at, op, strlen(op)) == 0;
         }
         return n;
     }
@@ -81,7 +81,7 @@ static void judge_flow(struct sim_checks *c, const struct sim_change *ch, gl_str
 {
     const struct gl_flow *was = ch->job->flow_before, *now = ch->job->flow;
     const struct gl_region *region = was->bundle->dynamic.regions.items;
-    uint32_t added = (uint32_t)(now->steps.n - was->steps.n);
+    uint32_t added = (uint32_t)(now->steps.n - was->steps.n), removed = 0;
     for (uint32_t i = 0; i < now->steps.n; i++) {
         const char *wrong = i < was->steps.n ? judge_old(region, &ch->job->steps[i],
                                                          gl_flow_step(was, i), gl_flow_step(now, i))
@@ -90,11 +90,17 @@ static void judge_flow(struct sim_checks *c, const struct sim_change *ch, gl_str
             sim_world_fail(c->world, "patches: step %.*s of job %.*s %s",
                            GL_STR_ARG(gl_flow_step(now, i)->id), GL_STR_ARG(ch->job->id), wrong);
         }
+        removed += gl_flow_step(now, i)->is_removed &&
+                   (i >= was->steps.n || !gl_flow_step(was, i)->is_removed);
     }
-    if (added != said_steps(ch->job, patch)) {
-        sim_world_fail(c->world, "patches: %.*s adds %u steps to job %.*s, and %u were asked for",
-                       GL_STR_ARG(patch), added, GL_STR_ARG(ch->job->id),
-                       said_steps(ch->job, patch));
+    if (added != said_steps(ch->job, patch, "add_step") ||
+        removed != said_steps(ch->job, patch, "remove_step")) {
+        sim_world_fail(c->world,
+                       "patches: %.*s adds %u steps to job %.*s and removes %u, and %u and %u were "
+                       "asked for",
+                       GL_STR_ARG(patch), added, GL_STR_ARG(ch->job->id), removed,
+                       said_steps(ch->job, patch, "add_step"),
+                       said_steps(ch->job, patch, "remove_step"));
     }
 }
 
@@ -136,10 +142,24 @@ static void on_record(struct sim_checks *c, void *me, const struct sim_change *c
     judge_flow(c, ch, last);
 }
 
+/* What has been taken away is nothing any more. */
+static void judge_step(struct sim_checks *c, const struct sim_change *ch)
+{
+    const struct gl_step_record *now = ch->step_now;
+    if (ch->step->spec->is_removed &&
+        (now->attempt_count > ch->step->r.attempt_count || now->status == GL_STEP_RUNNING ||
+         now->status == GL_STEP_COMPLETED)) {
+        sim_world_fail(c->world, "patches: step %.*s of job %.*s was removed and is %s",
+                       GL_STR_ARG(now->step_id), GL_STR_ARG(ch->job->id),
+                       gl_step_status_words[now->status]);
+    }
+}
+
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     struct state *s = me;
     if (ch->step != NULL) {
+        judge_step(c, ch);
         return;
     }
     uint64_t most = ch->job->r.graph_revision + s->has_graph;

@@ -103,7 +103,8 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
         check_exists(cl, ask);
     } else if (answered && ask->rq.code == GL_E_INVALID && o->given.is_short) {
         o->accepted = true;
-    } else if (answered && ask->rq.code != GL_E_UNAVAILABLE && ask->rq.code != GL_E_BUSY) {
+    } else if (answered && ask->rq.code != GL_E_UNAVAILABLE && ask->rq.code != GL_E_BUSY &&
+               !(ask->rq.code == GL_E_DAMAGED && cl->world->bundles.damages > 0)) {
         sim_world_fail(cl->world, "client: a submission was refused: %s", ask->rq.why.text);
     }
     if (!o->accepted && !sim_call_waits(&o->call)) {

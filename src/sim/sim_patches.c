@@ -4,11 +4,18 @@
 
 enum { STEPS_MAX = 3, NAME_BYTES = 64 };
 
+struct steps {
+    uint32_t n;
+    bool in_a_row; /* or side by side */
+    char names[STEPS_MAX][NAME_BYTES];
+};
+
 struct wish {
     gl_str controller, exit; /* exit "": a fan-out */
-    uint32_t steps_n;
-    bool in_a_row, cuts; /* cuts: the edge from the controller to the exit */
-    char names[STEPS_MAX][NAME_BYTES];
+    struct steps more;
+    bool cuts;          /* the edge from the controller to the exit */
+    struct steps fewer; /* what it wanted the last time and does not want any more */
+    uint32_t from, to;  /* of these */
 };
 
 static gl_str find_argument(gl_str given)
@@ -46,38 +53,76 @@ static void write_edge(struct gl_jw *w, const char *op, gl_str from, gl_str to)
 
 static void write_steps(struct gl_jw *w, const struct wish *x)
 {
-    for (uint32_t i = 0; i < x->steps_n; i++) {
+    for (uint32_t i = 0; i < x->more.n; i++) {
         gl_jw_object(w);
         write_word(w, "op", GL_S("add_step"));
-        write_word(w, "id", gl_str_of(x->names[i]));
+        write_word(w, "id", gl_str_of(x->more.names[i]));
         write_word(w, "template", GL_S("more"));
         gl_jw_key(w, "with");
         gl_jw_raw(w, GL_S("{\"part\":1}"));
         gl_jw_end(w);
     }
+    for (uint32_t i = x->from; i < x->to; i++) {
+        gl_jw_object(w);
+        write_word(w, "op", GL_S("remove_step"));
+        write_word(w, "id", gl_str_of(x->fewer.names[i]));
+        gl_jw_end(w);
+    }
 }
 
-static void write_edges(struct gl_jw *w, const struct wish *x)
+/* All that lead to these steps, and from the last to the exit. */
+static void write_edges(struct gl_jw *w, const char *op, const struct wish *x,
+                        const struct steps *steps, uint32_t from, uint32_t to)
 {
-    for (uint32_t i = 0; i < x->steps_n; i++) {
-        gl_str name = gl_str_of(x->names[i]);
-        bool is_first = !x->in_a_row || i == 0, is_last = !x->in_a_row || i + 1 == x->steps_n;
+    for (uint32_t i = from; i < to; i++) {
+        gl_str name = gl_str_of(steps->names[i]);
+        bool is_first = !steps->in_a_row || i == 0, is_last = !steps->in_a_row || i + 1 == steps->n;
         if (!is_first) {
-            write_edge(w, "add_edge", gl_str_of(x->names[i - 1]), name);
+            write_edge(w, op, gl_str_of(steps->names[i - 1]), name);
         } else if (x->exit.n > 0) {
-            write_edge(w, "add_edge", x->controller, name);
+            write_edge(w, op, x->controller, name);
         }
         if (is_last && x->exit.n > 0) {
-            write_edge(w, "add_edge", name, x->exit);
+            write_edge(w, op, name, x->exit);
         }
     }
-    if (x->cuts) {
-        write_edge(w, "remove_edge", x->controller, x->exit);
+}
+
+/* "<id>/<number><r|s>": r for in a row; false: it is nothing of the kind. */
+static bool read_steps(gl_str text, struct steps *ret)
+{
+    gl_str how, id = gl_str_cut(text, '/', &how);
+    if (how.n != 2 || how.p[0] < '1' || how.p[0] > '0' + STEPS_MAX || id.n > NAME_BYTES / 2) {
+        return false;
+    }
+    ret->n = (uint32_t)(how.p[0] - '0');
+    ret->in_a_row = how.p[1] == 'r';
+    for (uint32_t i = 0; i < ret->n; i++) {
+        (void)snprintf(ret->names[i], NAME_BYTES, "x%.*s.%u", GL_STR_ARG(id), i);
+    }
+    return true;
+}
+
+/* It has thought better of what it wanted the last time: of all of it, or of one that stands beside
+ * others; perhaps it wants nothing instead. */
+static void draw_fewer(struct gl_rng *r, gl_str before, struct wish *x)
+{
+    if (!read_steps(before, &x->fewer) || !gl_rng_chance(r, 400000)) {
+        return;
+    }
+    x->to = x->fewer.n;
+    if (!x->fewer.in_a_row && gl_rng_chance(r, 500000)) {
+        x->from = (uint32_t)gl_rng_below(r, x->fewer.n);
+        x->to = x->from + 1;
+    }
+    if (gl_rng_chance(r, 300000)) {
+        x->more.n = 0;
+        x->cuts = false;
     }
 }
 
 bool sim_patches_write(struct gl_jw *w, struct gl_rng *r, gl_str given, const struct gl_message *m,
-                       uint64_t number)
+                       uint64_t number, gl_str before, char ret_grown[static SIM_PATCHES_GROWN])
 {
     struct gl_arena a = {0};
     struct gl_message_ledger ledger = {0};
@@ -94,11 +139,13 @@ bool sim_patches_write(struct gl_jw *w, struct gl_rng *r, gl_str given, const st
     /* Without the attempt in its name it is said again when the message is given again. */
     (void)snprintf(id, sizeof(id), gl_rng_chance(r, 200000) ? "p%llu" : "p%llu.%u",
                    (unsigned long long)number, ledger.attempt);
-    x.steps_n = 1 + (uint32_t)gl_rng_below(r, STEPS_MAX);
-    x.in_a_row = gl_rng_chance(r, 500000);
+    (void)snprintf(ret_grown, SIM_PATCHES_GROWN, "%s/%u%c", id + 1,
+                   1 + (unsigned)gl_rng_below(r, STEPS_MAX), gl_rng_chance(r, 500000) ? 'r' : 's');
+    (void)read_steps(gl_str_of(ret_grown), &x.more); /* just written */
     x.cuts = x.exit.n > 0 && ledger.graph_revision == 0 && gl_rng_chance(r, 500000);
-    for (uint32_t i = 0; i < x.steps_n; i++) {
-        (void)snprintf(x.names[i], NAME_BYTES, "x%s.%u", id + 1, i);
+    draw_fewer(r, before, &x);
+    if (x.more.n == 0) {
+        ret_grown[0] = '\0';
     }
     gl_jw_object(w);
     write_word(w, "patch_id", gl_str_of(id));
@@ -108,7 +155,11 @@ bool sim_patches_write(struct gl_jw *w, struct gl_rng *r, gl_str given, const st
     gl_jw_key(w, "operations");
     gl_jw_array(w);
     write_steps(w, &x);
-    write_edges(w, &x);
+    write_edges(w, "add_edge", &x, &x.more, 0, x.more.n);
+    write_edges(w, "remove_edge", &x, &x.fewer, x.from, x.to);
+    if (x.cuts) {
+        write_edge(w, "remove_edge", x.controller, x.exit);
+    }
     gl_jw_end(w);
     gl_jw_end(w);
     gl_arena_done(&a);

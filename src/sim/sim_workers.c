@@ -27,6 +27,7 @@ struct sim_worker_state sim_workers_state(gl_str text, struct gl_arena *a)
     (void)gl_json_u64(&j, gl_json_get(&j, root, "n"), &s.n); /* 0 if it is none */
     (void)gl_json_u64(&j, gl_json_get(&j, root, "sent"), &s.sent);
     s.last = gl_json_str(&j, gl_json_get(&j, root, "last"), a);
+    s.grown = gl_json_str(&j, gl_json_get(&j, root, "grown"), a);
     return s;
 }
 
@@ -113,14 +114,15 @@ static void write_branches(struct gl_jw *w, struct gl_rng *r)
 
 /* True: it wants its job's flow changed, and says nothing else of its step. */
 static bool write_patch(struct gl_jw *w, struct gl_rng *r, const struct sim_letter *l,
-                        const struct gl_message *m)
+                        const struct gl_message *m, gl_str before,
+                        char ret_grown[static SIM_PATCHES_GROWN])
 {
     struct gl_buf payload = {0};
     struct gl_jw inner;
     uint64_t number = number_of(m->message_id);
     gl_jw_init(&inner, &payload);
-    bool has =
-        number <= NUMBER_MAX && sim_patches_write(&inner, r, gl_buf_view(&l->given), m, number);
+    bool has = number <= NUMBER_MAX &&
+               sim_patches_write(&inner, r, gl_buf_view(&l->given), m, number, before, ret_grown);
     if (has) {
         gl_jw_key(w, "events");
         gl_jw_array(w);
@@ -177,12 +179,14 @@ static void write_document(const struct sim_world *w, const struct sim_letter *l
     struct gl_jw jw;
     gl_str state = gl_buf_view(&l->state);
     struct sim_worker_state s = sim_workers_state(state, a);
+    char grown[SIM_PATCHES_GROWN];
     (void)gl_message_read(gl_buf_view(&l->message), a, &m, NULL); /* the node wrote it */
     gl_rng_init(&r, w->seed ^ gl_str_hash(m.message_id) ^ gl_str_hash(state) * 3);
     gl_jw_init(&jw, out);
     gl_jw_object(&jw);
     s.sent += write_emits(w, &jw, &r, number_of(m.message_id));
-    if (!write_patch(&jw, &r, l, &m)) {
+    (void)snprintf(grown, sizeof(grown), "%.*s", GL_STR_ARG(s.grown));
+    if (!write_patch(&jw, &r, l, &m, s.grown, grown)) {
         write_events(&jw, &r);
     }
     if (gl_rng_chance(&r, 150000)) {
@@ -197,6 +201,10 @@ static void write_document(const struct sim_world *w, const struct sim_letter *l
     gl_jw_u64(&jw, s.sent);
     gl_jw_key(&jw, "last");
     gl_jw_str(&jw, m.message_id);
+    if (grown[0] != '\0') {
+        gl_jw_key(&jw, "grown");
+        gl_jw_c(&jw, grown);
+    }
     gl_jw_end(&jw);
     gl_jw_end(&jw);
 }

@@ -2,7 +2,8 @@
  * the message and the agent's state alone.
  *
  *   next_state     {"n": messages that have changed it, "sent": messages it has sent by itself,
- *                  "last": the id of the message that changed it last}
+ *                  "last": the id of the message that changed it last,
+ *                  "grown": what it has wanted its flow to grow by (sim_patches.h)}
  *   emit_messages  of type "hop", to agents by name, and of type "made", to whoever the routes say;
  *                  some of them large; not from messages with high numbers
  *   events         partial, failed, skipped, branch, scatter
@@ -24,10 +25,10 @@ enum { SIM_WORKERS_LINE = 160 };
 /* The line with this number of a worker; true: a sign of life. */
 bool sim_workers_line(const struct sim_world *w, const struct sim_process *p, uint32_t number,
                       char ret[static SIM_WORKERS_LINE]);
-/* {"n":..,"sent":..,"last":".."}; zeros for anything else. `last` lives in `a`. */
+/* {"n":..,"sent":..,"last":".."}; zeros for anything else. `last` and `grown` live in `a`. */
 struct sim_worker_state {
     uint64_t n, sent;
-    gl_str last;
+    gl_str last, grown;
 };
 struct sim_worker_state sim_workers_state(gl_str text, struct gl_arena *a);
 

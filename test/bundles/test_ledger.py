@@ -428,6 +428,17 @@ def test_the_same_patch_again(served, tmp_path):
     ran.one("workflow_graph_patch_replayed")
 
 
+@item("B-8.7-1", "B-8.7-2")
+def test_a_patch_takes_away_what_an_earlier_one_has_added(served, tmp_path):
+    back = [{"op": "remove_edge", "id": "ax"}, {"op": "remove_edge", "id": "xb"},
+            {"op": "remove_step", "id": "x"},
+            {"op": "add_edge", "id": "ab", "from": "a", "to": "b"}]
+    ran = small(served, tmp_path,
+                patched(patch(ADD), patch(back, patch_id="p2", base_revision=1)))
+    assert ran.statuses == {"a": "completed", "b": "completed"}, ran
+    assert not ran.has("extra"), ran
+
+
 @item("B-8.7-3", "B-8.7-4", "B-8.7-5")
 @pytest.mark.parametrize("patches", [
     [patch(ADD), patch(ADD[:3])],

@@ -181,16 +181,6 @@ static uint32_t active_steps(struct gl_job *j)
     return n;
 }
 
-static uint32_t removed_steps(const struct gl_flow *f)
-{
-    uint32_t n = 0;
-
-    for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n; i++) {
-        n += gl_flow_step(f, i)->is_removed;
-    }
-    return n;
-}
-
 static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
 {
     GL_MARK(c->trace, "grow.rejected");
@@ -201,6 +191,25 @@ static void reject(struct gl_core *c, const struct gl_turn_end *t, gl_str why)
     if (t->step != NULL) {
         gl_bound_fail(c, t->step,
                       gl_str_fmt(c->out->arena, "graph patch rejected: %.*s", GL_STR_ARG(why)));
+    }
+}
+
+/* What is removed ends here, as if it had been passed over: it takes no message, and nobody waits
+ * for it. None of it has started, and no edge leads there any more. It does not count. */
+static void retire(struct gl_core *c, struct gl_job *j, gl_str patch)
+{
+    const struct gl_flow *f = j->spec->flow;
+
+    for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n && !GL_PLANT(56); i++) {
+        struct gl_step *st = gl_flow_step(f, i)->is_removed ? gl_step_get(c, j, i) : NULL;
+
+        if (st != NULL && !gl_step_status_is_terminal(st->r.status)) {
+            GL_MARK(c->trace, "grow.removed");
+            gl_ledger_skip(c, st,
+                           gl_str_fmt(c->out->arena, "removed by patch '%.*s'", GL_STR_ARG(patch)));
+            j->r.skipped_n--;
+            j->r.steps_n--;
+        }
     }
 }
 
@@ -215,10 +224,11 @@ static void introduce(struct gl_core *c, struct gl_job *j, uint32_t first,
         gl_txn_dirty(c, st);
     }
     j->r.roots_spread = j->spec->flow->roots_n;
+    retire(c, j, report->patch_id);
     for (uint32_t i = 0; i < report->added_n; i++) {
         struct gl_step *st = gl_step_get(c, j, first + i);
 
-        if (gl_step_needs(st) == 0) {
+        if (gl_step_needs(st) == 0 && !gl_flow_step(j->spec->flow, first + i)->is_removed) {
             gl_ledger_consider(c, st);
         }
     }
@@ -254,7 +264,7 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
                     const struct gl_patch_report *report, gl_str hash)
 {
     struct gl_job *j = t->unit->job;
-    uint32_t first = (uint32_t)j->spec->flow->steps.n, removed = removed_steps(j->spec->flow);
+    uint32_t first = (uint32_t)j->spec->flow->steps.n;
     struct gl_buf text = {0};
     struct gl_spec *own;
     struct gl_why why;
@@ -273,7 +283,7 @@ static void applied(struct gl_core *c, const struct gl_turn_end *t, const struct
     remember(graph_of(c, j), report->patch_id, hash);
     j->r.graph_revision++;
     j->r.patches_n++;
-    j->r.steps_n += report->added_n - (removed_steps(j->spec->flow) - removed);
+    j->r.steps_n += report->added_n;
     save(c, j);
     gl_txn_log(c, j, t->step, "workflow_graph_patch_applied", (gl_str){0},
                gl_str_fmt(c->out->arena,
