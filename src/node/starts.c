@@ -25,7 +25,7 @@ struct start {
     gl_str run_id, idempotency_key;
     uint32_t attempt_number;
     uint64_t start_number;
-    gl_ms deadline_at;
+    gl_ms deadline_at, submitted_at;
     struct gl_exec_start x;
     struct gl_exec_req exec_req;
     gl_str step_id;
@@ -34,7 +34,6 @@ struct start {
     bool has_facts;
     struct gl_buf input;
     uint32_t of;
-    gl_ms submitted_at;
     const struct gl_turn *turn; /* of a unit; NULL: a step of a flow file */
     gl_str message;             /* what it handles */
     gl_str body;                /* ... and its body, if that is a large one, and no blob */
