@@ -78,7 +78,8 @@ static void on_rival(void *owner, struct sim_ask *ask, bool answered)
         sim_world_fail(cl->world, "names: run id %.*s was given to something else",
                        GL_STR_ARG(ask->rq.run_id));
     } else if (answered && ask->rq.code != GL_E_EXISTS && ask->rq.code != GL_E_UNAVAILABLE &&
-               ask->rq.code != GL_E_BUSY && ask->rq.code != GL_E_INVALID) {
+               ask->rq.code != GL_E_BUSY && ask->rq.code != GL_E_INVALID &&
+               !(ask->rq.code == GL_E_DAMAGED && cl->world->bundles.damages > 0)) {
         sim_world_fail(cl->world, "names: run id %.*s is taken, but it is said: %s",
                        GL_STR_ARG(ask->rq.run_id), ask->rq.why.text);
     }
