@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,24 +17,40 @@ enum {
 
 /* ---- the list ---- */
 
-/* Whatever a worker has put in its place: no link is followed, and nothing is waited for. */
-static int open_list(const char *folder)
+/* <runs root>/<run id> */
+struct place {
+    const char *folder, *root;
+    gl_str run_id;
+    const char *lists, *list; /* the folder of the lists, and this run's */
+};
+
+static struct place place_of(struct gl_arena *a, gl_str root, gl_str run_id)
 {
-    GL_CLEANUP(gl_fs_closep) int at = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    return (struct place){
+        .folder = gl_str_fmt(a, "%.*s/%.*s", GL_STR_ARG(root), GL_STR_ARG(run_id)).p,
+        .root = gl_str_c(a, root),
+        .run_id = run_id,
+        .lists = gl_str_fmt(a, "%.*s/" GL_RUNCLAIM_FOLDER, GL_STR_ARG(root)).p,
+        .list =
+            gl_str_fmt(a, "%.*s/" GL_RUNCLAIM_FOLDER "/%.*s", GL_STR_ARG(root), GL_STR_ARG(run_id))
+                .p,
+    };
+}
+
+/* Whatever stands in its place: no link is followed, and nothing is waited for. */
+static int open_list(const struct place *p)
+{
+    GL_CLEANUP(gl_fs_closep)
+    int fd = open(p->list, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     struct stat st;
 
-    if (at < 0) {
-        return -1;
-    }
-    fd = openat(at, GL_RUNCLAIM_NAME, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? gl_fs_take(&fd) : -1;
 }
 
 /* What cannot be read names nobody. */
-static void read_list(const char *folder, struct gl_buf *out)
+static void read_list(const struct place *p, struct gl_buf *out)
 {
-    GL_CLEANUP(gl_fs_closep) int fd = open_list(folder);
+    GL_CLEANUP(gl_fs_closep) int fd = open_list(p);
     off_t size = fd >= 0 ? lseek(fd, 0, SEEK_END) : 0;
     off_t at = size > LIST_BYTES_MAX ? size - LIST_BYTES_MAX : 0;
     char piece[4096];
@@ -62,9 +79,40 @@ static bool look_for(gl_str list, gl_str job, gl_str *ret_last)
     return is_there;
 }
 
-static int write_list(const char *folder, gl_str before, gl_str job, struct gl_why *reterr_why)
+/* A run without an id of its own has that of its job, and no list; neither has what was set aside,
+ * "<run id>.<job>" or "<run id>.<job>.2". */
+static gl_str job_in_name(gl_str name)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    size_t end = name.n;
+    gl_str job;
+
+    while (end > 0 && name.p[end - 1] >= '0' && name.p[end - 1] <= '9') {
+        end--;
+    }
+    if (end > 0 && end < name.n && name.p[end - 1] == '.') {
+        name.n = end - 1;
+    }
+    if (name.n < GL_ULID_BYTES) {
+        return (gl_str){0};
+    }
+    job = (gl_str){.p = name.p + name.n - GL_ULID_BYTES, .n = GL_ULID_BYTES};
+    return gl_id_valid(job) && (job.p == name.p || job.p[-1] == '.') ? job : (gl_str){0};
+}
+
+/* Does the folder belong to this job? *ret_last: the last one it did; "" : none. */
+static bool is_of(const struct place *p, gl_str list, gl_str job, gl_str *ret_last)
+{
+    bool is_there = look_for(list, job, ret_last);
+
+    if (ret_last->n == 0) {
+        *ret_last = job_in_name(p->run_id);
+        is_there = ret_last->n > 0 && gl_str_eq(*ret_last, job);
+    }
+    return is_there;
+}
+
+static int write_list(const struct place *p, gl_str before, gl_str job, struct gl_why *reterr_why)
+{
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
 
     while (before.n > LIST_BYTES_MAX / 2) {
@@ -73,11 +121,10 @@ static int write_list(const char *folder, gl_str before, gl_str job, struct gl_w
     gl_buf_str(&text, before);
     gl_buf_fmt(&text, "%s%.*s\n", before.n > 0 && before.p[before.n - 1] != '\n' ? "\n" : "",
                GL_STR_ARG(job));
-    return gl_fs_write(gl_str_fmt(&a, "%s/%s", folder, GL_RUNCLAIM_NAME).p, gl_buf_view(&text),
-                       reterr_why);
+    return gl_fs_write(p->list, gl_buf_view(&text), reterr_why);
 }
 
-/* ---- taking ---- */
+/* ---- setting aside ---- */
 
 /* 0, or an errno. Never onto something that is there; where the file system cannot promise that, a
  * folder with something in it is still not replaced. */
@@ -92,11 +139,6 @@ static int move_to(const char *from, const char *to)
     return rename(from, to) == 0 ? 0 : errno;
 }
 
-static int sync_above(const char *folder, struct gl_arena *a, struct gl_why *reterr_why)
-{
-    return gl_fs_sync_folder(gl_str_fmt(a, "%s/..", folder).p, reterr_why);
-}
-
 /* "<folder>.<job>", "<folder>.<job>.2", ... */
 static const char *aside(struct gl_arena *a, const char *folder, gl_str job, unsigned number)
 {
@@ -104,56 +146,77 @@ static const char *aside(struct gl_arena *a, const char *folder, gl_str job, uns
                        : gl_str_fmt(a, "%s.%.*s.%u", folder, GL_STR_ARG(job), number + 1).p;
 }
 
-/* It holds what another job has left. */
+/* It holds what another job has left, or is a link or a file that job has put in its place.
+ * *ret_gone: there is nothing any more; else look again. */
 static int set_aside(const char *folder, gl_str last, unsigned number, struct gl_arena *a,
-                     bool *ret_moved, struct gl_why *reterr_why)
+                     bool *ret_gone, struct gl_why *reterr_why)
 {
-    const char *to = aside(a, folder, last, number);
-    int err = move_to(folder, to);
+    int err = rmdir(folder) == 0 ? 0 : errno; /* an empty one, as kill -9 leaves it */
 
-    *ret_moved = err == 0;
-    if (err == EEXIST || err == ENOTEMPTY || err == ENOENT) {
-        return 0; /* look again: whoever was faster may have been of this job */
+    if (err != 0 && err != ENOENT) {
+        err = move_to(folder, aside(a, folder, last, number));
     }
-    if (err != 0) {
-        return gl_fs_why(reterr_why, err, "set aside what an earlier job has left in", folder);
-    }
-    return gl_fs_mkdirs(folder, reterr_why);
+    *ret_gone = err == 0 || err == ENOENT;
+    return *ret_gone || err == EEXIST || err == ENOTEMPTY
+               ? 0
+               : gl_fs_why(reterr_why, err, "set aside what an earlier job has left in", folder);
 }
 
-int gl_runclaim_take(const char *folder, gl_str job, struct gl_why *reterr_why)
-{
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+/* ---- taking ---- */
 
+static int make_folders(const struct place *p, struct gl_why *reterr_why)
+{
+    int err = gl_fs_mkdirs(p->folder, reterr_why);
+
+    return err == 0 ? gl_fs_mkdirs(p->lists, reterr_why) : err;
+}
+
+/* What was set aside is so durably before the list says whose the folder is now. */
+static int make_and_write(const struct place *p, gl_str list, gl_str job, struct gl_why *reterr_why)
+{
+    int err = make_folders(p, reterr_why);
+
+    err = err == 0 ? gl_fs_sync_folder(p->root, reterr_why) : err;
+    return err == 0 ? write_list(p, list, job, reterr_why) : err;
+}
+
+static int take(const struct place *p, gl_str job, struct gl_arena *a, struct gl_why *reterr_why)
+{
     for (unsigned i = 0; i < TRIES_MAX; i++) {
         GL_CLEANUP(gl_buf_done) struct gl_buf list = {0};
-        bool is_mine = true; /* to be taken, unless ... */
+        bool is_gone = true;
         gl_str last;
-        int err = gl_fs_mkdirs(folder, reterr_why);
+        int err = 0;
 
-        if (err != 0) {
-            return err;
-        }
-        read_list(folder, &list);
-        if (look_for(gl_buf_view(&list), job, &last)) {
-            return 0;
+        read_list(p, &list);
+        if (is_of(p, gl_buf_view(&list), job, &last)) {
+            return gl_fs_mkdirs(p->folder, reterr_why);
         }
         if (last.n > 0) {
-            err = set_aside(folder, last, i, &a, &is_mine, reterr_why);
+            err = set_aside(p->folder, last, i, a, &is_gone, reterr_why);
         }
-        if (err == 0 && is_mine) {
-            err = write_list(folder, gl_buf_view(&list), job, reterr_why);
-            return err == 0 ? sync_above(folder, &a, reterr_why) : err;
-        }
-        if (err != 0) {
-            return err;
+        if (err != 0 || is_gone) {
+            return err != 0 ? err : make_and_write(p, gl_buf_view(&list), job, reterr_why);
         }
     }
     return gl_why(
         reterr_why, GL_E_EXISTS,
         "%s holds what an earlier job has left, and there are %d copies of that beside it "
         "already: remove some, or the folder",
-        folder, TRIES_MAX);
+        p->folder, TRIES_MAX);
+}
+
+int gl_runclaim_take(const char *folder, gl_str job, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *slash = strrchr(folder, '/');
+    struct place p;
+
+    if (slash == NULL || !gl_str_is_id(gl_str_of(slash + 1))) {
+        return gl_why(reterr_why, GL_E_INVALID, "%s is no folder of a run", folder);
+    }
+    p = place_of(&a, (gl_str){.p = folder, .n = (size_t)(slash - folder)}, gl_str_of(slash + 1));
+    return take(&p, job, &a, reterr_why);
 }
 
 /* ---- telling ---- */
@@ -165,8 +228,10 @@ void gl_runclaim_owner(const char *root, gl_str run_id, char ret[static GL_ULID_
     gl_str last = {0};
 
     if (gl_str_is_id(run_id)) {
-        read_list(gl_str_fmt(&a, "%s/%.*s", root, GL_STR_ARG(run_id)).p, &list);
-        (void)look_for(gl_buf_view(&list), (gl_str){0}, &last);
+        struct place p = place_of(&a, gl_str_of(root), run_id);
+
+        read_list(&p, &list);
+        (void)is_of(&p, gl_buf_view(&list), (gl_str){0}, &last);
     }
     (void)snprintf(ret, GL_ULID_BYTES + 1, "%.*s", GL_STR_ARG(last));
 }

@@ -1,11 +1,11 @@
-/* runclaim.h - whose a run's folder is: <runs root>/<run id>/.glia-jobs, the ids of the jobs that
- * have taken it, one a line, the latest last.
+/* runclaim.h - whose a run's folder is: <runs root>/.glia/<run id>, the ids of the jobs that have
+ * taken <runs root>/<run id>, one a line, the latest last.
  *
  * A run id can be used again once its job has been removed, and the folder outlives its job. What
  * lies there (a person's approval, half a gathering, a result) must not pass for the new job's:
  * when another job takes the folder, it is set aside whole as "<run id>.<the earlier job's id>"
- * beside it. A folder without a list was made by somebody else, for this run or not: it is taken as
- * it is.
+ * beside it. The list stands outside of the folder, because workers empty theirs, or replace it. A
+ * folder that no job has had was made by somebody else, for this run or not: it is taken as it is.
  *
  * Each job takes its folder once, before its first worker starts. That is durable before the worker
  * runs, and whatever dies on the way is made good by the next start: until the list names the job,
@@ -17,7 +17,7 @@
 #include "base/id.h"
 #include "base/str.h"
 
-#define GL_RUNCLAIM_NAME ".glia-jobs"
+#define GL_RUNCLAIM_FOLDER ".glia" /* no run id begins with a dot */
 
 /* The folder is there afterwards, and is this job's. Blocks for some syncs, the first time. */
 int gl_runclaim_take(const char *folder, gl_str job, struct gl_why *reterr_why);

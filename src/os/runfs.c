@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "os/fs.h"
-#include "os/runclaim.h"
 
 enum { DEPTH_MAX = 32, READ_BYTES = 64 << 10 };
 
@@ -116,8 +115,7 @@ static void walk(struct walk *w, int fd, gl_str prefix, unsigned depth)
         struct stat st;
         int one;
 
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            (depth == 0 && strcmp(e->d_name, GL_RUNCLAIM_NAME) == 0)) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) {
             continue;
         }
         one = openat(dirfd(dir), e->d_name,

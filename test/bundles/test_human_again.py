@@ -77,7 +77,7 @@ def answers_in(path):
 
 def aside(own):
     """What lies beside the run's folder."""
-    return sorted(n for n in os.listdir(own.env["MN_RUNS_ROOT"]) if n != "again")
+    return sorted(n for n in os.listdir(own.env["MN_RUNS_ROOT"]) if n not in ("again", ".glia"))
 
 
 @item("B-12-7")
@@ -96,6 +96,21 @@ def test_an_old_approval_is_not_the_new_jobs(own, tmp_path):
     submit(own, folder, 1)
     assert aside(own) == sorted([f"again.{first}", f"again.{second}"])
     own.box.glia("job", "cancel", "again")
+
+
+@item("B-12-7")
+def test_a_worker_that_empties_its_folder_leaves_no_approval(own, tmp_path):
+    """Many begin with that; whose the folder is stands elsewhere."""
+    wipe = Bundle("wipe").worker("ask", "import shutil\nshutil.rmtree(folder)\n"
+                                 "os.makedirs(folder)\n" + ASKS, idempotent=True,
+                                 output_message_type="done").ends("ask").seed("ask", {})
+    folder = wipe.write(tmp_path / "wipe")
+    first = submit(own, folder, 1)
+    assert answer(own, "approve") == "approve"
+    own.box.glia("job", "rm", "again", "--yes")
+    submit(own, bundle(tmp_path), 1)
+    assert aside(own) == [f"again.{first}"]
+    assert answer(own, "reject") == "reject"
 
 
 @item("B-12-7")
@@ -139,7 +154,8 @@ def test_what_an_earlier_job_left_is_not_told_of_the_next(own, tmp_path):
     held = Bundle("held").worker("hold", "wait_file('go')", idempotent=True, pool="gpu",
                                  output_message_type="done").ends("hold").seed("hold", {})
     own.box.glia("run", held.write(tmp_path / "held"), "--run-id", "held", "--detach")
-    own.wait_file("held", ".glia-jobs")
+    wait_for("its worker", lambda: os.path.exists(os.path.join(
+        own.env["MN_RUNS_ROOT"], ".glia", "held")))
     own.box.glia("run", late.write(tmp_path / "late"), "--run-id", "again", "--detach")
     assert own.box.json("human", "list")["requests"] == []
     assert own.box.json("job", "artifacts", "again")["artifacts"] == []

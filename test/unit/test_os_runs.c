@@ -17,6 +17,7 @@
 
 #define OLD "01KA0000000000000000000000"
 #define NEW "01KB0000000000000000000000"
+#define THIRD "01KC0000000000000000000000"
 
 struct bench {
     struct test_folder folder;
@@ -102,13 +103,54 @@ static void what_was_cut_short_is_made_good(void **state)
     assert_int_equal(rename(in(b, "run"), in(b, "run." OLD)), 0);
     take(b, NEW);
     assert_owner(b, NEW);
-    assert_int_equal(unlink(in(b, "run/.glia-jobs")), 0);
-    assert_int_equal(rmdir(in(b, "run")), 0);
-    assert_int_equal(gl_fs_mkdirs(in(b, "run"), &b->why), 0);
+    assert_false(is_there(b, "run." OLD ".2"));
+    put(b, ".glia/run", OLD "\n");
     take(b, NEW);
     assert_owner(b, NEW);
     assert_true(is_there(b, "run." OLD "/human.jsonl"));
+    assert_false(is_there(b, "run." OLD ".2"));
     assert_false(is_there(b, "run/human.jsonl"));
+    assert_int_equal(rmdir(in(b, "run")), 0);
+    take(b, NEW);
+    assert_true(is_there(b, "run"));
+}
+
+/* Many begin with that; or they make something else of it. */
+static void a_worker_that_empties_its_folder_keeps_it(void **state)
+{
+    struct bench *b = *state;
+    take(b, OLD);
+    assert_int_equal(rmdir(in(b, "run")), 0);
+    assert_int_equal(mkdir(in(b, "run"), 0700), 0);
+    put(b, "run/human.jsonl", "approved");
+    take(b, OLD);
+    assert_true(is_there(b, "run/human.jsonl"));
+    take(b, NEW);
+    assert_false(is_there(b, "run/human.jsonl"));
+    assert_true(is_there(b, "run." OLD "/human.jsonl"));
+    assert_int_equal(rmdir(in(b, "run")), 0);
+    assert_int_equal(symlink("nowhere", in(b, "run")), 0);
+    take(b, THIRD);
+    assert_owner(b, THIRD);
+    assert_true(is_there(b, "run." NEW));
+}
+
+/* A job without a run id, and what was set aside, need no list. */
+static void a_name_tells_the_job(void **state)
+{
+    struct bench *b = *state;
+    static const char *const names[] = {OLD, "run." OLD, "run." OLD ".12"};
+    for (size_t i = 0; i < GL_COUNT(names); i++) {
+        char owner[GL_ULID_BYTES + 1];
+        gl_runclaim_owner(b->folder.path, gl_str_of(names[i]), owner);
+        assert_string_equal(owner, OLD);
+        assert_int_equal(gl_fs_mkdirs(in(b, names[i]), &b->why), 0);
+        put(b, gl_str_fmt(&b->a, "%s/human.jsonl", names[i]).p, "approved");
+        assert_int_equal(gl_runclaim_take(in(b, names[i]), GL_S(NEW), &b->why), 0);
+        assert_false(is_there(b, gl_str_fmt(&b->a, "%s/human.jsonl", names[i]).p));
+        assert_true(is_there(b, gl_str_fmt(&b->a, "%s." OLD "/human.jsonl", names[i]).p));
+    }
+    assert_int_equal(gl_runclaim_take(in(b, ".glia"), GL_S(NEW), &b->why), GL_E_INVALID);
 }
 
 static void a_name_that_is_taken_is_not_replaced(void **state)
@@ -124,19 +166,20 @@ static void a_name_that_is_taken_is_not_replaced(void **state)
     assert_true(is_there(b, "run." OLD ".2/x"));
 }
 
-/* Workers write what they like. */
+/* Somebody made the folder before the run. */
 static void a_list_that_is_none_names_nobody(void **state)
 {
     struct bench *b = *state;
     assert_int_equal(gl_fs_mkdirs(in(b, "run"), &b->why), 0);
+    assert_int_equal(gl_fs_mkdirs(in(b, ".glia"), &b->why), 0);
     put(b, "run/human.jsonl", "prepared");
-    put(b, "run/.glia-jobs", "../../etc\n\n\xff");
+    put(b, ".glia/run", "../../etc\n\n\xff");
     assert_owner(b, "");
     take(b, NEW);
     assert_owner(b, NEW);
     assert_true(is_there(b, "run/human.jsonl"));
-    assert_int_equal(unlink(in(b, "run/.glia-jobs")), 0);
-    assert_int_equal(mkfifo(in(b, "run/.glia-jobs"), 0600), 0);
+    assert_int_equal(unlink(in(b, ".glia/run")), 0);
+    assert_int_equal(mkfifo(in(b, ".glia/run"), 0600), 0);
     assert_owner(b, "");
     take(b, NEW); /* does not wait for a writer */
     assert_owner(b, NEW);
@@ -381,6 +424,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_another_job_left_is_set_aside_once),
         TEST(what_was_cut_short_is_made_good),
+        TEST(a_worker_that_empties_its_folder_keeps_it),
+        TEST(a_name_tells_the_job),
         TEST(a_name_that_is_taken_is_not_replaced),
         TEST(a_list_that_is_none_names_nobody),
         TEST(a_default_must_be_one_of_the_decisions),
