@@ -356,10 +356,27 @@ static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
     return (gl_str){0};
 }
 
+/* Decided, but not begun: a full disk, say. "" : it is not so. */
+static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
+                      const struct gl_step_record *r, const struct gl_reason_live *live)
+{
+    int64_t agent = worker_of(v, spec, r);
+    const struct gl_step_record *started = agent >= 0 ? v->steps[agent] : r;
+    gl_str why = {0};
+
+    if (live != NULL && live->refused != NULL && r->stopping == GL_STOP_NONE) {
+        why = live->refused(live->owner, v->job.job_id, started->step_id);
+    }
+    return why.n == 0 ? why
+                      : gl_str_fmt(a, "cannot be started in attempt %u and is tried again: %.*s",
+                                   r->attempt_count, GL_STR_ARG(why));
+}
+
 static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, uint32_t number,
                       const struct gl_reason_live *live)
 {
+    gl_str in_the_way;
     gl_str of_bundle =
         v->flow->bundle != NULL ? explain_bundle(a, v, spec, r, number, live) : (gl_str){0};
 
@@ -376,7 +393,8 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
     case GL_STEP_QUEUED:
         return queued(a, v, spec, number, live);
     case GL_STEP_RUNNING:
-        return running(a, v, r);
+        in_the_way = refused(a, v, spec, r, live);
+        return in_the_way.n > 0 ? in_the_way : running(a, v, r);
     case GL_STEP_RETRY_WAIT:
         if (r->lost_at_1 > 0 && r->lost_at_1 >= r->attempt_at) { /* it did not fail */
             return gl_str_fmt(a, "waits until %.*s, then attempt %u follows: %.*s",

@@ -13,6 +13,8 @@ struct gl_reason_live {
     /* What does this step wait for here? Begins with the verb; "" is fine. `number`: of an
      * instance, behind the flow's steps. */
     void (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
+    /* Why this step could not be started the last time; "" : it could. May be NULL. */
+    gl_str (*refused)(void *owner, gl_str job, gl_str step_id);
     bool (*is_quarantined)(void *owner, gl_str job);
     gl_str (*session)(void *owner); /* of the node; may be NULL */
 };

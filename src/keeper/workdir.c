@@ -74,9 +74,10 @@ static int put_blob(struct gl_keeper *k, const struct gl_exec_start *s,
                            .p;
     GL_CLEANUP(gl_fs_closep)
     int from = openat(k->contexts_fd, blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (from < 0 && errno == ENOENT) {
+    if (from < 0 &&
+        (errno == ENOENT || errno == ELOOP)) { /* nothing, or a link, which is as good */
         return gl_why(why, GL_E_DAMAGED, "the snapshot of '%.*s' is gone: %s/%s: %s",
-                      GL_STR_ARG(f->name), k->contexts, blob, strerror(ENOENT));
+                      GL_STR_ARG(f->name), k->contexts, blob, strerror(errno));
     }
     if (from < 0) {
         return gl_fs_why(why, errno, "read the snapshot of a file:", blob);

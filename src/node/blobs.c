@@ -78,18 +78,17 @@ void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
     }
 }
 
-bool gl_blobs_doubt(struct gl_blobs *b)
+void gl_blobs_on_ended(struct gl_blobs *b, struct gl_event *ev)
 {
-    bool helps;
-
-    if (b == NULL) {
-        return false;
+    if (b == NULL || ev->end != GL_EXEC_NOT_EXECUTED || ev->exit_code != GL_E_DAMAGED) {
+        return;
     }
-    helps = b->node->now >= b->doubts_until - GL_BLOBS_TRUST_MS + GL_BLOBS_AGAIN_MS;
+    if (b->node->now >= b->doubts_until - GL_BLOBS_TRUST_MS + GL_BLOBS_AGAIN_MS) {
+        ev->exit_code = GL_E_UNAVAILABLE;
+    }
     known_done(&b->local);
     known_init(&b->local);
     b->doubts_until = b->node->now + GL_BLOBS_TRUST_MS;
-    return helps;
 }
 
 /* ---- turns ---- */

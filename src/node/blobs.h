@@ -19,6 +19,7 @@
 #include "model/flow.h"
 
 struct gl_blobs;
+struct gl_event;
 struct gl_node;
 
 /* NULL if there is nothing to do: the node has its store, or its files, for itself. Every call
@@ -44,9 +45,9 @@ bool gl_blobs_fetch(struct gl_blobs *b, const struct gl_flow_file *files, size_t
 /* What was known of this flow or blob was wrong. */
 void gl_blobs_forget(struct gl_blobs *b, gl_str hash);
 
-/* A file that should be here is not, or is damaged: for a while nothing is taken for granted, and
- * what is not whole is fetched again. Does that help? Not if it has just been done, nor if there is
- * no other copy. */
-bool gl_blobs_doubt(struct gl_blobs *b);
+/* An attempt has ended. If it was for a file that should be here and is not, or is damaged, nothing
+ * is taken for granted for a while, and what is not whole is fetched again. The event then says
+ * that trying again helps; not if that has just been done, nor if there is no other copy. */
+void gl_blobs_on_ended(struct gl_blobs *b, struct gl_event *ev);
 
 #endif

@@ -6,6 +6,7 @@
 #include "core/snapshot.h"
 #include "node/blobs.h"
 #include "node/node_state.h"
+#include "node/refusals.h"
 
 enum { BATCHES_KEPT = 64, BATCH_BYTES_KEPT = 256 << 10, LONE_TTL_MS = 15000 };
 
@@ -331,6 +332,11 @@ bool gl_node_is_quarantined(const struct gl_node *n, gl_str job)
     return gl_core_is_quarantined(n->core, job);
 }
 
+static gl_str refused(void *owner, gl_str job, gl_str step)
+{
+    return gl_refusals_find(owner, job, step);
+}
+
 static bool is_quarantined(void *owner, gl_str job)
 {
     struct gl_node *n = owner;
@@ -378,8 +384,11 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_map_init(&n->starts_by_key);
     gl_map_init(&n->requests);
     gl_query_init(&n->queries, ports->store);
-    n->live = (struct gl_reason_live){
-        .owner = n, .step = explain_step, .is_quarantined = is_quarantined, .session = session_of};
+    n->live = (struct gl_reason_live){.owner = n,
+                                      .step = explain_step,
+                                      .refused = refused,
+                                      .is_quarantined = is_quarantined,
+                                      .session = session_of};
     n->queries.live = &n->live;
     n->queries.asks = ports->asks;
     gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
@@ -543,6 +552,7 @@ void gl_node_free(struct gl_node *n)
     gl_holds_free_all(n);
     gl_blobs_free(n->blobs);
     gl_trim_free(n->trim);
+    gl_refusals_free(n->refusals);
     gl_query_done(&n->queries);
     gl_claims_done(&n->claims);
     gl_map_done(&n->starts_by_key);

@@ -28,6 +28,7 @@ struct gl_node {
     struct gl_query_context queries;
     struct gl_reason_live live;
     struct gl_trim *trim;
+    struct gl_refusals *refusals; /* NULL: there were none */
     struct gl_claims claims;
     struct gl_blobs *blobs;  /* NULL: its files are its own (node/blobs.h) */
     struct gl_flight flight; /* in use if there is a port for it */

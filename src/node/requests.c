@@ -266,6 +266,13 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
             NULL);
         return;
     }
+    if (gl_id_valid(rq->run_id)) {
+        gl_requests_answer(n, rq, GL_E_INVALID,
+                           "that run id has the form of a job's id (26 characters, as in "
+                           "01JABC...): give it another name",
+                           NULL);
+        return;
+    }
     if (rq->dedupe_key.n > GL_ID_BYTES_MAX) {
         gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
         return;

@@ -12,6 +12,7 @@
 #include "model/job.h"
 #include "model/ref.h"
 #include "node/blobs.h"
+#include "node/refusals.h"
 #include "node/spill.h"
 #include "node/turns.h"
 
@@ -65,6 +66,9 @@ static void feed_started(struct start *s, int code, const char *why)
                           .code = code,
                           .why = gl_str_of(why)};
 
+    if (code == 0 || (code == GL_E_UNAVAILABLE && s->node->exec_up && !s->is_given_up)) {
+        gl_refusals_note(s->node, ev.job, s->step_id, ev.why);
+    }
     gl_node_feed(s->node, &ev);
 }
 
@@ -736,15 +740,6 @@ static void on_down(void *owner, const char *why)
     gl_node_rearm(n);
 }
 
-/* The next one that needs its files looks for them. */
-static void look_at_files(struct gl_node *n, struct gl_event *ev)
-{
-    if (ev->end == GL_EXEC_NOT_EXECUTED && ev->exit_code == GL_E_DAMAGED &&
-        gl_blobs_doubt(n->blobs)) {
-        ev->exit_code = GL_E_UNAVAILABLE;
-    }
-}
-
 static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t token,
                      const struct gl_exec_result *result)
 {
@@ -756,7 +751,7 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
                           .token = token};
 
     put_result(&ev, result);
-    look_at_files(n, &ev);
+    gl_blobs_on_ended(n->blobs, &ev);
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
 }

@@ -25,6 +25,9 @@ def blob_of(box, folder, name):
 def spoil(path, how):
     if how == "gone":
         os.remove(path)
+    elif how == "link":
+        os.remove(path)
+        os.symlink("/etc/hostname", path)
     else:
         with open(path, "r+b") as file:
             file.write(b"#")
@@ -188,6 +191,24 @@ def test_a_shared_store_gives_back_what_a_node_has_lost(shared, tmp_path):
     assert status_of(box, "shared-3", "completed", "paused")["status"] == "completed"
 
 
+def test_a_file_that_cannot_be_put_back_is_told_and_tried_again(shared, tmp_path):
+    runner, _ = shared
+    box, folder = runner.box, two(tmp_path, "shared")
+    box.glia("run", folder, "--run-id", "stuck", "--detach")
+    runner.wait_file("stuck", "a")
+    path = blob_of(box, folder, "b.py")
+    os.remove(path)
+    os.mkdir(path)
+    runner.touch("stuck", "go")
+    wait_for("a reason", lambda: "cannot be started in attempt 1 and is tried again: "
+             "the file 'b.py'" in box.glia("why", "stuck").stdout)
+    with open(f"{box.data}/node.log", encoding="utf-8") as file:
+        assert "step '@b' of job" in file.read()
+    os.rmdir(path)
+    status_of(box, "stuck", "completed")
+    assert "cannot be started" not in box.glia("why", "stuck").stdout
+
+
 def test_files_of_flows_come_back_too(shared, tmp_path):
     runner, _ = shared
     box = runner.box
@@ -199,7 +220,7 @@ def test_files_of_flows_come_back_too(shared, tmp_path):
         "a": {"sh": wait}, "b": {"needs": "a", "script": "payloads/b.sh"}}}))
     box.glia("run", str(folder / "flow.json"), "--run-id", "flow", "--detach")
     wait_for("the wait", lambda: box.step("flow", "a")["status"] == "running")
-    spoil(blob_of(box, folder, "b.sh"), "damaged")
+    spoil(blob_of(box, folder, "b.sh"), "link")
     (folder / "go").write_text("")
     assert status_of(box, "flow", "completed", "failed")["status"] == "completed"
     assert box.glia("job", "logs", "flow", "b").stdout == "again\n"

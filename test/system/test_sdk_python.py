@@ -466,6 +466,7 @@ def test_bundles_go_in_a_batch_each_with_its_inputs(client, bundle):
     (lambda b: (b / "scenario.json").write_text('[1e999]'), "1e999 is not a number of JSON"),
     (lambda b: (b / "scenario.json").write_text("[" * 100000), "is nested too deep"),
     (lambda b: os.mkfifo(b / "scenario.json"), "scenario.json is not a file"),
+    (lambda b: os.truncate(b / "payloads" / "files" / "tool", 4 << 30), "is larger than 64 MiB"),
     (lambda b: (b / "payloads" / "gone").symlink_to("nowhere"), "No such file"),
     (lambda b: open(os.fsencode(b / "payloads") + b"/\xff", "w", encoding="utf-8").close(),
      "can't encode"),

@@ -14,6 +14,7 @@ from .models import Document
 
 DEPTH_MAX = 32  # of folders below payloads/
 READ_BYTES = 1 << 20
+FILE_BYTES_MAX = 64 << 20  # as the node has it
 
 
 def _wrong(text: str, hint: Optional[str] = None) -> InvalidError:
@@ -134,9 +135,12 @@ class Bundle:
             self._stay(path, self._inside)
         except (OSError, UnicodeError, RuntimeError) as error:
             raise _wrong(f"{path!r} cannot be sent: {error}") from error
-        mode = path.stat().st_mode
+        found = path.stat()
+        mode = found.st_mode
         if stat.S_ISDIR(mode):
             self._list(path, name + "/")
+        elif stat.S_ISREG(mode) and found.st_size > FILE_BYTES_MAX:
+            raise _wrong(f"{path} is larger than 64 MiB")
         elif stat.S_ISREG(mode):
             sha256 = _hash(path)
             self.contents[sha256] = path

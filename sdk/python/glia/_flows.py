@@ -85,14 +85,17 @@ def _load(name: str, given: FileContent) -> File:
         raise InvalidError(f"cannot read the file {name!r}: {error}", field="files") from error
 
 
-def read(content: Union[bytes, Path]) -> bytes:
+def read(content: Union[bytes, Path], sha256: str) -> bytes:
     """Files of a bundle are read when they are sent: they may be many."""
     if isinstance(content, bytes):
         return content
     try:
-        return content.read_bytes()
+        found = content.read_bytes()
     except OSError as error:
         raise InvalidError(f"cannot read the file {content}: {error}", field="bundle") from error
+    if hashlib.sha256(found).hexdigest() != sha256:
+        raise InvalidError(f"{content} has changed while it was read: try again", field="bundle")
+    return found
 
 
 def _prepare_bundle(path: Path, files: Optional[Mapping[str, FileContent]]) -> Prepared:

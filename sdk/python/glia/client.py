@@ -192,7 +192,7 @@ class Client:
 
     def _put(self, contents: Mapping[str, Union[bytes, Path]]) -> None:
         for sha256, content in contents.items():
-            self._transport.request("PUT", f"{CONTEXT}/blobs/{sha256}", read(content),
+            self._transport.request("PUT", f"{CONTEXT}/blobs/{sha256}", read(content, sha256),
                                     headers={"Content-Type": "application/octet-stream"},
                                     repeatable=True)
 

@@ -7,7 +7,13 @@
 #include "core/heal/safety.h"
 #include "core/place/slots.h"
 
-enum { PROBE_MS = 5000, ADOPTION_MS = 50, REFUSED_MS = 250, LIST_AGAIN_MS = 200 };
+enum {
+    PROBE_MS = 5000,
+    ADOPTION_MS = 50,
+    REFUSED_MS = 250,
+    REFUSED_MS_MAX = 15000,
+    LIST_AGAIN_MS = 200
+};
 
 /* ---- which step is it about? ---- */
 
@@ -227,6 +233,15 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
 
 /* ---- answers ---- */
 
+/* The longer it has been refused, the longer it rests: its files may have to come from far away
+ * each time. */
+static gl_ms pause_of(gl_ms waited)
+{
+    gl_ms pause = waited / 4;
+
+    return pause < REFUSED_MS ? REFUSED_MS : pause > REFUSED_MS_MAX ? REFUSED_MS_MAX : pause;
+}
+
 void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
@@ -246,7 +261,7 @@ void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
     } else if (ev->code == GL_E_UNAVAILABLE && c->exec_up) {
         /* A full disk, say. It stays so for a while: asking at once would be a busy loop. */
         GL_MARK(c->trace, "attempts.start_refused");
-        st->probe_at = c->now + REFUSED_MS;
+        st->probe_at = c->now + pause_of(c->now - st->r.attempt_at);
         gl_step_set_due(c, st);
     } else if (ev->code != 0) {
         GL_MARK(c->trace, "attempts.start_unsure");
