@@ -17,6 +17,7 @@ enum {
     SECONDS_MAX = 1000000000,
     LOCK_WAIT_MS = 3000, /* of a command; the node comes again */
     LOCK_PAUSE_MS = 20,
+    DEFAULTS_BYTES = 4 << 20, /* written at a time; the rest when one looks again */
 };
 
 /* ---- reading ---- */
@@ -410,39 +411,43 @@ gl_ms gl_humanfile_due(const struct gl_humanfile *f)
     return due;
 }
 
-static int write_default(const char *root, gl_str run_id, const struct gl_ask *r, gl_ms now,
-                         struct gl_arena *a, struct gl_why *reterr_why)
+static void write_default(const struct gl_ask *r, gl_ms now, struct gl_buf *out)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf line = {0};
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     char when[GL_WHEN_BYTES], until[GL_WHEN_BYTES];
     struct gl_humanfile_answer answer = {
         .request_id = r->request_id,
         .decision = r->default_decision,
         .reviewer = GL_S(GL_HUMANFILE_TIMEOUT),
-        .reason = gl_str_fmt(a, "nobody answered until %.*s: its default decision",
+        .reason = gl_str_fmt(&a, "nobody answered until %.*s: its default decision",
                              GL_STR_ARG(gl_when_format(r->expires_at, until))),
         .at = gl_when_format(now, when),
     };
 
-    write_answer(&answer, &line);
-    return gl_runfs_append(root, run_id, FILE_NAME, gl_buf_view(&line), reterr_why);
+    gl_buf_c(out, out->n > 0 ? "\n" : "");
+    write_answer(&answer, out);
 }
 
+/* All of a file go out together: each alone would be synced alone, while other runs wait. */
 int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
                         struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf lines = {0};
     GL_CLEANUP(gl_fs_closep) int fd = -1;
     struct gl_humanfile f = {0};
     int err = open_locked(root, run_id, 0, &fd, reterr_why);
 
     err = err == 0 ? read_open(fd, &a, &f, reterr_why) : err;
     *ret_n = 0;
-    for (size_t i = 0; i < f.n && err == 0; i++) {
+    for (size_t i = 0; i < f.n && err == 0 && lines.n < DEFAULTS_BYTES; i++) {
         if (has_default(&f.requests[i]) && gl_humanfile_is_over(&f.requests[i], now)) {
-            err = write_default(root, run_id, &f.requests[i], now, &a, reterr_why);
-            *ret_n += err == 0;
+            write_default(&f.requests[i], now, &lines);
+            ++*ret_n;
         }
+    }
+    if (err == 0 && lines.n > 0) {
+        err = gl_runfs_append(root, run_id, FILE_NAME, gl_buf_view(&lines), reterr_why);
     }
     return err;
 }

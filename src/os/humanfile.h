@@ -64,7 +64,8 @@ int gl_humanfile_respond(const char *root, gl_str run_id, const struct gl_humanf
 gl_ms gl_humanfile_due(const struct gl_humanfile *f);
 
 /* The time of these is over, and nobody has answered: their defaults become the answers, durably,
- * by GL_HUMANFILE_TIMEOUT. *ret_n: how many. Waits for no lock: GL_E_BUSY. */
+ * by GL_HUMANFILE_TIMEOUT, in one write. *ret_n: how many; of very many some are left for the next
+ * time. Waits for no lock: GL_E_BUSY. */
 #define GL_HUMANFILE_TIMEOUT "timeout"
 int gl_humanfile_expire(const char *root, gl_str run_id, gl_ms now, size_t *ret_n,
                         struct gl_why *reterr_why);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -232,6 +233,51 @@ static void a_default_must_be_one_of_the_decisions(void **state)
     assert_int_equal(f.requests[0].again_n, 1);
 }
 
+/* How often a file in the folder was opened, written and closed. */
+static int writes_seen(int watch)
+{
+    char events[64 << 10] __attribute__((aligned(__alignof__(struct inotify_event))));
+    ssize_t bytes = read(watch, events, sizeof(events));
+    int n = 0;
+    for (ssize_t at = 0; at < bytes;) {
+        const struct inotify_event *e = (const struct inotify_event *)(const void *)(events + at);
+        n += (e->mask & IN_CLOSE_WRITE) != 0;
+        at += (ssize_t)(sizeof(*e) + e->len);
+    }
+    return n;
+}
+
+static void defaults_of_a_file_are_written_together(void **state)
+{
+    struct bench *b = *state;
+    struct gl_humanfile f;
+    size_t n;
+    assert_int_equal(gl_fs_mkdirs(in(b, "run"), &b->why), 0);
+    FILE *file = fopen(in(b, "run/human.jsonl"), "ae");
+    for (int i = 0; i < 500; i++) {
+        char id[16];
+        (void)snprintf(id, sizeof(id), "q%d", i);
+        assert_true(fprintf(file, ASK, id,
+                            ",\"expires_at\":\"2020-01-01T00:00:00Z\","
+                            "\"default_decision\":\"reject\"") > 0);
+    }
+    assert_true(fputs("torn", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    int watch = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    assert_true(inotify_add_watch(watch, in(b, "run"), IN_OPEN | IN_CLOSE_WRITE) >= 0);
+    assert_int_equal(gl_humanfile_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
+    assert_int_equal(n, 500);
+    assert_int_equal(writes_seen(watch), 1);
+    assert_int_equal(close(watch), 0);
+    read_file(b, &f);
+    for (size_t i = 0; i < 500; i++) {
+        assert_true(f.requests[i].is_answered);
+        assert_true(gl_str_is(f.requests[i].decision, "reject"));
+    }
+    assert_int_equal(gl_humanfile_expire(b->folder.path, GL_S("run"), INT64_MAX, &n, &b->why), 0);
+    assert_int_equal(n, 0);
+}
+
 static void what_is_too_much_of_a_file_is_counted(void **state)
 {
     struct bench *b = *state;
@@ -429,6 +475,7 @@ int main(void)
         TEST(a_name_that_is_taken_is_not_replaced),
         TEST(a_list_that_is_none_names_nobody),
         TEST(a_default_must_be_one_of_the_decisions),
+        TEST(defaults_of_a_file_are_written_together),
         TEST(what_is_too_much_of_a_file_is_counted),
         TEST(only_what_a_live_job_asks_is_told),
         TEST(trouble_stands_in_the_log_once),
