@@ -70,7 +70,11 @@ gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
                    GL_STR_ARG(until(a, r)), GL_STR_ARG(v->job.job_id), GL_STR_ARG(r->request_id),
                    GL_STR_ARG(gl_asked_decisions(r, a)));
     }
-    if (run->open_n > 1) {
+    if (run->n == 0 && run->open_n > 0) { /* there are very many such runs */
+        gl_buf_fmt(&out, "; %llu request%s of its workers wait%s for a person: 'glia human list'",
+                   (unsigned long long)run->open_n, run->open_n == 1 ? "" : "s",
+                   run->open_n == 1 ? "s" : "");
+    } else if (run->open_n > 1) {
         gl_buf_fmt(&out, ", and %llu more: 'glia human list' shows them",
                    (unsigned long long)(run->open_n - 1));
     }

@@ -226,6 +226,25 @@ static int read_open(int fd, struct gl_arena *a, struct gl_humanfile *ret,
     return 0;
 }
 
+/* What stands there and is no file; NULL: nothing does. */
+static const char *other_kind(const char *root, gl_str run_id)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct stat st;
+
+    if (lstat(gl_str_fmt(&a, "%s/%.*s/" FILE_NAME, root, GL_STR_ARG(run_id)).p, &st) != 0 ||
+        S_ISREG(st.st_mode)) {
+        return NULL;
+    }
+    return S_ISDIR(st.st_mode)    ? "a folder"
+           : S_ISLNK(st.st_mode)  ? "a link"
+           : S_ISFIFO(st.st_mode) ? "a pipe"
+           : S_ISSOCK(st.st_mode) ? "a socket"
+                                  : "a device";
+}
+
+#define NO_FILE "human.jsonl is %s, not a file: no question in it is seen; remove it"
+
 int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struct gl_humanfile *ret,
                       struct gl_why *reterr_why)
 {
@@ -234,10 +253,11 @@ int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struc
     int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), &fd, &bytes, reterr_why);
 
     *ret = (struct gl_humanfile){0};
-    if (err != 0) {
-        return err == GL_E_NOT_FOUND ? 0 : err;
+    if (err == GL_E_NOT_FOUND) {
+        ret->is_other = other_kind(root, run_id);
+        return 0;
     }
-    return read_open(fd, a, ret, reterr_why);
+    return err == 0 ? read_open(fd, a, ret, reterr_why) : err;
 }
 
 /* ---- answering ---- */
@@ -359,7 +379,11 @@ static int open_locked(const char *root, gl_str run_id, gl_ms wait, int *ret_fd,
     const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
     uint64_t bytes;
     int err = gl_runfs_open(root, run_id, GL_S(FILE_NAME), ret_fd, &bytes, reterr_why);
+    const char *other = err == GL_E_NOT_FOUND ? other_kind(root, run_id) : NULL;
 
+    if (other != NULL) {
+        return gl_why(reterr_why, err, NO_FILE, other);
+    }
     while (err == 0 && flock(*ret_fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK && errno != EINTR) {
             return gl_fs_why(reterr_why, errno, "lock", FILE_NAME);
@@ -482,6 +506,9 @@ gl_str gl_humanfile_trouble(const struct gl_humanfile *f, struct gl_arena *a)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
+    if (f->is_other != NULL) {
+        tell(&out, gl_str_fmt(a, NO_FILE, f->is_other));
+    }
     if (f->is_cut) {
         tell(&out, gl_str_fmt(a,
                               "human.jsonl has more than %d MiB: only the end of it is read, and a "

@@ -28,9 +28,10 @@ struct gl_humanfile {
     gl_ms changed_at; /* 0: there is no file */
     uint64_t bytes;   /* of what was read of it */
     /* What is not taken: */
-    bool is_cut;      /* the file is larger than what is read of it */
-    size_t dropped_n; /* lines that ask, beyond GL_HUMANFILE_MAX */
-    size_t strange_n; /* ... and such that are too long, or whose id is */
+    const char *is_other; /* "a folder": what stands there and is no file; NULL: it is, or none */
+    bool is_cut;          /* the file is larger than what is read of it */
+    size_t dropped_n;     /* lines that ask, beyond GL_HUMANFILE_MAX */
+    size_t strange_n;     /* ... and such that are too long, or whose id is */
 };
 
 enum {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/check.h"
+#include "base/id.h"
 #include "base/mem.h"
 #include "os/asksrun.h"
 #include "os/fs.h"
@@ -16,13 +17,16 @@ enum { SEEN_MAX = 100000, PATH_BYTES = 512, AGAIN_MS = 30000 /* has its job ende
 struct seen {
     gl_str run_id; /* behind it */
     struct timespec changed;
-    off_t bytes;
-    gl_ms due; /* INT64_MAX: nothing in it */
-    int told;  /* the error that stands in the log */
+    off_t bytes; /* -1: it has not been read */
+    ino_t inode;
+    bool again; /* it is read once more, though it may be the same */
+    gl_ms due;  /* INT64_MAX: nothing in it */
+    int told;   /* the error that stands in the log */
     uint64_t round;
-    gl_ms ask_at;    /* INT64_MAX: not before it changes */
-    uint64_t open_n; /* questions in it */
-    char note[256];  /* the beginning of the trouble that stands in the log */
+    gl_ms ask_at;                /* INT64_MAX: not before it changes */
+    uint64_t open_n;             /* questions in it */
+    char job[GL_ULID_BYTES + 1]; /* that has the folder; "" : it cannot be told */
+    char note[256];              /* the beginning of the trouble that stands in the log */
 
     struct gl_arena arena;  /* of `run`: changed with the mutex held */
     struct gl_asks_run run; /* what is told while it is among the open ones */
@@ -34,6 +38,7 @@ void gl_overdue_init(struct gl_overdue *o)
     atomic_init(&o->stops, false);
     gl_map_init(&o->seen);
     gl_map_init(&o->open);
+    gl_map_init(&o->out);
     pthread_mutex_init(&o->mutex, NULL);
 }
 
@@ -44,6 +49,8 @@ static void forget_all(struct gl_overdue *o)
     pthread_mutex_lock(&o->mutex);
     gl_map_done(&o->open);
     gl_map_init(&o->open);
+    gl_map_done(&o->out);
+    gl_map_init(&o->out);
     for (size_t i = 0; (s = gl_map_next(&o->seen, &i)) != NULL;) {
         gl_arena_done(&s->arena);
         gl_mem_free(s);
@@ -58,6 +65,7 @@ void gl_overdue_done(struct gl_overdue *o)
     forget_all(o);
     gl_map_done(&o->seen);
     gl_map_done(&o->open);
+    gl_map_done(&o->out);
     pthread_mutex_destroy(&o->mutex);
 }
 
@@ -93,26 +101,29 @@ static void say(struct gl_overdue *o, gl_str run_id, const char *what)
 static void close_run(struct gl_overdue *o, struct seen *s)
 {
     pthread_mutex_lock(&o->mutex);
-    (void)gl_map_remove(&o->open, s->run_id); /* it need not be there */
+    (void)gl_map_remove(&o->open, s->run_id); /* it need not be in either */
+    (void)gl_map_remove(&o->out, s->run_id);
     gl_arena_done(&s->arena);
     s->run = (struct gl_asks_run){0};
     pthread_mutex_unlock(&o->mutex);
 }
 
+/* Without room for it, only how many there are is known. */
 static void open_run(struct gl_overdue *o, struct seen *s, const struct gl_asks_run *run)
 {
-    bool is_there;
-
     pthread_mutex_lock(&o->mutex);
-    is_there = gl_map_find(&o->open, s->run_id) != NULL;
-    if (!is_there && gl_map_count(&o->open) < GL_ASKS_RUNS_MAX) {
-        gl_map_add(&o->open, s->run_id, s);
-        is_there = true;
+    if (gl_map_find(&o->open, s->run_id) == NULL) {
+        bool is_full = gl_map_count(&o->open) >= GL_ASKS_RUNS_MAX;
+
+        (void)gl_map_remove(&o->out, s->run_id); /* it need not be there */
+        gl_map_add(is_full ? &o->out : &o->open, s->run_id, s);
     }
-    if (is_there) {
+    if (gl_map_find(&o->open, s->run_id) != NULL) {
         gl_arena_done(&s->arena);
         s->run = gl_asksrun_copy(run, GL_ASKS_TOLD_MAX, &s->arena);
     }
+    s->open_n = run->open_n;
+    (void)snprintf(s->job, sizeof(s->job), "%.*s", GL_STR_ARG(run->job_id));
     pthread_mutex_unlock(&o->mutex);
 }
 
@@ -175,7 +186,7 @@ static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
         return;
     }
     s->told = 0;
-    s->bytes = -1; /* it is another now */
+    s->again = true; /* it is another now, and there may be more */
     if (n > 0) {
         say(o, s->run_id, "nobody has answered in time: the default decision is written down");
     }
@@ -193,7 +204,6 @@ static bool read_again(struct gl_overdue *o, struct seen *s, gl_ms now)
     }
     gl_asksrun_of(o->root, s->run_id, &f, &a, &run);
     s->due = gl_humanfile_due(&f);
-    s->open_n = run.open_n;
     s->ask_at = INT64_MAX;
     if (run.open_n == 0 && run.trouble.n == 0) {
         close_run(o, s);
@@ -208,12 +218,14 @@ static void look_at(struct gl_overdue *o, gl_str run_id, const struct stat *st, 
     struct seen *s = remember(o, run_id);
 
     s->round = o->round;
-    if (s->bytes != st->st_size || s->changed.tv_sec != st->st_mtim.tv_sec ||
-        s->changed.tv_nsec != st->st_mtim.tv_nsec) {
+    if (s->again || s->bytes != st->st_size || s->inode != st->st_ino ||
+        s->changed.tv_sec != st->st_mtim.tv_sec || s->changed.tv_nsec != st->st_mtim.tv_nsec) {
         if (!read_again(o, s, now)) {
             return; /* next time */
         }
+        s->again = false;
         s->bytes = st->st_size;
+        s->inode = st->st_ino;
         s->changed = st->st_mtim;
     } else if (s->ask_at <= now) {
         judge(o, s, NULL, now);
@@ -223,10 +235,29 @@ static void look_at(struct gl_overdue *o, gl_str run_id, const struct stat *st, 
     }
 }
 
-/* Files that are gone, or have been set aside. And how many questions there was no room for. */
-static void settle(struct gl_overdue *o)
+/* How many questions there was no room for. Where there is some now, they are read again. */
+static void settle_out(struct gl_overdue *o)
 {
     uint64_t left_out = 0;
+    struct seen *s;
+
+    pthread_mutex_lock(&o->mutex);
+    size_t room = GL_ASKS_RUNS_MAX - gl_map_count(&o->open);
+
+    for (size_t i = 0; (s = gl_map_next(&o->out, &i)) != NULL;) {
+        left_out += s->open_n;
+        if (room > 0) {
+            s->again = true;
+            room--;
+        }
+    }
+    o->left_out = left_out;
+    pthread_mutex_unlock(&o->mutex);
+}
+
+/* Files that are gone, or have been set aside. */
+static void settle(struct gl_overdue *o)
+{
     struct seen *s;
 
     for (size_t i = 0; (s = gl_map_next(&o->seen, &i)) != NULL;) {
@@ -234,13 +265,9 @@ static void settle(struct gl_overdue *o)
             close_run(o, s);
             s->bytes = -1;
             s->ask_at = s->due = INT64_MAX;
-        } else if (s->ask_at != INT64_MAX && gl_map_find(&o->open, s->run_id) == NULL) {
-            left_out += s->open_n;
         }
     }
-    pthread_mutex_lock(&o->mutex);
-    o->left_out = left_out;
-    pthread_mutex_unlock(&o->mutex);
+    settle_out(o);
 }
 
 void gl_overdue_look(struct gl_overdue *o, gl_ms now)
@@ -258,7 +285,7 @@ void gl_overdue_look(struct gl_overdue *o, gl_ms now)
             continue;
         }
         (void)snprintf(path, sizeof(path), "%s/human.jsonl", e->d_name);
-        if (fstatat(dirfd(folder), path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode)) {
+        if (fstatat(dirfd(folder), path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
             look_at(o, run_id, &st, now);
         }
     }
@@ -283,6 +310,11 @@ static const struct gl_asks_run *find(void *owner, gl_str run_id, struct gl_aren
     if (s != NULL) {
         run = GL_NEW(a, struct gl_asks_run);
         *run = gl_asksrun_copy(&s->run, GL_ASKS_TOLD_MAX, a);
+    } else if ((s = gl_map_find(&o->out, run_id)) != NULL) {
+        run = GL_NEW(a, struct gl_asks_run);
+        *run = (struct gl_asks_run){.run_id = gl_str_dup(a, s->run_id),
+                                    .job_id = gl_str_dup(a, gl_str_of(s->job)),
+                                    .open_n = s->open_n};
     }
     pthread_mutex_unlock(&o->mutex);
     return run;

@@ -35,7 +35,8 @@ struct gl_overdue {
 
     pthread_mutex_t mutex; /* guards what follows; held for no longer than memory is copied */
     struct gl_map open;    /* by run id: struct seen, of a live job, with something to tell */
-    uint64_t left_out;     /* questions of runs beyond GL_ASKS_RUNS_MAX */
+    struct gl_map out;     /* such beyond GL_ASKS_RUNS_MAX: only how many questions is told, ... */
+    uint64_t left_out;     /* ... so many altogether; they are taken in when there is room */
 };
 
 void gl_overdue_init(struct gl_overdue *o); /* the rest is set by its owner */

@@ -10,8 +10,8 @@
 #include "model/schema.h"
 
 enum {
-    GL_ASKS_RUNS_MAX = 1000,  /* runs of which is told ... */
-    GL_ASKS_TOLD_MAX = 10,    /* ... and questions of one of them, ... */
+    GL_ASKS_RUNS_MAX = 1000,  /* runs of which is told; of others how many questions there are */
+    GL_ASKS_TOLD_MAX = 10,    /* questions of one run that are told, ... */
     GL_ASK_PROMPT_BYTES = 512 /* ... cut off there */
 };
 

@@ -211,6 +211,24 @@ def test_what_is_beyond_a_limit_is_told(served, tmp_path, what):
     box.glia("job", "cancel", run_id)
 
 
+@item("B-12-10")
+def test_what_is_no_file_is_told(served, tmp_path):
+    box = served.box
+    b = Bundle("other").worker("ask", """
+os.mkfifo(os.path.join(folder, "human.jsonl"))
+note("asked", 1)
+wait_file("go")
+""", idempotent=True, output_message_type="done").ends("ask").seed("ask", {})
+    start(served, b.write(tmp_path / "other"), "other")
+    said = "human.jsonl is a pipe, not a file: no question in it is seen"
+    wait_for("that it is told", lambda: said in box.glia("why", "other").stdout)
+    assert f"run other: {said}" in node_log(box)
+    assert said in box.glia("human", "list").stderr
+    assert said in box.glia("human", "respond", "other", "q", "--decision", "approve",
+                            code=3).stderr
+    box.glia("job", "cancel", "other")
+
+
 @item("B-12-8")
 def test_who_is_far_away_is_told_by_the_node(tmp_path):
     """The node's files are not looked at: the list and the one who follows hear of it from it."""

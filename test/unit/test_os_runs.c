@@ -420,6 +420,69 @@ static void many_are_counted_and_few_are_told(void **state)
     gl_overdue_done(&l.overdue);
 }
 
+/* They come to be told when others are answered, or gone. */
+static void who_was_left_out_is_taken_in(void **state)
+{
+    struct bench *b = *state;
+    struct looker l;
+    size_t n;
+    char name[16];
+    make_looker(b, &l);
+    for (int i = 0; i < GL_ASKS_RUNS_MAX; i++) {
+        (void)snprintf(name, sizeof(name), "r%d", i);
+        add_line(b, name, ASK, "q", "");
+    }
+    gl_overdue_look(&l.overdue, 1000);
+    take(b, OLD);
+    add_line(b, "run", ASK, "q", "");
+    add_line(b, "run", ASK, "p", "");
+    gl_overdue_look(&l.overdue, 2000);
+    assert_int_equal(find(b, &l)->open_n, 2);
+    assert_int_equal(find(b, &l)->n, 0);
+    assert_true(gl_str_is(find(b, &l)->job_id, OLD));
+    assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX + 2);
+    add_line(b, "r7", ANSWER, "q", "");
+    gl_overdue_look(&l.overdue, 3000); /* makes room */
+    gl_overdue_look(&l.overdue, 4000);
+    assert_int_equal(find(b, &l)->n, 2);
+    assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX - 1 + 2);
+    assert_int_equal(n, GL_ASKS_RUNS_MAX);
+    add_line(b, "r7", ASK, "q", ""); /* left out now, and gone */
+    gl_overdue_look(&l.overdue, 5000);
+    assert_int_equal(unlink(in(b, "r7/human.jsonl")), 0);
+    gl_overdue_look(&l.overdue, 6000);
+    assert_int_equal(count(b, &l, 3, &n), GL_ASKS_RUNS_MAX - 1 + 2);
+    gl_overdue_done(&l.overdue);
+}
+
+/* Nothing is waited for, and no link is followed. */
+static void what_is_no_file_is_told(void **state)
+{
+    struct bench *b = *state;
+    struct gl_humanfile_answer answer = {.request_id = GL_S("q"), .decision = GL_S("x")};
+    struct looker l;
+    make_looker(b, &l);
+    take(b, OLD);
+    assert_int_equal(mkfifo(in(b, "run/human.jsonl"), 0600), 0);
+    gl_overdue_look(&l.overdue, 1000);
+    assert_non_null(strstr(l.line, "run run: human.jsonl is a pipe, not a file"));
+    assert_true(says(find(b, &l)->trouble, "human.jsonl is a pipe, not a file"));
+    assert_int_equal(gl_humanfile_respond(b->folder.path, GL_S("run"), &answer, &b->a, &b->why),
+                     GL_E_NOT_FOUND);
+    assert_non_null(strstr(b->why.text, "is a pipe"));
+    assert_int_equal(unlink(in(b, "run/human.jsonl")), 0);
+    assert_int_equal(symlink("other", in(b, "run/human.jsonl")), 0);
+    gl_overdue_look(&l.overdue, 2000);
+    assert_true(says(find(b, &l)->trouble, "human.jsonl is a link, not a file"));
+    assert_int_equal(unlink(in(b, "run/human.jsonl")), 0);
+    add_line(b, "run", ASK, "q", "");
+    gl_overdue_look(&l.overdue, 3000);
+    assert_int_equal(find(b, &l)->trouble.n, 0);
+    assert_int_equal(find(b, &l)->n, 1);
+    assert_int_equal(l.lines_n, 2);
+    gl_overdue_done(&l.overdue);
+}
+
 static void *look_often(void *owner)
 {
     struct looker *l = owner;
@@ -480,6 +543,8 @@ int main(void)
         TEST(only_what_a_live_job_asks_is_told),
         TEST(trouble_stands_in_the_log_once),
         TEST(many_are_counted_and_few_are_told),
+        TEST(who_was_left_out_is_taken_in),
+        TEST(what_is_no_file_is_told),
         TEST(one_looks_and_another_asks),
         TEST(files_can_be_read_when_asked),
     };

@@ -190,6 +190,9 @@ static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
                "go); answer with 'glia human respond 01J p --decision go|stop', and 69999 more: "
                "'glia human list' shows them; no worker that may have asked is running: the answer "
                "waits for the next attempt; there are more");
+    asks = (struct gl_asks_run){.open_n = 2}; /* of more runs than are kept in mind */
+    assert_job(*state, &r,
+               "runs 's'; 2 requests of its workers wait for a person: 'glia human list'");
 }
 
 int main(void)
