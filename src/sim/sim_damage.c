@@ -4,12 +4,13 @@
 
 enum { LASTS_MS = 120000, LOOKS = 20 };
 
-/* Those of which a copy is only looked for when it is needed, a piece of a body, may be missing. */
+/* Nothing says how many steps a job must have in the store; messages are counted, and pieces of
+ * bodies named. */
 static const struct {
     const char *kind;
     bool may_miss;
-} kinds[] = {{"job", false},    {"step", false}, {"letter", false},
-             {"letter", false}, {"body", true},  {"message", true}};
+} kinds[] = {{"job", false},   {"step", false}, {"letter", true},
+             {"letter", true}, {"body", true},  {"message", true}};
 
 static void mend(struct sim_damage *x, struct sim_damage_item *item)
 {

@@ -506,6 +506,32 @@ int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_r
     return 0;
 }
 
+static bool has_letter(const struct gl_step *unit)
+{
+    for (const struct gl_link *k = unit->mail != NULL ? unit->mail->letters.next : NULL;
+         k != NULL && k != &unit->mail->letters; k = k->next) {
+        if (GL_CONTAINER(k, struct gl_letter, link)->r.number == unit->r.letter) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool gl_mail_is_whole(struct gl_job *j)
+{
+    uint64_t letters = 0;
+
+    for (uint32_t i = 0; i < gl_flow_agents_n(j->spec->flow); i++) {
+        const struct gl_step *unit = gl_step_find(j, i);
+
+        if (unit != NULL && unit->r.letter != 0 && !has_letter(unit)) {
+            return false;
+        }
+        letters += unit != NULL && unit->mail != NULL ? unit->mail->n : 0;
+    }
+    return letters == j->r.waiting_n;
+}
+
 static void sort_out(struct gl_core *c, struct gl_step *unit, struct gl_letter *l)
 {
     struct gl_job *j = unit->job;

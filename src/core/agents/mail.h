@@ -87,6 +87,8 @@ struct gl_letter *gl_mail_letter(struct gl_core *c, struct gl_job *j, uint32_t u
                                  const struct gl_letter_record *r);
 void gl_mail_free_step(struct gl_core *c, struct gl_step *st);
 int gl_mail_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec);
+/* All have been restored. Are none missing? */
+bool gl_mail_is_whole(struct gl_job *j);
 /* After loading: where each letter belongs. */
 void gl_mail_revive(struct gl_core *c, struct gl_job *j);
 /* The step of the ledger a letter is for; NULL: none. */

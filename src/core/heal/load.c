@@ -541,8 +541,9 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
         strays(c, ev->records.items) && !GL_PLANT(55); /* planted: who had it knows */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
         gl_core_set(c, &j->r.reason,
-                    gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",
-                               GL_STR_ARG(bad->kind), GL_STR_ARG(bad->id)));
+                    bad == NULL ? GL_S("a record of it is missing, or does not fit the others")
+                                : gl_str_fmt(c->out->arena, "the record %.*s/%.*s is damaged",
+                                             GL_STR_ARG(bad->kind), GL_STR_ARG(bad->id)));
     }
     if (j->r.status == GL_JOB_RUNNING || j->r.status == GL_JOB_PAUSING) {
         j->r.hold = GL_HOLD_REVIEW;

@@ -90,12 +90,12 @@ static bool is_sound_step(const struct gl_step_record *r, const struct gl_step_s
 }
 
 /* The records by themselves make sense; do they make sense together? */
-static bool fit_together(const struct gl_job *j)
+static bool fit_together(struct gl_job *j)
 {
     uint64_t open = 0;
 
     if (j->spec->flow->bundle != NULL) {
-        return true;
+        return GL_PLANT(54) || gl_mail_is_whole(j);
     }
     for (uint8_t s = 0; s < GL_STEP_STATUS_COUNT; s++) {
         open += gl_step_status_is_terminal(s) ? 0 : j->count[s];
@@ -221,5 +221,9 @@ int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *e
              : gl_str_is(recs[i].kind, "letter") ? gl_mail_restore(c, j, &recs[i])
                                                  : restore_step(c, j, &recs[i]);
     }
-    return rc == 0 && !fit_together(j) ? GL_E_DAMAGED : rc;
+    if (rc == 0 && !fit_together(j)) {
+        *ret_bad = NULL;
+        rc = GL_E_DAMAGED;
+    }
+    return rc;
 }
