@@ -249,6 +249,13 @@ def test_a_run_id_is_taken_as_it_is_or_refused(node, run_id):
     assert not sprung(node.folder)
 
 
+def test_a_run_id_is_not_the_id_of_a_job(node):
+    """It could not be found again: whoever asked for it would ask for the job with that id."""
+    answer = node.ask("POST", JOBS, {"flow": ECHO, "inputs": {"value": "x"},
+                                     "run_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
+    assert answer.status == 400 and "the form of a job's id" in answer.json["error"]["message"]
+
+
 @pytest.mark.parametrize("body", [
     b'"\xff\xfe"', b'"\xc0\xaf"', b'"\xed\xa0\x80"', b'"\\ud800"', b'"\xf4\x90\x80\x80"', b'"a\nb"',
     b'"\x00"'])
