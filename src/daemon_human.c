@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "daemon_state.h"
 #include "model/job.h"
+#include "os/humanfile.h"
 #include "os/overdue.h"
 #include "os/runclaim.h"
 
@@ -38,6 +39,7 @@ struct gl_daemon_human {
     bool is_asked; /* the control thread has the request */
     enum gl_overdue_run told;
     char job[GL_ULID_BYTES + 1]; /* then: the run's */
+    char since[GL_WHEN_BYTES];   /* GL_OVERDUE_THEIRS: see gl_humanfile_is_since() */
 };
 
 /* ---- asking ---- */
@@ -48,7 +50,7 @@ static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_requ
     struct gl_json j;
     gl_jnode root;
     int64_t status;
-    gl_str job;
+    gl_str job, since;
 
     if (rq->code == GL_E_NOT_FOUND || rq->code == GL_E_INVALID || rq->code == GL_E_DAMAGED) {
         return GL_OVERDUE_OTHER;
@@ -61,11 +63,14 @@ static enum gl_overdue_run judge(struct gl_daemon_human *h, const struct gl_requ
         gl_schema_word(gl_job_status_words, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
     job = gl_json_str(&j, gl_json_get(&j, root, "job_id"), &a);
     (void)snprintf(h->job, sizeof(h->job), "%.*s", GL_STR_ARG(job));
+    since = gl_json_str(&j, gl_json_get(&j, root, "requests_since"), &a);
+    (void)snprintf(h->since, sizeof(h->since), "%.*s", GL_STR_ARG(since));
     /* What was meant may also be the beginning of another job's id. */
-    return gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "run_id"), &a), h->run_id) &&
-                   status >= 0 && !gl_job_status_is_terminal((uint8_t)status)
-               ? GL_OVERDUE_LIVE
-               : GL_OVERDUE_OTHER;
+    if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "run_id"), &a), h->run_id) || status < 0 ||
+        gl_job_status_is_terminal((uint8_t)status)) {
+        return GL_OVERDUE_OTHER;
+    }
+    return gl_json_get(&j, root, "requests_node") != NULL ? GL_OVERDUE_THEIRS : GL_OVERDUE_LIVE;
 }
 
 static void on_told(struct gl_request *rq)
@@ -87,17 +92,33 @@ static void ask_now(struct gl_loop_task *t)
     h->rq = (struct gl_request){.verb = GL_VERB_STATUS,
                                 .context = GL_S("default"),
                                 .job = h->run_id,
-                                .brief = true,
+                                .brief = !h->daemon->store->ops->shared, /* then: whose? */
                                 .done = on_told,
                                 .owner = h};
     gl_daemon_ask(h->daemon, &h->rq);
+}
+
+/* What is known of the job, and what lies here. */
+static enum gl_overdue_run placed(const char *root, gl_str run_id, enum gl_overdue_run told,
+                                  const char *job, const char *since)
+{
+    if (told != GL_OVERDUE_LIVE && told != GL_OVERDUE_THEIRS) {
+        return told;
+    }
+    /* Its first worker has not started yet: what lies there is an earlier job's. */
+    if (!gl_runclaim_is_of(root, run_id, gl_str_of(job))) {
+        return GL_OVERDUE_OTHER;
+    }
+    return told == GL_OVERDUE_THEIRS && !gl_humanfile_is_since(root, run_id, gl_str_of(since))
+               ? GL_OVERDUE_AWAY
+               : told;
 }
 
 static enum gl_overdue_run ask(void *owner, gl_str run_id)
 {
     struct gl_daemon_human *h = owner;
     enum gl_overdue_run told = GL_OVERDUE_LATER;
-    char job[GL_ULID_BYTES + 1] = "";
+    char job[GL_ULID_BYTES + 1] = "", since[GL_WHEN_BYTES] = "";
 
     if (run_id.n >= sizeof(h->run_text)) {
         return GL_OVERDUE_OTHER;
@@ -116,12 +137,10 @@ static enum gl_overdue_run ask(void *owner, gl_str run_id)
     if (!h->is_asked) {
         told = h->told;
         memcpy(job, h->job, sizeof(job));
+        memcpy(since, h->since, sizeof(since));
     }
     pthread_mutex_unlock(&h->mutex);
-    /* Its first worker has not started yet: what lies there is an earlier job's. */
-    return told == GL_OVERDUE_LIVE && !gl_runclaim_is_of(h->overdue.root, run_id, gl_str_of(job))
-               ? GL_OVERDUE_OTHER
-               : told;
+    return placed(h->overdue.root, run_id, told, job, since);
 }
 
 static void on_line(void *owner, const char *line)

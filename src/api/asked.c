@@ -3,6 +3,26 @@
 #include "base/check.h"
 #include "model/agent.h"
 
+/* Another node has the job at present. */
+static bool is_elsewhere(const struct gl_view *v)
+{
+    return v->owner != NULL && !v->owner->is_own && !v->owner->was_own && v->owner->session.n > 0;
+}
+
+/* When the first of the workers that are at work began; INT64_MAX: none is. */
+static gl_ms working_since(const struct gl_view *v)
+{
+    gl_ms since = INT64_MAX;
+
+    for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
+        if (v->steps[i] != NULL && v->steps[i]->status == GL_STEP_RUNNING &&
+            v->steps[i]->attempt_at < since) {
+            since = v->steps[i]->attempt_at;
+        }
+    }
+    return since;
+}
+
 const struct gl_asks_run *gl_asked_of(const struct gl_asks *asks, const struct gl_view *v,
                                       struct gl_arena *a)
 {
@@ -12,20 +32,17 @@ const struct gl_asks_run *gl_asked_of(const struct gl_asks *asks, const struct g
         return NULL;
     }
     r = asks->find(asks->owner, v->job.run_id, a);
-    return r != NULL && (r->job_id.n == 0 || gl_str_eq(r->job_id, v->job.job_id)) ? r : NULL;
+    if (r == NULL || (r->job_id.n > 0 && !gl_str_eq(r->job_id, v->job.job_id))) {
+        return NULL;
+    }
+    /* Another node has its own file, unless they share a disk: this one may be of an earlier day.
+     */
+    return is_elsewhere(v) && !gl_ask_is_since(r->asked_at, working_since(v)) ? NULL : r;
 }
-
-enum { SLACK_MS = 2000 }; /* the clock of a disk, and that of the node */
 
 bool gl_asked_listens(const struct gl_view *v)
 {
-    for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
-        if (v->steps[i] != NULL && v->steps[i]->status == GL_STEP_RUNNING &&
-            v->steps[i]->attempt_at <= v->asks->asked_at + SLACK_MS) {
-            return true;
-        }
-    }
-    return false;
+    return gl_ask_is_since(v->asks->asked_at, working_since(v));
 }
 
 gl_str gl_asked_decisions(const struct gl_ask *r, struct gl_arena *a)
@@ -134,11 +151,25 @@ void gl_asked_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_
     gl_jw_end(w);
 }
 
+static void write_elsewhere(const struct gl_view *v, struct gl_jw *w)
+{
+    gl_ms since = working_since(v);
+    char when[GL_WHEN_BYTES];
+
+    write_text(w, "requests_node", v->owner->node);
+    if (since != INT64_MAX) {
+        write_text(w, "requests_since", gl_when_format(since, when));
+    }
+}
+
 void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w)
 {
     const struct gl_asks_run *run = v->asks;
     bool listens = run != NULL && gl_asked_listens(v);
 
+    if (is_elsewhere(v) && !gl_job_status_is_terminal(v->job.status)) {
+        write_elsewhere(v, w);
+    }
     if (run == NULL) {
         return;
     }

@@ -23,7 +23,8 @@ void gl_asked_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_
                     bool listens);
 
 /* Of a job, members of the object that is open in `w`: human_requests, requests, and what of them
- * is not told; nothing if there are none. */
+ * is not told; nothing if there are none. If another node has the job requests_node, and
+ * requests_since: only a file that was written later can hold what its workers ask. */
 void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w);
 
 /* "approve|reject" */

@@ -353,5 +353,7 @@ struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str sessi
         }
     }
     o.is_own = session.n > 0 && gl_str_eq(session, n->own);
+    o.was_own =
+        session.n > 0 && gl_str_eq(gl_str_cut(session, '#', &rest), gl_str_cut(n->own, '#', &rest));
     return o;
 }

@@ -53,6 +53,7 @@ struct gl_nodes_owner {
     enum gl_node_status status;
     gl_ms left_ms;    /* until its deadline; negative: so long over; INT64_MAX: none */
     bool is_own;      /* the node that is asked */
+    bool was_own;     /* or that was it, before it began anew */
     uint32_t inbox_n; /* commands that wait for it */
 };
 

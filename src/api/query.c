@@ -373,7 +373,7 @@ static void on_status_job(struct gl_store_req *req)
         return;
     }
     if (q->rq->brief) {
-        gl_render_job(&q->arena, &req->records[0], &q->w);
+        gl_render_job(&q->arena, &req->records[0], q->context->store->ops->shared, &q->w);
         gl_query_succeed(q);
         return;
     }
@@ -414,7 +414,7 @@ static void on_list(struct gl_store_req *req)
         q->scanned++;
         last = gl_str_dup(&q->arena, req->records[i].id);
         if (is_wanted(q, &req->records[i])) {
-            gl_render_job(&q->arena, &req->records[i], &q->w);
+            gl_render_job(&q->arena, &req->records[i], q->context->store->ops->shared, &q->w);
             full = ++q->taken == limit;
         }
     }

@@ -16,13 +16,19 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
     return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), field), a);
 }
 
-void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw *w)
+void gl_render_job(struct gl_arena *a, const struct gl_record *job, bool is_shared, struct gl_jw *w)
 {
     struct gl_job_record r;
 
     gl_jw_object(w);
     if (!job->damaged && gl_view_record(a, &gl_job_schema, job->value, &r, NULL) == 0) {
         gl_schema_write(&gl_job_schema, &r, w, GL_FOR_API);
+        if (is_shared && job->live && job->owner.n > 0) {
+            gl_str rest;
+
+            gl_jw_key(w, "node");
+            gl_jw_str(w, gl_str_cut(job->owner, '#', &rest));
+        }
     } else {
         gl_jw_key(w, "job_id");
         gl_jw_str(w, job->id);

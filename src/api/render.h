@@ -11,7 +11,8 @@
 gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field);
 
 /* One job as an object. A record that cannot be read becomes {"job_id":…,"damaged":true}. */
-void gl_render_job(struct gl_arena *a, const struct gl_record *job, struct gl_jw *w);
+void gl_render_job(struct gl_arena *a, const struct gl_record *job, bool is_shared,
+                   struct gl_jw *w);
 
 /* The job with "workflow_state": every step in the flow's order, also those that have no record
  * yet; instances behind their step. Of a bundle these are the steps of its ledger. `live` may be

@@ -430,6 +430,25 @@ static int respond_to_step(struct gl_reach *reach, gl_str step, gl_str body)
     return GL_EXIT_OK;
 }
 
+/* Another node has the job, and what lies here is not what its workers wait for. */
+static bool is_away(struct gl_reach *reach, struct gl_page *status, const char *root, gl_str run_id)
+{
+    return gl_cli_option(reach->cli, "--runs-root") == NULL &&
+           gl_filed_is_away(status, root, run_id);
+}
+
+static int fail_away(struct gl_cli *cli, struct gl_page *status)
+{
+    gl_str node = gl_page_text(status, status->root, "requests_node");
+
+    return gl_cli_fail(cli, GL_E_STATE,
+                       gl_str_fmt(&cli->arena,
+                                  "the job is on node %.*s, and its workers ask in a file there: "
+                                  "answer on that machine, or give --runs-root",
+                                  GL_STR_ARG(node))
+                           .p);
+}
+
 static int respond(struct gl_reach *reach, gl_str body)
 {
     struct gl_cli *cli = reach->cli;
@@ -444,7 +463,9 @@ static int respond(struct gl_reach *reach, gl_str body)
     bool is_its =
         err != 0 || gl_runclaim_is_of(root, run_id, gl_page_text(&status, status.root, "job_id"));
 
-    if (is_its && has_request(root, run_id, cli->words[1], &cli->arena)) {
+    bool is_there = err == 0 && is_away(reach, &status, root, run_id);
+
+    if (is_its && !is_there && has_request(root, run_id, cli->words[1], &cli->arena)) {
         code = respond_in_file(reach, err == 0 ? &status : NULL, root, run_id);
     } else if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
@@ -455,10 +476,12 @@ static int respond(struct gl_reach *reach, gl_str body)
     } else if (gl_json_get(&status.j, status.root, "bundle") != NULL &&
                !is_step(&status, cli->words[1]) &&
                gl_str_is(step_meant(reach, &status), cli->words[1])) {
-        code = is_its ? respond_in_file(reach, &status, root, run_id) /* it says which there are */
-                      : gl_cli_fail(cli, GL_E_NOT_FOUND,
-                                    "the job has asked nothing yet: what lies in the folder of its "
-                                    "run is of an earlier job");
+        code = is_there ? fail_away(cli, &status)
+               : is_its
+                   ? respond_in_file(reach, &status, root, run_id) /* it says which there are */
+                   : gl_cli_fail(cli, GL_E_NOT_FOUND,
+                                 "the job has asked nothing yet: what lies in the folder of its "
+                                 "run is of an earlier job");
     } else {
         code = respond_to_step(reach, step_meant(reach, &status), body);
     }

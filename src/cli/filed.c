@@ -32,11 +32,83 @@ const char *gl_filed_root(struct gl_reach *reach, const char *given)
     return told.n > 0 ? gl_str_c(&cli->arena, told) : cli->settings->values[GL_SET_RUNS_ROOT].text;
 }
 
+bool gl_filed_is_away(struct gl_page *status, const char *root, gl_str run_id)
+{
+    return gl_page_text(status, status->root, "requests_node").n > 0 &&
+           !gl_humanfile_is_since(root, run_id,
+                                  gl_page_text(status, status->root, "requests_since"));
+}
+
 /* ---- of all jobs ---- */
 
-static struct gl_filed **add_open(struct gl_cli *cli, struct gl_filed **end, const char *root,
-                                  gl_str job, gl_str run_id)
+/* On a shared store; `node` has the job. */
+static bool ask_away(struct gl_reach *reach, gl_str node, gl_str job, const char *root,
+                     gl_str run_id)
 {
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job};
+    struct gl_page status;
+    bool is_away = false;
+
+    if (node.n > 0) {
+        is_away =
+            gl_page_ask(&status, reach, &rq, NULL) == 0 && gl_filed_is_away(&status, root, run_id);
+        gl_page_done(&status);
+    }
+    return is_away;
+}
+
+/* Jobs on other nodes whose folders are not here. */
+struct away {
+    gl_str own;   /* the name of the node that is asked; "" : there is none */
+    gl_str first; /* one of the others */
+    size_t n;
+};
+
+static gl_str own_name(struct gl_reach *reach)
+{
+    struct gl_arena *a = &reach->cli->arena;
+    struct gl_client_reply reply;
+    struct gl_json j;
+
+    return !reach->is_alone &&
+                   gl_reach_call(reach, "GET", "/v1/node", (gl_str){0}, &reply, NULL) == 0 &&
+                   gl_json_parse(&j, gl_str_dup(a, reply.body), SIZE_MAX, a, NULL) == 0
+               ? gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "name"), a)
+               : (gl_str){0};
+}
+
+static void count_away(struct gl_reach *reach, struct away *away, const char *root,
+                       struct gl_page *p, gl_jnode job)
+{
+    struct gl_arena *a = &reach->cli->arena;
+    gl_str node = gl_page_text(p, job, "node"), run_id = gl_page_text(p, job, "run_id");
+    struct stat st;
+
+    if (node.n == 0 || gl_page_number(p, job, "letters_n") == 0) {
+        return; /* the store is not shared, or it is no bundle's */
+    }
+    if (away->own.n == 0) {
+        away->own = own_name(reach);
+    }
+    if (away->own.n > 0 && !gl_str_eq(node, away->own) &&
+        lstat(gl_str_fmt(a, "%s/%.*s", root, GL_STR_ARG(run_id)).p, &st) != 0) {
+        away->first = away->n++ == 0 ? gl_str_dup(a, node) : away->first;
+    }
+}
+
+static void say_away(struct gl_cli *cli, const struct away *away)
+{
+    if (away->n > 0) {
+        gl_cli_say(cli, "%zu job%s on other nodes (%.*s%s): what %s workers ask is told there",
+                   away->n, away->n == 1 ? " is" : "s are", GL_STR_ARG(away->first),
+                   away->n == 1 ? "" : ", ...", away->n == 1 ? "its" : "their");
+    }
+}
+
+static struct gl_filed **add_open(struct gl_reach *reach, struct gl_filed **end, const char *root,
+                                  gl_str job, gl_str run_id, gl_str node)
+{
+    struct gl_cli *cli = reach->cli;
     struct gl_humanfile f;
     struct gl_why why = {0};
     gl_str trouble;
@@ -49,6 +121,11 @@ static struct gl_filed **add_open(struct gl_cli *cli, struct gl_filed **end, con
         return end;
     }
     trouble = gl_humanfile_trouble(&f, &cli->arena);
+    if ((f.n > 0 || trouble.n > 0) && ask_away(reach, node, job, root, run_id)) {
+        gl_cli_say(cli, "run %.*s is on node %.*s: what its workers ask is told there",
+                   GL_STR_ARG(run_id), GL_STR_ARG(node));
+        return end;
+    }
     if (trouble.n > 0) {
         gl_cli_say(cli, "requests of run %.*s: %.*s", GL_STR_ARG(run_id),
                    GL_STR_ARG(gl_term_safe(&cli->arena, trouble)));
@@ -70,6 +147,7 @@ struct gl_filed *gl_filed_find(struct gl_reach *reach, const char *given)
     static const char *const live[] = {"running", "pausing", "paused"};
     const char *root = gl_filed_root(reach, given);
     struct gl_filed *first = NULL, **end = &first;
+    struct away away = {0};
 
     for (size_t i = 0; i < GL_COUNT(live); i++) {
         struct gl_request rq = {
@@ -81,11 +159,13 @@ struct gl_filed *gl_filed_find(struct gl_reach *reach, const char *given)
             jobs = gl_json_get(&p.j, p.root, "jobs");
         }
         for (gl_jnode e = gl_json_first(&p.j, jobs); e; e = gl_json_after(&p.j, jobs, e)) {
-            end = add_open(reach->cli, end, root, gl_page_text(&p, e, "job_id"),
-                           gl_page_text(&p, e, "run_id"));
+            count_away(reach, &away, root, &p, e);
+            end = add_open(reach, end, root, gl_page_text(&p, e, "job_id"),
+                           gl_page_text(&p, e, "run_id"), gl_page_text(&p, e, "node"));
         }
         gl_page_done(&p);
     }
+    say_away(reach->cli, &away);
     return first;
 }
 

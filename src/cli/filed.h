@@ -15,6 +15,10 @@
 /* Where the folders of runs are: as given (or NULL), what the node says, what is set. */
 const char *gl_filed_root(struct gl_reach *reach, const char *given);
 
+/* By the status of a run's job: another node has it, and what lies here is not what its workers
+ * ask. */
+bool gl_filed_is_away(struct gl_page *status, const char *root, gl_str run_id);
+
 /* One that is open. */
 struct gl_filed {
     struct gl_filed *next;

@@ -260,6 +260,17 @@ int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struc
     return err == 0 ? read_open(fd, a, ret, reterr_why) : err;
 }
 
+bool gl_humanfile_is_since(const char *root, gl_str run_id, gl_str since)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct stat st;
+    gl_ms began;
+
+    return gl_when_parse(since, &began) &&
+           lstat(gl_str_fmt(&a, "%s/%.*s/" FILE_NAME, root, GL_STR_ARG(run_id)).p, &st) == 0 &&
+           gl_ask_is_since((gl_ms)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000, began);
+}
+
 /* ---- answering ---- */
 
 gl_str gl_humanfile_decisions(const struct gl_ask *r, const char *between, struct gl_arena *a)

@@ -45,6 +45,10 @@ enum {
 int gl_humanfile_read(const char *root, gl_str run_id, struct gl_arena *a, struct gl_humanfile *ret,
                       struct gl_why *reterr_why);
 
+/* Another node has the run's job (its status tells since when its workers are at work, RFC 3339,
+ * "" : none is): can this file, on a disk that both may see, hold what they ask? */
+bool gl_humanfile_is_since(const char *root, gl_str run_id, gl_str since);
+
 struct gl_humanfile_answer {
     gl_str request_id, decision, reviewer, reason;
     gl_str output; /* JSON; "" : none */

@@ -19,9 +19,10 @@ struct seen {
     struct timespec changed;
     off_t bytes; /* -1: it has not been read */
     ino_t inode;
-    bool again; /* it is read once more, though it may be the same */
-    gl_ms due;  /* INT64_MAX: nothing in it */
-    int told;   /* the error that stands in the log */
+    bool is_away; /* GL_OVERDUE_AWAY: read again when it is asked again */
+    bool again;   /* it is read once more, though it may be the same */
+    gl_ms due;    /* INT64_MAX: nothing in it */
+    int told;     /* the error that stands in the log */
     uint64_t round;
     gl_ms ask_at;                /* INT64_MAX: not before it changes */
     uint64_t open_n;             /* questions in it */
@@ -150,8 +151,9 @@ static void judge(struct gl_overdue *o, struct seen *s, const struct gl_asks_run
         s->ask_at = now;
         return;
     }
-    s->ask_at = told == GL_OVERDUE_LIVE ? now + AGAIN_MS : INT64_MAX;
-    if (told != GL_OVERDUE_LIVE) {
+    s->is_away = told == GL_OVERDUE_AWAY;
+    s->ask_at = told != GL_OVERDUE_OTHER ? now + AGAIN_MS : INT64_MAX;
+    if (told == GL_OVERDUE_OTHER || told == GL_OVERDUE_AWAY) {
         close_run(o, s);
     } else if (run != NULL) {
         open_run(o, s, run);
@@ -170,6 +172,10 @@ static void expire(struct gl_overdue *o, struct seen *s, gl_ms now)
 
     switch (o->ask(o->owner, s->run_id)) {
     case GL_OVERDUE_LATER:
+        return;
+    case GL_OVERDUE_THEIRS:
+    case GL_OVERDUE_AWAY:
+        s->due = now + AGAIN_MS; /* it may be ours then */
         return;
     case GL_OVERDUE_OTHER:
         s->due = INT64_MAX; /* unless it changes */
@@ -218,8 +224,9 @@ static void look_at(struct gl_overdue *o, gl_str run_id, const struct stat *st, 
     struct seen *s = remember(o, run_id);
 
     s->round = o->round;
-    if (s->again || s->bytes != st->st_size || s->inode != st->st_ino ||
-        s->changed.tv_sec != st->st_mtim.tv_sec || s->changed.tv_nsec != st->st_mtim.tv_nsec) {
+    if (s->again || (s->is_away && s->ask_at <= now) || s->bytes != st->st_size ||
+        s->inode != st->st_ino || s->changed.tv_sec != st->st_mtim.tv_sec ||
+        s->changed.tv_nsec != st->st_mtim.tv_nsec) {
         if (!read_again(o, s, now)) {
             return; /* next time */
         }

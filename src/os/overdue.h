@@ -19,9 +19,11 @@
 #include "port/asks.h"
 
 enum gl_overdue_run {
-    GL_OVERDUE_LIVE,  /* its job has not ended */
-    GL_OVERDUE_OTHER, /* it has, or is none of ours */
-    GL_OVERDUE_LATER, /* it cannot be told now */
+    GL_OVERDUE_LIVE,   /* its job has not ended */
+    GL_OVERDUE_THEIRS, /* it has not; another node has it, and writes the defaults */
+    GL_OVERDUE_AWAY,   /* ... and has a file of its own: this one is nobody's at present */
+    GL_OVERDUE_OTHER,  /* it has, or is none of ours */
+    GL_OVERDUE_LATER,  /* it cannot be told now */
 };
 
 struct gl_overdue {

@@ -36,8 +36,8 @@ int gl_runfs_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_
 int gl_runfs_open(const char *root, gl_str run_id, gl_str path, int *ret_fd, uint64_t *ret_bytes,
                   struct gl_why *reterr_why);
 
-/* Append one line or more to a file of the folder, in one write, synced. The file is made if it is not
- * there; one that ends without a newline gets one first. */
+/* Append one line or more to a file of the folder, in one write, synced. The file is made if it is
+ * not there; one that ends without a newline gets one first. */
 int gl_runfs_append(const char *root, gl_str run_id, const char *name, gl_str line,
                     struct gl_why *reterr_why);
 

@@ -26,6 +26,15 @@ struct gl_ask {
     gl_str decision, reviewer, answered_at; /* then */
 };
 
+/* May who began at `since` (INT64_MAX: nobody) have written a file that was last changed then? The
+ * clock of a disk, and that of a node, differ a little. */
+static inline bool gl_ask_is_since(gl_ms changed_at, gl_ms since)
+{
+    enum { SLACK_MS = 2000 };
+
+    return since != INT64_MAX && since <= changed_at + SLACK_MS;
+}
+
 struct gl_asks_run {
     gl_str run_id;
     gl_str job_id;   /* that has the run's folder; "" : it cannot be told */

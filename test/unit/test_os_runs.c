@@ -386,6 +386,35 @@ static void only_what_a_live_job_asks_is_told(void **state)
     gl_overdue_done(&l.overdue);
 }
 
+/* On a shared store: on one disk they are told, elsewhere not before the job is here. */
+static void what_another_node_has_is_not_decided_here(void **state)
+{
+    struct bench *b = *state;
+    struct looker l;
+    struct gl_humanfile f;
+    make_looker(b, &l);
+    add_line(b, "run", ASK, "q",
+             ",\"expires_at\":\"1970-01-01T00:00:01Z\",\"default_decision\":\"reject\"");
+    l.told = GL_OVERDUE_AWAY;
+    gl_overdue_look(&l.overdue, 10000);
+    assert_null(find(b, &l));
+    l.told = GL_OVERDUE_THEIRS;
+    gl_overdue_look(&l.overdue, 20000);
+    assert_null(find(b, &l)); /* nobody is asked that often */
+    gl_overdue_look(&l.overdue, 50000);
+    assert_non_null(find(b, &l));
+    read_file(b, &f);
+    assert_false(f.requests[0].is_answered);
+    l.told = GL_OVERDUE_LIVE;
+    gl_overdue_look(&l.overdue, 90000);
+    read_file(b, &f);
+    assert_true(f.requests[0].is_answered);
+    assert_true(gl_humanfile_is_since(b->folder.path, GL_S("run"), GL_S("2020-01-01T00:00:00Z")));
+    assert_false(gl_humanfile_is_since(b->folder.path, GL_S("run"), GL_S("2999-01-01T00:00:00Z")));
+    assert_false(gl_humanfile_is_since(b->folder.path, GL_S("run"), (gl_str){0}));
+    gl_overdue_done(&l.overdue);
+}
+
 static void trouble_stands_in_the_log_once(void **state)
 {
     struct bench *b = *state;
@@ -541,6 +570,7 @@ int main(void)
         TEST(defaults_of_a_file_are_written_together),
         TEST(what_is_too_much_of_a_file_is_counted),
         TEST(only_what_a_live_job_asks_is_told),
+        TEST(what_another_node_has_is_not_decided_here),
         TEST(trouble_stands_in_the_log_once),
         TEST(many_are_counted_and_few_are_told),
         TEST(who_was_left_out_is_taken_in),
