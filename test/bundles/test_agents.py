@@ -319,8 +319,8 @@ def test_the_configuration_reaches_into_the_manifest(served, tmp_path):
 
 @pytest.mark.slow
 def test_messages_that_nobody_can_take_end_the_job(served, tmp_path):
-    """Two routers that send each message back ten times: what does not fit an inbox is a dead letter,
-    and there is an end to those, too."""
+    """Two routers that send each message back ten times: what does not fit an inbox is a dead
+    letter, and there is an end to those, too."""
     b = Bundle("echo").agent("a", "router").agent("b", "router")
     for n in range(10):
         b.edge("a", "b", "*", edge_id=f"ab{n}").edge("b", "a", "*", edge_id=f"ba{n}")
