@@ -55,6 +55,52 @@ gl_str gl_asked_decisions(const struct gl_ask *r, struct gl_arena *a)
     return r->decisions.n > 0 ? gl_str_dup(a, gl_buf_view(&out)) : GL_S("approve|reject");
 }
 
+/* ---- the command ---- */
+
+/* Nothing that a shell takes for anything else. */
+static bool is_plain(gl_str word)
+{
+    for (size_t i = 0; i < word.n; i++) {
+        char c = word.p[i];
+
+        if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+              c == '.' || c == '_' || c == ':' || c == '-')) {
+            return false;
+        }
+    }
+    return word.n > 0;
+}
+
+static gl_str quoted(struct gl_arena *a, gl_str word)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    gl_buf_char(&out, '\'');
+    for (size_t i = 0; i < word.n; i++) {
+        if (word.p[i] == '\'') {
+            gl_buf_c(&out, "'\\''");
+        } else {
+            gl_buf_char(&out, word.p[i]);
+        }
+    }
+    gl_buf_char(&out, '\'');
+    return gl_str_dup(a, gl_buf_view(&out));
+}
+
+gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id, gl_str decisions)
+{
+    bool is_option = request_id.n > 0 && request_id.p[0] == '-';
+    gl_str id = is_plain(request_id) ? request_id : quoted(a, request_id);
+    gl_str words = is_plain(decisions) ? decisions : quoted(a, decisions);
+
+    return is_option ? gl_str_fmt(a, "human respond %.*s --decision %.*s -- %.*s", GL_STR_ARG(job),
+                                  GL_STR_ARG(words), GL_STR_ARG(id))
+                     : gl_str_fmt(a, "human respond %.*s %.*s --decision %.*s", GL_STR_ARG(job),
+                                  GL_STR_ARG(id), GL_STR_ARG(words));
+}
+
+/* ---- sentences ---- */
+
 /* ", until 2026-...; then: reject" */
 static gl_str until(struct gl_arena *a, const struct gl_ask *r)
 {
@@ -80,12 +126,11 @@ gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
     if (run->n > 0) {
         const struct gl_ask *r = &run->open[0];
 
-        gl_buf_fmt(&out,
-                   "; request '%.*s' waits for a person%s%.*s%.*s; answer with 'glia human respond "
-                   "%.*s %.*s --decision %.*s'",
+        gl_buf_fmt(&out, "; request '%.*s' waits for a person%s%.*s%.*s; answer with 'glia %.*s'",
                    GL_STR_ARG(r->request_id), r->prompt.n > 0 ? ": " : "", GL_STR_ARG(r->prompt),
-                   GL_STR_ARG(until(a, r)), GL_STR_ARG(v->job.job_id), GL_STR_ARG(r->request_id),
-                   GL_STR_ARG(gl_asked_decisions(r, a)));
+                   GL_STR_ARG(until(a, r)),
+                   GL_STR_ARG(gl_asked_command(a, v->job.job_id, r->request_id,
+                                               gl_asked_decisions(r, a))));
     }
     if (run->n == 0 && run->open_n > 0) { /* there are very many such runs */
         gl_buf_fmt(&out, "; %llu request%s of its workers wait%s for a person: 'glia human list'",

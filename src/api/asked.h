@@ -30,6 +30,10 @@ void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w);
 /* "approve|reject" */
 gl_str gl_asked_decisions(const struct gl_ask *r, struct gl_arena *a);
 
+/* "human respond 01J... q --decision 'approve|reject'", to be pasted into a shell: the words come
+ * from a worker, and a bare '|' would decide before anybody has chosen. `decisions`: as above. */
+gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id, gl_str decisions);
+
 #define GL_ASKED_NOBODY \
     "no worker that may have asked is running: the answer waits for the next attempt"
 

@@ -112,7 +112,7 @@ const char *gl_cli_who(void)
 const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 {
     struct gl_buf text = {0};
-    char command[512];
+    char command[4096]; /* ids of requests are long, and longer when they are quoted */
     const char *made;
     va_list args;
 
@@ -355,6 +355,7 @@ static const char *rest_hint(struct gl_cli *cli, char **argv)
 static int read_words(struct gl_cli *cli, char **argv)
 {
     const struct gl_command *c = cli->command;
+    bool is_over = false; /* no options any more: "--" */
     size_t n = 0;
 
     while (argv[n] != NULL) {
@@ -368,7 +369,9 @@ static int read_words(struct gl_cli *cli, char **argv)
             cli->rest = at + 1;
             break;
         }
-        if ((*at)[0] == '-' && (*at)[1] != '\0') {
+        if (strcmp(*at, "--") == 0 && !is_over) {
+            is_over = true;
+        } else if (!is_over && (*at)[0] == '-' && (*at)[1] != '\0') {
             err = read_option(cli, &at, rest_hint(cli, argv));
         } else if (cli->words_n == c->words_max) {
             err =

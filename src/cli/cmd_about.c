@@ -290,7 +290,8 @@ const struct gl_command gl_cli_commands[] = {
             "failed  the step has failed\n"
             "\n"
             "STEP may also be an agent of a bundle, or a request of one of its workers: that is\n"
-            "answered in the file human.jsonl of the run.\n",
+            "answered in the file human.jsonl of the run. An id that begins with '-' stands\n"
+            "behind all options and '--'.\n",
         .words_min = 2,
         .words_max = 2,
         .run = gl_cmd_human_respond,

@@ -240,13 +240,12 @@ static void say_one(struct gl_filed_watch *w, gl_str id, gl_str prompt, gl_str d
 {
     struct gl_cli *cli = w->reach->cli;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    gl_str command = gl_term_safe(&a, gl_asked_command(&a, w->job, id, decisions));
 
     gl_progress_clear(w->progress);
     gl_cli_say(cli, "request %.*s waits for a person: %.*s; to answer: %s",
                GL_STR_ARG(gl_term_safe(&a, id)), GL_STR_ARG(gl_term_safe(&a, prompt)),
-               gl_cli_hint(cli, "human respond %.*s %.*s --decision '%.*s'", GL_STR_ARG(w->job),
-                           GL_STR_ARG(gl_term_safe(&a, id)),
-                           GL_STR_ARG(gl_term_safe(&a, decisions))));
+               gl_cli_hint(cli, "%.*s", GL_STR_ARG(command)));
 }
 
 static void say_more(struct gl_filed_watch *w, size_t n)

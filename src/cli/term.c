@@ -71,6 +71,16 @@ gl_ms gl_term_now(void)
 
 /* ---- text ---- */
 
+/* U+202A to U+202E and U+2066 to U+2069 turn what follows around: one reads another text. */
+static bool is_turning(const char *p)
+{
+    unsigned char c = (unsigned char)p[2];
+
+    return (unsigned char)p[0] == 0xe2 &&
+           (((unsigned char)p[1] == 0x80 && c >= 0xaa && c <= 0xae) ||
+            ((unsigned char)p[1] == 0x81 && c >= 0xa6 && c <= 0xa9));
+}
+
 gl_str gl_term_safe(struct gl_arena *a, gl_str text)
 {
     char *copy = gl_arena_copy(a, text.n > 0 ? text.p : "", text.n);
@@ -85,6 +95,8 @@ gl_str gl_term_safe(struct gl_arena *a, gl_str text)
             copy[i] = copy[i] == '\t' ? ' ' : '?';
         } else if (n == 2 && (unsigned char)copy[i] == 0xc2 && (unsigned char)copy[i + 1] < 0xa0) {
             copy[i] = copy[i + 1] = '?'; /* C1 controls */
+        } else if (n == 3 && is_turning(copy + i)) {
+            memset(copy + i, '?', 3);
         }
     }
     return (gl_str){.p = copy, .n = text.n};

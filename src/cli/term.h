@@ -24,7 +24,8 @@ enum gl_color gl_term_status_color(gl_str status); /* of a job or a step */
 
 gl_ms gl_term_now(void); /* wall clock */
 
-/* Text of others, on a terminal: control characters become '?', so that it cannot steer it. */
+/* Text of others, on a terminal: control characters become '?', so that it cannot steer it,
+ * and so do those that turn the direction of writing around. */
 gl_str gl_term_safe(struct gl_arena *a, gl_str text);
 size_t gl_term_width(gl_str text); /* code points */
 gl_str gl_term_clip(gl_str text, size_t width);

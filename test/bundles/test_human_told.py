@@ -4,6 +4,7 @@ not listen any more, and what is beyond a limit, is told too."""
 import json
 import os
 import re
+import shlex
 import signal
 
 import pytest
@@ -77,7 +78,7 @@ def test_a_question_is_told_wherever_one_looks(own, tmp_path):
     job = start(own, bundle(tmp_path, "told", {}, {"expires_at": "2099-01-01T00:00:00Z",
                                                    "default_decision": "reject"}), "told")
     status = wait_told(box, "told", 2)
-    command = f"glia human respond {job} q0 --decision approve|reject"
+    command = f"glia human respond {job} q0 --decision 'approve|reject'"
     assert command in status["why"] and "launch?" in status["why"], status["why"]
     assert "1 more" in status["why"] and "may have asked" not in status["why"]
     assert [r["request_id"] for r in status["requests"]] == ["q0", "q1"]
@@ -114,6 +115,26 @@ def test_who_follows_a_run_is_told(alone, tmp_path):
     box.glia("human", "respond", "follow", "q0", "--decision", "approve")
     ran = alone.finish(process)
     assert ran.done.count("request q0 waits for a person") == 2, ran.done
+
+
+@item("B-12-8")
+def test_what_is_told_to_type_can_be_typed(own, tmp_path):
+    """Whatever a worker calls its request: a shell takes it as one word."""
+    box = own.box
+    ids = ["-x --decision", "a b'c\"d$(id)`id`;\u202e&"]
+    folder = bundle(tmp_path, "typed", *[{"request_id": i, "allowed_decisions": ["approve"]}
+                                         for i in ids], wanted=2)
+    job = start(own, folder, "typed")
+    for left, request in enumerate(ids):
+        status = wait_told(box, "typed", len(ids) - left)
+        command = re.search(r"answer with 'glia (human respond .*?)'(, and 1 more|$)",
+                            status["why"])[1]
+        words = shlex.split(command)
+        assert request in words and job in words, words
+        assert "\u202e" not in box.glia("why", "typed").stdout
+        assert "\u202e" not in box.glia("human", "list").stdout
+        box.glia(*words)
+    wait_for("its end", lambda: box.json("job", "status", "typed")["status"] == "completed")
 
 
 @item("B-12-9")

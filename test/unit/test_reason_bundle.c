@@ -177,7 +177,7 @@ static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
     r.view.asks = &asks;
     assert_job(*state, &r,
                "runs 's'; request 'q' waits for a person: launch?; answer with 'glia human respond "
-               "01J q --decision approve|reject'");
+               "01J q --decision 'approve|reject''");
     open[1].expires_at = 5000;
     open[1].default_decision = GL_S("go");
     asks = (struct gl_asks_run){.asked_at = 500,
@@ -187,9 +187,16 @@ static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
                                 .trouble = GL_S("there are more")};
     assert_job(*state, &r,
                "runs 's'; request 'p' waits for a person (until 1970-01-01T00:00:05.000Z; then: "
-               "go); answer with 'glia human respond 01J p --decision go|stop', and 69999 more: "
+               "go); answer with 'glia human respond 01J p --decision 'go|stop'', and 69999 more: "
                "'glia human list' shows them; no worker that may have asked is running: the answer "
                "waits for the next attempt; there are more");
+    open[0].request_id = GL_S("-x'$(id)"); /* as a worker likes */
+    words[0] = GL_S("go now");
+    open[0].decisions = (struct gl_strs){.items = words, .n = 1};
+    asks = (struct gl_asks_run){.asked_at = 9000, .open = open, .n = 1, .open_n = 1};
+    assert_job(*state, &r,
+               "runs 's'; request '-x'$(id)' waits for a person: launch?; answer with 'glia human "
+               "respond 01J --decision 'go now' -- '-x'\\''$(id)''");
     asks = (struct gl_asks_run){.open_n = 2}; /* of more runs than are kept in mind */
     assert_job(*state, &r,
                "runs 's'; 2 requests of its workers wait for a person: 'glia human list'");
