@@ -28,3 +28,13 @@ def make_served(tmp_path_factory):
     serve(box)
     yield runner
     box.close()
+
+
+@pytest.fixture(name="own")
+def make_own(tmp_path):
+    """A node of the test's own."""
+    box = Box(tmp_path)
+    runner = Runner(box)  # sets where runs are, for the node too
+    serve(box)
+    yield runner
+    box.close()

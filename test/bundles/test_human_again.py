@@ -5,9 +5,8 @@ import json
 import os
 import signal
 
-import pytest
-from bundlework import Bundle, Runner, item
-from glianode import Box, keepers, wait_for
+from bundlework import Bundle, item
+from glianode import keepers, wait_for
 from httpnode import serve
 
 # Asks, and ends with the first answer in the file, whoever it was meant for.
@@ -26,16 +25,6 @@ while not answers():
     time.sleep(0.02)
 say(complete_step={"decision": answers()[0]["decision"]})
 """
-
-
-@pytest.fixture(name="own")
-def make_own(tmp_path):
-    """A node of the test's own."""
-    box = Box(tmp_path)
-    runner = Runner(box)  # sets where runs are, for the node too
-    serve(box)
-    yield runner
-    box.close()
 
 
 def bundle(tmp_path):

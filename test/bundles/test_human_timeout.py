@@ -9,7 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 
-import pytest
 from bundlework import Bundle, Ran, Runner, item
 from glianode import GLIA, Box, wait_for
 from httpnode import serve
@@ -174,16 +173,6 @@ def ask_again(box, run_id, **payload):
     path = os.path.join(box.env["MN_RUNS_ROOT"], run_id, "human.jsonl")
     with open(path, "a", encoding="utf-8") as file:
         file.write(json.dumps({"type": "human_input_requested", "payload": payload}) + "\n")
-
-
-@pytest.fixture(name="own")
-def make_own(tmp_path):
-    """A node of the test's own."""
-    box = Box(tmp_path)
-    runner = Runner(box)  # sets where runs are, for the node too
-    serve(box)
-    yield runner
-    box.close()
 
 
 def test_the_last_line_that_asks_counts(own, tmp_path):

@@ -62,16 +62,6 @@ def node_log(box):
         return file.read()
 
 
-@pytest.fixture(name="own")
-def make_own(tmp_path):
-    """A node of the test's own."""
-    box = Box(tmp_path)
-    runner = Runner(box)  # sets where runs are, for the node too
-    serve(box)
-    yield runner
-    box.close()
-
-
 @item("B-12-8")
 def test_a_question_is_told_wherever_one_looks(own, tmp_path):
     box = own.box
