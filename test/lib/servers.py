@@ -486,8 +486,8 @@ class PostgresServer(Server):
 
     def sql(self, text, database="glia", connect_s=30):
         done = subprocess.run(["psql", "-XAtq", "-h", "127.0.0.1", "-p", str(self.port), "-U",
-                               "glia", "-d", database, "-v", "ON_ERROR_STOP=1", "-c", text],
-                              capture_output=True, text=True, check=False, timeout=60,
+                               "glia", "-d", database, "-v", "ON_ERROR_STOP=1", "-f", "-"],
+                              input=text, capture_output=True, text=True, check=False, timeout=60,
                               env={**os.environ, "PGCONNECT_TIMEOUT": str(connect_s)})
         if done.returncode != 0:
             raise RuntimeError(done.stderr)

@@ -16,6 +16,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from glianode import BUILD, Box, keepers, wait_for  # noqa: E402
 
 
+# Whoever names a store asks the node first which one it has; this one answers one request.
+ONE_ANSWER = pytest.mark.sqlite_only("a node that is played here cannot tell its store")
+
+
 def start_flow(box, name, mark=""):
     """A job whose middle step waits for the file `name`.go; each start of a step leaves a line."""
     before = len(box.jobs())
@@ -239,6 +243,7 @@ class OneAnswer(threading.Thread):
         connection.close()
 
 
+@ONE_ANSWER
 @pytest.mark.parametrize("verb", ["pause", "cancel"])
 def test_who_stops_a_job_that_was_resumed_meanwhile_does_not_stay_as_a_node(box, verb):
     """The node has taken the command, somebody has taken it back, and then the node was killed:
