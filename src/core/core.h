@@ -30,7 +30,7 @@ struct gl_core_config {
     uint32_t hot_jobs_max;
     bool passive;              /* carry out commands; start nothing, look for nothing */
     bool shared;               /* other nodes use the store, too */
-    bool guest;                /* of a shared store: looks for no work but its own */
+    bool guest;                /* of a shared store: looks for no work but its own node's */
     gl_str node;               /* our identity, stable over restarts */
     gl_str stack, env_scope;   /* only jobs of these are looked for */
     uint32_t body_bytes;       /* a larger body is not in its message; 0: GL_BODY_BYTES_MAX */

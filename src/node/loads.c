@@ -364,10 +364,7 @@ static void on_owners(struct gl_store_req *req)
             const struct gl_record *r = &req->records[at];
 
             f->entries[i].foreign =
-                n->config.guest
-                    ? r->rev > 0 && !gl_str_eq(r->owner, n->session)
-                    : r->rev > 0 &&
-                          gl_peers_have(n, r->owner, f->entries[i].score == GL_WAKE_RUNNING);
+                r->rev > 0 && gl_peers_mind(n, r->owner, f->entries[i].score == GL_WAKE_RUNNING);
         }
     }
     f->entries_n = req->status == 0 ? f->entries_n : 0;

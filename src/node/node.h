@@ -48,8 +48,8 @@ struct gl_node_config {
     struct gl_keep keep;           /* which ended jobs stay; all zero: all of them */
     struct gl_trace *trace;        /* never NULL; borrowed */
     bool passive;                  /* carry out commands, start nothing, look for nothing to do */
-    bool guest;       /* of a shared store: looks for no work but its own (`glia run` without a
-                         node) */
+    bool guest;       /* of a shared store: looks for no work but what earlier lives of this node
+                         have left (`glia run` without a node) */
     bool may_be_half; /* look first whether a migration into the store was cut short; the simulator
                          knows none */
     /* Jobs that brought the node down again and again: held until a person resumes them. */

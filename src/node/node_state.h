@@ -127,6 +127,9 @@ bool gl_peers_is_dead(const struct gl_node *n, gl_str session);
 /* Is this job another node's? Of one with running attempts that is also a node whose session has
  * died and that lives on with the next one: it alone can ask its executor. */
 bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs);
+/* ... or one that other nodes take up: of those that were left behind, a guest takes only what was
+ * left behind by earlier lives of its own node. */
+bool gl_peers_mind(const struct gl_node *n, gl_str owner, bool runs);
 void gl_peers_note_dead(struct gl_node *n, gl_str session);
 /* Somebody has given work away. */
 void gl_peers_on_woken(struct gl_node *n);

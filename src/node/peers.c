@@ -118,6 +118,12 @@ bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs)
     return false;
 }
 
+bool gl_peers_mind(const struct gl_node *n, gl_str owner, bool runs)
+{
+    return gl_peers_have(n, owner, runs) ||
+           (n->config.guest && (GL_PLANT(63) || !gl_str_eq(node_of(owner), n->config.name)));
+}
+
 bool gl_peers_is_dead(const struct gl_node *n, gl_str session)
 {
     return gl_map_find(&n->peers->dead, session) != NULL;

@@ -57,6 +57,7 @@ static void on_start(struct sim_call *call)
         .machine = m->number,
         .incarnation = ++m->incarnations,
         .stack = m->stack,
+        .guest = m->is_guest,
         .session_ttl_ms = (gl_ms)w->cluster.ttl_ms,
         .orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms,
         .pools = s->pools,
@@ -76,7 +77,8 @@ bool sim_machine_may_go(const struct sim_machine *m)
     uint32_t others = 0;
     for (uint32_t i = 0; i < m->cluster->machines_n; i++) {
         const struct sim_machine *other = &m->cluster->machines[i];
-        others += other != m && !other->is_gone && other->stack == m->stack ? 1 : 0;
+        others +=
+            other != m && !other->is_gone && !other->is_guest && other->stack == m->stack ? 1 : 0;
     }
     return others > 0;
 }
@@ -262,6 +264,7 @@ void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32
     }
     m->keeper.orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms;
     m->stack = w->cluster.stacks != 0 && number % 2 == 0 ? "blue" : NULL;
+    m->is_guest = w->cluster.guests != 0 && number % w->cluster.guests == 0;
     m->wall = draw(m, -2 * SECOND, 2 * SECOND);
     sim_call_init(&m->start, on_start, NULL);
     sim_call_init(&m->rouse, on_rouse, NULL);

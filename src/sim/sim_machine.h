@@ -32,6 +32,7 @@ struct sim_machine {
     uint32_t number;   /* from 1 on */
     gl_ms wall;        /* offset of its clock against true time */
     const char *stack; /* it looks after the jobs of this one; NULL: of none */
+    bool is_guest;     /* it looks after no jobs but those that were begun on it */
     struct sim_keeper keeper;
     struct sim_node *current; /* NULL: it has no node at the moment */
     struct sim_node *sleeper; /* an earlier one, asleep or awake again */
@@ -51,7 +52,7 @@ void sim_machine_done(struct sim_machine *m);
 bool sim_machine_trouble(struct sim_machine *m, enum sim_trouble what);
 /* Nothing goes wrong here any more: no sleepers, and a node unless it is gone. */
 void sim_machine_heal(struct sim_machine *m, bool restart);
-/* Another machine of its stack will be there. */
+/* Another machine that looks after all jobs of its stack will be there. */
 bool sim_machine_may_go(const struct sim_machine *m);
 /* It dies for good, with everything on it. */
 void sim_machine_lose(struct sim_machine *m);

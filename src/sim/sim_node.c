@@ -122,6 +122,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     };
     struct gl_node_config config = {.name = gl_str_of(n->machine),
                                     .stack = gl_str_of(options->stack),
+                                    .guest = options->guest,
                                     .session_ttl_ms = options->session_ttl_ms,
                                     .orphan_grace_ms = options->orphan_grace_ms,
                                     .pools = pools,

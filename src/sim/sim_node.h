@@ -50,6 +50,7 @@ struct sim_node_options {
     uint32_t incarnation;
     gl_ms session_ttl_ms, orphan_grace_ms; /* on a shared disk; 0: as the node thinks */
     const char *stack;                     /* NULL: none */
+    bool guest;                            /* see node.h */
     struct sim_pools pools;
     uint32_t hot_jobs_max;
     uint32_t renew; /* its core is saved and restored before an event, per million */

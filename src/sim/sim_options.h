@@ -83,7 +83,8 @@
     X(pauses, 60, 1, 6, "times a node stops for up to 3 ttl, and goes on")                     \
     X(machine_crashes, 50, 1, 4, "times a machine dies: node, keeper and processes")           \
     X(losses, 40, 100000, 700000, "a machine whose node died stays away, per million")         \
-    X(stacks, 20, 1, 1, "1: the machines belong to two stacks")
+    X(stacks, 20, 1, 1, "1: the machines belong to two stacks")                                \
+    X(guests, 40, 1, 3, "every, every 2nd, every 3rd machine only does what was begun there")
 
 /* What bundles bring along (glia-sim --agents), on top of all this. */
 #define SIM_AGENT_OPTIONS(X)                                                               \

@@ -161,6 +161,7 @@ void sim_story_start(struct sim_story *s)
     struct sim_story_machine *m = s->at;
     GL_ASSERT(m->node == NULL);
     struct sim_node_options options = {.incarnation = ++m->incarnations,
+                                       .guest = s->options.guests,
                                        .pools = s->pools,
                                        .hot_jobs_max = s->options.hot_jobs_max,
                                        .keep = s->options.keep,

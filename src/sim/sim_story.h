@@ -26,6 +26,7 @@ struct sim_story_options {
     uint32_t slots;        /* of the pool "default"; 0: 8 */
     uint32_t store_ms;     /* delay of the store: 0 to this */
     uint32_t hot_jobs_max; /* 0: no limit but the node's own */
+    bool guests;           /* every node is one, see node.h */
     struct gl_keep keep;   /* which ended jobs stay */
     const char *kinds;     /* traced lines that count: "job step exec owner" by default */
 };

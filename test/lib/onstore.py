@@ -5,8 +5,8 @@ has no store at all, carry the marker `sqlite_only` with the reason; with anothe
 selected.
 
 GLIA_TEST_SHARE=n takes about every n-th test, chosen by a hash of its name and of the store, but of
-each file at least one, of the crash tests four times as many, and none that is marked as slow. A
-test that goes through a list takes `share_of` it.
+each file at least one, of the crash tests four times as many, all that are marked with
+`every_store`, and none that is marked as slow. A test that goes through a list takes `share_of` it.
 
 A conftest.py imports all of it: pytest finds hooks and fixtures there."""
 
@@ -25,6 +25,7 @@ CRASH_MORE = 4
 def pytest_configure(config):
     config.addinivalue_line("markers", "sqlite_only(reason): not run on a shared store, because...")
     config.addinivalue_line("markers", "slow: not in a share of the tests")
+    config.addinivalue_line("markers", "every_store: in every share of the tests")
     config.addinivalue_line("markers", "item(ids): what of contract.txt a test shows")
 
 
@@ -35,7 +36,8 @@ def pick(items):
         mine = [i for i in items if i.path == path and not i.get_closest_marker("slow")]
         every = SHARE // CRASH_MORE if path.name.startswith("test_crash") else SHARE
         lots = {i: zlib.crc32(f"{STORE} {path.name} {i.name}".encode()) for i in mine}
-        found = [i for i in mine if lots[i] % max(every, 1) == 0]
+        found = [i for i in mine
+                 if lots[i] % max(every, 1) == 0 or i.get_closest_marker("every_store")]
         chosen.update(found or sorted(mine, key=lots.get)[:1])
     return chosen
 

@@ -161,6 +161,24 @@ SCENARIO(a_sleep_of_a_dead_nodes_job_ends_without_a_slot, .machines = 2, .slots 
               "31100 n1.1 owner job=D token=2 taken\n");
 }
 
+/* Two that come for a moment each: what one of them leaves behind is for its own next life. */
+SCENARIO(a_guest_takes_up_what_its_earlier_life_left, .machines = 2, .guests = true, .slots = 1,
+         .kinds = "job owner")
+{
+    begin(s, "a?", 20000);
+    sim_story_submit(s, "left", "b", 1);
+    sim_story_run(s, 1000);
+    sim_story_skip(s);
+    sim_story_kill(s);
+    sim_story_run(s, 60000);
+    assert_int_equal(s->lines_n, 0);
+    sim_story_start(s);
+    expect(s, "63000 n1.2 owner job=A token=2 taken\n"
+              "83000 n1.2 job job=A token=2 running->completed\n"
+              "83000 n1.2 owner job=B token=2 taken\n"
+              "84000 n1.2 job job=B token=2 running->completed\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +191,7 @@ int main(void)
         cmocka_unit_test(a_cancel_finds_the_job_wherever_it_lives),
         cmocka_unit_test(a_node_that_was_cut_off_stops_what_it_lost),
         cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),
+        cmocka_unit_test(a_guest_takes_up_what_its_earlier_life_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -75,6 +75,7 @@ def test_when_the_nodes_own_job_is_done_the_others_carry_on(box):
         assert_ran_once(box, name)
 
 
+@pytest.mark.every_store
 def test_a_submission_survives_the_end_of_its_node(box):
     """Commands come and go at once; each is the node for a moment, and each gets its answer."""
     runs = [box.start("run", "--", "sh", "-c", f"echo x >> {box.folder}/many") for _ in range(12)]

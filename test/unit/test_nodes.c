@@ -196,12 +196,13 @@ static void why_names_the_node_that_has_the_job(void **state)
                "dead; 1 command for it waits in the inbox of node late.3");
     assert_why(r, "gone.4#6.x", 2,
                "step 'a' waits for 1 slot of pool 'gpu' on node gone.4, which does not answer; its "
-               "node gone.4 is dead: the next node that looks takes the job over; 2 commands for "
-               "it wait in the inbox of node gone.4");
+               "node gone.4 is dead: the next one that serves this store takes the job over, or it "
+               "does when it is back; 2 commands for it wait in the inbox of node gone.4");
     assert_why(
         r, "forgotten.5#1.x", 0, /* longer dead than sessions are listed */
         "step 'a' waits for 1 slot of pool 'gpu' on node forgotten.5, which does not answer; "
-        "its node forgotten.5 is dead: the next node that looks takes the job over");
+        "its node forgotten.5 is dead: the next one that serves this store takes the job over, or "
+        "it does when it is back");
     assert_why(r, "", 0,
                "step 'a' waits for a node with 1 free slot of pool 'gpu'; no node has it at "
                "present: the next one with free slots takes it");

@@ -26,7 +26,7 @@ void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev)
             }
         }
     }
-    if (c->shared && !c->guest && ev->number != 0) {
+    if (c->shared && ev->number != 0) {
         c->sweep.hunts |= (uint8_t)ev->number;
         c->sweep.hunt_due = c->now;
     }
@@ -89,8 +89,8 @@ static struct gl_job *find_last(struct gl_core *c, size_t pool)
 
 void gl_spread_out(struct gl_core *c)
 {
-    if (!c->shared || c->passive || c->session.n == 0) {
-        return;
+    if (!c->shared || c->passive || c->guest || c->session.n == 0) {
+        return; /* whoever comes for a moment takes nothing back that nobody wants */
     }
     for (size_t i = 0; i < c->pools_n; i++) {
         struct gl_core_pool_state *p = &c->pools[i];
