@@ -173,6 +173,15 @@ static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
     }
 }
 
+/* What a job kept that is held for a damaged record is counted by nobody. */
+static bool is_spoilt(struct sim_checks *c, const struct lease *l)
+{
+    gl_str rest;
+    const struct sim_fact_job *j =
+        sim_facts_job(&c->facts, gl_str_cut(gl_buf_view(&l->key), '/', &rest));
+    return sim_fact_was_spoilt(j);
+}
+
 /* Beside those who run there are those who wait between two tries. */
 static void crowd(struct sim_checks *c, struct state *s, const struct sim_fact_job *j,
                   const struct sim_process *p, uint32_t used, uint32_t have)
@@ -182,7 +191,7 @@ static void crowd(struct sim_checks *c, struct state *s, const struct sim_fact_j
     for (int mark = 0; mark < 2; mark++) {
         struct lease *l;
         for (size_t i = 0; (l = gl_map_next(&s->leases, &i)) != NULL;) {
-            if (!l->waits || !gl_str_eq(l->spec->pool, p->spec->pool) ||
+            if (!l->waits || is_spoilt(c, l) || !gl_str_eq(l->spec->pool, p->spec->pool) ||
                 (beside && !gl_str_eq(gl_buf_view(&l->session), owner))) {
                 continue;
             }

@@ -189,6 +189,9 @@ static void on_effect(struct rig *r, const struct gl_effect *e)
                                       .token = e->token,
                                       .state = (uint8_t)r->attached});
         break;
+    case GL_FX_STOP:
+        r->stopped_n++;
+        break;
     case GL_FX_TELL:
         r->ended_n += e->ended;
         break;

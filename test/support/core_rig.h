@@ -38,7 +38,7 @@ struct rig {
     struct gl_map index; /* "kind/id" -> number of its row + 1 */
     struct rig_run *runs;
     size_t runs_n, taken_n;
-    size_t ended_n, loads_n;
+    size_t ended_n, loads_n, stopped_n;
     uint64_t refused_op;
     bool refuse_next, deaf; /* refuse the next commit; keep loads to ourselves */
     enum gl_exec_state attached;

@@ -1,4 +1,5 @@
 /* A record of a job cannot be used: the job is held for a person, and never believed in part. */
+#include "base/check.h"
 #include "model/job.h"
 #include "support/cmocka_all.h"
 #include "support/core_rig.h"
@@ -65,6 +66,38 @@ static void it_can_be_cancelled(void **state)
     rig_free(r);
 }
 
+/* The executor tells what it has. */
+static void list(struct rig *r)
+{
+    struct gl_event_info infos[4];
+
+    assert_true(r->runs_n <= GL_COUNT(infos));
+    for (size_t i = 0; i < r->runs_n; i++) {
+        infos[i] = (struct gl_event_info){.context = GL_S("default"),
+                                          .job = gl_str_of(r->runs[i].job),
+                                          .attempt = gl_str_of(r->runs[i].attempt),
+                                          .token = r->runs[i].token,
+                                          .state = GL_EXEC_RUNNING};
+    }
+    rig_feed(r, (struct gl_event){.type = GL_EV_LISTED, .infos = {.items = infos, .n = r->runs_n}});
+    rig_settle(r);
+}
+
+static void what_runs_of_it_runs_on_until_it_is_cancelled(void **state)
+{
+    (void)state;
+    struct rig *r = spoiled();
+
+    assert_int_equal(r->runs_n, 2);
+    list(r);
+    assert_int_equal(r->stopped_n, 0);
+    rig_command(r, r->job, GL_CMD_CANCEL);
+    rig_settle(r);
+    list(r);
+    assert_int_equal(r->stopped_n, 2);
+    rig_free(r);
+}
+
 static void a_mended_record_lets_it_go_on(void **state)
 {
     (void)state;
@@ -92,6 +125,7 @@ int main(void)
         cmocka_unit_test(a_job_with_a_damaged_step_is_paused_and_says_which),
         cmocka_unit_test(it_is_not_resumed_and_nothing_starts),
         cmocka_unit_test(it_can_be_cancelled),
+        cmocka_unit_test(what_runs_of_it_runs_on_until_it_is_cancelled),
         cmocka_unit_test(a_mended_record_lets_it_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -489,6 +489,14 @@ static void replay_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_core_dispatch(c, ev);
 }
 
+static void give_up(struct gl_core *c, struct gl_job *j,
+                    void (*each)(struct gl_core *c, struct gl_job *j, const struct gl_event *ev))
+{
+    GL_MARK(c->trace, "load.not_usable");
+    gl_load_unpark(c, j, each);
+    drop(c, j);
+}
+
 static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
 {
     uint32_t tries = j->load_tries < 5 ? j->load_tries++ : 5;
@@ -499,9 +507,7 @@ static void load_failed(struct gl_core *c, struct gl_job *j, int64_t code)
         gl_sweep_set_load_due(c, j, c->now + (wait < RETRY_MS_MAX ? wait : RETRY_MS_MAX));
         return;
     }
-    GL_MARK(c->trace, "load.not_usable");
-    gl_load_unpark(c, j, code == GL_E_NOT_FOUND ? absent_parked : damaged_parked);
-    drop(c, j);
+    give_up(c, j, code == GL_E_NOT_FOUND ? absent_parked : damaged_parked);
 }
 
 /* ---- when a record of it cannot be used ---- */
@@ -513,6 +519,16 @@ static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl
     if (ev->type == GL_EV_COMMAND) {
         gl_core_dispatch(c, ev);
     }
+}
+
+/* It has ended, whatever else can be read of it: nothing that runs of it is wanted. */
+static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    uint64_t seen =
+        ev->infos.n > 0 ? ((const struct gl_event_info *)ev->infos.items)->token : ev->token;
+
+    damaged_parked(c, j, ev);
+    gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
 }
 
 /* Whose attempts these are lets go of them as soon as it learns that the job is another's: it
@@ -528,17 +544,22 @@ static bool strays(const struct gl_core *c, const struct gl_event_record *job)
 static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                          const struct gl_event_record *bad)
 {
+    const struct gl_event_record *job = ev->records.items;
+    bool is_readable, has_ended;
+
     gl_job_clear(c, j);
-    if (gl_restore_head(c, j, ev) != 0 || gl_job_status_is_terminal(j->r.status)) {
+    is_readable = gl_restore_head(c, j, ev) == 0;
+    has_ended = is_readable && gl_job_status_is_terminal(j->r.status);
+    if (!is_readable || has_ended) {
         gl_job_clear(c, j);
-        load_failed(c, j, GL_E_DAMAGED);
+        j->token = job->token;
+        give_up(c, j, has_ended ? ended_parked : damaged_parked);
         return;
     }
     GL_MARK(c->trace, "load.held_damaged");
     enter(c, j);
     j->is_damaged = true;
-    j->r.is_strayed |=
-        strays(c, ev->records.items) && !GL_PLANT(55); /* planted: who had it knows */
+    j->r.is_strayed |= strays(c, job) && !GL_PLANT(55); /* planted: who had it knows */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
         gl_core_set(c, &j->r.reason,
                     bad == NULL ? GL_S("a record of it is missing, or does not fit the others")
