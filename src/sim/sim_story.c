@@ -162,6 +162,7 @@ void sim_story_start(struct sim_story *s)
     GL_ASSERT(m->node == NULL);
     struct sim_node_options options = {.incarnation = ++m->incarnations,
                                        .guest = s->options.guests,
+                                       .stack = s->options.stack,
                                        .pools = s->pools,
                                        .hot_jobs_max = s->options.hot_jobs_max,
                                        .keep = s->options.keep,

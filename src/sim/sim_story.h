@@ -27,6 +27,7 @@ struct sim_story_options {
     uint32_t store_ms;     /* delay of the store: 0 to this */
     uint32_t hot_jobs_max; /* 0: no limit but the node's own */
     bool guests;           /* every node is one, see node.h */
+    const char *stack;     /* of the nodes that start from now on; NULL: none */
     struct gl_keep keep;   /* which ended jobs stay */
     const char *kinds;     /* traced lines that count: "job step exec owner" by default */
 };

@@ -179,6 +179,31 @@ SCENARIO(a_guest_takes_up_what_its_earlier_life_left, .machines = 2, .guests = t
               "84000 n1.2 job job=B token=2 running->completed\n");
 }
 
+/* A node that belongs to another stack for a while leaves what its keeper knows of the first one's
+ * jobs where it is: nobody else could say that the step has run. */
+SCENARIO(a_change_of_stack_forgets_no_attempt, .machines = 2, .guests = true, .stack = "blue",
+         .kinds = "job step owner")
+{
+    begin(s, "a! b:a", 5000);
+    sim_story_kill(s);
+    s->options.stack = "green";
+    sim_story_run(s, 1000);
+    sim_story_start(s);
+    sim_story_run(s, 30000);
+    assert_int_equal(s->lines_n, 0);
+    sim_story_kill(s);
+    s->options.stack = "blue";
+    sim_story_start(s);
+    expect(s, "33000 n1.3 step job=A step=a n=1 running->completed\n"
+              "33000 n1.3 step job=A step=b pending->ready\n"
+              "33000 n1.3 step job=A step=b ready->queued\n"
+              "33000 n1.3 owner job=A token=2 taken\n"
+              "33000 n1.3 step job=A step=b queued->running\n"
+              "34000 n1.3 step job=A step=b n=1 running->completed\n"
+              "34000 n1.3 job job=A token=2 running->completed\n");
+    assert_int_equal(sim_story_ran(s), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +217,7 @@ int main(void)
         cmocka_unit_test(a_node_that_was_cut_off_stops_what_it_lost),
         cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),
         cmocka_unit_test(a_guest_takes_up_what_its_earlier_life_left),
+        cmocka_unit_test(a_change_of_stack_forgets_no_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

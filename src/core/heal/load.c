@@ -321,6 +321,16 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
     }
 }
 
+/* It is of another stack, and an earlier life of this node had it, or nobody: attempts of it that
+ * we have are nobody else's to know about. They stay until their job is taken up, here or
+ * elsewhere. */
+static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    if (ev->type == GL_EV_COMMAND) {
+        deny_parked(c, j, ev);
+    }
+}
+
 static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     gl_txn_refuse(c, ev->request, GL_E_DAMAGED, "the record of job %.*s is damaged",
@@ -533,7 +543,7 @@ static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_ev
 
 /* Whose attempts these are lets go of them as soon as it learns that the job is another's: it
  * cannot be asked about them any more, even if it is the one that has the job in the end. */
-static bool strays(const struct gl_core *c, const struct gl_event_record *job)
+static bool is_another_nodes(const struct gl_core *c, const struct gl_event_record *job)
 {
     gl_str rest;
 
@@ -559,7 +569,7 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     GL_MARK(c->trace, "load.held_damaged");
     enter(c, j);
     j->is_damaged = true;
-    j->r.is_strayed |= strays(c, job) && !GL_PLANT(55); /* planted: who had it knows */
+    j->r.is_strayed |= is_another_nodes(c, job) && !GL_PLANT(55); /* planted: who had it knows */
     if (j->r.verdict == GL_VERDICT_NONE && j->r.hold != GL_HOLD_PERSON) {
         gl_core_set(c, &j->r.reason,
                     bad == NULL ? GL_S("a record of it is missing, or does not fit the others")
@@ -606,7 +616,7 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         j->token = rec->token;
         gl_core_set(c, &j->r.stack, ev->stack);
         gl_core_set(c, &j->r.env_scope, ev->env_scope);
-        gl_load_unpark(c, j, deny_parked);
+        gl_load_unpark(c, j, is_another_nodes(c, rec) ? deny_parked : leave_parked);
         drop(c, j);
         return;
     }
