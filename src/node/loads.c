@@ -364,7 +364,8 @@ static void on_owners(struct gl_store_req *req)
             const struct gl_record *r = &req->records[at];
 
             f->entries[i].foreign =
-                r->rev > 0 && gl_peers_mind(n, r->owner, f->entries[i].score == GL_WAKE_RUNNING);
+                r->rev > 0 && gl_peers_mind(n, f->entries[i].id, r->owner,
+                                            f->entries[i].score == GL_WAKE_RUNNING);
         }
     }
     f->entries_n = req->status == 0 ? f->entries_n : 0;

@@ -128,8 +128,8 @@ bool gl_peers_is_dead(const struct gl_node *n, gl_str session);
  * died and that lives on with the next one: it alone can ask its executor. */
 bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs);
 /* ... or one that other nodes take up: of those that were left behind, a guest takes only what was
- * left behind by earlier lives of its own node. */
-bool gl_peers_mind(const struct gl_node *n, gl_str owner, bool runs);
+ * left behind by earlier lives of its own node, and what its clients wait for. */
+bool gl_peers_mind(const struct gl_node *n, gl_str job, gl_str owner, bool runs);
 void gl_peers_note_dead(struct gl_node *n, gl_str session);
 /* Somebody has given work away. */
 void gl_peers_on_woken(struct gl_node *n);
@@ -228,6 +228,8 @@ bool gl_requests_have_submit(const struct gl_node *n, uint64_t until);
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why);
 void gl_requests_tell(struct gl_node *n, gl_str job, bool ended);
+/* Does a client wait for what becomes of it? */
+bool gl_requests_wait_for(const struct gl_node *n, gl_str job);
 void gl_requests_on_time(struct gl_node *n);
 void gl_requests_drain(struct gl_node *n); /* answer what is to be answered */
 void gl_requests_refuse_watchers(struct gl_node *n);

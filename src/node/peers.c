@@ -118,10 +118,11 @@ bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs)
     return false;
 }
 
-bool gl_peers_mind(const struct gl_node *n, gl_str owner, bool runs)
+bool gl_peers_mind(const struct gl_node *n, gl_str job, gl_str owner, bool runs)
 {
-    return gl_peers_have(n, owner, runs) ||
-           (n->config.guest && (GL_PLANT(63) || !gl_str_eq(node_of(owner), n->config.name)));
+    bool is_wanted = gl_str_eq(node_of(owner), n->config.name) || gl_requests_wait_for(n, job);
+
+    return gl_peers_have(n, owner, runs) || (n->config.guest && (GL_PLANT(63) || !is_wanted));
 }
 
 bool gl_peers_is_dead(const struct gl_node *n, gl_str session)
@@ -330,8 +331,7 @@ static void judge_next(struct gl_peers *p)
     struct gl_node *n = p->node;
     struct gl_store *s = n->ports.store;
 
-    if (p->judged_at >= p->judged_n || n->config.passive || n->stopping || n->lost ||
-        !gl_sessions_may_judge(n)) {
+    if (p->judged_at >= p->judged_n || n->stopping || n->lost || !gl_sessions_may_judge(n)) {
         round_ends(p);
         return;
     }

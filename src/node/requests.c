@@ -497,6 +497,11 @@ void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
     }
 }
 
+bool gl_requests_wait_for(const struct gl_node *n, gl_str job)
+{
+    return gl_map_find(&n->watched, job) != NULL;
+}
+
 void gl_requests_on_time(struct gl_node *n)
 {
     struct gl_link *next;

@@ -1,0 +1,89 @@
+"""Commands on a shared store without `glia serve`: each is a node for a moment, a guest. What one
+of them leaves behind is taken up by the next of its folder, and by whoever waits for it."""
+
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from clusterbox import make_boxes, make_redis, serve, why  # noqa: E402, F401
+from glianode import wait_for  # noqa: E402
+
+pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
+
+
+def begin(box, name):
+    """A command whose first step stays until the file FOLDER/NAME.1 is there, the second for 2."""
+    step = ("{{idempotent: true,"
+            " sh: 'echo x >> {0}.ran; until [ -e {0}.{1} ]; do sleep 0.05; done'}}")
+    path = f"{box.folder}/{name}"
+    flow = box.write(f"{name}.yaml", f"""
+name: {name}
+steps:
+  first: {step.format(path, 1)}
+  second: {step.format(path, 2).replace("{", "{needs: first, ")}
+""")
+    run = box.start("run", flow, "--run-id", name)
+    wait_for("its step", lambda: box.has(f"{name}.ran"))
+    return run
+
+
+def let(box, name, *numbers):
+    for number in numbers:
+        box.write(f"{name}.{number}", "")
+
+
+def kill(run):
+    run.kill()
+    run.wait()
+
+
+def status_of(box, job):
+    return box.json("job", "status", job)["status"]
+
+
+def test_who_waits_for_the_job_of_another_folder_takes_it_over(boxes):
+    a, b = boxes("a"), boxes("b")
+    first = begin(a, "one")
+    waits = b.start("job", "resume", "one")
+    wait_for("the node", lambda: os.path.exists(b.socket))
+    let(a, "one", 1)
+    wait_for("what it is told", lambda: "running     second" in b.read(waits.err))
+    kill(first)
+    let(a, "one", 2)
+    b.finish(waits)
+    assert status_of(b, "one") == "completed"
+
+
+def test_who_does_not_wait_for_it_leaves_it_alone(boxes):
+    """... and the next command of its own folder goes on with it."""
+    a, b = boxes("a"), boxes("b")
+    kill(begin(a, "one"))
+    second = begin(b, "two")
+    wait_for("its death", lambda: "is dead" in why(b, "one"))
+    assert "the next one that serves this store takes the job over, or it does when it is back" \
+        in why(b, "one")
+    let(a, "one", 1, 2)
+    third = begin(a, "three")
+    wait_for("its end", lambda: status_of(a, "one") == "completed")
+    for box, name, run in ((b, "two", second), (a, "three", third)):
+        let(box, name, 1, 2)
+        box.finish(run)
+
+
+def test_what_a_dead_guest_left_goes_to_a_node_that_serves(boxes):
+    a, b = boxes("a"), boxes("b")
+    kill(begin(a, "one"))
+    let(a, "one", 1, 2)
+    serve(b)
+    wait_for("its end", lambda: status_of(b, "one") == "completed")
+
+
+@pytest.mark.parametrize("verb, end", [("cancel", "cancelled"), ("pause", "paused")])
+def test_a_command_from_elsewhere_stops_what_a_dead_guest_left(boxes, verb, end):
+    """Nobody is there who could have declared it dead before."""
+    a, b = boxes("a"), boxes("b")
+    kill(begin(a, "one"))
+    b.glia("job", verb, "one")
+    assert status_of(b, "one") == end
