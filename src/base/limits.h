@@ -13,10 +13,14 @@ enum {
     GL_ORPHAN_GRACE_MS = 10000,    /* a keeper whose node is silent so long ends its steps */
     GL_ABOUT_BYTES_MAX = 64 << 10, /* what a node tells of itself with its session */
     GL_SESSIONS_LISTED = 1000,     /* sessions in one listing of them */
-    GL_ID_BYTES_MAX = 128,         /* a step id, a run id, a context name, a dedupe key */
-    GL_NAME_BYTES_MAX = 256,       /* a flow's name */
-    GL_KEY_BYTES_MAX = 512,        /* of `concurrency` and `rate` */
-    GL_ULID_BYTES = 26,            /* a job id, as text */
+    /* Each opening forgets so many that have been dead for so long. A store of one's own, which has
+     * no clock of its own either, forgets all but the last so many. */
+    GL_SESSIONS_KEPT_MS = 24 * 60 * 60 * 1000,
+    GL_SESSIONS_KEPT = 100,
+    GL_ID_BYTES_MAX = 128,   /* a step id, a run id, a context name, a dedupe key */
+    GL_NAME_BYTES_MAX = 256, /* a flow's name */
+    GL_KEY_BYTES_MAX = 512,  /* of `concurrency` and `rate` */
+    GL_ULID_BYTES = 26,      /* a job id, as text */
     GL_STEP_ID_BYTES_MAX = GL_ID_BYTES_MAX + 9,          /* of an instance: "step[n]" */
     GL_ATTEMPT_ID_BYTES_MAX = GL_STEP_ID_BYTES_MAX + 24, /* "step:attempt:n" */
 

@@ -35,7 +35,8 @@ enum gl_guard_type {
     GL_GUARD_NOT_LIVE, /* there is none, or it is not live */
     GL_GUARD_OWNED,    /* it is owned by `owner` with `token`; with rev != 0 also: and has that
                           revision */
-    GL_GUARD_DEAD,     /* `owner` is the id of a session that is dead (kind and id are not used) */
+    GL_GUARD_DEAD,     /* `owner` is the id of a session that is dead (kind and id are not used);
+                          one that is not known is, "" is not */
     GL_GUARD_ALIVE,    /* `owner` is the id of a session that is known and not dead */
     GL_GUARD_CLAIMED,  /* item `id` of queue `kind` is there, and its newest claim has `token` */
 };
@@ -149,7 +150,8 @@ struct gl_queue_item {
 
 /* ---- sessions ---- */
 
-/* A session is the only thing a node renews; it owns records by its id. Once dead it stays dead. */
+/* A session is the only thing a node renews; it owns records by its id. Once dead it stays dead,
+ * and after a while it is forgotten (GL_SESSIONS_KEPT_MS): what is not known is dead. */
 struct gl_session_info {
     gl_str id;            /* "node#incarnation.nonce" */
     uint64_t incarnation; /* rising with each opening by this node */
@@ -229,7 +231,8 @@ struct gl_store_ops {
                           gl_ms ttl_ms, gl_str about);
     /* Its holder leaves: it is dead from now on. */
     void (*session_end)(struct gl_store *s, struct gl_store_req *req, gl_str session);
-    /* Is it dead? With `declare`, one past its deadline is marked dead first (irrevocably). */
+    /* Is it dead, or not known? With `declare`, one past its deadline is marked dead first
+     * (irrevocably). */
     void (*session_dead)(struct gl_store *s, struct gl_store_req *req, gl_str session,
                          bool declare);
     /* All that are not dead, then the newest of the dead, up to GL_SESSIONS_LISTED in all. */

@@ -11,6 +11,7 @@ enum {
     JOBS_MIN = 12,
     TAIL_MAX = 8, /* transactions that a failover waits for, so that there is something to lose */
     TROUBLE_MS = 10000, /* something goes wrong at least this often, as long as it may */
+    FORGET_MS = 20000,  /* dead sessions are forgotten then; above the lag of a failover */
     TAKEOVER_MS = 4000, /* over the TTL: until somebody else has what a dead node ran */
 };
 #define LIVENESS_MS (240 * MINUTE) /* everything must have ended by then */
@@ -163,6 +164,7 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
     sim_disk_init(&s->disk);
     s->disk.shared = true;
     s->disk.keeps_tail = w->cluster.failovers > 0;
+    s->disk.sessions_kept_ms = w->seed % 3 == 0 ? 0 : FORGET_MS;
     gl_list_init(&s->nodes);
     s->machines_n = w->cluster.nodes_n;
     for (uint32_t i = 0; i < s->machines_n; i++) {

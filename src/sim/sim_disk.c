@@ -118,7 +118,7 @@ static bool holds(const struct sim_disk *d, gl_str context, const struct gl_guar
         return sim_disk_is_dead(d, g->owner);
     }
     if (g->type == GL_GUARD_ALIVE) {
-        return sim_disk_session_find(d, g->owner) != NULL && !sim_disk_is_dead(d, g->owner);
+        return sim_disk_is_alive(d, g->owner);
     }
     if (g->type == GL_GUARD_CLAIMED) {
         return sim_disk_is_claimed(d, context, g);

@@ -20,6 +20,7 @@ struct sim_disk_session {
     uint64_t incarnation;
     gl_ms deadline; /* by the store's clock; INT64_MAX: it has none */
     bool dead;
+    gl_ms died_at; /* by the store's clock */
     struct gl_buf about;
 };
 
@@ -48,9 +49,10 @@ struct sim_disk {
     struct gl_map sessions; /* id -> struct sim_disk_session, in the order of their birth */
     struct gl_link handles; /* struct sim_store.link: all that are open */
     struct sim_disk_watch watch;
-    gl_ms away_until; /* an outage: handles answer "unavailable" before this time */
-    gl_ms now;        /* true time, told by whoever calls */
-    gl_ms offset;     /* of the store's clock against it */
+    gl_ms away_until;       /* an outage: handles answer "unavailable" before this time */
+    gl_ms now;              /* true time, told by whoever calls */
+    gl_ms offset;           /* of the store's clock against it */
+    gl_ms sessions_kept_ms; /* when they are dead; 0: for ever */
     uint64_t commits_n, refusals_n;
     /* What no replica has yet, oldest first. Empty unless `keeps_tail`. */
     bool keeps_tail;

@@ -6,10 +6,35 @@ struct sim_disk_session *sim_disk_session_find(const struct sim_disk *d, gl_str 
     return gl_map_find(&d->sessions, id);
 }
 
+/* Those who check remember it for ever, the store does not. */
+static bool is_forgotten(const struct sim_disk *d, const struct sim_disk_session *s)
+{
+    return s->dead && d->sessions_kept_ms != 0 &&
+           sim_disk_time(d) - s->died_at > d->sessions_kept_ms;
+}
+
+static struct sim_disk_session *find_known(const struct sim_disk *d, gl_str id)
+{
+    struct sim_disk_session *s = sim_disk_session_find(d, id);
+    return s == NULL || is_forgotten(d, s) ? NULL : s;
+}
+
 bool sim_disk_is_dead(const struct sim_disk *d, gl_str session)
 {
-    const struct sim_disk_session *s = sim_disk_session_find(d, session);
-    return s != NULL && s->dead;
+    const struct sim_disk_session *s = find_known(d, session);
+    return session.n > 0 && (s == NULL || s->dead);
+}
+
+bool sim_disk_is_alive(const struct sim_disk *d, gl_str session)
+{
+    const struct sim_disk_session *s = find_known(d, session);
+    return s != NULL && !s->dead;
+}
+
+static void kill(const struct sim_disk *d, struct sim_disk_session *s)
+{
+    s->dead = true;
+    s->died_at = sim_disk_time(d);
 }
 
 static gl_ms deadline_in(const struct sim_disk *d, gl_ms ttl_ms)
@@ -24,7 +49,9 @@ struct sim_disk_session *sim_disk_session_open(struct sim_disk *d,
     struct sim_disk_session *old;
     for (size_t i = 0; (old = gl_map_next(&d->sessions, &i)) != NULL;) {
         bool same = gl_str_eq(old->node, wish->node);
-        old->dead = old->dead || same || !d->shared;
+        if (!old->dead && (same || !d->shared)) {
+            kill(d, old);
+        }
         if (same && old->incarnation >= incarnation) {
             incarnation = old->incarnation + 1;
         }
@@ -46,7 +73,7 @@ struct sim_disk_session *sim_disk_session_open(struct sim_disk *d,
 
 int sim_disk_session_renew(struct sim_disk *d, gl_str id, gl_ms ttl_ms, gl_str about)
 {
-    struct sim_disk_session *s = sim_disk_session_find(d, id);
+    struct sim_disk_session *s = find_known(d, id);
     if (s == NULL || s->dead) {
         return GL_E_GONE;
     }
@@ -60,28 +87,29 @@ int sim_disk_session_renew(struct sim_disk *d, gl_str id, gl_ms ttl_ms, gl_str a
 
 int sim_disk_session_end(struct sim_disk *d, gl_str id)
 {
-    struct sim_disk_session *s = sim_disk_session_find(d, id);
+    struct sim_disk_session *s = find_known(d, id);
     if (s == NULL) {
         return GL_E_GONE;
     }
     if (!s->dead) {
         sim_disk_tail_begin(d, id, 0, false);
         sim_disk_tail_session(d, s);
-        s->dead = true;
+        kill(d, s);
     }
     return 0;
 }
 
 int sim_disk_session_dead(struct sim_disk *d, gl_str id, bool declare, bool *ret_dead)
 {
-    struct sim_disk_session *s = sim_disk_session_find(d, id);
+    struct sim_disk_session *s = find_known(d, id);
     if (s == NULL) {
-        return GL_E_NOT_FOUND;
+        *ret_dead = true;
+        return 0;
     }
     if (declare && !s->dead && s->deadline < sim_disk_time(d)) {
         sim_disk_tail_begin(d, (gl_str){0}, 0, false);
         sim_disk_tail_session(d, s);
-        s->dead = true;
+        kill(d, s);
         if (d->watch.on_declared != NULL) {
             d->watch.on_declared(d->watch.owner, s->node);
         }
@@ -114,6 +142,9 @@ const struct gl_session_info *sim_disk_session_list(const struct sim_disk *d, st
     size_t dead_n = 0;
     const struct sim_disk_session *s;
     for (size_t i = 0; (s = gl_map_next(&d->sessions, &i)) != NULL;) {
+        if (is_forgotten(d, s)) {
+            continue;
+        }
         if (s->dead) {
             dead[dead_n++] = s;
         } else if (n < cap) {

@@ -52,7 +52,8 @@ struct sim_table *sim_disk_table_make(struct sim_disk_context *c, enum sim_shape
 /* Put `fresh` where `old` is: either may be NULL. Takes both; the tail keeps what it may need. */
 void sim_disk_swap(struct sim_disk *d, struct sim_table *t, struct sim_row *old,
                    struct sim_row *fresh);
-bool sim_disk_is_dead(const struct sim_disk *d, gl_str session);
+bool sim_disk_is_dead(const struct sim_disk *d, gl_str session); /* or not known */
+bool sim_disk_is_alive(const struct sim_disk *d, gl_str session);
 
 /* ---- queues (sim_disk_queue.c) ---- */
 bool sim_disk_is_claimed(const struct sim_disk *d, gl_str context, const struct gl_guard *g);

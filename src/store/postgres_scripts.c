@@ -2,11 +2,14 @@
 
 #include <stddef.h>
 
+#include "base/limits.h"
+
 /* ---- the store ---- */
 
 /* Declaring a session dead takes FOR UPDATE on its row, a commit FOR KEY SHARE: the declaration
  * waits for commits under way, and commits that come later see it. An UPDATE alone would not do: it
  * locks FOR NO KEY UPDATE, which does not conflict. */
+static_assert(GL_SESSIONS_KEPT_MS == 86400000 && GL_SESSIONS_KEPT == 100, "opening says so, too");
 static const char session_open[] =
     "CREATE OR REPLACE FUNCTION glia.session_open_1("
     " p_node text, p_nonce text, p_ttl bigint, p_about text,"
@@ -22,10 +25,15 @@ static const char session_open[] =
     " INSERT INTO glia.session(id, node, incarnation, deadline, about)"
     "  VALUES(session_open_1.id, p_node, session_open_1.incarnation,"
     "  glia.now_ms() + p_ttl, p_about);"
-    /* Nobody asks any more what became of the transactions of a process that ended yesterday. */
-    " DELETE FROM glia.tx t USING glia.session s"
-    "  WHERE s.node = p_node AND s.dead AND s.ended < glia.now_ms() - 86400000"
-    "  AND t.session = s.id;"
+    /* Nobody asks any more what became of the transactions of a process that ended yesterday. Of
+     * each node the last one stays: incarnations go on from there. Others may do the same now. */
+    " WITH old AS ("
+    "  SELECT s.id FROM glia.session s"
+    "  WHERE s.dead AND s.ended < glia.now_ms() - 86400000 AND EXISTS (SELECT FROM glia.session n"
+    "   WHERE n.node = s.node AND n.incarnation > s.incarnation)"
+    "  ORDER BY s.ended LIMIT 100 FOR UPDATE SKIP LOCKED),"
+    "  gone AS (DELETE FROM glia.session s USING old WHERE s.id = old.id)"
+    " DELETE FROM glia.tx t USING old WHERE t.session = old.id;"
     "END $$";
 
 static const char session_end[] =
@@ -44,7 +52,7 @@ static const char session_dead[] =
     "DECLARE s record;"
     "BEGIN"
     " SELECT dead, deadline INTO s FROM glia.session WHERE id = p_id;"
-    " IF NOT FOUND THEN RETURN NULL; END IF;"
+    " IF NOT FOUND THEN RETURN true; END IF;"
     " IF s.dead OR NOT p_declare OR s.deadline > glia.now_ms() THEN RETURN s.dead; END IF;"
     " SELECT dead, deadline INTO s FROM glia.session WHERE id = p_id FOR UPDATE;"
     " IF NOT s.dead AND s.deadline <= glia.now_ms() THEN"
@@ -191,7 +199,8 @@ const char *const gl_postgres_script_store[] = {
     "    WHEN 3 THEN coalesce(r.live, false)"                                                     \
     "    WHEN 4 THEN r.rev IS NULL OR r.owner <> g.owner OR r.token <> g.token"                   \
     "     OR g.rev <> 0 AND r.rev <> g.rev"                                                       \
-    "    WHEN 5 THEN NOT EXISTS (SELECT FROM glia.session s WHERE s.id = g.owner AND s.dead)"     \
+    "    WHEN 5 THEN g.owner = ''"                                                                \
+    "     OR EXISTS (SELECT FROM glia.session s WHERE s.id = g.owner AND NOT s.dead)"             \
     "    WHEN 6 THEN NOT EXISTS (SELECT FROM glia.session s WHERE s.id = g.owner AND NOT s.dead)" \
     "    ELSE NOT EXISTS (SELECT FROM @.queue q"                                                  \
     "     WHERE q.name = g.kind AND q.id = g.id AND q.token = g.token AND q.token <> 0) END"      \
@@ -303,8 +312,8 @@ static const char take[] =
     " RETURN QUERY"
     "  WITH free AS ("
     "   SELECT q.name, q.id FROM @.queue q"
-    "   WHERE q.name = p_queue AND (q.until <= t OR EXISTS"
-    "    (SELECT FROM glia.session s WHERE s.id = q.taker AND s.dead))"
+    "   WHERE q.name = p_queue AND (q.until <= t OR q.taker <> '' AND NOT EXISTS"
+    "    (SELECT FROM glia.session s WHERE s.id = q.taker AND NOT s.dead))"
     "   ORDER BY q.pos LIMIT p_limit FOR UPDATE OF q SKIP LOCKED),"
     "  claimed AS ("
     "   UPDATE @.queue q SET taker = p_session, until = t + p_lease, token = nextval('@.claim')"

@@ -73,11 +73,10 @@ static int fill_resolve(struct gl_postgres_op *op)
     }
 }
 
-static int no_session(struct gl_postgres_op *op, int status)
+static int no_session(struct gl_postgres_op *op)
 {
-    return gl_why(&op->req->why, status, "the session %.*s is %s",
-                  GL_STR_ARG(op->u.session.session),
-                  status == GL_E_GONE ? "dead, or there never was one" : "not known");
+    return gl_why(&op->req->why, GL_E_GONE, "the session %.*s is dead, or there never was one",
+                  GL_STR_ARG(op->u.session.session));
 }
 
 void gl_postgres_session_fill(struct gl_postgres_op *op)
@@ -92,14 +91,13 @@ void gl_postgres_session_fill(struct gl_postgres_op *op)
         req->session.id = gl_postgres_args_get_text(lib, op->result, 0, 1);
         return;
     case GL_POSTGRES_OP_SESSION_RENEW:
-        req->status = is_null ? no_session(op, GL_E_GONE) : 0;
+        req->status = is_null ? no_session(op) : 0;
         return;
     case GL_POSTGRES_OP_SESSION_END:
-        req->status = is_null ? no_session(op, GL_E_GONE) : 0;
+        req->status = is_null ? no_session(op) : 0;
         return;
     case GL_POSTGRES_OP_SESSION_DEAD:
-        req->session_dead = gl_postgres_args_get_int(lib, op->result, 0, 0) != 0;
-        req->status = is_null ? no_session(op, GL_E_NOT_FOUND) : 0;
+        req->session_dead = is_null || gl_postgres_args_get_int(lib, op->result, 0, 0) != 0;
         return;
     case GL_POSTGRES_OP_SESSION_LIST:
         fill_sessions(op, rows);

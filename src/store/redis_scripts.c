@@ -1,5 +1,7 @@
 #include "store/redis_scripts.h"
 
+#include "base/limits.h"
+
 /* clang-format off */
 
 #define READS "#!lua flags=no-writes\n"
@@ -104,7 +106,7 @@ static const char commit[] =
     "  local r = call('HMGET', 'glia:.session:' .. s, 'node', 'dead')\n"
     "  back()\n"
     "  if r[1] then return r[2] == '1' end\n"
-    "  return nil\n"
+    "  return s ~= '' or nil\n"
     "end\n"
     /* A field of a record; a key of another type has none of ours. */
     "local function field(k, f)\n"
@@ -239,6 +241,7 @@ static const char resolve[] =
     "if no and tonumber(string.match(no, '^%d+')) <= n then return 1 end\n"
     "return 0\n";
 
+static_assert(GL_SESSIONS_KEPT_MS == 86400000 && GL_SESSIONS_KEPT == 100, "opening says so, too");
 static const char session[] =
     "local verb, S, now = ARGV[3], ARGV[4], clock()\n"
     "local function key(s) return 'glia:.session:' .. s end\n"
@@ -266,6 +269,11 @@ static const char session[] =
     /* A copy of the same wish, by an old connection: it must not end what the first has begun. */
     "    if r[1] == node and r[2] == opening then return {s, r[3]} end\n"
     "    if r[1] == node then kill(s) end\n"
+    "  end\n"
+    "  local old = num(now - 86400000)\n"
+    "  for _, s in ipairs(call('ZRANGEBYSCORE', 'glia:.dead', '-inf', old, 'LIMIT', 0, 100)) do\n"
+    "    call('DEL', key(s), 'glia:.no:' .. s)\n"
+    "    call('ZREM', 'glia:.dead', s)\n"
     "  end\n"
     "  local inc = call('HINCRBY', 'glia:.nodes', node, 1)\n"
     "  local s = node .. '#' .. inc .. '.' .. nonce\n"
@@ -316,9 +324,9 @@ static const char take[] =
     "end\n"
     "for _, s in ipairs(call('SMEMBERS', P .. '.takers:' .. q)) do\n"
     "  home()\n"
-    "  local dead = call('HGET', 'glia:.session:' .. s, 'dead')\n"
+    "  local r = call('HMGET', 'glia:.session:' .. s, 'node', 'dead')\n"
     "  back()\n"
-    "  if dead == '1' then\n"
+    "  if s ~= '' and not r[1] or r[2] == '1' then\n"
     "    for _, id in ipairs(call('ZRANGE', P .. '.taken:' .. q, 0, -1)) do\n"
     "      if call('HGET', item(id), 's') == s then free(id) end\n"
     "    end\n"

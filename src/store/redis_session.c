@@ -105,13 +105,9 @@ static enum gl_redis_next decode_dead(struct gl_redis *s, struct gl_redis_op *op
 {
     (void)s;
     (void)a;
-    int64_t answer = -1;
+    int64_t answer = 0;
     (void)gl_redis_i64(reply, &answer);
-    op->req->session_dead = answer > 0;
-    if (answer < 0) {
-        op->req->status = gl_why(&op->req->why, GL_E_NOT_FOUND, "there is no session '%.*s'",
-                                 GL_STR_ARG(op->u.session.id));
-    }
+    op->req->session_dead = answer != 0; /* below 0: it is not known */
     return GL_REDIS_DONE;
 }
 

@@ -7,12 +7,13 @@
 #include "store/sqlite_items.h"
 #include "store/sqlite_session.h"
 
-/* rc; *ret: the session is known, and dead or not as asked. */
+/* rc; *ret: the session is dead, which one that is not known is, too; or it is known and not dead.
+ */
 static int session_is(struct gl_sqlite_db *db, gl_str session, bool dead, bool *ret)
 {
     bool known, is_dead;
     int rc = gl_sqlite_session_find(db, session, &known, &is_dead);
-    *ret = known && is_dead == dead;
+    *ret = dead ? session.n > 0 && (!known || is_dead) : known && !is_dead;
     return rc;
 }
 

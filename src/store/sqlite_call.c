@@ -167,10 +167,7 @@ static int session_dead(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
     bool known;
     struct gl_sqlite_db *db = NULL;
     int err = find_session(w, op, &db, &known, &op->req->session_dead);
-    if (err == 0 && !known) {
-        return gl_why(&op->req->why, GL_E_NOT_FOUND, "there is no session %.*s",
-                      GL_STR_ARG(op->u.session.session));
-    }
+    op->req->session_dead |= err == 0 && !known;
     return err;
 }
 

@@ -36,8 +36,9 @@ struct gl_sqlite;
     X(UNCLAIM, W, "UPDATE item SET taker = '', until = 0 WHERE queue = ?1 AND id = ?2")           \
     X(CLAIMED, W, "SELECT token FROM item WHERE queue = ?1 AND id = ?2")                          \
     X(FREE, W,                                                                                    \
-      "SELECT n, id, value FROM item WHERE queue = ?1 AND (until <= ?2 OR EXISTS(SELECT 1"        \
-      " FROM session WHERE session.id = item.taker AND dead)) ORDER BY n LIMIT ?3")               \
+      "SELECT n, id, value FROM item WHERE queue = ?1 AND (until <= ?2 OR taker <> '' AND NOT"    \
+      " EXISTS(SELECT 1 FROM session WHERE session.id = item.taker AND NOT dead))"                \
+      " ORDER BY n LIMIT ?3")                                                                     \
     X(CLAIM, W, "UPDATE item SET token = ?2, taker = ?3, until = ?4 WHERE n = ?1")                \
     X(CLAIMS, W, "SELECT value FROM meta WHERE name = 'claims'")                                  \
     X(CLAIMS_SET, W, "INSERT OR REPLACE INTO meta(name, value) VALUES('claims', ?1)")             \
@@ -51,6 +52,7 @@ struct gl_sqlite;
     X(SESSION_GET, W, "SELECT dead, since FROM session WHERE id = ?1")                            \
     X(SESSION_LAST, W, "SELECT max(incarnation) FROM session WHERE node = ?1")                    \
     X(SESSION_KILL, W, "UPDATE session SET dead = 1 WHERE dead = 0 AND id <> ?1")                 \
+    X(SESSION_FORGET, W, "DELETE FROM session WHERE dead AND node = ?1 AND incarnation <= ?2")    \
     X(SESSION_ADD, W,                                                                             \
       "INSERT INTO session(id, node, incarnation, dead, since, about)"                            \
       " VALUES(?1, ?2, ?3, 0, ?4, ?5) ON CONFLICT DO NOTHING")                                    \

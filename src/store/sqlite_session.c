@@ -1,6 +1,7 @@
 #include "store/sqlite_session.h"
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "store/sqlite.h"
 #include "store/sqlite_db.h"
 #include "store/sqlite_parts.h"
@@ -9,6 +10,15 @@ static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarna
 {
     gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_KILL, 1, id);
     int rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_KILL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    if (incarnation > GL_SESSIONS_KEPT) {
+        gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_FORGET, 1, node);
+        gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_FORGET, 2,
+                              (int64_t)(incarnation - GL_SESSIONS_KEPT));
+        rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_FORGET);
+    }
     if (rc != SQLITE_OK) {
         return rc;
     }
