@@ -82,21 +82,30 @@ static void ask_question(struct gl_loop_task *t)
     gl_query_run(&q->queries, q->rq, on_question_answered, q);
 }
 
+/* Has the folder been used with this very store? Else the identity it remembers is another's. */
+static void recall_of(const char *data, const char *store, struct gl_stores_memory *ret)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+
+    if (gl_stores_recall(data, ret, NULL) != 0 ||
+        !gl_str_is(gl_storeurl_safe(&a, gl_str_of(store)), ret->url)) {
+        ret->identity[0] = '\0';
+    }
+}
+
 /* Reading another store than that of the folder is fine, if it is said which; without a word, an
  * empty one must not be taken for it. */
 static int check_meant(const char *data, const char *store, struct gl_stores_memory *memory,
                        struct gl_why *reterr_why)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    int err = gl_stores_recall(data, memory, reterr_why);
+    int err;
 
-    if (store[0] == '\0') {
-        return err != 0 ? err : gl_stores_match(data, store, memory, reterr_why);
+    if (store[0] != '\0') {
+        recall_of(data, store, memory);
+        return 0;
     }
-    if (err != 0 || !gl_str_is(gl_storeurl_safe(&a, gl_str_of(store)), memory->url)) {
-        memory->identity[0] = '\0'; /* a stranger's */
-    }
-    return 0;
+    err = gl_stores_recall(data, memory, reterr_why);
+    return err != 0 ? err : gl_stores_match(data, store, memory, reterr_why);
 }
 
 int gl_offline_query(const char *data, const char *store, const char *runs_root,
@@ -341,8 +350,11 @@ int gl_offline_check_store(const char *data, struct gl_why *reterr_why)
 int gl_offline_check(const char *data, const char *store, struct gl_arena *a,
                      struct gl_findings *ret, struct gl_why *reterr_why)
 {
-    struct gl_stores_config config = {.url = store, .data = data, .allow_loss = true};
+    struct gl_stores_memory memory;
+    struct gl_stores_config config = {
+        .url = store, .data = data, .allow_loss = true, .identity = memory.identity};
 
+    recall_of(data, store, &memory);
     return gl_stores_check(&config, a, ret, reterr_why);
 }
 

@@ -41,7 +41,8 @@ int gl_offline_migrate(struct gl_offline_migration *m, struct gl_why *reterr_why
 /* For who doubts: is the store of this folder sound (GL_E_NOT_FOUND: there is none), and where is
  * the keeper's program? */
 int gl_offline_check_store(const char *data, struct gl_why *reterr_why);
-/* The same of any store, with all that is remarkable about it. */
+/* The same of any store, with all that is remarkable about it; for that of the folder also whether
+ * it still is the one the folder has used. */
 int gl_offline_check(const char *data, const char *store, struct gl_arena *a,
                      struct gl_findings *ret, struct gl_why *reterr_why);
 int gl_offline_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why);

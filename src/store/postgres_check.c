@@ -145,6 +145,11 @@ void gl_postgres_check_findings(const struct gl_postgres_look *l, struct gl_aren
                         "max_connections is %d; each node takes 3 and its `connections` (3)",
                         l->connections_max);
     }
+}
+
+void gl_postgres_check_place(const struct gl_postgres_look *l, struct gl_arena *a,
+                             struct gl_findings *ret)
+{
     if (!l->has_store && !l->may_create) {
         gl_findings_add(ret, a, GL_FINDING_BAD,
                         "there is no store yet, and this user may not make one: GRANT CREATE ON "

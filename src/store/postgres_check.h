@@ -22,5 +22,8 @@ int gl_postgres_check_judge(const struct gl_postgres_look *l, bool allow_loss,
                             struct gl_why *reterr_why);
 void gl_postgres_check_findings(const struct gl_postgres_look *l, struct gl_arena *a,
                                 struct gl_findings *ret);
+/* Is there a store, or may one be made? */
+void gl_postgres_check_place(const struct gl_postgres_look *l, struct gl_arena *a,
+                             struct gl_findings *ret);
 
 #endif

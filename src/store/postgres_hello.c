@@ -111,8 +111,12 @@ static void on_look(struct gl_postgres_conn *c, const PGresult *r)
     struct gl_postgres *s = c->store;
     struct gl_postgres_look look;
     gl_postgres_check_read(&look, &s->lib, r);
+    bool is_lost = !look.has_store && s->identity.n > 0;
     if (s->findings != NULL) {
         gl_postgres_check_findings(&look, s->findings_arena, s->findings);
+        if (!is_lost) { /* Else that is the finding, and nobody may make one in its place. */
+            gl_postgres_check_place(&look, s->findings_arena, s->findings);
+        }
     }
     struct gl_why why;
     if (gl_postgres_check_judge(&look, s->allow_loss || s->check_only, &why) < 0) {
@@ -121,7 +125,7 @@ static void on_look(struct gl_postgres_conn *c, const PGresult *r)
     }
     if (look.has_store) {
         (void)ask(c, GL_POSTGRES_HELLO_IDENTITY);
-    } else if (s->identity.n > 0 && !s->check_only) {
+    } else if (is_lost) {
         (void)gl_why(&why, GL_E_GONE,
                      "the database %s is not the store %.*s that was used before: it has no store "
                      "at all. Restore it from a backup, correct the URL, or start with a new data "

@@ -68,15 +68,33 @@ def test_a_node_on_another_store_than_was_asked_for_is_not_used(boxes, redis):
     assert len(box.json("job", "list")["jobs"]) == 1, "and nothing was submitted"
 
 
+def is_told_as_bad(box, words):
+    """By who looks at the store, in the words of who would use it."""
+    said = box.glia("job", "list", code=5).stderr
+    assert words in said
+    bad = [f["text"] for f in box.json("store", "check", code=1)["findings"]
+           if f["level"] == "bad"]
+    assert len(bad) == 1 and words in bad[0] and bad[0] in said
+    found = {c["check"]: c for c in box.json("doctor", code=1)["checks"]}["store"]
+    assert found["result"] == "fail" and found["found"] == bad[0]
+
+
 def test_an_emptied_store_is_not_the_same_store(boxes, redis):
     box = boxes("a")
     box.glia("run", "--", "true")
+    assert box.json("store", "check")["good"]
     redis.ask("FLUSHALL")
     for command in (["serve"], ["run", "--", "true"]):
         said = box.glia(*command, code=5).stderr
         assert "is empty, but this data folder has used the store" in said
         assert f"{box.data}/store" in said
+    is_told_as_bad(box, "is empty, but this data folder has used the store")
+    boxes("b").glia("store", "check")  # a folder that remembers nothing
+    box.glia("store", "check", redis.url + "?timeout_ms=4000")  # and another URL
     assert redis.ask("DBSIZE") == 0
+    boxes("c").glia("run", "--", "true")
+    is_told_as_bad(box, "but this data folder has used the store")
+    redis.ask("FLUSHALL")
     os.remove(f"{box.data}/store")
     os.remove(f"{box.data}/keeper/epoch")
     box.close()  # its keeper
@@ -146,6 +164,11 @@ def test_jobs_move_from_server_to_server(boxes, redis):
         wait_for("the end of its session", lambda: "migrated: " in box.glia(
             "store", "migrate", postgres.url, redis.url, code=None).stdout)
         before = box.jobs()
+        assert other.json("store", "check")["good"]
+        postgres.sql("DROP SCHEMA glia, glia_default CASCADE")
+        is_told_as_bad(other, "it has no store at all")
+        found = boxes("c").json("store", "check", postgres.url)["findings"]
+        assert "it is empty; a node will make the store" in [f["text"] for f in found]
     box.env["GLIA_STORE"] = redis.url
     assert before[0].pop("node").startswith("a.")  # of a session that the new store does not have
     assert box.jobs() == before and len(before) == 2
