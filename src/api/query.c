@@ -471,6 +471,10 @@ static void on_events(struct gl_store_req *req)
     q->rq->count = gl_render_events(req->log, req->log_n, q->rq->from_seq, q->rq->limit,
                                     job.last_seq, status_word, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->rq->limit;
+    if (q->job_record.damaged && q->rq->count == 0) { /* nobody should wait for more */
+        gl_query_fail(q, GL_E_DAMAGED, "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
+        return;
+    }
     gl_query_succeed(q);
 }
 

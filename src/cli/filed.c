@@ -113,8 +113,8 @@ static struct gl_filed **add_open(struct gl_reach *reach, struct gl_filed **end,
     struct gl_why why = {0};
     gl_str trouble;
 
-    if (!gl_runclaim_is_of(root, run_id, job)) {
-        return end; /* of an earlier job: its own workers have not started yet */
+    if (run_id.n == 0 || !gl_runclaim_is_of(root, run_id, job)) {
+        return end; /* a damaged job; or the folder is an earlier one's: ours has not started yet */
     }
     if (gl_humanfile_read(root, run_id, &cli->arena, &f, &why) != 0) {
         gl_cli_say(cli, "requests of run %.*s: %s", GL_STR_ARG(run_id), why.text);

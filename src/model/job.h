@@ -30,6 +30,10 @@ enum { GL_WAKE_RUNNING = 0, GL_WAKE_READY = 1 };
 #define GL_WAKE_NEVER (INT64_MAX - 1)
 #define GL_WAKE_NONE (-1) /* not in the index: a terminal job */
 
+/* When its own record, or that of its flow, cannot be used. */
+#define GL_JOB_DAMAGED_ADVICE \
+    "mend it (a backup may have it), or remove the job, which stops what runs of it"
+
 /*   pending ──► running ──► completed
  *                │  ▲  └──► failed
  *       pausing ◄┘  │

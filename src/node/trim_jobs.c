@@ -10,11 +10,17 @@
  * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
  * remove. And a job that is being retried stays: its outputs are still to be read. On a shared
  * store a retry that another node is submitting leaves its mark in the record "retried", on which
- * we guard. */
+ * we guard.
+ *
+ * A job whose own record is damaged can neither go on nor be cancelled. It goes if a person asks
+ * for it, unless a node has it in memory, and with it what its record still tells. What runs of it
+ * is stopped as soon as its node finds that there is no such job. */
 #include "node/trim_state.h"
 
 enum {
-    OWN_WRITES = 7, /* besides the steps: log, inputs, run, dedupe, ended, job, retried */
+    /* Besides the steps: log, inputs, run, dedupe, ended, job, retried; and of a damaged one where
+     * it may stand in the index "wake". */
+    OWN_WRITES = 11,
     LOG_PAGE = 1000,
     ALIKE_MAX = 32, /* ids that differ in their last letter only */
 };
@@ -169,6 +175,18 @@ static void add_ids(struct gl_trim_tx *x, const struct gl_trim_going *g)
     }
 }
 
+static void add_wake(struct gl_trim_tx *x, const struct gl_trim_going *g)
+{
+    const int64_t scores[] = {GL_WAKE_RUNNING, GL_WAKE_READY, GL_WAKE_NEVER, g->r.wake};
+    gl_str index = gl_trim_is_shared(g->trim)
+                       ? gl_job_index(&g->trim->arena, "wake", g->r.stack, g->r.env_scope)
+                       : GL_S("wake");
+
+    for (size_t i = 0; i < GL_COUNT(scores); i++) {
+        add_write(x, GL_WRITE_UNINDEX, index, g->id)->score = scores[i];
+    }
+}
+
 /* The job itself, and its names. */
 static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
 {
@@ -180,7 +198,9 @@ static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
     }
     if (g->dedupe_rev != 0) {
         (void)add_guard(x, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
-        add_guard(x, GL_S("dedupe"), g->r.dedupe_key, 0)->type = GL_GUARD_NOT_LIVE;
+        if (!g->is_damaged) {
+            add_guard(x, GL_S("dedupe"), g->r.dedupe_key, 0)->type = GL_GUARD_NOT_LIVE;
+        }
         (void)add_write(x, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
     }
     if (gl_trim_is_shared(g->trim)) {
@@ -194,6 +214,9 @@ static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
         (void)add_write(x, GL_WRITE_DELETE, GL_S("retried"), g->id);
     }
     (void)add_write(x, GL_WRITE_DELETE, GL_S("job"), g->id);
+    if (g->is_damaged) {
+        add_wake(x, g);
+    }
 }
 
 /* All that is left of it. */
@@ -609,6 +632,22 @@ static bool is_removal(const struct gl_trim *t)
     return t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE;
 }
 
+/* Its record is damaged, and nobody remembers what it said; `g->r` is what can be read of it. */
+static bool is_unusable(struct gl_trim_going *g, const struct gl_record *r)
+{
+    struct gl_node *n = g->trim->node;
+    bool is_readable = gl_trim_read_job(g->trim, r->value, &g->r);
+
+    if (!is_readable) {
+        g->r = (struct gl_job_record){.stack = n->config.stack,
+                                      .env_scope = n->config.env_scope,
+                                      .signals_n = 1,
+                                      .letters_n = 1};
+    }
+    return (r->damaged || !is_readable) && !gl_core_owns(n->core, g->id) &&
+           !gl_peers_lives(n, r->owner);
+}
+
 static void look_at(struct gl_trim_going *g, const struct gl_record *r)
 {
     struct gl_trim *t = g->trim;
@@ -623,7 +662,10 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
         g->r.letters_n = 1;
         return;
     }
-    if (!gl_trim_read_job(t, r->value, &g->r)) {
+    if (is_asked && is_unusable(g, r)) {
+        GL_MARK(t->node->config.trace, "trim.damaged");
+        g->is_damaged = true;
+    } else if (!gl_trim_read_job(t, r->value, &g->r)) {
         leave(g, gl_why(why, GL_E_DAMAGED, "the record of job %.*s is damaged", GL_STR_ARG(g->id)));
     } else if (!gl_job_status_is_terminal(g->r.status)) {
         leave(g, gl_why(why, GL_E_STATE, "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),

@@ -333,7 +333,8 @@ static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_ev
 
 static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    gl_txn_refuse(c, ev->request, GL_E_DAMAGED, "the record of job %.*s is damaged",
+    gl_txn_refuse(c, ev->request, GL_E_DAMAGED,
+                  "the record of job %.*s, or of its flow, is damaged: " GL_JOB_DAMAGED_ADVICE,
                   GL_STR_ARG(j->id));
 }
 
