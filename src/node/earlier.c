@@ -192,8 +192,8 @@ static void on_rest(struct gl_store_req *req)
     if (req->records[2].rev == 0) { /* removed meanwhile, and its inputs with it: say so */
         e->keys[0] = e->keys[2];
         get(e, 1, on_job);
-    } else if (req->records[1].rev == 0) {
-        finish(e, GL_E_DAMAGED, "the flow of that job is gone", NULL);
+    } else if (req->records[1].rev == 0 || req->records[1].damaged || req->records[0].damaged) {
+        finish(e, GL_E_DAMAGED, "the flow of that job, or its inputs, are gone or damaged", NULL);
     } else if (e->is_retry) {
         submit_again(e);
     } else {
@@ -219,8 +219,9 @@ static void on_job(struct gl_store_req *req)
         }
         return;
     }
-    rc = gl_json_parse(&j, gl_str_dup(&e->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
-                       &e->arena, NULL);
+    rc = req->records[0].damaged ? GL_E_DAMAGED
+                                 : gl_json_parse(&j, gl_str_dup(&e->arena, req->records[0].value),
+                                                 GL_RECORD_BYTES_MAX, &e->arena, NULL);
     if (rc == 0) {
         rc = gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &e->arena, &r, NULL);
     }

@@ -373,7 +373,7 @@ static void on_read(struct gl_store_req *req)
             (job->rev > 0 && gl_peers_have(n, job->owner, true))) {
             continue;
         }
-        carry_out(n, &in->found[i], entry->value);
+        carry_out(n, &in->found[i], entry->damaged ? (gl_str){0} : entry->value);
     }
     look_again(n);
 }

@@ -182,7 +182,7 @@ static void on_flow(struct gl_store_req *req)
     if (!answered(l)) {
         return;
     }
-    if (req->records[0].rev == 0) {
+    if (req->records[0].rev == 0 || req->records[0].damaged) {
         finish(l, GL_E_DAMAGED);
         return;
     }

@@ -244,10 +244,22 @@ static void read_groups(struct gl_lookup *f);
 
 static bool answered(struct gl_lookup *f)
 {
+    struct gl_why why;
+
     f->node->outstanding--;
     if (f->req.status != 0) {
         finish(f, GL_E_UNAVAILABLE, f->req.why.text, (gl_str){0});
         return false;
+    }
+    for (size_t i = 0; i < f->req.records_n; i++) {
+        const struct gl_record *r = &f->req.records[i];
+
+        if (r->damaged) {
+            (void)gl_why(&why, GL_E_DAMAGED, "the record %.*s/%.*s is damaged", GL_STR_ARG(r->kind),
+                         GL_STR_ARG(r->id));
+            finish(f, GL_E_DAMAGED, why.text, (gl_str){0});
+            return false;
+        }
     }
     return true;
 }

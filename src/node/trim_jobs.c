@@ -12,9 +12,9 @@
  * store a retry that another node is submitting leaves its mark in the record "retried", on which
  * we guard.
  *
- * A job whose own record is damaged can neither go on nor be cancelled. It goes if a person asks
- * for it, unless a node has it in memory, and with it what its record still tells. What runs of it
- * is stopped as soon as its node finds that there is no such job. */
+ * A job whose own record, or that of its flow, is damaged can neither go on nor be cancelled. It
+ * goes if a person asks for it, unless a node has it in memory, and with it what its record still
+ * tells. What runs of it is stopped as soon as its node finds that there is no such job. */
 #include "node/trim_state.h"
 
 enum {
@@ -632,6 +632,13 @@ static bool is_removal(const struct gl_trim *t)
     return t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE;
 }
 
+static bool is_in_memory(const struct gl_trim_going *g, const struct gl_record *r)
+{
+    const struct gl_node *n = g->trim->node;
+
+    return gl_core_owns(n->core, g->id) || gl_peers_lives(n, r->owner);
+}
+
 /* Its record is damaged, and nobody remembers what it said; `g->r` is what can be read of it. */
 static bool is_unusable(struct gl_trim_going *g, const struct gl_record *r)
 {
@@ -644,8 +651,39 @@ static bool is_unusable(struct gl_trim_going *g, const struct gl_record *r)
                                       .signals_n = 1,
                                       .letters_n = 1};
     }
-    return (r->damaged || !is_readable) && !gl_core_owns(n->core, g->id) &&
-           !gl_peers_lives(n, r->owner);
+    return (r->damaged || !is_readable) && !is_in_memory(g, r);
+}
+
+static void leave_alive(struct gl_trim_going *g)
+{
+    leave(g, gl_why(&g->trim->jobs.why, GL_E_STATE, "job %.*s is %s: cancel it first",
+                    GL_STR_ARG(g->id), gl_job_status_words[g->r.status]));
+}
+
+static void on_doubtful_flow(struct gl_store_req *req)
+{
+    struct gl_trim *t = req->owner;
+    struct gl_trim_going *g = &t->jobs.items[0];
+
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    if (req->records[0].rev == 0 || req->records[0].damaged) {
+        GL_MARK(t->node->config.trace, "trim.damaged_flow");
+        g->is_damaged = true;
+    } else {
+        leave_alive(g);
+    }
+    get_names(t);
+}
+
+/* Without its flow it cannot be cancelled either. */
+static void look_at_flow(struct gl_trim *t)
+{
+    struct gl_store *s = t->node->ports.store;
+
+    t->jobs.keys[0] = (struct gl_key){.kind = GL_S("flow"), .id = t->jobs.items[0].r.flow};
+    s->ops->get(s, gl_trim_call(t, on_doubtful_flow), t->node->config.context, t->jobs.keys, 1);
 }
 
 static void look_at(struct gl_trim_going *g, const struct gl_record *r)
@@ -667,9 +705,10 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
         g->is_damaged = true;
     } else if (!gl_trim_read_job(t, r->value, &g->r)) {
         leave(g, gl_why(why, GL_E_DAMAGED, "the record of job %.*s is damaged", GL_STR_ARG(g->id)));
+    } else if (is_asked && !gl_job_status_is_terminal(g->r.status) && !is_in_memory(g, r)) {
+        g->is_doubtful = true;
     } else if (!gl_job_status_is_terminal(g->r.status)) {
-        leave(g, gl_why(why, GL_E_STATE, "job %.*s is %s: cancel it first", GL_STR_ARG(g->id),
-                        gl_job_status_words[g->r.status]));
+        leave_alive(g);
     }
     g->r.ended_at = is_asked ? g->r.ended_at : listed_at; /* its place in the index */
 }
@@ -722,6 +761,8 @@ static void on_jobs(struct gl_store_req *req)
     }
     if (is_removal(t) && t->jobs.items[0].is_headless) {
         find_begun(t);
+    } else if (t->jobs.items[0].is_doubtful) {
+        look_at_flow(t);
     } else {
         get_names(t);
     }

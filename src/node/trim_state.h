@@ -42,7 +42,8 @@ struct gl_trim_going {
     const struct gl_trim_tx *tx; /* the one under way that it is in; NULL: none */
     bool is_removed;
     bool is_headless; /* there is no such job, only what it has left */
-    bool is_damaged;  /* its record is, and somebody wants to be rid of it */
+    bool is_doubtful; /* it has not ended, and nobody has it: is its flow there? */
+    bool is_damaged;  /* its record is, or its flow, and somebody wants to be rid of it */
     const char *kind; /* what is listed of it: "step", then "signal", ... */
     struct gl_store_req req;
     struct gl_listing listing;

@@ -1,4 +1,5 @@
-"""The record of a job itself is damaged: the job can only be mended or removed."""
+"""The record of a job itself or of its flow is damaged: the job can only be mended or removed. And
+values that are damaged are not used."""
 
 import os
 import sqlite3
@@ -15,53 +16,81 @@ pytestmark = pytest.mark.sqlite_only("damages state.db")
 ADVICE = "mend it (a backup may have it), or remove the job, which stops what runs of it"
 
 
-def damage(box, change):
+def damage(box, kind, name, change):
     with sqlite3.connect(f"{box.data}/contexts/default/state.db", timeout=30) as db:
-        assert db.execute(f"UPDATE record SET value = {change} WHERE kind = 'job'").rowcount == 1
+        assert db.execute(f"UPDATE record SET value = {change} WHERE kind = ? AND id LIKE ?",
+                          (kind, name)).rowcount == 1
 
 
-def leave_one(box):
-    """A job whose unsafe step runs, and whose node is dead: the number of the step's process."""
-    flow = box.write("f.yaml", f"""
+def flow_of(box, job):
+    with sqlite3.connect(f"{box.data}/contexts/default/state.db", timeout=30) as db:
+        return db.execute("SELECT json_extract(value, '$.flow') FROM record"
+                          " WHERE kind = 'job' AND id = ?", (job,)).fetchone()[0]
+
+
+def leave(box, name):
+    """A job whose unsafe step runs, and whose node is dead: its id, and the step's process."""
+    flow = box.write(f"{name}.yaml", f"""
+name: {name}
 steps:
-  one: {{unsafe: true, sh: 'echo $$ > {box.folder}/pid; exec sleep 1000'}}
+  one: {{unsafe: true, sh: 'echo $$ > {box.folder}/{name}.pid; exec sleep 1000'}}
   two: {{needs: one, sh: 'true'}}
 """)
-    run = box.start("run", flow, "--run-id", "left")
-    wait_for("its step", lambda: box.has("pid") and box.read("pid").strip())
+    run = box.start("run", flow, "--run-id", name)
+    wait_for("its step", lambda: box.has(f"{name}.pid") and box.read(f"{name}.pid").strip())
     run.kill()
     run.wait()
-    return int(box.read("pid"))
+    job, = [j["job_id"] for j in box.jobs() if j.get("run_id") == name]
+    return job, int(box.read(f"{name}.pid"))
 
 
-@pytest.mark.parametrize("change", ["replace(value, ':', ': ')", "'?'"])
-def test_it_can_be_removed_and_what_runs_of_it_is_stopped(box, change):
-    pid = leave_one(box)
-    damage(box, change)
+def test_it_can_be_removed_and_what_runs_of_it_is_stopped(box):
+    left = [leave(box, name) for name in ("changed", "gone", "flow")]
+    damage(box, "flow", flow_of(box, left[2][0]), "replace(value, 'sleep', 'SLEEP')")
+    damage(box, "job", left[0][0], "replace(value, ':', ': ')")
+    damage(box, "job", left[1][0], "'?'")
     serve(box)
-    job, = [j["job_id"] for j in box.jobs()]
-    for verb in ("cancel", "pause", "resume"):
-        assert ADVICE in box.glia("job", verb, job, code=5).stderr
-    assert os.path.exists(f"/proc/{pid}")
+    for job, pid in left:
+        for verb in ("cancel", "pause", "resume"):
+            assert ADVICE in box.glia("job", verb, job, code=5).stderr
+        assert os.path.exists(f"/proc/{pid}")
     assert box.glia("human", "list").stderr == "glia: nothing waits for a person\n"
-    box.glia("job", "rm", job)
+    for job, _ in left:
+        box.glia("job", "rm", job)
     assert box.jobs() == []
-    wait_for("the end of its process", lambda: not os.path.exists(f"/proc/{pid}"))
-    box.glia("run", "--run-id", "next", "--", "true")
+    for _, pid in left:
+        wait_for("the end of its process", lambda p=pid: not os.path.exists(f"/proc/{p}"))
+    for name in ("changed", "flow"):
+        box.glia("run", "--run-id", name, "--", "true")  # what could be read of it is free again
 
 
-def test_its_run_id_can_be_used_again(box):
-    leave_one(box)
-    damage(box, "replace(value, ':', ': ')")
-    serve(box)
-    box.glia("job", "rm", "left")
-    box.glia("run", "--run-id", "left", "--", "true")
+def test_a_job_that_is_fine_is_not_removed_while_it_lives(box):
+    job, _ = leave(box, "fine")
+    assert "cancel it first" in box.glia("job", "rm", job, code=2).stderr
+    box.glia("job", "cancel", job)
 
 
 def test_who_waits_for_it_is_told(box):
-    leave_one(box)
-    damage(box, "replace(value, ':', ': ')")
+    job, _ = leave(box, "left")
+    damage(box, "job", job, "replace(value, ':', ': ')")
     serve(box)
-    told = box.glia("job", "events", "--follow", "left", code=5)
-    assert "step_started" in told.stdout or "running" in told.stdout
+    told = box.glia("job", "events", "--follow", job, code=5)
+    assert "running" in told.stdout
     assert ADVICE in told.stderr
+
+
+def test_a_damaged_output_is_not_used(box):
+    flow = box.write("f.yaml", f"""
+steps:
+  one: {{sh: 'echo "{{\\"n\\": 17}}" > "$GLIA_OUTPUT"'}}
+  two: {{needs: one, approval: "go on?"}}
+  three: {{needs: two, run: [touch, "{box.folder}/${{steps.one.output.n}}"]}}
+""")
+    run = box.start("run", flow, "--run-id", "left")
+    wait_for("the question", lambda: "two" in box.glia("human", "list").stdout)
+    damage(box, "step", "%/one", "replace(value, '17', '18')")
+    box.glia("human", "respond", "left", "two", "--decision", "approve")
+    box.finish(run, 1)
+    three = box.json("job", "status", "left")["workflow_state"]["steps"]["three"]
+    assert three["status"] == "failed" and "/one is damaged" in box.read(run.err)
+    assert not box.has("17") and not box.has("18")
