@@ -1,6 +1,7 @@
 #include "api/reason.h"
 
 #include "api/asked.h"
+#include "api/damage.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/agent.h"
@@ -207,6 +208,12 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
         r->due_at > 0 ? gl_str_fmt(a, ", until %.*s", GL_STR_ARG(at(a, r->due_at))) : GL_S("");
     gl_str job = v->job.job_id;
 
+    if (gl_damage_is_step(r)) {
+        return gl_damage_step(a, v, r);
+    }
+    if (r->blocked_on != GL_BLOCK_TIMER && gl_damage_matters(v)) {
+        return gl_damage_answer(a, v);
+    }
     switch ((enum gl_block)r->blocked_on) {
     case GL_BLOCK_REVIEW:
         return gl_str_fmt(a,
@@ -374,6 +381,13 @@ static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct 
                                    r->attempt_count, GL_STR_ARG(why));
 }
 
+/* When a job is cancelled of which a record is damaged, those of its steps stay as they are. */
+static bool is_left(const struct gl_view *v, const struct gl_step_record *r)
+{
+    return gl_job_status_is_terminal(v->job.status) && r->status != GL_STEP_PENDING &&
+           !has_ended(r) && !gl_damage_is_step(r);
+}
+
 static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, uint32_t number,
                       const struct gl_reason_live *live)
@@ -384,6 +398,9 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
 
     if (of_bundle.n > 0) {
         return of_bundle;
+    }
+    if (is_left(v, r)) {
+        return GL_S("was not finished before the job ended");
     }
     switch ((enum gl_step_status)r->status) {
     case GL_STEP_PENDING:
@@ -582,6 +599,9 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
     case GL_JOB_CANCELLED:
         return r->reason;
     case GL_JOB_PAUSED:
+        if (gl_damage_matters(v)) {
+            return gl_damage_job(a, v);
+        }
         return r->hold == GL_HOLD_PERSON || !asks_anyone(v)
                    ? gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
                                 GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id))

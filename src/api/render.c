@@ -1,6 +1,7 @@
 #include "api/render.h"
 
 #include "api/asked.h"
+#include "api/damage.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/agent.h"
@@ -142,6 +143,10 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
     gl_jw_str(w, gl_reason_job(a, v, live));
     if (live != NULL && live->is_quarantined(live->owner, v->job.job_id)) {
         gl_jw_key(w, "quarantined");
+        gl_jw_bool(w, true);
+    }
+    if (gl_damage_matters(v)) {
+        gl_jw_key(w, "damaged");
         gl_jw_bool(w, true);
     }
     if (v->flow->bundle != NULL) {
@@ -295,15 +300,25 @@ uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t 
     return taken;
 }
 
+/* It has ended, or a record of it is damaged: it hears nobody's decision until that is mended. */
+static bool is_deaf(struct gl_arena *a, const struct gl_record *job)
+{
+    struct gl_job_record r;
+
+    return job->damaged || gl_view_record(a, &gl_job_schema, job->value, &r, NULL) != 0 ||
+           gl_job_is_held_damaged(&r) || gl_job_status_is_terminal(r.status);
+}
+
 void gl_render_human(struct gl_arena *a, const struct gl_record *step, const struct gl_record *job,
                      struct gl_jw *w)
 {
     struct gl_step_record r;
     gl_str left;
 
-    if (step->rev == 0 || gl_view_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
-        !gl_step_asks_a_person(&r)) {
-        return; /* decided meanwhile */
+    if (step->rev == 0 || step->damaged ||
+        gl_view_record(a, &gl_step_schema, step->value, &r, NULL) != 0 ||
+        !gl_step_asks_a_person(&r) || is_deaf(a, job)) {
+        return; /* decided meanwhile, or no answer would be taken */
     }
     gl_jw_object(w);
     gl_jw_key(w, "job_id");

@@ -46,11 +46,11 @@ static void put_step(struct gl_arena *a, struct gl_view *v, struct gl_step_recor
     }
 }
 
-/* Its name is all that is left of it. The job is held until a person has decided. */
+/* Its name is all that is left of it. Blocked on nothing, so that nobody is asked to decide about
+ * it: damage.h says what can be done. */
 static struct gl_step_record damaged(const struct gl_record *step, gl_str job)
 {
     struct gl_step_record r = {.status = GL_STEP_BLOCKED,
-                               .blocked_on = GL_BLOCK_REVIEW,
                                .last_error = GL_S("the record of this step is damaged")};
 
     if (step->id.n > job.n) {
@@ -80,6 +80,7 @@ int gl_view_read(struct gl_arena *a, const struct gl_record *job, gl_str flow,
 
         if (steps[i].damaged || gl_view_record(a, &gl_step_schema, steps[i].value, r, NULL) != 0) {
             *r = damaged(&steps[i], job->id);
+            v.spoilt = v.spoilt != NULL ? v.spoilt : r;
         }
         put_step(a, &v, r);
     }

@@ -17,10 +17,11 @@ struct gl_view_items { /* the instances of one step with foreach, by item; some 
 struct gl_view {
     struct gl_job_record job;
     struct gl_flow *flow;
-    struct gl_step_record **steps;      /* by number; NULL: it has no record */
-    struct gl_view_items *items;        /* by number */
-    const struct gl_nodes_owner *owner; /* NULL: it has ended, or the store is not shared */
-    const struct gl_asks_run *asks;     /* what its workers ask a person; NULL: nothing */
+    struct gl_step_record **steps;       /* by number; NULL: it has no record */
+    struct gl_view_items *items;         /* by number */
+    const struct gl_step_record *spoilt; /* the first whose record is damaged; NULL: none is */
+    const struct gl_nodes_owner *owner;  /* NULL: it has ended, or the store is not shared */
+    const struct gl_asks_run *asks;      /* what its workers ask a person; NULL: nothing */
 };
 
 /* Everything lives in `a`. */

@@ -263,12 +263,15 @@ static void say_asked(struct gl_follow *f)
         return;
     }
     word = first_decision(f, &page);
-    gl_progress_clear(f->progress);
-    gl_cli_say(cli, "step %s waits for a person; to answer: %s", f->asked,
-               gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
-                           GL_STR_ARG(word)));
+    if (!gl_str_is(f->status, "paused") ||
+        !gl_page_is(&page, page.root, "damaged")) { /* else refused */
+        gl_progress_clear(f->progress);
+        gl_cli_say(cli, "step %s waits for a person; to answer: %s", f->asked,
+                   gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
+                               GL_STR_ARG(word)));
+        f->has_asked = true;
+    }
     gl_page_done(&page);
-    f->has_asked = true;
 }
 
 /* It is held, and nothing will happen by itself. Of a node that has just been found. */

@@ -39,6 +39,14 @@ int64_t gl_page_number(const struct gl_page *p, gl_jnode n, const char *name)
     return v;
 }
 
+bool gl_page_is(const struct gl_page *p, gl_jnode n, const char *name)
+{
+    bool v = false;
+
+    (void)gl_json_bool(gl_json_get(&p->j, n, name), &v);
+    return v;
+}
+
 gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name)
 {
     gl_ms t = 0;

@@ -21,6 +21,7 @@ void gl_page_done(struct gl_page *p);
 gl_str gl_page_text(struct gl_page *p, gl_jnode n, const char *name);          /* "" if absent */
 int64_t gl_page_number(const struct gl_page *p, gl_jnode n, const char *name); /* 0 if absent */
 gl_ms gl_page_time(struct gl_page *p, gl_jnode n, const char *name);           /* 0 if absent */
+bool gl_page_is(const struct gl_page *p, gl_jnode n, const char *name);        /* false if absent */
 
 /* Of a job or a step: why it stands as it does, or why it did not end well; "" where there is
  * nothing to say. */

@@ -79,6 +79,13 @@ static const char *next_command(struct gl_reach *reach, struct gl_page *p, const
     struct gl_cli *cli = reach->cli;
     gl_str step = gl_page_text(p, p->root, "failed_step");
 
+    if ((code == GL_EXIT_WAITING || code == GL_EXIT_INTERRUPTED) &&
+        gl_page_is(p, p->root, "damaged")) {
+        return gl_str_fmt(&cli->arena, "%s; or mend the record, then: %s",
+                          gl_cli_hint(cli, "job cancel %s", id),
+                          gl_cli_hint(cli, "job resume %s", id))
+            .p;
+    }
     if (code == GL_EXIT_WAITING && gl_str_is(gl_page_text(p, p->root, "hold"), "review") &&
         asks_a_person(reach, gl_page_text(p, p->root, "job_id"))) {
         return gl_cli_hint(cli, "human list");

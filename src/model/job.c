@@ -82,6 +82,16 @@ bool gl_step_asks_a_person(const struct gl_step_record *r)
            (r->blocked_on == GL_BLOCK_REVIEW || r->blocked_on == GL_BLOCK_APPROVAL);
 }
 
+/* By its reason (core/heal/load.c): it is all that is written down of why a job is held. */
+bool gl_job_is_held_damaged(const struct gl_job_record *r)
+{
+    gl_str damaged = GL_S(" is damaged"), why = r->reason;
+
+    return r->status == GL_JOB_PAUSED && r->hold == GL_HOLD_REVIEW &&
+           ((gl_str_starts(why, GL_S("the record ")) && gl_str_ends(why, damaged)) ||
+            gl_str_starts(why, GL_S("a record of it is missing")));
+}
+
 bool gl_step_may_move(uint8_t from, uint8_t to)
 {
     GL_ASSERT(from < GL_STEP_STATUS_COUNT && to < GL_STEP_STATUS_COUNT);

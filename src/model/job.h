@@ -253,6 +253,9 @@ bool gl_job_status_is_terminal(uint8_t status);
 bool gl_step_status_is_terminal(uint8_t status);
 /* Blocked until a person decides: review or approval. */
 bool gl_step_asks_a_person(const struct gl_step_record *r);
+/* Paused because a record of it cannot be used, which its reason names: it takes no command but a
+ * cancel until that is mended. */
+bool gl_job_is_held_damaged(const struct gl_job_record *r);
 /* May a step move so? A table: the one place that knows. */
 bool gl_step_may_move(uint8_t from, uint8_t to);
 bool gl_unit_may_move(uint8_t from, uint8_t to);  /* the same of a bundle's units, ... */

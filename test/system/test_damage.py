@@ -96,6 +96,65 @@ def test_an_unsafe_step_whose_record_is_spoiled_does_not_run_again(box, value):
     assert box.read("one.pay") == "x\n"
 
 
+def is_told(box, job, text):
+    """What may be done about a damaged step, and nothing that is refused."""
+    assert f"record step/{job}/pay is damaged" in text, text
+    assert f"glia job cancel {job}" in text and f"glia job resume {job}" in text
+    assert "human" not in text
+    assert box.json("human", "list")["requests"] == []
+
+
+def all_told(box, job):
+    status = box.glia("job", "status", job)
+    return box.glia("why", job).stdout + status.stdout + status.stderr
+
+
+def killed_run(box, name):
+    """A `glia run` of which the running step's record is spoiled when it has been killed."""
+    mark = os.path.join(box.folder, name)
+    path = box.write(f"{name}.yaml", f"steps:\n  pay: {{unsafe: true, sh: 'echo x >> {mark}.pay; "
+                                     f"until [ -e {mark}.go ]; do sleep 0.02; done'}}\n"
+                                     "  ask: {approval: {message: Well?, decisions: [go]}}\n")
+    run = box.start("run", path, "--run-id", name)
+    wait_for("the step", lambda: box.has(f"{name}.pay") and
+             box.step(name, "ask")["status"] == "blocked")
+    run.kill()
+    run.wait()
+    job = box.json("job", "status", name)["job_id"]
+    with open_records(box) as store:
+        good = store.read("step", f"{job}/pay")
+        store.write("step", f"{job}/pay", "{}")
+    return path, job, good
+
+
+def test_what_is_offered_for_a_damaged_step_is_not_refused(box):
+    path, job, good = killed_run(box, "one")
+    told = all_told(box, job)  # no node knows of it yet
+    assert f"glia job cancel {job}" in told and "human respond" not in told
+    said = box.glia("run", path, "--run-id", "one", code=6).stderr
+    is_told(box, job, said)
+    is_told(box, job, all_told(box, job))
+    assert box.json("job", "status", job)["damaged"]
+    for words in (("job", "resume", job), ("human", "respond", job, "ask", "--decision", "go")):
+        assert f"step/{job}/pay is damaged; cancel the job, or mend" in \
+            box.glia(*words, code=5).stderr
+    with open_records(box) as store:
+        store.write("step", f"{job}/pay", good)
+    box.write("one.go", "")
+    resumed = box.start("job", "resume", job)
+    wait_for("the end of the step", lambda: box.step(job, "pay")["status"] == "completed")
+    box.glia("human", "respond", job, "ask", "--decision", "go")
+    assert resumed.wait() == 0 and box.read("one.pay") == "x\n"
+
+
+def test_a_damaged_step_of_a_cancelled_job_leaves_nothing_to_do(box):
+    _, job, _ = killed_run(box, "two")
+    box.glia("job", "cancel", job)
+    told = all_told(box, job)
+    assert f"its record step/{job}/pay is damaged" in told and "glia " not in told
+    assert "damaged" not in box.json("job", "status", job)
+
+
 @pytest.mark.sqlite_only("a shared store has a copy of the file (test_shared_files.py)")
 def test_a_program_whose_file_is_gone_fails_with_its_name(box):
     serve(box)

@@ -1,5 +1,6 @@
 /* A record of a job cannot be used: the job is held for a person, and never believed in part. */
 #include "base/check.h"
+#include "base/limits.h"
 #include "model/job.h"
 #include "support/cmocka_all.h"
 #include "support/core_rig.h"
@@ -39,6 +40,50 @@ static void a_job_with_a_damaged_step_is_paused_and_says_which(void **state)
     assert_true(says(job_text(r), "\"status\":\"paused\""));
     assert_true(says(job_text(r), "\"hold\":\"review\""));
     assert_true(says(job_text(r), "/a is damaged"));
+    rig_free(r);
+}
+
+static bool is_known_as_damaged(struct rig *r)
+{
+    struct gl_arena a = {0};
+    struct gl_job_record record;
+    struct gl_json j;
+    bool is_known;
+
+    assert_int_equal(gl_json_parse(&j, job_text(r), GL_RECORD_BYTES_MAX, &a, NULL), 0);
+    assert_int_equal(gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &a, &record, NULL),
+                     0);
+    is_known = gl_job_is_held_damaged(&record);
+    gl_arena_done(&a);
+    return is_known;
+}
+
+/* Who explains a job has only its record. */
+static void its_record_tells_that_it_is_held_for_that(void **state)
+{
+    (void)state;
+    struct rig *r = spoiled();
+
+    assert_true(is_known_as_damaged(r));
+    rig_command(r, r->job, GL_CMD_CANCEL);
+    rig_settle(r);
+    assert_false(is_known_as_damaged(r));
+    rig_free(r);
+}
+
+static void so_it_does_if_no_single_record_is_to_blame(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new(4, 1);
+    struct gl_arena a = {0};
+    struct rig_row *job;
+
+    rig_submit(r, "a; b");
+    job = rig_row(r, GL_S("job"), gl_str_of(r->job));
+    job->value = gl_str_fmt(&a, "%.*s,\"completed_n\":2}", (int)job->value.n - 1, job->value.p);
+    rig_restart(r);
+    gl_arena_done(&a);
+    assert_true(is_known_as_damaged(r));
     rig_free(r);
 }
 
@@ -123,6 +168,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_with_a_damaged_step_is_paused_and_says_which),
+        cmocka_unit_test(its_record_tells_that_it_is_held_for_that),
+        cmocka_unit_test(so_it_does_if_no_single_record_is_to_blame),
         cmocka_unit_test(it_is_not_resumed_and_nothing_starts),
         cmocka_unit_test(it_can_be_cancelled),
         cmocka_unit_test(what_runs_of_it_runs_on_until_it_is_cancelled),

@@ -167,6 +167,71 @@ static void a_blocked_step_says_who_can_help(void **state)
                 "01J a --decision rerun|done|failed'");
 }
 
+/* The same job, of which the records of a and b[1] cannot be read, and c waits for a person. */
+static void spoil(struct rig *r)
+{
+    struct gl_record job = {.id = GL_S("01J"),
+                            .value = GL_S("{\"job_id\":\"01J\",\"run_id\":\"r\",\"flow\":\"h\","
+                                          "\"status\":\"running\",\"steps_n\":4}")};
+    struct gl_record steps[] = {
+        {.id = GL_S("01J/a"), .value = GL_S("{\"step_id\":\"a\"}"), .damaged = true},
+        {.id = GL_S("01J/b[1]"), .value = GL_S("?")},
+        {.id = GL_S("01J/c"),
+         .value = GL_S("{\"step_id\":\"c\",\"status\":\"blocked\",\"blocked_on\":\"approval\"}")}};
+
+    assert_int_equal(gl_view_read(&r->arena, &job, gl_str_of(flow_text), steps, 3, &r->view, NULL),
+                     0);
+}
+
+static void assert_told(struct rig *r, uint32_t number, int64_t item, const char *expected)
+{
+    gl_str why = gl_reason_step(&r->arena, &r->view, number, item, &live);
+
+    assert_true(begins_with_a_verb(why));
+    assert_string_equal(gl_str_c(&r->arena, why), expected);
+}
+
+#define TO_DO                                                                \
+    "cancel the job ('glia job cancel 01J'), or mend the record and resume " \
+    "it ('glia job resume 01J')"
+
+static void a_step_whose_record_is_damaged_offers_what_is_not_refused(void **state)
+{
+    struct rig *r = *state;
+
+    spoil(r);
+    assert_told(r, 0, -1, "is in an unknown state: its record step/01J/a is damaged; " TO_DO);
+    assert_told(r, 1, 1, "is in an unknown state: its record step/01J/b[1] is damaged; " TO_DO);
+    assert_told(r, 2, -1,
+                "waits for an answer, which may be refused: the record step/01J/a is damaged");
+    assert_job(r, &live,
+               "step 'a' is in an unknown state: its record step/01J/a is damaged; " TO_DO);
+    r->view.job.status = GL_JOB_CANCELLING;
+    assert_told(r, 0, -1, "is in an unknown state: its record step/01J/a is damaged");
+    r->view.job.status = GL_JOB_CANCELLED;
+    assert_told(r, 0, -1, "is in an unknown state: its record step/01J/a is damaged");
+    assert_told(r, 2, -1, "was not finished before the job ended");
+}
+
+static void a_job_that_is_held_for_a_damaged_record_asks_nobody_to_decide(void **state)
+{
+    struct rig *r = *state;
+
+    spoil(r);
+    r->view.job.status = GL_JOB_PAUSED;
+    r->view.job.hold = GL_HOLD_REVIEW;
+    r->view.job.reason = GL_S("the record step/01J/a is damaged");
+    assert_job(r, &live, "the record step/01J/a is damaged: " TO_DO);
+    assert_told(r, 2, -1, "is held with its job: the record step/01J/a is damaged");
+    r->view.job.hold = GL_HOLD_PERSON;
+    r->view.job.reason = GL_S("paused by ann");
+    assert_job(r, &live, "paused by ann; the record step/01J/a is damaged: " TO_DO);
+    r->view.spoilt = NULL; /* a message's record, say: only the job's reason knows */
+    r->view.job.hold = GL_HOLD_REVIEW;
+    r->view.job.reason = GL_S("a record of it is missing, or does not fit the others");
+    assert_job(r, &live, "does not fit the others: " TO_DO);
+}
+
 static void an_ended_step_says_how(void **state)
 {
     struct gl_step_record e = {.status = GL_STEP_COMPLETED, .ended_at = 1000};
@@ -231,6 +296,8 @@ int main(void)
         T(a_queued_step_names_its_pool_or_who_is_before_it),
         T(a_step_under_way_says_since_when_and_until_when),
         T(a_blocked_step_says_who_can_help),
+        T(a_step_whose_record_is_damaged_offers_what_is_not_refused),
+        T(a_job_that_is_held_for_a_damaged_record_asks_nobody_to_decide),
         T(an_ended_step_says_how),
         T(a_job_says_what_it_is_about),
         T(a_held_job_says_by_whom_and_how_to_go_on),

@@ -209,7 +209,10 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     if (j->is_damaged && ev->verb != GL_CMD_CANCEL) {
         gl_txn_reply(c, j, ev->request, GL_E_DAMAGED,
                      "%.*s; cancel the job, or mend that record and resume it",
-                     GL_STR_ARG(j->r.reason));
+                     GL_STR_ARG(gl_job_is_held_damaged(&j->r)
+                                    ? j->r.reason
+                                    : gl_str_fmt(c->out->arena, "a record of job %.*s is damaged",
+                                                 GL_STR_ARG(j->id))));
         return;
     }
     if (gl_job_status_is_terminal(j->r.status)) {
