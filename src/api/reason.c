@@ -81,8 +81,8 @@ static gl_str where(struct gl_arena *a, const struct gl_view *v)
     if (!is_elsewhere(v)) {
         return (gl_str){0};
     }
-    if (o->session.n == 0 && v->job.status == GL_JOB_PAUSED) {
-        return (gl_str){0}; /* nobody needs to */
+    if ((o->session.n == 0 || o->status == GL_NODE_DEAD) && v->job.status == GL_JOB_PAUSED) {
+        return (gl_str){0}; /* nobody needs to have it */
     }
     if (o->session.n == 0) {
         return GL_S("; no node has it at present: the next one with free slots takes it");
