@@ -54,6 +54,7 @@ def test_who_waits_for_the_job_of_another_folder_takes_it_over(boxes):
             break
         let(a, "one", number, number)
         time.sleep(0.1)
+    assert "running" in b.read(waits.err), "the test would show nothing"
     kill(first)
     let(a, "one")
     b.finish(waits)

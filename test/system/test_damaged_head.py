@@ -1,31 +1,31 @@
 """The record of a job itself or of its flow is damaged: the job can only be mended or removed. And
 values that are damaged are not used."""
 
+import json
 import os
-import sqlite3
 import sys
-
-import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import wait_for  # noqa: E402
 from httpnode import serve  # noqa: E402
-
-pytestmark = pytest.mark.sqlite_only("damages state.db")
+from records import open_records  # noqa: E402
 
 ADVICE = "mend it (a backup may have it), or remove the job, which stops what runs of it"
 
 
 def damage(box, kind, name, change):
-    with sqlite3.connect(f"{box.data}/contexts/default/state.db", timeout=30) as db:
-        assert db.execute(f"UPDATE record SET value = {change} WHERE kind = ? AND id LIKE ?",
-                          (kind, name)).rowcount == 1
+    """Its checksum does not fit any more."""
+    with open_records(box) as store:
+        store.write(kind, name, change(store.read(kind, name)), keep_sum=True)
 
 
 def flow_of(box, job):
-    with sqlite3.connect(f"{box.data}/contexts/default/state.db", timeout=30) as db:
-        return db.execute("SELECT json_extract(value, '$.flow') FROM record"
-                          " WHERE kind = 'job' AND id = ?", (job,)).fetchone()[0]
+    with open_records(box) as store:
+        return json.loads(store.read("job", job))["flow"]
+
+
+def spaced(text):
+    return text.replace(":", ": ")
 
 
 def leave(box, name):
@@ -46,9 +46,9 @@ steps:
 
 def test_it_can_be_removed_and_what_runs_of_it_is_stopped(box):
     left = [leave(box, name) for name in ("changed", "gone", "flow")]
-    damage(box, "flow", flow_of(box, left[2][0]), "replace(value, 'sleep', 'SLEEP')")
-    damage(box, "job", left[0][0], "replace(value, ':', ': ')")
-    damage(box, "job", left[1][0], "'?'")
+    damage(box, "flow", flow_of(box, left[2][0]), lambda text: text.replace("sleep", "SLEEP"))
+    damage(box, "job", left[0][0], spaced)
+    damage(box, "job", left[1][0], lambda text: "?")
     serve(box)
     for job, pid in left:
         for verb in ("cancel", "pause", "resume"):
@@ -72,7 +72,7 @@ def test_a_job_that_is_fine_is_not_removed_while_it_lives(box):
 
 def test_who_waits_for_it_is_told(box):
     job, _ = leave(box, "left")
-    damage(box, "job", job, "replace(value, ':', ': ')")
+    damage(box, "job", job, spaced)
     serve(box)
     told = box.glia("job", "events", "--follow", job, code=5)
     assert "running" in told.stdout
@@ -88,7 +88,8 @@ steps:
 """)
     run = box.start("run", flow, "--run-id", "left")
     wait_for("the question", lambda: "two" in box.glia("human", "list").stdout)
-    damage(box, "step", "%/one", "replace(value, '17', '18')")
+    job = box.json("job", "status", "left")["job_id"]
+    damage(box, "step", f"{job}/one", lambda text: text.replace("17", "18"))
     box.glia("human", "respond", "left", "two", "--decision", "approve")
     box.finish(run, 1)
     three = box.json("job", "status", "left")["workflow_state"]["steps"]["three"]

@@ -297,12 +297,19 @@ static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     gl_txn_refuse(c, ev->request, GL_E_UNAVAILABLE, "the store is unavailable: try again");
 }
 
+/* What the executor has of it is not wanted. */
+static void discard(struct gl_core *c, const struct gl_job *j, const struct gl_event *ev)
+{
+    const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
+    uint64_t seen = info != NULL ? info->token : ev->token;
+
+    gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
+}
+
 /* It lives with another node, which is asked to do it. What came from its inbox is for that one,
  * too, and an attempt of it that we have is of an earlier life of ours. */
 static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
-    uint64_t seen = info != NULL ? info->token : ev->token;
     struct gl_effect *e;
 
     if (!c->shared) {
@@ -317,7 +324,7 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
         e->stack = gl_str_dup(c->out->arena, j->r.stack);
         e->env_scope = gl_str_dup(c->out->arena, j->r.env_scope);
     } else {
-        gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
+        discard(c, j, ev);
     }
 }
 
@@ -535,11 +542,8 @@ static void command_damaged(struct gl_core *c, struct gl_job *j, const struct gl
 /* It has ended, whatever else can be read of it: nothing that runs of it is wanted. */
 static void ended_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    uint64_t seen =
-        ev->infos.n > 0 ? ((const struct gl_event_info *)ev->infos.items)->token : ev->token;
-
     damaged_parked(c, j, ev);
-    gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
+    discard(c, j, ev);
 }
 
 /* Whose attempts these are lets go of them as soon as it learns that the job is another's: it
