@@ -8,7 +8,6 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/page.h"
 #include "daemon.h"
 #include "os/fs.h"
 #include "port/storeurl.h"
@@ -547,4 +546,24 @@ int gl_follow_job(struct gl_follow *f)
                    (unsigned long long)f->log_dropped);
     }
     return code != 0 ? code : exit_of(f);
+}
+
+int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_page *p)
+{
+    gl_ms trouble_since = 0;
+    int code = 0;
+
+    for (;;) {
+        struct gl_why why;
+        int err = gl_page_ask(p, f->reach, rq, &why);
+
+        if (err == 0) {
+            return 0;
+        }
+        code = on_trouble(f, err, why.text, &trouble_since);
+        if (code != 0 || f->interrupts > 0) {
+            return code != 0 ? code : GL_EXIT_INTERRUPTED;
+        }
+        gl_page_done(p);
+    }
 }

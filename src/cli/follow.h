@@ -6,6 +6,7 @@
 #define GL_CLI_FOLLOW_H
 
 #include "cli/filed.h"
+#include "cli/page.h"
 #include "cli/progress.h"
 #include "cli/reach.h"
 
@@ -49,5 +50,9 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
 /* The exit code for how it ended; for GL_EXIT_UNAVAILABLE and GL_EXIT_INTERRUPTED everything has
  * been said. */
 int gl_follow_job(struct gl_follow *f);
+
+/* A question about it, which waits out what following it would. 0, or an exit code when everything
+ * has been said; `p` is to be given back in any case. */
+int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_page *p);
 
 #endif

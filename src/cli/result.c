@@ -127,10 +127,8 @@ static void show(struct gl_follow *f, struct gl_page *p, int code, bool talk)
 static int ask(struct gl_follow *f, struct gl_page *p)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
-    struct gl_why why;
-    int err = gl_page_ask(p, f->reach, &rq, &why);
 
-    return err == 0 ? 0 : gl_cli_fail(f->reach->cli, err, why.text);
+    return gl_follow_ask(f, &rq, p);
 }
 
 int gl_result_show(struct gl_follow *f, int code, bool talk)

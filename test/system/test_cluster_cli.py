@@ -4,7 +4,10 @@ stores that are away."""
 import os
 import re
 import signal
+import socketserver
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -139,6 +142,57 @@ def test_a_run_that_was_asleep_too_long_still_tells_the_end(boxes):
     finally:
         run.send_signal(signal.SIGCONT)
     assert box.finish(run).endswith("\tr\tcompleted\n")
+
+
+class Forgetful(socketserver.ThreadingUnixStreamServer):
+    """In the place of a node: what another one says, and once that has told the end of a job, three
+    times that it begins a new session."""
+
+    daemon_threads = True
+
+    def __init__(self, box, node):
+        os.makedirs(box.data, mode=0o700)
+        super().__init__(box.socket, Forwarding)
+        self.node, self.refuses = node, 0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Forwarding(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def forward(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        if 0 < self.server.refuses <= 3:
+            status, told = 503, (b'{"error":{"code":"unavailable","message":'
+                                 b'"this node begins a new session"}}')
+            self.server.refuses += 1
+        else:
+            answer = self.server.node.ask(self.command, self.path, body or None)
+            status, told = answer.status, answer.body
+            if b'"ended":true' in told:
+                self.server.refuses += 1
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told)
+
+    do_GET = do_POST = do_PUT = forward
+
+
+def test_a_node_that_begins_anew_is_waited_for_also_after_the_end(boxes):
+    """It told the end before it knew that it had been taken for dead."""
+    serve(boxes("a"))
+    box = boxes("laptop")
+    node = Forgetful(box, boxes("a"))
+    try:
+        told = box.glia("run", box.write("f.yaml", "steps:\n  s: {sh: 'true'}\n"), "--run-id", "r")
+    finally:
+        node.shutdown()
+        node.server_close()
+    assert node.refuses == 4 and told.stdout.endswith("\tr\tcompleted\n"), told.stderr
 
 
 def test_a_store_that_is_away_kills_nobody(boxes, redis):
