@@ -82,16 +82,16 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
         gl_starts_begin(n, e);
         break;
     case GL_FX_ATTACH:
-        gl_starts_attach(n, e);
+        gl_probes_attach(n, e);
         break;
     case GL_FX_STOP:
-        gl_starts_stop(n, e);
+        gl_probes_stop(n, e);
         break;
     case GL_FX_ACK:
-        gl_starts_ack(n, e);
+        gl_probes_ack(n, e);
         break;
     case GL_FX_LIST:
-        gl_starts_list(n);
+        gl_probes_list(n);
         break;
     case GL_FX_REPLY:
         gl_requests_reply(n, e);
@@ -410,7 +410,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
 
 struct gl_exec_events gl_node_exec_events(struct gl_node *n)
 {
-    return gl_starts_events(n);
+    return gl_probes_events(n);
 }
 
 void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)
@@ -540,6 +540,7 @@ void gl_node_free(struct gl_node *n)
     gl_sessions_free_all(n);
     gl_loads_free_all(n);
     gl_starts_free_all(n);
+    gl_probes_free_all(n);
     gl_lookup_free_all(n);
     gl_turns_free_all(n);
     gl_spill_free_all(n);

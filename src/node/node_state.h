@@ -161,13 +161,19 @@ void gl_loads_free_all(struct gl_node *n);
 
 /* ---- starts.c ---- */
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e);
-void gl_starts_attach(struct gl_node *n, const struct gl_effect *e);
-void gl_starts_stop(struct gl_node *n, const struct gl_effect *e);
-void gl_starts_ack(struct gl_node *n, const struct gl_effect *e);
-void gl_starts_list(struct gl_node *n);
+/* If it has not left yet, it will not. */
+void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e);
+struct gl_attempt_key gl_starts_key(struct gl_arena *a, const struct gl_effect *e);
 void gl_starts_on_time(struct gl_node *n);
 void gl_starts_free_all(struct gl_node *n);
-struct gl_exec_events gl_starts_events(struct gl_node *n);
+
+/* ---- probes.c ---- */
+void gl_probes_attach(struct gl_node *n, const struct gl_effect *e);
+void gl_probes_stop(struct gl_node *n, const struct gl_effect *e);
+void gl_probes_ack(struct gl_node *n, const struct gl_effect *e);
+void gl_probes_list(struct gl_node *n);
+void gl_probes_free_all(struct gl_node *n);
+struct gl_exec_events gl_probes_events(struct gl_node *n);
 
 /* ---- lookup.c ---- */
 struct gl_lookup_wish { /* what is asked for, and by whom; copied */

@@ -1,38 +1,15 @@
-/* trim_jobs.c - a handful of ended jobs goes: first their records, then their files.
+/* trim_jobs.c - a handful of ended jobs is to go: which of them may, and what belongs to them.
  *
- * For everybody else a job goes in one transaction. Small jobs share one. A large job leaves its
- * steps and its log behind at first, and they follow page by page, so that no transaction holds up
- * others for long. Its place in the index "ended" moves to the very front, GL_TRIM_BEGUN, and goes
- * last: whatever breaks off, the next pass, the first one of a node, or who removes it once more
- * finds there what is left.
- *
- * Each transaction guards on the revision of the job that was read. It cannot move any more, but
- * the names can: a run id may have been given to a new job meanwhile, and then it is not ours to
- * remove. And a job that is being retried stays: its outputs are still to be read. On a shared
- * store a retry that another node is submitting leaves its mark in the record "retried", on which
- * we guard.
+ * A job that is being retried stays: its outputs are still to be read. On a shared store a retry
+ * that another node is submitting leaves its mark in the record "retried", on which trim_drop.c
+ * guards.
  *
  * A job whose own record, or that of its flow, is damaged can neither go on nor be cancelled. It
  * goes if a person asks for it, unless a node has it in memory, and with it what its record still
  * tells. What runs of it is stopped as soon as its node finds that there is no such job. */
 #include "node/trim_state.h"
 
-enum {
-    /* Besides the steps: log, inputs, run, dedupe, ended, job, retried; and of a damaged one where
-     * it may stand in the index "wake". */
-    OWN_WRITES = 11,
-    LOG_PAGE = 1000,
-    ALIKE_MAX = 32, /* ids that differ in their last letter only */
-};
-
-static_assert(GL_TRIM_PAGE + OWN_WRITES <= GL_TRIM_WRITES, "a small job fits one transaction");
-
-/* This one stays; `code` and the sentence in t->jobs.why have been set. */
-static void leave(struct gl_trim_going *g, int code)
-{
-    GL_ASSERT(code != 0);
-    g->is_over = true;
-}
+enum { ALIKE_MAX = 32 }; /* ids that differ in their last letter only */
 
 /* ---- jobs that are being retried ---- */
 
@@ -61,7 +38,7 @@ void gl_trim_jobs_pin(struct gl_trim *t, gl_str job)
     gl_list_push(&t->pins, &p->link);
 }
 
-static bool is_pinned(const struct gl_trim *t, gl_str job)
+bool gl_trim_jobs_is_pinned(const struct gl_trim *t, gl_str job)
 {
     for (const struct gl_link *l = t->pins.next; l != &t->pins; l = l->next) {
         if (gl_str_is(job, GL_CONTAINER(l, struct pin, link)->job)) {
@@ -86,328 +63,12 @@ void gl_trim_jobs_unpin(struct gl_trim *t, bool all)
     }
 }
 
-/* ---- files ---- */
-
-static void on_files(struct gl_tidy_req *req)
-{
-    struct gl_trim *t = req->owner;
-
-    if (gl_trim_tidied(t, req)) {
-        t->tally.bytes += req->bytes;
-        gl_trim_jobs_over(t);
-    }
-}
-
-static void remove_files(struct gl_trim *t)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < t->jobs.n; i++) {
-        if (t->jobs.items[i].is_removed) {
-            t->jobs.removed[n++] = t->jobs.items[i].id;
-        }
-    }
-    t->jobs.removed_n = n;
-    t->tally.jobs_n += n;
-    t->removed_n += n;
-    t->ended_n -= (int64_t)n < t->ended_n ? (int64_t)n : t->ended_n;
-    if (n == 0 || t->tidy == NULL) {
-        gl_trim_jobs_over(t);
-        return;
-    }
-    t->tidy->remove_jobs(t->tidy, gl_trim_tidy(t, on_files), t->node->config.context,
-                         t->jobs.removed, n);
-}
-
-/* ---- transactions ---- */
-
-static void remove_next(struct gl_trim *t);
-static void list_next(struct gl_trim_going *g);
-
-static struct gl_guard *add_guard(struct gl_trim_tx *x, gl_str kind, gl_str id, uint64_t rev)
-{
-    struct gl_guard *g = &x->guards[x->tx.guards_n++];
-
-    GL_ASSERT(x->tx.guards_n <= GL_TRIM_WRITES);
-    *g = (struct gl_guard){.type = GL_GUARD_AT, .kind = kind, .id = id, .rev = rev};
-    return g;
-}
-
-static struct gl_write *add_write(struct gl_trim_tx *x, enum gl_write_type type, gl_str kind,
-                                  gl_str id)
-{
-    struct gl_write *w = &x->writes[x->tx.writes_n++];
-
-    GL_ASSERT(x->tx.writes_n <= GL_TRIM_WRITES);
-    *w = (struct gl_write){.type = type, .kind = kind, .id = id};
-    return w;
-}
-
-static struct gl_trim_tx *begin_tx(struct gl_trim *t)
-{
-    struct gl_trim_tx *x = &t->jobs.txs[t->jobs.flying_n];
-
-    x->trim = t;
-    x->tx = (struct gl_tx){.context = t->node->config.context,
-                           .session = t->node->session,
-                           .guards = x->guards,
-                           .writes = x->writes};
-    x->guards[x->tx.guards_n++] =
-        (struct gl_guard){.type = GL_GUARD_ALIVE, .owner = t->node->session};
-    return x;
-}
-
-static void commit(struct gl_trim_tx *x, gl_store_done *done)
-{
-    struct gl_trim *t = x->trim;
-    struct gl_store *s = t->node->ports.store;
-
-    x->req = (struct gl_store_req){.done = done, .owner = x};
-    t->jobs.flying_n++;
-    t->node->outstanding++;
-    s->ops->commit(s, &x->req, &x->tx);
-}
-
-static void add_ids(struct gl_trim_tx *x, const struct gl_trim_going *g)
-{
-    for (size_t i = 0; i < g->ids_n; i++) {
-        (void)add_write(x, GL_WRITE_DELETE, gl_str_of(g->kind), g->ids[i]);
-    }
-}
-
-static void add_wake(struct gl_trim_tx *x, const struct gl_trim_going *g)
-{
-    const int64_t scores[] = {GL_WAKE_RUNNING, GL_WAKE_READY, GL_WAKE_NEVER, g->r.wake};
-    gl_str index = gl_trim_is_shared(g->trim)
-                       ? gl_job_index(&g->trim->arena, "wake", g->r.stack, g->r.env_scope)
-                       : GL_S("wake");
-
-    for (size_t i = 0; i < GL_COUNT(scores); i++) {
-        add_write(x, GL_WRITE_UNINDEX, index, g->id)->score = scores[i];
-    }
-}
-
-/* The job itself, and its names. */
-static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
-{
-    (void)add_guard(x, GL_S("job"), g->id, g->rev);
-    (void)add_write(x, GL_WRITE_DELETE, GL_S("inputs"), g->id);
-    if (g->run_rev != 0) {
-        (void)add_guard(x, GL_S("run"), g->r.run_id, g->run_rev);
-        (void)add_write(x, GL_WRITE_DELETE, GL_S("run"), g->r.run_id);
-    }
-    if (g->dedupe_rev != 0) {
-        (void)add_guard(x, GL_S("dedupe"), g->r.dedupe_key, g->dedupe_rev);
-        if (!g->is_damaged) {
-            add_guard(x, GL_S("dedupe"), g->r.dedupe_key, 0)->type = GL_GUARD_NOT_LIVE;
-        }
-        (void)add_write(x, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
-    }
-    if (gl_trim_is_shared(g->trim)) {
-        struct gl_guard *r = add_guard(x, GL_S("retried"), g->id, g->retried_rev);
-
-        r->type = g->retried_rev == 0 ? GL_GUARD_ABSENT : GL_GUARD_OWNED;
-        r->owner = g->retried_by;
-        r->token = g->retried_token;
-    }
-    if (g->retried_rev != 0) {
-        (void)add_write(x, GL_WRITE_DELETE, GL_S("retried"), g->id);
-    }
-    (void)add_write(x, GL_WRITE_DELETE, GL_S("job"), g->id);
-    if (g->is_damaged) {
-        add_wake(x, g);
-    }
-}
-
-/* All that is left of it. */
-static void add_job(struct gl_trim_tx *x, struct gl_trim_going *g)
-{
-    g->tx = x;
-    if (!g->is_headless) {
-        add_head(x, g);
-    }
-    add_ids(x, g);
-    add_write(x, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = INT64_MAX;
-    add_write(x, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
-}
-
-/* One has ended. True if it was the last, and the rest can go on; `*ret_refused`: it was refused.
- */
-static bool has_landed(struct gl_trim_tx *x, bool *ret_refused)
-{
-    struct gl_trim *t = x->trim;
-    struct gl_node *n = t->node;
-
-    n->outstanding--;
-    n->now = n->ports.clock->now(n->ports.clock);
-    t->jobs.flying_n--;
-    *ret_refused = x->req.status == GL_E_CONFLICT;
-    if (x->req.status != 0 && !*ret_refused) {
-        t->jobs.broken = x->req.why;
-        t->jobs.broken.code = x->req.status;
-    }
-    if (t->is_stopped) {
-        gl_node_rearm(n);
-    } else if (t->jobs.flying_n == 0 && t->jobs.broken.code != 0) {
-        gl_trim_fail(t, t->jobs.broken.code, t->jobs.broken.text);
-    }
-    return !t->is_stopped && t->jobs.flying_n == 0 && t->jobs.broken.code == 0;
-}
-
-static void settle(struct gl_trim_going *g, int status)
-{
-    struct gl_trim *t = g->trim;
-
-    g->tx = NULL;
-    if (status == 0) {
-        g->is_over = g->is_removed = true;
-    } else if (status == GL_E_CONFLICT && t->jobs.is_single) {
-        leave(g, gl_why(&t->jobs.why, status,
-                        "the job was changed by someone else meanwhile: try again"));
-    }
-}
-
-static void on_removed(struct gl_store_req *req)
-{
-    struct gl_trim_tx *x = req->owner;
-    struct gl_trim *t = x->trim;
-    bool is_refused, goes_on;
-
-    for (size_t i = 0; i < t->jobs.n; i++) {
-        if (t->jobs.items[i].tx == x) {
-            settle(&t->jobs.items[i], req->status);
-        }
-    }
-    goes_on = has_landed(x, &is_refused);
-    if (is_refused) {
-        GL_MARK(t->node->config.trace, "trim.conflict");
-        t->jobs.has_conflict = true;
-    }
-    if (goes_on) {
-        t->jobs.is_single = t->jobs.is_single || t->jobs.has_conflict;
-        remove_next(t);
-    }
-}
-
-static struct gl_trim_going *the_one_in(struct gl_trim_tx *x)
-{
-    struct gl_trim *t = x->trim;
-
-    for (size_t i = 0; i < t->jobs.n; i++) {
-        if (t->jobs.items[i].tx == x) {
-            t->jobs.items[i].tx = NULL;
-            return &t->jobs.items[i];
-        }
-    }
-    GL_UNREACHABLE();
-}
-
-static void on_part_removed(struct gl_store_req *req)
-{
-    struct gl_trim_tx *x = req->owner;
-    struct gl_trim *t = x->trim;
-    struct gl_trim_going *g = the_one_in(x);
-    bool is_refused;
-
-    if (!has_landed(x, &is_refused)) {
-        return;
-    }
-    if (is_refused) {
-        leave(g, gl_why(&t->jobs.why, GL_E_CONFLICT,
-                        "the job was changed by someone else meanwhile: try again"));
-        remove_next(t);
-    } else if (!g->is_headless) {
-        g->is_headless = true;
-        g->r.ended_at = GL_TRIM_BEGUN;
-        remove_next(t);
-    } else {
-        list_next(g);
-    }
-}
-
-/* The head, then a page, of a job that is too large to go at once. */
-static void remove_part(struct gl_trim *t, struct gl_trim_going *g)
-{
-    struct gl_trim_tx *x = begin_tx(t);
-
-    g->tx = x;
-    if (!g->is_headless) {
-        add_head(x, g);
-        add_write(x, GL_WRITE_UNINDEX, GL_S("ended"), g->id)->score = g->r.ended_at;
-        add_write(x, GL_WRITE_INDEX, GL_S("ended"), g->id)->score = GL_TRIM_BEGUN;
-    } else {
-        add_ids(x, g);
-    }
-    if (g->is_headless && g->log_from + LOG_PAGE < g->r.last_seq) {
-        g->log_from += LOG_PAGE;
-        add_write(x, GL_WRITE_LOG_TRIM, GL_S("events"), g->id)->seq = g->log_from;
-    }
-    commit(x, on_part_removed);
-}
-
-static bool is_large(const struct gl_trim_going *g)
-{
-    return g->more || g->log_from + LOG_PAGE < g->r.last_seq;
-}
-
-static void leave_pinned(struct gl_trim *t)
-{
-    for (size_t i = 0; i < t->jobs.n; i++) {
-        struct gl_trim_going *g = &t->jobs.items[i];
-
-        if (!g->is_over && !g->is_headless && is_pinned(t, g->id)) {
-            GL_MARK(t->node->config.trace, "trim.is_pinned");
-            leave(g,
-                  gl_why(&t->jobs.why, GL_E_STATE, "job %.*s is being retried", GL_STR_ARG(g->id)));
-        }
-    }
-}
-
-/* As many of those that are left as fit one transaction. False: none is left. */
-static bool remove_some(struct gl_trim *t)
-{
-    struct gl_trim_tx *x = begin_tx(t);
-    bool has_any = false;
-
-    for (size_t i = 0; i < t->jobs.n && !(has_any && t->jobs.is_single); i++) {
-        struct gl_trim_going *g = &t->jobs.items[i];
-
-        if (!g->is_over && g->tx == NULL &&
-            x->tx.writes_n + g->ids_n + OWN_WRITES <= GL_TRIM_WRITES) {
-            add_job(x, g);
-            has_any = true;
-        }
-    }
-    if (has_any) {
-        commit(x, on_removed);
-    }
-    return has_any;
-}
-
-static void remove_next(struct gl_trim *t)
-{
-    GL_ASSERT(t->jobs.flying_n == 0);
-    t->jobs.has_conflict = false;
-    leave_pinned(t);
-    for (size_t i = 0; i < t->jobs.n; i++) {
-        if (!t->jobs.items[i].is_over && is_large(&t->jobs.items[i])) {
-            remove_part(t, &t->jobs.items[i]);
-            return;
-        }
-    }
-    while (t->jobs.flying_n < GL_TRIM_FLYING && remove_some(t)) {
-    }
-    if (t->jobs.flying_n == 0) {
-        remove_files(t);
-    }
-}
-
 /* ---- what belongs to them ---- */
 
 static void listed(struct gl_trim *t)
 {
     if (--t->jobs.reading_n == 0) {
-        remove_next(t);
+        gl_trim_drop_next(t);
     }
 }
 
@@ -424,7 +85,7 @@ static bool has_read(struct gl_trim_going *g)
         return false;
     }
     if (g->req.status != 0) {
-        leave(g, gl_why(&t->jobs.why, g->req.status, "%s", g->req.why.text));
+        gl_trim_leave(g, gl_why(&t->jobs.why, g->req.status, "%s", g->req.why.text));
     }
     if (g->is_over) {
         listed(t);
@@ -471,7 +132,7 @@ static void on_listed(struct gl_store_req *req)
     g->more = req->records_n == GL_TRIM_PAGE;
     if (g->ids_n == 0 && next != NULL) {
         g->kind = next;
-        list_next(g);
+        gl_trim_jobs_list(g);
         t->jobs.reading_n--; /* it is the same reading */
         return;
     }
@@ -480,7 +141,7 @@ static void on_listed(struct gl_store_req *req)
     listed(t);
 }
 
-static void list_next(struct gl_trim_going *g)
+void gl_trim_jobs_list(struct gl_trim_going *g)
 {
     struct gl_trim *t = g->trim;
     struct gl_store *s = t->node->ports.store;
@@ -506,13 +167,14 @@ static void on_retries(struct gl_store_req *req)
     }
     if (req->entries_n > 0) {
         GL_MARK(t->node->config.trace, "trim.is_retried");
-        leave(g, gl_why(&t->jobs.why, GL_E_STATE,
-                        "job %.*s is needed by job %.*s, which retries it and has not ended",
-                        GL_STR_ARG(g->id), GL_STR_ARG(req->entries[0].id)));
+        gl_trim_leave(g,
+                      gl_why(&t->jobs.why, GL_E_STATE,
+                             "job %.*s is needed by job %.*s, which retries it and has not ended",
+                             GL_STR_ARG(g->id), GL_STR_ARG(req->entries[0].id)));
         listed(t);
         return;
     }
-    list_next(g);
+    gl_trim_jobs_list(g);
     t->jobs.reading_n--; /* it is the same reading */
 }
 
@@ -656,8 +318,8 @@ static bool is_unusable(struct gl_trim_going *g, const struct gl_record *r)
 
 static void leave_alive(struct gl_trim_going *g)
 {
-    leave(g, gl_why(&g->trim->jobs.why, GL_E_STATE, "job %.*s is %s: cancel it first",
-                    GL_STR_ARG(g->id), gl_job_status_words[g->r.status]));
+    gl_trim_leave(g, gl_why(&g->trim->jobs.why, GL_E_STATE, "job %.*s is %s: cancel it first",
+                            GL_STR_ARG(g->id), gl_job_status_words[g->r.status]));
 }
 
 static void on_doubtful_flow(struct gl_store_req *req)
@@ -704,7 +366,8 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
         GL_MARK(t->node->config.trace, "trim.damaged");
         g->is_damaged = true;
     } else if (!gl_trim_read_job(t, r->value, &g->r)) {
-        leave(g, gl_why(why, GL_E_DAMAGED, "the record of job %.*s is damaged", GL_STR_ARG(g->id)));
+        gl_trim_leave(
+            g, gl_why(why, GL_E_DAMAGED, "the record of job %.*s is damaged", GL_STR_ARG(g->id)));
     } else if (is_asked && !gl_job_status_is_terminal(g->r.status) && !is_in_memory(g, r)) {
         g->is_doubtful = true;
     } else if (!gl_job_status_is_terminal(g->r.status)) {
@@ -728,7 +391,8 @@ static void on_begun(struct gl_store_req *req)
     if (is_begun) {
         GL_MARK(t->node->config.trace, "trim.begun_again");
     } else {
-        leave(g, gl_why(&t->jobs.why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
+        gl_trim_leave(
+            g, gl_why(&t->jobs.why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
     }
     g->r.ended_at = GL_TRIM_BEGUN;
     get_names(t);

@@ -188,9 +188,22 @@ static inline bool gl_trim_is_shared(const struct gl_trim *t)
 /* ---- trim_jobs.c ---- */
 /* Remove these; t->jobs.items[..].id and .r.ended_at have been set, n as well. */
 void gl_trim_jobs_begin(struct gl_trim *t);
+/* The next page of what belongs to it, and then gl_trim_drop_next(). */
+void gl_trim_jobs_list(struct gl_trim_going *g);
+bool gl_trim_jobs_is_pinned(const struct gl_trim *t, gl_str job);
+/* This one stays; `code` and the sentence in t->jobs.why have been set. */
+static inline void gl_trim_leave(struct gl_trim_going *g, int code)
+{
+    GL_ASSERT(code != 0);
+    g->is_over = true;
+}
 /* Somebody is about to rely on it: it stays, if it is not on its way out of the store already. */
 void gl_trim_jobs_pin(struct gl_trim *t, gl_str job);
 void gl_trim_jobs_unpin(struct gl_trim *t, bool all);
+
+/* ---- trim_drop.c ---- */
+/* Of those that are left, as many as go now; in the end their files, and gl_trim_jobs_over(). */
+void gl_trim_drop_next(struct gl_trim *t);
 
 /* ---- trim_flows.c ---- */
 void gl_trim_flows_begin(struct gl_trim *t);

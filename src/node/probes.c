@@ -1,0 +1,221 @@
+/* probes.c - what the executor is asked about attempts that it may have, and what it tells. */
+#include "node/node_state.h"
+
+#include "node/blobs.h"
+
+struct probe { /* an attach or a stop under way */
+    struct gl_link link;
+    struct gl_node *node;
+    struct gl_arena arena;
+    struct gl_exec_req req;
+    struct gl_attempt_key key;
+    uint64_t token;
+    gl_str epoch;
+};
+
+static void probe_free(struct probe *p)
+{
+    gl_list_remove(&p->link);
+    gl_arena_done(&p->arena);
+    gl_mem_free(p);
+}
+
+static struct probe *probe_new(struct gl_node *n, const struct gl_effect *e, gl_exec_done *done)
+{
+    struct probe *p = gl_mem_alloc(sizeof(*p));
+
+    p->node = n;
+    p->key = gl_starts_key(&p->arena, e);
+    p->token = e->token;
+    p->epoch = gl_str_dup(&p->arena, e->epoch);
+    p->req = (struct gl_exec_req){.done = done, .owner = p};
+    gl_list_push(&n->probes, &p->link);
+    n->outstanding++;
+    return p;
+}
+
+static void put_result(struct gl_event *ev, const struct gl_exec_result *r)
+{
+    ev->end = (uint8_t)r->end;
+    ev->exit_code = r->exit_code;
+    ev->signal = r->signal;
+    ev->started_at = r->started_at;
+    ev->ended_at = r->ended_at;
+    ev->output = r->output;
+    ev->error = r->error;
+}
+
+static void on_attached(struct gl_exec_req *req)
+{
+    struct probe *p = req->owner;
+    struct gl_node *n = p->node;
+    struct gl_event ev = {.type = GL_EV_ATTACHED,
+                          .context = p->key.context,
+                          .job = p->key.job,
+                          .attempt = p->key.attempt,
+                          .token = p->token,
+                          .code = req->status,
+                          .state = (uint8_t)req->state};
+
+    n->outstanding--;
+    if (req->status == 0 && req->state == GL_EXEC_ENDED) {
+        put_result(&ev, &req->result);
+    }
+    gl_node_feed(n, &ev);
+    probe_free(p);
+    gl_node_rearm(n);
+}
+
+static void on_stopped(struct gl_exec_req *req)
+{
+    struct probe *p = req->owner;
+    struct gl_node *n = p->node;
+
+    n->outstanding--;
+    probe_free(p); /* whether it could be delivered shows when the attempt ends, or when it is asked
+                      for again */
+    gl_node_rearm(n);
+}
+
+/* A start of the same attempt that has not left yet would overtake nothing but the truth: "never"
+ * would be answered, and then it would start. */
+void gl_probes_attach(struct gl_node *n, const struct gl_effect *e)
+{
+    struct probe *p = probe_new(n, e, on_attached);
+
+    gl_starts_give_up(n, e);
+    n->ports.exec->ops->attach(n->ports.exec, &p->req, &p->key, p->token, p->epoch);
+}
+
+void gl_probes_stop(struct gl_node *n, const struct gl_effect *e)
+{
+    struct probe *p = probe_new(n, e, on_stopped);
+
+    gl_starts_give_up(n, e);
+    n->ports.exec->ops->stop(n->ports.exec, &p->req, &p->key, p->token, e->grace_ms);
+}
+
+void gl_probes_ack(struct gl_node *n, const struct gl_effect *e)
+{
+    struct gl_attempt_key key = {.context = e->context, .job = e->job, .attempt = e->attempt};
+
+    gl_starts_give_up(n, e);
+    n->ports.exec->ops->ack(n->ports.exec, &key, e->token);
+}
+
+static void on_list(struct gl_exec_req *req)
+{
+    struct gl_node *n = req->owner;
+    struct gl_arena scratch = {0};
+    struct gl_event_info *infos = GL_NEW_ARRAY(&scratch, struct gl_event_info, req->infos_n + 1);
+    struct gl_event ev = {.type = GL_EV_LISTED, .code = req->status};
+
+    n->outstanding--;
+    n->list_busy = false;
+    for (size_t i = 0; i < req->infos_n && req->status == 0; i++) {
+        const struct gl_exec_info *x = &req->infos[i];
+
+        infos[i] = (struct gl_event_info){.context = x->key.context,
+                                          .job = x->key.job,
+                                          .attempt = x->key.attempt,
+                                          .token = x->token,
+                                          .state = (uint8_t)x->state};
+        ev.infos.n++;
+    }
+    ev.infos.items = infos;
+    gl_node_feed(n, &ev);
+    gl_arena_done(&scratch);
+    gl_node_rearm(n);
+}
+
+void gl_probes_list(struct gl_node *n)
+{
+    GL_ASSERT(!n->list_busy);
+    n->list_busy = true;
+    n->outstanding++;
+    n->list_req = (struct gl_exec_req){.done = on_list, .owner = n};
+    n->ports.exec->ops->list(n->ports.exec, &n->list_req);
+}
+
+void gl_probes_free_all(struct gl_node *n)
+{
+    for (struct gl_link *l; (l = gl_list_first(&n->probes)) != NULL;) {
+        probe_free(GL_CONTAINER(l, struct probe, link));
+    }
+}
+
+/* ---- what the executor tells by itself ---- */
+
+static void on_up(void *owner, gl_str epoch)
+{
+    struct gl_node *n = owner;
+    struct gl_event ev = {.type = GL_EV_EXEC_UP, .epoch = epoch};
+
+    n->exec_up = true;
+    gl_node_feed(n, &ev);
+    gl_node_rearm(n);
+}
+
+static void on_down(void *owner, const char *why)
+{
+    struct gl_node *n = owner;
+    struct gl_event ev = {.type = GL_EV_EXEC_DOWN, .why = gl_str_of(why)};
+
+    n->exec_up = false;
+    gl_node_feed(n, &ev);
+    gl_node_rearm(n);
+}
+
+static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t token,
+                     const struct gl_exec_result *result)
+{
+    struct gl_node *n = owner;
+    struct gl_event ev = {.type = GL_EV_ENDED,
+                          .context = key->context,
+                          .job = key->job,
+                          .attempt = key->attempt,
+                          .token = token};
+
+    put_result(&ev, result);
+    gl_blobs_on_ended(n->blobs, &ev);
+    gl_node_feed(n, &ev);
+    gl_node_rearm(n);
+}
+
+static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t token)
+{
+    struct gl_node *n = owner;
+    struct gl_event ev = {.type = GL_EV_BEACON,
+                          .context = key->context,
+                          .job = key->job,
+                          .attempt = key->attempt,
+                          .token = token};
+
+    gl_node_feed(n, &ev);
+    gl_node_rearm(n);
+}
+
+static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t token, gl_str line)
+{
+    struct gl_event ev = {.type = GL_EV_SAID,
+                          .context = key->context,
+                          .job = key->job,
+                          .attempt = key->attempt,
+                          .token = token,
+                          .why = line};
+
+    gl_node_feed(owner, &ev);
+    gl_node_rearm(owner);
+}
+
+struct gl_exec_events gl_probes_events(struct gl_node *n)
+{
+    return (struct gl_exec_events){
+        .owner = n,
+        .up = on_up,
+        .down = on_down,
+        .ended = on_ended,
+        .beacon = on_beacon,
+        .said = on_said,
+    };
+}
