@@ -148,6 +148,12 @@ static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
     if (g->is_damaged) {
         add_wake(x, g);
     }
+    if (g->owner.n > 0) { /* it seemed to be dead, or is not known yet */
+        struct gl_guard *had = add_guard(x, (gl_str){0}, (gl_str){0}, 0);
+
+        had->type = GL_GUARD_DEAD;
+        had->owner = g->owner;
+    }
 }
 
 /* All that is left of it. */
@@ -185,6 +191,15 @@ static bool has_landed(struct gl_trim_tx *x, bool *ret_refused)
     return !t->is_stopped && t->jobs.flying_n == 0 && t->jobs.broken.code == 0;
 }
 
+static void leave_changed(struct gl_trim_going *g)
+{
+    gl_trim_leave(g, gl_why(&g->trim->jobs.why, GL_E_CONFLICT,
+                            g->owner.n > 0 ? "the node that has the job seems to be alive: cancel "
+                                             "it first, or try again when that node is gone"
+                                           : "the job was changed by someone else meanwhile: try "
+                                             "again"));
+}
+
 static void settle(struct gl_trim_going *g, int status)
 {
     struct gl_trim *t = g->trim;
@@ -193,8 +208,7 @@ static void settle(struct gl_trim_going *g, int status)
     if (status == 0) {
         g->is_over = g->is_removed = true;
     } else if (status == GL_E_CONFLICT && t->jobs.is_single) {
-        gl_trim_leave(g, gl_why(&t->jobs.why, status,
-                                "the job was changed by someone else meanwhile: try again"));
+        leave_changed(g);
     }
 }
 
@@ -244,8 +258,7 @@ static void on_part_removed(struct gl_store_req *req)
         return;
     }
     if (is_refused) {
-        gl_trim_leave(g, gl_why(&t->jobs.why, GL_E_CONFLICT,
-                                "the job was changed by someone else meanwhile: try again"));
+        leave_changed(g);
         gl_trim_drop_next(t);
     } else if (!g->is_headless) {
         g->is_headless = true;

@@ -316,6 +316,15 @@ static bool is_unusable(struct gl_trim_going *g, const struct gl_record *r)
     return (r->damaged || !is_readable) && !is_in_memory(g, r);
 }
 
+static void note_owner(struct gl_trim_going *g, const struct gl_record *r)
+{
+    struct gl_trim *t = g->trim;
+
+    if (gl_trim_is_shared(t) && !gl_str_eq(r->owner, t->node->session)) {
+        g->owner = gl_str_dup(&t->arena, r->owner);
+    }
+}
+
 static void leave_alive(struct gl_trim_going *g)
 {
     gl_trim_leave(g, gl_why(&g->trim->jobs.why, GL_E_STATE, "job %.*s is %s: cancel it first",
@@ -365,11 +374,13 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
     if (is_asked && is_unusable(g, r)) {
         GL_MARK(t->node->config.trace, "trim.damaged");
         g->is_damaged = true;
+        note_owner(g, r);
     } else if (!gl_trim_read_job(t, r->value, &g->r)) {
         gl_trim_leave(
             g, gl_why(why, GL_E_DAMAGED, "the record of job %.*s is damaged", GL_STR_ARG(g->id)));
     } else if (is_asked && !gl_job_status_is_terminal(g->r.status) && !is_in_memory(g, r)) {
         g->is_doubtful = true;
+        note_owner(g, r);
     } else if (!gl_job_status_is_terminal(g->r.status)) {
         leave_alive(g);
     }

@@ -44,6 +44,7 @@ struct gl_trim_going {
     bool is_headless; /* there is no such job, only what it has left */
     bool is_doubtful; /* it has not ended, and nobody has it: is its flow there? */
     bool is_damaged;  /* its record is, or its flow, and somebody wants to be rid of it */
+    gl_str owner;     /* who had such a job, if that was another session */
     const char *kind; /* what is listed of it: "step", then "signal", ... */
     struct gl_store_req req;
     struct gl_listing listing;

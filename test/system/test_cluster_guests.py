@@ -9,8 +9,9 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from clusterbox import make_boxes, make_redis, serve, why  # noqa: E402, F401
+from clusterbox import CALM, make_boxes, make_redis, serve, why  # noqa: E402, F401
 from glianode import wait_for  # noqa: E402
+from records import open_records  # noqa: E402
 
 pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
 
@@ -92,3 +93,20 @@ def test_a_command_from_elsewhere_stops_what_a_dead_guest_left(boxes, verb, end)
     kill(begin(a, "one"))
     b.glia("job", verb, "one")
     assert status_of(b, "one") == end
+
+
+def test_a_damaged_job_that_a_node_has_is_not_removed_from_elsewhere(boxes):
+    """Its record is damaged in the store, and as it should be in the memory of its node. A command
+    of another folder does not know that at first."""
+    a, b = boxes("a", **CALM), boxes("b", **CALM)
+    serve(a)
+    run = begin(a, "one")
+    job = a.json("job", "status", "one")["job_id"]
+    with open_records(a) as store:
+        store.write("job", job, store.read("job", job).replace(":", ": "), keep_sum=True)
+    for _ in range(3):
+        told = b.glia("job", "rm", job, code=None)
+        assert told.returncode in (2, 5) and "cancel it first" in told.stderr, told
+    let(a, "one")
+    a.finish(run)
+    b.glia("job", "rm", job)
