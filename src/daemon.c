@@ -602,12 +602,15 @@ bool gl_daemon_is_ready(struct gl_daemon *d, struct gl_why *ret_why)
     return is_ready;
 }
 
-bool gl_daemon_is_heard(struct gl_daemon *d, struct gl_why *ret_why)
+enum gl_store_mood gl_daemon_mood(struct gl_daemon *d, struct gl_why *ret_why)
 {
+    enum gl_store_mood mood;
+
     pthread_mutex_lock(&d->mutex);
+    mood = d->mood;
     *ret_why = d->silence;
     pthread_mutex_unlock(&d->mutex);
-    return ret_why->code == 0;
+    return mood;
 }
 
 uint64_t gl_daemon_births(struct gl_daemon *d)

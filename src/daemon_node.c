@@ -48,6 +48,7 @@ static void on_session(void *owner, uint64_t incarnation)
     d->away_since = 0;
     pthread_mutex_lock(&d->mutex);
     d->is_away = false;
+    d->mood = GL_STORE_HEARD;
     d->silence = (struct gl_why){0};
     d->births++;
     d->why.code = 0;
@@ -103,19 +104,23 @@ static void on_news(void *owner, const char *line)
     gl_textlog_write(&d->log, "%s", line);
 }
 
-static void on_silence(void *owner, const char *why)
+static void on_mood(void *owner, enum gl_store_mood mood, const char *why)
 {
+    static const char *const bad[] = {
+        [GL_STORE_SILENT] = "does not answer", [GL_STORE_SHUT] = "takes no commits"};
     struct gl_daemon *d = owner;
 
-    if (why != NULL) {
-        gl_textlog_write(&d->log, "the store %s does not answer: %s", d->shown, why);
+    if (mood != GL_STORE_HEARD) {
+        gl_textlog_write(&d->log, "the store %s %s: %s", d->shown, bad[mood], why);
     } else {
-        gl_textlog_write(&d->log, "the store %s answers again", d->shown);
+        gl_textlog_write(&d->log, "the store %s %s again", d->shown,
+                         d->mood == GL_STORE_SHUT ? "takes commits" : "answers");
     }
     pthread_mutex_lock(&d->mutex);
+    d->mood = mood;
     d->silence = (struct gl_why){0};
-    if (why != NULL) {
-        (void)gl_why(&d->silence, GL_E_UNAVAILABLE, "the store %s does not answer: %s", d->shown,
+    if (mood != GL_STORE_HEARD) {
+        (void)gl_why(&d->silence, GL_E_UNAVAILABLE, "the store %s %s: %s", d->shown, bad[mood],
                      why);
     }
     pthread_mutex_unlock(&d->mutex);
@@ -371,7 +376,7 @@ static void make_node(struct gl_daemon *d)
         .on_session = on_session,
         .on_trouble = on_trouble,
         .on_news = on_news,
-        .on_silence = on_silence,
+        .on_mood = on_mood,
         .on_ready = on_ready,
         .on_session_lost = on_session_lost,
         .owner = d,

@@ -65,6 +65,7 @@ int gl_why(struct gl_why *why, int code, const char *fmt, ...)
         return code;
     }
     why->code = code;
+    why->needs_help = false;
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(why->text, sizeof(why->text), fmt, args); /* truncation is the contract */

@@ -8,6 +8,7 @@
 #define GL_BASE_ERR_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define GL_ERRORS(X)                                                           \
@@ -39,6 +40,8 @@ enum { GL_WHY_BYTES = 1024 };
 
 struct gl_why {
     int code;
+    bool needs_help; /* asking again does not help before somebody has done something, as making
+                        room on a disk; gl_why() says no, the adapter that knows it says yes */
     char text[GL_WHY_BYTES];
 };
 

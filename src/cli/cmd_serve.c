@@ -31,7 +31,7 @@ struct serve {
     struct gl_lock claim;
     int signals_fd;
     bool was_ready;          /* when we last looked */
-    bool is_silent;          /* the same: the store does not answer */
+    enum gl_store_mood mood; /* the same, of the store */
     uint64_t births;         /* the same */
     char said[GL_WHY_BYTES]; /* what stood in the way then */
     bool has_asked;          /* somebody was asked to make way, and that was said */
@@ -192,19 +192,23 @@ static gl_ms tick_of(const struct serve *s, gl_ms usual)
     return s->notify.watchdog_ms > 0 && feed < usual ? (feed > 0 ? feed : 1) : usual;
 }
 
-static void tell_silence(struct serve *s)
+static void tell_mood(struct serve *s)
 {
     struct gl_why why;
-    bool is_silent = !gl_daemon_is_heard(s->daemon, &why);
+    enum gl_store_mood mood = gl_daemon_mood(s->daemon, &why);
 
-    if (is_silent && !s->is_silent) {
+    if (mood == s->mood) {
+        return;
+    }
+    if (mood != GL_STORE_HEARD) {
         gl_cli_say(s->cli, "%s; what runs goes on, trying again", why.text);
         gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
-    } else if (s->is_silent && !is_silent) {
-        gl_cli_say(s->cli, "the store answers again");
+    } else {
+        gl_cli_say(s->cli, "the store %s again",
+                   s->mood == GL_STORE_SHUT ? "takes commits" : "answers");
         gl_notify_send(&s->notify, "STATUS=Serving %s", s->cli->data);
     }
-    s->is_silent = is_silent;
+    s->mood = mood;
 }
 
 /* The store is away, or others have taken the node for dead: that is worth a line, and so is its
@@ -233,7 +237,7 @@ static void tell_changes(struct serve *s)
         s->extended_at = gl_term_now();
     }
     s->was_ready = is_ready;
-    tell_silence(s);
+    tell_mood(s);
 }
 
 /* NULL: told to stop. Else what went wrong. */

@@ -198,11 +198,19 @@ static void commit(struct change *x, gl_store_done *done)
     s->ops->commit(s, &x->req, &x->tx);
 }
 
+static void note_failed(struct gl_claims *c, const struct gl_store_req *req)
+{
+    if (req->status != 0 && c->on_failed != NULL) {
+        c->on_failed(c->owner, req);
+    }
+}
+
 static void on_commit(struct gl_store_req *req)
 {
     struct change *x = req->owner;
     struct call *c = x->call;
 
+    note_failed(c->claims, req);
     if (req->status == 0) {
         tell(c, 0, "", &x->made);
     } else if (req->status == GL_E_UNKNOWN || req->status == GL_E_CONFLICT) {
@@ -352,6 +360,7 @@ static void on_marked(struct gl_store_req *req)
     if (req->status == GL_E_CONFLICT) {
         req->status = 0; /* somebody was faster: nothing to do any more */
     }
+    note_failed(c->claims, req);
     if (!arrived(c, req)) {
         return;
     }

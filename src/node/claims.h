@@ -31,6 +31,9 @@ struct gl_claims {
     struct gl_clock *clock; /* asked only if the store knows no time */
     struct gl_entropy *entropy;
     gl_str session; /* stands in the transactions; may be "" */
+    /* The store has not done it; may be NULL. */
+    void (*on_failed)(void *owner, const struct gl_store_req *req);
+    void *owner;
     struct gl_link under_way;
     size_t under_way_n;
     struct gl_claim_counts counts;

@@ -177,6 +177,7 @@ static void on_commit(struct gl_store_req *req)
         gl_list_push(&n->unknown, &c->link);
         resolve(c);
     } else {
+        gl_room_note(n, req);
         deliver(c, req->status);
     }
     gl_node_rearm(n);

@@ -23,6 +23,11 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a)
     if (!n->exec_up) {
         return "the executor cannot be reached: steps do not start";
     }
+    if (gl_sessions_mood(n) == GL_STORE_SHUT) {
+        return gl_str_fmt(a, "the store has not taken a commit since %.*s: %s",
+                          GL_STR_ARG(gl_when_format(n->room.since, since)), n->room.why.text)
+            .p;
+    }
     if (n->now - n->renewed_at >
         (n->ports.store->ops->shared ? n->ttl / 3 + SHARED_SILENT_MS : STORE_SILENT_MS)) {
         return gl_str_fmt(a, "the store has not taken a write since %.*s",

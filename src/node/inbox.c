@@ -114,6 +114,7 @@ static void on_sent(struct gl_store_req *req)
     struct gl_node *n = f->node;
 
     done_with(f);
+    gl_room_note(n, req);
     if (req->status == GL_E_CONFLICT) {
         forward_end(f, GL_E_NOT_FOUND, GL_S("that job has been removed"));
     } else if (req->status == GL_E_LIMIT || req->status == GL_E_UNAVAILABLE) {

@@ -170,8 +170,9 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
 static gl_ms earliest(const struct gl_node *n)
 {
     gl_ms due = gl_core_next_due(n->core);
-    gl_ms others[] = {n->session_due,  n->resolve_due,  n->watch_due,  gl_trim_due(n->trim),
-                      gl_peers_due(n), gl_inbox_due(n), n->starts_due, n->holds_due};
+    gl_ms others[] = {n->session_due,       n->resolve_due,  n->watch_due,
+                      gl_trim_due(n->trim), gl_peers_due(n), gl_inbox_due(n),
+                      n->starts_due,        n->holds_due,    n->room.due};
 
     for (size_t i = 0; i < GL_COUNT(others); i++) {
         due = others[i] < due ? others[i] : due;
@@ -243,6 +244,7 @@ static void on_alarm(void *owner)
     }
     gl_sessions_on_time(n);
     gl_commits_on_time(n);
+    gl_room_on_time(n);
     gl_peers_on_time(n);
     gl_inbox_on_time(n);
     gl_requests_on_time(n);
@@ -351,6 +353,15 @@ static gl_str session_of(void *owner)
     return n->session;
 }
 
+static void claim_failed(void *owner, const struct gl_store_req *req)
+{
+    struct gl_node *n = owner;
+
+    n->now = n->ports.clock->now(n->ports.clock);
+    gl_room_note(n, req);
+    gl_node_rearm(n);
+}
+
 struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl_node_ports *ports)
 {
     struct gl_node *n = gl_mem_alloc(sizeof(*n));
@@ -392,6 +403,8 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     n->queries.live = &n->live;
     n->queries.asks = ports->asks;
     gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
+    n->claims.on_failed = claim_failed;
+    n->claims.owner = n;
     n->trim = gl_trim_new(n, &config->keep, ports->tidy);
     n->ttl = config->session_ttl_ms > 0 ? config->session_ttl_ms : GL_SESSION_TTL_MS;
     if (!ports->store->ops->shared) {
@@ -401,7 +414,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_peers_init(n);
     gl_inbox_init(n);
     n->blobs = gl_blobs_new(n);
-    n->starts_due = n->holds_due = INT64_MAX;
+    n->starts_due = n->holds_due = n->room.due = INT64_MAX;
     n->is_leader = !ports->store->ops->shared;
     n->valid_until = INT64_MAX;
     n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;

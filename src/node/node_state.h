@@ -20,6 +20,22 @@ struct gl_batch {
     uint32_t refs;
 };
 
+/* A store that answers and does not write: room.c. */
+struct gl_room {
+    bool is_shut;
+    gl_ms since;       /* when it refused first */
+    struct gl_why why; /* what it said last */
+    gl_ms opened_at;   /* when it last took something again; 0: it never had to */
+    gl_ms quiet_ms;    /* nothing must be refused so long before it is asked again */
+    gl_ms due;         /* then it is, or what it has kept for us is removed */
+    bool is_busy;      /* a call is under way */
+    bool is_left;      /* it may still have what we asked it to keep */
+    gl_str ballast;    /* that; "" : not yet made */
+    struct gl_store_req req;
+    struct gl_tx tx;
+    struct gl_write write;
+};
+
 struct gl_node {
     struct gl_node_config config;
     struct gl_node_ports ports;
@@ -50,7 +66,10 @@ struct gl_node {
     gl_ms steady_since; /* since when every renewal has succeeded over one connection; INT64_MAX:
                            it has not */
     struct gl_buf about;
-    bool is_silent;     /* the store has not taken the last renewal */
+    bool is_silent;          /* the store has not taken the last renewal ... */
+    struct gl_why silence;   /* ... and why */
+    enum gl_store_mood mood; /* as it was told last */
+    struct gl_room room;
     bool session_ended; /* we have said that we leave */
     struct gl_peers *peers;
     struct gl_inbox *inbox;
@@ -104,7 +123,16 @@ void gl_node_rearm(struct gl_node *n);
 void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 void gl_commits_on_time(struct gl_node *n);
 
+/* ---- room.c ---- */
+/* A commit or a renewal has failed: for want of room? */
+void gl_room_note(struct gl_node *n, const struct gl_store_req *req);
+void gl_room_on_time(struct gl_node *n);
+
 /* ---- sessions.c ---- */
+/* How is the store to us? */
+enum gl_store_mood gl_sessions_mood(const struct gl_node *n);
+/* That may have changed: tell it if it has. */
+void gl_sessions_tell(struct gl_node *n);
 /* The connection to the store is another one. */
 void gl_sessions_on_changed(struct gl_node *n);
 /* Have our renewals been good for long enough to judge others? */

@@ -245,14 +245,38 @@ static void lost(struct gl_node *n, const char *why)
     }
 }
 
+/* Renewals that are refused for want of room are no silence. */
+enum gl_store_mood gl_sessions_mood(const struct gl_node *n)
+{
+    bool is_silent = n->is_silent && !(n->room.is_shut && n->silence.needs_help);
+
+    return is_silent ? GL_STORE_SILENT : n->room.is_shut ? GL_STORE_SHUT : GL_STORE_HEARD;
+}
+
+void gl_sessions_tell(struct gl_node *n)
+{
+    enum gl_store_mood mood = gl_sessions_mood(n);
+
+    if (n->session.n == 0 || mood == n->mood) {
+        return;
+    }
+    n->mood = mood;
+    if (n->config.on_mood != NULL) {
+        n->config.on_mood(n->config.owner, mood,
+                          mood == GL_STORE_SILENT ? n->silence.text
+                          : mood == GL_STORE_SHUT ? n->room.why.text
+                                                  : "");
+    }
+}
+
 static void failed(struct gl_node *n, const struct gl_store_req *req)
 {
     n->session_due = n->now + (n->ttl / 6 < RETRY_MS ? n->ttl / 6 : RETRY_MS);
     n->steady_since = INT64_MAX;
-    if (n->session.n > 0 && !n->is_silent && n->config.on_silence != NULL) {
-        n->config.on_silence(n->config.owner, req->why.text);
-    }
     n->is_silent = true;
+    n->silence = req->why;
+    gl_room_note(n, req);
+    gl_sessions_tell(n);
     if (n->session.n == 0 && n->config.on_trouble != NULL) {
         n->config.on_trouble(n->config.owner, req->status, req->why.text);
     }
@@ -274,10 +298,8 @@ static void on_session(struct gl_store_req *req)
         failed(n, req);
     } else {
         good_until(n);
-        if (n->session.n > 0 && n->is_silent && n->config.on_silence != NULL) {
-            n->config.on_silence(n->config.owner, NULL);
-        }
         n->is_silent = false;
+        gl_sessions_tell(n);
         n->session_due = (n->ports.store->ops->shared ? n->sent_at : n->now) + n->ttl / 3;
         n->renewed_at = n->now;
         if (n->session.n == 0) {

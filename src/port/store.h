@@ -183,6 +183,13 @@ struct gl_store_events {
     void (*changed)(void *owner, const char *why);
 };
 
+/* How a store is to the node that uses it. */
+enum gl_store_mood {
+    GL_STORE_HEARD,  /* it takes what it is told */
+    GL_STORE_SILENT, /* it does not answer */
+    GL_STORE_SHUT,   /* it answers, and does not write any more: its disk is full, say */
+};
+
 /* ---- requests ---- */
 
 struct gl_store_req {
@@ -191,7 +198,8 @@ struct gl_store_req {
 
     /* Results. */
     int status;                      /* 0 or GL_E_*; for reads GL_E_UNAVAILABLE or GL_E_DAMAGED */
-    struct gl_why why;               /* set when status != 0 */
+    struct gl_why why;               /* set when status != 0; `needs_help`: the engine is there and
+                                        has no room, or may not write */
     size_t refused;                  /* number of the guard, with GL_E_CONFLICT */
     const struct gl_record *records; /* get: one per key, in their order; list */
     size_t records_n;

@@ -44,6 +44,8 @@ static const struct {
     {"40P01", GL_E_UNAVAILABLE, "others held its locks every time; try again"},
     {"53100", GL_E_UNAVAILABLE,
      "the server's disk is full; free some space and the store goes on by itself"},
+    {"58", GL_E_UNAVAILABLE,
+     "the server cannot write to its disk: look at its log and at the room there"},
     {"53300", GL_E_UNAVAILABLE, "the server has too many connections (max_connections)"},
     {"57014", GL_E_UNAVAILABLE, "the server took too long (timeout_ms in the store's URL)"},
     {"55P03", GL_E_UNAVAILABLE, "somebody holds a lock for too long"},
@@ -76,6 +78,7 @@ void gl_postgres_error_outcome(struct gl_postgres *s, const PGresult *r,
             bool away = known[i].status == GL_E_UNAVAILABLE;
             ret->status = gl_why(&ret->why, known[i].status, "%s%s (PostgreSQL: %s)",
                                  away ? "store unavailable: " : "", known[i].sentence, said);
+            ret->why.needs_help = is(state, "53100") || has_class(state, "58");
             return;
         }
     }

@@ -54,8 +54,10 @@ int gl_redis_error_why(struct gl_why *why, int code, gl_str error)
 {
     size_t i = find(error);
     if (i < GL_COUNT(errors)) {
-        return gl_why(why, code, "the Redis server refused: %s (%.*s)", errors[i].advice,
-                      GL_STR_ARG(error));
+        (void)gl_why(why, code, "the Redis server refused: %s (%.*s)", errors[i].advice,
+                     GL_STR_ARG(error));
+        why->needs_help = errors[i].verdict == GL_REDIS_REFUSED;
+        return code;
     }
     return gl_why(why, code, "the Redis server failed: %.*s", GL_STR_ARG(error));
 }

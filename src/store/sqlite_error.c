@@ -68,21 +68,30 @@ static int io_why(const struct gl_sqlite_db *db, struct gl_why *why)
                   err != 0 ? strerror(err) : "");
 }
 
-int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
+static int refused_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
     if (is_full(db, rc)) {
-        return gl_why(
-            why, GL_E_UNAVAILABLE,
-            "store unavailable: disk full while writing %s; free some space and the store "
-            "goes on by itself",
-            db->path);
-    }
-    if (is_read_only(db, rc)) {
-        return gl_why(
+        (void)gl_why(why, GL_E_UNAVAILABLE,
+                     "store unavailable: disk full while writing %s; free some space and the store "
+                     "goes on by itself",
+                     db->path);
+    } else {
+        (void)gl_why(
             why, GL_E_UNAVAILABLE,
             "store unavailable: %s is read-only; the store goes on as soon as the file and "
             "its folder can be written again",
             db->path);
+    }
+    if (why != NULL) {
+        why->needs_help = true;
+    }
+    return GL_E_UNAVAILABLE;
+}
+
+int gl_sqlite_error_why(const struct gl_sqlite_db *db, int rc, struct gl_why *why)
+{
+    if (gl_sqlite_error_refused(db, rc)) {
+        return refused_why(db, rc, why);
     }
     switch (primary(rc)) {
     case SQLITE_CORRUPT:

@@ -11,7 +11,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from cluster import Cluster, Load, Refused, Unanswered  # noqa: E402
 from glianode import wait_for  # noqa: E402
 from proxy import Proxy  # noqa: E402
-from servers import RedisServer, make_server, stores  # noqa: E402
+from servers import PostgresServer, RedisServer, make_server, stores  # noqa: E402
 
 POSTPONED_S = 2.2  # as long as Redis keeps what it has answered from its file; it rounds
 
@@ -156,21 +156,77 @@ def test_a_way_that_breaks_while_commits_are_on_it(store, how):
         cluster.judge()
 
 
-def test_a_full_disk_stops_writing_and_nothing_else():
-    with RedisServer() as server, Cluster(server.url, 2, server=server) as cluster:
-        job = cluster.submit(cluster.nodes[0], ms=3000)
-        cluster.wait_start(job)
+# ---- there is no room ----
+
+class Narrow:
+    """A server that can run out of room, and what its nodes say then."""
+
+    def __init__(self, what):
+        self.server = PostgresServer(disk_mib=24) if what == "postgres" else RedisServer()
+        part = "memory" if what == "redis memory" else "disk"
+        self.fill = getattr(self.server, f"fill_{part}")
+        self.free = getattr(self.server, f"free_{part}")
+        self.word = {"postgres": "disk is full", "redis": "MISCONF"}.get(what, "memory is full")
+
+
+NARROW = ["redis", "redis memory"] + (["postgres"] if os.geteuid() == 0 else [])  # it must mount
+
+
+@pytest.mark.parametrize("what", NARROW)
+def test_a_store_without_room_says_so_and_nothing_else_stops(what):
+    """Small changes may still fit, as renewals do: jobs must not stand still in silence."""
+    narrow = Narrow(what)
+    with narrow.server as server, Cluster(server.url, 2, server=server) as cluster:
+        node = cluster.nodes[0]
+        job = cluster.submit(node, {"long": ("", 3000, (), {}),
+                                    "after": ("", 50, (), {"needs": "long"})})
+        cluster.wait_start(job, step="long")
         with Load(cluster) as load:
             fault = cluster.fault("away")
-            server.fill_disk()
-            wait_unready(cluster.nodes[0])
-            assert cluster.nodes[0].document(job)["status"] == "running"
-            server.free_disk()
+            narrow.fill()
+            said = wait_unready(node).json["error"]["message"]
+            assert "the store has not taken a commit since 20" in said, said
+            assert narrow.word in said, said
+            assert node.call("GET", "/healthz").status == 200
+            assert node.document(job)["status"] == "running"
+            told = node.glia("run", "--detach", "--", "true", code=5).stderr
+            assert narrow.word in told, told
+            for path in (node.process.err, "data/node.log"):
+                wait_for("a line", lambda p=path: "takes no commits: " in node.read(p))
+            narrow.free()
             load.wait_more(1)
             fault["until"] = time.monotonic() + 1
         cluster.wait_ends()
-        assert len(cluster.starts(job)) == 1
+        assert [e["attempt"] for e in cluster.starts(job, "long")] == [1]
+        for each in cluster.nodes:
+            each.wait_ready()
+        for path in (node.process.err, "data/node.log"):
+            wait_for("its end", lambda p=path: "takes commits again" in node.read(p))
         cluster.judge()
+
+
+@pytest.mark.parametrize("what", NARROW)
+def test_that_there_is_room_again_is_noticed_without_anybody_asking(what):
+    narrow = Narrow(what)
+    with narrow.server as server, Cluster(server.url, 1) as cluster:
+        node = cluster.nodes[0]
+        narrow.fill()
+
+        def refused():
+            try:
+                cluster.submit(node)
+            except Refused as error:
+                return error.status == 503
+            return False
+
+        wait_for("a refusal", refused)
+        until = time.monotonic() + 2.5  # longer than it takes to ask the store again
+        while time.monotonic() < until:
+            assert not node.is_ready(), node.story()
+        narrow.free()
+        node.wait_ready()
+        cluster.submit(node)
+        cluster.wait_ends()
 
 
 def what_it_says(node):

@@ -51,6 +51,21 @@ def test_a_full_disk_is_an_error_and_ends_when_there_is_room():
         wait_for("writes", lambda: not refused())
 
 
+if os.geteuid() == 0:  # who else cannot mount
+
+    def test_a_postgres_server_with_a_full_disk_takes_nothing_that_needs_room():
+        with PostgresServer(disk_mib=16) as server:
+            server.sql("CREATE TABLE t (a text)")
+            fill = "INSERT INTO t SELECT repeat('x', 1000) FROM generate_series(1, 100)"
+            server.fill_disk()
+            with pytest.raises(RuntimeError, match="No space left on device"):
+                server.sql(fill)
+            server.free_disk()
+            server.sql(fill)
+            assert server.sql("SELECT count(*) FROM t") == "100"
+        assert not os.path.exists(server.folder)
+
+
 def test_postgres_keeps_its_data_over_kill_9():
     with PostgresServer() as server:
         server.sql("CREATE TABLE t (a int); INSERT INTO t VALUES (1)")

@@ -14,6 +14,7 @@ import time
 
 from glianode import wait_for
 from ports import give_back, take_port
+from smalldisk import SmallDisk
 
 SOAK = bool(os.environ.get("GLIA_SOAK"))
 
@@ -257,6 +258,13 @@ class RedisServer(Server):
         resource.prlimit(self.pid, resource.RLIMIT_FSIZE,
                          (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
+    def fill_memory(self):
+        """From now on it has more than it may have."""
+        self.ask("CONFIG", "SET", "maxmemory", "1")
+
+    def free_memory(self):
+        self.ask("CONFIG", "SET", "maxmemory", "0")
+
     def lose_power(self, at_bytes):
         """It dies, and what it appended behind `at_bytes` was never on the disk."""
         self.kill()
@@ -444,12 +452,15 @@ def postgres_program(name):
 
 
 class PostgresServer(Server):
-    """postgres with a database `glia`; root lends it to an ordinary user, as it demands."""
+    """postgres with a database `glia`; root lends it to an ordinary user, as it demands. With
+    `disk_mib` the database has a disk of its own, as large as that; its log has another one, since
+    a server that cannot write its log dies."""
 
     name = "postgres"
 
-    def __init__(self, **settings):
+    def __init__(self, disk_mib=0, **settings):
         super().__init__()
+        self.disk_mib, self.disk = disk_mib, None
         self.settings = {"shared_buffers": "32MB", "max_connections": "60", **settings}
         self.user = "nobody" if os.geteuid() == 0 else None
         self.group = "nogroup" if self.user else None
@@ -516,8 +527,28 @@ class PostgresServer(Server):
     def start(self):
         super().start()
         if not self.sql("SELECT 1 FROM pg_database WHERE datname = 'glia'", "postgres"):
-            self.sql("CREATE DATABASE glia", "postgres")
+            self.sql(f"CREATE DATABASE glia {self.place()}", "postgres")
         return self
+
+    def place(self):
+        """Where its database is to be."""
+        if not self.disk_mib:
+            return ""
+        self.disk = SmallDisk(self.folder, self.disk_mib, self.user, self.group)
+        self.sql(f"CREATE TABLESPACE small LOCATION '{self.disk.path}'", "postgres")
+        return "TABLESPACE small"
+
+    def fill_disk(self):
+        self.disk.fill()
+
+    def free_disk(self):
+        self.disk.free()
+
+    def close(self):
+        self.kill()
+        if self.disk is not None:
+            self.disk.close()
+        super().close()
 
     def pids(self):
         """The server and all processes it has made."""

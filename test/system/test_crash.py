@@ -18,6 +18,7 @@ from crashworld import BUILD, World, attack  # noqa: E402
 from crashflow import fan, small  # noqa: E402
 from crashseeds import rounds, seeds  # noqa: E402
 from glianode import BUILD as RELEASE, wait_for  # noqa: E402
+from smalldisk import SmallDisk  # noqa: E402
 
 ROUNDS = rounds(usual=6, soak=50)
 AT_ONCE = 6
@@ -95,31 +96,6 @@ def test_the_power_of_a_real_node_can_fail_at_a_chosen_sync():
 
 # ---- the disk is full ----
 
-class SmallDisk:
-    """A file system of a few MiB, and what fills it."""
-
-    def __init__(self, world_folder, mib):
-        self.path = os.path.join(world_folder, "disk")
-        os.makedirs(self.path)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m,mode=700", "glia-test",
-                        self.path], check=True)
-
-    def fill(self):
-        with open(os.path.join(self.path, "ballast"), "wb", buffering=0) as file:
-            for size in (1 << 16, 1 << 12):
-                try:
-                    while True:
-                        file.write(b"x" * size)
-                except OSError:
-                    pass
-
-    def free(self):
-        os.remove(os.path.join(self.path, "ballast"))
-
-    def close(self):
-        subprocess.run(["umount", "-l", self.path], check=True)
-
-
 # Only root can mount. The store's own tests fill a disk for everybody (sqlite_faults).
 if os.geteuid() == 0:
 
@@ -147,6 +123,8 @@ if os.geteuid() == 0:
         refused = wait_for("a refusal", lambda: (
             lambda a: a if a.status == 503 else None)(world.ask("POST", JOBS, flow)))
         assert "store unavailable" in refused.json["error"]["message"], refused.body
+        told = world.ask("GET", "/readyz")
+        assert told.status == 503 and b"has not taken a commit since" in told.body, told.body
         assert run.poll() is None
         world.disk.free()
         assert run.wait(60) == 0, world.read(run.err)
