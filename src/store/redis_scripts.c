@@ -14,7 +14,16 @@ static const char names[] =
     /* Sessions belong to the store, not to a context. */
     "local function home() if DB then call('SELECT', HOME) end end\n"
     "local function back() if DB then call('SELECT', DB) end end\n"
-    "local function num(n) return string.format('%.0f', n) end\n";
+    "local function num(n) return string.format('%.0f', n) end\n"
+    /* Is what a command said the complaint that its key is not one of ours? What else can be wrong,
+     * such as a right that was taken away, says nothing about the key: the script ends with it. */
+    "local function odd(r, also)\n"
+    "  local e = type(r) == 'table' and r.err\n"
+    "  if not e then return false end\n"
+    "  if string.find(e, 'WRONGTYPE', 1, true) then return true end\n"
+    "  if also and string.find(e, also) then return true end\n"
+    "  error(r)\n"
+    "end\n";
 
 static const char clock[] =
     "local function clock()\n"
@@ -80,21 +89,22 @@ static const char memory[] =
 
 static const char commit[] =
     "local S, X, WAKE, ID, GN = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])\n"
+    /* A right can be taken away at any time, and nothing may be written by halves then: try what
+     * follows where it changes nothing. (HSET is the first that does.) */
+    "call('DEL', 'glia:.none'); call('ZADD', 'glia:.none', 'XX', '0', '-')\n"
+    "call('ZREM', 'glia:.none', '-'); call('XADD', 'glia:.none', 'NOMKSTREAM', '1-1', 'e', '')\n"
     "if S ~= '' and X ~= '0' then\n"
     "  local key = 'glia:.session:' .. S\n"
     "  home()\n"
-    "  local x, n = call('HINCRBY', key, 'x', 1), tonumber(X)\n"
-    "  if x > n then call('HINCRBY', key, 'x', -1) return -1 end\n"
-    "  if x < n then\n"
+    "  local x, n = tonumber(call('HGET', key, 'x') or '0') + 1, tonumber(X)\n"
+    "  if x > n then return -1 end\n"
     /* Some have not come. Or the store was emptied while connections lived on: then not even this
      * may be left in it. */
-    "    if call('HGET', 'glia:store', 'id') ~= ID then\n"
-    "      if call('HINCRBY', key, 'x', -1) == 0 then call('HDEL', key, 'x') end\n"
-    "      return redis.error_reply(OTHER)\n"
-    "    end\n"
-    "    note(S, num(x), num(n - 1), 10000)\n"
-    "    call('HSET', key, 'x', X)\n"
+    "  if x < n and call('HGET', 'glia:store', 'id') ~= ID then\n"
+    "    return redis.error_reply(OTHER)\n"
     "  end\n"
+    "  call('HSET', key, 'x', X)\n"
+    "  if x < n then note(S, num(x), num(n - 1), 10000) end\n"
     "  back()\n"
     "else X = nil end\n"
     "local function refuse(g)\n"
@@ -111,7 +121,7 @@ static const char commit[] =
     /* A field of a record; a key of another type has none of ours. */
     "local function field(k, f)\n"
     "  local r = try('HGET', P .. k, f)\n"
-    "  if type(r) == 'string' then return r end\n"
+    "  if not odd(r) and r then return r end\n"
     "end\n"
     "local i = 8\n"
     "for g = 1, GN do\n"
@@ -119,7 +129,7 @@ static const char commit[] =
     "  local ok\n"
     "  if t == 'o' then\n"
     "    local r = try('HMGET', P .. a, 'o', 't', 'r')\n"
-    "    ok = not r.err and r[1] == ARGV[i + 2] and r[2] == ARGV[i + 3]\n"
+    "    ok = not odd(r) and r[1] == ARGV[i + 2] and r[2] == ARGV[i + 3]\n"
     "      and (ARGV[i + 4] == '0' or r[3] == ARGV[i + 4])\n"
     "    i = i + 5\n"
     "  elseif t == '=' then ok = field(a, 'r') == ARGV[i + 2]; i = i + 3\n"
@@ -136,7 +146,7 @@ static const char commit[] =
     "local function w(c, k, a, b)\n"
     "  local r\n"
     "  if b then r = try(c, k, a, b) else r = try(c, k, a) end\n"
-    "  if type(r) == 'table' and r.err then\n"
+    "  if odd(r, 'not an integer') then\n"
     "    call('DEL', k)\n"
     "    if b then r = call(c, k, a, b) else r = call(c, k, a) end\n"
     "  end\n"
@@ -144,11 +154,12 @@ static const char commit[] =
     "end\n"
     "local function append(k, seq, v)\n"
     "  local r = try('XADD', k, seq .. '-1', 'e', v)\n"
-    "  if type(r) == 'string' then return end\n"
+    "  if not odd(r, 'in XADD') then return end\n"
     /* Not behind the last, or no log at all: write it anew, in order. */
     "  local old = try('XRANGE', k, '-', '+')\n"
+    "  local none = odd(old)\n"
     "  call('DEL', k)\n"
-    "  if old.err then call('XADD', k, seq .. '-1', 'e', v) return end\n"
+    "  if none then call('XADD', k, seq .. '-1', 'e', v) return end\n"
     "  local n, put = tonumber(seq), false\n"
     "  for _, e in ipairs(old) do\n"
     "    local at = tonumber(string.match(e[1], '^%d+'))\n"
@@ -161,7 +172,7 @@ static const char commit[] =
     "  local k, live = P .. kind .. ':' .. id, ARGV[at + 3]\n"
     "  local new = try('HSET', k, 'r', ARGV[at], 'o', ARGV[at + 1], 't', ARGV[at + 2],\n"
     "    'l', live, 'c', ARGV[at + 4], 'v', ARGV[at + 5])\n"
-    "  if type(new) == 'table' then\n"
+    "  if odd(new) then\n"
     "    call('DEL', k)\n"
     "    new = call('HSET', k, 'r', ARGV[at], 'o', ARGV[at + 1], 't', ARGV[at + 2],\n"
     "      'l', live, 'c', ARGV[at + 4], 'v', ARGV[at + 5])\n"
@@ -214,7 +225,7 @@ static const char commit[] =
     "    i = i + 3\n"
     "  end\n"
     "end\n"
-    "if WAKE ~= '' then call('PUBLISH', 'glia:wake:' .. HOME, C .. ' ' .. WAKE) end\n"
+    "if WAKE ~= '' then try('PUBLISH', 'glia:wake:' .. HOME, C .. ' ' .. WAKE) end\n"
     "return 0\n";
 
 /* 0: committed; 1: never, from now on; 2: forgotten. It writes something in any case, because a
@@ -248,7 +259,7 @@ static const char session[] =
     /* A stranger's key among them must not keep all others from being seen, or declared dead. */
     "local function look(s, ...)\n"
     "  local r = try('HMGET', key(s), ...)\n"
-    "  return r.err and {} or r\n"
+    "  return odd(r) and {} or r\n"
     "end\n"
     "local function kill(s)\n"
     "  call('HSET', key(s), 'dead', '1', 'died', num(now))\n"
@@ -352,7 +363,7 @@ static const char take[] =
 #define RECORD \
     "local function record(k)\n" \
     "  local r = try('HMGET', k, 'r', 'o', 't', 'l', 'c', 'v')\n" \
-    "  if r.err then return 'no record' end\n" \
+    "  if odd(r) then return 'no record' end\n" \
     "  if r[1] or r[6] then return r end\n" \
     "  return false\n" \
     "end\n"
@@ -378,7 +389,7 @@ static const char list[] =
     "    if ARGV[9] == '1' then r = record(k)\n"
     "    else\n"
     "      r = try('HMGET', k, 'r', 'o', 't', 'l')\n"
-    "      if r.err then r = 'no record' elseif not r[1] then r = false end\n"
+    "      if odd(r) then r = 'no record' elseif not r[1] then r = false end\n"
     "    end\n"
     /* Without its record an entry is a leftover of somebody who removed keys by hand. */
     "    if r then out[#out + 1] = id; out[#out + 1] = r end\n"

@@ -49,6 +49,16 @@ static int with_acl(void **state)
     return 0;
 }
 
+/* One who may do everything until somebody, who needs no password, says otherwise. */
+static int with_user(void **state)
+{
+    struct fixture *f = make(state);
+    redis_server_start(&f->server, "user glia on >pw ~glia:* &glia:* +@all\n");
+    init_world(f);
+    (void)snprintf(f->world.before, sizeof(f->world.before), "glia:pw@");
+    return 0;
+}
+
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
@@ -227,6 +237,53 @@ static void what_is_forbidden_is_explained(void **state)
     check_fails(begin(f), "ACL", "weak@");
 }
 
+static void check_whole(struct contract *c, const char *value, const char *log)
+{
+    struct gl_listing live = {.kind = GL_S("job"), .limit = 10, .live_only = true};
+    struct gl_range due = {GL_S("due"), INT64_MIN, INT64_MAX, 0, {0}, 100};
+    check_value(c, "job", "a", value);
+    check_value(c, "job", "b", "b");
+    check_ids(contract_list(c, &live), "a b");
+    check_entries(contract_range(c, &due), "1:a 2:b");
+    check_log(contract_log(c, "events", "a", 0, 10), log);
+}
+
+static void a_right_that_is_taken_away_spoils_nothing(void **state)
+{
+    static const char *const rights[] = {"zadd", "zrem", "xadd", "hset", "del", "hmget", "hget"};
+    struct fixture *f = *state;
+    struct contract *c = begin(f);
+    gl_str s = contract_session(c, "a");
+    char line[100];
+    assert_int_equal(
+        contract_commit(c, GUARDS(alive(s)),
+                        WRITES(put_live("job", "a", 1, "a"), put_live("job", "b", 1, "b"),
+                               into_index("due", 1, "a"), into_index("due", 2, "b"),
+                               append("events", "a", 1, "x"))),
+        0);
+    for (size_t i = 0; i < GL_COUNT(rights); i++) {
+        (void)snprintf(line, sizeof(line), "ACL SETUSER glia -%s", rights[i]);
+        (void)redis_server_do(&f->server, &f->arena, line);
+        struct contract_call *call =
+            contract_start(c, GUARDS(alive(s), at("job", "a", 1)),
+                           WRITES(append("events", "a", 2, "y"), put_live("job", "a", 2, "new"),
+                                  out_of_index("due", 2, "b"), into_index("due", 9, "b"),
+                                  put("job", "b", 2, "new")));
+        contract_wait(call);
+        assert_int_not_equal(call->req.status, 0);
+        assert_int_not_equal(call->req.status, GL_E_CONFLICT);
+        assert_non_null(strstr(call->req.why.text, "ACL"));
+        (void)redis_server_do(&f->server, &f->arena, "ACL SETUSER glia +@all");
+        check_whole(c, "a", "1:x");
+    }
+    /* Nobody hears of it at once then: that is all. */
+    (void)redis_server_do(&f->server, &f->arena, "ACL SETUSER glia -publish");
+    assert_int_equal(contract_commit(c, GUARDS(alive(s), at("job", "a", 1)),
+                                     WRITES(put_live("job", "a", 2, "c"))),
+                     0);
+    check_whole(c, "c", "1:x");
+}
+
 static void a_wrong_password_is_not_repeated_to_people(void **state)
 {
     struct fixture *f = *state;
@@ -246,6 +303,7 @@ int main(void)
 {
 #define TLS(f) cmocka_unit_test_setup_teardown(f, with_tls, tear_down)
 #define ACL(f) cmocka_unit_test_setup_teardown(f, with_acl, tear_down)
+#define USER(f) cmocka_unit_test_setup_teardown(f, with_user, tear_down)
     const struct CMUnitTest tests[] = {
         TLS(a_store_works_over_tls),
         TLS(a_name_is_looked_up_and_must_be_in_the_certificate),
@@ -260,6 +318,7 @@ int main(void)
         ACL(a_user_with_just_enough_rights_can_do_everything),
         ACL(without_config_it_works_and_a_check_says_so),
         ACL(what_is_forbidden_is_explained),
+        USER(a_right_that_is_taken_away_spoils_nothing),
         ACL(a_wrong_password_is_not_repeated_to_people),
         ACL(no_password_is_explained),
     };
