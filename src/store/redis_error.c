@@ -24,6 +24,9 @@ static const struct {
      "it cannot write to its disk: look at its log and at the room there"},
     {GL_S("NOAUTH"), GL_REDIS_REFUSED, "it wants a password in the store's address"},
     {GL_S("WRONGPASS"), GL_REDIS_REFUSED, "user or password in the store's address are wrong"},
+    {GL_S("WRONGTYPE"), GL_REDIS_CONFUSED,
+     "somebody has put something else into one of the store's keys: docs/store-redis.md lists "
+     "what each of them is"},
     {GL_S("NOPERM"), GL_REDIS_REFUSED,
      "its ACL forbids that to this user: docs/store-redis.md lists what is needed"},
 };

@@ -461,6 +461,41 @@ static void a_log_that_a_stranger_went_ahead_of_takes_entries(void **state)
     check_log(contract_log(c, "events", "a", 0, 10), "1:one 2:two 7:ours 8:eight");
 }
 
+static void lists_of_sessions_fill_again(void **state)
+{
+    static const char *const spoils[] = {
+        "DEL glia:.alive",      "SET glia:.alive text", "SET glia:.dead text",
+        "SET glia:.nodes text", "DEL glia:.nodes",      "DEL glia:.dead",
+    };
+    struct fixture *f = *state;
+    struct contract *c = begin(f);
+    gl_str a = contract_session(c, "a"), b = contract_session(c, "b");
+    for (size_t i = 0; i < GL_COUNT(spoils); i++) {
+        (void)tell(f, spoils[i]);
+        assert_int_equal(contract_renew(c, a), 0);
+        assert_int_equal(contract_renew(c, b), 0);
+        assert_int_equal(contract_commit(c, GUARDS(alive(a)), NO_WRITES), 0);
+        const struct gl_store_req *all = contract_sessions(c);
+        assert_int_equal(all->sessions_n, 2);
+        assert_false(all->sessions[0].dead || all->sessions[1].dead);
+        assert_true(gl_str_eq(all->sessions[0].id, a)); /* in the order of their opening */
+    }
+    (void)tell(f, "SET glia:.nodes text");
+    assert_true(contract_session(c, "c").n > 0);
+}
+
+static void a_session_that_somebody_has_overwritten_is_dead(void **state)
+{
+    struct fixture *f = *state;
+    struct contract *c = begin(f);
+    gl_str a = contract_session(c, "a"), b = contract_session(c, "b");
+    char line[200];
+    (void)snprintf(line, sizeof(line), "SET glia:.session:%.*s text", GL_STR_ARG(a));
+    (void)tell(f, line);
+    assert_int_equal(contract_commit(c, GUARDS(dead(a), alive(b)), NO_WRITES), 0);
+    assert_int_equal(contract_renew(c, a), GL_E_GONE);
+}
+
 static void removed_keys_are_not_listed(void **state)
 {
     struct fixture *f = *state;
@@ -566,6 +601,8 @@ int main(void)
         T(too_few_replicas_are_waited_for_and_named),
         T(keys_of_a_wrong_type_do_not_stop_us),
         T(a_log_that_a_stranger_went_ahead_of_takes_entries),
+        T(lists_of_sessions_fill_again),
+        T(a_session_that_somebody_has_overwritten_is_dead),
         T(removed_keys_are_not_listed),
         T(contexts_without_a_database_share_the_last),
         T(a_check_says_what_it_finds),
