@@ -625,13 +625,25 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
     return under_way(a, v, live);
 }
 
+/* Whatever happens next to a job that has not ended, the store must take it. */
+static gl_str shut(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
+{
+    gl_str why = {0};
+
+    if (live != NULL && live->store != NULL && !gl_job_status_is_terminal(v->job.status)) {
+        why = live->store(live->owner, a);
+    }
+    return why.n > 0 ? gl_str_fmt(a, "; %.*s", GL_STR_ARG(why)) : why;
+}
+
 gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
 {
     gl_str text = explain_job(a, v, live), place = where(a, v), waiting = inbox(a, v);
-    gl_str early = deferred(v), asked = gl_asked_sentence(a, v);
+    gl_str early = deferred(v), asked = gl_asked_sentence(a, v), store = shut(a, v, live);
 
-    return place.n + waiting.n + early.n + asked.n == 0
+    return place.n + waiting.n + early.n + asked.n + store.n == 0
                ? text
-               : gl_str_fmt(a, "%.*s%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),
-                            GL_STR_ARG(place), GL_STR_ARG(asked), GL_STR_ARG(waiting));
+               : gl_str_fmt(a, "%.*s%.*s%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),
+                            GL_STR_ARG(place), GL_STR_ARG(asked), GL_STR_ARG(waiting),
+                            GL_STR_ARG(store));
 }

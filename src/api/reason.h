@@ -17,6 +17,8 @@ struct gl_reason_live {
     gl_str (*refused)(void *owner, gl_str job, gl_str step_id);
     bool (*is_quarantined)(void *owner, gl_str job);
     gl_str (*session)(void *owner); /* of the node; may be NULL */
+    /* Why nothing of what it decides is written down; "" : it is. May be NULL. */
+    gl_str (*store)(void *owner, struct gl_arena *a);
 };
 
 /* `live` NULL: no node is running. Sentences have no full stop. */

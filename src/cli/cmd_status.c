@@ -95,6 +95,9 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
         add(&t, "data folder", gl_str_of(cli->data));
     }
     add(&t, "node", node_text(cli, o));
+    if (o->has_node && gl_overview_reason(n).n > 0) {
+        add(&t, "not ready", gl_overview_reason(n));
+    }
     if (o->has_node) {
         add(&t, "pools", gl_overview_pools(n));
         add(&t, "steps",

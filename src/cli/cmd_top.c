@@ -201,7 +201,11 @@ static void put_head(struct top *t)
                             (long long)gl_page_number(n, n->root, "steps_waiting"),
                             (unsigned long long)gl_overview_asks(&t->human, (gl_str){0})));
     }
-    put_line(t, GL_PLAIN, (gl_str){0});
+    if (t->has_node && gl_overview_reason(n).n > 0) {
+        put_line(t, GL_YELLOW, gl_overview_reason(n));
+    } else {
+        put_line(t, GL_PLAIN, (gl_str){0});
+    }
 }
 
 /* "[####....] ", or nothing where there is no room for it. */

@@ -15,6 +15,7 @@
 enum {
     WAIT_MS = 8000,       /* one request for events ... */
     WAIT_BLIND_MS = 3000, /* the same if what workers ask is to be asked for, too */
+    QUIET_MS = 2500,      /* without news for so long: what does the node say of itself? */
     MUTE_MS = 5000,       /* ... and how much later its answer may come before that is said */
     LOG_PAUSE_MS_MIN = 20,
     LOG_PAUSE_MS_MAX = 500,
@@ -328,6 +329,21 @@ static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct
     return 0;
 }
 
+/* Ask the node for something that it has at once, or after `wait_ms`. */
+static int ask(struct gl_follow *f, const char *path, gl_ms wait_ms, struct gl_client_reply *reply,
+               struct gl_why *reterr_why)
+{
+    int err;
+
+    f->called_at = gl_term_now();
+    f->wait_ms = wait_ms;
+    f->reach->client.wait = on_wait;
+    f->reach->client.owner = f;
+    err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, reply, reterr_why);
+    f->reach->client.wait = NULL;
+    return err;
+}
+
 static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
                       struct gl_why *reterr_why)
 {
@@ -338,12 +354,7 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
     (void)snprintf(path, sizeof(path),
                    "/v1/contexts/default/jobs/%s/events?from=%lld&limit=%d&wait_ms=%lld", f->job,
                    (long long)f->next_seq, GL_PAGE_MAX, (long long)wait_ms);
-    f->called_at = gl_term_now();
-    f->wait_ms = wait_ms;
-    f->reach->client.wait = on_wait;
-    f->reach->client.owner = f;
-    err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
-    f->reach->client.wait = NULL;
+    err = ask(f, path, wait_ms, &reply, reterr_why);
     if (err == 0 && f->is_mute) {
         f->is_mute = false;
         gl_progress_clear(f->progress);
@@ -511,14 +522,43 @@ static bool is_settled(const struct gl_follow *f, bool ended)
     return ended || gl_str_is(f->status, "paused") || (f->only_stops && is_obeyed);
 }
 
+/* A node that does not work as it should, its disk is full, say, ends nothing: but who waits should
+ * know. It is asked when nothing has come for a while. */
+static void look_for_reason(struct gl_follow *f, bool has_news)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_client_reply reply;
+    struct gl_json j;
+    gl_str reason;
+
+    f->moved_at = has_news && !f->is_stuck ? gl_term_now() : f->moved_at;
+    if (gl_term_now() - f->moved_at < QUIET_MS) {
+        return;
+    }
+    f->moved_at = gl_term_now();
+    if (ask(f, "/v1/node", 0, &reply, NULL) != 0 ||
+        gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, NULL) != 0) {
+        return; /* the next question meets the same trouble */
+    }
+    reason = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reason"), &a);
+    if ((reason.n > 0) != f->is_stuck) {
+        f->is_stuck = reason.n > 0;
+        gl_progress_clear(f->progress);
+        gl_cli_say(f->reach->cli, "%.*s%s", GL_STR_ARG(reason),
+                   f->is_stuck ? "; waiting" : "the node works as it should again");
+    }
+}
+
 int gl_follow_job(struct gl_follow *f)
 {
     bool ended = false;
     gl_ms trouble_since = 0, wait_ms = 0; /* first how it stands, then what comes */
     int code = 0;
 
+    f->moved_at = gl_term_now();
     while (code == 0) {
         struct gl_why why;
+        int64_t seq = f->next_seq;
         int err = ask_events(f, wait_ms, &ended, &why);
 
         if (f->interrupts > 0) {
@@ -536,6 +576,8 @@ int gl_follow_job(struct gl_follow *f)
             if (is_settled(f, ended)) {
                 break;
             }
+            look_for_reason(f, f->next_seq != seq);
+            wait_ms = f->interrupts > 0 ? 0 : wait_ms;
         }
     }
     f->progress->drawn_at = 0; /* the last state is always shown */

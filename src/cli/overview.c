@@ -23,6 +23,11 @@ bool gl_overview_node(struct gl_reach *r, struct gl_page *page)
     return true;
 }
 
+gl_str gl_overview_reason(struct gl_page *node)
+{
+    return gl_page_text(node, node->root, "reason");
+}
+
 static void count_page(struct gl_overview *o, struct gl_page *p, uint64_t *n)
 {
     gl_jnode jobs = gl_json_get(&p->j, p->root, "jobs");

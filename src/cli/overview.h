@@ -21,6 +21,9 @@ struct gl_overview {
  * To be given back with gl_page_done() in any case. */
 bool gl_overview_node(struct gl_reach *r, struct gl_page *page);
 
+/* What stands in its way; "" : it works as it should. */
+gl_str gl_overview_reason(struct gl_page *node);
+
 /* Everything. To be given back in any case. */
 int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why);
 void gl_overview_done(struct gl_overview *o);

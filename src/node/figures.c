@@ -7,6 +7,17 @@ enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* beyond the time of a 
 
 /* ---- ready? ---- */
 
+gl_str gl_figures_shut(const struct gl_node *n, struct gl_arena *a)
+{
+    char since[GL_WHEN_BYTES];
+
+    if (gl_sessions_mood(n) != GL_STORE_SHUT) {
+        return (gl_str){0};
+    }
+    return gl_str_fmt(a, "the store has not taken a commit since %.*s: %s",
+                      GL_STR_ARG(gl_when_format(n->room.since, since)), n->room.why.text);
+}
+
 static const char *not_ready(const struct gl_node *n, struct gl_arena *a)
 {
     char since[GL_WHEN_BYTES];
@@ -24,9 +35,7 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a)
         return "the executor cannot be reached: steps do not start";
     }
     if (gl_sessions_mood(n) == GL_STORE_SHUT) {
-        return gl_str_fmt(a, "the store has not taken a commit since %.*s: %s",
-                          GL_STR_ARG(gl_when_format(n->room.since, since)), n->room.why.text)
-            .p;
+        return gl_figures_shut(n, a).p;
     }
     if (n->now - n->renewed_at >
         (n->ports.store->ops->shared ? n->ttl / 3 + SHARED_SILENT_MS : STORE_SILENT_MS)) {

@@ -353,6 +353,11 @@ static gl_str session_of(void *owner)
     return n->session;
 }
 
+static gl_str store_of(void *owner, struct gl_arena *a)
+{
+    return gl_figures_shut(owner, a);
+}
+
 static void claim_failed(void *owner, const struct gl_store_req *req)
 {
     struct gl_node *n = owner;
@@ -399,7 +404,8 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
                                       .step = explain_step,
                                       .refused = refused,
                                       .is_quarantined = is_quarantined,
-                                      .session = session_of};
+                                      .session = session_of,
+                                      .store = store_of};
     n->queries.live = &n->live;
     n->queries.asks = ports->asks;
     gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);

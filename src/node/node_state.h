@@ -235,6 +235,8 @@ void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
 void gl_earlier_free_all(struct gl_node *n);
 
 /* ---- figures.c ---- */
+/* Since when the store takes no commits, and why; "" : it does, or it does not answer at all. */
+gl_str gl_figures_shut(const struct gl_node *n, struct gl_arena *a);
 void gl_figures_node(struct gl_node *n, struct gl_buf *out);
 void gl_figures_metrics(struct gl_node *n, struct gl_buf *out);
 

@@ -191,6 +191,10 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
             assert node.document(job)["status"] == "running"
             told = node.glia("run", "--detach", "--", "true", code=5).stderr
             assert narrow.word in told, told
+            told = node.glia("why", job).stdout
+            assert "the store has not taken a commit since 20" in told, told
+            told = node.glia("status").stdout
+            assert "not ready" in told and narrow.word in told, told
             for path in (node.process.err, "data/node.log"):
                 wait_for("a line", lambda p=path: "takes no commits: " in node.read(p))
             narrow.free()

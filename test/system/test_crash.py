@@ -131,6 +131,22 @@ if os.geteuid() == 0:
         world.finish(random.Random(1))
         assert world.judge(losses=[])
 
+    @pytest.mark.sqlite_only("fills the disk of the store")
+    def test_who_waits_for_a_job_is_told_that_there_is_no_room(disk_world):
+        world = disk_world
+        run = world.start("run", "--", "sh", "-c",
+                          f"until [ -e {world.folder}/go ]; do sleep 0.05; done")
+        wait_for("the node", world.node_pid)
+        world.disk.fill()
+        flow = {"flow": {"steps": {"a": {"noop": True}}}}
+        wait_for("a refusal", lambda: world.ask("POST", JOBS, flow).status == 503)
+        wait_for("its word", lambda: "; waiting" in world.read(run.err))
+        assert "has not taken a commit since" in world.read(run.err), world.read(run.err)
+        world.disk.free()
+        wait_for("its end", lambda: "works as it should again" in world.read(run.err))
+        world.write("go", "")
+        assert run.wait(60) == 0, world.read(run.err)
+
     def test_a_disk_that_is_full_again_and_again_fails_no_step(disk_world):
         world, rng = disk_world, random.Random(5)
         runs = [world.submit(fan(f"full{i}", 12, 40), GLIA_POOLS="default=4") for i in range(2)]
