@@ -49,7 +49,10 @@ struct sim_disk {
     struct gl_map sessions; /* id -> struct sim_disk_session, in the order of their birth */
     struct gl_link handles; /* struct sim_store.link: all that are open */
     struct sim_disk_watch watch;
-    gl_ms away_until;       /* an outage: handles answer "unavailable" before this time */
+    gl_ms away_until; /* an outage: handles answer "unavailable" before this time */
+    bool is_full;     /* commits with values of more than `left_bytes` are refused; sessions
+                         fit */
+    size_t left_bytes;
     gl_ms now;              /* true time, told by whoever calls */
     gl_ms offset;           /* of the store's clock against it */
     gl_ms sessions_kept_ms; /* when they are dead; 0: for ever */

@@ -25,6 +25,7 @@ struct op { /* a request under way */
     struct sim_call arrival;  /* it reaches the disk; never kept back */
     struct sim_call delivery; /* its caller hears of it */
     enum fate fate;
+    bool is_refused; /* for want of room */
     bool is_commit, arrived;
     bool is_mail;         /* a message is read */
     bool confirms;        /* when it is answered, the replicas have what it saw */
@@ -61,6 +62,7 @@ static void deliver(struct op *op)
     req->status = op->status;
     if (op->status != 0) {
         (void)gl_why(&req->why, op->status, "simulated store: %s", gl_err_text(op->status));
+        req->why.needs_help = op->is_refused;
     }
     if (op->status == 0 && op->confirms) {
         sim_disk_confirm(s->disk, op->confirms_up);
@@ -223,9 +225,23 @@ static enum fate commit_fate(struct sim_store *s)
     return FATE_OK;
 }
 
+static bool is_too_large(const struct sim_disk *d, const struct gl_tx *tx)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        bytes += tx->writes[i].value.n;
+    }
+    return d->is_full && bytes > d->left_bytes;
+}
+
 static void run_commit(struct sim_store *s, struct op *op)
 {
     if (is_away(s, op)) {
+        return;
+    }
+    if (is_too_large(s->disk, op->tx)) {
+        op->is_refused = true;
+        op->status = GL_E_UNAVAILABLE;
         return;
     }
     op->status = GL_E_UNKNOWN;

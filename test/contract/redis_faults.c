@@ -386,6 +386,7 @@ static void a_full_server_writes_nothing_and_says_so(void **state)
     (void)tell(f, "CONFIG SET maxmemory 1mb");
     assert_int_equal(commit_why(c, &why), GL_E_UNAVAILABLE);
     check_why(&why, "memory is full");
+    assert_true(why.needs_help);
     check_absent(c, "job", "w"); /* and reading goes on */
     (void)tell(f, "CONFIG SET maxmemory 0");
     assert_int_equal(commit_why(c, &why), 0);

@@ -53,6 +53,7 @@ static void a_full_disk_refuses_and_recovers(void **state)
         struct contract_call *call = try_put(f, "b");
         assert_int_equal(call->req.status, GL_E_UNAVAILABLE);
         assert_true(says(call, "store unavailable: disk full"));
+        assert_true(call->req.why.needs_help);
         assert_true(says(call, f->w.path));
         assert_int_equal(contract_resolve(&f->c, f->c.session, call->tx.id), GL_E_CONFLICT);
     }

@@ -288,11 +288,29 @@ static void a_held_job_says_by_whom_and_how_to_go_on(void **state)
     assert_job(r, &crashed, "in quarantine");
 }
 
+static gl_str store_is_shut(void *owner, struct gl_arena *a)
+{
+    (void)owner;
+    return gl_str_fmt(a, "the store has not taken a commit since %d", 7);
+}
+
+static void a_job_that_has_not_ended_tells_of_a_store_without_room(void **state)
+{
+    struct gl_reason_live full = live;
+    struct rig *r = *state;
+
+    full.store = store_is_shut;
+    assert_job(r, &full, "; the store has not taken a commit since 7");
+    r->view.job.status = GL_JOB_COMPLETED;
+    assert_null(strstr(gl_str_c(&r->arena, gl_reason_job(&r->arena, &r->view, &full)), "commit"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, make_rig, free_rig)
         T(a_pending_step_names_what_it_waits_for),
+        T(a_job_that_has_not_ended_tells_of_a_store_without_room),
         T(a_queued_step_names_its_pool_or_who_is_before_it),
         T(a_step_under_way_says_since_when_and_until_when),
         T(a_blocked_step_says_who_can_help),
