@@ -32,6 +32,14 @@ bool gl_postgres_error_ends_connection(const char *state)
            is(state, "42883") || is(state, "3F000") || is(state, "3D000") || has_class(state, "08");
 }
 
+/* A disk without room, by all its names: a quota is an internal error to the server. Some of what
+ * else has that name passes by itself, and asking again soon is right for that, too. */
+static bool needs_help(const char *state)
+{
+    return is(state, "53000") || is(state, "53100") || is(state, "53400") || is(state, "XX000") ||
+           has_class(state, "58");
+}
+
 /* What is missing from this table is the state of the server: nothing was written, ask again. */
 static const struct {
     const char *state; /* or its class */
@@ -78,10 +86,11 @@ void gl_postgres_error_outcome(struct gl_postgres *s, const PGresult *r,
             bool away = known[i].status == GL_E_UNAVAILABLE;
             ret->status = gl_why(&ret->why, known[i].status, "%s%s (PostgreSQL: %s)",
                                  away ? "store unavailable: " : "", known[i].sentence, said);
-            ret->why.needs_help = is(state, "53100") || has_class(state, "58");
+            ret->why.needs_help = needs_help(state);
             return;
         }
     }
     ret->status = gl_why(&ret->why, GL_E_UNAVAILABLE, "store unavailable: PostgreSQL says: %s (%s)",
                          said, state);
+    ret->why.needs_help = needs_help(state);
 }

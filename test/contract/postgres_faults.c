@@ -370,6 +370,38 @@ static void a_poisonous_transaction_fails_alone(void **state)
     end(&f);
 }
 
+/* A real full disk is in test/faults: it takes root. */
+static void who_has_no_room_needs_help_and_who_is_busy_does_not(void **state)
+{
+    static const struct {
+        const char *state;
+        bool needs_help;
+    } all[] = {{"53100", true},  {"53400", true},  {"58030", true}, {"XX000", true},
+               {"55P03", false}, {"53200", false}, {"57014", false}};
+    (void)state;
+    struct fixture f = {0};
+    struct contract *c = open_with(&f, CALM);
+    struct gl_why why;
+    contract_session(c, "a");
+    assert_int_equal(commit_why(c, &why), 0);
+    (void)sql(&f, "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                  " RAISE EXCEPTION 'no' USING ERRCODE = TG_ARGV[0]; END $$");
+    for (size_t i = 0; i < GL_COUNT(all); i++) {
+        char text[160];
+        (void)snprintf(text, sizeof(text),
+                       "CREATE TRIGGER refuse BEFORE INSERT ON glia_default.record"
+                       " EXECUTE FUNCTION refuse('%s')",
+                       all[i].state);
+        (void)sql(&f, text);
+        assert_int_equal(commit_why(c, &why), GL_E_UNAVAILABLE);
+        assert_int_equal(why.needs_help, all[i].needs_help);
+        assert_int_equal(contract_renew(c, c->session), 0);
+        (void)sql(&f, "DROP TRIGGER refuse ON glia_default.record");
+        assert_int_equal(commit_why(c, &why), 0);
+    }
+    end(&f);
+}
+
 static void tables_that_are_gone_are_not_made_again(void **state)
 {
     struct fixture f;
@@ -536,6 +568,7 @@ int main(void)
         cmocka_unit_test(a_lock_that_stays_is_unavailable_and_nothing_written),
         cmocka_unit_test(a_dead_declaration_waits_for_the_commit_under_way),
         cmocka_unit_test(a_poisonous_transaction_fails_alone),
+        cmocka_unit_test(who_has_no_room_needs_help_and_who_is_busy_does_not),
         cmocka_unit_test(tables_that_are_gone_are_not_made_again),
         cmocka_unit_test(a_server_that_comes_back_empty_is_not_adopted),
         cmocka_unit_test(another_store_under_the_same_url_is_refused),
