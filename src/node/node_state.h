@@ -29,6 +29,7 @@ struct gl_room {
     gl_ms quiet_ms;    /* nothing must be refused so long before it is asked again */
     gl_ms due;         /* then it is, or what it has kept for us is removed */
     bool is_busy;      /* a call is under way */
+    bool is_doubted;   /* another node met no room */
     bool is_left;      /* it may still have what we asked it to keep */
     gl_str ballast;    /* that; "" : not yet made */
     struct gl_store_req req;
@@ -126,7 +127,10 @@ void gl_commits_on_time(struct gl_node *n);
 /* ---- room.c ---- */
 /* A commit or a renewal has failed: for want of room? */
 void gl_room_note(struct gl_node *n, const struct gl_store_req *req);
+/* Another node of this store says that it meets no room: is it so for us? */
+void gl_room_doubt(struct gl_node *n);
 void gl_room_on_time(struct gl_node *n);
+#define GL_ROOM_STATE "no room" /* what others are told of us then */
 
 /* ---- sessions.c ---- */
 /* How is the store to us? */

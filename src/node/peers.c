@@ -273,8 +273,14 @@ static void add_room(struct gl_node *n, gl_str text)
     struct gl_json j;
     gl_jnode pools;
 
-    if (gl_json_parse(&j, text, GL_ABOUT_BYTES_MAX, &p->arena, NULL) != 0 ||
-        !is_mate(n, &j, gl_json_root(&j))) {
+    if (gl_json_parse(&j, text, GL_ABOUT_BYTES_MAX, &p->arena, NULL) != 0) {
+        return;
+    }
+    if (gl_str_is(gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "state"), &p->arena),
+                  GL_ROOM_STATE)) {
+        gl_room_doubt(n);
+    }
+    if (!is_mate(n, &j, gl_json_root(&j))) {
         return;
     }
     pools = gl_json_get(&j, gl_json_root(&j), "pools");

@@ -65,6 +65,16 @@ void gl_room_note(struct gl_node *n, const struct gl_store_req *req)
     gl_sessions_tell(n);
 }
 
+void gl_room_doubt(struct gl_node *n)
+{
+    struct gl_room *r = &n->room;
+
+    if (!r->is_shut && !r->is_busy && r->due == INT64_MAX) {
+        r->is_doubted = true;
+        r->due = n->now;
+    }
+}
+
 /* ---- asking ---- */
 
 static void ask(struct gl_node *n, enum gl_write_type type, gl_store_done *done)
@@ -90,7 +100,8 @@ static void answered(struct gl_node *n)
     n->room.is_busy = false;
     n->outstanding--;
     n->now = n->ports.clock->now(n->ports.clock);
-    n->room.due = n->now + n->room.quiet_ms; /* unless that was all */
+    n->room.due = n->now + (n->room.quiet_ms > 0 ? n->room.quiet_ms : QUIET_MS_MIN); /* or never */
+    n->room.is_doubted = false;
     gl_room_note(n, &n->room.req);
 }
 
@@ -114,8 +125,10 @@ static void on_kept(struct gl_store_req *req)
     n->room.is_left = n->room.is_left || req->status == 0 || req->status == GL_E_UNKNOWN;
     if (req->status == 0) {
         n->room.due = n->now; /* to be removed */
-        open(n);
-        gl_sessions_tell(n);
+        if (n->room.is_shut) {
+            open(n);
+            gl_sessions_tell(n);
+        }
     }
     gl_node_rearm(n);
 }
@@ -131,7 +144,7 @@ void gl_room_on_time(struct gl_node *n)
     if (r->is_busy || n->stopping || n->lost) {
         return;
     }
-    if (r->is_shut) {
+    if (r->is_shut || r->is_doubted) {
         ask(n, GL_WRITE_PUT, on_kept);
     } else if (r->is_left) {
         ask(n, GL_WRITE_DELETE, on_removed);

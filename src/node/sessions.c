@@ -156,6 +156,7 @@ static const char *state_of(const struct gl_node *n)
     return n->stopping || n->draining ? "stopping"
            : n->config.passive        ? "passive"
            : n->config.guest          ? "guest"
+           : n->room.is_shut          ? GL_ROOM_STATE
            : n->ready                 ? "ready"
                                       : "starting";
 }

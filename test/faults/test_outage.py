@@ -211,9 +211,10 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
 
 @pytest.mark.parametrize("what", NARROW)
 def test_that_there_is_room_again_is_noticed_without_anybody_asking(what):
+    """Nor that there is none, by a node that has nothing to commit."""
     narrow = Narrow(what)
-    with narrow.server as server, Cluster(server.url, 1) as cluster:
-        node = cluster.nodes[0]
+    with narrow.server as server, Cluster(server.url, 2) as cluster:
+        node, other = cluster.nodes
         narrow.fill()
 
         def refused():
@@ -224,11 +225,13 @@ def test_that_there_is_room_again_is_noticed_without_anybody_asking(what):
             return False
 
         wait_for("a refusal", refused)
+        wait_unready(other)
         until = time.monotonic() + 2.5  # longer than it takes to ask the store again
         while time.monotonic() < until:
-            assert not node.is_ready(), node.story()
+            assert not node.is_ready() and not other.is_ready(), cluster.story()
         narrow.free()
         node.wait_ready()
+        other.wait_ready()
         cluster.submit(node)
         cluster.wait_ends()
 

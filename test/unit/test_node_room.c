@@ -41,21 +41,26 @@ static void on_told(void *owner, struct sim_ask *ask, bool answered)
     gl_buf_char(out, 0);
 }
 
-static const char *ask(struct sim_ask *ask)
+static const char *ask_at(size_t machine, struct sim_ask *ask)
 {
     ask->done = on_told;
     ask->owner = &r->body;
     gl_buf_reset(&r->body);
-    sim_node_ask(r->machines[0].node, ask);
+    sim_node_ask(r->machines[machine].node, ask);
     for (int i = 0; i < 100 && r->body.n == 0; i++) {
         files_rig_run(r, 10);
     }
     return r->body.p;
 }
 
+static bool is_ready_at(size_t machine)
+{
+    return strstr(ask_at(machine, sim_ask_new(GL_VERB_NODE)), "\"ready\":true") != NULL;
+}
+
 static bool is_ready(void)
 {
-    return strstr(ask(sim_ask_new(GL_VERB_NODE)), "\"ready\":true") != NULL;
+    return is_ready_at(0);
 }
 
 static void submit_in_vain(const char *files)
@@ -115,6 +120,24 @@ static void what_still_fits_does_not_end_it(void **state)
     assert_true(is_ready());
 }
 
+static void others_learn_of_it_before_they_are_refused_anything(void **state)
+{
+    (void)state;
+    files_rig_start(r, 1);
+    files_rig_run(r, 10000);
+    fill(0);
+    submit_in_vain("1");
+    files_rig_run(r, 20000);
+    assert_false(is_ready_at(0));
+    assert_false(is_ready_at(1));
+    r->disk.is_full = false;
+    files_rig_run(r, 10000);
+    assert_true(is_ready_at(0));
+    assert_true(is_ready_at(1));
+    files_rig_run(r, 20000);
+    assert_int_equal(files_rig_count(r, "room"), 0);
+}
+
 static void a_claim_that_finds_no_room_is_such_a_refusal_too(void **state)
 {
     (void)state;
@@ -123,7 +146,7 @@ static void a_claim_that_finds_no_room_is_such_a_refusal_too(void **state)
     claim->rq.claim_owner = GL_S("me");
     claim->rq.lease_ms = 60000;
     fill(0);
-    assert_non_null(strstr(ask(claim), "unavailable"));
+    assert_non_null(strstr(ask_at(0, claim), "unavailable"));
     assert_false(is_ready());
 }
 
@@ -199,6 +222,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
         T(a_store_without_room_is_not_ready_though_renewals_fit),
         T(what_still_fits_does_not_end_it),
+        T(others_learn_of_it_before_they_are_refused_anything),
         T(a_claim_that_finds_no_room_is_such_a_refusal_too),
         T(a_store_that_shuts_again_and_again_is_asked_less_often),
         T(a_node_stops_and_starts_while_there_is_no_room),
