@@ -55,6 +55,9 @@ static void look_node(struct gl_checkup *c)
     answers = gl_overview_node(&reach, &page);
     if (err == GL_E_STATE) {
         gl_checkup_say(c, GL_CHECKUP_FAIL, "", "%s", why.text);
+    } else if (answers && gl_overview_reason(&page).n > 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, "", "it is not ready: %.*s",
+                       GL_STR_ARG(gl_overview_reason(&page)));
     } else if (answers && holder.pid != 0) {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers: process %lld (%s)", (long long)holder.pid,
                        holder.what[0] != '\0' ? holder.what : "a node");

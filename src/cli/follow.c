@@ -15,7 +15,7 @@
 enum {
     WAIT_MS = 8000,       /* one request for events ... */
     WAIT_BLIND_MS = 3000, /* the same if what workers ask is to be asked for, too */
-    QUIET_MS = 2500,      /* without news for so long: what does the node say of itself? */
+    QUIET_MS = 2000,      /* without news for so long: what does the node say of itself? */
     MUTE_MS = 5000,       /* ... and how much later its answer may come before that is said */
     LOG_PAUSE_MS_MIN = 20,
     LOG_PAUSE_MS_MAX = 500,

@@ -178,7 +178,7 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
     narrow = Narrow(what)
     with narrow.server as server, Cluster(server.url, 2, server=server) as cluster:
         node = cluster.nodes[0]
-        job = cluster.submit(node, {"long": ("", 3000, (), {}),
+        job = cluster.submit(node, {"long": ("", 2000, (), {}),
                                     "after": ("", 50, (), {"needs": "long"})})
         cluster.wait_start(job, step="long")
         with Load(cluster) as load:
@@ -189,14 +189,17 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
             assert narrow.word in said, said
             assert node.call("GET", "/healthz").status == 200
             assert node.document(job)["status"] == "running"
-            told = node.glia("run", "--detach", "--", "true", code=5).stderr
-            assert narrow.word in told, told
             told = node.glia("why", job).stdout
             assert "the store has not taken a commit since 20" in told, told
+            told = node.glia("run", "--detach", "--", "true", code=5).stderr
+            assert narrow.word in told, told
             told = node.glia("status").stdout
             assert "not ready" in told and narrow.word in told, told
             for path in (node.process.err, "data/node.log"):
                 wait_for("a line", lambda p=path: "takes no commits: " in node.read(p))
+            told = node.glia("doctor", code=None).stdout
+            assert "it is not ready: " in told, told
+            wait_for("its end", lambda: cluster.lines("end", job=job, step="long"))
             narrow.free()
             load.wait_more(1)
             fault["until"] = time.monotonic() + 1
@@ -226,7 +229,7 @@ def test_that_there_is_room_again_is_noticed_without_anybody_asking(what):
 
         wait_for("a refusal", refused)
         wait_unready(other)
-        until = time.monotonic() + 2.5  # longer than it takes to ask the store again
+        until = time.monotonic() + 2  # longer than it takes to ask the store again
         while time.monotonic() < until:
             assert not node.is_ready() and not other.is_ready(), cluster.story()
         narrow.free()
