@@ -352,8 +352,31 @@ struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str sessi
             break;
         }
     }
+    o.has_mates = true;
     o.is_own = session.n > 0 && gl_str_eq(session, n->own);
     o.was_own =
         session.n > 0 && gl_str_eq(gl_str_cut(session, '#', &rest), gl_str_cut(n->own, '#', &rest));
     return o;
+}
+
+bool gl_nodes_has_mate(struct gl_arena *a, const struct gl_nodes *n, gl_str stack, gl_str env_scope)
+{
+    /* Any node that comes is one, if there are no groups. */
+    bool found = stack.n == 0 && env_scope.n == 0;
+
+    for (size_t i = 0; i < n->sessions_n; i++) {
+        struct gl_json j;
+
+        if (n->sessions[i].dead || !read_about(&n->sessions[i], a, &j)) {
+            continue;
+        }
+        gl_jnode root = gl_json_root(&j);
+
+        if (gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "stack"), a), stack) &&
+            gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "env_scope"), a), env_scope)) {
+            return true;
+        }
+        found = false;
+    }
+    return found;
 }

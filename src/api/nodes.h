@@ -54,9 +54,13 @@ struct gl_nodes_owner {
     gl_ms left_ms;    /* until its deadline; negative: so long over; INT64_MAX: none */
     bool is_own;      /* the node that is asked */
     bool was_own;     /* or that was it, before it began anew */
+    bool has_mates;   /* a node that may take its job over lives, or any that comes may */
     uint32_t inbox_n; /* commands that wait for it */
 };
 
 struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str session);
+/* Does a node of this stack and env scope live? */
+bool gl_nodes_has_mate(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
+                       gl_str env_scope);
 
 #endif

@@ -289,6 +289,9 @@ static void on_inbox(struct gl_store_req *req)
 static void on_owner(struct gl_query *q)
 {
     q->job_owner = gl_nodes_find_owner(&q->nodes, q->job_record.owner);
+    q->job_owner.has_mates = gl_nodes_has_mate(
+        &q->arena, &q->nodes, gl_render_text(&q->arena, q->job_record.value, "stack"),
+        gl_render_text(&q->arena, q->job_record.value, "env_scope"));
     q->listing = (struct gl_listing){.kind = GL_S("inbox"),
                                      .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
                                      .limit = INBOX_MAX,

@@ -72,6 +72,20 @@ static bool is_elsewhere(const struct gl_view *v)
     return v->owner != NULL && !v->owner->is_own;
 }
 
+/* Whoever may take it over, if not every node does. */
+static gl_str group(struct gl_arena *a, const struct gl_view *v)
+{
+    gl_str stack = v->job.stack, scope = v->job.env_scope;
+
+    if (stack.n > 0 && scope.n > 0) {
+        return gl_str_fmt(a, "of stack '%.*s' and env_scope '%.*s'", GL_STR_ARG(stack),
+                          GL_STR_ARG(scope));
+    }
+    return stack.n > 0   ? gl_str_fmt(a, "of stack '%.*s'", GL_STR_ARG(stack))
+           : scope.n > 0 ? gl_str_fmt(a, "of env_scope '%.*s'", GL_STR_ARG(scope))
+                         : GL_S("without a stack or env_scope");
+}
+
 /* What hangs on who has the job, behind any sentence about it; "" if it is the node that is asked.
  */
 static gl_str where(struct gl_arena *a, const struct gl_view *v)
@@ -83,6 +97,11 @@ static gl_str where(struct gl_arena *a, const struct gl_view *v)
     }
     if ((o->session.n == 0 || o->status == GL_NODE_DEAD) && v->job.status == GL_JOB_PAUSED) {
         return (gl_str){0}; /* nobody needs to have it */
+    }
+    if (!o->has_mates && (o->session.n == 0 || o->status == GL_NODE_DEAD)) {
+        return gl_str_fmt(
+            a, "; nobody has it, and no node %.*s is there: only such a one takes the job over",
+            GL_STR_ARG(group(a, v)));
     }
     if (o->session.n == 0) {
         return GL_S("; no node has it at present: the next one with free slots takes it");

@@ -208,6 +208,33 @@ static void why_names_the_node_that_has_the_job(void **state)
                "present: the next one with free slots takes it");
 }
 
+static void only_nodes_of_its_group_are_promised_to_take_a_job(void **state)
+{
+    static const struct gl_session_info groups[] = {
+        {.id = GL_S("a#1.x"), .node = GL_S("a"), .about = GL_S("{\"stack\":\"blue\"}")},
+        {.id = GL_S("b#1.x"),
+         .node = GL_S("b"),
+         .about = GL_S("{\"stack\":\"red\",\"env_scope\":\"test\"}")},
+        {.id = GL_S("c#1.x"), .node = GL_S("c"), .about = GL_S("{}"), .dead = true},
+    };
+    struct gl_nodes n = {.sessions = groups, .sessions_n = 3, .is_shared = true};
+    struct rig *r = *state;
+    struct gl_nodes_owner owner = gl_nodes_find_owner(&n, GL_S("c#1.x"));
+
+    assert_true(gl_nodes_has_mate(&r->arena, &n, GL_S("blue"), GL_S("")));
+    assert_true(gl_nodes_has_mate(&r->arena, &n, GL_S("red"), GL_S("test")));
+    assert_false(gl_nodes_has_mate(&r->arena, &n, GL_S("red"), GL_S("")));
+    assert_false(gl_nodes_has_mate(&r->arena, &n, GL_S("blue"), GL_S("test")));
+    owner.has_mates = gl_nodes_has_mate(&r->arena, &n, GL_S(""), GL_S(""));
+    assert_string_equal(
+        gl_str_c(&r->arena, why_of(r, &owner)),
+        "step 'a' waits for 1 slot of pool 'gpu' on node c, which does not answer; nobody has it, "
+        "and no node without a stack or env_scope is there: only such a one takes the job over");
+    n.sessions_n = 0; /* anybody who comes will do, or not */
+    assert_true(gl_nodes_has_mate(&r->arena, &n, GL_S(""), GL_S("")));
+    assert_false(gl_nodes_has_mate(&r->arena, &n, GL_S("green"), GL_S("")));
+}
+
 static void of_its_own_jobs_a_node_speaks_as_ever(void **state)
 {
     struct rig *r = *state;
@@ -229,6 +256,8 @@ int main(void)
                                         free_rig),
         cmocka_unit_test_setup_teardown(a_store_of_one_node_has_no_deadlines, make_rig, free_rig),
         cmocka_unit_test_setup_teardown(why_names_the_node_that_has_the_job, make_rig, free_rig),
+        cmocka_unit_test_setup_teardown(only_nodes_of_its_group_are_promised_to_take_a_job,
+                                        make_rig, free_rig),
         cmocka_unit_test_setup_teardown(of_its_own_jobs_a_node_speaks_as_ever, make_rig, free_rig),
     };
 
