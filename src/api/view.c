@@ -67,11 +67,14 @@ int gl_view_read(struct gl_arena *a, const struct gl_record *job, gl_str flow,
     int rc = job->damaged ? gl_why(reterr_why, GL_E_DAMAGED, "its checksum is wrong")
                           : gl_view_record(a, &gl_job_schema, job->value, &v.job, reterr_why);
 
-    if (rc == 0) {
-        rc = gl_flow_decode(gl_str_dup(a, flow), a, &v.flow, reterr_why);
-    }
     if (rc != 0) {
         return gl_why_prefix(reterr_why, "the record of job %.*s is damaged", GL_STR_ARG(job->id));
+    }
+    if (gl_flow_decode(gl_str_dup(a, flow), a, &v.flow, NULL) != 0) {
+        return gl_why(
+            reterr_why, GL_E_DAMAGED,
+            "the record of the flow of job %.*s is damaged or missing: " GL_JOB_DAMAGED_ADVICE,
+            GL_STR_ARG(job->id));
     }
     v.steps = GL_NEW_ARRAY(a, struct gl_step_record *, v.flow->steps.n + 1);
     v.items = GL_NEW_ARRAY(a, struct gl_view_items, v.flow->steps.n + 1);

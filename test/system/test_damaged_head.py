@@ -64,6 +64,17 @@ def test_it_can_be_removed_and_what_runs_of_it_is_stopped(box):
         box.glia("run", "--run-id", name, "--", "true")  # what could be read of it is free again
 
 
+def test_what_cannot_be_told_of_it_names_the_flow(box):
+    job, _ = leave(box, "left")
+    damage(box, "flow", flow_of(box, job), lambda text: "")
+    for words in (("why", job), ("job", "status", job)):
+        said = box.glia(*words, code=5).stderr
+        assert f"the record of the flow of job {job} is" in said and ADVICE in said
+    serve(box)
+    said = box.glia("why", job, code=5).stderr
+    assert f"the record of the flow of job {job} is" in said and ADVICE in said
+
+
 def test_a_job_that_is_fine_is_not_removed_while_it_lives(box):
     job, _ = leave(box, "fine")
     assert "cancel it first" in box.glia("job", "rm", job, code=2).stderr
