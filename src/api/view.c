@@ -70,7 +70,11 @@ int gl_view_read(struct gl_arena *a, const struct gl_record *job, gl_str flow,
     if (rc != 0) {
         return gl_why_prefix(reterr_why, "the record of job %.*s is damaged", GL_STR_ARG(job->id));
     }
-    if (gl_flow_decode(gl_str_dup(a, flow), a, &v.flow, NULL) != 0) {
+    rc = gl_flow_decode(gl_str_dup(a, flow), a, &v.flow, reterr_why);
+    if (rc == GL_E_VERSION) {
+        return gl_why_prefix(reterr_why, "the flow of job %.*s", GL_STR_ARG(job->id));
+    }
+    if (rc != 0) {
         return gl_why(
             reterr_why, GL_E_DAMAGED,
             "the record of the flow of job %.*s is damaged or missing: " GL_JOB_DAMAGED_ADVICE,

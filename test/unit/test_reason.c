@@ -305,6 +305,23 @@ static void a_job_that_has_not_ended_tells_of_a_store_without_room(void **state)
     assert_null(strstr(gl_str_c(&r->arena, gl_reason_job(&r->arena, &r->view, &full)), "commit"));
 }
 
+static void a_flow_that_cannot_be_read_is_named(void **state)
+{
+    struct rig *r = *state;
+    static const struct gl_record job = {
+        .id = GL_S("01J"),
+        .value = GL_S("{\"job_id\":\"01J\",\"run_id\":\"r\",\"flow\":\"h\","
+                      "\"status\":\"running\",\"steps_n\":3}")};
+    struct gl_view v;
+    struct gl_why why;
+
+    assert_int_equal(gl_view_read(&r->arena, &job, GL_S(""), NULL, 0, &v, &why), GL_E_DAMAGED);
+    assert_non_null(strstr(why.text, "the flow of job 01J is damaged or missing: mend it"));
+    assert_int_equal(gl_view_read(&r->arena, &job, GL_S("{\"format\":99}"), NULL, 0, &v, &why),
+                     GL_E_VERSION);
+    assert_non_null(strstr(why.text, "this release knows up to"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +336,7 @@ int main(void)
         T(an_ended_step_says_how),
         T(a_job_says_what_it_is_about),
         T(a_held_job_says_by_whom_and_how_to_go_on),
+        cmocka_unit_test_setup_teardown(a_flow_that_cannot_be_read_is_named, make_rig, free_rig),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
