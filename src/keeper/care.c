@@ -208,13 +208,47 @@ void gl_care_hurry(struct gl_keeper *k, struct gl_charge *c, gl_ms grace_ms)
     }
 }
 
-void gl_care_orphan(struct gl_keeper *k, gl_ms grace_ms)
+/* ---- orphans ---- */
+
+void gl_care_vouch(const struct gl_keeper *k, struct gl_charge *c)
+{
+    c->incarnation = k->epoch.incarnation;
+}
+
+void gl_care_note_heard(struct gl_keeper *k)
 {
     struct gl_charge *c;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        gl_care_hurry(k, c, grace_ms);
+        if (c->incarnation == k->epoch.incarnation) {
+            c->heard_at = k->heard_at;
+        }
+    }
+}
+
+gl_ms gl_care_end_orphans(struct gl_keeper *k)
+{
+    gl_ms last = k->orphan_grace_ms / 4;
+    gl_ms next = INT64_MAX;
+    struct gl_charge *c;
+    for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
+        gl_ms heard_at = c->incarnation == k->epoch.incarnation ? k->heard_at : c->heard_at;
+        gl_ms due = heard_at + k->orphan_grace_ms - last;
+        if (c->state != GL_CHARGE_RUNNING || c->why == GL_EXEC_ORPHANED) {
+            continue;
+        }
+        if (due > k->now) {
+            next = due < next ? due : next;
+            continue;
+        }
+        if (k->silence != heard_at) { /* once for each */
+            gl_keeper_say("no node has spoken for its steps for %lld ms: ending them",
+                          (long long)(k->now - heard_at));
+            k->silence = heard_at;
+        }
+        gl_care_hurry(k, c, last);
         gl_care_stop(k, c, GL_EXEC_ORPHANED);
     }
+    return next;
 }
 
 void gl_care_leave(struct gl_keeper *k)
@@ -319,6 +353,7 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
         return r;
     }
     struct gl_charge *c = gl_charge_new(k, &s->key, s->token, GL_CHARGE_RUNNING);
+    gl_care_vouch(k, c);
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
     gl_str log = gl_rundir_join(&k->scratch, path, GL_S("log"));
     c->redactor = gl_redact_get(&k->redactors, s->secrets, s->secrets_n);

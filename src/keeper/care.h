@@ -17,8 +17,16 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
 void gl_care_stop(struct gl_keeper *k, struct gl_charge *c, enum gl_exec_end why);
 /* Its grace is no longer than this, also if it is ending already. */
 void gl_care_hurry(struct gl_keeper *k, struct gl_charge *c, gl_ms grace_ms);
-/* All of them, and they are dead after `grace_ms`, whatever grace they were promised. */
-void gl_care_orphan(struct gl_keeper *k, gl_ms grace_ms);
+
+/* A node speaks for what it has started or asked about, as long as it is heard. What an earlier one
+ * has left, and it does not ask about, is not its own any more: others may be about to run it. */
+void gl_care_vouch(const struct gl_keeper *k, struct gl_charge *c);
+void gl_care_note_heard(
+    struct gl_keeper *k); /* another node comes: the last one was heard till now */
+/* When nobody has spoken for a step for the whole grace, others will run it: then it must have
+ * ended. So it is asked to when three quarters of that are over, whatever grace it was promised.
+ * Returns when to look again; INT64_MAX: all are ending. */
+gl_ms gl_care_end_orphans(struct gl_keeper *k);
 
 /* The keeper itself must go: stop everything and record nothing, so that the next keeper calls it
  * lost. */

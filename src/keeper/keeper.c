@@ -207,29 +207,11 @@ static void on_idle(struct gl_keeper *k, struct gl_timer *t)
     k->over = is_idle(k);
 }
 
-/* When the node has been silent for the whole grace, others will run its steps: then they must have
- * ended. So they are asked to when three quarters of it are over. */
-static gl_ms orphan_at(const struct gl_keeper *k)
-{
-    return k->heard_at + k->orphan_grace_ms - k->orphan_grace_ms / 4;
-}
-
 static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
 {
-    gl_ms due = orphan_at(k);
-    if (k->orphan_grace_ms == 0) {
-        return;
-    }
-    if (k->now < due) {
-        gl_keeper_set_timer(k, t, due);
-    } else if (k->running_n > 0) {
-        if (k->silence != k->heard_at) { /* once for each */
-            gl_keeper_say("the node has been silent for %lld ms: ending all steps",
-                          (long long)(k->now - k->heard_at));
-        }
-        k->silence = k->heard_at;
-        gl_care_orphan(k, k->orphan_grace_ms / 4);
-        gl_keeper_set_timer(k, t, gl_keeper_after(k, ORPHANS_LATE_MS));
+    if (k->orphan_grace_ms > 0 && k->running_n > 0) {
+        gl_ms next = gl_care_end_orphans(k);
+        gl_keeper_set_timer(k, t, next != INT64_MAX ? next : gl_keeper_after(k, ORPHANS_LATE_MS));
     }
 }
 
@@ -247,7 +229,7 @@ static void plan_end(struct gl_keeper *k)
             k, &k->idle, gl_keeper_after(k, k->config.idle_ms * (unfetched ? LINGER_FACTOR : 1)));
     }
     if (k->orphan_grace_ms > 0 && k->running_n > 0 && !gl_heap_has(&k->orphan.item)) {
-        gl_keeper_set_timer(k, &k->orphan, orphan_at(k));
+        gl_keeper_set_timer(k, &k->orphan, k->now);
     }
 }
 

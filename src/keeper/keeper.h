@@ -121,7 +121,7 @@ struct gl_keeper {
     size_t callers_n;
     bool unread; /* a caller has whole frames that were left for the next turn */
     gl_ms orphan_grace_ms;
-    gl_ms silence; /* the time since which nobody had been heard when all steps were ended */
+    gl_ms silence; /* the time since which nobody had been heard when orphans were last ended */
     gl_ms heard_at;
     struct gl_timer idle, orphan, retry, leave;
     bool leaving; /* SIGTERM came: end everything */

@@ -38,6 +38,7 @@ static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl
     if (gl_epoch_save(&e, folder, why) < 0) {
         return GL_E_UNAVAILABLE;
     }
+    gl_care_note_heard(k);
     k->epoch = e;
     k->epoch_saved = true;
     return 0;
@@ -138,7 +139,11 @@ static int start(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_w
         return gl_why(why, GL_E_INVALID, "there is no driver '%.*s' here", GL_STR_ARG(s->driver));
     }
     r = gl_charge_raise(k, &s->key, s->token, why);
-    if (r < 0 || gl_charge_find(k, &s->key) != NULL) {
+    struct gl_charge *known = r < 0 ? NULL : gl_charge_find(k, &s->key);
+    if (known != NULL) {
+        gl_care_vouch(k, known);
+    }
+    if (r < 0 || known != NULL) {
         return r;
     }
     r = check_time(k, s, why);
@@ -183,7 +188,9 @@ static void on_attach(struct gl_keeper *k, struct gl_caller *c, const struct gl_
         return;
     }
     struct gl_keep_msg answer = {.type = GL_KEEP_REPLY, .state = GL_EXEC_RUNNING, .req = m->req};
-    if (found == NULL) {
+    if (found != NULL) {
+        gl_care_vouch(k, found);
+    } else {
         /* A keeper that is about to end has forgotten what it had to stop: it proves nothing. */
         bool proof = gl_str_is(m->start.epoch, k->epoch.id) && !k->lost;
         answer.state = proof ? GL_EXEC_NEVER : GL_EXEC_LOST;

@@ -21,7 +21,8 @@ enum {
 
 struct peer { /* in alive or dead; its id stands behind it */
     gl_str id;
-    uint64_t heard; /* of a dead one: the last listing that may not know of it */
+    uint64_t heard;  /* of a dead one: the last listing that may not know of it */
+    bool is_foreign; /* of a living one: it is of another stack or env scope */
 };
 
 struct gl_peers {
@@ -111,7 +112,7 @@ bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs)
         return true; /* until we know: then it is looked for again */
     }
     for (size_t i = 0; (p = gl_map_next(&n->peers->alive, &i)) != NULL;) {
-        if (gl_str_eq(node_of(p->id), node)) {
+        if (gl_str_eq(node_of(p->id), node) && !p->is_foreign) {
             return true;
         }
     }
@@ -250,14 +251,15 @@ static void say_taken(struct gl_node *n)
 
 /* ---- who has room ---- */
 
-static bool is_mate(const struct gl_node *n, const struct gl_json *j, gl_jnode about)
+static gl_str said(const struct gl_node *n, const struct gl_json *about, const char *key)
 {
-    struct gl_arena *a = &n->peers->arena;
-    gl_jnode root = about;
+    return gl_json_str(about, gl_json_get(about, gl_json_root(about), key), &n->peers->arena);
+}
 
-    return gl_str_is(gl_json_str(j, gl_json_get(j, root, "state"), a), "ready") &&
-           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "stack"), a), n->config.stack) &&
-           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "env_scope"), a), n->config.env_scope);
+static bool is_in_scope(const struct gl_node *n, const struct gl_json *about)
+{
+    return gl_str_eq(said(n, about, "stack"), n->config.stack) &&
+           gl_str_eq(said(n, about, "env_scope"), n->config.env_scope);
 }
 
 static uint64_t number(const struct gl_json *j, gl_jnode object, const char *key)
@@ -267,30 +269,18 @@ static uint64_t number(const struct gl_json *j, gl_jnode object, const char *key
     return gl_json_u64(j, gl_json_get(j, object, key), &value) ? value : 0;
 }
 
-static void add_room(struct gl_node *n, gl_str text)
+static void add_room(struct gl_node *n, const struct gl_json *about)
 {
     struct gl_peers *p = n->peers;
-    struct gl_json j;
-    gl_jnode pools;
+    gl_jnode pools = gl_json_get(about, gl_json_root(about), "pools");
 
-    if (gl_json_parse(&j, text, GL_ABOUT_BYTES_MAX, &p->arena, NULL) != 0) {
+    if (!gl_str_is(said(n, about, "state"), "ready") || !gl_json_is(pools, GL_JSON_ARRAY)) {
         return;
     }
-    if (gl_str_is(gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "state"), &p->arena),
-                  GL_ROOM_STATE)) {
-        gl_room_doubt(n);
-    }
-    if (!is_mate(n, &j, gl_json_root(&j))) {
-        return;
-    }
-    pools = gl_json_get(&j, gl_json_root(&j), "pools");
-    if (!gl_json_is(pools, GL_JSON_ARRAY)) {
-        return;
-    }
-    for (gl_jnode e = gl_json_first(&j, pools); e != NULL; e = gl_json_after(&j, pools, e)) {
-        gl_str name = gl_json_str(&j, gl_json_get(&j, e, "name"), &p->arena);
-        uint64_t slots = number(&j, e, "slots");
-        uint64_t taken = number(&j, e, "in_use") + number(&j, e, "waiting");
+    for (gl_jnode e = gl_json_first(about, pools); e != NULL; e = gl_json_after(about, pools, e)) {
+        gl_str name = gl_json_str(about, gl_json_get(about, e, "name"), &p->arena);
+        uint64_t slots = number(about, e, "slots");
+        uint64_t taken = number(about, e, "in_use") + number(about, e, "waiting");
 
         for (size_t i = 0; i < n->config.pools_n; i++) {
             if (gl_str_eq(p->pools[i].id, name) && slots > taken && slots <= GL_SLOTS_MAX) {
@@ -349,7 +339,9 @@ static void judge_next(struct gl_peers *p)
 static void look_at(struct gl_peers *p, const struct gl_session_info *s, gl_ms *next)
 {
     struct gl_node *n = p->node;
+    struct gl_json about;
     struct peer *peer;
+    bool is_told, is_mate;
 
     if (gl_str_eq(s->id, n->session)) {
         return;
@@ -358,7 +350,10 @@ static void look_at(struct gl_peers *p, const struct gl_session_info *s, gl_ms *
         note_dead(n, s->id, p->listed_n - 1);
         return;
     }
+    is_told = gl_json_parse(&about, s->about, GL_ABOUT_BYTES_MAX, &p->arena, NULL) == 0;
+    is_mate = is_told && is_in_scope(n, &about);
     peer = peer_new(s->id);
+    peer->is_foreign = is_told && !is_mate;
     if (gl_map_find(&p->alive, s->id) == NULL) {
         gl_map_add(&p->alive, peer->id, peer);
     } else {
@@ -369,7 +364,12 @@ static void look_at(struct gl_peers *p, const struct gl_session_info *s, gl_ms *
             p->judged[p->judged_n++] = gl_str_dup(&p->arena, s->id);
         }
     } else {
-        add_room(n, s->about);
+        if (is_told && gl_str_is(said(n, &about, "state"), GL_ROOM_STATE)) {
+            gl_room_doubt(n);
+        }
+        if (is_mate) {
+            add_room(n, &about);
+        }
         *next = s->left_ms + LATE_MS < *next ? s->left_ms + LATE_MS : *next;
     }
 }

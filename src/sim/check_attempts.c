@@ -92,8 +92,9 @@ static void check_counted(struct sim_checks *c, const struct sim_change *ch)
         return;
     }
     gl_str rest;
-    if (!gl_str_eq(gl_str_cut(ch->tx->session, '#', &rest), p->node)) {
-        return; /* decided on another machine, which cannot ask that keeper */
+    if (!gl_str_eq(gl_str_cut(ch->tx->session, '#', &rest), p->node) || ch->job->r.is_strayed) {
+        return; /* decided on another machine, which cannot ask that keeper, or after one that held
+                   it: then the keeper has let go of it */
     }
     bool by_itself = p->end == GL_EXEC_EXITED || p->end == GL_EXEC_SIGNALED;
     if (by_itself && now->counted != was->counted + 1) {

@@ -95,7 +95,8 @@ static bool has_failed(const struct gl_step_record *r)
     return r->status == GL_STEP_RETRY_WAIT || r->terminal_outcome == GL_OUTCOME_FAILED;
 }
 
-/* Only where nothing goes wrong any more: else lines are late, or lost with a connection. */
+/* Only where nothing goes wrong any more, and nothing is late because of what did: else lines are
+ * late, or lost with a connection. */
 static void on_change(struct sim_checks *c, void *me, const struct sim_change *ch)
 {
     const struct sim_fact_step *st = ch->step;
@@ -111,6 +112,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     gl_ms timeout = gl_flow_agent(ch->job->flow, (uint32_t)agent)->beacon_timeout_ms;
     if (unit->r.status == GL_STEP_RUNNING && unit->r.letter == st->r.letter && p != NULL &&
         p->number == unit->r.attempt_count && p->beat_at > p->started_at &&
+        p->started_at >= c->world->calm_since &&
         c->world->now - p->beat_at < timeout / 2) {
         sim_world_fail(
             c->world,

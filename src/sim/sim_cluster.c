@@ -207,6 +207,7 @@ static void heal(struct sim_cluster *s)
 {
     struct sim_world *w = &s->world;
     w->faults = false;
+    w->calm_since = w->now;
     sim_damage_heal(&s->damage);
     s->disk.away_until = s->disk.away_until < w->now ? s->disk.away_until : w->now;
     sim_world_cancel(w, &s->trouble);

@@ -41,7 +41,7 @@ void sim_keeper_init(struct sim_keeper *k, struct sim_world *w)
 void sim_keeper_init_at(struct sim_keeper *k, struct sim_world *w, uint32_t machine,
                         const gl_ms *wall)
 {
-    *k = (struct sim_keeper){.world = w, .up = true, .wall = wall, .heard_at = w->now};
+    *k = (struct sim_keeper){.world = w, .up = true, .wall = wall};
     (void)snprintf(k->node, sizeof(k->node), "n%u", machine);
     gl_rng_fork(&w->rng, &k->rng, "keeper");
     gl_map_init(&k->attempts);
@@ -380,12 +380,19 @@ static struct sim_attempt *attempt_find(const struct sim_keeper *k, const struct
     return gl_map_find(&k->attempts, (gl_str){.p = key, .n = (size_t)n});
 }
 
+static void vouch(struct sim_attempt *at, const struct sim_letter *l)
+{
+    at->incarnation = l->incarnation;
+    at->heard_at = at->keeper->world->now;
+}
+
 static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
 {
     struct sim_attempt *at = attempt_new(k, l);
     at->running = true;
     at->process = ledger_add(k, l);
     k->running_n++;
+    vouch(at, l);
     plan(at, l);
     SIM_TRACE(k->world, EXEC, .job = l->job, .step = at->process->step,
               .number = at->process->number, .token = l->token, .what = "process started");
@@ -400,7 +407,6 @@ static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
         sim_world_at(k->world, &at->saying, k->world->now + at->says_ms);
     }
     if (k->orphan_grace_ms > 0 && !sim_call_waits(&k->orphan)) {
-        k->heard_at = k->world->now;
         sim_world_at(k->world, &k->orphan, k->world->now + k->orphan_grace_ms / PINGS_PER_GRACE);
     }
 }
@@ -447,31 +453,37 @@ static bool is_held_up(const struct sim_exec *x)
     return x->last_arrival > soon || x->last_delivery > soon;
 }
 
+/* A node speaks for what it has started or asked about, not for what an earlier one has left. */
+static gl_ms last_heard(struct sim_attempt *at, const struct sim_exec *awake)
+{
+    if (awake != NULL && awake->incarnation == at->incarnation) {
+        at->heard_at = at->keeper->world->now;
+    }
+    return at->heard_at;
+}
+
 static void on_orphan(struct sim_call *call)
 {
     struct sim_keeper *k = GL_CONTAINER(call, struct sim_keeper, orphan);
     const struct sim_exec *x = find_awake(k);
-    gl_ms now = k->world->now;
+    gl_ms last = k->orphan_grace_ms / 4; /* for ending: when the grace is over they are dead */
+    gl_ms now = k->world->now, next = now + k->orphan_grace_ms / PINGS_PER_GRACE + 1;
+    struct sim_attempt *at;
     if (k->running_n == 0) {
         return; /* the next process begins it anew */
     }
-    if (x != NULL && !is_held_up(x)) {
-        k->heard_at = now;
-    }
-    gl_ms last = k->orphan_grace_ms / 4; /* for ending: when the grace is over they are dead */
-    gl_ms due = k->heard_at + k->orphan_grace_ms - last;
-    gl_ms ping = now + k->orphan_grace_ms / PINGS_PER_GRACE + 1;
-    if (due > now) {
-        sim_world_at(k->world, call, due < ping ? due : ping);
-        return;
-    }
-    SIM_TRACE(k->world, EXEC, .number = now - k->heard_at, .what = "orphans are ended",
-              .from = k->node);
-    struct sim_attempt *at;
+    x = x != NULL && !is_held_up(x) ? x : NULL;
     for (size_t i = 0; (at = gl_map_next(&k->attempts, &i)) != NULL;) {
-        attempt_stop(at, GL_EXEC_ORPHANED, last);
+        gl_ms due = last_heard(at, x) + k->orphan_grace_ms - last;
+        if (at->running && due > now) {
+            next = due < next ? due : next;
+        } else if (at->running && at->planned.end != GL_EXEC_ORPHANED) {
+            SIM_TRACE(k->world, EXEC, .number = now - at->heard_at, .what = "an orphan is ended",
+                      .from = k->node);
+            attempt_stop(at, GL_EXEC_ORPHANED, last);
+        }
     }
-    sim_world_at(k->world, call, ping); /* a node may come, and go again */
+    sim_world_at(k->world, call, next); /* a node may come, and go again */
 }
 
 /* ---- letters ---- */
@@ -501,10 +513,12 @@ static bool earlier_runs(struct sim_keeper *k, const struct sim_letter *l)
 
 static int on_start(struct sim_keeper *k, const struct sim_letter *l)
 {
+    struct sim_attempt *at = attempt_find(k, l);
     if (!floor_raise(k, l)) {
         return GL_E_STALE;
     }
-    if (attempt_find(k, l) != NULL) {
+    if (at != NULL) {
+        vouch(at, l);
         return 0;
     }
     /* Floors die with a keeper: what was decided before its time may be older than what it has not
@@ -527,7 +541,10 @@ static int on_attach(struct sim_keeper *k, const struct sim_letter *l, struct si
     if (!floor_raise(k, l)) {
         return GL_E_STALE;
     }
-    const struct sim_attempt *at = attempt_find(k, l);
+    struct sim_attempt *at = attempt_find(k, l);
+    if (at != NULL) {
+        vouch(at, l);
+    }
     if (at == NULL) {
         answer->state = gl_str_is(l->epoch, k->epoch) ? GL_EXEC_NEVER : GL_EXEC_LOST;
     } else if (at->running) {

@@ -69,9 +69,8 @@ struct sim_keeper {
     struct gl_rng rng;
     char node[16];         /* the machine: "n1" */
     const gl_ms *wall;     /* offset of the machine's wall clock against true time; borrowed */
-    gl_ms orphan_grace_ms; /* ends its processes when no node has spoken for so long; 0: never */
-    gl_ms heard_at;
-    bool is_left;    /* its machine has no node, and will have none */
+    gl_ms orphan_grace_ms; /* ends processes nobody has spoken for so long; 0: never */
+    bool is_left;          /* its machine has no node, and will have none */
     gl_ms cut_until; /* until when its node was cut off from the store, or without a session */
     struct sim_call orphan;
     struct sim_blobs *folder; /* of its machine; NULL: none */
@@ -144,7 +143,9 @@ struct sim_attempt {
     gl_str context, job, attempt;
     struct sim_keeper *keeper;
     uint64_t token;
-    bool running; /* as the keeper says: also while its exit record is being synced */
+    bool running;         /* as the keeper says: also while its exit record is being synced */
+    uint64_t incarnation; /* of the last node that has started it or asked about it, ... */
+    gl_ms heard_at;       /* ... and when that was last heard */
     struct sim_process *process;
     struct gl_exec_result result, planned;
     gl_ms ends_at; /* as planned; a stop may bring it forward */

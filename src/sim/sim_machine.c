@@ -6,6 +6,8 @@
 #define SECOND 1000LL
 #define MINUTE (60 * SECOND)
 
+#define BLUE "blue"
+
 enum { FUSE_CALLS = 8, STOP_MS = 30000, BURN_MS = 2000 };
 
 static struct sim_world *world_of(const struct sim_machine *m)
@@ -42,6 +44,16 @@ static void on_lost(void *owner, struct sim_node *n)
     }
 }
 
+/* As long as there are faults, its node may belong to the other one. Not among guests, who leave
+ * alone what it takes up there. */
+static const char *draw_stack(struct sim_machine *m)
+{
+    const struct sim_world *w = world_of(m);
+    bool may = w->faults && w->cluster.stacks != 0 && w->cluster.guests == 0;
+    m->is_astray = may && w->cluster.restacks != 0 && chance(m, w->cluster.restacks);
+    return m->is_astray == (m->stack != NULL) ? NULL : BLUE;
+}
+
 static void on_start(struct sim_call *call)
 {
     struct sim_machine *m = GL_CONTAINER(call, struct sim_machine, start);
@@ -56,7 +68,7 @@ static void on_start(struct sim_call *call)
     struct sim_node_options options = {
         .machine = m->number,
         .incarnation = ++m->incarnations,
-        .stack = m->stack,
+        .stack = draw_stack(m),
         .guest = m->is_guest,
         .session_ttl_ms = (gl_ms)w->cluster.ttl_ms,
         .orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms,
@@ -263,7 +275,7 @@ void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32
         sim_keeper_give_folder(&m->keeper);
     }
     m->keeper.orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms;
-    m->stack = w->cluster.stacks != 0 && number % 2 == 0 ? "blue" : NULL;
+    m->stack = w->cluster.stacks != 0 && number % 2 == 0 ? BLUE : NULL;
     m->is_guest = w->cluster.guests != 0 && number % w->cluster.guests == 0;
     m->wall = draw(m, -2 * SECOND, 2 * SECOND);
     sim_call_init(&m->start, on_start, NULL);
@@ -296,7 +308,7 @@ void sim_machine_heal(struct sim_machine *m, bool restart)
         sim_world_cancel(w, &m->rouse);
         sim_node_wake(m->current);
     }
-    if (m->current != NULL && (m->dies || m->current->lost || restart)) {
+    if (m->current != NULL && (m->dies || m->current->lost || m->is_astray || restart)) {
         sim_node_kill(m->current);
         m->current = NULL;
         m->dies = false;

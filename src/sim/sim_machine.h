@@ -31,7 +31,8 @@ struct sim_machine {
     struct sim_cluster *cluster;
     uint32_t number;   /* from 1 on */
     gl_ms wall;        /* offset of its clock against true time */
-    const char *stack; /* it looks after the jobs of this one; NULL: of none */
+    const char *stack; /* it looks after the jobs of this one; NULL: of none ... */
+    bool is_astray;    /* ... but its node, for now, after those of the other */
     bool is_guest;     /* it looks after no jobs but those that were begun on it */
     struct sim_keeper keeper;
     struct sim_node *current; /* NULL: it has no node at the moment */

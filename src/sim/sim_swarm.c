@@ -300,6 +300,7 @@ static void heal(struct sim_swarm *s)
 {
     struct sim_world *w = &s->world;
     w->faults = false;
+    w->calm_since = w->now;
     s->disk.away_until = 0;
     sim_damage_heal(&s->damage);
     sim_world_cancel(w, &s->trouble);

@@ -58,7 +58,8 @@ struct sim_world {
     struct sim_cluster_options cluster; /* all zero where there is one machine */
     struct sim_agent_options bundles;   /* all zero where there are none */
     bool agents;                        /* bundles among the jobs */
-    bool faults;                        /* false: phase two, or a scenario */
+    bool faults;                        /* false: phase two, or a scenario ... */
+    gl_ms calm_since;                   /* ... when that began */
     uint32_t fault_budget;              /* faults that may still happen */
     uint32_t faults_hit;
 

@@ -19,7 +19,7 @@ SCENARIO(idempotent_work_of_a_dead_node_starts_again_at_once, .machines = 2,
 {
     begin(s, "a?", 60000);
     sim_story_kill(s);
-    expect(s, " 8500 sim exec n=7500 orphans are ended n1->\n"
+    expect(s, " 8500 sim exec n=7500 an orphan is ended n1->\n"
               " 8600 sim exec job=A step=a token=1 n=1 process ended\n"
               "10049 n2.1 exec job=A step=a token=1 n=2 start\n"
               "10049 n2.1 owner job=A token=2 taken\n"
@@ -33,7 +33,7 @@ SCENARIO(unmarked_work_of_a_dead_node_waits_for_its_end, .machines = 2, .kinds =
 {
     begin(s, "a", 60000);
     sim_story_kill(s);
-    expect(s, " 8500 sim exec n=7500 orphans are ended n1->\n"
+    expect(s, " 8500 sim exec n=7500 an orphan is ended n1->\n"
               " 8600 sim exec job=A step=a token=1 n=1 process ended\n"
               "10049 n2.1 step job=A step=a n=1 running->retry_wait\n"
               "20049 n2.1 step job=A step=a n=1 retry_wait->ready\n"
@@ -204,6 +204,25 @@ SCENARIO(a_change_of_stack_forgets_no_attempt, .machines = 2, .guests = true, .s
     assert_int_equal(sim_story_ran(s), 2);
 }
 
+/* Those who stay in its stack take its job over, as if it had not come back. What ran of it is
+ * ended in time: the node that did come back does not speak for it. */
+SCENARIO(who_changes_its_stack_is_dead_to_the_first_one, .machines = 2, .stack = "blue",
+         .kinds = "owner exec sim")
+{
+    begin(s, "a", 60000);
+    sim_story_kill(s);
+    s->options.stack = "green";
+    sim_story_run(s, 1000);
+    sim_story_start(s);
+    expect(s, "3333 n2.1 owner job=A token=2 taken\n"
+              "8500 sim exec n=7500 an orphan is ended n1->\n"
+              "8600 sim exec job=A step=a token=1 n=1 process ended\n"
+              "13333 n2.1 exec job=A step=a token=2 n=2 start\n"
+              "13333 sim exec job=A step=a token=2 n=2 process started\n"
+              "73333 sim exec job=A step=a token=2 n=2 process ended\n"
+              "73333 n2.1 exec job=A step=a token=2 n=2 ended\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +237,7 @@ int main(void)
         cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),
         cmocka_unit_test(a_guest_takes_up_what_its_earlier_life_left),
         cmocka_unit_test(a_change_of_stack_forgets_no_attempt),
+        cmocka_unit_test(who_changes_its_stack_is_dead_to_the_first_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

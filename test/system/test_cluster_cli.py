@@ -116,6 +116,24 @@ def test_a_node_that_was_taken_for_dead_begins_anew(boxes):
     a.glia("job", "cancel", "r")
 
 
+def test_who_changes_its_stack_is_dead_to_the_first_one(boxes):
+    a, b, job = boxes("a"), boxes("b"), "r"
+    first = serve(a, "--stack", "blue")
+    flow = a.write("f.yaml", "steps:\n  s: {sh: 'echo $$ >> %s/ran; until [ -e %s/go ]; do "
+                   "sleep 0.05; done'}\n" % (a.folder, a.folder))
+    a.glia("run", flow, "--run-id", job, "--detach")
+    wait_for("the step", lambda: a.has("ran") and a.read("ran").endswith("\n"))
+    first.kill()
+    first.wait()
+    serve(a, "--stack", "green")
+    serve(b, "--stack", "blue")
+    wait_for("b to take it over", lambda: b.step(job, "s").get("node", "").startswith("b."))
+    pids = wait_for("its start", lambda: len(a.read("ran").split()) > 1 and a.read("ran").split())
+    assert len(pids) == 2 and not os.path.exists(f"/proc/{pids[0]}")  # ended before
+    a.write("go", "")
+    wait_for("the end", lambda: b.jobs()[0]["status"] == "completed")
+
+
 def test_a_strangers_key_keeps_nobody_alive(boxes, redis):
     redis.ask("SET", "glia:.session:bogus", "1")
     redis.ask("ZADD", "glia:.alive", "5", "bogus")

@@ -944,7 +944,7 @@ def test_a_path_of_any_length_will_do(tmp_path):
 def silences(place):
     """How often the keeper has said that it misses its node."""
     with open(place.file("log")) as f:
-        return f.read().count("has been silent")
+        return f.read().count("no node has spoken for its steps")
 
 
 def test_steps_of_a_silent_node_end_after_the_orphan_grace(place):
@@ -970,6 +970,25 @@ def test_orphans_that_do_not_listen_are_killed_and_the_keeper_says_so_once(place
     wait_for(lambda: silences(place))
     assert Link(place.path, incarnation=2).event()["end"] == "orphaned"
     assert silences(place) == 1
+
+
+def test_a_new_node_speaks_only_for_the_steps_it_asks_about(place):
+    """The others are not its own any more: somebody else may be about to run them."""
+    place.keeper()
+    link = Link(place.path, orphan_grace_ms=2000)
+    link.start(["sleep", "1000"], attempt="s:attempt:1", grace_ms=100)
+    link.start(["sleep", "1000"], attempt="t:attempt:1", grace_ms=100)
+    link.close()
+    again = Link(place.path, incarnation=2, orphan_grace_ms=2000)
+    assert again.attach(attempt="t:attempt:1")["state"] == "running"
+    begin = time.monotonic()
+    while not silences(place):
+        assert time.monotonic() - begin < 20
+        time.sleep(0.1)
+        again.send("PING")
+    ended = again.event()
+    assert (ended["attempt"], ended["end"]) == ("s:attempt:1", "orphaned")
+    assert again.attach(attempt="t:attempt:1")["state"] == "running"
 
 
 def test_without_an_orphan_grace_steps_outlive_a_silent_node(place):

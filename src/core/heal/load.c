@@ -329,8 +329,8 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
 }
 
 /* It is of another stack, and an earlier life of this node had it, or nobody: attempts of it that
- * we have are nobody else's to know about. They stay until their job is taken up, here or
- * elsewhere. */
+ * we have are nobody else's to know about. Their results stay until their job is taken up, here or
+ * elsewhere. Nobody speaks for what runs: the executor ends it in time for those elsewhere. */
 static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     if (ev->type == GL_EV_COMMAND) {
@@ -592,6 +592,19 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     gl_list_push(c->lru.next, &j->lru);
 }
 
+/* Of one that is not ours, but nobody else's either: is what is left of it of no use any more? */
+static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+{
+    const struct gl_event_record *rec = ev->records.items;
+    bool ended;
+
+    gl_job_clear(c, j);
+    ended = rec->owner_dead && gl_restore_head(c, j, ev) == 0 &&
+            gl_job_status_is_terminal(j->r.status);
+    gl_job_clear(c, j);
+    return ended;
+}
+
 static bool may_be_ours(const struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *rec = ev->records.items;
@@ -617,11 +630,13 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
     }
     GL_ASSERT(ev->records.n > 0);
     if (!may_be_ours(c, ev)) {
+        bool is_left = !is_another_nodes(c, rec) && !has_ended(c, j, ev);
+
         GL_MARK(c->trace, "load.owned_elsewhere");
         j->token = rec->token;
         gl_core_set(c, &j->r.stack, ev->stack);
         gl_core_set(c, &j->r.env_scope, ev->env_scope);
-        gl_load_unpark(c, j, is_another_nodes(c, rec) ? deny_parked : leave_parked);
+        gl_load_unpark(c, j, is_left ? leave_parked : deny_parked);
         drop(c, j);
         return;
     }
