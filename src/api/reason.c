@@ -121,10 +121,9 @@ static gl_str where(struct gl_arena *a, const struct gl_view *v)
                           GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
     case GL_NODE_DEAD:
         return gl_str_fmt(a,
-                          "; its node %.*s is dead: the next one that serves this store%s takes "
-                          "the job over, or it does when it is back",
-                          GL_STR_ARG(o->node),
-                          v->job.stack.n + v->job.env_scope.n > 0 ? " with its stack" : "");
+                          "; its node %.*s is dead: the next one that serves this store takes the "
+                          "job over, or it does when it is back",
+                          GL_STR_ARG(o->node));
     case GL_NODE_STATUS_COUNT:
         break;
     }

@@ -112,8 +112,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     gl_ms timeout = gl_flow_agent(ch->job->flow, (uint32_t)agent)->beacon_timeout_ms;
     if (unit->r.status == GL_STEP_RUNNING && unit->r.letter == st->r.letter && p != NULL &&
         p->number == unit->r.attempt_count && p->beat_at > p->started_at &&
-        p->started_at >= c->world->calm_since &&
-        c->world->now - p->beat_at < timeout / 2) {
+        p->started_at >= c->world->calm_since && c->world->now - p->beat_at < timeout / 2) {
         sim_world_fail(
             c->world,
             "said: step %.*s of job %.*s is given up, and its worker gave a sign of life "

@@ -456,7 +456,7 @@ static bool is_held_up(const struct sim_exec *x)
 /* A node speaks for what it has started or asked about, not for what an earlier one has left. */
 static gl_ms last_heard(struct sim_attempt *at, const struct sim_exec *awake)
 {
-    if (awake != NULL && awake->incarnation == at->incarnation) {
+    if (awake != NULL && (awake->incarnation == at->incarnation || GL_PLANT(64))) {
         at->heard_at = at->keeper->world->now;
     }
     return at->heard_at;

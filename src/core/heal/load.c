@@ -599,8 +599,8 @@ static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event
     bool ended;
 
     gl_job_clear(c, j);
-    ended = rec->owner_dead && gl_restore_head(c, j, ev) == 0 &&
-            gl_job_status_is_terminal(j->r.status);
+    ended =
+        rec->owner_dead && gl_restore_head(c, j, ev) == 0 && gl_job_status_is_terminal(j->r.status);
     gl_job_clear(c, j);
     return ended;
 }
