@@ -358,6 +358,29 @@ int gl_offline_check(const char *data, const char *store, struct gl_arena *a,
     return gl_stores_check(&config, a, ret, reterr_why);
 }
 
+bool gl_offline_is_others(const char *data, const char *store)
+{
+    struct gl_stores_memory memory;
+
+    return gl_stores_recall(data, &memory, NULL) == 0 &&
+           gl_stores_match(data, store, &memory, NULL) != 0;
+}
+
+int gl_offline_check_own(const char *data, const char *store, struct gl_arena *a,
+                         struct gl_findings *ret, struct gl_why *reterr_why)
+{
+    struct gl_stores_memory memory;
+    struct gl_stores_config config = {
+        .url = store, .data = data, .allow_loss = true, .identity = memory.identity};
+    int err = gl_stores_recall(data, &memory, reterr_why);
+
+    if (err == 0 && gl_stores_match(data, store, &memory, reterr_why) != 0) {
+        gl_findings_add(ret, a, GL_FINDING_BAD, "%s", reterr_why->text);
+        return 0;
+    }
+    return err != 0 ? err : gl_stores_check(&config, a, ret, reterr_why);
+}
+
 int gl_offline_find_keeper(struct gl_arena *a, const char **ret, struct gl_why *reterr_why)
 {
     return gl_keeper_spawn_find(a, ret, reterr_why);

@@ -79,15 +79,15 @@ static void look_node(struct gl_checkup *c)
     gl_reach_done(&reach);
 }
 
-/* On a server: the first thing that is bad, else the first that is worth a warning. */
-static void look_shared(struct gl_checkup *c, const char *url)
+/* The first thing that is bad, else the first that is worth a warning. */
+static void look_own(struct gl_checkup *c, const char *url)
 {
     static const char hint[] = "'glia store check' tells everything about it";
     const struct gl_finding *worst = NULL;
     struct gl_findings f = {0};
     struct gl_why why;
 
-    if (gl_offline_check(c->cli->data, url, &c->cli->arena, &f, &why) != 0) {
+    if (gl_offline_check_own(c->cli->data, url, &c->cli->arena, &f, &why) != 0) {
         gl_checkup_say(c, GL_CHECKUP_FAIL, hint, "%s", why.text);
         return;
     }
@@ -108,11 +108,17 @@ static void look_shared(struct gl_checkup *c, const char *url)
 static void look_store(struct gl_checkup *c)
 {
     const char *url = c->cli->settings->values[GL_SET_STORE].text;
+    struct gl_lock_holder holder;
     struct gl_why why;
     int err;
 
-    if (gl_storeurl_is_shared(gl_str_of(url))) {
-        look_shared(c, url);
+    if (url[0] == '\0' && gl_offline_is_others(c->cli->data, url) &&
+        gl_lock_find(c->cli->data, &holder)) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "the node's; named with --store, it is looked at");
+        return;
+    }
+    if (gl_storeurl_is_shared(gl_str_of(url)) || gl_offline_is_others(c->cli->data, url)) {
+        look_own(c, url);
         return;
     }
     err = gl_offline_check_store(c->cli->data, &why);

@@ -230,7 +230,8 @@ int gl_cmd_store_check(struct gl_cli *cli)
     struct gl_findings findings = {0};
     bool is_good = true;
     struct gl_why why;
-    int err = gl_offline_check(cli->data, url, &cli->arena, &findings, &why);
+    int err = cli->words_n > 0 ? gl_offline_check(cli->data, url, &cli->arena, &findings, &why)
+                               : gl_offline_check_own(cli->data, url, &cli->arena, &findings, &why);
 
     if (err != 0) {
         return gl_cli_fail(cli, err, why.text);

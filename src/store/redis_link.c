@@ -321,7 +321,8 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
     op->req->status =
         gl_why(&op->req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE,
                "done, but %lld of %u replicas have confirmed it within %lld ms: if the server is "
-               "lost now, it may be lost, too",
+               "lost now, it may be lost, too; bring its replicas back, or change wait_replicas in "
+               "the store's address",
                (long long)(n > 0 ? n : 0), want, (long long)s->url.wait_ms);
 }
 

@@ -79,6 +79,27 @@ def is_told_as_bad(box, words):
     assert found["result"] == "fail" and found["found"] == bad[0]
 
 
+def test_who_looks_says_that_the_folder_belongs_to_another_store(boxes, redis):
+    box, other = boxes("a"), boxes("b")
+    other.env["GLIA_STORE"] = re.sub(r"/\d*$", "", redis.url) + "/7"
+    for each in (box, other):
+        each.glia("run", "--", "true")
+    mine, theirs = box.env["GLIA_STORE"], other.env["GLIA_STORE"]
+    for store, words in ((theirs, "but this data folder has used the store"),
+                         ("sqlite:", f"belongs to the store {redis.url}")):
+        box.env["GLIA_STORE"] = store
+        assert words in box.glia("store", "check", code=1).stdout
+        assert words in box.glia("doctor", code=1).stdout
+    del box.env["GLIA_STORE"]
+    assert f"belongs to the store {redis.url}" in box.glia("doctor", code=1).stdout
+    assert box.json("store", "check", theirs)["good"]  # it may be looked at
+    box.env["GLIA_STORE"] = mine
+    serve(box)
+    del box.env["GLIA_STORE"]
+    found = {c["check"]: c for c in box.json("doctor")["checks"]}["store"]
+    assert found["found"] == "the node's; named with --store, it is looked at"
+
+
 def test_an_emptied_store_is_not_the_same_store(boxes, redis):
     box = boxes("a")
     box.glia("run", "--", "true")
