@@ -42,6 +42,9 @@ static const char *why_of(const struct gl_step_spec *s)
 {
     const char *why = programless_why(s);
 
+    if (why == NULL && s->safety == GL_SAFETY_UNSAFE && s->retry.attempts > 1) {
+        return "unsafe: tried again only after a failure it tells of itself; else a person decides";
+    }
     return why != NULL ? why : safeties[s->safety].why;
 }
 

@@ -96,6 +96,9 @@ static void check_counted(struct sim_checks *c, const struct sim_change *ch)
         return; /* decided on another machine, which cannot ask that keeper, or after one that held
                    it: then the keeper has let go of it */
     }
+    if (p->end == GL_EXEC_SIGNALED && now->blocked_on == GL_BLOCK_REVIEW) {
+        return; /* a person will say what it was */
+    }
     bool by_itself = p->end == GL_EXEC_EXITED || p->end == GL_EXEC_SIGNALED;
     if (by_itself && now->counted != was->counted + 1) {
         sim_world_fail(c->world,

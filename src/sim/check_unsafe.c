@@ -1,5 +1,6 @@
 /* check_unsafe.c - unsafe work is never started again without a person's word, unless it is known
- * how the try before it ended; and no attempt of any step ever starts twice. */
+ * how the try before it ended, and that it did so by itself; and no attempt of any step ever starts
+ * twice. */
 #include "sim/sim_checks.h"
 
 /* Work that was begun and not judged (neither counted nor decided by a person) must not be begun
@@ -54,6 +55,11 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
     if (last->ended_at == 0 || !last->recorded) {
         sim_world_fail(c->world,
                        "unsafe: %.*s of job %.*s started though nobody knows how attempt %u ended",
+                       GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), last->number);
+    }
+    bool is_whole = last->end == GL_EXEC_EXITED || last->end == GL_EXEC_NOT_EXECUTED;
+    if (!is_whole && st->spec->retry.on.n == 0 && !gl_str_starts(st->spec->id, GL_S("@"))) {
+        sim_world_fail(c->world, "unsafe: %.*s of job %.*s started after attempt %u was cut off",
                        GL_STR_ARG(p->attempt), GL_STR_ARG(j->id), last->number);
     }
 }

@@ -119,3 +119,26 @@ steps:
     box.write("go", "")
     box.finish(run)
     assert box.read(run.err).count("waits for a person") == 1
+
+
+def test_an_unsafe_step_that_was_cut_off_is_not_tried_again_by_itself(box):
+    """By its timeout, or by somebody's kill: how far it came nobody knows. A failure it tells of
+    itself is another matter, and so is a flow that says what may be tried again."""
+    for name, ends, retry in (("late", "sleep 60", "2"), ("killed", "kill -9 $$", "2"),
+                              ("failed", "exit 3", "2"),
+                              ("told", "sleep 60", "{attempts: 2, on: [timeout], backoff: 1ms}")):
+        box.write(f"{name}.yaml", f"""
+steps:
+  pay: {{unsafe: true, timeout: 300ms, retry: {retry}, sh: 'echo x >> {box.folder}/{name}; {ends}'}}
+""")
+        asks = name in ("late", "killed")
+        done = box.glia("run", f"{name}.yaml", "--run-id", name, code=6 if asks else 1)
+        assert box.read(name) == ("x\n" if asks else "x\nx\n"), done.stderr
+        if asks:
+            step = box.step(name, "pay")
+            assert (step["status"], step["blocked_on"]) == ("blocked", "review")
+            assert "may or may not have done its work" in step["last_error"], step
+            box.glia("human", "respond", name, "pay", "--decision", "rerun")
+            box.glia("job", "resume", name, code=6)
+            assert box.read(name) == "x\nx\n"
+    assert "failure it tells of itself" in box.glia("validate", "late.yaml").stdout

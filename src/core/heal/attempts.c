@@ -121,6 +121,26 @@ static bool may_retry_end(struct gl_core *c, const struct gl_step *st, const str
     }
 }
 
+/* It was ended in the middle of its work. How far an unsafe step has come nobody knows: it is tried
+ * again only if its flow says so in so many words. */
+static void cut_off(struct gl_core *c, struct gl_step *st, gl_str why, bool may_retry)
+{
+    const struct gl_step_spec *spec = gl_step_spec_of(st);
+    bool is_asked = spec->safety == GL_SAFETY_UNSAFE && spec->retry.on.n == 0 &&
+                    !gl_step_is_unit(st) && !GL_PLANT(65); /* planted: as any other */
+
+    if (is_asked && may_retry && st->r.counted + 1 < spec->retry.attempts &&
+        st->job->r.verdict == GL_VERDICT_NONE) {
+        GL_MARK(c->trace, "attempts.cut_off_for_review");
+        gl_ledger_block(c, st, GL_BLOCK_REVIEW,
+                        gl_str_fmt(c->out->arena,
+                                   "unsafe, and %.*s: it may or may not have done its work",
+                                   GL_STR_ARG(why)));
+        return;
+    }
+    gl_ledger_fail(c, st, why, may_retry);
+}
+
 /* It was stopped, by us or by whoever owned the job before. */
 static void stopped(struct gl_core *c, struct gl_step *st)
 {
@@ -147,12 +167,13 @@ static void stopped(struct gl_core *c, struct gl_step *st)
         GL_UNREACHABLE();
     }
     gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
-    gl_ledger_fail(c, st, why, may_retry(st, "timeout"));
+    cut_off(c, st, why, may_retry(st, "timeout"));
 }
 
 static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
 {
     gl_str why = describe(c, ev);
+    bool again = st->r.stopping != GL_STOP_JOB_ENDS && may_retry_end(c, st, ev);
 
     if (ev->end == GL_EXEC_STOPPED || ev->end == GL_EXEC_ORPHANED) {
         stopped(c, st);
@@ -161,7 +182,11 @@ static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event 
     if (ev->end == GL_EXEC_TIMEOUT) {
         gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
     }
-    gl_ledger_fail(c, st, why, st->r.stopping != GL_STOP_JOB_ENDS && may_retry_end(c, st, ev));
+    if (ev->end == GL_EXEC_TIMEOUT || ev->end == GL_EXEC_SIGNALED) {
+        cut_off(c, st, why, again);
+    } else {
+        gl_ledger_fail(c, st, why, again);
+    }
 }
 
 static void acknowledge(struct gl_core *c, struct gl_job *j, gl_str attempt)
