@@ -465,6 +465,45 @@ static int on_event(struct maker *m, const yaml_event_t *e, bool *ret_done)
     }
 }
 
+/* The key of a text that has begun on this line before `at`: `sh` of `sh: echo a: b`. "": none. */
+static gl_str key_before(gl_str source, size_t at)
+{
+    size_t start = at;
+    while (start > 0 && source.p[start - 1] != '\n') {
+        start--;
+    }
+    for (size_t i = start; i + 1 < at; i++) {
+        if (source.p[i] == ':' && source.p[i + 1] == ' ') {
+            size_t word = i;
+            while (word > start && !strchr(" {[,", source.p[word - 1])) {
+                word--;
+            }
+            gl_str key = {source.p + word, i - word};
+            return gl_str_is_id(key) ? key : GL_S("key");
+        }
+    }
+    return (gl_str){0};
+}
+
+/* What libyaml says is true, but who meant a shell command needs to hear what to do. */
+static int syntax_error_at(struct maker *m, size_t at, const char *context, const char *problem)
+{
+    bool is_colon = strstr(problem, "mapping values") != NULL;
+    gl_str key = key_before(m->source, at);
+    char text[512], advice[256] = "";
+    if (key.n > 0) {
+        (void)snprintf(advice, sizeof(advice),
+                       "; %s must be in quotes, or on lines of its own below `%.*s: |`",
+                       is_colon ? "a text that contains `: `" : "if this is text, all of it",
+                       GL_STR_ARG(key));
+    } else if (is_colon || strstr(problem, "expected key")) {
+        (void)snprintf(advice, sizeof(advice), "; is the line indented as it should be?");
+    }
+    (void)snprintf(text, sizeof(text), "%s%s%s%s", context ? context : "", context ? ": " : "",
+                   problem, advice);
+    return fail_at(m, GL_E_INVALID, at, text);
+}
+
 static int syntax_error(struct maker *m)
 {
     const yaml_parser_t *p = &m->parser;
@@ -480,10 +519,7 @@ static int syntax_error(struct maker *m)
         return fail_at(m, GL_E_INVALID, at - 1,
                        "between { } or [ ] a text that contains `${` must be in quotes");
     }
-    char text[256];
-    (void)snprintf(text, sizeof(text), "%s%s%s", p->context ? p->context : "",
-                   p->context ? ": " : "", problem);
-    return fail_at(m, GL_E_INVALID, at, text);
+    return syntax_error_at(m, at, p->context, problem);
 }
 
 static int read_events(struct maker *m)

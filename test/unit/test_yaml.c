@@ -147,6 +147,27 @@ static void broken_yaml_is_refused_with_its_place(void **state)
     expect_error("- a\nb: c", GL_E_INVALID, "line 2, column 1", "");
 }
 
+static void a_text_that_is_taken_for_yaml_is_told_how_to_write_it(void **state)
+{
+    (void)state;
+    static const char colon[] = "a text that contains `: ` must be in quotes, or on lines of its "
+                                "own below `sh: |`";
+    static const char text[] = "if this is text, all of it must be in quotes, or on lines of its "
+                               "own below `sh: |`";
+    expect_error("a:\n  sh: echo '{\"n\": 1}'\n", GL_E_INVALID, "line 2, column 17", colon);
+    expect_error("- sh: a: b", GL_E_INVALID, "line 1, column 8", colon);
+    expect_error("sh: \"$A\" b", GL_E_INVALID, "line 1, column 10", text);
+    expect_error("sh: [ -f x ] && b", GL_E_INVALID, "line 1, column 15", text);
+    expect_error("'a b': c: d", GL_E_INVALID, "line 1, column 9", "below `key: |`");
+    expect_error("sh: @b", GL_E_INVALID, "line 1, column 5", text);
+    expect_error("sh: *.c", GL_E_INVALID, "line 1, column 6", text);
+    expect_error("a:\n  b: 1\n   c: 2\n", GL_E_INVALID, "line 3, column 5",
+                 "is the line indented as it should be?");
+    expect_error("a:\n  b: 1\n c: 2\n", GL_E_INVALID, "line 3, column 2",
+                 "is the line indented as it should be?");
+    expect("a:\n  sh: |\n    echo '{\"n\": 1}'", "{\"a\":{\"sh\":\"echo '{\\\"n\\\": 1}'\"}}");
+}
+
 static void a_reference_in_braces_without_quotes_is_told_so(void **state)
 {
     (void)state;
@@ -286,6 +307,7 @@ int main(void)
         cmocka_unit_test_teardown(duplicate_keys_are_found_at_their_place, tear_down),
         cmocka_unit_test_teardown(there_is_exactly_one_document, tear_down),
         cmocka_unit_test_teardown(broken_yaml_is_refused_with_its_place, tear_down),
+        cmocka_unit_test_teardown(a_text_that_is_taken_for_yaml_is_told_how_to_write_it, tear_down),
         cmocka_unit_test_teardown(a_reference_in_braces_without_quotes_is_told_so, tear_down),
         cmocka_unit_test_teardown(nodes_point_into_the_yaml, tear_down),
         cmocka_unit_test_teardown(aliases_repeat_what_they_stand_for, tear_down),
