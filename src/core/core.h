@@ -69,6 +69,7 @@ bool gl_core_owns(const struct gl_core *c, gl_str job);
 struct gl_core_counts {
     uint64_t jobs_submitted, jobs_completed, jobs_failed, jobs_cancelled;
     uint64_t attempts_started, attempts_succeeded, attempts_failed, attempts_lost;
+    uint64_t reviews_asked, approvals_asked; /* of persons */
     struct gl_histogram schedule_to_start, run;
 };
 

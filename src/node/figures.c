@@ -189,6 +189,12 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
            c->attempts_failed);
     number(out, "glia_attempts_lost_total", "counter", "Attempts whose outcome is unknown.",
            c->attempts_lost);
+    head(out, "glia_persons_asked_total", "counter",
+         "How often a step or a job began to wait for a person.");
+    gl_buf_fmt(out, "glia_persons_asked_total{for=\"review\"} %llu\n",
+               (unsigned long long)c->reviews_asked);
+    gl_buf_fmt(out, "glia_persons_asked_total{for=\"approval\"} %llu\n",
+               (unsigned long long)c->approvals_asked);
 }
 
 static void claims(struct gl_buf *out, const struct gl_claim_counts *c)

@@ -128,6 +128,14 @@ def test_the_node_tells_how_it_is(box):
     answer = box.ask("GET", "/metrics")
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4"
     assert re.search(rb"(?m)^glia_slots_in_use\{pool=\"default\"\} \d+$", answer.body)
+
+    def asked():
+        told = box.ask("GET", "/metrics").body
+        return int(re.search(rb'glia_persons_asked_total\{for="approval"\} (\d+)', told)[1])
+
+    before = asked()
+    submit(box, {"steps": {"p": {"approval": "ship?"}}})
+    wait_for("the question", lambda: asked() == before + 1)
     assert_error(box.ask("POST", "/v1/node/yield"), 409, "state")
 
 

@@ -286,6 +286,8 @@ void gl_ledger_block(struct gl_core *c, struct gl_step *st, enum gl_block kind, 
     gl_ledger_move(c, st, GL_STEP_BLOCKED);
     st->r.blocked_on = (uint8_t)kind;
     st->job->reviews_n += kind == GL_BLOCK_REVIEW;
+    c->counts.reviews_asked += kind == GL_BLOCK_REVIEW;
+    c->counts.approvals_asked += kind == GL_BLOCK_APPROVAL;
     gl_core_set(c, &st->r.last_error, why);
     gl_txn_log(c, st->job, st, "workflow_step_blocked", why,
                gl_str_fmt(c->out->arena, "\"blocked_on\":\"%s\"", gl_block_words[kind]));

@@ -113,6 +113,7 @@ void gl_safety_pause(struct gl_core *c, struct gl_job *j, gl_str why)
         return; /* held already, or ending */
     }
     GL_MARK(c->trace, "safety.paused");
+    c->counts.reviews_asked++;
     j->r.hold = GL_HOLD_REVIEW;
     j->r.recovery_requires_review = true;
     gl_core_set(c, &j->r.recovery_status, GL_S("paused_for_review"));
