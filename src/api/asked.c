@@ -45,14 +45,12 @@ bool gl_asked_listens(const struct gl_view *v)
     return gl_ask_is_since(v->asks->asked_at, working_since(v));
 }
 
-gl_str gl_asked_decisions(const struct gl_ask *r, struct gl_arena *a)
+struct gl_strs gl_asked_decisions(const struct gl_ask *r)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    static const gl_str usual[] = {{"approve", 7}, {"reject", 6}};
 
-    for (size_t i = 0; i < r->decisions.n; i++) {
-        gl_buf_fmt(&out, "%s%.*s", i > 0 ? "|" : "", GL_STR_ARG(r->decisions.items[i]));
-    }
-    return r->decisions.n > 0 ? gl_str_dup(a, gl_buf_view(&out)) : GL_S("approve|reject");
+    return r->decisions.n > 0 ? r->decisions
+                              : (struct gl_strs){.items = usual, .n = GL_COUNT(usual)};
 }
 
 /* ---- the command ---- */
@@ -75,6 +73,9 @@ static gl_str quoted(struct gl_arena *a, gl_str word)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
+    if (is_plain(word)) {
+        return word;
+    }
     gl_buf_char(&out, '\'');
     for (size_t i = 0; i < word.n; i++) {
         if (word.p[i] == '\'') {
@@ -87,16 +88,28 @@ static gl_str quoted(struct gl_arena *a, gl_str word)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id, gl_str decisions)
+gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id, struct gl_strs decisions)
 {
     bool is_option = request_id.n > 0 && request_id.p[0] == '-';
-    gl_str id = is_plain(request_id) ? request_id : quoted(a, request_id);
-    gl_str words = is_plain(decisions) ? decisions : quoted(a, decisions);
+    gl_str id = quoted(a, request_id);
+    gl_str word = quoted(a, decisions.n > 0 ? decisions.items[0] : GL_S("WORD"));
 
     return is_option ? gl_str_fmt(a, "human respond %.*s --decision %.*s -- %.*s", GL_STR_ARG(job),
-                                  GL_STR_ARG(words), GL_STR_ARG(id))
+                                  GL_STR_ARG(word), GL_STR_ARG(id))
                      : gl_str_fmt(a, "human respond %.*s %.*s --decision %.*s", GL_STR_ARG(job),
-                                  GL_STR_ARG(id), GL_STR_ARG(words));
+                                  GL_STR_ARG(id), GL_STR_ARG(word));
+}
+
+gl_str gl_asked_others(struct gl_arena *a, struct gl_strs decisions)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    for (size_t i = 1; i < decisions.n; i++) {
+        gl_buf_fmt(&out, "%s%.*s", i == 1 ? " (or " : ", ",
+                   GL_STR_ARG(quoted(a, decisions.items[i])));
+    }
+    gl_buf_c(&out, out.n > 0 ? ")" : "");
+    return gl_str_dup(a, gl_buf_view(&out));
 }
 
 /* ---- sentences ---- */
@@ -125,20 +138,23 @@ gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
     }
     if (run->n > 0) {
         const struct gl_ask *r = &run->open[0];
+        struct gl_strs words = gl_asked_decisions(r);
 
-        gl_buf_fmt(&out, "; request '%.*s' waits for a person%s%.*s%.*s; answer with 'glia %.*s'",
+        /* The command has quotes of its own, so it stands in none. */
+        gl_buf_fmt(&out,
+                   "; request '%.*s' waits for a person%s%.*s%.*s; answer with: glia %.*s%.*s",
                    GL_STR_ARG(r->request_id), r->prompt.n > 0 ? ": " : "", GL_STR_ARG(r->prompt),
                    GL_STR_ARG(until(a, r)),
-                   GL_STR_ARG(gl_asked_command(a, v->job.job_id, r->request_id,
-                                               gl_asked_decisions(r, a))));
+                   GL_STR_ARG(gl_asked_command(a, v->job.job_id, r->request_id, words)),
+                   GL_STR_ARG(gl_asked_others(a, words)));
     }
     if (run->n == 0 && run->open_n > 0) { /* there are very many such runs */
         gl_buf_fmt(&out, "; %llu request%s of its workers wait%s for a person: 'glia human list'",
                    (unsigned long long)run->open_n, run->open_n == 1 ? "" : "s",
                    run->open_n == 1 ? "s" : "");
     } else if (run->open_n > 1) {
-        gl_buf_fmt(&out, ", and %llu more: 'glia human list' shows them",
-                   (unsigned long long)(run->open_n - 1));
+        gl_buf_fmt(&out, "; %llu more wait%s, too: 'glia human list' shows them",
+                   (unsigned long long)(run->open_n - 1), run->open_n == 2 ? "s" : "");
     }
     if (run->n > 0 && !gl_asked_listens(v)) {
         gl_buf_c(&out, "; " GL_ASKED_NOBODY);

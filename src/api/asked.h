@@ -27,12 +27,16 @@ void gl_asked_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_
  * requests_since: only a file that was written later can hold what its workers ask. */
 void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w);
 
-/* "approve|reject" */
-gl_str gl_asked_decisions(const struct gl_ask *r, struct gl_arena *a);
+/* What may be decided; never empty. Borrowed from the question. */
+struct gl_strs gl_asked_decisions(const struct gl_ask *r);
 
-/* "human respond 01J... q --decision 'approve|reject'", to be pasted into a shell: the words come
- * from a worker, and a bare '|' would decide before anybody has chosen. `decisions`: as above. */
-gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id, gl_str decisions);
+/* "human respond 01J... q --decision approve", with the first decision; to be pasted into a shell
+ * as it is, so words are quoted where they must be: they come from a worker. */
+gl_str gl_asked_command(struct gl_arena *a, gl_str job, gl_str request_id,
+                        struct gl_strs decisions);
+
+/* What else may stand at its end: " (or reject, ask)"; "" : nothing. */
+gl_str gl_asked_others(struct gl_arena *a, struct gl_strs decisions);
 
 #define GL_ASKED_NOBODY \
     "no worker that may have asked is running: the answer waits for the next attempt"

@@ -237,7 +237,7 @@ static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct 
     case GL_BLOCK_REVIEW:
         return gl_str_fmt(a,
                           "waits for a person: %.*s; decide with 'glia human respond %.*s %.*s "
-                          "--decision rerun|done|failed'",
+                          "--decision rerun' (or done, failed)",
                           GL_STR_ARG(r->last_error), GL_STR_ARG(job),
                           GL_STR_ARG(name_of(r->step_id)));
     case GL_BLOCK_APPROVAL:

@@ -236,16 +236,18 @@ static bool is_new(struct gl_filed_watch *w, gl_str id, uint32_t again_n)
     return t != NULL && !is_known;
 }
 
-static void say_one(struct gl_filed_watch *w, gl_str id, gl_str prompt, gl_str decisions)
+static void say_one(struct gl_filed_watch *w, gl_str id, gl_str prompt, struct gl_strs decisions)
 {
     struct gl_cli *cli = w->reach->cli;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_str command = gl_term_safe(&a, gl_asked_command(&a, w->job, id, decisions));
 
+    gl_str others = gl_term_safe(&a, gl_asked_others(&a, decisions));
+
     gl_progress_clear(w->progress);
-    gl_cli_say(cli, "request %.*s waits for a person: %.*s; to answer: %s",
+    gl_cli_say(cli, "request %.*s waits for a person: %.*s; to answer: %s%.*s",
                GL_STR_ARG(gl_term_safe(&a, id)), GL_STR_ARG(gl_term_safe(&a, prompt)),
-               gl_cli_hint(cli, "%.*s", GL_STR_ARG(command)));
+               gl_cli_hint(cli, "%.*s", GL_STR_ARG(command)), GL_STR_ARG(others));
 }
 
 static void say_more(struct gl_filed_watch *w, size_t n)
@@ -271,7 +273,7 @@ static void tell_file(struct gl_filed_watch *w)
         const struct gl_ask *r = &f.requests[i];
 
         if (!r->is_answered && is_new(w, r->request_id, r->again_n) && n++ < SAID_MAX) {
-            say_one(w, r->request_id, gl_filed_text(w->reach->cli, r), gl_asked_decisions(r, &a));
+            say_one(w, r->request_id, gl_filed_text(w->reach->cli, r), gl_asked_decisions(r));
         }
     }
     say_more(w, n);
@@ -304,14 +306,25 @@ bool gl_filed_watch_is_blind(const struct gl_filed_watch *w)
     return w->reach != NULL && w->root == NULL && w->run_id.n > 0;
 }
 
+static struct gl_strs decisions_of(struct gl_page *p, gl_jnode request)
+{
+    gl_jnode words = gl_json_get(&p->j, request, "decisions");
+    gl_str *items = GL_NEW_ARRAY(&p->arena, gl_str, words == NULL ? 1 : words->count + 1);
+    size_t n = 0;
+
+    for (gl_jnode e = gl_json_first(&p->j, words); e; e = gl_json_after(&p->j, words, e)) {
+        items[n++] = gl_json_str(&p->j, e, &p->arena);
+    }
+    return (struct gl_strs){.items = items, .n = n};
+}
+
 gl_str gl_filed_decisions(struct gl_page *p, gl_jnode request)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    gl_jnode words = gl_json_get(&p->j, request, "decisions");
+    struct gl_strs words = decisions_of(p, request);
 
-    for (gl_jnode e = gl_json_first(&p->j, words); e; e = gl_json_after(&p->j, words, e)) {
-        gl_buf_c(&out, out.n > 0 ? "|" : "");
-        gl_buf_str(&out, gl_json_str(&p->j, e, &p->arena));
+    for (size_t i = 0; i < words.n; i++) {
+        gl_buf_fmt(&out, "%s%.*s", i > 0 ? "|" : "", GL_STR_ARG(words.items[i]));
     }
     return gl_str_dup(&p->arena, gl_buf_view(&out));
 }
@@ -333,7 +346,7 @@ void gl_filed_watch_ask(struct gl_filed_watch *w)
 
         if (id.n > 0 && gl_str_eq(gl_page_text(&p, e, "job_id"), w->job) && is_new(w, id, 0) &&
             n++ < SAID_MAX) {
-            say_one(w, id, gl_page_text(&p, e, "reason"), gl_filed_decisions(&p, e));
+            say_one(w, id, gl_page_text(&p, e, "reason"), decisions_of(&p, e));
         }
     }
     say_more(w, n);

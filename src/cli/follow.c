@@ -241,9 +241,10 @@ static void say_review(struct gl_follow *f)
     gl_progress_clear(f->progress);
     gl_cli_say(
         cli,
-        "%s %s waits for a person: what became of its last attempt is not known; to decide: %s",
+        "%s %s waits for a person: what became of its last attempt is not known; to decide: %s "
+        "(or done, failed)",
         is_agent ? "agent" : "step", name,
-        gl_cli_hint(cli, "human respond %s %s --decision 'rerun|done|failed'", f->job, name));
+        gl_cli_hint(cli, "human respond %s %s --decision rerun", f->job, name));
     f->has_asked = true;
 }
 

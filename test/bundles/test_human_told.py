@@ -69,7 +69,7 @@ def test_a_question_is_told_wherever_one_looks(own, tmp_path):
     job = start(own, bundle(tmp_path, "told", {}, {"expires_at": "2099-01-01T00:00:00Z",
                                                    "default_decision": "reject"}), "told")
     status = wait_told(box, "told", 2)
-    command = f"glia human respond {job} q0 --decision 'approve|reject'"
+    command = f"glia human respond {job} q0 --decision approve (or reject)"
     assert command in status["why"] and "launch?" in status["why"], status["why"]
     assert "1 more" in status["why"] and "may have asked" not in status["why"]
     assert [r["request_id"] for r in status["requests"]] == ["q0", "q1"]
@@ -96,7 +96,7 @@ def test_who_follows_a_run_is_told(alone, tmp_path):
     process = alone.start(bundle(tmp_path, "follow", {}, wanted=2), run_id="follow")
     wait_for("what is said", lambda: re.search(
         r"request q0 waits for a person: launch\?; to answer: \S*glia human respond \S+ q0 "
-        r"--decision 'approve\|reject'", box.read(process.err)))
+        r"--decision approve \(or reject\)", box.read(process.err)))
     box.glia("human", "respond", "follow", "q0", "--decision", "approve")
     path = os.path.join(alone.folder_of("follow"), "human.jsonl")
     with open(path, "a", encoding="utf-8") as file:
@@ -118,7 +118,7 @@ def test_what_is_told_to_type_can_be_typed(own, tmp_path):
     job = start(own, folder, "typed")
     for left, request in enumerate(ids):
         status = wait_told(box, "typed", len(ids) - left)
-        command = re.search(r"answer with 'glia (human respond .*?)'(, and 1 more|$)",
+        command = re.search(r"answer with: glia (human respond .*?)(; 1 more waits, too|$)",
                             status["why"])[1]
         words = shlex.split(command)
         assert request in words and job in words, words

@@ -164,7 +164,7 @@ static void a_blocked_step_says_who_can_help(void **state)
     b.last_error = GL_S("nobody knows");
     assert_step(r, 0, b, &live,
                 "waits for a person: nobody knows; decide with 'glia human respond "
-                "01J a --decision rerun|done|failed'");
+                "01J a --decision rerun' (or done, failed)");
 }
 
 /* The same job, of which the records of a and b[1] cannot be read, and c waits for a person. */

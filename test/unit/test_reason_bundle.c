@@ -102,7 +102,7 @@ static void a_review_says_how_to_decide(void **state)
     r.a.last_error = GL_S("nobody knows");
     assert_job(*state, &r,
                "step 's' waits for its agent 'a', which waits for a person: nobody knows; decide "
-               "with 'glia human respond 01J a --decision rerun|done|failed'");
+               "with 'glia human respond 01J a --decision rerun' (or done, failed)");
 }
 
 static void a_step_that_is_tried_again_says_when(void **state)
@@ -132,7 +132,7 @@ static void an_agent_without_a_step_is_told_by_its_name(void **state)
     r.b.last_error = GL_S("why");
     assert_job(*state, &r,
                "agent 'b' waits for a person: why; decide with 'glia human respond 01J b "
-               "--decision rerun|done|failed'");
+               "--decision rerun' (or done, failed)");
 }
 
 static void a_run_that_was_completed_too_early_says_so(void **state)
@@ -176,8 +176,8 @@ static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
     r.a.attempt_at = 4000; /* clocks differ a little */
     r.view.asks = &asks;
     assert_job(*state, &r,
-               "runs 's'; request 'q' waits for a person: launch?; answer with 'glia human respond "
-               "01J q --decision 'approve|reject''");
+               "runs 's'; request 'q' waits for a person: launch?; answer with: glia human respond "
+               "01J q --decision approve (or reject)");
     open[1].expires_at = 5000;
     open[1].default_decision = GL_S("go");
     asks = (struct gl_asks_run){.asked_at = 500,
@@ -185,18 +185,19 @@ static void what_a_worker_asks_is_said_with_how_to_answer(void **state)
                                 .n = 1,
                                 .open_n = 70000,
                                 .trouble = GL_S("there are more")};
-    assert_job(*state, &r,
-               "runs 's'; request 'p' waits for a person (until 1970-01-01T00:00:05.000Z; then: "
-               "go); answer with 'glia human respond 01J p --decision 'go|stop'', and 69999 more: "
-               "'glia human list' shows them; no worker that may have asked is running: the answer "
-               "waits for the next attempt; there are more");
+    assert_job(
+        *state, &r,
+        "runs 's'; request 'p' waits for a person (until 1970-01-01T00:00:05.000Z; then: "
+        "go); answer with: glia human respond 01J p --decision go (or stop); 69999 more wait, too: "
+        "'glia human list' shows them; no worker that may have asked is running: the answer "
+        "waits for the next attempt; there are more");
     open[0].request_id = GL_S("-x'$(id)"); /* as a worker likes */
     words[0] = GL_S("go now");
     open[0].decisions = (struct gl_strs){.items = words, .n = 1};
     asks = (struct gl_asks_run){.asked_at = 9000, .open = open, .n = 1, .open_n = 1};
     assert_job(*state, &r,
-               "runs 's'; request '-x'$(id)' waits for a person: launch?; answer with 'glia human "
-               "respond 01J --decision 'go now' -- '-x'\\''$(id)''");
+               "runs 's'; request '-x'$(id)' waits for a person: launch?; answer with: glia human "
+               "respond 01J --decision 'go now' -- '-x'\\''$(id)'");
     asks = (struct gl_asks_run){.open_n = 2}; /* of more runs than are kept in mind */
     assert_job(*state, &r,
                "runs 's'; 2 requests of its workers wait for a person: 'glia human list'");
