@@ -364,11 +364,15 @@ void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode 
     }
     s->reason = text(p, j, event, "reason");
     if (gl_str_is(s->status, "running")) {
+        if (s->attempt != 0 && s->attempt == s->ran) {
+            return; /* its time is over, and it has not ended yet */
+        }
         s->started_at = at;
         s->ended_at = 0;
     } else if (gl_progress_is_end(s->status)) {
         s->ended_at = at;
     }
+    s->ran = gl_str_is(s->status, "running") ? s->attempt : 0;
     s->retry_at = gl_json_i64(j, gl_json_get(j, event, "retry_in_ms"), &number) ? at + number : 0;
     tell_plainly(p, s, at);
 }

@@ -13,6 +13,7 @@
 struct gl_progress_step {
     gl_str id;
     gl_str status;
+    uint32_t ran; /* the attempt that runs, as the last event has told; 0: none */
     uint32_t attempt;
     gl_ms started_at, ended_at; /* of the current attempt; 0: not known */
     gl_ms retry_at;

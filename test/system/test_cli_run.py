@@ -42,6 +42,13 @@ def test_the_nightly_example_goes_on_without_what_may_be_missing(box):
     assert steps["report"]["output"] == {"report": "16 orders, weather unknown"}
 
 
+def test_an_attempt_that_is_stopped_at_its_timeout_is_told_once(box):
+    flow = box.write("flow.yaml", "steps: {a: {timeout: 0.3s, sh: sleep 60}}\n")
+    said = box.glia("run", flow, code=1).stderr
+    assert said.count("  running     a\n") == 1, said
+    assert re.search(r"\n  failed      a  [\d.]+m?s  timed out\n", said), said
+
+
 def test_json_is_one_document_with_the_state_of_the_job(box):
     flow = box.write("flow.json", json.dumps(
         {"name": "doc", "steps": {"a": {"sh": "echo '{\"x\": 1}'"}, "b": {"sh": "exit 4",
