@@ -86,6 +86,15 @@ static gl_str group(struct gl_arena *a, const struct gl_view *v)
                          : GL_S("without a stack or env_scope");
 }
 
+bool gl_reason_is_stranded(const struct gl_view *v)
+{
+    const struct gl_nodes_owner *o = v->owner;
+
+    return is_elsewhere(v) && !o->has_mates && v->job.status != GL_JOB_PAUSED &&
+           !gl_job_status_is_terminal(v->job.status) &&
+           (o->session.n == 0 || o->status == GL_NODE_DEAD);
+}
+
 /* What hangs on who has the job, behind any sentence about it; "" if it is the node that is asked.
  */
 static gl_str where(struct gl_arena *a, const struct gl_view *v)
@@ -98,7 +107,7 @@ static gl_str where(struct gl_arena *a, const struct gl_view *v)
     if ((o->session.n == 0 || o->status == GL_NODE_DEAD) && v->job.status == GL_JOB_PAUSED) {
         return (gl_str){0}; /* nobody needs to have it */
     }
-    if (!o->has_mates && (o->session.n == 0 || o->status == GL_NODE_DEAD)) {
+    if (gl_reason_is_stranded(v)) {
         return gl_str_fmt(
             a, "; nobody has it, and no node %.*s is there: only such a one takes the job over",
             GL_STR_ARG(group(a, v)));

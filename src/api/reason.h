@@ -28,6 +28,8 @@ gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v,
  * "waits for ...". */
 gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
                       const struct gl_reason_live *live);
+/* Nobody has it, and nobody who is there may take it over: no node of its stack and env scope. */
+bool gl_reason_is_stranded(const struct gl_view *v);
 /* An agent of a bundle (model/agent.h) that has nothing to do. */
 bool gl_reason_is_idle(const struct gl_view *v, uint32_t number);
 

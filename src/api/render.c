@@ -145,6 +145,10 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
         gl_jw_key(w, "quarantined");
         gl_jw_bool(w, true);
     }
+    if (gl_reason_is_stranded(v)) {
+        gl_jw_key(w, "stranded");
+        gl_jw_bool(w, true);
+    }
     if (gl_damage_matters(v)) {
         gl_jw_key(w, "damaged");
         gl_jw_bool(w, true);

@@ -524,19 +524,14 @@ static bool is_settled(const struct gl_follow *f, bool ended)
 }
 
 /* A node that does not work as it should, its disk is full, say, ends nothing: but who waits should
- * know. It is asked when nothing has come for a while. */
-static void look_for_reason(struct gl_follow *f, bool has_news)
+ * know. */
+static void look_for_reason(struct gl_follow *f)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_client_reply reply;
     struct gl_json j;
     gl_str reason;
 
-    f->moved_at = has_news && !f->is_stuck ? gl_term_now() : f->moved_at;
-    if (gl_term_now() - f->moved_at < QUIET_MS) {
-        return;
-    }
-    f->moved_at = gl_term_now();
     if (ask(f, "/v1/node", 0, &reply, NULL) != 0 ||
         gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, NULL) != 0) {
         return; /* the next question meets the same trouble */
@@ -548,6 +543,38 @@ static void look_for_reason(struct gl_follow *f, bool has_news)
         gl_cli_say(f->reach->cli, "%.*s%s", GL_STR_ARG(reason),
                    f->is_stuck ? "; waiting" : "the node works as it should again");
     }
+}
+
+/* So is a job that nobody may take up. And one that cannot be read will tell nothing any more: an
+ * error. */
+static int look_at_job(struct gl_follow *f, struct gl_why *reterr_why)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    struct gl_page page;
+    int err = gl_page_ask(&page, f->reach, &rq, reterr_why);
+
+    if (err == 0 && gl_page_is(&page, page.root, "stranded") != f->is_stranded) {
+        f->is_stranded = !f->is_stranded;
+        gl_progress_clear(f->progress);
+        gl_cli_say(f->reach->cli, "%.*s%s", GL_STR_ARG(gl_page_text(&page, page.root, "why")),
+                   f->is_stranded ? "; waiting" : "");
+    }
+    gl_page_done(&page);
+    return err == GL_E_DAMAGED ? err : 0; /* the next question meets any other trouble */
+}
+
+/* When nothing has come for a while: is there a reason? */
+static int look_around(struct gl_follow *f, bool has_news, struct gl_why *reterr_why)
+{
+    bool is_odd = f->is_stuck || f->is_stranded;
+
+    f->moved_at = has_news && !is_odd ? gl_term_now() : f->moved_at;
+    if (gl_term_now() - f->moved_at < QUIET_MS) {
+        return 0;
+    }
+    f->moved_at = gl_term_now();
+    look_for_reason(f);
+    return look_at_job(f, reterr_why);
 }
 
 int gl_follow_job(struct gl_follow *f)
@@ -577,7 +604,8 @@ int gl_follow_job(struct gl_follow *f)
             if (is_settled(f, ended)) {
                 break;
             }
-            look_for_reason(f, f->next_seq != seq);
+            err = look_around(f, f->next_seq != seq, &why);
+            code = err != 0 ? on_trouble(f, err, why.text, &trouble_since) : 0;
             wait_ms = f->interrupts > 0 ? 0 : wait_ms;
         }
     }

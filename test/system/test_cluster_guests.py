@@ -45,17 +45,23 @@ def status_of(box, job):
     return box.json("job", "status", job)["status"]
 
 
+def follow(box, name, other):
+    """A command of `box` that waits for the job of another folder, and tells how it gets on."""
+    waits = box.start("job", "resume", name)
+    wait_for("the node", lambda: os.path.exists(box.socket))
+    for number in range(1, STEPS):
+        if "running" in box.read(waits.err):
+            break
+        let(other, name, number, number)
+        time.sleep(0.1)
+    assert "running" in box.read(waits.err), "the test would show nothing"
+    return waits
+
+
 def test_who_waits_for_the_job_of_another_folder_takes_it_over(boxes):
     a, b = boxes("a"), boxes("b")
     first = begin(a, "one")
-    waits = b.start("job", "resume", "one")
-    wait_for("the node", lambda: os.path.exists(b.socket))
-    for number in range(1, STEPS):  # until it tells how the job gets on
-        if "running" in b.read(waits.err):
-            break
-        let(a, "one", number, number)
-        time.sleep(0.1)
-    assert "running" in b.read(waits.err), "the test would show nothing"
+    waits = follow(b, "one", a)
     kill(first)
     let(a, "one")
     b.finish(waits)
@@ -93,6 +99,30 @@ def test_a_command_from_elsewhere_stops_what_a_dead_guest_left(boxes, verb, end)
     kill(begin(a, "one"))
     b.glia("job", verb, "one")
     assert status_of(b, "one") == end
+
+
+def test_who_waits_for_a_job_that_nobody_may_take_up_is_told(boxes):
+    a, b = boxes("a", GLIA_STACK="blue"), boxes("b", GLIA_STACK="green")
+    first = begin(a, "one")
+    waits = follow(b, "one", a)
+    kill(first)
+    wait_for("a word", lambda: "no node of stack 'blue' is there" in b.read(waits.err))
+    assert waits.poll() is None
+    let(a, "one")
+    a.glia("job", "resume", "one")
+    b.finish(waits)
+
+
+def test_who_waits_for_a_job_without_its_flow_is_told(boxes, redis):
+    a = boxes("a")
+    node = serve(a)
+    waits = begin(a, "one")
+    kill(node)
+    flow, = redis.ask("KEYS", "glia:flow:*")
+    redis.ask("DEL", flow)
+    serve(a)
+    a.finish(waits, 5)
+    assert "remove the job" in a.read(waits.err)
 
 
 def test_a_damaged_job_that_a_node_has_is_not_removed_from_elsewhere(boxes):
