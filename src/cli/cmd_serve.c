@@ -20,6 +20,8 @@ enum {
     TAKE_OVER_MS_MAX = 10000, /* how long a node that makes way may take */
     TICK_MS = 1000,
     WAIT_TICK_MS = 100,     /* while the node is not ready */
+    PATIENCE_MS = 500,      /* so long it may have got stuck before that is said: it may turn out
+                               that there is nothing to try again, or be over at once */
     START_EXTRA_MS = 60000, /* what systemd is asked for while the store is away */
     DRAIN_TICK_MS = 50,
 };
@@ -34,6 +36,7 @@ struct serve {
     enum gl_store_mood mood; /* the same, of the store */
     uint64_t births;         /* the same */
     char said[GL_WHY_BYTES]; /* what stood in the way then */
+    gl_ms stuck_at;          /* when something was first seen to; 0: nothing is */
     bool has_asked;          /* somebody was asked to make way, and that was said */
     gl_ms extended_at;       /* when systemd was last asked for more time to start */
     gl_ms beat_at;           /* when the watchdog was last fed */
@@ -223,10 +226,16 @@ static void tell_changes(struct serve *s)
         gl_cli_say(s->cli, "others had taken this node for dead: it has begun a new session");
     }
     s->births = births;
+    if (is_ready || why.code == 0) {
+        s->stuck_at = 0;
+    } else if (s->stuck_at == 0) {
+        s->stuck_at = gl_term_now();
+    }
     if (is_ready && !s->was_ready) {
         say_ready(s);
         s->said[0] = '\0';
-    } else if (!is_ready && why.code != 0 && strcmp(s->said, why.text) != 0) {
+    } else if (s->stuck_at != 0 && gl_term_now() - s->stuck_at >= PATIENCE_MS &&
+               strcmp(s->said, why.text) != 0) {
         (void)snprintf(s->said, sizeof(s->said), "%s", why.text);
         gl_cli_say(s->cli, "not ready: %s; trying again", why.text);
         gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
@@ -248,8 +257,10 @@ static const char *stay(struct serve *s)
     tell_changes(s);
     while (lost == NULL && !wait_signal(s, tick_of(s, s->was_ready ? TICK_MS : WAIT_TICK_MS))) {
         feed_watchdog(s);
-        tell_changes(s);
         lost = gl_daemon_lost(s->daemon);
+        if (lost == NULL) { /* else nothing is tried again */
+            tell_changes(s);
+        }
     }
     return lost;
 }

@@ -100,6 +100,16 @@ def test_who_looks_says_that_the_folder_belongs_to_another_store(boxes, redis):
     assert found["found"] == "the node's; named with --store, it is looked at"
 
 
+def test_a_node_whose_store_is_emptied_says_so_once_and_ends(boxes, redis):
+    box = boxes("a")
+    node = serve(box)
+    redis.ask("FLUSHALL")
+    wait_for("its end", lambda: node.poll() is not None)
+    said = box.read(node.err)
+    assert node.returncode == 5 and "trying again" not in said, said
+    assert said.count("is empty, but this data folder has used the store") == 1, said
+
+
 def test_an_emptied_store_is_not_the_same_store(boxes, redis):
     box = boxes("a")
     box.glia("run", "--", "true")
