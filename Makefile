@@ -5,10 +5,16 @@ ARGS ?= run examples/hello.yaml --data-dir $(BUILD)/data
 SEEDS ?= 2000
 SECONDS ?= 60
 
-.PHONY: all run test bench sim soak fuzz tidy fmt asan tsan install clean setup
+.PHONY: all help run test bench sim soak fuzz tidy fmt asan tsan install clean setup
 
 all: setup
 	@tools/build $(BUILD)
+
+# The table of the verbs in docs/HACKING.md, as text.
+help:
+	@sed -n 's/^| `\(make[^`]*\)` | \(.*\) |$$/\1|\2/p' docs/HACKING.md | tr -d '`' | \
+		sed 's/: see .*//' | awk -F'|' '{ printf "%-22s %s\n", $$1, $$2 }'
+	@echo "More about them: docs/HACKING.md"
 
 setup:
 	@tools/setup
@@ -46,7 +52,7 @@ tsan: setup
 install: setup
 	@tools/build $(BUILD) --prefix $(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
-	@echo "installed to $(DESTDIR)$(PREFIX); the documents are in share/doc/glia"
+	@echo "installed to $(DESTDIR)$(PREFIX); documents, examples and the Python client: share/doc/glia"
 
 clean:
 	@rm -rf $(BUILD) build-test
