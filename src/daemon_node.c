@@ -131,6 +131,9 @@ static void on_ready(void *owner)
     struct gl_daemon *d = owner;
 
     gl_textlog_write(&d->log, "ready, process %ld", (long)getpid());
+    if (d->config.stays) {
+        gl_node_show(d->node);
+    }
     gl_daemon_move_on(d, GL_STAGE_READY);
 }
 

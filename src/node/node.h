@@ -102,6 +102,9 @@ struct gl_store_events gl_node_store_events(struct gl_node *n);
 
 void gl_node_start(struct gl_node *n);
 
+/* Tell others what it is now (`ready`) at once, not with the next renewal. */
+void gl_node_show(struct gl_node *n);
+
 /* `rq` is borrowed until rq->done runs. Answered with GL_E_UNAVAILABLE before the node is ready and
  * after it stops. */
 void gl_node_request(struct gl_node *n, struct gl_request *rq);

@@ -411,6 +411,14 @@ void gl_sessions_on_time(struct gl_node *n)
     }
 }
 
+void gl_node_show(struct gl_node *n)
+{
+    /* A renewal under way says what was before: then the next one tells it. */
+    if (n->session.n > 0 && !n->session_busy && !n->stopping && !n->lost) {
+        n->session_due = n->ports.clock->now(n->ports.clock);
+    }
+}
+
 /* ---- leaving ---- */
 
 static void on_left(struct gl_store_req *req)

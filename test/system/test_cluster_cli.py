@@ -52,6 +52,13 @@ def test_nodes_see_each_other(boxes):
     assert nodes(a, "--all")["b"]["status"] == "dead"
 
 
+def test_a_node_that_says_it_is_ready_is_seen_to_be_ready(boxes):
+    a, b = boxes("a", GLIA_SESSION_TTL="5m"), boxes("b", GLIA_SESSION_TTL="5m")
+    serve(a)
+    serve(b)
+    wait_for("both", lambda: [n["state"] for n in nodes(a).values()] == ["ready", "ready"], 20)
+
+
 def test_a_command_needs_no_node_to_run_or_to_ask(boxes):
     serve(boxes("a", **CALM))
     guest = boxes("guest", **CALM)
