@@ -145,25 +145,18 @@ static int ask_retry(struct gl_reach *reach, gl_str body, bool detach, const cha
 }
 
 /* Name the steps that may do harm when they run twice, and may be about to. */
-static void say_unsafe(struct gl_reach *reach)
+static void say_unsafe(struct gl_cli *cli, struct gl_page *p, gl_jnode steps)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf names = {0};
-    struct gl_cli *cli = reach->cli;
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
-    struct gl_page p;
-    gl_jnode steps = NULL;
 
-    if (gl_page_ask(&p, reach, &rq, NULL) == 0) {
-        steps = gl_json_get(&p.j, gl_json_get(&p.j, p.root, "workflow_state"), "steps");
-    }
-    for (gl_jnode k = gl_json_first(&p.j, steps); k; k = gl_json_after(&p.j, steps, k)) {
+    for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
         gl_jnode step = gl_json_value(k);
 
-        if (gl_json_get(&p.j, step, "unsafe") != NULL &&
-            gl_page_number(&p, step, "attempt_count") > 0 &&
-            !gl_str_is(gl_page_text(&p, step, "status"), "completed")) {
+        if (gl_json_get(&p->j, step, "unsafe") != NULL &&
+            gl_page_number(p, step, "attempt_count") > 0 &&
+            !gl_str_is(gl_page_text(p, step, "status"), "completed")) {
             gl_buf_fmt(&names, "%s%.*s", names.n > 0 ? ", " : "",
-                       GL_STR_ARG(gl_json_str(&p.j, k, &p.arena)));
+                       GL_STR_ARG(gl_json_str(&p->j, k, &p->arena)));
         }
     }
     if (names.n > 0) {
@@ -171,6 +164,39 @@ static void say_unsafe(struct gl_reach *reach)
                    "marked unsafe, begun in the earlier job, not completed, and started "
                    "again now: %.*s",
                    GL_STR_ARG(gl_buf_view(&names)));
+    }
+}
+
+/* Nothing but a new job with the same outputs comes of it. A bundle is run as a whole. */
+static bool is_all_done(struct gl_page *p, gl_jnode steps)
+{
+    bool is = gl_json_get(&p->j, p->root, "bundle") == NULL &&
+              gl_json_first(&p->j, steps) != NULL &&
+              gl_str_is(gl_page_text(p, p->root, "status"), "completed");
+
+    for (gl_jnode k = gl_json_first(&p->j, steps); k && is; k = gl_json_after(&p->j, steps, k)) {
+        gl_str status = gl_page_text(p, gl_json_value(k), "status");
+
+        is = gl_str_is(status, "completed") || gl_str_is(status, "skipped");
+    }
+    return is;
+}
+
+/* What follows from how the earlier job has ended. */
+static void say_earlier(struct gl_reach *reach)
+{
+    struct gl_cli *cli = reach->cli;
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
+    struct gl_page p;
+
+    if (gl_page_ask(&p, reach, &rq, NULL) == 0) {
+        gl_jnode steps = gl_json_get(&p.j, gl_json_get(&p.j, p.root, "workflow_state"), "steps");
+
+        say_unsafe(cli, &p, steps);
+        if (gl_cli_option(cli, "--from") == NULL && is_all_done(&p, steps)) {
+            gl_cli_say(cli, "nothing is left to run: all steps are taken over; to run them again, "
+                            "from one on: --from STEP");
+        }
     }
     gl_page_done(&p);
 }
@@ -193,7 +219,7 @@ int gl_cmd_steer_retry(struct gl_cli *cli)
     follow.pauses = true;
     err = ask_retry(&reach, gl_buf_view(&body), detach, &job, &why);
     if (err == 0) {
-        say_unsafe(&reach);
+        say_earlier(&reach);
     }
     if (err == 0 && !detach) {
         gl_cli_say(cli, "job %s", job);

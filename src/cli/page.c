@@ -59,8 +59,11 @@ gl_str gl_page_reason(struct gl_page *p, gl_jnode n)
 {
     static const char *const fields[] = {"terminal_reason", "why", "reason", "last_error"};
     bool is_well = gl_str_is(gl_page_text(p, n, "status"), "completed");
-    gl_str text = {0};
+    gl_str text = {0}, from = gl_page_text(p, n, "reused_from");
 
+    if (is_well && from.n > 0) {
+        return gl_str_fmt(&p->arena, "not run: taken over from job %.*s", GL_STR_ARG(from));
+    }
     for (size_t i = 0; i < GL_COUNT(fields) && text.n == 0 && !is_well; i++) {
         text = gl_page_text(p, n, fields[i]);
     }

@@ -69,6 +69,7 @@ static void read_step(struct gl_progress *p, const struct gl_json *j, gl_jnode n
     s->started_at = when(p, j, n, "attempt_at");
     s->ended_at = when(p, j, n, "ended_at");
     s->retry_at = when(p, j, n, "retry_at");
+    s->is_reused = gl_json_get(j, n, "reused_from") != NULL;
     s->reason = text(p, j, n, "terminal_reason");
     if (s->reason.n == 0) {
         s->reason = text(p, j, n, "last_error");
@@ -209,6 +210,9 @@ static void add_step(const struct gl_progress *p, const struct gl_progress_step 
 
     gl_buf_fmt(&rest, "%.*s%*s", GL_STR_ARG(s->id), (int)pad, "");
     add_times(&rest, s, now);
+    if (s->is_reused) {
+        gl_buf_c(&rest, "  not run: taken over");
+    }
     if (s->reason.n > 0 && !gl_str_is(s->status, "completed") && !gl_str_is(s->status, "running")) {
         gl_buf_fmt(&rest, "  %.*s", GL_STR_ARG(gl_term_safe(&a, s->reason)));
     }
@@ -363,6 +367,7 @@ void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode 
         s->attempt = (uint32_t)number;
     }
     s->reason = text(p, j, event, "reason");
+    s->is_reused = gl_json_get(j, event, "reused_from") != NULL;
     if (gl_str_is(s->status, "running")) {
         if (s->attempt != 0 && s->attempt == s->ran) {
             return; /* its time is over, and it has not ended yet */

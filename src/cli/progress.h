@@ -18,8 +18,9 @@ struct gl_progress_step {
     gl_ms started_at, ended_at; /* of the current attempt; 0: not known */
     gl_ms retry_at;
     gl_str reason;
-    size_t next; /* whose line stands below: its number + 1; 0: nobody's */
-    size_t last; /* of a step with foreach: the number of its last instance; 0: it has none */
+    bool is_reused; /* an earlier job has done it */
+    size_t next;    /* whose line stands below: its number + 1; 0: nobody's */
+    size_t last;    /* of a step with foreach: the number of its last instance; 0: it has none */
 };
 
 struct gl_progress {

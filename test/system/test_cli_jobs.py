@@ -138,11 +138,17 @@ steps:
     doc = box.json("job", "status", "second")
     assert doc["retry_of"] == first
     assert doc["workflow_state"]["steps"]["a"]["output"] == {"n": 1}
-    assert box.json("job", "retry", first, "--from", "a")["status"] == "completed"
-    assert box.read("did") == "a\nb\nb\na\nb\n"
+    assert f"a\tcompleted\t0\t\t\tnot run: taken over from job {first}\n" \
+        in box.glia("job", "status", "second").stdout
+    assert "nothing is left to run" not in done.stderr
+    again = box.json("job", "retry", first, "--from", "a")
+    assert again["status"] == "completed" and box.read("did") == "a\nb\nb\na\nb\n"
+    assert "nothing is left to run" in box.glia("job", "retry", again["job_id"]).stderr
+    said = box.glia("job", "retry", again["job_id"], "--from", "b").stderr
+    assert "left to run" not in said and box.read("did") == "a\nb\nb\na\nb\nb\n"
     assert "no step" in box.glia("job", "retry", first, "--from", "z", code=3).stderr
     assert "no job" in box.glia("job", "retry", "nobody", code=3).stderr
-    assert len(box.jobs()) == 3
+    assert len(box.jobs()) == 5
 
 
 def test_a_retry_names_the_unsafe_steps_that_it_starts_again(box):
