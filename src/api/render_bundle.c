@@ -1,6 +1,7 @@
 /* render_bundle.c - what the status of a bundle's job says besides its steps. */
 #include "api/render.h"
 
+#include "api/reason.h"
 #include "base/check.h"
 #include "model/agent.h"
 #include "model/errenv.h"
@@ -77,8 +78,12 @@ static void write_executions(const struct gl_view *v, struct gl_jw *w)
             gl_jw_key_str(w, gl_flow_agent(v->flow, i)->id);
             gl_jw_object(w);
             put_number(w, "attempt_count", r->attempt_count);
-            put_text(w, "status", gl_str_of(gl_step_status_words[r->status]));
-            put_text(w, "node", r->node);
+            put_text(w, "status",
+                     gl_reason_is_idle(v, i) ? GL_S("idle")
+                                             : gl_str_of(gl_step_status_words[r->status]));
+            if (r->node.n > 0) { /* a store that is not shared has one node only */
+                put_text(w, "node", r->node);
+            }
             gl_jw_end(w);
         }
     }

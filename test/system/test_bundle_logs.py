@@ -116,7 +116,7 @@ def test_logs_of_agents_over_http(box):
     assert_error(box.ask("GET", f"{logs}?step=nobody"), 404, "not_found")
     assert_error(box.ask("GET", f"{logs}?step=ear&attempt={mouth}"), 404, "not_found")
     ran = box.ask("GET", f"{JOBS}/one").json["executions"]
-    assert ran["mouth"]["attempt_count"] == mouth
+    assert ran["mouth"]["attempt_count"] == mouth and ran["mouth"]["status"] == "idle"
     with glia.Client(data_dir=box.data) as client:
         told = [line.text for line in client.logs("one") if "says" in line.text]
     assert sorted(told) == ["ear says 2", "mouth says 3"]  # the last attempt of each
