@@ -88,13 +88,16 @@ static const char *const titles[] = {"KEY",     "STATE", "OWNER",       "FENCE",
 
 static void add_claim(struct gl_table *t, struct gl_page *p, gl_jnode claim)
 {
+    gl_str state = gl_page_text(p, claim, "state");
+    bool is_over = gl_str_is(state, "done") || gl_str_is(state, "failed");
+
     gl_table_add(t, gl_page_text(p, claim, "key"));
-    gl_table_add(t, gl_page_text(p, claim, "state"));
+    gl_table_add(t, state);
     gl_table_add(t, gl_page_text(p, claim, "owner"));
     gl_table_add(t, gl_json_raw(&p->j, gl_json_get(&p->j, claim, "fence")));
     gl_table_add(t, gl_json_raw(&p->j, gl_json_get(&p->j, claim, "attempt")));
     gl_table_add(t, gl_page_text(p, claim, "work_type"));
-    gl_table_add(t, gl_page_text(p, claim, "lease_until"));
+    gl_table_add(t, is_over ? (gl_str){0} : gl_page_text(p, claim, "lease_until"));
     gl_table_add(t, gl_page_text(p, claim, "error_detail"));
 }
 

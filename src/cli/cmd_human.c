@@ -60,6 +60,7 @@ static void add_steps(struct gl_table *t, const struct list *l)
             continue;
         }
         gl_table_add(t, gl_page_text(p, e, "job_id"));
+        gl_table_add(t, gl_page_text(p, e, "run_id"));
         gl_table_add(t, gl_page_text(p, e, is_request(p, e) ? "request_id" : "step_id"));
         gl_table_add(t, gl_page_text(p, e, "kind"));
         gl_table_add(t, gl_filed_decisions(p, e));
@@ -91,8 +92,8 @@ static void say_notes(struct gl_cli *cli, const struct list *l)
 
 static void print_requests(struct gl_cli *cli, const struct list *l)
 {
-    static const char *const titles[] = {"JOB", "STEP", "KIND", "DECISIONS", "WHAT"};
-    static const char *const least[] = {"KIND", NULL};
+    static const char *const titles[] = {"JOB", "RUN", "STEP", "KIND", "DECISIONS", "WHAT"};
+    static const char *const least[] = {"KIND", "RUN", NULL};
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
@@ -100,6 +101,7 @@ static void print_requests(struct gl_cli *cli, const struct list *l)
     add_steps(&t, l);
     for (const struct gl_filed *a = l->filed; a != NULL; a = a->next) {
         gl_table_add(&t, a->job);
+        gl_table_add(&t, a->run_id);
         gl_table_add(&t, a->request->request_id);
         gl_table_add(&t, GL_S("request"));
         gl_table_add(&t, gl_humanfile_decisions(a->request, "|", &cli->arena));

@@ -257,7 +257,8 @@ def test_requests_in_the_file_of_a_run_are_listed_and_answered(box):
     wait_for("the node", lambda: os.path.exists(box.socket))
     job = box.glia("run", folder, "--run-id", "five", "--detached").stdout.strip()
     asked = wait_for("the request", lambda: box.glia("human", "list").stdout)
-    assert asked.rstrip("\n").split("\t") == [job, "ship", "request", "approve|reject", "ship it?"]
+    assert asked.rstrip("\n").split("\t") == [job, "five", "ship", "request", "approve|reject",
+                                               "ship it?"]
     assert box.json("human", "list")["requests"][0]["request_id"] == "ship"
     respond = ("human", "respond", "five")
     assert "one of: approve, reject" in box.glia(
@@ -287,7 +288,7 @@ def test_requests_say_until_when_and_what_counts_then(box):
     with open(f"{box.folder}/runs/eight/human.jsonl", "a", encoding="utf-8") as file:
         file.write("\n" + "\n".join(lines) + "\n")
     rows = [line.split("\t") for line in box.glia("human", "list").stdout.splitlines()]
-    assert {r[1]: r[4] for r in rows} == {
+    assert {r[2]: r[5] for r in rows} == {
         "ship": "ship it?", "never": "ship?",
         "mute": "ship? (expired 2019-12-31T23:00:00.000Z)",
         "late": "ship? (until 2099-01-01T01:00:01.000Z; then: approve)"}

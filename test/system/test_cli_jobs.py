@@ -284,7 +284,7 @@ steps:
              lambda: "human respond" in box.read(run.err) and box.read(run.err).endswith("\n"))
     assert box.read(run.err).endswith(" ask --decision ship\n")
     row = box.glia("human", "list").stdout.strip().split("\t")
-    assert row[1:] == ["ask", "approval", "ship|hold", "Ship it?"]
+    assert row[1:] == ["release", "ask", "approval", "ship|hold", "Ship it?"]
     assert "Ship it?" in box.glia("why", "release", "ask").stdout
     assert "ship" in box.glia("human", "respond", "release", "ask", "--decision", "no",
                               code=2).stderr
