@@ -27,7 +27,11 @@ const struct gl_command gl_cli_commands[] = {
             "docs/cli.md tells more.\n"
             "\n"
             "Ctrl-C pauses the job if this command is the node (steps marked unsafe are left to\n"
-            "end), again leaves at once. With another node it only leaves; the job goes on.\n",
+            "end), again leaves at once. With another node it only leaves; the job goes on.\n"
+            "\n"
+            "An approval is waited for. Exit code 0: the job completed; 1: it failed; 6: it is\n"
+            "paused, or a person has to look at it. Scripts that must not wait use --detach,\n"
+            "and glia job result later; --detach exits with 5 if no node is there.\n",
         .words_min = 1,
         .words_max = 1,
         .takes_rest = true,
