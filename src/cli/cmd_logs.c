@@ -116,6 +116,9 @@ static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str lin
 
 /* ---- pages ---- */
 
+#define ASK_THERE \
+    "ask that node, with its --data-dir, or with --server http://HOST:PORT if it has --listen"
+
 /* Without a node, on a shared store: the folder has nothing of an attempt that ran on another node.
  */
 static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uint32_t attempt,
@@ -142,7 +145,7 @@ static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uin
     }
     (void)gl_why(reterr_why, GL_E_NOT_FOUND,
                  "the log of attempt %u of step '%.*s' does not lie in %s; its last attempt ran on "
-                 "node %.*s",
+                 "node %.*s: " ASK_THERE,
                  attempt, GL_STR_ARG(step), p->cli->data, GL_STR_ARG(node));
     return true;
 }
@@ -545,7 +548,8 @@ static void say_elsewhere(struct paper *p)
                                 (uint32_t)gl_page_number(page, gl_json_value(k), "attempt_count")};
 
         if (is_wanted(p, &last) && node.n > 0 && seen_of(p, &last)->offset == 0) {
-            gl_cli_say(p->cli, "agent '%.*s' ran last on node %.*s; what it said is there",
+            gl_cli_say(p->cli,
+                       "agent '%.*s' ran last on node %.*s; what it said is there: " ASK_THERE,
                        GL_STR_ARG(agent), GL_STR_ARG(node));
         }
     }

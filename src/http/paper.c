@@ -223,7 +223,7 @@ static bool is_elsewhere(struct gl_call *c, const struct gl_json *j, gl_str job,
                          "ran on another one",
                          c->attempt, GL_STR_ARG(c->step), c->config->node)
                   .p,
-        "ask that node");
+        "ask that node, with its --data-dir, or with --server http://HOST:PORT if it has --listen");
     return true;
 }
 

@@ -115,7 +115,8 @@ def test_a_node_that_was_taken_for_dead_begins_anew(boxes):
     b.glia("run", "--", "true")
     # What ran on another node has its log there.
     assert a.glia("job", "logs", "r", "s").stdout != ""
-    assert "lies on node a." in b.glia("job", "logs", "r", "s", code=3).stderr
+    said = b.glia("job", "logs", "r", "s", code=3).stderr
+    assert "lies on node a." in said and "ask that node, with its --data-dir" in said
     assert "lies on node a." in b.glia("job", "logs", "r").stderr
     assert b.ask("GET", "/v1/contexts/default/jobs/r/logs?step=s&follow=true").status == 404
     outside = boxes("outside")
