@@ -21,7 +21,7 @@ cd ~
 until_true() { for _ in {1..600}; do if "$@"; then return; fi; sleep 0.1; done; return 1; }
 ready() { glia status --json "$@" | grep -q '"ready":true'; }
 asked() { glia human list | grep -q ask; }
-ended() { glia job status monday --json | grep -q '"status":"completed"'; }
+ended() { glia job result monday >/dev/null; }
 answers() { redis-cli -p PORT ping >/dev/null 2>&1; }
 """
 BEFORE = {"glia human respond": "until_true asked", "glia job result": "until_true ended"}
