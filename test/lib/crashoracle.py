@@ -1,5 +1,6 @@
 """The judge of the crash tests: compares the steps' own ledger with what Glia says happened."""
 
+import re
 from collections import defaultdict
 from datetime import datetime
 
@@ -13,6 +14,7 @@ LOST_AT_END = "lost, and whether it did its work is not known"  # unsafe, and it
 PAUSED = "stopped by a pause"
 NEVER = "it was never started"  # and there was no slot for it
 STOPPED = "stopped: "  # because its job ends
+CUT_OFF = r"unsafe, and (killed by signal \d+|timed out): it may or may not have done its work"
 BLOCKED = "workflow_step_blocked"
 RETRY = "workflow_step_attempt_retry_scheduled"
 STARTED = "workflow_step_attempt_started"
@@ -188,7 +190,7 @@ class Oracle:
         if outcome is None:
             self.wrong(where, "nothing became of it")
             return
-        reason = outcome.get("reason", "")
+        reason = self.judge_cut_off(where, step, outcome)
         if reason in ("killed by signal 9", "exit code 137"):
             if starts and starts[0].pid in self.killed:
                 return
@@ -217,6 +219,17 @@ class Oracle:
             self.stopped.append((job, where))
         elif reason != NEVER or starts:
             self.wrong(where, f"ended strangely: {outcome['type']} {reason}")
+
+    def judge_cut_off(self, where, step, outcome):
+        """Of unsafe work that was ended in the middle a person decides. Gives back the reason."""
+        reason = outcome.get("reason", "")
+        asked = re.fullmatch(CUT_OFF, reason)
+        if asked and (step.mark != "unsafe" or outcome["type"] != BLOCKED):
+            self.wrong(where, f"{outcome['type']} {reason}, though marked '{step.mark}'")
+        if outcome["type"] == RETRY and step.mark == "unsafe" and \
+                (reason.startswith("killed by signal") or reason == "timed out"):
+            self.wrong(where, f"unsafe, and tried again: {reason}")
+        return asked.group(1) if asked else reason
 
     def judge_loss(self, where, step, started, outcome):
         """An attempt is lost with its keeper, and with nothing else."""

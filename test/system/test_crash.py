@@ -202,7 +202,9 @@ if os.geteuid() == 0:
         world.submit(fan("before", 3, 50))
         wait_for("steps that run", lambda: world.has("ledger") and world.accepted())
         world.kill_machine()
-        subprocess.run(["mount", "-o", "remount,ro", world.disk.path], check=True)
+        remount = ["mount", "-o", "remount,ro", world.disk.path]
+        wait_for("files to be closed", lambda: subprocess.run(remount, check=False,
+                 stderr=subprocess.DEVNULL).returncode == 0)  # the dead may take a moment
         told = world.glia("run", "--", "true", code=5).stderr
         assert "Read-only file system" in told, told
         subprocess.run(["mount", "-o", "remount,rw", world.disk.path], check=True)

@@ -27,10 +27,11 @@ class Truth:
             out = world.glia("job", "events", self.job, "--json").stdout
             self.events = {self.job: [json.loads(line) for line in out.splitlines()]}
             self.ledger = read_ledger(world.ledger_path)
-            self.losses = []
+            self.losses, self.killed = [], []
 
     def judge(self):
-        Oracle(self.flows, {self.job}, self.ledger, self.losses).judge(self.jobs, self.events)
+        oracle = Oracle(self.flows, {self.job}, self.ledger, self.losses, self.killed)
+        oracle.judge(self.jobs, self.events)
 
     # ---- lies ----
 
@@ -86,6 +87,22 @@ def start_unsafe_work_again(t):
     t.add("start", "s2", 2)
 
 
+def try_unsafe_work_again_that_was_killed(t):
+    event = next(e for e in t.events[t.job]
+                 if e.get("step_id") == "s2" and e["type"] == "workflow_step_completed")
+    event.update(type=RETRY, counted=True, reason="killed by signal 9")
+    t.killed = [next(x.pid for x in t.ledger if x.step == "s2")]
+    t.ledger = [x for x in t.ledger if (x.what, x.step) != ("end", "s2")]
+    t.tell("s2", attempt=2)
+    t.tell("s2", attempt=2, type="workflow_step_completed")
+    t.steps()["s2"].update(attempt_count=2, counted=2)
+    for flow in t.flows.values():
+        flow.steps["s2"].attempts = 2
+    t.add("start", "s2", 2, ns=1 << 62)
+    t.ledger.append(copy.copy(t.ledger[-1]))
+    t.ledger[-1].what = "end"
+
+
 def lose_an_attempt_of_a_living_keeper(t):
     at = next(i for i, e in enumerate(t.events[t.job])
               if e.get("step_id") == "s3" and e["type"] == "workflow_step_completed")
@@ -134,6 +151,7 @@ def skip_what_could_run(t):
 
 LIES = [lose_the_job, leave_it_running, leave_a_step_running, complete_a_step_twice,
         start_an_attempt_twice, run_an_attempt_nobody_decided, start_unsafe_work_again,
+        try_unsafe_work_again_that_was_killed,
         lose_an_attempt_of_a_living_keeper, forget_a_counted_retry, give_up_too_early,
         mix_up_an_output, drop_an_output, lose_an_event, complete_without_having_run,
         run_two_attempts_at_once, skip_what_could_run]
