@@ -12,6 +12,7 @@
 struct gl_patch_job {
     void *owner;
     bool (*has_started)(void *owner, uint32_t step); /* or ended */
+    bool (*is_ready)(void *owner, uint32_t step);    /* or beyond: it waits for no other step */
     uint32_t controller; /* the step whose agent sends it, with a running attempt */
     uint64_t revision;   /* of the graph */
     uint32_t patches_n, active_n;

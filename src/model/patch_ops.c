@@ -132,6 +132,11 @@ bool gl_patch_is_instance(struct gl_patch *p, uint32_t number)
     return s->template_id.n > 0 && !s->is_removed && gl_str_eq(s->region_id, p->region->id);
 }
 
+static bool is_ready(const struct gl_patch *p, uint32_t number)
+{
+    return number < p->old_n && p->job->is_ready != NULL && p->job->is_ready(p->job->owner, number);
+}
+
 static bool has_started(const struct gl_patch *p, uint32_t number)
 {
     return number < p->old_n && p->job->has_started != NULL &&
@@ -279,14 +284,19 @@ static int take_end(struct gl_patch *p, gl_jnode op, const char *name, const cha
     return 0;
 }
 
-/* Who has started is not changed: nothing more can be put before it, and a parent that has ended
- * has told its children already. The controller is at work: it ends after this. */
+/* Who has started is not changed, nor who may at any moment: nothing more can be put before it, and
+ * a parent that has ended has told its children already. The controller is at work: it ends after
+ * this. */
 static int check_started(struct gl_patch *p, uint32_t from, uint32_t to, const char *at)
 {
     uint32_t bad = to == p->controller || has_started(p, to)       ? to
                    : from != p->controller && has_started(p, from) ? from
                                                                    : UINT32_MAX;
 
+    if (bad == UINT32_MAX && is_ready(p, to)) {
+        return gl_why(p->why, GL_E_STATE, "%s: the step `%.*s` is ready to start", at,
+                      GL_STR_ARG(gl_patch_step(p, to)->id));
+    }
     if (bad == UINT32_MAX) {
         return 0;
     }

@@ -42,9 +42,16 @@ static struct gl_patch_job job;
 static struct gl_patch_report report;
 static bool started[32];
 
+static uint32_t ready; /* a step; UINT32_MAX: none */
+
 static bool has_started(void *owner, uint32_t step)
 {
     return ((bool *)owner)[step];
+}
+
+static bool is_ready(void *owner, uint32_t step)
+{
+    return has_started(owner, step) || step == ready;
 }
 
 static int set_up(void **state)
@@ -52,8 +59,9 @@ static int set_up(void **state)
     (void)state;
     memset(started, 0, sizeof started);
     started[START] = started[CONTROL] = started[SERVE] = true;
-    job =
-        (struct gl_patch_job){.owner = started, .has_started = has_started, .controller = CONTROL};
+    ready = UINT32_MAX;
+    job = (struct gl_patch_job){
+        .owner = started, .has_started = has_started, .is_ready = is_ready, .controller = CONTROL};
     if (gl_flow_decode(gl_str_of(flow_text), &arena, &flow, &why) != 0) {
         fail_msg("%s", why.text);
     }
@@ -439,7 +447,13 @@ static void what_has_started_is_not_changed(void **state)
         {SECOND("calls", CUT("c12")), GL_E_STATE, "operations[0]: the step `c1` has started"},
     };
 
+    static const struct refusal soon[] = {
+        {DETOUR, GL_E_STATE, "operations[2]: the step `finish` is ready to start"},
+    };
+
     (void)state;
+    ready = FINISH;
+    refused(soon, GL_COUNT(soon));
     started[FINISH] = true;
     refused(direct, GL_COUNT(direct));
     job.controller = SERVE;

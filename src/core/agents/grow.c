@@ -168,6 +168,14 @@ static bool has_started(void *owner, uint32_t number)
            (st->r.attempt_count > 0 || gl_step_status_is_terminal(st->r.status));
 }
 
+/* What it waited for has been found to hold, and its message may be under way. */
+static bool is_ready(void *owner, uint32_t number)
+{
+    struct gl_step *st = gl_step_find(owner, number);
+
+    return st != NULL && st->r.status != GL_STEP_PENDING;
+}
+
 static uint32_t active_steps(struct gl_job *j)
 {
     uint32_t n = 0;
@@ -369,6 +377,7 @@ void gl_grow_on_note(struct gl_core *c, const struct gl_turn_end *t, gl_str payl
     gl_str id = id_of(c, payload), hash = hash_of(c, payload);
     struct gl_patch_job job = {.owner = j,
                                .has_started = has_started,
+                               .is_ready = is_ready,
                                .revision = j->r.graph_revision,
                                .patches_n = j->r.patches_n};
     struct gl_patch_report report;
