@@ -173,10 +173,10 @@ static void recount(struct sim_checks *c, const struct sim_change *ch)
             GL_STR_ARG(ch->job->id), now->completed_n, now->partial_n, now->skipped_n,
             now->failed_n);
     }
-    /* Whose records cannot all be read is held at once, and what runs of it runs on; one that is
-     * cancelled, or was about to end, ends as it is. */
+    /* Whose records cannot all be read is held at once, and what runs of it runs on, also if a
+     * person then pauses it; one that is cancelled, or was about to end, ends as it is. */
     bool may_run_on = sim_fact_was_spoilt(ch->job) &&
-                      (now->hold == GL_HOLD_REVIEW || gl_job_status_is_terminal(now->status));
+                      (now->hold != GL_HOLD_NONE || gl_job_status_is_terminal(now->status));
     if (n[GL_STEP_RUNNING] > 0 && now->status == GL_JOB_PAUSED && !may_run_on) {
         sim_world_fail(c->world, "rules: job %.*s is paused and %u of its steps run",
                        GL_STR_ARG(ch->job->id), n[GL_STEP_RUNNING]);
