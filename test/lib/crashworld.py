@@ -171,8 +171,15 @@ class World(Box):
             send(pid, signal.SIGKILL)
         for process in nodes:
             self.kill_process(process)
-        wait_for("the end of the keeper", lambda: not self.keeper_pids())
+        wait_for("the end of the keeper", self.no_keeper_is_left)
         return True
+
+    def no_keeper_is_left(self):
+        """One that was just being started could not be seen when all stood still."""
+        left = self.keeper_pids()
+        for pid in left:
+            send(pid, signal.SIGKILL)
+        return not left
 
     def pause_job(self, rng):
         """Not a death, but what a death may come between. Who is alive at the end resumes it."""
