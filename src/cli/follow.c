@@ -16,6 +16,7 @@ enum {
     WAIT_MS = 8000,       /* one request for events ... */
     WAIT_BLIND_MS = 3000, /* the same if what workers ask is to be asked for, too */
     QUIET_MS = 2000,      /* without news for so long: what does the node say of itself? */
+    LOOK_MS_MAX = 300000, /* the job is asked more and more seldom, up to this */
     MUTE_MS = 5000,       /* ... and how much later its answer may come before that is said */
     LOG_PAUSE_MS_MIN = 20,
     LOG_PAUSE_MS_MAX = 500,
@@ -563,17 +564,27 @@ static int look_at_job(struct gl_follow *f, struct gl_why *reterr_why)
     return err == GL_E_DAMAGED ? err : 0; /* the next question meets any other trouble */
 }
 
-/* When nothing has come for a while: is there a reason? */
+/* When nothing has come for a while: is there a reason? What is told of a job is as large as the
+ * job is, and most that are quiet are fine. */
 static int look_around(struct gl_follow *f, bool has_news, struct gl_why *reterr_why)
 {
     bool is_odd = f->is_stuck || f->is_stranded;
+    gl_ms now = gl_term_now();
 
-    f->moved_at = has_news && !is_odd ? gl_term_now() : f->moved_at;
-    if (gl_term_now() - f->moved_at < QUIET_MS) {
+    f->moved_at = has_news && !is_odd ? now : f->moved_at;
+    f->look_ms = has_news ? 0 : f->look_ms;
+    if (now - f->moved_at < QUIET_MS) {
         return 0;
     }
-    f->moved_at = gl_term_now();
+    f->moved_at = now;
     look_for_reason(f);
+    if (now - f->looked_at < f->look_ms) {
+        return 0;
+    }
+    f->looked_at = now;
+    f->look_ms = f->look_ms == 0                ? QUIET_MS
+                 : f->look_ms * 2 < LOOK_MS_MAX ? f->look_ms * 2
+                                                : LOOK_MS_MAX;
     return look_at_job(f, reterr_why);
 }
 
