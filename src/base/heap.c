@@ -103,16 +103,20 @@ struct gl_heap_item *gl_heap_top(const struct gl_heap *h)
 }
 
 /* Below an item that does not come before it there is none that does. */
-static size_t ahead_from(const struct gl_heap *h, size_t i, const struct gl_heap_item *it)
+static size_t ahead_from(const struct gl_heap *h, size_t i, const struct gl_heap_item *it,
+                         size_t max)
 {
-    if (i >= h->n || !h->before(h->items[i], it)) {
+    size_t n;
+
+    if (max == 0 || i >= h->n || !h->before(h->items[i], it)) {
         return 0;
     }
-    return 1 + ahead_from(h, 2 * i + 1, it) + ahead_from(h, 2 * i + 2, it);
+    n = 1 + ahead_from(h, 2 * i + 1, it, max - 1);
+    return n < max ? n + ahead_from(h, 2 * i + 2, it, max - n) : n;
 }
 
-size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it)
+size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it, size_t max)
 {
     (void)index_of(h, it); /* it is in this heap: asserted there */
-    return ahead_from(h, 0, it);
+    return ahead_from(h, 0, it, max);
 }

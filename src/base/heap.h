@@ -26,8 +26,8 @@ void gl_heap_push(struct gl_heap *h, struct gl_heap_item *it); /* must not be in
 void gl_heap_remove(struct gl_heap *h, struct gl_heap_item *it); /* must be in this heap */
 void gl_heap_moved(struct gl_heap *h, struct gl_heap_item *it);  /* its key has changed */
 struct gl_heap_item *gl_heap_top(const struct gl_heap *h);       /* NULL if empty */
-/* How many come before it. Costs as much as there are. */
-size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it);
+/* How many items come before this one. Counting stops at `max`, which bounds the cost. */
+size_t gl_heap_ahead(const struct gl_heap *h, const struct gl_heap_item *it, size_t max);
 
 static inline bool gl_heap_has(const struct gl_heap_item *it)
 {

@@ -89,6 +89,7 @@ enum {
     GL_LOSSES_MAX = 3,            /* lost attempts forgiven ... */
     GL_LOSSES_WINDOW_MS = 600000, /* ... within this time */
     GL_PARKED_MAX = 4096,         /* events waiting for one cold job */
+    GL_AHEAD_MAX = 1000,          /* places in a queue are counted up to here, for people */
 
     /* Claims. */
     GL_LEASE_MS_MIN = 1000, /* how long a claim is held without a word */

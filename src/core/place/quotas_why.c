@@ -39,7 +39,7 @@ bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf
     g = gl_quotas_group_of(w);
     a = g->concurrency.limit;
     b = g->rate.limit;
-    ahead = gl_heap_ahead(&g->held, &w->place);
+    ahead = gl_heap_ahead(&g->held, &w->place, GL_AHEAD_MAX);
     gl_buf_c(out, "waits for ");
     if (gl_quotas_is_short(c, g)) {
         gl_buf_fmt(out, "room: %d concurrency and rate keys are in use, and there may be no more",
@@ -55,7 +55,8 @@ bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf
         explain_rate(c, b, out);
     }
     if (ahead > 0) {
-        gl_buf_fmt(out, "; %zu %s before it", ahead, ahead == 1 ? "other is" : "others are");
+        gl_buf_fmt(out, "; %zu%s %s before it", ahead, ahead < GL_AHEAD_MAX ? "" : " or more",
+                   ahead == 1 ? "other is" : "others are");
     }
     return true;
 }

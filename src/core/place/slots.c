@@ -501,7 +501,7 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
                          struct gl_buf *out)
 {
     const struct gl_core_pool_state *p = &c->pools[w->pool];
-    size_t ahead = gl_heap_ahead(&p->queue, &w->place);
+    size_t ahead = gl_heap_ahead(&p->queue, &w->place, GL_AHEAD_MAX);
     struct gl_job *j = gl_job_find(c, job);
     const struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, number) : NULL;
     gl_str name = st != NULL && gl_step_is_unit(st) ? gl_unit_pool(st) : p->name;
@@ -509,7 +509,11 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
     gl_buf_fmt(out, "waits for %u %s of pool '%.*s' (%u of %u in use", w->slots,
                w->slots == 1 ? "slot" : "slots", GL_STR_ARG(name), p->in_use, p->slots);
     gl_slots_tell_holders(c, w->pool, NULL, out);
-    gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
+    if (ahead < GL_AHEAD_MAX) {
+        gl_buf_fmt(out, "), as number %zu in the queue", ahead + 1);
+    } else {
+        gl_buf_fmt(out, "), behind %d or more others in the queue", GL_AHEAD_MAX);
+    }
 }
 
 bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out)
