@@ -132,7 +132,22 @@ struct gl_listing { /* of a kind, by id, bytewise */
     bool live_only;
     bool descending;
     bool ids_only; /* the values stay where they are: records come with empty ones */
+    /* A page ends with the record whose value makes their sum reach this, however many there are;
+     * 0: no bound. So a page that ends early for another reason is the last. */
+    size_t bytes_max;
 };
+
+/* May there be more behind this page of a listing? */
+static inline bool gl_listing_has_more(const struct gl_listing *l, const struct gl_record *records,
+                                       size_t records_n)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; l->bytes_max > 0 && i < records_n; i++) {
+        bytes += records[i].damaged ? l->bytes_max : records[i].value.n; /* its size is not known */
+    }
+    return records_n == l->limit || (l->bytes_max > 0 && bytes >= l->bytes_max);
+}
 
 /* ---- queues ---- */
 

@@ -71,7 +71,7 @@ const struct gl_record *sim_disk_list(const struct sim_disk *d, gl_str context,
     size_t start = listing_start(rows, l);
     size_t cap = l->limit < rows->n ? l->limit : rows->n;
     struct gl_record *out = GL_NEW_ARRAY(a, struct gl_record, cap + 1);
-    size_t n = 0;
+    size_t n = 0, bytes = 0;
     const struct sim_row *row;
     for (size_t i = 0; n < cap && (row = listing_row(rows, l, start, i)) != NULL; i++) {
         const struct sim_disk_record *r = (const void *)row;
@@ -83,7 +83,11 @@ const struct gl_record *sim_disk_list(const struct sim_disk *d, gl_str context,
             continue; /* `after` stands outside the prefix: its rows are still to come */
         }
         if (!l->live_only || r->live) {
-            record_copy(&out[n++], l->kind, r, !l->ids_only, a);
+            record_copy(&out[n], l->kind, r, !l->ids_only, a);
+            bytes += out[n++].value.n;
+            if (l->bytes_max > 0 && bytes >= l->bytes_max) {
+                break;
+            }
         }
     }
     *ret_n = n;

@@ -82,12 +82,18 @@ static bool send_list(struct gl_postgres_conn *c, struct gl_postgres_op *op)
     bool bounded = bounds(l, &from, &below);
     int flags = (l->live_only ? GL_POSTGRES_LIST_LIVE : 0) |
                 (l->descending ? GL_POSTGRES_LIST_DOWN : 0) |
-                (l->ids_only ? GL_POSTGRES_LIST_IDS : 0) | (bounded ? GL_POSTGRES_LIST_BELOW : 0);
+                (l->ids_only ? GL_POSTGRES_LIST_IDS : 0) |
+                (bounded ? GL_POSTGRES_LIST_BELOW : 0) |
+                (l->bytes_max > 0 ? GL_POSTGRES_LIST_BYTES : 0);
+    GL_ASSERT(!l->ids_only || l->bytes_max == 0); /* there are no values to add up */
     gl_postgres_args_text(a, l->kind);
     gl_postgres_args_text(a, gl_buf_view(&from));
     gl_postgres_args_i32(a, limit_of(l->limit));
     if (bounded) {
         gl_postgres_args_text(a, gl_buf_view(&below));
+    }
+    if (l->bytes_max > 0) {
+        gl_postgres_args_i64(a, (int64_t)l->bytes_max);
     }
     gl_buf_done(&from);
     gl_buf_done(&below);

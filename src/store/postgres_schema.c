@@ -80,7 +80,7 @@ static const char *const statements[] = {
                                  " ORDER BY name, pos LIMIT $3::int",
 };
 
-static void list_statement(struct gl_buf *out, int flags, gl_str schema)
+static void list_page(struct gl_buf *out, int flags, gl_str schema)
 {
     gl_buf_c(out, "SELECT id, rev, owner, token, live, sum");
     gl_buf_c(out, flags & GL_POSTGRES_LIST_IDS ? " FROM " : ", value FROM ");
@@ -90,6 +90,26 @@ static void list_statement(struct gl_buf *out, int flags, gl_str schema)
     gl_buf_c(out, flags & GL_POSTGRES_LIST_LIVE ? " AND live" : "");
     gl_buf_c(out, flags & GL_POSTGRES_LIST_DOWN ? " ORDER BY id DESC" : " ORDER BY id");
     gl_buf_c(out, " LIMIT $3::int");
+}
+
+/* A page that ends after a sum of bytes is cut on the server: a row is in it if those before it
+ * have not reached the sum. */
+static void list_statement(struct gl_buf *out, int flags, gl_str schema)
+{
+    const char *order = flags & GL_POSTGRES_LIST_DOWN ? "ORDER BY id DESC" : "ORDER BY id";
+
+    if (!(flags & GL_POSTGRES_LIST_BYTES)) {
+        list_page(out, flags, schema);
+        return;
+    }
+    gl_buf_fmt(out,
+               "SELECT id, rev, owner, token, live, sum, value FROM (SELECT page.*,"
+               " sum(octet_length(value)) OVER (%s ROWS UNBOUNDED PRECEDING)"
+               " - octet_length(value) AS before FROM (",
+               order);
+    list_page(out, flags, schema);
+    gl_buf_fmt(out, ") AS page) AS rows WHERE before < $%d::bigint %s",
+               flags & GL_POSTGRES_LIST_BELOW ? 5 : 4, order);
 }
 
 void gl_postgres_schema_statement(struct gl_buf *out, int statement, gl_str schema)

@@ -37,7 +37,7 @@ enum gl_postgres_statement {
     GL_POSTGRES_EXPORT_LOG,
     GL_POSTGRES_EXPORT_QUEUE,
     GL_POSTGRES_LIST, /* and the GL_POSTGRES_LISTS - 1 behind it: plus a set of enum flags */
-    GL_POSTGRES_LISTS = 16,
+    GL_POSTGRES_LISTS = 32,
     GL_POSTGRES_STATEMENTS = GL_POSTGRES_LIST + GL_POSTGRES_LISTS,
 };
 
@@ -45,7 +45,8 @@ enum gl_postgres_list_flag {
     GL_POSTGRES_LIST_LIVE = 1,
     GL_POSTGRES_LIST_DOWN = 2,
     GL_POSTGRES_LIST_IDS = 4,
-    GL_POSTGRES_LIST_BELOW = 8, /* it has an upper bound */
+    GL_POSTGRES_LIST_BELOW = 8,  /* it has an upper bound */
+    GL_POSTGRES_LIST_BYTES = 16, /* it ends after a sum of bytes; not together with IDS */
 };
 
 /* Which parts of a wave (the function commit_1) there are, so that it does nothing for others. */

@@ -69,7 +69,7 @@ static void encode_list(struct gl_redis *s, const struct gl_redis_op *op, struct
     const struct gl_listing *l = op->u.listing;
     bool after_in = gl_str_starts(l->after, l->prefix);
     bool after_before = gl_str_cmp(l->after, l->prefix) < 0;
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIST, 7, out);
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIST, 8, out);
     gl_redis_arg_c(out, l->live_only ? "live" : "ids");
     gl_redis_name_arg(out, l->kind);
     if (l->descending) {
@@ -91,6 +91,7 @@ static void encode_list(struct gl_redis *s, const struct gl_redis_op *op, struct
     }
     gl_redis_arg_u64(out, limit_of(l->limit));
     gl_redis_arg_char(out, l->ids_only ? '0' : '1');
+    gl_redis_arg_u64(out, l->bytes_max);
 }
 
 static enum gl_redis_next decode_list(struct gl_redis *s, struct gl_redis_op *op,

@@ -391,13 +391,14 @@ static const char get[] =
     "for i = 3, #ARGV do out[i - 2] = there and record(P .. ARGV[i]) or false end\n"
     "return out\n";
 
-/* ARGV: ids or live, kind, direction, first, last, limit, whole ('0': without values). */
+/* ARGV: ids or live, kind, direction, first, last, limit, whole ('0': without values), bytes of
+ * values after which the page ends (0: no bound). */
 static const char list[] =
     RECORD
     "if not enter() then return {} end\n"
     "local set, kind = P .. '.' .. ARGV[3] .. ':' .. ARGV[4], ARGV[4]\n"
     "local limit, out = tonumber(ARGV[8]), {}\n"
-    "local from = 0\n"
+    "local from, bytes, bytes_max = 0, 0, tonumber(ARGV[10])\n"
     "repeat\n"
     "  local ids = call(ARGV[5], set, ARGV[6], ARGV[7], 'LIMIT', from, limit - #out / 2)\n"
     "  for _, id in ipairs(ids) do\n"
@@ -409,6 +410,10 @@ static const char list[] =
     "    end\n"
     /* Without its record an entry is a leftover of somebody who removed keys by hand. */
     "    if r then out[#out + 1] = id; out[#out + 1] = r end\n"
+    "    if bytes_max > 0 and ARGV[9] == '1' and type(r) == 'table' then\n"
+    "      bytes = bytes + #(r[6] or '')\n"
+    "      if bytes >= bytes_max then return out end\n"
+    "    end\n"
     "  end\n"
     "  from = from + #ids\n"
     "until #ids == 0 or #out / 2 >= limit\n"

@@ -116,16 +116,21 @@ static int list(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_aren
     bind_bounds(db, st, l, arena);
     gl_sqlite_db_bind_int(db, st, 4, limit_of(l->limit));
     struct gl_buf rows = {0};
+    size_t bytes = 0;
     int rc;
     while ((rc = gl_sqlite_db_step(db, st)) == SQLITE_ROW) {
         struct gl_record r = {.kind = l->kind};
         r.id = gl_str_dup(arena, gl_sqlite_db_str(db, st, 0));
         gl_sqlite_record_fill(db, st, 1, arena, &r);
         gl_buf_add(&rows, &r, sizeof(r));
+        bytes += r.value.n;
+        if (l->bytes_max > 0 && bytes >= l->bytes_max) {
+            break;
+        }
     }
     gl_sqlite_db_reset(db, st);
     op->req->records = take_rows(arena, &rows, sizeof(struct gl_record), &op->req->records_n);
-    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+    return rc == SQLITE_DONE || rc == SQLITE_ROW ? SQLITE_OK : rc;
 }
 
 /* ---- indexes ---- */

@@ -307,6 +307,38 @@ static void a_listing_goes_on_page_by_page(void **state)
     check_ids(contract_list(c, &l), "j1/a j1/b j1/c");
 }
 
+static void a_page_of_a_listing_ends_after_a_sum_of_bytes(void **state)
+{
+    struct contract *c = *state;
+    enum { N = 9, BYTES = 1000 };
+    char *value = gl_arena_alloc(&c->arena, BYTES + 1);
+    memset(value, 'x', BYTES);
+    for (int i = 0; i < N; i++) {
+        char *id = gl_arena_alloc(&c->arena, 16);
+        (void)snprintf(id, 16, "k%d", i);
+        assert_int_equal(contract_commit(c, NO_GUARDS, WRITES(put("job", id, 1, value))), 0);
+    }
+    struct gl_listing l = {.kind = GL_S("job"), .limit = 100, .bytes_max = 3 * BYTES};
+    const struct gl_store_req *page = contract_list(c, &l);
+    assert_true(gl_listing_has_more(&l, page->records, page->records_n));
+    check_ids(page, "k0 k1 k2");
+    l.prefix = GL_S("k"); /* with an upper bound */
+    l.after = GL_S("k2");
+    l.bytes_max = 2 * BYTES + 1;
+    check_ids(contract_list(c, &l), "k3 k4 k5");
+    l.after = GL_S("k5");
+    l.descending = true;
+    l.bytes_max = 1; /* one is always there */
+    check_ids(contract_list(c, &l), "k4");
+    l = (struct gl_listing){.kind = GL_S("job"), .limit = 2, .bytes_max = 3 * BYTES};
+    check_ids(contract_list(c, &l), "k0 k1");
+    l.after = GL_S("k6");
+    l.limit = 100;
+    page = contract_list(c, &l);
+    assert_false(gl_listing_has_more(&l, page->records, page->records_n));
+    check_ids(page, "k7 k8");
+}
+
 static void ids_are_ordered_by_their_bytes(void **state)
 {
     struct contract *c = *state;
@@ -432,6 +464,7 @@ int main(void)
         CONTRACT_TEST(a_listing_keeps_to_its_prefix),
         CONTRACT_TEST(a_listing_of_live_records_has_no_others),
         CONTRACT_TEST(a_listing_goes_on_page_by_page),
+        CONTRACT_TEST(a_page_of_a_listing_ends_after_a_sum_of_bytes),
         CONTRACT_TEST(ids_are_ordered_by_their_bytes),
         CONTRACT_TEST(a_log_is_read_from_a_number),
         CONTRACT_TEST(a_log_is_trimmed_below_a_number),
