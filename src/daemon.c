@@ -479,6 +479,7 @@ static void shut(struct gl_daemon *d)
         (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
     }
     close_threads(d);
+    gl_workthread_close(d->work);
     if (d->node != NULL) {
         gl_node_free(d->node);
     }

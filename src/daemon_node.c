@@ -349,7 +349,8 @@ static void make_node(struct gl_daemon *d)
                                   .tidy = gl_tidyfs_port(d->tidy),
                                   .blob = &d->blobs.blob,
                                   .record = gl_recorder_port(d->recorder),
-                                  .asks = d->human != NULL ? &d->asks : NULL};
+                                  .asks = d->human != NULL ? &d->asks : NULL,
+                                  .work = gl_workthread_port(d->work)};
     struct gl_node_config config = {
         .name = d->name,
         .context = GL_S("default"),
@@ -397,7 +398,9 @@ static void make_node(struct gl_daemon *d)
 
 int gl_daemon_make(struct gl_daemon *d, struct gl_why *reterr_why)
 {
-    int err = gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
+    int err = d->work != NULL ? 0 : gl_workthread_open(&d->work, d->loop, reterr_why);
+
+    err = err != 0 ? err : gl_tidyfs_open(&d->tidy, d->data, &d->blobs, d->loop, reterr_why);
 
     if (err == 0) {
         if (d->name.n == 0) {
@@ -451,6 +454,7 @@ static void on_old_gone(void *owner)
     d->tidy = NULL;
     clock->alarm(clock, INT64_MAX); /* it was the last one's */
     forget_released(d);
+    gl_workthread_clear(d->work);
     gl_node_free(d->node);
     d->node = NULL;
     d->life = GL_LIFE_BETWEEN;

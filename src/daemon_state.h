@@ -19,6 +19,7 @@
 #include "os/tcp.h"
 #include "os/textlog.h"
 #include "os/tidyfs.h"
+#include "os/workthread.h"
 #include "port/asks.h"
 #include "stores.h"
 
@@ -56,6 +57,7 @@ struct gl_daemon {
     struct gl_node *node;
     struct gl_blobfs blobs;
     struct gl_blobserve *serve; /* on a shared store */
+    struct gl_workthread *work;
     struct gl_tidyfs *tidy;
     struct gl_recorder *recorder; /* NULL: nothing is recorded */
     struct gl_logfs logs;

@@ -1,6 +1,5 @@
 #include "api/query.h"
 
-#include "api/asked.h"
 #include "api/nodes.h"
 #include "api/query_parts.h"
 #include "api/render.h"
@@ -13,16 +12,16 @@
 
 enum {
     LIMIT_DEFAULT = 100,
-    STEPS_PAGE = 1000,
+    ENTRIES_PAGE = 64, /* of a log, in one read */
     SCAN_MAX = 20000,
     PREFIX_BYTES_MIN = 4,
-    INBOX_MAX = 100, /* commands that are counted */
 };
 
 void gl_query_init(struct gl_query_context *q, struct gl_store *store)
 {
     *q = (struct gl_query_context){.store = store};
     gl_list_init(&q->under_way);
+    gl_list_init(&q->turns);
 }
 
 /* Before its answer is given: whoever hears it may ask whether anything is still under way. */
@@ -30,6 +29,10 @@ static void query_leave(struct gl_query *q)
 {
     gl_list_remove(&q->link);
     q->context->under_way_n--;
+    if (q->leave != NULL) {
+        q->leave(q);
+        q->leave = NULL;
+    }
 }
 
 static void query_free(struct gl_query *q)
@@ -41,6 +44,7 @@ static void query_free(struct gl_query *q)
 
 void gl_query_done(struct gl_query_context *q)
 {
+    q->is_closing = true;
     for (struct gl_link *l; (l = gl_list_first(&q->under_way)) != NULL;) {
         struct gl_query *one = GL_CONTAINER(l, struct gl_query, link);
 
@@ -67,12 +71,13 @@ void gl_query_fail(struct gl_query *q, int code, const char *why)
 {
     struct gl_request *rq = q->rq;
 
-    query_leave(q);
     if (rq != NULL) {
-        rq->code = gl_why(&rq->why, code, "%s", why);
+        rq->code = gl_why(&rq->why, code, "%s", why); /* which may go when the query leaves */
         rq->body = (gl_str){0};
+        query_leave(q);
         q->answer(q->owner, rq);
     } else {
+        query_leave(q);
         q->resolved(q->owner, code, (gl_str){0}, why);
     }
     query_free(q);
@@ -126,23 +131,6 @@ struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r)
     copy.owner = gl_str_dup(&q->arena, r->owner);
     copy.value = gl_str_dup(&q->arena, r->value);
     return copy;
-}
-
-static void add_steps(struct gl_query *q)
-{
-    if (q->steps_n + q->req.records_n > q->steps_cap) {
-        size_t cap = (q->steps_n + q->req.records_n) * 2;
-        struct gl_record *steps = GL_NEW_ARRAY(&q->arena, struct gl_record, cap);
-
-        if (q->steps_n > 0) {
-            memcpy(steps, q->steps, q->steps_n * sizeof(*steps));
-        }
-        q->steps = steps;
-        q->steps_cap = cap;
-    }
-    for (size_t i = 0; i < q->req.records_n; i++) {
-        q->steps[q->steps_n++] = gl_query_keep(q, &q->req.records[i]);
-    }
 }
 
 /* ---- which job? ---- */
@@ -250,148 +238,6 @@ void gl_query_resolve(struct gl_query_context *context, gl_str tenant, gl_str na
     find_job(q);
 }
 
-/* ---- status ---- */
-
-static void tell_status(struct gl_query *q)
-{
-    struct gl_why why = {0};
-    struct gl_view view;
-    int rc;
-
-    if (gl_view_read(&q->arena, &q->job_record, q->flow, q->steps, q->steps_n, &view, &why) != 0) {
-        gl_query_fail(q, GL_E_DAMAGED, why.text);
-        return;
-    }
-    view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
-    view.asks = gl_asked_of(q->context->asks, &view, &q->arena);
-    if (q->rq->verb == GL_VERB_WHY) {
-        rc = gl_render_why(&q->arena, &view, q->rq->step, q->context->live, &q->w, &why);
-        if (rc != 0) {
-            gl_query_fail(q, rc, why.text);
-            return;
-        }
-    } else {
-        gl_render_status(&q->arena, &view, q->context->live, &q->w);
-    }
-    gl_query_succeed(q);
-}
-
-static void on_inbox(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-
-    if (gl_query_answered(q)) {
-        q->job_owner.inbox_n = (uint32_t)req->records_n;
-        tell_status(q);
-    }
-}
-
-static void on_owner(struct gl_query *q)
-{
-    q->job_owner = gl_nodes_find_owner(&q->nodes, q->job_record.owner);
-    q->job_owner.has_mates = gl_nodes_has_mate(
-        &q->arena, &q->nodes, gl_render_text(&q->arena, q->job_record.value, "stack"),
-        gl_render_text(&q->arena, q->job_record.value, "env_scope"));
-    q->listing = (struct gl_listing){.kind = GL_S("inbox"),
-                                     .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
-                                     .limit = INBOX_MAX,
-                                     .ids_only = true};
-    gl_query_list(q, on_inbox);
-}
-
-static void list_sessions(struct gl_query *q, void (*then)(struct gl_query *q));
-
-static void has_flow(struct gl_query *q)
-{
-    if (q->context->store->ops->shared && q->job_record.live) {
-        list_sessions(q, on_owner);
-    } else {
-        tell_status(q);
-    }
-}
-
-/* A flow that has changed while its job ran is kept whole, with the changes. */
-static void on_graph(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-    struct gl_json j;
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    if (req->records[0].rev != 0 && !req->records[0].damaged &&
-        gl_json_parse(&j, gl_str_dup(&q->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
-                      &q->arena, NULL) == 0 &&
-        gl_json_get(&j, gl_json_root(&j), "flow") != NULL) {
-        q->flow = gl_json_raw(&j, gl_json_get(&j, gl_json_root(&j), "flow"));
-    }
-    has_flow(q);
-}
-
-static void on_flow(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-    struct gl_job_record job;
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    q->flow = gl_str_dup(&q->arena, req->records[0].value);
-    if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) == 0 &&
-        job.patches_n > 0) {
-        gl_query_get(q, GL_S("patch"), gl_str_fmt(&q->arena, "%.*s/graph", GL_STR_ARG(q->job)),
-                     on_graph);
-    } else {
-        has_flow(q);
-    }
-}
-
-static void on_status_steps(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-    gl_str flow;
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    add_steps(q);
-    if (req->records_n == STEPS_PAGE) {
-        q->listing.after = q->steps[q->steps_n - 1].id;
-        gl_query_list(q, on_status_steps);
-        return;
-    }
-    flow = gl_render_text(&q->arena, q->job_record.value, "flow");
-    gl_query_get(q, GL_S("flow"), flow, on_flow);
-}
-
-static void on_status_job(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    if (req->records[0].rev == 0) {
-        gl_query_no_such_job(q);
-        return;
-    }
-    if (q->rq->brief) {
-        gl_render_job(&q->arena, &req->records[0], q->context->store->ops->shared, &q->w);
-        gl_query_succeed(q);
-        return;
-    }
-    q->job_record = gl_query_keep(q, &req->records[0]);
-    q->listing = (struct gl_listing){.kind = GL_S("step"),
-                                     .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
-                                     .limit = STEPS_PAGE};
-    gl_query_list(q, on_status_steps);
-}
-
-static void status(struct gl_query *q)
-{
-    gl_query_get(q, GL_S("job"), q->job, on_status_job);
-}
-
 /* ---- list ---- */
 
 static bool is_wanted(struct gl_query *q, const struct gl_record *r)
@@ -458,21 +304,13 @@ static void list(struct gl_query *q)
 
 /* ---- events ---- */
 
-static void on_events(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-    struct gl_job_record job;
-    gl_str status_word;
+/* A page counts events, the store counts entries, and an entry has up to a few hundred events: so
+ * entries are read a few at a time until the page is full or the log ends. */
+static void read_entries(struct gl_query *q);
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) != 0) {
-        job.last_seq = INT64_MAX; /* damaged: all there is */
-    }
-    status_word = gl_render_text(&q->arena, q->job_record.value, "status");
-    q->rq->count = gl_render_events(req->log, req->log_n, q->rq->from_seq, q->rq->limit,
-                                    job.last_seq, status_word, !q->job_record.live, &q->w);
+static void tell_events(struct gl_query *q, struct gl_events *e)
+{
+    q->rq->count = gl_render_events_end(e, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->rq->limit;
     if (q->job_record.damaged && q->rq->count == 0) { /* nobody should wait for more */
         gl_query_fail(q, GL_E_DAMAGED, "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
@@ -481,10 +319,39 @@ static void on_events(struct gl_store_req *req)
     gl_query_succeed(q);
 }
 
+static void on_events(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct gl_events *e = q->counts;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    for (size_t i = 0; i < req->log_n; i++) {
+        gl_render_events_add(e, req->log[i].value, &q->w);
+        e->at = req->log[i].seq + 1;
+    }
+    if (req->log_n == ENTRIES_PAGE && e->taken < e->limit) {
+        read_entries(q);
+    } else {
+        tell_events(q, e);
+    }
+}
+
+static void read_entries(struct gl_query *q)
+{
+    const struct gl_events *e = q->counts;
+    struct gl_store *s = q->context->store;
+
+    q->req = (struct gl_store_req){.done = on_events, .owner = q};
+    s->ops->log_read(s, &q->req, q->tenant, GL_S("events"), q->job, e->at, ENTRIES_PAGE);
+}
+
 static void on_events_job(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
-    struct gl_store *s = q->context->store;
+    struct gl_events *e = GL_NEW(&q->arena, struct gl_events);
+    struct gl_job_record job;
 
     if (!gl_query_answered(q)) {
         return;
@@ -494,8 +361,17 @@ static void on_events_job(struct gl_store_req *req)
         return;
     }
     q->job_record = gl_query_keep(q, &req->records[0]);
-    q->req = (struct gl_store_req){.done = on_events, .owner = q};
-    s->ops->log_read(s, &q->req, q->tenant, GL_S("events"), q->job, q->rq->from_seq, q->rq->limit);
+    if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) != 0) {
+        job.last_seq = INT64_MAX; /* damaged: all there is */
+    }
+    *e = (struct gl_events){.from = q->rq->from_seq,
+                            .at = q->rq->from_seq,
+                            .last = job.last_seq,
+                            .limit = q->rq->limit,
+                            .status = gl_render_text(&q->arena, q->job_record.value, "status")};
+    q->counts = e;
+    gl_render_events_begin(e, &q->w);
+    read_entries(q);
 }
 
 /* The job first, its log after: so a job that is said to have ended has told everything. */
@@ -611,7 +487,7 @@ static void on_sessions(struct gl_store_req *req)
     q->next(q);
 }
 
-static void list_sessions(struct gl_query *q, void (*then)(struct gl_query *q))
+void gl_query_sessions(struct gl_query *q, void (*then)(struct gl_query *q))
 {
     struct gl_store *s = q->context->store;
 
@@ -659,7 +535,9 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
     q->rq = rq;
     q->answer = answer;
     q->owner = owner;
-    rq->limit = rq->limit == 0 ? LIMIT_DEFAULT : rq->limit;
+    rq->limit = rq->limit != 0                                           ? rq->limit
+                : rq->verb == GL_VERB_STATUS || rq->verb == GL_VERB_WHY ? GL_PAGE_MAX
+                                                                         : LIMIT_DEFAULT;
     rq->limit = rq->limit > GL_PAGE_MAX ? GL_PAGE_MAX : rq->limit;
     gl_jw_init(&q->w, &q->body);
     switch (rq->verb) {
@@ -672,7 +550,7 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
     case GL_VERB_NODES:
     case GL_VERB_NODE_SHOW:
     case GL_VERB_CLUSTER:
-        list_sessions(q, find_leader);
+        gl_query_sessions(q, find_leader);
         return;
     case GL_VERB_CLAIM_LIST:
         claims(q);
@@ -682,7 +560,7 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
         return;
     case GL_VERB_STATUS:
     case GL_VERB_WHY:
-        q->next = status;
+        q->next = gl_query_status;
         break;
     case GL_VERB_EVENTS:
         q->next = events;

@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "port/asks.h"
 #include "port/store.h"
+#include "port/work.h"
 
 struct gl_query_context {
     struct gl_store *store;
@@ -21,10 +22,14 @@ struct gl_query_context {
     size_t under_way_n;
     const struct gl_reason_live *live; /* borrowed; NULL: no node is running */
     const struct gl_asks *asks;        /* borrowed; NULL: what workers ask is not known */
+    struct gl_work *work;              /* borrowed; NULL: answers are rendered at once */
+    struct gl_link turns;              /* readers of large jobs that wait: query_status.c */
+    bool has_turn;                     /* one of them reads */
+    bool is_closing;
 };
 
 void gl_query_init(struct gl_query_context *q, struct gl_store *store);
-/* Forget what is under way: only after the store cannot call back any more. */
+/* Forget what is under way: only after neither the store nor the worker can call back any more. */
 void gl_query_done(struct gl_query_context *q);
 
 /* Fill in the answer; `rq->done` is called by `answer`, which the caller provides (so that a node

@@ -25,14 +25,13 @@ struct gl_query {
     struct gl_range range;
     void (*next)(struct gl_query *q); /* once the job is known */
     struct gl_record job_record;
-    struct gl_record *steps;
-    size_t steps_n, steps_cap;
     gl_str flow;
     struct gl_nodes nodes;
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
     struct gl_flow *graph;    /* agents, messages: the flow, read */
-    void *counts;             /* agents, messages: of query_agents.c */
+    void *counts;             /* of query_agents.c, query_status.c */
+    void (*leave)(struct gl_query *q); /* it ends: gives back what is not in the arena; or NULL */
     struct gl_asks_run *asks; /* human: of runs, ... */
     size_t asks_n;
     uint64_t asks_open_n; /* ... with so many questions */
@@ -50,6 +49,12 @@ bool gl_query_answered(struct gl_query *q);
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);
 void gl_query_list(struct gl_query *q, gl_store_done *done); /* q->listing */
 struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r);
+
+/* Who has the store: q->nodes. */
+void gl_query_sessions(struct gl_query *q, void (*then)(struct gl_query *q));
+
+/* ---- query_status.c: of the job that q->job names ---- */
+void gl_query_status(struct gl_query *q);
 
 /* ---- query_human.c ---- */
 void gl_query_human(struct gl_query *q);

@@ -95,6 +95,13 @@ bool gl_reason_is_stranded(const struct gl_view *v)
            (o->session.n == 0 || o->status == GL_NODE_DEAD);
 }
 
+gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v)
+{
+    return gl_str_fmt(
+        a, "nobody has it, and no node %.*s is there: only such a one takes the job over",
+        GL_STR_ARG(group(a, v)));
+}
+
 /* What hangs on who has the job, behind any sentence about it; "" if it is the node that is asked.
  */
 static gl_str where(struct gl_arena *a, const struct gl_view *v)
@@ -108,9 +115,7 @@ static gl_str where(struct gl_arena *a, const struct gl_view *v)
         return (gl_str){0}; /* nobody needs to have it */
     }
     if (gl_reason_is_stranded(v)) {
-        return gl_str_fmt(
-            a, "; nobody has it, and no node %.*s is there: only such a one takes the job over",
-            GL_STR_ARG(group(a, v)));
+        return gl_str_fmt(a, "; %.*s", GL_STR_ARG(gl_reason_stranded(a, v)));
     }
     if (o->session.n == 0) {
         return GL_S("; no node has it at present: the next one with free slots takes it");
@@ -169,6 +174,10 @@ static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct 
     }
     if (gl_job_status_is_terminal(v->job.status)) {
         return GL_S("was not reached before the job ended");
+    }
+    if (v->is_page) { /* its parents may be on another one */
+        return gl_str_fmt(a, "waits for %u step%s before it (rule %s)", spec->needs_n,
+                          spec->needs_n == 1 ? "" : "s", gl_rule_words[spec->rule]);
     }
     if (open_n == 0) {
         return GL_S("is about to be looked at");
@@ -506,11 +515,21 @@ static void count(struct census *c, enum gl_step_status status, gl_str id, uint3
     }
 }
 
-static void count_step(const struct gl_view *v, uint32_t number, int64_t item, uint8_t *told,
-                       struct census *ret)
+/* Of a step that is only known by its status the record does not say the name. */
+static gl_str id_of(struct gl_arena *a, const struct gl_step_record *r,
+                    const struct gl_step_spec *spec, int64_t item)
+{
+    return r->step_id.n > 0 ? r->step_id
+           : item < 0       ? spec->id
+                            : gl_str_fmt(a, "%.*s[%lld]", GL_STR_ARG(spec->id), (long long)item);
+}
+
+static void count_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
+                       uint8_t *told, struct census *ret)
 {
     const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
     const struct gl_step_record *r = item < 0 ? v->steps[number] : v->items[number].records[item];
+    enum gl_step_status status;
     int64_t worker;
 
     if (r == NULL) {
@@ -520,7 +539,9 @@ static void count_step(const struct gl_view *v, uint32_t number, int64_t item, u
     if (worker >= 0) {
         told[worker] = 1;
     }
-    count(ret, standing(v, spec, r), r->step_id, number, item);
+    status = standing(v, spec, r);
+    count(ret, status, ret->n[status] < NAMES_MAX ? id_of(a, r, spec, item) : (gl_str){0}, number,
+          item);
 }
 
 /* Agents come last: one whose step says the same already is left out. */
@@ -530,14 +551,14 @@ static void take_census(struct gl_arena *a, const struct gl_view *v, struct cens
     uint8_t *told = GL_NEW_ARRAY(a, uint8_t, agents_n + 1);
 
     for (uint32_t i = agents_n; i < v->flow->steps.n; i++) {
-        count_step(v, i, -1, told, ret);
+        count_step(a, v, i, -1, told, ret);
         for (uint32_t k = 0; k < v->items[i].n; k++) {
-            count_step(v, i, k, told, ret);
+            count_step(a, v, i, k, told, ret);
         }
     }
     for (uint32_t i = 0; i < agents_n; i++) {
         if (v->steps[i] != NULL && told[i] == 0 && !gl_reason_is_idle(v, i)) {
-            count_step(v, i, -1, told, ret);
+            count_step(a, v, i, -1, told, ret);
         }
     }
 }
@@ -593,22 +614,6 @@ static gl_str deferred(const struct gl_view *v)
                : (gl_str){0};
 }
 
-/* Does a step wait for a decision? Else what holds the job is said of itself. */
-static bool asks_anyone(const struct gl_view *v)
-{
-    for (uint32_t i = 0; i < v->flow->steps.n; i++) {
-        if (v->steps[i] != NULL && gl_step_asks_a_person(v->steps[i])) {
-            return true;
-        }
-        for (uint32_t k = 0; k < v->items[i].n; k++) {
-            if (v->items[i].records[k] != NULL && gl_step_asks_a_person(v->items[i].records[k])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
                           const struct gl_reason_live *live)
 {
@@ -630,7 +635,7 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
         if (gl_damage_matters(v)) {
             return gl_damage_job(a, v);
         }
-        return r->hold == GL_HOLD_PERSON || !asks_anyone(v)
+        return r->hold == GL_HOLD_PERSON || !v->asks_person
                    ? gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
                                 GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id))
                    : under_way(a, v, live);

@@ -17,6 +17,10 @@ struct gl_reason_live {
     gl_str (*refused)(void *owner, gl_str job, gl_str step_id);
     bool (*is_quarantined)(void *owner, gl_str job);
     gl_str (*session)(void *owner); /* of the node; may be NULL */
+    /* A flow that is in the node's memory, until it is given back; NULL: it is not. It does not
+     * change, so other threads may read it. May be NULL. */
+    const struct gl_flow *(*flow)(void *owner, gl_str hash, void **ret_hold);
+    void (*flow_done)(void *owner, void *hold);
     /* Why nothing of what it decides is written down; "" : it is. May be NULL. */
     gl_str (*store)(void *owner, struct gl_arena *a);
 };
@@ -30,6 +34,7 @@ gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t numb
                       const struct gl_reason_live *live);
 /* Nobody has it, and nobody who is there may take it over: no node of its stack and env scope. */
 bool gl_reason_is_stranded(const struct gl_view *v);
+gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v);
 /* An agent of a bundle (model/agent.h) that has nothing to do. */
 bool gl_reason_is_idle(const struct gl_view *v, uint32_t number);
 

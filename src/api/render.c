@@ -7,6 +7,8 @@
 #include "model/agent.h"
 #include "model/job.h"
 
+enum { ITEMS_BYTES_MAX = 8 << 20 }; /* of the outputs of one step's instances, put together */
+
 gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
 {
     struct gl_json j;
@@ -17,6 +19,17 @@ gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
     return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), field), a);
 }
 
+/* The node of a session; of none, nothing. */
+static void write_node(gl_str session, struct gl_jw *w)
+{
+    gl_str rest;
+
+    if (session.n > 0) {
+        gl_jw_key(w, "node");
+        gl_jw_str(w, gl_str_cut(session, '#', &rest));
+    }
+}
+
 void gl_render_job(struct gl_arena *a, const struct gl_record *job, bool is_shared, struct gl_jw *w)
 {
     struct gl_job_record r;
@@ -24,12 +37,7 @@ void gl_render_job(struct gl_arena *a, const struct gl_record *job, bool is_shar
     gl_jw_object(w);
     if (!job->damaged && gl_view_record(a, &gl_job_schema, job->value, &r, NULL) == 0) {
         gl_schema_write(&gl_job_schema, &r, w, GL_FOR_API);
-        if (is_shared && job->live && job->owner.n > 0) {
-            gl_str rest;
-
-            gl_jw_key(w, "node");
-            gl_jw_str(w, gl_str_cut(job->owner, '#', &rest));
-        }
+        write_node(is_shared && job->live ? job->owner : (gl_str){0}, w);
     } else {
         gl_jw_key(w, "job_id");
         gl_jw_str(w, job->id);
@@ -102,6 +110,33 @@ static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
     gl_jw_end(w);
 }
 
+/* Where an output is that was left out, and how large it is. */
+static void write_reference(const struct gl_view *v, gl_str step_id, struct gl_jw *w)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    gl_buf_fmt(&out, "/v1/contexts/%.*s/jobs/%.*s?step=", GL_STR_ARG(v->context),
+               GL_STR_ARG(v->job.job_id));
+    for (size_t i = 0; i < step_id.n; i++) { /* an id has no other character that needs it */
+        if (step_id.p[i] == '[' || step_id.p[i] == ']') {
+            gl_buf_c(&out, step_id.p[i] == '[' ? "%5B" : "%5D");
+        } else {
+            gl_buf_char(&out, step_id.p[i]);
+        }
+    }
+    gl_jw_key(w, "output_ref");
+    gl_jw_str(w, gl_buf_view(&out));
+}
+
+/* Are all instances of a step in this view, and is what they hand on small enough? */
+static bool has_items_output(const struct gl_view *v, uint32_t number)
+{
+    size_t bytes_max = v->inline_max < ITEMS_BYTES_MAX ? v->inline_max : ITEMS_BYTES_MAX;
+
+    return !(v->is_partial && !v->is_page) &&
+           (v->items_bytes == NULL || v->items_bytes[number] <= bytes_max);
+}
+
 static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t number,
                         const struct gl_reason_live *live, struct gl_jw *w)
 {
@@ -110,11 +145,18 @@ static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t nu
         v->steps[number] != NULL ? *v->steps[number] : unreached(spec, &v->job);
 
     if (r.items_n > 0 && r.output.n == 0 && gl_step_status_is_terminal(r.status)) {
-        r.output = outputs_of(a, &v->items[number], r.items_n);
+        if (has_items_output(v, number)) {
+            r.output = outputs_of(a, &v->items[number], r.items_n);
+        } else {
+            r.output_bytes = v->items_bytes[number] + 1;
+        }
     }
     gl_jw_key_str(w, spec->id);
     gl_jw_object(w);
     gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
+    if (r.output_bytes > 0) {
+        write_reference(v, spec->id, w);
+    }
     write_why(a, v, number, -1, live, w);
     write_safety(spec, w);
     write_needs(spec, w);
@@ -122,25 +164,86 @@ static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t nu
         gl_render_bound(spec, w);
     }
     gl_jw_end(w);
-    for (uint32_t i = 0; i < v->items[number].n; i++) {
-        if (v->items[number].records[i] != NULL) {
-            gl_jw_key_str(w, v->items[number].records[i]->step_id);
-            gl_jw_object(w);
-            gl_schema_write(&gl_step_schema, v->items[number].records[i], w, GL_FOR_API);
-            write_why(a, v, number, i, live, w);
-            write_safety(spec, w);
-            gl_jw_end(w);
+}
+
+static void render_item(struct gl_arena *a, const struct gl_view *v, uint32_t number, uint32_t item,
+                        const struct gl_reason_live *live, struct gl_jw *w)
+{
+    const struct gl_step_record *r = v->items[number].records[item];
+
+    gl_jw_key_str(w, r->step_id);
+    gl_jw_object(w);
+    gl_schema_write(&gl_step_schema, r, w, GL_FOR_API);
+    if (r->output_bytes > 0) {
+        write_reference(v, r->step_id, w);
+    }
+    write_why(a, v, number, item, live, w);
+    write_safety(gl_flow_step(v->flow, number), w);
+    gl_jw_end(w);
+}
+
+static void render_picks(struct gl_arena *a, const struct gl_view *v,
+                         const struct gl_reason_live *live, struct gl_jw *w)
+{
+    for (size_t i = 0; i < v->picks_n; i++) {
+        struct gl_view_pick p = v->picks[i];
+
+        if (p.item < 0) {
+            render_step(a, v, p.number, live, w);
+        } else {
+            render_item(a, v, p.number, (uint32_t)p.item, live, w);
         }
     }
 }
 
-void gl_render_status(struct gl_arena *a, const struct gl_view *v,
-                      const struct gl_reason_live *live, struct gl_jw *w)
+static void render_all(struct gl_arena *a, const struct gl_view *v,
+                       const struct gl_reason_live *live, struct gl_jw *w)
 {
-    gl_jw_object(w);
-    gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
-    gl_jw_key(w, "why");
-    gl_jw_str(w, gl_reason_job(a, v, live));
+    for (uint32_t i = gl_flow_agents_n(v->flow); i < v->flow->steps.n; i++) {
+        if (gl_flow_step(v->flow, i)->is_removed) {
+            continue;
+        }
+        render_step(a, v, i, live, w);
+        for (uint32_t k = 0; k < v->items[i].n; k++) {
+            if (v->items[i].records[k] != NULL) {
+                render_item(a, v, i, k, live, w);
+            }
+        }
+    }
+}
+
+/* How many steps there are, by status; and where the others are if these are not all. A page knows
+ * nothing of the rest. */
+static void write_extent(const struct gl_view *v, struct gl_jw *w)
+{
+    gl_jw_key(w, "steps_total");
+    gl_jw_u64(w, v->steps_total);
+    if (!v->is_page) {
+        gl_jw_key(w, "counts");
+        gl_jw_object(w);
+        for (size_t i = 0; i < GL_STEP_STATUS_COUNT; i++) {
+            if (v->counts[i] > 0) {
+                gl_jw_key(w, gl_step_status_words[i]);
+                gl_jw_u64(w, v->counts[i]);
+            }
+        }
+        gl_jw_end(w);
+    }
+    gl_jw_key(w, "complete");
+    gl_jw_bool(w, !v->is_partial);
+    if (v->is_partial) {
+        gl_jw_key(w, "next");
+        if (v->next.n > 0) {
+            gl_jw_str(w, v->next);
+        } else {
+            gl_jw_null(w);
+        }
+    }
+}
+
+static void write_troubles(const struct gl_view *v, const struct gl_reason_live *live,
+                           struct gl_jw *w)
+{
     if (live != NULL && live->is_quarantined(live->owner, v->job.job_id)) {
         gl_jw_key(w, "quarantined");
         gl_jw_bool(w, true);
@@ -153,6 +256,18 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
         gl_jw_key(w, "damaged");
         gl_jw_bool(w, true);
     }
+}
+
+void gl_render_status(struct gl_arena *a, const struct gl_view *v,
+                      const struct gl_reason_live *live, struct gl_jw *w)
+{
+    gl_jw_object(w);
+    gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
+    if (!v->is_page) { /* else the steps it is about may be on another one */
+        gl_jw_key(w, "why");
+        gl_jw_str(w, gl_reason_job(a, v, live));
+    }
+    write_troubles(v, live, w);
     if (v->flow->bundle != NULL) {
         gl_render_bundle(a, v, w);
         gl_asked_write_job(v, w);
@@ -161,15 +276,30 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
     gl_jw_object(w);
     gl_jw_key(w, "status");
     gl_jw_c(w, gl_job_status_words[v->job.status]);
+    write_extent(v, w);
     gl_jw_key(w, "steps");
     gl_jw_object(w);
-    for (uint32_t i = gl_flow_agents_n(v->flow); i < v->flow->steps.n; i++) {
-        if (!gl_flow_step(v->flow, i)->is_removed) {
-            render_step(a, v, i, live, w);
-        }
+    if (v->is_partial) {
+        render_picks(a, v, live, w);
+    } else {
+        render_all(a, v, live, w);
     }
     gl_jw_end(w);
     gl_jw_end(w);
+    gl_jw_end(w);
+}
+
+void gl_render_brief(struct gl_arena *a, const struct gl_view *v, gl_str owner,
+                     const struct gl_reason_live *live, struct gl_jw *w)
+{
+    gl_jw_object(w);
+    gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
+    write_node(owner, w);
+    if (gl_reason_is_stranded(v)) {
+        gl_jw_key(w, "why");
+        gl_jw_str(w, gl_reason_stranded(a, v));
+    }
+    write_troubles(v, live, w);
     gl_jw_end(w);
 }
 
@@ -189,6 +319,12 @@ static void why_line(struct gl_arena *a, const struct gl_view *v, uint32_t numbe
     gl_jw_end(w);
 }
 
+/* It has begun and not ended, and more is known of it than its status. */
+static bool is_open(const struct gl_step_record *r)
+{
+    return r != NULL && r->step_id.n > 0 && !gl_step_status_is_terminal(r->status);
+}
+
 /* Everything that has begun and has not ended. */
 static void why_all(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live,
                     struct gl_jw *w)
@@ -198,13 +334,13 @@ static void why_all(struct gl_arena *a, const struct gl_view *v, const struct gl
     for (uint32_t i = 0; i < v->flow->steps.n && told < GL_PAGE_MAX; i++) {
         const struct gl_step_record *r = v->steps[i];
 
-        if (r != NULL && !gl_step_status_is_terminal(r->status) && !gl_reason_is_idle(v, i)) {
+        if (is_open(r) && !gl_reason_is_idle(v, i)) {
             why_line(a, v, i, -1, live, w);
             told++;
         }
         for (uint32_t k = 0; k < v->items[i].n && told < GL_PAGE_MAX; k++) {
             r = v->items[i].records[k];
-            if (r != NULL && !gl_step_status_is_terminal(r->status)) {
+            if (is_open(r)) {
                 why_line(a, v, i, k, live, w);
                 told++;
             }
@@ -270,38 +406,39 @@ static int64_t seq_of(gl_str line)
     return gl_str_i64(digits, &seq) ? seq : 0;
 }
 
-uint32_t gl_render_events(const struct gl_log_entry *log, size_t log_n, int64_t from,
-                          uint32_t limit, int64_t last, gl_str status, bool ended, struct gl_jw *w)
+void gl_render_events_begin(struct gl_events *e, struct gl_jw *w)
 {
-    int64_t next = from;
-    uint32_t taken = 0;
-
+    e->next = e->from;
     gl_jw_object(w);
     gl_jw_key(w, "events");
     gl_jw_array(w);
-    for (size_t i = 0; i < log_n && taken < limit; i++) {
-        gl_str rest = log[i].value;
+}
 
-        while (rest.n > 0 && taken < limit) {
-            gl_str line = gl_str_cut(rest, '\n', &rest);
-            int64_t seq = seq_of(line);
+void gl_render_events_add(struct gl_events *e, gl_str entry, struct gl_jw *w)
+{
+    while (entry.n > 0 && e->taken < e->limit) {
+        gl_str line = gl_str_cut(entry, '\n', &entry);
+        int64_t seq = seq_of(line);
 
-            if (seq >= from && seq > 0 && seq <= last) {
-                gl_jw_raw(w, line);
-                next = seq + 1;
-                taken++;
-            }
+        if (seq >= e->from && seq > 0 && seq <= e->last) {
+            gl_jw_raw(w, line);
+            e->next = seq + 1;
+            e->taken++;
         }
     }
+}
+
+uint32_t gl_render_events_end(const struct gl_events *e, bool ended, struct gl_jw *w)
+{
     gl_jw_end(w);
     gl_jw_key(w, "next_seq");
-    gl_jw_i64(w, next);
+    gl_jw_i64(w, e->next);
     gl_jw_key(w, "status");
-    gl_jw_str(w, status);
+    gl_jw_str(w, e->status);
     gl_jw_key(w, "ended");
-    gl_jw_bool(w, ended && taken < limit);
+    gl_jw_bool(w, ended && e->taken < e->limit);
     gl_jw_end(w);
-    return taken;
+    return e->taken;
 }
 
 /* It has ended, or a record of it is damaged: it hears nobody's decision until that is mended. */

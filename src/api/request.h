@@ -75,7 +75,7 @@ struct gl_request {
 
     /* RESPOND: a step that waits for a person. SIGNAL: the signal's name. RETRY: the step to begin
      * with ("" : whatever did not complete). WHY: only this step ("" : the job and all of its live
-     * steps). SEND: the agent; AGENTS, MESSAGES, DEAD_LETTERS: only this agent ("" : all). REDRIVE:
+     * steps). STATUS: only this step, whole ("" : the first `limit` of them). SEND: the agent; AGENTS, MESSAGES, DEAD_LETTERS: only this agent ("" : all). REDRIVE:
      * the number of a dead letter, or "all". */
     gl_str step;
     gl_str decision; /* review: "rerun", "done", "failed"; approval: one of those it offers */
@@ -86,11 +86,11 @@ struct gl_request {
 
     /* LIST: newest first. EVENTS: from this sequence number on; with wait_ms, answer when there is
      * something to tell or the job has ended, at the latest after that time. */
-    gl_str after;  /* LIST: continue behind this job id */
+    gl_str after;  /* LIST: continue behind this job id. STATUS: a page of steps, from here on */
     gl_str status; /* LIST: only jobs with this status; "" = all */
     gl_str name;   /* LIST: only jobs of flows with this name; "" = all. NODE_SHOW: which node */
     bool all;      /* NODES: also those that are dead */
-    bool brief;    /* STATUS: only what a list tells of the job */
+    bool brief;    /* STATUS: only the job, and what keeps it from going on */
     gl_ms keep_ms; /* TRIM: remove ended jobs that ended longer ago than this; -1 = as configured */
     int64_t keep_jobs; /* TRIM: keep at most so many ended jobs; -1 = as configured */
     int64_t from_seq;

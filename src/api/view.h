@@ -10,24 +10,47 @@
 #include "port/store.h"
 
 struct gl_view_items { /* the instances of one step with foreach, by item; some may be missing */
-    struct gl_step_record **records;
+    const struct gl_step_record **records;
     uint32_t n;
+};
+
+struct gl_view_pick { /* a step, or its instance for `item` */
+    uint32_t number;
+    int64_t item; /* -1: the step itself */
 };
 
 struct gl_view {
     struct gl_job_record job;
-    struct gl_flow *flow;
-    struct gl_step_record **steps;       /* by number; NULL: it has no record */
+    const struct gl_flow *flow;
+    const struct gl_step_record **steps; /* by number; NULL: it has no record */
     struct gl_view_items *items;         /* by number */
     const struct gl_step_record *spoilt; /* the first whose record is damaged; NULL: none is */
     const struct gl_nodes_owner *owner;  /* NULL: it has ended, or the store is not shared */
     const struct gl_asks_run *asks;      /* what its workers ask a person; NULL: nothing */
+
+    /* Of a job with more steps than one answer holds, those that are told, in order. Of all others
+     * only the status is known, and of a page (`is_page`) not even that. */
+    struct gl_view_pick *picks;
+    size_t picks_n;
+    bool is_partial, is_page;
+    gl_str next;            /* where the next page begins; "" : this was the last */
+    uint64_t steps_total;   /* steps and instances */
+    uint32_t counts[GL_STEP_STATUS_COUNT];
+    bool asks_person;       /* one of them waits for a decision */
+    size_t inline_max;      /* outputs above this are left out */
+    uint64_t *items_bytes;  /* by number: what the outputs of its instances amount to */
+    gl_str context;         /* for references */
 };
 
-/* Everything lives in `a`. */
+/* The whole job, however large. Everything lives in `a`. */
 int gl_view_read(struct gl_arena *a, const struct gl_record *job, gl_str flow,
                  const struct gl_record *steps, size_t steps_n, struct gl_view *ret,
                  struct gl_why *reterr_why);
+/* The parts of it that are read first. */
+int gl_view_read_job(struct gl_arena *a, const struct gl_record *job, struct gl_job_record *ret,
+                     struct gl_why *reterr_why);
+int gl_view_read_flow(struct gl_arena *a, gl_str job, gl_str text, const struct gl_flow **ret,
+                      struct gl_why *reterr_why);
 
 int gl_view_record(struct gl_arena *a, const struct gl_schema *schema, gl_str text, void *ret,
                    struct gl_why *reterr_why);

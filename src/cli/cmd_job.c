@@ -91,7 +91,8 @@ int gl_cmd_job_status(struct gl_cli *cli)
     int err;
 
     gl_reach_init(&reach, cli);
-    err = gl_page_ask(&page, &reach, &rq, &why);
+    err = gl_cli_option(cli, "--all") != NULL ? gl_page_ask_all(&page, &reach, &rq, &why)
+                                              : gl_page_ask(&page, &reach, &rq, &why);
     if (err != 0) {
         err = gl_cli_fail(cli, err, why.text);
     } else if (cli->json) {
@@ -99,6 +100,7 @@ int gl_cmd_job_status(struct gl_cli *cli)
     } else {
         print_head(cli, &page);
         print_steps(cli, &page);
+        gl_page_say_partial(&page, cli);
         (void)gl_reach_say_alone(&reach, gl_page_text(&page, page.root, "status"));
     }
     gl_page_done(&page);
@@ -113,12 +115,64 @@ static gl_jnode steps_of(struct gl_page *p)
     return gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
 }
 
+/* One that is too large for a status is asked for by itself. */
+static int print_asked(struct gl_reach *reach, gl_str job, gl_str id);
+
+/* What a step with foreach hands on can be too large for any answer: then it is put together here,
+ * instance by instance. */
+static int print_items(struct gl_reach *reach, gl_str job, gl_str id, int64_t n)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    FILE *out = reach->cli->out.file;
+    int err = 0;
+
+    (void)fputc('[', out);
+    for (int64_t i = 0; i < n && err == 0; i++) {
+        (void)fputs(i > 0 ? "," : "", out);
+        err = print_asked(reach, job, gl_str_fmt(&a, "%.*s[%lld]", GL_STR_ARG(id), (long long)i));
+    }
+    (void)fputc(']', out);
+    return err;
+}
+
+static int print_asked(struct gl_reach *reach, gl_str job, gl_str id)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .step = id};
+    struct gl_page page;
+    struct gl_why why;
+    int err = gl_page_ask(&page, reach, &rq, &why);
+
+    if (err != 0) {
+        err = gl_cli_fail(reach->cli, err, why.text);
+    } else {
+        gl_jnode step = gl_json_get(&page.j, steps_of(&page), gl_str_c(&page.arena, id));
+        gl_jnode output = gl_json_get(&page.j, step, "output");
+        bool is_cut = gl_page_number(&page, step, "output_bytes") > 0;
+
+        if (is_cut) {
+            err = print_items(reach, job, id, gl_page_number(&page, step, "items_n"));
+        } else {
+            gl_str text = output != NULL ? gl_json_raw(&page.j, output) : GL_S("null");
+
+            (void)fwrite(text.p, 1, text.n, reach->cli->out.file);
+        }
+    }
+    gl_page_done(&page);
+    return err;
+}
+
 /* The JSON of its output; "null" if it has none. */
-static gl_str output_of(struct gl_page *p, gl_jnode step)
+static int print_output(struct gl_reach *reach, struct gl_page *p, gl_jnode step)
 {
     gl_jnode output = gl_json_get(&p->j, step, "output");
+    gl_str text = output != NULL ? gl_json_raw(&p->j, output) : GL_S("null");
 
-    return output != NULL ? gl_json_raw(&p->j, output) : GL_S("null");
+    if (gl_page_number(p, step, "output_bytes") > 0) {
+        return print_asked(reach, gl_page_text(p, p->root, "job_id"),
+                           gl_page_text(p, step, "step_id"));
+    }
+    (void)fwrite(text.p, 1, text.n, reach->cli->out.file);
+    return 0;
 }
 
 static bool is_ended(struct gl_page *p)
@@ -147,8 +201,10 @@ static void note_needed(struct gl_page *p, struct gl_map *needed)
     }
 }
 
-static int print_one(struct gl_cli *cli, struct gl_page *p, const char *id)
+static int print_one(struct gl_reach *reach, struct gl_page *p, const char *id)
 {
+    struct gl_cli *cli = reach->cli;
+    int err;
     gl_jnode step = gl_json_get(&p->j, steps_of(p), id);
     gl_str status = gl_page_text(p, step, "status");
 
@@ -162,48 +218,47 @@ static int print_one(struct gl_cli *cli, struct gl_page *p, const char *id)
             gl_str_fmt(&p->arena, "step %s has no output yet: it is %.*s", id, GL_STR_ARG(status))
                 .p);
     }
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(output_of(p, step)));
-    return gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
+    err = print_output(reach, p, step);
+    (void)fputc('\n', cli->out.file);
+    return err != 0 ? err : gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
 }
 
 /* Of the steps nobody needs, instances of `foreach` left out: their step has the list. */
-static void print_last(struct gl_cli *cli, struct gl_page *p)
+static int print_last(struct gl_reach *reach, struct gl_page *p)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_cli *cli = reach->cli;
+    FILE *out = cli->out.file;
     gl_jnode steps = steps_of(p);
     struct gl_map needed = {0};
-    struct gl_jw w;
+    const char *before = "";
+    int err = 0;
 
     note_needed(p, &needed);
-    gl_jw_init(&w, &out);
-    gl_jw_object(&w);
-    for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
+    (void)fputs(cli->json ? "{" : "", out);
+    for (gl_jnode k = gl_json_first(&p->j, steps); k && err == 0;
+         k = gl_json_after(&p->j, steps, k)) {
         gl_str id = gl_json_str(&p->j, k, &p->arena);
 
         if (gl_map_find(&needed, id) != NULL || gl_str_ends(id, GL_S("]"))) {
             continue;
         }
-        if (cli->json) {
-            gl_jw_key_str(&w, id);
-            gl_jw_raw(&w, output_of(p, gl_json_value(k)));
-        } else {
-            (void)fprintf(cli->out.file, "%.*s\t%.*s\n", GL_STR_ARG(id),
-                          GL_STR_ARG(output_of(p, gl_json_value(k))));
-        }
+        (void)fprintf(out, cli->json ? "%s\"%.*s\":" : "%s%.*s\t", before, GL_STR_ARG(id));
+        err = print_output(reach, p, gl_json_value(k));
+        before = cli->json ? "," : "\n";
     }
-    gl_jw_end(&w);
-    if (cli->json) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
-    }
+    (void)fputs(cli->json ? "}\n" : before, out);
     gl_map_done(&needed);
+    return err;
 }
 
-static int print_result(struct gl_cli *cli, struct gl_page *p)
+static int print_result(struct gl_reach *reach, struct gl_page *p)
 {
+    struct gl_cli *cli = reach->cli;
+    int err = 0;
     gl_str status = gl_page_text(p, p->root, "status");
 
     if (cli->words_n > 1) {
-        return print_one(cli, p, cli->words[1]);
+        return print_one(reach, p, cli->words[1]);
     }
     if (!is_ended(p)) {
         int code = gl_cli_fail(
@@ -218,22 +273,25 @@ static int print_result(struct gl_cli *cli, struct gl_page *p)
         (void)fprintf(cli->out.file, "%.*s\n",
                       GL_STR_ARG(result != NULL ? gl_json_raw(&p->j, result) : GL_S("null")));
     } else {
-        print_last(cli, p);
+        err = print_last(reach, p);
     }
-    return gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
+    return err != 0 ? err : gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
 }
 
 int gl_cmd_job_result(struct gl_cli *cli)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
+    struct gl_request rq = {.verb = GL_VERB_STATUS,
+                            .job = gl_str_of(cli->words[0]),
+                            .step = gl_str_of(cli->words_n > 1 ? cli->words[1] : "")};
     struct gl_reach reach;
     struct gl_page page;
     struct gl_why why;
     int err;
 
     gl_reach_init(&reach, cli);
-    err = gl_page_ask(&page, &reach, &rq, &why);
-    err = err != 0 ? gl_cli_fail(cli, err, why.text) : print_result(cli, &page);
+    err = rq.step.n > 0 ? gl_page_ask(&page, &reach, &rq, &why)
+                        : gl_page_ask_all(&page, &reach, &rq, &why);
+    err = err != 0 ? gl_cli_fail(cli, err, why.text) : print_result(&reach, &page);
     gl_page_done(&page);
     gl_reach_done(&reach);
     return err;

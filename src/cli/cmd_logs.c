@@ -206,10 +206,11 @@ static int show_attempt(struct paper *p, gl_str step, uint32_t attempt, uint64_t
 
 static int ask_state(struct paper *p, gl_str job, struct gl_why *reterr_why)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .step = p->step};
 
     gl_page_done(&p->page);
-    return gl_page_ask(&p->page, &p->reach, &rq, reterr_why);
+    return p->step.n > 0 ? gl_page_ask(&p->page, &p->reach, &rq, reterr_why)
+                         : gl_page_ask_all(&p->page, &p->reach, &rq, reterr_why);
 }
 
 /* Is nobody going to say anything, as the state of the job has it? */
@@ -321,6 +322,22 @@ static int show_several(struct paper *p, gl_jnode steps, gl_str of, struct gl_wh
     return err;
 }
 
+/* The answer was about the step alone. */
+static int show_instances(struct paper *p, struct gl_why *reterr_why)
+{
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = p->job};
+    gl_jnode state;
+    int err;
+
+    gl_page_done(&p->page);
+    err = gl_page_ask_all(&p->page, &p->reach, &rq, reterr_why);
+    if (err != 0) {
+        return err;
+    }
+    state = gl_json_get(&p->page.j, p->page.root, "workflow_state");
+    return show_several(p, gl_json_get(&p->page.j, state, "steps"), p->step, reterr_why);
+}
+
 static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
 {
     gl_jnode step = gl_json_get(&p->page.j, steps, p->cli->words[1]);
@@ -335,7 +352,7 @@ static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
                                   "step %.*s has several instances: follow one of them, such as "
                                   "'%.*s[0]'",
                                   GL_STR_ARG(p->step), GL_STR_ARG(p->step))
-                         : show_several(p, steps, p->step, reterr_why);
+                         : show_instances(p, reterr_why);
     }
     if (p->attempt > last) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "step %.*s has had %u attempt%s",

@@ -189,7 +189,7 @@ static void say_earlier(struct gl_reach *reach)
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
     struct gl_page p;
 
-    if (gl_page_ask(&p, reach, &rq, NULL) == 0) {
+    if (gl_page_ask_all(&p, reach, &rq, NULL) == 0) {
         gl_jnode steps = gl_json_get(&p.j, gl_json_get(&p.j, p.root, "workflow_state"), "steps");
 
         say_unsafe(cli, &p, steps);

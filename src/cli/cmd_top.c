@@ -154,7 +154,8 @@ static void look(struct top *t)
     }
     put_in_order(t);
     if (t->has_steps && t->jobs_n > 0) {
-        struct gl_request one = {.verb = GL_VERB_STATUS, .job = chosen_id(t)};
+        struct gl_request one = {
+            .verb = GL_VERB_STATUS, .job = chosen_id(t), .limit = (uint32_t)t->term->rows + 1};
 
         /* It may be gone by now: then nothing is shown of it. */
         if (gl_page_ask(&t->job, &t->reach, &one, NULL) != 0) {

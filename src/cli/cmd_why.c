@@ -97,7 +97,9 @@ static int tell(struct gl_cli *cli, struct gl_page *p)
 
 int gl_cmd_why(struct gl_cli *cli)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
+    struct gl_request rq = {.verb = GL_VERB_STATUS,
+                            .job = gl_str_of(cli->words[0]),
+                            .step = gl_str_of(cli->words_n > 1 ? cli->words[1] : "")};
     struct gl_reach reach;
     struct gl_page page;
     struct gl_why why;

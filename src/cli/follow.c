@@ -218,7 +218,8 @@ static void note_asked(struct gl_follow *f, const struct gl_json *j, gl_jnode ev
 /* The first of the decisions that are offered; WORD if that cannot be had. */
 static gl_str first_decision(struct gl_follow *f, struct gl_page *page)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    struct gl_request rq = {
+        .verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .step = gl_str_of(f->asked)};
     gl_str word = {0};
 
     if (gl_page_ask(page, f->reach, &rq, NULL) == 0) {
@@ -296,7 +297,7 @@ static void say_held(struct gl_follow *f, const struct gl_json *j)
 
 static void look_at_node(struct gl_follow *f)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .brief = true};
     struct gl_page page;
 
     if (gl_page_ask(&page, f->reach, &rq, NULL) == 0) {
@@ -550,7 +551,7 @@ static void look_for_reason(struct gl_follow *f)
  * error. */
 static int look_at_job(struct gl_follow *f, struct gl_why *reterr_why)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job)};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .brief = true};
     struct gl_page page;
     int err = gl_page_ask(&page, f->reach, &rq, reterr_why);
 
@@ -564,8 +565,7 @@ static int look_at_job(struct gl_follow *f, struct gl_why *reterr_why)
     return err == GL_E_DAMAGED ? err : 0; /* the next question meets any other trouble */
 }
 
-/* When nothing has come for a while: is there a reason? What is told of a job is as large as the
- * job is, and most that are quiet are fine. */
+/* When nothing has come for a while: is there a reason? Most jobs that are quiet are fine. */
 static int look_around(struct gl_follow *f, bool has_news, struct gl_why *reterr_why)
 {
     bool is_odd = f->is_stuck || f->is_stranded;

@@ -26,6 +26,104 @@ void gl_page_done(struct gl_page *p)
     gl_arena_done(&p->arena);
 }
 
+/* ---- all steps ---- */
+
+static gl_jnode state_of(const struct gl_page *p)
+{
+    return gl_json_get(&p->j, p->root, "workflow_state");
+}
+
+bool gl_page_is_whole(struct gl_page *p)
+{
+    return gl_page_is(p, state_of(p), "complete");
+}
+
+void gl_page_say_partial(struct gl_page *p, struct gl_cli *cli)
+{
+    gl_jnode steps = gl_json_get(&p->j, state_of(p), "steps");
+
+    if (!gl_page_is_whole(p)) {
+        gl_cli_say(cli, "%u of %lld steps are shown, failed and running ones first; --all shows all",
+                   steps != NULL ? (unsigned)steps->count : 0,
+                   (long long)gl_page_number(p, state_of(p), "steps_total"));
+    }
+}
+
+static void put_members(struct gl_jw *w, const struct gl_json *j, gl_jnode object,
+                        const char *except, struct gl_arena *a)
+{
+    for (gl_jnode k = gl_json_first(j, object); k; k = gl_json_after(j, object, k)) {
+        gl_str key = gl_json_str(j, k, a);
+
+        if (except == NULL || !gl_str_is(key, except)) {
+            gl_jw_key_str(w, key);
+            gl_jw_raw(w, gl_json_raw(j, gl_json_value(k)));
+        }
+    }
+}
+
+/* The steps of all pages, as members of the object that is open in `w`. */
+static int put_pages(struct gl_jw *w, struct gl_page *first, struct gl_reach *r,
+                     struct gl_request *rq, struct gl_why *reterr_why)
+{
+    gl_str next = gl_page_text(first, state_of(first), "next");
+    int err = 0;
+
+    while (err == 0 && next.n > 0) {
+        struct gl_request one = *rq;
+        struct gl_page page;
+
+        one.after = next;
+        one.limit = 0;
+        err = gl_page_ask(&page, r, &one, reterr_why);
+        if (err == 0) {
+            put_members(w, &page.j, gl_json_get(&page.j, state_of(&page), "steps"), NULL,
+                        &page.arena);
+            next = gl_str_dup(&first->arena, gl_page_text(&page, state_of(&page), "next"));
+        }
+        gl_page_done(&page);
+    }
+    return err;
+}
+
+int gl_page_ask_all(struct gl_page *p, struct gl_reach *r, struct gl_request *rq,
+                    struct gl_why *reterr_why)
+{
+    struct gl_buf whole = {0};
+    struct gl_jw w;
+    int err = gl_page_ask(p, r, rq, reterr_why);
+
+    if (err != 0 || gl_page_is_whole(p)) {
+        return err;
+    }
+    gl_jw_init(&w, &whole);
+    gl_jw_object(&w);
+    put_members(&w, &p->j, p->root, "workflow_state", &p->arena);
+    gl_jw_key(&w, "workflow_state");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "status");
+    gl_jw_str(&w, gl_page_text(p, p->root, "status"));
+    gl_jw_key(&w, "complete");
+    gl_jw_bool(&w, true);
+    gl_jw_key(&w, "steps");
+    gl_jw_object(&w);
+    err = put_pages(&w, p, r, rq, reterr_why);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    if (err == 0) {
+        gl_page_done(p);
+        *p = (struct gl_page){.body = whole};
+        err = gl_json_parse(&p->j, gl_buf_view(&p->body), ANSWER_BYTES_MAX, &p->arena, reterr_why);
+        p->root = err == 0 ? gl_json_root(&p->j) : NULL;
+    } else {
+        gl_buf_done(&whole);
+    }
+    return err;
+}
+
+/* ---- members ---- */
+
 gl_str gl_page_text(struct gl_page *p, gl_jnode n, const char *name)
 {
     return gl_json_str(&p->j, gl_json_get(&p->j, n, name), &p->arena);

@@ -17,6 +17,12 @@ struct gl_page {
 int gl_page_ask(struct gl_page *p, struct gl_reach *r, struct gl_request *rq,
                 struct gl_why *reterr_why);
 void gl_page_done(struct gl_page *p);
+/* STATUS with every step, however many answers that takes. */
+int gl_page_ask_all(struct gl_page *p, struct gl_reach *r, struct gl_request *rq,
+                    struct gl_why *reterr_why);
+/* Are all steps in this answer to STATUS? Else say on stderr how many are not. */
+bool gl_page_is_whole(struct gl_page *p);
+void gl_page_say_partial(struct gl_page *p, struct gl_cli *cli);
 
 gl_str gl_page_text(struct gl_page *p, gl_jnode n, const char *name);          /* "" if absent */
 int64_t gl_page_number(const struct gl_page *p, gl_jnode n, const char *name); /* 0 if absent */

@@ -453,7 +453,10 @@ static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
                           GL_STR_ARG(gl_reach_escape(a, rq->after)))
             .p;
     case GL_VERB_STATUS:
-        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s", GL_STR_ARG(job)).p;
+        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s?limit=%u&step=%.*s&page=%.*s&brief=%s",
+                          GL_STR_ARG(job), rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->step)),
+                          GL_STR_ARG(gl_reach_escape(a, rq->after)), rq->brief ? "true" : "false")
+            .p;
     case GL_VERB_EVENTS:
         return gl_str_fmt(
                    a, "/v1/contexts/default/jobs/%.*s/events?from=%lld&limit=%u&wait_ms=%lld",

@@ -238,6 +238,18 @@ bool gl_core_knows_flow(const struct gl_core *c, gl_str hash)
     return gl_map_find(&c->specs, hash) != NULL;
 }
 
+const struct gl_flow *gl_core_hold_flow(struct gl_core *c, gl_str hash, struct gl_spec **ret)
+{
+    struct gl_spec *s = gl_map_find(&c->specs, hash);
+
+    if (s == NULL) {
+        return NULL;
+    }
+    gl_spec_ref(s);
+    *ret = s;
+    return s->flow;
+}
+
 bool gl_core_owns(const struct gl_core *c, gl_str job)
 {
     const struct gl_job *j = gl_map_find(&c->jobs, job);

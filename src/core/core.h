@@ -62,6 +62,9 @@ bool gl_core_is_quarantined(const struct gl_core *c, gl_str job);
 /* Is this flow in memory already, so that LOADED need not carry it? */
 bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
 
+/* The flow, if it is in memory, until gl_spec_unref(*ret). It does not change. */
+const struct gl_flow *gl_core_hold_flow(struct gl_core *c, gl_str hash, struct gl_spec **ret);
+
 /* Is this job in memory, and ours? */
 bool gl_core_owns(const struct gl_core *c, gl_str job);
 

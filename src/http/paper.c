@@ -289,5 +289,6 @@ void gl_paper_route(struct gl_call *c)
         return;
     }
     c->then = c->step.n > 0 ? read_page : list_attempts;
+    c->rq.step = c->step;
     gl_call_ask(c);
 }

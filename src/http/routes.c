@@ -44,6 +44,14 @@ static const struct gl_argument nodes_arguments[] = {
     END,
 };
 
+static const struct gl_argument status_arguments[] = {
+    {"step", GL_ARG_TEXT, 0, "Only this step, with its whole output."},
+    {"page", GL_ARG_TEXT, 0, "Steps in the order of the flow, from here on: `next` of an answer."},
+    {"limit", GL_ARG_NUMBER, GL_PAGE_MAX, "Steps of one answer; 1000 if absent."},
+    {"brief", GL_ARG_FLAG, 0, "true: only the job, without its steps."},
+    END,
+};
+
 static const struct gl_argument why_arguments[] = {
     {"step", GL_ARG_TEXT, 0, "Only this step."},
     END,
@@ -124,8 +132,8 @@ const struct gl_http_route gl_routes[] = {
      "Submit many jobs at once.",
      "{\"jobs\": [...]}: for each, in order, what a single one gets, or {\"error\"}", 200,
      NO_ARGUMENTS, FIELDS(gl_submits_batch_schema)},
-    {"GET", JOB, GL_VERB_STATUS, gl_verbs_ask, "status", "A job with its steps.", "an object", 200,
-     NO_ARGUMENTS, NO_BODY},
+    {"GET", JOB, GL_VERB_STATUS, gl_verbs_status, "status",
+     "A job with its steps, or the first of them.", "an object", 200, status_arguments, NO_BODY},
     {"DELETE", JOB, GL_VERB_REMOVE, gl_verbs_ask, "remove", "Remove a job that has ended.",
      "{\"job_id\"}", 200, NO_ARGUMENTS, NO_BODY},
     {"GET", JOB "/events", GL_VERB_EVENTS, gl_verbs_events, "events",

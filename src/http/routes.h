@@ -67,7 +67,8 @@ void gl_verbs_node_show(struct gl_call *c);
 void gl_verbs_yield(struct gl_call *c);
 void gl_verbs_submit(struct gl_call *c);
 void gl_verbs_list(struct gl_call *c);
-void gl_verbs_ask(struct gl_call *c); /* nothing but the path matters */
+void gl_verbs_ask(struct gl_call *c);
+void gl_verbs_status(struct gl_call *c); /* nothing but the path matters */
 void gl_verbs_events(struct gl_call *c);
 void gl_verbs_logs(struct gl_call *c);
 void gl_verbs_why(struct gl_call *c);

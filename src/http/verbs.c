@@ -134,6 +134,19 @@ void gl_verbs_ask(struct gl_call *c)
     gl_call_ask(c);
 }
 
+void gl_verbs_status(struct gl_call *c)
+{
+    c->rq.step = gl_call_argument(c, "step");
+    c->rq.after = gl_call_argument(c, "page");
+    c->rq.brief = gl_str_is(gl_call_argument(c, "brief"), "true");
+    read_page_size(c);
+    if ((c->rq.step.n > 0) + (c->rq.after.n > 0) + c->rq.brief > 1) {
+        gl_reply_error(c, GL_E_INVALID, "'step', 'page' and 'brief' exclude each other", NULL);
+        return;
+    }
+    gl_call_ask(c);
+}
+
 void gl_verbs_events(struct gl_call *c)
 {
     read_page_size(c);

@@ -201,6 +201,7 @@ static const struct gl_field step_fields[] = {
     SF(terminal_reason, STR, 0, "Why it ended as it did."),
     SF(last_error, STR, 0, "What went wrong in its last attempt, or why it waits."),
     SF(output, RAW, 0, "What it handed to its dependents."),
+    SF(output_bytes, U64, 0, "Size of an output that is left out: `output_ref` has it."),
     SF(decision, STR, 0, "What a person decided."),
     SF(decided_by, STR, 0, "Who decided."),
     SF(decided_at, TIME, 0, "When."),

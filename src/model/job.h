@@ -197,6 +197,7 @@ struct gl_step_record {
     int64_t exit_code;
     gl_str terminal_reason, last_error;
     gl_str output;               /* JSON */
+    uint64_t output_bytes;       /* its size, where a reader has left it out; never stored */
     gl_str decision, decided_by; /* of a person */
     gl_ms decided_at;
     uint32_t gate;     /* GL_GATE_*: what has been decided before its first attempt */

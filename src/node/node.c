@@ -358,6 +358,22 @@ static gl_str store_of(void *owner, struct gl_arena *a)
     return gl_figures_shut(owner, a);
 }
 
+static const struct gl_flow *hold_flow(void *owner, gl_str hash, void **ret_hold)
+{
+    struct gl_node *n = owner;
+    struct gl_spec *spec = NULL;
+    const struct gl_flow *flow = gl_core_hold_flow(n->core, hash, &spec);
+
+    *ret_hold = spec;
+    return flow;
+}
+
+static void drop_flow(void *owner, void *hold)
+{
+    (void)owner;
+    gl_spec_unref(hold);
+}
+
 static void claim_failed(void *owner, const struct gl_store_req *req)
 {
     struct gl_node *n = owner;
@@ -405,9 +421,12 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
                                       .refused = refused,
                                       .is_quarantined = is_quarantined,
                                       .session = session_of,
-                                      .store = store_of};
+                                      .store = store_of,
+                                      .flow = hold_flow,
+                                      .flow_done = drop_flow};
     n->queries.live = &n->live;
     n->queries.asks = ports->asks;
+    n->queries.work = ports->work;
     gl_claims_init(&n->claims, ports->store, ports->clock, ports->entropy);
     n->claims.on_failed = claim_failed;
     n->claims.owner = n;

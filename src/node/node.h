@@ -19,6 +19,7 @@
 #include "port/exec.h"
 #include "port/record.h"
 #include "port/store.h"
+#include "port/work.h"
 
 struct gl_event;
 struct gl_node;
@@ -86,6 +87,7 @@ struct gl_node_ports { /* borrowed until the node is freed */
     struct gl_blob *blob;          /* NULL: flows and messages have no files */
     struct gl_record_port *record; /* NULL: nothing is recorded */
     const struct gl_asks *asks;    /* NULL: questions of workers are not known */
+    struct gl_work *work;          /* NULL: answers are rendered on the control thread */
 };
 
 /* Strings in `config` are copied. */

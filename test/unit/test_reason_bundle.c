@@ -16,7 +16,7 @@ enum { A, B, S, STEPS_N };
 struct rig {
     struct gl_view view;
     struct gl_view_items items[STEPS_N];
-    struct gl_step_record *steps[STEPS_N];
+    const struct gl_step_record *steps[STEPS_N];
     struct gl_step_record a, b, s;
 };
 

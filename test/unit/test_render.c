@@ -13,11 +13,16 @@ static void assert_page(int64_t from, int64_t last, const char *status, bool end
          .value = GL_S("{\"seq\":1,\"type\":\"running\"}\n{\"seq\":2,\"type\":\"pausing\"}\n")},
         {.seq = 3, .value = GL_S("{\"seq\":3,\"type\":\"paused\"}\n")},
     };
+    struct gl_events e = {.from = from, .last = last, .limit = 10, .status = gl_str_of(status)};
     struct gl_buf out = {0};
     struct gl_jw w;
 
     gl_jw_init(&w, &out);
-    (void)gl_render_events(log, GL_COUNT(log), from, 10, last, gl_str_of(status), ended, &w);
+    gl_render_events_begin(&e, &w);
+    for (size_t i = 0; i < GL_COUNT(log); i++) {
+        gl_render_events_add(&e, log[i].value, &w);
+    }
+    (void)gl_render_events_end(&e, ended, &w); /* the text has it, too */
     gl_buf_char(&out, '\0');
     assert_string_equal(out.p, expected);
     gl_buf_done(&out);

@@ -1,0 +1,128 @@
+#include "api/facts.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "model/agent.h"
+
+enum { FACTS_MAX = 100 };
+
+/* ---- answers ---- */
+
+static int compare_places(const void *a, const void *b)
+{
+    uint32_t x = ((const struct gl_fact *)a)->place, y = ((const struct gl_fact *)b)->place;
+
+    return x == y ? 0 : x < y ? -1 : 1;
+}
+
+static void tell_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+{
+    const struct gl_facts *f = owner;
+    struct gl_fact key = {.place = number};
+    const struct gl_fact *found =
+        f->steps_n == 0 ? NULL
+                        : bsearch(&key, f->steps, f->steps_n, sizeof(key), compare_places);
+
+    (void)job;
+    if (found != NULL) {
+        gl_buf_str(out, found->waits_for);
+    }
+}
+
+static gl_str tell_refused(void *owner, gl_str job, gl_str step_id)
+{
+    const struct gl_facts *f = owner;
+
+    (void)job;
+    for (size_t i = 0; i < f->steps_n; i++) {
+        if (f->steps[i].refused.n > 0 && gl_str_eq(f->steps[i].step_id, step_id)) {
+            return f->steps[i].refused;
+        }
+    }
+    return (gl_str){0};
+}
+
+static bool tell_quarantined(void *owner, gl_str job)
+{
+    const struct gl_facts *f = owner;
+
+    (void)job;
+    return f->is_quarantined;
+}
+
+static gl_str tell_store(void *owner, struct gl_arena *a)
+{
+    const struct gl_facts *f = owner;
+
+    (void)a;
+    return f->store;
+}
+
+const struct gl_reason_live *gl_facts_live(const struct gl_facts *f)
+{
+    return f->has_node ? &f->live : NULL;
+}
+
+/* ---- questions ---- */
+
+struct collector {
+    struct gl_facts *facts;
+    struct gl_arena *arena;
+    const struct gl_view *view;
+    const struct gl_reason_live *live;
+    size_t asked_n;
+};
+
+static void ask(struct collector *c, uint32_t number, int64_t item)
+{
+    const struct gl_view *v = c->view;
+    const struct gl_step_record *r = item < 0 ? v->steps[number] : v->items[number].records[item];
+    struct gl_fact fact = {0};
+
+    if (r == NULL || r->step_id.n == 0 || c->facts->steps_n >= 2 * FACTS_MAX) {
+        return;
+    }
+    fact.place = item < 0 ? number : gl_flow_place(v->flow, number, item);
+    fact.step_id = r->step_id;
+    if (r->status == GL_STEP_QUEUED && c->asked_n < FACTS_MAX) {
+        GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+        c->asked_n++;
+        c->live->step(c->live->owner, v->job.job_id, fact.place, &out);
+        fact.waits_for = gl_str_dup(c->arena, gl_buf_view(&out));
+    }
+    if (r->status == GL_STEP_RUNNING && c->live->refused != NULL) {
+        fact.refused =
+            gl_str_dup(c->arena, c->live->refused(c->live->owner, v->job.job_id, r->step_id));
+    }
+    if (fact.waits_for.n > 0 || fact.refused.n > 0) {
+        c->facts->steps[c->facts->steps_n++] = fact;
+    }
+}
+
+void gl_facts_collect(struct gl_facts *f, struct gl_arena *a, const struct gl_view *v,
+                      const struct gl_reason_live *live)
+{
+    struct collector c = {.facts = f, .arena = a, .view = v, .live = live};
+
+    *f = (struct gl_facts){.has_node = live != NULL};
+    if (live == NULL) {
+        return;
+    }
+    f->live = (struct gl_reason_live){.owner = f,
+                                      .step = tell_step,
+                                      .refused = tell_refused,
+                                      .is_quarantined = tell_quarantined,
+                                      .store = tell_store};
+    f->is_quarantined = live->is_quarantined(live->owner, v->job.job_id);
+    f->store = live->store != NULL ? gl_str_dup(a, live->store(live->owner, a)) : (gl_str){0};
+    f->steps = GL_NEW_ARRAY(a, struct gl_fact, 2 * FACTS_MAX);
+    for (size_t i = 0; i < v->picks_n; i++) {
+        ask(&c, v->picks[i].number, v->picks[i].item);
+    }
+    for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
+        ask(&c, i, -1);
+    }
+    qsort(f->steps, f->steps_n, sizeof(f->steps[0]), compare_places);
+}

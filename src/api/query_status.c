@@ -1,0 +1,669 @@
+/* query_status.c - a job and its steps (STATUS), and why they are as they are (WHY).
+ *
+ * Three ways to read the steps:
+ *   scan   all of them, reduced to what one answer holds (scan.h): a status, or why
+ *   page   some of them in the order of the flow, from a position on: the pages of a large job
+ *   step   one, with its whole output
+ *
+ * The control thread asks the store and copies what comes back; parsing and rendering is work for
+ * another thread (port/work.h). What only the node's memory knows is asked for in between, for a
+ * bounded number of steps (facts). Scans of large jobs wait for each other, so that however many
+ * clients ask, they need the memory of one. */
+#include "api/asked.h"
+#include "api/facts.h"
+#include "api/query_parts.h"
+#include "api/render.h"
+#include "api/scan.h"
+#include "base/check.h"
+#include "base/limits.h"
+#include "base/mem.h"
+#include "model/agent.h"
+
+enum {
+    PAGE_STEPS = 500,           /* records of one read, ... */
+    PAGE_BYTES = 1 << 20,       /* ... and about their bytes; */
+    FIRST_BYTES = 256 << 10,    /* those of the first, which needs no turn */
+    CHUNK = 16,                 /* records that are read by name at a time: they may be large */
+    INBOX_MAX = 100,            /* commands that are counted */
+    ITEMS_BYTES_MAX = 8 << 20,  /* of the outputs of one step's instances, put together */
+};
+
+struct status {
+    struct gl_work_task task;
+    struct gl_query *q;
+    struct gl_job_record job;
+    const struct gl_flow *flow;
+    void *hold; /* the node's, on the flow; NULL: the flow is ours */
+    struct gl_scan scan;
+    struct gl_view view;
+    struct gl_facts facts;
+
+    struct gl_arena page; /* what was read last, while it is being parsed */
+    struct gl_record *records;
+    size_t records_n;
+    bool has_more;
+    void (*then)(struct status *s); /* on the control thread, after that */
+
+    struct gl_link turn; /* in context->turns while it waits for one */
+    bool has_turn;
+
+    /* Pages, and one step: from here on. */
+    uint32_t number;
+    int64_t item;
+    uint32_t limit;
+    struct gl_view_pick *picks;
+    struct gl_view_pick asked[CHUNK];
+    size_t picks_n, asked_n;
+
+    int code;
+    struct gl_why why;
+};
+
+static struct status *state(struct gl_query *q)
+{
+    return q->counts;
+}
+
+/* ---- turns ---- */
+
+static void list_steps(struct status *s);
+static void read_flow(struct status *s);
+
+static void give_turn(struct gl_query_context *c)
+{
+    struct gl_link *l = c->is_closing || c->has_turn ? NULL : gl_list_first(&c->turns);
+
+    if (l != NULL) {
+        struct status *s = GL_CONTAINER(l, struct status, turn);
+
+        gl_list_remove(l);
+        c->has_turn = s->has_turn = true;
+        s->then(s);
+    }
+}
+
+/* `then` when no other large job is being read. */
+static void wait_turn(struct status *s, void (*then)(struct status *s))
+{
+    if (s->has_turn) {
+        then(s);
+        return;
+    }
+    s->then = then;
+    gl_list_push(&s->q->context->turns, &s->turn);
+    give_turn(s->q->context);
+}
+
+static void leave(struct gl_query *q)
+{
+    struct status *s = state(q);
+    struct gl_query_context *c = q->context;
+
+    gl_list_remove(&s->turn);
+    gl_scan_done(&s->scan);
+    gl_arena_done(&s->page);
+    if (s->hold != NULL) {
+        c->live->flow_done(c->live->owner, s->hold);
+    }
+    if (s->has_turn) {
+        c->has_turn = false;
+        give_turn(c);
+    }
+    gl_mem_free(s);
+}
+
+/* ---- work ---- */
+
+static void work(struct status *s, void (*run)(struct gl_work_task *t),
+                 void (*done)(struct gl_work_task *t))
+{
+    s->task = (struct gl_work_task){.run = run, .done = done};
+    gl_work_post(s->q->context->work, &s->task);
+}
+
+static struct status *of_task(struct gl_work_task *t)
+{
+    return GL_CONTAINER(t, struct status, task);
+}
+
+/* ---- the answer ---- */
+
+static void run_render(struct gl_work_task *t)
+{
+    struct status *s = of_task(t);
+    struct gl_query *q = s->q;
+
+    if (q->rq->verb == GL_VERB_WHY) {
+        s->code = gl_render_why(&q->arena, &s->view, q->rq->step, gl_facts_live(&s->facts), &q->w,
+                                &s->why);
+    } else {
+        gl_render_status(&q->arena, &s->view, gl_facts_live(&s->facts), &q->w);
+    }
+}
+
+static void on_rendered(struct gl_work_task *t)
+{
+    struct status *s = of_task(t);
+
+    if (s->code != 0) {
+        gl_query_fail(s->q, s->code, s->why.text);
+    } else {
+        gl_query_succeed(s->q);
+    }
+}
+
+static void tell(struct status *s)
+{
+    struct gl_query *q = s->q;
+
+    s->view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
+    s->view.asks = gl_asked_of(q->context->asks, &s->view, &q->arena);
+    s->view.context = q->tenant;
+    gl_facts_collect(&s->facts, &q->arena, &s->view, q->context->live);
+    work(s, run_render, on_rendered);
+}
+
+static void on_inbox(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (gl_query_answered(q)) {
+        q->job_owner.inbox_n = (uint32_t)req->records_n;
+        tell(state(q));
+    }
+}
+
+static void find_owner(struct gl_query *q)
+{
+    q->job_owner = gl_nodes_find_owner(&q->nodes, q->job_record.owner);
+    q->job_owner.has_mates = gl_nodes_has_mate(
+        &q->arena, &q->nodes, gl_render_text(&q->arena, q->job_record.value, "stack"),
+        gl_render_text(&q->arena, q->job_record.value, "env_scope"));
+}
+
+static void on_owner(struct gl_query *q)
+{
+    find_owner(q);
+    q->listing = (struct gl_listing){.kind = GL_S("inbox"),
+                                     .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
+                                     .limit = INBOX_MAX,
+                                     .ids_only = true};
+    gl_query_list(q, on_inbox);
+}
+
+/* All steps are known that will be: who has the job? */
+static void has_steps(struct status *s)
+{
+    struct gl_query *q = s->q;
+
+    gl_scan_end(&s->scan, &s->view);
+    if (s->picks != NULL) {
+        s->view.picks = s->picks;
+        s->view.picks_n = s->picks_n;
+        s->view.is_partial = s->view.is_page = true;
+        if (s->number < s->flow->steps.n && q->rq->step.n == 0) {
+            s->view.next = gl_str_fmt(&q->arena, "%u.%lld", s->number, (long long)s->item);
+        }
+    } else if (s->view.is_partial) {
+        s->view.next = gl_str_fmt(&q->arena, "%u.-1", gl_flow_agents_n(s->flow));
+    }
+    if (q->context->store->ops->shared && q->job_record.live) {
+        gl_query_sessions(q, on_owner);
+    } else {
+        tell(s);
+    }
+}
+
+/* ---- a page of records ---- */
+
+static void run_add(struct gl_work_task *t)
+{
+    struct status *s = of_task(t);
+
+    gl_scan_add(&s->scan, s->records, s->records_n);
+}
+
+static void on_added(struct gl_work_task *t)
+{
+    struct status *s = of_task(t);
+
+    gl_arena_done(&s->page);
+    s->then(s);
+}
+
+/* Copies what came back, because the store frees it, and has it parsed. */
+static void add(struct status *s, const struct gl_store_req *req, void (*then)(struct status *s))
+{
+    s->records = GL_NEW_ARRAY(&s->page, struct gl_record, req->records_n + 1);
+    s->records_n = 0;
+    for (size_t i = 0; i < req->records_n; i++) {
+        struct gl_record r = req->records[i];
+
+        if (r.rev == 0) {
+            continue; /* asked for by name, and not there */
+        }
+        r.id = gl_str_dup(&s->page, r.id);
+        r.value = gl_str_dup(&s->page, r.value);
+        r.kind = r.owner = (gl_str){0};
+        s->records[s->records_n++] = r;
+    }
+    s->then = then;
+    work(s, run_add, on_added);
+}
+
+/* ---- all steps ---- */
+
+static void after_page(struct status *s)
+{
+    if (s->has_more) {
+        wait_turn(s, list_steps);
+    } else {
+        has_steps(s);
+    }
+}
+
+static void on_steps(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct status *s = state(q);
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    s->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n);
+    if (s->has_more && req->records_n > 0) {
+        q->listing.after = gl_str_dup(&q->arena, req->records[req->records_n - 1].id);
+    }
+    s->has_more &= req->records_n > 0;
+    add(s, req, after_page);
+}
+
+static void list_steps(struct status *s)
+{
+    s->q->listing.bytes_max = s->has_turn ? PAGE_BYTES : FIRST_BYTES;
+    gl_query_list(s->q, on_steps);
+}
+
+static void begin_scan(struct status *s)
+{
+    struct gl_query *q = s->q;
+
+    q->listing = (struct gl_listing){.kind = GL_S("step"),
+                                     .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
+                                     .limit = PAGE_STEPS};
+    list_steps(s);
+}
+
+/* ---- some steps, by name ---- */
+
+static void read_chunk(struct status *s);
+
+static bool at_end(const struct status *s)
+{
+    return s->picks_n >= s->limit || s->number >= s->flow->steps.n;
+}
+
+/* Behind position (number, item): the instances of that step, then the next one. */
+static void advance(struct status *s)
+{
+    if (s->item + 1 < (int64_t)s->scan.items_n[s->number]) {
+        s->item++;
+    } else {
+        s->number++;
+        s->item = -1;
+    }
+}
+
+/* Those that were asked for, up to the first with instances: these come before the next step. */
+static void after_chunk(struct status *s)
+{
+    for (size_t i = 0; i < s->asked_n && !at_end(s); i++) {
+        struct gl_view_pick p = s->asked[i];
+        const struct gl_view_items *items = &s->scan.view.items[p.number];
+
+        if (p.number != s->number || p.item != s->item) {
+            break;
+        }
+        if (p.item < 0 || (p.item < (int64_t)items->n && items->records[p.item] != NULL)) {
+            s->picks[s->picks_n++] = p;
+        }
+        advance(s);
+        while (s->item < 0 && s->number < s->flow->steps.n &&
+               gl_flow_step(s->flow, s->number)->is_removed) {
+            s->number++;
+        }
+    }
+    read_chunk(s);
+}
+
+static void on_chunk(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (gl_query_answered(q)) {
+        add(state(q), req, after_chunk);
+    }
+}
+
+static gl_str key_of(struct status *s, struct gl_view_pick p)
+{
+    gl_str id = gl_flow_step(s->flow, p.number)->id;
+
+    return p.item < 0 ? gl_str_fmt(&s->q->arena, "%.*s/%.*s", GL_STR_ARG(s->q->job), GL_STR_ARG(id))
+                      : gl_str_fmt(&s->q->arena, "%.*s/%.*s[%lld]", GL_STR_ARG(s->q->job),
+                                   GL_STR_ARG(id), (long long)p.item);
+}
+
+static void read_chunk(struct status *s)
+{
+    struct gl_query *q = s->q;
+    struct gl_store *store = q->context->store;
+    struct gl_view_pick p = {.number = s->number, .item = s->item};
+
+    if (at_end(s)) {
+        has_steps(s);
+        return;
+    }
+    for (s->asked_n = 0; s->asked_n < CHUNK && p.number < s->flow->steps.n;) {
+        if (p.item >= 0 && p.item >= (int64_t)s->scan.items_n[p.number]) {
+            break;
+        }
+        if (p.item >= 0 || !gl_flow_step(s->flow, p.number)->is_removed) {
+            q->keys[s->asked_n] = (struct gl_key){.kind = GL_S("step"), .id = key_of(s, p)};
+            s->asked[s->asked_n++] = p;
+        }
+        p.number += p.item < 0;
+        p.item += p.item >= 0;
+    }
+    q->req = (struct gl_store_req){.done = on_chunk, .owner = q};
+    store->ops->get(store, &q->req, q->tenant, q->keys, s->asked_n);
+}
+
+static void begin_page(struct status *s, uint32_t limit)
+{
+    s->limit = limit;
+    s->picks = GL_NEW_ARRAY(&s->q->arena, struct gl_view_pick, limit + 1);
+    s->q->keys = GL_NEW_ARRAY(&s->q->arena, struct gl_key, CHUNK);
+    read_chunk(s);
+}
+
+/* "12.-1": the step's number, and of an instance its item. */
+static bool read_position(struct status *s, gl_str text)
+{
+    gl_str rest = {0}, number = gl_str_cut(text, '.', &rest);
+    int64_t n = -1;
+
+    if (!gl_str_i64(number, &n) || !gl_str_i64(rest, &s->item) || n < 0 || s->item < -1 ||
+        n < gl_flow_agents_n(s->flow) || n >= (int64_t)s->flow->steps.n ||
+        s->item >= GL_ITEMS_MAX) {
+        return false;
+    }
+    s->number = (uint32_t)n;
+    return true;
+}
+
+/* A page that begins among the instances of a step must know how many there are: its step's record
+ * says so, and is read first, though it is not on the page. */
+static void has_parent(struct status *s)
+{
+    if (s->item >= (int64_t)s->scan.items_n[s->number]) {
+        gl_query_fail(s->q, GL_E_INVALID, "there is no such page: take `next` of the page before");
+    } else {
+        begin_page(s, s->q->rq->limit);
+    }
+}
+
+static void on_parent(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (gl_query_answered(q)) {
+        add(state(q), req, has_parent);
+    }
+}
+
+/* ---- one step ---- */
+
+static void after_items(struct status *s);
+
+static void on_items(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct status *s = state(q);
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    s->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n) &&
+                  req->records_n > 0;
+    if (s->has_more) {
+        q->listing.after = gl_str_dup(&q->arena, req->records[req->records_n - 1].id);
+    }
+    add(s, req, after_items);
+}
+
+static void list_items(struct status *s)
+{
+    gl_query_list(s->q, on_items);
+}
+
+/* Too large for one answer: then its instances are to be asked for one by one. */
+static void after_items(struct status *s)
+{
+    if (s->has_more && s->scan.items_bytes[s->number] <= ITEMS_BYTES_MAX) {
+        list_items(s);
+    } else {
+        s->picks[s->picks_n++] = (struct gl_view_pick){.number = s->number, .item = -1};
+        has_steps(s);
+    }
+}
+
+static void has_one(struct status *s)
+{
+    struct gl_query *q = s->q;
+
+    s->picks = GL_NEW_ARRAY(&q->arena, struct gl_view_pick, 1);
+    if (s->item >= 0 && (s->item >= (int64_t)s->scan.view.items[s->number].n ||
+                         s->scan.view.items[s->number].records[s->item] == NULL)) {
+        gl_query_fail(q, GL_E_NOT_FOUND,
+                      gl_str_fmt(&q->arena, "job %.*s has no step '%.*s'", GL_STR_ARG(q->job),
+                                 GL_STR_ARG(q->rq->step))
+                          .p);
+    } else if (s->item >= 0 || s->scan.items_n[s->number] == 0) {
+        s->picks[s->picks_n++] = (struct gl_view_pick){.number = s->number, .item = s->item};
+        has_steps(s);
+    } else {
+        q->listing = (struct gl_listing){
+            .kind = GL_S("step"),
+            .prefix = gl_str_fmt(&q->arena, "%.*s/%.*s[", GL_STR_ARG(q->job),
+                                 GL_STR_ARG(gl_flow_step(s->flow, s->number)->id)),
+            .limit = PAGE_STEPS,
+            .bytes_max = PAGE_BYTES};
+        wait_turn(s, list_items);
+    }
+}
+
+static void on_one(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (gl_query_answered(q)) {
+        add(state(q), req, has_one);
+    }
+}
+
+/* ---- the flow ---- */
+
+static void has_flow(struct status *s)
+{
+    struct gl_query *q = s->q;
+    /* Of a bundle the agents that work for the step are told, too: that is a scan. */
+    bool is_one =
+        q->rq->verb == GL_VERB_STATUS && q->rq->step.n > 0 && s->flow->bundle == NULL;
+    bool is_page = q->rq->verb == GL_VERB_STATUS && q->rq->after.n > 0;
+    uint32_t limit = is_one || is_page ? UINT32_MAX : q->rq->limit;
+
+    gl_scan_begin(&s->scan, &q->arena, &s->job, s->flow, limit,
+                  is_one ? GL_OUTPUT_BYTES_MAX : GL_STATUS_OUTPUT_BYTES);
+    s->scan.outputs_max = is_one ? ITEMS_BYTES_MAX + GL_OUTPUT_BYTES_MAX : GL_STATUS_BYTES;
+    if (q->rq->step.n > 0 && !gl_scan_want(&s->scan, q->rq->step)) {
+        gl_query_fail(q, GL_E_NOT_FOUND,
+                      gl_str_fmt(&q->arena, "job %.*s has no step '%.*s'", GL_STR_ARG(q->job),
+                                 GL_STR_ARG(q->rq->step))
+                          .p);
+    } else if (is_one) {
+        s->number = (uint32_t)s->scan.wanted_number;
+        s->item = s->scan.wanted_item;
+        gl_query_get(q, GL_S("step"),
+                     key_of(s, (struct gl_view_pick){.number = s->number, .item = s->item}),
+                     on_one);
+    } else if (is_page && !read_position(s, q->rq->after)) {
+        gl_query_fail(q, GL_E_INVALID, "there is no such page: take `next` of the page before");
+    } else if (is_page && s->item >= 0) {
+        gl_query_get(q, GL_S("step"),
+                     key_of(s, (struct gl_view_pick){.number = s->number, .item = -1}), on_parent);
+    } else if (is_page) {
+        begin_page(s, q->rq->limit);
+    } else {
+        begin_scan(s);
+    }
+}
+
+static void run_decode(struct gl_work_task *t)
+{
+    struct status *s = of_task(t);
+
+    s->code = gl_view_read_flow(&s->q->arena, s->q->job, s->q->flow, &s->flow, &s->why);
+}
+
+static void on_decoded(struct gl_work_task *t)
+{
+    struct status *s = of_task(t);
+
+    if (s->code != 0) {
+        gl_query_fail(s->q, GL_E_DAMAGED, s->why.text);
+    } else {
+        has_flow(s);
+    }
+}
+
+/* A flow that has changed while its job ran is kept whole, with the changes. */
+static void on_graph(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct gl_json j;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    if (req->records[0].rev != 0 && !req->records[0].damaged &&
+        gl_json_parse(&j, gl_str_dup(&q->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
+                      &q->arena, NULL) == 0 &&
+        gl_json_get(&j, gl_json_root(&j), "flow") != NULL) {
+        q->flow = gl_json_raw(&j, gl_json_get(&j, gl_json_root(&j), "flow"));
+    }
+    work(state(q), run_decode, on_decoded);
+}
+
+static void on_flow(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct status *s = state(q);
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    q->flow = gl_str_dup(&q->arena, req->records[0].value);
+    if (s->job.patches_n > 0) {
+        gl_query_get(q, GL_S("patch"), gl_str_fmt(&q->arena, "%.*s/graph", GL_STR_ARG(q->job)),
+                     on_graph);
+    } else {
+        work(s, run_decode, on_decoded);
+    }
+}
+
+static void read_flow(struct status *s)
+{
+    gl_query_get(s->q, GL_S("flow"), s->job.flow, on_flow);
+}
+
+/* The node has the flows of the jobs in its memory: reading one of 100,000 steps anew would take
+ * more room than all the rest. */
+static void find_flow(struct status *s)
+{
+    const struct gl_reason_live *live = s->q->context->live;
+
+    if (live != NULL && live->flow != NULL && s->job.patches_n == 0) {
+        s->flow = live->flow(live->owner, s->job.flow, &s->hold);
+    }
+    if (s->flow != NULL) {
+        has_flow(s);
+    } else if ((uint64_t)s->job.steps_n > GL_PAGE_MAX) {
+        wait_turn(s, read_flow);
+    } else {
+        read_flow(s);
+    }
+}
+
+/* ---- the job ---- */
+
+/* Only the job, and what may be wrong with it: a command that waits asks for no more. */
+static void tell_brief(struct gl_query *q)
+{
+    const struct gl_reason_live *live = q->context->live;
+    struct gl_view v = {.flow = NULL};
+
+    if (q->nodes.engine != NULL) {
+        find_owner(q);
+        v.owner = &q->job_owner;
+    }
+    if (gl_view_read_job(&q->arena, &q->job_record, &v.job, NULL) == 0) {
+        gl_render_brief(&q->arena, &v, q->context->store->ops->shared ? q->job_record.owner
+                                                                      : (gl_str){0},
+                        live, &q->w);
+    } else {
+        gl_render_job(&q->arena, &q->job_record, q->context->store->ops->shared, &q->w);
+    }
+    gl_query_succeed(q);
+}
+
+static void on_job(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct status *s;
+    struct gl_why why = {0};
+    struct gl_job_record job;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    if (req->records[0].rev == 0) {
+        gl_query_no_such_job(q);
+        return;
+    }
+    q->job_record = gl_query_keep(q, &req->records[0]);
+    if (q->rq->brief) {
+        if (q->context->store->ops->shared && q->job_record.live) {
+            gl_query_sessions(q, tell_brief);
+        } else {
+            tell_brief(q);
+        }
+        return;
+    }
+    if (gl_view_read_job(&q->arena, &q->job_record, &job, &why) != 0) {
+        gl_query_fail(q, GL_E_DAMAGED, why.text);
+        return;
+    }
+    s = gl_mem_alloc(sizeof(*s));
+    s->q = q;
+    s->job = job;
+    gl_list_init(&s->turn);
+    q->counts = s;
+    q->leave = leave;
+    find_flow(s);
+}
+
+void gl_query_status(struct gl_query *q)
+{
+    gl_query_get(q, GL_S("job"), q->job, on_job);
+}
