@@ -411,6 +411,9 @@ static void on_tidy_closed(void *owner)
     struct gl_daemon *d = owner;
 
     d->tidy = NULL;
+    if (d->work != NULL) {
+        gl_workthread_stop(d->work);
+    }
     d->store->ops->close(d->store, on_store_closed, d);
 }
 
@@ -479,7 +482,6 @@ static void shut(struct gl_daemon *d)
         (void)unlink(d->socket); /* who comes now finds nobody, and waits for the lock */
     }
     close_threads(d);
-    gl_workthread_close(d->work);
     if (d->node != NULL) {
         gl_node_free(d->node);
     }
@@ -487,6 +489,7 @@ static void shut(struct gl_daemon *d)
     gl_blobserve_close(d->serve);
     gl_recorder_close(d->recorder);
     gl_loop_free(d->loop);
+    gl_workthread_free(d->work);
 #ifdef GL_WITH_FAILPOINTS
     if (d->cut != NULL) {
         vfs_cut_free(d->cut);

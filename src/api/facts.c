@@ -21,8 +21,7 @@ static void tell_step(void *owner, gl_str job, uint32_t number, struct gl_buf *o
     const struct gl_facts *f = owner;
     struct gl_fact key = {.place = number};
     const struct gl_fact *found =
-        f->steps_n == 0 ? NULL
-                        : bsearch(&key, f->steps, f->steps_n, sizeof(key), compare_places);
+        f->steps_n == 0 ? NULL : bsearch(&key, f->steps, f->steps_n, sizeof(key), compare_places);
 
     (void)job;
     if (found != NULL) {

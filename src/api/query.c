@@ -535,9 +535,9 @@ void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_qu
     q->rq = rq;
     q->answer = answer;
     q->owner = owner;
-    rq->limit = rq->limit != 0                                           ? rq->limit
+    rq->limit = rq->limit != 0                                          ? rq->limit
                 : rq->verb == GL_VERB_STATUS || rq->verb == GL_VERB_WHY ? GL_PAGE_MAX
-                                                                         : LIMIT_DEFAULT;
+                                                                        : LIMIT_DEFAULT;
     rq->limit = rq->limit > GL_PAGE_MAX ? GL_PAGE_MAX : rq->limit;
     gl_jw_init(&q->w, &q->body);
     switch (rq->verb) {

@@ -29,10 +29,10 @@ struct gl_query {
     struct gl_nodes nodes;
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
-    struct gl_flow *graph;    /* agents, messages: the flow, read */
-    void *counts;             /* of query_agents.c, query_status.c */
+    struct gl_flow *graph;             /* agents, messages: the flow, read */
+    void *counts;                      /* of query_agents.c, query_status.c */
     void (*leave)(struct gl_query *q); /* it ends: gives back what is not in the arena; or NULL */
-    struct gl_asks_run *asks; /* human: of runs, ... */
+    struct gl_asks_run *asks;          /* human: of runs, ... */
     size_t asks_n;
     uint64_t asks_open_n; /* ... with so many questions */
     struct gl_buf body;

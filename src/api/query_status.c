@@ -20,12 +20,12 @@
 #include "model/agent.h"
 
 enum {
-    PAGE_STEPS = 500,           /* records of one read, ... */
-    PAGE_BYTES = 1 << 20,       /* ... and about their bytes; */
-    FIRST_BYTES = 256 << 10,    /* those of the first, which needs no turn */
-    CHUNK = 16,                 /* records that are read by name at a time: they may be large */
-    INBOX_MAX = 100,            /* commands that are counted */
-    ITEMS_BYTES_MAX = 8 << 20,  /* of the outputs of one step's instances, put together */
+    PAGE_STEPS = 500,          /* records of one read, ... */
+    PAGE_BYTES = 1 << 20,      /* ... and about their bytes; */
+    FIRST_BYTES = 256 << 10,   /* those of the first, which needs no turn */
+    CHUNK = 16,                /* records that are read by name at a time: they may be large */
+    INBOX_MAX = 100,           /* commands that are counted */
+    ITEMS_BYTES_MAX = 8 << 20, /* of the outputs of one step's instances, put together */
 };
 
 struct status {
@@ -424,6 +424,16 @@ static void on_parent(struct gl_store_req *req)
 
 /* ---- one step ---- */
 
+static void no_such_step(struct status *s)
+{
+    struct gl_query *q = s->q;
+
+    gl_query_fail(q, GL_E_NOT_FOUND,
+                  gl_str_fmt(&q->arena, "job %.*s has no %sstep '%.*s'", GL_STR_ARG(q->job),
+                             s->flow->bundle != NULL ? "agent or " : "", GL_STR_ARG(q->rq->step))
+                      .p);
+}
+
 static void after_items(struct status *s);
 
 static void on_items(struct gl_store_req *req)
@@ -434,8 +444,8 @@ static void on_items(struct gl_store_req *req)
     if (!gl_query_answered(q)) {
         return;
     }
-    s->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n) &&
-                  req->records_n > 0;
+    s->has_more =
+        gl_listing_has_more(&q->listing, req->records, req->records_n) && req->records_n > 0;
     if (s->has_more) {
         q->listing.after = gl_str_dup(&q->arena, req->records[req->records_n - 1].id);
     }
@@ -465,10 +475,7 @@ static void has_one(struct status *s)
     s->picks = GL_NEW_ARRAY(&q->arena, struct gl_view_pick, 1);
     if (s->item >= 0 && (s->item >= (int64_t)s->scan.view.items[s->number].n ||
                          s->scan.view.items[s->number].records[s->item] == NULL)) {
-        gl_query_fail(q, GL_E_NOT_FOUND,
-                      gl_str_fmt(&q->arena, "job %.*s has no step '%.*s'", GL_STR_ARG(q->job),
-                                 GL_STR_ARG(q->rq->step))
-                          .p);
+        no_such_step(s);
     } else if (s->item >= 0 || s->scan.items_n[s->number] == 0) {
         s->picks[s->picks_n++] = (struct gl_view_pick){.number = s->number, .item = s->item};
         has_steps(s);
@@ -498,8 +505,7 @@ static void has_flow(struct status *s)
 {
     struct gl_query *q = s->q;
     /* Of a bundle the agents that work for the step are told, too: that is a scan. */
-    bool is_one =
-        q->rq->verb == GL_VERB_STATUS && q->rq->step.n > 0 && s->flow->bundle == NULL;
+    bool is_one = q->rq->verb == GL_VERB_STATUS && q->rq->step.n > 0 && s->flow->bundle == NULL;
     bool is_page = q->rq->verb == GL_VERB_STATUS && q->rq->after.n > 0;
     uint32_t limit = is_one || is_page ? UINT32_MAX : q->rq->limit;
 
@@ -507,10 +513,7 @@ static void has_flow(struct status *s)
                   is_one ? GL_OUTPUT_BYTES_MAX : GL_STATUS_OUTPUT_BYTES);
     s->scan.outputs_max = is_one ? ITEMS_BYTES_MAX + GL_OUTPUT_BYTES_MAX : GL_STATUS_BYTES;
     if (q->rq->step.n > 0 && !gl_scan_want(&s->scan, q->rq->step)) {
-        gl_query_fail(q, GL_E_NOT_FOUND,
-                      gl_str_fmt(&q->arena, "job %.*s has no step '%.*s'", GL_STR_ARG(q->job),
-                                 GL_STR_ARG(q->rq->step))
-                          .p);
+        no_such_step(s);
     } else if (is_one) {
         s->number = (uint32_t)s->scan.wanted_number;
         s->item = s->scan.wanted_item;
@@ -618,9 +621,9 @@ static void tell_brief(struct gl_query *q)
         v.owner = &q->job_owner;
     }
     if (gl_view_read_job(&q->arena, &q->job_record, &v.job, NULL) == 0) {
-        gl_render_brief(&q->arena, &v, q->context->store->ops->shared ? q->job_record.owner
-                                                                      : (gl_str){0},
-                        live, &q->w);
+        gl_render_brief(&q->arena, &v,
+                        q->context->store->ops->shared ? q->job_record.owner : (gl_str){0}, live,
+                        &q->w);
     } else {
         gl_render_job(&q->arena, &q->job_record, q->context->store->ops->shared, &q->w);
     }

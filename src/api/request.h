@@ -75,8 +75,9 @@ struct gl_request {
 
     /* RESPOND: a step that waits for a person. SIGNAL: the signal's name. RETRY: the step to begin
      * with ("" : whatever did not complete). WHY: only this step ("" : the job and all of its live
-     * steps). STATUS: only this step, whole ("" : the first `limit` of them). SEND: the agent; AGENTS, MESSAGES, DEAD_LETTERS: only this agent ("" : all). REDRIVE:
-     * the number of a dead letter, or "all". */
+     * steps). STATUS: only this step, whole ("" : the first `limit` of them). SEND: the agent;
+     * AGENTS, MESSAGES, DEAD_LETTERS: only this agent ("" : all). REDRIVE: the number of a dead
+     * letter, or "all". */
     gl_str step;
     gl_str decision; /* review: "rerun", "done", "failed"; approval: one of those it offers */
     gl_str output;   /* JSON, with "done", with a decision, or of a signal; "" = null. SEND: the

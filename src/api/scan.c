@@ -89,11 +89,14 @@ static uint64_t count_all(const struct gl_job_record *job, const struct gl_flow 
     return n;
 }
 
-void gl_scan_begin(struct gl_scan *s, struct gl_arena *a, const struct gl_job_record *job, const struct gl_flow *flow,
-                   uint32_t limit, size_t inline_max)
+void gl_scan_begin(struct gl_scan *s, struct gl_arena *a, const struct gl_job_record *job,
+                   const struct gl_flow *flow, uint32_t limit, size_t inline_max)
 {
-    *s = (struct gl_scan){.arena = a, .limit = limit, .inline_max = inline_max,
-                          .outputs_max = SIZE_MAX, .wanted_number = -1};
+    *s = (struct gl_scan){.arena = a,
+                          .limit = limit,
+                          .inline_max = inline_max,
+                          .outputs_max = SIZE_MAX,
+                          .wanted_number = -1};
     s->view = (struct gl_view){.job = *job, .flow = flow, .steps_total = count_all(job, flow)};
     s->view.steps = GL_NEW_ARRAY(s->arena, const struct gl_step_record *, flow->steps.n + 1);
     s->view.items = GL_NEW_ARRAY(s->arena, struct gl_view_items, flow->steps.n + 1);
@@ -253,8 +256,8 @@ static void add(struct gl_scan *s, const struct gl_record *record)
     struct gl_step_record r;
     gl_str name;
     int64_t number;
-    bool is_damaged = record->damaged || gl_view_record(&scratch, &gl_step_schema, record->value,
-                                                        &r, NULL) != 0;
+    bool is_damaged =
+        record->damaged || gl_view_record(&scratch, &gl_step_schema, record->value, &r, NULL) != 0;
 
     if (is_damaged) {
         r = damaged(record, v->job.job_id);
@@ -328,7 +331,8 @@ void gl_scan_end(struct gl_scan *s, struct gl_view *ret)
     for (size_t i = 0; i < GL_STEP_STATUS_COUNT; i++) {
         reached += v->counts[i];
     }
-    v->counts[GL_STEP_PENDING] += v->steps_total > reached ? (uint32_t)(v->steps_total - reached) : 0;
+    v->counts[GL_STEP_PENDING] +=
+        v->steps_total > reached ? (uint32_t)(v->steps_total - reached) : 0;
     v->is_partial = v->steps_total > s->limit;
     v->inline_max = s->inline_max;
     v->items_bytes = s->items_bytes;

@@ -31,8 +31,8 @@ struct gl_scan {
 };
 
 /* The view lives in `a`, and borrows the job and the flow. */
-void gl_scan_begin(struct gl_scan *s, struct gl_arena *a, const struct gl_job_record *job, const struct gl_flow *flow,
-                   uint32_t limit, size_t inline_max);
+void gl_scan_begin(struct gl_scan *s, struct gl_arena *a, const struct gl_job_record *job,
+                   const struct gl_flow *flow, uint32_t limit, size_t inline_max);
 /* Keep this step in any case; false: there is no such step. */
 bool gl_scan_want(struct gl_scan *s, gl_str step);
 void gl_scan_add(struct gl_scan *s, const struct gl_record *records, size_t n);

@@ -19,9 +19,9 @@ int gl_view_read_job(struct gl_arena *a, const struct gl_record *job, struct gl_
     int rc = job->damaged ? gl_why(reterr_why, GL_E_DAMAGED, "its checksum is wrong")
                           : gl_view_record(a, &gl_job_schema, job->value, ret, reterr_why);
 
-    return rc != 0 ? gl_why_prefix(reterr_why, "the record of job %.*s is damaged",
-                                   GL_STR_ARG(job->id))
-                   : 0;
+    return rc != 0
+               ? gl_why_prefix(reterr_why, "the record of job %.*s is damaged", GL_STR_ARG(job->id))
+               : 0;
 }
 
 int gl_view_read_flow(struct gl_arena *a, gl_str job, gl_str text, const struct gl_flow **ret,

@@ -33,13 +33,13 @@ struct gl_view {
     struct gl_view_pick *picks;
     size_t picks_n;
     bool is_partial, is_page;
-    gl_str next;            /* where the next page begins; "" : this was the last */
-    uint64_t steps_total;   /* steps and instances */
+    gl_str next;          /* where the next page begins; "" : this was the last */
+    uint64_t steps_total; /* steps and instances */
     uint32_t counts[GL_STEP_STATUS_COUNT];
-    bool asks_person;       /* one of them waits for a decision */
-    size_t inline_max;      /* outputs above this are left out */
-    uint64_t *items_bytes;  /* by number: what the outputs of its instances amount to */
-    gl_str context;         /* for references */
+    bool asks_person;      /* one of them waits for a decision */
+    size_t inline_max;     /* outputs above this are left out */
+    uint64_t *items_bytes; /* by number: what the outputs of its instances amount to */
+    gl_str context;        /* for references */
 };
 
 /* The whole job, however large. Everything lives in `a`. */

@@ -115,9 +115,9 @@ enum {
 
     /* HTTP. */
     GL_HTTP_BODY_BYTES_MAX = 72 << 20,
-    GL_HTTP_CONNECTIONS_MAX = 4096, /* of one listener; a peer can have three quarters of them */
-    GL_HTTP_BATCH_MAX = 10000,      /* submissions in one request */
-    GL_PAGE_MAX = 1000,             /* rows of one page of any listing, steps of one status */
+    GL_HTTP_CONNECTIONS_MAX = 4096,    /* of one listener; a peer can have three quarters of them */
+    GL_HTTP_BATCH_MAX = 10000,         /* submissions in one request */
+    GL_PAGE_MAX = 1000,                /* rows of one page of any listing, steps of one status */
     GL_STATUS_OUTPUT_BYTES = 64 << 10, /* an output above this is not in a status, ... */
     GL_STATUS_BYTES = 4 << 20,         /* ... nor is one when those before it reach this */
 };

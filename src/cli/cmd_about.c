@@ -80,8 +80,9 @@ const struct gl_command gl_cli_commands[] = {
         .name = "job status",
         .arguments = "ID [--all]",
         .summary = "a job and its steps, and why they stand as they do",
-        .help = "ID is a job's id, the beginning of one, or a run id. Of a job with more than 1000\n"
-                "steps, 1000 are shown, failed and running ones first.\n" DETAILS,
+        .help =
+            "ID is a job's id, the beginning of one, or a run id. Of a job with more than 1000\n"
+            "steps, 1000 are shown, failed and running ones first.\n" DETAILS,
         .words_min = 1,
         .words_max = 1,
         .run = gl_cmd_job_status,

@@ -97,9 +97,7 @@ static int tell(struct gl_cli *cli, struct gl_page *p)
 
 int gl_cmd_why(struct gl_cli *cli)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS,
-                            .job = gl_str_of(cli->words[0]),
-                            .step = gl_str_of(cli->words_n > 1 ? cli->words[1] : "")};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
     struct gl_reach reach;
     struct gl_page page;
     struct gl_why why;
@@ -107,6 +105,11 @@ int gl_cmd_why(struct gl_cli *cli)
 
     gl_reach_init(&reach, cli);
     err = gl_page_ask(&page, &reach, &rq, &why);
+    if (err == 0 && cli->words_n > 1 && !gl_page_is_whole(&page)) { /* it may not be among these */
+        rq.step = gl_str_of(cli->words[1]);
+        gl_page_done(&page);
+        err = gl_page_ask(&page, &reach, &rq, &why);
+    }
     if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
     } else {

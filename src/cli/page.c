@@ -43,7 +43,8 @@ void gl_page_say_partial(struct gl_page *p, struct gl_cli *cli)
     gl_jnode steps = gl_json_get(&p->j, state_of(p), "steps");
 
     if (!gl_page_is_whole(p)) {
-        gl_cli_say(cli, "%u of %lld steps are shown, failed and running ones first; --all shows all",
+        gl_cli_say(cli,
+                   "%u of %lld steps are shown, failed and running ones first; --all shows all",
                    steps != NULL ? (unsigned)steps->count : 0,
                    (long long)gl_page_number(p, state_of(p), "steps_total"));
     }

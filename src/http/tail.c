@@ -56,9 +56,12 @@ static void on_loop(struct gl_loop_task *task)
 
 static bool ask_state(struct tail *t)
 {
-    t->rq = (struct gl_request){
-        .verb = GL_VERB_STATUS, .context = t->context, .job = t->job, .step = t->step,
-        .done = on_state, .owner = t};
+    t->rq = (struct gl_request){.verb = GL_VERB_STATUS,
+                                .context = t->context,
+                                .job = t->job,
+                                .step = t->step,
+                                .done = on_state,
+                                .owner = t};
     t->task = (struct gl_loop_task){.run = on_loop, .owner = t, .is_urgent = true};
     t->is_asking = true;
     return gl_http_hand(t->http, t->waiter.connection, &t->task);

@@ -80,8 +80,10 @@ static void post(struct gl_work *port, struct gl_work_task *t)
     struct gl_workthread *w = GL_CONTAINER(port, struct gl_workthread, port);
 
     pthread_mutex_lock(&w->lock);
-    gl_list_push(&w->waiting, &t->link);
-    pthread_cond_broadcast(&w->moved);
+    if (!w->is_closing) {
+        gl_list_push(&w->waiting, &t->link);
+        pthread_cond_broadcast(&w->moved);
+    }
     pthread_mutex_unlock(&w->lock);
 }
 
@@ -123,17 +125,27 @@ void gl_workthread_clear(struct gl_workthread *w)
     pthread_mutex_unlock(&w->lock);
 }
 
-void gl_workthread_close(struct gl_workthread *w)
+void gl_workthread_stop(struct gl_workthread *w)
+{
+    bool was_closing;
+
+    gl_workthread_clear(w);
+    pthread_mutex_lock(&w->lock);
+    was_closing = w->is_closing;
+    w->is_closing = true;
+    pthread_cond_broadcast(&w->moved);
+    pthread_mutex_unlock(&w->lock);
+    if (!was_closing) {
+        (void)pthread_join(w->thread, NULL); /* it is ours, and ends */
+    }
+}
+
+void gl_workthread_free(struct gl_workthread *w)
 {
     if (w == NULL) {
         return;
     }
-    gl_workthread_clear(w);
-    pthread_mutex_lock(&w->lock);
-    w->is_closing = true;
-    pthread_cond_broadcast(&w->moved);
-    pthread_mutex_unlock(&w->lock);
-    (void)pthread_join(w->thread, NULL); /* it is ours, and ends */
+    GL_ASSERT(w->is_closing);
     pthread_mutex_destroy(&w->lock);
     pthread_cond_destroy(&w->moved);
     gl_mem_free(w);

@@ -82,8 +82,7 @@ static bool send_list(struct gl_postgres_conn *c, struct gl_postgres_op *op)
     bool bounded = bounds(l, &from, &below);
     int flags = (l->live_only ? GL_POSTGRES_LIST_LIVE : 0) |
                 (l->descending ? GL_POSTGRES_LIST_DOWN : 0) |
-                (l->ids_only ? GL_POSTGRES_LIST_IDS : 0) |
-                (bounded ? GL_POSTGRES_LIST_BELOW : 0) |
+                (l->ids_only ? GL_POSTGRES_LIST_IDS : 0) | (bounded ? GL_POSTGRES_LIST_BELOW : 0) |
                 (l->bytes_max > 0 ? GL_POSTGRES_LIST_BYTES : 0);
     GL_ASSERT(!l->ids_only || l->bytes_max == 0); /* there are no values to add up */
     gl_postgres_args_text(a, l->kind);

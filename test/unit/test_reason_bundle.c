@@ -99,6 +99,7 @@ static void a_review_says_how_to_decide(void **state)
     r.s.letter = r.a.letter = 7;
     r.a.status = GL_STEP_BLOCKED;
     r.a.blocked_on = GL_BLOCK_REVIEW;
+    r.view.asks_person = true;
     r.a.last_error = GL_S("nobody knows");
     assert_job(*state, &r,
                "step 's' waits for its agent 'a', which waits for a person: nobody knows; decide "

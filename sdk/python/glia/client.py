@@ -17,7 +17,7 @@ from ._transport import Deadline, Patience, Transport
 from .errors import (ConflictError, GliaError, JobFailedError, NotANodeError, NotFoundError,
                      UnavailableError, from_document)
 from .models import (Attempt, Document, Event, FileContent, Flow, HumanRequest, Job, JobRef,
-                     LogLine, Submission, Submitted, Why, reference)
+                     LogLine, Submission, Step, Submitted, Why, reference)
 
 CONTEXT = "/v1/contexts/default"
 JOBS = f"{CONTEXT}/jobs"
@@ -214,8 +214,45 @@ class Client:
     # ---- looking ----
 
     def status(self, job: JobRef) -> Job:
-        """A job with its steps."""
+        """A job with its steps: all of them, or of a large job 1000, failed and running ones first
+        (`Job.complete` says which). `Client.steps` has every one."""
         return Job.of(self._ask(job_path(reference(job))))
+
+    def steps(self, job: JobRef) -> Iterator[Step]:
+        """Every step of a job, in the order of its flow; fetched page by page as they are taken.
+
+        The output of a step is None if it is larger than 64 KiB: `Client.output` has it."""
+        found = self.status(job)
+        if found.complete:
+            yield from found.steps.values()
+            return
+        page: Optional[str] = found.raw["workflow_state"]["next"]
+        while page:
+            state = self._ask(job_path(found.job_id), page=page)["workflow_state"]
+            for one in state["steps"].values():
+                yield Step.of(one)
+            page = state.get("next")
+
+    def step(self, job: JobRef, step: str) -> Step:
+        """One step, with its whole output (of a step with foreach, up to 8 MiB of it)."""
+        return self._step(Job.of(self._ask(job_path(reference(job)), step=step)), step)
+
+    @staticmethod
+    def _step(job: Job, step: str) -> Step:
+        one = job.steps.get(step)
+        if one is None:
+            raise NotFoundError(f"job {job.job_id} has no step {step!r}", field="step")
+        return one
+
+    def output(self, job: JobRef, step: Union[str, Step]) -> Any:
+        """What a step handed on, however large. Given a step, it is fetched only if it is not
+        there already."""
+        one = step if isinstance(step, Step) else self.step(job, step)
+        if one.output_bytes and isinstance(step, Step):
+            one = self.step(job, one.step_id)
+        if one.output_bytes:  # a foreach: too large for one answer
+            return [self.output(job, f"{one.step_id}[{n}]") for n in range(one.raw["items_n"])]
+        return one.output
 
     def jobs(self, *, status: Optional[str] = None, name: Optional[str] = None,
              limit: Optional[int] = None) -> Iterator[Job]:
@@ -291,7 +328,10 @@ class Client:
             raise ValueError("follow and attempt need a step")
         if step is None:
             return self._all_logs(reference(job))
-        reader = LogReader(self._transport, self.status, reference(job), step, attempt,
+        def status(ref: JobRef) -> Job:
+            return Job.of(self._ask(job_path(reference(ref)), step=step))
+
+        reader = LogReader(self._transport, status, reference(job), step, attempt,
                            Deadline(timeout if follow else None))
         return reader.follow() if follow else reader.read()
 
@@ -313,32 +353,31 @@ class Client:
 
         Raises ConflictError (code state) if that has not ended, JobFailedError if it has not
         completed. Outputs of a job that failed are in `Client.status(job).steps`."""
-        found = self.status(job)
         if step is not None:
-            return self._step_result(found, step)
+            return self._step_result(
+                Job.of(self._ask(job_path(reference(job)), step=step)), step)
+        found = self.status(job)
         if not found.ended:
             raise ConflictError(f"job {found.job_id} is {found.status}: it has no result yet",
                                 code="state")
         self._check(found)
         if "bundle" in found.raw:
             return found.raw.get("result")
-        needed = {name for one in found.steps.values() for name in one.needs}
+        steps = list(self.steps(found))
+        needed = {name for one in steps for name in one.needs}
         # The step of a foreach has the list of what its instances left.
-        return {name: one.output for name, one in found.steps.items()
-                if name not in needed and "[" not in name}
+        return {one.step_id: self.output(found, one) for one in steps
+                if one.step_id not in needed and "[" not in one.step_id}
 
-    @staticmethod
-    def _step_result(job: Job, step: str) -> Any:
-        one = job.steps.get(step)
-        if one is None:
-            raise NotFoundError(f"job {job.job_id} has no step {step!r}", field="step")
+    def _step_result(self, job: Job, step: str) -> Any:
+        one = self._step(job, step)
         if one.outcome is None and not job.ended:
             raise ConflictError(f"step {step!r} is {one.status}: it has no result yet",
                                 code="state")
         if one.outcome != "success":
             raise JobFailedError(f"step {step!r} of job {job.job_id} {one.status}"
                                  + (f": {one.reason}" if one.reason else ""), job)
-        return one.output
+        return self.output(job, one)
 
     def why(self, job: JobRef, step: Optional[str] = None) -> Why:
         """Why a job, or a step, stands as it does: what it waits for, who holds it, until when."""

@@ -97,7 +97,7 @@ class Step:
     status: str
     outcome: Optional[str]  #: success, failed, skipped, partial; None: not ended
     attempts: int
-    output: Any  #: None also if it left none
+    output: Any  #: None also if it left none, or a large one: see output_bytes
     started_at: Optional[datetime]
     ended_at: Optional[datetime]
     exit_code: Optional[int]
@@ -105,6 +105,11 @@ class Step:
     why: Optional[str]
     needs: Tuple[str, ...]
     raw: Document = field(repr=False, compare=False)
+
+    @property
+    def output_bytes(self) -> int:
+        """The size of an output that is not here: `Client.output` fetches it. 0: it is here."""
+        return _number(self.raw, "output_bytes")
 
     @classmethod
     def of(cls, doc: Document) -> "Step":
@@ -141,6 +146,11 @@ class Job:
     @property
     def completed(self) -> bool:
         return self.status == "completed"
+
+    @property
+    def complete(self) -> bool:
+        """Are these all of its steps?"""
+        return bool(self.raw.get("workflow_state", {}).get("complete", True))
 
     @classmethod
     def of(cls, doc: Document) -> "Job":
