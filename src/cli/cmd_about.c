@@ -348,7 +348,7 @@ const struct gl_command gl_cli_commands[] = {
                     {"--keep-bytes", "SIZE", "remove the oldest ended jobs above this size"},
                     {"--keep-workspaces-for", "TIME", "folders of failed steps (3d)"},
                     {"--session-ttl", "TIME", "on a shared store: silent so long is dead (10s)"},
-                    {"--orphan-grace", "TIME", "... and then its keeper ends its steps (10s)"},
+                    {"--orphan-grace", "TIME", "... and then its keeper ends its steps (60s)"},
                     {"--store-allow-loss", NULL, "use a store that may lose data silently"},
                     {"--node-name", "NAME", "what it is called (the machine's name)"},
                     {"--stack", "NAME", "share jobs only with nodes of this stack"},

@@ -132,6 +132,51 @@ static void look_store(struct gl_checkup *c)
 }
 
 /* What only its owner may read. */
+/* Two living nodes whose graces differ: the longer one holds. false: all are alike, or nobody can be
+ * asked. */
+static bool find_other_grace(struct gl_checkup *c, struct gl_page *p)
+{
+    gl_jnode nodes = gl_json_get(&p->j, p->root, "nodes");
+    gl_str first = {0}, name = {0};
+
+    for (gl_jnode e = gl_json_first(&p->j, nodes); e; e = gl_json_after(&p->j, nodes, e)) {
+        gl_str grace = gl_json_raw(&p->j, gl_json_get(&p->j, e, "orphan_grace_ms"));
+
+        if (gl_str_is(gl_page_text(p, e, "status"), "dead") || grace.n == 0) {
+            continue; /* an earlier release does not say */
+        }
+        if (first.n > 0 && !gl_str_eq(grace, first)) {
+            gl_checkup_say(c, GL_CHECKUP_WARN, "give all nodes the same orphan_grace",
+                           "nodes differ in orphan_grace: %.*s ms on '%.*s', %.*s ms on '%.*s'; "
+                           "takeovers wait for the longer one",
+                           GL_STR_ARG(first), GL_STR_ARG(name), GL_STR_ARG(grace),
+                           GL_STR_ARG(gl_page_text(p, e, "name")));
+            return true;
+        }
+        first = first.n > 0 ? first : grace;
+        name = name.n > 0 ? name : gl_page_text(p, e, "name");
+    }
+    return false;
+}
+
+static void look_cluster(struct gl_checkup *c)
+{
+    struct gl_request rq = {.verb = GL_VERB_NODES};
+    struct gl_reach reach;
+    struct gl_page page = {0};
+    struct gl_why why;
+
+    gl_reach_init(&reach, c->cli);
+    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+    if (gl_reach_find(&reach, &why) != 0 || gl_page_ask(&page, &reach, &rq, &why) != 0) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "no node answers that could tell of others");
+    } else if (!find_other_grace(c, &page)) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "living nodes have the same orphan_grace");
+    }
+    gl_page_done(&page);
+    gl_reach_done(&reach);
+}
+
 static void look_secrets(struct gl_checkup *c)
 {
     static const char *const names[] = {GL_PATHS_TOKEN, GL_PATHS_SOCKET, GL_PATHS_NODE};
@@ -207,6 +252,7 @@ static const struct gl_checkup_item items[] = {
     {"data folder", look_folder},
     {"node", look_node},
     {"store", look_store},
+    {"other nodes", look_cluster},
     {"permissions", look_secrets},
     {"keeper's program", look_program},
     {"keeper", look_keeper},

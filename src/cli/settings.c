@@ -53,12 +53,13 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
     [GL_SET_ORPHAN_GRACE] = {.name = "orphan_grace",
                              .flag = "--orphan-grace",
                              .env = "GLIA_ORPHAN_GRACE",
-                             .initial = "10s",
+                             .initial = "60s",
                              .kind = GL_KIND_SPAN,
                              .least = 1000,
                              .most = 3600000,
-                             .doc = "on a shared store, a keeper ends its steps when it has not "
-                                    "heard of its node for so long; the same for all nodes"},
+                             .doc = "on a shared store, a keeper ends the steps of a node that has "
+                                    "been silent, or without a session, for so long; the same for "
+                                    "all nodes"},
     [GL_SET_NODE_NAME] = {.name = "node_name",
                           .flag = "--node-name",
                           .env = "GLIA_NODE_NAME",

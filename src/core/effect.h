@@ -71,6 +71,7 @@ struct gl_effect {
     int64_t item;    /* START, RESOLVE of an instance: which item; -1: none */
     gl_ms start_by, deadline_at;
     gl_ms grace_ms;             /* STOP: no longer than this; 0: the step's own */
+    bool needs_session;         /* START: see gl_safety_needs_session() */
     const struct gl_turn *turn; /* START of a unit */
     uint32_t wants;             /* RESOLVE of a unit: GL_WANT_* */
     uint64_t letter;            /* ... the message it handles */

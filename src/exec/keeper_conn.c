@@ -90,6 +90,33 @@ static void broken(struct gl_keeper_conn *c, const char *text)
     }
 }
 
+/* ---- the node's session ---- */
+
+static gl_ms now(const struct gl_keeper_conn *c)
+{
+    struct gl_clock *clock = gl_loop_clock(c->loop);
+    return clock->now(clock);
+}
+
+/* A keeper of an earlier release takes any word of ours for a word about all of its steps. So
+ * without a session we say nothing to it: then it ends all of them in time, unsafe ones, too. */
+static bool must_be_silent(const struct gl_keeper_conn *c)
+{
+    return c->orphan_grace_ms > 0 && c->version != 0 && c->version < GL_KEEP_VERSION_SESSIONS &&
+           c->session_until != 0 && now(c) >= c->session_until;
+}
+
+/* While it is up, nothing else needs the timer. */
+static void watch_session(struct gl_keeper_conn *c)
+{
+    if (c->state != GL_CONN_UP || c->version >= GL_KEEP_VERSION_SESSIONS ||
+        c->orphan_grace_ms == 0 || c->session_until == 0) {
+        return;
+    }
+    gl_ms left = c->session_until - now(c);
+    set_timer(c->timer, left > 0 ? left : 0);
+}
+
 /* ---- messages ---- */
 
 static void on_welcome(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
@@ -105,6 +132,7 @@ static void on_welcome(struct gl_keeper_conn *c, const struct gl_keep_msg *m)
     c->told_down = false;
     c->pause_ms = PAUSE_MS_MIN;
     (void)event_del(c->timer);
+    watch_session(c);
     if (c->orphan_grace_ms > 0) {
         set_timer(c->ping, c->orphan_grace_ms / PINGS_PER_GRACE + 1);
     }
@@ -246,12 +274,19 @@ void gl_keeper_conn_dismiss(struct gl_keeper_conn *c)
 static void on_ping(evutil_socket_t fd, short what, void *owner)
 {
     struct gl_keeper_conn *c = owner;
-    struct gl_keep_msg m = {.type = GL_KEEP_PING};
+    struct gl_keep_msg m = {.type = GL_KEEP_PING, .session_until = c->session_until};
     (void)fd;
     (void)what;
-    if (c->state == GL_CONN_UP) {
+    if (c->state == GL_CONN_UP && !must_be_silent(c)) {
         gl_keeper_conn_send(c, &m);
     }
+}
+
+void gl_keeper_conn_session(struct gl_keeper_conn *c, gl_ms until)
+{
+    c->session_until = until;
+    on_ping(-1, 0, c);
+    watch_session(c);
 }
 
 /* ---- connecting ---- */
@@ -346,7 +381,14 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
     struct gl_keeper_conn *c = owner;
     (void)fd;
     (void)what;
-    if (c->state == GL_CONN_CONNECTING) {
+    if (c->state == GL_CONN_CONNECTING && must_be_silent(c)) {
+        set_timer(c->timer, PAUSE_MS_MAX);
+    } else if (c->state == GL_CONN_UP && must_be_silent(c)) {
+        broken(c, "this node has no session, and the keeper, of an earlier release, cannot tell "
+                  "which steps need one: it is left alone until there is a session again");
+    } else if (c->state == GL_CONN_UP) {
+        watch_session(c);
+    } else if (c->state == GL_CONN_CONNECTING) {
         try_connect(c);
     } else if (c->state == GL_CONN_GREETING || c->state == GL_CONN_STARTING) {
         broken(c, "the keeper does not answer");

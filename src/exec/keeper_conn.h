@@ -45,6 +45,7 @@ struct gl_keeper_conn {
     struct gl_keeper_spawn spawn; /* its texts are borrowed */
     const char *sock_path;        /* borrowed */
     gl_ms orphan_grace_ms;
+    gl_ms session_until; /* by the node's clock; 0: not told yet */
     uint64_t incarnation;
 
     enum gl_keeper_conn_state state;
@@ -73,6 +74,9 @@ static inline bool gl_keeper_conn_is_up(const struct gl_keeper_conn *c)
 {
     return c->state == GL_CONN_UP;
 }
+
+/* The node has a session until then, by its clock: the keeper is told. */
+void gl_keeper_conn_session(struct gl_keeper_conn *c, gl_ms until);
 
 /* It must be up: ask this keeper to end. Another is started when it has gone. */
 void gl_keeper_conn_dismiss(struct gl_keeper_conn *c);

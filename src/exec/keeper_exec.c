@@ -353,7 +353,7 @@ static void add_defaults(struct keeper_exec *x, struct gl_arena *a, struct gl_ex
 static int check_version(const struct keeper_exec *x, const struct gl_exec_start *s,
                          struct gl_why *why)
 {
-    if (!gl_keeper_conn_is_up(&x->conn) || x->conn.version >= GL_KEEP_VERSION_MAX) {
+    if (!gl_keeper_conn_is_up(&x->conn) || x->conn.version >= GL_KEEP_VERSION_WORKERS) {
         return 0;
     }
     if (s->is_worker) {
@@ -441,6 +441,11 @@ static void exec_close(struct gl_exec *port, void (*closed)(void *owner), void *
     event_active(x->later, EV_TIMEOUT, 0);
 }
 
+static void exec_session(struct gl_exec *port, gl_ms until)
+{
+    gl_keeper_conn_session(&of(port)->conn, until);
+}
+
 static const struct gl_exec_ops ops = {
     .name = "keeper",
     .start = exec_start,
@@ -448,6 +453,7 @@ static const struct gl_exec_ops ops = {
     .stop = exec_stop,
     .ack = exec_ack,
     .list = exec_list,
+    .session = exec_session,
     .close = exec_close,
 };
 

@@ -144,6 +144,14 @@ static void mux_list(struct gl_exec *port, struct gl_exec_req *req)
     list_next(l);
 }
 
+static void mux_session(struct gl_exec *port, gl_ms until)
+{
+    struct gl_exec *other = of(port)->other;
+    if (other->ops->session != NULL) {
+        other->ops->session(other, until);
+    }
+}
+
 static void on_other_closed(void *owner)
 {
     struct mux_exec *x = owner;
@@ -181,6 +189,7 @@ static const struct gl_exec_ops ops = {
     .stop = mux_stop,
     .ack = mux_ack,
     .list = mux_list,
+    .session = mux_session,
     .close = mux_close,
 };
 

@@ -213,26 +213,35 @@ void gl_care_hurry(struct gl_keeper *k, struct gl_charge *c, gl_ms grace_ms)
 void gl_care_vouch(const struct gl_keeper *k, struct gl_charge *c)
 {
     c->incarnation = k->epoch.incarnation;
+    c->orphan_grace_ms = k->orphan_grace_ms;
+}
+
+/* When its node has last spoken for it. One without a session speaks, but not for what others will
+ * run again. */
+static gl_ms heard_at(const struct gl_keeper *k, const struct gl_charge *c)
+{
+    if (c->incarnation != k->epoch.incarnation) {
+        return c->heard_at;
+    }
+    return c->needs_session && k->session_until < k->heard_at ? k->session_until : k->heard_at;
 }
 
 void gl_care_note_heard(struct gl_keeper *k)
 {
     struct gl_charge *c;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        if (c->incarnation == k->epoch.incarnation) {
-            c->heard_at = k->heard_at;
-        }
+        c->heard_at = heard_at(k, c);
     }
 }
 
 gl_ms gl_care_end_orphans(struct gl_keeper *k)
 {
-    gl_ms last = k->orphan_grace_ms / 4;
     gl_ms next = INT64_MAX;
     struct gl_charge *c;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
-        gl_ms heard_at = c->incarnation == k->epoch.incarnation ? k->heard_at : c->heard_at;
-        gl_ms due = heard_at + k->orphan_grace_ms - last;
+        gl_ms heard = heard_at(k, c);
+        gl_ms last = c->orphan_grace_ms / 4;
+        gl_ms due = heard + c->orphan_grace_ms - last;
         if (c->state != GL_CHARGE_RUNNING || c->why == GL_EXEC_ORPHANED) {
             continue;
         }
@@ -240,10 +249,11 @@ gl_ms gl_care_end_orphans(struct gl_keeper *k)
             next = due < next ? due : next;
             continue;
         }
-        if (k->silence != heard_at) { /* once for each */
-            gl_keeper_say("no node has spoken for its steps for %lld ms: ending them",
-                          (long long)(k->now - heard_at));
-            k->silence = heard_at;
+        if (k->silence != heard) { /* once for each */
+            gl_keeper_say("no node with a session has spoken for its steps for %lld ms: ending "
+                          "them",
+                          (long long)(k->now - heard));
+            k->silence = heard;
         }
         gl_care_hurry(k, c, last);
         gl_care_stop(k, c, GL_EXEC_ORPHANED);
@@ -354,6 +364,7 @@ int gl_care_begin(struct gl_keeper *k, const struct gl_exec_start *s, struct gl_
     }
     struct gl_charge *c = gl_charge_new(k, &s->key, s->token, GL_CHARGE_RUNNING);
     gl_care_vouch(k, c);
+    c->needs_session = s->needs_session;
     gl_str path = gl_rundir_path(&k->scratch, &c->key);
     gl_str log = gl_rundir_join(&k->scratch, path, GL_S("log"));
     c->redactor = gl_redact_get(&k->redactors, s->secrets, s->secrets_n);

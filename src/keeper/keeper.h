@@ -121,6 +121,8 @@ struct gl_keeper {
     size_t callers_n;
     bool unread; /* a caller has whole frames that were left for the next turn */
     gl_ms orphan_grace_ms;
+    gl_ms session_until; /* how long the node has a session, as it has said; INT64_MAX: it is of a
+                            release that does not say */
     gl_ms silence; /* the time since which nobody had been heard when orphans were last ended */
     gl_ms heard_at;
     struct gl_timer idle, orphan, retry, leave;

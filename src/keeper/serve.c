@@ -39,6 +39,7 @@ static int note_incarnation(struct gl_keeper *k, uint64_t incarnation, struct gl
         return GL_E_UNAVAILABLE;
     }
     gl_care_note_heard(k);
+    k->session_until = e.incarnation != k->epoch.incarnation ? 0 : k->session_until;
     k->epoch = e;
     k->epoch_saved = true;
     return 0;
@@ -66,6 +67,9 @@ static void on_hello(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
     c->version = version;
     gl_caller_activate(k, c);
     k->orphan_grace_ms = m->orphan_grace_ms > 0 ? m->orphan_grace_ms : 0;
+    if (version < GL_KEEP_VERSION_SESSIONS) {
+        k->session_until = INT64_MAX;
+    }
     if (m->clock_offset_ms != 0) {
         k->wall_offset = m->clock_offset_ms;
     }
@@ -254,7 +258,10 @@ static void dispatch(struct gl_keeper *k, struct gl_caller *c, const struct gl_k
         on_list(k, c, m);
         break;
     case GL_KEEP_PING:
-        break; /* that it came is all it says */
+        if (m->session_until != 0) { /* else that it came is all it says */
+            k->session_until = m->session_until - k->wall_offset;
+        }
+        break;
     case GL_KEEP_HELLO:
     case GL_KEEP_WELCOME:
     case GL_KEEP_REFUSED:

@@ -30,7 +30,7 @@ static const uint32_t step_moves[GL_STEP_STATUS_COUNT] = {
     [GL_STEP_READY] = S(QUEUED) | S(BLOCKED) | S(WAITING) | STEP_ENDS,
     [GL_STEP_QUEUED] = S(RUNNING) | S(READY) | S(SKIPPED),
     [GL_STEP_RUNNING] = S(READY) | S(RETRY_WAIT) | S(BLOCKED) | STEP_ENDS,
-    [GL_STEP_RETRY_WAIT] = S(READY) | S(SKIPPED),
+    [GL_STEP_RETRY_WAIT] = S(READY) | S(SKIPPED) | S(PARTIAL) | S(FAILED),
     [GL_STEP_BLOCKED] = S(READY) | S(RETRY_WAIT) | STEP_ENDS,
     [GL_STEP_WAITING] = STEP_ENDS,
 };
@@ -189,6 +189,9 @@ static const struct gl_field step_fields[] = {
     SF(epoch, STR, GL_FF_STORE_ONLY, "The executor's epoch when the attempt was decided."),
     SF(seat, U32, GL_FF_STORE_ONLY, "Which of its concurrency key's seats it has."),
     SF(node, STR, 0, "The node whose executor has the attempt."),
+    SF(orphan_grace_ms, I64, GL_FF_STORE_ONLY,
+       "How long that executor keeps the attempt without a word of its node."),
+    SF(is_given_up, BOOL, GL_FF_STORE_ONLY, "It fails when its lost attempt has ended."),
     SF(started_at, TIME, 0, "When its first attempt was decided."),
     SF(attempt_at, TIME, 0, "When its current or last attempt was decided."),
     SF(deadline_at, TIME, 0, "When the current attempt will be killed."),

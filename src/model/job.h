@@ -58,7 +58,8 @@ enum gl_job_status {
 /*   PENDING ──► READY ──► QUEUED ──► RUNNING ──► COMPLETED | PARTIAL | SKIPPED | FAILED
  *      │          ▲▲         │        │ │ │
  *      │          │└─ pause ─┘        │ │ └──► BLOCKED (review) ──► READY or an end
- *      │          └─ RETRY_WAIT ◄─────┘ │
+ *      │          └─ RETRY_WAIT ◄─────┘ │       RETRY_WAIT also ends, if what it waited for was
+ *      │                                │       the end of one attempt too many
  *      └► SKIPPED └──── lost, paused ───┘        WAITING is kept for controllers that wait at a
  * checkpoint. */
 #define GL_STEP_STATUSES(X)        \
@@ -192,6 +193,8 @@ struct gl_step_record {
     uint32_t spread; /* children that have been told of the end */
     gl_str epoch;    /* the executor's, when the current attempt was decided */
     gl_str node;     /* whose executor that is; "" : of an earlier release, ours */
+    gl_ms orphan_grace_ms; /* that executor's, on a shared store; 0: of an earlier release */
+    bool is_given_up;      /* it waits for the end of its last attempt, and then fails */
     gl_ms started_at, attempt_at, deadline_at, retry_at, ended_at;
     gl_ms lost_at_1, lost_at_2, lost_at_3; /* the latest losses, newest first */
     int64_t exit_code;

@@ -294,6 +294,10 @@ static struct gl_trace *core_trace(struct gl_node *n)
 static struct gl_core *make_core(struct gl_node *n)
 {
     struct gl_core_pool pools[GL_POOLS_MAX];
+
+    if (n->config.orphan_grace_ms <= 0) {
+        n->config.orphan_grace_ms = GL_ORPHAN_GRACE_MS;
+    }
     struct gl_core_config config = {.context = n->config.context,
                                     .pools = pools,
                                     .pools_n = n->config.pools_n,
@@ -304,9 +308,7 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .node = n->config.name,
                                     .stack = n->config.stack,
                                     .env_scope = n->config.env_scope,
-                                    .orphan_grace_ms = n->config.orphan_grace_ms > 0
-                                                           ? n->config.orphan_grace_ms
-                                                           : GL_ORPHAN_GRACE_MS,
+                                    .orphan_grace_ms = n->config.orphan_grace_ms,
                                     .body_bytes = n->config.body_bytes,
                                     .quarantined = n->config.quarantined,
                                     .quarantined_n = n->config.quarantined_n,

@@ -141,6 +141,9 @@ void gl_sessions_tell(struct gl_node *n);
 void gl_sessions_on_changed(struct gl_node *n);
 /* Have our renewals been good for long enough to judge others? */
 bool gl_sessions_may_judge(const struct gl_node *n);
+/* What the executor has of ours, and others will count on being dead, lives no longer than our
+ * session and the orphan grace. */
+void gl_sessions_tell_exec(const struct gl_node *n);
 /* Leave the store in order, if nothing of ours runs. True: the answer is on its way. */
 bool gl_sessions_end(struct gl_node *n);
 

@@ -152,6 +152,7 @@ static void on_up(void *owner, gl_str epoch)
     struct gl_event ev = {.type = GL_EV_EXEC_UP, .epoch = epoch};
 
     n->exec_up = true;
+    gl_sessions_tell_exec(n); /* before it is told to start anything */
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
 }

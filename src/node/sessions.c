@@ -184,6 +184,10 @@ static gl_str describe(struct gl_node *n)
     gl_jw_i64(&w, config->pid);
     gl_jw_key(&w, "started_at");
     gl_jw_i64(&w, n->started_at);
+    if (n->ports.store->ops->shared) {
+        gl_jw_key(&w, "orphan_grace_ms");
+        gl_jw_i64(&w, n->config.orphan_grace_ms);
+    }
     gl_jw_key(&w, "jobs");
     gl_jw_u64(&w, f.jobs_hot);
     gl_jw_key(&w, "running");
@@ -217,6 +221,15 @@ bool gl_sessions_may_judge(const struct gl_node *n)
     return n->steady_since != INT64_MAX && (n->now - n->steady_since >= wait || GL_PLANT(26));
 }
 
+void gl_sessions_tell_exec(const struct gl_node *n)
+{
+    struct gl_exec *x = n->ports.exec;
+
+    if (n->ports.store->ops->shared && n->session.n > 0 && x != NULL && x->ops->session != NULL) {
+        x->ops->session(x, GL_PLANT(69) ? INT64_MAX : n->valid_until);
+    }
+}
+
 /* It counts from the moment of asking: when the store has heard of it, nobody knows. */
 static void good_until(struct gl_node *n)
 {
@@ -227,6 +240,7 @@ static void good_until(struct gl_node *n)
 
         n->steady_since = is_steady ? n->steady_since : n->now;
         n->valid_until = n->sent_at + n->ttl - n->ttl / 10 - 100;
+        gl_sessions_tell_exec(n);
     }
 }
 
@@ -237,6 +251,7 @@ static void lost(struct gl_node *n, const char *why)
     n->lost = true;
     n->session_due = INT64_MAX;
     n->valid_until = n->now;
+    gl_sessions_tell_exec(n);
     n->is_leader = false;
     GL_TRACE(n->config.trace, NODE, .what = "session lost");
     gl_node_feed(n, &stop); /* someone else may own our jobs: start nothing more */

@@ -348,6 +348,7 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
         .timeout_ms = s->step->timeout_ms,
         .grace_ms = s->step->grace_ms,
         .beacon_ms = s->step->heartbeat_ms / 3,
+        .needs_session = e->needs_session,
     };
     gl_list_push(&n->starts, &s->link);
     return s;

@@ -93,6 +93,8 @@ struct gl_exec_start {
     gl_ms timeout_ms; /* 0: none */
     gl_ms grace_ms;   /* between SIGTERM and SIGKILL */
     gl_ms beacon_ms;  /* 0: none; else report at least this often that it lives */
+    bool needs_session; /* others run it again, or take its seat, when its node's session is over:
+                           see `session` */
 
     /* A worker of a bundle. It runs in its private folder, which is removed when it has ended, well
      * or not. In `argv`, `env` and `cwd` GL_EXEC_WORK stands for that folder's absolute path;
@@ -169,6 +171,10 @@ struct gl_exec_ops {
     /* The result is committed: it need not be kept. */
     void (*ack)(struct gl_exec *x, const struct gl_attempt_key *key, uint64_t token);
     void (*list)(struct gl_exec *x, struct gl_exec_req *req);
+    /* The node has a session until then, by its own clock. Beyond that it does not speak for
+     * attempts that need one: the executor ends them within the orphan grace, unless it hears of a
+     * later time first. NULL: this executor has nothing that outlives the node. */
+    void (*session)(struct gl_exec *x, gl_ms until);
     void (*close)(struct gl_exec *x, void (*closed)(void *owner), void *owner);
 };
 

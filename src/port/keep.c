@@ -76,6 +76,8 @@ static const struct field fields[] = {
     {47, F_U64, AT(worker.out_bytes), 0, 0},
     {48, F_STR, AT(line), 0, GL_SAID_BYTES_MAX},
     {49, F_STR, AT(start.take_folder), 0, 4095},
+    {50, F_BOOL, AT(start.needs_session), 0, 0},
+    {51, F_U64, AT(session_until), 0, 0},
 };
 
 static_assert(sizeof(enum gl_exec_end) == sizeof(int), "F_INT fits enums");

@@ -27,9 +27,11 @@
 
 enum {
     GL_KEEP_VERSION_MIN = 1, /* the oldest this release can speak */
-    GL_KEEP_VERSION_MAX = 3,
+    GL_KEEP_VERSION_MAX = 4,
     GL_KEEP_VERSION_SECRETS = 2, /* from here on: secrets, and inputs above 1 MiB */
     GL_KEEP_VERSION_WORKERS = 3, /* workers, SAID, and frames above GL_KEEP_FRAME_BYTES_OLD */
+    GL_KEEP_VERSION_SESSIONS = 4, /* needs_session and session_until: an older keeper takes any
+                                     word of its node for a word about all of its steps */
     GL_KEEP_FRAME_BYTES_OLD = 4 << 20,
     GL_KEEP_NOTE_BYTES = 128,  /* what stands behind a stdout that was cut, at most */
     GL_KEEP_PREFIX_BYTES = 4,  /* of a frame: its length */
@@ -95,6 +97,8 @@ struct gl_keep_msg {
     gl_ms orphan_grace_ms;             /* HELLO; 0: steps outlive a silent node */
     gl_ms clock_offset_ms; /* HELLO: the node's wall clock minus CLOCK_BOOTTIME, which both can read
                             */
+    gl_ms session_until;   /* PING, by the node's clock: it speaks for steps that need its session
+                              until then; 0: nothing new */
     uint64_t features;     /* WELCOME */
     uint64_t pid;          /* WELCOME: the keeper's; BEGUN: the step's */
 

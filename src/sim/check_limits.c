@@ -2,9 +2,10 @@
  * with one rate key are decided no closer together than the rate allows, whoever died in between.
  *
  * The keys of simulated flows always come with the same numbers, so that it does not matter whose
- * word holds. As with slots, a sleeper beside its successor is a node of its own with memory of its
- * own; and where the wall clock jumps, or machines have clocks and counts of their own, only what
- * one node has decided can be compared. */
+ * word holds. On a shared store a key is counted over all machines, also those that are cut off. On
+ * one machine, as with slots, a sleeper beside its successor is a node of its own with memory of
+ * its own; and where the wall clock jumps, or machines have clocks of their own, only what one node
+ * has decided about a rate can be compared. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "sim/sim_checks.h"
@@ -20,24 +21,45 @@ struct state {
 
 /* ---- concurrency ---- */
 
+/* On one machine: a sleeper counts what it has started itself. */
+static bool counts_here(const struct sim_checks *c, const struct sim_fact_job *j,
+                        const struct sim_process *p, const struct sim_fact_job *its,
+                        const struct sim_process *other)
+{
+    return gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner)) &&
+           (c->world->options.zombies == 0 || gl_str_eq(other->by, p->by));
+}
+
+/* On a shared store seats are records: whatever runs has one, wherever it runs. Its seat may be
+ * gone if a person has spoken about unsafe work whose node cannot be asked, or with the newest
+ * transactions of a primary. */
+static bool counts_anywhere(const struct sim_fact_job *its, const struct sim_process *other)
+{
+    const struct sim_fact_step *st =
+        sim_facts_step((struct sim_fact_job *)its, other->step); /* it is known */
+    bool is_decided = other != st->last || st->r.decided_at != st->decided_at_last ||
+                      its->r.verdict == GL_VERDICT_CANCELLED;
+    bool by_a_person = other->spec->safety == GL_SAFETY_UNSAFE && is_decided;
+    return !by_a_person && !its->torn;
+}
+
 static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
                        const struct sim_process *p)
 {
     uint32_t used = 1;
-    const struct sim_attempt *at;
-    const struct sim_keeper *keeper = sim_checks_keeper(c, p);
-    bool beside = c->world->options.zombies > 0 || c->disk->shared;
-    for (size_t i = 0; (at = gl_map_next(&keeper->attempts, &i)) != NULL;) {
-        const struct sim_process *other = at->process;
-        if (other == p || other->ended_at != 0 || other->spec == NULL ||
-            !gl_str_eq(other->limit_key, p->limit_key)) {
-            continue;
+    for (size_t k = 0; k < c->keepers_n; k++) {
+        const struct sim_attempt *at;
+        for (size_t i = 0; (at = gl_map_next(&c->keepers[k]->attempts, &i)) != NULL;) {
+            const struct sim_process *other = at->process;
+            if (other == p || other->ended_at != 0 || other->spec == NULL ||
+                !gl_str_eq(other->limit_key, p->limit_key)) {
+                continue;
+            }
+            const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
+            bool counts = c->disk->shared ? counts_anywhere(its, other)
+                                          : counts_here(c, j, p, its, other);
+            used += counts && !sim_fact_was_spoilt(its) ? 1 : 0;
         }
-        const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
-        bool same_owner = gl_str_eq(gl_buf_view(&its->owner), gl_buf_view(&j->owner));
-        bool counts =
-            (!beside || (gl_str_eq(other->by, p->by) && !its->torn)) && !sim_fact_was_spoilt(its);
-        used += same_owner && counts ? 1 : 0;
     }
     return used;
 }

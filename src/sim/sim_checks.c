@@ -203,16 +203,9 @@ static void on_write(void *owner, const struct gl_tx *tx, const struct gl_record
 
 /* ---- sessions ---- */
 
-/* A node that lives could not renew: the store was out of its reach. */
 static void on_declared(void *owner, gl_str node)
 {
     struct sim_checks *c = owner;
-    for (size_t i = 0; i < c->keepers_n; i++) {
-        struct sim_keeper *k = c->keepers[i];
-        if (gl_str_is(node, k->node) && sim_keeper_is_heard(k) && k->cut_until < c->world->now) {
-            k->cut_until = c->world->now;
-        }
-    }
     for (size_t k = 0; k < SIM_CHECK_COUNT && !c->world->failed; k++) {
         if (checks[k]->on_declared != NULL) {
             checks[k]->on_declared(c, c->states[k], node);

@@ -32,10 +32,6 @@ static void cut_all(struct sim_cluster *s, gl_ms until)
     for (struct gl_link *l = d->handles.next; l != &d->handles; l = l->next) {
         sim_store_cut(GL_CONTAINER(l, struct sim_store, link), until);
     }
-    for (uint32_t i = 0; i < s->machines_n; i++) {
-        struct sim_keeper *k = &s->machines[i].keeper;
-        k->cut_until = k->cut_until < until ? until : k->cut_until;
-    }
 }
 
 static void outage(struct sim_cluster *s)

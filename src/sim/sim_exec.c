@@ -335,6 +335,7 @@ static struct sim_letter *letter(struct sim_exec *x, enum sim_letter_type type,
     struct sim_letter *l = sim_keeper_letter(x->keeper, type, key, epoch, gl_str_of(x->name));
     l->incarnation = x->incarnation;
     l->offset = x->offset;
+    l->session_until = x->session_until;
     return l;
 }
 
@@ -421,6 +422,7 @@ static void do_start(struct gl_exec *port, struct gl_exec_req *req,
     l->timeout_ms = start->timeout_ms;
     l->grace_ms = start->grace_ms;
     l->beacon_ms = start->beacon_ms;
+    l->needs_session = start->needs_session;
     l->noop = gl_str_is(start->driver, "noop");
     take_turn(x, l, start);
     for (size_t i = 0; i < start->argv_n + start->env_n; i++) {
@@ -474,6 +476,13 @@ static void do_list(struct gl_exec *port, struct gl_exec_req *req)
     }
 }
 
+/* Heard at once: one that is slow would only end attempts sooner. */
+static void do_session(struct gl_exec *port, gl_ms until)
+{
+    struct sim_exec *x = GL_CONTAINER(port, struct sim_exec, port);
+    x->session_until = until == INT64_MAX ? until : until - x->offset;
+}
+
 /* ---- its life ---- */
 
 static void forget_notes(struct sim_exec *x)
@@ -510,6 +519,7 @@ static const struct gl_exec_ops ops = {
     .stop = do_stop,
     .ack = do_ack,
     .list = do_list,
+    .session = do_session,
     .close = do_close,
 };
 

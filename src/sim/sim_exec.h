@@ -18,6 +18,7 @@ struct sim_exec {
     const char *name;    /* whose it is; borrowed */
     uint64_t incarnation;
     gl_ms offset; /* of its clock against true time */
+    gl_ms session_until; /* true time: how long its node has a session, as it has told */
     struct sim_world *world;
     struct sim_keeper *keeper;
     struct sim_gate *gate;

@@ -380,10 +380,18 @@ static struct sim_attempt *attempt_find(const struct sim_keeper *k, const struct
     return gl_map_find(&k->attempts, (gl_str){.p = key, .n = (size_t)n});
 }
 
+/* Its node has spoken for it, with a session until then. */
+static void note_heard(struct sim_attempt *at, gl_ms session_until)
+{
+    gl_ms now = at->keeper->world->now;
+    gl_ms heard = at->needs_session && session_until < now ? session_until : now;
+    at->heard_at = heard > at->heard_at ? heard : at->heard_at;
+}
+
 static void vouch(struct sim_attempt *at, const struct sim_letter *l)
 {
     at->incarnation = l->incarnation;
-    at->heard_at = at->keeper->world->now;
+    note_heard(at, l->session_until);
 }
 
 static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
@@ -392,6 +400,8 @@ static void attempt_start(struct sim_keeper *k, const struct sim_letter *l)
     at->running = true;
     at->process = ledger_add(k, l);
     k->running_n++;
+    at->needs_session = l->needs_session;
+    at->heard_at = k->world->now; /* in time: see on_start() */
     vouch(at, l);
     plan(at, l);
     SIM_TRACE(k->world, EXEC, .job = l->job, .step = at->process->step,
@@ -440,11 +450,6 @@ static const struct sim_exec *find_awake(const struct sim_keeper *k)
     return NULL;
 }
 
-bool sim_keeper_is_heard(const struct sim_keeper *k)
-{
-    return find_awake(k) != NULL;
-}
-
 /* What is slow on its way holds up everything behind it, also the word that the node lives; and who
  * cannot read what it is told says nothing. */
 static bool is_held_up(const struct sim_exec *x)
@@ -457,7 +462,7 @@ static bool is_held_up(const struct sim_exec *x)
 static gl_ms last_heard(struct sim_attempt *at, const struct sim_exec *awake)
 {
     if (awake != NULL && (awake->incarnation == at->incarnation || GL_PLANT(64))) {
-        at->heard_at = at->keeper->world->now;
+        note_heard(at, awake->session_until);
     }
     return at->heard_at;
 }

@@ -71,7 +71,6 @@ struct sim_keeper {
     const gl_ms *wall;     /* offset of the machine's wall clock against true time; borrowed */
     gl_ms orphan_grace_ms; /* ends processes nobody has spoken for so long; 0: never */
     bool is_left;          /* its machine has no node, and will have none */
-    gl_ms cut_until; /* until when its node was cut off from the store, or without a session */
     struct sim_call orphan;
     struct sim_blobs *folder; /* of its machine; NULL: none */
     bool up;
@@ -126,6 +125,8 @@ struct sim_letter {
     gl_ms offset;         /* of its sender's clock: start_by is meant by that */
     uint64_t token;
     gl_ms start_by, timeout_ms, grace_ms, beacon_ms;
+    gl_ms session_until; /* true time: of its sender's session */
+    bool needs_session;
     bool noop;
     bool is_unit, is_module;      /* START of an agent's worker or module, ... */
     struct gl_buf message, state; /* ... the message it is given, and the agent's state: JSON */
@@ -146,6 +147,7 @@ struct sim_attempt {
     bool running;         /* as the keeper says: also while its exit record is being synced */
     uint64_t incarnation; /* of the last node that has started it or asked about it, ... */
     gl_ms heard_at;       /* ... and when that was last heard */
+    bool needs_session;   /* a word counts only as long as its node has a session */
     struct sim_process *process;
     struct gl_exec_result result, planned;
     gl_ms ends_at; /* as planned; a stop may bring it forward */
@@ -163,8 +165,6 @@ struct sim_letter *sim_keeper_letter(struct sim_keeper *k, enum sim_letter_type 
 void sim_keeper_tell(struct sim_attempt *at);
 void sim_keeper_send(struct sim_keeper *k, struct sim_letter *letter, gl_ms arrives_at);
 void sim_letter_free(struct sim_letter *letter);
-/* Is there a node that is connected and awake? */
-bool sim_keeper_is_heard(const struct sim_keeper *k);
 /* A node says hello: false if a later incarnation has been here. Whoever was connected before is
  * not heard any more. */
 bool sim_keeper_welcome(struct sim_keeper *k, struct sim_exec *x);

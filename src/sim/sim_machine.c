@@ -25,6 +25,13 @@ static bool chance(const struct sim_machine *m, uint32_t per_million)
     return gl_rng_chance(&m->cluster->rng, per_million);
 }
 
+static gl_ms grace_of(const struct sim_machine *m)
+{
+    const struct sim_cluster_options *o = &world_of(m)->cluster;
+    bool is_longer = o->graces != 0 && m->number % 2 == 0;
+    return (gl_ms)o->orphan_grace_ms * (is_longer ? (gl_ms)o->graces : 1);
+}
+
 static gl_ms ttl_of(const struct sim_machine *m)
 {
     return (gl_ms)world_of(m)->cluster.ttl_ms;
@@ -36,9 +43,6 @@ static void on_lost(void *owner, struct sim_node *n)
 {
     struct sim_machine *m = owner;
     (void)n; /* it is buried with all others that have lost their session */
-    if (m->keeper.cut_until < world_of(m)->now) {
-        m->keeper.cut_until = world_of(m)->now;
-    }
     if (!sim_call_waits(&m->bury)) {
         sim_world_at(world_of(m), &m->bury, world_of(m)->now + draw(m, 0, 200));
     }
@@ -71,7 +75,7 @@ static void on_start(struct sim_call *call)
         .stack = draw_stack(m),
         .guest = m->is_guest,
         .session_ttl_ms = (gl_ms)w->cluster.ttl_ms,
-        .orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms,
+        .orphan_grace_ms = grace_of(m),
         .pools = s->pools,
         .hot_jobs_max = w->options.hot_narrow,
         .keep = {.job_ms = w->options.keep_ms, .jobs = w->options.keep_jobs},
@@ -208,7 +212,6 @@ static void cut_off(struct sim_machine *m)
 {
     struct sim_world *w = world_of(m);
     gl_ms until = w->now + draw(m, 100, 3 * ttl_of(m));
-    m->keeper.cut_until = until;
     SIM_TRACE(w, TX, .number = until - w->now, .what = "cut off from the store",
               .from = m->current->name);
     sim_store_cut(&m->current->store, until);
@@ -274,7 +277,7 @@ void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32
     if (w->bundles.blobs > 0) {
         sim_keeper_give_folder(&m->keeper);
     }
-    m->keeper.orphan_grace_ms = (gl_ms)w->cluster.orphan_grace_ms;
+    m->keeper.orphan_grace_ms = grace_of(m);
     m->stack = w->cluster.stacks != 0 && number % 2 == 0 ? BLUE : NULL;
     m->is_guest = w->cluster.guests != 0 && number % w->cluster.guests == 0;
     m->wall = draw(m, -2 * SECOND, 2 * SECOND);

@@ -170,7 +170,7 @@ void sim_story_start(struct sim_story *s)
     if (are_several(s)) {
         options.machine = (uint32_t)(m - s->machines) + 1;
         options.session_ttl_ms = TTL_MS;
-        options.orphan_grace_ms = GRACE_MS;
+        options.orphan_grace_ms = m->keeper.orphan_grace_ms;
     }
     m->node = sim_node_new(&s->world, &s->disk, &m->keeper, &options);
     gl_list_push(&s->nodes, &m->node->link);
@@ -213,7 +213,6 @@ void sim_story_at(struct sim_story *s, uint32_t machine)
 static void cut(struct sim_story_machine *m, gl_ms until)
 {
     struct sim_node *nodes[] = {m->node, m->sleeper};
-    m->keeper.cut_until = until;
     for (size_t i = 0; i < GL_COUNT(nodes); i++) {
         if (nodes[i] != NULL) {
             sim_store_cut(&nodes[i]->store, until);
@@ -247,9 +246,10 @@ size_t sim_story_ran(const struct sim_story *s)
 
 static void add_machine(struct sim_story *s)
 {
+    gl_ms grace = s->options.graces[s->machines_n];
     struct sim_story_machine *m = &s->machines[s->machines_n++];
     sim_keeper_init_at(&m->keeper, &s->world, (uint32_t)s->machines_n, &m->wall);
-    m->keeper.orphan_grace_ms = s->disk.shared ? GRACE_MS : 0;
+    m->keeper.orphan_grace_ms = !s->disk.shared ? 0 : grace > 0 ? grace : GRACE_MS;
     if (s->machines_n == 1) {
         sim_checks_init(&s->checks, &s->world, &s->disk, &m->keeper, &s->pools);
     } else {

@@ -80,13 +80,116 @@ SCENARIO(a_node_that_restarts_keeps_what_runs, .machines = 3, .kinds = "step job
 /* Four times as long as a session lasts: everybody is past its time, and nobody dies of it. */
 SCENARIO(an_outage_of_the_store_kills_nobody, .machines = 3, .kinds = "step job owner sim exec")
 {
-    begin(s, "a", 60000);
+    begin(s, "a?", 60000);
     sim_story_outage(s, 40000);
     expect(s, "61000 sim exec job=A step=a token=1 n=1 process ended\n"
               "61000 n1.1 exec job=A step=a token=1 n=1 ended\n"
               "61000 n1.1 step job=A step=a n=1 running->completed\n"
               "61000 n1.1 job job=A token=1 running->completed\n");
     assert_int_equal(sim_story_ran(s), 1);
+}
+
+/* It could be a cut of this node alone, for all it knows. */
+SCENARIO(a_long_outage_ends_unmarked_work_which_then_runs_again, .machines = 3, .kinds = "sim exec")
+{
+    begin(s, "a", 60000);
+    sim_story_outage(s, 40000);
+    sim_story_run(s, 39000);
+    sim_story_skip(s);
+    expect(s, "42900 n1.1 exec job=A step=a token=1 n=1 ended\n"
+              "42900 n1.1 exec job=A step=a token=1 n=2 start\n"
+              "42900 sim exec job=A step=a token=1 n=2 process started\n"
+              "102900 sim exec job=A step=a token=1 n=2 process ended\n"
+              "102900 n1.1 exec job=A step=a token=1 n=2 ended\n");
+}
+
+SCENARIO(an_outage_shorter_than_session_and_grace_ends_nothing, .machines = 3,
+         .kinds = "job sim exec")
+{
+    begin(s, "a", 60000);
+    sim_story_outage(s, 14000);
+    expect(s, "61000 sim exec job=A step=a token=1 n=1 process ended\n"
+              "61000 n1.1 exec job=A step=a token=1 n=1 ended\n"
+              "61000 n1.1 job job=A token=1 running->completed\n");
+    assert_int_equal(sim_story_ran(s), 1);
+}
+
+/* Its node and its keeper live. The copy elsewhere starts when this one has ended. */
+SCENARIO(unmarked_work_of_a_node_that_is_cut_off_ends_before_it_runs_elsewhere, .machines = 2,
+         .kinds = "sim exec")
+{
+    begin(s, "a", 60000);
+    sim_story_cut(s, 40000);
+    expect(s, "16400 sim exec n=7500 an orphan is ended n1->\n"
+              "16500 sim exec job=A step=a token=1 n=1 process ended\n"
+              "16500 n1.1 exec job=A step=a token=1 n=1 ended\n"
+              "16500 n1.1 exec job=A step=a token=1 n=2 start\n" /* and is not committed */
+              "20049 n2.1 exec job=A step=a token=2 n=2 start\n"
+              "20049 sim exec job=A step=a token=2 n=2 process started\n"
+              "80049 sim exec job=A step=a token=2 n=2 process ended\n"
+              "80049 n2.1 exec job=A step=a token=2 n=2 ended\n");
+}
+
+/* Neither knows the other's: the longer one holds, whoever takes over. */
+SCENARIO(the_longer_grace_holds, .machines = 2, .graces = {20000, 2000}, .kinds = "sim exec")
+{
+    begin(s, "a", 60000);
+    sim_story_cut(s, 60000);
+    expect(s, "23900 sim exec n=15000 an orphan is ended n1->\n"
+              "24000 sim exec job=A step=a token=1 n=1 process ended\n"
+              "24000 n1.1 exec job=A step=a token=1 n=1 ended\n"
+              "24000 n1.1 exec job=A step=a token=1 n=2 start\n"
+              "30049 n2.1 exec job=A step=a token=2 n=2 start\n"
+              "30049 sim exec job=A step=a token=2 n=2 process started\n");
+}
+
+/* The next job may not have the seat before the lost attempt has ended. */
+SCENARIO(a_seat_stays_taken_until_a_lost_attempt_has_ended, .machines = 2, .kinds = "sim exec")
+{
+    static const char one[] =
+        "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"],"
+        "\"idempotent\":true,\"concurrency\":{\"key\":\"k\",\"max\":1}}}}";
+    sim_story_run(s, 1000);
+    sim_story_process(s, "a", 60000, 0);
+    sim_story_flow(s, "one", one);
+    sim_story_run(s, 1000);
+    sim_story_cut(s, 40000);
+    sim_story_at(s, 2);
+    sim_story_flow(s, "two", one);
+    sim_story_run(s, 500);
+    sim_story_skip(s);
+    sim_story_run(s, 17000);
+    assert_int_equal(sim_story_ran(s), 1);
+    assert_true(s->machines[0].keeper.ledger[0]->ended_at > 0); /* within the grace of both */
+    sim_story_run(s, 3000);
+    assert_int_equal(sim_story_ran(s), 2);
+}
+
+/* Nobody ends it, so nobody but a person can say that its seat is free. */
+SCENARIO(unsafe_work_keeps_its_seat_until_a_person_has_decided, .machines = 2,
+         .kinds = "sim exec step job")
+{
+    static const char one[] =
+        "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"],"
+        "\"unsafe\":true,\"concurrency\":{\"key\":\"k\",\"max\":1}}}}";
+    sim_story_run(s, 1000);
+    sim_story_process(s, "a", 200000, 0);
+    sim_story_flow(s, "one", one);
+    sim_story_run(s, 1000);
+    sim_story_cut(s, 150000);
+    sim_story_at(s, 2);
+    sim_story_flow(s, "two", one);
+    sim_story_run(s, 100000);
+    assert_int_equal(sim_story_ran(s), 1);
+    sim_story_skip(s);
+    sim_story_ask(s, "respond", "one", "a", "failed");
+    expect(s, "102000 n2.1 job job=A token=2 paused->running\n"
+              "102000 n2.1 step job=A step=a n=1 blocked->failed\n"
+              "102000 n2.1 job job=A token=2 running->failed\n"
+              "103000 n2.1 step job=B step=a queued->running\n"
+              "103000 n2.1 exec job=B step=a token=1 n=1 start\n"
+              "103000 sim exec job=B step=a token=1 n=1 process started\n"
+              "160001 sim exec job=A step=a token=1 n=1 process ended\n");
 }
 
 /* It wakes up and finds the other past its time; perhaps nobody could renew (seed c22206). */
@@ -231,6 +334,12 @@ int main(void)
         cmocka_unit_test(unsafe_work_of_a_dead_node_waits_for_a_person),
         cmocka_unit_test(a_node_that_restarts_keeps_what_runs),
         cmocka_unit_test(an_outage_of_the_store_kills_nobody),
+        cmocka_unit_test(a_long_outage_ends_unmarked_work_which_then_runs_again),
+        cmocka_unit_test(an_outage_shorter_than_session_and_grace_ends_nothing),
+        cmocka_unit_test(unmarked_work_of_a_node_that_is_cut_off_ends_before_it_runs_elsewhere),
+        cmocka_unit_test(the_longer_grace_holds),
+        cmocka_unit_test(a_seat_stays_taken_until_a_lost_attempt_has_ended),
+        cmocka_unit_test(unsafe_work_keeps_its_seat_until_a_person_has_decided),
         cmocka_unit_test(who_has_slept_declares_nobody_dead_at_once),
         cmocka_unit_test(a_cancel_finds_the_job_wherever_it_lives),
         cmocka_unit_test(a_node_that_was_cut_off_stops_what_it_lost),

@@ -304,7 +304,7 @@ static void a_store_is_chosen_by_its_url(void **state)
     assert_string_equal(gl_settings_shown(&b->s, GL_SET_STORE, &b->a), "redis://u:***@h/0");
     assert_string_equal(gl_settings_shown(&b->s, GL_SET_GRACE, &b->a), "30s");
     assert_int_equal(b->s.values[GL_SET_SESSION_TTL].number, 3000);
-    assert_int_equal(b->s.values[GL_SET_ORPHAN_GRACE].number, 10000);
+    assert_int_equal(b->s.values[GL_SET_ORPHAN_GRACE].number, 60000);
     set_env(0, "GLIA_STORE", "mysql://u:secret@h");
     b->from.flags[GL_SET_SESSION_TTL] = "10ms";
     b->from.flags[GL_SET_ORPHAN_GRACE] = "2d";

@@ -173,7 +173,7 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
                      GL_STR_ARG(st->r.blocked_on == GL_BLOCK_APPROVAL
                                     ? st->r.choices
                                     : GL_S("rerun, done, failed")));
-    } else if (j->r.verdict != GL_VERDICT_NONE) {
+    } else if (j->r.verdict != GL_VERDICT_NONE && !gl_safety_holds_job(j, st)) {
         gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
     } else {

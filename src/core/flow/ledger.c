@@ -8,6 +8,7 @@
 #include "core/flow/submit.h"
 #include "core/flow/txn.h"
 #include "core/heal/load.h"
+#include "core/heal/safety.h"
 #include "core/heal/sweep.h"
 #include "core/place/seats.h"
 #include "core/place/slots.h"
@@ -33,7 +34,6 @@ static void leave_running(struct gl_core *c, struct gl_step *st)
     if (!gl_step_is_bound(st)) {
         GL_ASSERT(c->running_n > 0);
         c->running_n--;
-        gl_seats_stand_up(c, st);
     }
     st->heartbeat_at = st->probe_at = 0;
     st->r.deadline_at = 0;
@@ -70,6 +70,9 @@ void gl_ledger_move(struct gl_core *c, struct gl_step *st, enum gl_step_status n
     GL_ASSERT(may_move(st, next));
     GL_TRACE(c->trace, STEP, .job = j->id, .step = st->r.step_id, .number = st->r.attempt_count,
              .from = gl_step_status_words[st->r.status], .to = gl_step_status_words[next]);
+    if (st->r.seat > 0 && next != GL_STEP_RUNNING && !gl_safety_keeps_seat(c, st, next)) {
+        gl_seats_stand_up(c, st);
+    }
     if (st->r.status == GL_STEP_RUNNING) {
         leave_running(c, st);
     }
@@ -312,6 +315,7 @@ void gl_ledger_emit_start(struct gl_core *c, struct gl_step *st)
         gl_str_fmt(c->out->arena, "%.*s:%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->r.step_id));
     e->start_by = c->now + START_BY_MS;
     e->deadline_at = st->r.deadline_at;
+    e->needs_session = gl_safety_needs_session(c, st);
     st->starting = e->start_number = ++c->last_start;
     if (gl_step_is_unit(st)) {
         gl_unit_fill(c, st, e);
@@ -338,6 +342,7 @@ void gl_ledger_start(struct gl_core *c, struct gl_step *st)
     gl_core_set(c, &st->r.epoch, c->epoch);
     if (c->shared) {
         gl_core_set(c, &st->r.node, c->node);
+        st->r.orphan_grace_ms = c->orphan_grace_ms;
         j->confirms |= spec->safety == GL_SAFETY_UNSAFE;
     }
     st->heartbeat_at = spec->heartbeat_ms > 0 ? c->now + spec->heartbeat_ms : 0;
@@ -505,7 +510,7 @@ static uint32_t wind_down(struct gl_core *c, struct gl_job *j, uint32_t budget)
             budget -= gl_agents_wind_down(c, st, budget);
             continue;
         }
-        if (st->r.status == GL_STEP_RUNNING || gl_txn_is_over(st)) {
+        if (st->r.status == GL_STEP_RUNNING || gl_txn_is_over(st) || gl_safety_holds_job(j, st)) {
             continue;
         }
         if (!gl_step_status_is_terminal(st->r.status)) {
@@ -547,6 +552,20 @@ static void finish(struct gl_core *c, struct gl_job *j)
     gl_txn_log(c, j, NULL, events[status], j->r.reason, (gl_str){0});
 }
 
+/* Does an attempt of it run, or perhaps run where nobody can ask? */
+static bool is_wound_down(const struct gl_job *j)
+{
+    if (j->r.verdict == GL_VERDICT_NONE || gl_job_running(j) > 0) {
+        return false;
+    }
+    for (const struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        if (gl_safety_holds_job(j, GL_CONTAINER(l, const struct gl_step, live))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool anything_waits(const struct gl_job *j)
 {
     return gl_job_count(j, GL_STEP_READY) + gl_job_count(j, GL_STEP_QUEUED) +
@@ -576,7 +595,6 @@ static void hold_for_review(struct gl_core *c, struct gl_job *j)
 static void conclude(struct gl_core *c, struct gl_job *j)
 {
     bool is_bundle = j->spec->flow->bundle != NULL;
-    bool wound;
 
     GL_ASSERT(gl_job_ended_steps(&j->r) <= j->r.steps_n);
     if (is_bundle && j->r.verdict == GL_VERDICT_NONE) {
@@ -587,14 +605,14 @@ static void conclude(struct gl_core *c, struct gl_job *j)
             return;
         }
     }
-    wound = j->r.verdict != GL_VERDICT_NONE && gl_job_running(j) == 0;
-    if (wound || (j->r.verdict == GL_VERDICT_NONE && !is_bundle &&
+    if (is_wound_down(j) || (j->r.verdict == GL_VERDICT_NONE && !is_bundle &&
                   gl_job_ended_steps(&j->r) == j->r.steps_n)) {
         finish(c, j);
     } else if (j->r.status == GL_JOB_PAUSING && gl_job_running(j) == 0) {
         gl_ledger_move_job(c, j, GL_JOB_PAUSED);
         gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
-    } else if (j->r.status == GL_JOB_RUNNING && j->reviews_n > 0 &&
+    } else if (j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
+               j->reviews_n > 0 &&
                j->reviews_n == gl_job_count(j, GL_STEP_BLOCKED) && !anything_waits(j)) {
         hold_for_review(c, j);
     }

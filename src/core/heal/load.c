@@ -395,6 +395,10 @@ static void revive(struct gl_core *c, struct gl_step *st)
         if (gl_safety_is_foreign(c, st)) {
             break; /* see inherit(), where an agent's lease ends */
         }
+        if (c->shared && !gl_job_is_mine(c, j) && st->r.orphan_grace_ms != c->orphan_grace_ms) {
+            st->r.orphan_grace_ms = c->orphan_grace_ms; /* the keeper's, once it is asked */
+            gl_txn_dirty(c, st);
+        }
         st->heartbeat_at =
             heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
         gl_attempts_adopt(c, st);

@@ -61,48 +61,130 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
     }
 }
 
+bool gl_safety_needs_session(const struct gl_core *c, const struct gl_step *st)
+{
+    uint8_t safety = gl_step_spec_of(st)->safety;
+    bool has_seat = st->r.limit_key.n > 0 && !GL_PLANT(66); /* planted: as if it had none */
+
+    return c->shared && !is_manual(st) &&
+           (safety == GL_SAFETY_UNMARKED || (safety == GL_SAFETY_IDEMPOTENT && has_seat));
+}
+
+/* How long the keeper that has the attempt may keep it. Neither side knows what the other was
+ * set to when it counted, so the longer time holds. */
+static gl_ms grace_of(const struct gl_core *c, const struct gl_step *st)
+{
+    gl_ms theirs = st->r.orphan_grace_ms > 0 ? st->r.orphan_grace_ms : GL_ORPHAN_GRACE_MS_OLD;
+
+    return theirs > c->orphan_grace_ms && !GL_PLANT(68) ? theirs : c->orphan_grace_ms;
+}
+
+bool gl_safety_keeps_seat(const struct gl_core *c, const struct gl_step *st,
+                          enum gl_step_status next)
+{
+    bool may_run = st->r.status != GL_STEP_RUNNING || gl_safety_is_foreign(c, st);
+
+    return may_run && (next == GL_STEP_RETRY_WAIT || next == GL_STEP_BLOCKED) &&
+           !GL_PLANT(67); /* planted: the seat of a lost attempt is free at once */
+}
+
+bool gl_safety_holds_job(const struct gl_job *j, const struct gl_step *st)
+{
+    /* A cancellation is a person's decision about unsafe work. */
+    return st->r.seat > 0 &&
+           (st->r.status == GL_STEP_RETRY_WAIT ||
+            (st->r.status == GL_STEP_BLOCKED && j->r.verdict != GL_VERDICT_CANCELLED));
+}
+
+static void wait_for_end(struct gl_core *c, struct gl_step *st)
+{
+    gl_ms grace = grace_of(c, st);
+
+    st->r.orphan_grace_ms = grace;
+    gl_ledger_wait(
+        c, st, grace,
+        gl_str_fmt(c->out->arena,
+                   "the attempt was lost with node '%.*s', whose keeper ends it within %lld s",
+                   GL_STR_ARG(st->r.node), (long long)(grace + 999) / 1000));
+}
+
 void gl_safety_inherit(struct gl_core *c, struct gl_step *st)
 {
     uint8_t safety = gl_step_spec_of(st)->safety;
-    gl_str why;
+    bool has_seat = st->r.seat > 0;
+    bool is_ending = st->job->r.verdict != GL_VERDICT_NONE;
 
     GL_MARK(c->trace, "safety.inherited");
     if (GL_PLANT(25) && safety == GL_SAFETY_UNSAFE) { /* planted: as if it were idempotent */
         gl_ledger_again(c, st, GL_S("planted"));
         return;
     }
-    if (st->job->r.verdict != GL_VERDICT_NONE || safety != GL_SAFETY_UNMARKED || GL_PLANT(24)) {
+    if (safety == GL_SAFETY_UNSAFE && has_seat && st->job->r.verdict == GL_VERDICT_FAILED) {
+        GL_MARK(c->trace, "safety.seat_outlives_verdict");
+        gl_ledger_block(c, st, GL_BLOCK_REVIEW,
+                        GL_S("unsafe, its attempt was lost and may still run, and it holds a seat "
+                             "of its concurrency key"));
+        st->r.lost_at_1 = c->now;
+        return;
+    }
+    if (!gl_safety_needs_session(c, st) || (is_ending && !has_seat) || GL_PLANT(24)) {
         gl_safety_lost(c, st);
         st->r.lost_at_1 = c->now; /* also of an unsafe one: see gl_safety_rest() */
         return;
     }
     c->counts.attempts_lost++;
-    if (is_one_too_many(c, st)) {
-        gl_ledger_fail(c, st, GL_S("lost with its node four times in ten minutes"), false);
-        return;
+    if (is_one_too_many(c, st) && !is_ending) {
+        if (!has_seat) {
+            gl_ledger_fail(c, st, GL_S("lost with its node four times in ten minutes"), false);
+            return;
+        }
+        st->r.is_given_up = true;
     }
-    why = gl_str_fmt(c->out->arena,
-                     "the attempt was lost with node '%.*s', whose keeper ends it within %lld s",
-                     GL_STR_ARG(st->r.node), (long long)(c->orphan_grace_ms + 999) / 1000);
-    gl_ledger_wait(c, st, c->orphan_grace_ms, why);
+    wait_for_end(c, st);
+}
+
+/* Does it wait for the end of an attempt that another node's keeper has? A wait that an earlier
+ * release began shows by its length. */
+static bool is_waiting_for_end(const struct gl_core *c, const struct gl_step *st)
+{
+    gl_ms waits = st->r.retry_at - st->r.lost_at_1;
+
+    if (!c->shared || st->r.lost_at_1 == 0 || !gl_safety_needs_session(c, st)) {
+        return false;
+    }
+    return st->r.orphan_grace_ms > 0
+               ? waits == st->r.orphan_grace_ms
+               : waits == c->orphan_grace_ms || waits == GL_ORPHAN_GRACE_MS_OLD;
 }
 
 void gl_safety_wait_on(struct gl_core *c, struct gl_step *st)
 {
     GL_ASSERT(st->r.status == GL_STEP_RETRY_WAIT);
-    if (c->shared && st->r.lost_at_1 != 0 &&
-        st->r.retry_at == st->r.lost_at_1 + c->orphan_grace_ms &&
-        gl_step_spec_of(st)->safety == GL_SAFETY_UNMARKED) {
+    if (is_waiting_for_end(c, st)) {
         GL_MARK(c->trace, "safety.waits_on");
+        st->r.orphan_grace_ms = grace_of(c, st);
         st->r.lost_at_1 = c->now;
-        st->r.retry_at = c->now + c->orphan_grace_ms;
+        st->r.retry_at = c->now + st->r.orphan_grace_ms;
         gl_txn_dirty(c, st);
+    }
+}
+
+void gl_safety_on_timer(struct gl_core *c, struct gl_step *st)
+{
+    if (st->r.is_given_up) {
+        st->r.is_given_up = false;
+        gl_ledger_fail(c, st, GL_S("lost with its node four times in ten minutes"), false);
+    } else if (st->job->r.verdict != GL_VERDICT_NONE) {
+        GL_MARK(c->trace, "safety.seat_outlived_verdict");
+        gl_ledger_skip(c, st, st->job->r.reason);
+    } else {
+        gl_ledger_move(c, st, GL_STEP_READY);
     }
 }
 
 gl_ms gl_safety_rest(const struct gl_core *c, const struct gl_step *st)
 {
-    gl_ms ends_at = st->r.lost_at_1 + c->orphan_grace_ms;
+    gl_ms ends_at = st->r.lost_at_1 + grace_of(c, st);
 
     return gl_safety_is_foreign(c, st) && ends_at > c->now ? ends_at - c->now : 0;
 }

@@ -7,6 +7,7 @@
 #include "core/flow/txn.h"
 #include "core/heal/attempts.h"
 #include "core/heal/load.h"
+#include "core/heal/safety.h"
 
 enum {
     PAGE = 64,
@@ -93,8 +94,8 @@ static void fire(struct gl_core *c, struct gl_step *st)
         return;
     }
     if (st->r.status == GL_STEP_RETRY_WAIT) {
-        GL_ASSERT(st->job->r.status == GL_JOB_RUNNING);
-        gl_ledger_move(c, st, GL_STEP_READY);
+        GL_ASSERT(st->job->r.status == GL_JOB_RUNNING || st->r.seat > 0);
+        gl_safety_on_timer(c, st);
         return;
     }
     if (st->r.status == GL_STEP_RUNNING) {

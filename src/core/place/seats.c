@@ -41,7 +41,9 @@ static uint32_t find_seat(struct gl_core *c, struct gl_quota *l)
             return seat + 1;
         }
     }
-    return 0; /* the limit has been lowered, and those who sit are many */
+    /* One that was free when this start was granted is taken after all: its job was read again, and
+     * the end of the attempt that sat there had not been committed. The store refuses it. */
+    return (uint32_t)(from % l->max) + 1;
 }
 
 static gl_str seat_id(struct gl_core *c, gl_str key, uint32_t seat)
@@ -64,12 +66,7 @@ static bool is_passed_on(const struct gl_job *j, gl_str id)
 void gl_seats_sit_down(struct gl_core *c, struct gl_step *st, struct gl_slot_hold *h)
 {
     uint32_t seat = find_seat(c, h->limit);
-    gl_str id;
-
-    if (seat == 0) {
-        return;
-    }
-    id = seat_id(c, gl_quotas_key(h->limit), seat);
+    gl_str id = seat_id(c, gl_quotas_key(h->limit), seat);
     gl_seats_set(h->limit, seat, GL_SEAT_OURS);
     st->r.seat = h->seat = seat;
     if (gl_list_empty(&st->job->touched) || !is_passed_on(st->job, id)) {
