@@ -9,11 +9,11 @@
 
 enum {
     /* Names. */
-    GL_SESSION_TTL_MS = 10000,     /* a node that does not renew so long is taken for dead */
+    GL_SESSION_TTL_MS = 10000,      /* a node that does not renew so long is taken for dead */
     GL_ORPHAN_GRACE_MS = 60000,     /* a keeper whose node is silent so long ends its steps */
     GL_ORPHAN_GRACE_MS_OLD = 10000, /* the default of releases that do not write theirs down */
-    GL_ABOUT_BYTES_MAX = 64 << 10, /* what a node tells of itself with its session */
-    GL_SESSIONS_LISTED = 1000,     /* sessions in one listing of them */
+    GL_ABOUT_BYTES_MAX = 64 << 10,  /* what a node tells of itself with its session */
+    GL_SESSIONS_LISTED = 1000,      /* sessions in one listing of them */
     /* Each opening forgets so many that have been dead for so long. A store of one's own, which has
      * no clock of its own either, forgets all but the last so many. */
     GL_SESSIONS_KEPT_MS = 24 * 60 * 60 * 1000,

@@ -132,8 +132,8 @@ static void look_store(struct gl_checkup *c)
 }
 
 /* What only its owner may read. */
-/* Two living nodes whose graces differ: the longer one holds. false: all are alike, or nobody can be
- * asked. */
+/* Two living nodes whose graces differ: the longer one holds. false: all are alike, or nobody can
+ * be asked. */
 static bool find_other_grace(struct gl_checkup *c, struct gl_page *p)
 {
     gl_jnode nodes = gl_json_get(&p->j, p->root, "nodes");
@@ -249,12 +249,9 @@ static void look_keeper(struct gl_checkup *c)
 }
 
 static const struct gl_checkup_item items[] = {
-    {"data folder", look_folder},
-    {"node", look_node},
-    {"store", look_store},
-    {"other nodes", look_cluster},
-    {"permissions", look_secrets},
-    {"keeper's program", look_program},
+    {"data folder", look_folder},  {"node", look_node},
+    {"store", look_store},         {"other nodes", look_cluster},
+    {"permissions", look_secrets}, {"keeper's program", look_program},
     {"keeper", look_keeper},
 };
 

@@ -646,8 +646,8 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
     struct gl_job *j = st->job;
     gl_ms due = INT64_MAX;
 
-    if (st->r.status == GL_STEP_RETRY_WAIT &&
-        (j->r.status == GL_JOB_RUNNING || st->r.seat > 0) && !GL_PLANT(4)) {
+    if (st->r.status == GL_STEP_RETRY_WAIT && (j->r.status == GL_JOB_RUNNING || st->r.seat > 0) &&
+        !GL_PLANT(4)) {
         due = sooner(due, st->r.retry_at); /* a seat must not wait for its job to go on */
     } else if (st->r.status == GL_STEP_BLOCKED && j->r.status == GL_JOB_RUNNING) {
         due = sooner(due, st->r.due_at);

@@ -250,9 +250,8 @@ gl_ms gl_care_end_orphans(struct gl_keeper *k)
             continue;
         }
         if (k->silence != heard) { /* once for each */
-            gl_keeper_say("no node with a session has spoken for its steps for %lld ms: ending "
-                          "them",
-                          (long long)(k->now - heard));
+            gl_keeper_say("no node has spoken for its steps for %lld ms%s: ending them",
+                          (long long)(k->now - heard), c->needs_session ? " with a session" : "");
             k->silence = heard;
         }
         gl_care_hurry(k, c, last);

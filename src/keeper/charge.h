@@ -71,13 +71,13 @@ struct gl_charge {
     struct gl_timer timer;
     gl_ms deadline, kill_at, beacon_at, clear_at; /* INT64_MAX: none */
     gl_ms grace_ms, beacon_ms;
-    uint64_t incarnation; /* of the last node that has started it or asked about it, ... */
-    gl_ms heard_at;       /* ... and when that was last heard, if another has come since */
+    uint64_t incarnation;  /* of the last node that has started it or asked about it, ... */
+    gl_ms heard_at;        /* ... and when that was last heard, if another has come since */
     gl_ms orphan_grace_ms; /* as that node wanted it: others count on it */
     bool needs_session;    /* a word counts only as long as the node has a session */
-    bool stopping;        /* SIGTERM was sent because of ... */
-    enum gl_exec_end why; /* ... this: TIMEOUT, STOPPED or ORPHANED */
-    bool lost;            /* the keeper itself is leaving: no result is recorded */
+    bool stopping;         /* SIGTERM was sent because of ... */
+    enum gl_exec_end why;  /* ... this: TIMEOUT, STOPPED or ORPHANED */
+    bool lost;             /* the keeper itself is leaving: no result is recorded */
 
     struct gl_exec_result result; /* without its texts */
     int output_source;

@@ -190,9 +190,9 @@ struct gl_step_record {
     uint32_t attempt_count; /* attempts decided so far; the current one's number */
     uint32_t counted;       /* of them, those that `retry` counts */
     uint32_t up_ended, up_success, up_failed, up_accepted; /* parents */
-    uint32_t spread; /* children that have been told of the end */
-    gl_str epoch;    /* the executor's, when the current attempt was decided */
-    gl_str node;     /* whose executor that is; "" : of an earlier release, ours */
+    uint32_t spread;       /* children that have been told of the end */
+    gl_str epoch;          /* the executor's, when the current attempt was decided */
+    gl_str node;           /* whose executor that is; "" : of an earlier release, ours */
     gl_ms orphan_grace_ms; /* that executor's, on a shared store; 0: of an earlier release */
     bool is_given_up;      /* it waits for the end of its last attempt, and then fails */
     gl_ms started_at, attempt_at, deadline_at, retry_at, ended_at;

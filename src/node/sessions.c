@@ -250,7 +250,7 @@ static void lost(struct gl_node *n, const char *why)
 
     n->lost = true;
     n->session_due = INT64_MAX;
-    n->valid_until = n->now;
+    n->valid_until = n->now < n->valid_until ? n->now : n->valid_until;
     gl_sessions_tell_exec(n);
     n->is_leader = false;
     GL_TRACE(n->config.trace, NODE, .what = "session lost");

@@ -89,10 +89,10 @@ struct gl_exec_start {
     gl_str cwd; /* "" : a private folder of this attempt */
     const struct gl_exec_file *files;
     size_t files_n;
-    gl_str input;     /* JSON, becomes the input file */
-    gl_ms timeout_ms; /* 0: none */
-    gl_ms grace_ms;   /* between SIGTERM and SIGKILL */
-    gl_ms beacon_ms;  /* 0: none; else report at least this often that it lives */
+    gl_str input;       /* JSON, becomes the input file */
+    gl_ms timeout_ms;   /* 0: none */
+    gl_ms grace_ms;     /* between SIGTERM and SIGKILL */
+    gl_ms beacon_ms;    /* 0: none; else report at least this often that it lives */
     bool needs_session; /* others run it again, or take its seat, when its node's session is over:
                            see `session` */
 

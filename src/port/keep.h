@@ -28,8 +28,8 @@
 enum {
     GL_KEEP_VERSION_MIN = 1, /* the oldest this release can speak */
     GL_KEEP_VERSION_MAX = 4,
-    GL_KEEP_VERSION_SECRETS = 2, /* from here on: secrets, and inputs above 1 MiB */
-    GL_KEEP_VERSION_WORKERS = 3, /* workers, SAID, and frames above GL_KEEP_FRAME_BYTES_OLD */
+    GL_KEEP_VERSION_SECRETS = 2,  /* from here on: secrets, and inputs above 1 MiB */
+    GL_KEEP_VERSION_WORKERS = 3,  /* workers, SAID, and frames above GL_KEEP_FRAME_BYTES_OLD */
     GL_KEEP_VERSION_SESSIONS = 4, /* needs_session and session_until: an older keeper takes any
                                      word of its node for a word about all of its steps */
     GL_KEEP_FRAME_BYTES_OLD = 4 << 20,

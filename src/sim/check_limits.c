@@ -56,8 +56,8 @@ static uint32_t in_use(const struct sim_checks *c, const struct sim_fact_job *j,
                 continue;
             }
             const struct sim_fact_job *its = sim_facts_job(&c->facts, other->job);
-            bool counts = c->disk->shared ? counts_anywhere(its, other)
-                                          : counts_here(c, j, p, its, other);
+            bool counts =
+                c->disk->shared ? counts_anywhere(its, other) : counts_here(c, j, p, its, other);
             used += counts && !sim_fact_was_spoilt(its) ? 1 : 0;
         }
     }

@@ -17,7 +17,7 @@ struct sim_exec {
     struct gl_link link; /* among the keeper's clients */
     const char *name;    /* whose it is; borrowed */
     uint64_t incarnation;
-    gl_ms offset; /* of its clock against true time */
+    gl_ms offset;        /* of its clock against true time */
     gl_ms session_until; /* true time: how long its node has a session, as it has told */
     struct sim_world *world;
     struct sim_keeper *keeper;

@@ -30,7 +30,7 @@ struct sim_story_options {
     const char *stack;     /* of the nodes that start from now on; NULL: none */
     struct gl_keep keep;   /* which ended jobs stay */
     gl_ms graces[SIM_STORY_MACHINES_MAX]; /* the machines' orphan graces; 0: ten seconds */
-    const char *kinds;     /* traced lines that count: "job step exec owner" by default */
+    const char *kinds; /* traced lines that count: "job step exec owner" by default */
 };
 
 struct sim_story_process { /* what an attempt does, instead of the usual */

@@ -146,9 +146,8 @@ SCENARIO(the_longer_grace_holds, .machines = 2, .graces = {20000, 2000}, .kinds 
 /* The next job may not have the seat before the lost attempt has ended. */
 SCENARIO(a_seat_stays_taken_until_a_lost_attempt_has_ended, .machines = 2, .kinds = "sim exec")
 {
-    static const char one[] =
-        "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"],"
-        "\"idempotent\":true,\"concurrency\":{\"key\":\"k\",\"max\":1}}}}";
+    static const char one[] = "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"],"
+                              "\"idempotent\":true,\"concurrency\":{\"key\":\"k\",\"max\":1}}}}";
     sim_story_run(s, 1000);
     sim_story_process(s, "a", 60000, 0);
     sim_story_flow(s, "one", one);
@@ -169,9 +168,8 @@ SCENARIO(a_seat_stays_taken_until_a_lost_attempt_has_ended, .machines = 2, .kind
 SCENARIO(unsafe_work_keeps_its_seat_until_a_person_has_decided, .machines = 2,
          .kinds = "sim exec step job")
 {
-    static const char one[] =
-        "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"],"
-        "\"unsafe\":true,\"concurrency\":{\"key\":\"k\",\"max\":1}}}}";
+    static const char one[] = "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"],"
+                              "\"unsafe\":true,\"concurrency\":{\"key\":\"k\",\"max\":1}}}}";
     sim_story_run(s, 1000);
     sim_story_process(s, "a", 200000, 0);
     sim_story_flow(s, "one", one);

@@ -947,6 +947,10 @@ def silences(place):
         return f.read().count("no node has spoken for its steps")
 
 
+def wall_ms():
+    return int(time.time() * 1000)
+
+
 def test_steps_of_a_silent_node_end_after_the_orphan_grace(place):
     place.keeper()
     link = Link(place.path, orphan_grace_ms=2000)
@@ -989,6 +993,47 @@ def test_a_new_node_speaks_only_for_the_steps_it_asks_about(place):
     ended = again.event()
     assert (ended["attempt"], ended["end"]) == ("s:attempt:1", "orphaned")
     assert again.attach(attempt="t:attempt:1")["state"] == "running"
+
+
+def test_a_node_without_a_session_speaks_only_for_steps_that_need_none(place):
+    """It lives and talks, but others may have taken its jobs over."""
+    place.keeper()
+    link = Link(place.path, orphan_grace_ms=2000, version_max=4)
+    link.send("PING", session_until=wall_ms() + 1000)
+    link.start(["sleep", "1000"], attempt="s:attempt:1", grace_ms=100, needs_session=1)
+    link.start(["sleep", "1000"], attempt="t:attempt:1", grace_ms=100)
+    begin = time.monotonic()
+    while not silences(place):
+        assert time.monotonic() - begin < 60
+        time.sleep(0.1)
+        link.send("PING")
+    ended = link.event()
+    assert (ended["attempt"], ended["end"]) == ("s:attempt:1", "orphaned")
+    assert link.attach(attempt="t:attempt:1")["state"] == "running"
+
+
+def test_a_session_that_is_renewed_in_time_ends_nothing(place):
+    place.keeper()
+    link = Link(place.path, orphan_grace_ms=2000, version_max=4)
+    link.send("PING", session_until=wall_ms() + 100)
+    link.start(["sleep", "1000"], grace_ms=100, needs_session=1)
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        time.sleep(0.1)
+        link.send("PING", session_until=wall_ms() + 100)
+    assert link.attach()["state"] == "running"
+
+
+def test_a_node_of_an_earlier_release_speaks_for_all_its_steps(place):
+    """It does not say how long its session lasts."""
+    place.keeper()
+    link = Link(place.path, orphan_grace_ms=2000, version_max=3)
+    link.start(["sleep", "1000"], grace_ms=100)
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        time.sleep(0.1)
+        link.send("PING")
+    assert link.attach()["state"] == "running"
 
 
 def test_without_an_orphan_grace_steps_outlive_a_silent_node(place):

@@ -606,14 +606,14 @@ static void conclude(struct gl_core *c, struct gl_job *j)
         }
     }
     if (is_wound_down(j) || (j->r.verdict == GL_VERDICT_NONE && !is_bundle &&
-                  gl_job_ended_steps(&j->r) == j->r.steps_n)) {
+                             gl_job_ended_steps(&j->r) == j->r.steps_n)) {
         finish(c, j);
     } else if (j->r.status == GL_JOB_PAUSING && gl_job_running(j) == 0) {
         gl_ledger_move_job(c, j, GL_JOB_PAUSED);
         gl_txn_log(c, j, NULL, "job_paused", j->r.reason, (gl_str){0});
     } else if (j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
-               j->reviews_n > 0 &&
-               j->reviews_n == gl_job_count(j, GL_STEP_BLOCKED) && !anything_waits(j)) {
+               j->reviews_n > 0 && j->reviews_n == gl_job_count(j, GL_STEP_BLOCKED) &&
+               !anything_waits(j)) {
         hold_for_review(c, j);
     }
 }
