@@ -63,7 +63,9 @@ def test_a_killed_server_takes_at_most_what_everysec_says():
 
 @pytest.mark.parametrize("store", stores("redis", soak=["postgres"]))
 def test_while_the_store_is_away_running_steps_go_on(store):
-    with make_server(store) as server, Cluster(server.url, 2, server=server) as cluster:
+    """For less than session and grace together."""
+    with make_server(store) as server, \
+            Cluster(server.url, 2, grace_s=60, server=server) as cluster:
         node = cluster.nodes[0]
         job = cluster.submit(node, {"long": ("", 8000, (), {}),
                                     "after": ("", 50, (), {"needs": "long"})})
@@ -91,7 +93,8 @@ def test_while_the_store_is_away_running_steps_go_on(store):
 @pytest.mark.parametrize("store", stores("redis", "postgres"))
 def test_a_server_that_stands_still_kills_nobody(store):
     """Longer than the sessions live: an outage says nothing about nodes."""
-    with make_server(store) as server, Cluster(server.url, 3, server=server) as cluster:
+    with make_server(store) as server, \
+            Cluster(server.url, 3, grace_s=60, server=server) as cluster:
         jobs = [cluster.submit(n, mark=m, ms=9000) for n in cluster.nodes
                 for m in ("idempotent", "", "unsafe")]
         for job in jobs:
@@ -104,6 +107,62 @@ def test_a_server_that_stands_still_kills_nobody(store):
         cluster.wait_ends()
         assert all(len(cluster.starts(job)) == 1 for job in jobs)
         cluster.judge()
+
+
+@pytest.mark.parametrize("store", stores("redis", soak=["postgres"]))
+def test_a_long_outage_starts_unmarked_steps_again_and_no_others(store):
+    """A node cannot tell it from being cut off alone. One try has ended before the next begins."""
+    one = {"concurrency": {"key": "one", "max": 1}}
+    with make_server(store) as server, Cluster(server.url, 2, server=server) as cluster:
+        node = cluster.nodes[0]
+        plain, safe, unsafe = [cluster.submit(node, mark=m, ms=25000)
+                               for m in ("", "idempotent", "unsafe")]
+        seated = cluster.submit(node, mark="idempotent", ms=25000, fields=one)
+        for job in (plain, safe, unsafe, seated):
+            cluster.wait_start(job)
+        fault = cluster.fault("away")
+        server.pause()
+        for job in (plain, seated):
+            wait_for("its end", lambda j=job: cluster.lines("stopped", job=j))
+        server.resume()
+        fault["until"] = time.monotonic() + 1
+        for job in (plain, seated):
+            cluster.wait_start(job, 2)
+        cluster.wait_ends(120)
+        assert [len(cluster.starts(job)) for job in (plain, seated, safe, unsafe)] == [2, 2, 1, 1]
+        cluster.judge()
+
+
+@pytest.mark.parametrize("store", stores("redis", soak=["postgres"]))
+def test_what_a_node_that_is_cut_off_runs_ends_before_others_run_it(store):
+    """Its keeper lives, and so does the node: nobody tells them. A seat stays taken as long."""
+    one = {"concurrency": {"key": "one", "max": 1}}
+    with make_server(store) as server, Proxy(server.port) as proxy, \
+            Cluster([server.url_at(proxy.port), server.url], 2, server=server) as cluster:
+        cut, other = cluster.nodes
+        plain, unsafe = [cluster.submit(cut, mark=m, ms=40000) for m in ("", "unsafe")]
+        seated = cluster.submit(cut, mark="idempotent", ms=40000, fields=one)
+        for job in (plain, unsafe, seated):
+            cluster.wait_start(job)
+        waits = cluster.submit(other, mark="idempotent", ms=100, fields=one)
+        fault = cluster.fault("cut", cut.name)
+        proxy.close_door()
+        proxy.cut()
+        again = cluster.wait_start(plain, 2)
+        ended = [e["t"] for e in cluster.lines("stopped", job=plain)]
+        assert ended and max(ended) <= again["t"] and again["node"] == other.name
+        wait_for("the review", lambda: cluster.step(unsafe, node=other).get("blocked_on") ==
+                 "review")
+        assert not cluster.lines("stopped", job=unsafe), "unsafe work was ended"
+        first = min(e["t"] for j in (seated, waits) for e in cluster.starts(j)
+                    if e["node"] == other.name) if cluster.wait_start(waits) else 0
+        assert max(e["t"] for e in cluster.lines("stopped", job=seated)) <= first
+        cluster.command(other, unsafe, "respond", {"decision": "done"}, step="work")
+        proxy.open_door()
+        fault["until"] = time.monotonic() + 5
+        for job in (plain, seated):
+            cluster.command(other, job, "cancel")
+        cluster.wait_ends(120)
 
 
 @pytest.mark.parametrize("store", stores("redis", "postgres"))
