@@ -9,8 +9,8 @@
 #include "port/findings.h"
 
 /* The database `from` as one file `to`. Told: how many jobs it holds, and how many have not ended.
- */
-int gl_offline_backup(const char *from, const char *to, uint64_t *ret_jobs,
+ * With `salvage` also one that has lost commits. */
+int gl_offline_backup(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,
                       uint64_t *ret_unfinished, struct gl_why *reterr_why);
 
 /* Look over the database `path`, which nobody uses; with a `reason`, hold its unfinished jobs. */

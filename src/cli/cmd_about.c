@@ -523,14 +523,20 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "backup",
-        .arguments = "DIR [--logs]",
+        .arguments = "DIR [--logs] [--salvage]",
         .summary = "copy the data folder as it is now, also while a node runs",
         .help = "DIR must be empty, or not there yet. It gets the jobs with their events and\n"
-                "outputs, and the files of their flows; with --logs also the logs of steps.\n",
+                "outputs, and the files of their flows; with --logs also the logs of steps.\n"
+                "\n"
+                "A store whose write-ahead log is damaged is refused. --salvage copies what\n"
+                "precedes the damage and accepts the loss of later commits: jobs are missing or\n"
+                "in an earlier state, and steps may run again. Restore the copy without --resume\n"
+                "and decide about each job.\n",
         .words_min = 1,
         .words_max = 1,
         .run = gl_cmd_backup,
-        .options = {{"--logs", NULL, "also the logs, inputs and outputs of attempts"}},
+        .options = {{"--logs", NULL, "also the logs, inputs and outputs of attempts"},
+                    {"--salvage", NULL, "copy a damaged store without the commits it has lost"}},
     },
     {
         .name = "restore",

@@ -33,6 +33,7 @@
 struct backup {
     struct gl_cli *cli;
     struct gl_archive archive;
+    bool salvage;
     uint64_t jobs_n, unfinished_n;
     struct gl_why why;
 };
@@ -116,7 +117,7 @@ static int copy_store(struct backup *b)
     int err = gl_fs_mkdirs(gl_paths_in(a, b->archive.folder, CONTEXT), &b->why);
 
     if (err == 0) {
-        err = gl_offline_backup(gl_paths_in(a, b->cli->data, name), to, &b->jobs_n,
+        err = gl_offline_backup(gl_paths_in(a, b->cli->data, name), to, b->salvage, &b->jobs_n,
                                 &b->unfinished_n, &b->why);
     }
     return err == 0 ? gl_archive_note(&b->archive, name, &b->why) : err;
@@ -181,7 +182,7 @@ static int absolute(struct gl_cli *cli, const char *path, const char **ret, stru
 
 int gl_cmd_backup(struct gl_cli *cli)
 {
-    struct backup b = {.cli = cli};
+    struct backup b = {.cli = cli, .salvage = gl_cli_option(cli, "--salvage") != NULL};
     gl_ms now = gl_term_now();
     char made[GL_WHEN_BYTES];
     const char *store = cli->settings->values[GL_SET_STORE].text, *folder;

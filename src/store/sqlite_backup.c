@@ -10,6 +10,7 @@
 #include "store/sqlite_error.h"
 #include "store/sqlite_schema.h"
 #include "store/sqlite_sum.h"
+#include "store/sqlite_synced.h"
 
 enum { PATIENCE_MS = 10000, PAUSE_MS = 50 }; /* with a stranger who holds the lock */
 
@@ -119,14 +120,21 @@ static int make(struct gl_sqlite_db *from, struct gl_sqlite_db *to, uint64_t *re
     return look_over(to, ret_jobs, ret_unfinished, reterr_why);
 }
 
-int gl_sqlite_backup_make(const char *from, const char *to, uint64_t *ret_jobs,
+int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,
                           uint64_t *ret_unfinished, struct gl_why *reterr_why)
 {
     GL_CLEANUP(closep) struct gl_sqlite_db source = {0}, target = {0};
     if (access(from, F_OK) != 0) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s: nothing has run here yet", from);
     }
-    int err = connect_file(&source, from, SQLITE_OPEN_READONLY, reterr_why);
+    struct gl_sqlite_wal_mark mark = {0};
+    int err = salvage ? 0 : gl_sqlite_synced_check(from, false, &mark, reterr_why);
+    if (err == 0) {
+        err = connect_file(&source, from, SQLITE_OPEN_READONLY, reterr_why);
+    }
+    if (err == 0) {
+        err = gl_sqlite_synced_check_group(source.conn, from, &mark, reterr_why);
+    }
     if (err == 0) {
         err = connect_file(&target, to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, reterr_why);
     }

@@ -10,8 +10,8 @@
 
 /* Copy `from` to `to`, which must not exist, as of one moment; then look it over. It is one file,
  * without a log beside it, and synced. Told: how many jobs it holds, and how many have not ended.
- */
-int gl_sqlite_backup_make(const char *from, const char *to, uint64_t *ret_jobs,
+ * With `salvage` a database that has lost commits (sqlite_synced.h) is copied without them. */
+int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,
                           uint64_t *ret_unfinished, struct gl_why *reterr_why);
 
 /* In a database that nobody uses: every job that runs is on its way to a pause, by `reason`, before

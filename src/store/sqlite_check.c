@@ -4,6 +4,7 @@
 #include "base/str.h"
 #include "store/sqlite.h"
 #include "store/sqlite_sum.h"
+#include "store/sqlite_synced.h"
 
 enum { BUSY_MS = 2000 };
 
@@ -48,18 +49,24 @@ static int check_all(sqlite3 *conn, const char *path, struct gl_why *reterr_why)
 
 int gl_sqlite_check(const char *path, struct gl_why *reterr_why)
 {
+    struct gl_sqlite_wal_mark mark;
     sqlite3 *conn = NULL;
     int err;
 
     if (access(path, F_OK) != 0) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s", path);
     }
+    err = gl_sqlite_synced_check(path, false, &mark, reterr_why);
+    if (err < 0) {
+        return err;
+    }
     if (sqlite3_open_v2(path, &conn, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
         err = gl_why(reterr_why, GL_E_UNAVAILABLE, "cannot open %s: %s", path,
                      conn != NULL ? sqlite3_errmsg(conn) : "out of memory");
     } else {
         (void)sqlite3_busy_timeout(conn, BUSY_MS);
-        err = check_all(conn, path, reterr_why);
+        err = gl_sqlite_synced_check_group(conn, path, &mark, reterr_why);
+        err = err < 0 ? err : check_all(conn, path, reterr_why);
     }
     (void)sqlite3_close(conn); /* no statement is left */
     return err;

@@ -125,24 +125,27 @@ static int prepare(struct gl_sqlite_db *db, enum gl_sqlite_role role, struct gl_
     return 0;
 }
 
+/* After each commit, when it has been synced and before anybody is told. */
 static int on_wal_grown(void *owner, sqlite3 *conn, const char *name, int pages)
 {
-    (void)conn;
     (void)name;
     struct gl_sqlite_db *db = owner;
     db->wal_pages = pages;
+    gl_sqlite_synced_note(&db->synced, conn, (uint32_t)pages, db->group_n);
     return SQLITE_OK;
 }
 
 static int set_up_writer(struct gl_sqlite_db *db, struct gl_why *reterr_why)
 {
-    (void)sqlite3_wal_hook(db->conn, on_wal_grown, db);
-    int64_t n = 0;
+    int64_t n = 0, page_bytes = 0;
     int rc = gl_sqlite_db_number(db, GL_SQLITE_GROUP_LAST, &n);
+    rc = rc != SQLITE_OK ? rc : gl_sqlite_db_number(db, GL_SQLITE_PAGE_BYTES, &page_bytes);
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(db, rc, reterr_why);
     }
     db->group_n = (uint64_t)n;
+    gl_sqlite_synced_open(&db->synced, db->path, (uint32_t)page_bytes);
+    (void)sqlite3_wal_hook(db->conn, on_wal_grown, db);
     return 0;
 }
 
@@ -154,11 +157,20 @@ static int set_up(struct gl_sqlite_db *db, const struct gl_sqlite *s, enum gl_sq
     if (err < 0) {
         return err;
     }
+    /* Before SQLite sees the log: what it drops cannot be told afterwards. */
+    struct gl_sqlite_wal_mark mark;
+    err = gl_sqlite_synced_check(db->path, writer, &mark, reterr_why);
+    if (err < 0) {
+        return err;
+    }
     int rc = connect_file(db, s, role);
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(db, rc, reterr_why);
     }
     err = writer ? require_wal(db, reterr_why) : 0;
+    if (err == 0) {
+        err = gl_sqlite_synced_check_group(db->conn, db->path, &mark, reterr_why);
+    }
     if (err == 0) {
         err = gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, !writer,
                                      reterr_why);
@@ -176,9 +188,12 @@ static int open_db(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str 
     struct gl_sqlite_db *db = gl_mem_alloc(sizeof(*db));
     db->context = gl_str_dup(&db->arena, context);
     db->path = path_of(&db->arena, s, context);
+    db->synced.fd = -1;
     int err = 0;
     if (role == GL_SQLITE_ROLE_R && access(db->path, F_OK) != 0) {
         err = gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s", db->path);
+    } else if (access(db->path, F_OK) != 0) {
+        gl_sqlite_synced_forget(db->path);
     }
     if (err == 0) {
         err = set_up(db, s, role, reterr_why);
@@ -219,6 +234,7 @@ void gl_sqlite_db_free(struct gl_sqlite_db *db)
     }
     int rc = sqlite3_close(db->conn);
     GL_ASSERT(rc == SQLITE_OK); /* else a statement is left */
+    gl_sqlite_synced_close(&db->synced);
     gl_arena_done(&db->arena);
     gl_mem_free(db);
 }

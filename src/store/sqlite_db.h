@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "store/sqlite_synced.h"
 
 struct gl_sqlite;
 
@@ -49,6 +50,7 @@ struct gl_sqlite;
     X(RECALL_FIRST, W, "SELECT min(first) FROM txgroup WHERE session = ?1")                       \
     X(GROUP_FIRST, W, "SELECT min(n) FROM txgroup")                                               \
     X(GROUP_LAST, W, "SELECT max(n) FROM txgroup")                                                \
+    X(PAGE_BYTES, W, "PRAGMA page_size")                                                          \
     X(SESSION_GET, W, "SELECT dead, since FROM session WHERE id = ?1")                            \
     X(SESSION_LAST, W, "SELECT max(incarnation) FROM session WHERE node = ?1")                    \
     X(SESSION_KILL, W, "UPDATE session SET dead = 1 WHERE dead = 0 AND id <> ?1")                 \
@@ -122,6 +124,7 @@ struct gl_sqlite_db {
     /* The writer's. */
     uint64_t group_n;   /* number of the last remembered group */
     bool session_known; /* the current session stands in this database */
+    struct gl_sqlite_synced synced;
     int wal_pages;      /* pages in the write-ahead log */
     int wal_pages_next; /* move them into the database at this number */
 };

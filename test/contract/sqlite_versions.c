@@ -140,7 +140,7 @@ static void a_backup_of_the_release_before_can_be_restored(void **state)
     uint64_t jobs = 0, unfinished = 0;
     char copy[400];
     (void)snprintf(copy, sizeof(copy), "%s/copy.db", f->w.folder.path);
-    assert_int_equal(gl_sqlite_backup_make(f->w.path, copy, &jobs, &unfinished, &why), 0);
+    assert_int_equal(gl_sqlite_backup_make(f->w.path, copy, false, &jobs, &unfinished, &why), 0);
     assert_int_equal(jobs, 2);
     assert_int_equal(unfinished, 1);
     assert_int_equal(sqlite_world_sql(&f->w, "PRAGMA user_version"), 1); /* only the copy */
