@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -121,24 +122,38 @@ static void hand_over(struct gl_journal *j)
 static int replay(struct gl_journal *j, gl_str text, gl_journal_each *each, void *owner)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    gl_str message;
-    size_t used = 0;
-    while (gl_keep_record((gl_str){.p = text.p + j->bytes, .n = text.n - j->bytes}, &message,
-                          &used) == 0) {
+    uint64_t good = 0;
+    for (size_t at = 0, used = 0; at < text.n; at += used) {
+        gl_str rest = {.p = text.p + at, .n = text.n - at}, message;
+        if (gl_keep_record(rest, &message, &used) < 0) {
+            used = gl_keep_record_bytes(rest);
+            if (used == 0) {
+                break;
+            }
+            continue;
+        }
         struct gl_keep_msg m;
         gl_arena_reset(&a);
         /* A good checksum over a message nobody can read: of a newer release. It is skipped, not
          * cut off. */
-        if (gl_keep_decode(&m, message, &a, NULL) == 0) {
-            int r = each(owner, &m);
-            if (r < 0) {
-                return r;
-            }
+        int r = gl_keep_decode(&m, message, &a, NULL) == 0 ? each(owner, &m) : 0;
+        if (r < 0) {
+            return r;
         }
-        j->bytes += used;
+        good += used;
+        j->bytes = at + used;
     }
+    j->has_hole = j->bytes > good;
+    j->unread = text.n - good;
     j->synced = j->bytes;
     return 0;
+}
+
+static char *copy_text(gl_str text)
+{
+    char *copy = gl_mem_alloc(text.n + 1);
+    memcpy(copy, text.p, text.n);
+    return copy;
 }
 
 int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *each, void *owner,
@@ -146,10 +161,9 @@ int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *e
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    gl_str path = gl_str_fmt(&a, "%s/journal", folder);
     *j = (struct gl_journal){.fd = -1, .done_fd = -1};
-    j->path = gl_mem_alloc(path.n + 1);
-    memcpy(j->path, path.p, path.n);
+    j->folder = copy_text(gl_str_of(folder));
+    j->path = copy_text(gl_str_fmt(&a, "%s/journal", folder));
     int r = gl_fs_read(j->path, FILE_BYTES_MAX, &text, reterr_why);
     if (r < 0 && r != GL_E_NOT_FOUND) {
         return r;
@@ -162,11 +176,13 @@ int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *e
     if (j->fd < 0) {
         return gl_fs_why(reterr_why, errno, "open", j->path);
     }
-    /* Whatever follows the last good record is the torn end of a write. */
-    if (ftruncate(j->fd, (off_t)j->bytes) < 0) {
-        return gl_fs_why(reterr_why, errno, "repair", j->path);
-    }
     return start_syncer(j, reterr_why);
+}
+
+int gl_journal_mend(struct gl_journal *j, struct gl_why *reterr_why)
+{
+    return ftruncate(j->fd, (off_t)j->bytes) == 0 ? 0
+                                                  : gl_fs_why(reterr_why, errno, "repair", j->path);
 }
 
 void gl_journal_close(struct gl_journal *j)
@@ -177,6 +193,7 @@ void gl_journal_close(struct gl_journal *j)
     gl_buf_done(&j->pending);
     gl_buf_done(&j->unsynced);
     gl_mem_free(j->path);
+    gl_mem_free(j->folder);
 }
 
 /* ---- writing ---- */
@@ -239,9 +256,22 @@ static int finish_sync(struct gl_journal *j, int err, uint32_t us, struct gl_why
     return 0;
 }
 
+/* A file that has replaced another is on disk when its folder knows it. */
+static int sync_name(struct gl_journal *j, struct gl_why *why)
+{
+    int r = j->is_renamed ? gl_fs_sync_folder(j->folder, why) : 0;
+    j->is_renamed = r < 0;
+    return r;
+}
+
 static int begin_sync(struct gl_journal *j, struct gl_why *why)
 {
     GL_ASSERT(j->syncing == 0);
+    int r = sync_name(j, why);
+    if (r < 0) {
+        take_back(j);
+        return r;
+    }
     j->syncing = j->bytes;
     if (j->sync_us >= SYNC_US_SLOW) {
         hand_over(j);
@@ -310,20 +340,46 @@ static void forget(struct gl_journal *j, uint64_t bytes)
     j->pending_wants = j->unsynced_wants = false;
 }
 
+/* Beside the old one. *ret_fd: open, and synced but for its name. */
+static int write_anew(struct gl_journal *j, gl_str content, int *ret_fd, struct gl_why *why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    const char *temp = gl_str_fmt(&a, "%s.new", j->path).p;
+    GL_CLEANUP(gl_fs_closep)
+    int fd = open(temp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return gl_fs_why(why, errno, "open", temp);
+    }
+    int err = write_at(fd, content, 0);
+    err = err != 0 ? err : fsync(fd) < 0 ? errno : 0;
+    GL_FAILPOINT("file.written");
+    err = err != 0 ? err : rename(temp, j->path) < 0 ? errno : 0;
+    GL_FAILPOINT("file.renamed");
+    if (err != 0) {
+        (void)unlink(temp); /* the next one writes over it anyway */
+        return gl_fs_why(why, err, "replace", j->path);
+    }
+    *ret_fd = gl_fs_take(&fd);
+    return 0;
+}
+
 int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *reterr_why)
 {
     GL_ASSERT(j->syncing == 0);
-    int r = gl_fs_write(j->path, content, reterr_why);
+    int fd = -1, r = write_anew(j, content, &fd, reterr_why);
     if (r < 0) {
         return r;
     }
-    GL_CLEANUP(gl_fs_closep) int fd = open(j->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) {
-        return gl_fs_why(reterr_why, errno, "open", j->path);
-    }
+    /* From here on the old file has no name: nothing may be written to it any more. */
     gl_fs_closep(&j->fd);
-    j->fd = gl_fs_take(&fd);
+    j->fd = fd;
+    j->is_renamed = true;
     forget(j, content.n);
+    if (sync_name(j, NULL) < 0) { /* the next flush meets it again, and says so */
+        j->synced = 0;
+        gl_buf_str(&j->unsynced, content);
+        j->unsynced_wants = true;
+    }
     return 0;
 }
 

@@ -9,8 +9,12 @@
  * does it, one sync at a time: meanwhile the keeper starts and reaps, and whatever ends in that
  * time shares the next sync.
  *
- * A torn end is cut off when the journal is opened. When little of it still matters it is written
- * anew beside itself and renamed. */
+ * A torn end is cut off by gl_journal_mend(). A damaged record is skipped and the ones after it are
+ * read; if its length is damaged, too, nobody can say where the next one begins, and the rest is
+ * not read. (It is not searched for: a step's output could contain what looks like a record.)
+ * Either way gl_journal.unread says that something is missing.
+ *
+ * When little of it still matters it is written anew beside itself and renamed. */
 #ifndef GL_KEEPER_JOURNAL_H
 #define GL_KEEPER_JOURNAL_H
 
@@ -20,10 +24,13 @@
 struct gl_syncer; /* the thread */
 
 struct gl_journal {
-    char *path;
+    char *folder, *path;
     int fd;
-    uint64_t bytes;         /* written, all of it whole records */
-    uint64_t synced;        /* of these, on disk, or not worth it */
+    bool is_renamed; /* it has replaced another, and its name is not synced: nothing in it counts */
+    uint64_t unread; /* when it was opened: bytes that are no good records ... */
+    bool has_hole;   /* ... and good ones follow them */
+    uint64_t bytes;  /* written, all of it whole records */
+    uint64_t synced; /* of these, on disk, or not worth it */
     struct gl_buf pending;  /* to be written in this turn */
     struct gl_buf unsynced; /* from `synced` to `bytes`: written again if the sync fails */
     bool pending_wants, unsynced_wants; /* an end is among it */
@@ -35,9 +42,12 @@ struct gl_journal {
 
 typedef int gl_journal_each(void *owner, const struct gl_keep_msg *m);
 
-/* Open and read: `each` gets every record in order (borrowed until it returns). */
+/* Open and read: `each` gets every record in order (borrowed until it returns). Changes nothing. */
 int gl_journal_open(struct gl_journal *j, const char *folder, gl_journal_each *each, void *owner,
                     struct gl_why *reterr_why);
+/* Cut off what follows the last good record. Before that, a keeper that cannot vouch for what is
+ * missing must have begun a new epoch durably: afterwards the journal looks whole. */
+int gl_journal_mend(struct gl_journal *j, struct gl_why *reterr_why);
 void gl_journal_close(struct gl_journal *j); /* waits for a sync under way */
 
 /* Returns where its end will be: it counts when gl_journal.synced has reached that. */
@@ -50,8 +60,9 @@ int gl_journal_notice(struct gl_journal *j, struct gl_why *reterr_why);
 /* Wait for the sync under way, if any; then gl_journal_notice() has been called. */
 int gl_journal_wait(struct gl_journal *j, struct gl_why *reterr_why);
 
-/* Replace everything by `content`, synced. What is pending is dropped: the caller has put it into
- * the content. Not while a sync is under way. */
+/* Replace everything by `content`. What is pending is dropped: the caller has put it into the
+ * content, which counts when gl_journal.synced has reached gl_journal.bytes: usually at once, else
+ * a later flush tries again. On failure the old content stays. Not while a sync is under way. */
 int gl_journal_replace(struct gl_journal *j, gl_str content, struct gl_why *reterr_why);
 
 /* Nothing in it matters any more. Not synced: if it comes back, its acknowledgements come back with

@@ -337,28 +337,52 @@ static void read_boot_id(struct gl_keeper *k)
     (void)snprintf(k->boot, sizeof(k->boot), "%.*s", GL_STR_ARG(id));
 }
 
+static int draw_epoch(struct gl_keeper *k, struct gl_why *why)
+{
+    uint8_t chance[GL_KEEP_EPOCH_BYTES / 2];
+    if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance)) {
+        return gl_fs_why(why, errno, "get", "random bytes");
+    }
+    for (size_t i = 0; i < sizeof(chance); i++) {
+        (void)snprintf(k->epoch.id + 2 * i, 3, "%02x", chance[i]);
+    }
+    return 0;
+}
+
 static int begin_epoch(struct gl_keeper *k, const char *folder, struct gl_why *why)
 {
     int r = gl_epoch_load(&k->before, folder, why);
     if (r < 0) {
         return r;
     }
-    uint8_t chance[GL_KEEP_EPOCH_BYTES / 2];
     uint64_t mark = k->epoch.mark;
     k->epoch = k->before;
     k->epoch.mark = mark;
     k->epoch.running = true;
     k->epoch.cgroup[0] = 0;
     (void)snprintf(k->epoch.boot, sizeof(k->epoch.boot), "%s", k->boot);
-    if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance)) {
-        return gl_fs_why(why, errno, "get", "random bytes");
+    return k->before.running || k->before.id[0] == 0 ? draw_epoch(k, why) : 0;
+}
+
+/* A predecessor that ended in an orderly way left a whole journal. If it is not whole any more,
+ * results may be missing, and this keeper must not say "never" about their attempts: a new epoch
+ * begins, and what is not known counts as lost. It is saved before the journal is mended, because a
+ * keeper that dies in between must come to the same conclusion. */
+static int open_journal(struct gl_keeper *k, struct gl_why *why)
+{
+    const char *folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p;
+    int r = gl_journal_open(&k->journal, folder, gl_settle_replay, k, why);
+    bool is_damaged = r == 0 && k->journal.unread > 0 &&
+                      (k->journal.has_hole || !k->before.running); /* else its end is torn */
+    if (is_damaged) {
+        gl_keeper_say("%s is damaged: %llu bytes cannot be read. Results may be missing; attempts "
+                      "without a result count as lost, and unsafe steps wait for review",
+                      k->journal.path, (unsigned long long)k->journal.unread);
+        r = k->before.running ? 0 : draw_epoch(k, why);
+        folder = gl_str_fmt(&k->scratch, "%s/keeper", k->config.data_dir).p; /* replay uses it */
+        r = r < 0 ? r : gl_epoch_save(&k->epoch, folder, why);
     }
-    if (k->before.running || k->before.id[0] == 0) {
-        for (size_t i = 0; i < sizeof(chance); i++) {
-            (void)snprintf(k->epoch.id + 2 * i, 3, "%02x", chance[i]);
-        }
-    }
-    return 0;
+    return r < 0 ? r : gl_journal_mend(&k->journal, why);
 }
 
 static void enter_cgroup(struct gl_keeper *k)
@@ -414,6 +438,9 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
     if (r == 0) {
         r = take_lock(k, folder, reterr_why);
     }
+    if (r == 0 && config->locked != NULL) {
+        config->locked(config->data_dir);
+    }
     if (r == 0) {
         r = open_descriptors(k, reterr_why);
     }
@@ -431,12 +458,11 @@ int gl_keeper_open(struct gl_keeper *k, const struct gl_keeper_config *config,
         r = begin_epoch(k, folder, reterr_why);
     }
     if (r == 0) {
-        r = gl_journal_open(&k->journal, folder, gl_settle_replay, k, reterr_why);
+        r = open_journal(k, reterr_why);
     }
     if (r < 0) {
         return r;
     }
-    folder = gl_str_fmt(&k->scratch, "%s/keeper", config->data_dir).p; /* replay uses the scratch */
     gl_settle_replayed(k);
     gl_trash_open(k);
     enter_cgroup(k);

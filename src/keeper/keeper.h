@@ -52,6 +52,9 @@ struct gl_timer {
 struct gl_keeper_config {
     const char *data_dir; /* absolute; borrowed */
     gl_ms idle_ms;        /* with nothing to keep and nobody connected, it ends after this */
+    /* When the lock is held, before anything is read: what is said from then on belongs into the
+     * log. May be NULL. */
+    void (*locked)(const char *data_dir);
 };
 
 enum {

@@ -139,15 +139,13 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "glia-keeper: cannot become a daemon: %s\n", strerror(errno));
         return 1;
     }
+    o.config.locked = o.foreground ? NULL : open_log;
     int r = gl_keeper_open(&keeper, &o.config, &why);
     if (r < 0) {
         report(o.ready_fd, why.text);
         (void)fprintf(stderr, "glia-keeper: %s\n", why.text);
         gl_keeper_close(&keeper);
         return 1;
-    }
-    if (!o.foreground) {
-        open_log(o.config.data_dir);
     }
     report(o.ready_fd, "ok");
     gl_keeper_run(&keeper);

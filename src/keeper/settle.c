@@ -14,7 +14,7 @@ enum {
 
 /* ---- the journal ---- */
 
-/* An end that is in there is on disk when this returns. */
+/* Ends count as soon as it is synced, as with any other record. */
 static void rewrite_journal(struct gl_keeper *k)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
@@ -29,9 +29,8 @@ static void rewrite_journal(struct gl_keeper *k)
         gl_keeper_say("%s; the journal stays as it is", why.text);
         return;
     }
-    while (!gl_list_empty(&k->ending)) {
-        gl_charge_move(k, GL_CONTAINER(gl_list_first(&k->ending), struct gl_charge, link),
-                       GL_CHARGE_ENDED);
+    for (struct gl_link *l = k->ending.next; l != &k->ending; l = l->next) {
+        GL_CONTAINER(l, struct gl_charge, link)->noted_at = k->journal.bytes;
     }
 }
 
@@ -198,7 +197,7 @@ void gl_settle_replayed(struct gl_keeper *k)
             gl_keeper_say("%zu processes of an earlier keeper cannot be ended", left);
         }
     }
-    if (lost) {
+    if (lost || k->journal.has_hole) {
         rewrite_journal(k);
     }
 }

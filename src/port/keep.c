@@ -516,21 +516,28 @@ int gl_keep_frame(gl_str bytes, gl_str *ret_message, size_t *ret_used, struct gl
     return 0;
 }
 
-int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used)
+size_t gl_keep_record_bytes(gl_str bytes)
 {
     if (bytes.n < GL_KEEP_RECORD_BYTES) {
-        return GL_E_DAMAGED;
+        return 0;
     }
     size_t n = get_u32(bytes.p);
-    if (n == 0 || n > GL_FRAME_BYTES_MAX || n > bytes.n - GL_KEEP_RECORD_BYTES) {
+    bool fits = n > 0 && n <= GL_FRAME_BYTES_MAX && n <= bytes.n - GL_KEEP_RECORD_BYTES;
+    return fits ? GL_KEEP_RECORD_BYTES + n : 0;
+}
+
+int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used)
+{
+    size_t used = gl_keep_record_bytes(bytes);
+    if (used == 0) {
         return GL_E_DAMAGED;
     }
-    gl_str message = {.p = bytes.p + GL_KEEP_RECORD_BYTES, .n = n};
+    gl_str message = {.p = bytes.p + GL_KEEP_RECORD_BYTES, .n = used - GL_KEEP_RECORD_BYTES};
     if (get_u64(bytes.p + 4) != gl_str_hash(message)) {
         return GL_E_DAMAGED;
     }
     *ret_message = message;
-    *ret_used = GL_KEEP_RECORD_BYTES + n;
+    *ret_used = used;
     return 0;
 }
 

@@ -145,6 +145,9 @@ void gl_keep_add_record(const struct gl_keep_msg *m, struct gl_buf *out);
 /* Find the first record in `bytes`. GL_E_DAMAGED: there is no whole record here (the torn end of a
  * journal). */
 int gl_keep_record(gl_str bytes, gl_str *ret_message, size_t *ret_used);
+/* How long the record at the beginning of `bytes` says it is, good or damaged; 0: longer than they
+ * are, or than any record. */
+size_t gl_keep_record_bytes(gl_str bytes);
 
 /* ---- what may be asked for ---- */
 

@@ -750,21 +750,57 @@ def test_a_torn_journal_is_cut_off_at_the_last_good_record(place):
     assert len(again.list()) == 1
 
 
-def test_a_damaged_record_ends_the_journal_there(place):
+def damage_end_of(place, attempt):
+    with open(place.file("journal"), "r+b") as f:
+        f.seek(f.read().rindex(attempt.encode()))
+        f.write(b"X")
+
+
+def test_a_damaged_record_costs_only_itself(place):
     k = place.keeper()
     link = Link(place.path)
     for n in (1, 2, 3):
         link.run(sh(f"exit {n}"), attempt=f"s:attempt:{n}")
     k.kill()
-    with open(place.file("journal"), "r+b") as f:
-        content = f.read()
-        at = content.index(b"s:attempt:3")
-        f.seek(at)
-        f.write(b"X")
+    damage_end_of(place, "s:attempt:2")
     place.keeper()
     again = Link(place.path, incarnation=2)
-    assert {again.event()["exit_code"], again.event()["exit_code"]} == {1, 2}
+    assert {again.event()["exit_code"], again.event()["exit_code"]} == {1, 3}
     assert len(again.list()) == 2
+    assert again.attach(attempt="s:attempt:2", epoch=link.epoch)["state"] == "lost"
+    with open(place.file("log")) as f:
+        assert "journal is damaged" in f.read()
+    place.keepers[-1].kill()  # what was mended is whole now
+    place.keeper()
+    third = Link(place.path, incarnation=3)
+    assert {third.event()["exit_code"], third.event()["exit_code"]} == {1, 3}
+    with open(place.file("log")) as f:
+        assert f.read().count("journal is damaged") == 1
+
+
+@pytest.mark.parametrize("attempt", ["s:attempt:1", "s:attempt:2"])
+def test_a_damaged_journal_of_an_orderly_keeper_proves_nothing(place, attempt):
+    """Its epoch would go on, and with it "never" for an attempt whose result is gone."""
+    k = place.keeper()
+    link = Link(place.path)
+    for n in (1, 2):
+        link.run(sh(f"exit {n}"), attempt=f"s:attempt:{n}")
+    link.close()
+    k.kill()
+    with open(place.file("epoch")) as f:
+        epoch = f.read()
+    assert "state running" in epoch
+    with open(place.file("epoch"), "w") as f:
+        f.write(epoch.replace("state running", "state clean"))
+    damage_end_of(place, attempt)
+    place.keeper().kill()  # one that dies before anybody has asked it
+    place.keeper()
+    again = Link(place.path, incarnation=2)
+    assert again.epoch != link.epoch
+    assert again.attach(attempt=attempt, epoch=link.epoch)["state"] == "lost"
+    assert again.attach(attempt="s:attempt:9", epoch=link.epoch)["state"] == "lost"
+    with open(place.file("log")) as f:
+        assert "journal is damaged" in f.read()
 
 
 def test_garbage_instead_of_a_journal_and_an_epoch_is_survived(place):

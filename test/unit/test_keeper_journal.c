@@ -1,6 +1,7 @@
 /* The keeper's journal: what it has synced is there after any end, whatever the disk does. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,7 @@ static void reopen(struct world *w)
     struct gl_why why;
     w->read[0] = 0;
     assert_int_equal(gl_journal_open(&w->j, w->folder.path, note, w, &why), 0);
+    assert_int_equal(gl_journal_mend(&w->j, &why), 0);
     w->j.sync_us = w->slow ? SLOW_US : 0;
 }
 
@@ -193,6 +195,96 @@ static void a_torn_end_is_cut_off_and_written_over(void **state)
     assert_string_equal(w->read, "e1 e2 e4 ");
 }
 
+/* Flip each byte of three ends: what follows the damage is read, and it is known that something is
+ * missing. */
+static void damage_drops_only_what_is_damaged_and_is_noticed(void **state)
+{
+    struct world *w = *state;
+    uint64_t ends[3];
+    for (uint64_t i = 0; i < 3; i++) {
+        ends[i] = add(w, GL_KEEP_ENDED, i + 1);
+    }
+    assert_int_equal(settle(w), 0);
+    for (uint64_t at = 0; at < ends[2]; at++) {
+        char byte, bad;
+        assert_int_equal(pread(w->j.fd, &byte, 1, (off_t)at), 1);
+        bad = (char)(byte ^ 1);
+        assert_int_equal(pwrite(w->j.fd, &bad, 1, (off_t)at), 1);
+        gl_journal_close(&w->j);
+        struct gl_why why;
+        w->read[0] = 0;
+        assert_int_equal(gl_journal_open(&w->j, w->folder.path, note, w, &why), 0);
+        assert_true(w->j.unread > 0);
+        uint64_t begin = at < ends[0] ? 0 : at < ends[1] ? ends[0] : ends[1];
+        bool in_length = at - begin < 4; /* then nobody knows where the next one begins */
+        if (at < ends[0]) {
+            assert_string_equal(w->read, in_length ? "" : "e2 e3 ");
+        } else if (at < ends[1]) {
+            assert_string_equal(w->read, in_length ? "e1 " : "e1 e3 ");
+        } else {
+            assert_string_equal(w->read, "e1 e2 ");
+        }
+        assert_int_equal(pwrite(w->j.fd, &byte, 1, (off_t)at), 1); /* nothing was cut off */
+    }
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e1 e2 e3 ");
+    assert_int_equal(w->j.unread, 0);
+}
+
+/* Everything up to the rename succeeds, and then there is no descriptor left. */
+static void a_replacement_that_fails_halfway_loses_nothing(void **state)
+{
+    struct world *w = *state;
+    struct gl_why why;
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    struct rlimit before, few;
+    add(w, GL_KEEP_ENDED, 1);
+    assert_int_equal(settle(w), 0);
+    struct gl_keep_msg m = {.type = GL_KEEP_ENDED, .start = {.token = 9}};
+    gl_keep_add_record(&m, &content);
+    int next = dup(w->j.fd); /* the lowest that is free */
+    assert_true(next >= 0);
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)next + 1;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    (void)gl_journal_replace(&w->j, gl_buf_view(&content), &why); /* whatever it says */
+    add(w, GL_KEEP_ENDED, 10);
+    int settled = settle(w);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(settled == 0 || settle(w) == 0);
+    assert_int_equal(w->j.synced, w->j.bytes);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e9 e10 ");
+}
+
+static void nothing_in_a_replacement_counts_before_its_name_is_synced(void **state)
+{
+    struct world *w = *state;
+    struct gl_why why;
+    GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
+    struct gl_keep_msg m = {.type = GL_KEEP_ENDED, .start = {.token = 9}};
+    gl_keep_add_record(&m, &content);
+    char *folder = w->j.folder, nowhere[] = "/nowhere/at/all";
+    w->j.folder = nowhere;
+    assert_int_equal(gl_journal_replace(&w->j, gl_buf_view(&content), &why), 0);
+    assert_int_equal(w->j.synced, 0);
+    uint64_t end = add(w, GL_KEEP_ENDED, 10);
+    for (int i = 0; i < 2; i++) {
+        assert_true(settle(w) < 0);
+        assert_int_equal(w->j.synced, 0);
+    }
+    w->j.folder = folder;
+    assert_int_equal(settle(w), 0);
+    assert_int_equal(w->j.synced, end);
+    gl_journal_close(&w->j);
+    reopen(w);
+    assert_string_equal(w->read, "e9 e10 ");
+}
+
 static void it_can_be_replaced_and_goes_on(void **state)
 {
     struct world *w = *state;
@@ -226,13 +318,16 @@ static void it_can_be_cleared_and_goes_on(void **state)
 
 #define FAST(name) cmocka_unit_test_setup_teardown(name, open_fast, close_world),
 #define SLOW(name) cmocka_unit_test_setup_teardown(name, open_slow, close_world),
-#define TESTS(X)                              \
-    X(records_come_back_in_order)             \
-    X(what_must_not_be_synced_is_not)         \
-    X(a_failed_write_is_made_up_for)          \
-    X(a_failed_sync_is_made_up_for)           \
-    X(a_torn_end_is_cut_off_and_written_over) \
-    X(it_can_be_replaced_and_goes_on)         \
+#define TESTS(X)                                                 \
+    X(records_come_back_in_order)                                \
+    X(what_must_not_be_synced_is_not)                            \
+    X(a_failed_write_is_made_up_for)                             \
+    X(a_failed_sync_is_made_up_for)                              \
+    X(a_torn_end_is_cut_off_and_written_over)                    \
+    X(damage_drops_only_what_is_damaged_and_is_noticed)          \
+    X(nothing_in_a_replacement_counts_before_its_name_is_synced) \
+    X(a_replacement_that_fails_halfway_loses_nothing)            \
+    X(it_can_be_replaced_and_goes_on)                            \
     X(it_can_be_cleared_and_goes_on)
 
 int main(void)

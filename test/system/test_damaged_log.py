@@ -1,0 +1,122 @@
+"""A bit of the write-ahead log is flipped: the node does not start without what it has lost."""
+
+import os
+import shutil
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from glianode import Box, wait_for  # noqa: E402
+
+pytestmark = pytest.mark.sqlite_only("other stores have no log in the data folder")
+
+JOBS = 60
+CONTEXT = "contexts/default"
+
+
+@pytest.fixture(name="box")
+def make_box(tmp_path):
+    boxes = [Box(tmp_path)]
+
+    def second(name):
+        boxes.append(Box(tmp_path, data=os.path.join(str(tmp_path), name)))
+        return boxes[-1]
+
+    boxes[0].second = second
+    yield boxes[0]
+    for box in boxes:
+        box.close()
+
+
+def serve(box):
+    process = box.start("serve")
+    wait_for("the node", lambda: "ready: process" in box.read(process.err)
+             or process.poll() is not None)
+    return process
+
+
+def work(box):
+    """Jobs with a step that must not run twice; then the node dies."""
+    process = serve(box)
+    flow = box.write("f.yaml", f"name: f\nsteps:\n"
+                     f"  pay: {{sh: 'echo $GLIA_JOB_ID >> {box.folder}/paid', unsafe: true}}\n")
+    for i in range(JOBS):
+        box.glia("run", "--run-id", f"r{i}", flow)
+    saved = [f"{box.data}/{CONTEXT}/state.db{end}" for end in ("", "-wal", "-synced")]
+    process.send_signal(signal.SIGSTOP)  # so that the log stays as it is
+    for path in saved:
+        shutil.copy(path, path + ".then")
+    process.kill()
+    process.wait()
+    for path in saved:
+        os.rename(path + ".then", path)
+    if os.path.exists(f"{box.data}/{CONTEXT}/state.db-shm"):
+        os.remove(f"{box.data}/{CONTEXT}/state.db-shm")
+    assert box.read("paid").count("\n") == JOBS
+
+
+def flip(box, where):
+    """A bit of the log, at a part of its length."""
+    path = f"{box.data}/{CONTEXT}/state.db-wal"
+    with open(path, "r+b") as f:
+        size = f.seek(0, os.SEEK_END)
+        at = int(size * where)
+        f.seek(at)
+        byte = f.read(1)[0]
+        f.seek(at)
+        f.write(bytes([byte ^ 4]))
+
+
+def state(box):
+    files = {}
+    for name in sorted(os.listdir(f"{box.data}/{CONTEXT}")):
+        path = f"{box.data}/{CONTEXT}/{name}"
+        if os.path.isfile(path) and not name.endswith("-shm"):
+            with open(path, "rb") as f:
+                files[name] = f.read()
+    return files
+
+
+def fails(box, *args):
+    done = box.glia(*args, code=None)
+    assert done.returncode != 0, args
+    return done.stdout + done.stderr
+
+
+def test_a_flipped_bit_in_the_log_stops_the_node(box):
+    work(box)
+    assert os.path.getsize(f"{box.data}/{CONTEXT}/state.db-wal") > 8192
+    flip(box, 0.1)
+    before = state(box)
+    process = serve(box)
+    assert process.poll() not in (None, 0)
+    said = box.read(process.err)
+    assert "state.db-wal is damaged" in said and "restore a backup" in said, said
+    for command in (["run", "--", "/bin/true"], ["doctor"], ["store", "check"], ["backup", "saved"],
+                    ["job", "list"]):
+        assert "state.db-wal is damaged" in fails(box, *command), command
+    assert state(box) == before
+    assert box.read("paid").count("\n") == JOBS
+
+
+def test_what_precedes_the_damage_can_be_saved(box):
+    work(box)
+    flip(box, 0.6)
+    said = fails(box, "backup", "refused")
+    assert "--salvage" in said
+    made = box.json("backup", "saved", "--salvage")
+    assert 0 <= made["jobs"] < JOBS
+    other = box.second("restored")
+    assert other.json("restore", "saved")["jobs"] == made["jobs"]
+    other.glia("run", "--", "/bin/true")
+    assert "fail" not in other.glia("store", "check").stdout
+
+
+def test_a_node_that_was_killed_starts_again(box):
+    work(box)
+    process = serve(box)
+    assert process.poll() is None, box.read(process.err)
+    assert len(box.json("job", "list", "--limit", "100")["jobs"]) == JOBS
+    assert box.json("job", "status", "r59")["status"] == "completed"
