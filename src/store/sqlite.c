@@ -304,6 +304,7 @@ static struct gl_sqlite *new_store(const struct gl_sqlite_config *cfg, struct gl
     s->vfs = cfg->vfs != NULL ? gl_str_c(&s->arena, gl_str_of(cfg->vfs)) : NULL;
     s->read_only = cfg->read_only;
     s->group_max = cfg->group_max > 0 ? cfg->group_max : GL_SQLITE_GROUP_MAX;
+    s->idle_ms = cfg->idle_ms > 0 ? cfg->idle_ms : GL_SQLITE_IDLE_MS;
     gl_pool_init(&s->pool);
     s->writer.store = s->reader.store = s;
     s->writer.ended.run = on_writer_ended;

@@ -42,6 +42,7 @@ enum {
     GL_SQLITE_GROUP_MAX = 256,       /* transactions in one group */
     GL_SQLITE_GROUP_BYTES = 8 << 20, /* a group is closed by the transaction that reaches this */
     GL_SQLITE_GROUPS_KEPT = 1024,    /* groups remembered for `resolve` */
+    GL_SQLITE_IDLE_MS = 1000,        /* without a commit the log is emptied after this */
 };
 
 struct gl_sqlite_config {
@@ -49,6 +50,7 @@ struct gl_sqlite_config {
     bool read_only;     /* writes nothing: commits and sessions are unavailable */
     const char *vfs;    /* copied; NULL: SQLite's own. Tests give one that fails on demand. */
     size_t group_max;   /* 0: GL_SQLITE_GROUP_MAX */
+    int64_t idle_ms;    /* 0: GL_SQLITE_IDLE_MS */
 };
 
 /* Opens the store, and the database of "default" if there is one, so that a damaged or newer file

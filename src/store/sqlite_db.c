@@ -25,8 +25,6 @@ static const char writer_settings[] = "PRAGMA page_size = 8192;"
 static const char reader_settings[] = "PRAGMA temp_store = MEMORY;"
                                       "PRAGMA cache_size = -2048;";
 
-enum { BUSY_MS = 2000 }; /* how long a stranger (a person with a tool) may hold the lock */
-
 static const struct {
     enum gl_sqlite_role role;
     const char *sql;
@@ -78,7 +76,7 @@ static int connect_file(struct gl_sqlite_db *db, const struct gl_sqlite *s,
         return rc;
     }
     (void)sqlite3_extended_result_codes(db->conn, 1);
-    (void)sqlite3_busy_timeout(db->conn, BUSY_MS);
+    (void)sqlite3_busy_timeout(db->conn, GL_SQLITE_BUSY_MS);
     if (role == GL_SQLITE_ROLE_W && sqlite3_db_readonly(db->conn, "main") != 0) {
         return SQLITE_READONLY; /* SQLite opens what it may, but such a connection stays so. */
     }

@@ -112,6 +112,8 @@ enum gl_sqlite_statement {
         GL_SQLITE_STATEMENTS_N,
 };
 
+enum { GL_SQLITE_BUSY_MS = 2000 }; /* how long a person with a tool may hold the lock */
+
 enum gl_sqlite_role { GL_SQLITE_ROLE_W, GL_SQLITE_ROLE_R };
 
 struct gl_sqlite_db {

@@ -46,6 +46,7 @@ struct gl_sqlite {
     const char *folder, *vfs; /* vfs: NULL is SQLite's own */
     bool read_only;
     size_t group_max;
+    int64_t idle_ms;
     struct gl_arena arena; /* holds the texts above */
 
     /* The control thread's. */

@@ -1,11 +1,17 @@
 #include "store/sqlite_queue.h"
 
+#include <time.h>
+
 #include "base/check.h"
 
 void gl_sqlite_queue_init(struct gl_sqlite_queue *q)
 {
     pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->filled, NULL);
+    pthread_condattr_t attr;
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* for gl_sqlite_queue_wait() */
+    pthread_cond_init(&q->filled, &attr);
+    (void)pthread_condattr_destroy(&attr);
     q->ops = (struct gl_sqlite_ops){0};
     q->closed = false;
 }
@@ -35,6 +41,26 @@ void gl_sqlite_queue_close(struct gl_sqlite_queue *q)
     q->closed = true;
     pthread_mutex_unlock(&q->lock);
     pthread_cond_signal(&q->filled);
+}
+
+bool gl_sqlite_queue_wait(struct gl_sqlite_queue *q, int64_t ms)
+{
+    struct timespec until;
+    int err = 0;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(ms / 1000);
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&q->lock);
+    while (q->ops.first == NULL && !q->closed && err == 0) {
+        err = pthread_cond_timedwait(&q->filled, &q->lock, &until);
+    }
+    bool any = q->ops.first != NULL || q->closed;
+    pthread_mutex_unlock(&q->lock);
+    return any;
 }
 
 bool gl_sqlite_queue_take(struct gl_sqlite_queue *q, struct gl_sqlite_ops *to)

@@ -18,6 +18,9 @@ void gl_sqlite_queue_done(struct gl_sqlite_queue *q);
 void gl_sqlite_queue_push(struct gl_sqlite_queue *q, struct gl_sqlite_op *op);
 void gl_sqlite_queue_close(struct gl_sqlite_queue *q); /* what is in it will still be taken */
 
+/* Wait until something is in it or it is closed; false: neither within so many milliseconds. */
+bool gl_sqlite_queue_wait(struct gl_sqlite_queue *q, int64_t ms);
+
 /* Append all that waits to `to`; if `to` is empty and nothing waits, wait for something. False: the
  * queue is closed and nothing is left, neither in it nor in `to`. */
 bool gl_sqlite_queue_take(struct gl_sqlite_queue *q, struct gl_sqlite_ops *to);

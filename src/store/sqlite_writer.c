@@ -20,9 +20,10 @@
 #include "store/sqlite_group.h"
 #include "store/sqlite_parts.h"
 
-/* Pages of write-ahead log between checkpoints: 4 MiB. A larger number stalls the group behind the
- * checkpoint for longer, a smaller one syncs the database more often (docs/store-sqlite.md). */
-enum { CHECKPOINT_PAGES = 500 };
+/* Pages of write-ahead log between checkpoints: 2 MiB. A larger number stalls the group behind the
+ * checkpoint for longer and leaves more to the log, a smaller one syncs the database more often
+ * (docs/store-sqlite.md). */
+enum { CHECKPOINT_PAGES = 250 };
 
 static size_t bytes_of(const struct gl_tx *tx)
 {
@@ -92,12 +93,40 @@ static void run_group(struct gl_sqlite_writer *w, struct gl_sqlite_ops *waiting)
     }
 }
 
+/* Nobody waits: move everything into the database and empty the log, so that nothing depends on it
+ * while the store rests. A reader in the way is not waited for: commits may come. */
+static void empty_log(struct gl_sqlite_db *db)
+{
+    if (db->wal_pages == 0) {
+        return;
+    }
+    GL_FAILPOINT("sqlite.before_checkpoint");
+    (void)sqlite3_busy_timeout(db->conn, 0);
+    int rc = sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    (void)sqlite3_busy_timeout(db->conn, GL_SQLITE_BUSY_MS);
+    GL_FAILPOINT("sqlite.after_checkpoint");
+    if (rc == SQLITE_OK) {
+        db->wal_pages = 0;
+        db->wal_pages_next = CHECKPOINT_PAGES;
+    }
+}
+
 void *gl_sqlite_writer_main(void *writer)
 {
     struct gl_sqlite_writer *w = writer;
     struct gl_sqlite_ops waiting = {0};
-    while (gl_sqlite_queue_take(&w->queue, &waiting)) {
+    bool has_written = false;
+    for (;;) {
+        if (has_written && waiting.first == NULL &&
+            !gl_sqlite_queue_wait(&w->queue, w->store->idle_ms)) {
+            gl_sqlite_contexts_each(&w->contexts, empty_log);
+            has_written = false;
+        }
+        if (!gl_sqlite_queue_take(&w->queue, &waiting)) {
+            break;
+        }
         run_group(w, &waiting);
+        has_written = true;
     }
     gl_sqlite_contexts_done(&w->contexts);
     gl_loop_post(w->store->loop, &w->ended);

@@ -17,6 +17,7 @@ struct sqlite_world {
     struct gl_store *store;
     struct vfs_cut *vfs; /* NULL: SQLite's own */
     bool read_only;
+    int64_t idle_ms; /* 0: the log is not emptied while nothing happens */
 };
 
 /* A world without a store. */

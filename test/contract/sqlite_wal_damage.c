@@ -372,6 +372,29 @@ static void frames_of_an_earlier_log_refuse_nothing(void **state)
 
 /* ---- a living store ---- */
 
+static void a_log_is_emptied_when_nothing_happens(void **state)
+{
+    struct fixture *f = *state;
+    struct files now = {0};
+    f->w.idle_ms = 1;
+    contract_reopen(&f->c);
+    assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(put("job", "new", 1, "{}"))), 0);
+    char wal[PATH_MAX];
+    struct stat st = {.st_size = 1};
+    (void)snprintf(wal, sizeof(wal), "%s-wal", f->w.path);
+    while (st.st_size > 0) { /* the test's own time limit bounds it */
+        assert_int_equal(stat(wal, &st), 0);
+    }
+    take_files(&f->w, &now);
+    assert_int_equal(now.wal.n, 0);
+    lay_out(f, &now.db, &nothing, &now.note);
+    assert_int_equal(open_copy(f), COMMITS + 1);
+    assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(put("job", "b", 1, "{}"))), 0);
+    gl_buf_done(&now.db);
+    gl_buf_done(&now.wal);
+    gl_buf_done(&now.note);
+}
+
 static void a_store_can_be_checked_while_it_is_written(void **state)
 {
     struct fixture *f = *state;
@@ -405,6 +428,7 @@ int main(void)
         DAMAGE_TEST(a_torn_last_commit_refuses_nothing),
         DAMAGE_TEST(nor_does_a_tear_on_top_of_an_earlier_one),
         DAMAGE_TEST(frames_of_an_earlier_log_refuse_nothing),
+        DAMAGE_TEST(a_log_is_emptied_when_nothing_happens),
         DAMAGE_TEST(a_store_can_be_checked_while_it_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

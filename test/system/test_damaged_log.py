@@ -1,7 +1,6 @@
 """A bit of the write-ahead log is flipped: the node does not start without what it has lost."""
 
 import os
-import shutil
 import signal
 import sys
 
@@ -38,31 +37,34 @@ def serve(box):
 
 
 def work(box):
-    """Jobs with a step that must not run twice; then the node dies."""
+    """Jobs with a step that must not run twice; then the node dies. How many there were."""
     process = serve(box)
     flow = box.write("f.yaml", f"name: f\nsteps:\n"
                      f"  pay: {{sh: 'echo $GLIA_JOB_ID >> {box.folder}/paid', unsafe: true}}\n")
-    for i in range(JOBS):
-        box.glia("run", "--run-id", f"r{i}", flow)
-    saved = [f"{box.data}/{CONTEXT}/state.db{end}" for end in ("", "-wal", "-synced")]
-    process.send_signal(signal.SIGSTOP)  # so that the log stays as it is
-    for path in saved:
-        shutil.copy(path, path + ".then")
+    jobs = 0
+    log = f"{box.data}/{CONTEXT}/state.db-wal"
+    while jobs < JOBS or os.path.getsize(log) <= 8192:  # an idle node empties it
+        process.send_signal(signal.SIGCONT)
+        box.glia("run", "--run-id", f"r{jobs}", flow)
+        process.send_signal(signal.SIGSTOP)
+        jobs += 1
     process.kill()
     process.wait()
-    for path in saved:
-        os.rename(path + ".then", path)
-    if os.path.exists(f"{box.data}/{CONTEXT}/state.db-shm"):
-        os.remove(f"{box.data}/{CONTEXT}/state.db-shm")
-    assert box.read("paid").count("\n") == JOBS
+    assert box.read("paid").count("\n") == jobs
+    return jobs
 
 
 def flip(box, where):
-    """A bit of the log, at a part of its length."""
+    """A bit of the log, at a part of its length. Frames of an earlier log, with other salts, may
+    follow its end; they do not count."""
     path = f"{box.data}/{CONTEXT}/state.db-wal"
     with open(path, "r+b") as f:
-        size = f.seek(0, os.SEEK_END)
-        at = int(size * where)
+        log = f.read()
+        frame = 24 + int.from_bytes(log[8:12], "big")
+        end = 32
+        while log[end + 8:end + 16] == log[16:24]:
+            end += frame
+        at = int(end * where)
         f.seek(at)
         byte = f.read(1)[0]
         f.seek(at)
@@ -86,8 +88,7 @@ def fails(box, *args):
 
 
 def test_a_flipped_bit_in_the_log_stops_the_node(box):
-    work(box)
-    assert os.path.getsize(f"{box.data}/{CONTEXT}/state.db-wal") > 8192
+    jobs = work(box)
     flip(box, 0.1)
     before = state(box)
     process = serve(box)
@@ -98,16 +99,16 @@ def test_a_flipped_bit_in_the_log_stops_the_node(box):
                     ["job", "list"]):
         assert "state.db-wal is damaged" in fails(box, *command), command
     assert state(box) == before
-    assert box.read("paid").count("\n") == JOBS
+    assert box.read("paid").count("\n") == jobs
 
 
 def test_what_precedes_the_damage_can_be_saved(box):
-    work(box)
+    jobs = work(box)
     flip(box, 0.6)
     said = fails(box, "backup", "refused")
     assert "--salvage" in said
     made = box.json("backup", "saved", "--salvage")
-    assert 0 <= made["jobs"] < JOBS
+    assert 0 <= made["jobs"] <= jobs
     other = box.second("restored")
     assert other.json("restore", "saved")["jobs"] == made["jobs"]
     other.glia("run", "--", "/bin/true")
@@ -115,8 +116,8 @@ def test_what_precedes_the_damage_can_be_saved(box):
 
 
 def test_a_node_that_was_killed_starts_again(box):
-    work(box)
+    jobs = work(box)
     process = serve(box)
     assert process.poll() is None, box.read(process.err)
-    assert len(box.json("job", "list", "--limit", "100")["jobs"]) == JOBS
-    assert box.json("job", "status", "r59")["status"] == "completed"
+    assert box.json("job", "status", "r0")["status"] == "completed"
+    assert box.json("job", "status", f"r{jobs - 1}")["status"] == "completed"
