@@ -56,13 +56,21 @@ struct gl_inbox {
     gl_str index; /* of our scope */
     bool looking, again;
     gl_ms due;
-    struct gl_arena arena; /* of one look */
+    struct gl_arena arena; /* of one page */
+    /* The last entry of a full page: the next page begins after it. "": at the beginning. */
+    int64_t after_score;
+    struct gl_buf after_id;
     struct gl_store_req req;
     struct gl_range range;
     struct gl_index_entry found[PAGE];
     size_t found_n;
     struct gl_key keys[PAGE * 2];
 };
+
+static bool is_on(const struct gl_node *n)
+{
+    return n->ports.store->ops->shared && n->session.n > 0 && !n->stopping && !n->lost;
+}
 
 static void forward_free(struct forward *f)
 {
@@ -351,12 +359,34 @@ static void carry_out(struct gl_node *n, const struct gl_index_entry *found, gl_
     gl_requests_from_inbox(n, &ev, e);
 }
 
+static void look(struct gl_node *n);
+
+/* Entries that this node cannot carry out stay where they are: they must not hide those after them.
+ * So a look goes through the whole index, a page at a time. */
 static void look_again(struct gl_node *n)
 {
-    n->inbox->looking = false;
-    n->inbox->due = n->inbox->again ? n->now : n->now + LOOK_MS;
-    n->inbox->again = false;
+    struct gl_inbox *in = n->inbox;
+
+    if (in->after_id.n > 0 && is_on(n)) {
+        GL_MARK(n->config.trace, "inbox.next_page");
+        look(n);
+        gl_node_rearm(n);
+        return;
+    }
+    in->looking = false;
+    gl_buf_reset(&in->after_id);
+    in->due = in->again ? n->now : n->now + LOOK_MS;
+    in->again = false;
     gl_node_rearm(n);
+}
+
+static void note_page(struct gl_inbox *in, const struct gl_store_req *req)
+{
+    gl_buf_reset(&in->after_id);
+    if (req->status == 0 && req->entries_n == PAGE) {
+        in->after_score = req->entries[PAGE - 1].score;
+        gl_buf_str(&in->after_id, req->entries[PAGE - 1].id);
+    }
 }
 
 static void on_read(struct gl_store_req *req)
@@ -388,6 +418,7 @@ static void on_found(struct gl_store_req *req)
     n->outstanding--;
     n->now = n->ports.clock->now(n->ports.clock);
     in->found_n = 0;
+    note_page(in, req);
     for (size_t i = 0; req->status == 0 && i < req->entries_n && !n->stopping; i++) {
         gl_str id = req->entries[i].id;
         gl_str copy;
@@ -419,19 +450,18 @@ static void look(struct gl_node *n)
     gl_arena_reset(&in->arena);
     in->looking = true;
     in->due = INT64_MAX;
-    in->range = (struct gl_range){
-        .index = in->index, .score_min = 0, .score_max = INT64_MAX, .limit = PAGE};
+    in->range = (struct gl_range){.index = in->index,
+                                  .score_min = 0,
+                                  .score_max = INT64_MAX,
+                                  .after_score = in->after_score,
+                                  .after_id = gl_buf_view(&in->after_id),
+                                  .limit = PAGE};
     in->req = (struct gl_store_req){.done = on_found, .owner = n};
     n->outstanding++;
     n->ports.store->ops->range(n->ports.store, &in->req, n->config.context, &in->range);
 }
 
 /* ---- time and words ---- */
-
-static bool is_on(const struct gl_node *n)
-{
-    return n->ports.store->ops->shared && n->session.n > 0 && !n->stopping && !n->lost;
-}
 
 gl_ms gl_inbox_due(const struct gl_node *n)
 {
@@ -523,6 +553,7 @@ void gl_inbox_done(struct gl_node *n)
         entry_free(GL_CONTAINER(l, struct gl_inbox_entry, link));
     }
     gl_arena_done(&in->arena);
+    gl_buf_done(&in->after_id);
     gl_mem_free(in);
     n->inbox = NULL;
 }

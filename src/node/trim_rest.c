@@ -50,11 +50,18 @@ static void note_after(struct gl_trim *t, const struct gl_store_req *req)
 
 /* ---- the inbox of our scope ---- */
 
+static void look_at_inbox(struct gl_trim *t);
+
 static void on_inbox_removed(struct gl_store_req *req)
 {
     struct gl_trim *t = req->owner;
 
-    if (gl_trim_answered(t, req)) {
+    if (!gl_trim_answered(t, req)) {
+        return;
+    }
+    if (t->range.after_id.n > 0) {
+        look_at_inbox(t);
+    } else {
         gl_trim_rest_over(t);
     }
 }
@@ -97,6 +104,12 @@ static void on_inbox(struct gl_store_req *req)
         t->flows.keys[n++] = (struct gl_key){.kind = GL_S("job"), .id = job};
         t->flows.keys[n++] = (struct gl_key){.kind = GL_S("inbox"), .id = id};
     }
+    if (req->entries_n == t->range.limit) { /* those that stay must not hide the ones after them */
+        t->range.after_score = req->entries[req->entries_n - 1].score;
+        t->range.after_id = gl_str_dup(&t->flows.arena, req->entries[req->entries_n - 1].id);
+    } else {
+        t->range.after_id = (gl_str){0};
+    }
     if (n == 0) {
         gl_trim_rest_over(t);
     } else {
@@ -106,16 +119,22 @@ static void on_inbox(struct gl_store_req *req)
 
 static void look_at_inbox(struct gl_trim *t)
 {
-    const struct gl_node_config *config = &t->node->config;
     struct gl_store *s = t->node->ports.store;
 
     gl_arena_reset(&t->arena);
+    s->ops->range(s, gl_trim_call(t, on_inbox), t->node->config.context, &t->range);
+}
+
+static void begin_inbox(struct gl_trim *t)
+{
+    const struct gl_node_config *config = &t->node->config;
+
     t->range = (struct gl_range){
         .index = gl_job_index(&t->flows.arena, "inbox", config->stack, config->env_scope),
         .score_min = 0,
         .score_max = t->node->now - ANSWER_MS,
         .limit = GL_TRIM_PAGE / 2};
-    s->ops->range(s, gl_trim_call(t, on_inbox), config->context, &t->range);
+    look_at_inbox(t);
 }
 
 /* ---- answers ---- */
@@ -132,7 +151,7 @@ static void on_answers_removed(struct gl_store_req *req)
     if (t->flows.listing.after.n > 0) {
         list(t, "answer", t->flows.listing.after, on_answers);
     } else {
-        look_at_inbox(t);
+        begin_inbox(t);
     }
 }
 

@@ -1,5 +1,7 @@
 /* test_machines.c - several machines on one store: what becomes of a job when one of them dies,
  * stands still, or cannot reach the store. Sessions last ten seconds, the grace of orphans, too. */
+#include <stdio.h>
+
 #include "scenario/scenario.h"
 
 /* A job whose step `a` runs for so long, at the first machine. */
@@ -324,6 +326,29 @@ SCENARIO(who_changes_its_stack_is_dead_to_the_first_one, .machines = 2, .stack =
               "73333 n2.1 exec job=A step=a token=2 n=2 ended\n");
 }
 
+/* Entries of an inbox that this node cannot carry out do not hide those after them. */
+SCENARIO(a_command_is_found_after_a_hundred_that_nobody_takes, .machines = 2, .kinds = "job")
+{
+    enum { STUCK = 150 };
+    static char ids[STUCK][2 * GL_ULID_BYTES + 2];
+    struct gl_write writes[STUCK];
+    struct gl_tx tx = {.context = GL_S("default"), .writes = writes, .writes_n = STUCK};
+    size_t refused;
+
+    begin(s, "a b:a", 600000);
+    for (int i = 0; i < STUCK; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]),
+                       "01ARZ3NDEKTSV4RRFFQ69G5FAV/01ARZ3NDEKTSV4RRFFQ69%06d", i);
+        writes[i] = (struct gl_write){
+            .type = GL_WRITE_INDEX, .kind = GL_S("inbox"), .id = gl_str_of(ids[i]), .score = 1 + i};
+    }
+    assert_int_equal(sim_disk_commit(&s->disk, &tx, &refused), 0);
+    sim_story_at(s, 2);
+    sim_story_ask(s, "pause", "build", "", "");
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -341,6 +366,7 @@ int main(void)
         cmocka_unit_test(who_has_slept_declares_nobody_dead_at_once),
         cmocka_unit_test(a_cancel_finds_the_job_wherever_it_lives),
         cmocka_unit_test(a_node_that_was_cut_off_stops_what_it_lost),
+        cmocka_unit_test(a_command_is_found_after_a_hundred_that_nobody_takes),
         cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),
         cmocka_unit_test(a_guest_takes_up_what_its_earlier_life_left),
         cmocka_unit_test(a_change_of_stack_forgets_no_attempt),
