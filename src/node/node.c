@@ -120,12 +120,34 @@ static void round_trip(struct gl_event *ev, struct gl_arena *a)
     gl_buf_done(&text);
 }
 
-void gl_node_feed(struct gl_node *n, struct gl_event *ev)
+/* An event that came up while the core was busy with another one. */
+struct queued_event {
+    struct gl_link link; /* in node->queued */
+    struct gl_arena arena;
+    struct gl_event ev;
+};
+
+static void queue_event(struct gl_node *n, const struct gl_event *ev)
+{
+    struct queued_event *q = gl_mem_alloc(sizeof(*q));
+
+    q->ev = *ev;
+    round_trip(&q->ev, &q->arena); /* the caller's strings do not outlive the call */
+    gl_list_push(&n->queued, &q->link);
+}
+
+static void queued_free(struct queued_event *q)
+{
+    gl_list_remove(&q->link);
+    gl_arena_done(&q->arena);
+    gl_mem_free(q);
+}
+
+static void feed_one(struct gl_node *n, struct gl_event *ev)
 {
     struct gl_batch *b = batch_new(n);
     uint64_t committing = 0;
 
-    GL_ASSERT(!n->feeding);
     n->feeding = true;
     n->now = n->ports.clock->now(n->ports.clock);
     ev->now = n->now;
@@ -163,6 +185,25 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
     }
     gl_node_release(n, b);
     n->feeding = false;
+}
+
+/* The core handles one event at a time. An effect that needs no transaction (`after` is 0) is
+ * executed inside the step that decided it, and may fail at once, e.g. a restart of an attempt
+ * whose message cannot be composed. What it reports is handled after that step. */
+void gl_node_feed(struct gl_node *n, struct gl_event *ev)
+{
+    if (n->feeding) {
+        GL_MARK(n->config.trace, "node.event_queued");
+        queue_event(n, ev);
+        return;
+    }
+    feed_one(n, ev);
+    for (struct gl_link *l; (l = gl_list_first(&n->queued)) != NULL;) {
+        struct queued_event *q = GL_CONTAINER(l, struct queued_event, link);
+
+        feed_one(n, &q->ev);
+        queued_free(q);
+    }
 }
 
 /* ---- time ---- */
@@ -397,6 +438,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
         gl_flight_init(&n->flight, ports->record, n->config.trace, n->config.name);
     }
     n->core = make_core(n);
+    gl_list_init(&n->queued);
     gl_list_init(&n->batches);
     gl_list_init(&n->batches_free);
     gl_list_init(&n->unknown);

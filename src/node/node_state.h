@@ -51,7 +51,8 @@ struct gl_node {
     struct gl_flight flight; /* in use if there is a port for it */
 
     gl_ms now;
-    bool feeding;
+    bool feeding;          /* the core is handling an event ... */
+    struct gl_link queued; /* ... and these come after it (node.c) */
     bool started, exec_up, ready, draining, stopping, lost;
     gl_str session; /* in `strings` */
     char nonce[17];

@@ -1,4 +1,5 @@
 /* test_stories.c - what happens to a job, told line by line. */
+#include "node/node_state.h"
 #include "scenario/scenario.h"
 
 SCENARIO(a_job_runs_to_its_end)
@@ -264,10 +265,40 @@ SCENARIO(a_run_id_is_one_job_also_when_that_has_ended, .kinds = "job")
     assert_int_equal(gl_map_count(&s->checks.facts.jobs), 1);
 }
 
+static uint32_t inside_n;
+
+/* What an effect does that fails at once, while the core is still in the step that asked for it. */
+static void feed_inside(void *owner, const struct gl_event *ev)
+{
+    struct sim_node *n = owner;
+    struct gl_event tick = {.type = GL_EV_TICK};
+
+    if (ev->type != GL_EV_TICK) {
+        inside_n++;
+        gl_node_feed(n->node, &tick);
+    }
+}
+
+SCENARIO(an_event_from_inside_a_step_is_handled_after_it)
+{
+    sim_story_run(s, 10);
+    inside_n = 0;
+    s->machines[0].node->node->config.on_event = feed_inside;
+    uint64_t before = s->machines[0].node->node->events_n;
+    sim_story_submit(s, "build", "a", 1);
+    sim_story_run(s, 3000);
+    assert_true(inside_n > 0);
+    assert_true(s->machines[0].node->node->events_n >= before + 2 * inside_n);
+    sim_story_ask(s, "status", "build", "", "");
+    sim_story_run(s, 1000);
+    assert_non_null(strstr(s->body.p, "completed"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_runs_to_its_end),
+        cmocka_unit_test(an_event_from_inside_a_step_is_handled_after_it),
         cmocka_unit_test(a_caller_hears_ok_only_after_the_commit),
         cmocka_unit_test(a_job_outlives_the_node_that_owned_it),
         cmocka_unit_test(a_failed_try_is_repeated_after_its_backoff),
