@@ -54,6 +54,10 @@ enum gl_verb {
         GL_VERB_COUNT
 };
 
+/* Queries do not queue behind commands, and neither do claims, which expire if they are renewed
+ * late. */
+bool gl_verb_is_urgent(enum gl_verb verb);
+
 struct gl_request;
 typedef void gl_request_done(struct gl_request *rq);
 

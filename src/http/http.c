@@ -76,22 +76,12 @@ bool gl_http_refuses(struct gl_http *h)
     return is_refusing;
 }
 
-/* Questions never wait behind work, and neither do claims, which end if they are renewed late. */
-static bool is_question(enum gl_verb verb)
-{
-    return (verb >= GL_VERB_CLAIM_ACQUIRE && verb <= GL_VERB_CLAIM_SHOW) ||
-           verb == GL_VERB_STATUS || verb == GL_VERB_LIST || verb == GL_VERB_EVENTS ||
-           verb == GL_VERB_HUMAN || verb == GL_VERB_WHY || verb == GL_VERB_NODE ||
-           verb == GL_VERB_METRICS || verb == GL_VERB_AGENTS || verb == GL_VERB_MESSAGES ||
-           verb == GL_VERB_DEAD_LETTERS;
-}
-
 void gl_call_ask(struct gl_call *c)
 {
     c->rq.done = on_answered;
     c->rq.owner = c;
-    c->task =
-        (struct gl_loop_task){.run = on_loop, .owner = c, .is_urgent = is_question(c->rq.verb)};
+    c->task = (struct gl_loop_task){
+        .run = on_loop, .owner = c, .is_urgent = gl_verb_is_urgent(c->rq.verb)};
     if (!gl_http_hand(c->http, c->connection, &c->task)) {
         gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
     }

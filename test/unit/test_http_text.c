@@ -112,6 +112,20 @@ static void routes_of_one_path_stand_together_and_have_names_of_their_own(void *
     }
 }
 
+/* A GET changes nothing and is answered from the store or from memory: it must not queue behind
+ * submissions. */
+static void every_query_is_urgent_and_no_command_is(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < gl_routes_n; i++) {
+        if (strcmp(gl_routes[i].method, "GET") == 0 && gl_routes[i].verb != GL_VERB_COUNT) {
+            assert_true(gl_verb_is_urgent(gl_routes[i].verb));
+        }
+    }
+    assert_false(gl_verb_is_urgent(GL_VERB_SUBMIT));
+    assert_false(gl_verb_is_urgent(GL_VERB_TRIM));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +135,7 @@ int main(void)
         cmocka_unit_test(a_stream_is_wanted_only_by_who_names_it),
         cmocka_unit_test(a_secret_is_known_only_as_a_whole),
         cmocka_unit_test(a_path_gives_its_parts_to_its_route),
+        cmocka_unit_test(every_query_is_urgent_and_no_command_is),
         cmocka_unit_test(routes_of_one_path_stand_together_and_have_names_of_their_own),
     };
 
