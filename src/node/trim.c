@@ -29,6 +29,8 @@ struct gl_trim *gl_trim_new(struct gl_node *n, const struct gl_keep *keep, struc
     gl_map_init(&t->flows.named);
     gl_map_init(&t->flows.blobs);
     gl_map_init(&t->flows.known);
+    gl_map_init(&t->damaged);
+    gl_map_init(&t->reserved);
     return t;
 }
 
@@ -41,6 +43,7 @@ void gl_trim_free(struct gl_trim *t)
     }
     gl_mem_free(t->ask);
     gl_trim_jobs_unpin(t, true);
+    gl_trim_damaged_free(t);
     gl_trim_flows_end(t);
     gl_arena_done(&t->arena);
     gl_mem_free(t);

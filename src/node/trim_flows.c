@@ -1,10 +1,10 @@
 /* trim_flows.c - flows that no job names any more go, and then the blobs that no flow names.
  *
- * All jobs are read for the flows they name. A job that comes meanwhile is told by
- * gl_trim_on_submit(), and one whose submission was under way at the beginning is waited for: then
- * every flow that is neither found nor told is named by nobody. It is removed from the core's
- * memory and from the store in one breath; a submission that comes later finds it in neither, and
- * writes it again, behind the removal.
+ * All jobs are read for the flows they name (of damaged ones: trim_damaged.c). A job that comes
+ * meanwhile is told by gl_trim_on_submit(), and one whose submission was under way at the beginning
+ * is waited for: then every flow that is neither found nor told is named by nobody. It is removed
+ * from the core's memory and from the store in one breath; a submission that comes later finds it
+ * in neither, and writes it again, behind the removal.
  *
  * A blob is put, or asked for, shortly before its flow is submitted: younger ones stay, whoever
  * names them.
@@ -46,6 +46,11 @@ static void note(struct gl_trim *t, struct gl_map *set, gl_str text)
         *copy = gl_str_dup(&t->flows.arena, text);
         gl_map_add(set, *copy, copy);
     }
+}
+
+void gl_trim_flows_use(struct gl_trim *t, gl_str hash)
+{
+    note(t, &t->flows.used, hash);
 }
 
 void gl_trim_on_submit(struct gl_trim *t, gl_str flow, gl_str retry_of)
@@ -202,8 +207,10 @@ static bool is_in_use(struct gl_trim *t, gl_str hash)
 
 bool gl_trim_flows_is_named(struct gl_trim *t, gl_str hash)
 {
+    bool is_reserved = gl_trim_damaged_reserves(t, hash);
+
     return gl_map_find(&t->flows.used, hash) != NULL ||
-           gl_map_find(&t->flows.named, hash) != NULL || is_in_use(t, hash);
+           gl_map_find(&t->flows.named, hash) != NULL || is_in_use(t, hash) || is_reserved;
 }
 
 static void on_flows(struct gl_store_req *req)
@@ -230,6 +237,9 @@ static void on_flows(struct gl_store_req *req)
     t->flows.listing.after = req->records_n == GL_TRIM_PAGE
                                  ? gl_str_dup(&t->flows.arena, req->records[GL_TRIM_PAGE - 1].id)
                                  : (gl_str){0};
+    if (t->flows.listing.after.n == 0) {
+        gl_trim_damaged_list(t, false);
+    }
     if (gl_trim_is_shared(t)) {
         if (t->flows.listing.after.n > 0) {
             list_flows(t, t->flows.listing.after);
@@ -274,16 +284,15 @@ static void on_jobs(struct gl_store_req *req)
         struct gl_job_record r;
 
         if (req->records[i].damaged || !gl_trim_read_job(t, req->records[i].value, &r)) {
-            /* Which flow it names cannot be known: then none goes. */
-            gl_trim_flows_over(t);
-            return;
+            gl_trim_damaged_note(t, &req->records[i]);
+        } else {
+            gl_trim_flows_use(t, r.flow);
         }
-        note(t, &t->flows.used, r.flow);
     }
     if (req->records_n == GL_TRIM_PAGE) {
         list_jobs(t, gl_str_dup(&t->arena, req->records[GL_TRIM_PAGE - 1].id));
     } else {
-        t->flows.looked(t);
+        gl_trim_damaged_settle(t);
     }
 }
 
@@ -298,12 +307,14 @@ static void list_jobs(struct gl_trim *t, gl_str after)
 
 static void on_first_look(struct gl_trim *t)
 {
+    gl_trim_damaged_list(t, true);
     list_flows(t, (gl_str){0});
 }
 
 void gl_trim_flows_look(struct gl_trim *t, void (*looked)(struct gl_trim *t))
 {
     t->flows.looked = looked;
+    gl_trim_damaged_begin(t);
     list_jobs(t, (gl_str){0});
 }
 

@@ -96,6 +96,12 @@ struct gl_trim {
     struct gl_link naming;   /* struct gl_trim_ask: which job is meant? */
     struct gl_link pins;     /* jobs that are being retried: trim_jobs.c */
     struct gl_trim_ask *ask; /* the one this pass serves; NULL: none */
+    struct gl_map damaged;   /* jobs whose flow is not known: trim_damaged.c */
+    uint64_t damaged_look;
+    struct gl_map reserved; /* flows that one of them may name; in its arena */
+    struct gl_arena reserved_arena;
+    bool reserve_all;  /* until all flows have been listed once */
+    bool is_reserving; /* a list of all flows has begun since */
 
     /* The pass. */
     gl_ms keep_ms;
@@ -144,6 +150,7 @@ struct gl_trim {
 
         /* On a shared store: what is condemned, flows first and then blobs. */
         void (*looked)(struct gl_trim *t); /* when all jobs have been looked through */
+        struct suspect *suspects;          /* trim_damaged.c */
         struct gl_trim_doomed *doomed;
         size_t doomed_n, doomed_cap, at, batch;
         uint64_t token;      /* with our session, of all that this pass condemns */
@@ -211,12 +218,22 @@ void gl_trim_flows_begin(struct gl_trim *t);
 void gl_trim_flows_on_time(struct gl_trim *t);
 void gl_trim_flows_end(struct gl_trim *t); /* forget it, however far it is */
 
+void gl_trim_flows_use(struct gl_trim *t, gl_str hash); /* a job names it */
 void gl_trim_flows_look(struct gl_trim *t, void (*looked)(struct gl_trim *t));
 bool gl_trim_flows_is_named(struct gl_trim *t, gl_str hash);
 void gl_trim_flows_keep(struct gl_trim *t, gl_str hash);
 void gl_trim_flows_doom(struct gl_trim *t, gl_str hash);
 void gl_trim_flows_note_blobs(struct gl_trim *t, gl_str text);
 void gl_trim_flows_read_kept(struct gl_trim *t); /* for their blobs, and then those go */
+
+/* ---- trim_damaged.c: begin, note each job that cannot be read, settle ---- */
+void gl_trim_damaged_begin(struct gl_trim *t);
+void gl_trim_damaged_note(struct gl_trim *t, const struct gl_record *r);
+void gl_trim_damaged_settle(struct gl_trim *t); /* and then flows.looked() */
+/* All flows are being listed, from the first on; or have been. */
+void gl_trim_damaged_list(struct gl_trim *t, bool is_begin);
+bool gl_trim_damaged_reserves(struct gl_trim *t, gl_str flow); /* a flow that is listed */
+void gl_trim_damaged_free(struct gl_trim *t);
 
 /* ---- trim_condemn.c: flows of a shared store ---- */
 void gl_trim_condemn_begin(struct gl_trim *t);

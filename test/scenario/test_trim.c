@@ -1,5 +1,6 @@
 /* Retention: ended jobs go, with all that belongs to them, and nothing else does. */
 #include <stdio.h>
+#include <string.h>
 
 #include "scenario/scenario.h"
 
@@ -163,6 +164,67 @@ SCENARIO(a_flow_stays_as_long_as_a_job_names_it, .kinds = "job")
     assert_non_null(strstr(s->body.p, "completed"));
 }
 
+static gl_str job_id(struct sim_story *s, size_t number)
+{
+    return sim_disk_kind(&s->disk, GL_S("default"), GL_S("job"))->rows[number]->id;
+}
+
+/* A job waits, its record is damaged while no node runs, and two others have ended. The byte in the
+ * middle of the record is another one: is that one of the flow's hash? */
+static void damage_waiting_job(struct sim_story *s, const char *run_id, bool in_hash)
+{
+    sim_story_run(s, 10);
+    sim_story_flow(s, run_id, "{\"steps\":{\"w\":{\"signal\":\"go\"}}}");
+    sim_story_run(s, 1000);
+    run_jobs(s, 2);
+    assert_int_equal(count(s, "flow"), 3);
+    sim_story_kill(s);
+    gl_str id = job_id(s, 0);
+    gl_str value = sim_disk_peek(&s->disk, GL_S("default"), GL_S("job"), id)->value;
+    size_t hash = (size_t)((char *)memmem(value.p, value.n, "\"flow\":\"", 8) - value.p) + 8;
+    assert_int_equal(value.n / 2 >= hash && value.n / 2 < hash + 64, in_hash);
+    sim_disk_damage(&s->disk, GL_S("default"), GL_S("job"), id);
+    sim_story_start(s);
+    sim_story_run(s, 2000);
+}
+
+SCENARIO(a_damaged_job_keeps_its_own_flow_only, .kinds = "job")
+{
+    damage_waiting_job(s, "live", false);
+    sim_story_trim(s, 0);
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+    assert_non_null(strstr(s->body.p, "\"removed_jobs\":2,\"removed_flows\":2,"));
+    assert_int_equal(count(s, "flow"), 1);
+}
+
+/* Which flow it names cannot be known: those that are there stay until it is mended,
+ * later ones do not. */
+SCENARIO(a_job_whose_flow_is_unknown_keeps_those_it_may_name, .kinds = "job")
+{
+    damage_waiting_job(s, "live-with-hash", true);
+    sim_story_trim(s, 0);
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+    assert_non_null(strstr(s->body.p, "\"removed_jobs\":2,\"removed_flows\":0,"));
+    assert_int_equal(count(s, "flow"), 3);
+    sim_story_submit(s, "later", "x y:x", 1);
+    sim_story_run(s, 3000);
+    sim_story_trim(s, 0);
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+    assert_non_null(strstr(s->body.p, "\"removed_jobs\":1,\"removed_flows\":1,"));
+    assert_int_equal(count(s, "flow"), 3);
+    gl_str id = job_id(s, 0);
+    uint64_t rev = sim_disk_peek(&s->disk, GL_S("default"), GL_S("job"), id)->rev;
+    assert_true(sim_disk_mend(&s->disk, GL_S("default"), GL_S("job"), id, rev));
+    sim_story_trim(s, 0);
+    sim_story_run(s, 5000);
+    assert_int_equal(s->answer, 0);
+    assert_non_null(strstr(s->body.p, "\"removed_flows\":2,"));
+    assert_int_equal(count(s, "flow"), 1);
+}
+
 SCENARIO(a_large_job_goes_page_by_page, .kinds = "job", .store_ms = 5)
 {
     struct gl_buf flow = {0};
@@ -286,6 +348,8 @@ int main(void)
         cmocka_unit_test(jobs_go_when_they_are_old_enough),
         cmocka_unit_test(the_oldest_go_when_the_store_is_too_large),
         cmocka_unit_test(a_flow_stays_as_long_as_a_job_names_it),
+        cmocka_unit_test(a_damaged_job_keeps_its_own_flow_only),
+        cmocka_unit_test(a_job_whose_flow_is_unknown_keeps_those_it_may_name),
         cmocka_unit_test(a_large_job_goes_page_by_page),
         cmocka_unit_test(a_crash_in_the_middle_leaves_what_the_next_pass_removes),
         cmocka_unit_test(a_job_that_is_being_retried_stays),
