@@ -300,10 +300,14 @@ static bool is_dynamic(struct gl_manifest *m, gl_jnode dynamic)
         gl_manifest_get(m, m->graph, "mode") != NULL) {
         return false;
     }
-    if (enabled != (mode == 1)) {
-        gl_manifest_error(m, m->graph, "mode",
-                          "`mode` is dynamic_dag if, and only if, `dynamic.enabled` is true");
+    if (mode == 1 && !enabled) {
+        gl_manifest_error(m, m->graph, "mode", "`dynamic_dag` needs `dynamic.enabled: true`");
         return false;
+    }
+    if (enabled && mode == 0 && gl_manifest_get(m, m->graph, "mode") != NULL) {
+        gl_manifest_note(m,
+                         "workflow.mode is static_dag, but dynamic.enabled is true: the steps may "
+                         "change while the job runs");
     }
     if (enabled) {
         (void)gl_manifest_word(m, dynamic, "apply_at", times, &time);

@@ -231,6 +231,8 @@ static void read_resources(struct gl_manifest *m, gl_jnode node)
                    !gl_str_is(gl_json_raw(m->r.j, n), "0.0")) {
             gl_manifest_error(m, n, NULL,
                               "it asks for a device, which this release does not give out");
+        } else if (i < GL_MANIFEST_IDLE_RESOURCES && n != NULL) {
+            m->idle_resources[i]++;
         }
     }
     refuse(m, r, "devices", "devices");
@@ -289,6 +291,25 @@ static void compile_node(struct gl_manifest *m, size_t i)
     refuse_of_node(m, node->n);
 }
 
+/* What agents ask for and nothing measures. */
+static void note_resources(struct gl_manifest *m)
+{
+    static const struct {
+        const char *field, *what;
+    } idle[GL_MANIFEST_IDLE_RESOURCES] = {
+        {"cpu_cores", "processor time"}, {"memory_mb", "memory"}, {"disk_mb", "disk space"}};
+
+    for (size_t i = 0; i < GL_COUNT(idle); i++) {
+        if (m->idle_resources[i] > 0) {
+            gl_manifest_note(m,
+                             "resources.%s of %u agent%s has no effect: %s is neither limited nor "
+                             "reserved",
+                             idle[i].field, m->idle_resources[i],
+                             m->idle_resources[i] == 1 ? "" : "s", idle[i].what);
+        }
+    }
+}
+
 static void note_runners(struct gl_manifest *m)
 {
     if (m->unnamed_runners_n == 1) {
@@ -320,4 +341,5 @@ void gl_manifest_nodes(struct gl_manifest *m)
         compile_node(m, i);
     }
     note_runners(m);
+    note_resources(m);
 }

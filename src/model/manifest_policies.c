@@ -32,6 +32,12 @@ static void check_reschedule(struct gl_manifest *m, gl_jnode policies)
 
     read_restart(m, n, &ignored);
     (void)gl_manifest_bool(m, n, "unlimited", &unlimited);
+    if (gl_manifest_asks(n)) {
+        gl_manifest_note(m,
+                         "%.*s has no effect: a job moves as a whole when its node is lost, as "
+                         "often as needed",
+                         GL_STR_ARG(gl_manifest_path(m, n)));
+    }
 }
 
 void gl_manifest_restart(struct gl_manifest *m, gl_jnode policies, struct gl_restart *r)
@@ -89,7 +95,9 @@ void gl_manifest_policies(struct gl_manifest *m)
     read_type(m, m->root, "job_type", &p->job_type);
     read_type(m, n, "job_type", &p->job_type);
     (void)gl_manifest_word(m, n, "recovery_mode", gl_recovery_words, &p->recovery_mode);
-    (void)gl_manifest_word(m, n, "strategy", strategies, &strategy);
+    if (gl_manifest_word(m, n, "strategy", strategies, &strategy)) {
+        gl_manifest_note(m, "policies.strategy has no effect: nodes with free slots take jobs");
+    }
     usual_restart(p, &p->restart);
     gl_manifest_restart(m, n, &p->restart);
     if (p->recovery_mode == GL_RECOVERY_MANUAL_RECOVER) {

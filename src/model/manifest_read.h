@@ -44,6 +44,8 @@ struct gl_manifest_edge {
     uint32_t accepts;
 };
 
+enum { GL_MANIFEST_IDLE_RESOURCES = 3 }; /* cpu_cores, memory_mb, disk_mb */
+
 struct gl_manifest {
     struct gl_flow_reader r;
     const struct gl_manifest_given *given;
@@ -74,7 +76,8 @@ struct gl_manifest {
     struct gl_items skills;     /* struct gl_upload: packages that every executor gets */
     gl_str skills_path;         /* ... and where Python finds them */
     uint32_t unnamed_runners_n;
-    gl_str unnamed_runner; /* the first of them */
+    uint32_t idle_resources[GL_MANIFEST_IDLE_RESOURCES]; /* agents that name one */
+    gl_str unnamed_runner;                               /* the first of them */
 };
 
 /* `key`: of a field of `n` that is missing or wrong as a whole; NULL: `n` itself. */

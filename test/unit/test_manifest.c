@@ -339,6 +339,22 @@ static void agents_of_a_step(void **state)
     assert_text(gl_flow_step(f, (uint32_t)agent(f, "c")->step)->id, "a");
 }
 
+/* Bundles in the field say so: the field that switches changes on is the one that counts. */
+static void a_static_flow_may_change_if_it_says_so(void **state)
+{
+    struct gl_flow *f = with_workflow(
+        *state, "[{'id':'a'},{'id':'b'}]", "[{'id':'ab','from':'a','to':'b'}]",
+        ",'mode':'static_dag','dynamic':{'enabled':true,'apply_at':'between_steps','templates':{"
+        "'t':{'agent_id':'w'}},'regions':[{'id':'r','controller':'a','exit':'b','mutable_edges':"
+        "['ab']}]}");
+
+    assert_true(f->bundle->dynamic.enabled);
+    assert_int_equal(f->bundle->notes.n, 2); /* and a runner */
+    assert_text(f->bundle->notes.items[1],
+                "workflow.mode is static_dag, but dynamic.enabled is true: the steps may change "
+                "while the job runs");
+}
+
 static void what_may_change(void **state)
 {
     struct gl_flow *f = with_workflow(
@@ -431,6 +447,7 @@ int main(void)
         TEST(every_rule_and_alias_in_every_place),
         TEST(edges_become_needs_with_what_they_accept),
         TEST(agents_of_a_step),
+        TEST(a_static_flow_may_change_if_it_says_so),
         TEST(what_may_change),
         TEST(restarts_by_type_and_mode),
     };

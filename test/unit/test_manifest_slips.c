@@ -27,11 +27,23 @@ static void assert_note(const struct gl_flow *f, const char *text)
 static void what_is_right_gets_no_note(void **state)
 {
     struct gl_flow *f =
-        with(*state, ",'policies':{'restart':{'attempts':1},'reschedule':{'unlimited':true}}",
+        with(*state, ",'policies':{'restart':{'attempts':1}}",
              ",'output_message_type':'paper','own_thing':1", ",'conditions':{},'id':'e'",
              ",'sink':'a'", "'retry':{'max_attempts':2}");
 
     assert_int_equal(f->bundle->notes.n, 0);
+}
+
+static void what_has_no_effect_gets_a_note(void **state)
+{
+    assert_note(with(*state, ",'policies':{'reschedule':{'unlimited':true}}", "", "", "", ""),
+                "policies.reschedule has no effect: a job moves as a whole when its node is lost, "
+                "as often as needed");
+    assert_note(with(*state, "", "},'resources':{'memory_mb':64", "", "", ""),
+                "resources.memory_mb of 1 agent has no effect: memory is neither limited nor "
+                "reserved");
+    assert_note(with(*state, ",'policies':{'strategy':'spread'}", "", "", "", ""),
+                "policies.strategy has no effect: nodes with free slots take jobs");
 }
 
 static void names_that_are_nearly_right(void **state)
@@ -156,9 +168,10 @@ static void only_some_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_right_gets_no_note), TEST(names_that_are_nearly_right),
-        TEST(types_that_no_edge_takes),   TEST(routers_and_last_agents),
-        TEST(only_some_are_told),         TEST(what_is_missing_because_of_a_slip),
+        TEST(what_is_right_gets_no_note),        TEST(what_has_no_effect_gets_a_note),
+        TEST(names_that_are_nearly_right),       TEST(types_that_no_edge_takes),
+        TEST(routers_and_last_agents),           TEST(only_some_are_told),
+        TEST(what_is_missing_because_of_a_slip),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

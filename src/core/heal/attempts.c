@@ -209,6 +209,17 @@ static bool may_discard(struct gl_core *c, struct gl_job *j)
     return true;
 }
 
+/* An attempt that was never executed, because its files were not there, is neither. */
+static void count_unit(struct gl_core *c, const struct gl_event *ev)
+{
+    bool is_good = ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0;
+    bool has_run = ev->end != GL_EXEC_NOT_EXECUTED ||
+                   (ev->exit_code != GL_E_UNAVAILABLE && ev->exit_code != GL_E_DAMAGED);
+
+    c->counts.attempts_succeeded += is_good;
+    c->counts.attempts_failed += !is_good && has_run;
+}
+
 static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     struct gl_step *st = current(j, ev->attempt);
@@ -230,6 +241,7 @@ static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event
              .number = st->r.attempt_count, .what = "ended");
     gl_histogram_add(&c->counts.run, c->now - st->r.attempt_at);
     if (gl_step_is_unit(st) && ev->end != GL_EXEC_STOPPED && ev->end != GL_EXEC_ORPHANED) {
+        count_unit(c, ev);
         gl_unit_on_result(c, st, ev, describe(c, ev));
     } else if (ev->end == GL_EXEC_NOT_EXECUTED && ev->exit_code == GL_E_UNAVAILABLE &&
                st->r.stopping == GL_STOP_NONE) {

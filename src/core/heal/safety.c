@@ -35,8 +35,8 @@ static bool is_manual(const struct gl_step *st)
 void gl_safety_lost(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
-    bool unsafe =
-        (gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE || is_manual(st)) && !GL_PLANT(7);
+    bool unsafe = gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE && !GL_PLANT(7);
+    bool is_asked = unsafe || (is_manual(st) && !GL_PLANT(7));
     gl_str why = gl_safety_is_foreign(c, st)
                      ? gl_str_fmt(c->out->arena, "the attempt was lost with node '%.*s'",
                                   GL_STR_ARG(st->r.node))
@@ -47,11 +47,15 @@ void gl_safety_lost(struct gl_core *c, struct gl_step *st)
     if (j->r.verdict != GL_VERDICT_NONE) {
         gl_ledger_fail(c, st, unsafe ? GL_S("lost, and whether it did its work is not known") : why,
                        false);
-    } else if (unsafe) {
+    } else if (is_asked) {
         GL_MARK(c->trace, "safety.blocked_for_review");
         gl_ledger_block(
             c, st, GL_BLOCK_REVIEW,
-            GL_S("unsafe, and its attempt was lost: it may or may not have done its work"));
+            unsafe ? GL_S("unsafe, and its attempt was lost: it may or may not have done its work")
+                   : gl_str_fmt(c->out->arena,
+                                "%.*s; recovery_mode is manual_recover, so a person decides "
+                                "whether it runs again",
+                                GL_STR_ARG(why)));
     } else if (is_one_too_many(c, st)) {
         GL_MARK(c->trace, "safety.lost_too_often");
         gl_ledger_fail(c, st, GL_S("lost with its executor four times in ten minutes"), false);
