@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "model/agent.h"
 
 enum { FACTS_MAX = 100 };
@@ -16,12 +17,32 @@ static int compare_places(const void *a, const void *b)
     return x == y ? 0 : x < y ? -1 : 1;
 }
 
+static const struct gl_fact *find(const struct gl_facts *f, uint32_t place)
+{
+    struct gl_fact key = {.place = place};
+
+    return f->steps_n == 0 ? NULL
+                           : bsearch(&key, f->steps, f->steps_n, sizeof(key), compare_places);
+}
+
+static bool tell_heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                       gl_ms *ret_heartbeat_at)
+{
+    const struct gl_fact *found = find(owner, number);
+
+    (void)job;
+    if (found == NULL || !found->is_heard) {
+        return false;
+    }
+    *ret_beacon_at = found->beacon_at;
+    *ret_heartbeat_at = found->heartbeat_at;
+    return true;
+}
+
 static void tell_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
 {
     const struct gl_facts *f = owner;
-    struct gl_fact key = {.place = number};
-    const struct gl_fact *found =
-        f->steps_n == 0 ? NULL : bsearch(&key, f->steps, f->steps_n, sizeof(key), compare_places);
+    const struct gl_fact *found = find(f, number);
 
     (void)job;
     if (found != NULL) {
@@ -70,7 +91,7 @@ struct collector {
     struct gl_arena *arena;
     const struct gl_view *view;
     const struct gl_reason_live *live;
-    size_t asked_n;
+    size_t asked_n, room;
 };
 
 static void ask(struct collector *c, uint32_t number, int64_t item)
@@ -79,7 +100,7 @@ static void ask(struct collector *c, uint32_t number, int64_t item)
     const struct gl_step_record *r = item < 0 ? v->steps[number] : v->items[number].records[item];
     struct gl_fact fact = {0};
 
-    if (r == NULL || r->step_id.n == 0 || c->facts->steps_n >= 2 * FACTS_MAX) {
+    if (r == NULL || r->step_id.n == 0 || c->facts->steps_n >= c->room) {
         return;
     }
     fact.place = item < 0 ? number : gl_flow_place(v->flow, number, item);
@@ -95,7 +116,13 @@ static void ask(struct collector *c, uint32_t number, int64_t item)
         fact.refused =
             gl_str_dup(c->arena, c->live->refused(c->live->owner, v->job.job_id, r->step_id));
     }
-    if (fact.waits_for.n > 0 || fact.refused.n > 0) {
+    if (r->status == GL_STEP_RUNNING && c->live->heard != NULL) {
+        fact.beacon_at = r->beacon_at;
+        fact.heartbeat_at = r->heartbeat_at;
+        fact.is_heard = c->live->heard(c->live->owner, v->job.job_id, fact.place, &fact.beacon_at,
+                                       &fact.heartbeat_at);
+    }
+    if (fact.waits_for.n > 0 || fact.refused.n > 0 || fact.is_heard) {
         c->facts->steps[c->facts->steps_n++] = fact;
     }
 }
@@ -112,11 +139,13 @@ void gl_facts_collect(struct gl_facts *f, struct gl_arena *a, const struct gl_vi
     f->live = (struct gl_reason_live){.owner = f,
                                       .step = tell_step,
                                       .refused = tell_refused,
+                                      .heard = tell_heard,
                                       .is_quarantined = tell_quarantined,
                                       .store = tell_store};
     f->is_quarantined = live->is_quarantined(live->owner, v->job.job_id);
     f->store = live->store != NULL ? gl_str_dup(a, live->store(live->owner, a)) : (gl_str){0};
-    f->steps = GL_NEW_ARRAY(a, struct gl_fact, 2 * FACTS_MAX);
+    c.room = v->picks_n + GL_PAGE_MAX;
+    f->steps = GL_NEW_ARRAY(a, struct gl_fact, c.room);
     for (size_t i = 0; i < v->picks_n; i++) {
         ask(&c, v->picks[i].number, v->picks[i].item);
     }

@@ -9,6 +9,8 @@ struct gl_fact { /* of one step */
     uint32_t place;
     gl_str step_id;
     gl_str waits_for, refused; /* "" : nothing */
+    bool is_heard;             /* the following is known */
+    gl_ms beacon_at, heartbeat_at;
 };
 
 struct gl_facts {

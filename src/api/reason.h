@@ -15,6 +15,9 @@ struct gl_reason_live {
     void (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
     /* Why this step could not be started the last time; "" : it could. May be NULL. */
     gl_str (*refused)(void *owner, gl_str job, gl_str step_id);
+    /* When it was last heard of, and by when it must be; false: not known here. May be NULL. */
+    bool (*heard)(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                  gl_ms *ret_heartbeat_at);
     bool (*is_quarantined)(void *owner, gl_str job);
     gl_str (*session)(void *owner); /* of the node; may be NULL */
     /* A flow that is in the node's memory, until it is given back; NULL: it is not. It does not

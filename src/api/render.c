@@ -97,19 +97,6 @@ static void write_safety(const struct gl_step_spec *spec, struct gl_jw *w)
     }
 }
 
-static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
-{
-    if (spec->needs_ids.n == 0) {
-        return;
-    }
-    gl_jw_key(w, "needs");
-    gl_jw_array(w);
-    for (size_t i = 0; i < spec->needs_ids.n; i++) {
-        gl_jw_str(w, spec->needs_ids.items[i]);
-    }
-    gl_jw_end(w);
-}
-
 /* Where an output is that was left out, and how large it is. */
 static void write_reference(const struct gl_view *v, gl_str step_id, struct gl_jw *w)
 {
@@ -126,6 +113,34 @@ static void write_reference(const struct gl_view *v, gl_str step_id, struct gl_j
     }
     gl_jw_key(w, "output_ref");
     gl_jw_str(w, gl_buf_view(&out));
+}
+
+/* A step as its record says, with what only the node that owns the job knows. */
+static void write_record(const struct gl_view *v, const struct gl_step_record *record,
+                         uint32_t place, const struct gl_reason_live *live, struct gl_jw *w)
+{
+    struct gl_step_record r = *record;
+
+    if (live != NULL && live->heard != NULL && r.status == GL_STEP_RUNNING) {
+        (void)live->heard(live->owner, v->job.job_id, place, &r.beacon_at, &r.heartbeat_at);
+    }
+    gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
+    if (r.output_bytes > 0) {
+        write_reference(v, r.step_id, w);
+    }
+}
+
+static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
+{
+    if (spec->needs_ids.n == 0) {
+        return;
+    }
+    gl_jw_key(w, "needs");
+    gl_jw_array(w);
+    for (size_t i = 0; i < spec->needs_ids.n; i++) {
+        gl_jw_str(w, spec->needs_ids.items[i]);
+    }
+    gl_jw_end(w);
 }
 
 /* Are all instances of a step in this view, and is what they hand on small enough? */
@@ -153,10 +168,7 @@ static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t nu
     }
     gl_jw_key_str(w, spec->id);
     gl_jw_object(w);
-    gl_schema_write(&gl_step_schema, &r, w, GL_FOR_API);
-    if (r.output_bytes > 0) {
-        write_reference(v, spec->id, w);
-    }
+    write_record(v, &r, number, live, w);
     write_why(a, v, number, -1, live, w);
     write_safety(spec, w);
     write_needs(spec, w);
@@ -173,10 +185,7 @@ static void render_item(struct gl_arena *a, const struct gl_view *v, uint32_t nu
 
     gl_jw_key_str(w, r->step_id);
     gl_jw_object(w);
-    gl_schema_write(&gl_step_schema, r, w, GL_FOR_API);
-    if (r->output_bytes > 0) {
-        write_reference(v, r->step_id, w);
-    }
+    write_record(v, r, gl_flow_place(v->flow, number, item), live, w);
     write_why(a, v, number, item, live, w);
     write_safety(gl_flow_step(v->flow, number), w);
     gl_jw_end(w);

@@ -257,6 +257,24 @@ bool gl_core_owns(const struct gl_core *c, gl_str job)
     return j != NULL && j->memory == GL_MEM_HOT && gl_job_is_mine(c, j);
 }
 
+bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                   gl_ms *ret_heartbeat_at)
+{
+    struct gl_job *j = gl_map_find(&c->jobs, job);
+    const struct gl_step *st = gl_core_owns(c, job) ? gl_step_find(j, number) : NULL;
+
+    if (st == NULL || st->r.status != GL_STEP_RUNNING) {
+        return false;
+    }
+    *ret_beacon_at = st->r.beacon_at;
+    *ret_heartbeat_at = st->r.heartbeat_at;
+    if (st->heartbeat_at != 0) { /* of a flow file's step: it is moved with every sign of life */
+        *ret_heartbeat_at = st->heartbeat_at;
+        *ret_beacon_at = st->heartbeat_at - gl_step_spec_of(st)->heartbeat_ms;
+    }
+    return true;
+}
+
 const struct gl_core_counts *gl_core_counts(const struct gl_core *c)
 {
     return &c->counts;

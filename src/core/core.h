@@ -65,6 +65,12 @@ bool gl_core_knows_flow(const struct gl_core *c, gl_str hash);
 /* The flow, if it is in memory, until gl_spec_unref(*ret). It does not change. */
 const struct gl_flow *gl_core_hold_flow(struct gl_core *c, gl_str hash, struct gl_spec **ret);
 
+/* When an attempt of a running step was last heard of, and by when it must be heard of again; 0:
+ * not known, or it need not be. Heartbeats are not written to the store, so only the node that owns
+ * the job knows. False: it does not. */
+bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                   gl_ms *ret_heartbeat_at);
+
 /* Is this job in memory, and ours? */
 bool gl_core_owns(const struct gl_core *c, gl_str job);
 

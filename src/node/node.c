@@ -389,6 +389,14 @@ static bool is_quarantined(void *owner, gl_str job)
     return gl_core_is_quarantined(n->core, job);
 }
 
+static bool heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                  gl_ms *ret_heartbeat_at)
+{
+    struct gl_node *n = owner;
+
+    return gl_core_heard(n->core, job, number, ret_beacon_at, ret_heartbeat_at);
+}
+
 static gl_str session_of(void *owner)
 {
     struct gl_node *n = owner;
@@ -462,6 +470,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_query_init(&n->queries, ports->store);
     n->live = (struct gl_reason_live){.owner = n,
                                       .step = explain_step,
+                                      .heard = heard,
                                       .refused = refused,
                                       .is_quarantined = is_quarantined,
                                       .session = session_of,

@@ -407,6 +407,78 @@ SCENARIO(ten_thousand_items, .kinds = "job", .store_ms = 20)
     gl_buf_done(&said);
 }
 
+SCENARIO(a_worker_that_fails_is_counted, .kinds = "job")
+{
+    sim_story_process(s, "@a", 1000, 3);
+    submit(s);
+    until_ended(s);
+    const struct gl_core_counts *counts = gl_core_counts(s->machines[0].node->node->core);
+    assert_true(counts->attempts_failed > 0);
+    assert_int_equal(counts->attempts_succeeded, 0);
+}
+
+SCENARIO(a_worker_that_succeeds_is_counted, .kinds = "job")
+{
+    sim_story_says(s, "@a", "{\"complete_step\":true,\"emit_messages\":[]}");
+    submit(s);
+    until_ended(s);
+    const struct gl_core_counts *counts = gl_core_counts(s->machines[0].node->node->core);
+    assert_int_equal(counts->attempts_failed, 0);
+    assert_int_equal(counts->attempts_succeeded, 1);
+}
+
+/* Work that may be repeated waits for a person because the bundle wants that, and not because it
+ * were unsafe. */
+SCENARIO(a_review_of_idempotent_work_does_not_call_it_unsafe, .machines = 2, .kinds = "job")
+{
+    static const char manual[] =
+        "{\"format\":3,\"name\":\"chain\",\"bundle\":{\"agents\":["
+        "{\"id\":\"a\",\"kind\":\"module\",\"module\":\"m\"},{\"id\":\"b\",\"kind\":\"router\"}],"
+        "\"policies\":{\"recovery_mode\":\"manual_recover\"},"
+        "\"seeds\":[{\"agent\":\"a\",\"message\":{\"body\":{}}}]},"
+        "\"steps\":[" MODULE("a") "," ROUTER("b") "," STEP("one", "a", "") "," STEP(
+            "two", "b", "\"needs\":[\"one\"],") "]}";
+    sim_story_process(s, "@a", 60000, 0);
+    sim_story_run(s, 2000);
+    submit_as(s, manual);
+    sim_story_run(s, 2000);
+    sim_story_kill(s);
+    sim_story_run(s, 60000);
+    sim_story_at(s, 2);
+    sim_story_ask(s, "why", "chain", "", "");
+    sim_story_run(s, 1000);
+    assert_int_equal(s->answer, 0);
+    assert_non_null(strstr(s->body.p, "recovery_mode is manual_recover"));
+    assert_null(strstr(s->body.p, "unsafe"));
+}
+
+static int64_t told(struct sim_story *s, const char *field)
+{
+    sim_story_ask(s, "status", "chain", "", "");
+    sim_story_run(s, 100);
+    const char *at = strstr(s->body.p, field);
+    assert_non_null(at);
+    gl_ms ret = 0;
+    gl_str text = {.p = at + strlen(field), .n = 24};
+    assert_true(gl_when_parse(text, &ret));
+    return ret;
+}
+
+/* Signs of life are not written down: a status tells what the node has heard last. */
+SCENARIO(a_status_shows_the_latest_sign_of_life, .kinds = "job")
+{
+    sim_story_process(s, "a", 60000, 0);
+    sim_story_run(s, 10);
+    sim_story_flow(s, "chain", "{\"steps\":{\"a\":{\"run\":[\"x\"],\"heartbeat\":\"9s\"}}}");
+    sim_story_run(s, 5000);
+    int64_t beacon = told(s, "\"beacon_at\":\""), due = told(s, "\"heartbeat_at\":\"");
+    uint64_t commits = s->machines[0].node->node->commits_n;
+    sim_story_run(s, 20000);
+    assert_true(told(s, "\"beacon_at\":\"") > beacon);
+    assert_true(told(s, "\"heartbeat_at\":\"") > due);
+    assert_int_equal(s->machines[0].node->node->commits_n, commits);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -416,6 +488,10 @@ int main(void)
         cmocka_unit_test(an_aggregator_counts_a_sender_once),
         cmocka_unit_test(a_flow_that_was_changed_outlives_the_node),
         cmocka_unit_test(a_fan_out_outlives_the_node),
+        cmocka_unit_test(a_worker_that_fails_is_counted),
+        cmocka_unit_test(a_worker_that_succeeds_is_counted),
+        cmocka_unit_test(a_review_of_idempotent_work_does_not_call_it_unsafe),
+        cmocka_unit_test(a_status_shows_the_latest_sign_of_life),
         cmocka_unit_test(restarts_are_counted_over_the_lives_of_nodes),
         cmocka_unit_test(signs_of_life_outlive_the_node),
         cmocka_unit_test(an_answer_is_taken_for_its_question),
