@@ -7,8 +7,10 @@
 #include "base/when.h"
 #include "build.h"
 #include "cli/mask.h"
+#include "cli/mask_data.h"
 #include "os/fs.h"
 #include "os/paths.h"
+#include "os/random.h"
 #include "os/recorder.h"
 
 enum { FORMAT = 1, LOG_LINES = 200, LOG_BYTES_MAX = 8 << 20, NOTES_MAX = 64 };
@@ -249,8 +251,13 @@ static void list_kept(struct making *m)
 int gl_bundle_make(struct gl_bundle *b, struct gl_arena *a, struct gl_buf *out,
                    struct gl_why *reterr_why)
 {
-    struct making m = {.b = b, .a = a, .mask = b->with_values ? NULL : gl_mask_new()};
+    struct making m = {.b = b, .a = a};
+    struct gl_entropy entropy = gl_random_entropy();
+    uint8_t key[GL_MASK_KEY_BYTES];
     int rc;
+
+    entropy.fill(&entropy, key, sizeof(key));
+    m.mask = b->with_values ? NULL : gl_mask_new(key);
 
     add_settings(&m);
     add_log(&m);

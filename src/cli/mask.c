@@ -4,6 +4,8 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "cli/mask_data.h"
+#include "model/agent.h"
 #include "model/flow.h"
 #include "model/job.h"
 #include "model/ref.h"
@@ -17,6 +19,9 @@ struct gl_mask {
     struct gl_map jobs;              /* by id: struct known_job */
     struct gl_map texts;             /* of facts: struct pseudonym */
     struct gl_map kept;              /* "flow/step": gl_str */
+    struct gl_map data;              /* of bundles, by hash: struct gl_mask_data */
+    uint8_t key[GL_MASK_KEY_BYTES];  /* of tokens */
+    gl_str flow_hash;                /* of the flow at hand */
     gl_str job;                      /* of the snapshot: the last one named */
     gl_str kind;                     /* of the record at hand */
     gl_str event_job;                /* of the event at hand ... */
@@ -28,6 +33,7 @@ struct gl_mask {
 struct known_job {
     gl_str id;
     const struct gl_flow *flow;
+    struct gl_mask_data *data; /* NULL: no bundle */
 };
 
 struct pseudonym {
@@ -43,10 +49,12 @@ struct rule {
     apply *apply;
 };
 
-struct gl_mask *gl_mask_new(void)
+struct gl_mask *gl_mask_new(const uint8_t key[static 32])
 {
     struct gl_mask *m = gl_mem_alloc(sizeof(*m));
 
+    memcpy(m->key, key, sizeof(m->key));
+    gl_map_init(&m->data);
     gl_map_init(&m->flows);
     gl_map_init(&m->jobs);
     gl_map_init(&m->texts);
@@ -60,6 +68,7 @@ void gl_mask_free(struct gl_mask *m)
     gl_map_done(&m->jobs);
     gl_map_done(&m->texts);
     gl_map_done(&m->kept);
+    gl_map_done(&m->data);
     gl_arena_done(&m->arena);
     gl_arena_done(&m->line);
     gl_mem_free(m);
@@ -170,6 +179,66 @@ static void hide_members(struct gl_mask *m, const struct gl_json *j, gl_jnode va
 static void hide_inputs(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
 {
     rewrite_text(m, j, value, hide_members, w);
+}
+
+/* ---- what agents say ---- */
+
+/* Of the job at hand; NULL: it is none of a bundle. */
+static struct gl_mask_data *data_of(const struct gl_mask *m)
+{
+    const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
+
+    return job != NULL ? job->data : NULL;
+}
+
+/* Some value had to stay as it is: it is told of which flow. */
+static void note_kept_data(struct gl_mask *m, struct gl_mask_data *d)
+{
+    const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
+    gl_str *name;
+
+    if (d->kept_n == 0 || d->is_told) {
+        return;
+    }
+    d->is_told = true;
+    name = GL_NEW(&m->arena, gl_str);
+    *name = gl_str_fmt(&m->arena, "%.*s/(agents)", GL_STR_ARG(job->flow->name));
+    if (gl_map_find(&m->kept, *name) == NULL) {
+        gl_map_add(&m->kept, *name, name);
+    }
+}
+
+static void write_data(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    struct gl_mask_data *d = data_of(m);
+
+    if (d != NULL) {
+        gl_mask_data_value(d, j, value, &m->line, w);
+        note_kept_data(m, d);
+    } else {
+        hide(m, j, value, w);
+    }
+}
+
+/* A text, or JSON in it. */
+static void write_data_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            struct gl_jw *w)
+{
+    struct gl_mask_data *d = data_of(m);
+    gl_str text = gl_json_str(j, value, &m->line);
+
+    if (d == NULL) {
+        hide(m, j, value, w);
+    } else {
+        gl_jw_str(w, gl_mask_data_text(d, text, text.n, &m->line));
+        note_kept_data(m, d);
+    }
+}
+
+static void write_output(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                         struct gl_jw *w)
+{
+    (data_of(m) != NULL ? write_data_text : hide_text)(m, j, value, w);
 }
 
 /* ---- facts ---- */
@@ -311,6 +380,10 @@ static void note_kept(struct gl_mask *m)
 
 static void hide_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
 {
+    if (data_of(m) != NULL) {
+        write_data_text(m, j, value, w);
+        return;
+    }
     find_step(m);
     m->keeps_texts = m->step != NULL && needs_texts(m->step);
     if (m->keeps_texts) {
@@ -404,14 +477,69 @@ static const struct gl_flow *remember_flow(struct gl_mask *m, gl_str hash, gl_st
     return flow;
 }
 
-static gl_str hide_flow(struct gl_mask *m, gl_str text)
+static gl_str encode(struct gl_mask *m, const struct gl_flow *flow)
 {
     struct gl_buf out = {0};
+    gl_str text;
+
+    gl_flow_encode(flow, &out);
+    text = gl_str_dup(&m->line, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}
+
+static struct gl_mask_data *remember_data(struct gl_mask *m, gl_str shown)
+{
+    const struct gl_flow *flow = gl_map_find(&m->flows, m->flow_hash);
+    struct gl_mask_data *d = gl_map_find(&m->data, m->flow_hash);
+
+    if (d == NULL && flow != NULL && flow->bundle != NULL) {
+        d = GL_NEW(&m->arena, struct gl_mask_data);
+        gl_mask_data_init(d, m->key, flow, shown, &m->arena);
+        gl_map_add(&m->data, gl_str_dup(&m->arena, m->flow_hash), d);
+    }
+    return d;
+}
+
+/* What workers are given is hidden. Seeds are messages: they are hidden as what agents say is. */
+static void hide_bundle(struct gl_mask *m, struct gl_flow *flow)
+{
+    struct gl_bundle_spec *b = (struct gl_bundle_spec *)flow->bundle;
+    struct gl_seed *seeds = (struct gl_seed *)b->seeds.items;
+    gl_str *messages = GL_NEW_ARRAY(&m->line, gl_str, b->seeds.n + 1);
+    struct gl_mask_data *d;
+
+    for (size_t i = 0; i < b->agents.n; i++) {
+        struct gl_agent_spec *a = &((struct gl_agent_spec *)b->agents.items)[i];
+
+        a->config = a->python_env = a->allocation = (gl_str){0};
+    }
+    b->config = b->scenario = (gl_str){0};
+    for (size_t i = 0; i < b->seeds.n; i++) {
+        messages[i] = seeds[i].message;
+        seeds[i].message = GL_S("null");
+    }
+    d = remember_data(m, encode(m, flow));
+    for (size_t i = 0; d != NULL && i < b->seeds.n; i++) {
+        struct gl_buf out = {0};
+        struct gl_json j;
+        struct gl_jw w;
+
+        if (gl_json_parse(&j, messages[i], SIZE_MAX, &m->line, NULL) == 0) {
+            gl_jw_init(&w, &out);
+            gl_mask_data_value(d, &j, gl_json_root(&j), &m->line, &w);
+            seeds[i].message = gl_str_dup(&m->line, gl_buf_view(&out));
+        }
+        gl_buf_done(&out);
+    }
+}
+
+static gl_str hide_flow(struct gl_mask *m, gl_str text)
+{
     struct gl_flow *flow;
-    gl_str hidden = GL_S(MASK);
 
     if (gl_flow_decode(text, &m->line, &flow, NULL) != 0) {
-        return hidden;
+        return GL_S(MASK);
     }
     for (size_t i = 0; i < flow->steps.n; i++) {
         hide_step(m, &((struct gl_step_spec *)flow->steps.items)[i]);
@@ -419,10 +547,10 @@ static gl_str hide_flow(struct gl_mask *m, gl_str text)
     for (size_t i = 0; i < flow->inputs.n; i++) {
         hide_input(m, &((struct gl_flow_input *)flow->inputs.items)[i]);
     }
-    gl_flow_encode(flow, &out);
-    hidden = gl_str_dup(&m->line, gl_buf_view(&out));
-    gl_buf_done(&out);
-    return hidden;
+    if (flow->bundle != NULL) {
+        hide_bundle(m, flow);
+    }
+    return encode(m, flow);
 }
 
 static void hide_flow_text(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
@@ -446,7 +574,7 @@ static void write_step_record(struct gl_mask *m, const struct gl_json *j, gl_jno
                               struct gl_jw *w)
 {
     static const struct rule rules[] = {{"terminal_reason", hide}, {"last_error", hide},
-                                        {"output", hide},          {"decided_by", hide},
+                                        {"output", write_data},    {"decided_by", hide},
                                         {"asked", hide},           {NULL, NULL}};
 
     write_object(m, j, value, rules, w);
@@ -466,14 +594,25 @@ static void write_whole(struct gl_mask *m, const struct gl_json *j, gl_jnode val
     gl_jw_raw(w, gl_json_raw(j, value));
 }
 
+static void write_letter(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                         struct gl_jw *w)
+{
+    static const struct rule rules[] = {
+        {"message", write_data}, {"sender", write_data}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
 /* The value of a record, by its kind. */
 static apply *by_kind(gl_str kind)
 {
-    return gl_str_is(kind, "job")      ? write_job_record
-           : gl_str_is(kind, "step")   ? write_step_record
-           : gl_str_is(kind, "signal") ? write_signal
-           : gl_str_is(kind, "rate")   ? write_whole
-                                       : hide;
+    return gl_str_is(kind, "job")       ? write_job_record
+           : gl_str_is(kind, "step")    ? write_step_record
+           : gl_str_is(kind, "signal")  ? write_signal
+           : gl_str_is(kind, "rate")    ? write_whole
+           : gl_str_is(kind, "letter")  ? write_letter
+           : gl_str_is(kind, "message") ? write_data
+                                        : hide;
 }
 
 static void write_record_value(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
@@ -515,25 +654,27 @@ static void remember_job(struct gl_mask *m, gl_str id, gl_str hash)
         gl_map_add(&m->jobs, job->id, job);
     }
     job->flow = flow;
+    job->data = gl_map_find(&m->data, hash);
 }
 
 static void write_event(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
 {
-    static const struct rule rules[] = {{"why", hide},
+    static const struct rule rules[] = {{"why", write_data_text},
                                         {"inputs", hide_inputs},
                                         {"facts", hide_facts},
-                                        {"output", hide_text},
+                                        {"output", write_output},
                                         {"who", hide},
                                         {"reason", hide},
-                                        {"error", hide},
+                                        {"error", write_data_text},
                                         {"records", write_records},
                                         {"flow", hide_flow_text},
                                         {NULL, NULL}};
 
     m->event_job = gl_json_str(j, gl_json_get(j, value, "job"), &m->line);
+    m->flow_hash = gl_json_str(j, gl_json_get(j, value, "flow_hash"), &m->line);
     m->place = 0;
     (void)gl_json_u64(j, gl_json_get(j, value, "step_number"), &m->place); /* absent: the first */
-    remember_job(m, m->event_job, gl_json_str(j, gl_json_get(j, value, "flow_hash"), &m->line));
+    remember_job(m, m->event_job, m->flow_hash);
     write_object(m, j, value, rules, w);
 }
 
@@ -542,8 +683,8 @@ static void write_flow_line(struct gl_mask *m, const struct gl_json *j, gl_jnode
 {
     static const struct rule rules[] = {{"text", hide_flow_text}, {NULL, NULL}};
 
-    (void)remember_flow(m, gl_json_str(j, gl_json_get(j, value, "hash"), &m->line),
-                        gl_json_str(j, gl_json_get(j, value, "text"), &m->line));
+    m->flow_hash = gl_json_str(j, gl_json_get(j, value, "hash"), &m->line);
+    (void)remember_flow(m, m->flow_hash, gl_json_str(j, gl_json_get(j, value, "text"), &m->line));
     write_object(m, j, value, rules, w);
 }
 
@@ -569,16 +710,34 @@ static void write_step_line(struct gl_mask *m, const struct gl_json *j, gl_jnode
     write_object(m, j, value, rules, w);
 }
 
+static void write_letter_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                              struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"r", write_letter}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
+static void write_agents_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                              struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"graph", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
 /* All other kinds of lines have no values in them: they are what node/flight.h and the snapshot of
  * the core say of queues, slots and limits. One that is not known is not shown. */
 static const struct rule kinds[] = {
-    {"event", write_event},   {"decided", write_whole},      {"flow", write_flow_line},
-    {"job", write_job_line},  {"record", write_record_line}, {"step", write_step_line},
-    {"signal", write_signal}, {"parked", write_event},       {"core", write_whole},
-    {"counts", write_whole},  {"limit", write_whole},        {"group", write_whole},
-    {"shorted", write_whole}, {"hold", write_whole},         {"work", write_whole},
-    {"lru", write_whole},     {"busy", write_whole},         {"wait", write_whole},
-    {"granted", write_whole}, {"recording", write_whole},    {"gap", write_whole},
+    {"event", write_event},        {"decided", write_whole},      {"flow", write_flow_line},
+    {"job", write_job_line},       {"record", write_record_line}, {"step", write_step_line},
+    {"signal", write_signal},      {"parked", write_event},       {"core", write_whole},
+    {"counts", write_whole},       {"limit", write_whole},        {"group", write_whole},
+    {"shorted", write_whole},      {"hold", write_whole},         {"work", write_whole},
+    {"lru", write_whole},          {"busy", write_whole},         {"wait", write_whole},
+    {"granted", write_whole},      {"recording", write_whole},    {"gap", write_whole},
+    {"agents", write_agents_line}, {"mail", write_whole},         {"letter", write_letter_line},
+    {"mailed", write_whole},       {"idle", write_whole},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)
@@ -589,6 +748,8 @@ int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_w
     gl_str kind;
 
     gl_arena_reset(&m->line);
+    m->event_job = m->job;
+    m->flow_hash = (gl_str){0};
     if (gl_json_parse(&j, line, SIZE_MAX, &m->line, NULL) != 0 ||
         !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) || gl_json_root(&j)->count != 1) {
         return gl_why(reterr_why, GL_E_DAMAGED, "the recording is damaged");

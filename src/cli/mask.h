@@ -9,9 +9,13 @@
  * structure, numbers and truth values stay; texts become ***1, ***2 and so on, the same for the
  * same text, unless they stand in the condition itself. Where that cannot be enough (a condition
  * that orders texts or looks into them, a concurrency key, a sleep made from facts) they stay, and
- * gl_mask_kept() tells in which steps. */
+ * gl_mask_kept() tells in which steps.
+ *
+ * What agents of bundles say and are sent decides much more: see mask_data.h. */
 #ifndef GL_CLI_MASK_H
 #define GL_CLI_MASK_H
+
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/map.h"
@@ -19,7 +23,8 @@
 
 struct gl_mask;
 
-struct gl_mask *gl_mask_new(void);
+/* `key`: random, of this dump. */
+struct gl_mask *gl_mask_new(const uint8_t key[static 32]);
 void gl_mask_free(struct gl_mask *m);
 
 /* One line of a recording, without its newline; appended with one. GL_E_DAMAGED: it is none. */

@@ -286,9 +286,9 @@ static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
         if (r->is_redacted && r->has_agents) { /* agents are routed by what they say */
             gl_buf_c(
                 &r->result->difference,
-                "    Values were taken out of this file, also what agents of bundles said and "
-                "were sent:\n    their jobs may be decided otherwise without them. A file made "
-                "with --no-redact has them.\n");
+                "    This file is redacted. A bundle's job whose graph was changed by a patch may\n"
+                "    be decided differently without the values; a file made with --no-redact has "
+                "them.\n");
         }
     }
     return 0;

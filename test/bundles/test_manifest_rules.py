@@ -142,7 +142,7 @@ WRONG = [
      "output_message_type"),
     ("B-3-13", {"agents.edges[0].from_node": "end"}, "", "terminal_sink"),
     ("B-3-14", {"workflow.mode": "dynamic_dag"}, "workflow", "dynamic"),
-    ("B-3-14", {"workflow.dynamic": {"enabled": True}}, "workflow", "dynamic"),
+    ("B-3-14", {"workflow.dynamic": {"enabled": True}}, "workflow.dynamic.apply_at", "missing"),
     ("B-3-14", {"workflow.mode": "wild"}, "workflow.mode", "wild"),
     ("B-3-18", {"workflow.source": "b"}, "workflow.source", ""),
     ("B-3-18", {"workflow.sink": "z"}, "workflow.sink", "z"),

@@ -330,7 +330,7 @@ SCENARIO(who_changes_its_stack_is_dead_to_the_first_one, .machines = 2, .stack =
 SCENARIO(a_command_is_found_after_a_hundred_that_nobody_takes, .machines = 2, .kinds = "job")
 {
     enum { STUCK = 150 };
-    static char ids[STUCK][2 * GL_ULID_BYTES + 2];
+    static char ids[STUCK][64];
     struct gl_write writes[STUCK];
     struct gl_tx tx = {.context = GL_S("default"), .writes = writes, .writes_n = STUCK};
     size_t refused;

@@ -80,7 +80,7 @@ static int begin(void **state)
 {
     struct box *b = calloc(1, sizeof(*b));
 
-    b->mask = gl_mask_new();
+    b->mask = gl_mask_new((const uint8_t[32]){1});
     *state = b;
     return 0;
 }
