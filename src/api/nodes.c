@@ -359,6 +359,73 @@ struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str sessi
     return o;
 }
 
+/* ---- pools ---- */
+
+enum { OFFERS_TOLD = 3 };
+
+static bool offers(const struct gl_json *j, const struct gl_step_spec *spec, struct gl_arena *a)
+{
+    gl_jnode pools = gl_json_get(j, gl_json_root(j), "pools");
+
+    for (gl_jnode e = gl_json_first(j, pools); e; e = gl_json_after(j, pools, e)) {
+        if (gl_str_eq(gl_json_str(j, gl_json_get(j, e, "name"), a), spec->pool)) {
+            return number(j, e, "slots") >= spec->slots;
+        }
+    }
+    return false;
+}
+
+/* Guests and nodes that stop take no job that others leave. */
+static bool takes_jobs(const struct gl_json *j, const struct gl_job_record *job,
+                       struct gl_arena *a)
+{
+    gl_jnode root = gl_json_root(j);
+    gl_str state = gl_json_str(j, gl_json_get(j, root, "state"), a);
+
+    return !gl_str_is(state, "guest") && !gl_str_is(state, "passive") &&
+           !gl_str_is(state, "stopping") &&
+           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "stack"), a), job->stack) &&
+           gl_str_eq(gl_json_str(j, gl_json_get(j, root, "env_scope"), a), job->env_scope);
+}
+
+struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_nodes *n,
+                                          const struct gl_job_record *job,
+                                          const struct gl_step_spec *spec, gl_str node)
+{
+    gl_str names[OFFERS_TOLD];
+    size_t total = 0, told;
+    struct gl_nodes_offer offer = {0};
+    struct gl_buf out = {0};
+    struct gl_json j;
+
+    for (size_t i = 0; i < n->sessions_n; i++) {
+        const struct gl_session_info *s = &n->sessions[i];
+
+        if (status_of(n, s) != GL_NODE_ALIVE || !read_about(s, a, &j) || !offers(&j, spec, a)) {
+            continue;
+        }
+        offer.by_node |= gl_str_eq(s->node, node);
+        if (takes_jobs(&j, job, a)) {
+            if (total < OFFERS_TOLD) {
+                names[total] = s->node;
+            }
+            total++;
+        }
+    }
+    told = total < OFFERS_TOLD ? total : OFFERS_TOLD;
+    for (size_t i = 0; i < told; i++) {
+        const char *gap = i + 1 == total ? " and " : ", ";
+
+        gl_buf_fmt(&out, "%s'%.*s'", i == 0 ? "" : gap, GL_STR_ARG(names[i]));
+    }
+    if (total > told) {
+        gl_buf_fmt(&out, " and %zu more", total - told);
+    }
+    offer.names = gl_str_dup(a, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return offer;
+}
+
 bool gl_nodes_has_mate(struct gl_arena *a, const struct gl_nodes *n, gl_str stack, gl_str env_scope)
 {
     /* Any node that comes is one, if there are no groups. */

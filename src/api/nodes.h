@@ -6,6 +6,8 @@
 #define GL_API_NODES_H
 
 #include "base/json.h"
+#include "model/flow.h"
+#include "model/job.h"
 #include "port/store.h"
 
 /* alive: it renews its session. late: its deadline is over, and nobody has declared it dead yet.
@@ -62,5 +64,15 @@ struct gl_nodes_owner gl_nodes_find_owner(const struct gl_nodes *n, gl_str sessi
 /* Does a node of this stack and env scope live? */
 bool gl_nodes_has_mate(struct gl_arena *a, const struct gl_nodes *n, gl_str stack,
                        gl_str env_scope);
+
+/* The live nodes of this stack and env scope that offer so many slots of a pool to any job. */
+struct gl_nodes_offer {
+    gl_str names; /* "'n2'", "'n2' and 'n3'", "'n2', 'n3' and 4 more"; "" : none */
+    bool by_node; /* the node that was asked about is one of them */
+};
+
+struct gl_nodes_offer gl_nodes_find_offer(struct gl_arena *a, const struct gl_nodes *n,
+                                          const struct gl_job_record *job,
+                                          const struct gl_step_spec *spec, gl_str node);
 
 #endif

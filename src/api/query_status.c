@@ -157,6 +157,7 @@ static void tell(struct status *s)
     struct gl_query *q = s->q;
 
     s->view.owner = q->nodes.engine != NULL ? &q->job_owner : NULL;
+    s->view.nodes = q->nodes.engine != NULL ? &q->nodes : NULL;
     s->view.asks = gl_asked_of(q->context->asks, &s->view, &q->arena);
     s->view.context = q->tenant;
     gl_facts_collect(&s->facts, &q->arena, &s->view, q->context->live);

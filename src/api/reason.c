@@ -187,6 +187,39 @@ static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct 
                       spec->needs_n, gl_rule_words[spec->rule]);
 }
 
+/* Its pool is not where the job is; "" : that is not so. */
+static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
+                           const struct gl_step_spec *spec)
+{
+    bool is_units = spec->id.n > 0 && spec->id.p[0] == '@';
+    gl_str owner = v->owner != NULL ? v->owner->node : (gl_str){0};
+    struct gl_nodes_offer offer;
+    gl_str what;
+
+    if (v->nodes == NULL) {
+        return (gl_str){0};
+    }
+    offer = gl_nodes_find_offer(a, v->nodes, &v->job, spec, owner);
+    what = gl_str_fmt(a, "waits for %u slot%s of pool '%.*s'", spec->slots,
+                      spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)));
+    if (offer.names.n == 0 && !offer.by_node) {
+        return gl_str_fmt(a, "%.*s, which no live node offers: start a node that has it (%s)",
+                          GL_STR_ARG(what),
+                          is_units ? "MN_EXECUTOR_POOL_CAPACITIES" : "GLIA_POOLS");
+    }
+    if (v->owner->session.n == 0 || v->owner->status == GL_NODE_DEAD) {
+        return gl_str_fmt(a, "%.*s on a node that offers it: %.*s", GL_STR_ARG(what),
+                          GL_STR_ARG(offer.names));
+    }
+    return offer.by_node
+               ? (gl_str){0}
+               : gl_str_fmt(a,
+                            "%.*s, which node '%.*s' does not offer, but %.*s: the job moves there "
+                            "when none of its steps can run on '%.*s'",
+                            GL_STR_ARG(what), GL_STR_ARG(owner), GL_STR_ARG(offer.names),
+                            GL_STR_ARG(owner));
+}
+
 static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                      uint32_t number, const struct gl_reason_live *live)
 {
@@ -195,6 +228,10 @@ static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct g
 
     if (v->job.status == GL_JOB_PAUSED || v->job.status == GL_JOB_PAUSING) {
         return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
+    }
+    text = without_pool(a, v, spec);
+    if (text.n > 0) {
+        return text;
     }
     if (is_elsewhere(v) && v->owner->session.n > 0) {
         return gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,

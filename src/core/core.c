@@ -2,6 +2,7 @@
 #include "core/core.h"
 
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/cluster/session.h"
 #include "core/cluster/spread.h"
 #include "core/core_state.h"
@@ -70,6 +71,7 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     c->active_due = INT64_MAX;
     c->list_due = INT64_MAX;
     c->sweep.hunt_due = INT64_MAX;
+    c->lacks_due = INT64_MAX;
     return c;
 }
 
@@ -123,6 +125,7 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         break;
     case GL_EV_PEERS:
         gl_spread_on_heard(c, ev);
+        gl_offers_on_heard(c, ev);
         break;
     case GL_EV_CHANGED:
         gl_load_on_changed(c);
@@ -183,6 +186,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->out = out;
     c->lately.body = NULL;
     gl_core_dispatch(c, ev);
+    gl_offers_move(c);
     gl_spread_out(c);
     gl_ledger_settle(c);
     gl_agents_trim(c);
@@ -207,6 +211,7 @@ gl_ms gl_core_next_due(const struct gl_core *c)
         due = GL_CONTAINER(top, struct gl_job, timer)->due;
     }
     due = gl_quotas_next_due(c) < due ? gl_quotas_next_due(c) : due;
+    due = gl_offers_next_due(c) < due ? gl_offers_next_due(c) : due;
     if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
         due = c->cold_due < due ? c->cold_due : due;
         due = c->active_due < due ? c->active_due : due;
@@ -368,7 +373,8 @@ void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
         &r->job_id,     &r->run_id,          &r->name,       &r->flow,
         &r->reason,     &r->failed_step,     &r->stack,      &r->env_scope,
         &r->dedupe_key, &r->retry_of,        &r->retry_from, &r->result,
-        &r->completion, &r->recovery_status, &r->error,
+        &r->completion, &r->recovery_status, &r->error,      &r->pools,
+        &r->pools_next,
     };
 
     memcpy(ret, all, sizeof(all));
@@ -427,7 +433,7 @@ void gl_job_clear(struct gl_core *c, struct gl_job *j)
     }
     gl_core_set(c, &j->owner, (gl_str){0});
     j->rev = j->token = 0;
-    j->changed = j->token_in_flight = j->is_damaged = j->is_deferred = false;
+    j->changed = j->token_in_flight = j->is_damaged = j->is_deferred = j->lacks = false;
     gl_buf_done(&j->log);
     gl_heap_done(&j->timers);
     gl_heap_init(&j->timers, step_before);
@@ -678,7 +684,7 @@ void gl_step_set_due(struct gl_core *c, struct gl_step *st)
     } else if (st->r.status == GL_STEP_RUNNING) {
         due = sooner(sooner(due, st->heartbeat_at), st->probe_at);
     } else if (st->r.status == GL_STEP_QUEUED && gl_step_is_unit(st) && !st->r.keeps_slots &&
-               j->r.status == GL_JOB_RUNNING) {
+               st->r.queued_at != 0 && j->r.status == GL_JOB_RUNNING) {
         const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, st->of);
         gl_ms wait = a->kind == GL_AGENT_EXECUTOR ? a->lease_timeout_ms : 0;
 

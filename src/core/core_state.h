@@ -120,6 +120,7 @@ struct gl_job {
     bool is_damaged;        /* a record of it cannot be used: held, without its steps */
     bool is_deferred;       /* starts under limits have been left for the next step */
     bool releases;          /* given away with this transaction: another node has room */
+    bool lacks;             /* a queued step wants a pool that is not here: cluster/offers.h */
     bool confirms;          /* this transaction must be on a replica before it counts */
     bool is_adopted;        /* counted in core->adopting_n until it is hot */
     struct gl_link holds;   /* slots, by attempt */
@@ -163,6 +164,11 @@ struct gl_core {
     gl_str node, stack, env_scope;
     gl_ms orphan_grace_ms;
     uint32_t body_bytes;
+    /* cluster/offers.h: sets of pools that other live nodes offer, one per line. */
+    gl_str offers;
+    bool offers_heard;   /* false: nothing is known of the others yet */
+    bool offers_unknown; /* another live node does not say what it offers */
+    gl_ms lacks_due;     /* when to look again for jobs that lack a pool */
     gl_str wake_index;         /* the name of our scope's index "wake" */
     struct gl_map quarantined; /* job ids: held until a person resumes them */
     uint64_t last_op, last_start;
@@ -207,6 +213,7 @@ struct gl_core {
         gl_ms hunt_due;
         bool is_hunt; /* the one under way */
         bool left;    /* it has left something for want of room */
+        bool passed_over; /* something was left to nodes that offer the pools it needs */
     } sweep;
     gl_ms cold_due;   /* earliest timer of a job that is not in memory, as far as known */
     gl_ms active_due; /* when to look again for running jobs nobody has in memory */
@@ -248,7 +255,7 @@ void gl_step_rename(struct gl_job *j, const struct gl_flow *flow);
 void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
 /* The strings of records that belong to the core's pool: all but a flow step's id. */
-enum { GL_JOB_STRINGS = 15, GL_STEP_STRINGS = 13 };
+enum { GL_JOB_STRINGS = 17, GL_STEP_STRINGS = 13 };
 void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS]);
 void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS]);
 /* Replace a string that belongs to the core's pool. */

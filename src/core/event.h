@@ -19,7 +19,8 @@
     X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */      \
     X(RESOLVED, "resolved") /* job, step_number, number, code, facts: what a gate must know */    \
     X(RATES, "rates")       /* records of kind "rate": when each key may start next */            \
-    X(PEERS, "peers")       /* records: pool (id) and free slots (rev) of other nodes; number: */ \
+    X(PEERS, "peers")       /* records: pool (id) and free slots (rev) of other nodes, of kind */ \
+                            /* "offers" their sets of pools, "unknown" if one has none; number: */ \
                             /* GL_HUNT_*: what somebody has left behind */                        \
     X(CHANGED, "changed")   /* the store may have lost its tail: memory may be ahead of it */     \
     X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                 \
@@ -72,6 +73,8 @@ struct gl_event_entry { /* one entry of FOUND */
     int64_t score;
     gl_str id;
     bool foreign; /* owned by a node that lives */
+    gl_str needs; /* of one that is not: the pools it needs (cluster/offers.h) ... */
+    uint64_t rev; /* ... and the revision of its record; 0: not known */
 };
 
 struct gl_event_info { /* one attempt of LISTED */

@@ -64,6 +64,9 @@ struct saved_core {
     bool shared, guest, sweep_is_hunt, sweep_left;
     gl_ms orphan_grace_ms, sweep_hunt_due;
     uint32_t sweep_hunts;
+    gl_str offers;
+    bool offers_heard, offers_unknown, sweep_passed_over;
+    gl_ms lacks_due;
 };
 
 #define F(member, type) GL_FIELD(saved_core, member, type, 0, "")
@@ -107,6 +110,11 @@ static const struct gl_field core_fields[] = {
     F(body_bytes, U32),
     F(sweep_hunt_due, I64),
     F(sweep_hunts, U32),
+    F(offers, STR),
+    F(offers_heard, BOOL),
+    F(offers_unknown, BOOL),
+    F(sweep_passed_over, BOOL),
+    F(lacks_due, I64),
 };
 #undef F
 
@@ -167,6 +175,11 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
         .body_bytes = c->body_bytes,
         .sweep_hunt_due = c->sweep.hunt_due,
         .sweep_hunts = c->sweep.hunts,
+        .offers = c->offers,
+        .offers_heard = c->offers_heard,
+        .offers_unknown = c->offers_unknown,
+        .sweep_passed_over = c->sweep.passed_over,
+        .lacks_due = c->lacks_due,
     };
 
     for (size_t i = 0; i < c->pools_n; i++) {
@@ -216,6 +229,11 @@ static void fill_core(struct gl_core *c, const struct saved_core *s)
     c->sweep.left = s->sweep_left;
     c->sweep.hunt_due = s->sweep_hunt_due;
     c->sweep.hunts = (uint8_t)s->sweep_hunts;
+    gl_core_set(c, &c->offers, s->offers);
+    c->offers_heard = s->offers_heard;
+    c->offers_unknown = s->offers_unknown;
+    c->sweep.passed_over = s->sweep_passed_over;
+    c->lacks_due = s->lacks_due;
     for (size_t i = 0; i < c->pools_n; i++) {
         c->pools[i].others_free = ((const struct saved_pool *)s->pools.items)[i].others_free;
     }

@@ -15,7 +15,7 @@ struct saved_job {
     uint64_t rev, token, last_op;
     gl_ms due; /* 0: none */
     uint32_t inflight_n, load_tries;
-    bool is_created, token_in_flight, has_names, is_adopted, is_damaged, is_deferred;
+    bool is_created, token_in_flight, has_names, is_adopted, is_damaged, is_deferred, lacks;
     uint64_t outbid;
     gl_ms hot_at;
 };
@@ -38,6 +38,7 @@ static const struct gl_field job_fields[] = {
     F(is_adopted, BOOL),
     F(is_damaged, BOOL),
     F(is_deferred, BOOL),
+    F(lacks, BOOL),
     F(outbid, U64),
     F(hot_at, I64),
 };
@@ -75,6 +76,7 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
     j->is_adopted = s.is_adopted;
     j->is_damaged = s.is_damaged;
     j->is_deferred = s.is_deferred;
+    j->lacks = s.lacks;
     j->outbid = s.outbid;
     j->hot_at = s.hot_at;
     c->adopting_n += s.is_adopted;
@@ -300,6 +302,7 @@ void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
                           .has_names = j->has_names,
                           .is_adopted = j->is_adopted,
                           .is_damaged = j->is_damaged,
+                          .lacks = j->lacks,
                           .is_deferred = j->is_deferred,
                           .outbid = j->outbid,
                           .hot_at = j->hot_at};

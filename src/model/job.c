@@ -148,6 +148,8 @@ static const struct gl_field job_fields[] = {
     JF(retry_of, STR, 0, "The ended job whose completed outputs it reuses."),
     JF(retry_from, STR, 0, "The step from which on nothing is reused."),
     JF(signals_n, I64, GL_FF_STORE_ONLY, "How many signals it has received."),
+    JF(pools, STR, GL_FF_STORE_ONLY, "Which pools its steps need, and how many slots of each."),
+    JF(pools_next, STR, GL_FF_STORE_ONLY, "Which of them a node must have that takes it next."),
     JF(letters_n, U64, 0, "How many messages its agents have been sent."),
     JF(waiting_n, U32, 0, "How many of them wait or are being handled."),
     JF(dead_n, U32, 0, "How many could not be delivered."),

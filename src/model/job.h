@@ -168,6 +168,9 @@ struct gl_job_record {
     gl_str retry_of;       /* the ended job whose completed outputs this one reuses */
     gl_str retry_from;     /* "" : reuse all that completed; else nothing from this step on */
     int64_t signals_n;     /* signals received so far */
+    /* On a shared store, as in "default:2,gpu:1" (core/cluster/offers.h). */
+    gl_str pools;      /* what the steps of its flow need; "" : of an earlier release */
+    gl_str pools_next; /* what it needs first at its next owner's; "" : `pools` */
 
     /* Of a bundle. */
     uint64_t letters_n; /* messages so far: the number of the last one */

@@ -344,6 +344,23 @@ static void find_ends(struct find *f)
     gl_node_rearm(n);
 }
 
+/* Which pools must a node have to take this job? "": any will do. What runs, or ran, of a job of our
+ * own earlier life is ours to ask about, whatever we offer now. */
+static gl_str read_needs(struct find *f, const struct gl_record *r, int64_t score)
+{
+    struct gl_json j;
+    gl_str next;
+
+    if (r->rev == 0 || r->damaged ||
+        (score == GL_WAKE_RUNNING && gl_peers_is_own(f->node, r->owner)) ||
+        gl_json_parse(&j, r->value, GL_RECORD_BYTES_MAX, &f->arena, NULL) != 0) {
+        return (gl_str){0};
+    }
+    next = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools_next"), &f->arena);
+    return next.n > 0 ? next
+                      : gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools"), &f->arena);
+}
+
 /* Whose are they? What a living node owns is not worth loading. */
 static void on_owners(struct gl_store_req *req)
 {
@@ -366,6 +383,10 @@ static void on_owners(struct gl_store_req *req)
             f->entries[i].foreign =
                 r->rev > 0 && gl_peers_mind(n, f->entries[i].id, r->owner,
                                             f->entries[i].score == GL_WAKE_RUNNING);
+            if (!f->entries[i].foreign) {
+                f->entries[i].needs = read_needs(f, r, f->entries[i].score);
+                f->entries[i].rev = r->rev;
+            }
         }
     }
     f->entries_n = req->status == 0 ? f->entries_n : 0;

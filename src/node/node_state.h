@@ -160,6 +160,7 @@ void gl_peers_on_time(struct gl_node *n);
 /* A session that is known to live, and is not ours; one that is known to be dead. */
 bool gl_peers_lives(const struct gl_node *n, gl_str session);
 bool gl_peers_is_dead(const struct gl_node *n, gl_str session);
+bool gl_peers_is_own(const struct gl_node *n, gl_str session); /* of this life or an earlier one */
 /* Is this job another node's? Of one with running attempts that is also a node whose session has
  * died and that lives on with the next one: it alone can ask its executor. */
 bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs);

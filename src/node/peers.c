@@ -35,6 +35,8 @@ struct gl_peers {
     gl_str judged[JUDGED_MAX];
     size_t judged_n, judged_at;
     struct gl_event_record pools[GL_POOLS_MAX]; /* ours, with the others' free slots */
+    struct gl_map offers;   /* sets of pools that others offer, in the arena: cluster/offers.h */
+    bool offers_unknown;    /* somebody does not say */
     uint64_t hunts;
     uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
     char taken[GL_ULID_BYTES + 1]; /* ... and the last of them */
@@ -117,6 +119,11 @@ bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs)
         }
     }
     return false;
+}
+
+bool gl_peers_is_own(const struct gl_node *n, gl_str session)
+{
+    return gl_str_eq(node_of(session), n->config.name);
 }
 
 bool gl_peers_mind(const struct gl_node *n, gl_str job, gl_str owner, bool runs)
@@ -290,15 +297,74 @@ static void add_room(struct gl_node *n, const struct gl_json *about)
     }
 }
 
+/* ---- who offers which pools ---- */
+
+/* A node that starts nothing for others offers them nothing. */
+static bool is_offering(gl_str state)
+{
+    return gl_str_is(state, "ready") || gl_str_is(state, "starting") ||
+           gl_str_is(state, GL_ROOM_STATE);
+}
+
+static void add_offer(struct gl_node *n, const struct gl_json *about)
+{
+    struct gl_peers *p = n->peers;
+    gl_jnode pools = gl_json_get(about, gl_json_root(about), "pools");
+    struct gl_buf out = {0};
+    gl_str *set;
+
+    if (!gl_json_is(pools, GL_JSON_ARRAY)) {
+        p->offers_unknown = true;
+        return;
+    }
+    for (gl_jnode e = gl_json_first(about, pools); e != NULL; e = gl_json_after(about, pools, e)) {
+        gl_str name = gl_json_str(about, gl_json_get(about, e, "name"), &p->arena);
+
+        gl_buf_fmt(&out, "%s%.*s:%llu", out.n > 0 ? "," : "", GL_STR_ARG(name),
+                   (unsigned long long)number(about, e, "slots"));
+    }
+    if (gl_map_find(&p->offers, gl_buf_view(&out)) == NULL) {
+        set = GL_NEW(&p->arena, gl_str);
+        *set = gl_str_dup(&p->arena, gl_buf_view(&out));
+        gl_map_add(&p->offers, *set, set);
+    }
+    gl_buf_done(&out);
+}
+
+/* Our pools with the others' free slots, then what the others offer. The latter is sorted, so that
+ * the same nodes always look the same. */
+static void tell_round(struct gl_peers *p)
+{
+    struct gl_node *n = p->node;
+    size_t pools_n = n->config.pools_n, all_n = pools_n;
+    struct gl_event_record *all = GL_NEW_ARRAY(&p->arena, struct gl_event_record,
+                                               pools_n + gl_map_count(&p->offers) + 1);
+    const gl_str *set;
+
+    memcpy(all, p->pools, pools_n * sizeof(*all));
+    for (size_t i = 0; (set = gl_map_next(&p->offers, &i)) != NULL;) {
+        size_t at = all_n++;
+
+        for (; at > pools_n && gl_str_cmp(*set, all[at - 1].value) < 0; at--) {
+            all[at] = all[at - 1];
+        }
+        all[at] = (struct gl_event_record){.kind = GL_S("offers"), .value = *set};
+    }
+    if (p->offers_unknown) {
+        all[all_n++] = (struct gl_event_record){.kind = GL_S("unknown")};
+    }
+    tell(n, all, all_n);
+}
+
 /* ---- who lives ---- */
 
 static void round_ends(struct gl_peers *p)
 {
-    struct gl_node *n = p->node;
-
     p->busy = false;
-    say_taken(n);
-    tell(n, p->pools, n->config.pools_n);
+    say_taken(p->node);
+    tell_round(p);
+    gl_map_done(&p->offers);
+    gl_map_init(&p->offers);
     gl_arena_reset(&p->arena);
 }
 
@@ -370,6 +436,10 @@ static void look_at(struct gl_peers *p, const struct gl_session_info *s, gl_ms *
         if (is_mate) {
             add_room(n, &about);
         }
+        if (is_mate && is_offering(said(n, &about, "state"))) {
+            add_offer(n, &about);
+        }
+        p->offers_unknown |= !is_told;
         *next = s->left_ms + LATE_MS < *next ? s->left_ms + LATE_MS : *next;
     }
 }
@@ -391,6 +461,9 @@ static void on_listed(struct gl_store_req *req)
     forget_all(&p->alive);
     p->listed_n = p->asked_n;
     p->judged_n = p->judged_at = 0;
+    gl_map_done(&p->offers);
+    gl_map_init(&p->offers);
+    p->offers_unknown = false;
     for (size_t i = 0; i < n->config.pools_n; i++) {
         p->pools[i] = (struct gl_event_record){.id = n->config.pools[i].name};
     }
@@ -526,6 +599,7 @@ void gl_peers_init(struct gl_node *n)
     n->peers->unsure = UINT64_MAX;
     gl_map_init(&n->peers->alive);
     gl_map_init(&n->peers->dead);
+    gl_map_init(&n->peers->offers);
 }
 
 void gl_peers_done(struct gl_node *n)
@@ -536,6 +610,7 @@ void gl_peers_done(struct gl_node *n)
     forget_all(&p->dead);
     gl_map_done(&p->alive);
     gl_map_done(&p->dead);
+    gl_map_done(&p->offers);
     gl_arena_done(&p->arena);
     gl_arena_done(&p->lease_arena);
     gl_mem_free(p);

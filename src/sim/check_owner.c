@@ -49,8 +49,9 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 {
     (void)me;
     const struct sim_fact_job *j = ch->job;
-    bool released = c->disk->shared && ch->owner_now.n == 0 && j->known &&
-                    gl_str_eq(ch->tx->session, gl_buf_view(&j->owner));
+    /* Its owner gives it up, or it is created for a node that offers the pools it needs. */
+    bool released = c->disk->shared && ch->owner_now.n == 0 &&
+                    (!j->known || gl_str_eq(ch->tx->session, gl_buf_view(&j->owner)));
     if (!released && !gl_str_eq(ch->tx->session, ch->owner_now)) {
         sim_world_fail(c->world, "owner: job %.*s was written by %.*s but belongs to %.*s",
                        GL_STR_ARG(j->id), GL_STR_ARG(ch->tx->session), GL_STR_ARG(ch->owner_now));

@@ -238,9 +238,7 @@ static void on_start(struct sim_checks *c, void *me, struct sim_fact_job *j,
         return; /* decided in time, but taken from the node that decided it: it counts nothing now
                  */
     }
-    uint32_t have = gl_str_is(st->spec->pool, "gpu")                ? c->pools.gpu_slots
-                    : gl_str_is(st->spec->pool, "executor.default") ? c->pools.executor_slots
-                                                                    : c->pools.default_slots;
+    uint32_t have = sim_checks_slots(c, p, st->spec->pool);
     uint32_t used = in_use(c, j, p);
     if (used > have) {
         sim_world_fail(c->world, "slots: with %.*s of job %.*s the pool %.*s uses %u of %u slots",

@@ -290,7 +290,7 @@ static void on_end(void *owner, const struct sim_process *p)
 void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
                      struct sim_keeper *keeper, const struct sim_pools *pools)
 {
-    *c = (struct sim_checks){.world = w, .disk = disk, .pools = *pools};
+    *c = (struct sim_checks){.world = w, .disk = disk};
     sim_facts_init(&c->facts);
     for (size_t k = 0; k < SIM_CHECK_COUNT; k++) {
         c->states[k] = gl_mem_alloc(checks[k]->state_bytes + 1);
@@ -300,26 +300,41 @@ void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk 
                                           .on_write = on_write,
                                           .on_declared = on_declared,
                                           .on_undone = on_undone};
-    sim_checks_add_keeper(c, keeper);
+    sim_checks_add_keeper(c, keeper, pools);
 }
 
-void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper)
+void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper,
+                           const struct sim_pools *pools)
 {
     GL_ASSERT(c->keepers_n < SIM_MACHINES_MAX);
+    c->pools[c->keepers_n] = *pools;
     c->keepers[c->keepers_n++] = keeper;
     keeper->watch.owner = c;
     keeper->watch.on_start = on_start;
     keeper->watch.on_end = on_end;
 }
 
-struct sim_keeper *sim_checks_keeper(const struct sim_checks *c, const struct sim_process *p)
+static size_t machine_of(const struct sim_checks *c, const struct sim_process *p)
 {
     for (size_t i = 0; i < c->keepers_n; i++) {
         if (gl_str_is(p->node, c->keepers[i]->node)) {
-            return c->keepers[i];
+            return i;
         }
     }
     GL_UNREACHABLE();
+}
+
+struct sim_keeper *sim_checks_keeper(const struct sim_checks *c, const struct sim_process *p)
+{
+    return c->keepers[machine_of(c, p)];
+}
+
+uint32_t sim_checks_slots(const struct sim_checks *c, const struct sim_process *p, gl_str pool)
+{
+    const struct sim_pools *pools = &c->pools[machine_of(c, p)];
+    return gl_str_is(pool, "gpu")                ? pools->gpu_slots
+           : gl_str_is(pool, "executor.default") ? pools->executor_slots
+                                                 : pools->default_slots;
 }
 
 void sim_checks_done(struct sim_checks *c)

@@ -79,6 +79,7 @@ struct sim_check {
     X(owner)          \
     X(patches)        \
     X(paused)         \
+    X(pools)          \
     X(posts)          \
     X(promises)       \
     X(relays)         \
@@ -110,7 +111,7 @@ struct sim_checks {
     struct sim_disk *disk;
     struct sim_keeper *keepers[SIM_MACHINES_MAX];
     size_t keepers_n;
-    struct sim_pools pools; /* of every machine */
+    struct sim_pools pools[SIM_MACHINES_MAX]; /* of each machine */
     struct sim_facts facts;
     void *states[SIM_CHECK_COUNT];
     uint64_t changes_n;
@@ -124,8 +125,11 @@ struct sim_checks {
 void sim_checks_init(struct sim_checks *c, struct sim_world *w, struct sim_disk *disk,
                      struct sim_keeper *keeper, const struct sim_pools *pools);
 void sim_checks_done(struct sim_checks *c);
-/* A further machine with the same pools. */
-void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper);
+/* A further machine. */
+void sim_checks_add_keeper(struct sim_checks *c, struct sim_keeper *keeper,
+                           const struct sim_pools *pools);
+/* Slots of that pool on the machine that runs this process. */
+uint32_t sim_checks_slots(const struct sim_checks *c, const struct sim_process *p, gl_str pool);
 /* The keeper that runs this process. */
 struct sim_keeper *sim_checks_keeper(const struct sim_checks *c, const struct sim_process *p);
 /* A caller asks this about a job that is known. */

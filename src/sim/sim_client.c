@@ -13,6 +13,7 @@ enum {
     MEDDLE_MS = 5000, /* a command or question at least this often */
     TEND_MS = 5000,   /* the steward's round */
     DEDUPE_KEYS = 3,
+    CALM_MS = 60000,  /* by then every node knows which pools the others offer */
     POSTS = 250000,   /* a request about a bundle is a message, per million */
     RETIRES = 200000, /* the steward ends a service in this round, per million */
 };
@@ -73,6 +74,14 @@ static void check_exists(struct sim_client *cl, const struct sim_ask *ask)
                    ask->rq.why.text);
 }
 
+bool sim_client_may_lack(const struct sim_client *cl, const struct sim_ask *ask)
+{
+    const struct sim_world *w = cl->world;
+    return ask->rq.code == GL_E_INVALID && w->cluster.pools_differ != 0 &&
+           strstr(ask->rq.why.text, "no live node offers") != NULL &&
+           (w->faults || w->now - w->calm_since < CALM_MS);
+}
+
 static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
@@ -104,6 +113,7 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
     } else if (answered && ask->rq.code == GL_E_INVALID && o->given.is_short) {
         o->accepted = true;
     } else if (answered && ask->rq.code != GL_E_UNAVAILABLE && ask->rq.code != GL_E_BUSY &&
+               !sim_client_may_lack(cl, ask) &&
                !(ask->rq.code == GL_E_DAMAGED && cl->world->bundles.damages > 0)) {
         sim_world_fail(cl->world, "client: a submission was refused: %s", ask->rq.why.text);
     }

@@ -67,6 +67,8 @@ struct sim_ask *sim_client_about(enum gl_verb verb, gl_str job_id);
 /* Any node that is awake; NULL: none. */
 struct sim_node *sim_client_node(struct sim_client *cl);
 void sim_client_send(struct sim_client *cl, struct sim_node *node, struct sim_ask *ask);
+/* A submission was refused for want of a pool, and trouble excuses that. */
+bool sim_client_may_lack(const struct sim_client *cl, const struct sim_ask *ask);
 bool sim_client_job_id(gl_str body, char ret[static GL_ULID_BYTES + 1]);
 /* Every order has been accepted, and every job has ended. */
 bool sim_client_satisfied(const struct sim_client *cl);

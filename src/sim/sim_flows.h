@@ -7,10 +7,11 @@
 #include "sim/sim_options.h"
 #include "sim/sim_wishes.h"
 
-/* The pools of every simulated node: "default" and "gpu". */
+/* The pools of a simulated node, and what the steps of random flows want at most. 0: no such pool.
+ * "executor.default" exists only where there are agents. */
 struct sim_pools {
     uint32_t default_slots, gpu_slots;
-    uint32_t executor_slots; /* of "executor.default", where there are agents; 0: none */
+    uint32_t executor_slots; /* of "executor.default" */
 };
 
 /* And what its job is given. */

@@ -76,7 +76,7 @@ static void on_start(struct sim_call *call)
         .guest = m->is_guest,
         .session_ttl_ms = (gl_ms)w->cluster.ttl_ms,
         .orphan_grace_ms = grace_of(m),
-        .pools = s->pools,
+        .pools = m->pools,
         .hot_jobs_max = w->options.hot_narrow,
         .keep = {.job_ms = w->options.keep_ms, .jobs = w->options.keep_jobs},
         .renew = s->renew,
@@ -88,15 +88,62 @@ static void on_start(struct sim_call *call)
     gl_list_push(&s->nodes, &m->current->link);
 }
 
+/* Every pool that steps may want must stay somewhere, as large as they may want it. */
+static bool are_whole(const struct sim_pools *have, const struct sim_pools *wanted)
+{
+    return have->default_slots >= wanted->default_slots && have->gpu_slots >= wanted->gpu_slots &&
+           have->executor_slots >= wanted->executor_slots;
+}
+
+static uint32_t more_of(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 bool sim_machine_may_go(const struct sim_machine *m)
 {
     uint32_t others = 0;
+    struct sim_pools left = {0};
     for (uint32_t i = 0; i < m->cluster->machines_n; i++) {
         const struct sim_machine *other = &m->cluster->machines[i];
-        others +=
-            other != m && !other->is_gone && !other->is_guest && other->stack == m->stack ? 1 : 0;
+        if (other != m && !other->is_gone && !other->is_guest && other->stack == m->stack) {
+            others++;
+            left.default_slots = more_of(left.default_slots, other->pools.default_slots);
+            left.gpu_slots = more_of(left.gpu_slots, other->pools.gpu_slots);
+            left.executor_slots = more_of(left.executor_slots, other->pools.executor_slots);
+        }
     }
-    return others > 0;
+    return others > 0 && are_whole(&left, &m->cluster->pools);
+}
+
+/* Only where every machine may do every job: a guest, or a machine of another stack, is no help to
+ * one that lacks a pool. The first machine has all pools, unless the second and the third divide
+ * them among themselves. */
+static void draw_pools(struct sim_machine *m, uint32_t number)
+{
+    const struct sim_world *w = world_of(m);
+    struct sim_pools *p = &m->pools;
+    struct gl_rng r;
+    bool is_split;
+    *p = m->cluster->pools;
+    if (w->cluster.pools_differ == 0 || w->cluster.stacks != 0 || w->cluster.guests != 0) {
+        return;
+    }
+    gl_rng_init(&r, w->seed ^ gl_str_hash(GL_S("pools")));
+    is_split = w->cluster.nodes_n > 2 && gl_rng_chance(&r, 300000);
+    for (uint32_t i = 0; i < number; i++) { /* every machine has chances of its own */
+        (void)gl_rng_u64(&r);
+    }
+    if (is_split && number == 2) {
+        p->gpu_slots = 0;
+    } else if (is_split && number == 3) {
+        p->default_slots = p->executor_slots = 0;
+    } else if ((is_split || number > 1) && gl_rng_chance(&r, w->cluster.pools_differ)) {
+        p->default_slots = (uint32_t)gl_rng_below(&r, p->default_slots + 1);
+        p->executor_slots = (uint32_t)gl_rng_below(&r, p->executor_slots + 1);
+        p->gpu_slots =
+            p->default_slots + p->executor_slots > 0 ? (uint32_t)gl_rng_below(&r, 2) : 1;
+    }
 }
 
 static void leave(struct sim_machine *m)
@@ -280,6 +327,7 @@ void sim_machine_init(struct sim_machine *m, struct sim_cluster *cluster, uint32
     m->keeper.orphan_grace_ms = grace_of(m);
     m->stack = w->cluster.stacks != 0 && number % 2 == 0 ? BLUE : NULL;
     m->is_guest = w->cluster.guests != 0 && number % w->cluster.guests == 0;
+    draw_pools(m, number);
     m->wall = draw(m, -2 * SECOND, 2 * SECOND);
     sim_call_init(&m->start, on_start, NULL);
     sim_call_init(&m->rouse, on_rouse, NULL);

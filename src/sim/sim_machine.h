@@ -34,6 +34,7 @@ struct sim_machine {
     const char *stack; /* it looks after the jobs of this one; NULL: of none ... */
     bool is_astray;    /* ... but its node, for now, after those of the other */
     bool is_guest;     /* it looks after no jobs but those that were begun on it */
+    struct sim_pools pools;
     struct sim_keeper keeper;
     struct sim_node *current; /* NULL: it has no node at the moment */
     struct sim_node *sleeper; /* an earlier one, asleep or awake again */

@@ -86,6 +86,24 @@ static struct gl_blob *open_folder(struct sim_node *n, struct gl_blob *given)
     return &n->blobs.port;
 }
 
+enum { SIM_POOLS_N = 3 };
+
+static size_t list_pools(const struct sim_pools *p, struct gl_pool_config ret[static SIM_POOLS_N])
+{
+    const struct gl_pool_config all[SIM_POOLS_N] = {
+        {.name = GL_S("default"), .slots = p->default_slots},
+        {.name = GL_S("gpu"), .slots = p->gpu_slots},
+        {.name = GL_S("executor.default"), .slots = p->executor_slots},
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < SIM_POOLS_N; i++) {
+        if (all[i].slots > 0) {
+            ret[n++] = all[i];
+        }
+    }
+    return n;
+}
+
 struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct sim_keeper *keeper,
                               const struct sim_node_options *options)
 {
@@ -115,18 +133,15 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     sim_call_init(&n->alarm, on_alarm, &n->gate);
     n->clock = (struct gl_clock){.now = clock_now, .alarm = clock_alarm};
     n->entropy = (struct gl_entropy){.fill = entropy_fill};
-    struct gl_pool_config pools[] = {
-        {.name = GL_S("default"), .slots = options->pools.default_slots},
-        {.name = GL_S("gpu"), .slots = options->pools.gpu_slots},
-        {.name = GL_S("executor.default"), .slots = options->pools.executor_slots},
-    };
+    struct gl_pool_config pools[SIM_POOLS_N];
+    size_t pools_n = list_pools(&options->pools, pools);
     struct gl_node_config config = {.name = gl_str_of(n->machine),
                                     .stack = gl_str_of(options->stack),
                                     .guest = options->guest,
                                     .session_ttl_ms = options->session_ttl_ms,
                                     .orphan_grace_ms = options->orphan_grace_ms,
                                     .pools = pools,
-                                    .pools_n = options->pools.executor_slots > 0 ? 3 : 2,
+                                    .pools_n = pools_n,
                                     .hot_jobs_max = options->hot_jobs_max,
                                     .body_bytes = w->bundles.body_bytes,
                                     .keep = options->keep,

@@ -86,7 +86,8 @@
     X(stacks, 20, 1, 1, "1: the machines belong to two stacks")                                \
     X(guests, 40, 1, 3, "every, every 2nd, every 3rd machine only does what was begun there")  \
     X(restacks, 50, 50000, 500000, "with two stacks: a node begins in the other, per million") \
-    X(graces, 40, 2, 10, "every 2nd machine's keeper bears it so many times as long")
+    X(graces, 40, 2, 10, "every 2nd machine's keeper bears it so many times as long")          \
+    X(pools_differ, 50, 100000, 800000, "a machine has fewer or smaller pools, per million")
 
 /* What bundles bring along (glia-sim --agents), on top of all this. */
 #define SIM_AGENT_OPTIONS(X)                                                               \

@@ -131,7 +131,8 @@ static void on_retried(void *owner, struct sim_ask *ask, bool answered)
     char id[GL_ULID_BYTES + 1];
     int code = ask->rq.code;
     cl->answered_n += answered ? 1 : 0;
-    if (!answered || code == GL_E_UNAVAILABLE || code == GL_E_BUSY) {
+    if (!answered || code == GL_E_UNAVAILABLE || code == GL_E_BUSY ||
+        sim_client_may_lack(cl, ask)) {
         plan_again(y);
         return;
     }

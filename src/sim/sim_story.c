@@ -163,7 +163,7 @@ void sim_story_start(struct sim_story *s)
     struct sim_node_options options = {.incarnation = ++m->incarnations,
                                        .guest = s->options.guests,
                                        .stack = s->options.stack,
-                                       .pools = s->pools,
+                                       .pools = m->pools,
                                        .hot_jobs_max = s->options.hot_jobs_max,
                                        .keep = s->options.keep,
                                        .round_trip = true};
@@ -249,11 +249,15 @@ static void add_machine(struct sim_story *s)
     gl_ms grace = s->options.graces[s->machines_n];
     struct sim_story_machine *m = &s->machines[s->machines_n++];
     sim_keeper_init_at(&m->keeper, &s->world, (uint32_t)s->machines_n, &m->wall);
+    m->pools = s->pools;
+    if (s->options.gpu_at != 0 && s->options.gpu_at != s->machines_n) {
+        m->pools.gpu_slots = 0;
+    }
     m->keeper.orphan_grace_ms = !s->disk.shared ? 0 : grace > 0 ? grace : GRACE_MS;
     if (s->machines_n == 1) {
-        sim_checks_init(&s->checks, &s->world, &s->disk, &m->keeper, &s->pools);
+        sim_checks_init(&s->checks, &s->world, &s->disk, &m->keeper, &m->pools);
     } else {
-        sim_checks_add_keeper(&s->checks, &m->keeper);
+        sim_checks_add_keeper(&s->checks, &m->keeper, &m->pools);
     }
     m->keeper.watch.on_plan = on_plan;
 }

@@ -24,6 +24,7 @@ enum {
 struct sim_story_options {
     uint32_t machines;     /* 0 or 1: one, with a store of its own; else so many share one */
     uint32_t slots;        /* of the pool "default"; 0: 8 */
+    uint32_t gpu_at;       /* only this machine has the pool "gpu"; 0: all have */
     uint32_t store_ms;     /* delay of the store: 0 to this */
     uint32_t hot_jobs_max; /* 0: no limit but the node's own */
     bool guests;           /* every node is one, see node.h */
@@ -40,6 +41,7 @@ struct sim_story_process { /* what an attempt does, instead of the usual */
 
 struct sim_story_machine {
     struct sim_keeper keeper;
+    struct sim_pools pools;
     struct sim_node *node;    /* the newest incarnation; NULL: killed */
     struct sim_node *sleeper; /* an earlier one, asleep or awake again */
     uint32_t incarnations;

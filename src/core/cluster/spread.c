@@ -1,5 +1,6 @@
 #include "core/cluster/spread.h"
 
+#include "core/cluster/offers.h"
 #include "core/flow/txn.h"
 #include "core/place/slots.h"
 
@@ -50,8 +51,7 @@ size_t gl_spread_room(const struct gl_core *c)
     return room > c->jobs_loading ? room - c->jobs_loading : 0;
 }
 
-/* It only waits for slots, and everything about it is in the store. */
-static bool may_be_given(const struct gl_core *c, const struct gl_job *j)
+bool gl_spread_may_give(const struct gl_core *c, const struct gl_job *j)
 {
     return j->memory == GL_MEM_HOT && c->now - j->hot_at >= SETTLED_MS && gl_job_is_mine(c, j) &&
            j->inflight_n == 0 && !j->changed && j->r.status == GL_JOB_RUNNING &&
@@ -62,14 +62,13 @@ static bool may_be_given(const struct gl_core *c, const struct gl_job *j)
            j->asked_n == 0; /* else what was asked for comes back to a job that is gone */
 }
 
-static void give(struct gl_core *c, struct gl_job *j)
+void gl_spread_give(struct gl_core *c, struct gl_job *j, gl_str why)
 {
-    GL_MARK(c->trace, "peers.released");
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         gl_slots_unqueue(c, GL_CONTAINER(l, struct gl_step, live));
     }
     j->releases = true;
-    gl_txn_log(c, j, NULL, "job_released", GL_S("another node has room for it"), (gl_str){0});
+    gl_txn_log(c, j, NULL, "job_released", why, (gl_str){0});
 }
 
 /* Of those who came last, in an order that a snapshot keeps: how a heap lies in memory it does not.
@@ -80,7 +79,8 @@ static struct gl_job *find_last(struct gl_core *c, size_t pool)
     size_t at = SIZE_MAX;
 
     for (unsigned i = 0; i < LOOKED_AT_MAX && (w = gl_map_prev(&c->waits, &at)) != NULL; i++) {
-        if (w->pool == pool && w->step != NULL && may_be_given(c, w->step->job)) {
+        if (w->pool == pool && w->step != NULL && gl_spread_may_give(c, w->step->job) &&
+            gl_offers_elsewhere(c, w->step->job->r.pools)) {
             return w->step->job;
         }
     }
@@ -103,7 +103,8 @@ void gl_spread_out(struct gl_core *c)
             if (j == NULL) {
                 break;
             }
-            give(c, j);
+            GL_MARK(c->trace, "peers.released");
+            gl_spread_give(c, j, GL_S("another node has room for it"));
             p->others_free--;
         }
     }

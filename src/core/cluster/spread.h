@@ -12,6 +12,11 @@ void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev);
 /* Before slots are given out: what waits here and could run elsewhere is given away. */
 void gl_spread_out(struct gl_core *c);
 
+/* It only waits for slots, or for a node that has them, and everything about it is in the store. */
+bool gl_spread_may_give(const struct gl_core *c, const struct gl_job *j);
+/* Its owner is nobody from now on. */
+void gl_spread_give(struct gl_core *c, struct gl_job *j, gl_str why);
+
 /* How many more jobs may be taken from the store: as many as could start at once. */
 size_t gl_spread_room(const struct gl_core *c);
 

@@ -1,6 +1,7 @@
 #include "core/flow/command.h"
 
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
 #include "core/flow/signals.h"
@@ -59,6 +60,16 @@ static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event 
     gl_txn_reply(c, j, ev->request, 0, NULL);
 }
 
+static void queue_again(struct gl_core *c, struct gl_step *st)
+{
+    if (gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+        st->r.queued_at = gl_step_is_unit(st) ? c->now : st->r.queued_at;
+        gl_slots_queue(c, st);
+    } else if (c->shared && !gl_step_is_bound(st)) {
+        gl_offers_lack(c, st);
+    }
+}
+
 static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
 {
     j->r.hold = GL_HOLD_NONE;
@@ -70,10 +81,8 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
     for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
 
-        if (st->r.status == GL_STEP_QUEUED && st->wait == NULL &&
-            gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
-            st->r.queued_at = gl_step_is_unit(st) ? c->now : st->r.queued_at;
-            gl_slots_queue(c, st);
+        if (st->r.status == GL_STEP_QUEUED && st->wait == NULL) {
+            queue_again(c, st);
         }
         if (gl_step_is_bound(st)) {
             gl_bound_resume(c, st);

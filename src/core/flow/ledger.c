@@ -1,6 +1,7 @@
 #include "core/flow/ledger.h"
 
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/flow/backoff.h"
 #include "core/flow/gate.h"
 #include "core/flow/items.h"
@@ -476,6 +477,7 @@ static uint32_t spread_ends(struct gl_core *c, struct gl_job *j, uint32_t budget
 static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget)
 {
     struct gl_why why;
+    bool is_possible;
 
     for (struct gl_link *l; budget > 0 && (l = gl_list_first(&j->ready)) != NULL; budget--) {
         struct gl_step *st = GL_CONTAINER(l, struct gl_step, work);
@@ -484,9 +486,12 @@ static uint32_t queue_ready(struct gl_core *c, struct gl_job *j, uint32_t budget
             continue;
         }
         gl_ledger_move(c, st, GL_STEP_QUEUED);
-        if (gl_slots_possible(c, gl_step_spec_of(st), &why) &&
-            (!gl_step_is_unit(st) || gl_unit_may_queue(c, st, &why))) {
+        is_possible = gl_slots_possible(c, gl_step_spec_of(st), &why);
+        if (is_possible && (!gl_step_is_unit(st) || gl_unit_may_queue(c, st, &why))) {
             gl_slots_queue(c, st);
+        } else if (!is_possible && c->shared && !GL_PLANT(72)) { /* planted: as if it was alone */
+            gl_offers_lack(c, st);
+            gl_step_set_due(c, st);
         } else if (gl_step_is_unit(st)) {
             gl_unit_refused(c, st, gl_str_dup(c->out->arena, gl_str_of(why.text)));
         } else {
@@ -682,7 +687,7 @@ void gl_ledger_reconcile(struct gl_core *c, struct gl_job *j)
 {
     uint32_t budget = GL_SPREAD_MAX;
 
-    if (gl_job_status_is_terminal(j->r.status) ||
+    if (gl_job_status_is_terminal(j->r.status) || j->releases ||
         (j->is_damaged && j->r.verdict == GL_VERDICT_NONE)) {
         return;
     }

@@ -1,5 +1,7 @@
 #include "core/flow/submit.h"
 
+#include "core/cluster/offers.h"
+#include "core/cluster/spread.h"
 #include "core/flow/ledger.h"
 #include "core/flow/txn.h"
 #include "core/place/slots.h"
@@ -51,17 +53,6 @@ int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec *
     return 0;
 }
 
-static bool is_possible(struct gl_core *c, const struct gl_flow *flow, struct gl_why *why)
-{
-    /* Of a bundle, what cannot have its slots fails when it is tried: others may do without it. */
-    for (uint32_t i = 0; i < flow->steps.n && flow->bundle == NULL; i++) {
-        if (!gl_slots_possible(c, gl_flow_step(flow, i), why)) {
-            return false;
-        }
-    }
-    return true;
-}
-
 gl_str gl_submit_retry_id(struct gl_core *c, const struct gl_job *j)
 {
     return gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(j->r.retry_of), GL_STR_ARG(j->id));
@@ -90,6 +81,9 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     gl_core_set(c, &j->owner, c->session);
     j->r.steps_n = (uint32_t)spec->flow->steps.n - gl_flow_agents_n(spec->flow);
     j->r.submitted_at = c->now;
+    if (c->shared) {
+        gl_core_set(c, &j->r.pools, gl_offers_needs(c->out->arena, spec->flow));
+    }
     if (spec->flow->bundle != NULL) {
         j->known = gl_pool_alloc(&c->mem, gl_flow_agents_n(spec->flow) / 8 + 1);
     }
@@ -120,10 +114,13 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         gl_txn_refuse(c, ev->request, rc, "%s", why.text);
         return;
     }
-    if (!is_possible(c, spec->flow, &why) ||
-        gl_flow_inputs(spec->flow, ev->inputs, c->out->arena, &inputs, &why) != 0) {
+    rc = gl_offers_may_submit(c, spec->flow, &why);
+    if (rc == 0 && gl_flow_inputs(spec->flow, ev->inputs, c->out->arena, &inputs, &why) != 0) {
+        rc = GL_E_INVALID;
+    }
+    if (rc != 0) {
         gl_spec_unref(spec);
-        gl_txn_refuse(c, ev->request, GL_E_INVALID, "%s", why.text);
+        gl_txn_refuse(c, ev->request, rc, "%s", why.text);
         return;
     }
     c->counts.jobs_submitted++;
@@ -146,5 +143,9 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         }
     }
     gl_txn_log(c, j, NULL, "job_running", (gl_str){0}, (gl_str){0});
+    if (!gl_offers_may_take(c, j->r.pools) && c->offers_heard) {
+        GL_MARK(c->trace, "offers.submitted_for_another");
+        gl_spread_give(c, j, GL_S("another node offers the pools that it needs"));
+    }
     gl_txn_reply(c, j, ev->request, 0, NULL);
 }

@@ -403,6 +403,7 @@ static void guard_owner(struct gl_core *c, struct gl_job *j, struct builder *b, 
             g = add_guard(b, GL_GUARD_DEAD, (gl_str){0}, (gl_str){0});
             g->owner = gl_str_dup(b->arena, j->owner);
         }
+        gl_core_set(c, &j->r.pools_next, (gl_str){0});
         j->confirms = c->shared;
         j->token += GL_PLANT(2) ? 0 : 1;
         GL_MARK(c->trace, "owner.taken_over");

@@ -1,6 +1,7 @@
 #include "core/heal/load.h"
 
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/cluster/session.h"
 #include "core/flow/items.h"
 #include "core/flow/ledger.h"
@@ -410,9 +411,13 @@ static void revive(struct gl_core *c, struct gl_step *st)
         gl_list_push(&j->ready, &st->work);
         break;
     case GL_STEP_QUEUED:
-        if (j->r.status == GL_JOB_RUNNING && j->r.verdict == GL_VERDICT_NONE &&
-            gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
+        if (j->r.status != GL_JOB_RUNNING || j->r.verdict != GL_VERDICT_NONE) {
+            break;
+        }
+        if (gl_slots_possible(c, gl_step_spec_of(st), NULL)) {
             gl_slots_queue(c, st);
+        } else if (c->shared) {
+            gl_offers_lack(c, st);
         }
         break;
     case GL_STEP_COMPLETED:
@@ -486,6 +491,9 @@ static void become_hot(struct gl_core *c, struct gl_job *j)
     enter(c, j);
     if (gl_job_running(j) > 0 && !gl_job_is_mine(c, j)) {
         gl_txn_changed(c, j); /* the new token must be committed before the executor hears it */
+    }
+    if (c->shared && j->r.pools.n == 0) { /* of an earlier release, or of a store of one's own */
+        gl_core_set(c, &j->r.pools, gl_offers_needs(c->out->arena, j->spec->flow));
     }
     if (j->spec->flow->bundle != NULL) {
         gl_mail_revive(c, j);

@@ -1,6 +1,7 @@
 #include "core/heal/sweep.h"
 
 #include "core/agents/agents.h"
+#include "core/cluster/offers.h"
 #include "core/cluster/spread.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
@@ -48,7 +49,7 @@ int64_t gl_sweep_wake_of(const struct gl_job *j)
         return GL_WAKE_RUNNING; /* an agent between two tries: after a restart it has its slots
                                    before anything new starts */
     }
-    if (has_work(j)) {
+    if (has_work(j) || j->releases) { /* one created for another node has not begun */
         return GL_WAKE_READY;
     }
     if (top == NULL) {
@@ -268,8 +269,10 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
     if (j == NULL) {
         j = gl_load_job(c, e->id);
     } else if (c->shared && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
-               j->inflight_n == 0 && j->r.wake != e->score) {
-        /* Loaded when its owner was dead, and another node was quicker: what we know is old. */
+               j->inflight_n == 0 &&
+               (j->r.wake != e->score || (e->rev != 0 && e->rev != j->rev))) {
+        /* Loaded when its owner was dead, and another node was quicker: what we know is old. One
+         * that lacks a pool here has no place in a queue, so nothing else would show that. */
         GL_MARK(c->trace, "sweep.others_moved_it");
         gl_load_distrust(c, j);
     }
@@ -311,6 +314,11 @@ static void take_page(struct gl_core *c, const struct gl_event_entry *entries, s
         const struct gl_event_entry *e = &entries[(first + i) % n];
 
         if (e->id.n != GL_ULID_BYTES || e->foreign) {
+            continue;
+        }
+        if (!gl_offers_may_take(c, e->needs)) {
+            GL_MARK(c->trace, "offers.passed_over");
+            c->sweep.passed_over = true;
             continue;
         }
         if (has_room(c, e)) {

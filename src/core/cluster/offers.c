@@ -1,0 +1,298 @@
+#include "core/cluster/offers.h"
+
+#include "core/cluster/spread.h"
+#include "core/flow/txn.h"
+#include "core/place/slots.h"
+
+enum {
+    MOVES_MAX = 16,   /* jobs given up in one step of the core */
+    RETRY_MS = 250,   /* until a job that could not be given up yet is looked at again */
+    OFFERS_MAX = 256, /* different sets of pools remembered; more are as good as not offered */
+};
+
+/* ---- sets of pools ---- */
+
+/* "gpu:2,default:1" -> "gpu", 2; the rest stays in *text. */
+static bool next_pool(gl_str *text, gl_str *ret_name, uint32_t *ret_slots)
+{
+    gl_str one, slots;
+    uint64_t n = 0;
+
+    if (text->n == 0) {
+        return false;
+    }
+    one = gl_str_cut(*text, ',', text);
+    *ret_name = gl_str_cut(one, ':', &slots);
+    *ret_slots = gl_str_u64(slots, &n) && n <= GL_SLOTS_MAX ? (uint32_t)n : GL_SLOTS_MAX;
+    return true;
+}
+
+/* Slots of that pool in the set; 0: it has none. */
+static uint32_t slots_in(gl_str set, gl_str pool)
+{
+    gl_str name;
+    uint32_t slots;
+
+    while (next_pool(&set, &name, &slots)) {
+        if (gl_str_eq(name, pool)) {
+            return slots;
+        }
+    }
+    return 0;
+}
+
+static bool holds(gl_str offer, gl_str needs)
+{
+    gl_str name;
+    uint32_t slots;
+
+    while (next_pool(&needs, &name, &slots)) {
+        if (slots_in(offer, name) < slots) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t slots_here(const struct gl_core *c, gl_str pool)
+{
+    for (size_t i = 0; i < c->pools_n; i++) {
+        if (gl_str_eq(c->pools[i].name, pool)) {
+            return c->pools[i].slots;
+        }
+    }
+    return 0;
+}
+
+bool gl_offers_here(const struct gl_core *c, gl_str needs)
+{
+    gl_str name;
+    uint32_t slots;
+
+    while (next_pool(&needs, &name, &slots)) {
+        if (slots_here(c, name) < slots) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool gl_offers_elsewhere(const struct gl_core *c, gl_str needs)
+{
+    gl_str all = c->offers;
+
+    while (all.n > 0) {
+        if (holds(gl_str_cut(all, '\n', &all), needs)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static gl_str need_of(struct gl_arena *a, const struct gl_step_spec *spec)
+{
+    return gl_str_fmt(a, "%.*s:%u", GL_STR_ARG(spec->pool), spec->slots);
+}
+
+/* Steps of a bundle's ledger run nothing themselves, and relays are done inside the core. */
+static bool runs_something(const struct gl_step_spec *spec)
+{
+    return !spec->is_bound && !gl_str_is(spec->driver, "relay");
+}
+
+gl_str gl_offers_needs(struct gl_arena *a, const struct gl_flow *flow)
+{
+    gl_str names[GL_POOLS_MAX];
+    uint32_t slots[GL_POOLS_MAX];
+    size_t n = 0;
+    struct gl_buf out = {0};
+    gl_str text;
+
+    for (uint32_t i = 0; i < flow->steps.n; i++) {
+        const struct gl_step_spec *spec = gl_flow_step(flow, i);
+        size_t k = 0;
+
+        while (k < n && !gl_str_eq(names[k], spec->pool)) {
+            k++;
+        }
+        /* More pools than one node can have: those left out are found out when they are wanted. */
+        if (!runs_something(spec) || k == GL_POOLS_MAX) {
+            continue;
+        }
+        names[k] = spec->pool;
+        slots[k] = k == n || spec->slots > slots[k] ? spec->slots : slots[k];
+        n += k == n;
+    }
+    for (size_t k = 0; k < n; k++) {
+        gl_buf_fmt(&out, "%s%.*s:%u", k > 0 ? "," : "", GL_STR_ARG(names[k]), slots[k]);
+    }
+    text = gl_str_dup(a, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return text;
+}
+
+/* ---- what others offer ---- */
+
+void gl_offers_on_heard(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_record *r = ev->records.items;
+    struct gl_buf all = {0};
+    size_t n = 0;
+
+    if (!c->shared || ev->records.n == 0) {
+        return; /* it tells only what may be looked for */
+    }
+    c->offers_unknown = false;
+    for (size_t i = 0; i < ev->records.n; i++) {
+        if (gl_str_is(r[i].kind, "unknown")) {
+            c->offers_unknown = true;
+        } else if (gl_str_is(r[i].kind, "offers") && n < OFFERS_MAX) {
+            gl_buf_fmt(&all, "%s%.*s", n++ > 0 ? "\n" : "", GL_STR_ARG(r[i].value));
+        }
+    }
+    if (!c->offers_heard || !gl_str_eq(gl_buf_view(&all), c->offers)) {
+        GL_MARK(c->trace, "offers.changed");
+        gl_core_set(c, &c->offers, gl_buf_view(&all));
+        c->lacks_due = c->now;
+        if (c->sweep.passed_over) { /* what was another node's to take may be ours now */
+            c->sweep.passed_over = false;
+            c->sweep.hunts |= GL_HUNT_RUNNING | GL_HUNT_READY | GL_HUNT_DUE;
+            c->sweep.hunt_due = c->now;
+        }
+    }
+    c->offers_heard = true;
+    gl_buf_done(&all);
+}
+
+bool gl_offers_may_take(const struct gl_core *c, gl_str needs)
+{
+    if (!c->shared || needs.n == 0 || gl_offers_here(c, needs)) {
+        return true;
+    }
+    return c->offers_heard && !gl_offers_elsewhere(c, needs);
+}
+
+/* ---- submission ---- */
+
+int gl_offers_may_submit(const struct gl_core *c, const struct gl_flow *flow, struct gl_why *why)
+{
+    struct gl_arena a = {0};
+    int rc = 0;
+
+    /* Of a bundle, what cannot have its slots shows when it is tried: others may do without it. */
+    for (uint32_t i = 0; i < flow->steps.n && flow->bundle == NULL && rc == 0; i++) {
+        const struct gl_step_spec *spec = gl_flow_step(flow, i);
+
+        if (gl_slots_possible(c, spec, why)) {
+            continue;
+        }
+        gl_arena_reset(&a);
+        if (!c->shared) {
+            rc = GL_E_INVALID;
+        } else if (!c->offers_heard) {
+            rc = gl_why(why, GL_E_UNAVAILABLE,
+                        "this node does not know yet which pools the other nodes offer: try again");
+        } else if (!c->offers_unknown && !gl_offers_elsewhere(c, need_of(&a, spec))) {
+            rc = gl_why(why, GL_E_INVALID,
+                        "step '%.*s' wants %u slot%s of pool '%.*s', which no live node offers: add "
+                        "the pool to GLIA_POOLS of a node, or make it larger",
+                        GL_STR_ARG(spec->id), spec->slots, spec->slots == 1 ? "" : "s",
+                        GL_STR_ARG(spec->pool));
+        }
+    }
+    gl_arena_done(&a);
+    return rc;
+}
+
+/* ---- jobs that lack a pool ---- */
+
+void gl_offers_lack(struct gl_core *c, struct gl_step *st)
+{
+    GL_ASSERT(c->shared && st->wait == NULL);
+    GL_MARK(c->trace, "offers.lacking");
+    st->r.queued_at = 0;
+    st->job->lacks = true;
+    c->lacks_due = c->now;
+}
+
+static bool is_lacking(const struct gl_core *c, const struct gl_step *st)
+{
+    return st->r.status == GL_STEP_QUEUED && st->wait == NULL && !gl_step_is_bound(st) &&
+           !gl_slots_possible(c, gl_step_spec_of(st), NULL);
+}
+
+/* Its wait for slots begins where there are any. */
+static void forget_waits(struct gl_core *c, struct gl_job *j)
+{
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        struct gl_step *st = GL_CONTAINER(l, struct gl_step, live);
+
+        if (is_lacking(c, st)) {
+            st->r.queued_at = 0;
+            gl_txn_dirty(c, st);
+        }
+    }
+}
+
+/* What the job should find at its next owner's: "" means everything its flow needs. False: it need
+ * not, or cannot, go anywhere. */
+static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
+{
+    bool waits_here = false, is_offered = false, lacks = false;
+
+    for (struct gl_link *l = j->live.next; l != &j->live; l = l->next) {
+        const struct gl_step *st = GL_CONTAINER(l, const struct gl_step, live);
+
+        waits_here |= st->wait != NULL;
+        if (!is_lacking(c, st)) {
+            continue;
+        }
+        lacks = true;
+        if (!is_offered) {
+            *ret = need_of(c->out->arena, gl_step_spec_of(st));
+            is_offered = gl_offers_elsewhere(c, *ret);
+        }
+    }
+    j->lacks = lacks;
+    if (!is_offered) {
+        return false;
+    }
+    if (gl_offers_elsewhere(c, j->r.pools)) {
+        *ret = (gl_str){0};
+        return true;
+    }
+    return !waits_here; /* what can run here runs first: the other node cannot do that */
+}
+
+void gl_offers_move(struct gl_core *c)
+{
+    unsigned moved = 0;
+    struct gl_job *j;
+
+    if (!c->shared || c->passive || c->session.n == 0 || c->lacks_due > c->now) {
+        return;
+    }
+    c->lacks_due = INT64_MAX;
+    for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
+        gl_str next;
+
+        if (!j->lacks || j->memory != GL_MEM_HOT || !gl_job_is_mine(c, j) ||
+            !find_next(c, j, &next) || GL_PLANT(70)) { /* planted: what is here stays here */
+            continue;
+        }
+        if (moved == MOVES_MAX || !gl_spread_may_give(c, j)) {
+            c->lacks_due = c->now + RETRY_MS;
+            continue;
+        }
+        GL_MARK(c->trace, "offers.moved");
+        forget_waits(c, j);
+        gl_core_set(c, &j->r.pools_next, next);
+        gl_spread_give(c, j, GL_S("another node offers the pool that it needs"));
+        moved++;
+    }
+}
+
+gl_ms gl_offers_next_due(const struct gl_core *c)
+{
+    return c->shared && !c->passive ? c->lacks_due : INT64_MAX;
+}
