@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "base/map.h"
 #include "cli/checkup.h"
 #include "cli/overview.h"
 #include "cli/table.h"
@@ -248,11 +249,115 @@ static void look_keeper(struct gl_checkup *c)
     }
 }
 
+/* ---- pools ---- */
+
+static bool has_pool(struct gl_page *p, gl_jnode node, gl_str pool)
+{
+    gl_jnode pools = gl_json_get(&p->j, node, "pools");
+
+    for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
+        if (gl_str_eq(gl_page_text(p, e, "name"), pool)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Which live nodes have this pool? "" : all of them. */
+static gl_str only_on(struct gl_page *p, gl_jnode nodes, gl_str pool)
+{
+    struct gl_buf out = {0};
+    size_t without = 0;
+    gl_str text = {0};
+
+    for (gl_jnode n = gl_json_first(&p->j, nodes); n; n = gl_json_after(&p->j, nodes, n)) {
+        if (!gl_str_is(gl_page_text(p, n, "status"), "alive")) {
+            continue;
+        }
+        if (has_pool(p, n, pool)) {
+            gl_buf_fmt(&out, "%s%.*s", out.n > 0 ? ", " : "",
+                       GL_STR_ARG(gl_page_text(p, n, "name")));
+        } else {
+            without++;
+        }
+    }
+    if (without > 0) {
+        text = gl_str_dup(&p->arena, gl_buf_view(&out));
+    }
+    gl_buf_done(&out);
+    return text;
+}
+
+static void tell_pool(struct gl_page *p, gl_jnode nodes, gl_str pool, struct gl_map *seen,
+                      struct gl_buf *out)
+{
+    gl_str *name;
+    gl_str where;
+
+    if (gl_map_find(seen, pool) != NULL) {
+        return;
+    }
+    name = GL_NEW(&p->arena, gl_str);
+    *name = pool;
+    gl_map_add(seen, *name, name);
+    where = only_on(p, nodes, pool);
+    if (where.n > 0) {
+        gl_buf_fmt(out, "%s'%.*s' only on %.*s", out->n > 0 ? "; " : "", GL_STR_ARG(pool),
+                   GL_STR_ARG(where));
+    }
+}
+
+static void tell_pools(struct gl_page *p, struct gl_buf *out)
+{
+    gl_jnode nodes = gl_json_get(&p->j, p->root, "nodes");
+    struct gl_map seen;
+
+    gl_map_init(&seen);
+    for (gl_jnode n = gl_json_first(&p->j, nodes); n; n = gl_json_after(&p->j, nodes, n)) {
+        gl_jnode pools = gl_json_get(&p->j, n, "pools");
+
+        for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
+            tell_pool(p, nodes, gl_page_text(p, e, "name"), &seen, out);
+        }
+    }
+    gl_map_done(&seen);
+}
+
+/* A job runs only where its pools are. Nodes that differ are no mistake, but good to know. */
+static void look_pools(struct gl_checkup *c)
+{
+    struct gl_request rq = {.verb = GL_VERB_NODES};
+    struct gl_reach reach;
+    struct gl_page p = {0};
+    struct gl_buf out = {0};
+    bool answers;
+
+    gl_reach_init(&reach, c->cli);
+    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+    answers = gl_overview_node(&reach, &p);
+    gl_page_done(&p);
+    p = (struct gl_page){0};
+    if (!answers) {
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "no node is running that could list them");
+    } else if (gl_page_ask(&p, &reach, &rq, NULL) != 0) {
+        gl_checkup_say(c, GL_CHECKUP_WARN, "", "the nodes could not be listed");
+    } else {
+        tell_pools(&p, &out);
+        gl_checkup_say(c, GL_CHECKUP_OK, "", "%.*s",
+                       GL_STR_ARG(out.n > 0 ? gl_buf_view(&out)
+                                            : GL_S("all live nodes offer the same pools")));
+    }
+    gl_buf_done(&out);
+    gl_page_done(&p);
+    gl_reach_done(&reach);
+}
+
 static const struct gl_checkup_item items[] = {
     {"data folder", look_folder},  {"node", look_node},
     {"store", look_store},         {"other nodes", look_cluster},
     {"permissions", look_secrets}, {"keeper's program", look_program},
     {"keeper", look_keeper},
+    {"pools", look_pools},
 };
 
 /* ---- the command ---- */
