@@ -376,8 +376,7 @@ static bool offers(const struct gl_json *j, const struct gl_step_spec *spec, str
 }
 
 /* Guests and nodes that stop take no job that others leave. */
-static bool takes_jobs(const struct gl_json *j, const struct gl_job_record *job,
-                       struct gl_arena *a)
+static bool takes_jobs(const struct gl_json *j, const struct gl_job_record *job, struct gl_arena *a)
 {
     gl_jnode root = gl_json_root(j);
     gl_str state = gl_json_str(j, gl_json_get(j, root, "state"), a);

@@ -125,7 +125,6 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         break;
     case GL_EV_PEERS:
         gl_spread_on_heard(c, ev);
-        gl_offers_on_heard(c, ev);
         break;
     case GL_EV_CHANGED:
         gl_load_on_changed(c);

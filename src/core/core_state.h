@@ -166,9 +166,9 @@ struct gl_core {
     uint32_t body_bytes;
     /* cluster/offers.h: sets of pools that other live nodes offer, one per line. */
     gl_str offers;
-    bool offers_heard;   /* false: nothing is known of the others yet */
-    bool offers_unknown; /* another live node does not say what it offers */
-    gl_ms lacks_due;     /* when to look again for jobs that lack a pool */
+    bool offers_heard;         /* false: nothing is known of the others yet */
+    bool offers_unknown;       /* another live node does not say what it offers */
+    gl_ms lacks_due;           /* when to look again for jobs that lack a pool */
     gl_str wake_index;         /* the name of our scope's index "wake" */
     struct gl_map quarantined; /* job ids: held until a person resumes them */
     uint64_t last_op, last_start;
@@ -211,8 +211,8 @@ struct gl_core {
          * died or given work away. */
         uint8_t hunts; /* GL_HUNT_* */
         gl_ms hunt_due;
-        bool is_hunt; /* the one under way */
-        bool left;    /* it has left something for want of room */
+        bool is_hunt;     /* the one under way */
+        bool left;        /* it has left something for want of room */
         bool passed_over; /* something was left to nodes that offer the pools it needs */
     } sweep;
     gl_ms cold_due;   /* earliest timer of a job that is not in memory, as far as known */

@@ -25,10 +25,8 @@ static const struct gl_schema record_schema = {
 };
 
 static const struct gl_field entry_fields[] = {
-    GL_FIELD(gl_event_entry, score, I64, 0, ""),
-    GL_FIELD(gl_event_entry, id, STR, 0, ""),
-    GL_FIELD(gl_event_entry, foreign, BOOL, 0, ""),
-    GL_FIELD(gl_event_entry, needs, STR, 0, ""),
+    GL_FIELD(gl_event_entry, score, I64, 0, ""),    GL_FIELD(gl_event_entry, id, STR, 0, ""),
+    GL_FIELD(gl_event_entry, foreign, BOOL, 0, ""), GL_FIELD(gl_event_entry, needs, STR, 0, ""),
     GL_FIELD(gl_event_entry, rev, U64, 0, ""),
 };
 

@@ -10,30 +10,30 @@
 #include "model/schema.h"
 #include "port/exec.h"
 
-#define GL_EVENTS(X)                                                                              \
-    X(SESSION, "session")   /* session, number = incarnation: we may own jobs from now on */      \
-    X(TICK, "tick")         /* nothing but the time */                                            \
-    X(SUBMIT, "submit")     /* ... run_id, flow_hash, flow, dedupe_key, stack, env_scope, ... */  \
-    X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */         \
-    X(DONE, "done")         /* op, code: a transaction has ended, for certain */                  \
-    X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */      \
-    X(RESOLVED, "resolved") /* job, step_number, number, code, facts: what a gate must know */    \
-    X(RATES, "rates")       /* records of kind "rate": when each key may start next */            \
-    X(PEERS, "peers")       /* records: pool (id) and free slots (rev) of other nodes, of kind */ \
-                            /* "offers" their sets of pools, "unknown" if one has none; number: */ \
-                            /* GL_HUNT_*: what somebody has left behind */                        \
-    X(CHANGED, "changed")   /* the store may have lost its tail: memory may be ahead of it */     \
-    X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                 \
-    X(EXEC_UP, "exec_up")   /* epoch */                                                           \
-    X(EXEC_DOWN, "exec_down")                                                                     \
-    X(STARTED,                                                                                    \
-      "started") /* job, attempt, token, number, code: the executor's answer to a start */        \
-    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */       \
-    X(ENDED, "ended")       /* job, attempt, token, and a result */                               \
-    X(BEACON, "beacon")     /* job, attempt, token */                                             \
-    X(SAID, "said")         /* job, attempt, token, why: a line of a worker for the runtime */    \
-    X(LISTED, "listed")     /* code, infos */                                                     \
-    X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */         \
+#define GL_EVENTS(X)                                                                             \
+    X(SESSION, "session")   /* session, number = incarnation: we may own jobs from now on */     \
+    X(TICK, "tick")         /* nothing but the time */                                           \
+    X(SUBMIT, "submit")     /* ... run_id, flow_hash, flow, dedupe_key, stack, env_scope, ... */ \
+    X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */        \
+    X(DONE, "done")         /* op, code: a transaction has ended, for certain */                 \
+    X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */     \
+    X(RESOLVED, "resolved") /* job, step_number, number, code, facts: what a gate must know */   \
+    X(RATES, "rates")       /* records of kind "rate": when each key may start next */           \
+    X(PEERS, "peers")       /* records: free slots (rev) of others by pool (id), kind */         \
+                            /* "offers": their pools, "unknown": not told; number: */            \
+                            /* GL_HUNT_*: what somebody has left behind */                       \
+    X(CHANGED, "changed")   /* the store may have lost its tail: memory may be ahead of it */    \
+    X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                \
+    X(EXEC_UP, "exec_up")   /* epoch */                                                          \
+    X(EXEC_DOWN, "exec_down")                                                                    \
+    X(STARTED,                                                                                   \
+      "started") /* job, attempt, token, number, code: the executor's answer to a start */       \
+    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */      \
+    X(ENDED, "ended")       /* job, attempt, token, and a result */                              \
+    X(BEACON, "beacon")     /* job, attempt, token */                                            \
+    X(SAID, "said")         /* job, attempt, token, why: a line of a worker for the runtime */   \
+    X(LISTED, "listed")     /* code, infos */                                                    \
+    X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */        \
     X(STOP, "stop")         /* start nothing new any more: the node is about to end */
 
 enum gl_event_type {

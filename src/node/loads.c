@@ -344,8 +344,8 @@ static void find_ends(struct find *f)
     gl_node_rearm(n);
 }
 
-/* Which pools must a node have to take this job? "": any will do. What runs, or ran, of a job of our
- * own earlier life is ours to ask about, whatever we offer now. */
+/* The pools that a node must offer to take this job; "" if any node may. Only we can ask our
+ * executor about attempts of our earlier life, whatever pools we offer now. */
 static gl_str read_needs(struct find *f, const struct gl_record *r, int64_t score)
 {
     struct gl_json j;

@@ -35,8 +35,8 @@ struct gl_peers {
     gl_str judged[JUDGED_MAX];
     size_t judged_n, judged_at;
     struct gl_event_record pools[GL_POOLS_MAX]; /* ours, with the others' free slots */
-    struct gl_map offers;   /* sets of pools that others offer, in the arena: cluster/offers.h */
-    bool offers_unknown;    /* somebody does not say */
+    struct gl_map offers; /* sets of pools that others offer, in the arena: cluster/offers.h */
+    bool offers_unknown;  /* somebody does not say */
     uint64_t hunts;
     uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
     char taken[GL_ULID_BYTES + 1]; /* ... and the last of them */
@@ -337,8 +337,8 @@ static void tell_round(struct gl_peers *p)
 {
     struct gl_node *n = p->node;
     size_t pools_n = n->config.pools_n, all_n = pools_n;
-    struct gl_event_record *all = GL_NEW_ARRAY(&p->arena, struct gl_event_record,
-                                               pools_n + gl_map_count(&p->offers) + 1);
+    struct gl_event_record *all =
+        GL_NEW_ARRAY(&p->arena, struct gl_event_record, pools_n + gl_map_count(&p->offers) + 1);
     const gl_str *set;
 
     memcpy(all, p->pools, pools_n * sizeof(*all));

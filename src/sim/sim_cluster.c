@@ -166,8 +166,7 @@ void sim_cluster_init(struct sim_cluster *s, const struct sim_swarm_options *opt
     for (uint32_t i = 0; i < s->machines_n; i++) {
         sim_machine_init(&s->machines[i], s, i + 1);
         if (i == 0) {
-            sim_checks_init(&s->checks, w, &s->disk, &s->machines[0].keeper,
-                            &s->machines[0].pools);
+            sim_checks_init(&s->checks, w, &s->disk, &s->machines[0].keeper, &s->machines[0].pools);
         } else {
             sim_checks_add_keeper(&s->checks, &s->machines[i].keeper, &s->machines[i].pools);
         }

@@ -141,8 +141,7 @@ static void draw_pools(struct sim_machine *m, uint32_t number)
     } else if ((is_split || number > 1) && gl_rng_chance(&r, w->cluster.pools_differ)) {
         p->default_slots = (uint32_t)gl_rng_below(&r, p->default_slots + 1);
         p->executor_slots = (uint32_t)gl_rng_below(&r, p->executor_slots + 1);
-        p->gpu_slots =
-            p->default_slots + p->executor_slots > 0 ? (uint32_t)gl_rng_below(&r, 2) : 1;
+        p->gpu_slots = p->default_slots + p->executor_slots > 0 ? (uint32_t)gl_rng_below(&r, 2) : 1;
     }
 }
 

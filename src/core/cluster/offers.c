@@ -193,11 +193,12 @@ int gl_offers_may_submit(const struct gl_core *c, const struct gl_flow *flow, st
             rc = gl_why(why, GL_E_UNAVAILABLE,
                         "this node does not know yet which pools the other nodes offer: try again");
         } else if (!c->offers_unknown && !gl_offers_elsewhere(c, need_of(&a, spec))) {
-            rc = gl_why(why, GL_E_INVALID,
-                        "step '%.*s' wants %u slot%s of pool '%.*s', which no live node offers: add "
-                        "the pool to GLIA_POOLS of a node, or make it larger",
-                        GL_STR_ARG(spec->id), spec->slots, spec->slots == 1 ? "" : "s",
-                        GL_STR_ARG(spec->pool));
+            rc =
+                gl_why(why, GL_E_INVALID,
+                       "step '%.*s' wants %u slot%s of pool '%.*s', which no live node offers: add "
+                       "the pool to GLIA_POOLS of a node, or make it larger",
+                       GL_STR_ARG(spec->id), spec->slots, spec->slots == 1 ? "" : "s",
+                       GL_STR_ARG(spec->pool));
         }
     }
     gl_arena_done(&a);

@@ -27,6 +27,7 @@ void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev)
             }
         }
     }
+    gl_offers_on_heard(c, ev);
     if (c->shared && ev->number != 0) {
         c->sweep.hunts |= (uint8_t)ev->number;
         c->sweep.hunt_due = c->now;

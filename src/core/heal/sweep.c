@@ -269,8 +269,7 @@ static void take_in(struct gl_core *c, const struct gl_event_entry *e)
     if (j == NULL) {
         j = gl_load_job(c, e->id);
     } else if (c->shared && j->memory == GL_MEM_HOT && !gl_job_is_mine(c, j) &&
-               j->inflight_n == 0 &&
-               (j->r.wake != e->score || (e->rev != 0 && e->rev != j->rev))) {
+               j->inflight_n == 0 && (j->r.wake != e->score || (e->rev != 0 && e->rev != j->rev))) {
         /* Loaded when its owner was dead, and another node was quicker: what we know is old. One
          * that lacks a pool here has no place in a queue, so nothing else would show that. */
         GL_MARK(c->trace, "sweep.others_moved_it");
