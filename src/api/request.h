@@ -74,6 +74,7 @@ struct gl_request {
     gl_str flow;
     gl_str run_id;
     gl_str dedupe_key;
+    gl_str request_key; /* SUBMIT, RETRY: names this submission; sent again, it is the same job */
     gl_str stack, env_scope;
     gl_str inputs; /* SUBMIT: JSON object, as the caller gave it; "" = none */
 

@@ -373,7 +373,7 @@ void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
         &r->reason,     &r->failed_step,     &r->stack,      &r->env_scope,
         &r->dedupe_key, &r->retry_of,        &r->retry_from, &r->result,
         &r->completion, &r->recovery_status, &r->error,      &r->pools,
-        &r->pools_next,
+        &r->pools_next, &r->request_key,
     };
 
     memcpy(ret, all, sizeof(all));

@@ -255,7 +255,7 @@ void gl_step_rename(struct gl_job *j, const struct gl_flow *flow);
 void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
 /* The strings of records that belong to the core's pool: all but a flow step's id. */
-enum { GL_JOB_STRINGS = 17, GL_STEP_STRINGS = 13 };
+enum { GL_JOB_STRINGS = 18, GL_STEP_STRINGS = 13 };
 void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS]);
 void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS]);
 /* Replace a string that belongs to the core's pool. */

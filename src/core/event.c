@@ -74,6 +74,7 @@ static const struct gl_field event_fields[] = {
     EF(epoch, STR),
     EF(number, U64),
     EF(run_id, STR),
+    EF(request_key, STR),
     EF(flow_hash, STR),
     EF(flow, STR),
     EF(dedupe_key, STR),
@@ -132,9 +133,9 @@ static const struct gl_field ended_fields[] = {
     EF(error, STR),
 };
 static const struct gl_field submit_fields[] = {
-    EHEAD,           EF(request, U64),    EF(run_id, STR), EF(flow_hash, STR),
-    EF(flow, STR),   EF(dedupe_key, STR), EF(stack, STR),  EF(env_scope, STR),
-    EF(inputs, STR),
+    EHEAD,           EF(request, U64),     EF(run_id, STR), EF(flow_hash, STR),
+    EF(flow, STR),   EF(dedupe_key, STR),  EF(stack, STR),  EF(env_scope, STR),
+    EF(inputs, STR), EF(request_key, STR),
 };
 
 #define USUAL(fs)                                                                \

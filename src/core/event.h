@@ -98,9 +98,9 @@ struct gl_event {
     gl_str why;       /* the sentence behind a code */
     gl_str session, epoch;
     uint64_t number;
-    gl_str run_id, flow_hash, flow, dedupe_key, stack, env_scope;
-    gl_str inputs, retry_of, retry_from; /* SUBMIT */
-    uint32_t step_number;                /* RESOLVED */
+    gl_str run_id, request_key, flow_hash, flow, dedupe_key, stack, env_scope; /* SUBMIT */
+    gl_str inputs, retry_of, retry_from;                                       /* SUBMIT */
+    uint32_t step_number;                                                      /* RESOLVED */
     gl_str facts; /* RESOLVED: see model/ref.h; and "earlier", see resolve.c */
     uint8_t verb; /* enum gl_command */
     gl_str step, decision, output, who, reason;

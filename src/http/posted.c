@@ -9,7 +9,7 @@
 struct body {
     gl_str decision, output, who, reason;
     gl_str to, type, body, headers, class, correlation_id;
-    gl_str from, run_id;
+    gl_str from, run_id, request_key;
     gl_str keep_for;
     int64_t keep_jobs;
 };
@@ -32,6 +32,7 @@ static const struct gl_field respond_fields[] = {
 static const struct gl_field retry_fields[] = {
     FIELD(from, STR, 0, "The step to begin with. Without it: whatever did not complete."),
     FIELD(run_id, STR, 0, "The caller's name for the new job."),
+    FIELD(request_key, STR, 0, "Names this request: sending it again returns the same job."),
 };
 
 static const struct gl_field trim_fields[] = {
@@ -140,6 +141,7 @@ bool gl_posted_retry(struct gl_call *c)
     }
     c->rq.step = b.from;
     c->rq.run_id = b.run_id;
+    c->rq.request_key = b.request_key;
     return true;
 }
 

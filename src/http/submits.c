@@ -9,7 +9,7 @@
 
 struct submission {
     gl_str flow, bundle, files, inputs; /* as JSON */
-    gl_str run_id, dedupe_key, stack, env_scope;
+    gl_str run_id, dedupe_key, request_key, stack, env_scope;
 };
 
 struct batch {
@@ -27,6 +27,8 @@ static const struct gl_field fields[] = {
     FIELD(files, RAW, 0, "For each `script` of the flow: {\"sha256\": ..., \"executable\": ...}."),
     FIELD(run_id, STR, 0, "The caller's name for the job. The same content returns the same job."),
     FIELD(dedupe_key, STR, 0, "At most one live job has this key."),
+    FIELD(request_key, STR, 0,
+          "Names this submission: sending it again, with the same content, returns the same job."),
     FIELD(stack, STR, 0, "Which stack of nodes may run it."),
     FIELD(env_scope, STR, 0, "The environment it belongs to."),
 };
@@ -294,6 +296,7 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
     rq->flow = c->flow;
     rq->run_id = b.run_id;
     rq->dedupe_key = b.dedupe_key;
+    rq->request_key = b.request_key;
     rq->stack = b.stack;
     rq->env_scope = b.env_scope;
     return true;

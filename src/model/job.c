@@ -132,6 +132,7 @@ static const struct gl_field job_fields[] = {
     JF(stack, STR, 0, "Which stack of nodes may run it."),
     JF(env_scope, STR, 0, "The environment it belongs to."),
     JF(dedupe_key, STR, 0, "At most one live job has this key."),
+    JF(request_key, STR, 0, "Names the submission: sending it again returns this job."),
     JF(submitted_at, TIME, 0, "When it was accepted."),
     JF(updated_at, TIME, 0, "When its record last changed."),
     JF(started_at, TIME, 0, "When its first attempt started."),

@@ -159,6 +159,7 @@ struct gl_job_record {
     gl_str reason;      /* of the verdict or the hold */
     gl_str failed_step; /* whose failure ended the job */
     gl_str stack, env_scope, dedupe_key;
+    gl_str request_key; /* names the submission that created the job; "" : none */
     gl_ms submitted_at, updated_at, started_at, ended_at;
     int64_t last_seq; /* of the event log */
     int64_t wake;     /* its place in the index "wake" */

@@ -1,9 +1,11 @@
-/* earlier.c - jobs that were there before: the same run id, and retries.
+/* earlier.c - jobs that were there before: the same run id or request key, and retries.
  *
  * A run id is an idempotency key. Who submits under one that is taken gets the job that has it, if
  * it was the same submission: same flow, same inputs, or a retry of the same job from the same
- * step; else an error. A retry is a new submission of an ended job's flow and inputs that says so:
- * its steps look into the earlier job before they run (core/flow/gate.h). */
+ * step; else an error. A request key works the same way, but names the submission and not the job:
+ * the run id and the dedupe key must match, too. A retry is a new submission of an ended job's flow
+ * and inputs that says so: its steps look into the earlier job before they run (core/flow/gate.h).
+ */
 #include "node/node_state.h"
 
 #include "base/limits.h"
@@ -22,6 +24,9 @@ struct earlier {
     gl_str hash, flow, inputs, retry_of, retry_from;
     uint8_t status;
     bool is_retry;
+    const char *kind;      /* of the record that names the job: "run" or "request" */
+    struct gl_why refusal; /* code != 0: the answer if the request key names no job */
+    gl_str dedupe_key;     /* the earlier job's */
 };
 
 static void earlier_free(struct earlier *e)
@@ -66,7 +71,7 @@ static bool answered(struct earlier *e)
     return true;
 }
 
-/* ---- the same run id ---- */
+/* ---- the same name ---- */
 
 /* The inputs of this request, as they would have been stored. */
 static int canonical_inputs(struct earlier *e, gl_str *ret)
@@ -77,11 +82,24 @@ static int canonical_inputs(struct earlier *e, gl_str *ret)
     return rc != 0 ? rc : gl_flow_inputs(flow, e->rq->inputs, &e->arena, ret, NULL);
 }
 
+/* A run id the caller left out is the job's own id. */
+static bool has_same_names(const struct earlier *e)
+{
+    gl_str run_id = e->rq->run_id.n > 0 ? e->rq->run_id : e->job;
+    bool is_retry = e->rq->verb == GL_VERB_RETRY;
+
+    return gl_str_eq(run_id, e->run_id) && gl_str_eq(e->rq->dedupe_key, e->dedupe_key) &&
+           is_retry == (e->retry_of.n > 0);
+}
+
 static bool is_the_same(struct earlier *e)
 {
     char hex[GL_SHA256_HEX];
     gl_str inputs = {0};
 
+    if (strcmp(e->kind, "request") == 0 && !has_same_names(e)) {
+        return false;
+    }
     if (e->rq->verb == GL_VERB_RETRY) { /* gl_earlier_retry() has noted which job is meant */
         return gl_str_is(e->retry_of, e->rq->job_id) && gl_str_eq(e->retry_from, e->rq->step);
     }
@@ -89,18 +107,31 @@ static bool is_the_same(struct earlier *e)
            canonical_inputs(e, &inputs) == 0 && (gl_str_eq(inputs, e->inputs) || GL_PLANT(19));
 }
 
-static void compare(struct earlier *e)
+static void refuse_other(struct earlier *e)
 {
     struct gl_why why;
-    struct gl_buf body = {0};
-    struct gl_jw w;
 
-    if (!is_the_same(e)) {
+    if (strcmp(e->kind, "request") == 0) {
+        (void)gl_why(&why, GL_E_EXISTS,
+                     "the request key '%.*s' belongs to job %.*s, which was submitted with other "
+                     "content; use a new key for each submission",
+                     GL_STR_ARG(e->rq->request_key), GL_STR_ARG(e->job));
+    } else {
         (void)gl_why(&why, GL_E_EXISTS, "the run id '%.*s' belongs to job %.*s, which has %s",
                      GL_STR_ARG(e->rq->run_id), GL_STR_ARG(e->job),
                      e->rq->verb == GL_VERB_RETRY ? "another origin"
                                                   : "another flow or other inputs");
-        finish(e, GL_E_EXISTS, why.text, NULL);
+    }
+    finish(e, GL_E_EXISTS, why.text, NULL);
+}
+
+static void compare(struct earlier *e)
+{
+    struct gl_buf body = {0};
+    struct gl_jw w;
+
+    if (!is_the_same(e)) {
+        refuse_other(e);
         return;
     }
     e->rq->existing = true;
@@ -111,7 +142,7 @@ static void compare(struct earlier *e)
     gl_jw_key(&w, "job_id");
     gl_jw_str(&w, e->job);
     gl_jw_key(&w, "run_id");
-    gl_jw_str(&w, e->rq->run_id);
+    gl_jw_str(&w, e->run_id);
     gl_jw_key(&w, "status");
     gl_jw_c(&w, gl_job_status_words[e->status]);
     gl_jw_key(&w, "existing");
@@ -162,7 +193,17 @@ static void submit_anew(struct earlier *e)
 {
     struct gl_node *n = e->node;
 
+    if (e->refusal.code != 0) {
+        finish(e, e->refusal.code, e->refusal.text, NULL);
+        return;
+    }
     GL_MARK(n->config.trace, "earlier.removed_meanwhile");
+    if (!gl_holds_may_again(e->rq)) { /* a name that its job, damaged, has left behind */
+        finish(e, GL_E_EXISTS,
+               "the run id or request key names a job that no longer exists; use another one",
+               NULL);
+        return;
+    }
     if (n->stopping) {
         finish(e, GL_E_UNAVAILABLE, "this node is stopping", NULL);
         return;
@@ -233,13 +274,15 @@ static void on_job(struct gl_store_req *req)
     e->retry_of = r.retry_of;
     e->retry_from = r.retry_from;
     e->status = r.status;
+    e->run_id = r.run_id;
+    e->dedupe_key = r.dedupe_key;
     e->keys[0] = (struct gl_key){.kind = GL_S("inputs"), .id = e->job};
     e->keys[1] = (struct gl_key){.kind = GL_S("flow"), .id = e->hash};
     e->keys[2] = (struct gl_key){.kind = GL_S("job"), .id = e->job}; /* is it still there? */
     get(e, 3, on_rest);
 }
 
-static void on_run(struct gl_store_req *req)
+static void on_name(struct gl_store_req *req)
 {
     struct earlier *e = req->owner;
     struct gl_json j;
@@ -269,12 +312,29 @@ static struct earlier *earlier_new(struct gl_node *n, struct gl_request *rq)
     return e;
 }
 
-void gl_earlier_compare(struct gl_node *n, struct gl_request *rq)
+void gl_earlier_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key)
 {
     struct earlier *e = earlier_new(n, rq);
 
-    e->keys[0] = (struct gl_key){.kind = GL_S("run"), .id = rq->run_id};
-    get(e, 1, on_run);
+    e->kind = by_request_key ? "request" : "run";
+    e->keys[0] = (struct gl_key){.kind = gl_str_of(e->kind),
+                                 .id = by_request_key ? rq->request_key : rq->run_id};
+    get(e, 1, on_name);
+}
+
+void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why)
+{
+    struct earlier *e;
+
+    if (rq->request_key.n == 0 || code == GL_E_UNAVAILABLE || n->stopping) {
+        gl_requests_answer(n, rq, code, why, NULL);
+        return;
+    }
+    e = earlier_new(n, rq);
+    e->kind = "request";
+    (void)gl_why(&e->refusal, code, "%s", why);
+    e->keys[0] = (struct gl_key){.kind = GL_S("request"), .id = rq->request_key};
+    get(e, 1, on_name);
 }
 
 void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)

@@ -96,10 +96,15 @@ static uintptr_t *tries_of(struct gl_request *rq)
     return (uintptr_t *)&rq->node[GL_COUNT(rq->node) - 1];
 }
 
+bool gl_holds_may_again(struct gl_request *rq)
+{
+    return ++*tries_of(rq) <= TRIES_MAX;
+}
+
 bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow)
 {
     if ((!gl_str_is(kind, "flow") && !gl_str_is(kind, "blob")) || n->stopping ||
-        ++*tries_of(rq) > TRIES_MAX) {
+        !gl_holds_may_again(rq)) {
         return false;
     }
     GL_MARK(n->config.trace, "holds.removed_meanwhile");

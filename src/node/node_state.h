@@ -238,8 +238,11 @@ void gl_lookup_free_all(struct gl_node *n);
 int gl_starts_check(const struct gl_exec_start *x, struct gl_why *why);
 
 /* ---- earlier.c ---- */
-/* A submission or a retry under a run id that is taken: is it the same one? */
-void gl_earlier_compare(struct gl_node *n, struct gl_request *rq);
+/* A submission or a retry under a run id or request key that is taken: is it the same one? */
+void gl_earlier_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key);
+/* Refuse a submission, unless its request key shows that it was accepted before: what is refused
+ * now may have been fine then, and a caller who hears "refused" would submit it under a new key. */
+void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why);
 void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
 void gl_earlier_free_all(struct gl_node *n);
 
@@ -285,6 +288,8 @@ void gl_requests_free_all(struct gl_node *n);
 /* Must this submission wait for the files of its flow? Then gl_requests_take() follows. */
 bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
                         const struct gl_requests_again *again);
+/* Counts one more try of this submission. False: it has been tried often enough. */
+bool gl_holds_may_again(struct gl_request *rq);
 /* It was refused by the guard on record `kind`/`id`. True: it is tried once more. */
 bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow);
 void gl_holds_on_time(struct gl_node *n);

@@ -131,7 +131,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
         return; /* refused when the node began to stop */
     }
     if (e->code != 0) {
-        gl_requests_answer(n, rq, e->code, e->why.n > 0 ? e->why.p : "", NULL);
+        gl_earlier_refuse(n, rq, e->code, e->why.n > 0 ? e->why.p : "");
         return;
     }
     gl_jw_init(&w, &body);
@@ -200,8 +200,8 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     if (code == GL_E_CONFLICT && refused < tx->guards_n) {
         kind = tx->guards[refused].kind;
     }
-    if (gl_str_is(kind, "run") && !n->stopping) {
-        gl_earlier_compare(n, rq);
+    if ((gl_str_is(kind, "run") || gl_str_is(kind, "request")) && !n->stopping) {
+        gl_earlier_compare(n, rq, gl_str_is(kind, "request"));
         return;
     }
     if (code == GL_E_CONFLICT && may_ask_again(n, rq)) {
@@ -211,7 +211,7 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
     if (kind.n > 0 && gl_holds_again(n, rq, kind, tx->guards[refused].id, flow_of(tx))) {
         return;
     }
-    if (gl_str_is(kind, "run")) {
+    if (gl_str_is(kind, "run") || gl_str_is(kind, "request")) {
         code = gl_why(&text, GL_E_UNAVAILABLE, "this node is stopping"); /* nobody has compared */
     } else if (gl_str_is(kind, "dedupe")) {
         code = gl_why(&text, GL_E_EXISTS, "a live job has the dedupe key '%.*s' already",
@@ -250,6 +250,7 @@ void gl_requests_take(struct gl_node *n, struct gl_request *rq,
     ev.retry_from = again != NULL ? again->retry_from : (gl_str){0};
     gl_trim_on_submit(n->trim, ev.flow_hash, ev.retry_of);
     ev.dedupe_key = rq->dedupe_key;
+    ev.request_key = rq->request_key;
     ev.stack = rq->stack.n > 0 ? rq->stack : n->config.stack;
     ev.env_scope = rq->env_scope.n > 0 ? rq->env_scope : n->config.env_scope;
     gl_node_feed(n, &ev);
@@ -270,6 +271,13 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
         gl_requests_answer(n, rq, GL_E_INVALID,
                            "that run id has the form of a job's id (26 characters, as in "
                            "01JABC...): give it another name",
+                           NULL);
+        return;
+    }
+    if (rq->request_key.n > 0 && !gl_str_is_id(rq->request_key)) {
+        gl_requests_answer(n, rq, GL_E_INVALID,
+                           "a request key has 1 to 128 ASCII letters, digits, '_', '.' or '-', and "
+                           "does not begin with '.' or '-'",
                            NULL);
         return;
     }

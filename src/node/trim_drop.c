@@ -12,9 +12,9 @@
 #include "node/trim_state.h"
 
 enum {
-    /* Besides the steps: log, inputs, run, dedupe, ended, job, retried; and of a damaged one where
-     * it may stand in the index "wake". */
-    OWN_WRITES = 11,
+    /* Besides the steps: log, inputs, run, dedupe, request, ended, job, retried; and of a damaged
+     * one where it may stand in the index "wake". */
+    OWN_WRITES = 12,
     LOG_PAGE = 1000,
 };
 
@@ -133,6 +133,10 @@ static void add_head(struct gl_trim_tx *x, const struct gl_trim_going *g)
             add_guard(x, GL_S("dedupe"), g->r.dedupe_key, 0)->type = GL_GUARD_NOT_LIVE;
         }
         (void)add_write(x, GL_WRITE_DELETE, GL_S("dedupe"), g->r.dedupe_key);
+    }
+    if (g->request_rev != 0) {
+        (void)add_guard(x, GL_S("request"), g->r.request_key, g->request_rev);
+        (void)add_write(x, GL_WRITE_DELETE, GL_S("request"), g->r.request_key);
     }
     if (gl_trim_is_shared(g->trim)) {
         struct gl_guard *r = add_guard(x, GL_S("retried"), g->id, g->retried_rev);

@@ -225,6 +225,11 @@ static bool has_dedupe_key(const struct gl_trim_going *g)
     return !g->is_headless && g->r.dedupe_key.n > 0;
 }
 
+static bool has_request_key(const struct gl_trim_going *g)
+{
+    return !g->is_headless && g->r.request_key.n > 0;
+}
+
 static bool may_be_retried(const struct gl_trim_going *g)
 {
     return !g->is_headless && gl_trim_is_shared(g->trim);
@@ -251,6 +256,11 @@ static void on_names(struct gl_store_req *req)
 
             g->dedupe_rev = names_job(t, r, g->id) ? r->rev : 0;
         }
+        if (!g->is_over && has_request_key(g)) {
+            const struct gl_record *r = &req->records[at++];
+
+            g->request_rev = names_job(t, r, g->id) ? r->rev : 0;
+        }
         if (!g->is_over && may_be_retried(g)) {
             const struct gl_record *r = &req->records[at++];
 
@@ -275,6 +285,9 @@ static void get_names(struct gl_trim *t)
         }
         if (!g->is_over && has_dedupe_key(g)) {
             t->jobs.keys[n++] = (struct gl_key){.kind = GL_S("dedupe"), .id = g->r.dedupe_key};
+        }
+        if (!g->is_over && has_request_key(g)) {
+            t->jobs.keys[n++] = (struct gl_key){.kind = GL_S("request"), .id = g->r.request_key};
         }
         if (!g->is_over && may_be_retried(g)) {
             t->jobs.keys[n++] = (struct gl_key){.kind = GL_S("retried"), .id = g->id};

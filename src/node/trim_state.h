@@ -34,7 +34,7 @@ struct gl_trim_going {
     gl_str id;
     struct gl_job_record r;
     uint64_t rev;
-    uint64_t run_rev, dedupe_rev;
+    uint64_t run_rev, dedupe_rev, request_rev;
     uint64_t retried_rev; /* of the record of its last retry, on a shared store */
     gl_str retried_by;
     uint64_t retried_token;
@@ -123,7 +123,7 @@ struct gl_trim {
         struct gl_trim_going items[GL_TRIM_ARMFUL];
         size_t n, reading_n;
         bool is_single; /* one per transaction, after a conflict */
-        struct gl_key keys[3 * GL_TRIM_ARMFUL];
+        struct gl_key keys[4 * GL_TRIM_ARMFUL];
         struct gl_trim_tx txs[GL_TRIM_FLYING];
         size_t flying_n;
         bool has_conflict;

@@ -76,6 +76,7 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     gl_core_set(c, &j->r.stack, ev->stack);
     gl_core_set(c, &j->r.env_scope, ev->env_scope);
     gl_core_set(c, &j->r.dedupe_key, ev->dedupe_key);
+    gl_core_set(c, &j->r.request_key, ev->request_key);
     gl_core_set(c, &j->r.retry_of, ev->retry_of);
     gl_core_set(c, &j->r.retry_from, ev->retry_from);
     gl_core_set(c, &j->owner, c->session);

@@ -298,6 +298,24 @@ static void write_claim(struct gl_job *j, struct builder *b, gl_str kind, gl_str
     w->value = gl_str_fmt(b->arena, "{\"job_id\":\"%.*s\"}", GL_STR_ARG(j->id));
 }
 
+/* A request key names the submission that created the job, for as long as the job is kept: the same
+ * submission sent again must find it, also after the job has ended. It is written once. */
+static void write_request(const struct gl_job *j, struct builder *b)
+{
+    gl_str id = gl_str_dup(b->arena, j->r.request_key);
+    struct gl_write *w;
+
+    if (id.n == 0) {
+        return;
+    }
+    if (!GL_PLANT(71)) { /* planted: every submission makes a job */
+        (void)add_guard(b, GL_GUARD_ABSENT, GL_S("request"), id);
+    }
+    w = add_write(b, GL_WRITE_PUT, GL_S("request"), id);
+    w->rev = j->rev;
+    w->value = gl_str_fmt(b->arena, "{\"job_id\":\"%.*s\"}", GL_STR_ARG(j->id));
+}
+
 /* A retry looks into the earlier job until it has ended itself. So long it stands in an index of
  * that job's own, which is then not removed. */
 static void write_retry(const struct gl_core *c, struct gl_job *j, struct builder *b, gl_str id,
@@ -503,9 +521,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
     for (struct gl_link *l = j->dirty.next; l != &j->dirty; l = l->next) {
         dirty_n++;
     }
-    b.writes_cap = dirty_n * 2 + j->extra_n + 11;
+    b.writes_cap = dirty_n * 2 + j->extra_n + 12;
     b.writes = GL_NEW_ARRAY(b.arena, struct gl_write, b.writes_cap);
-    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 7 + j->demands_n + blobs_n);
+    b.guards = GL_NEW_ARRAY(b.arena, struct gl_guard, 8 + j->demands_n + blobs_n);
     guard_owner(c, j, &b, id);
     if (is_new) {
         guard_kept(c, j, &b, blobs, blobs_n);
@@ -526,6 +544,9 @@ static const struct gl_tx *build(struct gl_core *c, struct gl_job *j)
         *add_write(&b, j->extra[i].type, j->extra[i].kind, j->extra[i].id) = j->extra[i];
     }
     j->extra_n = 0;
+    if (is_new) { /* before the other names: a submission that is sent again has the same ones */
+        write_request(j, &b);
+    }
     if (!gl_str_eq(j->r.run_id, j->id)) {
         write_claim(j, &b, GL_S("run"), j->r.run_id, is_new, gives_back);
     }
