@@ -9,10 +9,10 @@
 #include "cli/follow.h"
 #include "cli/inputs.h"
 #include "cli/result.h"
+#include "cli/submission.h"
 #include "model/ref.h"
-#include "os/random.h"
 
-enum { ANSWER_BYTES_MAX = 1 << 20, LOOK_BACK = 200 };
+enum { ANSWER_BYTES_MAX = 1 << 20 };
 
 extern char **environ;
 
@@ -23,7 +23,7 @@ struct run {
     struct gl_follow follow;
     struct gl_buf body; /* of the submission */
     struct gl_buf inputs;
-    char key[24]; /* by which it is known again */
+    struct gl_submission submission;
     const char *job;
     gl_str answer;    /* to the submission */
     bool is_detached; /* hand it over and leave */
@@ -82,8 +82,7 @@ static int write_command(struct run *r, gl_str run_id)
     }
     gl_jw_init(&w, &r->body);
     gl_jw_object(&w);
-    gl_jw_key(&w, "dedupe_key");
-    gl_jw_c(&w, r->key);
+    gl_submission_write_key(&r->submission, &w);
     if (run_id.n > 0) {
         gl_jw_key(&w, "run_id");
         gl_jw_str(&w, run_id);
@@ -172,62 +171,6 @@ static int upload(struct run *r, const struct gl_flowfile *f, struct gl_why *ret
     return 0;
 }
 
-/* The node went away while it had our submission: did it accept it? Looks for the key only we have.
- */
-static bool find_submitted(struct run *r)
-{
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
-    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = LOOK_BACK};
-    struct gl_json j;
-    gl_jnode jobs;
-
-    if (gl_reach_ask(&r->reach, &rq, &body, NULL) != 0 ||
-        gl_json_parse(&j, gl_buf_view(&body), SIZE_MAX, &a, NULL) != 0) {
-        return false;
-    }
-    jobs = gl_json_get(&j, gl_json_root(&j), "jobs");
-    for (gl_jnode e = gl_json_first(&j, jobs); e; e = gl_json_after(&j, jobs, e)) {
-        if (gl_str_is(gl_json_str(&j, gl_json_get(&j, e, "dedupe_key"), &a), r->key)) {
-            r->job = gl_str_c(&r->cli->arena, gl_json_str(&j, gl_json_get(&j, e, "job_id"), &a));
-            return true;
-        }
-    }
-    return false;
-}
-
-static int post(struct run *r, struct gl_client_reply *ret, struct gl_why *reterr_why)
-{
-    return gl_reach_call(&r->reach, "POST", "/v1/contexts/default/jobs", gl_buf_view(&r->body), ret,
-                         reterr_why);
-}
-
-/* Until a node has it for certain. 0 with an empty reply: the job was found. */
-static int insist(struct run *r, struct gl_client_reply *ret, struct gl_why *reterr_why)
-{
-    gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
-
-    for (;;) {
-        int err = gl_reach_open(&r->reach, reterr_why);
-
-        if (err != 0) {
-            return err;
-        }
-        err = post(r, ret, reterr_why);
-        if (!gl_reach_is_gone(&r->reach, err) || gl_term_now() > until) {
-            return err;
-        }
-        gl_client_disconnect(&r->reach.client);
-        /* What it accepted is certain only after its end. */
-        err = gl_reach_open(&r->reach, reterr_why);
-        if (err != 0 || find_submitted(r)) {
-            *ret = (struct gl_client_reply){0};
-            return err;
-        }
-        gl_reach_rest();
-    }
-}
-
 static void say_existing(struct run *r, gl_str status)
 {
     gl_cli_say(r->cli, "the run id is known: this is job %s, which is there already%s%.*s", r->job,
@@ -241,9 +184,10 @@ static int submit(struct run *r, struct gl_why *reterr_why)
     struct gl_json j;
     bool is_existing = false;
     gl_jnode root;
-    int err = (r->is_detached ? post : insist)(r, &reply, reterr_why);
+    int err = gl_submission_send(&r->submission, "/v1/contexts/default/jobs", &r->body, &reply,
+                                 reterr_why);
 
-    if (err != 0 || r->job != NULL) {
+    if (err != 0) {
         return err;
     }
     r->answer = gl_str_dup(&r->cli->arena, gl_str_trim(reply.body));
@@ -254,7 +198,7 @@ static int submit(struct run *r, struct gl_why *reterr_why)
     root = gl_json_root(&j);
     r->job = gl_str_c(&r->cli->arena, gl_json_str(&j, gl_json_get(&j, root, "job_id"), &a));
     (void)gl_json_bool(gl_json_get(&j, root, "existing"), &is_existing);
-    if (is_existing) {
+    if (is_existing && r->submission.sent == 1) { /* else it is the one that was sent before */
         say_existing(r, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
     }
     return 0;
@@ -281,11 +225,6 @@ static int detach(struct run *r, const struct gl_flowfile *f)
     if (err == 0) {
         err = submit(r, &why);
     }
-    if (err == GL_E_GONE) {
-        return gl_cli_fail(cli, err,
-                           "the node went away; whether it took the job is not known: "
-                           "'glia job list' tells");
-    }
     if (err != 0) {
         return refused(cli, err, why.text);
     }
@@ -301,15 +240,6 @@ static int detach(struct run *r, const struct gl_flowfile *f)
 }
 
 /* ---- the command ---- */
-
-static void make_key(struct run *r)
-{
-    struct gl_entropy chance = gl_random_entropy();
-    uint64_t number;
-
-    chance.fill(&chance, &number, sizeof(number));
-    (void)snprintf(r->key, sizeof(r->key), "cli-%016llx", (unsigned long long)number);
-}
 
 static int go(struct run *r, const struct gl_flowfile *f)
 {
@@ -365,7 +295,7 @@ static int run_file(struct run *r, gl_str run_id)
     } else {
         code = f.is_bundle ? check_bundle(r->cli) : gl_inputs_read(r->cli, f.flow, &r->inputs);
         if (code == 0) {
-            gl_flowfile_write(&f, run_id, gl_str_of(r->key), gl_buf_view(&r->inputs), &r->body);
+            gl_flowfile_write(&f, &r->submission, run_id, gl_buf_view(&r->inputs), &r->body);
             code = (r->is_detached ? detach : go)(r, &f);
         }
     }
@@ -415,8 +345,8 @@ int gl_cmd_run(struct gl_cli *cli)
         return code;
     }
     r.is_detached = gl_cli_option(cli, "--detach") != NULL;
-    make_key(&r);
     gl_reach_init(&r.reach, cli);
+    gl_submission_init(&r.submission, &r.reach, r.is_detached);
     gl_progress_init(&r.progress, &cli->err, cli->rest != NULL);
     code = (cli->rest != NULL ? run_command : run_file)(&r, run_id);
     r.follow.reach = &r.reach;

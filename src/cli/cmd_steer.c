@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "cli/page.h"
 #include "cli/result.h"
+#include "cli/submission.h"
 #include "os/fs.h"
 
 enum { ANSWER_BYTES_MAX = 1 << 20 };
@@ -92,13 +93,14 @@ int gl_cmd_steer_cancel(struct gl_cli *cli)
 
 /* ---- retry ---- */
 
-static void write_retry(struct gl_cli *cli, struct gl_buf *body)
+static void write_retry(struct gl_cli *cli, const struct gl_submission *s, struct gl_buf *body)
 {
     const char *from = gl_cli_option(cli, "--from"), *run_id = gl_cli_option(cli, "--run-id");
     struct gl_jw w;
 
     gl_jw_init(&w, body);
     gl_jw_object(&w);
+    gl_submission_write_key(s, &w);
     if (from != NULL) {
         gl_jw_key(&w, "from");
         gl_jw_c(&w, from);
@@ -110,33 +112,24 @@ static void write_retry(struct gl_cli *cli, struct gl_buf *body)
     gl_jw_end(&w);
 }
 
-/* Ask once: a second time might make a second job. *ret is the new job's id. */
-static int ask_retry(struct gl_reach *reach, gl_str body, bool detach, const char **ret,
+/* *ret is the new job's id. */
+static int ask_retry(struct gl_submission *s, struct gl_buf *body, const char **ret,
                      struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_cli *cli = reach->cli;
+    struct gl_cli *cli = s->reach->cli;
     struct gl_client_reply reply;
     struct gl_json j;
-    int err = (detach ? gl_reach_find : gl_reach_open)(reach, reterr_why);
+    int err = gl_submission_send(s, gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/retry"),
+                                 body, &reply, reterr_why);
 
-    if (err != 0) {
-        return err;
-    }
-    err = gl_reach_call(reach, "POST", gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/retry"),
-                        body, &reply, reterr_why);
-    if (err == GL_E_GONE) {
-        return gl_why(reterr_why, err,
-                      "the node went away; whether there is a new job is not known: "
-                      "'glia job list' tells");
-    }
     if (err == 0) {
         err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);
     }
     if (err == 0) {
         *ret =
             gl_str_c(&cli->arena, gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
-        if (detach && cli->json) {
+        if (s->is_detached && cli->json) {
             (void)fwrite(reply.body.p, 1, reply.body.n, cli->out.file);
             (void)fputc('\n', cli->out.file);
         }
@@ -209,15 +202,17 @@ int gl_cmd_steer_retry(struct gl_cli *cli)
     struct gl_follow follow;
     struct gl_reach reach;
     const char *job = NULL;
+    struct gl_submission submission;
     struct gl_why why;
     int err, code = GL_EXIT_OK;
 
-    write_retry(cli, &body);
     gl_reach_init(&reach, cli);
+    gl_submission_init(&submission, &reach, detach);
+    write_retry(cli, &submission, &body);
     gl_progress_init(&progress, &cli->err, false);
     gl_follow_init(&follow, &reach, &progress);
     follow.pauses = true;
-    err = ask_retry(&reach, gl_buf_view(&body), detach, &job, &why);
+    err = ask_retry(&submission, &body, &job, &why);
     if (err == 0) {
         say_earlier(&reach);
     }

@@ -318,15 +318,14 @@ void gl_flowfile_print_json_errors(const struct gl_flowfile *f)
     (void)fprintf(f->cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
 }
 
-void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key, gl_str inputs,
-                       struct gl_buf *out)
+void gl_flowfile_write(const struct gl_flowfile *f, const struct gl_submission *s, gl_str run_id,
+                       gl_str inputs, struct gl_buf *out)
 {
     struct gl_jw w;
 
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "dedupe_key");
-    gl_jw_str(&w, dedupe_key);
+    gl_submission_write_key(s, &w);
     if (run_id.n > 0) {
         gl_jw_key(&w, "run_id");
         gl_jw_str(&w, run_id);

@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "cli/bundlefs.h"
 #include "cli/cli.h"
+#include "cli/submission.h"
 #include "model/flow.h"
 
 /* A file of the flow, as it was when the flow was read. */
@@ -47,7 +48,7 @@ void gl_flowfile_print_errors(const struct gl_flowfile *f);
 void gl_flowfile_print_json_errors(const struct gl_flowfile *f);
 
 /* The body of a submission; `inputs` is JSON, or "". */
-void gl_flowfile_write(const struct gl_flowfile *f, gl_str run_id, gl_str dedupe_key, gl_str inputs,
-                       struct gl_buf *out);
+void gl_flowfile_write(const struct gl_flowfile *f, const struct gl_submission *s, gl_str run_id,
+                       gl_str inputs, struct gl_buf *out);
 
 #endif

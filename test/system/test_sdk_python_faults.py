@@ -395,22 +395,41 @@ def test_what_is_no_node_is_told_so():
 def test_only_what_is_safe_is_sent_twice():
     done = reply(b'{"job_id": "j", "run_id": "r", "status": "running"}', status="201 Created")
     for cut in (b"", b"HTTP/1.1 201 Crea", done[:-5]):
-        for ask in (lambda c: c.submit(NOOP), lambda c: c.cancel("j"), lambda c: c.signal("j", "s"),
-                    lambda c: c.retry("j", run_id="r2"), lambda c: c.remove("j"),
-                    lambda c: c.respond("j", "s", "approve"), lambda c: c.pause("j"),
-                    lambda c: c.submit_many([glia.Submission(run_id="r"), glia.Submission()],
-                                            flow=NOOP)):
+        for ask in (lambda c: c.cancel("j"), lambda c: c.signal("j", "s"), lambda c: c.remove("j"),
+                    lambda c: c.respond("j", "s", "approve"), lambda c: c.pause("j")):
             fake = Fake(cut, done)
             with pytest.raises(glia.UnavailableError) as caught:
                 ask(glia.Client(fake.address, token="t"))
             assert caught.value.code == "unknown" and "look" in caught.value.hint
             assert len(fake.requests) == 1
             fake.close()
-        for ask in (lambda c: c.submit(NOOP, run_id="r"), lambda c: c.status("j")):
+        for ask in (lambda c: c.submit(NOOP, run_id="r"), lambda c: c.status("j"),
+                    lambda c: c.submit(NOOP), lambda c: c.retry("j")):
             fake = Fake(cut, cut, done)
             ask(glia.Client(fake.address, token="t"))
             assert len(fake.requests) == 3
             fake.close()
+
+
+def test_a_submission_that_stays_unanswered_may_have_been_done():
+    busy = reply(b'{"error": {"code": "unavailable", "message": "stopping"}}', status="503 No")
+    for answers in ((b"",), (b"", busy)):  # the first one may be a job, whatever follows
+        for ask, code in ((lambda c: c.submit(NOOP), "unknown"),
+                          (lambda c: c.retry("j"), "unknown"),
+                          (lambda c: c.submit_many([glia.Submission()], flow=NOOP), "unknown"),
+                          (lambda c: c.submit(NOOP, run_id="r"), "unavailable"),
+                          (lambda c: c.submit(NOOP, request_key="k"), "unavailable")):
+            fake = Fake(*answers)
+            with pytest.raises(glia.UnavailableError) as caught:
+                ask(glia.Client(fake.address, token="t", patience=0.2))
+            assert caught.value.code == code
+            assert len(fake.requests) > 1
+            fake.close()
+    fake = Fake(busy)  # it has refused every one
+    with pytest.raises(glia.UnavailableError) as caught:
+        glia.Client(fake.address, token="t", patience=0.2).submit(NOOP)
+    assert caught.value.code == "unavailable"
+    fake.close()
 
 
 def test_an_answer_that_never_comes_or_trickles_is_a_timeout():

@@ -32,6 +32,7 @@ LINE_BYTES_MAX = 64 << 20
 FOREVER_SECONDS = 86400.0
 ALIVE_SECONDS = 1.0  # a try that takes longer before it fails has met a node
 REST_SECONDS_MIN, REST_SECONDS_MAX = 0.02, 0.5
+DOUBT = {"code": "unknown", "hint": "it may have been done: look before you ask again"}
 
 
 class Absent(UnavailableError):
@@ -302,17 +303,24 @@ class Transport:
 
     def request(self, method: str, path: str, body: Optional[bytes] = None, *,
                 headers: Optional[Mapping[str, str]] = None, repeatable: bool,
-                timeout: Optional[float] = None) -> Answer:
-        """One request, all tries together within the time. Answers that are errors are raised."""
+                only_here: bool = False, timeout: Optional[float] = None) -> Answer:
+        """One request, all tries together within the time. Answers that are errors are raised.
+
+        `only_here`: the tries of this call are the same request, but a later call is another one.
+        If the call fails after a try that the node may have carried out, the code is `unknown`."""
         deadline = Deadline(self.timeout if timeout is None else timeout)
         patience = Patience(self.patience, deadline)
+        is_doubtful = False
         while True:
             try:
-                return self._try(method, path, body, headers, deadline, repeatable)
-            except RequestTimeout:
-                raise
+                return self._try(method, path, body, headers, deadline,
+                                 repeatable and not only_here)
             except UnavailableError as error:
-                if not self.may_repeat(error, repeatable) or not patience.rest():
+                is_doubtful = is_doubtful or error.code == "unknown"
+                if isinstance(error, RequestTimeout) or not self.may_repeat(error, repeatable) \
+                        or not patience.rest():
+                    if is_doubtful:
+                        error.code, error.hint = DOUBT["code"], DOUBT["hint"]
                     raise
 
     def may_repeat(self, error: UnavailableError, repeatable: bool) -> bool:
@@ -427,4 +435,4 @@ class Transport:
         """A question may be asked again; what else was sent may have been done."""
         if repeatable:
             return {"code": "unavailable"}
-        return {"code": "unknown", "hint": "it may have been done: look before you ask again"}
+        return DOUBT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import secrets
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Type, Union
@@ -14,8 +15,8 @@ from . import _address
 from ._flows import Prepared, prepare, read
 from ._follow import LATE_SECONDS, LogReader, POLL_SECONDS, Watch, job_path, query_of, timed_out
 from ._transport import Deadline, Patience, Transport
-from .errors import (ConflictError, GliaError, JobFailedError, NotANodeError, NotFoundError,
-                     UnavailableError, from_document)
+from .errors import (ConflictError, GliaError, InvalidError, JobFailedError, NotANodeError,
+                     NotFoundError, UnavailableError, from_document)
 from .models import (Attempt, Document, Event, FileContent, Flow, HumanRequest, Job, JobRef,
                      LogLine, Submission, Step, Submitted, Why, reference)
 
@@ -24,6 +25,7 @@ JOBS = f"{CONTEXT}/jobs"
 BATCH_JOBS_MAX = 1000
 BATCH_BYTES_MAX = 16 << 20
 PAGE_ROWS = 1000
+NO_KEYS = "request_key: there is no such field"
 BEYOND = 1 << 53  # no job has so many events: who waits for this one waits for the end
 
 
@@ -35,6 +37,10 @@ def _user() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return str(os.getuid())
+
+
+def _new_key() -> str:
+    return f"py-{secrets.token_hex(16)}"
 
 
 def _without_none(**fields: Any) -> Document:
@@ -52,8 +58,8 @@ class Client:
 
     `timeout` bounds every request, in seconds, with all its repetitions. `patience` is how long a
     node that has answered before may be away, while it is restarted or another takes over its
-    folder, before that becomes an UnavailableError. Questions, and submissions with a run id, are
-    asked again meanwhile; everything else is sent again only if it has never left.
+    folder, before that becomes an UnavailableError. Questions, submissions and retries are sent
+    again meanwhile; everything else is sent again only if it has never left.
 
     A client keeps connections and may be used by many threads at a time, and in a child after a
     fork. What its methods give back as iterators belongs to one thread. It opens nothing before
@@ -67,6 +73,7 @@ class Client:
         address = _address.find(server, data_dir, token, token_file, os.environ)
         self._transport = Transport(address, timeout, patience)
         self._who = _user() if who is None else who
+        self._is_keyless = False  # the node is older than request keys
 
     def __repr__(self) -> str:
         return f"<glia.Client of {self.server}>"
@@ -93,12 +100,30 @@ class Client:
         answer = self._transport.request("GET", path + query_of(**query), repeatable=True)
         return self._document(answer.json())
 
-    def _post(self, path: str, body: Any, *, repeatable: bool = False) -> Document:
+    def _post(self, path: str, body: Any, *, repeatable: bool = False,
+              only_here: bool = False) -> Document:
         data = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
         answer = self._transport.request(
             "POST", path, data, headers={"Content-Type": "application/json"},
-            repeatable=repeatable)
+            repeatable=repeatable, only_here=only_here)
         return self._document(answer.json())
+
+    def _post_keyed(self, path: str, body: Document) -> Document:
+        """A submission. It has a request key of its own, so it may be sent until it is answered."""
+        is_known = bool(body.get("run_id") or body.get("request_key"))
+        if not body.get("request_key") and not self._is_keyless:
+            try:
+                return self._post(path, {**body, "request_key": _new_key()}, repeatable=True,
+                                  only_here=not is_known)
+            except InvalidError as error:
+                self._note_keyless(error)
+        return self._post(path, body, repeatable=is_known)
+
+    def _note_keyless(self, error: GliaError) -> None:
+        """A node of an earlier release refuses request keys, as all fields it does not know."""
+        if not str(error).startswith(NO_KEYS):
+            raise error
+        self._is_keyless = True
 
     @staticmethod
     def _document(value: Any) -> Document:
@@ -110,7 +135,8 @@ class Client:
 
     def submit(self, flow: Flow, *, inputs: Optional[Mapping[str, Any]] = None,
                files: Optional[Mapping[str, FileContent]] = None, run_id: Optional[str] = None,
-               dedupe_key: Optional[str] = None) -> Submitted:
+               dedupe_key: Optional[str] = None,
+               request_key: Optional[str] = None) -> Submitted:
         """Submit a job; when this returns, it is committed.
 
         `flow` is a dict, JSON text, or the path (a pathlib.Path, not a str) of a JSON file. Of
@@ -121,15 +147,19 @@ class Client:
         to the command: they are laid over its configuration, and `inputs["inputs"]["payload"]`
         over the messages that start it, too.
 
-        With a `run_id` it is safe to submit again: the same content gives the same job, with
-        `existing` set; other content raises ConflictError (code exists). Only then is a request
-        repeated whose answer was lost; without it, UnavailableError (code unknown) is raised.
+        A submission whose answer was lost is sent again, within `timeout` and `patience`, under a
+        request key: the node makes one job of it. If it stays unanswered, UnavailableError is
+        raised with the code unknown.
+
+        With a `run_id` or a `request_key` of your own it is also safe to call this again: the same
+        content gives the same job, with `existing` set; other content raises ConflictError (code
+        exists). A run id names the job; a request key names only the submission.
         """
         ready = prepare(flow, files)
         self._put(ready.contents)
         body = _without_none(**ready.fields, **ready.entry(inputs), run_id=run_id,
-                             dedupe_key=dedupe_key)
-        return Submitted.of(self._post(JOBS, body, repeatable=bool(run_id)))
+                             dedupe_key=dedupe_key, request_key=request_key)
+        return Submitted.of(self._post_keyed(JOBS, body))
 
     def submit_many(self, submissions: Iterable[Submission], *, flow: Optional[Flow] = None,
                     files: Optional[Mapping[str, FileContent]] = None
@@ -138,7 +168,7 @@ class Client:
 
         Gives back, in the same order, for each the job or the error (not raised) for which it was
         refused. If a request as a whole fails, that is raised, and the jobs of the requests before
-        it are there: with run ids, simply submit all again.
+        it are there: with run ids or request keys, simply submit all again.
         """
         shared = prepare(flow, files) if flow is not None else None
         if shared is not None:
@@ -163,28 +193,43 @@ class Client:
         ready = own or shared
         return _without_none(**(own.fields if own is not None else {}),
                              **(ready.entry(one.inputs) if ready is not None else {}),
-                             run_id=one.run_id, dedupe_key=one.dedupe_key)
+                             run_id=one.run_id, dedupe_key=one.dedupe_key,
+                             request_key=one.request_key)
 
     def _submit_batch(self, entries: Sequence[Document],
                       shared: Optional[Prepared]) -> List[Union[Submitted, GliaError]]:
         results: Dict[int, Union[Submitted, GliaError]] = {}
+        keys = [entry.get("request_key") or _new_key() for entry in entries]
         open_ = list(range(len(entries)))
         patience = Patience(self._transport.patience, Deadline(None))
         while open_:
-            answers = self._send_batch([entries[i] for i in open_], shared)
+            answers = self._send_batch([entries[i] for i in open_], [keys[i] for i in open_],
+                                       shared)
             results.update(zip(open_, answers))
             # Refused because the node stops: the next one takes them.
             open_ = [i for i in open_ if isinstance(results[i], UnavailableError)
-                     and entries[i].get("run_id")]
+                     and (not self._is_keyless or entries[i].get("run_id"))]
             if open_ and not patience.rest():
                 break
         return [results[i] for i in range(len(entries))]
 
-    def _send_batch(self, entries: Sequence[Document],
+    def _send_batch(self, entries: Sequence[Document], keys: Sequence[str],
                     shared: Optional[Prepared]) -> List[Union[Submitted, GliaError]]:
+        is_known = all(entry.get("run_id") or entry.get("request_key") for entry in entries)
+        if not self._is_keyless:
+            keyed = [{**entry, "request_key": key} for entry, key in zip(entries, keys)]
+            results = self._post_batch(keyed, shared, repeatable=True, only_here=not is_known)
+            if not (isinstance(results[0], InvalidError) and str(results[0]).startswith(NO_KEYS)):
+                return results
+            self._is_keyless = True
+        return self._post_batch(entries, shared, repeatable=is_known)
+
+    def _post_batch(self, entries: Sequence[Document], shared: Optional[Prepared], *,
+                    repeatable: bool, only_here: bool = False
+                    ) -> List[Union[Submitted, GliaError]]:
         body: Document = {"jobs": entries, **(shared.fields if shared is not None else {})}
-        repeatable = all(entry.get("run_id") for entry in entries)
-        answers = self._post(f"{JOBS}:batch", body, repeatable=repeatable).get("jobs")
+        answers = self._post(f"{JOBS}:batch", body, repeatable=repeatable,
+                             only_here=only_here).get("jobs")
         if not isinstance(answers, list) or len(answers) != len(entries):
             raise NotANodeError("a batch was answered with another number of jobs")
         return [from_document(one["error"]) if "error" in one else Submitted.of(one)
@@ -401,11 +446,11 @@ class Client:
         self._command(job, "cancel", reason)
 
     def retry(self, job: JobRef, *, from_step: Optional[str] = None,
-              run_id: Optional[str] = None) -> Submitted:
+              run_id: Optional[str] = None, request_key: Optional[str] = None) -> Submitted:
         """Make a new job of an ended one, which takes over what that has completed; but nothing
-        from the step `from_step` on."""
-        body = {"from": from_step, "run_id": run_id}
-        return Submitted.of(self._post(job_path(reference(job), "retry"), _without_none(**body)))
+        from the step `from_step` on. `run_id` and `request_key` are as in `submit`."""
+        body = _without_none(**{"from": from_step}, run_id=run_id, request_key=request_key)
+        return Submitted.of(self._post_keyed(job_path(reference(job), "retry"), body))
 
     def remove(self, job: JobRef) -> int:
         """Remove an ended job with all it has left; gives back how many bytes that freed."""

@@ -72,6 +72,7 @@ class Submission:
     flow: Optional[Flow] = None
     files: Optional[Mapping[str, FileContent]] = None
     dedupe_key: Optional[str] = None
+    request_key: Optional[str] = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Submitted:
     job_id: str
     run_id: str
     status: str
-    existing: bool = False  #: it was there already, with the same run id and the same content
+    existing: bool = False  #: it was there already, with the same run id or request key and content
 
     @classmethod
     def of(cls, doc: Mapping[str, Any]) -> "Submitted":
