@@ -1,10 +1,10 @@
-/* check_names.c - one job per run id, as long as it is there, and at most one live job per dedupe
- * key. */
+/* check_names.c - one job per run id and per request key, as long as it is there, and at most one
+ * live job per dedupe key. */
 #include "base/mem.h"
 #include "sim/sim_checks.h"
 
 struct name {
-    gl_str key; /* "r" or "d", then the name */
+    gl_str key; /* "r", "d" or "q" (request key), then the name */
     const struct sim_fact_job *holder;
 };
 
@@ -31,7 +31,10 @@ static void hold(struct sim_checks *c, struct state *s, char type, gl_str text,
     if (n->holder != NULL && n->holder != ch->job && ch->job_live_now) {
         sim_world_fail(c->world, "names: jobs %.*s and %.*s are both live under the %s '%.*s'",
                        GL_STR_ARG(n->holder->id), GL_STR_ARG(ch->job->id),
-                       type == 'r' ? "run id" : "dedupe key", GL_STR_ARG(text));
+                       type == 'r'   ? "run id"
+                       : type == 'q' ? "request key"
+                                     : "dedupe key",
+                       GL_STR_ARG(text));
     }
     if (ch->job_live_now) {
         n->holder = ch->job;
@@ -52,6 +55,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
     }
     hold(c, s, 'r', ch->job_now->run_id, ch);
     hold(c, s, 'd', ch->job_now->dedupe_key, ch);
+    hold(c, s, 'q', ch->job_now->request_key, ch);
 }
 
 static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
@@ -61,8 +65,9 @@ static void on_torn(struct sim_checks *c, void *me, struct sim_fact_job *j)
     (void)c;
     for (size_t i = 0; s->ready && (n = gl_map_next(&s->names, &i)) != NULL;) {
         gl_str text = {.p = n->key.p + 1, .n = n->key.n - 1};
-        bool has = n->key.p[0] == 'r'
-                       ? gl_str_eq(text, j->run_id)
+        bool has = n->key.p[0] == 'r' ? gl_str_eq(text, j->run_id)
+                   : n->key.p[0] == 'q'
+                       ? gl_str_eq(text, j->request_key)
                        : gl_str_eq(text, j->dedupe_key) && !gl_job_status_is_terminal(j->r.status);
         if (n->holder == j && !(has && j->known)) {
             n->holder = NULL;

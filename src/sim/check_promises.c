@@ -16,6 +16,12 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
                            "promises: run id %.*s was answered with job %.*s of run id %.*s",
                            GL_STR_ARG(rq->run_id), GL_STR_ARG(j->id), GL_STR_ARG(j->run_id));
         }
+        if (rq->request_key.n > 0 && rq->run_id.n == 0 &&
+            !gl_str_eq(rq->request_key, j->request_key)) {
+            sim_world_fail(
+                c->world, "promises: request key %.*s was answered with job %.*s of key '%.*s'",
+                GL_STR_ARG(rq->request_key), GL_STR_ARG(j->id), GL_STR_ARG(j->request_key));
+        }
         return;
     case GL_VERB_RESPOND:
         if (sim_facts_step(j, rq->step)->r.decided_at == 0) {

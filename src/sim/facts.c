@@ -198,6 +198,7 @@ void sim_facts_apply(const struct sim_change *ch, gl_ms now)
     if (!j->known) {
         j->run_id = gl_str_dup(&j->arena, ch->job_now->run_id);
         j->dedupe_key = gl_str_dup(&j->arena, ch->job_now->dedupe_key);
+        j->request_key = gl_str_dup(&j->arena, ch->job_now->request_key);
         j->flow_hash = gl_str_dup(&j->arena, ch->job_now->flow);
         j->retry_of = gl_str_dup(&j->arena, ch->job_now->retry_of);
         j->retry_from = gl_str_dup(&j->arena, ch->job_now->retry_from);

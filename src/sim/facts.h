@@ -42,7 +42,7 @@ struct sim_fact_step {
 
 struct sim_fact_job {
     struct gl_arena arena;
-    gl_str id, run_id, dedupe_key;
+    gl_str id, run_id, dedupe_key, request_key;
     gl_str flow_hash, inputs, retry_of, retry_from;
     struct gl_job_record r; /* as committed last; its strings are not kept */
     bool known;

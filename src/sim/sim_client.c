@@ -98,10 +98,10 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
         }
         const struct sim_fact_job *j =
             o->job_id[0] != 0 ? sim_facts_job(&cl->checks->facts, gl_str_of(o->job_id)) : NULL;
-        if (j != NULL && !j->removed && !j->lost && o->run_id[0] != 0 &&
+        if (j != NULL && !j->removed && !j->lost && sim_repeats_is_named(o) &&
             strcmp(o->job_id, id) != 0) {
-            sim_world_fail(cl->world, "names: run id %s is job %s and job %s", o->run_id, o->job_id,
-                           id);
+            sim_world_fail(cl->world, "names: run id '%s', request key '%s' is job %s and job %s",
+                           o->run_id, o->request_key, o->job_id, id);
         }
         cl->accepted_n += o->accepted ? 0 : 1;
         o->accepted = true;
@@ -130,6 +130,7 @@ static void submit(struct sim_client *cl, struct sim_node *node, struct sim_orde
     ask->rq.inputs = gl_buf_view(&o->given.inputs);
     ask->rq.run_id = gl_str_of(o->run_id);
     ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
+    ask->rq.request_key = gl_str_of(o->request_key);
     ask->tag = (uint64_t)(o - cl->orders);
     ask->done = on_submitted;
     sim_client_send(cl, node, ask);
@@ -147,9 +148,8 @@ static void on_order(struct sim_call *call)
         sim_world_at(cl->world, call, cl->world->now + gl_rng_range(&cl->rng, 1, AGAIN_MS));
         return;
     }
-    /* Without a name of its own a repeated submission is a second job: that is what run ids are
-     * for. */
-    bool twice = o->run_id[0] != 0 && cl->world->faults &&
+    /* Without a run id or a request key a repeated submission is a second job. */
+    bool twice = sim_repeats_is_named(o) && cl->world->faults &&
                  gl_rng_chance(&cl->rng, cl->world->options.client_repeats);
     submit(cl, node, o);
     if (twice) {
@@ -410,6 +410,9 @@ static void plan_order(struct sim_client *cl, size_t i, const struct sim_pools *
     }
     if (gl_rng_chance(&cl->rng, 700000)) {
         (void)snprintf(o->run_id, sizeof(o->run_id), "run-%zu", i);
+    }
+    if (i % 4 != 3) { /* nothing is drawn: what a seed submits stays the same */
+        (void)snprintf(o->request_key, sizeof(o->request_key), "request-%zu", i);
     }
     if (i >=
         SIM_CLIENT_JOBS_MIN) { /* some of these are refused as duplicates: the rest is enough */

@@ -15,6 +15,7 @@ struct sim_order { /* one job somebody wants done */
     struct sim_call call; /* submits it, until it is accepted */
     char run_id[32];      /* "": the job's id */
     char dedupe_key[32];  /* "": none */
+    char request_key[32]; /* "": none */
     struct gl_buf flow;
     struct sim_given given;
     bool accepted; /* answered: it is a job, exists already, or can never be one */
@@ -27,9 +28,10 @@ struct sim_retry { /* a job somebody wants to have done once more */
     struct sim_client *client;
     struct sim_call call; /* asks again */
     char job[GL_ULID_BYTES + 1], from[16];
-    char run_id[32]; /* "": asked for once only */
-    bool had_ended;  /* when it was asked for */
-    bool open;       /* nobody knows yet what became of it */
+    char run_id[32];      /* "": the job's id */
+    char request_key[32]; /* "" as the run id: asked for once only */
+    bool had_ended;       /* when it was asked for */
+    bool open;            /* nobody knows yet what became of it */
 };
 
 struct sim_client {

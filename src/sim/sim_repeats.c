@@ -6,19 +6,26 @@
 
 /* ---- submissions ---- */
 
-/* An order with a run id that is a job; NULL: none by chance. */
+bool sim_repeats_is_named(const struct sim_order *o)
+{
+    return o->run_id[0] != 0 || o->request_key[0] != 0;
+}
+
+/* An order with a name that is a job; NULL: none by chance. */
 static struct sim_order *pick_order(struct sim_client *cl)
 {
     struct sim_order *o = &cl->orders[gl_rng_below(&cl->rng, cl->orders_n)];
-    return o->job_id[0] != 0 && o->run_id[0] != 0 ? o : NULL;
+    return o->job_id[0] != 0 && sim_repeats_is_named(o) ? o : NULL;
 }
 
 /* Has a job of that name ended and been taken away? Then the name may be anybody's. */
-static bool is_given_back(const struct sim_client *cl, gl_str run_id)
+static bool is_given_back(const struct sim_client *cl, const struct gl_request *rq)
 {
     const struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
-        if ((j->removed || j->lost) && gl_str_eq(j->run_id, run_id)) {
+        bool has = (rq->run_id.n > 0 && gl_str_eq(j->run_id, rq->run_id)) ||
+                   (rq->request_key.n > 0 && gl_str_eq(j->request_key, rq->request_key));
+        if ((j->removed || j->lost) && has) {
             return true;
         }
     }
@@ -35,17 +42,20 @@ static void on_same(void *owner, struct sim_ask *ask, bool answered)
         (ask->rq.code == GL_E_DAMAGED && cl->world->bundles.damages > 0)) {
         return;
     }
-    if (is_given_back(cl, ask->rq.run_id)) {
+    if (is_given_back(cl, &ask->rq)) {
         if (ask->rq.code == 0 && sim_client_job_id(ask->rq.body, id)) {
             sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
         }
     } else if (ask->rq.code != 0) {
-        sim_world_fail(cl->world, "names: run id %s was submitted again and refused: %s", o->run_id,
-                       ask->rq.why.text);
+        sim_world_fail(cl->world,
+                       "names: run id '%s', request key '%s' was submitted again and refused: %s",
+                       o->run_id, o->request_key, ask->rq.why.text);
     } else if (!sim_client_job_id(ask->rq.body, id) || strcmp(id, o->job_id) != 0 ||
                !ask->rq.existing) {
-        sim_world_fail(cl->world, "names: run id %s was submitted again and is another job",
-                       o->run_id);
+        sim_world_fail(
+            cl->world,
+            "names: run id '%s', request key '%s' was submitted again and is another job",
+            o->run_id, o->request_key);
     } else {
         sim_checks_answer(cl->checks, &ask->rq, gl_str_of(id));
     }
@@ -62,6 +72,7 @@ void sim_repeats_same(struct sim_client *cl, struct sim_node *node)
     ask->rq.inputs = gl_buf_view(&o->given.inputs);
     ask->rq.run_id = gl_str_of(o->run_id);
     ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
+    ask->rq.request_key = gl_str_of(o->request_key);
     ask->tag = (uint64_t)(o - cl->orders);
     ask->done = on_same;
     sim_client_send(cl, node, ask);
@@ -70,18 +81,19 @@ void sim_repeats_same(struct sim_client *cl, struct sim_node *node)
 static void on_rival(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
+    gl_str name = ask->rq.run_id.n > 0 ? ask->rq.run_id : ask->rq.request_key;
     cl->answered_n += answered ? 1 : 0;
-    if (is_given_back(cl, ask->rq.run_id)) {
+    if (is_given_back(cl, &ask->rq)) {
         return;
     }
     if (answered && ask->rq.code == 0) {
-        sim_world_fail(cl->world, "names: run id %.*s was given to something else",
-                       GL_STR_ARG(ask->rq.run_id));
+        sim_world_fail(cl->world, "names: run id or request key %.*s was given to something else",
+                       GL_STR_ARG(name));
     } else if (answered && ask->rq.code != GL_E_EXISTS && ask->rq.code != GL_E_UNAVAILABLE &&
                ask->rq.code != GL_E_BUSY && ask->rq.code != GL_E_INVALID &&
                !(ask->rq.code == GL_E_DAMAGED && cl->world->bundles.damages > 0)) {
-        sim_world_fail(cl->world, "names: run id %.*s is taken, but it is said: %s",
-                       GL_STR_ARG(ask->rq.run_id), ask->rq.why.text);
+        sim_world_fail(cl->world, "names: run id or request key %.*s is taken, but it is said: %s",
+                       GL_STR_ARG(name), ask->rq.why.text);
     }
 }
 
@@ -100,6 +112,7 @@ void sim_repeats_rival(struct sim_client *cl, struct sim_node *node)
     ask->rq.inputs = same_flow ? GL_S("{\"k\":77,\"flag\":true,\"list\":[],\"text\":\"other\"}")
                                : gl_buf_view(&other->given.inputs);
     ask->rq.run_id = gl_str_of(o->run_id);
+    ask->rq.request_key = gl_str_of(o->run_id[0] != 0 ? "" : o->request_key);
     ask->done = on_rival;
     if (!same_flow && gl_str_eq(ask->rq.flow, gl_buf_view(&o->flow))) {
         sim_ask_free(ask);
@@ -115,11 +128,11 @@ static void retry(struct sim_retry *y, struct sim_node *node);
 static void plan_again(struct sim_retry *y)
 {
     struct sim_client *cl = y->client;
-    if (y->run_id[0] != 0 && !sim_call_waits(&y->call)) {
+    bool is_named = y->run_id[0] != 0 || y->request_key[0] != 0;
+    if (is_named && !sim_call_waits(&y->call)) {
         sim_world_at(cl->world, &y->call, cl->world->now + gl_rng_range(&cl->rng, 1, 4000));
     } else {
-        y->open =
-            y->run_id[0] != 0; /* without a name nobody can tell whether it is a job already */
+        y->open = is_named; /* without a name nobody can tell whether it is a job already */
     }
 }
 
@@ -157,6 +170,7 @@ static void retry(struct sim_retry *y, struct sim_node *node)
     ask->rq.job = gl_str_of(y->job);
     ask->rq.step = gl_str_of(y->from);
     ask->rq.run_id = gl_str_of(y->run_id);
+    ask->rq.request_key = gl_str_of(y->request_key);
     ask->tag = (uint64_t)(y - cl->retries);
     ask->done = on_retried;
     sim_client_send(cl, node, ask);
@@ -199,6 +213,9 @@ void sim_repeats_retry(struct sim_client *cl, struct sim_node *node, const struc
     choose_from(y, j);
     if (gl_rng_chance(&cl->rng, 700000)) {
         (void)snprintf(y->run_id, sizeof(y->run_id), "again-%zu", cl->retries_n);
+    }
+    if (y->run_id[0] == 0) {
+        (void)snprintf(y->request_key, sizeof(y->request_key), "request-again-%zu", cl->retries_n);
     }
     retry(y, node);
     if (y->run_id[0] != 0 && gl_rng_chance(&cl->rng, 200000)) {

@@ -15,4 +15,7 @@ void sim_repeats_rival(struct sim_client *cl, struct sim_node *node);
 /* A job that has ended, or has not, once more, from some step on, or from none. */
 void sim_repeats_retry(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j);
 
+/* Has it a run id or a request key, by which a node knows it again? */
+bool sim_repeats_is_named(const struct sim_order *o);
+
 #endif
