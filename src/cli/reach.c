@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "cli/await.h"
 #include "daemon.h"
 #include "offline.h"
 #include "os/fs.h"
@@ -315,7 +316,9 @@ static int call(struct gl_reach *r, const char *method, const char *path, gl_str
     int quiet = quiet_of(r, method), err;
 
     r->client.quiet_ms = quiet > 0 ? quiet + more_ms : 0;
-    err = gl_client_call(&r->client, method, path, body, ret, reterr_why);
+    err = strcmp(method, "GET") != 0 && r->client.wait == NULL
+              ? gl_await_call(r, method, path, body, r->client.quiet_ms, ret, reterr_why)
+              : gl_client_call(&r->client, method, path, body, ret, reterr_why);
     if (r->client.is_mute) {
         return gl_reach_tell_mute(r, r->client.quiet_ms, reterr_why);
     }

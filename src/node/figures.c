@@ -88,6 +88,7 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const char *reason = not_ready(n, &a);
     struct gl_core_figures f;
+    uint64_t removed;
     struct gl_jw w;
 
     gl_core_figures(n->core, &f);
@@ -117,6 +118,9 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     write_number(&w, "attempts_running", f.attempts_running);
     write_number(&w, "steps_waiting", f.steps_waiting);
     write_number(&w, "quarantined", f.quarantined);
+    if (gl_trim_progress(n->trim, &removed)) {
+        write_number(&w, "removed_jobs", removed);
+    }
     write_pools(&f, &w);
     write_claims(&n->claims.counts, &w);
     gl_jw_end(&w);

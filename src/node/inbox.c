@@ -184,8 +184,8 @@ static void on_taken_back(struct gl_store_req *req)
     done_with(f);
     if (req->status == 0) {
         forward_end(f, GL_E_UNAVAILABLE,
-                    GL_S("the node that owns this job has not taken the command in time: nothing "
-                         "was done; `glia why` tells who owns it"));
+                    GL_S("no node that may run this job has taken the command within 30 s; "
+                         "nothing was done: 'glia why' shows which node owns the job"));
     } else if (req->status == GL_E_CONFLICT && !f->withdrawn) {
         f->withdrawn = true; /* it has been taken, so there will be an answer */
         f->until = n->now + LAST_MS;

@@ -658,6 +658,12 @@ static void on_named(void *owner, int code, gl_str job, const char *why)
     }
 }
 
+bool gl_trim_progress(const struct gl_trim *t, uint64_t *ret_removed)
+{
+    *ret_removed = t->tally.jobs_n;
+    return t->is_busy && t->ask != NULL;
+}
+
 void gl_trim_request(struct gl_trim *t, struct gl_request *rq)
 {
     struct gl_trim_ask *ask = gl_mem_alloc(sizeof(*ask));

@@ -42,6 +42,8 @@ void gl_trim_stop(struct gl_trim *t);
 
 /* GL_VERB_TRIM, GL_VERB_REMOVE. */
 void gl_trim_request(struct gl_trim *t, struct gl_request *rq);
+/* Is a pass under way that somebody asked for? Then how many jobs has it removed so far? */
+bool gl_trim_progress(const struct gl_trim *t, uint64_t *ret_removed);
 
 /* A job has ended. */
 void gl_trim_on_ended(struct gl_trim *t);

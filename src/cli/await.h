@@ -1,0 +1,17 @@
+/* await.h - wait for the answer to a command for as long as the node is healthy.
+ *
+ * A command may take long: it waits for the store, for the node that owns the job, or for thousands
+ * of files to be removed. When its answer is late, the node is asked on a second connection whether
+ * it answers at all. While it does, the command waits on and says once what it is waiting for. Only
+ * a node that answers neither is reported as silent. */
+#ifndef GL_CLI_AWAIT_H
+#define GL_CLI_AWAIT_H
+
+#include "cli/reach.h"
+
+/* One call of reach->client, with `method` and `path`; 0 or what gl_client_call() returns. A node
+ * that stays silent for `quiet_ms` sets client.is_mute; 0: it is waited for. */
+int gl_await_call(struct gl_reach *reach, const char *method, const char *path, gl_str body,
+                  int quiet_ms, struct gl_client_reply *ret, struct gl_why *reterr_why);
+
+#endif
