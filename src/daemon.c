@@ -16,6 +16,7 @@
 #include "http/http.h"
 #include "os/fs.h"
 #include "os/paths.h"
+#include "os/private.h"
 #include "os/random.h"
 #include "os/sock.h"
 #include "port/storeurl.h"
@@ -361,6 +362,7 @@ int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *confi
     d->is_obeying = config->passive;
     d->log.fd = -1;
     copy_config(d, config);
+    gl_private_memory();
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -1,7 +1,15 @@
 /* main.c - argv becomes a command. */
+#include "base/mem.h"
 #include "cli/cli.h"
+#include "os/private.h"
 
 int main(int argc, char **argv)
 {
-    return gl_cli_main(argc, argv);
+    char **args = gl_private_arguments(argv);
+    int code;
+
+    gl_private_environment();
+    code = gl_cli_main(argc, args);
+    gl_mem_free(args);
+    return code;
 }

@@ -4,12 +4,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "os/fs.h"
-
-extern char **environ;
 
 enum {
     READY_FD = 3, /* in the keeper */
@@ -42,31 +41,28 @@ int gl_keeper_spawn_find(struct gl_arena *a, const char **ret, struct gl_why *re
                   GL_STR_ARG(folder));
 }
 
-#ifdef GL_WITH_FAILPOINTS
-/* Our environment, without the failpoint if that has done its work. */
+/* The keeper gets nothing of our environment: it lives as long as its steps, which can read what
+ * it was started with in /proc, and the passwords are there. What a step needs comes with its
+ * start. */
 static char **make_env(struct gl_arena *a, bool again)
 {
+    static const char *const names[] = {
+        "GLIA_CORE",
+#ifdef GL_WITH_FAILPOINTS
+        "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS", "GLIA_FAILPOINT",
+#endif
+    };
+    char **env = GL_NEW_ARRAY(a, char *, GL_COUNT(names) + 1);
     size_t n = 0;
-    while (environ[n] != NULL) {
-        n++;
-    }
-    char **env = GL_NEW_ARRAY(a, char *, n + 1);
-    size_t kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!again || !gl_str_starts(gl_str_of(environ[i]), GL_S("GLIA_FAILPOINT="))) {
-            env[kept++] = environ[i];
+    for (size_t i = 0; i < GL_COUNT(names); i++) {
+        const char *value = getenv(names[i]);
+        /* The failpoint has done its work if there was a keeper before. */
+        if (value != NULL && !(again && strcmp(names[i], "GLIA_FAILPOINT") == 0)) {
+            env[n++] = (char *)(uintptr_t)gl_str_fmt(a, "%s=%s", names[i], value).p;
         }
     }
     return env;
 }
-#else
-static char **make_env(struct gl_arena *a, bool again)
-{
-    (void)a;
-    (void)again;
-    return environ;
-}
-#endif
 
 static void make_args(struct gl_arena *a, const struct gl_keeper_spawn *s, char *args[ARGS_MAX])
 {

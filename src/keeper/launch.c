@@ -104,11 +104,10 @@ static char **make_env(struct gl_arena *a, const struct gl_exec_start *s, gl_str
     }
     env_default(a, env, &n, "GLIA_INPUT_FILE", gl_rundir_join(a, folder, GL_S("input.json")).p);
     env_default(a, env, &n, "GLIA_OUTPUT", gl_rundir_join(a, folder, GL_S("output.json")).p);
-    const char *home = getenv("HOME");
-    const char *lang = getenv("LANG");
+    /* The node sends its own, as far as it has them. */
     env_default(a, env, &n, "PATH", DEFAULT_PATH);
-    env_default(a, env, &n, "HOME", home != NULL ? home : "/");
-    env_default(a, env, &n, "LANG", lang != NULL ? lang : "C.UTF-8");
+    env_default(a, env, &n, "HOME", "/");
+    env_default(a, env, &n, "LANG", "C.UTF-8");
     return env;
 }
 

@@ -1,0 +1,76 @@
+#include "os/private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/* A list of strings in one block: the pointers, then the texts. */
+static char **copy_strings(char *const *from)
+{
+    size_t n = 0, bytes = 0;
+    for (; from[n] != NULL; n++) {
+        bytes += strlen(from[n]) + 1;
+    }
+    char **copy = gl_mem_alloc((n + 1) * sizeof(*copy) + bytes);
+    char *at = (char *)(copy + n + 1);
+    for (size_t i = 0; i < n; i++) {
+        size_t size = strlen(from[i]) + 1;
+        copy[i] = memcpy(at, from[i], size);
+        at += size;
+    }
+    copy[n] = NULL;
+    return copy;
+}
+
+/* "--store=redis://user:PASSWORD@host": the last '@' before the path ends the password, which may
+ * hold an '@' itself if somebody did not escape it. */
+static void mask_password(char *argument)
+{
+    char *authority = strstr(argument, "://");
+    if (authority == NULL) {
+        return;
+    }
+    authority += 3;
+    size_t n = strcspn(authority, "/?#");
+    char *at = memrchr(authority, '@', n);
+    char *colon = memchr(authority, ':', n);
+    if (at != NULL && colon != NULL && colon < at) {
+        memset(colon + 1, '*', (size_t)(at - colon - 1));
+    }
+}
+
+char **gl_private_arguments(char **argv)
+{
+    char **copy = copy_strings(argv);
+    for (char **a = argv; *a != NULL; a++) {
+        mask_password(*a);
+    }
+    return copy;
+}
+
+void gl_private_environment(void)
+{
+    char **original = environ;
+    if (original == NULL) {
+        return;
+    }
+    environ = copy_strings(original);
+    for (char **e = original; *e != NULL; e++) {
+        /* The dynamic linker keeps pointers into its own variables. */
+        if (!gl_str_starts(gl_str_of(*e), GL_S("LD_"))) {
+            explicit_bzero(*e, strlen(*e));
+        }
+    }
+}
+
+void gl_private_memory(void)
+{
+    const char *core = getenv("GLIA_CORE");
+    if (core == NULL || strcmp(core, "1") != 0) {
+        (void)prctl(PR_SET_DUMPABLE, 0); /* cannot be refused */
+    }
+}
