@@ -20,13 +20,20 @@ enum { DATA_BYTES_MAX = 3000 }; /* what we put behind it fits into the system's 
 
 void gl_cli_say(const struct gl_cli *cli, const char *fmt, ...)
 {
-    va_list args;
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    va_list args, again;
+    int n;
 
     va_start(args, fmt);
-    (void)fputs("glia: ", cli->err.file);
-    (void)vfprintf(cli->err.file, fmt, args);
-    (void)fputc('\n', cli->err.file);
+    va_copy(again, args);
+    n = vsnprintf(NULL, 0, fmt, args);
+    GL_ASSERT(n >= 0);
+    (void)vsnprintf(gl_buf_reserve(&text, (size_t)n + 1), (size_t)n + 1, fmt, again);
+    text.n = (size_t)n;
+    va_end(again);
     va_end(args);
+    (void)fputs("glia: ", cli->err.file);
+    gl_term_print(&cli->err, gl_buf_view(&text));
 }
 
 static int exit_of(int code)
@@ -68,7 +75,7 @@ static void print_error(const struct gl_cli *cli, int code, const char *text)
     gl_jw_c(&w, text);
     gl_jw_end(&w);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
@@ -76,8 +83,8 @@ int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
     GL_ASSERT(code != 0);
-    gl_cli_say(cli, "%s%.*s%s", gl_term_on(&cli->err, GL_RED),
-               GL_STR_ARG(gl_term_safe(&a, gl_str_of(text))), gl_term_off(&cli->err, GL_RED));
+    (void)fprintf(cli->err.file, "glia: %s%.*s%s\n", gl_term_on(&cli->err, GL_RED),
+                  GL_STR_ARG(gl_term_safe(&a, gl_str_of(text))), gl_term_off(&cli->err, GL_RED));
     print_error(cli, code, text);
     return exit_of(code);
 }

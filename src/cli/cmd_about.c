@@ -42,6 +42,7 @@ const struct gl_command gl_cli_commands[] = {
                     {"--run-id", "RUN",
                      "your name for the job: the same flow again is not run "
                      "twice"},
+                    {"--raw", NULL, "do not escape what steps print, also on a terminal"},
                     {"--detach", NULL, "leave it to the node, and print the job's id"}},
     },
     {
@@ -101,7 +102,7 @@ const struct gl_command gl_cli_commands[] = {
     },
     {
         .name = "job logs",
-        .arguments = "ID [STEP|AGENT] [--attempt N|all] [--timestamps] [--follow]",
+        .arguments = "ID [STEP|AGENT] [--attempt N|all] [--timestamps] [--follow] [--raw]",
         .summary = "what steps and agents have said",
         .help =
             "Without STEP, the last attempt of every step. What a step wrote to stderr is told\n"
@@ -112,7 +113,8 @@ const struct gl_command gl_cli_commands[] = {
         .run = gl_cmd_logs,
         .options = {{"--attempt", "N", "of this attempt (the last one), or of all"},
                     {"--timestamps", NULL, "with the time of every line"},
-                    {"--follow", NULL, "until the step (of a bundle: the job) has ended"}},
+                    {"--follow", NULL, "until the step (of a bundle: the job) has ended"},
+                    {"--raw", NULL, "do not escape control characters on a terminal"}},
     },
     {
         .name = "job result",

@@ -69,7 +69,7 @@ static int show(struct listing *l, const char *nothing)
     if (err != 0) {
         err = gl_cli_fail(l->cli, err, why.text);
     } else if (l->cli->json) {
-        (void)fprintf(l->cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&l->json)));
+        gl_term_print(&l->cli->out, gl_buf_view(&l->json));
     } else if (l->n == 0) {
         gl_cli_say(l->cli, "%s", nothing);
     } else if (l->table.columns > 0) {
@@ -151,8 +151,7 @@ static void print_message(struct listing *l, struct gl_page *p, gl_jnode row)
 {
     gl_jnode message = gl_json_get(&p->j, row, "message");
 
-    (void)fprintf(l->cli->out.file, "%.*s\n",
-                  GL_STR_ARG(message != NULL ? gl_json_raw(&p->j, message) : GL_S("null")));
+    gl_term_print(&l->cli->out, message != NULL ? gl_json_raw(&p->j, message) : GL_S("null"));
 }
 
 static int read_number(struct gl_cli *cli, struct listing *l)
@@ -211,7 +210,7 @@ static int command(struct gl_cli *cli, const char *path, gl_str body, const char
     } else if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
     } else if (cli->json) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_str_trim(reply.body)));
+        gl_term_print(&cli->out, gl_str_trim(reply.body));
     } else {
         gl_cli_say(cli, "%s", done);
     }

@@ -135,7 +135,7 @@ static int copy(struct look *l, gl_str path, void (*take)(void *owner, gl_str pi
 
 static void print_piece(void *owner, gl_str piece)
 {
-    (void)fwrite(piece.p, 1, piece.n, owner); /* the end of the command looks after stdout */
+    gl_term_write(owner, piece);
 }
 
 /* ---- the list ---- */
@@ -173,7 +173,7 @@ int gl_cmd_artifacts_list(struct gl_cli *cli)
     int err = open_look(&l, cli, &why);
 
     if (err == 0 && cli->words_n > 1) {
-        err = copy(&l, gl_str_of(cli->words[1]), print_piece, cli->out.file, &why);
+        err = copy(&l, gl_str_of(cli->words[1]), print_piece, &cli->out, &why);
     } else if (err == 0 && cli->json) {
         (void)gl_page_print_json(&l.files, cli);
     } else if (err == 0) {

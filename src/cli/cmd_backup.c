@@ -169,7 +169,7 @@ static void tell(struct gl_cli *cli, const char *key, const char *folder, const 
     gl_jw_key(&w, "bytes");
     gl_jw_u64(&w, bytes);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&text)));
+    gl_term_print(&cli->out, gl_buf_view(&text));
 }
 
 /* The folder as an absolute path, so that what is said about it is true elsewhere, too. */

@@ -108,7 +108,7 @@ static void show_json(struct gl_cli *cli)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
 static void show_table(struct gl_cli *cli)

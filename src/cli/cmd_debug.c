@@ -104,7 +104,7 @@ static void tell(struct gl_cli *cli, const struct gl_bundle *b, const char *path
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
 int gl_cmd_debug_dump(struct gl_cli *cli)
@@ -131,7 +131,7 @@ int gl_cmd_debug_dump(struct gl_cli *cli)
         return gl_cli_fail(cli, err, why.text);
     }
     if (to_stdout) {
-        (void)fwrite(text.p, 1, text.n, cli->out.file); /* a full disk is met at the end */
+        gl_term_write(&cli->out, gl_buf_view(&text));
     } else {
         tell(cli, &b, path);
     }

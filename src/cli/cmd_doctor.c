@@ -413,7 +413,7 @@ int gl_cmd_doctor(struct gl_cli *cli)
     gl_jw_end(&r.w);
     gl_jw_end(&r.w);
     if (cli->json) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&r.json)));
+        gl_term_print(&cli->out, gl_buf_view(&r.json));
     } else {
         gl_table_print(&r.table, &cli->out);
         (void)fflush(cli->out.file);

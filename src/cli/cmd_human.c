@@ -156,7 +156,7 @@ static void print_json(struct gl_cli *cli, const struct list *l)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
     say_notes(cli, l);
 }
 
@@ -425,7 +425,7 @@ static int respond_to_step(struct gl_reach *reach, gl_str step, gl_str body)
         return gl_cli_fail(cli, err, why.text);
     }
     if (cli->json) {
-        (void)fwrite(reply.body.p, 1, reply.body.n, cli->out.file);
+        gl_term_write(&cli->out, reply.body);
     } else {
         say_noted(cli, reach);
     }

@@ -43,7 +43,7 @@ static void print_head(struct gl_cli *cli, struct gl_page *p)
     }
     (void)fprintf(cli->out.file, "%s%.*s%s  %.*s\n", gl_term_on(&cli->out, color),
                   GL_STR_ARG(status), gl_term_off(&cli->out, color),
-                  GL_STR_ARG(gl_page_text(p, p->root, "name")));
+                  GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, p->root, "name"))));
     (void)fprintf(cli->out.file, "job %.*s, submitted %.*s, %.*s\n",
                   GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
                   GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, p->root, "submitted_at"))),
@@ -154,7 +154,7 @@ static int print_asked(struct gl_reach *reach, gl_str job, gl_str id)
         } else {
             gl_str text = output != NULL ? gl_json_raw(&page.j, output) : GL_S("null");
 
-            (void)fwrite(text.p, 1, text.n, reach->cli->out.file);
+            gl_term_write(&reach->cli->out, text);
         }
     }
     gl_page_done(&page);
@@ -171,7 +171,7 @@ static int print_output(struct gl_reach *reach, struct gl_page *p, gl_jnode step
         return print_asked(reach, gl_page_text(p, p->root, "job_id"),
                            gl_page_text(p, step, "step_id"));
     }
-    (void)fwrite(text.p, 1, text.n, reach->cli->out.file);
+    gl_term_write(&reach->cli->out, text);
     return 0;
 }
 
@@ -270,8 +270,7 @@ static int print_result(struct gl_reach *reach, struct gl_page *p)
     if (gl_json_get(&p->j, p->root, "bundle") != NULL) { /* it says itself what its result is */
         gl_jnode result = gl_json_get(&p->j, p->root, "result");
 
-        (void)fprintf(cli->out.file, "%.*s\n",
-                      GL_STR_ARG(result != NULL ? gl_json_raw(&p->j, result) : GL_S("null")));
+        gl_term_print(&cli->out, result != NULL ? gl_json_raw(&p->j, result) : GL_S("null"));
     } else {
         err = print_last(reach, p);
     }
@@ -364,7 +363,7 @@ static void print_event(struct gl_cli *cli, struct gl_page *p, gl_jnode e)
     if (cli->json) {
         gl_str raw = gl_json_raw(&p->j, e);
 
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(raw));
+        gl_term_print(&cli->out, raw);
     } else if (cli->out.is_tty) {
         draw_event(&cli->out, p, e, attempt_text, reason);
     } else {

@@ -85,7 +85,7 @@ static void print_json(struct list *l)
     }
     gl_jw_end(&l->w);
     gl_buf_char(&l->json, '\n');
-    (void)fwrite(l->json.p, 1, l->json.n, l->cli->out.file);
+    gl_term_write(&l->cli->out, gl_buf_view(&l->json));
 }
 
 static void print_table(struct list *l)

@@ -64,7 +64,7 @@ static void write_json(struct paper *p, gl_str step, uint32_t attempt, gl_str ti
     gl_jw_end(&p->w);
     if (p->follow) { /* a line of its own: nobody waits for the end of a document */
         gl_buf_char(&p->json, '\n');
-        (void)fwrite(p->json.p, 1, p->json.n, p->cli->out.file);
+        gl_term_write(&p->cli->out, gl_buf_view(&p->json));
         gl_buf_reset(&p->json);
         gl_jw_init(&p->w, &p->json);
     }
@@ -86,7 +86,8 @@ static void print_front(struct paper *p, gl_str step, uint32_t attempt, gl_str t
     if (p->with_names) {
         gl_str name = agent_of(step).n > 0 ? agent_of(step) : step;
 
-        (void)fprintf(out, "%.*s%s", GL_STR_ARG(name), end);
+        gl_term_write(&p->cli->out, name);
+        (void)fputs(end, out);
     }
     if (p->all) {
         (void)fprintf(out, "%u%s", attempt, end);
@@ -95,7 +96,6 @@ static void print_front(struct paper *p, gl_str step, uint32_t attempt, gl_str t
 
 static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str line)
 {
-    FILE *out = p->cli->out.file;
     gl_str rest, time, stream;
 
     if (gl_str_starts(line, GL_S("-- "))) {
@@ -110,8 +110,7 @@ static void show_line(struct paper *p, gl_str step, uint32_t attempt, gl_str lin
         return;
     }
     print_front(p, step, attempt, time);
-    (void)fwrite(rest.p, 1, rest.n, out);
-    (void)fputc('\n', out);
+    gl_term_print(&p->cli->out, rest);
 }
 
 /* ---- pages ---- */
@@ -610,7 +609,7 @@ static void print_json(struct paper *p)
     gl_jw_end(&p->w);
     gl_jw_end(&p->w);
     gl_buf_char(&p->json, '\n');
-    (void)fwrite(p->json.p, 1, p->json.n, p->cli->out.file);
+    gl_term_write(&p->cli->out, gl_buf_view(&p->json));
 }
 
 static int show(struct paper *p)
@@ -648,6 +647,7 @@ int gl_cmd_logs(struct gl_cli *cli)
     uint64_t number = 0;
     int code;
 
+    cli->out.is_raw = gl_cli_option(cli, "--raw") != NULL;
     if (attempt != NULL && !p.all &&
         (!gl_str_u64(gl_str_of(attempt), &number) || number < 1 || number > UINT32_MAX)) {
         return gl_cli_usage(cli, "--attempt takes a number from 1, or all");

@@ -229,7 +229,7 @@ static int detach(struct run *r, const struct gl_flowfile *f)
         return refused(cli, err, why.text);
     }
     if (cli->json) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(r->answer));
+        gl_term_print(&cli->out, r->answer);
     } else {
         (void)fprintf(cli->out.file, "%s\n", r->job);
     }
@@ -344,6 +344,7 @@ int gl_cmd_run(struct gl_cli *cli)
     if (code != 0) {
         return code;
     }
+    cli->out.is_raw = cli->err.is_raw = gl_cli_option(cli, "--raw") != NULL;
     r.is_detached = gl_cli_option(cli, "--detach") != NULL;
     gl_reach_init(&r.reach, cli);
     gl_submission_init(&r.submission, &r.reach, r.is_detached);

@@ -8,6 +8,6 @@ int gl_cmd_schema(struct gl_cli *cli)
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
     gl_flow_jsonschema(&out);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
     return GL_EXIT_OK;
 }

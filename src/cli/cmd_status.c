@@ -157,7 +157,7 @@ static void print_json(struct gl_cli *cli, struct gl_overview *o)
     gl_jw_key(&w, "human");
     gl_jw_u64(&w, o->human_n);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
 int gl_cmd_status(struct gl_cli *cli)

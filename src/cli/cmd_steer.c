@@ -130,8 +130,7 @@ static int ask_retry(struct gl_submission *s, struct gl_buf *body, const char **
         *ret =
             gl_str_c(&cli->arena, gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
         if (s->is_detached && cli->json) {
-            (void)fwrite(reply.body.p, 1, reply.body.n, cli->out.file);
-            (void)fputc('\n', cli->out.file);
+            gl_term_print(&cli->out, reply.body);
         }
     }
     return err;
@@ -283,7 +282,7 @@ int gl_cmd_steer_rm(struct gl_cli *cli)
     gl_jw_end(&w);
     gl_jw_end(&w);
     if (cli->json && code == GL_EXIT_OK) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&json)));
+        gl_term_print(&cli->out, gl_buf_view(&json));
     }
     gl_reach_done(&reach);
     return code;
@@ -351,7 +350,7 @@ int gl_cmd_steer_signal(struct gl_cli *cli)
     } else if (err != 0) {
         code = gl_cli_fail(cli, err, why.text);
     } else if (cli->json) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_str_trim(reply.body)));
+        gl_term_print(&cli->out, gl_str_trim(reply.body));
     } else {
         gl_cli_say(cli, "sent");
     }

@@ -78,7 +78,7 @@ static int show_removed(struct gl_cli *cli, gl_str answer)
     int err;
 
     if (cli->json) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_str_trim(answer)));
+        gl_term_print(&cli->out, gl_str_trim(answer));
         return GL_EXIT_OK;
     }
     err = gl_json_parse(&j, answer, ANSWER_BYTES_MAX, &cli->arena, &why);
@@ -155,7 +155,7 @@ static void show_json(struct gl_cli *cli, const char *const *names, const uint64
         gl_jw_u64(&w, sizes[i]);
     }
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&text)));
+    gl_term_print(&cli->out, gl_buf_view(&text));
 }
 
 int gl_cmd_store_status(struct gl_cli *cli)
@@ -221,7 +221,7 @@ static void show_findings_json(struct gl_cli *cli, const char *url, const struct
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&text)));
+    gl_term_print(&cli->out, gl_buf_view(&text));
 }
 
 int gl_cmd_store_check(struct gl_cli *cli)
@@ -286,7 +286,7 @@ static void show_migration(struct gl_cli *cli, const struct gl_offline_migration
     gl_jw_bool(&w, m->has_moved);
     gl_jw_end(&w);
     if (cli->json) {
-        (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&text)));
+        gl_term_print(&cli->out, gl_buf_view(&text));
         return;
     }
     (void)fprintf(cli->out.file, "%s: %llu entries are in both stores, and the same\n",

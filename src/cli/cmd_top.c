@@ -166,9 +166,10 @@ static void look(struct top *t)
 
 /* ---- drawing ---- */
 
-/* One line; `text` is clipped, colours do not count. */
+/* One line; `text` is escaped and clipped, colours do not count. */
 static void put_line(struct top *t, enum gl_color color, gl_str text)
 {
+    text = gl_term_safe(&t->jobs.arena, text);
     if (t->lines >= t->term->rows) {
         return;
     }

@@ -219,7 +219,7 @@ static void print_json(struct gl_cli *cli, const struct gl_flow *flow)
     }
     write_steps(flow, &w);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
 static void print_flow(struct gl_cli *cli, const struct gl_flow *flow)

@@ -79,7 +79,7 @@ static void print_json(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, gl
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    (void)fprintf(cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
 static int tell(struct gl_cli *cli, struct gl_page *p)

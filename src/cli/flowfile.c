@@ -315,7 +315,7 @@ void gl_flowfile_print_json_errors(const struct gl_flowfile *f)
     gl_jw_bool(&w, false);
     write_errors(&f->errors, &w);
     gl_jw_end(&w);
-    (void)fprintf(f->cli->out.file, "%.*s\n", GL_STR_ARG(gl_buf_view(&out)));
+    gl_term_print(&f->cli->out, gl_buf_view(&out));
 }
 
 void gl_flowfile_write(const struct gl_flowfile *f, const struct gl_submission *s, gl_str run_id,

@@ -124,20 +124,19 @@ static void print_line(struct gl_follow *f, gl_str line)
 {
     gl_str rest, stream;
     uint64_t dropped = 0;
-    FILE *out;
+    const struct gl_term *out;
 
     (void)gl_str_cut(line, ' ', &rest); /* the time */
     stream = gl_str_cut(rest, ' ', &rest);
     if (gl_str_starts(line, GL_S("-- "))) {
-        out = stderr;
+        out = &f->reach->cli->err;
         rest = line;
         (void)gl_str_u64(stream, &dropped); /* "-- N bytes dropped --" */
         f->log_dropped += dropped;
     } else {
-        out = gl_str_is(stream, "e") ? stderr : stdout;
+        out = gl_str_is(stream, "e") ? &f->reach->cli->err : &f->reach->cli->out;
     }
-    (void)fwrite(rest.p, 1, rest.n, out);
-    (void)fputc('\n', out);
+    gl_term_print(out, rest);
 }
 
 /* One page; true: there may be more at once. */

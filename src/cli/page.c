@@ -173,8 +173,7 @@ int gl_page_print_json(const struct gl_page *p, struct gl_cli *cli)
 {
     gl_str text = gl_str_trim(gl_buf_view(&p->body));
 
-    (void)fwrite(text.p, 1, text.n, cli->out.file);
-    (void)fputc('\n', cli->out.file);
+    gl_term_print(&cli->out, text);
     return GL_EXIT_OK;
 }
 

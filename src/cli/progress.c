@@ -214,12 +214,12 @@ static void add_step(const struct gl_progress *p, const struct gl_progress_step 
         gl_buf_c(&rest, "  not run: taken over");
     }
     if (s->reason.n > 0 && !gl_str_is(s->status, "completed") && !gl_str_is(s->status, "running")) {
-        gl_buf_fmt(&rest, "  %.*s", GL_STR_ARG(gl_term_safe(&a, s->reason)));
+        gl_buf_fmt(&rest, "  %.*s", GL_STR_ARG(s->reason));
     }
     while (rest.n > 0 && rest.p[rest.n - 1] == ' ') {
         rest.n--;
     }
-    tail = gl_buf_view(&rest);
+    tail = gl_term_safe(&a, gl_buf_view(&rest));
     if (width > STATUS_WIDTH + 5) {
         tail = gl_term_clip(tail, width - STATUS_WIDTH - 5);
     }

@@ -27,7 +27,8 @@ static void print_line(struct gl_cli *cli, struct gl_page *p)
     ended = ended != 0 ? ended : gl_term_now();
     (void)fprintf(cli->out.file, "%s%.*s%s  %.*s  %lld step%s in %.*s\n",
                   gl_term_on(&cli->out, color), GL_STR_ARG(status), gl_term_off(&cli->out, color),
-                  GL_STR_ARG(gl_page_text(p, p->root, "name")), steps, steps == 1 ? "" : "s",
+                  GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, p->root, "name"))), steps,
+                  steps == 1 ? "" : "s",
                   GL_STR_ARG(gl_page_span(p, gl_page_time(p, p->root, "submitted_at"), ended)));
 }
 

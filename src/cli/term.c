@@ -81,25 +81,67 @@ static bool is_turning(const char *p)
             ((unsigned char)p[1] == 0x81 && c >= 0xa6 && c <= 0xa9));
 }
 
+/* One character of `n` bytes, 0: not UTF-8. Escapes that can stand in JSON have the form it knows:
+ * what was valid JSON stays so. */
+static void escape_one(struct gl_buf *out, const char *p, size_t n)
+{
+    unsigned c = (unsigned char)p[0];
+
+    if (n == 0 || (n == 1 && c < 0x20)) {
+        gl_buf_fmt(out, "\\x%02x", c);
+    } else if (n == 1 && c == 0x7f) {
+        gl_buf_c(out, "\\u007f");
+    } else if (n == 2 && c == 0xc2 && (unsigned char)p[1] < 0xa0) { /* C1 */
+        gl_buf_fmt(out, "\\u%04x", (unsigned)(unsigned char)p[1]);
+    } else if (n == 3 && is_turning(p)) {
+        gl_buf_fmt(out, "\\u20%02x",
+                   (((unsigned char)p[1] & 3u) << 6) | ((unsigned char)p[2] & 0x3fu));
+    } else {
+        gl_buf_add(out, p, n);
+    }
+}
+
+static void escape(struct gl_buf *out, gl_str text, bool keeps_lines)
+{
+    for (size_t i = 0; i < text.n;) {
+        size_t n = gl_str_utf8_at((gl_str){.p = text.p + i, .n = text.n - i});
+
+        if (text.p[i] == '\t') {
+            gl_buf_char(out, keeps_lines ? '\t' : ' ');
+        } else if (text.p[i] == '\n' && keeps_lines) {
+            gl_buf_char(out, '\n');
+        } else {
+            escape_one(out, text.p + i, n);
+        }
+        i += n > 0 ? n : 1;
+    }
+}
+
 gl_str gl_term_safe(struct gl_arena *a, gl_str text)
 {
-    char *copy = gl_arena_copy(a, text.n > 0 ? text.p : "", text.n);
-    size_t n;
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
-    for (size_t i = 0; i < text.n; i += n) {
-        n = gl_str_utf8_at((gl_str){.p = text.p + i, .n = text.n - i});
-        if (n == 0) {
-            copy[i] = '?'; /* not UTF-8 */
-            n = 1;
-        } else if (n == 1 && ((unsigned char)copy[i] < 0x20 || copy[i] == 0x7f)) {
-            copy[i] = copy[i] == '\t' ? ' ' : '?';
-        } else if (n == 2 && (unsigned char)copy[i] == 0xc2 && (unsigned char)copy[i + 1] < 0xa0) {
-            copy[i] = copy[i + 1] = '?'; /* C1 controls */
-        } else if (n == 3 && is_turning(copy + i)) {
-            memset(copy + i, '?', 3);
-        }
+    escape(&out, text, false);
+    return gl_str_dup(a, gl_buf_view(&out));
+}
+
+void gl_term_write(const struct gl_term *t, gl_str text)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+
+    if (t->is_tty && !t->is_raw) {
+        escape(&out, text, true);
+        text = gl_buf_view(&out);
     }
-    return (gl_str){.p = copy, .n = text.n};
+    if (text.n > 0) {
+        (void)fwrite(text.p, 1, text.n, t->file); /* the end of the command looks after stdout */
+    }
+}
+
+void gl_term_print(const struct gl_term *t, gl_str text)
+{
+    gl_term_write(t, text);
+    (void)fputc('\n', t->file);
 }
 
 static bool is_start(char c)

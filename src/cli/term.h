@@ -10,6 +10,7 @@
 struct gl_term {
     FILE *file;
     bool is_tty, has_color;
+    bool is_raw; /* text of others passes as it is, also to a terminal (--raw) */
     unsigned columns, rows;
 };
 
@@ -24,10 +25,14 @@ enum gl_color gl_term_status_color(gl_str status); /* of a job or a step */
 
 gl_ms gl_term_now(void); /* wall clock */
 
-/* Text of others, on a terminal: control characters become '?', so that it cannot steer it,
- * and so do those that turn the direction of writing around. */
-gl_str gl_term_safe(struct gl_arena *a, gl_str text);
-size_t gl_term_width(gl_str text); /* code points */
+/* Text of others may hold control characters that steer a terminal: set its title, fill the
+ * clipboard, overwrite what is on the screen. They are shown as \\x1b or \\u009b, and so are bytes
+ * that are not UTF-8 and characters that reverse the direction of writing. */
+gl_str gl_term_safe(struct gl_arena *a, gl_str text); /* as part of a line: a tab becomes a space */
+/* Writes text of others: escaped to a terminal (newlines and tabs stay), else byte for byte. */
+void gl_term_write(const struct gl_term *t, gl_str text);
+void gl_term_print(const struct gl_term *t, gl_str text); /* the same, with a newline */
+size_t gl_term_width(gl_str text);                        /* code points */
 gl_str gl_term_clip(gl_str text, size_t width);
 /* The same, and what was cut can be seen: "a long st…". */
 gl_str gl_term_cut(struct gl_arena *a, gl_str text, size_t width);
