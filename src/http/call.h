@@ -31,6 +31,8 @@ struct gl_door {
     struct gl_http *http;
     struct MHD_Daemon *daemon;
     bool is_tcp;
+    struct gl_intake **intakes; /* by descriptor: intake.c */
+    size_t intakes_n;
 };
 
 struct gl_http {
@@ -106,6 +108,7 @@ struct gl_call {
     unsigned status; /* 0: none yet */
     const char *type;
     const char *allow; /* methods, where another one was used */
+    bool is_last;      /* the connection is closed after it */
     struct gl_buf out;
     struct MHD_Response *stream; /* instead of `out` */
     bool has_log_headers;
@@ -137,9 +140,10 @@ bool gl_door_admits(struct gl_call *c);
 void gl_guests_on_connection(void *door, struct MHD_Connection *connection, void **context,
                              enum MHD_ConnectionNotificationCode what);
 void *gl_guests_on_uri(void *door, const char *uri, struct MHD_Connection *connection);
-void gl_guests_arrived(struct gl_call *c);  /* its request is complete */
-void gl_guests_answered(struct gl_call *c); /* it may send the next */
-size_t gl_guests_limit(size_t doors_n);     /* how many connections a door may have */
+const char *gl_guests_begin(struct gl_call *c); /* why its framing is refused, or NULL */
+void gl_guests_arrived(struct gl_call *c);      /* its request is complete */
+void gl_guests_answered(struct gl_call *c);     /* it may send the next */
+size_t gl_guests_limit(size_t doors_n);         /* how many connections a door may have */
 bool gl_guests_is_gone(struct MHD_Connection *connection); /* has it hung up while it sleeps? */
 /* Under the lock: end those that have taken too long; gives back when to look again. */
 int64_t gl_guests_sweep(struct gl_http *h, int64_t now_ms);

@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "http/call.h"
+#include "http/intake.h"
 #include "os/sock.h"
 
 enum {
@@ -27,6 +28,7 @@ struct guest {
     struct gl_door *door;
     int fd;
     uint64_t peer;
+    struct gl_intake intake;
     int64_t due_ms; /* when its request must be complete; INT64_MAX: it is */
 };
 
@@ -85,6 +87,7 @@ static void come(struct gl_door *d, struct MHD_Connection *connection, void **co
     g->fd = info->connect_fd;
     g->peer = peer_of(d, g->fd);
     g->due_ms = gl_http_now_ms() + ARRIVAL_MS_MAX;
+    gl_intake_open(d, &g->intake, g->fd);
     pthread_mutex_lock(&h->lock);
     is_one_too_many = count_of(h, d, g->peer) >= h->guests_max / 4 * 3;
     if (gl_list_empty(&h->guests)) {
@@ -111,6 +114,7 @@ void gl_guests_on_connection(void *door, struct MHD_Connection *connection, void
         pthread_mutex_lock(&d->http->lock);
         gl_list_remove(&g->link);
         pthread_mutex_unlock(&d->http->lock);
+        gl_intake_close(d, &g->intake);
         gl_mem_free(g);
         *context = NULL;
     }
@@ -130,18 +134,10 @@ static void set_due(struct MHD_Connection *connection, int64_t due_ms)
 /* libmicrohttpd drops a connection without a word when the arguments do not fit its memory. */
 static void refuse_arguments(struct MHD_Connection *connection)
 {
-    static const char body[] = "{\"error\":{\"code\":\"limit\",\"message\":\"a query can have 64 "
-                               "arguments\",\"request_id\":\"0000000000000000\"}}\n";
     const struct guest *g = guest_of(connection);
-    char text[512];
-    int n = snprintf(text, sizeof(text),
-                     "HTTP/1.1 414 URI Too Long\r\nConnection: close\r\n"
-                     "Content-Type: application/json\r\nGlia-Request-Id: 0000000000000000\r\n"
-                     "Content-Length: %zu\r\n\r\n%s",
-                     sizeof(body) - 1, body);
 
     if (g != NULL) {
-        (void)send(g->fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL); /* it is closed anyway */
+        gl_intake_answer(g->fd, "414 URI Too Long", "limit", "a query can have 64 arguments");
         (void)shutdown(g->fd, SHUT_RDWR);
     }
 }
@@ -160,6 +156,14 @@ void *gl_guests_on_uri(void *door, const char *uri, struct MHD_Connection *conne
         refuse_arguments(connection);
     }
     return NULL;
+}
+
+const char *gl_guests_begin(struct gl_call *c)
+{
+    struct guest *g = guest_of(c->connection);
+
+    GL_ASSERT(g != NULL);
+    return gl_intake_begin(&g->intake);
 }
 
 void gl_guests_arrived(struct gl_call *c)

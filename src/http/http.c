@@ -233,8 +233,14 @@ static bool charge(struct gl_call *c, size_t bytes)
 static void check_headers(struct gl_call *c)
 {
     gl_str length = gl_call_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *fault = gl_guests_begin(c);
     uint64_t bytes = 0;
 
+    if (fault != NULL) {
+        c->is_last = true;
+        gl_reply_error(c, GL_E_INVALID, fault, NULL);
+        return;
+    }
     if (!gl_door_admits(c)) {
         return;
     }
@@ -370,6 +376,7 @@ static void http_free(struct gl_http *h)
         if (h->doors[i].daemon != NULL) {
             MHD_stop_daemon(h->doors[i].daemon);
         }
+        gl_mem_free((void *)h->doors[i].intakes);
     }
     gl_usher_stop(h);
     gl_map_done(&h->polls);

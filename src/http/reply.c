@@ -166,6 +166,9 @@ enum MHD_Result gl_reply_queue(struct gl_call *c)
     (void)MHD_add_response_header(r, "Glia-Request-Id", c->id);
     /* What a node says is not for a browser to guess about, or to keep. */
     (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
+    if (c->is_last) {
+        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+    }
     if (c->allow != NULL) {
         (void)MHD_add_response_header(r, MHD_HTTP_HEADER_ALLOW, c->allow);
     }

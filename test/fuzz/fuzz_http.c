@@ -1,11 +1,13 @@
 /* What strangers can send to the API, behind libmicrohttpd: paths, headers and submissions.
  *
- * The first line of the input is "METHOD /path", the second a header, the rest a body. */
+ * The first line of the input is "METHOD /path", the second a header, the rest a body. The input as
+ * a whole is also what may arrive on a connection. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "http/framing.h"
 #include "http/routes.h"
 #include "http/submits.h"
 #include "http/text.h"
@@ -98,6 +100,22 @@ static void read_body(gl_str text)
     gl_arena_done(&a);
 }
 
+/* However the bytes arrive, the same of them are good, for the same reason. */
+static void read_framing(gl_str text)
+{
+    struct gl_framing whole = {0}, single = {0};
+    size_t good = gl_framing_feed(&whole, text.p, text.n), n = 0;
+
+    while (n < text.n && gl_framing_feed(&single, text.p + n, 1) == 1) {
+        n++;
+    }
+    check(good == n && whole.why == single.why);
+    check((good < text.n) == (whole.why != NULL));
+    check(whole.begun_n == single.begun_n && whole.heads_n == single.heads_n);
+    check(whole.begun_n - whole.heads_n <= 1);
+    check(whole.head_at <= good);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -110,5 +128,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         read_head(line, header);
     }
     read_body(rest);
+    read_framing((gl_str){.p = (const char *)data, .n = size});
     return 0;
 }

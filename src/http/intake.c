@@ -1,0 +1,202 @@
+#include "http/intake.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/mem.h"
+#include "http/call.h"
+
+enum {
+    DRAIN_BYTES_MAX = 1 << 20,
+    HEAD_BYTES_MAX = 32 << 10, /* the memory of a connection: http.c */
+};
+
+/* The door whose HTTP thread this is: recv() has no other argument to find it by. tools/tidy knows
+ * it by name. */
+static _Thread_local struct gl_door *intake_door;
+
+/* ---- by descriptor ---- */
+
+static void make_room(struct gl_door *door, size_t n)
+{
+    struct gl_intake **more = gl_mem_alloc(n * sizeof(struct gl_intake *));
+
+    for (size_t i = 0; i < n; i++) {
+        more[i] = i < door->intakes_n ? door->intakes[i] : NULL;
+    }
+    gl_mem_free((void *)door->intakes);
+    door->intakes = more;
+    door->intakes_n = n;
+}
+
+void gl_intake_open(struct gl_door *door, struct gl_intake *in, int fd)
+{
+    *in = (struct gl_intake){.fd = fd};
+    intake_door = door;
+    if ((size_t)fd >= door->intakes_n) {
+        make_room(door, ((size_t)fd + 1) * 2);
+    }
+    door->intakes[fd] = in;
+}
+
+void gl_intake_close(struct gl_door *door, struct gl_intake *in)
+{
+    door->intakes[in->fd] = NULL;
+    gl_buf_done(&in->held);
+}
+
+static struct gl_intake *find(int fd)
+{
+    const struct gl_door *door = intake_door;
+
+    return door != NULL && fd >= 0 && (size_t)fd < door->intakes_n ? door->intakes[fd] : NULL;
+}
+
+/* ---- refusing ---- */
+
+const char *gl_intake_begin(struct gl_intake *in)
+{
+    in->calls_n++;
+    if (in->calls_n <= in->framing.heads_n) {
+        /* Its headers were good; its body, which may have come with them, need not be. */
+        return in->calls_n == in->framing.begun_n ? in->framing.why : NULL;
+    }
+    return in->framing.why != NULL ? in->framing.why
+                                   : "the framing of this request was not checked";
+}
+
+void gl_intake_answer(int fd, const char *status, const char *code, const char *message)
+{
+    char body[256], text[640];
+    int body_n = snprintf(body, sizeof(body),
+                          "{\"error\":{\"code\":\"%s\",\"message\":\"%s\","
+                          "\"request_id\":\"0000000000000000\"}}\n",
+                          code, message);
+    int n = snprintf(text, sizeof(text),
+                     "HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: application/json\r\n"
+                     "Glia-Request-Id: 0000000000000000\r\nContent-Length: %d\r\n\r\n%s",
+                     status, body_n, body);
+
+    (void)send(fd, text, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL); /* it is closed anyway */
+}
+
+/* A connection that is closed with bytes unread is reset, and the answer may be lost with it. */
+static void drain(int fd)
+{
+    char bytes[16 << 10];
+    ssize_t n;
+
+    for (size_t all = 0; all < DRAIN_BYTES_MAX; all += (size_t)n) {
+        n = recvfrom(fd, bytes, sizeof(bytes), MSG_DONTWAIT, NULL, NULL);
+        if (n <= 0) {
+            return;
+        }
+    }
+}
+
+/* In place of the headers that are refused: a request that comes to the handler in its turn. */
+static ssize_t end_head(struct gl_intake *in, char *bytes, size_t n)
+{
+    static const char head[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+
+    in->is_ended = true;
+    if (n < sizeof(head) - 1) { /* there is not even room for that */
+        gl_intake_answer(in->fd, "400 Bad Request", "invalid", in->framing.why);
+        return 0;
+    }
+    memcpy(bytes, head, sizeof(head) - 1);
+    return sizeof(head) - 1;
+}
+
+static ssize_t refuse(struct gl_intake *in, char *bytes, size_t n)
+{
+    const struct gl_framing *f = &in->framing;
+
+    if (in->is_ended) {
+        return 0;
+    }
+    if (gl_framing_is_in_head(f)) {
+        return end_head(in, bytes, n);
+    }
+    if (in->calls_n < f->begun_n) { /* requests before it are being answered: its turn comes */
+        errno = EAGAIN;
+        return -1;
+    }
+    in->is_ended = true;
+    gl_intake_answer(in->fd, "400 Bad Request", "invalid", f->why);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* Headers that came in several pieces wait here until they are complete. `good` bytes are new. */
+static void hold(struct gl_intake *in, const char *bytes, size_t good)
+{
+    const struct gl_framing *f = &in->framing;
+    bool is_in_head = gl_framing_is_in_head(f);
+
+    /* A head that was open before and is still open grows; else what is open began in this piece.
+     */
+    in->head_n = !is_in_head                          ? 0
+                 : in->was_in_head && f->head_at == 0 ? in->head_n + good
+                                                      : good - f->head_at;
+    in->was_in_head = is_in_head;
+    gl_buf_add(&in->held, bytes, good);
+    if (f->why != NULL) {
+        in->held.n -= in->head_n;
+        in->head_n = 0;
+    }
+}
+
+/* What may be delivered of what is held. Headers that libmicrohttpd has no memory for are, too: it
+ * refuses them. */
+static size_t deliver(struct gl_intake *in, char *bytes, size_t n)
+{
+    size_t ready = in->head_n > HEAD_BYTES_MAX ? in->held.n : in->held.n - in->head_n;
+
+    ready = ready < n ? ready : n;
+    if (ready > 0) {
+        memcpy(bytes, in->held.p, ready);
+        in->held.n -= ready;
+        memmove(in->held.p, in->held.p + ready, in->held.n);
+        in->head_n = in->head_n < in->held.n ? in->head_n : in->held.n;
+    }
+    if (in->held.n == 0) {
+        gl_buf_done(&in->held); /* most connections are idle */
+    }
+    return ready;
+}
+
+static size_t take(struct gl_intake *in, char *bytes, size_t got, size_t n)
+{
+    size_t good = gl_framing_feed(&in->framing, bytes, got);
+
+    if (good < got) {
+        drain(in->fd);
+        /* libmicrohttpd reads on when there is an event, and this is one. */
+        (void)shutdown(in->fd, SHUT_RD);
+    } else if (in->held.n == 0 && !gl_framing_is_in_head(&in->framing)) {
+        in->was_in_head = false;
+        return got; /* whole, as nearly always */
+    }
+    hold(in, bytes, good);
+    return deliver(in, bytes, n);
+}
+
+ssize_t gl_intake_recv(int fd, void *bytes, size_t n, int flags)
+{
+    struct gl_intake *in = find(fd);
+    size_t ready = in != NULL ? deliver(in, bytes, n) : 0;
+
+    while (ready == 0 && (in == NULL || in->framing.why == NULL)) {
+        ssize_t got = recvfrom(fd, bytes, n, flags, NULL, NULL);
+
+        if (in == NULL || got <= 0) {
+            return got;
+        }
+        ready = take(in, bytes, (size_t)got, n);
+    }
+    return ready > 0 ? (ssize_t)ready : refuse(in, bytes, n);
+}
