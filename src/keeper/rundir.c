@@ -117,6 +117,10 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
     struct gl_shelf_sizes former = {-1, -1};
     bool is_new = false;
     int r = gl_shelf_take(k, job, path, &former) ? 0 : make_folder(k, s, path, &is_new, reterr_why);
+    if (r == 0) { /* a step could have put a link where a later one has its folder */
+        const char *work = gl_rundir_join(&k->scratch, path, GL_S("work")).p;
+        r = gl_fs_refuse_links(k->contexts_fd, s->cwd.n == 0 ? work : path.p, reterr_why);
+    }
     if (r == 0) {
         r = write_file(k, path, GL_S("input.json"), input, former.input_bytes, reterr_why);
     }

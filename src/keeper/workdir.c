@@ -180,7 +180,14 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
     if (err != 0 && err != EEXIST) {
         return gl_fs_why(reterr_why, err, "make the folder", path.p);
     }
-    int r = make_work(k, gl_rundir_join(&k->scratch, folder, GL_S("work")).p, reterr_why);
+    const char *work = gl_rundir_join(&k->scratch, folder, GL_S("work")).p;
+    int r = make_work(k, work, reterr_why);
+    if (r == 0) {
+        r = gl_fs_refuse_links(k->contexts_fd, work, reterr_why);
+    }
+    if (r == 0) {
+        r = gl_fs_refuse_links(k->contexts_fd, path.p, reterr_why);
+    }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = gl_workdir_put(k, s, path, &s->files[i], reterr_why);
     }
@@ -191,7 +198,8 @@ int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const ch
         r = gl_runclaim_take(gl_str_c(&k->scratch, s->take_folder), s->key.job, reterr_why);
     }
     if (r == 0 && s->make_folder.n > 0) {
-        r = gl_fs_mkdirs(gl_str_c(&k->scratch, s->make_folder), reterr_why);
+        /* RUNS/RUN/data: the run's folder and what is in it must be where they seem to be. */
+        r = gl_fs_mkdirs_own(gl_str_c(&k->scratch, s->make_folder), 2, reterr_why);
     }
     return r;
 }

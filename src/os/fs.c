@@ -92,6 +92,67 @@ int gl_fs_mkdirs(const char *path, struct gl_why *reterr_why)
     return 0;
 }
 
+int gl_fs_refuse_links(int at, const char *path, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_fs_closep) int fd = -1;
+    gl_str rest = gl_str_of(path);
+
+    while (rest.n > 0) {
+        gl_str part = gl_str_cut(rest, '/', &rest);
+        int next = part.n > 0 ? openat(fd >= 0 ? fd : at, gl_str_c(&a, part),
+                                       O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                              : -1;
+        if (next < 0 && (errno == ELOOP || errno == ENOTDIR)) {
+            return gl_why(
+                reterr_why, GL_E_IO,
+                "%s: '%.*s' is a symbolic link or a file where Glia keeps a folder of its "
+                "own; remove it",
+                path, GL_STR_ARG(part));
+        }
+        if (next < 0) {
+            return gl_fs_why(reterr_why, errno, "open the folder", path);
+        }
+        gl_fs_closep(&fd);
+        fd = next;
+    }
+    return 0;
+}
+
+int gl_fs_mkdirs_own(const char *path, size_t own_n, struct gl_why *reterr_why)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_fs_closep) int at = -1;
+    gl_str root = gl_str_of(path);
+
+    for (size_t i = 0; i < own_n; i++) {
+        root = folder_of(gl_str_c(&a, root));
+    }
+    GL_ASSERT(path[0] == '/' && root.n > 0);
+    int err = gl_fs_mkdirs(gl_str_c(&a, root), reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    at = open(gl_str_c(&a, root), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (at < 0) {
+        return gl_fs_why(reterr_why, errno, "open the folder", gl_str_c(&a, root));
+    }
+    for (size_t end = root.n + (root.n > 1); end < strlen(path);) {
+        end += strcspn(path + end, "/");
+        err = make_folder(gl_str_c(&a, (gl_str){.p = path, .n = end}), &a, reterr_why);
+        if (err == 0) {
+            size_t begin = root.n + (root.n > 1);
+            err = gl_fs_refuse_links(
+                at, gl_str_c(&a, (gl_str){.p = path + begin, .n = end - begin}), reterr_why);
+        }
+        if (err < 0) {
+            return err;
+        }
+        end += path[end] == '/';
+    }
+    return 0;
+}
+
 static int write_all(int fd, gl_str content)
 {
     size_t done = 0;

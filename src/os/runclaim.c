@@ -166,9 +166,9 @@ static int set_aside(const char *folder, gl_str last, unsigned number, struct gl
 
 static int make_folders(const struct place *p, struct gl_why *reterr_why)
 {
-    int err = gl_fs_mkdirs(p->folder, reterr_why);
+    int err = gl_fs_mkdirs_own(p->folder, 1, reterr_why);
 
-    return err == 0 ? gl_fs_mkdirs(p->lists, reterr_why) : err;
+    return err == 0 ? gl_fs_mkdirs_own(p->lists, 1, reterr_why) : err;
 }
 
 /* What was set aside is so durably before the list says whose the folder is now. */
@@ -190,7 +190,7 @@ static int take(const struct place *p, gl_str job, struct gl_arena *a, struct gl
 
         read_list(p, &list);
         if (is_of(p, gl_buf_view(&list), job, &last)) {
-            return gl_fs_mkdirs(p->folder, reterr_why);
+            return gl_fs_mkdirs_own(p->folder, 1, reterr_why);
         }
         if (last.n > 0) {
             err = set_aside(p->folder, last, i, a, &is_gone, reterr_why);

@@ -218,3 +218,21 @@ def test_instances_of_a_step_have_folders_of_their_own(place):
     for i in range(3):
         place.ack(attempt="fetch[%d]:attempt:1" % i)
     assert place.link.list() == []
+
+
+# ---- links that a step has planted ----
+
+@pytest.mark.parametrize("planted", ["J2", "J2/s:attempt:1", "J2/s:attempt:1/work"])
+def test_a_link_in_the_place_of_a_run_folder_is_refused(place, tmp_path, planted):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    runs = os.path.join(place.path, "contexts", "default", "runs")
+    path = os.path.join(runs, planted)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.symlink(elsewhere, path)
+    e = place.run("pwd; touch here", job="J2")
+    assert e["end"] == "not_executed", e
+    assert "is a symbolic link" in e["error"] and "remove it" in e["error"]
+    left = [name for _, _, files in os.walk(elsewhere) for name in files]
+    assert left == []
+    assert place.run("true", job="J3")["exit_code"] == 0

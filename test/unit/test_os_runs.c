@@ -556,6 +556,30 @@ static void files_can_be_read_when_asked(void **state)
     assert_int_equal(open_n, 3);
 }
 
+/* ---- links ---- */
+
+/* The job itself, or anybody of its user, can put a link where the run's folder is. */
+static void a_link_in_place_of_the_folder_is_refused(void **state)
+{
+    struct bench *b = *state;
+    char data[4096];
+    struct stat st;
+
+    take(b, NEW);
+    assert_int_equal(rmdir(in(b, "run")), 0);
+    assert_int_equal(mkdir(in(b, "elsewhere"), 0700), 0);
+    assert_int_equal(symlink("elsewhere", in(b, "run")), 0);
+    assert_int_equal(gl_runclaim_take(in(b, "run"), GL_S(NEW), &b->why), GL_E_IO);
+    assert_non_null(strstr(b->why.text, "symbolic link"));
+    (void)snprintf(data, sizeof(data), "%s/data", in(b, "run"));
+    assert_int_equal(gl_fs_mkdirs_own(data, 2, &b->why), GL_E_IO);
+    assert_int_not_equal(stat(in(b, "elsewhere/data"), &st), 0);
+    assert_int_equal(unlink(in(b, "run")), 0);
+    take(b, NEW);
+    assert_int_equal(gl_fs_mkdirs_own(data, 2, &b->why), 0);
+    assert_int_equal(gl_fs_mkdirs_own(data, 2, &b->why), 0); /* and again */
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -566,6 +590,7 @@ int main(void)
         TEST(a_name_tells_the_job),
         TEST(a_name_that_is_taken_is_not_replaced),
         TEST(a_list_that_is_none_names_nobody),
+        TEST(a_link_in_place_of_the_folder_is_refused),
         TEST(a_default_must_be_one_of_the_decisions),
         TEST(defaults_of_a_file_are_written_together),
         TEST(what_is_too_much_of_a_file_is_counted),
