@@ -704,6 +704,7 @@ def test_a_required_beacon_that_does_not_come(served, tmp_path):
 # ---- leases ----
 
 @item("B-10-2")
+@pytest.mark.sqlite_only("nodes that share a store wait for one that has the pool")
 @pytest.mark.parametrize("config, says", [({"pool_slots": 51}, "51"), ({"pool": "gpu"}, "gpu")])
 def test_slots_that_cannot_be_had_fail_the_attempt(served, tmp_path, config, says):
     b = Bundle("slots").worker("a", "say(x=1)", **config).ends("a").seed("a", {})
