@@ -10,7 +10,7 @@
  * bounded number of steps (facts). Scans of large jobs wait for each other, so that however many
  * clients ask, they need the memory of one. */
 #include "api/asked.h"
-#include "api/facts.h"
+#include "api/live_facts.h"
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "api/scan.h"

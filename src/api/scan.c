@@ -1,7 +1,5 @@
 #include "api/scan.h"
 
-#include <stdlib.h>
-
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -290,13 +288,6 @@ void gl_scan_add(struct gl_scan *s, const struct gl_record *records, size_t n)
 
 /* ---- the view ---- */
 
-static int compare_items(const void *a, const void *b)
-{
-    const struct gl_heap_item *const *x = a, *const *y = b;
-
-    return compare(GL_CONTAINER(*x, struct kept, place), GL_CONTAINER(*y, struct kept, place));
-}
-
 static const struct gl_step_record *read_kept(const struct kept *k, struct gl_arena *a)
 {
     struct gl_step_record *r = GL_NEW(a, struct gl_step_record);
@@ -307,20 +298,22 @@ static const struct gl_step_record *read_kept(const struct kept *k, struct gl_ar
     return r;
 }
 
+/* The least important comes out of the heap first, and goes to the end. */
 static void take(struct gl_scan *s, struct gl_heap *h)
 {
-    if (h->n > 0) {
-        qsort(h->items, h->n, sizeof(h->items[0]), compare_items); /* no heap any more */
-    }
-    for (size_t i = 0; i < h->n; i++) {
-        const struct kept *k = GL_CONTAINER(h->items[i], struct kept, place);
+    size_t n = h->n;
 
+    for (size_t i = n; i > 0; i--) {
+        struct kept *k = GL_CONTAINER(gl_heap_top(h), struct kept, place);
+
+        gl_heap_remove(h, &k->place);
         put(s->arena, &s->view, k->number, k->item, read_kept(k, s->arena));
         if (h == &s->steps) {
-            s->view.picks[s->view.picks_n++] =
-                (struct gl_view_pick){.number = k->number, .item = k->item};
+            s->view.picks[i - 1] = (struct gl_view_pick){.number = k->number, .item = k->item};
         }
+        gl_mem_free(k);
     }
+    s->view.picks_n += h == &s->steps ? n : 0;
 }
 
 void gl_scan_end(struct gl_scan *s, struct gl_view *ret)

@@ -356,8 +356,7 @@ static const struct gl_checkup_item items[] = {
     {"data folder", look_folder},  {"node", look_node},
     {"store", look_store},         {"other nodes", look_cluster},
     {"permissions", look_secrets}, {"keeper's program", look_program},
-    {"keeper", look_keeper},
-    {"pools", look_pools},
+    {"keeper", look_keeper},       {"pools", look_pools},
 };
 
 /* ---- the command ---- */

@@ -376,10 +376,28 @@ static void revive_lease(struct gl_core *c, struct gl_step *st)
 }
 
 /* What a step needs in memory, by its status. */
+static void revive_attempt(struct gl_core *c, struct gl_step *st)
+{
+    gl_ms heartbeat_ms = gl_step_spec_of(st)->heartbeat_ms;
+
+    if (gl_step_is_unit(st) || !gl_safety_is_foreign(c, st)) {
+        gl_slots_take(c, st);
+    }
+    if (gl_safety_is_foreign(c, st)) {
+        return; /* see inherit(), where an agent's lease ends */
+    }
+    if (c->shared && !gl_job_is_mine(c, st->job) && st->r.orphan_grace_ms != c->orphan_grace_ms) {
+        st->r.orphan_grace_ms = c->orphan_grace_ms; /* the keeper's, once it is asked */
+        gl_txn_dirty(c, st);
+    }
+    st->heartbeat_at =
+        heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
+    gl_attempts_adopt(c, st);
+}
+
 static void revive(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
-    gl_ms heartbeat_ms = gl_step_spec_of(st)->heartbeat_ms;
 
     if (gl_step_is_bound(st)) {
         gl_bound_revive(c, st);
@@ -390,19 +408,7 @@ static void revive(struct gl_core *c, struct gl_step *st)
     }
     switch ((enum gl_step_status)st->r.status) {
     case GL_STEP_RUNNING:
-        if (gl_step_is_unit(st) || !gl_safety_is_foreign(c, st)) {
-            gl_slots_take(c, st);
-        }
-        if (gl_safety_is_foreign(c, st)) {
-            break; /* see inherit(), where an agent's lease ends */
-        }
-        if (c->shared && !gl_job_is_mine(c, j) && st->r.orphan_grace_ms != c->orphan_grace_ms) {
-            st->r.orphan_grace_ms = c->orphan_grace_ms; /* the keeper's, once it is asked */
-            gl_txn_dirty(c, st);
-        }
-        st->heartbeat_at =
-            heartbeat_ms > 0 && st->r.stopping == GL_STOP_NONE ? c->now + heartbeat_ms : 0;
-        gl_attempts_adopt(c, st);
+        revive_attempt(c, st);
         break;
     case GL_STEP_READY:
         if (gl_step_is_unit(st) && gl_agents_reread(c, st)) {

@@ -1,6 +1,4 @@
-#include "api/facts.h"
-
-#include <stdlib.h>
+#include "api/live_facts.h"
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -10,19 +8,15 @@ enum { FACTS_MAX = 100 };
 
 /* ---- answers ---- */
 
-static int compare_places(const void *a, const void *b)
-{
-    uint32_t x = ((const struct gl_fact *)a)->place, y = ((const struct gl_fact *)b)->place;
-
-    return x == y ? 0 : x < y ? -1 : 1;
-}
-
+/* There are a few, of steps that are queued or run. */
 static const struct gl_fact *find(const struct gl_facts *f, uint32_t place)
 {
-    struct gl_fact key = {.place = place};
-
-    return f->steps_n == 0 ? NULL
-                           : bsearch(&key, f->steps, f->steps_n, sizeof(key), compare_places);
+    for (size_t i = 0; i < f->steps_n; i++) {
+        if (f->steps[i].place == place) {
+            return &f->steps[i];
+        }
+    }
+    return NULL;
 }
 
 static bool tell_heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
@@ -152,5 +146,4 @@ void gl_facts_collect(struct gl_facts *f, struct gl_arena *a, const struct gl_vi
     for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
         ask(&c, i, -1);
     }
-    qsort(f->steps, f->steps_n, sizeof(f->steps[0]), compare_places);
 }

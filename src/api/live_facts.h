@@ -1,7 +1,7 @@
-/* facts.h - what only the memory of a running node knows of a job, copied for a reader on another
+/* live_facts.h - what only the memory of a running node knows of a job, copied for a reader on another
  * thread. The same questions as reason.h asks, answered from the copy. */
-#ifndef GL_API_FACTS_H
-#define GL_API_FACTS_H
+#ifndef GL_API_LIVE_FACTS_H
+#define GL_API_LIVE_FACTS_H
 
 #include "api/reason.h"
 
@@ -18,7 +18,7 @@ struct gl_facts {
     bool has_node;
     bool is_quarantined;
     gl_str store;
-    struct gl_fact *steps; /* by place */
+    struct gl_fact *steps;
     size_t steps_n;
 };
 
