@@ -1,6 +1,7 @@
 """A data folder and the real `glia` in it, for tests of whole programs."""
 
 import contextlib
+import glob
 import http.client
 import json
 import os
@@ -8,6 +9,8 @@ import signal
 import socket
 import subprocess
 import time
+
+from failures import DEFECT
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("GLIA_BUILD_RELEASE", os.path.join(ROOT, "build"))
@@ -149,8 +152,18 @@ class Box:
         finally:
             connection.close()
 
+    def print_crashes(self):
+        """pytest shows this if the test fails, and tools/test does not call such a test flaky."""
+        said = [f"{p.args} ended with {p.returncode}" for p in self.started if p.poll() is not None]
+        for path in [*glob.glob(f"{self.folder}/err*"), os.path.join(self.data, "keeper", "log")]:
+            with contextlib.suppress(OSError), open(path, errors="replace", encoding="utf-8") as log:
+                said += log.read().splitlines()
+        for line in filter(DEFECT.search, said):
+            print(line)
+
     def close(self):
         """End everything: the nodes first, then the keeper, which ends the steps."""
+        self.print_crashes()
         for process in self.started:
             if process.poll() is None:
                 process.kill()
