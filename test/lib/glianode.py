@@ -156,8 +156,8 @@ class Box:
         """pytest shows this if the test fails, and tools/test does not call such a test flaky."""
         said = [f"{p.args} ended with {p.returncode}" for p in self.started if p.poll() is not None]
         for path in [*glob.glob(f"{self.folder}/err*"), os.path.join(self.data, "keeper", "log")]:
-            with contextlib.suppress(OSError), open(path, errors="replace", encoding="utf-8") as log:
-                said += log.read().splitlines()
+            with contextlib.suppress(OSError), open(path, "rb") as log:
+                said += log.read().decode(errors="replace").splitlines()
         for line in filter(DEFECT.search, said):
             print(line)
 

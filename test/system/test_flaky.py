@@ -97,7 +97,8 @@ def test_with_many_failures_none_is_run_again(runner, capsys):
 
 
 def test_a_defect_is_never_flaky(runner, capsys):
-    text = ("def test_a():\n    print('x.c:5: runtime error: overflow', *['more'] * 900, sep='\\n')\n"
+    text = ("def test_a():\n    print('x.c:5: runtime error: overflow', *['more'] * 900,"
+            " sep='\\n')\n"
             "    assert not is_first('a')\n")
     code, lines = outcome(runner, capsys, text)
     assert (code, lines[-1]) == (1, "0 passed, 1 failed")
