@@ -641,9 +641,9 @@ if len(open(os.path.join(folder, "read")).readlines()) == 2:
 
 @item("B-7.6-1", "B-7.6-3")
 def test_beacons_keep_a_step_alive(served, tmp_path):
-    b = Bundle("beacons").worker("a", "time.sleep(4.4)", beacon_enabled=True,
+    b = Bundle("beacons").worker("a", "time.sleep(14)", beacon_enabled=True,
                                       beacon_interval_ms=300,
-                                      beacon_timeout_ms=2000,
+                                      beacon_timeout_ms=10000,
                                  output_message_type="done").ends("a").seed("a", {})
     ran = small(served, tmp_path, b)
     beacons = ran.of("agent_beacon", agent_id="a")
@@ -651,7 +651,7 @@ def test_beacons_keep_a_step_alive(served, tmp_path):
     assert told[0] == "started" and told[-1] == "completed" and told.count("working") >= 3, told
     payload = beacons[1]["payload"]
     assert payload["schema"] == "mn.agent.beacon.v1" and payload["source"] == "runtime"
-    assert payload["interval_ms"] == 300 and payload["timeout_ms"] == 2000
+    assert payload["interval_ms"] == 300 and payload["timeout_ms"] == 10000
     assert payload["sequence"] >= 1
 
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import time
 
 import pytest
 
@@ -36,14 +35,13 @@ def make_stopped(box):
 
 def test_commands_give_up_and_followers_stay(stopped):
     box = stopped
-    begun = time.monotonic()
     quick = [box.start(*words) for words in (("status",), ("doctor",))]
     usual = [box.start(*words) for words in (("job", "list"), ("human", "list"),
                                              ("why", box.job), ("job", "status", box.job))]
     commands = [box.start("job", "pause", box.job), box.start("serve")]
     assert f"process {box.node.pid} holds the folder" in box.finish(quick[1], code=1)
     box.finish(quick[0], code=5)
-    assert time.monotonic() - begun < 15, "they ask whether it answers at all"
+    assert "has not answered for 5 s" in box.read(quick[0].err)
     for run in [quick[0], *usual, commands[0]]:
         box.finish(run, code=5)
         said = box.read(run.err)

@@ -977,6 +977,8 @@ def test_a_path_of_any_length_will_do(tmp_path):
 
 # ---- the node's silence ----
 
+SPOKEN_MS = 8000  # orphan grace of steps that must live: longer than a busy machine stands still
+
 def silences(place):
     """How often the keeper has said that it misses its node."""
     with open(place.file("log")) as f:
@@ -1015,15 +1017,15 @@ def test_orphans_that_do_not_listen_are_killed_and_the_keeper_says_so_once(place
 def test_a_new_node_speaks_only_for_the_steps_it_asks_about(place):
     """The others are not its own any more: somebody else may be about to run them."""
     place.keeper()
-    link = Link(place.path, orphan_grace_ms=2000)
+    link = Link(place.path, orphan_grace_ms=SPOKEN_MS)
     link.start(["sleep", "1000"], attempt="s:attempt:1", grace_ms=100)
     link.start(["sleep", "1000"], attempt="t:attempt:1", grace_ms=100)
     link.close()
-    again = Link(place.path, incarnation=2, orphan_grace_ms=2000)
+    again = Link(place.path, incarnation=2, orphan_grace_ms=SPOKEN_MS)
     assert again.attach(attempt="t:attempt:1")["state"] == "running"
     begin = time.monotonic()
     while not silences(place):
-        assert time.monotonic() - begin < 20
+        assert time.monotonic() - begin < 60
         time.sleep(0.1)
         again.send("PING")
     ended = again.event()
@@ -1034,7 +1036,7 @@ def test_a_new_node_speaks_only_for_the_steps_it_asks_about(place):
 def test_a_node_without_a_session_speaks_only_for_steps_that_need_none(place):
     """It lives and talks, but others may have taken its jobs over."""
     place.keeper()
-    link = Link(place.path, orphan_grace_ms=2000, version_max=4)
+    link = Link(place.path, orphan_grace_ms=SPOKEN_MS, version_max=4)
     link.send("PING", session_until=wall_ms() + 1000)
     link.start(["sleep", "1000"], attempt="s:attempt:1", grace_ms=100, needs_session=1)
     link.start(["sleep", "1000"], attempt="t:attempt:1", grace_ms=100)
@@ -1050,10 +1052,10 @@ def test_a_node_without_a_session_speaks_only_for_steps_that_need_none(place):
 
 def test_a_session_that_is_renewed_in_time_ends_nothing(place):
     place.keeper()
-    link = Link(place.path, orphan_grace_ms=2000, version_max=4)
+    link = Link(place.path, orphan_grace_ms=SPOKEN_MS, version_max=4)
     link.send("PING", session_until=wall_ms() + 100)
     link.start(["sleep", "1000"], grace_ms=100, needs_session=1)
-    until = time.monotonic() + 4
+    until = time.monotonic() + 1.3 * SPOKEN_MS / 1000
     while time.monotonic() < until:
         time.sleep(0.1)
         link.send("PING", session_until=wall_ms() + 100)
@@ -1063,9 +1065,9 @@ def test_a_session_that_is_renewed_in_time_ends_nothing(place):
 def test_a_node_of_an_earlier_release_speaks_for_all_its_steps(place):
     """It does not say how long its session lasts."""
     place.keeper()
-    link = Link(place.path, orphan_grace_ms=2000, version_max=3)
+    link = Link(place.path, orphan_grace_ms=SPOKEN_MS, version_max=3)
     link.start(["sleep", "1000"], grace_ms=100)
-    until = time.monotonic() + 4
+    until = time.monotonic() + 1.3 * SPOKEN_MS / 1000
     while time.monotonic() < until:
         time.sleep(0.1)
         link.send("PING")

@@ -12,7 +12,8 @@ import time
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import AT_ONCE_S, ROOT, wait_for  # noqa: E402
+from glianode import ROOT, wait_for  # noqa: E402
+from stalls import Stalls  # noqa: E402
 
 
 def serve(box, *args):
@@ -87,9 +88,11 @@ def test_a_node_takes_jobs_until_it_is_told_to_stop(box):
 
 def test_a_folder_that_another_serve_holds_is_refused_with_its_holder(box):
     node = serve(box)
-    start = time.monotonic()
-    done = box.glia("serve", code=5)
-    assert time.monotonic() - start < 9, "nobody makes way: there is nothing to wait for"
+    with Stalls() as stalls:
+        start = time.monotonic()
+        done = box.glia("serve", code=5)
+        took = time.monotonic() - start
+        assert took < 9 + stalls.slack(start), "it waits 10 s only for a node that makes way"
     assert f"in use by process {node.pid} (glia serve), since 20" in done.stderr
     assert json.loads(box.glia("serve", "--json", code=5).stdout)["error"]["code"] == "unavailable"
     box.glia("run", "--", "true")
@@ -207,12 +210,10 @@ def test_detaching_without_a_node_creates_nothing(box):
 # ---- how it ends ----
 
 def test_running_steps_are_left_to_the_keeper_at_once(box):
-    node = serve(box)
+    node = serve(box, "--grace", "1h")  # counts only with --finish
     run, job = start_flow(box, "one", "unsafe: true")
     run.kill()
-    start = time.monotonic()
     stop(box, node)
-    assert time.monotonic() - start < AT_ONCE_S
     assert not box.has("one.end")
     box.write("one.go", "")
     node = serve(box)
@@ -249,7 +250,8 @@ def test_finish_ends_when_the_grace_period_does(box):
     run.kill()
     start = time.monotonic()
     stop(box, node)
-    assert 0.9 < time.monotonic() - start < AT_ONCE_S
+    assert time.monotonic() - start > 0.9
+    assert "waiting up to 1s for 1 running step" in box.read(node.err)
     assert "1 running step is left to the keeper" in box.read(node.err)
     box.write("one.go", "")
     node = serve(box)
@@ -259,14 +261,12 @@ def test_finish_ends_when_the_grace_period_does(box):
 
 
 def test_a_second_signal_is_an_end_at_once(box):
-    node = serve(box, "--finish", "--grace", "50s")
+    node = serve(box, "--finish", "--grace", "1h")
     run, _ = start_flow(box, "one")
     run.kill()
     node.send_signal(signal.SIGTERM)
     wait_for("its word", lambda: "waiting up to" in box.read(node.err))
-    start = time.monotonic()
     stop(box, node)
-    assert time.monotonic() - start < AT_ONCE_S
     box.write("one.go", "")
 
 
