@@ -143,6 +143,16 @@ def test_a_test_that_vanishes_or_is_skipped_when_alone_has_failed(runner, capsys
         assert any("again, alone" in line for line in lines) and not flaky_lines(lines)
 
 
+def test_a_rerun_that_ends_with_an_error_has_failed(runner, capsys):
+    with (runner.folder / "conftest.py").open("a") as file:
+        file.write(f"import os\nAGAIN = os.path.exists('{runner.folder}/a')\n"
+                   "def pytest_sessionfinish(session):\n    if AGAIN:\n"
+                   "        session.exitstatus = 3\n")
+    code, lines = outcome(runner, capsys, FLAKY.format("a"))
+    assert any("again, alone" in line for line in lines)
+    assert (code, lines[-1]) == (1, "0 passed, 1 failed") and not flaky_lines(lines)
+
+
 def test_a_skipped_test_is_not_hidden_by_a_flaky_one(runner, capsys):
     code, lines = outcome(runner, capsys, FLAKY.format("a") + "def test_b(): pytest.skip('no')\n")
     assert (code, lines[-1]) == (1, "0 passed, 2 failed")
