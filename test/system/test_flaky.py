@@ -188,7 +188,7 @@ def test_the_rerun_has_the_store_and_the_share_of_its_suite(runner, capsys):
 def test_other_programs_are_not_run_again(runner, capsys):
     script = runner.folder / "swarm"
     script.write_text(f"#!/bin/sh\ntest -e {runner.folder}/x && echo 1 passed && exit\n"
-                      f"touch {runner.folder}/x\necho FAILED: a.py::seed\necho 0 passed, 1 failed\n"
+                      f"touch {runner.folder}/x\necho FAILED a.py::seed\necho 0 passed, 1 failed\n"
                       "exit 1\n")
     script.chmod(0o755)
     runner.use("program", str(script))
