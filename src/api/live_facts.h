@@ -1,5 +1,5 @@
-/* live_facts.h - what only the memory of a running node knows of a job, copied for a reader on another
- * thread. The same questions as reason.h asks, answered from the copy. */
+/* live_facts.h - what only the memory of a running node knows of a job, copied for a reader on
+ * another thread. The same questions as reason.h asks, answered from the copy. */
 #ifndef GL_API_LIVE_FACTS_H
 #define GL_API_LIVE_FACTS_H
 

@@ -513,6 +513,7 @@ static void has_flow(struct status *s)
     gl_scan_begin(&s->scan, &q->arena, &s->job, s->flow, limit,
                   is_one ? GL_OUTPUT_BYTES_MAX : GL_STATUS_OUTPUT_BYTES);
     s->scan.outputs_max = is_one ? ITEMS_BYTES_MAX + GL_OUTPUT_BYTES_MAX : GL_STATUS_BYTES;
+    s->scan.items_max = is_one ? ITEMS_BYTES_MAX : GL_STATUS_OUTPUT_BYTES;
     if (q->rq->step.n > 0 && !gl_scan_want(&s->scan, q->rq->step)) {
         no_such_step(s);
     } else if (is_one) {
@@ -631,6 +632,49 @@ static void tell_brief(struct gl_query *q)
     gl_query_succeed(q);
 }
 
+/* Who waits for a job whose flow is gone waits in vain. */
+static void on_brief_flow(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    if (req->records[0].rev == 0 || req->records[0].damaged) {
+        gl_query_fail(q, GL_E_DAMAGED,
+                      gl_str_fmt(&q->arena,
+                                 "the record of the flow of job %.*s is damaged or missing: %s",
+                                 GL_STR_ARG(q->job), GL_JOB_DAMAGED_ADVICE)
+                          .p);
+    } else if (q->context->store->ops->shared) {
+        gl_query_sessions(q, tell_brief);
+    } else {
+        tell_brief(q);
+    }
+}
+
+static void brief(struct gl_query *q)
+{
+    const struct gl_reason_live *live = q->context->live;
+    gl_str hash = gl_render_text(&q->arena, q->job_record.value, "flow");
+    void *hold = NULL;
+
+    if (!q->job_record.live) {
+        tell_brief(q);
+        return;
+    }
+    if (live != NULL && live->flow != NULL && live->flow(live->owner, hash, &hold) != NULL) {
+        live->flow_done(live->owner, hold);
+        if (q->context->store->ops->shared) {
+            gl_query_sessions(q, tell_brief);
+        } else {
+            tell_brief(q);
+        }
+        return;
+    }
+    gl_query_get(q, GL_S("flow"), hash, on_brief_flow);
+}
+
 static void on_job(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
@@ -647,11 +691,7 @@ static void on_job(struct gl_store_req *req)
     }
     q->job_record = gl_query_keep(q, &req->records[0]);
     if (q->rq->brief) {
-        if (q->context->store->ops->shared && q->job_record.live) {
-            gl_query_sessions(q, tell_brief);
-        } else {
-            tell_brief(q);
-        }
+        brief(q);
         return;
     }
     if (gl_view_read_job(&q->arena, &q->job_record, &job, &why) != 0) {

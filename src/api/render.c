@@ -7,8 +7,6 @@
 #include "model/agent.h"
 #include "model/job.h"
 
-enum { ITEMS_BYTES_MAX = 8 << 20 }; /* of the outputs of one step's instances, put together */
-
 gl_str gl_render_text(struct gl_arena *a, gl_str record, const char *field)
 {
     struct gl_json j;
@@ -146,10 +144,8 @@ static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
 /* Are all instances of a step in this view, and is what they hand on small enough? */
 static bool has_items_output(const struct gl_view *v, uint32_t number)
 {
-    size_t bytes_max = v->inline_max < ITEMS_BYTES_MAX ? v->inline_max : ITEMS_BYTES_MAX;
-
     return !(v->is_partial && !v->is_page) &&
-           (v->items_bytes == NULL || v->items_bytes[number] <= bytes_max);
+           (v->items_bytes == NULL || v->items_bytes[number] <= v->items_max);
 }
 
 static void render_step(struct gl_arena *a, const struct gl_view *v, uint32_t number,

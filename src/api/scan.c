@@ -90,7 +90,8 @@ static uint64_t count_all(const struct gl_job_record *job, const struct gl_flow 
 void gl_scan_begin(struct gl_scan *s, struct gl_arena *a, const struct gl_job_record *job,
                    const struct gl_flow *flow, uint32_t limit, size_t inline_max)
 {
-    *s = (struct gl_scan){.arena = a,
+    *s = (struct gl_scan){.items_max = inline_max,
+                          .arena = a,
                           .limit = limit,
                           .inline_max = inline_max,
                           .outputs_max = SIZE_MAX,
@@ -327,7 +328,7 @@ void gl_scan_end(struct gl_scan *s, struct gl_view *ret)
     v->counts[GL_STEP_PENDING] +=
         v->steps_total > reached ? (uint32_t)(v->steps_total - reached) : 0;
     v->is_partial = v->steps_total > s->limit;
-    v->inline_max = s->inline_max;
+    v->items_max = s->items_max;
     v->items_bytes = s->items_bytes;
     v->picks = GL_NEW_ARRAY(s->arena, struct gl_view_pick, s->steps.n + 1);
     take(s, &s->steps);

@@ -24,6 +24,7 @@ struct gl_scan {
     uint32_t limit;
     size_t inline_max;                 /* larger outputs are left out, ... */
     size_t outputs_max, outputs_bytes; /* ... and those that follow when this much is kept */
+    size_t items_max;                  /* outputs of instances are put together up to this */
     uint32_t *items_n;     /* by number: how many instances it has, as far as records were added */
     uint64_t *items_bytes; /* by number: what the outputs of its instances amount to */
     int64_t wanted_number; /* always kept, whatever its status; -1: none */

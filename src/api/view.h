@@ -38,7 +38,7 @@ struct gl_view {
     uint64_t steps_total; /* steps and instances */
     uint32_t counts[GL_STEP_STATUS_COUNT];
     bool asks_person;      /* one of them waits for a decision */
-    size_t inline_max;     /* outputs above this are left out */
+    size_t items_max;      /* outputs of instances are put together up to this */
     uint64_t *items_bytes; /* by number: what the outputs of its instances amount to */
     gl_str context;        /* for references */
 };

@@ -131,7 +131,7 @@ static void encode_page(struct gl_redis *s, const struct gl_redis_op *op, const 
 {
     size_t limit = op->u.export.limit;
     if (gl_str_is(at->what, "ids")) {
-        gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIST, 7, out);
+        gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIST, 8, out);
         gl_redis_arg_c(out, "ids");
         gl_redis_arg(out, at->name);
         gl_redis_arg_c(out, "ZRANGEBYLEX");
@@ -139,6 +139,7 @@ static void encode_page(struct gl_redis *s, const struct gl_redis_op *op, const 
         gl_redis_arg_char(out, '+');
         gl_redis_arg_u64(out, limit);
         gl_redis_arg_char(out, '1');
+        gl_redis_arg_char(out, '0'); /* whatever their size */
     } else if (gl_str_is(at->what, "index")) {
         gl_redis_eval(s, op, GL_REDIS_SCRIPT_RANGE, 4, out);
         gl_redis_arg(out, at->name);

@@ -93,7 +93,7 @@ def test_the_doctor_finds_nothing_wrong_where_nothing_is(box):
     assert found["keeper"]["found"] == "it answers" and found["store"]["result"] != "fail"
     assert box.lent or found["store"]["found"] == "sound"  # a server may have warnings
     lines = box.glia("doctor").stdout.splitlines()
-    assert len(lines) == len(found) == 12 and all(len(x.split("\t")) == 3 for x in lines)
+    assert len(lines) == len(found) == 13 and all(len(x.split("\t")) == 3 for x in lines)
 
 
 def test_the_keeper_lives_on_after_the_doctor(box):

@@ -895,7 +895,7 @@ def test_the_folder_and_the_socket_are_private(place):
     encode("START", req=1, context="default", job="J1", attempt="s:attempt:1", token=1,
            argv=["true"]),
     encode("WELCOME", version_min=1),
-    encode("HELLO", version_min=4, version_max=9, incarnation=1),
+    encode("HELLO", version_min=5, version_max=9, incarnation=1),
     encode("HELLO", version_min=0, version_max=0, incarnation=1),
 ], ids=["empty", "huge", "type", "field", "no hello", "keeper's", "too new", "too old"])
 def test_nonsense_is_refused_with_a_sentence(place, words):
@@ -916,7 +916,7 @@ def test_unknown_fields_are_skipped_and_versions_are_agreed_on(place):
     hello += bytes([200]) + struct.pack("<I", 3) + b"new"
     link.sock.sendall(struct.pack("<I", len(hello)) + hello)
     m = link.receive()
-    assert (m["type"], m["version_min"], m["version_max"]) == ("WELCOME", 3, 3)
+    assert (m["type"], m["version_min"], m["version_max"]) == ("WELCOME", 4, 4)
 
 
 def test_nonsense_after_hello_ends_that_connection_and_no_step(place):
