@@ -301,7 +301,7 @@ void gl_filed_watch_look(struct gl_filed_watch *w)
     w->look_at = gl_term_now() + (gl_term_now() - began) * SHARE;
 }
 
-bool gl_filed_watch_is_blind(const struct gl_filed_watch *w)
+static bool is_blind(const struct gl_filed_watch *w)
 {
     return w->reach != NULL && w->root == NULL && w->run_id.n > 0;
 }
@@ -336,7 +336,7 @@ void gl_filed_watch_ask(struct gl_filed_watch *w)
     gl_jnode all;
     size_t n = 0;
 
-    if (!gl_filed_watch_is_blind(w) || now - w->looked_at < ASK_PAUSE_MS) {
+    if (!is_blind(w) || now - w->looked_at < ASK_PAUSE_MS) {
         return;
     }
     w->looked_at = now;

@@ -53,8 +53,6 @@ void gl_filed_watch_begin(struct gl_filed_watch *w, struct gl_reach *reach,
 void gl_filed_watch_done(struct gl_filed_watch *w);
 /* Costs a look at the file system. */
 void gl_filed_watch_look(struct gl_filed_watch *w);
-/* It cannot see the file: who waits for events should not wait long. */
-bool gl_filed_watch_is_blind(const struct gl_filed_watch *w);
 /* When the node can be asked: if the file cannot be seen, it is, every few seconds. */
 void gl_filed_watch_ask(struct gl_filed_watch *w);
 

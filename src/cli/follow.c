@@ -13,11 +13,9 @@
 #include "port/storeurl.h"
 
 enum {
-    WAIT_MS = 8000,       /* one request for events ... */
-    WAIT_BLIND_MS = 3000, /* the same if what workers ask is to be asked for, too */
-    QUIET_MS = 2000,      /* without news for so long: what does the node say of itself? */
-    LOOK_MS_MAX = 300000, /* the job is asked more and more seldom, up to this */
-    MUTE_MS = 5000,       /* ... and how much later its answer may come before that is said */
+    QUIET_MS = 2000, /* longest wait for events; without any, the node is asked for its health */
+    LOOK_MS = 5000,  /* a quiet job is asked for its status at this interval */
+    MUTE_MS = 5000,  /* a node whose answer is this late is reported as not responding */
     LOG_PAUSE_MS_MIN = 20,
     LOG_PAUSE_MS_MAX = 500,
     TICK_MS = 250,
@@ -564,26 +562,23 @@ static int look_at_job(struct gl_follow *f, struct gl_why *reterr_why)
     return err == GL_E_DAMAGED ? err : 0; /* the next question meets any other trouble */
 }
 
-/* When nothing has come for a while: is there a reason? Most jobs that are quiet are fine. */
+/* No events for a while: does the node or the job report a problem? Both intervals are constant, so
+ * that a problem shows within seconds however long the job has been quiet. */
 static int look_around(struct gl_follow *f, bool has_news, struct gl_why *reterr_why)
 {
     bool is_odd = f->is_stuck || f->is_stranded;
     gl_ms now = gl_term_now();
 
     f->moved_at = has_news && !is_odd ? now : f->moved_at;
-    f->look_ms = has_news ? 0 : f->look_ms;
     if (now - f->moved_at < QUIET_MS) {
         return 0;
     }
     f->moved_at = now;
     look_for_reason(f);
-    if (now - f->looked_at < f->look_ms) {
+    if (now - f->looked_at < LOOK_MS) {
         return 0;
     }
     f->looked_at = now;
-    f->look_ms = f->look_ms == 0                ? QUIET_MS
-                 : f->look_ms * 2 < LOOK_MS_MAX ? f->look_ms * 2
-                                                : LOOK_MS_MAX;
     return look_at_job(f, reterr_why);
 }
 
@@ -606,9 +601,7 @@ int gl_follow_job(struct gl_follow *f)
             wait_ms = 0;
         } else {
             trouble_since = 0;
-            wait_ms = f->log_step != NULL                  ? f->log_pause_ms
-                      : gl_filed_watch_is_blind(&f->watch) ? WAIT_BLIND_MS
-                                                           : WAIT_MS;
+            wait_ms = f->log_step != NULL ? f->log_pause_ms : QUIET_MS;
             show_log(f);
             gl_progress_draw(f->progress, gl_term_now());
             if (is_settled(f, ended)) {

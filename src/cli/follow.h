@@ -30,12 +30,11 @@ struct gl_follow {
     gl_ms wait_ms;        /* ... how long it may wait for one, ... */
     bool is_mute;         /* ... and that it does not answer has been said */
     gl_ms moved_at;       /* when something last came, or the node was asked how it is */
-    gl_ms looked_at,
-        look_ms;       /* when the job was asked how it is, and for how long it is not again */
-    bool is_stuck;     /* it was said that it does not work as it should, ... */
-    bool is_stranded;  /* ... that nobody may take the job up */
-    gl_ms away_since;  /* the outage that was told of */
-    uint32_t log_told; /* of this attempt it was said that its log is not to be had here */
+    gl_ms looked_at;      /* when the job was last asked for its status */
+    bool is_stuck;        /* it was said that it does not work as it should, ... */
+    bool is_stranded;     /* ... that nobody may take the job up */
+    gl_ms away_since;     /* the outage that was told of */
+    uint32_t log_told;    /* of this attempt it was said that its log is not to be had here */
     gl_ms log_pause_ms;
     const char *asked; /* the step that waits for a person, in the command's arena; NULL: none */
     bool is_review;    /* because nobody knows what became of it; else it asks */

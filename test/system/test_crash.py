@@ -4,6 +4,7 @@ accepted is lost, no step is done twice. Every round prints its seed; GLIA_CRASH
 GLIA_CRASH_ROUNDS says how many rounds each test makes; GLIA_SOAK=1 takes new seeds, and makes fifty
 if nothing is said."""
 
+import json
 import os
 import random
 import subprocess
@@ -132,11 +133,15 @@ if os.geteuid() == 0:
         assert world.judge(losses=[])
 
     @pytest.mark.sqlite_only("fills the disk of the store")
-    def test_who_waits_for_a_job_is_told_that_there_is_no_room(disk_world):
+    @pytest.mark.parametrize("follows_log", [True, False])
+    def test_who_waits_for_a_job_is_told_that_there_is_no_room(disk_world, follows_log):
         world = disk_world
-        run = world.start("run", "--", "sh", "-c",
-                          f"until [ -e {world.folder}/go ]; do sleep 0.05; done")
-        wait_for("the node", world.node_pid)
+        script = (f"echo > {world.folder}/began; "
+                  f"until [ -e {world.folder}/go ]; do sleep 0.05; done")
+        world.write("f.json", json.dumps({"steps": {"a": {"sh": script}}}))
+        run = world.start("run", *(["--", "sh", "-c", script] if follows_log else ["f.json"]))
+        # A run that the full store refuses exits at once: only an accepted job is waited for.
+        wait_for("the step", lambda: world.has("began"))
         world.disk.fill()
         flow = {"flow": {"steps": {"a": {"noop": True}}}}
         wait_for("a refusal", lambda: world.ask("POST", JOBS, flow).status == 503)
