@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "os/private.h"
 #include "os/random.h"
 #include "os/sock.h"
+#include "port/keep.h"
 #include "port/storeurl.h"
 
 #ifdef GL_WITH_FAILPOINTS
@@ -288,6 +290,35 @@ static void set_worker_place(struct gl_daemon *d)
     d->worker.env = gl_worker_inherited((const char *const *)environ, &d->arena, &d->worker.env_n);
 }
 
+/* The keeper raises its soft limit of open files to the hard one. A pool with more slots than that
+ * limit allows is reduced: its excess slots would count as in use while the keeper refuses to start
+ * their attempts. */
+static void fit_pools(struct gl_daemon *d)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf reduced = {0};
+    struct rlimit files;
+    size_t most;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0) {
+        return;
+    }
+    most = gl_keep_attempts_max(files.rlim_max);
+    for (size_t i = 0; i < d->pools_n; i++) {
+        if (d->pools[i].slots > most) {
+            gl_buf_fmt(&reduced, "%s%.*s (%u)", reduced.n > 0 ? ", " : "",
+                       GL_STR_ARG(d->pools[i].name), d->pools[i].slots);
+            d->pools[i].slots = (uint32_t)most;
+        }
+    }
+    if (reduced.n > 0) {
+        (void)gl_why(&d->warning, GL_E_LIMIT,
+                     "the limit of %llu open files is too low for the slots of this node; raise it "
+                     "(ulimit -Hn, or LimitNOFILE= of the service) and restart the node; reduced "
+                     "to %zu: %.*s",
+                     (unsigned long long)files.rlim_max, most, GL_STR_ARG(gl_buf_view(&reduced)));
+    }
+}
+
 static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     int err = gl_pools_read(d->config.pools, &d->arena, &d->pools, &d->pools_n, reterr_why);
@@ -297,6 +328,7 @@ static int open_all(struct gl_daemon *d, struct gl_why *reterr_why)
                                     d->pools, &d->pools_n, reterr_why);
     }
     if (err == 0) {
+        fit_pools(d);
         set_worker_place(d);
         err = open_folder(d, reterr_why);
     }
@@ -627,6 +659,11 @@ uint64_t gl_daemon_births(struct gl_daemon *d)
     births = d->births;
     pthread_mutex_unlock(&d->mutex);
     return births;
+}
+
+const char *gl_daemon_warning(const struct gl_daemon *d)
+{
+    return d->warning.text;
 }
 
 const char *gl_daemon_lost(struct gl_daemon *d)

@@ -76,6 +76,9 @@ uint64_t gl_daemon_births(struct gl_daemon *d);
 /* Why this node cannot go on, although nobody told it to stop; NULL: it goes on. */
 const char *gl_daemon_lost(struct gl_daemon *d);
 
+/* A problem that limits the node and that its operator can fix; "" : none. */
+const char *gl_daemon_warning(const struct gl_daemon *d);
+
 /* "127.0.0.1:7464": where it listens on TCP; "" : it does not. *ret_is_local: nobody else than this
  * machine can reach that. */
 const char *gl_daemon_address(const struct gl_daemon *d, bool *ret_is_local);

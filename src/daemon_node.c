@@ -357,6 +357,7 @@ static void make_node(struct gl_daemon *d)
         .stack = gl_str_of(d->config.stack),
         .env_scope = gl_str_of(d->config.env_scope),
         .store = gl_str_of(d->shown),
+        .warning = gl_str_of(d->warning.text),
         .session_ttl_ms = d->config.session_ttl_ms,
         .orphan_grace_ms = d->config.orphan_grace_ms,
         .body_bytes = d->config.body_bytes,

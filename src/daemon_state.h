@@ -40,6 +40,7 @@ struct gl_daemon {
     struct gl_daemon_config config; /* its texts in the arena */
     struct gl_pools_entry *pools;
     size_t pools_n;
+    struct gl_why warning;         /* "" : none; else pools were reduced to fit a limit */
     struct gl_worker_place worker; /* in the arena */
     gl_str name;                   /* of the node */
     const char *shown;             /* the store's URL without its password */

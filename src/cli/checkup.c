@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "os/paths.h"
+#include "port/keep.h"
 
 enum {
     DISK_WARN_MIB = 1024,
@@ -149,7 +150,8 @@ static void look_files(struct gl_checkup *c)
     if (may < FILES_WARN) {
         gl_checkup_say(c, may < FILES_FAIL ? GL_CHECKUP_FAIL : GL_CHECKUP_WARN,
                        "raise it: ulimit -Hn, or LimitNOFILE= of the service",
-                       "a process may have %llu files open", may);
+                       "a process may have %llu files open: enough for %zu running steps", may,
+                       gl_keep_attempts_max(may));
     } else {
         gl_checkup_say(c, GL_CHECKUP_OK, "", "a process may have %llu files open", may);
     }

@@ -167,6 +167,9 @@ static void say_ready(struct serve *s)
                    "whoever listens on the way sees the token",
                    address);
     }
+    if (gl_daemon_warning(s->daemon)[0] != '\0') {
+        gl_cli_say(cli, "%s", gl_daemon_warning(s->daemon));
+    }
     gl_cli_say(cli, "ready: process %ld, data folder %s%s%s", (long)getpid(), cli->data,
                address[0] != '\0' ? ", http://" : "", address);
     gl_notify_send(&s->notify, "READY=1\nSTATUS=Serving %s", cli->data);

@@ -127,6 +127,7 @@ void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret
 static int become(struct gl_reach *r, struct gl_why *reterr_why)
 {
     struct gl_daemon_config config;
+    int err;
 
     gl_reach_node_config(r->cli, &config);
     config.what = r->is_passive ? "command" : "run";
@@ -135,7 +136,11 @@ static int become(struct gl_reach *r, struct gl_why *reterr_why)
         return gl_why(reterr_why, GL_E_BUSY, "a 'glia serve' is about to start in %s",
                       r->cli->data);
     }
-    return gl_daemon_start(&r->daemon, &config, reterr_why);
+    err = gl_daemon_start(&r->daemon, &config, reterr_why);
+    if (err == 0 && !r->is_passive && gl_daemon_warning(r->daemon)[0] != '\0') {
+        gl_cli_say(r->cli, "%s", gl_daemon_warning(r->daemon));
+    }
+    return err;
 }
 
 static bool is_nobody(int code)

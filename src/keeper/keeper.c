@@ -33,8 +33,6 @@ enum {
     LINGER_FACTOR =
         6, /* results nobody fetches: they are on disk, so the process need not stay for them */
     ORPHANS_LATE_MS = 100, /* what was just being started when the steps were ended is ended, too */
-    NOFILE_MAX = 65536,
-    NOFILE_SPARE = 64,      /* for sockets, files, and what else is open */
     FOREVER_MS = 315360000, /* x 1000: ten years, the longest span that is kept */
 };
 
@@ -320,12 +318,11 @@ static void set_limits(struct gl_keeper *k)
     (void)setrlimit(RLIMIT_CORE, &none);
     (void)getrlimit(RLIMIT_NOFILE, &k->nofile);
     struct rlimit most = k->nofile;
-    most.rlim_cur = most.rlim_max < NOFILE_MAX ? most.rlim_max : NOFILE_MAX;
+    most.rlim_cur = most.rlim_max < GL_KEEP_FILES_MAX ? most.rlim_max : GL_KEEP_FILES_MAX;
     if (most.rlim_cur > k->nofile.rlim_cur && setrlimit(RLIMIT_NOFILE, &most) < 0) {
         most = k->nofile;
     }
-    size_t room = most.rlim_cur > 2 * NOFILE_SPARE ? (most.rlim_cur - NOFILE_SPARE) / 2 : 1;
-    k->running_max = room < GL_KEEPER_RUNNING_MAX ? room : GL_KEEPER_RUNNING_MAX;
+    k->running_max = gl_keep_attempts_max(most.rlim_cur);
 }
 
 static void read_boot_id(struct gl_keeper *k)

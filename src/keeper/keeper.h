@@ -59,9 +59,8 @@ struct gl_keeper_config {
 
 enum {
     GL_KEEPER_IDLE_MS = 10000,
-    GL_KEEPER_LEAVE_MS = 5000,     /* the longest grace when the keeper itself is told to end */
-    GL_KEEPER_RUNNING_MAX = 16384, /* attempts running at once */
-    GL_KEEPER_FLOORS_MAX = 8192,   /* idle jobs whose floor is remembered */
+    GL_KEEPER_LEAVE_MS = 5000,   /* the longest grace when the keeper itself is told to end */
+    GL_KEEPER_FLOORS_MAX = 8192, /* idle jobs whose floor is remembered */
     /* Results not yet acknowledged; with more, starts are refused. */
     GL_KEEPER_RESULT_BYTES_MAX = 64 << 20,
     /* stdout of workers in memory, of all of them; what comes then is cut. */

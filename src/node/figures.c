@@ -106,6 +106,10 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
         gl_jw_key(&w, "reason");
         gl_jw_c(&w, reason);
     }
+    if (n->config.warning.n > 0) {
+        gl_jw_key(&w, "warning");
+        gl_jw_str(&w, n->config.warning);
+    }
     if (n->config.worker.runs_root.n > 0) {
         gl_jw_key(&w, "runs_root");
         gl_jw_str(&w, n->config.worker.runs_root);

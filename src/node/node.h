@@ -33,6 +33,7 @@ struct gl_node_config {
     gl_str name;             /* the node's identity, stable over restarts */
     gl_str context;          /* "" : "default" */
     gl_str stack, env_scope; /* stamped on the jobs it takes */
+    gl_str warning;          /* shown in /v1/node; "" : none */
     gl_str store;            /* what is told of it: its URL without passwords; "" : "sqlite:" */
     const struct gl_pool_config *pools;
     size_t pools_n;        /* 0: one pool "default" with 8 slots */

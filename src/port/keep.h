@@ -26,6 +26,22 @@
 #include "port/exec.h"
 
 enum {
+    GL_KEEP_FILES_MAX = 65536,  /* the open-file limit that the keeper asks for */
+    GL_KEEP_FILES_SPARE = 64,   /* reserved for its sockets and files */
+    GL_KEEP_RUNNING_MAX = 16384 /* attempts running at once */
+};
+
+/* The number of attempts a keeper with this open-file limit runs at once; each needs two
+ * descriptors. Keeper and node share it, so that a node offers no slots its keeper would refuse. */
+static inline size_t gl_keep_attempts_max(uint64_t files)
+{
+    uint64_t most = files < GL_KEEP_FILES_MAX ? files : GL_KEEP_FILES_MAX;
+    uint64_t room = most > 2 * GL_KEEP_FILES_SPARE ? (most - GL_KEEP_FILES_SPARE) / 2 : 1;
+
+    return room < GL_KEEP_RUNNING_MAX ? (size_t)room : GL_KEEP_RUNNING_MAX;
+}
+
+enum {
     GL_KEEP_VERSION_MIN = 1, /* the oldest this release can speak */
     GL_KEEP_VERSION_MAX = 4,
     GL_KEEP_VERSION_SECRETS = 2,  /* from here on: secrets, and inputs above 1 MiB */
