@@ -62,7 +62,6 @@ def test_the_same_request_returns_the_job_for_as_long_as_it_is_kept(served):
     again = first(served)
     assert again != job
     assert_same(post(served), again)
-    assert "request" not in served.glia("store", "check", code=None).stderr
 
 
 @pytest.mark.every_store
