@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include "base/mem.h"
 #include "exec/module_spawn.h"
 #include "exec/module_wire.h"
+#include "os/fs.h"
 
 enum {
     SENT_MAX = 64,        /* calls that the host may have at a time */
@@ -85,6 +87,11 @@ static int hang_up(struct gl_module_link *l)
         (void)close(l->fd);
         l->fd = -1;
     }
+    if (l->gone != NULL) {
+        event_free(l->gone);
+        l->gone = NULL;
+    }
+    gl_fs_closep(&l->pidfd);
     (void)evtimer_del(l->timer);
     gl_buf_reset(&l->in);
     gl_buf_reset(&l->out);
@@ -314,21 +321,43 @@ static bool read_frames(struct gl_module_link *l)
     return true;
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *owner)
+/* 1: it said something; 0: nothing; -1: the process is gone now. */
+static int hear(struct gl_module_link *l)
 {
-    struct gl_module_link *l = owner;
-    (void)what;
-    ssize_t n = recv(fd, gl_buf_reserve(&l->in, READ_BYTES), READ_BYTES, 0);
+    ssize_t n = recv(l->fd, gl_buf_reserve(&l->in, READ_BYTES), READ_BYTES, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-        return;
+        return 0;
     }
     if (n <= 0) {
         on_death(l, false, NULL);
-        return;
+        return -1;
     }
     l->in.n += (size_t)n;
-    if (read_frames(l)) {
+    return read_frames(l) ? 1 : -1;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *owner)
+{
+    struct gl_module_link *l = owner;
+    (void)fd;
+    (void)what;
+    if (hear(l) > 0) {
         send_some(l);
+    }
+}
+
+/* The process died. A child that the module has forked may hold the other end of `fd`, so its end
+ * need not show there. What it said before counts. */
+static void on_gone(evutil_socket_t fd, short what, void *owner)
+{
+    struct gl_module_link *l = owner;
+    int heard;
+    (void)fd;
+    (void)what;
+    while ((heard = hear(l)) > 0) {
+    }
+    if (heard == 0) {
+        on_death(l, false, NULL);
     }
 }
 
@@ -352,6 +381,12 @@ static void start(struct gl_module_link *l)
     GL_ASSERT(l->readable != NULL);
     GL_ASSERT(l->writable != NULL);
     (void)event_add(l->readable, NULL);
+    l->pidfd = (int)syscall(SYS_pidfd_open, l->pid, 0);
+    if (l->pidfd >= 0) {
+        l->gone = event_new(base, l->pidfd, EV_READ, on_gone, l);
+        GL_ASSERT(l->gone != NULL);
+        (void)event_add(l->gone, NULL);
+    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *owner)
@@ -379,7 +414,7 @@ static void on_timer(evutil_socket_t fd, short what, void *owner)
 int gl_module_link_init(struct gl_module_link *l, struct gl_why *reterr_why)
 {
     struct event_base *base = gl_loop_base(l->loop);
-    l->fd = -1;
+    l->fd = l->pidfd = -1;
     gl_list_init(&l->turns);
     l->timer = evtimer_new(base, on_timer, l);
     l->flush = event_new(base, -1, 0, on_flush, l);

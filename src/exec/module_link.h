@@ -39,7 +39,8 @@ struct gl_module_link {
     enum gl_module_link_state state;
     pid_t pid;
     int fd;
-    struct event *readable, *writable, *flush;
+    int pidfd; /* -1: there is none, and only the end of `fd` tells that it died */
+    struct event *readable, *writable, *flush, *gone;
     struct event *timer;  /* the deadline of the first call; of starting; of a pause */
     struct gl_link turns; /* first those that were sent */
     size_t sent_n;

@@ -95,6 +95,7 @@ int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid
 int gl_module_end(pid_t pid)
 {
     int status = 0;
+    (void)kill(-pid, SIGKILL); /* it leads its session: what a module has forked ends, too */
     (void)kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }

@@ -13,7 +13,8 @@
 int gl_module_spawn(const char *program, const char *const *args, pid_t *ret_pid, int *ret_fd,
                     struct gl_why *reterr_why);
 
-/* Kill it, if it lives, and wait for it: returns its status, as waitpid() has it. */
+/* Kill it, if it lives, and what it has forked, and wait for it: returns its status, as waitpid()
+ * has it. */
 int gl_module_end(pid_t pid);
 
 #endif

@@ -337,6 +337,69 @@ static void who_leaves_or_talks_nonsense_is_replaced(void **state)
     assert_int_equal(e->result.exit_code, 0);
 }
 
+/* The process that the module has left behind. */
+static long child_in(const char *path)
+{
+    long pid = 0;
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld", &pid), 1);
+    (void)fclose(file);
+    assert_true(pid > 1);
+    return pid;
+}
+
+/* Dead, though perhaps nobody has taken note of it yet. */
+static void wait_dead(long pid)
+{
+    char path[64], state = '?';
+    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    for (int i = 0; i < 6000 && state != 'Z' && state != 'X'; i++) {
+        FILE *file = fopen(path, "r");
+        if (file == NULL) {
+            return;
+        }
+        if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1) {
+            state = 'X';
+        }
+        (void)fclose(file);
+        (void)usleep(10000);
+    }
+    assert_true(state == 'Z' || state == 'X');
+}
+
+static void a_child_of_a_module_hides_no_crash_and_dies_with_it(void **state)
+{
+    struct module_world *w = *state;
+    char path[512], body[600];
+    snprintf(path, sizeof(path), "%s/child", w->folder.path);
+    snprintf(body, sizeof(body), "{\"do\":\"fork_crash\",\"path\":\"%s\"}", path);
+    struct module_end *e = module_run(
+        w, (struct module_wish){.attempt = "a:attempt:1", .body = body, .timeout_ms = 60000});
+    assert_int_equal(e->result.end, GL_EXEC_SIGNALED);
+    assert_int_equal(e->result.signal, SIGSEGV);
+    wait_dead(child_in(path));
+
+    snprintf(body, sizeof(body), "{\"do\":\"fork\",\"path\":\"%s\"}", path);
+    e = module_run(w, (struct module_wish){.attempt = "b:attempt:1", .body = body});
+    assert_int_equal(e->result.exit_code, 0);
+    long child = child_in(path);
+    assert_int_equal(kill((pid_t)child, 0), 0); /* it may work for the messages that follow */
+    module_exec_stop(w);
+    wait_dead(child);
+    module_exec_start(w, "");
+}
+
+static void who_closes_all_descriptors_is_replaced(void **state)
+{
+    struct module_world *w = *state;
+    struct module_end *e =
+        module_run(w, (struct module_wish){.attempt = "a:attempt:1", .body = "{\"do\":\"close\"}"});
+    assert_failed(e, "module host died: the process of test.say ended by itself");
+    e = module_run(w, (struct module_wish){.attempt = "b:attempt:1"});
+    assert_int_equal(e->result.exit_code, 0);
+}
+
 static void who_dies_again_and_again_is_started_less_often(void **state)
 {
     struct module_world *w = *state;
@@ -568,6 +631,8 @@ int main(void)
         HOSTED(a_crash_fails_its_own_message_only),
         HOSTED(a_call_that_takes_too_long_is_killed_alone),
         HOSTED(who_leaves_or_talks_nonsense_is_replaced),
+        HOSTED(a_child_of_a_module_hides_no_crash_and_dies_with_it),
+        HOSTED(who_closes_all_descriptors_is_replaced),
         HOSTED(who_dies_again_and_again_is_started_less_often),
         HOSTED(a_module_stays_in_one_process_that_is_not_ours),
         HOSTED(what_is_stopped_has_ended_and_holds_nobody_up),

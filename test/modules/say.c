@@ -61,6 +61,24 @@ static void linger(struct glia_text ms)
     (void)nanosleep(&t, NULL);
 }
 
+/* A child that stays, with all of our descriptors. Its number is written where `path` says. */
+static void leave_child(struct glia_text path)
+{
+    char name[512];
+    (void)snprintf(name, sizeof(name), "%.*s", (int)path.length, path.bytes);
+    pid_t child = fork();
+    if (child == 0) {
+        for (;;) {
+            (void)pause();
+        }
+    }
+    FILE *file = fopen(name, "w");
+    if (file != NULL) {
+        (void)fprintf(file, "%ld", (long)child);
+        (void)fclose(file);
+    }
+}
+
 static int handle(void *instance, const struct glia_message *m, struct glia_text state,
                   struct glia_out *out)
 {
@@ -86,6 +104,13 @@ static int handle(void *instance, const struct glia_message *m, struct glia_text
         out->emit(out, glia_text(""), glia_text("1"));
     } else if (glia_text_is(what, "crash")) {
         crash();
+    } else if (glia_text_is(what, "fork")) {
+        leave_child(glia_json_string(glia_json_get(m->body, "path"), ""));
+    } else if (glia_text_is(what, "fork_crash")) {
+        leave_child(glia_json_string(glia_json_get(m->body, "path"), ""));
+        crash();
+    } else if (glia_text_is(what, "close")) {
+        (void)close_range(0, ~0U, 0);
     } else if (glia_text_is(what, "exit")) {
         _exit(3);
     } else if (glia_text_is(what, "scribble")) {
