@@ -83,6 +83,8 @@ struct gl_call {
     const struct gl_http_route *route;
     struct gl_buf body;
     size_t charged_bytes; /* of the budget for bodies */
+    enum gl_call_body { GL_CALL_BODY_FINE, GL_CALL_BODY_TOO_LARGE, GL_CALL_BODY_NO_ROOM } body_is;
+    size_t dropped_bytes; /* of a body that is refused once it has come */
     bool is_begun, is_complete;
 
     char id[GL_CALL_ID_BYTES]; /* told in errors, and in the log */

@@ -15,6 +15,7 @@ enum {
     IDLE_SECONDS_MAX = 30,           /* a client that neither sends nor takes anything */
     WORKERS_MAX = 4,                 /* threads that read files for clients */
     PARTING_SECONDS_MAX = 1,         /* for answers that are on their way when the node stops */
+    DROPPED_BYTES_MAX = 512 << 20,   /* of a body that is refused: then the connection ends */
 };
 
 /* ---- the node's part ---- */
@@ -229,6 +230,24 @@ static bool charge(struct gl_call *c, size_t bytes)
     return is_fine;
 }
 
+static void uncharge(struct gl_call *c)
+{
+    pthread_mutex_lock(&c->http->lock);
+    c->http->bodies_bytes -= c->charged_bytes;
+    pthread_mutex_unlock(&c->http->lock);
+    c->charged_bytes = 0;
+}
+
+static void refuse_body(struct gl_call *c, enum gl_call_body why)
+{
+    if (why == GL_CALL_BODY_TOO_LARGE) {
+        gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_E_LIMIT,
+                        "the body is larger than 72 MiB");
+    } else {
+        gl_reply_error(c, GL_E_LIMIT, "too many large requests at once: try again later", NULL);
+    }
+}
+
 /* Everything that can be refused before the body is read. */
 static void check_headers(struct gl_call *c)
 {
@@ -247,24 +266,33 @@ static void check_headers(struct gl_call *c)
     if (length.p != NULL && !gl_str_u64(length, &bytes)) {
         gl_reply_error(c, GL_E_INVALID, "Content-Length is not a number", NULL);
     } else if (bytes > GL_HTTP_BODY_BYTES_MAX) {
-        gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_E_LIMIT,
-                        "the body is larger than 72 MiB");
+        refuse_body(c, GL_CALL_BODY_TOO_LARGE);
     } else if (!charge(c, (size_t)bytes)) {
-        gl_reply_error(c, GL_E_LIMIT, "too many large requests at once: try again later", NULL);
+        refuse_body(c, GL_CALL_BODY_NO_ROOM);
     }
 }
 
-/* A body without a length is charged as it comes. */
+/* A body without a length is charged as it comes. libmicrohttpd takes no response in the middle of
+ * a body: the rest of one that cannot be kept is dropped, and then it is refused. False: that would
+ * be too much, too. */
 static bool take_body(struct gl_call *c, const char *bytes, size_t n)
 {
-    if (c->body.n + n > GL_HTTP_BODY_BYTES_MAX) {
-        return false;
+    size_t all = c->body.n + n;
+
+    if (c->body_is == GL_CALL_BODY_FINE) {
+        if (all > GL_HTTP_BODY_BYTES_MAX) {
+            c->body_is = GL_CALL_BODY_TOO_LARGE;
+        } else if (all > c->charged_bytes && !charge(c, all - c->charged_bytes)) {
+            c->body_is = GL_CALL_BODY_NO_ROOM;
+        } else {
+            gl_buf_add(&c->body, bytes, n);
+            return true;
+        }
+        gl_buf_done(&c->body);
+        uncharge(c);
     }
-    if (c->body.n + n > c->charged_bytes && !charge(c, c->body.n + n - c->charged_bytes)) {
-        return false;
-    }
-    gl_buf_add(&c->body, bytes, n);
-    return true;
+    c->dropped_bytes += n;
+    return c->dropped_bytes <= DROPPED_BYTES_MAX;
 }
 
 static void begin(struct gl_call *c)
@@ -291,13 +319,14 @@ static enum MHD_Result on_request(void *owner, struct MHD_Connection *connection
     }
     if (*upload_n > 0) {
         if (!take_body(c, upload, *upload_n)) {
-            return MHD_NO; /* a response is not possible in the middle of a body: the connection
-                              ends */
+            return MHD_NO; /* the connection ends */
         }
         *upload_n = 0;
         return MHD_YES;
     }
-    if (!c->is_begun) {
+    if (c->body_is != GL_CALL_BODY_FINE) {
+        refuse_body(c, c->body_is);
+    } else if (!c->is_begun) {
         begin(c);
     } else if (c->is_complete) {
         take_answer(c);

@@ -233,6 +233,24 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(box):
     connection.close()
 
 
+def test_a_body_without_a_length_that_is_too_large_is_answered(box):
+    """One cannot know before it has come; the answer follows when all of it has."""
+    piece = b"100000\r\n" + b"a" * (1 << 20) + b"\r\n"
+    for _ in range(5):  # nothing of an earlier one counts against the limit of all bodies
+        connection = box.connect()
+        connection.putrequest("POST", JOBS)
+        connection.putheader("Transfer-Encoding", "chunked")
+        connection.endheaders()
+        for _ in range(100):
+            connection.send(piece)
+        connection.send(b"0\r\n\r\n")
+        answer = connection.getresponse()
+        assert answer.status == 413
+        error = json.loads(answer.read())["error"]
+        assert error["code"] == "limit" and "72 MiB" in error["message"]
+        connection.close()
+
+
 def test_bodies_altogether_have_a_limit(box):
     """Five clients announce 60 MiB each: the fifth is asked to come back."""
     waiting = []
