@@ -379,6 +379,7 @@ static void copy_config(struct gl_daemon *d, const struct gl_daemon_config *conf
     }
     d->data = d->config.data;
     d->shown = gl_str_c(&d->arena, gl_storeurl_safe(&d->arena, gl_str_of(d->config.store)));
+    d->called = gl_str_fmt(&d->arena, "the store%s%s", d->shown[0] != '\0' ? " " : "", d->shown).p;
 }
 
 int gl_daemon_start(struct gl_daemon **ret, const struct gl_daemon_config *config,

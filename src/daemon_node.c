@@ -111,17 +111,16 @@ static void on_mood(void *owner, enum gl_store_mood mood, const char *why)
     struct gl_daemon *d = owner;
 
     if (mood != GL_STORE_HEARD) {
-        gl_textlog_write(&d->log, "the store %s %s: %s", d->shown, bad[mood], why);
+        gl_textlog_write(&d->log, "%s %s: %s", d->called, bad[mood], why);
     } else {
-        gl_textlog_write(&d->log, "the store %s %s again", d->shown,
+        gl_textlog_write(&d->log, "%s %s again", d->called,
                          d->mood == GL_STORE_SHUT ? "takes commits" : "answers");
     }
     pthread_mutex_lock(&d->mutex);
     d->mood = mood;
     d->silence = (struct gl_why){0};
     if (mood != GL_STORE_HEARD) {
-        (void)gl_why(&d->silence, GL_E_UNAVAILABLE, "the store %s %s: %s", d->shown, bad[mood],
-                     why);
+        (void)gl_why(&d->silence, GL_E_UNAVAILABLE, "%s %s: %s", d->called, bad[mood], why);
     }
     pthread_mutex_unlock(&d->mutex);
 }
@@ -238,7 +237,7 @@ static void on_changed(void *owner, const char *why)
 {
     struct gl_daemon *d = owner;
 
-    gl_textlog_write(&d->log, "the store %s is there again (it was away: %s)", d->shown, why);
+    gl_textlog_write(&d->log, "%s is there again (it was away: %s)", d->called, why);
     if (!d->is_deaf) {
         struct gl_store_events events = gl_node_store_events(d->node);
 
@@ -551,9 +550,8 @@ static void refuse(struct gl_daemon *d, struct gl_request *rq)
     _Static_assert(sizeof(*r) <= sizeof(rq->node), "a refusal fits into the node's part");
     (void)gl_daemon_is_ready(d, &why); /* it is not */
     if (d->away_since > 0) {
-        rq->code =
-            gl_why(&rq->why, GL_E_UNAVAILABLE, "the store %s has not answered since %.*s: %s",
-                   d->shown, GL_STR_ARG(gl_when_format(d->away_since, since)), why.text);
+        rq->code = gl_why(&rq->why, GL_E_UNAVAILABLE, "%s has not answered since %.*s: %s",
+                          d->called, GL_STR_ARG(gl_when_format(d->away_since, since)), why.text);
     } else {
         rq->code = gl_why(&rq->why, GL_E_UNAVAILABLE, "this node %s%s%s",
                           d->node == NULL || d->life != GL_LIFE_UP ? "begins a new session"

@@ -44,6 +44,7 @@ struct gl_daemon {
     struct gl_worker_place worker; /* in the arena */
     gl_str name;                   /* of the node */
     const char *shown;             /* the store's URL without its password */
+    const char *called;            /* "the store URL"; the one in the data folder: "the store" */
     struct gl_stores_memory memory;
     struct gl_lock lock;
     struct gl_identity identity;

@@ -61,6 +61,11 @@ static void look_disk(struct gl_checkup *c)
                        path);
         return;
     }
+    if ((fs.f_flag & ST_RDONLY) != 0) {
+        gl_checkup_say(c, GL_CHECKUP_FAIL, "see why (dmesg, mount), and mount it for writing",
+                       "the file system of %s is read-only", path);
+        return;
+    }
     mib = (uint64_t)fs.f_bavail * fs.f_frsize >> 20;
     if (mib < DISK_FAIL_MIB || (fs.f_files > 0 && fs.f_favail == 0)) {
         gl_checkup_say(c, GL_CHECKUP_FAIL, "make room, or trim: glia store trim",

@@ -127,10 +127,19 @@ if os.geteuid() == 0:
         told = world.ask("GET", "/readyz")
         assert told.status == 503 and b"has not taken a commit since" in told.body, told.body
         assert run.poll() is None
+        wait_for("a line", lambda: "takes no commits" in world.read(f"{world.data}/node.log"))
+        assert "the store takes no commits: " in world.read(f"{world.data}/node.log")
         world.disk.free()
         assert run.wait(60) == 0, world.read(run.err)
         world.finish(random.Random(1))
         assert world.judge(losses=[])
+
+    def test_doctor_names_a_disk_that_is_read_only(disk_world):
+        path = disk_world.disk.path
+        subprocess.run(["mount", "-o", "remount,ro", path], check=True)
+        doctor = disk_world.start("doctor")
+        assert doctor.wait(60) == 1
+        assert f"the file system of {path} is read-only" in disk_world.read(doctor.out)
 
     @pytest.mark.sqlite_only("fills the disk of the store")
     @pytest.mark.parametrize("follows_log", [True, False])
