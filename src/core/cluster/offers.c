@@ -277,8 +277,14 @@ void gl_offers_move(struct gl_core *c)
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
         gl_str next;
 
-        if (!j->lacks || j->memory != GL_MEM_HOT || !gl_job_is_mine(c, j) ||
-            !find_next(c, j, &next) || GL_PLANT(70)) { /* planted: what is here stays here */
+        if (!j->lacks || GL_PLANT(70)) { /* planted: what is here stays here */
+            continue;
+        }
+        if (j->memory != GL_MEM_HOT || !gl_job_is_mine(c, j)) {
+            c->lacks_due = c->now + RETRY_MS; /* its takeover may not have committed yet */
+            continue;
+        }
+        if (!find_next(c, j, &next)) {
             continue;
         }
         if (moved == MOVES_MAX || !gl_spread_may_give(c, j)) {
