@@ -12,6 +12,7 @@
 #include "os/paths.h"
 #include "os/random.h"
 #include "os/recorder.h"
+#include "port/record.h"
 
 enum { FORMAT = 1, LOG_LINES = 200, LOG_BYTES_MAX = 8 << 20, NOTES_MAX = 64 };
 #define SEGMENT_BYTES_MAX ((size_t)1 << 30)
@@ -19,8 +20,11 @@ enum { FORMAT = 1, LOG_LINES = 200, LOG_BYTES_MAX = 8 << 20, NOTES_MAX = 64 };
 struct making {
     struct gl_bundle *b;
     struct gl_arena *a;
-    struct gl_mask *mask; /* NULL: nothing is taken out */
-    struct gl_buf body;   /* everything but the first line */
+    struct gl_mask *mask;              /* NULL: nothing is taken out */
+    struct gl_buf body;                /* everything but the first line */
+    struct gl_record_chain read, made; /* of checks: of the segments, and of this file */
+    bool is_torn;                      /* the segment in hand lacks its end */
+    bool was_damaged;                  /* the segment before */
     gl_str notes[NOTES_MAX];
     size_t notes_n;
 };
@@ -33,22 +37,6 @@ static void note(struct making *m, gl_str sentence)
 }
 
 /* ---- segments ---- */
-
-static bool is_check(gl_str line)
-{
-    return gl_str_starts(line, GL_S("{\"check\":"));
-}
-
-static bool is_true(gl_str check, gl_str bytes)
-{
-    struct gl_buf wanted = {0};
-    bool yes;
-
-    gl_recorder_put_check(bytes, &wanted);
-    yes = gl_str_eq((gl_str){.p = wanted.p, .n = wanted.n - 1}, check);
-    gl_buf_done(&wanted);
-    return yes;
-}
 
 /* The line at the front, which ends in a newline; false: there is none that does. */
 static bool cut_line(gl_str *text, gl_str *ret)
@@ -75,63 +63,149 @@ static int add_line(struct making *m, gl_str line, struct gl_buf *out, struct gl
     return 0;
 }
 
-/* The lines of a segment, up to the first that cannot be trusted. Its checks are made anew. */
-static void add_lines(struct making *m, uint64_t number, gl_str text, struct gl_buf *out)
+/* The lines of a piece that its check has confirmed. The check is made anew. */
+static int add_piece(struct making *m, gl_str piece, struct gl_buf *out, struct gl_why *why)
 {
-    const char *from = text.p;
-    struct gl_why why;
+    struct gl_buf lines = {0};
     gl_str line;
+    int rc = 0;
 
-    while (cut_line(&text, &line)) {
-        if (is_check(line)) {
-            if (!is_true(line, (gl_str){.p = from, .n = (size_t)(line.p - from)})) {
-                note(m, gl_str_fmt(m->a, "segment %llu is damaged: it is replayed up to there",
-                                   (unsigned long long)number));
-                return;
-            }
-            from = text.p;
-        } else if (add_line(m, line, out, &why) != 0) {
-            note(m, gl_str_fmt(m->a, "segment %llu: %s", (unsigned long long)number, why.text));
-            return;
-        }
+    while (rc == 0 && cut_line(&piece, &line)) {
+        rc = add_line(m, line, &lines, why);
     }
-    if (text.n > 0) {
-        note(m, gl_str_fmt(m->a, "segment %llu breaks off in the middle of a line",
-                           (unsigned long long)number));
+    if (rc == 0) {
+        gl_buf_str(out, gl_buf_view(&lines));
+        gl_record_put_check(&m->made, gl_buf_view(&lines), out);
     }
+    gl_buf_done(&lines);
+    return rc;
 }
 
-static void add_segment(struct making *m, const char *folder, uint64_t number)
+/* The pieces of a segment, up to the first that cannot be trusted. Gives back a sentence if that is
+ * not only the torn end that a crash leaves behind. */
+static gl_str add_pieces(struct making *m, uint64_t number, gl_str text, struct gl_buf *out)
+{
+    unsigned long long n = number;
+    const char *from = text.p;
+    gl_str line, what = {0};
+    struct gl_why why;
+
+    while (cut_line(&text, &line)) {
+        gl_str piece = {.p = from, .n = (size_t)(line.p - from)};
+        enum gl_record_found found = gl_record_check(&m->read, line, piece);
+
+        if (found == GL_RECORD_NO_CHECK) {
+            continue;
+        }
+        if (found == GL_RECORD_DAMAGED || found == GL_RECORD_MISSING) {
+            return gl_str_fmt(m->a, "segment %llu is damaged: %s. It is replayed up to there", n,
+                              found == GL_RECORD_MISSING ? "a piece of it is missing"
+                                                         : "a checksum does not match");
+        }
+        if (found == GL_RECORD_END_LOST) {
+            what = gl_str_fmt(m->a,
+                              "the end of segment %llu is missing: what happened then is not "
+                              "known",
+                              n - 1);
+        }
+        if (add_piece(m, piece, out, &why) != 0) {
+            return gl_str_fmt(m->a, "segment %llu is damaged: %s", n, why.text);
+        }
+        from = text.p;
+    }
+    m->is_torn = text.p + text.n > from || out->n == 0;
+    if (m->is_torn) {
+        note(m, gl_str_fmt(m->a,
+                           "segment %llu: its end was not written completely, as after a "
+                           "crash or while a node writes: left out",
+                           n));
+    }
+    return what;
+}
+
+static void put_segment(struct making *m, uint64_t number, bool is_torn, gl_str damaged)
+{
+    struct gl_jw w;
+
+    gl_jw_init(&w, &m->body);
+    gl_jw_object(&w);
+    gl_jw_key(&w, "segment");
+    gl_jw_object(&w);
+    gl_jw_key(&w, "number");
+    gl_jw_u64(&w, number);
+    if (is_torn) {
+        gl_jw_key(&w, "torn");
+        gl_jw_bool(&w, true);
+    }
+    if (damaged.n > 0) {
+        gl_jw_key(&w, "damaged");
+        gl_jw_str(&w, damaged);
+    }
+    gl_jw_end(&w);
+    gl_jw_end(&w);
+    gl_buf_char(&m->body, '\n');
+}
+
+/* False: it is not there. */
+static bool add_segment(struct making *m, const char *folder, uint64_t number, uint64_t before)
 {
     const char *path = gl_recorder_path(m->a, folder, number);
     struct gl_buf text = {0}, lines = {0};
     struct gl_why why;
+    gl_str damaged = {0};
     int rc = gl_fs_read(path, SEGMENT_BYTES_MAX, &text, &why);
 
+    m->is_torn = false;
     if (rc == 0) {
-        add_lines(m, number, gl_buf_view(&text), &lines);
-    } else if (rc != GL_E_NOT_FOUND) { /* that is: it made room for a newer one */
-        note(m, gl_str_fmt(m->a, "%s", why.text));
+        gl_record_segment(&m->read, before + 1 == number && !m->was_damaged);
+        damaged = add_pieces(m, number, gl_buf_view(&text), &lines);
+    } else if (rc != GL_E_NOT_FOUND) {
+        damaged = gl_str_fmt(m->a, "segment %llu: %s", (unsigned long long)number, why.text);
     }
-    if (lines.n > 0) {
-        gl_buf_fmt(&m->body, "{\"segment\":{\"number\":%llu}}\n", (unsigned long long)number);
+    if (damaged.n > 0) {
+        note(m, damaged);
+    }
+    m->was_damaged = damaged.n > 0 && gl_str_starts(damaged, GL_S("segment"));
+    if (rc != GL_E_NOT_FOUND) {
+        put_segment(m, number, m->is_torn, damaged);
         gl_buf_str(&m->body, gl_buf_view(&lines));
-        gl_recorder_put_check(gl_buf_view(&lines), &m->body);
-        m->b->segments_n++;
+        m->b->segments_n += lines.n > 0;
     }
     gl_buf_done(&text);
     gl_buf_done(&lines);
+    return rc != GL_E_NOT_FOUND;
 }
 
+static void note_missing(struct making *m, uint64_t first, uint64_t last)
+{
+    struct gl_buf text = {0};
+
+    gl_record_put_missing(first, last, &text);
+    note(m, gl_str_dup(m->a, gl_buf_view(&text)));
+    gl_buf_done(&text);
+}
+
+/* A node that works here removes its oldest segments meanwhile: then those before it go, too. */
 static int add_segments(struct making *m, struct gl_why *reterr_why)
 {
     const char *folder = gl_paths_in(m->a, m->b->data, GL_RECORDER_FOLDER);
-    uint64_t *numbers;
-    size_t n;
+    size_t n, body = m->body.n, notes = m->notes_n;
+    uint64_t *numbers, before = 0;
     int rc = gl_recorder_list(folder, m->a, &numbers, &n, reterr_why);
 
     for (size_t i = 0; rc == 0 && i < n; i++) {
-        add_segment(m, folder, numbers[i]);
+        if (before != 0 && numbers[i] > before + 1) {
+            note_missing(m, before + 1, numbers[i] - 1);
+        }
+        if (add_segment(m, folder, numbers[i], before)) {
+            before = numbers[i];
+            continue;
+        }
+        before = 0;
+        m->body.n = body;
+        m->notes_n = notes;
+        m->made = (struct gl_record_chain){0};
+        m->b->segments_n = m->b->events_n = 0;
     }
     if (rc == 0 && m->b->segments_n == 0) {
         rc = gl_why(reterr_why, GL_E_NOT_FOUND,

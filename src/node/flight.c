@@ -104,11 +104,15 @@ static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
     if (fits) {
         write_head(f, now, gl_buf_view(&snapshot), &all);
         gl_buf_str(&all, gl_buf_view(&snapshot));
+        if (f->was_too_large) {
+            gl_buf_c(&all, "{\"gap\":\"the node had too much in memory to be recorded\"}\n");
+        }
         f->recording = f->to->begin(f->to, gl_buf_view(&all));
         f->bytes = 0;
         f->bytes_max = snapshot.n * GL_RECORD_EVENTS_PER_SNAPSHOT;
         f->bytes_max = f->bytes_max > f->to->segment_bytes ? f->bytes_max : f->to->segment_bytes;
     }
+    f->was_too_large = !fits || (f->was_too_large && !f->recording);
     if (!f->recording) {
         f->try_again_at = now + (fits ? AGAIN_MS : TOO_LARGE_MS);
     }

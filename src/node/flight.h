@@ -11,7 +11,8 @@
  *     {"event":{...}}              core/event.h
  *     {"decided":"0123..."}        the digest of the event before it
  *     {"check":"0123..."}          a hash over everything since the last one; from the adapter
- *     {"gap":"..."}                why the segment ends early; from the adapter
+ *     {"gap":"..."}                why the segment ends early, or why nothing was recorded
+ *                                  before it
  *
  * It never slows the node: what the port does not take at once is not recorded. */
 #ifndef GL_NODE_FLIGHT_H
@@ -32,6 +33,7 @@ struct gl_flight {
     size_t bytes_max;   /* then the next one begins */
     bool recording;     /* a segment is open */
     gl_ms try_again_at; /* not before this */
+    bool was_too_large; /* the core; nothing is recorded until it is smaller */
     bool owes;          /* `decided` of the last event is not yet written */
     uint64_t decided;
 };

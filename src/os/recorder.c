@@ -42,8 +42,10 @@ struct gl_recorder {
     bool closing;
 
     /* Of the thread. */
-    int fd; /* -1: no segment is open */
-    uint64_t number;
+    int fd;          /* -1: no segment is open */
+    uint64_t number; /* of the last segment */
+    struct gl_record_chain chain;
+    bool lost; /* the disk did not take something; no segment says so yet */
 };
 
 /* ---- segments as files ---- */
@@ -146,17 +148,11 @@ static void begin_segment(struct gl_recorder *r, size_t begins_with)
 
     gl_fs_closep(&r->fd);
     make_room(r, expected_bytes(r, begins_with));
-    r->number++;
-    r->fd = open(gl_recorder_path(&a, r->folder, r->number),
+    r->fd = open(gl_recorder_path(&a, r->folder, r->number + 1),
                  O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* A number is used up only by a file: one that is missing later has been there. */
+    r->number += r->fd >= 0 || errno == EEXIST;
     gl_arena_done(&a);
-}
-
-void gl_recorder_put_check(gl_str bytes, struct gl_buf *out)
-{
-    uint64_t sum = gl_str_hash(bytes); /* first: they may stand in `out` */
-
-    gl_buf_fmt(out, "{\"check\":\"%016llx\"}\n", (unsigned long long)sum);
 }
 
 static bool write_all(int fd, gl_str bytes)
@@ -178,6 +174,8 @@ static bool write_all(int fd, gl_str bytes)
 
 static void write_piece(struct gl_recorder *r, struct piece *p)
 {
+    struct gl_record_chain chain = r->chain;
+
     if (p->begins_with > 0) {
         begin_segment(r, p->begins_with);
     }
@@ -185,11 +183,19 @@ static void write_piece(struct gl_recorder *r, struct piece *p)
         gl_buf_c(&p->text, "{\"gap\":\"the node was faster than the disk\"}\n");
     }
     if (r->fd < 0 || p->text.n == 0) {
+        r->lost = r->lost || p->text.n > 0;
         return;
     }
-    gl_recorder_put_check(gl_buf_view(&p->text), &p->text);
-    if (!write_all(r->fd, gl_buf_view(&p->text))) {
+    if (p->begins_with > 0 && r->lost) {
+        gl_buf_c(&p->text, "{\"gap\":\"the disk did not take what came before\"}\n");
+    }
+    gl_record_put_check(&chain, gl_buf_view(&p->text), &p->text);
+    if (write_all(r->fd, gl_buf_view(&p->text))) {
+        r->chain = chain;
+        r->lost = r->lost && p->begins_with == 0;
+    } else {
         gl_fs_closep(&r->fd); /* a disk that is full: on with the next segment, if it can be */
+        r->lost = true;
     }
 }
 

@@ -2,11 +2,12 @@
  *
  * The control thread only copies into a queue in memory; a thread of its own writes, without ever
  * syncing: what a crash of the process leaves behind is the recording up to a few hundredths of a
- * second before it. Behind each piece written stands a line {"check":...} with a hash over it.
+ * second before it. Behind each piece written stands a line {"check":...} (port/record.h).
  *
  * The ring is bounded: before a segment begins the oldest ones go, so that all of them together
- * stay within the given size. A queue that is full ends the segment with a line {"gap":...}; a disk
- * that does not take it ends the recording until the next segment. Neither is worth failing for. */
+ * stay within the given size; otherwise their numbers have no holes. A queue that is full ends the
+ * segment with a line {"gap":...}; a disk that does not take it ends the recording until the next
+ * segment, which says so in such a line. Neither is worth failing for. */
 #ifndef GL_OS_RECORDER_H
 #define GL_OS_RECORDER_H
 
@@ -34,7 +35,4 @@ void gl_recorder_close(struct gl_recorder *r);
 int gl_recorder_list(const char *folder, struct gl_arena *a, uint64_t **ret, size_t *ret_n,
                      struct gl_why *reterr_why);
 const char *gl_recorder_path(struct gl_arena *a, const char *folder, uint64_t number);
-/* {"check":"..."} over `bytes`, with a newline. */
-void gl_recorder_put_check(gl_str bytes, struct gl_buf *out);
-
 #endif

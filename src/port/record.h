@@ -20,4 +20,33 @@ struct gl_record_port {
     bool (*add)(struct gl_record_port *p, gl_str bytes);
 };
 
+/* Checks. Behind each piece of a segment stands a line with a hash over it and over the check
+ * before it, so a piece that is changed, missing or out of place is found:
+ *     {"check":"0123456789abcdef"}                              the first of a recorder's life
+ *     {"check":"0123456789abcdef","after":"fedcba9876543210"}   every later one
+ * The chain goes on from segment to segment. Releases before it wrote only lines of the first kind.
+ * What no check follows was not written completely: nobody believes it. */
+struct gl_record_chain {
+    uint64_t last;   /* the check before; 0: none was seen */
+    bool is_chained; /* the last one of this segment named the one before it */
+    bool in_segment; /* a check of this segment was seen */
+};
+
+enum gl_record_found {
+    GL_RECORD_NO_CHECK, /* the line is another one */
+    GL_RECORD_FINE,
+    GL_RECORD_DAMAGED,  /* the piece, or the line itself, is not what was written */
+    GL_RECORD_MISSING,  /* a piece of this segment before it is missing */
+    GL_RECORD_END_LOST, /* of the segment before; this piece is fine */
+};
+
+/* Append the check of `piece`, with a newline. `piece` may be what stands in `out`. */
+void gl_record_put_check(struct gl_record_chain *c, gl_str piece, struct gl_buf *out);
+/* Look at a line, and at the piece before it. */
+enum gl_record_found gl_record_check(struct gl_record_chain *c, gl_str line, gl_str piece);
+/* "segment 2 is missing: ..." */
+void gl_record_put_missing(uint64_t first, uint64_t last, struct gl_buf *out);
+/* A segment begins. `knows_last`: what was read before it is the segment before it. */
+void gl_record_segment(struct gl_record_chain *c, bool knows_last);
+
 #endif

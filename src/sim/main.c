@@ -585,19 +585,35 @@ static int tell_result(const struct sim_replay_result *r)
                      GL_STR_ARG(gl_buf_view(&r->release)));
     }
     if (r->gaps_n > 0) {
-        (void)printf("note: %llu times the recorder could not keep up; what happened then is not "
-                     "known\n",
+        (void)printf("note: %llu times nothing was recorded for a while (the node or the disk was "
+                     "too busy or too full); what happened then is not known\n",
                      (unsigned long long)r->gaps_n);
     }
     if (r->is_torn) {
         (void)printf("note: it breaks off in the middle of a line\n");
     }
+    if (r->left_out_n > 0) {
+        (void)printf("note: %llu lines at the end of a segment were not written completely, as "
+                     "after a crash: left out\n",
+                     (unsigned long long)r->left_out_n);
+    }
+    if (r->torn_n > 0) {
+        (void)printf("note: the ends of %llu segments were not written completely, as after a "
+                     "crash: left out of this file\n",
+                     (unsigned long long)r->torn_n);
+    }
     (void)printf("%llu events, %s\n", (unsigned long long)r->events_n,
                  r->differs_at == 0 ? "all decisions the same" : "the last decided differently");
-    return r->differs_at == 0 ? 0 : 1;
+    (void)fflush(stdout);
+    for (gl_str rest = gl_buf_view(&r->holes); rest.n > 0;) {
+        gl_str sentence = gl_str_cut(rest, '\n', &rest);
+
+        (void)fprintf(stderr, "glia-sim: incomplete: %.*s\n", GL_STR_ARG(sentence));
+    }
+    return r->differs_at != 0 ? 1 : r->holes.n > 0 ? 2 : 0;
 }
 
-/* 0: the same decisions, 1: others, 2: it cannot be replayed. */
+/* 0: the same decisions, 1: others, 2: it cannot be replayed, or something of it is missing. */
 static int replay(const struct arguments *args)
 {
     struct sim_replay_options options = {.until = args->until,

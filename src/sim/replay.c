@@ -6,8 +6,16 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/snapshot.h"
+#include "port/record.h"
 
 enum { LINE_BYTES = 512, HEX_BYTES = 16 };
+
+/* Lines that no check follows. */
+struct span {
+    struct span *next;
+    const char *from, *to;
+    size_t lines;
+};
 
 struct replay {
     const struct sim_replay_options *options;
@@ -15,8 +23,10 @@ struct replay {
     struct gl_why *why;
     gl_str rest;   /* of the text */
     size_t number; /* of the line */
-    struct gl_arena line, step, flows;
-    struct gl_map texts; /* of flows by their hashes: gl_str in `flows` */
+    struct gl_arena line, step, flows, spans;
+    struct span *spans_first, **span_last; /* what is passed over, */
+    const struct span *span;               /* and what of that comes next */
+    struct gl_map texts;                   /* of flows by their hashes: gl_str in `flows` */
     struct gl_digest digest;
     struct gl_trace trace;
     struct gl_core *core; /* NULL: no segment has begun, or it is only read */
@@ -89,10 +99,16 @@ static void tell_event(const struct replay *r, const struct gl_event *ev)
 
 static bool next_line(struct replay *r, gl_str *ret)
 {
-    const char *end = r->rest.n > 0 ? memchr(r->rest.p, '\n', r->rest.n) : NULL;
+    const char *end;
 
+    while (r->span != NULL && r->rest.p == r->span->from) {
+        r->rest.n -= (size_t)(r->span->to - r->span->from);
+        r->rest.p = r->span->to;
+        r->number += r->span->lines;
+        r->span = r->span->next;
+    }
+    end = r->rest.n > 0 ? memchr(r->rest.p, '\n', r->rest.n) : NULL;
     if (end == NULL) {
-        r->result->is_torn = r->rest.n > 0;
         return false;
     }
     *ret = (gl_str){.p = r->rest.p, .n = (size_t)(end - r->rest.p)};
@@ -368,30 +384,126 @@ static bool is_apart(gl_str line)
            gl_str_starts(line, GL_S("{\"segment\":"));
 }
 
-/* First of all: is it what was written? A flipped bit should not look like another decision. */
+/* ---- is it what was written? ---- */
+
+struct checking {
+    struct gl_record_chain chain;
+    const char *from; /* what no check has covered yet ... */
+    size_t lines;     /* ... is so many lines */
+    uint64_t segment; /* its number, or which one of the file it is; 0: none has begun */
+    bool is_numbered; /* by a bundle */
+    bool has_checks;
+};
+
+/* Nothing says that the lines up to `to` are complete. */
+static void leave_out(struct replay *r, struct checking *k, const char *to)
+{
+    if (to > k->from && k->segment > 0 && !r->options->is_bare) {
+        struct span *more = GL_NEW(&r->spans, struct span);
+
+        *more = (struct span){.from = k->from, .to = to, .lines = k->lines};
+        *r->span_last = more;
+        r->span_last = &more->next;
+        r->result->left_out_n += k->lines;
+    }
+    k->lines = 0;
+}
+
+/* {"segment":{...}} of a bundle: its number, and what `glia debug dump` has found. */
+static void check_number(struct replay *r, struct checking *k, gl_str line)
+{
+    struct gl_buf *holes = &r->result->holes;
+    uint64_t number = 0;
+    struct gl_json j;
+    gl_jnode value;
+    gl_str why;
+
+    gl_arena_reset(&r->line);
+    if (gl_json_parse(&j, line, SIZE_MAX, &r->line, NULL) != 0) {
+        return; /* it is refused when it is read */
+    }
+    value = gl_json_get(&j, gl_json_root(&j), "segment");
+    if (!gl_json_u64(&j, gl_json_get(&j, value, "number"), &number)) {
+        number = 0;
+    }
+    if (k->is_numbered && number > k->segment + 1) {
+        gl_record_put_missing(k->segment + 1, number - 1, holes);
+        gl_buf_char(holes, '\n');
+    }
+    r->result->torn_n += gl_json_is(gl_json_get(&j, value, "torn"), GL_JSON_TRUE);
+    why = gl_json_str(&j, gl_json_get(&j, value, "damaged"), &r->line);
+    if (why.n > 0) {
+        gl_buf_str(holes, why);
+        gl_buf_char(holes, '\n');
+    }
+    k->segment = number;
+    k->is_numbered = number > 0;
+}
+
+static int check_line(struct replay *r, struct checking *k, gl_str line)
+{
+    gl_str piece = {.p = k->from, .n = (size_t)(line.p - k->from)};
+    enum gl_record_found found = gl_record_check(&k->chain, line, piece);
+
+    if (found == GL_RECORD_NO_CHECK) {
+        k->lines++;
+        return 0;
+    }
+    if (found == GL_RECORD_DAMAGED || found == GL_RECORD_MISSING) {
+        return gl_why(r->why, GL_E_DAMAGED, "line %zu: segment %llu%s is damaged: %s", r->number,
+                      (unsigned long long)k->segment + (k->segment == 0),
+                      k->is_numbered ? "" : " of this file",
+                      found == GL_RECORD_MISSING
+                          ? "lines before this piece of it are missing"
+                          : "what stands before this line has been changed or damaged");
+    }
+    if (found == GL_RECORD_END_LOST) {
+        gl_buf_fmt(&r->result->holes,
+                   "line %zu: the end of the segment before this one, or whole segments, are "
+                   "missing: what happened then is not known\n",
+                   r->number);
+    }
+    k->has_checks = true;
+    k->from = r->rest.p;
+    k->lines = 0;
+    return 0;
+}
+
+/* First of all: a flipped bit should not look like another decision. */
 static int check_all(struct replay *r)
 {
     gl_str all = r->rest, line;
-    const char *from = all.p;
+    struct checking k = {.from = all.p};
     int rc = 0;
 
     while (rc == 0 && next_line(r, &line)) {
-        gl_str sum = {.p = line.p + sizeof("{\"check\":\"") - 1, .n = HEX_BYTES};
-        uint64_t wanted;
-
-        if (gl_str_starts(line, GL_S("{\"check\":\""))) {
-            if (line.n < sizeof("{\"check\":\"\"}") - 1 + HEX_BYTES || !read_hex(sum, &wanted) ||
-                wanted != gl_str_hash((gl_str){.p = from, .n = (size_t)(line.p - from)})) {
-                rc = bad(r, GL_E_DAMAGED,
-                         "what stands before this line has been changed or damaged");
+        if (is_apart(line)) {
+            leave_out(r, &k, line.p);
+            k.from = r->rest.p;
+            if (gl_str_starts(line, GL_S("{\"segment\":"))) {
+                check_number(r, &k, line);
             }
-            from = r->rest.p;
-        } else if (is_apart(line)) {
-            from = r->rest.p;
+        } else if (gl_str_starts(line, GL_S("{\"recording\":"))) {
+            leave_out(r, &k, line.p);
+            k.from = line.p;
+            k.lines = 1;
+            k.segment += !k.is_numbered;
+            gl_record_segment(&k.chain, true);
+        } else {
+            rc = check_line(r, &k, line);
         }
+    }
+    if (rc == 0) {
+        r->result->is_torn = r->rest.n > 0;
+        leave_out(r, &k, all.p + all.n);
+    }
+    if (rc == 0 && k.segment > 0 && !k.has_checks && !r->options->is_bare) {
+        rc = gl_why(r->why, GL_E_DAMAGED,
+                    "no check follows any line of this recording: it is damaged, or cut off");
     }
     r->rest = all;
     r->number = 0;
+    r->span = r->spans_first;
     return rc;
 }
 
@@ -407,6 +519,7 @@ int sim_replay_run(gl_str text, const struct sim_replay_options *options,
     int rc;
 
     *ret = (struct sim_replay_result){0};
+    r.span_last = &r.spans_first;
     gl_map_init(&r.texts);
     gl_digest_init(&r.digest, &r.trace);
     rc = check_all(&r);
@@ -426,6 +539,7 @@ int sim_replay_run(gl_str text, const struct sim_replay_options *options,
     gl_arena_done(&r.line);
     gl_arena_done(&r.step);
     gl_arena_done(&r.flows);
+    gl_arena_done(&r.spans);
     return rc;
 }
 
@@ -433,4 +547,5 @@ void sim_replay_done(struct sim_replay_result *r)
 {
     gl_buf_done(&r->difference);
     gl_buf_done(&r->release);
+    gl_buf_done(&r->holes);
 }

@@ -7,7 +7,7 @@ enum { SEGMENT_BYTES = 40 << 10, BEGIN_BYTES_MAX = 4 << 20, REFUSED_PER_MILLION 
 
 static void play(struct sim_record *r)
 {
-    struct sim_replay_options options = {0};
+    struct sim_replay_options options = {.is_bare = true};
     struct sim_replay_result result = {0};
     struct gl_why why;
 

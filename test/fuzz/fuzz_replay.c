@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     gl_str text = {.p = (const char *)data, .n = size};
-    struct sim_replay_options options = {.read_only = true};
+    struct sim_replay_options options = {.read_only = true, .is_bare = size % 2 != 0};
     struct sim_replay_result result;
     struct gl_mask *mask = gl_mask_new((const uint8_t[32]){1});
     struct gl_buf out = {0};

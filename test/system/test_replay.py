@@ -128,21 +128,55 @@ steps:
     assert "all decisions the same" in box.glia("replay", "bundle").stdout
 
 
+def hash_of(data):
+    """As gl_str_hash does it."""
+    mask = 2**64 - 1
+    h = 0x9E3779B97F4A7C15 ^ (len(data) * 0xFF51AFD7ED558CCD & mask)
+    for i in range(0, len(data), 8):
+        h = (h ^ int.from_bytes(data[i:i + 8], "little")) * 0xD6E8FEB86659FD93 & mask
+        h ^= h >> 32
+    h ^= h >> 29
+    h = h * 0xC4CEB9FE1A85EC53 & mask
+    return h ^ (h >> 32)
+
+
+def with_new_checks(lines):
+    """The lines of a bundle, with checks that are right for them."""
+    out, piece, after = [], "", ""
+    for line in lines:
+        kind = next(iter(json.loads(line)))
+        if kind == "check":
+            check = f"{hash_of(piece.encode()):016x}"
+            if after:
+                check = f"{hash_of((check + after).encode()):016x}"
+            line = '{"check":"%s"%s}' % (check, ',"after":"%s"' % after if after else "")
+            piece, after = "", check
+        elif kind in ("bundle", "setting", "log", "segment"):
+            piece = ""
+        else:
+            piece += line + "\n"
+        out.append(line)
+    return "\n".join(out) + "\n"
+
+
 def test_another_decision_and_damage_are_told_apart(box):
     box.glia("run", "--", "true")
     box.glia("debug", "dump", "--output", "bundle")
     lines = box.read("bundle").splitlines()
     ended = next(i for i, line in enumerate(lines) if '"type":"ended"' in line)
-    assert '"decided"' in lines[ended + 1]
+    assert '"decided"' in next(line for line in lines[ended + 1:] if '"check"' not in line)
     box.write("changed", "\n".join(lines[:ended] + [lines[ended].replace('"ended"', '"beacon"')] +
                                    lines[ended + 1:]) + "\n")
     done = box.glia("replay", "changed", code=2)
     assert "changed or damaged" in done.stderr
-    # Without its check it is a recording of something else.
-    unchecked = [line for line in box.read("changed").splitlines() if '"check"' not in line]
-    box.write("other", "\n".join(unchecked) + "\n")
+    # With checks that are right for it, it is a recording of something else.
+    box.write("other", with_new_checks(box.read("changed").splitlines()))
     done = box.glia("replay", "other", code=1)
     assert "different: event" in done.stdout and "beacon" in done.stdout
+    # Without any, nothing says that it was written by a node.
+    unchecked = [line for line in box.read("changed").splitlines() if '"check"' not in line]
+    box.write("unchecked", "\n".join(unchecked) + "\n")
+    assert "no check" in box.glia("replay", "unchecked", code=2).stderr
 
     box.write("cut", box.read("bundle")[:-30])
     assert "in the middle of a line" in box.glia("replay", "cut").stdout
@@ -150,6 +184,117 @@ def test_another_decision_and_damage_are_told_apart(box):
         box.write(name, content)
         assert "no recording" in box.glia("replay", name, code=2).stderr
     assert "cannot read" in box.glia("replay", "not-there", code=2).stderr
+
+
+def segments(box, lives=3):
+    """The files of a recorder after some lives of a node; each leaves at least one."""
+    for _ in range(lives):
+        box.glia("run", "--", "true")
+    folder = os.path.join(box.data, "recorder")
+    return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
+
+
+def bytes_of(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def put(path, data):
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def dump_and_replay(box, code):
+    done = box.glia("debug", "dump", "--no-redact", "--output", "bundle")
+    replayed = box.glia("replay", "bundle", code=code)
+    text = box.read("bundle")
+    os.unlink(os.path.join(box.folder, "bundle"))
+    return done.stderr, replayed.stdout + replayed.stderr, text
+
+
+def test_a_segment_that_is_missing_in_the_middle_is_reported(box):
+    paths = segments(box)
+    assert len(paths) == 3
+    os.unlink(paths[1])
+    dumped, replayed, _ = dump_and_replay(box, code=2)
+    assert "segment 2 is missing" in dumped
+    assert "segment 2 is missing" in replayed
+    assert "all decisions the same" in replayed, "what is there is replayed nevertheless"
+    # The oldest make room: those are not missed.
+    os.unlink(paths[0])
+    dumped, replayed, _ = dump_and_replay(box, code=0)
+    assert "missing" not in dumped + replayed
+
+
+def test_a_flipped_bit_is_reported_with_its_segment(box):
+    paths = segments(box)
+    whole = bytes_of(paths[1])
+    for at in (whole.index(b'"type":"ended"') + 9, whole.index(b'{"check"') + 4,
+               whole.rindex(b'{"check"') + 14, len(whole) // 2, 3):
+        put(paths[1], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+        dumped, replayed, _ = dump_and_replay(box, code=2)
+        assert "segment 2 " in dumped and "damaged" in dumped
+        assert "segment 2 " in replayed and "damaged" in replayed
+        assert "damaged" in box.glia("replay", paths[1], code=2).stderr
+    # The last check is no longer one: that looks like a torn end, and is told as one.
+    at = whole.rindex(b'{"check"') + 4
+    put(paths[1], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
+    dumped, replayed, _ = dump_and_replay(box, code=0)
+    assert "segment 2: its end was not written completely" in dumped
+    assert "the ends of 1 segments" in replayed
+    assert "left out" in box.glia("replay", paths[1]).stdout
+
+
+def test_lines_without_a_check_are_not_believed(box):
+    paths = segments(box)
+    event = b'{"event":{"type":"beacon","now":9999999999999}}\n'
+    put(paths[-1], bytes_of(paths[-1]) + event)
+    dumped, replayed, text = dump_and_replay(box, code=0)
+    assert "9999999999999" not in text
+    assert "segment 3" in dumped and "left out" in dumped
+    alone = box.glia("replay", paths[-1], "--trace").stdout
+    assert "left out" in alone and " beacon" not in alone.splitlines()[-3]
+
+
+def test_a_piece_that_is_missing_in_a_segment_is_reported(box):
+    paths = segments(box)
+    lines = bytes_of(paths[1]).splitlines(keepends=True)
+    checks = [i for i, line in enumerate(lines) if line.startswith(b'{"check"')]
+    assert len(checks) >= 3, "a run takes longer than lines are gathered"
+    put(paths[1], b"".join(lines[:checks[0] + 1] + lines[checks[1] + 1:]))
+    dumped, replayed, _ = dump_and_replay(box, code=2)
+    assert "segment 2 is damaged" in dumped and "segment 2 is damaged" in replayed
+    assert "missing" in box.glia("replay", paths[1], code=2).stderr
+
+
+def test_a_torn_end_is_fine(box):
+    paths = segments(box)
+    whole = bytes_of(paths[1])
+    put(paths[1], whole[:-5])
+    dumped, replayed, _ = dump_and_replay(box, code=0)
+    assert "segment 2" in dumped and "left out" in dumped
+    assert "all decisions the same" in replayed
+    put(paths[1], b"")  # it had just been made
+    assert "all decisions the same" in dump_and_replay(box, code=0)[1]
+
+
+def test_the_lost_end_of_a_segment_is_reported_by_the_next(box):
+    box.env["GLIA_RECORD_BYTES"] = "1M"
+    flow = box.write("flow.yaml", "steps:\n  s: {noop: true, foreach: %s}\n"
+                     % json.dumps([{"text": "x" * 100}] * 100))
+    folder = os.path.join(box.data, "recorder")
+    node = serve(box)
+    while len(os.listdir(folder)) < 3:
+        box.glia("run", flow)
+    node.terminate()
+    box.finish(node)
+    path = os.path.join(folder, sorted(os.listdir(folder))[1])
+    lines = bytes_of(path).splitlines(keepends=True)
+    checks = [i for i, line in enumerate(lines) if line.startswith(b'{"check"')]
+    put(path, b"".join(lines[:checks[-2] + 1]))  # to the end of a piece: by itself it looks whole
+    dumped, replayed, _ = dump_and_replay(box, code=2)
+    name = "the end of segment %d is missing" % int(os.path.basename(path).split(".")[0])
+    assert name in dumped and name in replayed
 
 
 def test_the_ring_is_bounded_and_private(box):

@@ -5,8 +5,10 @@
 #include "support/cmocka_all.h"
 #include "support/folder.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,7 +84,7 @@ static void what_is_recorded_stands_in_a_private_file_with_a_check(void **state)
     assert_int_equal(st.st_mode & 0777, 0600);
     assert_int_equal(gl_fs_read(path, 1 << 20, &text, NULL), 0);
     gl_buf_c(&wanted, "one\ntwo\n");
-    gl_recorder_put_check(GL_S("one\ntwo\n"), &wanted);
+    gl_record_put_check(&(struct gl_record_chain){0}, GL_S("one\ntwo\n"), &wanted);
     assert_true(gl_str_eq(gl_buf_view(&text), gl_buf_view(&wanted)));
     gl_buf_done(&text);
     gl_buf_done(&wanted);
@@ -172,6 +174,166 @@ static void a_queue_that_is_full_ends_the_segment(void **state)
     free(much);
 }
 
+static gl_str text_of(struct box *b, uint64_t number)
+{
+    struct gl_buf text = {0};
+    gl_str copy;
+
+    assert_int_equal(gl_fs_read(gl_recorder_path(&b->arena, b->path, number), 1 << 30, &text, NULL),
+                     0);
+    copy = gl_str_dup(&b->arena, gl_buf_view(&text));
+    gl_buf_done(&text);
+    return copy;
+}
+
+/* What the checks of a segment say, one after the other; what is not FINE comes last. */
+static enum gl_record_found look(struct gl_record_chain *c, gl_str text, size_t *ret_pieces)
+{
+    const char *from = text.p;
+
+    *ret_pieces = 0;
+    while (text.n > 0) {
+        gl_str line = gl_str_cut(text, '\n', &text);
+        enum gl_record_found found =
+            gl_record_check(c, line, (gl_str){.p = from, .n = (size_t)(line.p - from)});
+
+        if (found != GL_RECORD_NO_CHECK && found != GL_RECORD_FINE) {
+            return found;
+        }
+        if (found == GL_RECORD_FINE) {
+            from = line.p + line.n + 1;
+            (*ret_pieces)++;
+        }
+    }
+    return GL_RECORD_FINE;
+}
+
+/* Three pieces in the first segment, one in the second: those are large enough not to be joined. */
+static void record_pieces(struct box *b)
+{
+    const size_t n = 300 << 10;
+    char *much = malloc(n + 1);
+
+    memset(much, 'x', n);
+    much[n - 1] = '\n';
+    much[n] = 0;
+    reopen(b, 16 << 20);
+    assert_true(b->port->begin(b->port, gl_str_of(much)));
+    assert_true(b->port->add(b->port, gl_str_of(much)));
+    much[0] = 'y';
+    assert_true(b->port->add(b->port, gl_str_of(much)));
+    assert_true(b->port->begin(b->port, GL_S("next\n")));
+    flush(b);
+    free(much);
+}
+
+static void a_piece_that_is_missing_is_found(void **state)
+{
+    struct box *b = *state;
+    struct gl_record_chain c = {0};
+    gl_str text, rest, line;
+    size_t n, second = 0, third = 0;
+    char *less;
+
+    record_pieces(b);
+    text = text_of(b, 1);
+    assert_int_equal(look(&c, text, &n), GL_RECORD_FINE);
+    assert_int_equal(n, 3);
+    gl_record_segment(&c, true);
+    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORD_FINE);
+    assert_int_equal(n, 1);
+    for (rest = text; rest.n > 0;) { /* where the pieces begin */
+        line = gl_str_cut(rest, '\n', &rest);
+        if (gl_str_starts(line, GL_S("{\"check\":")) && rest.n > 0) {
+            *(second == 0 ? &second : &third) = (size_t)(rest.p - text.p);
+        }
+    }
+    less = malloc(text.n);
+    memcpy(less, text.p, second);
+    memcpy(less + second, text.p + third, text.n - third);
+    c = (struct gl_record_chain){0};
+    assert_int_equal(look(&c, (gl_str){.p = less, .n = text.n - (third - second)}, &n),
+                     GL_RECORD_MISSING);
+    /* Cut off where a piece ends it looks whole, but the next segment knows better. */
+    c = (struct gl_record_chain){0};
+    assert_int_equal(look(&c, (gl_str){.p = text.p, .n = third}, &n), GL_RECORD_FINE);
+    gl_record_segment(&c, true);
+    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORD_END_LOST);
+    /* By itself a segment need not know what came before. */
+    gl_record_segment(&c, false);
+    assert_int_equal(look(&c, text_of(b, 2), &n), GL_RECORD_FINE);
+    free(less);
+}
+
+static void every_flipped_bit_is_found(void **state)
+{
+    struct box *b = *state;
+    gl_str text;
+    char *copy;
+    size_t n;
+
+    assert_true(b->port->begin(b->port, GL_S("one\n")));
+    flush(b);
+    text = text_of(b, 1);
+    copy = malloc(text.n);
+    memcpy(copy, text.p, text.n);
+    for (size_t bit = 0; bit < text.n * 8; bit++) {
+        struct gl_record_chain c = {0};
+
+        copy[bit / 8] ^= (char)(1 << bit % 8);
+        assert_false(look(&c, (gl_str){.p = copy, .n = text.n}, &n) == GL_RECORD_FINE && n == 1 &&
+                     bit / 8 != text.n - 1);
+        copy[bit / 8] ^= (char)(1 << bit % 8);
+    }
+    free(copy);
+}
+
+static void checks_of_older_releases_are_read(void **state)
+{
+    static const char text[] = "one\ntwo\n";
+    struct gl_record_chain c = {0};
+    struct gl_buf out = {0};
+    size_t n;
+
+    (void)state;
+    for (int i = 0; i < 3; i++) { /* each by itself */
+        gl_buf_c(&out, text);
+        gl_record_put_check(&(struct gl_record_chain){0}, gl_str_of(text), &out);
+    }
+    assert_int_equal(look(&c, gl_buf_view(&out), &n), GL_RECORD_FINE);
+    assert_int_equal(n, 3);
+    gl_buf_done(&out);
+}
+
+/* The disk takes no more: the next segment says so. */
+static void what_the_disk_did_not_take_is_a_gap(void **state)
+{
+    struct box *b = *state;
+    struct rlimit old, small;
+    const size_t n = 300 << 10;
+    char *much = malloc(n + 1);
+    uint64_t *numbers;
+    gl_str text, word = GL_S("{\"gap\":");
+
+    memset(much, 'x', n);
+    much[n - 1] = '\n';
+    much[n] = 0;
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 100 << 10;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    assert_true(b->port->begin(b->port, GL_S("a\n")));
+    assert_true(b->port->add(b->port, gl_str_of(much)));
+    assert_true(b->port->begin(b->port, GL_S("b\n")));
+    flush(b);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(list(b, &numbers), 2);
+    text = text_of(b, numbers[1]);
+    assert_non_null(memmem(text.p, text.n, word.p, word.n));
+    free(much);
+}
+
 static void a_folder_that_is_gone_hurts_nobody(void **state)
 {
     struct box *b = *state;
@@ -193,6 +355,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_ring_stays_within_its_bytes, begin, end),
         cmocka_unit_test_setup_teardown(short_segments_do_not_pile_up, begin, end),
         cmocka_unit_test_setup_teardown(a_queue_that_is_full_ends_the_segment, begin, end),
+        cmocka_unit_test_setup_teardown(a_piece_that_is_missing_is_found, begin, end),
+        cmocka_unit_test_setup_teardown(every_flipped_bit_is_found, begin, end),
+        cmocka_unit_test(checks_of_older_releases_are_read),
+        cmocka_unit_test_setup_teardown(what_the_disk_did_not_take_is_a_gap, begin, end),
         cmocka_unit_test_setup_teardown(a_folder_that_is_gone_hurts_nobody, begin, end),
     };
 

@@ -1,7 +1,7 @@
 /* What the flight recorder writes, told again. */
 #include "base/check.h"
 #include "model/flow.h"
-#include "os/recorder.h"
+#include "port/record.h"
 #include "sim/replay.h"
 #include "support/cmocka_all.h"
 
@@ -137,7 +137,7 @@ static void box_close(struct box *b)
 
 static int play(gl_str text, struct sim_replay_result *ret, struct gl_why *why)
 {
-    struct sim_replay_options options = {0};
+    struct sim_replay_options options = {.is_bare = true};
 
     *why = (struct gl_why){0};
     return sim_replay_run(text, &options, ret, why);
@@ -272,7 +272,7 @@ static void a_flipped_bit_is_damage_and_not_another_decision(void **state)
     box_open(&b, 1 << 20);
     run_a_job(&b, JOB);
     gl_buf_str(&text, gl_buf_view(&b.text));
-    gl_recorder_put_check(gl_buf_view(&b.text), &text);
+    gl_record_put_check(&(struct gl_record_chain){0}, gl_buf_view(&b.text), &text);
     assert_int_equal(play(gl_buf_view(&text), &result, &why), 0);
     sim_replay_done(&result);
     for (size_t at = 0; at < b.text.n; at += 97) {
