@@ -25,7 +25,7 @@ struct earlier {
     uint8_t status;
     bool is_retry;
     const char *kind;      /* of the record that names the job: "run" or "request" */
-    struct gl_why refusal; /* code != 0: the answer if the request key names no job */
+    struct gl_why refusal; /* code != 0: the answer if neither request key nor run id names a job */
     gl_str dedupe_key;     /* the earlier job's */
 };
 
@@ -188,11 +188,17 @@ static void submit_again(struct earlier *e)
     gl_node_rearm(n);
 }
 
+static void look_up(struct earlier *e, bool by_request_key);
+
 /* The job that had the name has been removed meanwhile: the name is free. */
 static void submit_anew(struct earlier *e)
 {
     struct gl_node *n = e->node;
 
+    if (e->refusal.code != 0 && strcmp(e->kind, "request") == 0 && e->rq->run_id.n > 0) {
+        look_up(e, false); /* it may have come under its name before */
+        return;
+    }
     if (e->refusal.code != 0) {
         finish(e, e->refusal.code, e->refusal.text, NULL);
         return;
@@ -302,6 +308,15 @@ static void on_name(struct gl_store_req *req)
     get(e, 1, on_job);
 }
 
+/* The job that has this name. */
+static void look_up(struct earlier *e, bool by_request_key)
+{
+    e->kind = by_request_key ? "request" : "run";
+    e->keys[0] = (struct gl_key){.kind = gl_str_of(e->kind),
+                                 .id = by_request_key ? e->rq->request_key : e->rq->run_id};
+    get(e, 1, on_name);
+}
+
 static struct earlier *earlier_new(struct gl_node *n, struct gl_request *rq)
 {
     struct earlier *e = gl_mem_alloc(sizeof(*e));
@@ -314,27 +329,20 @@ static struct earlier *earlier_new(struct gl_node *n, struct gl_request *rq)
 
 void gl_earlier_compare(struct gl_node *n, struct gl_request *rq, bool by_request_key)
 {
-    struct earlier *e = earlier_new(n, rq);
-
-    e->kind = by_request_key ? "request" : "run";
-    e->keys[0] = (struct gl_key){.kind = gl_str_of(e->kind),
-                                 .id = by_request_key ? rq->request_key : rq->run_id};
-    get(e, 1, on_name);
+    look_up(earlier_new(n, rq), by_request_key);
 }
 
 void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why)
 {
     struct earlier *e;
 
-    if (rq->request_key.n == 0 || code == GL_E_UNAVAILABLE || n->stopping) {
+    if (rq->request_key.n + rq->run_id.n == 0 || code == GL_E_UNAVAILABLE || n->stopping) {
         gl_requests_answer(n, rq, code, why, NULL);
         return;
     }
     e = earlier_new(n, rq);
-    e->kind = "request";
     (void)gl_why(&e->refusal, code, "%s", why);
-    e->keys[0] = (struct gl_key){.kind = GL_S("request"), .id = rq->request_key};
-    get(e, 1, on_name);
+    look_up(e, rq->request_key.n > 0);
 }
 
 void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)
