@@ -186,10 +186,10 @@ def test_another_decision_and_damage_are_told_apart(box):
     assert "cannot read" in box.glia("replay", "not-there", code=2).stderr
 
 
-def segments(box, lives=3):
+def segments(box, lives=3, words=("--", "true")):
     """The files of a recorder after some lives of a node; each leaves at least one."""
     for _ in range(lives):
-        box.glia("run", "--", "true")
+        box.glia("run", *words)
     folder = os.path.join(box.data, "recorder")
     return [os.path.join(folder, name) for name in sorted(os.listdir(folder))]
 
@@ -257,10 +257,13 @@ def test_lines_without_a_check_are_not_believed(box):
 
 
 def test_a_piece_that_is_missing_in_a_segment_is_reported(box):
-    paths = segments(box)
+    # Steps that begin when what came before them has been written: lines are gathered for 20 ms.
+    chain = {f"s{n}": {"sh": "sleep 0.3", "needs": [f"s{n - 1}"] if n else []} for n in range(8)}
+    flow = box.write("flow.json", json.dumps({"steps": chain}))
+    paths = segments(box, words=(flow,))
     lines = bytes_of(paths[1]).splitlines(keepends=True)
     checks = [i for i, line in enumerate(lines) if line.startswith(b'{"check"')]
-    assert len(checks) >= 3, "a run takes longer than lines are gathered"
+    assert len(checks) >= 3, "eight steps were written in one piece"
     put(paths[1], b"".join(lines[:checks[0] + 1] + lines[checks[1] + 1:]))
     dumped, replayed, _ = dump_and_replay(box, code=2)
     assert "segment 2 is damaged" in dumped and "segment 2 is damaged" in replayed
