@@ -304,6 +304,15 @@ static bool at_end(const struct status *s)
     return s->picks_n >= s->limit || s->number >= s->flow->steps.n;
 }
 
+/* What a patch has removed is on no page; a position may still name it. */
+static void skip_removed(struct status *s)
+{
+    while (s->item < 0 && s->number < s->flow->steps.n &&
+           gl_flow_step(s->flow, s->number)->is_removed) {
+        s->number++;
+    }
+}
+
 /* Behind position (number, item): the instances of that step, then the next one. */
 static void advance(struct status *s)
 {
@@ -313,6 +322,7 @@ static void advance(struct status *s)
         s->number++;
         s->item = -1;
     }
+    skip_removed(s);
 }
 
 /* Those that were asked for, up to the first with instances: these come before the next step. */
@@ -329,10 +339,6 @@ static void after_chunk(struct status *s)
             s->picks[s->picks_n++] = p;
         }
         advance(s);
-        while (s->item < 0 && s->number < s->flow->steps.n &&
-               gl_flow_step(s->flow, s->number)->is_removed) {
-            s->number++;
-        }
     }
     read_chunk(s);
 }
@@ -385,6 +391,7 @@ static void begin_page(struct status *s, uint32_t limit)
     s->limit = limit;
     s->picks = GL_NEW_ARRAY(&s->q->arena, struct gl_view_pick, limit + 1);
     s->q->keys = GL_NEW_ARRAY(&s->q->arena, struct gl_key, CHUNK);
+    skip_removed(s);
     read_chunk(s);
 }
 

@@ -7,6 +7,7 @@ import pytest
 
 from bundlework import Bundle, Ran, get, item
 from glianode import wait_for
+from httpnode import JOBS
 
 OPTIONAL = {"required": False, "retry": {"max_attempts": 1}}
 FAILS = "event('workflow_step_failed', reason='so it is')"
@@ -437,6 +438,22 @@ def test_a_patch_takes_away_what_an_earlier_one_has_added(served, tmp_path):
                 patched(patch(ADD), patch(back, patch_id="p2", base_revision=1)))
     assert ran.statuses == {"a": "completed", "b": "completed"}, ran
     assert not ran.has("extra"), ran
+
+
+def test_a_page_that_begins_where_a_step_was_is_answered(served, tmp_path):
+    back = [{"op": "remove_edge", "id": "ax"}, {"op": "remove_edge", "id": "xb"},
+            {"op": "remove_step", "id": "x"},
+            {"op": "add_edge", "id": "ab", "from": "a", "to": "b"}]
+    ran = small(served, tmp_path,
+                patched(patch(ADD), patch(back, patch_id="p2", base_revision=1)))
+    found = {}
+    for number in range(12):  # agents come first: their positions are no pages
+        answer = served.box.ask("GET", f"{JOBS}/{ran.job_id}?page={number}.-1")
+        if answer.status == 200:
+            state = answer.json["workflow_state"]
+            found[number] = list(state["steps"]), state["next"]
+    assert [steps for steps, _ in found.values()] == [["a", "b"], ["b"], []], found
+    assert all(following is None for _, following in found.values()), found
 
 
 @item("B-8.7-3", "B-8.7-4", "B-8.7-5")
