@@ -7,8 +7,8 @@
  *
  * The control thread asks the store and copies what comes back; parsing and rendering is work for
  * another thread (port/work.h). What only the node's memory knows is asked for in between, for a
- * bounded number of steps (facts). Scans of large jobs wait for each other, so that however many
- * clients ask, they need the memory of one. */
+ * bounded number of steps (facts). Pages, and scans of large jobs, wait for each other, so that
+ * however many clients ask, they need the memory of one. */
 #include "api/asked.h"
 #include "api/live_facts.h"
 #include "api/query_parts.h"
@@ -392,7 +392,7 @@ static void begin_page(struct status *s, uint32_t limit)
     s->picks = GL_NEW_ARRAY(&s->q->arena, struct gl_view_pick, limit + 1);
     s->q->keys = GL_NEW_ARRAY(&s->q->arena, struct gl_key, CHUNK);
     skip_removed(s);
-    read_chunk(s);
+    wait_turn(s, read_chunk);
 }
 
 /* "12.-1": the step's number, and of an instance its item. */

@@ -1,6 +1,7 @@
 """Jobs with many steps and with large outputs: what is read of them has a bound, and all of it can
 be had."""
 
+import concurrent.futures
 import json
 import os
 import sys
@@ -111,3 +112,34 @@ def test_large_outputs_are_references_and_can_be_had_whole(box):
     assert whole == ["x" * ITEM_BYTES] * ITEMS
     both = json.loads(box.glia("job", "result", job, "--json").stdout)
     assert both == {"big": whole, "small": 7}
+
+
+def memory_mb(node, name):
+    with open(f"/proc/{node.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name + ":")) / 1024
+
+
+def test_pages_with_large_outputs_take_the_memory_of_one_reader(box):
+    serve(box)
+    node = box.started[-1]
+    code = f"import json, os\njson.dump('x' * {ITEM_BYTES}, open(os.environ['GLIA_OUTPUT'], 'w'))"
+    job = submit(box, {"steps": {"big": {"foreach": list(range(60)), "python": code}}})
+    wait_end(box, job, 120)
+    node.terminate()
+    node.wait(30)
+    serve(box)  # without what running the job has left in its memory
+    node = box.started[-1]
+    idle = memory_mb(node, "VmRSS")
+    with open(f"/proc/{node.pid}/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")  # the peak is counted from here
+    def read(_):
+        reader = box.connect()
+        for _ in range(10):
+            reader.request("GET", f"{JOBS}/{job}?page=0.-1")
+            assert b"big[59]" in reader.getresponse().read()
+        reader.close()
+
+    with concurrent.futures.ThreadPoolExecutor(10) as readers:
+        list(readers.map(read, range(10)))
+    peak = memory_mb(node, "VmHWM") - idle
+    assert peak < 48
