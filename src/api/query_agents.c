@@ -1,6 +1,8 @@
 /* query_agents.c - the agents of a bundle's job, the messages that wait for them, and dead letters.
  *
- * Records are read member by member: they may be of a release that knows more of them. */
+ * Records are read member by member: they may be of a release that knows more of them. The flow is
+ * the node's, if it has it, and units are read a few at a time, because each may have a large
+ * state: they are parsed and rendered on another thread (port/work.h). */
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "base/check.h"
@@ -13,6 +15,22 @@ enum {
     LETTERS_PAGE = 500,
     LETTERS_COUNTED = 20000, /* beyond that, how many wait for each agent is left out */
     NUMBER_DIGITS = 12,      /* of a letter, in its id */
+    CHUNK = 16,              /* units in one read */
+};
+
+/* One question under way: the flow it needs, and the units it reads. */
+struct gl_agents_reading {
+    struct gl_work_task task;
+    struct gl_query *q;
+    void *hold; /* the node's, on the flow; NULL: the flow is ours */
+    int code;
+    struct gl_why why;
+
+    struct gl_arena page; /* the units that were read last, while they are parsed */
+    struct gl_record *units;
+    size_t at, units_n, all_n;                                                /* of q->keys */
+    void (*each)(struct gl_query *q, size_t i, const struct gl_record *unit); /* on any thread */
+    void (*then)(struct gl_query *q);
 };
 
 /* ---- records ---- */
@@ -99,20 +117,35 @@ static void end(struct gl_query *q, gl_str next)
     gl_query_succeed(q);
 }
 
+/* ---- work ---- */
+
+static void leave(struct gl_query *q)
+{
+    const struct gl_reason_live *live = q->context->live;
+
+    gl_arena_done(&q->reading->page);
+    if (q->reading->hold != NULL) {
+        live->flow_done(live->owner, q->reading->hold);
+    }
+}
+
+static void work(struct gl_agents_reading *r, void (*run)(struct gl_work_task *t),
+                 void (*done)(struct gl_work_task *t))
+{
+    r->task = (struct gl_work_task){.run = run, .done = done};
+    gl_work_post(r->q->context->work, &r->task);
+}
+
+static struct gl_agents_reading *of_task(struct gl_work_task *t)
+{
+    return GL_CONTAINER(t, struct gl_agents_reading, task);
+}
+
 /* ---- the flow, for the agents it has ---- */
 
-static void on_flow(struct gl_store_req *req)
+static void has_flow(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
-    struct gl_why why = {0};
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    if (gl_flow_decode(gl_str_dup(&q->arena, req->records[0].value), &q->arena, &q->graph, &why) !=
-        0) {
-        gl_query_fail(q, GL_E_DAMAGED, why.text);
-    } else if (q->graph->bundle == NULL) {
+    if (q->graph->bundle == NULL) {
         gl_query_fail(q, GL_E_STATE,
                       gl_str_fmt(&q->arena, "job %.*s is of a flow: only bundles have agents",
                                  GL_STR_ARG(q->job))
@@ -127,9 +160,41 @@ static void on_flow(struct gl_store_req *req)
     }
 }
 
+static void run_decode(struct gl_work_task *t)
+{
+    struct gl_agents_reading *r = of_task(t);
+    struct gl_flow *flow = NULL;
+
+    r->code = gl_flow_decode(r->q->flow, &r->q->arena, &flow, &r->why);
+    r->q->graph = flow;
+}
+
+static void on_decoded(struct gl_work_task *t)
+{
+    struct gl_agents_reading *r = of_task(t);
+
+    if (r->code != 0) {
+        gl_query_fail(r->q, GL_E_DAMAGED, r->why.text);
+    } else {
+        has_flow(r->q);
+    }
+}
+
+static void on_flow(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (gl_query_answered(q)) {
+        q->flow = gl_str_dup(&q->arena, req->records[0].value);
+        work(q->reading, run_decode, on_decoded);
+    }
+}
+
 static void on_job(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
+    const struct gl_reason_live *live = q->context->live;
+    gl_str hash;
 
     if (!gl_query_answered(q)) {
         return;
@@ -139,13 +204,90 @@ static void on_job(struct gl_store_req *req)
         return;
     }
     q->job_record = gl_query_keep(q, &req->records[0]);
-    gl_query_get(q, GL_S("flow"), gl_render_text(&q->arena, q->job_record.value, "flow"), on_flow);
+    hash = gl_render_text(&q->arena, q->job_record.value, "flow");
+    if (live != NULL && live->flow != NULL) {
+        q->graph = live->flow(live->owner, hash, &q->reading->hold);
+    }
+    if (q->graph != NULL) {
+        has_flow(q);
+    } else {
+        gl_query_get(q, GL_S("flow"), hash, on_flow);
+    }
 }
 
 static void read_graph(struct gl_query *q, void (*then)(struct gl_query *q))
 {
     q->next = then;
+    q->reading = GL_NEW(&q->arena, struct gl_agents_reading);
+    q->reading->q = q;
+    q->leave = leave;
     gl_query_get(q, GL_S("job"), q->job, on_job);
+}
+
+/* ---- units ---- */
+
+static void read_some(struct gl_agents_reading *r);
+
+static void run_each(struct gl_work_task *t)
+{
+    struct gl_agents_reading *r = of_task(t);
+
+    for (size_t i = 0; i < r->units_n; i++) {
+        r->each(r->q, r->at + i, &r->units[i]);
+    }
+}
+
+static void on_each(struct gl_work_task *t)
+{
+    struct gl_agents_reading *r = of_task(t);
+
+    gl_arena_done(&r->page);
+    r->at += r->units_n;
+    if (r->at < r->all_n) {
+        read_some(r);
+    } else {
+        r->then(r->q);
+    }
+}
+
+static void on_some(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+    struct gl_agents_reading *r = q->reading;
+
+    if (!gl_query_answered(q)) {
+        return;
+    }
+    r->units = GL_NEW_ARRAY(&r->page, struct gl_record, r->units_n);
+    for (size_t i = 0; i < r->units_n; i++) {
+        r->units[i] = (struct gl_record){.rev = req->records[i].rev,
+                                         .damaged = req->records[i].damaged,
+                                         .value = gl_str_dup(&r->page, req->records[i].value)};
+    }
+    work(r, run_each, on_each);
+}
+
+static void read_some(struct gl_agents_reading *r)
+{
+    struct gl_query *q = r->q;
+    struct gl_store *s = q->context->store;
+
+    r->units_n = r->all_n - r->at < CHUNK ? r->all_n - r->at : CHUNK;
+    q->req = (struct gl_store_req){.done = on_some, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys + r->at, r->units_n);
+}
+
+/* Those that q->keys name, one or more. */
+static void read_units(struct gl_query *q, size_t n,
+                       void (*each)(struct gl_query *q, size_t i, const struct gl_record *unit),
+                       void (*then)(struct gl_query *q))
+{
+    struct gl_agents_reading *r = q->reading;
+
+    r->all_n = n;
+    r->each = each;
+    r->then = then;
+    read_some(r);
 }
 
 /* ---- agents ---- */
@@ -154,6 +296,7 @@ struct counts {
     uint32_t *of; /* by number of the agent: letters that wait for it */
     uint32_t from, n;
     bool is_cut;
+    uint64_t bytes; /* of the states that are told */
 };
 
 static bool is_idle(gl_str status)
@@ -182,12 +325,24 @@ static int64_t handled_by(struct gl_arena *a, const struct doc *unit)
     return gl_str_is(text_in(a, unit, "status"), "running") ? number_in(unit, "letter") : 0;
 }
 
-static void write_agent(struct gl_query *q, uint32_t number, const struct gl_record *unit,
-                        const struct counts *c)
+/* Of several agents, large states are left out: `state_bytes` says so, and one alone has it. */
+static bool has_room(struct gl_query *q, gl_str state)
 {
+    struct counts *c = q->counts;
+    bool is_small = state.n <= GL_STATUS_OUTPUT_BYTES && c->bytes + state.n <= GL_STATUS_BYTES;
+
+    c->bytes += is_small ? state.n : 0;
+    return is_small || q->rq->step.n > 0;
+}
+
+static void write_agent(struct gl_query *q, size_t i, const struct gl_record *unit)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
+    const struct counts *c = q->counts;
+    uint32_t number = c->from + (uint32_t)i;
     const struct gl_agent_spec *a = gl_flow_agent(q->graph, number);
-    struct doc d = doc_of(&q->arena, unit);
-    gl_str status = text_in(&q->arena, &d, "status"), state = raw_in(&d, "output");
+    struct doc d = doc_of(&scratch, unit);
+    gl_str status = text_in(&scratch, &d, "status"), state = raw_in(&d, "output");
     struct gl_jw *w = &q->w;
 
     gl_jw_object(w);
@@ -207,44 +362,37 @@ static void write_agent(struct gl_query *q, uint32_t number, const struct gl_rec
     gl_jw_i64(w, number_in(&d, "processed"));
     if (!c->is_cut) {
         gl_jw_key(w, "waiting");
-        gl_jw_u64(w, c->of[number] - (handled_by(&q->arena, &d) > 0 && c->of[number] > 0));
+        gl_jw_u64(w, c->of[number] - (handled_by(&scratch, &d) > 0 && c->of[number] > 0));
     }
     if (number_in(&d, "letter") > 0) {
         gl_jw_key(w, "handling");
         gl_jw_i64(w, number_in(&d, "letter"));
     }
-    put_text(w, "node", text_in(&q->arena, &d, "node"));
+    put_text(w, "node", text_in(&scratch, &d, "node"));
     put_time(w, "last_activity", last_activity(&d));
-    put_text(w, "last_error", text_in(&q->arena, &d, "last_error"));
+    put_text(w, "last_error", text_in(&scratch, &d, "last_error"));
     gl_jw_key(w, "state_bytes");
     gl_jw_u64(w, state.n);
-    gl_jw_key(w, "state");
-    gl_jw_raw(w, state.n > 0 ? state : GL_S("{}"));
+    if (has_room(q, state)) {
+        gl_jw_key(w, "state");
+        gl_jw_raw(w, state.n > 0 ? state : GL_S("{}"));
+    }
     gl_jw_end(w);
 }
 
-static void on_units(struct gl_store_req *req)
+static void on_agents(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
     const struct counts *c = q->counts;
     uint32_t last = c->from + c->n;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    begin(q, "agents");
-    for (uint32_t i = 0; i < c->n; i++) {
-        write_agent(q, c->from + i, &req->records[i], c);
-    }
     end(q, q->rq->step.n == 0 && last < gl_flow_agents_n(q->graph)
                ? gl_flow_agent(q->graph, last - 1)->id
                : (gl_str){0});
 }
 
-static void read_units(struct gl_query *q)
+static void read_agents(struct gl_query *q)
 {
     const struct counts *c = q->counts;
-    struct gl_store *s = q->context->store;
 
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, c->n + 1);
     for (uint32_t i = 0; i < c->n; i++) {
@@ -254,8 +402,12 @@ static void read_units(struct gl_query *q)
             .kind = GL_S("step"),
             .id = gl_str_fmt(&q->arena, "%.*s/%.*s", GL_STR_ARG(q->job), GL_STR_ARG(unit))};
     }
-    q->req = (struct gl_store_req){.done = on_units, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, c->n);
+    begin(q, "agents");
+    if (c->n > 0) {
+        read_units(q, c->n, write_agent, on_agents);
+    } else {
+        on_agents(q);
+    }
 }
 
 /* What is being handled does not, nor what an aggregator has got and keeps. */
@@ -290,7 +442,7 @@ static void on_counted(struct gl_store_req *req)
         return;
     }
     c->is_cut = req->records_n == LETTERS_PAGE;
-    read_units(q);
+    read_agents(q);
 }
 
 static gl_str job_prefix(struct gl_query *q)
@@ -425,27 +577,18 @@ static void write_mail(struct gl_query *q)
     end(q, m->next);
 }
 
-static void on_handlers(struct gl_store_req *req)
+static void note_handler(struct gl_query *q, size_t i, const struct gl_record *record)
 {
-    struct gl_query *q = req->owner;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct doc unit = doc_of(&a, record);
     struct mail *m = q->counts;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    for (size_t i = 0; i < m->units_n; i++) {
-        GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-        struct doc unit = doc_of(&a, &req->records[i]);
-
-        m->handled[m->units[i]] = handled_by(&a, &unit);
-    }
-    write_mail(q);
+    m->handled[m->units[i]] = handled_by(&a, &unit);
 }
 
 /* Who has one of them in his hands? Of each agent that is written to, its unit tells. */
 static void read_handlers(struct gl_query *q, gl_str next)
 {
-    struct gl_store *s = q->context->store;
     struct mail *m = q->counts;
 
     m->next = next;
@@ -468,8 +611,7 @@ static void read_handlers(struct gl_query *q, gl_str next)
         write_mail(q);
         return;
     }
-    q->req = (struct gl_store_req){.done = on_handlers, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, m->units_n);
+    read_units(q, m->units_n, note_handler, write_mail);
 }
 
 static void add_letter(struct gl_query *q, const struct gl_record *r, gl_str to, gl_str whole)

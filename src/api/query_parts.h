@@ -29,7 +29,8 @@ struct gl_query {
     struct gl_nodes nodes;
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
-    struct gl_flow *graph;             /* agents, messages: the flow, read */
+    const struct gl_flow *graph;       /* agents, messages: the flow, read */
+    struct gl_agents_reading *reading; /* of query_agents.c */
     void *counts;                      /* of query_agents.c, query_status.c */
     void (*leave)(struct gl_query *q); /* it ends: gives back what is not in the arena; or NULL */
     struct gl_asks_run *asks;          /* human: of runs, ... */

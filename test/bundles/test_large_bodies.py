@@ -367,3 +367,18 @@ def test_who_only_passes_it_on_does_not_read_it(served, tmp_path):
     assert got["input"] == hashlib.sha256(text_of()).hexdigest()
     assert got["artifacts"][0]["letter"] == 2  # the one that came first
     assert pieces(served.box, ran.run_id) == []
+
+
+def test_a_list_of_agents_leaves_large_states_out(alone, tmp_path):
+    b, n = Bundle("states"), 12
+    for i in range(n):
+        size = 900_000 if i < 2 else 60_000
+        b.worker(f"w{i}", f"say(next_state={{'x': 'y' * {size}}})", max_output_bytes=4 * MIB,
+                 output_message_type="done").seed(f"w{i}", {})
+    b.worker("last", needs=[f"w{i}" for i in range(n)], output_message_type="done")
+    ran = small(alone, tmp_path, b.edge("w0", "last", "done").ends("last"))
+    found = {a["agent_id"]: a for a in ran.box.json("job", "agents", ran.run_id)["agents"]}
+    assert [found[f"w{i}"]["state_bytes"] > 900_000 for i in range(n)] == [True] * 2 + [False] * 10
+    assert ["state" in found[f"w{i}"] for i in range(n)] == [False] * 2 + [True] * 10
+    (one,) = ran.box.json("job", "agents", ran.run_id, "w1")["agents"]
+    assert one["state"] == {"x": "y" * 900_000}
