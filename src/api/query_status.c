@@ -33,7 +33,8 @@ struct status {
     struct gl_query *q;
     struct gl_job_record job;
     const struct gl_flow *flow;
-    void *hold; /* the node's, on the flow; NULL: the flow is ours */
+    void *hold;   /* the node's, on the flow; NULL: the flow is ours */
+    gl_str graph; /* the record of a flow that patches have changed; "" : there is none */
     struct gl_scan scan;
     struct gl_view view;
     struct gl_facts facts;
@@ -541,10 +542,25 @@ static void has_flow(struct status *s)
     }
 }
 
+/* A flow that has changed while its job ran is kept whole, with the changes. */
+static void take_graph(struct status *s)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
+    struct gl_json j;
+    gl_jnode flow;
+
+    if (s->graph.n == 0 || gl_json_parse(&j, s->graph, GL_RECORD_BYTES_MAX, &scratch, NULL) != 0) {
+        return;
+    }
+    flow = gl_json_get(&j, gl_json_root(&j), "flow");
+    s->q->flow = flow != NULL ? gl_json_raw(&j, flow) : s->q->flow;
+}
+
 static void run_decode(struct gl_work_task *t)
 {
     struct status *s = of_task(t);
 
+    take_graph(s);
     s->code = gl_view_read_flow(&s->q->arena, s->q->job, s->q->flow, &s->flow, &s->why);
 }
 
@@ -559,22 +575,33 @@ static void on_decoded(struct gl_work_task *t)
     }
 }
 
-/* A flow that has changed while its job ran is kept whole, with the changes. */
+static void decode(struct status *s)
+{
+    work(s, run_decode, on_decoded);
+}
+
+/* A flow takes several times the room of its text. */
+static void has_text(struct status *s)
+{
+    if (s->q->flow.n + s->graph.n > PAGE_BYTES) {
+        wait_turn(s, decode);
+    } else {
+        decode(s);
+    }
+}
+
 static void on_graph(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
-    struct gl_json j;
+    struct status *s = state(q);
 
     if (!gl_query_answered(q)) {
         return;
     }
-    if (req->records[0].rev != 0 && !req->records[0].damaged &&
-        gl_json_parse(&j, gl_str_dup(&q->arena, req->records[0].value), GL_RECORD_BYTES_MAX,
-                      &q->arena, NULL) == 0 &&
-        gl_json_get(&j, gl_json_root(&j), "flow") != NULL) {
-        q->flow = gl_json_raw(&j, gl_json_get(&j, gl_json_root(&j), "flow"));
+    if (req->records[0].rev != 0 && !req->records[0].damaged) {
+        s->graph = gl_str_dup(&q->arena, req->records[0].value);
     }
-    work(state(q), run_decode, on_decoded);
+    has_text(s);
 }
 
 static void on_flow(struct gl_store_req *req)
@@ -590,7 +617,7 @@ static void on_flow(struct gl_store_req *req)
         gl_query_get(q, GL_S("patch"), gl_str_fmt(&q->arena, "%.*s/graph", GL_STR_ARG(q->job)),
                      on_graph);
     } else {
-        work(s, run_decode, on_decoded);
+        has_text(s);
     }
 }
 

@@ -1,5 +1,6 @@
 """The ledger of a bundle's job: when a step may run, and what messages and events do to it."""
 
+import concurrent.futures
 import json
 import os
 
@@ -454,6 +455,30 @@ def test_a_page_that_begins_where_a_step_was_is_answered(served, tmp_path):
             found[number] = list(state["steps"]), state["next"]
     assert [steps for steps, _ in found.values()] == [["a", "b"], ["b"], []], found
     assert all(following is None for _, following in found.values()), found
+
+
+def memory_mb(node, name):
+    with open(f"/proc/{node.pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith(name + ":")) / 1024
+
+
+def test_readers_of_a_large_bundle_that_was_patched_take_the_memory_of_one(own, tmp_path):
+    b = patched(patch(ADD))
+    for n in range(20000):
+        b.agent(f"r{n}", "router", emit_type="x")
+    node, ran = own.box.started[0], small(own, tmp_path, b)
+    idle = memory_mb(node, "VmRSS")
+    with open(f"/proc/{node.pid}/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")  # the peak is counted from here
+
+    def read(_):
+        for _ in range(4):
+            answer = own.box.ask("GET", f"{JOBS}/{ran.job_id}")
+            assert answer.json["graph_revision"] == 1
+
+    with concurrent.futures.ThreadPoolExecutor(10) as readers:
+        list(readers.map(read, range(10)))
+    assert memory_mb(node, "VmHWM") - idle < 100
 
 
 @item("B-8.7-3", "B-8.7-4", "B-8.7-5")
