@@ -59,6 +59,17 @@ static int send_once(struct gl_submission *s, const char *path, struct gl_buf *b
     return err;
 }
 
+/* No answer has come, to this try or to one before it. */
+static int in_doubt(const struct gl_submission *s, int err, struct gl_why *reterr_why)
+{
+    struct gl_why why = *reterr_why;
+
+    return !s->is_doubtful
+               ? err
+               : gl_why(reterr_why, err,
+                        "%s; the job may have been submitted: 'glia job list' shows it", why.text);
+}
+
 int gl_submission_send(struct gl_submission *s, const char *path, struct gl_buf *body,
                        struct gl_client_reply *ret, struct gl_why *reterr_why)
 {
@@ -69,22 +80,22 @@ int gl_submission_send(struct gl_submission *s, const char *path, struct gl_buf 
         int err = (s->is_detached ? gl_reach_find : gl_reach_open)(s->reach, &why);
 
         if (err != 0) {
-            return gl_why(
-                reterr_why, err, "%s%s", why.text,
-                s->sent > 0 ? "; the job may have been submitted: 'glia job list' shows it" : "");
+            (void)gl_why(reterr_why, err, "%s", why.text);
+            return in_doubt(s, err, reterr_why);
         }
         err = send_once(s, path, body, ret, reterr_why);
+        s->is_doubtful |= err == GL_E_GONE || (err != 0 && s->reach->client.is_mute);
         if (err == GL_E_GONE && s->is_unkeyed) {
             return gl_why(reterr_why, err,
                           "the node went away before it answered; the job may have been submitted: "
                           "'glia job list' shows it");
         }
-        if (!gl_reach_is_gone(s->reach, err)) {
-            return err;
+        if (!gl_reach_is_gone(s->reach, err)) { /* an answer, or a node that is mute */
+            return s->reach->client.is_mute ? in_doubt(s, err, reterr_why) : err;
         }
         until = until == 0 ? gl_term_now() + GL_REACH_PATIENCE_MS : until;
         if (gl_term_now() > until) {
-            return err;
+            return in_doubt(s, err, reterr_why);
         }
         gl_client_disconnect(&s->reach->client);
         gl_reach_rest();

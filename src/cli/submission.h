@@ -18,6 +18,7 @@ struct gl_submission {
     char key[40];     /* the request key */
     unsigned sent;    /* how often */
     bool is_unkeyed;  /* the node is older than request keys: sent once only */
+    bool is_doubtful; /* one was not answered: there may be a job */
 };
 
 void gl_submission_init(struct gl_submission *s, struct gl_reach *reach, bool is_detached);

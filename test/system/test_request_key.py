@@ -213,6 +213,15 @@ def test_a_flow_runs_once_when_the_answer_to_its_submission_is_lost(served, deta
     assert len([one for one in rows if one.get("request_key") in keys]) == 1
 
 
+@pytest.mark.parametrize("detach", [(), ("--detach",)])
+def test_who_never_gets_an_answer_is_told_that_there_may_be_a_job(served, detach):
+    with Lossy(served, is_submission, times=-1) as proxy:
+        done = served.glia("run", "--server", proxy.server, *detach, appends(served), code=5)
+        assert len({json.loads(body)["request_key"] for body in proxy.posts()}) == 1
+    assert "may have been submitted" in done.stderr
+    assert len(served.jobs()) == 1
+
+
 def test_a_command_runs_once_when_the_answer_to_its_submission_is_lost(served):
     with Lossy(served, lambda method, path: True, times=4) as proxy:
         done = served.glia("run", "--server", proxy.server, "--", "sh", "-c",
