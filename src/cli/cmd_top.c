@@ -27,6 +27,7 @@ enum {
     STATUS_WIDTH = 10,
     TIME_WIDTH = 8,
     KEY_BYTES = 32,
+    STALE_MS = 10000, /* places in a queue change without an event of the job */
 };
 
 struct top {
@@ -42,6 +43,10 @@ struct top {
     gl_jnode *order;                      /* the jobs as they are shown, in the arena of `jobs` */
 
     struct gl_page node, human, jobs, job; /* as last seen */
+    char seen_job[GL_ID_BYTES_MAX + 1];    /* which job `job` is, ... */
+    int64_t seen_seq;                      /* ... with how many events, ... */
+    size_t seen_rows;                      /* ... for a window of this height, ... */
+    gl_ms seen_at;                         /* ... and when it was asked for */
     bool has_node;
     const char *trouble; /* why there is nothing to see; NULL: none */
     struct gl_why why;
@@ -131,6 +136,35 @@ static void put_in_order(struct top *t)
     }
 }
 
+static void drop_job(struct top *t)
+{
+    gl_page_done(&t->job);
+    t->job = (struct gl_page){0};
+}
+
+/* The steps of the chosen job, unless nothing has happened to it since they were asked for. */
+static void look_at_job(struct top *t)
+{
+    struct gl_request one = {
+        .verb = GL_VERB_STATUS, .job = chosen_id(t), .limit = (uint32_t)t->term->rows + 1};
+    int64_t seq = gl_page_number(&t->jobs, t->order[t->chosen], "last_seq");
+    gl_ms now = gl_term_now();
+
+    if (t->job.root != NULL && gl_str_is(one.job, t->seen_job) && seq == t->seen_seq &&
+        t->term->rows == t->seen_rows && now >= t->seen_at && now - t->seen_at < STALE_MS) {
+        return;
+    }
+    drop_job(t);
+    /* It may be gone by now: then nothing is shown of it. */
+    if (gl_page_ask(&t->job, &t->reach, &one, NULL) != 0) {
+        t->job.root = NULL;
+    }
+    (void)snprintf(t->seen_job, sizeof(t->seen_job), "%.*s", GL_STR_ARG(one.job));
+    t->seen_seq = seq;
+    t->seen_rows = t->term->rows;
+    t->seen_at = now;
+}
+
 static void look(struct top *t)
 {
     struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
@@ -138,13 +172,12 @@ static void look(struct top *t)
     gl_page_done(&t->node);
     gl_page_done(&t->human);
     gl_page_done(&t->jobs);
-    gl_page_done(&t->job);
-    t->job = (struct gl_page){0};
     t->has_node = gl_overview_node(&t->reach, &t->node);
     if (gl_reach_is_mute(&t->reach)) { /* nor would it answer the rest */
         (void)gl_reach_tell_mute(&t->reach, t->reach.client.quiet_ms, &t->why);
         t->trouble = t->why.text;
         t->jobs = t->human = (struct gl_page){0};
+        drop_job(t);
         put_in_order(t);
         return;
     }
@@ -154,13 +187,9 @@ static void look(struct top *t)
     }
     put_in_order(t);
     if (t->has_steps && t->jobs_n > 0) {
-        struct gl_request one = {
-            .verb = GL_VERB_STATUS, .job = chosen_id(t), .limit = (uint32_t)t->term->rows + 1};
-
-        /* It may be gone by now: then nothing is shown of it. */
-        if (gl_page_ask(&t->job, &t->reach, &one, NULL) != 0) {
-            t->job.root = NULL;
-        }
+        look_at_job(t);
+    } else {
+        drop_job(t);
     }
 }
 

@@ -15,6 +15,8 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import BUILD, GLIA, ROOT, wait_for  # noqa: E402
+from httpnode import JOBS  # noqa: E402
+from lossy import Lossy  # noqa: E402
 
 
 def start_node(box):
@@ -253,6 +255,25 @@ def test_tables_keep_to_eighty_columns(box):
         assert not any(re.search(r"\d:\d\d\.\d\d\dZ  ", line) for line in table)
     text = Screen(box, columns=80, command=["job", "list"]).finish()[1]
     assert "nightly-" in text and "\u2026" in text and "run-of-tonight" in text
+
+
+def test_top_asks_for_the_steps_of_a_job_when_something_happened_to_it(box):
+    start_node(box)
+    job = run_blocked(box)
+
+    def asked(what):
+        return sum(path.startswith(what) for _, path, _ in list(proxy.requests))
+
+    with Lossy(box, lambda method, path: False) as proxy:
+        screen = Screen(box, "--server", proxy.server, "--interval", "100ms")
+        screen.read_until("waits for the signal")
+        for _ in range(20):
+            screen.read_until("q leave")
+        assert asked(f"{JOBS}/{job}") <= 2  # again when it has become old
+        box.glia("job", "signal", job, "go")
+        screen.read_until("nothing of this job is under way")
+        screen.send(b"q")
+        assert screen.finish()[0] == 0
 
 
 def test_top_ends_with_an_interrupt_and_without_a_node(box):
