@@ -13,6 +13,9 @@
 enum {
     LIMIT_DEFAULT = 100,
     ENTRIES_PAGE = 64, /* of a log, in one read */
+    RECORDS_PAGE = 100,
+    PAGE_BYTES = 1 << 20,
+    AT_ONCE_BYTES = 16 << 10, /* quicker to render than to hand over */
     SCAN_MAX = 20000,
     PREFIX_BYTES_MIN = 4,
 };
@@ -38,6 +41,7 @@ static void query_leave(struct gl_query *q)
 static void query_free(struct gl_query *q)
 {
     gl_buf_done(&q->body);
+    gl_arena_done(&q->page);
     gl_arena_done(&q->arena);
     gl_mem_free(q);
 }
@@ -122,15 +126,84 @@ void gl_query_list(struct gl_query *q, gl_store_done *done)
     s->ops->list(s, &q->req, q->tenant, &q->listing);
 }
 
-struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r)
+static struct gl_record record_copy(struct gl_arena *a, const struct gl_record *r)
 {
     struct gl_record copy = *r;
 
-    copy.kind = gl_str_dup(&q->arena, r->kind);
-    copy.id = gl_str_dup(&q->arena, r->id);
-    copy.owner = gl_str_dup(&q->arena, r->owner);
-    copy.value = gl_str_dup(&q->arena, r->value);
+    copy.kind = gl_str_dup(a, r->kind);
+    copy.id = gl_str_dup(a, r->id);
+    copy.owner = gl_str_dup(a, r->owner);
+    copy.value = gl_str_dup(a, r->value);
     return copy;
+}
+
+struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r)
+{
+    return record_copy(&q->arena, r);
+}
+
+/* ---- rendering ---- */
+
+static void run_render(struct gl_work_task *t)
+{
+    struct gl_query *q = GL_CONTAINER(t, struct gl_query, task);
+
+    q->render(q);
+}
+
+static void on_rendered(struct gl_work_task *t)
+{
+    struct gl_query *q = GL_CONTAINER(t, struct gl_query, task);
+
+    gl_arena_reset(&q->page);
+    q->rendered(q);
+}
+
+static size_t answer_bytes(const struct gl_store_req *req)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < req->records_n; i++) {
+        bytes += req->records[i].value.n;
+    }
+    for (size_t i = 0; i < req->log_n; i++) {
+        bytes += req->log[i].value.n;
+    }
+    return bytes;
+}
+
+static void copy_answer(struct gl_query *q)
+{
+    struct gl_record *records = GL_NEW_ARRAY(&q->page, struct gl_record, q->records_n + 1);
+    struct gl_log_entry *entries = GL_NEW_ARRAY(&q->page, struct gl_log_entry, q->entries_n + 1);
+
+    for (size_t i = 0; i < q->records_n; i++) {
+        records[i] = record_copy(&q->page, &q->records[i]);
+    }
+    for (size_t i = 0; i < q->entries_n; i++) {
+        entries[i].seq = q->entries[i].seq;
+        entries[i].value = gl_str_dup(&q->page, q->entries[i].value);
+    }
+    q->records = records;
+    q->entries = entries;
+}
+
+void gl_query_render(struct gl_query *q, void (*render)(struct gl_query *q),
+                     void (*rendered)(struct gl_query *q))
+{
+    bool is_small = answer_bytes(&q->req) <= AT_ONCE_BYTES;
+
+    q->records = q->req.records;
+    q->records_n = q->req.records_n;
+    q->entries = q->req.log;
+    q->entries_n = q->req.log_n;
+    q->render = render;
+    q->rendered = rendered;
+    q->task = (struct gl_work_task){.run = run_render, .done = on_rendered};
+    if (!is_small) {
+        copy_answer(q);
+    }
+    gl_work_post(is_small ? NULL : q->context->work, &q->task);
 }
 
 /* ---- which job? ---- */
@@ -238,49 +311,78 @@ void gl_query_resolve(struct gl_query_context *context, gl_str tenant, gl_str na
     find_job(q);
 }
 
-/* ---- list ---- */
+/* ---- lists ---- */
 
-static bool is_wanted(struct gl_query *q, const struct gl_record *r)
+static void run_list(struct gl_query *q)
 {
-    gl_str status_word = q->rq->status, name = q->rq->name;
-
-    return (status_word.n == 0 ||
-            gl_str_eq(gl_render_text(&q->arena, r->value, "status"), status_word)) &&
-           (name.n == 0 || gl_str_eq(gl_render_text(&q->arena, r->value, "name"), name));
-}
-
-static void on_list(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-    uint32_t limit = q->rq->limit;
-    gl_str last = {0};
-    bool full = false;
-
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    for (size_t i = 0; i < req->records_n && !full; i++) {
+    for (size_t i = 0; i < q->records_n && !q->is_full; i++) {
         q->scanned++;
-        last = gl_str_dup(&q->arena, req->records[i].id);
-        if (is_wanted(q, &req->records[i])) {
-            gl_render_job(&q->arena, &req->records[i], q->context->store->ops->shared, &q->w);
-            full = ++q->taken == limit;
+        q->last = q->records[i].id;
+        if (q->each(q, &q->records[i])) {
+            q->is_full = ++q->taken == q->rq->limit;
         }
     }
-    if (!full && req->records_n == q->listing.limit && q->scanned < SCAN_MAX) {
-        q->listing.after = last;
+    q->last = gl_str_dup(&q->arena, q->last);
+}
+
+static void on_list(struct gl_store_req *req);
+
+static void list_rendered(struct gl_query *q)
+{
+    bool has_more = q->is_full || q->has_more;
+
+    if (!q->is_full && has_more && q->scanned < SCAN_MAX) {
+        q->listing.after = q->last;
         gl_query_list(q, on_list);
         return;
     }
     gl_jw_end(&q->w);
     gl_jw_key(&q->w, "next");
-    if (full || (req->records_n == q->listing.limit)) {
-        gl_jw_str(&q->w, last);
+    if (has_more) {
+        gl_jw_str(&q->w, q->last);
     } else {
         gl_jw_null(&q->w);
     }
     gl_jw_end(&q->w);
     gl_query_succeed(q);
+}
+
+static void on_list(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (gl_query_answered(q)) {
+        q->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n);
+        gl_query_render(q, run_list, list_rendered);
+    }
+}
+
+/* Records of q->listing that `each` wants, as the array `name`, up to the limit of the request. */
+static void list_all(struct gl_query *q, const char *name,
+                     bool (*each)(struct gl_query *q, const struct gl_record *r))
+{
+    gl_jw_object(&q->w);
+    gl_jw_key(&q->w, name);
+    gl_jw_array(&q->w);
+    q->each = each;
+    q->listing.after = gl_str_dup(&q->arena, q->rq->after);
+    q->listing.limit = q->rq->limit < RECORDS_PAGE ? q->rq->limit : RECORDS_PAGE;
+    q->listing.bytes_max = PAGE_BYTES;
+    gl_query_list(q, on_list);
+}
+
+static bool write_job(struct gl_query *q, const struct gl_record *r)
+{
+    GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
+    gl_str status = q->rq->status, name = q->rq->name;
+    bool is_wanted =
+        (status.n == 0 || gl_str_eq(gl_render_text(&scratch, r->value, "status"), status)) &&
+        (name.n == 0 || gl_str_eq(gl_render_text(&scratch, r->value, "name"), name));
+
+    if (is_wanted) {
+        gl_render_job(&scratch, r, q->context->store->ops->shared, &q->w);
+    }
+    return is_wanted;
 }
 
 static void list(struct gl_query *q)
@@ -292,14 +394,8 @@ static void list(struct gl_query *q)
             "failed or cancelled");
         return;
     }
-    gl_jw_object(&q->w);
-    gl_jw_key(&q->w, "jobs");
-    gl_jw_array(&q->w);
-    q->listing = (struct gl_listing){.kind = GL_S("job"),
-                                     .after = gl_str_dup(&q->arena, q->rq->after),
-                                     .limit = q->rq->limit,
-                                     .descending = true};
-    gl_query_list(q, on_list);
+    q->listing = (struct gl_listing){.kind = GL_S("job"), .descending = true};
+    list_all(q, "jobs", write_job);
 }
 
 /* ---- events ---- */
@@ -319,22 +415,33 @@ static void tell_events(struct gl_query *q, struct gl_events *e)
     gl_query_succeed(q);
 }
 
-static void on_events(struct gl_store_req *req)
+static void run_events(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
     struct gl_events *e = q->counts;
 
-    if (!gl_query_answered(q)) {
-        return;
+    for (size_t i = 0; i < q->entries_n; i++) {
+        gl_render_events_add(e, q->entries[i].value, &q->w);
+        e->at = q->entries[i].seq + 1;
     }
-    for (size_t i = 0; i < req->log_n; i++) {
-        gl_render_events_add(e, req->log[i].value, &q->w);
-        e->at = req->log[i].seq + 1;
-    }
-    if (req->log_n == ENTRIES_PAGE && e->taken < e->limit) {
+}
+
+static void events_rendered(struct gl_query *q)
+{
+    struct gl_events *e = q->counts;
+
+    if (q->entries_n == ENTRIES_PAGE && e->taken < e->limit) {
         read_entries(q);
     } else {
         tell_events(q, e);
+    }
+}
+
+static void on_events(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (gl_query_answered(q)) {
+        gl_query_render(q, run_events, events_rendered);
     }
 }
 
@@ -382,50 +489,23 @@ static void events(struct gl_query *q)
 
 /* ---- claims ---- */
 
-static bool read_claim(struct gl_query *q, const struct gl_record *r, struct gl_claim *ret)
+static bool read_claim(struct gl_arena *a, const struct gl_record *r, struct gl_claim *ret)
 {
-    return !r->damaged &&
-           gl_claim_decode(gl_str_dup(&q->arena, r->value), &q->arena, ret, NULL) == 0;
+    return !r->damaged && gl_claim_decode(r->value, a, ret, NULL) == 0;
 }
 
-static bool is_wanted_claim(struct gl_query *q, const struct gl_claim *c)
+static bool write_claim(struct gl_query *q, const struct gl_record *r)
 {
-    return q->rq->status.n == 0 || gl_str_is(q->rq->status, gl_claim_state_words[c->state]);
-}
+    GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
+    gl_str status = q->rq->status;
+    struct gl_claim c;
+    bool is_wanted = read_claim(&scratch, r, &c) &&
+                     (status.n == 0 || gl_str_is(status, gl_claim_state_words[c.state]));
 
-static void on_claims(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
-    gl_str last = {0};
-    bool full = false;
-
-    if (!gl_query_answered(q)) {
-        return;
+    if (is_wanted) {
+        gl_claim_write(&q->w, r->id, &c, 0);
     }
-    for (size_t i = 0; i < req->records_n && !full; i++) {
-        struct gl_claim c;
-
-        q->scanned++;
-        last = gl_str_dup(&q->arena, req->records[i].id);
-        if (read_claim(q, &req->records[i], &c) && is_wanted_claim(q, &c)) {
-            gl_claim_write(&q->w, last, &c, 0);
-            full = ++q->taken == q->rq->limit;
-        }
-    }
-    if (!full && req->records_n == q->listing.limit && q->scanned < SCAN_MAX) {
-        q->listing.after = last;
-        gl_query_list(q, on_claims);
-        return;
-    }
-    gl_jw_end(&q->w);
-    gl_jw_key(&q->w, "next");
-    if (full || req->records_n == q->listing.limit) {
-        gl_jw_str(&q->w, last);
-    } else {
-        gl_jw_null(&q->w);
-    }
-    gl_jw_end(&q->w);
-    gl_query_succeed(q);
+    return is_wanted;
 }
 
 static void claims(struct gl_query *q)
@@ -434,15 +514,10 @@ static void claims(struct gl_query *q)
         gl_query_fail(q, GL_E_INVALID, "there is no such state: claimed, done, failed or expired");
         return;
     }
-    gl_jw_object(&q->w);
-    gl_jw_key(&q->w, "claims");
-    gl_jw_array(&q->w);
     q->listing = (struct gl_listing){.kind = GL_S("claim"),
                                      .prefix = gl_str_dup(&q->arena, q->rq->claim_key),
-                                     .after = gl_str_dup(&q->arena, q->rq->after),
-                                     .limit = q->rq->limit,
                                      .live_only = gl_str_is(q->rq->status, "claimed")};
-    gl_query_list(q, on_claims);
+    list_all(q, "claims", write_claim);
 }
 
 static void on_claim(struct gl_store_req *req)
@@ -456,7 +531,7 @@ static void on_claim(struct gl_store_req *req)
     if (req->records[0].rev == 0) {
         gl_query_fail(q, GL_E_NOT_FOUND,
                       "nobody has ever claimed that key: 'glia claim list' shows them");
-    } else if (!read_claim(q, &req->records[0], &c)) {
+    } else if (!read_claim(&q->arena, &req->records[0], &c)) {
         gl_query_fail(q, GL_E_DAMAGED, "the record of this claim is damaged");
     } else {
         gl_claim_write(&q->w, q->rq->claim_key, &c, 0);

@@ -8,6 +8,8 @@
 #include "base/limits.h"
 #include "model/job.h"
 
+enum { KEYS_AT_ONCE = 64 }; /* in one read; even: a step and its job */
+
 /* ---- the end ---- */
 
 /* What of the files is not read or not taken. */
@@ -136,26 +138,48 @@ static void find_asked(struct gl_query *q, size_t steps_n)
 
 /* ---- steps ---- */
 
-static void on_human_records(struct gl_store_req *req)
+static void read_steps(struct gl_query *q);
+
+static void run_steps(struct gl_query *q)
+{
+    for (size_t i = 0; i + 1 < q->records_n; i += 2) {
+        gl_render_human(&q->page, &q->records[i], &q->records[i + 1], &q->w);
+    }
+}
+
+static void steps_rendered(struct gl_query *q)
+{
+    q->scanned += q->records_n;
+    if (q->scanned < q->taken) {
+        read_steps(q);
+    } else {
+        find_asked(q, q->taken / 2);
+    }
+}
+
+static void on_steps(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (!gl_query_answered(q)) {
-        return;
+    if (gl_query_answered(q)) {
+        gl_query_render(q, run_steps, steps_rendered);
     }
-    gl_jw_object(&q->w);
-    gl_jw_key(&q->w, "requests");
-    gl_jw_array(&q->w);
-    for (size_t i = 0; i + 1 < req->records_n; i += 2) {
-        gl_render_human(&q->arena, &req->records[i], &req->records[i + 1], &q->w);
-    }
-    find_asked(q, req->records_n / 2);
+}
+
+/* The next ones of q->keys, which has q->taken of them: a step, its job, a step, ... */
+static void read_steps(struct gl_query *q)
+{
+    struct gl_store *s = q->context->store;
+    size_t left = q->taken - q->scanned;
+
+    q->req = (struct gl_store_req){.done = on_steps, .owner = q};
+    s->ops->get(s, &q->req, q->tenant, q->keys + q->scanned,
+                left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE);
 }
 
 static void on_human(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
-    struct gl_store *s = q->context->store;
     size_t n = req->entries_n;
 
     if (!gl_query_answered(q)) {
@@ -169,8 +193,15 @@ static void on_human(struct gl_store_req *req)
         q->keys[i * 2 + 1] =
             (struct gl_key){.kind = GL_S("job"), .id = gl_str_cut(step, '/', &ignored)};
     }
-    q->req = (struct gl_store_req){.done = on_human_records, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, n * 2);
+    gl_jw_object(&q->w);
+    gl_jw_key(&q->w, "requests");
+    gl_jw_array(&q->w);
+    q->taken = n * 2;
+    if (n == 0) {
+        find_asked(q, 0);
+    } else {
+        read_steps(q);
+    }
 }
 
 void gl_query_human(struct gl_query *q)

@@ -7,6 +7,7 @@
 #include "api/query.h"
 #include "base/json.h"
 #include "model/flow.h"
+#include "port/work.h"
 
 /* One question under way. What it has found stays in its arena until the answer is written. */
 struct gl_query {
@@ -29,6 +30,9 @@ struct gl_query {
     struct gl_nodes nodes;
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
+    bool (*each)(struct gl_query *q, const struct gl_record *r); /* a listing: written, if wanted */
+    gl_str last;                                                 /* the record it has come to */
+    bool is_full, has_more;
     const struct gl_flow *graph;       /* agents, messages: the flow, read */
     struct gl_agents_reading *reading; /* of query_agents.c */
     void *counts;                      /* of query_agents.c, query_status.c */
@@ -38,6 +42,14 @@ struct gl_query {
     uint64_t asks_open_n; /* ... with so many questions */
     struct gl_buf body;
     struct gl_jw w;
+
+    /* What the store has answered last, and what is being made of it: gl_query_render(). */
+    struct gl_work_task task;
+    struct gl_arena page;
+    const struct gl_record *records;
+    const struct gl_log_entry *entries;
+    size_t records_n, entries_n;
+    void (*render)(struct gl_query *q), (*rendered)(struct gl_query *q);
 };
 
 /* ---- query.c ---- */
@@ -50,6 +62,11 @@ bool gl_query_answered(struct gl_query *q);
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);
 void gl_query_list(struct gl_query *q, gl_store_done *done); /* q->listing */
 struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r);
+
+/* Parse and write what the store has just answered: `render` runs on any thread with q->records or
+ * q->entries, which are gone afterwards, then `rendered` on the control thread. */
+void gl_query_render(struct gl_query *q, void (*render)(struct gl_query *q),
+                     void (*rendered)(struct gl_query *q));
 
 /* Who has the store: q->nodes. */
 void gl_query_sessions(struct gl_query *q, void (*then)(struct gl_query *q));
