@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "port/storeurl.h"
 
 enum { TIMEOUT_MS = 5000, TIMEOUT_MS_MIN = 100, TIMEOUT_MS_MAX = 600000, LANES = 3 };
 
@@ -61,26 +62,11 @@ static int take_options(struct gl_postgres_url *u, struct gl_arena *arena, gl_st
     return err < 0 ? err : 0;
 }
 
-/* "postgres://user:***@host/db": the password is between the first ':' and the last '@' of what
- * stands before the path. Options may carry one, too, and stay away. */
+/* "postgres://user:***@host/db". Options may carry a password, too, and stay away. */
 static const char *without_password(struct gl_arena *arena, gl_str url)
 {
-    gl_str rest, head = gl_str_cut(url, '?', &rest);
-    size_t start = 0, end, at = 0, colon = 0;
-    for (size_t i = 0; i + 2 < head.n && start == 0; i++) {
-        start = memcmp(head.p + i, "://", 3) == 0 ? i + 3 : 0;
-    }
-    for (end = start; end < head.n && head.p[end] != '/'; end++) {
-        if (head.p[end] == '@') {
-            at = end;
-        } else if (head.p[end] == ':' && colon == 0) {
-            colon = end;
-        }
-    }
-    if (at == 0 || colon == 0 || colon > at) {
-        return gl_str_c(arena, head);
-    }
-    return gl_str_fmt(arena, "%.*s:***%.*s", (int)colon, head.p, (int)(head.n - at), head.p + at).p;
+    gl_str options;
+    return gl_str_c(arena, gl_str_cut(gl_storeurl_safe(arena, url), '?', &options));
 }
 
 /* ---- hosts ---- */
@@ -130,6 +116,22 @@ static int set_hosts(struct gl_postgres_url *u, struct gl_arena *arena, gl_str h
     return 0;
 }
 
+/* How much of libpq's sentence may be shown: it ends with what it could not read, in quotes, and
+ * that can be the password or the whole URL. The name of an option is none, unless an '@' behind it
+ * shows that it was meant as a part of a password. */
+static size_t shown(const char *error, const char *url)
+{
+    size_t n = error != NULL ? strcspn(error, "\n") : 0;
+    const char *quote = n > 0 ? strstr(error, ": \"") : NULL;
+    const char *options = strchr(url, '?');
+    if (quote == NULL || (size_t)(quote - error) >= n) {
+        return n;
+    }
+    bool is_option = gl_str_starts(gl_str_of(error), GL_S("invalid URI query parameter")) &&
+                     options != NULL && strchr(options, '@') == NULL;
+    return is_option ? n : (size_t)(quote - error);
+}
+
 static int read_hosts(struct gl_postgres_url *u, const struct gl_postgres_lib *lib,
                       struct gl_arena *arena, struct gl_why *reterr_why)
 {
@@ -137,9 +139,10 @@ static int read_hosts(struct gl_postgres_url *u, const struct gl_postgres_lib *l
     gl_str hosts = {0}, addresses = {0}, ports = {0};
     PQconninfoOption *all = lib->PQconninfoParse(u->url, &error);
     if (all == NULL) {
-        size_t n = error != NULL ? strcspn(error, "\n") : 0;
-        int err = gl_why(reterr_why, GL_E_INVALID, "%s is no URL of a PostgreSQL database: %.*s",
-                         u->seen, (int)n, error != NULL ? error : "");
+        int err = gl_why(reterr_why, GL_E_INVALID,
+                         "%s is no URL of a PostgreSQL database: %.*s (in user and password, write "
+                         "a '%%' as '%%25', a '/' as '%%2F')",
+                         u->seen, (int)shown(error, u->url), error != NULL ? error : "");
         lib->PQfreemem(error);
         return err;
     }

@@ -1,5 +1,7 @@
 #include "store/redis_url.h"
 
+#include <string.h>
+
 #include "base/check.h"
 
 enum { PORT = 6379, SENTINEL_PORT = 26379, DATABASE_MAX = 1 << 20, TIMEOUT_MAX_MS = 3600000 };
@@ -244,6 +246,20 @@ static int parse_options(struct gl_redis_url *u, gl_str text, struct gl_arena *a
     return 0;
 }
 
+static bool has_at(gl_str s)
+{
+    return s.n > 0 && memchr(s.p, '@', s.n) != NULL;
+}
+
+/* A '/' or '?' in a password ends the hosts too early: what seems to be a host is a part of it, and
+ * must not be shown. */
+static int torn_why(struct gl_why *why)
+{
+    return gl_why(why, GL_E_INVALID,
+                  "the store's address cannot be read: write a '/' in user or password as '%%2F', "
+                  "a '?' as '%%3F'");
+}
+
 int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a,
                        struct gl_why *reterr_why)
 {
@@ -255,6 +271,7 @@ int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a
     }
     gl_str options, path, rest = gl_str_cut(text, '?', &options);
     rest = gl_str_cut(rest, '/', &path);
+    bool is_torn = !has_at(rest) && (has_at(path) || has_at(options));
     for (size_t i = rest.n; i > 0; i--) { /* The last one: a password may have its own. */
         if (rest.p[i - 1] == '@') {
             err = parse_user(&u, (gl_str){rest.p, i - 1}, a, reterr_why);
@@ -264,6 +281,9 @@ int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a
     }
     err = err < 0 ? err : parse_hosts(&u, rest, a, reterr_why);
     err = err < 0 ? err : parse_path(&u, path, a, reterr_why);
+    if (err < 0 && is_torn) {
+        return torn_why(reterr_why);
+    }
     err = err < 0 ? err : parse_options(&u, options, a, reterr_why);
     if (err == 0) {
         /* What a request waits for must end before the request does. */

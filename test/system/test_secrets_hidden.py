@@ -91,6 +91,35 @@ def test_a_password_on_the_command_line_of_a_node_is_not_shown(box):
     assert "redis://someone:" in text and "@127.0.0.1:1/0" in text
 
 
+@pytest.mark.sqlite_only("it names stores of its own, none of which is there")
+@pytest.mark.parametrize("url", [
+    "postgres://u:horse%zzstaple@127.0.0.1:1/x",         # libpq quotes the password,
+    "postgres://u:horse%00staple@127.0.0.1:1/x",
+    "postgres://u@127.0.0.1:1/x?password=horse%zzstaple",
+    "postgres://u:horsestaple@[127.0.0.1:1/x",           # ... and here the whole URL
+    "postgres://u:horse/staple@127.0.0.1:1/x?port=y",
+    "redis://:horse/staple@127.0.0.1:1/0",
+    "redis://:horse?staple@127.0.0.1:1/0",
+    "redis://u:horse#/staple@127.0.0.1:1/0",
+    "redis://horse/staple@127.0.0.1:1/0",
+    "redis+sentinel://:horse/staple@127.0.0.1:1/name",
+])
+def test_a_url_that_cannot_be_read_is_refused_without_its_password(box, url):
+    box.env["GLIA_STORE"] = url
+    for command in ("status", "doctor"):
+        done = box.glia(*command.split(), code=None)
+        said = done.stdout + done.stderr
+        assert "horse" not in said and "staple" not in said, said
+        assert "URL" in said or "address" in said or "connection" in said, said
+
+
+@pytest.mark.sqlite_only("it names a store of its own, which is not there")
+def test_an_option_that_postgresql_does_not_know_is_named(box):
+    box.env["GLIA_STORE"] = "postgres://u:horse@127.0.0.1:1/x?sslmod=require"
+    said = box.glia("status", code=None).stderr
+    assert "sslmod" in said and "horse" not in said
+
+
 def test_a_node_of_an_ordinary_user_keeps_its_memory_to_itself():
     """Root can read everything; the user's own processes can not."""
     assert os.geteuid() == 0, "this test must become another user: run it as root"
