@@ -8,3 +8,13 @@ _Noreturn void gl_check_failed(const char *what, const char *file, int line)
     (void)fprintf(stderr, "glia: %s:%d: assertion failed: %s\n", file, line, what);
     abort();
 }
+
+_Noreturn void gl_check_memory(size_t bytes)
+{
+    (void)fprintf(stderr,
+                  "glia: out of memory: the system refused %zu bytes; give the process more (its "
+                  "limit is 'ulimit -v' or that of its control group) and start it again: nothing "
+                  "that was acknowledged is lost\n",
+                  bytes);
+    abort();
+}

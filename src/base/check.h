@@ -4,6 +4,8 @@
 #ifndef GL_BASE_CHECK_H
 #define GL_BASE_CHECK_H
 
+#include <stddef.h>
+
 #define GL_ASSERT(cond) ((cond) ? (void)0 : gl_check_failed(#cond, __FILE__, __LINE__))
 #define GL_IMPLIES(a, b) (!(a) || (b))
 #define GL_UNREACHABLE() gl_check_failed("unreachable", __FILE__, __LINE__)
@@ -14,5 +16,9 @@
 #define GL_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 
 _Noreturn void gl_check_failed(const char *what, const char *file, int line);
+
+/* The system refuses memory. No defect, and the sentence does not look like one: what is committed
+ * is safe, and the next process goes on. */
+_Noreturn void gl_check_memory(size_t bytes);
 
 #endif

@@ -16,14 +16,18 @@
 void *gl_mem_alloc(size_t bytes)
 {
     void *p = calloc(1, bytes ? bytes : 1);
-    GL_ASSERT(p && "out of memory");
+    if (p == NULL) {
+        gl_check_memory(bytes);
+    }
     return p;
 }
 
 void *gl_mem_realloc(void *p, size_t bytes)
 {
     void *q = realloc(p, bytes ? bytes : 1);
-    GL_ASSERT(q && "out of memory");
+    if (q == NULL) {
+        gl_check_memory(bytes);
+    }
     return q;
 }
 
