@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "cli/overview.h"
 #include "os/paths.h"
 #include "port/keep.h"
 
@@ -79,13 +80,31 @@ static void look_disk(struct gl_checkup *c)
     }
 }
 
+/* How far the node's clock is ahead of ours: it goes on from when the node started. 0: nobody
+ * tells. */
+static gl_ms ahead_of_us(struct gl_cli *cli)
+{
+    struct gl_reach reach;
+    struct gl_page page;
+    gl_ms now = 0;
+
+    gl_reach_init(&reach, cli);
+    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+    if (gl_overview_node(&reach, &page)) {
+        now = gl_page_time(&page, page.root, "now");
+    }
+    gl_page_done(&page);
+    gl_reach_done(&reach);
+    return now != 0 ? now - gl_term_now() : 0;
+}
+
 /* Times of jobs and their order come from the wall clock. */
 static void look_clock(struct gl_checkup *c)
 {
     const char *store =
         gl_paths_context(&c->cli->arena, c->cli->data, GL_S("default"), GL_PATHS_STATE);
-    gl_ms now = gl_term_now(), written = 0;
-    char when[GL_WHEN_BYTES];
+    gl_ms now = gl_term_now(), written = 0, ahead = ahead_of_us(c->cli);
+    char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
     struct stat st;
 
     if (stat(store, &st) == 0) {
@@ -94,6 +113,12 @@ static void look_clock(struct gl_checkup *c)
     if (now < clock_min) {
         gl_checkup_say(c, GL_CHECKUP_FAIL, "set the clock", "the clock says %.*s",
                        GL_STR_ARG(gl_when_format(now, when)));
+    } else if (ahead > CLOCK_SLACK_MS || ahead < -CLOCK_SLACK_MS) {
+        gl_checkup_say(c, GL_CHECKUP_WARN, "restart the node: it takes the time when it starts",
+                       "the clock says %.*s, and the node's is %.*s %s it",
+                       GL_STR_ARG(gl_when_format(now, when)),
+                       GL_STR_ARG(gl_when_span(ahead > 0 ? ahead : -ahead, span)),
+                       ahead > 0 ? "ahead of" : "behind");
     } else if (written > now + CLOCK_SLACK_MS) {
         gl_checkup_say(c, GL_CHECKUP_WARN, "see whether the clock was set back",
                        "the clock says %.*s, but the store was written later than that",

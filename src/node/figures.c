@@ -89,11 +89,14 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     const char *reason = not_ready(n, &a);
     struct gl_core_figures f;
     uint64_t removed;
+    char now[GL_WHEN_BYTES];
     struct gl_jw w;
 
     gl_core_figures(n->core, &f);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
+    gl_jw_key(&w, "now");
+    gl_jw_str(&w, gl_when_format(n->ports.clock->now(n->ports.clock), now));
     gl_jw_key(&w, "name");
     gl_jw_str(&w, n->config.name);
     gl_jw_key(&w, "session");
