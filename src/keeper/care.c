@@ -240,8 +240,7 @@ gl_ms gl_care_end_orphans(struct gl_keeper *k)
     struct gl_charge *c;
     for (size_t i = 0; (c = gl_map_next(&k->charges, &i)) != NULL;) {
         gl_ms heard = heard_at(k, c);
-        gl_ms last = c->orphan_grace_ms / 4;
-        gl_ms due = heard + c->orphan_grace_ms - last;
+        gl_ms end = heard + c->orphan_grace_ms, due = end - c->orphan_grace_ms / 4;
         if (c->state != GL_CHARGE_RUNNING || c->why == GL_EXEC_ORPHANED) {
             continue;
         }
@@ -254,7 +253,7 @@ gl_ms gl_care_end_orphans(struct gl_keeper *k)
                           (long long)(k->now - heard), c->needs_session ? " with a session" : "");
             k->silence = heard;
         }
-        gl_care_hurry(k, c, last);
+        gl_care_hurry(k, c, end > k->now ? end - k->now : 0); /* late: we stood still */
         gl_care_stop(k, c, GL_EXEC_ORPHANED);
     }
     return next;

@@ -24,8 +24,9 @@ void gl_care_vouch(const struct gl_keeper *k, struct gl_charge *c);
 void gl_care_note_heard(
     struct gl_keeper *k); /* another node comes: the last one was heard till now */
 /* When nobody has spoken for a step for the whole grace, others will run it: then it must have
- * ended. So it is asked to when three quarters of that are over, whatever grace it was promised.
- * Returns when to look again; INT64_MAX: all are ending. */
+ * ended. So it is asked to when three quarters of that are over, whatever grace it was promised,
+ * and killed when all of it is over: at once, if that is only found out later. Returns when to look
+ * again; INT64_MAX: all are ending. */
 gl_ms gl_care_end_orphans(struct gl_keeper *k);
 
 /* The keeper itself must go: stop everything and record nothing, so that the next keeper calls it

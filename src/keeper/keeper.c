@@ -205,9 +205,12 @@ static void on_idle(struct gl_keeper *k, struct gl_timer *t)
     k->over = is_idle(k);
 }
 
+/* The node may have spoken while we stood still: its words are heard first. */
 static void on_orphan(struct gl_keeper *k, struct gl_timer *t)
 {
-    if (k->orphan_grace_ms > 0 && k->running_n > 0) {
+    if (k->unread) {
+        gl_keeper_set_timer(k, t, gl_keeper_after(k, 1));
+    } else if (k->orphan_grace_ms > 0 && k->running_n > 0) {
         gl_ms next = gl_care_end_orphans(k);
         gl_keeper_set_timer(k, t, next != INT64_MAX ? next : gl_keeper_after(k, ORPHANS_LATE_MS));
     }
@@ -236,7 +239,10 @@ static void plan_end(struct gl_keeper *k)
 static void turn(struct gl_keeper *k)
 {
     struct epoll_event events[EVENTS_PER_TURN];
-    int n = epoll_wait(k->epoll_fd, events, EVENTS_PER_TURN, k->unread ? 0 : -1);
+    int n;
+    do { /* Having been stopped or suspended is no reason to look at timers before sockets. */
+        n = epoll_wait(k->epoll_fd, events, EVENTS_PER_TURN, k->unread ? 0 : -1);
+    } while (n < 0 && errno == EINTR);
     k->now = read_clock(CLOCK_BOOTTIME);
     gl_arena_reset(&k->scratch);
     for (int i = 0; i < n; i++) {

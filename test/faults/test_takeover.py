@@ -2,6 +2,7 @@
 by its own rule, and nothing that is well is touched."""
 
 import os
+import signal
 import sys
 import time
 
@@ -120,6 +121,28 @@ def test_a_node_that_stands_still_is_given_up_and_stops_what_it_lost(cluster):
     cluster.wait_ends()
     assert not [e for e in cluster.lines("start", node=sleeper.name)
                 if e["t"] > back and e["job"] != fresh]
+    cluster.judge()
+
+
+def test_a_keeper_that_stood_still_ends_nothing_of_a_node_that_lives(cluster):
+    """What the node has said meanwhile is heard before anything counts as an orphan."""
+    node = cluster.nodes[0]
+    jobs = [cluster.submit(node, mark=mark, ms=60000) for mark in ("", "idempotent", "unsafe")]
+    for job in jobs:
+        cluster.wait_start(job)
+    begin = time.monotonic()
+    for pid in node.keeper_pids():
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        wait_for("three graces", lambda: time.monotonic() > begin + 3 * GRACE_S)
+    finally:
+        for pid in node.keeper_pids():
+            os.kill(pid, signal.SIGCONT)
+    cluster.wait_ends(jobs=[cluster.submit(node, ms=50)])  # all words have been heard
+    for job in jobs:
+        assert len(cluster.lines("start", job=job)) == 1 and not cluster.lines("stopped", job=job)
+        cluster.command(node, job, "cancel")
+    cluster.wait_ends()
     cluster.judge()
 
 

@@ -13,6 +13,7 @@ import pytest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "test", "lib"))
 
+from glianode import AT_ONCE_S  # noqa: E402
 from keeperlink import Keeper, Link, alive, encode, wait_for  # noqa: E402
 
 pytestmark = pytest.mark.sqlite_only("the keeper alone, without a node")
@@ -1012,6 +1013,18 @@ def test_orphans_that_do_not_listen_are_killed_and_the_keeper_says_so_once(place
     wait_for(lambda: silences(place))
     assert Link(place.path, incarnation=2).event()["end"] == "orphaned"
     assert silences(place) == 1
+
+
+def test_an_orphan_that_is_found_too_late_is_killed_at_once(place):
+    """Others may run it by now: the machine was suspended, say."""
+    place.keeper()
+    link = Link(place.path, orphan_grace_ms=20 * AT_ONCE_S * 1000, version_max=4)
+    link.send("PING", session_until=wall_ms() - 40 * AT_ONCE_S * 1000)
+    begin = time.monotonic()
+    link.start(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"], grace_ms=600000,
+               needs_session=1)
+    assert link.event()["end"] == "orphaned"
+    assert time.monotonic() - begin < AT_ONCE_S
 
 
 def test_a_new_node_speaks_only_for_the_steps_it_asks_about(place):
