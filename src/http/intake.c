@@ -175,8 +175,6 @@ static size_t take(struct gl_intake *in, char *bytes, size_t got, size_t n)
 
     if (good < got) {
         drain(in->fd);
-        /* libmicrohttpd reads on when there is an event, and this is one. */
-        (void)shutdown(in->fd, SHUT_RD);
     } else if (in->held.n == 0 && !gl_framing_is_in_head(&in->framing)) {
         in->was_in_head = false;
         return got; /* whole, as nearly always */
@@ -185,18 +183,29 @@ static size_t take(struct gl_intake *in, char *bytes, size_t got, size_t n)
     return deliver(in, bytes, n);
 }
 
+/* libmicrohttpd takes less than `n` for "nothing more has come" and asks again when there is an
+ * event, so less is given only if the socket is empty. */
 ssize_t gl_intake_recv(int fd, void *bytes, size_t n, int flags)
 {
     struct gl_intake *in = find(fd);
     size_t ready = in != NULL ? deliver(in, bytes, n) : 0;
+    bool is_empty = false;
 
-    while (ready == 0 && (in == NULL || in->framing.why == NULL)) {
-        ssize_t got = recvfrom(fd, bytes, n, flags, NULL, NULL);
+    while (ready < n && !is_empty && (in == NULL || in->framing.why == NULL)) {
+        ssize_t got = recvfrom(fd, (char *)bytes + ready, n - ready, flags, NULL, NULL);
 
         if (in == NULL || got <= 0) {
-            return got;
+            return ready > 0 ? (ssize_t)ready : got;
         }
-        ready = take(in, bytes, (size_t)got, n);
+        is_empty = (size_t)got < n - ready;
+        ready += take(in, (char *)bytes + ready, (size_t)got, n - ready);
+        is_empty = is_empty && ready > 0; /* else the socket says so itself */
     }
-    return ready > 0 ? (ssize_t)ready : refuse(in, bytes, n);
+    if (ready == 0) {
+        return refuse(in, bytes, n);
+    }
+    if (in->framing.why != NULL) {
+        (void)shutdown(fd, SHUT_RD); /* an event: the refusal follows */
+    }
+    return (ssize_t)ready;
 }

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import Box  # noqa: E402
-from httpnode import JOBS, raw, serve  # noqa: E402
+from httpnode import JOBS, raw, serve, token  # noqa: E402
 
 BODY = b'{"flow": {"steps": {"a": {"noop": true}}}}'
 # What a smuggler wants executed: a submission.
@@ -167,12 +167,36 @@ def test_what_is_well_formed_is_served_and_the_connection_stays(box, name, way):
     assert statuses == [b"201", b"201", b"200"], got
 
 
-def test_over_tcp_it_is_the_same(box):
+def connect(box):
     host, port = box.address.split("//")[-1].rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=60) as sock:
+    return socket.create_connection((host, int(port)), timeout=60)
+
+
+def test_over_tcp_it_is_the_same(box):
+    with connect(box) as sock:
         sock.sendall(REFUSED["length and chunked"] + EVIL)
         got = b""
         while more := sock.recv(65536):
             got += more
     assert got.startswith(b"HTTP/1.1 400 ") and got.count(b"HTTP/1.1 ") == 1
     assert b"exclude each other" in got and b"Connection: close" in got
+
+
+def test_many_requests_in_one_piece_are_all_answered(box):
+    """More than the node reads at once, so that a request's headers come in two pieces, wherever
+    they are cut. The client sends nothing after them that would wake the node."""
+    one = (f"GET /nowhere HTTP/1.1\r\nHost: {box.address}\r\n"
+           f"Authorization: Bearer {token(box)}\r\nA: %s\r\n\r\n")
+    many = 300
+    for i in range(20):
+        text = "".join(one % ("a" * ((i + k) % 37)) for k in range(many)).encode()
+        fault = b"A B\r\n\r\n" * (i % 2)
+        with connect(box) as sock:
+            sock.sendall(text + fault)
+            got = b""
+            while got.count(b"HTTP/1.1 ") < many + i % 2:
+                more = sock.recv(65536)
+                assert more, f"{got.count(b'HTTP/1.1 ')} answers"
+                got += more
+        statuses = [part.split(b" ", 1)[0] for part in got.split(b"HTTP/1.1 ")[1:]]
+        assert statuses == [b"404"] * many + [b"400"] * (i % 2)
