@@ -339,10 +339,11 @@ static gl_str details(struct gl_page *p, gl_jnode e)
 static void draw_event(const struct gl_term *term, struct gl_page *p, gl_jnode e,
                        const char *attempt, gl_str reason)
 {
+    gl_str type = gl_term_safe(&p->arena, gl_page_text(p, e, "type")); /* a worker may name it */
     gl_str line = gl_str_fmt(
         &p->arena, "%4lld  %.*s  %-38.*s  %.*s %s", (long long)gl_page_number(p, e, "seq"),
-        GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, e, "timestamp"))),
-        GL_STR_ARG(gl_page_text(p, e, "type")), GL_STR_ARG(whose(p, e)), attempt);
+        GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, e, "timestamp"))), GL_STR_ARG(type),
+        GL_STR_ARG(gl_term_safe(&p->arena, whose(p, e))), attempt);
     bool fits = gl_term_width(line) + 2 + gl_term_width(reason) <= term->columns;
 
     (void)fprintf(term->file, "%.*s%s%.*s\n", GL_STR_ARG(line), fits ? "  " : "",

@@ -237,8 +237,9 @@ static void print_error(const struct gl_flowfile *f, const struct gl_flow_error 
     if (e->line > 0) {
         (void)fprintf(t->file, ":%u:%u", e->line, e->column);
     }
-    (void)fprintf(t->file, "%s: %.*s%s%.*s\n", gl_term_off(t, GL_BOLD), GL_STR_ARG(e->path),
-                  e->path.n > 0 ? ": " : "", GL_STR_ARG(gl_term_safe(&a, e->text)));
+    (void)fprintf(t->file, "%s: %.*s%s%.*s\n", gl_term_off(t, GL_BOLD),
+                  GL_STR_ARG(gl_term_safe(&a, e->path)), e->path.n > 0 ? ": " : "",
+                  GL_STR_ARG(gl_term_safe(&a, e->text)));
     if (e->line == 0) {
         return;
     }

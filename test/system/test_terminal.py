@@ -10,6 +10,7 @@ import termios
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from bundlework import Bundle  # noqa: E402
 from glianode import GLIA, SECONDS_MAX  # noqa: E402
 
 # A title, the clipboard, a colour, C1 as UTF-8 and as a bare byte, a carriage return, DEL, an
@@ -94,3 +95,22 @@ def test_errors_and_events_do_not_steer_the_terminal(box):
     assert b"\\x1b]0;title" in on_terminal(box, "job", "status", job)  # the reason names it
     for args in (["job", "events", job], ["why", job], ["job", "list"], ["job", "status", job]):
         assert b"\x1b" not in on_terminal(box, *args), args
+
+
+@pytest.mark.parametrize("name", ["flow.json", "flow.yaml"])
+def test_a_flow_file_does_not_steer_the_terminal(box, name):
+    """Its keys stand in the path of an error."""
+    flow = box.write(name, json.dumps({"steps": {"a": {"noop": True, "no\x1b]0;t\x07such": 1}}}))
+    for args in (["validate", flow], ["run", flow]):
+        seen = on_terminal(box, *args)
+        assert b"steps.a.no\\x1b]0;t\\x07such: there is no field" in seen, seen
+        assert b"\x1b]" not in seen and b"\x07" not in seen, seen
+
+
+def test_events_that_a_worker_names_do_not_steer_the_terminal(box, tmp_path):
+    say = r"""say(events=[{"type": "x\u009b2J\u007f\u202ey", "payload": {}}])"""
+    b = Bundle("evil").worker("a", say, output_message_type="done").ends("a").seed("a", {})
+    job = box.json("run", str(b.write(tmp_path / "evil")))["job_id"]
+    seen = on_terminal(box, "job", "events", job)
+    assert b"x\\u009b2J\\u007f\\u202ey" in seen, seen
+    assert b"\xc2\x9b" not in seen and b"\x7f" not in seen and b"\xe2\x80\xae" not in seen
