@@ -116,11 +116,14 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
     gl_str input = s->input.n > 0 ? s->input : GL_S("{}");
     struct gl_shelf_sizes former = {-1, -1};
     bool is_new = false;
-    int r = gl_shelf_take(k, job, path, &former) ? 0 : make_folder(k, s, path, &is_new, reterr_why);
-    if (r == 0) { /* a step could have put a link where a later one has its folder */
-        const char *work = gl_rundir_join(&k->scratch, path, GL_S("work")).p;
-        r = gl_fs_refuse_links(k->contexts_fd, s->cwd.n == 0 ? work : path.p, reterr_why);
+    const char *last = s->cwd.n == 0 ? gl_rundir_join(&k->scratch, path, GL_S("work")).p : path.p;
+    int r = 0;
+    if (!gl_shelf_take(k, job, path, &former)) {
+        /* A step could have put a link where a later one has its folder: nothing is made there. */
+        r = gl_fs_refuse_links(k->contexts_fd, last, reterr_why);
+        r = r < 0 ? r : make_folder(k, s, path, &is_new, reterr_why);
     }
+    r = r < 0 ? r : gl_fs_refuse_links(k->contexts_fd, last, reterr_why);
     if (r == 0) {
         r = write_file(k, path, GL_S("input.json"), input, former.input_bytes, reterr_why);
     }

@@ -179,9 +179,20 @@ void gl_trash_open(struct gl_keeper *k)
     }
 }
 
+/* A link that a step has put in the place of a folder above leads to what is not ours. */
+static bool is_behind_link(struct gl_keeper *k, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    gl_str above = {.p = path, .n = slash != NULL ? (size_t)(slash - path) : 0};
+    return gl_fs_refuse_links(k->contexts_fd, gl_str_c(&k->scratch, above), NULL) < 0;
+}
+
 void gl_trash_put(struct gl_keeper *k, const char *path)
 {
     char name[NAME_BYTES];
+    if (is_behind_link(k, path)) {
+        return;
+    }
     if (k->trash == NULL) {
         start_in(k, true);
     }

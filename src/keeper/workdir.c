@@ -172,21 +172,30 @@ static int make_cwd(struct gl_keeper *k, const struct gl_exec_start *s, const ch
     return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the folder", cwd);
 }
 
+/* Before anything is made or removed there, and again when it has been made. */
+static int refuse_links(struct gl_keeper *k, const char *path, const char *folder,
+                        struct gl_why *why)
+{
+    int r = gl_fs_refuse_links(k->contexts_fd, path, why);
+    return r < 0 ? r : gl_fs_refuse_links(k->contexts_fd, folder, why);
+}
+
 int gl_workdir_make(struct gl_keeper *k, const struct gl_exec_start *s, const char *cwd,
                     gl_str path, struct gl_why *reterr_why)
 {
     gl_str folder = gl_workdir_path(&k->scratch, path);
+    const char *work = gl_rundir_join(&k->scratch, folder, GL_S("work")).p;
+    int r = refuse_links(k, path.p, folder.p, reterr_why);
+    if (r < 0) {
+        return r;
+    }
     int err = gl_rundir_mkdirs(k, path.p, 0700); /* for the log */
     if (err != 0 && err != EEXIST) {
         return gl_fs_why(reterr_why, err, "make the folder", path.p);
     }
-    const char *work = gl_rundir_join(&k->scratch, folder, GL_S("work")).p;
-    int r = make_work(k, work, reterr_why);
+    r = make_work(k, work, reterr_why);
     if (r == 0) {
-        r = gl_fs_refuse_links(k->contexts_fd, work, reterr_why);
-    }
-    if (r == 0) {
-        r = gl_fs_refuse_links(k->contexts_fd, path.p, reterr_why);
+        r = refuse_links(k, path.p, work, reterr_why);
     }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = gl_workdir_put(k, s, path, &s->files[i], reterr_why);

@@ -110,6 +110,9 @@ int gl_fs_refuse_links(int at, const char *path, struct gl_why *reterr_why)
                 "own; remove it",
                 path, GL_STR_ARG(part));
         }
+        if (next < 0 && errno == ENOENT) {
+            return 0;
+        }
         if (next < 0) {
             return gl_fs_why(reterr_why, errno, "open the folder", path);
         }

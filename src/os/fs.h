@@ -22,7 +22,8 @@ int gl_fs_mkdirs(const char *path, struct gl_why *reterr_why);
 /* The same for an absolute path whose last `own_n` folders are ours alone: none of them may be a
  * symbolic link, which a step could have put there to have us write elsewhere. */
 int gl_fs_mkdirs_own(const char *path, size_t own_n, struct gl_why *reterr_why);
-/* `path`, relative to the folder `at`, must consist of folders, without a symbolic link. */
+/* `path`, relative to the folder `at`, must consist of folders, without a symbolic link, as far as
+ * there is anything. */
 int gl_fs_refuse_links(int at, const char *path, struct gl_why *reterr_why);
 
 /* Replace the content of `path`, mode 0600: written beside it, synced, renamed, and the folder

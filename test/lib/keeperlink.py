@@ -23,7 +23,7 @@ FIELDS = dict(
     started_at=(29, "n"), ended_at=(30, "n"), output=(31, "s"), error=(32, "s"),
     output_source=(33, "n"), boot=(34, "s"), ticks_min=(35, "n"), ticks_max=(36, "n"),
     mark=(37, "n"), clock_offset_ms=(38, "n"), secrets=(39, "t"),
-    needs_session=(50, "n"), session_until=(51, "n"))
+    is_worker=(41, "n"), needs_session=(50, "n"), session_until=(51, "n"))
 TAGS = {tag: (name, kind) for name, (tag, kind) in FIELDS.items()}
 
 

@@ -233,6 +233,28 @@ def test_a_link_in_the_place_of_a_run_folder_is_refused(place, tmp_path, planted
     e = place.run("pwd; touch here", job="J2")
     assert e["end"] == "not_executed", e
     assert "is a symbolic link" in e["error"] and "remove it" in e["error"]
-    left = [name for _, _, files in os.walk(elsewhere) for name in files]
-    assert left == []
+    assert list(elsewhere.iterdir()) == []
     assert place.run("true", job="J3")["exit_code"] == 0
+
+
+@pytest.mark.parametrize("kind", ["process", "worker"])
+@pytest.mark.parametrize("planted", ["J2", "J2/s:attempt:1"])
+def test_nothing_behind_such_a_link_is_made_or_removed(place, tmp_path, kind, planted):
+    elsewhere, name = tmp_path / "elsewhere", "s:attempt:1" if kind == "process" else "s.attempt.1"
+    precious = elsewhere / ("." if planted.endswith("1") else name) / "work"
+    precious.mkdir(parents=True)
+    (precious / "file").write_text("precious")
+    runs = os.path.join(place.path, "contexts", "default", "runs")
+    path = os.path.join(runs, planted if kind == "process" else planted.replace(":", "."))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.symlink(elsewhere, path)
+    before = sorted(str(p) for p in elsewhere.rglob("*"))
+    how = {"driver": "worker", "is_worker": 1} if kind == "worker" else {}
+    e = place.run("true", job="J2", **how)
+    assert e["end"] == "not_executed" and "is a symbolic link" in e["error"], e
+    place.ack(job="J2")
+    assert place.run("true", job="J3")["exit_code"] == 0
+    place.ack(job="J3")
+    wait_for(lambda: not os.path.isdir(f"{place.path}/keeper/trash")
+             or not os.listdir(f"{place.path}/keeper/trash"))
+    assert sorted(str(p) for p in elsewhere.rglob("*")) == before
