@@ -372,15 +372,59 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
     return err;
 }
 
+/* ---- beginning ---- */
+
+/* The node is there, and its shared store is not, or it is about to begin a new session: that
+ * passes, and the job does not depend on us. */
+static bool is_passing(const struct gl_follow *f, int err)
+{
+    const struct gl_reach *r = f->reach;
+
+    return err == GL_E_UNAVAILABLE && r->client.fd >= 0 && !r->is_remote &&
+           gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text)) &&
+           (r->daemon == NULL || gl_daemon_lost(r->daemon) == NULL);
+}
+
+static void wait_out(struct gl_follow *f, const char *text, gl_ms *since)
+{
+    gl_ms now = gl_term_now();
+
+    *since = *since == 0 ? now : *since;
+    if (now - *since > AWAY_SAID_MS && f->away_since != *since) {
+        f->away_since = *since;
+        gl_progress_clear(f->progress);
+        gl_cli_say(f->reach->cli, "%s; waiting", text);
+    }
+    pause_for(f, AWAY_PAUSE_MS);
+}
+
+static int ask_job(struct gl_follow *f, const char *job, struct gl_client_reply *ret,
+                   struct gl_why *reterr_why)
+{
+    const char *path = gl_reach_job_path(f->reach->cli, gl_str_of(job), "%s", "");
+    gl_ms since = 0;
+
+    for (;;) {
+        struct gl_why why = {0};
+        int err = gl_reach_insist(f->reach, "GET", path, (gl_str){0}, ret, &why);
+
+        if (err == 0) {
+            return 0;
+        }
+        if (!is_passing(f, err) || f->interrupts > 0) {
+            return gl_why(reterr_why, err, "%s", why.text);
+        }
+        wait_out(f, why.text, &since);
+    }
+}
+
 int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_client_reply reply;
     struct gl_json j;
     int64_t last_seq = 0;
-    int err =
-        gl_reach_insist(f->reach, "GET", gl_reach_job_path(f->reach->cli, gl_str_of(job), "%s", ""),
-                        (gl_str){0}, &reply, reterr_why);
+    int err = ask_job(f, job, &reply, reterr_why);
 
     if (err == 0) {
         err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);
@@ -456,30 +500,6 @@ static int on_interrupt(struct gl_follow *f)
     gl_cli_say(cli, "to go on with it when the node has ended: %s",
                gl_cli_hint(cli, "job resume %s", f->job));
     return GL_EXIT_INTERRUPTED;
-}
-
-/* The node is there, and its shared store is not, or it is about to begin a new session: that
- * passes, and the job does not depend on us. */
-static bool is_passing(const struct gl_follow *f, int err)
-{
-    const struct gl_reach *r = f->reach;
-
-    return err == GL_E_UNAVAILABLE && r->client.fd >= 0 && !r->is_remote &&
-           gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text)) &&
-           (r->daemon == NULL || gl_daemon_lost(r->daemon) == NULL);
-}
-
-static void wait_out(struct gl_follow *f, const char *text, gl_ms *since)
-{
-    gl_ms now = gl_term_now();
-
-    *since = *since == 0 ? now : *since;
-    if (now - *since > AWAY_SAID_MS && f->away_since != *since) {
-        f->away_since = *since;
-        gl_progress_clear(f->progress);
-        gl_cli_say(f->reach->cli, "%s; waiting", text);
-    }
-    pause_for(f, AWAY_PAUSE_MS);
 }
 
 /* The node has gone, or says that it cannot answer: find the next. 0, or an exit code. */
