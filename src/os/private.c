@@ -26,21 +26,40 @@ static char **copy_strings(char *const *from)
     return copy;
 }
 
-/* "--store=redis://user:PASSWORD@host": the last '@' before the path ends the password, which may
- * hold an '@' itself if somebody did not escape it. */
+static void mask(char *text, size_t n)
+{
+    memset(text, '*', n);
+}
+
+/* "?sentinel_password=PASSWORD&wait=all" */
+static void mask_options(char *options)
+{
+    while (*options != '\0') {
+        size_t n = strcspn(options, "&"), name_n = strcspn(options, "=&");
+        if (name_n < n && memmem(options, name_n, "pass", 4) != NULL) {
+            mask(options + name_n + 1, n - name_n - 1);
+        }
+        options += n + (options[n] == '&');
+    }
+}
+
+/* "--store=redis://user:PASSWORD@host". Somebody may have forgotten to escape an '@', a '/' or a
+ * '?' in it, so the last '@' ends it, as in port/storeurl.h: rather too much is hidden. */
 static void mask_password(char *argument)
 {
-    char *authority = strstr(argument, "://");
-    if (authority == NULL) {
+    char *rest = strstr(argument, "://");
+    if (rest == NULL) {
         return;
     }
-    authority += 3;
-    size_t n = strcspn(authority, "/?#");
-    char *at = memrchr(authority, '@', n);
-    char *colon = memchr(authority, ':', n);
-    if (at != NULL && colon != NULL && colon < at) {
-        memset(colon + 1, '*', (size_t)(at - colon - 1));
+    rest += 3;
+    char *at = strrchr(rest, '@');
+    char *colon = at != NULL ? memchr(rest, ':', (size_t)(at - rest)) : NULL;
+    if (colon != NULL) {
+        mask(colon + 1, (size_t)(at - colon - 1));
     }
+    rest = at != NULL ? at : rest;
+    rest += strcspn(rest, "?");
+    mask_options(rest + (*rest == '?'));
 }
 
 char **gl_private_arguments(char **argv)
