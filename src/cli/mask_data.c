@@ -11,7 +11,7 @@
 #include "model/worker.h"
 #include "port/exec.h"
 
-enum { LITERALS_MAX = 256, TEXT_MAX = 4096, COMMON_MAX = 16 };
+enum { LITERALS_MAX = 256, TEXT_MAX = 4096, COMMON_MAX = 16, COUNT_DIGITS_MAX = 6 };
 
 /* What the core itself looks for in what agents say. */
 static const char protocol[] =
@@ -340,25 +340,28 @@ gl_str gl_mask_data_text(struct gl_mask_data *d, gl_str text, size_t bytes, stru
 
 /* ---- numbers ---- */
 
-/* Counts, sizes and times are read by the core. */
-static bool is_protocol_key(gl_str key)
+/* Counts, sizes and times are read by the core. Sizes and times may be large; what is called a
+ * number or a maximum, and is large, is rather somebody's account. */
+static bool is_protocol_number(gl_str key, gl_str number)
 {
     static const char *const names[] = {"attempt",  "priority", "map_index", "index",
                                         "sequence", "count",    "number",    "exit_code"};
-    static const char *const ends[] = {"_ms",       "_bytes", "_seconds", "revision",
-                                       "_attempts", "_n",     "attempt"};
+    static const char *const large[] = {"_ms", "_bytes", "_seconds", "revision"};
+    static const char *const small[] = {"_attempts", "_n", "attempt"};
+    bool is_small_one = gl_str_starts(key, GL_S("max_"));
 
+    for (size_t i = 0; i < GL_COUNT(large); i++) {
+        if (gl_str_ends(key, gl_str_of(large[i]))) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < GL_COUNT(small); i++) {
+        is_small_one |= gl_str_ends(key, gl_str_of(small[i]));
+    }
     for (size_t i = 0; i < GL_COUNT(names); i++) {
-        if (gl_str_is(key, names[i])) {
-            return true;
-        }
+        is_small_one |= gl_str_is(key, names[i]);
     }
-    for (size_t i = 0; i < GL_COUNT(ends); i++) {
-        if (gl_str_ends(key, gl_str_of(ends[i]))) {
-            return true;
-        }
-    }
-    return gl_str_starts(key, GL_S("max_"));
+    return is_small_one && number.n <= COUNT_DIGITS_MAX;
 }
 
 static bool number_agrees(const struct gl_mask_data *d, gl_str a, gl_str b)
@@ -445,8 +448,9 @@ static void write_value(struct gl_mask_data *d, const struct gl_json *j, gl_jnod
                   gl_mask_data_text(d, gl_json_str(j, value, a), gl_json_raw(j, value).n - 2, a));
         return;
     case GL_JSON_NUMBER:
-        gl_jw_raw(w, is_protocol_key(key) ? gl_json_raw(j, value)
-                                          : hide_number(d, gl_json_raw(j, value), a));
+        gl_jw_raw(w, is_protocol_number(key, gl_json_raw(j, value))
+                         ? gl_json_raw(j, value)
+                         : hide_number(d, gl_json_raw(j, value), a));
         return;
     case GL_JSON_ARRAY:
         gl_jw_array(w);

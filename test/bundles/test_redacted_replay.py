@@ -114,6 +114,17 @@ say(next_state={"n": n, "word": "zebra-crossing"},
     assert_same(own, *SECRETS)
 
 
+def test_large_numbers_under_the_keys_of_counts_are_hidden(own, tmp_path):
+    """The number of a card is no count, and a pension no limit."""
+    b = Bundle("cards").worker("a", """
+emit(('t', {"card": {"number": 4111222233334444}, "max_pension": 87654321098, "count": 3}))
+""")
+    b.agent("gather", "aggregator", complete_after=1, output_message_type="all").sink()
+    b.edge("a", "gather", "t").edge("gather", "sink", "all")
+    own.run(b.seed("a", {}).write(tmp_path / "bundle"))
+    assert_same(own, "4111222233334444", "87654321098")
+
+
 @pytest.mark.parametrize("name", [
     "linear", "fork-join", "scatter-gather", "branch", "fallback", "quorum", "approval", "retry",
     "checkpoint", "stream", "trace", "pool", "older", "bindings", "submitted", "dynamic",
