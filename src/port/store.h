@@ -1,7 +1,7 @@
 /* store.h - the durable truth of a context, behind which any engine may stand.
  *
  * Shapes: records (kind, id) with a revision, an owner and a live flag; indexes ordered by (score,
- * id); append-only logs; queues whose items are claimed; sessions. Every name belongs to a context:
+ * id); append-only logs; sessions. Every name belongs to a context:
  * "context" is a part of every key. Sessions belong to the store.
  *
  * A transaction is guards + writes, all or nothing. It ends
@@ -38,7 +38,6 @@ enum gl_guard_type {
     GL_GUARD_DEAD,     /* `owner` is the id of a session that is dead (kind and id are not used);
                           one that is not known is, "" is not */
     GL_GUARD_ALIVE,    /* `owner` is the id of a session that is known and not dead */
-    GL_GUARD_CLAIMED,  /* item `id` of queue `kind` is there, and its newest claim has `token` */
 };
 
 struct gl_guard {
@@ -58,11 +57,6 @@ enum gl_write_type {
     GL_WRITE_LOG,      /* append `value` to log `kind`/`id` as entry number `seq` */
     GL_WRITE_LOG_TRIM, /* remove the entries of log `kind`/`id` with a number below `seq`;
                           seq = INT64_MAX removes the log */
-    GL_WRITE_PUSH,     /* put `value` behind the last of queue `kind` as item `id`; one that has the
-                          id already is left as it is */
-    GL_WRITE_POP,      /* remove item `id` of queue `kind`, claimed or not; absent is fine. How a
-                          taker acknowledges: guarded by CLAIMED */
-    GL_WRITE_UNCLAIM,  /* item `id` of queue `kind` may be taken again, from its old place */
 };
 
 struct gl_write {
@@ -149,20 +143,6 @@ static inline bool gl_listing_has_more(const struct gl_listing *l, const struct 
     return records_n == l->limit || (l->bytes_max > 0 && bytes >= l->bytes_max);
 }
 
-/* ---- queues ---- */
-
-struct gl_take { /* claim the oldest items that are free, for a while */
-    gl_str queue;
-    gl_str session; /* the taker's. With its death its claims end, too */
-    gl_ms lease_ms; /* by the store's clock: afterwards others may take them */
-    size_t limit;
-};
-
-struct gl_queue_item {
-    gl_str id, value;
-    uint64_t token; /* of the claim: higher than any before it */
-};
-
 /* ---- sessions ---- */
 
 /* A session is the only thing a node renews; it owns records by its id. Once dead it stays dead,
@@ -226,8 +206,6 @@ struct gl_store_req {
     bool session_dead;                      /* session_dead */
     const struct gl_session_info *sessions; /* session_list */
     size_t sessions_n;
-    const struct gl_queue_item *items; /* take */
-    size_t items_n;
     const struct gl_write *writes; /* export */
     size_t writes_n;
     gl_str next;    /* export: where to go on; "" : that was all */
@@ -277,14 +255,10 @@ struct gl_store_ops {
     void (*log_read)(struct gl_store *s, struct gl_store_req *req, gl_str context, gl_str kind,
                      gl_str id, int64_t from, size_t limit);
 
-    /* Claim items: those nobody has claimed, whose claim is over, or whose taker is dead. */
-    void (*take)(struct gl_store *s, struct gl_store_req *req, gl_str context,
-                 const struct gl_take *take);
-
     /* What time is it by the clock that decides about deadlines? */
     void (*time)(struct gl_store *s, struct gl_store_req *req);
 
-    /* All content of a context, as the writes that would make it (PUT, INDEX, LOG, PUSH), about
+    /* All content of a context, as the writes that would make it (PUT, INDEX, LOG), about
      * `limit` at a time, for migrations: nobody else may be writing. `after`: `next` of the page
      * before, "" for the first. GL_E_DAMAGED: a record's checksum is wrong; copied it would look
      * sound. */

@@ -120,9 +120,6 @@ static bool holds(const struct sim_disk *d, gl_str context, const struct gl_guar
     if (g->type == GL_GUARD_ALIVE) {
         return sim_disk_is_alive(d, g->owner);
     }
-    if (g->type == GL_GUARD_CLAIMED) {
-        return sim_disk_is_claimed(d, context, g);
-    }
     const struct sim_disk_record *r = sim_disk_peek(d, context, g->kind, g->id);
     switch (g->type) {
     case GL_GUARD_AT:
@@ -138,7 +135,6 @@ static bool holds(const struct sim_disk *d, gl_str context, const struct gl_guar
                (g->rev == 0 || r->rev == g->rev);
     case GL_GUARD_DEAD:
     case GL_GUARD_ALIVE:
-    case GL_GUARD_CLAIMED:
         break;
     }
     GL_UNREACHABLE();
@@ -260,11 +256,6 @@ static void write_one(struct sim_disk *d, struct sim_disk_context *c, const stru
         return;
     case GL_WRITE_LOG_TRIM:
         log_trim(d, sim_disk_table_make(c, SIM_LOG, w->kind), w->id, w->seq);
-        return;
-    case GL_WRITE_PUSH:
-    case GL_WRITE_POP:
-    case GL_WRITE_UNCLAIM:
-        sim_disk_write_queue(d, c, w);
         return;
     }
     GL_UNREACHABLE();

@@ -113,11 +113,6 @@ const struct gl_write *sim_disk_export(const struct sim_disk *d, gl_str context,
 
 uint64_t sim_disk_measure(const struct sim_disk *d, gl_str context);
 
-/* Claim items of a queue. */
-const struct gl_queue_item *sim_disk_take(struct sim_disk *d, gl_str context,
-                                          const struct gl_take *take, struct gl_arena *a,
-                                          size_t *ret_n);
-
 /* A record where it stands, not copied: valid until the next commit. NULL if there is none. */
 struct sim_disk_record {
     struct sim_row row; /* score 0 */

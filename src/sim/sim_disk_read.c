@@ -148,16 +148,8 @@ const struct gl_log_entry *sim_disk_log(const struct sim_disk *d, gl_str context
 static gl_str value_of(const struct sim_table *t, const struct sim_row *row)
 {
     const void *r = row;
-    switch (t->shape) {
-    case SIM_RECORDS:
-        return ((const struct sim_disk_record *)r)->value;
-    case SIM_QUEUE:
-        return ((const struct sim_item *)r)->value;
-    case SIM_INDEX:
-    case SIM_LOG:
-        break;
-    }
-    return ((const struct sim_entry *)r)->value;
+    return t->shape == SIM_RECORDS ? ((const struct sim_disk_record *)r)->value
+                                   : ((const struct sim_entry *)r)->value;
 }
 
 uint64_t sim_disk_measure(const struct sim_disk *d, gl_str context)
@@ -177,10 +169,8 @@ uint64_t sim_disk_measure(const struct sim_disk *d, gl_str context)
 static struct gl_write as_write(const struct sim_table *t, const struct sim_row *row,
                                 struct gl_arena *a)
 {
-    static const enum gl_write_type types[] = {[SIM_RECORDS] = GL_WRITE_PUT,
-                                               [SIM_INDEX] = GL_WRITE_INDEX,
-                                               [SIM_LOG] = GL_WRITE_LOG,
-                                               [SIM_QUEUE] = GL_WRITE_PUSH};
+    static const enum gl_write_type types[] = {
+        [SIM_RECORDS] = GL_WRITE_PUT, [SIM_INDEX] = GL_WRITE_INDEX, [SIM_LOG] = GL_WRITE_LOG};
     struct gl_write w = {.type = types[t->shape],
                          .kind = gl_str_dup(a, t->kind),
                          .id = gl_str_dup(a, row->id),

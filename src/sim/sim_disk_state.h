@@ -6,27 +6,18 @@
 #include "base/limits.h"
 #include "sim/sim_disk.h"
 
-enum sim_shape { SIM_RECORDS, SIM_INDEX, SIM_LOG, SIM_QUEUE };
+enum sim_shape { SIM_RECORDS, SIM_INDEX, SIM_LOG };
 
 struct sim_table {
     enum sim_shape shape;
     gl_str kind;
     struct sim_sorted rows;
-    int64_t pushed_n;   /* of a queue: items so far, the score of the next one */
-    uint64_t claimed_n; /* claims so far, the token of the last one */
     struct sim_table *next;
 };
 
 struct sim_entry { /* of an index or a log */
     struct sim_row row;
     gl_str value;
-};
-
-struct sim_item { /* of a queue; its score is its place */
-    struct sim_row row;
-    gl_str value, taker; /* taker "": free */
-    uint64_t token;      /* of the newest claim; 0: there was none */
-    gl_ms claimed_until; /* by the store's clock */
 };
 
 struct sim_decided { /* the committed transactions of one session */
@@ -54,10 +45,6 @@ void sim_disk_swap(struct sim_disk *d, struct sim_table *t, struct sim_row *old,
                    struct sim_row *fresh);
 bool sim_disk_is_dead(const struct sim_disk *d, gl_str session); /* or not known */
 bool sim_disk_is_alive(const struct sim_disk *d, gl_str session);
-
-/* ---- queues (sim_disk_queue.c) ---- */
-bool sim_disk_is_claimed(const struct sim_disk *d, gl_str context, const struct gl_guard *g);
-void sim_disk_write_queue(struct sim_disk *d, struct sim_disk_context *c, const struct gl_write *w);
 
 /* ---- the tail (sim_disk_tail.c): what a change of primary may undo ---- */
 void sim_disk_tail_begin(struct sim_disk *d, gl_str session, uint64_t tx_id, bool confirm);

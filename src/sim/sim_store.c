@@ -40,7 +40,6 @@ struct op { /* a request under way */
     const struct gl_range *range;
     const struct gl_listing *listing;
     const struct gl_session_wish *wish;
-    const struct gl_take *take;
     int64_t number;
 };
 
@@ -500,25 +499,6 @@ static void do_log_read(struct gl_store *port, struct gl_store_req *req, gl_str 
     submit_read(op);
 }
 
-static void run_take(struct sim_store *s, struct op *op)
-{
-    if (!is_away(s, op)) {
-        op->req->items = sim_disk_take(s->disk, op->a, op->take, &op->results, &op->req->items_n);
-    }
-}
-
-static void do_take(struct gl_store *port, struct gl_store_req *req, gl_str context,
-                    const struct gl_take *take)
-{
-    struct op *op = op_begin(port, req, run_take);
-    if (op == NULL) {
-        return;
-    }
-    op->a = context;
-    op->take = take;
-    submit_write(op);
-}
-
 static void run_time(struct sim_store *s, struct op *op)
 {
     if (!is_away(s, op)) {
@@ -617,11 +597,11 @@ static void do_listen(struct gl_store *port, const struct gl_store_events *event
     sim_news_listen(GL_CONTAINER(port, struct sim_store, port), events);
 }
 
-#define OPS                                                                                        \
-    .name = "memory", .session_open = do_session_open, .session_renew = do_session_renew,          \
-    .session_end = do_session_end, .session_dead = do_session_dead,                                \
-    .session_list = do_session_list, .commit = do_commit, .resolve = do_resolve, .get = do_get,    \
-    .range = do_range, .list = do_list, .log_read = do_log_read, .take = do_take, .time = do_time, \
+#define OPS                                                                                     \
+    .name = "memory", .session_open = do_session_open, .session_renew = do_session_renew,       \
+    .session_end = do_session_end, .session_dead = do_session_dead,                             \
+    .session_list = do_session_list, .commit = do_commit, .resolve = do_resolve, .get = do_get, \
+    .range = do_range, .list = do_list, .log_read = do_log_read, .time = do_time,               \
     .export = do_export, .listen = do_listen, .measure = do_measure, .close = do_close
 
 static const struct gl_store_ops ops = {OPS};

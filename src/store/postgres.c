@@ -110,7 +110,7 @@ static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call,
 static bool may_repeat(const struct gl_postgres_op *op, const struct gl_postgres_outcome *o)
 {
     return o->end == GL_POSTGRES_END_LOST
-               ? op->type != GL_POSTGRES_OP_SESSION_OPEN && op->type != GL_POSTGRES_OP_TAKE
+               ? op->type != GL_POSTGRES_OP_SESSION_OPEN
                : o->end == GL_POSTGRES_END_ERROR && gl_postgres_error_is_retried(o->state);
 }
 
@@ -311,14 +311,6 @@ static void log_read(struct gl_store *port, struct gl_store_req *req, gl_str con
     read_op(op, context);
 }
 
-static void take(struct gl_store *port, struct gl_store_req *req, gl_str context,
-                 const struct gl_take *t)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_TAKE);
-    op->u.take = t;
-    read_op(op, context);
-}
-
 static void export(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str after,
                    size_t limit)
 {
@@ -473,7 +465,6 @@ static const struct gl_store_ops ops = {
     .range = range,
     .list = list,
     .log_read = log_read,
-    .take = take,
     .time = time_of,
     .export = export,
     .listen = listen_to,

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "store/postgres_parts.h"
 
-enum stage { RECORDS, ENTRIES, LOGS, QUEUES, STAGES };
+enum stage { RECORDS, ENTRIES, LOGS, STAGES };
 
 struct cursor {
     enum stage stage;
@@ -65,7 +65,7 @@ static void cursor_done(struct cursor *c)
 bool gl_postgres_export_send(struct gl_postgres_conn *c, struct gl_postgres_op *op)
 {
     static const int statements[] = {GL_POSTGRES_EXPORT_RECORDS, GL_POSTGRES_EXPORT_ENTRIES,
-                                     GL_POSTGRES_EXPORT_LOG, GL_POSTGRES_EXPORT_QUEUE};
+                                     GL_POSTGRES_EXPORT_LOG};
     struct gl_postgres_args *a = &c->store->args;
     struct cursor at = {0};
     /* One that cannot be read is none of ours; the first page is a safe answer. */
@@ -115,18 +115,13 @@ static int fill_write(struct gl_postgres_op *op, int row, struct gl_write *w, in
         return fill_record(op, row, w);
     }
     *ret_number = gl_postgres_args_get_int(lib, op->result, row, 2);
-    switch (op->u.export.stage) {
-    case ENTRIES:
+    if (op->u.export.stage == ENTRIES) {
         w->type = GL_WRITE_INDEX;
         w->score = *ret_number;
         return 0;
-    case LOGS:
-        w->type = GL_WRITE_LOG;
-        w->seq = *ret_number;
-        break;
-    default:
-        w->type = GL_WRITE_PUSH;
     }
+    w->type = GL_WRITE_LOG;
+    w->seq = *ret_number;
     w->value = gl_postgres_args_get_text(lib, op->result, row, 3);
     return 0;
 }

@@ -44,7 +44,7 @@ static void add_key(struct gl_postgres_op *op, uint32_t hash, enum gl_postgres_m
     op->keys[op->keys_n++] = (struct gl_postgres_key){.hash = hash, .mode = (uint8_t)mode};
 }
 
-enum shape { RECORD = 1, LOG, ITEM, QUEUE, ENTRY /* and its score */ };
+enum shape { RECORD = 1, LOG, ENTRY /* and its score */ };
 
 static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
 {
@@ -64,26 +64,17 @@ static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
     case GL_WRITE_LOG_TRIM:
         add_key(op, key_hash(op, LOG, w->kind, w->id), GL_POSTGRES_WRITES);
         return;
-    case GL_WRITE_PUSH: /* the order of a queue is the order of its pushes */
-        add_key(op, key_hash(op, QUEUE, w->kind, (gl_str){0}), GL_POSTGRES_WRITES);
-        add_key(op, key_hash(op, ITEM, w->kind, w->id), GL_POSTGRES_WRITES);
-        return;
-    case GL_WRITE_POP:
-    case GL_WRITE_UNCLAIM:
-        add_key(op, key_hash(op, ITEM, w->kind, w->id), GL_POSTGRES_WRITES);
-        return;
     }
 }
 
 static void find_keys(struct gl_postgres_op *op)
 {
     const struct gl_tx *tx = op->u.tx;
-    op->keys = gl_mem_alloc((tx->guards_n + 2 * tx->writes_n + 1) * sizeof(*op->keys));
+    op->keys = gl_mem_alloc((tx->guards_n + tx->writes_n + 1) * sizeof(*op->keys));
     for (size_t i = 0; i < tx->guards_n; i++) {
         const struct gl_guard *g = &tx->guards[i];
         if (g->type != GL_GUARD_DEAD && g->type != GL_GUARD_ALIVE) {
-            add_key(op, key_hash(op, g->type == GL_GUARD_CLAIMED ? ITEM : RECORD, g->kind, g->id),
-                    GL_POSTGRES_READS);
+            add_key(op, key_hash(op, RECORD, g->kind, g->id), GL_POSTGRES_READS);
         }
         op->bytes += g->kind.n + g->id.n + g->owner.n;
     }

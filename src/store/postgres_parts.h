@@ -148,7 +148,6 @@ enum gl_postgres_op_type {
     GL_POSTGRES_OP_RANGE,
     GL_POSTGRES_OP_LIST,
     GL_POSTGRES_OP_LOG_READ,
-    GL_POSTGRES_OP_TAKE,
     GL_POSTGRES_OP_EXPORT,
     GL_POSTGRES_OP_MEASURE,
 };
@@ -207,7 +206,6 @@ struct gl_postgres_op {
             int64_t from;
             size_t limit;
         } log;
-        const struct gl_take *take;
         struct {
             gl_str after;
             size_t limit;

@@ -109,18 +109,6 @@ static bool send_log(struct gl_postgres_conn *c, struct gl_postgres_op *op)
     return gl_postgres_conn_send(c, GL_POSTGRES_LOG_READ, op->context);
 }
 
-static bool send_take(struct gl_postgres_conn *c, struct gl_postgres_op *op)
-{
-    const gl_ms longest = INT64_C(1) << 40;
-    struct gl_postgres_args *a = &c->store->args;
-    const struct gl_take *t = op->u.take;
-    gl_postgres_args_text(a, t->queue);
-    gl_postgres_args_text(a, t->session);
-    gl_postgres_args_i64(a, t->lease_ms < longest ? t->lease_ms : longest);
-    gl_postgres_args_i32(a, limit_of(t->limit));
-    return gl_postgres_conn_send(c, GL_POSTGRES_TAKE, op->context);
-}
-
 bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op)
 {
     switch (op->type) {
@@ -132,8 +120,6 @@ bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op
         return send_list(c, op);
     case GL_POSTGRES_OP_LOG_READ:
         return send_log(c, op);
-    case GL_POSTGRES_OP_TAKE:
-        return send_take(c, op);
     case GL_POSTGRES_OP_MEASURE:
         return gl_postgres_conn_send(c, GL_POSTGRES_MEASURE, op->context);
     default:
@@ -225,19 +211,6 @@ static void fill_log(struct gl_postgres_op *op, int rows)
     op->req->log_n = (size_t)rows;
 }
 
-static void fill_take(struct gl_postgres_op *op, int rows)
-{
-    struct gl_postgres *s = op->store;
-    struct gl_queue_item *items = GL_NEW_ARRAY(&s->results, struct gl_queue_item, rows + 1);
-    for (int row = 0; row < rows; row++) {
-        items[row].id = text(s, op->result, row, 0);
-        items[row].value = text(s, op->result, row, 1);
-        items[row].token = (uint64_t)number(s, op->result, row, 2);
-    }
-    op->req->items = items;
-    op->req->items_n = (size_t)rows;
-}
-
 /* Without an answer: the context is not there, and so nothing is. */
 void gl_postgres_read_fill(struct gl_postgres_op *op)
 {
@@ -255,9 +228,6 @@ void gl_postgres_read_fill(struct gl_postgres_op *op)
         return;
     case GL_POSTGRES_OP_LOG_READ:
         fill_log(op, rows);
-        return;
-    case GL_POSTGRES_OP_TAKE:
-        fill_take(op, rows);
         return;
     case GL_POSTGRES_OP_MEASURE:
         op->req->bytes = rows > 0 ? (uint64_t)number(s, op->result, 0, 0) : 0;

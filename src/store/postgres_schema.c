@@ -51,7 +51,7 @@ static const char *const statements[] = {
     [GL_POSTGRES_COMMIT] =
         "SELECT @.commit_1($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,"
         "$21,$22,$23,$24,$25,$26,$27,$28,$29,$30,$31,$32,$33,$34,$35,$36,$37,$38,$39,$40,$41,$42,"
-        "$43,$44,$45,$46,$47)",
+        "'{}','{}','{}','{}','{}')",
     [GL_POSTGRES_GET] = "SELECT k.n, r.rev, r.owner, r.token, r.live, r.sum, r.value"
                         " FROM unnest($1::text[], $2::bytea[]) WITH ORDINALITY AS k(kind, id, n)"
                         " JOIN @.record r ON r.kind = k.kind AND r.id = k.id",
@@ -63,7 +63,6 @@ static const char *const statements[] = {
                                 " AND score <= $3::bigint ORDER BY score, id LIMIT $4::int",
     [GL_POSTGRES_LOG_READ] = "SELECT seq, value FROM @.log WHERE kind = $1::text AND id = $2::bytea"
                              " AND seq >= $3::bigint ORDER BY seq LIMIT $4::int",
-    [GL_POSTGRES_TAKE] = "SELECT id, value, token FROM @.take_1($1, $2, $3, $4)",
     [GL_POSTGRES_MEASURE] = "SELECT @.measure_1()",
     [GL_POSTGRES_EXPORT_RECORDS] =
         "SELECT kind, id, rev, owner, token, live, sum, value FROM @.record"
@@ -74,10 +73,6 @@ static const char *const statements[] = {
     [GL_POSTGRES_EXPORT_LOG] = "SELECT kind, id, seq, value FROM @.log"
                                " WHERE (kind, id, seq) > ($1::text, $2::bytea, $4::bigint)"
                                " ORDER BY kind, id, seq LIMIT $3::int",
-    [GL_POSTGRES_EXPORT_QUEUE] = "SELECT name, id, pos, value FROM @.queue"
-                                 " WHERE (name, pos) > ($1::text, $4::bigint)"
-                                 " AND ($2::bytea IS NOT NULL)"
-                                 " ORDER BY name, pos LIMIT $3::int",
 };
 
 static void list_page(struct gl_buf *out, int flags, gl_str schema)

@@ -30,12 +30,10 @@ enum gl_postgres_statement {
     GL_POSTGRES_RANGE,
     GL_POSTGRES_RANGE_AFTER,
     GL_POSTGRES_LOG_READ,
-    GL_POSTGRES_TAKE,
     GL_POSTGRES_MEASURE,
     GL_POSTGRES_EXPORT_RECORDS,
     GL_POSTGRES_EXPORT_ENTRIES,
     GL_POSTGRES_EXPORT_LOG,
-    GL_POSTGRES_EXPORT_QUEUE,
     GL_POSTGRES_LIST, /* and the GL_POSTGRES_LISTS - 1 behind it: plus a set of enum flags */
     GL_POSTGRES_LISTS = 32,
     GL_POSTGRES_STATEMENTS = GL_POSTGRES_LIST + GL_POSTGRES_LISTS,
@@ -49,13 +47,13 @@ enum gl_postgres_list_flag {
     GL_POSTGRES_LIST_BYTES = 16, /* it ends after a sum of bytes; not together with IDS */
 };
 
-/* Which parts of a wave (the function commit_1) there are, so that it does nothing for others. */
+/* Which parts of a wave (the function commit_1) there are, so that it does nothing for others. 16,
+ * 16384 and 32768 are of queues, which nothing uses any more. */
 enum gl_postgres_wave_flag {
     GL_POSTGRES_WAVE_GUARDS = 1,
     GL_POSTGRES_WAVE_LOCKS = 2,   /* guards that lock a record for themselves */
     GL_POSTGRES_WAVE_PRESENT = 4, /* guards that lock them against removal */
     GL_POSTGRES_WAVE_ALIVE = 8,   /* guards on other sessions than the wave's own */
-    GL_POSTGRES_WAVE_CLAIMS = 16, /* guards on items of queues */
     GL_POSTGRES_WAVE_HOLDS = 32,  /* keys that must stay absent, but are not written */
     GL_POSTGRES_WAVE_PUTS = 64,   /* class 0 */
     GL_POSTGRES_WAVE_FRESH = 128, /* class 1: guarded as absent */
@@ -65,8 +63,6 @@ enum gl_postgres_wave_flag {
     GL_POSTGRES_WAVE_ENTRIES_OUT = 2048,
     GL_POSTGRES_WAVE_LOG = 4096,
     GL_POSTGRES_WAVE_TRIMS = 8192,
-    GL_POSTGRES_WAVE_PUSHES = 16384,
-    GL_POSTGRES_WAVE_QUEUE = 32768,  /* what else is done to a queue */
     GL_POSTGRES_WAVE_SHARES = 65536, /* guards that share a lock against change */
 };
 

@@ -14,7 +14,8 @@ struct row { /* a write of the wave */
     uint32_t place;  /* in the wave */
 };
 
-/* The arrays, in the order of the function's parameters. */
+/* The arrays, in the order of the function's parameters. Behind them come those of queues, which
+ * nothing uses any more. */
 enum column {
     G_TX,
     G_NO,
@@ -54,11 +55,6 @@ enum column {
     T_KIND,
     T_ID,
     T_SEQ,
-    Q_TX,
-    Q_OP,
-    Q_NAME,
-    Q_ID,
-    Q_VALUE,
     COLUMNS
 };
 
@@ -84,7 +80,6 @@ static void open_columns(struct wave *v)
         i4, f,  t,  i8, b,                   /* entries */
         i4, t,  b,  i8, b,                   /* logs */
         i4, t,  b,  i8,                      /* trims */
-        i4, i4, t,  b,  b,                   /* queues */
     };
     for (int i = 0; i < COLUMNS; i++) {
         v->column[i] = gl_postgres_args_array(v->args, types[i]);
@@ -171,8 +166,6 @@ static int32_t guard_flags(struct wave *v, const struct gl_tx *tx, const struct 
         hold(v, g);
     } else if (g->type == GL_GUARD_ALIVE && !gl_str_eq(g->owner, v->session)) {
         flags |= GL_POSTGRES_WAVE_ALIVE;
-    } else if (g->type == GL_GUARD_CLAIMED) {
-        flags |= GL_POSTGRES_WAVE_CLAIMS;
     }
     return flags;
 }
@@ -196,7 +189,7 @@ static void add_guards(struct wave *v, const struct gl_tx *tx, uint32_t number)
 
 /* ---- rows ---- */
 
-enum table { RECORDS, ENTRIES, LOGS, QUEUES };
+enum table { RECORDS, ENTRIES, LOGS };
 
 static enum table table_of(const struct gl_write *w)
 {
@@ -211,10 +204,6 @@ static enum table table_of(const struct gl_write *w)
     case GL_WRITE_LOG:
     case GL_WRITE_LOG_TRIM:
         return LOGS;
-    case GL_WRITE_PUSH:
-    case GL_WRITE_POP:
-    case GL_WRITE_UNCLAIM:
-        return QUEUES;
     }
     GL_UNREACHABLE();
 }
@@ -343,53 +332,10 @@ static void fold_log(struct wave *v, const struct row *r, size_t n)
     }
 }
 
-static void add_item(struct wave *v, const struct row *r)
-{
-    bool is_push = r->w->type == GL_WRITE_PUSH;
-    v->flags |= is_push ? GL_POSTGRES_WAVE_PUSHES : GL_POSTGRES_WAVE_QUEUE;
-    add_i32(v, Q_TX, r->number);
-    add_i32(v, Q_OP, r->w->type);
-    add_text(v, Q_NAME, r->w->kind);
-    add_text(v, Q_ID, r->w->id);
-    add_text(v, Q_VALUE, is_push ? r->w->value : (gl_str){0});
-}
-
-/* The server removes and frees first, then pushes; the pushes that are left are marked by a place,
- * because they go in the order they were given. */
-static void fold_item(struct wave *v, struct row *r, size_t n)
-{
-    struct row *pop = NULL, *push = NULL, *unclaim = NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (r[i].w->type == GL_WRITE_POP) {
-            pop = &r[i];
-            push = unclaim = NULL;
-        } else if (r[i].w->type == GL_WRITE_PUSH) {
-            push = push == NULL ? &r[i] : push;
-        } else if (pop == NULL) {
-            unclaim = &r[i];
-        }
-    }
-    if (pop != NULL) {
-        add_item(v, pop);
-    }
-    if (unclaim != NULL) {
-        add_item(v, unclaim);
-    }
-    for (size_t i = 0; i < n; i++) {
-        r[i].place = &r[i] == push ? r[i].place : UINT32_MAX;
-    }
-}
-
-static int compare_places(const void *a, const void *b)
-{
-    const struct row *x = a, *y = b;
-    return x->place == y->place ? 0 : x->place < y->place ? -1 : 1;
-}
-
 static void fold_rows(struct wave *v)
 {
     struct row *rows = (struct row *)(void *)v->rows.p;
-    size_t n = v->rows.n / sizeof(*rows), queues = n;
+    size_t n = v->rows.n / sizeof(*rows);
     if (n > 1) {
         qsort(rows, n, sizeof(*rows), compare_rows);
     }
@@ -409,16 +355,6 @@ static void fold_rows(struct wave *v)
         case LOGS:
             fold_log(v, &rows[i], next - i);
             break;
-        case QUEUES:
-            queues = i < queues ? i : queues;
-            fold_item(v, &rows[i], next - i);
-            break;
-        }
-    }
-    if (queues < n) {
-        qsort(rows + queues, n - queues, sizeof(*rows), compare_places);
-        for (size_t i = queues; i < n && rows[i].place != UINT32_MAX; i++) {
-            add_item(v, &rows[i]);
         }
     }
 }

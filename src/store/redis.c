@@ -280,15 +280,6 @@ static void log_read(struct gl_store *port, struct gl_store_req *req, gl_str con
     begin(s, op);
 }
 
-static void take(struct gl_store *port, struct gl_store_req *req, gl_str context,
-                 const struct gl_take *t)
-{
-    struct gl_redis *s = of_port(port);
-    struct gl_redis_op *op = new_op(s, req, &gl_redis_verb_take, context);
-    op->u.take = t;
-    begin(s, op);
-}
-
 static void store_time(struct gl_store *port, struct gl_store_req *req)
 {
     struct gl_redis *s = of_port(port);
@@ -347,7 +338,6 @@ static const struct gl_store_ops ops = {
     .range = range,
     .list = list,
     .log_read = log_read,
-    .take = take,
     .time = store_time,
     .export = export,
     .listen = store_listen,

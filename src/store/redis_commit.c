@@ -10,7 +10,6 @@ static size_t guard_args(const struct gl_guard *g)
 {
     switch (g->type) {
     case GL_GUARD_AT:
-    case GL_GUARD_CLAIMED:
         return 3;
     case GL_GUARD_OWNED:
         return 5;
@@ -27,9 +26,9 @@ static size_t guard_args(const struct gl_guard *g)
 static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
 {
     static const char marks[] = {
-        [GL_GUARD_AT] = '=',       [GL_GUARD_ABSENT] = '-',  [GL_GUARD_PRESENT] = '+',
-        [GL_GUARD_NOT_LIVE] = 'n', [GL_GUARD_OWNED] = 'o',   [GL_GUARD_DEAD] = 'd',
-        [GL_GUARD_ALIVE] = 'a',    [GL_GUARD_CLAIMED] = 'c',
+        [GL_GUARD_AT] = '=',       [GL_GUARD_ABSENT] = '-', [GL_GUARD_PRESENT] = '+',
+        [GL_GUARD_NOT_LIVE] = 'n', [GL_GUARD_OWNED] = 'o',  [GL_GUARD_DEAD] = 'd',
+        [GL_GUARD_ALIVE] = 'a',
     };
     gl_redis_arg_char(out, marks[g->type]);
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
@@ -39,8 +38,6 @@ static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
     gl_redis_key_arg(out, g->kind, g->id);
     if (g->type == GL_GUARD_AT) {
         gl_redis_arg_u64(out, g->rev);
-    } else if (g->type == GL_GUARD_CLAIMED) {
-        gl_redis_arg_u64(out, g->token);
     } else if (g->type == GL_GUARD_OWNED) {
         gl_redis_arg(out, g->owner);
         gl_redis_arg_u64(out, g->token);
@@ -57,14 +54,11 @@ static size_t write_args(const struct gl_write *w)
     case GL_WRITE_PUT_NEW:
         return 9;
     case GL_WRITE_LOG:
-    case GL_WRITE_PUSH:
         return 4;
     case GL_WRITE_DELETE:
     case GL_WRITE_INDEX:
     case GL_WRITE_UNINDEX:
     case GL_WRITE_LOG_TRIM:
-    case GL_WRITE_POP:
-    case GL_WRITE_UNCLAIM:
         return 3;
     }
     GL_UNREACHABLE();
@@ -119,8 +113,7 @@ static void encode_write(const struct gl_write *w, struct gl_buf *out)
     static const char marks[] = {
         [GL_WRITE_PUT] = 'p',      [GL_WRITE_PUT_NEW] = 'n', [GL_WRITE_DELETE] = 'd',
         [GL_WRITE_INDEX] = 'i',    [GL_WRITE_UNINDEX] = 'u', [GL_WRITE_LOG] = 'l',
-        [GL_WRITE_LOG_TRIM] = 't', [GL_WRITE_PUSH] = 'q',    [GL_WRITE_POP] = 'x',
-        [GL_WRITE_UNCLAIM] = 'f',
+        [GL_WRITE_LOG_TRIM] = 't',
     };
     gl_redis_arg_char(out, marks[w->type]);
     switch (w->type) {
@@ -139,9 +132,6 @@ static void encode_write(const struct gl_write *w, struct gl_buf *out)
     default:
         gl_redis_name_arg(out, w->kind);
         gl_redis_arg(out, w->id);
-        if (w->type == GL_WRITE_PUSH) {
-            gl_redis_arg(out, w->value);
-        }
     }
 }
 

@@ -1,9 +1,8 @@
 /* All content of a context, page by page.
  *
- * First the whole keyspace is walked through for the names of listings, indexes, logs and queues:
- * the plan, which is sorted and kept from page to page. Then each is read from its beginning. Where
- * to go on is "<bytes of name>:<name><place>", so a page can be asked for also when the plan is
- * lost. */
+ * First the whole keyspace is walked through for the names of listings, indexes, logs: the plan,
+ * which is sorted and kept from page to page. Then each is read from its beginning. Where to go on
+ * is "<bytes of name>:<name><place>", so a page can be asked for also when the plan is lost. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -12,7 +11,7 @@
 struct gl_redis_plan {
     gl_str context;
     struct gl_arena arena;
-    gl_str *names; /* "ids:job", "index:wake", "log:events:ID", "queue:NAME", sorted */
+    gl_str *names; /* "ids:job", "index:wake", "log:events:ID", sorted */
     size_t names_n, names_cap;
     gl_str cursor; /* of the walk */
     bool complete;
@@ -147,8 +146,7 @@ static void encode_page(struct gl_redis *s, const struct gl_redis_op *op, const 
         gl_redis_arg_char(out, '+');
         gl_redis_arg_u64(out, limit);
     } else {
-        bool is_log = gl_str_is(at->what, "log");
-        gl_redis_eval(s, op, is_log ? GL_REDIS_SCRIPT_LOG : GL_REDIS_SCRIPT_ITEMS, 3, out);
+        gl_redis_eval(s, op, GL_REDIS_SCRIPT_LOG, 3, out);
         gl_redis_arg(out, at->name);
         gl_redis_arg(out, at->place.n > 0 ? at->place : GL_S("0"));
         gl_redis_arg_u64(out, limit);
@@ -224,21 +222,6 @@ static void read_log(struct page *p, gl_str kind, gl_str id, const struct gl_red
     }
 }
 
-static void read_items(struct page *p, gl_str queue, gl_str place,
-                       const struct gl_redis_reply *reply, struct gl_arena *a)
-{
-    uint64_t from = 0;
-    (void)gl_str_u64(place, &from);
-    for (size_t i = 0; i + 1 < reply->items_n; i += 2) {
-        p->read++;
-        p->writes[p->n++] = (struct gl_write){.type = GL_WRITE_PUSH,
-                                              .kind = queue,
-                                              .id = gl_redis_text(gl_redis_item(reply, i)),
-                                              .value = gl_redis_text(gl_redis_item(reply, i + 1))};
-    }
-    p->place = gl_str_fmt(a, "%llu", (unsigned long long)(from + p->read));
-}
-
 static void read_page(struct page *p, const struct spot *at, const struct gl_redis_reply *reply,
                       struct gl_arena *a)
 {
@@ -251,10 +234,8 @@ static void read_page(struct page *p, const struct spot *at, const struct gl_red
     gl_str name = gl_redis_unname(at->name, a);
     if (gl_str_is(at->what, "ids")) {
         read_records(p, name, reply);
-    } else if (gl_str_is(at->what, "index")) {
-        read_entries(p, name, reply);
     } else {
-        read_items(p, name, at->place, reply, a);
+        read_entries(p, name, reply);
     }
 }
 

@@ -30,7 +30,7 @@ static unsigned first_script(const struct gl_redis_link *l)
 
 static unsigned last_script(const struct gl_redis_link *l)
 {
-    return l->role == GL_REDIS_WRITES ? GL_REDIS_SCRIPT_TAKE : GL_REDIS_SCRIPTS_N - 1;
+    return l->role == GL_REDIS_WRITES ? GL_REDIS_SCRIPT_LIVES : GL_REDIS_SCRIPTS_N - 1;
 }
 
 static bool is_due(const struct gl_redis_link *l)

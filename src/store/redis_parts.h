@@ -73,7 +73,6 @@ struct gl_redis_op {
             int64_t from;
             size_t limit;
         } log;
-        const struct gl_take *take;
         struct {
             gl_str after;
             size_t limit;
@@ -236,9 +235,9 @@ void gl_redis_plan_free(struct gl_redis_plan *p); /* NULL is fine */
 /* The verbs. */
 extern const struct gl_redis_verb gl_redis_verb_commit, gl_redis_verb_resolve,
     gl_redis_verb_session_open, gl_redis_verb_session_renew, gl_redis_verb_session_end,
-    gl_redis_verb_session_dead, gl_redis_verb_session_list, gl_redis_verb_take, gl_redis_verb_time,
-    gl_redis_verb_get, gl_redis_verb_list, gl_redis_verb_range, gl_redis_verb_log,
-    gl_redis_verb_measure, gl_redis_verb_export,
+    gl_redis_verb_session_dead, gl_redis_verb_session_list, gl_redis_verb_time, gl_redis_verb_get,
+    gl_redis_verb_list, gl_redis_verb_range, gl_redis_verb_log, gl_redis_verb_measure,
+    gl_redis_verb_export,
     gl_redis_verb_too_large; /* in its turn, the refusal of a transaction that is */
 
 /* redis_encode.c: the pieces of commands */

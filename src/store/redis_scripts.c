@@ -138,7 +138,6 @@ static const char commit[] =
     "  elseif t == 'n' then ok = call('EXISTS', P .. a) == 0 or field(a, 'l') == '0'; i = i + 2\n"
     "  elseif t == 'd' then ok = dead(a) == true; i = i + 2\n"
     "  elseif t == 'a' then ok = dead(a) == false; i = i + 2\n"
-    "  elseif t == 'c' then ok = field('.item:' .. a, 't') == ARGV[i + 2]; i = i + 3\n"
     "  end\n"
     "  if not ok then return refuse(g) end\n"
     "end\n"
@@ -199,29 +198,6 @@ static const char commit[] =
     "  elseif t == 't' then\n"
     "    if b == '' then call('DEL', P .. '.log:' .. a)\n"
     "    else w('XTRIM', P .. '.log:' .. a, 'MINID', b) end\n"
-    "    i = i + 3\n"
-    "  elseif t == 'q' then\n"
-    "    local item = P .. '.item:' .. a .. ':' .. b\n"
-    "    if call('EXISTS', item) == 0 then\n"
-    "      local n = w('HINCRBY', P .. '.count:' .. a, 'n', 1)\n"
-    "      call('HSET', item, 'n', n, 'v', ARGV[i + 3])\n"
-    "      w('ZADD', P .. '.queue:' .. a, n, b)\n"
-    "      w('ZADD', P .. '.free:' .. a, n, b)\n"
-    "    end\n"
-    "    i = i + 4\n"
-    "  elseif t == 'x' then\n"
-    "    call('DEL', P .. '.item:' .. a .. ':' .. b)\n"
-    "    w('ZREM', P .. '.queue:' .. a, b)\n"
-    "    w('ZREM', P .. '.free:' .. a, b)\n"
-    "    w('ZREM', P .. '.taken:' .. a, b)\n"
-    "    i = i + 3\n"
-    "  elseif t == 'f' then\n"
-    "    local n = field('.item:' .. a .. ':' .. b, 'n')\n"
-    "    if n then\n"
-    "      call('HDEL', P .. '.item:' .. a .. ':' .. b, 's', 'u')\n"
-    "      w('ZADD', P .. '.free:' .. a, n, b)\n"
-    "      w('ZREM', P .. '.taken:' .. a, b)\n"
-    "    end\n"
     "    i = i + 3\n"
     "  end\n"
     "end\n"
@@ -335,46 +311,6 @@ static const char session[] =
     "end\n"
     "return 0\n";
 
-/* Items in their order: those that nobody has, whose claim is over, or whose taker is dead. */
-static const char take[] =
-    "if not enter() then return {} end\n"
-    "local q, S, lease, limit, now = ARGV[3], ARGV[4], ARGV[5], ARGV[6], clock()\n"
-    "local function item(id) return P .. '.item:' .. q .. ':' .. id end\n"
-    "local function free(id)\n"
-    "  local n = call('HGET', item(id), 'n')\n"
-    "  call('ZREM', P .. '.taken:' .. q, id)\n"
-    "  if n then\n"
-    "    call('HDEL', item(id), 's', 'u')\n"
-    "    call('ZADD', P .. '.free:' .. q, n, id)\n"
-    "  end\n"
-    "end\n"
-    "for _, s in ipairs(call('SMEMBERS', P .. '.takers:' .. q)) do\n"
-    "  home()\n"
-    "  local r = try('HMGET', 'glia:.session:' .. s, 'node', 'dead')\n"
-    "  if odd(r) then r = {} end\n"
-    "  back()\n"
-    "  if s ~= '' and not r[1] or r[2] == '1' then\n"
-    "    for _, id in ipairs(call('ZRANGE', P .. '.taken:' .. q, 0, -1)) do\n"
-    "      if call('HGET', item(id), 's') == s then free(id) end\n"
-    "    end\n"
-    "    call('SREM', P .. '.takers:' .. q, s)\n"
-    "  end\n"
-    "end\n"
-    "local over = call('ZRANGEBYSCORE', P .. '.taken:' .. q, '-inf', num(now))\n"
-    "for _, id in ipairs(over) do free(id) end\n"
-    "local out = {}\n"
-    "if limit == '0' then return out end\n"
-    "local until_ = num(now + lease)\n"
-    "for _, id in ipairs(call('ZRANGE', P .. '.free:' .. q, 0, limit - 1)) do\n"
-    "  local t = call('HINCRBY', P .. '.count:' .. q, 't', 1)\n"
-    "  call('HSET', item(id), 't', t, 's', S, 'u', until_)\n"
-    "  call('ZADD', P .. '.taken:' .. q, until_, id)\n"
-    "  call('ZREM', P .. '.free:' .. q, id)\n"
-    "  out[#out + 1] = {id, t, call('HGET', item(id), 'v') or ''}\n"
-    "end\n"
-    "if #out > 0 then call('SADD', P .. '.takers:' .. q, S) end\n"
-    "return out\n";
-
 /* A record is v r o t l c; false: there is none; a text: the key is no hash. */
 #define RECORD \
     "local function record(k)\n" \
@@ -459,22 +395,12 @@ static const char scan[] =
     "for _, k in ipairs(r[2]) do\n"
     "  if string.sub(k, 1, #P + 1) == P .. '.' then\n"
     "    local what = string.match(k, '^%a+', #P + 2)\n"
-    "    if what == 'ids' or what == 'index' or what == 'log' or what == 'queue' then\n"
+    "    if what == 'ids' or what == 'index' or what == 'log' then\n"
     "      out[#out + 1] = string.sub(k, #P + 2)\n"
     "    end\n"
     "  end\n"
     "end\n"
     "return {r[1], out}\n";
-
-/* Items of a queue, claimed or not, from a place on. */
-static const char items[] =
-    "if not enter() then return {} end\n"
-    "local out, q, from = {}, ARGV[3], tonumber(ARGV[4])\n"
-    "for _, id in ipairs(call('ZRANGE', P .. '.queue:' .. q, from, from + ARGV[5] - 1)) do\n"
-    "  out[#out + 1] = id\n"
-    "  out[#out + 1] = call('HGET', P .. '.item:' .. q .. ':' .. id, 'v') or ''\n"
-    "end\n"
-    "return out\n";
 
 const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES] = {
     /* Every function costs each commit its making: those for other contexts only if it is one. */
@@ -484,14 +410,12 @@ const char *const gl_redis_scripts[GL_REDIS_SCRIPTS_N][GL_REDIS_PIECES] = {
     [GL_REDIS_SCRIPT_SESSION] = {WRITES, names, clock, memory, session},
     /* A server that cannot write can still be asked who lives. */
     [GL_REDIS_SCRIPT_LIVES] = {READS, names, clock, memory, session},
-    [GL_REDIS_SCRIPT_TAKE] = {WRITES, names, clock, enter, take},
     [GL_REDIS_SCRIPT_GET] = {READS, names, enter, get},
     [GL_REDIS_SCRIPT_LIST] = {READS, names, enter, list},
     [GL_REDIS_SCRIPT_RANGE] = {READS, names, enter, range},
     [GL_REDIS_SCRIPT_LOG] = {READS, names, enter, log_read},
     [GL_REDIS_SCRIPT_MEASURE] = {READS, names, enter, measure},
     [GL_REDIS_SCRIPT_SCAN] = {READS, names, enter, scan},
-    [GL_REDIS_SCRIPT_ITEMS] = {READS, names, enter, items},
 };
 
 const char *const gl_redis_script_identity =
@@ -518,5 +442,4 @@ const char *const gl_redis_script_probe =
     "c('ZREMRANGEBYRANK', k, 5, 6); c('DEL', k)\n"
     "c('XADD', k, '1-1', 'e', ''); c('XRANGE', k, '-', '+'); c('XTRIM', k, 'MINID', '1')\n"
     "c('DEL', k)\n"
-    "c('SADD', k, 'a'); c('SMEMBERS', k); c('SREM', k, 'a'); c('DEL', k)\n"
     "return 'OK'\n";

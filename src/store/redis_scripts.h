@@ -10,15 +10,13 @@ enum gl_redis_script {
     GL_REDIS_SCRIPT_COMMIT,
     GL_REDIS_SCRIPT_RESOLVE,
     GL_REDIS_SCRIPT_SESSION,
-    GL_REDIS_SCRIPT_LIVES, /* its questions: "list", "dead" */
-    GL_REDIS_SCRIPT_TAKE,  /* the last of those on the link that writes */
+    GL_REDIS_SCRIPT_LIVES, /* its questions: "list", "dead". The last on the link that writes */
     GL_REDIS_SCRIPT_GET,
     GL_REDIS_SCRIPT_LIST,
     GL_REDIS_SCRIPT_RANGE,
     GL_REDIS_SCRIPT_LOG,
     GL_REDIS_SCRIPT_MEASURE,
     GL_REDIS_SCRIPT_SCAN,
-    GL_REDIS_SCRIPT_ITEMS,
     GL_REDIS_SCRIPTS_N,
 };
 

@@ -1,4 +1,4 @@
-/* Sessions, queues and the clock. */
+/* Sessions and the clock. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/redis_parts.h"
@@ -149,37 +149,6 @@ const struct gl_redis_verb gl_redis_verb_session_dead = {
     .writes = true, .encode = encode_dead, .decode = decode_dead};
 const struct gl_redis_verb gl_redis_verb_session_list = {
     .writes = true, .encode = encode_list, .decode = decode_list};
-
-/* ---- queues ---- */
-
-static void encode_take(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
-{
-    const struct gl_take *t = op->u.take;
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_TAKE, 4, out);
-    gl_redis_name_arg(out, t->queue);
-    gl_redis_arg(out, t->session);
-    gl_redis_arg_i64(out, t->lease_ms);
-    gl_redis_arg_u64(out, t->limit);
-}
-
-static enum gl_redis_next decode_take(struct gl_redis *s, struct gl_redis_op *op,
-                                      const struct gl_redis_reply *reply, struct gl_arena *a)
-{
-    (void)s;
-    struct gl_queue_item *all = GL_NEW_ARRAY(a, struct gl_queue_item, reply->items_n + 1);
-    for (size_t i = 0; i < reply->items_n; i++) {
-        const struct gl_redis_reply *r = gl_redis_item(reply, i);
-        all[i].id = gl_redis_text(gl_redis_item(r, 0));
-        (void)gl_redis_u64(gl_redis_item(r, 1), &all[i].token);
-        all[i].value = gl_redis_text(gl_redis_item(r, 2));
-    }
-    op->req->items = all;
-    op->req->items_n = reply->items_n;
-    return GL_REDIS_DONE;
-}
-
-const struct gl_redis_verb gl_redis_verb_take = {
-    .writes = true, .encode = encode_take, .decode = decode_take};
 
 /* ---- the clock ---- */
 

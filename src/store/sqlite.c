@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "os/fs.h"
 #include "store/sqlite_batch.h"
-#include "store/sqlite_items.h"
 #include "store/sqlite_parts.h"
 
 static const gl_str home = GL_S("default"); /* the context whose database holds the sessions */
@@ -31,9 +30,8 @@ static struct gl_sqlite_op *new_op(struct gl_sqlite *s, struct gl_store_req *req
     req->session = (struct gl_session_info){0};
     req->session_dead = false;
     req->sessions = NULL;
-    req->items = NULL;
     req->writes = NULL;
-    req->sessions_n = req->items_n = req->writes_n = 0;
+    req->sessions_n = req->writes_n = 0;
     req->next = (gl_str){0};
     req->time = 0;
     req->bytes = 0;
@@ -175,15 +173,6 @@ static void log_read(struct gl_store *port, struct gl_store_req *req, gl_str con
     send(s, &s->reader.queue, op);
 }
 
-static void take(struct gl_store *port, struct gl_store_req *req, gl_str context,
-                 const struct gl_take *t)
-{
-    struct gl_sqlite *s = of_port(port);
-    struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_TAKE, context);
-    op->u.take = t;
-    send(s, &s->writer.queue, op);
-}
-
 static void export(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str after,
                    size_t limit)
 {
@@ -198,7 +187,9 @@ static void tell_time(struct gl_store *port, struct gl_store_req *req)
 {
     struct gl_sqlite *s = of_port(port);
     struct gl_sqlite_op *op = new_op(s, req, GL_SQLITE_OP_TIME, home);
-    req->time = gl_sqlite_items_now();
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* Cannot fail with a clock that exists. */
+    req->time = (gl_ms)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     answer(s, op);
 }
 
@@ -287,7 +278,6 @@ static const struct gl_store_ops ops = {
     .range = range,
     .list = list,
     .log_read = log_read,
-    .take = take,
     .time = tell_time,
     .export = export,
     .listen = listen,

@@ -12,11 +12,9 @@
  * Sessions: exclusivity is the lock on the data folder, which the caller holds; a session therefore
  * has no deadline and dies only when it is ended or the next one is opened. Its row stands in the
  * database of the context "default", and is copied into that of any other context by the first
- * commit or take there, which also marks the earlier sessions dead in it: a GL_GUARD_DEAD reads
+ * commit there, which also marks the earlier sessions dead in it: a GL_GUARD_DEAD reads
  * only its own database. To it a session nobody has heard of is not dead. A renewal is written only
  * if `about` has changed. Nobody else could commit a wake-up, so nobody is woken.
- *
- * Queues: leases are counted by the wall clock.
  *
  * When the engine fails:
  *   disk full, read-only, I/O error before COMMIT   GL_E_UNAVAILABLE, nothing written; the next

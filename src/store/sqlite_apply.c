@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "port/sum.h"
 #include "store/sqlite_db.h"
-#include "store/sqlite_items.h"
 #include "store/sqlite_session.h"
 
 /* rc; *ret: the session is dead, which one that is not known is, too; or it is known and not dead.
@@ -37,7 +36,6 @@ static bool holds_on_row(struct gl_sqlite_db *db, const struct gl_guard *g)
     case GL_GUARD_ABSENT:
     case GL_GUARD_DEAD:
     case GL_GUARD_ALIVE:
-    case GL_GUARD_CLAIMED:
         break;
     }
     return false;
@@ -47,9 +45,6 @@ static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *
 {
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
         return session_is(db, g->owner, g->type == GL_GUARD_DEAD, ret);
-    }
-    if (g->type == GL_GUARD_CLAIMED) {
-        return gl_sqlite_items_guard(db, g, ret);
     }
     gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 1, g->kind);
     gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 2, g->id);
@@ -125,10 +120,6 @@ static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
         return change_log(db, GL_SQLITE_LOG, w);
     case GL_WRITE_LOG_TRIM:
         return change_log(db, GL_SQLITE_LOG_TRIM, w);
-    case GL_WRITE_PUSH:
-    case GL_WRITE_POP:
-    case GL_WRITE_UNCLAIM:
-        return gl_sqlite_items_write(db, w);
     }
     GL_UNREACHABLE();
 }

@@ -4,7 +4,6 @@
 #include "base/limits.h"
 #include "os/failpoint.h"
 #include "store/sqlite_error.h"
-#include "store/sqlite_items.h"
 #include "store/sqlite_parts.h"
 #include "store/sqlite_session.h"
 
@@ -216,33 +215,6 @@ static int resolve(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
     return status;
 }
 
-/* ---- claims ---- */
-
-static int take_items(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, struct gl_sqlite_op *op,
-                      struct gl_arena *arena)
-{
-    int rc = gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
-    rc = rc != SQLITE_OK ? rc : gl_sqlite_session_introduce(w, db);
-    rc = rc != SQLITE_OK ? rc : gl_sqlite_items_take(db, op->u.take, op->req, arena);
-    return rc != SQLITE_OK ? rc : gl_sqlite_db_run(db, GL_SQLITE_COMMIT);
-}
-
-static int take(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, struct gl_arena *arena)
-{
-    struct gl_sqlite_db *db = NULL;
-    int err = gl_sqlite_contexts_get(&w->contexts, op->context, &db, &op->req->why);
-    if (err < 0) {
-        return err;
-    }
-    int rc = take_items(w, db, op, arena);
-    if (rc != SQLITE_OK) {
-        op->req->items_n = 0;
-        return give_up(w, db, rc, &op->req->why);
-    }
-    db->session_known = w->session.n > 0;
-    return 0;
-}
-
 int gl_sqlite_call_run(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, struct gl_arena *arena)
 {
     switch (op->type) {
@@ -256,8 +228,6 @@ int gl_sqlite_call_run(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, stru
         return session_dead(w, op);
     case GL_SQLITE_OP_RESOLVE:
         return resolve(w, op);
-    case GL_SQLITE_OP_TAKE:
-        return take(w, op, arena);
     default:
         GL_UNREACHABLE();
     }

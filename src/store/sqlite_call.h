@@ -1,5 +1,5 @@
-/* sqlite_call.h - what the writer does besides groups of commits, one call at a time: sessions, the
- * fate of transactions, and claims. */
+/* sqlite_call.h - what the writer does besides groups of commits, one call at a time: sessions and
+ * the fate of transactions. */
 #ifndef GL_STORE_SQLITE_CALL_H
 #define GL_STORE_SQLITE_CALL_H
 

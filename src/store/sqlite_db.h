@@ -32,17 +32,6 @@ struct gl_sqlite;
     X(UNINDEX, W, "DELETE FROM entry WHERE name = ?1 AND score = ?2 AND id = ?3")                 \
     X(LOG, W, "INSERT INTO log(kind, id, seq, value) VALUES(?1, ?2, ?3, ?4)")                     \
     X(LOG_TRIM, W, "DELETE FROM log WHERE kind = ?1 AND id = ?2 AND seq < ?3")                    \
-    X(PUSH, W, "INSERT INTO item(queue, id, value) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")    \
-    X(POP, W, "DELETE FROM item WHERE queue = ?1 AND id = ?2")                                    \
-    X(UNCLAIM, W, "UPDATE item SET taker = '', until = 0 WHERE queue = ?1 AND id = ?2")           \
-    X(CLAIMED, W, "SELECT token FROM item WHERE queue = ?1 AND id = ?2")                          \
-    X(FREE, W,                                                                                    \
-      "SELECT n, id, value FROM item WHERE queue = ?1 AND (until <= ?2 OR taker <> '' AND NOT"    \
-      " EXISTS(SELECT 1 FROM session WHERE session.id = item.taker AND NOT dead))"                \
-      " ORDER BY n LIMIT ?3")                                                                     \
-    X(CLAIM, W, "UPDATE item SET token = ?2, taker = ?3, until = ?4 WHERE n = ?1")                \
-    X(CLAIMS, W, "SELECT value FROM meta WHERE name = 'claims'")                                  \
-    X(CLAIMS_SET, W, "INSERT OR REPLACE INTO meta(name, value) VALUES('claims', ?1)")             \
     X(REMEMBER, W,                                                                                \
       "INSERT OR REPLACE INTO txgroup(slot, n, session, first, last, refused)"                    \
       " VALUES(?1, ?2, ?3, ?4, ?5, ?6)")                                                          \
@@ -91,9 +80,6 @@ struct gl_sqlite;
     X(EXPORT_LOGS, R,                                                                             \
       "SELECT kind, id, seq, value FROM log WHERE (kind, id, seq) > (?1, ?2, ?4)"                 \
       " ORDER BY kind, id, seq LIMIT ?3")                                                         \
-    X(EXPORT_ITEMS, R,                                                                            \
-      "SELECT queue, id, n, value FROM item WHERE (queue, n) > (?1, ?4)"                          \
-      " ORDER BY queue, n LIMIT ?3")                                                              \
     X(MEASURE, R,                                                                                 \
       "SELECT (page_count - freelist_count) * page_size"                                          \
       " FROM pragma_page_count, pragma_freelist_count, pragma_page_size")                         \

@@ -12,7 +12,7 @@ enum { PAGE_BYTES = 4 << 20 }; /* a page is over when its values have reached th
 struct place {
     size_t table;
     gl_str kind, id;
-    int64_t number; /* score, seq, or place in the queue */
+    int64_t number; /* score or seq */
 };
 
 struct page {
@@ -66,14 +66,6 @@ static struct gl_write log_of(struct page *p)
                              .value = gl_str_dup(p->arena, gl_sqlite_db_str(p->db, st, 3))};
 }
 
-static struct gl_write item_of(struct page *p)
-{
-    const enum gl_sqlite_statement st = GL_SQLITE_EXPORT_ITEMS;
-    p->at.number = gl_sqlite_db_int(p->db, st, 2);
-    return (struct gl_write){.type = GL_WRITE_PUSH,
-                             .value = gl_str_dup(p->arena, gl_sqlite_db_str(p->db, st, 3))};
-}
-
 static const struct {
     enum gl_sqlite_statement st; /* ?1 kind, ?2 id, ?4 number: behind this; ?3 so many rows */
     struct gl_write (*write_of)(struct page *p);
@@ -81,7 +73,6 @@ static const struct {
     {GL_SQLITE_EXPORT_RECORDS, record_of},
     {GL_SQLITE_EXPORT_ENTRIES, entry_of},
     {GL_SQLITE_EXPORT_LOGS, log_of},
-    {GL_SQLITE_EXPORT_ITEMS, item_of},
 };
 
 static bool is_full(const struct page *p)

@@ -12,7 +12,6 @@ enum gl_sqlite_op_type {
     GL_SQLITE_OP_SESSION_END,
     GL_SQLITE_OP_SESSION_DEAD,
     GL_SQLITE_OP_RESOLVE,
-    GL_SQLITE_OP_TAKE,
     GL_SQLITE_OP_SESSION_LIST,
     GL_SQLITE_OP_GET,
     GL_SQLITE_OP_RANGE,
@@ -51,7 +50,6 @@ struct gl_sqlite_op {
             int64_t from;
             size_t limit;
         } log;
-        const struct gl_take *take;
         struct {
             gl_str after;
             size_t limit;

@@ -36,12 +36,12 @@ static const char version_1[] =
     " first INTEGER NOT NULL, last INTEGER NOT NULL, refused TEXT NOT NULL);"
     "INSERT INTO meta VALUES('made_by', 'glia " GL_VERSION "');";
 
-/* `sum` is of port/sum.h; 0: the record was written by an older release and is not checked. An item
- * is free while `until` is not above the clock, or its taker is dead. */
+/* `sum` is of port/sum.h; 0: the record was written by an older release and is not checked.
+ * Nothing has ever used the table `item`. It stays, so that older releases can read the file. */
 static const char version_2[] =
     "ALTER TABLE record ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE session ADD COLUMN about TEXT NOT NULL DEFAULT '';"
-    "CREATE TABLE item(" /* of a queue, which is ordered by n */
+    "CREATE TABLE item("
     " n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL,"
     " token INTEGER NOT NULL DEFAULT 0, taker TEXT NOT NULL DEFAULT '',"
     " until INTEGER NOT NULL DEFAULT 0, UNIQUE(queue, id));"

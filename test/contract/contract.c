@@ -208,13 +208,6 @@ struct gl_guard alive(gl_str session)
     return g;
 }
 
-struct gl_guard claimed(const char *queue, const char *id, uint64_t token)
-{
-    struct gl_guard g = guard(GL_GUARD_CLAIMED, queue, id);
-    g.token = token;
-    return g;
-}
-
 static struct gl_write write_of(enum gl_write_type type, const char *kind, const char *id)
 {
     return (struct gl_write){.type = type, .kind = gl_str_of(kind), .id = gl_str_of(id)};
@@ -290,21 +283,4 @@ struct gl_write trim(const char *kind, const char *id, int64_t below)
     struct gl_write w = write_of(GL_WRITE_LOG_TRIM, kind, id);
     w.seq = below;
     return w;
-}
-
-struct gl_write push(const char *queue, const char *id, const char *value)
-{
-    struct gl_write w = write_of(GL_WRITE_PUSH, queue, id);
-    w.value = gl_str_of(value);
-    return w;
-}
-
-struct gl_write pop(const char *queue, const char *id)
-{
-    return write_of(GL_WRITE_POP, queue, id);
-}
-
-struct gl_write unclaim(const char *queue, const char *id)
-{
-    return write_of(GL_WRITE_UNCLAIM, queue, id);
 }

@@ -97,7 +97,6 @@ struct gl_guard not_live(const char *kind, const char *id);
 struct gl_guard owned(const char *kind, const char *id, const char *owner, uint64_t token);
 struct gl_guard dead(gl_str session);
 struct gl_guard alive(gl_str session);
-struct gl_guard claimed(const char *queue, const char *id, uint64_t token);
 
 struct gl_write put(const char *kind, const char *id, uint64_t rev, const char *value);
 struct gl_write put_live(const char *kind, const char *id, uint64_t rev, const char *value);
@@ -110,9 +109,6 @@ struct gl_write into_index(const char *index, int64_t score, const char *id);
 struct gl_write out_of_index(const char *index, int64_t score, const char *id);
 struct gl_write append(const char *kind, const char *id, int64_t seq, const char *value);
 struct gl_write trim(const char *kind, const char *id, int64_t below);
-struct gl_write push(const char *queue, const char *id, const char *value);
-struct gl_write pop(const char *queue, const char *id);
-struct gl_write unclaim(const char *queue, const char *id);
 
 /* ---- calls, in the context "default" ---- */
 
@@ -152,8 +148,6 @@ const struct gl_store_req *contract_log(struct contract *c, const char *kind, co
                                         int64_t from, size_t limit);
 uint64_t contract_measure(struct contract *c);
 const struct gl_store_req *contract_sessions(struct contract *c);
-const struct gl_store_req *contract_take(struct contract *c, const char *queue, gl_ms lease_ms,
-                                         size_t limit); /* by c->session */
 gl_ms contract_time(struct contract *c);
 const struct gl_store_req *contract_export(struct contract *c, gl_str after, size_t limit);
 
@@ -165,6 +159,5 @@ void check_absent(struct contract *c, const char *kind, const char *id);
 void check_ids(const struct gl_store_req *req, const char *want);
 void check_entries(const struct gl_store_req *req, const char *want);
 void check_log(const struct gl_store_req *req, const char *want);
-void check_items(const struct gl_store_req *req, const char *want); /* "id=value" */
 
 #endif

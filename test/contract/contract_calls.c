@@ -52,13 +52,6 @@ static void keep_sessions(struct contract *c, struct gl_store_req *req)
         s[i].about = keep(c, s[i].about);
     }
     req->sessions = s;
-    struct gl_queue_item *q = GL_NEW_ARRAY(&c->arena, struct gl_queue_item, req->items_n + 1);
-    for (size_t i = 0; i < req->items_n; i++) {
-        q[i] = req->items[i];
-        q[i].id = keep(c, q[i].id);
-        q[i].value = keep(c, q[i].value);
-    }
-    req->items = q;
 }
 
 static void keep_writes(struct contract *c, struct gl_store_req *req)
@@ -274,15 +267,6 @@ const struct gl_store_req *contract_sessions(struct contract *c)
     return finish(call);
 }
 
-const struct gl_store_req *contract_take(struct contract *c, const char *queue, gl_ms lease_ms,
-                                         size_t limit)
-{
-    struct contract_call *call = contract_call_new(c);
-    struct gl_take take = {gl_str_of(queue), c->session, lease_ms, limit};
-    c->store->ops->take(c->store, &call->req, GL_S("default"), &take);
-    return finish(call);
-}
-
 gl_ms contract_time(struct contract *c)
 {
     struct contract_call *call = contract_call_new(c);
@@ -355,16 +339,6 @@ void check_log(const struct gl_store_req *req, const char *want)
     for (size_t i = 0; i < req->log_n; i++) {
         gl_buf_fmt(&have, "%s%lld:%.*s", i > 0 ? " " : "", (long long)req->log[i].seq,
                    GL_STR_ARG(req->log[i].value));
-    }
-    check_text(&have, want);
-}
-
-void check_items(const struct gl_store_req *req, const char *want)
-{
-    struct gl_buf have = {0};
-    for (size_t i = 0; i < req->items_n; i++) {
-        gl_buf_fmt(&have, "%s%.*s=%.*s", i > 0 ? " " : "", GL_STR_ARG(req->items[i].id),
-                   GL_STR_ARG(req->items[i].value));
     }
     check_text(&have, want);
 }

@@ -4,11 +4,7 @@
 
 #include "contract/contract.h"
 
-enum {
-    CLIENTS = 8,
-    LONG_MS = 600000,
-    LEASE_MS = 1500, /* long enough for all of them to take something */
-};
+enum { CLIENTS = 8, LONG_MS = 600000 };
 
 struct racers {
     struct contract *clients[CLIENTS];
@@ -123,147 +119,6 @@ static void a_counter_loses_no_step(void **state)
     assert_int_equal(contract_log(c, "steps", "n", 0, 2 * STEPS)->log_n, STEPS - 1);
 }
 
-/* ---- one queue, many takers ---- */
-
-enum { ITEMS = 400 };
-
-static void fill_queue(struct contract *c)
-{
-    struct contract_call *last = NULL;
-    for (int i = 0; i < ITEMS; i++) {
-        char *id = id_of(c, "i", i);
-        last = contract_start(c, NO_GUARDS, WRITES(push("work", id, id)));
-    }
-    contract_wait(last);
-    assert_int_equal(last->req.status, 0);
-}
-
-struct taking {
-    struct gl_take take;
-    struct contract_call *call;
-    int last; /* number of its last item */
-};
-
-static void begin_taking(struct contract *c, struct taking *t, gl_ms lease_ms, size_t limit)
-{
-    t->call = contract_call_new(c);
-    t->take = (struct gl_take){GL_S("work"), c->session, lease_ms, limit};
-    c->store->ops->take(c->store, &t->call->req, GL_S("default"), &t->take);
-}
-
-/* Number of an item like "i0042"; each taker gets them in their order. */
-static int number_of(struct taking *t, gl_str id)
-{
-    uint64_t n;
-    assert_true(gl_str_u64((gl_str){id.p + 1, id.n - 1}, &n));
-    assert_in_range(n, 0, ITEMS - 1);
-    assert_true((int)n > t->last);
-    t->last = (int)n;
-    return (int)n;
-}
-
-static void acknowledge(struct contract *c, const struct gl_store_req *req)
-{
-    struct contract_call *last = NULL;
-    for (size_t i = 0; i < req->items_n; i++) {
-        const char *id = req->items[i].id.p;
-        last = start(c, GUARDS(claimed("work", id, req->items[i].token)),
-                     WRITES(pop("work", id), append("done", id, 1, "{}")));
-    }
-    contract_wait(last);
-    assert_int_equal(last->req.status, 0);
-}
-
-static void every_item_goes_to_one_taker(void **state)
-{
-    struct contract *c = *state;
-    struct racers r = line_up(c);
-    struct taking t[CLIENTS];
-    int taken[ITEMS] = {0};
-    size_t total = 0, round = 0;
-    fill_queue(c);
-    for (size_t i = 0; i < CLIENTS; i++) {
-        t[i].last = -1;
-    }
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t i = 0; i < CLIENTS; i++) {
-            begin_taking(r.clients[i], &t[i], LONG_MS, 1 + (i + round) % 7);
-        }
-        round++;
-        for (size_t i = 0; i < CLIENTS; i++) {
-            contract_wait(t[i].call);
-            const struct gl_store_req *req = &t[i].call->req;
-            assert_int_equal(req->status, 0);
-            for (size_t k = 0; k < req->items_n; k++) {
-                assert_true(gl_str_eq(req->items[k].id, req->items[k].value));
-                taken[number_of(&t[i], req->items[k].id)]++;
-                total++;
-            }
-            if (req->items_n > 0) {
-                more = true;
-                acknowledge(r.clients[i], req);
-            }
-        }
-    }
-    assert_int_equal(total, ITEMS);
-    for (int i = 0; i < ITEMS; i++) {
-        assert_int_equal(taken[i], 1);
-        assert_int_equal(contract_log(c, "done", id_of(c, "i", i), 0, 10)->log_n, 1);
-    }
-}
-
-/* Half of the takers die with their hands full, one forgets, one gives back: the others get it all,
- * and nothing is done twice. */
-static void what_takers_drop_is_picked_up(void **state)
-{
-    struct contract *c = *state;
-    bool shared = c->store->ops->shared;
-    struct racers r = line_up(c);
-    struct taking t[CLIENTS];
-    fill_queue(c);
-    for (size_t i = 0; i < CLIENTS; i++) {
-        /* Who gives back or acknowledges still holds it then, however long that takes. */
-        bool holds = i == 4 || i == 5 || (i < 6 && shared);
-        begin_taking(r.clients[i], &t[i], holds ? LONG_MS : LEASE_MS, 10);
-    }
-    for (size_t i = 0; i < CLIENTS; i++) {
-        contract_wait(t[i].call);
-        assert_int_equal(t[i].call->req.items_n, 10);
-    }
-    for (size_t i = 0; i < 4 && shared; i++) { /* (without sessions of their own: by the lease) */
-        assert_int_equal(contract_leave(r.clients[i], r.clients[i]->session), 0);
-    }
-    for (size_t k = 0; k < 10; k++) {
-        const struct gl_queue_item *item = &t[4].call->req.items[k];
-        struct contract_call *back =
-            start(r.clients[4], GUARDS(claimed("work", item->id.p, item->token)),
-                  WRITES(unclaim("work", item->id.p)));
-        contract_wait(back);
-        assert_int_equal(back->req.status, 0);
-    }
-    acknowledge(r.clients[5], &t[5].call->req); /* the only one who has done something */
-    contract_advance(c, LEASE_MS + 20);
-    struct taking rest = {.last = -1};
-    begin_taking(r.clients[7], &rest, LONG_MS, 2 * ITEMS);
-    contract_wait(rest.call);
-    assert_int_equal(rest.call->req.status, 0);
-    assert_int_equal(rest.call->req.items_n, ITEMS - 10);
-    for (size_t k = 0; k < rest.call->req.items_n; k++) {
-        (void)number_of(&rest, rest.call->req.items[k].id); /* all from their old places */
-    }
-    for (size_t k = 0; k < 10; k++) { /* whoever wakes up now is too late */
-        const struct gl_queue_item *item = &t[6].call->req.items[k];
-        struct contract_call *late =
-            start(r.clients[6], GUARDS(claimed("work", item->id.p, item->token)),
-                  WRITES(pop("work", item->id.p)));
-        contract_wait(late);
-        assert_int_equal(late->req.status, GL_E_CONFLICT);
-    }
-    acknowledge(r.clients[7], &rest.call->req);
-    check_items(contract_take(c, "work", LONG_MS, 10), "");
-}
-
 /* ---- opening at once ---- */
 
 static void openings_at_once_have_different_incarnations(void **state)
@@ -299,8 +154,6 @@ int main(void)
     const struct contract_test tests[] = {
         CONTRACT_TEST(each_of_a_thousand_keys_has_one_winner),
         CONTRACT_TEST(a_counter_loses_no_step),
-        CONTRACT_TEST(every_item_goes_to_one_taker),
-        CONTRACT_TEST(what_takers_drop_is_picked_up),
         CONTRACT_TEST(openings_at_once_have_different_incarnations),
     };
     return contract_run(tests, GL_COUNT(tests));

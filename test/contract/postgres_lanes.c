@@ -12,7 +12,6 @@ struct model {
     uint64_t rev[KEYS]; /* 0: absent */
     int64_t log[KEYS];  /* last number */
     int64_t at[KEYS];   /* its score in the index; 0: not there */
-    uint64_t pushed_n;
 };
 
 struct plan {
@@ -54,10 +53,6 @@ static void touch(struct making *t, int key, uint64_t number)
     }
     m->at[key] = gl_rng_range(t->rng, 1, 5);
     t->writes[t->writes_n++] = into_index("due", m->at[key], id);
-    if (gl_rng_below(t->rng, 8) == 0) {
-        t->writes[t->writes_n++] = push(
-            "inbox", gl_str_fmt(&t->c->arena, "%06llu", (unsigned long long)m->pushed_n++).p, "{}");
-    }
 }
 
 static void begin(struct making *t, struct plan *p, uint64_t number)
@@ -98,13 +93,6 @@ static void check_model(struct contract *c, const struct model *m)
         n += m->at[key] != 0;
     }
     assert_int_equal(due->entries_n, n);
-    const struct gl_store_req *items = contract_take(c, "inbox", 60000, TXS * PER_TX);
-    assert_int_equal(items->items_n, m->pushed_n);
-    for (size_t i = 0; i < items->items_n; i++) { /* in the order of the pushes */
-        uint64_t number = 0;
-        assert_true(gl_str_u64(items->items[i].id, &number));
-        assert_int_equal(number, i);
-    }
 }
 
 static void pipelined_commits_end_as_if_one_after_the_other(void **state)

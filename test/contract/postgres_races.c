@@ -40,7 +40,7 @@ static void fill(struct contract *c)
     assert_int_equal(contract_commit(c, NO_GUARDS,
                                      WRITES(put("job", "always", 1, "{}"), put("job", "a", 1, "{}"),
                                             put_owned("job", "o", 1, c->session.p, 4),
-                                            put("run", "r", 1, "{}"), push("inbox", "i", "{}"))),
+                                            put("run", "r", 1, "{}"))),
                      0);
 }
 
@@ -88,16 +88,6 @@ static void a_record_that_gets_alive_meanwhile(void **state)
     check_refused(c, INSERT("run", "n", "true"), not_live("run", "n"),
                   put_live("run", "n", 1, "mine"));
     check_refused(c, INSERT("run", "m", "true"), not_live("run", "m"), put("job", "b", 1, "{}"));
-}
-
-static void an_item_that_is_claimed_meanwhile(void **state)
-{
-    struct contract *c = *state;
-    fill(c);
-    uint64_t token = contract_take(c, "inbox", 1, 1)->items[0].token;
-    check_refused(c, "UPDATE glia_default.queue SET token = token + 1",
-                  claimed("inbox", "i", token), pop("inbox", "i"));
-    assert_int_equal(contract_take(c, "inbox", 1, 1)->items_n, 1);
 }
 
 static void a_session_that_dies_meanwhile(void **state)
@@ -152,7 +142,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_record_that_is_changed_meanwhile), TEST(a_record_that_is_removed_meanwhile),
         TEST(a_record_that_comes_meanwhile),      TEST(a_record_that_gets_alive_meanwhile),
-        TEST(an_item_that_is_claimed_meanwhile),  TEST(a_session_that_dies_meanwhile),
+        TEST(a_session_that_dies_meanwhile),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -321,51 +321,6 @@ static void a_session_that_could_not_end_ends_later(void **state)
     assert_int_equal(contract_renew_for(&f->c, s, 30000, "{\"n\":2}"), GL_E_GONE);
 }
 
-static int take_one(struct fixture *f, const char *want)
-{
-    struct contract_call *call = contract_call_new(&f->c);
-    struct gl_take take = {GL_S("q"), f->c.session, 3600000, 1};
-    f->c.store->ops->take(f->c.store, &call->req, GL_S("default"), &take);
-    contract_wait(call);
-    assert_true(call->req.status == 0 || call->req.items_n == 0);
-    if (call->req.status == 0) {
-        check_items(&call->req, want);
-    }
-    return call->req.status;
-}
-
-static void a_claim_that_could_not_be_written_is_nobodys(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(
-        contract_commit(&f->c, NO_GUARDS, WRITES(push("q", "a", "1"), push("q", "b", "2"))), 0);
-    const enum vfs_cut_fault faults[] = {VFS_CUT_FULL, VFS_CUT_READ_ONLY, VFS_CUT_WRITE_ERROR};
-    for (size_t i = 0; i < GL_COUNT(faults); i++) {
-        vfs_cut_fail(f->vfs, faults[i], "");
-        assert_int_equal(take_one(f, ""), GL_E_UNAVAILABLE);
-        vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
-    }
-    assert_int_equal(take_one(f, "a=1"), 0);
-    assert_int_equal(take_one(f, "b=2"), 0);
-    assert_int_equal(take_one(f, ""), 0);
-}
-
-/* Whatever is true, it is the same afterwards: it may be claimed by one who does not know. */
-static void a_claim_whose_sync_failed_is_certain_before_the_next(void **state)
-{
-    struct fixture *f = *state;
-    assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(push("q", "a", "1"))), 0);
-    vfs_cut_fail(f->vfs, VFS_CUT_SYNC_LOST, "-wal");
-    assert_int_equal(take_one(f, ""), GL_E_UNAVAILABLE);
-    assert_int_equal(take_one(f, ""), GL_E_UNAVAILABLE);
-    vfs_cut_fail(f->vfs, VFS_CUT_OK, "");
-    check_value(&f->c, "job", "a", "kept");
-    assert_int_equal(contract_commit(&f->c, NO_GUARDS, WRITES(push("q", "b", "2"))), 0);
-    bool is_claimed =
-        sqlite_world_sql(&f->w, "SELECT token FROM item WHERE id = 'a' AND until > 0") != 0;
-    assert_int_equal(take_one(f, is_claimed ? "b=2" : "a=1"), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,10 +349,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_session_that_could_not_be_opened_is_opened_again, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_session_that_could_not_end_ends_later, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_claim_that_could_not_be_written_is_nobodys, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(a_claim_whose_sync_failed_is_certain_before_the_next,
-                                        set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

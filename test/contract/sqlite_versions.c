@@ -94,9 +94,8 @@ static void it_is_used_like_a_new_one(void **state)
         contract_commit(c,
                         GUARDS(owned("job", waiting, "host.2WRN55#2.d3amtcuncrtaacti", 1),
                                dead(GL_S("host.2WRN55#2.d3amtcuncrtaacti"))),
-                        WRITES(put_owned("job", waiting, 3, s.p, 2), push("q", "a", "1"))),
+                        WRITES(put_owned("job", waiting, 3, s.p, 2))),
         0);
-    check_items(contract_take(c, "q", 1000, 10), "a=1");
     assert_int_equal(sqlite_world_sql(&f->w, "SELECT count(*) FROM record WHERE sum <> 0"), 1);
     contract_maker_sqlite.damage(&f->w, "job", waiting);
     assert_true(contract_get(c, "job", waiting).damaged);
