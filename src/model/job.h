@@ -13,12 +13,11 @@
  *     a time            its earliest timer
  *     GL_WAKE_NEVER     it waits for a person
  * Index "ended": ended jobs at the time they ended, for retention.
- * Index "retry/<job>": live jobs that retry that one.
+ * Index "retry/<job>": live jobs that retry that one, which is not removed until they have ended.
  * A step with foreach has the status `waiting` while its instances, the steps "<step id>[0]" and so
  * on, run; they are steps like others, but nobody's parents: their step is told of their ends.
  * A signal that no step waits for yet is kept as kind "signal", id "<job>/<number>".
  * What a job was given is kind "inputs", id = the job's.
- * A live job that retries an ended one is kind "retry", id "<ended>/<live>": the ended one stays.
  * Log "events"/<job>: one entry per transaction, numbered by its last event, of newline-separated
  * JSON events. */
 #ifndef GL_MODEL_JOB_H

@@ -174,8 +174,6 @@ void gl_peers_on_woken(struct gl_node *n);
 void gl_peers_on_taken(struct gl_node *n, gl_str job, gl_str from);
 /* What was known of others was known of another store, perhaps. */
 void gl_peers_on_changed(struct gl_node *n);
-/* What only the leader may do is guarded by this. */
-struct gl_guard gl_peers_leads(const struct gl_node *n);
 
 /* ---- inbox.c: commands for jobs that live elsewhere ---- */
 struct gl_inbox_entry;

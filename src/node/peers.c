@@ -183,15 +183,6 @@ void gl_peers_on_changed(struct gl_node *n)
     }
 }
 
-struct gl_guard gl_peers_leads(const struct gl_node *n)
-{
-    return (struct gl_guard){.type = GL_GUARD_OWNED,
-                             .kind = GL_S("lease"),
-                             .id = GL_S("leader"),
-                             .owner = n->session,
-                             .token = n->peers->token};
-}
-
 /* ---- what the core is told ---- */
 
 static void tell(struct gl_node *n, const struct gl_event_record *pools, size_t pools_n)

@@ -551,9 +551,6 @@ static void finish(struct gl_core *c, struct gl_job *j)
     gl_ledger_move_job(c, j, status);
     j->r.ended_at = c->now;
     j->r.hold = GL_HOLD_NONE;
-    if (j->r.retry_of.n > 0) {
-        (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("retry"), gl_submit_retry_id(c, j));
-    }
     gl_txn_log(c, j, NULL, events[status], j->r.reason, (gl_str){0});
 }
 

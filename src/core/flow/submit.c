@@ -53,11 +53,6 @@ int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec *
     return 0;
 }
 
-gl_str gl_submit_retry_id(struct gl_core *c, const struct gl_job *j)
-{
-    return gl_str_fmt(c->out->arena, "%.*s/%.*s", GL_STR_ARG(j->r.retry_of), GL_STR_ARG(j->id));
-}
-
 static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struct gl_spec *spec)
 {
     struct gl_job *j = gl_job_new(c, ev->job);
@@ -127,10 +122,6 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     c->counts.jobs_submitted++;
     j = create(c, ev, spec);
     gl_ledger_move_job(c, j, GL_JOB_RUNNING);
-    if (j->r.retry_of.n > 0) { /* as long as it may look there, that job is not removed */
-        gl_txn_write(c, j, GL_WRITE_PUT, GL_S("retry"), gl_submit_retry_id(c, j))->value =
-            GL_S("{}");
-    }
     if (inputs.n > 0) {
         gl_txn_write(c, j, GL_WRITE_PUT, GL_S("inputs"), j->id)->value = inputs;
     }

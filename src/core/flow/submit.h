@@ -11,9 +11,6 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev);
 int gl_submit_spec(struct gl_core *c, gl_str hash, gl_str text, struct gl_spec **ret,
                    struct gl_why *reterr_why);
 
-/* The record that says which live job looks into which ended one: "<earlier>/<job>". */
-gl_str gl_submit_retry_id(struct gl_core *c, const struct gl_job *j);
-
 /* No record names this flow any more, and its own is about to go: unless a job in memory uses it,
  * it is forgotten, and a job that comes later writes it again. */
 void gl_submit_forget(struct gl_core *c, gl_str hash);
