@@ -17,7 +17,6 @@ enum {
     FINISH_READS_MAX =
         256, /* at most this often when everything has ended: a stranger may hold the pipe */
     MARK_BYTES_MAX = 64,
-    PIPES_FREE_MAX = 64,
 };
 
 /* ---- pipes ---- */
@@ -39,29 +38,11 @@ void gl_capture_free_closed(struct gl_keeper *k)
     }
 }
 
-void gl_capture_close_free(struct gl_keeper *k)
+static void leave_pipe(struct gl_keeper *k, struct gl_stream *s)
 {
-    while (!gl_list_empty(&k->pipes_free)) {
-        close_pipe(k, GL_CONTAINER(gl_list_first(&k->pipes_free), struct gl_pipe, link));
-    }
-    gl_capture_free_closed(k);
-}
-
-/* Give it back for the next step. Not if some process may still hold it that nobody knows of. */
-static void leave_pipe(struct gl_keeper *k, struct gl_stream *s, bool empty)
-{
-    struct gl_pipe *p = s->pipe;
-    s->pipe = NULL;
-    if (p == NULL) {
-        return;
-    }
-    p->owner = NULL;
-    p->stream = NULL;
-    if (!empty || p->is_paused || k->strays_n > 0 || k->pipes_free_n >= PIPES_FREE_MAX) {
-        close_pipe(k, p);
-    } else {
-        gl_list_push(&k->pipes_free, &p->link);
-        k->pipes_free_n++;
+    if (s->pipe != NULL) {
+        close_pipe(k, s->pipe);
+        s->pipe = NULL;
     }
 }
 
@@ -71,12 +52,7 @@ static void on_ready(struct gl_keeper *k, struct gl_watch *w, uint32_t events)
 {
     struct gl_pipe *p = GL_CONTAINER(w, struct gl_pipe, watch);
     (void)events;
-    if (p->owner != NULL) {
-        (void)read_some(k, p->owner, p->stream);
-    } else { /* free, and somebody writes to it: not one of ours, so away with it */
-        k->pipes_free_n--;
-        close_pipe(k, p);
-    }
+    (void)read_some(k, p->owner, p->stream);
 }
 
 static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
@@ -99,19 +75,11 @@ static struct gl_pipe *new_pipe(struct gl_keeper *k, struct gl_why *why)
     return p;
 }
 
+/* Each step has pipes of its own: a process outside may still hold those of an earlier one. */
 static int get_pipe(struct gl_keeper *k, struct gl_capture *c, struct gl_stream *s,
                     struct gl_why *why)
 {
-    struct gl_link *free_one = gl_list_first(&k->pipes_free);
-    if (free_one != NULL) {
-        s->pipe = GL_CONTAINER(free_one, struct gl_pipe, link);
-        gl_list_remove(free_one);
-        k->pipes_free_n--;
-        /* The step before may have set its end not to block; the end is shared. */
-        (void)fcntl(s->pipe->write_fd, F_SETFL, 0);
-    } else {
-        s->pipe = new_pipe(k, why);
-    }
+    s->pipe = new_pipe(k, why);
     if (s->pipe == NULL) {
         return GL_E_LIMIT;
     }
@@ -146,8 +114,8 @@ void gl_capture_init(struct gl_capture *c)
 
 void gl_capture_done(struct gl_keeper *k, struct gl_capture *c)
 {
-    leave_pipe(k, &c->out, false);
-    leave_pipe(k, &c->err, false);
+    leave_pipe(k, &c->out);
+    leave_pipe(k, &c->err);
     gl_fs_closep(&c->log_fd);
     gl_redact_done(&c->out.redact);
     gl_redact_done(&c->err.redact);
@@ -496,7 +464,7 @@ static void finish_stream(struct gl_keeper *k, struct gl_capture *c, struct gl_s
         more = read_some(k, c, s);
     }
     end_redact(k, c, s);
-    leave_pipe(k, s, !more);
+    leave_pipe(k, s);
     if (c->heard != NULL && s == &c->out) {
         gl_buf_reset(&k->plain);
         gl_heard_end_out(k, c->heard, &k->plain);

@@ -25,15 +25,15 @@ enum {
     GL_CAPTURE_PART_BYTES = GL_LOG_BYTES_MAX / 2, /* the first part, and the last */
 };
 
-/* Pipes serve one step after another: both ends stay open here, so there is never an end of file; a
- * step's output is complete when its processes have ended and the pipe is empty. */
 struct gl_heard;
 
+/* Both ends stay open here, so there is never an end of file; a step's output is complete when its
+ * processes have ended and the pipe is empty. */
 struct gl_pipe {
-    struct gl_link link;      /* in pipes_free or pipes_closed, or alone */
-    struct gl_watch watch;    /* the end we read */
-    int write_fd;             /* the end steps write to */
-    struct gl_capture *owner; /* NULL: free */
+    struct gl_link link;   /* in pipes_closed, or alone */
+    struct gl_watch watch; /* the end we read */
+    int write_fd;          /* the end steps write to */
+    struct gl_capture *owner;
     struct gl_stream *stream;
     bool is_paused; /* nothing is read from it for now */
 };
@@ -79,8 +79,6 @@ void gl_capture_finish(struct gl_keeper *k, struct gl_capture *c);
 
 /* The turn is over: nobody names the pipes any more that were closed in it. */
 void gl_capture_free_closed(struct gl_keeper *k);
-/* The keeper ends: close those that are free. */
-void gl_capture_close_free(struct gl_keeper *k);
 
 /* The last line of stdout, if it may be an output; else "". */
 gl_str gl_capture_last(const struct gl_capture *c);

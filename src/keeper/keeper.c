@@ -415,9 +415,9 @@ static void init(struct gl_keeper *k, const struct gl_keeper_config *config)
     *k = (struct gl_keeper){.config = *config};
     k->contexts_fd = k->lock_fd = k->epoll_fd = k->timer_fd = k->null_fd = k->children_fd = -1;
     k->signals.fd = k->alarm.fd = k->listener.fd = k->journal.fd = k->journal.done_fd = -1;
-    struct gl_link *lists[] = {&k->floors_idle, &k->floors_empty, &k->clearing,     &k->ending,
-                               &k->unsaid,      &k->said,         &k->buried,       &k->callers,
-                               &k->gone,        &k->pipes_free,   &k->pipes_closed, &k->talking};
+    struct gl_link *lists[] = {&k->floors_idle, &k->floors_empty, &k->clearing, &k->ending,
+                               &k->unsaid,      &k->said,         &k->buried,   &k->callers,
+                               &k->gone,        &k->pipes_closed, &k->talking};
     for (size_t i = 0; i < GL_COUNT(lists); i++) {
         gl_list_init(lists[i]);
     }
@@ -518,7 +518,7 @@ void gl_keeper_close(struct gl_keeper *k)
     gl_trash_close(k);
     gl_proctree_close(k);
     gl_charge_free_all(k);
-    gl_capture_close_free(k);
+    gl_capture_free_closed(k);
     gl_journal_close(&k->journal);
     gl_heap_done(&k->timers);
     gl_buf_done(&k->lines);

@@ -97,13 +97,12 @@ struct gl_keeper {
     size_t floors_empty_n;
     struct gl_shelved *shelved; /* folders for later attempts: see shelf.h */
     size_t shelved_n;
-    struct gl_link clearing; /* over, with descendants that are not */
-    struct gl_link ending;   /* ended, not yet synced */
-    struct gl_link unsaid;   /* synced, not yet told to this caller */
-    struct gl_link said;     /* told, not yet acknowledged */
-    struct gl_link buried;   /* freed at the end of the turn: its events may still name them */
-    struct gl_link pipes_free, pipes_closed; /* see capture.h */
-    size_t pipes_free_n;
+    struct gl_link clearing;     /* over, with descendants that are not */
+    struct gl_link ending;       /* ended, not yet synced */
+    struct gl_link unsaid;       /* synced, not yet told to this caller */
+    struct gl_link said;         /* told, not yet acknowledged */
+    struct gl_link buried;       /* freed at the end of the turn: its events may still name them */
+    struct gl_link pipes_closed; /* see capture.h */
     size_t running_n, running_max; /* each needs two descriptors */
     size_t result_bytes;
     struct gl_link talking; /* struct gl_heard with lines for the node */

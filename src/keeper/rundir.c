@@ -94,19 +94,16 @@ static gl_str join_env(struct gl_arena *a, char *const *env)
     return (gl_str){.p = text, .n = n};
 }
 
-/* *ret_new: the folder and work/ were not there. */
 static int make_folder(struct gl_keeper *k, const struct gl_exec_start *s, gl_str path,
-                       bool *ret_new, struct gl_why *why)
+                       struct gl_why *why)
 {
     char *name = (char *)(uintptr_t)gl_rundir_join(&k->scratch, path, GL_S("work")).p;
     name[path.n] = 0;
     int err = make_folders(k->contexts_fd, name, 0700);
     name[path.n] = '/';
-    *ret_new = err == 0;
     if ((err == 0 || err == EEXIST) && s->cwd.n == 0) {
         err = make_folders(k->contexts_fd, name, 0700);
     }
-    *ret_new = *ret_new && err == 0 && s->cwd.n == 0;
     return err == 0 || err == EEXIST ? 0 : gl_fs_why(why, err, "make the working folder", name);
 }
 
@@ -115,13 +112,12 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
 {
     gl_str input = s->input.n > 0 ? s->input : GL_S("{}");
     struct gl_shelf_sizes former = {-1, -1};
-    bool is_new = false;
     const char *last = s->cwd.n == 0 ? gl_rundir_join(&k->scratch, path, GL_S("work")).p : path.p;
     int r = 0;
     if (!gl_shelf_take(k, job, path, &former)) {
         /* A step could have put a link where a later one has its folder: nothing is made there. */
         r = gl_fs_refuse_links(k->contexts_fd, last, reterr_why);
-        r = r < 0 ? r : make_folder(k, s, path, &is_new, reterr_why);
+        r = r < 0 ? r : make_folder(k, s, path, reterr_why);
     }
     r = r < 0 ? r : gl_fs_refuse_links(k->contexts_fd, last, reterr_why);
     if (r == 0) {
@@ -133,9 +129,6 @@ int gl_rundir_make(struct gl_keeper *k, const struct gl_exec_start *s, char *con
     }
     for (size_t i = 0; r == 0 && i < s->files_n; i++) {
         r = gl_workdir_put(k, s, path, &s->files[i], reterr_why);
-    }
-    if (r == 0 && is_new && s->files_n == 0) {
-        gl_shelf_mark(k, path);
     }
     return r;
 }

@@ -62,48 +62,28 @@ static bool is_ours(int folder)
     return folder >= 0 && fstat(folder, &st) == 0 && (st.st_mode & 07777) == FOLDER_MODE;
 }
 
-static bool is_our_file(struct gl_keeper *k, const char *path, int64_t *ret_bytes)
+static bool is_our_file(int folder, const char *name, int64_t *ret_bytes)
 {
     struct stat st;
-    if (fstatat(k->contexts_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-        st.st_mode != (S_IFREG | 0600) || st.st_nlink != 1) {
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_mode != (S_IFREG | 0600) ||
+        st.st_nlink != 1) {
         return false;
     }
     *ret_bytes = st.st_size;
     return true;
 }
 
-/* A folder whose content changes gets the time of that as its own, and no clock shows this one. A
- * file system that cannot hold it never shows it: then no folder is used again. */
-static const struct timespec unchanged = {.tv_sec = 1, .tv_nsec = 618033988};
-
-static bool is_unchanged(struct gl_keeper *k, const char *path)
-{
-    struct stat st;
-    return fstatat(k->contexts_fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           st.st_mode == (S_IFDIR | FOLDER_MODE) && st.st_mtim.tv_sec == unchanged.tv_sec &&
-           st.st_mtim.tv_nsec == unchanged.tv_nsec;
-}
-
-static void mark_unchanged(struct gl_keeper *k, const char *path)
-{
-    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, unchanged};
-    (void)utimensat(k->contexts_fd, path, times, AT_SYMLINK_NOFOLLOW); /* else it serves once */
-}
-
-void gl_shelf_mark(struct gl_keeper *k, gl_str path)
-{
-    mark_unchanged(k, gl_rundir_join(&k->scratch, path, GL_S("work")).p);
-    mark_unchanged(k, path.p);
-}
-
-/* Is it as we have made it? */
+/* Is it as we have made it? Its times and modes are what its step says they are, so each name in it
+ * is looked at. The files are written anew in any case. */
 static bool is_untouched(struct gl_keeper *k, gl_str path, struct gl_shelf_sizes *ret)
 {
-    struct gl_arena *a = &k->scratch;
-    return is_unchanged(k, path.p) && is_unchanged(k, gl_rundir_join(a, path, GL_S("work")).p) &&
-           is_our_file(k, gl_rundir_join(a, path, GL_S("input.json")).p, &ret->input_bytes) &&
-           is_our_file(k, gl_rundir_join(a, path, GL_S("env")).p, &ret->env_bytes);
+    static const char *const made[] = {"input.json", "env", "work", NULL};
+    static const char *const nothing[] = {NULL};
+    GL_CLEANUP(gl_fs_closep) int folder = open_folder(k->contexts_fd, path.p);
+    GL_CLEANUP(gl_fs_closep) int work = folder >= 0 ? open_folder(folder, "work") : -1;
+    return is_ours(folder) && is_ours(work) && holds_only(work, nothing) &&
+           holds_only(folder, made) && is_our_file(folder, "input.json", &ret->input_bytes) &&
+           is_our_file(folder, "env", &ret->env_bytes);
 }
 
 /* ---- the list ---- */

@@ -1,10 +1,10 @@
 /* shelf.h - folders of attempts that said nothing and left nothing, kept for later attempts.
  *
  * Making folders and files is the dearest part of a short step, so a folder that is as good as new
- * is renamed to its next place instead. Whether it is, its time of change tells. It stays where it
- * was until then. With the folders of jobs it is the same: a new job may get that of the one that
- * has been idle for longest, with the one folder that is left in it. What is still on the shelf
- * when the keeper ends is removed. */
+ * is renamed to its next place instead: one that holds what the keeper has put there and nothing
+ * else. It stays where it was until then. With the folders of jobs it is the same: a new job may
+ * get that of the one that has been idle for longest, with the one folder that is left in it. What
+ * is still on the shelf when the keeper ends is removed. */
 #ifndef GL_KEEPER_SHELF_H
 #define GL_KEEPER_SHELF_H
 
@@ -27,9 +27,6 @@ struct gl_shelved {
  * it has to be made. The folder of the job is there afterwards, if it can be made. */
 bool gl_shelf_take(struct gl_keeper *k, struct gl_floor *job, gl_str path,
                    struct gl_shelf_sizes *ret);
-
-/* The folder is new, and will be left as it is if nobody changes it. */
-void gl_shelf_mark(struct gl_keeper *k, gl_str path);
 
 /* The attempt is over. Keep its folder if nothing was changed in it (true); else it stays as it is.
  */

@@ -207,6 +207,30 @@ def test_what_a_step_has_added_to_its_input_is_not_in_that_of_the_next(place):
         assert f.read().endswith(" o [2]\n")
 
 
+def test_a_step_cannot_plant_files_for_a_later_one(place):
+    """Whatever times and modes it gives its folders, a folder with something in it serves once."""
+    place.run("""/usr/bin/python3 -c '
+import os
+before = [(path, os.stat(path)) for path in ("..", ".")]
+open("planted", "w").write("x"); open("../planted", "w").write("x"); os.mkdir("sub")
+for path, was in before:
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+'""")
+    place.run("ls -A . ..", attempt="t:attempt:1")
+    with open(place.folder("log", attempt="t:attempt:1")) as f:
+        assert "planted" not in f.read()
+
+
+def test_each_step_has_pipes_of_its_own(place):
+    """A process outside may still hold those of an earlier one."""
+    said = []
+    for i in range(3):
+        place.run("readlink /proc/$$/fd/1 /proc/$$/fd/2 > fds", attempt="s:attempt:%d" % i)
+        with open(place.folder("work", "fds", attempt="s:attempt:%d" % i)) as f:
+            said += f.read().split()
+    assert len(said) == len(set(said)) == 6, said
+
+
 def test_instances_of_a_step_have_folders_of_their_own(place):
     for i in range(3):
         attempt = "fetch[%d]:attempt:1" % i
