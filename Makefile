@@ -5,7 +5,7 @@ ARGS ?= run examples/hello.yaml --data-dir $(BUILD)/data
 SEEDS ?= 2000
 SECONDS ?= 60
 
-.PHONY: all help run test bench sim soak fuzz tidy fmt asan tsan install clean setup
+.PHONY: all help run test check bench sim soak fuzz tidy fmt asan tsan install clean setup
 
 all: setup
 	@tools/build $(BUILD)
@@ -23,7 +23,10 @@ run: all
 	@GLIA_DATA_DIR="$${GLIA_DATA_DIR:-$(abspath $(BUILD))/data}" $(BUILD)/glia $(ARGS)
 
 test: setup
-	@tools/test
+	@tools/test $(T)
+
+check: setup
+	@tools/test check
 
 bench: all
 	@$(if $(STORE),bench/stores $(BUILD) --store $(STORE),bench/run $(BUILD))
