@@ -171,13 +171,32 @@ static struct gl_progress_step *step_of(struct gl_progress *p, gl_str id)
     return s;
 }
 
+/* A status has only some of the steps of a large job, and counts of all. */
+static void count_others(struct gl_progress *p, const struct gl_json *j, gl_jnode counts)
+{
+    size_t all_n = 0, ended_n = 0;
+
+    for (gl_jnode k = gl_json_first(j, counts); k; k = gl_json_after(j, counts, k)) {
+        int64_t n = 0;
+
+        if (gl_json_i64(j, gl_json_value(k), &n) && n > 0) {
+            all_n += (size_t)n;
+            ended_n += gl_progress_is_end(gl_json_str(j, k, &p->arena)) ? (size_t)n : 0;
+        }
+    }
+    p->others_n = all_n > p->steps_n ? all_n - p->steps_n : 0;
+    p->others_ended_n = ended_n > p->ended_n ? ended_n - p->ended_n : 0;
+}
+
 void gl_progress_load(struct gl_progress *p, const struct gl_json *j, gl_jnode status)
 {
-    gl_jnode steps = gl_json_get(j, gl_json_get(j, status, "workflow_state"), "steps");
+    gl_jnode state = gl_json_get(j, status, "workflow_state");
+    gl_jnode steps = gl_json_get(j, state, "steps");
 
     for (gl_jnode k = gl_json_first(j, steps); k; k = gl_json_after(j, steps, k)) {
         read_step(p, j, gl_json_value(k), step_of(p, gl_json_str(j, k, &p->arena)));
     }
+    count_others(p, j, gl_json_get(j, state, "counts"));
     p->is_changed = true;
 }
 
@@ -196,6 +215,11 @@ static void add_times(struct gl_buf *line, const struct gl_progress_step *s, gl_
     } else if (s->started_at != 0 && until > s->started_at && !gl_str_is(s->status, "ready")) {
         gl_buf_fmt(line, "  %.*s", GL_STR_ARG(gl_when_span(until - s->started_at, span)));
     }
+}
+
+static size_t all_n(const struct gl_progress *p)
+{
+    return p->steps_n + p->others_n;
 }
 
 /* "completed  fetch   attempt 2  0.4s  why"; clipped to `width`, 0 is no limit. */
@@ -241,7 +265,7 @@ static void add_counters(const struct gl_progress *p, struct gl_buf *out)
 {
     static const char *const shown[] = {"running", "retry_wait", "blocked", "failed", "skipped"};
 
-    gl_buf_fmt(out, "  %zu of %zu steps ended", p->ended_n, p->steps_n);
+    gl_buf_fmt(out, "  %zu of %zu steps ended", p->ended_n + p->others_ended_n, all_n(p));
     for (size_t i = 0; i < GL_COUNT(shown); i++) {
         size_t n = count(p, shown[i]);
 
@@ -281,14 +305,14 @@ static bool needs_attention(const struct gl_progress_step *s)
 static void draw_block(struct gl_progress *p, gl_ms now)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-    bool all = p->steps_n + ROWS_SPARE <= p->term->rows;
+    bool all = all_n(p) + ROWS_SPARE <= p->term->rows;
     size_t lines = 0;
     size_t max = p->term->rows > SHOWN_MAX + ROWS_SPARE ? SHOWN_MAX : 4;
 
     if (p->drawn > 0) {
         gl_buf_fmt(&out, "\033[%zuA\r", p->drawn);
     }
-    for (size_t i = 1; i != 0 && (all || lines < max); i = p->steps[i - 1].next) {
+    for (size_t i = p->steps_n > 0; i != 0 && (all || lines < max); i = p->steps[i - 1].next) {
         if (all || needs_attention(&p->steps[i - 1])) {
             add_step(p, &p->steps[i - 1], p->term->columns, now, &out);
             gl_buf_c(&out, "\033[K\n");
@@ -318,12 +342,12 @@ void gl_progress_draw(struct gl_progress *p, gl_ms now)
 {
     gl_ms since = now - p->drawn_at;
 
-    if (p->is_quiet || p->steps_n == 0 || since < (p->is_changed ? REDRAW_MS : TICK_MS)) {
+    if (p->is_quiet || all_n(p) == 0 || since < (p->is_changed ? REDRAW_MS : TICK_MS)) {
         return;
     }
     if (p->term->is_tty) {
         draw_block(p, now);
-    } else if (p->steps_n > PLAIN_STEPS_MAX && p->is_changed && since >= PLAIN_TICK_MS) {
+    } else if (all_n(p) > PLAIN_STEPS_MAX && p->is_changed && since >= PLAIN_TICK_MS) {
         tell_counters(p);
     } else {
         return;
@@ -341,13 +365,26 @@ static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s
     if (p->is_quiet || p->term->is_tty) {
         return;
     }
-    if (p->steps_n > PLAIN_STEPS_MAX &&
+    if (all_n(p) > PLAIN_STEPS_MAX &&
         (gl_str_is(s->status, "running") || gl_str_is(s->status, "completed"))) {
         return;
     }
     add_step(p, s, 0, now, &out);
     gl_buf_char(&out, '\n');
     put(p, &out);
+}
+
+/* False: the event is of the job itself, or of a step that was not in its flow. */
+static bool is_of_step(struct gl_progress *p, gl_str id)
+{
+    if (gl_map_find(&p->by_id, id) != NULL || gl_str_ends(id, GL_S("]"))) {
+        return true;
+    }
+    if (p->others_n == 0 || id.n == 0 || id.p[0] == '@') {
+        return false;
+    }
+    p->others_n--; /* from now on it is one that is known */
+    return true;
 }
 
 void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode event)
@@ -358,8 +395,8 @@ void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode 
     int64_t number = 0;
 
     p->is_changed = true;
-    if (!gl_str_ends(id, GL_S("]")) && gl_map_find(&p->by_id, id) == NULL) {
-        return; /* of the job itself, or of a step that was not in its flow */
+    if (!is_of_step(p, id)) {
+        return;
     }
     s = step_of(p, id);
     set_status(p, s, gl_json_str(j, gl_json_get(j, event, "status"), &p->arena));

@@ -31,10 +31,11 @@ struct gl_progress {
     size_t steps_n, steps_cap;
     size_t bottom; /* the number of the step whose line is the last */
     size_t ended_n;
-    size_t id_width; /* of the longest id, within reason */
-    bool is_quiet;   /* nothing is shown, only kept */
-    size_t drawn;    /* lines on the terminal that are ours */
-    bool is_changed; /* since it was drawn */
+    size_t others_n, others_ended_n; /* steps nothing is known of but how many they are */
+    size_t id_width;                 /* of the longest id, within reason */
+    bool is_quiet;                   /* nothing is shown, only kept */
+    size_t drawn;                    /* lines on the terminal that are ours */
+    bool is_changed;                 /* since it was drawn */
     gl_ms drawn_at;
 };
 

@@ -4,6 +4,7 @@ be had."""
 import concurrent.futures
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -143,3 +144,17 @@ def test_pages_with_large_outputs_take_the_memory_of_one_reader(box):
         list(readers.map(read, range(10)))
     peak = memory_mb(node, "VmHWM") - idle
     assert peak < 48
+
+
+def test_a_waiting_run_tells_of_steps_beyond_the_first_page(box):
+    go = os.path.join(box.folder, "go")
+    steps = {"gate": {"sh": f"while [ ! -e '{go}' ]; do sleep 0.1; done"}}
+    steps |= {f"s{n}": {"noop": True, "needs": ["gate"]} for n in range(PAGE + 100)}
+    steps["bad"] = {"sh": "exit 3", "needs": ["gate"], "on_failure": "continue"}
+    run = box.start("run", box.write("large.yaml", json.dumps({"steps": steps})))
+    wait_for("the counts", lambda: "steps ended" in box.read(run.err))
+    box.write("go", "")
+    box.finish(run)
+    said = box.read(run.err)
+    assert re.search(r"^  partial +bad .*exit code 3", said, re.M), said
+    assert f"  {len(steps)} of {len(steps)} steps ended" in said, said
