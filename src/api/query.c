@@ -394,6 +394,15 @@ static void list(struct gl_query *q)
             "failed or cancelled");
         return;
     }
+    if (q->rq->after.n > 0 && !gl_id_valid(q->rq->after)) {
+        gl_query_fail(q, GL_E_INVALID,
+                      gl_str_fmt(&q->arena,
+                                 "'%.*s' is no job id to continue after: give `next` of the page "
+                                 "before, a whole id",
+                                 GL_STR_ARG(q->rq->after))
+                          .p);
+        return;
+    }
     q->listing = (struct gl_listing){.kind = GL_S("job"), .descending = true};
     list_all(q, "jobs", write_job);
 }

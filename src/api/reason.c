@@ -480,9 +480,12 @@ static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct 
     case GL_STEP_PENDING:
         return pending(a, v, spec);
     case GL_STEP_READY:
-        return v->job.status == GL_JOB_RUNNING
+        if (v->job.status != GL_JOB_RUNNING) {
+            return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
+        }
+        return spec->has_gate || v->job.retry_of.n > 0
                    ? GL_S("waits until what its condition, items or limit need has been read")
-                   : gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
+                   : GL_S("is ready, and is put into its queue next");
     case GL_STEP_QUEUED:
         return queued(a, v, spec, number, live);
     case GL_STEP_RUNNING:

@@ -97,6 +97,7 @@ int gl_cmd_job_status(struct gl_cli *cli)
         err = gl_cli_fail(cli, err, why.text);
     } else if (cli->json) {
         err = gl_page_print_json(&page, cli);
+        gl_page_say_partial(&page, cli);
     } else {
         print_head(cli, &page);
         print_steps(cli, &page);

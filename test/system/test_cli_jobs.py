@@ -50,6 +50,8 @@ def test_a_list_is_filtered_and_paged(box):
     assert page["next"] == jobs[1]
     rest = box.glia("job", "list", "--after", jobs[1], "--name", "noop")
     assert rest.stdout.split("\t")[0] == jobs[0] and "more" not in rest.stderr
+    for after in ("noop", jobs[1][:16]):  # from there it would begin somewhere
+        assert "a whole id" in box.glia("job", "list", "--after", after, code=2).stderr
     doc = box.json("job", "list", "--all")
     assert len(doc["jobs"]) == 4 and doc["next"] is None
     assert "either --all or --limit" in box.glia("job", "list", "--all", "--limit", "2",

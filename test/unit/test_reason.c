@@ -139,7 +139,7 @@ static void a_step_under_way_says_since_when_and_until_when(void **state)
     assert_step(r, 0, again, &live,
                 "failed in attempt 1 (exit code 1) and is tried again at 1970-01-01T00:00:05.000Z "
                 "(2 of 3)");
-    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "has been read");
+    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "is ready, and is put into its queue next");
     assert_step(r, 1,
                 (struct gl_step_record){
                     .status = GL_STEP_WAITING, .items_n = 3, .items_made = 2, .items_ended = 1},
@@ -260,7 +260,10 @@ static void a_job_says_what_it_is_about(void **state)
     run.status = GL_STEP_QUEUED;
     assert_job(r, &live, "step 'a' waits behind 3 others");
     run.status = GL_STEP_READY;
+    assert_job(r, &live, "step 'a' is ready, and is put into its queue next");
+    r->view.job.retry_of = GL_S("01H"); /* whose step has perhaps done it */
     assert_job(r, &live, "step 'a' waits until what its condition, items or limit need");
+    r->view.job.retry_of = (gl_str){0};
     r->view.job.reason = GL_S("step 'a' failed: exit code 1");
     r->view.job.verdict = GL_VERDICT_FAILED;
     assert_job(r, &live, "still waits for running attempts to end");
