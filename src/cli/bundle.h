@@ -21,7 +21,7 @@ struct gl_bundle {
     bool with_values; /* nothing is taken out */
     /* What went into it. */
     uint64_t segments_n, events_n, logs_n;
-    struct gl_strs kept;    /* steps whose facts were left in, "flow/step"; in the arena */
+    struct gl_strs kept; /* steps of whose facts values were left in, "flow/step"; in the arena */
     struct gl_strs damaged; /* sentences about segments that end early or were left out */
 };
 

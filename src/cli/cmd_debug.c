@@ -64,10 +64,11 @@ static void tell_left_in(const struct gl_cli *cli, const struct gl_bundle *b)
     }
     gl_cli_say(cli,
                "left in: names of flows, steps, inputs and variables, run ids, keys of limits, "
-               "conditions, exit codes, times, settings, the node's log");
+               "conditions, the numbers, truth values and structure that they read, exit codes, "
+               "times, settings, the node's log");
     if (b->kept.n > 0) {
-        gl_cli_say(cli, "left in, too: what these steps read of outputs and inputs, because it "
-                        "decides about them:");
+        gl_cli_say(cli, "left in, too: values that these steps read of outputs and inputs, because "
+                        "without them they would be decided differently:");
         for (size_t i = 0; i < b->kept.n; i++) {
             gl_cli_say(cli, "  %.*s",
                        GL_STR_ARG(gl_term_safe((struct gl_arena *)&cli->arena, b->kept.items[i])));

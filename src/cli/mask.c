@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/mask_data.h"
+#include "cli/mask_facts.h"
 #include "model/agent.h"
 #include "model/flow.h"
 #include "model/job.h"
@@ -15,30 +16,23 @@
 struct gl_mask {
     struct gl_arena arena; /* what is remembered over lines */
     struct gl_arena line;
-    struct gl_map flows;             /* by hash: struct gl_flow */
-    struct gl_map jobs;              /* by id: struct known_job */
-    struct gl_map texts;             /* of facts: struct pseudonym */
-    struct gl_map kept;              /* "flow/step": gl_str */
-    struct gl_map data;              /* of bundles, by hash: struct gl_mask_data */
-    uint8_t key[GL_MASK_KEY_BYTES];  /* of tokens */
-    gl_str flow_hash;                /* of the flow at hand */
-    gl_str job;                      /* of the snapshot: the last one named */
-    gl_str kind;                     /* of the record at hand */
-    gl_str event_job;                /* of the event at hand ... */
-    uint64_t place;                  /* ... and the step it is about */
-    const struct gl_step_spec *step; /* whose facts these are; NULL: not known */
-    bool keeps_texts;
+    struct gl_map flows;            /* by hash: struct gl_flow */
+    struct gl_map jobs;             /* by id: struct known_job */
+    struct gl_map kept;             /* "flow/step": gl_str */
+    struct gl_map data;             /* of bundles, by hash: struct gl_mask_data */
+    uint8_t key[GL_MASK_KEY_BYTES]; /* of tokens */
+    gl_str flow_hash;               /* of the flow at hand */
+    gl_str job;                     /* of the snapshot: the last one named */
+    gl_str kind;                    /* of the record at hand */
+    gl_str event_job;               /* of the event at hand ... */
+    uint64_t place;                 /* ... and the step it is about */
+    struct gl_mask_facts facts;
 };
 
 struct known_job {
     gl_str id;
     const struct gl_flow *flow;
     struct gl_mask_data *data; /* NULL: no bundle */
-};
-
-struct pseudonym {
-    gl_str text;
-    size_t number;
 };
 
 /* How one field is written. */
@@ -57,8 +51,8 @@ struct gl_mask *gl_mask_new(const uint8_t key[static 32])
     gl_map_init(&m->data);
     gl_map_init(&m->flows);
     gl_map_init(&m->jobs);
-    gl_map_init(&m->texts);
     gl_map_init(&m->kept);
+    gl_mask_facts_init(&m->facts, &m->arena);
     return m;
 }
 
@@ -66,8 +60,8 @@ void gl_mask_free(struct gl_mask *m)
 {
     gl_map_done(&m->flows);
     gl_map_done(&m->jobs);
-    gl_map_done(&m->texts);
     gl_map_done(&m->kept);
+    gl_mask_facts_done(&m->facts);
     gl_map_done(&m->data);
     gl_arena_done(&m->arena);
     gl_arena_done(&m->line);
@@ -93,14 +87,9 @@ bool gl_mask_kept(const struct gl_mask *m, size_t number, gl_str *ret)
 /* Nothing but the type is left. */
 static void hide(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
 {
-    static const char *const left[] = {
-        [GL_JSON_NULL] = "null", [GL_JSON_FALSE] = "false",         [GL_JSON_TRUE] = "false",
-        [GL_JSON_NUMBER] = "0",  [GL_JSON_STRING] = "\"" MASK "\"", [GL_JSON_ARRAY] = "[]",
-        [GL_JSON_OBJECT] = "{}"};
-
     (void)m;
     (void)j;
-    gl_jw_raw(w, gl_str_of(left[value->type]));
+    gl_mask_hide(value, w);
 }
 
 static void write_object(struct gl_mask *m, const struct gl_json *j, gl_jnode object,
@@ -243,139 +232,41 @@ static void write_output(struct gl_mask *m, const struct gl_json *j, gl_jnode va
 
 /* ---- facts ---- */
 
-static void write_pseudonym(struct gl_mask *m, gl_str text, struct gl_jw *w)
-{
-    struct pseudonym *p = gl_map_find(&m->texts, text);
-
-    if (p == NULL) {
-        p = GL_NEW(&m->arena, struct pseudonym);
-        p->text = gl_str_dup(&m->arena, text);
-        p->number = gl_map_count(&m->texts) + 1;
-        gl_map_add(&m->texts, p->text, p);
-    }
-    gl_jw_str(w, gl_str_fmt(&m->line, MASK "%zu", p->number));
-}
-
-/* A text that stands in the condition is no secret, and may have to be equal to what stands there.
- */
-static bool stands_in_condition(const struct gl_mask *m, gl_str text)
-{
-    gl_str when = m->step != NULL ? m->step->when : (gl_str){0};
-
-    return text.n > 0 && text.n <= when.n && memmem(when.p, when.n, text.p, text.n) != NULL;
-}
-
-static void write_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
-{
-    gl_str text;
-
-    switch ((enum gl_json_type)value->type) {
-    case GL_JSON_STRING:
-        text = gl_json_str(j, value, &m->line);
-        if (m->keeps_texts || text.n == 0 || stands_in_condition(m, text)) {
-            gl_jw_str(w, text);
-        } else {
-            write_pseudonym(m, text, w);
-        }
-        return;
-    case GL_JSON_ARRAY:
-        gl_jw_array(w);
-        for (gl_jnode e = gl_json_first(j, value); e != NULL; e = gl_json_after(j, value, e)) {
-            write_facts(m, j, e, w);
-        }
-        gl_jw_end(w);
-        return;
-    case GL_JSON_OBJECT:
-        gl_jw_object(w);
-        for (gl_jnode k = gl_json_first(j, value); k != NULL; k = gl_json_after(j, value, k)) {
-            gl_jw_key_str(w, gl_json_str(j, k, &m->line));
-            write_facts(m, j, gl_json_value(k), w);
-        }
-        gl_jw_end(w);
-        return;
-    case GL_JSON_NULL:
-    case GL_JSON_FALSE:
-    case GL_JSON_TRUE:
-    case GL_JSON_NUMBER:
-        gl_jw_raw(w, gl_json_raw(j, value));
-        return;
-    }
-    GL_UNREACHABLE();
-}
-
-static void write_fact_step(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                            struct gl_jw *w)
-{
-    static const struct rule rules[] = {{"output", write_facts}, {NULL, NULL}};
-
-    write_object(m, j, value, rules, w);
-}
-
-static void write_fact_steps(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                             struct gl_jw *w)
-{
-    rewrite_members(m, j, value, write_fact_step, w);
-}
-
-static void write_fact_job(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                           struct gl_jw *w)
-{
-    static const struct rule rules[] = {{"item", write_facts}, {NULL, NULL}};
-
-    write_object(m, j, value, rules, w);
-}
-
-static void write_fact_earlier(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                               struct gl_jw *w)
-{
-    static const struct rule rules[] = {{"output", hide}, {NULL, NULL}};
-
-    write_object(m, j, value, rules, w);
-}
-
-static void write_all_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
-                            struct gl_jw *w)
-{
-    static const struct rule rules[] = {
-        {"steps", write_fact_steps},     {"inputs", write_facts},  {"job", write_fact_job},
-        {"earlier", write_fact_earlier}, {"earlier_output", hide}, {NULL, NULL}};
-
-    write_object(m, j, value, rules, w);
-}
-
-/* Whose facts are these, and what do they decide? */
-static void find_step(struct gl_mask *m)
+/* Whose facts are these? NULL: not known. */
+static const struct gl_step_spec *find_step(const struct gl_mask *m, bool *ret_is_item)
 {
     const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
-    size_t steps_n = job != NULL && job->flow != NULL ? job->flow->steps.n : 0;
-    uint64_t number = m->place < steps_n ? m->place : (m->place - steps_n) / GL_ITEMS_MAX;
+    uint64_t base = job != NULL ? gl_flow_items_base(job->flow) : 0;
+    uint64_t number = m->place < base ? m->place : (m->place - base) / GL_ITEMS_MAX;
 
-    m->step = number < steps_n ? gl_flow_step(job->flow, (uint32_t)number) : NULL;
+    *ret_is_item = m->place >= base;
+    return job != NULL && number < job->flow->steps.n ? gl_flow_step(job->flow, (uint32_t)number)
+                                                      : NULL;
 }
 
-static bool has_word(gl_str text, const char *word)
-{
-    return text.n > 0 && memmem(text.p, text.n, word, strlen(word)) != NULL;
-}
-
-/* A condition that only asks whether things are equal can be answered without knowing the texts. */
-static bool needs_texts(const struct gl_step_spec *s)
-{
-    return gl_ref_has(s->limit_key) || gl_ref_has(s->sleep) || gl_ref_has(s->until) ||
-           has_word(s->when, "<") || has_word(s->when, ">") || has_word(s->when, "\\") ||
-           has_word(s->when, "contains") || has_word(s->when, "in ");
-}
-
-static void note_kept(struct gl_mask *m)
+static void note_kept(struct gl_mask *m, const struct gl_step_spec *step)
 {
     const struct known_job *job = gl_map_find(&m->jobs, m->event_job);
     gl_str *name = GL_NEW(&m->arena, gl_str);
 
-    *name =
-        gl_str_fmt(&m->arena, "%.*s/%.*s", GL_STR_ARG(job->flow->name), GL_STR_ARG(m->step->id));
+    *name = gl_str_fmt(&m->arena, "%.*s/%.*s", GL_STR_ARG(job->flow->name), GL_STR_ARG(step->id));
     if (gl_map_find(&m->kept, *name) == NULL) {
         gl_map_add(&m->kept, *name, name);
     }
+}
+
+static void write_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
+{
+    struct gl_buf out = {0};
+    bool is_item;
+    const struct gl_step_spec *step = find_step(m, &is_item);
+
+    (void)value; /* the document */
+    if (gl_mask_facts_write(&m->facts, step, is_item, j, &m->line, &out)) {
+        note_kept(m, step);
+    }
+    gl_jw_raw(w, gl_buf_view(&out));
+    gl_buf_done(&out);
 }
 
 static void hide_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode value, struct gl_jw *w)
@@ -384,12 +275,7 @@ static void hide_facts(struct gl_mask *m, const struct gl_json *j, gl_jnode valu
         write_data_text(m, j, value, w);
         return;
     }
-    find_step(m);
-    m->keeps_texts = m->step != NULL && needs_texts(m->step);
-    if (m->keeps_texts) {
-        note_kept(m);
-    }
-    rewrite_text(m, j, value, write_all_facts, w);
+    rewrite_text(m, j, value, write_facts, w);
 }
 
 /* ---- flows ---- */
@@ -445,6 +331,14 @@ static gl_str rewrite(struct gl_mask *m, gl_str json, apply *each)
     return text;
 }
 
+/* How many there are decides. */
+static void hide_elements(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                          struct gl_jw *w)
+{
+    (void)m;
+    gl_mask_hide_list(j, value, w);
+}
+
 static void hide_step(struct gl_mask *m, struct gl_step_spec *s)
 {
     s->argv = hide_list(m, s->argv, false);
@@ -453,9 +347,7 @@ static void hide_step(struct gl_mask *m, struct gl_step_spec *s)
     s->expand = 0;
     s->approval = hide_question(m, s->approval);
     if (s->foreach.n > 0 && !gl_ref_has(s->foreach)) {
-        m->step = NULL;
-        m->keeps_texts = false;
-        s->foreach = rewrite(m, s->foreach, write_facts);
+        s->foreach = rewrite(m, s->foreach, hide_elements);
     }
 }
 

@@ -5,11 +5,8 @@
  * to be decided the same stays: ids, names, numbers of attempts, exit codes, times, keys of limits,
  * conditions.
  *
- * Facts are the one hard case: what `when` and `foreach` have read of outputs and inputs. Their
- * structure, numbers and truth values stay; texts become ***1, ***2 and so on, the same for the
- * same text, unless they stand in the condition itself. Where that cannot be enough (a condition
- * that orders texts or looks into them, a concurrency key, a sleep made from facts) they stay, and
- * gl_mask_kept() tells in which steps.
+ * Facts are the one hard case: what `when`, `foreach` and others have read of outputs and inputs.
+ * See mask_facts.h. Where texts had to stay as they are, gl_mask_kept() tells in which steps.
  *
  * What agents of bundles say and are sent decides much more: see mask_data.h. */
 #ifndef GL_CLI_MASK_H

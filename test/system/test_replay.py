@@ -128,6 +128,46 @@ steps:
     assert "all decisions the same" in box.glia("replay", "bundle").stdout
 
 
+def facts_of(path):
+    """What the node was told for the steps with references, in order."""
+    events = [line["event"] for line in lines_of(path) if "event" in line]
+    return [json.loads(e["facts"]) for e in events if e.get("facts")]
+
+
+def test_only_what_a_step_reads_is_left_of_inputs_and_outputs(box):
+    flow = box.write("flow.yaml", """
+name: reads
+inputs: {customer: {type: string, required: true}, note: hello, codes: {type: list, default: []},
+         account: 4815162342, who: {type: object, default: {Mrs-Key: 1, town: Ulm-Hidden}}}
+steps:
+  a: {sh: "echo '{\\"n\\": 9, \\"iban\\": \\"DE0012345\\", \\"pin\\": 772299}'"}
+  b: {needs: a, when: "${steps.a.output.n} > 5", noop: true}
+  c: {needs: b, when: "${steps.a.output} and exists ${inputs.who}", noop: true}
+  d: {needs: c, foreach: "${inputs.codes}", sh: "true",
+      concurrency: {key: "k-${steps.a.output.n}", max: 1}}
+  e: {needs: d, when: "${inputs.customer} contains 'Hunt' and ${inputs.note} != 'bye'", noop: true}
+  f: {needs: e, when: "${inputs.note} contains 'Hunt'", noop: true}
+""")
+    box.glia("run", "--set", "customer=Mrs Hunter2", "--set", 'codes=[90210, {"Mrs-Key": 1}]', flow)
+    done = box.glia("debug", "dump", "--output", "d5")
+    path = os.path.join(box.folder, "d5")
+    b, c, *others = facts_of(path)
+    assert b["steps"]["a"]["output"] == {"n": 9}
+    assert b["inputs"] == {"customer": "***", "note": "***", "codes": [], "account": 0, "who": {}}
+    assert c["steps"]["a"]["output"] == {"***": "***"}
+    assert others[0]["inputs"]["codes"] == [0, {}]
+    looks = [facts for facts in others if facts["inputs"]["customer"] != "***"]
+    assert [facts["inputs"]["customer"] for facts in looks] == ["Mrs Hunter2"]
+    assert looks[0]["inputs"]["note"].startswith("***")
+    text = box.read("d5")
+    assert text.count("Hunter2") == 1
+    for hidden in ("hello", "DE0012345", "772299", "90210", "4815162342", "Mrs-Key", "Ulm-Hidden"):
+        assert hidden not in text, hidden
+    assert "reads/e" in done.stderr
+    assert lines_of(path)[0]["bundle"]["facts_left_in"] == ["reads/e"]
+    assert "all decisions the same" in box.glia("replay", "d5").stdout
+
+
 def hash_of(data):
     """As gl_str_hash does it."""
     mask = 2**64 - 1

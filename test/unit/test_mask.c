@@ -121,7 +121,7 @@ static void a_flow_keeps_its_shape_and_loses_its_texts(void **state)
     assert_true(gl_str_is(gl_flow_step(flow, 1)->when, "${inputs.who} == 'x'"));
     assert_true(gl_flow_step(flow, 2)->has_gate);
     assert_true(gl_str_is(gl_flow_step(flow, 2)->approval, "***${inputs.who}"));
-    assert_true(gl_str_is(gl_flow_step(flow, 3)->foreach, "[\"***1\",\"***2\"]"));
+    assert_true(gl_str_is(gl_flow_step(flow, 3)->foreach, "[\"***\",\"***\"]"));
 }
 
 static void values_of_events_keep_only_their_types(void **state)
@@ -179,8 +179,8 @@ static const char *mask_facts(struct box *b, const char *when)
 
     (void)snprintf(
         text, sizeof(text),
-        "{\"inputs\":{\"a\":\"x\",\"b\":\"x\",\"c\":\"x\"},\"steps\":{\"s\":{\"noop\":true,"
-        "\"when\":\"%s\"}}}",
+        "{\"inputs\":{\"a\":\"x\",\"b\":\"x\",\"c\":\"x\",\"n\":1},\"steps\":{\"s\":{\"noop\":true,"
+        "\"needs\":\"p\",\"when\":\"%s\"},\"p\":{\"noop\":true}}}",
         when);
     (void)mask_flow(b, text, &flow);
     (void)mask(b, "{\"event\":{\"now\":1,\"type\":\"submit\",\"job\":\"" JOB
@@ -202,10 +202,66 @@ static void facts_keep_what_a_condition_compares(void **state)
     assert_null(strstr(text, "secret"));
     assert_null(strstr(text, "other"));
     assert_non_null(strstr(
-        text, "\\\"a\\\":\\\"prod\\\",\\\"b\\\":\\\"***1\\\",\\\"c\\\":\\\"***1\\\",\\\"n\\\":42"));
-    assert_non_null(strstr(text, "\\\"output\\\":[\\\"***2\\\",\\\"\\\"]"));
+        text, "\\\"a\\\":\\\"prod\\\",\\\"b\\\":\\\"***1\\\",\\\"c\\\":\\\"***1\\\",\\\"n\\\":0"));
+    assert_non_null(strstr(text, "\\\"output\\\":[]"));
     assert_non_null(strstr(text, "completed"));
     assert_false(gl_mask_kept(b->mask, 0, &kept));
+}
+
+/* The condition, and how it leaves the inputs a ("prod"), b and c (both "secret") and n (42), and
+ * the output of p, ["other", ""]. */
+static void facts_keep_as_little_as_decides(void **state)
+{
+    static const struct {
+        const char *when, *inputs, *output;
+        bool is_kept;
+    } cases[] = {
+        {"exists ${inputs.a}", "***,***,***,0", "[]", false},
+        {"${inputs.n} > 5", "***,***,***,42", "[]", false},
+        {"${inputs.b}", "***,***1,***,0", "[]", false},
+        {"${inputs.a} < 'zz' and ${inputs.c} != ''", "***1,***,***2,0", "[]", false},
+        {"${inputs.a} in ['prod','x']", "prod,***,***,0", "[]", false},
+        {"${inputs.b} contains 'other'", "***,***1,***,0", "[]", false},
+        {"${inputs.b} contains 'ecr' and ${inputs.c} != 'x'", "***,secret,***1,0", "[]", true},
+        {"${inputs.b} contains 'ec' and ${inputs.c} contains 'ecr'", "***,secret,secret,0", "[]",
+         true},
+        {"${steps.p.output}", "***,***,***,0", "[\"***\",\"***\"]", false},
+        {"${steps.p.output[1]} == ''", "***,***,***,0", "[\"***\",\"\"]", false},
+        {"${inputs.b} in ${steps.p.output}", "***,***1,***,0", "[\"***\",\"***\"]", false},
+        {"${steps.p.output[0]} > 'ot'", "***,***,***,0", "[\"other\",\"***\"]", true},
+        {"${steps.p.output.deeper} == null", "***,***,***,0", "[\"***\",\"***\"]", false},
+    };
+
+    for (size_t i = 0; i < GL_COUNT(cases); i++) {
+        (void)end(state);
+        (void)begin(state);
+        struct box *b = *state;
+        const char *text = mask_facts(b, cases[i].when);
+        char inputs[256] = "", output[128];
+        struct gl_json line, facts;
+        gl_jnode all, found;
+        gl_str kept, names[] = {GL_S("a"), GL_S("b"), GL_S("c"), GL_S("n")};
+
+        assert_int_equal(gl_json_parse(&line, gl_str_of(text), 1 << 20, &b->arena, NULL), 0);
+        all = gl_json_get(&line, gl_json_get(&line, gl_json_root(&line), "event"), "facts");
+        assert_int_equal(
+            gl_json_parse(&facts, gl_json_str(&line, all, &b->arena), 1 << 20, &b->arena, NULL), 0);
+        all = gl_json_get(&facts, gl_json_root(&facts), "inputs");
+        for (size_t k = 0; k < GL_COUNT(names); k++) {
+            found = gl_json_get(&facts, all, names[k].p);
+            (void)snprintf(inputs + strlen(inputs), sizeof(inputs) - strlen(inputs), "%s%.*s",
+                           k > 0 ? "," : "",
+                           GL_STR_ARG(gl_json_is(found, GL_JSON_STRING)
+                                          ? gl_json_str(&facts, found, &b->arena)
+                                          : gl_json_raw(&facts, found)));
+        }
+        found = gl_json_get(&facts, gl_json_get(&facts, gl_json_root(&facts), "steps"), "p");
+        (void)snprintf(output, sizeof(output), "%.*s",
+                       GL_STR_ARG(gl_json_raw(&facts, gl_json_get(&facts, found, "output"))));
+        assert_string_equal(inputs, cases[i].inputs);
+        assert_string_equal(output, cases[i].output);
+        assert_int_equal(gl_mask_kept(b->mask, 0, &kept), cases[i].is_kept);
+    }
 }
 
 static void facts_that_are_looked_into_stay_and_are_named(void **state)
@@ -242,6 +298,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(values_of_events_keep_only_their_types, begin, end),
         cmocka_unit_test_setup_teardown(records_keep_what_decides, begin, end),
         cmocka_unit_test_setup_teardown(facts_keep_what_a_condition_compares, begin, end),
+        cmocka_unit_test_setup_teardown(facts_keep_as_little_as_decides, begin, end),
         cmocka_unit_test_setup_teardown(facts_that_are_looked_into_stay_and_are_named, begin, end),
         cmocka_unit_test_setup_teardown(what_is_not_known_is_not_shown, begin, end),
     };
