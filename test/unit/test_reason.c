@@ -139,7 +139,8 @@ static void a_step_under_way_says_since_when_and_until_when(void **state)
     assert_step(r, 0, again, &live,
                 "failed in attempt 1 (exit code 1) and is tried again at 1970-01-01T00:00:05.000Z "
                 "(2 of 3)");
-    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live, "is ready, and is put into its queue next");
+    assert_step(r, 0, (struct gl_step_record){.status = GL_STEP_READY}, &live,
+                "is ready, and is put into its queue next");
     assert_step(r, 1,
                 (struct gl_step_record){
                     .status = GL_STEP_WAITING, .items_n = 3, .items_made = 2, .items_ended = 1},
