@@ -7,8 +7,9 @@
 #include "base/json.h"
 
 enum {
-    LATE_MS = 3000, /* without an answer for so long: is the node healthy? */
-    ASK_MS = 10000, /* between two such questions */
+    LATE_MS = 3000,   /* without an answer for so long: is the node healthy? */
+    ASK_MS = 10000,   /* between two such questions */
+    HEALTH_MS = 3000, /* for who has waited long enough already */
     ANSWER_BYTES_MAX = 1 << 20,
 };
 
@@ -29,9 +30,10 @@ static bool is_removal(const struct await *w)
 }
 
 /* A question on a connection of its own. */
-static int ask(struct await *w, const char *path, struct gl_arena *a, struct gl_json *ret)
+static int ask_for(const struct gl_reach *reach, const char *path, int quiet_ms, struct gl_arena *a,
+                   struct gl_json *ret)
 {
-    const struct gl_client *main = &w->reach->client;
+    const struct gl_client *main = &reach->client;
     struct gl_client_reply reply;
     struct gl_client c;
     int err;
@@ -39,7 +41,7 @@ static int ask(struct await *w, const char *path, struct gl_arena *a, struct gl_
     gl_client_init(&c, main->path);
     c.is_tcp = main->is_tcp;
     c.token = main->token;
-    c.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+    c.quiet_ms = quiet_ms;
     err = gl_client_connect(&c, NULL);
     if (err == 0) {
         err = gl_client_call(&c, "GET", path, (gl_str){0}, &reply, NULL);
@@ -51,6 +53,11 @@ static int ask(struct await *w, const char *path, struct gl_arena *a, struct gl_
     }
     gl_client_done(&c);
     return err;
+}
+
+static int ask(struct await *w, const char *path, struct gl_arena *a, struct gl_json *ret)
+{
+    return ask_for(w->reach, path, GL_REACH_QUIET_SHORT_MS, a, ret);
 }
 
 static gl_str text_of(const struct gl_json *j, const char *name, struct gl_arena *a)
@@ -102,6 +109,20 @@ static gl_str explain(struct await *w, struct gl_arena *a)
     }
     text = text.n > 0 ? text : explain_job(w, a);
     return text.n > 0 ? text : GL_S("the node is busy");
+}
+
+bool gl_await_is_healthy(const struct gl_reach *reach, struct gl_arena *a, gl_str *ret_reason)
+{
+    struct gl_json node;
+
+    *ret_reason = (gl_str){0};
+    if (ask_for(reach, "/healthz", HEALTH_MS, a, NULL) != 0) {
+        return false;
+    }
+    if (ask_for(reach, "/v1/node", HEALTH_MS, a, &node) == 0) {
+        *ret_reason = text_of(&node, "reason", a);
+    }
+    return true;
 }
 
 static void check_health(struct await *w, gl_ms now)

@@ -14,4 +14,8 @@
 int gl_await_call(struct gl_reach *reach, const char *method, const char *path, gl_str body,
                   int quiet_ms, struct gl_client_reply *ret, struct gl_why *reterr_why);
 
+/* Does the node answer now, on a connection of its own? *ret_reason is in the arena: why it is not
+ * ready, "" if it does not say. */
+bool gl_await_is_healthy(const struct gl_reach *reach, struct gl_arena *a, gl_str *ret_reason);
+
 #endif

@@ -56,6 +56,17 @@ static int exit_of(int code)
     }
 }
 
+void gl_cli_put_error(struct gl_jw *w, int code, const char *text)
+{
+    gl_jw_key(w, "error");
+    gl_jw_object(w);
+    gl_jw_key(w, "code");
+    gl_jw_c(w, gl_err_word(code));
+    gl_jw_key(w, "message");
+    gl_jw_c(w, text);
+    gl_jw_end(w);
+}
+
 /* With --json stdout gets a document in any case, this one in the shape of the API's errors. */
 static void print_error(const struct gl_cli *cli, int code, const char *text)
 {
@@ -67,26 +78,27 @@ static void print_error(const struct gl_cli *cli, int code, const char *text)
     }
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "error");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "code");
-    gl_jw_c(&w, gl_err_word(code));
-    gl_jw_key(&w, "message");
-    gl_jw_c(&w, text);
-    gl_jw_end(&w);
+    gl_cli_put_error(&w, code, text);
     gl_jw_end(&w);
     gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
-int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
+int gl_cli_complain(const struct gl_cli *cli, int code, const char *text)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
     GL_ASSERT(code != 0);
     (void)fprintf(cli->err.file, "glia: %s%.*s%s\n", gl_term_on(&cli->err, GL_RED),
                   GL_STR_ARG(gl_term_safe(&a, gl_str_of(text))), gl_term_off(&cli->err, GL_RED));
-    print_error(cli, code, text);
     return exit_of(code);
+}
+
+int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
+{
+    int exit_code = gl_cli_complain(cli, code, text);
+
+    print_error(cli, code, text);
+    return exit_code;
 }
 
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)

@@ -22,6 +22,7 @@ enum gl_exit {
 };
 
 struct gl_cli;
+struct gl_jw;
 
 struct gl_option {
     const char *name;  /* "--run-id" */
@@ -93,6 +94,10 @@ void gl_cli_say(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Say what is wrong; returns the exit code that belongs to the error. */
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
+/* The same of a command whose document on stdout has the error, too: gl_cli_put_error() puts it
+ * there. */
+int gl_cli_complain(const struct gl_cli *cli, int code, const char *text);
+void gl_cli_put_error(struct gl_jw *w, int code, const char *text);
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

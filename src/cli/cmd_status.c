@@ -111,16 +111,41 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
         add(&t, "store",
             gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
     }
-    add(&t, "jobs", gl_overview_counts(o, &cli->arena));
-    add(&t, "waiting for a person", human_text(cli, o));
+    add(&t, "jobs", o->has_jobs ? gl_overview_counts(o, &cli->arena) : GL_S("they cannot be read"));
+    if (o->has_jobs) {
+        add(&t, "waiting for a person", human_text(cli, o));
+    }
     gl_table_print(&t, &cli->out);
     gl_table_done(&t);
-    if (o->human_n > 0 && cli->err.is_tty) {
+    if (o->has_jobs && o->human_n > 0 && cli->err.is_tty) {
         gl_cli_say(cli, "to see what waits for a person: %s", gl_cli_hint(cli, "human list"));
     }
 }
 
-static void print_json(struct gl_cli *cli, struct gl_overview *o)
+static void put_jobs(struct gl_jw *w, const struct gl_overview *o)
+{
+    gl_jw_key(w, "jobs");
+    if (o->has_jobs) {
+        gl_jw_object(w);
+        for (size_t i = 0; i < GL_JOB_STATUS_COUNT; i++) {
+            gl_jw_key(w, gl_job_status_words[i]);
+            gl_jw_u64(w, o->counts[i]);
+        }
+        gl_jw_end(w);
+    } else {
+        gl_jw_null(w);
+    }
+    gl_jw_key(w, "jobs_complete"); /* were all counted? */
+    gl_jw_bool(w, o->has_jobs && !o->has_more);
+    gl_jw_key(w, "human");
+    if (o->has_jobs) {
+        gl_jw_u64(w, o->human_n);
+    } else {
+        gl_jw_null(w);
+    }
+}
+
+static void print_json(struct gl_cli *cli, struct gl_overview *o, int err, const char *why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_jw w;
@@ -145,17 +170,10 @@ static void print_json(struct gl_cli *cli, struct gl_overview *o)
     } else {
         gl_jw_u64(&w, store_bytes(cli));
     }
-    gl_jw_key(&w, "jobs");
-    gl_jw_object(&w);
-    for (size_t i = 0; i < GL_JOB_STATUS_COUNT; i++) {
-        gl_jw_key(&w, gl_job_status_words[i]);
-        gl_jw_u64(&w, o->counts[i]);
+    put_jobs(&w, o);
+    if (!o->has_jobs) {
+        gl_cli_put_error(&w, err, why);
     }
-    gl_jw_end(&w);
-    gl_jw_key(&w, "jobs_complete"); /* were all counted? */
-    gl_jw_bool(&w, !o->has_more);
-    gl_jw_key(&w, "human");
-    gl_jw_u64(&w, o->human_n);
     gl_jw_end(&w);
     gl_term_print(&cli->out, gl_buf_view(&out));
 }
@@ -164,16 +182,21 @@ int gl_cmd_status(struct gl_cli *cli)
 {
     struct gl_overview o;
     struct gl_reach reach;
-    struct gl_why why;
+    struct gl_why why = {0};
     int code = GL_EXIT_OK, err;
 
     gl_reach_init(&reach, cli);
     reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
     err = gl_overview_read(&o, &reach, &why);
-    if (err != 0) {
+    if (err != 0 && !o.has_node) {
         code = gl_cli_fail(cli, err, why.text);
+    } else if (cli->json) {
+        print_json(cli, &o, err, why.text);
     } else {
-        (cli->json ? print_json : print_table)(cli, &o);
+        print_table(cli, &o);
+    }
+    if (err != 0 && o.has_node) {
+        code = gl_cli_complain(cli, err, why.text);
     }
     gl_overview_done(&o);
     gl_reach_done(&reach);

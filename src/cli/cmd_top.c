@@ -165,10 +165,24 @@ static void look_at_job(struct top *t)
     t->seen_at = now;
 }
 
-static void look(struct top *t)
+/* What the store knows, and why not. */
+static void look_at_jobs(struct top *t)
 {
     struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
 
+    t->reach.quiet_ms = t->has_node ? GL_REACH_QUIET_STORE_MS : GL_REACH_QUIET_SHORT_MS;
+    t->human = (struct gl_page){0};
+    if (gl_page_ask(&t->jobs, &t->reach, &rq, &t->why) != 0) {
+        (void)gl_why_prefix(&t->why, "the jobs cannot be read");
+        t->trouble = t->why.text; /* nor could the rest */
+    } else if (gl_overview_human(&t->reach, &t->human, NULL) != 0) {
+        t->human.root = NULL; /* the jobs are asked for in the same way: that is told */
+    }
+    t->reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+}
+
+static void look(struct top *t)
+{
     gl_page_done(&t->node);
     gl_page_done(&t->human);
     gl_page_done(&t->jobs);
@@ -181,10 +195,8 @@ static void look(struct top *t)
         put_in_order(t);
         return;
     }
-    t->trouble = gl_page_ask(&t->jobs, &t->reach, &rq, &t->why) != 0 ? t->why.text : NULL;
-    if (gl_overview_human(&t->reach, &t->human, NULL) != 0) {
-        t->human.root = NULL; /* the jobs are asked for in the same way: that is told */
-    }
+    t->trouble = NULL;
+    look_at_jobs(t);
     put_in_order(t);
     if (t->has_steps && t->jobs_n > 0) {
         look_at_job(t);
@@ -212,7 +224,7 @@ static void put_head(struct top *t)
 {
     struct gl_page *n = &t->node;
     char when[GL_WHEN_BYTES];
-    gl_str now = gl_when_format(gl_term_now(), when);
+    gl_str now = gl_when_format(gl_term_now(), when), asks = {0};
 
     put_line(t, GL_BOLD,
              gl_str_fmt(&t->jobs.arena, "glia top  %.*s  %s", (int)(now.n - 5), now.p,
@@ -223,14 +235,16 @@ static void put_head(struct top *t)
                      ? GL_S("the node does not answer")
                      : GL_S("no node is running: unfinished jobs are not driven"));
     } else {
+        if (t->trouble == NULL) {
+            asks = gl_str_fmt(&n->arena, ", %llu for a person",
+                              (unsigned long long)gl_overview_asks(&t->human, (gl_str){0}));
+        }
         put_line(t, GL_PLAIN,
-                 gl_str_fmt(&n->arena,
-                            "node %.*s  slots %.*s  %lld running, %lld waiting, %llu for a person",
-                            GL_STR_ARG(gl_page_text(n, n->root, "name")),
-                            GL_STR_ARG(gl_overview_pools(n)),
-                            (long long)gl_page_number(n, n->root, "attempts_running"),
-                            (long long)gl_page_number(n, n->root, "steps_waiting"),
-                            (unsigned long long)gl_overview_asks(&t->human, (gl_str){0})));
+                 gl_str_fmt(
+                     &n->arena, "node %.*s  slots %.*s  %lld running, %lld waiting%.*s",
+                     GL_STR_ARG(gl_page_text(n, n->root, "name")), GL_STR_ARG(gl_overview_pools(n)),
+                     (long long)gl_page_number(n, n->root, "attempts_running"),
+                     (long long)gl_page_number(n, n->root, "steps_waiting"), GL_STR_ARG(asks)));
     }
     if (t->has_node && gl_overview_reason(n).n > 0) {
         put_line(t, GL_YELLOW, gl_overview_reason(n));

@@ -10,6 +10,7 @@ bool gl_overview_node(struct gl_reach *r, struct gl_page *page)
     struct gl_client_reply reply;
 
     *page = (struct gl_page){0};
+    r->client.is_mute = false; /* of the last look: there may be nobody to call now */
     if (gl_reach_find(r, NULL) != 0 ||
         gl_reach_call(r, "GET", "/v1/node", (gl_str){0}, &reply, NULL) != 0) {
         return false;
@@ -130,8 +131,16 @@ int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *r
     if (gl_reach_is_mute(r)) {
         return gl_reach_tell_mute(r, r->client.quiet_ms, reterr_why);
     }
+    if (o->has_node) {
+        r->quiet_ms = GL_REACH_QUIET_STORE_MS;
+    }
     err = count_jobs(o, r, reterr_why);
-    return err != 0 ? err : count_human(o, r, reterr_why);
+    err = err != 0 ? err : count_human(o, r, reterr_why);
+    o->has_jobs = err == 0;
+    if (err != 0 && o->has_node) {
+        (void)gl_why_prefix(reterr_why, "the jobs cannot be read");
+    }
+    return err;
 }
 
 void gl_overview_done(struct gl_overview *o)

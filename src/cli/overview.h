@@ -11,6 +11,7 @@ enum { GL_OVERVIEW_JOBS_MAX = 20000 }; /* more are not counted */
 struct gl_overview {
     struct gl_page node;
     bool has_node; /* else `node` is empty */
+    bool has_jobs; /* else the node is all that is known */
     uint64_t counts[GL_JOB_STATUS_COUNT];
     bool has_more;       /* jobs that were not counted */
     uint64_t human_n;    /* what waits for a person: steps, and ... */
@@ -24,7 +25,8 @@ bool gl_overview_node(struct gl_reach *r, struct gl_page *page);
 /* What stands in its way; "" : it works as it should. */
 gl_str gl_overview_reason(struct gl_page *node);
 
-/* Everything. To be given back in any case. */
+/* Everything. A failure with `has_node` leaves what the node says of itself. To be given back in
+ * any case. */
 int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why);
 void gl_overview_done(struct gl_overview *o);
 

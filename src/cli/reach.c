@@ -286,10 +286,18 @@ bool gl_reach_is_mute(const struct gl_reach *r)
 
 int gl_reach_tell_mute(const struct gl_reach *r, gl_ms ms, struct gl_why *reterr_why)
 {
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_lock_holder holder = {0};
     bool is_held = !r->is_remote && gl_lock_find(r->cli->data, &holder) && holder.pid != 0;
     long long pid = holder.pid, seconds = ms / 1000;
+    gl_str reason;
 
+    if (gl_await_is_healthy(r, &a, &reason)) { /* nothing is gained by ending it */
+        reason = reason.n > 0 ? reason : GL_S("it is busy, or waits for its store");
+        return gl_why(reterr_why, GL_E_UNAVAILABLE,
+                      "no answer for %lld s, though the node is healthy: %.*s", seconds,
+                      GL_STR_ARG(reason));
+    }
     if (!is_held) {
         return gl_why(
             reterr_why, GL_E_UNAVAILABLE,

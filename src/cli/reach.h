@@ -28,6 +28,8 @@ enum {
     GL_REACH_QUIET_MS = 15000,
     GL_REACH_QUIET_COMMAND_MS = 20000,
     GL_REACH_QUIET_SHORT_MS = 5000, /* for those who want to know whether it answers at all */
+    GL_REACH_QUIET_STORE_MS = 8000, /* they know it does: a store is given up after 5 s, and then
+                                       the node says what is wrong with it */
 };
 
 struct gl_reach {
@@ -72,7 +74,8 @@ int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_s
 /* Was the last call given up because the node did not answer? */
 bool gl_reach_is_mute(const struct gl_reach *r);
 
-/* GL_E_UNAVAILABLE, and "the node of /data (process 12) has not answered for 15 s; ..." */
+/* GL_E_UNAVAILABLE, and "the node of /data (process 12) has not answered for 15 s; ...". The node
+ * is asked for its health first: of one that answers that, it is told why it is not ready. */
 int gl_reach_tell_mute(const struct gl_reach *r, gl_ms ms, struct gl_why *reterr_why);
 
 /* Is a call that ended with `code` worth another node? */

@@ -14,6 +14,7 @@ import termios
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+from clusterbox import CALM, make_boxes, make_redis  # noqa: E402,F401
 from glianode import BUILD, GLIA, ROOT, wait_for  # noqa: E402
 from httpnode import JOBS  # noqa: E402
 from lossy import Lossy  # noqa: E402
@@ -286,6 +287,43 @@ def test_top_ends_with_an_interrupt_and_without_a_node(box):
     code, rest = screen.finish()
     assert code == 0
     assert rest.endswith("\033[?1049l"), repr(rest)
+
+
+def away(redis, how):
+    """From now on the store does not answer."""
+    if how == "stopped":
+        redis.pause()
+    else:
+        redis.kill()
+
+
+# With the longer time the command gives up before the node does.
+@pytest.mark.parametrize("how, timeout_ms, said", [
+    ("killed", 5000, "the jobs cannot be read: store unavailable: "),
+    ("stopped", 30000, "the jobs cannot be read: no answer for 8 s, though the node is healthy: ")])
+def test_status_and_top_tell_of_a_store_that_does_not_answer(boxes, redis, how, timeout_ms, said):
+    one = boxes("one", **CALM, GLIA_STORE=f"{redis.url}?timeout_ms={timeout_ms}")
+    start_node(one)
+    one.glia("run", "--", "true")
+    away(redis, how)
+    try:
+        wait_for("its notice", lambda: one.ask("GET", "/readyz").status == 503)
+        screen = Screen(one, columns=200)
+        done, doc = one.glia("status", code=5), one.json("status", code=5)
+        seen = screen.read_until("q leave")
+        assert one.ask("GET", "/healthz").status == 200
+        screen.send(b"q")
+        assert screen.finish()[0] == 0
+    finally:
+        redis.resume()
+    rows = dict(line.split("\t") for line in done.stdout.splitlines())
+    assert "serve, process" in rows["node"] and rows["jobs"] == "they cannot be read"
+    assert rows["not ready"].startswith("the store has not taken a write since 20")
+    assert doc["node"]["reason"] == rows["not ready"] and rows["not ready"] in seen
+    assert doc["jobs"] is None and doc["human"] is None and not doc["jobs_complete"]
+    assert doc["error"]["code"] == "unavailable"
+    for text in (done.stderr, doc["error"]["message"], seen):
+        assert said in text and "kill" not in text.replace(one.data, "")
 
 
 def test_top_needs_a_terminal(box):
