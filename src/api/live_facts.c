@@ -125,6 +125,7 @@ void gl_facts_collect(struct gl_facts *f, struct gl_arena *a, const struct gl_vi
                       const struct gl_reason_live *live)
 {
     struct collector c = {.facts = f, .arena = a, .view = v, .live = live};
+    uint32_t agents_n = gl_flow_agents_n(v->flow);
 
     *f = (struct gl_facts){.has_node = live != NULL};
     if (live == NULL) {
@@ -138,12 +139,12 @@ void gl_facts_collect(struct gl_facts *f, struct gl_arena *a, const struct gl_vi
                                       .store = tell_store};
     f->is_quarantined = live->is_quarantined(live->owner, v->job.job_id);
     f->store = live->store != NULL ? gl_str_dup(a, live->store(live->owner, a)) : (gl_str){0};
-    c.room = v->picks_n + GL_PAGE_MAX;
-    f->steps = GL_NEW_ARRAY(a, struct gl_fact, c.room);
+    c.room = v->picks_n + (agents_n < GL_PAGE_MAX ? agents_n : GL_PAGE_MAX);
+    f->steps = GL_NEW_ARRAY(a, struct gl_fact, c.room + 1);
     for (size_t i = 0; i < v->picks_n; i++) {
         ask(&c, v->picks[i].number, v->picks[i].item);
     }
-    for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
+    for (uint32_t i = 0; i < agents_n; i++) {
         ask(&c, i, -1);
     }
 }

@@ -15,7 +15,6 @@ enum {
     ENTRIES_PAGE = 64, /* of a log, in one read */
     RECORDS_PAGE = 100,
     PAGE_BYTES = 1 << 20,
-    AT_ONCE_BYTES = 16 << 10, /* quicker to render than to hand over */
     SCAN_MAX = 20000,
     PREFIX_BYTES_MIN = 4,
 };
@@ -191,7 +190,7 @@ static void copy_answer(struct gl_query *q)
 void gl_query_render(struct gl_query *q, void (*render)(struct gl_query *q),
                      void (*rendered)(struct gl_query *q))
 {
-    bool is_small = answer_bytes(&q->req) <= AT_ONCE_BYTES;
+    bool is_small = answer_bytes(&q->req) <= GL_QUERY_AT_ONCE_BYTES;
 
     q->records = q->req.records;
     q->records_n = q->req.records_n;

@@ -9,6 +9,9 @@
 #include "model/flow.h"
 #include "port/work.h"
 
+/* What is quicker to parse and render than to hand over to another thread. */
+enum { GL_QUERY_AT_ONCE_BYTES = 16 << 10, GL_QUERY_AT_ONCE_STEPS = 64 };
+
 /* One question under way. What it has found stays in its arena until the answer is written. */
 struct gl_query {
     struct gl_link link;

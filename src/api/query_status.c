@@ -42,6 +42,7 @@ struct status {
     struct gl_arena page; /* what was read last, while it is being parsed */
     struct gl_record *records;
     size_t records_n;
+    size_t bytes; /* of all records so far */
     bool has_more;
     void (*then)(struct status *s); /* on the control thread, after that */
 
@@ -115,11 +116,11 @@ static void leave(struct gl_query *q)
 
 /* ---- work ---- */
 
-static void work(struct status *s, void (*run)(struct gl_work_task *t),
+static void work(struct status *s, bool is_small, void (*run)(struct gl_work_task *t),
                  void (*done)(struct gl_work_task *t))
 {
     s->task = (struct gl_work_task){.run = run, .done = done};
-    gl_work_post(s->q->context->work, &s->task);
+    gl_work_post(is_small ? NULL : s->q->context->work, &s->task);
 }
 
 static struct status *of_task(struct gl_work_task *t)
@@ -162,7 +163,10 @@ static void tell(struct status *s)
     s->view.asks = gl_asked_of(q->context->asks, &s->view, &q->arena);
     s->view.context = q->tenant;
     gl_facts_collect(&s->facts, &q->arena, &s->view, q->context->live);
-    work(s, run_render, on_rendered);
+    work(s,
+         s->bytes <= GL_QUERY_AT_ONCE_BYTES && s->flow->steps.n <= GL_QUERY_AT_ONCE_STEPS &&
+             gl_flow_agents_n(s->flow) <= GL_QUERY_AT_ONCE_STEPS,
+         run_render, on_rendered);
 }
 
 static void on_inbox(struct gl_store_req *req)
@@ -236,6 +240,8 @@ static void on_added(struct gl_work_task *t)
 /* Copies what came back, because the store frees it, and has it parsed. */
 static void add(struct status *s, const struct gl_store_req *req, void (*then)(struct status *s))
 {
+    size_t before = s->bytes;
+
     s->records = GL_NEW_ARRAY(&s->page, struct gl_record, req->records_n + 1);
     s->records_n = 0;
     for (size_t i = 0; i < req->records_n; i++) {
@@ -247,10 +253,11 @@ static void add(struct status *s, const struct gl_store_req *req, void (*then)(s
         r.id = gl_str_dup(&s->page, r.id);
         r.value = gl_str_dup(&s->page, r.value);
         r.kind = r.owner = (gl_str){0};
+        s->bytes += r.value.n;
         s->records[s->records_n++] = r;
     }
     s->then = then;
-    work(s, run_add, on_added);
+    work(s, s->bytes - before <= GL_QUERY_AT_ONCE_BYTES, run_add, on_added);
 }
 
 /* ---- all steps ---- */
@@ -577,7 +584,7 @@ static void on_decoded(struct gl_work_task *t)
 
 static void decode(struct status *s)
 {
-    work(s, run_decode, on_decoded);
+    work(s, s->q->flow.n + s->graph.n <= GL_QUERY_AT_ONCE_BYTES, run_decode, on_decoded);
 }
 
 /* A flow takes several times the room of its text. */
