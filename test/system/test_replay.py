@@ -267,10 +267,17 @@ def test_a_segment_that_is_missing_in_the_middle_is_reported(box):
 
 
 def test_a_flipped_bit_is_reported_with_its_segment(box):
-    paths = segments(box)
+    # Two steps, so that there are several pieces: lines are gathered for 20 ms.
+    flow = box.write("flow.json", json.dumps({"steps": {
+        "a": {"sh": "sleep 0.3"}, "b": {"sh": "sleep 0.3", "needs": "a"}}}))
+    paths = segments(box, words=(flow,))
     whole = bytes_of(paths[1])
-    for at in (whole.index(b'"type":"ended"') + 9, whole.index(b'{"check"') + 4,
-               whole.rindex(b'{"check"') + 14, len(whole) // 2, 3):
+    assert whole.count(b'{"check"') > 1, "two steps were written in one piece"
+    digit = whole.rindex(b'{"check":"') + len(b'{"check":"')
+    while whole[digit] in b"af":  # another bit would make it no digit, and this no check: see below
+        digit += 1
+    for at in (whole.index(b'"type":"ended"') + 9, whole.index(b'{"check"') + 4, digit,
+               len(whole) // 2, 3):
         put(paths[1], whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:])
         dumped, replayed, _ = dump_and_replay(box, code=2)
         assert "segment 2 " in dumped and "damaged" in dumped
