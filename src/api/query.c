@@ -7,7 +7,7 @@
 #include "base/id.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "core/cluster/claim.h"
+#include "core/claims/claim.h"
 #include "model/job.h"
 
 enum {

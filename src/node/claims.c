@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "core/cluster/claim.h"
+#include "core/claims/claim.h"
 
 enum { TRIES_MAX = 16, WRITES = 3, RECLAIM_DEFAULT = 100 };
 

@@ -1,4 +1,4 @@
-/* claims.h - claims for outside programs: reads, decides (core/cluster/claim.h) and commits.
+/* claims.h - claims for outside programs: reads, decides (core/claims/claim.h) and commits.
  *
  * Any number of nodes may do so on one store at a time. Each change is guarded by the revision that
  * was read, and the time is the store's; a conflict is read again, so what is answered is true.

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/limits.h"
-#include "core/cluster/claim.h"
+#include "core/claims/claim.h"
 #include "node/claims.h"
 #include "sim/sim_store.h"
 #include "support/cmocka_all.h"

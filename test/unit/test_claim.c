@@ -1,7 +1,7 @@
 /* Claims: what is decided from what was found, row by row. */
 #include "base/check.h"
 #include "base/limits.h"
-#include "core/cluster/claim.h"
+#include "core/claims/claim.h"
 #include "support/cmocka_all.h"
 
 enum { T0 = 1000000, LEASE = 60000 };

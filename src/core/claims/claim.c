@@ -1,4 +1,4 @@
-#include "core/cluster/claim.h"
+#include "core/claims/claim.h"
 
 #include "base/check.h"
 #include "base/limits.h"

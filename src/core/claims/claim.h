@@ -17,8 +17,8 @@
  * What was asked may be asked again when its answer was lost. Completing what the same fence has
  * completed is fine. An acquisition carries a nonce: the one with which the claim is held gets the
  * same claim again, with a lease that begins anew. */
-#ifndef GL_CORE_CLUSTER_CLAIM_H
-#define GL_CORE_CLUSTER_CLAIM_H
+#ifndef GL_CORE_CLAIMS_CLAIM_H
+#define GL_CORE_CLAIMS_CLAIM_H
 
 #include "base/err.h"
 #include "model/schema.h"
