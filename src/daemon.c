@@ -175,7 +175,7 @@ static void on_trace(struct gl_trace *t, const struct gl_trace_record *r)
 static int open_folder(struct gl_daemon *d, struct gl_why *reterr_why)
 {
     const struct gl_daemon_config *config = &d->config;
-    int err = gl_paths_prepare(d->data, GL_S("default"), reterr_why);
+    int err = gl_paths_prepare(d->data, config->context, reterr_why);
 
     if (err == 0) {
         err = gl_lock_take_as(&d->lock, d->data, config->what, reterr_why);
@@ -193,7 +193,7 @@ static int open_folder(struct gl_daemon *d, struct gl_why *reterr_why)
         err = gl_identity_token(d->data, &d->entropy, d->token, reterr_why);
     }
     if (err == 0) {
-        err = gl_blobfs_sweep(&d->blobs, GL_S("default"), reterr_why);
+        err = gl_blobfs_sweep(&d->blobs, config->context, reterr_why);
     }
     if (err == 0) {
         d->socket = gl_paths_in(&d->arena, d->data, GL_PATHS_SOCKET);

@@ -15,6 +15,7 @@ struct gl_daemon;
 
 struct gl_daemon_config { /* borrowed during the call */
     const char *data;     /* the data folder, absolute */
+    gl_str context;       /* whose jobs it runs; borrowed for as long as the node lives */
     const char *store;    /* the URL of a store, as port/storeurl.h has it; NULL or "": SQLite */
     bool allow_loss;      /* use the store although its settings may lose data silently */
     gl_ms session_ttl_ms, orphan_grace_ms; /* on a shared store: node/node.h says what they mean */

@@ -90,7 +90,7 @@ static void ask_now(struct gl_loop_task *t)
     struct gl_daemon_human *h = t->owner;
 
     h->rq = (struct gl_request){.verb = GL_VERB_STATUS,
-                                .context = GL_S("default"),
+                                .context = h->daemon->config.context,
                                 .job = h->run_id,
                                 .brief = !h->daemon->store->ops->shared, /* then: whose? */
                                 .done = on_told,

@@ -352,7 +352,7 @@ static void make_node(struct gl_daemon *d)
                                   .work = gl_workthread_port(d->work)};
     struct gl_node_config config = {
         .name = d->name,
-        .context = GL_S("default"),
+        .context = d->config.context,
         .stack = gl_str_of(d->config.stack),
         .env_scope = gl_str_of(d->config.env_scope),
         .store = gl_str_of(d->shown),

@@ -214,7 +214,7 @@ static int lock_side(struct moving *v, struct side *s, struct gl_why *reterr_why
     if (s->folder == NULL || strcmp(s->folder, v->m->data) == 0) {
         return 0; /* its lock is held already */
     }
-    err = gl_paths_prepare(s->folder, GL_S("default"), reterr_why);
+    err = gl_paths_prepare(s->folder, v->m->context, reterr_why);
     return err != 0 ? err : gl_lock_take_as(&s->lock, s->folder, "migrate", reterr_why);
 }
 
@@ -244,7 +244,7 @@ static bool is_same_store(const struct side *a, const struct side *b)
 
 static int open_sides(struct moving *v, struct gl_why *reterr_why)
 {
-    int err = gl_paths_prepare(v->m->data, GL_S("default"), reterr_why);
+    int err = gl_paths_prepare(v->m->data, v->m->context, reterr_why);
 
     err = err != 0 ? err : gl_lock_take_as(&v->lock, v->m->data, "migrate", reterr_why);
     err = err != 0 ? err : lock_side(v, &v->from, reterr_why);
@@ -288,7 +288,7 @@ static int move(struct moving *v, struct gl_why *reterr_why)
     v->run = (struct gl_migrate){
         .from = v->from.store,
         .to = v->to.store,
-        .context = GL_S("default"),
+        .context = v->m->context,
         .source = v->from.folder != NULL ? gl_str_fmt(&v->arena, "sqlite:%s", v->from.folder)
                                          : gl_storeurl_safe(&v->arena, gl_str_of(v->from.url)),
         .nonce = gl_str_of(nonce),
@@ -344,7 +344,8 @@ int gl_offline_check_store(const char *data, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
-    return gl_sqlite_check(gl_paths_context(&a, data, GL_S("default"), GL_PATHS_STATE), reterr_why);
+    return gl_sqlite_check(gl_paths_context(&a, data, GL_CONTEXT_DEFAULT, GL_PATHS_STATE),
+                           reterr_why);
 }
 
 int gl_offline_check(const char *data, const char *store, struct gl_arena *a,

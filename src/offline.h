@@ -26,6 +26,7 @@ int gl_offline_query(const char *data, const char *store, const char *runs_root,
 /* Everything from one store into another: api/migrate.h says how. Takes the locks of the folders
  * that are concerned; if this folder belongs to the source, it belongs to the target afterwards. */
 struct gl_offline_migration {
+    gl_str context;        /* whose content moves */
     const char *data;      /* the data folder */
     const char *from, *to; /* URLs */
     bool allow_loss;

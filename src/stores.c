@@ -84,8 +84,8 @@ int gl_stores_open(struct gl_store **ret, const struct gl_stores_config *config,
 static int check_sqlite(const struct gl_stores_config *c, struct gl_arena *a,
                         struct gl_findings *ret, struct gl_why *reterr_why)
 {
-    const char *path =
-        gl_paths_context(a, gl_stores_folder(a, c->url, c->data), GL_S("default"), GL_PATHS_STATE);
+    const char *path = gl_paths_context(a, gl_stores_folder(a, c->url, c->data), GL_CONTEXT_DEFAULT,
+                                        GL_PATHS_STATE);
     struct gl_why why;
     int err = gl_sqlite_check(path, &why);
 
@@ -251,7 +251,7 @@ int gl_stores_match(const char *data, const char *url, const struct gl_stores_me
                       data, m->url);
     }
     if (is_shared && !was_shared &&
-        stat(gl_paths_context(&a, data, GL_S("default"), GL_PATHS_STATE), &st) == 0) {
+        stat(gl_paths_context(&a, data, GL_CONTEXT_DEFAULT, GL_PATHS_STATE), &st) == 0) {
         return gl_why(reterr_why, GL_E_STATE,
                       "the data folder %s has a SQLite store of its own: choose another folder "
                       "with --data-dir, or move its jobs with 'glia store migrate sqlite: %.*s'",

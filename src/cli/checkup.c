@@ -102,7 +102,7 @@ static gl_ms ahead_of_us(struct gl_cli *cli)
 static void look_clock(struct gl_checkup *c)
 {
     const char *store =
-        gl_paths_context(&c->cli->arena, c->cli->data, GL_S("default"), GL_PATHS_STATE);
+        gl_paths_context(&c->cli->arena, c->cli->data, c->cli->context, GL_PATHS_STATE);
     gl_ms now = gl_term_now(), written = 0, ahead = ahead_of_us(c->cli);
     char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
     struct stat st;

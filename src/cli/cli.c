@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/near.h"
+#include "port/store.h"
 
 enum { DATA_BYTES_MAX = 3000 }; /* what we put behind it fits into the system's 4096, too */
 
@@ -706,7 +707,7 @@ static int finish_output(struct gl_cli *cli, int code)
 int gl_cli_main(int argc, char **argv)
 {
     const char *no_color = getenv("NO_COLOR");
-    struct gl_cli cli = {0};
+    struct gl_cli cli = {.context = GL_CONTEXT_DEFAULT};
     int code;
 
     cli.program = argc > 0 && strchr(argv[0], '/') != NULL ? argv[0] : "glia";

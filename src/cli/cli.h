@@ -68,6 +68,7 @@ struct gl_cli {
     char **rest; /* behind "--"; NULL: there was none */
     const char *data_option, *config_option, *server_option, *store_option;
     const char *data;                   /* the data folder */
+    gl_str context;                     /* of all it asks for */
     const struct gl_settings *settings; /* NULL: the command needs no data folder */
     bool json;
 };

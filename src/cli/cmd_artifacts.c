@@ -232,7 +232,7 @@ static int read_blob(struct look *l, gl_str hex, struct gl_buf *out, struct gl_w
     int err;
 
     if (l->reach.is_alone) {
-        return gl_fs_read(gl_blobfs_path(&l->cli->arena, l->cli->data, GL_S("default"), hex),
+        return gl_fs_read(gl_blobfs_path(&l->cli->arena, l->cli->data, l->cli->context, hex),
                           GL_BLOB_BYTES_MAX, out, reterr_why);
     }
     err = gl_reach_call(

@@ -27,7 +27,6 @@
 #include "os/tree.h"
 #include "port/storeurl.h"
 
-#define CONTEXT "contexts/default"
 #define STAGING "restoring" /* in the data folder */
 
 struct backup {
@@ -37,6 +36,14 @@ struct backup {
     uint64_t jobs_n, unfinished_n;
     struct gl_why why;
 };
+
+/* "contexts/CONTEXT/NAME": the place of a file of the context, in a data folder and in a backup. */
+static const char *in_context(struct gl_cli *cli, const char *name)
+{
+    return gl_str_fmt(&cli->arena, "contexts/%.*s%s%s", GL_STR_ARG(cli->context),
+                      name[0] != '\0' ? "/" : "", name)
+        .p;
+}
 
 /* ---- walking ---- */
 
@@ -112,9 +119,9 @@ static int add_job(struct backup *b, const char *name, struct gl_arena *a)
 static int copy_store(struct backup *b)
 {
     struct gl_arena *a = &b->cli->arena;
-    const char *name = CONTEXT "/" GL_PATHS_STATE;
+    const char *name = in_context(b->cli, GL_PATHS_STATE);
     const char *to = gl_paths_in(a, b->archive.folder, name);
-    int err = gl_fs_mkdirs(gl_paths_in(a, b->archive.folder, CONTEXT), &b->why);
+    int err = gl_fs_mkdirs(gl_paths_in(a, b->archive.folder, in_context(b->cli, "")), &b->why);
 
     if (err == 0) {
         err = gl_offline_backup(gl_paths_in(a, b->cli->data, name), to, b->salvage, &b->jobs_n,
@@ -127,16 +134,16 @@ static int copy_store(struct backup *b)
  * later; and behind it, because new ones have come. */
 static int fill(struct backup *b, bool logs)
 {
-    int err = each(b, CONTEXT "/" GL_PATHS_BLOBS, add_blobs_of);
+    int err = each(b, in_context(b->cli, GL_PATHS_BLOBS), add_blobs_of);
 
     if (err == 0) {
         err = copy_store(b);
     }
     if (err == 0) {
-        err = each(b, CONTEXT "/" GL_PATHS_BLOBS, add_blobs_of);
+        err = each(b, in_context(b->cli, GL_PATHS_BLOBS), add_blobs_of);
     }
     if (err == 0 && logs) {
-        err = each(b, CONTEXT "/" GL_PATHS_RUNS, add_job);
+        err = each(b, in_context(b->cli, GL_PATHS_RUNS), add_job);
     }
     return err == 0 ? gl_archive_finish(&b->archive, &b->why) : err;
 }
@@ -258,7 +265,7 @@ static int stage(struct restore *r, bool resume)
         err = gl_archive_extract(r->from, r->staging, &r->info, &r->why);
     }
     if (err == 0) {
-        err = gl_offline_hold(gl_paths_in(a, r->staging, CONTEXT "/" GL_PATHS_STATE),
+        err = gl_offline_hold(gl_paths_in(a, r->staging, in_context(r->cli, GL_PATHS_STATE)),
                               resume ? NULL : reason, &r->jobs_n, &r->unfinished_n, &r->why);
     }
     if (err == 0 &&

@@ -134,7 +134,7 @@ static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uin
 
     if (node.n == 0 ||
         !gl_storeurl_is_shared(gl_str_of(p->cli->settings->values[GL_SET_STORE].text)) ||
-        logs->list(logs, GL_S("default"), p->job, &a, &attempts, &n, NULL) != 0) {
+        logs->list(logs, p->cli->context, p->job, &a, &attempts, &n, NULL) != 0) {
         return false;
     }
     for (size_t i = 0; i < n; i++) {
@@ -179,7 +179,7 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
     if (*offset == 0 && is_elsewhere(p, &files.logs, step, attempt, reterr_why)) {
         return GL_E_NOT_FOUND;
     }
-    return files.logs.read(&files.logs, GL_S("default"), p->job, step, attempt, *offset, PAGE_BYTES,
+    return files.logs.read(&files.logs, p->cli->context, p->job, step, attempt, *offset, PAGE_BYTES,
                            out, offset, reterr_why);
 }
 
@@ -425,7 +425,7 @@ static int list_turns(struct paper *p, struct gl_arena *a, struct turn **ret, si
     if (err != 0 && !p->reach.is_remote && gl_reach_is_gone(&p->reach, err)) {
         gl_logfs_init(&files, p->cli->data);
         err =
-            files.logs.list(&files.logs, GL_S("default"), p->job, a, &attempts, ret_n, reterr_why);
+            files.logs.list(&files.logs, p->cli->context, p->job, a, &attempts, ret_n, reterr_why);
         *ret = err == 0 ? GL_NEW_ARRAY(a, struct turn, *ret_n + 1) : NULL;
         for (size_t i = 0; err == 0 && i < *ret_n; i++) {
             (*ret)[i] = (struct turn){.unit = attempts[i].step, .attempt = attempts[i].attempt};

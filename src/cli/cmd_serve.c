@@ -133,7 +133,7 @@ static bool ask_to_yield(struct serve *s)
 static int take_over(struct serve *s, struct gl_why *reterr_why)
 {
     gl_ms until = gl_term_now() + TAKE_OVER_MS_MAX;
-    int err = gl_paths_prepare(s->cli->data, GL_S("default"), reterr_why);
+    int err = gl_paths_prepare(s->cli->data, s->cli->context, reterr_why);
 
     if (err == 0) {
         err = gl_lock_claim(&s->claim, s->cli->data, reterr_why);

@@ -102,7 +102,7 @@ static const char *find_folder(struct gl_cli *cli, struct gl_page *p, uint64_t a
     struct stat st;
 
     attempt = attempt == 0 ? last : attempt;
-    folder = gl_paths_context(&cli->arena, cli->data, GL_S("default"),
+    folder = gl_paths_context(&cli->arena, cli->data, cli->context,
                               gl_str_fmt(&cli->arena, "%s/%.*s/%s:attempt:%llu", GL_PATHS_RUNS,
                                          GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
                                          cli->words[1], (unsigned long long)attempt)

@@ -18,7 +18,7 @@ static uint64_t file_bytes(const char *path)
 /* The store's file and what is written beside it first; 0: it is not there. */
 static uint64_t store_bytes(struct gl_cli *cli)
 {
-    const char *path = gl_paths_context(&cli->arena, cli->data, GL_S("default"), GL_PATHS_STATE);
+    const char *path = gl_paths_context(&cli->arena, cli->data, cli->context, GL_PATHS_STATE);
 
     return file_bytes(path) + file_bytes(gl_str_fmt(&cli->arena, "%s-wal", path).p);
 }

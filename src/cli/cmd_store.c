@@ -161,7 +161,7 @@ static void show_json(struct gl_cli *cli, const char *const *names, const uint64
 int gl_cmd_store_status(struct gl_cli *cli)
 {
     static const char *const names[] = {"store", "runs", "blobs", "total"};
-    const char *folder = gl_paths_context(&cli->arena, cli->data, GL_S("default"), "");
+    const char *folder = gl_paths_context(&cli->arena, cli->data, cli->context, "");
     uint64_t sizes[GL_COUNT(names)];
     struct stat st;
 
@@ -305,6 +305,7 @@ int gl_cmd_store_migrate(struct gl_cli *cli)
 {
     struct telling telling = {.cli = cli, .at = gl_term_now()};
     struct gl_offline_migration m = {
+        .context = cli->context,
         .data = cli->data,
         .from = cli->words[0],
         .to = cli->words[1],

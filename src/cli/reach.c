@@ -100,6 +100,7 @@ void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret
     const struct gl_setting *values = cli->settings->values;
 
     *ret = (struct gl_daemon_config){
+        .context = cli->context,
         .data = cli->data,
         .store = values[GL_SET_STORE].text,
         .allow_loss = values[GL_SET_STORE_ALLOW_LOSS].number != 0,
@@ -570,7 +571,7 @@ int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
     bool is_left = false;
     int err;
 
-    rq->context = GL_S("default");
+    rq->context = r->cli->context;
     err = ask_patiently(r, rq, body, reterr_why);
     if (is_said_shared(r, err) && !r->is_remote) {
         /* Its store is away, and we would not fare better. Or it is about to end: then it does not

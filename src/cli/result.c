@@ -58,7 +58,7 @@ static bool is_silent(struct gl_cli *cli, struct gl_page *p, gl_str id)
         return attempt == 0;
     }
     gl_logfs_init(&files, cli->data);
-    return files.logs.read(&files.logs, GL_S("default"), gl_page_text(p, p->root, "job_id"), id,
+    return files.logs.read(&files.logs, cli->context, gl_page_text(p, p->root, "job_id"), id,
                            attempt, 0, LOOK_BYTES, &said, &next, NULL) == 0 &&
            said.n == 0;
 }

@@ -306,8 +306,7 @@ static void copy_config(struct gl_node *n, const struct gl_node_config *config)
 
     n->config = *config;
     n->config.name = gl_str_dup(&n->strings, config->name);
-    n->config.context =
-        gl_str_dup(&n->strings, config->context.n > 0 ? config->context : GL_S("default"));
+    n->config.context = gl_str_dup(&n->strings, config->context);
     n->config.stack = gl_str_dup(&n->strings, config->stack);
     n->config.store =
         gl_str_dup(&n->strings, config->store.n > 0 ? config->store : GL_S("sqlite:"));

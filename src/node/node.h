@@ -31,7 +31,7 @@ struct gl_pool_config {
 
 struct gl_node_config {
     gl_str name;             /* the node's identity, stable over restarts */
-    gl_str context;          /* "" : "default" */
+    gl_str context;          /* whose jobs it runs */
     gl_str stack, env_scope; /* stamped on the jobs it takes */
     gl_str warning;          /* shown in /v1/node; "" : none */
     gl_str store;            /* what is told of it: its URL without passwords; "" : "sqlite:" */

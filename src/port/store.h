@@ -22,6 +22,10 @@
 #include "base/str.h"
 #include "base/when.h"
 
+/* The context users have today. It is named where a request, a command or a node begins; everything
+ * else is given its context. */
+#define GL_CONTEXT_DEFAULT GL_S("default")
+
 struct gl_store;
 struct gl_store_req;
 typedef void gl_store_done(struct gl_store_req *req);

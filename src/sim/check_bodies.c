@@ -168,8 +168,7 @@ static bool is_going(struct sim_checks *c, gl_str job)
                              .score_max = GL_TRIM_BEGUN,
                              .limit = SIZE_MAX};
     size_t n = 0;
-    const struct gl_index_entry *e =
-        sim_disk_range(c->disk, GL_S("default"), &begun, &c->arena, &n);
+    const struct gl_index_entry *e = sim_disk_range(c->disk, SIM_CONTEXT, &begun, &c->arena, &n);
     for (size_t i = 0; i < n; i++) {
         if (gl_str_eq(e[i].id, job)) {
             return true;
@@ -181,7 +180,7 @@ static bool is_going(struct sim_checks *c, gl_str job)
 /* What a job leaves goes with it. */
 static void at_end(struct sim_checks *c, void *me)
 {
-    const struct sim_sorted *all = sim_disk_kind(c->disk, GL_S("default"), GL_S("body"));
+    const struct sim_sorted *all = sim_disk_kind(c->disk, SIM_CONTEXT, GL_S("body"));
     (void)me;
     for (size_t i = 0; all != NULL && i < all->n; i++) {
         gl_str rest, id = gl_str_cut(all->rows[i]->id, '/', &rest);

@@ -89,7 +89,7 @@ static void at_end(struct sim_checks *c, void *me)
     struct gl_range all = {
         .index = GL_S("wake"), .score_min = INT64_MIN, .score_max = INT64_MAX, .limit = 4};
     size_t n = 0;
-    const struct gl_index_entry *e = sim_disk_range(c->disk, GL_S("default"), &all, &c->arena, &n);
+    const struct gl_index_entry *e = sim_disk_range(c->disk, SIM_CONTEXT, &all, &c->arena, &n);
     if (n > 0) {
         sim_world_fail(c->world, "forgotten: job %.*s has ended and is still in the index",
                        GL_STR_ARG(e[0].id));

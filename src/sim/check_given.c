@@ -50,7 +50,7 @@ static bool read_letter(struct sim_checks *c, const struct sim_fact_job *j, uint
     bool has_ref = false;
     gl_str id =
         gl_str_fmt(&c->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
-    const struct sim_disk_record *r = sim_disk_peek(c->disk, GL_S("default"), GL_S("letter"), id);
+    const struct sim_disk_record *r = sim_disk_peek(c->disk, SIM_CONTEXT, GL_S("letter"), id);
     if (r == NULL || gl_json_parse(&json, r->value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
         return false;
     }

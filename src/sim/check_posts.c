@@ -84,7 +84,7 @@ static gl_str text_of(struct sim_checks *c, const struct state *s, const struct 
         }
     }
     const struct sim_disk_record *there =
-        sim_disk_peek(c->disk, GL_S("default"), GL_S("message"), r->id);
+        sim_disk_peek(c->disk, SIM_CONTEXT, GL_S("message"), r->id);
     return there != NULL ? there->value : GL_S("null");
 }
 

@@ -71,8 +71,7 @@ static void at_end(struct sim_checks *c, void *me)
     (void)me;
     struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&c->facts.jobs, &i)) != NULL;) {
-        const struct sim_disk_record *r =
-            sim_disk_peek(c->disk, GL_S("default"), GL_S("job"), j->id);
+        const struct sim_disk_record *r = sim_disk_peek(c->disk, SIM_CONTEXT, GL_S("job"), j->id);
         if (j->promised && r == NULL && !j->removed && !j->lost) {
             sim_world_fail(c->world, "promises: job %.*s was accepted and is gone",
                            GL_STR_ARG(j->id));

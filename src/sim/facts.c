@@ -255,7 +255,7 @@ static void reload_step(struct sim_fact_job *j, struct sim_fact_step *st, const 
                     ? gl_str_fmt(scratch, "%.*s/%.*s", GL_STR_ARG(j->id), GL_STR_ARG(st->spec->id))
                     : gl_str_fmt(scratch, "%.*s/%.*s[%u]", GL_STR_ARG(j->id),
                                  GL_STR_ARG(st->spec->id), st->item);
-    const struct sim_disk_record *r = sim_disk_peek(d, GL_S("default"), GL_S("step"), id);
+    const struct sim_disk_record *r = sim_disk_peek(d, SIM_CONTEXT, GL_S("step"), id);
     struct gl_step_record now = {0};
     st->known = r != NULL && read_record(&gl_step_schema, r, scratch, &now);
     st->output = gl_str_dup(&j->arena, now.output);
@@ -269,10 +269,10 @@ static void reload_step(struct sim_fact_job *j, struct sim_fact_step *st, const 
 
 void sim_facts_reload(struct sim_fact_job *job, const struct sim_disk *d, struct gl_arena *scratch)
 {
-    const struct sim_disk_record *r = sim_disk_peek(d, GL_S("default"), GL_S("job"), job->id);
+    const struct sim_disk_record *r = sim_disk_peek(d, SIM_CONTEXT, GL_S("job"), job->id);
     struct gl_job_record now = {0};
     const struct sim_disk_record *graph = sim_disk_peek(
-        d, GL_S("default"), GL_S("patch"), gl_str_fmt(scratch, "%.*s/graph", GL_STR_ARG(job->id)));
+        d, SIM_CONTEXT, GL_S("patch"), gl_str_fmt(scratch, "%.*s/graph", GL_STR_ARG(job->id)));
     if (graph == NULL || !sim_facts_grow(job, graph->value)) {
         job->flow = job->first_flow;
         specify(job);

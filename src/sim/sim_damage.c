@@ -14,7 +14,7 @@ static const struct {
 
 static void mend(struct sim_damage *x, struct sim_damage_item *item)
 {
-    if (sim_disk_mend(x->disk, GL_S("default"), gl_str_of(item->kind), gl_str_of(item->id),
+    if (sim_disk_mend(x->disk, SIM_CONTEXT, gl_str_of(item->kind), gl_str_of(item->id),
                       item->rev)) {
         SIM_TRACE(x->world, NODE, .job = item->job->id, .what = "a record is mended");
     }
@@ -35,8 +35,7 @@ static struct sim_fact_job *owner_of(const struct sim_damage *x, gl_str id)
 static void spoil(struct sim_damage *x, struct sim_damage_item *item)
 {
     size_t k = (size_t)gl_rng_below(&x->rng, sizeof(kinds) / sizeof(kinds[0]));
-    const struct sim_sorted *rows =
-        sim_disk_kind(x->disk, GL_S("default"), gl_str_of(kinds[k].kind));
+    const struct sim_sorted *rows = sim_disk_kind(x->disk, SIM_CONTEXT, gl_str_of(kinds[k].kind));
     bool is_missing = kinds[k].may_miss && gl_rng_chance(&x->rng, 400000);
     for (int i = 0; i < LOOKS && rows->n > 0 && item->job == NULL; i++) {
         gl_str id = rows->rows[gl_rng_below(&x->rng, rows->n)]->id;
@@ -46,8 +45,8 @@ static void spoil(struct sim_damage *x, struct sim_damage_item *item)
         }
         item->kind = kinds[k].kind;
         (void)snprintf(item->id, sizeof(item->id), "%.*s", GL_STR_ARG(id));
-        item->rev = sim_disk_spoil(x->disk, GL_S("default"), gl_str_of(item->kind),
-                                   gl_str_of(item->id), is_missing);
+        item->rev = sim_disk_spoil(x->disk, SIM_CONTEXT, gl_str_of(item->kind), gl_str_of(item->id),
+                                   is_missing);
         item->mend_at = x->world->now + gl_rng_range(&x->rng, 1000, LASTS_MS);
         item->job = j;
         j->spoilt = true;

@@ -15,6 +15,10 @@
 #include "port/store.h"
 #include "sim/sorted.h"
 
+/* The context of all that is simulated. It is not the default one: code that spells that out
+ * instead of passing on what it was given finds nothing. */
+#define SIM_CONTEXT GL_S("simulated")
+
 struct sim_disk_session {
     gl_str id, node;
     uint64_t incarnation;

@@ -12,7 +12,7 @@ bool sim_mail_body(const struct sim_disk *d, gl_str job, const struct gl_body_re
     for (uint64_t i = 0; ok && i < gl_message_pieces(ref->bytes); i++) {
         gl_str id = gl_str_fmt(a, "%.*s/%012llu/%04llu", GL_STR_ARG(job),
                                (unsigned long long)ref->letter, (unsigned long long)i);
-        const struct sim_disk_record *r = sim_disk_peek(d, GL_S("default"), GL_S("body"), id);
+        const struct sim_disk_record *r = sim_disk_peek(d, SIM_CONTEXT, GL_S("body"), id);
         ok = r != NULL;
         if (ok) {
             gl_buf_str(&whole, r->value);
@@ -37,7 +37,7 @@ bool sim_mail_read(const struct sim_disk *d, gl_str id, gl_str value, struct gl_
     gl_jnode root = gl_json_root(&json), n = gl_json_get(&json, root, "message");
     gl_str text = n != NULL && gl_json_is(n, GL_JSON_OBJECT) ? gl_json_raw(&json, n) : (gl_str){0};
     if (gl_json_get(&json, root, "large") != NULL || text.n == 0) {
-        const struct sim_disk_record *r = sim_disk_peek(d, GL_S("default"), GL_S("message"), id);
+        const struct sim_disk_record *r = sim_disk_peek(d, SIM_CONTEXT, GL_S("message"), id);
         text = r != NULL ? gl_str_dup(a, r->value) : text;
     }
     if (text.n == 0 || gl_message_read(text, a, ret, NULL) != 0) {

@@ -136,6 +136,7 @@ struct sim_node *sim_node_new(struct sim_world *w, struct sim_disk *disk, struct
     struct gl_pool_config pools[SIM_POOLS_N];
     size_t pools_n = list_pools(&options->pools, pools);
     struct gl_node_config config = {.name = gl_str_of(n->machine),
+                                    .context = SIM_CONTEXT,
                                     .stack = gl_str_of(options->stack),
                                     .guest = options->guest,
                                     .session_ttl_ms = options->session_ttl_ms,
@@ -244,7 +245,7 @@ struct sim_ask *sim_ask_new(enum gl_verb verb)
     struct sim_ask *ask = gl_mem_alloc(sizeof(*ask));
     gl_list_init(&ask->link);
     ask->rq.verb = verb;
-    ask->rq.context = GL_S("default");
+    ask->rq.context = SIM_CONTEXT;
     ask->rq.keep_ms = ask->rq.keep_jobs = -1;
     return ask;
 }

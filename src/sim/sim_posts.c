@@ -67,8 +67,7 @@ static void on_found(void *owner, struct sim_ask *ask, bool answered)
 
 static bool find(struct sim_client *cl, struct sim_node *node, const struct sim_fact_job *j)
 {
-    const struct sim_sorted *all =
-        sim_disk_kind(cl->checks->disk, GL_S("default"), GL_S("deadletter"));
+    const struct sim_sorted *all = sim_disk_kind(cl->checks->disk, SIM_CONTEXT, GL_S("deadletter"));
     uint64_t numbers[64];
     size_t n = 0;
     for (size_t i = 0; all != NULL && i < all->n && n < GL_COUNT(numbers); i++) {

@@ -17,7 +17,7 @@
 
 enum { CLIENTS = 8, KEYS = 3, FENCES_MAX = 512, STEPS = 400 };
 
-#define CONTEXT GL_S("default")
+#define CONTEXT SIM_CONTEXT
 
 struct world;
 

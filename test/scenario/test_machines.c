@@ -332,7 +332,7 @@ SCENARIO(a_command_is_found_after_a_hundred_that_nobody_takes, .machines = 2, .k
     enum { STUCK = 150 };
     static char ids[STUCK][64];
     struct gl_write writes[STUCK];
-    struct gl_tx tx = {.context = GL_S("default"), .writes = writes, .writes_n = STUCK};
+    struct gl_tx tx = {.context = SIM_CONTEXT, .writes = writes, .writes_n = STUCK};
     size_t refused;
 
     begin(s, "a b:a", 600000);

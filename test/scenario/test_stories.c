@@ -29,14 +29,14 @@ SCENARIO(a_caller_hears_ok_only_after_the_commit, .store_ms = 40)
     sim_story_run(s, 1000);
     sim_story_submit(s, "build", "a", 1);
     while (s->answer == 1) {
-        assert_null(sim_disk_peek(&s->disk, GL_S("default"), GL_S("run"), GL_S("build")));
+        assert_null(sim_disk_peek(&s->disk, SIM_CONTEXT, GL_S("run"), GL_S("build")));
         uint64_t before = s->disk.commits_n;
         sim_story_run(s, 1);
         if (s->disk.commits_n != before) {
             break;
         }
     }
-    assert_non_null(sim_disk_peek(&s->disk, GL_S("default"), GL_S("run"), GL_S("build")));
+    assert_non_null(sim_disk_peek(&s->disk, SIM_CONTEXT, GL_S("run"), GL_S("build")));
     sim_story_run(s, 100);
     assert_int_equal(s->answer, 0);
 }

@@ -6,7 +6,7 @@
 
 static size_t count(struct sim_story *s, const char *kind)
 {
-    return sim_disk_kind(&s->disk, GL_S("default"), gl_str_of(kind))->n;
+    return sim_disk_kind(&s->disk, SIM_CONTEXT, gl_str_of(kind))->n;
 }
 
 static size_t indexed(struct sim_story *s, const char *index)
@@ -15,7 +15,7 @@ static size_t indexed(struct sim_story *s, const char *index)
         .index = gl_str_of(index), .score_min = INT64_MIN, .score_max = INT64_MAX, .limit = 1000};
     struct gl_arena a = {0};
     size_t n;
-    (void)sim_disk_range(&s->disk, GL_S("default"), &all, &a, &n);
+    (void)sim_disk_range(&s->disk, SIM_CONTEXT, &all, &a, &n);
     gl_arena_done(&a);
     return n;
 }
@@ -24,7 +24,7 @@ static size_t logged(struct sim_story *s, const char *job)
 {
     struct gl_arena a = {0};
     size_t n;
-    (void)sim_disk_log(&s->disk, GL_S("default"), GL_S("events"), gl_str_of(job), 0, 1000, &a, &n);
+    (void)sim_disk_log(&s->disk, SIM_CONTEXT, GL_S("events"), gl_str_of(job), 0, 1000, &a, &n);
     gl_arena_done(&a);
     return n;
 }
@@ -47,8 +47,7 @@ SCENARIO(an_ended_job_is_removed_with_all_that_belongs_to_it, .kinds = "job")
     sim_story_run(s, 10);
     run_jobs(s, 2);
     char gone[GL_ULID_BYTES + 1];
-    memcpy(gone, sim_disk_kind(&s->disk, GL_S("default"), GL_S("job"))->rows[0]->id.p,
-           GL_ULID_BYTES);
+    memcpy(gone, sim_disk_kind(&s->disk, SIM_CONTEXT, GL_S("job"))->rows[0]->id.p, GL_ULID_BYTES);
     gone[GL_ULID_BYTES] = 0;
     assert_int_equal(count(s, "step"), 4);
     assert_int_equal(indexed(s, "ended"), 2);
@@ -133,10 +132,10 @@ SCENARIO(the_oldest_go_when_the_store_is_too_large, .kinds = "job", .keep = {.by
 {
     sim_story_run(s, 10);
     run_jobs(s, 20);
-    uint64_t before = sim_disk_measure(&s->disk, GL_S("default"));
+    uint64_t before = sim_disk_measure(&s->disk, SIM_CONTEXT);
     assert_true(before > 30000);
     sim_story_run(s, 7200000); /* flows wait for an hour */
-    assert_true(sim_disk_measure(&s->disk, GL_S("default")) <= 30000);
+    assert_true(sim_disk_measure(&s->disk, SIM_CONTEXT) <= 30000);
     assert_true(count(s, "job") > 0);
     assert_true(count(s, "job") < 20);
 }
@@ -166,7 +165,7 @@ SCENARIO(a_flow_stays_as_long_as_a_job_names_it, .kinds = "job")
 
 static gl_str job_id(struct sim_story *s, size_t number)
 {
-    return sim_disk_kind(&s->disk, GL_S("default"), GL_S("job"))->rows[number]->id;
+    return sim_disk_kind(&s->disk, SIM_CONTEXT, GL_S("job"))->rows[number]->id;
 }
 
 /* A job waits, its record is damaged while no node runs, and two others have ended. The byte in the
@@ -180,10 +179,10 @@ static void damage_waiting_job(struct sim_story *s, const char *run_id, bool in_
     assert_int_equal(count(s, "flow"), 3);
     sim_story_kill(s);
     gl_str id = job_id(s, 0);
-    gl_str value = sim_disk_peek(&s->disk, GL_S("default"), GL_S("job"), id)->value;
+    gl_str value = sim_disk_peek(&s->disk, SIM_CONTEXT, GL_S("job"), id)->value;
     size_t hash = (size_t)((char *)memmem(value.p, value.n, "\"flow\":\"", 8) - value.p) + 8;
     assert_int_equal(value.n / 2 >= hash && value.n / 2 < hash + 64, in_hash);
-    sim_disk_damage(&s->disk, GL_S("default"), GL_S("job"), id);
+    sim_disk_damage(&s->disk, SIM_CONTEXT, GL_S("job"), id);
     sim_story_start(s);
     sim_story_run(s, 2000);
 }
@@ -216,8 +215,8 @@ SCENARIO(a_job_whose_flow_is_unknown_keeps_those_it_may_name, .kinds = "job")
     assert_non_null(strstr(s->body.p, "\"removed_jobs\":1,\"removed_flows\":1,"));
     assert_int_equal(count(s, "flow"), 3);
     gl_str id = job_id(s, 0);
-    uint64_t rev = sim_disk_peek(&s->disk, GL_S("default"), GL_S("job"), id)->rev;
-    assert_true(sim_disk_mend(&s->disk, GL_S("default"), GL_S("job"), id, rev));
+    uint64_t rev = sim_disk_peek(&s->disk, SIM_CONTEXT, GL_S("job"), id)->rev;
+    assert_true(sim_disk_mend(&s->disk, SIM_CONTEXT, GL_S("job"), id, rev));
     sim_story_trim(s, 0);
     sim_story_run(s, 5000);
     assert_int_equal(s->answer, 0);
@@ -307,8 +306,7 @@ SCENARIO(a_run_id_that_has_a_new_owner_stays_with_it, .kinds = "job")
     sim_story_submit(s, "build", "a", 1);
     sim_story_run(s, 3000);
     char first[GL_ULID_BYTES + 1];
-    memcpy(first, sim_disk_kind(&s->disk, GL_S("default"), GL_S("job"))->rows[0]->id.p,
-           GL_ULID_BYTES);
+    memcpy(first, sim_disk_kind(&s->disk, SIM_CONTEXT, GL_S("job"))->rows[0]->id.p, GL_ULID_BYTES);
     first[GL_ULID_BYTES] = 0;
     /* The name passes on, as when the same run id is used again. */
     struct gl_write w = {.type = GL_WRITE_PUT,
@@ -316,7 +314,7 @@ SCENARIO(a_run_id_that_has_a_new_owner_stays_with_it, .kinds = "job")
                          .id = GL_S("build"),
                          .rev = 9,
                          .value = GL_S("{\"job_id\":\"01ARZ3NDEKTSV4RRFFQ69G5FAV\"}")};
-    struct gl_tx tx = {.context = GL_S("default"), .writes = &w, .writes_n = 1};
+    struct gl_tx tx = {.context = SIM_CONTEXT, .writes = &w, .writes_n = 1};
     size_t refused;
     assert_int_equal(sim_disk_commit(&s->disk, &tx, &refused), 0);
     sim_story_ask(s, "remove", first, "", "");
