@@ -7,7 +7,7 @@
 #include "model/kept.h"
 #include "support/cmocka_all.h"
 
-static const gl_str context = GL_S("default");
+static const gl_str context = SIM_CONTEXT;
 
 /* ---- what must always hold ---- */
 

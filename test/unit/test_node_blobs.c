@@ -35,7 +35,7 @@ static void wait_for(const struct files_job *job, const char *status)
 static gl_str step_error(const struct files_job *job, const char *step)
 {
     const struct sim_disk_record *record = sim_disk_peek(
-        &r->disk, GL_S("default"), GL_S("step"), gl_str_fmt(&r->arena, "%s/%s", job->id, step));
+        &r->disk, SIM_CONTEXT, GL_S("step"), gl_str_fmt(&r->arena, "%s/%s", job->id, step));
     assert_non_null(record);
     return gl_str_dup(&r->arena, record->value);
 }
@@ -135,7 +135,7 @@ static void a_damaged_file_is_not_taken(void **state)
 {
     (void)state;
     begin(1);
-    assert_int_equal(r->machines[0].blobs.port.put(&r->machines[0].blobs.port, GL_S("default"),
+    assert_int_equal(r->machines[0].blobs.port.put(&r->machines[0].blobs.port, SIM_CONTEXT,
                                                    r->hashes[2], r->contents[2], NULL),
                      0);
     sim_blobs_spoil(&r->machines[0].blobs, r->hashes[2]);
@@ -153,7 +153,7 @@ static void damage_in_the_store_is_noticed_and_mended(void **state)
     (void)state;
     begin(2);
     wait_for(files_rig_submit(r, 0, "5", false), "completed");
-    sim_disk_damage(&r->disk, GL_S("default"), GL_S("blob"),
+    sim_disk_damage(&r->disk, SIM_CONTEXT, GL_S("blob"),
                     gl_str_fmt(&r->arena, "%.*s/1", GL_STR_ARG(r->hashes[5])));
     r->is_meddled = true;
     struct files_job *job = files_rig_submit(r, 1, "5-", true);

@@ -280,14 +280,14 @@ static void put_record(const char *kind, gl_str id, gl_str value)
 {
     struct gl_write w = {
         .type = GL_WRITE_PUT, .kind = gl_str_of(kind), .id = id, .rev = 1, .value = value};
-    struct gl_tx tx = {.context = GL_S("default"), .writes = &w, .writes_n = 1};
+    struct gl_tx tx = {.context = SIM_CONTEXT, .writes = &w, .writes_n = 1};
     size_t refused;
     assert_int_equal(sim_disk_commit(&r->disk, &tx, &refused), 0);
 }
 
 static bool is_there(const char *kind, gl_str id)
 {
-    return sim_disk_peek(&r->disk, GL_S("default"), gl_str_of(kind), id) != NULL;
+    return sim_disk_peek(&r->disk, SIM_CONTEXT, gl_str_of(kind), id) != NULL;
 }
 
 static gl_str rate_at(gl_ms at)
