@@ -92,7 +92,7 @@ static void ask_now(struct gl_loop_task *t)
     h->rq = (struct gl_request){.verb = GL_VERB_STATUS,
                                 .context = h->daemon->config.context,
                                 .job = h->run_id,
-                                .brief = !h->daemon->store->ops->shared, /* then: whose? */
+                                .status.brief = !h->daemon->store->ops->shared, /* then: whose? */
                                 .done = on_told,
                                 .owner = h};
     gl_daemon_ask(h->daemon, &h->rq);

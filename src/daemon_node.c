@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/mem.h"
 #include "daemon_state.h"
 #include "exec/keeper_exec.h"
 #include "exec/module_exec.h"
@@ -536,18 +537,19 @@ struct refusal {
 
 static void refuse_now(struct gl_loop_task *t)
 {
-    struct gl_request *rq = ((struct refusal *)t)->rq;
+    struct refusal *r = GL_CONTAINER(t, struct refusal, task);
+    struct gl_request *rq = r->rq;
 
+    gl_mem_free(r);
     rq->done(rq);
 }
 
 static void refuse(struct gl_daemon *d, struct gl_request *rq)
 {
-    struct refusal *r = (struct refusal *)rq->node;
+    struct refusal *r = gl_mem_alloc(sizeof(*r));
     char since[GL_WHEN_BYTES];
     struct gl_why why;
 
-    _Static_assert(sizeof(*r) <= sizeof(rq->node), "a refusal fits into the node's part");
     (void)gl_daemon_is_ready(d, &why); /* it is not */
     if (d->away_since > 0) {
         rq->code = gl_why(&rq->why, GL_E_UNAVAILABLE, "%s has not answered since %.*s: %s",

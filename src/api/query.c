@@ -1,6 +1,5 @@
 #include "api/query.h"
 
-#include "api/nodes.h"
 #include "api/query_parts.h"
 #include "api/render.h"
 #include "base/check.h"
@@ -11,7 +10,6 @@
 #include "model/job.h"
 
 enum {
-    LIMIT_DEFAULT = 100,
     ENTRIES_PAGE = 64, /* of a log, in one read */
     RECORDS_PAGE = 100,
     PAGE_BYTES = 1 << 20,
@@ -117,7 +115,7 @@ void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *don
     s->ops->get(s, &q->req, q->tenant, &q->key, 1);
 }
 
-void gl_query_list(struct gl_query *q, gl_store_done *done)
+void gl_query_read(struct gl_query *q, gl_store_done *done)
 {
     struct gl_store *s = q->context->store;
 
@@ -286,7 +284,7 @@ static void on_run(struct gl_store_req *req)
     }
     q->listing = (struct gl_listing){
         .kind = GL_S("job"), .prefix = {.p = upper, .n = q->name.n}, .limit = 2};
-    gl_query_list(q, on_prefix);
+    gl_query_read(q, on_prefix);
 }
 
 static void find_job(struct gl_query *q)
@@ -318,7 +316,7 @@ static void run_list(struct gl_query *q)
         q->scanned++;
         q->last = q->records[i].id;
         if (q->each(q, &q->records[i])) {
-            q->is_full = ++q->taken == q->rq->limit;
+            q->is_full = ++q->taken == q->limit;
         }
     }
     q->last = gl_str_dup(&q->arena, q->last);
@@ -332,7 +330,7 @@ static void list_rendered(struct gl_query *q)
 
     if (!q->is_full && has_more && q->scanned < SCAN_MAX) {
         q->listing.after = q->last;
-        gl_query_list(q, on_list);
+        gl_query_read(q, on_list);
         return;
     }
     gl_jw_end(&q->w);
@@ -356,24 +354,24 @@ static void on_list(struct gl_store_req *req)
     }
 }
 
-/* Records of q->listing that `each` wants, as the array `name`, up to the limit of the request. */
-static void list_all(struct gl_query *q, const char *name,
+/* Records of q->listing that `each` wants, as the array `name`, up to q->limit. */
+static void list_all(struct gl_query *q, const char *name, gl_str after,
                      bool (*each)(struct gl_query *q, const struct gl_record *r))
 {
     gl_jw_object(&q->w);
     gl_jw_key(&q->w, name);
     gl_jw_array(&q->w);
     q->each = each;
-    q->listing.after = gl_str_dup(&q->arena, q->rq->after);
-    q->listing.limit = q->rq->limit < RECORDS_PAGE ? q->rq->limit : RECORDS_PAGE;
+    q->listing.after = gl_str_dup(&q->arena, after);
+    q->listing.limit = q->limit < RECORDS_PAGE ? q->limit : RECORDS_PAGE;
     q->listing.bytes_max = PAGE_BYTES;
-    gl_query_list(q, on_list);
+    gl_query_read(q, on_list);
 }
 
 static bool write_job(struct gl_query *q, const struct gl_record *r)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
-    gl_str status = q->rq->status, name = q->rq->name;
+    gl_str status = q->rq->list.status, name = q->rq->list.name;
     bool is_wanted =
         (status.n == 0 || gl_str_eq(gl_render_text(&scratch, r->value, "status"), status)) &&
         (name.n == 0 || gl_str_eq(gl_render_text(&scratch, r->value, "name"), name));
@@ -384,26 +382,29 @@ static bool write_job(struct gl_query *q, const struct gl_record *r)
     return is_wanted;
 }
 
-static void list(struct gl_query *q)
+void gl_query_list(struct gl_query *q)
 {
-    if (q->rq->status.n > 0 && gl_schema_word(gl_job_status_words, q->rq->status) < 0) {
+    const struct gl_list_request *rq = &q->rq->list;
+
+    if (rq->status.n > 0 && gl_schema_word(gl_job_status_words, rq->status) < 0) {
         gl_query_fail(
             q, GL_E_INVALID,
             "there is no such status: pending, running, pausing, paused, cancelling, completed, "
             "failed or cancelled");
         return;
     }
-    if (q->rq->after.n > 0 && !gl_id_valid(q->rq->after)) {
+    if (rq->after.n > 0 && !gl_id_valid(rq->after)) {
         gl_query_fail(q, GL_E_INVALID,
                       gl_str_fmt(&q->arena,
                                  "'%.*s' is no job id to continue after: give `next` of the page "
                                  "before, a whole id",
-                                 GL_STR_ARG(q->rq->after))
+                                 GL_STR_ARG(rq->after))
                           .p);
         return;
     }
+    q->limit = gl_query_limit(rq->limit, GL_QUERY_ROWS);
     q->listing = (struct gl_listing){.kind = GL_S("job"), .descending = true};
-    list_all(q, "jobs", write_job);
+    list_all(q, "jobs", rq->after, write_job);
 }
 
 /* ---- events ---- */
@@ -415,7 +416,7 @@ static void read_entries(struct gl_query *q);
 static void tell_events(struct gl_query *q, struct gl_events *e)
 {
     q->rq->count = gl_render_events_end(e, !q->job_record.live, &q->w);
-    q->rq->ended = !q->job_record.live && q->rq->count < q->rq->limit;
+    q->rq->ended = !q->job_record.live && q->rq->count < q->limit;
     if (q->job_record.damaged && q->rq->count == 0) { /* nobody should wait for more */
         gl_query_fail(q, GL_E_DAMAGED, "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
         return;
@@ -479,10 +480,10 @@ static void on_events_job(struct gl_store_req *req)
     if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) != 0) {
         job.last_seq = INT64_MAX; /* damaged: all there is */
     }
-    *e = (struct gl_events){.from = q->rq->from_seq,
-                            .at = q->rq->from_seq,
+    *e = (struct gl_events){.from = q->rq->events.from,
+                            .at = q->rq->events.from,
                             .last = job.last_seq,
-                            .limit = q->rq->limit,
+                            .limit = q->limit,
                             .status = gl_render_text(&q->arena, q->job_record.value, "status")};
     q->counts = e;
     gl_render_events_begin(e, &q->w);
@@ -490,8 +491,9 @@ static void on_events_job(struct gl_store_req *req)
 }
 
 /* The job first, its log after: so a job that is said to have ended has told everything. */
-static void events(struct gl_query *q)
+void gl_query_events(struct gl_query *q)
 {
+    q->limit = gl_query_limit(q->rq->events.limit, GL_QUERY_ROWS);
     gl_query_get(q, GL_S("job"), q->job, on_events_job);
 }
 
@@ -505,10 +507,10 @@ static bool read_claim(struct gl_arena *a, const struct gl_record *r, struct gl_
 static bool write_claim(struct gl_query *q, const struct gl_record *r)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
-    gl_str status = q->rq->status;
+    gl_str state = q->rq->claims.state;
     struct gl_claim c;
     bool is_wanted = read_claim(&scratch, r, &c) &&
-                     (status.n == 0 || gl_str_is(status, gl_claim_state_words[c.state]));
+                     (state.n == 0 || gl_str_is(state, gl_claim_state_words[c.state]));
 
     if (is_wanted) {
         gl_claim_write(&q->w, r->id, &c, 0);
@@ -516,16 +518,19 @@ static bool write_claim(struct gl_query *q, const struct gl_record *r)
     return is_wanted;
 }
 
-static void claims(struct gl_query *q)
+void gl_query_claims(struct gl_query *q)
 {
-    if (q->rq->status.n > 0 && gl_schema_word(gl_claim_state_words, q->rq->status) < 0) {
+    const struct gl_claims_request *rq = &q->rq->claims;
+
+    if (rq->state.n > 0 && gl_schema_word(gl_claim_state_words, rq->state) < 0) {
         gl_query_fail(q, GL_E_INVALID, "there is no such state: claimed, done, failed or expired");
         return;
     }
+    q->limit = gl_query_limit(rq->limit, GL_QUERY_ROWS);
     q->listing = (struct gl_listing){.kind = GL_S("claim"),
-                                     .prefix = gl_str_dup(&q->arena, q->rq->claim_key),
-                                     .live_only = gl_str_is(q->rq->status, "claimed")};
-    list_all(q, "claims", write_claim);
+                                     .prefix = gl_str_dup(&q->arena, rq->prefix),
+                                     .live_only = gl_str_is(rq->state, "claimed")};
+    list_all(q, "claims", rq->after, write_claim);
 }
 
 static void on_claim(struct gl_store_req *req)
@@ -542,9 +547,14 @@ static void on_claim(struct gl_store_req *req)
     } else if (!read_claim(&q->arena, &req->records[0], &c)) {
         gl_query_fail(q, GL_E_DAMAGED, "the record of this claim is damaged");
     } else {
-        gl_claim_write(&q->w, q->rq->claim_key, &c, 0);
+        gl_claim_write(&q->w, q->rq->claim.key, &c, 0);
         gl_query_succeed(q);
     }
+}
+
+void gl_query_claim(struct gl_query *q)
+{
+    gl_query_get(q, GL_S("claim"), q->rq->claim.key, on_claim);
 }
 
 /* ---- nodes ---- */
@@ -579,23 +589,46 @@ void gl_query_sessions(struct gl_query *q, void (*then)(struct gl_query *q))
     s->ops->session_list(s, &q->req);
 }
 
-static void on_leader(struct gl_store_req *req)
+/* Ends the question, unless the store did. */
+static bool has_leader(struct gl_query *q)
+{
+    if (!gl_query_answered(q)) {
+        return false;
+    }
+    q->nodes.leader = gl_str_dup(&q->arena, q->req.records[0].owner);
+    return true;
+}
+
+static void on_nodes(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (has_leader(q)) {
+        gl_nodes_write(&q->arena, &q->nodes, q->rq->nodes.all, &q->w);
+        gl_query_succeed(q);
+    }
+}
+
+static void on_cluster(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (has_leader(q)) {
+        gl_nodes_write_cluster(&q->arena, &q->nodes, &q->w);
+        gl_query_succeed(q);
+    }
+}
+
+static void on_node(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
     struct gl_why why;
-    int rc = 0;
+    int rc;
 
-    if (!gl_query_answered(q)) {
+    if (!has_leader(q)) {
         return;
     }
-    q->nodes.leader = gl_str_dup(&q->arena, req->records[0].owner);
-    if (q->rq->verb == GL_VERB_NODES) {
-        gl_nodes_write(&q->arena, &q->nodes, q->rq->all, &q->w);
-    } else if (q->rq->verb == GL_VERB_CLUSTER) {
-        gl_nodes_write_cluster(&q->arena, &q->nodes, &q->w);
-    } else {
-        rc = gl_nodes_write_one(&q->arena, &q->nodes, q->rq->name, &q->w, &why);
-    }
+    rc = gl_nodes_write_one(&q->arena, &q->nodes, q->rq->nodes.name, &q->w, &why);
     if (rc != 0) {
         gl_query_fail(q, rc, why.text);
     } else {
@@ -605,58 +638,62 @@ static void on_leader(struct gl_store_req *req)
 
 static void find_leader(struct gl_query *q)
 {
-    gl_query_get(q, GL_S("lease"), GL_S("leader"), on_leader);
+    gl_query_get(q, GL_S("lease"), GL_S("leader"), q->with_nodes);
+}
+
+static void with_nodes(struct gl_query *q, gl_store_done *then)
+{
+    q->with_nodes = then;
+    gl_query_sessions(q, find_leader);
+}
+
+void gl_query_nodes(struct gl_query *q)
+{
+    with_nodes(q, on_nodes);
+}
+
+void gl_query_node_show(struct gl_query *q)
+{
+    with_nodes(q, on_node);
+}
+
+void gl_query_cluster(struct gl_query *q)
+{
+    with_nodes(q, on_cluster);
 }
 
 /* ---- the door ---- */
+
+uint32_t gl_query_limit(uint32_t asked, uint32_t otherwise)
+{
+    uint32_t limit = asked != 0 ? asked : otherwise;
+
+    return limit < GL_PAGE_MAX ? limit : GL_PAGE_MAX;
+}
+
+#define gl_query_none NULL
+
+static void (*const queries[GL_VERB_COUNT])(struct gl_query *q) = {
+#define VERB(name, word, kind, method, path, takes, body, http, query, ...) \
+    [GL_VERB_##name] = gl_query_##query,
+#include "api/verbs.def"
+#undef VERB
+};
 
 void gl_query_run(struct gl_query_context *context, struct gl_request *rq, gl_query_answer *answer,
                   void *owner)
 {
     struct gl_query *q = query_new(context, rq->context, rq->job);
 
+    GL_ASSERT(queries[rq->verb] != NULL);
     q->rq = rq;
     q->answer = answer;
     q->owner = owner;
-    rq->limit = rq->limit != 0                                          ? rq->limit
-                : rq->verb == GL_VERB_STATUS || rq->verb == GL_VERB_WHY ? GL_PAGE_MAX
-                                                                        : LIMIT_DEFAULT;
-    rq->limit = rq->limit > GL_PAGE_MAX ? GL_PAGE_MAX : rq->limit;
+    q->next = queries[rq->verb];
     gl_jw_init(&q->w, &q->body);
-    switch (rq->verb) {
-    case GL_VERB_LIST:
-        list(q);
-        return;
-    case GL_VERB_HUMAN:
-        gl_query_human(q);
-        return;
-    case GL_VERB_NODES:
-    case GL_VERB_NODE_SHOW:
-    case GL_VERB_CLUSTER:
-        gl_query_sessions(q, find_leader);
-        return;
-    case GL_VERB_CLAIM_LIST:
-        claims(q);
-        return;
-    case GL_VERB_CLAIM_SHOW:
-        gl_query_get(q, GL_S("claim"), rq->claim_key, on_claim);
-        return;
-    case GL_VERB_STATUS:
-    case GL_VERB_WHY:
-        q->next = gl_query_status;
-        break;
-    case GL_VERB_EVENTS:
-        q->next = events;
-        break;
-    case GL_VERB_AGENTS:
-        q->next = gl_query_agents;
-        break;
-    case GL_VERB_MESSAGES:
-    case GL_VERB_DEAD_LETTERS:
-        q->next = gl_query_messages;
-        break;
-    default:
-        GL_UNREACHABLE();
+    if (strstr(gl_verbs[rq->verb].path, "/{job}") != NULL) {
+        find_job(q);
+    } else {
+        q->next(q);
     }
-    find_job(q);
 }

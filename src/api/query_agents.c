@@ -150,10 +150,11 @@ static void has_flow(struct gl_query *q)
                       gl_str_fmt(&q->arena, "job %.*s is of a flow: only bundles have agents",
                                  GL_STR_ARG(q->job))
                           .p);
-    } else if (q->rq->step.n > 0 && gl_flow_find_agent(q->graph, q->rq->step) < 0) {
+    } else if (q->rq->messages.agent.n > 0 &&
+               gl_flow_find_agent(q->graph, q->rq->messages.agent) < 0) {
         gl_query_fail(q, GL_E_NOT_FOUND,
                       gl_str_fmt(&q->arena, "job %.*s has no agent '%.*s'", GL_STR_ARG(q->job),
-                                 GL_STR_ARG(q->rq->step))
+                                 GL_STR_ARG(q->rq->messages.agent))
                           .p);
     } else {
         q->next(q);
@@ -332,7 +333,7 @@ static bool has_room(struct gl_query *q, gl_str state)
     bool is_small = state.n <= GL_STATUS_OUTPUT_BYTES && c->bytes + state.n <= GL_STATUS_BYTES;
 
     c->bytes += is_small ? state.n : 0;
-    return is_small || q->rq->step.n > 0;
+    return is_small || q->rq->messages.agent.n > 0;
 }
 
 static void write_agent(struct gl_query *q, size_t i, const struct gl_record *unit)
@@ -385,7 +386,7 @@ static void on_agents(struct gl_query *q)
     const struct counts *c = q->counts;
     uint32_t last = c->from + c->n;
 
-    end(q, q->rq->step.n == 0 && last < gl_flow_agents_n(q->graph)
+    end(q, q->rq->messages.agent.n == 0 && last < gl_flow_agents_n(q->graph)
                ? gl_flow_agent(q->graph, last - 1)->id
                : (gl_str){0});
 }
@@ -438,7 +439,7 @@ static void on_counted(struct gl_store_req *req)
     q->scanned += req->records_n;
     if (req->records_n == LETTERS_PAGE && q->scanned < LETTERS_COUNTED) {
         q->listing.after = gl_str_dup(&q->arena, last);
-        gl_query_list(q, on_counted);
+        gl_query_read(q, on_counted);
         return;
     }
     c->is_cut = req->records_n == LETTERS_PAGE;
@@ -455,20 +456,20 @@ static bool choose_agents(struct gl_query *q, struct counts *c)
 {
     uint32_t all = gl_flow_agents_n(q->graph);
 
-    if (q->rq->step.n > 0) {
-        c->from = (uint32_t)gl_flow_find_agent(q->graph, q->rq->step);
+    if (q->rq->messages.agent.n > 0) {
+        c->from = (uint32_t)gl_flow_find_agent(q->graph, q->rq->messages.agent);
         c->n = 1;
         return true;
     }
-    if (q->rq->after.n > 0) {
-        int64_t after = gl_flow_find_agent(q->graph, q->rq->after);
+    if (q->rq->messages.after.n > 0) {
+        int64_t after = gl_flow_find_agent(q->graph, q->rq->messages.after);
 
         if (after < 0) {
             return false;
         }
         c->from = (uint32_t)after + 1;
     }
-    c->n = all - c->from < q->rq->limit ? all - c->from : q->rq->limit;
+    c->n = all - c->from < q->limit ? all - c->from : q->limit;
     return true;
 }
 
@@ -484,11 +485,12 @@ static void count_letters(struct gl_query *q)
     q->counts = c;
     q->listing =
         (struct gl_listing){.kind = GL_S("letter"), .prefix = job_prefix(q), .limit = LETTERS_PAGE};
-    gl_query_list(q, on_counted);
+    gl_query_read(q, on_counted);
 }
 
 void gl_query_agents(struct gl_query *q)
 {
+    q->limit = gl_query_limit(q->rq->messages.limit, GL_QUERY_ROWS);
     read_graph(q, count_letters);
 }
 
@@ -644,7 +646,8 @@ static void on_letters(struct gl_store_req *req)
 
         last = letter_number(req->records[i].id);
         q->scanned++;
-        if ((q->rq->step.n == 0 || gl_str_eq(text_in(&a, &d, "to"), q->rq->step)) &&
+        if ((q->rq->messages.agent.n == 0 ||
+             gl_str_eq(text_in(&a, &d, "to"), q->rq->messages.agent)) &&
             !is_over(q, &a, &d)) {
             add_letter(q, &req->records[i], text_in(&a, &d, "to"), (gl_str){0});
             full = m->n == m->n_max;
@@ -652,7 +655,7 @@ static void on_letters(struct gl_store_req *req)
     }
     if (!full && req->records_n == LETTERS_PAGE && q->scanned < LETTERS_COUNTED) {
         q->listing.after = letter_id(q, last);
-        gl_query_list(q, on_letters);
+        gl_query_read(q, on_letters);
         return;
     }
     read_handlers(q, full || req->records_n == LETTERS_PAGE
@@ -673,7 +676,7 @@ static void on_letter(struct gl_store_req *req)
         gl_query_fail(q, GL_E_NOT_FOUND,
                       gl_str_fmt(&q->arena, "job %.*s has no %s %lld", GL_STR_ARG(q->job),
                                  is_dead(q) ? "dead letter" : "waiting message",
-                                 (long long)q->rq->from_seq)
+                                 (long long)q->rq->messages.number)
                           .p);
         return;
     }
@@ -688,7 +691,7 @@ static void on_letter(struct gl_store_req *req)
 static void read_letter(struct gl_query *q)
 {
     struct gl_store *s = q->context->store;
-    gl_str id = letter_id(q, q->rq->from_seq);
+    gl_str id = letter_id(q, q->rq->messages.number);
 
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, 2);
     q->keys[0] = (struct gl_key){.kind = letter_kind(q), .id = id};
@@ -702,14 +705,14 @@ static void list_letters(struct gl_query *q)
     struct mail *m = GL_NEW(&q->arena, struct mail);
     int64_t after = 0;
 
-    m->n_max = q->rq->limit > 0 && q->rq->limit < GL_PAGE_MAX ? q->rq->limit : GL_PAGE_MAX;
+    m->n_max = q->limit;
     m->letters = GL_NEW_ARRAY(&q->arena, struct letter, m->n_max);
     q->counts = m;
-    if (q->rq->from_seq > 0) {
+    if (q->rq->messages.number > 0) {
         read_letter(q);
         return;
     }
-    if (q->rq->after.n > 0 && (!gl_str_i64(q->rq->after, &after) || after < 0)) {
+    if (q->rq->messages.after.n > 0 && (!gl_str_i64(q->rq->messages.after, &after) || after < 0)) {
         gl_query_fail(q, GL_E_INVALID, "'after' is the number of a message");
         return;
     }
@@ -717,10 +720,11 @@ static void list_letters(struct gl_query *q)
                                      .prefix = job_prefix(q),
                                      .after = after > 0 ? letter_id(q, after) : (gl_str){0},
                                      .limit = LETTERS_PAGE};
-    gl_query_list(q, on_letters);
+    gl_query_read(q, on_letters);
 }
 
 void gl_query_messages(struct gl_query *q)
 {
+    q->limit = gl_query_limit(q->rq->messages.limit, GL_QUERY_ROWS);
     read_graph(q, list_letters);
 }

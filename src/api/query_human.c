@@ -119,7 +119,7 @@ static void find_asked(struct gl_query *q, size_t steps_n)
 {
     struct gl_store *s = q->context->store;
     const struct gl_asks *asks = q->context->asks;
-    size_t room = steps_n < q->rq->limit ? q->rq->limit - steps_n : 0;
+    size_t room = steps_n < q->limit ? q->limit - steps_n : 0;
 
     if (asks != NULL) {
         q->asks = asks->all(asks->owner, room, &q->arena, &q->asks_n, &q->asks_open_n);
@@ -208,8 +208,8 @@ void gl_query_human(struct gl_query *q)
 {
     struct gl_store *s = q->context->store;
 
-    q->range =
-        (struct gl_range){.index = GL_S("human"), .score_max = INT64_MAX, .limit = q->rq->limit};
+    q->limit = gl_query_limit(q->rq->human.limit, GL_QUERY_ROWS);
+    q->range = (struct gl_range){.index = GL_S("human"), .score_max = INT64_MAX, .limit = q->limit};
     q->req = (struct gl_store_req){.done = on_human, .owner = q};
     s->ops->range(s, &q->req, q->tenant, &q->range);
 }

@@ -10,6 +10,7 @@
 #include "port/work.h"
 
 /* What is quicker to parse and render than to hand over to another thread. */
+enum { GL_QUERY_ROWS = 100 }; /* of a page, unless asked otherwise */
 enum { GL_QUERY_AT_ONCE_BYTES = 16 << 10, GL_QUERY_AT_ONCE_STEPS = 64 };
 
 /* One question under way. What it has found stays in its arena until the answer is written. */
@@ -22,6 +23,7 @@ struct gl_query {
     gl_query_answer *answer;
     gl_query_resolved *resolved;
     void *owner;
+    uint32_t limit;           /* rows of the answer */
     gl_str tenant, name, job; /* context, the name as given, the id it means */
     struct gl_key key;
     struct gl_key *keys;
@@ -31,6 +33,7 @@ struct gl_query {
     struct gl_record job_record;
     gl_str flow;
     struct gl_nodes nodes;
+    gl_store_done *with_nodes;
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
     bool (*each)(struct gl_query *q, const struct gl_record *r); /* a listing: written, if wanted */
@@ -63,7 +66,7 @@ void gl_query_no_such_job(struct gl_query *q);
 /* True if the store has answered; else the question has ended. */
 bool gl_query_answered(struct gl_query *q);
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);
-void gl_query_list(struct gl_query *q, gl_store_done *done); /* q->listing */
+void gl_query_read(struct gl_query *q, gl_store_done *done); /* q->listing */
 struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r);
 
 /* Parse and write what the store has just answered: `render` runs on any thread with q->records or
@@ -74,14 +77,13 @@ void gl_query_render(struct gl_query *q, void (*render)(struct gl_query *q),
 /* Who has the store: q->nodes. */
 void gl_query_sessions(struct gl_query *q, void (*then)(struct gl_query *q));
 
-/* ---- query_status.c: of the job that q->job names ---- */
-void gl_query_status(struct gl_query *q);
+/* What was asked for within the bounds, or the default. */
+uint32_t gl_query_limit(uint32_t asked, uint32_t otherwise);
 
-/* ---- query_human.c ---- */
-void gl_query_human(struct gl_query *q);
-
-/* ---- query_agents.c: of the job that q->job names ---- */
-void gl_query_agents(struct gl_query *q);
-void gl_query_messages(struct gl_query *q);
+/* ---- the queries of verbs.def; where the path names a job, q->job is its id ---- */
+#define VERB(name, word, kind, method, path, takes, body, http, query, ...) \
+    void gl_query_##query(struct gl_query *q);
+#include "api/verbs.def"
+#undef VERB
 
 #endif

@@ -136,8 +136,8 @@ static void run_render(struct gl_work_task *t)
     struct gl_query *q = s->q;
 
     if (q->rq->verb == GL_VERB_WHY) {
-        s->code = gl_render_why(&q->arena, &s->view, q->rq->step, gl_facts_live(&s->facts), &q->w,
-                                &s->why);
+        s->code = gl_render_why(&q->arena, &s->view, q->rq->status.step, gl_facts_live(&s->facts),
+                                &q->w, &s->why);
     } else {
         gl_render_status(&q->arena, &s->view, gl_facts_live(&s->facts), &q->w);
     }
@@ -194,7 +194,7 @@ static void on_owner(struct gl_query *q)
                                      .prefix = gl_str_fmt(&q->arena, "%.*s/", GL_STR_ARG(q->job)),
                                      .limit = INBOX_MAX,
                                      .ids_only = true};
-    gl_query_list(q, on_inbox);
+    gl_query_read(q, on_inbox);
 }
 
 /* All steps are known that will be: who has the job? */
@@ -207,7 +207,7 @@ static void has_steps(struct status *s)
         s->view.picks = s->picks;
         s->view.picks_n = s->picks_n;
         s->view.is_partial = s->view.is_page = true;
-        if (s->number < s->flow->steps.n && q->rq->step.n == 0) {
+        if (s->number < s->flow->steps.n && q->rq->status.step.n == 0) {
             s->view.next = gl_str_fmt(&q->arena, "%u.%lld", s->number, (long long)s->item);
         }
     } else if (s->view.is_partial) {
@@ -290,7 +290,7 @@ static void on_steps(struct gl_store_req *req)
 static void list_steps(struct status *s)
 {
     s->q->listing.bytes_max = s->has_turn ? PAGE_BYTES : FIRST_BYTES;
-    gl_query_list(s->q, on_steps);
+    gl_query_read(s->q, on_steps);
 }
 
 static void begin_scan(struct status *s)
@@ -425,7 +425,7 @@ static void has_parent(struct status *s)
     if (s->item >= (int64_t)s->scan.items_n[s->number]) {
         gl_query_fail(s->q, GL_E_INVALID, "there is no such page: take `next` of the page before");
     } else {
-        begin_page(s, s->q->rq->limit);
+        begin_page(s, s->q->limit);
     }
 }
 
@@ -446,7 +446,8 @@ static void no_such_step(struct status *s)
 
     gl_query_fail(q, GL_E_NOT_FOUND,
                   gl_str_fmt(&q->arena, "job %.*s has no %sstep '%.*s'", GL_STR_ARG(q->job),
-                             s->flow->bundle != NULL ? "agent or " : "", GL_STR_ARG(q->rq->step))
+                             s->flow->bundle != NULL ? "agent or " : "",
+                             GL_STR_ARG(q->rq->status.step))
                       .p);
 }
 
@@ -470,7 +471,7 @@ static void on_items(struct gl_store_req *req)
 
 static void list_items(struct status *s)
 {
-    gl_query_list(s->q, on_items);
+    gl_query_read(s->q, on_items);
 }
 
 /* Too large for one answer: then its instances are to be asked for one by one. */
@@ -521,15 +522,16 @@ static void has_flow(struct status *s)
 {
     struct gl_query *q = s->q;
     /* Of a bundle the agents that work for the step are told, too: that is a scan. */
-    bool is_one = q->rq->verb == GL_VERB_STATUS && q->rq->step.n > 0 && s->flow->bundle == NULL;
-    bool is_page = q->rq->verb == GL_VERB_STATUS && q->rq->after.n > 0;
-    uint32_t limit = is_one || is_page ? UINT32_MAX : q->rq->limit;
+    bool is_one =
+        q->rq->verb == GL_VERB_STATUS && q->rq->status.step.n > 0 && s->flow->bundle == NULL;
+    bool is_page = q->rq->verb == GL_VERB_STATUS && q->rq->status.page.n > 0;
+    uint32_t limit = is_one || is_page ? UINT32_MAX : q->limit;
 
     gl_scan_begin(&s->scan, &q->arena, &s->job, s->flow, limit,
                   is_one ? GL_OUTPUT_BYTES_MAX : GL_STATUS_OUTPUT_BYTES);
     s->scan.outputs_max = is_one ? ITEMS_BYTES_MAX + GL_OUTPUT_BYTES_MAX : GL_STATUS_BYTES;
     s->scan.items_max = is_one ? ITEMS_BYTES_MAX : GL_STATUS_OUTPUT_BYTES;
-    if (q->rq->step.n > 0 && !gl_scan_want(&s->scan, q->rq->step)) {
+    if (q->rq->status.step.n > 0 && !gl_scan_want(&s->scan, q->rq->status.step)) {
         no_such_step(s);
     } else if (is_one) {
         s->number = (uint32_t)s->scan.wanted_number;
@@ -537,13 +539,13 @@ static void has_flow(struct status *s)
         gl_query_get(q, GL_S("step"),
                      key_of(s, (struct gl_view_pick){.number = s->number, .item = s->item}),
                      on_one);
-    } else if (is_page && !read_position(s, q->rq->after)) {
+    } else if (is_page && !read_position(s, q->rq->status.page)) {
         gl_query_fail(q, GL_E_INVALID, "there is no such page: take `next` of the page before");
     } else if (is_page && s->item >= 0) {
         gl_query_get(q, GL_S("step"),
                      key_of(s, (struct gl_view_pick){.number = s->number, .item = -1}), on_parent);
     } else if (is_page) {
-        begin_page(s, q->rq->limit);
+        begin_page(s, q->limit);
     } else {
         begin_scan(s);
     }
@@ -731,7 +733,7 @@ static void on_job(struct gl_store_req *req)
         return;
     }
     q->job_record = gl_query_keep(q, &req->records[0]);
-    if (q->rq->brief) {
+    if (q->rq->status.brief) {
         brief(q);
         return;
     }
@@ -750,5 +752,12 @@ static void on_job(struct gl_store_req *req)
 
 void gl_query_status(struct gl_query *q)
 {
+    const struct gl_status_request *rq = &q->rq->status;
+
+    if ((rq->step.n > 0) + (rq->page.n > 0) + rq->brief > 1) {
+        gl_query_fail(q, GL_E_INVALID, "'step', 'page' and 'brief' exclude each other");
+        return;
+    }
+    q->limit = gl_query_limit(rq->limit, GL_PAGE_MAX);
     gl_query_get(q, GL_S("job"), q->job, on_job);
 }

@@ -30,43 +30,18 @@ void gl_claimant_renonce(struct gl_claimant *c)
 
 /* ---- one call ---- */
 
-static void write_text(struct gl_jw *w, const char *key, const char *text)
+/* A renewal leaves the lease as it was if none is given. */
+static struct gl_request request_of(const struct gl_claimant *c, enum gl_verb verb)
 {
-    if (text != NULL && text[0] != '\0') {
-        gl_jw_key(w, key);
-        gl_jw_c(w, text);
-    }
-}
-
-static void write_wish(const struct gl_claimant *c, const char *verb, struct gl_buf *body)
-{
-    bool is_acquire = strcmp(verb, "acquire") == 0;
-    char lease[32];
-    struct gl_jw w;
-
-    (void)snprintf(lease, sizeof(lease), "%lldms", (long long)c->lease_ms);
-    gl_jw_init(&w, body);
-    gl_jw_object(&w);
-    write_text(&w, "key", c->key);
-    write_text(&w, "owner", c->owner);
-    if (c->lease_ms != 0 && (is_acquire || strcmp(verb, "renew") == 0)) {
-        write_text(&w, "lease", lease);
-    }
-    if (is_acquire) {
-        write_text(&w, "work_type", c->work_type);
-        write_text(&w, "nonce", c->nonce);
-        if (c->once) {
-            gl_jw_key(&w, "once");
-            gl_jw_bool(&w, true);
-        }
-    } else {
-        gl_jw_key(&w, "fence");
-        gl_jw_u64(&w, c->fence);
-    }
-    if (strcmp(verb, "fail") == 0) {
-        write_text(&w, "error_detail", c->error_detail);
-    }
-    gl_jw_end(&w);
+    return (struct gl_request){.verb = verb,
+                               .claim = {.key = gl_str_of(c->key),
+                                         .owner = gl_str_of(c->owner),
+                                         .lease = c->lease_ms,
+                                         .work_type = gl_str_of(c->work_type),
+                                         .nonce = gl_str_of(c->nonce),
+                                         .once = c->once,
+                                         .fence = c->fence,
+                                         .error_detail = gl_str_of(c->error_detail)}};
 }
 
 /* What the answer says, also of one that refuses. */
@@ -95,30 +70,20 @@ static bool is_answer(int err)
     return err == 0 || err == GL_E_BUSY || err == GL_E_NOT_OWNER || err == GL_E_EXISTS;
 }
 
-int gl_claimant_call(struct gl_claimant *c, const char *verb, bool insist,
+int gl_claimant_call(struct gl_claimant *c, enum gl_verb verb, bool insist,
                      struct gl_claim_answer *ret, struct gl_why *reterr_why)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    const char *path = gl_str_fmt(&a, "/v1/contexts/default/claims/%s", verb).p;
+    struct gl_request rq = request_of(c, verb);
     struct gl_client_reply reply = {0};
     struct gl_reach reach;
     int err;
 
     *ret = (struct gl_claim_answer){0};
-    write_wish(c, verb, &body);
     gl_reach_init(&reach, c->cli);
     reach.is_passive = true;
     reach.client.wait = c->wait;
     reach.client.owner = c->wait_owner;
-    if (insist) {
-        err = gl_reach_insist(&reach, "POST", path, gl_buf_view(&body), &reply, reterr_why);
-    } else {
-        err = gl_reach_open(&reach, reterr_why);
-        if (err == 0) {
-            err = gl_reach_call(&reach, "POST", path, gl_buf_view(&body), &reply, reterr_why);
-        }
-    }
+    err = gl_reach_send(&reach, insist ? GL_REACH_INSIST : GL_REACH_OPEN, &rq, &reply, reterr_why);
     if (is_answer(err)) {
         read_answer(c, err, reply.body, ret);
     }

@@ -25,11 +25,11 @@ struct gl_claim_answer {
 
 void gl_claimant_renonce(struct gl_claimant *c);
 
-/* "acquire", "renew", "complete", "fail": c->fence and c->attempt are set by the first. If there is
- * no node, this process is one for as long as the call takes. `insist`: look for another node if
- * one goes away. GL_E_BUSY, GL_E_NOT_OWNER, GL_E_EXISTS: as the node says. `ret` is to be given
- * back in any case. */
-int gl_claimant_call(struct gl_claimant *c, const char *verb, bool insist,
+/* GL_VERB_CLAIM_ACQUIRE, _RENEW, _COMPLETE, _FAIL: c->fence and c->attempt are set by the first. If
+ * there is no node, this process is one for as long as the call takes. `insist`: look for another
+ * node if one goes away. GL_E_BUSY, GL_E_NOT_OWNER, GL_E_EXISTS: as the node says. `ret` is to be
+ * given back in any case. */
+int gl_claimant_call(struct gl_claimant *c, enum gl_verb verb, bool insist,
                      struct gl_claim_answer *ret, struct gl_why *reterr_why);
 void gl_claimant_done(struct gl_claim_answer *answer);
 

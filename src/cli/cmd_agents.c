@@ -31,7 +31,7 @@ static void add_page(struct listing *l, struct gl_page *p)
         }
         l->n++;
     }
-    l->rq.after = gl_str_dup(&l->cli->arena, gl_page_text(p, p->root, "next"));
+    l->rq.messages.after = gl_str_dup(&l->cli->arena, gl_page_text(p, p->root, "next"));
 }
 
 static int ask_pages(struct listing *l, struct gl_why *reterr_why)
@@ -50,7 +50,7 @@ static int ask_pages(struct listing *l, struct gl_why *reterr_why)
             add_page(l, &page);
         }
         gl_page_done(&page);
-    } while (err == 0 && l->rq.after.n > 0);
+    } while (err == 0 && l->rq.messages.after.n > 0);
     gl_jw_end(&l->w);
     gl_jw_end(&l->w);
     return err;
@@ -63,7 +63,7 @@ static int show(struct listing *l, const char *nothing)
     int err;
 
     l->rq.job = gl_str_of(l->cli->words[0]);
-    l->rq.limit = GL_PAGE_MAX;
+    l->rq.messages.limit = GL_PAGE_MAX;
     gl_reach_init(&l->reach, l->cli);
     err = ask_pages(l, &why);
     if (err != 0) {
@@ -118,7 +118,7 @@ int gl_cmd_agents_list(struct gl_cli *cli)
     struct listing l = {.cli = cli, .rows = "agents", .add = add_agent};
 
     l.rq.verb = GL_VERB_AGENTS;
-    l.rq.step = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
+    l.rq.messages.agent = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
     gl_table_init(&l.table, titles, GL_COUNT(titles));
     l.table.least = least;
     return show(&l, "the job has no agents");
@@ -159,8 +159,8 @@ static int read_number(struct gl_cli *cli, struct listing *l)
     uint64_t number = 0;
     int code = gl_cli_number(cli, "--number", 1, INT64_MAX, &number);
 
-    l->rq.from_seq = (int64_t)number;
-    l->rq.step = gl_str_of(gl_cli_option(cli, "--agent"));
+    l->rq.messages.number = (int64_t)number;
+    l->rq.messages.agent = gl_str_of(gl_cli_option(cli, "--agent"));
     if (number > 0) {
         l->add = print_message;
         l->table.columns = 0;
@@ -190,7 +190,7 @@ int gl_cmd_agents_messages(struct gl_cli *cli)
 /* ---- commands ---- */
 
 /* Once: what is sent twice arrives twice. */
-static int command(struct gl_cli *cli, const char *path, gl_str body, const char *done)
+static int command(struct gl_cli *cli, struct gl_request *rq, const char *done)
 {
     struct gl_client_reply reply;
     struct gl_reach reach;
@@ -199,10 +199,7 @@ static int command(struct gl_cli *cli, const char *path, gl_str body, const char
 
     gl_reach_init(&reach, cli);
     reach.is_passive = true;
-    err = gl_reach_open(&reach, &why);
-    if (err == 0) {
-        err = gl_reach_call(&reach, "POST", path, body, &reply, &why);
-    }
+    err = gl_reach_send(&reach, GL_REACH_OPEN, rq, &reply, &why);
     if (err == GL_E_GONE) {
         code = gl_cli_fail(cli, err,
                            "the node went away; whether it has done it is not known: 'glia job "
@@ -220,21 +217,15 @@ static int command(struct gl_cli *cli, const char *path, gl_str body, const char
 
 static int redrive(struct gl_cli *cli, const char *which)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
-    struct gl_jw w;
+    struct gl_request rq = {.verb = GL_VERB_REDRIVE,
+                            .job = gl_str_of(cli->words[0]),
+                            .command = {.about = gl_str_of(which), .who = gl_str_of(gl_cli_who())}};
     uint64_t number;
 
     if (strcmp(which, "all") != 0 && (!gl_str_u64(gl_str_of(which), &number) || number == 0)) {
         return gl_cli_usage(cli, "--redrive takes the number of a dead letter, or all");
     }
-    gl_jw_init(&w, &body);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "who");
-    gl_jw_c(&w, gl_cli_who());
-    gl_jw_end(&w);
-    return command(
-        cli, gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/dead-letters/%s/redrive", which),
-        gl_buf_view(&body), "delivered again");
+    return command(cli, &rq, "delivered again");
 }
 
 int gl_cmd_agents_dead(struct gl_cli *cli)
@@ -289,27 +280,16 @@ static int read_message_body(struct gl_cli *cli, struct gl_buf *out)
 int gl_cmd_agents_send(struct gl_cli *cli)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
-    const char *type = gl_cli_option(cli, "--type");
-    struct gl_jw w;
+    struct gl_request rq = {.verb = GL_VERB_SEND,
+                            .job = gl_str_of(cli->words[0]),
+                            .message = {.to = gl_str_of(cli->words[1]),
+                                        .type = gl_str_of(gl_cli_option(cli, "--type")),
+                                        .who = gl_str_of(gl_cli_who())}};
     int code = read_message_body(cli, &content);
 
     if (code != 0) {
         return code;
     }
-    gl_jw_init(&w, &body);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "to");
-    gl_jw_c(&w, cli->words[1]);
-    if (type != NULL) {
-        gl_jw_key(&w, "type");
-        gl_jw_c(&w, type);
-    }
-    gl_jw_key(&w, "body");
-    gl_jw_raw(&w, gl_str_trim(gl_buf_view(&content)));
-    gl_jw_key(&w, "who");
-    gl_jw_c(&w, gl_cli_who());
-    gl_jw_end(&w);
-    return command(cli, gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/messages"),
-                   gl_buf_view(&body), "sent");
+    rq.message.body = gl_str_trim(gl_buf_view(&content));
+    return command(cli, &rq, "sent");
 }

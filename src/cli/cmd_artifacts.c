@@ -51,9 +51,9 @@ static int list_here(struct look *l, struct gl_why *reterr_why)
 
 static int list_there(struct look *l, struct gl_why *reterr_why)
 {
+    struct gl_request rq = {.verb = GL_VERB_ARTIFACTS, .job = l->job};
     struct gl_client_reply reply;
-    int err = gl_reach_call(&l->reach, "GET", gl_reach_job_path(l->cli, l->job, "/artifacts"),
-                            (gl_str){0}, &reply, reterr_why);
+    int err = gl_reach_send(&l->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
 
     if (err == 0) {
         gl_buf_str(&l->files.body, reply.body);
@@ -114,10 +114,9 @@ static int copy(struct look *l, gl_str path, void (*take)(void *owner, gl_str pi
     int err;
 
     if (l->root[0] == '\0') {
-        err = gl_reach_call(&l->reach, "GET",
-                            gl_reach_job_path(l->cli, l->job, "/artifacts?path=%.*s",
-                                              GL_STR_ARG(gl_reach_escape(&l->cli->arena, path))),
-                            (gl_str){0}, &reply, reterr_why);
+        struct gl_request rq = {.verb = GL_VERB_ARTIFACTS, .job = l->job, .artifacts.path = path};
+
+        err = gl_reach_send(&l->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
         if (err == 0) {
             take(owner, reply.body);
         }
@@ -200,14 +199,14 @@ static int export_events(struct look *l, struct gl_tarfile *t, struct gl_why *re
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf lines = {0};
     struct gl_request rq = {
-        .verb = GL_VERB_EVENTS, .job = l->job, .from_seq = 1, .limit = GL_PAGE_MAX};
+        .verb = GL_VERB_EVENTS, .job = l->job, .events = {.from = 1, .limit = GL_PAGE_MAX}};
     int64_t before;
     int err;
 
     do {
         struct gl_page page;
 
-        before = rq.from_seq;
+        before = rq.events.from;
         err = gl_page_ask(&page, &l->reach, &rq, reterr_why);
         if (err == 0) {
             gl_jnode all = gl_json_get(&page.j, page.root, "events");
@@ -216,10 +215,10 @@ static int export_events(struct look *l, struct gl_tarfile *t, struct gl_why *re
                 gl_buf_str(&lines, gl_json_raw(&page.j, e));
                 gl_buf_char(&lines, '\n');
             }
-            rq.from_seq = gl_page_number(&page, page.root, "next_seq");
+            rq.events.from = gl_page_number(&page, page.root, "next_seq");
         }
         gl_page_done(&page);
-    } while (err == 0 && rq.from_seq > before);
+    } while (err == 0 && rq.events.from > before);
     if (err == 0) {
         gl_tarfile_text(t, GL_S("events.jsonl"), gl_buf_view(&lines), gl_term_now());
     }
@@ -228,6 +227,7 @@ static int export_events(struct look *l, struct gl_tarfile *t, struct gl_why *re
 
 static int read_blob(struct look *l, gl_str hex, struct gl_buf *out, struct gl_why *reterr_why)
 {
+    struct gl_request rq = {.verb = GL_VERB_GET_BLOB, .blob.sha256 = hex};
     struct gl_client_reply reply;
     int err;
 
@@ -235,10 +235,7 @@ static int read_blob(struct look *l, gl_str hex, struct gl_buf *out, struct gl_w
         return gl_fs_read(gl_blobfs_path(&l->cli->arena, l->cli->data, l->cli->context, hex),
                           GL_BLOB_BYTES_MAX, out, reterr_why);
     }
-    err = gl_reach_call(
-        &l->reach, "GET",
-        gl_str_fmt(&l->cli->arena, "/v1/contexts/default/blobs/%.*s", GL_STR_ARG(hex)).p,
-        (gl_str){0}, &reply, reterr_why);
+    err = gl_reach_send(&l->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
     if (err == 0) {
         gl_buf_str(out, reply.body);
     }

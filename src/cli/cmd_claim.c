@@ -130,7 +130,7 @@ static int show(struct gl_cli *cli, struct gl_page *p, const char *name, const c
 
 /* ---- commands ---- */
 
-static int call(struct gl_claimant *c, const char *verb)
+static int call(struct gl_claimant *c, enum gl_verb verb)
 {
     struct gl_claim_answer answer;
     struct gl_why why;
@@ -147,10 +147,10 @@ int gl_cmd_claim_acquire(struct gl_cli *cli)
     struct gl_claimant c;
     int code = gl_claimant_read(&c, cli, gl_claimant_name(cli, ""));
 
-    return code != 0 ? code : call(&c, "acquire");
+    return code != 0 ? code : call(&c, GL_VERB_CLAIM_ACQUIRE);
 }
 
-static int change(struct gl_cli *cli, const char *verb)
+static int change(struct gl_cli *cli, enum gl_verb verb)
 {
     struct gl_claimant c;
     int code = read_held(&c, cli);
@@ -160,22 +160,22 @@ static int change(struct gl_cli *cli, const char *verb)
 
 int gl_cmd_claim_renew(struct gl_cli *cli)
 {
-    return change(cli, "renew");
+    return change(cli, GL_VERB_CLAIM_RENEW);
 }
 
 int gl_cmd_claim_complete(struct gl_cli *cli)
 {
-    return change(cli, "complete");
+    return change(cli, GL_VERB_CLAIM_COMPLETE);
 }
 
 int gl_cmd_claim_fail(struct gl_cli *cli)
 {
-    return change(cli, "fail");
+    return change(cli, GL_VERB_CLAIM_FAIL);
 }
 
 int gl_cmd_claim_reclaim(struct gl_cli *cli)
 {
-    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_request rq = {.verb = GL_VERB_CLAIM_RECLAIM};
     struct gl_client_reply reply;
     struct gl_reach reach;
     struct gl_page page = {0};
@@ -188,9 +188,8 @@ int gl_cmd_claim_reclaim(struct gl_cli *cli)
     }
     gl_reach_init(&reach, cli);
     reach.is_passive = true;
-    err = gl_reach_insist(&reach, "POST", "/v1/contexts/default/claims/reclaim",
-                          gl_str_fmt(&a, "{\"limit\":%llu}", (unsigned long long)limit), &reply,
-                          &why);
+    rq.claim.limit = (uint32_t)limit;
+    err = gl_reach_send(&reach, GL_REACH_INSIST, &rq, &reply, &why);
     if (err == 0) {
         gl_buf_str(&page.body, reply.body);
         err = gl_json_parse(&page.j, gl_buf_view(&page.body), SIZE_MAX, &page.arena, &why);
@@ -236,17 +235,17 @@ int gl_cmd_claim_list(struct gl_cli *cli)
     uint64_t limit = 100;
     int code = gl_cli_number(cli, "--limit", 1, GL_PAGE_MAX, &limit);
     struct gl_request rq = {.verb = GL_VERB_CLAIM_LIST,
-                            .status = gl_str_of(gl_cli_option(cli, "--state")),
-                            .claim_key = gl_str_of(gl_cli_option(cli, "--prefix")),
-                            .after = gl_str_of(gl_cli_option(cli, "--after"))};
+                            .claims.state = gl_str_of(gl_cli_option(cli, "--state")),
+                            .claims.prefix = gl_str_of(gl_cli_option(cli, "--prefix")),
+                            .claims.after = gl_str_of(gl_cli_option(cli, "--after"))};
 
-    rq.limit = (uint32_t)limit;
+    rq.claims.limit = (uint32_t)limit;
     return code != 0 ? code : ask(cli, &rq, "claims");
 }
 
 int gl_cmd_claim_show(struct gl_cli *cli)
 {
-    struct gl_request rq = {.verb = GL_VERB_CLAIM_SHOW, .claim_key = gl_str_of(cli->words[0])};
+    struct gl_request rq = {.verb = GL_VERB_CLAIM_SHOW, .claim.key = gl_str_of(cli->words[0])};
 
     return ask(cli, &rq, NULL);
 }

@@ -126,7 +126,7 @@ static int acquire(struct run *r, gl_ms *ret_remaining, struct gl_why *reterr_wh
     int err;
 
     r->give_up_at = sent_at + (lease_ms > GL_REACH_PATIENCE_MS ? lease_ms : GL_REACH_PATIENCE_MS);
-    err = gl_claimant_call(&r->claimant, "acquire", true, &answer, reterr_why);
+    err = gl_claimant_call(&r->claimant, GL_VERB_CLAIM_ACQUIRE, true, &answer, reterr_why);
     *ret_remaining = answer.remaining_ms;
     gl_claimant_done(&answer);
     r->sent_at = sent_at;
@@ -171,7 +171,7 @@ static void renew(struct run *r)
     int err;
 
     r->give_up_at = sent_at + r->claimant.lease_ms / 3; /* a slow store needs time, too */
-    err = gl_claimant_call(&r->claimant, "renew", false, &answer, &r->why);
+    err = gl_claimant_call(&r->claimant, GL_VERB_CLAIM_RENEW, false, &answer, &r->why);
     gl_claimant_done(&answer);
     if (err == 0) {
         r->sent_at = sent_at;
@@ -214,7 +214,7 @@ static int exit_of(int status)
 }
 
 /* Say how it ended, until somebody hears it or the lease is over anyway. */
-static int tell(struct run *r, const char *verb, int code)
+static int tell(struct run *r, enum gl_verb verb, int code)
 {
     gl_ms until = r->sent_at + r->claimant.lease_ms;
 
@@ -252,13 +252,13 @@ static int finish(struct run *r, const struct gl_minder_end *end)
                                       "in time");
     }
     if (code == 0) {
-        return tell(r, "complete", 0);
+        return tell(r, GL_VERB_CLAIM_COMPLETE, 0);
     }
     r->claimant.error_detail =
         WIFSIGNALED(end->status)
             ? gl_str_fmt(&r->cli->arena, "ended by signal %d", WTERMSIG(end->status)).p
             : gl_str_fmt(&r->cli->arena, "exit code %d", code).p;
-    return tell(r, "fail", code);
+    return tell(r, GL_VERB_CLAIM_FAIL, code);
 }
 
 /* ---- the command ---- */
@@ -298,7 +298,8 @@ static int start(struct run *r)
     if (err != 0) {
         (void)gl_cli_fail(r->cli, err, why.text);
         r->claimant.error_detail = why.text;
-        return tell(r, "fail", err == GL_E_NOT_FOUND ? 127 : 126); /* as a shell has it */
+        return tell(r, GL_VERB_CLAIM_FAIL,
+                    err == GL_E_NOT_FOUND ? 127 : 126); /* as a shell has it */
     }
     r->is_minded = true;
     hold(r, &end);
@@ -313,7 +314,7 @@ static int claim_and_run(struct run *r)
     if (r->caught != 0) {
         if (err == 0) {
             r->claimant.error_detail = "interrupted before it began";
-            (void)tell(r, "fail", 0); /* if it cannot be told, the lease runs out */
+            (void)tell(r, GL_VERB_CLAIM_FAIL, 0); /* if it cannot be told, the lease runs out */
         }
         return 128 + r->caught;
     }

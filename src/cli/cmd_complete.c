@@ -112,7 +112,7 @@ static bool is_ready(struct line *l)
 
 static void offer_jobs(struct line *l)
 {
-    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = JOBS_MAX};
+    struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = JOBS_MAX};
     struct gl_reach reach;
     struct gl_page p;
 

@@ -163,7 +163,7 @@ static void print_json(struct gl_cli *cli, const struct list *l)
 /* Steps that nobody drives may come to wait for a person once they are. */
 static void say_alone(struct gl_reach *reach)
 {
-    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
+    struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = GL_PAGE_MAX};
     struct gl_page jobs;
 
     if (gl_page_ask(&jobs, reach, &rq, NULL) == 0) {
@@ -174,7 +174,7 @@ static void say_alone(struct gl_reach *reach)
 
 int gl_cmd_human_list(struct gl_cli *cli)
 {
-    struct gl_request rq = {.verb = GL_VERB_HUMAN, .limit = GL_PAGE_MAX};
+    struct gl_request rq = {.verb = GL_VERB_HUMAN, .human.limit = GL_PAGE_MAX};
     struct gl_reach reach;
     struct gl_page page;
     struct gl_why why;
@@ -200,7 +200,7 @@ int gl_cmd_human_list(struct gl_cli *cli)
     return err;
 }
 
-static int write_response(struct gl_cli *cli, struct gl_buf *body)
+static int read_response(struct gl_cli *cli, struct gl_request *ret)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const char *decision = gl_cli_option(cli, "--decision");
@@ -208,7 +208,6 @@ static int write_response(struct gl_cli *cli, struct gl_buf *body)
     const char *reviewer = gl_cli_option(cli, "--reviewer");
     struct gl_why why;
     struct gl_json j;
-    struct gl_jw w;
 
     if (decision == NULL) {
         return gl_cli_usage(cli, "what was decided? --decision rerun, done or failed; for an "
@@ -220,22 +219,17 @@ static int write_response(struct gl_cli *cli, struct gl_buf *body)
                             "with done only",
                             decision);
     }
-    gl_jw_init(&w, body);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "decision");
-    gl_jw_c(&w, decision);
-    gl_jw_key(&w, "who");
-    gl_jw_c(&w, reviewer != NULL ? reviewer : gl_cli_who());
-    gl_jw_key(&w, "reason");
-    gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
-    if (output != NULL) {
-        if (gl_json_parse(&j, gl_str_of(output), GL_OUTPUT_BYTES_MAX, &a, &why) != 0) {
-            return gl_cli_usage(cli, "--output is not JSON: %s", why.text);
-        }
-        gl_jw_key(&w, "output");
-        gl_jw_raw(&w, gl_str_trim(gl_str_of(output)));
+    if (output != NULL &&
+        gl_json_parse(&j, gl_str_of(output), GL_OUTPUT_BYTES_MAX, &a, &why) != 0) {
+        return gl_cli_usage(cli, "--output is not JSON: %s", why.text);
     }
-    gl_jw_end(&w);
+    *ret = (struct gl_request){
+        .verb = GL_VERB_RESPOND,
+        .job = gl_str_of(cli->words[0]),
+        .command = {.decision = gl_str_of(decision),
+                    .who = gl_str_of(reviewer != NULL ? reviewer : gl_cli_who()),
+                    .reason = gl_str_of(gl_cli_option(cli, "--reason")),
+                    .value = gl_str_trim(gl_str_of(output))}};
     return 0;
 }
 
@@ -286,7 +280,7 @@ static bool waits(struct gl_page *human, gl_str job, gl_str step)
 /* In a bundle it is an agent that waits: its name, or a step that is its, will do. */
 static gl_str step_meant(struct gl_reach *reach, struct gl_page *status)
 {
-    struct gl_request rq = {.verb = GL_VERB_HUMAN, .limit = GL_PAGE_MAX};
+    struct gl_request rq = {.verb = GL_VERB_HUMAN, .human.limit = GL_PAGE_MAX};
     struct gl_arena *a = &reach->cli->arena;
     const char *word = reach->cli->words[1];
     gl_str job = gl_page_text(status, status->root, "job_id"), meant = gl_str_of(word);
@@ -410,17 +404,15 @@ static bool is_far(struct gl_reach *reach, struct gl_page *status, const char *r
     return false;
 }
 
-static int respond_to_step(struct gl_reach *reach, gl_str step, gl_str body)
+static int respond_to_step(struct gl_reach *reach, gl_str step, struct gl_request *rq)
 {
     struct gl_cli *cli = reach->cli;
     struct gl_client_reply reply;
     struct gl_why why;
-    int err =
-        gl_reach_insist(reach, "POST",
-                        gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/steps/%.*s/respond",
-                                          GL_STR_ARG(gl_reach_escape(&cli->arena, step))),
-                        body, &reply, &why);
+    int err;
 
+    rq->command.about = step;
+    err = gl_reach_send(reach, GL_REACH_INSIST, rq, &reply, &why);
     if (err != 0) {
         return gl_cli_fail(cli, err, why.text);
     }
@@ -451,7 +443,7 @@ static int fail_away(struct gl_cli *cli, struct gl_page *status)
                            .p);
 }
 
-static int respond(struct gl_reach *reach, gl_str body)
+static int respond(struct gl_reach *reach, struct gl_request *response)
 {
     struct gl_cli *cli = reach->cli;
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
@@ -485,7 +477,7 @@ static int respond(struct gl_reach *reach, gl_str body)
                                  "the job has asked nothing yet: what lies in the folder of its "
                                  "run is of an earlier job");
     } else {
-        code = respond_to_step(reach, step_meant(reach, &status), body);
+        code = respond_to_step(reach, step_meant(reach, &status), response);
     }
     gl_page_done(&status);
     return code;
@@ -493,14 +485,14 @@ static int respond(struct gl_reach *reach, gl_str body)
 
 int gl_cmd_human_respond(struct gl_cli *cli)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_request response;
     struct gl_reach reach;
-    int code = write_response(cli, &body);
+    int code = read_response(cli, &response);
 
     if (code == 0) {
         gl_reach_init(&reach, cli);
         reach.is_passive = true;
-        code = respond(&reach, gl_buf_view(&body));
+        code = respond(&reach, &response);
         gl_reach_done(&reach);
     }
     return code;

@@ -138,7 +138,7 @@ static int print_items(struct gl_reach *reach, gl_str job, gl_str id, int64_t n)
 
 static int print_asked(struct gl_reach *reach, gl_str job, gl_str id)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .step = id};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .status.step = id};
     struct gl_page page;
     struct gl_why why;
     int err = gl_page_ask(&page, reach, &rq, &why);
@@ -282,15 +282,15 @@ int gl_cmd_job_result(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS,
                             .job = gl_str_of(cli->words[0]),
-                            .step = gl_str_of(cli->words_n > 1 ? cli->words[1] : "")};
+                            .status.step = gl_str_of(cli->words_n > 1 ? cli->words[1] : "")};
     struct gl_reach reach;
     struct gl_page page;
     struct gl_why why;
     int err;
 
     gl_reach_init(&reach, cli);
-    err = rq.step.n > 0 ? gl_page_ask(&page, &reach, &rq, &why)
-                        : gl_page_ask_all(&page, &reach, &rq, &why);
+    err = rq.status.step.n > 0 ? gl_page_ask(&page, &reach, &rq, &why)
+                               : gl_page_ask_all(&page, &reach, &rq, &why);
     err = err != 0 ? gl_cli_fail(cli, err, why.text) : print_result(&reach, &page);
     gl_page_done(&page);
     gl_reach_done(&reach);
@@ -383,7 +383,7 @@ static int show_events(struct gl_cli *cli, struct gl_reach *reach, struct gl_req
 {
     struct gl_page page;
     struct gl_why why;
-    int64_t before = rq->from_seq;
+    int64_t before = rq->events.from;
     bool ended = false;
     int err = gl_page_ask(&page, reach, rq, &why);
 
@@ -396,10 +396,10 @@ static int show_events(struct gl_cli *cli, struct gl_reach *reach, struct gl_req
              e = gl_json_after(&page.j, events, e)) {
             print_event(cli, &page, e);
         }
-        rq->from_seq = gl_page_number(&page, page.root, "next_seq");
+        rq->events.from = gl_page_number(&page, page.root, "next_seq");
         (void)gl_json_bool(gl_json_get(&page.j, page.root, "ended"), &ended);
         /* Without a node nothing more will happen. */
-        *ret_more = rq->from_seq > before || (follow && !ended && reach->client.fd >= 0);
+        *ret_more = rq->events.from > before || (follow && !ended && reach->client.fd >= 0);
         (void)fflush(cli->out.file);
     }
     gl_page_done(&page);
@@ -412,13 +412,13 @@ int gl_cmd_job_events(struct gl_cli *cli)
     bool follow = gl_cli_option(cli, "--follow") != NULL, more = true;
     struct gl_request rq = {.verb = GL_VERB_EVENTS,
                             .job = gl_str_of(cli->words[0]),
-                            .from_seq = 1,
-                            .wait_ms = follow ? 10000 : 0,
-                            .limit = GL_PAGE_MAX};
+                            .events.from = 1,
+                            .events.wait_ms = follow ? 10000 : 0,
+                            .events.limit = GL_PAGE_MAX};
     struct gl_reach reach;
     int err = 0;
 
-    if (from != NULL && (!gl_str_i64(gl_str_of(from), &rq.from_seq) || rq.from_seq < 0)) {
+    if (from != NULL && (!gl_str_i64(gl_str_of(from), &rq.events.from) || rq.events.from < 0)) {
         return gl_cli_usage(cli, "--from takes the number of an event");
     }
     gl_reach_init(&reach, cli);

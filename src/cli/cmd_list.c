@@ -69,7 +69,7 @@ static int ask_pages(struct list *l, struct gl_why *reterr_why)
             add_page(l, &page);
         }
         gl_page_done(&page);
-        l->rq.after = l->next;
+        l->rq.list.after = l->next;
     } while (err == 0 && l->all && l->next.n > 0);
     return err;
 }
@@ -90,7 +90,7 @@ static void print_json(struct list *l)
 
 static void print_table(struct list *l)
 {
-    bool is_filtered = l->rq.status.n > 0 || l->rq.name.n > 0 || l->rq.after.n > 0;
+    bool is_filtered = l->rq.list.status.n > 0 || l->rq.list.name.n > 0 || l->rq.list.after.n > 0;
 
     if (l->table.n > 0) {
         gl_table_print(&l->table, &l->cli->out);
@@ -145,10 +145,10 @@ int gl_cmd_list(struct gl_cli *cli)
         return code;
     }
     l.rq = (struct gl_request){.verb = GL_VERB_LIST,
-                               .status = gl_str_of(gl_cli_option(cli, "--status")),
-                               .name = gl_str_of(gl_cli_option(cli, "--name")),
-                               .after = gl_str_of(gl_cli_option(cli, "--after")),
-                               .limit = (uint32_t)limit};
+                               .list.status = gl_str_of(gl_cli_option(cli, "--status")),
+                               .list.name = gl_str_of(gl_cli_option(cli, "--name")),
+                               .list.after = gl_str_of(gl_cli_option(cli, "--after")),
+                               .list.limit = (uint32_t)limit};
     gl_reach_init(&l.reach, cli);
     gl_table_init(&l.table, titles, GL_COUNT(titles));
     l.table.least = least;

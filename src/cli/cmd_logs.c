@@ -15,7 +15,6 @@ enum {
     PAGE_BYTES = 1 << 20,
     PAUSE_MS = 20, /* when something came just now */
     PAUSE_MS_MAX = 300,
-    PATH_BYTES = 512, /* not in the command's arena, which a long wait would fill */
 };
 
 struct paper {
@@ -153,19 +152,15 @@ static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uin
 static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *offset,
                      struct gl_buf *out, struct gl_why *reterr_why)
 {
-    char path[PATH_BYTES];
+    struct gl_request rq = {.verb = GL_VERB_LOGS,
+                            .job = p->job,
+                            .logs = {.step = step, .attempt = attempt, .offset = (int64_t)*offset}};
     struct gl_client_reply reply;
     struct gl_logfs files;
     int err = p->reach.is_remote ? gl_reach_find(&p->reach, reterr_why) : GL_E_GONE;
 
     if (p->reach.client.fd >= 0) {
-        GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-
-        (void)snprintf(path, sizeof(path),
-                       "/v1/contexts/default/jobs/%.*s/logs?step=%.*s&attempt=%u&offset=%llu",
-                       GL_STR_ARG(p->job), GL_STR_ARG(gl_reach_escape(&a, step)), attempt,
-                       (unsigned long long)*offset);
-        err = gl_reach_call(&p->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
+        err = gl_reach_send(&p->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
     }
     if (err == 0) {
         (void)gl_str_u64(gl_client_header(&reply, "Glia-Next-Offset"), offset);
@@ -205,7 +200,7 @@ static int show_attempt(struct paper *p, gl_str step, uint32_t attempt, uint64_t
 
 static int ask_state(struct paper *p, gl_str job, struct gl_why *reterr_why)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .step = p->step};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .status.step = p->step};
 
     gl_page_done(&p->page);
     return p->step.n > 0 ? gl_page_ask(&p->page, &p->reach, &rq, reterr_why)
@@ -383,14 +378,12 @@ static int by_number(const void *a, const void *b)
 static int turns_of_node(struct paper *p, struct gl_arena *a, struct turn **ret, size_t *ret_n,
                          struct gl_why *reterr_why)
 {
-    char path[PATH_BYTES];
+    struct gl_request rq = {.verb = GL_VERB_LOGS, .job = p->job};
     struct gl_client_reply reply;
     struct gl_json j;
     gl_jnode list, over;
-    int err;
+    int err = gl_reach_send(&p->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
 
-    (void)snprintf(path, sizeof(path), "/v1/contexts/default/jobs/%.*s/logs", GL_STR_ARG(p->job));
-    err = gl_reach_call(&p->reach, "GET", path, (gl_str){0}, &reply, reterr_why);
     err = err == 0 ? gl_json_parse(&j, gl_str_dup(a, reply.body), SIZE_MAX, a, reterr_why) : err;
     if (err != 0) {
         return err;
@@ -513,7 +506,7 @@ static int follow_turns(struct paper *p, struct gl_why *reterr_why)
 static bool has_agent(struct paper *p, gl_str agent)
 {
     struct gl_request rq = {
-        .verb = GL_VERB_AGENTS, .job = p->job, .step = agent, .limit = GL_PAGE_MAX};
+        .verb = GL_VERB_AGENTS, .job = p->job, .messages = {.agent = agent, .limit = GL_PAGE_MAX}};
     struct gl_page page;
     bool has = gl_page_ask(&page, &p->reach, &rq, NULL) == 0;
 

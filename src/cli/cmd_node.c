@@ -177,7 +177,8 @@ static int ask(struct gl_cli *cli, struct gl_request *rq,
 
 int gl_cmd_node_list(struct gl_cli *cli)
 {
-    struct gl_request rq = {.verb = GL_VERB_NODES, .all = gl_cli_option(cli, "--all") != NULL};
+    struct gl_request rq = {.verb = GL_VERB_NODES,
+                            .nodes.all = gl_cli_option(cli, "--all") != NULL};
 
     return ask(cli, &rq, print_list);
 }
@@ -222,9 +223,9 @@ int gl_cmd_node_status(struct gl_cli *cli)
     int code = GL_EXIT_OK;
 
     if (cli->words_n > 0) {
-        rq.name = gl_str_of(cli->words[0]);
+        rq.nodes.name = gl_str_of(cli->words[0]);
     } else {
-        code = find_own(cli, &rq.name);
+        code = find_own(cli, &rq.nodes.name);
     }
     return code != GL_EXIT_OK ? code : ask(cli, &rq, print_node);
 }

@@ -120,7 +120,8 @@ static int write_command(struct run *r, gl_str run_id)
 /* Keep this content at the node, whoever has it already. */
 static int put(struct run *r, const char *hex, gl_str content, struct gl_why *reterr_why)
 {
-    const char *path = gl_str_fmt(&r->cli->arena, "/v1/contexts/default/blobs/%s", hex).p;
+    struct gl_request rq = {.verb = GL_VERB_PUT_BLOB, .blob.sha256 = gl_str_of(hex)};
+    const char *path = gl_reach_path(&r->reach, &rq);
     struct gl_client_reply reply;
 
     /* Insisting may mean to become the node: not for a job that is to be left alone. */
@@ -184,8 +185,8 @@ static int submit(struct run *r, struct gl_why *reterr_why)
     struct gl_json j;
     bool is_existing = false;
     gl_jnode root;
-    int err = gl_submission_send(&r->submission, "/v1/contexts/default/jobs", &r->body, &reply,
-                                 reterr_why);
+    struct gl_request rq = {.verb = GL_VERB_SUBMIT};
+    int err = gl_submission_send(&r->submission, &rq, &r->body, &reply, reterr_why);
 
     if (err != 0) {
         return err;

@@ -12,19 +12,6 @@ enum { ANSWER_BYTES_MAX = 1 << 20 };
 
 /* ---- pause, resume, cancel ---- */
 
-static void write_body(struct gl_cli *cli, struct gl_buf *body)
-{
-    struct gl_jw w;
-
-    gl_jw_init(&w, body);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "who");
-    gl_jw_c(&w, gl_cli_who());
-    gl_jw_key(&w, "reason");
-    gl_jw_str(&w, gl_str_of(gl_cli_option(cli, "--reason")));
-    gl_jw_end(&w);
-}
-
 /* There is nothing to go on with. That is no mistake of who asks: how it ended is what matters. */
 static bool has_ended(struct gl_follow *f)
 {
@@ -38,9 +25,12 @@ static bool has_ended(struct gl_follow *f)
 }
 
 /* Tell the node, or be it. `stay`: until the job has ended or waits for a person. */
-static int command(struct gl_cli *cli, const char *verb, bool stay)
+static int command(struct gl_cli *cli, enum gl_verb verb, bool stay)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_request rq = {.verb = verb,
+                            .job = gl_str_of(cli->words[0]),
+                            .command = {.who = gl_str_of(gl_cli_who()),
+                                        .reason = gl_str_of(gl_cli_option(cli, "--reason"))}};
     struct gl_client_reply reply;
     struct gl_progress progress;
     struct gl_follow follow;
@@ -48,15 +38,12 @@ static int command(struct gl_cli *cli, const char *verb, bool stay)
     struct gl_why why;
     int err, code;
 
-    write_body(cli, &body);
     gl_reach_init(&reach, cli);
     reach.is_passive = !stay;
     gl_progress_init(&progress, &cli->err, !stay);
     gl_follow_init(&follow, &reach, &progress);
     follow.pauses = stay;
-    err = gl_reach_insist(&reach, "POST",
-                          gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/%s", verb),
-                          gl_buf_view(&body), &reply, &why);
+    err = gl_reach_send(&reach, GL_REACH_INSIST, &rq, &reply, &why);
     if (err == 0) {
         err = gl_follow_begin(&follow, cli->words[0], &why);
     }
@@ -78,17 +65,17 @@ static int command(struct gl_cli *cli, const char *verb, bool stay)
 
 int gl_cmd_steer_pause(struct gl_cli *cli)
 {
-    return command(cli, "pause", false);
+    return command(cli, GL_VERB_PAUSE, false);
 }
 
 int gl_cmd_steer_resume(struct gl_cli *cli)
 {
-    return command(cli, "resume", true);
+    return command(cli, GL_VERB_RESUME, true);
 }
 
 int gl_cmd_steer_cancel(struct gl_cli *cli)
 {
-    return command(cli, "cancel", false);
+    return command(cli, GL_VERB_CANCEL, false);
 }
 
 /* ---- retry ---- */
@@ -118,10 +105,10 @@ static int ask_retry(struct gl_submission *s, struct gl_buf *body, const char **
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_cli *cli = s->reach->cli;
+    struct gl_request rq = {.verb = GL_VERB_RETRY, .job = gl_str_of(cli->words[0])};
     struct gl_client_reply reply;
     struct gl_json j;
-    int err = gl_submission_send(s, gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/retry"),
-                                 body, &reply, reterr_why);
+    int err = gl_submission_send(s, &rq, body, &reply, reterr_why);
 
     if (err == 0) {
         err = gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, reterr_why);
@@ -267,10 +254,9 @@ int gl_cmd_steer_rm(struct gl_cli *cli)
     gl_jw_array(&w);
     for (size_t i = 0; i < cli->words_n && code == GL_EXIT_OK; i++) {
         struct gl_client_reply reply;
+        struct gl_request rq = {.verb = GL_VERB_REMOVE, .job = gl_str_of(cli->words[i])};
         struct gl_why why;
-        int err = gl_reach_insist(&reach, "DELETE",
-                                  gl_reach_job_path(cli, gl_str_of(cli->words[i]), "%s", ""),
-                                  (gl_str){0}, &reply, &why);
+        int err = gl_reach_send(&reach, GL_REACH_INSIST, &rq, &reply, &why);
 
         if (err != 0) {
             code = gl_cli_fail(cli, err, why.text);
@@ -324,6 +310,10 @@ static int read_data(struct gl_cli *cli, struct gl_buf *out)
 int gl_cmd_steer_signal(struct gl_cli *cli)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf data = {0};
+    struct gl_request rq = {
+        .verb = GL_VERB_SIGNAL,
+        .job = gl_str_of(cli->words[0]),
+        .command = {.about = gl_str_of(cli->words[1]), .who = gl_str_of(gl_cli_who())}};
     struct gl_client_reply reply;
     struct gl_reach reach;
     struct gl_why why;
@@ -334,15 +324,9 @@ int gl_cmd_steer_signal(struct gl_cli *cli)
     }
     gl_reach_init(&reach, cli);
     reach.is_passive = true;
-    err = gl_reach_open(&reach, &why);
-    if (err == 0) { /* once: a signal that is sent twice counts twice */
-        err = gl_reach_call(
-            &reach, "POST",
-            gl_reach_job_path(cli, gl_str_of(cli->words[0]), "/signals/%.*s?who=%.*s",
-                              GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(cli->words[1]))),
-                              GL_STR_ARG(gl_reach_escape(&cli->arena, gl_str_of(gl_cli_who())))),
-            gl_buf_view(&data), &reply, &why);
-    }
+    rq.command.value = gl_buf_view(&data);
+    /* Once: a signal that is sent twice counts twice. */
+    err = gl_reach_send(&reach, GL_REACH_OPEN, &rq, &reply, &why);
     if (err == GL_E_GONE) {
         code = gl_cli_fail(cli, err,
                            "the node went away; whether the job has got the signal is "

@@ -35,31 +35,22 @@ static gl_str size_text(struct gl_arena *a, uint64_t bytes)
 
 /* ---- trim ---- */
 
-static int write_wish(struct gl_cli *cli, struct gl_buf *body)
+static int read_wish(struct gl_cli *cli, struct gl_request *ret)
 {
     const char *keep_for = gl_cli_option(cli, "--keep-for");
     const char *keep_jobs = gl_cli_option(cli, "--keep-jobs");
-    uint64_t jobs = 0;
-    struct gl_jw w;
-    gl_ms span;
+    uint64_t jobs;
 
-    if (keep_for != NULL && !gl_when_parse_span(gl_str_of(keep_for), &span)) {
+    gl_request_init(ret, GL_VERB_TRIM, cli->context);
+    if (keep_for != NULL && !gl_when_parse_span(gl_str_of(keep_for), &ret->trim.keep_for)) {
         return gl_cli_usage(cli, "--keep-for needs a duration, like 7d or 12h, not '%s'", keep_for);
     }
-    if (keep_jobs != NULL && (!gl_str_u64(gl_str_of(keep_jobs), &jobs) || jobs > INT64_MAX)) {
-        return gl_cli_usage(cli, "--keep-jobs needs a number, not '%s'", keep_jobs);
-    }
-    gl_jw_init(&w, body);
-    gl_jw_object(&w);
-    if (keep_for != NULL) {
-        gl_jw_key(&w, "keep_for");
-        gl_jw_c(&w, keep_for);
-    }
     if (keep_jobs != NULL) {
-        gl_jw_key(&w, "keep_jobs");
-        gl_jw_u64(&w, jobs);
+        if (!gl_str_u64(gl_str_of(keep_jobs), &jobs) || jobs > INT64_MAX) {
+            return gl_cli_usage(cli, "--keep-jobs needs a number, not '%s'", keep_jobs);
+        }
+        ret->trim.keep_jobs = (int64_t)jobs;
     }
-    gl_jw_end(&w);
     return GL_EXIT_OK;
 }
 
@@ -97,19 +88,18 @@ static int show_removed(struct gl_cli *cli, gl_str answer)
 
 int gl_cmd_store_trim(struct gl_cli *cli)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
     struct gl_client_reply reply;
+    struct gl_request rq;
     struct gl_reach reach;
     struct gl_why why;
-    int err, code = write_wish(cli, &body);
+    int err, code = read_wish(cli, &rq);
 
     if (code != GL_EXIT_OK) {
         return code;
     }
     gl_reach_init(&reach, cli);
     reach.is_passive = true;
-    err = gl_reach_insist(&reach, "POST", "/v1/contexts/default/trim", gl_buf_view(&body), &reply,
-                          &why);
+    err = gl_reach_send(&reach, GL_REACH_INSIST, &rq, &reply, &why);
     code = err != 0 ? gl_cli_fail(cli, err, why.text) : show_removed(cli, reply.body);
     gl_reach_done(&reach);
     return code;

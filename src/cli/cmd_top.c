@@ -146,7 +146,7 @@ static void drop_job(struct top *t)
 static void look_at_job(struct top *t)
 {
     struct gl_request one = {
-        .verb = GL_VERB_STATUS, .job = chosen_id(t), .limit = (uint32_t)t->term->rows + 1};
+        .verb = GL_VERB_STATUS, .job = chosen_id(t), .status.limit = (uint32_t)t->term->rows + 1};
     int64_t seq = gl_page_number(&t->jobs, t->order[t->chosen], "last_seq");
     gl_ms now = gl_term_now();
 
@@ -168,7 +168,7 @@ static void look_at_job(struct top *t)
 /* What the store knows, and why not. */
 static void look_at_jobs(struct top *t)
 {
-    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
+    struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = GL_PAGE_MAX};
 
     t->reach.quiet_ms = t->has_node ? GL_REACH_QUIET_STORE_MS : GL_REACH_QUIET_SHORT_MS;
     t->human = (struct gl_page){0};

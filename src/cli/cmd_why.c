@@ -106,7 +106,7 @@ int gl_cmd_why(struct gl_cli *cli)
     gl_reach_init(&reach, cli);
     err = gl_page_ask(&page, &reach, &rq, &why);
     if (err == 0 && cli->words_n > 1 && !gl_page_is_whole(&page)) { /* it may not be among these */
-        rq.step = gl_str_of(cli->words[1]);
+        rq.status.step = gl_str_of(cli->words[1]);
         gl_page_done(&page);
         err = gl_page_ask(&page, &reach, &rq, &why);
     }

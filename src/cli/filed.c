@@ -150,8 +150,8 @@ struct gl_filed *gl_filed_find(struct gl_reach *reach, const char *given)
     struct away away = {0};
 
     for (size_t i = 0; i < GL_COUNT(live); i++) {
-        struct gl_request rq = {
-            .verb = GL_VERB_LIST, .status = gl_str_of(live[i]), .limit = GL_PAGE_MAX};
+        struct gl_request rq = {.verb = GL_VERB_LIST,
+                                .list = {.status = gl_str_of(live[i]), .limit = GL_PAGE_MAX}};
         struct gl_page p;
         gl_jnode jobs = NULL;
 

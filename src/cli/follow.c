@@ -22,7 +22,6 @@ enum {
     AWAY_PAUSE_MS = 200, /* while the store is away ... */
     AWAY_SAID_MS = 2000, /* ... which is said when it lasts */
     ANSWER_BYTES_MAX = 1 << 30,
-    PATH_BYTES = 512, /* not in the command's arena, which a long wait would fill */
 };
 
 /* ---- interrupts ---- */
@@ -140,18 +139,19 @@ static void print_line(struct gl_follow *f, gl_str line)
 /* One page; true: there may be more at once. */
 static bool show_page(struct gl_follow *f, uint32_t attempt)
 {
+    struct gl_request rq = {.verb = GL_VERB_LOGS,
+                            .job = gl_str_of(f->job),
+                            .logs = {.step = gl_str_of(f->log_step),
+                                     .attempt = attempt,
+                                     .offset = (int64_t)f->log_offset}};
     struct gl_client_reply reply;
-    char path[PATH_BYTES];
     uint64_t next = f->log_offset;
     struct gl_why why;
     gl_str rest;
     int err;
 
-    (void)snprintf(path, sizeof(path),
-                   "/v1/contexts/default/jobs/%s/logs?step=%s&attempt=%u&offset=%llu", f->job,
-                   f->log_step, attempt, (unsigned long long)f->log_offset);
     /* What cannot be had now is asked for again with the next event. */
-    err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, &reply, &why);
+    err = gl_reach_send(f->reach, GL_REACH_CALL, &rq, &reply, &why);
     if (err == GL_E_NOT_FOUND && f->reach->client.fd >= 0 && f->log_told != attempt) {
         f->log_told = attempt; /* it runs on another node */
         gl_progress_clear(f->progress);
@@ -216,7 +216,7 @@ static void note_asked(struct gl_follow *f, const struct gl_json *j, gl_jnode ev
 static gl_str first_decision(struct gl_follow *f, struct gl_page *page)
 {
     struct gl_request rq = {
-        .verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .step = gl_str_of(f->asked)};
+        .verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.step = gl_str_of(f->asked)};
     gl_str word = {0};
 
     if (gl_page_ask(page, f->reach, &rq, NULL) == 0) {
@@ -294,7 +294,7 @@ static void say_held(struct gl_follow *f, const struct gl_json *j)
 
 static void look_at_node(struct gl_follow *f)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .brief = true};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.brief = true};
     struct gl_page page;
 
     if (gl_page_ask(&page, f->reach, &rq, NULL) == 0) {
@@ -330,8 +330,8 @@ static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct
 }
 
 /* Ask the node for something that it has at once, or after `wait_ms`. */
-static int ask(struct gl_follow *f, const char *path, gl_ms wait_ms, struct gl_client_reply *reply,
-               struct gl_why *reterr_why)
+static int ask(struct gl_follow *f, struct gl_request *rq, gl_ms wait_ms,
+               struct gl_client_reply *reply, struct gl_why *reterr_why)
 {
     int err;
 
@@ -339,7 +339,7 @@ static int ask(struct gl_follow *f, const char *path, gl_ms wait_ms, struct gl_c
     f->wait_ms = wait_ms;
     f->reach->client.wait = on_wait;
     f->reach->client.owner = f;
-    err = gl_reach_call(f->reach, "GET", path, (gl_str){0}, reply, reterr_why);
+    err = gl_reach_send(f->reach, GL_REACH_CALL, rq, reply, reterr_why);
     f->reach->client.wait = NULL;
     return err;
 }
@@ -347,14 +347,13 @@ static int ask(struct gl_follow *f, const char *path, gl_ms wait_ms, struct gl_c
 static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
                       struct gl_why *reterr_why)
 {
+    struct gl_request rq = {
+        .verb = GL_VERB_EVENTS,
+        .job = gl_str_of(f->job),
+        .events = {.from = f->next_seq, .wait_ms = wait_ms, .limit = GL_PAGE_MAX}};
     struct gl_client_reply reply;
-    char path[PATH_BYTES];
-    int err;
+    int err = ask(f, &rq, wait_ms, &reply, reterr_why);
 
-    (void)snprintf(path, sizeof(path),
-                   "/v1/contexts/default/jobs/%s/events?from=%lld&limit=%d&wait_ms=%lld", f->job,
-                   (long long)f->next_seq, GL_PAGE_MAX, (long long)wait_ms);
-    err = ask(f, path, wait_ms, &reply, reterr_why);
     if (err == 0 && f->is_mute) {
         f->is_mute = false;
         gl_progress_clear(f->progress);
@@ -401,12 +400,12 @@ static void wait_out(struct gl_follow *f, const char *text, gl_ms *since)
 static int ask_job(struct gl_follow *f, const char *job, struct gl_client_reply *ret,
                    struct gl_why *reterr_why)
 {
-    const char *path = gl_reach_job_path(f->reach->cli, gl_str_of(job), "%s", "");
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(job)};
     gl_ms since = 0;
 
     for (;;) {
         struct gl_why why = {0};
-        int err = gl_reach_insist(f->reach, "GET", path, (gl_str){0}, ret, &why);
+        int err = gl_reach_send(f->reach, GL_REACH_INSIST, &rq, ret, &why);
 
         if (err == 0) {
             return 0;
@@ -450,24 +449,18 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
 static void pause_job(struct gl_follow *f)
 {
     struct gl_cli *cli = f->reach->cli;
-    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    struct gl_request rq = {
+        .verb = GL_VERB_PAUSE,
+        .job = gl_str_of(f->job),
+        .command = {.who = gl_str_of(gl_cli_who()), .reason = GL_S("interrupted")}};
     struct gl_client_reply reply;
     struct gl_why why;
-    struct gl_jw w;
     int err;
 
-    gl_jw_init(&w, &body);
-    gl_jw_object(&w);
-    gl_jw_key(&w, "who");
-    gl_jw_c(&w, gl_cli_who());
-    gl_jw_key(&w, "reason");
-    gl_jw_c(&w, "interrupted");
-    gl_jw_end(&w);
     gl_progress_clear(f->progress);
     gl_cli_say(cli, "interrupted: pausing the job; again to leave at once");
     f->is_pausing = true;
-    err = gl_reach_call(f->reach, "POST", gl_reach_job_path(cli, gl_str_of(f->job), "/pause"),
-                        gl_buf_view(&body), &reply, &why);
+    err = gl_reach_send(f->reach, GL_REACH_CALL, &rq, &reply, &why);
     if (err != 0 && err != GL_E_STATE) {
         gl_cli_say(cli, "%s", why.text);
     }
@@ -547,11 +540,12 @@ static bool is_settled(const struct gl_follow *f, bool ended)
 static void look_for_reason(struct gl_follow *f)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    struct gl_request rq = {.verb = GL_VERB_NODE};
     struct gl_client_reply reply;
     struct gl_json j;
     gl_str reason;
 
-    if (ask(f, "/v1/node", 0, &reply, NULL) != 0 ||
+    if (ask(f, &rq, 0, &reply, NULL) != 0 ||
         gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, NULL) != 0) {
         return; /* the next question meets the same trouble */
     }
@@ -568,7 +562,7 @@ static void look_for_reason(struct gl_follow *f)
  * error. */
 static int look_at_job(struct gl_follow *f, struct gl_why *reterr_why)
 {
-    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .brief = true};
+    struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.brief = true};
     struct gl_page page;
     int err = gl_page_ask(&page, f->reach, &rq, reterr_why);
 

@@ -46,7 +46,7 @@ static void count_page(struct gl_overview *o, struct gl_page *p, uint64_t *n)
 static int count_jobs(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_request rq = {.verb = GL_VERB_LIST, .limit = GL_PAGE_MAX};
+    struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = GL_PAGE_MAX};
     uint64_t n = 0;
     int err;
 
@@ -56,17 +56,17 @@ static int count_jobs(struct gl_overview *o, struct gl_reach *r, struct gl_why *
         err = gl_page_ask(&page, r, &rq, reterr_why);
         if (err == 0) {
             count_page(o, &page, &n);
-            rq.after = gl_str_dup(&a, gl_page_text(&page, page.root, "next"));
+            rq.list.after = gl_str_dup(&a, gl_page_text(&page, page.root, "next"));
         }
         gl_page_done(&page);
-    } while (err == 0 && rq.after.n > 0 && n < GL_OVERVIEW_JOBS_MAX);
-    o->has_more = rq.after.n > 0;
+    } while (err == 0 && rq.list.after.n > 0 && n < GL_OVERVIEW_JOBS_MAX);
+    o->has_more = rq.list.after.n > 0;
     return err;
 }
 
 int gl_overview_human(struct gl_reach *r, struct gl_page *page, struct gl_why *reterr_why)
 {
-    struct gl_request rq = {.verb = GL_VERB_HUMAN, .limit = GL_PAGE_MAX};
+    struct gl_request rq = {.verb = GL_VERB_HUMAN, .human.limit = GL_PAGE_MAX};
 
     return gl_page_ask(page, r, &rq, reterr_why);
 }

@@ -74,8 +74,8 @@ static int put_pages(struct gl_jw *w, struct gl_page *first, struct gl_reach *r,
         struct gl_request one = *rq;
         struct gl_page page;
 
-        one.after = next;
-        one.limit = 0;
+        one.status.page = next;
+        one.status.limit = 0;
         err = gl_page_ask(&page, r, &one, reterr_why);
         if (err == 0) {
             put_members(w, &page.j, gl_json_get(&page.j, state_of(&page), "steps"), NULL,

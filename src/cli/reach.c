@@ -1,6 +1,5 @@
 #include "cli/reach.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -423,102 +422,30 @@ static int check_store(struct gl_reach *r, struct gl_why *reterr_why)
                   gl_settings_origin(r->cli->settings, GL_SET_STORE, &r->cli->arena));
 }
 
-/* ---- paths ---- */
+/* ---- requests ---- */
 
-gl_str gl_reach_escape(struct gl_arena *a, gl_str word)
+const char *gl_reach_path(const struct gl_reach *r, struct gl_request *rq)
 {
-    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
-
-    for (size_t i = 0; i < word.n; i++) {
-        char c = word.p[i];
-        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                     c == '-' || c == '_' || c == '.';
-
-        if (plain) {
-            gl_buf_char(&out, c);
-        } else {
-            gl_buf_fmt(&out, "%%%02X", (unsigned)(unsigned char)c);
-        }
-    }
-    return gl_str_dup(a, gl_buf_view(&out));
+    rq->context = r->cli->context;
+    return gl_request_path(&r->cli->arena, rq);
 }
 
-const char *gl_reach_job_path(struct gl_cli *cli, gl_str job, const char *fmt, ...)
+int gl_reach_send(struct gl_reach *r, enum gl_reach_how how, struct gl_request *rq,
+                  struct gl_client_reply *ret, struct gl_why *reterr_why)
 {
-    char rest[512];
-    va_list args;
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
+    const char *method = gl_verbs[rq->verb].method, *path;
+    int err;
 
-    va_start(args, fmt);
-    (void)vsnprintf(rest, sizeof(rest), fmt, args);
-    va_end(args);
-    return gl_str_fmt(&cli->arena, "/v1/contexts/default/jobs/%.*s%s",
-                      GL_STR_ARG(gl_reach_escape(&cli->arena, job)), rest)
-        .p;
-}
-
-/* ---- questions ---- */
-
-static const char *path_of(struct gl_arena *a, const struct gl_request *rq)
-{
-    gl_str job = gl_reach_escape(a, rq->job);
-
-    switch (rq->verb) {
-    case GL_VERB_LIST:
-        return gl_str_fmt(a, "/v1/contexts/default/jobs?limit=%u&status=%.*s&name=%.*s&after=%.*s",
-                          rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->status)),
-                          GL_STR_ARG(gl_reach_escape(a, rq->name)),
-                          GL_STR_ARG(gl_reach_escape(a, rq->after)))
-            .p;
-    case GL_VERB_STATUS:
-        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s?limit=%u&step=%.*s&page=%.*s&brief=%s",
-                          GL_STR_ARG(job), rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->step)),
-                          GL_STR_ARG(gl_reach_escape(a, rq->after)), rq->brief ? "true" : "false")
-            .p;
-    case GL_VERB_EVENTS:
-        return gl_str_fmt(
-                   a, "/v1/contexts/default/jobs/%.*s/events?from=%lld&limit=%u&wait_ms=%lld",
-                   GL_STR_ARG(job), (long long)rq->from_seq, rq->limit, (long long)rq->wait_ms)
-            .p;
-    case GL_VERB_HUMAN:
-        return gl_str_fmt(a, "/v1/contexts/default/human?limit=%u", rq->limit).p;
-    case GL_VERB_WHY:
-        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s/why?step=%.*s", GL_STR_ARG(job),
-                          GL_STR_ARG(gl_reach_escape(a, rq->step)))
-            .p;
-    case GL_VERB_AGENTS:
-        return gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s/agents?limit=%u&agent=%.*s&after=%.*s",
-                          GL_STR_ARG(job), rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->step)),
-                          GL_STR_ARG(gl_reach_escape(a, rq->after)))
-            .p;
-    case GL_VERB_MESSAGES:
-    case GL_VERB_DEAD_LETTERS:
-        return gl_str_fmt(
-                   a,
-                   "/v1/contexts/default/jobs/%.*s/%s?limit=%u&number=%lld&agent=%.*s&after=%.*s",
-                   GL_STR_ARG(job), rq->verb == GL_VERB_MESSAGES ? "messages" : "dead-letters",
-                   rq->limit, (long long)rq->from_seq, GL_STR_ARG(gl_reach_escape(a, rq->step)),
-                   GL_STR_ARG(gl_reach_escape(a, rq->after)))
-            .p;
-    case GL_VERB_NODES:
-        return rq->all ? "/v1/nodes?all=true" : "/v1/nodes";
-    case GL_VERB_NODE_SHOW:
-        return gl_str_fmt(a, "/v1/nodes/%.*s", GL_STR_ARG(gl_reach_escape(a, rq->name))).p;
-    case GL_VERB_CLUSTER:
-        return "/v1/cluster";
-    case GL_VERB_CLAIM_LIST:
-        return gl_str_fmt(a,
-                          "/v1/contexts/default/claims?limit=%u&state=%.*s&prefix=%.*s&after=%.*s",
-                          rq->limit, GL_STR_ARG(gl_reach_escape(a, rq->status)),
-                          GL_STR_ARG(gl_reach_escape(a, rq->claim_key)),
-                          GL_STR_ARG(gl_reach_escape(a, rq->after)))
-            .p;
-    case GL_VERB_CLAIM_SHOW:
-        return gl_str_fmt(a, "/v1/contexts/default/claims/%.*s",
-                          GL_STR_ARG(gl_reach_escape(a, rq->claim_key)))
-            .p;
-    default:
-        GL_UNREACHABLE();
+    rq->context = r->cli->context;
+    path = gl_request_path(&a, rq);
+    gl_request_write(rq, &body);
+    if (how == GL_REACH_INSIST) {
+        return gl_reach_insist(r, method, path, gl_buf_view(&body), ret, reterr_why);
     }
+    err = how == GL_REACH_OPEN ? gl_reach_open(r, reterr_why) : 0;
+    return err != 0 ? err : gl_reach_call(r, method, path, gl_buf_view(&body), ret, reterr_why);
 }
 
 /* A node of a shared store has answered that it cannot. */
@@ -536,7 +463,8 @@ static int ask_node(struct gl_reach *r, const struct gl_request *rq, struct gl_b
     int err = r->is_remote ? gl_reach_find(r, reterr_why) : try_connect(r, reterr_why);
 
     if (err == 0) {
-        err = call(r, "GET", path_of(&a, rq), (gl_str){0}, (int)rq->wait_ms, &reply, reterr_why);
+        err = call(r, gl_verbs[rq->verb].method, gl_request_path(&a, rq), (gl_str){0},
+                   rq->verb == GL_VERB_EVENTS ? (int)rq->events.wait_ms : 0, &reply, reterr_why);
     }
     if (err == 0) {
         gl_buf_str(body, reply.body);

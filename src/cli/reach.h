@@ -89,18 +89,19 @@ void gl_reach_rest(void);
 int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl_str body,
                     struct gl_client_reply *ret, struct gl_why *reterr_why);
 
-/* A question (LIST, STATUS, EVENTS, HUMAN, WHY, NODES, NODE_SHOW, CLUSTER, AGENTS, MESSAGES,
- * DEAD_LETTERS), asked of the node or, without one, of the store. */
+/* A request of any verb, sent to the node: by a call, after opening the way, or with insistence. */
+enum gl_reach_how { GL_REACH_CALL, GL_REACH_OPEN, GL_REACH_INSIST };
+int gl_reach_send(struct gl_reach *r, enum gl_reach_how how, struct gl_request *rq,
+                  struct gl_client_reply *ret, struct gl_why *reterr_why);
+
+/* The path of such a request, in the command's arena. */
+const char *gl_reach_path(const struct gl_reach *r, struct gl_request *rq);
+
+/* A query, asked of the node or, without one, of the store. */
 int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
                  struct gl_why *reterr_why);
 
 /* If there is no node, and a job with this status would need one, say so. True: it was said. */
 bool gl_reach_say_alone(const struct gl_reach *r, gl_str status);
-
-/* "/v1/contexts/default/jobs/ID" and what follows, in the command's arena. */
-const char *gl_reach_job_path(struct gl_cli *cli, gl_str job, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-/* A word as a part of a path or query. */
-gl_str gl_reach_escape(struct gl_arena *a, gl_str word);
 
 #endif

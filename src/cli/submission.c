@@ -70,9 +70,10 @@ static int in_doubt(const struct gl_submission *s, int err, struct gl_why *reter
                         "%s; the job may have been submitted: 'glia job list' shows it", why.text);
 }
 
-int gl_submission_send(struct gl_submission *s, const char *path, struct gl_buf *body,
+int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl_buf *body,
                        struct gl_client_reply *ret, struct gl_why *reterr_why)
 {
+    const char *path = gl_reach_path(s->reach, rq);
     struct gl_why why;
     gl_ms until = 0;
 

@@ -24,8 +24,9 @@ struct gl_submission {
 void gl_submission_init(struct gl_submission *s, struct gl_reach *reach, bool is_detached);
 void gl_submission_write_key(const struct gl_submission *s, struct gl_jw *w);
 
-/* POST `body` to `path`. It may take the key out of the body, for a node that does not know it. */
-int gl_submission_send(struct gl_submission *s, const char *path, struct gl_buf *body,
+/* Send `body` to the path of `rq`. It may take the key out of the body, for a node that does not
+ * know it. */
+int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl_buf *body,
                        struct gl_client_reply *ret, struct gl_why *reterr_why);
 
 #endif

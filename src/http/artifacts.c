@@ -35,14 +35,14 @@ static void list_files(struct gl_call *c)
     struct gl_runfs_list files = {0};
 
     /* What an earlier job has left is none of this one's. */
-    c->rq.code = gl_runclaim_is_of(c->config->runs_root, c->rq.run_id, gl_str_of(c->rq.job_id))
-                     ? gl_runfs_list(c->config->runs_root, c->rq.run_id, HASHED_BYTES_MAX,
-                                     &c->arena, &files, &c->rq.why)
+    c->rq.code = gl_runclaim_is_of(c->config->runs_root, c->run, gl_str_of(c->rq.job_id))
+                     ? gl_runfs_list(c->config->runs_root, c->run, HASHED_BYTES_MAX, &c->arena,
+                                     &files, &c->rq.why)
                      : 0;
     if (c->rq.code != 0) {
         return;
     }
-    gl_runfs_write(&files, c->config->runs_root, gl_str_of(c->rq.job_id), c->rq.run_id, &c->out);
+    gl_runfs_write(&files, c->config->runs_root, gl_str_of(c->rq.job_id), c->run, &c->out);
     gl_buf_char(&c->out, '\n');
 }
 
@@ -80,7 +80,7 @@ static void send_file(struct gl_call *c, int fd, uint64_t bytes, const char *typ
 
 static void tell_file(struct gl_call *c, gl_str run)
 {
-    gl_str path = gl_call_argument(c, "path");
+    gl_str path = c->path;
     struct gl_why why = {0};
     uint64_t bytes;
     int fd, err = gl_runclaim_is_of(c->config->runs_root, run, gl_str_of(c->rq.job_id))
@@ -101,27 +101,30 @@ static void on_state(struct gl_call *c)
     if (!read_run(c, &run)) {
         return;
     }
-    if (gl_call_argument(c, "path").n > 0) {
+    if (c->path.n > 0) {
         tell_file(c, run);
     } else {
-        c->rq.run_id = run;
+        c->run = run;
         gl_http_work(c, list_files, tell_list);
     }
 }
 
-void gl_artifacts_route(struct gl_call *c)
+void gl_route_artifacts(struct gl_call *c)
 {
     if (c->config->runs_root == NULL) {
         gl_reply_error(c, GL_E_STATE, "this node has no folder for runs", NULL);
         return;
     }
+    c->path = c->rq.artifacts.path;
+    c->rq.verb = GL_VERB_STATUS;
+    c->rq.status = (struct gl_status_request){0};
     c->then = on_state;
     gl_call_ask(c);
 }
 
 /* ---- blobs ---- */
 
-void gl_artifacts_blob_route(struct gl_call *c)
+void gl_route_get_blob(struct gl_call *c)
 {
     struct gl_why why = {0};
     uint64_t bytes;
@@ -131,7 +134,8 @@ void gl_artifacts_blob_route(struct gl_call *c)
         gl_reply_error(c, GL_E_STATE, "this node gives no blobs away", NULL);
         return;
     }
-    err = c->config->blob->open(c->config->blob, c->rq.context, c->sha256, &fd, &bytes, &why);
+    err =
+        c->config->blob->open(c->config->blob, c->rq.context, c->rq.blob.sha256, &fd, &bytes, &why);
     if (err != 0) {
         gl_reply_error(c, err, why.text, NULL);
     } else {

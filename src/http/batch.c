@@ -2,6 +2,7 @@
  * transactions of the disk carry them all, and answered in their order. */
 #include "base/check.h"
 #include "base/limits.h"
+#include "http/routes.h"
 #include "http/submits.h"
 
 enum {
@@ -140,23 +141,15 @@ static void read_entries(struct gl_call *c, struct gl_submits *s, gl_jnode jobs)
 
 static bool read_body(struct gl_call *c)
 {
-    struct gl_why why = {0};
     struct gl_submits s;
     struct gl_json j;
     gl_jnode root, jobs;
-    gl_str unused[3];
+    struct gl_batch_request unused;
 
-    if (gl_json_parse(&j, gl_buf_view(&c->body), GL_HTTP_BODY_BYTES_MAX, &c->arena, &why) != 0) {
-        (void)gl_why_prefix(&why, "the body is not JSON");
-        gl_reply_error(c, GL_E_INVALID, why.text, NULL);
+    if (!gl_routes_fields(c, &j, &unused)) {
         return false;
     }
     root = gl_json_root(&j);
-    GL_ASSERT(sizeof(unused) == gl_submits_batch_schema.bytes);
-    if (gl_schema_read(&gl_submits_batch_schema, &j, root, true, &c->arena, unused, &why) != 0) {
-        gl_reply_error(c, GL_E_INVALID, why.text, "docs/api.md lists the fields");
-        return false;
-    }
     jobs = gl_json_get(&j, root, "jobs");
     if (!gl_json_is(jobs, GL_JSON_ARRAY) || jobs->count > GL_HTTP_BATCH_MAX) {
         gl_reply_error_at(c, GL_E_INVALID, "'jobs' must be a list of at most 10000 submissions",
@@ -171,7 +164,7 @@ static bool read_body(struct gl_call *c)
     return true;
 }
 
-void gl_batch_route(struct gl_call *c)
+void gl_route_batch(struct gl_call *c)
 {
     struct gl_batch *b = c->batch = GL_NEW(&c->arena, struct gl_batch);
 

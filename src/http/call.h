@@ -20,7 +20,6 @@
 
 enum {
     GL_CALL_ID_BYTES = 17,
-    GL_CALL_WAIT_MS_MAX = 30000, /* of a request for events */
     GL_CALL_LOG_BYTES = 1 << 20, /* one page of a log */
     /* Bodies under way altogether: beyond this, clients are asked to come back. */
     GL_CALL_BODIES_BYTES_MAX = 256 << 20,
@@ -70,8 +69,6 @@ struct gl_refusal {
     gl_str claim; /* JSON of the claim that stands in the way; "" : none. Its status is 409 */
 };
 
-struct gl_http_route;
-
 struct gl_call {
     struct gl_http *http;
     struct gl_door *door;
@@ -80,7 +77,6 @@ struct gl_call {
     struct gl_arena arena; /* everything the request is made of */
     const char *method;
     const char *url; /* without the query, unescaped */
-    const struct gl_http_route *route;
     struct gl_buf body;
     size_t charged_bytes; /* of the budget for bodies */
     enum gl_call_body { GL_CALL_BODY_FINE, GL_CALL_BODY_TOO_LARGE, GL_CALL_BODY_NO_ROOM } body_is;
@@ -95,10 +91,8 @@ struct gl_call {
     /* On the HTTP thread, when the node has answered well; NULL: its body is the answer. */
     void (*then)(struct gl_call *c);
     void (*work)(struct gl_call *c); /* what a thread of its own does: gl_http_work() */
-    gl_str sha256;                   /* of a blob */
-    gl_str step;                     /* logs: of which step, which attempt, from where */
-    uint32_t attempt;
-    uint64_t offset;
+    struct gl_logs_request log;      /* asked for, while `rq` asks for the state of the job */
+    gl_str path, run;                /* the same of artifacts */
     struct gl_batch *batch;
     struct gl_redrive *redrive;
 
@@ -131,8 +125,9 @@ int64_t gl_http_now_ms(void); /* of a clock that never jumps */
  * with the connection asleep; `then` answers, on the HTTP thread. */
 void gl_http_work(struct gl_call *c, void (*work)(struct gl_call *c),
                   void (*then)(struct gl_call *c));
-/* An argument of the query, a header of the request; "" if absent. */
-gl_str gl_call_argument(struct gl_call *c, const char *name);
+/* A text from the path or the query, with its slashes: see gl_text_unescape(). */
+gl_str gl_call_restore(struct gl_call *c, gl_str text);
+/* A header of the request; "" if absent. */
 gl_str gl_call_header(const struct gl_call *c, const char *name);
 
 /* ---- door.c: may it come in? Answers what it refuses. ---- */
@@ -160,36 +155,7 @@ void gl_usher_ping(struct gl_call *c);
 /* ---- routes.c: what does it want? Answers it or asks the node. ---- */
 void gl_routes_find(struct gl_call *c);
 
-/* ---- claiming.c ---- */
-void gl_claiming_post(struct gl_call *c);
-void gl_claiming_list(struct gl_call *c);
-void gl_claiming_show(struct gl_call *c);
-
-/* ---- posted.c: bodies ---- */
-/* The body as JSON, "{}" if there is none; false: it is no JSON, and that was answered. */
-bool gl_posted_json(struct gl_call *c, struct gl_json *ret);
-/* Each fills in c->rq, or answers with what is wrong and returns false. */
-bool gl_posted_submit(struct gl_call *c);
-bool gl_posted_command(struct gl_call *c);
-bool gl_posted_respond(struct gl_call *c);
-bool gl_posted_retry(struct gl_call *c);
-bool gl_posted_trim(struct gl_call *c);
-bool gl_posted_signal(struct gl_call *c);
-
-bool gl_posted_message(struct gl_call *c);
-
-/* ---- redrive.c: dead letters, delivered again ---- */
-void gl_redrive_route(struct gl_call *c);
-
-/* ---- artifacts.c: what runs have left, and blobs ---- */
-void gl_artifacts_route(struct gl_call *c);
-void gl_artifacts_blob_route(struct gl_call *c);
-
-/* ---- batch.c: many submissions in one request ---- */
-void gl_batch_route(struct gl_call *c);
-
 /* ---- paper.c: what steps have said ---- */
-void gl_paper_route(struct gl_call *c);
 /* What the answer to STATUS says about a step. */
 struct gl_paper_state {
     uint32_t attempts; /* begun so far */
@@ -202,7 +168,8 @@ struct gl_paper_state gl_paper_read(const struct gl_json *status, gl_str step, s
 
 /* ---- watch.c: events as a stream; tail.c: logs as a stream ---- */
 void gl_watch_route(struct gl_call *c);
-/* From c->offset on; of attempt 0: as soon as there is one. `from_seq` is the job's next event. */
+/* From c->log.offset on; of attempt 0: as soon as there is one. `from_seq` is the job's next event.
+ */
 void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq);
 
 /* ---- reply.c: answers ---- */

@@ -149,9 +149,7 @@ static void take_answer(struct gl_call *c)
     } else if (then != NULL) {
         then(c);
     } else {
-        bool is_new = (c->rq.verb == GL_VERB_SUBMIT || c->rq.verb == GL_VERB_RETRY);
-
-        c->status = is_new && !c->rq.existing ? MHD_HTTP_CREATED : MHD_HTTP_OK;
+        c->status = c->rq.existing ? MHD_HTTP_OK : gl_verbs[c->rq.verb].status;
         c->type = "application/json";
         gl_buf_char(&c->out, '\n');
     }
@@ -159,16 +157,14 @@ static void take_answer(struct gl_call *c)
 
 /* ---- calls ---- */
 
-gl_str gl_call_argument(struct gl_call *c, const char *name)
+gl_str gl_call_restore(struct gl_call *c, gl_str text)
 {
-    gl_str value =
-        gl_str_of(MHD_lookup_connection_value(c->connection, MHD_GET_ARGUMENT_KIND, name));
-    char *copy = gl_arena_copy(&c->arena, value.p, value.n);
+    char *copy = gl_arena_copy(&c->arena, text.p, text.n);
 
-    for (size_t i = 0; i < value.n; i++) {
+    for (size_t i = 0; i < text.n; i++) {
         copy[i] = copy[i] == GL_TEXT_SLASH ? '/' : copy[i];
     }
-    return (gl_str){.p = copy, .n = value.n};
+    return (gl_str){.p = copy, .n = text.n};
 }
 
 gl_str gl_call_header(const struct gl_call *c, const char *name)

@@ -12,10 +12,11 @@ static void write_text(struct gl_jw *w, const char *key, const char *text)
 static void write_type(struct gl_jw *w, enum gl_field_type type)
 {
     static const char *const words[] = {
-        [GL_F_BOOL] = "boolean", [GL_F_I64] = "integer", [GL_F_U64] = "integer",
-        [GL_F_U32] = "integer",  [GL_F_STR] = "string",  [GL_F_TIME] = "string",
-        [GL_F_SPAN] = "integer", [GL_F_ENUM] = "string", [GL_F_RAW] = NULL,
-        [GL_F_STRS] = "array",   [GL_F_LIST] = "array",  [GL_F_OBJECT] = "object",
+        [GL_F_BOOL] = "boolean",  [GL_F_I64] = "integer",     [GL_F_U64] = "integer",
+        [GL_F_U32] = "integer",   [GL_F_STR] = "string",      [GL_F_TIME] = "string",
+        [GL_F_SPAN] = "integer",  [GL_F_DURATION] = "string", [GL_F_ENUM] = "string",
+        [GL_F_RAW] = NULL,        [GL_F_STRS] = "array",      [GL_F_LIST] = "array",
+        [GL_F_OBJECT] = "object",
     };
 
     if (words[type] != NULL) { /* any value at all has no type */
@@ -32,6 +33,9 @@ static void write_schema(struct gl_jw *w, const struct gl_schema *s)
     gl_jw_key(w, "properties");
     gl_jw_object(w);
     for (size_t i = 0; i < s->fields_n; i++) {
+        if (!gl_schema_is_body(&s->fields[i])) {
+            continue;
+        }
         gl_jw_key(w, s->fields[i].name);
         gl_jw_object(w);
         write_type(w, s->fields[i].type);
@@ -56,37 +60,42 @@ static void write_schema(struct gl_jw *w, const struct gl_schema *s)
 
 /* ---- parameters ---- */
 
-static void begin_parameter(struct gl_jw *w, gl_str name, const char *where, bool is_required)
+static void write_parameter(struct gl_jw *w, gl_str name, const char *where,
+                            const struct gl_field *f)
 {
     gl_jw_object(w);
     gl_jw_key(w, "name");
     gl_jw_str(w, name);
     write_text(w, "in", where);
     gl_jw_key(w, "required");
-    gl_jw_bool(w, is_required);
-}
-
-static void write_argument(struct gl_jw *w, const struct gl_argument *a)
-{
-    static const char *const words[] = {
-        [GL_ARG_TEXT] = "string", [GL_ARG_NUMBER] = "integer", [GL_ARG_FLAG] = "boolean"};
-
-    begin_parameter(w, gl_str_of(a->name), "query", false);
-    write_text(w, "description", a->doc);
+    gl_jw_bool(w, f == NULL || (f->flags & GL_FF_PATH) != 0);
+    if (f != NULL) {
+        write_text(w, "description", f->doc);
+    }
     gl_jw_key(w, "schema");
     gl_jw_object(w);
-    write_text(w, "type", words[a->type]);
-    if (a->type == GL_ARG_NUMBER) {
+    write_type(w, f != NULL ? f->type : GL_F_STR);
+    if (f != NULL && f->max > 0 && f->type != GL_F_STR) {
         gl_jw_key(w, "minimum");
         gl_jw_u64(w, 0);
         gl_jw_key(w, "maximum");
-        gl_jw_u64(w, a->max);
+        gl_jw_u64(w, f->max);
     }
     gl_jw_end(w);
     gl_jw_end(w);
 }
 
-static void write_parameters(struct gl_jw *w, const struct gl_http_route *r)
+static const struct gl_field *path_field(const struct gl_schema *s, gl_str name)
+{
+    for (size_t i = 0; i < s->fields_n; i++) {
+        if ((s->fields[i].flags & GL_FF_PATH) != 0 && gl_str_is(name, s->fields[i].name)) {
+            return &s->fields[i];
+        }
+    }
+    return NULL; /* the context, the job */
+}
+
+static void write_parameters(struct gl_jw *w, const struct gl_verb_row *r)
 {
     gl_str rest = gl_str_of(r->path);
 
@@ -95,36 +104,39 @@ static void write_parameters(struct gl_jw *w, const struct gl_http_route *r)
     while (rest.n > 0) {
         (void)gl_str_cut(rest, '{', &rest);
         if (rest.n > 0) {
-            begin_parameter(w, gl_str_cut(rest, '}', &rest), "path", true);
-            gl_jw_key(w, "schema");
-            gl_jw_raw(w, GL_S("{\"type\":\"string\"}"));
-            gl_jw_end(w);
+            gl_str name = gl_str_cut(rest, '}', &rest);
+
+            write_parameter(w, name, "path", path_field(r->takes, name));
         }
     }
-    for (const struct gl_argument *a = r->arguments; a != NULL && a->name != NULL; a++) {
-        write_argument(w, a);
+    for (size_t i = 0; i < r->takes->fields_n; i++) {
+        const struct gl_field *f = &r->takes->fields[i];
+
+        if ((f->flags & GL_FF_QUERY) != 0) {
+            write_parameter(w, gl_str_of(f->name), "query", f);
+        }
     }
     gl_jw_end(w);
 }
 
 /* ---- bodies and answers ---- */
 
-static void write_body(struct gl_jw *w, const struct gl_http_route *r)
+static void write_body(struct gl_jw *w, const struct gl_verb_row *r)
 {
-    if (r->body_type == GL_BODY_NONE) {
+    if (r->body == GL_CONTENT_NONE) {
         return;
     }
     gl_jw_key(w, "requestBody");
     gl_jw_object(w);
     gl_jw_key(w, "content");
     gl_jw_object(w);
-    gl_jw_key(w, r->body_type == GL_BODY_BYTES ? "application/octet-stream" : "application/json");
+    gl_jw_key(w, r->body == GL_CONTENT_BYTES ? "application/octet-stream" : "application/json");
     gl_jw_object(w);
     gl_jw_key(w, "schema");
-    if (r->body_type == GL_BODY_FIELDS) {
-        write_schema(w, r->body);
+    if (r->body == GL_CONTENT_FIELDS) {
+        write_schema(w, r->takes);
     } else {
-        gl_jw_raw(w, r->body_type == GL_BODY_BYTES
+        gl_jw_raw(w, r->body == GL_CONTENT_BYTES
                          ? GL_S("{\"type\":\"string\",\"format\":\"binary\"}")
                          : GL_S("{}"));
     }
@@ -133,7 +145,7 @@ static void write_body(struct gl_jw *w, const struct gl_http_route *r)
     gl_jw_end(w);
 }
 
-static void write_answers(struct gl_jw *w, const struct gl_http_route *r)
+static void write_answers(struct gl_jw *w, const struct gl_verb_row *r)
 {
     char status[8];
     struct gl_buf text = {0};
@@ -153,7 +165,7 @@ static void write_answers(struct gl_jw *w, const struct gl_http_route *r)
     gl_jw_end(w);
 }
 
-static void write_route(struct gl_jw *w, const struct gl_http_route *r)
+static void write_route(struct gl_jw *w, const struct gl_verb_row *r)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     char *method = (char *)gl_arena_copy(&a, r->method, strlen(r->method) + 1);
@@ -163,7 +175,7 @@ static void write_route(struct gl_jw *w, const struct gl_http_route *r)
     }
     gl_jw_key(w, method);
     gl_jw_object(w);
-    write_text(w, "operationId", r->id);
+    write_text(w, "operationId", r->word);
     write_text(w, "summary", r->doc);
     write_parameters(w, r);
     write_body(w, r);
@@ -200,18 +212,18 @@ void gl_openapi_write(struct gl_buf *out)
     gl_jw_raw(&w, GL_S("[{},{\"token\":[]}]"));
     gl_jw_key(&w, "paths");
     gl_jw_object(&w);
-    for (size_t i = 0; i < gl_routes_n; i++) {
+    for (size_t i = 0; i < GL_VERB_COUNT; i++) {
         /* Routes of one path stand together. */
-        bool is_first = i == 0 || strcmp(gl_routes[i - 1].path, gl_routes[i].path) != 0;
+        bool is_first = i == 0 || strcmp(gl_verbs[i - 1].path, gl_verbs[i].path) != 0;
 
         if (is_first && i > 0) {
             gl_jw_end(&w);
         }
         if (is_first) {
-            gl_jw_key(&w, gl_routes[i].path);
+            gl_jw_key(&w, gl_verbs[i].path);
             gl_jw_object(&w);
         }
-        write_route(&w, &gl_routes[i]);
+        write_route(&w, &gl_verbs[i]);
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
@@ -220,7 +232,7 @@ void gl_openapi_write(struct gl_buf *out)
     gl_jw_end(&w);
 }
 
-void gl_openapi_route(struct gl_call *c)
+void gl_route_openapi(struct gl_call *c)
 {
     gl_openapi_write(&c->out);
     gl_buf_char(&c->out, '\n');

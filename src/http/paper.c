@@ -2,7 +2,7 @@
  * rest. */
 #include "base/check.h"
 #include "base/limits.h"
-#include "http/call.h"
+#include "http/routes.h"
 #include "http/text.h"
 
 enum { STATE_BYTES_MAX = 1 << 30 };
@@ -93,22 +93,22 @@ static bool find_meant(struct gl_call *c, const struct gl_json *j)
     int64_t item;
 
     if (gl_json_get(j, gl_json_root(j), "bundle") == NULL) {
-        return find_step(j, c->step, &c->arena) != NULL;
+        return find_step(j, c->log.step, &c->arena) != NULL;
     }
-    if (gl_paper_agent(c->step).n > 0) {
-        return is_agent(j, c->step, &c->arena);
+    if (gl_paper_agent(c->log.step).n > 0) {
+        return is_agent(j, c->log.step, &c->arena);
     }
-    step = gl_str_split_step(c->step, &name, &item)
+    step = gl_str_split_step(c->log.step, &name, &item)
                ? gl_json_get(j, steps_of(j), gl_str_c(&c->arena, name))
                : NULL;
     unit = agent_of(j, step, &c->arena);
     if (unit.n == 0) {
-        unit = gl_str_fmt(&c->arena, "@%.*s", GL_STR_ARG(c->step));
+        unit = gl_str_fmt(&c->arena, "@%.*s", GL_STR_ARG(c->log.step));
         if (!is_agent(j, unit, &c->arena)) {
             return false;
         }
     }
-    c->step = unit;
+    c->log.step = unit;
     return true;
 }
 
@@ -193,7 +193,7 @@ static bool is_here(struct gl_call *c, gl_str job)
         return true; /* reading it says what is wrong */
     }
     for (size_t i = 0; i < n; i++) {
-        if (attempts[i].attempt == c->attempt && gl_str_eq(attempts[i].step, c->step)) {
+        if (attempts[i].attempt == c->log.attempt && gl_str_eq(attempts[i].step, c->log.step)) {
             return true;
         }
     }
@@ -206,22 +206,23 @@ static bool is_elsewhere(struct gl_call *c, const struct gl_json *j, gl_str job,
                          const struct gl_paper_state *state)
 {
     gl_str node =
-        gl_json_str(j, gl_json_get(j, find_step(j, c->step, &c->arena), "node"), &c->arena);
+        gl_json_str(j, gl_json_get(j, find_step(j, c->log.step, &c->arena), "node"), &c->arena);
 
-    if (c->config->node == NULL || c->attempt == 0 || node.n == 0 ||
-        (c->attempt == state->attempts && gl_str_is(node, c->config->node)) || is_here(c, job)) {
+    if (c->config->node == NULL || c->log.attempt == 0 || node.n == 0 ||
+        (c->log.attempt == state->attempts && gl_str_is(node, c->config->node)) ||
+        is_here(c, job)) {
         return false;
     }
     gl_reply_error(
         c, GL_E_NOT_FOUND,
-        c->attempt == state->attempts
+        c->log.attempt == state->attempts
             ? gl_str_fmt(&c->arena, "the log of attempt %u of step '%.*s' lies on node %.*s",
-                         c->attempt, GL_STR_ARG(c->step), GL_STR_ARG(node))
+                         c->log.attempt, GL_STR_ARG(c->log.step), GL_STR_ARG(node))
                   .p
             : gl_str_fmt(&c->arena,
                          "the log of attempt %u of step '%.*s' does not lie on this node, %s: it "
                          "ran on another one",
-                         c->attempt, GL_STR_ARG(c->step), c->config->node)
+                         c->log.attempt, GL_STR_ARG(c->log.step), c->config->node)
                   .p,
         "ask that node, with its --data-dir, or with --server http://HOST:PORT if it has --listen");
     return true;
@@ -230,7 +231,7 @@ static bool is_elsewhere(struct gl_call *c, const struct gl_json *j, gl_str job,
 static void follow(struct gl_call *c, const struct gl_json *j, gl_str job,
                    const struct gl_paper_state *state)
 {
-    bool is_last = c->attempt == 0 ? state->has_ended : !is_writing(state, c->attempt);
+    bool is_last = c->log.attempt == 0 ? state->has_ended : !is_writing(state, c->log.attempt);
     int64_t last_seq = 0;
 
     (void)gl_json_i64(j, gl_json_get(j, gl_json_root(j), "last_seq"), &last_seq);
@@ -251,11 +252,11 @@ static void read_page(struct gl_call *c)
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
         return;
     }
-    state = gl_paper_read(&j, c->step, &c->arena);
-    c->attempt = c->attempt == 0 ? state.attempts : c->attempt;
+    state = gl_paper_read(&j, c->log.step, &c->arena);
+    c->log.attempt = c->log.attempt == 0 ? state.attempts : c->log.attempt;
     /* The attempts of agents are numbered through all of them. */
-    if (c->attempt > state.attempts ||
-        (gl_paper_agent(c->step).n > 0 && c->attempt < state.attempts && !is_here(c, job))) {
+    if (c->log.attempt > state.attempts || (gl_paper_agent(c->log.step).n > 0 &&
+                                            c->log.attempt < state.attempts && !is_here(c, job))) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this step has had no such attempt", NULL, "attempt",
                           NULL);
         return;
@@ -263,32 +264,35 @@ static void read_page(struct gl_call *c)
     if (is_elsewhere(c, &j, job, &state)) {
         return;
     }
-    if (gl_str_is(gl_call_argument(c, "follow"), "true")) {
+    if (c->log.follow) {
         follow(c, &j, job, &state);
         return;
     }
-    if (c->attempt > 0 &&
-        c->config->logs->read(c->config->logs, c->rq.context, job, c->step, c->attempt, c->offset,
-                              GL_CALL_LOG_BYTES, &c->out, &c->log_next, &why) != 0) {
+    if (c->log.attempt > 0 &&
+        c->config->logs->read(c->config->logs, c->rq.context, job, c->log.step, c->log.attempt,
+                              (uint64_t)c->log.offset, GL_CALL_LOG_BYTES, &c->out, &c->log_next,
+                              &why) != 0) {
         gl_reply_error(c, GL_E_UNAVAILABLE, why.text, NULL);
         return;
     }
     c->has_log_headers = true;
-    c->log_ended = c->attempt > 0 && !is_writing(&state, c->attempt);
+    c->log_ended = c->log.attempt > 0 && !is_writing(&state, c->log.attempt);
     c->status = MHD_HTTP_OK;
     c->type = "text/plain; charset=utf-8";
 }
 
-void gl_paper_route(struct gl_call *c)
+void gl_route_logs(struct gl_call *c)
 {
     gl_str name;
     int64_t item;
 
-    if (c->step.n > 0 && !gl_str_split_step(c->step, &name, &item)) {
+    c->log = c->rq.logs;
+    if (c->log.step.n > 0 && !gl_str_split_step(c->log.step, &name, &item)) {
         gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
         return;
     }
-    c->then = c->step.n > 0 ? read_page : list_attempts;
-    c->rq.step = c->step;
+    c->then = c->log.step.n > 0 ? read_page : list_attempts;
+    c->rq.verb = GL_VERB_STATUS;
+    c->rq.status = (struct gl_status_request){.step = c->log.step};
     gl_call_ask(c);
 }

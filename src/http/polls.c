@@ -118,9 +118,9 @@ static struct gl_poll *poll_new(struct gl_http *h, gl_str key, gl_str context, g
     p->rq = (struct gl_request){.verb = GL_VERB_EVENTS,
                                 .context = gl_str_dup(&p->arena, context),
                                 .job = gl_str_dup(&p->arena, job),
-                                .from_seq = from,
-                                .wait_ms = wait_ms,
-                                .limit = EVENTS_PAGE,
+                                .events.from = from,
+                                .events.wait_ms = wait_ms,
+                                .events.limit = EVENTS_PAGE,
                                 .done = on_done,
                                 .owner = p};
     p->task = (struct gl_loop_task){.run = on_loop, .owner = p, .is_urgent = true};

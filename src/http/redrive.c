@@ -30,12 +30,20 @@ static gl_jnode take_letters(struct gl_call *c, struct gl_json *j)
     return gl_json_get(j, gl_json_root(j), "dead_letters");
 }
 
-static void ask(struct gl_call *c, enum gl_verb verb, void (*then)(struct gl_call *c))
+static void ask(struct gl_call *c, void (*then)(struct gl_call *c))
 {
     gl_buf_reset(&c->out);
-    c->rq.verb = verb;
     c->then = then;
     gl_call_ask(c);
+}
+
+/* Which dead letters: one by its number, or a page. */
+static void ask_letters(struct gl_call *c, struct gl_messages_request which,
+                        void (*then)(struct gl_call *c))
+{
+    c->rq.verb = GL_VERB_DEAD_LETTERS;
+    c->rq.messages = which;
+    ask(c, then);
 }
 
 static void tell_done(struct gl_call *c)
@@ -50,7 +58,6 @@ static void ask_next(struct gl_call *c);
 static void on_delivered(struct gl_call *c)
 {
     c->redrive->done_n++;
-    c->rq.output = c->rq.who = c->rq.reason = (gl_str){0};
     ask_next(c);
 }
 
@@ -68,11 +75,13 @@ static void on_letter(struct gl_call *c)
         gl_reply_error(c, GL_E_DAMAGED, "the message of this dead letter is lost", NULL);
         return;
     }
-    c->rq.step = gl_str_fmt(&c->arena, "%lld", (long long)c->rq.from_seq);
-    c->rq.output = gl_json_raw(&j, message);
-    c->rq.who = r->who;
-    c->rq.reason = r->reason;
-    ask(c, GL_VERB_REDRIVE, on_delivered);
+    c->rq.verb = GL_VERB_REDRIVE;
+    c->rq.command = (struct gl_command_request){
+        .about = gl_str_fmt(&c->arena, "%lld", (long long)r->numbers[r->at - 1]),
+        .value = gl_json_raw(&j, message),
+        .who = r->who,
+        .reason = r->reason};
+    ask(c, on_delivered);
 }
 
 static void ask_next(struct gl_call *c)
@@ -80,9 +89,7 @@ static void ask_next(struct gl_call *c)
     struct gl_redrive *r = c->redrive;
 
     if (r->at < r->n) {
-        c->rq.step = c->rq.after = (gl_str){0};
-        c->rq.from_seq = r->numbers[r->at++];
-        ask(c, GL_VERB_DEAD_LETTERS, on_letter);
+        ask_letters(c, (struct gl_messages_request){.number = r->numbers[r->at++]}, on_letter);
     } else if (r->after.n > 0) {
         ask_page(c);
     } else {
@@ -112,16 +119,13 @@ static void on_page(struct gl_call *c)
 
 static void ask_page(struct gl_call *c)
 {
-    c->rq.step = (gl_str){0};
-    c->rq.from_seq = 0;
-    c->rq.after = c->redrive->after;
-    c->rq.limit = GL_PAGE_MAX;
-    ask(c, GL_VERB_DEAD_LETTERS, on_page);
+    ask_letters(c, (struct gl_messages_request){.after = c->redrive->after, .limit = GL_PAGE_MAX},
+                on_page);
 }
 
-void gl_redrive_route(struct gl_call *c)
+void gl_route_redrive(struct gl_call *c)
 {
-    gl_str which = c->rq.step;
+    gl_str which = c->rq.command.about;
     struct gl_redrive *r = GL_NEW(&c->arena, struct gl_redrive);
     int64_t number = 0;
 
@@ -130,13 +134,12 @@ void gl_redrive_route(struct gl_call *c)
                           "ask for dead-letters: it lists them", "number", NULL);
         return;
     }
-    if (!gl_posted_command(c)) {
+    if (!gl_routes_read(c)) {
         return;
     }
-    r->who = c->rq.who;
-    r->reason = c->rq.reason;
+    r->who = c->rq.command.who;
+    r->reason = c->rq.command.reason;
     c->redrive = r;
-    c->rq.who = c->rq.reason = (gl_str){0};
     if (number == 0) {
         ask_page(c);
         return;

@@ -134,7 +134,7 @@ static void add_log_headers(const struct gl_call *c, struct MHD_Response *r)
     (void)MHD_add_response_header(r, "Glia-Next-Offset",
                                   gl_str_fmt(&a, "%llu", (unsigned long long)c->log_next).p);
     (void)MHD_add_response_header(r, "Glia-Ended", c->log_ended ? "true" : "false");
-    (void)MHD_add_response_header(r, "Glia-Attempt", gl_str_fmt(&a, "%u", c->attempt).p);
+    (void)MHD_add_response_header(r, "Glia-Attempt", gl_str_fmt(&a, "%u", c->log.attempt).p);
 }
 
 static struct MHD_Response *make_response(struct gl_call *c)

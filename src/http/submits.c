@@ -5,54 +5,6 @@
 #include "base/sha256.h"
 #include "http/text.h"
 
-/* ---- the fields ---- */
-
-struct submission {
-    gl_str flow, bundle, files, inputs; /* as JSON */
-    gl_str run_id, dedupe_key, request_key, stack, env_scope;
-};
-
-struct batch {
-    gl_str jobs, flow, files;
-};
-
-#define FIELD(member, type, flags, doc) GL_FIELD(submission, member, type, flags, doc)
-
-static const struct gl_field fields[] = {
-    FIELD(flow, RAW, 0, "The flow, as in a flow file. In a batch it may stand beside `jobs`."),
-    FIELD(bundle, RAW, 0,
-          "Instead of a flow, a bundle: {\"manifest\", \"payloads\", \"config\", \"overlay\", "
-          "\"scenario\"}."),
-    FIELD(inputs, RAW, 0, "What the job is given: an object, by the names of the flow's inputs."),
-    FIELD(files, RAW, 0, "For each `script` of the flow: {\"sha256\": ..., \"executable\": ...}."),
-    FIELD(run_id, STR, 0, "The caller's name for the job. The same content returns the same job."),
-    FIELD(dedupe_key, STR, 0, "At most one live job has this key."),
-    FIELD(request_key, STR, 0,
-          "Names this submission: sending it again, with the same content, returns the same job."),
-    FIELD(stack, STR, 0, "Which stack of nodes may run it."),
-    FIELD(env_scope, STR, 0, "The environment it belongs to."),
-};
-
-static const struct gl_field batch_fields[] = {
-    GL_FIELD(batch, jobs, RAW, GL_FF_REQUIRED, "A list of submissions, at most 10000."),
-    GL_FIELD(batch, flow, RAW, 0, "The flow of those that bring none of their own."),
-    GL_FIELD(batch, files, RAW, 0, "The files of that flow."),
-};
-
-const struct gl_schema gl_submits_schema = {
-    .name = "submission",
-    .bytes = sizeof(struct submission),
-    .fields = fields,
-    .fields_n = GL_COUNT(fields),
-};
-
-const struct gl_schema gl_submits_batch_schema = {
-    .name = "batch",
-    .bytes = sizeof(struct batch),
-    .fields = batch_fields,
-    .fields_n = GL_COUNT(batch_fields),
-};
-
 void gl_submits_init(struct gl_submits *s, struct gl_arena *arena, struct gl_blob *blob,
                      gl_str context, const struct gl_json *json)
 {
@@ -267,10 +219,12 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
     gl_jnode inputs = gl_json_get(s->json, one, "inputs");
     gl_jnode bundle = gl_json_get(s->json, one, "bundle");
     struct compiled *c;
-    struct submission b;
+    struct gl_submission_request *b = &rq->submission;
     struct gl_why why = {0};
 
-    if (gl_schema_read(&gl_submits_schema, s->json, one, true, s->arena, &b, &why) != 0) {
+    gl_request_init(rq, GL_VERB_SUBMIT, s->context);
+    if (gl_schema_read(gl_verbs[GL_VERB_SUBMIT].takes, s->json, one, true, s->arena, b, &why) !=
+        0) {
         return refuse(refusal, gl_str_c(s->arena, gl_str_of(why.text)), NULL);
     }
     if (bundle != NULL && flow != NULL) {
@@ -280,24 +234,19 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
     if (flow == NULL && bundle == NULL) {
         return refuse(refusal, "'flow' is missing", "flow");
     }
-    rq->verb = GL_VERB_SUBMIT;
-    rq->context = s->context;
     if (inputs != NULL && !gl_json_is(inputs, GL_JSON_NULL)) {
-        rq->inputs = gl_text_compact(b.inputs, s->arena);
-        if (!check_inputs(s, inputs, rq->inputs, refusal)) {
+        b->inputs = gl_text_compact(b->inputs, s->arena);
+        if (!check_inputs(s, inputs, b->inputs, refusal)) {
             return false;
         }
+    } else {
+        b->inputs = (gl_str){0};
     }
     c = compile_once(s, flow, bundle, bundle != NULL ? NULL : files);
     if (c->flow.n == 0) {
         *refusal = c->refusal;
         return false;
     }
-    rq->flow = c->flow;
-    rq->run_id = b.run_id;
-    rq->dedupe_key = b.dedupe_key;
-    rq->request_key = b.request_key;
-    rq->stack = b.stack;
-    rq->env_scope = b.env_scope;
+    b->compiled = c->flow;
     return true;
 }

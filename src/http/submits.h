@@ -17,9 +17,6 @@ struct gl_submits {
     struct gl_map compiled;     /* by the text of `flow` and `files` */
 };
 
-extern const struct gl_schema gl_submits_schema;       /* one submission */
-extern const struct gl_schema gl_submits_batch_schema; /* many */
-
 void gl_submits_init(struct gl_submits *s, struct gl_arena *arena, struct gl_blob *blob,
                      gl_str context, const struct gl_json *json);
 void gl_submits_done(struct gl_submits *s);

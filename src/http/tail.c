@@ -59,7 +59,7 @@ static bool ask_state(struct tail *t)
     t->rq = (struct gl_request){.verb = GL_VERB_STATUS,
                                 .context = t->context,
                                 .job = t->job,
-                                .step = t->step,
+                                .status.step = t->step,
                                 .done = on_state,
                                 .owner = t};
     t->task = (struct gl_loop_task){.run = on_loop, .owner = t, .is_urgent = true};
@@ -189,9 +189,9 @@ void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq
     gl_list_init(&t->waiter.link);
     t->context = gl_str_dup(&t->arena, c->rq.context);
     t->job = gl_str_dup(&t->arena, job);
-    t->step = gl_str_dup(&t->arena, c->step);
-    t->attempt = c->attempt;
-    t->offset = c->offset;
+    t->step = gl_str_dup(&t->arena, c->log.step);
+    t->attempt = c->log.attempt;
+    t->offset = (uint64_t)c->log.offset;
     t->next_seq = from_seq;
     t->nap_ms = NAP_MS_MIN;
     t->is_last = is_last;

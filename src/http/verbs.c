@@ -1,11 +1,18 @@
-/* verbs.c - what each route does: fill in a request to the node, or answer at once. */
+/* verbs.c - routes of which more is to be said than the table of verbs says. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/routes.h"
+#include "http/submits.h"
 #include "http/text.h"
-#include "model/job.h"
 
 enum { NODE_BYTES_MAX = 1 << 20 };
+
+void gl_route_ask(struct gl_call *c)
+{
+    if (gl_routes_read(c)) {
+        gl_call_ask(c);
+    }
+}
 
 /* ---- the node ---- */
 
@@ -14,7 +21,7 @@ static void tell_health(struct gl_call *c)
     gl_reply_json(c, MHD_HTTP_OK, GL_S("{\"status\":\"ok\"}"));
 }
 
-void gl_verbs_health(struct gl_call *c)
+void gl_route_health(struct gl_call *c)
 {
     c->then = tell_health;
     gl_usher_ping(c);
@@ -43,14 +50,14 @@ static void tell_ready(struct gl_call *c)
 
 static void ask_ready(struct gl_call *c)
 {
+    c->rq.verb = GL_VERB_NODE;
     c->then = tell_ready;
     gl_call_ask(c);
 }
 
 /* First whether the loop turns at all: if it does not, nobody would answer the question. */
-void gl_verbs_ready(struct gl_call *c)
+void gl_route_ready(struct gl_call *c)
 {
-    c->rq.context = GL_S("default");
     c->then = ask_ready;
     gl_usher_ping(c);
 }
@@ -61,35 +68,13 @@ static void tell_metrics(struct gl_call *c)
     c->type = "text/plain; version=0.0.4";
 }
 
-void gl_verbs_metrics(struct gl_call *c)
+void gl_route_metrics(struct gl_call *c)
 {
-    c->rq.context = GL_S("default");
     c->then = tell_metrics;
     gl_call_ask(c);
 }
 
-void gl_verbs_node(struct gl_call *c)
-{
-    c->rq.context = GL_S("default");
-    gl_call_ask(c);
-}
-
-void gl_verbs_nodes(struct gl_call *c)
-{
-    c->rq.context = GL_S("default");
-    c->rq.all = gl_str_is(gl_call_argument(c, "all"), "true");
-    gl_call_ask(c);
-}
-
-void gl_verbs_node_show(struct gl_call *c)
-{
-    c->rq.context = GL_S("default");
-    c->rq.name = c->rq.step; /* as the path has it */
-    c->rq.step = (gl_str){0};
-    gl_call_ask(c);
-}
-
-void gl_verbs_yield(struct gl_call *c)
+void gl_route_yield(struct gl_call *c)
 {
     if (c->config->yield == NULL) {
         gl_reply_error(c, GL_E_STATE, "this node stays", NULL);
@@ -101,57 +86,28 @@ void gl_verbs_yield(struct gl_call *c)
 
 /* ---- jobs ---- */
 
-void gl_verbs_submit(struct gl_call *c)
+void gl_route_submit(struct gl_call *c)
 {
-    if (gl_posted_submit(c)) {
+    struct gl_refusal refusal;
+    struct gl_submits s;
+    struct gl_json j;
+    bool is_fine;
+
+    if (!gl_routes_json(c, &j)) {
+        return;
+    }
+    gl_submits_init(&s, &c->arena, c->config->blob, c->rq.context, &j);
+    is_fine = gl_submits_read(&s, gl_json_root(&j), &c->rq, &refusal);
+    gl_submits_done(&s);
+    if (is_fine) {
         gl_call_ask(c);
+    } else {
+        gl_reply_refusal(c, &refusal);
     }
 }
 
-static void read_page_size(struct gl_call *c)
+void gl_route_events(struct gl_call *c)
 {
-    c->rq.limit = (uint32_t)gl_routes_number(c, "limit", 0);
-}
-
-void gl_verbs_list(struct gl_call *c)
-{
-    c->rq.status = gl_call_argument(c, "status");
-    c->rq.name = gl_call_argument(c, "name");
-    c->rq.after = gl_call_argument(c, "after");
-    if (c->rq.status.n > 0 && gl_schema_word(gl_job_status_words, c->rq.status) < 0) {
-        gl_reply_error_at(c, GL_E_INVALID, "there is no such status of a job",
-                          "pending, running, pausing, paused, cancelling, completed, failed or "
-                          "cancelled",
-                          "status", NULL);
-        return;
-    }
-    read_page_size(c);
-    gl_call_ask(c);
-}
-
-void gl_verbs_ask(struct gl_call *c)
-{
-    gl_call_ask(c);
-}
-
-void gl_verbs_status(struct gl_call *c)
-{
-    c->rq.step = gl_call_argument(c, "step");
-    c->rq.after = gl_call_argument(c, "page");
-    c->rq.brief = gl_str_is(gl_call_argument(c, "brief"), "true");
-    read_page_size(c);
-    if ((c->rq.step.n > 0) + (c->rq.after.n > 0) + c->rq.brief > 1) {
-        gl_reply_error(c, GL_E_INVALID, "'step', 'page' and 'brief' exclude each other", NULL);
-        return;
-    }
-    gl_call_ask(c);
-}
-
-void gl_verbs_events(struct gl_call *c)
-{
-    read_page_size(c);
-    c->rq.from_seq = (int64_t)gl_routes_number(c, "from", 0);
-    c->rq.wait_ms = (gl_ms)gl_routes_number(c, "wait_ms", 0);
     if (gl_text_accepts(gl_call_header(c, MHD_HTTP_HEADER_ACCEPT), "text/event-stream")) {
         gl_watch_route(c);
     } else {
@@ -159,96 +115,118 @@ void gl_verbs_events(struct gl_call *c)
     }
 }
 
-void gl_verbs_logs(struct gl_call *c)
-{
-    c->step = gl_call_argument(c, "step");
-    c->attempt = (uint32_t)gl_routes_number(c, "attempt", 0);
-    c->offset = gl_routes_number(c, "offset", 0);
-    gl_paper_route(c);
-}
+/* ---- commands ---- */
 
-void gl_verbs_why(struct gl_call *c)
+/* The nesting of the whole body counts. */
+static bool is_fit(struct gl_call *c, size_t max, const struct gl_json *j, const char *message,
+                   const char *field)
 {
-    c->rq.step = gl_call_argument(c, "step");
-    gl_call_ask(c);
-}
+    bool is_fit = c->rq.command.value.n <= max && j->depth <= GL_VALUE_DEPTH_MAX;
 
-void gl_verbs_command(struct gl_call *c)
-{
-    if (gl_posted_command(c)) {
-        gl_call_ask(c);
+    if (!is_fit) {
+        gl_reply_error_at(c, GL_E_INVALID, message, NULL, field, NULL);
     }
+    return is_fit;
 }
 
-void gl_verbs_retry(struct gl_call *c)
+void gl_route_respond(struct gl_call *c)
 {
-    if (gl_posted_retry(c)) {
-        gl_call_ask(c);
-    }
-}
+    gl_str step = c->rq.command.about;
+    struct gl_json j;
 
-void gl_verbs_signal(struct gl_call *c)
-{
-    c->rq.who = gl_call_argument(c, "who");
-    if (c->rq.who.n > GL_NAME_BYTES_MAX) {
-        gl_reply_error_at(c, GL_E_INVALID, "'who' can have 256 bytes", NULL, "who", NULL);
+    if (!gl_routes_fields(c, &j, &c->rq.command)) {
         return;
     }
-    if (gl_posted_signal(c)) {
+    c->rq.command.about = step;
+    c->rq.command.value = gl_text_compact(c->rq.command.value, &c->arena);
+    if (is_fit(c, GL_OUTPUT_BYTES_MAX, &j, "an output can have 1 MiB and 48 levels of nesting",
+               "output")) {
         gl_call_ask(c);
     }
 }
 
-void gl_verbs_respond(struct gl_call *c)
+void gl_route_signal(struct gl_call *c)
 {
-    if (gl_posted_respond(c)) {
-        gl_call_ask(c);
+    struct gl_json j;
+
+    if (!gl_str_is_id(c->rq.command.about)) {
+        gl_reply_error_at(c, GL_E_INVALID,
+                          "the name of a signal has 1 to 128 ASCII letters, digits, '_', '.' or "
+                          "'-', and begins with none of the last two",
+                          NULL, "name", NULL);
+        return;
     }
-}
-
-/* ---- agents ---- */
-
-void gl_verbs_agents(struct gl_call *c)
-{
-    c->rq.step = gl_call_argument(c, "agent");
-    c->rq.after = gl_call_argument(c, "after");
-    read_page_size(c);
+    if (c->body.n > 0) {
+        if (!gl_routes_json(c, &j)) {
+            return;
+        }
+        c->rq.command.value = gl_text_compact(gl_buf_view(&c->body), &c->arena);
+        if (!is_fit(c, GL_SIGNAL_BYTES_MAX, &j,
+                    "the data of a signal can have 256 KiB and 48 levels of nesting", NULL)) {
+            return;
+        }
+    }
     gl_call_ask(c);
 }
 
-void gl_verbs_messages(struct gl_call *c)
+static void write_part(struct gl_jw *w, const char *name, gl_str text)
 {
-    c->rq.from_seq = (int64_t)gl_routes_number(c, "number", 0);
-    gl_verbs_agents(c);
+    if (text.n > 0) {
+        gl_jw_key(w, name);
+        gl_jw_str(w, text);
+    }
 }
 
-void gl_verbs_send(struct gl_call *c)
+/* As an element of a bundle's `initial_inputs` has it. */
+static gl_str message_of(struct gl_call *c, const struct gl_message_request *m)
 {
-    if (gl_posted_message(c)) {
+    GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
+    struct gl_jw w;
+
+    gl_jw_init(&w, &out);
+    gl_jw_object(&w);
+    write_part(&w, "type", m->type);
+    write_part(&w, "class", m->class);
+    write_part(&w, "correlation_id", m->correlation_id);
+    if (m->headers.n > 0) {
+        gl_jw_key(&w, "headers");
+        gl_jw_raw(&w, gl_text_compact(m->headers, &c->arena));
+    }
+    gl_jw_key(&w, "body");
+    gl_jw_raw(&w, m->body.n > 0 ? gl_text_compact(m->body, &c->arena) : GL_S("null"));
+    gl_jw_end(&w);
+    return gl_str_dup(&c->arena, gl_buf_view(&out));
+}
+
+void gl_route_send(struct gl_call *c)
+{
+    struct gl_message_request m;
+    struct gl_json j;
+
+    if (!gl_routes_fields(c, &j, &m)) {
+        return;
+    }
+    if (m.headers.n > 0 &&
+        !gl_json_is(gl_json_get(&j, gl_json_root(&j), "headers"), GL_JSON_OBJECT)) {
+        gl_reply_error_at(c, GL_E_INVALID, "'headers' must be an object", NULL, "headers", NULL);
+        return;
+    }
+    c->rq.command =
+        (struct gl_command_request){.about = m.to, .who = m.who, .value = message_of(c, &m)};
+    if (is_fit(c, GL_MESSAGE_BYTES_MAX, &j,
+               "a message that is sent can have 16 MiB and 48 levels of nesting", "body")) {
         gl_call_ask(c);
     }
 }
 
-/* ---- a context ---- */
+/* ---- files ---- */
 
-void gl_verbs_human(struct gl_call *c)
+void gl_route_put_blob(struct gl_call *c)
 {
-    read_page_size(c);
-    gl_call_ask(c);
-}
-
-void gl_verbs_trim(struct gl_call *c)
-{
-    if (gl_posted_trim(c)) {
-        gl_call_ask(c);
-    }
-}
-
-void gl_verbs_put_blob(struct gl_call *c)
-{
+    gl_str sha256 = c->rq.blob.sha256;
     struct gl_why why = {0};
-    int err = c->config->blob->put(c->config->blob, c->rq.context, c->sha256, gl_buf_view(&c->body),
-                                   &why);
+    int err =
+        c->config->blob->put(c->config->blob, c->rq.context, sha256, gl_buf_view(&c->body), &why);
 
     if (err == GL_E_LIMIT) {
         gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, err, why.text);
@@ -257,6 +235,6 @@ void gl_verbs_put_blob(struct gl_call *c)
     } else {
         gl_reply_json(c, MHD_HTTP_CREATED,
                       gl_str_fmt(&c->arena, "{\"sha256\":\"%.*s\",\"bytes\":%zu}",
-                                 GL_STR_ARG(c->sha256), c->body.n));
+                                 GL_STR_ARG(sha256), c->body.n));
     }
 }

@@ -124,9 +124,9 @@ void gl_watch_route(struct gl_call *c)
                               "Last-Event-ID", NULL);
             return;
         }
-        c->rq.from_seq = seq + 1;
+        c->rq.events.from = seq + 1;
     }
-    c->rq.wait_ms = 0;
+    c->rq.events.wait_ms = 0;
     c->then = begin;
     gl_call_ask(c);
 }

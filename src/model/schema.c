@@ -32,6 +32,11 @@ static const char *word_of(const char *const *words, unsigned value)
     return words[value];
 }
 
+bool gl_schema_is_body(const struct gl_field *f)
+{
+    return (f->flags & (GL_FF_PATH | GL_FF_QUERY)) == 0;
+}
+
 /* Writing. */
 
 static bool is_empty_object(const struct gl_field *f, const void *at);
@@ -45,7 +50,8 @@ static inline bool is_empty(const struct gl_field *f, const void *at)
     case GL_F_I64:
     case GL_F_TIME:
     case GL_F_SPAN:
-        return AS(int64_t, at) == 0;
+    case GL_F_DURATION:
+        return AS(int64_t, at) == ((f->flags & GL_FF_OR_UNSET) != 0 ? -1 : 0);
     case GL_F_U64:
         return AS(uint64_t, at) == 0;
     case GL_F_U32:
@@ -87,6 +93,13 @@ static void write_time(gl_ms t, struct gl_jw *w, enum gl_audience audience)
     }
 }
 
+static void write_duration(gl_ms ms, struct gl_jw *w)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "%lldms", (long long)ms);
+    gl_jw_c(w, text);
+}
+
 static void write_list(const struct gl_field *f, const struct gl_items *list, struct gl_jw *w,
                        enum gl_audience audience)
 {
@@ -122,6 +135,9 @@ static void write_value(const struct gl_field *f, const void *at, struct gl_jw *
     case GL_F_TIME:
         write_time(AS(gl_ms, at), w, audience);
         return;
+    case GL_F_DURATION:
+        write_duration(AS(gl_ms, at), w);
+        return;
     case GL_F_ENUM:
         gl_jw_c(w, word_of(f->words, AS(uint8_t, at)));
         return;
@@ -153,7 +169,7 @@ void gl_schema_write(const struct gl_schema *s, const void *object, struct gl_jw
     for (size_t i = 0; i < s->fields_n; i++) {
         const struct gl_field *f = &s->fields[i];
         const void *at = place_in(object, f);
-        if ((f->flags & GL_FF_STORE_ONLY) && audience != GL_FOR_STORE) {
+        if (((f->flags & GL_FF_STORE_ONLY) && audience != GL_FOR_STORE) || !gl_schema_is_body(f)) {
             continue;
         }
         if ((f->flags & GL_FF_ALWAYS) || !is_empty(f, at)) {
@@ -308,10 +324,20 @@ static int read_number(const struct reading *r, gl_jnode n, const struct path *p
                           type == GL_F_SPAN ? "a number of milliseconds" : "an integer");
 }
 
+static int read_duration(const struct reading *r, gl_jnode n, const struct path *path, gl_ms *ret)
+{
+    if (gl_json_is(n, GL_JSON_STRING) && gl_when_parse_span(gl_json_str(r->j, n, r->a), ret)) {
+        return 0;
+    }
+    return fail(r, n, path, "expected a duration, as \"60s\" or \"7d\"");
+}
+
 static int read_value(const struct reading *r, const struct gl_field *f, gl_jnode n,
                       const struct path *path, void *at)
 {
     switch (f->type) {
+    case GL_F_DURATION:
+        return read_duration(r, n, path, at);
     case GL_F_BOOL:
         return gl_json_bool(n, at) ? 0 : expected(r, n, path, "true or false");
     case GL_F_I64:
@@ -342,13 +368,41 @@ static int read_value(const struct reading *r, const struct gl_field *f, gl_jnod
     GL_UNREACHABLE();
 }
 
+/* What is wrong with the value of a field, or NULL. */
+static const char *outside(const struct gl_field *f, const void *at, char text[static 96])
+{
+    bool is_number = f->type == GL_F_I64 || f->type == GL_F_U64 || f->type == GL_F_U32;
+    bool is_text = f->type == GL_F_STR;
+    uint64_t value = f->type == GL_F_U32 ? AS(uint32_t, at)
+                     : is_number         ? AS(uint64_t, at) /* below zero: above every limit */
+                     : is_text           ? AS(gl_str, at).n
+                                         : 0;
+    if ((f->flags & GL_FF_NOT_ZERO) && is_empty(f, at)) {
+        return "must be more than 0";
+    }
+    if (f->max == 0 || value <= f->max) {
+        return NULL;
+    }
+    (void)snprintf(text, 96, is_text ? "can have %llu bytes" : "must be a number from 0 to %llu",
+                   (unsigned long long)f->max);
+    return text;
+}
+
+static int check_bounds(const struct reading *r, const struct gl_field *f, gl_jnode n,
+                        const struct path *path, const void *at)
+{
+    char text[96];
+    const char *wrong = outside(f, at, text);
+    return wrong != NULL ? fail(r, n, path, wrong) : 0;
+}
+
 /* The number of the field called `name`, looking first at `hint`: what we wrote ourselves comes
  * back in the same order. fields_n if there is none. */
 static size_t field_of(const struct gl_schema *s, gl_str name, size_t hint)
 {
     for (size_t k = 0; k < s->fields_n; k++) {
         size_t i = hint + k < s->fields_n ? hint + k : hint + k - s->fields_n;
-        if (gl_str_is(name, s->fields[i].name)) {
+        if (gl_str_is(name, s->fields[i].name) && gl_schema_is_body(&s->fields[i])) {
             return i;
         }
     }
@@ -360,7 +414,7 @@ static int check_required(const struct reading *r, const struct gl_schema *s, gl
 {
     for (size_t i = 0; i < s->fields_n; i++) {
         const struct gl_field *f = &s->fields[i];
-        if ((f->flags & GL_FF_REQUIRED) && !(seen & (uint64_t)1 << i)) {
+        if ((f->flags & GL_FF_REQUIRED) && gl_schema_is_body(f) && !(seen & (uint64_t)1 << i)) {
             struct path missing = {.up = path, .name = gl_str_of(f->name)};
             return fail(r, n, &missing, "this field is required and missing");
         }
@@ -387,8 +441,12 @@ static int read_object(const struct reading *r, const struct gl_schema *s, gl_jn
             }
             continue;
         }
-        int rc = read_value(r, &s->fields[i], gl_json_value(key), &here,
-                            (char *)ret + s->fields[i].offset);
+        const struct gl_field *f = &s->fields[i];
+        void *at = (char *)ret + f->offset;
+        int rc = read_value(r, f, gl_json_value(key), &here, at);
+        if (rc == 0 && (f->max != 0 || (f->flags & GL_FF_NOT_ZERO))) {
+            rc = check_bounds(r, f, gl_json_value(key), &here, at);
+        }
         if (rc) {
             return rc;
         }
@@ -401,7 +459,63 @@ static int read_object(const struct reading *r, const struct gl_schema *s, gl_jn
 int gl_schema_read(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
                    struct gl_arena *a, void *ret, struct gl_why *reterr_why)
 {
+    gl_schema_clear(s, ret);
+    return gl_schema_read_more(s, j, n, strict, a, ret, reterr_why);
+}
+
+int gl_schema_read_more(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
+                        struct gl_arena *a, void *ret, struct gl_why *reterr_why)
+{
     struct reading r = {.j = j, .strict = strict, .a = a, .why = reterr_why};
-    memset(ret, 0, s->bytes);
     return read_object(&r, s, n, NULL, ret);
+}
+
+void gl_schema_clear(const struct gl_schema *s, void *ret)
+{
+    memset(ret, 0, s->bytes);
+    for (size_t i = 0; i < s->fields_n; i++) {
+        if (s->fields[i].flags & GL_FF_OR_UNSET) {
+            *(int64_t *)((char *)ret + s->fields[i].offset) = -1;
+        }
+    }
+}
+
+/* False: the text is no value of that type. */
+static bool read_plain(const struct gl_field *f, gl_str text, void *at)
+{
+    uint64_t number = 0;
+    bool is_number = gl_str_u64(text, &number);
+    switch (f->type) {
+    case GL_F_STR:
+        *(gl_str *)at = text;
+        return true;
+    case GL_F_BOOL:
+        *(bool *)at = gl_str_is(text, "true");
+        return *(bool *)at || gl_str_is(text, "false");
+    case GL_F_U32:
+        *(uint32_t *)at = (uint32_t)number;
+        return is_number && number <= UINT32_MAX;
+    case GL_F_I64:
+        *(int64_t *)at = (int64_t)number;
+        return is_number && number <= INT64_MAX;
+    default:
+        GL_UNREACHABLE();
+    }
+}
+
+int gl_schema_read_text(const struct gl_field *f, gl_str text, void *ret, struct gl_why *reterr_why)
+{
+    void *at = (char *)ret + f->offset;
+    char wrong[96];
+    const char *what;
+    if (!read_plain(f, text, at)) {
+        (void)snprintf(wrong, sizeof(wrong),
+                       f->type == GL_F_BOOL ? "must be true or false"
+                                            : "must be a number from 0 to %llu",
+                       (unsigned long long)f->max);
+        what = wrong;
+    } else {
+        what = outside(f, at, wrong);
+    }
+    return what != NULL ? gl_why(reterr_why, GL_E_INVALID, "'%s' %s", f->name, what) : 0;
 }

@@ -10,24 +10,30 @@
 #include "base/when.h"
 
 enum gl_field_type {
-    GL_F_BOOL,   /* bool */
-    GL_F_I64,    /* int64_t */
-    GL_F_U64,    /* uint64_t */
-    GL_F_U32,    /* uint32_t */
-    GL_F_STR,    /* gl_str */
-    GL_F_TIME,   /* gl_ms: a number in the store, RFC 3339 in the API; 0 = absent */
-    GL_F_SPAN,   /* gl_ms: a number of milliseconds */
-    GL_F_ENUM,   /* uint8_t: a word from `words` */
-    GL_F_RAW,    /* gl_str: any JSON value, as its text; "" = absent */
-    GL_F_STRS,   /* struct gl_strs */
-    GL_F_LIST,   /* struct gl_items of `sub` */
-    GL_F_OBJECT, /* the sub struct, embedded */
+    GL_F_BOOL,     /* bool */
+    GL_F_I64,      /* int64_t */
+    GL_F_U64,      /* uint64_t */
+    GL_F_U32,      /* uint32_t */
+    GL_F_STR,      /* gl_str */
+    GL_F_TIME,     /* gl_ms: a number in the store, RFC 3339 in the API; 0 = absent */
+    GL_F_SPAN,     /* gl_ms: a number of milliseconds */
+    GL_F_DURATION, /* gl_ms: a text, as "7d" or "500ms" */
+    GL_F_ENUM,     /* uint8_t: a word from `words` */
+    GL_F_RAW,      /* gl_str: any JSON value, as its text; "" = absent */
+    GL_F_STRS,     /* struct gl_strs */
+    GL_F_LIST,     /* struct gl_items of `sub` */
+    GL_F_OBJECT,   /* the sub struct, embedded */
 };
 
 enum gl_field_flag {
     GL_FF_REQUIRED = 1,   /* absent is an error when decoding */
     GL_FF_ALWAYS = 2,     /* written even when zero or empty */
     GL_FF_STORE_ONLY = 4, /* not in the API */
+    /* Of requests: the field stands in the path or in the query, not in the body. */
+    GL_FF_PATH = 8,
+    GL_FF_QUERY = 16,
+    GL_FF_OR_UNSET = 32, /* a number or a duration: -1 if absent */
+    GL_FF_NOT_ZERO = 64, /* zero can only mean that it is absent */
 };
 
 struct gl_strs {
@@ -50,6 +56,7 @@ struct gl_field {
     const char *const *words;    /* GL_F_ENUM: NULL-terminated; index = value */
     const struct gl_schema *sub; /* GL_F_LIST, GL_F_OBJECT */
     const char *doc;
+    uint64_t max; /* of a number its value, of a text its bytes; 0: no limit */
 };
 
 struct gl_schema {
@@ -87,6 +94,18 @@ void gl_schema_write(const struct gl_schema *s, const void *object, struct gl_jw
  * fields are refused when `strict`, else ignored (records written by a later release). */
 int gl_schema_read(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
                    struct gl_arena *a, void *ret, struct gl_why *reterr_why);
+
+/* The same in two steps, for an object of which some fields are known from elsewhere. */
+void gl_schema_clear(const struct gl_schema *s, void *ret);
+int gl_schema_read_more(const struct gl_schema *s, const struct gl_json *j, gl_jnode n, bool strict,
+                        struct gl_arena *a, void *ret, struct gl_why *reterr_why);
+
+/* Read one field from plain text, as a query has it; *ret is the object. */
+int gl_schema_read_text(const struct gl_field *f, gl_str text, void *ret,
+                        struct gl_why *reterr_why);
+
+/* Does this field stand in a body? */
+bool gl_schema_is_body(const struct gl_field *f);
 
 /* A word's number in a NULL-terminated list; -1 if absent. */
 int gl_schema_word(const char *const *words, gl_str word);

@@ -449,7 +449,7 @@ static void on_range(struct gl_store_req *req)
 static void read_range(struct call *c)
 {
     struct gl_store *s = c->claims->store;
-    uint32_t limit = c->rq->limit == 0 ? RECLAIM_DEFAULT : c->rq->limit;
+    uint32_t limit = c->rq->claim.limit == 0 ? RECLAIM_DEFAULT : c->rq->claim.limit;
 
     c->range = (struct gl_range){.index = GL_S("claims"),
                                  .score_max = c->now,
@@ -524,15 +524,16 @@ void gl_claims_run(struct gl_claims *claims, struct gl_request *rq, gl_claims_an
     c->rq = rq;
     c->answer = answer;
     c->owner = owner;
-    c->wish = (struct gl_claim_wish){.act = act_of(rq->verb),
-                                     .key = rq->claim_key,
-                                     .owner = rq->claim_owner,
-                                     .fence = rq->fence,
-                                     .lease_ms = rq->lease_ms,
-                                     .once = rq->once,
-                                     .work_type = rq->work_type,
-                                     .error_detail = rq->error_detail,
-                                     .nonce = rq->nonce.n > 0 ? rq->nonce : make_nonce(c)};
+    c->wish =
+        (struct gl_claim_wish){.act = act_of(rq->verb),
+                               .key = rq->claim.key,
+                               .owner = rq->claim.owner,
+                               .fence = rq->claim.fence,
+                               .lease_ms = rq->claim.lease,
+                               .once = rq->claim.once,
+                               .work_type = rq->claim.work_type,
+                               .error_detail = rq->claim.error_detail,
+                               .nonce = rq->claim.nonce.n > 0 ? rq->claim.nonce : make_nonce(c)};
     gl_list_push(&claims->under_way, &c->link);
     claims->under_way_n++;
     if (c->wish.act != GL_CLAIM_RECLAIM) {

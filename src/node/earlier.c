@@ -77,18 +77,18 @@ static bool answered(struct earlier *e)
 static int canonical_inputs(struct earlier *e, gl_str *ret)
 {
     struct gl_flow *flow;
-    int rc = gl_flow_decode(e->rq->flow, &e->arena, &flow, NULL);
+    int rc = gl_flow_decode(e->rq->submission.compiled, &e->arena, &flow, NULL);
 
-    return rc != 0 ? rc : gl_flow_inputs(flow, e->rq->inputs, &e->arena, ret, NULL);
+    return rc != 0 ? rc : gl_flow_inputs(flow, e->rq->submission.inputs, &e->arena, ret, NULL);
 }
 
 /* A run id the caller left out is the job's own id. */
 static bool has_same_names(const struct earlier *e)
 {
-    gl_str run_id = e->rq->run_id.n > 0 ? e->rq->run_id : e->job;
+    gl_str run_id = e->rq->submission.run_id.n > 0 ? e->rq->submission.run_id : e->job;
     bool is_retry = e->rq->verb == GL_VERB_RETRY;
 
-    return gl_str_eq(run_id, e->run_id) && gl_str_eq(e->rq->dedupe_key, e->dedupe_key) &&
+    return gl_str_eq(run_id, e->run_id) && gl_str_eq(e->rq->submission.dedupe_key, e->dedupe_key) &&
            is_retry == (e->retry_of.n > 0);
 }
 
@@ -101,9 +101,10 @@ static bool is_the_same(struct earlier *e)
         return false;
     }
     if (e->rq->verb == GL_VERB_RETRY) { /* gl_earlier_retry() has noted which job is meant */
-        return gl_str_is(e->retry_of, e->rq->job_id) && gl_str_eq(e->retry_from, e->rq->step);
+        return gl_str_is(e->retry_of, e->rq->job_id) &&
+               gl_str_eq(e->retry_from, e->rq->submission.from);
     }
-    return gl_str_eq(gl_sha256_hex(e->rq->flow, hex), e->hash) &&
+    return gl_str_eq(gl_sha256_hex(e->rq->submission.compiled, hex), e->hash) &&
            canonical_inputs(e, &inputs) == 0 && (gl_str_eq(inputs, e->inputs) || GL_PLANT(19));
 }
 
@@ -115,10 +116,10 @@ static void refuse_other(struct earlier *e)
         (void)gl_why(&why, GL_E_EXISTS,
                      "the request key '%.*s' belongs to job %.*s, which was submitted with other "
                      "content; use a new key for each submission",
-                     GL_STR_ARG(e->rq->request_key), GL_STR_ARG(e->job));
+                     GL_STR_ARG(e->rq->submission.request_key), GL_STR_ARG(e->job));
     } else {
         (void)gl_why(&why, GL_E_EXISTS, "the run id '%.*s' belongs to job %.*s, which has %s",
-                     GL_STR_ARG(e->rq->run_id), GL_STR_ARG(e->job),
+                     GL_STR_ARG(e->rq->submission.run_id), GL_STR_ARG(e->job),
                      e->rq->verb == GL_VERB_RETRY ? "another origin"
                                                   : "another flow or other inputs");
     }
@@ -172,9 +173,9 @@ static void submit_again(struct earlier *e)
         finish(e, GL_E_STATE, why.text, NULL);
         return;
     }
-    if (rq->step.n > 0 && !has_step(e, rq->step)) {
+    if (rq->submission.from.n > 0 && !has_step(e, rq->submission.from)) {
         (void)gl_why(&why, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'", GL_STR_ARG(e->job),
-                     GL_STR_ARG(rq->step));
+                     GL_STR_ARG(rq->submission.from));
         finish(e, GL_E_NOT_FOUND, why.text, NULL);
         return;
     }
@@ -183,7 +184,7 @@ static void submit_again(struct earlier *e)
                                                    .hash = e->hash,
                                                    .inputs = e->inputs,
                                                    .retry_of = e->job,
-                                                   .retry_from = rq->step});
+                                                   .retry_from = rq->submission.from});
     earlier_free(e);
     gl_node_rearm(n);
 }
@@ -195,7 +196,7 @@ static void submit_anew(struct earlier *e)
 {
     struct gl_node *n = e->node;
 
-    if (e->refusal.code != 0 && strcmp(e->kind, "request") == 0 && e->rq->run_id.n > 0) {
+    if (e->refusal.code != 0 && strcmp(e->kind, "request") == 0 && e->rq->submission.run_id.n > 0) {
         look_up(e, false); /* it may have come under its name before */
         return;
     }
@@ -313,7 +314,8 @@ static void look_up(struct earlier *e, bool by_request_key)
 {
     e->kind = by_request_key ? "request" : "run";
     e->keys[0] = (struct gl_key){.kind = gl_str_of(e->kind),
-                                 .id = by_request_key ? e->rq->request_key : e->rq->run_id};
+                                 .id = by_request_key ? e->rq->submission.request_key
+                                                      : e->rq->submission.run_id};
     get(e, 1, on_name);
 }
 
@@ -336,13 +338,14 @@ void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const
 {
     struct earlier *e;
 
-    if (rq->request_key.n + rq->run_id.n == 0 || code == GL_E_UNAVAILABLE || n->stopping) {
+    if (rq->submission.request_key.n + rq->submission.run_id.n == 0 || code == GL_E_UNAVAILABLE ||
+        n->stopping) {
         gl_requests_answer(n, rq, code, why, NULL);
         return;
     }
     e = earlier_new(n, rq);
     (void)gl_why(&e->refusal, code, "%s", why);
-    look_up(e, rq->request_key.n > 0);
+    look_up(e, rq->submission.request_key.n > 0);
 }
 
 void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)

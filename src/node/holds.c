@@ -63,7 +63,7 @@ static void on_kept(void *owner, int code, const char *why)
 bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
                         const struct gl_requests_again *again)
 {
-    gl_str flow = again != NULL ? again->flow : rq->flow;
+    gl_str flow = again != NULL ? again->flow : rq->submission.compiled;
     char hex[GL_SHA256_HEX];
     struct hold *h;
 
@@ -91,14 +91,9 @@ bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
 /* ---- once more ---- */
 
 /* How often was this one refused? */
-static uintptr_t *tries_of(struct gl_request *rq)
-{
-    return (uintptr_t *)&rq->node[GL_COUNT(rq->node) - 1];
-}
-
 bool gl_holds_may_again(struct gl_request *rq)
 {
-    return ++*tries_of(rq) <= TRIES_MAX;
+    return rq->node.holds++ < TRIES_MAX;
 }
 
 bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow)

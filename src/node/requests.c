@@ -4,7 +4,7 @@
 #include "base/id.h"
 #include "base/sha256.h"
 
-enum { WATCH_MS = 250, TRIES_AT = 6, TRIES_MAX = 16 };
+enum { WATCH_MS = 250, TRIES_MAX = 16 };
 
 /* ---- answering ---- */
 
@@ -86,7 +86,7 @@ bool gl_requests_have_submit(const struct gl_node *n, uint64_t until)
 
     for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
         if (c->rq != NULL && c->number <= until &&
-            (c->rq->verb == GL_VERB_SUBMIT || c->rq->verb == GL_VERB_RETRY)) {
+            gl_verbs[c->rq->verb].kind == GL_KIND_SUBMISSION) {
             return true;
         }
     }
@@ -138,9 +138,11 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     gl_jw_object(&w);
     gl_jw_key(&w, "job_id");
     gl_jw_str(&w, e->job);
-    if (rq->verb == GL_VERB_SUBMIT || rq->verb == GL_VERB_RETRY) {
+    if (gl_verbs[rq->verb].kind == GL_KIND_SUBMISSION) {
+        gl_str run_id = rq->submission.run_id;
+
         gl_jw_key(&w, "run_id");
-        gl_jw_str(&w, rq->run_id.n > 0 ? rq->run_id : e->job);
+        gl_jw_str(&w, run_id.n > 0 ? run_id : e->job);
         gl_jw_key(&w, "status");
         gl_jw_c(&w, "running");
     }
@@ -172,14 +174,8 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why);
  * has changed hands, or a limit was used up. It is tried again, a bounded number of times. */
 static bool may_ask_again(struct gl_node *n, struct gl_request *rq)
 {
-    uintptr_t tries = (uintptr_t)rq->node[TRIES_AT];
-
-    if (!n->ports.store->ops->shared || n->stopping || n->lost || rq->verb == GL_VERB_SUBMIT ||
-        rq->verb == GL_VERB_RETRY || tries >= TRIES_MAX) {
-        return false;
-    }
-    rq->node[TRIES_AT] = (void *)(tries + 1);
-    return true;
+    return n->ports.store->ops->shared && !n->stopping && !n->lost &&
+           gl_verbs[rq->verb].kind == GL_KIND_COMMAND && rq->node.conflicts++ < TRIES_MAX;
 }
 
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
@@ -215,7 +211,7 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         code = gl_why(&text, GL_E_UNAVAILABLE, "this node is stopping"); /* nobody has compared */
     } else if (gl_str_is(kind, "dedupe")) {
         code = gl_why(&text, GL_E_EXISTS, "a live job has the dedupe key '%.*s' already",
-                      GL_STR_ARG(rq->dedupe_key));
+                      GL_STR_ARG(rq->submission.dedupe_key));
     } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
                tx->guards[refused].type == GL_GUARD_ALIVE) {
         code = gl_why(&text, GL_E_UNAVAILABLE, "this node has lost its session with the store");
@@ -237,29 +233,32 @@ void gl_requests_take(struct gl_node *n, struct gl_request *rq,
     struct gl_ulid id;
     uint8_t chance[10];
     struct gl_event ev = {.type = GL_EV_SUBMIT, .context = n->config.context};
+    const struct gl_submission_request *s = &rq->submission;
 
     n->ports.entropy->fill(n->ports.entropy, chance, sizeof(chance));
     gl_id_make(&id, n->now, chance);
     ev.request = command_new(n, rq)->number;
     ev.job = gl_str_of(id.text);
-    ev.run_id = rq->run_id;
-    ev.flow = again != NULL ? again->flow : rq->flow;
-    ev.flow_hash = again != NULL ? again->hash : gl_sha256_hex(rq->flow, hex);
-    ev.inputs = again != NULL ? again->inputs : rq->inputs;
+    ev.run_id = s->run_id;
+    ev.flow = again != NULL ? again->flow : s->compiled;
+    ev.flow_hash = again != NULL ? again->hash : gl_sha256_hex(s->compiled, hex);
+    ev.inputs = again != NULL ? again->inputs : s->inputs;
     ev.retry_of = again != NULL ? again->retry_of : (gl_str){0};
     ev.retry_from = again != NULL ? again->retry_from : (gl_str){0};
     gl_trim_on_submit(n->trim, ev.flow_hash, ev.retry_of);
-    ev.dedupe_key = rq->dedupe_key;
-    ev.request_key = rq->request_key;
-    ev.stack = rq->stack.n > 0 ? rq->stack : n->config.stack;
-    ev.env_scope = rq->env_scope.n > 0 ? rq->env_scope : n->config.env_scope;
+    ev.dedupe_key = s->dedupe_key;
+    ev.request_key = s->request_key;
+    ev.stack = s->stack.n > 0 ? s->stack : n->config.stack;
+    ev.env_scope = s->env_scope.n > 0 ? s->env_scope : n->config.env_scope;
     gl_node_feed(n, &ev);
 }
 
 void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
                         const struct gl_requests_again *again)
 {
-    if (rq->run_id.n > 0 && !gl_str_is_id(rq->run_id)) {
+    const struct gl_submission_request *s = &rq->submission;
+
+    if (s->run_id.n > 0 && !gl_str_is_id(s->run_id)) {
         gl_requests_answer(
             n, rq, GL_E_INVALID,
             "a run id has 1 to 128 ASCII letters, digits, '_', '.' or '-', and begins with none of "
@@ -267,21 +266,21 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
             NULL);
         return;
     }
-    if (gl_id_valid(rq->run_id)) {
+    if (gl_id_valid(s->run_id)) {
         gl_requests_answer(n, rq, GL_E_INVALID,
                            "that run id has the form of a job's id (26 characters, as in "
                            "01JABC...): give it another name",
                            NULL);
         return;
     }
-    if (rq->request_key.n > 0 && !gl_str_is_id(rq->request_key)) {
+    if (s->request_key.n > 0 && !gl_str_is_id(s->request_key)) {
         gl_requests_answer(n, rq, GL_E_INVALID,
                            "a request key has 1 to 128 ASCII letters, digits, '_', '.' or '-', and "
                            "does not begin with '.' or '-'",
                            NULL);
         return;
     }
-    if (rq->dedupe_key.n > GL_ID_BYTES_MAX) {
+    if (s->dedupe_key.n > GL_ID_BYTES_MAX) {
         gl_requests_answer(n, rq, GL_E_INVALID, "a dedupe key has at most 128 bytes", NULL);
         return;
     }
@@ -321,11 +320,11 @@ static struct gl_event event_of(const struct command *c, gl_str job)
                              .job = job,
                              .request = c->number,
                              .verb = verbs[rq->verb],
-                             .step = rq->step,
-                             .decision = rq->decision,
-                             .output = rq->output,
-                             .who = rq->who,
-                             .reason = rq->reason};
+                             .step = rq->command.about,
+                             .decision = rq->command.decision,
+                             .output = rq->command.value,
+                             .who = rq->command.who,
+                             .reason = rq->command.reason};
 }
 
 bool gl_requests_event(struct gl_node *n, uint64_t number, gl_str job, struct gl_event *ret)
@@ -428,7 +427,7 @@ static void watch_again(struct gl_node *n, struct watcher *w);
 static void on_watched(void *owner, struct gl_request *rq)
 {
     struct gl_node *n = owner;
-    struct watcher *w = rq->node[0];
+    struct watcher *w = rq->node.watcher;
 
     GL_ASSERT(w->rq == rq);
     w->asking = false;
@@ -465,8 +464,8 @@ static void watch(struct gl_node *n, struct gl_request *rq)
     struct watcher *w = gl_mem_alloc(sizeof(*w));
 
     w->rq = rq;
-    rq->node[0] = w;
-    w->until = n->now + rq->wait_ms;
+    rq->node.watcher = w;
+    w->until = n->now + rq->events.wait_ms;
     gl_list_push(&n->watchers, &w->link);
     gl_list_push(&n->unfiled, &w->peers);
     watch_again(n, w);
@@ -556,70 +555,42 @@ static void describe(struct gl_node *n, struct gl_request *rq,
 
 /* ---- the door ---- */
 
+static void submission(struct gl_node *n, struct gl_request *rq)
+{
+    if (rq->verb == GL_VERB_RETRY) {
+        gl_query_resolve(&n->queries, rq->context, rq->job, on_retry, command_new(n, rq));
+    } else {
+        gl_requests_submit(n, rq, NULL);
+    }
+}
+
 static void route(struct gl_node *n, struct gl_request *rq)
 {
-    switch (rq->verb) {
-    case GL_VERB_SUBMIT:
-        gl_requests_submit(n, rq, NULL);
+    switch (gl_verbs[rq->verb].kind) {
+    case GL_KIND_SUBMISSION:
+        submission(n, rq);
         break;
-    case GL_VERB_RETRY:
-        gl_query_resolve(&n->queries, rq->context, rq->job, on_retry, command_new(n, rq));
-        break;
-    case GL_VERB_SIGNAL:
-        if (!gl_str_is_id(rq->step)) {
-            gl_requests_answer(n, rq, GL_E_INVALID, "a signal's name is an id", NULL);
-            break;
-        }
+    case GL_KIND_COMMAND:
         gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
         break;
-    case GL_VERB_PAUSE:
-    case GL_VERB_RESUME:
-    case GL_VERB_CANCEL:
-    case GL_VERB_RESPOND:
-    case GL_VERB_SEND:
-    case GL_VERB_REDRIVE:
-        gl_query_resolve(&n->queries, rq->context, rq->job, on_resolved, command_new(n, rq));
-        break;
-    case GL_VERB_EVENTS:
-        if (rq->wait_ms > 0) {
+    case GL_KIND_QUERY:
+        if (rq->verb == GL_VERB_EVENTS && rq->events.wait_ms > 0) {
             watch(n, rq);
-            break;
+        } else {
+            gl_query_run(&n->queries, rq, on_answer, n);
         }
-        gl_query_run(&n->queries, rq, on_answer, n);
         break;
-    case GL_VERB_LIST:
-    case GL_VERB_STATUS:
-    case GL_VERB_HUMAN:
-    case GL_VERB_WHY:
-    case GL_VERB_NODES:
-    case GL_VERB_NODE_SHOW:
-    case GL_VERB_CLUSTER:
-    case GL_VERB_CLAIM_LIST:
-    case GL_VERB_CLAIM_SHOW:
-    case GL_VERB_AGENTS:
-    case GL_VERB_MESSAGES:
-    case GL_VERB_DEAD_LETTERS:
-        gl_query_run(&n->queries, rq, on_answer, n);
-        break;
-    case GL_VERB_CLAIM_ACQUIRE:
-    case GL_VERB_CLAIM_RENEW:
-    case GL_VERB_CLAIM_COMPLETE:
-    case GL_VERB_CLAIM_FAIL:
-    case GL_VERB_CLAIM_RECLAIM:
+    case GL_KIND_CLAIM:
         n->claims.session = n->session;
         gl_claims_run(&n->claims, rq, on_claim, n);
         break;
-    case GL_VERB_NODE:
-        describe(n, rq, gl_figures_node);
+    case GL_KIND_NODE:
+        describe(n, rq, rq->verb == GL_VERB_METRICS ? gl_figures_metrics : gl_figures_node);
         break;
-    case GL_VERB_METRICS:
-        describe(n, rq, gl_figures_metrics);
-        break;
-    case GL_VERB_REMOVE:
-    case GL_VERB_TRIM:
+    case GL_KIND_CLEANUP:
         gl_trim_request(n->trim, rq);
         break;
-    case GL_VERB_COUNT:
+    case GL_KIND_LOCAL:
         GL_UNREACHABLE();
     }
 }
@@ -632,9 +603,8 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     rq->code = 0;
     rq->body = (gl_str){0};
     rq->job_id[0] = '\0';
-    rq->node[GL_COUNT(rq->node) - 1] = NULL; /* holds.c counts in it */
     rq->count = 0;
-    rq->node[TRIES_AT] = NULL;
+    rq->node.conflicts = rq->node.holds = 0;
     rq->ended = false;
     if (n->stopping || n->lost || n->session.n == 0) {
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE,

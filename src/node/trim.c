@@ -538,8 +538,8 @@ static void begin(struct gl_trim *t)
     if (l != NULL) {
         t->ask = GL_CONTAINER(l, struct gl_trim_ask, link);
         gl_list_remove(l);
-        t->keep_ms = t->ask->rq->keep_ms >= 0 ? t->ask->rq->keep_ms : t->keep_ms;
-        t->keep_jobs = t->ask->rq->keep_jobs >= 0 ? t->ask->rq->keep_jobs : t->keep_jobs;
+        t->keep_ms = t->ask->rq->trim.keep_for >= 0 ? t->ask->rq->trim.keep_for : t->keep_ms;
+        t->keep_jobs = t->ask->rq->trim.keep_jobs >= 0 ? t->ask->rq->trim.keep_jobs : t->keep_jobs;
     }
     t->tally = (struct gl_trim_tally){0};
     t->store_bytes = t->store_bytes_before = t->files_bytes = 0;
@@ -634,7 +634,7 @@ static void add_ask(struct gl_trim *t, struct gl_trim_ask *ask)
 static void on_named(void *owner, int code, gl_str job, const char *why)
 {
     struct gl_trim_ask *ask = owner;
-    struct gl_node *n = ask->rq->node[0];
+    struct gl_node *n = ask->node;
     struct gl_trim *t = n->trim;
 
     gl_list_remove(&ask->link);
@@ -670,11 +670,11 @@ void gl_trim_request(struct gl_trim *t, struct gl_request *rq)
 
     gl_list_init(&ask->link);
     ask->rq = rq;
+    ask->node = t->node;
     if (rq->verb == GL_VERB_TRIM) {
         add_ask(t, ask);
         return;
     }
-    rq->node[0] = t->node;
     gl_list_push(&t->naming, &ask->link);
     gl_query_resolve(&t->node->queries, rq->context, rq->job, on_named, ask);
 }

@@ -74,6 +74,7 @@ struct gl_trim_doomed {
 
 struct gl_trim_ask {
     struct gl_link link;
+    struct gl_node *node;
     struct gl_request *rq;
     char job[GL_ULID_BYTES + 1]; /* REMOVE */
 };

@@ -7,13 +7,14 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
 {
     (void)c;
     (void)me;
-    struct sim_fact_step *st = rq->verb == GL_VERB_RESPOND ? sim_facts_step(j, rq->step) : NULL;
+    struct sim_fact_step *st =
+        rq->verb == GL_VERB_RESPOND ? sim_facts_step(j, rq->command.about) : NULL;
     bool known = st == NULL;
     for (uint32_t i = 0; !known && i < st->asked_n; i++) {
-        known = gl_str_eq(st->asked[i], rq->decision);
+        known = gl_str_eq(st->asked[i], rq->command.decision);
     }
     if (!known && st->asked_n < GL_COUNT(st->asked)) {
-        st->asked[st->asked_n++] = gl_str_dup(&j->arena, rq->decision);
+        st->asked[st->asked_n++] = gl_str_dup(&j->arena, rq->command.decision);
     }
 }
 

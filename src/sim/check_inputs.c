@@ -18,7 +18,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     (void)me;
     const struct gl_flow_input *inputs = j->flow->inputs.items;
     for (size_t i = 0; rq->verb == GL_VERB_SUBMIT && i < j->flow->inputs.n; i++) {
-        gl_str given = member(c, rq->inputs, inputs[i].name);
+        gl_str given = member(c, rq->submission.inputs, inputs[i].name);
         gl_str other = inputs[i].fallback.n > 0 ? inputs[i].fallback : GL_S("null");
         gl_str want = given.n > 0 ? given : other;
         gl_str have = member(c, j->inputs, inputs[i].name);

@@ -200,7 +200,7 @@ static gl_str type_of(struct sim_checks *c, const struct gl_request *rq)
 {
     struct gl_json j;
     if (rq->verb != GL_VERB_SEND ||
-        gl_json_parse(&j, rq->output, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
+        gl_json_parse(&j, rq->command.value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0) {
         return (gl_str){0};
     }
     return gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "type"), &c->arena);

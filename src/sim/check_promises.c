@@ -11,22 +11,23 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
     case GL_VERB_SUBMIT:
     case GL_VERB_RETRY:
         j->promised = true;
-        if (rq->run_id.n > 0 && !gl_str_eq(rq->run_id, j->run_id)) {
-            sim_world_fail(c->world,
-                           "promises: run id %.*s was answered with job %.*s of run id %.*s",
-                           GL_STR_ARG(rq->run_id), GL_STR_ARG(j->id), GL_STR_ARG(j->run_id));
-        }
-        if (rq->request_key.n > 0 && rq->run_id.n == 0 &&
-            !gl_str_eq(rq->request_key, j->request_key)) {
+        if (rq->submission.run_id.n > 0 && !gl_str_eq(rq->submission.run_id, j->run_id)) {
             sim_world_fail(
-                c->world, "promises: request key %.*s was answered with job %.*s of key '%.*s'",
-                GL_STR_ARG(rq->request_key), GL_STR_ARG(j->id), GL_STR_ARG(j->request_key));
+                c->world, "promises: run id %.*s was answered with job %.*s of run id %.*s",
+                GL_STR_ARG(rq->submission.run_id), GL_STR_ARG(j->id), GL_STR_ARG(j->run_id));
+        }
+        if (rq->submission.request_key.n > 0 && rq->submission.run_id.n == 0 &&
+            !gl_str_eq(rq->submission.request_key, j->request_key)) {
+            sim_world_fail(c->world,
+                           "promises: request key %.*s was answered with job %.*s of key '%.*s'",
+                           GL_STR_ARG(rq->submission.request_key), GL_STR_ARG(j->id),
+                           GL_STR_ARG(j->request_key));
         }
         return;
     case GL_VERB_RESPOND:
-        if (sim_facts_step(j, rq->step)->r.decided_at == 0) {
+        if (sim_facts_step(j, rq->command.about)->r.decided_at == 0) {
             sim_world_fail(c->world, "promises: step %.*s of job %.*s was decided and is not",
-                           GL_STR_ARG(rq->step), GL_STR_ARG(j->id));
+                           GL_STR_ARG(rq->command.about), GL_STR_ARG(j->id));
         }
         return;
     case GL_VERB_CANCEL:

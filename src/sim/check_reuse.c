@@ -147,7 +147,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
 {
     (void)me;
     if (rq->verb == GL_VERB_RETRY &&
-        (!gl_str_eq(j->retry_of, rq->job) || !gl_str_eq(j->retry_from, rq->step))) {
+        (!gl_str_eq(j->retry_of, rq->job) || !gl_str_eq(j->retry_from, rq->submission.from))) {
         sim_world_fail(c->world, "reuse: job %.*s is not the retry that was asked for",
                        GL_STR_ARG(j->id));
     }

@@ -40,7 +40,7 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
     struct gl_json json;
     uint64_t n = 0;
     if (rq->verb != GL_VERB_SIGNAL ||
-        gl_json_parse(&json, rq->output, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0 ||
+        gl_json_parse(&json, rq->command.value, GL_RECORD_BYTES_MAX, &c->arena, NULL) != 0 ||
         !gl_json_u64(&json, gl_json_get(&json, gl_json_root(&json), "n"), &n)) {
         return;
     }
@@ -51,7 +51,7 @@ static void on_ask(struct sim_checks *c, void *me, const struct gl_request *rq,
         }
         s->all[s->n++] = (struct sent){0};
     }
-    s->all[n] = (struct sent){.job = j, .name = gl_str_dup(&j->arena, rq->step)};
+    s->all[n] = (struct sent){.job = j, .name = gl_str_dup(&j->arena, rq->command.about)};
 }
 
 /* One that waits already goes first; the numbers of signals say nothing about who came first. */
@@ -169,7 +169,7 @@ static void on_change(struct sim_checks *c, void *me, const struct sim_change *c
 static void on_answer(struct sim_checks *c, void *me, const struct gl_request *rq,
                       struct sim_fact_job *j)
 {
-    struct sent *e = rq->verb == GL_VERB_SIGNAL ? find(c, me, rq->output) : NULL;
+    struct sent *e = rq->verb == GL_VERB_SIGNAL ? find(c, me, rq->command.value) : NULL;
     if (e != NULL && e->fate == SENT) {
         sim_world_fail(c->world, "signals: one for job %.*s was acknowledged and is lost",
                        GL_STR_ARG(j->id));
@@ -179,7 +179,7 @@ static void on_answer(struct sim_checks *c, void *me, const struct gl_request *r
 static void on_refused(struct sim_checks *c, void *me, const struct gl_request *rq,
                        struct sim_fact_job *j)
 {
-    struct sent *e = rq->verb == GL_VERB_SIGNAL ? find(c, me, rq->output) : NULL;
+    struct sent *e = rq->verb == GL_VERB_SIGNAL ? find(c, me, rq->command.value) : NULL;
     if (e != NULL && e->fate != SENT && rq->code != GL_E_UNAVAILABLE && rq->code != GL_E_UNKNOWN) {
         sim_world_fail(c->world, "signals: one for job %.*s was refused and used all the same: %s",
                        GL_STR_ARG(j->id), rq->why.text);

@@ -64,7 +64,8 @@ static void check_exists(struct sim_client *cl, const struct sim_ask *ask)
 {
     const struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
-        bool named = ask->rq.dedupe_key.n > 0 && gl_str_eq(j->dedupe_key, ask->rq.dedupe_key);
+        bool named = ask->rq.submission.dedupe_key.n > 0 &&
+                     gl_str_eq(j->dedupe_key, ask->rq.submission.dedupe_key);
         bool live = !gl_job_status_is_terminal(j->r.status) || j->changed_at >= ask->asked_at;
         if (j->known && named && live) {
             return;
@@ -126,11 +127,11 @@ static void on_submitted(void *owner, struct sim_ask *ask, bool answered)
 static void submit(struct sim_client *cl, struct sim_node *node, struct sim_order *o)
 {
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
-    ask->rq.flow = gl_buf_view(&o->flow);
-    ask->rq.inputs = gl_buf_view(&o->given.inputs);
-    ask->rq.run_id = gl_str_of(o->run_id);
-    ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
-    ask->rq.request_key = gl_str_of(o->request_key);
+    ask->rq.submission.compiled = gl_buf_view(&o->flow);
+    ask->rq.submission.inputs = gl_buf_view(&o->given.inputs);
+    ask->rq.submission.run_id = gl_str_of(o->run_id);
+    ask->rq.submission.dedupe_key = gl_str_of(o->dedupe_key);
+    ask->rq.submission.request_key = gl_str_of(o->request_key);
     ask->tag = (uint64_t)(o - cl->orders);
     ask->done = on_submitted;
     sim_client_send(cl, node, ask);
@@ -190,11 +191,7 @@ static void on_answered(void *owner, struct sim_ask *ask, bool answered)
         check_body(cl, &ask->rq);
     }
     cl->answered_n += answered ? 1 : 0;
-    bool command = ask->rq.verb == GL_VERB_PAUSE || ask->rq.verb == GL_VERB_RESUME ||
-                   ask->rq.verb == GL_VERB_CANCEL || ask->rq.verb == GL_VERB_RESPOND ||
-                   ask->rq.verb == GL_VERB_SIGNAL || ask->rq.verb == GL_VERB_SEND ||
-                   ask->rq.verb == GL_VERB_REDRIVE;
-    if (answered && command) {
+    if (answered && gl_verbs[ask->rq.verb].kind == GL_KIND_COMMAND) {
         sim_checks_answer(cl->checks, &ask->rq, ask->rq.job);
     }
 }
@@ -203,7 +200,9 @@ struct sim_ask *sim_client_about(enum gl_verb verb, gl_str job_id)
 {
     struct sim_ask *ask = sim_ask_new(verb);
     ask->rq.job = gl_str_dup(&ask->arena, job_id);
-    ask->rq.who = GL_S("sim");
+    if (gl_verbs[verb].kind == GL_KIND_COMMAND) {
+        ask->rq.command.who = GL_S("sim");
+    }
     ask->done = on_answered;
     return ask;
 }
@@ -216,12 +215,13 @@ static void respond(struct sim_client *cl, struct sim_node *node, const struct s
                                        GL_S("later"), GL_S("done")};
     struct sim_ask *ask = sim_client_about(GL_VERB_RESPOND, j->id);
     bool review = st->r.blocked_on == GL_BLOCK_REVIEW;
-    ask->rq.step = st->group == NULL
-                       ? st->spec->id
-                       : gl_str_fmt(&ask->arena, "%.*s[%u]", GL_STR_ARG(st->spec->id), st->item);
-    ask->rq.decision = review ? verdicts[gl_rng_below(&cl->rng, GL_COUNT(verdicts))]
-                              : approvals[gl_rng_below(&cl->rng, GL_COUNT(approvals))];
-    ask->rq.output = gl_str_is(ask->rq.decision, "done") ? GL_S("{\"by\":\"hand\"}") : (gl_str){0};
+    ask->rq.command.about =
+        st->group == NULL ? st->spec->id
+                          : gl_str_fmt(&ask->arena, "%.*s[%u]", GL_STR_ARG(st->spec->id), st->item);
+    ask->rq.command.decision = review ? verdicts[gl_rng_below(&cl->rng, GL_COUNT(verdicts))]
+                                      : approvals[gl_rng_below(&cl->rng, GL_COUNT(approvals))];
+    ask->rq.command.value =
+        gl_str_is(ask->rq.command.decision, "done") ? GL_S("{\"by\":\"hand\"}") : (gl_str){0};
     sim_client_send(cl, node, ask);
 }
 
@@ -230,8 +230,8 @@ static void signal(struct sim_client *cl, struct sim_node *node, const struct si
                    gl_str name)
 {
     struct sim_ask *ask = sim_client_about(GL_VERB_SIGNAL, j->id);
-    ask->rq.step = name;
-    ask->rq.output =
+    ask->rq.command.about = name;
+    ask->rq.command.value =
         gl_str_fmt(&ask->arena, "{\"n\":%llu,\"list\":[1,2]}", (unsigned long long)++cl->signals_n);
     sim_client_send(cl, node, ask);
 }
@@ -295,8 +295,8 @@ static void look(struct sim_client *cl, struct sim_node *node, const struct sim_
                                          GL_VERB_HUMAN, GL_VERB_NODE};
     struct sim_ask *ask = sim_client_about(verbs[gl_rng_below(&cl->rng, GL_COUNT(verbs))], j->id);
     if (ask->rq.verb == GL_VERB_EVENTS && gl_rng_chance(&cl->rng, 300000)) {
-        ask->rq.wait_ms = gl_rng_range(&cl->rng, 0, 30000);
-        ask->rq.from_seq = gl_rng_range(&cl->rng, 0, 20);
+        ask->rq.events.wait_ms = gl_rng_range(&cl->rng, 0, 30000);
+        ask->rq.events.from = gl_rng_range(&cl->rng, 0, 20);
     }
     sim_client_send(cl, node, ask);
 }

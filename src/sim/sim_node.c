@@ -204,12 +204,6 @@ void sim_node_kill(struct sim_node *n)
     gl_mem_free(n);
 }
 
-static const char *const verbs[] = {
-#define X(name, word) word,
-    GL_VERBS(X)
-#undef X
-};
-
 static void on_stopped(void *owner)
 {
     struct sim_node *n = owner;
@@ -217,7 +211,7 @@ static void on_stopped(void *owner)
     struct gl_link *left = gl_list_first(&n->asks);
     if (left != NULL) {
         sim_world_fail(n->world, "client: a node stopped in order without answering: %s",
-                       verbs[GL_CONTAINER(left, struct sim_ask, link)->rq.verb]);
+                       gl_verbs[GL_CONTAINER(left, struct sim_ask, link)->rq.verb].word);
     }
 }
 
@@ -244,9 +238,7 @@ struct sim_ask *sim_ask_new(enum gl_verb verb)
 {
     struct sim_ask *ask = gl_mem_alloc(sizeof(*ask));
     gl_list_init(&ask->link);
-    ask->rq.verb = verb;
-    ask->rq.context = SIM_CONTEXT;
-    ask->rq.keep_ms = ask->rq.keep_jobs = -1;
+    gl_request_init(&ask->rq, verb, SIM_CONTEXT);
     return ask;
 }
 

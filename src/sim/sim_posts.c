@@ -31,10 +31,10 @@ static void send(struct sim_client *cl, struct sim_node *node, const struct sim_
     if (gl_rng_chance(r, 200000)) {
         ttl = gl_str_fmt(&ask->arena, ",\"ttl_ms\":%lld", (long long)gl_rng_range(r, 1, TTL_MS));
     }
-    ask->rq.step = agent.n > 0
-                       ? gl_str_dup(&ask->arena, agent)
-                       : gl_str_fmt(&ask->arena, "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
-    ask->rq.output =
+    ask->rq.command.about =
+        agent.n > 0 ? gl_str_dup(&ask->arena, agent)
+                    : gl_str_fmt(&ask->arena, "a%u", (unsigned)gl_rng_below(r, SIM_AGENTS_MAX));
+    ask->rq.command.value =
         gl_str_fmt(&ask->arena,
                    "{\"type\":\"post-%llu\",\"body\":{\"agent_id\":\"s%u\",\"text\":\"%*s\"}%.*s}",
                    (unsigned long long)++cl->posts_n, (unsigned)gl_rng_below(r, 4),
@@ -81,7 +81,7 @@ static bool find(struct sim_client *cl, struct sim_node *node, const struct sim_
     }
     struct sim_ask *ask = sim_client_about(GL_VERB_DEAD_LETTERS, j->id);
     ask->tag = numbers[gl_rng_below(&cl->rng, n)];
-    ask->rq.from_seq = (int64_t)ask->tag;
+    ask->rq.messages.number = (int64_t)ask->tag;
     ask->done = on_found;
     sim_client_send(cl, node, ask);
     return true;
@@ -90,8 +90,8 @@ static bool find(struct sim_client *cl, struct sim_node *node, const struct sim_
 static void redrive_once(struct sim_client *cl, struct sim_node *node)
 {
     struct sim_ask *ask = sim_client_about(GL_VERB_REDRIVE, gl_str_of(cl->found.job));
-    ask->rq.step = gl_str_fmt(&ask->arena, "%llu", (unsigned long long)cl->found.number);
-    ask->rq.output = gl_str_dup(&ask->arena, gl_buf_view(&cl->found.message));
+    ask->rq.command.about = gl_str_fmt(&ask->arena, "%llu", (unsigned long long)cl->found.number);
+    ask->rq.command.value = gl_str_dup(&ask->arena, gl_buf_view(&cl->found.message));
     sim_client_send(cl, node, ask);
 }
 

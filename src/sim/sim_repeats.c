@@ -23,8 +23,9 @@ static bool is_given_back(const struct sim_client *cl, const struct gl_request *
 {
     const struct sim_fact_job *j;
     for (size_t i = 0; (j = gl_map_next(&cl->checks->facts.jobs, &i)) != NULL;) {
-        bool has = (rq->run_id.n > 0 && gl_str_eq(j->run_id, rq->run_id)) ||
-                   (rq->request_key.n > 0 && gl_str_eq(j->request_key, rq->request_key));
+        bool has = (rq->submission.run_id.n > 0 && gl_str_eq(j->run_id, rq->submission.run_id)) ||
+                   (rq->submission.request_key.n > 0 &&
+                    gl_str_eq(j->request_key, rq->submission.request_key));
         if ((j->removed || j->lost) && has) {
             return true;
         }
@@ -68,11 +69,11 @@ void sim_repeats_same(struct sim_client *cl, struct sim_node *node)
         return;
     }
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
-    ask->rq.flow = gl_buf_view(&o->flow);
-    ask->rq.inputs = gl_buf_view(&o->given.inputs);
-    ask->rq.run_id = gl_str_of(o->run_id);
-    ask->rq.dedupe_key = gl_str_of(o->dedupe_key);
-    ask->rq.request_key = gl_str_of(o->request_key);
+    ask->rq.submission.compiled = gl_buf_view(&o->flow);
+    ask->rq.submission.inputs = gl_buf_view(&o->given.inputs);
+    ask->rq.submission.run_id = gl_str_of(o->run_id);
+    ask->rq.submission.dedupe_key = gl_str_of(o->dedupe_key);
+    ask->rq.submission.request_key = gl_str_of(o->request_key);
     ask->tag = (uint64_t)(o - cl->orders);
     ask->done = on_same;
     sim_client_send(cl, node, ask);
@@ -81,7 +82,8 @@ void sim_repeats_same(struct sim_client *cl, struct sim_node *node)
 static void on_rival(void *owner, struct sim_ask *ask, bool answered)
 {
     struct sim_client *cl = owner;
-    gl_str name = ask->rq.run_id.n > 0 ? ask->rq.run_id : ask->rq.request_key;
+    gl_str name = ask->rq.submission.run_id.n > 0 ? ask->rq.submission.run_id
+                                                  : ask->rq.submission.request_key;
     cl->answered_n += answered ? 1 : 0;
     if (is_given_back(cl, &ask->rq)) {
         return;
@@ -107,14 +109,15 @@ void sim_repeats_rival(struct sim_client *cl, struct sim_node *node)
     bool same_flow = gl_rng_chance(&cl->rng, 300000);
     const struct sim_order *from = same_flow ? o : other;
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
-    ask->rq.flow = gl_buf_view(&from->flow);
+    ask->rq.submission.compiled = gl_buf_view(&from->flow);
     /* The same flow with inputs that nobody has, or with some where it takes none. */
-    ask->rq.inputs = same_flow ? GL_S("{\"k\":77,\"flag\":true,\"list\":[],\"text\":\"other\"}")
-                               : gl_buf_view(&other->given.inputs);
-    ask->rq.run_id = gl_str_of(o->run_id);
-    ask->rq.request_key = gl_str_of(o->run_id[0] != 0 ? "" : o->request_key);
+    ask->rq.submission.inputs =
+        same_flow ? GL_S("{\"k\":77,\"flag\":true,\"list\":[],\"text\":\"other\"}")
+                  : gl_buf_view(&other->given.inputs);
+    ask->rq.submission.run_id = gl_str_of(o->run_id);
+    ask->rq.submission.request_key = gl_str_of(o->run_id[0] != 0 ? "" : o->request_key);
     ask->done = on_rival;
-    if (!same_flow && gl_str_eq(ask->rq.flow, gl_buf_view(&o->flow))) {
+    if (!same_flow && gl_str_eq(ask->rq.submission.compiled, gl_buf_view(&o->flow))) {
         sim_ask_free(ask);
         return;
     }
@@ -168,9 +171,9 @@ static void retry(struct sim_retry *y, struct sim_node *node)
     struct sim_client *cl = y->client;
     struct sim_ask *ask = sim_ask_new(GL_VERB_RETRY);
     ask->rq.job = gl_str_of(y->job);
-    ask->rq.step = gl_str_of(y->from);
-    ask->rq.run_id = gl_str_of(y->run_id);
-    ask->rq.request_key = gl_str_of(y->request_key);
+    ask->rq.submission.from = gl_str_of(y->from);
+    ask->rq.submission.run_id = gl_str_of(y->run_id);
+    ask->rq.submission.request_key = gl_str_of(y->request_key);
     ask->tag = (uint64_t)(y - cl->retries);
     ask->done = on_retried;
     sim_client_send(cl, node, ask);

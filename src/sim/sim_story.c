@@ -344,8 +344,8 @@ static void send(struct sim_story *s, struct sim_ask *ask)
 static void submit(struct sim_story *s, const char *run_id, gl_str flow)
 {
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
-    ask->rq.flow = gl_str_dup(&ask->arena, flow);
-    ask->rq.run_id = gl_str_dup(&ask->arena, gl_str_of(run_id));
+    ask->rq.submission.compiled = gl_str_dup(&ask->arena, flow);
+    ask->rq.submission.run_id = gl_str_dup(&ask->arena, gl_str_of(run_id));
     send(s, ask);
 }
 
@@ -394,28 +394,39 @@ static void tell_checkers(struct sim_story *s, const struct gl_request *rq)
     }
 }
 
+static enum gl_verb verb_of(const char *word)
+{
+    size_t i = 0;
+    while (strcmp(gl_verbs[i].word, word) != 0) {
+        GL_ASSERT(++i < GL_VERB_COUNT);
+    }
+    return (enum gl_verb)i;
+}
+
 void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, const char *step,
                    const char *decision)
 {
-    static const char *const words[] = {
-#define X(name, word) word,
-        GL_VERBS(X)
-#undef X
-            NULL};
-    int number = gl_schema_word(words, gl_str_of(verb));
-    GL_ASSERT(number >= 0);
-    struct sim_ask *ask = sim_ask_new((enum gl_verb)number);
+    struct sim_ask *ask = sim_ask_new(verb_of(verb));
+    gl_str about = gl_str_dup(&ask->arena, gl_str_of(step));
+    gl_str said = gl_str_dup(&ask->arena, gl_str_of(decision));
     ask->rq.job = gl_str_dup(&ask->arena, gl_str_of(run_id));
-    ask->rq.step = gl_str_dup(&ask->arena, gl_str_of(step));
-    ask->rq.decision = gl_str_dup(&ask->arena, gl_str_of(decision));
-    ask->rq.who = GL_S("a person");
-    if (ask->rq.verb == GL_VERB_SIGNAL) { /* the checkers know it by its number */
-        ask->rq.output =
+    if (ask->rq.verb == GL_VERB_STATUS || ask->rq.verb == GL_VERB_WHY) {
+        ask->rq.status.step = about;
+    } else if (ask->rq.verb == GL_VERB_RETRY) {
+        ask->rq.submission.from = about;
+    } else if (ask->rq.verb == GL_VERB_SIGNAL) { /* the checkers know it by its number */
+        ask->rq.command.about = about;
+        ask->rq.command.value =
             gl_str_fmt(&ask->arena, "{\"n\":%llu}", (unsigned long long)++s->signals_n);
+    } else if (ask->rq.verb == GL_VERB_SEND) {
+        ask->rq.command = (struct gl_command_request){.about = about, .value = said};
+    } else if (gl_verbs[ask->rq.verb].kind == GL_KIND_COMMAND) {
+        ask->rq.command = (struct gl_command_request){.about = about, .decision = said};
+    } else {
+        GL_ASSERT(about.n == 0 && said.n == 0);
     }
-    if (ask->rq.verb == GL_VERB_SEND) {
-        ask->rq.output = ask->rq.decision;
-        ask->rq.decision = (gl_str){0};
+    if (gl_verbs[ask->rq.verb].kind == GL_KIND_COMMAND) {
+        ask->rq.command.who = GL_S("a person");
     }
     tell_checkers(s, &ask->rq);
     send(s, ask);
@@ -424,6 +435,6 @@ void sim_story_ask(struct sim_story *s, const char *verb, const char *run_id, co
 void sim_story_trim(struct sim_story *s, int64_t keep_jobs)
 {
     struct sim_ask *ask = sim_ask_new(GL_VERB_TRIM);
-    ask->rq.keep_jobs = keep_jobs;
+    ask->rq.trim.keep_jobs = keep_jobs;
     send(s, ask);
 }

@@ -38,7 +38,8 @@ static void read_head(gl_str line, gl_str header)
     struct gl_captures found;
     gl_str url, method = gl_str_cut(line, ' ', &url);
     char *text = gl_arena_alloc(&a, url.n + 1);
-    const struct gl_http_route *r;
+    enum gl_verb verb;
+    struct gl_request rq;
     bool is_known;
     gl_str name;
     int64_t item;
@@ -47,9 +48,16 @@ static void read_head(gl_str line, gl_str header)
         memcpy(text, url.p, url.n);
     }
     check(gl_text_unescape(text) == strlen(text));
-    r = gl_routes_match(method, gl_str_of(text), &found, &is_known);
-    check(r == NULL || is_known);
-    check(found.job.n <= strlen(text));
+    verb = gl_verb_find(method, gl_str_of(text), &found, &is_known);
+    if (verb != GL_VERB_COUNT) {
+        check(is_known);
+        gl_request_init(&rq, verb, (gl_str){0});
+        gl_request_place(&rq, &found);
+        check(rq.job.n <= strlen(text));
+        (void)gl_request_argument(&rq, header, header, NULL); /* any answer is fine */
+        (void)gl_request_argument(&rq, GL_S("limit"), header, NULL);
+        check(gl_request_path(&a, &rq)[0] == '/');
+    }
     check(gl_text_host(header).n <= header.n);
     (void)gl_text_accepts(header, "text/event-stream");
     (void)gl_str_split_step(header, &name, &item); /* any answer is fine */
@@ -84,7 +92,7 @@ static void read_body(gl_str text)
         root = gl_json_root(&j);
         gl_submits_init(&s, &a, &blob, GL_S("default"), &j);
         check(gl_submits_read(&s, root, &rq, &refusal) == (refusal.code == 0));
-        check(GL_IMPLIES(refusal.code == 0, rq.flow.n > 0));
+        check(GL_IMPLIES(refusal.code == 0, rq.submission.compiled.n > 0));
         s.flow = gl_json_get(&j, root, "flow");
         s.files = gl_json_get(&j, root, "files");
         jobs = gl_json_get(&j, root, "jobs");

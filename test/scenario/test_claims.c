@@ -169,8 +169,8 @@ static void check_told(struct client *c, enum gl_verb verb, uint64_t fence)
     must(w, strcmp(g->owner, c->name) == 0,
          "%s was told that it has fence %llu of %s, which is %s's", c->name,
          (unsigned long long)fence, w->keys[c->key], g->owner);
-    must(w, verb == GL_VERB_CLAIM_ACQUIRE || fence == c->rq.fence,
-         "%s named fence %llu and changed %llu", c->name, (unsigned long long)c->rq.fence,
+    must(w, verb == GL_VERB_CLAIM_ACQUIRE || fence == c->rq.claim.fence,
+         "%s named fence %llu and changed %llu", c->name, (unsigned long long)c->rq.claim.fence,
          (unsigned long long)fence);
     if (verb == GL_VERB_CLAIM_ACQUIRE) {
         must(w, !g->is_told, "fence %llu was told twice", (unsigned long long)fence);
@@ -251,10 +251,10 @@ static void ask(struct client *c, enum gl_verb verb, uint32_t key, uint64_t fenc
     c->key = key;
     c->rq = (struct gl_request){.verb = verb,
                                 .context = CONTEXT,
-                                .claim_key = gl_str_of(w->keys[key]),
-                                .claim_owner = gl_str_of(c->name),
-                                .fence = fence,
-                                .lease_ms = lease_ms};
+                                .claim.key = gl_str_of(w->keys[key]),
+                                .claim.owner = gl_str_of(c->name),
+                                .claim.fence = fence,
+                                .claim.lease = lease_ms};
     gl_claims_run(&c->claims, &c->rq, on_answer, c);
 }
 

@@ -308,7 +308,7 @@ static struct files_job *job_new(struct files_rig *r, struct sim_ask *ask)
     GL_ASSERT(r->jobs_n <= FILES_JOBS);
     *job = (struct files_job){.code = 1};
     (void)snprintf(job->run_id, sizeof(job->run_id), "run%zu", ++r->runs_n);
-    ask->rq.run_id = gl_str_of(job->run_id);
+    ask->rq.submission.run_id = gl_str_of(job->run_id);
     ask->done = on_submitted;
     ask->owner = job;
     ask->asked_at = r->world.now;
@@ -321,7 +321,7 @@ struct files_job *files_rig_submit(struct files_rig *r, size_t machine, const ch
     struct files_machine *m = &r->machines[machine];
     struct sim_ask *ask = sim_ask_new(GL_VERB_SUBMIT);
     struct files_job *job = job_new(r, ask);
-    ask->rq.flow = make_flow(r, m, files, bare, &ask->arena);
+    ask->rq.submission.compiled = make_flow(r, m, files, bare, &ask->arena);
     sim_node_ask(m->node, ask);
     return job;
 }
@@ -349,7 +349,7 @@ void files_rig_trim(struct files_rig *r, size_t machine, int64_t keep_jobs)
 {
     struct sim_ask *ask = sim_ask_new(GL_VERB_TRIM);
     r->trimmed = 1;
-    ask->rq.keep_jobs = keep_jobs;
+    ask->rq.trim.keep_jobs = keep_jobs;
     ask->done = on_trimmed;
     ask->owner = r;
     sim_node_ask(r->machines[machine].node, ask);

@@ -16,6 +16,9 @@ from httpnode import JOBS, assert_error, serve, submit, wait_end  # noqa: E402
 
 CONTEXT = "/v1/contexts/default"
 
+# Queries that share a function with another one, or may wait: that function tells them apart.
+SHARED_QUERIES = {"STATUS", "WHY", "EVENTS", "DEAD_LETTERS"}
+
 
 @pytest.fixture(name="box", scope="module")
 def make_box(tmp_path_factory):
@@ -232,3 +235,21 @@ def test_the_openapi_document_and_the_docs_name_every_route(box):
 def test_signals_of_the_system_do_not_end_connections(box):
     os.kill(box.started[0].pid, signal.SIGHUP)
     assert box.ask("GET", "/healthz").status == 200
+
+
+def source_of(*folders):
+    for folder in folders:
+        base = os.path.join(ROOT, "src", folder)
+        for name in sorted(os.listdir(base)):
+            if name.endswith((".c", ".h")):
+                with open(os.path.join(base, name), encoding="utf-8") as file:
+                    yield f"{folder}/{name}", file.read()
+
+
+def test_only_the_table_knows_a_query():
+    with open(os.path.join(ROOT, "src/api/verbs.def"), encoding="utf-8") as file:
+        queries = set(re.findall(r"^VERB\((\w+), \w+, QUERY,", file.read(), re.M))
+    assert SHARED_QUERIES < queries
+    told = [f"{path} names GL_VERB_{name}" for path, text in source_of("api", "http", "node")
+            for name in re.findall(r"GL_VERB_(\w+)", text) if name in queries - SHARED_QUERIES]
+    assert told == []

@@ -72,43 +72,145 @@ static void a_secret_is_known_only_as_a_whole(void **state)
     assert_false(gl_text_is_secret(GL_S(""), GL_S(""))); /* no secret lets nobody in */
 }
 
-static void a_path_gives_its_parts_to_its_route(void **state)
+static void a_path_gives_its_parts_to_its_verb(void **state)
 {
     struct gl_captures found;
-    const struct gl_http_route *r;
+    struct gl_request rq;
     bool is_known;
 
     (void)state;
-    r = gl_routes_match(GL_S("POST"), GL_S("/v1/contexts/c/jobs/j/steps/s[1]/respond"), &found,
-                        &is_known);
-    assert_non_null(r);
-    assert_string_equal(r->id, "respond");
-    assert_true(gl_str_is(found.context, "c") && gl_str_is(found.job, "j"));
-    assert_true(gl_str_is(found.step, "s[1]"));
-    r = gl_routes_match(GL_S("POST"), GL_S("/v1/contexts/c/jobs:batch"), &found, &is_known);
-    assert_non_null(r);
-    assert_string_equal(r->id, "submit_batch");
-    assert_null(gl_routes_match(GL_S("PATCH"), GL_S("/v1/node"), &found, &is_known));
+    assert_int_equal(gl_verb_find(GL_S("POST"), GL_S("/v1/contexts/c/jobs/j/steps/s[1]/respond"),
+                                  &found, &is_known),
+                     GL_VERB_RESPOND);
+    gl_request_init(&rq, GL_VERB_RESPOND, (gl_str){0});
+    gl_request_place(&rq, &found);
+    assert_true(gl_str_is(rq.context, "c") && gl_str_is(rq.job, "j"));
+    assert_true(gl_str_is(rq.command.about, "s[1]"));
+    assert_int_equal(
+        gl_verb_find(GL_S("POST"), GL_S("/v1/contexts/c/jobs:batch"), &found, &is_known),
+        GL_VERB_SUBMIT_BATCH);
+    assert_int_equal(gl_verb_find(GL_S("PATCH"), GL_S("/v1/node"), &found, &is_known),
+                     GL_VERB_COUNT);
     assert_true(is_known);
-    assert_null(gl_routes_match(GL_S("GET"), GL_S("/v1/contexts//jobs"), &found, &is_known));
+    assert_int_equal(gl_verb_find(GL_S("GET"), GL_S("/v1/contexts//jobs"), &found, &is_known),
+                     GL_VERB_COUNT);
     assert_false(is_known);
-    assert_null(gl_routes_match(GL_S("GET"), GL_S("/v1/node/more"), &found, &is_known));
+    assert_int_equal(gl_verb_find(GL_S("GET"), GL_S("/v1/node/more"), &found, &is_known),
+                     GL_VERB_COUNT);
     assert_false(is_known);
 }
 
 /* The OpenAPI document relies on both. */
-static void routes_of_one_path_stand_together_and_have_names_of_their_own(void **state)
+static void verbs_of_one_path_stand_together_and_have_names_of_their_own(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < gl_routes_n; i++) {
-        for (size_t k = i + 1; k < gl_routes_n; k++) {
-            assert_string_not_equal(gl_routes[i].id, gl_routes[k].id);
-            if (strcmp(gl_routes[i].path, gl_routes[k].path) == 0) {
-                assert_string_equal(gl_routes[k - 1].path, gl_routes[k].path);
+    for (size_t i = 0; i < GL_VERB_COUNT; i++) {
+        for (size_t k = i + 1; k < GL_VERB_COUNT; k++) {
+            assert_string_not_equal(gl_verbs[i].word, gl_verbs[k].word);
+            if (strcmp(gl_verbs[i].path, gl_verbs[k].path) == 0) {
+                assert_string_equal(gl_verbs[k - 1].path, gl_verbs[k].path);
             }
         }
-        assert_non_null(gl_routes[i].doc);
-        assert_non_null(gl_routes[i].answer);
+        assert_non_null(gl_verbs[i].doc);
+        assert_non_null(gl_verbs[i].answer);
+    }
+}
+
+/* A value of its own for every field, and the same for the path. */
+static void fill(struct gl_request *rq, struct gl_arena *a)
+{
+    const struct gl_schema *s = gl_verbs[rq->verb].takes;
+
+    for (size_t i = 0; i < s->fields_n; i++) {
+        void *at = (char *)&rq->submission + s->fields[i].offset;
+
+        switch (s->fields[i].type) {
+        case GL_F_STR:
+            *(gl_str *)at = gl_str_fmt(a, "a %%/%zu", i);
+            break;
+        case GL_F_RAW:
+            *(gl_str *)at = gl_str_fmt(a, "{\"n\":%zu}", i);
+            break;
+        case GL_F_BOOL:
+            *(bool *)at = true;
+            break;
+        case GL_F_U32:
+            *(uint32_t *)at = (uint32_t)i + 1;
+            break;
+        default:
+            *(int64_t *)at = (int64_t)i + 1;
+        }
+    }
+    rq->context = GL_S("c");
+    rq->job = strstr(gl_verbs[rq->verb].path, "{job}") != NULL ? GL_S("j j") : rq->job;
+}
+
+static void read_query(struct gl_request *rq, gl_str query, struct gl_arena *a)
+{
+    while (query.n > 0) {
+        gl_str value, name = gl_str_cut(gl_str_cut(query, '&', &query), '=', &value);
+        char *text = (char *)gl_str_c(a, value);
+
+        (void)gl_text_unescape(text);
+        for (char *p = text; *p != '\0'; p++) {
+            *p = *p == GL_TEXT_SLASH ? '/' : *p;
+        }
+        assert_int_equal(gl_request_argument(rq, name, gl_str_of(text), NULL), 0);
+    }
+}
+
+/* What a client writes is what a node reads: of every verb, every field. */
+static void requests_are_read_as_they_were_written(void **state)
+{
+    (void)state;
+    for (int v = 0; v < GL_VERB_COUNT; v++) {
+        const struct gl_schema *s = gl_verbs[v].takes;
+        struct gl_arena a = {0};
+        struct gl_buf body = {0};
+        struct gl_request sent, got;
+        struct gl_captures found;
+        struct gl_json j;
+        bool is_known;
+        gl_str query, path;
+        char *text;
+
+        gl_request_init(&sent, (enum gl_verb)v, (gl_str){0});
+        fill(&sent, &a);
+        path = gl_str_cut(gl_str_of(gl_request_path(&a, &sent)), '?', &query);
+        text = (char *)gl_str_c(&a, path);
+        (void)gl_text_unescape(text);
+        assert_int_equal(
+            gl_verb_find(gl_str_of(gl_verbs[v].method), gl_str_of(text), &found, &is_known), v);
+        for (size_t i = 0; i < found.n; i++) {
+            for (size_t k = 0; k < found.values[i].n; k++) {
+                char *p = (char *)&found.values[i].p[k];
+
+                *p = *p == GL_TEXT_SLASH ? '/' : *p;
+            }
+        }
+        gl_request_init(&got, (enum gl_verb)v, (gl_str){0});
+        gl_request_place(&got, &found);
+        read_query(&got, query, &a);
+        gl_request_write(&sent, &body);
+        if (gl_verbs[v].body == GL_CONTENT_FIELDS) {
+            assert_int_equal(gl_json_parse(&j, gl_buf_view(&body), 1 << 20, &a, NULL), 0);
+            assert_int_equal(gl_request_body(&got, &j, &a, NULL), 0);
+        }
+        assert_true(gl_str_eq(got.job, sent.job));
+        for (size_t i = 0; i < s->fields_n; i++) {
+            const void *x = (char *)&sent.submission + s->fields[i].offset;
+            const void *y = (char *)&got.submission + s->fields[i].offset;
+
+            if (s->fields[i].type == GL_F_STR || s->fields[i].type == GL_F_RAW) {
+                assert_true(gl_str_eq(*(const gl_str *)x, *(const gl_str *)y));
+            } else if (s->fields[i].type == GL_F_BOOL) {
+                assert_int_equal(*(const bool *)x, *(const bool *)y);
+            } else {
+                assert_int_equal(*(const uint32_t *)x, *(const uint32_t *)y);
+            }
+        }
+        gl_buf_done(&body);
+        gl_arena_done(&a);
     }
 }
 
@@ -117,10 +219,10 @@ static void routes_of_one_path_stand_together_and_have_names_of_their_own(void *
 static void every_query_is_urgent_and_no_command_is(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < gl_routes_n; i++) {
-        if (strcmp(gl_routes[i].method, "GET") == 0 && gl_routes[i].verb != GL_VERB_COUNT) {
-            assert_true(gl_verb_is_urgent(gl_routes[i].verb));
-        }
+    for (int i = 0; i < GL_VERB_COUNT; i++) {
+        bool is_get = strcmp(gl_verbs[i].method, "GET") == 0;
+
+        assert_true(!is_get || gl_verbs[i].kind == GL_KIND_LOCAL || gl_verb_is_urgent(i));
     }
     assert_false(gl_verb_is_urgent(GL_VERB_SUBMIT));
     assert_false(gl_verb_is_urgent(GL_VERB_TRIM));
@@ -134,9 +236,10 @@ int main(void)
         cmocka_unit_test(json_is_brought_onto_one_line_and_stays_the_same),
         cmocka_unit_test(a_stream_is_wanted_only_by_who_names_it),
         cmocka_unit_test(a_secret_is_known_only_as_a_whole),
-        cmocka_unit_test(a_path_gives_its_parts_to_its_route),
+        cmocka_unit_test(a_path_gives_its_parts_to_its_verb),
+        cmocka_unit_test(requests_are_read_as_they_were_written),
         cmocka_unit_test(every_query_is_urgent_and_no_command_is),
-        cmocka_unit_test(routes_of_one_path_stand_together_and_have_names_of_their_own),
+        cmocka_unit_test(verbs_of_one_path_stand_together_and_have_names_of_their_own),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

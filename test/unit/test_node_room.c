@@ -142,9 +142,9 @@ static void a_claim_that_finds_no_room_is_such_a_refusal_too(void **state)
 {
     (void)state;
     struct sim_ask *claim = sim_ask_new(GL_VERB_CLAIM_ACQUIRE);
-    claim->rq.claim_key = GL_S("k");
-    claim->rq.claim_owner = GL_S("me");
-    claim->rq.lease_ms = 60000;
+    claim->rq.claim.key = GL_S("k");
+    claim->rq.claim.owner = GL_S("me");
+    claim->rq.claim.lease = 60000;
     fill(0);
     assert_non_null(strstr(ask_at(0, claim), "unavailable"));
     assert_false(is_ready());
