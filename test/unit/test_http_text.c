@@ -219,10 +219,10 @@ static void requests_are_read_as_they_were_written(void **state)
 static void every_query_is_urgent_and_no_command_is(void **state)
 {
     (void)state;
-    for (int i = 0; i < GL_VERB_COUNT; i++) {
-        bool is_get = strcmp(gl_verbs[i].method, "GET") == 0;
+    for (enum gl_verb verb = 0; verb < GL_VERB_COUNT; verb++) {
+        bool is_get = strcmp(gl_verbs[verb].method, "GET") == 0;
 
-        assert_true(!is_get || gl_verbs[i].kind == GL_KIND_LOCAL || gl_verb_is_urgent(i));
+        assert_true(!is_get || gl_verbs[verb].kind == GL_KIND_LOCAL || gl_verb_is_urgent(verb));
     }
     assert_false(gl_verb_is_urgent(GL_VERB_SUBMIT));
     assert_false(gl_verb_is_urgent(GL_VERB_TRIM));
