@@ -618,6 +618,14 @@ static void write_agents_line(struct gl_mask *m, const struct gl_json *j, gl_jno
     write_object(m, j, value, rules, w);
 }
 
+static void write_room_line(struct gl_mask *m, const struct gl_json *j, gl_jnode value,
+                            struct gl_jw *w)
+{
+    static const struct rule rules[] = {{"why", hide}, {NULL, NULL}};
+
+    write_object(m, j, value, rules, w);
+}
+
 /* All other kinds of lines have no values in them: they are what node/flight.h and the snapshot of
  * the core say of queues, slots and limits. One that is not known is not shown. */
 static const struct rule kinds[] = {
@@ -629,7 +637,8 @@ static const struct rule kinds[] = {
     {"lru", write_whole},          {"busy", write_whole},         {"wait", write_whole},
     {"granted", write_whole},      {"recording", write_whole},    {"gap", write_whole},
     {"agents", write_agents_line}, {"mail", write_whole},         {"letter", write_letter_line},
-    {"mailed", write_whole},       {"idle", write_whole},
+    {"mailed", write_whole},       {"idle", write_whole},         {"renewal", write_whole},
+    {"room", write_room_line},     {"peers", write_whole},        {"leader", write_whole},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)

@@ -3,8 +3,12 @@
 
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
+#include "core/cluster/peers.h"
+#include "core/cluster/renewal.h"
+#include "core/cluster/room.h"
 #include "core/cluster/session.h"
 #include "core/cluster/spread.h"
+#include "core/component.h"
 #include "core/core_state.h"
 #include "core/flow/command.h"
 #include "core/flow/gate.h"
@@ -72,6 +76,7 @@ struct gl_core *gl_core_new(const struct gl_core_config *config)
     c->list_due = INT64_MAX;
     c->sweep.hunt_due = INT64_MAX;
     c->lacks_due = INT64_MAX;
+    gl_components_init(c, config);
     return c;
 }
 
@@ -92,79 +97,95 @@ void gl_core_free(struct gl_core *c)
     gl_map_done(&c->quarantined);
     gl_heap_done(&c->timers);
     gl_slots_done(c);
+    gl_components_done(c);
     gl_pool_done(&c->mem);
     gl_mem_free(c);
 }
 
+/* ---- the switch ---- */
+
+static void on_tick(struct gl_core *c, const struct gl_event *ev)
+{
+    (void)ev;
+    gl_components_on_time(c);
+    gl_sweep_on_tick(c);
+}
+
+static void on_given(struct gl_core *c, const struct gl_event *ev)
+{
+    (void)ev;
+    gl_peers_on_given(c);
+}
+
+/* What it says is dealt with in gl_core_step(), as in every event that says it. */
+static void on_refused(struct gl_core *c, const struct gl_event *ev)
+{
+    (void)c;
+    (void)ev;
+}
+
+static void on_show(struct gl_core *c, const struct gl_event *ev)
+{
+    (void)ev;
+    gl_renewal_hurry(c);
+}
+
+static void on_changed(struct gl_core *c, const struct gl_event *ev)
+{
+    (void)ev;
+    gl_components_on_changed(c);
+    gl_load_on_changed(c);
+}
+
+static void on_exec_down(struct gl_core *c, const struct gl_event *ev)
+{
+    (void)ev;
+    gl_attempts_on_down(c);
+}
+
+static void on_forget(struct gl_core *c, const struct gl_event *ev)
+{
+    gl_submit_forget(c, ev->flow_hash);
+}
+
+static void on_stop(struct gl_core *c, const struct gl_event *ev)
+{
+    c->stopping = true;
+    c->ending |= ev->type == GL_EV_END;
+}
+
 void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
 {
-    switch ((enum gl_event_type)ev->type) {
-    case GL_EV_SESSION:
-        gl_session_on_open(c, ev);
-        break;
-    case GL_EV_TICK:
-        gl_sweep_on_tick(c);
-        break;
-    case GL_EV_SUBMIT:
-        gl_submit_on_request(c, ev);
-        break;
-    case GL_EV_COMMAND:
-        gl_command_on_request(c, ev);
-        break;
-    case GL_EV_DONE:
-        gl_load_on_done(c, ev);
-        break;
-    case GL_EV_LOADED:
-        gl_load_on_loaded(c, ev);
-        break;
-    case GL_EV_RESOLVED:
-        gl_gate_on_resolved(c, ev);
-        break;
-    case GL_EV_RATES:
-        gl_quotas_on_rates(c, ev);
-        break;
-    case GL_EV_PEERS:
-        gl_spread_on_heard(c, ev);
-        break;
-    case GL_EV_CHANGED:
-        gl_load_on_changed(c);
-        break;
-    case GL_EV_FOUND:
-        gl_sweep_on_found(c, ev);
-        break;
-    case GL_EV_EXEC_UP:
-        gl_attempts_on_up(c, ev);
-        break;
-    case GL_EV_EXEC_DOWN:
-        gl_attempts_on_down(c);
-        break;
-    case GL_EV_STARTED:
-        gl_attempts_on_started(c, ev);
-        break;
-    case GL_EV_ATTACHED:
-        gl_attempts_on_attached(c, ev);
-        break;
-    case GL_EV_ENDED:
-        gl_attempts_on_ended(c, ev);
-        break;
-    case GL_EV_BEACON:
-        gl_attempts_on_beacon(c, ev);
-        break;
-    case GL_EV_SAID:
-        gl_attempts_on_said(c, ev);
-        break;
-    case GL_EV_LISTED:
-        gl_attempts_on_listed(c, ev);
-        break;
-    case GL_EV_FORGET:
-        gl_submit_forget(c, ev->flow_hash);
-        break;
-    case GL_EV_STOP:
-        c->stopping = true;
-        break;
-    case GL_EV_COUNT:
-        GL_UNREACHABLE();
-    }
+    static void (*const handlers[GL_EV_COUNT])(struct gl_core * c, const struct gl_event *ev) = {
+        [GL_EV_SESSION] = gl_session_on_open,
+        [GL_EV_TICK] = on_tick,
+        [GL_EV_SUBMIT] = gl_submit_on_request,
+        [GL_EV_COMMAND] = gl_command_on_request,
+        [GL_EV_DONE] = gl_load_on_done,
+        [GL_EV_LOADED] = gl_load_on_loaded,
+        [GL_EV_RESOLVED] = gl_gate_on_resolved,
+        [GL_EV_RATES] = gl_quotas_on_rates,
+        [GL_EV_ANSWER] = gl_components_on_answer,
+        [GL_EV_GIVEN] = on_given,
+        [GL_EV_REFUSED] = on_refused,
+        [GL_EV_SHOW] = on_show,
+        [GL_EV_CHANGED] = on_changed,
+        [GL_EV_FOUND] = gl_sweep_on_found,
+        [GL_EV_EXEC_UP] = gl_attempts_on_up,
+        [GL_EV_EXEC_DOWN] = on_exec_down,
+        [GL_EV_STARTED] = gl_attempts_on_started,
+        [GL_EV_ATTACHED] = gl_attempts_on_attached,
+        [GL_EV_ENDED] = gl_attempts_on_ended,
+        [GL_EV_BEACON] = gl_attempts_on_beacon,
+        [GL_EV_SAID] = gl_attempts_on_said,
+        [GL_EV_LISTED] = gl_attempts_on_listed,
+        [GL_EV_FORGET] = on_forget,
+        [GL_EV_STOP] = on_stop,
+        [GL_EV_END] = on_stop,
+    };
+
+    GL_ASSERT(ev->type < GL_EV_COUNT && handlers[ev->type] != NULL);
+    handlers[ev->type](c, ev);
 }
 
 /* Flows that jobs have changed: nobody looks into the earlier ones any more. */
@@ -184,6 +205,9 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->trace->now = ev->now;
     c->out = out;
     c->lately.body = NULL;
+    if (ev->needs_help) {
+        gl_room_on_refused(c, ev->why);
+    }
     gl_core_dispatch(c, ev);
     gl_offers_move(c);
     gl_spread_out(c);
@@ -198,7 +222,7 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
 gl_ms gl_core_next_due(const struct gl_core *c)
 {
     const struct gl_heap_item *top = gl_heap_top(&c->timers);
-    gl_ms due = c->list_due;
+    gl_ms due = c->list_due, components_due = gl_components_due(c);
 
     if (!gl_list_empty(&c->busy)) {
         return c->now;
@@ -209,6 +233,7 @@ gl_ms gl_core_next_due(const struct gl_core *c)
     if (top != NULL && GL_CONTAINER(top, struct gl_job, timer)->due < due) {
         due = GL_CONTAINER(top, struct gl_job, timer)->due;
     }
+    due = components_due < due ? components_due : due;
     due = gl_quotas_next_due(c) < due ? gl_quotas_next_due(c) : due;
     due = gl_offers_next_due(c) < due ? gl_offers_next_due(c) : due;
     if (!c->sweep.under_way && !c->passive) { /* else the next one begins when this one ends */
@@ -277,6 +302,33 @@ bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *
         *ret_beacon_at = st->heartbeat_at - gl_step_spec_of(st)->heartbeat_ms;
     }
     return true;
+}
+
+bool gl_core_lives(const struct gl_core *c, gl_str session)
+{
+    return gl_peers_lives(c, session);
+}
+
+bool gl_core_is_anothers(const struct gl_core *c, gl_str owner, bool runs)
+{
+    return gl_peers_have(c, owner, runs);
+}
+
+bool gl_core_is_dead(const struct gl_core *c, gl_str session)
+{
+    return gl_peers_is_dead(c, session);
+}
+
+bool gl_core_leads(const struct gl_core *c)
+{
+    return c->leader.leads;
+}
+
+bool gl_core_is_shut(const struct gl_core *c, gl_ms *ret_since, gl_str *ret_why)
+{
+    *ret_since = c->room.since;
+    *ret_why = c->room.why;
+    return c->room.is_shut;
 }
 
 const struct gl_core_counts *gl_core_counts(const struct gl_core *c)

@@ -34,6 +34,7 @@ struct gl_core_config {
     gl_str node;               /* our identity, stable over restarts */
     gl_str stack, env_scope;   /* only jobs of these are looked for */
     uint32_t body_bytes;       /* a larger body is not in its message; 0: GL_BODY_BYTES_MAX */
+    gl_ms ttl_ms;              /* of our session; 0: nobody keeps it, nor looks for others */
     gl_ms orphan_grace_ms;     /* after it a dead node's attempts have surely ended */
     const gl_str *quarantined; /* jobs that are held until a person resumes them */
     size_t quarantined_n;
@@ -73,6 +74,16 @@ bool gl_core_heard(const struct gl_core *c, gl_str job, uint32_t number, gl_ms *
 
 /* Is this job in memory, and ours? */
 bool gl_core_owns(const struct gl_core *c, gl_str job);
+
+/* A session of another node that is known to live; one that is known to be dead. */
+bool gl_core_lives(const struct gl_core *c, gl_str session);
+bool gl_core_is_dead(const struct gl_core *c, gl_str session);
+/* Is a job with this owner another node's (core/cluster/peers.h)? */
+bool gl_core_is_anothers(const struct gl_core *c, gl_str owner, bool runs);
+/* Does this node do what only one node of the store should do? */
+bool gl_core_leads(const struct gl_core *c);
+/* Has the store no room, since when, and what did it say? */
+bool gl_core_is_shut(const struct gl_core *c, gl_ms *ret_since, gl_str *ret_why);
 
 /* What has happened since this core was made. */
 struct gl_core_counts {

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "core/cluster/cluster_state.h"
 #include "core/core.h"
 #include "model/agent.h"
 #include "model/job.h"
@@ -159,6 +160,7 @@ struct gl_core {
     gl_str session; /* "" : none yet */
     gl_str epoch;   /* of the executor */
     bool exec_up, stopping;
+    bool ending;        /* the node asks nothing of the store any more */
     bool passive;       /* commands only: nothing is looked for, nothing starts */
     bool shared, guest; /* see core.h, as the next three */
     gl_str node, stack, env_scope;
@@ -223,6 +225,13 @@ struct gl_core {
      * starts. */
     bool adoption_over;
     size_t adopting_n;
+
+    /* Of the components (component.h). */
+    uint64_t last_call;
+    struct gl_renewal_state renewal;
+    struct gl_room_state room;
+    struct gl_peers_state peers;
+    struct gl_leader_state leader;
 };
 
 /* ---- jobs and steps in memory (core.c) ---- */

@@ -71,6 +71,16 @@ uint64_t gl_digest_end(struct gl_digest *d, const struct gl_effects *effects)
             add(d, (uint64_t)e->range.score_min ^ (uint64_t)e->range.score_max << 1);
             add_str(d, e->range.after_id);
         }
+        if (e->call != NULL) {
+            add(d, (uint64_t)e->call->by | (uint64_t)e->call->type << 8 | e->call->number << 16);
+            add_str(d, e->call->session);
+        }
+        if (e->type == GL_FX_VALID) {
+            add(d, (uint64_t)e->deadline_at);
+        }
+        if (e->call != NULL && e->call->tx != NULL) {
+            add_tx(d, e->call->tx);
+        }
         if (e->tx != NULL) {
             add_tx(d, e->tx);
         }

@@ -8,6 +8,7 @@
 #define GL_CORE_EFFECT_H
 
 #include "base/arena.h"
+#include "core/event.h"
 #include "port/exec.h"
 #include "port/store.h"
 
@@ -41,13 +42,34 @@ enum { GL_WANT_UNIT = 1, GL_WANT_LETTER = 2, GL_WANT_COUNTED = 4 };
     X(LIST, "list")                                                                            \
     X(REPLY, "reply")     /* request, code, why, job */                                        \
     X(FORWARD, "forward") /* request, job, stack, env_scope: its owner lives elsewhere */      \
-    X(TELL, "tell")       /* job: its event log has grown; ended: it is terminal now */
+    X(TELL, "tell")       /* job: its event log has grown; ended: it is terminal now */        \
+    X(CALL, "call")       /* call: of a component (component.h) */                             \
+    X(VALID, "valid")     /* deadline_at: nothing may start later, unless this moves */        \
+    X(LOST, "lost")       /* why: our session is dead */                                       \
+    X(SAY, "say")         /* why: a line for the operator */
 
 enum gl_effect_type {
 #define X(name, word) GL_FX_##name,
     GL_EFFECTS(X)
 #undef X
         GL_FX_COUNT
+};
+
+enum gl_call_type {
+    GL_CALL_GET,      /* key */
+    GL_CALL_COMMIT,   /* tx */
+    GL_CALL_RENEW,    /* our session, with what others may know of us */
+    GL_CALL_SESSIONS, /* list them all */
+    GL_CALL_DECLARE,  /* session: dead, if its time is over */
+};
+
+struct gl_call {
+    enum gl_component_id by;
+    enum gl_call_type type;
+    uint64_t number; /* comes back in ANSWER */
+    struct gl_key key;
+    const struct gl_tx *tx;
+    gl_str session;
 };
 
 struct gl_effect {
@@ -82,6 +104,7 @@ struct gl_effect {
     gl_str stack, env_scope; /* FORWARD: of the job */
     /* TELL */
     bool ended;
+    const struct gl_call *call;
 };
 
 struct gl_effects {

@@ -8,6 +8,7 @@ static const char *const event_words[] = {GL_EVENTS(X) NULL};
 static const char *const command_words[] = {GL_COMMANDS(X) NULL};
 static const char *const state_words[] = {GL_EXEC_STATES(X) NULL};
 static const char *const end_words[] = {GL_EXEC_ENDS(X) NULL};
+static const char *const component_words[] = {GL_COMPONENTS(X) NULL};
 #undef X
 
 #define RF(member, type) GL_FIELD(gl_event_record, member, type, 0, "")
@@ -25,9 +26,9 @@ static const struct gl_schema record_schema = {
 };
 
 static const struct gl_field entry_fields[] = {
-    GL_FIELD(gl_event_entry, score, I64, 0, ""),    GL_FIELD(gl_event_entry, id, STR, 0, ""),
-    GL_FIELD(gl_event_entry, foreign, BOOL, 0, ""), GL_FIELD(gl_event_entry, needs, STR, 0, ""),
-    GL_FIELD(gl_event_entry, rev, U64, 0, ""),
+    GL_FIELD(gl_event_entry, score, I64, 0, ""), GL_FIELD(gl_event_entry, id, STR, 0, ""),
+    GL_FIELD(gl_event_entry, rev, U64, 0, ""),   GL_FIELD(gl_event_entry, owner, STR, 0, ""),
+    GL_FIELD(gl_event_entry, needs, STR, 0, ""), GL_FIELD(gl_event_entry, is_wanted, BOOL, 0, ""),
 };
 
 static const struct gl_schema entry_schema = {
@@ -35,6 +36,43 @@ static const struct gl_schema entry_schema = {
     .bytes = sizeof(struct gl_event_entry),
     .fields = entry_fields,
     .fields_n = GL_COUNT(entry_fields),
+};
+
+#define PF(member, type) GL_FIELD(gl_event_pool, member, type, 0, "")
+
+static const struct gl_field pool_fields[] = {
+    PF(name, STR),
+    PF(slots, U64),
+    PF(in_use, U64),
+    PF(waiting, U64),
+};
+
+static const struct gl_schema pool_schema = {
+    .name = "pool",
+    .bytes = sizeof(struct gl_event_pool),
+    .fields = pool_fields,
+    .fields_n = GL_COUNT(pool_fields),
+};
+
+#define SF(member, type) GL_FIELD(gl_event_session, member, type, 0, "")
+
+static const struct gl_field session_fields[] = {
+    SF(id, STR),
+    SF(left_ms, I64),
+    SF(dead, BOOL),
+    SF(is_told, BOOL),
+    SF(has_pools, BOOL),
+    SF(state, STR),
+    SF(stack, STR),
+    SF(env_scope, STR),
+    GL_FIELD_SUB(gl_event_session, pools, LIST, &pool_schema, 0, ""),
+};
+
+static const struct gl_schema session_schema = {
+    .name = "session",
+    .bytes = sizeof(struct gl_event_session),
+    .fields = session_fields,
+    .fields_n = GL_COUNT(session_fields),
 };
 
 #define IF(member, type) GL_FIELD(gl_event_info, member, type, 0, "")
@@ -73,6 +111,9 @@ static const struct gl_field event_fields[] = {
     EF(session, STR),
     EF(epoch, STR),
     EF(number, U64),
+    EE(by, component_words),
+    EF(is_dead, BOOL),
+    EF(needs_help, BOOL),
     EF(run_id, STR),
     EF(request_key, STR),
     EF(flow_hash, STR),
@@ -104,6 +145,7 @@ static const struct gl_field event_fields[] = {
     EL(records, record_schema),
     EL(entries, entry_schema),
     EL(infos, info_schema),
+    EL(sessions, session_schema),
 };
 
 const struct gl_schema gl_event_schema = {

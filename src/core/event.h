@@ -11,7 +11,7 @@
 #include "port/exec.h"
 
 #define GL_EVENTS(X)                                                                             \
-    X(SESSION, "session")   /* session, number = incarnation: we may own jobs from now on */     \
+    X(SESSION, "session")   /* session, number = incarnation, sent_at: we may own jobs */        \
     X(TICK, "tick")         /* nothing but the time */                                           \
     X(SUBMIT, "submit")     /* ... run_id, flow_hash, flow, dedupe_key, stack, env_scope, ... */ \
     X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */        \
@@ -19,9 +19,12 @@
     X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */     \
     X(RESOLVED, "resolved") /* job, step_number, number, code, facts: what a gate must know */   \
     X(RATES, "rates")       /* records of kind "rate": when each key may start next */           \
-    X(PEERS, "peers")       /* records: free slots (rev) of others by pool (id), kind */         \
-                            /* "offers": their pools, "unknown": not told; number: */            \
-                            /* GL_HUNT_*: what somebody has left behind */                       \
+    X(ANSWER, "answer")     /* by, number, code, needs_help: the outcome of a CALL; records, */  \
+                            /* sessions, or session and is_dead */                               \
+    X(GIVEN, "given")       /* another node has given work back to the store */                  \
+    X(REFUSED, "refused")   /* code, why, needs_help: the store took something of the node's */  \
+                            /* not for want of room */                                           \
+    X(SHOW, "show")         /* others should soon know what is new of this node */               \
     X(CHANGED, "changed")   /* the store may have lost its tail: memory may be ahead of it */    \
     X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                \
     X(EXEC_UP, "exec_up")   /* epoch */                                                          \
@@ -34,7 +37,8 @@
     X(SAID, "said")         /* job, attempt, token, why: a line of a worker for the runtime */   \
     X(LISTED, "listed")     /* code, infos */                                                    \
     X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */        \
-    X(STOP, "stop")         /* start nothing new any more: the node is about to end */
+    X(STOP, "stop")         /* start nothing new any more: the node is about to end */           \
+    X(END, "end")           /* the same, and ask nothing of the store any more */
 
 enum gl_event_type {
 #define X(name, word) GL_EV_##name,
@@ -59,7 +63,19 @@ enum gl_command {
         GL_CMD_COUNT
 };
 
-/* PEERS: which parts of the index "wake" may hold something that nobody looks after. */
+#define GL_COMPONENTS(X)  \
+    X(RENEWAL, "renewal") \
+    X(ROOM, "room")       \
+    X(PEERS, "peers")     \
+    X(LEADER, "leader")
+
+enum gl_component_id {
+#define X(name, word) GL_COMPONENT_##name,
+    GL_COMPONENTS(X)
+#undef X
+};
+
+/* Hunts: which parts of the index "wake" may hold something that nobody looks after. */
 enum { GL_HUNT_RUNNING = 1, GL_HUNT_READY = 2, GL_HUNT_DUE = 4 };
 
 struct gl_event_record { /* one record of LOADED */
@@ -72,9 +88,29 @@ struct gl_event_record { /* one record of LOADED */
 struct gl_event_entry { /* one entry of FOUND */
     int64_t score;
     gl_str id;
-    bool foreign; /* owned by a node that lives */
-    gl_str needs; /* of one that is not: the pools it needs (cluster/offers.h) ... */
-    uint64_t rev; /* ... and the revision of its record; 0: not known */
+    /* On a shared store, unless it was in the core's memory already: */
+    uint64_t rev;   /* of its record; 0: not known */
+    gl_str owner;   /* a session */
+    gl_str needs;   /* the pools it needs (cluster/offers.h) */
+    bool is_wanted; /* a client of this node waits for it */
+};
+
+/* ANSWER: what another node told with its last renewal. */
+struct gl_event_pool {
+    gl_str name;
+    uint64_t slots, in_use, waiting;
+};
+
+#define GL_STATE_NO_ROOM "no room" /* of a node that meets none in the store */
+
+struct gl_event_session {
+    gl_str id;
+    int64_t left_ms; /* until its deadline, by the store's clock; negative: it has passed */
+    bool dead;
+    bool is_told;   /* the following could be read ... */
+    bool has_pools; /* ... and so could the pools; a node of an earlier release tells none */
+    gl_str state, stack, env_scope;
+    struct gl_items pools; /* struct gl_event_pool */
 };
 
 struct gl_event_info { /* one attempt of LISTED */
@@ -98,6 +134,9 @@ struct gl_event {
     gl_str why;       /* the sentence behind a code */
     gl_str session, epoch;
     uint64_t number;
+    uint8_t by;      /* ANSWER: enum gl_component_id */
+    bool is_dead;    /* ANSWER to DECLARE */
+    bool needs_help; /* DONE, ANSWER, REFUSED: the store is there, and has no room */
     gl_str run_id, request_key, flow_hash, flow, dedupe_key, stack, env_scope; /* SUBMIT */
     gl_str inputs, retry_of, retry_from;                                       /* SUBMIT */
     uint32_t step_number;                                                      /* RESOLVED */
@@ -105,16 +144,17 @@ struct gl_event {
     uint8_t verb; /* enum gl_command */
     gl_str step, decision, output, who, reason;
     gl_str inbox;  /* COMMAND: it came through the job's inbox, as this entry ... */
-    gl_ms sent_at; /* ... which stands in the index at this time */
+    gl_ms sent_at; /* ... which stands in the index at this time; SESSION: see renewal.h */
     uint8_t state; /* enum gl_exec_state */
     uint8_t end;   /* enum gl_exec_end */
     int64_t exit_code, signal;
     gl_ms started_at, ended_at;
     gl_str error;
     bool more;
-    struct gl_items records; /* struct gl_event_record */
-    struct gl_items entries; /* struct gl_event_entry */
-    struct gl_items infos;   /* struct gl_event_info */
+    struct gl_items records;  /* struct gl_event_record */
+    struct gl_items entries;  /* struct gl_event_entry */
+    struct gl_items infos;    /* struct gl_event_info */
+    struct gl_items sessions; /* struct gl_event_session */
 };
 
 extern const struct gl_schema gl_event_schema;

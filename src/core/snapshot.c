@@ -1,6 +1,7 @@
 #include "core/snapshot.h"
 
 #include "core/agents/agents.h"
+#include "core/component.h"
 #include "core/flow/signals.h"
 #include "core/heal/load.h"
 #include "core/place/quotas.h"
@@ -67,6 +68,9 @@ struct saved_core {
     gl_str offers;
     bool offers_heard, offers_unknown, sweep_passed_over;
     gl_ms lacks_due;
+    bool ending;
+    uint64_t last_call;
+    gl_ms ttl_ms;
 };
 
 #define F(member, type) GL_FIELD(saved_core, member, type, 0, "")
@@ -115,6 +119,9 @@ static const struct gl_field core_fields[] = {
     F(offers_unknown, BOOL),
     F(sweep_passed_over, BOOL),
     F(lacks_due, I64),
+    F(ending, BOOL),
+    F(last_call, U64),
+    F(ttl_ms, I64),
 };
 #undef F
 
@@ -180,6 +187,9 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
         .offers_unknown = c->offers_unknown,
         .sweep_passed_over = c->sweep.passed_over,
         .lacks_due = c->lacks_due,
+        .ending = c->ending,
+        .last_call = c->last_call,
+        .ttl_ms = c->renewal.ttl_ms,
     };
 
     for (size_t i = 0; i < c->pools_n; i++) {
@@ -234,6 +244,8 @@ static void fill_core(struct gl_core *c, const struct saved_core *s)
     c->offers_unknown = s->offers_unknown;
     c->sweep.passed_over = s->sweep_passed_over;
     c->lacks_due = s->lacks_due;
+    c->ending = s->ending;
+    c->last_call = s->last_call;
     for (size_t i = 0; i < c->pools_n; i++) {
         c->pools[i].others_free = ((const struct saved_pool *)s->pools.items)[i].others_free;
     }
@@ -270,6 +282,7 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
                                                 .node = s.node,
                                                 .stack = s.stack,
                                                 .env_scope = s.env_scope,
+                                                .ttl_ms = s.ttl_ms,
                                                 .orphan_grace_ms = s.orphan_grace_ms,
                                                 .body_bytes = s.body_bytes,
                                                 .quarantined = s.quarantined.items,
@@ -452,6 +465,7 @@ bool gl_core_save(const struct gl_core *c, size_t bytes_max, struct gl_buf *out)
     bytes_max = bytes_max < SIZE_MAX - out->n ? out->n + bytes_max : SIZE_MAX;
     save_core(c, out);
     save_counts(c, out);
+    gl_components_save(c, out);
     if (!save_flows(c, bytes_max, out)) {
         return false;
     }
@@ -528,6 +542,9 @@ static int restore_line(struct gl_core **c, struct gl_trace *trace, struct gl_sn
         return *c == NULL && gl_str_is(kind, "core")
                    ? make_core(l, trace, c)
                    : gl_snapshot_bad(l, "it must begin with the core, which is there once");
+    }
+    if (gl_components_restore(*c, kind, l, &rc)) {
+        return rc;
     }
     for (size_t i = 0; i < GL_COUNT(kinds); i++) {
         if (gl_str_is(kind, kinds[i].kind)) {

@@ -187,7 +187,7 @@ static bool was_committed(struct keep *k)
     } else if (k->req.status == GL_E_LIMIT) {
         finish(k, GL_E_LIMIT, k->req.why.text);
     } else {
-        gl_room_note(n, &k->req);
+        gl_sessions_note_refused(n, &k->req);
         finish(k, GL_E_UNAVAILABLE, k->req.why.text);
     }
     return false;

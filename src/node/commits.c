@@ -63,7 +63,7 @@ static void note_taken(struct commit *c)
 
     for (size_t i = 0; i < e->tx->guards_n; i++) {
         if (e->tx->guards[i].type == GL_GUARD_DEAD) {
-            gl_peers_on_taken(c->node, e->job, e->tx->guards[i].owner);
+            gl_sessions_note_taken(c->node, e->job, e->tx->guards[i].owner);
         }
     }
 }
@@ -79,6 +79,7 @@ static void deliver(struct commit *c, int code)
                           .op = e->op,
                           .code = code,
                           .number = c->req.refused,
+                          .needs_help = gl_sessions_needs_room(&c->req),
                           .guard = limit_of(c, code),
                           .why = gl_str_of(code != 0 ? c->req.why.text : "")};
 
@@ -91,6 +92,7 @@ static void deliver(struct commit *c, int code)
     }
     release_effects(c, code);
     gl_node_feed(n, &ev);
+    gl_sessions_tell(n);
     gl_node_release(n, b);
 }
 
@@ -177,7 +179,6 @@ static void on_commit(struct gl_store_req *req)
         gl_list_push(&n->unknown, &c->link);
         resolve(c);
     } else {
-        gl_room_note(n, req);
         deliver(c, req->status);
     }
     gl_node_rearm(n);

@@ -9,13 +9,15 @@ enum { STORE_SILENT_MS = 15000, SHARED_SILENT_MS = 2000 /* beyond the time of a 
 
 gl_str gl_figures_shut(const struct gl_node *n, struct gl_arena *a)
 {
-    char since[GL_WHEN_BYTES];
+    char text[GL_WHEN_BYTES];
+    gl_ms since;
+    gl_str why;
 
-    if (gl_sessions_mood(n) != GL_STORE_SHUT) {
+    if (gl_sessions_mood(n) != GL_STORE_SHUT || !gl_core_is_shut(n->core, &since, &why)) {
         return (gl_str){0};
     }
-    return gl_str_fmt(a, "the store has not taken a commit since %.*s: %s",
-                      GL_STR_ARG(gl_when_format(n->room.since, since)), n->room.why.text);
+    return gl_str_fmt(a, "the store has not taken a commit since %.*s: %.*s",
+                      GL_STR_ARG(gl_when_format(since, text)), GL_STR_ARG(why));
 }
 
 static const char *not_ready(const struct gl_node *n, struct gl_arena *a)

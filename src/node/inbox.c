@@ -122,7 +122,7 @@ static void on_sent(struct gl_store_req *req)
     struct gl_node *n = f->node;
 
     done_with(f);
-    gl_room_note(n, req);
+    gl_sessions_note_refused(n, req);
     if (req->status == GL_E_CONFLICT) {
         forward_end(f, GL_E_NOT_FOUND, GL_S("that job has been removed"));
     } else if (req->status == GL_E_LIMIT || req->status == GL_E_UNAVAILABLE) {
@@ -401,7 +401,7 @@ static void on_read(struct gl_store_req *req)
         const struct gl_record *job = &req->records[i * 2], *entry = &req->records[i * 2 + 1];
 
         if (entry->rev == 0 || is_handled(in, in->found[i].id) ||
-            (job->rev > 0 && gl_peers_have(n, job->owner, true))) {
+            (job->rev > 0 && gl_core_is_anothers(n->core, job->owner, true))) {
             continue;
         }
         carry_out(n, &in->found[i], entry->damaged ? (gl_str){0} : entry->value);

@@ -26,7 +26,6 @@ struct load {
     /* What is listed one after another: steps, then what else the job has of these. */
     const char *kinds[4];
     size_t kinds_n, kind;
-    bool runs;
     unsigned tries;
 };
 
@@ -199,16 +198,6 @@ static void get_flow(struct load *l)
     }
 }
 
-static void owner_is_dead(struct load *l)
-{
-    l->job_record.owner_dead = !gl_peers_have(l->node, l->job_record.owner, l->runs);
-    if (l->job_record.owner_dead) {
-        get_flow(l);
-    } else {
-        finish(l, 0); /* the same node lives on, and knows best */
-    }
-}
-
 static void on_owner(struct gl_store_req *req)
 {
     struct load *l = req->owner;
@@ -219,11 +208,6 @@ static void on_owner(struct gl_store_req *req)
     l->job_record.owner_dead = req->session_dead || GL_PLANT(23); /* planted: whoever asks */
     if (l->node->ports.store->ops->shared && !l->job_record.owner_dead) {
         finish(l, 0); /* it is another node's: nothing more need be known */
-        return;
-    }
-    if (l->node->ports.store->ops->shared) {
-        gl_peers_note_dead(l->node, l->job_record.owner);
-        owner_is_dead(l);
         return;
     }
     get_flow(l);
@@ -247,15 +231,11 @@ static void find_kinds(struct load *l, const struct gl_json *job)
 static int read_flow_hash(struct load *l)
 {
     struct gl_json j;
-    int64_t wake;
     int rc = gl_json_parse(&j, l->job_record.value, GL_RECORD_BYTES_MAX, &l->arena, NULL);
 
     if (rc == 0) {
         l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->arena);
         find_kinds(l, &j);
-        l->runs = gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "wake"), &wake)
-                      ? wake == GL_WAKE_RUNNING
-                      : true; /* zero is not written */
         l->stack = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "stack"), &l->arena);
         l->env_scope = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "env_scope"), &l->arena);
     }
@@ -283,8 +263,9 @@ static void on_job(struct gl_store_req *req)
         get_flow(l);
         return;
     }
-    if (gl_peers_is_dead(n, l->job_record.owner)) {
-        owner_is_dead(l);
+    if (gl_core_is_dead(n->core, l->job_record.owner)) {
+        l->job_record.owner_dead = true;
+        get_flow(l);
         return;
     }
     l->req = (struct gl_store_req){.done = on_owner, .owner = l};
@@ -344,15 +325,13 @@ static void find_ends(struct find *f)
     gl_node_rearm(n);
 }
 
-/* The pools that a node must offer to take this job; "" if any node may. Only we can ask our
- * executor about attempts of our earlier life, whatever pools we offer now. */
-static gl_str read_needs(struct find *f, const struct gl_record *r, int64_t score)
+/* The pools that a node must offer to take this job; "" if any node may. */
+static gl_str read_needs(struct find *f, const struct gl_record *r)
 {
     struct gl_json j;
     gl_str next;
 
     if (r->rev == 0 || r->damaged ||
-        (score == GL_WAKE_RUNNING && gl_peers_is_own(f->node, r->owner)) ||
         gl_json_parse(&j, r->value, GL_RECORD_BYTES_MAX, &f->arena, NULL) != 0) {
         return (gl_str){0};
     }
@@ -361,7 +340,7 @@ static gl_str read_needs(struct find *f, const struct gl_record *r, int64_t scor
                       : gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools"), &f->arena);
 }
 
-/* Whose are they? What a living node owns is not worth loading. */
+/* Whose are they? */
 static void on_owners(struct gl_store_req *req)
 {
     struct find *f = req->owner;
@@ -380,13 +359,10 @@ static void on_owners(struct gl_store_req *req)
         if (at < req->records_n) {
             const struct gl_record *r = &req->records[at];
 
-            f->entries[i].foreign =
-                r->rev > 0 && gl_peers_mind(n, f->entries[i].id, r->owner,
-                                            f->entries[i].score == GL_WAKE_RUNNING);
-            if (!f->entries[i].foreign) {
-                f->entries[i].needs = read_needs(f, r, f->entries[i].score);
-                f->entries[i].rev = r->rev;
-            }
+            f->entries[i].rev = r->rev;
+            f->entries[i].owner = r->owner;
+            f->entries[i].needs = read_needs(f, r);
+            f->entries[i].is_wanted = gl_requests_wait_for(n, f->entries[i].id);
         }
     }
     f->entries_n = req->status == 0 ? f->entries_n : 0;

@@ -102,6 +102,18 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
     case GL_FX_TELL:
         gl_requests_tell(n, e->job, e->ended);
         break;
+    case GL_FX_CALL:
+        gl_calls_begin(n, b, number);
+        break;
+    case GL_FX_VALID:
+        gl_sessions_hold(n, e);
+        break;
+    case GL_FX_LOST:
+        gl_sessions_lose(n, e);
+        break;
+    case GL_FX_SAY:
+        gl_sessions_say(n, "%.*s", GL_STR_ARG(e->why));
+        break;
     case GL_FX_COUNT:
         GL_UNREACHABLE();
     }
@@ -211,9 +223,8 @@ void gl_node_feed(struct gl_node *n, struct gl_event *ev)
 static gl_ms earliest(const struct gl_node *n)
 {
     gl_ms due = gl_core_next_due(n->core);
-    gl_ms others[] = {n->session_due,       n->resolve_due,  n->watch_due,
-                      gl_trim_due(n->trim), gl_peers_due(n), gl_inbox_due(n),
-                      n->starts_due,        n->holds_due,    n->room.due};
+    gl_ms others[] = {n->session_due,  n->resolve_due, n->watch_due, gl_trim_due(n->trim),
+                      gl_inbox_due(n), n->starts_due,  n->holds_due};
 
     for (size_t i = 0; i < GL_COUNT(others); i++) {
         due = others[i] < due ? others[i] : due;
@@ -285,8 +296,6 @@ static void on_alarm(void *owner)
     }
     gl_sessions_on_time(n);
     gl_commits_on_time(n);
-    gl_room_on_time(n);
-    gl_peers_on_time(n);
     gl_inbox_on_time(n);
     gl_requests_on_time(n);
     gl_starts_on_time(n);
@@ -348,6 +357,7 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .node = n->config.name,
                                     .stack = n->config.stack,
                                     .env_scope = n->config.env_scope,
+                                    .ttl_ms = n->ttl,
                                     .orphan_grace_ms = n->config.orphan_grace_ms,
                                     .body_bytes = n->config.body_bytes,
                                     .quarantined = n->config.quarantined,
@@ -429,7 +439,7 @@ static void claim_failed(void *owner, const struct gl_store_req *req)
     struct gl_node *n = owner;
 
     n->now = n->ports.clock->now(n->ports.clock);
-    gl_room_note(n, req);
+    gl_sessions_note_refused(n, req);
     gl_node_rearm(n);
 }
 
@@ -441,6 +451,10 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     GL_ASSERT(ports->store != NULL && ports->clock != NULL && ports->entropy != NULL);
     copy_config(n, config);
     n->ports = *ports;
+    n->ttl = config->session_ttl_ms > 0 ? config->session_ttl_ms : GL_SESSION_TTL_MS;
+    if (!ports->store->ops->shared) {
+        n->ttl = LONE_TTL_MS; /* nobody counts it */
+    }
     if (ports->record != NULL) {
         gl_flight_init(&n->flight, ports->record, n->config.trace, n->config.name);
     }
@@ -483,16 +497,9 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     n->claims.on_failed = claim_failed;
     n->claims.owner = n;
     n->trim = gl_trim_new(n, &config->keep, ports->tidy);
-    n->ttl = config->session_ttl_ms > 0 ? config->session_ttl_ms : GL_SESSION_TTL_MS;
-    if (!ports->store->ops->shared) {
-        n->ttl = LONE_TTL_MS; /* nobody counts it */
-    }
-    n->steady_since = INT64_MAX;
-    gl_peers_init(n);
     gl_inbox_init(n);
     n->blobs = gl_blobs_new(n);
-    n->starts_due = n->holds_due = n->room.due = INT64_MAX;
-    n->is_leader = !ports->store->ops->shared;
+    n->starts_due = n->holds_due = INT64_MAX;
     n->valid_until = INT64_MAX;
     n->session_due = n->resolve_due = n->watch_due = n->alarm_at = INT64_MAX;
     return n;
@@ -512,13 +519,14 @@ void gl_node_set_exec(struct gl_node *n, struct gl_exec *exec)
 static void on_woken(void *owner, gl_str context, gl_str word)
 {
     struct gl_node *n = owner;
+    struct gl_event given = {.type = GL_EV_GIVEN, .context = n->config.context};
 
     if (n->session.n == 0 || n->stopping || n->lost || !gl_str_eq(context, n->config.context)) {
         return;
     }
     n->now = n->ports.clock->now(n->ports.clock);
     if (gl_str_is(word, "ready")) {
-        gl_peers_on_woken(n);
+        gl_node_feed(n, &given);
     } else {
         gl_inbox_on_woken(n, word);
     }
@@ -574,7 +582,7 @@ uint64_t gl_node_drain(struct gl_node *n)
 
 void gl_node_stop(struct gl_node *n, void (*stopped)(void *owner), void *owner)
 {
-    struct gl_event ev = {.type = GL_EV_STOP};
+    struct gl_event ev = {.type = GL_EV_END};
 
     GL_ASSERT(!n->stopping);
     n->stopping = true;
@@ -637,7 +645,6 @@ void gl_node_free(struct gl_node *n)
     gl_pieces_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
-    gl_peers_done(n);
     gl_inbox_done(n);
     gl_buf_done(&n->about);
     gl_holds_free_all(n);

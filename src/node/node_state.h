@@ -20,23 +20,6 @@ struct gl_batch {
     uint32_t refs;
 };
 
-/* A store that answers and does not write: room.c. */
-struct gl_room {
-    bool is_shut;
-    gl_ms since;       /* when it refused first */
-    struct gl_why why; /* what it said last */
-    gl_ms opened_at;   /* when it last took something again; 0: it never had to */
-    gl_ms quiet_ms;    /* nothing must be refused so long before it is asked again */
-    gl_ms due;         /* then it is, or what it has kept for us is removed */
-    bool is_busy;      /* a call is under way */
-    bool is_doubted;   /* another node met no room */
-    bool is_left;      /* it may still have what we asked it to keep */
-    gl_str ballast;    /* that; "" : not yet made */
-    struct gl_store_req req;
-    struct gl_tx tx;
-    struct gl_write write;
-};
-
 struct gl_node {
     struct gl_node_config config;
     struct gl_node_ports ports;
@@ -61,19 +44,18 @@ struct gl_node {
     bool session_busy;
     gl_ms valid_until; /* after it others may take us for dead: nothing may start. INT64_MAX on a
                           store that is not shared */
-    bool is_leader;    /* does what only one node of a store should do; always, if not shared */
     gl_ms ttl;         /* of the session */
     gl_ms started_at;
-    gl_ms sent_at;      /* when the renewal under way was sent */
-    gl_ms steady_since; /* since when every renewal has succeeded over one connection; INT64_MAX:
-                           it has not */
+    gl_ms sent_at; /* when the call that opened the session left */
     struct gl_buf about;
     bool is_silent;          /* the store has not taken the last renewal ... */
     struct gl_why silence;   /* ... and why */
     enum gl_store_mood mood; /* as it was told last */
-    struct gl_room room;
-    bool session_ended; /* we have said that we leave */
-    struct gl_peers *peers;
+    bool session_ended;      /* we have said that we leave */
+    bool lost_told;
+    gl_str lost_why;
+    uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
+    char taken[GL_ULID_BYTES + 1]; /* ... and the last of them */
     struct gl_inbox *inbox;
     gl_ms renewed_at; /* when the store last took a write of ours for the session */
     struct gl_histogram commit_time;
@@ -83,7 +65,7 @@ struct gl_node {
     struct gl_session_info opened; /* by the store; ours once the rates have been read */
     struct gl_listing rates_listing;
     gl_str rates_after;
-    gl_ms session_due; /* when to open or renew */
+    gl_ms session_due; /* when to go on opening it; INT64_MAX: it is open */
     gl_ms alarm_at;
 
     struct gl_link batches, batches_free;
@@ -125,55 +107,41 @@ void gl_node_rearm(struct gl_node *n);
 void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 void gl_commits_on_time(struct gl_node *n);
 
-/* ---- room.c ---- */
-/* A commit or a renewal has failed: for want of room? */
-void gl_room_note(struct gl_node *n, const struct gl_store_req *req);
-/* Another node of this store says that it meets no room: is it so for us? */
-void gl_room_doubt(struct gl_node *n);
-void gl_room_on_time(struct gl_node *n);
-#define GL_ROOM_STATE "no room" /* what others are told of us then */
+/* ---- calls.c ---- */
+void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 
 /* ---- sessions.c ---- */
 /* How is the store to us? */
 enum gl_store_mood gl_sessions_mood(const struct gl_node *n);
-/* That may have changed: tell it if it has. */
+/* That may have changed, or the session may be lost: whoever wants to know is told if it is so. */
 void gl_sessions_tell(struct gl_node *n);
 /* The connection to the store is another one. */
 void gl_sessions_on_changed(struct gl_node *n);
-/* Have our renewals been good for long enough to judge others? */
-bool gl_sessions_may_judge(const struct gl_node *n);
 /* What the executor has of ours, and others will count on being dead, lives no longer than our
  * session and the orphan grace. */
 void gl_sessions_tell_exec(const struct gl_node *n);
+/* The effects VALID and LOST. */
+void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e);
+void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e);
+void gl_sessions_renew(struct gl_node *n, struct gl_store_req *req);
+void gl_sessions_note(struct gl_node *n, const struct gl_store_req *req); /* a renewal's outcome */
+/* The store is there, and has refused this for want of room. */
+bool gl_sessions_needs_room(const struct gl_store_req *req);
+/* Outside of a transaction of the core and of its calls: the core is told. */
+void gl_sessions_note_refused(struct gl_node *n, const struct gl_store_req *req);
 /* Leave the store in order, if nothing of ours runs. True: the answer is on its way. */
 bool gl_sessions_end(struct gl_node *n);
+
+/* A line for the operator. */
+void gl_sessions_say(const struct gl_node *n, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A transaction that took this job from a dead session has been committed. */
+void gl_sessions_note_taken(struct gl_node *n, gl_str job, gl_str from);
+void gl_sessions_say_taken(struct gl_node *n);
 
 /* Another node has used this rate: its record is read again, and the core told. */
 void gl_sessions_read_rate(struct gl_node *n, gl_str key);
 void gl_sessions_free_all(struct gl_node *n);
-
-/* ---- peers.c: the other nodes of a shared store ---- */
-void gl_peers_init(struct gl_node *n);
-void gl_peers_done(struct gl_node *n);
-gl_ms gl_peers_due(const struct gl_node *n);
-void gl_peers_on_time(struct gl_node *n);
-/* A session that is known to live, and is not ours; one that is known to be dead. */
-bool gl_peers_lives(const struct gl_node *n, gl_str session);
-bool gl_peers_is_dead(const struct gl_node *n, gl_str session);
-bool gl_peers_is_own(const struct gl_node *n, gl_str session); /* of this life or an earlier one */
-/* Is this job another node's? Of one with running attempts that is also a node whose session has
- * died and that lives on with the next one: it alone can ask its executor. */
-bool gl_peers_have(const struct gl_node *n, gl_str owner, bool runs);
-/* ... or one that other nodes take up: of those that were left behind, a guest takes only what was
- * left behind by earlier lives of its own node, and what its clients wait for. */
-bool gl_peers_mind(const struct gl_node *n, gl_str job, gl_str owner, bool runs);
-void gl_peers_note_dead(struct gl_node *n, gl_str session);
-/* Somebody has given work away. */
-void gl_peers_on_woken(struct gl_node *n);
-/* A transaction that took this job from a dead session has been committed. */
-void gl_peers_on_taken(struct gl_node *n, gl_str job, gl_str from);
-/* What was known of others was known of another store, perhaps. */
-void gl_peers_on_changed(struct gl_node *n);
 
 /* ---- inbox.c: commands for jobs that live elsewhere ---- */
 struct gl_inbox_entry;

@@ -1,17 +1,23 @@
-/* sessions.c - the one thing a node renews, and what must be known before it may begin. */
+/* sessions.c - a session is opened, and what must be known before it may begin is read. From then
+ * on core/cluster/renewal.h decides when it is renewed, and what is told here has been decided. */
 #include "node/node_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
 
 enum {
     RETRY_MS = 500,
     RATES_PAGE = 1000,
     MIGRATION_BYTES_MAX = 4096,
-    JUDGE_MS_MIN = 3000, /* others need time to reconnect, too, however short our TTL is */
+    LINE_BYTES = 512,
 };
 
 static void feed_session(struct gl_node *n)
 {
-    struct gl_event ev = {
-        .type = GL_EV_SESSION, .session = n->opened.id, .number = n->opened.incarnation};
+    struct gl_event ev = {.type = GL_EV_SESSION,
+                          .session = n->opened.id,
+                          .number = n->opened.incarnation,
+                          .sent_at = n->sent_at};
 
     n->session = n->opened.id;
     gl_node_feed(n, &ev);
@@ -60,7 +66,7 @@ static void on_rates(struct gl_store_req *req)
         if (req->records_n == RATES_PAGE) {
             read_rates(n);
         } else {
-            n->session_due = n->ports.clock->now(n->ports.clock) + n->ttl / 3;
+            n->session_due = INT64_MAX;
             feed_session(n);
         }
     }
@@ -153,12 +159,15 @@ static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
 
 static const char *state_of(const struct gl_node *n)
 {
-    return n->stopping || n->draining ? "stopping"
-           : n->config.passive        ? "passive"
-           : n->config.guest          ? "guest"
-           : n->room.is_shut          ? GL_ROOM_STATE
-           : n->ready                 ? "ready"
-                                      : "starting";
+    gl_ms since;
+    gl_str why;
+
+    return n->stopping || n->draining               ? "stopping"
+           : n->config.passive                      ? "passive"
+           : n->config.guest                        ? "guest"
+           : gl_core_is_shut(n->core, &since, &why) ? GL_STATE_NO_ROOM
+           : n->ready                               ? "ready"
+                                                    : "starting";
 }
 
 static gl_str describe(struct gl_node *n)
@@ -197,28 +206,15 @@ static gl_str describe(struct gl_node *n)
     return gl_buf_view(&n->about);
 }
 
-/* ---- the session ---- */
+/* ---- what is told of it ---- */
 
 void gl_sessions_on_changed(struct gl_node *n)
 {
     struct gl_event ev = {.type = GL_EV_CHANGED, .context = n->config.context};
 
-    n->steady_since = INT64_MAX;
     if (n->session.n > 0 && !n->stopping && !n->lost) {
-        n->session_due = n->session_busy ? n->session_due : n->now; /* are we still known? */
-        gl_peers_on_changed(n);
         gl_node_feed(n, &ev);
     }
-}
-
-bool gl_sessions_may_judge(const struct gl_node *n)
-{
-    gl_ms wait = n->ttl > JUDGE_MS_MIN ? n->ttl : JUDGE_MS_MIN;
-
-    if (n->now >= n->valid_until) {
-        return false; /* we have slept, or the store was silent: perhaps for everybody */
-    }
-    return n->steady_since != INT64_MAX && (n->now - n->steady_since >= wait || GL_PLANT(26));
 }
 
 void gl_sessions_tell_exec(const struct gl_node *n)
@@ -230,75 +226,129 @@ void gl_sessions_tell_exec(const struct gl_node *n)
     }
 }
 
-/* It counts from the moment of asking: when the store has heard of it, nobody knows. */
-static void good_until(struct gl_node *n)
+void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e)
 {
-    if (n->ports.store->ops->shared) {
-        /* Counted from the answer: the request may have waited for a connection meanwhile. One that
-         * comes too late begins it anew, as others' may have done who have not renewed yet. */
-        bool is_steady = n->steady_since != INT64_MAX && n->now < n->valid_until;
-
-        n->steady_since = is_steady ? n->steady_since : n->now;
-        n->valid_until = n->sent_at + n->ttl - n->ttl / 10 - 100;
+    n->valid_until = e->deadline_at;
+    if (n->exec_up) { /* else it is told when it is */
         gl_sessions_tell_exec(n);
     }
 }
 
-static void lost(struct gl_node *n, const char *why)
+void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e)
 {
-    struct gl_event stop = {.type = GL_EV_STOP};
-
     n->lost = true;
-    n->session_due = INT64_MAX;
-    n->valid_until = n->now < n->valid_until ? n->now : n->valid_until;
-    gl_sessions_tell_exec(n);
-    n->is_leader = false;
-    GL_TRACE(n->config.trace, NODE, .what = "session lost");
-    gl_node_feed(n, &stop); /* someone else may own our jobs: start nothing more */
-    if (n->config.on_session_lost != NULL) {
-        n->config.on_session_lost(n->config.owner,
-                                  why[0] != '\0' ? why : "this node's session was declared dead");
+    n->lost_why = gl_str_dup(&n->strings, e->why);
+}
+
+bool gl_sessions_needs_room(const struct gl_store_req *req)
+{
+    return req->status == GL_E_UNAVAILABLE && req->why.needs_help;
+}
+
+void gl_sessions_note_refused(struct gl_node *n, const struct gl_store_req *req)
+{
+    struct gl_event ev = {.type = GL_EV_REFUSED,
+                          .context = n->config.context,
+                          .code = req->status,
+                          .why = gl_str_of(req->why.text),
+                          .needs_help = true};
+
+    if (gl_sessions_needs_room(req) && n->session.n > 0 && !n->stopping) {
+        gl_node_feed(n, &ev);
+        gl_sessions_tell(n);
     }
 }
 
 /* Renewals that are refused for want of room are no silence. */
 enum gl_store_mood gl_sessions_mood(const struct gl_node *n)
 {
-    bool is_silent = n->is_silent && !(n->room.is_shut && n->silence.needs_help);
+    gl_ms since;
+    gl_str why;
+    bool is_shut = gl_core_is_shut(n->core, &since, &why);
+    bool is_silent = n->is_silent && !(is_shut && n->silence.needs_help);
 
-    return is_silent ? GL_STORE_SILENT : n->room.is_shut ? GL_STORE_SHUT : GL_STORE_HEARD;
+    return is_silent ? GL_STORE_SILENT : is_shut ? GL_STORE_SHUT : GL_STORE_HEARD;
 }
 
-void gl_sessions_tell(struct gl_node *n)
+static void tell_mood(struct gl_node *n, enum gl_store_mood mood)
 {
-    enum gl_store_mood mood = gl_sessions_mood(n);
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    gl_ms since;
+    gl_str why;
 
-    if (n->session.n == 0 || mood == n->mood) {
-        return;
-    }
     n->mood = mood;
+    (void)gl_core_is_shut(n->core, &since, &why); /* that is the mood */
     if (n->config.on_mood != NULL) {
         n->config.on_mood(n->config.owner, mood,
                           mood == GL_STORE_SILENT ? n->silence.text
-                          : mood == GL_STORE_SHUT ? n->room.why.text
+                          : mood == GL_STORE_SHUT ? gl_str_c(&a, why)
                                                   : "");
     }
 }
 
+/* Not from inside a step of the core: who is told may stop the node. */
+void gl_sessions_tell(struct gl_node *n)
+{
+    enum gl_store_mood mood = gl_sessions_mood(n);
+
+    if (n->lost && !n->lost_told) {
+        n->lost_told = true;
+        if (n->config.on_session_lost != NULL) {
+            n->config.on_session_lost(n->config.owner, n->lost_why.p);
+        }
+    }
+    if (n->session.n > 0 && mood != n->mood) {
+        tell_mood(n, mood);
+    }
+}
+
+void gl_sessions_say(const struct gl_node *n, const char *fmt, ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+
+    if (n->config.on_news == NULL) {
+        return;
+    }
+    va_start(args, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, args); /* a long line is cut */
+    va_end(args);
+    n->config.on_news(n->config.owner, line);
+}
+
+void gl_sessions_note_taken(struct gl_node *n, gl_str job, gl_str from)
+{
+    bool is_own = gl_str_starts(from, n->config.name) && from.n > n->config.name.n &&
+                  from.p[n->config.name.n] == '#';
+
+    if (n->ports.store->ops->shared && job.n == GL_ULID_BYTES && !is_own) {
+        n->taken_n++;
+        memcpy(n->taken, job.p, GL_ULID_BYTES);
+    }
+}
+
+void gl_sessions_say_taken(struct gl_node *n)
+{
+    if (n->taken_n == 1) {
+        gl_sessions_say(n, "took over job %s of a dead node", n->taken);
+    } else if (n->taken_n > 1) {
+        gl_sessions_say(n, "took over %llu jobs of dead nodes, the last of them %s",
+                        (unsigned long long)n->taken_n, n->taken);
+    }
+    n->taken_n = 0;
+}
+
+/* ---- opening it ---- */
+
 static void failed(struct gl_node *n, const struct gl_store_req *req)
 {
     n->session_due = n->now + (n->ttl / 6 < RETRY_MS ? n->ttl / 6 : RETRY_MS);
-    n->steady_since = INT64_MAX;
-    n->is_silent = true;
-    n->silence = req->why;
-    gl_room_note(n, req);
-    gl_sessions_tell(n);
-    if (n->session.n == 0 && n->config.on_trouble != NULL) {
+    if (n->config.on_trouble != NULL) {
         n->config.on_trouble(n->config.owner, req->status, req->why.text);
     }
 }
 
-static void on_session(struct gl_store_req *req)
+static void on_opened(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
@@ -308,23 +358,32 @@ static void on_session(struct gl_store_req *req)
     n->config.trace->now = n->now;
     if (n->stopping) {
         n->session_due = INT64_MAX;
-    } else if (req->status == GL_E_GONE && n->session.n > 0) {
-        lost(n, req->why.text);
     } else if (req->status != 0) {
         failed(n, req);
     } else {
-        good_until(n);
-        n->is_silent = false;
-        gl_sessions_tell(n);
-        n->session_due = (n->ports.store->ops->shared ? n->sent_at : n->now) + n->ttl / 3;
         n->renewed_at = n->now;
-        if (n->session.n == 0) {
-            n->opened = req->session;
-            n->opened.id = gl_str_dup(&n->strings, req->session.id);
-            read_rates(n);
-        }
+        n->opened = req->session;
+        n->opened.id = gl_str_dup(&n->strings, req->session.id);
+        read_rates(n);
     }
     gl_node_rearm(n);
+}
+
+void gl_sessions_renew(struct gl_node *n, struct gl_store_req *req)
+{
+    struct gl_store *s = n->ports.store;
+
+    s->ops->session_renew(s, req, n->session, n->ttl, describe(n));
+}
+
+void gl_sessions_note(struct gl_node *n, const struct gl_store_req *req)
+{
+    n->is_silent = req->status != 0 && req->status != GL_E_GONE;
+    if (n->is_silent) {
+        n->silence = req->why;
+    } else if (req->status == 0) {
+        n->renewed_at = n->now;
+    }
 }
 
 /* ---- a store that is only half there ---- */
@@ -381,8 +440,6 @@ static void look(struct gl_node *n)
     n->ports.store->ops->get(n->ports.store, &n->session_req, n->config.context, &n->migration, 1);
 }
 
-/* ---- the session, again ---- */
-
 static void make_nonce(struct gl_node *n)
 {
     static const char alphabet[] = "0123456789abcdefghijklmnopqrstuv";
@@ -406,31 +463,29 @@ void gl_sessions_on_time(struct gl_node *n)
         look(n);
         return;
     }
-    if (n->session.n == 0 && n->opened.id.n > 0) { /* the rates could not be read */
+    if (n->opened.id.n > 0) { /* the rates could not be read */
         read_rates(n);
         return;
     }
     n->session_busy = true;
     n->outstanding++;
     n->sent_at = n->now;
-    n->session_req = (struct gl_store_req){.done = on_session, .owner = n};
-    if (n->session.n == 0) {
-        make_nonce(n);
-        n->session_wish = (struct gl_session_wish){.node = n->config.name,
-                                                   .nonce = gl_str_of(n->nonce),
-                                                   .ttl_ms = n->ttl,
-                                                   .about = describe(n)};
-        s->ops->session_open(s, &n->session_req, &n->session_wish);
-    } else {
-        s->ops->session_renew(s, &n->session_req, n->session, n->ttl, describe(n));
-    }
+    make_nonce(n);
+    n->session_wish = (struct gl_session_wish){.node = n->config.name,
+                                               .nonce = gl_str_of(n->nonce),
+                                               .ttl_ms = n->ttl,
+                                               .about = describe(n)};
+    n->session_req = (struct gl_store_req){.done = on_opened, .owner = n};
+    s->ops->session_open(s, &n->session_req, &n->session_wish);
 }
 
 void gl_node_show(struct gl_node *n)
 {
-    /* A renewal under way says what was before: then the next one tells it. */
-    if (n->session.n > 0 && !n->session_busy && !n->stopping && !n->lost) {
-        n->session_due = n->ports.clock->now(n->ports.clock);
+    struct gl_event ev = {.type = GL_EV_SHOW};
+
+    if (n->session.n > 0 && !n->stopping && !n->lost) {
+        gl_node_feed(n, &ev);
+        gl_node_rearm(n);
     }
 }
 

@@ -57,7 +57,7 @@ static bool is_bounded(const struct gl_trim *t)
 /* One node looks after a shared store: then it is as with a store of one's own. */
 static bool leads(const struct gl_trim *t)
 {
-    return t->node->is_leader || !gl_trim_is_shared(t);
+    return gl_core_leads(t->node->core);
 }
 
 /* ---- calls ---- */

@@ -311,7 +311,7 @@ static bool is_in_memory(const struct gl_trim_going *g, const struct gl_record *
 {
     const struct gl_node *n = g->trim->node;
 
-    return gl_core_owns(n->core, g->id) || gl_peers_lives(n, r->owner);
+    return gl_core_owns(n->core, g->id) || gl_core_lives(n->core, r->owner);
 }
 
 /* Its record is damaged, and nobody remembers what it said; `g->r` is what can be read of it. */

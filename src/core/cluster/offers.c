@@ -1,5 +1,7 @@
 #include "core/cluster/offers.h"
 
+#include "core/cluster/peers.h"
+#include "core/cluster/session.h"
 #include "core/cluster/spread.h"
 #include "core/flow/txn.h"
 #include "core/place/slots.h"
@@ -133,26 +135,50 @@ gl_str gl_offers_needs(struct gl_arena *a, const struct gl_flow *flow)
 
 /* ---- what others offer ---- */
 
-void gl_offers_on_heard(struct gl_core *c, const struct gl_event *ev)
+/* A node that starts nothing for others offers them nothing. */
+static bool is_offering(const struct gl_core *c, const struct gl_event_session *s)
 {
-    const struct gl_event_record *r = ev->records.items;
-    struct gl_buf all = {0};
-    size_t n = 0;
+    return gl_session_in_scope(c, s->stack, s->env_scope) &&
+           (gl_str_is(s->state, "ready") || gl_str_is(s->state, "starting") ||
+            gl_str_is(s->state, GL_STATE_NO_ROOM));
+}
 
-    if (!c->shared || ev->records.n == 0) {
-        return; /* it tells only what may be looked for */
+static gl_str set_of(struct gl_arena *a, const struct gl_event_session *s)
+{
+    const struct gl_event_pool *pools = s->pools.items;
+    struct gl_buf out = {0};
+    gl_str set;
+
+    for (size_t i = 0; i < s->pools.n; i++) {
+        gl_buf_fmt(&out, "%s%.*s:%llu", i > 0 ? "," : "", GL_STR_ARG(pools[i].name),
+                   (unsigned long long)pools[i].slots);
     }
-    c->offers_unknown = false;
-    for (size_t i = 0; i < ev->records.n; i++) {
-        if (gl_str_is(r[i].kind, "unknown")) {
-            c->offers_unknown = true;
-        } else if (gl_str_is(r[i].kind, "offers") && n < OFFERS_MAX) {
-            gl_buf_fmt(&all, "%s%.*s", n++ > 0 ? "\n" : "", GL_STR_ARG(r[i].value));
-        }
+    set = gl_str_dup(a, gl_buf_view(&out));
+    gl_buf_done(&out);
+    return set;
+}
+
+/* Sorted, each once, so that the same nodes always look the same. */
+static size_t insert(gl_str *sets, size_t n, gl_str set)
+{
+    size_t at = 0;
+
+    while (at < n && gl_str_cmp(sets[at], set) < 0) {
+        at++;
     }
-    if (!c->offers_heard || !gl_str_eq(gl_buf_view(&all), c->offers)) {
+    if (at < n && gl_str_eq(sets[at], set)) {
+        return n;
+    }
+    memmove(&sets[at + 1], &sets[at], (n - at) * sizeof(*sets));
+    sets[at] = set;
+    return n + 1;
+}
+
+static void set_offers(struct gl_core *c, gl_str all)
+{
+    if (!c->offers_heard || !gl_str_eq(all, c->offers)) {
         GL_MARK(c->trace, "offers.changed");
-        gl_core_set(c, &c->offers, gl_buf_view(&all));
+        gl_core_set(c, &c->offers, all);
         c->lacks_due = c->now;
         if (c->sweep.passed_over) { /* what was another node's to take may be ours now */
             c->sweep.passed_over = false;
@@ -161,6 +187,29 @@ void gl_offers_on_heard(struct gl_core *c, const struct gl_event *ev)
         }
     }
     c->offers_heard = true;
+}
+
+void gl_offers_on_listed(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_session *s = ev->sessions.items;
+    gl_str *sets = GL_NEW_ARRAY(c->out->arena, gl_str, ev->sessions.n + 1);
+    struct gl_buf all = {0};
+    size_t n = 0;
+
+    c->offers_unknown = false;
+    for (size_t i = 0; i < ev->sessions.n; i++) {
+        if (!gl_peers_lives(c, s[i].id) || s[i].left_ms < 0) {
+            continue;
+        }
+        c->offers_unknown |= !s[i].is_told || (is_offering(c, &s[i]) && !s[i].has_pools);
+        if (is_offering(c, &s[i]) && s[i].has_pools) {
+            n = insert(sets, n, set_of(c->out->arena, &s[i]));
+        }
+    }
+    for (size_t i = 0; i < n && i < OFFERS_MAX; i++) {
+        gl_buf_fmt(&all, "%s%.*s", i > 0 ? "\n" : "", GL_STR_ARG(sets[i]));
+    }
+    set_offers(c, gl_buf_view(&all));
     gl_buf_done(&all);
 }
 

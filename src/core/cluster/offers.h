@@ -15,14 +15,14 @@
  *     run that could not run before, so a job does not go round and round.
  *   - While nobody offers the pool the job stays where it is.
  *
- * Called: gl_offers_on_heard() with every listing of the sessions; gl_offers_lack() when a step
+ * Called: gl_offers_on_listed() with every listing of the sessions; gl_offers_lack() when a step
  * cannot be queued here; gl_offers_move() once per step of the core. */
 #ifndef GL_CORE_CLUSTER_OFFERS_H
 #define GL_CORE_CLUSTER_OFFERS_H
 
 #include "core/core_state.h"
 
-void gl_offers_on_heard(struct gl_core *c, const struct gl_event *ev);
+void gl_offers_on_listed(struct gl_core *c, const struct gl_event *ev);
 
 /* What all steps of this flow need, in the arena. */
 gl_str gl_offers_needs(struct gl_arena *a, const struct gl_flow *flow);

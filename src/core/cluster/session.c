@@ -1,5 +1,6 @@
 #include "core/cluster/session.h"
 
+#include "core/cluster/renewal.h"
 #include "core/heal/sweep.h"
 
 void gl_session_init(struct gl_core *c, const struct gl_core_config *config)
@@ -30,5 +31,6 @@ void gl_session_on_open(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(c->session.n == 0);
     gl_core_set(c, &c->session, ev->session);
     GL_TRACE(c->trace, NODE, .number = (int64_t)ev->number, .what = "session");
+    gl_renewal_begin(c, ev);
     gl_sweep_begin(c);
 }

@@ -1,6 +1,8 @@
 #include "core/cluster/spread.h"
 
 #include "core/cluster/offers.h"
+#include "core/cluster/peers.h"
+#include "core/cluster/session.h"
 #include "core/flow/txn.h"
 #include "core/place/slots.h"
 
@@ -14,23 +16,36 @@ enum {
     LOOKED_AT_MAX = 32 /* of those who wait, for one that can be */
 };
 
-void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev)
+/* Slots that nodes of our scope have free in this pool. */
+static uint64_t free_of(const struct gl_core *c, const struct gl_event_session *s, gl_str pool)
 {
-    const struct gl_event_record *pools = ev->records.items;
+    const struct gl_event_pool *all = s->pools.items;
+    uint64_t n = 0;
 
-    for (size_t i = 0; i < c->pools_n; i++) {
-        c->pools[i].others_free = ev->records.n > 0 ? 0 : c->pools[i].others_free;
-        for (size_t k = 0; k < ev->records.n; k++) {
-            if (gl_str_eq(pools[k].id, c->pools[i].name)) {
-                c->pools[i].others_free =
-                    (pools[k].rev < GL_SLOTS_MAX ? (uint32_t)pools[k].rev : GL_SLOTS_MAX) * AHEAD;
-            }
+    for (size_t i = 0; i < s->pools.n && gl_session_in_scope(c, s->stack, s->env_scope); i++) {
+        uint64_t taken = all[i].in_use + all[i].waiting;
+
+        if (gl_str_eq(all[i].name, pool) && all[i].slots > taken && all[i].slots <= GL_SLOTS_MAX) {
+            n += all[i].slots - taken;
         }
     }
-    gl_offers_on_heard(c, ev);
-    if (c->shared && ev->number != 0) {
-        c->sweep.hunts |= (uint8_t)ev->number;
-        c->sweep.hunt_due = c->now;
+    return n;
+}
+
+void gl_spread_on_listed(struct gl_core *c, const struct gl_event *ev)
+{
+    const struct gl_event_session *all = ev->sessions.items;
+
+    for (size_t i = 0; i < c->pools_n; i++) {
+        uint64_t n = 0;
+
+        for (size_t k = 0; k < ev->sessions.n; k++) {
+            if (gl_peers_lives(c, all[k].id) && all[k].left_ms >= 0 &&
+                gl_str_is(all[k].state, "ready")) {
+                n += free_of(c, &all[k], c->pools[i].name);
+            }
+        }
+        c->pools[i].others_free = (n < GL_SLOTS_MAX ? (uint32_t)n : GL_SLOTS_MAX) * AHEAD;
     }
 }
 

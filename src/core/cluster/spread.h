@@ -8,7 +8,7 @@
 
 #include "core/core_state.h"
 
-void gl_spread_on_heard(struct gl_core *c, const struct gl_event *ev);
+void gl_spread_on_listed(struct gl_core *c, const struct gl_event *ev);
 /* Before slots are given out: what waits here and could run elsewhere is given away. */
 void gl_spread_out(struct gl_core *c);
 

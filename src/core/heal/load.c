@@ -2,6 +2,7 @@
 
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
+#include "core/cluster/peers.h"
 #include "core/cluster/session.h"
 #include "core/flow/items.h"
 #include "core/flow/ledger.h"
@@ -610,6 +611,24 @@ static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_ev
     gl_list_push(c->lru.next, &j->lru);
 }
 
+/* Does the job have running attempts, by its record? If nobody can tell: yes. */
+static bool runs(struct gl_core *c, const struct gl_event_record *job)
+{
+    struct gl_json j;
+    int64_t wake = GL_WAKE_RUNNING; /* zero is not written */
+
+    if (gl_json_parse(&j, job->value, GL_RECORD_BYTES_MAX, c->out->arena, NULL) == 0) {
+        (void)gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "wake"), &wake);
+    }
+    return wake == GL_WAKE_RUNNING;
+}
+
+/* Its owner is dead, and the owner's node has not begun its next life. */
+static bool is_left_behind(struct gl_core *c, const struct gl_event_record *job)
+{
+    return job->owner_dead && !gl_peers_have(c, job->owner, runs(c, job));
+}
+
 /* Of one that is not ours, but nobody else's either: is what is left of it of no use any more? */
 static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
@@ -617,20 +636,20 @@ static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event
     bool ended;
 
     gl_job_clear(c, j);
-    ended =
-        rec->owner_dead && gl_restore_head(c, j, ev) == 0 && gl_job_status_is_terminal(j->r.status);
+    ended = is_left_behind(c, rec) && gl_restore_head(c, j, ev) == 0 &&
+            gl_job_status_is_terminal(j->r.status);
     gl_job_clear(c, j);
     return ended;
 }
 
-static bool may_be_ours(const struct gl_core *c, const struct gl_event *ev)
+static bool may_be_ours(struct gl_core *c, const struct gl_event *ev)
 {
     const struct gl_event_record *rec = ev->records.items;
 
     if (gl_str_eq(rec->owner, c->session)) {
         return true;
     }
-    return (rec->owner_dead || rec->owner.n == 0) &&
+    return (is_left_behind(c, rec) || rec->owner.n == 0) &&
            gl_session_in_scope(c, ev->stack, ev->env_scope);
 }
 
@@ -647,6 +666,9 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     GL_ASSERT(ev->records.n > 0);
+    if (rec->owner_dead) {
+        gl_peers_note_dead(c, rec->owner);
+    }
     if (!may_be_ours(c, ev)) {
         bool is_left = !is_another_nodes(c, rec) && !has_ended(c, j, ev);
 

@@ -2,6 +2,7 @@
 
 #include "core/agents/agents.h"
 #include "core/cluster/offers.h"
+#include "core/cluster/peers.h"
 #include "core/cluster/spread.h"
 #include "core/flow/gate.h"
 #include "core/flow/ledger.h"
@@ -303,6 +304,21 @@ static bool has_room(const struct gl_core *c, const struct gl_event_entry *e)
                                      : c->jobs_loading < HUNT_LOADS_MAX;
 }
 
+static bool is_anothers(const struct gl_core *c, const struct gl_event_entry *e)
+{
+    return e->rev > 0 && !gl_core_owns(c, e->id) &&
+           gl_peers_mind(c, e->owner, e->score == GL_WAKE_RUNNING, e->is_wanted);
+}
+
+/* The pools that a node must offer to take it; "" if any node may. Only we can ask our executor
+ * about attempts of our earlier lives, whatever pools we offer now. */
+static gl_str needs_of(const struct gl_core *c, const struct gl_event_entry *e)
+{
+    bool is_ours = e->score == GL_WAKE_RUNNING && gl_peers_is_own(c, e->owner);
+
+    return is_ours ? (gl_str){0} : e->needs;
+}
+
 /* The first `n` entries of a page. Several nodes look at the same page at the same time: each
  * begins at another place. */
 static void take_page(struct gl_core *c, const struct gl_event_entry *entries, size_t n)
@@ -312,10 +328,10 @@ static void take_page(struct gl_core *c, const struct gl_event_entry *entries, s
     for (size_t i = 0; i < n; i++) {
         const struct gl_event_entry *e = &entries[(first + i) % n];
 
-        if (e->id.n != GL_ULID_BYTES || e->foreign) {
+        if (e->id.n != GL_ULID_BYTES || is_anothers(c, e)) {
             continue;
         }
-        if (!gl_offers_may_take(c, e->needs)) {
+        if (!gl_offers_may_take(c, needs_of(c, e))) {
             GL_MARK(c->trace, "offers.passed_over");
             c->sweep.passed_over = true;
             continue;
@@ -361,7 +377,7 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
     if (due_n < ev->entries.n) {
         gl_ms due = entries[due_n].score;
 
-        if (entries[due_n].foreign && due < c->now + FOREIGN_MS) {
+        if (is_anothers(c, &entries[due_n]) && due < c->now + FOREIGN_MS) {
             due = c->now + FOREIGN_MS; /* its owner will see to it; what is behind it can wait */
         }
         c->cold_due = due < c->cold_due ? due : c->cold_due;

@@ -1,0 +1,144 @@
+#include "core/cluster/renewal.h"
+
+#include "core/component.h"
+
+enum {
+    RETRY_MS = 500,
+    MARGIN_MS = 100,     /* ... and a tenth of the TTL: clocks run at slightly different speeds */
+    JUDGE_MS_MIN = 3000, /* others need time to reconnect, too, however short our TTL is */
+};
+
+static void hold_until(struct gl_core *c, gl_ms until)
+{
+    c->renewal.valid_until = until;
+    gl_effect_add(c->out, GL_FX_VALID, 0)->deadline_at = until;
+}
+
+static void is_good(struct gl_core *c)
+{
+    struct gl_renewal_state *r = &c->renewal;
+
+    GL_ASSERT(r->sent_at <= c->now);
+    if (c->shared) {
+        /* Counted from the answer: the request may have waited for a connection meanwhile. One that
+         * comes too late begins it anew, as others' may have done who have not renewed yet. */
+        bool is_steady = r->steady_since != INT64_MAX && c->now < r->valid_until;
+
+        r->steady_since = is_steady ? r->steady_since : c->now;
+        hold_until(c, GL_PLANT(73) ? INT64_MAX /* planted: it holds for ever */
+                                   : r->sent_at + r->ttl_ms - r->ttl_ms / 10 - MARGIN_MS);
+    }
+    r->due = (c->shared ? r->sent_at : c->now) + r->ttl_ms / 3;
+}
+
+void gl_renewal_begin(struct gl_core *c, const struct gl_event *ev)
+{
+    if (gl_components_are_on(c)) {
+        c->renewal.sent_at = ev->sent_at;
+        is_good(c);
+    }
+}
+
+void gl_renewal_hurry(struct gl_core *c)
+{
+    if (c->renewal.call == 0 && gl_components_are_on(c)) {
+        c->renewal.due = c->now;
+    }
+}
+
+void gl_renewal_on_changed(struct gl_core *c)
+{
+    c->renewal.steady_since = INT64_MAX;
+    gl_renewal_hurry(c); /* are we still known? */
+}
+
+bool gl_renewal_may_judge(const struct gl_core *c)
+{
+    const struct gl_renewal_state *r = &c->renewal;
+    gl_ms wait = r->ttl_ms > JUDGE_MS_MIN ? r->ttl_ms : JUDGE_MS_MIN;
+
+    if (c->now >= r->valid_until) {
+        return false; /* we have slept, or the store was silent: perhaps for everybody */
+    }
+    return r->steady_since != INT64_MAX && (c->now - r->steady_since >= wait || GL_PLANT(26));
+}
+
+/* Others may own our jobs from now on: nothing starts any more. */
+static void lose(struct gl_core *c, gl_str why)
+{
+    struct gl_renewal_state *r = &c->renewal;
+
+    r->is_lost = true;
+    r->due = INT64_MAX;
+    hold_until(c, c->now < r->valid_until ? c->now : r->valid_until);
+    c->stopping = true;
+    c->leader.leads = false;
+    GL_TRACE(c->trace, NODE, .what = "session lost");
+    gl_effect_add(c->out, GL_FX_LOST, 0)->why =
+        gl_str_dup(c->out->arena, why.n > 0 ? why : GL_S("this node's session was declared dead"));
+}
+
+static gl_ms due(const struct gl_core *c)
+{
+    return c->renewal.call == 0 ? c->renewal.due : INT64_MAX;
+}
+
+static void on_time(struct gl_core *c)
+{
+    c->renewal.due = INT64_MAX;
+    c->renewal.sent_at = c->now;
+    c->renewal.call = gl_call_renew(c, GL_COMPONENT_RENEWAL);
+}
+
+static void on_answer(struct gl_core *c, const struct gl_event *ev)
+{
+    struct gl_renewal_state *r = &c->renewal;
+
+    if (ev->number != r->call) {
+        return;
+    }
+    r->call = 0;
+    if (!gl_components_are_on(c)) {
+        return;
+    }
+    if (ev->code == GL_E_GONE) {
+        lose(c, ev->why);
+    } else if (ev->code != 0) {
+        r->due = c->now + (r->ttl_ms / 6 < RETRY_MS ? r->ttl_ms / 6 : RETRY_MS);
+        r->steady_since = INT64_MAX;
+    } else {
+        is_good(c);
+    }
+}
+
+/* ---- in a snapshot of the core ---- */
+
+#define F(member, type) GL_FIELD(gl_renewal_state, member, type, 0, "")
+
+static const struct gl_field fields[] = {
+    F(call, U64),         F(due, I64),         F(ttl_ms, I64),   F(sent_at, I64),
+    F(steady_since, I64), F(valid_until, I64), F(is_lost, BOOL),
+};
+#undef F
+
+static const struct gl_schema schema = {.name = "renewal",
+                                        .bytes = sizeof(struct gl_renewal_state),
+                                        .fields = fields,
+                                        .fields_n = GL_COUNT(fields)};
+
+static void save(const struct gl_core *c, struct gl_buf *out)
+{
+    gl_snapshot_put(out, "renewal", &schema, &c->renewal);
+}
+
+static int restore(struct gl_core *c, struct gl_snapshot_line *l)
+{
+    return gl_snapshot_get(l, &schema, &c->renewal);
+}
+
+const struct gl_component gl_renewal = {.name = "renewal",
+                                        .due = due,
+                                        .on_time = on_time,
+                                        .on_answer = on_answer,
+                                        .save = save,
+                                        .restore = restore};

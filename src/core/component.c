@@ -1,0 +1,168 @@
+#include "core/component.h"
+
+#include "core/cluster/leader.h"
+#include "core/cluster/peers.h"
+#include "core/cluster/renewal.h"
+
+static const struct gl_component *const components[] = {
+    [GL_COMPONENT_RENEWAL] = &gl_renewal,
+    [GL_COMPONENT_ROOM] = &gl_room,
+    [GL_COMPONENT_PEERS] = &gl_peers,
+    [GL_COMPONENT_LEADER] = &gl_leader,
+};
+
+void gl_components_init(struct gl_core *c, const struct gl_core_config *config)
+{
+    c->renewal = (struct gl_renewal_state){.ttl_ms = config->ttl_ms,
+                                           .due = INT64_MAX,
+                                           .steady_since = INT64_MAX,
+                                           .valid_until = INT64_MAX};
+    c->room.due = INT64_MAX;
+    c->leader.leads = !c->shared;
+    gl_peers_init(c);
+}
+
+void gl_components_done(struct gl_core *c)
+{
+    gl_peers_done(c);
+    gl_core_set(c, &c->room.why, (gl_str){0});
+}
+
+void gl_components_on_changed(struct gl_core *c)
+{
+    gl_renewal_on_changed(c);
+    gl_peers_on_changed(c);
+    gl_leader_on_changed(c);
+}
+
+bool gl_components_are_on(const struct gl_core *c)
+{
+    return c->session.n > 0 && !c->ending && !c->renewal.is_lost && c->renewal.ttl_ms > 0;
+}
+
+gl_ms gl_components_due(const struct gl_core *c)
+{
+    gl_ms due = INT64_MAX;
+
+    for (size_t i = 0; gl_components_are_on(c) && i < GL_COUNT(components); i++) {
+        gl_ms at = components[i]->due(c);
+
+        due = at < due ? at : due;
+    }
+    return due;
+}
+
+void gl_components_on_time(struct gl_core *c)
+{
+    for (size_t i = 0; i < GL_COUNT(components); i++) {
+        if (gl_components_are_on(c) && components[i]->due(c) <= c->now) {
+            components[i]->on_time(c);
+        }
+    }
+}
+
+void gl_components_on_answer(struct gl_core *c, const struct gl_event *ev)
+{
+    GL_ASSERT(ev->by < GL_COUNT(components));
+    components[ev->by]->on_answer(c, ev);
+}
+
+void gl_components_save(const struct gl_core *c, struct gl_buf *out)
+{
+    for (size_t i = 0; i < GL_COUNT(components); i++) {
+        components[i]->save(c, out);
+    }
+}
+
+bool gl_components_restore(struct gl_core *c, gl_str kind, struct gl_snapshot_line *l, int *ret)
+{
+    for (size_t i = 0; i < GL_COUNT(components); i++) {
+        if (gl_str_is(kind, components[i]->name)) {
+            *ret = components[i]->restore(c, l);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- calls ---- */
+
+static struct gl_call *call(struct gl_core *c, enum gl_component_id by, enum gl_call_type type)
+{
+    struct gl_effect *e = gl_effect_add(c->out, GL_FX_CALL, 0);
+    struct gl_call *call = GL_NEW(c->out->arena, struct gl_call);
+
+    GL_ASSERT(gl_components_are_on(c));
+    *call = (struct gl_call){.by = by, .type = type, .number = ++c->last_call};
+    e->context = gl_str_dup(c->out->arena, c->context);
+    e->call = call;
+    return call;
+}
+
+uint64_t gl_call_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id)
+{
+    struct gl_call *x = call(c, by, GL_CALL_GET);
+
+    x->key = (struct gl_key){.kind = gl_str_dup(c->out->arena, kind),
+                             .id = gl_str_dup(c->out->arena, id)};
+    return x->number;
+}
+
+uint64_t gl_call_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx)
+{
+    struct gl_call *x = call(c, by, GL_CALL_COMMIT);
+
+    GL_ASSERT(tx->id == 0 && tx->writes_n > 0);
+    x->tx = tx;
+    return x->number;
+}
+
+uint64_t gl_call_renew(struct gl_core *c, enum gl_component_id by)
+{
+    return call(c, by, GL_CALL_RENEW)->number;
+}
+
+uint64_t gl_call_sessions(struct gl_core *c, enum gl_component_id by)
+{
+    return call(c, by, GL_CALL_SESSIONS)->number;
+}
+
+uint64_t gl_call_declare(struct gl_core *c, enum gl_component_id by, gl_str session)
+{
+    struct gl_call *x = call(c, by, GL_CALL_DECLARE);
+
+    GL_ASSERT(session.n > 0 && !gl_str_eq(session, c->session));
+    x->session = gl_str_dup(c->out->arena, session);
+    return x->number;
+}
+
+struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, size_t guards_n,
+                              const struct gl_write *write)
+{
+    struct gl_arena *a = c->out->arena;
+    struct gl_tx *tx = GL_NEW(a, struct gl_tx);
+    struct gl_guard *g = GL_NEW_ARRAY(a, struct gl_guard, guards_n + 1);
+    struct gl_write *w = GL_NEW(a, struct gl_write);
+
+    for (size_t i = 0; i < guards_n; i++) {
+        g[i] = guards[i];
+        g[i].owner = gl_str_dup(a, g[i].owner);
+    }
+    *w = *write;
+    w->id = gl_str_dup(a, w->id);
+    w->owner = gl_str_dup(a, w->owner);
+    *tx = (struct gl_tx){.context = gl_str_dup(a, c->context),
+                         .session = gl_str_dup(a, c->session),
+                         .guards = g,
+                         .guards_n = guards_n,
+                         .writes = w,
+                         .writes_n = 1};
+    return tx;
+}
+
+void gl_component_say(struct gl_core *c, gl_str line)
+{
+    struct gl_effect *e = gl_effect_add(c->out, GL_FX_SAY, 0);
+
+    e->why = gl_str_dup(c->out->arena, line);
+}

@@ -1,0 +1,60 @@
+/* component.h - the parts of the core that belong to no job: keeping our session, the other nodes,
+ * who leads, whether the store has room.
+ *
+ * A component has some memory, a time at which it wants to do something, and at most one call of
+ * the store under way. The call leaves as the effect CALL; the event ANSWER brings its outcome. The
+ * component keeps the number of its call and ignores an answer with any other number, which is the
+ * answer to a call it has given up.
+ *
+ * Order: gl_components_on_time() with every TICK of a core that has a session. There a component
+ * may make a call, with the functions below, which return its number. gl_components_on_answer()
+ * hands the answer to whoever made the call. */
+#ifndef GL_CORE_COMPONENT_H
+#define GL_CORE_COMPONENT_H
+
+#include "core/core_state.h"
+#include "core/snapshot.h"
+
+struct gl_component {
+    const char *name; /* also the kind of its lines in a snapshot */
+    gl_ms (*due)(const struct gl_core *c);
+    void (*on_time)(struct gl_core *c);
+    void (*on_answer)(struct gl_core *c, const struct gl_event *ev);
+    void (*save)(const struct gl_core *c, struct gl_buf *out);
+    int (*restore)(struct gl_core *c, struct gl_snapshot_line *l);
+};
+
+extern const struct gl_component gl_renewal, gl_room, gl_peers, gl_leader;
+
+void gl_components_init(struct gl_core *c, const struct gl_core_config *config);
+void gl_components_done(struct gl_core *c);
+gl_ms gl_components_due(const struct gl_core *c);
+void gl_components_on_time(struct gl_core *c);
+void gl_components_on_answer(struct gl_core *c, const struct gl_event *ev);
+/* The store may have lost its tail, or be another one. */
+void gl_components_on_changed(struct gl_core *c);
+void gl_components_save(const struct gl_core *c, struct gl_buf *out);
+/* False: no component has lines of that kind. */
+bool gl_components_restore(struct gl_core *c, gl_str kind, struct gl_snapshot_line *l, int *ret);
+
+/* We have a session, it has not been lost, and the node is not ending. Never without a TTL: then
+ * the core is driven by itself, without a store. */
+bool gl_components_are_on(const struct gl_core *c);
+
+/* ---- calls: each returns its number ---- */
+
+uint64_t gl_call_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id);
+/* The transaction is made with gl_component_tx() and what that points to lives in c->out->arena. */
+uint64_t gl_call_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
+uint64_t gl_call_renew(struct gl_core *c, enum gl_component_id by);
+uint64_t gl_call_sessions(struct gl_core *c, enum gl_component_id by);
+/* Declare this session dead if its time is over. */
+uint64_t gl_call_declare(struct gl_core *c, enum gl_component_id by, gl_str session);
+
+/* Without a number: nobody will ask what became of it, because it may be repeated. */
+struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, size_t guards_n,
+                              const struct gl_write *write);
+/* A line for the operator. */
+void gl_component_say(struct gl_core *c, gl_str line);
+
+#endif
