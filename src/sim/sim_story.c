@@ -252,6 +252,8 @@ static void add_machine(struct sim_story *s)
     m->pools = s->pools;
     if (s->options.gpu_at != 0 && s->options.gpu_at != s->machines_n) {
         m->pools.gpu_slots = 0;
+    } else if (s->options.is_split) {
+        m->pools.default_slots = m->pools.executor_slots = 0;
     }
     m->keeper.orphan_grace_ms = !s->disk.shared ? 0 : grace > 0 ? grace : GRACE_MS;
     if (s->machines_n == 1) {

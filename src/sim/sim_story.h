@@ -25,6 +25,7 @@ struct sim_story_options {
     uint32_t machines;     /* 0 or 1: one, with a store of its own; else so many share one */
     uint32_t slots;        /* of the pool "default"; 0: 8 */
     uint32_t gpu_at;       /* only this machine has the pool "gpu"; 0: all have */
+    bool is_split;         /* ... and that machine has no other */
     uint32_t store_ms;     /* delay of the store: 0 to this */
     uint32_t hot_jobs_max; /* 0: no limit but the node's own */
     bool guests;           /* every node is one, see node.h */

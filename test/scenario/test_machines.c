@@ -264,6 +264,32 @@ SCENARIO(a_sleep_of_a_dead_nodes_job_ends_without_a_slot, .machines = 2, .slots 
               "31100 n1.1 owner job=D token=2 taken\n");
 }
 
+/* What waits for a slot here runs first: no other node could run it. Then the job goes where the
+ * pool is that it lacks. */
+SCENARIO(a_job_goes_where_its_next_pool_is_when_nothing_of_it_waits_here, .machines = 2, .slots = 1,
+         .gpu_at = 2, .is_split = true, .kinds = "step job")
+{
+    static const char flow[] =
+        "{\"name\":\"f\",\"steps\":{\"a\":{\"run\":[\"x\"]},\"b\":{\"run\":[\"x\"]},"
+        "\"g\":{\"run\":[\"x\"],\"pool\":\"gpu\"}}}";
+    sim_story_run(s, 12000);
+    sim_story_flow(s, "build", flow);
+    expect(s, "12000 n1.1 job job=A pending->running\n"
+              "12000 n1.1 step job=A step=a pending->ready\n"
+              "12000 n1.1 step job=A step=b pending->ready\n"
+              "12000 n1.1 step job=A step=g pending->ready\n"
+              "12000 n1.1 step job=A step=a ready->queued\n"
+              "12000 n1.1 step job=A step=b ready->queued\n"
+              "12000 n1.1 step job=A step=g ready->queued\n"
+              "12000 n1.1 step job=A step=a queued->running\n"
+              "13000 n1.1 step job=A step=a n=1 running->completed\n"
+              "13000 n1.1 step job=A step=b queued->running\n"
+              "14000 n1.1 step job=A step=b n=1 running->completed\n"
+              "14250 n2.1 step job=A step=g queued->running\n"
+              "15250 n2.1 step job=A step=g n=1 running->completed\n"
+              "15250 n2.1 job job=A token=2 running->completed\n");
+}
+
 /* Two that come for a moment each: what one of them leaves behind is for its own next life. */
 SCENARIO(a_guest_takes_up_what_its_earlier_life_left, .machines = 2, .guests = true, .slots = 1,
          .kinds = "job owner")
@@ -368,6 +394,7 @@ int main(void)
         cmocka_unit_test(a_node_that_was_cut_off_stops_what_it_lost),
         cmocka_unit_test(a_command_is_found_after_a_hundred_that_nobody_takes),
         cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),
+        cmocka_unit_test(a_job_goes_where_its_next_pool_is_when_nothing_of_it_waits_here),
         cmocka_unit_test(a_guest_takes_up_what_its_earlier_life_left),
         cmocka_unit_test(a_change_of_stack_forgets_no_attempt),
         cmocka_unit_test(who_changes_its_stack_is_dead_to_the_first_one),

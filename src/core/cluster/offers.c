@@ -311,7 +311,10 @@ static bool find_next(struct gl_core *c, struct gl_job *j, gl_str *ret)
         *ret = (gl_str){0};
         return true;
     }
-    return !waits_here; /* what can run here runs first: the other node cannot do that */
+    if (waits_here) { /* that runs first: the other node cannot do it */
+        c->lacks_due = c->now + RETRY_MS;
+    }
+    return !waits_here;
 }
 
 void gl_offers_move(struct gl_core *c)
