@@ -47,6 +47,7 @@ struct gl_inbox_entry { /* one that we found and are carrying out */
     gl_str id, number, index;
     gl_ms sent_at;
     bool answering;
+    struct gl_guard guard;
     struct gl_write writes[3];
     struct gl_tx tx;
 };
@@ -314,8 +315,14 @@ void gl_inbox_replied(struct gl_node *n, struct gl_inbox_entry *e, bool again, i
                                      .rev = 1,
                                      .value = gl_str_dup(&e->arena, gl_buf_view(&text))};
     gl_buf_done(&text);
+    /* What was carried out is gone with the job's transaction. A refusal counts only if the entry
+     * is still there: another node, which owns the job, may have carried it out since we read it.
+     */
+    e->guard = (struct gl_guard){.type = GL_GUARD_PRESENT, .kind = GL_S("inbox"), .id = e->id};
     e->tx = (struct gl_tx){.context = n->config.context,
                            .session = n->session,
+                           .guards = &e->guard,
+                           .guards_n = code != 0 && !GL_PLANT(75), /* planted: whoever is last */
                            .writes = e->writes,
                            .writes_n = GL_COUNT(e->writes),
                            .wake = GL_S("answer")};
