@@ -13,8 +13,8 @@
 #include "os/paths.h"
 #include "os/random.h"
 #include "port/storeurl.h"
-#include "store/sqlite.h"
-#include "store/sqlite_backup.h"
+#include "store/sqlite/sqlite.h"
+#include "store/sqlite/sqlite_backup.h"
 #include "stores.h"
 
 int gl_offline_backup(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,

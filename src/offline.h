@@ -1,7 +1,7 @@
 /* offline.h - what can be done with the store of a data folder without being its node, and without
  * disturbing one: the second place, besides daemon.c, that names adapters (stores.c is the third).
  *
- * store/sqlite_backup.h says what backup and hold do. */
+ * store/sqlite/sqlite_backup.h says what backup and hold do. */
 #ifndef GL_OFFLINE_H
 #define GL_OFFLINE_H
 

@@ -8,9 +8,9 @@
 #include "os/fs.h"
 #include "os/paths.h"
 #include "port/storeurl.h"
-#include "store/postgres.h"
-#include "store/redis.h"
-#include "store/sqlite.h"
+#include "store/postgres/postgres.h"
+#include "store/redis/redis.h"
+#include "store/sqlite/sqlite.h"
 
 enum { FILE_BYTES_MAX = 8192 };
 

@@ -5,7 +5,7 @@
 
 #include "contract/contract.h"
 #include "os/loop.h"
-#include "store/postgres.h"
+#include "store/postgres/postgres.h"
 #include "support/postgres_server.h"
 
 enum { POSTGRES_OTHERS_MAX = 16 };

@@ -5,7 +5,7 @@
 
 #include "contract/contract.h"
 #include "os/loop.h"
-#include "store/redis.h"
+#include "store/redis/redis.h"
 #include "support/redis_server.h"
 
 enum { REDIS_CLIENTS_MAX = 16 };

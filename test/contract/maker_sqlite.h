@@ -6,7 +6,7 @@
 #include "contract/contract.h"
 #include "lib/vfs_cut.h"
 #include "os/loop.h"
-#include "store/sqlite.h"
+#include "store/sqlite/sqlite.h"
 #include "support/folder.h"
 
 struct sqlite_world {

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "contract/maker_sqlite.h"
-#include "store/sqlite_db.h"
-#include "store/sqlite_schema.h"
+#include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_schema.h"
 
 struct fixture {
     struct contract c;

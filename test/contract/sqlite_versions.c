@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "contract/maker_sqlite.h"
-#include "store/sqlite_backup.h"
+#include "store/sqlite/sqlite_backup.h"
 
 static const char ended[] = "01M7G4T1YMWPH7915YMHFMP90V", waiting[] = "01M7G4T20YE8GEKYJ894VT9VHN";
 

@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "contract/maker_sqlite.h"
 #include "os/fs.h"
-#include "store/sqlite_backup.h"
+#include "store/sqlite/sqlite_backup.h"
 
 enum {
     COMMITS = 14,

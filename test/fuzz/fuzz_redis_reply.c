@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "store/redis_parts.h"
+#include "store/redis/redis_parts.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* A write-ahead log, whatever became of it: it is read without harm, frame after frame, and the
  * verdict names a place in it. The first bytes are the note; the rest is the log. */
 #include "base/check.h"
-#include "store/sqlite_wal.h"
+#include "store/sqlite/sqlite_wal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 

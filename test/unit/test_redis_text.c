@@ -1,6 +1,6 @@
 /* The address of a Redis store, and how names and scores stand in its keys. */
 #include "base/check.h"
-#include "store/redis_parts.h"
+#include "store/redis/redis_parts.h"
 #include "support/cmocka_all.h"
 
 static struct gl_arena arena;

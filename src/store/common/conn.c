@@ -1,0 +1,256 @@
+#include "store/common/conn.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "os/loop.h"
+#include "store/common/conn_lookup.h"
+#include "store/common/conn_tls.h"
+
+/* Received bytes are handed on in pieces of this size at most. */
+enum { PIECE_BYTES = 64 << 10 };
+
+struct gl_conn {
+    struct gl_loop *loop;
+    struct gl_conn_events events;
+    char *host; /* also the name a certificate must have */
+    uint16_t port;
+    const struct gl_conn_tls *tls;
+
+    struct gl_conn_lookup *lookup;     /* under way */
+    struct gl_conn_address *addresses; /* found */
+    size_t addresses_n, address_at;    /* the one that is tried now */
+    struct bufferevent *bev;
+    struct event *timer; /* until it is open */
+    bool open, over;     /* over: `ended` has been called */
+    int busy;            /* we are inside a callback of the owner ... */
+    bool closed;         /* ... who has closed us there */
+};
+
+static void free_conn(struct gl_conn *c)
+{
+    if (c->lookup != NULL) {
+        gl_conn_lookup_forget(c->lookup);
+    }
+    if (c->bev != NULL) {
+        bufferevent_free(c->bev);
+    }
+    event_free(c->timer);
+    gl_mem_free(c->addresses);
+    gl_mem_free(c->host);
+    gl_mem_free(c);
+}
+
+/* After a call of the owner: has it closed us? */
+static bool leave(struct gl_conn *c)
+{
+    c->busy--;
+    if (c->closed && c->busy == 0) {
+        free_conn(c);
+        return false;
+    }
+    return !c->closed;
+}
+
+static void end(struct gl_conn *c, const struct gl_why *why)
+{
+    if (c->over) {
+        return;
+    }
+    c->over = true;
+    (void)event_del(c->timer);
+    c->busy++;
+    c->events.ended(c->events.owner, why);
+    (void)leave(c);
+}
+
+static void try_next(struct gl_conn *c, const struct gl_why *why);
+
+static void on_read(struct bufferevent *bev, void *owner)
+{
+    struct gl_conn *c = owner;
+    struct evbuffer *in = bufferevent_get_input(bev);
+    c->busy++;
+    for (size_t n; !c->closed && (n = evbuffer_get_length(in)) > 0;) {
+        n = n < PIECE_BYTES ? n : PIECE_BYTES;
+        const char *p = (const char *)evbuffer_pullup(in, (ev_ssize_t)n);
+        c->events.received(c->events.owner, (gl_str){p, n});
+        (void)evbuffer_drain(in, n);
+    }
+    (void)leave(c);
+}
+
+static void set(int fd, int level, int option, int value)
+{
+    (void)setsockopt(fd, level, option, &value, sizeof(value)); /* a wish */
+}
+
+/* A peer that has vanished is noticed within half a minute also by those who only listen. */
+static void set_options(int fd)
+{
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 10);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 5);
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+static void on_open(struct gl_conn *c)
+{
+    (void)event_del(c->timer);
+    set_options(bufferevent_getfd(c->bev));
+    c->open = true;
+    c->busy++;
+    c->events.opened(c->events.owner);
+    (void)leave(c);
+}
+
+/* Why a bufferevent has told of an end. */
+static void explain(struct gl_conn *c, short what, struct gl_why *ret)
+{
+    int err = EVUTIL_SOCKET_ERROR();
+    if (c->tls != NULL && gl_conn_tls_why(c->bev, c->host, ret)) {
+        return;
+    }
+    if (what & BEV_EVENT_EOF) {
+        (void)gl_why(ret, GL_E_UNAVAILABLE, "%s:%u closed the connection", c->host, c->port);
+        return;
+    }
+    (void)gl_why(ret, GL_E_UNAVAILABLE, "%s %s:%u: %s",
+                 c->open ? "lost the connection to" : "cannot connect to", c->host, c->port,
+                 err != 0 ? evutil_socket_error_to_string(err) : "the connection broke");
+}
+
+static void on_event(struct bufferevent *bev, short what, void *owner)
+{
+    (void)bev;
+    struct gl_conn *c = owner;
+    struct gl_why why;
+    if (what & BEV_EVENT_CONNECTED) {
+        on_open(c);
+        return;
+    }
+    explain(c, what, &why);
+    if (c->open) {
+        end(c, &why);
+    } else {
+        try_next(c, &why);
+    }
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *owner)
+{
+    (void)fd;
+    (void)what;
+    struct gl_conn *c = owner;
+    struct gl_why why;
+    (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot connect to %s:%u: no answer in time", c->host,
+                 c->port);
+    end(c, &why);
+}
+
+static int start(struct gl_conn *c, const struct gl_conn_address *a)
+{
+    struct event_base *base = gl_loop_base(c->loop);
+    if (c->bev != NULL) {
+        bufferevent_free(c->bev);
+        c->bev = NULL;
+    }
+    c->bev = c->tls == NULL
+                 ? bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS)
+                 : gl_conn_tls_bufferevent(c->tls, base, c->host);
+    if (c->bev == NULL) {
+        return -1;
+    }
+    bufferevent_setcb(c->bev, on_read, NULL, on_event, c);
+    /* The socket is ours, because libevent's would be inherited by steps. */
+    int fd = socket(a->family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bufferevent_setfd(c->bev, fd) < 0) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return -1;
+    }
+    struct sockaddr_storage address = a->address;
+    if (bufferevent_socket_connect(c->bev, (struct sockaddr *)&address, (int)a->bytes) < 0) {
+        return -1;
+    }
+    return bufferevent_enable(c->bev, EV_READ | EV_WRITE);
+}
+
+static void try_next(struct gl_conn *c, const struct gl_why *why)
+{
+    struct gl_why last = *why;
+    while (c->address_at < c->addresses_n) {
+        if (start(c, &c->addresses[c->address_at++]) == 0) {
+            return;
+        }
+        (void)gl_why(&last, GL_E_UNAVAILABLE, "cannot connect to %s:%u: %s", c->host, c->port,
+                     strerror(errno));
+    }
+    end(c, &last);
+}
+
+static void on_found(void *owner, const struct gl_conn_address *addresses, size_t n,
+                     const struct gl_why *why)
+{
+    struct gl_conn *c = owner;
+    c->lookup = NULL;
+    if (n > 0) {
+        c->addresses = gl_mem_alloc(n * sizeof(*addresses));
+        memcpy(c->addresses, addresses, n * sizeof(*addresses));
+        c->addresses_n = n;
+    }
+    try_next(c, why);
+}
+
+struct gl_conn *gl_conn_open(struct gl_loop *loop, const struct gl_conn_target *target,
+                             const struct gl_conn_events *events)
+{
+    struct gl_conn *c = gl_mem_alloc(sizeof(*c));
+    c->loop = loop;
+    c->events = *events;
+    c->port = target->port;
+    c->tls = target->tls;
+    c->host = gl_mem_alloc(target->host.n + 1);
+    memcpy(c->host, target->host.p, target->host.n);
+    c->timer = evtimer_new(gl_loop_base(loop), on_timer, c);
+    GL_ASSERT(c->timer != NULL);
+    struct timeval t = {.tv_sec = target->timeout_ms / 1000,
+                        .tv_usec = target->timeout_ms % 1000 * 1000};
+    (void)evtimer_add(c->timer, &t);
+    c->lookup = gl_conn_lookup(loop, c->host, c->port, on_found, c);
+    return c;
+}
+
+void gl_conn_send(struct gl_conn *c, gl_str bytes)
+{
+    GL_ASSERT(c->bev != NULL);
+    (void)bufferevent_write(c->bev, bytes.p, bytes.n); /* fails only without memory */
+}
+
+size_t gl_conn_unsent(const struct gl_conn *c)
+{
+    return c->bev != NULL ? evbuffer_get_length(bufferevent_get_output(c->bev)) : 0;
+}
+
+void gl_conn_close(struct gl_conn *c)
+{
+    if (c == NULL) {
+        return;
+    }
+    c->over = true;
+    c->closed = true;
+    if (c->busy == 0) {
+        free_conn(c);
+    }
+}

@@ -1,0 +1,156 @@
+#include "store/common/conn_lookup.h"
+
+#include <event2/event.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "os/loop.h"
+
+enum { ADDRESSES_MAX = 8 };
+
+/* What the thread works on. It is freed by whoever is last: the thread itself cannot post to a loop
+ * that may be gone, so its end is seen by polling a flag, at a pace nobody notices beside a name
+ * server. */
+struct question {
+    char *host;
+    uint16_t port;
+    struct gl_conn_address addresses[ADDRESSES_MAX];
+    size_t n;
+    int err;
+    atomic_int holders; /* the thread and the lookup */
+    atomic_bool answered;
+};
+
+struct gl_conn_lookup {
+    struct question *question;
+    struct event *timer;
+    gl_conn_found *found;
+    void *owner;
+};
+
+static void drop(struct question *q)
+{
+    if (atomic_fetch_sub(&q->holders, 1) == 1) {
+        gl_mem_free(q->host);
+        gl_mem_free(q);
+    }
+}
+
+static int ask(struct question *q, int flags)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV | flags};
+    struct addrinfo *all = NULL;
+    char port[8];
+    (void)snprintf(port, sizeof(port), "%u", q->port);
+    int err = getaddrinfo(q->host, port, &hints, &all);
+    if (err != 0) {
+        return err;
+    }
+    for (struct addrinfo *a = all; a != NULL && q->n < ADDRESSES_MAX; a = a->ai_next) {
+        struct gl_conn_address *to = &q->addresses[q->n++];
+        to->family = a->ai_family;
+        to->bytes = a->ai_addrlen;
+        memcpy(&to->address, a->ai_addr, a->ai_addrlen);
+    }
+    freeaddrinfo(all);
+    return 0;
+}
+
+static void *run(void *arg)
+{
+    struct question *q = arg;
+    q->err = ask(q, 0);
+    atomic_store(&q->answered, true);
+    drop(q);
+    return NULL;
+}
+
+static void start_thread(struct question *q)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    atomic_fetch_add(&q->holders, 1);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* Signals are for the control thread. */
+    int err = pthread_create(&thread, NULL, run, q);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err == 0) {
+        (void)pthread_detach(thread);
+        return;
+    }
+    q->err = EAI_AGAIN;
+    atomic_store(&q->answered, true);
+    drop(q);
+}
+
+static void forget(struct gl_conn_lookup *l)
+{
+    event_free(l->timer);
+    drop(l->question);
+    gl_mem_free(l);
+}
+
+static void look_again(struct gl_conn_lookup *l, long usec)
+{
+    struct timeval t = {.tv_usec = usec};
+    (void)evtimer_add(l->timer, &t);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *owner)
+{
+    (void)fd;
+    (void)what;
+    struct gl_conn_lookup *l = owner;
+    struct question *q = l->question;
+    if (!atomic_load(&q->answered)) {
+        look_again(l, 5000);
+        return;
+    }
+    struct gl_why why = {0};
+    if (q->err != 0 || q->n == 0) {
+        (void)gl_why(&why, GL_E_UNAVAILABLE, "cannot find the address of '%s': %s", q->host,
+                     q->err != 0 ? gai_strerror(q->err) : "it has none");
+    }
+    gl_conn_found *found = l->found;
+    void *found_owner = l->owner;
+    atomic_fetch_add(&q->holders, 1);
+    forget(l);
+    found(found_owner, q->addresses, q->n, &why);
+    drop(q);
+}
+
+struct gl_conn_lookup *gl_conn_lookup(struct gl_loop *loop, const char *host, uint16_t port,
+                                      gl_conn_found *found, void *owner)
+{
+    struct gl_conn_lookup *l = gl_mem_alloc(sizeof(*l));
+    struct question *q = gl_mem_alloc(sizeof(*q));
+    size_t n = strlen(host) + 1;
+    q->host = gl_mem_alloc(n);
+    memcpy(q->host, host, n);
+    q->port = port;
+    atomic_init(&q->holders, 1);
+    l->question = q;
+    l->found = found;
+    l->owner = owner;
+    l->timer = evtimer_new(gl_loop_base(loop), on_timer, l);
+    GL_ASSERT(l->timer != NULL);
+    if (ask(q, AI_NUMERICHOST) == 0) { /* An address needs nobody's help. */
+        atomic_store(&q->answered, true);
+        look_again(l, 0);
+    } else {
+        start_thread(q);
+        look_again(l, 1000);
+    }
+    return l;
+}
+
+void gl_conn_lookup_forget(struct gl_conn_lookup *l)
+{
+    forget(l);
+}

@@ -1,0 +1,183 @@
+#include "store/postgres/postgres_args.h"
+
+#include <limits.h>
+
+#include "base/check.h"
+
+enum { HEADER_BYTES = 20, EMPTY_BYTES = 12, ITEM_HEADER_BYTES = 4 };
+
+static void put_32(char *at, uint32_t v)
+{
+    for (int i = 0; i < 4; i++) {
+        at[i] = (char)(v >> (24 - 8 * i));
+    }
+}
+
+static uint32_t get_32(const char *at)
+{
+    uint32_t v = 0;
+    for (int i = 0; i < 4; i++) {
+        v = v << 8 | (uint8_t)at[i];
+    }
+    return v;
+}
+
+static void add_32(struct gl_buf *b, uint32_t v)
+{
+    char bytes[4];
+    put_32(bytes, v);
+    gl_buf_add(b, bytes, sizeof(bytes));
+}
+
+static void add_64(struct gl_buf *b, uint64_t v)
+{
+    add_32(b, (uint32_t)(v >> 32));
+    add_32(b, (uint32_t)v);
+}
+
+void gl_postgres_args_done(struct gl_postgres_args *a)
+{
+    for (size_t i = 0; i < GL_POSTGRES_ARGS_MAX; i++) {
+        gl_buf_done(&a->args[i].buf);
+    }
+}
+
+/* A largest record is not kept for ever. */
+enum { KEPT_BYTES = 1 << 20 };
+
+void gl_postgres_args_reset(struct gl_postgres_args *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        if (a->args[i].buf.cap > KEPT_BYTES) {
+            gl_buf_done(&a->args[i].buf);
+        }
+        gl_buf_reset(&a->args[i].buf);
+    }
+    a->n = 0;
+}
+
+static struct gl_postgres_arg *next(struct gl_postgres_args *a)
+{
+    GL_ASSERT(a->n < GL_POSTGRES_ARGS_MAX);
+    struct gl_postgres_arg *arg = &a->args[a->n++];
+    gl_buf_reset(&arg->buf);
+    arg->is_array = false;
+    arg->items_n = 0;
+    return arg;
+}
+
+void gl_postgres_args_text(struct gl_postgres_args *a, gl_str s)
+{
+    gl_buf_str(&next(a)->buf, s);
+}
+
+void gl_postgres_args_i64(struct gl_postgres_args *a, int64_t v)
+{
+    add_64(&next(a)->buf, (uint64_t)v);
+}
+
+void gl_postgres_args_i32(struct gl_postgres_args *a, int32_t v)
+{
+    add_32(&next(a)->buf, (uint32_t)v);
+}
+
+void gl_postgres_args_bool(struct gl_postgres_args *a, bool v)
+{
+    gl_buf_char(&next(a)->buf, v ? 1 : 0);
+}
+
+int gl_postgres_args_array(struct gl_postgres_args *a, enum gl_postgres_type type)
+{
+    static const char blank[HEADER_BYTES];
+    struct gl_postgres_arg *arg = next(a);
+    arg->is_array = true;
+    arg->type = type;
+    gl_buf_add(&arg->buf, blank, sizeof(blank)); /* written by finish */
+    return a->n - 1;
+}
+
+static struct gl_buf *item(struct gl_postgres_args *a, int array, size_t bytes)
+{
+    struct gl_postgres_arg *arg = &a->args[array];
+    arg->items_n++;
+    add_32(&arg->buf, (uint32_t)bytes);
+    return &arg->buf;
+}
+
+void gl_postgres_args_add_text(struct gl_postgres_args *a, int array, gl_str s)
+{
+    gl_buf_str(item(a, array, s.n), s);
+}
+
+void gl_postgres_args_add_i64(struct gl_postgres_args *a, int array, int64_t v)
+{
+    add_64(item(a, array, 8), (uint64_t)v);
+}
+
+void gl_postgres_args_add_i32(struct gl_postgres_args *a, int array, int32_t v)
+{
+    add_32(item(a, array, 4), (uint32_t)v);
+}
+
+void gl_postgres_args_add_bool(struct gl_postgres_args *a, int array, bool v)
+{
+    gl_buf_char(item(a, array, 1), v ? 1 : 0);
+}
+
+static void finish_array(struct gl_postgres_arg *arg)
+{
+    char *head = arg->buf.p;
+    put_32(head, arg->items_n > 0 ? 1 : 0); /* dimensions */
+    put_32(head + 4, 0);                    /* no item is null */
+    put_32(head + 8, (uint32_t)arg->type);
+    put_32(head + 12, arg->items_n);
+    put_32(head + 16, 1); /* counted from 1 */
+    if (arg->items_n == 0) {
+        arg->buf.n = EMPTY_BYTES;
+    }
+}
+
+void gl_postgres_args_finish(struct gl_postgres_args *a)
+{
+    for (int i = 0; i < a->n; i++) {
+        struct gl_postgres_arg *arg = &a->args[i];
+        if (arg->is_array) {
+            finish_array(arg);
+        }
+        GL_ASSERT(arg->buf.n < INT_MAX);
+        a->values[i] = arg->buf.n > 0 ? arg->buf.p : ""; /* NULL would be SQL's null */
+        a->lengths[i] = (int)arg->buf.n;
+        a->formats[i] = 1;
+    }
+}
+
+gl_str gl_postgres_args_get_text(const struct gl_postgres_lib *lib, const PGresult *r, int row,
+                                 int column)
+{
+    return (gl_str){lib->PQgetvalue(r, row, column), (size_t)lib->PQgetlength(r, row, column)};
+}
+
+int64_t gl_postgres_args_get_int(const struct gl_postgres_lib *lib, const PGresult *r, int row,
+                                 int column)
+{
+    const char *p = lib->PQgetvalue(r, row, column);
+    switch (lib->PQgetlength(r, row, column)) {
+    case 1:
+        return p[0] != 0;
+    case 4:
+        return (int32_t)get_32(p);
+    case 8:
+        return (int64_t)((uint64_t)get_32(p) << 32 | get_32(p + 4));
+    default:
+        return 0;
+    }
+}
+
+int32_t gl_postgres_args_item(gl_str array, size_t i, int32_t none)
+{
+    size_t at = HEADER_BYTES + i * (ITEM_HEADER_BYTES + 4);
+    if (array.n < at + ITEM_HEADER_BYTES + 4 || get_32(array.p + at) != 4) {
+        return none;
+    }
+    return (int32_t)get_32(array.p + at + ITEM_HEADER_BYTES);
+}

@@ -1,0 +1,497 @@
+/* A connection: made, greeted, used, lost, made again. Calls are sent in the order they were pushed
+ * and answered in that order; each is closed by a Sync, which makes it one transaction. */
+#include <event2/event.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "store/postgres/postgres_parts.h"
+
+enum {
+    BACKOFF_MS_MIN = 50,
+    BACKOFF_MS_MAX = 2000,
+    SLOW_FACTOR = 12, /* what takes long may take so many times longer */
+    READS_DEPTH = 64, /* calls under way on one connection */
+};
+
+void gl_postgres_conn_init(struct gl_postgres *s, int number)
+{
+    struct gl_postgres_conn *c = &s->conns[number];
+    *c = (struct gl_postgres_conn){.store = s, .number = number, .fd = -1};
+    c->depth = number >= GL_POSTGRES_LANE ? 1 : READS_DEPTH;
+    gl_list_init(&c->waiting);
+    gl_list_init(&c->sent);
+}
+
+/* ---- the socket ---- */
+
+static void on_event(evutil_socket_t fd, short what, void *conn);
+
+static void unwatch(struct gl_postgres_conn *c)
+{
+    if (c->event != NULL) {
+        event_free(c->event);
+    }
+    c->event = NULL;
+    c->fd = -1;
+    c->watched = 0;
+}
+
+static void watch(struct gl_postgres_conn *c, short what)
+{
+    int fd = c->store->lib.PQsocket(c->pg);
+    if (fd == c->fd && what == c->watched) {
+        return;
+    }
+    unwatch(c);
+    c->event = event_new(gl_loop_base(c->store->loop), fd, (short)(what | EV_PERSIST), on_event, c);
+    GL_ASSERT(c->event != NULL);
+    (void)event_add(c->event, NULL); /* fails only without memory */
+    c->fd = fd;
+    c->watched = what;
+}
+
+static gl_ms limit_of(const struct gl_postgres_conn *c, const struct gl_postgres_call *call)
+{
+    return c->store->url.timeout_ms * (call->slow ? SLOW_FACTOR : 1);
+}
+
+/* From now on, so long for the answer to the first call. */
+static void expect(struct gl_postgres_conn *c)
+{
+    struct gl_link *first = gl_list_first(&c->sent);
+    if (first != NULL) {
+        c->until = gl_postgres_now(c->store) +
+                   limit_of(c, GL_CONTAINER(first, struct gl_postgres_call, link));
+    }
+}
+
+bool gl_postgres_conn_write(struct gl_postgres_conn *c)
+{
+    int left = c->store->lib.PQflush(c->pg);
+    if (left < 0) {
+        return false;
+    }
+    watch(c, left > 0 ? EV_READ | EV_WRITE : EV_READ);
+    return true;
+}
+
+/* ---- losing it ---- */
+
+static void schedule(struct gl_postgres_conn *c, bool was_ready)
+{
+    struct gl_postgres *s = c->store;
+    gl_ms now = gl_postgres_now(s);
+    if (was_ready) {
+        c->hosts_tried = 0;
+        c->backoff_ms = 0;
+    } else {
+        c->host = (c->host + 1) % s->url.hosts_n;
+        c->hosts_tried++;
+    }
+    if (!was_ready && c->hosts_tried % s->url.hosts_n != 0) {
+        c->retry_at = now; /* the next host at once */
+    } else {
+        gl_ms more = c->backoff_ms * 2;
+        more = more < BACKOFF_MS_MIN ? BACKOFF_MS_MIN : more;
+        c->backoff_ms = more > BACKOFF_MS_MAX ? BACKOFF_MS_MAX : more;
+        c->retry_at = now + c->backoff_ms / 2 + gl_rng_range(&s->rng, 0, c->backoff_ms / 2);
+    }
+    gl_postgres_touch(s);
+}
+
+static void close_it(struct gl_postgres_conn *c)
+{
+    unwatch(c);
+    c->store->lib.PQclear(c->hello_last);
+    c->hello_last = NULL;
+    if (c->pg != NULL) {
+        c->store->lib.PQfinish(c->pg);
+    }
+    c->pg = NULL;
+    c->state = GL_POSTGRES_DOWN;
+    gl_buf_reset(&c->asked);
+    gl_buf_reset(&c->prepared);
+    c->asked_at = 0;
+}
+
+void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why)
+{
+    bool was_ready = c->state == GL_POSTGRES_READY;
+    (void)gl_why(&c->why, GL_E_UNAVAILABLE, "%.*s", (int)strcspn(why, "\n"), why);
+    close_it(c);
+    c->failure.end = GL_POSTGRES_END_OK;
+    schedule(c, was_ready);
+    struct gl_postgres_outcome lost = {.end = GL_POSTGRES_END_LOST};
+    lost.status =
+        gl_why(&lost.why, GL_E_UNAVAILABLE, "store unavailable: the connection to %s was lost: %s",
+               c->store->url.seen, c->why.text);
+    struct gl_link *l;
+    while ((l = gl_list_first(&c->sent)) != NULL) {
+        struct gl_postgres_call *call = GL_CONTAINER(l, struct gl_postgres_call, link);
+        gl_list_remove(l);
+        c->sent_n--;
+        call->type->end(c, call, &lost);
+    }
+}
+
+static void drop_bad(struct gl_postgres_conn *c)
+{
+    char said[512]; /* libpq's own copy goes with the connection */
+    (void)snprintf(said, sizeof(said), "%s", c->store->lib.PQerrorMessage(c->pg));
+    gl_postgres_conn_drop(c, said[0] != '\0' ? said : "it was closed");
+}
+
+void gl_postgres_conn_fail_waiting(struct gl_postgres_conn *c, int status, const struct gl_why *why)
+{
+    struct gl_postgres_outcome o = {.end = GL_POSTGRES_END_UNSENT, .status = status, .why = *why};
+    struct gl_link *l;
+    while ((l = gl_list_first(&c->waiting)) != NULL) {
+        struct gl_postgres_call *call = GL_CONTAINER(l, struct gl_postgres_call, link);
+        gl_list_remove(l);
+        call->type->end(c, call, &o);
+    }
+}
+
+void gl_postgres_conn_done(struct gl_postgres_conn *c)
+{
+    gl_list_init(&c->waiting); /* questions about contexts, at most: nobody waits for the answer */
+    gl_list_init(&c->sent);
+    close_it(c);
+    gl_buf_done(&c->asked);
+    gl_buf_done(&c->prepared);
+}
+
+/* ---- making it ---- */
+
+static bool may_connect(const struct gl_postgres_conn *c)
+{
+    const struct gl_postgres *s = c->store;
+    switch (c->number) {
+    case GL_POSTGRES_CONTROL:
+        return true;
+    case GL_POSTGRES_LISTENER:
+        return s->conns[GL_POSTGRES_CONTROL].was_ready;
+    default:
+        return s->is_open;
+    }
+}
+
+static void on_notice(void *arg, const PGresult *r)
+{
+    (void)arg; /* "already exists, skipping": nothing that anybody must know */
+    (void)r;
+}
+
+/* What stands before the URL may be changed by it, what stands behind may not. */
+static void connect_now(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    const struct gl_postgres_host *h = &s->url.hosts[c->host];
+    const char *keys[16] = {"application_name", "keepalives_idle", "keepalives_interval",
+                            "keepalives_count", "dbname"};
+    const char *values[16] = {"glia", "10", "5", "3", s->url.url};
+    const struct {
+        const char *key, *value;
+    } more[] = {
+        {"host", h->host},
+        {"hostaddr", h->address},
+        {"port", h->port},
+        {"client_encoding", "UTF8"},
+        {"target_session_attrs", s->check_only ? "any" : "read-write"},
+    };
+    size_t n = 5;
+    for (size_t i = 0; i < GL_COUNT(more); i++) {
+        if (more[i].value != NULL) {
+            keys[n] = more[i].key;
+            values[n++] = more[i].value;
+        }
+    }
+    c->until = gl_postgres_now(s) + s->url.timeout_ms / 2;
+    c->pg = s->lib.PQconnectStartParams(keys, values, 1);
+    if (c->pg == NULL || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
+        drop_bad(c);
+        return;
+    }
+    (void)s->lib.PQsetNoticeReceiver(c->pg, on_notice, NULL);
+    c->state = GL_POSTGRES_CONNECTING;
+    watch(c, EV_WRITE);
+}
+
+static void poll_connect(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    switch (s->lib.PQconnectPoll(c->pg)) {
+    case PGRES_POLLING_READING:
+        watch(c, EV_READ);
+        return;
+    case PGRES_POLLING_WRITING:
+        watch(c, EV_WRITE);
+        return;
+    case PGRES_POLLING_OK:
+        break;
+    default:
+        drop_bad(c);
+        return;
+    }
+    if (s->lib.PQsetnonblocking(c->pg, 1) != 0) {
+        drop_bad(c);
+        return;
+    }
+    c->state = GL_POSTGRES_GREETING;
+    c->until = gl_postgres_now(s) + s->url.timeout_ms * SLOW_FACTOR;
+    if (gl_postgres_hello_begin(c) && !gl_postgres_conn_write(c)) {
+        drop_bad(c);
+    }
+}
+
+static void on_ready(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    bool again = c->was_ready;
+    c->state = GL_POSTGRES_READY;
+    c->was_ready = true;
+    c->hosts_tried = 0;
+    c->backoff_ms = 0;
+    if (c->number == GL_POSTGRES_LISTENER) {
+        s->wake_sent = false; /* what was on its way is lost, perhaps */
+    }
+    if (c->number == GL_POSTGRES_CONTROL && again) {
+        gl_postgres_contexts_forget(s); /* it may be another server, one that is a little behind */
+    }
+    if (again && s->events.changed != NULL && c->number != GL_POSTGRES_LISTENER) {
+        s->events.changed(s->events.owner, c->why.text);
+    }
+    gl_postgres_touch(s);
+}
+
+/* ---- sending ---- */
+
+bool gl_postgres_conn_send(struct gl_postgres_conn *c, int statement,
+                           const struct gl_postgres_context *context)
+{
+    struct gl_postgres *s = c->store;
+    size_t number = context != NULL ? context->number : 0;
+    size_t slot = number * GL_POSTGRES_STATEMENTS + (size_t)statement;
+    while (c->prepared.n <= slot) {
+        gl_buf_char(&c->prepared, 0);
+    }
+    char name[48];
+    (void)snprintf(name, sizeof(name), "glia_%d_%zu", statement, number);
+    if (c->prepared.p[slot] == 0) {
+        gl_buf_reset(&s->text);
+        gl_postgres_schema_statement(&s->text, statement,
+                                     context != NULL ? context->schema : (gl_str){0});
+        gl_buf_char(&s->text, '\0');
+        if (s->lib.PQsendPrepare(c->pg, name, s->text.p, 0, NULL) == 0) {
+            return false;
+        }
+        c->prepared.p[slot] = 1;
+        gl_buf_add(&c->asked, &(int32_t){(int32_t)slot}, sizeof(int32_t));
+    }
+    gl_postgres_args_finish(&s->args);
+    gl_buf_add(&c->asked, &(int32_t){-1}, sizeof(int32_t));
+    return s->lib.PQsendQueryPrepared(c->pg, name, s->args.n, s->args.values, s->args.lengths,
+                                      s->args.formats, 1) != 0;
+}
+
+bool gl_postgres_conn_send_text(struct gl_postgres_conn *c, const char *sql)
+{
+    gl_buf_add(&c->asked, &(int32_t){-1}, sizeof(int32_t));
+    return c->store->lib.PQsendQueryParams(c->pg, sql, 0, NULL, NULL, NULL, NULL, 1) != 0;
+}
+
+void gl_postgres_conn_push(struct gl_postgres_conn *c, struct gl_postgres_call *call)
+{
+    gl_list_push(&c->waiting, &call->link);
+    gl_postgres_touch(c->store);
+}
+
+void gl_postgres_conn_flush(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    if (c->dropped) {
+        c->dropped = false;
+        if (c->state == GL_POSTGRES_READY) {
+            gl_postgres_conn_drop(c, "the server must be looked at again");
+        }
+    }
+    if (c->state == GL_POSTGRES_DOWN && may_connect(c) && c->retry_at <= gl_postgres_now(s)) {
+        connect_now(c);
+    }
+    struct gl_link *l;
+    bool any = false;
+    while (c->state == GL_POSTGRES_READY && c->sent_n < c->depth &&
+           (l = gl_list_first(&c->waiting)) != NULL) {
+        struct gl_postgres_call *call = GL_CONTAINER(l, struct gl_postgres_call, link);
+        gl_list_remove(l);
+        gl_list_push(&c->sent, l);
+        c->sent_n++;
+        any = true;
+        if (c->sent_n == 1) {
+            expect(c);
+        }
+        if (!call->type->send(c, call) || s->lib.PQpipelineSync(c->pg) == 0) {
+            drop_bad(c);
+            return;
+        }
+    }
+    if (any && !gl_postgres_conn_write(c)) {
+        drop_bad(c);
+    }
+}
+
+/* ---- answers ---- */
+
+/* What did this result answer: a statement that was prepared (its slot), or one that was run? */
+static int32_t next_asked(struct gl_postgres_conn *c)
+{
+    int32_t what = -1;
+    if (c->asked_at + sizeof(what) <= c->asked.n) {
+        memcpy(&what, c->asked.p + c->asked_at, sizeof(what));
+        c->asked_at += sizeof(what);
+    }
+    if (c->asked_at == c->asked.n) {
+        gl_buf_reset(&c->asked);
+        c->asked_at = 0;
+    }
+    return what;
+}
+
+static void end_first(struct gl_postgres_conn *c)
+{
+    struct gl_postgres_call *call =
+        GL_CONTAINER(gl_list_first(&c->sent), struct gl_postgres_call, link);
+    struct gl_postgres_outcome o = c->failure;
+    c->failure = (struct gl_postgres_outcome){.end = GL_POSTGRES_END_OK};
+    gl_list_remove(&call->link);
+    c->sent_n--;
+    expect(c);
+    if (o.end == GL_POSTGRES_END_ERROR && gl_postgres_error_ends_connection(o.state)) {
+        c->dropped = true;
+    }
+    call->type->end(c, call, &o);
+    gl_postgres_touch(c->store);
+}
+
+static void on_result(struct gl_postgres_conn *c, PGresult *r)
+{
+    struct gl_postgres *s = c->store;
+    struct gl_postgres_call *call =
+        GL_CONTAINER(gl_list_first(&c->sent), struct gl_postgres_call, link);
+    ExecStatusType status = s->lib.PQresultStatus(r);
+    if (status == PGRES_PIPELINE_SYNC) {
+        s->lib.PQclear(r);
+        end_first(c);
+        return;
+    }
+    int32_t slot = next_asked(c);
+    expect(c); /* it moves */
+    bool ok = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+    if (!ok && slot >= 0) {
+        c->prepared.p[slot] = 0;
+    }
+    if (!ok && status != PGRES_PIPELINE_ABORTED && c->failure.end == GL_POSTGRES_END_OK) {
+        gl_postgres_error_outcome(s, r, &c->failure);
+    }
+    if (!ok || slot >= 0 || !call->type->result(c, call, r)) {
+        s->lib.PQclear(r);
+    }
+}
+
+/* After each statement's result comes a NULL, which says nothing new. */
+static void read_results(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    int nulls = 0;
+    while (c->state == GL_POSTGRES_READY && !gl_list_empty(&c->sent) && nulls < 2 &&
+           s->lib.PQisBusy(c->pg) == 0) {
+        PGresult *r = s->lib.PQgetResult(c->pg);
+        nulls = r == NULL ? nulls + 1 : 0;
+        if (r != NULL) {
+            on_result(c, r);
+        }
+    }
+}
+
+static void on_readable(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    bool stands = s->lib.PQconsumeInput(c->pg) != 0;
+    if (c->state == GL_POSTGRES_GREETING) {
+        stands = stands && gl_postgres_hello_readable(c);
+        if (c->state == GL_POSTGRES_DOWN) {
+            return; /* it was judged, and closed */
+        }
+        if (stands && c->hello == GL_POSTGRES_HELLO_DONE) {
+            on_ready(c);
+        }
+    } else if (c->number == GL_POSTGRES_LISTENER) {
+        gl_postgres_wake_readable(c);
+    } else {
+        read_results(c); /* also of a connection that is gone: answers that still arrived count */
+    }
+    if (!stands || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
+        drop_bad(c);
+    }
+}
+
+static void on_event(evutil_socket_t fd, short what, void *conn)
+{
+    struct gl_postgres_conn *c = conn;
+    (void)fd;
+    if (c->state == GL_POSTGRES_CONNECTING) {
+        poll_connect(c);
+        return;
+    }
+    if ((what & EV_WRITE) != 0) {
+        expect(c); /* it moves */
+    }
+    if ((what & EV_READ) != 0) {
+        on_readable(c);
+    }
+    if (c->state != GL_POSTGRES_DOWN && !gl_postgres_conn_write(c)) {
+        drop_bad(c);
+    }
+    gl_postgres_touch(c->store);
+}
+
+/* ---- time ---- */
+
+const char *gl_postgres_conn_why(const struct gl_postgres_conn *c)
+{
+    const struct gl_postgres_conn *first = &c->store->conns[GL_POSTGRES_CONTROL];
+    if (c->why.text[0] != '\0') {
+        return c->why.text;
+    }
+    return first->why.text[0] != '\0' ? first->why.text : "it takes too long";
+}
+
+static void give_up_waiting(struct gl_postgres_conn *c, gl_ms now)
+{
+    struct gl_postgres_outcome o = {.end = GL_POSTGRES_END_UNSENT};
+    o.status = gl_why(&o.why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
+                      c->store->url.seen, gl_postgres_conn_why(c));
+    for (struct gl_link *l = c->waiting.next, *next; l != &c->waiting; l = next) {
+        struct gl_postgres_call *call = GL_CONTAINER(l, struct gl_postgres_call, link);
+        next = l->next;
+        if (call->until < now) {
+            gl_list_remove(l);
+            call->type->end(c, call, &o);
+        }
+    }
+}
+
+void gl_postgres_conn_tick(struct gl_postgres_conn *c, gl_ms now)
+{
+    char why[96];
+    bool waits = c->sent_n > 0 || (c->number == GL_POSTGRES_LISTENER && c->store->wake_sent);
+    if (c->state == GL_POSTGRES_READY && waits && c->until < now) {
+        (void)snprintf(why, sizeof(why), "no answer within %lld ms (timeout_ms)",
+                       (long long)c->store->url.timeout_ms);
+        gl_postgres_conn_drop(c, why);
+    } else if ((c->state == GL_POSTGRES_CONNECTING || c->state == GL_POSTGRES_GREETING) &&
+               c->until < now) {
+        gl_postgres_conn_drop(c, "the server does not answer");
+    }
+    give_up_waiting(c, now);
+}

@@ -1,0 +1,247 @@
+/* The first words on a new connection: what server is this, is it the store we know, and does it
+ * keep what it is told? Only then it is used. The control connection also makes what is missing. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/id.h"
+#include "os/random.h"
+#include "store/postgres/postgres_check.h"
+#include "store/postgres/postgres_parts.h"
+
+static const char ask_identity[] = "SELECT identity, version FROM glia.store";
+
+/* Settings of our sessions. The tables grow faster than the server's statistics, and a plan made
+ * for an empty table must not read a full one from end to end: every statement but those of the
+ * control connection has an index that fits. */
+static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
+{
+    long long ms = (long long)c->store->url.timeout_ms;
+    gl_buf_c(out, "SET jit = off; SET lock_timeout = 0;"
+                  "SET default_transaction_isolation = 'read committed';");
+    switch (c->number) {
+    case GL_POSTGRES_CONTROL:
+        gl_buf_fmt(out, "SET statement_timeout = %lld", ms * 12);
+        return;
+    case GL_POSTGRES_LISTENER:
+        /* A lost wake-up is found by the next sweep: it need not wait for a disk. */
+        gl_buf_fmt(out, "SET synchronous_commit = off; SET statement_timeout = %lld; LISTEN glia",
+                   ms);
+        return;
+    case GL_POSTGRES_READER:
+        gl_buf_fmt(out, "SET statement_timeout = %lld;", ms * 12);
+        break;
+    default:
+        /* Before our own time-out: what the server has given up was certainly not written. */
+        gl_buf_fmt(out, "SET statement_timeout = %lld;", ms * 4 / 5);
+        /* Two nodes that meet in opposite order wait so long for the server to notice. Not
+         * everybody may say so; the default of a second is only slower. */
+        gl_buf_c(out, "DO $$ BEGIN PERFORM set_config('deadlock_timeout', '100ms', false);"
+                      " EXCEPTION WHEN insufficient_privilege THEN NULL; END $$;");
+    }
+    gl_buf_c(out, "SET enable_seqscan = off; SET enable_hashjoin = off;"
+                  "SET enable_mergejoin = off; SET enable_bitmapscan = off;"
+                  "SET plan_cache_mode = force_generic_plan");
+}
+
+static void make_script(struct gl_postgres *s, struct gl_buf *out)
+{
+    uint8_t chance[10];
+    struct gl_ulid id;
+    struct gl_entropy e = gl_random_entropy();
+    e.fill(&e, chance, sizeof(chance));
+    gl_id_make(&id, gl_postgres_now(s), chance);
+    gl_postgres_schema_store(out, gl_str_of(id.text));
+}
+
+static bool ask(struct gl_postgres_conn *c, enum gl_postgres_hello what)
+{
+    struct gl_postgres *s = c->store;
+    struct gl_buf *b = &s->text;
+    gl_buf_reset(b);
+    c->hello = what;
+    switch (what) {
+    case GL_POSTGRES_HELLO_LOOK:
+        gl_buf_c(b, gl_postgres_check_question);
+        break;
+    case GL_POSTGRES_HELLO_IDENTITY:
+        gl_buf_c(b, ask_identity);
+        break;
+    case GL_POSTGRES_HELLO_MAKE:
+        c->made = true;
+        make_script(s, b);
+        break;
+    case GL_POSTGRES_HELLO_SETTINGS:
+        settings(c, b);
+        break;
+    case GL_POSTGRES_HELLO_DONE:
+        if (c->number != GL_POSTGRES_LISTENER && s->lib.PQenterPipelineMode(c->pg) == 0) {
+            return false;
+        }
+        return true;
+    }
+    gl_buf_char(b, '\0');
+    return s->lib.PQsendQuery(c->pg, b->p) != 0;
+}
+
+bool gl_postgres_hello_begin(struct gl_postgres_conn *c)
+{
+    c->made = false;
+    return ask(c, GL_POSTGRES_HELLO_LOOK);
+}
+
+/* The server is not what it should be: everybody hears why, until it is. */
+static void condemn(struct gl_postgres_conn *c, const struct gl_why *why)
+{
+    struct gl_postgres *s = c->store;
+    s->verdict = why->code;
+    s->verdict_why = *why;
+    gl_postgres_conn_drop(c, why->text);
+}
+
+static void acquit(struct gl_postgres *s)
+{
+    s->verdict = 0;
+}
+
+/* ---- answers ---- */
+
+static void on_look(struct gl_postgres_conn *c, const PGresult *r)
+{
+    struct gl_postgres *s = c->store;
+    struct gl_postgres_look look;
+    gl_postgres_check_read(&look, &s->lib, r);
+    bool is_lost = !look.has_store && s->identity.n > 0;
+    if (s->findings != NULL) {
+        gl_postgres_check_findings(&look, s->findings_arena, s->findings);
+        if (!is_lost) { /* Else that is the finding, and nobody may make one in its place. */
+            gl_postgres_check_place(&look, s->findings_arena, s->findings);
+        }
+    }
+    struct gl_why why;
+    if (gl_postgres_check_judge(&look, s->allow_loss || s->check_only, &why) < 0) {
+        condemn(c, &why);
+        return;
+    }
+    if (look.has_store) {
+        (void)ask(c, GL_POSTGRES_HELLO_IDENTITY);
+    } else if (is_lost) {
+        (void)gl_why(&why, GL_E_GONE,
+                     "the database %s is not the store %.*s that was used before: it has no store "
+                     "at all. Restore it from a backup, correct the URL, or start with a new data "
+                     "folder",
+                     s->url.seen, GL_STR_ARG(gl_buf_view(&s->identity)));
+        condemn(c, &why);
+    } else if (s->check_only) {
+        (void)ask(c, GL_POSTGRES_HELLO_SETTINGS);
+    } else {
+        (void)ask(c, GL_POSTGRES_HELLO_MAKE);
+    }
+}
+
+static void meet(struct gl_postgres *s, gl_str identity)
+{
+    if (s->identity.n == 0) {
+        gl_buf_str(&s->identity, identity);
+        if (s->events.met != NULL) {
+            s->events.met(s->events.owner, identity);
+        }
+    }
+}
+
+static void on_identity(struct gl_postgres_conn *c, const PGresult *r)
+{
+    struct gl_postgres *s = c->store;
+    struct gl_why why;
+    if (s->lib.PQntuples(r) !=
+        1) { /* A script that was cut off cannot be: it is one transaction. */
+        (void)gl_why(&why, GL_E_DAMAGED, "the table glia.store of %s is empty: restore a backup",
+                     s->url.seen);
+        condemn(c, &why);
+        return;
+    }
+    gl_str identity = gl_postgres_args_get_text(&s->lib, r, 0, 0);
+    int version = atoi(s->lib.PQgetvalue(r, 0, 1));
+    if (version > GL_POSTGRES_STORE_VERSION) {
+        (void)gl_why(&why, GL_E_VERSION,
+                     "the store in %s has schema version %d, written by a newer release of glia; "
+                     "this one knows up to version %d: use the newer release",
+                     s->url.seen, version, (int)GL_POSTGRES_STORE_VERSION);
+        condemn(c, &why);
+        return;
+    }
+    if (s->identity.n > 0 && !gl_str_eq(identity, gl_buf_view(&s->identity))) {
+        (void)gl_why(&why, GL_E_GONE,
+                     "the database %s holds the store %.*s, not the store %.*s that was used "
+                     "before: correct the URL, restore the right database, or start with a new "
+                     "data folder",
+                     s->url.seen, GL_STR_ARG(identity), GL_STR_ARG(gl_buf_view(&s->identity)));
+        condemn(c, &why);
+        return;
+    }
+    meet(s, identity);
+    if (version < GL_POSTGRES_STORE_VERSION && c->number == GL_POSTGRES_CONTROL && !c->made) {
+        (void)ask(c, GL_POSTGRES_HELLO_MAKE);
+    } else {
+        (void)ask(c, GL_POSTGRES_HELLO_SETTINGS);
+    }
+}
+
+static void on_failed(struct gl_postgres_conn *c, const PGresult *r)
+{
+    struct gl_postgres_outcome o;
+    gl_postgres_error_outcome(c->store, r, &o);
+    if (o.status == GL_E_DENIED || o.status == GL_E_DAMAGED) {
+        condemn(c, &o.why);
+        return;
+    }
+    gl_postgres_conn_drop(c, o.why.text);
+}
+
+static bool is_failed(struct gl_postgres *s, const PGresult *r)
+{
+    ExecStatusType status = s->lib.PQresultStatus(r);
+    return status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
+}
+
+static void go_on(struct gl_postgres_conn *c, const PGresult *last)
+{
+    switch (c->hello) {
+    case GL_POSTGRES_HELLO_LOOK:
+        on_look(c, last);
+        return;
+    case GL_POSTGRES_HELLO_IDENTITY:
+        on_identity(c, last);
+        return;
+    case GL_POSTGRES_HELLO_MAKE:
+        (void)ask(c, GL_POSTGRES_HELLO_IDENTITY); /* somebody else may have been first */
+        return;
+    case GL_POSTGRES_HELLO_SETTINGS:
+        acquit(c->store);
+        (void)ask(c, GL_POSTGRES_HELLO_DONE);
+        return;
+    case GL_POSTGRES_HELLO_DONE:
+        return;
+    }
+}
+
+/* A script gives many results; what counts is the last, once nothing more comes. */
+bool gl_postgres_hello_readable(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    while (c->state == GL_POSTGRES_GREETING && c->hello != GL_POSTGRES_HELLO_DONE &&
+           s->lib.PQisBusy(c->pg) == 0) {
+        PGresult *r = s->lib.PQgetResult(c->pg), *last = c->hello_last;
+        c->hello_last = r;
+        if (r == NULL && last == NULL) {
+            break;
+        }
+        if (r == NULL) {
+            go_on(c, last);
+        } else if (is_failed(s, r)) {
+            on_failed(c, r); /* clears it */
+        }
+        s->lib.PQclear(last);
+    }
+    return true;
+}

@@ -1,0 +1,270 @@
+/* Lanes: connections that commit. What has gathered while one group was under way goes as the next
+ * group, in one transaction of the server, so that one sync of its disk serves many commits. A
+ * group is a row of waves (postgres_wave.c), in one pipeline: one round trip. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "store/postgres/postgres_parts.h"
+
+enum {
+    GROUP_MAX = 256,
+    GROUP_BYTES = 8 << 20,
+    GROUP_KEYS = GL_POSTGRES_CELLS / 2,
+    RETRIES_MAX = 10,   /* of a group whose locks were lost, before it is told as unavailable */
+    FORGET_EVERY = 256, /* groups */
+};
+
+static const struct gl_postgres_call_type group_call;
+
+void gl_postgres_lanes_init(struct gl_postgres *s)
+{
+    for (size_t i = 0; i < s->url.lanes_n; i++) {
+        struct gl_postgres_lane *lane = &s->lanes[i];
+        gl_list_init(&lane->queue);
+        gl_list_init(&lane->group.ops);
+        gl_list_init(&lane->group.call.link);
+        lane->group.call.type = &group_call;
+    }
+}
+
+static struct gl_postgres_op *first_op(struct gl_link *list)
+{
+    struct gl_link *l = gl_list_first(list);
+    return l != NULL ? GL_CONTAINER(l, struct gl_postgres_op, queue) : NULL;
+}
+
+/* ---- making a group ---- */
+
+static bool belongs(const struct gl_postgres_op *first, const struct gl_postgres_op *op)
+{
+    return op->context == first->context && !op->is_alone && !first->is_alone &&
+           gl_str_eq(op->u.tx->session, first->u.tx->session);
+}
+
+static void gather(struct gl_postgres *s, struct gl_postgres_lane *lane)
+{
+    struct gl_postgres_group *g = &lane->group;
+    struct gl_postgres_op *first = first_op(&lane->queue), *op;
+    size_t bytes = 0, keys = 0;
+    g->ops_n = g->waves_n = 0;
+    while ((op = first_op(&lane->queue)) != NULL && g->ops_n < GROUP_MAX && bytes < GROUP_BYTES) {
+        keys += op->keys_n;
+        if (op != first && (!belongs(first, op) || keys > GROUP_KEYS)) {
+            break;
+        }
+        if (!gl_postgres_order_plan(s, op, op == first)) {
+            break;
+        }
+        gl_list_remove(&op->queue);
+        gl_list_push(&g->ops, &op->queue);
+        g->ops_n++;
+        g->waves_n = op->wave + 1 > g->waves_n ? op->wave + 1 : g->waves_n;
+        bytes += op->bytes;
+    }
+    g->forget = 0;
+    if (++lane->groups_n % FORGET_EVERY == 0 && first->u.tx->session.n > 0 &&
+        first->u.tx->id > GL_POSTGRES_IDS_KEPT) {
+        g->forget = (int64_t)(first->u.tx->id - GL_POSTGRES_IDS_KEPT);
+    }
+}
+
+static void start_group(struct gl_postgres *s, size_t i)
+{
+    struct gl_postgres_lane *lane = &s->lanes[i];
+    struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_LANE + i];
+    struct gl_postgres_op *first = first_op(&lane->queue);
+    if (first == NULL || lane->group.is_busy || c->state != GL_POSTGRES_READY) {
+        return;
+    }
+    if (first->context->state != GL_POSTGRES_CONTEXT_READY) {
+        gl_postgres_context_ask(first->context, false);
+        return;
+    }
+    gather(s, lane);
+    lane->group.is_busy = true;
+    lane->group.retries_n = 0;
+    lane->group.call.until = gl_postgres_now(s) + s->url.timeout_ms;
+    gl_postgres_conn_push(c, &lane->group.call);
+}
+
+void gl_postgres_lanes_turn(struct gl_postgres *s)
+{
+    for (size_t i = 0; i < s->url.lanes_n; i++) {
+        start_group(s, i);
+    }
+}
+
+/* ---- its answer ---- */
+
+static struct gl_postgres_group *of_call(struct gl_postgres_call *call)
+{
+    return GL_CONTAINER(call, struct gl_postgres_group, call);
+}
+
+static void clear_results(struct gl_postgres *s, struct gl_postgres_group *g)
+{
+    for (size_t i = 0; i < g->answered_n; i++) {
+        s->lib.PQclear(g->results[i]);
+    }
+    g->answered_n = 0;
+}
+
+static bool send_group(struct gl_postgres_conn *c, struct gl_postgres_call *call)
+{
+    struct gl_postgres_group *g = of_call(call);
+    for (size_t i = 0; i < g->waves_n; i++) {
+        if (!gl_postgres_wave_send(c, g, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call, PGresult *r)
+{
+    struct gl_postgres_group *g = of_call(call);
+    (void)c;
+    GL_ASSERT(g->answered_n < g->waves_n);
+    g->results[g->answered_n++] = r;
+    return true;
+}
+
+static void finish_op(struct gl_postgres_op *op)
+{
+    gl_list_remove(&op->queue);
+    if (op->req->status == 0 && op->u.tx->wake.n > 0) {
+        gl_postgres_wake_add(op->store, op->u.tx->context, op->u.tx->wake);
+    }
+    gl_postgres_order_release(op);
+    op->is_finished = true;
+    gl_postgres_touch(op->store);
+}
+
+static void finish_failed(struct gl_postgres_op *op, int status, const struct gl_why *why)
+{
+    op->req->status = status;
+    op->req->why = *why;
+    op->req->why.code = status;
+    finish_op(op);
+}
+
+/* What the function commit_1 has answered for this transaction. */
+static void take_answer(struct gl_postgres_op *op, int32_t answer)
+{
+    struct gl_store_req *req = op->req;
+    const struct gl_tx *tx = op->u.tx;
+    if (answer == -1) {
+        req->status = 0;
+    } else if (answer == -2) {
+        req->status = gl_why(&req->why, GL_E_CONFLICT,
+                             "transaction %llu was asked about and given up before it arrived",
+                             (unsigned long long)tx->id);
+    } else if (answer >= 0 && (size_t)answer < tx->guards_n) {
+        const struct gl_guard *g = &tx->guards[answer];
+        req->refused = (size_t)answer;
+        req->status = gl_why(&req->why, GL_E_CONFLICT,
+                             "guard %zu of the transaction on %.*s %.*s did not hold", req->refused,
+                             GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
+    } else {
+        req->status = gl_why(&req->why, GL_E_UNKNOWN,
+                             "the server's answer makes no sense: has "
+                             "somebody changed its function commit_1?");
+    }
+    finish_op(op);
+}
+
+static void finish_all(struct gl_postgres *s, struct gl_postgres_group *g)
+{
+    struct gl_postgres_op *op;
+    while ((op = first_op(&g->ops)) != NULL) {
+        PGresult *r = op->wave < g->answered_n ? g->results[op->wave] : NULL;
+        int32_t answer = -3;
+        if (r != NULL && s->lib.PQntuples(r) == 1) {
+            answer = gl_postgres_args_item(gl_postgres_args_get_text(&s->lib, r, 0, 0),
+                                           op->number - 1, answer);
+        }
+        take_answer(op, answer);
+    }
+}
+
+static void fail_group(struct gl_postgres_group *g, const struct gl_postgres_outcome *o)
+{
+    struct gl_postgres_op *op;
+    while ((op = first_op(&g->ops)) != NULL) {
+        finish_failed(op, o->end == GL_POSTGRES_END_LOST ? GL_E_UNKNOWN : o->status, &o->why);
+    }
+}
+
+/* One of them is poisonous, and the server has undone all: each in a transaction of its own. */
+static void one_by_one(struct gl_postgres_lane *lane)
+{
+    struct gl_link *l;
+    while (!gl_list_empty(&lane->group.ops)) {
+        l = lane->group.ops.prev; /* from the last on, each to the front of the queue */
+        gl_list_remove(l);
+        gl_list_push(lane->queue.next, l);
+        GL_CONTAINER(l, struct gl_postgres_op, queue)->is_alone = true;
+    }
+}
+
+static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
+                   const struct gl_postgres_outcome *o)
+{
+    struct gl_postgres_group *g = of_call(call);
+    struct gl_postgres_lane *lane = &c->store->lanes[c->number - GL_POSTGRES_LANE];
+    bool is_error = o->end == GL_POSTGRES_END_ERROR;
+    g->is_busy = false;
+    if (o->end == GL_POSTGRES_END_OK) {
+        finish_all(c->store, g);
+    } else if (is_error && gl_postgres_error_is_retried(o->state) && g->retries_n++ < RETRIES_MAX) {
+        g->is_busy = true;
+        g->call.until = gl_postgres_now(c->store) + c->store->url.timeout_ms;
+        gl_postgres_conn_push(c, &g->call);
+    } else if (is_error && gl_postgres_error_is_poison(o->state) && g->ops_n > 1) {
+        one_by_one(lane);
+    } else {
+        fail_group(g, o);
+    }
+    clear_results(c->store, g);
+    gl_postgres_touch(c->store);
+}
+
+static const struct gl_postgres_call_type group_call = {
+    .send = send_group, .result = on_result, .end = on_end};
+
+/* ---- what waits ---- */
+
+static void fail_list(struct gl_link *list, const struct gl_postgres_context *x, gl_ms before,
+                      int status, const struct gl_why *why)
+{
+    for (struct gl_link *l = list->next, *next; l != list; l = next) {
+        struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
+        next = l->next;
+        if ((x == NULL || op->context == x) && op->call.until < before) {
+            finish_failed(op, status, why);
+            next = list->next; /* finishing one may place others */
+        }
+    }
+}
+
+void gl_postgres_lanes_fail(struct gl_postgres *s, struct gl_postgres_context *x, int status,
+                            const struct gl_why *why)
+{
+    fail_list(&s->held, x, INT64_MAX, status, why);
+    for (size_t i = 0; i < s->url.lanes_n; i++) {
+        fail_list(&s->lanes[i].queue, x, INT64_MAX, status, why);
+    }
+}
+
+/* Never sent, so certainly not written. A lane that is at work is no reason to give up. */
+void gl_postgres_lanes_tick(struct gl_postgres *s, gl_ms now)
+{
+    for (size_t i = 0; i < s->url.lanes_n; i++) {
+        struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_LANE + i];
+        struct gl_why why;
+        int status = gl_why(&why, GL_E_UNAVAILABLE, "store unavailable: no connection to %s: %s",
+                            s->url.seen, gl_postgres_conn_why(c));
+        if (!s->lanes[i].group.is_busy) {
+            fail_list(&s->lanes[i].queue, NULL, now, status, &why);
+        }
+    }
+}

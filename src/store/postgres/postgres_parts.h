@@ -1,0 +1,376 @@
+/* postgres_parts.h - the store's inside, for the files of this folder.
+ *
+ * Everything runs on the loop's thread. Connections, each with its own job:
+ *
+ *   control    comes first: looks at the server, makes what is missing; then sessions, resolve,
+ *              contexts, and what takes long
+ *   listener   hears and sends wake-ups
+ *   reader     all reads, pipelined
+ *   lanes      commits; each has one group under way at a time
+ *
+ * A request is an op. One that has its answer waits in `finished` until the next turn of the loop,
+ * so that no caller is ever called from inside a call, or from the middle of libpq's answers. */
+#ifndef GL_STORE_POSTGRES_PARTS_H
+#define GL_STORE_POSTGRES_PARTS_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "os/loop.h"
+#include "store/postgres/postgres.h"
+#include "store/postgres/postgres_args.h"
+#include "store/postgres/postgres_schema.h"
+#include "store/postgres/postgres_url.h"
+
+struct event;
+struct gl_postgres;
+struct gl_postgres_conn;
+
+/* ---- what is under way on a connection ---- */
+
+enum gl_postgres_end {
+    GL_POSTGRES_END_OK,
+    GL_POSTGRES_END_ERROR,  /* the server said no, and has undone it */
+    GL_POSTGRES_END_LOST,   /* sent, and then the connection was lost */
+    GL_POSTGRES_END_UNSENT, /* never sent: no connection in time */
+};
+
+struct gl_postgres_call {
+    struct gl_link link;
+    const struct gl_postgres_call_type *type;
+    gl_ms until; /* wait so long for a connection; from the sending on, for the answer */
+    bool slow;   /* may take longer than others */
+};
+
+struct gl_postgres_outcome {
+    enum gl_postgres_end end;
+    int status;    /* what it means to a request: GL_E_UNAVAILABLE, ...; 0 with END_OK */
+    char state[6]; /* the server's code, with END_ERROR */
+    struct gl_why why;
+};
+
+struct gl_postgres_call_type {
+    /* Queue the statements; false: libpq does not take them. */
+    bool (*send)(struct gl_postgres_conn *c, struct gl_postgres_call *call);
+    /* The answer to the next statement. True: it is kept, and cleared by the call. */
+    bool (*result)(struct gl_postgres_conn *c, struct gl_postgres_call *call, PGresult *r);
+    void (*end)(struct gl_postgres_conn *c, struct gl_postgres_call *call,
+                const struct gl_postgres_outcome *outcome);
+};
+
+/* ---- connections ---- */
+
+enum gl_postgres_role {
+    GL_POSTGRES_CONTROL,
+    GL_POSTGRES_LISTENER,
+    GL_POSTGRES_READER,
+    GL_POSTGRES_LANE, /* the first of them */
+    GL_POSTGRES_CONNS_MAX = GL_POSTGRES_LANE + GL_POSTGRES_LANES_MAX,
+};
+
+enum gl_postgres_state {
+    GL_POSTGRES_DOWN,
+    GL_POSTGRES_CONNECTING,
+    GL_POSTGRES_GREETING, /* postgres_hello.c */
+    GL_POSTGRES_READY,
+};
+
+enum gl_postgres_hello { /* the questions of a new connection, in this order */
+                         GL_POSTGRES_HELLO_LOOK,
+                         GL_POSTGRES_HELLO_IDENTITY,
+                         GL_POSTGRES_HELLO_MAKE,
+                         GL_POSTGRES_HELLO_SETTINGS,
+                         GL_POSTGRES_HELLO_DONE,
+};
+
+struct gl_postgres_conn {
+    struct gl_postgres *store;
+    int number; /* a role; GL_POSTGRES_LANE + i for lane i */
+    enum gl_postgres_state state;
+    PGconn *pg;
+    struct event *event;
+    int fd;
+    short watched; /* EV_READ, EV_WRITE */
+
+    struct gl_link waiting, sent; /* calls */
+    size_t sent_n, depth;
+    struct gl_postgres_outcome failure; /* of the first call in `sent`; END_OK: none */
+    struct gl_buf asked;                /* int32: what each result still to come answers */
+    size_t asked_at;
+    struct gl_buf prepared; /* a byte for each statement of each context: 0 no, 1 sent or there */
+
+    enum gl_postgres_hello hello;
+    PGresult *hello_last; /* the last result of the question */
+    bool made;
+    gl_ms until;    /* of connecting and greeting */
+    gl_ms retry_at; /* when down */
+    gl_ms backoff_ms;
+    size_t host, hosts_tried;
+    bool was_ready, dropped; /* once in its life; to be closed by the next turn */
+    struct gl_why why;       /* why it is down */
+};
+
+/* ---- contexts ---- */
+
+enum gl_postgres_context_state {
+    GL_POSTGRES_CONTEXT_UNKNOWN,
+    GL_POSTGRES_CONTEXT_ASKED,
+    GL_POSTGRES_CONTEXT_READY,
+};
+
+struct gl_postgres_context {
+    struct gl_postgres_call call; /* looks it up, or makes it */
+    struct gl_postgres *store;
+    enum gl_postgres_context_state state;
+    bool found, was_ready;
+    int version;
+    size_t number;        /* from 1, when it was found; 0 is the store itself */
+    uint64_t hash;        /* of its name */
+    struct gl_link reads; /* ops that wait for it */
+    size_t commits_n;     /* commits that are not finished */
+    gl_str name, schema;
+    char text[];
+};
+
+/* ---- requests ---- */
+
+enum gl_postgres_op_type {
+    GL_POSTGRES_OP_COMMIT,
+    GL_POSTGRES_OP_RESOLVE,
+    GL_POSTGRES_OP_SESSION_OPEN,
+    GL_POSTGRES_OP_SESSION_RENEW,
+    GL_POSTGRES_OP_SESSION_END,
+    GL_POSTGRES_OP_SESSION_DEAD,
+    GL_POSTGRES_OP_SESSION_LIST,
+    GL_POSTGRES_OP_TIME,
+    GL_POSTGRES_OP_GET,
+    GL_POSTGRES_OP_RANGE,
+    GL_POSTGRES_OP_LIST,
+    GL_POSTGRES_OP_LOG_READ,
+    GL_POSTGRES_OP_EXPORT,
+    GL_POSTGRES_OP_MEASURE,
+};
+
+enum gl_postgres_mode { /* Reads do not mind each other, nor do PUT_NEWs: the first one wins. */
+                        GL_POSTGRES_READS,
+                        GL_POSTGRES_MAKES,
+                        GL_POSTGRES_WRITES,
+                        GL_POSTGRES_MODES,
+};
+
+struct gl_postgres_key { /* what a transaction touches; see postgres_order.c */
+    uint32_t hash;       /* two keys that are taken for one cost time, nothing else */
+    uint8_t mode;
+};
+
+struct gl_postgres_op {
+    struct gl_postgres_call call; /* all but commits; its link also in `finished` */
+    struct gl_postgres *store;
+    struct gl_store_req *req;
+    enum gl_postgres_op_type type;
+    struct gl_postgres_context *context; /* NULL: it needs none */
+    PGresult *result;
+    size_t retries_n;
+
+    /* Commits and resolves. */
+    struct gl_link order; /* in the order of the calls, until completed */
+    struct gl_link queue; /* of its lane, of its group, or held */
+    bool is_finished, is_alone, is_asked;
+    int lane;
+    uint32_t wave, number; /* its place in the group */
+    size_t bytes;
+    struct gl_postgres_key *keys;
+    size_t keys_n;
+
+    union {
+        const struct gl_tx *tx;
+        struct {
+            gl_str session;
+            uint64_t id;
+        } resolve;
+        struct gl_session_wish open;
+        struct {
+            gl_str session, about;
+            gl_ms ttl_ms;
+            bool declare;
+        } session;
+        struct {
+            const struct gl_key *keys;
+            size_t n;
+        } get;
+        const struct gl_range *range;
+        const struct gl_listing *listing;
+        struct {
+            gl_str kind, id;
+            int64_t from;
+            size_t limit;
+        } log;
+        struct {
+            gl_str after;
+            size_t limit;
+            int stage;
+        } export;
+    } u;
+};
+
+/* ---- lanes ---- */
+
+enum { GL_POSTGRES_WAVES_MAX = 64 };
+
+struct gl_postgres_group { /* commits in one transaction of the server */
+    struct gl_postgres_call call;
+    struct gl_link ops;
+    size_t ops_n, waves_n, answered_n;
+    size_t retries_n;
+    int64_t forget; /* transaction ids below this; 0: none */
+    bool is_busy;
+    PGresult *results[GL_POSTGRES_WAVES_MAX]; /* one per wave */
+};
+
+struct gl_postgres_lane {
+    struct gl_link queue; /* commits that wait */
+    struct gl_postgres_group group;
+    size_t unfinished_n, groups_n;
+};
+
+struct gl_postgres_bucket {
+    uint32_t n[GL_POSTGRES_MODES]; /* transactions that are not finished */
+    int lane;                      /* of those; -1: of several */
+};
+
+enum { GL_POSTGRES_BUCKETS = 1 << 15, GL_POSTGRES_CELLS = 1 << 13 };
+
+struct gl_postgres_cell { /* for the plan of one group: in which wave is a key touched last? */
+    uint32_t stamp, hash;
+    uint8_t last[GL_POSTGRES_MODES]; /* wave + 1 */
+};
+
+/* ---- the store ---- */
+
+struct gl_postgres {
+    struct gl_store port;
+    struct gl_loop *loop;
+    struct gl_postgres_lib lib;
+    struct gl_arena arena; /* texts of the settings */
+    struct gl_postgres_url url;
+    bool allow_loss, check_only;
+    struct gl_buf identity; /* "" : not met yet */
+    struct gl_store_events events;
+    struct gl_rng rng;
+
+    struct gl_pool pool; /* of ops */
+    size_t pending_n;    /* requests that are not completed */
+    struct gl_link finished;
+    struct gl_link order; /* commits and resolves */
+    struct gl_link held;  /* commits that must wait for more than one lane */
+    struct event *turn, *tick, *wake_timer;
+    bool is_ticking, is_open; /* is_open: the first connections stand, work may begin */
+    int verdict;              /* what is wrong with the server: GL_E_GONE, ...; 0: nothing */
+    struct gl_why verdict_why;
+
+    struct gl_postgres_conn conns[GL_POSTGRES_CONNS_MAX];
+    size_t conns_n;
+    struct gl_postgres_lane lanes[GL_POSTGRES_LANES_MAX];
+    struct gl_postgres_bucket *buckets;
+    struct gl_postgres_cell *cells;
+    uint32_t stamp;
+    struct gl_map contexts;
+    size_t contexts_n;
+    struct gl_postgres_args args;
+    struct gl_buf text;      /* scratch */
+    struct gl_arena results; /* of the request being completed */
+
+    struct gl_map wakes; /* "context word", to be sent */
+    bool wake_sent, wake_waits;
+
+    struct gl_findings *findings; /* gl_postgres_check(): where to write them */
+    struct gl_arena *findings_arena;
+
+    bool closing;
+    void (*closed)(void *owner);
+    void *closed_owner;
+};
+
+gl_ms gl_postgres_now(struct gl_postgres *s);
+/* Something is to be done: by the next turn of the loop. */
+void gl_postgres_touch(struct gl_postgres *s);
+/* The request has its answer; its caller hears it in the next turn. */
+void gl_postgres_finish(struct gl_postgres_op *op);
+void gl_postgres_fail(struct gl_postgres_op *op, int status, const struct gl_why *why);
+
+/* postgres_conn.c */
+void gl_postgres_conn_init(struct gl_postgres *s, int number);
+void gl_postgres_conn_done(struct gl_postgres_conn *c);
+void gl_postgres_conn_push(struct gl_postgres_conn *c, struct gl_postgres_call *call);
+void gl_postgres_conn_flush(struct gl_postgres_conn *c); /* connect, or send what waits */
+void gl_postgres_conn_tick(struct gl_postgres_conn *c, gl_ms now);
+/* Close and try again later; everything sent is lost. */
+void gl_postgres_conn_drop(struct gl_postgres_conn *c, const char *why);
+void gl_postgres_conn_fail_waiting(struct gl_postgres_conn *c, int status,
+                                   const struct gl_why *why);
+/* Give the socket what it takes; false: the connection is gone. */
+bool gl_postgres_conn_write(struct gl_postgres_conn *c);
+/* Why there is no connection, for people. */
+const char *gl_postgres_conn_why(const struct gl_postgres_conn *c);
+/* Send a statement with the arguments in store->args, preparing it first if needed. */
+bool gl_postgres_conn_send(struct gl_postgres_conn *c, int statement,
+                           const struct gl_postgres_context *context);
+bool gl_postgres_conn_send_text(struct gl_postgres_conn *c, const char *sql); /* no arguments */
+
+/* postgres_hello.c: both say whether the connection still stands. */
+bool gl_postgres_hello_begin(struct gl_postgres_conn *c);
+bool gl_postgres_hello_readable(struct gl_postgres_conn *c);
+
+/* postgres_error.c: what the server's code means. */
+void gl_postgres_error_outcome(struct gl_postgres *s, const PGresult *r,
+                               struct gl_postgres_outcome *ret);
+bool gl_postgres_error_is_retried(const char *state);
+bool gl_postgres_error_is_poison(const char *state); /* brought along by one transaction */
+bool gl_postgres_error_ends_connection(const char *state);
+
+/* postgres_contexts.c */
+struct gl_postgres_context *gl_postgres_context_of(struct gl_postgres *s, gl_str name);
+void gl_postgres_contexts_done(struct gl_postgres *s);
+void gl_postgres_contexts_forget(struct gl_postgres *s); /* ask the server again about all */
+void gl_postgres_context_ask(struct gl_postgres_context *x, bool make);
+void gl_postgres_context_settle(struct gl_postgres_context *x); /* free it if it is no use */
+
+/* postgres_order.c: commits, from the call to the lane, and back in the order of the calls. */
+void gl_postgres_order_init(struct gl_postgres *s);
+void gl_postgres_order_done(struct gl_postgres *s);
+void gl_postgres_order_add(struct gl_postgres_op *op);
+/* A commit of the lane is finished: others may not have to wait for it any more. */
+void gl_postgres_order_release(struct gl_postgres_op *op);
+void gl_postgres_order_turn(struct gl_postgres *s);
+/* Give the op its wave in the group that is being planned; false: it must go into a later group. */
+bool gl_postgres_order_plan(struct gl_postgres *s, struct gl_postgres_op *op, bool is_first);
+
+/* postgres_lane.c */
+void gl_postgres_lanes_init(struct gl_postgres *s);
+void gl_postgres_lanes_turn(struct gl_postgres *s);
+void gl_postgres_lanes_tick(struct gl_postgres *s, gl_ms now);
+void gl_postgres_lanes_fail(struct gl_postgres *s, struct gl_postgres_context *x, int status,
+                            const struct gl_why *why); /* what waits; NULL: of all contexts */
+
+/* postgres_wave.c */
+bool gl_postgres_wave_send(struct gl_postgres_conn *c, struct gl_postgres_group *g, size_t wave);
+
+/* postgres_read.c, postgres_session.c, postgres_export.c */
+extern const struct gl_postgres_call_type gl_postgres_op_call;
+bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op);
+void gl_postgres_read_fill(struct gl_postgres_op *op);
+bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op *op);
+void gl_postgres_session_fill(struct gl_postgres_op *op);
+bool gl_postgres_export_send(struct gl_postgres_conn *c, struct gl_postgres_op *op);
+void gl_postgres_export_fill(struct gl_postgres_op *op);
+void gl_postgres_read_record(struct gl_postgres *s, const PGresult *r, int row, int column,
+                             bool has_value, struct gl_record *ret);
+
+/* postgres_wake.c */
+void gl_postgres_wake_add(struct gl_postgres *s, gl_str context, gl_str word);
+void gl_postgres_wake_flush(struct gl_postgres *s);
+void gl_postgres_wake_readable(struct gl_postgres_conn *c);
+void gl_postgres_wake_done(struct gl_postgres *s);
+
+#endif

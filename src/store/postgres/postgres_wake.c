@@ -1,0 +1,96 @@
+/* Wake-ups: NOTIFY on a connection of their own. Inside a commit it would make all commits of the
+ * server wait for each other. Words that come while one is on its way are sent together, each once.
+ */
+#include <event2/event.h>
+
+#include "base/check.h"
+#include "store/postgres/postgres_parts.h"
+
+enum { WORDS_MAX = 1000, PAUSE_US = 5000 };
+
+struct word {
+    size_t n;
+    char text[];
+};
+
+static void clear(struct gl_postgres *s)
+{
+    struct word *w;
+    for (size_t i = 0; (w = gl_map_next(&s->wakes, &i)) != NULL;) {
+        gl_mem_free(w);
+    }
+    gl_map_done(&s->wakes);
+    gl_map_init(&s->wakes);
+}
+
+void gl_postgres_wake_done(struct gl_postgres *s)
+{
+    clear(s);
+    gl_map_done(&s->wakes);
+}
+
+void gl_postgres_wake_add(struct gl_postgres *s, gl_str context, gl_str word)
+{
+    struct word *w = gl_mem_alloc(sizeof(*w) + context.n + 1 + word.n);
+    memcpy(w->text, context.p, context.n);
+    w->text[context.n] = ' '; /* a context's name has none */
+    memcpy(w->text + context.n + 1, word.p, word.n);
+    w->n = context.n + 1 + word.n;
+    gl_str key = {w->text, w->n};
+    if (gl_map_find(&s->wakes, key) != NULL || gl_map_count(&s->wakes) >= WORDS_MAX) {
+        gl_mem_free(w);
+        return;
+    }
+    gl_map_add(&s->wakes, key, w);
+}
+
+void gl_postgres_wake_flush(struct gl_postgres *s)
+{
+    struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_LISTENER];
+    if (gl_map_count(&s->wakes) == 0 || c->state != GL_POSTGRES_READY || s->wake_sent ||
+        s->wake_waits) {
+        return;
+    }
+    gl_postgres_args_reset(&s->args);
+    int words = gl_postgres_args_array(&s->args, GL_POSTGRES_TEXT);
+    struct word *w;
+    for (size_t i = 0; (w = gl_map_next(&s->wakes, &i)) != NULL;) {
+        gl_postgres_args_add_text(&s->args, words, (gl_str){w->text, w->n});
+    }
+    clear(s);
+    gl_postgres_args_finish(&s->args);
+    if (s->lib.PQsendQueryParams(c->pg, "SELECT pg_notify('glia', w) FROM unnest($1::text[]) AS w",
+                                 1, NULL, s->args.values, s->args.lengths, s->args.formats,
+                                 1) == 0 ||
+        !gl_postgres_conn_write(c)) {
+        gl_postgres_conn_drop(c, s->lib.PQerrorMessage(c->pg));
+        return;
+    }
+    s->wake_sent = true;
+    c->until = gl_postgres_now(s) + s->url.timeout_ms;
+    s->wake_waits = true;
+    (void)event_add(s->wake_timer, &(struct timeval){.tv_usec = PAUSE_US});
+}
+
+static void tell(struct gl_postgres *s, const char *payload)
+{
+    gl_str word, context = gl_str_cut(gl_str_of(payload), ' ', &word);
+    if (s->events.woken != NULL && word.n > 0) {
+        s->events.woken(s->events.owner, context, word);
+    }
+}
+
+void gl_postgres_wake_readable(struct gl_postgres_conn *c)
+{
+    struct gl_postgres *s = c->store;
+    PGnotify *n;
+    while (s->wake_sent && s->lib.PQisBusy(c->pg) == 0) {
+        PGresult *r = s->lib.PQgetResult(c->pg);
+        s->wake_sent = r != NULL; /* What it says does not matter: words may be lost. */
+        s->lib.PQclear(r);
+    }
+    while ((n = s->lib.PQnotifies(c->pg)) != NULL) {
+        tell(s, n->extra);
+        s->lib.PQfreemem(n);
+    }
+}

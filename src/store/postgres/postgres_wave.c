@@ -1,0 +1,420 @@
+/* A wave: commits of one context and session, none of which touches what another one writes. They
+ * go to the server as one call of commit_1, as arrays: the guards, and per table the writes. Writes
+ * of one transaction to the same key are folded here, so that each key is written once. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "port/sum.h"
+#include "store/postgres/postgres_parts.h"
+
+struct row { /* a write of the wave */
+    const struct gl_write *w;
+    const struct gl_tx *tx;
+    uint32_t number; /* of the transaction, from 1 */
+    uint32_t place;  /* in the wave */
+};
+
+/* The arrays, in the order of the function's parameters. Behind them come those of queues, which
+ * nothing uses any more. */
+enum column {
+    G_TX,
+    G_NO,
+    G_TYPE,
+    G_LOCK,
+    G_KIND,
+    G_ID,
+    G_REV,
+    G_OWNER,
+    G_TOKEN,
+    H_KIND,
+    H_ID,
+    R_TX,
+    R_CLASS,
+    R_KIND,
+    R_ID,
+    R_REV,
+    R_OWNER,
+    R_TOKEN,
+    R_LIVE,
+    R_SUM,
+    R_VALUE,
+    D_TX,
+    D_KIND,
+    D_ID,
+    E_TX,
+    E_IN,
+    E_NAME,
+    E_SCORE,
+    E_ID,
+    L_TX,
+    L_KIND,
+    L_ID,
+    L_SEQ,
+    L_VALUE,
+    T_TX,
+    T_KIND,
+    T_ID,
+    T_SEQ,
+    COLUMNS
+};
+
+enum { CLASS_PUT, CLASS_FRESH, CLASS_NEW };
+
+struct wave {
+    struct gl_postgres_args *args;
+    int column[COLUMNS];
+    int32_t flags;
+    struct gl_str session;
+    struct gl_buf rows; /* struct row */
+};
+
+static void open_columns(struct wave *v)
+{
+    const enum gl_postgres_type i4 = GL_POSTGRES_INT4, i8 = GL_POSTGRES_INT8, t = GL_POSTGRES_TEXT,
+                                b = GL_POSTGRES_BYTES, f = GL_POSTGRES_BOOL;
+    const enum gl_postgres_type types[COLUMNS] = {
+        i4, i4, i4, i4, t,  b, i8, t, i8,    /* guards */
+        t,  b,                               /* holds */
+        i4, i4, t,  b,  i8, t, i8, f, i8, b, /* records */
+        i4, t,  b,                           /* deletes */
+        i4, f,  t,  i8, b,                   /* entries */
+        i4, t,  b,  i8, b,                   /* logs */
+        i4, t,  b,  i8,                      /* trims */
+    };
+    for (int i = 0; i < COLUMNS; i++) {
+        v->column[i] = gl_postgres_args_array(v->args, types[i]);
+    }
+}
+
+static void add_i32(struct wave *v, enum column c, int64_t value)
+{
+    gl_postgres_args_add_i32(v->args, v->column[c], (int32_t)value);
+}
+
+static void add_i64(struct wave *v, enum column c, int64_t value)
+{
+    gl_postgres_args_add_i64(v->args, v->column[c], value);
+}
+
+static void add_text(struct wave *v, enum column c, gl_str value)
+{
+    gl_postgres_args_add_text(v->args, v->column[c], value);
+}
+
+static void add_bool(struct wave *v, enum column c, bool value)
+{
+    gl_postgres_args_add_bool(v->args, v->column[c], value);
+}
+
+/* ---- guards ---- */
+
+/* Does the transaction write the record the guard names; with `makes`: so that it is there? */
+static bool writes_key(const struct gl_tx *tx, const struct gl_guard *g, bool makes)
+{
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        const struct gl_write *w = &tx->writes[i];
+        bool fits = w->type == GL_WRITE_PUT || w->type == GL_WRITE_PUT_NEW ||
+                    (w->type == GL_WRITE_DELETE && !makes);
+        if (fits && gl_str_eq(w->id, g->id) && gl_str_eq(w->kind, g->kind)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_guard(const struct gl_tx *tx, enum gl_guard_type type, gl_str kind, gl_str id)
+{
+    for (size_t i = 0; i < tx->guards_n; i++) {
+        const struct gl_guard *g = &tx->guards[i];
+        if (g->type == type && gl_str_eq(g->id, id) && gl_str_eq(g->kind, kind)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A key that must stay absent until the end, while no insert of ours says so. */
+static void hold(struct wave *v, const struct gl_guard *g)
+{
+    v->flags |= GL_POSTGRES_WAVE_HOLDS;
+    add_text(v, H_KIND, g->kind);
+    add_text(v, H_ID, g->id);
+}
+
+enum lock { LOCK_NONE, LOCK_PRESENT, LOCK_SHARE, LOCK_ALONE };
+
+static enum lock lock_of(const struct gl_tx *tx, const struct gl_guard *g)
+{
+    switch (g->type) {
+    case GL_GUARD_AT:
+    case GL_GUARD_OWNED:
+    case GL_GUARD_NOT_LIVE:
+        return writes_key(tx, g, false) ? LOCK_ALONE : LOCK_SHARE;
+    case GL_GUARD_PRESENT:
+        return LOCK_PRESENT;
+    default:
+        return LOCK_NONE;
+    }
+}
+
+static int32_t guard_flags(struct wave *v, const struct gl_tx *tx, const struct gl_guard *g)
+{
+    static const int32_t locks[] = {0, GL_POSTGRES_WAVE_PRESENT, GL_POSTGRES_WAVE_SHARES,
+                                    GL_POSTGRES_WAVE_LOCKS};
+    int32_t flags = GL_POSTGRES_WAVE_GUARDS | locks[lock_of(tx, g)];
+    if (g->type == GL_GUARD_NOT_LIVE || (g->type == GL_GUARD_ABSENT && !writes_key(tx, g, true))) {
+        hold(v, g);
+    } else if (g->type == GL_GUARD_ALIVE && !gl_str_eq(g->owner, v->session)) {
+        flags |= GL_POSTGRES_WAVE_ALIVE;
+    }
+    return flags;
+}
+
+static void add_guards(struct wave *v, const struct gl_tx *tx, uint32_t number)
+{
+    for (size_t i = 0; i < tx->guards_n; i++) {
+        const struct gl_guard *g = &tx->guards[i];
+        v->flags |= guard_flags(v, tx, g);
+        add_i32(v, G_TX, number);
+        add_i32(v, G_NO, (int64_t)i);
+        add_i32(v, G_TYPE, g->type);
+        add_i32(v, G_LOCK, lock_of(tx, g));
+        add_text(v, G_KIND, g->kind);
+        add_text(v, G_ID, g->id);
+        add_i64(v, G_REV, (int64_t)g->rev);
+        add_text(v, G_OWNER, g->owner);
+        add_i64(v, G_TOKEN, (int64_t)g->token);
+    }
+}
+
+/* ---- rows ---- */
+
+enum table { RECORDS, ENTRIES, LOGS };
+
+static enum table table_of(const struct gl_write *w)
+{
+    switch (w->type) {
+    case GL_WRITE_PUT:
+    case GL_WRITE_PUT_NEW:
+    case GL_WRITE_DELETE:
+        return RECORDS;
+    case GL_WRITE_INDEX:
+    case GL_WRITE_UNINDEX:
+        return ENTRIES;
+    case GL_WRITE_LOG:
+    case GL_WRITE_LOG_TRIM:
+        return LOGS;
+    }
+    GL_UNREACHABLE();
+}
+
+static int compare_keys(const struct gl_write *a, const struct gl_write *b)
+{
+    int order = (int)table_of(a) - (int)table_of(b);
+    order = order != 0 ? order : gl_str_cmp(a->kind, b->kind);
+    if (order == 0 && table_of(a) == ENTRIES && a->score != b->score) {
+        order = a->score < b->score ? -1 : 1;
+    }
+    return order != 0 ? order : gl_str_cmp(a->id, b->id);
+}
+
+/* By key, so that two nodes lock in the same order; writes to one key as they were given. Only
+ * PUT_NEW of several transactions may meet in one wave: the first one that is not refused wins. */
+static int compare_rows(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    int order = compare_keys(x->w, y->w);
+    return order != 0 ? order : x->place < y->place ? -1 : 1;
+}
+
+static void add_put(struct wave *v, const struct row *r, int class)
+{
+    static const int32_t flags[] = {GL_POSTGRES_WAVE_PUTS, GL_POSTGRES_WAVE_FRESH,
+                                    GL_POSTGRES_WAVE_NEW};
+    const struct gl_write *w = r->w;
+    const struct gl_record record = {.kind = w->kind,
+                                     .id = w->id,
+                                     .rev = w->rev,
+                                     .owner = w->owner,
+                                     .token = w->token,
+                                     .live = w->live,
+                                     .value = w->value};
+    v->flags |= flags[class];
+    add_i32(v, R_TX, r->number);
+    add_i32(v, R_CLASS, class);
+    add_text(v, R_KIND, w->kind);
+    add_text(v, R_ID, w->id);
+    add_i64(v, R_REV, (int64_t)w->rev);
+    add_text(v, R_OWNER, w->owner);
+    add_i64(v, R_TOKEN, (int64_t)w->token);
+    add_bool(v, R_LIVE, w->live);
+    add_i64(v, R_SUM, gl_sum_record(&record));
+    add_text(v, R_VALUE, w->value);
+}
+
+/* The writes of one transaction to one record, as one. */
+static void fold_record(struct wave *v, const struct row *r, size_t n)
+{
+    const struct row *last = NULL;
+    int class = CLASS_PUT;
+    bool was_deleted = false;
+    for (size_t i = 0; i < n; i++) {
+        if (r[i].w->type == GL_WRITE_DELETE) {
+            last = NULL;
+            was_deleted = true;
+        } else if (r[i].w->type == GL_WRITE_PUT) {
+            last = &r[i];
+            class = CLASS_PUT;
+        } else if (last == NULL) {
+            last = &r[i];
+            class = was_deleted ? CLASS_PUT : CLASS_NEW;
+        }
+    }
+    if (last == NULL) {
+        v->flags |= GL_POSTGRES_WAVE_DELETES;
+        add_i32(v, D_TX, r->number);
+        add_text(v, D_KIND, r->w->kind);
+        add_text(v, D_ID, r->w->id);
+        return;
+    }
+    bool fresh = has_guard(r->tx, GL_GUARD_ABSENT, r->w->kind, r->w->id) &&
+                 !has_guard(r->tx, GL_GUARD_NOT_LIVE, r->w->kind, r->w->id);
+    add_put(v, last, fresh ? CLASS_FRESH : class);
+}
+
+static void fold_entry(struct wave *v, const struct row *r, size_t n)
+{
+    const struct row *last = &r[n - 1];
+    bool is_in = last->w->type == GL_WRITE_INDEX;
+    v->flags |= is_in ? GL_POSTGRES_WAVE_ENTRIES_IN : GL_POSTGRES_WAVE_ENTRIES_OUT;
+    add_i32(v, E_TX, last->number);
+    add_bool(v, E_IN, is_in);
+    add_text(v, E_NAME, last->w->kind);
+    add_i64(v, E_SCORE, last->w->score);
+    add_text(v, E_ID, last->w->id);
+}
+
+/* Does a trim behind it remove the entry again? */
+static bool is_trimmed(const struct row *r, size_t i, size_t n)
+{
+    for (size_t k = i + 1; k < n; k++) {
+        if (r[k].w->type == GL_WRITE_LOG_TRIM &&
+            (r[i].w->seq < r[k].w->seq || r[k].w->seq == INT64_MAX)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The server trims first. */
+static void fold_log(struct wave *v, const struct row *r, size_t n)
+{
+    const struct row *highest = NULL;
+    for (size_t i = 0; i < n; i++) {
+        const struct gl_write *w = r[i].w;
+        if (w->type == GL_WRITE_LOG_TRIM) {
+            highest = highest == NULL || w->seq > highest->w->seq ? &r[i] : highest;
+        } else if (!is_trimmed(r, i, n)) {
+            v->flags |= GL_POSTGRES_WAVE_LOG;
+            add_i32(v, L_TX, r[i].number);
+            add_text(v, L_KIND, w->kind);
+            add_text(v, L_ID, w->id);
+            add_i64(v, L_SEQ, w->seq);
+            add_text(v, L_VALUE, w->value);
+        }
+    }
+    if (highest != NULL) {
+        v->flags |= GL_POSTGRES_WAVE_TRIMS;
+        add_i32(v, T_TX, highest->number);
+        add_text(v, T_KIND, highest->w->kind);
+        add_text(v, T_ID, highest->w->id);
+        add_i64(v, T_SEQ, highest->w->seq);
+    }
+}
+
+static void fold_rows(struct wave *v)
+{
+    struct row *rows = (struct row *)(void *)v->rows.p;
+    size_t n = v->rows.n / sizeof(*rows);
+    if (n > 1) {
+        qsort(rows, n, sizeof(*rows), compare_rows);
+    }
+    for (size_t i = 0, next; i < n; i = next) {
+        enum table table = table_of(rows[i].w);
+        for (next = i + 1; next < n && rows[next].number == rows[i].number &&
+                           compare_keys(rows[i].w, rows[next].w) == 0;
+             next++) {
+        }
+        switch (table) {
+        case RECORDS:
+            fold_record(v, &rows[i], next - i);
+            break;
+        case ENTRIES:
+            fold_entry(v, &rows[i], next - i);
+            break;
+        case LOGS:
+            fold_log(v, &rows[i], next - i);
+            break;
+        }
+    }
+}
+
+static void add_writes(struct wave *v, const struct gl_tx *tx, uint32_t number)
+{
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        struct row r = {.w = &tx->writes[i],
+                        .tx = tx,
+                        .number = number,
+                        .place = (uint32_t)(v->rows.n / sizeof(struct row))};
+        gl_buf_add(&v->rows, &r, sizeof(r));
+    }
+}
+
+/* ---- the call ---- */
+
+/* Flags, session, ids, forget: the flags are known at the end, so their place is kept. */
+static void add_head(struct wave *v, struct gl_postgres_group *g, size_t wave)
+{
+    gl_postgres_args_i32(v->args, 0);
+    gl_postgres_args_text(v->args, v->session);
+    int ids = gl_postgres_args_array(v->args, GL_POSTGRES_INT8);
+    gl_postgres_args_i64(v->args, wave == 0 ? g->forget : 0);
+    uint32_t number = 0;
+    for (struct gl_link *l = g->ops.next; l != &g->ops; l = l->next) {
+        struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
+        if (op->wave == wave) {
+            op->number = ++number;
+            gl_postgres_args_add_i64(v->args, ids, (int64_t)op->u.tx->id);
+        }
+    }
+}
+
+static void set_flags(struct wave *v)
+{
+    char *at = v->args->args[0].buf.p;
+    for (int i = 0; i < 4; i++) {
+        at[i] = (char)((uint32_t)v->flags >> (24 - 8 * i));
+    }
+}
+
+bool gl_postgres_wave_send(struct gl_postgres_conn *c, struct gl_postgres_group *g, size_t wave)
+{
+    struct gl_postgres *s = c->store;
+    struct gl_postgres_op *first =
+        GL_CONTAINER(gl_list_first(&g->ops), struct gl_postgres_op, queue);
+    struct wave v = {.args = &s->args, .session = first->u.tx->session};
+    gl_postgres_args_reset(&s->args);
+    add_head(&v, g, wave);
+    open_columns(&v);
+    for (struct gl_link *l = g->ops.next; l != &g->ops; l = l->next) {
+        struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
+        if (op->wave == wave) {
+            add_guards(&v, op->u.tx, op->number);
+            add_writes(&v, op->u.tx, op->number);
+        }
+    }
+    fold_rows(&v);
+    set_flags(&v);
+    gl_buf_done(&v.rows);
+    return gl_postgres_conn_send(c, GL_POSTGRES_COMMIT, first->context);
+}

@@ -1,0 +1,86 @@
+#include <event2/event.h>
+
+#include "base/check.h"
+#include "os/loop.h"
+#include "store/redis/redis.h"
+#include "store/redis/redis_parts.h"
+
+static void on_closed(void *flag)
+{
+    *(bool *)flag = true;
+}
+
+static void turn(struct gl_redis *s)
+{
+    int err = event_base_loop(gl_loop_base(s->loop), EVLOOP_ONCE);
+    GL_ASSERT(err >= 0);
+}
+
+/* Until the server has said everything, or had its time. */
+static int look(struct gl_redis *s, struct gl_why *reterr_why)
+{
+    gl_ms end = gl_redis_now(s) + s->url.timeout_ms;
+    while (s->links[GL_REDIS_WRITES].state != GL_REDIS_READY) {
+        if (gl_redis_now(s) >= end) {
+            return gl_why(reterr_why, GL_E_UNAVAILABLE, "%s",
+                          s->last_loss.code != 0 ? s->last_loss.text
+                                                 : "the Redis server does not answer");
+        }
+        turn(s);
+    }
+    return 0;
+}
+
+static void add_identity(const struct gl_redis *s, struct gl_arena *a, struct gl_findings *ret)
+{
+    if (s->look.code != 0) {
+        gl_findings_add(ret, a, GL_FINDING_BAD, "%s", s->look.text);
+    } else if (s->found[0] == '\0') {
+        gl_findings_add(ret, a, GL_FINDING_GOOD,
+                        "there is no store yet in database %u: the first start makes one",
+                        s->url.database);
+    } else {
+        gl_findings_add(ret, a, GL_FINDING_GOOD, "it has the store %s", s->found);
+    }
+}
+
+static void add_transport(const struct gl_redis *s, struct gl_arena *a, struct gl_findings *ret)
+{
+    if (s->url.tls && s->url.tls_no_verify) {
+        gl_findings_add(
+            ret, a, GL_FINDING_WARNING,
+            "its certificate is not looked at (tls_verify=no): whoever sits between can "
+            "read and change everything; name the authority with tls_ca");
+    } else if (s->url.tls) {
+        gl_findings_add(ret, a, GL_FINDING_GOOD, "the connection is encrypted");
+    }
+}
+
+int gl_redis_check(const struct gl_redis_config *cfg, struct gl_arena *a, struct gl_findings *ret,
+                   struct gl_why *reterr_why)
+{
+    struct gl_loop *loop = NULL;
+    struct gl_store *port = NULL;
+    int err = gl_loop_new(&loop, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    err = gl_redis_open(&port, cfg, loop, reterr_why);
+    if (err == 0) {
+        struct gl_redis *s = GL_CONTAINER(port, struct gl_redis, port);
+        s->only_look = true;
+        err = look(s, reterr_why);
+        if (err == 0) {
+            gl_redis_facts_findings(&s->facts, a, ret);
+            add_identity(s, a, ret);
+            add_transport(s, a, ret);
+        }
+        bool closed = false;
+        port->ops->close(port, on_closed, &closed);
+        while (!closed) {
+            turn(s);
+        }
+    }
+    gl_loop_free(loop);
+    return err;
+}

@@ -1,0 +1,243 @@
+/* Transactions. */
+#include "base/check.h"
+#include "base/limits.h"
+#include "port/sum.h"
+#include "store/redis/redis_parts.h"
+
+/* ---- guards ---- */
+
+static size_t guard_args(const struct gl_guard *g)
+{
+    switch (g->type) {
+    case GL_GUARD_AT:
+        return 3;
+    case GL_GUARD_OWNED:
+        return 5;
+    case GL_GUARD_ABSENT:
+    case GL_GUARD_PRESENT:
+    case GL_GUARD_NOT_LIVE:
+    case GL_GUARD_DEAD:
+    case GL_GUARD_ALIVE:
+        return 2;
+    }
+    GL_UNREACHABLE();
+}
+
+static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
+{
+    static const char marks[] = {
+        [GL_GUARD_AT] = '=',       [GL_GUARD_ABSENT] = '-', [GL_GUARD_PRESENT] = '+',
+        [GL_GUARD_NOT_LIVE] = 'n', [GL_GUARD_OWNED] = 'o',  [GL_GUARD_DEAD] = 'd',
+        [GL_GUARD_ALIVE] = 'a',
+    };
+    gl_redis_arg_char(out, marks[g->type]);
+    if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
+        gl_redis_arg(out, g->owner);
+        return;
+    }
+    gl_redis_key_arg(out, g->kind, g->id);
+    if (g->type == GL_GUARD_AT) {
+        gl_redis_arg_u64(out, g->rev);
+    } else if (g->type == GL_GUARD_OWNED) {
+        gl_redis_arg(out, g->owner);
+        gl_redis_arg_u64(out, g->token);
+        gl_redis_arg_u64(out, g->rev);
+    }
+}
+
+/* ---- writes ---- */
+
+static size_t write_args(const struct gl_write *w)
+{
+    switch (w->type) {
+    case GL_WRITE_PUT:
+    case GL_WRITE_PUT_NEW:
+        return 9;
+    case GL_WRITE_LOG:
+        return 4;
+    case GL_WRITE_DELETE:
+    case GL_WRITE_INDEX:
+    case GL_WRITE_UNINDEX:
+    case GL_WRITE_LOG_TRIM:
+        return 3;
+    }
+    GL_UNREACHABLE();
+}
+
+static void encode_put(const struct gl_write *w, struct gl_buf *out)
+{
+    struct gl_record r = {.kind = w->kind,
+                          .id = w->id,
+                          .rev = w->rev,
+                          .owner = w->owner,
+                          .token = w->token,
+                          .live = w->live,
+                          .value = w->value};
+    gl_redis_name_arg(out, w->kind);
+    gl_redis_arg(out, w->id);
+    gl_redis_arg_u64(out, w->rev);
+    gl_redis_arg(out, w->owner);
+    gl_redis_arg_u64(out, w->token);
+    gl_redis_arg_char(out, w->live ? '1' : '0');
+    gl_redis_arg_u64(out, gl_sum_record(&r));
+    gl_redis_arg(out, w->value);
+}
+
+static void encode_index(const struct gl_write *w, struct gl_buf *out)
+{
+    char score[GL_REDIS_SCORE_BYTES];
+    gl_redis_score(w->score, score);
+    gl_redis_name_arg(out, w->kind);
+    gl_redis_arg_open(out, sizeof(score) + 1 + w->id.n);
+    gl_buf_add(out, score, sizeof(score));
+    gl_buf_char(out, ':');
+    gl_buf_str(out, w->id);
+    gl_redis_arg_close(out);
+}
+
+static void encode_log(const struct gl_write *w, struct gl_buf *out)
+{
+    gl_redis_key_arg(out, w->kind, w->id);
+    if (w->type == GL_WRITE_LOG) {
+        gl_redis_arg_i64(out, w->seq);
+        gl_redis_arg(out, w->value);
+    } else if (w->seq == INT64_MAX) {
+        gl_redis_arg(out, (gl_str){0});
+    } else {
+        gl_redis_arg_i64(out, w->seq > 0 ? w->seq : 0);
+    }
+}
+
+static void encode_write(const struct gl_write *w, struct gl_buf *out)
+{
+    static const char marks[] = {
+        [GL_WRITE_PUT] = 'p',      [GL_WRITE_PUT_NEW] = 'n', [GL_WRITE_DELETE] = 'd',
+        [GL_WRITE_INDEX] = 'i',    [GL_WRITE_UNINDEX] = 'u', [GL_WRITE_LOG] = 'l',
+        [GL_WRITE_LOG_TRIM] = 't',
+    };
+    gl_redis_arg_char(out, marks[w->type]);
+    switch (w->type) {
+    case GL_WRITE_PUT:
+    case GL_WRITE_PUT_NEW:
+        encode_put(w, out);
+        break;
+    case GL_WRITE_INDEX:
+    case GL_WRITE_UNINDEX:
+        encode_index(w, out);
+        break;
+    case GL_WRITE_LOG:
+    case GL_WRITE_LOG_TRIM:
+        encode_log(w, out);
+        break;
+    default:
+        gl_redis_name_arg(out, w->kind);
+        gl_redis_arg(out, w->id);
+    }
+}
+
+/* ---- the transaction ---- */
+
+static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+{
+    const struct gl_tx *tx = op->u.tx;
+    size_t n = 5;
+    for (size_t i = 0; i < tx->guards_n; i++) {
+        n += guard_args(&tx->guards[i]);
+    }
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        n += write_args(&tx->writes[i]);
+    }
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_COMMIT, n, out);
+    gl_redis_arg(out, tx->session);
+    gl_redis_arg_u64(out, tx->id);
+    gl_redis_arg(out, tx->wake);
+    gl_redis_arg_c(out, s->identity);
+    gl_redis_arg_u64(out, tx->guards_n);
+    for (size_t i = 0; i < tx->guards_n; i++) {
+        encode_guard(&tx->guards[i], out);
+    }
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        encode_write(&tx->writes[i], out);
+    }
+}
+
+static enum gl_redis_next decode(struct gl_redis *s, struct gl_redis_op *op,
+                                 const struct gl_redis_reply *reply, struct gl_arena *a)
+{
+    (void)s;
+    (void)a;
+    struct gl_store_req *req = op->req;
+    int64_t guard = 0;
+    if (!gl_redis_i64(reply, &guard)) {
+        req->status = gl_why(&req->why, GL_E_UNKNOWN, "the server's answer makes no sense");
+    } else if (guard > 0) {
+        req->refused = (size_t)guard - 1;
+        req->status =
+            gl_why(&req->why, GL_E_CONFLICT, "refused: guard %zu does not hold", req->refused);
+    } else if (guard < 0) {
+        req->refused = op->u.tx->guards_n;
+        req->status = gl_why(&req->why, GL_E_CONFLICT,
+                             "refused: it came too late, a higher number has been here before");
+    }
+    return GL_REDIS_DONE;
+}
+
+const struct gl_redis_verb gl_redis_verb_commit = {
+    .writes = true, .once = true, .encode = encode, .decode = decode};
+
+/* ---- one that is too large ---- */
+
+static void encode_ping(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+{
+    (void)s;
+    (void)op;
+    gl_redis_command(out, 1);
+    gl_redis_arg_c(out, "PING");
+}
+
+static enum gl_redis_next decode_ping(struct gl_redis *s, struct gl_redis_op *op,
+                                      const struct gl_redis_reply *reply, struct gl_arena *a)
+{
+    (void)s;
+    (void)reply;
+    (void)a;
+    op->req->status = gl_why(&op->req->why, GL_E_LIMIT,
+                             "a record may have %d bytes, and a transaction 256 MB: nothing was "
+                             "written",
+                             GL_RECORD_BYTES_MAX);
+    return GL_REDIS_DONE;
+}
+
+const struct gl_redis_verb gl_redis_verb_too_large = {
+    .writes = true, .encode = encode_ping, .decode = decode_ping};
+
+/* ---- what became of one ---- */
+
+static void encode_resolve(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+{
+    gl_redis_eval(s, op, GL_REDIS_SCRIPT_RESOLVE, 3, out);
+    gl_redis_arg(out, op->u.session.id);
+    gl_redis_arg_u64(out, op->u.session.tx_id);
+    gl_redis_arg_c(out, s->identity);
+}
+
+static enum gl_redis_next decode_resolve(struct gl_redis *s, struct gl_redis_op *op,
+                                         const struct gl_redis_reply *reply, struct gl_arena *a)
+{
+    (void)s;
+    (void)a;
+    struct gl_store_req *req = op->req;
+    int64_t answer = -1;
+    (void)gl_redis_i64(reply, &answer);
+    if (answer == 1) {
+        req->status = gl_why(&req->why, GL_E_CONFLICT,
+                             "it was refused, or it never arrived and cannot any more");
+    } else if (answer != 0) {
+        req->status = gl_why(&req->why, GL_E_UNKNOWN,
+                             "the store has forgotten what became of that transaction");
+    }
+    return GL_REDIS_DONE;
+}
+
+const struct gl_redis_verb gl_redis_verb_resolve = {
+    .writes = true, .encode = encode_resolve, .decode = decode_resolve};

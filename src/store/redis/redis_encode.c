@@ -1,0 +1,143 @@
+/* Names, scores and records as the server keeps them. */
+#include "base/check.h"
+#include "port/sum.h"
+#include "store/redis/redis_parts.h"
+
+static const gl_str home_context = GL_S("default");
+
+void gl_redis_eval(struct gl_redis *s, const struct gl_redis_op *op, enum gl_redis_script script,
+                   size_t n, struct gl_buf *out)
+{
+    const struct gl_redis_link *l = &s->links[op->verb->writes ? GL_REDIS_WRITES : GL_REDIS_READS];
+    gl_redis_command(out, n + 5);
+    gl_redis_arg(out, GL_S("EVALSHA"));
+    gl_redis_arg_c(out, l->sha[script]);
+    gl_redis_arg_char(out, '0');
+    gl_redis_arg(out, gl_str_eq(op->context, home_context) ? (gl_str){0} : op->context);
+    gl_redis_arg_u64(out, s->url.database);
+}
+
+/* ---- names ---- */
+
+/* ':' ends a name in a key, '.' begins our own ones and '@' the prefix of a context. */
+static bool is_plain(gl_str name)
+{
+    return (name.n == 0 || (name.p[0] != '.' && name.p[0] != '@')) &&
+           memchr(name.p != NULL ? name.p : "", ':', name.n) == NULL &&
+           memchr(name.p != NULL ? name.p : "", '%', name.n) == NULL;
+}
+
+gl_str gl_redis_name(gl_str name, struct gl_buf *scratch)
+{
+    if (is_plain(name)) {
+        return name;
+    }
+    gl_buf_reset(scratch);
+    for (size_t i = 0; i < name.n; i++) {
+        char c = name.p[i];
+        if (c == ':' || c == '%' || (i == 0 && (c == '.' || c == '@'))) {
+            gl_buf_fmt(scratch, "%%%02x", (unsigned char)c);
+        } else {
+            gl_buf_char(scratch, c);
+        }
+    }
+    return gl_buf_view(scratch);
+}
+
+static int hex(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : 0;
+}
+
+gl_str gl_redis_unname(gl_str name, struct gl_arena *a)
+{
+    char *p = gl_arena_alloc(a, name.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < name.n; i++) {
+        if (name.p[i] == '%' && i + 2 < name.n) {
+            p[n++] = (char)(hex(name.p[i + 1]) * 16 + hex(name.p[i + 2]));
+            i += 2;
+        } else {
+            p[n++] = name.p[i];
+        }
+    }
+    return (gl_str){p, n};
+}
+
+void gl_redis_name_arg(struct gl_buf *out, gl_str name)
+{
+    struct gl_buf scratch = {0};
+    gl_redis_arg(out, gl_redis_name(name, &scratch));
+    gl_buf_done(&scratch);
+}
+
+void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id)
+{
+    struct gl_buf scratch = {0};
+    gl_str plain = gl_redis_name(name, &scratch);
+    gl_redis_arg_open(out, plain.n + 1 + id.n);
+    gl_buf_str(out, plain);
+    gl_buf_char(out, ':');
+    gl_buf_str(out, id);
+    gl_redis_arg_close(out);
+    gl_buf_done(&scratch);
+}
+
+/* ---- scores ---- */
+
+/* A double keeps only 53 bits, so the score is a part of the member: 16 digits whose order as text
+ * is that of the numbers. */
+void gl_redis_score(int64_t score, char ret[static GL_REDIS_SCORE_BYTES])
+{
+    uint64_t v = (uint64_t)score ^ (UINT64_C(1) << 63);
+    for (int i = GL_REDIS_SCORE_BYTES - 1; i >= 0; i--, v >>= 4) {
+        ret[i] = "0123456789abcdef"[v & 15];
+    }
+}
+
+bool gl_redis_unscore(gl_str member, int64_t *ret_score, gl_str *ret_id)
+{
+    uint64_t v = 0;
+    if (member.n <= GL_REDIS_SCORE_BYTES || member.p[GL_REDIS_SCORE_BYTES] != ':') {
+        return false;
+    }
+    for (int i = 0; i < GL_REDIS_SCORE_BYTES; i++) {
+        v = v << 4 | (unsigned)hex(member.p[i]);
+    }
+    *ret_score = (int64_t)(v ^ (UINT64_C(1) << 63));
+    *ret_id = (gl_str){member.p + GL_REDIS_SCORE_BYTES + 1, member.n - GL_REDIS_SCORE_BYTES - 1};
+    return true;
+}
+
+/* ---- records ---- */
+
+static void damage(struct gl_record *r)
+{
+    r->damaged = true;
+    r->rev = r->rev != 0 ? r->rev : 1; /* 0 would mean that it is not there */
+}
+
+/* `whole`: with value and checksum. */
+void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bool whole)
+{
+    uint64_t sum = 0;
+    gl_str live = gl_redis_text(gl_redis_item(reply, 3));
+    if (reply->type == GL_REDIS_NIL) {
+        return;
+    }
+    bool ok = reply->type == GL_REDIS_ARRAY && gl_redis_u64(gl_redis_item(reply, 0), &r->rev) &&
+              gl_redis_u64(gl_redis_item(reply, 2), &r->token) &&
+              gl_redis_item(reply, 1)->type == GL_REDIS_STRING &&
+              (gl_str_is(live, "0") || gl_str_is(live, "1")) && r->rev != 0;
+    r->owner = gl_redis_text(gl_redis_item(reply, 1));
+    r->live = gl_str_is(live, "1");
+    r->value = gl_redis_text(gl_redis_item(reply, 5));
+    if (ok && whole) {
+        /* 0: somebody has changed it on purpose, and wants it to be taken as it is. */
+        ok = gl_redis_u64(gl_redis_item(reply, 4), &sum) && (sum == 0 || sum == gl_sum_record(r)) &&
+             gl_redis_item(reply, 5)->type == GL_REDIS_STRING;
+    }
+    if (!ok) {
+        damage(r);
+    }
+}

@@ -1,0 +1,392 @@
+/* What is said on a new connection before the first request: who we are, is it the right server, is
+ * it fit for us, and the scripts. */
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/id.h"
+#include "os/random.h"
+#include "store/redis/redis_parts.h"
+
+/* One after the other; some are left out, see is_due(). */
+enum step {
+    STEP_AUTH,
+    STEP_NAME,
+    STEP_SELECT,
+    STEP_INFO,
+    STEP_CONFIG,
+    STEP_IDENTITY,
+    STEP_PROBE,
+    STEP_SCRIPTS,
+    STEP_SUBSCRIBE,
+    STEP_READY,
+};
+
+/* A link loads what it uses, and no more: when scripts were flushed, those that write must come
+ * back by the link whose requests were refused, behind all of them. */
+static unsigned first_script(const struct gl_redis_link *l)
+{
+    return l->role == GL_REDIS_WRITES ? 0 : GL_REDIS_SCRIPT_GET;
+}
+
+static unsigned last_script(const struct gl_redis_link *l)
+{
+    return l->role == GL_REDIS_WRITES ? GL_REDIS_SCRIPT_LIVES : GL_REDIS_SCRIPTS_N - 1;
+}
+
+static bool is_due(const struct gl_redis_link *l)
+{
+    switch ((enum step)l->step) {
+    case STEP_AUTH:
+        return l->store->url.password.n > 0 || l->store->url.user.n > 0;
+    case STEP_CONFIG:
+        return l->role == GL_REDIS_WRITES;
+    case STEP_PROBE:
+        return l->role == GL_REDIS_WRITES && !l->store->probed && !l->store->only_look;
+    case STEP_SCRIPTS:
+        return l->role != GL_REDIS_HEARS && !l->store->only_look;
+    case STEP_SUBSCRIBE:
+        return l->role == GL_REDIS_HEARS;
+    default:
+        return true;
+    }
+}
+
+/* ---- asking ---- */
+
+static void say(struct gl_buf *b, const char *const *words, size_t n)
+{
+    gl_redis_command(b, n);
+    for (size_t i = 0; i < n; i++) {
+        gl_redis_arg_c(b, words[i]);
+    }
+}
+#define SAY(b, ...)                              \
+    say((b), (const char *const[]){__VA_ARGS__}, \
+        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+static void ask_auth(struct gl_redis *s, struct gl_buf *b)
+{
+    bool named = s->url.user.n > 0;
+    gl_redis_command(b, named ? 3 : 2);
+    gl_redis_arg_c(b, "AUTH");
+    if (named) {
+        gl_redis_arg(b, s->url.user);
+    }
+    gl_redis_arg(b, s->url.password);
+}
+
+static void ask_identity(struct gl_redis_link *l, struct gl_buf *b)
+{
+    struct gl_redis *s = l->store;
+    /* A look is enough, and possible also when nothing can be written. */
+    if (s->only_look || s->read_only || s->identity[0] != '\0' || l->role != GL_REDIS_WRITES) {
+        SAY(b, "HMGET", "glia:store", "id", "schema", "context");
+        return;
+    }
+    struct gl_entropy entropy = gl_random_entropy();
+    uint8_t chance[10];
+    struct gl_ulid fresh;
+    entropy.fill(&entropy, chance, sizeof(chance));
+    gl_id_make(&fresh, gl_redis_now(s), chance);
+    gl_redis_command(b, 5);
+    gl_redis_arg_c(b, "EVAL");
+    gl_redis_arg_c(b, gl_redis_script_identity);
+    gl_redis_arg_c(b, "0");
+    gl_redis_arg_c(b, fresh.text);
+    gl_redis_arg_u64(b, GL_REDIS_SCHEMA);
+}
+
+static void ask_script(struct gl_redis_link *l, struct gl_buf *b)
+{
+    const char *const *pieces = gl_redis_scripts[l->script];
+    size_t bytes = 0;
+    for (size_t i = 0; i < GL_REDIS_PIECES && pieces[i] != NULL; i++) {
+        bytes += strlen(pieces[i]);
+    }
+    gl_redis_command(b, 3);
+    gl_redis_arg_c(b, "SCRIPT");
+    gl_redis_arg_c(b, "LOAD");
+    gl_redis_arg_open(b, bytes);
+    for (size_t i = 0; i < GL_REDIS_PIECES && pieces[i] != NULL; i++) {
+        gl_buf_c(b, pieces[i]);
+    }
+    gl_redis_arg_close(b);
+}
+
+static void ask(struct gl_redis_link *l)
+{
+    static const char *const names[] = {"glia-writes", "glia-reads", "glia-hears"};
+    struct gl_redis *s = l->store;
+    char text[48];
+    switch ((enum step)l->step) {
+    case STEP_AUTH:
+        ask_auth(s, &l->out);
+        break;
+    case STEP_NAME:
+        SAY(&l->out, "CLIENT", "SETNAME", names[l->role]);
+        break;
+    case STEP_SELECT:
+        (void)snprintf(text, sizeof(text), "%u", s->url.database);
+        SAY(&l->out, "SELECT", text);
+        break;
+    case STEP_INFO:
+        SAY(&l->out, "INFO");
+        break;
+    case STEP_CONFIG:
+        SAY(&l->out, "CONFIG", "GET", "appendfsync", "min-replicas-to-write",
+            "no-appendfsync-on-rewrite");
+        break;
+    case STEP_IDENTITY:
+        ask_identity(l, &l->out);
+        break;
+    case STEP_PROBE:
+        (void)snprintf(text, sizeof(text), "%u", s->url.database);
+        SAY(&l->out, "EVAL", gl_redis_script_probe, "0", text);
+        break;
+    case STEP_SCRIPTS:
+        ask_script(l, &l->out);
+        break;
+    case STEP_SUBSCRIBE:
+        (void)snprintf(text, sizeof(text), "glia:wake:%u", s->url.database);
+        SAY(&l->out, "SUBSCRIBE", text);
+        break;
+    case STEP_READY:
+        GL_UNREACHABLE();
+    }
+    gl_redis_link_write(l);
+}
+
+static void met(struct gl_redis *s)
+{
+    if (s->only_look) {
+        return;
+    }
+    if (!s->met) {
+        s->met = true;
+        if (s->events.met != NULL) {
+            s->events.met(s->events.owner, gl_str_of(s->identity));
+        }
+        return;
+    }
+    if (s->events.changed != NULL) {
+        s->events.changed(s->events.owner,
+                          s->last_loss.code != 0 ? s->last_loss.text : "connected again");
+    }
+}
+
+void gl_redis_greet(struct gl_redis_link *l)
+{
+    bool again = l->reload; /* only the scripts were missing */
+    while (!is_due(l)) {
+        l->step++;
+    }
+    if (l->step < STEP_READY) {
+        ask(l);
+        return;
+    }
+    gl_redis_link_ready(l);
+    if (l->role == GL_REDIS_WRITES && !again) {
+        met(l->store);
+        gl_redis_wake_up(l->store, 0); /* the others may connect now */
+    }
+}
+
+void gl_redis_greet_reload(struct gl_redis_link *l)
+{
+    l->state = GL_REDIS_GREETING;
+    l->since = gl_redis_now(l->store);
+    l->step = STEP_SCRIPTS;
+    l->script = first_script(l);
+    ask(l);
+}
+
+/* ---- answers ---- */
+
+/* The server cannot be used; it is asked again later, in case somebody has put it right. */
+static void refuse(struct gl_redis_link *l, const struct gl_why *why)
+{
+    gl_redis_refuse(l->store, why);
+    gl_redis_link_lost(l, why);
+}
+
+/* Can it be used at all, and is what it has been told safe? False: no more of this connection. */
+static bool on_facts(struct gl_redis_link *l)
+{
+    struct gl_redis *s = l->store;
+    struct gl_why why;
+    if (s->only_look) {
+        return true;
+    }
+    int err = gl_redis_facts_check(&s->facts, &why);
+    if (err == GL_E_UNAVAILABLE) {
+        gl_redis_link_lost(l, &why); /* That may pass. */
+        return false;
+    }
+    if (err < 0) {
+        refuse(l, &why);
+        return false;
+    }
+    s->had_replicas = s->had_replicas || s->facts.replicas > 0;
+    if (s->allow_loss) {
+        return true;
+    }
+    struct gl_arena a = {0};
+    struct gl_findings found = {0};
+    gl_redis_facts_findings(&s->facts, &a, &found);
+    const struct gl_finding *bad = NULL;
+    for (size_t i = 0; i < found.n && bad == NULL; i++) {
+        bad = found.items[i].level == GL_FINDING_BAD ? &found.items[i] : NULL;
+    }
+    if (bad != NULL) {
+        (void)gl_why(&why, GL_E_INVALID, "this Redis server can lose data silently: %.*s",
+                     GL_STR_ARG(bad->text));
+    }
+    gl_arena_done(&a);
+    if (bad != NULL) {
+        refuse(l, &why);
+    }
+    return bad == NULL;
+}
+
+static bool on_info(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    struct gl_redis *s = l->store;
+    struct gl_redis_facts facts;
+    gl_redis_facts_info(&facts, gl_redis_text(reply));
+    (void)snprintf(l->run_id, sizeof(l->run_id), "%s", facts.run_id);
+    if (l->role == GL_REDIS_WRITES) {
+        s->facts = facts;
+        return true;
+    }
+    if (strcmp(l->run_id, s->links[GL_REDIS_WRITES].run_id) != 0) {
+        struct gl_why why;
+        (void)gl_why(&why, GL_E_UNAVAILABLE, "another server answers at the store's address now");
+        gl_redis_link_lost(&s->links[GL_REDIS_WRITES], &why);
+        return false;
+    }
+    return true;
+}
+
+static int check_identity(struct gl_redis *s, const struct gl_redis_reply *reply,
+                          struct gl_why *why)
+{
+    gl_str id = gl_redis_text(gl_redis_item(reply, 0));
+    gl_str context = gl_redis_text(gl_redis_item(reply, 2));
+    uint64_t schema = 0;
+    if (context.n > 0) {
+        return gl_why(why, GL_E_INVALID,
+                      "database %u belongs to the context '%.*s' of another store on that server: "
+                      "take another number",
+                      s->url.database, GL_STR_ARG(context));
+    }
+    if (gl_redis_u64(gl_redis_item(reply, 1), &schema) && schema > GL_REDIS_SCHEMA) {
+        return gl_why(why, GL_E_VERSION,
+                      "the store was written by a newer release (schema %llu, this one knows %d): "
+                      "use that release",
+                      (unsigned long long)schema, GL_REDIS_SCHEMA);
+    }
+    if (s->identity[0] == '\0' || gl_str_is(id, s->identity)) {
+        return 0;
+    }
+    if (id.n == 0) {
+        return gl_why(
+            why, GL_E_GONE,
+            "the Redis server is empty, but this data folder has used the store %s there: "
+            "it was restarted without its data, or flushed. Nothing was changed. Restore "
+            "its data and start it again; or, to begin anew, remove the file that "
+            "remembers the store from the data folder",
+            s->identity);
+    }
+    return gl_why(
+        why, GL_E_GONE,
+        "the Redis server has the store %.*s, but this data folder has used the store %s: "
+        "it is another server or database. Nothing was changed. Correct the store's "
+        "address; or, to move to that store, remove the file that remembers the store "
+        "from the data folder",
+        GL_STR_ARG(id), s->identity);
+}
+
+static bool on_identity(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    struct gl_redis *s = l->store;
+    struct gl_why why;
+    if (s->only_look) {
+        s->look = check_identity(s, reply, &why) < 0 ? why : (struct gl_why){0};
+        (void)snprintf(s->found, sizeof(s->found), "%.*s",
+                       GL_STR_ARG(gl_redis_text(gl_redis_item(reply, 0))));
+        return true;
+    }
+    if (check_identity(s, reply, &why) < 0) {
+        refuse(l, &why);
+        return false;
+    }
+    if (s->identity[0] == '\0') {
+        (void)snprintf(s->identity, sizeof(s->identity), "%.*s",
+                       GL_STR_ARG(gl_redis_text(gl_redis_item(reply, 0))));
+    }
+    s->refusal = (struct gl_why){0};
+    return true;
+}
+
+static bool on_step(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    switch ((enum step)l->step) {
+    case STEP_INFO:
+        return on_info(l, reply);
+    case STEP_CONFIG:
+        gl_redis_facts_config(&l->store->facts, reply);
+        return on_facts(l);
+    case STEP_IDENTITY:
+        return on_identity(l, reply);
+    case STEP_PROBE:
+        l->store->probed = true;
+        return true;
+    case STEP_SCRIPTS:
+        (void)snprintf(l->sha[l->script], GL_REDIS_SHA_BYTES, "%.*s",
+                       GL_STR_ARG(gl_redis_text(reply)));
+        return true;
+    default:
+        return true;
+    }
+}
+
+static void on_refusal(struct gl_redis_link *l, gl_str error)
+{
+    struct gl_why why;
+    (void)gl_redis_error_why(&why, GL_E_UNAVAILABLE, error);
+    gl_redis_link_lost(l, &why);
+}
+
+void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    struct gl_conn *conn = l->conn;
+    bool optional = l->step == STEP_CONFIG || l->step == STEP_NAME;
+    if (reply->type == GL_REDIS_ERROR && !optional) {
+        on_refusal(l, reply->text);
+        return;
+    }
+    if (!on_step(l, reply) || l->conn != conn) {
+        return;
+    }
+    if (l->step == STEP_SCRIPTS && l->script < last_script(l)) {
+        l->script++;
+    } else {
+        l->step = l->reload ? STEP_READY : l->step + 1;
+        l->script = first_script(l);
+    }
+    gl_redis_greet(l);
+}
+
+/* ---- wake-ups ---- */
+
+void gl_redis_heard(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    struct gl_redis *s = l->store;
+    if (s->events.woken == NULL || !gl_str_is(gl_redis_text(gl_redis_item(reply, 0)), "message")) {
+        return;
+    }
+    gl_str word, context = gl_str_cut(gl_redis_text(gl_redis_item(reply, 2)), ' ', &word);
+    if (word.n > 0) {
+        s->events.woken(s->events.owner, context.n > 0 ? context : GL_S("default"), word);
+    }
+}

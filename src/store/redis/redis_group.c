@@ -1,0 +1,126 @@
+/* Groups: transactions that wait together are carried out together.
+ *
+ * A server reads some 16 KB of a connection at a time, and with appendfsync always it syncs its
+ * file after each such piece, which a handful of transactions fill. A group, between MULTI and
+ * EXEC, is carried out and synced when all of it has arrived. Each of it keeps an outcome of its
+ * own. */
+#include "store/redis/redis_parts.h"
+
+enum {
+    GROUP_OPS = 64, /* the server does nothing else meanwhile */
+    GROUP_BYTES = 1 << 20,
+};
+
+static struct gl_redis_op *first_of(struct gl_link *list)
+{
+    struct gl_link *at = gl_list_first(list);
+    return at != NULL ? GL_CONTAINER(at, struct gl_redis_op, at) : NULL;
+}
+
+static struct gl_redis_op *next_of(struct gl_link *list, struct gl_redis_op *op)
+{
+    return op->at.next != list ? GL_CONTAINER(op->at.next, struct gl_redis_op, at) : NULL;
+}
+
+/* ---- sending ---- */
+
+/* A WAIT does not wait inside a group. */
+static bool may_group(const struct gl_redis_link *l, const struct gl_redis_op *op)
+{
+    return op != NULL && op->verb == &gl_redis_verb_commit && !gl_redis_link_waits(l, op) &&
+           !l->store->no_groups;
+}
+
+static void add_word(struct gl_redis_link *l, const char *word)
+{
+    gl_redis_command(&l->out, 1);
+    gl_redis_arg_c(&l->out, word);
+}
+
+static void send_group(struct gl_redis_link *l, gl_ms now)
+{
+    struct gl_redis_op *first = first_of(&l->waiting), *op = first;
+    size_t n = 0;
+    add_word(l, "MULTI");
+    for (; n < GROUP_OPS && l->out.n < GROUP_BYTES && may_group(l, op); n++) {
+        gl_redis_link_add(l, op, now);
+        op = first_of(&l->waiting);
+    }
+    add_word(l, "EXEC");
+    first->group_n = n;
+}
+
+void gl_redis_group_send(struct gl_redis_link *l, gl_ms now)
+{
+    struct gl_redis_op *first = first_of(&l->waiting);
+    if (may_group(l, first) && may_group(l, next_of(&l->waiting, first))) {
+        send_group(l, now);
+    } else {
+        gl_redis_link_add(l, first, now);
+    }
+    gl_redis_link_write(l);
+}
+
+/* ---- answers ---- */
+
+/* Without MULTI they were carried out one by one, and what the server says next is not what we take
+ * it for: each is asked about. */
+static void on_no_groups(struct gl_redis_link *l, gl_str error)
+{
+    struct gl_why why;
+    l->store->no_groups = true;
+    (void)gl_redis_error_why(&why, GL_E_UNAVAILABLE, error);
+    gl_redis_link_lost(l, &why);
+}
+
+/* The answer to MULTI, or to one of the group: taken, or an error. */
+static void on_group_taken(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    if (reply->type != GL_REDIS_STATUS && reply->type != GL_REDIS_ERROR) {
+        gl_redis_link_stray(l);
+        return;
+    }
+    if (reply->type == GL_REDIS_ERROR && l->group_seen == 0) {
+        on_no_groups(l, reply->text);
+        return;
+    }
+    if (reply->type == GL_REDIS_ERROR && l->group_no.n == 0) {
+        gl_buf_str(&l->group_no, reply->text);
+    }
+    l->group_seen++;
+}
+
+/* Why nothing of the group was done: what was said about one of them, or about all. */
+static gl_str why_not(const struct gl_redis_link *l, gl_str error)
+{
+    const gl_str abort = GL_S("EXECABORT Transaction discarded because of: ");
+    if (l->group_no.n > 0) {
+        return gl_buf_view(&l->group_no);
+    }
+    if (gl_str_starts(error, abort)) {
+        return (gl_str){error.p + abort.n, error.n - abort.n};
+    }
+    return error;
+}
+
+void gl_redis_group_reply(struct gl_redis_link *l, size_t n, const struct gl_redis_reply *reply)
+{
+    struct gl_conn *conn = l->conn;
+    bool is_error = reply->type == GL_REDIS_ERROR;
+    if (l->group_seen <= n) {
+        on_group_taken(l, reply);
+        return;
+    }
+    if (!is_error && (reply->type != GL_REDIS_ARRAY || reply->items_n != n)) {
+        gl_redis_link_stray(l);
+        return;
+    }
+    l->group_seen = 0;
+    struct gl_redis_reply no = {.type = GL_REDIS_ERROR, .text = why_not(l, reply->text)};
+    for (size_t i = 0; i < n && l->conn == conn; i++) {
+        struct gl_redis_op *op = first_of(&l->sent);
+        op->group_n = 0;
+        gl_redis_link_answer(l, op, is_error ? &no : gl_redis_item(reply, i));
+    }
+    gl_buf_reset(&l->group_no);
+}

@@ -1,0 +1,520 @@
+#include "base/check.h"
+#include "store/redis/redis_parts.h"
+
+enum {
+    WINDOW_OPS = 2048,      /* sent and not answered: what is not sent is certainly not done */
+    WINDOW_BYTES = 8 << 20, /* that wait to leave */
+    BACKOFF_MIN_MS = 20,
+    BACKOFF_MAX_MS = 2000,
+    BACKOFF_SENTINEL_MS = 200, /* while they choose another primary, everything stands still */
+    PAUSE_MS = 50,             /* before something is tried again that could not be done now */
+};
+
+static struct gl_redis_op *first_of(struct gl_link *list)
+{
+    struct gl_link *at = gl_list_first(list);
+    return at != NULL ? GL_CONTAINER(at, struct gl_redis_op, at) : NULL;
+}
+
+/* All of `from` before the first of `to`. */
+static void put_before(struct gl_link *to, struct gl_link *from)
+{
+    while (!gl_list_empty(from)) {
+        struct gl_link *last = from->prev;
+        gl_list_remove(last);
+        gl_list_push(to->next, last); /* the end of a list whose head is its first */
+    }
+}
+
+void gl_redis_link_init(struct gl_redis_link *l, struct gl_redis *s, enum gl_redis_role role)
+{
+    l->store = s;
+    l->role = role;
+    gl_list_init(&l->waiting);
+    gl_list_init(&l->sent);
+    gl_list_init(&l->held);
+}
+
+static void disconnect(struct gl_redis_link *l)
+{
+    gl_redis_find_stop(l);
+    gl_conn_close(l->conn);
+    gl_redis_reader_free(l->reader);
+    l->conn = NULL;
+    l->reader = NULL;
+    l->state = GL_REDIS_DOWN;
+}
+
+void gl_redis_link_done(struct gl_redis_link *l)
+{
+    GL_ASSERT(gl_list_empty(&l->waiting));
+    GL_ASSERT(gl_list_empty(&l->sent));
+    GL_ASSERT(gl_list_empty(&l->held));
+    disconnect(l);
+    gl_buf_done(&l->out);
+    gl_buf_done(&l->group_no);
+    gl_arena_done(&l->arena);
+}
+
+/* ---- sending ---- */
+
+void gl_redis_link_write(struct gl_redis_link *l)
+{
+    gl_conn_send(l->conn, gl_buf_view(&l->out));
+    l->sent_bytes += l->out.n;
+    if (l->out.cap > WINDOW_BYTES) { /* one outsized request must not stay in memory for good */
+        gl_buf_done(&l->out);
+    }
+    gl_buf_reset(&l->out);
+}
+
+bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op *op)
+{
+    return op->confirm && gl_redis_wait_n(l->store) > 0;
+}
+
+void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now)
+{
+    struct gl_redis *s = l->store;
+    op->offset = l->sent_bytes + l->out.n;
+    op->sent_at = now;
+    op->hold = false;
+    op->group_n = 0;
+    op->asked_replicas = gl_redis_link_waits(l, op);
+    op->due = op->asked_replicas ? 2 : 1;
+    op->verb->encode(s, op, &l->out);
+    if (op->asked_replicas) {
+        gl_redis_command(&l->out, 3);
+        gl_redis_arg_c(&l->out, "WAIT");
+        gl_redis_arg_u64(&l->out, gl_redis_wait_n(s));
+        gl_redis_arg_i64(&l->out, s->url.wait_ms);
+    }
+    gl_list_remove(&op->at);
+    gl_list_push(&l->sent, &op->at);
+    l->sent_n++;
+}
+
+void gl_redis_link_kick(struct gl_redis_link *l)
+{
+    struct gl_redis_op *op = first_of(&l->waiting);
+    if (op == NULL || l->state != GL_REDIS_READY || !gl_list_empty(&l->held) || l->reload) {
+        return;
+    }
+    gl_ms now = gl_redis_now(l->store);
+    if (now < l->retry_at) {
+        return;
+    }
+    while (op != NULL && l->sent_n < WINDOW_OPS && gl_conn_unsent(l->conn) < WINDOW_BYTES) {
+        gl_redis_group_send(l, now);
+        op = first_of(&l->waiting);
+    }
+}
+
+static void flush(struct gl_loop_task *t)
+{
+    struct gl_redis_link *l = t->owner;
+    l->flushing = false;
+    gl_redis_link_kick(l);
+    if (l->store->closing) {
+        gl_redis_wake_up(l->store, 0); /* it may have waited for us only */
+    }
+}
+
+void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
+{
+    gl_list_push(&l->waiting, &op->at);
+    if (l->store->refusal.code != 0) {
+        gl_redis_wake_up(l->store, 0);
+        return;
+    }
+    if (l->role != GL_REDIS_WRITES || (l->sent_n == 0 && !l->flushing)) {
+        gl_redis_link_kick(l);
+    } else if (!l->flushing) { /* what comes in the same turn of the loop goes with it */
+        l->flushing = true;
+        l->flush = (struct gl_loop_task){.run = flush, .owner = l};
+        gl_loop_post(l->store->loop, &l->flush);
+    }
+}
+
+/* ---- losing the connection ---- */
+
+/* Did any of it leave? */
+static bool has_left(const struct gl_redis_link *l, const struct gl_redis_op *op)
+{
+    return op->offset < l->sent_bytes - gl_conn_unsent(l->conn);
+}
+
+/* What was under way goes back to wait, but for transactions that may have arrived. These are put
+ * into `lost`. */
+static void take_back(struct gl_redis_link *l, struct gl_link *lost)
+{
+    struct gl_link again;
+    gl_list_init(&again);
+    put_before(&again, &l->held);
+    struct gl_redis_op *op;
+    while ((op = first_of(&l->sent)) != NULL) {
+        bool gone = op->verb->once && !op->hold && has_left(l, op);
+        gl_list_remove(&op->at);
+        gl_list_push(gone ? lost : &again, &op->at);
+    }
+    l->sent_n = 0;
+    put_before(&l->waiting, &again);
+}
+
+static gl_ms backoff(struct gl_redis_link *l)
+{
+    unsigned shift = l->failures < 8 ? l->failures : 8;
+    gl_ms ms = (gl_ms)BACKOFF_MIN_MS << shift;
+    gl_ms most = l->store->url.sentinel ? BACKOFF_SENTINEL_MS : BACKOFF_MAX_MS;
+    ms = ms < most ? ms : most;
+    return ms / 2 + gl_rng_range(&l->store->rng, 0, ms / 2); /* many nodes, one server */
+}
+
+static void drop(struct gl_redis_link *l, const struct gl_why *why)
+{
+    struct gl_link lost;
+    gl_list_init(&lost);
+    if (l->conn != NULL) {
+        take_back(l, &lost);
+    }
+    disconnect(l);
+    gl_ms now = gl_redis_now(l->store);
+    l->since = now;
+    l->retry_at = now + backoff(l);
+    l->failures++;
+    gl_redis_wake_up(l->store, l->retry_at - now);
+    struct gl_redis_op *op;
+    while ((op = first_of(&lost)) != NULL) {
+        gl_list_remove(&op->at);
+        op->req->status =
+            gl_why(&op->req->why, GL_E_UNKNOWN,
+                   "it was sent to the store, but the answer did not come: %s", why->text);
+        gl_redis_complete(l->store, op);
+    }
+}
+
+void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why)
+{
+    struct gl_redis *s = l->store;
+    struct gl_why copy = *why; /* it may stand in what is freed here */
+    s->last_loss = copy;
+    drop(l, &copy);
+    if (l->role != GL_REDIS_WRITES) {
+        return;
+    }
+    /* Who writes decides which server is the right one: the others must follow it. */
+    for (int i = 0; i < GL_REDIS_ROLES_N; i++) {
+        if (i != GL_REDIS_WRITES && s->links[i].state != GL_REDIS_DOWN) {
+            drop(&s->links[i], &copy);
+        }
+    }
+}
+
+void gl_redis_link_ready(struct gl_redis_link *l)
+{
+    l->state = GL_REDIS_READY;
+    l->failures = 0;
+    l->retry_at = 0;
+    l->reload = false;
+    l->was_ready = true;
+    gl_redis_link_kick(l);
+}
+
+/* ---- answers ---- */
+
+/* Those that were held back cannot be done any more before one that was called later has been done:
+ * nothing of them was written. */
+static void give_up_held(struct gl_redis_link *l)
+{
+    struct gl_redis_op *op, *next = first_of(&l->held);
+    while ((op = next) != NULL) {
+        struct gl_link *at = op->at.next;
+        next = at != &l->held ? GL_CONTAINER(at, struct gl_redis_op, at) : NULL;
+        if (op->verb->once) {
+            gl_list_remove(&op->at);
+            gl_redis_fail(l->store, op, GL_E_UNAVAILABLE,
+                          "the server could not take it in its turn");
+        }
+    }
+}
+
+static void hold(struct gl_redis_link *l, struct gl_redis_op *op)
+{
+    gl_list_push(&l->held, &op->at);
+}
+
+/* Everything that was sent has been answered: what was held may be sent again. */
+static void release_held(struct gl_redis_link *l)
+{
+    if (l->state != GL_REDIS_READY || gl_list_empty(&l->held) || !gl_list_empty(&l->sent)) {
+        return;
+    }
+    if (l->moved) {
+        struct gl_why why;
+        (void)gl_why(&why, GL_E_UNAVAILABLE,
+                     "the Redis server is a replica now, or has other data");
+        gl_redis_link_lost(l, &why);
+        return;
+    }
+    put_before(&l->waiting, &l->held);
+    if (l->reload) {
+        gl_redis_greet_reload(l);
+        return;
+    }
+    l->retry_at = gl_redis_now(l->store) + PAUSE_MS;
+    gl_redis_wake_up(l->store, PAUSE_MS);
+}
+
+static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str error)
+{
+    struct gl_store_req *req = op->req;
+    switch (gl_redis_judge(error)) {
+    case GL_REDIS_RELOAD:
+        l->reload = true;
+        op->hold = true;
+        return;
+    case GL_REDIS_MOVED:
+        l->moved = true;
+        op->hold = true;
+        (void)gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
+        return;
+    case GL_REDIS_LATER:
+        op->hold = true;
+        (void)gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
+        return;
+    case GL_REDIS_REFUSED:
+        req->status = gl_redis_error_why(&req->why, GL_E_UNAVAILABLE, error);
+        return;
+    case GL_REDIS_CONFUSED:
+        break;
+    }
+    req->status =
+        gl_redis_error_why(&req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE, error);
+}
+
+/* Not one replica follows this server. Perhaps it was given up while it stood still, and goes on
+ * without knowing. The link that hears asks the sentinels again; if it meets another server, all
+ * links go there (redis_greet.c). If not, only words may be lost. */
+static void doubt(struct gl_redis *s)
+{
+    struct gl_redis_link *hears = &s->links[GL_REDIS_HEARS];
+    struct gl_why why;
+    if (s->url.sentinel && hears->state == GL_REDIS_READY) {
+        (void)gl_why(&why, GL_E_UNAVAILABLE, "no replica follows the server: is it the primary?");
+        gl_redis_link_lost(hears, &why);
+    }
+}
+
+/* The answer to WAIT: how many replicas have it. */
+static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
+                         const struct gl_redis_reply *reply)
+{
+    int64_t n = 0;
+    unsigned want = gl_redis_wait_n(s);
+    bool ok = gl_redis_i64(reply, &n) && n >= (int64_t)want;
+    if (n <= 0) {
+        doubt(s);
+    }
+    if (ok || op->hold || op->req->status != 0) {
+        return;
+    }
+    op->req->status =
+        gl_why(&op->req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE,
+               "done, but %lld of %u replicas have confirmed it within %lld ms: if the server is "
+               "lost now, it may be lost, too; bring its replicas back, or change wait_replicas in "
+               "the store's address",
+               (long long)(n > 0 ? n : 0), want, (long long)s->url.wait_ms);
+}
+
+static void finish(struct gl_redis_link *l, struct gl_redis_op *op)
+{
+    gl_list_remove(&op->at);
+    l->sent_n--;
+    if (op->hold) {
+        hold(l, op);
+        return;
+    }
+    if (op->verb->once && !gl_list_empty(&l->held)) {
+        give_up_held(l);
+    }
+    gl_redis_complete(l->store, op);
+}
+
+void gl_redis_link_stray(struct gl_redis_link *l)
+{
+    struct gl_why why;
+    (void)gl_why(&why, GL_E_UNAVAILABLE, "the server answered what nobody had asked");
+    gl_redis_link_lost(l, &why);
+}
+
+void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
+                          const struct gl_redis_reply *reply)
+{
+    op->due--;
+    if (op->asked_replicas && op->due == 0) {
+        on_confirmed(l->store, op, reply);
+        finish(l, op);
+        return;
+    }
+    gl_arena_reset(&l->arena);
+    if (reply->type == GL_REDIS_ERROR) {
+        on_error(l, op, reply->text);
+    } else if (op->verb->decode(l->store, op, reply, &l->arena) == GL_REDIS_AGAIN) {
+        gl_list_remove(&op->at);
+        l->sent_n--;
+        gl_list_push(l->waiting.next, &op->at);
+        return;
+    }
+    if (op->due == 0) {
+        finish(l, op);
+    }
+}
+
+static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    struct gl_redis_op *op = first_of(&l->sent);
+    if (op == NULL) {
+        gl_redis_link_stray(l);
+    } else if (op->group_n > 0) {
+        gl_redis_group_reply(l, op->group_n, reply);
+    } else {
+        gl_redis_link_answer(l, op, reply);
+    }
+}
+
+static void on_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply)
+{
+    if (l->state == GL_REDIS_GREETING) {
+        gl_redis_greet_reply(l, reply);
+    } else if (l->role == GL_REDIS_HEARS) {
+        gl_redis_heard(l, reply);
+    } else {
+        on_answer(l, reply);
+    }
+}
+
+/* ---- the connection ---- */
+
+static void on_opened(void *owner)
+{
+    struct gl_redis_link *l = owner;
+    l->state = GL_REDIS_GREETING;
+    l->since = gl_redis_now(l->store);
+    l->step = 0;
+    gl_redis_greet(l);
+}
+
+static void on_received(void *owner, gl_str bytes)
+{
+    struct gl_redis_link *l = owner;
+    struct gl_conn *conn = l->conn;
+    const struct gl_redis_reply *reply = NULL;
+    struct gl_why why;
+    l->heard_at = gl_redis_now(l->store);
+    int err = gl_redis_reader_feed(l->reader, bytes, &why);
+    while (err == 0) {
+        err = gl_redis_reader_next(l->reader, &reply, &why);
+        if (err < 0 || reply == NULL) {
+            break;
+        }
+        on_reply(l, reply);
+        if (l->conn != conn) {
+            return; /* It was dropped for what it said. */
+        }
+    }
+    if (err < 0) {
+        gl_redis_link_lost(l, &why);
+        return;
+    }
+    release_held(l);
+    gl_redis_link_kick(l);
+}
+
+static void on_ended(void *owner, const struct gl_why *why)
+{
+    gl_redis_link_lost(owner, why);
+}
+
+void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
+{
+    struct gl_redis *s = l->store;
+    l->state = GL_REDIS_CONNECTING;
+    l->since = gl_redis_now(s);
+    l->sent_bytes = 0;
+    l->reload = l->moved = false;
+    l->group_seen = 0;
+    gl_buf_reset(&l->group_no);
+    gl_buf_reset(&l->out);
+    l->reader = gl_redis_reader_new();
+    l->conn = gl_conn_open(
+        s->loop,
+        &(struct gl_conn_target){
+            .host = host, .port = port, .timeout_ms = s->url.connect_timeout_ms, .tls = s->tls},
+        &(struct gl_conn_events){
+            .owner = l, .opened = on_opened, .received = on_received, .ended = on_ended});
+}
+
+/* ---- time ---- */
+
+/* Requests that have waited too long to be sent; all, if none can be served. */
+static void sweep_waiting(struct gl_redis_link *l, gl_ms now)
+{
+    struct gl_redis *s = l->store;
+    struct gl_redis_op *op;
+    while ((op = first_of(&l->waiting)) != NULL) {
+        if (s->refusal.code != 0) {
+            gl_list_remove(&op->at);
+            gl_redis_fail(s, op, s->refusal.code, s->refusal.text);
+        } else if (now - op->called_at >= s->url.timeout_ms) {
+            gl_list_remove(&op->at);
+            gl_redis_fail(s, op, GL_E_UNAVAILABLE,
+                          op->req->why.code != 0   ? op->req->why.text
+                          : s->last_loss.code != 0 ? s->last_loss.text
+                                                   : "the store did not get to it in time");
+        } else {
+            return;
+        }
+    }
+}
+
+static void check_silence(struct gl_redis_link *l, gl_ms now)
+{
+    struct gl_redis *s = l->store;
+    struct gl_redis_op *op = first_of(&l->sent);
+    gl_ms since = op != NULL ? op->sent_at : l->state == GL_REDIS_GREETING ? l->since : now;
+    since = since > l->heard_at ? since : l->heard_at; /* others before it may wait for replicas */
+    if (now - since < s->url.timeout_ms) {
+        return;
+    }
+    struct gl_why why;
+    (void)gl_why(&why, GL_E_UNAVAILABLE, "the server has not answered for %lld ms",
+                 (long long)(now - since));
+    gl_redis_link_lost(l, &why);
+}
+
+/* The other links follow the one that writes. */
+static bool may_connect(const struct gl_redis_link *l)
+{
+    return l->role == GL_REDIS_WRITES || l->store->links[GL_REDIS_WRITES].state == GL_REDIS_READY;
+}
+
+void gl_redis_link_tick(struct gl_redis_link *l, gl_ms now)
+{
+    sweep_waiting(l, now);
+    if (l->state == GL_REDIS_DOWN && now >= l->retry_at && may_connect(l)) {
+        l->state = GL_REDIS_FINDING;
+        l->since = now;
+        gl_redis_find(l);
+    } else if (l->state == GL_REDIS_GREETING || l->state == GL_REDIS_READY) {
+        check_silence(l, now);
+    } else if (l->state == GL_REDIS_FINDING) {
+        gl_redis_find_tick(l, now);
+    }
+    gl_redis_link_kick(l);
+}
+
+bool gl_redis_link_idle(const struct gl_redis_link *l)
+{
+    return l->state == GL_REDIS_READY && gl_list_empty(&l->sent) && gl_list_empty(&l->waiting) &&
+           gl_list_empty(&l->held);
+}

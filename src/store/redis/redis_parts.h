@@ -1,0 +1,266 @@
+/* redis_parts.h - how the maker on Redis is put together; nothing here is for others.
+ *
+ * Three connections (links): one for everything that writes, in the order of the calls; one for
+ * reads; one that listens to wake-ups. A request is an op: it waits in its link until the link is
+ * ready, is sent, and completes with its answer.
+ *
+ *     DOWN -> FINDING -> CONNECTING -> GREETING -> READY      and from each of them back to DOWN */
+#ifndef GL_STORE_REDIS_PARTS_H
+#define GL_STORE_REDIS_PARTS_H
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "os/loop.h"
+#include "port/findings.h"
+#include "port/store.h"
+#include "store/common/conn.h"
+#include "store/redis/redis_resp.h"
+#include "store/redis/redis_scripts.h"
+#include "store/redis/redis_url.h"
+
+struct event;
+struct gl_redis;
+struct gl_redis_op;
+struct gl_redis_finder;
+struct gl_redis_plan;
+
+/* ---- requests ---- */
+
+enum gl_redis_next { GL_REDIS_DONE, GL_REDIS_AGAIN /* it has another question */ };
+
+struct gl_redis_verb {
+    bool writes; /* goes by the link for writes, and may be confirmed by a WAIT */
+    bool once;   /* must not be sent a second time when nobody knows what became of the first */
+    /* Append the command. */
+    void (*encode)(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out);
+    /* Fill op->req from an answer that is no error. */
+    enum gl_redis_next (*decode)(struct gl_redis *s, struct gl_redis_op *op,
+                                 const struct gl_redis_reply *reply, struct gl_arena *a);
+};
+
+struct gl_redis_op {
+    struct gl_link at; /* in one of its link's lists */
+    struct gl_store_req *req;
+    const struct gl_redis_verb *verb;
+    gl_str context;
+    gl_ms called_at, sent_at;
+    uint64_t offset;     /* of its first byte in what its link has sent */
+    bool confirm;        /* replicas must have it, too: a WAIT goes behind it */
+    unsigned due;        /* answers that are still to come */
+    bool asked_replicas; /* the last of them is that of a WAIT */
+    bool hold;           /* its answer was one that allows to try again */
+    size_t group_n;      /* it is the first of so many that one EXEC carries out; 0: it is not */
+    char *kept;          /* what must outlive the answer; on the heap, or NULL */
+    uint64_t opening;    /* tells a session that is wished for again from another one */
+    union {
+        const struct gl_tx *tx;
+        const struct gl_session_wish *wish;
+        struct {
+            gl_str id, about;
+            gl_ms ttl_ms;
+            bool declare;
+            uint64_t tx_id; /* resolve */
+        } session;
+        struct {
+            const struct gl_key *keys;
+            size_t n;
+        } get;
+        const struct gl_range *range;
+        const struct gl_listing *listing;
+        struct {
+            gl_str kind, id;
+            int64_t from;
+            size_t limit;
+        } log;
+        struct {
+            gl_str after;
+            size_t limit;
+        } export;
+    } u;
+};
+
+/* ---- links ---- */
+
+enum gl_redis_role { GL_REDIS_WRITES, GL_REDIS_READS, GL_REDIS_HEARS, GL_REDIS_ROLES_N };
+
+enum gl_redis_state {
+    GL_REDIS_DOWN,
+    GL_REDIS_FINDING,
+    GL_REDIS_CONNECTING,
+    GL_REDIS_GREETING,
+    GL_REDIS_READY,
+};
+
+enum { GL_REDIS_SHA_BYTES = 41 };
+
+struct gl_redis_link {
+    struct gl_redis *store;
+    enum gl_redis_role role;
+    enum gl_redis_state state;
+    struct gl_conn *conn;
+    struct gl_redis_reader *reader;
+    struct gl_redis_finder *finder; /* asks the sentinels */
+    struct gl_link waiting;         /* not sent yet */
+    struct gl_link sent;            /* oldest first: that is how answers come */
+    struct gl_link held;            /* answered with "not now" */
+    size_t sent_n;
+    size_t group_seen;      /* answers of a group, before that to its EXEC */
+    struct gl_buf group_no; /* why the server did not take one of them; empty: it took them */
+    struct gl_loop_task flush;
+    bool flushing;
+    uint64_t sent_bytes;
+    struct gl_buf out;
+    struct gl_arena arena; /* of the answer that is dealt with */
+    gl_ms since;           /* of the state */
+    gl_ms heard_at;        /* when something came from the server */
+    gl_ms retry_at;        /* DOWN: connect; READY: go on sending */
+    unsigned failures;     /* since it was READY */
+    bool was_ready;
+    unsigned step, script; /* of the greeting */
+    bool reload;           /* scripts must be loaded before the next request */
+    bool moved;            /* it is not the primary any more */
+    char run_id[64];       /* of the server */
+    char sha[GL_REDIS_SCRIPTS_N][GL_REDIS_SHA_BYTES];
+};
+
+/* ---- the store ---- */
+
+struct gl_redis_facts { /* what a server says about itself */
+    unsigned version_major, version_minor;
+    char version[32];
+    char run_id[64];
+    bool replica, loading, aof, evicts;
+    uint64_t memory, maxmemory; /* used; 0: without bound */
+    char policy[40];
+    unsigned replicas;
+    bool config_known; /* the rest needs CONFIG, which may be forbidden */
+    char appendfsync[16];
+    unsigned min_replicas;
+    bool no_appendfsync_on_rewrite;
+};
+
+struct gl_redis {
+    struct gl_store port;
+    struct gl_loop *loop;
+    struct gl_arena arena; /* of what never changes */
+    struct gl_redis_url url;
+    struct gl_conn_tls *tls;
+    bool allow_loss, read_only;
+    bool only_look;     /* for gl_redis_check(): make nothing, refuse nothing ... */
+    char found[64];     /* ... the identity that was found; "" : none ... */
+    struct gl_why look; /* ... and what is wrong with it */
+    char identity[64];
+    bool met;
+    bool probed;    /* we may do all we need to do */
+    bool no_groups; /* but not MULTI */
+    struct gl_store_events events;
+    struct gl_redis_link links[GL_REDIS_ROLES_N];
+    struct gl_pool pool;
+    struct gl_rng rng;
+    struct event *tick;
+    gl_ms tick_at; /* INT64_MAX: it is not set */
+    size_t pending_n;
+    struct gl_why refusal;   /* code != 0: no request can be served, and why */
+    struct gl_why last_loss; /* why there is no connection */
+    struct gl_redis_facts facts;
+    bool had_replicas;
+    unsigned sentinel_at;       /* whom to ask first */
+    struct gl_redis_plan *plan; /* of the export under way */
+    bool closing;
+    void (*closed)(void *owner);
+    void *closed_owner;
+};
+
+/* redis_link.c */
+void gl_redis_link_init(struct gl_redis_link *l, struct gl_redis *s, enum gl_redis_role role);
+void gl_redis_link_done(struct gl_redis_link *l); /* no op may be left */
+void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op);
+void gl_redis_link_tick(struct gl_redis_link *l, gl_ms now);
+bool gl_redis_link_idle(const struct gl_redis_link *l); /* nothing to look after */
+void gl_redis_link_kick(struct gl_redis_link *l);       /* send what can be sent */
+void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port);
+void gl_redis_link_lost(struct gl_redis_link *l, const struct gl_why *why);
+void gl_redis_link_ready(struct gl_redis_link *l);
+void gl_redis_link_write(struct gl_redis_link *l); /* what is in l->out */
+/* A request that waits goes into l->out and is taken for sent. */
+void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms now);
+/* Will a WAIT go behind it? */
+bool gl_redis_link_waits(const struct gl_redis_link *l, const struct gl_redis_op *op);
+void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
+                          const struct gl_redis_reply *reply);
+void gl_redis_link_stray(struct gl_redis_link *l); /* an answer that makes no sense: give it up */
+
+/* redis_group.c */
+/* The first that waits, with those behind it that may go with it. */
+void gl_redis_group_send(struct gl_redis_link *l, gl_ms now);
+/* To a group of `n`: first MULTI is answered and each of them taken or not; then all are carried
+ * out, or none. */
+void gl_redis_group_reply(struct gl_redis_link *l, size_t n, const struct gl_redis_reply *reply);
+
+/* redis_greet.c */
+void gl_redis_greet(struct gl_redis_link *l);
+void gl_redis_greet_reload(struct gl_redis_link *l); /* only the scripts */
+void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *reply);
+void gl_redis_heard(struct gl_redis_link *l, const struct gl_redis_reply *reply);
+
+/* redis_error.c */
+enum gl_redis_verdict {
+    GL_REDIS_RELOAD,   /* its script is not there */
+    GL_REDIS_LATER,    /* not now; nothing was done */
+    GL_REDIS_MOVED,    /* this is not the primary any more; nothing was done */
+    GL_REDIS_REFUSED,  /* nothing was done, and trying again does not help */
+    GL_REDIS_CONFUSED, /* nobody knows what was done */
+};
+enum gl_redis_verdict gl_redis_judge(gl_str error);
+/* The sentence for people. */
+int gl_redis_error_why(struct gl_why *why, int code, gl_str error);
+
+/* redis_facts.c */
+void gl_redis_facts_info(struct gl_redis_facts *f, gl_str info);
+void gl_redis_facts_config(struct gl_redis_facts *f, const struct gl_redis_reply *reply);
+/* GL_E_VERSION, GL_E_UNAVAILABLE: this server cannot be used at all. */
+int gl_redis_facts_check(const struct gl_redis_facts *f, struct gl_why *reterr_why);
+void gl_redis_facts_findings(const struct gl_redis_facts *f, struct gl_arena *a,
+                             struct gl_findings *ret);
+
+/* redis_find.c */
+void gl_redis_find(struct gl_redis_link *l);
+void gl_redis_find_stop(struct gl_redis_link *l);
+void gl_redis_find_tick(struct gl_redis_link *l, gl_ms now);
+
+/* redis_export.c */
+void gl_redis_plan_free(struct gl_redis_plan *p); /* NULL is fine */
+
+/* The verbs. */
+extern const struct gl_redis_verb gl_redis_verb_commit, gl_redis_verb_resolve,
+    gl_redis_verb_session_open, gl_redis_verb_session_renew, gl_redis_verb_session_end,
+    gl_redis_verb_session_dead, gl_redis_verb_session_list, gl_redis_verb_time, gl_redis_verb_get,
+    gl_redis_verb_list, gl_redis_verb_range, gl_redis_verb_log, gl_redis_verb_measure,
+    gl_redis_verb_export,
+    gl_redis_verb_too_large; /* in its turn, the refusal of a transaction that is */
+
+/* redis_encode.c: the pieces of commands */
+/* EVALSHA with `n` arguments behind context and home. */
+void gl_redis_eval(struct gl_redis *s, const struct gl_redis_op *op, enum gl_redis_script script,
+                   size_t n, struct gl_buf *out);
+/* A name as a part of a key: ':' would end it. Kinds, indexes and queues are usually as they are.
+ */
+gl_str gl_redis_name(gl_str name, struct gl_buf *scratch);
+void gl_redis_name_arg(struct gl_buf *out, gl_str name);
+void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id); /* "name:id" */
+gl_str gl_redis_unname(gl_str name, struct gl_arena *a);
+enum { GL_REDIS_SCORE_BYTES = 16 };
+void gl_redis_score(int64_t score, char ret[static GL_REDIS_SCORE_BYTES]); /* in order as text */
+bool gl_redis_unscore(gl_str member, int64_t *ret_score, gl_str *ret_id);
+void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bool whole);
+
+/* redis.c */
+gl_ms gl_redis_now(const struct gl_redis *s);
+void gl_redis_complete(struct gl_redis *s, struct gl_redis_op *op);
+void gl_redis_fail(struct gl_redis *s, struct gl_redis_op *op, int code, const char *text);
+void gl_redis_refuse(struct gl_redis *s, const struct gl_why *why);
+void gl_redis_wake_up(struct gl_redis *s, gl_ms in_ms); /* tick then, at the latest */
+unsigned gl_redis_wait_n(const struct gl_redis *s);
+
+#endif

@@ -1,0 +1,220 @@
+#include "store/redis/redis_resp.h"
+
+#include <hiredis/read.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+
+/* ---- commands ---- */
+
+static void add_number(struct gl_buf *b, char mark, uint64_t n)
+{
+    gl_buf_char(b, mark);
+    gl_buf_u64(b, n);
+    gl_buf_add(b, "\r\n", 2);
+}
+
+void gl_redis_command(struct gl_buf *b, size_t n)
+{
+    add_number(b, '*', n);
+}
+
+void gl_redis_arg_open(struct gl_buf *b, size_t bytes)
+{
+    add_number(b, '$', bytes);
+}
+
+void gl_redis_arg_close(struct gl_buf *b)
+{
+    gl_buf_add(b, "\r\n", 2);
+}
+
+void gl_redis_arg(struct gl_buf *b, gl_str s)
+{
+    gl_redis_arg_open(b, s.n);
+    gl_buf_str(b, s);
+    gl_redis_arg_close(b);
+}
+
+void gl_redis_arg_c(struct gl_buf *b, const char *s)
+{
+    gl_redis_arg(b, gl_str_of(s));
+}
+
+void gl_redis_arg_char(struct gl_buf *b, char c)
+{
+    gl_redis_arg(b, (gl_str){&c, 1});
+}
+
+static void arg_digits(struct gl_buf *b, uint64_t v, bool negative)
+{
+    char digits[21];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v > 0);
+    if (negative) {
+        digits[--at] = '-';
+    }
+    gl_redis_arg(b, (gl_str){digits + at, sizeof(digits) - at});
+}
+
+void gl_redis_arg_u64(struct gl_buf *b, uint64_t v)
+{
+    arg_digits(b, v, false);
+}
+
+void gl_redis_arg_i64(struct gl_buf *b, int64_t v)
+{
+    arg_digits(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
+}
+
+/* ---- looking at replies ---- */
+
+const struct gl_redis_reply *gl_redis_item(const struct gl_redis_reply *r, size_t i)
+{
+    static const struct gl_redis_reply nil = {.type = GL_REDIS_NIL};
+    return r->type == GL_REDIS_ARRAY && i < r->items_n && r->items[i] != NULL ? r->items[i] : &nil;
+}
+
+gl_str gl_redis_text(const struct gl_redis_reply *r)
+{
+    bool is_text = r->type == GL_REDIS_STRING || r->type == GL_REDIS_STATUS;
+    return is_text ? r->text : (gl_str){"", 0};
+}
+
+bool gl_redis_i64(const struct gl_redis_reply *r, int64_t *ret)
+{
+    if (r->type == GL_REDIS_INTEGER) {
+        *ret = r->integer;
+        return true;
+    }
+    return r->type == GL_REDIS_STRING && gl_str_i64(r->text, ret);
+}
+
+bool gl_redis_u64(const struct gl_redis_reply *r, uint64_t *ret)
+{
+    if (r->type == GL_REDIS_INTEGER && r->integer >= 0) {
+        *ret = (uint64_t)r->integer;
+        return true;
+    }
+    return r->type == GL_REDIS_STRING && gl_str_u64(r->text, ret);
+}
+
+/* ---- reading them ---- */
+
+enum { ITEMS_MAX = 4 << 20 }; /* of one array: more than any page we ask for */
+
+struct gl_redis_reader {
+    redisReader *hiredis;
+    redisReplyObjectFunctions functions;
+    struct gl_arena arena; /* the reply that was given out last, and the one being read */
+    bool given;
+};
+
+static struct gl_redis_reply *new_reply(const redisReadTask *task, enum gl_redis_type type)
+{
+    struct gl_redis_reader *r = task->privdata;
+    struct gl_redis_reply *reply = GL_NEW(&r->arena, struct gl_redis_reply);
+    reply->type = type;
+    if (task->parent != NULL) {
+        struct gl_redis_reply *parent = task->parent->obj;
+        parent->items[task->idx] = reply;
+    }
+    return reply;
+}
+
+static void *create_string(const redisReadTask *task, char *bytes, size_t n)
+{
+    struct gl_redis_reader *r = task->privdata;
+    enum gl_redis_type type = task->type == REDIS_REPLY_ERROR    ? GL_REDIS_ERROR
+                              : task->type == REDIS_REPLY_STATUS ? GL_REDIS_STATUS
+                                                                 : GL_REDIS_STRING;
+    struct gl_redis_reply *reply = new_reply(task, type);
+    reply->text = gl_str_dup(&r->arena, (gl_str){bytes, n});
+    return reply;
+}
+
+static void *create_array(const redisReadTask *task, int n)
+{
+    if (n < 0 || n > ITEMS_MAX) {
+        return NULL; /* the reader ends with an error */
+    }
+    struct gl_redis_reader *r = task->privdata;
+    struct gl_redis_reply *reply = new_reply(task, GL_REDIS_ARRAY);
+    reply->items = GL_NEW_ARRAY(&r->arena, struct gl_redis_reply *, n > 0 ? n : 1);
+    reply->items_n = (size_t)n;
+    return reply;
+}
+
+static void *create_integer(const redisReadTask *task, long long value)
+{
+    struct gl_redis_reply *reply = new_reply(task, GL_REDIS_INTEGER);
+    reply->integer = value;
+    return reply;
+}
+
+static void *create_nil(const redisReadTask *task)
+{
+    return new_reply(task, GL_REDIS_NIL);
+}
+
+static void free_object(void *reply)
+{
+    (void)reply; /* the arena's */
+}
+
+struct gl_redis_reader *gl_redis_reader_new(void)
+{
+    struct gl_redis_reader *r = gl_mem_alloc(sizeof(*r));
+    r->functions = (redisReplyObjectFunctions){
+        .createString = create_string,
+        .createArray = create_array,
+        .createInteger = create_integer,
+        .createNil = create_nil,
+        .freeObject = free_object,
+    };
+    r->hiredis = redisReaderCreateWithFunctions(&r->functions);
+    GL_ASSERT(r->hiredis != NULL);
+    r->hiredis->privdata = r;
+    return r;
+}
+
+void gl_redis_reader_free(struct gl_redis_reader *r)
+{
+    if (r != NULL) {
+        redisReaderFree(r->hiredis);
+        gl_arena_done(&r->arena);
+        gl_mem_free(r);
+    }
+}
+
+static int broken(const struct gl_redis_reader *r, struct gl_why *reterr_why)
+{
+    return gl_why(reterr_why, GL_E_INVALID,
+                  "what it answers is not the protocol of Redis (%s): is another program listening "
+                  "there, or one that wants TLS?",
+                  r->hiredis->errstr);
+}
+
+int gl_redis_reader_feed(struct gl_redis_reader *r, gl_str bytes, struct gl_why *reterr_why)
+{
+    return redisReaderFeed(r->hiredis, bytes.p, bytes.n) == 0 ? 0 : broken(r, reterr_why);
+}
+
+int gl_redis_reader_next(struct gl_redis_reader *r, const struct gl_redis_reply **ret,
+                         struct gl_why *reterr_why)
+{
+    void *reply = NULL;
+    if (r->given) { /* Nothing of the next one has been read before this call. */
+        gl_arena_reset(&r->arena);
+        r->given = false;
+    }
+    if (redisReaderGetReply(r->hiredis, &reply) != 0) {
+        return broken(r, reterr_why);
+    }
+    r->given = reply != NULL;
+    *ret = reply;
+    return 0;
+}

@@ -1,0 +1,297 @@
+#include "store/redis/redis_url.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+enum { PORT = 6379, SENTINEL_PORT = 26379, DATABASE_MAX = 1 << 20, TIMEOUT_MAX_MS = 3600000 };
+
+static int hex(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* "%40" into "@"; false: a '%' without two digits, or a NUL. */
+static bool decode(gl_str s, struct gl_arena *a, gl_str *ret)
+{
+    char *p = gl_arena_alloc(a, s.n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+        if (c == '%') {
+            int high = i + 2 < s.n ? hex(s.p[i + 1]) : -1;
+            int low = i + 2 < s.n ? hex(s.p[i + 2]) : -1;
+            if (high < 0 || low < 0) {
+                return false;
+            }
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (c == '\0') {
+            return false;
+        }
+        p[n++] = c;
+    }
+    *ret = (gl_str){p, n};
+    return true;
+}
+
+static int parse_scheme(struct gl_redis_url *u, gl_str *text, struct gl_why *why)
+{
+    static const struct {
+        gl_str scheme;
+        bool tls, sentinel;
+    } schemes[] = {
+        {GL_S("redis://"), false, false},
+        {GL_S("rediss://"), true, false},
+        {GL_S("redis+sentinel://"), false, true},
+        {GL_S("rediss+sentinel://"), true, true},
+    };
+    for (size_t i = 0; i < GL_COUNT(schemes); i++) {
+        if (gl_str_starts(*text, schemes[i].scheme)) {
+            u->tls = schemes[i].tls;
+            u->sentinel = schemes[i].sentinel;
+            text->p += schemes[i].scheme.n;
+            text->n -= schemes[i].scheme.n;
+            return 0;
+        }
+    }
+    return gl_why(why, GL_E_INVALID,
+                  "the store's address must begin with redis://, rediss://, redis+sentinel:// or "
+                  "rediss+sentinel://");
+}
+
+static int parse_user(struct gl_redis_url *u, gl_str text, struct gl_arena *a, struct gl_why *why)
+{
+    gl_str password, user = gl_str_cut(text, ':', &password);
+    if (!decode(user, a, &u->user) || !decode(password, a, &u->password)) {
+        return gl_why(
+            why, GL_E_INVALID,
+            "the store's address: user or password has a '%%' that is not followed by two "
+            "hexadecimal digits (write '%%25' for a '%%' itself)");
+    }
+    return 0;
+}
+
+static int parse_host(struct gl_redis_url *u, gl_str text, struct gl_arena *a, struct gl_why *why)
+{
+    struct gl_redis_host *h = &u->hosts[u->hosts_n];
+    gl_str port = {0}, host = text;
+    uint64_t number = u->sentinel ? SENTINEL_PORT : PORT;
+    bool ok = u->hosts_n < GL_REDIS_HOSTS_MAX;
+    if (!ok) {
+        return gl_why(why, GL_E_INVALID, "the store's address names more than %d hosts",
+                      GL_REDIS_HOSTS_MAX);
+    }
+    if (gl_str_starts(text, GL_S("["))) {
+        const char *end = memchr(text.p, ']', text.n);
+        ok = end != NULL;
+        if (ok) {
+            host = (gl_str){text.p + 1, (size_t)(end - text.p) - 1};
+            port = (gl_str){end + 1, text.n - host.n - 2};
+            ok = port.n == 0 || port.p[0] == ':';
+            port = port.n > 0 ? (gl_str){port.p + 1, port.n - 1} : port;
+        }
+    } else {
+        host = gl_str_cut(text, ':', &port);
+    }
+    ok = ok && host.n > 0 && host.n < 256 &&
+         (port.n == 0 || (gl_str_u64(port, &number) && number > 0 && number < 65536));
+    if (!ok || !decode(host, a, &h->host)) {
+        return gl_why(
+            why, GL_E_INVALID,
+            "the store's address: '%.*s' is not host or host:port (an IPv6 address stands "
+            "in brackets)",
+            GL_STR_ARG(text));
+    }
+    h->port = (uint16_t)number;
+    u->hosts_n++;
+    return 0;
+}
+
+static int parse_hosts(struct gl_redis_url *u, gl_str text, struct gl_arena *a, struct gl_why *why)
+{
+    if (!u->sentinel && memchr(text.p != NULL ? text.p : "", ',', text.n) != NULL) {
+        return gl_why(why, GL_E_INVALID,
+                      "the store's address names several hosts: that is for redis+sentinel://");
+    }
+    do {
+        int err = parse_host(u, gl_str_trim(gl_str_cut(text, ',', &text)), a, why);
+        if (err < 0) {
+            return err;
+        }
+    } while (text.n > 0);
+    return 0;
+}
+
+static int parse_path(struct gl_redis_url *u, gl_str path, struct gl_arena *a, struct gl_why *why)
+{
+    gl_str database = path;
+    if (u->sentinel) {
+        gl_str name = gl_str_cut(path, '/', &database);
+        if (name.n == 0 || !decode(name, a, &u->name)) {
+            return gl_why(why, GL_E_INVALID,
+                          "the store's address must say the primary's name as the sentinels know "
+                          "it: redis+sentinel://host/NAME");
+        }
+    }
+    uint64_t number = 0;
+    if (database.n > 0 && (!gl_str_u64(database, &number) || number > DATABASE_MAX)) {
+        return gl_why(why, GL_E_INVALID, "the store's address: '%.*s' is not a database's number",
+                      GL_STR_ARG(database));
+    }
+    u->database = (uint32_t)number;
+    return 0;
+}
+
+/* ---- options ---- */
+
+static bool set_text(struct gl_redis_url *u, gl_str name, gl_str value)
+{
+    const struct {
+        const char *name;
+        gl_str *to;
+    } texts[] = {
+        {"sentinel_user", &u->sentinel_user},
+        {"sentinel_password", &u->sentinel_password},
+        {"tls_ca", &u->tls_ca},
+        {"tls_cert", &u->tls_cert},
+        {"tls_key", &u->tls_key},
+        {"tls_name", &u->tls_name},
+    };
+    for (size_t i = 0; i < GL_COUNT(texts); i++) {
+        if (gl_str_is(name, texts[i].name)) {
+            *texts[i].to = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int set_number(gl_str name, gl_str value, int64_t min, int64_t max, int64_t *ret,
+                      struct gl_why *why)
+{
+    int64_t v;
+    if (!gl_str_i64(value, &v) || v < min || v > max) {
+        return gl_why(why, GL_E_INVALID,
+                      "the store's address: %.*s must be a number from %lld to %lld",
+                      GL_STR_ARG(name), (long long)min, (long long)max);
+    }
+    *ret = v;
+    return 0;
+}
+
+static int set_word(gl_str name, gl_str value, const char *off, const char *on, bool *ret,
+                    struct gl_why *why)
+{
+    if (!gl_str_is(value, off) && !gl_str_is(value, on)) {
+        return gl_why(why, GL_E_INVALID, "the store's address: %.*s must be %s or %s",
+                      GL_STR_ARG(name), off, on);
+    }
+    *ret = gl_str_is(value, on);
+    return 0;
+}
+
+static int set_option(struct gl_redis_url *u, gl_str name, gl_str value, struct gl_why *why)
+{
+    if (set_text(u, name, value)) {
+        return 0;
+    }
+    if (gl_str_is(name, "timeout_ms")) {
+        return set_number(name, value, 10, TIMEOUT_MAX_MS, &u->timeout_ms, why);
+    }
+    if (gl_str_is(name, "connect_timeout_ms")) {
+        return set_number(name, value, 10, TIMEOUT_MAX_MS, &u->connect_timeout_ms, why);
+    }
+    if (gl_str_is(name, "wait_ms")) {
+        return set_number(name, value, 1, TIMEOUT_MAX_MS, &u->wait_ms, why);
+    }
+    if (gl_str_is(name, "wait_replicas")) {
+        int64_t n = 0;
+        int err = set_number(name, value, 0, 100, &n, why);
+        u->wait_replicas = (int)n;
+        return err;
+    }
+    if (gl_str_is(name, "wait")) {
+        return set_word(name, value, "needed", "all", &u->wait_all, why);
+    }
+    if (gl_str_is(name, "tls_verify")) {
+        return set_word(name, value, "yes", "no", &u->tls_no_verify, why);
+    }
+    return gl_why(why, GL_E_INVALID, "the store's address has an option '%.*s' nobody knows",
+                  GL_STR_ARG(name));
+}
+
+static int parse_options(struct gl_redis_url *u, gl_str text, struct gl_arena *a,
+                         struct gl_why *why)
+{
+    while (text.n > 0) {
+        gl_str value, name = gl_str_cut(gl_str_cut(text, '&', &text), '=', &value);
+        gl_str plain;
+        if (!decode(value, a, &plain)) {
+            return gl_why(why, GL_E_INVALID,
+                          "the store's address: option '%.*s' has a '%%' that is not followed by "
+                          "two hexadecimal digits",
+                          GL_STR_ARG(name));
+        }
+        int err = name.n > 0 ? set_option(u, name, plain, why) : 0;
+        if (err < 0) {
+            return err;
+        }
+    }
+    return 0;
+}
+
+static bool has_at(gl_str s)
+{
+    return s.n > 0 && memchr(s.p, '@', s.n) != NULL;
+}
+
+/* A '/' or '?' in a password ends the hosts too early: what seems to be a host is a part of it, and
+ * must not be shown. */
+static int torn_why(struct gl_why *why)
+{
+    return gl_why(why, GL_E_INVALID,
+                  "the store's address cannot be read: write a '/' in user or password as '%%2F', "
+                  "a '?' as '%%3F'");
+}
+
+int gl_redis_url_parse(struct gl_redis_url *ret, gl_str text, struct gl_arena *a,
+                       struct gl_why *reterr_why)
+{
+    struct gl_redis_url u = {
+        .timeout_ms = 5000, .connect_timeout_ms = 3000, .wait_replicas = -1, .wait_ms = 1000};
+    int err = parse_scheme(&u, &text, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    gl_str options, path, rest = gl_str_cut(text, '?', &options);
+    rest = gl_str_cut(rest, '/', &path);
+    bool is_torn = !has_at(rest) && (has_at(path) || has_at(options));
+    for (size_t i = rest.n; i > 0; i--) { /* The last one: a password may have its own. */
+        if (rest.p[i - 1] == '@') {
+            err = parse_user(&u, (gl_str){rest.p, i - 1}, a, reterr_why);
+            rest = (gl_str){rest.p + i, rest.n - i};
+            break;
+        }
+    }
+    err = err < 0 ? err : parse_hosts(&u, rest, a, reterr_why);
+    err = err < 0 ? err : parse_path(&u, path, a, reterr_why);
+    if (err < 0 && is_torn) {
+        return torn_why(reterr_why);
+    }
+    err = err < 0 ? err : parse_options(&u, options, a, reterr_why);
+    if (err == 0) {
+        /* What a request waits for must end before the request does. */
+        u.wait_ms = u.wait_ms < u.timeout_ms ? u.wait_ms : u.timeout_ms / 2;
+        if (u.connect_timeout_ms >= u.timeout_ms) {
+            u.connect_timeout_ms = u.timeout_ms / 2;
+        }
+        *ret = u;
+    }
+    return err;
+}

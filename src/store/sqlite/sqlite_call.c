@@ -1,0 +1,234 @@
+#include "store/sqlite/sqlite_call.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "os/failpoint.h"
+#include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/sqlite_parts.h"
+#include "store/sqlite/sqlite_session.h"
+
+/* Leave a transaction that failed. Whether its COMMIT has come to be does not matter to any call
+ * here: each may be repeated. But the file must be certain before it is used again. */
+static int give_up(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, int rc, struct gl_why *why)
+{
+    int err = gl_sqlite_error_why(db, rc, why);
+    gl_sqlite_contexts_drop(&w->contexts, db, true);
+    return err;
+}
+
+static int check_about(gl_str about, struct gl_why *reterr_why)
+{
+    if (about.n <= GL_ABOUT_BYTES_MAX) {
+        return 0;
+    }
+    return gl_why(reterr_why, GL_E_LIMIT,
+                  "what a node tells of itself has %zu bytes; a session takes up to %d", about.n,
+                  (int)GL_ABOUT_BYTES_MAX);
+}
+
+/* ---- sessions ---- */
+
+static int begin_session(struct gl_sqlite_db *db, const struct gl_sqlite_op *op, struct gl_buf *id,
+                         uint64_t *ret_incarnation)
+{
+    int rc = gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    rc = gl_sqlite_session_begin(db, op->u.open.node, op->u.open.nonce, op->u.open.about, id,
+                                 ret_incarnation);
+    if (rc == SQLITE_OK) {
+        GL_FAILPOINT("sqlite.before_session");
+        rc = gl_sqlite_db_run(db, GL_SQLITE_COMMIT);
+        GL_FAILPOINT("sqlite.after_session");
+    }
+    return rc;
+}
+
+static void forget_session(struct gl_sqlite_db *db)
+{
+    db->session_known = false;
+}
+
+static void set_text(struct gl_buf *b, gl_str text)
+{
+    gl_buf_reset(b);
+    gl_buf_str(b, text);
+}
+
+static int session_open(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, struct gl_arena *arena)
+{
+    struct gl_store_req *req = op->req;
+    struct gl_sqlite_db *db = NULL;
+    int err = check_about(op->u.open.about, &req->why);
+    if (err == 0) {
+        err = gl_sqlite_contexts_get(&w->contexts, op->context, &db, &req->why);
+    }
+    if (err < 0) {
+        return err;
+    }
+    gl_buf_reset(&w->text);
+    int rc = begin_session(db, op, &w->text, &req->session.incarnation);
+    if (rc != SQLITE_OK) {
+        return give_up(w, db, rc, &req->why);
+    }
+    set_text(&w->session, gl_buf_view(&w->text));
+    set_text(&w->about, op->u.open.about);
+    w->session_over = false;
+    gl_sqlite_contexts_each(&w->contexts, forget_session);
+    db->session_known = true;
+    req->session.id = gl_str_dup(arena, gl_buf_view(&w->session));
+    return 0;
+}
+
+static bool is_current(const struct gl_sqlite_writer *w, gl_str session)
+{
+    return w->session.n > 0 && gl_str_eq(session, gl_buf_view(&w->session));
+}
+
+static int find_session(struct gl_sqlite_writer *w, struct gl_sqlite_op *op,
+                        struct gl_sqlite_db **ret, bool *ret_known, bool *ret_dead)
+{
+    *ret_known = *ret_dead = false;
+    int err = gl_sqlite_contexts_get(&w->contexts, op->context, ret, &op->req->why);
+    if (err < 0) {
+        return err;
+    }
+    int rc = gl_sqlite_session_find(*ret, op->u.session.session, ret_known, ret_dead);
+    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(*ret, rc, &op->req->why);
+}
+
+static int gone(const struct gl_sqlite_op *op, bool known)
+{
+    return gl_why(&op->req->why, GL_E_GONE, "session %.*s is %s", GL_STR_ARG(op->u.session.session),
+                  known ? "dead" : "not known");
+}
+
+/* One statement is a transaction, with a sync. */
+static int change_session(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
+                          enum gl_sqlite_statement st, struct gl_sqlite_op *op)
+{
+    gl_sqlite_db_bind_str(db, st, 1, op->u.session.session);
+    if (st == GL_SQLITE_SESSION_ABOUT) {
+        gl_sqlite_db_bind_str(db, st, 2, op->u.session.about);
+    }
+    int rc = gl_sqlite_db_run(db, st);
+    return rc == SQLITE_OK ? 0 : give_up(w, db, rc, &op->req->why);
+}
+
+/* There is no deadline to move: only another session_open, which needs the folder's lock, ends a
+ * session. So this writes nothing, unless the node has something new to tell. */
+static int session_renew(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+{
+    gl_str about = op->u.session.about;
+    bool current = is_current(w, op->u.session.session);
+    if (current && !w->session_over && gl_str_eq(about, gl_buf_view(&w->about))) {
+        return 0;
+    }
+    bool known, dead;
+    struct gl_sqlite_db *db = NULL;
+    int err = check_about(about, &op->req->why);
+    err = err < 0 ? err : find_session(w, op, &db, &known, &dead);
+    if (err < 0) {
+        return err;
+    }
+    if (!known || dead) {
+        return gone(op, known);
+    }
+    err = change_session(w, db, GL_SQLITE_SESSION_ABOUT, op);
+    if (err == 0 && current) {
+        set_text(&w->about, about);
+    }
+    return err;
+}
+
+static int session_end(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+{
+    bool known, dead;
+    struct gl_sqlite_db *db = NULL;
+    int err = find_session(w, op, &db, &known, &dead);
+    if (err < 0 || dead) {
+        return err;
+    }
+    if (!known) {
+        return gone(op, known);
+    }
+    if (is_current(w, op->u.session.session)) {
+        /* Also if it cannot be written now: its holder wants to leave, and the row decides. */
+        w->session_over = true;
+        gl_sqlite_contexts_each(&w->contexts, forget_session); /* each is told by its next commit */
+    }
+    return change_session(w, db, GL_SQLITE_SESSION_END, op);
+}
+
+static int session_dead(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+{
+    bool known;
+    struct gl_sqlite_db *db = NULL;
+    int err = find_session(w, op, &db, &known, &op->req->session_dead);
+    op->req->session_dead |= err == 0 && !known;
+    return err;
+}
+
+/* ---- what became of a transaction ---- */
+
+/* It never came, and never will: one of this session that comes with this number, or a lower one,
+ * is refused. In memory only: what has not been called yet does not outlive the process. */
+static void bar(struct gl_sqlite_writer *w, gl_str session, uint64_t tx_id)
+{
+    bool same = gl_str_eq(session, gl_buf_view(&w->barred));
+    if (same && tx_id <= w->barrier) {
+        return;
+    }
+    set_text(&w->barred, session);
+    w->barrier = tx_id;
+}
+
+static int recall(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, int *ret_status)
+{
+    struct gl_sqlite_db *db = NULL;
+    int err = gl_sqlite_contexts_get(&w->contexts, op->context, &db, &op->req->why);
+    if (err < 0) {
+        return err;
+    }
+    int rc = gl_sqlite_session_recall(db, op->u.resolve.session, op->u.resolve.tx_id, ret_status);
+    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(db, rc, &op->req->why);
+}
+
+static int resolve(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+{
+    struct gl_why *why = &op->req->why;
+    bool nothing = !w->store->read_only && gl_str_is_id(op->context) &&
+                   !gl_sqlite_db_exists(w->store, op->context);
+    int status = GL_E_CONFLICT;
+    int err = nothing ? 0 : recall(w, op, &status);
+    if (err < 0) {
+        return err;
+    }
+    if (status == GL_E_CONFLICT) {
+        bar(w, op->u.resolve.session, op->u.resolve.tx_id);
+        return gl_why(why, status, "the transaction was refused, or never arrived");
+    }
+    if (status == GL_E_UNKNOWN) {
+        return gl_why(why, status, "the transaction is older than the store remembers");
+    }
+    return status;
+}
+
+int gl_sqlite_call_run(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, struct gl_arena *arena)
+{
+    switch (op->type) {
+    case GL_SQLITE_OP_SESSION_OPEN:
+        return session_open(w, op, arena);
+    case GL_SQLITE_OP_SESSION_RENEW:
+        return session_renew(w, op);
+    case GL_SQLITE_OP_SESSION_END:
+        return session_end(w, op);
+    case GL_SQLITE_OP_SESSION_DEAD:
+        return session_dead(w, op);
+    case GL_SQLITE_OP_RESOLVE:
+        return resolve(w, op);
+    default:
+        GL_UNREACHABLE();
+    }
+}

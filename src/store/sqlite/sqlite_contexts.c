@@ -1,0 +1,130 @@
+#include "store/sqlite/sqlite_contexts.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "os/failpoint.h"
+#include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/sqlite_parts.h"
+
+struct slot {
+    struct gl_sqlite_db *db; /* NULL: closed */
+    bool doubt;              /* a COMMIT failed, and nothing has made its outcome certain yet */
+    size_t name_n;
+    char name[]; /* the key of the map */
+};
+
+void gl_sqlite_contexts_init(struct gl_sqlite_contexts *c, const struct gl_sqlite *s,
+                             enum gl_sqlite_role role)
+{
+    c->store = s;
+    c->role = role;
+    gl_map_init(&c->slots);
+}
+
+void gl_sqlite_contexts_done(struct gl_sqlite_contexts *c)
+{
+    struct slot *slot;
+    for (size_t i = 0; (slot = gl_map_next(&c->slots, &i)) != NULL;) {
+        gl_sqlite_db_free(slot->db);
+        gl_mem_free(slot);
+    }
+    gl_map_done(&c->slots);
+}
+
+/* The outcome of a COMMIT was not known. Make it certain, by a way that does not trust the failed
+ * sync: copy all that is visible from the write-ahead log into the database and sync that, empty
+ * the log, and start a new one with a synced commit. Frames of the old log that come back after a
+ * power cut then belong to no log, and frames that the failed sync has left in memory only are
+ * written once more. */
+static int make_certain(struct gl_sqlite_db *db)
+{
+    GL_FAILPOINT("sqlite.before_recovery");
+    int rc = sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    rc = rc != SQLITE_OK ? rc : gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
+    rc = rc != SQLITE_OK ? rc : gl_sqlite_db_run(db, GL_SQLITE_MARK);
+    rc = rc != SQLITE_OK ? rc : gl_sqlite_db_run(db, GL_SQLITE_COMMIT);
+    GL_FAILPOINT("sqlite.after_recovery");
+    return rc;
+}
+
+static int open_db(struct gl_sqlite_contexts *c, gl_str context, bool doubt,
+                   struct gl_sqlite_db **ret, struct gl_why *reterr_why)
+{
+    struct gl_sqlite_db *db = NULL;
+    int err = gl_sqlite_db_open(&db, c->store, context, c->role, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    int rc = doubt ? make_certain(db) : SQLITE_OK;
+    if (rc != SQLITE_OK) {
+        err = gl_sqlite_error_why(db, rc, reterr_why);
+        gl_sqlite_db_free(db);
+        return err;
+    }
+    *ret = db;
+    return 0;
+}
+
+static struct slot *add_slot(struct gl_sqlite_contexts *c, gl_str context)
+{
+    struct slot *slot = gl_mem_alloc(sizeof(*slot) + context.n);
+    slot->name_n = context.n;
+    memcpy(slot->name, context.p, context.n);
+    gl_map_add(&c->slots, (gl_str){slot->name, slot->name_n}, slot);
+    return slot;
+}
+
+int gl_sqlite_contexts_get(struct gl_sqlite_contexts *c, gl_str context, struct gl_sqlite_db **ret,
+                           struct gl_why *reterr_why)
+{
+    if (!gl_str_is_id(context)) {
+        return gl_why(reterr_why, GL_E_INVALID, "\"%.*s\" is no name for a context",
+                      GL_STR_ARG(context));
+    }
+    if (c->store->read_only && c->role == GL_SQLITE_ROLE_W) {
+        return gl_why(reterr_why, GL_E_UNAVAILABLE,
+                      "store unavailable: %s is opened for reading only", c->store->folder);
+    }
+    struct slot *slot = gl_map_find(&c->slots, context);
+    if (slot != NULL && slot->db != NULL) {
+        *ret = slot->db;
+        return 0;
+    }
+    struct gl_sqlite_db *db = NULL;
+    int err = open_db(c, context, slot != NULL && slot->doubt, &db, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    if (slot == NULL) { /* Not before: asking for contexts that do not exist costs no memory. */
+        slot = add_slot(c, context);
+    }
+    slot->db = *ret = db;
+    slot->doubt = false;
+    return 0;
+}
+
+struct gl_sqlite_db *gl_sqlite_contexts_find(struct gl_sqlite_contexts *c, gl_str context)
+{
+    struct slot *slot = gl_map_find(&c->slots, context);
+    return slot != NULL ? slot->db : NULL;
+}
+
+void gl_sqlite_contexts_drop(struct gl_sqlite_contexts *c, struct gl_sqlite_db *db, bool doubt)
+{
+    struct slot *slot = gl_map_find(&c->slots, db->context);
+    GL_ASSERT(slot != NULL);
+    GL_ASSERT(slot->db == db);
+    slot->db = NULL;
+    slot->doubt = slot->doubt || doubt;
+    gl_sqlite_db_free(db);
+}
+
+void gl_sqlite_contexts_each(struct gl_sqlite_contexts *c, void (*each)(struct gl_sqlite_db *db))
+{
+    struct slot *slot;
+    for (size_t i = 0; (slot = gl_map_next(&c->slots, &i)) != NULL;) {
+        if (slot->db != NULL) {
+            each(slot->db);
+        }
+    }
+}

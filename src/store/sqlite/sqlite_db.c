@@ -1,0 +1,301 @@
+#include "store/sqlite/sqlite_db.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "os/fs.h"
+#include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/sqlite_parts.h"
+#include "store/sqlite/sqlite_schema.h"
+
+/* Measured, see docs/store-sqlite.md. There is no automatic checkpoint: the writer makes them when
+ * the completions of a group are on their way. Pages are not wiped when they become free: nothing
+ * in them is more secret than what stays. */
+static const char writer_settings[] = "PRAGMA page_size = 8192;"
+                                      "PRAGMA auto_vacuum = NONE;"
+                                      "PRAGMA journal_mode = WAL;"
+                                      "PRAGMA synchronous = FULL;"
+                                      "PRAGMA wal_autocheckpoint = 0;"
+                                      "PRAGMA journal_size_limit = 16777216;"
+                                      "PRAGMA temp_store = MEMORY;"
+                                      "PRAGMA secure_delete = OFF;"
+                                      "PRAGMA cache_size = -4096;";
+static const char reader_settings[] = "PRAGMA temp_store = MEMORY;"
+                                      "PRAGMA cache_size = -2048;";
+
+static const struct {
+    enum gl_sqlite_role role;
+    const char *sql;
+} statements[GL_SQLITE_STATEMENTS_N] = {
+#define X(name, role, sql) [GL_SQLITE_##name] = {GL_SQLITE_ROLE_##role, sql},
+    GL_SQLITE_STATEMENTS(X)
+#undef X
+};
+
+static const char *path_of(struct gl_arena *a, const struct gl_sqlite *s, gl_str context)
+{
+    return gl_str_fmt(a, "%s/%.*s/state.db", s->folder, GL_STR_ARG(context)).p;
+}
+
+bool gl_sqlite_db_exists(const struct gl_sqlite *s, gl_str context)
+{
+    struct gl_arena a = {0};
+    bool exists = access(path_of(&a, s, context), F_OK) == 0;
+    gl_arena_done(&a);
+    return exists;
+}
+
+static int make_folder(struct gl_sqlite_db *db, const struct gl_sqlite *s,
+                       struct gl_why *reterr_why)
+{
+    const char *folder = gl_str_fmt(&db->arena, "%s/%.*s", s->folder, GL_STR_ARG(db->context)).p;
+    struct stat st;
+    if (stat(folder, &st) == 0) {
+        return 0;
+    }
+    int err = gl_fs_mkdirs(folder, reterr_why);
+    if (err == 0) {
+        err = gl_fs_sync_folder(s->folder, reterr_why);
+    }
+    if (err < 0) {
+        (void)gl_why_prefix(reterr_why, "store unavailable");
+        return GL_E_UNAVAILABLE;
+    }
+    return 0;
+}
+
+static int connect_file(struct gl_sqlite_db *db, const struct gl_sqlite *s,
+                        enum gl_sqlite_role role)
+{
+    int flags = role == GL_SQLITE_ROLE_W ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+                                         : SQLITE_OPEN_READONLY;
+    int rc = sqlite3_open_v2(db->path, &db->conn, flags | SQLITE_OPEN_NOMUTEX, s->vfs);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    (void)sqlite3_extended_result_codes(db->conn, 1);
+    (void)sqlite3_busy_timeout(db->conn, GL_SQLITE_BUSY_MS);
+    if (role == GL_SQLITE_ROLE_W && sqlite3_db_readonly(db->conn, "main") != 0) {
+        return SQLITE_READONLY; /* SQLite opens what it may, but such a connection stays so. */
+    }
+    return sqlite3_exec(db->conn, role == GL_SQLITE_ROLE_W ? writer_settings : reader_settings,
+                        NULL, NULL, NULL);
+}
+
+/* Without WAL a commit would be as durable, but readers and the writer would block each other. */
+static int require_wal(struct gl_sqlite_db *db, struct gl_why *reterr_why)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db->conn, "PRAGMA journal_mode", -1, &st, NULL);
+    bool wal = false;
+    if (rc == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
+        wal = strcmp((const char *)sqlite3_column_text(st, 0), "wal") == 0;
+    }
+    (void)sqlite3_finalize(st); /* repeats an error of the step, which `wal` has noticed */
+    if (!wal) {
+        return gl_why(reterr_why, GL_E_UNAVAILABLE,
+                      "store unavailable: the file system of %s does not support shared memory, "
+                      "which SQLite needs: use a local one",
+                      db->path);
+    }
+    return 0;
+}
+
+static int prepare(struct gl_sqlite_db *db, enum gl_sqlite_role role, struct gl_why *reterr_why)
+{
+    for (int i = 0; i < GL_SQLITE_STATEMENTS_N; i++) {
+        if (statements[i].role != role) {
+            continue;
+        }
+        int rc = sqlite3_prepare_v3(db->conn, statements[i].sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                    &db->stmts[i], NULL);
+        if (rc == SQLITE_ERROR) { /* a table or column is missing */
+            return gl_why(reterr_why, GL_E_DAMAGED,
+                          "%s is damaged (%s): stop the node and restore a backup", db->path,
+                          sqlite3_errmsg(db->conn));
+        }
+        if (rc != SQLITE_OK) {
+            return gl_sqlite_error_why(db, rc, reterr_why);
+        }
+    }
+    return 0;
+}
+
+/* After each commit, when it has been synced and before anybody is told. */
+static int on_wal_grown(void *owner, sqlite3 *conn, const char *name, int pages)
+{
+    (void)name;
+    struct gl_sqlite_db *db = owner;
+    db->wal_pages = pages;
+    gl_sqlite_synced_note(&db->synced, conn, (uint32_t)pages, db->group_n);
+    return SQLITE_OK;
+}
+
+static int set_up_writer(struct gl_sqlite_db *db, struct gl_why *reterr_why)
+{
+    int64_t n = 0, page_bytes = 0;
+    int rc = gl_sqlite_db_number(db, GL_SQLITE_GROUP_LAST, &n);
+    rc = rc != SQLITE_OK ? rc : gl_sqlite_db_number(db, GL_SQLITE_PAGE_BYTES, &page_bytes);
+    if (rc != SQLITE_OK) {
+        return gl_sqlite_error_why(db, rc, reterr_why);
+    }
+    db->group_n = (uint64_t)n;
+    gl_sqlite_synced_open(&db->synced, db->path, (uint32_t)page_bytes);
+    (void)sqlite3_wal_hook(db->conn, on_wal_grown, db);
+    return 0;
+}
+
+static int set_up(struct gl_sqlite_db *db, const struct gl_sqlite *s, enum gl_sqlite_role role,
+                  struct gl_why *reterr_why)
+{
+    bool writer = role == GL_SQLITE_ROLE_W;
+    int err = writer ? make_folder(db, s, reterr_why) : 0;
+    if (err < 0) {
+        return err;
+    }
+    /* Before SQLite sees the log: what it drops cannot be told afterwards. */
+    struct gl_sqlite_wal_mark mark;
+    err = gl_sqlite_synced_check(db->path, writer, &mark, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    int rc = connect_file(db, s, role);
+    if (rc != SQLITE_OK) {
+        return gl_sqlite_error_why(db, rc, reterr_why);
+    }
+    err = writer ? require_wal(db, reterr_why) : 0;
+    if (err == 0) {
+        err = gl_sqlite_synced_check_group(db->conn, db->path, &mark, reterr_why);
+    }
+    if (err == 0) {
+        err = gl_sqlite_schema_bring(db, gl_sqlite_schema_steps, gl_sqlite_schema_steps_n, !writer,
+                                     reterr_why);
+    }
+    if (err == 0) {
+        err = prepare(db, role, reterr_why);
+    }
+    return err < 0 || !writer ? err : set_up_writer(db, reterr_why);
+}
+
+static int open_db(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str context,
+                   enum gl_sqlite_role role, struct gl_why *reterr_why)
+{
+    GL_ASSERT(gl_str_is_id(context)); /* It becomes a part of a path. */
+    struct gl_sqlite_db *db = gl_mem_alloc(sizeof(*db));
+    db->context = gl_str_dup(&db->arena, context);
+    db->path = path_of(&db->arena, s, context);
+    db->synced.fd = -1;
+    int err = 0;
+    if (role == GL_SQLITE_ROLE_R && access(db->path, F_OK) != 0) {
+        err = gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s", db->path);
+    } else if (access(db->path, F_OK) != 0) {
+        gl_sqlite_synced_forget(db->path);
+    }
+    if (err == 0) {
+        err = set_up(db, s, role, reterr_why);
+    }
+    if (err < 0) {
+        gl_sqlite_db_free(db);
+        return err;
+    }
+    *ret = db;
+    return 0;
+}
+
+int gl_sqlite_db_open(struct gl_sqlite_db **ret, const struct gl_sqlite *s, gl_str context,
+                      enum gl_sqlite_role role, struct gl_why *reterr_why)
+{
+    int err = open_db(ret, s, context, role, reterr_why);
+    if (err != GL_E_VERSION || role == GL_SQLITE_ROLE_W || s->read_only) {
+        return err;
+    }
+    /* Of an older release, or not made to the end, and nobody has written to it yet: what a writer
+     * would do at its first commit. */
+    struct gl_sqlite_db *writer = NULL;
+    err = open_db(&writer, s, context, GL_SQLITE_ROLE_W, reterr_why);
+    if (err < 0) {
+        return err;
+    }
+    gl_sqlite_db_free(writer);
+    return open_db(ret, s, context, role, reterr_why);
+}
+
+void gl_sqlite_db_free(struct gl_sqlite_db *db)
+{
+    if (db == NULL) {
+        return;
+    }
+    for (int i = 0; i < GL_SQLITE_STATEMENTS_N; i++) {
+        (void)sqlite3_finalize(db->stmts[i]); /* repeats the last error of the statement */
+    }
+    int rc = sqlite3_close(db->conn);
+    GL_ASSERT(rc == SQLITE_OK); /* else a statement is left */
+    gl_sqlite_synced_close(&db->synced);
+    gl_arena_done(&db->arena);
+    gl_mem_free(db);
+}
+
+void gl_sqlite_db_bind_str(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at, gl_str v)
+{
+    /* A NULL pointer would bind SQL's null. */
+    int rc = sqlite3_bind_text64(db->stmts[st], at, v.p != NULL ? v.p : "", v.n, SQLITE_STATIC,
+                                 SQLITE_UTF8);
+    GL_ASSERT(rc == SQLITE_OK); /* GL_RECORD_BYTES_MAX is far below what SQLite takes. */
+}
+
+void gl_sqlite_db_bind_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at, int64_t v)
+{
+    int rc = sqlite3_bind_int64(db->stmts[st], at, v);
+    GL_ASSERT(rc == SQLITE_OK);
+}
+
+void gl_sqlite_db_bind_top(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at)
+{
+    int rc =
+        sqlite3_bind_zeroblob(db->stmts[st], at, 0); /* In SQLite's order blobs follow texts. */
+    GL_ASSERT(rc == SQLITE_OK);
+}
+
+int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
+{
+    int rc = sqlite3_step(db->stmts[st]);
+    (void)sqlite3_reset(db->stmts[st]); /* repeats rc */
+    GL_ASSERT(rc != SQLITE_ROW);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int gl_sqlite_db_step(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
+{
+    return sqlite3_step(db->stmts[st]);
+}
+
+void gl_sqlite_db_reset(struct gl_sqlite_db *db, enum gl_sqlite_statement st)
+{
+    (void)sqlite3_reset(db->stmts[st]); /* repeats what the step has returned */
+}
+
+int64_t gl_sqlite_db_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int column)
+{
+    return sqlite3_column_int64(db->stmts[st], column);
+}
+
+gl_str gl_sqlite_db_str(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int column)
+{
+    /* As a blob: the bytes as they are, without the copy that would add a NUL. */
+    const char *p = sqlite3_column_blob(db->stmts[st], column);
+    return (gl_str){.p = p, .n = (size_t)sqlite3_column_bytes(db->stmts[st], column)};
+}
+
+int gl_sqlite_db_number(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int64_t *ret)
+{
+    *ret = 0;
+    int rc = gl_sqlite_db_step(db, st);
+    if (rc == SQLITE_ROW) {
+        *ret = gl_sqlite_db_int(db, st, 0);
+        rc = SQLITE_OK;
+    }
+    gl_sqlite_db_reset(db, st);
+    return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}

@@ -1,0 +1,151 @@
+#include "store/sqlite/sqlite_group.h"
+
+#include "base/check.h"
+#include "os/failpoint.h"
+#include "store/sqlite/sqlite_apply.h"
+#include "store/sqlite/sqlite_error.h"
+#include "store/sqlite/sqlite_parts.h"
+#include "store/sqlite/sqlite_session.h"
+
+enum outcome {
+    COMMITTED,
+    ROLLED_BACK, /* certainly nothing was written */
+    IN_DOUBT,    /* COMMIT failed */
+};
+
+static void fail(struct gl_sqlite_op *first, size_t n, int status, const struct gl_why *why)
+{
+    for (size_t i = 0; i < n; i++, first = first->next) {
+        first->req->status = status;
+        first->req->why = *why;
+    }
+}
+
+/* Has `resolve` said that it will never be committed? */
+static bool is_barred(const struct gl_sqlite_writer *w, const struct gl_tx *tx)
+{
+    return tx->id != 0 && tx->id <= w->barrier && gl_str_eq(tx->session, gl_buf_view(&w->barred));
+}
+
+static int apply(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, struct gl_sqlite_op *op)
+{
+    if (is_barred(w, op->u.tx)) {
+        op->req->refused = op->u.tx->guards_n; /* no guard */
+        op->req->status = gl_why(&op->req->why, GL_E_CONFLICT,
+                                 "the transaction came after it was said that it never would");
+        return SQLITE_OK;
+    }
+    return gl_sqlite_apply(db, op->u.tx, op->req);
+}
+
+static int apply_all(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
+                     struct gl_sqlite_op *first, size_t n)
+{
+    int rc = gl_sqlite_session_introduce(w, db);
+    size_t applied_n = 0;
+    struct gl_sqlite_op *op = first;
+    for (size_t i = 0; i < n && rc == SQLITE_OK; i++, op = op->next) {
+        rc = apply(w, db, op);
+        applied_n += op->req->status == 0;
+    }
+    /* "Refused" and "never arrived" are one answer: a group without effect is not remembered, and
+     * costs no sync. */
+    if (rc == SQLITE_OK && applied_n > 0) {
+        rc = gl_sqlite_session_remember(db, first, n, &w->text);
+    }
+    return rc;
+}
+
+/* COMMIT writes the log, and last the frame that completes the transaction. If a write was refused,
+ * that frame is not there; any other error may have come later. */
+static enum outcome after_failed_commit(const struct gl_sqlite_db *db, int rc)
+{
+    return gl_sqlite_error_refused(db, rc) ? ROLLED_BACK : IN_DOUBT;
+}
+
+static enum outcome try_group(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
+                              struct gl_sqlite_op *first, size_t n, int *ret_rc)
+{
+    GL_FAILPOINT("sqlite.before_begin");
+    enum outcome outcome = ROLLED_BACK;
+    uint64_t group_n = db->group_n;
+    int rc = gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
+    if (rc == SQLITE_OK) {
+        rc = apply_all(w, db, first, n);
+    }
+    if (rc == SQLITE_OK) {
+        GL_FAILPOINT("sqlite.before_commit");
+        rc = gl_sqlite_db_run(db, GL_SQLITE_COMMIT);
+        outcome = rc == SQLITE_OK ? COMMITTED : after_failed_commit(db, rc);
+    }
+    if (outcome == COMMITTED) {
+        GL_FAILPOINT("sqlite.after_commit");
+        db->session_known = w->session.n > 0;
+    } else {
+        db->group_n = group_n;
+    }
+    *ret_rc = rc;
+    return outcome;
+}
+
+/* Is the error one that a single transaction brings along, rather than the state of the disk? */
+static bool is_poison(int rc)
+{
+    int primary = rc & 0xff;
+    return primary == SQLITE_CONSTRAINT || primary == SQLITE_TOOBIG || primary == SQLITE_MISMATCH;
+}
+
+/* May the connection go on when the cause is gone? One that met an I/O error may have seen half of
+ * something. */
+static bool is_passing(int rc)
+{
+    int primary = rc & 0xff;
+    return primary == SQLITE_FULL || primary == SQLITE_BUSY || is_poison(rc);
+}
+
+static void clean_up(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, enum outcome outcome,
+                     int rc)
+{
+    if (outcome == IN_DOUBT || !is_passing(rc)) {
+        gl_sqlite_contexts_drop(&w->contexts, db, outcome == IN_DOUBT);
+    } else if (sqlite3_get_autocommit(db->conn) == 0) { /* Some errors have done it already. */
+        (void)gl_sqlite_db_run(db, GL_SQLITE_ROLLBACK); /* Without COMMIT nothing lasts anyway. */
+    }
+}
+
+/* The rc. The status of the ops is set in any case. */
+static int commit_once(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)
+{
+    struct gl_why why;
+    struct gl_sqlite_db *db = NULL;
+    int status = gl_sqlite_contexts_get(&w->contexts, first->context, &db, &why);
+    if (status < 0) {
+        fail(first, n, status, &why);
+        return SQLITE_OK; /* there is nothing to be tried again */
+    }
+    int rc;
+    enum outcome outcome = try_group(w, db, first, n, &rc);
+    if (outcome == COMMITTED) {
+        return SQLITE_OK;
+    }
+    status = gl_sqlite_error_why(db, rc, &why);
+    if (outcome == IN_DOUBT) {
+        status = why.code = GL_E_UNKNOWN;
+    }
+    clean_up(w, db, outcome, rc);
+    fail(first, n, status, &why);
+    return rc;
+}
+
+void gl_sqlite_group_commit(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)
+{
+    int rc = commit_once(w, first, n);
+    if (n == 1 || !is_poison(rc)) {
+        return;
+    }
+    /* Each in a transaction of its own, so that the poisonous one fails alone. */
+    struct gl_sqlite_op *op = first;
+    for (size_t i = 0; i < n; i++, op = op->next) {
+        (void)commit_once(w, op, 1); /* its status says what became of it */
+    }
+}

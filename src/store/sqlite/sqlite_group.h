@@ -1,0 +1,12 @@
+/* sqlite_group.h - a group of transactions: one SQL transaction, one sync. */
+#ifndef GL_STORE_SQLITE_GROUP_H
+#define GL_STORE_SQLITE_GROUP_H
+
+#include "store/sqlite/sqlite_op.h"
+
+struct gl_sqlite_writer;
+
+/* Commit `n` ops from `first`, all of one context and one session, and set their status. */
+void gl_sqlite_group_commit(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n);
+
+#endif

@@ -1,0 +1,75 @@
+#include "store/sqlite/sqlite_queue.h"
+
+#include <time.h>
+
+#include "base/check.h"
+
+void gl_sqlite_queue_init(struct gl_sqlite_queue *q)
+{
+    pthread_mutex_init(&q->lock, NULL);
+    pthread_condattr_t attr;
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* for gl_sqlite_queue_wait() */
+    pthread_cond_init(&q->filled, &attr);
+    (void)pthread_condattr_destroy(&attr);
+    q->ops = (struct gl_sqlite_ops){0};
+    q->closed = false;
+}
+
+void gl_sqlite_queue_done(struct gl_sqlite_queue *q)
+{
+    GL_ASSERT(q->ops.first == NULL);
+    pthread_cond_destroy(&q->filled);
+    pthread_mutex_destroy(&q->lock);
+}
+
+void gl_sqlite_queue_push(struct gl_sqlite_queue *q, struct gl_sqlite_op *op)
+{
+    pthread_mutex_lock(&q->lock);
+    GL_ASSERT(!q->closed);
+    bool was_empty = q->ops.first == NULL;
+    gl_sqlite_op_push(&q->ops, op);
+    pthread_mutex_unlock(&q->lock);
+    if (was_empty) {
+        pthread_cond_signal(&q->filled);
+    }
+}
+
+void gl_sqlite_queue_close(struct gl_sqlite_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    q->closed = true;
+    pthread_mutex_unlock(&q->lock);
+    pthread_cond_signal(&q->filled);
+}
+
+bool gl_sqlite_queue_wait(struct gl_sqlite_queue *q, int64_t ms)
+{
+    struct timespec until;
+    int err = 0;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(ms / 1000);
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&q->lock);
+    while (q->ops.first == NULL && !q->closed && err == 0) {
+        err = pthread_cond_timedwait(&q->filled, &q->lock, &until);
+    }
+    bool any = q->ops.first != NULL || q->closed;
+    pthread_mutex_unlock(&q->lock);
+    return any;
+}
+
+bool gl_sqlite_queue_take(struct gl_sqlite_queue *q, struct gl_sqlite_ops *to)
+{
+    pthread_mutex_lock(&q->lock);
+    while (to->first == NULL && q->ops.first == NULL && !q->closed) {
+        pthread_cond_wait(&q->filled, &q->lock);
+    }
+    gl_sqlite_op_splice(to, &q->ops);
+    pthread_mutex_unlock(&q->lock);
+    return to->first != NULL;
+}

@@ -1,0 +1,154 @@
+#include "store/sqlite/sqlite_schema.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_error.h"
+
+#ifndef GL_VERSION
+#define GL_VERSION "0"
+#endif
+
+enum { APPLICATION_ID = 0x474c4941 }; /* "GLIA" */
+
+/* Measured (docs/store-sqlite.md): with keys that rise, rowid tables with an index beat clustered
+ * ones for rows of this size; the small rows of `entry` are the key itself. `txgroup` is a ring. */
+static const char version_1[] =
+    "CREATE TABLE meta("
+    " name TEXT NOT NULL PRIMARY KEY, value NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE record("
+    " kind TEXT NOT NULL, id TEXT NOT NULL, rev INTEGER NOT NULL,"
+    " owner TEXT NOT NULL, token INTEGER NOT NULL, live INTEGER NOT NULL, value TEXT NOT NULL,"
+    " PRIMARY KEY(kind, id));"
+    "CREATE INDEX record_live ON record(kind, id) WHERE live;"
+    "CREATE TABLE entry(" /* of an index */
+    " name TEXT NOT NULL, score INTEGER NOT NULL, id TEXT NOT NULL,"
+    " PRIMARY KEY(name, score, id)) WITHOUT ROWID;"
+    "CREATE TABLE log("
+    " kind TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, value TEXT NOT NULL,"
+    " PRIMARY KEY(kind, id, seq));"
+    "CREATE TABLE session("
+    " id TEXT NOT NULL PRIMARY KEY, node TEXT NOT NULL, incarnation INTEGER NOT NULL,"
+    " dead INTEGER NOT NULL, since INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE txgroup("
+    " slot INTEGER PRIMARY KEY, n INTEGER NOT NULL, session TEXT NOT NULL,"
+    " first INTEGER NOT NULL, last INTEGER NOT NULL, refused TEXT NOT NULL);"
+    "INSERT INTO meta VALUES('made_by', 'glia " GL_VERSION "');";
+
+/* `sum` is of port/sum.h; 0: the record was written by an older release and is not checked.
+ * Nothing has ever used the table `item`. It stays, so that older releases can read the file. */
+static const char version_2[] =
+    "ALTER TABLE record ADD COLUMN sum INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE session ADD COLUMN about TEXT NOT NULL DEFAULT '';"
+    "CREATE TABLE item("
+    " n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NOT NULL, value TEXT NOT NULL,"
+    " token INTEGER NOT NULL DEFAULT 0, taker TEXT NOT NULL DEFAULT '',"
+    " until INTEGER NOT NULL DEFAULT 0, UNIQUE(queue, id));"
+    "CREATE INDEX item_order ON item(queue, n);";
+
+const struct gl_sqlite_schema_step gl_sqlite_schema_steps[] = {
+    {1, version_1},
+    {2, version_2},
+};
+const size_t gl_sqlite_schema_steps_n = GL_COUNT(gl_sqlite_schema_steps);
+
+static int read_number(struct gl_sqlite_db *db, const char *sql, int *ret)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = sqlite3_prepare_v2(db->conn, sql, -1, &st, NULL);
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_step(st);
+        if (rc == SQLITE_ROW) {
+            *ret = sqlite3_column_int(st, 0);
+            rc = SQLITE_OK;
+        }
+    }
+    (void)sqlite3_finalize(st); /* repeats rc */
+    return rc;
+}
+
+static int take_step(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *step)
+{
+    char sql[256];
+    (void)snprintf(sql, sizeof(sql),
+                   "PRAGMA application_id = %d; PRAGMA user_version = %d;"
+                   "INSERT OR REPLACE INTO meta(name, value) VALUES('schema_version', %d);",
+                   (int)APPLICATION_ID, step->to, step->to);
+    int rc = sqlite3_exec(db->conn, step->sql, NULL, NULL, NULL);
+    return rc != SQLITE_OK ? rc : sqlite3_exec(db->conn, sql, NULL, NULL, NULL);
+}
+
+static int end_transaction(struct gl_sqlite_db *db, int rc)
+{
+    if (rc == SQLITE_OK) {
+        rc = sqlite3_exec(db->conn, "COMMIT", NULL, NULL, NULL);
+    }
+    if (rc != SQLITE_OK && sqlite3_get_autocommit(db->conn) == 0) {
+        (void)sqlite3_exec(db->conn, "ROLLBACK", NULL, NULL, NULL); /* rc is what counts */
+    }
+    return rc;
+}
+
+/* All of them at once: who reads beside us finds the version before or the newest, and never takes
+ * a database that is just being made for one of an older release. */
+static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
+                      size_t steps_n)
+{
+    int version = 0;
+    int rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    /* Now nobody else can: another connection may have just done it. */
+    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &version);
+    for (size_t i = 0; i < steps_n && rc == SQLITE_OK; i++) {
+        rc = steps[i].to > version ? take_step(db, &steps[i]) : SQLITE_OK;
+    }
+    return end_transaction(db, rc);
+}
+
+/* What is in the file, all of the same moment. */
+struct found {
+    int version, application, tables;
+};
+
+static int look(struct gl_sqlite_db *db, struct found *ret)
+{
+    int rc = sqlite3_exec(db->conn, "BEGIN", NULL, NULL, NULL);
+    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &ret->version);
+    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA application_id", &ret->application);
+    rc = rc != SQLITE_OK ? rc : read_number(db, "SELECT count(*) FROM sqlite_schema", &ret->tables);
+    return end_transaction(db, rc);
+}
+
+int gl_sqlite_schema_bring(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
+                           size_t steps_n, bool read_only, struct gl_why *reterr_why)
+{
+    GL_ASSERT(steps_n > 0);
+    struct found found = {0};
+    int newest = steps[steps_n - 1].to;
+    int rc = look(db, &found);
+    if (rc != SQLITE_OK) {
+        return gl_sqlite_error_why(db, rc, reterr_why);
+    }
+    if (found.tables == 0 && read_only) {
+        return gl_why(reterr_why, GL_E_NOT_FOUND, "%s is empty", db->path);
+    }
+    if (found.tables > 0 && found.application != APPLICATION_ID) {
+        return gl_why(reterr_why, GL_E_DAMAGED,
+                      "%s is not a Glia database: move it away, or restore a backup", db->path);
+    }
+    if (found.version > newest) {
+        return gl_why(
+            reterr_why, GL_E_VERSION,
+            "%s has schema version %d, written by a newer release of glia; this one reads "
+            "up to version %d: use the newer release",
+            db->path, found.version, newest);
+    }
+    if (found.version < newest && read_only) {
+        return gl_why(reterr_why, GL_E_VERSION,
+                      "%s has schema version %d of an older release; it is brought to version %d "
+                      "when a node writes to it",
+                      db->path, found.version, newest);
+    }
+    rc = found.version < newest ? take_steps(db, steps, steps_n) : SQLITE_OK;
+    return rc != SQLITE_OK ? gl_sqlite_error_why(db, rc, reterr_why) : 0;
+}

@@ -1,0 +1,172 @@
+#include "store/sqlite/sqlite_session.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "store/sqlite/sqlite.h"
+#include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_parts.h"
+
+static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation, gl_str about)
+{
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_KILL, 1, id);
+    int rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_KILL);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    if (incarnation > GL_SESSIONS_KEPT) {
+        gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_FORGET, 1, node);
+        gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_FORGET, 2,
+                              (int64_t)(incarnation - GL_SESSIONS_KEPT));
+        rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_FORGET);
+    }
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 1, id);
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 2, node);
+    gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_ADD, 3, (int64_t)incarnation);
+    gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_ADD, 4, (int64_t)db->group_n);
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 5, about);
+    return gl_sqlite_db_run(db, GL_SQLITE_SESSION_ADD);
+}
+
+int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, gl_str about,
+                            struct gl_buf *id, uint64_t *ret_incarnation)
+{
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_LAST, 1, node);
+    int64_t last;
+    int rc = gl_sqlite_db_number(db, GL_SQLITE_SESSION_LAST, &last);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    uint64_t incarnation = (uint64_t)last + 1;
+    gl_buf_fmt(id, "%.*s#%llu.%.*s", GL_STR_ARG(node), (unsigned long long)incarnation,
+               GL_STR_ARG(nonce));
+    *ret_incarnation = incarnation;
+    return add(db, gl_buf_view(id), node, incarnation, about);
+}
+
+static int register_it(struct gl_sqlite_db *db, gl_str id)
+{
+    gl_str rest;
+    gl_str node = gl_str_cut(id, '#', &rest);
+    uint64_t incarnation = 0;
+    bool ok = gl_str_u64(gl_str_cut(rest, '.', &rest), &incarnation);
+    GL_ASSERT(ok);                                      /* gl_sqlite_session_begin() made it */
+    return add(db, id, node, incarnation, (gl_str){0}); /* the first database has the rest */
+}
+
+int gl_sqlite_session_introduce(struct gl_sqlite_writer *w, struct gl_sqlite_db *db)
+{
+    if (db->session_known || w->session.n == 0) {
+        return SQLITE_OK;
+    }
+    int rc = register_it(db, gl_buf_view(&w->session));
+    if (rc != SQLITE_OK || !w->session_over) {
+        return rc;
+    }
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_END, 1, gl_buf_view(&w->session));
+    return gl_sqlite_db_run(db, GL_SQLITE_SESSION_END);
+}
+
+int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, bool *ret_dead)
+{
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_GET, 1, id);
+    int rc = gl_sqlite_db_step(db, GL_SQLITE_SESSION_GET);
+    *ret_known = rc == SQLITE_ROW;
+    *ret_dead = rc == SQLITE_ROW && gl_sqlite_db_int(db, GL_SQLITE_SESSION_GET, 0) != 0;
+    gl_sqlite_db_reset(db, GL_SQLITE_SESSION_GET);
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_sqlite_op *first, size_t n,
+                               struct gl_buf *scratch)
+{
+    uint64_t lowest = UINT64_MAX, highest = 0;
+    gl_buf_reset(scratch);
+    gl_buf_char(scratch, '[');
+    const struct gl_sqlite_op *op = first;
+    for (size_t i = 0; i < n; i++, op = op->next) {
+        uint64_t id = op->u.tx->id;
+        if (id == 0) {
+            continue; /* nobody will ask */
+        }
+        lowest = id < lowest ? id : lowest;
+        highest = id > highest ? id : highest;
+        if (op->req->status != 0) {
+            gl_buf_c(scratch, scratch->n > 1 ? "," : "");
+            gl_buf_u64(scratch, id);
+        }
+    }
+    gl_buf_char(scratch, ']');
+    if (highest == 0) {
+        return SQLITE_OK;
+    }
+    uint64_t number = ++db->group_n;
+    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 1, (int64_t)(number % GL_SQLITE_GROUPS_KEPT));
+    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 2, (int64_t)number);
+    gl_sqlite_db_bind_str(db, GL_SQLITE_REMEMBER, 3, first->u.tx->session);
+    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 4, (int64_t)lowest);
+    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 5, (int64_t)highest);
+    gl_sqlite_db_bind_str(db, GL_SQLITE_REMEMBER, 6, gl_buf_view(scratch));
+    return gl_sqlite_db_run(db, GL_SQLITE_REMEMBER);
+}
+
+/* Is `id` in a list like "[3,17]"? */
+static bool listed(gl_str list, uint64_t id)
+{
+    gl_str rest = {list.p + 1, list.n >= 2 ? list.n - 2 : 0};
+    while (rest.n > 0) {
+        uint64_t v;
+        if (gl_str_u64(gl_str_cut(rest, ',', &rest), &v) && v == id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* No row names the transaction. Was there one that has been overwritten since? Groups of a session
+ * have numbers above its `since`, and the ring has lost the numbers below its first. */
+static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id, int *ret_status)
+{
+    int64_t group_first, since = 0, tx_first;
+    int rc = gl_sqlite_db_number(db, GL_SQLITE_GROUP_FIRST, &group_first);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_GET, 1, session);
+    rc = gl_sqlite_db_step(db, GL_SQLITE_SESSION_GET);
+    if (rc == SQLITE_ROW) {
+        since = gl_sqlite_db_int(db, GL_SQLITE_SESSION_GET, 1);
+    }
+    gl_sqlite_db_reset(db, GL_SQLITE_SESSION_GET);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
+        return rc;
+    }
+    gl_sqlite_db_bind_str(db, GL_SQLITE_RECALL_FIRST, 1, session);
+    rc = gl_sqlite_db_number(db, GL_SQLITE_RECALL_FIRST, &tx_first);
+    if (rc != SQLITE_OK) {
+        return rc;
+    }
+    bool lost_some = group_first > since + 1;
+    bool newer_than_lost = tx_first != 0 && tx_id > (uint64_t)tx_first;
+    *ret_status = lost_some && !newer_than_lost ? GL_E_UNKNOWN : GL_E_CONFLICT;
+    return SQLITE_OK;
+}
+
+int gl_sqlite_session_recall(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id,
+                             int *ret_status)
+{
+    gl_sqlite_db_bind_str(db, GL_SQLITE_RECALL, 1, session);
+    gl_sqlite_db_bind_int(db, GL_SQLITE_RECALL, 2, (int64_t)tx_id);
+    int rc = gl_sqlite_db_step(db, GL_SQLITE_RECALL);
+    if (rc == SQLITE_ROW) {
+        bool refused = listed(gl_sqlite_db_str(db, GL_SQLITE_RECALL, 0), tx_id);
+        *ret_status = refused ? GL_E_CONFLICT : 0;
+    }
+    gl_sqlite_db_reset(db, GL_SQLITE_RECALL);
+    if (rc == SQLITE_ROW) {
+        return SQLITE_OK;
+    }
+    return rc == SQLITE_DONE ? recall_absent(db, session, tx_id, ret_status) : rc;
+}

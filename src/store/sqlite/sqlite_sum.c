@@ -1,0 +1,31 @@
+#include "store/sqlite/sqlite_sum.h"
+
+#include "port/sum.h"
+
+enum { ARGUMENTS_N = 7 };
+
+static gl_str text_of(sqlite3_value *v)
+{
+    const char *p = sqlite3_value_blob(v);
+    return (gl_str){.p = p, .n = (size_t)sqlite3_value_bytes(v)};
+}
+
+static void sum(sqlite3_context *context, int n, sqlite3_value **v)
+{
+    (void)n;
+    struct gl_record r = {.kind = text_of(v[0]),
+                          .id = text_of(v[1]),
+                          .rev = (uint64_t)sqlite3_value_int64(v[2]),
+                          .owner = text_of(v[3]),
+                          .token = (uint64_t)sqlite3_value_int64(v[4]),
+                          .live = sqlite3_value_int64(v[5]) != 0,
+                          .value = text_of(v[6])};
+    sqlite3_result_int64(context, gl_sum_record(&r));
+}
+
+int gl_sqlite_sum_teach(sqlite3 *conn)
+{
+    return sqlite3_create_function_v2(conn, "glia_sum", ARGUMENTS_N,
+                                      SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, sum, NULL, NULL,
+                                      NULL);
+}

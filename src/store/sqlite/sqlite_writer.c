@@ -1,0 +1,134 @@
+/* The writer thread: group commit, other calls, checkpoints.
+ *
+ * One round takes what waits, cuts a group from its head, applies it in one SQL transaction, and
+ * posts the completions; then, if the write-ahead log has grown, it moves pages into the database
+ * while the control thread works on those completions.
+ *
+ * Failpoints, in the order in which a group meets them:
+ *     sqlite.before_begin       the group is cut
+ *     sqlite.before_commit      everything is written, nothing is durable
+ *     sqlite.after_commit       durable, and nobody knows
+ *     sqlite.after_post         the control thread has been told
+ *     sqlite.before_checkpoint, sqlite.after_checkpoint
+ * and around other commits:
+ *     sqlite.before_session, sqlite.after_session     of a session_open
+ *     sqlite.before_recovery, sqlite.after_recovery   making a failed COMMIT certain */
+#include "base/check.h"
+#include "os/failpoint.h"
+#include "store/sqlite/sqlite_batch.h"
+#include "store/sqlite/sqlite_call.h"
+#include "store/sqlite/sqlite_group.h"
+#include "store/sqlite/sqlite_parts.h"
+
+/* Pages of write-ahead log between checkpoints: 2 MiB. A larger number stalls the group behind the
+ * checkpoint for longer and leaves more to the log, a smaller one syncs the database more often
+ * (docs/store-sqlite.md). */
+enum { CHECKPOINT_PAGES = 250 };
+
+static size_t bytes_of(const struct gl_tx *tx)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        bytes += tx->writes[i].value.n;
+    }
+    return bytes;
+}
+
+static bool goes_with(const struct gl_sqlite_op *op, const struct gl_sqlite_op *first)
+{
+    return op->type == GL_SQLITE_OP_COMMIT && gl_str_eq(op->context, first->context) &&
+           gl_str_eq(op->u.tx->session, first->u.tx->session);
+}
+
+/* Move the group at the head of `from` to `to`: commits that go together, or one op of another
+ * type. Their number. */
+static size_t cut_group(struct gl_sqlite_ops *from, struct gl_sqlite_ops *to, size_t group_max)
+{
+    struct gl_sqlite_op *first = gl_sqlite_op_pop(from);
+    gl_sqlite_op_push(to, first);
+    if (first->type != GL_SQLITE_OP_COMMIT) {
+        return 1;
+    }
+    size_t n = 1, bytes = bytes_of(first->u.tx);
+    while (from->first != NULL && n < group_max && bytes < GL_SQLITE_GROUP_BYTES &&
+           goes_with(from->first, first)) {
+        bytes += bytes_of(from->first->u.tx);
+        gl_sqlite_op_push(to, gl_sqlite_op_pop(from));
+        n++;
+    }
+    return n;
+}
+
+static void checkpoint(struct gl_sqlite_db *db)
+{
+    if (db->wal_pages < CHECKPOINT_PAGES) { /* SQLite has started the log anew. */
+        db->wal_pages_next = CHECKPOINT_PAGES;
+    }
+    if (db->wal_pages < db->wal_pages_next) {
+        return;
+    }
+    GL_FAILPOINT("sqlite.before_checkpoint");
+    /* A failure loses nothing: the pages stay in the log, which grows until a later one succeeds.
+     * If it is the disk, the next commit says so. */
+    (void)sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    GL_FAILPOINT("sqlite.after_checkpoint");
+    db->wal_pages_next = db->wal_pages + CHECKPOINT_PAGES;
+}
+
+static void run_group(struct gl_sqlite_writer *w, struct gl_sqlite_ops *waiting)
+{
+    struct gl_sqlite_batch *batch = gl_sqlite_batch_new(w->store);
+    size_t n = cut_group(waiting, &batch->ops, w->store->group_max);
+    struct gl_sqlite_op *first = batch->ops.first;
+    if (first->type == GL_SQLITE_OP_COMMIT) {
+        gl_sqlite_group_commit(w, first, n);
+    } else {
+        first->req->status = gl_sqlite_call_run(w, first, &batch->arena);
+    }
+    struct gl_sqlite_db *db = gl_sqlite_contexts_find(&w->contexts, first->context);
+    gl_sqlite_batch_post(batch);
+    GL_FAILPOINT("sqlite.after_post");
+    if (db != NULL) {
+        checkpoint(db);
+    }
+}
+
+/* Nobody waits: move everything into the database and empty the log, so that nothing depends on it
+ * while the store rests. A reader in the way is not waited for: commits may come. */
+static void empty_log(struct gl_sqlite_db *db)
+{
+    if (db->wal_pages == 0) {
+        return;
+    }
+    GL_FAILPOINT("sqlite.before_checkpoint");
+    (void)sqlite3_busy_timeout(db->conn, 0);
+    int rc = sqlite3_wal_checkpoint_v2(db->conn, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    (void)sqlite3_busy_timeout(db->conn, GL_SQLITE_BUSY_MS);
+    GL_FAILPOINT("sqlite.after_checkpoint");
+    if (rc == SQLITE_OK) {
+        db->wal_pages = 0;
+        db->wal_pages_next = CHECKPOINT_PAGES;
+    }
+}
+
+void *gl_sqlite_writer_main(void *writer)
+{
+    struct gl_sqlite_writer *w = writer;
+    struct gl_sqlite_ops waiting = {0};
+    bool has_written = false;
+    for (;;) {
+        if (has_written && waiting.first == NULL &&
+            !gl_sqlite_queue_wait(&w->queue, w->store->idle_ms)) {
+            gl_sqlite_contexts_each(&w->contexts, empty_log);
+            has_written = false;
+        }
+        if (!gl_sqlite_queue_take(&w->queue, &waiting)) {
+            break;
+        }
+        run_group(w, &waiting);
+        has_written = true;
+    }
+    gl_sqlite_contexts_done(&w->contexts);
+    gl_loop_post(w->store->loop, &w->ended);
+    return NULL;
+}
