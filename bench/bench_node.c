@@ -55,7 +55,7 @@ void bench_submit(struct bench *b)
     t->b = b;
     t->rq = (struct gl_request){.verb = GL_VERB_SUBMIT,
                                 .context = GL_S("default"),
-                                .flow = b->flow,
+                                .submission = {.flow = b->flow},
                                 .done = on_submitted,
                                 .owner = t};
     if (b->began != NULL) {
