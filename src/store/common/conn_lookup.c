@@ -3,7 +3,6 @@
 #include <event2/event.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "os/loop.h"
+#include "store/common/thread.h"
 
 enum { ADDRESSES_MAX = 8 };
 
@@ -74,12 +74,8 @@ static void *run(void *arg)
 static void start_thread(struct question *q)
 {
     pthread_t thread;
-    sigset_t all, before;
     atomic_fetch_add(&q->holders, 1);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* Signals are for the control thread. */
-    int err = pthread_create(&thread, NULL, run, q);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int err = gl_thread_start(&thread, run, q);
     if (err == 0) {
         (void)pthread_detach(thread);
         return;

@@ -1,8 +1,6 @@
 #include "store/sqlite/sqlite_apply.h"
 
 #include "base/check.h"
-#include "base/limits.h"
-#include "port/sum.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/sqlite_session.h"
 
@@ -46,8 +44,7 @@ static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
         return session_is(db, g->owner, g->type == GL_GUARD_DEAD, ret);
     }
-    gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 1, g->kind);
-    gl_sqlite_db_bind_str(db, GL_SQLITE_GUARD, 2, g->id);
+    gl_sqlite_db_bind(db, GL_SQLITE_GUARD, gl_sql_text(g->kind), gl_sql_text(g->id));
     int rc = gl_sqlite_db_step(db, GL_SQLITE_GUARD);
     *ret = rc == SQLITE_ROW ? holds_on_row(db, g)
                             : g->type == GL_GUARD_ABSENT || g->type == GL_GUARD_NOT_LIVE;
@@ -55,93 +52,62 @@ static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-static int put(struct gl_sqlite_db *db, enum gl_sqlite_statement st, const struct gl_write *w)
-{
-    struct gl_record r = {.kind = w->kind,
-                          .id = w->id,
-                          .rev = w->rev,
-                          .owner = w->owner,
-                          .token = w->token,
-                          .live = w->live,
-                          .value = w->value};
-    gl_sqlite_db_bind_str(db, st, 1, w->kind);
-    gl_sqlite_db_bind_str(db, st, 2, w->id);
-    gl_sqlite_db_bind_int(db, st, 3, (int64_t)w->rev);
-    gl_sqlite_db_bind_str(db, st, 4, w->owner);
-    gl_sqlite_db_bind_int(db, st, 5, (int64_t)w->token);
-    gl_sqlite_db_bind_int(db, st, 6, w->live);
-    gl_sqlite_db_bind_str(db, st, 7, w->value);
-    gl_sqlite_db_bind_int(db, st, 8, gl_sum_record(&r));
-    return gl_sqlite_db_run(db, st);
-}
+/* The statement of each type of write, and the columns that are its parameters after kind and id.
+ */
+static const struct {
+    enum gl_sqlite_statement st;
+    const char *columns;
+} writes[] = {
+    [GL_WRITE_PUT] = {GL_SQLITE_PUT, "rotlvc"},
+    [GL_WRITE_PUT_NEW] = {GL_SQLITE_PUT_NEW, "rotlvc"},
+    [GL_WRITE_DELETE] = {GL_SQLITE_DELETE, ""},
+    [GL_WRITE_INDEX] = {GL_SQLITE_INDEX, "s"},
+    [GL_WRITE_UNINDEX] = {GL_SQLITE_UNINDEX, "s"},
+    [GL_WRITE_LOG] = {GL_SQLITE_LOG, "nv"},
+    [GL_WRITE_LOG_TRIM] = {GL_SQLITE_LOG_TRIM, "n"},
+};
 
-static int delete_record(struct gl_sqlite_db *db, const struct gl_write *w)
+static struct gl_sql_arg column_of(const struct gl_write *w, char column)
 {
-    gl_sqlite_db_bind_str(db, GL_SQLITE_DELETE, 1, w->kind);
-    gl_sqlite_db_bind_str(db, GL_SQLITE_DELETE, 2, w->id);
-    return gl_sqlite_db_run(db, GL_SQLITE_DELETE);
-}
-
-static int move_entry(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
-                      const struct gl_write *w)
-{
-    gl_sqlite_db_bind_str(db, st, 1, w->kind);
-    gl_sqlite_db_bind_int(db, st, 2, w->score);
-    gl_sqlite_db_bind_str(db, st, 3, w->id);
-    return gl_sqlite_db_run(db, st);
-}
-
-static int change_log(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
-                      const struct gl_write *w)
-{
-    gl_sqlite_db_bind_str(db, st, 1, w->kind);
-    gl_sqlite_db_bind_str(db, st, 2, w->id);
-    gl_sqlite_db_bind_int(db, st, 3, w->seq);
-    if (st == GL_SQLITE_LOG) {
-        gl_sqlite_db_bind_str(db, st, 4, w->value);
+    switch (column) {
+    case 'r':
+        return gl_sql_i64((int64_t)w->rev);
+    case 'o':
+        return gl_sql_text(w->owner);
+    case 't':
+        return gl_sql_i64((int64_t)w->token);
+    case 'l':
+        return gl_sql_i64(w->live);
+    case 'v':
+        return gl_sql_text(w->value);
+    case 'c':
+        return gl_sql_i64(gl_call_sum(w));
+    case 's':
+        return gl_sql_i64(w->score);
+    case 'n':
+        return gl_sql_i64(w->seq);
+    default:
+        GL_UNREACHABLE();
     }
-    return gl_sqlite_db_run(db, st);
 }
 
 static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
 {
-    switch (w->type) {
-    case GL_WRITE_PUT:
-        return put(db, GL_SQLITE_PUT, w);
-    case GL_WRITE_PUT_NEW:
-        return put(db, GL_SQLITE_PUT_NEW, w);
-    case GL_WRITE_DELETE:
-        return delete_record(db, w);
-    case GL_WRITE_INDEX:
-        return move_entry(db, GL_SQLITE_INDEX, w);
-    case GL_WRITE_UNINDEX:
-        return move_entry(db, GL_SQLITE_UNINDEX, w);
-    case GL_WRITE_LOG:
-        return change_log(db, GL_SQLITE_LOG, w);
-    case GL_WRITE_LOG_TRIM:
-        return change_log(db, GL_SQLITE_LOG_TRIM, w);
+    const char *columns = writes[w->type].columns;
+    struct gl_sql_arg args[8] = {gl_sql_text(w->kind), gl_sql_text(w->id)};
+    size_t n = 2;
+    for (; *columns != '\0'; columns++) {
+        args[n++] = column_of(w, *columns);
     }
-    GL_UNREACHABLE();
+    gl_sqlite_db_bind_n(db, writes[w->type].st, args, n);
+    return gl_sqlite_db_run(db, writes[w->type].st);
 }
 
-static int check_sizes(const struct gl_tx *tx, struct gl_why *reterr_why)
+int gl_sqlite_apply(struct gl_sqlite_db *db, struct gl_call *call)
 {
-    for (size_t i = 0; i < tx->writes_n; i++) {
-        const struct gl_write *w = &tx->writes[i];
-        if (w->value.n > GL_RECORD_BYTES_MAX) {
-            return gl_why(reterr_why, GL_E_LIMIT,
-                          "%.*s %.*s has %zu bytes; the store takes up to %d in one piece",
-                          GL_STR_ARG(w->kind), GL_STR_ARG(w->id), w->value.n,
-                          (int)GL_RECORD_BYTES_MAX);
-        }
-    }
-    return 0;
-}
-
-int gl_sqlite_apply(struct gl_sqlite_db *db, const struct gl_tx *tx, struct gl_store_req *req)
-{
-    req->status = check_sizes(tx, &req->why);
-    if (req->status < 0) {
+    const struct gl_tx *tx = call->tx;
+    call->req->status = gl_call_check_sizes(tx, SIZE_MAX, &call->req->why);
+    if (call->req->status < 0) {
         return SQLITE_OK;
     }
     for (size_t i = 0; i < tx->guards_n; i++) {
@@ -151,11 +117,7 @@ int gl_sqlite_apply(struct gl_sqlite_db *db, const struct gl_tx *tx, struct gl_s
             return rc;
         }
         if (!holds) {
-            req->refused = i;
-            req->status = gl_why(&req->why, GL_E_CONFLICT,
-                                 "guard %zu of the transaction on %.*s "
-                                 "%.*s did not hold",
-                                 i, GL_STR_ARG(tx->guards[i].kind), GL_STR_ARG(tx->guards[i].id));
+            gl_call_conflict(call, i);
             return SQLITE_OK;
         }
     }

@@ -5,13 +5,13 @@
 #ifndef GL_STORE_SQLITE_APPLY_H
 #define GL_STORE_SQLITE_APPLY_H
 
-#include "port/store.h"
+#include "store/common/calls.h"
 
 struct gl_sqlite_db;
 
-/* Sets req->status: 0 applied, GL_E_CONFLICT (with `refused`), GL_E_LIMIT.
+/* Sets call->req->status: 0 applied, GL_E_CONFLICT (with `refused`), GL_E_LIMIT.
  * Returns the rc. If it is not SQLITE_OK the transaction may be half written: the SQL transaction
  * must be rolled back. */
-int gl_sqlite_apply(struct gl_sqlite_db *db, const struct gl_tx *tx, struct gl_store_req *req);
+int gl_sqlite_apply(struct gl_sqlite_db *db, struct gl_call *call);
 
 #endif

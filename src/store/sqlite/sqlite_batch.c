@@ -8,9 +8,9 @@ static void run(struct gl_loop_task *t)
 {
     struct gl_sqlite_batch *b = GL_CONTAINER(t, struct gl_sqlite_batch, task);
     struct gl_sqlite *s = b->store;
-    struct gl_sqlite_op *op;
-    while ((op = gl_sqlite_op_pop(&b->ops)) != NULL) {
-        gl_sqlite_complete(s, op);
+    struct gl_call *call;
+    while ((call = gl_call_pop(&b->calls)) != NULL) {
+        gl_calls_complete(&s->calls, call);
     }
     gl_arena_done(&b->arena);
     gl_mem_free(b);
@@ -22,12 +22,13 @@ struct gl_sqlite_batch *gl_sqlite_batch_new(struct gl_sqlite *s)
     struct gl_sqlite_batch *b = gl_mem_alloc(sizeof(*b));
     b->task.run = run;
     b->store = s;
+    gl_list_init(&b->calls);
     gl_arena_init(&b->arena);
     return b;
 }
 
 void gl_sqlite_batch_post(struct gl_sqlite_batch *b)
 {
-    GL_ASSERT(b->ops.first != NULL);
-    gl_loop_post(b->store->loop, &b->task);
+    GL_ASSERT(!gl_list_empty(&b->calls));
+    gl_loop_post(b->store->calls.loop, &b->task);
 }

@@ -1,17 +1,17 @@
-/* sqlite_batch.h - the way back: finished ops, with the memory their results stand in, handed to
+/* sqlite_batch.h - the way back: finished calls, with the memory their results stand in, handed to
  * the control thread by one post. */
 #ifndef GL_STORE_SQLITE_BATCH_H
 #define GL_STORE_SQLITE_BATCH_H
 
 #include "os/loop.h"
-#include "store/sqlite/sqlite_op.h"
+#include "store/common/calls.h"
 
 struct gl_sqlite;
 
 struct gl_sqlite_batch {
     struct gl_loop_task task;
     struct gl_sqlite *store;
-    struct gl_sqlite_ops ops;
+    struct gl_link calls;
     struct gl_arena arena; /* lives until the last `done` of the batch has run */
 };
 

@@ -9,7 +9,7 @@
 
 /* Leave a transaction that failed. Whether its COMMIT has come to be does not matter to any call
  * here: each may be repeated. But the file must be certain before it is used again. */
-static int give_up(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, int rc, struct gl_why *why)
+static int give_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, int rc, struct gl_why *why)
 {
     int err = gl_sqlite_error_why(db, rc, why);
     gl_sqlite_contexts_drop(&w->contexts, db, true);
@@ -28,14 +28,14 @@ static int check_about(gl_str about, struct gl_why *reterr_why)
 
 /* ---- sessions ---- */
 
-static int begin_session(struct gl_sqlite_db *db, const struct gl_sqlite_op *op, struct gl_buf *id,
+static int begin_session(struct gl_sqlite_db *db, const struct gl_call *call, struct gl_buf *id,
                          uint64_t *ret_incarnation)
 {
     int rc = gl_sqlite_db_run(db, GL_SQLITE_BEGIN);
     if (rc != SQLITE_OK) {
         return rc;
     }
-    rc = gl_sqlite_session_begin(db, op->u.open.node, op->u.open.nonce, op->u.open.about, id,
+    rc = gl_sqlite_session_begin(db, call->wish->node, call->wish->nonce, call->wish->about, id,
                                  ret_incarnation);
     if (rc == SQLITE_OK) {
         GL_FAILPOINT("sqlite.before_session");
@@ -56,117 +56,116 @@ static void set_text(struct gl_buf *b, gl_str text)
     gl_buf_str(b, text);
 }
 
-static int session_open(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, struct gl_arena *arena)
+static int session_open(struct gl_sqlite_worker *w, struct gl_call *call)
 {
-    struct gl_store_req *req = op->req;
+    struct gl_store_req *req = call->req;
     struct gl_sqlite_db *db = NULL;
-    int err = check_about(op->u.open.about, &req->why);
+    int err = check_about(call->wish->about, &req->why);
     if (err == 0) {
-        err = gl_sqlite_contexts_get(&w->contexts, op->context, &db, &req->why);
+        err = gl_sqlite_contexts_get(&w->contexts, call->context, &db, &req->why);
     }
     if (err < 0) {
         return err;
     }
     gl_buf_reset(&w->text);
-    int rc = begin_session(db, op, &w->text, &req->session.incarnation);
+    int rc = begin_session(db, call, &w->text, &req->session.incarnation);
     if (rc != SQLITE_OK) {
         return give_up(w, db, rc, &req->why);
     }
     set_text(&w->session, gl_buf_view(&w->text));
-    set_text(&w->about, op->u.open.about);
+    set_text(&w->about, call->wish->about);
     w->session_over = false;
     gl_sqlite_contexts_each(&w->contexts, forget_session);
     db->session_known = true;
-    req->session.id = gl_str_dup(arena, gl_buf_view(&w->session));
+    req->session.id = gl_str_dup(w->arena, gl_buf_view(&w->session));
     return 0;
 }
 
-static bool is_current(const struct gl_sqlite_writer *w, gl_str session)
+static bool is_current(const struct gl_sqlite_worker *w, gl_str session)
 {
     return w->session.n > 0 && gl_str_eq(session, gl_buf_view(&w->session));
 }
 
-static int find_session(struct gl_sqlite_writer *w, struct gl_sqlite_op *op,
-                        struct gl_sqlite_db **ret, bool *ret_known, bool *ret_dead)
+static int find_session(struct gl_sqlite_worker *w, struct gl_call *call, struct gl_sqlite_db **ret,
+                        bool *ret_known, bool *ret_dead)
 {
     *ret_known = *ret_dead = false;
-    int err = gl_sqlite_contexts_get(&w->contexts, op->context, ret, &op->req->why);
+    int err = gl_sqlite_contexts_get(&w->contexts, call->context, ret, &call->req->why);
     if (err < 0) {
         return err;
     }
-    int rc = gl_sqlite_session_find(*ret, op->u.session.session, ret_known, ret_dead);
-    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(*ret, rc, &op->req->why);
+    int rc = gl_sqlite_session_find(*ret, call->session.id, ret_known, ret_dead);
+    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(*ret, rc, &call->req->why);
 }
 
-static int gone(const struct gl_sqlite_op *op, bool known)
+static int gone(const struct gl_call *call, bool known)
 {
-    return gl_why(&op->req->why, GL_E_GONE, "session %.*s is %s", GL_STR_ARG(op->u.session.session),
+    return gl_why(&call->req->why, GL_E_GONE, "session %.*s is %s", GL_STR_ARG(call->session.id),
                   known ? "dead" : "not known");
 }
 
 /* One statement is a transaction, with a sync. */
-static int change_session(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
-                          enum gl_sqlite_statement st, struct gl_sqlite_op *op)
+static int change_session(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
+                          enum gl_sqlite_statement st, struct gl_call *call)
 {
-    gl_sqlite_db_bind_str(db, st, 1, op->u.session.session);
-    if (st == GL_SQLITE_SESSION_ABOUT) {
-        gl_sqlite_db_bind_str(db, st, 2, op->u.session.about);
-    }
+    const struct gl_sql_arg args[] = {gl_sql_text(call->session.id),
+                                      gl_sql_text(call->session.about)};
+    gl_sqlite_db_bind_n(db, st, args, st == GL_SQLITE_SESSION_ABOUT ? 2 : 1);
     int rc = gl_sqlite_db_run(db, st);
-    return rc == SQLITE_OK ? 0 : give_up(w, db, rc, &op->req->why);
+    return rc == SQLITE_OK ? 0 : give_up(w, db, rc, &call->req->why);
 }
 
 /* There is no deadline to move: only another session_open, which needs the folder's lock, ends a
  * session. So this writes nothing, unless the node has something new to tell. */
-static int session_renew(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+static int session_renew(struct gl_sqlite_worker *w, struct gl_call *call)
 {
-    gl_str about = op->u.session.about;
-    bool current = is_current(w, op->u.session.session);
+    gl_str about = call->session.about;
+    bool current = is_current(w, call->session.id);
     if (current && !w->session_over && gl_str_eq(about, gl_buf_view(&w->about))) {
         return 0;
     }
     bool known, dead;
     struct gl_sqlite_db *db = NULL;
-    int err = check_about(about, &op->req->why);
-    err = err < 0 ? err : find_session(w, op, &db, &known, &dead);
+    int err = check_about(about, &call->req->why);
+    err = err < 0 ? err : find_session(w, call, &db, &known, &dead);
     if (err < 0) {
         return err;
     }
     if (!known || dead) {
-        return gone(op, known);
+        return gone(call, known);
     }
-    err = change_session(w, db, GL_SQLITE_SESSION_ABOUT, op);
+    err = change_session(w, db, GL_SQLITE_SESSION_ABOUT, call);
     if (err == 0 && current) {
         set_text(&w->about, about);
     }
     return err;
 }
 
-static int session_end(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+static int session_end(struct gl_sqlite_worker *w, struct gl_call *call)
 {
     bool known, dead;
     struct gl_sqlite_db *db = NULL;
-    int err = find_session(w, op, &db, &known, &dead);
+    int err = find_session(w, call, &db, &known, &dead);
     if (err < 0 || dead) {
         return err;
     }
     if (!known) {
-        return gone(op, known);
+        return gone(call, known);
     }
-    if (is_current(w, op->u.session.session)) {
+    if (is_current(w, call->session.id)) {
         /* Also if it cannot be written now: its holder wants to leave, and the row decides. */
         w->session_over = true;
         gl_sqlite_contexts_each(&w->contexts, forget_session); /* each is told by its next commit */
     }
-    return change_session(w, db, GL_SQLITE_SESSION_END, op);
+    return change_session(w, db, GL_SQLITE_SESSION_END, call);
 }
 
-static int session_dead(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+static int session_dead(struct gl_sqlite_worker *w, struct gl_call *call)
 {
     bool known;
     struct gl_sqlite_db *db = NULL;
-    int err = find_session(w, op, &db, &known, &op->req->session_dead);
-    op->req->session_dead |= err == 0 && !known;
+    int err = find_session(w, call, &db, &known, &call->req->session_dead);
+    call->req->session_dead |= err == 0 && !known;
     return err;
 }
 
@@ -174,7 +173,7 @@ static int session_dead(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
 
 /* It never came, and never will: one of this session that comes with this number, or a lower one,
  * is refused. In memory only: what has not been called yet does not outlive the process. */
-static void bar(struct gl_sqlite_writer *w, gl_str session, uint64_t tx_id)
+static void bar(struct gl_sqlite_worker *w, gl_str session, uint64_t tx_id)
 {
     bool same = gl_str_eq(session, gl_buf_view(&w->barred));
     if (same && tx_id <= w->barrier) {
@@ -184,29 +183,29 @@ static void bar(struct gl_sqlite_writer *w, gl_str session, uint64_t tx_id)
     w->barrier = tx_id;
 }
 
-static int recall(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, int *ret_status)
+static int recall(struct gl_sqlite_worker *w, struct gl_call *call, int *ret_status)
 {
     struct gl_sqlite_db *db = NULL;
-    int err = gl_sqlite_contexts_get(&w->contexts, op->context, &db, &op->req->why);
+    int err = gl_sqlite_contexts_get(&w->contexts, call->context, &db, &call->req->why);
     if (err < 0) {
         return err;
     }
-    int rc = gl_sqlite_session_recall(db, op->u.resolve.session, op->u.resolve.tx_id, ret_status);
-    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(db, rc, &op->req->why);
+    int rc = gl_sqlite_session_recall(db, call->resolve.session, call->resolve.tx_id, ret_status);
+    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(db, rc, &call->req->why);
 }
 
-static int resolve(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
+static int resolve(struct gl_sqlite_worker *w, struct gl_call *call)
 {
-    struct gl_why *why = &op->req->why;
-    bool nothing = !w->store->read_only && gl_str_is_id(op->context) &&
-                   !gl_sqlite_db_exists(w->store, op->context);
+    struct gl_why *why = &call->req->why;
+    bool nothing = !w->store->read_only && gl_str_is_id(call->context) &&
+                   !gl_sqlite_db_exists(w->store, call->context);
     int status = GL_E_CONFLICT;
-    int err = nothing ? 0 : recall(w, op, &status);
+    int err = nothing ? 0 : recall(w, call, &status);
     if (err < 0) {
         return err;
     }
     if (status == GL_E_CONFLICT) {
-        bar(w, op->u.resolve.session, op->u.resolve.tx_id);
+        bar(w, call->resolve.session, call->resolve.tx_id);
         return gl_why(why, status, "the transaction was refused, or never arrived");
     }
     if (status == GL_E_UNKNOWN) {
@@ -215,20 +214,12 @@ static int resolve(struct gl_sqlite_writer *w, struct gl_sqlite_op *op)
     return status;
 }
 
-int gl_sqlite_call_run(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, struct gl_arena *arena)
+int gl_sqlite_call_run(struct gl_sqlite_worker *w, struct gl_call *call)
 {
-    switch (op->type) {
-    case GL_SQLITE_OP_SESSION_OPEN:
-        return session_open(w, op, arena);
-    case GL_SQLITE_OP_SESSION_RENEW:
-        return session_renew(w, op);
-    case GL_SQLITE_OP_SESSION_END:
-        return session_end(w, op);
-    case GL_SQLITE_OP_SESSION_DEAD:
-        return session_dead(w, op);
-    case GL_SQLITE_OP_RESOLVE:
-        return resolve(w, op);
-    default:
-        GL_UNREACHABLE();
-    }
+    static int (*const runs[GL_CALLS_N])(struct gl_sqlite_worker *, struct gl_call *) = {
+        [GL_CALL_SESSION_OPEN] = session_open, [GL_CALL_SESSION_RENEW] = session_renew,
+        [GL_CALL_SESSION_END] = session_end,   [GL_CALL_SESSION_DEAD] = session_dead,
+        [GL_CALL_RESOLVE] = resolve,
+    };
+    return runs[call->type](w, call);
 }

@@ -3,11 +3,11 @@
 #ifndef GL_STORE_SQLITE_CALL_H
 #define GL_STORE_SQLITE_CALL_H
 
-#include "store/sqlite/sqlite_op.h"
+#include "store/common/calls.h"
 
-struct gl_sqlite_writer;
+struct gl_sqlite_worker;
 
-/* The request's status. Results are copied to the arena. */
-int gl_sqlite_call_run(struct gl_sqlite_writer *w, struct gl_sqlite_op *op, struct gl_arena *arena);
+/* The request's status. Results are copied to w->arena. */
+int gl_sqlite_call_run(struct gl_sqlite_worker *w, struct gl_call *call);
 
 #endif

@@ -237,25 +237,19 @@ void gl_sqlite_db_free(struct gl_sqlite_db *db)
     gl_mem_free(db);
 }
 
-void gl_sqlite_db_bind_str(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at, gl_str v)
+void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
+                         const struct gl_sql_arg *args, size_t n)
 {
-    /* A NULL pointer would bind SQL's null. */
-    int rc = sqlite3_bind_text64(db->stmts[st], at, v.p != NULL ? v.p : "", v.n, SQLITE_STATIC,
-                                 SQLITE_UTF8);
-    GL_ASSERT(rc == SQLITE_OK); /* GL_RECORD_BYTES_MAX is far below what SQLite takes. */
-}
-
-void gl_sqlite_db_bind_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at, int64_t v)
-{
-    int rc = sqlite3_bind_int64(db->stmts[st], at, v);
-    GL_ASSERT(rc == SQLITE_OK);
-}
-
-void gl_sqlite_db_bind_top(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at)
-{
-    int rc =
-        sqlite3_bind_zeroblob(db->stmts[st], at, 0); /* In SQLite's order blobs follow texts. */
-    GL_ASSERT(rc == SQLITE_OK);
+    for (int i = 0; (size_t)i < n; i++) {
+        const struct gl_sql_arg *a = &args[i];
+        /* In SQLite's order blobs follow texts. A NULL pointer would bind SQL's null. */
+        int rc = a->type == GL_SQL_TOP ? sqlite3_bind_zeroblob(db->stmts[st], i + 1, 0)
+                 : a->type == GL_SQL_TEXT
+                     ? sqlite3_bind_text64(db->stmts[st], i + 1, a->text.p != NULL ? a->text.p : "",
+                                           a->text.n, SQLITE_STATIC, SQLITE_UTF8)
+                     : sqlite3_bind_int64(db->stmts[st], i + 1, a->number);
+        GL_ASSERT(rc == SQLITE_OK); /* GL_RECORD_BYTES_MAX is far below what SQLite takes. */
+    }
 }
 
 int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st)

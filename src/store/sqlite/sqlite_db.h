@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "store/common/sql.h"
 #include "store/sqlite/sqlite_synced.h"
 
 struct gl_sqlite;
@@ -28,8 +29,8 @@ struct gl_sqlite;
       "INSERT INTO record(kind, id, rev, owner, token, live, value, sum)"                         \
       " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(kind, id) DO NOTHING")                 \
     X(DELETE, W, "DELETE FROM record WHERE kind = ?1 AND id = ?2")                                \
-    X(INDEX, W, "INSERT INTO entry(name, score, id) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")   \
-    X(UNINDEX, W, "DELETE FROM entry WHERE name = ?1 AND score = ?2 AND id = ?3")                 \
+    X(INDEX, W, "INSERT INTO entry(name, id, score) VALUES(?1, ?2, ?3) ON CONFLICT DO NOTHING")   \
+    X(UNINDEX, W, "DELETE FROM entry WHERE name = ?1 AND id = ?2 AND score = ?3")                 \
     X(LOG, W, "INSERT INTO log(kind, id, seq, value) VALUES(?1, ?2, ?3, ?4)")                     \
     X(LOG_TRIM, W, "DELETE FROM log WHERE kind = ?1 AND id = ?2 AND seq < ?3")                    \
     X(REMEMBER, W,                                                                                \
@@ -55,24 +56,24 @@ struct gl_sqlite;
     X(SNAPSHOT, R, "BEGIN")                                                                       \
     X(RELEASE, R, "COMMIT")                                                                       \
     X(GET, R,                                                                                     \
-      "SELECT rev, owner, token, live, value, sum FROM record WHERE kind = ?1 AND id = ?2")       \
+      "SELECT ?3, rev, owner, token, live, sum, value FROM record WHERE kind = ?1 AND id = ?2")   \
     X(RANGE, R,                                                                                   \
       "SELECT score, id FROM entry WHERE name = ?1 AND score >= ?2 AND score <= ?3"               \
       " ORDER BY score, id LIMIT ?4")                                                             \
     X(RANGE_AFTER, R,                                                                             \
       "SELECT score, id FROM entry WHERE name = ?1 AND (score, id) > (?2, ?5) AND score <= ?3"    \
       " ORDER BY score, id LIMIT ?4")                                                             \
-    X(LIST, R, GL_SQLITE_LIST_SQL("value, sum", "", "", ""))                                      \
-    X(LIST_DESC, R, GL_SQLITE_LIST_SQL("value, sum", "", "", " DESC"))                            \
-    X(LIST_LIVE, R, GL_SQLITE_LIST_SQL("value, sum", " INDEXED BY record_live", " AND live", "")) \
+    X(LIST, R, GL_SQLITE_LIST_SQL("sum, value", "", "", ""))                                      \
+    X(LIST_DESC, R, GL_SQLITE_LIST_SQL("sum, value", "", "", " DESC"))                            \
+    X(LIST_LIVE, R, GL_SQLITE_LIST_SQL("sum, value", " INDEXED BY record_live", " AND live", "")) \
     X(LIST_LIVE_DESC, R,                                                                          \
-      GL_SQLITE_LIST_SQL("value, sum", " INDEXED BY record_live", " AND live", " DESC"))          \
-    X(LIST_IDS, R, GL_SQLITE_LIST_SQL("'', 0", "", "", ""))                                       \
+      GL_SQLITE_LIST_SQL("sum, value", " INDEXED BY record_live", " AND live", " DESC"))          \
+    X(LIST_IDS, R, GL_SQLITE_LIST_SQL("0, ''", "", "", ""))                                       \
     X(SESSION_LIST, R,                                                                            \
-      "SELECT id, node, incarnation, dead, about FROM session"                                    \
+      "SELECT id, incarnation, node, about, 9223372036854775807, dead FROM session"               \
       " ORDER BY dead, since DESC, incarnation DESC LIMIT ?1")                                    \
     X(EXPORT_RECORDS, R,                                                                          \
-      "SELECT kind, id, rev, owner, token, live, value, sum FROM record"                          \
+      "SELECT kind, id, rev, owner, token, live, sum, value FROM record"                          \
       " WHERE (kind, id) > (?1, ?2) ORDER BY kind, id LIMIT ?3")                                  \
     X(EXPORT_ENTRIES, R,                                                                          \
       "SELECT name, id, score FROM entry WHERE (name, score, id) > (?1, ?4, ?2)"                  \
@@ -89,7 +90,7 @@ struct gl_sqlite;
 
 #define GL_SQLITE_LIST_SQL(value, by, live, direction)             \
     "SELECT id, rev, owner, token, live, " value " FROM record" by \
-    " WHERE kind = ?1 AND id >= ?2 AND id < ?3" live " ORDER BY id" direction " LIMIT ?4"
+    " WHERE kind = ?1 AND id >= ?2 AND id < ?4" live " ORDER BY id" direction " LIMIT ?3"
 
 enum gl_sqlite_statement {
 #define X(name, role, sql) GL_SQLITE_##name,
@@ -100,7 +101,7 @@ enum gl_sqlite_statement {
 
 enum { GL_SQLITE_BUSY_MS = 2000 }; /* how long a person with a tool may hold the lock */
 
-enum gl_sqlite_role { GL_SQLITE_ROLE_W, GL_SQLITE_ROLE_R };
+enum gl_sqlite_role { GL_SQLITE_ROLE_W, GL_SQLITE_ROLE_R, GL_SQLITE_ROLES_N };
 
 struct gl_sqlite_db {
     struct gl_arena arena; /* holds the next two */
@@ -128,12 +129,14 @@ void gl_sqlite_db_free(struct gl_sqlite_db *db); /* NULL is fine */
 
 /* ---- statements: bind all parameters, then run, or step and reset ---- */
 
-/* The bytes are not copied: they must live until the statement has been reset. A binding that is
- * left over from an earlier use is never read, because every use binds all parameters. */
-void gl_sqlite_db_bind_str(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at, gl_str v);
-void gl_sqlite_db_bind_int(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at, int64_t v);
-/* What is greater than any text. */
-void gl_sqlite_db_bind_top(struct gl_sqlite_db *db, enum gl_sqlite_statement st, int at);
+/* All parameters, in order: gl_sqlite_db_bind(db, st, gl_sql_text(kind), gl_sql_i64(seq)). The
+ * bytes are not copied: they must live until the statement has been reset. A binding that is left
+ * over from an earlier use is never read, because every use binds all parameters. */
+#define gl_sqlite_db_bind(db, st, ...)                                  \
+    gl_sqlite_db_bind_n((db), (st), (struct gl_sql_arg[]){__VA_ARGS__}, \
+                        sizeof((struct gl_sql_arg[]){__VA_ARGS__}) / sizeof(struct gl_sql_arg))
+void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
+                         const struct gl_sql_arg *args, size_t n);
 /* rc of a statement without rows: SQLITE_OK, or what went wrong. */
 int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st);
 /* rc of the next row: SQLITE_ROW, SQLITE_DONE, or what went wrong. */

@@ -13,40 +13,40 @@ enum outcome {
     IN_DOUBT,    /* COMMIT failed */
 };
 
-static void fail(struct gl_sqlite_op *first, size_t n, int status, const struct gl_why *why)
+static void fail(struct gl_call *first, size_t n, int status, const struct gl_why *why)
 {
-    for (size_t i = 0; i < n; i++, first = first->next) {
+    for (size_t i = 0; i < n; i++, first = gl_call_next(first)) {
         first->req->status = status;
         first->req->why = *why;
     }
 }
 
 /* Has `resolve` said that it will never be committed? */
-static bool is_barred(const struct gl_sqlite_writer *w, const struct gl_tx *tx)
+static bool is_barred(const struct gl_sqlite_worker *w, const struct gl_tx *tx)
 {
     return tx->id != 0 && tx->id <= w->barrier && gl_str_eq(tx->session, gl_buf_view(&w->barred));
 }
 
-static int apply(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, struct gl_sqlite_op *op)
+static int apply(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_call *call)
 {
-    if (is_barred(w, op->u.tx)) {
-        op->req->refused = op->u.tx->guards_n; /* no guard */
-        op->req->status = gl_why(&op->req->why, GL_E_CONFLICT,
-                                 "the transaction came after it was said that it never would");
+    if (is_barred(w, call->tx)) {
+        call->req->refused = call->tx->guards_n; /* no guard */
+        call->req->status = gl_why(&call->req->why, GL_E_CONFLICT,
+                                   "the transaction came after it was said that it never would");
         return SQLITE_OK;
     }
-    return gl_sqlite_apply(db, op->u.tx, op->req);
+    return gl_sqlite_apply(db, call);
 }
 
-static int apply_all(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
-                     struct gl_sqlite_op *first, size_t n)
+static int apply_all(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, struct gl_call *first,
+                     size_t n)
 {
     int rc = gl_sqlite_session_introduce(w, db);
     size_t applied_n = 0;
-    struct gl_sqlite_op *op = first;
-    for (size_t i = 0; i < n && rc == SQLITE_OK; i++, op = op->next) {
-        rc = apply(w, db, op);
-        applied_n += op->req->status == 0;
+    struct gl_call *call = first;
+    for (size_t i = 0; i < n && rc == SQLITE_OK; i++, call = gl_call_next(call)) {
+        rc = apply(w, db, call);
+        applied_n += call->req->status == 0;
     }
     /* "Refused" and "never arrived" are one answer: a group without effect is not remembered, and
      * costs no sync. */
@@ -63,8 +63,8 @@ static enum outcome after_failed_commit(const struct gl_sqlite_db *db, int rc)
     return gl_sqlite_error_refused(db, rc) ? ROLLED_BACK : IN_DOUBT;
 }
 
-static enum outcome try_group(struct gl_sqlite_writer *w, struct gl_sqlite_db *db,
-                              struct gl_sqlite_op *first, size_t n, int *ret_rc)
+static enum outcome try_group(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
+                              struct gl_call *first, size_t n, int *ret_rc)
 {
     GL_FAILPOINT("sqlite.before_begin");
     enum outcome outcome = ROLLED_BACK;
@@ -103,7 +103,7 @@ static bool is_passing(int rc)
     return primary == SQLITE_FULL || primary == SQLITE_BUSY || is_poison(rc);
 }
 
-static void clean_up(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, enum outcome outcome,
+static void clean_up(struct gl_sqlite_worker *w, struct gl_sqlite_db *db, enum outcome outcome,
                      int rc)
 {
     if (outcome == IN_DOUBT || !is_passing(rc)) {
@@ -113,8 +113,8 @@ static void clean_up(struct gl_sqlite_writer *w, struct gl_sqlite_db *db, enum o
     }
 }
 
-/* The rc. The status of the ops is set in any case. */
-static int commit_once(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)
+/* The rc. The status of the calls is set in any case. */
+static int commit_once(struct gl_sqlite_worker *w, struct gl_call *first, size_t n)
 {
     struct gl_why why;
     struct gl_sqlite_db *db = NULL;
@@ -137,15 +137,15 @@ static int commit_once(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, s
     return rc;
 }
 
-void gl_sqlite_group_commit(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n)
+void gl_sqlite_group_commit(struct gl_sqlite_worker *w, struct gl_call *first, size_t n)
 {
     int rc = commit_once(w, first, n);
     if (n == 1 || !is_poison(rc)) {
         return;
     }
     /* Each in a transaction of its own, so that the poisonous one fails alone. */
-    struct gl_sqlite_op *op = first;
-    for (size_t i = 0; i < n; i++, op = op->next) {
-        (void)commit_once(w, op, 1); /* its status says what became of it */
+    struct gl_call *call = first;
+    for (size_t i = 0; i < n; i++, call = gl_call_next(call)) {
+        (void)commit_once(w, call, 1); /* its status says what became of it */
     }
 }

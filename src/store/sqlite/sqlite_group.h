@@ -2,11 +2,11 @@
 #ifndef GL_STORE_SQLITE_GROUP_H
 #define GL_STORE_SQLITE_GROUP_H
 
-#include "store/sqlite/sqlite_op.h"
+#include "store/common/calls.h"
 
-struct gl_sqlite_writer;
+struct gl_sqlite_worker;
 
-/* Commit `n` ops from `first`, all of one context and one session, and set their status. */
-void gl_sqlite_group_commit(struct gl_sqlite_writer *w, struct gl_sqlite_op *first, size_t n);
+/* Commit `n` calls from `first`, all of one context and one session, and set their status. */
+void gl_sqlite_group_commit(struct gl_sqlite_worker *w, struct gl_call *first, size_t n);
 
 #endif

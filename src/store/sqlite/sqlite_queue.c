@@ -12,23 +12,23 @@ void gl_sqlite_queue_init(struct gl_sqlite_queue *q)
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC); /* for gl_sqlite_queue_wait() */
     pthread_cond_init(&q->filled, &attr);
     (void)pthread_condattr_destroy(&attr);
-    q->ops = (struct gl_sqlite_ops){0};
+    gl_list_init(&q->calls);
     q->closed = false;
 }
 
 void gl_sqlite_queue_done(struct gl_sqlite_queue *q)
 {
-    GL_ASSERT(q->ops.first == NULL);
+    GL_ASSERT(gl_list_empty(&q->calls));
     pthread_cond_destroy(&q->filled);
     pthread_mutex_destroy(&q->lock);
 }
 
-void gl_sqlite_queue_push(struct gl_sqlite_queue *q, struct gl_sqlite_op *op)
+void gl_sqlite_queue_push(struct gl_sqlite_queue *q, struct gl_call *call)
 {
     pthread_mutex_lock(&q->lock);
     GL_ASSERT(!q->closed);
-    bool was_empty = q->ops.first == NULL;
-    gl_sqlite_op_push(&q->ops, op);
+    bool was_empty = gl_list_empty(&q->calls);
+    gl_list_push(&q->calls, &call->link);
     pthread_mutex_unlock(&q->lock);
     if (was_empty) {
         pthread_cond_signal(&q->filled);
@@ -55,21 +55,24 @@ bool gl_sqlite_queue_wait(struct gl_sqlite_queue *q, int64_t ms)
         until.tv_nsec -= 1000000000;
     }
     pthread_mutex_lock(&q->lock);
-    while (q->ops.first == NULL && !q->closed && err == 0) {
+    while (gl_list_empty(&q->calls) && !q->closed && err == 0) {
         err = pthread_cond_timedwait(&q->filled, &q->lock, &until);
     }
-    bool any = q->ops.first != NULL || q->closed;
+    bool any = !gl_list_empty(&q->calls) || q->closed;
     pthread_mutex_unlock(&q->lock);
     return any;
 }
 
-bool gl_sqlite_queue_take(struct gl_sqlite_queue *q, struct gl_sqlite_ops *to)
+bool gl_sqlite_queue_take(struct gl_sqlite_queue *q, struct gl_link *to)
 {
+    struct gl_call *call;
     pthread_mutex_lock(&q->lock);
-    while (to->first == NULL && q->ops.first == NULL && !q->closed) {
+    while (gl_list_empty(to) && gl_list_empty(&q->calls) && !q->closed) {
         pthread_cond_wait(&q->filled, &q->lock);
     }
-    gl_sqlite_op_splice(to, &q->ops);
+    while ((call = gl_call_pop(&q->calls)) != NULL) {
+        gl_list_push(to, &call->link);
+    }
     pthread_mutex_unlock(&q->lock);
-    return to->first != NULL;
+    return !gl_list_empty(to);
 }

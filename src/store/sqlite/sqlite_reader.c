@@ -12,7 +12,7 @@ enum {
 };
 
 /* Open the database and take a snapshot. *ret stays NULL if the context is empty. */
-static int begin(struct gl_sqlite_reader *r, gl_str context, struct gl_sqlite_db **ret,
+static int begin(struct gl_sqlite_worker *r, gl_str context, struct gl_sqlite_db **ret,
                  struct gl_why *reterr_why)
 {
     struct gl_sqlite_db *db = NULL;
@@ -30,39 +30,39 @@ static int begin(struct gl_sqlite_reader *r, gl_str context, struct gl_sqlite_db
     return 0;
 }
 
-static int answer(struct gl_sqlite_db *db, struct gl_sqlite_op *op, struct gl_arena *arena)
+static int answer(struct gl_sqlite_db *db, struct gl_call *call, struct gl_arena *arena)
 {
-    int rc = gl_sqlite_read_op(db, op, arena);
-    return rc == SQLITE_OK ? op->req->status : gl_sqlite_error_why(db, rc, &op->req->why);
+    int rc = gl_sqlite_read(db, call, arena);
+    return rc == SQLITE_OK ? call->req->status : gl_sqlite_error_why(db, rc, &call->req->why);
 }
 
-static bool goes_with(const struct gl_sqlite_op *op, const struct gl_sqlite_batch *batch)
+static bool goes_with(const struct gl_call *call, struct gl_sqlite_batch *batch)
 {
-    const struct gl_sqlite_op *first = batch->ops.first;
-    return op != NULL && (first == NULL || gl_str_eq(op->context, first->context));
+    const struct gl_call *first = gl_call_first(&batch->calls);
+    return call != NULL && (first == NULL || gl_str_eq(call->context, first->context));
 }
 
-static void run_round(struct gl_sqlite_reader *r, struct gl_sqlite_ops *waiting)
+static void run_round(struct gl_sqlite_worker *r, struct gl_link *waiting)
 {
     struct gl_sqlite_batch *batch = gl_sqlite_batch_new(r->store);
     batch->task.is_urgent = true;
     struct gl_why why;
     struct gl_sqlite_db *db = NULL;
-    int err = begin(r, waiting->first->context, &db, &why);
+    int err = begin(r, gl_call_first(waiting)->context, &db, &why);
     bool bad = false;
     for (size_t n = 0; n < ROUND_MAX && batch->arena.used_bytes < ROUND_BYTES; n++) {
-        if (!goes_with(waiting->first, batch)) {
+        if (!goes_with(gl_call_first(waiting), batch)) {
             break;
         }
-        struct gl_sqlite_op *op = gl_sqlite_op_pop(waiting);
-        gl_sqlite_op_push(&batch->ops, op);
+        struct gl_call *call = gl_call_pop(waiting);
+        gl_list_push(&batch->calls, &call->link);
         if (err < 0) {
-            op->req->status = err;
-            op->req->why = why;
+            call->req->status = err;
+            call->req->why = why;
             continue;
         }
-        op->req->status = answer(db, op, &batch->arena);
-        bad = bad || op->req->status < 0;
+        call->req->status = answer(db, call, &batch->arena);
+        bad = bad || call->req->status < 0;
     }
     if (db != NULL) {
         (void)gl_sqlite_db_run(db, GL_SQLITE_RELEASE); /* There is nothing to commit. */
@@ -73,14 +73,15 @@ static void run_round(struct gl_sqlite_reader *r, struct gl_sqlite_ops *waiting)
     gl_sqlite_batch_post(batch);
 }
 
-void *gl_sqlite_reader_main(void *reader)
+void *gl_sqlite_reader_main(void *worker)
 {
-    struct gl_sqlite_reader *r = reader;
-    struct gl_sqlite_ops waiting = {0};
+    struct gl_sqlite_worker *r = worker;
+    struct gl_link waiting;
+    gl_list_init(&waiting);
     while (gl_sqlite_queue_take(&r->queue, &waiting)) {
         run_round(r, &waiting);
     }
     gl_sqlite_contexts_done(&r->contexts);
-    gl_loop_post(r->store->loop, &r->ended);
+    gl_loop_post(r->store->calls.loop, &r->ended);
     return NULL;
 }

@@ -8,32 +8,29 @@
 
 static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation, gl_str about)
 {
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_KILL, 1, id);
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_KILL, gl_sql_text(id));
     int rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_KILL);
     if (rc != SQLITE_OK) {
         return rc;
     }
     if (incarnation > GL_SESSIONS_KEPT) {
-        gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_FORGET, 1, node);
-        gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_FORGET, 2,
-                              (int64_t)(incarnation - GL_SESSIONS_KEPT));
+        gl_sqlite_db_bind(db, GL_SQLITE_SESSION_FORGET, gl_sql_text(node),
+                          gl_sql_i64((int64_t)(incarnation - GL_SESSIONS_KEPT)));
         rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_FORGET);
     }
     if (rc != SQLITE_OK) {
         return rc;
     }
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 1, id);
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 2, node);
-    gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_ADD, 3, (int64_t)incarnation);
-    gl_sqlite_db_bind_int(db, GL_SQLITE_SESSION_ADD, 4, (int64_t)db->group_n);
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_ADD, 5, about);
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_ADD, gl_sql_text(id), gl_sql_text(node),
+                      gl_sql_i64((int64_t)incarnation), gl_sql_i64((int64_t)db->group_n),
+                      gl_sql_text(about));
     return gl_sqlite_db_run(db, GL_SQLITE_SESSION_ADD);
 }
 
 int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, gl_str about,
                             struct gl_buf *id, uint64_t *ret_incarnation)
 {
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_LAST, 1, node);
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_LAST, gl_sql_text(node));
     int64_t last;
     int rc = gl_sqlite_db_number(db, GL_SQLITE_SESSION_LAST, &last);
     if (rc != SQLITE_OK) {
@@ -56,7 +53,7 @@ static int register_it(struct gl_sqlite_db *db, gl_str id)
     return add(db, id, node, incarnation, (gl_str){0}); /* the first database has the rest */
 }
 
-int gl_sqlite_session_introduce(struct gl_sqlite_writer *w, struct gl_sqlite_db *db)
+int gl_sqlite_session_introduce(struct gl_sqlite_worker *w, struct gl_sqlite_db *db)
 {
     if (db->session_known || w->session.n == 0) {
         return SQLITE_OK;
@@ -65,13 +62,13 @@ int gl_sqlite_session_introduce(struct gl_sqlite_writer *w, struct gl_sqlite_db 
     if (rc != SQLITE_OK || !w->session_over) {
         return rc;
     }
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_END, 1, gl_buf_view(&w->session));
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_END, gl_sql_text(gl_buf_view(&w->session)));
     return gl_sqlite_db_run(db, GL_SQLITE_SESSION_END);
 }
 
 int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, bool *ret_dead)
 {
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_GET, 1, id);
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_GET, gl_sql_text(id));
     int rc = gl_sqlite_db_step(db, GL_SQLITE_SESSION_GET);
     *ret_known = rc == SQLITE_ROW;
     *ret_dead = rc == SQLITE_ROW && gl_sqlite_db_int(db, GL_SQLITE_SESSION_GET, 0) != 0;
@@ -79,21 +76,21 @@ int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, 
     return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
 }
 
-int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_sqlite_op *first, size_t n,
+int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_call *first, size_t n,
                                struct gl_buf *scratch)
 {
     uint64_t lowest = UINT64_MAX, highest = 0;
     gl_buf_reset(scratch);
     gl_buf_char(scratch, '[');
-    const struct gl_sqlite_op *op = first;
-    for (size_t i = 0; i < n; i++, op = op->next) {
-        uint64_t id = op->u.tx->id;
+    const struct gl_call *call = first;
+    for (size_t i = 0; i < n; i++, call = gl_call_next(call)) {
+        uint64_t id = call->tx->id;
         if (id == 0) {
             continue; /* nobody will ask */
         }
         lowest = id < lowest ? id : lowest;
         highest = id > highest ? id : highest;
-        if (op->req->status != 0) {
+        if (call->req->status != 0) {
             gl_buf_c(scratch, scratch->n > 1 ? "," : "");
             gl_buf_u64(scratch, id);
         }
@@ -103,12 +100,10 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_sqlite_o
         return SQLITE_OK;
     }
     uint64_t number = ++db->group_n;
-    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 1, (int64_t)(number % GL_SQLITE_GROUPS_KEPT));
-    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 2, (int64_t)number);
-    gl_sqlite_db_bind_str(db, GL_SQLITE_REMEMBER, 3, first->u.tx->session);
-    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 4, (int64_t)lowest);
-    gl_sqlite_db_bind_int(db, GL_SQLITE_REMEMBER, 5, (int64_t)highest);
-    gl_sqlite_db_bind_str(db, GL_SQLITE_REMEMBER, 6, gl_buf_view(scratch));
+    gl_sqlite_db_bind(db, GL_SQLITE_REMEMBER, gl_sql_i64((int64_t)(number % GL_SQLITE_GROUPS_KEPT)),
+                      gl_sql_i64((int64_t)number), gl_sql_text(first->tx->session),
+                      gl_sql_i64((int64_t)lowest), gl_sql_i64((int64_t)highest),
+                      gl_sql_text(gl_buf_view(scratch)));
     return gl_sqlite_db_run(db, GL_SQLITE_REMEMBER);
 }
 
@@ -134,7 +129,7 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
     if (rc != SQLITE_OK) {
         return rc;
     }
-    gl_sqlite_db_bind_str(db, GL_SQLITE_SESSION_GET, 1, session);
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_GET, gl_sql_text(session));
     rc = gl_sqlite_db_step(db, GL_SQLITE_SESSION_GET);
     if (rc == SQLITE_ROW) {
         since = gl_sqlite_db_int(db, GL_SQLITE_SESSION_GET, 1);
@@ -143,7 +138,7 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         return rc;
     }
-    gl_sqlite_db_bind_str(db, GL_SQLITE_RECALL_FIRST, 1, session);
+    gl_sqlite_db_bind(db, GL_SQLITE_RECALL_FIRST, gl_sql_text(session));
     rc = gl_sqlite_db_number(db, GL_SQLITE_RECALL_FIRST, &tx_first);
     if (rc != SQLITE_OK) {
         return rc;
@@ -157,8 +152,7 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
 int gl_sqlite_session_recall(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id,
                              int *ret_status)
 {
-    gl_sqlite_db_bind_str(db, GL_SQLITE_RECALL, 1, session);
-    gl_sqlite_db_bind_int(db, GL_SQLITE_RECALL, 2, (int64_t)tx_id);
+    gl_sqlite_db_bind(db, GL_SQLITE_RECALL, gl_sql_text(session), gl_sql_i64((int64_t)tx_id));
     int rc = gl_sqlite_db_step(db, GL_SQLITE_RECALL);
     if (rc == SQLITE_ROW) {
         bool refused = listed(gl_sqlite_db_str(db, GL_SQLITE_RECALL, 0), tx_id);

@@ -34,26 +34,28 @@ static size_t bytes_of(const struct gl_tx *tx)
     return bytes;
 }
 
-static bool goes_with(const struct gl_sqlite_op *op, const struct gl_sqlite_op *first)
+static bool goes_with(const struct gl_call *call, const struct gl_call *first)
 {
-    return op->type == GL_SQLITE_OP_COMMIT && gl_str_eq(op->context, first->context) &&
-           gl_str_eq(op->u.tx->session, first->u.tx->session);
+    return call != NULL && call->type == GL_CALL_COMMIT &&
+           gl_str_eq(call->context, first->context) &&
+           gl_str_eq(call->tx->session, first->tx->session);
 }
 
-/* Move the group at the head of `from` to `to`: commits that go together, or one op of another
+/* Move the group at the head of `from` to `to`: commits that go together, or one call of another
  * type. Their number. */
-static size_t cut_group(struct gl_sqlite_ops *from, struct gl_sqlite_ops *to, size_t group_max)
+static size_t cut_group(struct gl_link *from, struct gl_link *to, size_t group_max)
 {
-    struct gl_sqlite_op *first = gl_sqlite_op_pop(from);
-    gl_sqlite_op_push(to, first);
-    if (first->type != GL_SQLITE_OP_COMMIT) {
+    struct gl_call *first = gl_call_pop(from);
+    gl_list_push(to, &first->link);
+    if (first->type != GL_CALL_COMMIT) {
         return 1;
     }
-    size_t n = 1, bytes = bytes_of(first->u.tx);
-    while (from->first != NULL && n < group_max && bytes < GL_SQLITE_GROUP_BYTES &&
-           goes_with(from->first, first)) {
-        bytes += bytes_of(from->first->u.tx);
-        gl_sqlite_op_push(to, gl_sqlite_op_pop(from));
+    size_t n = 1, bytes = bytes_of(first->tx);
+    while (n < group_max && bytes < GL_SQLITE_GROUP_BYTES &&
+           goes_with(gl_call_first(from), first)) {
+        struct gl_call *call = gl_call_pop(from);
+        bytes += bytes_of(call->tx);
+        gl_list_push(to, &call->link);
         n++;
     }
     return n;
@@ -75,15 +77,16 @@ static void checkpoint(struct gl_sqlite_db *db)
     db->wal_pages_next = db->wal_pages + CHECKPOINT_PAGES;
 }
 
-static void run_group(struct gl_sqlite_writer *w, struct gl_sqlite_ops *waiting)
+static void run_group(struct gl_sqlite_worker *w, struct gl_link *waiting)
 {
     struct gl_sqlite_batch *batch = gl_sqlite_batch_new(w->store);
-    size_t n = cut_group(waiting, &batch->ops, w->store->group_max);
-    struct gl_sqlite_op *first = batch->ops.first;
-    if (first->type == GL_SQLITE_OP_COMMIT) {
+    size_t n = cut_group(waiting, &batch->calls, w->store->group_max);
+    struct gl_call *first = gl_call_first(&batch->calls);
+    if (first->type == GL_CALL_COMMIT) {
         gl_sqlite_group_commit(w, first, n);
     } else {
-        first->req->status = gl_sqlite_call_run(w, first, &batch->arena);
+        w->arena = &batch->arena;
+        first->req->status = gl_sqlite_call_run(w, first);
     }
     struct gl_sqlite_db *db = gl_sqlite_contexts_find(&w->contexts, first->context);
     gl_sqlite_batch_post(batch);
@@ -111,13 +114,14 @@ static void empty_log(struct gl_sqlite_db *db)
     }
 }
 
-void *gl_sqlite_writer_main(void *writer)
+void *gl_sqlite_writer_main(void *worker)
 {
-    struct gl_sqlite_writer *w = writer;
-    struct gl_sqlite_ops waiting = {0};
+    struct gl_sqlite_worker *w = worker;
+    struct gl_link waiting;
     bool has_written = false;
+    gl_list_init(&waiting);
     for (;;) {
-        if (has_written && waiting.first == NULL &&
+        if (has_written && gl_list_empty(&waiting) &&
             !gl_sqlite_queue_wait(&w->queue, w->store->idle_ms)) {
             gl_sqlite_contexts_each(&w->contexts, empty_log);
             has_written = false;
@@ -129,6 +133,6 @@ void *gl_sqlite_writer_main(void *writer)
         has_written = true;
     }
     gl_sqlite_contexts_done(&w->contexts);
-    gl_loop_post(w->store->loop, &w->ended);
+    gl_loop_post(w->store->calls.loop, &w->ended);
     return NULL;
 }

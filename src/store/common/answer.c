@@ -1,0 +1,82 @@
+#include "store/common/answer.h"
+
+#include "base/check.h"
+
+static const struct {
+    size_t item_bytes, at, n_at; /* in struct gl_store_req: where they go, and their number */
+} shapes[GL_CALLS_N] = {
+#define SHAPE(type, member)                                  \
+    {                                                        \
+        sizeof(type), offsetof(struct gl_store_req, member), \
+            offsetof(struct gl_store_req, member##_n)        \
+    }
+    [GL_CALL_LIST] = SHAPE(struct gl_record, records),
+    [GL_CALL_RANGE] = SHAPE(struct gl_index_entry, entries),
+    [GL_CALL_LOG_READ] = SHAPE(struct gl_log_entry, log),
+    [GL_CALL_SESSION_LIST] = SHAPE(struct gl_session_info, sessions),
+    [GL_CALL_EXPORT] = SHAPE(struct gl_write, writes),
+};
+
+static size_t bytes_of(const struct gl_call *call, const void *item)
+{
+    return call->type == GL_CALL_LIST     ? ((const struct gl_record *)item)->value.n
+           : call->type == GL_CALL_EXPORT ? ((const struct gl_write *)item)->value.n
+                                          : 0;
+}
+
+void gl_answer_fill(struct gl_answer *a)
+{
+    struct gl_call *call = a->call;
+    size_t size = shapes[call->type].item_bytes, bytes = 0;
+    size_t bytes_max = call->type == GL_CALL_LIST ? call->listing->bytes_max : a->page_bytes;
+    struct gl_buf items = {0};
+    GL_ASSERT(size > 0);
+    for (bool is_full = false; !is_full;) {
+        void *item = memset(gl_buf_reserve(&items, size), 0, size);
+        if (!a->next(a, item)) {
+            break;
+        }
+        items.n += size;
+        bytes += bytes_of(call, item);
+        is_full = bytes_max > 0 && bytes >= bytes_max;
+    }
+    if (call->req->status == 0) {
+        const void *all = gl_arena_copy(a->arena, items.p, items.n);
+        size_t n = items.n / size;
+        memcpy((char *)call->req + shapes[call->type].at, &all, sizeof(void *));
+        memcpy((char *)call->req + shapes[call->type].n_at, &n, sizeof(n));
+    }
+    gl_buf_done(&items);
+}
+
+struct gl_record *gl_answer_records(struct gl_call *call, struct gl_arena *arena)
+{
+    size_t n = call->get.n;
+    struct gl_record *records = GL_NEW_ARRAY(arena, struct gl_record, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        records[i].kind = call->get.keys[i].kind;
+        records[i].id = call->get.keys[i].id;
+    }
+    call->req->records = records;
+    call->req->records_n = n;
+    return records;
+}
+
+bool gl_answer_export(struct gl_store_req *req, const struct gl_record *r, struct gl_write *ret)
+{
+    *ret = (struct gl_write){.type = GL_WRITE_PUT,
+                             .kind = r->kind,
+                             .id = r->id,
+                             .rev = r->rev,
+                             .owner = r->owner,
+                             .token = r->token,
+                             .live = r->live,
+                             .value = r->value};
+    if (r->damaged) {
+        req->status = gl_why(&req->why, GL_E_DAMAGED,
+                             "%.*s %.*s is damaged: its checksum is wrong; restore it from a "
+                             "backup, or delete it",
+                             GL_STR_ARG(r->kind), GL_STR_ARG(r->id));
+    }
+    return !r->damaged;
+}

@@ -1,0 +1,149 @@
+#include "store/common/calls.h"
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "port/sum.h"
+
+enum { PAGE_MAX = 10000 }; /* writes in a page of an export */
+
+static size_t page_limit(size_t limit)
+{
+    return limit == 0 ? 1 : limit < PAGE_MAX ? limit : PAGE_MAX;
+}
+
+static void begin(struct gl_store *port, struct gl_store_req *req, struct gl_call what)
+{
+    struct gl_calls *s = GL_CONTAINER(port, struct gl_calls, port);
+    GL_ASSERT(req->done != NULL);
+    *req = (struct gl_store_req){.done = req->done, .owner = req->owner};
+    struct gl_call *call = gl_pool_alloc(&s->pool, s->engine->call_bytes);
+    *call = what;
+    call->req = req;
+    gl_list_init(&call->link);
+    s->pending_n++;
+    s->engine->begin(s, call);
+}
+
+#define CALLER struct gl_store *port, struct gl_store_req *req
+#define PLAIN(...) __VA_ARGS__
+#define CALL(NAME, name, context_, arguments, parameters)                                        \
+    static void call_##name parameters                                                           \
+    {                                                                                            \
+        begin(port, req,                                                                         \
+              (struct gl_call){.type = GL_CALL_##NAME, .context = (context_), PLAIN arguments}); \
+    }
+#include "store/common/calls.def"
+#undef CALL
+
+static void call_listen(struct gl_store *port, const struct gl_store_events *events)
+{
+    GL_CONTAINER(port, struct gl_calls, port)->events = *events;
+}
+
+static void call_close(struct gl_store *port, void (*closed)(void *owner), void *owner)
+{
+    struct gl_calls *s = GL_CONTAINER(port, struct gl_calls, port);
+    GL_ASSERT(!s->closing);
+    s->closing = true;
+    s->closed = closed;
+    s->closed_owner = owner;
+    s->events = (struct gl_store_events){0};
+    s->engine->close(s);
+}
+
+void gl_calls_init(struct gl_calls *s, const struct gl_calls_engine *engine, struct gl_loop *loop)
+{
+    GL_ASSERT(loop != NULL);
+    s->ops = (struct gl_store_ops){
+        .name = engine->name,
+        .shared = engine->shared,
+        .listen = call_listen,
+        .close = call_close,
+#define CALL(NAME, name_, context, arguments, parameters) .name_ = call_##name_,
+#include "store/common/calls.def"
+#undef CALL
+    };
+    s->port.ops = &s->ops;
+    s->engine = engine;
+    s->loop = loop;
+    gl_pool_init(&s->pool);
+}
+
+void gl_calls_done(struct gl_calls *s)
+{
+    GL_ASSERT(s->pending_n == 0);
+    gl_pool_done(&s->pool);
+}
+
+void gl_calls_complete(struct gl_calls *s, struct gl_call *call)
+{
+    struct gl_store_req *req = call->req;
+    gl_pool_free(&s->pool, call, s->engine->call_bytes);
+    s->pending_n--;
+    req->done(req); /* Last: it may start the next request, or free this one. */
+}
+
+void gl_calls_closed(struct gl_calls *s)
+{
+    void (*closed)(void *owner) = s->closed;
+    void *owner = s->closed_owner;
+    s->engine->free(s);
+    if (closed != NULL) {
+        closed(owner);
+    }
+}
+
+/* ---- what all engines check ---- */
+
+bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call)
+{
+    struct gl_store_req *req = call->req;
+    if (s->closing) {
+        req->status = gl_why(&req->why, GL_E_UNAVAILABLE, "store unavailable: it is closing");
+    } else if (!gl_str_is_id(call->context)) {
+        req->status = gl_why(&req->why, GL_E_INVALID, "\"%.*s\" is not a valid context name",
+                             GL_STR_ARG(call->context));
+    }
+    return req->status < 0;
+}
+
+int gl_call_check_sizes(const struct gl_tx *tx, size_t bytes_max, struct gl_why *reterr_why)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < tx->writes_n; i++) {
+        const struct gl_write *w = &tx->writes[i];
+        bytes += w->value.n + w->id.n + w->kind.n;
+        if (w->value.n > GL_RECORD_BYTES_MAX) {
+            return gl_why(reterr_why, GL_E_LIMIT,
+                          "%.*s %.*s has %zu bytes; the store accepts up to %d in one record",
+                          GL_STR_ARG(w->kind), GL_STR_ARG(w->id), w->value.n,
+                          (int)GL_RECORD_BYTES_MAX);
+        }
+    }
+    if (bytes > bytes_max) {
+        return gl_why(reterr_why, GL_E_LIMIT,
+                      "a transaction has %zu bytes or more; the store accepts up to %zu", bytes,
+                      bytes_max);
+    }
+    return 0;
+}
+
+void gl_call_conflict(struct gl_call *call, size_t i)
+{
+    const struct gl_guard *g = &call->tx->guards[i];
+    call->req->refused = i;
+    call->req->status = gl_why(&call->req->why, GL_E_CONFLICT,
+                               "guard %zu of the transaction on %.*s %.*s did not hold", i,
+                               GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
+}
+
+uint32_t gl_call_sum(const struct gl_write *w)
+{
+    return gl_sum_record(&(struct gl_record){.kind = w->kind,
+                                             .id = w->id,
+                                             .rev = w->rev,
+                                             .owner = w->owner,
+                                             .token = w->token,
+                                             .live = w->live,
+                                             .value = w->value});
+}

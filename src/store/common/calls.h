@@ -1,0 +1,121 @@
+/* calls.h - what all engines do alike with a request: take it from the port, hand it to the engine
+ * as a struct gl_call, and complete it.
+ *
+ * An engine's store begins with a struct gl_calls, and what it allocates for a request with a
+ * struct gl_call. It calls gl_calls_init() first, gets each request by `begin`, and gives each back
+ * by gl_calls_complete(). After `close` no request comes any more that can be served; once none is
+ * left the engine calls gl_calls_closed(), which frees the store. */
+#ifndef GL_STORE_CALLS_H
+#define GL_STORE_CALLS_H
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "os/loop.h"
+#include "port/store.h"
+
+enum gl_call_type {
+#define CALL(NAME, name, context, arguments, parameters) GL_CALL_##NAME,
+#include "store/common/calls.def"
+#undef CALL
+    GL_CALLS_N,
+};
+
+struct gl_call {
+    struct gl_link link; /* for the engine's lists */
+    struct gl_store_req *req;
+    enum gl_call_type type;
+    gl_str context;
+    union {
+        const struct gl_tx *tx;
+        const struct gl_session_wish *wish;
+        struct {
+            gl_str id, about;
+            gl_ms ttl_ms;
+            bool declare;
+        } session;
+        struct {
+            gl_str session;
+            uint64_t tx_id;
+        } resolve;
+        struct {
+            const struct gl_key *keys;
+            size_t n;
+        } get;
+        const struct gl_range *range;
+        const struct gl_listing *listing;
+        struct {
+            gl_str kind, id;
+            int64_t from;
+            size_t limit;
+        } log;
+        struct {
+            gl_str after;
+            size_t limit, table; /* table: see sql.h */
+        } export;
+    };
+};
+
+struct gl_calls;
+
+struct gl_calls_engine {
+    const char *name;
+    bool shared;
+    size_t call_bytes; /* of the struct that begins with a struct gl_call */
+    void (*begin)(struct gl_calls *s, struct gl_call *call);
+    void (*close)(struct gl_calls *s); /* `closing` is set */
+    void (*free)(struct gl_calls *s);
+};
+
+struct gl_calls {
+    struct gl_store port;
+    struct gl_store_ops ops;
+    const struct gl_calls_engine *engine;
+    struct gl_loop *loop;
+    struct gl_pool pool; /* of calls */
+    size_t pending_n;    /* calls that are not completed */
+    struct gl_store_events events;
+    bool closing;
+    void (*closed)(void *owner);
+    void *closed_owner;
+};
+
+void gl_calls_init(struct gl_calls *s, const struct gl_calls_engine *engine, struct gl_loop *loop);
+void gl_calls_done(struct gl_calls *s);
+/* Free the call and run `done`, which may start the next request. */
+void gl_calls_complete(struct gl_calls *s, struct gl_call *call);
+/* Free the store, then run `closed`. */
+void gl_calls_closed(struct gl_calls *s);
+
+/* Sets the status if the call cannot be served at all: the store is closing, or the context's name
+ * is invalid. */
+bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call);
+/* GL_E_LIMIT if a record exceeds GL_RECORD_BYTES_MAX, or all of them `bytes_max`. */
+int gl_call_check_sizes(const struct gl_tx *tx, size_t bytes_max, struct gl_why *reterr_why);
+/* GL_E_CONFLICT: guard `i` did not hold. */
+void gl_call_conflict(struct gl_call *call, size_t i);
+/* The checksum (port/sum.h) of the record that a PUT makes. */
+uint32_t gl_call_sum(const struct gl_write *w);
+
+/* ---- lists of calls ---- */
+
+static inline struct gl_call *gl_call_first(struct gl_link *list) /* NULL if empty */
+{
+    struct gl_link *l = gl_list_first(list);
+    return l != NULL ? GL_CONTAINER(l, struct gl_call, link) : NULL;
+}
+
+static inline struct gl_call *gl_call_next(const struct gl_call *call)
+{
+    return GL_CONTAINER(call->link.next, struct gl_call, link);
+}
+
+static inline struct gl_call *gl_call_pop(struct gl_link *list) /* NULL if empty */
+{
+    struct gl_call *call = gl_call_first(list);
+    if (call != NULL) {
+        gl_list_remove(&call->link);
+    }
+    return call;
+}
+
+#endif

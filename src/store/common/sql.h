@@ -1,0 +1,83 @@
+/* sql.h - reads of the engines that speak SQL: the parameters of their statements, and their rows
+ * as answers. Both have the tables record, entry and log with the same columns, so only how values
+ * are bound and read differs.
+ *
+ * Columns:
+ *     GET            place of the key (from 1), rev, owner, token, live, sum, value
+ *     LIST           id, rev, owner, token, live, sum, value
+ *     RANGE          score, id
+ *     LOG_READ       seq, value
+ *     SESSION_LIST   id, incarnation, node, about, left_ms, dead
+ *     EXPORT         kind, id, rev, owner, token, live, sum, value; kind, id, score; or kind, id,
+ *                    seq, value
+ *     MEASURE        bytes
+ */
+#ifndef GL_STORE_SQL_H
+#define GL_STORE_SQL_H
+
+#include "store/common/answer.h"
+
+/* ---- questions ---- */
+
+enum gl_sql_type {
+    GL_SQL_TEXT,
+    GL_SQL_I64,
+    GL_SQL_I32,
+    GL_SQL_TOP, /* greater than any text; always the last parameter */
+};
+
+struct gl_sql_arg {
+    enum gl_sql_type type;
+    gl_str text;
+    int64_t number;
+};
+
+static inline struct gl_sql_arg gl_sql_text(gl_str text)
+{
+    return (struct gl_sql_arg){.type = GL_SQL_TEXT, .text = text};
+}
+
+static inline struct gl_sql_arg gl_sql_i64(int64_t number)
+{
+    return (struct gl_sql_arg){.type = GL_SQL_I64, .number = number};
+}
+
+static inline struct gl_sql_arg gl_sql_i32(int32_t number)
+{
+    return (struct gl_sql_arg){.type = GL_SQL_I32, .number = number};
+}
+
+enum { GL_SQL_ARGS_MAX = 5 };
+
+struct gl_sql_args {
+    size_t n;
+    struct gl_sql_arg at[GL_SQL_ARGS_MAX];
+};
+
+enum { GL_SQL_RECORDS, GL_SQL_ENTRIES, GL_SQL_LOGS, GL_SQL_TABLES }; /* of an export */
+
+/* The parameters of a read (not of a GET); texts point into the call or are in the arena.
+ *     RANGE          index, lowest score, highest, limit [, id after which]
+ *     LIST           kind, lowest id, limit, bound above all ids
+ *     LOG_READ       kind, id, lowest seq, limit
+ *     SESSION_LIST   limit
+ *     EXPORT         kind, id, limit [, score or seq]: after that row of call->export.table
+ * GL_E_INVALID: an export goes on after a page that was none of ours. */
+int gl_sql_ask(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret,
+               struct gl_why *reterr_why);
+
+/* Does a RANGE continue after an entry? */
+bool gl_sql_is_after(const struct gl_range *r);
+
+/* ---- answers ---- */
+
+struct gl_sql_rows {
+    struct gl_answer answer;             /* call, arena, page_bytes are set by the engine */
+    bool (*step)(struct gl_sql_rows *r); /* to the next row, at first to the first; false: none */
+    int64_t (*number)(const struct gl_sql_rows *r, int column);
+    gl_str (*text)(const struct gl_sql_rows *r, int column); /* lives as long as the answer */
+};
+
+void gl_sql_fill(struct gl_sql_rows *r);
+
+#endif
