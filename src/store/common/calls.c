@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "os/random.h"
 #include "port/sum.h"
 
 enum { PAGE_MAX = 10000 }; /* writes in a page of an export */
@@ -67,6 +68,10 @@ void gl_calls_init(struct gl_calls *s, const struct gl_calls_engine *engine, str
     s->engine = engine;
     s->loop = loop;
     gl_pool_init(&s->pool);
+    struct gl_entropy entropy = gl_random_entropy();
+    uint64_t seed;
+    entropy.fill(&entropy, &seed, sizeof(seed));
+    gl_rng_init(&s->rng, seed);
 }
 
 void gl_calls_done(struct gl_calls *s)
@@ -90,6 +95,33 @@ void gl_calls_closed(struct gl_calls *s)
     s->engine->free(s);
     if (closed != NULL) {
         closed(owner);
+    }
+}
+
+gl_ms gl_calls_now(const struct gl_calls *s)
+{
+    struct gl_clock *clock = gl_loop_clock(s->loop);
+    return clock->now(clock);
+}
+
+void gl_calls_met(struct gl_calls *s, gl_str identity)
+{
+    if (s->events.met != NULL) {
+        s->events.met(s->events.owner, identity);
+    }
+}
+
+void gl_calls_changed(struct gl_calls *s, const char *why)
+{
+    if (s->events.changed != NULL) {
+        s->events.changed(s->events.owner, why);
+    }
+}
+
+void gl_calls_woken(struct gl_calls *s, gl_str context, gl_str word)
+{
+    if (s->events.woken != NULL && word.n > 0) {
+        s->events.woken(s->events.owner, context, word);
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "base/rng.h"
 #include "os/loop.h"
 #include "port/store.h"
 
@@ -71,6 +72,7 @@ struct gl_calls {
     struct gl_store_ops ops;
     const struct gl_calls_engine *engine;
     struct gl_loop *loop;
+    struct gl_rng rng;
     struct gl_pool pool; /* of calls */
     size_t pending_n;    /* calls that are not completed */
     struct gl_store_events events;
@@ -85,6 +87,12 @@ void gl_calls_done(struct gl_calls *s);
 void gl_calls_complete(struct gl_calls *s, struct gl_call *call);
 /* Free the store, then run `closed`. */
 void gl_calls_closed(struct gl_calls *s);
+
+gl_ms gl_calls_now(const struct gl_calls *s);
+/* What the store reports by itself, if anybody listens. */
+void gl_calls_met(struct gl_calls *s, gl_str identity);
+void gl_calls_changed(struct gl_calls *s, const char *why);
+void gl_calls_woken(struct gl_calls *s, gl_str context, gl_str word);
 
 /* Sets the status if the call cannot be served at all: the store is closing, or the context's name
  * is invalid. */

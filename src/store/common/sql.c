@@ -8,15 +8,15 @@
 
 /* ---- questions ---- */
 
-static void add(struct gl_sql_args *a, struct gl_sql_arg arg)
+static void add(struct gl_sql_args *a, struct gl_arg arg)
 {
     GL_ASSERT(a->n < GL_SQL_ARGS_MAX);
     a->at[a->n++] = arg;
 }
 
-static struct gl_sql_arg limit_of(size_t limit)
+static struct gl_arg limit_of(size_t limit)
 {
-    return gl_sql_i32(limit > INT_MAX ? INT_MAX : (int32_t)limit);
+    return gl_arg_i32(limit > INT_MAX ? INT_MAX : (int32_t)limit);
 }
 
 bool gl_sql_is_after(const struct gl_range *r)
@@ -27,12 +27,12 @@ bool gl_sql_is_after(const struct gl_range *r)
 static void ask_range(const struct gl_range *r, struct gl_sql_args *ret)
 {
     bool after = gl_sql_is_after(r);
-    add(ret, gl_sql_text(r->index));
-    add(ret, gl_sql_i64(after ? r->after_score : r->score_min));
-    add(ret, gl_sql_i64(r->score_max));
+    add(ret, gl_arg_text(r->index));
+    add(ret, gl_arg_i64(after ? r->after_score : r->score_min));
+    add(ret, gl_arg_i64(r->score_max));
     add(ret, limit_of(r->limit));
     if (after) {
-        add(ret, gl_sql_text(r->after_id));
+        add(ret, gl_arg_text(r->after_id));
     }
 }
 
@@ -65,10 +65,10 @@ static void ask_list(const struct gl_listing *l, struct gl_arena *a, struct gl_s
         from = gl_str_dup(a, l->after);
         from.n++;
     }
-    add(ret, gl_sql_text(l->kind));
-    add(ret, gl_sql_text(from));
+    add(ret, gl_arg_text(l->kind));
+    add(ret, gl_arg_text(from));
     add(ret, limit_of(l->limit));
-    add(ret, is_bounded ? gl_sql_text(below) : (struct gl_sql_arg){.type = GL_SQL_TOP});
+    add(ret, is_bounded ? gl_arg_text(below) : (struct gl_arg){.type = GL_ARG_TOP});
 }
 
 /* Where a page of an export ended: "table:score or seq:length of kind:kind id". The next page
@@ -88,11 +88,11 @@ static int ask_export(struct gl_call *call, struct gl_sql_args *ret, struct gl_w
         id = (gl_str){rest.p + kind_n, rest.n - (size_t)kind_n};
     }
     call->export.table = (size_t)table;
-    add(ret, gl_sql_text(kind));
-    add(ret, gl_sql_text(id));
+    add(ret, gl_arg_text(kind));
+    add(ret, gl_arg_text(id));
     add(ret, limit_of(call->export.limit));
     if (table != GL_SQL_RECORDS) {
-        add(ret, gl_sql_i64(number));
+        add(ret, gl_arg_i64(number));
     }
     return 0;
 }
@@ -109,9 +109,9 @@ int gl_sql_ask(struct gl_call *call, struct gl_arena *a, struct gl_sql_args *ret
         ask_list(call->listing, a, ret);
         return 0;
     case GL_CALL_LOG_READ:
-        add(ret, gl_sql_text(call->log.kind));
-        add(ret, gl_sql_text(call->log.id));
-        add(ret, gl_sql_i64(call->log.from));
+        add(ret, gl_arg_text(call->log.kind));
+        add(ret, gl_arg_text(call->log.id));
+        add(ret, gl_arg_i64(call->log.from));
         add(ret, limit_of(call->log.limit));
         return 0;
     case GL_CALL_SESSION_LIST:

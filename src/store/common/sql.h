@@ -16,42 +16,15 @@
 #define GL_STORE_SQL_H
 
 #include "store/common/answer.h"
+#include "store/common/arg.h"
 
 /* ---- questions ---- */
-
-enum gl_sql_type {
-    GL_SQL_TEXT,
-    GL_SQL_I64,
-    GL_SQL_I32,
-    GL_SQL_TOP, /* greater than any text; always the last parameter */
-};
-
-struct gl_sql_arg {
-    enum gl_sql_type type;
-    gl_str text;
-    int64_t number;
-};
-
-static inline struct gl_sql_arg gl_sql_text(gl_str text)
-{
-    return (struct gl_sql_arg){.type = GL_SQL_TEXT, .text = text};
-}
-
-static inline struct gl_sql_arg gl_sql_i64(int64_t number)
-{
-    return (struct gl_sql_arg){.type = GL_SQL_I64, .number = number};
-}
-
-static inline struct gl_sql_arg gl_sql_i32(int32_t number)
-{
-    return (struct gl_sql_arg){.type = GL_SQL_I32, .number = number};
-}
 
 enum { GL_SQL_ARGS_MAX = 5 };
 
 struct gl_sql_args {
     size_t n;
-    struct gl_sql_arg at[GL_SQL_ARGS_MAX];
+    struct gl_arg at[GL_SQL_ARGS_MAX];
 };
 
 enum { GL_SQL_RECORDS, GL_SQL_ENTRIES, GL_SQL_LOGS, GL_SQL_TABLES }; /* of an export */

@@ -12,16 +12,16 @@ static void on_closed(void *flag)
 
 static void turn(struct gl_redis *s)
 {
-    int err = event_base_loop(gl_loop_base(s->loop), EVLOOP_ONCE);
+    int err = event_base_loop(gl_loop_base(s->calls.loop), EVLOOP_ONCE);
     GL_ASSERT(err >= 0);
 }
 
 /* Until the server has said everything, or had its time. */
 static int look(struct gl_redis *s, struct gl_why *reterr_why)
 {
-    gl_ms end = gl_redis_now(s) + s->url.timeout_ms;
+    gl_ms end = gl_calls_now(&s->calls) + s->url.timeout_ms;
     while (s->links[GL_REDIS_WRITES].state != GL_REDIS_READY) {
-        if (gl_redis_now(s) >= end) {
+        if (gl_calls_now(&s->calls) >= end) {
             return gl_why(reterr_why, GL_E_UNAVAILABLE, "%s",
                           s->last_loss.code != 0 ? s->last_loss.text
                                                  : "the Redis server does not answer");
@@ -67,7 +67,7 @@ int gl_redis_check(const struct gl_redis_config *cfg, struct gl_arena *a, struct
     }
     err = gl_redis_open(&port, cfg, loop, reterr_why);
     if (err == 0) {
-        struct gl_redis *s = GL_CONTAINER(port, struct gl_redis, port);
+        struct gl_redis *s = GL_CONTAINER(port, struct gl_redis, calls.port);
         s->only_look = true;
         err = look(s, reterr_why);
         if (err == 0) {

@@ -1,7 +1,5 @@
 /* Transactions. */
 #include "base/check.h"
-#include "base/limits.h"
-#include "port/sum.h"
 #include "store/redis/redis_parts.h"
 
 /* ---- guards ---- */
@@ -66,20 +64,13 @@ static size_t write_args(const struct gl_write *w)
 
 static void encode_put(const struct gl_write *w, struct gl_buf *out)
 {
-    struct gl_record r = {.kind = w->kind,
-                          .id = w->id,
-                          .rev = w->rev,
-                          .owner = w->owner,
-                          .token = w->token,
-                          .live = w->live,
-                          .value = w->value};
     gl_redis_name_arg(out, w->kind);
     gl_redis_arg(out, w->id);
     gl_redis_arg_u64(out, w->rev);
     gl_redis_arg(out, w->owner);
     gl_redis_arg_u64(out, w->token);
     gl_redis_arg_char(out, w->live ? '1' : '0');
-    gl_redis_arg_u64(out, gl_sum_record(&r));
+    gl_redis_arg_u64(out, gl_call_sum(w));
     gl_redis_arg(out, w->value);
 }
 
@@ -137,9 +128,9 @@ static void encode_write(const struct gl_write *w, struct gl_buf *out)
 
 /* ---- the transaction ---- */
 
-static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    const struct gl_tx *tx = op->u.tx;
+    const struct gl_tx *tx = op->call.tx;
     size_t n = 5;
     for (size_t i = 0; i < tx->guards_n; i++) {
         n += guard_args(&tx->guards[i]);
@@ -147,11 +138,11 @@ static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_b
     for (size_t i = 0; i < tx->writes_n; i++) {
         n += write_args(&tx->writes[i]);
     }
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_COMMIT, n, out);
+    gl_redis_eval_open(op, GL_REDIS_SCRIPT_COMMIT, n, out);
     gl_redis_arg(out, tx->session);
     gl_redis_arg_u64(out, tx->id);
     gl_redis_arg(out, tx->wake);
-    gl_redis_arg_c(out, s->identity);
+    gl_redis_arg_c(out, op->store->identity);
     gl_redis_arg_u64(out, tx->guards_n);
     for (size_t i = 0; i < tx->guards_n; i++) {
         encode_guard(&tx->guards[i], out);
@@ -161,25 +152,19 @@ static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_b
     }
 }
 
-static enum gl_redis_next decode(struct gl_redis *s, struct gl_redis_op *op,
-                                 const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
-    (void)a;
-    struct gl_store_req *req = op->req;
+    struct gl_store_req *req = op->call.req;
     int64_t guard = 0;
-    if (!gl_redis_i64(reply, &guard)) {
+    if (!gl_redis_i64(reply, &guard) || guard > (int64_t)op->call.tx->guards_n) {
         req->status = gl_why(&req->why, GL_E_UNKNOWN, "the server's answer makes no sense");
     } else if (guard > 0) {
-        req->refused = (size_t)guard - 1;
-        req->status =
-            gl_why(&req->why, GL_E_CONFLICT, "refused: guard %zu does not hold", req->refused);
+        gl_call_conflict(&op->call, (size_t)guard - 1);
     } else if (guard < 0) {
-        req->refused = op->u.tx->guards_n;
+        req->refused = op->call.tx->guards_n;
         req->status = gl_why(&req->why, GL_E_CONFLICT,
                              "refused: it came too late, a higher number has been here before");
     }
-    return GL_REDIS_DONE;
 }
 
 const struct gl_redis_verb gl_redis_verb_commit = {
@@ -187,25 +172,17 @@ const struct gl_redis_verb gl_redis_verb_commit = {
 
 /* ---- one that is too large ---- */
 
-static void encode_ping(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_ping(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    (void)s;
     (void)op;
-    gl_redis_command(out, 1);
-    gl_redis_arg_c(out, "PING");
+    gl_redis_say(out, gl_arg_c("PING"));
 }
 
-static enum gl_redis_next decode_ping(struct gl_redis *s, struct gl_redis_op *op,
-                                      const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_ping(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
+    struct gl_store_req *req = op->call.req;
     (void)reply;
-    (void)a;
-    op->req->status = gl_why(&op->req->why, GL_E_LIMIT,
-                             "a record may have %d bytes, and a transaction 256 MB: nothing was "
-                             "written",
-                             GL_RECORD_BYTES_MAX);
-    return GL_REDIS_DONE;
+    req->status = gl_call_check_sizes(op->call.tx, GL_REDIS_COMMIT_BYTES_MAX, &req->why);
 }
 
 const struct gl_redis_verb gl_redis_verb_too_large = {
@@ -213,20 +190,15 @@ const struct gl_redis_verb gl_redis_verb_too_large = {
 
 /* ---- what became of one ---- */
 
-static void encode_resolve(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_resolve(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_RESOLVE, 3, out);
-    gl_redis_arg(out, op->u.session.id);
-    gl_redis_arg_u64(out, op->u.session.tx_id);
-    gl_redis_arg_c(out, s->identity);
+    gl_redis_eval(op, GL_REDIS_SCRIPT_RESOLVE, out, gl_arg_text(op->call.resolve.session),
+                  gl_arg_i64((int64_t)op->call.resolve.tx_id), gl_arg_c(op->store->identity));
 }
 
-static enum gl_redis_next decode_resolve(struct gl_redis *s, struct gl_redis_op *op,
-                                         const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_resolve(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
-    (void)a;
-    struct gl_store_req *req = op->req;
+    struct gl_store_req *req = op->call.req;
     int64_t answer = -1;
     (void)gl_redis_i64(reply, &answer);
     if (answer == 1) {
@@ -236,7 +208,6 @@ static enum gl_redis_next decode_resolve(struct gl_redis *s, struct gl_redis_op 
         req->status = gl_why(&req->why, GL_E_UNKNOWN,
                              "the store has forgotten what became of that transaction");
     }
-    return GL_REDIS_DONE;
 }
 
 const struct gl_redis_verb gl_redis_verb_resolve = {

@@ -3,18 +3,23 @@
 #include "port/sum.h"
 #include "store/redis/redis_parts.h"
 
-static const gl_str home_context = GL_S("default");
-
-void gl_redis_eval(struct gl_redis *s, const struct gl_redis_op *op, enum gl_redis_script script,
-                   size_t n, struct gl_buf *out)
+void gl_redis_eval_open(const struct gl_redis_op *op, enum gl_redis_script script, size_t n,
+                        struct gl_buf *out)
 {
+    const struct gl_redis *s = op->store;
     const struct gl_redis_link *l = &s->links[op->verb->writes ? GL_REDIS_WRITES : GL_REDIS_READS];
+    bool is_home = gl_str_eq(op->call.context, GL_CONTEXT_DEFAULT);
     gl_redis_command(out, n + 5);
-    gl_redis_arg(out, GL_S("EVALSHA"));
-    gl_redis_arg_c(out, l->sha[script]);
-    gl_redis_arg_char(out, '0');
-    gl_redis_arg(out, gl_str_eq(op->context, home_context) ? (gl_str){0} : op->context);
-    gl_redis_arg_u64(out, s->url.database);
+    gl_redis_args(out, GL_ARGS(gl_arg_c("EVALSHA"), gl_arg_c(l->sha[script]), gl_arg_i64(0),
+                               gl_arg_text(is_home ? (gl_str){0} : op->call.context),
+                               gl_arg_i64(s->url.database)));
+}
+
+void gl_redis_eval_n(const struct gl_redis_op *op, enum gl_redis_script script, struct gl_buf *out,
+                     const struct gl_arg *args, size_t n)
+{
+    gl_redis_eval_open(op, script, n, out);
+    gl_redis_args(out, args, n);
 }
 
 /* ---- names ---- */
@@ -140,4 +145,11 @@ void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bo
     if (!ok) {
         damage(r);
     }
+}
+
+bool gl_redis_log_entry(struct gl_log_entry *ret, const struct gl_redis_reply *reply)
+{
+    gl_str rest;
+    ret->value = gl_redis_text(gl_redis_item(gl_redis_item(reply, 1), 1));
+    return gl_str_i64(gl_str_cut(gl_redis_text(gl_redis_item(reply, 0)), '-', &rest), &ret->seq);
 }

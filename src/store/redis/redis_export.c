@@ -33,10 +33,10 @@ static int compare(const void *a, const void *b)
 
 static struct gl_redis_plan *plan_of(struct gl_redis *s, const struct gl_redis_op *op)
 {
-    if (s->plan == NULL || !gl_str_eq(s->plan->context, op->context)) {
+    if (s->plan == NULL || !gl_str_eq(s->plan->context, op->call.context)) {
         gl_redis_plan_free(s->plan);
         s->plan = gl_mem_alloc(sizeof(*s->plan));
-        s->plan->context = gl_str_dup(&s->plan->arena, op->context);
+        s->plan->context = gl_str_dup(&s->plan->arena, op->call.context);
         s->plan->cursor = GL_S("0");
     }
     return s->plan;
@@ -125,121 +125,107 @@ static void bound_after(struct gl_buf *out, gl_str place)
 }
 
 /* Names come from keys: they are encoded already. */
-static void encode_page(struct gl_redis *s, const struct gl_redis_op *op, const struct spot *at,
-                        struct gl_buf *out)
+static void encode_page(const struct gl_redis_op *op, const struct spot *at, struct gl_buf *out)
 {
-    size_t limit = op->u.export.limit;
+    struct gl_arg limit = gl_arg_i64((int64_t)op->call.export.limit);
     if (gl_str_is(at->what, "ids")) {
-        gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIST, 8, out);
-        gl_redis_arg_c(out, "ids");
-        gl_redis_arg(out, at->name);
-        gl_redis_arg_c(out, "ZRANGEBYLEX");
+        gl_redis_eval_open(op, GL_REDIS_SCRIPT_LIST, 8, out);
+        gl_redis_args(out,
+                      GL_ARGS(gl_arg_c("ids"), gl_arg_text(at->name), gl_arg_c("ZRANGEBYLEX")));
         bound_after(out, at->place);
-        gl_redis_arg_char(out, '+');
-        gl_redis_arg_u64(out, limit);
-        gl_redis_arg_char(out, '1');
-        gl_redis_arg_char(out, '0'); /* whatever their size */
+        gl_redis_args(out, GL_ARGS(gl_arg_c("+"), limit, gl_arg_c("1"), gl_arg_i64(0)));
     } else if (gl_str_is(at->what, "index")) {
-        gl_redis_eval(s, op, GL_REDIS_SCRIPT_RANGE, 4, out);
+        gl_redis_eval_open(op, GL_REDIS_SCRIPT_RANGE, 4, out);
         gl_redis_arg(out, at->name);
         bound_after(out, at->place);
-        gl_redis_arg_char(out, '+');
-        gl_redis_arg_u64(out, limit);
+        gl_redis_args(out, GL_ARGS(gl_arg_c("+"), limit));
     } else {
-        gl_redis_eval(s, op, GL_REDIS_SCRIPT_LOG, 3, out);
-        gl_redis_arg(out, at->name);
-        gl_redis_arg(out, at->place.n > 0 ? at->place : GL_S("0"));
-        gl_redis_arg_u64(out, limit);
+        gl_redis_eval(op, GL_REDIS_SCRIPT_LOG, out, gl_arg_text(at->name),
+                      gl_arg_text(at->place.n > 0 ? at->place : GL_S("0")), limit);
     }
 }
 
-static void encode(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    struct gl_redis_plan *p = plan_of(s, op);
+    struct gl_redis_plan *p = plan_of(op->store, op);
     struct spot at;
-    if (p->complete && find_spot(p, op->u.export.after, &at)) {
-        encode_page(s, op, &at, out);
-        return;
+    if (p->complete && find_spot(p, op->call.export.after, &at)) {
+        encode_page(op, &at, out);
+    } else {
+        gl_redis_eval(op, GL_REDIS_SCRIPT_SCAN, out, gl_arg_text(p->cursor));
     }
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SCAN, 1, out);
-    gl_redis_arg(out, p->cursor);
 }
 
 /* ---- answers ---- */
 
 struct page {
-    struct gl_write *writes;
-    size_t n;
-    gl_str place;   /* behind the last */
-    size_t read;    /* entries in the answer */
-    gl_str damaged; /* the id of a record that is; "" : none */
+    struct gl_answer answer;
+    const struct gl_redis_reply *reply;
+    const struct spot *spot;
+    gl_str kind, id; /* of all of it; id: of a log */
+    size_t at;
+    gl_str place; /* behind the last */
 };
 
-static void read_records(struct page *p, gl_str kind, const struct gl_redis_reply *reply)
+/* False: it is not ours, and is left out, or it is damaged. */
+static bool read_item(struct page *p, const struct gl_redis_reply *r, struct gl_write *w)
 {
-    for (size_t i = 0; i + 1 < reply->items_n; i += 2) {
-        struct gl_record r = {.kind = kind, .id = gl_redis_text(gl_redis_item(reply, i))};
-        gl_redis_record(&r, gl_redis_item(reply, i + 1), true);
-        p->place = r.id;
-        p->read++;
-        p->damaged = r.damaged ? r.id : p->damaged;
-        p->writes[p->n++] = (struct gl_write){.type = GL_WRITE_PUT,
-                                              .kind = kind,
-                                              .id = r.id,
-                                              .rev = r.rev,
-                                              .owner = r.owner,
-                                              .token = r.token,
-                                              .live = r.live,
-                                              .value = r.value};
+    *w = (struct gl_write){.kind = p->kind};
+    if (gl_str_is(p->spot->what, "ids")) {
+        struct gl_record record = {.kind = p->kind, .id = gl_redis_text(r)};
+        gl_redis_record(&record, gl_redis_item(p->reply, p->at++), true);
+        p->place = record.id;
+        return gl_answer_export(p->answer.call->req, &record, w);
     }
+    if (gl_str_is(p->spot->what, "index")) {
+        w->type = GL_WRITE_INDEX;
+        p->place = gl_redis_text(r);
+        return gl_redis_unscore(p->place, &w->score, &w->id);
+    }
+    struct gl_log_entry entry;
+    if (!gl_redis_log_entry(&entry, r)) {
+        return false;
+    }
+    *w = (struct gl_write){
+        .type = GL_WRITE_LOG, .kind = p->kind, .id = p->id, .seq = entry.seq, .value = entry.value};
+    p->place = gl_str_fmt(p->answer.arena, "%lld", (long long)entry.seq + 1);
+    return true;
 }
 
-static void read_entries(struct page *p, gl_str index, const struct gl_redis_reply *reply)
+static bool next(struct gl_answer *a, void *item)
 {
-    for (size_t i = 0; i < reply->items_n; i++) {
-        struct gl_write w = {.type = GL_WRITE_INDEX, .kind = index};
-        p->place = gl_redis_text(gl_redis_item(reply, i));
-        p->read++;
-        if (gl_redis_unscore(p->place, &w.score, &w.id)) {
-            p->writes[p->n++] = w;
+    struct page *p = GL_CONTAINER(a, struct page, answer);
+    while (p->at < p->reply->items_n && a->call->req->status == 0) {
+        if (read_item(p, gl_redis_item(p->reply, p->at++), item)) {
+            return true;
         }
     }
+    return false;
 }
 
-static void read_log(struct page *p, gl_str kind, gl_str id, const struct gl_redis_reply *reply,
-                     struct gl_arena *a)
+static void decode_page(struct gl_redis_op *op, const struct spot *at,
+                        const struct gl_redis_reply *reply)
 {
-    for (size_t i = 0; i < reply->items_n; i++) {
-        const struct gl_redis_reply *entry = gl_redis_item(reply, i);
-        gl_str rest, seq = gl_str_cut(gl_redis_text(gl_redis_item(entry, 0)), '-', &rest);
-        struct gl_write w = {.type = GL_WRITE_LOG, .kind = kind, .id = id};
-        p->read++;
-        if (gl_str_i64(seq, &w.seq)) {
-            w.value = gl_redis_text(gl_redis_item(gl_redis_item(entry, 1), 1));
-            p->place = gl_str_fmt(a, "%lld", (long long)w.seq + 1);
-            p->writes[p->n++] = w;
-        }
-    }
-}
-
-static void read_page(struct page *p, const struct spot *at, const struct gl_redis_reply *reply,
-                      struct gl_arena *a)
-{
-    p->writes = GL_NEW_ARRAY(a, struct gl_write, reply->items_n + 1);
-    if (gl_str_is(at->what, "log")) {
-        gl_str id, kind = gl_str_cut(at->name, ':', &id);
-        read_log(p, gl_redis_unname(kind, a), id, reply, a);
+    const struct gl_redis_plan *plan = op->store->plan;
+    struct gl_store_req *req = op->call.req;
+    struct page p = {.answer = {.call = &op->call, .arena = op->arena, .next = next},
+                     .reply = reply,
+                     .spot = at};
+    bool is_log = gl_str_is(at->what, "log"), is_records = gl_str_is(at->what, "ids");
+    gl_str name = is_log ? gl_str_cut(at->name, ':', &p.id) : at->name;
+    p.kind = gl_redis_unname(name, op->arena);
+    gl_answer_fill(&p.answer);
+    if (req->status < 0) {
         return;
     }
-    gl_str name = gl_redis_unname(at->name, a);
-    if (gl_str_is(at->what, "ids")) {
-        read_records(p, name, reply);
-    } else {
-        read_entries(p, name, reply);
+    if (reply->items_n / (is_records ? 2 : 1) >= op->call.export.limit) {
+        req->next = spot_text(at->full, p.place, op->arena);
+    } else if (at->number + 1 < plan->names_n) {
+        req->next = spot_text(plan->names[at->number + 1], (gl_str){0}, op->arena);
     }
 }
 
-static enum gl_redis_next on_walk(struct gl_redis_plan *p, const struct gl_redis_reply *reply)
+static void on_walk(struct gl_redis_plan *p, const struct gl_redis_reply *reply)
 {
     gl_str cursor = gl_redis_text(gl_redis_item(reply, 0));
     plan_add(p, gl_redis_item(reply, 1));
@@ -247,39 +233,19 @@ static enum gl_redis_next on_walk(struct gl_redis_plan *p, const struct gl_redis
     if (cursor.n == 0 || gl_str_is(cursor, "0")) {
         plan_finish(p);
     }
-    return GL_REDIS_AGAIN;
 }
 
-static enum gl_redis_next decode(struct gl_redis *s, struct gl_redis_op *op,
-                                 const struct gl_redis_reply *reply, struct gl_arena *a)
+/* Without a spot: an empty context, or a place behind the last. */
+static void decode(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    struct gl_redis_plan *p = plan_of(s, op);
-    struct gl_store_req *req = op->req;
+    struct gl_redis_plan *p = plan_of(op->store, op);
     struct spot at;
     if (!p->complete) {
-        (void)on_walk(p, reply);
-        /* An empty context, or a place behind the last. */
-        return p->complete && !find_spot(p, op->u.export.after, &at) ? GL_REDIS_DONE
-                                                                     : GL_REDIS_AGAIN;
+        on_walk(p, reply);
+        op->again = !p->complete || find_spot(p, op->call.export.after, &at);
+    } else if (find_spot(p, op->call.export.after, &at)) {
+        decode_page(op, &at, reply);
     }
-    if (!find_spot(p, op->u.export.after, &at)) {
-        return GL_REDIS_DONE;
-    }
-    struct page page = {0};
-    read_page(&page, &at, reply, a);
-    if (page.damaged.n > 0) { /* In a copy it would look sound. */
-        req->status = gl_why(&req->why, GL_E_DAMAGED, "the record %.*s:%.*s is damaged",
-                             GL_STR_ARG(at.name), GL_STR_ARG(page.damaged));
-        return GL_REDIS_DONE;
-    }
-    req->writes = page.writes;
-    req->writes_n = page.n;
-    if (page.read >= op->u.export.limit) {
-        req->next = spot_text(at.full, page.place, a);
-    } else if (at.number + 1 < p->names_n) {
-        req->next = spot_text(p->names[at.number + 1], (gl_str){0}, a);
-    }
-    return GL_REDIS_DONE;
 }
 
 const struct gl_redis_verb gl_redis_verb_export = {.encode = encode, .decode = decode};

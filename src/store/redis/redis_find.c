@@ -62,18 +62,11 @@ static void say_question(struct gl_redis_finder *f)
     const struct gl_redis_url *u = &f->link->store->url;
     struct gl_buf b = {0};
     if (!f->greeted && u->sentinel_password.n > 0) {
-        gl_redis_command(&b, u->sentinel_user.n > 0 ? 3 : 2);
-        gl_redis_arg_c(&b, "AUTH");
-        if (u->sentinel_user.n > 0) {
-            gl_redis_arg(&b, u->sentinel_user);
-        }
-        gl_redis_arg(&b, u->sentinel_password);
+        gl_redis_auth(&b, u->sentinel_user, u->sentinel_password);
     } else {
         f->greeted = true;
-        gl_redis_command(&b, 3);
-        gl_redis_arg_c(&b, "SENTINEL");
-        gl_redis_arg_c(&b, "get-master-addr-by-name");
-        gl_redis_arg(&b, u->name);
+        gl_redis_say(&b, gl_arg_c("SENTINEL"), gl_arg_c("get-master-addr-by-name"),
+                     gl_arg_text(u->name));
     }
     gl_conn_send(f->conn, gl_buf_view(&b));
     gl_buf_done(&b);
@@ -145,10 +138,10 @@ static void ask(struct gl_redis_finder *f)
     struct gl_redis *s = f->link->store;
     const struct gl_redis_host *h = sentinel(s);
     f->greeted = false;
-    f->since = gl_redis_now(s);
+    f->since = gl_calls_now(&s->calls);
     f->reader = gl_redis_reader_new();
     f->conn = gl_conn_open(
-        s->loop,
+        s->calls.loop,
         &(struct gl_conn_target){.host = h->host,
                                  .port = h->port,
                                  .timeout_ms = s->url.connect_timeout_ms,

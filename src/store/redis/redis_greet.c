@@ -53,47 +53,22 @@ static bool is_due(const struct gl_redis_link *l)
 
 /* ---- asking ---- */
 
-static void say(struct gl_buf *b, const char *const *words, size_t n)
-{
-    gl_redis_command(b, n);
-    for (size_t i = 0; i < n; i++) {
-        gl_redis_arg_c(b, words[i]);
-    }
-}
-#define SAY(b, ...)                              \
-    say((b), (const char *const[]){__VA_ARGS__}, \
-        sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
-
-static void ask_auth(struct gl_redis *s, struct gl_buf *b)
-{
-    bool named = s->url.user.n > 0;
-    gl_redis_command(b, named ? 3 : 2);
-    gl_redis_arg_c(b, "AUTH");
-    if (named) {
-        gl_redis_arg(b, s->url.user);
-    }
-    gl_redis_arg(b, s->url.password);
-}
-
 static void ask_identity(struct gl_redis_link *l, struct gl_buf *b)
 {
     struct gl_redis *s = l->store;
     /* A look is enough, and possible also when nothing can be written. */
     if (s->only_look || s->read_only || s->identity[0] != '\0' || l->role != GL_REDIS_WRITES) {
-        SAY(b, "HMGET", "glia:store", "id", "schema", "context");
+        gl_redis_say(b, gl_arg_c("HMGET"), gl_arg_c("glia:store"), gl_arg_c("id"),
+                     gl_arg_c("schema"), gl_arg_c("context"));
         return;
     }
     struct gl_entropy entropy = gl_random_entropy();
     uint8_t chance[10];
     struct gl_ulid fresh;
     entropy.fill(&entropy, chance, sizeof(chance));
-    gl_id_make(&fresh, gl_redis_now(s), chance);
-    gl_redis_command(b, 5);
-    gl_redis_arg_c(b, "EVAL");
-    gl_redis_arg_c(b, gl_redis_script_identity);
-    gl_redis_arg_c(b, "0");
-    gl_redis_arg_c(b, fresh.text);
-    gl_redis_arg_u64(b, GL_REDIS_SCHEMA);
+    gl_id_make(&fresh, gl_calls_now(&s->calls), chance);
+    gl_redis_say(b, gl_arg_c("EVAL"), gl_arg_c(gl_redis_script_identity), gl_arg_i64(0),
+                 gl_arg_c(fresh.text), gl_arg_i64(GL_REDIS_SCHEMA));
 }
 
 static void ask_script(struct gl_redis_link *l, struct gl_buf *b)
@@ -104,8 +79,7 @@ static void ask_script(struct gl_redis_link *l, struct gl_buf *b)
         bytes += strlen(pieces[i]);
     }
     gl_redis_command(b, 3);
-    gl_redis_arg_c(b, "SCRIPT");
-    gl_redis_arg_c(b, "LOAD");
+    gl_redis_args(b, GL_ARGS(gl_arg_c("SCRIPT"), gl_arg_c("LOAD")));
     gl_redis_arg_open(b, bytes);
     for (size_t i = 0; i < GL_REDIS_PIECES && pieces[i] != NULL; i++) {
         gl_buf_c(b, pieces[i]);
@@ -120,35 +94,34 @@ static void ask(struct gl_redis_link *l)
     char text[48];
     switch ((enum step)l->step) {
     case STEP_AUTH:
-        ask_auth(s, &l->out);
+        gl_redis_auth(&l->out, s->url.user, s->url.password);
         break;
     case STEP_NAME:
-        SAY(&l->out, "CLIENT", "SETNAME", names[l->role]);
+        gl_redis_say(&l->out, gl_arg_c("CLIENT"), gl_arg_c("SETNAME"), gl_arg_c(names[l->role]));
         break;
     case STEP_SELECT:
-        (void)snprintf(text, sizeof(text), "%u", s->url.database);
-        SAY(&l->out, "SELECT", text);
+        gl_redis_say(&l->out, gl_arg_c("SELECT"), gl_arg_i64(s->url.database));
         break;
     case STEP_INFO:
-        SAY(&l->out, "INFO");
+        gl_redis_say(&l->out, gl_arg_c("INFO"));
         break;
     case STEP_CONFIG:
-        SAY(&l->out, "CONFIG", "GET", "appendfsync", "min-replicas-to-write",
-            "no-appendfsync-on-rewrite");
+        gl_redis_say(&l->out, gl_arg_c("CONFIG"), gl_arg_c("GET"), gl_arg_c("appendfsync"),
+                     gl_arg_c("min-replicas-to-write"), gl_arg_c("no-appendfsync-on-rewrite"));
         break;
     case STEP_IDENTITY:
         ask_identity(l, &l->out);
         break;
     case STEP_PROBE:
-        (void)snprintf(text, sizeof(text), "%u", s->url.database);
-        SAY(&l->out, "EVAL", gl_redis_script_probe, "0", text);
+        gl_redis_say(&l->out, gl_arg_c("EVAL"), gl_arg_c(gl_redis_script_probe), gl_arg_i64(0),
+                     gl_arg_i64(s->url.database));
         break;
     case STEP_SCRIPTS:
         ask_script(l, &l->out);
         break;
     case STEP_SUBSCRIBE:
         (void)snprintf(text, sizeof(text), "glia:wake:%u", s->url.database);
-        SAY(&l->out, "SUBSCRIBE", text);
+        gl_redis_say(&l->out, gl_arg_c("SUBSCRIBE"), gl_arg_c(text));
         break;
     case STEP_READY:
         GL_UNREACHABLE();
@@ -163,15 +136,10 @@ static void met(struct gl_redis *s)
     }
     if (!s->met) {
         s->met = true;
-        if (s->events.met != NULL) {
-            s->events.met(s->events.owner, gl_str_of(s->identity));
-        }
+        gl_calls_met(&s->calls, gl_str_of(s->identity));
         return;
     }
-    if (s->events.changed != NULL) {
-        s->events.changed(s->events.owner,
-                          s->last_loss.code != 0 ? s->last_loss.text : "connected again");
-    }
+    gl_calls_changed(&s->calls, s->last_loss.code != 0 ? s->last_loss.text : "connected again");
 }
 
 void gl_redis_greet(struct gl_redis_link *l)
@@ -194,7 +162,7 @@ void gl_redis_greet(struct gl_redis_link *l)
 void gl_redis_greet_reload(struct gl_redis_link *l)
 {
     l->state = GL_REDIS_GREETING;
-    l->since = gl_redis_now(l->store);
+    l->since = gl_calls_now(&l->store->calls);
     l->step = STEP_SCRIPTS;
     l->script = first_script(l);
     ask(l);
@@ -381,12 +349,8 @@ void gl_redis_greet_reply(struct gl_redis_link *l, const struct gl_redis_reply *
 
 void gl_redis_heard(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
-    struct gl_redis *s = l->store;
-    if (s->events.woken == NULL || !gl_str_is(gl_redis_text(gl_redis_item(reply, 0)), "message")) {
-        return;
-    }
-    gl_str word, context = gl_str_cut(gl_redis_text(gl_redis_item(reply, 2)), ' ', &word);
-    if (word.n > 0) {
-        s->events.woken(s->events.owner, context.n > 0 ? context : GL_S("default"), word);
+    if (gl_str_is(gl_redis_text(gl_redis_item(reply, 0)), "message")) {
+        gl_str word, context = gl_str_cut(gl_redis_text(gl_redis_item(reply, 2)), ' ', &word);
+        gl_calls_woken(&l->store->calls, context.n > 0 ? context : GL_CONTEXT_DEFAULT, word);
     }
 }

@@ -11,17 +11,6 @@ enum {
     GROUP_BYTES = 1 << 20,
 };
 
-static struct gl_redis_op *first_of(struct gl_link *list)
-{
-    struct gl_link *at = gl_list_first(list);
-    return at != NULL ? GL_CONTAINER(at, struct gl_redis_op, at) : NULL;
-}
-
-static struct gl_redis_op *next_of(struct gl_link *list, struct gl_redis_op *op)
-{
-    return op->at.next != list ? GL_CONTAINER(op->at.next, struct gl_redis_op, at) : NULL;
-}
-
 /* ---- sending ---- */
 
 /* A WAIT does not wait inside a group. */
@@ -31,29 +20,23 @@ static bool may_group(const struct gl_redis_link *l, const struct gl_redis_op *o
            !l->store->no_groups;
 }
 
-static void add_word(struct gl_redis_link *l, const char *word)
-{
-    gl_redis_command(&l->out, 1);
-    gl_redis_arg_c(&l->out, word);
-}
-
 static void send_group(struct gl_redis_link *l, gl_ms now)
 {
-    struct gl_redis_op *first = first_of(&l->waiting), *op = first;
+    struct gl_redis_op *first = gl_redis_first(&l->waiting), *op = first;
     size_t n = 0;
-    add_word(l, "MULTI");
+    gl_redis_say(&l->out, gl_arg_c("MULTI"));
     for (; n < GROUP_OPS && l->out.n < GROUP_BYTES && may_group(l, op); n++) {
         gl_redis_link_add(l, op, now);
-        op = first_of(&l->waiting);
+        op = gl_redis_first(&l->waiting);
     }
-    add_word(l, "EXEC");
+    gl_redis_say(&l->out, gl_arg_c("EXEC"));
     first->group_n = n;
 }
 
 void gl_redis_group_send(struct gl_redis_link *l, gl_ms now)
 {
-    struct gl_redis_op *first = first_of(&l->waiting);
-    if (may_group(l, first) && may_group(l, next_of(&l->waiting, first))) {
+    struct gl_redis_op *first = gl_redis_first(&l->waiting);
+    if (may_group(l, first) && may_group(l, gl_redis_next(&l->waiting, first))) {
         send_group(l, now);
     } else {
         gl_redis_link_add(l, first, now);
@@ -118,7 +101,7 @@ void gl_redis_group_reply(struct gl_redis_link *l, size_t n, const struct gl_red
     l->group_seen = 0;
     struct gl_redis_reply no = {.type = GL_REDIS_ERROR, .text = why_not(l, reply->text)};
     for (size_t i = 0; i < n && l->conn == conn; i++) {
-        struct gl_redis_op *op = first_of(&l->sent);
+        struct gl_redis_op *op = gl_redis_first(&l->sent);
         op->group_n = 0;
         gl_redis_link_answer(l, op, is_error ? &no : gl_redis_item(reply, i));
     }

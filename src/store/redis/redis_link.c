@@ -10,12 +10,6 @@ enum {
     PAUSE_MS = 50,             /* before something is tried again that could not be done now */
 };
 
-static struct gl_redis_op *first_of(struct gl_link *list)
-{
-    struct gl_link *at = gl_list_first(list);
-    return at != NULL ? GL_CONTAINER(at, struct gl_redis_op, at) : NULL;
-}
-
 /* All of `from` before the first of `to`. */
 static void put_before(struct gl_link *to, struct gl_link *from)
 {
@@ -82,31 +76,29 @@ void gl_redis_link_add(struct gl_redis_link *l, struct gl_redis_op *op, gl_ms no
     op->group_n = 0;
     op->asked_replicas = gl_redis_link_waits(l, op);
     op->due = op->asked_replicas ? 2 : 1;
-    op->verb->encode(s, op, &l->out);
+    op->verb->encode(op, &l->out);
     if (op->asked_replicas) {
-        gl_redis_command(&l->out, 3);
-        gl_redis_arg_c(&l->out, "WAIT");
-        gl_redis_arg_u64(&l->out, gl_redis_wait_n(s));
-        gl_redis_arg_i64(&l->out, s->url.wait_ms);
+        gl_redis_say(&l->out, gl_arg_c("WAIT"), gl_arg_i64(gl_redis_wait_n(s)),
+                     gl_arg_i64(s->url.wait_ms));
     }
-    gl_list_remove(&op->at);
-    gl_list_push(&l->sent, &op->at);
+    gl_list_remove(&op->call.link);
+    gl_list_push(&l->sent, &op->call.link);
     l->sent_n++;
 }
 
 void gl_redis_link_kick(struct gl_redis_link *l)
 {
-    struct gl_redis_op *op = first_of(&l->waiting);
+    struct gl_redis_op *op = gl_redis_first(&l->waiting);
     if (op == NULL || l->state != GL_REDIS_READY || !gl_list_empty(&l->held) || l->reload) {
         return;
     }
-    gl_ms now = gl_redis_now(l->store);
+    gl_ms now = gl_calls_now(&l->store->calls);
     if (now < l->retry_at) {
         return;
     }
     while (op != NULL && l->sent_n < WINDOW_OPS && gl_conn_unsent(l->conn) < WINDOW_BYTES) {
         gl_redis_group_send(l, now);
-        op = first_of(&l->waiting);
+        op = gl_redis_first(&l->waiting);
     }
 }
 
@@ -115,14 +107,14 @@ static void flush(struct gl_loop_task *t)
     struct gl_redis_link *l = t->owner;
     l->flushing = false;
     gl_redis_link_kick(l);
-    if (l->store->closing) {
+    if (l->store->calls.closing) {
         gl_redis_wake_up(l->store, 0); /* it may have waited for us only */
     }
 }
 
 void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
 {
-    gl_list_push(&l->waiting, &op->at);
+    gl_list_push(&l->waiting, &op->call.link);
     if (l->store->refusal.code != 0) {
         gl_redis_wake_up(l->store, 0);
         return;
@@ -132,7 +124,7 @@ void gl_redis_link_push(struct gl_redis_link *l, struct gl_redis_op *op)
     } else if (!l->flushing) { /* what comes in the same turn of the loop goes with it */
         l->flushing = true;
         l->flush = (struct gl_loop_task){.run = flush, .owner = l};
-        gl_loop_post(l->store->loop, &l->flush);
+        gl_loop_post(l->store->calls.loop, &l->flush);
     }
 }
 
@@ -152,10 +144,10 @@ static void take_back(struct gl_redis_link *l, struct gl_link *lost)
     gl_list_init(&again);
     put_before(&again, &l->held);
     struct gl_redis_op *op;
-    while ((op = first_of(&l->sent)) != NULL) {
+    while ((op = gl_redis_first(&l->sent)) != NULL) {
         bool gone = op->verb->once && !op->hold && has_left(l, op);
-        gl_list_remove(&op->at);
-        gl_list_push(gone ? lost : &again, &op->at);
+        gl_list_remove(&op->call.link);
+        gl_list_push(gone ? lost : &again, &op->call.link);
     }
     l->sent_n = 0;
     put_before(&l->waiting, &again);
@@ -167,7 +159,7 @@ static gl_ms backoff(struct gl_redis_link *l)
     gl_ms ms = (gl_ms)BACKOFF_MIN_MS << shift;
     gl_ms most = l->store->url.sentinel ? BACKOFF_SENTINEL_MS : BACKOFF_MAX_MS;
     ms = ms < most ? ms : most;
-    return ms / 2 + gl_rng_range(&l->store->rng, 0, ms / 2); /* many nodes, one server */
+    return ms / 2 + gl_rng_range(&l->store->calls.rng, 0, ms / 2); /* many nodes, one server */
 }
 
 static void drop(struct gl_redis_link *l, const struct gl_why *why)
@@ -178,16 +170,16 @@ static void drop(struct gl_redis_link *l, const struct gl_why *why)
         take_back(l, &lost);
     }
     disconnect(l);
-    gl_ms now = gl_redis_now(l->store);
+    gl_ms now = gl_calls_now(&l->store->calls);
     l->since = now;
     l->retry_at = now + backoff(l);
     l->failures++;
     gl_redis_wake_up(l->store, l->retry_at - now);
     struct gl_redis_op *op;
-    while ((op = first_of(&lost)) != NULL) {
-        gl_list_remove(&op->at);
-        op->req->status =
-            gl_why(&op->req->why, GL_E_UNKNOWN,
+    while ((op = gl_redis_first(&lost)) != NULL) {
+        gl_list_remove(&op->call.link);
+        op->call.req->status =
+            gl_why(&op->call.req->why, GL_E_UNKNOWN,
                    "it was sent to the store, but the answer did not come: %s", why->text);
         gl_redis_complete(l->store, op);
     }
@@ -226,12 +218,11 @@ void gl_redis_link_ready(struct gl_redis_link *l)
  * nothing of them was written. */
 static void give_up_held(struct gl_redis_link *l)
 {
-    struct gl_redis_op *op, *next = first_of(&l->held);
+    struct gl_redis_op *op, *next = gl_redis_first(&l->held);
     while ((op = next) != NULL) {
-        struct gl_link *at = op->at.next;
-        next = at != &l->held ? GL_CONTAINER(at, struct gl_redis_op, at) : NULL;
+        next = gl_redis_next(&l->held, op);
         if (op->verb->once) {
-            gl_list_remove(&op->at);
+            gl_list_remove(&op->call.link);
             gl_redis_fail(l->store, op, GL_E_UNAVAILABLE,
                           "the server could not take it in its turn");
         }
@@ -240,7 +231,7 @@ static void give_up_held(struct gl_redis_link *l)
 
 static void hold(struct gl_redis_link *l, struct gl_redis_op *op)
 {
-    gl_list_push(&l->held, &op->at);
+    gl_list_push(&l->held, &op->call.link);
 }
 
 /* Everything that was sent has been answered: what was held may be sent again. */
@@ -261,13 +252,13 @@ static void release_held(struct gl_redis_link *l)
         gl_redis_greet_reload(l);
         return;
     }
-    l->retry_at = gl_redis_now(l->store) + PAUSE_MS;
+    l->retry_at = gl_calls_now(&l->store->calls) + PAUSE_MS;
     gl_redis_wake_up(l->store, PAUSE_MS);
 }
 
 static void on_error(struct gl_redis_link *l, struct gl_redis_op *op, gl_str error)
 {
-    struct gl_store_req *req = op->req;
+    struct gl_store_req *req = op->call.req;
     switch (gl_redis_judge(error)) {
     case GL_REDIS_RELOAD:
         l->reload = true;
@@ -315,11 +306,11 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
     if (n <= 0) {
         doubt(s);
     }
-    if (ok || op->hold || op->req->status != 0) {
+    if (ok || op->hold || op->call.req->status != 0) {
         return;
     }
-    op->req->status =
-        gl_why(&op->req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE,
+    op->call.req->status =
+        gl_why(&op->call.req->why, op->verb->once ? GL_E_UNKNOWN : GL_E_UNAVAILABLE,
                "done, but %lld of %u replicas have confirmed it within %lld ms: if the server is "
                "lost now, it may be lost, too; bring its replicas back, or change wait_replicas in "
                "the store's address",
@@ -328,7 +319,7 @@ static void on_confirmed(struct gl_redis *s, struct gl_redis_op *op,
 
 static void finish(struct gl_redis_link *l, struct gl_redis_op *op)
 {
-    gl_list_remove(&op->at);
+    gl_list_remove(&op->call.link);
     l->sent_n--;
     if (op->hold) {
         hold(l, op);
@@ -359,10 +350,15 @@ void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
     gl_arena_reset(&l->arena);
     if (reply->type == GL_REDIS_ERROR) {
         on_error(l, op, reply->text);
-    } else if (op->verb->decode(l->store, op, reply, &l->arena) == GL_REDIS_AGAIN) {
-        gl_list_remove(&op->at);
+    } else {
+        op->arena = &l->arena;
+        op->verb->decode(op, reply);
+    }
+    if (op->again) {
+        op->again = false;
+        gl_list_remove(&op->call.link);
         l->sent_n--;
-        gl_list_push(l->waiting.next, &op->at);
+        gl_list_push(l->waiting.next, &op->call.link);
         return;
     }
     if (op->due == 0) {
@@ -372,7 +368,7 @@ void gl_redis_link_answer(struct gl_redis_link *l, struct gl_redis_op *op,
 
 static void on_answer(struct gl_redis_link *l, const struct gl_redis_reply *reply)
 {
-    struct gl_redis_op *op = first_of(&l->sent);
+    struct gl_redis_op *op = gl_redis_first(&l->sent);
     if (op == NULL) {
         gl_redis_link_stray(l);
     } else if (op->group_n > 0) {
@@ -399,7 +395,7 @@ static void on_opened(void *owner)
 {
     struct gl_redis_link *l = owner;
     l->state = GL_REDIS_GREETING;
-    l->since = gl_redis_now(l->store);
+    l->since = gl_calls_now(&l->store->calls);
     l->step = 0;
     gl_redis_greet(l);
 }
@@ -410,7 +406,7 @@ static void on_received(void *owner, gl_str bytes)
     struct gl_conn *conn = l->conn;
     const struct gl_redis_reply *reply = NULL;
     struct gl_why why;
-    l->heard_at = gl_redis_now(l->store);
+    l->heard_at = gl_calls_now(&l->store->calls);
     int err = gl_redis_reader_feed(l->reader, bytes, &why);
     while (err == 0) {
         err = gl_redis_reader_next(l->reader, &reply, &why);
@@ -439,7 +435,7 @@ void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
 {
     struct gl_redis *s = l->store;
     l->state = GL_REDIS_CONNECTING;
-    l->since = gl_redis_now(s);
+    l->since = gl_calls_now(&s->calls);
     l->sent_bytes = 0;
     l->reload = l->moved = false;
     l->group_seen = 0;
@@ -447,7 +443,7 @@ void gl_redis_link_connect(struct gl_redis_link *l, gl_str host, uint16_t port)
     gl_buf_reset(&l->out);
     l->reader = gl_redis_reader_new();
     l->conn = gl_conn_open(
-        s->loop,
+        s->calls.loop,
         &(struct gl_conn_target){
             .host = host, .port = port, .timeout_ms = s->url.connect_timeout_ms, .tls = s->tls},
         &(struct gl_conn_events){
@@ -461,16 +457,16 @@ static void sweep_waiting(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis *s = l->store;
     struct gl_redis_op *op;
-    while ((op = first_of(&l->waiting)) != NULL) {
+    while ((op = gl_redis_first(&l->waiting)) != NULL) {
         if (s->refusal.code != 0) {
-            gl_list_remove(&op->at);
+            gl_list_remove(&op->call.link);
             gl_redis_fail(s, op, s->refusal.code, s->refusal.text);
         } else if (now - op->called_at >= s->url.timeout_ms) {
-            gl_list_remove(&op->at);
+            gl_list_remove(&op->call.link);
             gl_redis_fail(s, op, GL_E_UNAVAILABLE,
-                          op->req->why.code != 0   ? op->req->why.text
-                          : s->last_loss.code != 0 ? s->last_loss.text
-                                                   : "the store did not get to it in time");
+                          op->call.req->why.code != 0 ? op->call.req->why.text
+                          : s->last_loss.code != 0    ? s->last_loss.text
+                                                      : "the store did not get to it in time");
         } else {
             return;
         }
@@ -480,7 +476,7 @@ static void sweep_waiting(struct gl_redis_link *l, gl_ms now)
 static void check_silence(struct gl_redis_link *l, gl_ms now)
 {
     struct gl_redis *s = l->store;
-    struct gl_redis_op *op = first_of(&l->sent);
+    struct gl_redis_op *op = gl_redis_first(&l->sent);
     gl_ms since = op != NULL ? op->sent_at : l->state == GL_REDIS_GREETING ? l->since : now;
     since = since > l->heard_at ? since : l->heard_at; /* others before it may wait for replicas */
     if (now - since < s->url.timeout_ms) {

@@ -8,12 +8,9 @@
 #ifndef GL_STORE_REDIS_PARTS_H
 #define GL_STORE_REDIS_PARTS_H
 
-#include "base/list.h"
-#include "base/mem.h"
-#include "base/rng.h"
-#include "os/loop.h"
 #include "port/findings.h"
-#include "port/store.h"
+#include "store/common/answer.h"
+#include "store/common/arg.h"
 #include "store/common/conn.h"
 #include "store/redis/redis_resp.h"
 #include "store/redis/redis_scripts.h"
@@ -27,58 +24,43 @@ struct gl_redis_plan;
 
 /* ---- requests ---- */
 
-enum gl_redis_next { GL_REDIS_DONE, GL_REDIS_AGAIN /* it has another question */ };
-
 struct gl_redis_verb {
     bool writes; /* goes by the link for writes, and may be confirmed by a WAIT */
     bool once;   /* must not be sent a second time when nobody knows what became of the first */
-    /* Append the command. */
-    void (*encode)(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out);
-    /* Fill op->req from an answer that is no error. */
-    enum gl_redis_next (*decode)(struct gl_redis *s, struct gl_redis_op *op,
-                                 const struct gl_redis_reply *reply, struct gl_arena *a);
+    void (*encode)(const struct gl_redis_op *op, struct gl_buf *out); /* append the command */
+    /* Fill the request from an answer that is not an error; or set op->again. */
+    void (*decode)(struct gl_redis_op *op, const struct gl_redis_reply *reply);
 };
 
 struct gl_redis_op {
-    struct gl_link at; /* in one of its link's lists */
-    struct gl_store_req *req;
+    struct gl_call call; /* first; its link is in one of the lists of a link */
+    struct gl_redis *store;
     const struct gl_redis_verb *verb;
-    gl_str context;
     gl_ms called_at, sent_at;
-    uint64_t offset;     /* of its first byte in what its link has sent */
-    bool confirm;        /* replicas must have it, too: a WAIT goes behind it */
-    unsigned due;        /* answers that are still to come */
-    bool asked_replicas; /* the last of them is that of a WAIT */
-    bool hold;           /* its answer was one that allows to try again */
-    size_t group_n;      /* it is the first of so many that one EXEC carries out; 0: it is not */
-    char *kept;          /* what must outlive the answer; on the heap, or NULL */
-    uint64_t opening;    /* tells a session that is wished for again from another one */
-    union {
-        const struct gl_tx *tx;
-        const struct gl_session_wish *wish;
-        struct {
-            gl_str id, about;
-            gl_ms ttl_ms;
-            bool declare;
-            uint64_t tx_id; /* resolve */
-        } session;
-        struct {
-            const struct gl_key *keys;
-            size_t n;
-        } get;
-        const struct gl_range *range;
-        const struct gl_listing *listing;
-        struct {
-            gl_str kind, id;
-            int64_t from;
-            size_t limit;
-        } log;
-        struct {
-            gl_str after;
-            size_t limit;
-        } export;
-    } u;
+    uint64_t offset;        /* of its first byte in what its link has sent */
+    bool confirm;           /* replicas must have it, too: a WAIT goes behind it */
+    unsigned due;           /* answers that are still to come */
+    bool asked_replicas;    /* the last of them is that of a WAIT */
+    bool hold;              /* its answer was one that allows to try again */
+    bool again;             /* it has another question */
+    size_t group_n;         /* it is the first of so many that one EXEC carries out; 0: it is not */
+    char *kept;             /* what must outlive the answer; on the heap, or NULL */
+    uint64_t opening;       /* tells a session that is wished for again from another one */
+    struct gl_arena *arena; /* of the answer, while it is decoded */
 };
+
+static inline struct gl_redis_op *gl_redis_first(struct gl_link *list) /* NULL if empty */
+{
+    struct gl_call *call = gl_call_first(list);
+    return call != NULL ? GL_CONTAINER(call, struct gl_redis_op, call) : NULL;
+}
+
+static inline struct gl_redis_op *gl_redis_next(struct gl_link *list, const struct gl_redis_op *op)
+{
+    return op->call.link.next != list
+               ? GL_CONTAINER(gl_call_next(&op->call), struct gl_redis_op, call)
+               : NULL;
+}
 
 /* ---- links ---- */
 
@@ -141,8 +123,7 @@ struct gl_redis_facts { /* what a server says about itself */
 };
 
 struct gl_redis {
-    struct gl_store port;
-    struct gl_loop *loop;
+    struct gl_calls calls; /* first */
     struct gl_arena arena; /* of what never changes */
     struct gl_redis_url url;
     struct gl_conn_tls *tls;
@@ -154,22 +135,15 @@ struct gl_redis {
     bool met;
     bool probed;    /* we may do all we need to do */
     bool no_groups; /* but not MULTI */
-    struct gl_store_events events;
     struct gl_redis_link links[GL_REDIS_ROLES_N];
-    struct gl_pool pool;
-    struct gl_rng rng;
     struct event *tick;
-    gl_ms tick_at; /* INT64_MAX: it is not set */
-    size_t pending_n;
+    gl_ms tick_at;           /* INT64_MAX: it is not set */
     struct gl_why refusal;   /* code != 0: no request can be served, and why */
     struct gl_why last_loss; /* why there is no connection */
     struct gl_redis_facts facts;
     bool had_replicas;
     unsigned sentinel_at;       /* whom to ask first */
     struct gl_redis_plan *plan; /* of the export under way */
-    bool closing;
-    void (*closed)(void *owner);
-    void *closed_owner;
 };
 
 /* redis_link.c */
@@ -232,18 +206,28 @@ void gl_redis_find_tick(struct gl_redis_link *l, gl_ms now);
 /* redis_export.c */
 void gl_redis_plan_free(struct gl_redis_plan *p); /* NULL is fine */
 
-/* The verbs. */
+/* The verbs: redis_commit.c, redis_session.c, redis_read.c, redis_export.c. */
 extern const struct gl_redis_verb gl_redis_verb_commit, gl_redis_verb_resolve,
     gl_redis_verb_session_open, gl_redis_verb_session_renew, gl_redis_verb_session_end,
     gl_redis_verb_session_dead, gl_redis_verb_session_list, gl_redis_verb_time, gl_redis_verb_get,
-    gl_redis_verb_list, gl_redis_verb_range, gl_redis_verb_log, gl_redis_verb_measure,
+    gl_redis_verb_list, gl_redis_verb_range, gl_redis_verb_log_read, gl_redis_verb_measure,
     gl_redis_verb_export,
     gl_redis_verb_too_large; /* in its turn, the refusal of a transaction that is */
 
+/* redis_read.c: an answer that is a list of what the call reads. */
+void gl_redis_decode_page(struct gl_redis_op *op, const struct gl_redis_reply *reply);
+
+enum { GL_REDIS_COMMIT_BYTES_MAX = 256 << 20 };
+
 /* redis_encode.c: the pieces of commands */
-/* EVALSHA with `n` arguments behind context and home. */
-void gl_redis_eval(struct gl_redis *s, const struct gl_redis_op *op, enum gl_redis_script script,
-                   size_t n, struct gl_buf *out);
+/* EVALSHA with `n` arguments behind context and home, which must follow. */
+void gl_redis_eval_open(const struct gl_redis_op *op, enum gl_redis_script script, size_t n,
+                        struct gl_buf *out);
+/* EVALSHA with these arguments: gl_redis_eval(op, script, out, gl_arg_text(id)). */
+#define gl_redis_eval(op, script, out, ...) \
+    gl_redis_eval_n((op), (script), (out), GL_ARGS(__VA_ARGS__))
+void gl_redis_eval_n(const struct gl_redis_op *op, enum gl_redis_script script, struct gl_buf *out,
+                     const struct gl_arg *args, size_t n);
 /* A name as a part of a key: ':' would end it. Kinds, indexes and queues are usually as they are.
  */
 gl_str gl_redis_name(gl_str name, struct gl_buf *scratch);
@@ -254,9 +238,10 @@ enum { GL_REDIS_SCORE_BYTES = 16 };
 void gl_redis_score(int64_t score, char ret[static GL_REDIS_SCORE_BYTES]); /* in order as text */
 bool gl_redis_unscore(gl_str member, int64_t *ret_score, gl_str *ret_id);
 void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bool whole);
+/* An entry of a log; false: it is none of ours. */
+bool gl_redis_log_entry(struct gl_log_entry *ret, const struct gl_redis_reply *reply);
 
 /* redis.c */
-gl_ms gl_redis_now(const struct gl_redis *s);
 void gl_redis_complete(struct gl_redis *s, struct gl_redis_op *op);
 void gl_redis_fail(struct gl_redis *s, struct gl_redis_op *op, int code, const char *text);
 void gl_redis_refuse(struct gl_redis *s, const struct gl_why *why);

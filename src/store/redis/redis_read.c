@@ -11,31 +11,82 @@ static size_t limit_of(size_t limit)
 
 /* ---- get ---- */
 
-static void encode_get(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_get(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_GET, op->u.get.n, out);
-    for (size_t i = 0; i < op->u.get.n; i++) {
-        gl_redis_key_arg(out, op->u.get.keys[i].kind, op->u.get.keys[i].id);
+    gl_redis_eval_open(op, GL_REDIS_SCRIPT_GET, op->call.get.n, out);
+    for (size_t i = 0; i < op->call.get.n; i++) {
+        gl_redis_key_arg(out, op->call.get.keys[i].kind, op->call.get.keys[i].id);
     }
 }
 
-static enum gl_redis_next decode_get(struct gl_redis *s, struct gl_redis_op *op,
-                                     const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_get(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
-    size_t n = op->u.get.n;
-    struct gl_record *all = GL_NEW_ARRAY(a, struct gl_record, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        all[i].kind = op->u.get.keys[i].kind;
-        all[i].id = op->u.get.keys[i].id;
+    struct gl_record *all = gl_answer_records(&op->call, op->arena);
+    for (size_t i = 0; i < op->call.get.n; i++) {
         gl_redis_record(&all[i], gl_redis_item(reply, i), true);
     }
-    op->req->records = all;
-    op->req->records_n = n;
-    return GL_REDIS_DONE;
 }
 
 const struct gl_redis_verb gl_redis_verb_get = {.encode = encode_get, .decode = decode_get};
+
+/* ---- pages ---- */
+
+struct page {
+    struct gl_answer answer;
+    const struct gl_redis_reply *reply;
+    size_t at;
+};
+
+static void read_session(struct gl_session_info *ret, const struct gl_redis_reply *r)
+{
+    ret->id = gl_redis_text(gl_redis_item(r, 0));
+    ret->node = gl_redis_text(gl_redis_item(r, 1));
+    (void)gl_redis_u64(gl_redis_item(r, 2), &ret->incarnation);
+    (void)gl_redis_i64(gl_redis_item(r, 3), &ret->left_ms);
+    ret->dead = gl_str_is(gl_redis_text(gl_redis_item(r, 4)), "1");
+    ret->about = gl_redis_text(gl_redis_item(r, 5));
+}
+
+static bool read_item(struct page *p, const struct gl_redis_reply *r, void *item)
+{
+    const struct gl_call *call = p->answer.call;
+    struct gl_record *record = item;
+    struct gl_index_entry *entry = item;
+    switch (call->type) {
+    case GL_CALL_LIST:
+        *record = (struct gl_record){.kind = call->listing->kind, .id = gl_redis_text(r)};
+        gl_redis_record(record, gl_redis_item(p->reply, p->at++), !call->listing->ids_only);
+        return true;
+    case GL_CALL_RANGE:
+        return gl_redis_unscore(gl_redis_text(r), &entry->score, &entry->id);
+    case GL_CALL_LOG_READ:
+        return gl_redis_log_entry(item, r);
+    case GL_CALL_SESSION_LIST:
+        read_session(item, r);
+        return true;
+    default:
+        GL_UNREACHABLE();
+    }
+}
+
+/* What cannot be read is not ours, and is left out. */
+static bool next(struct gl_answer *a, void *item)
+{
+    struct page *p = GL_CONTAINER(a, struct page, answer);
+    while (p->at < p->reply->items_n) {
+        if (read_item(p, gl_redis_item(p->reply, p->at++), item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void gl_redis_decode_page(struct gl_redis_op *op, const struct gl_redis_reply *reply)
+{
+    struct page p = {.answer = {.call = &op->call, .arena = op->arena, .next = next},
+                     .reply = reply};
+    gl_answer_fill(&p.answer);
+}
 
 /* ---- list ---- */
 
@@ -64,12 +115,12 @@ static void bound_above(struct gl_buf *out, gl_str prefix)
     gl_redis_arg_close(out);
 }
 
-static void encode_list(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    const struct gl_listing *l = op->u.listing;
+    const struct gl_listing *l = op->call.listing;
     bool after_in = gl_str_starts(l->after, l->prefix);
     bool after_before = gl_str_cmp(l->after, l->prefix) < 0;
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIST, 8, out);
+    gl_redis_eval_open(op, GL_REDIS_SCRIPT_LIST, 8, out);
     gl_redis_arg_c(out, l->live_only ? "live" : "ids");
     gl_redis_name_arg(out, l->kind);
     if (l->descending) {
@@ -94,24 +145,8 @@ static void encode_list(struct gl_redis *s, const struct gl_redis_op *op, struct
     gl_redis_arg_u64(out, l->bytes_max);
 }
 
-static enum gl_redis_next decode_list(struct gl_redis *s, struct gl_redis_op *op,
-                                      const struct gl_redis_reply *reply, struct gl_arena *a)
-{
-    (void)s;
-    const struct gl_listing *l = op->u.listing;
-    size_t n = reply->items_n / 2;
-    struct gl_record *all = GL_NEW_ARRAY(a, struct gl_record, n + 1);
-    for (size_t i = 0; i < n; i++) {
-        all[i].kind = l->kind;
-        all[i].id = gl_redis_text(gl_redis_item(reply, 2 * i));
-        gl_redis_record(&all[i], gl_redis_item(reply, 2 * i + 1), !l->ids_only);
-    }
-    op->req->records = all;
-    op->req->records_n = n;
-    return GL_REDIS_DONE;
-}
-
-const struct gl_redis_verb gl_redis_verb_list = {.encode = encode_list, .decode = decode_list};
+const struct gl_redis_verb gl_redis_verb_list = {.encode = encode_list,
+                                                 .decode = gl_redis_decode_page};
 
 /* ---- range ---- */
 
@@ -127,10 +162,10 @@ static void bound_score(struct gl_buf *out, char mark, int64_t score, char end, 
     gl_redis_arg_close(out);
 }
 
-static void encode_range(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_range(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    const struct gl_range *r = op->u.range;
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_RANGE, 4, out);
+    const struct gl_range *r = op->call.range;
+    gl_redis_eval_open(op, GL_REDIS_SCRIPT_RANGE, 4, out);
     gl_redis_name_arg(out, r->index);
     if (r->after_id.n > 0 && r->after_score >= r->score_min) {
         bound_score(out, '(', r->after_score, ':', r->after_id);
@@ -141,68 +176,32 @@ static void encode_range(struct gl_redis *s, const struct gl_redis_op *op, struc
     gl_redis_arg_u64(out, limit_of(r->limit));
 }
 
-static enum gl_redis_next decode_range(struct gl_redis *s, struct gl_redis_op *op,
-                                       const struct gl_redis_reply *reply, struct gl_arena *a)
-{
-    (void)s;
-    struct gl_index_entry *all = GL_NEW_ARRAY(a, struct gl_index_entry, reply->items_n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < reply->items_n; i++) {
-        gl_str member = gl_redis_text(gl_redis_item(reply, i));
-        n += gl_redis_unscore(member, &all[n].score, &all[n].id); /* else a stranger's */
-    }
-    op->req->entries = all;
-    op->req->entries_n = n;
-    return GL_REDIS_DONE;
-}
-
-const struct gl_redis_verb gl_redis_verb_range = {.encode = encode_range, .decode = decode_range};
+const struct gl_redis_verb gl_redis_verb_range = {.encode = encode_range,
+                                                  .decode = gl_redis_decode_page};
 
 /* ---- logs ---- */
 
-static void encode_log(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_log(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_LOG, 3, out);
-    gl_redis_key_arg(out, op->u.log.kind, op->u.log.id);
-    gl_redis_arg_i64(out, op->u.log.from > 0 ? op->u.log.from : 0);
-    gl_redis_arg_u64(out, limit_of(op->u.log.limit));
+    gl_redis_eval_open(op, GL_REDIS_SCRIPT_LOG, 3, out);
+    gl_redis_key_arg(out, op->call.log.kind, op->call.log.id);
+    gl_redis_arg_i64(out, op->call.log.from > 0 ? op->call.log.from : 0);
+    gl_redis_arg_u64(out, limit_of(op->call.log.limit));
 }
 
-static enum gl_redis_next decode_log(struct gl_redis *s, struct gl_redis_op *op,
-                                     const struct gl_redis_reply *reply, struct gl_arena *a)
-{
-    (void)s;
-    struct gl_log_entry *all = GL_NEW_ARRAY(a, struct gl_log_entry, reply->items_n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < reply->items_n; i++) {
-        const struct gl_redis_reply *entry = gl_redis_item(reply, i);
-        gl_str rest, seq = gl_str_cut(gl_redis_text(gl_redis_item(entry, 0)), '-', &rest);
-        if (gl_str_i64(seq, &all[n].seq)) { /* else a stranger's */
-            all[n].value = gl_redis_text(gl_redis_item(gl_redis_item(entry, 1), 1));
-            n++;
-        }
-    }
-    op->req->log = all;
-    op->req->log_n = n;
-    return GL_REDIS_DONE;
-}
-
-const struct gl_redis_verb gl_redis_verb_log = {.encode = encode_log, .decode = decode_log};
+const struct gl_redis_verb gl_redis_verb_log_read = {.encode = encode_log,
+                                                     .decode = gl_redis_decode_page};
 
 /* ---- how much ---- */
 
-static void encode_measure(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_measure(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_MEASURE, 0, out);
+    gl_redis_eval_open(op, GL_REDIS_SCRIPT_MEASURE, 0, out);
 }
 
-static enum gl_redis_next decode_measure(struct gl_redis *s, struct gl_redis_op *op,
-                                         const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_measure(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
-    (void)a;
-    (void)gl_redis_u64(reply, &op->req->bytes);
-    return GL_REDIS_DONE;
+    (void)gl_redis_u64(reply, &op->call.req->bytes);
 }
 
 const struct gl_redis_verb gl_redis_verb_measure = {.encode = encode_measure,

@@ -70,6 +70,32 @@ void gl_redis_arg_i64(struct gl_buf *b, int64_t v)
     arg_digits(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v, v < 0);
 }
 
+void gl_redis_args(struct gl_buf *b, const struct gl_arg *args, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (args[i].type == GL_ARG_TEXT) {
+            gl_redis_arg(b, args[i].text);
+        } else {
+            gl_redis_arg_i64(b, args[i].number);
+        }
+    }
+}
+
+void gl_redis_say_n(struct gl_buf *b, const struct gl_arg *args, size_t n)
+{
+    gl_redis_command(b, n);
+    gl_redis_args(b, args, n);
+}
+
+void gl_redis_auth(struct gl_buf *b, gl_str user, gl_str password)
+{
+    if (user.n > 0) {
+        gl_redis_say(b, gl_arg_c("AUTH"), gl_arg_text(user), gl_arg_text(password));
+    } else {
+        gl_redis_say(b, gl_arg_c("AUTH"), gl_arg_text(password));
+    }
+}
+
 /* ---- looking at replies ---- */
 
 const struct gl_redis_reply *gl_redis_item(const struct gl_redis_reply *r, size_t i)

@@ -11,130 +11,79 @@ static int make_no_sense(struct gl_store_req *req)
 
 /* ---- sessions ---- */
 
-static void encode_open(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_open(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    const struct gl_session_wish *w = op->u.wish;
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 7, out);
-    gl_redis_arg_c(out, "open");
-    gl_redis_arg(out, w->node);
-    gl_redis_arg(out, w->nonce);
-    gl_redis_arg_i64(out, w->ttl_ms);
-    gl_redis_arg(out, w->about);
-    gl_redis_arg_u64(out, op->opening);
-    gl_redis_arg_c(out, s->identity);
+    const struct gl_session_wish *w = op->call.wish;
+    gl_redis_eval(op, GL_REDIS_SCRIPT_SESSION, out, gl_arg_c("open"), gl_arg_text(w->node),
+                  gl_arg_text(w->nonce), gl_arg_i64(w->ttl_ms), gl_arg_text(w->about),
+                  gl_arg_i64((int64_t)op->opening), gl_arg_c(op->store->identity));
 }
 
-static enum gl_redis_next decode_open(struct gl_redis *s, struct gl_redis_op *op,
-                                      const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_open(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
-    (void)a;
-    struct gl_store_req *req = op->req;
+    struct gl_store_req *req = op->call.req;
     gl_str id = gl_redis_text(gl_redis_item(reply, 0));
     if (id.n == 0 || !gl_redis_u64(gl_redis_item(reply, 1), &req->session.incarnation)) {
         (void)make_no_sense(req);
-        return GL_REDIS_DONE;
+        return;
     }
     gl_mem_free(op->kept);
     op->kept = gl_mem_alloc(id.n + 1);
     memcpy(op->kept, id.p, id.n);
     req->session.id = (gl_str){op->kept, id.n};
-    return GL_REDIS_DONE;
 }
 
-static void encode_verb(struct gl_redis *s, const struct gl_redis_op *op,
-                        enum gl_redis_script script, const char *verb, struct gl_buf *out)
+static void encode_renew(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, script, 2, out);
-    gl_redis_arg_c(out, verb);
-    gl_redis_arg(out, op->u.session.id);
+    gl_redis_eval(op, GL_REDIS_SCRIPT_SESSION, out, gl_arg_c("renew"),
+                  gl_arg_text(op->call.session.id), gl_arg_i64(op->call.session.ttl_ms),
+                  gl_arg_text(op->call.session.about), gl_arg_c(op->store->identity));
 }
 
-static void encode_renew(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_end(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_SESSION, 5, out);
-    gl_redis_arg_c(out, "renew");
-    gl_redis_arg(out, op->u.session.id);
-    gl_redis_arg_i64(out, op->u.session.ttl_ms);
-    gl_redis_arg(out, op->u.session.about);
-    gl_redis_arg_c(out, s->identity);
+    gl_redis_eval(op, GL_REDIS_SCRIPT_SESSION, out, gl_arg_c("end"),
+                  gl_arg_text(op->call.session.id));
 }
 
-static void encode_end(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_dead(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    encode_verb(s, op, GL_REDIS_SCRIPT_SESSION, "end", out);
+    bool declare = op->call.session.declare;
+    gl_redis_eval(op, declare ? GL_REDIS_SCRIPT_SESSION : GL_REDIS_SCRIPT_LIVES, out,
+                  gl_arg_c(declare ? "declare" : "dead"), gl_arg_text(op->call.session.id));
 }
 
-static void encode_dead(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void decode_renew(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    if (op->u.session.declare) {
-        encode_verb(s, op, GL_REDIS_SCRIPT_SESSION, "declare", out);
-    } else {
-        encode_verb(s, op, GL_REDIS_SCRIPT_LIVES, "dead", out);
-    }
-}
-
-static enum gl_redis_next decode_renew(struct gl_redis *s, struct gl_redis_op *op,
-                                       const struct gl_redis_reply *reply, struct gl_arena *a)
-{
-    (void)s;
-    (void)a;
     int64_t answer = -1;
     (void)gl_redis_i64(reply, &answer);
     if (answer != 0) {
-        op->req->status =
-            gl_why(&op->req->why, GL_E_GONE, "the session '%.*s' %s", GL_STR_ARG(op->u.session.id),
-                   answer > 0 ? "was declared dead" : "is not known");
+        op->call.req->status = gl_why(&op->call.req->why, GL_E_GONE, "the session '%.*s' %s",
+                                      GL_STR_ARG(op->call.session.id),
+                                      answer > 0 ? "was declared dead" : "is not known");
     }
-    return GL_REDIS_DONE;
 }
 
 /* Leaving is fine also when one is dead already. */
-static enum gl_redis_next decode_end(struct gl_redis *s, struct gl_redis_op *op,
-                                     const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_end(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
     int64_t answer = -1;
     if (gl_redis_i64(reply, &answer) && answer > 0) {
-        return GL_REDIS_DONE;
+        return;
     }
-    return decode_renew(s, op, reply, a);
+    decode_renew(op, reply);
 }
 
-static enum gl_redis_next decode_dead(struct gl_redis *s, struct gl_redis_op *op,
-                                      const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_dead(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
-    (void)a;
     int64_t answer = 0;
     (void)gl_redis_i64(reply, &answer);
-    op->req->session_dead = answer != 0; /* below 0: it is not known */
-    return GL_REDIS_DONE;
+    op->call.req->session_dead = answer != 0; /* below 0: it is not known */
 }
 
-static void encode_list(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    gl_redis_eval(s, op, GL_REDIS_SCRIPT_LIVES, 2, out);
-    gl_redis_arg_c(out, "list");
-    gl_redis_arg_u64(out, GL_SESSIONS_LISTED);
-}
-
-static enum gl_redis_next decode_list(struct gl_redis *s, struct gl_redis_op *op,
-                                      const struct gl_redis_reply *reply, struct gl_arena *a)
-{
-    (void)s;
-    struct gl_session_info *all = GL_NEW_ARRAY(a, struct gl_session_info, reply->items_n + 1);
-    for (size_t i = 0; i < reply->items_n; i++) {
-        const struct gl_redis_reply *r = gl_redis_item(reply, i);
-        all[i].id = gl_redis_text(gl_redis_item(r, 0));
-        all[i].node = gl_redis_text(gl_redis_item(r, 1));
-        (void)gl_redis_u64(gl_redis_item(r, 2), &all[i].incarnation);
-        (void)gl_redis_i64(gl_redis_item(r, 3), &all[i].left_ms);
-        all[i].dead = gl_str_is(gl_redis_text(gl_redis_item(r, 4)), "1");
-        all[i].about = gl_redis_text(gl_redis_item(r, 5));
-    }
-    op->req->sessions = all;
-    op->req->sessions_n = reply->items_n;
-    return GL_REDIS_DONE;
+    gl_redis_eval(op, GL_REDIS_SCRIPT_LIVES, out, gl_arg_c("list"), gl_arg_i64(GL_SESSIONS_LISTED));
 }
 
 /* All of them by the link that writes, also the questions: they come behind what was called before.
@@ -148,31 +97,26 @@ const struct gl_redis_verb gl_redis_verb_session_end = {
 const struct gl_redis_verb gl_redis_verb_session_dead = {
     .writes = true, .encode = encode_dead, .decode = decode_dead};
 const struct gl_redis_verb gl_redis_verb_session_list = {
-    .writes = true, .encode = encode_list, .decode = decode_list};
+    .writes = true, .encode = encode_list, .decode = gl_redis_decode_page};
 
 /* ---- the clock ---- */
 
-static void encode_time(struct gl_redis *s, const struct gl_redis_op *op, struct gl_buf *out)
+static void encode_time(const struct gl_redis_op *op, struct gl_buf *out)
 {
-    (void)s;
     (void)op;
-    gl_redis_command(out, 1);
-    gl_redis_arg_c(out, "TIME");
+    (void)op;
+    gl_redis_say(out, gl_arg_c("TIME"));
 }
 
-static enum gl_redis_next decode_time(struct gl_redis *s, struct gl_redis_op *op,
-                                      const struct gl_redis_reply *reply, struct gl_arena *a)
+static void decode_time(struct gl_redis_op *op, const struct gl_redis_reply *reply)
 {
-    (void)s;
-    (void)a;
     int64_t sec = 0, usec = 0;
     if (gl_redis_i64(gl_redis_item(reply, 0), &sec) &&
         gl_redis_i64(gl_redis_item(reply, 1), &usec)) {
-        op->req->time = sec * 1000 + usec / 1000;
+        op->call.req->time = sec * 1000 + usec / 1000;
     } else {
-        (void)make_no_sense(op->req);
+        (void)make_no_sense(op->call.req);
     }
-    return GL_REDIS_DONE;
 }
 
 const struct gl_redis_verb gl_redis_verb_time = {.encode = encode_time, .decode = decode_time};

@@ -44,7 +44,7 @@ static int guard_holds(struct gl_sqlite_db *db, const struct gl_guard *g, bool *
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
         return session_is(db, g->owner, g->type == GL_GUARD_DEAD, ret);
     }
-    gl_sqlite_db_bind(db, GL_SQLITE_GUARD, gl_sql_text(g->kind), gl_sql_text(g->id));
+    gl_sqlite_db_bind(db, GL_SQLITE_GUARD, gl_arg_text(g->kind), gl_arg_text(g->id));
     int rc = gl_sqlite_db_step(db, GL_SQLITE_GUARD);
     *ret = rc == SQLITE_ROW ? holds_on_row(db, g)
                             : g->type == GL_GUARD_ABSENT || g->type == GL_GUARD_NOT_LIVE;
@@ -67,25 +67,25 @@ static const struct {
     [GL_WRITE_LOG_TRIM] = {GL_SQLITE_LOG_TRIM, "n"},
 };
 
-static struct gl_sql_arg column_of(const struct gl_write *w, char column)
+static struct gl_arg column_of(const struct gl_write *w, char column)
 {
     switch (column) {
     case 'r':
-        return gl_sql_i64((int64_t)w->rev);
+        return gl_arg_i64((int64_t)w->rev);
     case 'o':
-        return gl_sql_text(w->owner);
+        return gl_arg_text(w->owner);
     case 't':
-        return gl_sql_i64((int64_t)w->token);
+        return gl_arg_i64((int64_t)w->token);
     case 'l':
-        return gl_sql_i64(w->live);
+        return gl_arg_i64(w->live);
     case 'v':
-        return gl_sql_text(w->value);
+        return gl_arg_text(w->value);
     case 'c':
-        return gl_sql_i64(gl_call_sum(w));
+        return gl_arg_i64(gl_call_sum(w));
     case 's':
-        return gl_sql_i64(w->score);
+        return gl_arg_i64(w->score);
     case 'n':
-        return gl_sql_i64(w->seq);
+        return gl_arg_i64(w->seq);
     default:
         GL_UNREACHABLE();
     }
@@ -94,7 +94,7 @@ static struct gl_sql_arg column_of(const struct gl_write *w, char column)
 static int write_one(struct gl_sqlite_db *db, const struct gl_write *w)
 {
     const char *columns = writes[w->type].columns;
-    struct gl_sql_arg args[8] = {gl_sql_text(w->kind), gl_sql_text(w->id)};
+    struct gl_arg args[8] = {gl_arg_text(w->kind), gl_arg_text(w->id)};
     size_t n = 2;
     for (; *columns != '\0'; columns++) {
         args[n++] = column_of(w, *columns);

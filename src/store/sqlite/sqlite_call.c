@@ -108,8 +108,7 @@ static int gone(const struct gl_call *call, bool known)
 static int change_session(struct gl_sqlite_worker *w, struct gl_sqlite_db *db,
                           enum gl_sqlite_statement st, struct gl_call *call)
 {
-    const struct gl_sql_arg args[] = {gl_sql_text(call->session.id),
-                                      gl_sql_text(call->session.about)};
+    const struct gl_arg args[] = {gl_arg_text(call->session.id), gl_arg_text(call->session.about)};
     gl_sqlite_db_bind_n(db, st, args, st == GL_SQLITE_SESSION_ABOUT ? 2 : 1);
     int rc = gl_sqlite_db_run(db, st);
     return rc == SQLITE_OK ? 0 : give_up(w, db, rc, &call->req->why);

@@ -238,13 +238,13 @@ void gl_sqlite_db_free(struct gl_sqlite_db *db)
 }
 
 void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
-                         const struct gl_sql_arg *args, size_t n)
+                         const struct gl_arg *args, size_t n)
 {
     for (int i = 0; (size_t)i < n; i++) {
-        const struct gl_sql_arg *a = &args[i];
+        const struct gl_arg *a = &args[i];
         /* In SQLite's order blobs follow texts. A NULL pointer would bind SQL's null. */
-        int rc = a->type == GL_SQL_TOP ? sqlite3_bind_zeroblob(db->stmts[st], i + 1, 0)
-                 : a->type == GL_SQL_TEXT
+        int rc = a->type == GL_ARG_TOP ? sqlite3_bind_zeroblob(db->stmts[st], i + 1, 0)
+                 : a->type == GL_ARG_TEXT
                      ? sqlite3_bind_text64(db->stmts[st], i + 1, a->text.p != NULL ? a->text.p : "",
                                            a->text.n, SQLITE_STATIC, SQLITE_UTF8)
                      : sqlite3_bind_int64(db->stmts[st], i + 1, a->number);

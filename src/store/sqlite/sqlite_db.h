@@ -129,14 +129,12 @@ void gl_sqlite_db_free(struct gl_sqlite_db *db); /* NULL is fine */
 
 /* ---- statements: bind all parameters, then run, or step and reset ---- */
 
-/* All parameters, in order: gl_sqlite_db_bind(db, st, gl_sql_text(kind), gl_sql_i64(seq)). The
+/* All parameters, in order: gl_sqlite_db_bind(db, st, gl_arg_text(kind), gl_arg_i64(seq)). The
  * bytes are not copied: they must live until the statement has been reset. A binding that is left
  * over from an earlier use is never read, because every use binds all parameters. */
-#define gl_sqlite_db_bind(db, st, ...)                                  \
-    gl_sqlite_db_bind_n((db), (st), (struct gl_sql_arg[]){__VA_ARGS__}, \
-                        sizeof((struct gl_sql_arg[]){__VA_ARGS__}) / sizeof(struct gl_sql_arg))
+#define gl_sqlite_db_bind(db, st, ...) gl_sqlite_db_bind_n((db), (st), GL_ARGS(__VA_ARGS__))
 void gl_sqlite_db_bind_n(struct gl_sqlite_db *db, enum gl_sqlite_statement st,
-                         const struct gl_sql_arg *args, size_t n);
+                         const struct gl_arg *args, size_t n);
 /* rc of a statement without rows: SQLITE_OK, or what went wrong. */
 int gl_sqlite_db_run(struct gl_sqlite_db *db, enum gl_sqlite_statement st);
 /* rc of the next row: SQLITE_ROW, SQLITE_DONE, or what went wrong. */

@@ -28,8 +28,8 @@ static bool step_get(struct gl_sql_rows *sql)
     for (r->rc = SQLITE_DONE; r->rc == SQLITE_DONE && r->key < call->get.n;) {
         const struct gl_key *key = &call->get.keys[r->key++];
         gl_sqlite_db_reset(r->db, r->st);
-        gl_sqlite_db_bind(r->db, r->st, gl_sql_text(key->kind), gl_sql_text(key->id),
-                          gl_sql_i64((int64_t)r->key));
+        gl_sqlite_db_bind(r->db, r->st, gl_arg_text(key->kind), gl_arg_text(key->id),
+                          gl_arg_i64((int64_t)r->key));
         (void)step(sql);
     }
     return r->rc == SQLITE_ROW;

@@ -8,29 +8,29 @@
 
 static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation, gl_str about)
 {
-    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_KILL, gl_sql_text(id));
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_KILL, gl_arg_text(id));
     int rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_KILL);
     if (rc != SQLITE_OK) {
         return rc;
     }
     if (incarnation > GL_SESSIONS_KEPT) {
-        gl_sqlite_db_bind(db, GL_SQLITE_SESSION_FORGET, gl_sql_text(node),
-                          gl_sql_i64((int64_t)(incarnation - GL_SESSIONS_KEPT)));
+        gl_sqlite_db_bind(db, GL_SQLITE_SESSION_FORGET, gl_arg_text(node),
+                          gl_arg_i64((int64_t)(incarnation - GL_SESSIONS_KEPT)));
         rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_FORGET);
     }
     if (rc != SQLITE_OK) {
         return rc;
     }
-    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_ADD, gl_sql_text(id), gl_sql_text(node),
-                      gl_sql_i64((int64_t)incarnation), gl_sql_i64((int64_t)db->group_n),
-                      gl_sql_text(about));
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_ADD, gl_arg_text(id), gl_arg_text(node),
+                      gl_arg_i64((int64_t)incarnation), gl_arg_i64((int64_t)db->group_n),
+                      gl_arg_text(about));
     return gl_sqlite_db_run(db, GL_SQLITE_SESSION_ADD);
 }
 
 int gl_sqlite_session_begin(struct gl_sqlite_db *db, gl_str node, gl_str nonce, gl_str about,
                             struct gl_buf *id, uint64_t *ret_incarnation)
 {
-    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_LAST, gl_sql_text(node));
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_LAST, gl_arg_text(node));
     int64_t last;
     int rc = gl_sqlite_db_number(db, GL_SQLITE_SESSION_LAST, &last);
     if (rc != SQLITE_OK) {
@@ -62,13 +62,13 @@ int gl_sqlite_session_introduce(struct gl_sqlite_worker *w, struct gl_sqlite_db 
     if (rc != SQLITE_OK || !w->session_over) {
         return rc;
     }
-    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_END, gl_sql_text(gl_buf_view(&w->session)));
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_END, gl_arg_text(gl_buf_view(&w->session)));
     return gl_sqlite_db_run(db, GL_SQLITE_SESSION_END);
 }
 
 int gl_sqlite_session_find(struct gl_sqlite_db *db, gl_str id, bool *ret_known, bool *ret_dead)
 {
-    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_GET, gl_sql_text(id));
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_GET, gl_arg_text(id));
     int rc = gl_sqlite_db_step(db, GL_SQLITE_SESSION_GET);
     *ret_known = rc == SQLITE_ROW;
     *ret_dead = rc == SQLITE_ROW && gl_sqlite_db_int(db, GL_SQLITE_SESSION_GET, 0) != 0;
@@ -100,10 +100,10 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_call *fi
         return SQLITE_OK;
     }
     uint64_t number = ++db->group_n;
-    gl_sqlite_db_bind(db, GL_SQLITE_REMEMBER, gl_sql_i64((int64_t)(number % GL_SQLITE_GROUPS_KEPT)),
-                      gl_sql_i64((int64_t)number), gl_sql_text(first->tx->session),
-                      gl_sql_i64((int64_t)lowest), gl_sql_i64((int64_t)highest),
-                      gl_sql_text(gl_buf_view(scratch)));
+    gl_sqlite_db_bind(db, GL_SQLITE_REMEMBER, gl_arg_i64((int64_t)(number % GL_SQLITE_GROUPS_KEPT)),
+                      gl_arg_i64((int64_t)number), gl_arg_text(first->tx->session),
+                      gl_arg_i64((int64_t)lowest), gl_arg_i64((int64_t)highest),
+                      gl_arg_text(gl_buf_view(scratch)));
     return gl_sqlite_db_run(db, GL_SQLITE_REMEMBER);
 }
 
@@ -129,7 +129,7 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
     if (rc != SQLITE_OK) {
         return rc;
     }
-    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_GET, gl_sql_text(session));
+    gl_sqlite_db_bind(db, GL_SQLITE_SESSION_GET, gl_arg_text(session));
     rc = gl_sqlite_db_step(db, GL_SQLITE_SESSION_GET);
     if (rc == SQLITE_ROW) {
         since = gl_sqlite_db_int(db, GL_SQLITE_SESSION_GET, 1);
@@ -138,7 +138,7 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
     if (rc != SQLITE_ROW && rc != SQLITE_DONE) {
         return rc;
     }
-    gl_sqlite_db_bind(db, GL_SQLITE_RECALL_FIRST, gl_sql_text(session));
+    gl_sqlite_db_bind(db, GL_SQLITE_RECALL_FIRST, gl_arg_text(session));
     rc = gl_sqlite_db_number(db, GL_SQLITE_RECALL_FIRST, &tx_first);
     if (rc != SQLITE_OK) {
         return rc;
@@ -152,7 +152,7 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
 int gl_sqlite_session_recall(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id,
                              int *ret_status)
 {
-    gl_sqlite_db_bind(db, GL_SQLITE_RECALL, gl_sql_text(session), gl_sql_i64((int64_t)tx_id));
+    gl_sqlite_db_bind(db, GL_SQLITE_RECALL, gl_arg_text(session), gl_arg_i64((int64_t)tx_id));
     int rc = gl_sqlite_db_step(db, GL_SQLITE_RECALL);
     if (rc == SQLITE_ROW) {
         bool refused = listed(gl_sqlite_db_str(db, GL_SQLITE_RECALL, 0), tx_id);
