@@ -55,7 +55,7 @@ void bench_submit(struct bench *b)
     t->b = b;
     t->rq = (struct gl_request){.verb = GL_VERB_SUBMIT,
                                 .context = GL_S("default"),
-                                .submission = {.flow = b->flow},
+                                .submission = {.compiled = b->flow},
                                 .done = on_submitted,
                                 .owner = t};
     if (b->began != NULL) {
@@ -168,7 +168,8 @@ void bench_open(struct bench *b, uint32_t slots, uint32_t hot)
     char folder[512];
     struct gl_stores_config config = {.url = b->store_url, .data = b->data};
     struct gl_pool_config pool = {.name = GL_S("default"), .slots = slots};
-    struct gl_node_config node = {.name = gl_str_of(b->name),
+    struct gl_node_config node = {.context = GL_CONTEXT_DEFAULT,
+                                  .name = gl_str_of(b->name),
                                   .pools = &pool,
                                   .pools_n = 1,
                                   .hot_jobs_max = hot,
