@@ -8,6 +8,7 @@ enum gl_arg_type {
     GL_ARG_TEXT,
     GL_ARG_I64,
     GL_ARG_I32,
+    GL_ARG_BOOL,
     GL_ARG_TOP, /* greater than any text; only sqlite takes it */
 };
 
@@ -35,6 +36,11 @@ static inline struct gl_arg gl_arg_i64(int64_t number)
 static inline struct gl_arg gl_arg_i32(int32_t number)
 {
     return (struct gl_arg){.type = GL_ARG_I32, .number = number};
+}
+
+static inline struct gl_arg gl_arg_bool(bool value)
+{
+    return (struct gl_arg){.type = GL_ARG_BOOL, .number = value};
 }
 
 /* Several as an array and its length. */

@@ -3,22 +3,9 @@
 #include <event2/event.h>
 
 #include "base/check.h"
-#include "base/limits.h"
-#include "os/random.h"
 #include "store/postgres/postgres_parts.h"
 
 enum { TICK_US = 50000, LOST_RETRIES_MAX = 2 };
-
-static struct gl_postgres *of_port(struct gl_store *port)
-{
-    return GL_CONTAINER(port, struct gl_postgres, port);
-}
-
-gl_ms gl_postgres_now(struct gl_postgres *s)
-{
-    struct gl_clock *clock = gl_loop_clock(s->loop);
-    return clock->now(clock);
-}
 
 void gl_postgres_touch(struct gl_postgres *s)
 {
@@ -30,77 +17,36 @@ void gl_postgres_touch(struct gl_postgres *s)
 void gl_postgres_finish(struct gl_postgres_op *op)
 {
     op->is_finished = true;
-    if (op->type != GL_POSTGRES_OP_COMMIT && op->type != GL_POSTGRES_OP_RESOLVE) {
-        gl_list_push(&op->store->finished, &op->call.link);
+    if (op->call.type != GL_CALL_COMMIT && op->call.type != GL_CALL_RESOLVE) {
+        gl_list_push(&op->store->finished, &op->query.link);
     }
     gl_postgres_touch(op->store);
 }
 
 void gl_postgres_fail(struct gl_postgres_op *op, int status, const struct gl_why *why)
 {
-    op->req->status = status;
-    op->req->why = *why;
-    op->req->why.code = status;
+    op->call.req->status = status;
+    op->call.req->why = *why;
+    op->call.req->why.code = status;
     gl_postgres_finish(op);
 }
 
-static struct gl_postgres_op *new_op(struct gl_store *port, struct gl_store_req *req,
-                                     enum gl_postgres_op_type type)
+void gl_postgres_push_read(struct gl_postgres_op *op)
 {
-    struct gl_postgres *s = of_port(port);
-    GL_ASSERT(req->done != NULL);
-    gl_store_done *done = req->done;
-    void *owner = req->owner;
-    *req = (struct gl_store_req){.done = done, .owner = owner};
-    struct gl_postgres_op *op = gl_pool_alloc(&s->pool, sizeof(*op));
-    op->store = s;
-    op->req = req;
-    op->type = type;
-    op->call.type = &gl_postgres_op_call;
-    op->call.until = gl_postgres_now(s) + s->url.timeout_ms;
-    gl_list_init(&op->call.link);
-    gl_list_init(&op->order);
-    gl_list_init(&op->queue);
-    s->pending_n++;
-    return op;
-}
-
-/* True: it is finished already, because nothing can be begun any more. */
-static bool is_late(struct gl_postgres_op *op)
-{
-    if (!op->store->closing) {
-        return false;
-    }
-    struct gl_why why;
-    int status = gl_why(&why, GL_E_UNAVAILABLE, "store unavailable: it is closing");
-    gl_postgres_fail(op, status, &why);
-    return true;
-}
-
-static bool is_context(struct gl_postgres_op *op, gl_str name)
-{
-    if (gl_str_is_id(name)) {
-        return true;
-    }
-    struct gl_why why;
-    int status = gl_why(&why, GL_E_INVALID, "\"%.*s\" is no name for a context", GL_STR_ARG(name));
-    gl_postgres_fail(op, status, &why);
-    return false;
+    int role = op->call.type == GL_CALL_MEASURE ? GL_POSTGRES_CONTROL : GL_POSTGRES_READER;
+    gl_postgres_conn_push(&op->store->conns[role], &op->query);
 }
 
 static bool send_op(struct gl_postgres_conn *c, struct gl_postgres_call *call)
 {
-    struct gl_postgres_op *op = GL_CONTAINER(call, struct gl_postgres_op, call);
+    struct gl_postgres_op *op = GL_CONTAINER(call, struct gl_postgres_op, query);
     gl_postgres_args_reset(&c->store->args);
-    if (op->type == GL_POSTGRES_OP_EXPORT) {
-        return gl_postgres_export_send(c, op);
-    }
     return op->context != NULL ? gl_postgres_read_send(c, op) : gl_postgres_session_send(c, op);
 }
 
 static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call, PGresult *r)
 {
-    struct gl_postgres_op *op = GL_CONTAINER(call, struct gl_postgres_op, call);
+    struct gl_postgres_op *op = GL_CONTAINER(call, struct gl_postgres_op, query);
     c->store->lib.PQclear(op->result);
     op->result = r;
     return true;
@@ -110,14 +56,14 @@ static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call,
 static bool may_repeat(const struct gl_postgres_op *op, const struct gl_postgres_outcome *o)
 {
     return o->end == GL_POSTGRES_END_LOST
-               ? op->type != GL_POSTGRES_OP_SESSION_OPEN
+               ? op->call.type != GL_CALL_SESSION_OPEN
                : o->end == GL_POSTGRES_END_ERROR && gl_postgres_error_is_retried(o->state);
 }
 
 static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
                    const struct gl_postgres_outcome *o)
 {
-    struct gl_postgres_op *op = GL_CONTAINER(call, struct gl_postgres_op, call);
+    struct gl_postgres_op *op = GL_CONTAINER(call, struct gl_postgres_op, query);
     if (o->end == GL_POSTGRES_END_OK) {
         gl_postgres_finish(op);
         return;
@@ -125,7 +71,7 @@ static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
     c->store->lib.PQclear(op->result);
     op->result = NULL;
     if (may_repeat(op, o) && op->retries_n++ < LOST_RETRIES_MAX &&
-        call->until > gl_postgres_now(c->store)) {
+        call->until > gl_calls_now(&c->store->calls)) {
         gl_postgres_conn_push(c, call);
         return;
     }
@@ -138,212 +84,103 @@ const struct gl_postgres_call_type gl_postgres_op_call = {
 static void complete(struct gl_postgres_op *op)
 {
     struct gl_postgres *s = op->store;
-    struct gl_store_req *req = op->req;
-    if (req->status == 0 && op->type == GL_POSTGRES_OP_EXPORT) {
-        gl_postgres_export_fill(op);
-    } else if (req->status == 0 && op->type != GL_POSTGRES_OP_COMMIT && op->context != NULL) {
-        gl_postgres_read_fill(op);
-    } else if (req->status == 0 && op->type != GL_POSTGRES_OP_COMMIT) {
-        gl_postgres_session_fill(op);
-    }
     PGresult *result = op->result;
-    gl_pool_free(&s->pool, op, sizeof(*op));
-    s->pending_n--;
-    req->done(req); /* It may start the next request, or free this one. */
+    if (op->call.req->status == 0 && op->call.type != GL_CALL_COMMIT) {
+        if (op->context != NULL) {
+            gl_postgres_read_fill(op);
+        } else {
+            gl_postgres_session_fill(op);
+        }
+    }
+    gl_calls_complete(&s->calls, &op->call);
     s->lib.PQclear(result);
     gl_arena_reset(&s->results);
 }
 
 /* ---- calls ---- */
 
-static void control(struct gl_postgres_op *op)
-{
-    if (!is_late(op)) {
-        gl_postgres_conn_push(&op->store->conns[GL_POSTGRES_CONTROL], &op->call);
-    }
-}
-
-static void session_open(struct gl_store *port, struct gl_store_req *req,
-                         const struct gl_session_wish *wish)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_SESSION_OPEN);
-    op->u.open = *wish;
-    control(op);
-}
-
-static void session_renew(struct gl_store *port, struct gl_store_req *req, gl_str session,
-                          gl_ms ttl_ms, gl_str about)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_SESSION_RENEW);
-    op->u.session.session = session;
-    op->u.session.ttl_ms = ttl_ms;
-    op->u.session.about = about;
-    control(op);
-}
-
-static void session_end(struct gl_store *port, struct gl_store_req *req, gl_str session)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_SESSION_END);
-    op->u.session.session = session;
-    control(op);
-}
-
-static void session_dead(struct gl_store *port, struct gl_store_req *req, gl_str session,
-                         bool declare)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_SESSION_DEAD);
-    op->u.session.session = session;
-    op->u.session.declare = declare;
-    control(op);
-}
-
-static void session_list(struct gl_store *port, struct gl_store_req *req)
-{
-    control(new_op(port, req, GL_POSTGRES_OP_SESSION_LIST));
-}
-
-static void time_of(struct gl_store *port, struct gl_store_req *req)
-{
-    control(new_op(port, req, GL_POSTGRES_OP_TIME));
-}
-
 /* One message holds all of a transaction, and the server takes messages below 1 GB. */
-static int check_sizes(const struct gl_tx *tx, struct gl_why *reterr_why)
-{
-    const size_t total_max = 512u << 20;
-    size_t total = 0;
-    for (size_t i = 0; i < tx->writes_n; i++) {
-        const struct gl_write *w = &tx->writes[i];
-        total += w->value.n;
-        if (w->value.n > GL_RECORD_BYTES_MAX || total > total_max) {
-            return gl_why(reterr_why, GL_E_LIMIT,
-                          "%.*s %.*s has %zu bytes; the store takes up to %d in one piece, and %zu "
-                          "in one transaction",
-                          GL_STR_ARG(w->kind), GL_STR_ARG(w->id), w->value.n,
-                          (int)GL_RECORD_BYTES_MAX, total_max);
-        }
-    }
-    return 0;
-}
+enum { COMMIT_BYTES_MAX = 512 << 20 };
 
-static void commit(struct gl_store *port, struct gl_store_req *req, const struct gl_tx *tx)
+/* Sets the status if it cannot be done. */
+static void begin_read(struct gl_postgres_op *op)
 {
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_COMMIT);
-    struct gl_why why;
-    op->u.tx = tx;
-    gl_list_push(&op->store->order, &op->order);
-    if (is_late(op) || !is_context(op, tx->context)) {
+    GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
+    struct gl_sql_args args;
+    struct gl_store_req *req = op->call.req;
+    req->status = gl_sql_ask(&op->call, &scratch, &args, &req->why);
+    if (req->status < 0) {
         return;
     }
-    int status = check_sizes(tx, &why);
-    if (status < 0) {
-        gl_postgres_fail(op, status, &why);
-        return;
-    }
-    op->context = gl_postgres_context_of(op->store, tx->context);
-    gl_postgres_order_add(op);
-}
-
-static void resolve(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str session,
-                    uint64_t tx_id)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_RESOLVE);
-    (void)context; /* all contexts of a store are in one database */
-    op->u.resolve.session = session;
-    op->u.resolve.id = tx_id;
-    gl_list_push(&op->store->order, &op->order);
-    if (!is_late(op)) {
-        gl_postgres_touch(op->store);
-    }
-}
-
-static void read_op(struct gl_postgres_op *op, gl_str context)
-{
-    struct gl_postgres *s = op->store;
-    if (is_late(op) || !is_context(op, context)) {
-        return;
-    }
-    op->context = gl_postgres_context_of(s, context);
-    op->call.slow = op->type == GL_POSTGRES_OP_MEASURE || op->type == GL_POSTGRES_OP_EXPORT;
+    op->context = gl_postgres_context_of(op->store, op->call.context);
+    op->query.slow = op->call.type == GL_CALL_MEASURE || op->call.type == GL_CALL_EXPORT;
     if (op->context->state == GL_POSTGRES_CONTEXT_READY) {
-        bool is_long = op->type == GL_POSTGRES_OP_MEASURE;
-        gl_postgres_conn_push(&s->conns[is_long ? GL_POSTGRES_CONTROL : GL_POSTGRES_READER],
-                              &op->call);
+        gl_postgres_push_read(op);
         return;
     }
-    gl_list_push(&op->context->reads, &op->call.link);
+    gl_list_push(&op->context->reads, &op->query.link);
     gl_postgres_context_ask(op->context, false);
 }
 
-static void get(struct gl_store *port, struct gl_store_req *req, gl_str context,
-                const struct gl_key *keys, size_t keys_n)
+static void begin_known(struct gl_postgres_op *op)
 {
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_GET);
-    op->u.get.keys = keys;
-    op->u.get.n = keys_n;
-    read_op(op, context);
+    struct gl_postgres *s = op->store;
+    struct gl_store_req *req = op->call.req;
+    switch (op->call.type) {
+    case GL_CALL_COMMIT:
+        req->status = gl_call_check_sizes(op->call.tx, COMMIT_BYTES_MAX, &req->why);
+        if (req->status == 0) {
+            op->context = gl_postgres_context_of(s, op->call.context);
+            gl_postgres_order_add(op);
+        }
+        return;
+    case GL_CALL_RESOLVE:
+        gl_postgres_touch(s); /* all contexts of a store are in one database */
+        return;
+    case GL_CALL_GET:
+    case GL_CALL_RANGE:
+    case GL_CALL_LIST:
+    case GL_CALL_LOG_READ:
+    case GL_CALL_EXPORT:
+    case GL_CALL_MEASURE:
+        begin_read(op);
+        return;
+    default:
+        gl_postgres_conn_push(&s->conns[GL_POSTGRES_CONTROL], &op->query);
+    }
 }
 
-static void range(struct gl_store *port, struct gl_store_req *req, gl_str context,
-                  const struct gl_range *r)
+static void begin(struct gl_calls *calls, struct gl_call *call)
 {
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_RANGE);
-    op->u.range = r;
-    read_op(op, context);
+    struct gl_postgres *s = GL_CONTAINER(calls, struct gl_postgres, calls);
+    struct gl_postgres_op *op = GL_CONTAINER(call, struct gl_postgres_op, call);
+    op->store = s;
+    op->query.type = &gl_postgres_op_call;
+    op->query.until = gl_calls_now(calls) + s->url.timeout_ms;
+    gl_list_init(&op->query.link);
+    gl_list_init(&op->order);
+    gl_list_init(&op->queue);
+    if (call->type == GL_CALL_COMMIT || call->type == GL_CALL_RESOLVE) {
+        gl_list_push(&s->order, &op->order);
+    }
+    if (!gl_call_is_refused(calls, call)) {
+        begin_known(op);
+    }
+    if (call->req->status < 0) {
+        gl_postgres_finish(op);
+    }
 }
 
-static void list(struct gl_store *port, struct gl_store_req *req, gl_str context,
-                 const struct gl_listing *l)
+static void close_store(struct gl_calls *calls)
 {
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_LIST);
-    op->u.listing = l;
-    read_op(op, context);
-}
-
-static void log_read(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str kind,
-                     gl_str id, int64_t from, size_t limit)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_LOG_READ);
-    op->u.log.kind = kind;
-    op->u.log.id = id;
-    op->u.log.from = from;
-    op->u.log.limit = limit;
-    read_op(op, context);
-}
-
-static void export(struct gl_store *port, struct gl_store_req *req, gl_str context, gl_str after,
-                   size_t limit)
-{
-    struct gl_postgres_op *op = new_op(port, req, GL_POSTGRES_OP_EXPORT);
-    op->u.export.after = after;
-    op->u.export.limit = limit;
-    read_op(op, context);
-}
-
-static void measure(struct gl_store *port, struct gl_store_req *req, gl_str context)
-{
-    read_op(new_op(port, req, GL_POSTGRES_OP_MEASURE), context);
-}
-
-static void listen_to(struct gl_store *port, const struct gl_store_events *events)
-{
-    of_port(port)->events = *events;
-}
-
-static void close_store(struct gl_store *port, void (*closed)(void *owner), void *owner)
-{
-    struct gl_postgres *s = of_port(port);
-    GL_ASSERT(!s->closing);
-    s->closing = true;
-    s->closed = closed;
-    s->closed_owner = owner;
-    gl_postgres_touch(s);
+    gl_postgres_touch(GL_CONTAINER(calls, struct gl_postgres, calls));
 }
 
 /* ---- turns ---- */
 
-static void free_store(struct gl_postgres *s)
+static void free_store(struct gl_calls *calls)
 {
+    struct gl_postgres *s = GL_CONTAINER(calls, struct gl_postgres, calls);
     for (size_t i = 0; i < s->conns_n; i++) {
         gl_postgres_conn_done(&s->conns[i]);
     }
@@ -356,7 +193,7 @@ static void free_store(struct gl_postgres *s)
     event_free(s->wake_timer);
     gl_buf_done(&s->text);
     gl_buf_done(&s->identity);
-    gl_pool_done(&s->pool);
+    gl_calls_done(calls);
     gl_arena_done(&s->results);
     gl_arena_done(&s->arena);
     gl_postgres_lib_free(&s->lib);
@@ -370,7 +207,7 @@ static void open_for_work(struct gl_postgres *s)
     s->is_open =
         s->is_open ||
         (!s->check_only && s->conns[GL_POSTGRES_CONTROL].was_ready &&
-         (s->events.woken == NULL || listener->was_ready || listener->why.text[0] != '\0'));
+         (s->calls.events.woken == NULL || listener->was_ready || listener->why.text[0] != '\0'));
 }
 
 static void reject_all(struct gl_postgres *s)
@@ -383,7 +220,7 @@ static void reject_all(struct gl_postgres *s)
 
 static bool is_waiting(const struct gl_postgres *s)
 {
-    bool any = s->pending_n > 0 || s->wake_sent;
+    bool any = s->calls.pending_n > 0 || s->wake_sent;
     for (size_t i = 0; i < s->conns_n; i++) {
         any = any || s->conns[i].state != GL_POSTGRES_READY;
     }
@@ -403,7 +240,7 @@ static void on_turn(evutil_socket_t fd, short what, void *store)
     gl_postgres_order_turn(s);
     while ((l = gl_list_first(&s->finished)) != NULL) {
         gl_list_remove(l);
-        complete(GL_CONTAINER(l, struct gl_postgres_op, call.link));
+        complete(GL_CONTAINER(l, struct gl_postgres_op, query.link));
         gl_postgres_order_turn(s);
     }
     gl_postgres_lanes_turn(s);
@@ -411,13 +248,8 @@ static void on_turn(evutil_socket_t fd, short what, void *store)
         gl_postgres_conn_flush(&s->conns[i]);
     }
     gl_postgres_wake_flush(s);
-    if (s->closing && s->pending_n == 0) {
-        void (*closed)(void *owner) = s->closed;
-        void *owner = s->closed_owner;
-        free_store(s);
-        if (closed != NULL) {
-            closed(owner);
-        }
+    if (s->calls.closing && s->calls.pending_n == 0) {
+        gl_calls_closed(&s->calls);
         return;
     }
     if (is_waiting(s) && !s->is_ticking) {
@@ -429,7 +261,7 @@ static void on_turn(evutil_socket_t fd, short what, void *store)
 static void on_tick(evutil_socket_t fd, short what, void *store)
 {
     struct gl_postgres *s = store;
-    gl_ms now = gl_postgres_now(s);
+    gl_ms now = gl_calls_now(&s->calls);
     (void)fd;
     (void)what;
     s->is_ticking = false;
@@ -451,36 +283,18 @@ static void on_wake_timer(evutil_socket_t fd, short what, void *store)
 
 /* ---- opening ---- */
 
-static const struct gl_store_ops ops = {
+static const struct gl_calls_engine engine = {
     .name = "postgres",
     .shared = true,
-    .session_open = session_open,
-    .session_renew = session_renew,
-    .session_end = session_end,
-    .session_dead = session_dead,
-    .session_list = session_list,
-    .commit = commit,
-    .resolve = resolve,
-    .get = get,
-    .range = range,
-    .list = list,
-    .log_read = log_read,
-    .time = time_of,
-    .export = export,
-    .listen = listen_to,
-    .measure = measure,
+    .call_bytes = sizeof(struct gl_postgres_op),
+    .begin = begin,
     .close = close_store,
+    .free = free_store,
 };
 
 static void set_up(struct gl_postgres *s)
 {
-    struct event_base *base = gl_loop_base(s->loop);
-    struct gl_entropy entropy = gl_random_entropy();
-    uint64_t seed;
-    entropy.fill(&entropy, &seed, sizeof(seed));
-    gl_rng_init(&s->rng, seed);
-    s->port.ops = &ops;
-    gl_pool_init(&s->pool);
+    struct event_base *base = gl_loop_base(s->calls.loop);
     gl_list_init(&s->finished);
     gl_map_init(&s->contexts);
     gl_map_init(&s->wakes);
@@ -511,7 +325,7 @@ static int open_store(struct gl_postgres **ret, const struct gl_postgres_config 
         gl_mem_free(s);
         return err;
     }
-    s->loop = loop;
+    gl_calls_init(&s->calls, &engine, loop);
     s->allow_loss = cfg->allow_loss;
     s->check_only = check_only;
     s->url.lanes_n = check_only ? 0 : s->url.lanes_n;
@@ -529,7 +343,7 @@ int gl_postgres_open(struct gl_store **ret, const struct gl_postgres_config *cfg
     GL_ASSERT(loop != NULL);
     int err = open_store(&s, cfg, loop, false, reterr_why);
     if (err == 0) {
-        *ret = &s->port;
+        *ret = &s->calls.port;
     }
     return err;
 }
@@ -544,9 +358,9 @@ static void on_closed(void *flag)
 static int look(struct gl_postgres *s, struct gl_why *reterr_why)
 {
     const struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_CONTROL];
-    gl_ms until = gl_postgres_now(s) + s->url.timeout_ms;
-    while (c->state != GL_POSTGRES_READY && s->verdict == 0 && gl_postgres_now(s) < until) {
-        (void)event_base_loop(gl_loop_base(s->loop), EVLOOP_ONCE);
+    gl_ms until = gl_calls_now(&s->calls) + s->url.timeout_ms;
+    while (c->state != GL_POSTGRES_READY && s->verdict == 0 && gl_calls_now(&s->calls) < until) {
+        (void)event_base_loop(gl_loop_base(s->calls.loop), EVLOOP_ONCE);
     }
     if (s->verdict != 0 && s->verdict != GL_E_INVALID) {
         gl_findings_add(s->findings, s->findings_arena, GL_FINDING_BAD, "%s", s->verdict_why.text);
@@ -572,7 +386,7 @@ int gl_postgres_check(const struct gl_postgres_config *cfg, struct gl_arena *a,
         s->findings = ret;
         s->findings_arena = a;
         err = look(s, reterr_why);
-        close_store(&s->port, on_closed, &closed);
+        s->calls.port.ops->close(&s->calls.port, on_closed, &closed);
         while (!closed) {
             (void)event_base_loop(gl_loop_base(loop), EVLOOP_ONCE);
         }

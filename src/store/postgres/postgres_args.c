@@ -29,12 +29,6 @@ static void add_32(struct gl_buf *b, uint32_t v)
     gl_buf_add(b, bytes, sizeof(bytes));
 }
 
-static void add_64(struct gl_buf *b, uint64_t v)
-{
-    add_32(b, (uint32_t)(v >> 32));
-    add_32(b, (uint32_t)v);
-}
-
 void gl_postgres_args_done(struct gl_postgres_args *a)
 {
     for (size_t i = 0; i < GL_POSTGRES_ARGS_MAX; i++) {
@@ -66,24 +60,35 @@ static struct gl_postgres_arg *next(struct gl_postgres_args *a)
     return arg;
 }
 
-void gl_postgres_args_text(struct gl_postgres_args *a, gl_str s)
+static void add_value(struct gl_buf *b, const struct gl_arg *arg)
 {
-    gl_buf_str(&next(a)->buf, s);
+    switch (arg->type) {
+    case GL_ARG_TEXT:
+        gl_buf_str(b, arg->text);
+        return;
+    case GL_ARG_I64:
+        add_32(b, (uint32_t)((uint64_t)arg->number >> 32));
+        add_32(b, (uint32_t)arg->number);
+        return;
+    case GL_ARG_I32:
+        add_32(b, (uint32_t)arg->number);
+        return;
+    case GL_ARG_BOOL:
+        gl_buf_char(b, arg->number != 0 ? 1 : 0);
+        return;
+    case GL_ARG_TOP:
+        break;
+    }
+    GL_UNREACHABLE();
 }
 
-void gl_postgres_args_i64(struct gl_postgres_args *a, int64_t v)
+void gl_postgres_args_put(struct gl_postgres_args *a, const struct gl_arg *args, size_t n)
 {
-    add_64(&next(a)->buf, (uint64_t)v);
-}
-
-void gl_postgres_args_i32(struct gl_postgres_args *a, int32_t v)
-{
-    add_32(&next(a)->buf, (uint32_t)v);
-}
-
-void gl_postgres_args_bool(struct gl_postgres_args *a, bool v)
-{
-    gl_buf_char(&next(a)->buf, v ? 1 : 0);
+    for (size_t i = 0; i < n; i++) {
+        if (args[i].type != GL_ARG_TOP) {
+            add_value(&next(a)->buf, &args[i]);
+        }
+    }
 }
 
 int gl_postgres_args_array(struct gl_postgres_args *a, enum gl_postgres_type type)
@@ -96,32 +101,13 @@ int gl_postgres_args_array(struct gl_postgres_args *a, enum gl_postgres_type typ
     return a->n - 1;
 }
 
-static struct gl_buf *item(struct gl_postgres_args *a, int array, size_t bytes)
+void gl_postgres_args_add(struct gl_postgres_args *a, int array, const struct gl_arg *item)
 {
+    static const uint32_t bytes[] = {[GL_ARG_I64] = 8, [GL_ARG_I32] = 4, [GL_ARG_BOOL] = 1};
     struct gl_postgres_arg *arg = &a->args[array];
     arg->items_n++;
-    add_32(&arg->buf, (uint32_t)bytes);
-    return &arg->buf;
-}
-
-void gl_postgres_args_add_text(struct gl_postgres_args *a, int array, gl_str s)
-{
-    gl_buf_str(item(a, array, s.n), s);
-}
-
-void gl_postgres_args_add_i64(struct gl_postgres_args *a, int array, int64_t v)
-{
-    add_64(item(a, array, 8), (uint64_t)v);
-}
-
-void gl_postgres_args_add_i32(struct gl_postgres_args *a, int array, int32_t v)
-{
-    add_32(item(a, array, 4), (uint32_t)v);
-}
-
-void gl_postgres_args_add_bool(struct gl_postgres_args *a, int array, bool v)
-{
-    gl_buf_char(item(a, array, 1), v ? 1 : 0);
+    add_32(&arg->buf, item->type == GL_ARG_TEXT ? (uint32_t)item->text.n : bytes[item->type]);
+    add_value(&arg->buf, item);
 }
 
 static void finish_array(struct gl_postgres_arg *arg)

@@ -3,7 +3,7 @@
 #ifndef GL_STORE_POSTGRES_ARGS_H
 #define GL_STORE_POSTGRES_ARGS_H
 
-#include "base/str.h"
+#include "store/common/arg.h"
 #include "store/postgres/postgres_lib.h"
 
 enum { GL_POSTGRES_ARGS_MAX = 56 };
@@ -32,17 +32,12 @@ struct gl_postgres_args { /* all-zero is an empty one */
 void gl_postgres_args_done(struct gl_postgres_args *a);
 void gl_postgres_args_reset(struct gl_postgres_args *a); /* keeps the memory */
 
-/* The next parameter. */
-void gl_postgres_args_text(struct gl_postgres_args *a, gl_str s); /* also bytes */
-void gl_postgres_args_i64(struct gl_postgres_args *a, int64_t v);
-void gl_postgres_args_i32(struct gl_postgres_args *a, int32_t v);
-void gl_postgres_args_bool(struct gl_postgres_args *a, bool v);
+/* The next parameters: gl_postgres_args_put(a, GL_ARGS(gl_arg_text(kind), gl_arg_i32(1))). A
+ * GL_ARG_TOP is left out. Text is also for bytes. */
+void gl_postgres_args_put(struct gl_postgres_args *a, const struct gl_arg *args, size_t n);
 /* The next parameter is an array; its number, for the items that follow in any order. */
 int gl_postgres_args_array(struct gl_postgres_args *a, enum gl_postgres_type type);
-void gl_postgres_args_add_text(struct gl_postgres_args *a, int array, gl_str s);
-void gl_postgres_args_add_i64(struct gl_postgres_args *a, int array, int64_t v);
-void gl_postgres_args_add_i32(struct gl_postgres_args *a, int array, int32_t v);
-void gl_postgres_args_add_bool(struct gl_postgres_args *a, int array, bool v);
+void gl_postgres_args_add(struct gl_postgres_args *a, int array, const struct gl_arg *item);
 
 void gl_postgres_args_finish(struct gl_postgres_args *a);
 

@@ -43,7 +43,8 @@ static void watch(struct gl_postgres_conn *c, short what)
         return;
     }
     unwatch(c);
-    c->event = event_new(gl_loop_base(c->store->loop), fd, (short)(what | EV_PERSIST), on_event, c);
+    c->event =
+        event_new(gl_loop_base(c->store->calls.loop), fd, (short)(what | EV_PERSIST), on_event, c);
     GL_ASSERT(c->event != NULL);
     (void)event_add(c->event, NULL); /* fails only without memory */
     c->fd = fd;
@@ -60,7 +61,7 @@ static void expect(struct gl_postgres_conn *c)
 {
     struct gl_link *first = gl_list_first(&c->sent);
     if (first != NULL) {
-        c->until = gl_postgres_now(c->store) +
+        c->until = gl_calls_now(&c->store->calls) +
                    limit_of(c, GL_CONTAINER(first, struct gl_postgres_call, link));
     }
 }
@@ -80,7 +81,7 @@ bool gl_postgres_conn_write(struct gl_postgres_conn *c)
 static void schedule(struct gl_postgres_conn *c, bool was_ready)
 {
     struct gl_postgres *s = c->store;
-    gl_ms now = gl_postgres_now(s);
+    gl_ms now = gl_calls_now(&s->calls);
     if (was_ready) {
         c->hosts_tried = 0;
         c->backoff_ms = 0;
@@ -94,7 +95,7 @@ static void schedule(struct gl_postgres_conn *c, bool was_ready)
         gl_ms more = c->backoff_ms * 2;
         more = more < BACKOFF_MS_MIN ? BACKOFF_MS_MIN : more;
         c->backoff_ms = more > BACKOFF_MS_MAX ? BACKOFF_MS_MAX : more;
-        c->retry_at = now + c->backoff_ms / 2 + gl_rng_range(&s->rng, 0, c->backoff_ms / 2);
+        c->retry_at = now + c->backoff_ms / 2 + gl_rng_range(&s->calls.rng, 0, c->backoff_ms / 2);
     }
     gl_postgres_touch(s);
 }
@@ -206,7 +207,7 @@ static void connect_now(struct gl_postgres_conn *c)
             values[n++] = more[i].value;
         }
     }
-    c->until = gl_postgres_now(s) + s->url.timeout_ms / 2;
+    c->until = gl_calls_now(&s->calls) + s->url.timeout_ms / 2;
     c->pg = s->lib.PQconnectStartParams(keys, values, 1);
     if (c->pg == NULL || s->lib.PQstatus(c->pg) == CONNECTION_BAD) {
         drop_bad(c);
@@ -238,7 +239,7 @@ static void poll_connect(struct gl_postgres_conn *c)
         return;
     }
     c->state = GL_POSTGRES_GREETING;
-    c->until = gl_postgres_now(s) + s->url.timeout_ms * SLOW_FACTOR;
+    c->until = gl_calls_now(&s->calls) + s->url.timeout_ms * SLOW_FACTOR;
     if (gl_postgres_hello_begin(c) && !gl_postgres_conn_write(c)) {
         drop_bad(c);
     }
@@ -258,8 +259,8 @@ static void on_ready(struct gl_postgres_conn *c)
     if (c->number == GL_POSTGRES_CONTROL && again) {
         gl_postgres_contexts_forget(s); /* it may be another server, one that is a little behind */
     }
-    if (again && s->events.changed != NULL && c->number != GL_POSTGRES_LISTENER) {
-        s->events.changed(s->events.owner, c->why.text);
+    if (again && c->number != GL_POSTGRES_LISTENER) {
+        gl_calls_changed(&s->calls, c->why.text);
     }
     gl_postgres_touch(s);
 }
@@ -315,7 +316,7 @@ void gl_postgres_conn_flush(struct gl_postgres_conn *c)
             gl_postgres_conn_drop(c, "the server must be looked at again");
         }
     }
-    if (c->state == GL_POSTGRES_DOWN && may_connect(c) && c->retry_at <= gl_postgres_now(s)) {
+    if (c->state == GL_POSTGRES_DOWN && may_connect(c) && c->retry_at <= gl_calls_now(&s->calls)) {
         connect_now(c);
     }
     struct gl_link *l;

@@ -64,7 +64,7 @@ void gl_postgres_context_ask(struct gl_postgres_context *x, bool make)
     x->state = GL_POSTGRES_CONTEXT_ASKED;
     x->call.type = make ? &make_call : &look_call;
     x->call.slow = make;
-    x->call.until = gl_postgres_now(s) + s->url.timeout_ms;
+    x->call.until = gl_calls_now(&s->calls) + s->url.timeout_ms;
     x->found = false;
     gl_postgres_conn_push(&s->conns[GL_POSTGRES_CONTROL], &x->call);
 }
@@ -80,7 +80,7 @@ static bool send_look(struct gl_postgres_conn *c, struct gl_postgres_call *call)
 {
     struct gl_postgres *s = c->store;
     gl_postgres_args_reset(&s->args);
-    gl_postgres_args_text(&s->args, of_call(call)->name);
+    gl_postgres_args_put(&s->args, GL_ARGS(gl_arg_text(of_call(call)->name)));
     return gl_postgres_conn_send(c, GL_POSTGRES_LOOK, NULL);
 }
 
@@ -97,12 +97,10 @@ static void release_reads(struct gl_postgres_context *x)
 {
     struct gl_link *l;
     while ((l = gl_list_first(&x->reads)) != NULL) {
-        struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, call.link);
+        struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, query.link);
         gl_list_remove(l);
         if (x->state == GL_POSTGRES_CONTEXT_READY) {
-            bool slow = op->type == GL_POSTGRES_OP_MEASURE;
-            gl_postgres_conn_push(&x->store->conns[slow ? GL_POSTGRES_CONTROL : GL_POSTGRES_READER],
-                                  &op->call);
+            gl_postgres_push_read(op);
         } else {
             gl_postgres_finish(op);
         }
@@ -115,7 +113,7 @@ static void fail_all(struct gl_postgres_context *x, int status, const struct gl_
     x->state = GL_POSTGRES_CONTEXT_UNKNOWN;
     while ((l = gl_list_first(&x->reads)) != NULL) {
         gl_list_remove(l);
-        gl_postgres_fail(GL_CONTAINER(l, struct gl_postgres_op, call.link), status, why);
+        gl_postgres_fail(GL_CONTAINER(l, struct gl_postgres_op, query.link), status, why);
     }
     gl_postgres_lanes_fail(x->store, x, status, why);
     gl_postgres_context_settle(x);

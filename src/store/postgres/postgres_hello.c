@@ -50,7 +50,7 @@ static void make_script(struct gl_postgres *s, struct gl_buf *out)
     struct gl_ulid id;
     struct gl_entropy e = gl_random_entropy();
     e.fill(&e, chance, sizeof(chance));
-    gl_id_make(&id, gl_postgres_now(s), chance);
+    gl_id_make(&id, gl_calls_now(&s->calls), chance);
     gl_postgres_schema_store(out, gl_str_of(id.text));
 }
 
@@ -143,9 +143,7 @@ static void meet(struct gl_postgres *s, gl_str identity)
 {
     if (s->identity.n == 0) {
         gl_buf_str(&s->identity, identity);
-        if (s->events.met != NULL) {
-            s->events.met(s->events.owner, identity);
-        }
+        gl_calls_met(&s->calls, identity);
     }
 }
 

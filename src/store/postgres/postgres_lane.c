@@ -37,7 +37,7 @@ static struct gl_postgres_op *first_op(struct gl_link *list)
 static bool belongs(const struct gl_postgres_op *first, const struct gl_postgres_op *op)
 {
     return op->context == first->context && !op->is_alone && !first->is_alone &&
-           gl_str_eq(op->u.tx->session, first->u.tx->session);
+           gl_str_eq(op->call.tx->session, first->call.tx->session);
 }
 
 static void gather(struct gl_postgres *s, struct gl_postgres_lane *lane)
@@ -61,9 +61,9 @@ static void gather(struct gl_postgres *s, struct gl_postgres_lane *lane)
         bytes += op->bytes;
     }
     g->forget = 0;
-    if (++lane->groups_n % FORGET_EVERY == 0 && first->u.tx->session.n > 0 &&
-        first->u.tx->id > GL_POSTGRES_IDS_KEPT) {
-        g->forget = (int64_t)(first->u.tx->id - GL_POSTGRES_IDS_KEPT);
+    if (++lane->groups_n % FORGET_EVERY == 0 && first->call.tx->session.n > 0 &&
+        first->call.tx->id > GL_POSTGRES_IDS_KEPT) {
+        g->forget = (int64_t)(first->call.tx->id - GL_POSTGRES_IDS_KEPT);
     }
 }
 
@@ -82,7 +82,7 @@ static void start_group(struct gl_postgres *s, size_t i)
     gather(s, lane);
     lane->group.is_busy = true;
     lane->group.retries_n = 0;
-    lane->group.call.until = gl_postgres_now(s) + s->url.timeout_ms;
+    lane->group.call.until = gl_calls_now(&s->calls) + s->url.timeout_ms;
     gl_postgres_conn_push(c, &lane->group.call);
 }
 
@@ -131,8 +131,8 @@ static bool on_result(struct gl_postgres_conn *c, struct gl_postgres_call *call,
 static void finish_op(struct gl_postgres_op *op)
 {
     gl_list_remove(&op->queue);
-    if (op->req->status == 0 && op->u.tx->wake.n > 0) {
-        gl_postgres_wake_add(op->store, op->u.tx->context, op->u.tx->wake);
+    if (op->call.req->status == 0 && op->call.tx->wake.n > 0) {
+        gl_postgres_wake_add(op->store, op->call.tx->context, op->call.tx->wake);
     }
     gl_postgres_order_release(op);
     op->is_finished = true;
@@ -141,17 +141,17 @@ static void finish_op(struct gl_postgres_op *op)
 
 static void finish_failed(struct gl_postgres_op *op, int status, const struct gl_why *why)
 {
-    op->req->status = status;
-    op->req->why = *why;
-    op->req->why.code = status;
+    op->call.req->status = status;
+    op->call.req->why = *why;
+    op->call.req->why.code = status;
     finish_op(op);
 }
 
 /* What the function commit_1 has answered for this transaction. */
 static void take_answer(struct gl_postgres_op *op, int32_t answer)
 {
-    struct gl_store_req *req = op->req;
-    const struct gl_tx *tx = op->u.tx;
+    struct gl_store_req *req = op->call.req;
+    const struct gl_tx *tx = op->call.tx;
     if (answer == -1) {
         req->status = 0;
     } else if (answer == -2) {
@@ -159,11 +159,7 @@ static void take_answer(struct gl_postgres_op *op, int32_t answer)
                              "transaction %llu was asked about and given up before it arrived",
                              (unsigned long long)tx->id);
     } else if (answer >= 0 && (size_t)answer < tx->guards_n) {
-        const struct gl_guard *g = &tx->guards[answer];
-        req->refused = (size_t)answer;
-        req->status = gl_why(&req->why, GL_E_CONFLICT,
-                             "guard %zu of the transaction on %.*s %.*s did not hold", req->refused,
-                             GL_STR_ARG(g->kind), GL_STR_ARG(g->id));
+        gl_call_conflict(&op->call, (size_t)answer);
     } else {
         req->status = gl_why(&req->why, GL_E_UNKNOWN,
                              "the server's answer makes no sense: has "
@@ -217,7 +213,7 @@ static void on_end(struct gl_postgres_conn *c, struct gl_postgres_call *call,
         finish_all(c->store, g);
     } else if (is_error && gl_postgres_error_is_retried(o->state) && g->retries_n++ < RETRIES_MAX) {
         g->is_busy = true;
-        g->call.until = gl_postgres_now(c->store) + c->store->url.timeout_ms;
+        g->call.until = gl_calls_now(&c->store->calls) + c->store->url.timeout_ms;
         gl_postgres_conn_push(c, &g->call);
     } else if (is_error && gl_postgres_error_is_poison(o->state) && g->ops_n > 1) {
         one_by_one(lane);
@@ -239,7 +235,7 @@ static void fail_list(struct gl_link *list, const struct gl_postgres_context *x,
     for (struct gl_link *l = list->next, *next; l != list; l = next) {
         struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
         next = l->next;
-        if ((x == NULL || op->context == x) && op->call.until < before) {
+        if ((x == NULL || op->context == x) && op->query.until < before) {
             finish_failed(op, status, why);
             next = list->next; /* finishing one may place others */
         }

@@ -69,7 +69,7 @@ static void add_write(struct gl_postgres_op *op, const struct gl_write *w)
 
 static void find_keys(struct gl_postgres_op *op)
 {
-    const struct gl_tx *tx = op->u.tx;
+    const struct gl_tx *tx = op->call.tx;
     op->keys = gl_mem_alloc((tx->guards_n + tx->writes_n + 1) * sizeof(*op->keys));
     for (size_t i = 0; i < tx->guards_n; i++) {
         const struct gl_guard *g = &tx->guards[i];
@@ -240,14 +240,14 @@ void gl_postgres_order_turn(struct gl_postgres *s)
     while ((l = gl_list_first(&s->order)) != NULL) {
         struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, order);
         if (!op->is_finished) {
-            if (op->type == GL_POSTGRES_OP_RESOLVE && !op->is_asked) {
+            if (op->call.type == GL_CALL_RESOLVE && !op->is_asked) {
                 op->is_asked = true;
-                op->call.until = gl_postgres_now(s) + s->url.timeout_ms;
-                gl_postgres_conn_push(&s->conns[GL_POSTGRES_CONTROL], &op->call);
+                op->query.until = gl_calls_now(&s->calls) + s->url.timeout_ms;
+                gl_postgres_conn_push(&s->conns[GL_POSTGRES_CONTROL], &op->query);
             }
             return;
         }
         gl_list_remove(l);
-        gl_list_push(&s->finished, &op->call.link);
+        gl_list_push(&s->finished, &op->query.link);
     }
 }

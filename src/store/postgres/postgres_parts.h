@@ -13,11 +13,8 @@
 #ifndef GL_STORE_POSTGRES_PARTS_H
 #define GL_STORE_POSTGRES_PARTS_H
 
-#include "base/list.h"
 #include "base/map.h"
-#include "base/mem.h"
-#include "base/rng.h"
-#include "os/loop.h"
+#include "store/common/sql.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/postgres_args.h"
 #include "store/postgres/postgres_schema.h"
@@ -135,23 +132,6 @@ struct gl_postgres_context {
 
 /* ---- requests ---- */
 
-enum gl_postgres_op_type {
-    GL_POSTGRES_OP_COMMIT,
-    GL_POSTGRES_OP_RESOLVE,
-    GL_POSTGRES_OP_SESSION_OPEN,
-    GL_POSTGRES_OP_SESSION_RENEW,
-    GL_POSTGRES_OP_SESSION_END,
-    GL_POSTGRES_OP_SESSION_DEAD,
-    GL_POSTGRES_OP_SESSION_LIST,
-    GL_POSTGRES_OP_TIME,
-    GL_POSTGRES_OP_GET,
-    GL_POSTGRES_OP_RANGE,
-    GL_POSTGRES_OP_LIST,
-    GL_POSTGRES_OP_LOG_READ,
-    GL_POSTGRES_OP_EXPORT,
-    GL_POSTGRES_OP_MEASURE,
-};
-
 enum gl_postgres_mode { /* Reads do not mind each other, nor do PUT_NEWs: the first one wins. */
                         GL_POSTGRES_READS,
                         GL_POSTGRES_MAKES,
@@ -165,10 +145,9 @@ struct gl_postgres_key { /* what a transaction touches; see postgres_order.c */
 };
 
 struct gl_postgres_op {
-    struct gl_postgres_call call; /* all but commits; its link also in `finished` */
+    struct gl_call call;           /* first */
+    struct gl_postgres_call query; /* all but commits; its link also in `finished` */
     struct gl_postgres *store;
-    struct gl_store_req *req;
-    enum gl_postgres_op_type type;
     struct gl_postgres_context *context; /* NULL: it needs none */
     PGresult *result;
     size_t retries_n;
@@ -182,36 +161,6 @@ struct gl_postgres_op {
     size_t bytes;
     struct gl_postgres_key *keys;
     size_t keys_n;
-
-    union {
-        const struct gl_tx *tx;
-        struct {
-            gl_str session;
-            uint64_t id;
-        } resolve;
-        struct gl_session_wish open;
-        struct {
-            gl_str session, about;
-            gl_ms ttl_ms;
-            bool declare;
-        } session;
-        struct {
-            const struct gl_key *keys;
-            size_t n;
-        } get;
-        const struct gl_range *range;
-        const struct gl_listing *listing;
-        struct {
-            gl_str kind, id;
-            int64_t from;
-            size_t limit;
-        } log;
-        struct {
-            gl_str after;
-            size_t limit;
-            int stage;
-        } export;
-    } u;
 };
 
 /* ---- lanes ---- */
@@ -249,18 +198,13 @@ struct gl_postgres_cell { /* for the plan of one group: in which wave is a key t
 /* ---- the store ---- */
 
 struct gl_postgres {
-    struct gl_store port;
-    struct gl_loop *loop;
+    struct gl_calls calls; /* first */
     struct gl_postgres_lib lib;
     struct gl_arena arena; /* texts of the settings */
     struct gl_postgres_url url;
     bool allow_loss, check_only;
     struct gl_buf identity; /* "" : not met yet */
-    struct gl_store_events events;
-    struct gl_rng rng;
 
-    struct gl_pool pool; /* of ops */
-    size_t pending_n;    /* requests that are not completed */
     struct gl_link finished;
     struct gl_link order; /* commits and resolves */
     struct gl_link held;  /* commits that must wait for more than one lane */
@@ -286,17 +230,14 @@ struct gl_postgres {
 
     struct gl_findings *findings; /* gl_postgres_check(): where to write them */
     struct gl_arena *findings_arena;
-
-    bool closing;
-    void (*closed)(void *owner);
-    void *closed_owner;
 };
 
-gl_ms gl_postgres_now(struct gl_postgres *s);
 /* Something is to be done: by the next turn of the loop. */
 void gl_postgres_touch(struct gl_postgres *s);
 /* The request has its answer; its caller hears it in the next turn. */
 void gl_postgres_finish(struct gl_postgres_op *op);
+/* To the connection that does such reads. */
+void gl_postgres_push_read(struct gl_postgres_op *op);
 void gl_postgres_fail(struct gl_postgres_op *op, int status, const struct gl_why *why);
 
 /* postgres_conn.c */
@@ -356,16 +297,15 @@ void gl_postgres_lanes_fail(struct gl_postgres *s, struct gl_postgres_context *x
 /* postgres_wave.c */
 bool gl_postgres_wave_send(struct gl_postgres_conn *c, struct gl_postgres_group *g, size_t wave);
 
-/* postgres_read.c, postgres_session.c, postgres_export.c */
+/* postgres_read.c */
 extern const struct gl_postgres_call_type gl_postgres_op_call;
 bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op);
+/* Results from op->result; without one the context does not exist. */
 void gl_postgres_read_fill(struct gl_postgres_op *op);
+
+/* postgres_session.c: calls that belong to no context */
 bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op *op);
 void gl_postgres_session_fill(struct gl_postgres_op *op);
-bool gl_postgres_export_send(struct gl_postgres_conn *c, struct gl_postgres_op *op);
-void gl_postgres_export_fill(struct gl_postgres_op *op);
-void gl_postgres_read_record(struct gl_postgres *s, const PGresult *r, int row, int column,
-                             bool has_value, struct gl_record *ret);
 
 /* postgres_wake.c */
 void gl_postgres_wake_add(struct gl_postgres *s, gl_str context, gl_str word);

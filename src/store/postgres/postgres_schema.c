@@ -77,8 +77,8 @@ static const char *const statements[] = {
 
 static void list_page(struct gl_buf *out, int flags, gl_str schema)
 {
-    gl_buf_c(out, "SELECT id, rev, owner, token, live, sum");
-    gl_buf_c(out, flags & GL_POSTGRES_LIST_IDS ? " FROM " : ", value FROM ");
+    gl_buf_c(out, "SELECT id, rev, owner, token, live, ");
+    gl_buf_c(out, flags & GL_POSTGRES_LIST_IDS ? "0::bigint, ''::bytea FROM " : "sum, value FROM ");
     gl_buf_str(out, schema);
     gl_buf_c(out, ".record WHERE kind = $1::text AND id >= $2::bytea");
     gl_buf_c(out, flags & GL_POSTGRES_LIST_BELOW ? " AND id < $4::bytea" : "");

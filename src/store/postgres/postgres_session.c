@@ -3,109 +3,89 @@
 #include "base/limits.h"
 #include "store/postgres/postgres_parts.h"
 
+static bool ask(struct gl_postgres_conn *c, int statement, const struct gl_arg *args, size_t n)
+{
+    gl_postgres_args_put(&c->store->args, args, n);
+    return gl_postgres_conn_send(c, statement, NULL);
+}
+
 bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op *op)
 {
-    struct gl_postgres_args *a = &c->store->args;
-    switch (op->type) {
-    case GL_POSTGRES_OP_SESSION_OPEN:
-        gl_postgres_args_text(a, op->u.open.node);
-        gl_postgres_args_text(a, op->u.open.nonce);
-        gl_postgres_args_i64(a, op->u.open.ttl_ms);
-        gl_postgres_args_text(a, op->u.open.about);
-        return gl_postgres_conn_send(c, GL_POSTGRES_SESSION_OPEN, NULL);
-    case GL_POSTGRES_OP_SESSION_RENEW:
-        gl_postgres_args_text(a, op->u.session.session);
-        gl_postgres_args_i64(a, op->u.session.ttl_ms);
-        gl_postgres_args_text(a, op->u.session.about);
-        return gl_postgres_conn_send(c, GL_POSTGRES_SESSION_RENEW, NULL);
-    case GL_POSTGRES_OP_SESSION_END:
-        gl_postgres_args_text(a, op->u.session.session);
-        return gl_postgres_conn_send(c, GL_POSTGRES_SESSION_END, NULL);
-    case GL_POSTGRES_OP_SESSION_DEAD:
-        gl_postgres_args_text(a, op->u.session.session);
-        gl_postgres_args_bool(a, op->u.session.declare);
-        return gl_postgres_conn_send(c, GL_POSTGRES_SESSION_DEAD, NULL);
-    case GL_POSTGRES_OP_SESSION_LIST:
-        gl_postgres_args_i32(a, GL_SESSIONS_LISTED);
-        return gl_postgres_conn_send(c, GL_POSTGRES_SESSION_LIST, NULL);
-    case GL_POSTGRES_OP_RESOLVE:
-        gl_postgres_args_text(a, op->u.resolve.session);
-        gl_postgres_args_i64(a, (int64_t)op->u.resolve.id);
-        return gl_postgres_conn_send(c, GL_POSTGRES_RESOLVE, NULL);
-    case GL_POSTGRES_OP_TIME:
-        return gl_postgres_conn_send(c, GL_POSTGRES_TIME, NULL);
+    const struct gl_call *call = &op->call;
+    const struct gl_session_wish *w = call->wish;
+    struct gl_arg id = gl_arg_text(call->session.id);
+    switch (call->type) {
+    case GL_CALL_SESSION_OPEN:
+        return ask(c, GL_POSTGRES_SESSION_OPEN,
+                   GL_ARGS(gl_arg_text(w->node), gl_arg_text(w->nonce), gl_arg_i64(w->ttl_ms),
+                           gl_arg_text(w->about)));
+    case GL_CALL_SESSION_RENEW:
+        return ask(c, GL_POSTGRES_SESSION_RENEW,
+                   GL_ARGS(id, gl_arg_i64(call->session.ttl_ms), gl_arg_text(call->session.about)));
+    case GL_CALL_SESSION_END:
+        return ask(c, GL_POSTGRES_SESSION_END, &id, 1);
+    case GL_CALL_SESSION_DEAD:
+        return ask(c, GL_POSTGRES_SESSION_DEAD, GL_ARGS(id, gl_arg_bool(call->session.declare)));
+    case GL_CALL_SESSION_LIST:
+        return ask(c, GL_POSTGRES_SESSION_LIST, GL_ARGS(gl_arg_i32(GL_SESSIONS_LISTED)));
+    case GL_CALL_RESOLVE:
+        return ask(
+            c, GL_POSTGRES_RESOLVE,
+            GL_ARGS(gl_arg_text(call->resolve.session), gl_arg_i64((int64_t)call->resolve.tx_id)));
+    case GL_CALL_TIME:
+        return ask(c, GL_POSTGRES_TIME, NULL, 0);
     default:
         GL_UNREACHABLE();
     }
 }
 
-static void fill_sessions(struct gl_postgres_op *op, int rows)
-{
-    struct gl_postgres *s = op->store;
-    const struct gl_postgres_lib *lib = &s->lib;
-    const PGresult *r = op->result;
-    struct gl_session_info *all = GL_NEW_ARRAY(&s->results, struct gl_session_info, rows + 1);
-    for (int i = 0; i < rows; i++) {
-        all[i].id = gl_postgres_args_get_text(lib, r, i, 0);
-        all[i].incarnation = (uint64_t)gl_postgres_args_get_int(lib, r, i, 1);
-        all[i].node = gl_postgres_args_get_text(lib, r, i, 2);
-        all[i].about = gl_postgres_args_get_text(lib, r, i, 3);
-        all[i].left_ms = gl_postgres_args_get_int(lib, r, i, 4);
-        all[i].dead = gl_postgres_args_get_int(lib, r, i, 5) != 0;
-    }
-    op->req->sessions = all;
-    op->req->sessions_n = (size_t)rows;
-}
-
 static int fill_resolve(struct gl_postgres_op *op)
 {
-    struct gl_store_req *req = op->req;
+    struct gl_store_req *req = op->call.req;
     switch (gl_postgres_args_get_int(&op->store->lib, op->result, 0, 0)) {
     case 0:
         return 0;
     case 1:
         return gl_why(&req->why, GL_E_CONFLICT, "transaction %llu was refused or never arrived",
-                      (unsigned long long)op->u.resolve.id);
+                      (unsigned long long)op->call.resolve.tx_id);
     default:
         return gl_why(&req->why, GL_E_UNKNOWN,
                       "transaction %llu is too old: the store remembers the last %d of a session",
-                      (unsigned long long)op->u.resolve.id, (int)GL_POSTGRES_IDS_KEPT);
+                      (unsigned long long)op->call.resolve.tx_id, (int)GL_POSTGRES_IDS_KEPT);
     }
 }
 
 static int no_session(struct gl_postgres_op *op)
 {
-    return gl_why(&op->req->why, GL_E_GONE, "the session %.*s is dead, or there never was one",
-                  GL_STR_ARG(op->u.session.session));
+    return gl_why(&op->call.req->why, GL_E_GONE, "the session %.*s is dead, or there never was one",
+                  GL_STR_ARG(op->call.session.id));
 }
 
 void gl_postgres_session_fill(struct gl_postgres_op *op)
 {
-    struct gl_store_req *req = op->req;
+    struct gl_store_req *req = op->call.req;
     const struct gl_postgres_lib *lib = &op->store->lib;
     int rows = lib->PQntuples(op->result);
     bool is_null = rows == 0 || lib->PQgetisnull(op->result, 0, 0) != 0;
-    switch (op->type) {
-    case GL_POSTGRES_OP_SESSION_OPEN:
+    switch (op->call.type) {
+    case GL_CALL_SESSION_OPEN:
         req->session.incarnation = (uint64_t)gl_postgres_args_get_int(lib, op->result, 0, 0);
         req->session.id = gl_postgres_args_get_text(lib, op->result, 0, 1);
         return;
-    case GL_POSTGRES_OP_SESSION_RENEW:
+    case GL_CALL_SESSION_RENEW:
+    case GL_CALL_SESSION_END:
         req->status = is_null ? no_session(op) : 0;
         return;
-    case GL_POSTGRES_OP_SESSION_END:
-        req->status = is_null ? no_session(op) : 0;
-        return;
-    case GL_POSTGRES_OP_SESSION_DEAD:
+    case GL_CALL_SESSION_DEAD:
         req->session_dead = is_null || gl_postgres_args_get_int(lib, op->result, 0, 0) != 0;
         return;
-    case GL_POSTGRES_OP_SESSION_LIST:
-        fill_sessions(op, rows);
+    case GL_CALL_SESSION_LIST:
+        gl_postgres_read_fill(op);
         return;
-    case GL_POSTGRES_OP_RESOLVE:
+    case GL_CALL_RESOLVE:
         req->status = fill_resolve(op);
         return;
-    case GL_POSTGRES_OP_TIME:
+    case GL_CALL_TIME:
         req->time = gl_postgres_args_get_int(lib, op->result, 0, 0);
         return;
     default:

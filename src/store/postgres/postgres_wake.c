@@ -55,7 +55,7 @@ void gl_postgres_wake_flush(struct gl_postgres *s)
     int words = gl_postgres_args_array(&s->args, GL_POSTGRES_TEXT);
     struct word *w;
     for (size_t i = 0; (w = gl_map_next(&s->wakes, &i)) != NULL;) {
-        gl_postgres_args_add_text(&s->args, words, (gl_str){w->text, w->n});
+        gl_postgres_args_add(&s->args, words, &(struct gl_arg){.text = {w->text, w->n}});
     }
     clear(s);
     gl_postgres_args_finish(&s->args);
@@ -67,17 +67,9 @@ void gl_postgres_wake_flush(struct gl_postgres *s)
         return;
     }
     s->wake_sent = true;
-    c->until = gl_postgres_now(s) + s->url.timeout_ms;
+    c->until = gl_calls_now(&s->calls) + s->url.timeout_ms;
     s->wake_waits = true;
     (void)event_add(s->wake_timer, &(struct timeval){.tv_usec = PAUSE_US});
-}
-
-static void tell(struct gl_postgres *s, const char *payload)
-{
-    gl_str word, context = gl_str_cut(gl_str_of(payload), ' ', &word);
-    if (s->events.woken != NULL && word.n > 0) {
-        s->events.woken(s->events.owner, context, word);
-    }
 }
 
 void gl_postgres_wake_readable(struct gl_postgres_conn *c)
@@ -90,7 +82,8 @@ void gl_postgres_wake_readable(struct gl_postgres_conn *c)
         s->lib.PQclear(r);
     }
     while ((n = s->lib.PQnotifies(c->pg)) != NULL) {
-        tell(s, n->extra);
+        gl_str word, context = gl_str_cut(gl_str_of(n->extra), ' ', &word);
+        gl_calls_woken(&s->calls, context, word);
         s->lib.PQfreemem(n);
     }
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "port/sum.h"
 #include "store/postgres/postgres_parts.h"
 
 struct row { /* a write of the wave */
@@ -14,55 +13,24 @@ struct row { /* a write of the wave */
     uint32_t place;  /* in the wave */
 };
 
-/* The arrays, in the order of the function's parameters. Behind them come those of queues, which
- * nothing uses any more. */
-enum column {
-    G_TX,
-    G_NO,
-    G_TYPE,
-    G_LOCK,
-    G_KIND,
-    G_ID,
-    G_REV,
-    G_OWNER,
-    G_TOKEN,
-    H_KIND,
-    H_ID,
-    R_TX,
-    R_CLASS,
-    R_KIND,
-    R_ID,
-    R_REV,
-    R_OWNER,
-    R_TOKEN,
-    R_LIVE,
-    R_SUM,
-    R_VALUE,
-    D_TX,
-    D_KIND,
-    D_ID,
-    E_TX,
-    E_IN,
-    E_NAME,
-    E_SCORE,
-    E_ID,
-    L_TX,
-    L_KIND,
-    L_ID,
-    L_SEQ,
-    L_VALUE,
-    T_TX,
-    T_KIND,
-    T_ID,
-    T_SEQ,
-    COLUMNS
+/* The arrays, in the order of the function's parameters: the first of each group. A row has an item
+ * in each array of its group. Behind them come those of queues, which nothing uses any more. */
+enum group {               /* and the names of their arrays in commit_1 */
+             GUARDS,       /* tx, no, type, lock, kind, id, rev, owner, token */
+             HOLDS = 9,    /* kind, id */
+             RECORDS = 11, /* tx, class, kind, id, rev, owner, token, live, sum, value */
+             DELETES = 21, /* tx, kind, id */
+             ENTRIES = 24, /* tx, in, name, score, id */
+             LOGS = 29,    /* tx, kind, id, seq, value */
+             TRIMS = 34,   /* tx, kind, id, seq */
+             COLUMNS = 38,
 };
 
 enum { CLASS_PUT, CLASS_FRESH, CLASS_NEW };
 
 struct wave {
     struct gl_postgres_args *args;
-    int column[COLUMNS];
+    int column; /* the first array */
     int32_t flags;
     struct gl_str session;
     struct gl_buf rows; /* struct row */
@@ -81,29 +49,17 @@ static void open_columns(struct wave *v)
         i4, t,  b,  i8, b,                   /* logs */
         i4, t,  b,  i8,                      /* trims */
     };
+    v->column = v->args->n;
     for (int i = 0; i < COLUMNS; i++) {
-        v->column[i] = gl_postgres_args_array(v->args, types[i]);
+        (void)gl_postgres_args_array(v->args, types[i]); /* their numbers follow each other */
     }
 }
 
-static void add_i32(struct wave *v, enum column c, int64_t value)
+static void add_row(struct wave *v, enum group group, const struct gl_arg *items, size_t n)
 {
-    gl_postgres_args_add_i32(v->args, v->column[c], (int32_t)value);
-}
-
-static void add_i64(struct wave *v, enum column c, int64_t value)
-{
-    gl_postgres_args_add_i64(v->args, v->column[c], value);
-}
-
-static void add_text(struct wave *v, enum column c, gl_str value)
-{
-    gl_postgres_args_add_text(v->args, v->column[c], value);
-}
-
-static void add_bool(struct wave *v, enum column c, bool value)
-{
-    gl_postgres_args_add_bool(v->args, v->column[c], value);
+    for (size_t i = 0; i < n; i++) {
+        gl_postgres_args_add(v->args, v->column + (int)group + (int)i, &items[i]);
+    }
 }
 
 /* ---- guards ---- */
@@ -137,8 +93,7 @@ static bool has_guard(const struct gl_tx *tx, enum gl_guard_type type, gl_str ki
 static void hold(struct wave *v, const struct gl_guard *g)
 {
     v->flags |= GL_POSTGRES_WAVE_HOLDS;
-    add_text(v, H_KIND, g->kind);
-    add_text(v, H_ID, g->id);
+    add_row(v, HOLDS, GL_ARGS(gl_arg_text(g->kind), gl_arg_text(g->id)));
 }
 
 enum lock { LOCK_NONE, LOCK_PRESENT, LOCK_SHARE, LOCK_ALONE };
@@ -175,23 +130,17 @@ static void add_guards(struct wave *v, const struct gl_tx *tx, uint32_t number)
     for (size_t i = 0; i < tx->guards_n; i++) {
         const struct gl_guard *g = &tx->guards[i];
         v->flags |= guard_flags(v, tx, g);
-        add_i32(v, G_TX, number);
-        add_i32(v, G_NO, (int64_t)i);
-        add_i32(v, G_TYPE, g->type);
-        add_i32(v, G_LOCK, lock_of(tx, g));
-        add_text(v, G_KIND, g->kind);
-        add_text(v, G_ID, g->id);
-        add_i64(v, G_REV, (int64_t)g->rev);
-        add_text(v, G_OWNER, g->owner);
-        add_i64(v, G_TOKEN, (int64_t)g->token);
+        add_row(v, GUARDS,
+                GL_ARGS(gl_arg_i32((int32_t)number), gl_arg_i32((int32_t)i),
+                        gl_arg_i32((int32_t)g->type), gl_arg_i32((int32_t)lock_of(tx, g)),
+                        gl_arg_text(g->kind), gl_arg_text(g->id), gl_arg_i64((int64_t)g->rev),
+                        gl_arg_text(g->owner), gl_arg_i64((int64_t)g->token)));
     }
 }
 
 /* ---- rows ---- */
 
-enum table { RECORDS, ENTRIES, LOGS };
-
-static enum table table_of(const struct gl_write *w)
+static enum group table_of(const struct gl_write *w)
 {
     switch (w->type) {
     case GL_WRITE_PUT:
@@ -232,24 +181,12 @@ static void add_put(struct wave *v, const struct row *r, int class)
     static const int32_t flags[] = {GL_POSTGRES_WAVE_PUTS, GL_POSTGRES_WAVE_FRESH,
                                     GL_POSTGRES_WAVE_NEW};
     const struct gl_write *w = r->w;
-    const struct gl_record record = {.kind = w->kind,
-                                     .id = w->id,
-                                     .rev = w->rev,
-                                     .owner = w->owner,
-                                     .token = w->token,
-                                     .live = w->live,
-                                     .value = w->value};
     v->flags |= flags[class];
-    add_i32(v, R_TX, r->number);
-    add_i32(v, R_CLASS, class);
-    add_text(v, R_KIND, w->kind);
-    add_text(v, R_ID, w->id);
-    add_i64(v, R_REV, (int64_t)w->rev);
-    add_text(v, R_OWNER, w->owner);
-    add_i64(v, R_TOKEN, (int64_t)w->token);
-    add_bool(v, R_LIVE, w->live);
-    add_i64(v, R_SUM, gl_sum_record(&record));
-    add_text(v, R_VALUE, w->value);
+    add_row(v, RECORDS,
+            GL_ARGS(gl_arg_i32((int32_t)r->number), gl_arg_i32(class), gl_arg_text(w->kind),
+                    gl_arg_text(w->id), gl_arg_i64((int64_t)w->rev), gl_arg_text(w->owner),
+                    gl_arg_i64((int64_t)w->token), gl_arg_bool(w->live), gl_arg_i64(gl_call_sum(w)),
+                    gl_arg_text(w->value)));
 }
 
 /* The writes of one transaction to one record, as one. */
@@ -272,9 +209,9 @@ static void fold_record(struct wave *v, const struct row *r, size_t n)
     }
     if (last == NULL) {
         v->flags |= GL_POSTGRES_WAVE_DELETES;
-        add_i32(v, D_TX, r->number);
-        add_text(v, D_KIND, r->w->kind);
-        add_text(v, D_ID, r->w->id);
+        add_row(v, DELETES,
+                GL_ARGS(gl_arg_i32((int32_t)r->number), gl_arg_text(r->w->kind),
+                        gl_arg_text(r->w->id)));
         return;
     }
     bool fresh = has_guard(r->tx, GL_GUARD_ABSENT, r->w->kind, r->w->id) &&
@@ -287,11 +224,10 @@ static void fold_entry(struct wave *v, const struct row *r, size_t n)
     const struct row *last = &r[n - 1];
     bool is_in = last->w->type == GL_WRITE_INDEX;
     v->flags |= is_in ? GL_POSTGRES_WAVE_ENTRIES_IN : GL_POSTGRES_WAVE_ENTRIES_OUT;
-    add_i32(v, E_TX, last->number);
-    add_bool(v, E_IN, is_in);
-    add_text(v, E_NAME, last->w->kind);
-    add_i64(v, E_SCORE, last->w->score);
-    add_text(v, E_ID, last->w->id);
+    add_row(v, ENTRIES,
+            GL_ARGS(gl_arg_i32((int32_t)last->number), gl_arg_bool(is_in),
+                    gl_arg_text(last->w->kind), gl_arg_i64(last->w->score),
+                    gl_arg_text(last->w->id)));
 }
 
 /* Does a trim behind it remove the entry again? */
@@ -316,19 +252,16 @@ static void fold_log(struct wave *v, const struct row *r, size_t n)
             highest = highest == NULL || w->seq > highest->w->seq ? &r[i] : highest;
         } else if (!is_trimmed(r, i, n)) {
             v->flags |= GL_POSTGRES_WAVE_LOG;
-            add_i32(v, L_TX, r[i].number);
-            add_text(v, L_KIND, w->kind);
-            add_text(v, L_ID, w->id);
-            add_i64(v, L_SEQ, w->seq);
-            add_text(v, L_VALUE, w->value);
+            add_row(v, LOGS,
+                    GL_ARGS(gl_arg_i32((int32_t)r[i].number), gl_arg_text(w->kind),
+                            gl_arg_text(w->id), gl_arg_i64(w->seq), gl_arg_text(w->value)));
         }
     }
     if (highest != NULL) {
         v->flags |= GL_POSTGRES_WAVE_TRIMS;
-        add_i32(v, T_TX, highest->number);
-        add_text(v, T_KIND, highest->w->kind);
-        add_text(v, T_ID, highest->w->id);
-        add_i64(v, T_SEQ, highest->w->seq);
+        add_row(v, TRIMS,
+                GL_ARGS(gl_arg_i32((int32_t)highest->number), gl_arg_text(highest->w->kind),
+                        gl_arg_text(highest->w->id), gl_arg_i64(highest->w->seq)));
     }
 }
 
@@ -340,21 +273,17 @@ static void fold_rows(struct wave *v)
         qsort(rows, n, sizeof(*rows), compare_rows);
     }
     for (size_t i = 0, next; i < n; i = next) {
-        enum table table = table_of(rows[i].w);
+        enum group table = table_of(rows[i].w);
         for (next = i + 1; next < n && rows[next].number == rows[i].number &&
                            compare_keys(rows[i].w, rows[next].w) == 0;
              next++) {
         }
-        switch (table) {
-        case RECORDS:
+        if (table == RECORDS) {
             fold_record(v, &rows[i], next - i);
-            break;
-        case ENTRIES:
+        } else if (table == ENTRIES) {
             fold_entry(v, &rows[i], next - i);
-            break;
-        case LOGS:
+        } else {
             fold_log(v, &rows[i], next - i);
-            break;
         }
     }
 }
@@ -375,16 +304,16 @@ static void add_writes(struct wave *v, const struct gl_tx *tx, uint32_t number)
 /* Flags, session, ids, forget: the flags are known at the end, so their place is kept. */
 static void add_head(struct wave *v, struct gl_postgres_group *g, size_t wave)
 {
-    gl_postgres_args_i32(v->args, 0);
-    gl_postgres_args_text(v->args, v->session);
+    gl_postgres_args_put(v->args, GL_ARGS(gl_arg_i32(0), gl_arg_text(v->session)));
     int ids = gl_postgres_args_array(v->args, GL_POSTGRES_INT8);
-    gl_postgres_args_i64(v->args, wave == 0 ? g->forget : 0);
+    gl_postgres_args_put(v->args, GL_ARGS(gl_arg_i64(wave == 0 ? g->forget : 0)));
     uint32_t number = 0;
     for (struct gl_link *l = g->ops.next; l != &g->ops; l = l->next) {
         struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
         if (op->wave == wave) {
             op->number = ++number;
-            gl_postgres_args_add_i64(v->args, ids, (int64_t)op->u.tx->id);
+            const struct gl_arg id = gl_arg_i64((int64_t)op->call.tx->id);
+            gl_postgres_args_add(v->args, ids, &id);
         }
     }
 }
@@ -402,15 +331,15 @@ bool gl_postgres_wave_send(struct gl_postgres_conn *c, struct gl_postgres_group 
     struct gl_postgres *s = c->store;
     struct gl_postgres_op *first =
         GL_CONTAINER(gl_list_first(&g->ops), struct gl_postgres_op, queue);
-    struct wave v = {.args = &s->args, .session = first->u.tx->session};
+    struct wave v = {.args = &s->args, .session = first->call.tx->session};
     gl_postgres_args_reset(&s->args);
     add_head(&v, g, wave);
     open_columns(&v);
     for (struct gl_link *l = g->ops.next; l != &g->ops; l = l->next) {
         struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
         if (op->wave == wave) {
-            add_guards(&v, op->u.tx, op->number);
-            add_writes(&v, op->u.tx, op->number);
+            add_guards(&v, op->call.tx, op->number);
+            add_writes(&v, op->call.tx, op->number);
         }
     }
     fold_rows(&v);
