@@ -4,42 +4,16 @@
 
 #include "base/check.h"
 #include "port/storeurl.h"
+#include "store/common/options.h"
 
 enum { TIMEOUT_MS = 5000, TIMEOUT_MS_MIN = 100, TIMEOUT_MS_MAX = 600000, LANES = 3 };
 
 /* ---- options of our own ---- */
 
-static int number_of(gl_str name, gl_str value, uint64_t min, uint64_t max, uint64_t *ret,
-                     struct gl_why *reterr_why)
-{
-    uint64_t n;
-    if (!gl_str_u64(value, &n) || n < min || n > max) {
-        return gl_why(reterr_why, GL_E_INVALID,
-                      "%.*s=%.*s in the store's URL: it must be a number from %llu to %llu",
-                      GL_STR_ARG(name), GL_STR_ARG(value), (unsigned long long)min,
-                      (unsigned long long)max);
-    }
-    *ret = n;
-    return 0;
-}
-
-/* 1: it was one of ours, 0: it was not. */
-static int take_option(struct gl_postgres_url *u, gl_str option, struct gl_why *reterr_why)
-{
-    gl_str value, name = gl_str_cut(option, '=', &value);
-    uint64_t n = 0;
-    int err;
-    if (gl_str_is(name, "timeout_ms")) {
-        err = number_of(name, value, TIMEOUT_MS_MIN, TIMEOUT_MS_MAX, &n, reterr_why);
-        u->timeout_ms = (gl_ms)n;
-    } else if (gl_str_is(name, "connections")) {
-        err = number_of(name, value, 1, GL_POSTGRES_LANES_MAX, &n, reterr_why);
-        u->lanes_n = (size_t)n;
-    } else {
-        return 0;
-    }
-    return err < 0 ? err : 1;
-}
+static const struct gl_option options_known[] = {
+    GL_OPTION_TO_NUMBER(struct gl_postgres_url, timeout_ms, TIMEOUT_MS_MIN, TIMEOUT_MS_MAX),
+    GL_OPTION_TO_NUMBER(struct gl_postgres_url, connections, 1, GL_POSTGRES_LANES_MAX),
+};
 
 static int take_options(struct gl_postgres_url *u, struct gl_arena *arena, gl_str text,
                         struct gl_why *reterr_why)
@@ -50,7 +24,7 @@ static int take_options(struct gl_postgres_url *u, struct gl_arena *arena, gl_st
     gl_buf_str(&left, base);
     for (char mark = '?'; rest.n > 0 && err >= 0;) {
         gl_str option = gl_str_cut(rest, '&', &rest);
-        err = take_option(u, option, reterr_why);
+        err = gl_options_set(options_known, GL_COUNT(options_known), u, option, arena, reterr_why);
         if (err == 0 && option.n > 0) {
             gl_buf_char(&left, mark);
             gl_buf_str(&left, option);
@@ -163,9 +137,10 @@ static int read_hosts(struct gl_postgres_url *u, const struct gl_postgres_lib *l
 int gl_postgres_url_read(struct gl_postgres_url *ret, const struct gl_postgres_lib *lib,
                          struct gl_arena *arena, const char *text, struct gl_why *reterr_why)
 {
-    struct gl_postgres_url u = {.timeout_ms = TIMEOUT_MS, .lanes_n = LANES};
+    struct gl_postgres_url u = {.timeout_ms = TIMEOUT_MS, .connections = LANES};
     u.seen = without_password(arena, gl_str_of(text));
     int err = take_options(&u, arena, gl_str_of(text), reterr_why);
+    u.lanes_n = (size_t)u.connections;
     if (err == 0) {
         err = read_hosts(&u, lib, arena, reterr_why);
     }

@@ -24,7 +24,8 @@ struct gl_postgres_url {
     const char *url;  /* without our options */
     const char *seen; /* the same for people: without the password */
     gl_ms timeout_ms;
-    size_t lanes_n;
+    int64_t connections; /* as the option says ... */
+    size_t lanes_n;      /* ... and as they are */
     struct gl_postgres_host hosts[GL_POSTGRES_HOSTS_MAX];
     size_t hosts_n;
 };

@@ -3,42 +3,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "store/common/options.h"
 
 enum { PORT = 6379, SENTINEL_PORT = 26379, DATABASE_MAX = 1 << 20, TIMEOUT_MAX_MS = 3600000 };
-
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* "%40" into "@"; false: a '%' without two digits, or a NUL. */
-static bool decode(gl_str s, struct gl_arena *a, gl_str *ret)
-{
-    char *p = gl_arena_alloc(a, s.n + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-        if (c == '%') {
-            int high = i + 2 < s.n ? hex(s.p[i + 1]) : -1;
-            int low = i + 2 < s.n ? hex(s.p[i + 2]) : -1;
-            if (high < 0 || low < 0) {
-                return false;
-            }
-            c = (char)(high * 16 + low);
-            i += 2;
-        }
-        if (c == '\0') {
-            return false;
-        }
-        p[n++] = c;
-    }
-    *ret = (gl_str){p, n};
-    return true;
-}
 
 static int parse_scheme(struct gl_redis_url *u, gl_str *text, struct gl_why *why)
 {
@@ -68,7 +35,7 @@ static int parse_scheme(struct gl_redis_url *u, gl_str *text, struct gl_why *why
 static int parse_user(struct gl_redis_url *u, gl_str text, struct gl_arena *a, struct gl_why *why)
 {
     gl_str password, user = gl_str_cut(text, ':', &password);
-    if (!decode(user, a, &u->user) || !decode(password, a, &u->password)) {
+    if (!gl_options_decode(user, a, &u->user) || !gl_options_decode(password, a, &u->password)) {
         return gl_why(
             why, GL_E_INVALID,
             "the store's address: user or password has a '%%' that is not followed by two "
@@ -101,7 +68,7 @@ static int parse_host(struct gl_redis_url *u, gl_str text, struct gl_arena *a, s
     }
     ok = ok && host.n > 0 && host.n < 256 &&
          (port.n == 0 || (gl_str_u64(port, &number) && number > 0 && number < 65536));
-    if (!ok || !decode(host, a, &h->host)) {
+    if (!ok || !gl_options_decode(host, a, &h->host)) {
         return gl_why(
             why, GL_E_INVALID,
             "the store's address: '%.*s' is not host or host:port (an IPv6 address stands "
@@ -133,7 +100,7 @@ static int parse_path(struct gl_redis_url *u, gl_str path, struct gl_arena *a, s
     gl_str database = path;
     if (u->sentinel) {
         gl_str name = gl_str_cut(path, '/', &database);
-        if (name.n == 0 || !decode(name, a, &u->name)) {
+        if (name.n == 0 || !gl_options_decode(name, a, &u->name)) {
             return gl_why(why, GL_E_INVALID,
                           "the store's address must say the primary's name as the sentinels know "
                           "it: redis+sentinel://host/NAME");
@@ -150,95 +117,35 @@ static int parse_path(struct gl_redis_url *u, gl_str path, struct gl_arena *a, s
 
 /* ---- options ---- */
 
-static bool set_text(struct gl_redis_url *u, gl_str name, gl_str value)
-{
-    const struct {
-        const char *name;
-        gl_str *to;
-    } texts[] = {
-        {"sentinel_user", &u->sentinel_user},
-        {"sentinel_password", &u->sentinel_password},
-        {"tls_ca", &u->tls_ca},
-        {"tls_cert", &u->tls_cert},
-        {"tls_key", &u->tls_key},
-        {"tls_name", &u->tls_name},
-    };
-    for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        if (gl_str_is(name, texts[i].name)) {
-            *texts[i].to = value;
-            return true;
-        }
-    }
-    return false;
-}
-
-static int set_number(gl_str name, gl_str value, int64_t min, int64_t max, int64_t *ret,
-                      struct gl_why *why)
-{
-    int64_t v;
-    if (!gl_str_i64(value, &v) || v < min || v > max) {
-        return gl_why(why, GL_E_INVALID,
-                      "the store's address: %.*s must be a number from %lld to %lld",
-                      GL_STR_ARG(name), (long long)min, (long long)max);
-    }
-    *ret = v;
-    return 0;
-}
-
-static int set_word(gl_str name, gl_str value, const char *off, const char *on, bool *ret,
-                    struct gl_why *why)
-{
-    if (!gl_str_is(value, off) && !gl_str_is(value, on)) {
-        return gl_why(why, GL_E_INVALID, "the store's address: %.*s must be %s or %s",
-                      GL_STR_ARG(name), off, on);
-    }
-    *ret = gl_str_is(value, on);
-    return 0;
-}
-
-static int set_option(struct gl_redis_url *u, gl_str name, gl_str value, struct gl_why *why)
-{
-    if (set_text(u, name, value)) {
-        return 0;
-    }
-    if (gl_str_is(name, "timeout_ms")) {
-        return set_number(name, value, 10, TIMEOUT_MAX_MS, &u->timeout_ms, why);
-    }
-    if (gl_str_is(name, "connect_timeout_ms")) {
-        return set_number(name, value, 10, TIMEOUT_MAX_MS, &u->connect_timeout_ms, why);
-    }
-    if (gl_str_is(name, "wait_ms")) {
-        return set_number(name, value, 1, TIMEOUT_MAX_MS, &u->wait_ms, why);
-    }
-    if (gl_str_is(name, "wait_replicas")) {
-        int64_t n = 0;
-        int err = set_number(name, value, 0, 100, &n, why);
-        u->wait_replicas = (int)n;
-        return err;
-    }
-    if (gl_str_is(name, "wait")) {
-        return set_word(name, value, "needed", "all", &u->wait_all, why);
-    }
-    if (gl_str_is(name, "tls_verify")) {
-        return set_word(name, value, "yes", "no", &u->tls_no_verify, why);
-    }
-    return gl_why(why, GL_E_INVALID, "the store's address has an option '%.*s' nobody knows",
-                  GL_STR_ARG(name));
-}
+#define TEXT(member) GL_OPTION_TO_TEXT(struct gl_redis_url, member)
+#define NUMBER(member, min, max) GL_OPTION_TO_NUMBER(struct gl_redis_url, member, min, max)
+#define WORD(name, member, off, on) GL_OPTION_TO_WORD(name, struct gl_redis_url, member, off, on)
+static const struct gl_option options_known[] = {
+    NUMBER(timeout_ms, 10, TIMEOUT_MAX_MS),
+    NUMBER(connect_timeout_ms, 10, TIMEOUT_MAX_MS),
+    NUMBER(wait_ms, 1, TIMEOUT_MAX_MS),
+    NUMBER(wait_replicas, 0, 100),
+    WORD("wait", wait_all, "needed", "all"),
+    TEXT(sentinel_user),
+    TEXT(sentinel_password),
+    TEXT(tls_ca),
+    TEXT(tls_cert),
+    TEXT(tls_key),
+    TEXT(tls_name),
+    WORD("tls_verify", tls_no_verify, "yes", "no"),
+};
 
 static int parse_options(struct gl_redis_url *u, gl_str text, struct gl_arena *a,
                          struct gl_why *why)
 {
     while (text.n > 0) {
-        gl_str value, name = gl_str_cut(gl_str_cut(text, '&', &text), '=', &value);
-        gl_str plain;
-        if (!decode(value, a, &plain)) {
-            return gl_why(why, GL_E_INVALID,
-                          "the store's address: option '%.*s' has a '%%' that is not followed by "
-                          "two hexadecimal digits",
-                          GL_STR_ARG(name));
+        gl_str option = gl_str_cut(text, '&', &text), value, name = gl_str_cut(option, '=', &value);
+        int err = gl_options_set(options_known, GL_COUNT(options_known), u, option, a, why);
+        if (err == 0 && name.n > 0) {
+            return gl_why(why, GL_E_INVALID, "store URL: unknown option '%.*s'; allowed: %.*s",
+                          GL_STR_ARG(name),
+                          GL_STR_ARG(gl_options_names(options_known, GL_COUNT(options_known), a)));
         }
-        int err = name.n > 0 ? set_option(u, name, plain, why) : 0;
         if (err < 0) {
             return err;
         }

@@ -30,7 +30,7 @@ struct gl_redis_url { /* texts end in NUL behind the slice; "" : not given */
 
     gl_ms timeout_ms; /* for a request to be sent, and for its answer */
     gl_ms connect_timeout_ms;
-    int wait_replicas; /* -1: as many as it seems to need */
+    int64_t wait_replicas; /* -1: as many as it seems to need */
     gl_ms wait_ms;
     bool wait_all; /* every commit waits for replicas, not only those that must */
     gl_str sentinel_user, sentinel_password;
