@@ -1,12 +1,11 @@
 #include "store/sqlite/sqlite_backup.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "model/job.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_bare.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/sqlite_schema.h"
 #include "store/sqlite/sqlite_sum.h"
@@ -14,58 +13,20 @@
 
 enum { PATIENCE_MS = 10000, PAUSE_MS = 50 }; /* with a stranger who holds the lock */
 
-/* A connection without the statements of a store. */
-static int connect_file(struct gl_sqlite_db *db, const char *path, int flags,
-                        struct gl_why *reterr_why)
-{
-    *db = (struct gl_sqlite_db){.path = path};
-    int rc = sqlite3_open_v2(path, &db->conn, flags | SQLITE_OPEN_NOMUTEX, NULL);
-    if (rc == SQLITE_OK) {
-        (void)sqlite3_extended_result_codes(db->conn, 1);
-        (void)sqlite3_busy_timeout(db->conn, PATIENCE_MS);
-    }
-    return rc == SQLITE_OK ? 0 : gl_sqlite_error_why(db, rc, reterr_why);
-}
-
-static void closep(struct gl_sqlite_db *db)
-{
-    int rc = sqlite3_close(db->conn);
-    GL_ASSERT(rc == SQLITE_OK); /* else a statement is left */
-}
-
-/* The first column of the first row, into `ret`. */
-static int ask(struct gl_sqlite_db *db, const char *sql, char *ret, size_t bytes)
-{
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(db->conn, sql, -1, &st, NULL);
-    rc = rc != SQLITE_OK ? rc : sqlite3_step(st);
-    if (rc == SQLITE_ROW) {
-        const unsigned char *text = sqlite3_column_text(st, 0);
-        (void)snprintf(ret, bytes, "%s", text != NULL ? (const char *)text : "");
-        rc = SQLITE_OK;
-    }
-    (void)sqlite3_finalize(st); /* repeats rc */
-    return rc;
-}
-
-static int ask_number(struct gl_sqlite_db *db, const char *sql, uint64_t *ret)
-{
-    char text[32] = "";
-    int rc = ask(db, sql, text, sizeof(text));
-    if (rc == SQLITE_OK && !gl_str_u64(gl_str_of(text), ret)) {
-        rc = SQLITE_CORRUPT;
-    }
-    return rc;
-}
-
 static int count_jobs(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_unfinished)
 {
-    int rc = ask_number(db, "SELECT count(*) FROM record WHERE kind = 'job'", ret_jobs);
-    return rc != SQLITE_OK ? rc
-                           : ask_number(db,
-                                        "SELECT count(*) FROM record INDEXED BY record_live"
-                                        " WHERE kind = 'job' AND live",
-                                        ret_unfinished);
+    int64_t jobs = 0, live = 0;
+    int rc =
+        gl_sqlite_bare_number(db->conn, "SELECT count(*) FROM record WHERE kind = 'job'", &jobs);
+    if (rc == SQLITE_OK) {
+        rc = gl_sqlite_bare_number(db->conn,
+                                   "SELECT count(*) FROM record INDEXED BY record_live"
+                                   " WHERE kind = 'job' AND live",
+                                   &live);
+    }
+    *ret_jobs = (uint64_t)jobs;
+    *ret_unfinished = (uint64_t)live;
+    return rc;
 }
 
 /* Is it ours, of a version we know, and whole? One of an older release is brought up to date, so
@@ -79,7 +40,7 @@ static int look_over(struct gl_sqlite_db *db, uint64_t *ret_jobs, uint64_t *ret_
     if (err < 0) {
         return err;
     }
-    int rc = ask(db, "PRAGMA quick_check(1)", found, sizeof(found));
+    int rc = gl_sqlite_bare_ask(db->conn, "PRAGMA quick_check(1)", found, sizeof(found));
     if (rc == SQLITE_OK && strcmp(found, "ok") != 0) {
         return gl_why(reterr_why, GL_E_DAMAGED, "%s is damaged: %s", db->path, found);
     }
@@ -112,7 +73,7 @@ static int make(struct gl_sqlite_db *from, struct gl_sqlite_db *to, uint64_t *re
     char mode[32] = "";
     int rc = copy_pages(from, to);
     if (rc == SQLITE_OK) { /* so that it is one file; a node sets it back */
-        rc = ask(to, "PRAGMA journal_mode = DELETE", mode, sizeof(mode));
+        rc = gl_sqlite_bare_ask(to->conn, "PRAGMA journal_mode = DELETE", mode, sizeof(mode));
     }
     if (rc != SQLITE_OK) {
         return gl_sqlite_error_why(to, rc, reterr_why);
@@ -123,20 +84,21 @@ static int make(struct gl_sqlite_db *from, struct gl_sqlite_db *to, uint64_t *re
 int gl_sqlite_backup_make(const char *from, const char *to, bool salvage, uint64_t *ret_jobs,
                           uint64_t *ret_unfinished, struct gl_why *reterr_why)
 {
-    GL_CLEANUP(closep) struct gl_sqlite_db source = {0}, target = {0};
+    GL_CLEANUP(gl_sqlite_bare_closep) struct gl_sqlite_db source = {0}, target = {0};
     if (access(from, F_OK) != 0) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s: nothing has run here yet", from);
     }
     struct gl_sqlite_wal_mark mark = {0};
     int err = salvage ? 0 : gl_sqlite_synced_check(from, false, &mark, reterr_why);
     if (err == 0) {
-        err = connect_file(&source, from, SQLITE_OPEN_READONLY, reterr_why);
+        err = gl_sqlite_bare_open(&source, from, SQLITE_OPEN_READONLY, PATIENCE_MS, reterr_why);
     }
     if (err == 0) {
         err = gl_sqlite_synced_check_group(source.conn, from, &mark, reterr_why);
     }
     if (err == 0) {
-        err = connect_file(&target, to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, reterr_why);
+        err = gl_sqlite_bare_open(&target, to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                                  PATIENCE_MS, reterr_why);
     }
     return err < 0 ? err : make(&source, &target, ret_jobs, ret_unfinished, reterr_why);
 }
@@ -192,8 +154,8 @@ static int hold(sqlite3 *conn, const char *reason)
 int gl_sqlite_backup_hold(const char *path, const char *reason, uint64_t *ret_jobs,
                           uint64_t *ret_unfinished, struct gl_why *reterr_why)
 {
-    GL_CLEANUP(closep) struct gl_sqlite_db db = {0};
-    int err = connect_file(&db, path, SQLITE_OPEN_READWRITE, reterr_why);
+    GL_CLEANUP(gl_sqlite_bare_closep) struct gl_sqlite_db db = {0};
+    int err = gl_sqlite_bare_open(&db, path, SQLITE_OPEN_READWRITE, PATIENCE_MS, reterr_why);
     if (err == 0) {
         err = look_over(&db, ret_jobs, ret_unfinished, reterr_why);
     }

@@ -1,31 +1,23 @@
-#include <sqlite3.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "store/sqlite/sqlite.h"
+#include "store/sqlite/sqlite_bare.h"
 #include "store/sqlite/sqlite_sum.h"
 #include "store/sqlite/sqlite_synced.h"
 
-enum { BUSY_MS = 2000 };
-
-/* The first column of the first row of a check, which says "ok" or what it has found. */
+/* A check's answer is "ok" or what it has found. */
 static int ask(sqlite3 *conn, const char *sql, const char *path, struct gl_why *reterr_why)
 {
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(conn, sql, -1, &st, NULL);
-    int err = 0;
-
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(st);
+    char found[512] = "";
+    if (gl_sqlite_bare_ask(conn, sql, found, sizeof(found)) != SQLITE_OK || found[0] == '\0') {
+        return gl_why(reterr_why, GL_E_DAMAGED, "%s cannot be read: %s", path,
+                      sqlite3_errmsg(conn));
     }
-    const char *found = rc == SQLITE_ROW ? (const char *)sqlite3_column_text(st, 0) : NULL;
-    if (found == NULL) {
-        err = gl_why(reterr_why, GL_E_DAMAGED, "%s cannot be read: %s", path, sqlite3_errmsg(conn));
-    } else if (strcmp(found, "ok") != 0) {
-        err = gl_why(reterr_why, GL_E_DAMAGED, "%s is damaged: %s", path, found);
-    }
-    (void)sqlite3_finalize(st); /* repeats the error of the step */
-    return err;
+    return strcmp(found, "ok") == 0
+               ? 0
+               : gl_why(reterr_why, GL_E_DAMAGED, "%s is damaged: %s", path, found);
 }
 
 /* Records that somebody else than this program has written or changed. */
@@ -49,25 +41,17 @@ static int check_all(sqlite3 *conn, const char *path, struct gl_why *reterr_why)
 
 int gl_sqlite_check(const char *path, struct gl_why *reterr_why)
 {
+    GL_CLEANUP(gl_sqlite_bare_closep) struct gl_sqlite_db db = {0};
     struct gl_sqlite_wal_mark mark;
-    sqlite3 *conn = NULL;
-    int err;
-
     if (access(path, F_OK) != 0) {
         return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no %s", path);
     }
-    err = gl_sqlite_synced_check(path, false, &mark, reterr_why);
-    if (err < 0) {
-        return err;
+    int err = gl_sqlite_synced_check(path, false, &mark, reterr_why);
+    if (err == 0) {
+        err = gl_sqlite_bare_open(&db, path, SQLITE_OPEN_READONLY, GL_SQLITE_BUSY_MS, reterr_why);
     }
-    if (sqlite3_open_v2(path, &conn, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
-        err = gl_why(reterr_why, GL_E_UNAVAILABLE, "cannot open %s: %s", path,
-                     conn != NULL ? sqlite3_errmsg(conn) : "out of memory");
-    } else {
-        (void)sqlite3_busy_timeout(conn, BUSY_MS);
-        err = gl_sqlite_synced_check_group(conn, path, &mark, reterr_why);
-        err = err < 0 ? err : check_all(conn, path, reterr_why);
+    if (err == 0) {
+        err = gl_sqlite_synced_check_group(db.conn, path, &mark, reterr_why);
     }
-    (void)sqlite3_close(conn); /* no statement is left */
-    return err;
+    return err < 0 ? err : check_all(db.conn, path, reterr_why);
 }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "os/fs.h"
+#include "store/sqlite/sqlite_bare.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/sqlite_parts.h"
 #include "store/sqlite/sqlite_schema.h"
@@ -87,14 +88,9 @@ static int connect_file(struct gl_sqlite_db *db, const struct gl_sqlite *s,
 /* Without WAL a commit would be as durable, but readers and the writer would block each other. */
 static int require_wal(struct gl_sqlite_db *db, struct gl_why *reterr_why)
 {
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(db->conn, "PRAGMA journal_mode", -1, &st, NULL);
-    bool wal = false;
-    if (rc == SQLITE_OK && sqlite3_step(st) == SQLITE_ROW) {
-        wal = strcmp((const char *)sqlite3_column_text(st, 0), "wal") == 0;
-    }
-    (void)sqlite3_finalize(st); /* repeats an error of the step, which `wal` has noticed */
-    if (!wal) {
+    char mode[16];
+    if (gl_sqlite_bare_ask(db->conn, "PRAGMA journal_mode", mode, sizeof(mode)) != SQLITE_OK ||
+        strcmp(mode, "wal") != 0) {
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
                       "store unavailable: the file system of %s does not support shared memory, "
                       "which SQLite needs: use a local one",

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_bare.h"
 #include "store/sqlite/sqlite_error.h"
 
 #ifndef GL_VERSION
@@ -53,21 +53,6 @@ const struct gl_sqlite_schema_step gl_sqlite_schema_steps[] = {
 };
 const size_t gl_sqlite_schema_steps_n = GL_COUNT(gl_sqlite_schema_steps);
 
-static int read_number(struct gl_sqlite_db *db, const char *sql, int *ret)
-{
-    sqlite3_stmt *st = NULL;
-    int rc = sqlite3_prepare_v2(db->conn, sql, -1, &st, NULL);
-    if (rc == SQLITE_OK) {
-        rc = sqlite3_step(st);
-        if (rc == SQLITE_ROW) {
-            *ret = sqlite3_column_int(st, 0);
-            rc = SQLITE_OK;
-        }
-    }
-    (void)sqlite3_finalize(st); /* repeats rc */
-    return rc;
-}
-
 static int take_step(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *step)
 {
     char sql[256];
@@ -95,10 +80,10 @@ static int end_transaction(struct gl_sqlite_db *db, int rc)
 static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_step *steps,
                       size_t steps_n)
 {
-    int version = 0;
+    int64_t version = 0;
     int rc = sqlite3_exec(db->conn, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     /* Now nobody else can: another connection may have just done it. */
-    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &version);
+    rc = rc != SQLITE_OK ? rc : gl_sqlite_bare_number(db->conn, "PRAGMA user_version", &version);
     for (size_t i = 0; i < steps_n && rc == SQLITE_OK; i++) {
         rc = steps[i].to > version ? take_step(db, &steps[i]) : SQLITE_OK;
     }
@@ -107,15 +92,20 @@ static int take_steps(struct gl_sqlite_db *db, const struct gl_sqlite_schema_ste
 
 /* What is in the file, all of the same moment. */
 struct found {
-    int version, application, tables;
+    int64_t version, application, tables;
 };
 
 static int look(struct gl_sqlite_db *db, struct found *ret)
 {
     int rc = sqlite3_exec(db->conn, "BEGIN", NULL, NULL, NULL);
-    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA user_version", &ret->version);
-    rc = rc != SQLITE_OK ? rc : read_number(db, "PRAGMA application_id", &ret->application);
-    rc = rc != SQLITE_OK ? rc : read_number(db, "SELECT count(*) FROM sqlite_schema", &ret->tables);
+    rc = rc != SQLITE_OK ? rc
+                         : gl_sqlite_bare_number(db->conn, "PRAGMA user_version", &ret->version);
+    rc = rc != SQLITE_OK
+             ? rc
+             : gl_sqlite_bare_number(db->conn, "PRAGMA application_id", &ret->application);
+    rc = rc != SQLITE_OK
+             ? rc
+             : gl_sqlite_bare_number(db->conn, "SELECT count(*) FROM sqlite_schema", &ret->tables);
     return end_transaction(db, rc);
 }
 
@@ -141,13 +131,13 @@ int gl_sqlite_schema_bring(struct gl_sqlite_db *db, const struct gl_sqlite_schem
             reterr_why, GL_E_VERSION,
             "%s has schema version %d, written by a newer release of glia; this one reads "
             "up to version %d: use the newer release",
-            db->path, found.version, newest);
+            db->path, (int)found.version, newest);
     }
     if (found.version < newest && read_only) {
         return gl_why(reterr_why, GL_E_VERSION,
                       "%s has schema version %d of an older release; it is brought to version %d "
                       "when a node writes to it",
-                      db->path, found.version, newest);
+                      db->path, (int)found.version, newest);
     }
     rc = found.version < newest ? take_steps(db, steps, steps_n) : SQLITE_OK;
     return rc != SQLITE_OK ? gl_sqlite_error_why(db, rc, reterr_why) : 0;

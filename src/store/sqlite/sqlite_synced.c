@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "os/fs.h"
+#include "store/sqlite/sqlite_bare.h"
 
 enum {
     SLOTS = 2, /* written in turn: one that is torn leaves the other */
@@ -266,22 +267,15 @@ int gl_sqlite_synced_check(const char *path, bool sync, struct gl_sqlite_wal_mar
 int gl_sqlite_synced_check_group(sqlite3 *conn, const char *path,
                                  const struct gl_sqlite_wal_mark *mark, struct gl_why *reterr_why)
 {
-    sqlite3_stmt *st = NULL;
-    sqlite3_int64 group = 0;
-    int rc = SQLITE_OK;
+    int64_t group = 0;
     if (mark->group == 0) {
         return 0;
     }
-    /* A database that lost its log while it was young has no tables. */
-    if (sqlite3_prepare_v2(conn, "SELECT max(n) FROM txgroup", -1, &st, NULL) == SQLITE_OK) {
-        rc = sqlite3_step(st);
-        group = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
-    } else {
-        rc = sqlite3_errcode(conn) == SQLITE_ERROR ? SQLITE_OK : SQLITE_BUSY;
-    }
-    (void)sqlite3_finalize(st); /* repeats rc */
-    if ((rc != SQLITE_ROW && rc != SQLITE_OK) || (uint64_t)group >= mark->group) {
-        return 0; /* What cannot be read now is reported by the next statement. */
+    /* A database that lost its log while it was young has no tables. What else cannot be read now
+     * is reported by the next statement. */
+    int rc = gl_sqlite_bare_number(conn, "SELECT max(n) FROM txgroup", &group);
+    if ((rc != SQLITE_OK && rc != SQLITE_ERROR) || (uint64_t)group >= mark->group) {
+        return 0;
     }
     (void)sqlite3_db_config(conn, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL); /* only a setting */
     return gl_why(reterr_why, GL_E_DAMAGED,

@@ -1,0 +1,50 @@
+#include "store/sqlite/sqlite_bare.h"
+
+#include <stdio.h>
+
+#include "base/check.h"
+#include "store/sqlite/sqlite_error.h"
+
+int gl_sqlite_bare_open(struct gl_sqlite_db *db, const char *path, int flags, int patience_ms,
+                        struct gl_why *reterr_why)
+{
+    *db = (struct gl_sqlite_db){.path = path};
+    int rc = sqlite3_open_v2(path, &db->conn, flags | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK) {
+        return gl_sqlite_error_why(db, rc, reterr_why);
+    }
+    (void)sqlite3_extended_result_codes(db->conn, 1);
+    (void)sqlite3_busy_timeout(db->conn, patience_ms);
+    return 0;
+}
+
+void gl_sqlite_bare_closep(struct gl_sqlite_db *db)
+{
+    int rc = sqlite3_close(db->conn);
+    GL_ASSERT(rc == SQLITE_OK); /* else a statement is left */
+}
+
+static int first_row(sqlite3 *conn, const char *sql, sqlite3_stmt **ret)
+{
+    int rc = sqlite3_prepare_v2(conn, sql, -1, ret, NULL);
+    return rc != SQLITE_OK ? rc : sqlite3_step(*ret);
+}
+
+int gl_sqlite_bare_ask(sqlite3 *conn, const char *sql, char *ret, size_t bytes)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = first_row(conn, sql, &st);
+    const unsigned char *text = rc == SQLITE_ROW ? sqlite3_column_text(st, 0) : NULL;
+    (void)snprintf(ret, bytes, "%s", text != NULL ? (const char *)text : "");
+    (void)sqlite3_finalize(st); /* repeats rc */
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int gl_sqlite_bare_number(sqlite3 *conn, const char *sql, int64_t *ret)
+{
+    sqlite3_stmt *st = NULL;
+    int rc = first_row(conn, sql, &st);
+    *ret = rc == SQLITE_ROW ? sqlite3_column_int64(st, 0) : 0;
+    (void)sqlite3_finalize(st); /* repeats rc */
+    return rc == SQLITE_ROW || rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
