@@ -7,6 +7,7 @@
 enum gl_arg_type {
     GL_ARG_TEXT,
     GL_ARG_I64,
+    GL_ARG_U64, /* the same bits; in Redis, which keeps text, without a sign */
     GL_ARG_I32,
     GL_ARG_BOOL,
     GL_ARG_TOP, /* greater than any text; only sqlite takes it */
@@ -31,6 +32,11 @@ static inline struct gl_arg gl_arg_c(const char *text)
 static inline struct gl_arg gl_arg_i64(int64_t number)
 {
     return (struct gl_arg){.type = GL_ARG_I64, .number = number};
+}
+
+static inline struct gl_arg gl_arg_u64(uint64_t number)
+{
+    return (struct gl_arg){.type = GL_ARG_U64, .number = (int64_t)number};
 }
 
 static inline struct gl_arg gl_arg_i32(int32_t number)

@@ -67,6 +67,7 @@ static void add_value(struct gl_buf *b, const struct gl_arg *arg)
         gl_buf_str(b, arg->text);
         return;
     case GL_ARG_I64:
+    case GL_ARG_U64:
         add_32(b, (uint32_t)((uint64_t)arg->number >> 32));
         add_32(b, (uint32_t)arg->number);
         return;
@@ -103,7 +104,8 @@ int gl_postgres_args_array(struct gl_postgres_args *a, enum gl_postgres_type typ
 
 void gl_postgres_args_add(struct gl_postgres_args *a, int array, const struct gl_arg *item)
 {
-    static const uint32_t bytes[] = {[GL_ARG_I64] = 8, [GL_ARG_I32] = 4, [GL_ARG_BOOL] = 1};
+    static const uint32_t bytes[] = {
+        [GL_ARG_I64] = 8, [GL_ARG_U64] = 8, [GL_ARG_I32] = 4, [GL_ARG_BOOL] = 1};
     struct gl_postgres_arg *arg = &a->args[array];
     arg->items_n++;
     add_32(&arg->buf, item->type == GL_ARG_TEXT ? (uint32_t)item->text.n : bytes[item->type]);

@@ -56,7 +56,7 @@ bool gl_postgres_read_send(struct gl_postgres_conn *c, struct gl_postgres_op *op
     }
     gl_postgres_args_put(a, args.at, args.n);
     if (op->call.type == GL_CALL_LIST && op->call.listing->bytes_max > 0) {
-        gl_postgres_args_put(a, GL_ARGS(gl_arg_i64((int64_t)op->call.listing->bytes_max)));
+        gl_postgres_args_put(a, GL_ARGS(gl_arg_u64(op->call.listing->bytes_max)));
     }
     return gl_postgres_conn_send(c, statement_of(&op->call, &args), op->context);
 }

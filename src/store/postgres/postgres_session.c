@@ -29,9 +29,8 @@ bool gl_postgres_session_send(struct gl_postgres_conn *c, struct gl_postgres_op 
     case GL_CALL_SESSION_LIST:
         return ask(c, GL_POSTGRES_SESSION_LIST, GL_ARGS(gl_arg_i32(GL_SESSIONS_LISTED)));
     case GL_CALL_RESOLVE:
-        return ask(
-            c, GL_POSTGRES_RESOLVE,
-            GL_ARGS(gl_arg_text(call->resolve.session), gl_arg_i64((int64_t)call->resolve.tx_id)));
+        return ask(c, GL_POSTGRES_RESOLVE,
+                   GL_ARGS(gl_arg_text(call->resolve.session), gl_arg_u64(call->resolve.tx_id)));
     case GL_CALL_TIME:
         return ask(c, GL_POSTGRES_TIME, NULL, 0);
     default:

@@ -133,8 +133,8 @@ static void add_guards(struct wave *v, const struct gl_tx *tx, uint32_t number)
         add_row(v, GUARDS,
                 GL_ARGS(gl_arg_i32((int32_t)number), gl_arg_i32((int32_t)i),
                         gl_arg_i32((int32_t)g->type), gl_arg_i32((int32_t)lock_of(tx, g)),
-                        gl_arg_text(g->kind), gl_arg_text(g->id), gl_arg_i64((int64_t)g->rev),
-                        gl_arg_text(g->owner), gl_arg_i64((int64_t)g->token)));
+                        gl_arg_text(g->kind), gl_arg_text(g->id), gl_arg_u64(g->rev),
+                        gl_arg_text(g->owner), gl_arg_u64(g->token)));
     }
 }
 
@@ -184,8 +184,8 @@ static void add_put(struct wave *v, const struct row *r, int class)
     v->flags |= flags[class];
     add_row(v, RECORDS,
             GL_ARGS(gl_arg_i32((int32_t)r->number), gl_arg_i32(class), gl_arg_text(w->kind),
-                    gl_arg_text(w->id), gl_arg_i64((int64_t)w->rev), gl_arg_text(w->owner),
-                    gl_arg_i64((int64_t)w->token), gl_arg_bool(w->live), gl_arg_i64(gl_call_sum(w)),
+                    gl_arg_text(w->id), gl_arg_u64(w->rev), gl_arg_text(w->owner),
+                    gl_arg_u64(w->token), gl_arg_bool(w->live), gl_arg_i64(gl_call_sum(w)),
                     gl_arg_text(w->value)));
 }
 
@@ -312,7 +312,7 @@ static void add_head(struct wave *v, struct gl_postgres_group *g, size_t wave)
         struct gl_postgres_op *op = GL_CONTAINER(l, struct gl_postgres_op, queue);
         if (op->wave == wave) {
             op->number = ++number;
-            const struct gl_arg id = gl_arg_i64((int64_t)op->call.tx->id);
+            const struct gl_arg id = gl_arg_u64(op->call.tx->id);
             gl_postgres_args_add(v->args, ids, &id);
         }
     }

@@ -2,33 +2,26 @@
 #include "base/check.h"
 #include "store/redis/redis_parts.h"
 
-/* ---- guards ---- */
+/* ---- guards and writes: a mark, then arguments ---- */
 
-static size_t guard_args(const struct gl_guard *g)
-{
-    switch (g->type) {
-    case GL_GUARD_AT:
-        return 3;
-    case GL_GUARD_OWNED:
-        return 5;
-    case GL_GUARD_ABSENT:
-    case GL_GUARD_PRESENT:
-    case GL_GUARD_NOT_LIVE:
-    case GL_GUARD_DEAD:
-    case GL_GUARD_ALIVE:
-        return 2;
-    }
-    GL_UNREACHABLE();
-}
+static const struct {
+    char mark;
+    size_t args_n; /* with the mark */
+} guards[] =
+    {
+        [GL_GUARD_AT] = {'=', 3},       [GL_GUARD_ABSENT] = {'-', 2}, [GL_GUARD_PRESENT] = {'+', 2},
+        [GL_GUARD_NOT_LIVE] = {'n', 2}, [GL_GUARD_OWNED] = {'o', 5},  [GL_GUARD_DEAD] = {'d', 2},
+        [GL_GUARD_ALIVE] = {'a', 2},
+},
+  writes[] = {
+      [GL_WRITE_PUT] = {'p', 9},      [GL_WRITE_PUT_NEW] = {'n', 9}, [GL_WRITE_DELETE] = {'d', 3},
+      [GL_WRITE_INDEX] = {'i', 3},    [GL_WRITE_UNINDEX] = {'u', 3}, [GL_WRITE_LOG] = {'l', 4},
+      [GL_WRITE_LOG_TRIM] = {'t', 3},
+};
 
 static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
 {
-    static const char marks[] = {
-        [GL_GUARD_AT] = '=',       [GL_GUARD_ABSENT] = '-', [GL_GUARD_PRESENT] = '+',
-        [GL_GUARD_NOT_LIVE] = 'n', [GL_GUARD_OWNED] = 'o',  [GL_GUARD_DEAD] = 'd',
-        [GL_GUARD_ALIVE] = 'a',
-    };
-    gl_redis_arg_char(out, marks[g->type]);
+    gl_redis_arg_char(out, guards[g->type].mark);
     if (g->type == GL_GUARD_DEAD || g->type == GL_GUARD_ALIVE) {
         gl_redis_arg(out, g->owner);
         return;
@@ -43,37 +36,6 @@ static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
     }
 }
 
-/* ---- writes ---- */
-
-static size_t write_args(const struct gl_write *w)
-{
-    switch (w->type) {
-    case GL_WRITE_PUT:
-    case GL_WRITE_PUT_NEW:
-        return 9;
-    case GL_WRITE_LOG:
-        return 4;
-    case GL_WRITE_DELETE:
-    case GL_WRITE_INDEX:
-    case GL_WRITE_UNINDEX:
-    case GL_WRITE_LOG_TRIM:
-        return 3;
-    }
-    GL_UNREACHABLE();
-}
-
-static void encode_put(const struct gl_write *w, struct gl_buf *out)
-{
-    gl_redis_name_arg(out, w->kind);
-    gl_redis_arg(out, w->id);
-    gl_redis_arg_u64(out, w->rev);
-    gl_redis_arg(out, w->owner);
-    gl_redis_arg_u64(out, w->token);
-    gl_redis_arg_char(out, w->live ? '1' : '0');
-    gl_redis_arg_u64(out, gl_call_sum(w));
-    gl_redis_arg(out, w->value);
-}
-
 static void encode_index(const struct gl_write *w, struct gl_buf *out)
 {
     char score[GL_REDIS_SCORE_BYTES];
@@ -86,43 +48,34 @@ static void encode_index(const struct gl_write *w, struct gl_buf *out)
     gl_redis_arg_close(out);
 }
 
-static void encode_log(const struct gl_write *w, struct gl_buf *out)
-{
-    gl_redis_key_arg(out, w->kind, w->id);
-    if (w->type == GL_WRITE_LOG) {
-        gl_redis_arg_i64(out, w->seq);
-        gl_redis_arg(out, w->value);
-    } else if (w->seq == INT64_MAX) {
-        gl_redis_arg(out, (gl_str){0});
-    } else {
-        gl_redis_arg_i64(out, w->seq > 0 ? w->seq : 0);
-    }
-}
-
 static void encode_write(const struct gl_write *w, struct gl_buf *out)
 {
-    static const char marks[] = {
-        [GL_WRITE_PUT] = 'p',      [GL_WRITE_PUT_NEW] = 'n', [GL_WRITE_DELETE] = 'd',
-        [GL_WRITE_INDEX] = 'i',    [GL_WRITE_UNINDEX] = 'u', [GL_WRITE_LOG] = 'l',
-        [GL_WRITE_LOG_TRIM] = 't',
-    };
-    gl_redis_arg_char(out, marks[w->type]);
+    gl_redis_arg_char(out, writes[w->type].mark);
     switch (w->type) {
     case GL_WRITE_PUT:
     case GL_WRITE_PUT_NEW:
-        encode_put(w, out);
+        gl_redis_name_arg(out, w->kind);
+        gl_redis_args(out, GL_ARGS(gl_arg_text(w->id), gl_arg_u64(w->rev), gl_arg_text(w->owner),
+                                   gl_arg_u64(w->token), gl_arg_i64(w->live),
+                                   gl_arg_i64(gl_call_sum(w)), gl_arg_text(w->value)));
         break;
     case GL_WRITE_INDEX:
     case GL_WRITE_UNINDEX:
         encode_index(w, out);
         break;
     case GL_WRITE_LOG:
-    case GL_WRITE_LOG_TRIM:
-        encode_log(w, out);
+        gl_redis_key_arg(out, w->kind, w->id);
+        gl_redis_args(out, GL_ARGS(gl_arg_i64(w->seq), gl_arg_text(w->value)));
         break;
-    default:
+    case GL_WRITE_LOG_TRIM: /* "" : the whole log */
+        gl_redis_key_arg(out, w->kind, w->id);
+        gl_redis_args(
+            out, GL_ARGS(w->seq == INT64_MAX ? gl_arg_c("") : gl_arg_i64(w->seq > 0 ? w->seq : 0)));
+        break;
+    case GL_WRITE_DELETE:
         gl_redis_name_arg(out, w->kind);
         gl_redis_arg(out, w->id);
+        break;
     }
 }
 
@@ -133,10 +86,10 @@ static void encode(const struct gl_redis_op *op, struct gl_buf *out)
     const struct gl_tx *tx = op->call.tx;
     size_t n = 5;
     for (size_t i = 0; i < tx->guards_n; i++) {
-        n += guard_args(&tx->guards[i]);
+        n += guards[tx->guards[i].type].args_n;
     }
     for (size_t i = 0; i < tx->writes_n; i++) {
-        n += write_args(&tx->writes[i]);
+        n += writes[tx->writes[i].type].args_n;
     }
     gl_redis_eval_open(op, GL_REDIS_SCRIPT_COMMIT, n, out);
     gl_redis_arg(out, tx->session);
@@ -193,7 +146,7 @@ const struct gl_redis_verb gl_redis_verb_too_large = {
 static void encode_resolve(const struct gl_redis_op *op, struct gl_buf *out)
 {
     gl_redis_eval(op, GL_REDIS_SCRIPT_RESOLVE, out, gl_arg_text(op->call.resolve.session),
-                  gl_arg_i64((int64_t)op->call.resolve.tx_id), gl_arg_c(op->store->identity));
+                  gl_arg_u64(op->call.resolve.tx_id), gl_arg_c(op->store->identity));
 }
 
 static void decode_resolve(struct gl_redis_op *op, const struct gl_redis_reply *reply)

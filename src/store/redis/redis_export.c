@@ -127,7 +127,7 @@ static void bound_after(struct gl_buf *out, gl_str place)
 /* Names come from keys: they are encoded already. */
 static void encode_page(const struct gl_redis_op *op, const struct spot *at, struct gl_buf *out)
 {
-    struct gl_arg limit = gl_arg_i64((int64_t)op->call.export.limit);
+    struct gl_arg limit = gl_arg_u64(op->call.export.limit);
     if (gl_str_is(at->what, "ids")) {
         gl_redis_eval_open(op, GL_REDIS_SCRIPT_LIST, 8, out);
         gl_redis_args(out,

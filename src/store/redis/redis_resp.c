@@ -75,6 +75,8 @@ void gl_redis_args(struct gl_buf *b, const struct gl_arg *args, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (args[i].type == GL_ARG_TEXT) {
             gl_redis_arg(b, args[i].text);
+        } else if (args[i].type == GL_ARG_U64) {
+            gl_redis_arg_u64(b, (uint64_t)args[i].number);
         } else {
             gl_redis_arg_i64(b, args[i].number);
         }

@@ -5,7 +5,6 @@
 #include "base/check.h"
 #include "os/fs.h"
 #include "store/common/thread.h"
-#include "store/sqlite/sqlite_batch.h"
 #include "store/sqlite/sqlite_parts.h"
 
 /* ---- requests ---- */

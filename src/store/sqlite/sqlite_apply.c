@@ -1,8 +1,6 @@
-#include "store/sqlite/sqlite_apply.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
-#include "store/sqlite/sqlite_db.h"
-#include "store/sqlite/sqlite_session.h"
 
 /* rc; *ret: the session is dead, which one that is not known is, too; or it is known and not dead.
  */
@@ -71,11 +69,11 @@ static struct gl_arg column_of(const struct gl_write *w, char column)
 {
     switch (column) {
     case 'r':
-        return gl_arg_i64((int64_t)w->rev);
+        return gl_arg_u64(w->rev);
     case 'o':
         return gl_arg_text(w->owner);
     case 't':
-        return gl_arg_i64((int64_t)w->token);
+        return gl_arg_u64(w->token);
     case 'l':
         return gl_arg_i64(w->live);
     case 'v':

@@ -1,8 +1,6 @@
-#include "store/sqlite/sqlite_batch.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
-#include "base/mem.h"
-#include "store/sqlite/sqlite_parts.h"
 
 static void run(struct gl_loop_task *t)
 {

@@ -1,11 +1,9 @@
-#include "store/sqlite/sqlite_call.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "os/failpoint.h"
 #include "store/sqlite/sqlite_error.h"
-#include "store/sqlite/sqlite_parts.h"
-#include "store/sqlite/sqlite_session.h"
 
 /* Leave a transaction that failed. Whether its COMMIT has come to be does not matter to any call
  * here: each may be repeated. But the file must be certain before it is used again. */

@@ -1,10 +1,8 @@
-#include "store/sqlite/sqlite_contexts.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
-#include "base/mem.h"
 #include "os/failpoint.h"
 #include "store/sqlite/sqlite_error.h"
-#include "store/sqlite/sqlite_parts.h"
 
 struct slot {
     struct gl_sqlite_db *db; /* NULL: closed */

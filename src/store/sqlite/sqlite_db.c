@@ -1,10 +1,8 @@
-#include "store/sqlite/sqlite_db.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/mem.h"
 #include "os/fs.h"
 #include "store/sqlite/sqlite_bare.h"
 #include "store/sqlite/sqlite_error.h"

@@ -1,11 +1,8 @@
-#include "store/sqlite/sqlite_group.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
 #include "os/failpoint.h"
-#include "store/sqlite/sqlite_apply.h"
 #include "store/sqlite/sqlite_error.h"
-#include "store/sqlite/sqlite_parts.h"
-#include "store/sqlite/sqlite_session.h"
 
 enum outcome {
     COMMITTED,

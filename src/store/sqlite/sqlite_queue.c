@@ -1,4 +1,4 @@
-#include "store/sqlite/sqlite_queue.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include <time.h>
 

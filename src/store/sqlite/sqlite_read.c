@@ -1,7 +1,6 @@
-#include "store/sqlite/sqlite_read.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
-#include "store/sqlite/sqlite_db.h"
 
 enum { PAGE_BYTES = 4 << 20 }; /* of an export */
 
@@ -29,7 +28,7 @@ static bool step_get(struct gl_sql_rows *sql)
         const struct gl_key *key = &call->get.keys[r->key++];
         gl_sqlite_db_reset(r->db, r->st);
         gl_sqlite_db_bind(r->db, r->st, gl_arg_text(key->kind), gl_arg_text(key->id),
-                          gl_arg_i64((int64_t)r->key));
+                          gl_arg_u64(r->key));
         (void)step(sql);
     }
     return r->rc == SQLITE_ROW;

@@ -1,10 +1,8 @@
 /* The reader thread. A round takes reads of one context from the head of the queue, answers them
  * from one snapshot, and posts them. The snapshot is taken after the reads were issued, so each
  * sees every commit whose `done` had run by then. */
-#include "store/sqlite/sqlite_batch.h"
 #include "store/sqlite/sqlite_error.h"
 #include "store/sqlite/sqlite_parts.h"
-#include "store/sqlite/sqlite_read.h"
 
 enum {
     ROUND_MAX = 64,        /* reads in one round ... */

@@ -1,10 +1,8 @@
-#include "store/sqlite/sqlite_session.h"
+#include "store/sqlite/sqlite_parts.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "store/sqlite/sqlite.h"
-#include "store/sqlite/sqlite_db.h"
-#include "store/sqlite/sqlite_parts.h"
 
 static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarnation, gl_str about)
 {
@@ -15,15 +13,14 @@ static int add(struct gl_sqlite_db *db, gl_str id, gl_str node, uint64_t incarna
     }
     if (incarnation > GL_SESSIONS_KEPT) {
         gl_sqlite_db_bind(db, GL_SQLITE_SESSION_FORGET, gl_arg_text(node),
-                          gl_arg_i64((int64_t)(incarnation - GL_SESSIONS_KEPT)));
+                          gl_arg_u64(incarnation - GL_SESSIONS_KEPT));
         rc = gl_sqlite_db_run(db, GL_SQLITE_SESSION_FORGET);
     }
     if (rc != SQLITE_OK) {
         return rc;
     }
     gl_sqlite_db_bind(db, GL_SQLITE_SESSION_ADD, gl_arg_text(id), gl_arg_text(node),
-                      gl_arg_i64((int64_t)incarnation), gl_arg_i64((int64_t)db->group_n),
-                      gl_arg_text(about));
+                      gl_arg_u64(incarnation), gl_arg_u64(db->group_n), gl_arg_text(about));
     return gl_sqlite_db_run(db, GL_SQLITE_SESSION_ADD);
 }
 
@@ -100,10 +97,9 @@ int gl_sqlite_session_remember(struct gl_sqlite_db *db, const struct gl_call *fi
         return SQLITE_OK;
     }
     uint64_t number = ++db->group_n;
-    gl_sqlite_db_bind(db, GL_SQLITE_REMEMBER, gl_arg_i64((int64_t)(number % GL_SQLITE_GROUPS_KEPT)),
-                      gl_arg_i64((int64_t)number), gl_arg_text(first->tx->session),
-                      gl_arg_i64((int64_t)lowest), gl_arg_i64((int64_t)highest),
-                      gl_arg_text(gl_buf_view(scratch)));
+    gl_sqlite_db_bind(db, GL_SQLITE_REMEMBER, gl_arg_u64(number % GL_SQLITE_GROUPS_KEPT),
+                      gl_arg_u64(number), gl_arg_text(first->tx->session), gl_arg_u64(lowest),
+                      gl_arg_u64(highest), gl_arg_text(gl_buf_view(scratch)));
     return gl_sqlite_db_run(db, GL_SQLITE_REMEMBER);
 }
 
@@ -152,7 +148,7 @@ static int recall_absent(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id
 int gl_sqlite_session_recall(struct gl_sqlite_db *db, gl_str session, uint64_t tx_id,
                              int *ret_status)
 {
-    gl_sqlite_db_bind(db, GL_SQLITE_RECALL, gl_arg_text(session), gl_arg_i64((int64_t)tx_id));
+    gl_sqlite_db_bind(db, GL_SQLITE_RECALL, gl_arg_text(session), gl_arg_u64(tx_id));
     int rc = gl_sqlite_db_step(db, GL_SQLITE_RECALL);
     if (rc == SQLITE_ROW) {
         bool refused = listed(gl_sqlite_db_str(db, GL_SQLITE_RECALL, 0), tx_id);

@@ -39,7 +39,7 @@ struct gl_sqlite_wal_mark {
     uint32_t salt[2]; /* which log */
     uint32_t frames;  /* 0: there is no mark */
     uint32_t sum[2];  /* the stored checksum of the last of them */
-    uint64_t group;   /* the newest group in the database, see sqlite_group.h */
+    uint64_t group;   /* the newest group in the database, see sqlite_group.c */
 };
 
 struct gl_sqlite_wal_scan {

@@ -15,9 +15,6 @@
  *     sqlite.before_recovery, sqlite.after_recovery   making a failed COMMIT certain */
 #include "base/check.h"
 #include "os/failpoint.h"
-#include "store/sqlite/sqlite_batch.h"
-#include "store/sqlite/sqlite_call.h"
-#include "store/sqlite/sqlite_group.h"
 #include "store/sqlite/sqlite_parts.h"
 
 /* Pages of write-ahead log between checkpoints: 2 MiB. A larger number stalls the group behind the
