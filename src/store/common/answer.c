@@ -80,3 +80,17 @@ bool gl_answer_export(struct gl_store_req *req, const struct gl_record *r, struc
     }
     return !r->damaged;
 }
+
+bool gl_answer_bump(gl_str prefix, struct gl_arena *a, gl_str *ret)
+{
+    while (prefix.n > 0 && (unsigned char)prefix.p[prefix.n - 1] == 0xff) {
+        prefix.n--;
+    }
+    if (prefix.n == 0) {
+        return false;
+    }
+    char *p = gl_arena_copy(a, prefix.p, prefix.n);
+    p[prefix.n - 1]++;
+    *ret = (gl_str){p, prefix.n};
+    return true;
+}

@@ -24,4 +24,7 @@ struct gl_record *gl_answer_records(struct gl_call *call, struct gl_arena *arena
 /* An exported record as a write; false: it is damaged, and a copy would look sound. */
 bool gl_answer_export(struct gl_store_req *req, const struct gl_record *r, struct gl_write *ret);
 
+/* The smallest text above all that start with `prefix`; false: there is none. */
+bool gl_answer_bump(gl_str prefix, struct gl_arena *a, gl_str *ret);
+
 #endif

@@ -1,5 +1,7 @@
 #include "store/common/calls.h"
 
+#include <event2/event.h>
+
 #include "base/check.h"
 #include "base/limits.h"
 #include "os/random.h"
@@ -95,6 +97,32 @@ void gl_calls_closed(struct gl_calls *s)
     s->engine->free(s);
     if (closed != NULL) {
         closed(owner);
+    }
+}
+
+static void turn(struct gl_loop *loop)
+{
+    int err = event_base_loop(gl_loop_base(loop), EVLOOP_ONCE);
+    GL_ASSERT(err >= 0);
+}
+
+void gl_calls_turn(struct gl_calls *s)
+{
+    turn(s->loop);
+}
+
+static void set_flag(void *flag)
+{
+    *(bool *)flag = true;
+}
+
+void gl_calls_close(struct gl_calls *s)
+{
+    struct gl_loop *loop = s->loop;
+    bool is_closed = false;
+    call_close(&s->port, set_flag, &is_closed);
+    while (!is_closed) {
+        turn(loop); /* the store may be gone */
     }
 }
 

@@ -94,6 +94,10 @@ void gl_calls_met(struct gl_calls *s, gl_str identity);
 void gl_calls_changed(struct gl_calls *s, const char *why);
 void gl_calls_woken(struct gl_calls *s, gl_str context, gl_str word);
 
+/* For those who block, on a loop of their own: turn it once; close the store and wait for it. */
+void gl_calls_turn(struct gl_calls *s);
+void gl_calls_close(struct gl_calls *s);
+
 /* Sets the status if the call cannot be served at all: the store is closing, or the context's name
  * is invalid. */
 bool gl_call_is_refused(const struct gl_calls *s, struct gl_call *call);

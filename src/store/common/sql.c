@@ -36,25 +36,10 @@ static void ask_range(const struct gl_range *r, struct gl_sql_args *ret)
     }
 }
 
-/* The smallest text above all that start with `prefix`; false: there is none. */
-static bool bump(gl_str prefix, struct gl_arena *a, gl_str *ret)
-{
-    while (prefix.n > 0 && (unsigned char)prefix.p[prefix.n - 1] == 0xff) {
-        prefix.n--;
-    }
-    if (prefix.n == 0) {
-        return false;
-    }
-    char *p = gl_arena_copy(a, prefix.p, prefix.n);
-    p[prefix.n - 1]++;
-    *ret = (gl_str){p, prefix.n};
-    return true;
-}
-
 static void ask_list(const struct gl_listing *l, struct gl_arena *a, struct gl_sql_args *ret)
 {
     gl_str from = l->prefix, below;
-    bool is_bounded = bump(l->prefix, a, &below);
+    bool is_bounded = gl_answer_bump(l->prefix, a, &below);
     if (l->after.n > 0 && l->descending) {
         if (!is_bounded || gl_str_cmp(l->after, below) < 0) {
             below = l->after;

@@ -350,17 +350,12 @@ int gl_postgres_open(struct gl_store **ret, const struct gl_postgres_config *cfg
 
 /* ---- a look only ---- */
 
-static void on_closed(void *flag)
-{
-    *(bool *)flag = true;
-}
-
 static int look(struct gl_postgres *s, struct gl_why *reterr_why)
 {
     const struct gl_postgres_conn *c = &s->conns[GL_POSTGRES_CONTROL];
     gl_ms until = gl_calls_now(&s->calls) + s->url.timeout_ms;
     while (c->state != GL_POSTGRES_READY && s->verdict == 0 && gl_calls_now(&s->calls) < until) {
-        (void)event_base_loop(gl_loop_base(s->calls.loop), EVLOOP_ONCE);
+        gl_calls_turn(&s->calls);
     }
     if (s->verdict != 0 && s->verdict != GL_E_INVALID) {
         gl_findings_add(s->findings, s->findings_arena, GL_FINDING_BAD, "%s", s->verdict_why.text);
@@ -382,14 +377,10 @@ int gl_postgres_check(const struct gl_postgres_config *cfg, struct gl_arena *a,
     }
     err = open_store(&s, cfg, loop, true, reterr_why);
     if (err == 0) {
-        bool closed = false;
         s->findings = ret;
         s->findings_arena = a;
         err = look(s, reterr_why);
-        s->calls.port.ops->close(&s->calls.port, on_closed, &closed);
-        while (!closed) {
-            (void)event_base_loop(gl_loop_base(loop), EVLOOP_ONCE);
-        }
+        gl_calls_close(&s->calls);
     }
     gl_loop_free(loop);
     return err;

@@ -1,20 +1,6 @@
-#include <event2/event.h>
-
 #include "base/check.h"
-#include "os/loop.h"
 #include "store/redis/redis.h"
 #include "store/redis/redis_parts.h"
-
-static void on_closed(void *flag)
-{
-    *(bool *)flag = true;
-}
-
-static void turn(struct gl_redis *s)
-{
-    int err = event_base_loop(gl_loop_base(s->calls.loop), EVLOOP_ONCE);
-    GL_ASSERT(err >= 0);
-}
 
 /* Until the server has said everything, or had its time. */
 static int look(struct gl_redis *s, struct gl_why *reterr_why)
@@ -26,7 +12,7 @@ static int look(struct gl_redis *s, struct gl_why *reterr_why)
                           s->last_loss.code != 0 ? s->last_loss.text
                                                  : "the Redis server does not answer");
         }
-        turn(s);
+        gl_calls_turn(&s->calls);
     }
     return 0;
 }
@@ -75,11 +61,7 @@ int gl_redis_check(const struct gl_redis_config *cfg, struct gl_arena *a, struct
             add_identity(s, a, ret);
             add_transport(s, a, ret);
         }
-        bool closed = false;
-        port->ops->close(port, on_closed, &closed);
-        while (!closed) {
-            turn(s);
-        }
+        gl_calls_close(&s->calls);
     }
     gl_loop_free(loop);
     return err;

@@ -36,18 +36,6 @@ static void encode_guard(const struct gl_guard *g, struct gl_buf *out)
     }
 }
 
-static void encode_index(const struct gl_write *w, struct gl_buf *out)
-{
-    char score[GL_REDIS_SCORE_BYTES];
-    gl_redis_score(w->score, score);
-    gl_redis_name_arg(out, w->kind);
-    gl_redis_arg_open(out, sizeof(score) + 1 + w->id.n);
-    gl_buf_add(out, score, sizeof(score));
-    gl_buf_char(out, ':');
-    gl_buf_str(out, w->id);
-    gl_redis_arg_close(out);
-}
-
 static void encode_write(const struct gl_write *w, struct gl_buf *out)
 {
     gl_redis_arg_char(out, writes[w->type].mark);
@@ -61,7 +49,8 @@ static void encode_write(const struct gl_write *w, struct gl_buf *out)
         break;
     case GL_WRITE_INDEX:
     case GL_WRITE_UNINDEX:
-        encode_index(w, out);
+        gl_redis_name_arg(out, w->kind);
+        gl_redis_score_arg(out, "", w->score, ":", w->id);
         break;
     case GL_WRITE_LOG:
         gl_redis_key_arg(out, w->kind, w->id);

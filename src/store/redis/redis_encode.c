@@ -80,11 +80,7 @@ void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id)
 {
     struct gl_buf scratch = {0};
     gl_str plain = gl_redis_name(name, &scratch);
-    gl_redis_arg_open(out, plain.n + 1 + id.n);
-    gl_buf_str(out, plain);
-    gl_buf_char(out, ':');
-    gl_buf_str(out, id);
-    gl_redis_arg_close(out);
+    gl_redis_joined(out, gl_arg_text(plain), gl_arg_c(":"), gl_arg_text(id));
     gl_buf_done(&scratch);
 }
 
@@ -98,6 +94,15 @@ void gl_redis_score(int64_t score, char ret[static GL_REDIS_SCORE_BYTES])
     for (int i = GL_REDIS_SCORE_BYTES - 1; i >= 0; i--, v >>= 4) {
         ret[i] = "0123456789abcdef"[v & 15];
     }
+}
+
+void gl_redis_score_arg(struct gl_buf *out, const char *mark, int64_t score, const char *end,
+                        gl_str id)
+{
+    char digits[GL_REDIS_SCORE_BYTES];
+    gl_redis_score(score, digits);
+    gl_redis_joined(out, gl_arg_c(mark), gl_arg_text((gl_str){digits, sizeof(digits)}),
+                    gl_arg_c(end), gl_arg_text(id));
 }
 
 bool gl_redis_unscore(gl_str member, int64_t *ret_score, gl_str *ret_id)

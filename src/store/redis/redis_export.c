@@ -118,10 +118,7 @@ static void bound_after(struct gl_buf *out, gl_str place)
         gl_redis_arg_char(out, '-');
         return;
     }
-    gl_redis_arg_open(out, place.n + 1);
-    gl_buf_char(out, '(');
-    gl_buf_str(out, place);
-    gl_redis_arg_close(out);
+    gl_redis_joined(out, gl_arg_c("("), gl_arg_text(place));
 }
 
 /* Names come from keys: they are encoded already. */

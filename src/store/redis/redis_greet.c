@@ -73,18 +73,14 @@ static void ask_identity(struct gl_redis_link *l, struct gl_buf *b)
 
 static void ask_script(struct gl_redis_link *l, struct gl_buf *b)
 {
-    const char *const *pieces = gl_redis_scripts[l->script];
-    size_t bytes = 0;
-    for (size_t i = 0; i < GL_REDIS_PIECES && pieces[i] != NULL; i++) {
-        bytes += strlen(pieces[i]);
+    struct gl_arg pieces[GL_REDIS_PIECES];
+    size_t n = 0;
+    for (; n < GL_REDIS_PIECES && gl_redis_scripts[l->script][n] != NULL; n++) {
+        pieces[n] = gl_arg_c(gl_redis_scripts[l->script][n]);
     }
     gl_redis_command(b, 3);
     gl_redis_args(b, GL_ARGS(gl_arg_c("SCRIPT"), gl_arg_c("LOAD")));
-    gl_redis_arg_open(b, bytes);
-    for (size_t i = 0; i < GL_REDIS_PIECES && pieces[i] != NULL; i++) {
-        gl_buf_c(b, pieces[i]);
-    }
-    gl_redis_arg_close(b);
+    gl_redis_joined_n(b, pieces, n);
 }
 
 static void ask(struct gl_redis_link *l)

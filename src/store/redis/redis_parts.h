@@ -236,6 +236,9 @@ void gl_redis_key_arg(struct gl_buf *out, gl_str name, gl_str id); /* "name:id" 
 gl_str gl_redis_unname(gl_str name, struct gl_arena *a);
 enum { GL_REDIS_SCORE_BYTES = 16 };
 void gl_redis_score(int64_t score, char ret[static GL_REDIS_SCORE_BYTES]); /* in order as text */
+/* An argument: `mark`, the score, `end`, `id`. */
+void gl_redis_score_arg(struct gl_buf *out, const char *mark, int64_t score, const char *end,
+                        gl_str id);
 bool gl_redis_unscore(gl_str member, int64_t *ret_score, gl_str *ret_id);
 void gl_redis_record(struct gl_record *r, const struct gl_redis_reply *reply, bool whole);
 /* An entry of a log; false: it is none of ours. */

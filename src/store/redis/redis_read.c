@@ -90,29 +90,16 @@ void gl_redis_decode_page(struct gl_redis_op *op, const struct gl_redis_reply *r
 
 /* ---- list ---- */
 
-static void bound(struct gl_buf *out, char mark, gl_str text)
-{
-    gl_redis_arg_open(out, text.n + 1);
-    gl_buf_char(out, mark);
-    gl_buf_str(out, text);
-    gl_redis_arg_close(out);
-}
-
-/* Above all that start with `prefix`: the prefix with its last byte one higher. */
+/* Above all that start with `prefix`. */
 static void bound_above(struct gl_buf *out, gl_str prefix)
 {
-    while (prefix.n > 0 && (unsigned char)prefix.p[prefix.n - 1] == 0xff) {
-        prefix.n--;
-    }
-    if (prefix.n == 0) {
+    GL_CLEANUP(gl_arena_done) struct gl_arena scratch = {0};
+    gl_str above;
+    if (gl_answer_bump(prefix, &scratch, &above)) {
+        gl_redis_joined(out, gl_arg_c("("), gl_arg_text(above));
+    } else {
         gl_redis_arg_char(out, '+');
-        return;
     }
-    gl_redis_arg_open(out, prefix.n + 1);
-    gl_buf_char(out, '(');
-    gl_buf_add(out, prefix.p, prefix.n - 1);
-    gl_buf_char(out, (char)(prefix.p[prefix.n - 1] + 1));
-    gl_redis_arg_close(out);
 }
 
 static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
@@ -126,17 +113,17 @@ static void encode_list(const struct gl_redis_op *op, struct gl_buf *out)
     if (l->descending) {
         gl_redis_arg_c(out, "ZREVRANGEBYLEX");
         if (l->after.n > 0 && (after_in || after_before)) {
-            bound(out, '(', l->after);
+            gl_redis_joined(out, gl_arg_c("("), gl_arg_text(l->after));
         } else {
             bound_above(out, l->prefix);
         }
-        bound(out, '[', l->prefix);
+        gl_redis_joined(out, gl_arg_c("["), gl_arg_text(l->prefix));
     } else {
         gl_redis_arg_c(out, "ZRANGEBYLEX");
         if (l->after.n > 0 && !after_before) {
-            bound(out, '(', l->after);
+            gl_redis_joined(out, gl_arg_c("("), gl_arg_text(l->after));
         } else {
-            bound(out, '[', l->prefix);
+            gl_redis_joined(out, gl_arg_c("["), gl_arg_text(l->prefix));
         }
         bound_above(out, l->prefix);
     }
@@ -150,29 +137,17 @@ const struct gl_redis_verb gl_redis_verb_list = {.encode = encode_list,
 
 /* ---- range ---- */
 
-static void bound_score(struct gl_buf *out, char mark, int64_t score, char end, gl_str id)
-{
-    char digits[GL_REDIS_SCORE_BYTES];
-    gl_redis_score(score, digits);
-    gl_redis_arg_open(out, sizeof(digits) + 2 + id.n);
-    gl_buf_char(out, mark);
-    gl_buf_add(out, digits, sizeof(digits));
-    gl_buf_char(out, end);
-    gl_buf_str(out, id);
-    gl_redis_arg_close(out);
-}
-
 static void encode_range(const struct gl_redis_op *op, struct gl_buf *out)
 {
     const struct gl_range *r = op->call.range;
     gl_redis_eval_open(op, GL_REDIS_SCRIPT_RANGE, 4, out);
     gl_redis_name_arg(out, r->index);
     if (r->after_id.n > 0 && r->after_score >= r->score_min) {
-        bound_score(out, '(', r->after_score, ':', r->after_id);
+        gl_redis_score_arg(out, "(", r->after_score, ":", r->after_id);
     } else {
-        bound_score(out, '[', r->score_min, ':', (gl_str){0});
+        gl_redis_score_arg(out, "[", r->score_min, ":", (gl_str){0});
     }
-    bound_score(out, '(', r->score_max, ':' + 1, (gl_str){0}); /* behind all with that score */
+    gl_redis_score_arg(out, "(", r->score_max, ";", (gl_str){0}); /* ';' follows ':' */
     gl_redis_arg_u64(out, limit_of(r->limit));
 }
 

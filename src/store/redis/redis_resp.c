@@ -19,21 +19,21 @@ void gl_redis_command(struct gl_buf *b, size_t n)
     add_number(b, '*', n);
 }
 
-void gl_redis_arg_open(struct gl_buf *b, size_t bytes)
+static void open_arg(struct gl_buf *b, size_t bytes)
 {
     add_number(b, '$', bytes);
 }
 
-void gl_redis_arg_close(struct gl_buf *b)
+static void close_arg(struct gl_buf *b)
 {
     gl_buf_add(b, "\r\n", 2);
 }
 
 void gl_redis_arg(struct gl_buf *b, gl_str s)
 {
-    gl_redis_arg_open(b, s.n);
+    open_arg(b, s.n);
     gl_buf_str(b, s);
-    gl_redis_arg_close(b);
+    close_arg(b);
 }
 
 void gl_redis_arg_c(struct gl_buf *b, const char *s)
@@ -87,6 +87,19 @@ void gl_redis_say_n(struct gl_buf *b, const struct gl_arg *args, size_t n)
 {
     gl_redis_command(b, n);
     gl_redis_args(b, args, n);
+}
+
+void gl_redis_joined_n(struct gl_buf *b, const struct gl_arg *texts, size_t n)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        bytes += texts[i].text.n;
+    }
+    open_arg(b, bytes);
+    for (size_t i = 0; i < n; i++) {
+        gl_buf_str(b, texts[i].text);
+    }
+    close_arg(b);
 }
 
 void gl_redis_auth(struct gl_buf *b, gl_str user, gl_str password)

@@ -24,9 +24,9 @@ void gl_redis_say_n(struct gl_buf *b, const struct gl_arg *args, size_t n);
 void gl_redis_args(struct gl_buf *b, const struct gl_arg *args, size_t n);
 /* AUTH; `user` may be empty. */
 void gl_redis_auth(struct gl_buf *b, gl_str user, gl_str password);
-/* One argument made of several pieces: first its length, then gl_buf_str() and so on. */
-void gl_redis_arg_open(struct gl_buf *b, size_t bytes);
-void gl_redis_arg_close(struct gl_buf *b);
+/* One argument made of several texts. */
+#define gl_redis_joined(b, ...) gl_redis_joined_n((b), GL_ARGS(__VA_ARGS__))
+void gl_redis_joined_n(struct gl_buf *b, const struct gl_arg *texts, size_t n);
 
 /* ---- replies ---- */
 
