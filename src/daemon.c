@@ -77,7 +77,7 @@ static int wait_ready(struct gl_daemon *d, struct gl_why *reterr_why)
     if (d->stage == GL_STAGE_STARTING && d->config.stays && d->store->ops->shared) {
         err = 0;
     } else if (d->stage != GL_STAGE_READY) {
-        err = gl_why(reterr_why, d->why.code != 0 ? d->why.code : GL_E_UNAVAILABLE, "%s",
+        err = gl_why(reterr_why, d->why.code != 0 ? gl_why_whole(&d->why) : GL_E_UNAVAILABLE, "%s",
                      d->why.code != 0 ? d->why.text : "the node did not become ready");
     } else {
         err = 0;

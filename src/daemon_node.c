@@ -552,10 +552,10 @@ static void refuse(struct gl_daemon *d, struct gl_request *rq)
 
     (void)gl_daemon_is_ready(d, &why); /* it is not */
     if (d->away_since > 0) {
-        rq->code = gl_why(&rq->why, GL_E_UNAVAILABLE, "%s has not answered since %.*s: %s",
+        rq->code = gl_why(&rq->why, GL_R_STORE_SILENT, "%s has not answered since %.*s: %s",
                           d->called, GL_STR_ARG(gl_when_format(d->away_since, since)), why.text);
     } else {
-        rq->code = gl_why(&rq->why, GL_E_UNAVAILABLE, "this node %s%s%s",
+        rq->code = gl_why(&rq->why, GL_R_NODE_STARTING, "this node %s%s%s",
                           d->node == NULL || d->life != GL_LIFE_UP ? "begins a new session"
                                                                    : "opens its session",
                           why.code != 0 ? ": " : "", why.code != 0 ? why.text : "");

@@ -68,7 +68,7 @@ static void on_question_answered(void *owner, struct gl_request *rq)
     struct question *q = owner;
 
     if (rq->code != 0) {
-        q->code = gl_why(q->why, rq->code, "%s", rq->why.text);
+        q->code = gl_why(q->why, gl_err_join(rq->code, rq->why.reason), "%s", rq->why.text);
     } else {
         gl_buf_str(q->body, rq->body);
     }
@@ -250,7 +250,7 @@ static int open_sides(struct moving *v, struct gl_why *reterr_why)
     err = err != 0 ? err : lock_side(v, &v->from, reterr_why);
     err = err != 0 ? err : lock_side(v, &v->to, reterr_why);
     if (err == 0 && is_same_store(&v->from, &v->to)) {
-        err = gl_why(reterr_why, GL_E_INVALID, "source and target are the same store");
+        err = gl_why(reterr_why, GL_R_MIGRATION_SAME, "source and target are the same store");
     }
     err = err != 0 ? err : open_side(v, &v->from, reterr_why);
     return err != 0 ? err : open_side(v, &v->to, reterr_why);
@@ -302,7 +302,8 @@ static int move(struct moving *v, struct gl_why *reterr_why)
     v->m->entries = v->run.sum.writes_n;
     v->m->jobs = v->run.jobs_n;
     v->m->is_continued = v->run.is_continued;
-    err = v->run.code != 0 ? gl_why(reterr_why, v->run.code, "%s", v->run.why.text)
+    err = v->run.code != 0 ? gl_why(reterr_why, gl_err_join(v->run.code, v->run.why.reason), "%s",
+                                    v->run.why.text)
                            : follow(v, reterr_why);
     gl_migrate_done(&v->run);
     return err;

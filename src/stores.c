@@ -245,14 +245,14 @@ int gl_stores_match(const char *data, const char *url, const struct gl_stores_me
     struct stat st;
 
     if (!is_shared && was_shared) {
-        return gl_why(reterr_why, GL_E_STATE,
+        return gl_why(reterr_why, GL_R_STORE_WRONG,
                       "the data folder %s belongs to the store %s: give that with --store or "
                       "GLIA_STORE, or choose another folder with --data-dir",
                       data, m->url);
     }
     if (is_shared && !was_shared &&
         stat(gl_paths_context(&a, data, GL_CONTEXT_DEFAULT, GL_PATHS_STATE), &st) == 0) {
-        return gl_why(reterr_why, GL_E_STATE,
+        return gl_why(reterr_why, GL_R_STORE_OWN_SQLITE,
                       "the data folder %s has a SQLite store of its own: choose another folder "
                       "with --data-dir, or move its jobs with 'glia store migrate sqlite: %.*s'",
                       data, GL_STR_ARG(gl_storeurl_safe(&a, gl_str_of(url))));

@@ -33,15 +33,17 @@ static bool tell_heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beac
     return true;
 }
 
-static void tell_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+static enum gl_why_code tell_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
 {
     const struct gl_facts *f = owner;
     const struct gl_fact *found = find(f, number);
 
     (void)job;
-    if (found != NULL) {
-        gl_buf_str(out, found->waits_for);
+    if (found == NULL) {
+        return GL_BECAUSE_NONE;
     }
+    gl_buf_str(out, found->waits_for);
+    return found->code;
 }
 
 static gl_str tell_refused(void *owner, gl_str job, gl_str step_id)
@@ -103,7 +105,7 @@ static void ask(struct collector *c, uint32_t number, int64_t item)
         GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
         c->asked_n++;
-        c->live->step(c->live->owner, v->job.job_id, fact.place, &out);
+        fact.code = c->live->step(c->live->owner, v->job.job_id, fact.place, &out);
         fact.waits_for = gl_str_dup(c->arena, gl_buf_view(&out));
     }
     if (r->status == GL_STEP_RUNNING && c->live->refused != NULL) {

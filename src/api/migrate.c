@@ -141,12 +141,12 @@ static int read_state(struct gl_migrate *m, gl_str text)
     }
     root = gl_json_root(&j);
     if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "source"), &m->arena), m->source)) {
-        return gl_why(&m->why, GL_E_EXISTS,
+        return gl_why(&m->why, GL_R_MIGRATION_OTHER,
                       "the target holds a migration from elsewhere: from %.*s",
                       GL_STR_ARG(gl_json_str(&j, gl_json_get(&j, root, "source"), &m->arena)));
     }
     if (!gl_str_is(gl_json_str(&j, gl_json_get(&j, root, "state"), &m->arena), "copying")) {
-        return gl_why(&m->why, GL_E_EXISTS, "this migration has been done already");
+        return gl_why(&m->why, GL_R_MIGRATION_DONE, "this migration has been done already");
     }
     m->after = gl_json_str(&j, gl_json_get(&j, root, "after"), &m->arena);
     (void)gl_json_u64(&j, gl_json_get(&j, root, "at"), &at);
@@ -522,7 +522,7 @@ static bool refuse_living(struct gl_migrate *m, const struct gl_store_req *req, 
         const struct gl_session_info *s = &req->sessions[i];
 
         if (!s->dead && s->left_ms >= 0 && !gl_str_is(s->node, GL_MIGRATE_NODE)) {
-            m->code = gl_why(&m->why, GL_E_STATE,
+            m->code = gl_why(&m->why, GL_R_STORE_IN_USE,
                              "node %.*s uses the %s: stop it first, or wait until its session has "
                              "ended",
                              GL_STR_ARG(s->node), which);

@@ -195,10 +195,10 @@ int gl_nodes_write_one(struct gl_arena *a, const struct gl_nodes *n, gl_str name
         write_node(a, n, found, w);
     } else if (matches == 0) {
         err =
-            gl_why(reterr_why, GL_E_NOT_FOUND,
+            gl_why(reterr_why, GL_R_NO_SUCH_NODE,
                    "there is no node '%.*s': 'glia node list --all' shows them", GL_STR_ARG(name));
     } else {
-        err = gl_why(reterr_why, GL_E_INVALID,
+        err = gl_why(reterr_why, GL_R_NODE_AMBIGUOUS,
                      "more than one node begins with '%.*s': give more of its name",
                      GL_STR_ARG(name));
     }

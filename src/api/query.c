@@ -221,7 +221,7 @@ static void found_job(struct gl_query *q, gl_str job)
 
 void gl_query_no_such_job(struct gl_query *q)
 {
-    gl_query_fail(q, GL_E_NOT_FOUND,
+    gl_query_fail(q, GL_R_NO_SUCH_JOB,
                   gl_str_fmt(&q->arena, "there is no job '%.*s': 'glia job list' shows them",
                              GL_STR_ARG(q->name))
                       .p);
@@ -239,7 +239,7 @@ static void on_prefix(struct gl_store_req *req)
     } else if (req->records_n == 0) {
         gl_query_no_such_job(q);
     } else {
-        gl_query_fail(q, GL_E_INVALID,
+        gl_query_fail(q, GL_R_JOB_AMBIGUOUS,
                       gl_str_fmt(&q->arena,
                                  "more than one job begins with '%.*s': give more of its id",
                                  GL_STR_ARG(q->name))
@@ -266,7 +266,7 @@ static void on_run(struct gl_store_req *req)
     }
     if (q->name.n < PREFIX_BYTES_MIN) {
         gl_query_fail(
-            q, GL_E_NOT_FOUND,
+            q, GL_R_NO_SUCH_JOB,
             gl_str_fmt(&q->arena,
                        "there is no job '%.*s', and it is too short for the beginning of an id: "
                        "that needs %d characters at least",
@@ -290,7 +290,7 @@ static void on_run(struct gl_store_req *req)
 static void find_job(struct gl_query *q)
 {
     if (q->name.n == 0 || q->name.n > GL_ID_BYTES_MAX) {
-        gl_query_fail(q, GL_E_NOT_FOUND, "a job's name has 1 to 128 characters");
+        gl_query_fail(q, GL_R_JOB_NAME_INVALID, "a job's name has 1 to 128 characters");
     } else if (gl_id_valid(q->name)) {
         found_job(q, q->name);
     } else {
@@ -388,13 +388,13 @@ void gl_query_list(struct gl_query *q)
 
     if (rq->status.n > 0 && gl_schema_word(gl_job_status_words, rq->status) < 0) {
         gl_query_fail(
-            q, GL_E_INVALID,
+            q, GL_R_NO_SUCH_STATUS,
             "there is no such status: pending, running, pausing, paused, cancelling, completed, "
             "failed or cancelled");
         return;
     }
     if (rq->after.n > 0 && !gl_id_valid(rq->after)) {
-        gl_query_fail(q, GL_E_INVALID,
+        gl_query_fail(q, GL_R_AFTER_INVALID,
                       gl_str_fmt(&q->arena,
                                  "'%.*s' is no job id to continue after: give `next` of the page "
                                  "before, a whole id",
@@ -418,7 +418,8 @@ static void tell_events(struct gl_query *q, struct gl_events *e)
     q->rq->count = gl_render_events_end(e, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->limit;
     if (q->job_record.damaged && q->rq->count == 0) { /* nobody should wait for more */
-        gl_query_fail(q, GL_E_DAMAGED, "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
+        gl_query_fail(q, GL_R_JOB_DAMAGED,
+                      "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
         return;
     }
     gl_query_succeed(q);
@@ -523,7 +524,8 @@ void gl_query_claims(struct gl_query *q)
     const struct gl_claims_request *rq = &q->rq->claims;
 
     if (rq->state.n > 0 && gl_schema_word(gl_claim_state_words, rq->state) < 0) {
-        gl_query_fail(q, GL_E_INVALID, "there is no such state: claimed, done, failed or expired");
+        gl_query_fail(q, GL_R_NO_SUCH_STATE,
+                      "there is no such state: claimed, done, failed or expired");
         return;
     }
     q->limit = gl_query_limit(rq->limit, GL_QUERY_ROWS);
@@ -542,10 +544,10 @@ static void on_claim(struct gl_store_req *req)
         return;
     }
     if (req->records[0].rev == 0) {
-        gl_query_fail(q, GL_E_NOT_FOUND,
+        gl_query_fail(q, GL_R_NO_SUCH_CLAIM,
                       "nobody has ever claimed that key: 'glia claim list' shows them");
     } else if (!read_claim(&q->arena, &req->records[0], &c)) {
-        gl_query_fail(q, GL_E_DAMAGED, "the record of this claim is damaged");
+        gl_query_fail(q, GL_R_CLAIM_DAMAGED, "the record of this claim is damaged");
     } else {
         gl_claim_write(&q->w, q->rq->claim.key, &c, 0);
         gl_query_succeed(q);
@@ -630,7 +632,7 @@ static void on_node(struct gl_store_req *req)
     }
     rc = gl_nodes_write_one(&q->arena, &q->nodes, q->rq->nodes.name, &q->w, &why);
     if (rc != 0) {
-        gl_query_fail(q, rc, why.text);
+        gl_query_fail(q, gl_why_whole(&why), why.text);
     } else {
         gl_query_succeed(q);
     }

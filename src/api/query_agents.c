@@ -146,13 +146,13 @@ static struct gl_agents_reading *of_task(struct gl_work_task *t)
 static void has_flow(struct gl_query *q)
 {
     if (q->graph->bundle == NULL) {
-        gl_query_fail(q, GL_E_STATE,
+        gl_query_fail(q, GL_R_JOB_NOT_BUNDLE,
                       gl_str_fmt(&q->arena, "job %.*s is of a flow: only bundles have agents",
                                  GL_STR_ARG(q->job))
                           .p);
     } else if (q->rq->messages.agent.n > 0 &&
                gl_flow_find_agent(q->graph, q->rq->messages.agent) < 0) {
-        gl_query_fail(q, GL_E_NOT_FOUND,
+        gl_query_fail(q, GL_R_NO_SUCH_AGENT,
                       gl_str_fmt(&q->arena, "job %.*s has no agent '%.*s'", GL_STR_ARG(q->job),
                                  GL_STR_ARG(q->rq->messages.agent))
                           .p);
@@ -175,7 +175,7 @@ static void on_decoded(struct gl_work_task *t)
     struct gl_agents_reading *r = of_task(t);
 
     if (r->code != 0) {
-        gl_query_fail(r->q, GL_E_DAMAGED, r->why.text);
+        gl_query_fail(r->q, gl_err_join(GL_E_DAMAGED, r->why.reason), r->why.text);
     } else {
         has_flow(r->q);
     }
@@ -673,7 +673,7 @@ static void on_letter(struct gl_store_req *req)
         return;
     }
     if (req->records[0].rev == 0) {
-        gl_query_fail(q, GL_E_NOT_FOUND,
+        gl_query_fail(q, GL_R_NO_SUCH_MESSAGE,
                       gl_str_fmt(&q->arena, "job %.*s has no %s %lld", GL_STR_ARG(q->job),
                                  is_dead(q) ? "dead letter" : "waiting message",
                                  (long long)q->rq->messages.number)
@@ -713,7 +713,7 @@ static void list_letters(struct gl_query *q)
         return;
     }
     if (q->rq->messages.after.n > 0 && (!gl_str_i64(q->rq->messages.after, &after) || after < 0)) {
-        gl_query_fail(q, GL_E_INVALID, "'after' is the number of a message");
+        gl_query_fail(q, GL_R_AFTER_INVALID, "'after' is the number of a message");
         return;
     }
     q->listing = (struct gl_listing){.kind = letter_kind(q),

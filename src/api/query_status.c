@@ -148,7 +148,7 @@ static void on_rendered(struct gl_work_task *t)
     struct status *s = of_task(t);
 
     if (s->code != 0) {
-        gl_query_fail(s->q, s->code, s->why.text);
+        gl_query_fail(s->q, gl_why_whole(&s->why), s->why.text);
     } else {
         gl_query_succeed(s->q);
     }
@@ -423,7 +423,8 @@ static bool read_position(struct status *s, gl_str text)
 static void has_parent(struct status *s)
 {
     if (s->item >= (int64_t)s->scan.items_n[s->number]) {
-        gl_query_fail(s->q, GL_E_INVALID, "there is no such page: take `next` of the page before");
+        gl_query_fail(s->q, GL_R_NO_SUCH_PAGE,
+                      "there is no such page: take `next` of the page before");
     } else {
         begin_page(s, s->q->limit);
     }
@@ -444,7 +445,7 @@ static void no_such_step(struct status *s)
 {
     struct gl_query *q = s->q;
 
-    gl_query_fail(q, GL_E_NOT_FOUND,
+    gl_query_fail(q, GL_R_NO_SUCH_STEP,
                   gl_str_fmt(&q->arena, "job %.*s has no %sstep '%.*s'", GL_STR_ARG(q->job),
                              s->flow->bundle != NULL ? "agent or " : "",
                              GL_STR_ARG(q->rq->status.step))
@@ -540,7 +541,8 @@ static void has_flow(struct status *s)
                      key_of(s, (struct gl_view_pick){.number = s->number, .item = s->item}),
                      on_one);
     } else if (is_page && !read_position(s, q->rq->status.page)) {
-        gl_query_fail(q, GL_E_INVALID, "there is no such page: take `next` of the page before");
+        gl_query_fail(q, GL_R_NO_SUCH_PAGE,
+                      "there is no such page: take `next` of the page before");
     } else if (is_page && s->item >= 0) {
         gl_query_get(q, GL_S("step"),
                      key_of(s, (struct gl_view_pick){.number = s->number, .item = -1}), on_parent);
@@ -578,7 +580,7 @@ static void on_decoded(struct gl_work_task *t)
     struct status *s = of_task(t);
 
     if (s->code != 0) {
-        gl_query_fail(s->q, GL_E_DAMAGED, s->why.text);
+        gl_query_fail(s->q, gl_err_join(GL_E_DAMAGED, s->why.reason), s->why.text);
     } else {
         has_flow(s);
     }
@@ -684,7 +686,7 @@ static void on_brief_flow(struct gl_store_req *req)
         return;
     }
     if (req->records[0].rev == 0 || req->records[0].damaged) {
-        gl_query_fail(q, GL_E_DAMAGED,
+        gl_query_fail(q, GL_R_JOB_DAMAGED,
                       gl_str_fmt(&q->arena,
                                  "the record of the flow of job %.*s is damaged or missing: %s",
                                  GL_STR_ARG(q->job), GL_JOB_DAMAGED_ADVICE)
@@ -738,7 +740,7 @@ static void on_job(struct gl_store_req *req)
         return;
     }
     if (gl_view_read_job(&q->arena, &q->job_record, &job, &why) != 0) {
-        gl_query_fail(q, GL_E_DAMAGED, why.text);
+        gl_query_fail(q, gl_err_join(GL_E_DAMAGED, why.reason), why.text);
         return;
     }
     s = gl_mem_alloc(sizeof(*s));
@@ -755,7 +757,7 @@ void gl_query_status(struct gl_query *q)
     const struct gl_status_request *rq = &q->rq->status;
 
     if ((rq->step.n > 0) + (rq->page.n > 0) + rq->brief > 1) {
-        gl_query_fail(q, GL_E_INVALID, "'step', 'page' and 'brief' exclude each other");
+        gl_query_fail(q, GL_R_ARGUMENTS_EXCLUSIVE, "'step', 'page' and 'brief' exclude each other");
         return;
     }
     q->limit = gl_query_limit(rq->limit, GL_PAGE_MAX);

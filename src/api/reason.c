@@ -2,6 +2,7 @@
 
 #include "api/asked.h"
 #include "api/damage.h"
+#include "api/reason_parts.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/agent.h"
@@ -57,102 +58,11 @@ static bool has_ended(const struct gl_step_record *r)
     return r != NULL && gl_step_status_is_terminal(r->status);
 }
 
-/* ---- several nodes ---- */
-
-static gl_str span(struct gl_arena *a, gl_ms ms)
+/* Note the code, and give back the sentence. */
+static gl_str say(struct gl_because *b, enum gl_why_code code, gl_str text)
 {
-    char buf[GL_WHEN_BYTES];
-
-    /* Whole seconds: nobody counts the rest. */
-    return gl_str_dup(a, gl_when_span((ms + 999) / 1000 * 1000, buf));
-}
-
-static bool is_elsewhere(const struct gl_view *v)
-{
-    return v->owner != NULL && !v->owner->is_own;
-}
-
-/* Whoever may take it over, if not every node does. */
-static gl_str group(struct gl_arena *a, const struct gl_view *v)
-{
-    gl_str stack = v->job.stack, scope = v->job.env_scope;
-
-    if (stack.n > 0 && scope.n > 0) {
-        return gl_str_fmt(a, "of stack '%.*s' and env_scope '%.*s'", GL_STR_ARG(stack),
-                          GL_STR_ARG(scope));
-    }
-    return stack.n > 0   ? gl_str_fmt(a, "of stack '%.*s'", GL_STR_ARG(stack))
-           : scope.n > 0 ? gl_str_fmt(a, "of env_scope '%.*s'", GL_STR_ARG(scope))
-                         : GL_S("without a stack or env_scope");
-}
-
-bool gl_reason_is_stranded(const struct gl_view *v)
-{
-    const struct gl_nodes_owner *o = v->owner;
-
-    return is_elsewhere(v) && !o->has_mates && v->job.status != GL_JOB_PAUSED &&
-           !gl_job_status_is_terminal(v->job.status) &&
-           (o->session.n == 0 || o->status == GL_NODE_DEAD);
-}
-
-gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v)
-{
-    return gl_str_fmt(
-        a, "nobody has it, and no node %.*s is there: only such a one takes the job over",
-        GL_STR_ARG(group(a, v)));
-}
-
-/* What hangs on who has the job, behind any sentence about it; "" if it is the node that is asked.
- */
-static gl_str where(struct gl_arena *a, const struct gl_view *v)
-{
-    const struct gl_nodes_owner *o = v->owner;
-
-    if (!is_elsewhere(v)) {
-        return (gl_str){0};
-    }
-    if ((o->session.n == 0 || o->status == GL_NODE_DEAD) && v->job.status == GL_JOB_PAUSED) {
-        return (gl_str){0}; /* nobody needs to have it */
-    }
-    if (gl_reason_is_stranded(v)) {
-        return gl_str_fmt(a, "; %.*s", GL_STR_ARG(gl_reason_stranded(a, v)));
-    }
-    if (o->session.n == 0) {
-        return GL_S("; no node has it at present: the next one with free slots takes it");
-    }
-    switch (o->status) {
-    case GL_NODE_ALIVE:
-        return o->left_ms == INT64_MAX
-                   ? gl_str_fmt(a, " (on node %.*s)", GL_STR_ARG(o->node))
-                   : gl_str_fmt(a,
-                                " (on node %.*s; should that fall silent, another takes it over in "
-                                "about %.*s)",
-                                GL_STR_ARG(o->node), GL_STR_ARG(span(a, o->left_ms)));
-    case GL_NODE_LATE:
-        return gl_str_fmt(a,
-                          "; its node %.*s is late by %.*s: another takes the job over as soon as "
-                          "that is declared dead",
-                          GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
-    case GL_NODE_DEAD:
-        return gl_str_fmt(a,
-                          "; its node %.*s is dead: the next one that serves this store takes the "
-                          "job over, or it does when it is back",
-                          GL_STR_ARG(o->node));
-    case GL_NODE_STATUS_COUNT:
-        break;
-    }
-    GL_UNREACHABLE();
-}
-
-static gl_str inbox(struct gl_arena *a, const struct gl_view *v)
-{
-    uint32_t n = v->owner != NULL ? v->owner->inbox_n : 0;
-
-    return n == 0 ? (gl_str){0}
-                  : gl_str_fmt(a, "; %u command%s for it wait%s in the inbox of node %.*s", n,
-                               n == 1 ? "" : "s", n == 1 ? "s" : "",
-                               GL_STR_ARG(v->owner->node.n > 0 ? v->owner->node
-                                                               : GL_S("whoever takes it")));
+    b->code = code;
+    return text;
 }
 
 /* ---- steps ----
@@ -160,7 +70,8 @@ static gl_str inbox(struct gl_arena *a, const struct gl_view *v)
  * What is said of a step is a predicate: it stands by itself, and behind "step 'x' " in what is
  * said of its job. */
 
-static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec)
+static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
+                      struct gl_because *b)
 {
     gl_str open[NAMES_MAX];
     size_t open_n = 0, ended_n = 0, looked_at = 0;
@@ -173,23 +84,25 @@ static gl_str pending(struct gl_arena *a, const struct gl_view *v, const struct 
         }
     }
     if (gl_job_status_is_terminal(v->job.status)) {
-        return GL_S("was not reached before the job ended");
+        return say(b, GL_BECAUSE_NOT_REACHED, GL_S("was not reached before the job ended"));
     }
     if (v->is_page) { /* its parents may be on another one */
-        return gl_str_fmt(a, "waits for %u step%s before it (rule %s)", spec->needs_n,
-                          spec->needs_n == 1 ? "" : "s", gl_rule_words[spec->rule]);
+        return say(b, GL_BECAUSE_WAITS_FOR_STEPS,
+                   gl_str_fmt(a, "waits for %u step%s before it (rule %s)", spec->needs_n,
+                              spec->needs_n == 1 ? "" : "s", gl_rule_words[spec->rule]));
     }
     if (open_n == 0) {
-        return GL_S("is about to be looked at");
+        return say(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to be looked at"));
     }
-    return gl_str_fmt(a, "waits for %.*s to end (%zu of %u have; rule %s)",
-                      GL_STR_ARG(names(a, open, open_n, spec->needs_n - ended_n)), ended_n,
-                      spec->needs_n, gl_rule_words[spec->rule]);
+    return say(b, GL_BECAUSE_WAITS_FOR_STEPS,
+               gl_str_fmt(a, "waits for %.*s to end (%zu of %u have; rule %s)",
+                          GL_STR_ARG(names(a, open, open_n, spec->needs_n - ended_n)), ended_n,
+                          spec->needs_n, gl_rule_words[spec->rule]));
 }
 
 /* Its pool is not where the job is; "" : that is not so. */
 static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
-                           const struct gl_step_spec *spec)
+                           const struct gl_step_spec *spec, struct gl_because *b)
 {
     bool is_units = spec->id.n > 0 && spec->id.p[0] == '@';
     gl_str owner = v->owner != NULL ? v->owner->node : (gl_str){0};
@@ -203,60 +116,73 @@ static gl_str without_pool(struct gl_arena *a, const struct gl_view *v,
     what = gl_str_fmt(a, "waits for %u slot%s of pool '%.*s'", spec->slots,
                       spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)));
     if (offer.names.n == 0 && !offer.by_node) {
-        return gl_str_fmt(a, "%.*s, which no live node offers: start a node that has it (%s)",
-                          GL_STR_ARG(what),
-                          is_units ? "MN_EXECUTOR_POOL_CAPACITIES" : "GLIA_POOLS");
+        return say(b, GL_BECAUSE_POOL_NOT_OFFERED,
+                   gl_str_fmt(a, "%.*s, which no live node offers: start a node that has it (%s)",
+                              GL_STR_ARG(what),
+                              is_units ? "MN_EXECUTOR_POOL_CAPACITIES" : "GLIA_POOLS"));
     }
     if (v->owner->session.n == 0 || v->owner->status == GL_NODE_DEAD) {
-        return gl_str_fmt(a, "%.*s on a node that offers it: %.*s", GL_STR_ARG(what),
-                          GL_STR_ARG(offer.names));
+        return say(b, GL_BECAUSE_POOL_ELSEWHERE,
+                   gl_str_fmt(a, "%.*s on a node that offers it: %.*s", GL_STR_ARG(what),
+                              GL_STR_ARG(offer.names)));
     }
-    return offer.by_node
-               ? (gl_str){0}
-               : gl_str_fmt(a,
-                            "%.*s, which node '%.*s' does not offer, but %.*s: the job moves there "
-                            "when none of its steps can run on '%.*s'",
-                            GL_STR_ARG(what), GL_STR_ARG(owner), GL_STR_ARG(offer.names),
-                            GL_STR_ARG(owner));
+    if (offer.by_node) {
+        return (gl_str){0};
+    }
+    return say(b, GL_BECAUSE_POOL_MOVES,
+               gl_str_fmt(a,
+                          "%.*s, which node '%.*s' does not offer, but %.*s: the job moves there "
+                          "when none of its steps can run on '%.*s'",
+                          GL_STR_ARG(what), GL_STR_ARG(owner), GL_STR_ARG(offer.names),
+                          GL_STR_ARG(owner)));
 }
 
 static gl_str queued(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
-                     uint32_t number, const struct gl_reason_live *live)
+                     uint32_t number, const struct gl_reason_live *live, struct gl_because *b)
 {
     struct gl_buf out = {0};
+    enum gl_why_code code;
     gl_str text;
 
     if (v->job.status == GL_JOB_PAUSED || v->job.status == GL_JOB_PAUSING) {
-        return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
+        return say(b, GL_BECAUSE_HELD_WITH_JOB,
+                   gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
     }
-    text = without_pool(a, v, spec);
+    text = without_pool(a, v, spec, b);
     if (text.n > 0) {
         return text;
     }
-    if (is_elsewhere(v) && v->owner->session.n > 0) {
-        return gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,
-                          spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)),
-                          GL_STR_ARG(v->owner->node),
-                          v->owner->status == GL_NODE_ALIVE ? "" : ", which does not answer");
+    if (gl_reason_is_elsewhere(v) && v->owner->session.n > 0) {
+        return say(b, GL_BECAUSE_WAITS_FOR_SLOTS_ELSEWHERE,
+                   gl_str_fmt(a, "waits for %u slot%s of pool '%.*s' on node %.*s%s", spec->slots,
+                              spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)),
+                              GL_STR_ARG(v->owner->node),
+                              v->owner->status == GL_NODE_ALIVE ? "" : ", which does not answer"));
     }
-    if (is_elsewhere(v)) {
-        return gl_str_fmt(a, "waits for a node with %u free slot%s of pool '%.*s'", spec->slots,
-                          spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)));
+    if (gl_reason_is_elsewhere(v)) {
+        return say(b, GL_BECAUSE_WAITS_FOR_NODE,
+                   gl_str_fmt(a, "waits for a node with %u free slot%s of pool '%.*s'", spec->slots,
+                              spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec))));
     }
     if (live == NULL) {
-        return gl_str_fmt(a,
-                          "waits for %u slot%s of pool '%.*s', and no node is running to give it "
-                          "any: start one with 'glia serve'",
-                          spec->slots, spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)));
+        return say(
+            b, GL_BECAUSE_NO_NODE,
+            gl_str_fmt(a,
+                       "waits for %u slot%s of pool '%.*s', and no node is running to give it "
+                       "any: start one with 'glia serve'",
+                       spec->slots, spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec))));
     }
-    live->step(live->owner, v->job.job_id, number, &out);
+    code = live->step(live->owner, v->job.job_id, number, &out);
     text = gl_str_dup(a, gl_buf_view(&out));
     gl_buf_done(&out);
-    return text.n > 0 ? text
-                      : gl_str_fmt(a, "waits for slots of pool '%.*s'", GL_STR_ARG(pool_of(spec)));
+    return text.n > 0
+               ? say(b, code, text)
+               : say(b, GL_BECAUSE_WAITS_FOR_SLOTS,
+                     gl_str_fmt(a, "waits for slots of pool '%.*s'", GL_STR_ARG(pool_of(spec))));
 }
 
-static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r)
+static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct gl_step_record *r,
+                      struct gl_because *b)
 {
     gl_str until = r->deadline_at > 0 ? gl_str_fmt(a, ", until %.*s at the latest",
                                                    GL_STR_ARG(at(a, r->deadline_at)))
@@ -267,71 +193,88 @@ static gl_str running(struct gl_arena *a, const struct gl_view *v, const struct 
                       : (gl_str){0};
 
     if (r->stopping != GL_STOP_NONE) {
-        return gl_str_fmt(
-            a, "is being stopped in attempt %u%.*s: %.*s", r->attempt_count, GL_STR_ARG(node),
-            GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("its time is over")));
+        return say(
+            b, GL_BECAUSE_STOPPING,
+            gl_str_fmt(a, "is being stopped in attempt %u%.*s: %.*s", r->attempt_count,
+                       GL_STR_ARG(node),
+                       GL_STR_ARG(v->job.reason.n > 0 ? v->job.reason : GL_S("its time is over"))));
     }
-    return gl_str_fmt(a, "runs attempt %u%.*s since %.*s%.*s", r->attempt_count, GL_STR_ARG(node),
-                      GL_STR_ARG(at(a, r->attempt_at)), GL_STR_ARG(until));
+    return say(b, GL_BECAUSE_RUNNING,
+               gl_str_fmt(a, "runs attempt %u%.*s since %.*s%.*s", r->attempt_count,
+                          GL_STR_ARG(node), GL_STR_ARG(at(a, r->attempt_at)), GL_STR_ARG(until)));
 }
 
 static gl_str blocked(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
-                      const struct gl_step_record *r)
+                      const struct gl_step_record *r, struct gl_because *b)
 {
     gl_str until =
         r->due_at > 0 ? gl_str_fmt(a, ", until %.*s", GL_STR_ARG(at(a, r->due_at))) : GL_S("");
     gl_str job = v->job.job_id;
 
     if (gl_damage_is_step(r)) {
-        return gl_damage_step(a, v, r);
+        return say(b, GL_BECAUSE_RECORD_DAMAGED, gl_damage_step(a, v, r));
     }
     if (r->blocked_on != GL_BLOCK_TIMER && gl_damage_matters(v)) {
-        return gl_damage_answer(a, v);
+        return say(b,
+                   v->job.status == GL_JOB_PAUSED ? GL_BECAUSE_HELD_WITH_JOB
+                                                  : GL_BECAUSE_ANSWER_MAY_BE_REFUSED,
+                   gl_damage_answer(a, v));
     }
     switch ((enum gl_block)r->blocked_on) {
     case GL_BLOCK_REVIEW:
-        return gl_str_fmt(a,
-                          "waits for a person: %.*s; decide with 'glia human respond %.*s %.*s "
-                          "--decision rerun' (or done, failed)",
-                          GL_STR_ARG(r->last_error), GL_STR_ARG(job),
-                          GL_STR_ARG(name_of(r->step_id)));
+        return say(b, GL_BECAUSE_WAITS_FOR_REVIEW,
+                   gl_str_fmt(a,
+                              "waits for a person: %.*s; decide with 'glia human respond %.*s %.*s "
+                              "--decision rerun' (or done, failed)",
+                              GL_STR_ARG(r->last_error), GL_STR_ARG(job),
+                              GL_STR_ARG(name_of(r->step_id))));
     case GL_BLOCK_APPROVAL:
-        return gl_str_fmt(
-            a,
-            "waits for a person to decide%.*s: %.*s; answer with 'glia human respond "
-            "%.*s %.*s --decision %.*s'",
-            GL_STR_ARG(until), GL_STR_ARG(r->asked), GL_STR_ARG(job), GL_STR_ARG(r->step_id),
-            GL_STR_ARG(spec->decisions.n > 0 ? spec->decisions.items[0] : GL_S("...")));
+        return say(
+            b, GL_BECAUSE_WAITS_FOR_APPROVAL,
+            gl_str_fmt(a,
+                       "waits for a person to decide%.*s: %.*s; answer with 'glia human respond "
+                       "%.*s %.*s --decision %.*s'",
+                       GL_STR_ARG(until), GL_STR_ARG(r->asked), GL_STR_ARG(job),
+                       GL_STR_ARG(r->step_id),
+                       GL_STR_ARG(spec->decisions.n > 0 ? spec->decisions.items[0] : GL_S("..."))));
     case GL_BLOCK_SIGNAL:
-        return gl_str_fmt(a,
-                          "waits for the signal '%.*s'%.*s: send it with 'glia job signal %.*s "
-                          "%.*s'",
-                          GL_STR_ARG(spec->signal), GL_STR_ARG(until), GL_STR_ARG(job),
-                          GL_STR_ARG(spec->signal));
+        return say(b, GL_BECAUSE_WAITS_FOR_SIGNAL,
+                   gl_str_fmt(a,
+                              "waits for the signal '%.*s'%.*s: send it with 'glia job signal %.*s "
+                              "%.*s'",
+                              GL_STR_ARG(spec->signal), GL_STR_ARG(until), GL_STR_ARG(job),
+                              GL_STR_ARG(spec->signal)));
     case GL_BLOCK_TIMER:
-        return gl_str_fmt(a, "sleeps until %.*s", GL_STR_ARG(at(a, r->due_at)));
+        return say(b, GL_BECAUSE_SLEEPING,
+                   gl_str_fmt(a, "sleeps until %.*s", GL_STR_ARG(at(a, r->due_at))));
     case GL_BLOCK_NONE:
     case GL_BLOCK_DEPENDENCY:
     case GL_BLOCK_LIMIT:
         break;
     }
-    return gl_str_fmt(a, "is blocked: %.*s", GL_STR_ARG(r->last_error));
+    return say(b, GL_BECAUSE_BLOCKED, gl_str_fmt(a, "is blocked: %.*s", GL_STR_ARG(r->last_error)));
 }
 
-static gl_str ended(struct gl_arena *a, const struct gl_step_record *r)
+static gl_str ended(struct gl_arena *a, const struct gl_step_record *r, struct gl_because *b)
 {
     if (r->status == GL_STEP_COMPLETED && r->reused_from.n > 0) {
-        return gl_str_fmt(a, "was completed by job %.*s, whose output is reused",
-                          GL_STR_ARG(r->reused_from));
+        return say(b, GL_BECAUSE_REUSED,
+                   gl_str_fmt(a, "was completed by job %.*s, whose output is reused",
+                              GL_STR_ARG(r->reused_from)));
     }
     if (r->status == GL_STEP_COMPLETED) {
-        return gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at)));
+        return say(b, GL_BECAUSE_COMPLETED,
+                   gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at))));
     }
-    return gl_str_fmt(a, "%s: %.*s",
-                      r->status == GL_STEP_PARTIAL  ? "failed, and the job goes on"
-                      : r->status == GL_STEP_FAILED ? "failed"
-                                                    : "was skipped",
-                      GL_STR_ARG(r->terminal_reason));
+    return say(b,
+               r->status == GL_STEP_PARTIAL  ? GL_BECAUSE_PARTIAL
+               : r->status == GL_STEP_FAILED ? GL_BECAUSE_FAILED
+                                             : GL_BECAUSE_SKIPPED,
+               gl_str_fmt(a, "%s: %.*s",
+                          r->status == GL_STEP_PARTIAL  ? "failed, and the job goes on"
+                          : r->status == GL_STEP_FAILED ? "failed"
+                                                        : "was skipped",
+                          GL_STR_ARG(r->terminal_reason)));
 }
 
 /* ---- bundles ---- */
@@ -371,24 +314,27 @@ static enum gl_step_status standing(const struct gl_view *v, const struct gl_ste
 
 static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, uint32_t number,
-                      const struct gl_reason_live *live);
+                      const struct gl_reason_live *live, struct gl_because *b);
 
 static gl_str explain_agent(struct gl_arena *a, const struct gl_view *v, uint32_t number,
-                            const struct gl_reason_live *live)
+                            const struct gl_reason_live *live, struct gl_because *b)
 {
-    return gl_str_fmt(
-        a, "waits for its agent '%.*s', which %.*s", GL_STR_ARG(gl_flow_agent(v->flow, number)->id),
-        GL_STR_ARG(explain(a, v, gl_flow_step(v->flow, number), v->steps[number], number, live)));
+    gl_str agents = explain(a, v, gl_flow_step(v->flow, number), v->steps[number], number, live, b);
+
+    gl_reason_also(b, b->code);
+    return say(b, GL_BECAUSE_WAITS_FOR_AGENT,
+               gl_str_fmt(a, "waits for its agent '%.*s', which %.*s",
+                          GL_STR_ARG(gl_flow_agent(v->flow, number)->id), GL_STR_ARG(agents)));
 }
 
 static gl_str explain_unit(struct gl_arena *a, const struct gl_view *v,
-                           const struct gl_step_record *r, uint32_t number)
+                           const struct gl_step_record *r, uint32_t number, struct gl_because *b)
 {
     if (gl_reason_is_idle(v, number)) {
-        return GL_S("waits for messages");
+        return say(b, GL_BECAUSE_WAITS_FOR_MESSAGES, GL_S("waits for messages"));
     }
     if (r->status == GL_STEP_READY && v->job.status == GL_JOB_RUNNING) {
-        return GL_S("is about to handle a message");
+        return say(b, GL_BECAUSE_ABOUT_TO_HANDLE, GL_S("is about to handle a message"));
     }
     if (r->status == GL_STEP_RETRY_WAIT) {
         const struct gl_step_spec *spec = gl_flow_step(v->flow, number);
@@ -397,51 +343,58 @@ static gl_str explain_unit(struct gl_arena *a, const struct gl_view *v,
                                        spec->slots == 1 ? "" : "s", GL_STR_ARG(pool_of(spec)))
                           : (gl_str){0};
 
-        return gl_str_fmt(a, "waits until %.*s, then it handles its message again%.*s: %.*s",
-                          GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(kept),
-                          GL_STR_ARG(r->last_error));
+        return say(b, GL_BECAUSE_RETRIES_MESSAGE,
+                   gl_str_fmt(a, "waits until %.*s, then it handles its message again%.*s: %.*s",
+                              GL_STR_ARG(at(a, r->retry_at)), GL_STR_ARG(kept),
+                              GL_STR_ARG(r->last_error)));
     }
     return (gl_str){0};
 }
 
 static gl_str explain_ready(struct gl_arena *a, const struct gl_view *v,
-                            const struct gl_step_spec *spec)
+                            const struct gl_step_spec *spec, struct gl_because *b)
 {
     gl_str agent = spec->agent_ids.items[0];
     int64_t n = gl_flow_find_agent(v->flow, agent);
 
     return n < 0 || gl_reason_is_idle(v, (uint32_t)n)
-               ? gl_str_fmt(a, "waits for a message to its agent '%.*s'", GL_STR_ARG(agent))
-               : gl_str_fmt(a, "waits for its agent '%.*s', which has another message to handle",
-                            GL_STR_ARG(agent));
+               ? say(b, GL_BECAUSE_WAITS_FOR_MESSAGE,
+                     gl_str_fmt(a, "waits for a message to its agent '%.*s'", GL_STR_ARG(agent)))
+               : say(b, GL_BECAUSE_AGENT_BUSY,
+                     gl_str_fmt(a,
+                                "waits for its agent '%.*s', which has another message to handle",
+                                GL_STR_ARG(agent)));
 }
 
 /* What is said of agents and their steps only; "" : the usual. */
 static gl_str explain_bundle(struct gl_arena *a, const struct gl_view *v,
                              const struct gl_step_spec *spec, const struct gl_step_record *r,
-                             uint32_t number, const struct gl_reason_live *live)
+                             uint32_t number, const struct gl_reason_live *live,
+                             struct gl_because *b)
 {
     if (gl_job_status_is_terminal(v->job.status)) {
         return (gl_str){0};
     }
     if (gl_flow_is_unit(v->flow, number)) {
-        return explain_unit(a, v, r, number);
+        return explain_unit(a, v, r, number, b);
     }
     if (spec->is_bound && r->status == GL_STEP_READY && v->job.status == GL_JOB_RUNNING) {
-        return explain_ready(a, v, spec);
+        return explain_ready(a, v, spec, b);
     }
     if (spec->is_bound && r->status == GL_STEP_WAITING && r->items_n == 0) {
-        return GL_S("waits at a checkpoint for the steps it has added");
+        return say(b, GL_BECAUSE_WAITS_AT_CHECKPOINT,
+                   GL_S("waits at a checkpoint for the steps it has added"));
     }
     if (standing(v, spec, r) != r->status) {
-        return explain_agent(a, v, (uint32_t)worker_of(v, spec, r), live);
+        return explain_agent(a, v, (uint32_t)worker_of(v, spec, r), live, b);
     }
     return (gl_str){0};
 }
 
 /* Decided, but not begun: a full disk, say. "" : it is not so. */
 static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
-                      const struct gl_step_record *r, const struct gl_reason_live *live)
+                      const struct gl_step_record *r, const struct gl_reason_live *live,
+                      struct gl_because *b)
 {
     int64_t agent = worker_of(v, spec, r);
     const struct gl_step_record *started = agent >= 0 ? v->steps[agent] : r;
@@ -450,9 +403,11 @@ static gl_str refused(struct gl_arena *a, const struct gl_view *v, const struct 
     if (live != NULL && live->refused != NULL && r->stopping == GL_STOP_NONE) {
         why = live->refused(live->owner, v->job.job_id, started->step_id);
     }
-    return why.n == 0 ? why
-                      : gl_str_fmt(a, "cannot be started in attempt %u and is tried again: %.*s",
-                                   r->attempt_count, GL_STR_ARG(why));
+    return why.n == 0
+               ? why
+               : say(b, GL_BECAUSE_CANNOT_START,
+                     gl_str_fmt(a, "cannot be started in attempt %u and is tried again: %.*s",
+                                r->attempt_count, GL_STR_ARG(why)));
 }
 
 /* When a job is cancelled of which a record is damaged, those of its steps stay as they are. */
@@ -464,62 +419,70 @@ static bool is_left(const struct gl_view *v, const struct gl_step_record *r)
 
 static gl_str explain(struct gl_arena *a, const struct gl_view *v, const struct gl_step_spec *spec,
                       const struct gl_step_record *r, uint32_t number,
-                      const struct gl_reason_live *live)
+                      const struct gl_reason_live *live, struct gl_because *b)
 {
     gl_str in_the_way;
     gl_str of_bundle =
-        v->flow->bundle != NULL ? explain_bundle(a, v, spec, r, number, live) : (gl_str){0};
+        v->flow->bundle != NULL ? explain_bundle(a, v, spec, r, number, live, b) : (gl_str){0};
 
     if (of_bundle.n > 0) {
         return of_bundle;
     }
     if (is_left(v, r)) {
-        return GL_S("was not finished before the job ended");
+        return say(b, GL_BECAUSE_NOT_FINISHED, GL_S("was not finished before the job ended"));
     }
     switch ((enum gl_step_status)r->status) {
     case GL_STEP_PENDING:
-        return pending(a, v, spec);
+        return pending(a, v, spec, b);
     case GL_STEP_READY:
         if (v->job.status != GL_JOB_RUNNING) {
-            return gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason));
+            return say(b, GL_BECAUSE_HELD_WITH_JOB,
+                       gl_str_fmt(a, "is held with its job: %.*s", GL_STR_ARG(v->job.reason)));
         }
         return spec->has_gate || v->job.retry_of.n > 0
-                   ? GL_S("waits until what its condition, items or limit need has been read")
-                   : GL_S("is ready, and is put into its queue next");
+                   ? say(b, GL_BECAUSE_READS_VALUES,
+                         GL_S("waits until what its condition, items or limit need has been read"))
+                   : say(b, GL_BECAUSE_READY, GL_S("is ready, and is put into its queue next"));
     case GL_STEP_QUEUED:
-        return queued(a, v, spec, number, live);
+        return queued(a, v, spec, number, live, b);
     case GL_STEP_RUNNING:
-        in_the_way = refused(a, v, spec, r, live);
-        return in_the_way.n > 0 ? in_the_way : running(a, v, r);
+        in_the_way = refused(a, v, spec, r, live, b);
+        return in_the_way.n > 0 ? in_the_way : running(a, v, r, b);
     case GL_STEP_RETRY_WAIT:
         if (r->lost_at_1 > 0 && r->lost_at_1 >= r->attempt_at) { /* it did not fail */
-            return gl_str_fmt(a, "waits until %.*s, then attempt %u follows: %.*s",
-                              GL_STR_ARG(at(a, r->retry_at)), r->attempt_count + 1,
-                              GL_STR_ARG(r->last_error));
+            return say(b, GL_BECAUSE_FOLLOWS_LOST_ATTEMPT,
+                       gl_str_fmt(a, "waits until %.*s, then attempt %u follows: %.*s",
+                                  GL_STR_ARG(at(a, r->retry_at)), r->attempt_count + 1,
+                                  GL_STR_ARG(r->last_error)));
         }
-        return gl_str_fmt(a, "failed in attempt %u (%.*s) and is tried again at %.*s (%u of %u)",
-                          r->attempt_count, GL_STR_ARG(r->last_error),
-                          GL_STR_ARG(at(a, r->retry_at)), r->counted + 1, spec->retry.attempts);
+        return say(
+            b, GL_BECAUSE_RETRIES,
+            gl_str_fmt(a, "failed in attempt %u (%.*s) and is tried again at %.*s (%u of %u)",
+                       r->attempt_count, GL_STR_ARG(r->last_error), GL_STR_ARG(at(a, r->retry_at)),
+                       r->counted + 1, spec->retry.attempts));
     case GL_STEP_BLOCKED:
-        return blocked(a, v, spec, r);
+        return blocked(a, v, spec, r, b);
     case GL_STEP_WAITING:
-        return gl_str_fmt(a, "waits for its items: %u of %u have ended (%u failed), %u under way",
-                          r->items_ended, r->items_n, r->items_failed,
-                          r->items_made - r->items_ended);
+        return say(b, GL_BECAUSE_WAITS_FOR_ITEMS,
+                   gl_str_fmt(a,
+                              "waits for its items: %u of %u have ended (%u failed), %u under way",
+                              r->items_ended, r->items_n, r->items_failed,
+                              r->items_made - r->items_ended));
     case GL_STEP_COMPLETED:
     case GL_STEP_PARTIAL:
     case GL_STEP_SKIPPED:
     case GL_STEP_FAILED:
-        return ended(a, r);
+        return ended(a, r, b);
     case GL_STEP_STATUS_COUNT:
         break;
     }
     GL_UNREACHABLE();
 }
 
-gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
-                      const struct gl_reason_live *live)
+struct gl_because gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number,
+                                 int64_t item, const struct gl_reason_live *live)
 {
+    struct gl_because b = {0};
     static const struct gl_step_record unreached = {0};
     const struct gl_step_record *r = v->steps[number];
     uint32_t place = number;
@@ -529,7 +492,9 @@ gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t numb
         r = v->items[number].records[item];
         place = gl_flow_place(v->flow, number, item);
     }
-    return explain(a, v, gl_flow_step(v->flow, number), r != NULL ? r : &unreached, place, live);
+    b.text =
+        explain(a, v, gl_flow_step(v->flow, number), r != NULL ? r : &unreached, place, live, &b);
+    return b;
 }
 
 /* ---- jobs ---- */
@@ -604,22 +569,24 @@ static void take_census(struct gl_arena *a, const struct gl_view *v, struct cens
 }
 
 /* A bundle of which no step and no agent has anything to tell. */
-static gl_str idle(struct gl_arena *a, const struct gl_view *v)
+static gl_str idle(struct gl_arena *a, const struct gl_view *v, struct gl_because *b)
 {
     if (v->flow->bundle == NULL || v->job.letters_n == 0) {
-        return GL_S("is about to begin");
+        return say(b, GL_BECAUSE_ABOUT_TO_START, GL_S("is about to begin"));
     }
     if (v->job.waiting_n > 0) {
-        return gl_str_fmt(a, "is about to handle %u message%s", v->job.waiting_n,
-                          v->job.waiting_n == 1 ? "" : "s");
+        return say(b, GL_BECAUSE_ABOUT_TO_HANDLE,
+                   gl_str_fmt(a, "is about to handle %u message%s", v->job.waiting_n,
+                              v->job.waiting_n == 1 ? "" : "s"));
     }
-    return gl_str_fmt(a, "waits for messages to its agents: 'glia send %.*s AGENT' sends one",
-                      GL_STR_ARG(v->job.job_id));
+    return say(b, GL_BECAUSE_WAITS_FOR_MESSAGES,
+               gl_str_fmt(a, "waits for messages to its agents: 'glia send %.*s AGENT' sends one",
+                          GL_STR_ARG(v->job.job_id)));
 }
 
 /* A running job: what runs, else what its most telling step waits for. */
 static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
-                        const struct gl_reason_live *live)
+                        const struct gl_reason_live *live, struct gl_because *b)
 {
     static const enum gl_step_status order[] = {GL_STEP_BLOCKED, GL_STEP_RETRY_WAIT,
                                                 GL_STEP_QUEUED,  GL_STEP_WAITING,
@@ -630,61 +597,72 @@ static gl_str under_way(struct gl_arena *a, const struct gl_view *v,
     if (c.n[GL_STEP_RUNNING] > 0) {
         size_t n = c.n[GL_STEP_RUNNING];
 
-        return gl_str_fmt(
-            a, "runs %.*s",
-            GL_STR_ARG(names(a, c.names[GL_STEP_RUNNING], n < NAMES_MAX ? n : NAMES_MAX, n)));
+        return say(b, GL_BECAUSE_RUNNING,
+                   gl_str_fmt(a, "runs %.*s",
+                              GL_STR_ARG(names(a, c.names[GL_STEP_RUNNING],
+                                               n < NAMES_MAX ? n : NAMES_MAX, n))));
     }
     for (size_t i = 0; i < GL_COUNT(order); i++) {
         if (c.n[order[i]] > 0) {
-            return gl_str_fmt(
-                a, "%s '%.*s' %.*s", gl_flow_is_unit(v->flow, c.first[order[i]]) ? "agent" : "step",
-                GL_STR_ARG(c.names[order[i]][0]),
-                GL_STR_ARG(gl_reason_step(a, v, c.first[order[i]], c.first_item[order[i]], live)));
+            bool is_unit = gl_flow_is_unit(v->flow, c.first[order[i]]);
+
+            *b = gl_reason_step(a, v, c.first[order[i]], c.first_item[order[i]], live);
+            return gl_str_fmt(a, "%s '%.*s' %.*s", is_unit ? "agent" : "step",
+                              GL_STR_ARG(c.names[order[i]][0]), GL_STR_ARG(b->text));
         }
     }
-    return idle(a, v);
+    return idle(a, v, b);
 }
 
 /* What its sink has said too early is remembered. */
-static gl_str deferred(const struct gl_view *v)
+static gl_str deferred(const struct gl_view *v, struct gl_because *b)
 {
-    return v->job.completion.n > 0 && v->job.verdict == GL_VERDICT_NONE &&
-                   !gl_job_status_is_terminal(v->job.status)
-               ? GL_S("; its sink has completed the run, which ends when all steps have")
-               : (gl_str){0};
+    if (v->job.completion.n == 0 || v->job.verdict != GL_VERDICT_NONE ||
+        gl_job_status_is_terminal(v->job.status)) {
+        return (gl_str){0};
+    }
+    gl_reason_also(b, GL_BECAUSE_COMPLETION_EARLY);
+    return GL_S("; its sink has completed the run, which ends when all steps have");
 }
 
 static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
-                          const struct gl_reason_live *live)
+                          const struct gl_reason_live *live, struct gl_because *b)
 {
     const struct gl_job_record *r = &v->job;
 
     if (live != NULL && live->is_quarantined(live->owner, r->job_id)) {
-        return gl_str_fmt(a,
-                          "in quarantine: the node has crashed three times in a row while handling "
-                          "it; 'glia job resume %.*s' lets it go on, 'glia job cancel' ends it",
-                          GL_STR_ARG(r->job_id));
+        return say(
+            b, GL_BECAUSE_QUARANTINED,
+            gl_str_fmt(a,
+                       "in quarantine: the node has crashed three times in a row while handling "
+                       "it; 'glia job resume %.*s' lets it go on, 'glia job cancel' ends it",
+                       GL_STR_ARG(r->job_id)));
     }
     switch ((enum gl_job_status)r->status) {
     case GL_JOB_COMPLETED:
-        return gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at)));
+        return say(b, GL_BECAUSE_COMPLETED,
+                   gl_str_fmt(a, "completed at %.*s", GL_STR_ARG(at(a, r->ended_at))));
     case GL_JOB_FAILED:
+        return say(b, GL_BECAUSE_FAILED, r->reason);
     case GL_JOB_CANCELLED:
-        return r->reason;
+        return say(b, GL_BECAUSE_CANCELLED, r->reason);
     case GL_JOB_PAUSED:
         if (gl_damage_matters(v)) {
-            return gl_damage_job(a, v);
+            return say(b, GL_BECAUSE_RECORD_DAMAGED, gl_damage_job(a, v));
         }
         return r->hold == GL_HOLD_PERSON || !v->asks_person
-                   ? gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
-                                GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id))
-                   : under_way(a, v, live);
+                   ? say(b, GL_BECAUSE_PAUSED,
+                         gl_str_fmt(a, "%.*s; 'glia job resume %.*s' lets it go on",
+                                    GL_STR_ARG(r->reason), GL_STR_ARG(r->job_id)))
+                   : under_way(a, v, live, b);
     case GL_JOB_PAUSING:
-        return gl_str_fmt(a, "%.*s; it still waits for running attempts to %s",
-                          GL_STR_ARG(r->reason), r->hold == GL_HOLD_REVIEW ? "end" : "stop");
+        return say(b, GL_BECAUSE_PAUSING,
+                   gl_str_fmt(a, "%.*s; it still waits for running attempts to %s",
+                              GL_STR_ARG(r->reason), r->hold == GL_HOLD_REVIEW ? "end" : "stop"));
     case GL_JOB_CANCELLING:
-        return gl_str_fmt(a, "%.*s; it still waits for running attempts to stop",
-                          GL_STR_ARG(r->reason));
+        return say(b, GL_BECAUSE_CANCELLING,
+                   gl_str_fmt(a, "%.*s; it still waits for running attempts to stop",
+                              GL_STR_ARG(r->reason)));
     case GL_JOB_PENDING:
     case GL_JOB_RUNNING:
         break;
@@ -692,31 +670,43 @@ static gl_str explain_job(struct gl_arena *a, const struct gl_view *v,
         GL_UNREACHABLE();
     }
     if (r->verdict == GL_VERDICT_FAILED) {
-        return gl_str_fmt(a, "%.*s; it still waits for running attempts to end",
-                          GL_STR_ARG(r->reason));
+        return say(b, GL_BECAUSE_FAILING,
+                   gl_str_fmt(a, "%.*s; it still waits for running attempts to end",
+                              GL_STR_ARG(r->reason)));
     }
-    return under_way(a, v, live);
+    return under_way(a, v, live, b);
 }
 
 /* Whatever happens next to a job that has not ended, the store must take it. */
-static gl_str shut(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
+static gl_str shut(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live,
+                   struct gl_because *b)
 {
     gl_str why = {0};
 
     if (live != NULL && live->store != NULL && !gl_job_status_is_terminal(v->job.status)) {
         why = live->store(live->owner, a);
     }
-    return why.n > 0 ? gl_str_fmt(a, "; %.*s", GL_STR_ARG(why)) : why;
+    if (why.n == 0) {
+        return why;
+    }
+    gl_reason_also(b, GL_BECAUSE_STORE_READ_ONLY);
+    return gl_str_fmt(a, "; %.*s", GL_STR_ARG(why));
 }
 
-gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v, const struct gl_reason_live *live)
+struct gl_because gl_reason_job(struct gl_arena *a, const struct gl_view *v,
+                                const struct gl_reason_live *live)
 {
-    gl_str text = explain_job(a, v, live), place = where(a, v), waiting = inbox(a, v);
-    gl_str early = deferred(v), asked = gl_asked_sentence(a, v), store = shut(a, v, live);
+    struct gl_because b = {0};
+    gl_str text = explain_job(a, v, live, &b), early = deferred(v, &b),
+           place = gl_reason_where(a, v, &b);
+    gl_str asked = gl_asked_sentence(a, v), waiting = gl_reason_inbox(a, v, &b),
+           store = shut(a, v, live, &b);
 
-    return place.n + waiting.n + early.n + asked.n + store.n == 0
-               ? text
-               : gl_str_fmt(a, "%.*s%.*s%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),
-                            GL_STR_ARG(place), GL_STR_ARG(asked), GL_STR_ARG(waiting),
-                            GL_STR_ARG(store));
+    if (asked.n > 0) {
+        gl_reason_also(&b, GL_BECAUSE_WORKER_ASKS);
+    }
+    b.text =
+        gl_str_fmt(a, "%.*s%.*s%.*s%.*s%.*s%.*s", GL_STR_ARG(text), GL_STR_ARG(early),
+                   GL_STR_ARG(place), GL_STR_ARG(asked), GL_STR_ARG(waiting), GL_STR_ARG(store));
+    return b;
 }

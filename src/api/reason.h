@@ -2,17 +2,24 @@
  *
  * It names what is waited for: the steps, the pool and who holds it, the limit, the due time, the
  * person. What only a running node knows (queues, who holds what) comes from `live`; without a node
- * the sentence says that there is none. */
+ * the sentence says that there is none. A stable code (reasons.def) goes with it, for programs. */
 #ifndef GL_API_REASON_H
 #define GL_API_REASON_H
 
 #include "api/view.h"
 
+struct gl_because {
+    gl_str text; /* no full stop */
+    enum gl_why_code code;
+    enum gl_why_code also[6]; /* what the rest of the sentence says */
+    size_t also_n;
+};
+
 struct gl_reason_live {
     void *owner;
-    /* What does this step wait for here? Begins with the verb; "" is fine. `number`: of an
-     * instance, behind the flow's steps. */
-    void (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
+    /* What does this step wait for here? Begins with the verb; "" is fine, and then the code does
+     * not matter. `number`: of an instance, behind the flow's steps. */
+    enum gl_why_code (*step)(void *owner, gl_str job, uint32_t number, struct gl_buf *out);
     /* Why this step could not be started the last time; "" : it could. May be NULL. */
     gl_str (*refused)(void *owner, gl_str job, gl_str step_id);
     /* When it was last heard of, and by when it must be; false: not known here. May be NULL. */
@@ -28,13 +35,13 @@ struct gl_reason_live {
     gl_str (*store)(void *owner, struct gl_arena *a);
 };
 
-/* `live` NULL: no node is running. Sentences have no full stop. */
-gl_str gl_reason_job(struct gl_arena *a, const struct gl_view *v,
-                     const struct gl_reason_live *live);
+/* `live` NULL: no node is running. */
+struct gl_because gl_reason_job(struct gl_arena *a, const struct gl_view *v,
+                                const struct gl_reason_live *live);
 /* Step `number` of the flow; its instance for `item`, or -1. Begins with the verb, as in
  * "waits for ...". */
-gl_str gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
-                      const struct gl_reason_live *live);
+struct gl_because gl_reason_step(struct gl_arena *a, const struct gl_view *v, uint32_t number,
+                                 int64_t item, const struct gl_reason_live *live);
 /* Nobody has it, and nobody who is there may take it over: no node of its stack and env scope. */
 bool gl_reason_is_stranded(const struct gl_view *v);
 gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v);

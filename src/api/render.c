@@ -79,11 +79,36 @@ static gl_str outputs_of(struct gl_arena *a, const struct gl_view_items *items, 
     return text;
 }
 
+static void write_because(const struct gl_because *b, struct gl_jw *w)
+{
+    gl_jw_key(w, "why");
+    gl_jw_str(w, b->text);
+    gl_jw_key(w, "why_code");
+    gl_jw_c(w, gl_why_code_word(b->code));
+    if (b->also_n > 0) {
+        gl_jw_key(w, "why_also");
+        gl_jw_array(w);
+        for (size_t i = 0; i < b->also_n; i++) {
+            gl_jw_c(w, gl_why_code_word(b->also[i]));
+        }
+        gl_jw_end(w);
+    }
+}
+
+static void write_job_why(struct gl_arena *a, const struct gl_view *v,
+                          const struct gl_reason_live *live, struct gl_jw *w)
+{
+    struct gl_because b = gl_reason_job(a, v, live);
+
+    write_because(&b, w);
+}
+
 static void write_why(struct gl_arena *a, const struct gl_view *v, uint32_t number, int64_t item,
                       const struct gl_reason_live *live, struct gl_jw *w)
 {
-    gl_jw_key(w, "why");
-    gl_jw_str(w, gl_reason_step(a, v, number, item, live));
+    struct gl_because b = gl_reason_step(a, v, number, item, live);
+
+    write_because(&b, w);
 }
 
 /* Does running it twice do harm? Who is about to run it again wants to know. */
@@ -269,8 +294,7 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
     gl_jw_object(w);
     gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
     if (!v->is_page) { /* else the steps it is about may be on another one */
-        gl_jw_key(w, "why");
-        gl_jw_str(w, gl_reason_job(a, v, live));
+        write_job_why(a, v, live, w);
     }
     write_troubles(v, live, w);
     if (v->flow->bundle != NULL) {
@@ -301,8 +325,9 @@ void gl_render_brief(struct gl_arena *a, const struct gl_view *v, gl_str owner,
     gl_schema_write(&gl_job_schema, &v->job, w, GL_FOR_API);
     write_node(owner, w);
     if (gl_reason_is_stranded(v)) {
-        gl_jw_key(w, "why");
-        gl_jw_str(w, gl_reason_stranded(a, v));
+        struct gl_because b = {.text = gl_reason_stranded(a, v), .code = GL_BECAUSE_STRANDED};
+
+        write_because(&b, w);
     }
     write_troubles(v, live, w);
     gl_jw_end(w);
@@ -375,7 +400,7 @@ int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
     int64_t item = -1;
 
     if (step.n > 0 && !find_step(v, step, &number, &item)) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'",
+        return gl_why(reterr_why, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'",
                       GL_STR_ARG(v->job.job_id), GL_STR_ARG(step));
     }
     gl_jw_object(w);
@@ -385,8 +410,7 @@ int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
     gl_jw_str(w, v->job.run_id);
     gl_jw_key(w, "status");
     gl_jw_c(w, gl_job_status_words[v->job.status]);
-    gl_jw_key(w, "why");
-    gl_jw_str(w, gl_reason_job(a, v, live));
+    write_job_why(a, v, live, w);
     gl_asked_write_job(v, w);
     gl_jw_key(w, "steps");
     gl_jw_array(w);

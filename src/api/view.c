@@ -35,7 +35,7 @@ int gl_view_read_flow(struct gl_arena *a, gl_str job, gl_str text, const struct 
     }
     if (rc != 0) {
         return gl_why(
-            reterr_why, GL_E_DAMAGED,
+            reterr_why, GL_R_JOB_DAMAGED,
             "the record of the flow of job %.*s is damaged or missing: " GL_JOB_DAMAGED_ADVICE,
             GL_STR_ARG(job));
     }

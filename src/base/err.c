@@ -17,8 +17,89 @@ static const struct error_info errors[] = {
 #undef X
 };
 
+struct reason_info {
+    int code;
+    const char *word;
+    const char *meaning;
+};
+
+static const struct reason_info reasons[GL_REASON_COUNT] = {
+    [GL_REASON_NONE] = {0, "", ""},
+#define REASON(name, code, word, meaning) [GL_REASON_##name] = {GL_E_##code, word, meaning},
+#include "base/reasons.def"
+};
+
+struct why_info {
+    const char *word;
+    const char *meaning;
+};
+
+static const struct why_info whys[GL_BECAUSE_COUNT] = {
+    [GL_BECAUSE_NONE] = {"", ""},
+#define WHY_CODE(name, word, meaning) [GL_BECAUSE_##name] = {word, meaning},
+#include "base/reasons.def"
+};
+
+const char *gl_why_code_word(enum gl_why_code code)
+{
+    GL_ASSERT(code < GL_BECAUSE_COUNT);
+    return whys[code].word;
+}
+
+const char *gl_why_code_meaning(enum gl_why_code code)
+{
+    GL_ASSERT(code < GL_BECAUSE_COUNT);
+    return whys[code].meaning;
+}
+
+int gl_err_code(int code)
+{
+    return code < 0 ? -(-code % GL_REASON_STEP) : code;
+}
+
+enum gl_reason gl_err_reason(int code)
+{
+    int reason = code < 0 ? -code / GL_REASON_STEP : 0;
+
+    return reason < GL_REASON_COUNT ? (enum gl_reason)reason : GL_REASON_NONE;
+}
+
+int gl_err_join(int code, enum gl_reason reason)
+{
+    return code < 0 ? code - (int)reason * GL_REASON_STEP : code;
+}
+
+const char *gl_reason_word(enum gl_reason reason)
+{
+    GL_ASSERT(reason < GL_REASON_COUNT);
+    return reasons[reason].word;
+}
+
+int gl_reason_code(enum gl_reason reason)
+{
+    GL_ASSERT(reason < GL_REASON_COUNT);
+    return reasons[reason].code;
+}
+
+const char *gl_reason_meaning(enum gl_reason reason)
+{
+    GL_ASSERT(reason < GL_REASON_COUNT);
+    return reasons[reason].meaning;
+}
+
+enum gl_reason gl_reason_from_word(const char *word)
+{
+    for (size_t i = 1; i < GL_COUNT(reasons); i++) {
+        if (strcmp(reasons[i].word, word) == 0) {
+            return (enum gl_reason)i;
+        }
+    }
+    return GL_REASON_NONE;
+}
+
 static const struct error_info *info_find(int code)
 {
+    code = gl_err_code(code);
     for (size_t i = 0; i < GL_COUNT(errors); i++) {
         if (errors[i].code == code) {
             return &errors[i];
@@ -62,15 +143,21 @@ int gl_why(struct gl_why *why, int code, const char *fmt, ...)
 {
     GL_ASSERT(code < 0);
     if (!why) {
-        return code;
+        return gl_err_code(code);
     }
-    why->code = code;
+    why->code = gl_err_code(code);
+    why->reason = gl_err_reason(code);
     why->needs_help = false;
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(why->text, sizeof(why->text), fmt, args); /* truncation is the contract */
     va_end(args);
-    return code;
+    return why->code;
+}
+
+int gl_why_whole(const struct gl_why *why)
+{
+    return gl_err_join(why->code, why->reason);
 }
 
 int gl_why_prefix(struct gl_why *why, const char *fmt, ...)

@@ -208,7 +208,7 @@ static int add_segments(struct making *m, struct gl_why *reterr_why)
         m->b->segments_n = m->b->events_n = 0;
     }
     if (rc == 0 && m->b->segments_n == 0) {
-        rc = gl_why(reterr_why, GL_E_NOT_FOUND,
+        rc = gl_why(reterr_why, GL_R_NOTHING_RECORDED,
                     "nothing has been recorded in %s: is record_bytes 0, or has no node run?",
                     folder);
     }

@@ -30,13 +30,15 @@ struct reading {
     size_t folders_n, folders_cap;
     size_t seen; /* files and folders */
     gl_str *problems;
+    enum gl_reason *reasons; /* of them */
     size_t problems_n;
     bool is_full;
 };
 
-static void problem(struct reading *r, gl_str text)
+static void problem(struct reading *r, enum gl_reason reason, gl_str text)
 {
     if (r->problems_n < PROBLEMS_MAX) {
+        r->reasons[r->problems_n] = reason;
         r->problems[r->problems_n++] = text;
     }
 }
@@ -69,7 +71,7 @@ int gl_bundlefs_stays(const char *root, const char *path, struct gl_why *reterr_
 
     free(real);
     return stays ? 0
-                 : gl_why(reterr_why, GL_E_INVALID,
+                 : gl_why(reterr_why, GL_R_LINK_LEADS_OUT,
                           "%s is a link that leads out of the bundle: put the file itself there",
                           path);
 }
@@ -116,17 +118,18 @@ static void add_file(struct reading *r, const char *path, const char *name, cons
 
     if (r->n == GL_PAYLOADS_MAX) {
         if (!r->is_full) {
-            problem(r, gl_str_fmt(r->a, "payloads/ has more than %d files", GL_PAYLOADS_MAX));
+            problem(r, GL_REASON_TOO_MANY,
+                    gl_str_fmt(r->a, "payloads/ has more than %d files", GL_PAYLOADS_MAX));
         }
         r->is_full = true;
         return;
     }
     if (st->st_size > GL_BLOB_BYTES_MAX) {
-        problem(r, gl_str_fmt(r->a, "%s is larger than 64 MiB", path));
+        problem(r, GL_REASON_PAYLOAD_TOO_LARGE, gl_str_fmt(r->a, "%s is larger than 64 MiB", path));
         return;
     }
     if (hash_file(path, hex, &why) != 0) {
-        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
         return;
     }
     if (r->n == r->cap) {
@@ -180,21 +183,25 @@ static void take(struct reading *r, const char *path, const char *name, unsigned
     struct stat st;
 
     if (lstat(path, &st) < 0) {
-        problem(r, gl_str_fmt(r->a, "%s cannot be looked at: %s", path, strerror(errno)));
+        problem(r, GL_REASON_PAYLOAD_UNREADABLE,
+                gl_str_fmt(r->a, "%s cannot be looked at: %s", path, strerror(errno)));
     } else if (!is_good_name(name)) {
-        problem(r,
+        problem(r, GL_REASON_PAYLOAD_NAME_INVALID,
                 gl_str_fmt(r->a, "%s: names of payloads must be UTF-8 without control characters",
                            path));
     } else if (S_ISLNK(st.st_mode) && stat(path, &st) < 0) {
-        problem(r, gl_str_fmt(r->a, "%s is a link that leads nowhere", path));
+        problem(r, GL_REASON_LINK_DANGLING,
+                gl_str_fmt(r->a, "%s is a link that leads nowhere", path));
     } else if (!is_below(r->real, path)) {
-        problem(r, gl_str_fmt(r->a, "%s is a link that leads out of payloads/", path));
+        problem(r, GL_REASON_LINK_LEADS_OUT,
+                gl_str_fmt(r->a, "%s is a link that leads out of payloads/", path));
     } else if (S_ISDIR(st.st_mode)) {
         list_folder(r, path, name, depth + 1);
     } else if (S_ISREG(st.st_mode)) {
         add_file(r, path, name, &st);
     } else {
-        problem(r, gl_str_fmt(r->a, "%s is neither a file nor a folder", path));
+        problem(r, GL_REASON_PAYLOAD_NOT_A_FILE,
+                gl_str_fmt(r->a, "%s is neither a file nor a folder", path));
     }
 }
 
@@ -205,14 +212,16 @@ static void list_folder(struct reading *r, const char *path, const char *name, u
     bool is_empty = true;
 
     if (dir == NULL) {
-        problem(r, gl_str_fmt(r->a, "%s cannot be opened: %s", path, strerror(errno)));
+        problem(r, GL_REASON_PAYLOAD_UNREADABLE,
+                gl_str_fmt(r->a, "%s cannot be opened: %s", path, strerror(errno)));
         return;
     }
     if (depth > DEPTH_MAX) {
-        problem(r, gl_str_fmt(r->a,
-                              "%s: folders are nested more than %d deep, or a link leads "
-                              "round in a circle",
-                              path, DEPTH_MAX));
+        problem(r, GL_REASON_FOLDERS_TOO_DEEP,
+                gl_str_fmt(r->a,
+                           "%s: folders are nested more than %d deep, or a link leads "
+                           "round in a circle",
+                           path, DEPTH_MAX));
         r->is_full = true;
     }
     while (!r->is_full && (e = readdir(dir)) != NULL) {
@@ -221,8 +230,9 @@ static void list_folder(struct reading *r, const char *path, const char *name, u
         }
         is_empty = false;
         if (++r->seen > GL_PAYLOADS_MAX * 2) {
-            problem(r, gl_str_fmt(r->a, "payloads/ has more than %d files and folders",
-                                  GL_PAYLOADS_MAX * 2));
+            problem(r, GL_REASON_TOO_MANY,
+                    gl_str_fmt(r->a, "payloads/ has more than %d files and folders",
+                               GL_PAYLOADS_MAX * 2));
             r->is_full = true;
             break;
         }
@@ -252,12 +262,12 @@ static void list_payloads(struct reading *r)
         return; /* what the manifest wants of it, the manifest's errors say */
     }
     if (gl_bundlefs_stays(r->b->root, path, &why) != 0) {
-        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
         return;
     }
     real = realpath(path, NULL);
     if (real == NULL || stat(path, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        problem(r, gl_str_fmt(r->a, "%s is not a folder", path));
+        problem(r, GL_REASON_PAYLOADS_NOT_A_FOLDER, gl_str_fmt(r->a, "%s is not a folder", path));
         free(real);
         return;
     }
@@ -290,7 +300,7 @@ static gl_str read_layer(struct reading *r, const char *name, bool must_be_objec
     }
     err = gl_bundlefs_stays(r->b->root, path, &why);
     if (err == 0 && !S_ISREG(st.st_mode)) {
-        err = gl_why(&why, GL_E_INVALID, "%s is not a regular file", path);
+        err = gl_why(&why, GL_R_FILE_NOT_REGULAR, "%s is not a regular file", path);
     }
     if (err == 0) {
         err = gl_fs_read(path, LAYER_BYTES_MAX, &text, &why);
@@ -305,7 +315,7 @@ static gl_str read_layer(struct reading *r, const char *name, bool must_be_objec
                      gl_json_type_name(gl_json_root(&j)));
     }
     if (err != 0) {
-        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
         return (gl_str){0};
     }
     return copy;
@@ -321,7 +331,7 @@ static void read_layers(struct reading *r, const struct gl_strs *sets)
     g->scenario = read_layer(r, "scenario.json", false);
     if (gl_manifest_config(under, over, sets, r->a, &g->config, &why) != 0 ||
         gl_manifest_overlay(sets, r->a, &g->overlay, &why) != 0) {
-        problem(r, gl_str_dup(r->a, gl_str_of(why.text)));
+        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
     }
 }
 
@@ -330,12 +340,16 @@ static void read_layers(struct reading *r, const struct gl_strs *sets)
 int gl_bundlefs_read(struct gl_bundlefs *b, const char *root, const struct gl_strs *sets,
                      struct gl_arena *a)
 {
-    struct reading r = {.b = b, .a = a, .problems = GL_NEW_ARRAY(a, gl_str, PROBLEMS_MAX)};
+    struct reading r = {.b = b,
+                        .a = a,
+                        .problems = GL_NEW_ARRAY(a, gl_str, PROBLEMS_MAX),
+                        .reasons = GL_NEW_ARRAY(a, enum gl_reason, PROBLEMS_MAX)};
 
     *b = (struct gl_bundlefs){.root = root};
     read_layers(&r, sets);
     list_payloads(&r);
     b->problems = (struct gl_strs){.items = r.problems, .n = r.problems_n};
+    b->reasons = r.reasons;
     return r.problems_n == 0 ? 0 : GL_E_INVALID;
 }
 

@@ -20,6 +20,7 @@ struct gl_bundlefs {
     bool has_payloads;
     struct gl_manifest_given given; /* with all but `hash` */
     struct gl_strs problems;        /* what is wrong with its files, each with its path */
+    const enum gl_reason *reasons;  /* of them */
 };
 
 /* Read everything but the manifest. `sets` are "a.b=value" (--set). Everything lives in `a`. All

@@ -100,6 +100,7 @@ int gl_claimant_fail(struct gl_cli *cli, int code, const char *why)
 {
     int exit = gl_cli_fail(cli, code, why);
 
+    code = gl_err_code(code);
     return code == GL_E_BUSY        ? GL_EXIT_CLAIM_BUSY
            : code == GL_E_NOT_OWNER ? GL_EXIT_CLAIM_LOST
                                     : exit;

@@ -65,6 +65,10 @@ void gl_cli_put_error(struct gl_jw *w, int code, const char *text)
     gl_jw_c(w, gl_err_word(code));
     gl_jw_key(w, "message");
     gl_jw_c(w, text);
+    if (gl_err_reason(code) != GL_REASON_NONE) {
+        gl_jw_key(w, "reason");
+        gl_jw_c(w, gl_reason_word(gl_err_reason(code)));
+    }
     gl_jw_end(w);
 }
 
@@ -91,7 +95,7 @@ int gl_cli_complain(const struct gl_cli *cli, int code, const char *text)
     GL_ASSERT(code != 0);
     (void)fprintf(cli->err.file, "glia: %s%.*s%s\n", gl_term_on(&cli->err, GL_RED),
                   GL_STR_ARG(gl_term_safe(&a, gl_str_of(text))), gl_term_off(&cli->err, GL_RED));
-    return exit_of(code);
+    return exit_of(gl_err_code(code));
 }
 
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
@@ -100,6 +104,11 @@ int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
 
     print_error(cli, code, text);
     return exit_code;
+}
+
+int gl_cli_fail_why(const struct gl_cli *cli, int err, const struct gl_why *why)
+{
+    return gl_cli_fail(cli, gl_err_join(err, why->reason), why->text);
 }
 
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
@@ -111,7 +120,7 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     gl_cli_say(cli, "%s", text);
-    print_error(cli, GL_E_INVALID, text);
+    print_error(cli, GL_R_USAGE, text);
     if (cli->command != NULL) {
         (void)fprintf(cli->err.file, "usage: glia %s %s\n'glia help %s' tells more.\n",
                       cli->command->name, cli->command->arguments, cli->command->name);
@@ -548,7 +557,7 @@ static int check_data(struct gl_cli *cli)
     const char *text;
 
     if (n > DATA_BYTES_MAX) {
-        return gl_cli_fail(cli, GL_E_INVALID,
+        return gl_cli_fail(cli, GL_R_FOLDER_PATH_TOO_LONG,
                            gl_str_fmt(&cli->arena,
                                       "the path of the data folder is too long: it has %zu bytes, "
                                       "and may have %d",
@@ -560,7 +569,7 @@ static int check_data(struct gl_cli *cli)
     }
     if (!S_ISDIR(st.st_mode)) {
         text = gl_str_fmt(&cli->arena, "the data folder %s is a file", cli->data).p;
-        return gl_cli_fail(cli, GL_E_UNAVAILABLE, text);
+        return gl_cli_fail(cli, GL_R_FOLDER_IS_FILE, text);
     }
     if (st.st_uid == geteuid() || geteuid() == 0) {
         return 0;
@@ -572,7 +581,7 @@ static int check_data(struct gl_cli *cli)
                    "with --data-dir",
                    cli->data, owner != NULL ? owner->pw_name : "unknown", (unsigned long)st.st_uid)
             .p;
-    return gl_cli_fail(cli, GL_E_DENIED, text);
+    return gl_cli_fail(cli, GL_R_FOLDER_OTHER_USER, text);
 }
 
 static int run_command(struct gl_cli *cli, char **argv)

@@ -93,8 +93,10 @@ int gl_cli_number(const struct gl_cli *cli, const char *name, uint64_t min, uint
 /* One line of talk, "glia: ..." */
 void gl_cli_say(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Say what is wrong; returns the exit code that belongs to the error. */
+/* Say what is wrong; returns the exit code that belongs to the error. `code` may be a GL_R_*. */
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
+/* The same with the sentence, and the reason, of `why`; `err` is what was returned with it. */
+int gl_cli_fail_why(const struct gl_cli *cli, int err, const struct gl_why *why);
 /* The same of a command whose document on stdout has the error, too: gl_cli_put_error() puts it
  * there. */
 int gl_cli_complain(const struct gl_cli *cli, int code, const char *text);

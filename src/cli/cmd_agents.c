@@ -67,7 +67,7 @@ static int show(struct listing *l, const char *nothing)
     gl_reach_init(&l->reach, l->cli);
     err = ask_pages(l, &why);
     if (err != 0) {
-        err = gl_cli_fail(l->cli, err, why.text);
+        err = gl_cli_fail_why(l->cli, err, &why);
     } else if (l->cli->json) {
         gl_term_print(&l->cli->out, gl_buf_view(&l->json));
     } else if (l->n == 0) {
@@ -201,11 +201,11 @@ static int command(struct gl_cli *cli, struct gl_request *rq, const char *done)
     reach.is_passive = true;
     err = gl_reach_send(&reach, GL_REACH_OPEN, rq, &reply, &why);
     if (err == GL_E_GONE) {
-        code = gl_cli_fail(cli, err,
+        code = gl_cli_fail(cli, GL_R_ANSWER_LOST,
                            "the node went away; whether it has done it is not known: 'glia job "
                            "events' tells");
     } else if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
         gl_term_print(&cli->out, gl_str_trim(reply.body));
     } else {
@@ -269,7 +269,7 @@ static int read_message_body(struct gl_cli *cli, struct gl_buf *out)
         gl_buf_c(out, text != NULL ? text : "null");
     }
     if (err != 0) {
-        (void)gl_cli_fail(cli, err, why.text);
+        (void)gl_cli_fail_why(cli, err, &why);
         return GL_EXIT_USAGE;
     }
     return gl_json_parse(&j, gl_buf_view(out), GL_MESSAGE_BYTES_MAX, &a, &why) == 0

@@ -178,7 +178,7 @@ int gl_cmd_artifacts_list(struct gl_cli *cli)
     } else if (err == 0) {
         print_files(&l);
     }
-    err = err != 0 ? gl_cli_fail(cli, err, why.text) : GL_EXIT_OK;
+    err = err != 0 ? gl_cli_fail_why(cli, err, &why) : GL_EXIT_OK;
     close_look(&l);
     return err;
 }
@@ -349,7 +349,7 @@ int gl_cmd_artifacts_export(struct gl_cli *cli)
         err = strcmp(to, "-") == 0 ? export_all(&l, cli->out.file, &why) : export_to(&l, to, &why);
     }
     if (err != 0) {
-        err = gl_cli_fail(cli, err, why.text);
+        err = gl_cli_fail_why(cli, err, &why);
     } else if (strcmp(to, "-") != 0) {
         gl_cli_say(cli, "written: %s", to);
     }

@@ -196,7 +196,7 @@ int gl_cmd_backup(struct gl_cli *cli)
     int err = absolute(cli, cli->words[0], &folder, &b.why);
 
     if (err == 0 && gl_storeurl_is_shared(gl_str_of(store))) {
-        err = gl_why(&b.why, GL_E_STATE,
+        err = gl_why(&b.why, GL_R_BACKUP_OTHER_STORE,
                      "the jobs are in the store %s, not in the data folder: back it up with its "
                      "own means, or copy it into a folder with 'glia store migrate' while no node "
                      "runs",
@@ -215,7 +215,7 @@ int gl_cmd_backup(struct gl_cli *cli)
              b.unfinished_n);
     }
     gl_archive_done(&b.archive);
-    return err == 0 ? GL_EXIT_OK : gl_cli_fail(cli, err, b.why.text);
+    return err == 0 ? GL_EXIT_OK : gl_cli_fail_why(cli, err, &b.why);
 }
 
 /* ---- restore ---- */
@@ -240,7 +240,7 @@ static int check_target(struct restore *r)
     for (struct dirent *e; (e = readdir(d)) != NULL;) {
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             strcmp(e->d_name, STAGING) != 0) {
-            return gl_why(&r->why, GL_E_EXISTS,
+            return gl_why(&r->why, GL_R_FOLDER_NOT_EMPTY,
                           "%s is not empty: name a folder that is, or that is not there yet, with "
                           "--data-dir",
                           r->to);
@@ -304,12 +304,12 @@ int gl_cmd_backup_restore(struct gl_cli *cli)
         err = check_target(&r);
     }
     if (err != 0) {
-        return gl_cli_fail(cli, err, r.why.text);
+        return gl_cli_fail_why(cli, err, &r.why);
     }
     err = stage(&r, resume);
     (void)gl_tree_remove(AT_FDCWD, r.staging, &sum); /* what stays is in nobody's way */
     if (err != 0) {
-        return gl_cli_fail(cli, err, r.why.text);
+        return gl_cli_fail_why(cli, err, &r.why);
     }
     tell(cli, "data_dir", r.to, r.info.made, r.info.files_n, r.info.bytes, r.jobs_n,
          r.unfinished_n);

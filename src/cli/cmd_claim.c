@@ -135,8 +135,8 @@ static int call(struct gl_claimant *c, enum gl_verb verb)
     struct gl_claim_answer answer;
     struct gl_why why;
     int err = gl_claimant_call(c, verb, true, &answer, &why);
-    int code =
-        err != 0 ? gl_claimant_fail(c->cli, err, why.text) : show(c->cli, &answer.page, NULL, "");
+    int code = err != 0 ? gl_claimant_fail(c->cli, gl_err_join(err, why.reason), why.text)
+                        : show(c->cli, &answer.page, NULL, "");
 
     gl_claimant_done(&answer);
     return code;
@@ -195,7 +195,7 @@ int gl_cmd_claim_reclaim(struct gl_cli *cli)
         err = gl_json_parse(&page.j, gl_buf_view(&page.body), SIZE_MAX, &page.arena, &why);
     }
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else {
         page.root = gl_json_root(&page.j);
         code = show(cli, &page, "expired", "no lease is over");
@@ -216,7 +216,7 @@ static int ask(struct gl_cli *cli, struct gl_request *rq, const char *list)
     gl_reach_init(&reach, cli);
     err = gl_page_ask(&page, &reach, rq, &why);
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else {
         code = show(cli, &page, list, "no such claims");
         next = gl_page_text(&page, page.root, "next");

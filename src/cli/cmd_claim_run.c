@@ -230,11 +230,11 @@ static int tell(struct run *r, enum gl_verb verb, int code)
             return code;
         }
         if (err == GL_E_NOT_OWNER) {
-            return gl_claimant_fail(r->cli, err, why.text);
+            return gl_claimant_fail(r->cli, gl_err_join(err, why.reason), why.text);
         }
         if (gl_minder_now() >= until) {
             gl_cli_say(r->cli, "the command has ended, but the claim runs out by itself:");
-            return gl_cli_fail(r->cli, err, why.text);
+            return gl_cli_fail_why(r->cli, err, &why);
         }
         rest(r, -1, gl_minder_now() + RETRY_MS);
     }
@@ -296,7 +296,7 @@ static int start(struct run *r)
     (void)fflush(NULL);
     err = gl_minder_start(&r->minder, &wish, &why);
     if (err != 0) {
-        (void)gl_cli_fail(r->cli, err, why.text);
+        (void)gl_cli_fail_why(r->cli, err, &why);
         r->claimant.error_detail = why.text;
         return tell(r, GL_VERB_CLAIM_FAIL,
                     err == GL_E_NOT_FOUND ? 127 : 126); /* as a shell has it */
@@ -322,7 +322,7 @@ static int claim_and_run(struct run *r)
         gl_cli_say(r->cli, "%s; nothing to do", why.text);
         return GL_EXIT_OK;
     }
-    return err != 0 ? gl_claimant_fail(r->cli, err, why.text) : start(r);
+    return err != 0 ? gl_claimant_fail(r->cli, gl_err_join(err, why.reason), why.text) : start(r);
 }
 
 static int read_options(struct run *r)

@@ -64,18 +64,18 @@ int gl_cmd_config_load(struct gl_cli *cli)
     take_flags(cli, &from);
     err = gl_settings_read(s, &from, &cli->arena, &why);
     if (err != 0) {
-        return fail(cli, err, why.text);
+        return fail(cli, gl_err_join(err, why.reason), why.text);
     }
     env.glia_data_dir = s->values[GL_SET_DATA_DIR].text; /* of the environment, or the file */
     err = gl_paths_data(&env, &cli->arena, &cli->data, &why);
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     s->values[GL_SET_DATA_DIR].text = cli->data;
     err = gl_paths_runs_root(&env, s->values[GL_SET_RUNS_ROOT].text, cli->data, &cli->arena,
                              &s->values[GL_SET_RUNS_ROOT].text, &why);
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     set_color(cli, s->values[GL_SET_COLOR].text);
     cli->settings = s;

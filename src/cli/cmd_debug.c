@@ -129,7 +129,7 @@ int gl_cmd_debug_dump(struct gl_cli *cli)
         err = write_new(path, gl_buf_view(&text), &why);
     }
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     if (to_stdout) {
         gl_term_write(&cli->out, gl_buf_view(&text));

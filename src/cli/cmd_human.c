@@ -183,7 +183,7 @@ int gl_cmd_human_list(struct gl_cli *cli)
     gl_reach_init(&reach, cli);
     err = gl_page_ask(&page, &reach, &rq, &why);
     if (err != 0) {
-        err = gl_cli_fail(cli, err, why.text);
+        err = gl_cli_fail_why(cli, err, &why);
     } else {
         bool is_alone = reach.is_alone; /* when it was asked */
         const char *root = gl_cli_option(cli, "--runs-root");
@@ -380,7 +380,7 @@ static int respond_in_file(struct gl_reach *reach, struct gl_page *status, const
     int err = gl_humanfile_respond(root, run_id, &answer, &cli->arena, &why);
 
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     if (cli->json) {
         (void)fprintf(cli->out.file, "{\"run_id\":\"%.*s\"}\n", GL_STR_ARG(run_id));
@@ -414,7 +414,7 @@ static int respond_to_step(struct gl_reach *reach, gl_str step, struct gl_reques
     rq->command.about = step;
     err = gl_reach_send(reach, GL_REACH_INSIST, rq, &reply, &why);
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     if (cli->json) {
         gl_term_write(&cli->out, reply.body);
@@ -435,7 +435,7 @@ static int fail_away(struct gl_cli *cli, struct gl_page *status)
 {
     gl_str node = gl_page_text(status, status->root, "requests_node");
 
-    return gl_cli_fail(cli, GL_E_STATE,
+    return gl_cli_fail(cli, GL_R_JOB_ASKS_ELSEWHERE,
                        gl_str_fmt(&cli->arena,
                                   "the job is on node %.*s, and its workers ask in a file there: "
                                   "answer on that machine, or give --runs-root",
@@ -462,9 +462,9 @@ static int respond(struct gl_reach *reach, struct gl_request *response)
     if (is_its && !is_there && has_request(root, run_id, cli->words[1], &cli->arena)) {
         code = respond_in_file(reach, err == 0 ? &status : NULL, root, run_id);
     } else if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (is_far(reach, &status, cli->words[1])) {
-        code = gl_cli_fail(cli, GL_E_UNAVAILABLE,
+        code = gl_cli_fail(cli, GL_R_REQUEST_ELSEWHERE,
                            "the request stands in a file on the node's machine, which is not seen "
                            "from here: answer it there, or give --runs-root");
     } else if (gl_json_get(&status.j, status.root, "bundle") != NULL &&
@@ -473,7 +473,7 @@ static int respond(struct gl_reach *reach, struct gl_request *response)
         code = is_there ? fail_away(cli, &status)
                : is_its
                    ? respond_in_file(reach, &status, root, run_id) /* it says which there are */
-                   : gl_cli_fail(cli, GL_E_NOT_FOUND,
+                   : gl_cli_fail(cli, GL_R_NOTHING_ASKED,
                                  "the job has asked nothing yet: what lies in the folder of its "
                                  "run is of an earlier job");
     } else {

@@ -94,7 +94,7 @@ int gl_cmd_job_status(struct gl_cli *cli)
     err = gl_cli_option(cli, "--all") != NULL ? gl_page_ask_all(&page, &reach, &rq, &why)
                                               : gl_page_ask(&page, &reach, &rq, &why);
     if (err != 0) {
-        err = gl_cli_fail(cli, err, why.text);
+        err = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
         err = gl_page_print_json(&page, cli);
         gl_page_say_partial(&page, cli);
@@ -144,7 +144,7 @@ static int print_asked(struct gl_reach *reach, gl_str job, gl_str id)
     int err = gl_page_ask(&page, reach, &rq, &why);
 
     if (err != 0) {
-        err = gl_cli_fail(reach->cli, err, why.text);
+        err = gl_cli_fail_why(reach->cli, err, &why);
     } else {
         gl_jnode step = gl_json_get(&page.j, steps_of(&page), gl_str_c(&page.arena, id));
         gl_jnode output = gl_json_get(&page.j, step, "output");
@@ -210,12 +210,12 @@ static int print_one(struct gl_reach *reach, struct gl_page *p, const char *id)
     gl_str status = gl_page_text(p, step, "status");
 
     if (step == NULL) {
-        return gl_cli_fail(cli, GL_E_NOT_FOUND,
+        return gl_cli_fail(cli, GL_R_NO_SUCH_STEP,
                            gl_str_fmt(&p->arena, "the job has no step '%s'", id).p);
     }
     if (!gl_progress_is_end(status)) {
         return gl_cli_fail(
-            cli, GL_E_STATE,
+            cli, GL_R_NO_OUTPUT_YET,
             gl_str_fmt(&p->arena, "step %s has no output yet: it is %.*s", id, GL_STR_ARG(status))
                 .p);
     }
@@ -263,7 +263,7 @@ static int print_result(struct gl_reach *reach, struct gl_page *p)
     }
     if (!is_ended(p)) {
         int code = gl_cli_fail(
-            cli, GL_E_STATE,
+            cli, GL_R_NO_RESULT_YET,
             gl_str_fmt(&p->arena, "the job has no result yet: it is %.*s", GL_STR_ARG(status)).p);
 
         return gl_str_is(status, "paused") ? GL_EXIT_WAITING : code;
@@ -291,7 +291,7 @@ int gl_cmd_job_result(struct gl_cli *cli)
     gl_reach_init(&reach, cli);
     err = rq.status.step.n > 0 ? gl_page_ask(&page, &reach, &rq, &why)
                                : gl_page_ask_all(&page, &reach, &rq, &why);
-    err = err != 0 ? gl_cli_fail(cli, err, why.text) : print_result(&reach, &page);
+    err = err != 0 ? gl_cli_fail_why(cli, err, &why) : print_result(&reach, &page);
     gl_page_done(&page);
     gl_reach_done(&reach);
     return err;
@@ -388,7 +388,7 @@ static int show_events(struct gl_cli *cli, struct gl_reach *reach, struct gl_req
     int err = gl_page_ask(&page, reach, rq, &why);
 
     if (err != 0) {
-        err = gl_cli_fail(cli, err, why.text);
+        err = gl_cli_fail_why(cli, err, &why);
     } else {
         gl_jnode events = gl_json_get(&page.j, page.root, "events");
 

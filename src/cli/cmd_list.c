@@ -123,7 +123,7 @@ static int show(struct list *l)
         err = ask_pages(l, &why);
     }
     if (err != 0) {
-        return gl_cli_fail(l->cli, err, why.text);
+        return gl_cli_fail_why(l->cli, err, &why);
     }
     (l->cli->json ? print_json : print_table)(l);
     return GL_EXIT_OK;

@@ -141,7 +141,7 @@ static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uin
             return false;
         }
     }
-    (void)gl_why(reterr_why, GL_E_NOT_FOUND,
+    (void)gl_why(reterr_why, GL_R_LOG_ELSEWHERE,
                  "the log of attempt %u of step '%.*s' does not lie in %s; its last attempt ran on "
                  "node %.*s: " ASK_THERE,
                  attempt, GL_STR_ARG(step), p->cli->data, GL_STR_ARG(node));
@@ -338,7 +338,7 @@ static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
     uint32_t last = (uint32_t)gl_page_number(&p->page, step, "attempt_count");
 
     if (step == NULL) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "the job has no step '%.*s'",
+        return gl_why(reterr_why, GL_R_NO_SUCH_STEP, "the job has no step '%.*s'",
                       GL_STR_ARG(p->step));
     }
     if (gl_page_number(&p->page, step, "items_made") > 0) {
@@ -349,7 +349,7 @@ static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
                          : show_instances(p, reterr_why);
     }
     if (p->attempt > last) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "step %.*s has had %u attempt%s",
+        return gl_why(reterr_why, GL_R_NO_SUCH_ATTEMPT, "step %.*s has had %u attempt%s",
                       GL_STR_ARG(p->step), last, last == 1 ? "" : "s");
     }
     return p->follow ? follow_step(p, reterr_why) : show_attempts(p, p->step, last, reterr_why);
@@ -530,7 +530,7 @@ static int find_units(struct paper *p, gl_jnode steps, struct gl_why *reterr_why
         units[n++] = gl_str_fmt(a, "@%.*s", GL_STR_ARG(gl_json_str(&page->j, e, &page->arena)));
     }
     if (n == 0 && !has_agent(p, name)) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "the job has no agent or step '%.*s'",
+        return gl_why(reterr_why, GL_R_NO_SUCH_AGENT_OR_STEP, "the job has no agent or step '%.*s'",
                       GL_STR_ARG(p->step));
     }
     if (n == 0) {
@@ -622,7 +622,7 @@ static int show(struct paper *p)
         err = show_steps(p, &why);
     }
     if (err != 0) {
-        return gl_cli_fail(p->cli, err, why.text);
+        return gl_cli_fail_why(p->cli, err, &why);
     }
     if (is_document) {
         print_json(p);

@@ -255,7 +255,7 @@ static int save(struct page *p, const char *name)
 
     if ((file != NULL && fclose(file) != 0) || !is_written) {
         (void)gl_fs_why(&why, errno, "write", path);
-        code = gl_cli_fail(p->cli, GL_E_IO, why.text);
+        code = gl_cli_fail(p->cli, gl_err_join(GL_E_IO, why.reason), why.text);
     }
     gl_buf_reset(&p->out);
     return code;

@@ -164,7 +164,7 @@ static int ask(struct gl_cli *cli, struct gl_request *rq,
     gl_reach_init(&reach, cli);
     err = gl_page_ask(&page, &reach, rq, &why);
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
         code = gl_page_print_json(&page, cli);
     } else {
@@ -195,7 +195,7 @@ static int find_own(struct gl_cli *cli, gl_str *ret)
     gl_reach_init(&reach, cli);
     err = gl_page_ask(&page, &reach, &rq, &why);
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else {
         gl_jnode nodes = gl_json_get(&page.j, page.root, "nodes");
 
@@ -205,7 +205,7 @@ static int find_own(struct gl_cli *cli, gl_str *ret)
             }
         }
         if (ret->n == 0) {
-            code = gl_cli_fail(cli, GL_E_UNAVAILABLE,
+            code = gl_cli_fail(cli, GL_R_NODE_NOT_FOUND,
                                gl_str_fmt(&cli->arena,
                                           "no node is running in %s: name one of 'glia node list'",
                                           gl_reach_place(&reach))

@@ -227,7 +227,7 @@ static int detach(struct run *r, const struct gl_flowfile *f)
         err = submit(r, &why);
     }
     if (err != 0) {
-        return refused(cli, err, why.text);
+        return refused(cli, gl_err_join(err, why.reason), why.text);
     }
     if (cli->json) {
         gl_term_print(&cli->out, r->answer);
@@ -253,7 +253,7 @@ static int go(struct run *r, const struct gl_flowfile *f)
         err = upload(r, f, &why);
     }
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     gl_follow_init(&r->follow, &r->reach, &r->progress);
     r->follow.pauses = true;
@@ -263,7 +263,7 @@ static int go(struct run *r, const struct gl_flowfile *f)
         err = gl_follow_begin(&r->follow, r->job, &why);
     }
     if (err != 0) {
-        return refused(cli, err, why.text);
+        return refused(cli, gl_err_join(err, why.reason), why.text);
     }
     if (!is_command || cli->err.is_tty) { /* else stderr is the command's alone */
         gl_cli_say(cli, "job %s", r->job);
@@ -291,7 +291,7 @@ static int run_file(struct run *r, gl_str run_id)
         (r->cli->json ? gl_flowfile_print_json_errors : gl_flowfile_print_errors)(&f);
         code = GL_EXIT_USAGE;
     } else if (err != 0) {
-        (void)gl_cli_fail(r->cli, err, why.text);
+        (void)gl_cli_fail_why(r->cli, err, &why);
         code = GL_EXIT_USAGE;
     } else {
         code = f.is_bundle ? check_bundle(r->cli) : gl_inputs_read(r->cli, f.flow, &r->inputs);

@@ -311,7 +311,8 @@ static int run(struct serve *s)
         return GL_EXIT_OK;
     }
     if (err != 0) {
-        return gl_cli_fail(s->cli, err == GL_E_BUSY ? GL_E_UNAVAILABLE : err, why.text);
+        return gl_cli_fail(
+            s->cli, gl_err_join(err == GL_E_BUSY ? GL_E_UNAVAILABLE : err, why.reason), why.text);
     }
     lost = stay(s);
     gl_notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");

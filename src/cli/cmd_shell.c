@@ -71,7 +71,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
     int err = gl_fs_read(gl_paths_in(&cli->arena, folder, "env"), ENV_BYTES_MAX, &text, &why);
 
     if (err != 0 && err != GL_E_NOT_FOUND) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     if (err != 0) {
         gl_cli_say(cli, "the environment of the step is not there; this is yours");
@@ -80,7 +80,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
     env = err != 0 ? environ : make_env(cli, gl_buf_view(&text));
     if (chdir(gl_paths_in(&cli->arena, folder, "work")) < 0) {
         (void)gl_fs_why(&why, errno, "enter", gl_paths_in(&cli->arena, folder, "work"));
-        return gl_cli_fail(cli, GL_E_NOT_FOUND, why.text);
+        return gl_cli_fail(cli, gl_err_join(GL_E_NOT_FOUND, why.reason), why.text);
     }
     if (cli->err.is_tty) {
         gl_cli_say(cli, "in %s; leave with exit", gl_paths_in(&cli->arena, folder, "work"));
@@ -89,7 +89,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
     (void)signal(SIGPIPE, SIG_DFL); /* what we ignore, a program would go on ignoring */
     (void)execle(shell, shell, (char *)NULL, env);
     (void)gl_fs_why(&why, errno, "start", shell);
-    return gl_cli_fail(cli, GL_E_IO, why.text);
+    return gl_cli_fail(cli, gl_err_join(GL_E_IO, why.reason), why.text);
 }
 
 /* Where attempt N of the step has its files; NULL: it has been said why there is none. */
@@ -100,6 +100,7 @@ static const char *find_folder(struct gl_cli *cli, struct gl_page *p, uint64_t a
     uint64_t last = (uint64_t)gl_page_number(p, step, "attempt_count");
     const char *folder, *text;
     struct stat st;
+    int code;
 
     attempt = attempt == 0 ? last : attempt;
     folder = gl_paths_context(&cli->arena, cli->data, cli->context,
@@ -108,12 +109,15 @@ static const char *find_folder(struct gl_cli *cli, struct gl_page *p, uint64_t a
                                          cli->words[1], (unsigned long long)attempt)
                                   .p);
     if (step == NULL) {
+        code = GL_R_NO_SUCH_STEP;
         text = gl_str_fmt(&cli->arena, "the job has no step '%s'", cli->words[1]).p;
     } else if (attempt == 0 || attempt > last) {
+        code = GL_R_NO_SUCH_ATTEMPT;
         text = gl_str_fmt(&cli->arena, "step %s has had %llu attempt%s", cli->words[1],
                           (unsigned long long)last, last == 1 ? "" : "s")
                    .p;
     } else if (stat(gl_paths_in(&cli->arena, folder, "work"), &st) < 0) {
+        code = GL_R_WORKSPACE_GONE;
         text = gl_str_fmt(&cli->arena,
                           "attempt %llu of step %s has no working folder any more: that of one "
                           "that went well is removed at once, others after some days",
@@ -122,7 +126,7 @@ static const char *find_folder(struct gl_cli *cli, struct gl_page *p, uint64_t a
     } else {
         return folder;
     }
-    *ret = gl_cli_fail(cli, GL_E_NOT_FOUND, text);
+    *ret = gl_cli_fail(cli, code, text);
     return NULL;
 }
 
@@ -142,7 +146,7 @@ int gl_cmd_shell(struct gl_cli *cli)
     gl_reach_init(&reach, cli);
     err = gl_page_ask(&page, &reach, &rq, &why);
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (reach.is_remote) {
         code = gl_cli_usage(cli, "a shell opens in folders of this machine: not with --server");
     } else {

@@ -189,14 +189,14 @@ int gl_cmd_status(struct gl_cli *cli)
     reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
     err = gl_overview_read(&o, &reach, &why);
     if (err != 0 && !o.has_node) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
-        print_json(cli, &o, err, why.text);
+        print_json(cli, &o, gl_err_join(err, why.reason), why.text);
     } else {
         print_table(cli, &o);
     }
     if (err != 0 && o.has_node) {
-        code = gl_cli_complain(cli, err, why.text);
+        code = gl_cli_complain(cli, gl_err_join(err, why.reason), why.text);
     }
     gl_overview_done(&o);
     gl_reach_done(&reach);

@@ -51,7 +51,7 @@ static int command(struct gl_cli *cli, enum gl_verb verb, bool stay)
         err = 0;
     }
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (stay) {
         code = gl_result_show(&follow, gl_follow_job(&follow), true);
     } else {
@@ -207,7 +207,7 @@ int gl_cmd_steer_retry(struct gl_cli *cli)
         err = gl_follow_begin(&follow, job, &why);
     }
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (!detach) {
         code = gl_result_show(&follow, gl_follow_job(&follow), true);
     } else if (!cli->json) {
@@ -259,7 +259,7 @@ int gl_cmd_steer_rm(struct gl_cli *cli)
         int err = gl_reach_send(&reach, GL_REACH_INSIST, &rq, &reply, &why);
 
         if (err != 0) {
-            code = gl_cli_fail(cli, err, why.text);
+            code = gl_cli_fail_why(cli, err, &why);
         } else if (!cli->json) {
             (void)fprintf(cli->out.file, "%s\n", cli->words[i]);
         }
@@ -298,7 +298,7 @@ static int read_data(struct gl_cli *cli, struct gl_buf *out)
         gl_buf_c(out, data);
     }
     if (err != 0) {
-        (void)gl_cli_fail(cli, err, why.text);
+        (void)gl_cli_fail_why(cli, err, &why);
         return GL_EXIT_USAGE;
     }
     if (gl_json_parse(&j, gl_buf_view(out), GL_SIGNAL_BYTES_MAX, &a, &why) != 0) {
@@ -328,11 +328,11 @@ int gl_cmd_steer_signal(struct gl_cli *cli)
     /* Once: a signal that is sent twice counts twice. */
     err = gl_reach_send(&reach, GL_REACH_OPEN, &rq, &reply, &why);
     if (err == GL_E_GONE) {
-        code = gl_cli_fail(cli, err,
+        code = gl_cli_fail(cli, GL_R_ANSWER_LOST,
                            "the node went away; whether the job has got the signal is "
                            "not known: 'glia job events' tells");
     } else if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
         gl_term_print(&cli->out, gl_str_trim(reply.body));
     } else {

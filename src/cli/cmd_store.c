@@ -74,7 +74,7 @@ static int show_removed(struct gl_cli *cli, gl_str answer)
     }
     err = gl_json_parse(&j, answer, ANSWER_BYTES_MAX, &cli->arena, &why);
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     (void)fprintf(cli->out.file, "removed: %llu jobs, %llu flows, %llu files, %llu workspaces\n",
                   (unsigned long long)member(&j, "removed_jobs"),
@@ -100,7 +100,7 @@ int gl_cmd_store_trim(struct gl_cli *cli)
     gl_reach_init(&reach, cli);
     reach.is_passive = true;
     err = gl_reach_send(&reach, GL_REACH_INSIST, &rq, &reply, &why);
-    code = err != 0 ? gl_cli_fail(cli, err, why.text) : show_removed(cli, reply.body);
+    code = err != 0 ? gl_cli_fail_why(cli, err, &why) : show_removed(cli, reply.body);
     gl_reach_done(&reach);
     return code;
 }
@@ -156,7 +156,7 @@ int gl_cmd_store_status(struct gl_cli *cli)
     struct stat st;
 
     if (stat(folder, &st) < 0) {
-        return gl_cli_fail(cli, GL_E_NOT_FOUND,
+        return gl_cli_fail(cli, GL_R_NOTHING_HAS_RUN,
                            gl_str_fmt(&cli->arena, "nothing has run in %s yet", cli->data).p);
     }
     sizes[1] = size_of(gl_paths_in(&cli->arena, folder, GL_PATHS_RUNS));
@@ -224,7 +224,7 @@ int gl_cmd_store_check(struct gl_cli *cli)
                                : gl_offline_check_own(cli->data, url, &cli->arena, &findings, &why);
 
     if (err != 0) {
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     for (size_t i = 0; i < findings.n; i++) {
         is_good = is_good && findings.items[i].level != GL_FINDING_BAD;
@@ -311,7 +311,8 @@ int gl_cmd_store_migrate(struct gl_cli *cli)
             gl_cli_say(cli, "%llu entries have arrived; the same command goes on from there",
                        (unsigned long long)m.entries);
         }
-        return gl_cli_fail(cli, err == GL_E_BUSY ? GL_E_STATE : err, why.text);
+        return gl_cli_fail(cli, gl_err_join(err == GL_E_BUSY ? GL_E_STATE : err, why.reason),
+                           why.text);
     }
     show_migration(cli, &m);
     return GL_EXIT_OK;

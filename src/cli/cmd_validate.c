@@ -246,7 +246,7 @@ int gl_cmd_validate(struct gl_cli *cli)
     int err = gl_flowfile_read(&f, cli, cli->words[0], &why);
 
     if (err != 0 && f.errors.n == 0) {
-        (void)gl_cli_fail(cli, err, why.text);
+        (void)gl_cli_fail_why(cli, err, &why);
     } else if (err != 0 && cli->json) {
         gl_flowfile_print_json_errors(&f);
     } else if (err != 0) {

@@ -25,10 +25,20 @@ static void add_row(struct gl_table *t, struct gl_page *p, gl_str id, gl_jnode n
 
 static void write_one(struct gl_page *p, gl_jnode n, struct gl_jw *w)
 {
+    static const char *const codes[] = {"why_code", "why_also"};
+
     gl_jw_key(w, "status");
     gl_jw_str(w, gl_page_text(p, n, "status"));
     gl_jw_key(w, "why");
     gl_jw_str(w, sentence(p, n));
+    for (size_t i = 0; i < GL_COUNT(codes); i++) {
+        gl_jnode code = gl_json_get(&p->j, n, codes[i]);
+
+        if (code != NULL) {
+            gl_jw_key(w, codes[i]);
+            gl_jw_raw(w, gl_json_raw(&p->j, code));
+        }
+    }
 }
 
 /* The job and those of its steps that have not ended; or one step. */
@@ -88,7 +98,7 @@ static int tell(struct gl_cli *cli, struct gl_page *p)
     gl_jnode only = cli->words_n > 1 ? gl_json_get(&p->j, steps, cli->words[1]) : NULL;
 
     if (cli->words_n > 1 && only == NULL) {
-        return gl_cli_fail(cli, GL_E_NOT_FOUND,
+        return gl_cli_fail(cli, GL_R_NO_SUCH_STEP,
                            gl_str_fmt(&p->arena, "the job has no step '%s'", cli->words[1]).p);
     }
     (cli->json ? print_json : print_table)(cli, p, steps, only);
@@ -111,7 +121,7 @@ int gl_cmd_why(struct gl_cli *cli)
         err = gl_page_ask(&page, &reach, &rq, &why);
     }
     if (err != 0) {
-        code = gl_cli_fail(cli, err, why.text);
+        code = gl_cli_fail_why(cli, err, &why);
     } else {
         code = tell(cli, &page);
         (void)gl_reach_say_alone(&reach, gl_page_text(&page, page.root, "status"));

@@ -31,7 +31,7 @@ static int read_part(struct gl_flowfile *f, struct gl_flowfile_part *p, struct g
 
     /* Looked at before it is opened: a FIFO would wait for a writer. */
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s is not a regular file", path);
+        return gl_why(reterr_why, GL_R_FILE_NOT_REGULAR, "%s is not a regular file", path);
     }
     err = gl_fs_read(path, GL_BLOB_BYTES_MAX, &content, reterr_why);
     if (err != 0) {
@@ -73,7 +73,7 @@ static void take_syntax_error(struct gl_flowfile *f, const struct gl_why *why)
     const char *what = strstr(why->text, "): ");
 
     f->errors.n = f->errors.total = 1;
-    *e = (struct gl_flow_error){0};
+    *e = (struct gl_flow_error){.reason = GL_REASON_SYNTAX_INVALID};
     if (sscanf(why->text, "line %u, column %u", &e->line, &e->column) == 2 && what != NULL) {
         e->text = gl_str_dup(&f->arena, gl_str_of(what + 3));
     } else {
@@ -104,8 +104,8 @@ static void add_problems(struct gl_flowfile *f)
 {
     for (size_t i = 0; i < f->bundle.problems.n; i++) {
         if (f->errors.n < GL_COUNT(f->errors.items)) {
-            f->errors.items[f->errors.n++] =
-                (struct gl_flow_error){.text = f->bundle.problems.items[i]};
+            f->errors.items[f->errors.n++] = (struct gl_flow_error){
+                .reason = f->bundle.reasons[i], .text = f->bundle.problems.items[i]};
         }
         f->errors.total++;
     }
@@ -145,7 +145,7 @@ static int read_text(struct gl_flowfile *f, const char *word, struct gl_why *ret
     }
     is_json = gl_str_ends(gl_str_of(f->path), GL_S(".json"));
     if (is_json && stat(f->path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISFIFO(st.st_mode)) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s is not a file", f->path);
+        return gl_why(reterr_why, GL_R_FILE_NOT_REGULAR, "%s is not a file", f->path);
     }
     if (strcmp(f->path, word) != 0 && is_named(f->path, "manifest.json")) {
         err = gl_bundlefs_stays(word, f->path, reterr_why);
@@ -199,8 +199,8 @@ int gl_flowfile_read(struct gl_flowfile *f, struct gl_cli *cli, const char *path
     err = read_text(f, path, reterr_why);
     err = err == 0 ? parse(f, reterr_why) : err;
     if (err == 0 && f->errors.total > 0) {
-        err = gl_why(reterr_why, GL_E_INVALID, "%s has %zu error%s", path, f->errors.total,
-                     f->errors.total == 1 ? "" : "s");
+        err = gl_why(reterr_why, f->is_bundle ? GL_R_MANIFEST_INVALID : GL_R_FLOW_INVALID,
+                     "%s has %zu error%s", path, f->errors.total, f->errors.total == 1 ? "" : "s");
     }
     return err;
 }
@@ -300,6 +300,10 @@ static void write_errors(const struct gl_flow_errors *errors, struct gl_jw *w)
         gl_jw_str(w, errors->items[i].path);
         gl_jw_key(w, "message");
         gl_jw_str(w, errors->items[i].text);
+        if (errors->items[i].reason != GL_REASON_NONE) {
+            gl_jw_key(w, "reason");
+            gl_jw_c(w, gl_reason_word(errors->items[i].reason));
+        }
         gl_jw_end(w);
     }
     gl_jw_end(w);

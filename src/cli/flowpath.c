@@ -36,7 +36,7 @@ int gl_flowpath_find(struct gl_arena *a, const char *word, const char **ret,
             return 0;
         }
     }
-    return gl_why(reterr_why, GL_E_NOT_FOUND,
+    return gl_why(reterr_why, GL_R_NO_FLOW_IN_FOLDER,
                   "the folder %s has no manifest.json, flow.yaml, flow.yml or flow.json", word);
 }
 

@@ -411,7 +411,7 @@ static int ask_job(struct gl_follow *f, const char *job, struct gl_client_reply 
             return 0;
         }
         if (!is_passing(f, err) || f->interrupts > 0) {
-            return gl_why(reterr_why, err, "%s", why.text);
+            return gl_why(reterr_why, gl_err_join(err, why.reason), "%s", why.text);
         }
         wait_out(f, why.text, &since);
     }
@@ -518,7 +518,7 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
     }
     if (err != 0) {
         gl_progress_clear(f->progress);
-        return gl_cli_fail(f->reach->cli, err, why.text);
+        return gl_cli_fail_why(f->reach->cli, err, &why);
     }
     f->is_new = true;
     if (f->reach->daemon == NULL) {

@@ -140,7 +140,7 @@ static int read_file(struct gl_cli *cli, const char *path, struct member *root)
     int err = gl_fs_read(is_stdin ? "/dev/stdin" : path, GL_INPUTS_BYTES_MAX, &text, &why);
 
     if (err != 0) {
-        (void)gl_cli_fail(cli, err, why.text);
+        (void)gl_cli_fail_why(cli, err, &why);
         return GL_EXIT_USAGE;
     }
     copy = gl_str_dup(&cli->arena, gl_buf_view(&text));
@@ -154,7 +154,7 @@ static int read_file(struct gl_cli *cli, const char *path, struct member *root)
     }
     if (err != 0) {
         (void)gl_why_prefix(&why, "%s", path);
-        return gl_cli_fail(cli, err, why.text);
+        return gl_cli_fail_why(cli, err, &why);
     }
     take_members(&cli->arena, root, &j);
     return 0;

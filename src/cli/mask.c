@@ -653,7 +653,7 @@ int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_w
     m->flow_hash = (gl_str){0};
     if (gl_json_parse(&j, line, SIZE_MAX, &m->line, NULL) != 0 ||
         !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) || gl_json_root(&j)->count != 1) {
-        return gl_why(reterr_why, GL_E_DAMAGED, "the recording is damaged");
+        return gl_why(reterr_why, GL_R_RECORDING_DAMAGED, "the recording is damaged");
     }
     key = gl_json_first(&j, gl_json_root(&j));
     kind = gl_json_str(&j, key, &m->line);

@@ -133,7 +133,7 @@ static int become(struct gl_reach *r, struct gl_why *reterr_why)
     config.what = r->is_passive ? "command" : "run";
     config.passive = r->is_passive;
     if (gl_lock_is_claimed(r->cli->data)) {
-        return gl_why(reterr_why, GL_E_BUSY, "a 'glia serve' is about to start in %s",
+        return gl_why(reterr_why, GL_R_SERVE_STARTING, "a 'glia serve' is about to start in %s",
                       r->cli->data);
     }
     err = gl_daemon_start(&r->daemon, &config, reterr_why);
@@ -169,7 +169,7 @@ static int try_connect(struct gl_reach *r, struct gl_why *reterr_why)
     int err = r->broken;
 
     if (err != 0) {
-        return gl_why(reterr_why, err, "%s", r->broken_why.text);
+        return gl_why(reterr_why, gl_err_join(err, r->broken_why.reason), "%s", r->broken_why.text);
     }
     err = gl_client_connect(&r->client, reterr_why);
     r->has_met = r->has_met || err == 0;
@@ -192,7 +192,7 @@ int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
         /* One that is starting, or was there a moment ago, is worth waiting for. */
         if ((!r->has_met && (r->is_remote || !gl_lock_is_claimed(r->cli->data))) ||
             gl_term_now() > until) {
-            return r->is_remote ? gl_why(reterr_why, GL_E_UNAVAILABLE, "no node answers at %s",
+            return r->is_remote ? gl_why(reterr_why, GL_R_NODE_NOT_FOUND, "no node answers at %s",
                                          r->cli->settings->values[GL_SET_SERVER].text)
                                 : gl_why(reterr_why, GL_E_UNAVAILABLE,
                                          "no node is running in %s; start one with 'glia serve'",
@@ -250,6 +250,7 @@ static int read_error(const struct gl_client_reply *reply, struct gl_why *reterr
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_json j;
     gl_jnode error, first;
+    int whole;
     gl_str hint, code;
 
     if (gl_json_parse(&j, reply->body, ANSWER_BYTES_MAX, &a, NULL) != 0) {
@@ -258,22 +259,22 @@ static int read_error(const struct gl_client_reply *reply, struct gl_why *reterr
     }
     error = gl_json_get(&j, gl_json_root(&j), "error");
     code = member(&a, &j, error, "code");
+    whole = gl_err_join(gl_err_from_word(gl_str_c(&a, code)),
+                        gl_reason_from_word(gl_str_c(&a, member(&a, &j, error, "reason"))));
     hint = member(&a, &j, error, "hint");
     first = gl_json_first(&j, gl_json_get(&j, error, "details"));
     if (first != NULL) {
-        return gl_why(reterr_why, gl_err_from_word(gl_str_c(&a, code)), "%.*s: %.*s",
-                      GL_STR_ARG(member(&a, &j, first, "path")),
+        return gl_why(reterr_why, whole, "%.*s: %.*s", GL_STR_ARG(member(&a, &j, first, "path")),
                       GL_STR_ARG(member(&a, &j, first, "message")));
     }
-    return gl_why(reterr_why, gl_err_from_word(gl_str_c(&a, code)), "%.*s%s%.*s",
-                  GL_STR_ARG(member(&a, &j, error, "message")), hint.n > 0 ? "; " : "",
-                  GL_STR_ARG(hint));
+    return gl_why(reterr_why, whole, "%.*s%s%.*s", GL_STR_ARG(member(&a, &j, error, "message")),
+                  hint.n > 0 ? "; " : "", GL_STR_ARG(hint));
 }
 
 /* The node wants a token, or another one than it got. */
 static int no_entry(const struct gl_reach *r, struct gl_why *reterr_why)
 {
-    return gl_why(reterr_why, GL_E_DENIED,
+    return gl_why(reterr_why, r->client.token != NULL ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
                   "%s: it stands in the file token of the node's data folder; give it with "
                   "GLIA_TOKEN or GLIA_TOKEN_FILE",
                   r->client.token != NULL ? "the token is wrong" : "the node wants its token");
@@ -414,7 +415,7 @@ static int check_store(struct gl_reach *r, struct gl_why *reterr_why)
         return 0;
     }
     gl_client_disconnect(&r->client);
-    return gl_why(reterr_why, GL_E_STATE,
+    return gl_why(reterr_why, GL_R_NODE_WRONG_STORE,
                   "the node of %s is on the store %.*s, and %s was given (%s): give the same, or "
                   "choose another folder with --data-dir, or restart the node",
                   r->cli->data, GL_STR_ARG(store),
@@ -490,7 +491,7 @@ static int ask_patiently(struct gl_reach *r, const struct gl_request *rq, struct
         gl_cli_say(r->cli, "the node answers again");
         r->has_told = false;
     }
-    return err != 0 ? gl_why(reterr_why, err, "%s", why.text) : 0;
+    return err != 0 ? gl_why(reterr_why, gl_err_join(err, why.reason), "%s", why.text) : 0;
 }
 
 int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,

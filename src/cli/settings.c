@@ -575,7 +575,7 @@ static int read_file(struct reader *r, const char *path, struct gl_why *reterr_w
 
     /* Looked at before it is opened: a FIFO would wait for a writer. */
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s is not a regular file", path);
+        return gl_why(reterr_why, GL_R_FILE_NOT_REGULAR, "%s is not a regular file", path);
     }
     err = gl_fs_read(path, FILE_BYTES_MAX, &content, reterr_why);
     if (err != 0) {
@@ -590,12 +590,12 @@ static int read_file(struct reader *r, const char *path, struct gl_why *reterr_w
               ? gl_json_parse(&r->j, text, FILE_BYTES_MAX, r->a, &why)
               : gl_yaml_parse(&r->j, text, FILE_BYTES_MAX, r->a, &why);
     if (err != 0) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s: %s", path, why.text);
+        return gl_why(reterr_why, GL_R_CONFIG_INVALID, "%s: %s", path, why.text);
     }
     root = gl_json_root(&r->j);
     if (!gl_json_is(root, GL_JSON_OBJECT)) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s must be a list of `name: value`, not %s", path,
-                      gl_json_type_name(root));
+        return gl_why(reterr_why, GL_R_CONFIG_INVALID, "%s must be a list of `name: value`, not %s",
+                      path, gl_json_type_name(root));
     }
     for (gl_jnode k = gl_json_first(&r->j, root); k; k = gl_json_after(&r->j, root, k)) {
         take_member(r, k);
@@ -663,7 +663,7 @@ int gl_settings_read(struct gl_settings *ret, const struct gl_settings_sources *
         set(&r, (enum gl_setting_id)i, from->flags[i], GL_ORIGIN_FLAG);
     }
     if (err == 0 && r.wrong.n > 0) {
-        err = gl_why(reterr_why, GL_E_INVALID, "%.*s", GL_STR_ARG(gl_buf_view(&r.wrong)));
+        err = gl_why(reterr_why, GL_R_SETTING_INVALID, "%.*s", GL_STR_ARG(gl_buf_view(&r.wrong)));
     }
     gl_buf_done(&r.wrong);
     return err;

@@ -66,7 +66,7 @@ static int in_doubt(const struct gl_submission *s, int err, struct gl_why *reter
 
     return !s->is_doubtful
                ? err
-               : gl_why(reterr_why, err,
+               : gl_why(reterr_why, gl_err_join(err, GL_REASON_MAYBE_SUBMITTED),
                         "%s; the job may have been submitted: 'glia job list' shows it", why.text);
 }
 
@@ -81,13 +81,13 @@ int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl
         int err = (s->is_detached ? gl_reach_find : gl_reach_open)(s->reach, &why);
 
         if (err != 0) {
-            (void)gl_why(reterr_why, err, "%s", why.text);
+            (void)gl_why(reterr_why, gl_err_join(err, why.reason), "%s", why.text);
             return in_doubt(s, err, reterr_why);
         }
         err = send_once(s, path, body, ret, reterr_why);
         s->is_doubtful |= err == GL_E_GONE || (err != 0 && s->reach->client.is_mute);
         if (err == GL_E_GONE && s->is_unkeyed) {
-            return gl_why(reterr_why, err,
+            return gl_why(reterr_why, gl_err_join(err, GL_REASON_MAYBE_SUBMITTED),
                           "the node went away before it answered; the job may have been submitted: "
                           "'glia job list' shows it");
         }

@@ -252,7 +252,7 @@ bool gl_core_idle(const struct gl_core *c)
            gl_map_count(&c->waits) == 0 && gl_list_empty(&c->busy);
 }
 
-bool gl_core_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out)
+enum gl_why_code gl_core_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out)
 {
     return gl_slots_explain(c, job, number, out);
 }

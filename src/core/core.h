@@ -55,8 +55,9 @@ gl_ms gl_core_next_due(const struct gl_core *c);
 bool gl_core_idle(const struct gl_core *c);
 
 /* What does this queued step wait for? A sentence that begins with its verb, without a full stop;
- * false: nothing is known. */
-bool gl_core_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out);
+ * GL_BECAUSE_NONE: nothing is known. */
+enum gl_why_code gl_core_explain(struct gl_core *c, gl_str job, uint32_t number,
+                                 struct gl_buf *out);
 
 bool gl_core_is_quarantined(const struct gl_core *c, gl_str job);
 

@@ -100,6 +100,7 @@ struct gl_effect {
     /* REPLY */
     uint64_t request;
     int code;
+    enum gl_reason reason; /* beside the code: see base/err.h */
     gl_str why;
     gl_str stack, env_scope; /* FORWARD: of the job */
     /* TELL */

@@ -21,7 +21,7 @@ static bool read_run(struct gl_call *c, gl_str *ret)
 
     gl_buf_reset(&c->out);
     if (gl_json_parse(&j, text, STATE_BYTES_MAX, &c->arena, NULL) != 0) {
-        gl_reply_error(c, GL_E_DAMAGED, "the state of this job cannot be read", NULL);
+        gl_reply_error(c, GL_R_JOB_DAMAGED, "the state of this job cannot be read", NULL);
         return false;
     }
     *ret = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "run_id"), &c->arena);
@@ -71,7 +71,7 @@ static void send_file(struct gl_call *c, int fd, uint64_t bytes, const char *typ
     c->stream = MHD_create_response_from_fd64(bytes, fd);
     if (c->stream == NULL) {
         (void)close(fd); /* nothing was written */
-        gl_reply_error(c, GL_E_UNAVAILABLE, "there is no memory for this file", NULL);
+        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this file", NULL);
         return;
     }
     c->status = MHD_HTTP_OK;
@@ -88,7 +88,7 @@ static void tell_file(struct gl_call *c, gl_str run)
                       : gl_why(&why, GL_E_NOT_FOUND, "the job has no files yet");
 
     if (err != 0) {
-        gl_reply_error_at(c, err, why.text, NULL, "path", NULL);
+        gl_reply_error_at(c, gl_why_whole(&why), why.text, NULL, "path", NULL);
     } else {
         send_file(c, fd, bytes, safe_type(path));
     }
@@ -112,7 +112,7 @@ static void on_state(struct gl_call *c)
 void gl_route_artifacts(struct gl_call *c)
 {
     if (c->config->runs_root == NULL) {
-        gl_reply_error(c, GL_E_STATE, "this node has no folder for runs", NULL);
+        gl_reply_error(c, GL_R_NO_RUNS_FOLDER, "this node has no folder for runs", NULL);
         return;
     }
     c->path = c->rq.artifacts.path;
@@ -137,7 +137,7 @@ void gl_route_get_blob(struct gl_call *c)
     err =
         c->config->blob->open(c->config->blob, c->rq.context, c->rq.blob.sha256, &fd, &bytes, &why);
     if (err != 0) {
-        gl_reply_error(c, err, why.text, NULL);
+        gl_reply_error(c, gl_why_whole(&why), why.text, NULL);
     } else {
         send_file(c, fd, bytes, "application/octet-stream");
     }

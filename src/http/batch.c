@@ -53,8 +53,9 @@ static void on_one(struct gl_request *rq)
     struct gl_batch *b = e->batch;
 
     if (rq->code != 0) {
-        e->refusal = (struct gl_refusal){
-            .code = rq->code, .message = gl_str_c(&b->call->arena, gl_str_of(rq->why.text))};
+        e->refusal =
+            (struct gl_refusal){.code = gl_err_join(rq->code, rq->why.reason),
+                                .message = gl_str_c(&b->call->arena, gl_str_of(rq->why.text))};
     } else {
         e->answer = gl_str_dup(&b->call->arena, rq->body);
     }
@@ -75,7 +76,7 @@ static void on_slice(struct gl_loop_task *t)
         if (is_refusing && !e->is_refused) {
             e->is_refused = true;
             e->refusal =
-                (struct gl_refusal){.code = GL_E_UNAVAILABLE, .message = "this node is stopping"};
+                (struct gl_refusal){.code = GL_R_NODE_STOPPING, .message = "this node is stopping"};
         }
         if (e->is_refused) {
             b->answered++;
@@ -152,8 +153,8 @@ static bool read_body(struct gl_call *c)
     root = gl_json_root(&j);
     jobs = gl_json_get(&j, root, "jobs");
     if (!gl_json_is(jobs, GL_JSON_ARRAY) || jobs->count > GL_HTTP_BATCH_MAX) {
-        gl_reply_error_at(c, GL_E_INVALID, "'jobs' must be a list of at most 10000 submissions",
-                          NULL, "jobs", NULL);
+        gl_reply_error_at(c, GL_R_BATCH_INVALID,
+                          "'jobs' must be a list of at most 10000 submissions", NULL, "jobs", NULL);
         return false;
     }
     gl_submits_init(&s, &c->arena, c->config->blob, c->rq.context, &j);
@@ -178,6 +179,6 @@ void gl_route_batch(struct gl_call *c)
     if (b->n == 0) {
         write_answers(c);
     } else if (!gl_http_hand(c->http, c->connection, &b->task)) {
-        gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        gl_reply_error(c, GL_R_NODE_STOPPING, "this node is stopping", NULL);
     }
 }

@@ -61,7 +61,7 @@ struct gl_http {
 
 /* What is wrong with a request: the one shape of all errors. */
 struct gl_refusal {
-    int code;
+    int code;        /* or GL_R_* */
     unsigned status; /* 0: follows from the code */
     const char *message;
     const char *hint, *field;             /* may be NULL */

@@ -108,17 +108,18 @@ bool gl_door_admits(struct gl_call *c)
 
     (void)MHD_get_connection_values(c->connection, MHD_HEADER_KIND, look_at_header, &o);
     if (!c->door->is_tcp && !is_user(c)) {
-        gl_reply_error(c, GL_E_DENIED, "only the user who runs this node may talk to it", NULL);
+        gl_reply_error(c, GL_R_OTHER_USER, "only the user who runs this node may talk to it", NULL);
     } else if (o.is_foreign) {
-        gl_reply_error(c, GL_E_DENIED, "requests of web pages are not allowed here", NULL);
+        gl_reply_error(c, GL_R_WEB_PAGE, "requests of web pages are not allowed here", NULL);
     } else if (c->door->is_tcp && (o.hosts_n != 1 || !is_own_host(c, o.host))) {
-        gl_reply_error_at(c, GL_E_DENIED, "this node does not go by that name",
+        gl_reply_error_at(c, GL_R_HOST_NOT_ALLOWED, "this node does not go by that name",
                           "use localhost, or the address it listens at", "Host", NULL);
     } else if (c->door->is_tcp && !has_token(c)) {
-        gl_reply_error(c, GL_E_DENIED,
-                       gl_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION).n > 0
-                           ? "the token is wrong"
-                           : "a request over TCP needs the token of this node",
+        bool is_wrong = gl_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION).n > 0;
+
+        gl_reply_error(c, is_wrong ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
+                       is_wrong ? "the token is wrong"
+                                : "a request over TCP needs the token of this node",
                        "send `Authorization: Bearer TOKEN`; it stands in the file `token` of the "
                        "node's data folder");
         c->status = MHD_HTTP_UNAUTHORIZED;

@@ -84,7 +84,7 @@ void gl_call_ask(struct gl_call *c)
     c->task = (struct gl_loop_task){
         .run = on_loop, .owner = c, .is_urgent = gl_verb_is_urgent(c->rq.verb)};
     if (!gl_http_hand(c->http, c->connection, &c->task)) {
-        gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        gl_reply_error(c, GL_R_NODE_STOPPING, "this node is stopping", NULL);
     }
 }
 
@@ -122,7 +122,7 @@ void gl_http_work(struct gl_call *c, void (*work)(struct gl_call *c),
     h->asked_n += is_taken;
     pthread_mutex_unlock(&h->lock);
     if (!is_taken) {
-        gl_reply_error(c, GL_E_UNAVAILABLE, "the node is busy with files: try again later", NULL);
+        gl_reply_error(c, GL_R_NODE_BUSY, "the node is busy with files: try again later", NULL);
         return;
     }
     MHD_suspend_connection(c->connection);
@@ -143,7 +143,7 @@ static void take_answer(struct gl_call *c)
     c->then = NULL;
     if (c->rq.code != 0) {
         gl_reply_refusal(
-            c, &(struct gl_refusal){.code = c->rq.code,
+            c, &(struct gl_refusal){.code = gl_err_join(c->rq.code, c->rq.why.reason),
                                     .message = c->rq.why.text,
                                     .claim = gl_str_dup(&c->arena, gl_buf_view(&c->out))});
     } else if (then != NULL) {
@@ -237,10 +237,11 @@ static void uncharge(struct gl_call *c)
 static void refuse_body(struct gl_call *c, enum gl_call_body why)
 {
     if (why == GL_CALL_BODY_TOO_LARGE) {
-        gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_E_LIMIT,
+        gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_R_BODY_TOO_LARGE,
                         "the body is larger than 72 MiB");
     } else {
-        gl_reply_error(c, GL_E_LIMIT, "too many large requests at once: try again later", NULL);
+        gl_reply_error(c, GL_R_BODIES_TOO_LARGE, "too many large requests at once: try again later",
+                       NULL);
     }
 }
 
@@ -260,7 +261,7 @@ static void check_headers(struct gl_call *c)
         return;
     }
     if (length.p != NULL && !gl_str_u64(length, &bytes)) {
-        gl_reply_error(c, GL_E_INVALID, "Content-Length is not a number", NULL);
+        gl_reply_error(c, GL_R_LENGTH_INVALID, "Content-Length is not a number", NULL);
     } else if (bytes > GL_HTTP_BODY_BYTES_MAX) {
         refuse_body(c, GL_CALL_BODY_TOO_LARGE);
     } else if (!charge(c, (size_t)bytes)) {

@@ -185,16 +185,68 @@ static void write_route(struct gl_jw *w, const struct gl_verb_row *r)
 
 /* ---- the document ---- */
 
-static const char components[] =
-    "{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
-    "\"Over TCP only. On the unix socket the peer's user id counts.\"}},"
-    "\"responses\":{\"Error\":{\"description\":\"What is wrong, in one shape.\",\"content\":"
-    "{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Error\"}}}}},"
-    "\"schemas\":{\"Error\":{\"type\":\"object\",\"properties\":{\"error\":{\"type\":\"object\","
-    "\"properties\":{\"code\":{\"type\":\"string\"},\"message\":{\"type\":\"string\"},"
+static const char security[] =
+    "{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":"
+    "\"Over TCP only. On the unix socket the peer's user id counts.\"}}";
+
+static const char responses[] =
+    "{\"Error\":{\"description\":\"What is wrong, in one shape.\",\"content\":"
+    "{\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/Error\"}}}}}";
+
+static const char error_schema[] =
+    "{\"type\":\"object\",\"properties\":{\"error\":{\"type\":\"object\","
+    "\"properties\":{\"code\":{\"type\":\"string\"},\"reason\":{\"$ref\":"
+    "\"#/components/schemas/Reason\"},\"message\":{\"type\":\"string\"},"
     "\"field\":{\"type\":\"string\"},\"hint\":{\"type\":\"string\"},\"details\":{\"type\":"
-    "\"array\",\"items\":{\"type\":\"object\"}},\"request_id\":{\"type\":\"string\"}},"
-    "\"required\":[\"code\",\"message\",\"request_id\"]}},\"required\":[\"error\"]}}}";
+    "\"array\",\"items\":{\"type\":\"object\",\"properties\":{\"line\":{\"type\":\"integer\"},"
+    "\"column\":{\"type\":\"integer\"},\"path\":{\"type\":\"string\"},\"reason\":{\"$ref\":"
+    "\"#/components/schemas/Reason\"},\"message\":{\"type\":\"string\"}}}},"
+    "\"request_id\":{\"type\":\"string\"}},"
+    "\"required\":[\"code\",\"message\",\"request_id\"]}},\"required\":[\"error\"]}";
+
+/* The words of reasons.def, so that a client knows them all. */
+static void write_words(struct gl_jw *w)
+{
+    gl_jw_key(w, "Reason");
+    gl_jw_object(w);
+    write_text(w, "type", "string");
+    write_text(w, "description", "Which failure it is. Releases to come may add words.");
+    gl_jw_key(w, "x-extensible-enum");
+    gl_jw_array(w);
+    for (int i = GL_REASON_NONE + 1; i < GL_REASON_COUNT; i++) {
+        gl_jw_c(w, gl_reason_word((enum gl_reason)i));
+    }
+    gl_jw_end(w);
+    gl_jw_end(w);
+    gl_jw_key(w, "WhyCode");
+    gl_jw_object(w);
+    write_text(w, "type", "string");
+    write_text(w, "description", "`why_code`: why a job or a step is in its state.");
+    gl_jw_key(w, "x-extensible-enum");
+    gl_jw_array(w);
+    for (int i = GL_BECAUSE_NONE + 1; i < GL_BECAUSE_COUNT; i++) {
+        gl_jw_c(w, gl_why_code_word((enum gl_why_code)i));
+    }
+    gl_jw_end(w);
+    gl_jw_end(w);
+}
+
+static void write_components(struct gl_jw *w)
+{
+    gl_jw_key(w, "components");
+    gl_jw_object(w);
+    gl_jw_key(w, "securitySchemes");
+    gl_jw_raw(w, GL_S(security));
+    gl_jw_key(w, "responses");
+    gl_jw_raw(w, GL_S(responses));
+    gl_jw_key(w, "schemas");
+    gl_jw_object(w);
+    gl_jw_key(w, "Error");
+    gl_jw_raw(w, GL_S(error_schema));
+    write_words(w);
+    gl_jw_end(w);
+    gl_jw_end(w);
+}
 
 void gl_openapi_write(struct gl_buf *out)
 {
@@ -227,8 +279,7 @@ void gl_openapi_write(struct gl_buf *out)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    gl_jw_key(&w, "components");
-    gl_jw_raw(&w, gl_str_of(components));
+    write_components(&w);
     gl_jw_end(&w);
 }
 

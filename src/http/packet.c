@@ -56,7 +56,7 @@ const struct gl_schema gl_packet_schema = {
 
 static bool refuse(struct gl_submits *s, struct gl_refusal *refusal, const struct gl_why *why)
 {
-    *refusal = (struct gl_refusal){.code = GL_E_INVALID,
+    *refusal = (struct gl_refusal){.code = gl_err_join(GL_E_INVALID, why->reason),
                                    .message = gl_str_c(s->arena, gl_str_of(why->text)),
                                    .hint = "docs/api.md lists the fields",
                                    .field = "bundle"};
@@ -94,17 +94,17 @@ static int take_file(struct gl_submits *s, const struct file *f, struct gl_paylo
                      struct gl_why *why)
 {
     if (!is_path(f->path)) {
-        return gl_why(why, GL_E_INVALID,
+        return gl_why(why, GL_R_PAYLOAD_PATH_INVALID,
                       "payload '%.*s': a path below payloads/ is relative and has no empty parts, "
                       "no '..' and no control characters",
                       GL_STR_ARG(f->path));
     }
     if (!gl_submits_is_hash(f->sha256)) {
-        return gl_why(why, GL_E_INVALID, "payload '%.*s': `sha256` has 64 lower-case hex digits",
-                      GL_STR_ARG(f->path));
+        return gl_why(why, GL_R_BLOB_HASH_INVALID,
+                      "payload '%.*s': `sha256` has 64 lower-case hex digits", GL_STR_ARG(f->path));
     }
     if (!s->blob->has(s->blob, s->context, f->sha256)) {
-        return gl_why(why, GL_E_INVALID,
+        return gl_why(why, GL_R_BLOB_MISSING,
                       "payload '%.*s': there is no blob %.*s: put it there first",
                       GL_STR_ARG(f->path), GL_STR_ARG(f->sha256));
     }
@@ -137,7 +137,7 @@ static int take_files(struct gl_submits *s, const struct packet *p, struct gl_it
     }
     for (size_t i = 1; i < n; i++) {
         if (gl_str_eq(to[i - 1].path, to[i].path)) {
-            return gl_why(why, GL_E_INVALID, "payload '%.*s' is there twice",
+            return gl_why(why, GL_R_PAYLOAD_REPEATED, "payload '%.*s' is there twice",
                           GL_STR_ARG(to[i].path));
         }
     }
@@ -202,7 +202,7 @@ static bool parse(struct gl_submits *s, gl_str text, const struct gl_manifest_gi
     }
     if (gl_manifest_parse(&j, gl_json_root(&j), given, s->arena, ret, errors) != 0) {
         *refusal =
-            (struct gl_refusal){.code = GL_E_INVALID,
+            (struct gl_refusal){.code = GL_R_MANIFEST_INVALID,
                                 .message = gl_str_fmt(s->arena, "the manifest has %zu error%s",
                                                       errors->total, errors->total == 1 ? "" : "s")
                                                .p,

@@ -14,7 +14,7 @@ static bool read_state(struct gl_call *c, struct gl_json *j, gl_str *ret_job)
 
     gl_buf_reset(&c->out);
     if (gl_json_parse(j, text, STATE_BYTES_MAX, &c->arena, NULL) != 0) {
-        gl_reply_error(c, GL_E_DAMAGED, "the state of this job cannot be read", NULL);
+        gl_reply_error(c, GL_R_JOB_DAMAGED, "the state of this job cannot be read", NULL);
         return false;
     }
     *ret_job = gl_json_str(j, gl_json_get(j, gl_json_root(j), "job_id"), &c->arena);
@@ -150,7 +150,7 @@ static void list_attempts(struct gl_call *c)
     }
     if (c->config->logs->list(c->config->logs, c->rq.context, job, &c->arena, &attempts, &n,
                               &why) != 0) {
-        gl_reply_error(c, GL_E_UNAVAILABLE, why.text, NULL);
+        gl_reply_error(c, gl_err_join(GL_E_UNAVAILABLE, why.reason), why.text, NULL);
         return;
     }
     gl_jw_init(&w, &c->out);
@@ -214,7 +214,7 @@ static bool is_elsewhere(struct gl_call *c, const struct gl_json *j, gl_str job,
         return false;
     }
     gl_reply_error(
-        c, GL_E_NOT_FOUND,
+        c, GL_R_LOG_ELSEWHERE,
         c->log.attempt == state->attempts
             ? gl_str_fmt(&c->arena, "the log of attempt %u of step '%.*s' lies on node %.*s",
                          c->log.attempt, GL_STR_ARG(c->log.step), GL_STR_ARG(node))
@@ -249,7 +249,7 @@ static void read_page(struct gl_call *c)
         return;
     }
     if (!find_meant(c, &j)) {
-        gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
+        gl_reply_error_at(c, GL_R_NO_SUCH_STEP, "this job has no such step", NULL, "step", NULL);
         return;
     }
     state = gl_paper_read(&j, c->log.step, &c->arena);
@@ -257,8 +257,8 @@ static void read_page(struct gl_call *c)
     /* The attempts of agents are numbered through all of them. */
     if (c->log.attempt > state.attempts || (gl_paper_agent(c->log.step).n > 0 &&
                                             c->log.attempt < state.attempts && !is_here(c, job))) {
-        gl_reply_error_at(c, GL_E_NOT_FOUND, "this step has had no such attempt", NULL, "attempt",
-                          NULL);
+        gl_reply_error_at(c, GL_R_NO_SUCH_ATTEMPT, "this step has had no such attempt", NULL,
+                          "attempt", NULL);
         return;
     }
     if (is_elsewhere(c, &j, job, &state)) {
@@ -272,7 +272,7 @@ static void read_page(struct gl_call *c)
         c->config->logs->read(c->config->logs, c->rq.context, job, c->log.step, c->log.attempt,
                               (uint64_t)c->log.offset, GL_CALL_LOG_BYTES, &c->out, &c->log_next,
                               &why) != 0) {
-        gl_reply_error(c, GL_E_UNAVAILABLE, why.text, NULL);
+        gl_reply_error(c, gl_err_join(GL_E_UNAVAILABLE, why.reason), why.text, NULL);
         return;
     }
     c->has_log_headers = true;
@@ -288,7 +288,7 @@ void gl_route_logs(struct gl_call *c)
 
     c->log = c->rq.logs;
     if (c->log.step.n > 0 && !gl_str_split_step(c->log.step, &name, &item)) {
-        gl_reply_error_at(c, GL_E_NOT_FOUND, "this job has no such step", NULL, "step", NULL);
+        gl_reply_error_at(c, GL_R_NO_SUCH_STEP, "this job has no such step", NULL, "step", NULL);
         return;
     }
     c->then = c->log.step.n > 0 ? read_page : list_attempts;

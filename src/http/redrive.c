@@ -72,7 +72,7 @@ static void on_letter(struct gl_call *c)
     }
     message = gl_json_get(&j, gl_json_first(&j, letters), "message");
     if (!gl_json_is(message, GL_JSON_OBJECT)) {
-        gl_reply_error(c, GL_E_DAMAGED, "the message of this dead letter is lost", NULL);
+        gl_reply_error(c, GL_R_MESSAGE_LOST, "the message of this dead letter is lost", NULL);
         return;
     }
     c->rq.verb = GL_VERB_REDRIVE;
@@ -130,7 +130,7 @@ void gl_route_redrive(struct gl_call *c)
     int64_t number = 0;
 
     if (!gl_str_is(which, "all") && (!gl_str_i64(which, &number) || number <= 0)) {
-        gl_reply_error_at(c, GL_E_INVALID, "a dead letter is named by its number; or `all`",
+        gl_reply_error_at(c, GL_R_LETTER_INVALID, "a dead letter is named by its number; or `all`",
                           "ask for dead-letters: it lists them", "number", NULL);
         return;
     }

@@ -40,6 +40,14 @@ void gl_reply_json(struct gl_call *c, unsigned status, gl_str body)
     gl_buf_char(&c->out, '\n');
 }
 
+static void write_reason(struct gl_jw *w, enum gl_reason reason)
+{
+    if (reason != GL_REASON_NONE) {
+        gl_jw_key(w, "reason");
+        gl_jw_c(w, gl_reason_word(reason));
+    }
+}
+
 static void write_details(struct gl_jw *w, const struct gl_flow_errors *details)
 {
     gl_jw_key(w, "details");
@@ -58,6 +66,7 @@ static void write_details(struct gl_jw *w, const struct gl_flow_errors *details)
         gl_jw_str(w, e->path);
         gl_jw_key(w, "message");
         gl_jw_str(w, e->text);
+        write_reason(w, e->reason);
         gl_jw_end(w);
     }
     gl_jw_end(w);
@@ -68,6 +77,7 @@ void gl_reply_write(struct gl_jw *w, const struct gl_refusal *r, const char *id)
     gl_jw_object(w);
     gl_jw_key(w, "code");
     gl_jw_c(w, gl_err_word(r->code));
+    write_reason(w, gl_err_reason(r->code));
     gl_jw_key(w, "message");
     gl_jw_c(w, r->message);
     if (r->field != NULL) {
@@ -98,7 +108,7 @@ void gl_reply_refusal(struct gl_call *c, const struct gl_refusal *r)
 
     c->status = r->status != 0   ? r->status
                 : r->claim.n > 0 ? MHD_HTTP_CONFLICT
-                                 : status_of(r->code);
+                                 : status_of(gl_err_code(r->code));
     c->type = "application/json";
     gl_buf_reset(&c->out);
     gl_jw_init(&w, &c->out);

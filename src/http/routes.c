@@ -40,7 +40,7 @@ static void suggest(struct gl_call *c, gl_str name)
     } else if (hint.n == 0) {
         gl_buf_c(&hint, "it takes none");
     }
-    gl_reply_error_at(c, GL_E_INVALID, "this request knows no such argument",
+    gl_reply_error_at(c, GL_R_UNKNOWN_ARGUMENT, "this request knows no such argument",
                       gl_str_c(&c->arena, gl_buf_view(&hint)), gl_str_c(&c->arena, name), NULL);
 }
 
@@ -57,7 +57,8 @@ static enum MHD_Result take_argument(void *owner, enum MHD_ValueKind kind, const
     if (err == GL_E_NOT_FOUND) {
         suggest(c, gl_str_of(key));
     } else if (err != 0) {
-        gl_reply_error_at(c, err, why.text, NULL, gl_str_c(&c->arena, gl_str_of(key)), NULL);
+        gl_reply_error_at(c, gl_why_whole(&why), why.text, NULL,
+                          gl_str_c(&c->arena, gl_str_of(key)), NULL);
     }
     q->is_fine = err == 0;
     return q->is_fine ? MHD_YES : MHD_NO;
@@ -83,7 +84,7 @@ bool gl_routes_json(struct gl_call *c, struct gl_json *ret)
     }
     if (gl_json_parse(ret, text, GL_HTTP_BODY_BYTES_MAX, &c->arena, &why) != 0) {
         (void)gl_why_prefix(&why, "the body is not JSON");
-        gl_reply_error(c, GL_E_INVALID, why.text, NULL);
+        gl_reply_error(c, GL_R_BODY_INVALID, why.text, NULL);
         return false;
     }
     return true;
@@ -92,7 +93,8 @@ bool gl_routes_json(struct gl_call *c, struct gl_json *ret)
 static bool is_read(struct gl_call *c, int err, const struct gl_why *why)
 {
     if (err != 0) {
-        gl_reply_error(c, GL_E_INVALID, why->text, "docs/api.md lists the fields");
+        gl_reply_error(c, gl_err_join(GL_E_INVALID, why->reason), why->text,
+                       "docs/api.md lists the fields");
     }
     return err == 0;
 }
@@ -135,7 +137,7 @@ static const char *methods_of(struct gl_call *c)
 static void refuse(struct gl_call *c, bool is_known)
 {
     if (!is_known) {
-        gl_reply_error(c, GL_E_NOT_FOUND, "there is no such path",
+        gl_reply_error(c, GL_R_NO_SUCH_PATH, "there is no such path",
                        "docs/api.md and /v1/openapi.json list them");
         return;
     }
@@ -145,7 +147,7 @@ static void refuse(struct gl_call *c, bool is_known)
         return;
     }
     gl_reply_refusal(
-        c, &(struct gl_refusal){.code = GL_E_INVALID,
+        c, &(struct gl_refusal){.code = GL_R_METHOD_NOT_ALLOWED,
                                 .status = MHD_HTTP_METHOD_NOT_ALLOWED,
                                 .message = "this path does not know that method",
                                 .hint = gl_str_fmt(&c->arena, "it knows: %s", c->allow).p});
@@ -167,7 +169,8 @@ void gl_routes_find(struct gl_call *c)
     gl_request_init(&c->rq, verb, GL_CONTEXT_DEFAULT); /* unless the path names one */
     gl_request_place(&c->rq, &found);
     if (!gl_str_eq(c->rq.context, GL_CONTEXT_DEFAULT)) {
-        gl_reply_error(c, GL_E_NOT_FOUND, "there is no such context", "there is one: default");
+        gl_reply_error(c, GL_R_NO_SUCH_CONTEXT, "there is no such context",
+                       "there is one: default");
         return;
     }
     if (take_arguments(c)) {

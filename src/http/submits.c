@@ -63,18 +63,18 @@ static int load_file(struct loader *l, gl_str source, char ret_hex[static 65], b
     gl_str hex = gl_json_str(s->json, gl_json_get(s->json, file, "sha256"), s->arena);
 
     if (file == NULL) {
-        return gl_why(reterr_why, GL_E_INVALID,
+        return gl_why(reterr_why, GL_R_FILE_NOT_UPLOADED,
                       "files are not read from the node's disk: put its content under "
                       "/v1/contexts/default/blobs/SHA256 and name it in `files`: "
                       "{\"%.*s\": {\"sha256\": \"...\"}}",
                       GL_STR_ARG(source));
     }
     if (!gl_submits_is_hash(hex)) {
-        return gl_why(reterr_why, GL_E_INVALID,
+        return gl_why(reterr_why, GL_R_BLOB_HASH_INVALID,
                       "`files` must give its `sha256` as 64 lower-case hex digits");
     }
     if (!s->blob->has(s->blob, s->context, hex)) {
-        return gl_why(reterr_why, GL_E_INVALID, "there is no blob %.*s: put it there first",
+        return gl_why(reterr_why, GL_R_BLOB_MISSING, "there is no blob %.*s: put it there first",
                       GL_STR_ARG(hex));
     }
     memcpy(ret_hex, hex.p, hex.n);
@@ -126,7 +126,7 @@ bool gl_submits_encode(struct gl_submits *s, const struct gl_flow *flow, const c
 
     gl_flow_encode(flow, &encoded);
     if (encoded.n > GL_FLOW_BYTES_MAX) {
-        *refusal = (struct gl_refusal){.code = GL_E_LIMIT,
+        *refusal = (struct gl_refusal){.code = GL_R_FLOW_TOO_LARGE,
                                        .status = MHD_HTTP_CONTENT_TOO_LARGE,
                                        .message = "the compiled flow is larger than 32 MiB",
                                        .field = field};
@@ -146,7 +146,7 @@ static bool compile(struct gl_submits *s, gl_jnode flow_node, gl_jnode files, gl
     gl_list_init(&l.texts);
     if (gl_flow_parse(s->json, flow_node, &l.loader, s->arena, &flow, errors) != 0) {
         *refusal =
-            (struct gl_refusal){.code = GL_E_INVALID,
+            (struct gl_refusal){.code = GL_R_FLOW_INVALID,
                                 .message = gl_str_fmt(s->arena, "the flow has %zu error%s",
                                                       errors->total, errors->total == 1 ? "" : "s")
                                                .p,
@@ -184,12 +184,10 @@ static struct compiled *compile_once(struct gl_submits *s, gl_jnode flow, gl_jno
 
 /* ---- one submission ---- */
 
-static bool refuse(struct gl_refusal *refusal, const char *message, const char *field)
+static bool refuse(struct gl_refusal *refusal, int code, const char *message, const char *field)
 {
-    *refusal = (struct gl_refusal){.code = GL_E_INVALID,
-                                   .message = message,
-                                   .hint = "docs/api.md lists the fields",
-                                   .field = field};
+    *refusal = (struct gl_refusal){
+        .code = code, .message = message, .hint = "docs/api.md lists the fields", .field = field};
     return false;
 }
 
@@ -199,14 +197,14 @@ static bool check_inputs(struct gl_submits *s, gl_jnode inputs, gl_str text,
     struct gl_json j;
 
     if (!gl_json_is(inputs, GL_JSON_OBJECT)) {
-        return refuse(refusal, "'inputs' must be an object", "inputs");
+        return refuse(refusal, GL_R_INPUTS_NOT_OBJECT, "'inputs' must be an object", "inputs");
     }
     /* The depth of the body says nothing about that of a part. */
     if (text.n > GL_INPUTS_BYTES_MAX ||
         gl_json_parse(&j, text, GL_INPUTS_BYTES_MAX, s->arena, NULL) != 0 ||
         j.depth > GL_VALUE_DEPTH_MAX) {
-        return refuse(refusal, "the inputs of a job can have 1 MiB and 48 levels of nesting",
-                      "inputs");
+        return refuse(refusal, GL_R_INPUTS_TOO_LARGE,
+                      "the inputs of a job can have 1 MiB and 48 levels of nesting", "inputs");
     }
     return true;
 }
@@ -225,14 +223,15 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
     gl_request_init(rq, GL_VERB_SUBMIT, s->context);
     if (gl_schema_read(gl_verbs[GL_VERB_SUBMIT].takes, s->json, one, true, s->arena, b, &why) !=
         0) {
-        return refuse(refusal, gl_str_c(s->arena, gl_str_of(why.text)), NULL);
+        return refuse(refusal, gl_err_join(GL_E_INVALID, why.reason),
+                      gl_str_c(s->arena, gl_str_of(why.text)), NULL);
     }
     if (bundle != NULL && flow != NULL) {
-        return refuse(refusal, "give either 'flow' or 'bundle'", "bundle");
+        return refuse(refusal, GL_R_FLOW_AND_BUNDLE, "give either 'flow' or 'bundle'", "bundle");
     }
     flow = flow != NULL ? flow : s->flow;
     if (flow == NULL && bundle == NULL) {
-        return refuse(refusal, "'flow' is missing", "flow");
+        return refuse(refusal, GL_R_FLOW_MISSING, "'flow' is missing", "flow");
     }
     if (inputs != NULL && !gl_json_is(inputs, GL_JSON_NULL)) {
         b->inputs = gl_text_compact(b->inputs, s->arena);

@@ -199,7 +199,7 @@ void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_room, t, tail_free);
     if (c->stream == NULL) {
         tail_free(t);
-        gl_reply_error(c, GL_E_UNAVAILABLE, "there is no memory for this stream", NULL);
+        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this stream", NULL);
         return;
     }
     c->status = MHD_HTTP_OK;

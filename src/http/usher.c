@@ -46,7 +46,7 @@ void gl_usher_ping(struct gl_call *c)
     pthread_mutex_lock(&h->lock);
     if (h->is_refusing) {
         pthread_mutex_unlock(&h->lock);
-        gl_reply_error(c, GL_E_UNAVAILABLE, "this node is stopping", NULL);
+        gl_reply_error(c, GL_R_NODE_STOPPING, "this node is stopping", NULL);
         return;
     }
     c->due_ms = gl_http_now_ms() + PING_MS_MAX;
@@ -72,7 +72,7 @@ static int64_t sweep_pings(struct gl_http *h, int64_t now_ms)
         if (c->due_ms > now_ms) {
             return c->due_ms;
         }
-        c->rq.code = gl_why(&c->rq.why, GL_E_UNAVAILABLE,
+        c->rq.code = gl_why(&c->rq.why, GL_R_NODE_SILENT,
                             "the node has given no sign of life for %d s", PING_MS_MAX / 1000);
         gl_list_remove(l);
         gl_list_push(&h->pings_done, l);

@@ -31,7 +31,7 @@ static void tell_ready(struct gl_call *c)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
     bool is_ready = true;
-    gl_str reason = {0};
+    gl_str reason = {0}, word = {0};
     struct gl_json j;
 
     if (gl_json_parse(&j, text, NODE_BYTES_MAX, &c->arena, NULL) == 0) {
@@ -39,11 +39,15 @@ static void tell_ready(struct gl_call *c)
 
         (void)gl_json_bool(gl_json_get(&j, root, "ready"), &is_ready);
         reason = gl_json_str(&j, gl_json_get(&j, root, "reason"), &c->arena);
+        word = gl_json_str(&j, gl_json_get(&j, root, "reason_code"), &c->arena);
     }
     if (is_ready) {
         gl_reply_json(c, MHD_HTTP_OK, GL_S("{\"status\":\"ready\"}"));
     } else {
-        gl_reply_error(c, GL_E_UNAVAILABLE,
+        gl_reply_error(c,
+                       word.n > 0 ? gl_err_join(GL_E_UNAVAILABLE,
+                                                gl_reason_from_word(gl_str_c(&c->arena, word)))
+                                  : GL_R_NODE_NOT_READY,
                        reason.n > 0 ? gl_str_c(&c->arena, reason) : "the node is not ready", NULL);
     }
 }
@@ -77,7 +81,7 @@ void gl_route_metrics(struct gl_call *c)
 void gl_route_yield(struct gl_call *c)
 {
     if (c->config->yield == NULL) {
-        gl_reply_error(c, GL_E_STATE, "this node stays", NULL);
+        gl_reply_error(c, GL_R_NODE_STAYS, "this node stays", NULL);
         return;
     }
     c->config->yield(c->config->owner);
@@ -150,7 +154,7 @@ void gl_route_signal(struct gl_call *c)
     struct gl_json j;
 
     if (!gl_str_is_id(c->rq.command.about)) {
-        gl_reply_error_at(c, GL_E_INVALID,
+        gl_reply_error_at(c, GL_R_SIGNAL_NAME_INVALID,
                           "the name of a signal has 1 to 128 ASCII letters, digits, '_', '.' or "
                           "'-', and begins with none of the last two",
                           NULL, "name", NULL);
@@ -208,7 +212,8 @@ void gl_route_send(struct gl_call *c)
     }
     if (m.headers.n > 0 &&
         !gl_json_is(gl_json_get(&j, gl_json_root(&j), "headers"), GL_JSON_OBJECT)) {
-        gl_reply_error_at(c, GL_E_INVALID, "'headers' must be an object", NULL, "headers", NULL);
+        gl_reply_error_at(c, GL_R_HEADERS_INVALID, "'headers' must be an object", NULL, "headers",
+                          NULL);
         return;
     }
     c->rq.command =
@@ -229,9 +234,10 @@ void gl_route_put_blob(struct gl_call *c)
         c->config->blob->put(c->config->blob, c->rq.context, sha256, gl_buf_view(&c->body), &why);
 
     if (err == GL_E_LIMIT) {
-        gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, err, why.text);
+        gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, gl_why_whole(&why), why.text);
     } else if (err != 0) {
-        gl_reply_error(c, err == GL_E_IO ? GL_E_UNAVAILABLE : err, why.text, NULL);
+        gl_reply_error(c, gl_err_join(err == GL_E_IO ? GL_E_UNAVAILABLE : err, why.reason),
+                       why.text, NULL);
     } else {
         gl_reply_json(c, MHD_HTTP_CREATED,
                       gl_str_fmt(&c->arena, "{\"sha256\":\"%.*s\",\"bytes\":%zu}",

@@ -42,7 +42,7 @@ static void take_page(struct watch *w, struct gl_page *page)
     gl_polls_drop(w->http, w->page);
     w->page = page;
     if (page->code != 0) {
-        give_up(w, page->code, page->why.text);
+        give_up(w, gl_err_join(page->code, page->why.reason), page->why.text);
         return;
     }
     w->left = page->text;
@@ -104,7 +104,7 @@ static void begin(struct gl_call *c)
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_room, w, watch_free);
     if (c->stream == NULL) {
         watch_free(w);
-        gl_reply_error(c, GL_E_UNAVAILABLE, "there is no memory for this stream", NULL);
+        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this stream", NULL);
         return;
     }
     (void)MHD_add_response_header(c->stream, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
@@ -120,8 +120,9 @@ void gl_watch_route(struct gl_call *c)
     /* A browser that comes back sends this, with the address it used first. */
     if (last.n > 0) {
         if (!gl_str_i64(last, &seq) || seq < 0 || seq == INT64_MAX) {
-            gl_reply_error_at(c, GL_E_INVALID, "Last-Event-ID is not the number of an event", NULL,
-                              "Last-Event-ID", NULL);
+            gl_reply_error_at(c, GL_R_EVENT_ID_INVALID,
+                              "Last-Event-ID is not the number of an event", NULL, "Last-Event-ID",
+                              NULL);
             return;
         }
         c->rq.events.from = seq + 1;

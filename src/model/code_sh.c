@@ -129,7 +129,7 @@ static void check_name(struct scan *s, size_t i)
     for (size_t k = 0; k < GL_COUNT(roots); k++) {
         gl_near_offer(&near, gl_str_of(roots[k]));
     }
-    gl_flow_read_error_in(c->r, c->n, c->at, c->text, i,
+    gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, GL_REASON_REFERENCE_INVALID,
                           "a name of the shell has no dot, and a reference begins with `steps`, "
                           "`inputs` or `job`%s",
                           gl_flow_read_near(c->r, &near));

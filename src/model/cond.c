@@ -28,10 +28,10 @@ static gl_str token(const struct parser *p)
     return (gl_str){p->text.p + p->from, p->at - p->from};
 }
 
-static void fail(struct parser *p, size_t at, const char *what)
+static void fail(struct parser *p, size_t at, int code, const char *what)
 {
     if (!p->rc) {
-        p->rc = gl_why(p->why, GL_E_INVALID, "%s", what);
+        p->rc = gl_why(p->why, code, "%s", what);
         *p->ret_at = at;
         p->kind = END;
     }
@@ -71,7 +71,7 @@ static void eat_quoted(struct parser *p)
     }
     if (p->at >= p->text.n) {
         p->at = p->text.n;
-        fail(p, p->from, "a quote is not closed");
+        fail(p, p->from, GL_R_QUOTE_OPEN, "a quote is not closed");
         return;
     }
     p->at++;
@@ -82,7 +82,8 @@ static void eat_ref(struct parser *p)
 {
     size_t end;
     if (!gl_ref_end(p->text, p->at, &end)) {
-        fail(p, p->from, "`${` has no end: a reference ends with `}` in the same line");
+        fail(p, p->from, GL_R_REFERENCE_OPEN,
+             "`${` has no end: a reference ends with `}` in the same line");
         return;
     }
     p->at = end;
@@ -118,12 +119,12 @@ static void eat_sign(struct parser *p)
             p->at += strlen(signs[i].sign);
             p->kind = SIGN;
             if (signs[i].hint) {
-                fail(p, p->from, signs[i].hint);
+                fail(p, p->from, GL_R_FOREIGN_SIGN, signs[i].hint);
             }
             return;
         }
     }
-    fail(p, p->from, "this character has no meaning in a condition");
+    fail(p, p->from, GL_R_CHARACTER_INVALID, "this character has no meaning in a condition");
 }
 
 static void next(struct parser *p)
@@ -175,7 +176,7 @@ static bool take(struct parser *p, enum kind kind, const char *text)
 static bool enter(struct parser *p)
 {
     if (++p->depth > GL_COND_DEPTH_MAX) {
-        fail(p, p->from, "the condition is nested too deeply");
+        fail(p, p->from, GL_R_CONDITION_TOO_DEEP, "the condition is nested too deeply");
     }
     return !p->rc;
 }
@@ -186,7 +187,7 @@ static void set_literal(struct parser *p, struct gl_cond_value *v, gl_str json)
 {
     struct gl_why why;
     if (gl_json_parse(&v->literal, json, GL_COND_BYTES_MAX * 8, p->a, &why)) {
-        fail(p, p->from, "this is no number as JSON writes it");
+        fail(p, p->from, GL_R_NUMBER_INVALID, "this is no number as JSON writes it");
     }
 }
 
@@ -196,7 +197,7 @@ static void read_text(struct parser *p, struct gl_cond_value *v)
     gl_str in = {p->text.p + p->from + 1, p->at - p->from - 2};
     struct gl_buf plain = {0}, json = {0};
     if (gl_ref_has(in)) {
-        fail(p, p->from,
+        fail(p, p->from, GL_R_QUOTED_REFERENCE,
              "in quotes this is plain text: a reference stands without quotes (for a "
              "literal `${` write `$${`)");
     }
@@ -206,7 +207,8 @@ static void read_text(struct parser *p, struct gl_cond_value *v)
             c = in.p[++i];
             c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
             if (!c || !strchr("\\\"'\n\t", c)) {
-                fail(p, p->from, "behind a backslash stands \\, a quote, n or t");
+                fail(p, p->from, GL_R_ESCAPE_INVALID,
+                     "behind a backslash stands \\, a quote, n or t");
             }
         }
         gl_buf_char(&plain, c);
@@ -227,7 +229,7 @@ static void read_ref(struct parser *p, struct gl_cond_value *v)
     struct gl_why why;
     v->is_ref = true;
     if (gl_ref_parse(inside, p->a, &v->ref, &why)) {
-        fail(p, p->from, why.text);
+        fail(p, p->from, gl_why_whole(&why), why.text);
     }
 }
 
@@ -248,7 +250,7 @@ static void unknown_word(struct parser *p)
                                    GL_STR_ARG(word), GL_STR_ARG(near.best))
                       : gl_str_fmt(p->a, "expected a value, not `%.*s`; text stands in quotes",
                                    GL_STR_ARG(word));
-    fail(p, p->from, what.p);
+    fail(p, p->from, GL_R_BARE_WORD, what.p);
 }
 
 static void read_value(struct parser *p, struct gl_cond_value *v);
@@ -275,7 +277,7 @@ static void read_list(struct parser *p, struct gl_cond_value *v)
         refs = refs || has_refs(&items[n]);
         n++;
         if (!take(p, SIGN, ",") && !is_token(p, SIGN, "]")) {
-            fail(p, p->from, "expected `,` or `]` in a list");
+            fail(p, p->from, GL_R_LIST_OPEN, "expected `,` or `]` in a list");
         }
     }
     if (p->rc || refs) {
@@ -315,7 +317,7 @@ static void read_value(struct parser *p, struct gl_cond_value *v)
     } else if (p->kind == WORD && gl_schema_word(words, word) < 0) {
         unknown_word(p);
     } else {
-        fail(p, p->from,
+        fail(p, p->from, p->kind == END ? GL_R_CONDITION_ENDS : GL_R_VALUE_EXPECTED,
              p->kind == END ? "the condition ends where a value is expected"
                             : "expected a value: a reference, text in quotes, a number, true, "
                               "false, null or a list");
@@ -370,13 +372,13 @@ static struct gl_cond *read_test(struct parser *p)
     if (take(p, SIGN, "(")) {
         struct gl_cond *inner = read_or(p);
         if (!take(p, SIGN, ")")) {
-            fail(p, p->from, "expected `)`");
+            fail(p, p->from, GL_R_PAREN_OPEN, "expected `)`");
         }
         return inner;
     }
     if (take(p, WORD, "exists")) {
         if (p->kind != REF) {
-            fail(p, p->from, "behind `exists` stands a reference: ${...}");
+            fail(p, p->from, GL_R_EXISTS_OPERAND, "behind `exists` stands a reference: ${...}");
         }
         c->op = GL_COND_EXISTS;
         c->left = new_value(p);
@@ -386,7 +388,7 @@ static struct gl_cond *read_test(struct parser *p)
     if (take_operator(p, &c->op)) {
         c->right = new_value(p);
     } else if (is_token(p, WORD, "not")) {
-        fail(p, p->from, "write `not` before the whole test: not x in [...]");
+        fail(p, p->from, GL_R_NOT_MISPLACED, "write `not` before the whole test: not x in [...]");
     }
     return c;
 }
@@ -445,14 +447,14 @@ int gl_cond_parse(gl_str text, struct gl_arena *a, const struct gl_cond **ret, s
         .text = text.n ? text : GL_S(""), .a = a, .ret_at = ret_at, .why = reterr_why};
     if (text.n > GL_COND_BYTES_MAX) {
         *ret_at = 0;
-        return gl_why(reterr_why, GL_E_INVALID, "a condition can have at most %d bytes",
+        return gl_why(reterr_why, GL_R_CONDITION_TOO_LARGE, "a condition can have at most %d bytes",
                       GL_COND_BYTES_MAX);
     }
     next(&p);
     const struct gl_cond *c = read_or(&p);
     if (!p.rc && p.kind != END) {
         bool closing = is_token(&p, SIGN, ")");
-        fail(&p, p.from,
+        fail(&p, p.from, closing ? GL_R_PAREN_EXTRA : GL_R_OPERATOR_EXPECTED,
              closing ? "there is no `(` for this `)`"
                      : "expected `and`, `or` or a comparison (== != < <= > >= in contains) here");
     }

@@ -39,7 +39,7 @@ static gl_str clip(gl_str s)
 
 static int no_order(struct eval *e, const struct gl_cond *c, struct value a, struct value b)
 {
-    return gl_why(e->why, GL_E_INVALID,
+    return gl_why(e->why, GL_R_NO_ORDER,
                   "`%.*s` is %s and `%.*s` is %s: there is no order between them; ask about both "
                   "with ==, or first with `exists`",
                   GL_STR_ARG(clip(c->left->text)), gl_json_type_name(a.n),
@@ -89,7 +89,7 @@ static int eval_in(struct eval *e, struct value what, struct value where, bool *
     }
     bool is_object = gl_json_is(where.n, GL_JSON_OBJECT);
     if (!(is_object || gl_json_is(where.n, GL_JSON_STRING)) || !(is_text || nothing)) {
-        return gl_why(e->why, GL_E_INVALID,
+        return gl_why(e->why, GL_R_NO_CONTAINER,
                       "%s cannot be in %s: `in` asks for an element of a list, a key of an object "
                       "or a part of a text",
                       gl_json_type_name(what.n), gl_json_type_name(where.n));
@@ -151,8 +151,8 @@ static int put_list(struct eval *e, const struct gl_cond_value *v, struct gl_buf
             gl_buf_str(out, item->is_ref ? raw(resolve(e, &item->ref)) : item->literal.text);
         }
         if (out->n > LIST_BYTES_MAX) {
-            return gl_why(e->why, GL_E_LIMIT, "a list in a condition has more than %d bytes",
-                          LIST_BYTES_MAX);
+            return gl_why(e->why, GL_R_CONDITION_LIST_TOO_LARGE,
+                          "a list in a condition has more than %d bytes", LIST_BYTES_MAX);
         }
     }
     gl_buf_char(out, ']');

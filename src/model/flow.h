@@ -229,6 +229,7 @@ struct gl_flow_loader {
 struct gl_flow_error {
     unsigned line, column; /* 0: unknown */
     gl_str path;           /* "steps.fetch.retry" */
+    enum gl_reason reason; /* which kind of complaint it is */
     gl_str text;           /* what is wrong, and what to do */
 };
 

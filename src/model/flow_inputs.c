@@ -46,6 +46,7 @@ struct giving {
     gl_jnode given; /* an object, or NULL */
     struct gl_arena *a;
     struct gl_buf errors;
+    int reason; /* of all of them, if it is the same */
 };
 
 static const struct gl_flow_input *input_of(const struct gl_flow *f, size_t i)
@@ -53,8 +54,9 @@ static const struct gl_flow_input *input_of(const struct gl_flow *f, size_t i)
     return &((const struct gl_flow_input *)f->inputs.items)[i];
 }
 
-static void complain(struct giving *g, gl_str name, const char *what)
+static void complain(struct giving *g, int reason, gl_str name, const char *what)
 {
+    g->reason = g->reason == 0 || g->reason == reason ? reason : GL_R_INPUTS_INVALID;
     name.n = name.n < 80 ? name.n : 80;
     gl_buf_fmt(&g->errors, "%sinput `%.*s`: %s", g->errors.n ? "; " : "", GL_STR_ARG(name), what);
 }
@@ -69,7 +71,7 @@ static bool is_declared(struct giving *g, gl_str name)
         }
         gl_near_offer(&near, input_of(g->f, i)->name);
     }
-    complain(g, name,
+    complain(g, GL_R_INPUT_UNKNOWN, name,
              near.best.n ? gl_str_fmt(g->a, "there is no such input; did you mean `%.*s`?",
                                       GL_STR_ARG(near.best))
                                .p
@@ -85,14 +87,14 @@ static void write_one(struct giving *g, const struct gl_flow_input *in, struct g
     gl_jw_key_str(w, in->name);
     if (!value) {
         if (in->required) {
-            complain(g, in->name, GL_FLOW_INPUT_MISSING);
+            complain(g, GL_R_INPUT_MISSING, in->name, GL_FLOW_INPUT_MISSING);
         }
         gl_jw_raw(w, in->fallback.n ? in->fallback : GL_S("null"));
         return;
     }
     bool is_no_value = gl_json_is(value, GL_JSON_NULL) && !in->required && !in->fallback.n;
     if (!is_no_value && !gl_flow_check_input_type(in->type, g->j, value)) {
-        complain(g, in->name,
+        complain(g, GL_R_INPUT_WRONG_TYPE, in->name,
                  gl_str_fmt(g->a, "expected %s, not %s", gl_input_type_words[in->type],
                             gl_json_type_name(value))
                      .p);
@@ -128,7 +130,7 @@ int gl_flow_inputs(const struct gl_flow *f, gl_str given, struct gl_arena *a, gl
         return reterr_why ? gl_why_prefix(reterr_why, "inputs") : rc;
     }
     if (!gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) || j.depth > GL_VALUE_DEPTH_MAX) {
-        return gl_why(reterr_why, GL_E_INVALID,
+        return gl_why(reterr_why, GL_R_INPUTS_INVALID,
                       "inputs: expected an object with at most %d levels, not %s",
                       GL_VALUE_DEPTH_MAX, gl_json_type_name(gl_json_root(&j)));
     }
@@ -136,10 +138,11 @@ int gl_flow_inputs(const struct gl_flow *f, gl_str given, struct gl_arena *a, gl
     struct gl_buf out = {0};
     write_all(&g, &out);
     if (g.errors.n) {
-        rc = gl_why(reterr_why, GL_E_INVALID, "%.*s", GL_STR_ARG(gl_buf_view(&g.errors)));
+        rc = gl_why(reterr_why, g.reason, "%.*s", GL_STR_ARG(gl_buf_view(&g.errors)));
     } else if (out.n > GL_INPUTS_BYTES_MAX) {
-        rc = gl_why(reterr_why, GL_E_LIMIT, "the inputs have %zu bytes; at most %d are allowed",
-                    out.n, GL_INPUTS_BYTES_MAX);
+        rc =
+            gl_why(reterr_why, GL_R_FILLED_INPUTS_TOO_LARGE,
+                   "the inputs have %zu bytes; at most %d are allowed", out.n, GL_INPUTS_BYTES_MAX);
     } else {
         *ret = f->inputs.n ? gl_str_dup(a, gl_buf_view(&out)) : (gl_str){0};
     }

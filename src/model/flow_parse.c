@@ -46,9 +46,10 @@ static gl_str listed_id(struct parser *p, gl_jnode n, uint32_t index)
         return ret; /* gl_step_parse says so */
     }
     if (!id) {
-        gl_flow_read_error(&p->r, n, at, "`id` is missing: each step in a list has one");
+        gl_flow_read_error(&p->r, n, at, GL_REASON_ID_MISSING,
+                           "`id` is missing: each step in a list has one");
     } else if (gl_flow_read_scalar(&p->r, id, at, &ret) && !gl_str_is_id(ret)) {
-        gl_flow_read_error(&p->r, id, at, "%s", id_rule);
+        gl_flow_read_error(&p->r, id, at, GL_REASON_NAME_INVALID, "%s", id_rule);
         ret = (gl_str){0};
     }
     return ret;
@@ -59,12 +60,12 @@ static gl_str keyed_id(struct parser *p, gl_jnode key)
     gl_str id = gl_json_str(p->r.j, key, p->r.a);
     struct gl_flow_path at = {.field = "steps", .key = id};
     if (!gl_str_is_id(id)) {
-        gl_flow_read_error(&p->r, key, at, "%s", id_rule);
+        gl_flow_read_error(&p->r, key, at, GL_REASON_NAME_INVALID, "%s", id_rule);
         return (gl_str){0};
     }
     gl_jnode inner = gl_json_get(p->r.j, gl_json_value(key), "id");
     if (inner && !gl_str_eq(gl_json_str(p->r.j, inner, p->r.a), id)) {
-        gl_flow_read_error(&p->r, inner, at,
+        gl_flow_read_error(&p->r, inner, at, GL_REASON_ID_REDUNDANT,
                            "the id of this step is its key, `%.*s`; leave `id` out",
                            GL_STR_ARG(id));
     }
@@ -86,14 +87,14 @@ static void read_steps(struct parser *p, gl_jnode n)
 {
     bool is_map = gl_json_is(n, GL_JSON_OBJECT);
     if (!is_map && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_flow_read_error(&p->r, n, TOP("steps"),
+        gl_flow_read_error(&p->r, n, TOP("steps"), GL_REASON_WRONG_TYPE,
                            "expected a map from id to step, or a list of steps, not %s",
                            gl_json_type_name(n));
         return;
     }
     if (n->count == 0 || n->count > GL_STEPS_MAX) {
-        gl_flow_read_error(&p->r, n, TOP("steps"), "a flow has 1 to %d steps, not %u", GL_STEPS_MAX,
-                           n->count);
+        gl_flow_read_error(&p->r, n, TOP("steps"), GL_REASON_TOO_MANY_STEPS,
+                           "a flow has 1 to %d steps, not %u", GL_STEPS_MAX, n->count);
         return;
     }
     p->f->steps = (struct gl_items){GL_NEW_ARRAY(p->r.a, struct gl_step_spec, n->count), n->count};
@@ -132,12 +133,13 @@ static void resolve_needs(struct parser *p, uint32_t number, uint32_t *mark)
         if (!id.p) {
             ; /* no text at all: reported when it was read */
         } else if (parent < 0) {
-            gl_flow_read_error(&p->r, n, at, "there is no step `%.*s`%s",
+            gl_flow_read_error(&p->r, n, at, GL_REASON_UNKNOWN_STEP, "there is no step `%.*s`%s",
                                GL_STR_ARG(gl_flow_read_clip(id)), near_step(p, id));
         } else if (parent == number) {
-            gl_flow_read_error(&p->r, n, at, "the step needs itself");
+            gl_flow_read_error(&p->r, n, at, GL_REASON_SELF_DEPENDENCY, "the step needs itself");
         } else if (mark[parent] == number + 1) {
-            gl_flow_read_error(&p->r, n, at, "`%.*s` stands here twice", GL_STR_ARG(id));
+            gl_flow_read_error(&p->r, n, at, GL_REASON_REPEATED, "`%.*s` stands here twice",
+                               GL_STR_ARG(id));
         } else {
             mark[parent] = number + 1;
             s->needs[s->needs_n++] = (uint32_t)parent;
@@ -165,7 +167,7 @@ static void report_cycle(struct parser *p)
         gl_buf_fmt(&names, ", and so on (%u more)", n - shown);
     }
     const struct gl_step_source *source = &p->sources[cycle[0]];
-    gl_flow_read_error(&p->r, source->needs, AT(source->where, "needs"),
+    gl_flow_read_error(&p->r, source->needs, AT(source->where, "needs"), GL_REASON_DEPENDENCY_CYCLE,
                        "these steps wait for each other: %.*s", GL_STR_ARG(gl_buf_view(&names)));
     gl_buf_done(&names);
 }
@@ -184,7 +186,7 @@ static void check_rule(struct parser *p, uint32_t number)
         }
     }
     gl_flow_read_error(&p->r, gl_json_get(p->r.j, source->node, "trigger_rule"),
-                       AT(source->where, "trigger_rule"),
+                       AT(source->where, "trigger_rule"), GL_REASON_NEVER_RUNS,
                        "with the rule one_failed this step could never run: when a step it needs "
                        "fails, the job fails; give one of them `on_failure: continue` or `skip`");
 }
@@ -201,9 +203,9 @@ static void check_reads(struct parser *p, const struct gl_flow_found *found,
     for (size_t i = 0; i < n; i++) {
         const struct gl_flow_found *f = &found[i];
         if (reads[i].is_stray && reads[i].read != reads[i].reader) {
-            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset,
-                                  "step `%.*s` need not have ended by then: add it to `needs`",
-                                  GL_STR_ARG(f->step));
+            gl_flow_read_error_in(
+                &p->r, f->n, f->at, f->text, f->offset, GL_REASON_NOT_A_DEPENDENCY,
+                "step `%.*s` need not have ended by then: add it to `needs`", GL_STR_ARG(f->step));
         }
     }
 }
@@ -217,11 +219,11 @@ static void check_refs(struct parser *p)
         struct gl_flow_found *f = &found[i];
         int64_t number = gl_flow_find(p->f, f->step);
         if (number < 0) {
-            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset,
+            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset, GL_REASON_UNKNOWN_STEP,
                                   "there is no step `%.*s`%s",
                                   GL_STR_ARG(gl_flow_read_clip(f->step)), near_step(p, f->step));
         } else if (number == f->reader) {
-            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset,
+            gl_flow_read_error_in(&p->r, f->n, f->at, f->text, f->offset, GL_REASON_SELF_REFERENCE,
                                   "a step cannot refer to itself");
         } else {
             reads[known] = (struct gl_flow_read){.reader = f->reader, .read = (uint32_t)number};
@@ -240,7 +242,8 @@ static void check_graph(struct parser *p)
         gl_str id = gl_flow_step(f, i)->id;
         if (id.n && gl_flow_find(f, id) != i) {
             gl_flow_read_error(&p->r, p->sources[i].node, AT(p->sources[i].where, "id"),
-                               "there is another step with the id `%.*s`", GL_STR_ARG(id));
+                               GL_REASON_ID_TAKEN, "there is another step with the id `%.*s`",
+                               GL_STR_ARG(id));
         }
         resolve_needs(p, i, mark);
     }
@@ -261,8 +264,8 @@ static void read_name(struct parser *p, gl_jnode n)
         return;
     }
     if (!gl_flow_check_name(name)) {
-        gl_flow_read_error(&p->r, n, TOP("name"), "a name has 1 to %d bytes of printable text",
-                           GL_NAME_BYTES_MAX);
+        gl_flow_read_error(&p->r, n, TOP("name"), GL_REASON_NAME_INVALID,
+                           "a name has 1 to %d bytes of printable text", GL_NAME_BYTES_MAX);
         return;
     }
     p->f->name = name;
@@ -271,8 +274,8 @@ static void read_name(struct parser *p, gl_jnode n)
 static void read_flow(struct parser *p, gl_jnode root)
 {
     if (!gl_json_is(root, GL_JSON_OBJECT)) {
-        gl_flow_read_error(&p->r, root, TOP(NULL), "expected a flow: a map with `steps`, not %s",
-                           gl_json_type_name(root));
+        gl_flow_read_error(&p->r, root, TOP(NULL), GL_REASON_WRONG_TYPE,
+                           "expected a flow: a map with `steps`, not %s", gl_json_type_name(root));
         return;
     }
     /* Steps come last: they need to know the name and the inputs. */
@@ -293,7 +296,8 @@ static void read_flow(struct parser *p, gl_jnode root)
     if (steps) {
         read_steps(p, steps);
     } else {
-        gl_flow_read_error(&p->r, root, TOP("steps"), "`steps` is missing: a map from id to step");
+        gl_flow_read_error(&p->r, root, TOP("steps"), GL_REASON_MISSING,
+                           "`steps` is missing: a map from id to step");
     }
     if (p->f->steps.n) {
         check_graph(p);
@@ -312,7 +316,7 @@ static void check_size(struct parser *p, gl_jnode root)
     struct gl_buf out = {0};
     gl_flow_encode(p->f, &out);
     if (out.n > GL_FLOW_BYTES_MAX) {
-        gl_flow_read_error(&p->r, root, TOP("steps"),
+        gl_flow_read_error(&p->r, root, TOP("steps"), GL_REASON_TOO_LARGE,
                            "the flow has %zu bytes when compiled; at most %d are allowed", out.n,
                            GL_FLOW_BYTES_MAX);
     }
@@ -350,7 +354,7 @@ int gl_flow_parse(const struct gl_json *j, gl_jnode root, struct gl_flow_loader 
          * which is why it has no place. */
         struct gl_why why;
         if (gl_flow_check(p.f, &why) || gl_flow_refs_link(p.f, a, &why)) {
-            gl_flow_read_error(&p.r, NULL, TOP(NULL), "%s", why.text);
+            gl_flow_read_error(&p.r, NULL, TOP(NULL), why.reason, "%s", why.text);
         }
     }
     gl_map_done(&p.r.texts);

@@ -45,12 +45,12 @@ bool gl_flow_read_error_kept(const struct gl_flow_reader *r)
 }
 
 static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_path at,
-                                       const char *fmt, va_list args)
-    __attribute__((format(printf, 3, 0)));
+                                       enum gl_reason reason, const char *fmt, va_list args)
+    __attribute__((format(printf, 4, 0)));
 
 /* NULL: nobody will see it. */
 static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_path at,
-                                       const char *fmt, va_list args)
+                                       enum gl_reason reason, const char *fmt, va_list args)
 {
     r->errors->total++;
     if (!gl_flow_read_error_kept(r)) {
@@ -59,17 +59,17 @@ static struct gl_flow_error *add_error(struct gl_flow_reader *r, struct gl_flow_
     char text[GL_WHY_BYTES];
     (void)vsnprintf(text, sizeof(text), fmt, args); /* an overlong sentence is cut */
     struct gl_flow_error *e = &r->errors->items[r->errors->n++];
-    *e =
-        (struct gl_flow_error){.path = path_text(r, at), .text = gl_str_dup(r->a, gl_str_of(text))};
+    *e = (struct gl_flow_error){
+        .path = path_text(r, at), .reason = reason, .text = gl_str_dup(r->a, gl_str_of(text))};
     return e;
 }
 
 void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
-                        const char *fmt, ...)
+                        enum gl_reason reason, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    struct gl_flow_error *e = add_error(r, at, fmt, args);
+    struct gl_flow_error *e = add_error(r, at, reason, fmt, args);
     va_end(args);
     if (e && n) {
         gl_json_place(r->j, n, &e->line, &e->column);
@@ -119,11 +119,11 @@ static size_t place_of(const struct gl_flow_reader *r, gl_jnode n, gl_str text, 
 }
 
 void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
-                           gl_str text, size_t offset, const char *fmt, ...)
+                           gl_str text, size_t offset, enum gl_reason reason, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    struct gl_flow_error *e = add_error(r, at, fmt, args);
+    struct gl_flow_error *e = add_error(r, at, reason, fmt, args);
     va_end(args);
     if (e) {
         gl_json_place_in(r->j->source, place_of(r, n, text, offset), &e->line, &e->column);
@@ -216,7 +216,7 @@ void gl_flow_read_unknown(struct gl_flow_reader *r, gl_jnode key, const char *of
                                                                : "in a %s";
     char where[40];
     (void)snprintf(where, sizeof(where), fmt, of);
-    gl_flow_read_error(r, key, at, "there is no field `%.*s` %s%s",
+    gl_flow_read_error(r, key, at, GL_REASON_UNKNOWN_FIELD, "there is no field `%.*s` %s%s",
                        GL_STR_ARG(gl_flow_read_clip(name)), where, gl_flow_read_near(r, &near));
 }
 
@@ -237,13 +237,14 @@ bool gl_flow_read_scalar(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pa
     if (gl_json_is(n, GL_JSON_STRING)) {
         *ret = gl_json_str(r->j, n, r->a);
     } else if (gl_json_is(n, GL_JSON_ARRAY) || gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_flow_read_error(r, n, at, "expected text, not %s", gl_json_type_name(n));
+        gl_flow_read_error(r, n, at, GL_REASON_WRONG_TYPE, "expected text, not %s",
+                           gl_json_type_name(n));
         return false;
     } else if (gl_json_is(n, GL_JSON_NULL)) {
         *ret = (gl_str){0};
     } else if (gl_json_is(n, GL_JSON_NUMBER) && is_rewritten_number(r, n)) {
         gl_str raw = gl_flow_read_clip(gl_json_raw(r->j, n));
-        gl_flow_read_error(r, n, at,
+        gl_flow_read_error(r, n, at, GL_REASON_NUMBER_AS_TEXT,
                            "YAML reads this as the number %.*s; put it in quotes if it is text",
                            GL_STR_ARG(raw));
         return false;
@@ -251,7 +252,8 @@ bool gl_flow_read_scalar(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pa
         *ret = gl_json_raw(r->j, n);
     }
     if (!gl_flow_check_is_text(*ret)) {
-        gl_flow_read_error(r, n, at, "a NUL byte cannot be passed to a program");
+        gl_flow_read_error(r, n, at, GL_REASON_NUL_BYTE,
+                           "a NUL byte cannot be passed to a program");
         return false;
     }
     return true;
@@ -261,14 +263,15 @@ bool gl_flow_read_text(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
 {
     gl_str text;
     if (!gl_json_is(n, GL_JSON_STRING)) {
-        gl_flow_read_error(r, n, at, "expected text, not %s", gl_json_type_name(n));
+        gl_flow_read_error(r, n, at, GL_REASON_WRONG_TYPE, "expected text, not %s",
+                           gl_json_type_name(n));
         return false;
     }
     if (!gl_flow_read_scalar(r, n, at, &text)) {
         return false;
     }
     if (gl_str_trim(text).n == 0) {
-        gl_flow_read_error(r, n, at, "the text is empty");
+        gl_flow_read_error(r, n, at, GL_REASON_EMPTY_TEXT, "the text is empty");
         return false;
     }
     *ret = text;
@@ -280,7 +283,8 @@ bool gl_flow_read_int(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path 
 {
     int64_t v;
     if (!gl_json_i64(r->j, n, &v) || v < lo || v > hi) {
-        gl_flow_read_error(r, n, at, "expected a whole number from %lld to %lld%s%s", (long long)lo,
+        gl_flow_read_error(r, n, at, GL_REASON_OUT_OF_RANGE,
+                           "expected a whole number from %lld to %lld%s%s", (long long)lo,
                            (long long)hi, gl_json_is(n, GL_JSON_NUMBER) ? "" : ", not ",
                            gl_json_is(n, GL_JSON_NUMBER) ? "" : gl_json_type_name(n));
         return false;
@@ -296,13 +300,14 @@ bool gl_flow_read_span(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
     gl_str text = gl_json_is(n, GL_JSON_NUMBER) ? gl_json_raw(r->j, n) : gl_json_str(r->j, n, r->a);
     if (!gl_when_parse_span(text, &v)) {
         gl_flow_read_error(
-            r, n, at,
+            r, n, at, GL_REASON_NOT_A_DURATION,
             "expected a duration like 90s, 5m, 1.5h or 2m30s (a number means seconds), at most "
             "ten years");
         return false;
     }
     if (v < lo) {
-        gl_flow_read_error(r, n, at, "the shortest duration here is %lldms", (long long)lo);
+        gl_flow_read_error(r, n, at, GL_REASON_TOO_SHORT, "the shortest duration here is %lldms",
+                           (long long)lo);
         return false;
     }
     *ret = v;
@@ -312,7 +317,7 @@ bool gl_flow_read_span(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
 bool gl_flow_read_bool(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at, bool *ret)
 {
     if (!gl_json_bool(n, ret)) {
-        gl_flow_read_error(r, n, at, "expected true or false, not %s",
+        gl_flow_read_error(r, n, at, GL_REASON_WRONG_TYPE, "expected true or false, not %s",
                            gl_json_is(n, GL_JSON_STRING) ? "text" : gl_json_type_name(n));
         return false;
     }
@@ -336,8 +341,8 @@ bool gl_flow_read_word(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path
         gl_buf_fmt(&list, "%s%s", i ? ", " : "", words[i]);
     }
     if (!found) {
-        gl_flow_read_error(r, n, at, "expected one of %.*s%s", GL_STR_ARG(gl_buf_view(&list)),
-                           gl_flow_read_near(r, &near));
+        gl_flow_read_error(r, n, at, GL_REASON_UNKNOWN_WORD, "expected one of %.*s%s",
+                           GL_STR_ARG(gl_buf_view(&list)), gl_flow_read_near(r, &near));
     }
     gl_buf_done(&list);
     return found;
@@ -365,18 +370,20 @@ const struct gl_flow_file *gl_flow_read_file(struct gl_flow_reader *r, gl_jnode 
         return file;
     }
     if (!r->loader) {
-        gl_flow_read_error(r, n, at, "files cannot be read here; use `sh` or `run`");
+        gl_flow_read_error(r, n, at, GL_REASON_NO_FILES,
+                           "files cannot be read here; use `sh` or `run`");
         return NULL;
     }
     if (gl_map_count(&r->paths) + gl_map_count(&r->texts) >= GL_FILES_MAX) {
-        gl_flow_read_error(r, n, at, "a flow can have at most %d different files", GL_FILES_MAX);
+        gl_flow_read_error(r, n, at, GL_REASON_TOO_MANY,
+                           "a flow can have at most %d different files", GL_FILES_MAX);
         return NULL;
     }
     char hex[65] = {0};
     bool executable = false;
     struct gl_why why = {0};
     if (r->loader->load(r->loader, path, text, hex, &executable, &why)) {
-        gl_flow_read_error(r, n, at, "%s", why.text);
+        gl_flow_read_error(r, n, at, why.reason, "%s", why.text);
         return NULL;
     }
     file = GL_NEW(r->a, struct gl_flow_file);

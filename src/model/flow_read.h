@@ -2,7 +2,7 @@
  * flow_parse.c and step_parse.c.
  *
  * Nothing here stops at an error: it is noted with its place and path, the value stays at its
- * default, and the rest can be judged as well. */
+ * default, and the rest can be judged as well. Each error has a reason, for programs. */
 #ifndef GL_MODEL_FLOW_READ_H
 #define GL_MODEL_FLOW_READ_H
 
@@ -40,12 +40,13 @@ struct gl_flow_found {
 };
 
 void gl_flow_read_error(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
-                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+                        enum gl_reason reason, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 /* The same for what stands at `offset` of the text of `n`: the place is found in the source if the
  * text stands there as it is. */
 void gl_flow_read_error_in(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at,
-                           gl_str text, size_t offset, const char *fmt, ...)
-    __attribute__((format(printf, 6, 7)));
+                           gl_str text, size_t offset, enum gl_reason reason, const char *fmt, ...)
+    __attribute__((format(printf, 7, 8)));
 /* Will the next error be kept? A suggestion is not worth its time for one that nobody will see. */
 bool gl_flow_read_error_kept(const struct gl_flow_reader *r);
 /* "; did you mean `x`?", or nothing. */

@@ -172,7 +172,7 @@ int gl_flow_refs_link(struct gl_flow *f, struct gl_arena *a, struct gl_why *rete
         gl_arena_reset(&scratch);
     }
     if (rc) {
-        (void)gl_why(reterr_why, rc, "%s", why.text);
+        (void)gl_why(reterr_why, gl_why_whole(&why), "%s", why.text);
     }
     gl_buf_done(&l.reads);
     gl_arena_done(&scratch);

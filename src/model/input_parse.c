@@ -32,12 +32,14 @@ static void set_fallback(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pa
         return;
     }
     if (!gl_flow_check_input_type(ret->type, r->j, n)) {
-        gl_flow_read_error(r, n, at, "the default is %s, but the type is %s", gl_json_type_name(n),
+        gl_flow_read_error(r, n, at, GL_REASON_DEFAULT_WRONG_TYPE,
+                           "the default is %s, but the type is %s", gl_json_type_name(n),
                            gl_input_type_words[ret->type]);
         return;
     }
     if (ret->required) {
-        gl_flow_read_error(r, n, at, "an input that is required has no default");
+        gl_flow_read_error(r, n, at, GL_REASON_DEFAULT_OF_REQUIRED,
+                           "an input that is required has no default");
         return;
     }
     ret->fallback = compact(r, n);
@@ -75,7 +77,7 @@ static void read_input(struct gl_flow_reader *r, gl_jnode key, struct gl_flow_in
     gl_jnode n = gl_json_value(key);
     struct gl_flow_path at = {.field = "inputs", .key = gl_json_str(r->j, key, r->a)};
     if (!gl_flow_check_env_name(at.key) || at.key.n > GL_ID_BYTES_MAX) {
-        gl_flow_read_error(r, key, at,
+        gl_flow_read_error(r, key, at, GL_REASON_NAME_INVALID,
                            "a name has 1 to %d letters, digits and _, and does not start with a "
                            "digit",
                            GL_ID_BYTES_MAX);
@@ -94,14 +96,15 @@ struct gl_items gl_input_parse(struct gl_flow_reader *r, gl_jnode n)
 {
     struct gl_flow_path at = {.field = "inputs"};
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_flow_read_error(r, n, at,
+        gl_flow_read_error(r, n, at, GL_REASON_WRONG_TYPE,
                            "expected a map from the name of an input to its default, or to a "
                            "table {type: string, required: true}");
         return (struct gl_items){0};
     }
     if (n->count > GL_INPUTS_MAX || n->end - n->start > GL_INPUTS_BYTES_MAX / 2) {
-        gl_flow_read_error(r, n, at, "a flow can have at most %d inputs, of %d KiB altogether",
-                           GL_INPUTS_MAX, GL_INPUTS_BYTES_MAX >> 11);
+        gl_flow_read_error(r, n, at, GL_REASON_TOO_MANY,
+                           "a flow can have at most %d inputs, of %d KiB altogether", GL_INPUTS_MAX,
+                           GL_INPUTS_BYTES_MAX >> 11);
         return (struct gl_items){0};
     }
     struct gl_flow_input *inputs = GL_NEW_ARRAY(r->a, struct gl_flow_input, n->count);

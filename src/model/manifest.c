@@ -15,7 +15,7 @@ static gl_str required(struct gl_manifest *m, gl_jnode obj, const char *key, con
     gl_str ret = {0};
 
     if (n == NULL) {
-        gl_manifest_error(m, obj, key, "it is missing: %s", what);
+        gl_manifest_error(m, obj, key, GL_REASON_MISSING, "it is missing: %s", what);
     } else {
         (void)gl_manifest_text(m, obj, key, &ret);
     }
@@ -28,7 +28,8 @@ static void read_identity(struct gl_manifest *m)
     gl_str name = {0}, id = {0};
 
     if (gl_manifest_get(m, m->root, "manifest_version") == NULL) {
-        gl_manifest_error(m, m->root, "manifest_version", "it is missing: write \"1.0\"");
+        gl_manifest_error(m, m->root, "manifest_version", GL_REASON_MISSING,
+                          "it is missing: write \"1.0\"");
     }
     m->b->graph_id = is_catalog ? required(m, m->graph, "workflow_id", "the name of the graph")
                                 : required(m, m->root, "graph_id", "the name of the graph");
@@ -39,8 +40,8 @@ static void read_identity(struct gl_manifest *m)
         name = required(m, m->root, "job_name", "what its jobs are called");
     }
     if (name.n > 0 && !gl_flow_check_name(name)) {
-        gl_manifest_error(m, m->root, "job_name", "a name has 1 to %d bytes of printable text",
-                          GL_NAME_BYTES_MAX);
+        gl_manifest_error(m, m->root, "job_name", GL_REASON_NAME_INVALID,
+                          "a name has 1 to %d bytes of printable text", GL_NAME_BYTES_MAX);
     }
     m->f->name = name;
 }
@@ -66,7 +67,7 @@ void gl_manifest_refuse(struct gl_manifest *m)
         gl_jnode n = gl_manifest_get(m, m->root, later[i].key);
 
         if (gl_manifest_asks(n)) {
-            gl_manifest_error(m, n, NULL,
+            gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
                               "it asks for %s, which this release does not have: the bundle cannot "
                               "run as it is meant",
                               later[i].what);
@@ -98,8 +99,8 @@ static void report_cycle(struct gl_manifest *m)
         gl_buf_fmt(&names, "... (%u more) -> ", n - shown);
     }
     gl_buf_str(&names, gl_flow_step(m->f, cycle[0])->id);
-    gl_manifest_error(m, m->graph_edges_at, NULL, "the edges form a cycle: %.*s",
-                      GL_STR_ARG(gl_buf_view(&names)));
+    gl_manifest_error(m, m->graph_edges_at, NULL, GL_REASON_DEPENDENCY_CYCLE,
+                      "the edges form a cycle: %.*s", GL_STR_ARG(gl_buf_view(&names)));
     gl_buf_done(&names);
 }
 
@@ -114,8 +115,9 @@ static int64_t named_step(struct gl_manifest *m, const char *key)
     }
     step = gl_map_find(&m->steps_by, id);
     if (step == NULL && gl_map_find(&m->by_id, id) == NULL) {
-        gl_manifest_error(m, gl_manifest_get(m, m->graph, key), NULL, "there is no step `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->steps_by, id));
+        gl_manifest_error(m, gl_manifest_get(m, m->graph, key), NULL, GL_REASON_UNKNOWN_STEP,
+                          "there is no step `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(id)),
+                          gl_manifest_near(m, &m->steps_by, id));
     }
     return step != NULL ? step - m->steps : -1;
 }
@@ -140,7 +142,7 @@ static void check_reached(struct gl_manifest *m, uint32_t source)
     }
     for (size_t i = 0; i < m->steps_n; i++) {
         if (!reached[m->nodes_n + i]) {
-            gl_manifest_error(m, m->steps[i].n, NULL,
+            gl_manifest_error(m, m->steps[i].n, NULL, GL_REASON_STEP_UNREACHABLE,
                               "no edge leads to step `%.*s` from the source, `%.*s`",
                               GL_STR_ARG(m->steps[i].id), GL_STR_ARG(m->steps[source].id));
         }
@@ -153,7 +155,8 @@ static void check_ends(struct gl_manifest *m)
 
     (void)named_step(m, "sink");
     if (source >= 0 && entry >= 0 && source != entry) {
-        gl_manifest_error(m, m->graph, "source", "`source` and `entrypoint` must be the same step");
+        gl_manifest_error(m, m->graph, "source", GL_REASON_SOURCE_AND_ENTRYPOINT,
+                          "`source` and `entrypoint` must be the same step");
         return;
     }
     source = source >= 0 ? source : entry;
@@ -174,9 +177,9 @@ static void check_bindings(struct gl_manifest *m)
 
         if (gl_map_find(&m->steps_by, key) == NULL && gl_map_find(&m->templates_by, key) == NULL &&
             gl_map_find(&m->runs_by, key) == NULL) {
-            gl_manifest_error(m, e, NULL, "there is no step or template `%.*s`%s",
-                              GL_STR_ARG(gl_flow_read_clip(key)),
-                              gl_manifest_near(m, &m->steps_by, key));
+            gl_manifest_error(
+                m, e, NULL, GL_REASON_UNKNOWN_STEP, "there is no step or template `%.*s`%s",
+                GL_STR_ARG(gl_flow_read_clip(key)), gl_manifest_near(m, &m->steps_by, key));
         }
     }
 }
@@ -189,6 +192,7 @@ static void check_completion(struct gl_manifest *m)
     for (size_t i = 0; i < m->nodes_n; i++) {
         if (m->nodes[i].is_bound && agents[i].complete_run) {
             gl_manifest_error(m, gl_manifest_get(m, m->nodes[i].config, "complete_run"), NULL,
+                              GL_REASON_ENDS_TWICE,
                               "agent `%.*s` does a step, so it cannot have `complete_run`: leave "
                               "the end of the job to a terminal sink that does no step",
                               GL_STR_ARG(m->nodes[i].id));
@@ -206,19 +210,21 @@ static void take_given(struct gl_manifest *m)
 
     if (gl_json_parse(&j, config, GL_INPUTS_BYTES_MAX, m->r.a, &why) != 0 ||
         !gl_json_is(gl_json_root(&j), GL_JSON_OBJECT) || j.depth > GL_VALUE_DEPTH_MAX) {
-        gl_manifest_error(m, m->root, NULL, "its configuration is no JSON object");
+        gl_manifest_error(m, m->root, NULL, GL_REASON_CONFIG_NOT_OBJECT,
+                          "its configuration is no JSON object");
     }
     if (m->given->scenario.n > 0 &&
         (gl_json_parse(&j, m->given->scenario, GL_ARG_BYTES_MAX, m->r.a, &why) != 0 ||
          j.depth > GL_VALUE_DEPTH_MAX)) {
         gl_manifest_error(
-            m, m->root, NULL,
+            m, m->root, NULL, GL_REASON_SCENARIO_INVALID,
             "scenario.json is no JSON document of at most %d bytes (workers get it in "
             "one variable)",
             GL_ARG_BYTES_MAX);
     }
     if (m->given->payloads.n > GL_PAYLOADS_MAX) {
-        gl_manifest_error(m, m->root, NULL, "a bundle has at most %d files", GL_PAYLOADS_MAX);
+        gl_manifest_error(m, m->root, NULL, GL_REASON_TOO_MANY, "a bundle has at most %d files",
+                          GL_PAYLOADS_MAX);
     }
     m->b->config = config;
     m->b->scenario = m->given->scenario;
@@ -266,7 +272,7 @@ static void check_size(struct gl_manifest *m)
     }
     gl_flow_encode(m->f, &out);
     if (out.n > GL_FLOW_BYTES_MAX) {
-        gl_manifest_error(m, m->root, NULL,
+        gl_manifest_error(m, m->root, NULL, GL_REASON_TOO_LARGE,
                           "the bundle has %zu bytes when compiled; at most %d are allowed", out.n,
                           GL_FLOW_BYTES_MAX);
     }
@@ -282,7 +288,7 @@ static void finish(struct gl_manifest *m)
     check_size(m);
     if (gl_flow_check(m->f, &why) != 0 || gl_flow_refs_link(m->f, m->r.a, &why) != 0 ||
         gl_bundle_link(m->f, m->r.a, &why) != 0) {
-        gl_flow_read_error(&m->r, NULL, (struct gl_flow_path){0}, "%s", why.text);
+        gl_flow_read_error(&m->r, NULL, (struct gl_flow_path){0}, why.reason, "%s", why.text);
     }
 }
 
@@ -326,7 +332,8 @@ int gl_manifest_parse(const struct gl_json *j, gl_jnode root, const struct gl_ma
     m.b = m.f->bundle = GL_NEW(a, struct gl_bundle_spec);
     m.r.flow = m.f;
     if (j->text.n > GL_MANIFEST_BYTES_MAX) {
-        gl_manifest_error(&m, root, NULL, "a manifest has at most %d bytes", GL_MANIFEST_BYTES_MAX);
+        gl_manifest_error(&m, root, NULL, GL_REASON_TOO_LARGE, "a manifest has at most %d bytes",
+                          GL_MANIFEST_BYTES_MAX);
     } else if (gl_manifest_bind(&m) && gl_manifest_lower(&m)) {
         compile(&m);
     }

@@ -128,7 +128,7 @@ static bool bind_one(struct gl_manifest *m, const struct gl_json *jc, gl_str fro
     gl_str text;
 
     if (t.value == NULL || !split(to, &t)) {
-        gl_manifest_error(m, m->root, NULL,
+        gl_manifest_error(m, m->root, NULL, GL_REASON_BINDING_NO_SOURCE,
                           "manifest_config_bindings: the configuration has nothing at `%.*s`",
                           GL_STR_ARG(gl_flow_read_clip(from)));
         return false;
@@ -140,7 +140,7 @@ static bool bind_one(struct gl_manifest *m, const struct gl_json *jc, gl_str fro
     is_fine = t.is_found &&
               gl_json_parse(ret, text, GL_MANIFEST_BYTES_MAX * (size_t)2, m->r.a, NULL) == 0;
     if (!is_fine) {
-        gl_manifest_error(m, m->root, NULL,
+        gl_manifest_error(m, m->root, NULL, GL_REASON_BINDING_NO_TARGET,
                           "manifest_config_bindings: the manifest has no place `%.*s`",
                           GL_STR_ARG(gl_flow_read_clip(to)));
         return false;
@@ -180,7 +180,7 @@ static bool bind_all(struct gl_manifest *m, const struct gl_json *jc, gl_jnode l
             (void)read_pair(jc, e, m->r.a, &from, &to);
         }
         if (from.n == 0 || to.n == 0) {
-            gl_manifest_error(m, m->root, NULL,
+            gl_manifest_error(m, m->root, NULL, GL_REASON_BINDING_INVALID,
                               "manifest_config_bindings: expected {\"config\": path, \"manifest\": "
                               "path}");
             return false;
@@ -207,7 +207,7 @@ bool gl_manifest_bind(struct gl_manifest *m)
     }
     if (list->count > BINDINGS_MAX ||
         !(gl_json_is(list, GL_JSON_ARRAY) || gl_json_is(list, GL_JSON_OBJECT))) {
-        gl_manifest_error(m, m->root, NULL,
+        gl_manifest_error(m, m->root, NULL, GL_REASON_TOO_MANY,
                           "manifest_config_bindings is a list of at most %d bindings",
                           BINDINGS_MAX);
         return false;

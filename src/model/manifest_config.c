@@ -14,7 +14,7 @@ static void refuse_old_names(struct gl_manifest *m, gl_jnode config)
             gl_str key = gl_json_str(j, n, m->r.a);
 
             if (gl_str_is(key, "complete_job") || gl_str_is(key, "complete_job?")) {
-                gl_manifest_error(m, n, NULL,
+                gl_manifest_error(m, n, NULL, GL_REASON_OLD_NAME,
                                   "`%.*s` is an old name: a worker completes its step with "
                                   "`complete_step`, a terminal sink the job with `complete_run`",
                                   GL_STR_ARG(key));
@@ -59,6 +59,7 @@ static void read_completion(struct gl_manifest *m, const struct gl_manifest_node
         !(a->terminal_sink && a->complete_run)) {
         gl_manifest_error(
             m, c, a->complete_on_message ? "complete_on_message" : "complete_after",
+            GL_REASON_GOES_NOWHERE,
             "what completes here goes nowhere: name an `output_message_type`, or make "
             "it the end with `terminal_sink` and `complete_run`");
     }
@@ -112,7 +113,7 @@ static void read_backpressure(struct gl_manifest *m, gl_jnode config, struct gl_
     (void)gl_manifest_u32(m, b, "low_watermark", 0, GL_INBOX_MAX, &a->low_mark);
     (void)gl_manifest_ms(m, b, "retry_after_ms", 1, &a->retry_after_ms);
     if (a->high_mark > a->depth_max || a->low_mark > a->high_mark) {
-        gl_manifest_error(m, b, NULL,
+        gl_manifest_error(m, b, NULL, GL_REASON_MARKS_UNORDERED,
                           "it must be low_watermark <= high_watermark <= max_queue_depth, not "
                           "%u, %u, %u",
                           a->low_mark, a->high_mark, a->depth_max);
@@ -171,12 +172,12 @@ static void read_module(struct gl_manifest *m, const struct gl_manifest_node *no
     }
     if (gl_manifest_get(m, node->config, "module") == NULL) {
         gl_manifest_error(m, node->config != NULL ? node->config : node->n,
-                          node->config != NULL ? "module" : "config.module",
+                          node->config != NULL ? "module" : "config.module", GL_REASON_MISSING,
                           "it is missing: the name of the module that does this agent's work");
     } else if (gl_manifest_text(m, node->config, "module", &a->module) &&
                (a->module.n > GL_NAME_BYTES_MAX || !gl_manifest_is_clean(a->module))) {
-        gl_manifest_error(m, node->config, "module", "a module's name has at most %d bytes of text",
-                          GL_NAME_BYTES_MAX);
+        gl_manifest_error(m, node->config, "module", GL_REASON_NAME_INVALID,
+                          "a module's name has at most %d bytes of text", GL_NAME_BYTES_MAX);
     }
 }
 

@@ -81,13 +81,15 @@ static void read_quorum(struct gl_manifest *m, gl_jnode step, gl_jnode rule, siz
 
     if (n == NULL) {
         gl_manifest_error(
-            m, rule, NULL,
+            m, rule, NULL, GL_REASON_MISSING,
             "a quorum needs its number: {\"rule\": \"quorum_success\", \"quorum\": n}");
     } else if (!gl_json_i64(m->r.j, n, &quorum) || quorum < 1) {
-        gl_manifest_error(m, n, NULL, "a quorum is a whole number from 1 on");
+        gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE,
+                          "a quorum is a whole number from 1 on");
     } else if ((uint64_t)quorum > parents_n) {
-        gl_manifest_error(m, n, NULL, "the quorum is %lld, but only %zu edge%s to this step",
-                          (long long)quorum, parents_n, parents_n == 1 ? " leads" : "s lead");
+        gl_manifest_error(m, n, NULL, GL_REASON_QUORUM_TOO_LARGE,
+                          "the quorum is %lld, but only %zu edge%s to this step", (long long)quorum,
+                          parents_n, parents_n == 1 ? " leads" : "s lead");
     } else {
         ret->quorum = (uint32_t)quorum;
     }
@@ -105,13 +107,14 @@ void gl_manifest_rule(struct gl_manifest *m, gl_jnode step, size_t parents_n,
     if (gl_json_is(rule, GL_JSON_OBJECT)) {
         word = first_of(m, rule, "rule", "type", "mode");
         if (word == NULL) {
-            gl_manifest_error(m, rule, "rule", "it is missing: the name of the trigger rule");
+            gl_manifest_error(m, rule, "rule", GL_REASON_MISSING,
+                              "it is missing: the name of the trigger rule");
             return;
         }
     }
     text = gl_json_str(m->r.j, word, m->r.a);
     if (!gl_json_is(word, GL_JSON_STRING) || !find_rule(text, &ret->rule)) {
-        gl_manifest_error(m, word, NULL,
+        gl_manifest_error(m, word, NULL, GL_REASON_UNKNOWN_RULE,
                           "there is no trigger rule `%.*s`: it is all_success, all_done, "
                           "one_success, one_done, one_failed, none_failed_min_one_success or "
                           "quorum_success%s",
@@ -159,7 +162,7 @@ static void read_multiplier(struct gl_manifest *m, gl_jnode retry, uint32_t *ret
         return;
     }
     if (!gl_flow_read_percent(&m->r, n, &pct) || pct < 100 || pct > GL_FLOW_FACTOR_PCT_MAX) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE,
                           "expected a number from 1 to %d with at most two decimals: how much the "
                           "wait grows",
                           GL_FLOW_FACTOR_PCT_MAX / 100);

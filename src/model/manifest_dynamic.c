@@ -20,7 +20,7 @@ static gl_jnode entries(struct gl_manifest *m, gl_jnode dynamic, const char *key
 
     if (n == NULL || (!gl_json_is(n, GL_JSON_ARRAY) && !gl_json_is(n, GL_JSON_OBJECT)) ||
         n->count == 0 || n->count > REGIONS_MAX) {
-        gl_manifest_error(m, n != NULL ? n : dynamic, n != NULL ? NULL : key,
+        gl_manifest_error(m, n != NULL ? n : dynamic, n != NULL ? NULL : key, GL_REASON_TOO_MANY,
                           "expected a list of 1 to %d %s", REGIONS_MAX, what);
         return NULL;
     }
@@ -31,20 +31,21 @@ static bool entry_id(struct gl_manifest *m, gl_jnode e, gl_jnode value, const ch
                      gl_str *ret)
 {
     if (!gl_json_is(value, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, value, NULL, "expected an object, not %s", gl_json_type_name(value));
+        gl_manifest_error(m, value, NULL, GL_REASON_WRONG_TYPE, "expected an object, not %s",
+                          gl_json_type_name(value));
         return false;
     }
     if (e->is_key) {
         *ret = gl_json_str(m->r.j, e, m->r.a);
     } else if (!gl_manifest_text(m, value, "id", ret) && !gl_manifest_text(m, value, other, ret)) {
         if (gl_manifest_either(m, value, "id", other) == NULL) {
-            gl_manifest_error(m, value, "id", "it is missing");
+            gl_manifest_error(m, value, "id", GL_REASON_MISSING, "it is missing");
         }
         return false;
     }
     if (ret->n == 0 || ret->p[0] == '@' || !gl_str_is_step_id(*ret)) {
         gl_manifest_error(
-            m, value, "id",
+            m, value, "id", GL_REASON_NAME_INVALID,
             "an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins with a "
             "letter, a digit or _");
         return false;
@@ -95,7 +96,8 @@ static bool read_template(struct gl_manifest *m, gl_jnode e, struct gl_map *know
         return false;
     }
     if (gl_map_find(&m->steps_by, ret->id) != NULL || gl_map_find(known, ret->id) != NULL) {
-        gl_manifest_error(m, n, "id", "there is a step or another template with the id `%.*s`",
+        gl_manifest_error(m, n, "id", GL_REASON_ID_TAKEN,
+                          "there is a step or another template with the id `%.*s`",
                           GL_STR_ARG(ret->id));
         return false;
     }
@@ -108,7 +110,7 @@ static bool read_template(struct gl_manifest *m, gl_jnode e, struct gl_map *know
     gl_manifest_control(m, n, gl_map_find(&m->by_id, ret->agent), &s);
     gl_manifest_rule(m, n, UINT32_MAX, &s);
     if (s.rule == GL_RULE_QUORUM) {
-        gl_manifest_error(m, n, "trigger_rule",
+        gl_manifest_error(m, n, "trigger_rule", GL_REASON_QUORUM_IN_TEMPLATE,
                           "a template cannot have a quorum: nobody knows yet how many edges there "
                           "will be");
     }
@@ -141,9 +143,9 @@ static gl_str fixed_step(struct gl_manifest *m, gl_jnode region, const char *key
     gl_str id = gl_json_str(m->r.j, n, m->r.a);
 
     if (n == NULL) {
-        gl_manifest_error(m, region, key, "it is missing: the id of a step");
+        gl_manifest_error(m, region, key, GL_REASON_MISSING, "it is missing: the id of a step");
     } else if (gl_map_find(&m->steps_by, id) == NULL) {
-        gl_manifest_error(m, n, NULL, "there is no step `%.*s`%s",
+        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_STEP, "there is no step `%.*s`%s",
                           GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->steps_by, id));
         return (gl_str){0};
     }
@@ -161,7 +163,8 @@ static void read_region_templates(struct gl_manifest *m, gl_jnode n, const struc
         if (gl_map_find(known, ret->templates.items[i]) == NULL) {
             gl_jnode e = gl_manifest_element(m, gl_manifest_get(m, n, "templates"), i);
 
-            gl_manifest_error(m, e, NULL, "there is no template `%.*s`%s",
+            gl_manifest_error(m, e, NULL, GL_REASON_UNKNOWN_TEMPLATE,
+                              "there is no template `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(ret->templates.items[i])),
                               gl_manifest_near(m, known, ret->templates.items[i]));
         }
@@ -182,15 +185,16 @@ static void check_mutable(struct gl_manifest *m, gl_jnode n, gl_str id, const st
     const struct gl_manifest_edge *edge = gl_map_find(&m->edges_by, id);
 
     if (edge == NULL) {
-        gl_manifest_error(m, n, NULL, "there is no edge `%.*s`%s",
+        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_EDGE, "there is no edge `%.*s`%s",
                           GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->edges_by, id));
     } else if (!gl_str_eq(m->steps[edge->from].id, r->controller) ||
                !gl_str_eq(m->steps[edge->to].id, r->exit)) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, n, NULL, GL_REASON_EDGE_OUTSIDE_REGION,
                           "edge `%.*s` does not lead from the region's controller to its exit",
                           GL_STR_ARG(gl_flow_read_clip(id)));
     } else if (gl_map_find(owned, id) != NULL) {
-        gl_manifest_error(m, n, NULL, "edge `%.*s` belongs to another region, too",
+        gl_manifest_error(m, n, NULL, GL_REASON_EDGE_SHARED,
+                          "edge `%.*s` belongs to another region, too",
                           GL_STR_ARG(gl_flow_read_clip(id)));
     } else {
         gl_map_add(owned, id, (void *)(uintptr_t)edge);
@@ -205,12 +209,13 @@ static void read_mutable(struct gl_manifest *m, gl_jnode region, struct gl_regio
     r->mutable_edges = gl_manifest_texts(m, region, "mutable_edges");
     if (r->is_fanout) {
         if (r->mutable_edges.n > 0) {
-            gl_manifest_error(m, n, NULL, "a region of checkpoint_fanout has no `mutable_edges`");
+            gl_manifest_error(m, n, NULL, GL_REASON_REGION_EDGES_UNWANTED,
+                              "a region of checkpoint_fanout has no `mutable_edges`");
         }
         return;
     }
     if (r->mutable_edges.n == 0) {
-        gl_manifest_error(m, region, "mutable_edges",
+        gl_manifest_error(m, region, "mutable_edges", GL_REASON_MISSING,
                           "replace_path needs `mutable_edges`: those from controller to exit that "
                           "may be replaced");
     }
@@ -259,7 +264,8 @@ static bool read_regions(struct gl_manifest *m, gl_jnode dynamic, const struct g
             continue;
         }
         if (gl_map_find(&ids, regions[n].id) != NULL) {
-            gl_manifest_error(m, e, "id", "there is another region with the id `%.*s`",
+            gl_manifest_error(m, e, "id", GL_REASON_ID_TAKEN,
+                              "there is another region with the id `%.*s`",
                               GL_STR_ARG(regions[n].id));
             continue;
         }
@@ -301,7 +307,8 @@ static bool is_dynamic(struct gl_manifest *m, gl_jnode dynamic)
         return false;
     }
     if (mode == 1 && !enabled) {
-        gl_manifest_error(m, m->graph, "mode", "`dynamic_dag` needs `dynamic.enabled: true`");
+        gl_manifest_error(m, m->graph, "mode", GL_REASON_DYNAMIC_DISABLED,
+                          "`dynamic_dag` needs `dynamic.enabled: true`");
         return false;
     }
     if (enabled && mode == 0 && gl_manifest_get(m, m->graph, "mode") != NULL) {
@@ -312,7 +319,7 @@ static bool is_dynamic(struct gl_manifest *m, gl_jnode dynamic)
     if (enabled) {
         (void)gl_manifest_word(m, dynamic, "apply_at", times, &time);
         if (gl_manifest_get(m, dynamic, "apply_at") == NULL) {
-            gl_manifest_error(m, dynamic, "apply_at",
+            gl_manifest_error(m, dynamic, "apply_at", GL_REASON_MISSING,
                               "it is missing: it must be \"between_steps\"");
         }
     }

@@ -9,9 +9,9 @@ static gl_str edge_end(struct gl_manifest *m, gl_jnode edge, const char *key, co
     gl_str id = gl_json_str(m->r.j, n, m->r.a);
 
     if (n == NULL) {
-        gl_manifest_error(m, edge, key, "it is missing: the id of an agent");
+        gl_manifest_error(m, edge, key, GL_REASON_MISSING, "it is missing: the id of an agent");
     } else if (gl_map_find(&m->by_id, id) == NULL) {
-        gl_manifest_error(m, n, NULL, "there is no agent `%.*s`%s",
+        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_AGENT, "there is no agent `%.*s`%s",
                           GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->by_id, id));
         id.n = 0;
     }
@@ -27,7 +27,7 @@ static void read_conditions(struct gl_manifest *m, gl_jnode edge, struct gl_rout
         return;
     }
     if (gl_route_check(m->r.j, n, &why) != 0) {
-        gl_manifest_error(m, n, NULL, "%s", why.text);
+        gl_manifest_error(m, n, NULL, why.reason, "%s", why.text);
         return;
     }
     ret->conditions = gl_manifest_compact(m, n);
@@ -38,14 +38,15 @@ static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_route *ret)
     const char *key;
 
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, n, NULL, "expected an edge, not %s", gl_json_type_name(n));
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an edge, not %s",
+                          gl_json_type_name(n));
         return false;
     }
     key = gl_manifest_get(m, n, "message_type") != NULL ? "message_type" : "event";
     ret->from_node = edge_end(m, n, "from_node", "from");
     ret->to_node = edge_end(m, n, "to_node", "to");
     if (gl_manifest_get(m, n, key) == NULL) {
-        gl_manifest_error(m, n, "message_type",
+        gl_manifest_error(m, n, "message_type", GL_REASON_MISSING,
                           "it is missing: the type of the messages that go this way, `*` for all");
     } else {
         (void)gl_manifest_text(m, n, key, &ret->type);
@@ -72,7 +73,8 @@ static struct gl_route *place_of(struct gl_manifest *m, gl_jnode n, const struct
         return fresh;
     }
     if (m->form == GL_MANIFEST_SUBMITTED) {
-        gl_manifest_error(m, n, NULL, "there is another edge with the id `%.*s`",
+        gl_manifest_error(m, n, NULL, GL_REASON_ID_TAKEN,
+                          "there is another edge with the id `%.*s`",
                           GL_STR_ARG(gl_flow_read_clip(edge->id)));
         return NULL;
     }
@@ -101,7 +103,8 @@ static size_t read_list(struct gl_manifest *m, gl_jnode list, struct gl_route *r
 static gl_jnode edge_list(struct gl_manifest *m, gl_jnode n)
 {
     if (n != NULL && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, n, NULL, "expected a list of edges, not %s", gl_json_type_name(n));
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected a list of edges, not %s",
+                          gl_json_type_name(n));
         return NULL;
     }
     return n;
@@ -159,7 +162,7 @@ void gl_manifest_edges(struct gl_manifest *m)
         const struct gl_manifest_node *from = gl_map_find(&m->by_id, routes[i].from_node);
 
         if (agents[from - m->nodes].terminal_sink) {
-            gl_manifest_error(m, from->config, "terminal_sink",
+            gl_manifest_error(m, from->config, "terminal_sink", GL_REASON_SINK_HAS_EDGES,
                               "a `terminal_sink` has no outgoing edges, but `%.*s` leads from it",
                               GL_STR_ARG(gl_flow_read_clip(routes[i].id)));
         }

@@ -33,20 +33,21 @@ static bool check_version(struct gl_manifest *m, bool *ret_catalog)
         return true;
     }
     if (gl_str_starts(version, GL_S("mn.workflow.source/"))) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, n, NULL, GL_REASON_FORM_UNSUPPORTED,
                           "this is the source of a workflow (`%.*s`), which MirrorNeuron's SDK "
                           "compiles and whose workers need that SDK; run what it was compiled to, "
                           "a manifest with apiVersion mn.workflow/v2",
                           GL_STR_ARG(gl_flow_read_clip(version)));
     } else if (gl_str_starts(version, GL_S("blueprint/"))) {
         gl_manifest_error(
-            m, n, NULL,
+            m, n, NULL, GL_REASON_FORM_UNSUPPORTED,
             "this is a blueprint (`%.*s`), whose workflow stands in a file of its own: "
             "this release does not read it; run a manifest with apiVersion "
             "mn.workflow/v2",
             GL_STR_ARG(gl_flow_read_clip(version)));
     } else {
-        gl_manifest_error(m, n, NULL, "expected mn.workflow/v2 or mn.workflow/v1, not `%.*s`",
+        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_WORD,
+                          "expected mn.workflow/v2 or mn.workflow/v1, not `%.*s`",
                           GL_STR_ARG(gl_flow_read_clip(version)));
     }
     return false;
@@ -60,7 +61,8 @@ static bool lower_catalog(struct gl_manifest *m)
     m->form = GL_MANIFEST_CATALOG;
     m->graph = gl_manifest_object(m, m->root, "workflow");
     if (m->graph == NULL) {
-        gl_manifest_error(m, m->root, "workflow", "it is missing: the steps and their edges");
+        gl_manifest_error(m, m->root, "workflow", GL_REASON_MISSING,
+                          "it is missing: the steps and their edges");
     }
     m->steps_at = gl_manifest_get(m, m->graph, "steps");
     m->graph_edges_at = gl_manifest_get(m, m->graph, "edges");
@@ -83,8 +85,9 @@ static void refuse_mixture(struct gl_manifest *m)
         gl_jnode n = gl_json_get(m->r.j, m->root, old[i]);
 
         if (n != NULL) {
-            gl_manifest_error(m, n, NULL, "a manifest with `flow` has no `%s` at its root%s",
-                              old[i], i < 2 ? ": it stands in `flow`" : "; write type \"service\"");
+            gl_manifest_error(m, n, NULL, GL_REASON_FORM_UNSUPPORTED,
+                              "a manifest with `flow` has no `%s` at its root%s", old[i],
+                              i < 2 ? ": it stands in `flow`" : "; write type \"service\"");
         }
     }
 }
@@ -121,8 +124,8 @@ static void index_bindings(struct gl_manifest *m)
         gl_str key = gl_json_str(m->r.j, e, m->r.a);
 
         if (!gl_json_is(gl_json_value(e), GL_JSON_OBJECT)) {
-            gl_manifest_error(m, gl_json_value(e), NULL, "expected an object, not %s",
-                              gl_json_type_name(gl_json_value(e)));
+            gl_manifest_error(m, gl_json_value(e), NULL, GL_REASON_WRONG_TYPE,
+                              "expected an object, not %s", gl_json_type_name(gl_json_value(e)));
         } else if (gl_map_find(&m->binding_by, key) == NULL) {
             gl_map_add(&m->binding_by, key, (void *)(uintptr_t)e);
         }
@@ -134,13 +137,13 @@ bool gl_manifest_lower(struct gl_manifest *m)
     bool is_catalog = false;
 
     if (!gl_json_is(m->root, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, m->root, NULL, "expected a manifest, an object, not %s",
-                          gl_json_type_name(m->root));
+        gl_manifest_error(m, m->root, NULL, GL_REASON_WRONG_TYPE,
+                          "expected a manifest, an object, not %s", gl_json_type_name(m->root));
         return false;
     }
     if (m->r.j->depth > GL_VALUE_DEPTH_MAX) {
-        gl_manifest_error(m, m->root, NULL, "the manifest is nested deeper than %d levels",
-                          GL_VALUE_DEPTH_MAX);
+        gl_manifest_error(m, m->root, NULL, GL_REASON_TOO_LARGE,
+                          "the manifest is nested deeper than %d levels", GL_VALUE_DEPTH_MAX);
         return false;
     }
     if (!check_version(m, &is_catalog) || !(is_catalog ? lower_catalog(m) : lower_rest(m))) {

@@ -14,9 +14,9 @@ static gl_str node_id(struct gl_manifest *m, gl_jnode n)
 
     if (ret.n == 0) {
         gl_manifest_error(m, n, m->form == GL_MANIFEST_BINDINGS ? "id" : "node_id",
-                          "it is missing: each agent has a name");
+                          GL_REASON_MISSING, "it is missing: each agent has a name");
     } else if (!gl_str_is_id(ret)) {
-        gl_manifest_error(m, id != NULL ? id : n, NULL,
+        gl_manifest_error(m, id != NULL ? id : n, NULL, GL_REASON_NAME_INVALID,
                           "`%.*s` is no id: it has 1 to 128 ASCII letters, digits, _ . and -, and "
                           "does not start with . or -",
                           GL_STR_ARG(gl_flow_read_clip(ret)));
@@ -31,7 +31,8 @@ static void add_node(struct gl_manifest *m, gl_jnode n)
     struct gl_manifest_node *node = &m->nodes[m->nodes_n], *same;
 
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, n, NULL, "expected an agent, an object, not %s", gl_json_type_name(n));
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an agent, an object, not %s",
+                          gl_json_type_name(n));
         return;
     }
     node->id = node_id(m, n);
@@ -40,8 +41,8 @@ static void add_node(struct gl_manifest *m, gl_jnode n)
     }
     same = gl_map_find(&m->by_id, node->id);
     if (same != NULL && (m->form == GL_MANIFEST_SUBMITTED || m->form == GL_MANIFEST_OLDER)) {
-        gl_manifest_error(m, n, NULL, "there is another agent with the id `%.*s`",
-                          GL_STR_ARG(node->id));
+        gl_manifest_error(m, n, NULL, GL_REASON_ID_TAKEN,
+                          "there is another agent with the id `%.*s`", GL_STR_ARG(node->id));
         return;
     }
     if (same != NULL && m->form == GL_MANIFEST_CATALOG && gl_manifest_note_kept(m)) {
@@ -94,15 +95,16 @@ static void list_nodes(struct gl_manifest *m)
     uint64_t count = has_bindings ? count_workers(m) : gl_json_is(n, GL_JSON_ARRAY) ? n->count : 0;
 
     if (n != NULL && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, n, NULL, "expected a list of agents, not %s", gl_json_type_name(n));
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected a list of agents, not %s",
+                          gl_json_type_name(n));
         return;
     }
     if (count == 0 || count > GL_AGENTS_MAX) {
         const char *const where[] = {"agents.nodes", "flow.nodes", "runtime.bindings", "nodes"};
 
         gl_manifest_error(m, n != NULL ? n : m->root, n != NULL ? NULL : where[m->form],
-                          "a bundle has 1 to %d agents, not %llu", GL_AGENTS_MAX,
-                          (unsigned long long)count);
+                          GL_REASON_TOO_MANY_AGENTS, "a bundle has 1 to %d agents, not %llu",
+                          GL_AGENTS_MAX, (unsigned long long)count);
         return;
     }
     m->nodes = GL_NEW_ARRAY(m->r.a, struct gl_manifest_node, count + 1);
@@ -157,18 +159,18 @@ static void read_kind(struct gl_manifest *m, struct gl_manifest_node *node)
         node->is_declared = true;
     } else if (n == NULL && gl_manifest_asks(gl_manifest_get(m, node->n, "uses"))) {
         gl_manifest_error(
-            m, node->n, "uses",
+            m, node->n, "uses", GL_REASON_FORM_UNSUPPORTED,
             "it takes an agent from a template, which MirrorNeuron's SDK resolves and "
             "this release does not; write `agent_type` and `config`");
     } else if (n == NULL) {
-        gl_manifest_error(m, node->n, "agent_type",
+        gl_manifest_error(m, node->n, "agent_type", GL_REASON_MISSING,
                           "it is missing: executor, aggregator, router, sensor or module");
     } else if (gl_str_is(word, "step_source") || gl_str_is(word, "step_join") ||
                gl_str_is(word, "step_sink")) {
-        gl_manifest_error(m, n, NULL, "agents of the type `%.*s` are not in this release",
-                          GL_STR_ARG(word));
+        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
+                          "agents of the type `%.*s` are not in this release", GL_STR_ARG(word));
     } else if (!kind_of(word, &node->kind)) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_AGENT_TYPE,
                           "there are no agents of the type `%.*s`: executor, aggregator, router, "
                           "sensor and module are known%s",
                           GL_STR_ARG(gl_flow_read_clip(word)), near_kind(m, word));
@@ -199,7 +201,8 @@ static void read_template_type(struct gl_manifest *m, const struct gl_manifest_n
     word = word == 5 ? 3 : word;
     a->template_type = gl_str_of(words[word]);
     if (node->is_declared && (fits[node->kind] >> word & 1) == 0) {
-        gl_manifest_error(m, node->n, key, "%s %s cannot be of the template `%s`",
+        gl_manifest_error(m, node->n, key, GL_REASON_WRONG_TEMPLATE,
+                          "%s %s cannot be of the template `%s`",
                           node->kind == GL_AGENT_AGGREGATOR ? "an" : "a",
                           gl_agent_kind_words[node->kind], words[word]);
     }
@@ -212,7 +215,8 @@ static void refuse(struct gl_manifest *m, gl_jnode obj, const char *key, const c
     gl_jnode n = gl_manifest_get(m, obj, key);
 
     if (gl_manifest_asks(n)) {
-        gl_manifest_error(m, n, NULL, "it asks for %s, which this release does not do", what);
+        gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
+                          "it asks for %s, which this release does not do", what);
     }
 }
 
@@ -226,10 +230,10 @@ static void read_resources(struct gl_manifest *m, gl_jnode node)
         gl_jnode n = gl_manifest_get(m, r, scalars[i]);
 
         if (n != NULL && (!gl_json_is(n, GL_JSON_NUMBER) || gl_json_raw(m->r.j, n).p[0] == '-')) {
-            gl_manifest_error(m, n, NULL, "expected a number from 0 on");
+            gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE, "expected a number from 0 on");
         } else if (i == 3 && n != NULL && !gl_str_is(gl_json_raw(m->r.j, n), "0") &&
                    !gl_str_is(gl_json_raw(m->r.j, n), "0.0")) {
-            gl_manifest_error(m, n, NULL,
+            gl_manifest_error(m, n, NULL, GL_REASON_UNSUPPORTED,
                               "it asks for a device, which this release does not give out");
         } else if (i < GL_MANIFEST_IDLE_RESOURCES && n != NULL) {
             m->idle_resources[i]++;
@@ -239,7 +243,7 @@ static void read_resources(struct gl_manifest *m, gl_jnode node)
     refuse(m, r, "ports", "ports");
     refuse(m, r, "volumes", "volumes");
     if (gl_manifest_text(m, r, "runtime_driver", &driver) && !gl_str_is(driver, "host_local")) {
-        gl_manifest_error(m, r, "runtime_driver",
+        gl_manifest_error(m, r, "runtime_driver", GL_REASON_UNSUPPORTED,
                           "it asks for the driver `%.*s`; this release has only host_local",
                           GL_STR_ARG(gl_flow_read_clip(driver)));
     }

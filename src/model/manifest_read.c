@@ -66,7 +66,8 @@ static void add_mistyped(struct gl_manifest *m, gl_jnode n, const char *key, cha
     }
 }
 
-void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, const char *fmt, ...)
+void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum gl_reason reason,
+                       const char *fmt, ...)
 {
     char text[GL_WHY_BYTES];
     struct gl_flow_path at = {.field = key};
@@ -88,7 +89,7 @@ void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, const
         add_mistyped(m, n, key, text);
     }
     at.of = gl_manifest_path(m, n);
-    gl_flow_read_error(&m->r, m->is_rewritten ? NULL : n, at, "%s", text);
+    gl_flow_read_error(&m->r, m->is_rewritten ? NULL : n, at, reason, "%s", text);
 }
 
 enum { NOTES_MAX = 32 };
@@ -169,7 +170,7 @@ bool gl_manifest_asks(gl_jnode n)
 
 static void wrong_type(struct gl_manifest *m, gl_jnode n, const char *what)
 {
-    gl_manifest_error(m, n, NULL, "expected %s, not %s", what,
+    gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected %s, not %s", what,
                       gl_json_is(n, GL_JSON_STRING) ? "text" : gl_json_type_name(n));
 }
 
@@ -187,7 +188,7 @@ bool gl_manifest_text(struct gl_manifest *m, gl_jnode obj, const char *key, gl_s
     }
     text = gl_json_str(m->r.j, n, m->r.a);
     if (gl_str_trim(text).n == 0) {
-        gl_manifest_error(m, n, NULL, "the text is empty");
+        gl_manifest_error(m, n, NULL, GL_REASON_EMPTY_TEXT, "the text is empty");
         return false;
     }
     *ret = text;
@@ -206,8 +207,9 @@ bool gl_manifest_int(struct gl_manifest *m, gl_jnode obj, const char *key, int64
     if (!gl_json_i64(m->r.j, n, &v) || v < lo || v > hi) {
         bool is_number = gl_json_is(n, GL_JSON_NUMBER);
 
-        gl_manifest_error(m, n, NULL, "expected a whole number from %lld to %lld%s%s",
-                          (long long)lo, (long long)hi, is_number ? "" : ", not ",
+        gl_manifest_error(m, n, NULL, GL_REASON_OUT_OF_RANGE,
+                          "expected a whole number from %lld to %lld%s%s", (long long)lo,
+                          (long long)hi, is_number ? "" : ", not ",
                           is_number                       ? ""
                           : gl_json_is(n, GL_JSON_STRING) ? "text"
                                                           : gl_json_type_name(n));
@@ -243,11 +245,13 @@ bool gl_manifest_seconds(struct gl_manifest *m, gl_jnode obj, const char *key, g
         return false;
     }
     if (!gl_json_is(n, GL_JSON_NUMBER) || !gl_when_parse_span(gl_json_raw(m->r.j, n), &v)) {
-        gl_manifest_error(m, n, NULL, "expected a number of seconds, at most ten years");
+        gl_manifest_error(m, n, NULL, GL_REASON_NOT_A_DURATION,
+                          "expected a number of seconds, at most ten years");
         return false;
     }
     if (v < lo) {
-        gl_manifest_error(m, n, NULL, "the shortest time here is %g seconds", (double)lo / 1000);
+        gl_manifest_error(m, n, NULL, GL_REASON_TOO_SHORT, "the shortest time here is %g seconds",
+                          (double)lo / 1000);
         return false;
     }
     *ret = v;
@@ -293,9 +297,9 @@ bool gl_manifest_word(struct gl_manifest *m, gl_jnode obj, const char *key,
         gl_near_offer(&near, gl_str_of(words[i]));
         gl_buf_fmt(&list, "%s%s", i > 0 ? ", " : "", words[i]);
     }
-    gl_manifest_error(m, n, NULL, "`%.*s` is not %s%.*s%s", GL_STR_ARG(gl_flow_read_clip(word)),
-                      words[1] != NULL ? "one of " : "", GL_STR_ARG(gl_buf_view(&list)),
-                      gl_flow_read_near(&m->r, &near));
+    gl_manifest_error(m, n, NULL, GL_REASON_UNKNOWN_WORD, "`%.*s` is not %s%.*s%s",
+                      GL_STR_ARG(gl_flow_read_clip(word)), words[1] != NULL ? "one of " : "",
+                      GL_STR_ARG(gl_buf_view(&list)), gl_flow_read_near(&m->r, &near));
     gl_buf_done(&list);
     return false;
 }
@@ -357,7 +361,7 @@ struct gl_strs gl_manifest_texts(struct gl_manifest *m, gl_jnode obj, const char
     items = GL_NEW_ARRAY(m->r.a, gl_str, n->count);
     for (gl_jnode e = gl_json_first(m->r.j, n); e; e = gl_json_after(m->r.j, n, e)) {
         if (!gl_json_is(e, GL_JSON_STRING) || e->end - e->start <= 2) {
-            gl_manifest_error(m, e, NULL, "expected text that is not empty");
+            gl_manifest_error(m, e, NULL, GL_REASON_EMPTY_TEXT, "expected text that is not empty");
             continue;
         }
         items[ret.n++] = gl_json_str(m->r.j, e, m->r.a);
@@ -391,7 +395,7 @@ bool gl_manifest_spread(struct gl_manifest *m, gl_jnode n, size_t bytes)
         return true;
     }
     if (was_fine) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, n, NULL, GL_REASON_TOO_LARGE,
                           "this is given to so many agents that the compiled bundle would have "
                           "more than %d bytes",
                           GL_FLOW_BYTES_MAX);

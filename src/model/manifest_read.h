@@ -81,8 +81,8 @@ struct gl_manifest {
 };
 
 /* `key`: of a field of `n` that is missing or wrong as a whole; NULL: `n` itself. */
-void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+void gl_manifest_error(struct gl_manifest *m, gl_jnode n, const char *key, enum gl_reason reason,
+                       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* What is accepted, but done otherwise than it is written. */
 void gl_manifest_note(struct gl_manifest *m, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));

@@ -120,8 +120,8 @@ static bool add_seed(struct seeder *s, gl_jnode at, gl_str agent, gl_str text)
     struct gl_seed seed = {.agent = agent, .message = text};
 
     if (s->seeds.n / sizeof(seed) >= GL_JOB_LETTERS_MAX) {
-        gl_manifest_error(s->m, at, NULL, "a job begins with at most %d messages",
-                          GL_JOB_LETTERS_MAX);
+        gl_manifest_error(s->m, at, NULL, GL_REASON_TOO_MANY,
+                          "a job begins with at most %d messages", GL_JOB_LETTERS_MAX);
         return false;
     }
     if (!gl_manifest_spread(s->m, at, text.n + agent.n + 32)) {
@@ -140,8 +140,8 @@ static void seed_from(struct seeder *s, gl_str agent, gl_jnode n)
         return;
     }
     if (n->count > GL_INBOX_MAX) {
-        gl_manifest_error(s->m, n, NULL, "at most %d messages can wait for one agent",
-                          GL_INBOX_MAX);
+        gl_manifest_error(s->m, n, NULL, GL_REASON_TOO_MANY,
+                          "at most %d messages can wait for one agent", GL_INBOX_MAX);
         return;
     }
     for (gl_jnode e = gl_json_first(j, n); e; e = gl_json_after(j, n, e)) {
@@ -232,7 +232,8 @@ static void seed_named(struct seeder *s, struct gl_strs named, struct gl_map *do
         if (node == NULL) {
             gl_jnode at = m->entrypoints_at != NULL ? m->entrypoints_at : m->bindings_at;
 
-            gl_manifest_error(m, gl_manifest_element(m, at, i), NULL, "there is no agent `%.*s`%s",
+            gl_manifest_error(m, gl_manifest_element(m, at, i), NULL, GL_REASON_UNKNOWN_AGENT,
+                              "there is no agent `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(named.items[i])),
                               gl_manifest_near(m, &m->by_id, named.items[i]));
         } else if (gl_map_find(done, node->id) == NULL) {
@@ -257,7 +258,7 @@ static void seed_roots(struct seeder *s, struct gl_map *done)
         seed_agent(s, m->nodes[0].id);
     }
     if (gl_map_count(done) == 0) {
-        gl_manifest_error(m, m->root, "entrypoints",
+        gl_manifest_error(m, m->root, "entrypoints", GL_REASON_MISSING,
                           "nothing starts this job: name the agents that get the first messages in "
                           "`%s`, or give one the role root",
                           m->form == GL_MANIFEST_CATALOG ? "agents.entrypoints" : "entrypoints");
@@ -300,7 +301,8 @@ static void index_inputs(struct gl_manifest *m)
     gl_jnode n = m->inputs_at;
 
     if (n != NULL && !gl_json_is(n, GL_JSON_OBJECT) && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, n, NULL, "expected messages by agent, or a list of them, not %s",
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE,
+                          "expected messages by agent, or a list of them, not %s",
                           gl_json_type_name(n));
     }
     for (gl_jnode e = gl_json_is(n, GL_JSON_OBJECT) ? gl_json_first(m->r.j, n) : NULL; e;
@@ -322,7 +324,8 @@ void gl_manifest_seeds(struct gl_manifest *m)
 
     if (m->given->overlay.n > 0) {
         if (gl_json_parse(&s.over.j, m->given->overlay, GL_ARG_BYTES_MAX, m->r.a, &why) != 0) {
-            gl_manifest_error(m, m->root, NULL, "what is laid over the inputs: %s", why.text);
+            gl_manifest_error(m, m->root, NULL, GL_REASON_INPUTS_OVERLAY,
+                              "what is laid over the inputs: %s", why.text);
             return;
         }
         s.over.is_given = true;

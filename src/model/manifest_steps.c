@@ -83,7 +83,7 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
         if (gl_map_find(&m->by_id, all.items[i]) == NULL) {
             gl_jnode list = gl_manifest_get(m, step, "agent_ids");
 
-            gl_manifest_error(m, gl_manifest_element(m, list, i), NULL,
+            gl_manifest_error(m, gl_manifest_element(m, list, i), NULL, GL_REASON_UNKNOWN_AGENT,
                               "there is no agent `%.*s`%s",
                               GL_STR_ARG(gl_flow_read_clip(all.items[i])),
                               gl_manifest_near(m, &m->by_id, all.items[i]));
@@ -99,7 +99,7 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
         (void)(gl_manifest_text(m, step, "agent_id", &asked) ||
                gl_manifest_text(m, step, "run", &asked));
         asked = asked.n > 0 ? asked : id;
-        gl_manifest_error(m, step, NULL,
+        gl_manifest_error(m, step, NULL, GL_REASON_UNKNOWN_AGENT,
                           "no agent does it: there is none called `%.*s`%s; name one in `agent_id`",
                           GL_STR_ARG(gl_flow_read_clip(asked)),
                           gl_manifest_near(m, &m->by_id, asked));
@@ -112,11 +112,12 @@ struct gl_strs gl_manifest_step_agents(struct gl_manifest *m, gl_jnode step, gl_
 static bool read_id(struct gl_manifest *m, struct gl_manifest_step *s)
 {
     if (!gl_json_is(s->n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, s->n, NULL, "expected a step, not %s", gl_json_type_name(s->n));
+        gl_manifest_error(m, s->n, NULL, GL_REASON_WRONG_TYPE, "expected a step, not %s",
+                          gl_json_type_name(s->n));
         return false;
     }
     if (gl_manifest_get(m, s->n, "id") == NULL) {
-        gl_manifest_error(m, s->n, "id", "it is missing: each step has one");
+        gl_manifest_error(m, s->n, "id", GL_REASON_MISSING, "it is missing: each step has one");
         return false;
     }
     if (!gl_manifest_text(m, s->n, "id", &s->id)) {
@@ -124,14 +125,14 @@ static bool read_id(struct gl_manifest *m, struct gl_manifest_step *s)
     }
     if (s->id.p[0] == '@' || !gl_str_is_step_id(s->id)) {
         gl_manifest_error(
-            m, s->n, "id",
+            m, s->n, "id", GL_REASON_NAME_INVALID,
             "an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins with a "
             "letter, a digit or _");
         return false;
     }
     if (gl_map_find(&m->steps_by, s->id) != NULL) {
-        gl_manifest_error(m, s->n, "id", "there is another step with the id `%.*s`",
-                          GL_STR_ARG(s->id));
+        gl_manifest_error(m, s->n, "id", GL_REASON_ID_TAKEN,
+                          "there is another step with the id `%.*s`", GL_STR_ARG(s->id));
         return false;
     }
     return true;
@@ -142,12 +143,13 @@ static gl_jnode step_list(struct gl_manifest *m)
     gl_jnode n = m->steps_at;
 
     if (n != NULL && !gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, n, NULL, "expected a list of steps, not %s", gl_json_type_name(n));
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected a list of steps, not %s",
+                          gl_json_type_name(n));
         return NULL;
     }
     if (n != NULL && n->count + m->nodes_n > GL_STEPS_MAX) {
-        gl_manifest_error(m, n, NULL, "there are at most %d steps and agents together",
-                          GL_STEPS_MAX);
+        gl_manifest_error(m, n, NULL, GL_REASON_TOO_MANY_STEPS,
+                          "there are at most %d steps and agents together", GL_STEPS_MAX);
         return NULL;
     }
     return n;
@@ -205,7 +207,7 @@ static struct gl_manifest_step *edge_end(struct gl_manifest *m, gl_jnode edge, c
     gl_str id;
 
     if (gl_manifest_get(m, edge, key) == NULL) {
-        gl_manifest_error(m, edge, key, "it is missing: the id of a step");
+        gl_manifest_error(m, edge, key, GL_REASON_MISSING, "it is missing: the id of a step");
         return NULL;
     }
     if (!gl_manifest_text(m, edge, key, &id)) {
@@ -213,8 +215,9 @@ static struct gl_manifest_step *edge_end(struct gl_manifest *m, gl_jnode edge, c
     }
     s = gl_map_find(&m->steps_by, id);
     if (s == NULL) {
-        gl_manifest_error(m, gl_manifest_get(m, edge, key), NULL, "there is no step `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(id)), gl_manifest_near(m, &m->steps_by, id));
+        gl_manifest_error(m, gl_manifest_get(m, edge, key), NULL, GL_REASON_UNKNOWN_STEP,
+                          "there is no step `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(id)),
+                          gl_manifest_near(m, &m->steps_by, id));
     }
     return s;
 }
@@ -224,7 +227,8 @@ static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_manifest_edge
     struct gl_manifest_step *from, *to;
 
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, n, NULL, "expected an edge, not %s", gl_json_type_name(n));
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected an edge, not %s",
+                          gl_json_type_name(n));
         return false;
     }
     from = edge_end(m, n, "from");
@@ -233,8 +237,8 @@ static bool read_edge(struct gl_manifest *m, gl_jnode n, struct gl_manifest_edge
         return false;
     }
     if (from == to) {
-        gl_manifest_error(m, n, NULL, "the edge leads from step `%.*s` to itself",
-                          GL_STR_ARG(from->id));
+        gl_manifest_error(m, n, NULL, GL_REASON_SELF_DEPENDENCY,
+                          "the edge leads from step `%.*s` to itself", GL_STR_ARG(from->id));
         return false;
     }
     *ret = (struct gl_manifest_edge){.n = n,
@@ -257,7 +261,7 @@ static size_t read_edges(struct gl_manifest *m, struct gl_manifest_edge **ret)
         return 0;
     }
     if (!gl_json_is(list, GL_JSON_ARRAY)) {
-        gl_manifest_error(m, list, NULL, "expected a list of edges, not %s",
+        gl_manifest_error(m, list, NULL, GL_REASON_WRONG_TYPE, "expected a list of edges, not %s",
                           gl_json_type_name(list));
         return 0;
     }
@@ -269,7 +273,8 @@ static size_t read_edges(struct gl_manifest *m, struct gl_manifest_edge **ret)
             continue;
         }
         if (gl_map_find(&m->edges_by, edge->id) != NULL) {
-            gl_manifest_error(m, e, "id", "there is another edge with the id `%.*s`",
+            gl_manifest_error(m, e, "id", GL_REASON_ID_TAKEN,
+                              "there is another edge with the id `%.*s`",
                               GL_STR_ARG(gl_flow_read_clip(edge->id)));
             continue;
         }
@@ -325,8 +330,8 @@ static void take_needs(struct gl_manifest *m, struct gl_step_spec *s, uint32_t n
         out[k++] = (struct gl_step_edge){.id = edges[i]->id, .accepts = edges[i]->accepts};
     }
     if (k > GL_NEEDS_MAX) {
-        gl_manifest_error(m, m->steps[number].n, NULL, "at most %d steps can lead to one",
-                          GL_NEEDS_MAX);
+        gl_manifest_error(m, m->steps[number].n, NULL, GL_REASON_TOO_MANY,
+                          "at most %d steps can lead to one", GL_NEEDS_MAX);
         k = 0;
     }
     s->needs_n = k;
@@ -353,7 +358,7 @@ static void compile_step(struct gl_manifest *m, uint32_t number)
     gl_manifest_control(m, source->n, node, s);
     gl_manifest_rule(m, source->n, s->needs_n, s);
     if (s->needs_n == 0 && gl_manifest_asks(gl_manifest_get(m, source->n, "needs"))) {
-        gl_manifest_error(m, source->n, "needs",
+        gl_manifest_error(m, source->n, "needs", GL_REASON_FORM_UNSUPPORTED,
                           "this form has no `needs`: what a step waits for are the edges to it");
     }
 }

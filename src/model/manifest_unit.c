@@ -22,7 +22,7 @@ static gl_str last_part(gl_str s)
 
 static void refuse_runner(struct gl_manifest *m, gl_jnode config, gl_str name, const char *what)
 {
-    gl_manifest_error(m, config, "runner_module",
+    gl_manifest_error(m, config, "runner_module", GL_REASON_UNSUPPORTED,
                       "it asks for %s (%.*s), which this release does not have; "
                       "MirrorNeuron.Runner.HostLocal runs as a process of the node",
                       what, GL_STR_ARG(gl_flow_read_clip(name)));
@@ -47,7 +47,7 @@ static void read_runner(struct gl_manifest *m, const struct gl_manifest_node *no
     } else if (gl_str_is(part, "OpenShell") || gl_str_is(part, "openshell")) {
         refuse_runner(m, node->config, name, "a sandbox");
     } else {
-        gl_manifest_error(m, node->config, "runner_module",
+        gl_manifest_error(m, node->config, "runner_module", GL_REASON_UNKNOWN_RUNNER,
                           "there is no runner `%.*s`; use MirrorNeuron.Runner.HostLocal",
                           GL_STR_ARG(gl_flow_read_clip(name)));
     }
@@ -59,15 +59,16 @@ static bool read_argument(struct gl_manifest *m, gl_jnode n, gl_str *ret)
 {
     if (gl_json_is(n, GL_JSON_OBJECT) || gl_json_is(n, GL_JSON_ARRAY) ||
         gl_json_is(n, GL_JSON_NULL)) {
-        gl_manifest_error(m, n, NULL, "expected text, not %s", gl_json_type_name(n));
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE, "expected text, not %s",
+                          gl_json_type_name(n));
         return false;
     }
     *ret = gl_json_is(n, GL_JSON_STRING) ? gl_json_str(m->r.j, n, m->r.a) : gl_json_raw(m->r.j, n);
     if (!gl_manifest_is_clean(*ret) || ret->n > GL_ARG_BYTES_MAX) {
-        gl_manifest_error(m, n, NULL,
-                          ret->n > GL_ARG_BYTES_MAX
-                              ? "it is longer than an argument of a program can be"
-                              : "the bytes 0 and 1 cannot be passed to a worker");
+        gl_manifest_error(
+            m, n, NULL, ret->n > GL_ARG_BYTES_MAX ? GL_REASON_TOO_LARGE : GL_REASON_NUL_BYTE,
+            ret->n > GL_ARG_BYTES_MAX ? "it is longer than an argument of a program can be"
+                                      : "the bytes 0 and 1 cannot be passed to a worker");
         return false;
     }
     return true;
@@ -91,7 +92,7 @@ static void read_command(struct gl_manifest *m, const struct gl_manifest_node *n
         argv[1] = GL_S("-lc");
         u->argv.n = read_argument(m, n, &argv[2]) ? 3 : 2;
     } else if (!gl_json_is(n, GL_JSON_ARRAY) || n->count == 0 || n->count > GL_ARGS_MAX) {
-        gl_manifest_error(m, n, NULL,
+        gl_manifest_error(m, n, NULL, GL_REASON_WRONG_TYPE,
                           "expected a program and its arguments as a list of 1 to %d texts, or "
                           "shell text",
                           GL_ARGS_MAX);
@@ -101,7 +102,7 @@ static void read_command(struct gl_manifest *m, const struct gl_manifest_node *n
         }
         u->argv.n = n->count;
         if (argv[0].n == 0) {
-            gl_manifest_error(m, n, NULL, "the program's name is empty");
+            gl_manifest_error(m, n, NULL, GL_REASON_EMPTY_PROGRAM, "the program's name is empty");
         }
     }
 }
@@ -119,13 +120,17 @@ static void read_variable(struct gl_manifest *m, gl_jnode key, gl_str *ret)
         value = gl_manifest_compact(m, n);
     }
     if (name.n == 0 || memchr(name.p, '=', name.n) != NULL || !gl_manifest_is_clean(name)) {
-        gl_manifest_error(m, key, NULL, "that is no name of an environment variable");
+        gl_manifest_error(m, key, NULL, GL_REASON_NAME_INVALID,
+                          "that is no name of an environment variable");
     } else if (gl_str_starts(name, GL_S("GLIA_"))) {
-        gl_manifest_error(m, key, NULL, "names that begin with GLIA_ are the runtime's own");
+        gl_manifest_error(m, key, NULL, GL_REASON_RESERVED_NAME,
+                          "names that begin with GLIA_ are the runtime's own");
     } else if (!gl_manifest_is_clean(value)) {
-        gl_manifest_error(m, n, NULL, "the bytes 0 and 1 cannot be passed to a worker");
+        gl_manifest_error(m, n, NULL, GL_REASON_NUL_BYTE,
+                          "the bytes 0 and 1 cannot be passed to a worker");
     } else if (name.n + value.n + 1 > GL_ARG_BYTES_MAX) {
-        gl_manifest_error(m, n, NULL, "it is longer than %d bytes: put it into a file of payloads/",
+        gl_manifest_error(m, n, NULL, GL_REASON_TOO_LARGE,
+                          "it is longer than %d bytes: put it into a file of payloads/",
                           GL_ARG_BYTES_MAX);
     } else {
         *ret = gl_str_fmt(m->r.a, "%.*s=%.*s", GL_STR_ARG(name), GL_STR_ARG(value));
@@ -156,7 +161,8 @@ static void read_env(struct gl_manifest *m, const struct gl_manifest_node *node,
     size_t i = 0;
 
     if (n != NULL && n->count >= GL_ENVS_MAX) {
-        gl_manifest_error(m, n, NULL, "a worker has at most %d variables", GL_ENVS_MAX - 1);
+        gl_manifest_error(m, n, NULL, GL_REASON_TOO_MANY, "a worker has at most %d variables",
+                          GL_ENVS_MAX - 1);
         return;
     }
     for (gl_jnode e = gl_json_first(m->r.j, n); e; e = gl_json_after(m->r.j, n, e)) {
@@ -172,7 +178,7 @@ static void read_env(struct gl_manifest *m, const struct gl_manifest_node *node,
     }
     u->env = (struct gl_strs){.items = env, .n = i};
     if (gl_flow_check_command_bytes(u) > GL_COMMAND_BYTES_MAX) {
-        gl_manifest_error(m, node->n, "config",
+        gl_manifest_error(m, node->n, "config", GL_REASON_TOO_LARGE,
                           "the command and its environment have more than %d bytes",
                           GL_COMMAND_BYTES_MAX);
     }
@@ -210,14 +216,15 @@ static void read_workdir(struct gl_manifest *m, const struct gl_manifest_node *n
     }
     path = without_slash(path);
     if (path.p[0] != '/' || path.n >= 4000 || !gl_manifest_is_clean(path)) {
-        gl_manifest_error(m, node->config, "workdir",
+        gl_manifest_error(m, node->config, "workdir", GL_REASON_NOT_ABSOLUTE,
                           "expected an absolute path: %.*s and what is below it are the workspace",
                           GL_STR_ARG(gl_flow_read_clip(root)));
     } else if (!is_below(path, without_slash(root), &below)) {
         u->cwd = path;
     } else if (below.n > 0 &&
                !gl_flow_check_file_path((gl_str){.p = below.p + 1, .n = below.n - 1})) {
-        gl_manifest_error(m, node->config, "workdir", "it leads out of the workspace");
+        gl_manifest_error(m, node->config, "workdir", GL_REASON_LEADS_OUT,
+                          "it leads out of the workspace");
     } else {
         u->cwd = gl_str_fmt(m->r.a, GL_MANIFEST_WORK "%.*s", GL_STR_ARG(below));
     }
@@ -294,7 +301,7 @@ static void read_pool(struct gl_manifest *m, const struct gl_manifest_node *node
     (void)gl_manifest_text(m, node->config, "pool", &pool);
     u->pool = gl_str_fmt(m->r.a, "executor.%.*s", GL_STR_ARG(pool));
     if (!gl_str_is_id(u->pool)) {
-        gl_manifest_error(m, node->config, "pool",
+        gl_manifest_error(m, node->config, "pool", GL_REASON_NAME_INVALID,
                           "a pool's name has letters, digits, _ . and -, not more than %d",
                           GL_ID_BYTES_MAX - 9);
     }

@@ -119,7 +119,7 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
     u->target = is_all(u->target) ? GL_S("") : tidy_path(u->target);
     if (u->source.n > 0 &&
         (!gl_flow_check_file_path(u->source) || !gl_manifest_is_clean(u->source))) {
-        gl_manifest_error(m, source, NULL,
+        gl_manifest_error(m, source, NULL, GL_REASON_LEADS_OUT,
                           "the source `%.*s` leads out of payloads/: give a path below it, without "
                           "`..`",
                           GL_STR_ARG(gl_flow_read_clip(u->source)));
@@ -127,7 +127,7 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
     }
     if (u->target.n > 0 &&
         (!gl_flow_check_file_path(u->target) || !gl_manifest_is_clean(u->target))) {
-        gl_manifest_error(m, target, NULL,
+        gl_manifest_error(m, target, NULL, GL_REASON_LEADS_OUT,
                           "the target `%.*s` leads out of the workspace: give a path below it, "
                           "without `..`",
                           GL_STR_ARG(gl_flow_read_clip(u->target)));
@@ -138,7 +138,8 @@ static bool check_upload(struct gl_manifest *m, gl_jnode n, struct gl_upload *u)
         return false; /* nothing is wrong, and nothing is to be copied */
     }
     if (u->source.n > 0 && !has(m, u->source)) {
-        gl_manifest_error(m, source, NULL, "there is no file or folder `%.*s` in payloads/%s",
+        gl_manifest_error(m, source, NULL, GL_REASON_NO_SUCH_FILE,
+                          "there is no file or folder `%.*s` in payloads/%s",
                           GL_STR_ARG(gl_flow_read_clip(u->source)), near_payload(m, u->source));
         return false;
     }
@@ -156,11 +157,13 @@ static bool read_listed(struct gl_manifest *m, gl_jnode e, struct gl_upload *ret
         return check_upload(m, e, ret);
     }
     if (!gl_json_is(e, GL_JSON_OBJECT)) {
-        gl_manifest_error(m, e, NULL, "expected {source, target}, not %s", gl_json_type_name(e));
+        gl_manifest_error(m, e, NULL, GL_REASON_WRONG_TYPE, "expected {source, target}, not %s",
+                          gl_json_type_name(e));
         return false;
     }
     if (gl_manifest_get(m, e, "source") == NULL) {
-        gl_manifest_error(m, e, "source", "it is missing: a file or folder below payloads/");
+        gl_manifest_error(m, e, "source", GL_REASON_MISSING,
+                          "it is missing: a file or folder below payloads/");
         return false;
     }
     if (!gl_manifest_text(m, e, "source", &ret->source)) {
@@ -201,7 +204,8 @@ void gl_manifest_uploads(struct gl_manifest *m, const struct gl_manifest_node *n
 
     list = list != NULL ? list : gl_manifest_list(m, node->config, "uploads");
     if (list != NULL && list->count > GL_PAYLOADS_MAX) {
-        gl_manifest_error(m, list, NULL, "there are at most %d uploads", GL_PAYLOADS_MAX);
+        gl_manifest_error(m, list, NULL, GL_REASON_TOO_MANY, "there are at most %d uploads",
+                          GL_PAYLOADS_MAX);
         return;
     }
     uploads =
@@ -248,7 +252,7 @@ static bool is_from_payload(struct gl_manifest *m, gl_jnode e)
     if (gl_str_is(word, "payload") || gl_str_is(word, "payloads")) {
         return true;
     }
-    gl_manifest_error(m, e, gl_json_is(e, GL_JSON_OBJECT) ? "source" : NULL,
+    gl_manifest_error(m, e, gl_json_is(e, GL_JSON_OBJECT) ? "source" : NULL, GL_REASON_UNSUPPORTED,
                       "this release takes only skills that the bundle ships (source \"payload\"), "
                       "not from elsewhere");
     return false;
@@ -263,11 +267,13 @@ static bool read_skill(struct gl_manifest *m, gl_jnode e, struct gl_upload *ret,
         return false;
     }
     if (!gl_manifest_text(m, e, "name", &name) && !gl_manifest_text(m, e, "id", &name)) {
-        gl_manifest_error(m, e, "name", "it is missing: what the skill is called");
+        gl_manifest_error(m, e, "name", GL_REASON_MISSING,
+                          "it is missing: what the skill is called");
         return false;
     }
     if (!gl_str_is_id(name)) {
-        gl_manifest_error(m, e, "name", "a skill's name has letters, digits, _ . and -");
+        gl_manifest_error(m, e, "name", GL_REASON_NAME_INVALID,
+                          "a skill's name has letters, digits, _ . and -");
         return false;
     }
     ret->source = skill_folder(m, e, name);
@@ -293,7 +299,8 @@ void gl_manifest_skills(struct gl_manifest *m)
         return;
     }
     if (list->count > SKILLS_MAX) {
-        gl_manifest_error(m, list, NULL, "there are at most %d skills", SKILLS_MAX);
+        gl_manifest_error(m, list, NULL, GL_REASON_TOO_MANY, "there are at most %d skills",
+                          SKILLS_MAX);
         return;
     }
     skills = GL_NEW_ARRAY(m->r.a, struct gl_upload, list->count);

@@ -22,12 +22,12 @@ static int check_shape(struct gl_patch *p, gl_str text)
     operations = gl_json_get(&p->j, root, "operations");
     p->id = gl_str_dup(p->a, gl_json_str(&p->j, gl_json_get(&p->j, root, "patch_id"), p->a));
     if (!gl_str_is_step_id(p->id) || strchr("@_:", p->id.p[0]) != NULL) {
-        return gl_why(p->why, GL_E_INVALID,
+        return gl_why(p->why, GL_R_PATCH_ID_INVALID,
                       "patch_id: an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins "
                       "with a letter or a digit");
     }
     if (!gl_json_is(operations, GL_JSON_ARRAY) || operations->count == 0) {
-        return gl_why(p->why, GL_E_INVALID, "operations: expected a list with at least one");
+        return gl_why(p->why, GL_R_PATCH_EMPTY, "operations: expected a list with at least one");
     }
     p->operations_n = operations->count;
     return 0;
@@ -38,7 +38,7 @@ static int check_fresh(struct gl_patch *p, const struct gl_flow *f)
 {
     for (uint32_t i = gl_flow_agents_n(f); i < f->steps.n; i++) {
         if (gl_str_eq(gl_flow_step(f, i)->patch_id, p->id)) {
-            return gl_why(p->why, GL_E_EXISTS,
+            return gl_why(p->why, GL_R_PATCH_ID_TAKEN,
                           "patch_id: there was a patch `%.*s` with other content",
                           GL_STR_ARG(p->id));
         }
@@ -57,13 +57,14 @@ static int find_region(struct gl_patch *p, const struct gl_flow *f)
         p->region = gl_str_eq(regions[i].id, id) ? &regions[i] : NULL;
     }
     if (p->region == NULL) {
-        return gl_why(p->why, GL_E_NOT_FOUND, "region_id: there is no region `%.*s`",
+        return gl_why(p->why, GL_R_PATCH_NO_REGION, "region_id: there is no region `%.*s`",
                       (int)(id.n < 128 ? id.n : 128), id.p != NULL ? id.p : "");
     }
     controller = gl_flow_find(f, p->region->controller);
     exit = p->region->is_fanout ? UINT32_MAX : gl_flow_find(f, p->region->exit);
     if (controller < 0 || exit < 0) {
-        return gl_why(p->why, GL_E_INVALID, "the region `%.*s` names a step that is not there",
+        return gl_why(p->why, GL_R_PATCH_REGION_BROKEN,
+                      "the region `%.*s` names a step that is not there",
                       GL_STR_ARG(p->region->id));
     }
     p->controller = (uint32_t)controller;
@@ -76,12 +77,12 @@ static int check_sender(struct gl_patch *p, const struct gl_flow *f)
     if (p->job->controller == p->controller) {
         return 0;
     }
-    return gl_why(p->why, GL_E_DENIED, "only `%.*s` may change the region `%.*s`%s%.*s",
-                  GL_STR_ARG(p->region->controller), GL_STR_ARG(p->region->id),
-                  p->job->controller < f->steps.n ? ", not " : "",
-                  GL_STR_ARG(p->job->controller < f->steps.n
-                                 ? gl_flow_step(f, p->job->controller)->id
-                                 : (gl_str){0}));
+    return gl_why(
+        p->why, GL_R_PATCH_NOT_CONTROLLER, "only `%.*s` may change the region `%.*s`%s%.*s",
+        GL_STR_ARG(p->region->controller), GL_STR_ARG(p->region->id),
+        p->job->controller < f->steps.n ? ", not " : "",
+        GL_STR_ARG(p->job->controller < f->steps.n ? gl_flow_step(f, p->job->controller)->id
+                                                   : (gl_str){0}));
 }
 
 static int check_revision(struct gl_patch *p)
@@ -90,11 +91,12 @@ static int check_revision(struct gl_patch *p)
     uint64_t revision;
 
     if (!gl_json_u64(&p->j, n, &revision)) {
-        return gl_why(p->why, GL_E_INVALID, "base_revision: it is %s, not a number of a revision",
+        return gl_why(p->why, GL_R_PATCH_REVISION_INVALID,
+                      "base_revision: it is %s, not a number of a revision",
                       n != NULL ? gl_json_type_name(n) : "missing");
     }
     if (revision != p->job->revision) {
-        return gl_why(p->why, GL_E_CONFLICT,
+        return gl_why(p->why, GL_R_PATCH_REVISION_OLD,
                       "base_revision: it is %llu, but the graph is at revision %llu",
                       (unsigned long long)revision, (unsigned long long)p->job->revision);
     }
@@ -143,22 +145,24 @@ static int check_limits(struct gl_patch *p, const struct gl_flow *f)
     uint64_t added;
 
     if (p->job->patches_n >= patches) {
-        return gl_why(p->why, GL_E_LIMIT, "the job has had %u patches, and %u is the limit",
-                      p->job->patches_n, patches);
+        return gl_why(p->why, GL_R_PATCH_TOO_MANY,
+                      "the job has had %u patches, and %u is the limit", p->job->patches_n,
+                      patches);
     }
     if (p->operations_n > operations) {
-        return gl_why(p->why, GL_E_LIMIT, "operations: there are %u, and %u is the limit",
+        return gl_why(p->why, GL_R_PATCH_TOO_LARGE, "operations: there are %u, and %u is the limit",
                       p->operations_n, operations);
     }
     added = count_ops(p, "add_step");
     if (p->job->active_n + added > (uint64_t)active + count_ops(p, "remove_step")) {
-        return gl_why(p->why, GL_E_LIMIT,
+        return gl_why(p->why, GL_R_PATCH_STEPS_ADDED,
                       "with %llu more there would be too many added steps: %u are there, and %u is "
                       "the limit",
                       (unsigned long long)added, p->job->active_n, active);
     }
     if (f->steps.n + added > GL_STEPS_MAX) {
-        return gl_why(p->why, GL_E_LIMIT, "the flow would have more than %d steps", GL_STEPS_MAX);
+        return gl_why(p->why, GL_R_PATCH_FLOW_TOO_LARGE, "the flow would have more than %d steps",
+                      GL_STEPS_MAX);
     }
     p->room = (uint32_t)(f->steps.n + added);
     return 0;
@@ -203,7 +207,7 @@ static int apply_one(struct gl_patch *p, gl_jnode op, const char *at)
     if (is_op(p, op, "remove_edge")) {
         return gl_patch_remove_edge(p, op, at);
     }
-    return gl_why(p->why, GL_E_INVALID,
+    return gl_why(p->why, GL_R_PATCH_OP_INVALID,
                   "%s.op: expected add_step, remove_step, add_edge or remove_edge", at);
 }
 
@@ -288,7 +292,7 @@ int gl_patch_apply(const struct gl_flow *f, const struct gl_patch_job *job, gl_s
     int rc;
 
     if (f->bundle == NULL || !f->bundle->dynamic.enabled) {
-        return gl_why(reterr_why, GL_E_DENIED,
+        return gl_why(reterr_why, GL_R_PATCH_NOT_DYNAMIC,
                       "this flow cannot be changed: its mode is not dynamic_dag");
     }
     rc = check_shape(&p, patch);

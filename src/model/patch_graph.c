@@ -16,14 +16,14 @@ static int check_loose(struct gl_patch *p)
 
             if (s->is_removed || parent->is_removed) {
                 return gl_why(
-                    p->why, GL_E_INVALID,
+                    p->why, GL_R_PATCH_EDGE_LEFT_OVER,
                     "the edge `%.*s` from `%.*s` to `%.*s` would be left over: remove it, "
                     "too",
                     GL_STR_ARG(edges[k].id), GL_STR_ARG(parent->id), GL_STR_ARG(s->id));
             }
         }
         if (s->rule == GL_RULE_QUORUM && s->quorum > s->needs_n) {
-            return gl_why(p->why, GL_E_INVALID,
+            return gl_why(p->why, GL_R_PATCH_QUORUM,
                           "only %u edges would lead to `%.*s`, whose quorum is %u", s->needs_n,
                           GL_STR_ARG(s->id), s->quorum);
         }
@@ -44,7 +44,7 @@ static int check_cycle(struct gl_patch *p)
         gl_buf_fmt(&text, "%s`%.*s`", i > 0 ? ", " : "",
                    GL_STR_ARG(gl_patch_step(p, cycle[i])->id));
     }
-    rc = gl_why(p->why, GL_E_INVALID, "these steps would wait for each other: %.*s%s",
+    rc = gl_why(p->why, GL_R_PATCH_CYCLE, "these steps would wait for each other: %.*s%s",
                 GL_STR_ARG(gl_buf_view(&text)), n > 8 ? ", ..." : "");
     gl_buf_done(&text);
     return rc;
@@ -84,12 +84,12 @@ static int check_path(struct gl_patch *p)
     behind = reached(p, p->controller, true);
     before = reached(p, p->exit, false);
     if (!behind[p->exit]) {
-        return gl_why(p->why, GL_E_INVALID, "no path would lead from `%.*s` to `%.*s`",
+        return gl_why(p->why, GL_R_PATCH_NO_PATH, "no path would lead from `%.*s` to `%.*s`",
                       GL_STR_ARG(p->region->controller), GL_STR_ARG(p->region->exit));
     }
     for (uint32_t i = gl_flow_agents_n(p->f); i < p->f->steps.n; i++) {
         if (gl_patch_is_instance(p, i) && (!behind[i] || !before[i])) {
-            return gl_why(p->why, GL_E_INVALID,
+            return gl_why(p->why, GL_R_PATCH_OFF_PATH,
                           "the step `%.*s` would not lie on a path from `%.*s` to `%.*s`",
                           GL_STR_ARG(gl_patch_step(p, i)->id), GL_STR_ARG(p->region->controller),
                           GL_STR_ARG(p->region->exit));

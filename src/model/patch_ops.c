@@ -27,7 +27,7 @@ static int take_id(struct gl_patch *p, gl_jnode op, const char *name, const char
 
     if (!is_id(id)) {
         return gl_why(
-            p->why, GL_E_INVALID,
+            p->why, GL_R_PATCH_STEP_ID_INVALID,
             "%s.%s: %s: an id has 1 to 128 ASCII letters, digits, _ . : and -, and begins "
             "with a letter or a digit",
             at, name, n == NULL ? "it is missing" : "that is no id");
@@ -162,13 +162,14 @@ static int take_with(struct gl_patch *p, gl_jnode op, const char *at, gl_str *re
         return 0;
     }
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        return gl_why(p->why, GL_E_INVALID, "%s.with: it is %s, not an object", at,
+        return gl_why(p->why, GL_R_PATCH_WITH_INVALID, "%s.with: it is %s, not an object", at,
                       gl_json_type_name(n));
     }
     text = gl_json_raw(&p->j, n);
     if (text.n > GL_PATCH_WITH_BYTES_MAX) {
-        return gl_why(p->why, GL_E_LIMIT, "%s.with: it has %zu bytes, at most %d are possible", at,
-                      text.n, GL_PATCH_WITH_BYTES_MAX);
+        return gl_why(p->why, GL_R_PATCH_WITH_TOO_LARGE,
+                      "%s.with: it has %zu bytes, at most %d are possible", at, text.n,
+                      GL_PATCH_WITH_BYTES_MAX);
     }
     *ret = gl_str_dup(p->a, text);
     return 0;
@@ -182,12 +183,12 @@ static int take_label(struct gl_patch *p, gl_jnode op, const char *at, gl_str *r
         return 0;
     }
     if (!gl_json_is(n, GL_JSON_STRING)) {
-        return gl_why(p->why, GL_E_INVALID, "%s.label: it is %s, not text", at,
+        return gl_why(p->why, GL_R_PATCH_LABEL_INVALID, "%s.label: it is %s, not text", at,
                       gl_json_type_name(n));
     }
     *ret = gl_str_dup(p->a, gl_json_str(&p->j, n, p->a));
     if (ret->n > GL_NAME_BYTES_MAX) {
-        return gl_why(p->why, GL_E_LIMIT, "%s.label: it has more than %d bytes", at,
+        return gl_why(p->why, GL_R_PATCH_LABEL_TOO_LONG, "%s.label: it has more than %d bytes", at,
                       GL_NAME_BYTES_MAX);
     }
     return 0;
@@ -207,18 +208,18 @@ int gl_patch_add_step(struct gl_patch *p, gl_jnode op, const char *at)
         return rc;
     }
     if (find_step(p, id) >= 0) {
-        return gl_why(p->why, GL_E_EXISTS, "%s.id: there is, or was, a step `%.*s`", at,
+        return gl_why(p->why, GL_R_PATCH_STEP_EXISTS, "%s.id: there is, or was, a step `%.*s`", at,
                       GL_STR_ARG(id));
     }
     t = find_template(p, template_id);
     if (t == NULL) {
-        return gl_why(p->why, GL_E_NOT_FOUND,
+        return gl_why(p->why, GL_R_PATCH_NO_TEMPLATE,
                       "%s.template: the region `%.*s` has no template `%.*s`", at,
                       GL_STR_ARG(p->region->id), GL_STR_ARG(template_id));
     }
     agent = gl_flow_find_agent(p->f, t->agent);
     if (agent < 0) {
-        return gl_why(p->why, GL_E_NOT_FOUND, "%s.template: there is no agent `%.*s`", at,
+        return gl_why(p->why, GL_R_PATCH_NO_AGENT, "%s.template: there is no agent `%.*s`", at,
                       GL_STR_ARG(t->agent));
     }
     s = make_step(p, id, t);
@@ -246,12 +247,13 @@ int gl_patch_remove_step(struct gl_patch *p, gl_jnode op, const char *at)
     }
     number = find_step(p, id);
     if (number < 0 || !gl_patch_is_instance(p, (uint32_t)number)) {
-        return gl_why(p->why, GL_E_NOT_FOUND,
+        return gl_why(p->why, GL_R_PATCH_STEP_NOT_ADDED,
                       "%s.id: no patch has put a step `%.*s` into the region `%.*s`", at,
                       GL_STR_ARG(id), GL_STR_ARG(p->region->id));
     }
     if (has_started(p, (uint32_t)number)) {
-        return gl_why(p->why, GL_E_STATE, "%s.id: the step `%.*s` has started", at, GL_STR_ARG(id));
+        return gl_why(p->why, GL_R_PATCH_STEP_STARTED, "%s.id: the step `%.*s` has started", at,
+                      GL_STR_ARG(id));
     }
     gl_patch_step(p, (uint32_t)number)->is_removed = true;
     p->removed_n++;
@@ -272,13 +274,14 @@ static int take_end(struct gl_patch *p, gl_jnode op, const char *name, const cha
     }
     number = find_step(p, id);
     if (number < 0 || gl_patch_step(p, (uint32_t)number)->is_removed) {
-        return gl_why(p->why, GL_E_NOT_FOUND, "%s.%s: there is no step `%.*s`", at, name,
+        return gl_why(p->why, GL_R_PATCH_NO_STEP, "%s.%s: there is no step `%.*s`", at, name,
                       GL_STR_ARG(id));
     }
     if (number != p->controller && number != p->exit &&
         !gl_patch_is_instance(p, (uint32_t)number)) {
-        return gl_why(p->why, GL_E_DENIED, "%s.%s: the step `%.*s` is not in the region `%.*s`", at,
-                      name, GL_STR_ARG(id), GL_STR_ARG(p->region->id));
+        return gl_why(p->why, GL_R_PATCH_STEP_OUTSIDE,
+                      "%s.%s: the step `%.*s` is not in the region `%.*s`", at, name,
+                      GL_STR_ARG(id), GL_STR_ARG(p->region->id));
     }
     *ret = (uint32_t)number;
     return 0;
@@ -294,13 +297,13 @@ static int check_started(struct gl_patch *p, uint32_t from, uint32_t to, const c
                                                                    : UINT32_MAX;
 
     if (bad == UINT32_MAX && is_ready(p, to)) {
-        return gl_why(p->why, GL_E_STATE, "%s: the step `%.*s` is ready to start", at,
+        return gl_why(p->why, GL_R_PATCH_STEP_READY, "%s: the step `%.*s` is ready to start", at,
                       GL_STR_ARG(gl_patch_step(p, to)->id));
     }
     if (bad == UINT32_MAX) {
         return 0;
     }
-    return gl_why(p->why, GL_E_STATE, "%s: the step `%.*s` has started", at,
+    return gl_why(p->why, GL_R_PATCH_TARGET_STARTED, "%s: the step `%.*s` has started", at,
                   GL_STR_ARG(gl_patch_step(p, bad)->id));
 }
 
@@ -344,13 +347,14 @@ static int take_accepts(struct gl_patch *p, gl_jnode op, const char *at, uint32_
         return 0;
     }
     if (!gl_json_is(list, GL_JSON_ARRAY) || list->count == 0) {
-        return gl_why(p->why, GL_E_INVALID, "%s.accepts: expected a list like [\"done\"]", at);
+        return gl_why(p->why, GL_R_PATCH_ACCEPTS_INVALID,
+                      "%s.accepts: expected a list like [\"done\"]", at);
     }
     for (gl_jnode n = gl_json_first(&p->j, list); n != NULL; n = gl_json_after(&p->j, list, n)) {
         int word = gl_schema_word(words, gl_json_str(&p->j, n, p->a));
 
         if (word < 0) {
-            return gl_why(p->why, GL_E_INVALID,
+            return gl_why(p->why, GL_R_PATCH_ACCEPTS_UNKNOWN,
                           "%s.accepts: a step ends as done, partial, skipped or failed", at);
         }
         *ret |= bits[word];
@@ -363,20 +367,23 @@ static int check_new_edge(struct gl_patch *p, gl_str id, uint32_t from, uint32_t
     const struct gl_step_spec *s = gl_patch_step(p, to);
 
     if (gl_map_find(&p->edges, id) != NULL) {
-        return gl_why(p->why, GL_E_EXISTS, "%s.id: there is an edge `%.*s`", at, GL_STR_ARG(id));
+        return gl_why(p->why, GL_R_PATCH_EDGE_EXISTS, "%s.id: there is an edge `%.*s`", at,
+                      GL_STR_ARG(id));
     }
     if (from == to) {
-        return gl_why(p->why, GL_E_INVALID, "%s: an edge cannot lead from a step to itself", at);
+        return gl_why(p->why, GL_R_PATCH_EDGE_SELF, "%s: an edge cannot lead from a step to itself",
+                      at);
     }
     for (uint32_t i = 0; i < s->needs_n; i++) {
         if (s->needs[i] == from) {
-            return gl_why(p->why, GL_E_EXISTS, "%s: there is an edge from `%.*s` to `%.*s`", at,
+            return gl_why(p->why, GL_R_PATCH_EDGE_TWICE,
+                          "%s: there is an edge from `%.*s` to `%.*s`", at,
                           GL_STR_ARG(gl_patch_step(p, from)->id), GL_STR_ARG(s->id));
         }
     }
     if (s->needs_n >= GL_NEEDS_MAX) {
-        return gl_why(p->why, GL_E_LIMIT, "%s: at most %d edges can lead to one step", at,
-                      GL_NEEDS_MAX);
+        return gl_why(p->why, GL_R_PATCH_EDGES_TOO_MANY,
+                      "%s: at most %d edges can lead to one step", at, GL_NEEDS_MAX);
     }
     return check_started(p, from, to, at);
 }
@@ -457,7 +464,8 @@ int gl_patch_remove_edge(struct gl_patch *p, gl_jnode op, const char *at)
     }
     found = gl_map_find(&p->edges, id);
     if (found == NULL) {
-        return gl_why(p->why, GL_E_NOT_FOUND, "%s.id: there is no edge `%.*s`", at, GL_STR_ARG(id));
+        return gl_why(p->why, GL_R_PATCH_NO_EDGE, "%s.id: there is no edge `%.*s`", at,
+                      GL_STR_ARG(id));
     }
     to = (uint32_t)((uintptr_t)found - 1);
     edges = gl_patch_step(p, to)->edges.items;
@@ -466,7 +474,7 @@ int gl_patch_remove_edge(struct gl_patch *p, gl_jnode op, const char *at)
     }
     from = gl_patch_step(p, to)->needs[place];
     if (!is_of_region(p, from) || !is_of_region(p, to) || !is_mutable(p, id, from, to)) {
-        return gl_why(p->why, GL_E_DENIED,
+        return gl_why(p->why, GL_R_PATCH_EDGE_OUTSIDE,
                       "%s.id: the edge `%.*s` is not one that the region `%.*s` may change", at,
                       GL_STR_ARG(clip(id)), GL_STR_ARG(p->region->id));
     }

@@ -47,8 +47,8 @@ static gl_str eat_word(struct reading *r)
 
 static int bad(struct reading *r, const char *what)
 {
-    return gl_why(r->why, GL_E_INVALID, "`${%.*s}` is no reference: %s", GL_STR_ARG(clip(r->text)),
-                  what);
+    return gl_why(r->why, GL_R_REFERENCE_INVALID, "`${%.*s}` is no reference: %s",
+                  GL_STR_ARG(clip(r->text)), what);
 }
 
 /* What stands between quotes, with \" and \\ undone. */
@@ -141,11 +141,11 @@ static int check_part(struct reading *r, const struct gl_ref *ref, const char *c
             return ref->path.n > 1 && !leads_on ? bad(r, "it goes on behind a plain value") : 0;
         }
     }
-    int rc = gl_why(r->why, GL_E_INVALID, "`${%.*s}`: %s has no `%.*s`, only %.*s%s%.*s%s",
-                    GL_STR_ARG(clip(r->text)), ref->root == GL_REF_JOB ? "job" : "a step",
-                    GL_STR_ARG(clip(part)), GL_STR_ARG(gl_buf_view(&list)),
-                    near.best.n ? "; did you mean `" : "", GL_STR_ARG(near.best),
-                    near.best.n ? "`?" : "");
+    int rc = gl_why(r->why, GL_R_REFERENCE_NO_FIELD,
+                    "`${%.*s}`: %s has no `%.*s`, only %.*s%s%.*s%s", GL_STR_ARG(clip(r->text)),
+                    ref->root == GL_REF_JOB ? "job" : "a step", GL_STR_ARG(clip(part)),
+                    GL_STR_ARG(gl_buf_view(&list)), near.best.n ? "; did you mean `" : "",
+                    GL_STR_ARG(near.best), near.best.n ? "`?" : "");
     gl_buf_done(&list);
     return rc;
 }
@@ -297,7 +297,7 @@ static int next_ref(gl_str text, size_t *pos, struct gl_arena *a, struct gl_ref_
     size_t end;
     ret->is_ref = true;
     if (!gl_ref_end(text, *pos, &end)) {
-        return gl_why(why, GL_E_INVALID,
+        return gl_why(why, GL_R_REFERENCE_OPEN,
                       "`${` has no end: a reference ends with `}` in the same line; for a literal "
                       "`${` write `$${`");
     }
@@ -367,7 +367,7 @@ static int missing_in_object(const struct gl_ref *ref, size_t depth, const struc
          key = gl_json_after(j, object, key), looked_at++) {
         gl_near_offer(&near, gl_json_str(j, key, a));
     }
-    return gl_why(why, GL_E_NOT_FOUND, "`${%.*s}` leads nowhere: there is no `%.*s`%s%.*s%s",
+    return gl_why(why, GL_R_VALUE_NO_MEMBER, "`${%.*s}` leads nowhere: there is no `%.*s`%s%.*s%s",
                   GL_STR_ARG(clip(ref->text)), GL_STR_ARG(clip(name)),
                   near.best.n ? "; did you mean `" : "", GL_STR_ARG(clip(near.best)),
                   near.best.n ? "`?" : "");
@@ -382,12 +382,13 @@ static int missing(const struct gl_ref *ref, size_t depth, const struct gl_json 
         return missing_in_object(ref, depth, j, holder, a, why);
     }
     if (gl_json_is(holder, GL_JSON_ARRAY)) {
-        return gl_why(why, GL_E_NOT_FOUND,
+        return gl_why(why, GL_R_VALUE_NO_ELEMENT,
                       "`${%.*s}` leads nowhere: a list of %u has no element `%.*s`",
                       GL_STR_ARG(text), holder->count, GL_STR_ARG(name));
     }
-    return gl_why(why, GL_E_NOT_FOUND, "`${%.*s}` leads nowhere: what should have `%.*s` is %s",
-                  GL_STR_ARG(text), GL_STR_ARG(name), gl_json_type_name(holder));
+    return gl_why(why, GL_R_VALUE_NO_CONTAINER,
+                  "`${%.*s}` leads nowhere: what should have `%.*s` is %s", GL_STR_ARG(text),
+                  GL_STR_ARG(name), gl_json_type_name(holder));
 }
 
 /* A step that has not completed has no output, and that is worth a sentence of its own. */
@@ -398,7 +399,7 @@ static int check_step(const struct gl_ref *ref, const struct gl_json *j, gl_jnod
     gl_str status = gl_json_str(j, gl_json_get(j, step, "status"), a);
     gl_jnode value = member(j, step, part, a);
     if (!step) {
-        return gl_why(why, GL_E_NOT_FOUND, "`${%.*s}` leads nowhere: step `%.*s` has not run",
+        return gl_why(why, GL_R_STEP_NOT_RUN, "`${%.*s}` leads nowhere: step `%.*s` has not run",
                       GL_STR_ARG(clip(ref->text)), GL_STR_ARG(id));
     }
     bool is_nothing = !value || gl_json_is(value, GL_JSON_NULL);
@@ -407,7 +408,7 @@ static int check_step(const struct gl_ref *ref, const struct gl_json *j, gl_jnod
     }
     bool skipped = gl_str_is(status, "skipped");
     bool failed = gl_str_is(status, "failed") || gl_str_is(status, "partial");
-    return gl_why(why, GL_E_NOT_FOUND, "step `%.*s` %s: it has no output", GL_STR_ARG(id),
+    return gl_why(why, GL_R_STEP_NO_OUTPUT, "step `%.*s` %s: it has no output", GL_STR_ARG(id),
                   skipped  ? "was skipped"
                   : failed ? "has failed"
                            : "has not ended");
@@ -471,7 +472,8 @@ static int put_value(const struct gl_ref *ref, const struct gl_json *facts, stru
     }
     gl_str text = gl_json_str(facts, value, a);
     if (!gl_flow_check_is_text(text)) {
-        return gl_why(why, GL_E_INVALID, "`${%.*s}` holds a NUL byte, which no text can carry",
+        return gl_why(why, GL_R_VALUE_NUL_BYTE,
+                      "`${%.*s}` holds a NUL byte, which no text can carry",
                       GL_STR_ARG(clip(ref->text)));
     }
     gl_buf_str(out, text);
@@ -494,7 +496,7 @@ static int expand(gl_str text, const struct gl_json *facts, struct gl_arena *a, 
             return rc;
         }
         if (out->n > GL_ARG_BYTES_MAX) {
-            return gl_why(why, GL_E_LIMIT,
+            return gl_why(why, GL_R_TEXT_TOO_LARGE,
                           "a text has more than %d bytes when its references are replaced; read "
                           "large values from GLIA_INPUT_FILE",
                           GL_ARG_BYTES_MAX);

@@ -52,7 +52,8 @@ void gl_step_command_sh(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
 {
     gl_str text;
     if (gl_json_is(n, GL_JSON_ARRAY)) {
-        gl_flow_read_error(r, n, AT(s, "sh"), "`sh` takes text; for a list of arguments use `run`");
+        gl_flow_read_error(r, n, AT(s, "sh"), GL_REASON_TEXT_NOT_LIST,
+                           "`sh` takes text; for a list of arguments use `run`");
         return;
     }
     if (!gl_flow_read_text(r, n, AT(s, "sh"), &text)) {
@@ -106,11 +107,13 @@ static void read_argument(struct gl_flow_reader *r, struct gl_step_reading *s, g
     struct gl_flow_path at = AT(s, "run");
     at.item = (uint32_t)i + 1;
     if (gl_json_is(n, GL_JSON_NULL)) {
-        gl_flow_read_error(r, n, at, "expected text, not null; write \"\" for an empty argument");
+        gl_flow_read_error(r, n, at, GL_REASON_NULL_ARGUMENT,
+                           "expected text, not null; write \"\" for an empty argument");
     } else if (gl_flow_read_scalar(r, n, at, ret) && ret->n > GL_ARG_BYTES_MAX) {
-        gl_flow_read_error(r, n, at, "one argument can have at most %d bytes", GL_ARG_BYTES_MAX);
+        gl_flow_read_error(r, n, at, GL_REASON_TOO_LARGE, "one argument can have at most %d bytes",
+                           GL_ARG_BYTES_MAX);
     } else if (i == 0 && ret->n == 0) {
-        gl_flow_read_error(r, n, at, "the program's name is empty");
+        gl_flow_read_error(r, n, at, GL_REASON_EMPTY_PROGRAM, "the program's name is empty");
     } else if (gl_step_refs_text(r, s, n, at, *ret) && gl_ref_has(*ret)) {
         s->spec->expand |= GL_EXPAND_ARGV;
     }
@@ -120,14 +123,14 @@ void gl_step_command_run(struct gl_flow_reader *r, struct gl_step_reading *s, gl
 {
     if (!gl_json_is(n, GL_JSON_ARRAY)) {
         gl_flow_read_error(
-            r, n, AT(s, "run"),
+            r, n, AT(s, "run"), GL_REASON_LIST_NOT_TEXT,
             "`run` takes a list: the program and its arguments, like [ls, -l]; for shell "
             "text use `sh`");
         return;
     }
     if (n->count == 0 || n->count > GL_ARGS_MAX) {
-        gl_flow_read_error(r, n, AT(s, "run"), "expected 1 to %d words, not %u", GL_ARGS_MAX,
-                           n->count);
+        gl_flow_read_error(r, n, AT(s, "run"), GL_REASON_WRONG_TYPE,
+                           "expected 1 to %d words, not %u", GL_ARGS_MAX, n->count);
         return;
     }
     gl_str *words = GL_NEW_ARRAY(r->a, gl_str, n->count);
@@ -159,7 +162,8 @@ void gl_step_command_script(struct gl_flow_reader *r, struct gl_step_reading *s,
     }
     gl_str name = base_name(path);
     if (!gl_flow_check_file_name(name)) {
-        gl_flow_read_error(r, n, AT(s, "script"), "expected the path of a file");
+        gl_flow_read_error(r, n, AT(s, "script"), GL_REASON_NOT_A_PATH,
+                           "expected the path of a file");
         return;
     }
     const struct gl_flow_file *file = gl_flow_read_file(r, n, AT(s, "script"), path, (gl_str){0});
@@ -176,7 +180,7 @@ void gl_step_command_script(struct gl_flow_reader *r, struct gl_step_reading *s,
         set_argv(r, s, (gl_str[]){GL_S("sh"), here}, 2);
     } else {
         gl_flow_read_error(
-            r, n, AT(s, "script"),
+            r, n, AT(s, "script"), GL_REASON_NOT_EXECUTABLE,
             "the file is not executable and does not end in .py or .sh: make it executable "
             "(chmod +x) or name its program with `run`");
     }
@@ -185,7 +189,7 @@ void gl_step_command_script(struct gl_flow_reader *r, struct gl_step_reading *s,
 void gl_step_command_noop(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     if (!gl_json_is(n, GL_JSON_TRUE)) {
-        gl_flow_read_error(r, n, AT(s, "noop"), "`noop` can only be true");
+        gl_flow_read_error(r, n, AT(s, "noop"), GL_REASON_ONLY_TRUE, "`noop` can only be true");
     }
     s->spec->driver = GL_S("noop");
 }
@@ -211,7 +215,7 @@ static void read_one_file(struct gl_flow_reader *r, struct gl_step_reading *s, g
     path = without_dot(path);
     name = name.n ? without_dot(name) : path;
     if (!gl_flow_check_file_path(path) || !gl_flow_check_file_path(name)) {
-        gl_flow_read_error(r, n, at,
+        gl_flow_read_error(r, n, at, GL_REASON_LEADS_OUT,
                            "expected the path of a file beside the flow file, like data/a.csv, "
                            "without `..`");
         return;
@@ -229,11 +233,13 @@ void gl_step_command_files(struct gl_flow_reader *r, struct gl_step_reading *s, 
     s->files = n;
     if (!is_map && !is_list) {
         gl_flow_read_error(
-            r, n, at, "expected a list of paths, or a map from the name in the folder to a path");
+            r, n, at, GL_REASON_WRONG_TYPE,
+            "expected a list of paths, or a map from the name in the folder to a path");
         return;
     }
     if (n->count > GL_FILES_MAX) {
-        gl_flow_read_error(r, n, at, "a step can have at most %d files", GL_FILES_MAX);
+        gl_flow_read_error(r, n, at, GL_REASON_TOO_MANY, "a step can have at most %d files",
+                           GL_FILES_MAX);
         return;
     }
     for (gl_jnode e = gl_json_first(r->j, n); e; e = gl_json_after(r->j, n, e)) {
@@ -260,6 +266,7 @@ void gl_step_command_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
         for (size_t k = 0; k < i; k++) {
             if (are_in_the_way(files[i].name, files[k].name)) {
                 gl_flow_read_error(r, s->files ? s->files : s->node, AT(s, "files"),
+                                   GL_REASON_SAME_FILE,
                                    "`%.*s` and `%.*s` cannot both stand in the folder",
                                    GL_STR_ARG(gl_flow_read_clip(files[k].name)),
                                    GL_STR_ARG(gl_flow_read_clip(files[i].name)));
@@ -268,12 +275,12 @@ void gl_step_command_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
         }
     }
     if (n > GL_FILES_MAX) {
-        gl_flow_read_error(r, s->files, AT(s, "files"), "a step can have at most %d files",
-                           GL_FILES_MAX);
+        gl_flow_read_error(r, s->files, AT(s, "files"), GL_REASON_TOO_MANY,
+                           "a step can have at most %d files", GL_FILES_MAX);
     }
     if (s->cwd && n) {
         gl_flow_read_error(
-            r, s->cwd, AT(s, "cwd"),
+            r, s->cwd, AT(s, "cwd"), GL_REASON_FILES_AND_CWD,
             "`%s` puts a file into a private folder, so it cannot be combined with `cwd`",
             s->files ? "files" : s->command);
     }

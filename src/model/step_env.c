@@ -8,12 +8,13 @@
 static bool is_good_name(struct gl_flow_reader *r, gl_jnode key, struct gl_flow_path at)
 {
     if (!gl_flow_check_env_name(at.key)) {
-        gl_flow_read_error(r, key, at,
+        gl_flow_read_error(r, key, at, GL_REASON_NAME_INVALID,
                            "a name has letters, digits and _, and does not start with a digit");
         return false;
     }
     if (gl_str_starts(at.key, GL_S("GLIA_"))) {
-        gl_flow_read_error(r, key, at, "names that start with GLIA_ are set by Glia itself");
+        gl_flow_read_error(r, key, at, GL_REASON_RESERVED_NAME,
+                           "names that start with GLIA_ are set by Glia itself");
         return false;
     }
     return true;
@@ -39,11 +40,11 @@ static void read_secret(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pat
         return;
     }
     if (!value) {
-        gl_flow_read_error(r, n, at,
+        gl_flow_read_error(r, n, at, GL_REASON_WRONG_TYPE,
                            "expected text, or a table {secret: \"env:VARIABLE\"} or {secret: "
                            "\"file:/path\"}");
     } else if (gl_flow_read_text(r, value, at, &source) && !gl_flow_check_secret(source)) {
-        gl_flow_read_error(r, value, at,
+        gl_flow_read_error(r, value, at, GL_REASON_SECRET_INVALID,
                            "a secret comes from \"env:VARIABLE\" or \"file:/absolute/path\"");
     } else if (source.n) {
         *ret = gl_str_fmt(r->a, "%.*s=%.*s", GL_STR_ARG(at.key), GL_STR_ARG(source));
@@ -58,7 +59,8 @@ static void read_plain(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
         return;
     }
     if (at.key.n + value.n + 1 > GL_ARG_BYTES_MAX) {
-        gl_flow_read_error(r, n, at, "one entry can have at most %d bytes", GL_ARG_BYTES_MAX);
+        gl_flow_read_error(r, n, at, GL_REASON_TOO_LARGE, "one entry can have at most %d bytes",
+                           GL_ARG_BYTES_MAX);
         return;
     }
     if (gl_step_refs_text(r, s, n, at, value)) {
@@ -70,7 +72,7 @@ static void read_plain(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
 void gl_step_env_read(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jnode n)
 {
     if (!gl_json_is(n, GL_JSON_OBJECT) || n->count > GL_ENVS_MAX) {
-        gl_flow_read_error(r, n, AT(s, "env"),
+        gl_flow_read_error(r, n, AT(s, "env"), GL_REASON_WRONG_TYPE,
                            "expected a map like {NAME: value} with at most %d entries",
                            GL_ENVS_MAX);
         return;
@@ -96,8 +98,8 @@ void gl_step_env_read(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jn
     s->env = (struct gl_strs){.items = entries, .n = entries_n};
     s->spec->secrets = (struct gl_strs){.items = secrets, .n = secrets_n};
     if (secrets_n > GL_SECRETS_MAX) {
-        gl_flow_read_error(r, n, AT(s, "env"), "a step can have at most %d secrets",
-                           GL_SECRETS_MAX);
+        gl_flow_read_error(r, n, AT(s, "env"), GL_REASON_TOO_MANY,
+                           "a step can have at most %d secrets", GL_SECRETS_MAX);
     }
 }
 
@@ -111,7 +113,7 @@ void gl_step_env_cwd(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jno
     bool has_refs = gl_ref_has(path);
     bool is_absolute = path.p[0] == '/' || (has_refs && gl_str_starts(path, GL_S("${")));
     if (!is_absolute || path.n >= 4096) {
-        gl_flow_read_error(r, n, AT(s, "cwd"),
+        gl_flow_read_error(r, n, AT(s, "cwd"), GL_REASON_NOT_ABSOLUTE,
                            "expected an absolute path; leave `cwd` out for a private folder");
         return;
     }
@@ -132,7 +134,7 @@ void gl_step_env_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
     }
     s->spec->env = (struct gl_strs){.items = all, .n = n};
     if (n > GL_ENVS_MAX) {
-        gl_flow_read_error(r, s->node, AT(s, "env"),
+        gl_flow_read_error(r, s->node, AT(s, "env"), GL_REASON_TOO_MANY,
                            "a step can have at most %d environment entries and references",
                            GL_ENVS_MAX);
     }

@@ -33,7 +33,7 @@ void gl_step_limit_when(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
         return;
     }
     if (gl_cond_parse(t.text, r->a, &cond, &at, &why)) {
-        gl_flow_read_error_in(r, n, AT(s, "when"), t.text, at, "%s", why.text);
+        gl_flow_read_error_in(r, n, AT(s, "when"), t.text, at, why.reason, "%s", why.text);
         return;
     }
     gl_cond_refs(cond, note, &t);
@@ -47,12 +47,12 @@ static void read_items(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
     gl_str raw = gl_json_raw(r->j, n);
     struct gl_buf json = {0};
     if (n->count > GL_ITEMS_MAX) {
-        gl_flow_read_error(r, n, AT(s, "foreach"), "a list can have at most %d elements",
-                           GL_ITEMS_MAX);
+        gl_flow_read_error(r, n, AT(s, "foreach"), GL_REASON_TOO_MANY,
+                           "a list can have at most %d elements", GL_ITEMS_MAX);
         return;
     }
     if (gl_ref_has(raw)) {
-        gl_flow_read_error(r, n, AT(s, "foreach"),
+        gl_flow_read_error(r, n, AT(s, "foreach"), GL_REASON_LITERAL_ONLY,
                            "the elements of a list are literal: name a whole list with one "
                            "reference, like ${steps.list.output}, or write `$${` for `${`");
         return;
@@ -72,7 +72,7 @@ void gl_step_limit_foreach(struct gl_flow_reader *r, struct gl_step_reading *s, 
             s->spec->foreach = text;
         }
     } else {
-        gl_flow_read_error(r, n, AT(s, "foreach"),
+        gl_flow_read_error(r, n, AT(s, "foreach"), GL_REASON_WRONG_TYPE,
                            "expected one reference to a list, like ${steps.list.output}, or a "
                            "list");
     }
@@ -109,7 +109,8 @@ static bool read_key(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path a
         return false;
     }
     if (key.n == 0 || key.n > GL_KEY_BYTES_MAX) {
-        gl_flow_read_error(r, n, at, "a key has 1 to %d bytes", GL_KEY_BYTES_MAX);
+        gl_flow_read_error(r, n, at, GL_REASON_OUT_OF_RANGE, "a key has 1 to %d bytes",
+                           GL_KEY_BYTES_MAX);
         return false;
     }
     *ret = key;
@@ -131,7 +132,8 @@ void gl_step_limit_concurrency(struct gl_flow_reader *r, struct gl_step_reading 
     s->spec->limit_key = gl_ref_escape(own_key(r, s), r->a);
     s->spec->limit_max = 1;
     if (s->spec->limit_key.n > GL_KEY_BYTES_MAX) {
-        gl_flow_read_error(r, n, where, "the names of flow and step are too long: give a `key`");
+        gl_flow_read_error(r, n, where, GL_REASON_TOO_LARGE,
+                           "the names of flow and step are too long: give a `key`");
         return;
     }
     if (gl_json_is(n, GL_JSON_NUMBER)) {
@@ -139,7 +141,7 @@ void gl_step_limit_concurrency(struct gl_flow_reader *r, struct gl_step_reading 
         return;
     }
     if (!gl_json_is(n, GL_JSON_OBJECT)) {
-        gl_flow_read_error(r, n, where,
+        gl_flow_read_error(r, n, where, GL_REASON_WRONG_TYPE,
                            "expected how many at a time, like 1, or a table {key: "
                            "${inputs.customer}, max: 1}");
         return;
@@ -210,13 +212,15 @@ static bool read_rate_table(struct gl_flow_reader *r, struct gl_step_reading *s,
         } else if (!gl_str_is(name, "key")) {
             gl_flow_read_unknown(r, key, "rate", where);
         } else if (read_key(r, value, at, &s->spec->rate_key) && gl_ref_has(s->spec->rate_key)) {
-            gl_flow_read_error(r, value, at, "the key of `rate` is literal: it takes no reference");
+            gl_flow_read_error(r, value, at, GL_REASON_LITERAL_ONLY,
+                               "the key of `rate` is literal: it takes no reference");
         } else {
             s->spec->rate_key = gl_ref_literal(s->spec->rate_key, r->a);
         }
     }
     if (!has_limit || !has_per) {
-        gl_flow_read_error(r, n, where, "`%s` is missing", has_limit ? "per" : "limit");
+        gl_flow_read_error(r, n, where, GL_REASON_MISSING, "`%s` is missing",
+                           has_limit ? "per" : "limit");
         return false;
     }
     *ret_limit = (uint64_t)limit;
@@ -235,13 +239,13 @@ void gl_step_limit_rate(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
         }
     } else if (!gl_json_is(n, GL_JSON_STRING) ||
                !read_rate_text(gl_json_str(r->j, n, r->a), &limit, &per)) {
-        gl_flow_read_error(r, n, where,
+        gl_flow_read_error(r, n, where, GL_REASON_NOT_A_RATE,
                            "expected a rate like 10/1m, \"10 per minute\" or a table {limit: 10, "
                            "per: 1m}");
         return;
     }
     if (limit == 0 || per <= 0 || limit > (uint64_t)per) {
-        gl_flow_read_error(r, n, where,
+        gl_flow_read_error(r, n, where, GL_REASON_OUT_OF_RANGE,
                            "a rate is at least one start, and at most one per "
                            "millisecond");
         return;
@@ -259,14 +263,15 @@ void gl_step_limit_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
         spec->items_max = GL_ITEMS_DEFAULT;
     }
     if (gl_json_is(n, GL_JSON_ARRAY) && n->count > spec->items_max) {
-        gl_flow_read_error(r, n, AT(s, "foreach"),
+        gl_flow_read_error(r, n, AT(s, "foreach"), GL_REASON_LIST_TOO_LONG,
                            "the list has %u elements; `max_items` allows %u", n->count,
                            spec->items_max);
     }
     for (size_t i = 0; !n && i < GL_COUNT(parts); i++) {
         gl_jnode part = gl_json_get(r->j, s->node, parts[i]);
         if (part) {
-            gl_flow_read_error(r, part, AT(s, parts[i]), "`%s` goes with `foreach`", parts[i]);
+            gl_flow_read_error(r, part, AT(s, parts[i]), GL_REASON_FOREACH_MISSING,
+                               "`%s` goes with `foreach`", parts[i]);
         }
     }
 }

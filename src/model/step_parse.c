@@ -15,7 +15,7 @@ static bool take_command(struct gl_flow_reader *r, struct gl_step_reading *s, gl
                          const char *name)
 {
     if (s->command) {
-        gl_flow_read_error(r, n, AT(s, name),
+        gl_flow_read_error(r, n, AT(s, name), GL_REASON_COMMAND_TWICE,
                            "the step has `%s` already; a step has exactly one of " KINDS,
                            s->command);
         return false;
@@ -39,14 +39,15 @@ static void read_needs(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
 {
     bool is_list = gl_json_is(n, GL_JSON_ARRAY);
     if (!is_list && !is_id_like(n)) {
-        gl_flow_read_error(r, n, AT(s, "needs"),
+        gl_flow_read_error(r, n, AT(s, "needs"), GL_REASON_WRONG_TYPE,
                            "expected the id of a step or a list of ids, not %s",
                            gl_json_type_name(n));
         return;
     }
     uint32_t count = is_list ? n->count : 1;
     if (count > GL_NEEDS_MAX) {
-        gl_flow_read_error(r, n, AT(s, "needs"), "a step can need at most %d others", GL_NEEDS_MAX);
+        gl_flow_read_error(r, n, AT(s, "needs"), GL_REASON_TOO_MANY,
+                           "a step can need at most %d others", GL_NEEDS_MAX);
         return;
     }
     gl_str *ids = GL_NEW_ARRAY(r->a, gl_str, count);
@@ -56,7 +57,8 @@ static void read_needs(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
         struct gl_flow_path at = AT(s, "needs");
         at.item = is_list ? (uint32_t)i + 1 : 0;
         if (!is_id_like(e)) {
-            gl_flow_read_error(r, e, at, "expected the id of a step, not %s", gl_json_type_name(e));
+            gl_flow_read_error(r, e, at, GL_REASON_WRONG_TYPE, "expected the id of a step, not %s",
+                               gl_json_type_name(e));
         } else {
             (void)gl_flow_read_scalar(r, e, at, &ids[i]);
         }
@@ -116,7 +118,7 @@ static void read_trigger_rule(struct gl_flow_reader *r, struct gl_step_reading *
         }
     }
     if (!has_rule) {
-        gl_flow_read_error(r, n, where, "`rule` is missing");
+        gl_flow_read_error(r, n, where, GL_REASON_MISSING, "`rule` is missing");
     }
     s->rule = has_rule && ok ? n : NULL;
 }
@@ -141,7 +143,7 @@ static void read_pool(struct gl_flow_reader *r, struct gl_step_reading *s, gl_jn
 {
     gl_str pool = gl_json_str(r->j, n, r->a);
     if (!gl_str_is_id(pool)) {
-        gl_flow_read_error(r, n, AT(s, "pool"),
+        gl_flow_read_error(r, n, AT(s, "pool"), GL_REASON_NAME_INVALID,
                            "expected the name of a pool: letters, digits, _ . and -");
         return;
     }
@@ -212,20 +214,20 @@ static void check_rule(struct gl_flow_reader *r, struct gl_step_reading *s)
     const char *word = gl_rule_words[spec->rule];
     if (spec->rule != GL_RULE_QUORUM) {
         if (spec->quorum) {
-            gl_flow_read_error(r, s->rule, where,
+            gl_flow_read_error(r, s->rule, where, GL_REASON_QUORUM_MISPLACED,
                                "`quorum` goes with the rule quorum_success, not with %s", word);
         }
     } else if (spec->quorum == 0) {
         gl_flow_read_error(
-            r, s->rule, where,
+            r, s->rule, where, GL_REASON_MISSING,
             "the rule quorum_success needs a number: {rule: quorum_success, quorum: 2}");
     } else if (spec->needs_ids.n && spec->quorum > spec->needs_ids.n) {
-        gl_flow_read_error(r, s->rule, where,
+        gl_flow_read_error(r, s->rule, where, GL_REASON_QUORUM_TOO_LARGE,
                            "the quorum is %u, but the step needs only %zu other%s", spec->quorum,
                            spec->needs_ids.n, spec->needs_ids.n == 1 ? "" : "s");
     }
     if (spec->needs_ids.n == 0 && gl_flow_check_rule_needs_parents(spec->rule)) {
-        gl_flow_read_error(r, s->rule, where,
+        gl_flow_read_error(r, s->rule, where, GL_REASON_NO_NEEDS,
                            "with the rule %s this step could never run: it has no `needs`", word);
     }
 }
@@ -233,11 +235,11 @@ static void check_rule(struct gl_flow_reader *r, struct gl_step_reading *s)
 static void check_step(struct gl_flow_reader *r, struct gl_step_reading *s)
 {
     if (!s->command) {
-        gl_flow_read_error(r, s->node, AT(s, NULL),
+        gl_flow_read_error(r, s->node, AT(s, NULL), GL_REASON_NO_COMMAND,
                            "the step does nothing: it must have exactly one of " KINDS);
     }
     if (s->idempotent && s->unsafe) {
-        gl_flow_read_error(r, s->node, AT(s, NULL),
+        gl_flow_read_error(r, s->node, AT(s, NULL), GL_REASON_IDEMPOTENT_AND_UNSAFE,
                            "a step cannot be both `idempotent` and `unsafe`");
     }
     s->spec->safety = s->idempotent ? GL_SAFETY_IDEMPOTENT
@@ -248,7 +250,7 @@ static void check_step(struct gl_flow_reader *r, struct gl_step_reading *s)
     gl_step_wait_finish(r, s);
     gl_step_limit_finish(r, s);
     if (gl_flow_check_command_bytes(s->spec) > GL_COMMAND_BYTES_MAX) {
-        gl_flow_read_error(r, s->node, AT(s, NULL),
+        gl_flow_read_error(r, s->node, AT(s, NULL), GL_REASON_TOO_LARGE,
                            "the command and its environment have more than %d bytes together",
                            GL_COMMAND_BYTES_MAX);
     }
@@ -290,7 +292,8 @@ void gl_step_parse(struct gl_flow_reader *r, struct gl_step_source *source,
     };
     if (!gl_json_is(s.node, GL_JSON_OBJECT)) {
         gl_flow_read_error(
-            r, s.node, AT(&s, NULL), "expected a step: a map with exactly one of " KINDS "%s",
+            r, s.node, AT(&s, NULL), GL_REASON_WRONG_TYPE,
+            "expected a step: a map with exactly one of " KINDS "%s",
             gl_json_is(s.node, GL_JSON_STRING) ? "; for shell text write `sh: ...` here" : "");
         return;
     }

@@ -14,8 +14,8 @@ static void unknown_input(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_p
         }
         gl_near_offer(&near, inputs[i].name);
     }
-    gl_flow_read_error_in(r, n, at, text, offset, "the flow has no input `%.*s`%s",
-                          GL_STR_ARG(gl_flow_read_clip(name)),
+    gl_flow_read_error_in(r, n, at, text, offset, GL_REASON_UNKNOWN_INPUT,
+                          "the flow has no input `%.*s`%s", GL_STR_ARG(gl_flow_read_clip(name)),
                           near.best.n         ? gl_flow_read_near(r, &near)
                           : r->flow->inputs.n ? ""
                                               : ": declare it under `inputs`");
@@ -38,11 +38,11 @@ void gl_step_refs_note(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
             return;
         }
         if (!s->has_foreach) {
-            gl_flow_read_error_in(r, n, at, text, offset,
+            gl_flow_read_error_in(r, n, at, text, offset, GL_REASON_FOREACH_MISSING,
                                   "`job.%.*s` is only there in a step with `foreach`",
                                   GL_STR_ARG(part));
         } else if (strcmp(at.field, "when") == 0 || strcmp(at.field, "foreach") == 0) {
-            gl_flow_read_error_in(r, n, at, text, offset,
+            gl_flow_read_error_in(r, n, at, text, offset, GL_REASON_NO_ITEM_YET,
                                   "`%s` is decided once, before there are items: there is no "
                                   "`job.%.*s` yet",
                                   at.field, GL_STR_ARG(part));
@@ -60,7 +60,7 @@ bool gl_step_refs_text(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
         struct gl_ref_piece piece;
         struct gl_why why;
         if (gl_ref_next(text, &pos, r->a, &piece, &why)) {
-            gl_flow_read_error_in(r, n, at, text, piece.at, "%s", why.text);
+            gl_flow_read_error_in(r, n, at, text, piece.at, why.reason, "%s", why.text);
             return false;
         }
         if (piece.is_ref) {
@@ -112,13 +112,14 @@ static size_t put_ref(struct gl_step_code *c, size_t i, const char *problem)
     struct gl_why why;
     size_t end = i;
     if (gl_ref_next(c->text, &end, c->r->a, &piece, &why)) {
-        gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, "%s", why.text);
+        gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, why.reason, "%s", why.text);
         return gl_step_code_copy(c, i, 2);
     }
     if (problem) {
-        gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, "%s", problem);
+        gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, GL_REASON_REFERENCE_MISPLACED, "%s",
+                              problem);
     } else if (c->refs_n >= GL_ENVS_MAX) {
-        gl_flow_read_error_in(c->r, c->n, c->at, c->text, i,
+        gl_flow_read_error_in(c->r, c->n, c->at, c->text, i, GL_REASON_TOO_MANY,
                               "a step can have at most %d different references", GL_ENVS_MAX);
     } else {
         gl_step_refs_note(c->r, c->s, c->n, c->at, &piece.ref, c->text, i);

@@ -8,7 +8,8 @@ static void read_factor(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pat
 {
     uint32_t v = 0;
     if (!gl_flow_read_percent(r, n, &v) || v < 100 || v > GL_FLOW_FACTOR_PCT_MAX) {
-        gl_flow_read_error(r, n, at, "expected a number from 1 to 100 with at most two decimals");
+        gl_flow_read_error(r, n, at, GL_REASON_OUT_OF_RANGE,
+                           "expected a number from 1 to 100 with at most two decimals");
         return;
     }
     *ret = v;
@@ -18,7 +19,7 @@ static void read_jitter(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_pat
 {
     uint32_t v = 0;
     if (!gl_flow_read_percent(r, n, &v) || v > 100) {
-        gl_flow_read_error(r, n, at,
+        gl_flow_read_error(r, n, at, GL_REASON_OUT_OF_RANGE,
                            "expected a number from 0 to 1 with at most two decimals: 0.2 lets "
                            "the wait vary by a fifth");
         return;
@@ -31,7 +32,8 @@ static void read_attempts(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_p
 {
     int64_t v;
     if (gl_json_i64(r->j, n, &v) && v == 0) {
-        gl_flow_read_error(r, n, at, "the first try counts too: 1 means no retry");
+        gl_flow_read_error(r, n, at, GL_REASON_FIRST_TRY_COUNTS,
+                           "the first try counts too: 1 means no retry");
     } else if (gl_flow_read_int(r, n, at, 1, GL_ATTEMPTS_MAX, &v)) {
         ret->attempts = (uint32_t)v;
     }
@@ -43,7 +45,8 @@ static void read_on(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at
     bool is_list = gl_json_is(n, GL_JSON_ARRAY);
     uint32_t count = is_list ? n->count : 1;
     if (count == 0 || count > GL_FLOW_RETRY_ON_MAX) {
-        gl_flow_read_error(r, n, at, "expected 1 to %d exit codes", GL_FLOW_RETRY_ON_MAX);
+        gl_flow_read_error(r, n, at, GL_REASON_EXIT_CODE_INVALID, "expected 1 to %d exit codes",
+                           GL_FLOW_RETRY_ON_MAX);
         return;
     }
     gl_str *words = GL_NEW_ARRAY(r->a, gl_str, count);
@@ -55,7 +58,7 @@ static void read_on(struct gl_flow_reader *r, gl_jnode n, struct gl_flow_path at
         if (gl_flow_check_retry_on(word)) {
             words[i++] = word;
         } else {
-            gl_flow_read_error(r, e, at,
+            gl_flow_read_error(r, e, at, GL_REASON_EXIT_CODE_INVALID,
                                "expected an exit code from 1 to 255, `timeout` or `signal`");
         }
     }
@@ -93,11 +96,13 @@ static void read_table(struct gl_flow_reader *r, struct gl_step_reading *s, gl_j
         read_table_field(r, key, where, &retry);
     }
     if (!gl_json_get(r->j, n, "attempts")) {
-        gl_flow_read_error(r, n, where, "`attempts` is missing: how often to try altogether");
+        gl_flow_read_error(r, n, where, GL_REASON_MISSING,
+                           "`attempts` is missing: how often to try altogether");
     }
     if (retry.backoff_ms > retry.backoff_max_ms) {
         if (gl_json_get(r->j, n, "max_backoff")) {
-            gl_flow_read_error(r, n, where, "`backoff` is longer than `max_backoff`");
+            gl_flow_read_error(r, n, where, GL_REASON_BACKOFF_TOO_LONG,
+                               "`backoff` is longer than `max_backoff`");
         }
         retry.backoff_max_ms = retry.backoff_ms;
     }
@@ -113,7 +118,7 @@ void gl_step_retry_read(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
         read_attempts(r, n, where, &s->spec->retry);
     } else {
         gl_flow_read_error(
-            r, n, where,
+            r, n, where, GL_REASON_WRONG_TYPE,
             "expected how often to try altogether, like 3, or a table {attempts: 3, backoff: 1s}");
     }
 }

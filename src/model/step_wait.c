@@ -32,7 +32,7 @@ void gl_step_wait_until(struct gl_flow_reader *r, struct gl_step_reading *s, gl_
     if (gl_ref_is_one(text)) {
         s->spec->until = is_reference(r, s, n, AT(s, "until"), text) ? text : s->spec->until;
     } else if (!gl_when_parse(text, &when)) {
-        gl_flow_read_error(r, n, AT(s, "until"),
+        gl_flow_read_error(r, n, AT(s, "until"), GL_REASON_NOT_A_TIME,
                            "expected a time with its offset, like 2026-12-01T06:00:00Z or "
                            "2026-12-01T06:00:00+01:00, or one reference");
     } else {
@@ -48,7 +48,7 @@ void gl_step_wait_signal(struct gl_flow_reader *r, struct gl_step_reading *s, gl
         return;
     }
     if (!gl_str_is_id(name)) {
-        gl_flow_read_error(r, n, AT(s, "signal"),
+        gl_flow_read_error(r, n, AT(s, "signal"), GL_REASON_NAME_INVALID,
                            "expected the name of a signal: letters, digits, _ . and -");
         return;
     }
@@ -63,7 +63,7 @@ static void read_message(struct gl_flow_reader *r, struct gl_step_reading *s, gl
         return;
     }
     if (text.n > GL_FLOW_MESSAGE_BYTES_MAX) {
-        gl_flow_read_error(r, n, at, "a message can have at most %d bytes",
+        gl_flow_read_error(r, n, at, GL_REASON_TOO_LARGE, "a message can have at most %d bytes",
                            GL_FLOW_MESSAGE_BYTES_MAX);
     } else if (gl_step_refs_text(r, s, n, at, text)) {
         s->spec->approval = text;
@@ -74,7 +74,7 @@ static void read_decisions(struct gl_flow_reader *r, struct gl_step_reading *s, 
                            struct gl_flow_path at)
 {
     if (!gl_json_is(n, GL_JSON_ARRAY) || n->count < 1 || n->count > GL_FLOW_DECISIONS_MAX) {
-        gl_flow_read_error(r, n, at,
+        gl_flow_read_error(r, n, at, GL_REASON_WRONG_TYPE,
                            "expected a list of 1 to %d words, like [approve, reject]; the first "
                            "means yes",
                            GL_FLOW_DECISIONS_MAX);
@@ -91,7 +91,7 @@ static void read_decisions(struct gl_flow_reader *r, struct gl_step_reading *s, 
             twice = twice || gl_str_eq(words[k], words[i]);
         }
         if (!gl_str_is_id(words[i]) || twice) {
-            gl_flow_read_error(r, e, at, "%s",
+            gl_flow_read_error(r, e, at, twice ? GL_REASON_REPEATED : GL_REASON_NAME_INVALID, "%s",
                                twice ? "this decision stands here twice"
                                      : "a decision is a word of letters, digits, _ . and -");
         } else {
@@ -112,7 +112,7 @@ static void check_on_timeout(struct gl_flow_reader *r, struct gl_step_reading *s
         }
         gl_near_offer(&near, s->spec->decisions.items[i]);
     }
-    gl_flow_read_error(r, n, at, "`%.*s` is none of the decisions%s",
+    gl_flow_read_error(r, n, at, GL_REASON_NOT_A_DECISION, "`%.*s` is none of the decisions%s",
                        GL_STR_ARG(gl_flow_read_clip(s->spec->on_timeout)),
                        gl_flow_read_near(r, &near));
 }
@@ -135,14 +135,15 @@ static void read_approval_table(struct gl_flow_reader *r, struct gl_step_reading
                              ? value
                              : NULL;
         } else if (gl_str_is(name, "timeout")) {
-            gl_flow_read_error(r, key, GL_STEP_AT_KEY(where, "timeout"),
+            gl_flow_read_error(r, key, GL_STEP_AT_KEY(where, "timeout"), GL_REASON_MISPLACED,
                                "`timeout` stands beside `approval`, not in it");
         } else {
             gl_flow_read_unknown(r, key, "approval", where);
         }
     }
     if (!message) {
-        gl_flow_read_error(r, n, where, "`message` is missing: what the person is asked");
+        gl_flow_read_error(r, n, where, GL_REASON_MISSING,
+                           "`message` is missing: what the person is asked");
     }
     if (on_timeout) {
         check_on_timeout(r, s, on_timeout, GL_STEP_AT_KEY(where, "on_timeout"));
@@ -159,7 +160,7 @@ void gl_step_wait_approval(struct gl_flow_reader *r, struct gl_step_reading *s, 
     } else if (gl_json_is(n, GL_JSON_STRING)) {
         read_message(r, s, n, AT(s, "approval"));
     } else {
-        gl_flow_read_error(r, n, AT(s, "approval"),
+        gl_flow_read_error(r, n, AT(s, "approval"), GL_REASON_WRONG_TYPE,
                            "expected what the person is asked, or a table {message: ..., "
                            "decisions: [approve, reject]}");
     }
@@ -197,15 +198,16 @@ void gl_step_wait_finish(struct gl_flow_reader *r, struct gl_step_reading *s)
             continue; /* what is unknown, or a second kind, has been said already */
         }
         if (gl_str_is(at.key, "timeout")) {
-            gl_flow_read_error(r, key, at, "a step with `%s` knows its end: it takes no `timeout`",
-                               driver);
+            gl_flow_read_error(r, key, at, GL_REASON_TIMEOUT_MISPLACED,
+                               "a step with `%s` knows its end: it takes no `timeout`", driver);
             continue;
         }
-        gl_flow_read_error(r, key, at, "`%.*s` concerns a process, and a step with `%s` has none",
+        gl_flow_read_error(r, key, at, GL_REASON_NO_PROCESS,
+                           "`%.*s` concerns a process, and a step with `%s` has none",
                            GL_STR_ARG(at.key), driver);
     }
     if (s->spec->on_timeout.n && s->spec->timeout_ms == 0) {
-        gl_flow_read_error(r, s->node, AT(s, "approval"),
+        gl_flow_read_error(r, s->node, AT(s, "approval"), GL_REASON_MISSING,
                            "`on_timeout` needs a `timeout` beside `approval`");
     }
 }

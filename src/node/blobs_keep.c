@@ -333,7 +333,7 @@ static void on_looked(struct gl_blob_req *req)
         return;
     }
     if (req->status == GL_E_NOT_FOUND) {
-        (void)gl_why(&why, GL_E_INVALID,
+        (void)gl_why(&why, GL_R_BLOB_MISSING,
                      "the file '%.*s' (sha256 %.*s) is neither in the store nor on this node: put "
                      "it here first",
                      GL_STR_ARG(file(k)->name), GL_STR_ARG(file(k)->blob));

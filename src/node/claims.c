@@ -107,9 +107,13 @@ static void count(struct call *c, int code)
 
 static void end(struct call *c, int code, const char *why, struct gl_buf *body)
 {
-    count(c, code);
+    count(c, gl_err_code(code));
     gl_list_remove(&c->link);
     c->claims->under_way_n--;
+    if (code != 0) { /* with its reason */
+        code = gl_why(&c->rq->why, code, "%s", why[0] != '\0' ? why : gl_err_text(code));
+        why = c->rq->why.text;
+    }
     c->answer(c->owner, c->rq, code, why, body);
     gl_buf_done(body);
     call_free(c);
@@ -122,7 +126,8 @@ static void give_up(struct call *c, int code, const char *why)
     struct gl_why text;
 
     if (c->was_unknown) {
-        code = gl_why(&text, GL_E_UNKNOWN, "whether this was done is not known: %s", why);
+        (void)gl_why(&text, GL_R_OUTCOME_UNKNOWN, "whether this was done is not known: %s", why);
+        code = GL_R_OUTCOME_UNKNOWN;
         why = text.text;
     }
     end(c, code, why, &none);
@@ -237,7 +242,7 @@ static bool read_claim(struct change *x, const struct gl_record *r, struct gl_wh
     }
     if (r->damaged || gl_claim_decode(gl_str_dup(&x->call->arena, r->value), &x->call->arena,
                                       &x->found, reterr_why) != 0) {
-        (void)gl_why(reterr_why, GL_E_DAMAGED, "the record of the claim '%.*s' is damaged",
+        (void)gl_why(reterr_why, GL_R_CLAIM_DAMAGED, "the record of the claim '%.*s' is damaged",
                      GL_STR_ARG(x->key));
         return false;
     }
@@ -251,7 +256,7 @@ static void decide(struct call *c)
                                &c->one.made, &why);
 
     if (code != 0) {
-        refuse(c, code, why.text);
+        refuse(c, gl_why_whole(&why), why.text);
     } else {
         commit(&c->one, on_commit);
     }
@@ -269,7 +274,7 @@ static bool arrived(struct call *c, const struct gl_store_req *req)
 static void on_both(struct call *c)
 {
     if (c->error != 0) {
-        give_up(c, c->error, c->why.text);
+        give_up(c, gl_why_whole(&c->why), c->why.text);
     } else {
         decide(c);
     }
@@ -291,7 +296,7 @@ static void on_read(struct gl_store_req *req)
     struct gl_why why = {0};
 
     if (req->status == 0 && !read_claim(&c->one, &req->records[0], &why) && c->error == 0) {
-        c->error = gl_why(&c->why, GL_E_DAMAGED, "%s", why.text);
+        c->error = gl_why(&c->why, gl_err_join(GL_E_DAMAGED, why.reason), "%s", why.text);
     }
     if (arrived(c, req)) {
         on_both(c);
@@ -365,7 +370,7 @@ static void on_marked(struct gl_store_req *req)
         return;
     }
     if (c->error != 0) {
-        give_up(c, c->error, c->why.text); /* what is left is found by the next one */
+        give_up(c, gl_why_whole(&c->why), c->why.text); /* what is left is found by the next one */
     } else {
         end_reclaim(c);
     }
@@ -540,7 +545,7 @@ void gl_claims_run(struct gl_claims *claims, struct gl_request *rq, gl_claims_an
         err = gl_claim_check(&c->wish, &why);
     }
     if (err != 0) {
-        give_up(c, err, why.text);
+        give_up(c, gl_why_whole(&why), why.text);
     } else if (c->wish.act == GL_CLAIM_RECLAIM) {
         reclaim(c);
     } else {

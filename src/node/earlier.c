@@ -113,17 +113,17 @@ static void refuse_other(struct earlier *e)
     struct gl_why why;
 
     if (strcmp(e->kind, "request") == 0) {
-        (void)gl_why(&why, GL_E_EXISTS,
+        (void)gl_why(&why, GL_R_REQUEST_KEY_TAKEN,
                      "the request key '%.*s' belongs to job %.*s, which was submitted with other "
                      "content; use a new key for each submission",
                      GL_STR_ARG(e->rq->submission.request_key), GL_STR_ARG(e->job));
     } else {
-        (void)gl_why(&why, GL_E_EXISTS, "the run id '%.*s' belongs to job %.*s, which has %s",
+        (void)gl_why(&why, GL_R_RUN_ID_TAKEN, "the run id '%.*s' belongs to job %.*s, which has %s",
                      GL_STR_ARG(e->rq->submission.run_id), GL_STR_ARG(e->job),
                      e->rq->verb == GL_VERB_RETRY ? "another origin"
                                                   : "another flow or other inputs");
     }
-    finish(e, GL_E_EXISTS, why.text, NULL);
+    finish(e, gl_why_whole(&why), why.text, NULL);
 }
 
 static void compare(struct earlier *e)
@@ -168,15 +168,15 @@ static void submit_again(struct earlier *e)
     struct gl_why why;
 
     if (!gl_job_status_is_terminal(e->status)) {
-        (void)gl_why(&why, GL_E_STATE, "job %.*s has not ended: it is %s", GL_STR_ARG(e->job),
-                     gl_job_status_words[e->status]);
-        finish(e, GL_E_STATE, why.text, NULL);
+        (void)gl_why(&why, GL_R_JOB_NOT_ENDED, "job %.*s has not ended: it is %s",
+                     GL_STR_ARG(e->job), gl_job_status_words[e->status]);
+        finish(e, gl_why_whole(&why), why.text, NULL);
         return;
     }
     if (rq->submission.from.n > 0 && !has_step(e, rq->submission.from)) {
-        (void)gl_why(&why, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'", GL_STR_ARG(e->job),
+        (void)gl_why(&why, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'", GL_STR_ARG(e->job),
                      GL_STR_ARG(rq->submission.from));
-        finish(e, GL_E_NOT_FOUND, why.text, NULL);
+        finish(e, gl_why_whole(&why), why.text, NULL);
         return;
     }
     gl_requests_submit(n, rq,
@@ -201,7 +201,7 @@ static void submit_anew(struct earlier *e)
         return;
     }
     if (e->refusal.code != 0) {
-        finish(e, e->refusal.code, e->refusal.text, NULL);
+        finish(e, gl_why_whole(&e->refusal), e->refusal.text, NULL);
         return;
     }
     GL_MARK(n->config.trace, "earlier.removed_meanwhile");
@@ -338,8 +338,8 @@ void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const
 {
     struct earlier *e;
 
-    if (rq->submission.request_key.n + rq->submission.run_id.n == 0 || code == GL_E_UNAVAILABLE ||
-        n->stopping) {
+    if (rq->submission.request_key.n + rq->submission.run_id.n == 0 ||
+        gl_err_code(code) == GL_E_UNAVAILABLE || n->stopping) {
         gl_requests_answer(n, rq, code, why, NULL);
         return;
     }

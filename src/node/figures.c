@@ -20,27 +20,34 @@ gl_str gl_figures_shut(const struct gl_node *n, struct gl_arena *a)
                       GL_STR_ARG(gl_when_format(since, text)), GL_STR_ARG(why));
 }
 
-static const char *not_ready(const struct gl_node *n, struct gl_arena *a)
+/* NULL: it is ready. */
+static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *ret_reason)
 {
     char since[GL_WHEN_BYTES];
 
     if (n->stopping) {
+        *ret_reason = GL_R_NODE_STOPPING;
         return "this node is stopping";
     }
     if (n->lost) {
+        *ret_reason = GL_R_NODE_LOST;
         return "this node has lost its session";
     }
     if (!n->ready) {
+        *ret_reason = GL_R_NODE_STARTING;
         return "this node is starting";
     }
     if (!n->exec_up) {
+        *ret_reason = GL_R_EXECUTOR_DOWN;
         return "the executor cannot be reached: steps do not start";
     }
     if (gl_sessions_mood(n) == GL_STORE_SHUT) {
+        *ret_reason = GL_R_STORE_READ_ONLY;
         return gl_figures_shut(n, a).p;
     }
     if (n->now - n->renewed_at >
         (n->ports.store->ops->shared ? n->ttl / 3 + SHARED_SILENT_MS : STORE_SILENT_MS)) {
+        *ret_reason = GL_R_STORE_SILENT;
         return gl_str_fmt(a, "the store has not taken a write since %.*s",
                           GL_STR_ARG(gl_when_format(n->renewed_at, since)))
             .p;
@@ -88,7 +95,8 @@ static void write_claims(const struct gl_claim_counts *c, struct gl_jw *w)
 void gl_figures_node(struct gl_node *n, struct gl_buf *out)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    const char *reason = not_ready(n, &a);
+    int code = 0;
+    const char *reason = not_ready(n, &a, &code);
     struct gl_core_figures f;
     uint64_t removed;
     char now[GL_WHEN_BYTES];
@@ -110,6 +118,8 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     if (reason != NULL) {
         gl_jw_key(&w, "reason");
         gl_jw_c(&w, reason);
+        gl_jw_key(&w, "reason_code");
+        gl_jw_c(&w, gl_reason_word(gl_err_reason(code)));
     }
     if (n->config.warning.n > 0) {
         gl_jw_key(&w, "warning");
@@ -236,7 +246,7 @@ void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
 
     gl_core_figures(n->core, &f);
     number(out, "glia_node_ready", "gauge", "1 if the node works as it should.",
-           not_ready(n, &a) == NULL);
+           not_ready(n, &a, &(int){0}) == NULL);
     jobs(out, c);
     number(out, "glia_attempts_running", "gauge", "Attempts that run now.", f.attempts_running);
     number(out, "glia_steps_waiting", "gauge", "Steps that wait for slots or limits.",

@@ -229,6 +229,8 @@ static void answered(struct forward *f, gl_str text)
     if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, &f->arena, NULL) == 0 &&
         gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "code"), &code)) {
         why = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "why"), &f->arena);
+        e.reason = gl_reason_from_word(gl_str_c(
+            &f->arena, gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reason"), &f->arena)));
     }
     e.code = (int)code;
     e.why = gl_str_of(gl_str_c(&f->arena, why));
@@ -294,14 +296,18 @@ void gl_inbox_replied(struct gl_node *n, struct gl_inbox_entry *e, bool again, i
     struct gl_buf text = {0};
     struct gl_jw w;
 
-    if (again || code == GL_E_UNAVAILABLE || n->lost) {
+    if (again || gl_err_code(code) == GL_E_UNAVAILABLE || n->lost) {
         entry_free(e);
         return;
     }
     gl_jw_init(&w, &text);
     gl_jw_object(&w);
     gl_jw_key(&w, "code");
-    gl_jw_i64(&w, code);
+    gl_jw_i64(&w, gl_err_code(code));
+    if (gl_err_reason(code) != GL_REASON_NONE) {
+        gl_jw_key(&w, "reason");
+        gl_jw_c(&w, gl_reason_word(gl_err_reason(code)));
+    }
     gl_jw_key(&w, "why");
     gl_jw_str(&w, why);
     gl_jw_end(&w);

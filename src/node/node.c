@@ -374,11 +374,11 @@ static struct gl_core *make_core(struct gl_node *n)
 
 /* ---- what only a running node knows ---- */
 
-static void explain_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+static enum gl_why_code explain_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
 {
     struct gl_node *n = owner;
 
-    (void)gl_core_explain(n->core, job, number, out); /* nothing to say is fine */
+    return gl_core_explain(n->core, job, number, out); /* nothing to say is fine */
 }
 
 bool gl_node_is_quarantined(const struct gl_node *n, gl_str job)

@@ -20,7 +20,7 @@ void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, cons
     struct answer *a = gl_mem_alloc(sizeof(*a));
 
     a->rq = rq;
-    rq->code = code;
+    rq->code = gl_err_code(code);
     if (code != 0 && why != rq->why.text) { /* a query has put its sentence there already */
         (void)gl_why(&rq->why, code, "%s", why[0] != '\0' ? why : gl_err_text(code));
     }
@@ -123,7 +123,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     struct gl_jw w;
 
     if (entry != NULL) {
-        gl_inbox_replied(n, entry, false, e->code, e->why);
+        gl_inbox_replied(n, entry, false, gl_err_join(e->code, e->reason), e->why);
         return;
     }
 
@@ -131,7 +131,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
         return; /* refused when the node began to stop */
     }
     if (e->code != 0) {
-        gl_earlier_refuse(n, rq, e->code, e->why.n > 0 ? e->why.p : "");
+        gl_earlier_refuse(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "");
         return;
     }
     gl_jw_init(&w, &body);
@@ -208,22 +208,23 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
         return;
     }
     if (gl_str_is(kind, "run") || gl_str_is(kind, "request")) {
-        code = gl_why(&text, GL_E_UNAVAILABLE, "this node is stopping"); /* nobody has compared */
+        code = gl_why(&text, GL_R_NODE_STOPPING, "this node is stopping"); /* nobody has compared */
     } else if (gl_str_is(kind, "dedupe")) {
-        code = gl_why(&text, GL_E_EXISTS, "a live job has the dedupe key '%.*s' already",
+        code = gl_why(&text, GL_R_DEDUPE_KEY_TAKEN, "a live job has the dedupe key '%.*s' already",
                       GL_STR_ARG(rq->submission.dedupe_key));
     } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
                tx->guards[refused].type == GL_GUARD_ALIVE) {
-        code = gl_why(&text, GL_E_UNAVAILABLE, "this node has lost its session with the store");
+        code = gl_why(&text, GL_R_NODE_LOST, "this node has lost its session with the store");
     } else if (code == GL_E_CONFLICT && refused < tx->guards_n &&
                tx->guards[refused].type == GL_GUARD_PRESENT) {
-        code = gl_why(&text, GL_E_NOT_FOUND, "that job has been removed");
+        code = gl_why(&text, GL_R_JOB_REMOVED, "that job has been removed");
     } else if (code == GL_E_CONFLICT) {
-        (void)gl_why(&text, code, "the job was changed by someone else meanwhile: try again");
+        (void)gl_why(&text, GL_R_JOB_CHANGED,
+                     "the job was changed by someone else meanwhile: try again");
     } else {
         (void)gl_why(&text, code, "%s", why);
     }
-    gl_requests_answer(n, rq, code, text.text, NULL);
+    gl_requests_answer(n, rq, gl_why_whole(&text), text.text, NULL);
 }
 
 void gl_requests_take(struct gl_node *n, struct gl_request *rq,
@@ -260,21 +261,21 @@ void gl_requests_submit(struct gl_node *n, struct gl_request *rq,
 
     if (s->run_id.n > 0 && !gl_str_is_id(s->run_id)) {
         gl_requests_answer(
-            n, rq, GL_E_INVALID,
+            n, rq, GL_R_RUN_ID_INVALID,
             "a run id has 1 to 128 ASCII letters, digits, '_', '.' or '-', and begins with none of "
             "the last two",
             NULL);
         return;
     }
     if (gl_id_valid(s->run_id)) {
-        gl_requests_answer(n, rq, GL_E_INVALID,
+        gl_requests_answer(n, rq, GL_R_RUN_ID_LIKE_ID,
                            "that run id has the form of a job's id (26 characters, as in "
                            "01JABC...): give it another name",
                            NULL);
         return;
     }
     if (s->request_key.n > 0 && !gl_str_is_id(s->request_key)) {
-        gl_requests_answer(n, rq, GL_E_INVALID,
+        gl_requests_answer(n, rq, GL_R_REQUEST_KEY_INVALID,
                            "a request key has 1 to 128 ASCII letters, digits, '_', '.' or '-', and "
                            "does not begin with '.' or '-'",
                            NULL);

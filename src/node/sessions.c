@@ -399,7 +399,7 @@ static bool is_half(const struct gl_store_req *req, struct gl_why *ret)
     if (is) {
         gl_str from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "source"), &a);
 
-        (void)gl_why(ret, GL_E_STATE,
+        (void)gl_why(ret, GL_R_MIGRATION_UNFINISHED,
                      "a migration into this store has not ended: not all of %.*s is there. Run "
                      "the same 'glia store migrate' again, it goes on where it was",
                      GL_STR_ARG(from));

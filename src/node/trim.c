@@ -429,7 +429,7 @@ void gl_trim_jobs_over(struct gl_trim *t)
 
     if (t->ask != NULL && t->ask->rq->verb == GL_VERB_REMOVE) {
         if (t->jobs.removed_n == 0) {
-            pass_over(t, t->jobs.why.code, t->jobs.why.text);
+            pass_over(t, gl_why_whole(&t->jobs.why), t->jobs.why.text);
         } else {
             gl_trim_files_over(t);
         }

@@ -197,7 +197,7 @@ static bool has_landed(struct gl_trim_tx *x, bool *ret_refused)
 
 static void leave_changed(struct gl_trim_going *g)
 {
-    gl_trim_leave(g, gl_why(&g->trim->jobs.why, GL_E_CONFLICT,
+    gl_trim_leave(g, gl_why(&g->trim->jobs.why, GL_R_JOB_OWNER_ALIVE,
                             g->owner.n > 0 ? "the node that has the job seems to be alive: cancel "
                                              "it first, or try again when that node is gone"
                                            : "the job was changed by someone else meanwhile: try "
@@ -305,7 +305,7 @@ static void leave_pinned(struct gl_trim *t)
 
         if (!g->is_over && !g->is_headless && gl_trim_jobs_is_pinned(t, g->id)) {
             GL_MARK(t->node->config.trace, "trim.is_pinned");
-            gl_trim_leave(g, gl_why(&t->jobs.why, GL_E_STATE, "job %.*s is being retried",
+            gl_trim_leave(g, gl_why(&t->jobs.why, GL_R_JOB_RETRIED, "job %.*s is being retried",
                                     GL_STR_ARG(g->id)));
         }
     }

@@ -168,7 +168,7 @@ static void on_retries(struct gl_store_req *req)
     if (req->entries_n > 0) {
         GL_MARK(t->node->config.trace, "trim.is_retried");
         gl_trim_leave(g,
-                      gl_why(&t->jobs.why, GL_E_STATE,
+                      gl_why(&t->jobs.why, GL_R_JOB_RETRIED,
                              "job %.*s is needed by job %.*s, which retries it and has not ended",
                              GL_STR_ARG(g->id), GL_STR_ARG(req->entries[0].id)));
         listed(t);
@@ -340,8 +340,9 @@ static void note_owner(struct gl_trim_going *g, const struct gl_record *r)
 
 static void leave_alive(struct gl_trim_going *g)
 {
-    gl_trim_leave(g, gl_why(&g->trim->jobs.why, GL_E_STATE, "job %.*s is %s: cancel it first",
-                            GL_STR_ARG(g->id), gl_job_status_words[g->r.status]));
+    gl_trim_leave(g,
+                  gl_why(&g->trim->jobs.why, GL_R_JOB_NOT_ENDED, "job %.*s is %s: cancel it first",
+                         GL_STR_ARG(g->id), gl_job_status_words[g->r.status]));
 }
 
 static void on_doubtful_flow(struct gl_store_req *req)
@@ -389,8 +390,8 @@ static void look_at(struct gl_trim_going *g, const struct gl_record *r)
         g->is_damaged = true;
         note_owner(g, r);
     } else if (!gl_trim_read_job(t, r->value, &g->r)) {
-        gl_trim_leave(
-            g, gl_why(why, GL_E_DAMAGED, "the record of job %.*s is damaged", GL_STR_ARG(g->id)));
+        gl_trim_leave(g, gl_why(why, GL_R_JOB_DAMAGED, "the record of job %.*s is damaged",
+                                GL_STR_ARG(g->id)));
     } else if (is_asked && !gl_job_status_is_terminal(g->r.status) && !is_in_memory(g, r)) {
         g->is_doubtful = true;
         note_owner(g, r);
@@ -416,7 +417,7 @@ static void on_begun(struct gl_store_req *req)
         GL_MARK(t->node->config.trace, "trim.begun_again");
     } else {
         gl_trim_leave(
-            g, gl_why(&t->jobs.why, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(g->id)));
+            g, gl_why(&t->jobs.why, GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(g->id)));
     }
     g->r.ended_at = GL_TRIM_BEGUN;
     get_names(t);

@@ -83,7 +83,7 @@ static int open_file(const char *path, struct gl_why *reterr_why)
     }
     if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
         (void)close(fd);
-        return gl_why(reterr_why, GL_E_INVALID, "%s is not a regular file", path);
+        return gl_why(reterr_why, GL_R_FILE_NOT_REGULAR, "%s is not a regular file", path);
     }
     return fd;
 }
@@ -138,7 +138,7 @@ static int check_empty(const char *folder, struct gl_why *reterr_why)
     (void)closedir(d);
     return is_empty
                ? 0
-               : gl_why(reterr_why, GL_E_EXISTS,
+               : gl_why(reterr_why, GL_R_FOLDER_NOT_EMPTY,
                         "%s is not empty: give the name of a folder that is not there yet", folder);
 }
 
@@ -234,7 +234,7 @@ static bool is_inside(gl_str name)
 
 static int damaged(const char *folder, const char *what, struct gl_why *reterr_why)
 {
-    return gl_why(reterr_why, GL_E_DAMAGED, "the backup %s is damaged: %s", folder, what);
+    return gl_why(reterr_why, GL_R_BACKUP_DAMAGED, "the backup %s is damaged: %s", folder, what);
 }
 
 /* The part of the list that its last line vouches for. */
@@ -309,7 +309,7 @@ static int read_list(const char *folder, struct gl_buf *text, gl_str *ret,
     int err =
         gl_fs_read(gl_str_fmt(&a, "%s/%s", folder, list_name).p, LIST_BYTES_MAX, text, reterr_why);
     if (err == GL_E_NOT_FOUND) {
-        return gl_why(reterr_why, err,
+        return gl_why(reterr_why, GL_R_BACKUP_INVALID,
                       "%s is no backup: it has no MANIFEST, which is written when a backup is "
                       "complete",
                       folder);
@@ -332,7 +332,7 @@ int gl_archive_extract(const char *folder, const char *to, struct gl_archive_inf
         return damaged(folder, "its list of files makes no sense", reterr_why);
     }
     if (number > GL_ARCHIVE_VERSION) {
-        return gl_why(reterr_why, GL_E_VERSION,
+        return gl_why(reterr_why, GL_R_BACKUP_NEWER,
                       "the backup %s was made by a newer release of glia: use that one", folder);
     }
     *ret = (struct gl_archive_info){0};

@@ -101,8 +101,8 @@ static int put(struct gl_blob *blob, gl_str context, gl_str hex, gl_str content,
     }
     char made[GL_SHA256_HEX];
     if (!gl_str_eq(gl_sha256_hex(content, made), hex)) {
-        return gl_why(reterr_why, GL_E_INVALID, "the content has the hash %s, not %.*s", made,
-                      GL_STR_ARG(hex));
+        return gl_why(reterr_why, GL_R_BLOB_HASH_MISMATCH, "the content has the hash %s, not %.*s",
+                      made, GL_STR_ARG(hex));
     }
     if (blob->has(blob, context, hex) && is_whole(b, context, hex, content)) {
         /* Another thread may have renamed it and not yet synced the folder, and our caller will
@@ -147,12 +147,13 @@ static int open_blob(struct gl_blob *blob, gl_str context, gl_str hex, int *ret_
     struct stat st;
 
     if (!gl_str_is_id(context) || !is_hash(hex)) {
-        return gl_why(reterr_why, GL_E_INVALID, "a blob's name has 64 lower-case hex digits");
+        return gl_why(reterr_why, GL_R_BLOB_HASH_INVALID,
+                      "a blob's name has 64 lower-case hex digits");
     }
     path = gl_blobfs_path(&a, of_blob(blob)->data, context, hex);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0 && errno == ENOENT) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "there is no blob %.*s", GL_STR_ARG(hex));
+        return gl_why(reterr_why, GL_R_NO_SUCH_BLOB, "there is no blob %.*s", GL_STR_ARG(hex));
     }
     if (fd < 0 || fstat(fd, &st) < 0) {
         return gl_fs_why(reterr_why, errno, "open", path);

@@ -120,7 +120,7 @@ int gl_fs_refuse_links(int at, const char *path, struct gl_why *reterr_why)
                               : -1;
         if (next < 0 && (errno == ELOOP || errno == ENOTDIR)) {
             return gl_why(
-                reterr_why, GL_E_IO,
+                reterr_why, GL_R_FOLDER_IS_LINK,
                 "%s: '%.*s' is a symbolic link or a file where Glia keeps a folder of its "
                 "own; remove it",
                 path, GL_STR_ARG(part));

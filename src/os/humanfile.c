@@ -316,20 +316,25 @@ static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer 
     if (r == NULL) {
         gl_str trouble = gl_humanfile_trouble(f, a);
 
-        return gl_why(reterr_why, GL_E_NOT_FOUND, "the run has no request '%.*s'; %.*s%s%.*s",
+        return gl_why(reterr_why, GL_R_NO_SUCH_REQUEST, "the run has no request '%.*s'; %.*s%s%.*s",
                       GL_STR_ARG(answer->request_id), GL_STR_ARG(open_ones(f, a)),
                       trouble.n > 0 ? "; " : "", GL_STR_ARG(trouble));
     }
     if (r->is_answered) {
-        return gl_why(reterr_why, GL_E_STATE, "request '%.*s' is answered: %.*s%s%.*s%s%.*s",
-                      GL_STR_ARG(r->request_id), GL_STR_ARG(r->decision),
-                      r->reviewer.n > 0 ? " by " : "", GL_STR_ARG(r->reviewer),
-                      r->answered_at.n > 0 ? " at " : "", GL_STR_ARG(r->answered_at));
+        return gl_why(reterr_why, GL_R_REQUEST_ANSWERED,
+                      "request '%.*s' is answered: %.*s%s%.*s%s%.*s", GL_STR_ARG(r->request_id),
+                      GL_STR_ARG(r->decision), r->reviewer.n > 0 ? " by " : "",
+                      GL_STR_ARG(r->reviewer), r->answered_at.n > 0 ? " at " : "",
+                      GL_STR_ARG(r->answered_at));
     }
     if (gl_humanfile_is_over(r, answer->now)) {
         char when[GL_WHEN_BYTES];
 
-        return gl_why(reterr_why, GL_E_STATE, "request '%.*s' awaited an answer until %.*s%s%.*s",
+        return gl_why(reterr_why,
+                      r->is_refused               ? GL_R_REQUEST_DEFAULT_REFUSED
+                      : r->default_decision.n > 0 ? GL_R_REQUEST_DEFAULTED
+                                                  : GL_R_REQUEST_TIMED_OUT,
+                      "request '%.*s' awaited an answer until %.*s%s%.*s",
                       GL_STR_ARG(r->request_id), GL_STR_ARG(gl_when_format(r->expires_at, when)),
                       r->is_refused               ? "; nothing counts, because it does not allow "
                                                     "its own default, "
@@ -338,12 +343,12 @@ static int check(const struct gl_humanfile *f, const struct gl_humanfile_answer 
                       GL_STR_ARG(r->default_decision));
     }
     if (answer->ended.n > 0) {
-        return gl_why(reterr_why, GL_E_STATE,
+        return gl_why(reterr_why, GL_R_JOB_ENDED,
                       "the job has ended (%.*s): nobody reads an answer to request '%.*s' any more",
                       GL_STR_ARG(answer->ended), GL_STR_ARG(r->request_id));
     }
     if (!allows(r, answer->decision)) {
-        return gl_why(reterr_why, GL_E_INVALID, "the decision must be one of: %.*s",
+        return gl_why(reterr_why, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
                       GL_STR_ARG(gl_humanfile_decisions(r, ", ", a)));
     }
     return 0;
@@ -400,7 +405,7 @@ static int open_locked(const char *root, gl_str run_id, gl_ms wait, int *ret_fd,
             return gl_fs_why(reterr_why, errno, "lock", FILE_NAME);
         }
         if (wait <= 0) {
-            return gl_why(reterr_why, GL_E_BUSY,
+            return gl_why(reterr_why, GL_R_REQUESTS_LOCKED,
                           "another process, maybe the worker that asks, holds a lock on "
                           "human.jsonl: nothing can be written until it lets go; try again");
         }

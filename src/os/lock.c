@@ -41,12 +41,13 @@ static int busy(int fd, const char *data, struct gl_why *reterr_why)
     char when[GL_WHEN_BYTES];
 
     if (h.pid == 0) {
-        return gl_why(reterr_why, GL_E_BUSY, "the data folder %s is in use by another process",
-                      data);
+        return gl_why(reterr_why, GL_R_FOLDER_IN_USE,
+                      "the data folder %s is in use by another process", data);
     }
-    return gl_why(reterr_why, GL_E_BUSY, "the data folder %s is in use by process %lld%s%s%s%s%s",
-                  data, (long long)h.pid, h.what[0] != '\0' ? " (glia " : "", h.what,
-                  h.what[0] != '\0' ? ")" : "", h.since != 0 ? ", since " : "",
+    return gl_why(reterr_why, GL_R_FOLDER_IN_USE,
+                  "the data folder %s is in use by process %lld%s%s%s%s%s", data, (long long)h.pid,
+                  h.what[0] != '\0' ? " (glia " : "", h.what, h.what[0] != '\0' ? ")" : "",
+                  h.since != 0 ? ", since " : "",
                   h.since != 0 ? gl_when_format(h.since, when).p : "");
 }
 

@@ -103,7 +103,7 @@ static int check_owner(const char *data, struct gl_why *reterr_why)
         return gl_fs_why(reterr_why, errno, "look at", data);
     }
     if (st.st_uid != geteuid()) {
-        return gl_why(reterr_why, GL_E_DENIED,
+        return gl_why(reterr_why, GL_R_FOLDER_OTHER_USER,
                       "the data folder %s belongs to another user (uid %lu); choose another with "
                       "--data-dir",
                       data, (unsigned long)st.st_uid);

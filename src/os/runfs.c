@@ -164,7 +164,8 @@ int gl_runfs_list(const char *root, gl_str run_id, uint64_t hash_max, struct gl_
 
 static int no_such_file(gl_str path, struct gl_why *reterr_why)
 {
-    return gl_why(reterr_why, GL_E_NOT_FOUND, "the run has no file '%.*s'", GL_STR_ARG(path));
+    return gl_why(reterr_why, GL_R_NO_SUCH_ARTIFACT, "the run has no file '%.*s'",
+                  GL_STR_ARG(path));
 }
 
 int gl_runfs_open(const char *root, gl_str run_id, gl_str path, int *ret_fd, uint64_t *ret_bytes,
@@ -185,7 +186,7 @@ int gl_runfs_open(const char *root, gl_str run_id, gl_str path, int *ret_fd, uin
 
         if (part.n == 0 || gl_str_is(part, ".") || gl_str_is(part, "..") ||
             memchr(part.p, 0, part.n) != NULL) {
-            return gl_why(reterr_why, GL_E_INVALID,
+            return gl_why(reterr_why, GL_R_ARTIFACT_PATH_INVALID,
                           "'%.*s' is no path below the run's folder: no '..', no empty parts",
                           GL_STR_ARG(path));
         }

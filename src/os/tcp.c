@@ -115,11 +115,11 @@ static void write_place(const struct place *p, char ret[static GL_TCP_TEXT_BYTES
 static int refuse(int err, gl_str text, struct gl_why *reterr_why)
 {
     if (err == EADDRINUSE) {
-        return gl_why(reterr_why, GL_E_UNAVAILABLE, "another process listens at %.*s",
+        return gl_why(reterr_why, GL_R_ADDRESS_IN_USE, "another process listens at %.*s",
                       GL_STR_ARG(text));
     }
     if (err == EADDRNOTAVAIL) {
-        return gl_why(reterr_why, GL_E_INVALID, "this machine has no address %.*s",
+        return gl_why(reterr_why, GL_R_NO_SUCH_ADDRESS, "this machine has no address %.*s",
                       GL_STR_ARG(text));
     }
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};

@@ -217,7 +217,7 @@ static void *run(void *owner)
     struct gl_tidyfs *t = owner;
     for (struct op *op; (op = take(t)) != NULL;) {
         if (atomic_load(&t->closing)) {
-            op->req->status = gl_why(&op->req->why, GL_E_UNAVAILABLE, "the node is stopping");
+            op->req->status = gl_why(&op->req->why, GL_R_NODE_STOPPING, "the node is stopping");
         } else {
             op->run(t, op);
         }

@@ -123,6 +123,20 @@ class Box:
         at = args.index("--") if "--" in args else len(args)
         return json.loads(self.glia(*args[:at], "--json", *args[at:], code=code).stdout)
 
+    def error(self, *args, code):
+        """What --json says of a command that fails: code, message and reason."""
+        return self.json(*args, code=code)["error"]
+
+    def reason(self, *args, code):
+        """The stable word of the error with which a command fails (docs/reasons.md)."""
+        return self.error(*args, code=code).get("reason")
+
+    def why_code(self, job, step=None):
+        """Why a job, or one of its steps, is in its state."""
+        if step is None:
+            return self.json("why", job)["why_code"]
+        return self.json("why", job, step)["steps"][step]["why_code"]
+
     def jobs(self):
         return self.json("job", "list")["jobs"]
 

@@ -41,8 +41,9 @@ class Project:
         self.write("base/good.h", HEADER.format(name="good.h"), "src")
         self.write("base/good.c", CLEAN, "src")
         os.makedirs(f"{self.folder}/tools")
-        for name in ("tools/tidy", "tools/tidy.ratchet", ".clang-format"):
+        for name in ("tools/tidy", "tools/sentences.py", ".clang-format"):
             shutil.copy(f"{ROOT}/{name}", f"{self.folder}/{name}")
+        self.write("tidy.ratchet", "", "tools")
         subprocess.run(["git", "init", "-q"], cwd=self.folder, check=True)
         self.write(".gitignore", "build\n", ".")
         self.compile("base", "good.c")
@@ -179,3 +180,21 @@ def test_the_ratchet_only_goes_down(project):
     project.write("tidy.ratchet", "src/base/bad.c gl_other 90\n", "tools")
     failed, output = project.tidy()
     assert len(failed) == 1 and "is gone: remove the line" in output
+
+
+MATCHES = """def test_a(box):
+    assert "there is no job" in box.glia("x").stderr
+    assert box.reason("x") == "no_such_job"
+"""
+
+
+def test_tests_may_not_match_on_more_sentences(project):
+    project.write("test_a.py", MATCHES, "test/system")
+    failed, output = project.tidy()
+    assert len(failed) == 1 and "test_a.py: matches 1 " in output and "lines 2" in output
+    project.write("tidy.ratchet", "test/system/test_a.py sentences 1\n", "tools")
+    failed, output = project.tidy()
+    assert failed == [], output
+    project.write("tidy.ratchet", "test/system/test_a.py sentences 2\n", "tools")
+    failed, output = project.tidy()
+    assert len(failed) == 1 and "tools/tidy.ratchet: test/system/test_a.py" in output

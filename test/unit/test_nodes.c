@@ -172,7 +172,7 @@ static gl_str why_of(struct rig *r, struct gl_nodes_owner *owner)
 
     assert_int_equal(gl_view_read(&r->arena, &job, gl_str_of(flow), &step, 1, &v, NULL), 0);
     v.owner = owner;
-    return gl_reason_job(&r->arena, &v, NULL);
+    return gl_reason_job(&r->arena, &v, NULL).text;
 }
 
 static void assert_why(struct rig *r, const char *session, uint32_t inbox_n, const char *expected)

@@ -40,11 +40,12 @@ static int free_rig(void **state)
     return 0;
 }
 
-static void explain_pool(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+static enum gl_why_code explain_pool(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
 {
     (void)owner;
     (void)job;
     gl_buf_fmt(out, "waits behind 3 others (step %u)", number);
+    return GL_BECAUSE_WAITS_FOR_SLOTS;
 }
 
 static bool is_quarantined(void *owner, gl_str job)
@@ -74,7 +75,7 @@ static void assert_step(struct rig *r, uint32_t number, struct gl_step_record re
 
     rec.step_id = gl_flow_step(r->view.flow, number)->id;
     r->view.steps[number] = &rec;
-    why = gl_reason_step(&r->arena, &r->view, number, -1, l);
+    why = gl_reason_step(&r->arena, &r->view, number, -1, l).text;
     r->view.steps[number] = NULL;
     if (strstr(gl_str_c(&r->arena, why), expected) == NULL) {
         fail_msg("expected '%s' in '%.*s'", expected, GL_STR_ARG(why));
@@ -86,7 +87,7 @@ static void assert_step(struct rig *r, uint32_t number, struct gl_step_record re
 
 static void assert_job(struct rig *r, const struct gl_reason_live *l, const char *expected)
 {
-    gl_str why = gl_reason_job(&r->arena, &r->view, l);
+    gl_str why = gl_reason_job(&r->arena, &r->view, l).text;
 
     if (strstr(gl_str_c(&r->arena, why), expected) == NULL) {
         fail_msg("expected '%s' in '%.*s'", expected, GL_STR_ARG(why));
@@ -186,7 +187,7 @@ static void spoil(struct rig *r)
 
 static void assert_told(struct rig *r, uint32_t number, int64_t item, const char *expected)
 {
-    gl_str why = gl_reason_step(&r->arena, &r->view, number, item, &live);
+    gl_str why = gl_reason_step(&r->arena, &r->view, number, item, &live).text;
 
     assert_true(begins_with_a_verb(why));
     assert_string_equal(gl_str_c(&r->arena, why), expected);
@@ -306,7 +307,8 @@ static void a_job_that_has_not_ended_tells_of_a_store_without_room(void **state)
     full.store = store_is_shut;
     assert_job(r, &full, "; the store has not taken a commit since 7");
     r->view.job.status = GL_JOB_COMPLETED;
-    assert_null(strstr(gl_str_c(&r->arena, gl_reason_job(&r->arena, &r->view, &full)), "commit"));
+    assert_null(
+        strstr(gl_str_c(&r->arena, gl_reason_job(&r->arena, &r->view, &full).text), "commit"));
 }
 
 static void a_flow_that_cannot_be_read_is_named(void **state)

@@ -44,12 +44,12 @@ static void assert_says(struct fixture *f, gl_str why, const char *expected)
 
 static void assert_job(struct fixture *f, const struct rig *r, const char *expected)
 {
-    assert_says(f, gl_reason_job(&f->a, &r->view, NULL), expected);
+    assert_says(f, gl_reason_job(&f->a, &r->view, NULL).text, expected);
 }
 
 static void assert_step(struct fixture *f, const struct rig *r, uint32_t n, const char *expected)
 {
-    assert_says(f, gl_reason_step(&f->a, &r->view, n, -1, NULL), expected);
+    assert_says(f, gl_reason_step(&f->a, &r->view, n, -1, NULL).text, expected);
 }
 
 static void a_step_waits_for_a_message_or_for_its_agent(void **state)

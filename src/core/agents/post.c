@@ -10,16 +10,17 @@ static int64_t receiver(struct gl_core *c, struct gl_job *j, const struct gl_eve
     const struct gl_step *unit;
 
     if (j->spec->flow->bundle == NULL) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s has no agents", GL_STR_ARG(j->id));
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_NO_AGENTS, "job %.*s has no agents",
+                     GL_STR_ARG(j->id));
         return -1;
     }
     if (to < 0) {
-        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND, "job %.*s has no agent '%.*s'",
+        gl_txn_reply(c, j, ev->request, GL_R_NO_SUCH_AGENT, "job %.*s has no agent '%.*s'",
                      GL_STR_ARG(j->id), GL_STR_ARG(name));
         return -1;
     }
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
         return -1;
     }
@@ -28,7 +29,7 @@ static int64_t receiver(struct gl_core *c, struct gl_job *j, const struct gl_eve
         const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, (uint32_t)to);
 
         gl_agents_log(c, unit, "external_input_rejected", GL_S("backpressure"), (gl_str){0});
-        gl_txn_reply(c, j, ev->request, GL_E_BUSY,
+        gl_txn_reply(c, j, ev->request, GL_R_INBOX_FULL,
                      "agent '%.*s' has %u messages waiting: try again in %lld ms", GL_STR_ARG(name),
                      unit->mail->n, (long long)a->retry_after_ms);
         return -1;
@@ -101,8 +102,8 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
 
     if (!gl_str_u64(ev->step, &number) ||
         gl_message_read(ev->output, c->out->arena, &m, &why) != 0) {
-        gl_txn_reply(c, j, ev->request, GL_E_INVALID, "'%.*s' is no message that can be sent again",
-                     GL_STR_ARG(ev->step));
+        gl_txn_reply(c, j, ev->request, GL_R_LETTER_UNUSABLE,
+                     "'%.*s' is no message that can be sent again", GL_STR_ARG(ev->step));
         return;
     }
     to = receiver(c, j, ev, m.to);
@@ -112,8 +113,9 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     id = gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
     if (is_taken(j, id)) {
         GL_MARK(c->trace, "agents.redriven_at_once");
-        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND, "job %.*s has no dead letter %llu any more",
-                     GL_STR_ARG(j->id), (unsigned long long)number);
+        gl_txn_reply(c, j, ev->request, GL_R_LETTER_GONE,
+                     "job %.*s has no dead letter %llu any more", GL_STR_ARG(j->id),
+                     (unsigned long long)number);
         return;
     }
     (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("deadletter"), id);

@@ -87,7 +87,7 @@ int gl_claim_check(const struct gl_claim_wish *wish, struct gl_why *reterr_why)
     }
     if (wish->lease_ms != 0 &&
         (wish->lease_ms < GL_LEASE_MS_MIN || wish->lease_ms > GL_LEASE_MS_MAX)) {
-        return gl_why(reterr_why, GL_E_INVALID, "a lease lasts from 1 second to 1 day");
+        return gl_why(reterr_why, GL_R_CLAIM_LEASE_INVALID, "a lease lasts from 1 second to 1 day");
     }
     if (wish->work_type.n > GL_ID_BYTES_MAX || !is_plain(wish->work_type)) {
         return gl_why(reterr_why, GL_E_INVALID,
@@ -159,12 +159,12 @@ static int acquire(const struct gl_claim *found, const struct gl_claim_wish *wis
             *ret = prolong(found, wish->lease_ms, now);
             return 0;
         }
-        return gl_why(reterr_why, GL_E_BUSY, "'%.*s' is claimed by '%.*s' for another %.*s",
+        return gl_why(reterr_why, GL_R_CLAIM_HELD, "'%.*s' is claimed by '%.*s' for another %.*s",
                       GL_STR_ARG(wish->key), GL_STR_ARG(found->owner),
                       GL_STR_ARG(gl_when_span(found->lease_until - now, span)));
     }
     if (found->state == GL_CLAIM_DONE && wish->once) {
-        return gl_why(reterr_why, GL_E_EXISTS, "'%.*s' is done already, by '%.*s'",
+        return gl_why(reterr_why, GL_R_CLAIM_DONE, "'%.*s' is done already, by '%.*s'",
                       GL_STR_ARG(wish->key), GL_STR_ARG(found->owner));
     }
     *ret =
@@ -176,14 +176,14 @@ static int not_owner(const struct gl_claim *found, const struct gl_claim_wish *w
                      struct gl_why *reterr_why)
 {
     if (found == NULL) {
-        return gl_why(reterr_why, GL_E_NOT_OWNER, "nobody has ever claimed '%.*s'",
+        return gl_why(reterr_why, GL_R_CLAIM_UNKNOWN, "nobody has ever claimed '%.*s'",
                       GL_STR_ARG(wish->key));
     }
     if (found->state != GL_CLAIM_CLAIMED) {
-        return gl_why(reterr_why, GL_E_NOT_OWNER, "nobody holds '%.*s' any more: it is %s",
+        return gl_why(reterr_why, GL_R_CLAIM_OVER, "nobody holds '%.*s' any more: it is %s",
                       GL_STR_ARG(wish->key), gl_claim_state_words[found->state]);
     }
-    return gl_why(reterr_why, GL_E_NOT_OWNER,
+    return gl_why(reterr_why, GL_R_CLAIM_OTHER,
                   "'%.*s' is held by '%.*s' with fence %llu, not by '%.*s' with fence %llu",
                   GL_STR_ARG(wish->key), GL_STR_ARG(found->owner), (unsigned long long)found->fence,
                   GL_STR_ARG(wish->owner), (unsigned long long)wish->fence);
@@ -219,7 +219,7 @@ int gl_claim_decide(const struct gl_claim *found, const struct gl_claim_wish *wi
     }
     if (wish->act == GL_CLAIM_RECLAIM) {
         if (!is_over) {
-            return gl_why(reterr_why, GL_E_STATE, "the lease of '%.*s' is not over",
+            return gl_why(reterr_why, GL_R_CLAIM_LEASE_RUNNING, "the lease of '%.*s' is not over",
                           GL_STR_ARG(wish->key));
         }
         *ret = *found;

@@ -43,7 +43,7 @@ static void pause_steps(struct gl_core *c, struct gl_job *j)
 static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     if (j->r.status == GL_JOB_CANCELLING || j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -96,7 +96,7 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
 static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     if (j->r.status == GL_JOB_CANCELLING) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is being cancelled",
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is being cancelled",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -110,7 +110,7 @@ static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event
 static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     if (j->r.verdict == GL_VERDICT_FAILED) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is failing already",
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is failing already",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -172,18 +172,18 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
     struct gl_step *st = exists ? gl_step_by_id(j, ev->step) : NULL;
 
     if (!exists) {
-        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND, "job %.*s has no step '%.*s'",
+        gl_txn_reply(c, j, ev->request, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'",
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->step));
     } else if (st == NULL || !gl_step_asks_a_person(&st->r)) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "step '%.*s' does not wait for a decision",
-                     GL_STR_ARG(ev->step));
+        gl_txn_reply(c, j, ev->request, GL_R_STEP_DECIDED,
+                     "step '%.*s' does not wait for a decision", GL_STR_ARG(ev->step));
     } else if (!is_decision(st, ev->decision)) {
-        gl_txn_reply(c, j, ev->request, GL_E_INVALID, "the decision must be one of: %.*s",
+        gl_txn_reply(c, j, ev->request, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
                      GL_STR_ARG(st->r.blocked_on == GL_BLOCK_APPROVAL
                                     ? st->r.choices
                                     : GL_S("rerun, done, failed")));
     } else if (j->r.verdict != GL_VERDICT_NONE && !gl_safety_holds_job(j, st)) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
     } else {
         decide(c, st, ev);
@@ -216,7 +216,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         consume(c, j, ev);
     }
     if (j->is_damaged && ev->verb != GL_CMD_CANCEL) {
-        gl_txn_reply(c, j, ev->request, GL_E_DAMAGED,
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_DAMAGED,
                      "%.*s; cancel the job, or mend that record and resume it",
                      GL_STR_ARG(gl_job_is_held_damaged(&j->r)
                                     ? j->r.reason
@@ -225,7 +225,7 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (gl_job_status_is_terminal(j->r.status)) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s has ended: it is %s",
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDED, "job %.*s has ended: it is %s",
                      GL_STR_ARG(j->id), gl_job_status_words[j->r.status]);
         return;
     }

@@ -115,11 +115,11 @@ static void refuse_unknown(struct gl_core *c, struct gl_job *j, const struct gl_
                            const struct gl_near *near)
 {
     if (near->best.n > 0) {
-        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND,
+        gl_txn_reply(c, j, ev->request, GL_R_SIGNAL_UNWANTED,
                      "no step of job %.*s waits for a signal '%.*s'; did you mean '%.*s'?",
                      GL_STR_ARG(j->id), GL_STR_ARG(ev->step), GL_STR_ARG(near->best));
     } else {
-        gl_txn_reply(c, j, ev->request, GL_E_NOT_FOUND,
+        gl_txn_reply(c, j, ev->request, GL_R_SIGNAL_UNWANTED,
                      "no step of job %.*s waits for a signal '%.*s'", GL_STR_ARG(j->id),
                      GL_STR_ARG(ev->step));
     }
@@ -132,7 +132,7 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
     struct gl_near near;
 
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->request, GL_E_STATE, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -141,7 +141,7 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
         return;
     }
     if (st == NULL && j->signals_n >= GL_SIGNALS_MAX) {
-        gl_txn_reply(c, j, ev->request, GL_E_LIMIT,
+        gl_txn_reply(c, j, ev->request, GL_R_SIGNALS_WAITING,
                      "%d signals wait already that no step of job %.*s has asked for",
                      GL_SIGNALS_MAX, GL_STR_ARG(j->id));
         return;

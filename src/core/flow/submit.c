@@ -97,11 +97,11 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(ev->job.n == GL_ULID_BYTES);
     GL_ASSERT(gl_job_find(c, ev->job) == NULL);
     if (c->session.n == 0 || c->stopping) {
-        gl_txn_refuse(c, ev->request, GL_E_UNAVAILABLE, "this node takes no jobs at the moment");
+        gl_txn_refuse(c, ev->request, GL_R_NODE_BUSY, "this node takes no jobs at the moment");
         return;
     }
     if (gl_map_count(&c->waits) >= GL_WAITING_MAX) {
-        gl_txn_refuse(c, ev->request, GL_E_LIMIT,
+        gl_txn_refuse(c, ev->request, GL_R_STEPS_WAITING,
                       "%d steps wait for slots already: try again later", GL_WAITING_MAX);
         return;
     }

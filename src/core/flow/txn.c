@@ -154,7 +154,8 @@ static void fill_reply(struct gl_core *c, struct gl_effect *e, uint64_t request,
     char text[GL_WHY_BYTES];
 
     e->request = request;
-    e->code = code;
+    e->code = gl_err_code(code);
+    e->reason = gl_err_reason(code);
     if (fmt != NULL) {
         (void)vsnprintf(text, sizeof(text), fmt, args); /* a long sentence is cut */
         e->why = gl_str_dup(c->out->arena, gl_str_of(text));

@@ -63,7 +63,7 @@ static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
     int rc;
 
     if (j->parked_n >= GL_PARKED_MAX) {
-        gl_txn_refuse(c, ev->request, GL_E_LIMIT, "too many requests wait for job %.*s",
+        gl_txn_refuse(c, ev->request, GL_R_TOO_MANY_REQUESTS, "too many requests wait for job %.*s",
                       GL_STR_ARG(j->id));
         return; /* what the executor has to say it will say again */
     }
@@ -104,12 +104,12 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
     struct gl_job *j;
 
     if (ev->job.n != GL_ULID_BYTES) {
-        gl_txn_refuse(c, ev->request, GL_E_NOT_FOUND, "there is no job '%.*s'",
+        gl_txn_refuse(c, ev->request, GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
                       GL_STR_ARG(ev->job));
         return false;
     }
     if (gl_core_is_quarantined(c, ev->job) && !is_released(c, ev)) {
-        gl_txn_refuse(c, ev->request, GL_E_STATE,
+        gl_txn_refuse(c, ev->request, GL_R_JOB_QUARANTINED,
                       "job %.*s is in quarantine: this node has crashed again and again while "
                       "handling it; resume or cancel it",
                       GL_STR_ARG(ev->job));
@@ -296,7 +296,7 @@ static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (ev->type == GL_EV_LISTED) {
         gl_attempts_list_soon(c);
     }
-    gl_txn_refuse(c, ev->request, GL_E_UNAVAILABLE, "the store is unavailable: try again");
+    gl_txn_refuse(c, ev->request, GL_R_STORE_UNAVAILABLE, "the store is unavailable: try again");
 }
 
 /* What the executor has of it is not wanted. */
@@ -315,7 +315,7 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
     struct gl_effect *e;
 
     if (!c->shared) {
-        gl_txn_refuse(c, ev->request, GL_E_BUSY, "job %.*s is owned by another node",
+        gl_txn_refuse(c, ev->request, GL_R_JOB_ELSEWHERE, "job %.*s is owned by another node",
                       GL_STR_ARG(j->id));
     } else if (ev->type == GL_EV_COMMAND && ev->request != 0) {
         GL_MARK(c->trace, "load.forwarded");
@@ -342,7 +342,7 @@ static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_ev
 
 static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    gl_txn_refuse(c, ev->request, GL_E_DAMAGED,
+    gl_txn_refuse(c, ev->request, GL_R_JOB_DAMAGED,
                   "the record of job %.*s, or of its flow, is damaged: " GL_JOB_DAMAGED_ADVICE,
                   GL_STR_ARG(j->id));
 }
@@ -350,7 +350,7 @@ static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_
 /* There is no such job: what the executor has of it is of no use to anybody. */
 static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    gl_txn_refuse(c, ev->request, GL_E_NOT_FOUND, "there is no job '%.*s'", GL_STR_ARG(j->id));
+    gl_txn_refuse(c, ev->request, GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(j->id));
     /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
      * can be harmed by one above all others. */
     gl_attempts_discard(c, ev, INT64_MAX);

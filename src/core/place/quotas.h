@@ -108,7 +108,7 @@ void gl_quotas_restore_wait(struct gl_core *c, struct gl_wait *w); /* its state 
 bool gl_quotas_restore_hold(struct gl_core *c, struct gl_slot_hold *h, gl_str limit);
 bool gl_quotas_drop_empty(struct gl_core *c); /* groups; true: there were none */
 
-/* Why is it held back? A sentence without a full stop; false: it is not. */
-bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out);
+/* Why is it held back? A sentence without a full stop; GL_BECAUSE_NONE: it is not. */
+enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out);
 
 #endif

@@ -27,14 +27,15 @@ static void explain_rate(const struct gl_core *c, const struct gl_quota *l, stru
     gl_buf_c(out, ")");
 }
 
-bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
+enum gl_why_code gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf *out)
 {
+    enum gl_why_code code = GL_BECAUSE_WAITS_FOR_RATE;
     const struct gl_quota_group *g;
     const struct gl_quota *a, *b;
     size_t ahead;
 
     if (!w->limited || w->state != GL_WAIT_HELD) {
-        return false;
+        return GL_BECAUSE_NONE;
     }
     g = gl_quotas_group_of(w);
     a = g->concurrency.limit;
@@ -42,10 +43,12 @@ bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf
     ahead = gl_heap_ahead(&g->held, &w->place, GL_AHEAD_MAX);
     gl_buf_c(out, "waits for ");
     if (gl_quotas_is_short(c, g)) {
+        code = GL_BECAUSE_LIMITS_USED_UP;
         gl_buf_fmt(out, "room: %d concurrency and rate keys are in use, and there may be no more",
                    GL_LIMITS_MAX);
     } else if (a != NULL &&
                (b == NULL || gl_quotas_units(c, a) == 0 || gl_quotas_units(c, b) > 0)) {
+        code = GL_BECAUSE_WAITS_FOR_CONCURRENCY;
         explain_concurrency(c, a, out);
         if (b != NULL && gl_quotas_units(c, b) == 0) {
             gl_buf_c(out, " and ");
@@ -58,5 +61,5 @@ bool gl_quotas_explain(struct gl_core *c, const struct gl_wait *w, struct gl_buf
         gl_buf_fmt(out, "; %zu%s %s before it", ahead, ahead < GL_AHEAD_MAX ? "" : " or more",
                    ahead == 1 ? "other is" : "others are");
     }
-    return true;
+    return code;
 }

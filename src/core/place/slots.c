@@ -160,8 +160,9 @@ bool gl_slots_possible(const struct gl_core *c, const struct gl_step_spec *spec,
         return false;
     }
     if (spec->slots > c->pools[pool].slots) {
-        (void)gl_why(why, GL_E_LIMIT, "%s '%.*s' wants %u slots of pool '%.*s', which has %u", what,
-                     GL_STR_ARG(of), spec->slots, GL_STR_ARG(name), c->pools[pool].slots);
+        (void)gl_why(why, GL_R_POOL_TOO_SMALL,
+                     "%s '%.*s' wants %u slots of pool '%.*s', which has %u", what, GL_STR_ARG(of),
+                     spec->slots, GL_STR_ARG(name), c->pools[pool].slots);
         return false;
     }
     return true;
@@ -516,31 +517,43 @@ static void explain_pool(struct gl_core *c, const struct gl_wait *w, gl_str job,
     }
 }
 
-bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out)
+enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number,
+                                  struct gl_buf *out)
 {
     char key[GL_WAIT_KEY_BYTES];
     const struct gl_wait *w;
+    enum gl_why_code code;
 
     if (job.n != GL_ULID_BYTES) {
-        return false;
+        return GL_BECAUSE_NONE;
     }
     make_key(key, job, number);
     w = gl_map_find(&c->waits, (gl_str){.p = key, .n = sizeof(key)});
     if (w == NULL) {
-        return false;
+        return GL_BECAUSE_NONE;
     }
     if (w->state == GL_WAIT_GRANTED) {
         gl_buf_c(out, "has its slots and starts as soon as its job has been read");
-    } else if (c->stopping || c->passive) {
+        return GL_BECAUSE_HAS_SLOTS;
+    }
+    if (c->stopping || c->passive) {
         gl_buf_c(out, "waits for a node that starts work: this one does not, or not any more");
-    } else if (!c->exec_up) {
+        return GL_BECAUSE_NODE_STARTS_NOTHING;
+    }
+    if (!c->exec_up) {
         gl_buf_c(out, "waits for the executor, which does not answer at the moment");
-    } else if (!c->adoption_over) {
+        return GL_BECAUSE_EXECUTOR_DOWN;
+    }
+    if (!c->adoption_over) {
         gl_buf_c(out, "waits until the node knows which attempts have outlived the last one");
-    } else if (!gl_quotas_explain(c, w, out)) {
+        return GL_BECAUSE_ADOPTION;
+    }
+    code = gl_quotas_explain(c, w, out);
+    if (code == GL_BECAUSE_NONE) {
+        code = GL_BECAUSE_WAITS_FOR_SLOTS;
         explain_pool(c, w, job, number, out);
     }
-    return true;
+    return code;
 }
 
 /* ---- in a snapshot of the core ---- */

@@ -105,8 +105,9 @@ bool gl_slots_find_hold(struct gl_step *st);
 /* Which of two waits goes first. */
 bool gl_slots_before(const struct gl_heap_item *a, const struct gl_heap_item *b);
 /* What does this step wait for, in or out of memory: slots, or a limit? A sentence without a full
- * stop; false: it stands in no queue. */
-bool gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number, struct gl_buf *out);
+ * stop; GL_BECAUSE_NONE: it stands in no queue. */
+enum gl_why_code gl_slots_explain(struct gl_core *c, gl_str job, uint32_t number,
+                                  struct gl_buf *out);
 /* ", held by ..." some of those that have slots of the pool (-1: any) and the limit (NULL: any). */
 void gl_slots_tell_holders(struct gl_core *c, int pool, const struct gl_quota *limit,
                            struct gl_buf *out);

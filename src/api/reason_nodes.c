@@ -1,0 +1,113 @@
+/* reason_nodes.c - where nodes share a store: what hangs on who has the job. */
+#include "api/reason_parts.h"
+#include "base/check.h"
+
+void gl_reason_also(struct gl_because *b, enum gl_why_code code)
+{
+    if (b->also_n < GL_COUNT(b->also)) {
+        b->also[b->also_n++] = code;
+    }
+}
+
+static gl_str span(struct gl_arena *a, gl_ms ms)
+{
+    char buf[GL_WHEN_BYTES];
+
+    /* Whole seconds: nobody counts the rest. */
+    return gl_str_dup(a, gl_when_span((ms + 999) / 1000 * 1000, buf));
+}
+
+bool gl_reason_is_elsewhere(const struct gl_view *v)
+{
+    return v->owner != NULL && !v->owner->is_own;
+}
+
+/* Whoever may take it over, if not every node does. */
+static gl_str group(struct gl_arena *a, const struct gl_view *v)
+{
+    gl_str stack = v->job.stack, scope = v->job.env_scope;
+
+    if (stack.n > 0 && scope.n > 0) {
+        return gl_str_fmt(a, "of stack '%.*s' and env_scope '%.*s'", GL_STR_ARG(stack),
+                          GL_STR_ARG(scope));
+    }
+    return stack.n > 0   ? gl_str_fmt(a, "of stack '%.*s'", GL_STR_ARG(stack))
+           : scope.n > 0 ? gl_str_fmt(a, "of env_scope '%.*s'", GL_STR_ARG(scope))
+                         : GL_S("without a stack or env_scope");
+}
+
+bool gl_reason_is_stranded(const struct gl_view *v)
+{
+    const struct gl_nodes_owner *o = v->owner;
+
+    return gl_reason_is_elsewhere(v) && !o->has_mates && v->job.status != GL_JOB_PAUSED &&
+           !gl_job_status_is_terminal(v->job.status) &&
+           (o->session.n == 0 || o->status == GL_NODE_DEAD);
+}
+
+gl_str gl_reason_stranded(struct gl_arena *a, const struct gl_view *v)
+{
+    return gl_str_fmt(
+        a, "nobody has it, and no node %.*s is there: only such a one takes the job over",
+        GL_STR_ARG(group(a, v)));
+}
+
+/* What hangs on who has the job, behind any sentence about it; "" if it is the node that is asked.
+ */
+gl_str gl_reason_where(struct gl_arena *a, const struct gl_view *v, struct gl_because *b)
+{
+    const struct gl_nodes_owner *o = v->owner;
+
+    if (!gl_reason_is_elsewhere(v)) {
+        return (gl_str){0};
+    }
+    if ((o->session.n == 0 || o->status == GL_NODE_DEAD) && v->job.status == GL_JOB_PAUSED) {
+        return (gl_str){0}; /* nobody needs to have it */
+    }
+    if (gl_reason_is_stranded(v)) {
+        gl_reason_also(b, GL_BECAUSE_STRANDED);
+        return gl_str_fmt(a, "; %.*s", GL_STR_ARG(gl_reason_stranded(a, v)));
+    }
+    if (o->session.n == 0) {
+        gl_reason_also(b, GL_BECAUSE_NO_OWNER);
+        return GL_S("; no node has it at present: the next one with free slots takes it");
+    }
+    switch (o->status) {
+    case GL_NODE_ALIVE:
+        gl_reason_also(b, GL_BECAUSE_OTHER_NODE);
+        return o->left_ms == INT64_MAX
+                   ? gl_str_fmt(a, " (on node %.*s)", GL_STR_ARG(o->node))
+                   : gl_str_fmt(a,
+                                " (on node %.*s; should that fall silent, another takes it over in "
+                                "about %.*s)",
+                                GL_STR_ARG(o->node), GL_STR_ARG(span(a, o->left_ms)));
+    case GL_NODE_LATE:
+        gl_reason_also(b, GL_BECAUSE_NODE_LATE);
+        return gl_str_fmt(a,
+                          "; its node %.*s is late by %.*s: another takes the job over as soon as "
+                          "that is declared dead",
+                          GL_STR_ARG(o->node), GL_STR_ARG(span(a, -o->left_ms)));
+    case GL_NODE_DEAD:
+        gl_reason_also(b, GL_BECAUSE_NODE_DEAD);
+        return gl_str_fmt(a,
+                          "; its node %.*s is dead: the next one that serves this store takes the "
+                          "job over, or it does when it is back",
+                          GL_STR_ARG(o->node));
+    case GL_NODE_STATUS_COUNT:
+        break;
+    }
+    GL_UNREACHABLE();
+}
+
+gl_str gl_reason_inbox(struct gl_arena *a, const struct gl_view *v, struct gl_because *b)
+{
+    uint32_t n = v->owner != NULL ? v->owner->inbox_n : 0;
+
+    if (n == 0) {
+        return (gl_str){0};
+    }
+    gl_reason_also(b, GL_BECAUSE_COMMANDS_WAIT);
+    return gl_str_fmt(a, "; %u command%s for it wait%s in the inbox of node %.*s", n,
+                      n == 1 ? "" : "s", n == 1 ? "s" : "",
+                      GL_STR_ARG(v->owner->node.n > 0 ? v->owner->node : GL_S("whoever takes it")));
+}

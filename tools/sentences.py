@@ -1,0 +1,127 @@
+"""Where tests match on our prose, counted for the ratchet of tools/tidy.
+
+A sentence is a text in which at least three words follow each other with a blank between them. A
+test matches on it if the text
+
+- in Python is compared (==, !=, in, not in), or searched for with re, find(), index(), count(),
+  startswith() or endswith();
+- in C is an argument of assert_...(), str...(), mem...() or of a helper that checks what was said,
+  or stands in a table of what is expected (a member or a variable named `says`, `expected`, ...).
+
+What stands in the goldens (test/texts.h, test/system/texts.golden, test/flows/) is not counted:
+there our prose may be compared.
+"""
+
+import ast
+import re
+
+GOLDENS = ("test/texts.h", "test/system/test_texts.py")
+WORDS = re.compile(r"(?<![\w`$/.-])[A-Za-z][a-z']*[,;:]? [a-z']+[,;:]? [a-z']+(?![\w/])")
+SEARCHES = {"search", "match", "fullmatch", "findall", "startswith", "endswith", "find", "index",
+            "count"}
+CHECKS = re.compile(r"assert_\w+|str\w+|mem\w+|EQ|\w*(says?|said|refuse[sd]?|wrong|bad|why|broken|"
+                    r"explain|fails?|error|expect|tells?|told|shows?|is_note|waits)\w*")
+REPORTS = re.compile(r"fail_msg|gl_why|print\w*|s?n?printf|fprintf|\w*_fmt|skip\w*|describe\w*")
+TABLES = re.compile(r"\b(says?|said|expected|wanted|why|words|sentences?|reason|text|rows?)\b")
+
+
+def is_sentence(text):
+    return WORDS.search(text) is not None
+
+
+# ---- Python ----
+
+
+def texts_of(node):
+    """The texts in an operand: literals, formatted ones, and those in tuples, lists and tables."""
+    if isinstance(node, ast.Constant):
+        value = node.value
+        if isinstance(value, bytes):
+            value = value.decode("latin-1")
+        if isinstance(value, str):
+            yield node.lineno, value
+    elif isinstance(node, ast.JoinedStr):
+        yield node.lineno, "".join(v.value if isinstance(v, ast.Constant) else "x"
+                                   for v in node.values)
+    elif isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        for element in node.elts:
+            yield from texts_of(element)
+    elif isinstance(node, ast.Dict):
+        for value in node.values:
+            yield from texts_of(value)
+    elif isinstance(node, ast.BinOp):
+        yield from texts_of(node.left)
+        yield from texts_of(node.right)
+
+
+def operands(node):
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Call):
+        function = node.func
+        name = function.attr if isinstance(function, ast.Attribute) else ""
+        return (node.args if name in SEARCHES else []) + \
+            [k.value for k in node.keywords if k.arg == "match"]
+    return []
+
+
+def in_python(text):
+    for node in ast.walk(ast.parse(text)):
+        for operand in operands(node):
+            for line, found in texts_of(operand):
+                if is_sentence(found):
+                    yield line, found
+
+
+# ---- C ----
+
+TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|(?P<text>"(?:\\.|[^"\\\n])*")|\'(?:\\.|[^\'\\\n])*\''
+                   r'|(?P<word>\w+)|(?P<sign>[(){};])|\s+|.', re.S)
+
+
+def in_c(text):
+    """Literals that follow each other are one. What they are an argument of is the name before the
+    innermost open parenthesis; outside of any, they stand in the table whose head is above."""
+    calls, head, word, parts, begun = [], "", "", [], 0
+
+    def ended():
+        joined = "".join(parts)
+        parts.clear()
+        if not is_sentence(joined):
+            return False
+        names = [name for name in calls if name]
+        if names:
+            return not REPORTS.fullmatch(names[-1]) and any(CHECKS.fullmatch(n) for n in names)
+        return bool(TABLES.search(head))
+
+    for token in TOKEN.finditer(text):
+        if token.group("text"):
+            begun = begun if parts else text.count("\n", 0, token.start()) + 1
+            parts.append(token.group("text")[1:-1])
+            continue
+        if token.group().isspace() or token.group().startswith(("/*", "//")):
+            continue
+        said = "".join(parts)
+        if parts and ended():
+            yield begun, said
+        if token.group("word"):
+            word = token.group("word")
+            head += " " + word
+            continue
+        sign = token.group("sign")
+        if sign == "(":
+            calls.append(word)
+        elif sign == ")" and calls:
+            calls.pop()
+        elif sign == "}" and text[token.start() - 1] == "\n":
+            head = ""  # the end of a function, or of a table outside of one
+        word = ""
+
+
+def in_file(path, text):
+    """(line, sentence) of every match in a test."""
+    if path in GOLDENS or not path.startswith("test/"):
+        return []
+    if path.endswith(".py"):
+        return list(in_python(text))
+    return list(in_c(text)) if path.endswith(".c") else []
