@@ -87,49 +87,50 @@ bool gl_components_restore(struct gl_core *c, gl_str kind, struct gl_snapshot_li
 
 /* ---- calls ---- */
 
-static struct gl_call *call(struct gl_core *c, enum gl_component_id by, enum gl_call_type type)
+static struct gl_core_call *call(struct gl_core *c, enum gl_component_id by,
+                                 enum gl_core_call_type type)
 {
     struct gl_effect *e = gl_effect_add(c->out, GL_FX_CALL, 0);
-    struct gl_call *call = GL_NEW(c->out->arena, struct gl_call);
+    struct gl_core_call *call = GL_NEW(c->out->arena, struct gl_core_call);
 
     GL_ASSERT(gl_components_are_on(c));
-    *call = (struct gl_call){.by = by, .type = type, .number = ++c->last_call};
+    *call = (struct gl_core_call){.by = by, .type = type, .number = ++c->last_call};
     e->context = gl_str_dup(c->out->arena, c->context);
     e->call = call;
     return call;
 }
 
-uint64_t gl_call_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id)
+uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id)
 {
-    struct gl_call *x = call(c, by, GL_CALL_GET);
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_GET);
 
     x->key = (struct gl_key){.kind = gl_str_dup(c->out->arena, kind),
                              .id = gl_str_dup(c->out->arena, id)};
     return x->number;
 }
 
-uint64_t gl_call_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx)
+uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx)
 {
-    struct gl_call *x = call(c, by, GL_CALL_COMMIT);
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_COMMIT);
 
     GL_ASSERT(tx->id == 0 && tx->writes_n > 0);
     x->tx = tx;
     return x->number;
 }
 
-uint64_t gl_call_renew(struct gl_core *c, enum gl_component_id by)
+uint64_t gl_component_renew(struct gl_core *c, enum gl_component_id by)
 {
-    return call(c, by, GL_CALL_RENEW)->number;
+    return call(c, by, GL_CORE_CALL_RENEW)->number;
 }
 
-uint64_t gl_call_sessions(struct gl_core *c, enum gl_component_id by)
+uint64_t gl_component_sessions(struct gl_core *c, enum gl_component_id by)
 {
-    return call(c, by, GL_CALL_SESSIONS)->number;
+    return call(c, by, GL_CORE_CALL_SESSIONS)->number;
 }
 
-uint64_t gl_call_declare(struct gl_core *c, enum gl_component_id by, gl_str session)
+uint64_t gl_component_declare(struct gl_core *c, enum gl_component_id by, gl_str session)
 {
-    struct gl_call *x = call(c, by, GL_CALL_DECLARE);
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_DECLARE);
 
     GL_ASSERT(session.n > 0 && !gl_str_eq(session, c->session));
     x->session = gl_str_dup(c->out->arena, session);

@@ -43,13 +43,13 @@ bool gl_components_are_on(const struct gl_core *c);
 
 /* ---- calls: each returns its number ---- */
 
-uint64_t gl_call_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id);
+uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id);
 /* The transaction is made with gl_component_tx() and what that points to lives in c->out->arena. */
-uint64_t gl_call_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
-uint64_t gl_call_renew(struct gl_core *c, enum gl_component_id by);
-uint64_t gl_call_sessions(struct gl_core *c, enum gl_component_id by);
+uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
+uint64_t gl_component_renew(struct gl_core *c, enum gl_component_id by);
+uint64_t gl_component_sessions(struct gl_core *c, enum gl_component_id by);
 /* Declare this session dead if its time is over. */
-uint64_t gl_call_declare(struct gl_core *c, enum gl_component_id by, gl_str session);
+uint64_t gl_component_declare(struct gl_core *c, enum gl_component_id by, gl_str session);
 
 /* Without a number: nobody will ask what became of it, because it may be repeated. */
 struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, size_t guards_n,

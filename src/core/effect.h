@@ -55,17 +55,17 @@ enum gl_effect_type {
         GL_FX_COUNT
 };
 
-enum gl_call_type {
-    GL_CALL_GET,      /* key */
-    GL_CALL_COMMIT,   /* tx */
-    GL_CALL_RENEW,    /* our session, with what others may know of us */
-    GL_CALL_SESSIONS, /* list them all */
-    GL_CALL_DECLARE,  /* session: dead, if its time is over */
+enum gl_core_call_type {
+    GL_CORE_CALL_GET,      /* key */
+    GL_CORE_CALL_COMMIT,   /* tx */
+    GL_CORE_CALL_RENEW,    /* our session, with what others may know of us */
+    GL_CORE_CALL_SESSIONS, /* list them all */
+    GL_CORE_CALL_DECLARE,  /* session: dead, if its time is over */
 };
 
-struct gl_call {
+struct gl_core_call {
     enum gl_component_id by;
-    enum gl_call_type type;
+    enum gl_core_call_type type;
     uint64_t number; /* comes back in ANSWER */
     struct gl_key key;
     const struct gl_tx *tx;
@@ -105,7 +105,7 @@ struct gl_effect {
     gl_str stack, env_scope; /* FORWARD: of the job */
     /* TELL */
     bool ended;
-    const struct gl_call *call;
+    const struct gl_core_call *call;
 };
 
 struct gl_effects {

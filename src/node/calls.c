@@ -8,7 +8,7 @@ struct call { /* in its batch's arena */
     struct gl_store_req req;
     struct gl_node *node;
     struct gl_batch *batch;
-    const struct gl_call *call;
+    const struct gl_core_call *call;
 };
 
 /* ---- what others have told ---- */
@@ -104,14 +104,14 @@ static void on_done(struct gl_store_req *req)
     n->outstanding--;
     n->now = n->ports.clock->now(n->ports.clock);
     n->config.trace->now = n->now;
-    if (x->call->type == GL_CALL_RENEW) {
+    if (x->call->type == GL_CORE_CALL_RENEW) {
         gl_sessions_note(n, req);
-    } else if (x->call->type == GL_CALL_DECLARE) {
+    } else if (x->call->type == GL_CORE_CALL_DECLARE) {
         ev.session = x->call->session;
         ev.is_dead = req->status == 0 && req->session_dead;
-    } else if (x->call->type == GL_CALL_SESSIONS && req->status == 0) {
+    } else if (x->call->type == GL_CORE_CALL_SESSIONS && req->status == 0) {
         ev.sessions = read_sessions(req, &a);
-    } else if (x->call->type == GL_CALL_GET && req->status == 0) {
+    } else if (x->call->type == GL_CORE_CALL_GET && req->status == 0) {
         ev.records = read_records(req, &a);
     }
     gl_node_feed(n, &ev);
@@ -122,7 +122,7 @@ static void on_done(struct gl_store_req *req)
 
 void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
 {
-    const struct gl_call *call = b->effects.items[number_of].call;
+    const struct gl_core_call *call = b->effects.items[number_of].call;
     struct call *x = GL_NEW(&b->arena, struct call);
     struct gl_store *s = n->ports.store;
 
@@ -131,20 +131,20 @@ void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
     b->refs++;
     n->outstanding++;
     switch (call->type) {
-    case GL_CALL_GET:
+    case GL_CORE_CALL_GET:
         s->ops->get(s, &x->req, n->config.context, &call->key, 1);
         break;
-    case GL_CALL_COMMIT:
+    case GL_CORE_CALL_COMMIT:
         s->ops->commit(s, &x->req, call->tx);
         break;
-    case GL_CALL_RENEW:
+    case GL_CORE_CALL_RENEW:
         gl_sessions_renew(n, &x->req);
         break;
-    case GL_CALL_SESSIONS:
+    case GL_CORE_CALL_SESSIONS:
         gl_sessions_say_taken(n);
         s->ops->session_list(s, &x->req);
         break;
-    case GL_CALL_DECLARE:
+    case GL_CORE_CALL_DECLARE:
         s->ops->session_dead(s, &x->req, call->session, true);
         break;
     }

@@ -21,7 +21,7 @@ static void on_time(struct gl_core *c)
 {
     c->leader.due = INT64_MAX;
     c->leader.is_standing = false;
-    c->leader.call = gl_call_get(c, GL_COMPONENT_LEADER, GL_S("lease"), GL_S("leader"));
+    c->leader.call = gl_component_get(c, GL_COMPONENT_LEADER, GL_S("lease"), GL_S("leader"));
 }
 
 static void stand(struct gl_core *c, const struct gl_event_record *lease)
@@ -54,7 +54,7 @@ static void stand(struct gl_core *c, const struct gl_event_record *lease)
     tx->confirm = true;
     c->leader.is_standing = true;
     c->leader.token = write.token;
-    c->leader.call = gl_call_commit(c, GL_COMPONENT_LEADER, tx);
+    c->leader.call = gl_component_commit(c, GL_COMPONENT_LEADER, tx);
 }
 
 static void lead(struct gl_core *c)

@@ -196,7 +196,7 @@ static void declare_next(struct gl_core *c)
     for (size_t i = 0; (p = gl_map_next(&c->peers.alive, &i)) != NULL;) {
         if (p->is_over) {
             c->peers.is_declaring = true;
-            c->peers.call = gl_call_declare(c, GL_COMPONENT_PEERS, p->id);
+            c->peers.call = gl_component_declare(c, GL_COMPONENT_PEERS, p->id);
             return;
         }
     }
@@ -293,7 +293,7 @@ static void on_time(struct gl_core *c)
     c->peers.due = INT64_MAX;
     c->peers.asked_n++;
     c->peers.is_declaring = false;
-    c->peers.call = gl_call_sessions(c, GL_COMPONENT_PEERS);
+    c->peers.call = gl_component_sessions(c, GL_COMPONENT_PEERS);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)

@@ -87,7 +87,7 @@ static void on_time(struct gl_core *c)
 {
     c->renewal.due = INT64_MAX;
     c->renewal.sent_at = c->now;
-    c->renewal.call = gl_call_renew(c, GL_COMPONENT_RENEWAL);
+    c->renewal.call = gl_component_renew(c, GL_COMPONENT_RENEWAL);
 }
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
