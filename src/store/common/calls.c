@@ -132,6 +132,16 @@ gl_ms gl_calls_now(const struct gl_calls *s)
     return clock->now(clock);
 }
 
+struct gl_ulid gl_calls_fresh_id(const struct gl_calls *s)
+{
+    struct gl_entropy entropy = gl_random_entropy();
+    uint8_t chance[10];
+    struct gl_ulid id;
+    entropy.fill(&entropy, chance, sizeof(chance));
+    gl_id_make(&id, gl_calls_now(s), chance);
+    return id;
+}
+
 void gl_calls_met(struct gl_calls *s, gl_str identity)
 {
     if (s->events.met != NULL) {

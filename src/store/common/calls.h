@@ -8,6 +8,7 @@
 #ifndef GL_STORE_CALLS_H
 #define GL_STORE_CALLS_H
 
+#include "base/id.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/rng.h"
@@ -89,6 +90,8 @@ void gl_calls_complete(struct gl_calls *s, struct gl_call *call);
 void gl_calls_closed(struct gl_calls *s);
 
 gl_ms gl_calls_now(const struct gl_calls *s);
+/* The identity of a store that is being made. */
+struct gl_ulid gl_calls_fresh_id(const struct gl_calls *s);
 /* What the store reports by itself, if anybody listens. */
 void gl_calls_met(struct gl_calls *s, gl_str identity);
 void gl_calls_changed(struct gl_calls *s, const char *why);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/id.h"
-#include "os/random.h"
 #include "store/postgres/postgres_check.h"
 #include "store/postgres/postgres_parts.h"
 
@@ -44,16 +42,6 @@ static void settings(struct gl_postgres_conn *c, struct gl_buf *out)
                   "SET plan_cache_mode = force_generic_plan");
 }
 
-static void make_script(struct gl_postgres *s, struct gl_buf *out)
-{
-    uint8_t chance[10];
-    struct gl_ulid id;
-    struct gl_entropy e = gl_random_entropy();
-    e.fill(&e, chance, sizeof(chance));
-    gl_id_make(&id, gl_calls_now(&s->calls), chance);
-    gl_postgres_schema_store(out, gl_str_of(id.text));
-}
-
 static bool ask(struct gl_postgres_conn *c, enum gl_postgres_hello what)
 {
     struct gl_postgres *s = c->store;
@@ -69,7 +57,7 @@ static bool ask(struct gl_postgres_conn *c, enum gl_postgres_hello what)
         break;
     case GL_POSTGRES_HELLO_MAKE:
         c->made = true;
-        make_script(s, b);
+        gl_postgres_schema_store(b, gl_str_of(gl_calls_fresh_id(&s->calls).text));
         break;
     case GL_POSTGRES_HELLO_SETTINGS:
         settings(c, b);

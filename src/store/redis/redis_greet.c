@@ -3,8 +3,6 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "base/id.h"
-#include "os/random.h"
 #include "store/redis/redis_parts.h"
 
 /* One after the other; some are left out, see is_due(). */
@@ -62,11 +60,7 @@ static void ask_identity(struct gl_redis_link *l, struct gl_buf *b)
                      gl_arg_c("schema"), gl_arg_c("context"));
         return;
     }
-    struct gl_entropy entropy = gl_random_entropy();
-    uint8_t chance[10];
-    struct gl_ulid fresh;
-    entropy.fill(&entropy, chance, sizeof(chance));
-    gl_id_make(&fresh, gl_calls_now(&s->calls), chance);
+    struct gl_ulid fresh = gl_calls_fresh_id(&s->calls);
     gl_redis_say(b, gl_arg_c("EVAL"), gl_arg_c(gl_redis_script_identity), gl_arg_i64(0),
                  gl_arg_c(fresh.text), gl_arg_i64(GL_REDIS_SCHEMA));
 }
