@@ -107,7 +107,7 @@ void gl_node_rearm(struct gl_node *n);
 void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 void gl_commits_on_time(struct gl_node *n);
 
-/* ---- calls.c ---- */
+/* ---- component_calls.c ---- */
 void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number);
 
 /* ---- sessions.c ---- */

@@ -290,6 +290,32 @@ SCENARIO(a_job_goes_where_its_next_pool_is_when_nothing_of_it_waits_here, .machi
               "15250 n2.1 job job=A token=2 running->completed\n");
 }
 
+/* A job that has to leave memory before it can be given away is still ours to give away. */
+SCENARIO(a_job_that_lacks_a_pool_goes_though_it_had_to_leave_memory, .machines = 2, .gpu_at = 2,
+         .hot_jobs_max = 1, .kinds = "step job owner")
+{
+    static const char flow[] = "{\"name\":\"f\",\"steps\":{\"nap\":{\"sleep\":\"30s\"},"
+                               "\"g\":{\"run\":[\"x\"],\"pool\":\"gpu\",\"needs\":[\"nap\"]}}}";
+    static const char other[] = "{\"name\":\"f\",\"steps\":{\"nap\":{\"sleep\":\"30s\"}}}";
+    sim_story_run(s, 12000);
+    sim_story_at(s, 2);
+    sim_story_flow(s, "build", flow);
+    sim_story_run(s, 100);
+    sim_story_kill(s);
+    sim_story_run(s, 29900);
+    sim_story_start(s);
+    sim_story_at(s, 1);
+    sim_story_run(s, 100);
+    sim_story_flow(s, "other", other);
+    sim_story_skip(s);
+    expect(s, "51000 n2.2 step job=A step=g queued->running\n"
+              "51000 n2.2 owner job=A token=3 taken\n"
+              "52000 n2.2 step job=A step=g n=1 running->completed\n"
+              "52000 n2.2 job job=A token=3 running->completed\n"
+              "72100 n1.1 step job=B step=nap blocked->completed\n"
+              "72100 n1.1 job job=B token=1 running->completed\n");
+}
+
 /* Two that come for a moment each: what one of them leaves behind is for its own next life. */
 SCENARIO(a_guest_takes_up_what_its_earlier_life_left, .machines = 2, .guests = true, .slots = 1,
          .kinds = "job owner")
@@ -395,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_command_is_found_after_a_hundred_that_nobody_takes),
         cmocka_unit_test(a_sleep_of_a_dead_nodes_job_ends_without_a_slot),
         cmocka_unit_test(a_job_goes_where_its_next_pool_is_when_nothing_of_it_waits_here),
+        cmocka_unit_test(a_job_that_lacks_a_pool_goes_though_it_had_to_leave_memory),
         cmocka_unit_test(a_guest_takes_up_what_its_earlier_life_left),
         cmocka_unit_test(a_change_of_stack_forgets_no_attempt),
         cmocka_unit_test(who_changes_its_stack_is_dead_to_the_first_one),

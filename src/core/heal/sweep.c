@@ -310,11 +310,13 @@ static bool is_anothers(const struct gl_core *c, const struct gl_event_entry *e)
            gl_peers_mind(c, e->owner, e->score == GL_WAKE_RUNNING, e->is_wanted);
 }
 
-/* The pools that a node must offer to take it; "" if any node may. Only we can ask our executor
- * about attempts of our earlier lives, whatever pools we offer now. */
+/* The pools that a node must offer to take it; "" if any node may. A job that is ours already, and
+ * had to leave memory, can be given away by us alone. Only we can ask our executor about attempts
+ * of our earlier lives. Both whatever pools we offer. */
 static gl_str needs_of(const struct gl_core *c, const struct gl_event_entry *e)
 {
-    bool is_ours = e->score == GL_WAKE_RUNNING && gl_peers_is_own(c, e->owner);
+    bool is_ours = gl_str_eq(e->owner, c->session) ||
+                   (e->score == GL_WAKE_RUNNING && gl_peers_is_own(c, e->owner));
 
     return is_ours ? (gl_str){0} : e->needs;
 }
