@@ -1,4 +1,5 @@
-/* component_calls.c - what components of the core ask of the store (core/component.h), and the answers.
+/* component_calls.c - what components of the core ask of the store (core/component.h), and the
+ * answers.
  *
  * Nothing is decided here. What other nodes tell of themselves is JSON, perhaps of another release:
  * it is read into the fields of the event, and what cannot be read is left out. */
