@@ -44,7 +44,7 @@ void gl_daemon_note(struct gl_daemon *d, int code, const char *why)
     bool is_news;
 
     pthread_mutex_lock(&d->mutex);
-    is_news = d->why.code != code || strcmp(d->why.text, why) != 0;
+    is_news = gl_why_whole(&d->why) != code || strcmp(d->why.text, why) != 0;
     (void)gl_why(&d->why, code, "%s", why);
     pthread_mutex_unlock(&d->mutex);
     if (is_news) { /* an outage is tried again and again */

@@ -82,11 +82,11 @@ static void on_trouble(void *owner, int code, const char *why)
 {
     struct gl_daemon *d = owner;
 
-    if (code == GL_E_GONE) { /* the store is not the one this folder remembers */
+    if (gl_err_code(code) == GL_E_GONE) { /* the store is not the one this folder remembers */
         give_up_store(d, why);
         return;
     }
-    if (!is_passing(d, code)) {
+    if (!is_passing(d, gl_err_code(code))) {
         gl_daemon_give_up(d, code, why);
         return;
     }

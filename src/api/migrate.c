@@ -286,7 +286,7 @@ static void on_last_sessions(struct gl_store_req *req)
     if (req->status != 0) {
         leave(m, req->status, req->why.text);
     } else if (m->from->ops->shared && refuse_living(m, req, "source")) {
-        leave(m, m->code, gl_str_c(&m->arena, gl_str_of(m->why.text)));
+        leave(m, gl_why_whole(&m->why), gl_str_c(&m->arena, gl_str_of(m->why.text)));
     } else {
         finish(m);
     }
@@ -509,7 +509,7 @@ static void on_state(struct gl_store_req *req)
     }
     rc = read_state(m, req->records[0].value);
     if (rc != 0) {
-        end(m, rc, gl_str_c(&m->arena, gl_str_of(m->why.text)));
+        end(m, gl_err_join(rc, m->why.reason), gl_str_c(&m->arena, gl_str_of(m->why.text)));
     } else {
         open_session(m);
     }

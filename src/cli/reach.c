@@ -194,7 +194,7 @@ int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
             gl_term_now() > until) {
             return r->is_remote ? gl_why(reterr_why, GL_R_NODE_NOT_FOUND, "no node answers at %s",
                                          r->cli->settings->values[GL_SET_SERVER].text)
-                                : gl_why(reterr_why, GL_E_UNAVAILABLE,
+                                : gl_why(reterr_why, GL_R_NODE_NOT_FOUND,
                                          "no node is running in %s; start one with 'glia serve'",
                                          r->cli->data);
         }

@@ -344,7 +344,8 @@ static void failed(struct gl_node *n, const struct gl_store_req *req)
 {
     n->session_due = n->now + (n->ttl / 6 < RETRY_MS ? n->ttl / 6 : RETRY_MS);
     if (n->config.on_trouble != NULL) {
-        n->config.on_trouble(n->config.owner, req->status, req->why.text);
+        n->config.on_trouble(n->config.owner, gl_err_join(req->status, req->why.reason),
+                             req->why.text);
     }
 }
 

@@ -207,12 +207,10 @@ def test_a_backup_under_load_is_whole(box):
 def test_nothing_is_overwritten(box):
     box.glia("run", "--", "/bin/true")
     box.write("full/file", "x")
-    done = box.glia("backup", "full", code=2)
-    assert "is not empty" in done.stderr
+    assert box.reason("backup", "full", code=2) == "folder_not_empty"
     box.glia("backup", "saved")
-    assert "is not empty" in box.glia("backup", "saved", code=2).stderr
-    done = box.glia("restore", "saved", code=2)
-    assert "is not empty" in done.stderr
+    assert box.reason("backup", "saved", code=2) == "folder_not_empty"
+    assert box.reason("restore", "saved", code=2) == "folder_not_empty"
     assert len(box.jobs()) == 1
     empty = box.second("empty")
     os.makedirs(empty.data)
@@ -230,12 +228,12 @@ def test_damage_is_noticed_and_nothing_is_left_behind(box):
         file.seek(5000)
         file.write(bytes([byte[0] ^ 1]))
     other = box.second("restored")
-    done = other.glia("restore", "saved", code=5)
-    assert "state.db is not what it was" in done.stderr
+    error = other.error("restore", "saved", code=5)
+    assert error["reason"] == "backup_damaged" and "state.db" in error["message"]
     assert not os.path.exists(f"{other.data}/contexts")
     assert files_below(other.data) == []
     os.remove(f"{box.folder}/saved/MANIFEST")
-    assert "no MANIFEST" in other.glia("restore", "saved", code=3).stderr
+    assert other.reason("restore", "saved", code=3) == "backup_invalid"
     assert "there is no" in other.glia("backup", "again", code=3).stderr
 
 

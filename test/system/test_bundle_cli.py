@@ -120,14 +120,14 @@ def test_all_that_is_wrong_is_told_at_once_with_its_place(box):
 
 def test_folders_that_are_no_bundles(box):
     os.mkdir(f"{box.folder}/empty")
-    assert "no manifest.json, flow.yaml" in box.glia("validate", "empty", code=2).stderr
+    assert box.reason("validate", "empty", code=2) == "no_flow_in_folder"
     box.write("bare/manifest.json", json.dumps(manifest()))
     told = box.glia("validate", "bare", code=2).stderr
     assert "there is no folder payloads/" in told
     box.write("b.yaml", json.dumps(manifest()))
     assert "manifest of a bundle" in box.glia("validate", "b.yaml", code=2).stderr
     os.symlink("/etc/hostname", f"{box.folder}/empty/manifest.json")
-    assert "leads out of the bundle" in box.glia("validate", "empty", code=2).stderr
+    assert box.reason("validate", "empty", code=2) == "link_leads_out"
 
 
 def test_links_inside_are_followed_and_circles_are_not(box):
@@ -136,7 +136,8 @@ def test_links_inside_are_followed_and_circles_are_not(box):
     os.symlink("real", f"{box.folder}/b/payloads/worker")
     assert box.glia("validate", folder).stderr.rstrip().endswith("2 payloads")
     os.symlink(".", f"{box.folder}/b/payloads/real/again")
-    assert "round in a circle" in box.glia("validate", folder, code=2).stderr
+    assert "folders_too_deep" in [e["reason"] for e in box.json(
+        "validate", folder, code=2)["errors"]]
 
 
 def test_a_manifest_file_runs_and_later_edits_do_not_reach_it(box):
@@ -164,7 +165,7 @@ def test_a_job_of_a_bundle_is_looked_into(box):
     assert agents["work"]["state"] == {"seen": 1} and agents["work"]["processed"] == 1
     assert box.glia("job", "agents", "two", "work").stdout.split("\t")[:3] == [
         "work", "executor", "idle"]
-    assert "has no agent 'x'" in box.glia("job", "agents", "two", "x", code=3).stderr
+    assert box.reason("job", "agents", "two", "x", code=3) == "no_such_agent"
     assert box.json("job", "result", "two")["agent_id"] == "sink"
     assert box.json("job", "result", "two", "work") == {"done": True}
     assert box.json("job", "dead-letters", "two") == {"dead_letters": []}
@@ -204,8 +205,8 @@ def test_over_http(box):
     sha = hashlib.sha256(content).hexdigest()
     body = {"run_id": "four", "bundle": {"manifest": manifest(), "payloads": [
         {"path": "worker/main.py", "sha256": sha, "executable": True}]}}
-    assert "put it there first" in assert_error(
-        box.ask("POST", JOBS, body), 400, "invalid")["message"]
+    assert assert_error(
+        box.ask("POST", JOBS, body), 400, "invalid")["reason"] == "blob_missing"
     assert box.ask("PUT", f"{BLOBS}/{sha}", content).status == 201
     assert box.ask("GET", f"{BLOBS}/{sha}").body == content
     assert_error(box.ask("GET", f"{BLOBS}/{'0' * 64}"), 404, "not_found")
@@ -261,13 +262,12 @@ def test_requests_in_the_file_of_a_run_are_listed_and_answered(box):
                                                "ship it?"]
     assert box.json("human", "list")["requests"][0]["request_id"] == "ship"
     respond = ("human", "respond", "five")
-    assert "one of: approve, reject" in box.glia(
-        *respond, "ship", "--decision", "maybe", code=2).stderr
-    assert "open are: ship" in box.glia(*respond, "shop", "--decision", "approve", code=3).stderr
+    assert box.reason(*respond, "ship", "--decision", "maybe", code=2) == "decision_invalid"
+    assert box.reason(*respond, "shop", "--decision", "approve", code=3) == "no_such_request"
     box.glia("human", "respond", job, "ship", "--decision", "approve", "--reviewer", "ann",
              "--runs-root", f"{box.folder}/runs")
-    told = box.glia(*respond, "ship", "--decision", "reject", code=2).stderr
-    assert "is answered: approve by ann" in told
+    error = box.error(*respond, "ship", "--decision", "reject", code=2)
+    assert error["reason"] == "request_answered" and "ann" in error["message"]
     wait_for("its end", lambda: box.json("job", "status", "five")["status"] == "completed")
     noted = box.step("five", "work")["output"]
     assert (noted["decision"], noted["reviewer"], noted["approved"]) == ("approve", "ann", True)
@@ -296,7 +296,7 @@ def test_requests_say_until_when_and_what_counts_then(box):
     assert told["mute"]["expired"] is True and told["late"]["expired"] is False
     assert told["late"]["default_decision"] == "approve" and "expires_at" not in told["never"]
     respond = ("human", "respond", "eight")
-    assert "names no default" in box.glia(*respond, "mute", "--decision", "approve", code=2).stderr
+    assert box.reason(*respond, "mute", "--decision", "approve", code=2) == "request_timed_out"
     assert "human_input_received" not in box.read("runs/eight/human.jsonl")
     for name in ("late", "never", "ship"):
         box.glia(*respond, name, "--decision", "approve")
@@ -317,7 +317,7 @@ def test_messages_wait_are_sent_and_dead_ones_delivered_again(box):
     assert [r[1:4] for r in rows] == [["work", "runtime", "init"], ["work", "tester", "more"]]
     one = json.loads(box.glia("job", "messages", "six", "--number", rows[1][0]).stdout)
     assert one["body"] == {"a": [1]} and one["envelope"]["type"] == "more"
-    assert "has no agent" in box.glia("send", "six", "nobody", code=3).stderr
+    assert box.reason("send", "six", "nobody", code=3) == "no_such_agent"
     box.write("go", "")
     dead = wait_for("the dead letter",
                     lambda: box.json("job", "dead-letters", "six")["dead_letters"])

@@ -119,8 +119,8 @@ def test_without_a_key_or_a_command_there_is_no_claim(box):
 def test_the_single_steps_are_commands_too(box):
     got = box.json("claim", "acquire", "k", "--lease", "1h")
     assert got["fence"] == 1
-    assert "is claimed by" in box.glia("claim", "acquire", "k", code=BUSY).stderr
-    error = box.json("claim", "acquire", "k", code=BUSY)["error"]
+    error = box.error("claim", "acquire", "k", code=BUSY)
+    assert error["reason"] == "claim_held"
     assert error["code"] == "busy"
     assert box.json("claim", "renew", "k", "--fence", "1", "--lease", "2h")["lease_ms"] == 7200000
     box.glia("claim", "complete", "k", "--fence", "2", code=LOST)

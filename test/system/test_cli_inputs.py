@@ -142,8 +142,8 @@ def test_a_folder_stands_for_the_flow_in_it(box, name):
 
 def test_a_folder_without_a_flow_and_an_empty_bundle_are_refused_by_name(box):
     box.write("empty/x", "")
-    done = box.glia("run", "empty", code=2)
-    assert "empty has no manifest.json, flow.yaml, flow.yml or flow.json" in done.stderr
+    error = box.error("run", "empty", code=2)
+    assert error["reason"] == "no_flow_in_folder" and "empty" in error["message"]
     box.write("bundle/manifest.json", "{}")
     box.write("bundle/flow.yaml", "steps: {a: {noop: true}}")
     assert "bundle/manifest.json:1:1: graph_id: " in box.glia("run", "bundle", code=2).stderr
@@ -164,7 +164,7 @@ def test_without_a_node_nothing_is_detached_and_nothing_made(box):
     flow = box.write("f.yaml", "steps: {a: {script: x.sh}}\n")
     box.write("x.sh", "#!/bin/sh\n", 0o755)
     for args in ([flow, "--detach"], ["--detached", flow], ["--detach", "--", "true"]):
-        assert "no node is running" in box.glia("run", *args, code=5).stderr
+        assert box.reason("run", *args, code=5) == "node_not_found"
     assert not os.path.exists(box.data)
     assert box.json("run", flow, "--detach", code=5)["error"]["code"] == "unavailable"
 

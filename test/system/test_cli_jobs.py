@@ -51,7 +51,7 @@ def test_a_list_is_filtered_and_paged(box):
     rest = box.glia("job", "list", "--after", jobs[1], "--name", "noop")
     assert rest.stdout.split("\t")[0] == jobs[0] and "more" not in rest.stderr
     for after in ("noop", jobs[1][:16]):  # from there it would begin somewhere
-        assert "a whole id" in box.glia("job", "list", "--after", after, code=2).stderr
+        assert box.reason("job", "list", "--after", after, code=2) == "after_invalid"
     doc = box.json("job", "list", "--all")
     assert len(doc["jobs"]) == 4 and doc["next"] is None
     assert "either --all or --limit" in box.glia("job", "list", "--all", "--limit", "2",
@@ -116,8 +116,8 @@ def test_a_job_that_has_not_ended_has_no_result(box):
     start_node(box)
     flow = box.write("f.yaml", "steps: {s: {signal: go}}\n")
     job = box.glia("run", "--detach", flow).stdout.strip()
-    assert "no result yet" in box.glia("job", "result", job, code=2).stderr
-    assert "no output yet" in box.glia("job", "result", job, "s", code=2).stderr
+    assert box.reason("job", "result", job, code=2) == "no_result_yet"
+    assert box.reason("job", "result", job, "s", code=2) == "no_output_yet"
     box.glia("job", "pause", job)
     box.glia("job", "result", job, code=6)
 
@@ -168,7 +168,7 @@ steps:
 
 
 def test_a_retry_can_be_left_to_a_node(box, failed):
-    assert "no node is running" in box.glia("job", "retry", failed, "--detach", code=5).stderr
+    assert box.reason("job", "retry", failed, "--detach", code=5) == "node_not_found"
     assert len(box.jobs()) == 1
     start_node(box)
     job = box.glia("job", "retry", failed, "--detach").stdout.strip()
@@ -185,14 +185,14 @@ def test_ended_jobs_are_removed(box, failed):
     assert os.path.isdir(folder)
     assert box.glia("job", "rm", failed, other).stdout == f"{failed}\n{other}\n"
     assert box.jobs() == [] and not os.path.exists(folder)
-    assert "no job" in box.glia("job", "rm", other, code=3).stderr
+    assert box.reason("job", "rm", other, code=3) == "no_such_job"
 
 
 def test_a_job_that_has_not_ended_is_not_removed(box):
     start_node(box)
     flow = box.write("f.yaml", "steps: {s: {signal: go}}\n")
     job = box.glia("run", "--detach", flow).stdout.strip()
-    assert "cancel it first" in box.glia("job", "rm", job, code=2).stderr
+    assert box.reason("job", "rm", job, code=2) == "job_not_ended"
     box.glia("job", "cancel", job)
     assert box.json("job", "rm", job) == {"removed": [job]}
 
@@ -232,7 +232,7 @@ def test_a_signal_reaches_the_step_that_waits_for_it(box):
     flow = box.write("f.yaml", "steps: {s: {signal: go}, t: {signal: later, needs: s}}\n")
     job = box.glia("run", "--detach", flow).stdout.strip()
     box.glia("job", "signal", job, "later")  # kept until somebody waits
-    assert "waits for the signal 'go'" in box.glia("why", job).stdout
+    assert box.why_code(job, "s") == "waits_for_signal"
     box.glia("job", "signal", job, "go", "--data", '{"from": "test"}')
     wait_for("the end", lambda: box.json("job", "status", job)["status"] == "completed")
     assert box.step(job, "s")["output"] == {"from": "test"}
@@ -242,8 +242,8 @@ def test_a_signal_nobody_will_wait_for_is_refused(box):
     start_node(box)
     flow = box.write("f.yaml", "steps: {s: {signal: payment}}\n")
     job = box.glia("run", flow, "--detach").stdout.strip()
-    said = box.glia("job", "signal", job, "paymnt", code=3).stderr
-    assert "no step of job" in said and "did you mean 'payment'?" in said
+    error = box.error("job", "signal", job, "paymnt", code=3)
+    assert error["reason"] == "signal_unwanted" and "'payment'" in error["message"]
     box.glia("job", "cancel", job)
 
 
@@ -265,11 +265,9 @@ def test_a_shell_opens_where_a_failed_step_worked(box, failed):
     folder, *rest = done.stdout.splitlines()
     assert folder.endswith("/b:attempt:1/work")
     assert "left" in rest and "seen 1" in rest
-    for step, attempt, says in [("z", "1", "no step"), ("b", "2", "has had 1 attempt")]:
-        done = box.glia("job", "shell", failed, step, "--attempt", attempt, code=3)
-        assert says in done.stderr
-    done = box.glia("job", "shell", failed, "a", "--attempt", "2", code=3)
-    assert "no working folder any more" in done.stderr
+    for step, attempt, reason in [("z", "1", "no_such_step"), ("b", "2", "no_such_attempt"),
+                                  ("a", "2", "workspace_gone")]:
+        assert box.reason("job", "shell", failed, step, "--attempt", attempt, code=3) == reason
 
 
 # ---- people ----

@@ -9,8 +9,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import Box, wait_for  # noqa: E402
 
-WHERE = ("it stands in the file token of the node's data folder; give it with GLIA_TOKEN or "
-         "GLIA_TOKEN_FILE\n")
+WHERE = "GLIA_TOKEN_FILE"
 
 
 @pytest.fixture(name="client")
@@ -27,11 +26,13 @@ def make_client(box, tmp_path):
 
 def test_a_wrong_token_is_told_from_a_missing_one(client):
     for command in (["job", "list"], ["status"], ["run", "--", "true"]):
-        assert f"the node wants its token: {WHERE}" in client.glia(*command, code=4).stderr
+        assert client.reason(*command, code=4) == "token_missing"
+        assert WHERE in client.glia(*command, code=4).stderr
     client.env["GLIA_TOKEN_FILE"] = client.write("tok", "f" * 64, 0o600)
-    assert f"the token is wrong: {WHERE}" in client.glia("job", "list", code=4).stderr
+    assert client.reason("job", "list", code=4) == "token_wrong"
+    assert WHERE in client.glia("job", "list", code=4).stderr
     client.env["GLIA_TOKEN"] = "e" * 64
-    assert "the token is wrong" in client.json("status", code=4)["error"]["message"]
+    assert client.reason("status", code=4) == "token_wrong"
 
 
 def test_the_status_of_a_node_elsewhere_tells_nothing_of_the_own_folder(box, client):

@@ -26,8 +26,8 @@ def test_a_folder_belongs_to_its_store(boxes, redis):
     assert noted["url"] == redis.url and len(noted["identity"]) > 10
     del box.env["GLIA_STORE"]
     for command in (["run", "--", "true"], ["serve"], ["job", "list"]):
-        said = box.glia(*command, code=2).stderr
-        assert f"belongs to the store {redis.url}: give that with --store or GLIA_STORE" in said
+        error = box.error(*command, code=2)
+        assert error["reason"] == "store_wrong" and redis.url in error["message"]
     assert box.glia("job", "list", "--store", "sqlite:").stdout == ""  # if one says so
     assert len(box.glia("job", "list", "--store", redis.url).stdout.splitlines()) == 1
 
@@ -36,8 +36,7 @@ def test_a_folder_with_jobs_of_its_own_is_not_taken_to_a_server(boxes, redis):
     box = boxes("a")
     del box.env["GLIA_STORE"]
     box.glia("run", "--", "true")
-    said = box.glia("run", "--store", redis.url, "--", "true", code=2).stderr
-    assert "has a SQLite store of its own" in said and "glia store migrate sqlite: redis://" in said
+    assert box.reason("run", "--store", redis.url, "--", "true", code=2) == "store_own_sqlite"
 
 
 def test_a_node_on_another_store_than_was_asked_for_is_not_used(boxes, redis):
@@ -57,10 +56,10 @@ def test_a_node_on_another_store_than_was_asked_for_is_not_used(boxes, redis):
                          (["--config", f"{box.folder}/config.yaml"], other)):
         for command in (["status"], ["job", "list"], ["run", "--detach"]):
             rest = ["--", "true"] if command[0] == "run" else []
-            done = box.glia(*command, *words, *rest, code=2)
-            assert f"the node of {box.data} is on the store {url}, and {store} was given" \
-                in done.stderr
-            assert done.stdout == ""
+            assert box.glia(*command, *words, *rest, code=2).stdout == ""
+            error = box.error(*command, *words, *rest, code=2)
+            assert error["reason"] == "node_wrong_store"
+            assert all(text in error["message"] for text in (box.data, url, store))
     assert f"is on the store {url}" in box.glia("doctor", "--store", other, code=1).stdout
     done = here.glia("job", "list", "--store", "redis://me:secret@127.0.0.1:1/0", code=2)
     assert "is on the store sqlite:, and redis://me:***@127.0.0.1:1/0 was given" in done.stderr
@@ -140,9 +139,9 @@ def snapshot(box, *args):
     for job in box.json("job", "list", "--all", *args)["jobs"]:
         status = box.json("job", "status", job["job_id"], *args)
         events = box.glia("job", "events", job["job_id"], "--json", *args).stdout
-        status.pop("why", None)
-        for step in status["workflow_state"]["steps"].values():
-            step.pop("why", None)
+        for thing in (status, *status["workflow_state"]["steps"].values()):
+            for key in ("why", "why_code", "why_also"):  # whether a node has it may differ
+                thing.pop(key, None)
         found[job["job_id"]] = (status, events)
     return found
 
@@ -163,13 +162,14 @@ def test_jobs_move_to_a_server_and_back(boxes, redis, tmp_path):
     before = snapshot(box)
     assert "migrated: " in box.glia("store", "migrate", "sqlite:", url).stdout
     assert snapshot(box, "--store", url) == before
-    assert "done already" in box.glia("store", "migrate", "sqlite:", url, code=2).stderr
-    assert "belongs to the store" in box.glia("run", "--", "true", code=2).stderr
+    assert box.reason("store", "migrate", "sqlite:", url, code=2) == "migration_done"
+    assert box.reason("run", "--", "true", code=2) == "store_wrong"
     box.env["GLIA_STORE"] = url
     node = serve(box)
-    said = box.glia("store", "migrate", url, f"sqlite:{tmp_path}/copy", "--data-dir",
-                    f"{tmp_path}/elsewhere", code=2).stderr
-    assert re.search(r"node a\.\w+ uses the source: stop it first", said), said
+    error = box.error("store", "migrate", url, f"sqlite:{tmp_path}/copy", "--data-dir",
+                      f"{tmp_path}/elsewhere", code=2)
+    assert error["reason"] == "store_in_use"
+    assert re.search(r" a\.\w+ .*\bsource\b", error["message"]), error
     box.glia("job", "signal", "r", "go")
     wait_for("the end", lambda: box.jobs()[0]["status"] == "completed")
     stop(box, node)
@@ -235,7 +235,8 @@ def test_a_migration_that_was_killed_goes_on(boxes, redis):
             process.kill()
             process.wait()
             if b'"copying"' in (redis.ask("HGET", "glia:migration:state", "v") or b""):
-                refused += "has not ended" in boxes("b").glia("run", "--", "true", code=2).stderr
+                reason = boxes("b").reason("run", "--", "true", code=2)
+                refused += reason == "migration_unfinished"
     done = box.json("store", "migrate", "sqlite:", url)
     assert kills > 0 and refused > 0 and done["continued"] and done["entries"] > 2000
     jobs = box.json("job", "list", "--all", "--store", url)["jobs"]
@@ -248,11 +249,12 @@ def test_a_target_that_is_in_use_is_refused(boxes, redis):
     url = box.env.pop("GLIA_STORE")
     box.glia("run", "--", "true")
     node = serve(other)
-    assert "uses the target" in box.glia("store", "migrate", "sqlite:", url, code=2).stderr
+    error = box.error("store", "migrate", "sqlite:", url, code=2)
+    assert error["reason"] == "store_in_use" and " target" in error["message"]
     stop(other, node)
     other.glia("run", "--", "true")
     assert "not empty" in box.glia("store", "migrate", "sqlite:", url, code=2).stderr
-    assert "the same store" in box.glia("store", "migrate", url, url, code=2).stderr
+    assert box.reason("store", "migrate", url, url, code=2) == "migration_same"
     assert len(other.jobs()) == 1
 
 

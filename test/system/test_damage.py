@@ -136,8 +136,8 @@ def test_what_is_offered_for_a_damaged_step_is_not_refused(box):
     is_told(box, job, all_told(box, job))
     assert box.json("job", "status", job)["damaged"]
     for words in (("job", "resume", job), ("human", "respond", job, "ask", "--decision", "go")):
-        assert f"step/{job}/pay is damaged; cancel the job, or mend" in \
-            box.glia(*words, code=5).stderr
+        error = box.error(*words, code=5)
+        assert error["reason"] == "job_damaged" and f"step/{job}/pay" in error["message"]
     with open_records(box) as store:
         store.write("step", f"{job}/pay", good)
     box.write("one.go", "")

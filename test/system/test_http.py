@@ -113,7 +113,8 @@ def test_a_script_is_put_first_and_named_then(box):
     name = hashlib.sha256(text).hexdigest()
     body = {"flow": {"steps": {"a": {"script": "x.sh"}}}, "files": {"x.sh": {"sha256": name}}}
     error = assert_error(box.ask("POST", JOBS, body), 400, "invalid")
-    assert "put it there first" in error["details"][0]["message"]
+    assert error["reason"] == "flow_invalid"
+    assert error["details"][0]["reason"] == "blob_missing"
     put = box.ask("PUT", f"/v1/contexts/default/blobs/{name}", text)
     assert put.status == 201 and put.json == {"sha256": name, "bytes": len(text)}
     assert box.ask("PUT", f"/v1/contexts/default/blobs/{name}", text).status == 201

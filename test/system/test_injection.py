@@ -253,7 +253,7 @@ def test_a_run_id_is_taken_as_it_is_or_refused(node, run_id):
         document = wait_end(node, answer.json["job_id"])
         assert outputs(node, document)["a"] == ["x", run_id]
     else:
-        assert answer.status == 400 and "a run id has" in answer.json["error"]["message"]
+        assert answer.status == 400 and answer.json["error"]["reason"] == "run_id_invalid"
     assert not sprung(node.folder)
 
 
@@ -261,7 +261,7 @@ def test_a_run_id_is_not_the_id_of_a_job(node):
     """It could not be found again: whoever asked for it would ask for the job with that id."""
     answer = node.ask("POST", JOBS, {"flow": ECHO, "inputs": {"value": "x"},
                                      "run_id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
-    assert answer.status == 400 and "the form of a job's id" in answer.json["error"]["message"]
+    assert answer.status == 400 and answer.json["error"]["reason"] == "run_id_like_id"
 
 
 @pytest.mark.parametrize("body", [

@@ -133,7 +133,7 @@ def test_a_running_job_cannot_be_removed(box):
     job = box.glia("run", "--detach", "--", "/bin/sleep", "100").stdout.strip()
     answer = box.ask("DELETE", f"/v1/contexts/default/jobs/{job}")
     assert answer.status == 409
-    assert "is running: cancel it first" in answer.json["error"]["message"]
+    assert answer.json["error"]["reason"] == "job_not_ended"
     box.glia("job", "cancel", job, code=None)
     wait_for("the end", lambda: box.jobs()[0]["status"] == "cancelled")
     answer = box.ask("DELETE", f"/v1/contexts/default/jobs/{job}")

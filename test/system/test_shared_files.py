@@ -131,7 +131,7 @@ def test_a_retry_needs_no_file_where_it_is_asked_for(pair):
 def test_a_file_that_is_nowhere_is_refused(pair):
     answer = pair.nodes[0].call("POST", JOBS, flow(pair, "0" * 64))
     assert answer.status == 400
-    assert "put it there first" in answer.body.decode()
+    assert b'"blob_missing"' in answer.body
 
 
 def test_a_file_that_was_spoiled_in_the_store_fails_the_step_and_says_so(pair, server):
