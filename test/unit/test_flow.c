@@ -24,7 +24,7 @@ static int load(struct gl_flow_loader *l, gl_str source, gl_str text, char ret_h
 {
     GL_CONTAINER(l, struct fixture, loader)->loads++;
     if (gl_str_is(source, "gone.py")) {
-        return gl_why(reterr_why, GL_E_NOT_FOUND, GL_REASON_NONE);
+        return gl_why(reterr_why, GL_R_NO_SUCH_BLOB, "gone.py: there is no such file");
     }
     (void)gl_sha256_hex(source.n ? source : text, ret_hex);
     *ret_executable = gl_str_is(source, "tools/run");
@@ -367,7 +367,7 @@ static void commands_must_be_possible(void **state)
     bad_step(f, "run: [a, 0x10]", "steps.a.run[1]", GL_REASON_NUMBER_AS_TEXT);
     bad_step(f, "run: [a, \"b\\0c\"]", "steps.a.run[1]", GL_REASON_NUL_BYTE);
     bad_step(f, "sh: \"b\\0c\"", "steps.a.sh", GL_REASON_NUL_BYTE);
-    bad_step(f, "script: gone.py", "steps.a.script", GL_REASON_NONE);
+    bad_step(f, "script: gone.py", "steps.a.script", GL_REASON_NO_SUCH_BLOB);
     bad_step(f, "script: data.csv", "steps.a.script", GL_REASON_NOT_EXECUTABLE);
     bad_step(f, "script: a/..", "steps.a.script", GL_REASON_NOT_A_PATH);
     bad_step(f, "script: a/", "steps.a.script", GL_REASON_NOT_A_PATH);
