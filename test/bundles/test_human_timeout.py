@@ -81,8 +81,8 @@ def test_the_default_is_written_when_the_time_is_over(served, tmp_path):
     assert (first["decision"], first["reviewer"], first["approved"]) == ("reject", "timeout", False)
     assert first["at"] >= expires and expires in first["reason"], first
     assert (second["decision"], second["approved"]) == ("approve", True)
-    told = box.glia("human", "respond", "over", "q0", "--decision", "approve", code=2).stderr
-    assert "is answered: reject by timeout at" in told
+    error = box.error("human", "respond", "over", "q0", "--decision", "approve", code=2)
+    assert error["reason"] == "request_answered" and "reject by timeout" in error["message"]
     assert Ran(box, "over").steps["ask"]["output"]["answers"][0]["reviewer"] == "timeout"
 
 
@@ -164,8 +164,8 @@ def test_nothing_is_written_where_nobody_waits(served, tmp_path):
     pass_over(box)
     assert answers_in(box, "alien") == []
     assert len(answers_in(box, "ended")) <= 1  # before it was cancelled, at most
-    assert "what counts is its default, approve" in box.glia(
-        "human", "respond", "alien", "q0", "--decision", "reject", code=2).stderr
+    error = box.error("human", "respond", "alien", "q0", "--decision", "reject", code=2)
+    assert error["reason"] == "request_defaulted" and "approve" in error["message"]
     box.glia("job", "cancel", "tick")
 
 
@@ -214,8 +214,8 @@ def test_a_lock_of_the_worker_holds_nobody_up(own, tmp_path):
         pass_over(box)
         pass_over(box)
         assert answers_in(box, "locks") == []
-        assert "holds a lock" in box.glia("human", "respond", "locks", "q1", "--decision",
-                                          "approve", code=None).stderr
+        assert box.reason("human", "respond", "locks", "q1", "--decision", "approve",
+                          code=None) == "requests_locked"
         box.started[-1].terminate()
         box.started[-1].wait(20)
     with open(os.path.join(box.data, "node.log"), encoding="utf-8") as file:

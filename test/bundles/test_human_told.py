@@ -186,8 +186,8 @@ def test_a_default_that_is_not_allowed_is_never_written(own, tmp_path):
     done = box.glia("human", "list")
     assert said in done.stderr and "its default, launch, is not allowed" in done.stdout
     assert listed(box, "bad")[0]["default_refused"] is True
-    assert "it does not allow its own default, launch" in box.glia(
-        "human", "respond", "bad", "q0", "--decision", "approve", code=2).stderr
+    error = box.error("human", "respond", "bad", "q0", "--decision", "approve", code=2)
+    assert error["reason"] == "request_default_refused" and "launch" in error["message"]
     path = os.path.join(own.folder_of("bad"), "human.jsonl")
     with open(path, encoding="utf-8") as file:
         answers = [line for line in file if "human_input_received" in line]
@@ -261,9 +261,8 @@ def test_who_is_far_away_is_told_by_the_node(tmp_path):
         assert done.stdout.count("launch?") == 10 and "2 more requests" in done.stderr
         assert client.json("status")["human"] == 12
         assert "0 steps, 12 requests" in client.glia("status").stdout
-        assert "answer it there" in client.glia("human", "respond", "far", "q0", "--decision",
-                                                "approve", "--runs-root", str(tmp_path / "no"),
-                                                code=None).stderr
+        assert client.reason("human", "respond", "far", "q0", "--decision", "approve",
+                             "--runs-root", str(tmp_path / "no"), code=None) == "request_elsewhere"
         box.glia("human", "respond", "far", "q11", "--decision", "approve")
         assert process.wait(60) == 0
     finally:

@@ -137,6 +137,11 @@ class Box:
             return self.json("why", job)["why_code"]
         return self.json("why", job, step)["steps"][step]["why_code"]
 
+    def why_codes(self, job):
+        """All that is said of why a job is in its state."""
+        why = self.json("why", job)
+        return [why["why_code"], *why.get("why_also", [])]
+
     def jobs(self):
         return self.json("job", "list")["jobs"]
 

@@ -144,7 +144,7 @@ def test_a_job_waits_for_the_node_with_its_pool_to_come_back(boxes, kind):
     os.remove(f"{path}.ran")
     node.kill()
     node.wait()
-    wait_for("its reason", lambda: "no live node offers" in why(cpu, "one"))
+    wait_for("its reason", lambda: "pool_not_offered" in cpu.why_codes("one"))
     assert status(cpu, "one") == "running"
     serve(gpu)
     wait_for("its step", lambda: os.path.exists(f"{path}.ran"))
@@ -205,7 +205,7 @@ def test_a_node_that_comes_back_without_its_pool_gives_the_job_up(boxes):
     del gpu.env["MN_EXECUTOR_POOL_CAPACITIES"]
     serve(gpu)
     gpu.write("one.go", "")
-    wait_for("its reason", lambda: "no live node offers" in why(gpu, "one"))
+    wait_for("its reason", lambda: "pool_not_offered" in gpu.why_codes("one"))
     cpu.env.update(GPU)
     serve(cpu)
     completed(cpu, "one")
