@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "model/cond.h"
 #include "model/ref.h"
+#include "support/golden.h"
 
 static struct gl_arena arena;
 static struct gl_why why;
@@ -224,6 +225,7 @@ static void a_bad_condition_is_refused_with_its_place(void **state)
         assert_int_equal(gl_cond_parse(gl_str_of(cases[i].text), &arena, &c, &at, &why),
                          GL_E_INVALID);
         assert_null(c);
+        golden_say(gl_reason_word(cases[i].reason), gl_str_of(why.text));
         if (at != cases[i].at || why.reason != cases[i].reason) {
             fail_msg("%s: at %zu: %s", cases[i].text, at, why.text);
         }
@@ -283,6 +285,12 @@ static void the_references_come_in_order(void **state)
     gl_buf_done(&out);
 }
 
+static void every_sentence_reads_as_it_should(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/cond.golden");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -294,6 +302,7 @@ int main(void)
         T(a_bad_condition_is_refused_with_its_place),
         T(depth_is_limited_but_length_is_not),
         T(the_references_come_in_order),
+        cmocka_unit_test(every_sentence_reads_as_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

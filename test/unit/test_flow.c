@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 #include "model/flow.h"
 #include "model/yaml.h"
+#include "support/golden.h"
 
 struct fixture {
     struct gl_arena a;
@@ -82,6 +83,7 @@ static bool has_error(const struct fixture *f, const char *path, enum gl_reason 
     for (size_t i = 0; i < f->errors.n; i++) {
         const struct gl_flow_error *e = &f->errors.items[i];
         if (gl_str_is(e->path, path) && e->reason == reason) {
+            golden_say(gl_reason_word(reason), e->text);
             return true;
         }
     }
@@ -645,6 +647,12 @@ static void every_example_on_the_reference_page_is_a_flow(void **state)
     assert_true(examples > 10);
 }
 
+static void every_sentence_reads_as_it_should(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/flow.golden");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -672,6 +680,7 @@ int main(void)
         T(every_documented_field_is_known_and_every_known_one_documented),
         T(the_reference_page_speaks_of_every_field_and_rule),
         T(every_example_on_the_reference_page_is_a_flow),
+        cmocka_unit_test(every_sentence_reads_as_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "model/flow.h"
 #include "model/yaml.h"
+#include "support/golden.h"
 
 static struct gl_arena arena;
 static struct gl_why why;
@@ -48,6 +49,7 @@ static void bad(const char *inputs, const char *path, enum gl_reason reason)
         fail_msg("%s: %.*s: %.*s", inputs, GL_STR_ARG(errors.items[0].path),
                  GL_STR_ARG(errors.items[0].text));
     }
+    golden_say(gl_reason_word(reason), errors.items[0].text);
 }
 
 static const struct gl_flow_input *input(const struct gl_flow *f, size_t i)
@@ -158,13 +160,19 @@ static void what_is_given_has_limits(void **state)
     gl_buf_done(&text);
 }
 
+static void every_sentence_reads_as_it_should(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/flow_inputs.golden");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, tear_down)
     const struct CMUnitTest tests[] = {
         T(the_type_follows_from_the_default), T(what_is_declared_wrongly_is_refused),
         T(what_is_not_given_has_its_default), T(what_is_given_wrongly_is_told_all_at_once),
-        T(what_is_given_has_limits),
+        T(what_is_given_has_limits),          cmocka_unit_test(every_sentence_reads_as_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "model/flow.h"
 #include "model/yaml.h"
+#include "support/golden.h"
 
 static struct gl_arena arena;
 static struct gl_why why;
@@ -89,6 +90,7 @@ static void bad(const char *fields, const char *path, enum gl_reason reason)
     for (size_t i = 0; i < errors.n; i++) {
         if (gl_str_is(errors.items[i].path, path) && errors.items[i].reason == reason) {
             assert_true(errors.items[i].line > 0);
+            golden_say(gl_reason_word(reason), errors.items[i].text);
             return;
         }
     }
@@ -431,6 +433,12 @@ static void a_rule_that_waits_for_a_failure_needs_one_that_is_survived(void **st
     bad("sh: x, trigger_rule: one_failed", "steps.a.trigger_rule", GL_REASON_NEVER_RUNS);
 }
 
+static void every_sentence_reads_as_it_should(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/flow_steps.golden");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, tear_down)
@@ -452,6 +460,7 @@ int main(void)
         T(only_what_has_ended_can_be_referred_to),
         T(ancestors_are_found_however_far),
         T(a_rule_that_waits_for_a_failure_needs_one_that_is_survived),
+        cmocka_unit_test(every_sentence_reads_as_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

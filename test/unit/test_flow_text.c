@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "model/flow.h"
 #include "model/ref.h"
+#include "support/golden.h"
 
 static struct gl_arena arena;
 static struct gl_why why;
@@ -72,6 +73,7 @@ static void bad(const char *field, const char *text, enum gl_reason reason)
     if (errors.items[0].reason != reason) {
         fail_msg("%s\n%.*s", text, GL_STR_ARG(errors.items[0].text));
     }
+    golden_say(gl_reason_word(reason), errors.items[0].text);
 }
 
 /* Shell text. */
@@ -258,6 +260,12 @@ static void no_value_ever_enters_the_text_of_a_program(void **state)
     }
 }
 
+static void every_sentence_reads_as_it_should(void **state)
+{
+    (void)state;
+    golden_check(GL_SOURCE_ROOT "/test/unit/flow_text.golden");
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_teardown(name, tear_down)
@@ -271,6 +279,7 @@ int main(void)
         T(what_is_pythons_own_stays),
         T(in_a_python_string_a_reference_is_refused),
         T(no_value_ever_enters_the_text_of_a_program),
+        cmocka_unit_test(every_sentence_reads_as_it_should),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
