@@ -22,7 +22,7 @@
 #include "core/digest.h"
 #include "port/record.h"
 
-enum { GL_FLIGHT_FORMAT = 1 };
+enum { GL_FLIGHT_FORMAT = 2 };
 
 struct gl_flight {
     struct gl_digest digest;   /* its tap is the core's trace */
