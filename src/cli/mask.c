@@ -639,6 +639,7 @@ static const struct rule kinds[] = {
     {"agents", write_agents_line}, {"mail", write_whole},         {"letter", write_letter_line},
     {"mailed", write_whole},       {"idle", write_whole},         {"renewal", write_whole},
     {"room", write_room_line},     {"peers", write_whole},        {"leader", write_whole},
+    {"state", write_whole},
 };
 
 int gl_mask_line(struct gl_mask *m, gl_str line, struct gl_buf *out, struct gl_why *reterr_why)

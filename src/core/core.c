@@ -418,38 +418,64 @@ static void free_pages(struct gl_core *c, struct gl_job *j)
     j->pages_n = 0;
 }
 
-void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS])
+static size_t bytes_of(const struct gl_field *f)
 {
-    gl_str *all[GL_JOB_STRINGS] = {
-        &r->job_id,     &r->run_id,          &r->name,       &r->flow,
-        &r->reason,     &r->failed_step,     &r->stack,      &r->env_scope,
-        &r->dedupe_key, &r->retry_of,        &r->retry_from, &r->result,
-        &r->completion, &r->recovery_status, &r->error,      &r->pools,
-        &r->pools_next, &r->request_key,
-    };
-
-    memcpy(ret, all, sizeof(all));
+    switch (f->type) {
+    case GL_F_BOOL:
+        return sizeof(bool);
+    case GL_F_U32:
+        return sizeof(uint32_t);
+    case GL_F_ENUM:
+        return sizeof(uint8_t);
+    case GL_F_I64:
+    case GL_F_U64:
+    case GL_F_TIME:
+    case GL_F_SPAN:
+    case GL_F_DURATION:
+        return sizeof(int64_t);
+    default: /* nothing in the core's memory has lists of its own */
+        GL_UNREACHABLE();
+    }
 }
 
-void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS])
+static bool is_string(const struct gl_field *f)
 {
-    gl_str *all[GL_STEP_STRINGS] = {
-        &r->node,     &r->epoch,        &r->terminal_reason, &r->last_error, &r->output,
-        &r->decision, &r->decided_by,   &r->limit_key,       &r->asked,      &r->reused_from,
-        &r->choices,  &r->policy_state, &r->waits_for,
-    };
+    return f->type == GL_F_STR || f->type == GL_F_RAW;
+}
 
-    memcpy(ret, all, sizeof(all));
+void gl_core_adopt(struct gl_core *c, const struct gl_schema *schema, void *dst, const void *src)
+{
+    GL_ASSERT(dst != src);
+    for (size_t i = 0; i < schema->fields_n; i++) {
+        const struct gl_field *f = &schema->fields[i];
+        void *to = (char *)dst + f->offset;
+        const void *from = (const char *)src + f->offset;
+
+        if (f->flags & GL_FF_LENT) {
+            continue;
+        }
+        if (is_string(f)) {
+            gl_core_set(c, to, *(const gl_str *)from);
+        } else {
+            memcpy(to, from, bytes_of(f));
+        }
+    }
+}
+
+void gl_core_disown(struct gl_core *c, const struct gl_schema *schema, void *object)
+{
+    for (size_t i = 0; i < schema->fields_n; i++) {
+        const struct gl_field *f = &schema->fields[i];
+
+        if (is_string(f) && !(f->flags & GL_FF_LENT)) {
+            gl_core_set(c, (gl_str *)((char *)object + f->offset), (gl_str){0});
+        }
+    }
 }
 
 static void free_record(struct gl_core *c, struct gl_job_record *r)
 {
-    gl_str *strings[GL_JOB_STRINGS];
-
-    gl_job_strings(r, strings);
-    for (size_t i = 0; i < GL_COUNT(strings); i++) {
-        gl_core_set(c, strings[i], (gl_str){0});
-    }
+    gl_core_disown(c, &gl_job_schema, r);
     *r = (struct gl_job_record){.wake = GL_WAKE_NONE};
 }
 
@@ -677,13 +703,9 @@ void gl_step_rename(struct gl_job *j, const struct gl_flow *flow)
 void gl_step_free(struct gl_core *c, struct gl_step *st)
 {
     struct gl_job *j = st->job;
-    gl_str *strings[GL_STEP_STRINGS];
 
     GL_ASSERT(st->hold == NULL);
-    gl_step_strings(&st->r, strings);
-    for (size_t i = 0; i < GL_COUNT(strings); i++) {
-        gl_core_set(c, strings[i], (gl_str){0});
-    }
+    gl_core_disown(c, &gl_step_schema, &st->r);
     if (st->item >= 0) {
         gl_core_set(c, &st->r.step_id, (gl_str){0});
         j->items_live -= !gl_step_status_is_terminal(st->r.status);

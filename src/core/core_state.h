@@ -83,7 +83,7 @@ enum gl_job_memory {
 struct gl_job {
     gl_str id; /* in `id_text` */
     char id_text[GL_ULID_BYTES + 1];
-    enum gl_job_memory memory;
+    uint8_t memory;         /* enum gl_job_memory */
     struct gl_job_record r; /* strings belong to the core's pool */
     struct gl_spec *spec;
     uint64_t rev; /* of the last transaction given out; 0: not yet created */
@@ -201,17 +201,15 @@ struct gl_core {
         bool first;  /* the one after the start, which also takes what waits for slots */
         int64_t max; /* scores above this are not looked at, whatever the time */
         int64_t after_score;
-        char after_id[GL_ULID_BYTES + 1];
-        size_t after_id_n;
+        gl_str after_id;
         /* The regular ones take turns: running jobs, those that wait for slots, those that are due.
          */
-        uint8_t turn;
-        bool page_only; /* stop after this page; the next one of its kind goes on behind it */
-        char ready_id[GL_ULID_BYTES]; /* where that is */
-        size_t ready_id_n;
+        uint32_t turn;
+        bool page_only;  /* stop after this page; the next one of its kind goes on behind it */
+        gl_str ready_id; /* where that is */
         /* On a shared store: parts of the index to be looked through soon, because somebody has
          * died or given work away. */
-        uint8_t hunts; /* GL_HUNT_* */
+        uint32_t hunts; /* GL_HUNT_* */
         gl_ms hunt_due;
         bool is_hunt;     /* the one under way */
         bool left;        /* it has left something for want of room */
@@ -263,10 +261,12 @@ void gl_step_free(struct gl_core *c, struct gl_step *st);
 void gl_step_rename(struct gl_job *j, const struct gl_flow *flow);
 void gl_step_set_due(struct gl_core *c, struct gl_step *st); /* from its timers */
 const struct gl_step_spec *gl_step_spec_of(const struct gl_step *st);
-/* The strings of records that belong to the core's pool: all but a flow step's id. */
-enum { GL_JOB_STRINGS = 18, GL_STEP_STRINGS = 13 };
-void gl_job_strings(struct gl_job_record *r, gl_str *ret[static GL_JOB_STRINGS]);
-void gl_step_strings(struct gl_step_record *r, gl_str *ret[static GL_STEP_STRINGS]);
+/* Take the fields of `src` that the schema names over into `dst`. Strings are copied into the
+ * core's pool, and those that `dst` had there are given back; fields marked GL_FF_LENT stay as they
+ * are. */
+void gl_core_adopt(struct gl_core *c, const struct gl_schema *schema, void *dst, const void *src);
+/* Give the strings of an object back to the pool, and empty them. */
+void gl_core_disown(struct gl_core *c, const struct gl_schema *schema, void *object);
 /* Replace a string that belongs to the core's pool. */
 void gl_core_set(struct gl_core *c, gl_str *dst, gl_str value);
 

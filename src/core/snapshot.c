@@ -49,28 +49,14 @@ static const struct gl_field pool_fields[] = {
 
 GL_SNAPSHOT_SCHEMA(pool);
 
+/* What a core is made with ... */
 struct saved_core {
     struct gl_items pools; /* struct saved_pool */
     struct gl_strs quarantined;
-    gl_str context, session, epoch;
-    gl_ms now;
-    bool exec_up, stopping, passive, listing, adoption_over;
-    uint64_t last_op, last_start, wait_seq;
-    uint32_t hot_max, sweep_turn, body_bytes;
-    gl_ms cold_due, active_due, list_due;
-    bool sweep_under_way, sweep_asked, sweep_first, sweep_page_only;
-    int64_t sweep_max, sweep_after_score;
-    gl_str sweep_after_id, sweep_ready_id;
-    gl_str node, stack, env_scope;
-    bool shared, guest, sweep_is_hunt, sweep_left;
-    gl_ms orphan_grace_ms, sweep_hunt_due;
-    uint32_t sweep_hunts;
-    gl_str offers;
-    bool offers_heard, offers_unknown, sweep_passed_over;
-    gl_ms lacks_due;
-    bool ending;
-    uint64_t last_call;
-    gl_ms ttl_ms;
+    gl_str context, node, stack, env_scope;
+    uint32_t hot_max, body_bytes;
+    bool passive, shared, guest;
+    gl_ms ttl_ms, orphan_grace_ms;
 };
 
 #define F(member, type) GL_FIELD(saved_core, member, type, 0, "")
@@ -79,53 +65,65 @@ static const struct gl_field core_fields[] = {
     GL_FIELD_SUB(saved_core, pools, LIST, &pool_schema, GL_FF_REQUIRED, ""),
     F(quarantined, STRS),
     F(context, STR),
-    F(session, STR),
-    F(epoch, STR),
-    F(now, I64),
-    F(exec_up, BOOL),
-    F(stopping, BOOL),
-    F(passive, BOOL),
-    F(listing, BOOL),
-    F(adoption_over, BOOL),
-    F(last_op, U64),
-    F(last_start, U64),
-    F(wait_seq, U64),
-    F(hot_max, U32),
-    F(cold_due, I64),
-    F(active_due, I64),
-    F(list_due, I64),
-    F(sweep_under_way, BOOL),
-    F(sweep_asked, BOOL),
-    F(sweep_first, BOOL),
-    F(sweep_page_only, BOOL),
-    F(sweep_max, I64),
-    F(sweep_after_score, I64),
-    F(sweep_after_id, STR),
-    F(sweep_ready_id, STR),
-    F(sweep_turn, U32),
     F(node, STR),
     F(stack, STR),
     F(env_scope, STR),
+    F(hot_max, U32),
+    F(body_bytes, U32),
+    F(passive, BOOL),
     F(shared, BOOL),
     F(guest, BOOL),
-    F(sweep_is_hunt, BOOL),
-    F(sweep_left, BOOL),
-    F(orphan_grace_ms, I64),
-    F(body_bytes, U32),
-    F(sweep_hunt_due, I64),
-    F(sweep_hunts, U32),
-    F(offers, STR),
-    F(offers_heard, BOOL),
-    F(offers_unknown, BOOL),
-    F(sweep_passed_over, BOOL),
-    F(lacks_due, I64),
-    F(ending, BOOL),
-    F(last_call, U64),
     F(ttl_ms, I64),
+    F(orphan_grace_ms, I64),
 };
 #undef F
 
 GL_SNAPSHOT_SCHEMA(core);
+
+/* ... and what has become of it since. */
+#define F(member, type) GL_FIELD(gl_core, member, type, 0, "")
+
+static const struct gl_field state_fields[] = {
+    F(now, I64),
+    F(session, STR),
+    F(epoch, STR),
+    F(exec_up, BOOL),
+    F(stopping, BOOL),
+    F(ending, BOOL),
+    F(listing, BOOL),
+    F(adoption_over, BOOL),
+    F(last_op, U64),
+    F(last_start, U64),
+    F(last_call, U64),
+    F(wait_seq, U64),
+    F(cold_due, I64),
+    F(active_due, I64),
+    F(list_due, I64),
+    F(offers, STR),
+    F(offers_heard, BOOL),
+    F(offers_unknown, BOOL),
+    F(lacks_due, I64),
+    F(sweep.under_way, BOOL),
+    F(sweep.asked, BOOL),
+    F(sweep.first, BOOL),
+    F(sweep.page_only, BOOL),
+    F(sweep.is_hunt, BOOL),
+    F(sweep.left, BOOL),
+    F(sweep.passed_over, BOOL),
+    F(sweep.max, I64),
+    F(sweep.after_score, I64),
+    F(sweep.after_id, STR),
+    F(sweep.ready_id, STR),
+    F(sweep.turn, U32),
+    F(sweep.hunt_due, I64),
+    F(sweep.hunts, U32),
+};
+#undef F
+
+static const struct gl_schema state_schema = {.name = "state",
+                                              .bytes = sizeof(struct gl_core),
+                                              .fields = state_fields,
+                                              .fields_n = GL_COUNT(state_fields)};
 
 static struct gl_strs list_quarantined(const struct gl_core *c, struct gl_arena *a)
 {
@@ -147,49 +145,16 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
         .pools = {.items = pools, .n = c->pools_n},
         .quarantined = list_quarantined(c, &a),
         .context = c->context,
-        .session = c->session,
-        .epoch = c->epoch,
-        .now = c->now,
-        .exec_up = c->exec_up,
-        .stopping = c->stopping,
-        .passive = c->passive,
-        .listing = c->listing,
-        .adoption_over = c->adoption_over,
-        .last_op = c->last_op,
-        .last_start = c->last_start,
-        .wait_seq = c->wait_seq,
-        .hot_max = (uint32_t)c->hot_max,
-        .cold_due = c->cold_due,
-        .active_due = c->active_due,
-        .list_due = c->list_due,
-        .sweep_under_way = c->sweep.under_way,
-        .sweep_asked = c->sweep.asked,
-        .sweep_first = c->sweep.first,
-        .sweep_page_only = c->sweep.page_only,
-        .sweep_max = c->sweep.max,
-        .sweep_after_score = c->sweep.after_score,
-        .sweep_after_id = {.p = c->sweep.after_id, .n = c->sweep.after_id_n},
-        .sweep_ready_id = {.p = c->sweep.ready_id, .n = c->sweep.ready_id_n},
-        .sweep_turn = c->sweep.turn,
         .node = c->node,
         .stack = c->stack,
         .env_scope = c->env_scope,
+        .hot_max = (uint32_t)c->hot_max,
+        .body_bytes = c->body_bytes,
+        .passive = c->passive,
         .shared = c->shared,
         .guest = c->guest,
-        .sweep_is_hunt = c->sweep.is_hunt,
-        .sweep_left = c->sweep.left,
-        .orphan_grace_ms = c->orphan_grace_ms,
-        .body_bytes = c->body_bytes,
-        .sweep_hunt_due = c->sweep.hunt_due,
-        .sweep_hunts = c->sweep.hunts,
-        .offers = c->offers,
-        .offers_heard = c->offers_heard,
-        .offers_unknown = c->offers_unknown,
-        .sweep_passed_over = c->sweep.passed_over,
-        .lacks_due = c->lacks_due,
-        .ending = c->ending,
-        .last_call = c->last_call,
         .ttl_ms = c->renewal.ttl_ms,
+        .orphan_grace_ms = c->orphan_grace_ms,
     };
 
     for (size_t i = 0; i < c->pools_n; i++) {
@@ -198,57 +163,19 @@ static void save_core(const struct gl_core *c, struct gl_buf *out)
                                        .others_free = c->pools[i].others_free};
     }
     gl_snapshot_put(out, "core", &core_schema, &s);
+    gl_snapshot_put(out, "state", &state_schema, c);
     gl_arena_done(&a);
 }
 
-static size_t copy_id(char to[static GL_ULID_BYTES], gl_str id)
+static int restore_state(struct gl_core *c, struct gl_snapshot_line *l)
 {
-    size_t n = id.n < GL_ULID_BYTES ? id.n : GL_ULID_BYTES;
+    struct gl_core *s = GL_NEW(l->arena, struct gl_core);
+    int rc = gl_snapshot_get(l, &state_schema, s);
 
-    if (n > 0) {
-        memcpy(to, id.p, n);
+    if (rc == 0) {
+        gl_core_adopt(c, &state_schema, c, s);
     }
-    return n;
-}
-
-static void fill_core(struct gl_core *c, const struct saved_core *s)
-{
-    gl_core_set(c, &c->session, s->session);
-    gl_core_set(c, &c->epoch, s->epoch);
-    c->now = s->now;
-    c->exec_up = s->exec_up;
-    c->stopping = s->stopping;
-    c->listing = s->listing;
-    c->adoption_over = s->adoption_over;
-    c->last_op = s->last_op;
-    c->last_start = s->last_start;
-    c->wait_seq = s->wait_seq;
-    c->cold_due = s->cold_due;
-    c->active_due = s->active_due;
-    c->list_due = s->list_due;
-    c->sweep.under_way = s->sweep_under_way;
-    c->sweep.asked = s->sweep_asked;
-    c->sweep.first = s->sweep_first;
-    c->sweep.page_only = s->sweep_page_only;
-    c->sweep.max = s->sweep_max;
-    c->sweep.after_score = s->sweep_after_score;
-    c->sweep.after_id_n = copy_id(c->sweep.after_id, s->sweep_after_id);
-    c->sweep.ready_id_n = copy_id(c->sweep.ready_id, s->sweep_ready_id);
-    c->sweep.turn = (uint8_t)s->sweep_turn;
-    c->sweep.is_hunt = s->sweep_is_hunt;
-    c->sweep.left = s->sweep_left;
-    c->sweep.hunt_due = s->sweep_hunt_due;
-    c->sweep.hunts = (uint8_t)s->sweep_hunts;
-    gl_core_set(c, &c->offers, s->offers);
-    c->offers_heard = s->offers_heard;
-    c->offers_unknown = s->offers_unknown;
-    c->sweep.passed_over = s->sweep_passed_over;
-    c->lacks_due = s->lacks_due;
-    c->ending = s->ending;
-    c->last_call = s->last_call;
-    for (size_t i = 0; i < c->pools_n; i++) {
-        c->pools[i].others_free = ((const struct saved_pool *)s->pools.items)[i].others_free;
-    }
+    return rc;
 }
 
 /* The first line: without it there is no core. */
@@ -288,7 +215,9 @@ static int make_core(const struct gl_snapshot_line *l, struct gl_trace *trace, s
                                                 .quarantined = s.quarantined.items,
                                                 .quarantined_n = s.quarantined.n,
                                                 .trace = trace});
-    fill_core(*ret, &s);
+    for (size_t i = 0; i < s.pools.n; i++) {
+        (*ret)->pools[i].others_free = saved[i].others_free;
+    }
     return 0;
 }
 
@@ -486,6 +415,7 @@ static const struct {
     const char *kind;
     int (*restore)(struct gl_core *c, struct gl_snapshot_line *l);
 } kinds[] = {
+    {"state", restore_state},
     {"counts", restore_counts},
     {"flow", restore_flow},
     {"limit", gl_quotas_restore_limit},

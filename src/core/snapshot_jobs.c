@@ -9,22 +9,11 @@
 
 static const char *const memory_words[] = {"hot", "failed", "loading", NULL};
 
-struct saved_job {
-    gl_str id, owner;
-    uint8_t memory;
-    uint64_t rev, token, last_op;
-    gl_ms due; /* 0: none */
-    uint32_t inflight_n, load_tries;
-    bool is_created, token_in_flight, has_names, is_adopted, is_damaged, is_deferred, lacks;
-    uint64_t outbid;
-    gl_ms hot_at;
-};
-
-#define F(member, type) GL_FIELD(saved_job, member, type, 0, "")
+#define F(member, type) GL_FIELD(gl_job, member, type, 0, "")
 
 static const struct gl_field job_fields[] = {
-    GL_FIELD(saved_job, id, STR, GL_FF_REQUIRED, ""),
-    GL_FIELD_ENUM(saved_job, memory, memory_words, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
+    GL_FIELD(gl_job, id, STR, GL_FF_REQUIRED | GL_FF_LENT, ""),
+    GL_FIELD_ENUM(gl_job, memory, memory_words, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
     F(owner, STR),
     F(rev, U64),
     F(token, U64),
@@ -44,17 +33,14 @@ static const struct gl_field job_fields[] = {
 };
 #undef F
 
-GL_SNAPSHOT_SCHEMA(job);
-
-static gl_ms due_saved(gl_ms due)
-{
-    return due == INT64_MAX ? 0 : due;
-}
+static const struct gl_schema job_schema = {.name = "job",
+                                            .bytes = sizeof(struct gl_job),
+                                            .fields = job_fields,
+                                            .fields_n = GL_COUNT(job_fields)};
 
 int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
 {
-    struct saved_job s;
-    struct gl_job *j;
+    struct gl_job s, *j;
     int rc = gl_snapshot_get(l, &job_schema, &s);
 
     if (rc != 0) {
@@ -64,26 +50,13 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
         return gl_snapshot_bad(l, "a job has no id, or that of another one");
     }
     l->job = j = gl_job_new(c, s.id);
-    gl_core_set(c, &j->owner, s.owner);
-    j->memory = s.memory == GL_MEM_HOT ? GL_MEM_LOADING : s.memory; /* hot with its record */
-    j->rev = s.rev;
-    j->token = s.token;
-    j->last_op = s.last_op;
-    j->load_tries = s.load_tries;
-    j->is_created = s.is_created;
-    j->token_in_flight = s.token_in_flight;
-    j->has_names = s.has_names;
-    j->is_adopted = s.is_adopted;
-    j->is_damaged = s.is_damaged;
-    j->is_deferred = s.is_deferred;
-    j->lacks = s.lacks;
-    j->outbid = s.outbid;
-    j->hot_at = s.hot_at;
-    c->adopting_n += s.is_adopted;
-    j->inflight_n = s.inflight_n;
-    c->inflight_n += s.inflight_n;
-    if (s.due != 0) {
-        j->due = s.due;
+    gl_core_adopt(c, &job_schema, j, &s);
+    if (j->memory == GL_MEM_HOT) {
+        j->memory = GL_MEM_LOADING; /* hot with its record */
+    }
+    c->adopting_n += j->is_adopted;
+    c->inflight_n += j->inflight_n;
+    if (j->due != INT64_MAX) {
         gl_heap_push(&c->timers, &j->timer);
     }
     return 0;
@@ -92,7 +65,6 @@ int gl_snapshot_jobs_job(struct gl_core *c, struct gl_snapshot_line *l)
 int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct gl_job_record r;
-    gl_str *from[GL_JOB_STRINGS], *to[GL_JOB_STRINGS];
     struct gl_job *j = l->job;
     struct gl_spec *spec;
     int rc = gl_snapshot_get(l, &gl_job_schema, &r);
@@ -107,13 +79,7 @@ int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l)
     gl_spec_ref(spec);
     j->spec = spec;
     spec->jobs++;
-    j->r = r;
-    gl_job_strings(&r, from);
-    gl_job_strings(&j->r, to);
-    for (size_t i = 0; i < GL_COUNT(from); i++) {
-        *to[i] = (gl_str){0};
-        gl_core_set(c, to[i], *from[i]);
-    }
+    gl_core_adopt(c, &gl_job_schema, &j->r, &r);
     j->memory = GL_MEM_HOT;
     c->jobs_loading--;
     c->jobs_hot++;
@@ -121,6 +87,11 @@ int gl_snapshot_jobs_record(struct gl_core *c, struct gl_snapshot_line *l)
 }
 
 /* ---- steps ---- */
+
+static gl_ms due_saved(gl_ms due)
+{
+    return due == INT64_MAX ? 0 : due;
+}
 
 struct saved_step {
     uint32_t number, of;
@@ -195,7 +166,6 @@ static void count_step(struct gl_core *c, struct gl_step *st)
 int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
 {
     struct saved_step s;
-    gl_str *from[GL_STEP_STRINGS], *to[GL_STEP_STRINGS];
     struct gl_job *j = l->job;
     struct gl_step *st;
     int rc = gl_snapshot_get(l, &step_schema, &s);
@@ -209,14 +179,7 @@ int gl_snapshot_jobs_step(struct gl_core *c, struct gl_snapshot_line *l)
     st = s.item < 0 ? gl_step_get(c, j, s.number)
                     : gl_step_item(c, j, s.of, (uint32_t)s.item,
                                    s.number - gl_flow_items_base(j->spec->flow));
-    s.r.step_id = st->r.step_id;
-    st->r = s.r;
-    gl_step_strings(&s.r, from);
-    gl_step_strings(&st->r, to);
-    for (size_t i = 0; i < GL_COUNT(from); i++) {
-        *to[i] = (gl_str){0};
-        gl_core_set(c, to[i], *from[i]);
-    }
+    gl_core_adopt(c, &gl_step_schema, &st->r, &s.r);
     count_step(c, st);
     st->heartbeat_at = s.heartbeat_at;
     st->probe_at = s.probe_at;
@@ -288,29 +251,10 @@ int gl_snapshot_jobs_work(struct gl_core *c, struct gl_snapshot_line *l)
 
 void gl_snapshot_jobs_save(const struct gl_job *j, struct gl_buf *out)
 {
-    struct saved_job s = {.id = j->id,
-                          .owner = j->owner,
-                          .memory = (uint8_t)j->memory,
-                          .rev = j->rev,
-                          .token = j->token,
-                          .last_op = j->last_op,
-                          .due = due_saved(j->due),
-                          .inflight_n = j->inflight_n,
-                          .load_tries = j->load_tries,
-                          .is_created = j->is_created,
-                          .token_in_flight = j->token_in_flight,
-                          .has_names = j->has_names,
-                          .is_adopted = j->is_adopted,
-                          .is_damaged = j->is_damaged,
-                          .lacks = j->lacks,
-                          .is_deferred = j->is_deferred,
-                          .outbid = j->outbid,
-                          .hot_at = j->hot_at};
-
     GL_ASSERT(gl_list_empty(&j->touched)); /* nothing is half done between two steps */
     GL_ASSERT(gl_list_empty(&j->dirty));
     GL_ASSERT(!j->changed && !j->is_suspect);
-    gl_snapshot_put(out, "job", &job_schema, &s);
+    gl_snapshot_put(out, "job", &job_schema, j);
     if (j->memory == GL_MEM_HOT) {
         gl_snapshot_put(out, "record", &gl_job_schema, &j->r);
     }

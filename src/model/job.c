@@ -177,7 +177,7 @@ const struct gl_schema gl_job_schema = {
 #define SE(member, words, flags, doc) GL_FIELD_ENUM(gl_step_record, member, words, flags, doc)
 
 static const struct gl_field step_fields[] = {
-    SF(step_id, STR, GL_FF_REQUIRED, "Its name in the flow."),
+    SF(step_id, STR, GL_FF_REQUIRED | GL_FF_LENT, "Its name in the flow."),
     SE(status, gl_step_status_words, GL_FF_REQUIRED | GL_FF_ALWAYS, "Where the step stands."),
     SE(terminal_outcome, gl_outcome_words, 0, "How it ended; a handled failure is `failed` here."),
     SE(blocked_on, gl_block_words, 0, "What a blocked step waits for."),

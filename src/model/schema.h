@@ -34,6 +34,7 @@ enum gl_field_flag {
     GL_FF_QUERY = 16,
     GL_FF_OR_UNSET = 32, /* a number or a duration: -1 if absent */
     GL_FF_NOT_ZERO = 64, /* zero can only mean that it is absent */
+    GL_FF_LENT = 128,    /* a string that belongs to something else than the object */
 };
 
 struct gl_strs {

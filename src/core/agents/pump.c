@@ -270,7 +270,6 @@ static bool wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
 {
     struct gl_step_record r;
     struct gl_json json;
-    gl_str *from[GL_STEP_STRINGS], *to[GL_STEP_STRINGS];
 
     if (record.n == 0) { /* its first message */
         unit->mail->is_fetched = true;
@@ -283,15 +282,8 @@ static bool wake_up(struct gl_core *c, struct gl_step *unit, gl_str record)
     }
     unit->mail->is_fetched = true;
     GL_MARK(c->trace, "agents.woken");
-    r.step_id = unit->r.step_id;
     r.status = unit->r.status; /* as it is in memory: PENDING; the store has it WAITING */
-    unit->r = r;
-    gl_step_strings(&r, from);
-    gl_step_strings(&unit->r, to);
-    for (size_t i = 0; i < GL_COUNT(from); i++) {
-        *to[i] = (gl_str){0};
-        gl_core_set(c, to[i], *from[i]);
-    }
+    gl_core_adopt(c, &gl_step_schema, &unit->r, &r);
     return true;
 }
 

@@ -121,7 +121,6 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
                           gl_str flow)
 {
     struct gl_job_record r;
-    gl_str *from[GL_JOB_STRINGS], *to[GL_JOB_STRINGS];
     int rc = read_record(c, &gl_job_schema, rec->value, &r);
 
     if (rc == 0) {
@@ -136,13 +135,7 @@ static int restore_record(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (rc != 0) {
         return rc;
     }
-    j->r = r;
-    gl_job_strings(&r, from);
-    gl_job_strings(&j->r, to);
-    for (size_t i = 0; i < GL_COUNT(from); i++) {
-        *to[i] = (gl_str){0};
-        gl_core_set(c, to[i], *from[i]);
-    }
+    gl_core_adopt(c, &gl_job_schema, &j->r, &r);
     j->rev = rec->rev;
     j->has_names = !gl_job_status_is_terminal(j->r.status);
     j->token = rec->token;
@@ -154,7 +147,6 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
 {
     const struct gl_flow *flow = j->spec->flow;
     struct gl_step_record r;
-    gl_str *from[GL_STEP_STRINGS], *to[GL_STEP_STRINGS];
     int rc = read_record(c, &gl_step_schema, rec->value, &r);
     uint32_t of = 0, number;
     int32_t item = -1;
@@ -172,14 +164,7 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
         return GL_E_DAMAGED;
     }
     st = item < 0 ? gl_step_get(c, j, number) : gl_step_item(c, j, of, (uint32_t)item, r.items_at);
-    r.step_id = st->r.step_id;
-    st->r = r;
-    gl_step_strings(&r, from);
-    gl_step_strings(&st->r, to);
-    for (size_t i = 0; i < GL_COUNT(from); i++) {
-        *to[i] = (gl_str){0};
-        gl_core_set(c, to[i], *from[i]);
-    }
+    gl_core_adopt(c, &gl_step_schema, &st->r, &r);
     st->r.status = GL_STEP_PENDING;
     gl_job_recount(st, r.status);
     st->r.status = r.status;

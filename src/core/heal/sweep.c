@@ -171,8 +171,7 @@ static void ask(struct gl_core *c)
         .score_min = c->sweep.after_score,
         .score_max = c->sweep.max,
         .after_score = c->sweep.after_score,
-        .after_id =
-            gl_str_dup(c->out->arena, (gl_str){.p = c->sweep.after_id, .n = c->sweep.after_id_n}),
+        .after_id = gl_str_dup(c->out->arena, c->sweep.after_id),
         .limit = PAGE,
     };
 }
@@ -181,7 +180,7 @@ static void sweep(struct gl_core *c, int64_t from, int64_t max)
 {
     c->sweep.under_way = true;
     c->sweep.after_score = from;
-    c->sweep.after_id_n = 0;
+    gl_core_set(c, &c->sweep.after_id, (gl_str){0});
     c->sweep.max = max;
     ask(c);
 }
@@ -244,8 +243,7 @@ static void sweep_ready(struct gl_core *c)
     c->sweep.under_way = true;
     c->sweep.max = GL_WAKE_READY;
     c->sweep.after_score = GL_WAKE_READY;
-    c->sweep.after_id_n = c->sweep.ready_id_n;
-    memcpy(c->sweep.after_id, c->sweep.ready_id, c->sweep.ready_id_n);
+    gl_core_set(c, &c->sweep.after_id, c->sweep.ready_id);
     c->sweep.page_only = gl_map_count(&c->waits) > 0 || (c->shared && gl_spread_room(c) == 0);
     ask(c);
 }
@@ -253,8 +251,7 @@ static void sweep_ready(struct gl_core *c)
 /* A page of a sweep that stops here and goes on another time. */
 static void page_ends(struct gl_core *c, bool more)
 {
-    c->sweep.ready_id_n = more ? c->sweep.after_id_n : 0;
-    memcpy(c->sweep.ready_id, c->sweep.after_id, c->sweep.ready_id_n);
+    gl_core_set(c, &c->sweep.ready_id, more ? c->sweep.after_id : (gl_str){0});
     sweep_ends(c);
 }
 
@@ -349,8 +346,7 @@ static void take_page(struct gl_core *c, const struct gl_event_entry *entries, s
 static void remember(struct gl_core *c, const struct gl_event_entry *e)
 {
     c->sweep.after_score = e->score;
-    c->sweep.after_id_n = e->id.n < GL_ULID_BYTES ? e->id.n : GL_ULID_BYTES;
-    memcpy(c->sweep.after_id, e->id.p, c->sweep.after_id_n);
+    gl_core_set(c, &c->sweep.after_id, e->id);
 }
 
 void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
@@ -406,10 +402,10 @@ static void hunt(struct gl_core *c)
     c->sweep.left = false;
     c->sweep.hunt_due = INT64_MAX;
     if (c->sweep.hunts & GL_HUNT_RUNNING) {
-        c->sweep.hunts &= (uint8_t)~GL_HUNT_RUNNING;
+        c->sweep.hunts &= (uint32_t)~GL_HUNT_RUNNING;
         sweep(c, GL_WAKE_RUNNING, GL_WAKE_RUNNING);
     } else if (c->sweep.hunts & GL_HUNT_READY) {
-        c->sweep.hunts &= (uint8_t)~GL_HUNT_READY;
+        c->sweep.hunts &= (uint32_t)~GL_HUNT_READY;
         sweep(c, GL_WAKE_READY, GL_WAKE_READY);
     } else {
         c->sweep.hunts = 0;
