@@ -354,20 +354,6 @@ void gl_core_figures(const struct gl_core *c, struct gl_core_figures *ret)
     }
 }
 
-void gl_core_set(struct gl_core *c, gl_str *dst, gl_str value)
-{
-    char *copy = NULL;
-
-    if (value.n > 0) {
-        copy = gl_pool_alloc(&c->mem, value.n);
-        memcpy(copy, value.p, value.n);
-    }
-    if (dst->n > 0) {
-        gl_pool_free(&c->mem, (char *)dst->p, dst->n);
-    }
-    *dst = (gl_str){.p = copy, .n = value.n};
-}
-
 /* ---- jobs ---- */
 
 struct gl_job *gl_job_find(struct gl_core *c, gl_str id)
@@ -416,61 +402,6 @@ static void free_pages(struct gl_core *c, struct gl_job *j)
     gl_pool_free(&c->mem, j->pages, j->pages_n * sizeof(*j->pages));
     j->pages = NULL;
     j->pages_n = 0;
-}
-
-static size_t bytes_of(const struct gl_field *f)
-{
-    switch (f->type) {
-    case GL_F_BOOL:
-        return sizeof(bool);
-    case GL_F_U32:
-        return sizeof(uint32_t);
-    case GL_F_ENUM:
-        return sizeof(uint8_t);
-    case GL_F_I64:
-    case GL_F_U64:
-    case GL_F_TIME:
-    case GL_F_SPAN:
-    case GL_F_DURATION:
-        return sizeof(int64_t);
-    default: /* nothing in the core's memory has lists of its own */
-        GL_UNREACHABLE();
-    }
-}
-
-static bool is_string(const struct gl_field *f)
-{
-    return f->type == GL_F_STR || f->type == GL_F_RAW;
-}
-
-void gl_core_adopt(struct gl_core *c, const struct gl_schema *schema, void *dst, const void *src)
-{
-    GL_ASSERT(dst != src);
-    for (size_t i = 0; i < schema->fields_n; i++) {
-        const struct gl_field *f = &schema->fields[i];
-        void *to = (char *)dst + f->offset;
-        const void *from = (const char *)src + f->offset;
-
-        if (f->flags & GL_FF_LENT) {
-            continue;
-        }
-        if (is_string(f)) {
-            gl_core_set(c, to, *(const gl_str *)from);
-        } else {
-            memcpy(to, from, bytes_of(f));
-        }
-    }
-}
-
-void gl_core_disown(struct gl_core *c, const struct gl_schema *schema, void *object)
-{
-    for (size_t i = 0; i < schema->fields_n; i++) {
-        const struct gl_field *f = &schema->fields[i];
-
-        if (is_string(f) && !(f->flags & GL_FF_LENT)) {
-            gl_core_set(c, (gl_str *)((char *)object + f->offset), (gl_str){0});
-        }
-    }
 }
 
 static void free_record(struct gl_core *c, struct gl_job_record *r)
