@@ -157,6 +157,19 @@ class Box:
     def socket(self):
         return os.path.join(self.data, "node.sock")
 
+    def is_heard(self):
+        """Does anybody listen at the socket? That it exists is not enough."""
+        try:
+            connection = self.connect()
+            connection.connect()
+            connection.close()
+        except OSError:
+            return False
+        return True
+
+    def wait_node(self):
+        wait_for("the node", self.is_heard)
+
     def connect(self):
         return Connection(self.socket)
 

@@ -240,7 +240,7 @@ def test_over_http(box):
 def test_with_the_python_client(box):
     folder = bundle(box)
     box.start("serve")
-    wait_for("the node", lambda: os.path.exists(box.socket))
+    box.wait_node()
     box.glia("run", folder, "--run-id", "py")
     with glia.Client(data_dir=box.data) as client:
         assert [a["agent_id"] for a in client.agents("py")] == ["work", "sink"]
@@ -255,7 +255,7 @@ def test_with_the_python_client(box):
 def test_requests_in_the_file_of_a_run_are_listed_and_answered(box):
     folder = bundle(box, worker=WAITER)
     box.start("serve")
-    wait_for("the node", lambda: os.path.exists(box.socket))
+    box.wait_node()
     job = box.glia("run", folder, "--run-id", "five", "--detached").stdout.strip()
     asked = wait_for("the request", lambda: box.glia("human", "list").stdout)
     assert asked.rstrip("\n").split("\t") == [job, "five", "ship", "request", "approve|reject",
@@ -282,7 +282,7 @@ def test_requests_say_until_when_and_what_counts_then(box):
                          "payload": {"request_id": name, "prompt": "ship?", **more}})
              for name, more in extra.items()]
     box.start("serve")
-    wait_for("the node", lambda: os.path.exists(box.socket))
+    box.wait_node()
     box.glia("run", bundle(box, worker=WAITER), "--run-id", "eight", "--detached")
     wait_for("the request", lambda: box.glia("human", "list").stdout)
     with open(f"{box.folder}/runs/eight/human.jsonl", "a", encoding="utf-8") as file:
@@ -309,7 +309,7 @@ def test_messages_wait_are_sent_and_dead_ones_delivered_again(box):
             "\"type\": \"x\", \"body\": {\"n\": 7}}]}')\n")
     folder = bundle(box, manifest(output_message_type=None), worker=hold + lost)
     box.start("serve")
-    wait_for("the node", lambda: os.path.exists(box.socket))
+    box.wait_node()
     box.glia("run", folder, "--run-id", "six", "--detach")
     wait_for("the worker", lambda: box.json("job", "agents", "six")["agents"][0].get("handling"))
     box.glia("send", "six", "work", "--type", "more", "--body", '{"a": [1]}')

@@ -96,7 +96,7 @@ def test_killing_nodes_again_and_again_loses_nothing(box):
         run.kill()
         run.wait()
         run = box.start("job", "resume", job)
-        wait_for("a node", lambda: os.path.exists(box.socket))
+        box.wait_node()
     box.finish(run)
     assert box.read("ledger") == "".join(f"{i}\n" for i in range(20))
 

@@ -48,7 +48,7 @@ def status_of(box, job):
 def follow(box, name, other):
     """A command of `box` that waits for the job of another folder, and tells how it gets on."""
     waits = box.start("job", "resume", name)
-    wait_for("the node", lambda: os.path.exists(box.socket))
+    box.wait_node()
     for number in range(1, STEPS):
         if "running" in box.read(waits.err):
             break

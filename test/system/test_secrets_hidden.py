@@ -138,7 +138,7 @@ def test_a_node_of_an_ordinary_user_keeps_its_memory_to_itself():
         node = subprocess.Popen([*user, f"{folder}/glia", "serve"], cwd=folder, env=box.env,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         box.started.append(node)
-        wait_for("the node", lambda: os.path.exists(box.socket))
+        box.wait_node()
         box.write("look.json", json.dumps(flow({"keeper": None, "node": node.pid})))
         done = subprocess.run([*user, f"{folder}/glia", "run", "look.json", "--json"], text=True,
                               cwd=folder, env=box.env, capture_output=True, timeout=SECONDS_MAX,

@@ -107,7 +107,7 @@ def test_incarnations_go_on(box):
     for _ in range(2):
         wait = f"until [ -e {box.folder}/go ]; do sleep 0.02; done"
         run = box.start("run", "--", "sh", "-c", wait)
-        wait_for("the node", lambda: os.path.exists(box.socket))
+        box.wait_node()
         told.append(box.json("node", "status")["incarnation"])
         box.write("go", "")
         box.finish(run)
