@@ -5,10 +5,10 @@ ARGS ?= run examples/hello.yaml --data-dir $(BUILD)/data
 SEEDS ?= 2000
 SECONDS ?= 60
 
-.PHONY: all help run test check bench sim soak fuzz tidy fmt asan tsan install clean setup
+.PHONY: all help run test check bench sim soak fuzz tidy fmt asan tsan install clean setup setup-test
 
 all: setup
-	@tools/build $(BUILD)
+	@tools/build $(BUILD) -Dtests=false
 
 # The table of the verbs in docs/HACKING.md, as text.
 help:
@@ -17,43 +17,46 @@ help:
 	@echo "More about them: docs/HACKING.md"
 
 setup:
-	@tools/setup
+	@tools/setup build
+
+setup-test:
+	@tools/setup test
 
 run: all
 	@GLIA_DATA_DIR="$${GLIA_DATA_DIR:-$(abspath $(BUILD))/data}" $(BUILD)/glia $(ARGS)
 
-test: setup
+test: setup-test
 	@tools/test $(T)
 
-check: setup
+check: setup-test
 	@tools/test check
 
-bench: all
+bench: setup-test all
 	@$(if $(STORE),bench/stores $(BUILD) --store $(STORE),bench/run $(BUILD))
 
 sim: all
 	@$(BUILD)/glia-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
 
-soak: all
+soak: setup-test all
 	@tools/soak $(BUILD) $(DURATION)
 
-fuzz: setup
+fuzz: setup-test
 	@tools/test --seconds $(SECONDS) fuzz
 
-tidy: all
+tidy: setup-test all
 	@tools/tidy --build $(BUILD)
 
-fmt: setup
+fmt: setup-test
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
-asan: setup
+asan: setup-test
 	@tools/test unit contract scenario
 
-tsan: setup
+tsan: setup-test
 	@tools/test threaded
 
 install: setup
-	@tools/build $(BUILD) --prefix $(PREFIX)
+	@tools/build $(BUILD) -Dtests=false --prefix $(PREFIX)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild --quiet
 	@echo "installed to $(DESTDIR)$(PREFIX); documents, examples and the Python client: share/doc/glia"
 
