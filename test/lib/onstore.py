@@ -4,9 +4,11 @@ GLIA_TEST_STORE=sqlite|redis|postgres chooses the store. Tests of what only SQLi
 has no store at all, carry the marker `sqlite_only` with the reason; with another store they are not
 selected.
 
-GLIA_TEST_SHARE=n takes about every n-th test, chosen by a hash of its name and of the store, but of
-each file at least one, of the crash tests four times as many, all that are marked with
-`every_store`, and none that is marked as slow. A test that goes through a list takes `share_of` it.
+GLIA_TEST_SHARE=n takes one of n shares of the tests: about every n-th, chosen by a hash of its name
+and of the store, but of each file at least one, of the crash tests four times as many, all that are
+marked with `every_store`, and none that is marked as slow. A test that goes through a list takes
+`share_of` it. GLIA_TEST_TURN=t says which share: t modulo n. tools/test derives it from the commit,
+so that one commit after the other runs other shares.
 
 A conftest.py imports all of it: pytest finds hooks and fixtures there."""
 
@@ -19,6 +21,7 @@ from glianode import Box
 from teststore import STORE, Lender
 
 SHARE = int(os.environ.get("GLIA_TEST_SHARE") or "1")
+TURN = int(os.environ.get("GLIA_TEST_TURN") or "0")
 CRASH_MORE = 4
 
 
@@ -37,15 +40,15 @@ def pick(items):
         every = SHARE // CRASH_MORE if path.name.startswith("test_crash") else SHARE
         lots = {i: zlib.crc32(f"{STORE} {path.name} {i.name}".encode()) for i in mine}
         found = [i for i in mine
-                 if lots[i] % max(every, 1) == 0 or i.get_closest_marker("every_store")]
-        chosen.update(found or sorted(mine, key=lots.get)[:1])
+                 if (lots[i] - TURN) % max(every, 1) == 0 or i.get_closest_marker("every_store")]
+        chosen.update(found or [sorted(mine, key=lots.get)[TURN % len(mine)]] if mine else [])
     return chosen
 
 
 def share_of(names):
     """What one test runs of many alike."""
     names = list(names)
-    return names[zlib.crc32(STORE.encode()) % min(SHARE, len(names))::SHARE]
+    return names[(zlib.crc32(STORE.encode()) + TURN) % min(SHARE, len(names))::SHARE]
 
 
 def pytest_collection_modifyitems(config, items):

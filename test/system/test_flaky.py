@@ -178,7 +178,8 @@ def test_down(down): assert not is_first('call')
 def test_the_rerun_has_the_store_and_the_share_of_its_suite(runner, capsys):
     text = "".join(FLAKY.format(f"n{i}").replace("    ", "    assert os.environ['GLIA_TEST_SHARE'] "
                                                  "== '5'\n    ") for i in range(7))
-    runner.use("program", "env", "GLIA_TEST_SHARE=5", *runner.PYTEST, "0", str(runner.folder))
+    runner.use("program", "env", "GLIA_TEST_SHARE=5", "GLIA_TEST_TURN=0", *runner.PYTEST, "0",
+               str(runner.folder))
     code, lines = outcome(runner, capsys, text)
     ran = len(flaky_lines(lines))
     assert 1 <= ran <= 2, "of seven tests, names were to be chosen so that a share has one or two"
