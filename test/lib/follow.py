@@ -39,6 +39,12 @@ def processes(session):
     return found
 
 
+# How the line begins that reports a program which was killed, and the two reasons in it.
+HUNG = "FAILED: it hung"
+WAITS = "nothing printed for"
+SPINS = "nothing printed while it used"
+
+
 class Watch:
     """Whether a program makes progress."""
 
@@ -61,11 +67,10 @@ class Watch:
             self.cpu_since = cpu
         used = cpu - self.cpu_since
         if used > SPIN_CPU_SECONDS:
-            return f"nothing printed while it used {used:.0f} s of CPU time"
+            return f"{SPINS} {used:.0f} s of CPU time"
         silent = now - self.since
         if silent > SILENT_SECONDS_MAX or silent > SILENT_SECONDS and used < IDLE_CPU_SECONDS:
-            return (f"nothing printed for {silent / 60:.0f} minutes,"
-                    f" {used:.0f} s of CPU time used")
+            return f"{WAITS} {silent / 60:.0f} minutes, {used:.0f} s of CPU time used"
         return None
 
 
@@ -89,7 +94,7 @@ def follow(words, env, cwd, say=lambda line: None, seconds=None):
             why = read_all(child, Watch(child.pid, seconds), hear)
             if why:
                 running = processes(child.pid)
-                hear(f"FAILED: it hung: {why}; still running:")
+                hear(f"{HUNG}: {why}; still running:")
                 for pid, (cpu, command) in sorted(running.items()):
                     hear(f"    {pid}, {cpu:.0f} s of CPU time: {command[:200]}")
                 os.killpg(child.pid, signal.SIGKILL)
