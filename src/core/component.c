@@ -1,5 +1,6 @@
 #include "core/component.h"
 
+#include "base/limits.h"
 #include "core/cluster/leader.h"
 #include "core/cluster/peers.h"
 #include "core/cluster/renewal.h"
@@ -100,13 +101,37 @@ static struct gl_core_call *call(struct gl_core *c, enum gl_component_id by,
     return call;
 }
 
-uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id)
+uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, const struct gl_key *keys,
+                          size_t keys_n)
 {
     struct gl_core_call *x = call(c, by, GL_CORE_CALL_GET);
+    struct gl_key *copy = GL_NEW_ARRAY(c->out->arena, struct gl_key, keys_n);
 
-    x->key = (struct gl_key){.kind = gl_str_dup(c->out->arena, kind),
-                             .id = gl_str_dup(c->out->arena, id)};
+    GL_ASSERT(keys_n > 0);
+    for (size_t i = 0; i < keys_n; i++) {
+        copy[i] = (struct gl_key){.kind = gl_str_dup(c->out->arena, keys[i].kind),
+                                  .id = gl_str_dup(c->out->arena, keys[i].id)};
+    }
+    x->keys = copy;
+    x->keys_n = keys_n;
     return x->number;
+}
+
+uint64_t gl_component_range(struct gl_core *c, enum gl_component_id by,
+                            const struct gl_range *range)
+{
+    struct gl_core_call *x = call(c, by, GL_CORE_CALL_RANGE);
+
+    GL_ASSERT(range->limit > 0 && range->limit <= GL_PAGE_MAX);
+    x->range = *range;
+    x->range.index = gl_str_dup(c->out->arena, range->index);
+    x->range.after_id = gl_str_dup(c->out->arena, range->after_id);
+    return x->number;
+}
+
+uint64_t gl_component_time(struct gl_core *c, enum gl_component_id by)
+{
+    return call(c, by, GL_CORE_CALL_TIME)->number;
 }
 
 uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx)
@@ -138,26 +163,32 @@ uint64_t gl_component_declare(struct gl_core *c, enum gl_component_id by, gl_str
 }
 
 struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, size_t guards_n,
-                              const struct gl_write *write)
+                              const struct gl_write *writes, size_t writes_n)
 {
     struct gl_arena *a = c->out->arena;
     struct gl_tx *tx = GL_NEW(a, struct gl_tx);
     struct gl_guard *g = GL_NEW_ARRAY(a, struct gl_guard, guards_n + 1);
-    struct gl_write *w = GL_NEW(a, struct gl_write);
+    struct gl_write *w = GL_NEW_ARRAY(a, struct gl_write, writes_n);
 
+    GL_ASSERT(writes_n > 0);
     for (size_t i = 0; i < guards_n; i++) {
         g[i] = guards[i];
+        g[i].kind = gl_str_dup(a, g[i].kind);
+        g[i].id = gl_str_dup(a, g[i].id);
         g[i].owner = gl_str_dup(a, g[i].owner);
     }
-    *w = *write;
-    w->id = gl_str_dup(a, w->id);
-    w->owner = gl_str_dup(a, w->owner);
+    for (size_t i = 0; i < writes_n; i++) {
+        w[i] = writes[i];
+        w[i].kind = gl_str_dup(a, w[i].kind);
+        w[i].id = gl_str_dup(a, w[i].id);
+        w[i].owner = gl_str_dup(a, w[i].owner);
+    }
     *tx = (struct gl_tx){.context = gl_str_dup(a, c->context),
                          .session = gl_str_dup(a, c->session),
                          .guards = g,
                          .guards_n = guards_n,
                          .writes = w,
-                         .writes_n = 1};
+                         .writes_n = writes_n};
     return tx;
 }
 

@@ -1,10 +1,10 @@
 /* component.h - the parts of the core that belong to no job: keeping our session, the other nodes,
  * who leads, whether the store has room.
  *
- * A component has some memory, a time at which it wants to do something, and at most one call of
- * the store under way. The call leaves as the effect CALL; the event ANSWER brings its outcome. The
- * component keeps the number of its call and ignores an answer with any other number, which is the
- * answer to a call it has given up.
+ * A component has some memory, a time at which it wants to do something, and calls of the store
+ * under way. A call leaves as the effect CALL; the event ANSWER brings its outcome, under the
+ * number of the call. The component keeps the numbers of its calls: an answer with any other number
+ * is the answer to a call it has given up, and is ignored. Answers come in any order.
  *
  * Order: gl_components_on_time() with every TICK of a core that has a session. There a component
  * may make a call, with the functions below, which return its number. gl_components_on_answer()
@@ -43,7 +43,14 @@ bool gl_components_are_on(const struct gl_core *c);
 
 /* ---- calls: each returns its number ---- */
 
-uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, gl_str kind, gl_str id);
+/* One record for each key, in their order. */
+uint64_t gl_component_get(struct gl_core *c, enum gl_component_id by, const struct gl_key *keys,
+                          size_t keys_n);
+/* A page of an index. */
+uint64_t gl_component_range(struct gl_core *c, enum gl_component_id by,
+                            const struct gl_range *range);
+/* What time is it by the store's clock? */
+uint64_t gl_component_time(struct gl_core *c, enum gl_component_id by);
 /* The transaction is made with gl_component_tx() and what that points to lives in c->out->arena. */
 uint64_t gl_component_commit(struct gl_core *c, enum gl_component_id by, const struct gl_tx *tx);
 uint64_t gl_component_renew(struct gl_core *c, enum gl_component_id by);
@@ -51,9 +58,10 @@ uint64_t gl_component_sessions(struct gl_core *c, enum gl_component_id by);
 /* Declare this session dead if its time is over. */
 uint64_t gl_component_declare(struct gl_core *c, enum gl_component_id by, gl_str session);
 
-/* Without a number: nobody will ask what became of it, because it may be repeated. */
+/* Without a number: nobody will ask what became of it, because it may be repeated. Names are
+ * copied; values live in c->out->arena already, or outlive it. */
 struct gl_tx *gl_component_tx(struct gl_core *c, const struct gl_guard *guards, size_t guards_n,
-                              const struct gl_write *write);
+                              const struct gl_write *writes, size_t writes_n);
 /* A line for the operator. */
 void gl_component_say(struct gl_core *c, gl_str line);
 

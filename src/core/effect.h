@@ -56,7 +56,9 @@ enum gl_effect_type {
 };
 
 enum gl_core_call_type {
-    GL_CORE_CALL_GET,      /* key */
+    GL_CORE_CALL_GET,      /* keys: ANSWER has a record for each, in their order */
+    GL_CORE_CALL_RANGE,    /* range: a page of an index; ANSWER has its entries */
+    GL_CORE_CALL_TIME,     /* ANSWER has the store's time */
     GL_CORE_CALL_COMMIT,   /* tx */
     GL_CORE_CALL_RENEW,    /* our session, with what others may know of us */
     GL_CORE_CALL_SESSIONS, /* list them all */
@@ -67,7 +69,9 @@ struct gl_core_call {
     enum gl_component_id by;
     enum gl_core_call_type type;
     uint64_t number; /* comes back in ANSWER */
-    struct gl_key key;
+    const struct gl_key *keys;
+    size_t keys_n;
+    struct gl_range range;
     const struct gl_tx *tx;
     gl_str session;
 };

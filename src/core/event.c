@@ -113,6 +113,7 @@ static const struct gl_field event_fields[] = {
     EF(number, U64),
     EE(by, component_words),
     EF(is_dead, BOOL),
+    EF(time, I64),
     EF(needs_help, BOOL),
     EF(run_id, STR),
     EF(request_key, STR),

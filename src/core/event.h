@@ -20,7 +20,7 @@
     X(RESOLVED, "resolved") /* job, step_number, number, code, facts: what a gate must know */   \
     X(RATES, "rates")       /* records of kind "rate": when each key may start next */           \
     X(ANSWER, "answer")     /* by, number, code, needs_help: the outcome of a CALL; records, */  \
-                            /* sessions, or session and is_dead */                               \
+                            /* entries, time, sessions, or session and is_dead */                \
     X(GIVEN, "given")       /* another node has given work back to the store */                  \
     X(REFUSED, "refused")   /* code, why, needs_help: the store took something of the node's */  \
                             /* not for want of room */                                           \
@@ -85,10 +85,10 @@ struct gl_event_record { /* one record of LOADED */
     bool damaged;    /* its checksum is wrong */
 };
 
-struct gl_event_entry { /* one entry of FOUND */
+struct gl_event_entry { /* one entry of FOUND, or of an ANSWER */
     int64_t score;
     gl_str id;
-    /* On a shared store, unless it was in the core's memory already: */
+    /* FOUND on a shared store, unless it was in the core's memory already: */
     uint64_t rev;   /* of its record; 0: not known */
     gl_str owner;   /* a session */
     gl_str needs;   /* the pools it needs (cluster/offers.h) */
@@ -136,6 +136,7 @@ struct gl_event {
     uint64_t number;
     uint8_t by;      /* ANSWER: enum gl_component_id */
     bool is_dead;    /* ANSWER to DECLARE */
+    gl_ms time;      /* ANSWER to TIME: by the store's clock */
     bool needs_help; /* DONE, ANSWER, REFUSED: the store is there, and has no room */
     gl_str run_id, request_key, flow_hash, flow, dedupe_key, stack, env_scope; /* SUBMIT */
     gl_str inputs, retry_of, retry_from;                                       /* SUBMIT */

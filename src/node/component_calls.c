@@ -79,7 +79,7 @@ static struct gl_items read_records(const struct gl_store_req *req, struct gl_ar
         all[i] = (struct gl_event_record){.kind = r->kind,
                                           .id = r->id,
                                           .owner = r->owner,
-                                          .value = r->value,
+                                          .value = r->damaged ? (gl_str){0} : r->value,
                                           .rev = r->rev,
                                           .token = r->token,
                                           .damaged = r->damaged};
@@ -87,7 +87,46 @@ static struct gl_items read_records(const struct gl_store_req *req, struct gl_ar
     return (struct gl_items){.items = all, .n = req->records_n};
 }
 
+static struct gl_items read_entries(const struct gl_store_req *req, struct gl_arena *a)
+{
+    struct gl_event_entry *all = GL_NEW_ARRAY(a, struct gl_event_entry, req->entries_n + 1);
+
+    for (size_t i = 0; i < req->entries_n; i++) {
+        all[i] = (struct gl_event_entry){.score = req->entries[i].score, .id = req->entries[i].id};
+    }
+    return (struct gl_items){.items = all, .n = req->entries_n};
+}
+
 /* ---- calls ---- */
+
+/* What a call has brought, in the fields of its type. */
+static void read_answer(const struct gl_core_call *call, const struct gl_store_req *req,
+                        struct gl_arena *a, struct gl_event *ret)
+{
+    bool is_good = req->status == 0;
+
+    switch (call->type) {
+    case GL_CORE_CALL_GET:
+        ret->records = is_good ? read_records(req, a) : (struct gl_items){0};
+        break;
+    case GL_CORE_CALL_RANGE:
+        ret->entries = is_good ? read_entries(req, a) : (struct gl_items){0};
+        break;
+    case GL_CORE_CALL_TIME:
+        ret->time = is_good ? req->time : 0;
+        break;
+    case GL_CORE_CALL_SESSIONS:
+        ret->sessions = is_good ? read_sessions(req, a) : (struct gl_items){0};
+        break;
+    case GL_CORE_CALL_DECLARE:
+        ret->session = call->session;
+        ret->is_dead = is_good && req->session_dead;
+        break;
+    case GL_CORE_CALL_COMMIT:
+    case GL_CORE_CALL_RENEW:
+        break;
+    }
+}
 
 static void on_done(struct gl_store_req *req)
 {
@@ -105,15 +144,9 @@ static void on_done(struct gl_store_req *req)
     n->outstanding--;
     n->now = n->ports.clock->now(n->ports.clock);
     n->config.trace->now = n->now;
+    read_answer(x->call, req, &a, &ev);
     if (x->call->type == GL_CORE_CALL_RENEW) {
         gl_sessions_note(n, req);
-    } else if (x->call->type == GL_CORE_CALL_DECLARE) {
-        ev.session = x->call->session;
-        ev.is_dead = req->status == 0 && req->session_dead;
-    } else if (x->call->type == GL_CORE_CALL_SESSIONS && req->status == 0) {
-        ev.sessions = read_sessions(req, &a);
-    } else if (x->call->type == GL_CORE_CALL_GET && req->status == 0) {
-        ev.records = read_records(req, &a);
     }
     gl_node_feed(n, &ev);
     gl_sessions_tell(n);
@@ -133,7 +166,13 @@ void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
     n->outstanding++;
     switch (call->type) {
     case GL_CORE_CALL_GET:
-        s->ops->get(s, &x->req, n->config.context, &call->key, 1);
+        s->ops->get(s, &x->req, n->config.context, call->keys, call->keys_n);
+        break;
+    case GL_CORE_CALL_RANGE:
+        s->ops->range(s, &x->req, n->config.context, &call->range);
+        break;
+    case GL_CORE_CALL_TIME:
+        (s->ops->time)(s, &x->req); /* in brackets: plain, the name belongs to the C library */
         break;
     case GL_CORE_CALL_COMMIT:
         s->ops->commit(s, &x->req, call->tx);

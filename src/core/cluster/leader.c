@@ -19,9 +19,11 @@ static gl_ms due(const struct gl_core *c)
 
 static void on_time(struct gl_core *c)
 {
+    struct gl_key key = {.kind = GL_S("lease"), .id = GL_S("leader")};
+
     c->leader.due = INT64_MAX;
     c->leader.is_standing = false;
-    c->leader.call = gl_component_get(c, GL_COMPONENT_LEADER, GL_S("lease"), GL_S("leader"));
+    c->leader.call = gl_component_get(c, GL_COMPONENT_LEADER, &key, 1);
 }
 
 static void stand(struct gl_core *c, const struct gl_event_record *lease)
@@ -50,7 +52,7 @@ static void stand(struct gl_core *c, const struct gl_event_record *lease)
                                         .token = lease->token};
         guards[n++] = (struct gl_guard){.type = GL_GUARD_DEAD, .owner = lease->owner};
     }
-    tx = gl_component_tx(c, guards, GL_PLANT(74) ? 1 : n, &write); /* planted: just taken */
+    tx = gl_component_tx(c, guards, GL_PLANT(74) ? 1 : n, &write, 1); /* planted: just taken */
     tx->confirm = true;
     c->leader.is_standing = true;
     c->leader.token = write.token;

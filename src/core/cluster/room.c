@@ -71,7 +71,8 @@ static void ask(struct gl_core *c, bool is_removing)
         write.value = something_large(c);
     }
     c->room.is_removing = is_removing;
-    c->room.call = gl_component_commit(c, GL_COMPONENT_ROOM, gl_component_tx(c, NULL, 0, &write));
+    c->room.call =
+        gl_component_commit(c, GL_COMPONENT_ROOM, gl_component_tx(c, NULL, 0, &write, 1));
 }
 
 static gl_ms due(const struct gl_core *c)
