@@ -219,6 +219,14 @@ static void found_job(struct gl_query *q, gl_str job)
     query_free(q);
 }
 
+bool gl_query_is_lost(const struct gl_query *q)
+{
+    const struct gl_reason_live *live = q->context->live;
+
+    return q->job_record.damaged &&
+           !(live != NULL && live->owns != NULL && live->owns(live->owner, q->job));
+}
+
 void gl_query_no_such_job(struct gl_query *q)
 {
     gl_query_fail(q, GL_R_NO_SUCH_JOB,
@@ -417,7 +425,7 @@ static void tell_events(struct gl_query *q, struct gl_events *e)
 {
     q->rq->count = gl_render_events_end(e, !q->job_record.live, &q->w);
     q->rq->ended = !q->job_record.live && q->rq->count < q->limit;
-    if (q->job_record.damaged && q->rq->count == 0) { /* nobody should wait for more */
+    if (q->rq->count == 0 && gl_query_is_lost(q)) { /* nobody should wait for more */
         gl_query_fail(q, GL_R_JOB_DAMAGED,
                       "the record of this job is damaged: " GL_JOB_DAMAGED_ADVICE);
         return;

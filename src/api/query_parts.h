@@ -63,6 +63,9 @@ struct gl_query {
 void gl_query_fail(struct gl_query *q, int code, const char *why);
 void gl_query_succeed(struct gl_query *q);
 void gl_query_no_such_job(struct gl_query *q);
+/* The job's record (q->job_record) is damaged, and this node does not have the job in memory, from
+ * which the next transaction would mend the record. On the control thread. */
+bool gl_query_is_lost(const struct gl_query *q);
 /* True if the store has answered; else the question has ended. */
 bool gl_query_answered(struct gl_query *q);
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);

@@ -662,12 +662,13 @@ static void tell_brief(struct gl_query *q)
 {
     const struct gl_reason_live *live = q->context->live;
     struct gl_view v = {.flow = NULL};
+    struct gl_why why;
 
     if (q->nodes.engine != NULL) {
         find_owner(q);
         v.owner = &q->job_owner;
     }
-    if (gl_view_read_job(&q->arena, &q->job_record, &v.job, NULL) == 0) {
+    if (gl_view_read_job(&q->arena, &q->job_record, &v.job, &why) == 0) {
         gl_render_brief(&q->arena, &v,
                         q->context->store->ops->shared ? q->job_record.owner : (gl_str){0}, live,
                         &q->w);
@@ -704,7 +705,7 @@ static void brief(struct gl_query *q)
     gl_str hash = gl_render_text(&q->arena, q->job_record.value, "flow");
     void *hold = NULL;
 
-    if (!q->job_record.live) {
+    if (!q->job_record.live || (q->job_record.damaged && !gl_query_is_lost(q))) {
         tell_brief(q);
         return;
     }

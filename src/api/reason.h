@@ -26,6 +26,9 @@ struct gl_reason_live {
     bool (*heard)(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
                   gl_ms *ret_heartbeat_at);
     bool (*is_quarantined)(void *owner, gl_str job);
+    /* Does this node own the job and hold it in memory? Then the job continues whatever became of
+     * its record, which the next transaction writes anew. May be NULL. */
+    bool (*owns)(void *owner, gl_str job);
     gl_str (*session)(void *owner); /* of the node; may be NULL */
     /* A flow that is in the node's memory, until it is given back; NULL: it is not. It does not
      * change, so other threads may read it. May be NULL. */

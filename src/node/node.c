@@ -391,6 +391,13 @@ static gl_str refused(void *owner, gl_str job, gl_str step)
     return gl_refusals_find(owner, job, step);
 }
 
+static bool owns(void *owner, gl_str job)
+{
+    const struct gl_node *n = owner;
+
+    return gl_core_owns(n->core, job);
+}
+
 static bool is_quarantined(void *owner, gl_str job)
 {
     struct gl_node *n = owner;
@@ -486,6 +493,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
                                       .heard = heard,
                                       .refused = refused,
                                       .is_quarantined = is_quarantined,
+                                      .owns = owns,
                                       .session = session_of,
                                       .store = store_of,
                                       .flow = hold_flow,

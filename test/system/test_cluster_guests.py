@@ -13,6 +13,8 @@ from clusterbox import CALM, make_boxes, make_redis, serve, why  # noqa: E402, F
 from glianode import wait_for  # noqa: E402
 from records import open_records  # noqa: E402
 
+JOBS = "/v1/contexts/default/jobs"
+
 pytestmark = pytest.mark.sqlite_only("chooses its stores itself")
 
 
@@ -135,6 +137,9 @@ def test_a_damaged_job_that_a_node_has_is_not_removed_from_elsewhere(boxes):
     for _ in range(3):
         told = b.glia("job", "rm", job, code=None)
         assert told.returncode in (2, 5) and "cancel it first" in told.stderr, told
+    # Its node goes on with it and will write the record anew, so whoever waits there goes on, too.
+    assert a.ask("GET", f"{JOBS}/{job}/events?from=1000").status == 200
+    assert a.ask("GET", f"{JOBS}/{job}?brief=true").json["damaged"]
     let(a, "one")
     a.finish(run)
     b.glia("job", "rm", job)

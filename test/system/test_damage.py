@@ -78,6 +78,16 @@ def test_a_damaged_job_is_told_by_its_id_and_no_other_suffers(box):
         assert box.has(f"{name}.end") == (name == "good")
 
 
+def test_a_waiting_command_may_ask_about_an_ended_job_that_is_damaged(box):
+    serve(box)
+    job = wait_end(box, submit(box, {"name": "short", "steps": {"a": {"sh": "true"}}}))["job_id"]
+    with open_records(box) as store:
+        DAMAGE["what only the checksum tells"](store, job)
+    told = box.ask("GET", f"{JOBS}/{job}?brief=true")
+    assert told.status == 200 and told.json == {"job_id": job, "damaged": True}
+    assert box.ask("GET", "/healthz").status == 200
+
+
 @pytest.mark.parametrize("value", ['{"step_id": "other"}', "{}", "\xff", None])
 def test_an_unsafe_step_whose_record_is_spoiled_does_not_run_again(box, value):
     serve(box)
