@@ -81,7 +81,8 @@ def test_a_signal_a_decision_and_why(box):
 
 @pytest.mark.parametrize("name, body", [
     ("go", "{"), ("go", '"' + "x" * (257 << 10) + '"'), ("go", "[" * 60 + "]" * 60),
-    ("not%20a%20name", ""), ("." + "x" * 10, "")])
+    ("not%20a%20name", ""), ("." + "x" * 10, "")],
+    ids=["torn", "large", "deep", "blanks", "dot"])  # pytest puts them into the environment
 def test_a_signal_that_is_none_is_refused(box, name, body):
     assert_error(box.ask("POST", f"{JOBS}/any/signals/{name}", body), 400, "invalid")
 
