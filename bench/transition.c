@@ -37,7 +37,7 @@ static void feed(struct rig *r, struct gl_event ev);
 static void on_effect(struct rig *r, const struct gl_effect *e)
 {
     if (e->type == GL_FX_COMMIT) {
-        feed(r, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .op = e->op});
+        feed(r, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .done = {.op = e->op}});
     } else if (e->type == GL_FX_START) {
         (void)snprintf(r->running.job, sizeof(r->running.job), "%.*s", GL_STR_ARG(e->job));
         (void)snprintf(r->running.attempt, sizeof(r->running.attempt), "%.*s",
@@ -46,8 +46,7 @@ static void on_effect(struct rig *r, const struct gl_effect *e)
         gl_spec_unref(e->spec);
         feed(r, (struct gl_event){.type = GL_EV_STARTED,
                                   .job = e->job,
-                                  .attempt = e->attempt,
-                                  .number = e->start_number});
+                                  .started = {.attempt = e->attempt, .number = e->start_number}});
     } else if (e->type == GL_FX_FIND) {
         feed(r, (struct gl_event){.type = GL_EV_FOUND});
     } else if (e->type == GL_FX_LIST) {
@@ -103,10 +102,11 @@ static double run(struct rig *r, gl_str flow, unsigned n)
         double began;
 
         (void)snprintf(job, sizeof(job), "01HZZZZZZZZZZZZZZZZZ%06u", ++r->jobs);
-        feed(r, (struct gl_event){.type = GL_EV_SUBMIT,
-                                  .job = gl_str_of(job),
-                                  .flow = flow,
-                                  .flow_hash = n > 1000 ? GL_S("long") : GL_S("short")});
+        feed(r,
+             (struct gl_event){
+                 .type = GL_EV_SUBMIT,
+                 .job = gl_str_of(job),
+                 .submit = {.flow = flow, .flow_hash = n > 1000 ? GL_S("long") : GL_S("short")}});
         began = now_s();
         while (r->running.is_set) {
             char attempt[64], of[32];
@@ -116,9 +116,9 @@ static double run(struct rig *r, gl_str flow, unsigned n)
             (void)snprintf(of, sizeof(of), "%s", r->running.job);
             feed(r, (struct gl_event){.type = GL_EV_ENDED,
                                       .job = gl_str_of(of),
-                                      .attempt = gl_str_of(attempt),
-                                      .token = 1,
-                                      .end = GL_EXEC_EXITED});
+                                      .ended = {.attempt = gl_str_of(attempt),
+                                                .token = 1,
+                                                .result = {.end = GL_EXEC_EXITED}}});
         }
         spent += now_s() - began;
     }
@@ -135,8 +135,8 @@ int main(void)
     gl_str flows[2];
 
     r->core = gl_core_new(&config);
-    feed(r, (struct gl_event){.type = GL_EV_SESSION, .session = GL_S("n#1")});
-    feed(r, (struct gl_event){.type = GL_EV_EXEC_UP, .epoch = GL_S("e")});
+    feed(r, (struct gl_event){.type = GL_EV_SESSION, .session = {.session = GL_S("n#1")}});
+    feed(r, (struct gl_event){.type = GL_EV_EXEC_UP, .exec_up = {.epoch = GL_S("e")}});
     flows[0] = chain(r, 1000);
     flows[1] = chain(r, 100000);
     for (int i = 0; i < ROUNDS; i++) {

@@ -64,8 +64,8 @@ void gl_components_on_time(struct gl_core *c)
 
 void gl_components_on_answer(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->by < GL_COUNT(components));
-    components[ev->by]->on_answer(c, ev);
+    GL_ASSERT(ev->answer.by < GL_COUNT(components));
+    components[ev->answer.by]->on_answer(c, ev);
 }
 
 void gl_components_save(const struct gl_core *c, struct gl_buf *out)

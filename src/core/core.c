@@ -117,11 +117,28 @@ static void on_given(struct gl_core *c, const struct gl_event *ev)
     gl_peers_on_given(c);
 }
 
-/* What it says is dealt with in gl_core_step(), as in every event that says it. */
+static void note_room(struct gl_core *c, bool needs_help, gl_str why)
+{
+    if (needs_help) {
+        gl_room_on_refused(c, why);
+    }
+}
+
+static void on_done(struct gl_core *c, const struct gl_event *ev)
+{
+    note_room(c, ev->done.needs_help, ev->done.why);
+    gl_load_on_done(c, ev);
+}
+
+static void on_answer(struct gl_core *c, const struct gl_event *ev)
+{
+    note_room(c, ev->answer.needs_help, ev->answer.why);
+    gl_components_on_answer(c, ev);
+}
+
 static void on_refused(struct gl_core *c, const struct gl_event *ev)
 {
-    (void)c;
-    (void)ev;
+    note_room(c, ev->refused.needs_help, ev->refused.why);
 }
 
 static void on_show(struct gl_core *c, const struct gl_event *ev)
@@ -145,7 +162,7 @@ static void on_exec_down(struct gl_core *c, const struct gl_event *ev)
 
 static void on_forget(struct gl_core *c, const struct gl_event *ev)
 {
-    gl_submit_forget(c, ev->flow_hash);
+    gl_submit_forget(c, ev->forget.flow_hash);
 }
 
 static void on_stop(struct gl_core *c, const struct gl_event *ev)
@@ -161,11 +178,11 @@ void gl_core_dispatch(struct gl_core *c, const struct gl_event *ev)
         [GL_EV_TICK] = on_tick,
         [GL_EV_SUBMIT] = gl_submit_on_request,
         [GL_EV_COMMAND] = gl_command_on_request,
-        [GL_EV_DONE] = gl_load_on_done,
+        [GL_EV_DONE] = on_done,
         [GL_EV_LOADED] = gl_load_on_loaded,
         [GL_EV_RESOLVED] = gl_gate_on_resolved,
         [GL_EV_RATES] = gl_quotas_on_rates,
-        [GL_EV_ANSWER] = gl_components_on_answer,
+        [GL_EV_ANSWER] = on_answer,
         [GL_EV_GIVEN] = on_given,
         [GL_EV_REFUSED] = on_refused,
         [GL_EV_SHOW] = on_show,
@@ -205,9 +222,6 @@ void gl_core_step(struct gl_core *c, const struct gl_event *ev, struct gl_effect
     c->trace->now = ev->now;
     c->out = out;
     c->lately.body = NULL;
-    if (ev->needs_help) {
-        gl_room_on_refused(c, ev->why);
-    }
     gl_core_dispatch(c, ev);
     gl_offers_move(c);
     gl_spread_out(c);

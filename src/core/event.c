@@ -3,8 +3,10 @@
 #include "base/check.h"
 #include "base/limits.h"
 
-#define X(name, word) word,
+#define X(name, word, fields) word,
 static const char *const event_words[] = {GL_EVENTS(X) NULL};
+#undef X
+#define X(name, word) word,
 static const char *const command_words[] = {GL_COMMANDS(X) NULL};
 static const char *const state_words[] = {GL_EXEC_STATES(X) NULL};
 static const char *const end_words[] = {GL_EXEC_ENDS(X) NULL};
@@ -54,25 +56,25 @@ static const struct gl_schema pool_schema = {
     .fields_n = GL_COUNT(pool_fields),
 };
 
-#define SF(member, type) GL_FIELD(gl_event_session, member, type, 0, "")
+#define NF(member, type) GL_FIELD(gl_event_peer, member, type, 0, "")
 
-static const struct gl_field session_fields[] = {
-    SF(id, STR),
-    SF(left_ms, I64),
-    SF(dead, BOOL),
-    SF(is_told, BOOL),
-    SF(has_pools, BOOL),
-    SF(state, STR),
-    SF(stack, STR),
-    SF(env_scope, STR),
-    GL_FIELD_SUB(gl_event_session, pools, LIST, &pool_schema, 0, ""),
+static const struct gl_field peer_fields[] = {
+    NF(id, STR),
+    NF(left_ms, I64),
+    NF(dead, BOOL),
+    NF(is_told, BOOL),
+    NF(has_pools, BOOL),
+    NF(state, STR),
+    NF(stack, STR),
+    NF(env_scope, STR),
+    GL_FIELD_SUB(gl_event_peer, pools, LIST, &pool_schema, 0, ""),
 };
 
-static const struct gl_schema session_schema = {
-    .name = "session",
-    .bytes = sizeof(struct gl_event_session),
-    .fields = session_fields,
-    .fields_n = GL_COUNT(session_fields),
+static const struct gl_schema peer_schema = {
+    .name = "peer",
+    .bytes = sizeof(struct gl_event_peer),
+    .fields = peer_fields,
+    .fields_n = GL_COUNT(peer_fields),
 };
 
 #define IF(member, type) GL_FIELD(gl_event_info, member, type, 0, "")
@@ -92,148 +94,288 @@ static const struct gl_schema info_schema = {
     .fields_n = GL_COUNT(info_fields),
 };
 
-#define EF(member, type) GL_FIELD(gl_event, member, type, 0, "")
-#define EE(member, words) GL_FIELD_ENUM(gl_event, member, words, 0, "")
-#define EL(member, sub) GL_FIELD_SUB(gl_event, member, LIST, &sub, 0, "")
+/* ---- the kinds ---- */
 
-static const struct gl_field event_fields[] = {
-    GL_FIELD(gl_event, now, I64, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
-    GL_FIELD_ENUM(gl_event, type, event_words, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),
-    EF(context, STR),
-    EF(job, STR),
-    EF(attempt, STR),
-    EF(token, U64),
-    EF(op, U64),
-    EF(guard, STR),
-    EF(request, U64),
-    EF(code, I64),
-    EF(why, STR),
-    EF(session, STR),
-    EF(epoch, STR),
-    EF(number, U64),
-    EE(by, component_words),
-    EF(is_dead, BOOL),
-    EF(time, I64),
-    EF(needs_help, BOOL),
-    EF(run_id, STR),
-    EF(request_key, STR),
-    EF(flow_hash, STR),
-    EF(flow, STR),
-    EF(dedupe_key, STR),
-    EF(stack, STR),
-    EF(env_scope, STR),
-    EF(inputs, STR),
-    EF(retry_of, STR),
-    EF(retry_from, STR),
-    EF(step_number, U32),
-    EF(facts, STR),
-    EE(verb, command_words),
-    EF(step, STR),
-    EF(decision, STR),
-    EF(output, STR),
-    EF(who, STR),
-    EF(reason, STR),
-    EF(inbox, STR),
-    EF(sent_at, I64),
-    EE(state, state_words),
-    EE(end, end_words),
-    EF(exit_code, I64),
-    EF(signal, I64),
-    EF(started_at, I64),
-    EF(ended_at, I64),
-    EF(error, STR),
-    EF(more, BOOL),
-    EL(records, record_schema),
-    EL(entries, entry_schema),
-    EL(infos, info_schema),
-    EL(sessions, session_schema),
+/* A field is called in JSON as in the struct of its kind. */
+#define AT(label, path, ftype) \
+    .name = #label, .type = GL_F_##ftype, .offset = offsetof(struct gl_event, path), .doc = ""
+#define F(kind, member, ftype)         \
+    {                                  \
+        AT(member, kind.member, ftype) \
+    }
+#define FE(kind, member, its)                                \
+    {                                                        \
+        AT(member, kind.member, ENUM), .words = its##_words, \
+    }
+#define FL(kind, member, its)                                \
+    {                                                        \
+        AT(member, kind.member, LIST), .sub = &its##_schema, \
+    }
+
+#define HEAD                                                                           \
+    GL_FIELD(gl_event, now, I64, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),                   \
+        GL_FIELD_ENUM(gl_event, type, event_words, GL_FF_REQUIRED | GL_FF_ALWAYS, ""), \
+        GL_FIELD(gl_event, context, STR, 0, ""), GL_FIELD(gl_event, job, STR, 0, "")
+
+#define RESULT(kind)                                                                              \
+    {AT(output, kind.result.output, STR)}, {AT(end, kind.result.end, ENUM), .words = end_words},  \
+        {AT(exit_code, kind.result.exit_code, I64)}, {AT(signal, kind.result.signal, I64)},       \
+        {AT(started_at, kind.result.started_at, I64)}, {AT(ended_at, kind.result.ended_at, I64)}, \
+    {                                                                                             \
+        AT(error, kind.result.error, STR)                                                         \
+    }
+
+static const struct gl_field nothing_fields[] = {HEAD};
+
+static const struct gl_field session_fields[] = {
+    HEAD,
+    F(session, session, STR),
+    F(session, number, U64),
+    F(session, sent_at, I64),
 };
 
-const struct gl_schema gl_event_schema = {
-    .name = "event",
-    .doc = "One thing the core was told.",
-    .bytes = sizeof(struct gl_event),
-    .fields = event_fields,
-    .fields_n = GL_COUNT(event_fields),
-};
-
-/* Most of what happens is of a few types, and an event of one type uses few of the fields. Looking
- * at all of them would take longer than writing those. */
-#define EHEAD                                                                           \
-    GL_FIELD(gl_event, now, I64, GL_FF_REQUIRED | GL_FF_ALWAYS, ""),                    \
-        GL_FIELD_ENUM(gl_event, type, event_words, GL_FF_ALWAYS, ""), EF(context, STR), \
-        EF(job, STR)
-
-static const struct gl_field tick_fields[] = {EHEAD};
-static const struct gl_field done_fields[] = {EHEAD, EF(op, U64), EF(code, I64), EF(why, STR),
-                                              EF(number, U64)};
-static const struct gl_field started_fields[] = {EHEAD,         EF(attempt, STR), EF(token, U64),
-                                                 EF(code, I64), EF(why, STR),     EF(number, U64)};
-static const struct gl_field ended_fields[] = {
-    EHEAD,           EF(attempt, STR),    EF(token, U64),
-    EF(output, STR), EE(end, end_words),  EF(exit_code, I64),
-    EF(signal, I64), EF(started_at, I64), EF(ended_at, I64),
-    EF(error, STR),
-};
 static const struct gl_field submit_fields[] = {
-    EHEAD,           EF(request, U64),     EF(run_id, STR), EF(flow_hash, STR),
-    EF(flow, STR),   EF(dedupe_key, STR),  EF(stack, STR),  EF(env_scope, STR),
-    EF(inputs, STR), EF(request_key, STR),
+    HEAD,
+    F(submit, request, U64),
+    F(submit, run_id, STR),
+    F(submit, request_key, STR),
+    F(submit, flow_hash, STR),
+    F(submit, flow, STR),
+    F(submit, dedupe_key, STR),
+    F(submit, stack, STR),
+    F(submit, env_scope, STR),
+    F(submit, inputs, STR),
+    F(submit, retry_of, STR),
+    F(submit, retry_from, STR),
 };
 
-#define USUAL(fs)                                                                \
-    {                                                                            \
-        .bytes = sizeof(struct gl_event), .fields = fs, .fields_n = GL_COUNT(fs) \
-    }
-
-static const struct gl_schema usual_schemas[GL_EV_COUNT] = {
-    [GL_EV_TICK] = USUAL(tick_fields),       [GL_EV_DONE] = USUAL(done_fields),
-    [GL_EV_STARTED] = USUAL(started_fields), [GL_EV_ENDED] = USUAL(ended_fields),
-    [GL_EV_SUBMIT] = USUAL(submit_fields),
+static const struct gl_field command_fields[] = {
+    HEAD,
+    F(command, request, U64),
+    FE(command, verb, command),
+    F(command, step, STR),
+    F(command, decision, STR),
+    F(command, output, STR),
+    F(command, who, STR),
+    F(command, reason, STR),
+    F(command, inbox, STR),
+    F(command, sent_at, I64),
 };
 
-static size_t bytes_of(const struct gl_field *f)
-{
-    return f->type == GL_F_STR ? sizeof(gl_str) : f->type == GL_F_ENUM ? 1 : sizeof(uint64_t);
-}
+static const struct gl_field done_fields[] = {
+    HEAD,
+    F(done, op, U64),
+    F(done, guard, STR),
+    F(done, code, I64),
+    F(done, why, STR),
+    F(done, number, U64),
+    F(done, needs_help, BOOL),
+};
 
-/* Is everything else zero? If padding is not, the long way is taken. */
-static bool has_only(const struct gl_event *ev, const struct gl_schema *s)
-{
-    static const struct gl_event zero;
-    struct gl_event rest;
+static const struct gl_field loaded_fields[] = {
+    HEAD,
+    F(loaded, code, I64),
+    F(loaded, flow_hash, STR),
+    F(loaded, flow, STR),
+    F(loaded, stack, STR),
+    F(loaded, env_scope, STR),
+    FL(loaded, records, record),
+};
 
-    memcpy(&rest, ev, sizeof(rest));
-    for (size_t i = 0; i < s->fields_n; i++) {
-        memset((char *)&rest + s->fields[i].offset, 0, bytes_of(&s->fields[i]));
-    }
-    return memcmp(&rest, &zero, sizeof(rest)) == 0;
+static const struct gl_field resolved_fields[] = {
+    HEAD,
+    F(resolved, code, I64),
+    F(resolved, why, STR),
+    F(resolved, number, U64),
+    F(resolved, step_number, U32),
+    F(resolved, facts, STR),
+};
+
+static const struct gl_field rates_fields[] = {
+    HEAD,
+    FL(rates, records, record),
+};
+
+static const struct gl_field answer_fields[] = {
+    HEAD,
+    F(answer, code, I64),
+    F(answer, why, STR),
+    F(answer, session, STR),
+    F(answer, number, U64),
+    FE(answer, by, component),
+    F(answer, is_dead, BOOL),
+    F(answer, time, I64),
+    F(answer, needs_help, BOOL),
+    FL(answer, records, record),
+    FL(answer, entries, entry),
+    FL(answer, sessions, peer),
+};
+
+static const struct gl_field refused_fields[] = {
+    HEAD,
+    F(refused, code, I64),
+    F(refused, why, STR),
+    F(refused, needs_help, BOOL),
+};
+
+static const struct gl_field found_fields[] = {
+    HEAD,
+    F(found, code, I64),
+    F(found, more, BOOL),
+    FL(found, entries, entry),
+};
+
+static const struct gl_field exec_up_fields[] = {
+    HEAD,
+    F(exec_up, epoch, STR),
+};
+
+static const struct gl_field exec_down_fields[] = {
+    HEAD,
+    F(exec_down, why, STR),
+};
+
+static const struct gl_field started_fields[] = {
+    HEAD,
+    F(started, attempt, STR),
+    F(started, token, U64),
+    F(started, code, I64),
+    F(started, why, STR),
+    F(started, number, U64),
+};
+
+static const struct gl_field attached_fields[] = {
+    HEAD,
+    F(attached, attempt, STR),
+    F(attached, token, U64),
+    F(attached, code, I64),
+    FE(attached, state, state),
+    RESULT(attached),
+};
+
+static const struct gl_field ended_fields[] = {
+    HEAD,
+    F(ended, attempt, STR),
+    F(ended, token, U64),
+    RESULT(ended),
+};
+
+static const struct gl_field beacon_fields[] = {
+    HEAD,
+    F(beacon, attempt, STR),
+    F(beacon, token, U64),
+};
+
+static const struct gl_field said_fields[] = {
+    HEAD,
+    F(said, attempt, STR),
+    F(said, token, U64),
+    F(said, why, STR),
+};
+
+static const struct gl_field listed_fields[] = {
+    HEAD,
+    F(listed, code, I64),
+    FL(listed, infos, info),
+};
+
+static const struct gl_field forget_fields[] = {
+    HEAD,
+    F(forget, flow_hash, STR),
+};
+
+#define X(kind, word, its)                     \
+    [GL_EV_##kind] = {                         \
+        .name = word,                          \
+        .doc = "One thing the core was told.", \
+        .bytes = sizeof(struct gl_event),      \
+        .fields = its##_fields,                \
+        .fields_n = GL_COUNT(its##_fields),    \
+    },
+
+static const struct gl_schema schemas[GL_EV_COUNT] = {GL_EVENTS(X)};
+#undef X
+
+const struct gl_schema *gl_event_schema(enum gl_event_type type)
+{
+    GL_ASSERT(type < GL_EV_COUNT);
+    return &schemas[type];
 }
 
 void gl_event_encode(const struct gl_event *ev, struct gl_buf *out)
 {
-    const struct gl_schema *usual = &usual_schemas[ev->type];
     struct gl_jw w;
 
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    gl_schema_write(usual->fields_n > 0 && has_only(ev, usual) ? usual : &gl_event_schema, ev, &w,
-                    GL_FOR_STORE);
+    gl_schema_write(gl_event_schema(ev->type), ev, &w, GL_FOR_STORE);
     gl_jw_end(&w);
+}
+
+int gl_event_read(const struct gl_json *j, gl_jnode object, struct gl_arena *a,
+                  struct gl_event *ret, struct gl_why *reterr_why)
+{
+    static const struct gl_schema head = {.name = "event",
+                                          .bytes = sizeof(struct gl_event),
+                                          .fields = nothing_fields,
+                                          .fields_n = GL_COUNT(nothing_fields)};
+    struct gl_event ev;
+    int rc = gl_schema_read(&head, j, object, false, a, &ev, reterr_why);
+
+    if (rc == 0) { /* so it says of which kind it is */
+        rc = gl_schema_read(gl_event_schema(ev.type), j, object, true, a, &ev, reterr_why);
+    }
+    if (rc == 0) {
+        *ret = ev;
+    }
+    return rc;
 }
 
 int gl_event_decode(gl_str text, struct gl_arena *a, struct gl_event *ret,
                     struct gl_why *reterr_why)
 {
     struct gl_json j;
-    struct gl_event ev;
     int rc = gl_json_parse(&j, text, SIZE_MAX, a, reterr_why);
 
-    if (rc == 0) {
-        rc = gl_schema_read(&gl_event_schema, &j, gl_json_root(&j), true, a, &ev, reterr_why);
+    return rc != 0 ? rc : gl_event_read(&j, gl_json_root(&j), a, ret, reterr_why);
+}
+
+gl_str *gl_event_flow(struct gl_event *ev, gl_str *ret_hash)
+{
+    if (ev->type == GL_EV_SUBMIT) {
+        *ret_hash = ev->submit.flow_hash;
+        return &ev->submit.flow;
     }
-    if (rc == 0) {
-        *ret = ev;
+    if (ev->type == GL_EV_LOADED) {
+        *ret_hash = ev->loaded.flow_hash;
+        return &ev->loaded.flow;
     }
-    return rc;
+    return NULL;
+}
+
+/* Where the event has its field of this name; NULL: its kind has none. */
+static const void *find(const struct gl_event *ev, const char *name)
+{
+    const struct gl_schema *s = gl_event_schema(ev->type);
+
+    for (size_t i = 0; i < s->fields_n; i++) {
+        if (strcmp(s->fields[i].name, name) == 0) {
+            return (const char *)ev + s->fields[i].offset;
+        }
+    }
+    return NULL;
+}
+
+gl_str gl_event_attempt(const struct gl_event *ev)
+{
+    const gl_str *at = find(ev, "attempt");
+
+    return at != NULL ? *at : (gl_str){0};
+}
+
+int64_t gl_event_code(const struct gl_event *ev)
+{
+    const int64_t *at = find(ev, "code");
+
+    return at != NULL ? *at : 0;
 }

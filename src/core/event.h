@@ -1,8 +1,13 @@
 /* event.h - everything the core can be told. Values only: an event can be written down and played
  * again.
  *
- * One flat struct for all kinds; the comment at each kind names the fields it uses. Strings are
- * borrowed for the duration of the step. */
+ * An event has a head that all kinds share, and the struct of its kind: GL_EV_SUBMIT has `submit`,
+ * GL_EV_EXEC_UP has `exec_up`, and so on; to look at another kind's is an error. Strings are
+ * borrowed for the duration of the step.
+ *
+ * Written down it is one flat JSON object: the head, then the fields of its kind, those that are
+ * zero or empty left out. A command stands like that in the inbox of a shared store, where nodes of
+ * other releases read it; so a field keeps its name, and a new one must not be needed. */
 #ifndef GL_CORE_EVENT_H
 #define GL_CORE_EVENT_H
 
@@ -10,38 +15,37 @@
 #include "model/schema.h"
 #include "port/exec.h"
 
+/* The kind, its word, and what it has beside the head. */
 #define GL_EVENTS(X)                                                                             \
-    X(SESSION, "session")   /* session, number = incarnation, sent_at: we may own jobs */        \
-    X(TICK, "tick")         /* nothing but the time */                                           \
-    X(SUBMIT, "submit")     /* ... run_id, flow_hash, flow, dedupe_key, stack, env_scope, ... */ \
-    X(COMMAND, "command")   /* request, job, verb, step, decision, output, who, reason */        \
-    X(DONE, "done")         /* op, code: a transaction has ended, for certain */                 \
-    X(LOADED, "loaded")     /* job, code, records (the job's, then its live steps'), flow */     \
-    X(RESOLVED, "resolved") /* job, step_number, number, code, facts: what a gate must know */   \
-    X(RATES, "rates")       /* records of kind "rate": when each key may start next */           \
-    X(ANSWER, "answer")     /* by, number, code, needs_help: the outcome of a CALL; records, */  \
-                            /* entries, time, sessions, or session and is_dead */                \
-    X(GIVEN, "given")       /* another node has given work back to the store */                  \
-    X(REFUSED, "refused")   /* code, why, needs_help: the store took something of the node's */  \
-                            /* not for want of room */                                           \
-    X(SHOW, "show")         /* others should soon know what is new of this node */               \
-    X(CHANGED, "changed")   /* the store may have lost its tail: memory may be ahead of it */    \
-    X(FOUND, "found")       /* code, entries, more: a page of the index "wake" */                \
-    X(EXEC_UP, "exec_up")   /* epoch */                                                          \
-    X(EXEC_DOWN, "exec_down")                                                                    \
-    X(STARTED,                                                                                   \
-      "started") /* job, attempt, token, number, code: the executor's answer to a start */       \
-    X(ATTACHED, "attached") /* job, attempt, token, code, state, and a result when ENDED */      \
-    X(ENDED, "ended")       /* job, attempt, token, and a result */                              \
-    X(BEACON, "beacon")     /* job, attempt, token */                                            \
-    X(SAID, "said")         /* job, attempt, token, why: a line of a worker for the runtime */   \
-    X(LISTED, "listed")     /* code, infos */                                                    \
-    X(FORGET, "forget")     /* flow_hash: its record goes, if no job in memory uses it */        \
-    X(STOP, "stop")         /* start nothing new any more: the node is about to end */           \
-    X(END, "end")           /* the same, and ask nothing of the store any more */
+    X(SESSION, "session", session)       /* we may own jobs */                                   \
+    X(TICK, "tick", nothing)             /* nothing but the time */                              \
+    X(SUBMIT, "submit", submit)          /* a client brings a job */                             \
+    X(COMMAND, "command", command)       /* somebody wants something of a job */                 \
+    X(DONE, "done", done)                /* a transaction has ended, for certain */              \
+    X(LOADED, "loaded", loaded)          /* a job, read from the store */                        \
+    X(RESOLVED, "resolved", resolved)    /* what a gate, or a unit, must know */                 \
+    X(RATES, "rates", rates)             /* when each key may start next */                      \
+    X(ANSWER, "answer", answer)          /* the outcome of a CALL */                             \
+    X(GIVEN, "given", nothing)           /* another node has given work back to the store */     \
+    X(REFUSED, "refused", refused)       /* the store took something of the node's not */        \
+    X(SHOW, "show", nothing)             /* others should soon know what is new of this node */  \
+    X(CHANGED, "changed", nothing)       /* the store may have lost its tail: memory may be */   \
+                                         /* ahead of it */                                       \
+    X(FOUND, "found", found)             /* a page of the index "wake" */                        \
+    X(EXEC_UP, "exec_up", exec_up)       /* the executor can be used */                          \
+    X(EXEC_DOWN, "exec_down", exec_down) /* it cannot */                                         \
+    X(STARTED, "started", started)       /* the executor's answer to START */                    \
+    X(ATTACHED, "attached", attached)    /* ... and to ATTACH */                                 \
+    X(ENDED, "ended", ended)             /* an attempt has ended */                              \
+    X(BEACON, "beacon", beacon)          /* it is alive */                                       \
+    X(SAID, "said", said)                /* a line of a worker for the runtime */                \
+    X(LISTED, "listed", listed)          /* the executor's answer to LIST */                     \
+    X(FORGET, "forget", forget)          /* a flow's record goes, if no job in memory uses it */ \
+    X(STOP, "stop", nothing)             /* start nothing new: the node is about to end */       \
+    X(END, "end", nothing)               /* the same, and ask nothing of the store any more */
 
 enum gl_event_type {
-#define X(name, word) GL_EV_##name,
+#define X(name, word, fields) GL_EV_##name,
     GL_EVENTS(X)
 #undef X
         GL_EV_COUNT
@@ -78,14 +82,16 @@ enum gl_component_id {
 /* Hunts: which parts of the index "wake" may hold something that nobody looks after. */
 enum { GL_HUNT_RUNNING = 1, GL_HUNT_READY = 2, GL_HUNT_DUE = 4 };
 
-struct gl_event_record { /* one record of LOADED */
+/* ---- what stands in lists ---- */
+
+struct gl_event_record { /* of the store */
     gl_str kind, id, owner, value;
     uint64_t rev, token;
     bool owner_dead; /* its owner's session is committed dead */
     bool damaged;    /* its checksum is wrong */
 };
 
-struct gl_event_entry { /* one entry of FOUND, or of an ANSWER */
+struct gl_event_entry { /* of an index */
     int64_t score;
     gl_str id;
     /* FOUND on a shared store, unless it was in the core's memory already: */
@@ -95,7 +101,7 @@ struct gl_event_entry { /* one entry of FOUND, or of an ANSWER */
     bool is_wanted; /* a client of this node waits for it */
 };
 
-/* ANSWER: what another node told with its last renewal. */
+/* What another node told with its last renewal. */
 struct gl_event_pool {
     gl_str name;
     uint64_t slots, in_use, waiting;
@@ -103,8 +109,8 @@ struct gl_event_pool {
 
 #define GL_STATE_NO_ROOM "no room" /* of a node that meets none in the store */
 
-struct gl_event_session {
-    gl_str id;
+struct gl_event_peer {
+    gl_str id;       /* its session */
     int64_t left_ms; /* until its deadline, by the store's clock; negative: it has passed */
     bool dead;
     bool is_told;   /* the following could be read ... */
@@ -113,57 +119,197 @@ struct gl_event_session {
     struct gl_items pools; /* struct gl_event_pool */
 };
 
-struct gl_event_info { /* one attempt of LISTED */
+struct gl_event_info { /* an attempt the executor has */
     gl_str context, job, attempt;
     uint64_t token;
     uint8_t state; /* enum gl_exec_state */
+};
+
+/* ---- the kinds ---- */
+
+struct gl_event_session {
+    gl_str session;
+    uint64_t number; /* its incarnation */
+    gl_ms sent_at;   /* see renewal.h */
+};
+
+struct gl_event_submit {
+    uint64_t request; /* who is to be answered; 0 = nobody */
+    gl_str run_id, request_key;
+    gl_str flow_hash, flow; /* compiled */
+    gl_str dedupe_key, stack, env_scope;
+    gl_str inputs, retry_of, retry_from;
+};
+
+struct gl_event_command {
+    uint64_t request; /* who is to be answered; 0 = nobody */
+    uint8_t verb;     /* enum gl_command */
+    gl_str step;      /* RESPOND, or: the signal, the receiver, the letter */
+    gl_str decision;  /* RESPOND */
+    gl_str output;    /* JSON: of a step, a signal, a message */
+    gl_str who, reason;
+    gl_str inbox;  /* it came through the job's inbox, as this entry ... */
+    gl_ms sent_at; /* ... which stands in the index at this time */
+};
+
+struct gl_event_done {
+    uint64_t op;
+    gl_str guard;    /* refused by this record of a limit: "limit/<key>/<seat>" or "rate/<key>" */
+    int64_t code;    /* 0 or GL_E_* */
+    gl_str why;      /* the sentence behind it */
+    uint64_t number; /* of the guard that refused it */
+    bool needs_help; /* the store is there, and has no room */
+};
+
+struct gl_event_loaded {
+    int64_t code;
+    gl_str flow_hash, flow;
+    gl_str stack, env_scope;
+    struct gl_items records; /* struct gl_event_record: the job's, then its live steps' */
+};
+
+struct gl_event_resolved {
+    int64_t code;
+    gl_str why;
+    uint64_t number; /* of a unit: which of its questions is answered */
+    uint32_t step_number;
+    gl_str facts; /* see model/ref.h; and "earlier", see resolve.c */
+};
+
+struct gl_event_rates {
+    struct gl_items records; /* struct gl_event_record, of kind "rate" */
+};
+
+struct gl_event_answer {
+    int64_t code;
+    gl_str why;
+    gl_str session;           /* DECLARE: whose, ... */
+    uint64_t number;          /* of the call */
+    uint8_t by;               /* enum gl_component_id */
+    bool is_dead;             /* ... and is it? */
+    gl_ms time;               /* TIME: by the store's clock */
+    bool needs_help;          /* the store is there, and has no room */
+    struct gl_items records;  /* GET: struct gl_event_record */
+    struct gl_items entries;  /* RANGE: struct gl_event_entry */
+    struct gl_items sessions; /* SESSIONS: struct gl_event_peer */
+};
+
+struct gl_event_refused {
+    int64_t code;
+    gl_str why;
+    bool needs_help; /* the store is there, and has no room; else it was refused for a reason */
+};
+
+struct gl_event_found {
+    int64_t code;
+    bool more;
+    struct gl_items entries; /* struct gl_event_entry */
+};
+
+struct gl_event_exec_up {
+    gl_str epoch; /* of its unbroken memory */
+};
+
+struct gl_event_exec_down {
+    gl_str why;
+};
+
+struct gl_event_started {
+    gl_str attempt; /* "step:attempt:n" */
+    uint64_t token;
+    int64_t code;
+    gl_str why;
+    uint64_t number; /* of the START that is answered */
+};
+
+/* How an attempt ended. */
+struct gl_event_result {
+    gl_str output; /* a JSON document; "" = none */
+    uint8_t end;   /* enum gl_exec_end */
+    int64_t exit_code, signal;
+    gl_ms started_at, ended_at;
+    gl_str error; /* for people; "" = none */
+};
+
+struct gl_event_attached {
+    gl_str attempt;
+    uint64_t token;
+    int64_t code;
+    uint8_t state;                 /* enum gl_exec_state */
+    struct gl_event_result result; /* of one that has ended */
+};
+
+struct gl_event_ended {
+    gl_str attempt;
+    uint64_t token;
+    struct gl_event_result result;
+};
+
+struct gl_event_beacon {
+    gl_str attempt;
+    uint64_t token;
+};
+
+struct gl_event_said {
+    gl_str attempt;
+    uint64_t token;
+    gl_str why; /* the line */
+};
+
+struct gl_event_listed {
+    int64_t code;
+    struct gl_items infos; /* struct gl_event_info; if there is a job: one, about that */
+};
+
+struct gl_event_forget {
+    gl_str flow_hash;
 };
 
 struct gl_event {
     gl_ms now;    /* the only clock the core ever sees; never goes back */
     uint8_t type; /* enum gl_event_type */
     gl_str context;
-    gl_str job;     /* a ULID */
-    gl_str attempt; /* "step:attempt:n" */
-    uint64_t token;
-    uint64_t op; /* DONE */
-    gl_str
-        guard; /* DONE: refused by this record of a limit, "limit/<key>/<seat>" or "rate/<key>" */
-    uint64_t request; /* who is to be answered; 0 = nobody */
-    int64_t code;     /* 0 or GL_E_* */
-    gl_str why;       /* the sentence behind a code */
-    gl_str session, epoch;
-    uint64_t number;
-    uint8_t by;      /* ANSWER: enum gl_component_id */
-    bool is_dead;    /* ANSWER to DECLARE */
-    gl_ms time;      /* ANSWER to TIME: by the store's clock */
-    bool needs_help; /* DONE, ANSWER, REFUSED: the store is there, and has no room */
-    gl_str run_id, request_key, flow_hash, flow, dedupe_key, stack, env_scope; /* SUBMIT */
-    gl_str inputs, retry_of, retry_from;                                       /* SUBMIT */
-    uint32_t step_number;                                                      /* RESOLVED */
-    gl_str facts; /* RESOLVED: see model/ref.h; and "earlier", see resolve.c */
-    uint8_t verb; /* enum gl_command */
-    gl_str step, decision, output, who, reason;
-    gl_str inbox;  /* COMMAND: it came through the job's inbox, as this entry ... */
-    gl_ms sent_at; /* ... which stands in the index at this time; SESSION: see renewal.h */
-    uint8_t state; /* enum gl_exec_state */
-    uint8_t end;   /* enum gl_exec_end */
-    int64_t exit_code, signal;
-    gl_ms started_at, ended_at;
-    gl_str error;
-    bool more;
-    struct gl_items records;  /* struct gl_event_record */
-    struct gl_items entries;  /* struct gl_event_entry */
-    struct gl_items infos;    /* struct gl_event_info */
-    struct gl_items sessions; /* struct gl_event_session */
+    gl_str job; /* a ULID; "" if it is about no job */
+    union {
+        struct gl_event_session session;
+        struct gl_event_submit submit;
+        struct gl_event_command command;
+        struct gl_event_done done;
+        struct gl_event_loaded loaded;
+        struct gl_event_resolved resolved;
+        struct gl_event_rates rates;
+        struct gl_event_answer answer;
+        struct gl_event_refused refused;
+        struct gl_event_found found;
+        struct gl_event_exec_up exec_up;
+        struct gl_event_exec_down exec_down;
+        struct gl_event_started started;
+        struct gl_event_attached attached;
+        struct gl_event_ended ended;
+        struct gl_event_beacon beacon;
+        struct gl_event_said said;
+        struct gl_event_listed listed;
+        struct gl_event_forget forget;
+    };
 };
 
-extern const struct gl_schema gl_event_schema;
+/* The head and the fields of one kind; its name is the kind's word. */
+const struct gl_schema *gl_event_schema(enum gl_event_type type);
 
 /* One line of JSON, without the newline; and back (everything lives in `a` or borrows from `text`).
- */
+ * What is no field of its kind is refused. */
 void gl_event_encode(const struct gl_event *ev, struct gl_buf *out);
 int gl_event_decode(gl_str text, struct gl_arena *a, struct gl_event *ret,
                     struct gl_why *reterr_why);
+/* Back from an object in a document. */
+int gl_event_read(const struct gl_json *j, gl_jnode object, struct gl_arena *a,
+                  struct gl_event *ret, struct gl_why *reterr_why);
+
+/* The text of the flow that comes with a SUBMIT or LOADED, to take out or to put in; NULL: no flow
+ * comes with that kind. */
+gl_str *gl_event_flow(struct gl_event *ev, gl_str *ret_hash);
+/* What several kinds have, for those who only tell of events: zero for a kind that has none. */
+gl_str gl_event_attempt(const struct gl_event *ev);
+int64_t gl_event_code(const struct gl_event *ev);
 
 #endif

@@ -80,11 +80,12 @@ void gl_blobs_forget(struct gl_blobs *b, gl_str hash)
 
 void gl_blobs_on_ended(struct gl_blobs *b, struct gl_event *ev)
 {
-    if (b == NULL || ev->end != GL_EXEC_NOT_EXECUTED || ev->exit_code != GL_E_DAMAGED) {
+    if (b == NULL || ev->ended.result.end != GL_EXEC_NOT_EXECUTED ||
+        ev->ended.result.exit_code != GL_E_DAMAGED) {
         return;
     }
     if (b->node->now >= b->doubts_until - GL_BLOBS_TRUST_MS + GL_BLOBS_AGAIN_MS) {
-        ev->exit_code = GL_E_UNAVAILABLE;
+        ev->ended.result.exit_code = GL_E_UNAVAILABLE;
     }
     known_done(&b->local);
     known_init(&b->local);

@@ -76,12 +76,12 @@ static void deliver(struct commit *c, int code)
     struct gl_event ev = {.type = GL_EV_DONE,
                           .context = e->context,
                           .job = e->job,
-                          .op = e->op,
-                          .code = code,
-                          .number = c->req.refused,
-                          .needs_help = gl_sessions_needs_room(&c->req),
-                          .guard = limit_of(c, code),
-                          .why = gl_str_of(code != 0 ? c->req.why.text : "")};
+                          .done = {.op = e->op,
+                                   .code = code,
+                                   .number = c->req.refused,
+                                   .needs_help = gl_sessions_needs_room(&c->req),
+                                   .guard = limit_of(c, code),
+                                   .why = gl_str_of(code != 0 ? c->req.why.text : "")}};
 
     if (code == 0) {
         note_taken(c);

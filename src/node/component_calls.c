@@ -22,7 +22,7 @@ static uint64_t number(const struct gl_json *j, gl_jnode object, const char *key
 }
 
 static void read_pools(const struct gl_json *j, gl_jnode pools, struct gl_arena *a,
-                       struct gl_event_session *ret)
+                       struct gl_event_peer *ret)
 {
     struct gl_event_pool *all;
 
@@ -41,9 +41,9 @@ static void read_pools(const struct gl_json *j, gl_jnode pools, struct gl_arena 
     ret->pools.items = all;
 }
 
-static struct gl_event_session read_session(const struct gl_session_info *s, struct gl_arena *a)
+static struct gl_event_peer read_session(const struct gl_session_info *s, struct gl_arena *a)
 {
-    struct gl_event_session ret = {.id = s->id, .left_ms = s->left_ms, .dead = s->dead};
+    struct gl_event_peer ret = {.id = s->id, .left_ms = s->left_ms, .dead = s->dead};
     struct gl_json j;
     gl_jnode root;
 
@@ -61,7 +61,7 @@ static struct gl_event_session read_session(const struct gl_session_info *s, str
 
 static struct gl_items read_sessions(const struct gl_store_req *req, struct gl_arena *a)
 {
-    struct gl_event_session *all = GL_NEW_ARRAY(a, struct gl_event_session, req->sessions_n + 1);
+    struct gl_event_peer *all = GL_NEW_ARRAY(a, struct gl_event_peer, req->sessions_n + 1);
 
     for (size_t i = 0; i < req->sessions_n; i++) {
         all[i] = read_session(&req->sessions[i], a);
@@ -101,7 +101,7 @@ static struct gl_items read_entries(const struct gl_store_req *req, struct gl_ar
 
 /* What a call has brought, in the fields of its type. */
 static void read_answer(const struct gl_core_call *call, const struct gl_store_req *req,
-                        struct gl_arena *a, struct gl_event *ret)
+                        struct gl_arena *a, struct gl_event_answer *ret)
 {
     bool is_good = req->status == 0;
 
@@ -135,16 +135,16 @@ static void on_done(struct gl_store_req *req)
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_event ev = {.type = GL_EV_ANSWER,
                           .context = n->config.context,
-                          .by = (uint8_t)x->call->by,
-                          .number = x->call->number,
-                          .code = req->status,
-                          .why = gl_str_of(req->status != 0 ? req->why.text : ""),
-                          .needs_help = gl_sessions_needs_room(req)};
+                          .answer = {.by = (uint8_t)x->call->by,
+                                     .number = x->call->number,
+                                     .code = req->status,
+                                     .why = gl_str_of(req->status != 0 ? req->why.text : ""),
+                                     .needs_help = gl_sessions_needs_room(req)}};
 
     n->outstanding--;
     n->now = n->ports.clock->now(n->ports.clock);
     n->config.trace->now = n->now;
-    read_answer(x->call, req, &a, &ev);
+    read_answer(x->call, req, &a, &ev.answer);
     if (x->call->type == GL_CORE_CALL_RENEW) {
         gl_sessions_note(n, req);
     }

@@ -123,11 +123,11 @@ static void begin(struct gl_flight *f, const struct gl_core *c, gl_ms now)
 /* ---- events ---- */
 
 /* A flow goes once into a segment: it is in the snapshot, or it came before the core knew it. */
-static void write_flow(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
+static void write_flow(struct gl_flight *f, const struct gl_core *c, gl_str hash, gl_str text)
 {
     struct gl_jw w;
 
-    if (gl_core_knows_flow(c, ev->flow_hash)) {
+    if (gl_core_knows_flow(c, hash)) {
         return;
     }
     gl_jw_init(&w, &f->text);
@@ -135,9 +135,9 @@ static void write_flow(struct gl_flight *f, const struct gl_core *c, const struc
     gl_jw_key(&w, "flow");
     gl_jw_object(&w);
     gl_jw_key(&w, "hash");
-    gl_jw_str(&w, ev->flow_hash);
+    gl_jw_str(&w, hash);
     gl_jw_key(&w, "text");
-    gl_jw_str(&w, ev->flow);
+    gl_jw_str(&w, text);
     gl_jw_end(&w);
     gl_jw_end(&w);
     gl_buf_char(&f->text, '\n');
@@ -147,11 +147,12 @@ static void write_flow(struct gl_flight *f, const struct gl_core *c, const struc
 static void write_event(struct gl_flight *f, const struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_event less = *ev;
+    gl_str hash, *flow = gl_event_flow(&less, &hash);
 
     less.context = (gl_str){0};
-    if (ev->flow.n > 0 && ev->flow_hash.n > 0) {
-        write_flow(f, c, ev);
-        less.flow = (gl_str){0};
+    if (flow != NULL && flow->n > 0 && hash.n > 0) {
+        write_flow(f, c, hash, *flow);
+        *flow = (gl_str){0};
     }
     gl_buf_str(&f->text, GL_S("{\"event\":"));
     gl_event_encode(&less, &f->text);

@@ -160,7 +160,7 @@ void gl_inbox_forward(struct gl_node *n, const struct gl_effect *e)
     f->number = gl_str_dup(&f->arena, gl_str_of(id.text));
     f->id = gl_str_fmt(&f->arena, "%.*s/%s", GL_STR_ARG(e->job), id.text);
     f->index = gl_job_index(&f->arena, "inbox", e->stack, e->env_scope);
-    ev.request = 0;
+    ev.command.request = 0;
     ev.now = n->now;
     gl_event_encode(&ev, &text);
     f->guard = (struct gl_guard){.type = GL_GUARD_PRESENT, .kind = GL_S("job"), .id = f->job};
@@ -361,14 +361,14 @@ static void carry_out(struct gl_node *n, const struct gl_index_entry *found, gl_
     e->index = gl_str_dup(&e->arena, n->inbox->index);
     e->sent_at = found->score;
     if (gl_event_decode(gl_str_dup(&e->arena, text), &e->arena, &ev, NULL) != 0 ||
-        ev.type != GL_EV_COMMAND || ev.verb >= GL_CMD_COUNT ||
+        ev.type != GL_EV_COMMAND || ev.command.verb >= GL_CMD_COUNT ||
         memcmp(ev.job.p, e->id.p, GL_ULID_BYTES) != 0) {
         gl_inbox_replied(n, e, false, GL_E_DAMAGED, GL_S("the command cannot be read"));
         return;
     }
     ev.context = n->config.context;
-    ev.inbox = e->id;
-    ev.sent_at = found->score;
+    ev.command.inbox = e->id;
+    ev.command.sent_at = found->score;
     gl_requests_from_inbox(n, &ev, e);
 }
 

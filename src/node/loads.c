@@ -39,7 +39,8 @@ static void load_free(struct load *l)
 static void finish(struct load *l, int code)
 {
     struct gl_node *n = l->node;
-    struct gl_event ev = {.type = GL_EV_LOADED, .context = l->context, .job = l->job, .code = code};
+    struct gl_event ev = {
+        .type = GL_EV_LOADED, .context = l->context, .job = l->job, .loaded = {.code = code}};
     struct gl_event_record *all;
 
     if (code == 0) {
@@ -48,11 +49,11 @@ static void finish(struct load *l, int code)
         if (l->steps_n > 0) {
             memcpy(all + 1, l->steps, l->steps_n * sizeof(*all));
         }
-        ev.records = (struct gl_items){.items = all, .n = l->steps_n + 1};
-        ev.flow = l->flow;
-        ev.flow_hash = l->flow_hash; /* also when it is known: for a replay */
-        ev.stack = l->stack;
-        ev.env_scope = l->env_scope;
+        ev.loaded.records = (struct gl_items){.items = all, .n = l->steps_n + 1};
+        ev.loaded.flow = l->flow;
+        ev.loaded.flow_hash = l->flow_hash; /* also when it is known: for a replay */
+        ev.loaded.stack = l->stack;
+        ev.loaded.env_scope = l->env_scope;
     }
     gl_node_feed(n, &ev);
     load_free(l);
@@ -316,9 +317,9 @@ static void find_ends(struct find *f)
     struct gl_node *n = f->node;
     struct gl_event ev = {.type = GL_EV_FOUND,
                           .context = f->context,
-                          .code = f->status,
-                          .entries = {.items = f->entries, .n = f->entries_n},
-                          .more = f->status == 0 && f->entries_n == f->range.limit};
+                          .found = {.code = f->status,
+                                    .entries = {.items = f->entries, .n = f->entries_n},
+                                    .more = f->status == 0 && f->entries_n == f->range.limit}};
 
     gl_node_feed(n, &ev);
     find_free(f);

@@ -494,13 +494,12 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
 static void on_resolved(void *owner, const struct gl_lookup_wish *wish, int code, const char *why,
                         gl_str json)
 {
-    struct gl_event ev = {.type = GL_EV_RESOLVED,
-                          .context = wish->context,
-                          .job = wish->job,
-                          .step_number = wish->step_number,
-                          .code = code,
-                          .why = gl_str_of(why),
-                          .facts = json};
+    struct gl_event ev = {
+        .type = GL_EV_RESOLVED,
+        .context = wish->context,
+        .job = wish->job,
+        .resolved = {
+            .step_number = wish->step_number, .code = code, .why = gl_str_of(why), .facts = json}};
 
     gl_node_feed(owner, &ev);
 }

@@ -34,15 +34,15 @@ static struct probe *probe_new(struct gl_node *n, const struct gl_effect *e, gl_
     return p;
 }
 
-static void put_result(struct gl_event *ev, const struct gl_exec_result *r)
+static struct gl_event_result result_of(const struct gl_exec_result *r)
 {
-    ev->end = (uint8_t)r->end;
-    ev->exit_code = r->exit_code;
-    ev->signal = r->signal;
-    ev->started_at = r->started_at;
-    ev->ended_at = r->ended_at;
-    ev->output = r->output;
-    ev->error = r->error;
+    return (struct gl_event_result){.output = r->output,
+                                    .end = (uint8_t)r->end,
+                                    .exit_code = r->exit_code,
+                                    .signal = r->signal,
+                                    .started_at = r->started_at,
+                                    .ended_at = r->ended_at,
+                                    .error = r->error};
 }
 
 static void on_attached(struct gl_exec_req *req)
@@ -52,14 +52,14 @@ static void on_attached(struct gl_exec_req *req)
     struct gl_event ev = {.type = GL_EV_ATTACHED,
                           .context = p->key.context,
                           .job = p->key.job,
-                          .attempt = p->key.attempt,
-                          .token = p->token,
-                          .code = req->status,
-                          .state = (uint8_t)req->state};
+                          .attached = {.attempt = p->key.attempt,
+                                       .token = p->token,
+                                       .code = req->status,
+                                       .state = (uint8_t)req->state}};
 
     n->outstanding--;
     if (req->status == 0 && req->state == GL_EXEC_ENDED) {
-        put_result(&ev, &req->result);
+        ev.attached.result = result_of(&req->result);
     }
     gl_node_feed(n, &ev);
     probe_free(p);
@@ -108,7 +108,7 @@ static void on_list(struct gl_exec_req *req)
     struct gl_node *n = req->owner;
     struct gl_arena scratch = {0};
     struct gl_event_info *infos = GL_NEW_ARRAY(&scratch, struct gl_event_info, req->infos_n + 1);
-    struct gl_event ev = {.type = GL_EV_LISTED, .code = req->status};
+    struct gl_event ev = {.type = GL_EV_LISTED, .listed = {.code = req->status}};
 
     n->outstanding--;
     n->list_busy = false;
@@ -120,9 +120,9 @@ static void on_list(struct gl_exec_req *req)
                                           .attempt = x->key.attempt,
                                           .token = x->token,
                                           .state = (uint8_t)x->state};
-        ev.infos.n++;
+        ev.listed.infos.n++;
     }
-    ev.infos.items = infos;
+    ev.listed.infos.items = infos;
     gl_node_feed(n, &ev);
     gl_arena_done(&scratch);
     gl_node_rearm(n);
@@ -149,7 +149,7 @@ void gl_probes_free_all(struct gl_node *n)
 static void on_up(void *owner, gl_str epoch)
 {
     struct gl_node *n = owner;
-    struct gl_event ev = {.type = GL_EV_EXEC_UP, .epoch = epoch};
+    struct gl_event ev = {.type = GL_EV_EXEC_UP, .exec_up = {.epoch = epoch}};
 
     n->exec_up = true;
     gl_sessions_tell_exec(n); /* before it is told to start anything */
@@ -160,7 +160,7 @@ static void on_up(void *owner, gl_str epoch)
 static void on_down(void *owner, const char *why)
 {
     struct gl_node *n = owner;
-    struct gl_event ev = {.type = GL_EV_EXEC_DOWN, .why = gl_str_of(why)};
+    struct gl_event ev = {.type = GL_EV_EXEC_DOWN, .exec_down = {.why = gl_str_of(why)}};
 
     n->exec_up = false;
     gl_node_feed(n, &ev);
@@ -171,13 +171,12 @@ static void on_ended(void *owner, const struct gl_attempt_key *key, uint64_t tok
                      const struct gl_exec_result *result)
 {
     struct gl_node *n = owner;
-    struct gl_event ev = {.type = GL_EV_ENDED,
-                          .context = key->context,
-                          .job = key->job,
-                          .attempt = key->attempt,
-                          .token = token};
+    struct gl_event ev = {
+        .type = GL_EV_ENDED,
+        .context = key->context,
+        .job = key->job,
+        .ended = {.attempt = key->attempt, .token = token, .result = result_of(result)}};
 
-    put_result(&ev, result);
     gl_blobs_on_ended(n->blobs, &ev);
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
@@ -189,8 +188,7 @@ static void on_beacon(void *owner, const struct gl_attempt_key *key, uint64_t to
     struct gl_event ev = {.type = GL_EV_BEACON,
                           .context = key->context,
                           .job = key->job,
-                          .attempt = key->attempt,
-                          .token = token};
+                          .beacon = {.attempt = key->attempt, .token = token}};
 
     gl_node_feed(n, &ev);
     gl_node_rearm(n);
@@ -201,9 +199,7 @@ static void on_said(void *owner, const struct gl_attempt_key *key, uint64_t toke
     struct gl_event ev = {.type = GL_EV_SAID,
                           .context = key->context,
                           .job = key->job,
-                          .attempt = key->attempt,
-                          .token = token,
-                          .why = line};
+                          .said = {.attempt = key->attempt, .token = token, .why = line}};
 
     gl_node_feed(owner, &ev);
     gl_node_rearm(owner);

@@ -111,7 +111,7 @@ void gl_requests_from_inbox(struct gl_node *n, struct gl_event *ev, struct gl_in
     struct command *c = command_new(n, NULL);
 
     c->entry = entry;
-    ev->request = c->number;
+    ev->command.request = c->number;
     gl_node_feed(n, ev);
 }
 
@@ -238,19 +238,19 @@ void gl_requests_take(struct gl_node *n, struct gl_request *rq,
 
     n->ports.entropy->fill(n->ports.entropy, chance, sizeof(chance));
     gl_id_make(&id, n->now, chance);
-    ev.request = command_new(n, rq)->number;
+    ev.submit.request = command_new(n, rq)->number;
     ev.job = gl_str_of(id.text);
-    ev.run_id = s->run_id;
-    ev.flow = again != NULL ? again->flow : s->compiled;
-    ev.flow_hash = again != NULL ? again->hash : gl_sha256_hex(s->compiled, hex);
-    ev.inputs = again != NULL ? again->inputs : s->inputs;
-    ev.retry_of = again != NULL ? again->retry_of : (gl_str){0};
-    ev.retry_from = again != NULL ? again->retry_from : (gl_str){0};
-    gl_trim_on_submit(n->trim, ev.flow_hash, ev.retry_of);
-    ev.dedupe_key = s->dedupe_key;
-    ev.request_key = s->request_key;
-    ev.stack = s->stack.n > 0 ? s->stack : n->config.stack;
-    ev.env_scope = s->env_scope.n > 0 ? s->env_scope : n->config.env_scope;
+    ev.submit.run_id = s->run_id;
+    ev.submit.flow = again != NULL ? again->flow : s->compiled;
+    ev.submit.flow_hash = again != NULL ? again->hash : gl_sha256_hex(s->compiled, hex);
+    ev.submit.inputs = again != NULL ? again->inputs : s->inputs;
+    ev.submit.retry_of = again != NULL ? again->retry_of : (gl_str){0};
+    ev.submit.retry_from = again != NULL ? again->retry_from : (gl_str){0};
+    gl_trim_on_submit(n->trim, ev.submit.flow_hash, ev.submit.retry_of);
+    ev.submit.dedupe_key = s->dedupe_key;
+    ev.submit.request_key = s->request_key;
+    ev.submit.stack = s->stack.n > 0 ? s->stack : n->config.stack;
+    ev.submit.env_scope = s->env_scope.n > 0 ? s->env_scope : n->config.env_scope;
     gl_node_feed(n, &ev);
 }
 
@@ -319,13 +319,13 @@ static struct gl_event event_of(const struct command *c, gl_str job)
     return (struct gl_event){.type = GL_EV_COMMAND,
                              .context = c->node->config.context,
                              .job = job,
-                             .request = c->number,
-                             .verb = verbs[rq->verb],
-                             .step = rq->command.about,
-                             .decision = rq->command.decision,
-                             .output = rq->command.value,
-                             .who = rq->command.who,
-                             .reason = rq->command.reason};
+                             .command = {.request = c->number,
+                                         .verb = verbs[rq->verb],
+                                         .step = rq->command.about,
+                                         .decision = rq->command.decision,
+                                         .output = rq->command.value,
+                                         .who = rq->command.who,
+                                         .reason = rq->command.reason}};
 }
 
 bool gl_requests_event(struct gl_node *n, uint64_t number, gl_str job, struct gl_event *ret)

@@ -15,9 +15,9 @@ enum {
 static void feed_session(struct gl_node *n)
 {
     struct gl_event ev = {.type = GL_EV_SESSION,
-                          .session = n->opened.id,
-                          .number = n->opened.incarnation,
-                          .sent_at = n->sent_at};
+                          .session = {.session = n->opened.id,
+                                      .number = n->opened.incarnation,
+                                      .sent_at = n->sent_at}};
 
     n->session = n->opened.id;
     gl_node_feed(n, &ev);
@@ -34,7 +34,7 @@ static void feed_rates(struct gl_node *n, const struct gl_store_req *req)
     struct gl_event_record *records = GL_NEW_ARRAY(&a, struct gl_event_record, req->records_n + 1);
     struct gl_event ev = {.type = GL_EV_RATES,
                           .context = n->config.context,
-                          .records = {.items = records, .n = req->records_n}};
+                          .rates = {.records = {.items = records, .n = req->records_n}}};
 
     for (size_t i = 0; i < req->records_n; i++) {
         records[i] = (struct gl_event_record){.kind = req->records[i].kind,
@@ -247,11 +247,10 @@ bool gl_sessions_needs_room(const struct gl_store_req *req)
 
 void gl_sessions_note_refused(struct gl_node *n, const struct gl_store_req *req)
 {
-    struct gl_event ev = {.type = GL_EV_REFUSED,
-                          .context = n->config.context,
-                          .code = req->status,
-                          .why = gl_str_of(req->why.text),
-                          .needs_help = true};
+    struct gl_event ev = {
+        .type = GL_EV_REFUSED,
+        .context = n->config.context,
+        .refused = {.code = req->status, .why = gl_str_of(req->why.text), .needs_help = true}};
 
     if (gl_sessions_needs_room(req) && n->session.n > 0 && !n->stopping) {
         gl_node_feed(n, &ev);

@@ -60,14 +60,14 @@ static void feed_started(struct start *s, int code, const char *why)
     struct gl_event ev = {.type = GL_EV_STARTED,
                           .context = s->x.key.context,
                           .job = s->x.key.job,
-                          .attempt = s->x.key.attempt,
-                          .token = s->x.token,
-                          .number = s->start_number,
-                          .code = code,
-                          .why = gl_str_of(why)};
+                          .started = {.attempt = s->x.key.attempt,
+                                      .token = s->x.token,
+                                      .number = s->start_number,
+                                      .code = code,
+                                      .why = gl_str_of(why)}};
 
     if (code == 0 || (code == GL_E_UNAVAILABLE && s->node->exec_up && !s->is_given_up)) {
-        gl_refusals_note(s->node, ev.job, s->step_id, ev.why);
+        gl_refusals_note(s->node, ev.job, s->step_id, ev.started.why);
     }
     gl_node_feed(s->node, &ev);
 }

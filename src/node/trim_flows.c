@@ -197,7 +197,7 @@ static void on_flows_removed(struct gl_store_req *req)
 static bool is_in_use(struct gl_trim *t, gl_str hash)
 {
     struct gl_event ev = {
-        .type = GL_EV_FORGET, .context = t->node->config.context, .flow_hash = hash};
+        .type = GL_EV_FORGET, .context = t->node->config.context, .forget = {.flow_hash = hash}};
 
     if (gl_core_knows_flow(t->node->core, hash)) {
         gl_node_feed(t->node, &ev);

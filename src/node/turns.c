@@ -196,10 +196,10 @@ static void finish(struct reading *r, int code, const char *why)
     struct gl_event ev = {.type = GL_EV_RESOLVED,
                           .context = r->context,
                           .job = r->job,
-                          .step_number = r->step_number,
-                          .number = r->question,
-                          .code = code,
-                          .why = gl_str_of(why)};
+                          .resolved = {.step_number = r->step_number,
+                                       .number = r->question,
+                                       .code = code,
+                                       .why = gl_str_of(why)}};
     bool is_relays = r->is_relays;
 
     if (r->done != NULL) {
@@ -207,7 +207,7 @@ static void finish(struct reading *r, int code, const char *why)
     } else {
         if (code == 0) {
             compose(r, &facts);
-            ev.facts = gl_buf_view(&facts);
+            ev.resolved.facts = gl_buf_view(&facts);
         }
         gl_node_feed(n, &ev);
         gl_buf_done(&facts);

@@ -66,20 +66,11 @@ static void on_trace(struct gl_trace *t, const struct gl_trace_record *rec)
     }
 }
 
-static const char *event_word(uint8_t type)
-{
-    static const char *const words[] = {
-#define X(name, word) word,
-        GL_EVENTS(X)
-#undef X
-    };
-
-    return words[type];
-}
-
 static void tell_event(const struct replay *r, const struct gl_event *ev)
 {
     char when[GL_WHEN_BYTES], line[LINE_BYTES];
+    gl_str attempt = gl_event_attempt(ev);
+    int64_t code = gl_event_code(ev);
     bool wanted =
         r->options->job.n == 0 || (ev->job.n > 0 && gl_str_starts(ev->job, r->options->job));
 
@@ -88,10 +79,10 @@ static void tell_event(const struct replay *r, const struct gl_event *ev)
     }
     (void)snprintf(line, sizeof(line), "%.*s #%llu %s%s%.*s%s%.*s%s%s",
                    GL_STR_ARG(gl_when_format(ev->now, when)),
-                   (unsigned long long)r->result->events_n, event_word(ev->type),
-                   ev->job.n > 0 ? " " : "", GL_STR_ARG(ev->job), ev->attempt.n > 0 ? " " : "",
-                   GL_STR_ARG(ev->attempt), ev->code != 0 ? " " : "",
-                   ev->code != 0 ? gl_err_word((int)ev->code) : "");
+                   (unsigned long long)r->result->events_n, gl_event_schema(ev->type)->name,
+                   ev->job.n > 0 ? " " : "", GL_STR_ARG(ev->job), attempt.n > 0 ? " " : "",
+                   GL_STR_ARG(attempt), code != 0 ? " " : "",
+                   code != 0 ? gl_err_word((int)code) : "");
     r->options->print(r->options->owner, line);
 }
 
@@ -235,10 +226,11 @@ static void unref_specs(const struct gl_effects *effects)
 static void feed(struct replay *r, struct gl_event *ev)
 {
     struct gl_effects effects = {.arena = &r->step};
-    const gl_str *text = ev->flow_hash.n > 0 ? gl_map_find(&r->texts, ev->flow_hash) : NULL;
+    gl_str hash = {0}, *flow = gl_event_flow(ev, &hash);
+    const gl_str *text = hash.n > 0 ? gl_map_find(&r->texts, hash) : NULL;
 
-    if (ev->flow.n == 0 && text != NULL) {
-        ev->flow = *text;
+    if (flow != NULL && flow->n == 0 && text != NULL) {
+        *flow = *text;
     }
     gl_buf_reset(&r->moves);
     r->result->events_n++;
@@ -260,7 +252,7 @@ static int on_event(struct replay *r, const struct gl_json *j, gl_jnode value)
     if (!r->begun) {
         return bad(r, GL_E_DAMAGED, "an event stands before the beginning of its recording");
     }
-    rc = gl_schema_read(&gl_event_schema, j, value, true, &r->line, &ev, r->why);
+    rc = gl_event_read(j, value, &r->line, &ev, r->why);
     if (rc != 0) {
         return gl_why_prefix(r->why, "line %zu", r->number);
     }
@@ -292,7 +284,7 @@ static int on_decided(struct replay *r, const struct gl_json *j, gl_jnode value)
     if (then != r->decided && r->result->differs_at == 0) {
         r->result->differs_at = r->result->events_n;
         gl_buf_fmt(&r->result->difference, "event %llu, %s%s%s at %.*s (line %zu): ",
-                   (unsigned long long)r->result->events_n, event_word(r->last.type),
+                   (unsigned long long)r->result->events_n, gl_event_schema(r->last.type)->name,
                    r->last_job[0] != 0 ? " of job " : "", r->last_job,
                    GL_STR_ARG(gl_when_format(r->last.now, when)), r->number - 1);
         gl_buf_fmt(&r->result->difference, "decided %016llx then and %016llx now; now it did:\n",

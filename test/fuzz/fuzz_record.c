@@ -48,7 +48,8 @@ static void step(struct gl_core *c, struct gl_event ev, gl_ms now)
             gl_spec_unref(e->spec);
         }
         if (e->type == GL_FX_COMMIT) {
-            step(c, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .op = e->op}, now);
+            step(c, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .done = {.op = e->op}},
+                 now);
         }
     }
     gl_arena_done(&arena);
@@ -66,11 +67,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         .context = GL_S("default"), .pools = &pool, .pools_n = 1, .trace = &trace};
     struct gl_core *c = gl_core_new(&config);
     struct gl_event_record records[8] = {0};
-    struct gl_event loaded = {.type = GL_EV_LOADED, .job = job, .flow = compile(&a)};
+    struct gl_event ev = {.type = GL_EV_LOADED, .job = job, .loaded = {.flow = compile(&a)}};
     gl_str rest = {.p = (const char *)data, .n = size};
 
-    while (rest.n > 0 && loaded.records.n < 8) {
-        struct gl_event_record *r = &records[loaded.records.n++];
+    while (rest.n > 0 && ev.loaded.records.n < 8) {
+        struct gl_event_record *r = &records[ev.loaded.records.n++];
 
         *r = (struct gl_event_record){.value = gl_str_cut(rest, '\n', &rest),
                                       .rev = 1,
@@ -78,22 +79,26 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                       .owner = GL_S("old"),
                                       .owner_dead = true};
     }
-    loaded.records.items = records;
-    step(c, (struct gl_event){.type = GL_EV_SESSION, .session = GL_S("n#1")}, 1);
+    ev.loaded.records.items = records;
+    step(c, (struct gl_event){.type = GL_EV_SESSION, .session = {.session = GL_S("n#1")}}, 1);
     step(c, (struct gl_event){.type = GL_EV_FOUND}, 1);
-    step(c, (struct gl_event){.type = GL_EV_EXEC_UP, .epoch = GL_S("e")}, 1);
-    step(c, (struct gl_event){.type = GL_EV_COMMAND, .job = job, .request = 1}, 1);
-    if (loaded.records.n > 0) {
-        step(c, loaded, 1000);
-        step(c, (struct gl_event){.type = GL_EV_ENDED, .job = job, .attempt = GL_S("a:attempt:1")},
-             2000);
+    step(c, (struct gl_event){.type = GL_EV_EXEC_UP, .exec_up = {.epoch = GL_S("e")}}, 1);
+    step(c, (struct gl_event){.type = GL_EV_COMMAND, .job = job, .command = {.request = 1}}, 1);
+    if (ev.loaded.records.n > 0) {
+        step(c, ev, 1000);
         step(c,
              (struct gl_event){
-                 .type = GL_EV_COMMAND, .job = job, .verb = GL_CMD_RESUME, .request = 2},
+                 .type = GL_EV_ENDED, .job = job, .ended = {.attempt = GL_S("a:attempt:1")}},
              2000);
         step(c,
-             (struct gl_event){
-                 .type = GL_EV_COMMAND, .job = job, .verb = GL_CMD_CANCEL, .request = 3},
+             (struct gl_event){.type = GL_EV_COMMAND,
+                               .job = job,
+                               .command = {.verb = GL_CMD_RESUME, .request = 2}},
+             2000);
+        step(c,
+             (struct gl_event){.type = GL_EV_COMMAND,
+                               .job = job,
+                               .command = {.verb = GL_CMD_CANCEL, .request = 3}},
              2000);
         step(c, (struct gl_event){.type = GL_EV_TICK}, 1000000);
         step(c, (struct gl_event){.type = GL_EV_TICK}, 2000000);

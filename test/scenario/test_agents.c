@@ -319,13 +319,14 @@ SCENARIO(an_answer_is_taken_for_its_question, .kinds = "job", .store_ms = 400)
     assert_non_null(unit);
     uint64_t asked = unit->mail->asked;
     assert_true(asked > 0);
-    struct gl_event stale = {.type = GL_EV_RESOLVED,
-                             .now = core->now,
-                             .context = core->context,
-                             .job = job->id,
-                             .step_number = 1,
-                             .number = asked - 1,
-                             .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"other\"}}}")};
+    struct gl_event stale = {
+        .type = GL_EV_RESOLVED,
+        .now = core->now,
+        .context = core->context,
+        .job = job->id,
+        .resolved = {.step_number = 1,
+                     .number = asked - 1,
+                     .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"other\"}}}")}};
     gl_core_step(core, &stale, &out);
     assert_int_equal(out.n, 0);
     assert_int_equal(unit->mail->asked, asked);
@@ -363,14 +364,15 @@ SCENARIO(what_is_read_too_late_changes_nothing, .kinds = "job", .store_ms = 400)
                               .now = node->core->now,
                               .context = node->core->context,
                               .job = job->id,
-                              .verb = GL_CMD_CANCEL};
-    struct gl_event answer = {.type = GL_EV_RESOLVED,
-                              .now = node->core->now,
-                              .context = node->core->context,
-                              .job = job->id,
-                              .step_number = 1,
-                              .number = unit->mail->asked,
-                              .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"hop\"}}}")};
+                              .command = {.verb = GL_CMD_CANCEL}};
+    struct gl_event answer = {
+        .type = GL_EV_RESOLVED,
+        .now = node->core->now,
+        .context = node->core->context,
+        .job = job->id,
+        .resolved = {.step_number = 1,
+                     .number = unit->mail->asked,
+                     .facts = GL_S("{\"message\":{\"envelope\":{\"type\":\"hop\"}}}")}};
     gl_node_feed(node, &cancel);
     gl_node_feed(node, &answer); /* it has been on its way */
     until_ended(s);

@@ -73,7 +73,8 @@ static void commit(struct rig *r, const struct gl_effect *e)
     for (size_t i = 0; code == 0 && i < e->tx->writes_n; i++) {
         apply(r, &e->tx->writes[i]);
     }
-    rig_feed(r, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .op = e->op, .code = code});
+    rig_feed(r, (struct gl_event){
+                    .type = GL_EV_DONE, .job = e->job, .done = {.op = e->op, .code = code}});
 }
 
 static struct gl_event_record record_of(const struct rig *r, const struct rig_row *row)
@@ -113,8 +114,7 @@ void rig_load(struct rig *r, gl_str job)
     }
     rig_feed(r, (struct gl_event){.type = GL_EV_LOADED,
                                   .job = job,
-                                  .flow = flow,
-                                  .records = {.items = records, .n = n}});
+                                  .loaded = {.flow = flow, .records = {.items = records, .n = n}}});
     free(records);
 }
 
@@ -133,7 +133,8 @@ static void find(struct rig *r, const struct gl_range *range)
             }
         }
     }
-    rig_feed(r, (struct gl_event){.type = GL_EV_FOUND, .entries = {.items = entries, .n = n}});
+    rig_feed(r, (struct gl_event){.type = GL_EV_FOUND,
+                                  .found = {.entries = {.items = entries, .n = n}}});
     free(entries);
 }
 
@@ -152,8 +153,7 @@ static void start(struct rig *r, const struct gl_effect *e)
     gl_spec_unref(e->spec);
     rig_feed(r, (struct gl_event){.type = GL_EV_STARTED,
                                   .job = e->job,
-                                  .attempt = e->attempt,
-                                  .number = e->start_number});
+                                  .started = {.attempt = e->attempt, .number = e->start_number}});
 }
 
 static void on_effect(struct rig *r, const struct gl_effect *e)
@@ -185,9 +185,9 @@ static void on_effect(struct rig *r, const struct gl_effect *e)
     case GL_FX_ATTACH:
         rig_feed(r, (struct gl_event){.type = GL_EV_ATTACHED,
                                       .job = e->job,
-                                      .attempt = e->attempt,
-                                      .token = e->token,
-                                      .state = (uint8_t)r->attached});
+                                      .attached = {.attempt = e->attempt,
+                                                   .token = e->token,
+                                                   .state = (uint8_t)r->attached}});
         break;
     case GL_FX_STOP:
         r->stopped_n++;
@@ -209,7 +209,11 @@ void rig_feed(struct rig *r, struct gl_event ev)
     ev.now = r->now;
     ev.context = GL_S("default");
     ev.job = gl_str_dup(&mine, ev.job);
-    ev.attempt = gl_str_dup(&mine, ev.attempt);
+    if (ev.type == GL_EV_STARTED) {
+        ev.started.attempt = gl_str_dup(&mine, ev.started.attempt);
+    } else if (ev.type == GL_EV_ATTACHED) {
+        ev.attached.attempt = gl_str_dup(&mine, ev.attached.attempt);
+    }
     gl_core_step(r->core, &ev, &out);
     for (size_t i = 0; i < out.n; i++) {
         on_effect(r, &out.items[i]);
@@ -250,11 +254,12 @@ void rig_begin(struct rig *r)
             rates[n++] = record_of(r, &r->rows[i]);
         }
     }
-    rig_feed(r, (struct gl_event){.type = GL_EV_RATES, .records = {.items = rates, .n = n}});
+    rig_feed(
+        r, (struct gl_event){.type = GL_EV_RATES, .rates = {.records = {.items = rates, .n = n}}});
     free(rates);
-    rig_feed(r, (struct gl_event){
-                    .type = GL_EV_SESSION, .session = gl_str_of(session), .number = r->life});
-    rig_feed(r, (struct gl_event){.type = GL_EV_EXEC_UP, .epoch = GL_S("e1")});
+    rig_feed(r, (struct gl_event){.type = GL_EV_SESSION,
+                                  .session = {.session = gl_str_of(session), .number = r->life}});
+    rig_feed(r, (struct gl_event){.type = GL_EV_EXEC_UP, .exec_up = {.epoch = GL_S("e1")}});
     rig_settle(r);
 }
 
@@ -351,11 +356,12 @@ void rig_submit(struct rig *r, const char *text)
     gl_str flow = compile(r, text);
 
     (void)snprintf(r->job, sizeof(r->job), "01HZZZZZZZZZZZZZZZZZ%06u", ++r->jobs_n);
-    rig_feed(r, (struct gl_event){.type = GL_EV_SUBMIT,
-                                  .job = gl_str_of(r->job),
-                                  .request = 1,
-                                  .flow = flow,
-                                  .flow_hash = gl_str_fmt(&r->arena, "flow of %s", r->job)});
+    rig_feed(
+        r, (struct gl_event){.type = GL_EV_SUBMIT,
+                             .job = gl_str_of(r->job),
+                             .submit = {.request = 1,
+                                        .flow = flow,
+                                        .flow_hash = gl_str_fmt(&r->arena, "flow of %s", r->job)}});
     rig_settle(r);
 }
 
@@ -366,19 +372,20 @@ void rig_finish(struct rig *r, size_t run)
     assert_true(run < r->runs_n);
     assert_false(it->ended);
     it->ended = true;
-    rig_feed(r, (struct gl_event){.type = GL_EV_ENDED,
-                                  .job = gl_str_of(it->job),
-                                  .attempt = gl_str_of(it->attempt),
-                                  .token = row_find(r, GL_S("job"), gl_str_of(it->job))->token,
-                                  .end = GL_EXEC_EXITED});
+    rig_feed(
+        r, (struct gl_event){.type = GL_EV_ENDED,
+                             .job = gl_str_of(it->job),
+                             .ended = {.attempt = gl_str_of(it->attempt),
+                                       .token = row_find(r, GL_S("job"), gl_str_of(it->job))->token,
+                                       .result = {.end = GL_EXEC_EXITED}}});
     rig_settle(r);
 }
 
 void rig_command(struct rig *r, const char *job, enum gl_command verb)
 {
-    rig_feed(
-        r, (struct gl_event){
-               .type = GL_EV_COMMAND, .job = gl_str_of(job), .request = 2, .verb = (uint8_t)verb});
+    rig_feed(r, (struct gl_event){.type = GL_EV_COMMAND,
+                                  .job = gl_str_of(job),
+                                  .command = {.request = 2, .verb = (uint8_t)verb}});
     rig_settle(r);
 }
 

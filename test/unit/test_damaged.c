@@ -124,7 +124,8 @@ static void list(struct rig *r)
                                           .token = r->runs[i].token,
                                           .state = GL_EXEC_RUNNING};
     }
-    rig_feed(r, (struct gl_event){.type = GL_EV_LISTED, .infos = {.items = infos, .n = r->runs_n}});
+    rig_feed(r, (struct gl_event){.type = GL_EV_LISTED,
+                                  .listed = {.infos = {.items = infos, .n = r->runs_n}}});
     rig_settle(r);
 }
 

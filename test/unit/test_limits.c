@@ -348,7 +348,7 @@ static void a_rate_comes_due_also_while_nothing_can_start(void **state)
     rig_feed(r, (struct gl_event){.type = GL_EV_EXEC_DOWN});
     rig_at(r, r->now + 1000); /* would not return if it stayed due */
     assert_string_equal(rig_started(r), "a");
-    rig_feed(r, (struct gl_event){.type = GL_EV_EXEC_UP, .epoch = GL_S("e2")});
+    rig_feed(r, (struct gl_event){.type = GL_EV_EXEC_UP, .exec_up = {.epoch = GL_S("e2")}});
     assert_string_equal(rig_started(r), "b");
     rig_free(r);
 }

@@ -47,13 +47,12 @@ static void feed(struct box *b, struct gl_event ev);
 static void on_effect(struct box *b, const struct gl_effect *e)
 {
     if (e->type == GL_FX_COMMIT) {
-        feed(b, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .op = e->op});
+        feed(b, (struct gl_event){.type = GL_EV_DONE, .job = e->job, .done = {.op = e->op}});
     } else if (e->type == GL_FX_START) {
         gl_spec_unref(e->spec);
         feed(b, (struct gl_event){.type = GL_EV_STARTED,
                                   .job = e->job,
-                                  .attempt = e->attempt,
-                                  .number = e->start_number});
+                                  .started = {.attempt = e->attempt, .number = e->start_number}});
     } else if (e->type == GL_FX_FIND) {
         feed(b, (struct gl_event){.type = GL_EV_FOUND});
     } else if (e->type == GL_FX_LIST) {
@@ -103,8 +102,9 @@ static void box_open(struct box *b, size_t segment_bytes)
     gl_flight_init(&b->flight, &b->port, &b->trace, GL_S("node"));
     b->core = gl_core_new(&(struct gl_core_config){
         .context = GL_S("default"), .pools = &pool, .pools_n = 1, .trace = &b->flight.digest.tap});
-    feed(b, (struct gl_event){.type = GL_EV_SESSION, .session = GL_S("s"), .number = 1});
-    feed(b, (struct gl_event){.type = GL_EV_EXEC_UP, .epoch = GL_S("e")});
+    feed(b,
+         (struct gl_event){.type = GL_EV_SESSION, .session = {.session = GL_S("s"), .number = 1}});
+    feed(b, (struct gl_event){.type = GL_EV_EXEC_UP, .exec_up = {.epoch = GL_S("e")}});
 }
 
 static void run_a_job(struct box *b, const char *id)
@@ -112,19 +112,16 @@ static void run_a_job(struct box *b, const char *id)
     gl_str flow = compile(b, "{\"steps\":{\"a\":{\"noop\":true},"
                              "\"b\":{\"noop\":true,\"needs\":[\"a\"]}}}");
 
-    feed(b, (struct gl_event){.type = GL_EV_SUBMIT,
-                              .job = gl_str_of(id),
-                              .flow_hash = GL_S("the-hash"),
-                              .flow = flow,
-                              .request = 1});
+    feed(b,
+         (struct gl_event){.type = GL_EV_SUBMIT,
+                           .job = gl_str_of(id),
+                           .submit = {.flow_hash = GL_S("the-hash"), .flow = flow, .request = 1}});
     feed(b, (struct gl_event){.type = GL_EV_ENDED,
                               .job = gl_str_of(id),
-                              .attempt = GL_S("a:attempt:1"),
-                              .token = 1});
+                              .ended = {.attempt = GL_S("a:attempt:1"), .token = 1}});
     feed(b, (struct gl_event){.type = GL_EV_ENDED,
                               .job = gl_str_of(id),
-                              .attempt = GL_S("b:attempt:1"),
-                              .token = 1});
+                              .ended = {.attempt = GL_S("b:attempt:1"), .token = 1}});
 }
 
 static void box_close(struct box *b)

@@ -53,7 +53,7 @@ void gl_unit_refused(struct gl_core *c, struct gl_step *st, gl_str why);
 void gl_unit_leased(struct gl_core *c, struct gl_step *st);
 void gl_unit_fill(struct gl_core *c, struct gl_step *st, struct gl_effect *e);
 /* The executor's result, unless it was stopped. */
-void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev,
+void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
                        gl_str why);
 /* A file of the bundle is gone or damaged, or its message is, so nothing has run: the job is held
  * until a person resumes it, and then it is tried again. */
@@ -67,10 +67,11 @@ void gl_unit_done(struct gl_core *c, struct gl_step *st, gl_str output);
 /* Its message has been handled, well or not; `st` goes on with the next. */
 void gl_unit_ack(struct gl_core *c, struct gl_step *st);
 /* Tries again, falls back, or fails the step or the agent. `ev` may be NULL. */
-void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why);
+void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
+                     gl_str why);
 /* What a worker that failed said last, behind `why`; without secrets (failure.c). */
-gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit, const struct gl_event *ev,
-                       gl_str why);
+gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit,
+                       const struct gl_event_result *how, gl_str why);
 /* `st`, a step of the ledger or a unit, fails its job: the job's error and result say why. */
 void gl_failure_tell(struct gl_core *c, struct gl_step *st, gl_str why);
 /* Its slots are free from here on, if it has any, and its lease is told to be over. */
@@ -157,7 +158,7 @@ void gl_apply_read(struct gl_core *c, struct gl_turn_end *t);
 void gl_apply_step(struct gl_core *c, const struct gl_turn_end *t, gl_str output, bool is_implied);
 void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output);
 /* All that a structured document, or a worker's stdout, asks for. false: it cannot be read. */
-bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event *ev,
+bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event_result *how,
                      gl_str *ret_why);
 
 /* Fit to stand between quotes in JSON as it is: what would not is replaced. */

@@ -101,15 +101,16 @@ void gl_apply_run(struct gl_core *c, const struct gl_turn_end *t, gl_str output)
 
 /* ---- what it said ---- */
 
-static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t, const struct gl_event *ev,
-                         const struct gl_worker_result *r, const struct gl_worker_said *said)
+static gl_str payload_of(struct gl_core *c, const struct gl_turn_end *t,
+                         const struct gl_event_result *how, const struct gl_worker_result *r,
+                         const struct gl_worker_said *said)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(t->unit);
     struct gl_worker_turn_facts facts = {
         .agent_id = t->agent->id,
         .runner = t->agent->runner.n > 0 ? t->agent->runner : GL_S("host_local"),
         .node_name = c->node,
-        .exit_code = ev->exit_code,
+        .exit_code = how->exit_code,
         .attempts = t->unit->r.tries + 1,
         .lease_id = gl_unit_lease(c, t->unit),
         .pool = gl_unit_pool(t->unit),
@@ -193,7 +194,7 @@ static bool is_whole(struct gl_core *c, const struct gl_turn_end *t,
     return true;
 }
 
-bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event *ev,
+bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_event_result *how,
                      gl_str *ret_why)
 {
     struct gl_worker_result r = {0};
@@ -203,20 +204,20 @@ bool gl_apply_output(struct gl_core *c, struct gl_turn_end *t, const struct gl_e
     gl_str payload;
 
     gl_apply_read(c, t);
-    if (is_worker && gl_worker_result_read(ev->output, c->out->arena, &r, &why) != 0) {
+    if (is_worker && gl_worker_result_read(how->output, c->out->arena, &r, &why) != 0) {
         *ret_why = gl_str_dup(c->out->arena, gl_str_of(why.text));
         return false;
     }
     if (!is_whole(c, t, &r, ret_why)) {
         return false;
     }
-    if (gl_worker_read(is_worker ? r.stdout_text : ev->output, c->out->arena, &said, &why) != 0 ||
+    if (gl_worker_read(is_worker ? r.stdout_text : how->output, c->out->arena, &said, &why) != 0 ||
         (said.has_state && said.next_state.n > GL_STATE_BYTES_MAX)) {
         *ret_why = said.has_state ? GL_S("its state is larger than 1 MiB")
                                   : gl_str_dup(c->out->arena, gl_str_of(why.text));
         return false;
     }
-    payload = is_worker ? payload_of(c, t, ev, &r, &said) : ev->output;
+    payload = is_worker ? payload_of(c, t, how, &r, &said) : how->output;
     if (said.has_state) {
         gl_core_set(c, &t->unit->r.output, said.next_state);
         t->state = t->unit->r.output;

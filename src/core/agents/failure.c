@@ -64,15 +64,15 @@ static gl_str cut(gl_str s, size_t max)
     return (gl_str){.p = s.p, .n = at};
 }
 
-gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit, const struct gl_event *ev,
-                       gl_str why)
+gl_str gl_failure_text(struct gl_core *c, const struct gl_step *unit,
+                       const struct gl_event_result *how, gl_str why)
 {
     const struct gl_step_spec *spec = gl_step_spec_of(unit);
     struct gl_worker_result r = {0};
     gl_str said;
 
-    if (ev->end != GL_EXEC_EXITED ||
-        gl_worker_result_read(ev->output, c->out->arena, &r, NULL) != 0) {
+    if (how->end != GL_EXEC_EXITED ||
+        gl_worker_result_read(how->output, c->out->arena, &r, NULL) != 0) {
         return why;
     }
     said = last_line(r.stderr_text);

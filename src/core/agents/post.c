@@ -10,17 +10,17 @@ static int64_t receiver(struct gl_core *c, struct gl_job *j, const struct gl_eve
     const struct gl_step *unit;
 
     if (j->spec->flow->bundle == NULL) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_NO_AGENTS, "job %.*s has no agents",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_NO_AGENTS, "job %.*s has no agents",
                      GL_STR_ARG(j->id));
         return -1;
     }
     if (to < 0) {
-        gl_txn_reply(c, j, ev->request, GL_R_NO_SUCH_AGENT, "job %.*s has no agent '%.*s'",
+        gl_txn_reply(c, j, ev->command.request, GL_R_NO_SUCH_AGENT, "job %.*s has no agent '%.*s'",
                      GL_STR_ARG(j->id), GL_STR_ARG(name));
         return -1;
     }
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
         return -1;
     }
@@ -29,7 +29,7 @@ static int64_t receiver(struct gl_core *c, struct gl_job *j, const struct gl_eve
         const struct gl_agent_spec *a = gl_flow_agent(j->spec->flow, (uint32_t)to);
 
         gl_agents_log(c, unit, "external_input_rejected", GL_S("backpressure"), (gl_str){0});
-        gl_txn_reply(c, j, ev->request, GL_R_INBOX_FULL,
+        gl_txn_reply(c, j, ev->command.request, GL_R_INBOX_FULL,
                      "agent '%.*s' has %u messages waiting: try again in %lld ms", GL_STR_ARG(name),
                      unit->mail->n, (long long)a->retry_after_ms);
         return -1;
@@ -47,15 +47,15 @@ static void deliver(struct gl_core *c, struct gl_job *j, const struct gl_event *
     }
     GL_MARK(c->trace, "agents.sent_from_outside");
     if (j->r.dead_n > dead) {
-        gl_txn_reply(c, j, ev->request, GL_E_LIMIT, "it cannot take more messages");
+        gl_txn_reply(c, j, ev->command.request, GL_E_LIMIT, "it cannot take more messages");
     } else {
-        gl_txn_reply(c, j, ev->request, 0, NULL);
+        gl_txn_reply(c, j, ev->command.request, 0, NULL);
     }
 }
 
 void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    int64_t to = receiver(c, j, ev, ev->step);
+    int64_t to = receiver(c, j, ev, ev->command.step);
     struct gl_message m;
     struct gl_why why;
 
@@ -63,13 +63,13 @@ void gl_agents_on_send(struct gl_core *c, struct gl_job *j, const struct gl_even
         return;
     }
     gl_message_defaults(&m);
-    m.from = ev->who.n > 0 ? ev->who : GL_S("external");
+    m.from = ev->command.who.n > 0 ? ev->command.who : GL_S("external");
     m.type = GL_S("input");
     m.class_name = GL_S("command");
     m.correlation_id = gl_str_fmt(c->out->arena, "%.*s-c%llu", GL_STR_ARG(j->id),
                                   (unsigned long long)j->r.letters_n + 1);
-    if (gl_message_seed(ev->output, c->out->arena, &m, &why) != 0) {
-        gl_txn_reply(c, j, ev->request, GL_E_INVALID, "%s", why.text);
+    if (gl_message_seed(ev->command.output, c->out->arena, &m, &why) != 0) {
+        gl_txn_reply(c, j, ev->command.request, GL_E_INVALID, "%s", why.text);
         return;
     }
     deliver(c, j, ev, &m, (uint32_t)to);
@@ -100,10 +100,10 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     int64_t to;
     gl_str id;
 
-    if (!gl_str_u64(ev->step, &number) ||
-        gl_message_read(ev->output, c->out->arena, &m, &why) != 0) {
-        gl_txn_reply(c, j, ev->request, GL_R_LETTER_UNUSABLE,
-                     "'%.*s' is no message that can be sent again", GL_STR_ARG(ev->step));
+    if (!gl_str_u64(ev->command.step, &number) ||
+        gl_message_read(ev->command.output, c->out->arena, &m, &why) != 0) {
+        gl_txn_reply(c, j, ev->command.request, GL_R_LETTER_UNUSABLE,
+                     "'%.*s' is no message that can be sent again", GL_STR_ARG(ev->command.step));
         return;
     }
     to = receiver(c, j, ev, m.to);
@@ -113,7 +113,7 @@ void gl_agents_on_redrive(struct gl_core *c, struct gl_job *j, const struct gl_e
     id = gl_str_fmt(c->out->arena, "%.*s/%012llu", GL_STR_ARG(j->id), (unsigned long long)number);
     if (is_taken(j, id)) {
         GL_MARK(c->trace, "agents.redriven_at_once");
-        gl_txn_reply(c, j, ev->request, GL_R_LETTER_GONE,
+        gl_txn_reply(c, j, ev->command.request, GL_R_LETTER_GONE,
                      "job %.*s has no dead letter %llu any more", GL_STR_ARG(j->id),
                      (unsigned long long)number);
         return;

@@ -308,7 +308,7 @@ static void hold_for_state(struct gl_core *c, struct gl_step *unit)
 
 void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    struct gl_step *unit = gl_step_find(j, (uint32_t)ev->step_number);
+    struct gl_step *unit = gl_step_find(j, (uint32_t)ev->resolved.step_number);
     struct gl_json json;
     gl_str text;
 
@@ -316,14 +316,15 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
     if (unit == NULL || unit->mail == NULL || unit->mail->asked == 0) {
         return;
     }
-    if (unit->mail->asked != ev->number) {
+    if (unit->mail->asked != ev->resolved.number) {
         GL_MARK(c->trace, "agents.late_answer");
         if (!GL_PLANT(50)) { /* planted: it is taken all the same */
             return;
         }
     }
-    if (ev->code == GL_E_UNAVAILABLE) { /* it is still asked for: the job must not seem quiet */
-        gl_load_distrust(c, j);         /* read everything again when the store can be asked */
+    if (ev->resolved.code == GL_E_UNAVAILABLE) {
+        /* It is still asked for: the job must not seem quiet. */
+        gl_load_distrust(c, j); /* read everything again when the store can be asked */
         return;
     }
     unit->mail->asked = 0;
@@ -333,14 +334,16 @@ void gl_agents_on_resolved(struct gl_core *c, struct gl_job *j, const struct gl_
         GL_MARK(c->trace, "agents.read_too_late");
         return;
     }
-    if (ev->code == GL_E_DAMAGED && unit->mail->now != NULL) {
-        gl_unit_no_message(c, unit, ev->why);
+    if (ev->resolved.code == GL_E_DAMAGED && unit->mail->now != NULL) {
+        gl_unit_no_message(c, unit, ev->resolved.why);
         return;
     }
-    if (ev->code != 0 ||
-        gl_json_parse(&json, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
+    if (ev->resolved.code != 0 ||
+        gl_json_parse(&json, ev->resolved.facts, GL_RECORD_BYTES_MAX, c->out->arena, NULL) != 0) {
         if (unit->mail->now != NULL) {
-            gl_unit_fail(c, unit, ev->why.n > 0 ? ev->why : GL_S("its message cannot be read"));
+            gl_unit_fail(c, unit,
+                         ev->resolved.why.n > 0 ? ev->resolved.why
+                                                : GL_S("its message cannot be read"));
         } else {
             hold_for_state(c, unit);
         }

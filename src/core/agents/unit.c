@@ -237,16 +237,16 @@ void gl_unit_release(struct gl_core *c, struct gl_step *st)
     gl_slots_return(c, st);
 }
 
-static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
 {
     struct gl_turn_end t = {.unit = st, .agent = agent_of(st), .step = step_of(c, st)};
     struct gl_letter *l = st->mail->now;
     gl_str why = {0};
 
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
-        log_completed(c, st, ev->exit_code);
+        log_completed(c, st, how->exit_code);
     }
-    if (!gl_apply_output(c, &t, ev, &why)) {
+    if (!gl_apply_output(c, &t, how, &why)) {
         gl_unit_fail(c, st, why);
         return;
     }
@@ -256,8 +256,8 @@ static void succeed(struct gl_core *c, struct gl_step *st, const struct gl_event
 }
 
 /* May it help to try once more at once? */
-static bool is_worth_it(struct gl_core *c, const struct gl_step *st, const struct gl_event *ev,
-                        gl_str why)
+static bool is_worth_it(struct gl_core *c, const struct gl_step *st,
+                        const struct gl_event_result *how, gl_str why)
 {
     const struct gl_agent_spec *a = agent_of(st);
     struct gl_worker_result r = {0};
@@ -266,19 +266,20 @@ static bool is_worth_it(struct gl_core *c, const struct gl_step *st, const struc
         st->job->r.verdict != GL_VERDICT_NONE) {
         return false;
     }
-    if (ev != NULL) {
-        (void)gl_worker_result_read(ev->output, c->out->arena, &r, NULL); /* none: no texts */
+    if (how != NULL) {
+        (void)gl_worker_result_read(how->output, c->out->arena, &r, NULL); /* none: no texts */
     }
     return gl_worker_is_transient(why, r.stdout_text, r.stderr_text);
 }
 
 /* Once more, at once or nearly: the same lease, the same message. A job that is held keeps nothing
  * from others, as with an attempt that is stopped by a pause. */
-static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+static bool try_again(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
+                      gl_str why)
 {
     gl_ms wait = agent_of(st)->try_backoff_ms;
 
-    if (!is_worth_it(c, st, ev, why)) {
+    if (!is_worth_it(c, st, how, why)) {
         return false;
     }
     for (uint32_t i = 0; i < st->r.tries && wait < 3600000; i++) {
@@ -338,7 +339,8 @@ static bool fall_back(struct gl_core *c, struct gl_step *st, gl_str why)
     return true;
 }
 
-void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
+                     gl_str why)
 {
     struct gl_step *step = step_of(c, st);
 
@@ -347,7 +349,7 @@ void gl_unit_give_up(struct gl_core *c, struct gl_step *st, const struct gl_even
         gl_unit_ack(c, st);
     } else if (is_stale(c, st)) {
         stale(c, st);
-    } else if (try_again(c, st, ev, why) || fall_back(c, st, why)) {
+    } else if (try_again(c, st, how, why) || fall_back(c, st, why)) {
         return;
     } else if (step != NULL) {
         gl_unit_ack(c, st);
@@ -406,29 +408,30 @@ void gl_unit_no_message(struct gl_core *c, struct gl_step *st, gl_str why)
     }
 }
 
-void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event *ev, gl_str why)
+void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how,
+                       gl_str why)
 {
     if (st->mail == NULL || st->mail->now == NULL) { /* records that contradict each other */
         gl_ledger_move(c, st, GL_STEP_WAITING);
         return;
     }
-    if (ev->end == GL_EXEC_NOT_EXECUTED && !is_stale(c, st) &&
+    if (how->end == GL_EXEC_NOT_EXECUTED && !is_stale(c, st) &&
         st->job->r.verdict == GL_VERDICT_NONE) {
-        if (ev->exit_code == GL_E_DAMAGED) {
+        if (how->exit_code == GL_E_DAMAGED) {
             gl_unit_no_files(c, st, why);
             return;
         }
-        if (ev->exit_code == GL_E_UNAVAILABLE) { /* its files are brought again */
+        if (how->exit_code == GL_E_UNAVAILABLE) { /* its files are brought again */
             again(c, st, why);
             return;
         }
     }
-    bool is_good = ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0;
+    bool is_good = how->end == GL_EXEC_EXITED && how->exit_code == 0 && how->error.n == 0;
 
-    why = ev->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out")
-          : is_good                  ? why
-                                     : gl_failure_text(c, st, ev, why);
-    if (is_good || is_stale(c, st) || !is_worth_it(c, st, ev, why)) {
+    why = how->end == GL_EXEC_TIMEOUT ? GL_S("host local command timed out")
+          : is_good                   ? why
+                                      : gl_failure_text(c, st, how, why);
+    if (is_good || is_stale(c, st) || !is_worth_it(c, st, how, why)) {
         gl_unit_release(c, st);
     }
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
@@ -439,24 +442,24 @@ void gl_unit_on_result(struct gl_core *c, struct gl_step *st, const struct gl_ev
     } else if (is_stale(c, st)) {
         stale(c, st);
     } else if (is_good) {
-        succeed(c, st, ev);
+        succeed(c, st, how);
     } else {
-        gl_unit_give_up(c, st, ev, why);
+        gl_unit_give_up(c, st, how, why);
     }
 }
 
 void gl_unit_done(struct gl_core *c, struct gl_step *st, gl_str output)
 {
-    struct gl_event ev = {.end = GL_EXEC_EXITED, .output = output};
+    struct gl_event_result how = {.end = GL_EXEC_EXITED, .output = output};
     struct gl_worker_result r = {.stdout_text = output.n > 0 ? output : GL_S("{}")};
     struct gl_buf buf = {0};
 
     if (agent_of(st)->kind == GL_AGENT_EXECUTOR) {
         gl_worker_result_write(&r, &buf);
-        ev.output = gl_str_dup(c->out->arena, gl_buf_view(&buf));
+        how.output = gl_str_dup(c->out->arena, gl_buf_view(&buf));
         gl_buf_done(&buf);
     }
-    gl_unit_on_result(c, st, &ev, (gl_str){0});
+    gl_unit_on_result(c, st, &how, (gl_str){0});
 }
 
 /* ---- signs of life ---- */

@@ -67,7 +67,7 @@ static void lead(struct gl_core *c)
 
 static void on_stood(struct gl_core *c, const struct gl_event *ev)
 {
-    if (ev->code == 0) { /* one whose outcome is unknown shows itself with the next look */
+    if (ev->answer.code == 0) { /* one whose outcome is unknown shows itself with the next look */
         lead(c);
         GL_TRACE(c->trace, NODE, .what = "leads");
         gl_component_say(c, GL_S("leads: retention is this node's business now"));
@@ -76,9 +76,9 @@ static void on_stood(struct gl_core *c, const struct gl_event *ev)
 
 static void on_read(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_record *lease = ev->records.items;
+    const struct gl_event_record *lease = ev->answer.records.items;
 
-    if (ev->code != 0 || ev->records.n == 0) {
+    if (ev->answer.code != 0 || ev->answer.records.n == 0) {
         return;
     }
     if (lease->rev > 0 && gl_str_eq(lease->owner, c->session)) {
@@ -93,7 +93,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     bool has_stood = c->leader.is_standing;
 
-    if (ev->number != c->leader.call) {
+    if (ev->answer.number != c->leader.call) {
         return;
     }
     c->leader.call = 0;

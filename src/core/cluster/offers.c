@@ -136,14 +136,14 @@ gl_str gl_offers_needs(struct gl_arena *a, const struct gl_flow *flow)
 /* ---- what others offer ---- */
 
 /* A node that starts nothing for others offers them nothing. */
-static bool is_offering(const struct gl_core *c, const struct gl_event_session *s)
+static bool is_offering(const struct gl_core *c, const struct gl_event_peer *s)
 {
     return gl_session_in_scope(c, s->stack, s->env_scope) &&
            (gl_str_is(s->state, "ready") || gl_str_is(s->state, "starting") ||
             gl_str_is(s->state, GL_STATE_NO_ROOM));
 }
 
-static gl_str set_of(struct gl_arena *a, const struct gl_event_session *s)
+static gl_str set_of(struct gl_arena *a, const struct gl_event_peer *s)
 {
     const struct gl_event_pool *pools = s->pools.items;
     struct gl_buf out = {0};
@@ -191,13 +191,13 @@ static void set_offers(struct gl_core *c, gl_str all)
 
 void gl_offers_on_listed(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_session *s = ev->sessions.items;
-    gl_str *sets = GL_NEW_ARRAY(c->out->arena, gl_str, ev->sessions.n + 1);
+    const struct gl_event_peer *s = ev->answer.sessions.items;
+    gl_str *sets = GL_NEW_ARRAY(c->out->arena, gl_str, ev->answer.sessions.n + 1);
     struct gl_buf all = {0};
     size_t n = 0;
 
     c->offers_unknown = false;
-    for (size_t i = 0; i < ev->sessions.n; i++) {
+    for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         if (!gl_peers_lives(c, s[i].id) || s[i].left_ms < 0) {
             continue;
         }

@@ -204,25 +204,25 @@ static void declare_next(struct gl_core *c)
 
 static void on_declared(struct gl_core *c, const struct gl_event *ev)
 {
-    struct gl_peer *p = gl_map_find(&c->peers.alive, ev->session);
+    struct gl_peer *p = gl_map_find(&c->peers.alive, ev->answer.session);
 
     if (p != NULL) {
         p->is_over = false;
     }
-    if (ev->code == 0 && ev->is_dead) {
+    if (ev->answer.code == 0 && ev->answer.is_dead) {
         GL_TRACE(c->trace, NODE, .what = "declared dead");
         gl_component_say(c, gl_str_fmt(c->out->arena,
                                        "declared session %.*s dead: its time is over by the "
                                        "store's clock",
-                                       GL_STR_ARG(ev->session)));
-        gl_peers_note_dead(c, ev->session);
+                                       GL_STR_ARG(ev->answer.session)));
+        gl_peers_note_dead(c, ev->answer.session);
     }
     declare_next(c);
 }
 
 /* ---- who lives, and has room ---- */
 
-static void look_at(struct gl_core *c, const struct gl_event_session *s, size_t *over_n)
+static void look_at(struct gl_core *c, const struct gl_event_peer *s, size_t *over_n)
 {
     struct gl_peer *p;
 
@@ -242,10 +242,10 @@ static void look_at(struct gl_core *c, const struct gl_event_session *s, size_t 
 /* When to list them again: soon after the next deadline. */
 static gl_ms next_look(const struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_session *all = ev->sessions.items;
+    const struct gl_event_peer *all = ev->answer.sessions.items;
     gl_ms next = c->renewal.ttl_ms / 3;
 
-    for (size_t i = 0; i < ev->sessions.n; i++) {
+    for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         bool is_next = !all[i].dead && all[i].left_ms >= 0 && all[i].left_ms + LATE_MS < next &&
                        !gl_str_eq(all[i].id, c->session);
 
@@ -256,17 +256,17 @@ static gl_ms next_look(const struct gl_core *c, const struct gl_event *ev)
 
 static void on_listed(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_session *all = ev->sessions.items;
+    const struct gl_event_peer *all = ev->answer.sessions.items;
     struct gl_peers_state *p = &c->peers;
     size_t over_n = 0;
 
-    if (ev->code != 0) {
+    if (ev->answer.code != 0) {
         p->due = c->now + c->renewal.ttl_ms / 3;
         return;
     }
     forget_all(c, &p->alive);
     p->listed_n = p->asked_n;
-    for (size_t i = 0; i < ev->sessions.n; i++) {
+    for (size_t i = 0; i < ev->answer.sessions.n; i++) {
         if (!gl_str_eq(all[i].id, c->session)) {
             look_at(c, &all[i], &over_n);
         }
@@ -298,7 +298,7 @@ static void on_time(struct gl_core *c)
 
 static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
-    if (ev->number != c->peers.call) {
+    if (ev->answer.number != c->peers.call) {
         return;
     }
     c->peers.call = 0;

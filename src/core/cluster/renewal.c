@@ -34,7 +34,7 @@ static void is_good(struct gl_core *c)
 void gl_renewal_begin(struct gl_core *c, const struct gl_event *ev)
 {
     if (gl_components_are_on(c)) {
-        c->renewal.sent_at = ev->sent_at;
+        c->renewal.sent_at = ev->session.sent_at;
         is_good(c);
     }
 }
@@ -94,16 +94,16 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_renewal_state *r = &c->renewal;
 
-    if (ev->number != r->call) {
+    if (ev->answer.number != r->call) {
         return;
     }
     r->call = 0;
     if (!gl_components_are_on(c)) {
         return;
     }
-    if (ev->code == GL_E_GONE) {
-        lose(c, ev->why);
-    } else if (ev->code != 0) {
+    if (ev->answer.code == GL_E_GONE) {
+        lose(c, ev->answer.why);
+    } else if (ev->answer.code != 0) {
         r->due = c->now + (r->ttl_ms / 6 < RETRY_MS ? r->ttl_ms / 6 : RETRY_MS);
         r->steady_since = INT64_MAX;
     } else {

@@ -116,7 +116,7 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_room_state *r = &c->room;
 
-    if (ev->number != r->call) {
+    if (ev->answer.number != r->call) {
         return;
     }
     r->call = 0;
@@ -126,9 +126,9 @@ static void on_answer(struct gl_core *c, const struct gl_event *ev)
     r->due = c->now + (r->quiet_ms > 0 ? r->quiet_ms : QUIET_MS_MIN); /* or never, see below */
     r->is_doubted = false;
     if (r->is_removing) {
-        on_removed(c, ev->code);
+        on_removed(c, ev->answer.code);
     } else {
-        on_kept(c, ev->code);
+        on_kept(c, ev->answer.code);
     }
 }
 

@@ -26,11 +26,11 @@ bool gl_session_in_scope(const struct gl_core *c, gl_str stack, gl_str env_scope
 
 void gl_session_on_open(struct gl_core *c, const struct gl_event *ev)
 {
-    GL_ASSERT(ev->session.n > 0);
+    GL_ASSERT(ev->session.session.n > 0);
     /* A node that loses its session ends; it does not get a second one. */
     GL_ASSERT(c->session.n == 0);
-    gl_core_set(c, &c->session, ev->session);
-    GL_TRACE(c->trace, NODE, .number = (int64_t)ev->number, .what = "session");
+    gl_core_set(c, &c->session, ev->session.session);
+    GL_TRACE(c->trace, NODE, .number = (int64_t)ev->session.number, .what = "session");
     gl_renewal_begin(c, ev);
     gl_sweep_begin(c);
 }

@@ -17,7 +17,7 @@ enum {
 };
 
 /* Slots that nodes of our scope have free in this pool. */
-static uint64_t free_of(const struct gl_core *c, const struct gl_event_session *s, gl_str pool)
+static uint64_t free_of(const struct gl_core *c, const struct gl_event_peer *s, gl_str pool)
 {
     const struct gl_event_pool *all = s->pools.items;
     uint64_t n = 0;
@@ -34,12 +34,12 @@ static uint64_t free_of(const struct gl_core *c, const struct gl_event_session *
 
 void gl_spread_on_listed(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_session *all = ev->sessions.items;
+    const struct gl_event_peer *all = ev->answer.sessions.items;
 
     for (size_t i = 0; i < c->pools_n; i++) {
         uint64_t n = 0;
 
-        for (size_t k = 0; k < ev->sessions.n; k++) {
+        for (size_t k = 0; k < ev->answer.sessions.n; k++) {
             if (gl_peers_lives(c, all[k].id) && all[k].left_ms >= 0 &&
                 gl_str_is(all[k].state, "ready")) {
                 n += free_of(c, &all[k], c->pools[i].name);

@@ -12,13 +12,13 @@
 
 static gl_str who_and_why(struct gl_core *c, const struct gl_event *ev, const char *what)
 {
-    gl_str who = ev->who.n > 0 ? ev->who : GL_S("someone");
+    gl_str who = ev->command.who.n > 0 ? ev->command.who : GL_S("someone");
 
-    if (ev->reason.n == 0) {
+    if (ev->command.reason.n == 0) {
         return gl_str_fmt(c->out->arena, "%s by %.*s", what, GL_STR_ARG(who));
     }
     return gl_str_fmt(c->out->arena, "%s by %.*s: %.*s", what, GL_STR_ARG(who),
-                      GL_STR_ARG(ev->reason));
+                      GL_STR_ARG(ev->command.reason));
 }
 
 /* Steps in every state have to know that the job's state has changed: queues and timers follow. */
@@ -43,7 +43,7 @@ static void pause_steps(struct gl_core *c, struct gl_job *j)
 static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     if (j->r.status == GL_JOB_CANCELLING || j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -57,7 +57,7 @@ static void on_pause(struct gl_core *c, struct gl_job *j, const struct gl_event 
         gl_txn_log(c, j, NULL, "job_pausing", j->r.reason, (gl_str){0});
         pause_steps(c, j);
     }
-    gl_txn_reply(c, j, ev->request, 0, NULL);
+    gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
 
 static void queue_again(struct gl_core *c, struct gl_step *st)
@@ -96,7 +96,7 @@ static void go_on(struct gl_core *c, struct gl_job *j, gl_str why)
 static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     if (j->r.status == GL_JOB_CANCELLING) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is being cancelled",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is being cancelled",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -104,13 +104,13 @@ static void on_resume(struct gl_core *c, struct gl_job *j, const struct gl_event
         (j->r.status == GL_JOB_PAUSING || j->r.status == GL_JOB_PAUSED)) {
         go_on(c, j, who_and_why(c, ev, "resumed"));
     }
-    gl_txn_reply(c, j, ev->request, 0, NULL);
+    gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
 
 static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     if (j->r.verdict == GL_VERDICT_FAILED) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is failing already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is failing already",
                      GL_STR_ARG(j->id));
         return;
     }
@@ -120,7 +120,7 @@ static void on_cancel(struct gl_core *c, struct gl_job *j, const struct gl_event
         gl_ledger_sentence(c, j, GL_VERDICT_CANCELLED, who_and_why(c, ev, "cancelled"));
         gl_txn_log(c, j, NULL, "job_cancelling", j->r.reason, (gl_str){0});
     }
-    gl_txn_reply(c, j, ev->request, 0, NULL);
+    gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
 
 static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
@@ -129,11 +129,12 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
     gl_str why = who_and_why(c, ev, "decided");
     bool approves = st->r.blocked_on == GL_BLOCK_APPROVAL;
 
-    gl_core_set(c, &st->r.decision, ev->decision);
-    gl_core_set(c, &st->r.decided_by, ev->who);
+    gl_core_set(c, &st->r.decision, ev->command.decision);
+    gl_core_set(c, &st->r.decided_by, ev->command.who);
     st->r.decided_at = c->now;
-    gl_txn_log(c, j, st, "human_input_received", why,
-               gl_str_fmt(c->out->arena, "\"decision\":\"%.*s\"", GL_STR_ARG(ev->decision)));
+    gl_txn_log(
+        c, j, st, "human_input_received", why,
+        gl_str_fmt(c->out->arena, "\"decision\":\"%.*s\"", GL_STR_ARG(ev->command.decision)));
     if (j->r.status == GL_JOB_PAUSED && j->r.hold == GL_HOLD_REVIEW) {
         go_on(c, j, why);
     } else if (gl_step_is_unit(st) && st->mail != NULL && st->mail->now != NULL) {
@@ -144,13 +145,13 @@ static void decide(struct gl_core *c, struct gl_step *st, const struct gl_event 
         }
     }
     if (approves) {
-        gl_gate_decide(c, st, ev->decision, why, ev->output);
-    } else if (gl_str_is(ev->decision, "rerun") && gl_safety_rest(c, st) > 0) {
+        gl_gate_decide(c, st, ev->command.decision, why, ev->command.output);
+    } else if (gl_str_is(ev->command.decision, "rerun") && gl_safety_rest(c, st) > 0) {
         gl_ledger_wait(c, st, gl_safety_rest(c, st), why);
-    } else if (gl_str_is(ev->decision, "rerun")) {
+    } else if (gl_str_is(ev->command.decision, "rerun")) {
         gl_ledger_again(c, st, why);
-    } else if (gl_str_is(ev->decision, "done")) {
-        gl_ledger_succeed(c, st, ev->output);
+    } else if (gl_str_is(ev->command.decision, "done")) {
+        gl_ledger_succeed(c, st, ev->command.output);
     } else {
         gl_ledger_fail(c, st, why, false);
     }
@@ -168,26 +169,26 @@ static void on_respond(struct gl_core *c, struct gl_job *j, const struct gl_even
 {
     uint32_t of;
     int32_t item;
-    bool exists = gl_step_split_id(j->spec->flow, ev->step, &of, &item);
-    struct gl_step *st = exists ? gl_step_by_id(j, ev->step) : NULL;
+    bool exists = gl_step_split_id(j->spec->flow, ev->command.step, &of, &item);
+    struct gl_step *st = exists ? gl_step_by_id(j, ev->command.step) : NULL;
 
     if (!exists) {
-        gl_txn_reply(c, j, ev->request, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'",
-                     GL_STR_ARG(j->id), GL_STR_ARG(ev->step));
+        gl_txn_reply(c, j, ev->command.request, GL_R_NO_SUCH_STEP, "job %.*s has no step '%.*s'",
+                     GL_STR_ARG(j->id), GL_STR_ARG(ev->command.step));
     } else if (st == NULL || !gl_step_asks_a_person(&st->r)) {
-        gl_txn_reply(c, j, ev->request, GL_R_STEP_DECIDED,
-                     "step '%.*s' does not wait for a decision", GL_STR_ARG(ev->step));
-    } else if (!is_decision(st, ev->decision)) {
-        gl_txn_reply(c, j, ev->request, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
-                     GL_STR_ARG(st->r.blocked_on == GL_BLOCK_APPROVAL
-                                    ? st->r.choices
-                                    : GL_S("rerun, done, failed")));
+        gl_txn_reply(c, j, ev->command.request, GL_R_STEP_DECIDED,
+                     "step '%.*s' does not wait for a decision", GL_STR_ARG(ev->command.step));
+    } else if (!is_decision(st, ev->command.decision)) {
+        gl_txn_reply(
+            c, j, ev->command.request, GL_R_DECISION_INVALID, "the decision must be one of: %.*s",
+            GL_STR_ARG(st->r.blocked_on == GL_BLOCK_APPROVAL ? st->r.choices
+                                                             : GL_S("rerun, done, failed")));
     } else if (j->r.verdict != GL_VERDICT_NONE && !gl_safety_holds_job(j, st)) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
     } else {
         decide(c, st, ev);
-        gl_txn_reply(c, j, ev->request, 0, NULL);
+        gl_txn_reply(c, j, ev->command.request, 0, NULL);
     }
 }
 
@@ -198,11 +199,12 @@ static void consume(struct gl_core *c, struct gl_job *j, const struct gl_event *
     if (GL_PLANT(28)) {
         return; /* planted: it stays, and is done as often as it is found */
     }
-    (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->inbox);
-    (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->inbox);
+    (void)gl_txn_demand(c, j, GL_GUARD_PRESENT, GL_S("inbox"), ev->command.inbox);
+    (void)gl_txn_write(c, j, GL_WRITE_DELETE, GL_S("inbox"), ev->command.inbox);
     gl_txn_write(c, j, GL_WRITE_UNINDEX,
-                 gl_job_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope), ev->inbox)
-        ->score = ev->sent_at;
+                 gl_job_index(c->out->arena, "inbox", j->r.stack, j->r.env_scope),
+                 ev->command.inbox)
+        ->score = ev->command.sent_at;
 }
 
 void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
@@ -212,11 +214,11 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
     if (!gl_load_ready(c, ev, &j)) {
         return;
     }
-    if (ev->inbox.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
+    if (ev->command.inbox.n > 0 && !gl_job_status_is_terminal(j->r.status)) {
         consume(c, j, ev);
     }
-    if (j->is_damaged && ev->verb != GL_CMD_CANCEL) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_DAMAGED,
+    if (j->is_damaged && ev->command.verb != GL_CMD_CANCEL) {
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_DAMAGED,
                      "%.*s; cancel the job, or mend that record and resume it",
                      GL_STR_ARG(gl_job_is_held_damaged(&j->r)
                                     ? j->r.reason
@@ -225,11 +227,11 @@ void gl_command_on_request(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (gl_job_status_is_terminal(j->r.status)) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDED, "job %.*s has ended: it is %s",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDED, "job %.*s has ended: it is %s",
                      GL_STR_ARG(j->id), gl_job_status_words[j->r.status]);
         return;
     }
-    switch ((enum gl_command)ev->verb) {
+    switch ((enum gl_command)ev->command.verb) {
     case GL_CMD_PAUSE:
         on_pause(c, j, ev);
         break;

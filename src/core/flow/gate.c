@@ -424,7 +424,7 @@ static void with_facts(struct gl_core *c, struct gl_step *st, const struct gl_ev
     struct gl_json facts;
     struct gl_why why = {0};
     bool queue = false;
-    int rc = gl_json_parse(&facts, ev->facts, GL_RECORD_BYTES_MAX, c->out->arena, &why);
+    int rc = gl_json_parse(&facts, ev->resolved.facts, GL_RECORD_BYTES_MAX, c->out->arena, &why);
 
     if (rc == 0 && may_be_reused(st)) {
         gl_jnode earlier = gl_json_get(&facts, gl_json_root(&facts), "earlier");
@@ -455,7 +455,7 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
     struct gl_step *st =
-        j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, ev->step_number) : NULL;
+        j != NULL && j->memory == GL_MEM_HOT ? gl_step_at(j, ev->resolved.step_number) : NULL;
 
     if (st != NULL && gl_step_is_unit(st)) {
         gl_agents_on_resolved(c, j, ev);
@@ -470,7 +470,7 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     if (j->r.verdict != GL_VERDICT_NONE) {
         return; /* winding down finds it */
     }
-    if (ev->code == GL_E_UNAVAILABLE) {
+    if (ev->resolved.code == GL_E_UNAVAILABLE) {
         GL_MARK(c->trace, "gate.facts_were_away");
         st->resolving = true; /* until the timer puts it back */
         st->probe_at = c->now + ASK_AGAIN_MS;
@@ -478,8 +478,8 @@ void gl_gate_on_resolved(struct gl_core *c, const struct gl_event *ev)
     } else if (j->r.status != GL_JOB_RUNNING) {
         GL_MARK(c->trace, "gate.paused_meanwhile");
         gl_list_push(&j->ready, &st->work); /* paused: asked again when it is resumed */
-    } else if (ev->code != 0) {
-        gl_ledger_fail(c, st, ev->why, false);
+    } else if (ev->resolved.code != 0) {
+        gl_ledger_fail(c, st, ev->resolved.why, false);
     } else {
         with_facts(c, st, ev);
     }

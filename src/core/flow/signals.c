@@ -84,14 +84,14 @@ static void keep_for_later(struct gl_core *c, struct gl_job *j, const struct gl_
     gl_jw_init(&w, &value);
     gl_jw_object(&w);
     gl_jw_key(&w, "name");
-    gl_jw_str(&w, ev->step);
+    gl_jw_str(&w, ev->command.step);
     gl_jw_key(&w, "data");
-    gl_jw_raw(&w, ev->output.n > 0 ? ev->output : GL_S("null"));
+    gl_jw_raw(&w, ev->command.output.n > 0 ? ev->command.output : GL_S("null"));
     gl_jw_end(&w);
     gl_txn_write(c, j, GL_WRITE_PUT, GL_S("signal"), id)->value =
         gl_str_dup(c->out->arena, gl_buf_view(&value));
     gl_buf_done(&value);
-    (void)keep(c, j, id, ev->step, ev->output);
+    (void)keep(c, j, id, ev->command.step, ev->command.output);
 }
 
 /* A slip of the pen must not be kept for a step that does not exist. */
@@ -115,33 +115,33 @@ static void refuse_unknown(struct gl_core *c, struct gl_job *j, const struct gl_
                            const struct gl_near *near)
 {
     if (near->best.n > 0) {
-        gl_txn_reply(c, j, ev->request, GL_R_SIGNAL_UNWANTED,
+        gl_txn_reply(c, j, ev->command.request, GL_R_SIGNAL_UNWANTED,
                      "no step of job %.*s waits for a signal '%.*s'; did you mean '%.*s'?",
-                     GL_STR_ARG(j->id), GL_STR_ARG(ev->step), GL_STR_ARG(near->best));
+                     GL_STR_ARG(j->id), GL_STR_ARG(ev->command.step), GL_STR_ARG(near->best));
     } else {
-        gl_txn_reply(c, j, ev->request, GL_R_SIGNAL_UNWANTED,
+        gl_txn_reply(c, j, ev->command.request, GL_R_SIGNAL_UNWANTED,
                      "no step of job %.*s waits for a signal '%.*s'", GL_STR_ARG(j->id),
-                     GL_STR_ARG(ev->step));
+                     GL_STR_ARG(ev->command.step));
     }
 }
 
 void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    struct gl_step *st = find_waiting(j, ev->step);
-    gl_str who = ev->who.n > 0 ? ev->who : GL_S("someone");
+    struct gl_step *st = find_waiting(j, ev->command.step);
+    gl_str who = ev->command.who.n > 0 ? ev->command.who : GL_S("someone");
     struct gl_near near;
 
     if (j->r.verdict != GL_VERDICT_NONE) {
-        gl_txn_reply(c, j, ev->request, GL_R_JOB_ENDING, "job %.*s is ending already",
+        gl_txn_reply(c, j, ev->command.request, GL_R_JOB_ENDING, "job %.*s is ending already",
                      GL_STR_ARG(j->id));
         return;
     }
-    if (st == NULL && !is_known(j->spec->flow, ev->step, &near)) {
+    if (st == NULL && !is_known(j->spec->flow, ev->command.step, &near)) {
         refuse_unknown(c, j, ev, &near);
         return;
     }
     if (st == NULL && j->signals_n >= GL_SIGNALS_MAX) {
-        gl_txn_reply(c, j, ev->request, GL_R_SIGNALS_WAITING,
+        gl_txn_reply(c, j, ev->command.request, GL_R_SIGNALS_WAITING,
                      "%d signals wait already that no step of job %.*s has asked for",
                      GL_SIGNALS_MAX, GL_STR_ARG(j->id));
         return;
@@ -149,13 +149,13 @@ void gl_signals_on_command(struct gl_core *c, struct gl_job *j, const struct gl_
     j->r.signals_n++;
     gl_txn_log(c, j, st, "signal_received",
                gl_str_fmt(c->out->arena, "sent by %.*s", GL_STR_ARG(who)),
-               gl_str_fmt(c->out->arena, "\"signal\":\"%.*s\"", GL_STR_ARG(ev->step)));
+               gl_str_fmt(c->out->arena, "\"signal\":\"%.*s\"", GL_STR_ARG(ev->command.step)));
     if (st != NULL) {
-        gl_ledger_succeed(c, st, ev->output);
+        gl_ledger_succeed(c, st, ev->command.output);
     } else {
         keep_for_later(c, j, ev);
     }
-    gl_txn_reply(c, j, ev->request, 0, NULL);
+    gl_txn_reply(c, j, ev->command.request, 0, NULL);
 }
 
 int gl_signals_restore(struct gl_core *c, struct gl_job *j, const struct gl_event_record *rec)

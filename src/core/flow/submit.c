@@ -65,15 +65,15 @@ static struct gl_job *create(struct gl_core *c, const struct gl_event *ev, struc
     j->spec = spec;
     spec->jobs++;
     gl_core_set(c, &j->r.job_id, ev->job);
-    gl_core_set(c, &j->r.run_id, ev->run_id.n > 0 ? ev->run_id : ev->job);
+    gl_core_set(c, &j->r.run_id, ev->submit.run_id.n > 0 ? ev->submit.run_id : ev->job);
     gl_core_set(c, &j->r.name, spec->flow->name);
     gl_core_set(c, &j->r.flow, spec->hash);
-    gl_core_set(c, &j->r.stack, ev->stack);
-    gl_core_set(c, &j->r.env_scope, ev->env_scope);
-    gl_core_set(c, &j->r.dedupe_key, ev->dedupe_key);
-    gl_core_set(c, &j->r.request_key, ev->request_key);
-    gl_core_set(c, &j->r.retry_of, ev->retry_of);
-    gl_core_set(c, &j->r.retry_from, ev->retry_from);
+    gl_core_set(c, &j->r.stack, ev->submit.stack);
+    gl_core_set(c, &j->r.env_scope, ev->submit.env_scope);
+    gl_core_set(c, &j->r.dedupe_key, ev->submit.dedupe_key);
+    gl_core_set(c, &j->r.request_key, ev->submit.request_key);
+    gl_core_set(c, &j->r.retry_of, ev->submit.retry_of);
+    gl_core_set(c, &j->r.retry_from, ev->submit.retry_from);
     gl_core_set(c, &j->owner, c->session);
     j->r.steps_n = (uint32_t)spec->flow->steps.n - gl_flow_agents_n(spec->flow);
     j->r.submitted_at = c->now;
@@ -97,26 +97,28 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(ev->job.n == GL_ULID_BYTES);
     GL_ASSERT(gl_job_find(c, ev->job) == NULL);
     if (c->session.n == 0 || c->stopping) {
-        gl_txn_refuse(c, ev->request, GL_R_NODE_BUSY, "this node takes no jobs at the moment");
+        gl_txn_refuse(c, ev->submit.request, GL_R_NODE_BUSY,
+                      "this node takes no jobs at the moment");
         return;
     }
     if (gl_map_count(&c->waits) >= GL_WAITING_MAX) {
-        gl_txn_refuse(c, ev->request, GL_R_STEPS_WAITING,
+        gl_txn_refuse(c, ev->submit.request, GL_R_STEPS_WAITING,
                       "%d steps wait for slots already: try again later", GL_WAITING_MAX);
         return;
     }
-    rc = gl_submit_spec(c, ev->flow_hash, ev->flow, &spec, &why);
+    rc = gl_submit_spec(c, ev->submit.flow_hash, ev->submit.flow, &spec, &why);
     if (rc != 0) {
-        gl_txn_refuse(c, ev->request, rc, "%s", why.text);
+        gl_txn_refuse(c, ev->submit.request, rc, "%s", why.text);
         return;
     }
     rc = gl_offers_may_submit(c, spec->flow, &why);
-    if (rc == 0 && gl_flow_inputs(spec->flow, ev->inputs, c->out->arena, &inputs, &why) != 0) {
+    if (rc == 0 &&
+        gl_flow_inputs(spec->flow, ev->submit.inputs, c->out->arena, &inputs, &why) != 0) {
         rc = GL_E_INVALID;
     }
     if (rc != 0) {
         gl_spec_unref(spec);
-        gl_txn_refuse(c, ev->request, rc, "%s", why.text);
+        gl_txn_refuse(c, ev->submit.request, rc, "%s", why.text);
         return;
     }
     c->counts.jobs_submitted++;
@@ -139,5 +141,5 @@ void gl_submit_on_request(struct gl_core *c, const struct gl_event *ev)
         GL_MARK(c->trace, "offers.submitted_for_another");
         gl_spread_give(c, j, GL_S("another node offers the pools that it needs"));
     }
-    gl_txn_reply(c, j, ev->request, 0, NULL);
+    gl_txn_reply(c, j, ev->submit.request, 0, NULL);
 }

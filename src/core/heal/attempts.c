@@ -67,19 +67,20 @@ static void attach(struct gl_core *c, struct gl_step *st)
 
 /* ---- how an attempt ended ---- */
 
-static gl_str describe(struct gl_core *c, const struct gl_event *ev)
+static gl_str describe(struct gl_core *c, const struct gl_event_result *how)
 {
     struct gl_arena *a = c->out->arena;
 
-    if (ev->error.n > 0) {
-        return (gl_str){.p = ev->error.p,
-                        .n = ev->error.n < GL_REASON_BYTES_MAX ? ev->error.n : GL_REASON_BYTES_MAX};
+    if (how->error.n > 0) {
+        return (gl_str){.p = how->error.p,
+                        .n = how->error.n < GL_REASON_BYTES_MAX ? how->error.n
+                                                                : GL_REASON_BYTES_MAX};
     }
-    switch ((enum gl_exec_end)ev->end) {
+    switch ((enum gl_exec_end)how->end) {
     case GL_EXEC_EXITED:
-        return gl_str_fmt(a, "exit code %lld", (long long)ev->exit_code);
+        return gl_str_fmt(a, "exit code %lld", (long long)how->exit_code);
     case GL_EXEC_SIGNALED:
-        return gl_str_fmt(a, "killed by signal %lld", (long long)ev->signal);
+        return gl_str_fmt(a, "killed by signal %lld", (long long)how->signal);
     case GL_EXEC_TIMEOUT:
         return GL_S("timed out");
     case GL_EXEC_STOPPED:
@@ -107,11 +108,12 @@ static bool may_retry(const struct gl_step *st, const char *kind)
     return on->n == 0;
 }
 
-static bool may_retry_end(struct gl_core *c, const struct gl_step *st, const struct gl_event *ev)
+static bool may_retry_end(struct gl_core *c, const struct gl_step *st,
+                          const struct gl_event_result *how)
 {
-    switch ((enum gl_exec_end)ev->end) {
+    switch ((enum gl_exec_end)how->end) {
     case GL_EXEC_EXITED:
-        return may_retry(st, gl_str_fmt(c->out->arena, "%lld", (long long)ev->exit_code).p);
+        return may_retry(st, gl_str_fmt(c->out->arena, "%lld", (long long)how->exit_code).p);
     case GL_EXEC_SIGNALED:
         return may_retry(st, "signal");
     case GL_EXEC_TIMEOUT:
@@ -170,19 +172,19 @@ static void stopped(struct gl_core *c, struct gl_step *st)
     cut_off(c, st, why, may_retry(st, "timeout"));
 }
 
-static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event *ev)
+static void failed(struct gl_core *c, struct gl_step *st, const struct gl_event_result *how)
 {
-    gl_str why = describe(c, ev);
-    bool again = st->r.stopping != GL_STOP_JOB_ENDS && may_retry_end(c, st, ev);
+    gl_str why = describe(c, how);
+    bool again = st->r.stopping != GL_STOP_JOB_ENDS && may_retry_end(c, st, how);
 
-    if (ev->end == GL_EXEC_STOPPED || ev->end == GL_EXEC_ORPHANED) {
+    if (how->end == GL_EXEC_STOPPED || how->end == GL_EXEC_ORPHANED) {
         stopped(c, st);
         return;
     }
-    if (ev->end == GL_EXEC_TIMEOUT) {
+    if (how->end == GL_EXEC_TIMEOUT) {
         gl_txn_log(c, st->job, st, "workflow_step_attempt_timed_out", why, (gl_str){0});
     }
-    if (ev->end == GL_EXEC_TIMEOUT || ev->end == GL_EXEC_SIGNALED) {
+    if (how->end == GL_EXEC_TIMEOUT || how->end == GL_EXEC_SIGNALED) {
         cut_off(c, st, why, again);
     } else {
         gl_ledger_fail(c, st, why, again);
@@ -210,48 +212,49 @@ static bool may_discard(struct gl_core *c, struct gl_job *j)
 }
 
 /* An attempt that was never executed, because its files were not there, is neither. */
-static void count_unit(struct gl_core *c, const struct gl_event *ev)
+static void count_unit(struct gl_core *c, const struct gl_event_result *how)
 {
-    bool is_good = ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0;
-    bool has_run = ev->end != GL_EXEC_NOT_EXECUTED ||
-                   (ev->exit_code != GL_E_UNAVAILABLE && ev->exit_code != GL_E_DAMAGED);
+    bool is_good = how->end == GL_EXEC_EXITED && how->exit_code == 0 && how->error.n == 0;
+    bool has_run = how->end != GL_EXEC_NOT_EXECUTED ||
+                   (how->exit_code != GL_E_UNAVAILABLE && how->exit_code != GL_E_DAMAGED);
 
     c->counts.attempts_succeeded += is_good;
     c->counts.attempts_failed += !is_good && has_run;
 }
 
-static void on_result(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
+static void on_result(struct gl_core *c, struct gl_job *j, gl_str attempt,
+                      const struct gl_event_result *how)
 {
-    struct gl_step *st = current(j, ev->attempt);
+    struct gl_step *st = current(j, attempt);
 
     if (st == NULL) {
         GL_MARK(c->trace, "attempts.stale_result");
         if (may_discard(c, j)) {
-            acknowledge(c, j, ev->attempt);
+            acknowledge(c, j, attempt);
         }
         return;
     }
-    acknowledge(c, j, ev->attempt);
+    acknowledge(c, j, attempt);
     /* Once acknowledged, nobody but the store knows that it has run. */
     j->confirms |= c->shared && gl_step_spec_of(st)->safety == GL_SAFETY_UNSAFE;
-    st->r.exit_code = ev->end == GL_EXEC_SIGNALED       ? 128 + ev->signal
-                      : ev->end == GL_EXEC_NOT_EXECUTED ? 0
-                                                        : ev->exit_code;
+    st->r.exit_code = how->end == GL_EXEC_SIGNALED       ? 128 + how->signal
+                      : how->end == GL_EXEC_NOT_EXECUTED ? 0
+                                                         : how->exit_code;
     GL_TRACE(c->trace, EXEC, .job = j->id, .step = st->r.step_id, .token = j->token,
              .number = st->r.attempt_count, .what = "ended");
     gl_histogram_add(&c->counts.run, c->now - st->r.attempt_at);
-    if (gl_step_is_unit(st) && ev->end != GL_EXEC_STOPPED && ev->end != GL_EXEC_ORPHANED) {
-        count_unit(c, ev);
-        gl_unit_on_result(c, st, ev, describe(c, ev));
-    } else if (ev->end == GL_EXEC_NOT_EXECUTED && ev->exit_code == GL_E_UNAVAILABLE &&
+    if (gl_step_is_unit(st) && how->end != GL_EXEC_STOPPED && how->end != GL_EXEC_ORPHANED) {
+        count_unit(c, how);
+        gl_unit_on_result(c, st, how, describe(c, how));
+    } else if (how->end == GL_EXEC_NOT_EXECUTED && how->exit_code == GL_E_UNAVAILABLE &&
                st->r.stopping == GL_STOP_NONE) {
-        gl_ledger_again(c, st, describe(c, ev)); /* its files are brought again */
-    } else if (ev->end == GL_EXEC_EXITED && ev->exit_code == 0 && ev->error.n == 0) {
+        gl_ledger_again(c, st, describe(c, how)); /* its files are brought again */
+    } else if (how->end == GL_EXEC_EXITED && how->exit_code == 0 && how->error.n == 0) {
         c->counts.attempts_succeeded++;
-        gl_ledger_succeed(c, st, ev->output);
+        gl_ledger_succeed(c, st, how->output);
     } else {
         c->counts.attempts_failed++;
-        failed(c, st, ev);
+        failed(c, st, how);
     }
 }
 
@@ -260,10 +263,10 @@ void gl_attempts_on_ended(struct gl_core *c, const struct gl_event *ev)
     struct gl_job *j;
 
     if (c->session.n > 0 && gl_load_ready(c, ev, &j)) {
-        if (ev->token > j->token) {
-            gl_load_outbid(c, j, ev->token);
+        if (ev->ended.token > j->token) {
+            gl_load_outbid(c, j, ev->ended.token);
         } else {
-            on_result(c, j, ev);
+            on_result(c, j, ev->ended.attempt, &ev->ended.result);
         }
     }
 }
@@ -282,25 +285,27 @@ static gl_ms pause_of(gl_ms waited)
 void gl_attempts_on_started(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
-    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+    struct gl_step *st =
+        j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->started.attempt) : NULL;
 
-    if (st == NULL || st->starting != ev->number) {
+    if (st == NULL || st->starting != ev->started.number) {
         return; /* of an earlier start: the one that counts is still on its way */
     }
     st->starting = 0;
-    if (ev->code == GL_E_NOT_FOUND && gl_step_is_unit(st)) {
-        gl_unit_no_files(c, st, ev->why);
-    } else if (ev->code == GL_E_DAMAGED && gl_step_is_unit(st)) {
-        gl_unit_no_message(c, st, ev->why);
-    } else if (ev->code == GL_E_LIMIT || ev->code == GL_E_INVALID) { /* and never will be taken */
+    if (ev->started.code == GL_E_NOT_FOUND && gl_step_is_unit(st)) {
+        gl_unit_no_files(c, st, ev->started.why);
+    } else if (ev->started.code == GL_E_DAMAGED && gl_step_is_unit(st)) {
+        gl_unit_no_message(c, st, ev->started.why);
+    } else if (ev->started.code == GL_E_LIMIT ||
+               ev->started.code == GL_E_INVALID) { /* and never will be taken */
         st->r.exit_code = 0;
-        gl_ledger_fail(c, st, ev->why, false);
-    } else if (ev->code == GL_E_UNAVAILABLE && c->exec_up) {
+        gl_ledger_fail(c, st, ev->started.why, false);
+    } else if (ev->started.code == GL_E_UNAVAILABLE && c->exec_up) {
         /* A full disk, say. It stays so for a while: asking at once would be a busy loop. */
         GL_MARK(c->trace, "attempts.start_refused");
         st->probe_at = c->now + pause_of(c->now - st->r.attempt_at);
         gl_step_set_due(c, st);
-    } else if (ev->code != 0) {
+    } else if (ev->started.code != 0) {
         GL_MARK(c->trace, "attempts.start_unsure");
         attach(c, st);
     }
@@ -342,19 +347,20 @@ static void on_never(struct gl_core *c, struct gl_step *st)
 void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
-    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+    struct gl_step *st =
+        j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attached.attempt) : NULL;
 
-    if (st == NULL || j->token != ev->token || st->starting != 0) {
+    if (st == NULL || j->token != ev->attached.token || st->starting != 0) {
         return;
     }
-    if (ev->code == GL_E_STALE) { /* somebody with a higher token has been there */
+    if (ev->attached.code == GL_E_STALE) { /* somebody with a higher token has been there */
         gl_load_outbid(c, j, j->token);
         return;
     }
-    if (ev->code != 0) {
+    if (ev->attached.code != 0) {
         return; /* its timer asks again */
     }
-    switch ((enum gl_exec_state)ev->state) {
+    switch ((enum gl_exec_state)ev->attached.state) {
     case GL_EXEC_RUNNING:
         if (st->r.stopping != GL_STOP_NONE) {
             (void)gl_txn_attempt(c, st, GL_FX_STOP);
@@ -364,7 +370,7 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
         }
         break;
     case GL_EXEC_ENDED:
-        on_result(c, j, ev);
+        on_result(c, j, ev->attached.attempt, &ev->attached.result);
         break;
     case GL_EXEC_NEVER:
         on_never(c, st);
@@ -380,7 +386,8 @@ void gl_attempts_on_attached(struct gl_core *c, const struct gl_event *ev)
 void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
-    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+    struct gl_step *st =
+        j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->beacon.attempt) : NULL;
 
     if (st != NULL && gl_step_is_unit(st)) {
         gl_unit_on_beacon(c, st);
@@ -393,14 +400,14 @@ void gl_attempts_on_beacon(struct gl_core *c, const struct gl_event *ev)
 void gl_attempts_on_said(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
-    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->attempt) : NULL;
+    struct gl_step *st = j != NULL && j->memory == GL_MEM_HOT ? current(j, ev->said.attempt) : NULL;
 
     /* Who was adopted speaks under the token it was started with. */
     if (st != NULL && gl_step_is_unit(st) &&
-        (GL_PLANT(44) ? j->token == ev->token : ev->token <= j->token) &&
+        (GL_PLANT(44) ? j->token == ev->said.token : ev->said.token <= j->token) &&
         j->r.verdict == GL_VERDICT_NONE) {
         GL_MARK(c->trace, "attempts.said");
-        gl_unit_said(c, st, ev->why);
+        gl_unit_said(c, st, ev->said.why);
     }
 }
 
@@ -433,7 +440,7 @@ void gl_attempts_on_up(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j;
 
-    gl_core_set(c, &c->epoch, ev->epoch);
+    gl_core_set(c, &c->epoch, ev->exec_up.epoch);
     c->exec_up = true;
     GL_TRACE(c->trace, NODE, .what = "executor up");
     for (size_t i = 0; (j = gl_map_next(&c->jobs, &i)) != NULL;) {
@@ -472,13 +479,18 @@ void gl_attempts_list_soon(struct gl_core *c)
     }
 }
 
+const struct gl_event_info *gl_attempts_info(const struct gl_event *ev)
+{
+    return ev->type == GL_EV_LISTED && ev->listed.infos.n > 0 ? ev->listed.infos.items : NULL;
+}
+
 void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t token)
 {
-    const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
+    const struct gl_event_info *info = gl_attempts_info(ev);
     bool runs = info != NULL && info->state == GL_EXEC_RUNNING;
     struct gl_effect *e;
 
-    if (ev->type != GL_EV_ENDED && ev->type != GL_EV_LISTED) {
+    if (ev->type != GL_EV_ENDED && info == NULL) {
         return;
     }
     if (runs) {
@@ -488,7 +500,7 @@ void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t 
     e->grace_ms = c->shared ? 1 : 0; /* the owner counts on its being dead */
     e->context = gl_str_dup(c->out->arena, c->context);
     e->job = gl_str_dup(c->out->arena, ev->job);
-    e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->attempt);
+    e->attempt = gl_str_dup(c->out->arena, info != NULL ? info->attempt : ev->ended.attempt);
     e->token = token;
 }
 
@@ -526,7 +538,7 @@ static void see(struct gl_core *c, const struct gl_event *list, const struct gl_
                            .type = GL_EV_LISTED,
                            .context = info->context,
                            .job = info->job,
-                           .infos = {.items = (void *)info, .n = 1}};
+                           .listed = {.infos = {.items = (void *)info, .n = 1}}};
     struct gl_job *j;
 
     if (gl_str_eq(info->context, c->context) && gl_load_ready(c, &one, &j)) {
@@ -536,15 +548,15 @@ static void see(struct gl_core *c, const struct gl_event *list, const struct gl_
 
 void gl_attempts_on_listed(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_info *infos = ev->infos.items;
+    const struct gl_event_info *infos = ev->listed.infos.items;
 
     if (ev->job.n == 0) { /* the answer itself, not a part of it that was parked */
         c->listing = false;
-        if (ev->code != 0) {
+        if (ev->listed.code != 0) {
             gl_attempts_list_soon(c);
         }
     }
-    for (size_t i = 0; i < ev->infos.n && ev->code == 0; i++) {
+    for (size_t i = 0; i < ev->listed.infos.n && ev->listed.code == 0; i++) {
         see(c, ev, &infos[i]);
     }
 }

@@ -26,6 +26,8 @@ void gl_attempts_list(struct gl_core *c);
 /* Something the executor has could not be judged. On a shared store others rely on our ending soon
  * what is not ours any more. */
 void gl_attempts_list_soon(struct gl_core *c);
+/* The attempt that a part of LISTED is about; NULL: another kind. */
+const struct gl_event_info *gl_attempts_info(const struct gl_event *ev);
 /* Tell the executor to forget the attempt an event is about, or to end it. */
 void gl_attempts_discard(struct gl_core *c, const struct gl_event *ev, uint64_t token);
 

@@ -56,6 +56,12 @@ void gl_load_again(struct gl_core *c, struct gl_job *j)
     }
 }
 
+/* Who is to be answered; nobody, unless it is a command. */
+static uint64_t request_of(const struct gl_event *ev)
+{
+    return ev->type == GL_EV_COMMAND ? ev->command.request : 0;
+}
+
 static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
     struct gl_buf text = {0};
@@ -63,8 +69,8 @@ static void park(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
     int rc;
 
     if (j->parked_n >= GL_PARKED_MAX) {
-        gl_txn_refuse(c, ev->request, GL_R_TOO_MANY_REQUESTS, "too many requests wait for job %.*s",
-                      GL_STR_ARG(j->id));
+        gl_txn_refuse(c, request_of(ev), GL_R_TOO_MANY_REQUESTS,
+                      "too many requests wait for job %.*s", GL_STR_ARG(j->id));
         return; /* what the executor has to say it will say again */
     }
     p = gl_pool_alloc(&c->mem, sizeof(*p));
@@ -81,7 +87,8 @@ static bool is_released(struct gl_core *c, const struct gl_event *ev)
 {
     gl_str *id;
 
-    if (ev->type != GL_EV_COMMAND || (ev->verb != GL_CMD_RESUME && ev->verb != GL_CMD_CANCEL)) {
+    if (ev->type != GL_EV_COMMAND ||
+        (ev->command.verb != GL_CMD_RESUME && ev->command.verb != GL_CMD_CANCEL)) {
         return false;
     }
     id = gl_map_remove(&c->quarantined, ev->job);
@@ -104,12 +111,12 @@ bool gl_load_ready(struct gl_core *c, const struct gl_event *ev, struct gl_job *
     struct gl_job *j;
 
     if (ev->job.n != GL_ULID_BYTES) {
-        gl_txn_refuse(c, ev->request, GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
+        gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'",
                       GL_STR_ARG(ev->job));
         return false;
     }
     if (gl_core_is_quarantined(c, ev->job) && !is_released(c, ev)) {
-        gl_txn_refuse(c, ev->request, GL_R_JOB_QUARANTINED,
+        gl_txn_refuse(c, request_of(ev), GL_R_JOB_QUARANTINED,
                       "job %.*s is in quarantine: this node has crashed again and again while "
                       "handling it; resume or cancel it",
                       GL_STR_ARG(ev->job));
@@ -155,7 +162,9 @@ void gl_load_unpark(struct gl_core *c, struct gl_job *j,
 void gl_load_save_parked(const struct gl_job *j, struct gl_buf *out)
 {
     for (const struct gl_link *l = j->parked.next; l != &j->parked; l = l->next) {
-        gl_snapshot_put(out, "parked", &gl_event_schema, &GL_CONTAINER(l, struct parked, link)->ev);
+        const struct gl_event *ev = &GL_CONTAINER(l, struct parked, link)->ev;
+
+        gl_snapshot_put(out, "parked", gl_event_schema(ev->type), ev);
     }
 }
 
@@ -258,12 +267,12 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
     GL_ASSERT(j->inflight_n > 0);
     j->inflight_n--;
     c->inflight_n--;
-    GL_TRACE(c->trace, TX, .job = j->id, .number = (int64_t)ev->op,
-             .what = ev->code == 0 ? "committed" : gl_err_word((int)ev->code));
-    if (ev->guard.n > 0) {
-        gl_quotas_on_refused(c, ev->guard);
+    GL_TRACE(c->trace, TX, .job = j->id, .number = (int64_t)ev->done.op,
+             .what = ev->done.code == 0 ? "committed" : gl_err_word((int)ev->done.code));
+    if (ev->done.guard.n > 0) {
+        gl_quotas_on_refused(c, ev->done.guard);
     }
-    if (ev->code == 0) {
+    if (ev->done.code == 0) {
         j->is_created = true;
         if (j->memory == GL_MEM_HOT) {
             j->token_in_flight = false; /* the first transaction in flight carries it */
@@ -276,15 +285,15 @@ void gl_load_on_done(struct gl_core *c, const struct gl_event *ev)
         }
     } else if (j->memory == GL_MEM_HOT) {
         GL_MARK(c->trace, "load.commit_failed");
-        if (c->shared && !j->is_created && ev->code == GL_E_CONFLICT &&
-            ev->number == GL_TXN_FLOW_GUARD) {
+        if (c->shared && !j->is_created && ev->done.code == GL_E_CONFLICT &&
+            ev->done.number == GL_TXN_FLOW_GUARD) {
             j->spec->is_stored = false; /* whoever names it next brings it along */
         }
         gl_job_clear(c, j);
         j->memory = GL_MEM_FAILED;
     }
     if (j->memory == GL_MEM_FAILED && j->inflight_n == 0) {
-        failed_ones_are_through(c, j, ev->code == GL_E_UNAVAILABLE);
+        failed_ones_are_through(c, j, ev->done.code == GL_E_UNAVAILABLE);
     }
 }
 
@@ -296,14 +305,14 @@ static void refuse_parked(struct gl_core *c, struct gl_job *j, const struct gl_e
     if (ev->type == GL_EV_LISTED) {
         gl_attempts_list_soon(c);
     }
-    gl_txn_refuse(c, ev->request, GL_R_STORE_UNAVAILABLE, "the store is unavailable: try again");
+    gl_txn_refuse(c, request_of(ev), GL_R_STORE_UNAVAILABLE, "the store is unavailable: try again");
 }
 
 /* What the executor has of it is not wanted. */
 static void discard(struct gl_core *c, const struct gl_job *j, const struct gl_event *ev)
 {
-    const struct gl_event_info *info = ev->infos.n > 0 ? ev->infos.items : NULL;
-    uint64_t seen = info != NULL ? info->token : ev->token;
+    const struct gl_event_info *info = gl_attempts_info(ev);
+    uint64_t seen = info != NULL ? info->token : ev->type == GL_EV_ENDED ? ev->ended.token : 0;
 
     gl_attempts_discard(c, ev, seen > j->token ? seen : j->token);
 }
@@ -315,12 +324,12 @@ static void deny_parked(struct gl_core *c, struct gl_job *j, const struct gl_eve
     struct gl_effect *e;
 
     if (!c->shared) {
-        gl_txn_refuse(c, ev->request, GL_R_JOB_ELSEWHERE, "job %.*s is owned by another node",
+        gl_txn_refuse(c, request_of(ev), GL_R_JOB_ELSEWHERE, "job %.*s is owned by another node",
                       GL_STR_ARG(j->id));
-    } else if (ev->type == GL_EV_COMMAND && ev->request != 0) {
+    } else if (ev->type == GL_EV_COMMAND && ev->command.request != 0) {
         GL_MARK(c->trace, "load.forwarded");
         e = gl_effect_add(c->out, GL_FX_FORWARD, 0);
-        e->request = ev->request;
+        e->request = ev->command.request;
         e->context = gl_str_dup(c->out->arena, c->context);
         e->job = gl_str_dup(c->out->arena, j->id);
         e->stack = gl_str_dup(c->out->arena, j->r.stack);
@@ -342,7 +351,7 @@ static void leave_parked(struct gl_core *c, struct gl_job *j, const struct gl_ev
 
 static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    gl_txn_refuse(c, ev->request, GL_R_JOB_DAMAGED,
+    gl_txn_refuse(c, request_of(ev), GL_R_JOB_DAMAGED,
                   "the record of job %.*s, or of its flow, is damaged: " GL_JOB_DAMAGED_ADVICE,
                   GL_STR_ARG(j->id));
 }
@@ -350,7 +359,7 @@ static void damaged_parked(struct gl_core *c, struct gl_job *j, const struct gl_
 /* There is no such job: what the executor has of it is of no use to anybody. */
 static void absent_parked(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    gl_txn_refuse(c, ev->request, GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(j->id));
+    gl_txn_refuse(c, request_of(ev), GL_R_NO_SUCH_JOB, "there is no job '%.*s'", GL_STR_ARG(j->id));
     /* Whose token was the last, nobody knows any more. The job is gone for good, so no later owner
      * can be harmed by one above all others. */
     gl_attempts_discard(c, ev, INT64_MAX);
@@ -578,7 +587,7 @@ static bool is_another_nodes(const struct gl_core *c, const struct gl_event_reco
 static void hold_damaged(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                          const struct gl_event_record *bad)
 {
-    const struct gl_event_record *job = ev->records.items;
+    const struct gl_event_record *job = ev->loaded.records.items;
     bool is_readable, has_ended;
 
     gl_job_clear(c, j);
@@ -632,7 +641,7 @@ static bool is_left_behind(struct gl_core *c, const struct gl_event_record *job)
 /* Of one that is not ours, but nobody else's either: is what is left of it of no use any more? */
 static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    const struct gl_event_record *rec = ev->records.items;
+    const struct gl_event_record *rec = ev->loaded.records.items;
     bool ended;
 
     gl_job_clear(c, j);
@@ -644,28 +653,28 @@ static bool has_ended(struct gl_core *c, struct gl_job *j, const struct gl_event
 
 static bool may_be_ours(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_record *rec = ev->records.items;
+    const struct gl_event_record *rec = ev->loaded.records.items;
 
     if (gl_str_eq(rec->owner, c->session)) {
         return true;
     }
     return (is_left_behind(c, rec) || rec->owner.n == 0) &&
-           gl_session_in_scope(c, ev->stack, ev->env_scope);
+           gl_session_in_scope(c, ev->loaded.stack, ev->loaded.env_scope);
 }
 
 void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 {
     struct gl_job *j = gl_job_find(c, ev->job);
-    const struct gl_event_record *rec = ev->records.items, *bad;
+    const struct gl_event_record *rec = ev->loaded.records.items, *bad;
 
     if (j == NULL || j->memory != GL_MEM_LOADING) {
         return;
     }
-    if (ev->code != 0) {
-        load_failed(c, j, ev->code);
+    if (ev->loaded.code != 0) {
+        load_failed(c, j, ev->loaded.code);
         return;
     }
-    GL_ASSERT(ev->records.n > 0);
+    GL_ASSERT(ev->loaded.records.n > 0);
     if (rec->owner_dead) {
         gl_peers_note_dead(c, rec->owner);
     }
@@ -674,8 +683,8 @@ void gl_load_on_loaded(struct gl_core *c, const struct gl_event *ev)
 
         GL_MARK(c->trace, "load.owned_elsewhere");
         j->token = rec->token;
-        gl_core_set(c, &j->r.stack, ev->stack);
-        gl_core_set(c, &j->r.env_scope, ev->env_scope);
+        gl_core_set(c, &j->r.stack, ev->loaded.stack);
+        gl_core_set(c, &j->r.env_scope, ev->loaded.env_scope);
         gl_load_unpark(c, j, is_left ? leave_parked : deny_parked);
         drop(c, j);
         return;

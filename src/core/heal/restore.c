@@ -176,26 +176,26 @@ static int restore_step(struct gl_core *c, struct gl_job *j, const struct gl_eve
 
 int gl_restore_head(struct gl_core *c, struct gl_job *j, const struct gl_event *ev)
 {
-    const struct gl_event_record *recs = ev->records.items;
+    const struct gl_event_record *recs = ev->loaded.records.items;
 
-    return recs[0].damaged ? GL_E_DAMAGED : restore_record(c, j, &recs[0], ev->flow);
+    return recs[0].damaged ? GL_E_DAMAGED : restore_record(c, j, &recs[0], ev->loaded.flow);
 }
 
 int gl_restore_job(struct gl_core *c, struct gl_job *j, const struct gl_event *ev,
                    const struct gl_event_record **ret_bad)
 {
-    const struct gl_event_record *recs = ev->records.items;
+    const struct gl_event_record *recs = ev->loaded.records.items;
     int rc = gl_restore_head(c, j, ev);
 
     *ret_bad = &recs[0];
-    for (size_t i = 1; i < ev->records.n && rc == 0; i++) { /* the flow, before its steps */
+    for (size_t i = 1; i < ev->loaded.records.n && rc == 0; i++) { /* the flow, before its steps */
         if (gl_str_is(recs[i].kind, "patch")) {
             *ret_bad = &recs[i];
             rc = recs[i].damaged ? GL_E_DAMAGED : gl_grow_restore(c, j, &recs[i]);
             rc = rc == 0 && j->r.roots_spread > j->spec->flow->roots_n ? GL_E_DAMAGED : rc;
         }
     }
-    for (size_t i = 1; i < ev->records.n && rc == 0; i++) {
+    for (size_t i = 1; i < ev->loaded.records.n && rc == 0; i++) {
         *ret_bad = &recs[i];
         if (GL_PLANT(54) && recs[i].damaged) {
             continue; /* planted: as if it had never been there */

@@ -351,11 +351,12 @@ static void remember(struct gl_core *c, const struct gl_event_entry *e)
 
 void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_entry *entries = ev->entries.items;
+    const struct gl_event_entry *entries = ev->found.entries.items;
     size_t due_n = 0;
 
     c->sweep.asked = false;
-    if (ev->code != 0) { /* the store is away: begin again from the same place, a little later */
+    if (ev->found.code != 0) {
+        /* The store is away: begin again from the same place, a little later. */
         c->sweep.under_way = false;
         c->sweep.left = c->sweep.is_hunt;
         if (c->sweep.is_hunt) {
@@ -365,14 +366,14 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
         c->cold_due = c->now + 1000;
         return;
     }
-    while (due_n < ev->entries.n && entries[due_n].score <= c->now) {
+    while (due_n < ev->found.entries.n && entries[due_n].score <= c->now) {
         due_n++;
     }
     take_page(c, entries, due_n);
     if (due_n > 0) {
         remember(c, &entries[due_n - 1]);
     }
-    if (due_n < ev->entries.n) {
+    if (due_n < ev->found.entries.n) {
         gl_ms due = entries[due_n].score;
 
         if (is_anothers(c, &entries[due_n]) && due < c->now + FOREIGN_MS) {
@@ -387,10 +388,10 @@ void gl_sweep_on_found(struct gl_core *c, const struct gl_event *ev)
         return;
     }
     if (c->sweep.page_only || c->sweep.max == GL_WAKE_READY) {
-        if (c->sweep.page_only || !ev->more) {
-            page_ends(c, ev->more);
+        if (c->sweep.page_only || !ev->found.more) {
+            page_ends(c, ev->found.more);
         }
-    } else if (!ev->more) {
+    } else if (!ev->found.more) {
         sweep_ends(c);
     }
 }

@@ -561,9 +561,9 @@ gl_ms gl_quotas_next_due(const struct gl_core *c)
 
 void gl_quotas_on_rates(struct gl_core *c, const struct gl_event *ev)
 {
-    const struct gl_event_record *records = ev->records.items;
+    const struct gl_event_record *records = ev->rates.records.items;
 
-    for (size_t i = 0; i < ev->records.n; i++) {
+    for (size_t i = 0; i < ev->rates.records.n; i++) {
         struct gl_json json;
         int64_t next_at;
 
