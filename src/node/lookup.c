@@ -26,9 +26,7 @@ struct known {
 };
 
 struct gl_lookup {
-    struct gl_link link; /* in node->lookups */
-    struct gl_node *node;
-    struct gl_arena arena;
+    struct gl_chain chain;
     struct gl_lookup_wish wish;
     struct known *known;      /* and behind them the step itself, as the earlier job has it */
     uint32_t known_n, read_n; /* steps, and how many of them have been read */
@@ -37,36 +35,32 @@ struct gl_lookup {
     gl_str inputs;
     bool has_common; /* inputs and the earlier job's step have been read */
     struct gl_key keys[STEPS_PAGE + 2];
-    struct gl_listing listing;
-    struct gl_store_req req;
     size_t bytes;
     gl_lookup_done *done;
     void *owner;
 };
 
-static void lookup_free(struct gl_lookup *f)
-{
-    gl_list_remove(&f->link);
-    gl_spec_unref(f->wish.spec);
-    gl_arena_done(&f->arena);
-    gl_mem_free(f);
-}
-
-void gl_lookup_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->lookups)) != NULL;) {
-        lookup_free(GL_CONTAINER(l, struct gl_lookup, link));
-    }
-}
-
 static void finish(struct gl_lookup *f, int code, const char *why, gl_str json)
 {
-    struct gl_node *n = f->node;
-
     f->done(f->owner, &f->wish, code, why, json);
-    lookup_free(f);
-    gl_node_rearm(n);
+    gl_chain_end(&f->chain);
 }
+
+static void on_failed(void *chain, int code, const char *why)
+{
+    (void)code; /* whatever it was: it may be asked again */
+    finish(chain, GL_E_UNAVAILABLE, why, (gl_str){0});
+}
+
+static void on_end(void *chain)
+{
+    struct gl_lookup *f = chain;
+
+    gl_spec_unref(f->wish.spec);
+}
+
+static const struct gl_chain_kind lookups = {
+    .bytes = sizeof(struct gl_lookup), .failed = on_failed, .done = on_end};
 
 static struct known *past_of(const struct gl_lookup *f)
 {
@@ -185,7 +179,7 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    text = gl_str_dup(&f->arena, gl_buf_view(&out));
+    text = gl_str_dup(&f->chain.arena, gl_buf_view(&out));
     gl_buf_done(&out);
     return text;
 }
@@ -199,15 +193,15 @@ static int find_item(struct gl_lookup *f, gl_str facts, gl_str *ret, struct gl_w
     int rc;
 
     if (gl_ref_has(list)) {
-        rc = gl_json_parse(&j, facts, GL_RECORD_BYTES_MAX, &f->arena, why);
+        rc = gl_json_parse(&j, facts, GL_RECORD_BYTES_MAX, &f->chain.arena, why);
         if (rc == 0) {
-            rc = gl_ref_json(list, &j, &f->arena, &list, why);
+            rc = gl_ref_json(list, &j, &f->chain.arena, &list, why);
         }
         if (rc != 0) {
             return rc;
         }
     }
-    rc = gl_json_parse(&j, list, GL_RECORD_BYTES_MAX, &f->arena, why);
+    rc = gl_json_parse(&j, list, GL_RECORD_BYTES_MAX, &f->chain.arena, why);
     if (rc != 0) {
         return rc;
     }
@@ -242,17 +236,13 @@ static void conclude(struct gl_lookup *f)
 
 static void read_groups(struct gl_lookup *f);
 
-static bool answered(struct gl_lookup *f)
+/* False: something is damaged, and the lookup has ended. */
+static bool is_whole(struct gl_lookup *f, const struct gl_store_req *req)
 {
     struct gl_why why;
 
-    f->node->outstanding--;
-    if (f->req.status != 0) {
-        finish(f, GL_E_UNAVAILABLE, f->req.why.text, (gl_str){0});
-        return false;
-    }
-    for (size_t i = 0; i < f->req.records_n; i++) {
-        const struct gl_record *r = &f->req.records[i];
+    for (size_t i = 0; i < req->records_n; i++) {
+        const struct gl_record *r = &req->records[i];
 
         if (r->damaged) {
             (void)gl_why(&why, GL_E_DAMAGED, "the record %.*s/%.*s is damaged", GL_STR_ARG(r->kind),
@@ -268,14 +258,14 @@ static gl_str raw_of(struct gl_lookup *f, const struct gl_json *j, const char *n
 {
     gl_jnode v = gl_json_get(j, gl_json_root(j), name);
 
-    return v != NULL ? gl_str_dup(&f->arena, gl_json_raw(j, v)) : (gl_str){0};
+    return v != NULL ? gl_str_dup(&f->chain.arena, gl_json_raw(j, v)) : (gl_str){0};
 }
 
 static bool parse_record(struct gl_lookup *f, const struct gl_record *r, struct gl_json *ret)
 {
-    gl_str text = gl_str_dup(&f->arena, r->value);
+    gl_str text = gl_str_dup(&f->chain.arena, r->value);
 
-    return r->rev != 0 && gl_json_parse(ret, text, GL_RECORD_BYTES_MAX, &f->arena, NULL) == 0;
+    return r->rev != 0 && gl_json_parse(ret, text, GL_RECORD_BYTES_MAX, &f->chain.arena, NULL) == 0;
 }
 
 static void add_item(struct gl_lookup *f, struct known *k, const struct gl_record *r)
@@ -290,7 +280,7 @@ static void add_item(struct gl_lookup *f, struct known *k, const struct gl_recor
     }
     if (item >= k->items_cap) {
         uint32_t cap = (uint32_t)item * 2 + 16;
-        gl_str *more = GL_NEW_ARRAY(&f->arena, gl_str, cap);
+        gl_str *more = GL_NEW_ARRAY(&f->chain.arena, gl_str, cap);
 
         if (k->items_n > 0) {
             memcpy(more, k->items, k->items_n * sizeof(*more));
@@ -310,16 +300,16 @@ static void on_items(struct gl_store_req *req)
     struct known *k = &f->known[f->group];
     struct gl_why why;
 
-    if (!answered(f)) {
+    if (!is_whole(f, req)) {
         return;
     }
     for (size_t i = 0; i < req->records_n; i++) {
         add_item(f, k, &req->records[i]);
     }
     if (req->records_n == ITEMS_PAGE) {
-        f->group_after = gl_str_dup(&f->arena, req->records[req->records_n - 1].id);
+        f->group_after = gl_str_dup(&f->chain.arena, req->records[req->records_n - 1].id);
     } else if (k->items_n == 0) { /* a list without items has an output of its own */
-        GL_MARK(f->node->config.trace, "lookup.items_are_gone");
+        GL_MARK(f->chain.node->config.trace, "lookup.items_are_gone");
         (void)gl_why(
             &why, GL_E_NOT_FOUND,
             "what the items of step '%.*s' have left went with job %.*s, which was removed",
@@ -335,7 +325,7 @@ static void on_items(struct gl_store_req *req)
 
 static void read_groups(struct gl_lookup *f)
 {
-    struct gl_store *s = f->node->ports.store;
+    struct gl_listing what;
 
     while (f->group <= f->known_n && f->known[f->group].source.n == 0) {
         f->group++;
@@ -344,16 +334,14 @@ static void read_groups(struct gl_lookup *f)
         conclude(f);
         return;
     }
-    f->listing = (struct gl_listing){
+    what = (struct gl_listing){
         .kind = GL_S("step"),
-        .prefix = gl_str_fmt(&f->arena, "%.*s/%.*s[", GL_STR_ARG(f->known[f->group].source),
+        .prefix = gl_str_fmt(&f->chain.arena, "%.*s/%.*s[", GL_STR_ARG(f->known[f->group].source),
                              GL_STR_ARG(f->known[f->group].spec->id)),
         .after = f->group_after,
         .limit = ITEMS_PAGE,
     };
-    f->req = (struct gl_store_req){.done = on_items, .owner = f};
-    f->node->outstanding++;
-    s->ops->list(s, &f->req, f->wish.context, &f->listing);
+    gl_chain_list(&f->chain, what, on_items);
 }
 
 /* ---- steps, inputs, and the step of an earlier job ---- */
@@ -387,7 +375,7 @@ static void take_step(struct gl_lookup *f, struct known *k, const struct gl_reco
     k->output = raw_of(f, &j, "output");
     k->from = raw_of(f, &j, "reused_from");
     f->bytes += k == past_of(f) ? 0 : k->output.n;
-    from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reused_from"), &f->arena);
+    from = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "reused_from"), &f->chain.arena);
     if (k->exit_code.n == 0 && has_run(k, &j, from)) {
         k->exit_code = GL_S("0"); /* records leave out what is zero */
     }
@@ -403,12 +391,12 @@ static void on_steps(struct gl_store_req *req)
     struct gl_lookup *f = req->owner;
     size_t i = 0;
 
-    if (!answered(f)) {
+    if (!is_whole(f, req)) {
         return;
     }
     if (!f->has_common) {
         f->has_common = true;
-        f->inputs = gl_str_dup(&f->arena, req->records[i++].value);
+        f->inputs = gl_str_dup(&f->chain.arena, req->records[i++].value);
         take_step(f, past_of(f), &req->records[i++], f->wish.retry_of);
     }
     for (; i < req->records_n; i++) {
@@ -419,7 +407,6 @@ static void on_steps(struct gl_store_req *req)
 
 static void read_steps(struct gl_lookup *f)
 {
-    struct gl_store *s = f->node->ports.store;
     size_t n = 0;
 
     if (f->has_common && f->read_n == f->known_n) {
@@ -428,20 +415,18 @@ static void read_steps(struct gl_lookup *f)
     }
     if (!f->has_common) {
         f->keys[n++] = (struct gl_key){.kind = GL_S("inputs"), .id = f->wish.job};
-        f->keys[n++] =
-            (struct gl_key){.kind = GL_S("step"),
-                            .id = gl_str_fmt(&f->arena, "%.*s/%.*s", GL_STR_ARG(f->wish.retry_of),
-                                             GL_STR_ARG(f->wish.step_id))};
+        f->keys[n++] = (struct gl_key){.kind = GL_S("step"),
+                                       .id = gl_str_fmt(&f->chain.arena, "%.*s/%.*s",
+                                                        GL_STR_ARG(f->wish.retry_of),
+                                                        GL_STR_ARG(f->wish.step_id))};
     }
     for (uint32_t i = f->read_n; i < f->known_n && n < STEPS_PAGE; i++) {
         f->keys[n++] =
             (struct gl_key){.kind = GL_S("step"),
-                            .id = gl_str_fmt(&f->arena, "%.*s/%.*s", GL_STR_ARG(f->wish.job),
+                            .id = gl_str_fmt(&f->chain.arena, "%.*s/%.*s", GL_STR_ARG(f->wish.job),
                                              GL_STR_ARG(f->known[i].spec->id))};
     }
-    f->req = (struct gl_store_req){.done = on_steps, .owner = f};
-    f->node->outstanding++;
-    s->ops->get(s, &f->req, f->wish.context, f->keys, n);
+    gl_chain_get_all(&f->chain, f->keys, n, on_steps);
 }
 
 /* Each step once, whether it is needed, named by a reference, or both. */
@@ -461,22 +446,21 @@ static void want(struct gl_lookup *f, uint8_t *seen, const uint32_t *numbers, ui
 void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_lookup_done *done,
                       void *owner)
 {
-    struct gl_lookup *f = gl_mem_alloc(sizeof(*f));
+    struct gl_lookup *f = gl_chain_new(n, &lookups, wish->context);
     const struct gl_step_spec *spec = gl_flow_step(wish->spec->flow, wish->of);
     uint8_t *seen;
 
-    f->node = n;
     f->wish = *wish;
     gl_spec_ref(wish->spec);
-    f->wish.context = gl_str_dup(&f->arena, wish->context);
-    f->wish.job = gl_str_dup(&f->arena, wish->job);
-    f->wish.run_id = gl_str_dup(&f->arena, wish->run_id);
-    f->wish.step_id = gl_str_dup(&f->arena, wish->step_id);
-    f->wish.retry_of = gl_str_dup(&f->arena, wish->retry_of);
+    f->wish.context = f->chain.context;
+    f->wish.job = gl_str_dup(&f->chain.arena, wish->job);
+    f->wish.run_id = gl_str_dup(&f->chain.arena, wish->run_id);
+    f->wish.step_id = gl_str_dup(&f->chain.arena, wish->step_id);
+    f->wish.retry_of = gl_str_dup(&f->chain.arena, wish->retry_of);
     f->done = done;
     f->owner = owner;
-    f->known = GL_NEW_ARRAY(&f->arena, struct known, spec->reads_n + spec->needs_n + 1);
-    seen = gl_arena_alloc(&f->arena, wish->spec->flow->steps.n / 8 + 1);
+    f->known = GL_NEW_ARRAY(&f->chain.arena, struct known, spec->reads_n + spec->needs_n + 1);
+    seen = gl_arena_alloc(&f->chain.arena, wish->spec->flow->steps.n / 8 + 1);
     memset(seen, 0, wish->spec->flow->steps.n / 8 + 1);
     want(f, seen, spec->reads, spec->reads_n);
     if (wish->with_needs) {
@@ -485,7 +469,6 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
     past_of(f)->spec = spec;
     /* Something is always read, so that nobody is called back from inside the call. */
     f->has_common = wish->spec->flow->inputs.n == 0 && wish->retry_of.n == 0 && f->known_n > 0;
-    gl_list_push(&n->lookups, &f->link);
     read_steps(f);
 }
 

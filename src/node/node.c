@@ -475,7 +475,7 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->starts);
     gl_list_init(&n->probes);
     gl_list_init(&n->finds);
-    gl_list_init(&n->lookups);
+    gl_list_init(&n->chains);
     gl_list_init(&n->readings);
     gl_list_init(&n->spills);
     gl_list_init(&n->bodies);
@@ -647,7 +647,7 @@ void gl_node_free(struct gl_node *n)
     gl_loads_free_all(n);
     gl_starts_free_all(n);
     gl_probes_free_all(n);
-    gl_lookup_free_all(n);
+    gl_chain_free_all(n);
     gl_turns_free_all(n);
     gl_spill_free_all(n);
     gl_pieces_free_all(n);

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "core/core.h"
+#include "node/chain.h"
 #include "node/claims.h"
 #include "node/flight.h"
 #include "node/node.h"
@@ -74,7 +75,8 @@ struct gl_node {
     gl_ms resolve_due;
     struct gl_link rates; /* of sessions.c: being read */
     size_t relays_n;      /* readings for relays that are under way */
-    struct gl_link loads, starts, probes, finds, lookups, readings, bodies, spills, earliers;
+    struct gl_link loads, starts, probes, finds, readings, bodies, spills, earliers;
+    struct gl_link chains; /* struct gl_chain: all of them */
     struct gl_map starts_by_key;
     gl_ms starts_due;     /* some came too late, and must be told so */
     struct gl_link holds; /* submissions that wait: holds.c */
@@ -197,7 +199,6 @@ typedef void gl_lookup_done(void *owner, const struct gl_lookup_wish *wish, int 
 void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_lookup_done *done,
                       void *owner);
 void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e);
-void gl_lookup_free_all(struct gl_node *n);
 
 /* ---- values.c ---- */
 /* Are its arguments and variables such as a program can get? */
