@@ -39,34 +39,36 @@ static bool goes_on(struct gl_call *c, void *owner, int status, const char *why)
 static void on_store(struct gl_store_req *req)
 {
     struct gl_call *c = GL_CONTAINER(req, struct gl_call, req.store);
-    struct gl_node *n = c->node;
+    struct gl_node *alone = c->kind == NULL ? c->node : NULL;
 
     if (goes_on(c, req->owner, req->status, req->why.text)) {
         c->next.store(req);
     }
-    gl_node_rearm(n);
+    if (alone != NULL) {
+        gl_node_rearm(alone);
+    }
 }
 
 static void on_blob(struct gl_blob_req *req)
 {
     struct gl_call *c = GL_CONTAINER(req, struct gl_call, req.blob);
-    struct gl_node *n = c->node;
 
     if (goes_on(c, req->owner, req->status, req->why.text)) {
         c->next.blob(req);
     }
-    gl_node_rearm(n);
 }
 
 static void on_exec(struct gl_exec_req *req)
 {
     struct gl_call *c = GL_CONTAINER(req, struct gl_call, req.exec);
-    struct gl_node *n = c->node;
+    struct gl_node *alone = c->kind == NULL ? c->node : NULL;
 
     if (goes_on(c, req->owner, req->status, req->why.text)) {
         c->next.exec(req);
     }
-    gl_node_rearm(n);
+    if (alone != NULL) {
+        gl_node_rearm(alone);
+    }
 }
 
 struct gl_store_req *gl_call_store(struct gl_call *c, struct gl_node *n, gl_store_done *next,
@@ -80,7 +82,7 @@ struct gl_store_req *gl_call_store(struct gl_call *c, struct gl_node *n, gl_stor
 
 static struct gl_blob_req *call_blob(struct gl_chain *c, gl_blob_done *next)
 {
-    begin(&c->call, c->call.node);
+    begin(&c->call, c->node);
     c->call.next.blob = next;
     c->call.req.blob = (struct gl_blob_req){.done = on_blob, .owner = c};
     return &c->call.req.blob;
@@ -122,9 +124,12 @@ static void chain_free(struct gl_chain *c)
 
 void gl_chain_end(struct gl_chain *c)
 {
+    struct gl_node *n = c->node;
+
     GL_ASSERT(!c->call.is_under_way);
     GL_ASSERT(!gl_list_empty(&c->link));
     chain_free(c);
+    gl_node_rearm(n);
 }
 
 void gl_chain_free_all(struct gl_node *n)

@@ -3,8 +3,8 @@
  * A call (struct gl_call) is embedded by whoever makes it. While it is under way it counts in
  * node->outstanding, so that a node that stops waits for it. When the answer is there the call is
  * over: it is counted down, the clock is read, and `next`, which was named when the call was made,
- * goes on with the answer; at the end the node is armed anew. `next` is the port's own type of
- * function, and finds its owner in the request.
+ * goes on with the answer; at the end of that, or of the call's chain, the node is armed anew.
+ * `next` is the port's own type of function, and finds its owner in the request.
  *
  * A chain (struct gl_chain) is a piece of work of several calls, one at a time: the job that is
  * loaded, the file that is fetched. It stands first in its owner's struct, and is the owner:
@@ -81,7 +81,7 @@ struct gl_chain {
 };
 
 void *gl_chain_new(struct gl_node *n, const struct gl_chain_kind *kind, gl_str context);
-/* No call is under way. */
+/* No call is under way. The last thing its owner does: the node may stop. */
 void gl_chain_end(struct gl_chain *c);
 void gl_chain_free_all(struct gl_node *n);
 

@@ -11,13 +11,8 @@
 enum { STEPS_PAGE = 1000 };
 
 struct load {
-    struct gl_link link;
-    struct gl_node *node;
-    struct gl_arena arena;
-    struct gl_store_req req;
-    gl_str context, job;
-    struct gl_key key; /* borrowed by a call under way */
-    struct gl_listing listing;
+    struct gl_chain chain;
+    gl_str job;
     struct gl_event_record job_record;
     gl_str flow_hash, flow, stack, env_scope;
     struct gl_event_record *steps; /* grows in the arena */
@@ -29,22 +24,15 @@ struct load {
     unsigned tries;
 };
 
-static void load_free(struct load *l)
-{
-    gl_list_remove(&l->link);
-    gl_arena_done(&l->arena);
-    gl_mem_free(l);
-}
-
 static void finish(struct load *l, int code)
 {
-    struct gl_node *n = l->node;
+    struct gl_node *n = l->chain.node;
     struct gl_event ev = {
-        .type = GL_EV_LOADED, .context = l->context, .job = l->job, .loaded = {.code = code}};
+        .type = GL_EV_LOADED, .context = l->chain.context, .job = l->job, .loaded = {.code = code}};
     struct gl_event_record *all;
 
     if (code == 0) {
-        all = GL_NEW_ARRAY(&l->arena, struct gl_event_record, l->steps_n + 1);
+        all = GL_NEW_ARRAY(&l->chain.arena, struct gl_event_record, l->steps_n + 1);
         all[0] = l->job_record;
         if (l->steps_n > 0) {
             memcpy(all + 1, l->steps, l->steps_n * sizeof(*all));
@@ -56,37 +44,23 @@ static void finish(struct load *l, int code)
         ev.loaded.env_scope = l->env_scope;
     }
     gl_node_feed(n, &ev);
-    load_free(l);
-    gl_node_rearm(n);
+    gl_chain_end(&l->chain);
 }
 
-static void call_get(struct load *l, gl_str kind, gl_str id, gl_store_done *done)
+static void on_failed(void *chain, int code, const char *why)
 {
-    struct gl_store *s = l->node->ports.store;
-
-    l->key = (struct gl_key){.kind = kind, .id = id};
-    l->req = (struct gl_store_req){.done = done, .owner = l};
-    l->node->outstanding++;
-    s->ops->get(s, &l->req, l->context, &l->key, 1);
+    (void)why;
+    finish(chain, code == GL_E_UNAVAILABLE ? GL_E_UNAVAILABLE : GL_E_DAMAGED);
 }
 
-/* True if the answer can be used; else the load has ended. */
-static bool answered(struct load *l)
-{
-    l->node->outstanding--;
-    if (l->req.status != 0) {
-        finish(l, l->req.status == GL_E_UNAVAILABLE ? GL_E_UNAVAILABLE : GL_E_DAMAGED);
-        return false;
-    }
-    return true;
-}
+static const struct gl_chain_kind loads = {.bytes = sizeof(struct load), .failed = on_failed};
 
 static struct gl_event_record keep(struct load *l, const struct gl_record *r)
 {
-    return (struct gl_event_record){.kind = gl_str_dup(&l->arena, r->kind),
-                                    .id = gl_str_dup(&l->arena, r->id),
-                                    .owner = gl_str_dup(&l->arena, r->owner),
-                                    .value = gl_str_dup(&l->arena, r->value),
+    return (struct gl_event_record){.kind = gl_str_dup(&l->chain.arena, r->kind),
+                                    .id = gl_str_dup(&l->chain.arena, r->id),
+                                    .owner = gl_str_dup(&l->chain.arena, r->owner),
+                                    .value = gl_str_dup(&l->chain.arena, r->value),
                                     .rev = r->rev,
                                     .token = r->token,
                                     .damaged = r->damaged};
@@ -99,11 +73,8 @@ static void on_checked(struct gl_store_req *req)
 {
     struct load *l = req->owner;
 
-    if (!answered(l)) {
-        return;
-    }
     if (req->records[0].rev != l->job_record.rev) {
-        GL_MARK(l->node->config.trace, "loads.moved_meanwhile");
+        GL_MARK(l->chain.node->config.trace, "loads.moved_meanwhile");
         l->steps_n = l->steps_first = 0;
         l->kind = 0;
         l->flow = (gl_str){0};
@@ -114,11 +85,11 @@ static void on_checked(struct gl_store_req *req)
         }
         return;
     }
-    if (l->flow.n == 0 && !gl_core_knows_flow(l->node->core, l->flow_hash)) {
-        GL_MARK(l->node->config.trace, "loads.flow_forgotten_meanwhile");
+    if (l->flow.n == 0 && !gl_core_knows_flow(l->chain.node->core, l->flow_hash)) {
+        GL_MARK(l->chain.node->config.trace, "loads.flow_forgotten_meanwhile");
         l->steps_n = l->steps_first = 0;
         l->kind = 0;
-        call_get(l, GL_S("flow"), l->flow_hash, on_flow);
+        gl_chain_get(&l->chain, GL_S("flow"), l->flow_hash, on_flow);
         return;
     }
     finish(l, 0);
@@ -131,13 +102,10 @@ static void on_steps(struct gl_store_req *req)
     struct load *l = req->owner;
     bool more;
 
-    if (!answered(l)) {
-        return;
-    }
     more = req->records_n == STEPS_PAGE;
     if (l->steps_n + req->records_n > l->steps_cap) {
         size_t cap = (l->steps_n + req->records_n) * 2;
-        struct gl_event_record *steps = GL_NEW_ARRAY(&l->arena, struct gl_event_record, cap);
+        struct gl_event_record *steps = GL_NEW_ARRAY(&l->chain.arena, struct gl_event_record, cap);
 
         if (l->steps_n > 0) {
             memcpy(steps, l->steps, l->steps_n * sizeof(*steps));
@@ -155,47 +123,41 @@ static void on_steps(struct gl_store_req *req)
         l->steps_first = l->steps_n;
         list_steps(l);
     } else {
-        call_get(l, GL_S("job"), l->job, on_checked);
+        gl_chain_get(&l->chain, GL_S("job"), l->job, on_checked);
     }
 }
 
 static void list_steps(struct load *l)
 {
-    struct gl_store *s = l->node->ports.store;
-
-    l->listing = (struct gl_listing){
+    struct gl_listing what = {
         .kind = gl_str_of(l->kinds[l->kind]),
-        .prefix = gl_str_fmt(&l->arena, "%.*s/", GL_STR_ARG(l->job)),
+        .prefix = gl_str_fmt(&l->chain.arena, "%.*s/", GL_STR_ARG(l->job)),
         .after = l->steps_n > l->steps_first ? l->steps[l->steps_n - 1].id : (gl_str){0},
         .limit = STEPS_PAGE,
         .live_only = l->kind == 0,
     };
-    l->req = (struct gl_store_req){.done = on_steps, .owner = l};
-    l->node->outstanding++;
-    s->ops->list(s, &l->req, l->context, &l->listing);
+
+    gl_chain_list(&l->chain, what, on_steps);
 }
 
 static void on_flow(struct gl_store_req *req)
 {
     struct load *l = req->owner;
 
-    if (!answered(l)) {
-        return;
-    }
     if (req->records[0].rev == 0 || req->records[0].damaged) {
         finish(l, GL_E_DAMAGED);
         return;
     }
-    l->flow = gl_str_dup(&l->arena, req->records[0].value);
+    l->flow = gl_str_dup(&l->chain.arena, req->records[0].value);
     list_steps(l);
 }
 
 static void get_flow(struct load *l)
 {
-    if (gl_core_knows_flow(l->node->core, l->flow_hash)) {
+    if (gl_core_knows_flow(l->chain.node->core, l->flow_hash)) {
         list_steps(l);
     } else {
-        call_get(l, GL_S("flow"), l->flow_hash, on_flow);
+        gl_chain_get(&l->chain, GL_S("flow"), l->flow_hash, on_flow);
     }
 }
 
@@ -203,11 +165,8 @@ static void on_owner(struct gl_store_req *req)
 {
     struct load *l = req->owner;
 
-    if (!answered(l)) {
-        return;
-    }
     l->job_record.owner_dead = req->session_dead || GL_PLANT(23); /* planted: whoever asks */
-    if (l->node->ports.store->ops->shared && !l->job_record.owner_dead) {
+    if (l->chain.node->ports.store->ops->shared && !l->job_record.owner_dead) {
         finish(l, 0); /* it is another node's: nothing more need be known */
         return;
     }
@@ -232,13 +191,14 @@ static void find_kinds(struct load *l, const struct gl_json *job)
 static int read_flow_hash(struct load *l)
 {
     struct gl_json j;
-    int rc = gl_json_parse(&j, l->job_record.value, GL_RECORD_BYTES_MAX, &l->arena, NULL);
+    int rc = gl_json_parse(&j, l->job_record.value, GL_RECORD_BYTES_MAX, &l->chain.arena, NULL);
 
     if (rc == 0) {
-        l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->arena);
+        l->flow_hash = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "flow"), &l->chain.arena);
         find_kinds(l, &j);
-        l->stack = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "stack"), &l->arena);
-        l->env_scope = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "env_scope"), &l->arena);
+        l->stack = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "stack"), &l->chain.arena);
+        l->env_scope =
+            gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "env_scope"), &l->chain.arena);
     }
     return rc == 0 && l->flow_hash.n > 0 ? 0 : GL_E_DAMAGED;
 }
@@ -246,11 +206,8 @@ static int read_flow_hash(struct load *l)
 static void on_job(struct gl_store_req *req)
 {
     struct load *l = req->owner;
-    struct gl_node *n = l->node;
+    struct gl_node *n = l->chain.node;
 
-    if (!answered(l)) {
-        return;
-    }
     if (req->records[0].rev == 0) {
         finish(l, GL_E_NOT_FOUND);
         return;
@@ -269,61 +226,46 @@ static void on_job(struct gl_store_req *req)
         get_flow(l);
         return;
     }
-    l->req = (struct gl_store_req){.done = on_owner, .owner = l};
-    n->outstanding++;
-    n->ports.store->ops->session_dead(n->ports.store, &l->req, l->job_record.owner, false);
+    n->ports.store->ops->session_dead(n->ports.store, gl_chain_store(&l->chain, on_owner),
+                                      l->job_record.owner, false);
 }
 
 static void begin(struct load *l)
 {
-    call_get(l, GL_S("job"), l->job, on_job);
+    gl_chain_get(&l->chain, GL_S("job"), l->job, on_job);
 }
 
 void gl_loads_begin(struct gl_node *n, const struct gl_effect *e)
 {
-    struct load *l = gl_mem_alloc(sizeof(*l));
+    struct load *l = gl_chain_new(n, &loads, e->context);
 
-    l->node = n;
-    l->context = gl_str_dup(&l->arena, e->context);
-    l->job = gl_str_dup(&l->arena, e->job);
-    gl_list_push(&n->loads, &l->link);
+    l->job = gl_str_dup(&l->chain.arena, e->job);
     begin(l);
 }
 
 /* ---- pages of an index ---- */
 
 struct find {
-    struct gl_link link;
-    struct gl_node *node;
-    struct gl_arena arena;
-    struct gl_store_req req;
-    gl_str context;
-    struct gl_range range;
+    struct gl_chain chain;
+    size_t limit;
     int status;
     struct gl_event_entry *entries;
     size_t entries_n;
     struct gl_key *keys;
 };
 
-static void find_free(struct find *f)
-{
-    gl_list_remove(&f->link);
-    gl_arena_done(&f->arena);
-    gl_mem_free(f);
-}
+static const struct gl_chain_kind finds = {.bytes = sizeof(struct find)};
 
 static void find_ends(struct find *f)
 {
-    struct gl_node *n = f->node;
     struct gl_event ev = {.type = GL_EV_FOUND,
-                          .context = f->context,
+                          .context = f->chain.context,
                           .found = {.code = f->status,
                                     .entries = {.items = f->entries, .n = f->entries_n},
-                                    .more = f->status == 0 && f->entries_n == f->range.limit}};
+                                    .more = f->status == 0 && f->entries_n == f->limit}};
 
-    gl_node_feed(n, &ev);
-    find_free(f);
-    gl_node_rearm(n);
+    gl_node_feed(f->chain.node, &ev);
+    gl_chain_end(&f->chain);
 }
 
 /* The pools that a node must offer to take this job; "" if any node may. */
@@ -333,22 +275,22 @@ static gl_str read_needs(struct find *f, const struct gl_record *r)
     gl_str next;
 
     if (r->rev == 0 || r->damaged ||
-        gl_json_parse(&j, r->value, GL_RECORD_BYTES_MAX, &f->arena, NULL) != 0) {
+        gl_json_parse(&j, r->value, GL_RECORD_BYTES_MAX, &f->chain.arena, NULL) != 0) {
         return (gl_str){0};
     }
-    next = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools_next"), &f->arena);
-    return next.n > 0 ? next
-                      : gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools"), &f->arena);
+    next = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools_next"), &f->chain.arena);
+    return next.n > 0
+               ? next
+               : gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "pools"), &f->chain.arena);
 }
 
 /* Whose are they? */
 static void on_owners(struct gl_store_req *req)
 {
     struct find *f = req->owner;
-    struct gl_node *n = f->node;
+    struct gl_node *n = f->chain.node;
     size_t at = 0;
 
-    n->outstanding--;
     f->status = req->status;
     for (size_t i = 0; req->status == 0 && i < f->entries_n; i++) {
         if (gl_core_owns(n->core, f->entries[i].id)) {
@@ -372,10 +314,10 @@ static void on_owners(struct gl_store_req *req)
 
 static void ask_for_owners(struct find *f)
 {
-    struct gl_node *n = f->node;
+    struct gl_node *n = f->chain.node;
     size_t keys_n = 0;
 
-    f->keys = GL_NEW_ARRAY(&f->arena, struct gl_key, f->entries_n + 1);
+    f->keys = GL_NEW_ARRAY(&f->chain.arena, struct gl_key, f->entries_n + 1);
     for (size_t i = 0; i < f->entries_n; i++) {
         if (!gl_core_owns(n->core, f->entries[i].id)) {
             f->keys[keys_n++] = (struct gl_key){.kind = GL_S("job"), .id = f->entries[i].id};
@@ -385,24 +327,21 @@ static void ask_for_owners(struct find *f)
         find_ends(f);
         return;
     }
-    f->req = (struct gl_store_req){.done = on_owners, .owner = f};
-    n->outstanding++;
-    n->ports.store->ops->get(n->ports.store, &f->req, f->context, f->keys, keys_n);
+    gl_chain_get_all(&f->chain, f->keys, keys_n, on_owners);
 }
 
 static void on_found(struct gl_store_req *req)
 {
     struct find *f = req->owner;
 
-    f->node->outstanding--;
     f->status = req->status;
     f->entries_n = req->status == 0 ? req->entries_n : 0;
-    f->entries = GL_NEW_ARRAY(&f->arena, struct gl_event_entry, f->entries_n + 1);
+    f->entries = GL_NEW_ARRAY(&f->chain.arena, struct gl_event_entry, f->entries_n + 1);
     for (size_t i = 0; i < f->entries_n; i++) {
-        f->entries[i] = (struct gl_event_entry){.score = req->entries[i].score,
-                                                .id = gl_str_dup(&f->arena, req->entries[i].id)};
+        f->entries[i] = (struct gl_event_entry){
+            .score = req->entries[i].score, .id = gl_str_dup(&f->chain.arena, req->entries[i].id)};
     }
-    if (f->node->ports.store->ops->shared && f->entries_n > 0) {
+    if (f->chain.node->ports.store->ops->shared && f->entries_n > 0) {
         ask_for_owners(f);
     } else {
         find_ends(f);
@@ -411,25 +350,11 @@ static void on_found(struct gl_store_req *req)
 
 void gl_loads_find(struct gl_node *n, const struct gl_effect *e)
 {
-    struct find *f = gl_mem_alloc(sizeof(*f));
+    struct find *f = gl_chain_new(n, &finds, e->context);
+    struct gl_range range = e->range;
 
-    f->node = n;
-    f->context = gl_str_dup(&f->arena, e->context);
-    f->range = e->range;
-    f->range.index = gl_str_dup(&f->arena, e->range.index);
-    f->range.after_id = gl_str_dup(&f->arena, e->range.after_id);
-    f->req = (struct gl_store_req){.done = on_found, .owner = f};
-    gl_list_push(&n->finds, &f->link);
-    n->outstanding++;
-    n->ports.store->ops->range(n->ports.store, &f->req, f->context, &f->range);
-}
-
-void gl_loads_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->loads)) != NULL;) {
-        load_free(GL_CONTAINER(l, struct load, link));
-    }
-    for (struct gl_link *l; (l = gl_list_first(&n->finds)) != NULL;) {
-        find_free(GL_CONTAINER(l, struct find, link));
-    }
+    f->limit = range.limit;
+    range.index = gl_str_dup(&f->chain.arena, range.index);
+    range.after_id = gl_str_dup(&f->chain.arena, range.after_id);
+    gl_chain_range(&f->chain, range, on_found);
 }

@@ -471,13 +471,10 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->batches_free);
     gl_list_init(&n->unknown);
     gl_list_init(&n->rates);
-    gl_list_init(&n->loads);
     gl_list_init(&n->starts);
     gl_list_init(&n->probes);
-    gl_list_init(&n->finds);
     gl_list_init(&n->chains);
     gl_list_init(&n->readings);
-    gl_list_init(&n->spills);
     gl_list_init(&n->bodies);
     gl_list_init(&n->earliers);
     gl_list_init(&n->holds);
@@ -644,13 +641,10 @@ void gl_node_free(struct gl_node *n)
         batch_free(GL_CONTAINER(l, struct gl_batch, link));
     }
     gl_sessions_free_all(n);
-    gl_loads_free_all(n);
     gl_starts_free_all(n);
     gl_probes_free_all(n);
     gl_chain_free_all(n);
     gl_turns_free_all(n);
-    gl_spill_free_all(n);
-    gl_pieces_free_all(n);
     gl_earlier_free_all(n);
     gl_requests_free_all(n);
     gl_inbox_done(n);

@@ -75,7 +75,7 @@ struct gl_node {
     gl_ms resolve_due;
     struct gl_link rates; /* of sessions.c: being read */
     size_t relays_n;      /* readings for relays that are under way */
-    struct gl_link loads, starts, probes, finds, readings, bodies, spills, earliers;
+    struct gl_link starts, probes, readings, bodies, earliers;
     struct gl_link chains; /* struct gl_chain: all of them */
     struct gl_map starts_by_key;
     gl_ms starts_due;     /* some came too late, and must be told so */
@@ -162,7 +162,6 @@ void gl_inbox_stop(struct gl_node *n);
 /* ---- loads.c ---- */
 void gl_loads_begin(struct gl_node *n, const struct gl_effect *e);
 void gl_loads_find(struct gl_node *n, const struct gl_effect *e);
-void gl_loads_free_all(struct gl_node *n);
 
 /* ---- starts.c ---- */
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e);

@@ -7,36 +7,27 @@
 #include "node/node_state.h"
 
 struct gl_body_move {
+    struct gl_chain chain;
     struct gl_link link; /* in node->bodies */
-    struct gl_node *node;
-    struct gl_arena arena;
-    gl_str context, job;
+    gl_str job;
     const struct gl_body_ref *ref;
     bool to_blob;
     bool waits; /* another is writing the same */
-    struct gl_store_req req;
-    struct gl_blob_req blob_req;
-    struct gl_key key;
     uint64_t piece;
     struct gl_buf text; /* all of it so far; to a blob: the last piece */
     gl_pieces_done *done;
     void *owner;
 };
 
-static void move_free(struct gl_body_move *m)
+static void on_end(void *chain)
 {
+    struct gl_body_move *m = chain;
+
     gl_list_remove(&m->link);
     gl_buf_done(&m->text);
-    gl_arena_done(&m->arena);
-    gl_mem_free(m);
 }
 
-void gl_pieces_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->bodies)) != NULL;) {
-        move_free(GL_CONTAINER(l, struct gl_body_move, link));
-    }
-}
+static const struct gl_chain_kind moves = {.bytes = sizeof(struct gl_body_move), .done = on_end};
 
 static void begin(struct gl_body_move *m);
 
@@ -55,45 +46,26 @@ static struct gl_body_move *find_same(struct gl_node *n, const struct gl_body_re
 
 static void finish(struct gl_body_move *m, int code, const char *why)
 {
-    struct gl_node *n = m->node;
     struct gl_body_move *next;
 
     m->waits = false;
-    next = m->to_blob ? find_same(n, m->ref, true) : NULL;
+    next = m->to_blob ? find_same(m->chain.node, m->ref, true) : NULL;
     gl_list_remove(&m->link); /* `ref` may go with whoever is told */
     m->done(m->owner, code, why, m->to_blob || code != 0 ? (gl_str){0} : gl_buf_view(&m->text));
-    move_free(m);
     if (next != NULL) {
         next->waits = false;
         begin(next);
     }
-    gl_node_rearm(n);
+    gl_chain_end(&m->chain);
 }
 
 static void damaged(struct gl_body_move *m, const char *what)
 {
     finish(m, GL_E_DAMAGED,
-           gl_str_fmt(&m->arena,
+           gl_str_fmt(&m->chain.arena,
                       "the message's body (sha256 %.*s, %llu bytes) is damaged in the store: %s",
                       GL_STR_ARG(m->ref->sha256), (unsigned long long)m->ref->bytes, what)
                .p);
-}
-
-static bool blob_answered(struct gl_body_move *m)
-{
-    m->node->outstanding--;
-    if (m->blob_req.status != 0 && m->blob_req.status != GL_E_DAMAGED) { /* this disk, this time */
-        finish(m, GL_E_UNAVAILABLE, m->blob_req.why.text);
-        return false;
-    }
-    return true;
-}
-
-static struct gl_blob_req *call_blob(struct gl_body_move *m, gl_blob_done *done)
-{
-    m->blob_req = (struct gl_blob_req){.done = done, .owner = m};
-    m->node->outstanding++;
-    return &m->blob_req;
 }
 
 /* ---- piece by piece ---- */
@@ -104,11 +76,10 @@ static void on_sealed(struct gl_blob_req *req)
 {
     struct gl_body_move *m = req->owner;
 
-    if (!blob_answered(m)) {
-        return;
-    }
     if (req->status == GL_E_DAMAGED) {
         damaged(m, "it has another hash");
+    } else if (req->status != 0) {
+        finish(m, GL_E_UNAVAILABLE, req->why.text); /* this disk, this time */
     } else {
         finish(m, 0, "");
     }
@@ -118,7 +89,9 @@ static void on_written(struct gl_blob_req *req)
 {
     struct gl_body_move *m = req->owner;
 
-    if (blob_answered(m)) {
+    if (req->status != 0 && req->status != GL_E_DAMAGED) { /* which is found when it is sealed */
+        finish(m, GL_E_UNAVAILABLE, req->why.text);
+    } else {
         m->piece++;
         gl_buf_reset(&m->text);
         next_piece(m);
@@ -128,11 +101,9 @@ static void on_written(struct gl_blob_req *req)
 static void on_piece(struct gl_store_req *req)
 {
     struct gl_body_move *m = req->owner;
-    struct gl_blob *b = m->node->ports.blob;
     uint64_t at = m->piece * GL_BODY_PIECE_BYTES, left = m->ref->bytes - at;
     const struct gl_record *r = req->records;
 
-    m->node->outstanding--;
     if (req->status != 0 && req->status != GL_E_DAMAGED) {
         finish(m, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->status == 0 && r->rev == 0) {
@@ -143,8 +114,7 @@ static void on_piece(struct gl_store_req *req)
     } else {
         gl_buf_str(&m->text, r->value);
         if (m->to_blob) {
-            b->write(b, call_blob(m, on_written), m->context, m->ref->sha256, at,
-                     gl_buf_view(&m->text));
+            gl_chain_write(&m->chain, m->ref->sha256, at, gl_buf_view(&m->text), on_written);
         } else {
             m->piece++;
             next_piece(m);
@@ -154,11 +124,10 @@ static void on_piece(struct gl_store_req *req)
 
 static void end(struct gl_body_move *m)
 {
-    struct gl_blob *b = m->node->ports.blob;
     char hex[GL_SHA256_HEX];
 
     if (m->to_blob) {
-        b->seal(b, call_blob(m, on_sealed), m->context, m->ref->sha256);
+        gl_chain_seal(&m->chain, m->ref->sha256, on_sealed);
     } else if (gl_str_eq(gl_sha256_hex(gl_buf_view(&m->text), hex), m->ref->sha256)) {
         finish(m, 0, "");
     } else {
@@ -168,26 +137,20 @@ static void end(struct gl_body_move *m)
 
 static void next_piece(struct gl_body_move *m)
 {
-    struct gl_store *s = m->node->ports.store;
-
     if (m->piece == gl_message_pieces(m->ref->bytes)) {
         end(m);
         return;
     }
-    m->key = (struct gl_key){.kind = GL_S("body"),
-                             .id = gl_str_fmt(&m->arena, "%.*s/%012llu/%04llu", GL_STR_ARG(m->job),
-                                              (unsigned long long)m->ref->letter,
-                                              (unsigned long long)m->piece)};
-    m->req = (struct gl_store_req){.done = on_piece, .owner = m};
-    m->node->outstanding++;
-    s->ops->get(s, &m->req, m->context, &m->key, 1);
+    gl_chain_get(&m->chain, GL_S("body"),
+                 gl_str_fmt(&m->chain.arena, "%.*s/%012llu/%04llu", GL_STR_ARG(m->job),
+                            (unsigned long long)m->ref->letter, (unsigned long long)m->piece),
+                 on_piece);
 }
 
 static void on_looked(struct gl_blob_req *req)
 {
     struct gl_body_move *m = req->owner;
 
-    m->node->outstanding--;
     if (req->status == 0) { /* an earlier attempt, or another agent, has brought it */
         finish(m, 0, "");
     } else {
@@ -197,10 +160,8 @@ static void on_looked(struct gl_blob_req *req)
 
 static void begin(struct gl_body_move *m)
 {
-    struct gl_blob *b = m->node->ports.blob;
-
     if (m->to_blob) {
-        b->look(b, call_blob(m, on_looked), m->context, m->ref->sha256, true);
+        gl_chain_look(&m->chain, m->ref->sha256, true, on_looked);
     } else {
         next_piece(m);
     }
@@ -211,11 +172,9 @@ static void begin(struct gl_body_move *m)
 static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
                  bool to_blob, gl_pieces_done *done, void *owner)
 {
-    struct gl_body_move *m = gl_mem_alloc(sizeof(*m));
+    struct gl_body_move *m = gl_chain_new(n, &moves, context);
 
-    m->node = n;
-    m->context = gl_str_dup(&m->arena, context);
-    m->job = gl_str_dup(&m->arena, job);
+    m->job = gl_str_dup(&m->chain.arena, job);
     m->ref = ref;
     m->to_blob = to_blob;
     m->waits = to_blob && find_same(n, ref, false) != NULL;

@@ -16,6 +16,5 @@ void gl_pieces_to_blob(struct gl_node *n, gl_str context, gl_str job, const stru
                        gl_pieces_done *done, void *owner);
 void gl_pieces_read(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
                     gl_pieces_done *done, void *owner);
-void gl_pieces_free_all(struct gl_node *n);
 
 #endif

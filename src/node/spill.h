@@ -19,6 +19,5 @@ typedef void gl_spill_done(void *owner, int code, const char *why);
  * has asked for them for a while. */
 bool gl_spill_files(struct gl_node *n, struct gl_exec_file *files, size_t files_n,
                     struct gl_arena *arena, gl_spill_done *done, void *owner);
-void gl_spill_free_all(struct gl_node *n);
 
 #endif
