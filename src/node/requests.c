@@ -432,6 +432,7 @@ static void on_watched(void *owner, struct gl_request *rq)
 
     GL_ASSERT(w->rq == rq);
     w->asking = false;
+    n->now = n->ports.clock->now(n->ports.clock);
     if (rq->code == 0 && rq->count == 0 && !rq->ended && n->now < w->until && !n->stopping) {
         if (w->told) {
             watch_again(n, w);
