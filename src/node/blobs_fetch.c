@@ -5,19 +5,15 @@
 #include "node/blobs_state.h"
 
 struct fetch {
+    struct gl_chain chain;
     struct gl_blobs *blobs;
-    struct gl_arena arena;
     gl_str hash;
     struct gl_link wants; /* struct want, by `peers` */
     struct gl_blobs_turn turn;
-    struct gl_store_req req;
-    struct gl_blob_req blob_req;
-    struct gl_key key;
     struct gl_kept_blob head;
     uint32_t piece;
     char *buffer;
     size_t buffer_n;
-    struct gl_tx tx;
     struct gl_guard guard;
     struct gl_write write;
     struct gl_why why;
@@ -40,20 +36,11 @@ static void want_free(struct want *w)
     gl_mem_free(w);
 }
 
-static void fetch_free(struct fetch *f)
-{
-    (void)gl_map_remove(&f->blobs->fetches, f->hash); /* it is there since it was made */
-    gl_mem_free(f->buffer);
-    gl_arena_done(&f->arena);
-    gl_mem_free(f);
-}
-
 static bool want_next(struct want *w);
 
 static void finish(struct fetch *f, int code, const char *text)
 {
     struct gl_blobs *b = f->blobs;
-    struct gl_node *n = b->node;
     struct gl_link wants;
     struct gl_why why = {0};
 
@@ -62,13 +49,9 @@ static void finish(struct fetch *f, int code, const char *text)
     } else {
         (void)gl_why(&why, code, "%s", text);
     }
-    gl_list_init(&wants);
-    for (struct gl_link *l; (l = gl_list_first(&f->wants)) != NULL;) {
-        gl_list_remove(l);
-        gl_list_push(&wants, l);
-    }
+    gl_blobs_take_all(&wants, &f->wants);
     gl_blobs_end_turn(b, &f->turn);
-    fetch_free(f);
+    (void)gl_map_remove(&b->fetches, f->hash); /* who comes from now on begins anew */
     for (struct gl_link *l; (l = gl_list_first(&wants)) != NULL;) {
         struct want *w = GL_CONTAINER(l, struct want, peers);
 
@@ -87,39 +70,23 @@ static void finish(struct fetch *f, int code, const char *text)
             want_free(w);
         }
     }
-    gl_node_rearm(n);
+    gl_chain_end(&f->chain);
 }
 
-/* ---- calls ---- */
-
-static bool goes_on(struct fetch *f)
+static void on_stopping(void *chain, int code, const char *why)
 {
-    struct gl_node *n = f->blobs->node;
-
-    n->outstanding--;
-    n->now = n->ports.clock->now(n->ports.clock);
-    if (n->stopping) {
-        finish(f, GL_E_UNAVAILABLE, "this node is stopping");
-    }
-    return !n->stopping;
+    finish(chain, code, why);
 }
 
-static struct gl_blob_req *call_blob(struct fetch *f, gl_blob_done *done)
+static void on_end(void *chain)
 {
-    f->blob_req = (struct gl_blob_req){.done = done, .owner = f};
-    f->blobs->node->outstanding++;
-    return &f->blob_req;
+    struct fetch *f = chain;
+
+    gl_mem_free(f->buffer);
 }
 
-static void get(struct fetch *f, struct gl_key key, gl_store_done *done)
-{
-    struct gl_node *n = f->blobs->node;
-
-    f->key = key;
-    f->req = (struct gl_store_req){.done = done, .owner = f};
-    n->outstanding++;
-    n->ports.store->ops->get(n->ports.store, &f->req, n->config.context, &f->key, 1);
-}
+static const struct gl_chain_kind fetches = {
+    .bytes = sizeof(struct fetch), .failed = on_stopping, .ends_at_stop = true, .done = on_end};
 
 /* ---- what cannot be used ---- */
 
@@ -128,9 +95,7 @@ static void on_marked(struct gl_store_req *req)
     struct fetch *f = req->owner;
 
     (void)req; /* whatever came of it: the next one who fetches it finds the same */
-    if (goes_on(f)) {
-        finish(f, GL_E_DAMAGED, f->why.text);
-    }
+    finish(f, GL_E_DAMAGED, f->why.text);
 }
 
 /* It is whole no more: whoever submits its flow from where the file is writes it again. */
@@ -153,16 +118,8 @@ static void damaged(struct fetch *f, const char *what)
                                  .rev = GL_KEPT_PARTIAL,
                                  .owner = n->session,
                                  .token = ++f->blobs->claims_n,
-                                 .value = gl_kept_write(&f->head, &f->arena)};
-    f->tx = (struct gl_tx){.context = n->config.context,
-                           .session = n->session,
-                           .guards = &f->guard,
-                           .guards_n = 1,
-                           .writes = &f->write,
-                           .writes_n = 1};
-    f->req = (struct gl_store_req){.done = on_marked, .owner = f};
-    n->outstanding++;
-    n->ports.store->ops->commit(n->ports.store, &f->req, &f->tx);
+                                 .value = gl_kept_write(&f->head, &f->chain.arena)};
+    gl_chain_commit(&f->chain, &f->guard, &f->write, on_marked);
 }
 
 /* ---- piece by piece ---- */
@@ -173,9 +130,6 @@ static void on_sealed(struct gl_blob_req *req)
 {
     struct fetch *f = req->owner;
 
-    if (!goes_on(f)) {
-        return;
-    }
     if (req->status == GL_E_DAMAGED) {
         damaged(f, "its content has another hash");
     } else if (req->status != 0) {
@@ -190,9 +144,6 @@ static void on_written(struct gl_blob_req *req)
 {
     struct fetch *f = req->owner;
 
-    if (!goes_on(f)) {
-        return;
-    }
     if (req->status != 0) { /* this disk, this time */
         finish(f, GL_E_UNAVAILABLE, req->why.text);
         return;
@@ -203,11 +154,8 @@ static void on_written(struct gl_blob_req *req)
 
 static void write_piece(struct fetch *f)
 {
-    struct gl_node *n = f->blobs->node;
-
-    n->ports.blob->write(n->ports.blob, call_blob(f, on_written), n->config.context, f->hash,
-                         (uint64_t)f->piece * GL_KEPT_PIECE_BYTES,
-                         (gl_str){.p = f->buffer, .n = f->buffer_n});
+    gl_chain_write(&f->chain, f->hash, (uint64_t)f->piece * GL_KEPT_PIECE_BYTES,
+                   (gl_str){.p = f->buffer, .n = f->buffer_n}, on_written);
 }
 
 static void on_piece(struct gl_store_req *req)
@@ -217,9 +165,6 @@ static void on_piece(struct gl_store_req *req)
     size_t wanted = left < GL_KEPT_PIECE_BYTES ? (size_t)left : GL_KEPT_PIECE_BYTES;
     const struct gl_record *r = req->records;
 
-    if (!goes_on(f)) {
-        return;
-    }
     if (req->status != 0 && req->status != GL_E_DAMAGED) {
         finish(f, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->status != 0 || r->damaged || r->rev == 0 || r->value.n != wanted) {
@@ -233,15 +178,16 @@ static void on_piece(struct gl_store_req *req)
 
 static void next_piece(struct fetch *f)
 {
-    struct gl_node *n = f->blobs->node;
+    struct gl_key key;
 
     if (f->piece < f->head.pieces) {
-        get(f, gl_blobs_piece(&f->arena, f->hash, f->piece), on_piece);
+        key = gl_blobs_piece(&f->chain.arena, f->hash, f->piece);
+        gl_chain_get(&f->chain, key.kind, key.id, on_piece);
     } else if (f->head.size == 0 && f->piece == 0) {
         f->buffer_n = 0; /* also what is empty must have been written */
         write_piece(f);
     } else {
-        n->ports.blob->seal(n->ports.blob, call_blob(f, on_sealed), n->config.context, f->hash);
+        gl_chain_seal(&f->chain, f->hash, on_sealed);
     }
 }
 
@@ -252,16 +198,14 @@ static void on_head(struct gl_store_req *req)
     const struct gl_record *r = req->records;
     struct gl_why why;
 
-    if (!goes_on(f)) {
-        return;
-    }
     if (req->status != 0 && req->status != GL_E_DAMAGED) {
         finish(f, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->status == 0 && r->rev == 0) {
         (void)gl_why(&why, GL_E_NOT_FOUND, "is not in the store (sha256 %.*s)",
                      GL_STR_ARG(f->hash));
         finish(f, GL_E_NOT_FOUND, why.text);
-    } else if (req->status != 0 || r->damaged || !gl_kept_read(r->value, &f->arena, &f->head)) {
+    } else if (req->status != 0 || r->damaged ||
+               !gl_kept_read(r->value, &f->chain.arena, &f->head)) {
         f->head = (struct gl_kept_blob){0};
         damaged(f, "its record cannot be read");
     } else if (r->rev == GL_KEPT_PARTIAL) {
@@ -281,13 +225,10 @@ static void on_looked(struct gl_blob_req *req)
 {
     struct fetch *f = req->owner;
 
-    if (!goes_on(f)) {
-        return;
-    }
     if (req->status == 0) {
         finish(f, 0, "");
     } else if (req->status == GL_E_NOT_FOUND || req->status == GL_E_DAMAGED) {
-        get(f, gl_blobs_key(f->hash), on_head);
+        gl_chain_get(&f->chain, GL_S("blob"), f->hash, on_head);
     } else {
         finish(f, GL_E_UNAVAILABLE, req->why.text);
     }
@@ -296,20 +237,18 @@ static void on_looked(struct gl_blob_req *req)
 static void on_turn(struct gl_blobs_turn *t)
 {
     struct fetch *f = GL_CONTAINER(t, struct fetch, turn);
-    struct gl_node *n = f->blobs->node;
 
-    n->ports.blob->look(n->ports.blob, call_blob(f, on_looked), n->config.context, f->hash,
-                        n->now < f->blobs->doubts_until);
+    gl_chain_look(&f->chain, f->hash, f->blobs->node->now < f->blobs->doubts_until, on_looked);
 }
 
 /* ---- the way in ---- */
 
 static struct fetch *fetch_new(struct gl_blobs *b, gl_str hash)
 {
-    struct fetch *f = gl_mem_alloc(sizeof(*f));
+    struct fetch *f = gl_chain_new(b->node, &fetches, b->node->config.context);
 
     f->blobs = b;
-    f->hash = gl_str_dup(&f->arena, hash);
+    f->hash = gl_str_dup(&f->chain.arena, hash);
     gl_list_init(&f->wants);
     gl_list_init(&f->turn.link);
     f->turn.begin = on_turn;
@@ -367,12 +306,10 @@ bool gl_blobs_fetch(struct gl_blobs *b, const struct gl_flow_file *files, size_t
 
 void gl_blobs_fetch_free_all(struct gl_blobs *b)
 {
-    struct fetch *f;
-
     for (struct gl_link *l; (l = gl_list_first(&b->wants)) != NULL;) {
-        want_free(GL_CONTAINER(l, struct want, link));
-    }
-    for (size_t i = 0; (f = gl_map_next(&b->fetches, &i)) != NULL;) {
-        fetch_free(f);
+        struct want *w = GL_CONTAINER(l, struct want, link);
+
+        gl_list_init(&w->peers); /* its fetch has gone with the other chains */
+        want_free(w);
     }
 }

@@ -19,8 +19,8 @@ struct waiter {
 };
 
 struct keep {
+    struct gl_chain chain;
     struct gl_blobs *blobs;
-    struct gl_arena arena;
     gl_str hash;                /* of the flow */
     struct gl_link waiters;     /* struct waiter */
     struct gl_flow_file *files; /* that are not known to be in the store, each once */
@@ -28,11 +28,9 @@ struct keep {
     size_t missing_n; /* the first of them are not in the store */
     struct gl_key keys[HEADS_READ];
     size_t keys_n;
-    struct gl_store_req req;
 
     /* The one that is being written. */
     struct gl_blobs_turn turn;
-    struct gl_blob_req blob_req;
     uint64_t rev; /* of its record, as far as we know; 0: none */
     gl_str owner; /* with `token`: who has made it PARTIAL, we or another */
     uint64_t token;
@@ -40,36 +38,30 @@ struct keep {
     uint32_t piece;
     char *buffer;
     unsigned tries;
-    struct gl_tx tx;
     struct gl_guard guard;
     struct gl_write write;
 };
 
-static void keep_free(struct keep *k)
+static void on_end(void *chain)
 {
+    struct keep *k = chain;
+
     for (struct gl_link *l; (l = gl_list_first(&k->waiters)) != NULL;) {
         gl_list_remove(l);
         gl_mem_free(GL_CONTAINER(l, struct waiter, link));
     }
     gl_mem_free(k->buffer);
-    gl_arena_done(&k->arena);
-    gl_mem_free(k);
 }
 
 static void finish(struct keep *k, int code, const char *why)
 {
     struct gl_blobs *b = k->blobs;
-    struct gl_node *n = b->node;
     struct gl_link waiters;
 
     if (code == 0) {
         gl_blobs_learn(b, &b->stored, k->hash);
     }
-    gl_list_init(&waiters);
-    for (struct gl_link *l; (l = gl_list_first(&k->waiters)) != NULL;) {
-        gl_list_remove(l);
-        gl_list_push(&waiters, l);
-    }
+    gl_blobs_take_all(&waiters, &k->waiters);
     (void)gl_map_remove(&b->keeps, k->hash); /* who comes from now on begins anew */
     gl_blobs_end_turn(b, &k->turn);
     for (struct gl_link *l; (l = gl_list_first(&waiters)) != NULL;) {
@@ -79,38 +71,16 @@ static void finish(struct keep *k, int code, const char *why)
         w->done(w->owner, code, why);
         gl_mem_free(w);
     }
-    keep_free(k); /* `why` may stand in it */
-    gl_node_rearm(n);
+    gl_chain_end(&k->chain); /* `why` may stand in it */
 }
 
-/* ---- calls ---- */
-
-static struct gl_store_req *call(struct keep *k, gl_store_done *done)
+static void on_stopping(void *chain, int code, const char *why)
 {
-    k->req = (struct gl_store_req){.done = done, .owner = k};
-    k->blobs->node->outstanding++;
-    return &k->req;
+    finish(chain, code, why);
 }
 
-static struct gl_blob_req *call_blob(struct keep *k, gl_blob_done *done)
-{
-    k->blob_req = (struct gl_blob_req){.done = done, .owner = k};
-    k->blobs->node->outstanding++;
-    return &k->blob_req;
-}
-
-/* An answer has come. False: it does not matter any more. */
-static bool goes_on(struct keep *k)
-{
-    struct gl_node *n = k->blobs->node;
-
-    n->outstanding--;
-    n->now = n->ports.clock->now(n->ports.clock);
-    if (n->stopping) {
-        finish(k, GL_E_UNAVAILABLE, "this node is stopping");
-    }
-    return !n->stopping;
-}
+static const struct gl_chain_kind keeps = {
+    .bytes = sizeof(struct keep), .failed = on_stopping, .ends_at_stop = true, .done = on_end};
 
 static const struct gl_flow_file *file(const struct keep *k)
 {
@@ -137,17 +107,15 @@ static bool is_all_there(struct keep *k, const struct gl_record *r)
 {
     struct gl_kept_blob head;
 
-    return r->rev == GL_KEPT_CONDEMNED && !r->damaged && gl_kept_read(r->value, &k->arena, &head) &&
-           head.was_whole && head.size == k->head.size;
+    return r->rev == GL_KEPT_CONDEMNED && !r->damaged &&
+           gl_kept_read(r->value, &k->chain.arena, &head) && head.was_whole &&
+           head.size == k->head.size;
 }
 
 static void on_read_again(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
-    if (!goes_on(k)) {
-        return;
-    }
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
         return;
@@ -156,7 +124,7 @@ static void on_read_again(struct gl_store_req *req)
     if (k->rev == GL_KEPT_WHOLE && !req->records[0].damaged) {
         file_is_there(k);
     } else if (k->rev == GL_KEPT_PARTIAL && !req->records[0].damaged) {
-        k->owner = gl_str_dup(&k->arena, req->records[0].owner);
+        k->owner = gl_str_dup(&k->chain.arena, req->records[0].owner);
         k->token = req->records[0].token;
         k->piece = 0;
         next_piece(k);
@@ -168,27 +136,22 @@ static void on_read_again(struct gl_store_req *req)
 }
 
 /* False: it was not, and what follows is under way. */
-static bool was_committed(struct keep *k)
+static bool was_committed(struct keep *k, const struct gl_store_req *req)
 {
     struct gl_node *n = k->blobs->node;
 
-    if (!goes_on(k)) {
-        return false;
-    }
-    if (k->req.status == 0) {
+    if (req->status == 0) {
         return true;
     }
-    if ((k->req.status == GL_E_CONFLICT || k->req.status == GL_E_UNKNOWN) &&
+    if ((req->status == GL_E_CONFLICT || req->status == GL_E_UNKNOWN) &&
         ++k->tries <= GL_BLOBS_TRIES_MAX) {
         GL_MARK(n->config.trace, "blobs.keep_refused");
-        k->keys[0] = gl_blobs_key(file(k)->blob);
-        n->ports.store->ops->get(n->ports.store, call(k, on_read_again), n->config.context, k->keys,
-                                 1);
-    } else if (k->req.status == GL_E_LIMIT) {
-        finish(k, GL_E_LIMIT, k->req.why.text);
+        gl_chain_get(&k->chain, GL_S("blob"), file(k)->blob, on_read_again);
+    } else if (req->status == GL_E_LIMIT) {
+        finish(k, GL_E_LIMIT, req->why.text);
     } else {
-        gl_sessions_note_refused(n, &k->req);
-        finish(k, GL_E_UNAVAILABLE, k->req.why.text);
+        gl_sessions_note_refused(n, req);
+        finish(k, GL_E_UNAVAILABLE, req->why.text);
     }
     return false;
 }
@@ -202,8 +165,6 @@ static struct gl_write *prepare(struct keep *k, struct gl_key key, uint64_t rev,
 
 static void commit(struct keep *k, gl_store_done *done)
 {
-    struct gl_node *n = k->blobs->node;
-
     k->guard = (struct gl_guard){
         .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = file(k)->blob, .rev = k->rev};
     if (k->rev == 0) {
@@ -213,13 +174,7 @@ static void commit(struct keep *k, gl_store_done *done)
         k->guard.owner = k->owner;
         k->guard.token = k->token;
     }
-    k->tx = (struct gl_tx){.context = n->config.context,
-                           .session = n->session,
-                           .guards = &k->guard,
-                           .guards_n = 1,
-                           .writes = &k->write,
-                           .writes_n = 1};
-    n->ports.store->ops->commit(n->ports.store, call(k, done), &k->tx);
+    gl_chain_commit(&k->chain, &k->guard, &k->write, done);
 }
 
 /* ---- writing one ---- */
@@ -228,7 +183,7 @@ static void on_whole(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
-    if (was_committed(k)) {
+    if (was_committed(k, req)) {
         GL_MARK(k->blobs->node->config.trace, "blobs.kept");
         file_is_there(k);
     }
@@ -238,7 +193,7 @@ static void on_piece(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
-    if (was_committed(k)) {
+    if (was_committed(k, req)) {
         k->piece++;
         next_piece(k);
     }
@@ -249,15 +204,12 @@ static void on_piece_read(struct gl_blob_req *req)
     struct keep *k = req->owner;
     uint64_t left = k->head.size - (uint64_t)k->piece * GL_KEPT_PIECE_BYTES;
 
-    if (!goes_on(k)) {
-        return;
-    }
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
     } else if (req->n != (left < GL_KEPT_PIECE_BYTES ? left : GL_KEPT_PIECE_BYTES)) {
         finish(k, GL_E_UNAVAILABLE, "a file of the flow has changed while it was read");
     } else {
-        (void)prepare(k, gl_blobs_piece(&k->arena, file(k)->blob, k->piece), 1,
+        (void)prepare(k, gl_blobs_piece(&k->chain.arena, file(k)->blob, k->piece), 1,
                       (gl_str){.p = k->buffer, .n = req->n});
         commit(k, on_piece);
     }
@@ -265,24 +217,21 @@ static void on_piece_read(struct gl_blob_req *req)
 
 static void next_piece(struct keep *k)
 {
-    struct gl_node *n = k->blobs->node;
-
     if (k->piece == k->head.pieces) {
         (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
-                      gl_kept_write(&k->head, &k->arena));
+                      gl_kept_write(&k->head, &k->chain.arena));
         commit(k, on_whole);
         return;
     }
-    n->ports.blob->read(n->ports.blob, call_blob(k, on_piece_read), n->config.context,
-                        file(k)->blob, (uint64_t)k->piece * GL_KEPT_PIECE_BYTES, k->buffer,
-                        GL_KEPT_PIECE_BYTES);
+    gl_chain_read(&k->chain, file(k)->blob, (uint64_t)k->piece * GL_KEPT_PIECE_BYTES, k->buffer,
+                  GL_KEPT_PIECE_BYTES, on_piece_read);
 }
 
 static void on_claimed(struct gl_store_req *req)
 {
     struct keep *k = req->owner;
 
-    if (was_committed(k)) {
+    if (was_committed(k, req)) {
         k->rev = GL_KEPT_PARTIAL;
         k->piece = 0;
         next_piece(k);
@@ -298,7 +247,7 @@ static void revive(struct keep *k)
     GL_MARK(n->config.trace, "blobs.revived");
     k->head.at = n->now;
     (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
-                  gl_kept_write(&k->head, &k->arena));
+                  gl_kept_write(&k->head, &k->chain.arena));
     commit(k, on_whole);
 }
 
@@ -311,7 +260,7 @@ static void claim(struct keep *k)
     k->owner = b->node->session;
     k->token = ++b->claims_n;
     w = prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_PARTIAL,
-                gl_kept_write(&k->head, &k->arena));
+                gl_kept_write(&k->head, &k->chain.arena));
     w->owner = k->owner;
     w->token = k->token;
     commit(k, on_claimed);
@@ -323,9 +272,6 @@ static void on_looked(struct gl_blob_req *req)
     struct keep *k = req->owner;
     struct gl_why why;
 
-    if (!goes_on(k)) {
-        return;
-    }
     if (req->status == 0 && req->size <= GL_BLOB_BYTES_MAX) {
         k->head = (struct gl_kept_blob){.size = req->size, .pieces = gl_kept_pieces(req->size)};
         k->tries = 0;
@@ -349,15 +295,12 @@ static void on_looked(struct gl_blob_req *req)
 
 static void next_file(struct keep *k)
 {
-    struct gl_node *n = k->blobs->node;
-
     if (k->at == k->missing_n) {
         finish(k, 0, "");
         return;
     }
     k->rev = 0; /* as far as we know: else a guard says so */
-    n->ports.blob->look(n->ports.blob, call_blob(k, on_looked), n->config.context, file(k)->blob,
-                        true);
+    gl_chain_look(&k->chain, file(k)->blob, true, on_looked);
 }
 
 static void on_turn(struct gl_blobs_turn *t)
@@ -378,9 +321,6 @@ static void on_heads(struct gl_store_req *req)
     struct keep *k = req->owner;
     struct gl_blobs *b = k->blobs;
 
-    if (!goes_on(k)) {
-        return;
-    }
     if (req->status != 0) {
         finish(k, GL_E_UNAVAILABLE, req->why.text);
         return;
@@ -397,14 +337,11 @@ static void on_heads(struct gl_store_req *req)
 
 static void read_heads(struct keep *k)
 {
-    struct gl_node *n = k->blobs->node;
-
     for (k->keys_n = 0; k->keys_n < HEADS_READ && k->at + k->keys_n < k->files_n; k->keys_n++) {
         k->keys[k->keys_n] = gl_blobs_key(k->files[k->at + k->keys_n].blob);
     }
     if (k->keys_n > 0) {
-        n->ports.store->ops->get(n->ports.store, call(k, on_heads), n->config.context, k->keys,
-                                 k->keys_n);
+        gl_chain_get_all(&k->chain, k->keys, k->keys_n, on_heads);
     } else if (k->missing_n == 0) {
         finish(k, 0, "");
     } else {
@@ -431,7 +368,7 @@ static void add_bundle(struct keep *k, struct gl_map *seen, const struct gl_bund
     const struct gl_payload *payloads = b->payloads.items;
 
     for (size_t i = 0; i <= b->payloads.n; i++) {
-        struct gl_flow_file *f = GL_NEW(&k->arena, struct gl_flow_file);
+        struct gl_flow_file *f = GL_NEW(&k->chain.arena, struct gl_flow_file);
 
         if (i < b->payloads.n) {
             f->name = payloads[i].path;
@@ -453,14 +390,14 @@ static bool find_files(struct keep *k, gl_str text)
     struct gl_map seen;
     size_t n = 0;
 
-    if (gl_flow_decode(text, &k->arena, &flow, NULL) != 0) {
+    if (gl_flow_decode(text, &k->chain.arena, &flow, NULL) != 0) {
         return false;
     }
     for (uint32_t i = 0; i < flow->steps.n; i++) {
         n += gl_flow_step(flow, i)->files.n;
     }
     n += flow->bundle != NULL ? flow->bundle->payloads.n + 1 : 0;
-    k->files = GL_NEW_ARRAY(&k->arena, struct gl_flow_file, n + 1);
+    k->files = GL_NEW_ARRAY(&k->chain.arena, struct gl_flow_file, n + 1);
     gl_map_init(&seen);
     for (uint32_t i = 0; i < flow->steps.n; i++) {
         const struct gl_items *files = &gl_flow_step(flow, i)->files;
@@ -478,10 +415,10 @@ static bool find_files(struct keep *k, gl_str text)
 
 static struct keep *keep_new(struct gl_blobs *b, gl_str hash)
 {
-    struct keep *k = gl_mem_alloc(sizeof(*k));
+    struct keep *k = gl_chain_new(b->node, &keeps, b->node->config.context);
 
     k->blobs = b;
-    k->hash = gl_str_dup(&k->arena, hash);
+    k->hash = gl_str_dup(&k->chain.arena, hash);
     gl_list_init(&k->waiters);
     gl_list_init(&k->turn.link);
     k->turn.begin = on_turn;
@@ -513,7 +450,7 @@ bool gl_blobs_keep(struct gl_blobs *b, gl_str hash, gl_str flow, gl_blobs_done *
         if (!find_files(k, flow) || k->files_n == 0) {
             gl_blobs_learn(b, &b->stored, hash);
             (void)gl_map_remove(&b->keeps, k->hash); /* it is `k` */
-            keep_free(k);
+            gl_chain_drop(&k->chain);
             return true;
         }
         read_heads(k);
@@ -523,14 +460,4 @@ bool gl_blobs_keep(struct gl_blobs *b, gl_str hash, gl_str flow, gl_blobs_done *
     w->owner = owner;
     gl_list_push(&k->waiters, &w->link);
     return false;
-}
-
-void gl_blobs_keep_free_all(struct gl_blobs *b)
-{
-    struct keep *k;
-
-    for (size_t i = 0; (k = gl_map_next(&b->keeps, &i)) != NULL;) {
-        (void)gl_map_remove(&b->keeps, k->hash); /* the one just visited */
-        keep_free(k);
-    }
 }

@@ -122,13 +122,18 @@ static void chain_free(struct gl_chain *c)
     gl_mem_free(c);
 }
 
+void gl_chain_drop(struct gl_chain *c)
+{
+    GL_ASSERT(!c->call.is_under_way);
+    GL_ASSERT(!gl_list_empty(&c->link));
+    chain_free(c);
+}
+
 void gl_chain_end(struct gl_chain *c)
 {
     struct gl_node *n = c->node;
 
-    GL_ASSERT(!c->call.is_under_way);
-    GL_ASSERT(!gl_list_empty(&c->link));
-    chain_free(c);
+    gl_chain_drop(c);
     gl_node_rearm(n);
 }
 

@@ -83,6 +83,8 @@ struct gl_chain {
 void *gl_chain_new(struct gl_node *n, const struct gl_chain_kind *kind, gl_str context);
 /* No call is under way. The last thing its owner does: the node may stop. */
 void gl_chain_end(struct gl_chain *c);
+/* The same where an answer is not what ends it: whoever called us arms the node. */
+void gl_chain_drop(struct gl_chain *c);
 void gl_chain_free_all(struct gl_node *n);
 
 /* Of the store, in the chain's context. Texts, keys, guards and writes are borrowed until the

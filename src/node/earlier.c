@@ -13,11 +13,8 @@
 #include "model/job.h"
 
 struct earlier {
-    struct gl_link link; /* in node->earliers */
-    struct gl_node *node;
-    struct gl_arena arena;
+    struct gl_chain chain;
     struct gl_request *rq;
-    struct gl_store_req req;
     struct gl_key keys[3];
     gl_str job;    /* the earlier one */
     gl_str run_id; /* its */
@@ -29,47 +26,18 @@ struct earlier {
     gl_str dedupe_key;     /* the earlier job's */
 };
 
-static void earlier_free(struct earlier *e)
-{
-    gl_list_remove(&e->link);
-    gl_arena_done(&e->arena);
-    gl_mem_free(e);
-}
-
-void gl_earlier_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->earliers)) != NULL;) {
-        earlier_free(GL_CONTAINER(l, struct earlier, link));
-    }
-}
-
 static void finish(struct earlier *e, int code, const char *why, struct gl_buf *body)
 {
-    struct gl_node *n = e->node;
-
-    gl_requests_answer(n, e->rq, code, why, body);
-    earlier_free(e);
-    gl_node_rearm(n);
+    gl_requests_answer(e->chain.node, e->rq, code, why, body);
+    gl_chain_end(&e->chain);
 }
 
-static void get(struct earlier *e, size_t keys_n, gl_store_done *done)
+static void on_failed(void *chain, int code, const char *why)
 {
-    struct gl_store *s = e->node->ports.store;
-
-    e->req = (struct gl_store_req){.done = done, .owner = e};
-    e->node->outstanding++;
-    s->ops->get(s, &e->req, e->node->config.context, e->keys, keys_n);
+    finish(chain, code, why, NULL);
 }
 
-static bool answered(struct earlier *e)
-{
-    e->node->outstanding--;
-    if (e->req.status != 0) {
-        finish(e, e->req.status, e->req.why.text, NULL);
-        return false;
-    }
-    return true;
-}
+static const struct gl_chain_kind earliers = {.bytes = sizeof(struct earlier), .failed = on_failed};
 
 /* ---- the same name ---- */
 
@@ -77,9 +45,10 @@ static bool answered(struct earlier *e)
 static int canonical_inputs(struct earlier *e, gl_str *ret)
 {
     struct gl_flow *flow;
-    int rc = gl_flow_decode(e->rq->submission.compiled, &e->arena, &flow, NULL);
+    int rc = gl_flow_decode(e->rq->submission.compiled, &e->chain.arena, &flow, NULL);
 
-    return rc != 0 ? rc : gl_flow_inputs(flow, e->rq->submission.inputs, &e->arena, ret, NULL);
+    return rc != 0 ? rc
+                   : gl_flow_inputs(flow, e->rq->submission.inputs, &e->chain.arena, ret, NULL);
 }
 
 /* A run id the caller left out is the job's own id. */
@@ -158,12 +127,13 @@ static bool has_step(struct earlier *e, gl_str id)
 {
     struct gl_flow *flow;
 
-    return gl_flow_decode(e->flow, &e->arena, &flow, NULL) == 0 && gl_flow_find(flow, id) >= 0;
+    return gl_flow_decode(e->flow, &e->chain.arena, &flow, NULL) == 0 &&
+           gl_flow_find(flow, id) >= 0;
 }
 
 static void submit_again(struct earlier *e)
 {
-    struct gl_node *n = e->node;
+    struct gl_node *n = e->chain.node;
     struct gl_request *rq = e->rq;
     struct gl_why why;
 
@@ -185,8 +155,7 @@ static void submit_again(struct earlier *e)
                                                    .inputs = e->inputs,
                                                    .retry_of = e->job,
                                                    .retry_from = rq->submission.from});
-    earlier_free(e);
-    gl_node_rearm(n);
+    gl_chain_end(&e->chain);
 }
 
 static void look_up(struct earlier *e, bool by_request_key);
@@ -194,7 +163,7 @@ static void look_up(struct earlier *e, bool by_request_key);
 /* The job that had the name has been removed meanwhile: the name is free. */
 static void submit_anew(struct earlier *e)
 {
-    struct gl_node *n = e->node;
+    struct gl_node *n = e->chain.node;
 
     if (e->refusal.code != 0 && strcmp(e->kind, "request") == 0 && e->rq->submission.run_id.n > 0) {
         look_up(e, false); /* it may have come under its name before */
@@ -216,12 +185,11 @@ static void submit_anew(struct earlier *e)
         return;
     }
     if (e->rq->verb == GL_VERB_RETRY) {
-        gl_earlier_retry(n, e->rq, gl_str_dup(&e->arena, gl_str_of(e->rq->job_id)));
+        gl_earlier_retry(n, e->rq, gl_str_dup(&e->chain.arena, gl_str_of(e->rq->job_id)));
     } else {
         gl_requests_submit(n, e->rq, NULL);
     }
-    earlier_free(e);
-    gl_node_rearm(n);
+    gl_chain_end(&e->chain);
 }
 
 /* ---- reading ---- */
@@ -232,14 +200,10 @@ static void on_rest(struct gl_store_req *req)
 {
     struct earlier *e = req->owner;
 
-    if (!answered(e)) {
-        return;
-    }
-    e->inputs = gl_str_dup(&e->arena, req->records[0].value);
-    e->flow = gl_str_dup(&e->arena, req->records[1].value);
+    e->inputs = gl_str_dup(&e->chain.arena, req->records[0].value);
+    e->flow = gl_str_dup(&e->chain.arena, req->records[1].value);
     if (req->records[2].rev == 0) { /* removed meanwhile, and its inputs with it: say so */
-        e->keys[0] = e->keys[2];
-        get(e, 1, on_job);
+        gl_chain_get(&e->chain, GL_S("job"), e->job, on_job);
     } else if (req->records[1].rev == 0 || req->records[1].damaged || req->records[0].damaged) {
         finish(e, GL_E_DAMAGED, "the flow of that job, or its inputs, are gone or damaged", NULL);
     } else if (e->is_retry) {
@@ -256,9 +220,6 @@ static void on_job(struct gl_store_req *req)
     struct gl_json j;
     int rc;
 
-    if (!answered(e)) {
-        return;
-    }
     if (req->records[0].rev == 0) {
         if (e->is_retry) {
             finish(e, GL_E_NOT_FOUND, "that job has been removed", NULL);
@@ -267,11 +228,12 @@ static void on_job(struct gl_store_req *req)
         }
         return;
     }
-    rc = req->records[0].damaged ? GL_E_DAMAGED
-                                 : gl_json_parse(&j, gl_str_dup(&e->arena, req->records[0].value),
-                                                 GL_RECORD_BYTES_MAX, &e->arena, NULL);
+    rc = req->records[0].damaged
+             ? GL_E_DAMAGED
+             : gl_json_parse(&j, gl_str_dup(&e->chain.arena, req->records[0].value),
+                             GL_RECORD_BYTES_MAX, &e->chain.arena, NULL);
     if (rc == 0) {
-        rc = gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &e->arena, &r, NULL);
+        rc = gl_schema_read(&gl_job_schema, &j, gl_json_root(&j), false, &e->chain.arena, &r, NULL);
     }
     if (rc != 0) {
         finish(e, GL_E_DAMAGED, "the record of that job is damaged", NULL);
@@ -286,7 +248,7 @@ static void on_job(struct gl_store_req *req)
     e->keys[0] = (struct gl_key){.kind = GL_S("inputs"), .id = e->job};
     e->keys[1] = (struct gl_key){.kind = GL_S("flow"), .id = e->hash};
     e->keys[2] = (struct gl_key){.kind = GL_S("job"), .id = e->job}; /* is it still there? */
-    get(e, 3, on_rest);
+    gl_chain_get_all(&e->chain, e->keys, GL_COUNT(e->keys), on_rest);
 }
 
 static void on_name(struct gl_store_req *req)
@@ -294,38 +256,32 @@ static void on_name(struct gl_store_req *req)
     struct earlier *e = req->owner;
     struct gl_json j;
 
-    if (!answered(e)) {
-        return;
-    }
-    if (req->records[0].rev != 0 && gl_json_parse(&j, gl_str_dup(&e->arena, req->records[0].value),
-                                                  GL_RECORD_BYTES_MAX, &e->arena, NULL) == 0) {
-        e->job = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &e->arena);
+    if (req->records[0].rev != 0 &&
+        gl_json_parse(&j, gl_str_dup(&e->chain.arena, req->records[0].value), GL_RECORD_BYTES_MAX,
+                      &e->chain.arena, NULL) == 0) {
+        e->job = gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &e->chain.arena);
     }
     if (e->job.n != GL_ULID_BYTES) {
         submit_anew(e);
         return;
     }
-    e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};
-    get(e, 1, on_job);
+    gl_chain_get(&e->chain, GL_S("job"), e->job, on_job);
 }
 
 /* The job that has this name. */
 static void look_up(struct earlier *e, bool by_request_key)
 {
     e->kind = by_request_key ? "request" : "run";
-    e->keys[0] = (struct gl_key){.kind = gl_str_of(e->kind),
-                                 .id = by_request_key ? e->rq->submission.request_key
-                                                      : e->rq->submission.run_id};
-    get(e, 1, on_name);
+    gl_chain_get(&e->chain, gl_str_of(e->kind),
+                 by_request_key ? e->rq->submission.request_key : e->rq->submission.run_id,
+                 on_name);
 }
 
 static struct earlier *earlier_new(struct gl_node *n, struct gl_request *rq)
 {
-    struct earlier *e = gl_mem_alloc(sizeof(*e));
+    struct earlier *e = gl_chain_new(n, &earliers, n->config.context);
 
-    e->node = n;
     e->rq = rq;
-    gl_list_push(&n->earliers, &e->link);
     return e;
 }
 
@@ -353,9 +309,8 @@ void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)
     struct earlier *e = earlier_new(n, rq);
 
     e->is_retry = true;
-    e->job = gl_str_dup(&e->arena, job);
+    e->job = gl_str_dup(&e->chain.arena, job);
     memcpy(rq->job_id, job.p, GL_ULID_BYTES);
     rq->job_id[GL_ULID_BYTES] = '\0';
-    e->keys[0] = (struct gl_key){.kind = GL_S("job"), .id = e->job};
-    get(e, 1, on_job);
+    gl_chain_get(&e->chain, GL_S("job"), e->job, on_job);
 }

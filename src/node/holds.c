@@ -8,37 +8,30 @@
 enum { TRIES_MAX = 4 };
 
 struct hold {
+    struct gl_chain chain;
     struct gl_link link; /* in node->holds */
-    struct gl_node *node;
     struct gl_request *rq;
-    struct gl_arena arena;
     struct gl_requests_again again; /* with `is_again` */
     bool is_again;
     bool is_due; /* to be tried once more */
 };
 
-static void hold_free(struct hold *h)
+static void on_end(void *chain)
 {
+    struct hold *h = chain;
+
     gl_list_remove(&h->link);
-    gl_arena_done(&h->arena);
-    gl_mem_free(h);
 }
+
+static const struct gl_chain_kind holds = {.bytes = sizeof(struct hold), .done = on_end};
 
 static struct hold *hold_new(struct gl_node *n, struct gl_request *rq)
 {
-    struct hold *h = gl_mem_alloc(sizeof(*h));
+    struct hold *h = gl_chain_new(n, &holds, n->config.context);
 
-    h->node = n;
     h->rq = rq;
     gl_list_push(&n->holds, &h->link);
     return h;
-}
-
-void gl_holds_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->holds)) != NULL;) {
-        hold_free(GL_CONTAINER(l, struct hold, link));
-    }
 }
 
 /* ---- files ---- */
@@ -46,7 +39,7 @@ void gl_holds_free_all(struct gl_node *n)
 static void on_kept(void *owner, int code, const char *why)
 {
     struct hold *h = owner;
-    struct gl_node *n = h->node;
+    struct gl_node *n = h->chain.node;
 
     if (code == 0 && n->stopping) {
         code = GL_E_UNAVAILABLE;
@@ -57,7 +50,7 @@ static void on_kept(void *owner, int code, const char *why)
     } else {
         gl_requests_take(n, h->rq, h->is_again ? &h->again : NULL);
     }
-    hold_free(h);
+    gl_chain_drop(&h->chain);
 }
 
 bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
@@ -73,17 +66,17 @@ bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
     h = hold_new(n, rq);
     if (gl_blobs_keep(n->blobs, again != NULL ? again->hash : gl_sha256_hex(flow, hex), flow,
                       on_kept, h)) {
-        hold_free(h);
+        gl_chain_drop(&h->chain);
         return false;
     }
     if (again != NULL) {
         h->is_again = true;
-        h->again =
-            (struct gl_requests_again){.flow = gl_str_dup(&h->arena, again->flow),
-                                       .hash = gl_str_dup(&h->arena, again->hash),
-                                       .inputs = gl_str_dup(&h->arena, again->inputs),
-                                       .retry_of = gl_str_dup(&h->arena, again->retry_of),
-                                       .retry_from = gl_str_dup(&h->arena, again->retry_from)};
+        h->again = (struct gl_requests_again){
+            .flow = gl_str_dup(&h->chain.arena, again->flow),
+            .hash = gl_str_dup(&h->chain.arena, again->hash),
+            .inputs = gl_str_dup(&h->chain.arena, again->inputs),
+            .retry_of = gl_str_dup(&h->chain.arena, again->retry_of),
+            .retry_from = gl_str_dup(&h->chain.arena, again->retry_from)};
     }
     return true;
 }
@@ -114,18 +107,18 @@ bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_st
 
 static void try_again(struct hold *h)
 {
-    struct gl_node *n = h->node;
+    struct gl_node *n = h->chain.node;
     struct gl_request *rq = h->rq;
 
     n->outstanding--;
     if (n->stopping) {
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);
     } else if (rq->verb == GL_VERB_RETRY) {
-        gl_earlier_retry(n, rq, gl_str_dup(&h->arena, gl_str_of(rq->job_id)));
+        gl_earlier_retry(n, rq, gl_str_dup(&h->chain.arena, gl_str_of(rq->job_id)));
     } else {
         gl_requests_submit(n, rq, NULL);
     }
-    hold_free(h);
+    gl_chain_drop(&h->chain);
 }
 
 void gl_holds_on_time(struct gl_node *n)

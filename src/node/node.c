@@ -470,13 +470,10 @@ struct gl_node *gl_node_new(const struct gl_node_config *config, const struct gl
     gl_list_init(&n->batches);
     gl_list_init(&n->batches_free);
     gl_list_init(&n->unknown);
-    gl_list_init(&n->rates);
     gl_list_init(&n->starts);
-    gl_list_init(&n->probes);
     gl_list_init(&n->chains);
     gl_list_init(&n->readings);
     gl_list_init(&n->bodies);
-    gl_list_init(&n->earliers);
     gl_list_init(&n->holds);
     gl_list_init(&n->answers);
     gl_list_init(&n->watchers);
@@ -640,16 +637,10 @@ void gl_node_free(struct gl_node *n)
     for (struct gl_link *l; (l = gl_list_first(&n->batches_free)) != NULL;) {
         batch_free(GL_CONTAINER(l, struct gl_batch, link));
     }
-    gl_sessions_free_all(n);
-    gl_starts_free_all(n);
-    gl_probes_free_all(n);
     gl_chain_free_all(n);
-    gl_turns_free_all(n);
-    gl_earlier_free_all(n);
     gl_requests_free_all(n);
     gl_inbox_done(n);
     gl_buf_done(&n->about);
-    gl_holds_free_all(n);
     gl_blobs_free(n->blobs);
     gl_trim_free(n->trim);
     gl_refusals_free(n->refusals);

@@ -73,9 +73,8 @@ struct gl_node {
     size_t batches_free_n;
     struct gl_link unknown; /* struct commit: outcome not known yet */
     gl_ms resolve_due;
-    struct gl_link rates; /* of sessions.c: being read */
-    size_t relays_n;      /* readings for relays that are under way */
-    struct gl_link starts, probes, readings, bodies, earliers;
+    size_t relays_n; /* readings for relays that are under way */
+    struct gl_link starts, readings, bodies;
     struct gl_link chains; /* struct gl_chain: all of them */
     struct gl_map starts_by_key;
     gl_ms starts_due;     /* some came too late, and must be told so */
@@ -92,8 +91,7 @@ struct gl_node {
     struct gl_map watched;   /* the others by their job: struct watched */
     gl_ms watch_due;
 
-    struct gl_exec_req list_req;
-    bool list_busy;
+    struct gl_call listing; /* of what the executor has */
 
     void (*stopped)(void *owner);
     void *stopped_owner;
@@ -143,7 +141,6 @@ void gl_sessions_say_taken(struct gl_node *n);
 
 /* Another node has used this rate: its record is read again, and the core told. */
 void gl_sessions_read_rate(struct gl_node *n, gl_str key);
-void gl_sessions_free_all(struct gl_node *n);
 
 /* ---- inbox.c: commands for jobs that live elsewhere ---- */
 struct gl_inbox_entry;
@@ -169,14 +166,12 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e);
 void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e);
 struct gl_attempt_key gl_starts_key(struct gl_arena *a, const struct gl_effect *e);
 void gl_starts_on_time(struct gl_node *n);
-void gl_starts_free_all(struct gl_node *n);
 
 /* ---- probes.c ---- */
 void gl_probes_attach(struct gl_node *n, const struct gl_effect *e);
 void gl_probes_stop(struct gl_node *n, const struct gl_effect *e);
 void gl_probes_ack(struct gl_node *n, const struct gl_effect *e);
 void gl_probes_list(struct gl_node *n);
-void gl_probes_free_all(struct gl_node *n);
 struct gl_exec_events gl_probes_events(struct gl_node *n);
 
 /* ---- lookup.c ---- */
@@ -210,7 +205,6 @@ void gl_earlier_compare(struct gl_node *n, struct gl_request *rq, bool by_reques
  * now may have been fine then, and a caller who hears "refused" would submit it under a new key. */
 void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const char *why);
 void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
-void gl_earlier_free_all(struct gl_node *n);
 
 /* ---- figures.c ---- */
 /* Since when the store takes no commits, and why; "" : it does, or it does not answer at all. */
@@ -259,7 +253,6 @@ bool gl_holds_may_again(struct gl_request *rq);
 /* It was refused by the guard on record `kind`/`id`. True: it is tried once more. */
 bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow);
 void gl_holds_on_time(struct gl_node *n);
-void gl_holds_free_all(struct gl_node *n);
 
 /* ---- sessions.c ---- */
 void gl_sessions_on_time(struct gl_node *n);

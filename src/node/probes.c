@@ -4,33 +4,21 @@
 #include "node/blobs.h"
 
 struct probe { /* an attach or a stop under way */
-    struct gl_link link;
-    struct gl_node *node;
-    struct gl_arena arena;
-    struct gl_exec_req req;
+    struct gl_chain chain;
     struct gl_attempt_key key;
     uint64_t token;
     gl_str epoch;
 };
 
-static void probe_free(struct probe *p)
-{
-    gl_list_remove(&p->link);
-    gl_arena_done(&p->arena);
-    gl_mem_free(p);
-}
+static const struct gl_chain_kind probes = {.bytes = sizeof(struct probe)};
 
-static struct probe *probe_new(struct gl_node *n, const struct gl_effect *e, gl_exec_done *done)
+static struct probe *probe_new(struct gl_node *n, const struct gl_effect *e)
 {
-    struct probe *p = gl_mem_alloc(sizeof(*p));
+    struct probe *p = gl_chain_new(n, &probes, e->context);
 
-    p->node = n;
-    p->key = gl_starts_key(&p->arena, e);
+    p->key = gl_starts_key(&p->chain.arena, e);
     p->token = e->token;
-    p->epoch = gl_str_dup(&p->arena, e->epoch);
-    p->req = (struct gl_exec_req){.done = done, .owner = p};
-    gl_list_push(&n->probes, &p->link);
-    n->outstanding++;
+    p->epoch = gl_str_dup(&p->chain.arena, e->epoch);
     return p;
 }
 
@@ -48,7 +36,6 @@ static struct gl_event_result result_of(const struct gl_exec_result *r)
 static void on_attached(struct gl_exec_req *req)
 {
     struct probe *p = req->owner;
-    struct gl_node *n = p->node;
     struct gl_event ev = {.type = GL_EV_ATTACHED,
                           .context = p->key.context,
                           .job = p->key.job,
@@ -57,42 +44,39 @@ static void on_attached(struct gl_exec_req *req)
                                        .code = req->status,
                                        .state = (uint8_t)req->state}};
 
-    n->outstanding--;
     if (req->status == 0 && req->state == GL_EXEC_ENDED) {
         ev.attached.result = result_of(&req->result);
     }
-    gl_node_feed(n, &ev);
-    probe_free(p);
-    gl_node_rearm(n);
+    gl_node_feed(p->chain.node, &ev);
+    gl_chain_end(&p->chain);
 }
 
 static void on_stopped(struct gl_exec_req *req)
 {
     struct probe *p = req->owner;
-    struct gl_node *n = p->node;
 
-    n->outstanding--;
-    probe_free(p); /* whether it could be delivered shows when the attempt ends, or when it is asked
-                      for again */
-    gl_node_rearm(n);
+    /* Whether it could be delivered shows when the attempt ends, or when it is asked for again. */
+    gl_chain_end(&p->chain);
 }
 
 /* A start of the same attempt that has not left yet would overtake nothing but the truth: "never"
  * would be answered, and then it would start. */
 void gl_probes_attach(struct gl_node *n, const struct gl_effect *e)
 {
-    struct probe *p = probe_new(n, e, on_attached);
+    struct probe *p = probe_new(n, e);
 
     gl_starts_give_up(n, e);
-    n->ports.exec->ops->attach(n->ports.exec, &p->req, &p->key, p->token, p->epoch);
+    n->ports.exec->ops->attach(n->ports.exec, gl_chain_exec(&p->chain, on_attached), &p->key,
+                               p->token, p->epoch);
 }
 
 void gl_probes_stop(struct gl_node *n, const struct gl_effect *e)
 {
-    struct probe *p = probe_new(n, e, on_stopped);
+    struct probe *p = probe_new(n, e);
 
     gl_starts_give_up(n, e);
-    n->ports.exec->ops->stop(n->ports.exec, &p->req, &p->key, p->token, e->grace_ms);
+    n->ports.exec->ops->stop(n->ports.exec, gl_chain_exec(&p->chain, on_stopped), &p->key, p->token,
+                             e->grace_ms);
 }
 
 void gl_probes_ack(struct gl_node *n, const struct gl_effect *e)
@@ -110,8 +94,6 @@ static void on_list(struct gl_exec_req *req)
     struct gl_event_info *infos = GL_NEW_ARRAY(&scratch, struct gl_event_info, req->infos_n + 1);
     struct gl_event ev = {.type = GL_EV_LISTED, .listed = {.code = req->status}};
 
-    n->outstanding--;
-    n->list_busy = false;
     for (size_t i = 0; i < req->infos_n && req->status == 0; i++) {
         const struct gl_exec_info *x = &req->infos[i];
 
@@ -125,23 +107,11 @@ static void on_list(struct gl_exec_req *req)
     ev.listed.infos.items = infos;
     gl_node_feed(n, &ev);
     gl_arena_done(&scratch);
-    gl_node_rearm(n);
 }
 
 void gl_probes_list(struct gl_node *n)
 {
-    GL_ASSERT(!n->list_busy);
-    n->list_busy = true;
-    n->outstanding++;
-    n->list_req = (struct gl_exec_req){.done = on_list, .owner = n};
-    n->ports.exec->ops->list(n->ports.exec, &n->list_req);
-}
-
-void gl_probes_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->probes)) != NULL;) {
-        probe_free(GL_CONTAINER(l, struct probe, link));
-    }
+    n->ports.exec->ops->list(n->ports.exec, gl_call_exec(&n->listing, n, on_list, n));
 }
 
 /* ---- what the executor tells by itself ---- */

@@ -88,52 +88,22 @@ static void read_rates(struct gl_node *n)
 
 /* ---- a rate that another node has used ---- */
 
-struct rate {
-    struct gl_link link;
-    struct gl_node *node;
-    struct gl_arena arena;
-    struct gl_store_req req;
-    struct gl_key key;
-};
-
-static void rate_free(struct rate *r)
-{
-    gl_list_remove(&r->link);
-    gl_arena_done(&r->arena);
-    gl_mem_free(r);
-}
-
 static void on_rate(struct gl_store_req *req)
 {
-    struct rate *r = req->owner;
-    struct gl_node *n = r->node;
+    struct gl_chain *c = req->owner;
 
-    n->outstanding--;
-    if (req->status == 0 && !n->stopping) { /* else its next start is refused, too */
-        feed_rates(n, req);
+    if (req->status == 0 && !c->node->stopping) { /* else its next start is refused, too */
+        feed_rates(c->node, req);
     }
-    rate_free(r);
-    gl_node_rearm(n);
+    gl_chain_end(c);
 }
 
 void gl_sessions_read_rate(struct gl_node *n, gl_str key)
 {
-    struct rate *r = gl_mem_alloc(sizeof(*r));
+    static const struct gl_chain_kind rates = {.bytes = sizeof(struct gl_chain)};
+    struct gl_chain *c = gl_chain_new(n, &rates, n->config.context);
 
-    gl_list_init(&r->link);
-    gl_list_push(&n->rates, &r->link);
-    r->node = n;
-    r->key = (struct gl_key){.kind = GL_S("rate"), .id = gl_str_dup(&r->arena, key)};
-    r->req = (struct gl_store_req){.done = on_rate, .owner = r};
-    n->outstanding++;
-    n->ports.store->ops->get(n->ports.store, &r->req, n->config.context, &r->key, 1);
-}
-
-void gl_sessions_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->rates)) != NULL;) {
-        rate_free(GL_CONTAINER(l, struct rate, link));
-    }
+    gl_chain_get(c, GL_S("rate"), gl_str_dup(&c->arena, key), on_rate);
 }
 
 /* ---- what others may know of us ---- */

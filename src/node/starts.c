@@ -17,9 +17,8 @@
 #include "node/turns.h"
 
 struct start {
+    struct gl_chain chain;
     struct gl_link link; /* in node->starts */
-    struct gl_node *node;
-    struct gl_arena arena;
     struct gl_spec *spec;
     const struct gl_step_spec *step;
     gl_str key; /* "job/attempt/token", in starts_by_key while it is being prepared */
@@ -28,7 +27,6 @@ struct start {
     uint64_t start_number;
     gl_ms deadline_at, submitted_at;
     struct gl_exec_start x;
-    struct gl_exec_req exec_req;
     gl_str step_id;
     int64_t item; /* of an instance; -1: none */
     struct gl_json facts;
@@ -43,17 +41,20 @@ struct start {
     bool is_late; /* to be told so: it does not leave */
 };
 
-static void start_free(struct start *s)
+static void on_end(void *chain)
 {
+    struct start *s = chain;
+
     if (s->key.n > 0) {
-        (void)gl_map_remove(&s->node->starts_by_key, s->key); /* it is there while it has a key */
+        (void)gl_map_remove(&s->chain.node->starts_by_key,
+                            s->key); /* it is there while it has a key */
     }
     gl_list_remove(&s->link);
     gl_spec_unref(s->spec);
     gl_buf_done(&s->input);
-    gl_arena_done(&s->arena);
-    gl_mem_free(s);
 }
+
+static const struct gl_chain_kind starts = {.bytes = sizeof(struct start), .done = on_end};
 
 static void feed_started(struct start *s, int code, const char *why)
 {
@@ -66,10 +67,10 @@ static void feed_started(struct start *s, int code, const char *why)
                                       .code = code,
                                       .why = gl_str_of(why)}};
 
-    if (code == 0 || (code == GL_E_UNAVAILABLE && s->node->exec_up && !s->is_given_up)) {
-        gl_refusals_note(s->node, ev.job, s->step_id, ev.started.why);
+    if (code == 0 || (code == GL_E_UNAVAILABLE && s->chain.node->exec_up && !s->is_given_up)) {
+        gl_refusals_note(s->chain.node, ev.job, s->step_id, ev.started.why);
     }
-    gl_node_feed(s->node, &ev);
+    gl_node_feed(s->chain.node, &ev);
 }
 
 /* ---- environment and input ---- */
@@ -78,13 +79,13 @@ static void add_env(struct start *s, const char *name, gl_str value)
 {
     gl_str *env = (gl_str *)s->x.env;
 
-    env[s->x.env_n++] = gl_str_fmt(&s->arena, "%s=%.*s", name, GL_STR_ARG(value));
+    env[s->x.env_n++] = gl_str_fmt(&s->chain.arena, "%s=%.*s", name, GL_STR_ARG(value));
 }
 
 static int make_env(struct start *s, struct gl_why *why)
 {
     char when[GL_WHEN_BYTES];
-    gl_str *env = GL_NEW_ARRAY(&s->arena, gl_str, s->step->env.n + 10);
+    gl_str *env = GL_NEW_ARRAY(&s->chain.arena, gl_str, s->step->env.n + 10);
     int rc = 0;
 
     s->x.env = env;
@@ -93,13 +94,13 @@ static int make_env(struct start *s, struct gl_why *why)
 
         *to = s->step->env.items[i];
         if ((s->step->expand & GL_EXPAND_ENV) != 0) {
-            rc = gl_ref_expand(*to, &s->facts, &s->arena, to, why);
+            rc = gl_ref_expand(*to, &s->facts, &s->chain.arena, to, why);
         }
     }
     add_env(s, "GLIA_JOB_ID", s->x.key.job);
     add_env(s, "GLIA_RUN_ID", s->run_id);
     add_env(s, "GLIA_STEP_ID", s->step_id);
-    add_env(s, "GLIA_ATTEMPT", gl_str_fmt(&s->arena, "%u", s->attempt_number));
+    add_env(s, "GLIA_ATTEMPT", gl_str_fmt(&s->chain.arena, "%u", s->attempt_number));
     add_env(s, "GLIA_ATTEMPT_ID", s->x.key.attempt);
     add_env(s, "GLIA_IDEMPOTENCY_KEY", s->idempotency_key);
     if (s->deadline_at > 0) {
@@ -108,9 +109,9 @@ static int make_env(struct start *s, struct gl_why *why)
     if (s->item >= 0 && rc == 0) {
         gl_str item = {0};
 
-        rc = gl_ref_expand(GL_S("${job.item}"), &s->facts, &s->arena, &item, why);
+        rc = gl_ref_expand(GL_S("${job.item}"), &s->facts, &s->chain.arena, &item, why);
         add_env(s, "GLIA_ITEM", item);
-        add_env(s, "GLIA_INDEX", gl_str_fmt(&s->arena, "%lld", (long long)s->item));
+        add_env(s, "GLIA_INDEX", gl_str_fmt(&s->chain.arena, "%lld", (long long)s->item));
     }
     return rc;
 }
@@ -121,14 +122,14 @@ static int expand_args(struct start *s, struct gl_why *why)
     int rc = 0;
 
     if ((s->step->expand & GL_EXPAND_ARGV) != 0) {
-        argv = GL_NEW_ARRAY(&s->arena, gl_str, s->step->argv.n);
+        argv = GL_NEW_ARRAY(&s->chain.arena, gl_str, s->step->argv.n);
         for (size_t i = 0; i < s->step->argv.n && rc == 0; i++) {
-            rc = gl_ref_expand(s->step->argv.items[i], &s->facts, &s->arena, &argv[i], why);
+            rc = gl_ref_expand(s->step->argv.items[i], &s->facts, &s->chain.arena, &argv[i], why);
         }
         s->x.argv = argv;
     }
     if (rc == 0 && (s->step->expand & GL_EXPAND_CWD) != 0) {
-        rc = gl_ref_expand(s->step->cwd, &s->facts, &s->arena, &s->x.cwd, why);
+        rc = gl_ref_expand(s->step->cwd, &s->facts, &s->chain.arena, &s->x.cwd, why);
         if (rc == 0 && (s->x.cwd.n == 0 || s->x.cwd.p[0] != '/')) {
             rc = gl_why(why, GL_E_INVALID, "cwd: '%.*s' is no absolute path", GL_STR_ARG(s->x.cwd));
         }
@@ -149,7 +150,7 @@ static void write_parents(struct start *s, struct gl_jw *w)
     gl_jw_object(w);
     for (gl_jnode key = gl_json_first(&s->facts, steps); steps != NULL && key != NULL;
          key = gl_json_after(&s->facts, steps, key)) {
-        gl_jw_key_str(w, gl_json_str(&s->facts, key, &s->arena));
+        gl_jw_key_str(w, gl_json_str(&s->facts, key, &s->chain.arena));
         gl_jw_raw(w, gl_json_raw(&s->facts, gl_json_value(key)));
     }
     gl_jw_end(w);
@@ -165,9 +166,9 @@ static int write_refs(struct start *s, struct gl_jw *w, struct gl_why *why)
     gl_jw_key(w, "refs");
     gl_jw_object(w);
     for (size_t i = 0; i < s->step->refs.n && rc == 0; i++) {
-        rc = gl_ref_parse(s->step->refs.items[i], &s->arena, &ref, why);
+        rc = gl_ref_parse(s->step->refs.items[i], &s->chain.arena, &ref, why);
         if (rc == 0) {
-            rc = gl_ref_value(&ref, &s->facts, &s->arena, &v, why);
+            rc = gl_ref_value(&ref, &s->facts, &s->chain.arena, &v, why);
         }
         if (rc == 0) {
             gl_jw_key_str(w, s->step->refs.items[i]);
@@ -217,17 +218,14 @@ static int make_input(struct start *s, struct gl_why *why)
 static void on_started(struct gl_exec_req *req)
 {
     struct start *s = req->owner;
-    struct gl_node *n = s->node;
 
-    n->outstanding--;
     feed_started(s, req->status, req->status != 0 ? req->why.text : "");
-    start_free(s);
-    gl_node_rearm(n);
+    gl_chain_end(&s->chain);
 }
 
 static void hand_over(struct start *s)
 {
-    struct gl_node *n = s->node;
+    struct gl_node *n = s->chain.node;
 
     if (n->ports.clock->now(n->ports.clock) >= n->valid_until && !GL_PLANT(27)) {
         GL_MARK(n->config.trace, "starts.too_late");
@@ -243,9 +241,7 @@ static void hand_over(struct start *s)
     }
     (void)gl_map_remove(&n->starts_by_key, s->key); /* from here on the executor keeps the order */
     s->key = (gl_str){0};
-    s->exec_req = (struct gl_exec_req){.done = on_started, .owner = s};
-    n->outstanding++;
-    n->ports.exec->ops->start(n->ports.exec, &s->exec_req, &s->x);
+    n->ports.exec->ops->start(n->ports.exec, gl_chain_exec(&s->chain, on_started), &s->x);
 }
 
 static int prepare(struct start *s, struct gl_why *why)
@@ -274,8 +270,8 @@ static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, c
     } else if (s->is_given_up) {
         rc = gl_why(&why, GL_E_UNAVAILABLE, "given up");
     } else {
-        rc = gl_json_parse(&s->facts, gl_str_dup(&s->arena, json), GL_RECORD_BYTES_MAX, &s->arena,
-                           &why);
+        rc = gl_json_parse(&s->facts, gl_str_dup(&s->chain.arena, json), GL_RECORD_BYTES_MAX,
+                           &s->chain.arena, &why);
         s->has_facts = rc == 0;
     }
     if (rc == 0) {
@@ -287,7 +283,7 @@ static void on_facts(void *owner, const struct gl_lookup_wish *wish, int code, c
     }
     /* A reference that leads nowhere leads nowhere the next time, too. */
     feed_started(s, rc == GL_E_UNAVAILABLE ? rc : GL_E_INVALID, why.text);
-    start_free(s);
+    gl_chain_drop(&s->chain);
 }
 
 static void gather(struct start *s)
@@ -302,7 +298,7 @@ static void gather(struct start *s)
                                   .step_id = s->step_id,
                                   .submitted_at = s->submitted_at};
 
-    gl_lookup_gather(s->node, &wish, on_facts, s);
+    gl_lookup_gather(s->chain.node, &wish, on_facts, s);
 }
 
 static gl_str key_of(struct gl_arena *a, const struct gl_effect *e)
@@ -320,24 +316,23 @@ struct gl_attempt_key gl_starts_key(struct gl_arena *a, const struct gl_effect *
 
 static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
 {
-    struct start *s = gl_mem_alloc(sizeof(*s));
+    struct start *s = gl_chain_new(n, &starts, e->context);
 
-    s->node = n;
     s->spec = e->spec; /* the effect's reference passes to us */
     s->step = gl_flow_step(e->spec->flow, e->of);
-    s->step_id = gl_str_dup(&s->arena, e->step_id);
+    s->step_id = gl_str_dup(&s->chain.arena, e->step_id);
     s->of = e->of;
     s->submitted_at = e->submitted_at;
     s->item = e->item;
-    s->run_id = gl_str_dup(&s->arena, e->run_id);
-    s->idempotency_key = gl_str_dup(&s->arena, e->idempotency_key);
+    s->run_id = gl_str_dup(&s->chain.arena, e->run_id);
+    s->idempotency_key = gl_str_dup(&s->chain.arena, e->idempotency_key);
     s->attempt_number = e->attempt_number;
     s->start_number = e->start_number;
     s->deadline_at = e->deadline_at;
     s->x = (struct gl_exec_start){
-        .key = gl_starts_key(&s->arena, e),
+        .key = gl_starts_key(&s->chain.arena, e),
         .token = e->token,
-        .epoch = gl_str_dup(&s->arena, e->epoch),
+        .epoch = gl_str_dup(&s->chain.arena, e->epoch),
         .start_by = e->start_by,
         .driver = s->step->driver,
         .argv = s->step->argv.items,
@@ -357,7 +352,7 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
 static void take_files(struct start *s)
 {
     const struct gl_flow_file *from = s->step->files.items;
-    struct gl_exec_file *to = GL_NEW_ARRAY(&s->arena, struct gl_exec_file, s->step->files.n);
+    struct gl_exec_file *to = GL_NEW_ARRAY(&s->chain.arena, struct gl_exec_file, s->step->files.n);
 
     for (size_t i = 0; i < s->step->files.n; i++) {
         to[i] = (struct gl_exec_file){
@@ -408,7 +403,7 @@ static void on_files(void *owner, int code, const char *why)
         code = GL_E_INVALID;
     }
     feed_started(s, code, why);
-    start_free(s);
+    gl_chain_drop(&s->chain);
 }
 
 /* ---- units: workers and modules of a bundle ---- */
@@ -427,26 +422,27 @@ static int compose(struct start *s, struct gl_why *why)
         .try_number = s->turn->try_number + 1,
         .attempt_id = s->x.key.attempt,
         .idempotency_key = s->idempotency_key,
-        .now = s->node->now,
+        .now = s->chain.node->now,
         .deadline_at = s->deadline_at,
         .queue_wait_ms = s->turn->queue_wait_ms,
     };
 
-    t.message = gl_turns_message(s->turn, s->message, &s->arena, why);
-    return t.message.n == 0 ? GL_E_INVALID
-                            : gl_worker_compose(&s->node->config.worker, &t, &s->arena, &s->x, why);
+    t.message = gl_turns_message(s->turn, s->message, &s->chain.arena, why);
+    return t.message.n == 0
+               ? GL_E_INVALID
+               : gl_worker_compose(&s->chain.node->config.worker, &t, &s->chain.arena, &s->x, why);
 }
 
 /* Its large files are blobs now: are all blobs here? */
 static void fetch_files(struct start *s)
 {
-    struct gl_flow_file *files = GL_NEW_ARRAY(&s->arena, struct gl_flow_file, s->x.files_n);
+    struct gl_flow_file *files = GL_NEW_ARRAY(&s->chain.arena, struct gl_flow_file, s->x.files_n);
     size_t n = 0;
 
     for (size_t i = 0; i < s->payloads_n; i++) {
         files[n++] = (struct gl_flow_file){.name = s->x.files[i].name, .blob = s->x.files[i].blob};
     }
-    if (n == 0 || gl_blobs_fetch(s->node->blobs, files, n, on_files, s)) {
+    if (n == 0 || gl_blobs_fetch(s->chain.node->blobs, files, n, on_files, s)) {
         go_on(s);
     }
 }
@@ -460,7 +456,7 @@ static void on_spilled(void *owner, int code, const char *why)
         return;
     }
     feed_started(s, GL_E_UNAVAILABLE, code == 0 ? "given up" : why);
-    start_free(s);
+    gl_chain_drop(&s->chain);
 }
 
 static void unit_goes(struct start *s)
@@ -470,12 +466,12 @@ static void unit_goes(struct start *s)
 
     if (rc != 0) {
         feed_started(s, GL_E_INVALID, why.text);
-        start_free(s);
+        gl_chain_drop(&s->chain);
         return;
     }
-    s->payloads_n = gl_spill_sort(&s->x, &s->arena);
-    if (gl_spill_files(s->node, (struct gl_exec_file *)s->x.files, s->x.files_n, &s->arena,
-                       on_spilled, s)) {
+    s->payloads_n = gl_spill_sort(&s->x, &s->chain.arena);
+    if (gl_spill_files(s->chain.node, (struct gl_exec_file *)s->x.files, s->x.files_n,
+                       &s->chain.arena, on_spilled, s)) {
         fetch_files(s);
     }
 }
@@ -485,8 +481,8 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
     struct start *s = owner;
 
     if (code == 0 && !s->is_given_up) {
-        s->message = gl_str_dup(&s->arena, message);
-        s->body = gl_str_dup(&s->arena, body);
+        s->message = gl_str_dup(&s->chain.arena, message);
+        s->body = gl_str_dup(&s->chain.arena, body);
         unit_goes(s);
         return;
     }
@@ -495,7 +491,7 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
         why = "given up";
     }
     feed_started(s, code, why);
-    start_free(s);
+    gl_chain_drop(&s->chain);
 }
 
 static void begin_unit(struct start *s)
@@ -504,7 +500,7 @@ static void begin_unit(struct start *s)
     if (s->message.n > 0) {
         unit_goes(s);
     } else {
-        gl_turns_read(s->node, s->x.key.context, s->x.key.job, s->turn->letter,
+        gl_turns_read(s->chain.node, s->x.key.context, s->x.key.job, s->turn->letter,
                       gl_str_is(s->step->driver, "worker"), on_message, s);
     }
 }
@@ -512,19 +508,19 @@ static void begin_unit(struct start *s)
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 {
     struct start *s = start_new(n, e);
-    gl_str key = key_of(&s->arena, e);
+    gl_str key = key_of(&s->chain.arena, e);
     struct start *same = gl_map_find(&n->starts_by_key, key);
 
     if (same != NULL) { /* being prepared already: that one goes, in the name of this one */
         same->start_number = e->start_number;
         same->is_given_up = false;
-        start_free(s);
+        gl_chain_drop(&s->chain);
         return;
     }
     s->key = key;
     gl_map_add(&n->starts_by_key, s->key, s);
     if (e->turn != NULL) {
-        s->turn = gl_turns_copy(&s->arena, e->turn);
+        s->turn = gl_turns_copy(&s->chain.arena, e->turn);
         begin_unit(s);
         return;
     }
@@ -556,7 +552,7 @@ void gl_starts_on_time(struct gl_node *n)
             feed_started(s, GL_E_UNAVAILABLE,
                          "this node could not renew its session: it starts nothing");
             next = l->next; /* what was fed may have begun others */
-            start_free(s);
+            gl_chain_drop(&s->chain);
         }
     }
 }
@@ -570,12 +566,5 @@ void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e)
     if (s != NULL) {
         GL_MARK(n->config.trace, "starts.given_up");
         s->is_given_up = true;
-    }
-}
-
-void gl_starts_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->starts)) != NULL;) {
-        start_free(GL_CONTAINER(l, struct start, link));
     }
 }

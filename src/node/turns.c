@@ -66,13 +66,10 @@ gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a
 /* ---- reading ---- */
 
 struct reading {
+    struct gl_chain chain;
     struct gl_link link; /* in node->readings */
-    struct gl_node *node;
-    struct gl_arena arena;
-    struct gl_store_req req;
     struct gl_key keys[2];
-    struct gl_listing listing;
-    gl_str context, job, unit, agent, after;
+    gl_str job, unit, agent, after;
     uint32_t step_number, wants;
     uint64_t letter, question;
     gl_str unit_text, message;
@@ -86,25 +83,10 @@ struct reading {
     void *owner;
 };
 
-static void reading_free(struct reading *r)
-{
-    gl_list_remove(&r->link);
-    gl_buf_done(&r->joined);
-    gl_buf_done(&r->counted);
-    gl_arena_done(&r->arena);
-    gl_mem_free(r);
-}
-
-void gl_turns_free_all(struct gl_node *n)
-{
-    for (struct gl_link *l; (l = gl_list_first(&n->readings)) != NULL;) {
-        reading_free(GL_CONTAINER(l, struct reading, link));
-    }
-}
-
 static gl_str id_of(struct reading *r, uint64_t number)
 {
-    return gl_str_fmt(&r->arena, "%.*s/%012llu", GL_STR_ARG(r->job), (unsigned long long)number);
+    return gl_str_fmt(&r->chain.arena, "%.*s/%012llu", GL_STR_ARG(r->job),
+                      (unsigned long long)number);
 }
 
 static void write_raw(struct gl_jw *w, const char *key, gl_str raw)
@@ -117,8 +99,8 @@ static gl_str body_of(struct reading *r, gl_str message)
 {
     struct gl_message m;
 
-    return gl_message_read(message, &r->arena, &m, NULL) == 0 && m.body.n > 0 ? m.body
-                                                                              : GL_S("null");
+    return gl_message_read(message, &r->chain.arena, &m, NULL) == 0 && m.body.n > 0 ? m.body
+                                                                                    : GL_S("null");
 }
 
 /* Its body is a large one, and not in it. */
@@ -126,8 +108,8 @@ static bool has_ref(struct reading *r, gl_str message, bool *ret_is_plain)
 {
     struct gl_message m;
 
-    if (gl_message_read(message, &r->arena, &m, NULL) != 0 || m.body.n > 0 ||
-        !gl_message_body_ref(m.artifacts, &r->arena, &r->ref)) {
+    if (gl_message_read(message, &r->chain.arena, &m, NULL) != 0 || m.body.n > 0 ||
+        !gl_message_body_ref(m.artifacts, &r->chain.arena, &r->ref)) {
         return false;
     }
     *ret_is_plain = gl_message_is_plain(&m);
@@ -139,7 +121,7 @@ static gl_str join(struct reading *r, gl_str message, gl_str body)
 {
     struct gl_message m;
 
-    if (gl_message_read(message, &r->arena, &m, NULL) != 0) {
+    if (gl_message_read(message, &r->chain.arena, &m, NULL) != 0) {
         return message;
     }
     m.body = body;
@@ -191,16 +173,14 @@ static void begin_next(struct gl_node *n)
 
 static void finish(struct reading *r, int code, const char *why)
 {
-    struct gl_node *n = r->node;
     struct gl_buf facts = {0};
     struct gl_event ev = {.type = GL_EV_RESOLVED,
-                          .context = r->context,
+                          .context = r->chain.context,
                           .job = r->job,
                           .resolved = {.step_number = r->step_number,
                                        .number = r->question,
                                        .code = code,
                                        .why = gl_str_of(why)}};
-    bool is_relays = r->is_relays;
 
     if (r->done != NULL) {
         r->done(r->owner, code, why, r->message, r->body);
@@ -209,25 +189,32 @@ static void finish(struct reading *r, int code, const char *why)
             compose(r, &facts);
             ev.resolved.facts = gl_buf_view(&facts);
         }
-        gl_node_feed(n, &ev);
+        gl_node_feed(r->chain.node, &ev);
         gl_buf_done(&facts);
     }
-    reading_free(r);
-    if (is_relays) {
-        begin_next(n);
+    if (r->is_relays) {
+        begin_next(r->chain.node);
     }
-    gl_node_rearm(n);
+    gl_chain_end(&r->chain);
 }
 
-static bool answered(struct reading *r)
+static void on_failed(void *chain, int code, const char *why)
 {
-    r->node->outstanding--;
-    if (r->req.status != 0) {
-        finish(r, GL_E_UNAVAILABLE, r->req.why.text);
-        return false;
-    }
-    return true;
+    (void)code; /* whatever it was: it may be asked again */
+    finish(chain, GL_E_UNAVAILABLE, why);
 }
+
+static void on_end(void *chain)
+{
+    struct reading *r = chain;
+
+    gl_list_remove(&r->link);
+    gl_buf_done(&r->joined);
+    gl_buf_done(&r->counted);
+}
+
+static const struct gl_chain_kind readings = {
+    .bytes = sizeof(struct reading), .failed = on_failed, .done = on_end};
 
 static void list_counted(struct reading *r);
 
@@ -258,7 +245,7 @@ static bool add_message(struct reading *r, gl_str message)
     bool is_plain;
 
     if (has_ref(r, message, &is_plain)) {
-        gl_pieces_read(r->node, r->context, r->job, &r->ref, on_counted_body, r);
+        gl_pieces_read(r->chain.node, r->chain.context, r->job, &r->ref, on_counted_body, r);
         return true;
     }
     add_counted(r, body_of(r, message));
@@ -269,12 +256,9 @@ static void on_large(struct gl_store_req *req)
 {
     struct reading *r = req->owner;
 
-    if (!answered(r)) {
-        return;
-    }
     if (req->records[0].rev == 0 || req->records[0].damaged) {
         finish(r, GL_E_DAMAGED, "a message the aggregator has got is not in the store any more");
-    } else if (!add_message(r, gl_str_dup(&r->arena, req->records[0].value))) {
+    } else if (!add_message(r, gl_str_dup(&r->chain.arena, req->records[0].value))) {
         list_counted(r);
     }
 }
@@ -286,26 +270,21 @@ static void on_counted(struct gl_store_req *req)
     struct gl_json j;
     gl_jnode root;
 
-    if (!answered(r)) {
-        return;
-    }
     for (size_t i = 0; i < req->records_n; i++) {
-        gl_str text = gl_str_dup(&r->arena, req->records[i].value);
+        gl_str text = gl_str_dup(&r->chain.arena, req->records[i].value);
 
-        r->after = gl_str_dup(&r->arena, req->records[i].id);
-        if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, &r->arena, NULL) != 0) {
+        r->after = gl_str_dup(&r->chain.arena, req->records[i].id);
+        if (gl_json_parse(&j, text, GL_RECORD_BYTES_MAX, &r->chain.arena, NULL) != 0) {
             continue;
         }
         root = gl_json_root(&j);
-        if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "to"), &r->arena), r->agent) ||
-            !gl_str_is(gl_json_str(&j, gl_json_get(&j, root, "status"), &r->arena), "counted")) {
+        if (!gl_str_eq(gl_json_str(&j, gl_json_get(&j, root, "to"), &r->chain.arena), r->agent) ||
+            !gl_str_is(gl_json_str(&j, gl_json_get(&j, root, "status"), &r->chain.arena),
+                       "counted")) {
             continue;
         }
         if (gl_json_get(&j, root, "large") != NULL) {
-            r->keys[0] = (struct gl_key){.kind = GL_S("message"), .id = r->after};
-            r->req = (struct gl_store_req){.done = on_large, .owner = r};
-            r->node->outstanding++;
-            r->node->ports.store->ops->get(r->node->ports.store, &r->req, r->context, r->keys, 1);
+            gl_chain_get(&r->chain, GL_S("message"), r->after, on_large);
             return;
         }
         if (add_message(r, gl_json_raw(&j, gl_json_get(&j, root, "message")))) {
@@ -323,20 +302,20 @@ static void on_counted(struct gl_store_req *req)
 
 static void list_counted(struct reading *r)
 {
+    struct gl_listing what;
+
     if (r->counted.n > GL_MESSAGE_BYTES_MAX) {
         finish(r, GL_E_LIMIT, TOO_LARGE);
         return;
     }
-    r->listing = (struct gl_listing){
+    what = (struct gl_listing){
         .kind = GL_S("letter"),
-        .prefix = gl_str_fmt(&r->arena, "%.*s/", GL_STR_ARG(r->job)),
+        .prefix = gl_str_fmt(&r->chain.arena, "%.*s/", GL_STR_ARG(r->job)),
         .after = r->after,
         .limit = PAGE,
         .live_only = true,
     };
-    r->req = (struct gl_store_req){.done = on_counted, .owner = r};
-    r->node->outstanding++;
-    r->node->ports.store->ops->list(r->node->ports.store, &r->req, r->context, &r->listing);
+    gl_chain_list(&r->chain, what, on_counted);
 }
 
 /* The letter of a small message has it; that of a large one says so. */
@@ -347,10 +326,10 @@ static gl_str whole(struct reading *r, const struct gl_record *letter,
     gl_jnode n;
 
     if (message->rev != 0) {
-        return gl_str_dup(&r->arena, message->value);
+        return gl_str_dup(&r->chain.arena, message->value);
     }
-    if (letter->rev == 0 || gl_json_parse(&j, gl_str_dup(&r->arena, letter->value),
-                                          GL_RECORD_BYTES_MAX, &r->arena, NULL) != 0) {
+    if (letter->rev == 0 || gl_json_parse(&j, gl_str_dup(&r->chain.arena, letter->value),
+                                          GL_RECORD_BYTES_MAX, &r->chain.arena, NULL) != 0) {
         return (gl_str){0};
     }
     if (gl_json_get(&j, gl_json_root(&j), "large") != NULL) {
@@ -378,7 +357,7 @@ static void on_body(void *owner, int code, const char *why, gl_str body)
         return;
     }
     if (r->done != NULL) {
-        r->body = gl_str_dup(&r->arena, body);
+        r->body = gl_str_dup(&r->chain.arena, body);
     } else { /* a relay looks into it */
         r->message = join(r, r->message, body);
     }
@@ -387,12 +366,12 @@ static void on_body(void *owner, int code, const char *why, gl_str body)
 
 static void read_body(struct reading *r, bool is_plain)
 {
-    const struct gl_blob *b = r->node->ports.blob;
+    const struct gl_blob *b = r->chain.node->ports.blob;
 
     if (r->to_blob && is_plain && b != NULL && b->write != NULL) {
-        gl_pieces_to_blob(r->node, r->context, r->job, &r->ref, on_body, r);
+        gl_pieces_to_blob(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
     } else {
-        gl_pieces_read(r->node, r->context, r->job, &r->ref, on_body, r);
+        gl_pieces_read(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
     }
 }
 
@@ -401,9 +380,6 @@ static void on_records(struct gl_store_req *req)
     struct reading *r = req->owner;
     bool is_plain;
 
-    if (!answered(r)) {
-        return;
-    }
     for (size_t i = 0; i < req->records_n; i++) {
         if (req->records[i].damaged) {
             finish(r, GL_E_DAMAGED, "a record of it is damaged");
@@ -412,7 +388,7 @@ static void on_records(struct gl_store_req *req)
     }
     if ((r->wants & GL_WANT_UNIT) != 0) {
         if (req->records[0].rev != 0) {
-            r->unit_text = gl_str_dup(&r->arena, req->records[0].value);
+            r->unit_text = gl_str_dup(&r->chain.arena, req->records[0].value);
         }
         finish(r, 0, "");
         return;
@@ -432,26 +408,22 @@ static void begin(struct reading *r)
     size_t n = 1;
 
     if ((r->wants & GL_WANT_UNIT) != 0) {
-        r->keys[0] = (struct gl_key){
-            .kind = GL_S("step"),
-            .id = gl_str_fmt(&r->arena, "%.*s/%.*s", GL_STR_ARG(r->job), GL_STR_ARG(r->unit))};
+        r->keys[0] = (struct gl_key){.kind = GL_S("step"),
+                                     .id = gl_str_fmt(&r->chain.arena, "%.*s/%.*s",
+                                                      GL_STR_ARG(r->job), GL_STR_ARG(r->unit))};
     } else {
         r->keys[0] = (struct gl_key){.kind = GL_S("letter"), .id = id_of(r, r->letter)};
         r->keys[1] = (struct gl_key){.kind = GL_S("message"), .id = r->keys[0].id};
         n = 2;
     }
-    r->req = (struct gl_store_req){.done = on_records, .owner = r};
-    r->node->outstanding++;
-    r->node->ports.store->ops->get(r->node->ports.store, &r->req, r->context, r->keys, n);
+    gl_chain_get_all(&r->chain, r->keys, n, on_records);
 }
 
 static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job)
 {
-    struct reading *r = gl_mem_alloc(sizeof(*r));
+    struct reading *r = gl_chain_new(n, &readings, context);
 
-    r->node = n;
-    r->context = gl_str_dup(&r->arena, context);
-    r->job = gl_str_dup(&r->arena, job);
+    r->job = gl_str_dup(&r->chain.arena, job);
     gl_list_push(&n->readings, &r->link);
     return r;
 }
@@ -460,7 +432,7 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
 {
     struct reading *r = reading_new(n, e->context, e->job);
 
-    r->unit = gl_str_dup(&r->arena, e->step_id);
+    r->unit = gl_str_dup(&r->chain.arena, e->step_id);
     r->agent = (gl_str){.p = r->unit.p + 1, .n = r->unit.n - 1};
     r->step_number = e->step_number;
     r->wants = e->wants;

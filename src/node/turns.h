@@ -19,6 +19,5 @@ struct gl_turn *gl_turns_copy(struct gl_arena *a, const struct gl_turn *t);
 /* The message as this attempt is given it; "" : it cannot be read. */
 gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a,
                         struct gl_why *reterr_why);
-void gl_turns_free_all(struct gl_node *n);
 
 #endif
