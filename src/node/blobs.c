@@ -146,12 +146,12 @@ struct gl_key gl_blobs_piece(struct gl_arena *a, gl_str hash, uint32_t number)
 
 /* ---- its life ---- */
 
-struct gl_blobs *gl_blobs_new(struct gl_node *n)
+static void init(struct gl_node *n)
 {
     struct gl_blobs *b;
 
     if (!n->ports.store->ops->shared || n->ports.blob == NULL) {
-        return NULL;
+        return;
     }
     GL_ASSERT(n->ports.blob->look != NULL);
     b = gl_mem_alloc(sizeof(*b));
@@ -162,11 +162,13 @@ struct gl_blobs *gl_blobs_new(struct gl_node *n)
     gl_map_init(&b->fetches);
     gl_list_init(&b->wants);
     gl_list_init(&b->waiting);
-    return b;
+    n->blobs = b;
 }
 
-void gl_blobs_free(struct gl_blobs *b)
+static void done(struct gl_node *n)
 {
+    struct gl_blobs *b = n->blobs;
+
     if (b == NULL) {
         return;
     }
@@ -177,3 +179,5 @@ void gl_blobs_free(struct gl_blobs *b)
     gl_map_done(&b->fetches);
     gl_mem_free(b);
 }
+
+const struct gl_node_part gl_blobs_part = {.init = init, .done = done};

@@ -22,10 +22,8 @@ struct gl_blobs;
 struct gl_event;
 struct gl_node;
 
-/* NULL if there is nothing to do: the node has its store, or its files, for itself. Every call
- * below is fine with that. */
-struct gl_blobs *gl_blobs_new(struct gl_node *n);
-void gl_blobs_free(struct gl_blobs *b);
+/* node->blobs is NULL if there is nothing to do: the node has its store, or its files, for itself.
+ * Every call below is fine with that. */
 
 /* GL_E_UNAVAILABLE: ask again. Anything else that is not 0: it will stay so. */
 typedef void gl_blobs_done(void *owner, int code, const char *why);

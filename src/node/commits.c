@@ -4,16 +4,27 @@
 
 enum { RESOLVE_MS = 200 };
 
+struct commits {
+    struct gl_link unknown; /* struct commit: outcome not known yet */
+    gl_ms due;              /* when to ask again */
+    struct gl_histogram time;
+    uint64_t committed_n, refused_n;
+};
+
 struct commit { /* in its batch's arena */
-    struct gl_store_req req;
+    struct gl_call call;
     struct gl_node *node;
     gl_ms begun_at;
     struct gl_batch *batch;
     size_t number;       /* of the COMMIT effect in the batch */
-    struct gl_link link; /* in node->unknown */
+    struct gl_link link; /* in `unknown` */
     struct gl_link held; /* later transactions of the same job whose answers wait for this one */
-    bool resolving;
 };
+
+static struct commits *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_COMMITS];
+}
 
 static const struct gl_effect *effect_of(const struct commit *c)
 {
@@ -32,7 +43,8 @@ static void release_effects(struct commit *c, int code)
         if (code == 0) {
             gl_node_execute(c->node, b, i);
         } else if (e->type == GL_FX_REPLY) {
-            gl_requests_fail(c->node, e, effect_of(c)->tx, code, c->req.refused, c->req.why.text);
+            gl_requests_fail(c->node, e, effect_of(c)->tx, code, c->call.req.store.refused,
+                             c->call.req.store.why.text);
         } else if (e->spec != NULL) {
             gl_spec_unref(e->spec);
         }
@@ -44,9 +56,10 @@ static void release_effects(struct commit *c, int code)
 static gl_str limit_of(struct commit *c, int code)
 {
     const struct gl_tx *tx = effect_of(c)->tx;
-    const struct gl_guard *g = &tx->guards[c->req.refused < tx->guards_n ? c->req.refused : 0];
+    const struct gl_guard *g =
+        &tx->guards[c->call.req.store.refused < tx->guards_n ? c->call.req.store.refused : 0];
 
-    if (code != GL_E_CONFLICT || c->req.refused >= tx->guards_n ||
+    if (code != GL_E_CONFLICT || c->call.req.store.refused >= tx->guards_n ||
         !(gl_str_is(g->kind, "limit") || gl_str_is(g->kind, "rate"))) {
         return (gl_str){0};
     }
@@ -78,17 +91,17 @@ static void deliver(struct commit *c, int code)
                           .job = e->job,
                           .done = {.op = e->op,
                                    .code = code,
-                                   .number = c->req.refused,
-                                   .needs_help = gl_sessions_needs_room(&c->req),
+                                   .number = c->call.req.store.refused,
+                                   .needs_help = gl_sessions_needs_room(&c->call.req.store),
                                    .guard = limit_of(c, code),
-                                   .why = gl_str_of(code != 0 ? c->req.why.text : "")}};
+                                   .why = gl_str_of(code != 0 ? c->call.req.store.why.text : "")}};
 
     if (code == 0) {
         note_taken(c);
-        n->commits_n++;
-        gl_histogram_add(&n->commit_time, n->ports.clock->now(n->ports.clock) - c->begun_at);
+        own(n)->committed_n++;
+        gl_histogram_add(&own(n)->time, n->ports.clock->now(n->ports.clock) - c->begun_at);
     } else {
-        n->refusals_n++;
+        own(n)->refused_n++;
     }
     release_effects(c, code);
     gl_node_feed(n, &ev);
@@ -98,7 +111,7 @@ static void deliver(struct commit *c, int code)
 
 static struct commit *find_unknown(struct gl_node *n, gl_str job)
 {
-    for (struct gl_link *l = n->unknown.next; l != &n->unknown; l = l->next) {
+    for (struct gl_link *l = own(n)->unknown.next; l != &own(n)->unknown; l = l->next) {
         struct commit *c = GL_CONTAINER(l, struct commit, link);
 
         if (gl_str_eq(effect_of(c)->job, job)) {
@@ -127,8 +140,7 @@ static void settle(struct commit *c, int code)
         struct commit *next = GL_CONTAINER(l, struct commit, link);
 
         gl_list_remove(l);
-        next->node->outstanding++; /* on_commit() counts it down again */
-        on_commit(&next->req);
+        on_commit(&next->call.req.store);
     }
 }
 
@@ -137,29 +149,25 @@ static void on_resolved(struct gl_store_req *req)
     struct commit *c = req->owner;
     struct gl_node *n = c->node;
 
-    n->outstanding--;
-    c->resolving = false;
-    n->now = n->ports.clock->now(n->ports.clock);
     if (req->status == 0 || req->status == GL_E_CONFLICT) {
         GL_MARK(n->config.trace,
                 req->status == 0 ? "commits.unknown_was_committed" : "commits.unknown_was_not");
         req->refused = SIZE_MAX;
         settle(c, req->status == 0 ? 0 : GL_E_UNAVAILABLE);
     } else {
-        n->resolve_due = n->now + RESOLVE_MS;
+        own(n)->due = n->now + RESOLVE_MS;
     }
-    gl_node_rearm(n);
 }
 
 static void resolve(struct commit *c)
 {
     struct gl_node *n = c->node;
     const struct gl_tx *tx = effect_of(c)->tx;
+    struct gl_why why = c->call.req.store.why;
+    struct gl_store_req *req = gl_call_store(&c->call, n, on_resolved, c);
 
-    c->resolving = true;
-    c->req.done = on_resolved;
-    n->outstanding++;
-    n->ports.store->ops->resolve(n->ports.store, &c->req, tx->context, tx->session, tx->id);
+    req->why = why; /* what is known so far */
+    n->ports.store->ops->resolve(n->ports.store, req, tx->context, tx->session, tx->id);
 }
 
 static void on_commit(struct gl_store_req *req)
@@ -168,20 +176,17 @@ static void on_commit(struct gl_store_req *req)
     struct gl_node *n = c->node;
     struct commit *before = find_unknown(n, effect_of(c)->job);
 
-    n->outstanding--;
-    n->now = n->ports.clock->now(n->ports.clock);
     if (before != NULL) {
         GL_MARK(n->config.trace, "commits.held_behind_unknown");
         gl_list_push(&before->held, &c->link);
     } else if (req->status == GL_E_UNKNOWN && GL_PLANT(10)) {
         deliver(c, 0); /* planted: hoping for the best */
     } else if (req->status == GL_E_UNKNOWN) {
-        gl_list_push(&n->unknown, &c->link);
+        gl_list_push(&own(n)->unknown, &c->link);
         resolve(c);
     } else {
         deliver(c, req->status);
     }
-    gl_node_rearm(n);
 }
 
 void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
@@ -194,24 +199,59 @@ void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
     c->number = number;
     gl_list_init(&c->link);
     gl_list_init(&c->held);
-    c->req.done = on_commit;
-    c->req.owner = c;
     b->refs++;
-    n->outstanding++;
-    n->ports.store->ops->commit(n->ports.store, &c->req, b->effects.items[number].tx);
+    n->ports.store->ops->commit(n->ports.store, gl_call_store(&c->call, n, on_commit, c),
+                                b->effects.items[number].tx);
 }
 
-void gl_commits_on_time(struct gl_node *n)
+/* ---- the part ---- */
+
+static void init(struct gl_node *n)
 {
-    if (n->resolve_due > n->now) {
+    gl_list_init(&own(n)->unknown);
+    own(n)->due = INT64_MAX;
+}
+
+static gl_ms due(const struct gl_node *n)
+{
+    return own(n)->due;
+}
+
+static void on_time(struct gl_node *n)
+{
+    if (own(n)->due > n->now) {
         return;
     }
-    n->resolve_due = INT64_MAX;
-    for (struct gl_link *l = n->unknown.next; l != &n->unknown; l = l->next) {
+    own(n)->due = INT64_MAX;
+    for (struct gl_link *l = own(n)->unknown.next; l != &own(n)->unknown; l = l->next) {
         struct commit *c = GL_CONTAINER(l, struct commit, link);
 
-        if (!c->resolving) {
+        if (!c->call.is_under_way) {
             resolve(c);
         }
     }
 }
+
+static bool is_busy(const struct gl_node *n)
+{
+    return !gl_list_empty(&own(n)->unknown);
+}
+
+static void measure(struct gl_node *n, struct gl_buf *out)
+{
+    const struct commits *m = own(n);
+
+    gl_figures_histogram(out, "glia_store_commit_seconds",
+                         "One transaction, from the core to the answer.", &m->time);
+    gl_figures_counter(out, "glia_store_commits_total", "Transactions that committed.",
+                       m->committed_n);
+    gl_figures_counter(out, "glia_store_commits_refused_total", "Transactions that did not.",
+                       m->refused_n);
+}
+
+const struct gl_node_part gl_commits_part = {.bytes = sizeof(struct commits),
+                                             .init = init,
+                                             .due = due,
+                                             .on_time = on_time,
+                                             .is_busy = is_busy,
+                                             .measure = measure};

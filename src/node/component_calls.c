@@ -6,10 +6,9 @@
 #include "node/node_state.h"
 
 struct call { /* in its batch's arena */
-    struct gl_store_req req;
-    struct gl_node *node;
+    struct gl_call call;
     struct gl_batch *batch;
-    const struct gl_core_call *call;
+    const struct gl_core_call *asked;
 };
 
 /* ---- what others have told ---- */
@@ -131,61 +130,58 @@ static void read_answer(const struct gl_core_call *call, const struct gl_store_r
 static void on_done(struct gl_store_req *req)
 {
     struct call *x = req->owner;
-    struct gl_node *n = x->node;
+    struct gl_node *n = x->call.node;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_event ev = {.type = GL_EV_ANSWER,
                           .context = n->config.context,
-                          .answer = {.by = (uint8_t)x->call->by,
-                                     .number = x->call->number,
+                          .answer = {.by = (uint8_t)x->asked->by,
+                                     .number = x->asked->number,
                                      .code = req->status,
                                      .why = gl_str_of(req->status != 0 ? req->why.text : ""),
                                      .needs_help = gl_sessions_needs_room(req)}};
 
-    n->outstanding--;
-    n->now = n->ports.clock->now(n->ports.clock);
     n->config.trace->now = n->now;
-    read_answer(x->call, req, &a, &ev.answer);
-    if (x->call->type == GL_CORE_CALL_RENEW) {
+    read_answer(x->asked, req, &a, &ev.answer);
+    if (x->asked->type == GL_CORE_CALL_RENEW) {
         gl_sessions_note(n, req);
     }
     gl_node_feed(n, &ev);
     gl_sessions_tell(n);
     gl_node_release(n, x->batch);
-    gl_node_rearm(n);
 }
 
 void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
 {
     const struct gl_core_call *call = b->effects.items[number_of].call;
     struct call *x = GL_NEW(&b->arena, struct call);
+    struct gl_store_req *req = gl_call_store(&x->call, n, on_done, x);
     struct gl_store *s = n->ports.store;
 
-    *x = (struct call){.node = n, .batch = b, .call = call};
-    x->req = (struct gl_store_req){.done = on_done, .owner = x};
+    x->batch = b;
+    x->asked = call;
     b->refs++;
-    n->outstanding++;
     switch (call->type) {
     case GL_CORE_CALL_GET:
-        s->ops->get(s, &x->req, n->config.context, call->keys, call->keys_n);
+        s->ops->get(s, req, n->config.context, call->keys, call->keys_n);
         break;
     case GL_CORE_CALL_RANGE:
-        s->ops->range(s, &x->req, n->config.context, &call->range);
+        s->ops->range(s, req, n->config.context, &call->range);
         break;
     case GL_CORE_CALL_TIME:
-        (s->ops->time)(s, &x->req); /* in brackets: plain, the name belongs to the C library */
+        (s->ops->time)(s, req); /* in brackets: plain, the name belongs to the C library */
         break;
     case GL_CORE_CALL_COMMIT:
-        s->ops->commit(s, &x->req, call->tx);
+        s->ops->commit(s, req, call->tx);
         break;
     case GL_CORE_CALL_RENEW:
-        gl_sessions_renew(n, &x->req);
+        gl_sessions_renew(n, req);
         break;
     case GL_CORE_CALL_SESSIONS:
         gl_sessions_say_taken(n);
-        s->ops->session_list(s, &x->req);
+        s->ops->session_list(s, req);
         break;
     case GL_CORE_CALL_DECLARE:
-        s->ops->session_dead(s, &x->req, call->session, true);
+        s->ops->session_dead(s, req, call->session, true);
         break;
     }
 }

@@ -45,11 +45,12 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
         *ret_reason = GL_R_STORE_READ_ONLY;
         return gl_figures_shut(n, a).p;
     }
-    if (n->now - n->renewed_at >
-        (n->ports.store->ops->shared ? n->ttl / 3 + SHARED_SILENT_MS : STORE_SILENT_MS)) {
+    if (n->now - gl_sessions_renewed_at(n) > (n->ports.store->ops->shared
+                                                  ? gl_sessions_ttl(n) / 3 + SHARED_SILENT_MS
+                                                  : STORE_SILENT_MS)) {
         *ret_reason = GL_R_STORE_SILENT;
         return gl_str_fmt(a, "the store has not taken a write since %.*s",
-                          GL_STR_ARG(gl_when_format(n->renewed_at, since)))
+                          GL_STR_ARG(gl_when_format(gl_sessions_renewed_at(n), since)))
             .p;
     }
     return NULL;
@@ -132,7 +133,7 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     gl_jw_key(&w, "idle");
     gl_jw_bool(&w, gl_core_idle(n->core));
     gl_jw_key(&w, "watchers");
-    gl_jw_bool(&w, !gl_list_empty(&n->watchers));
+    gl_jw_bool(&w, gl_requests_have_watchers(n));
     write_number(&w, "jobs_hot", f.jobs_hot);
     write_number(&w, "attempts_running", f.attempts_running);
     write_number(&w, "steps_waiting", f.steps_waiting);
@@ -159,8 +160,18 @@ static void number(struct gl_buf *out, const char *name, const char *type, const
     gl_buf_fmt(out, "%s %llu\n", name, (unsigned long long)value);
 }
 
-static void histogram(struct gl_buf *out, const char *name, const char *help,
-                      const struct gl_histogram *h)
+void gl_figures_counter(struct gl_buf *out, const char *name, const char *help, uint64_t value)
+{
+    number(out, name, "counter", help, value);
+}
+
+static void gauge(struct gl_buf *out, const char *name, const char *help, uint64_t value)
+{
+    number(out, name, "gauge", help, value);
+}
+
+void gl_figures_histogram(struct gl_buf *out, const char *name, const char *help,
+                          const struct gl_histogram *h)
 {
     uint64_t n = 0;
 
@@ -195,8 +206,8 @@ static void pools(struct gl_buf *out, const struct gl_core_figures *f)
 
 static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
 {
-    number(out, "glia_jobs_submitted_total", "counter", "Jobs taken by this node.",
-           c->jobs_submitted);
+    gl_figures_counter(out, "glia_jobs_submitted_total", "Jobs taken by this node.",
+                       c->jobs_submitted);
     head(out, "glia_jobs_ended_total", "counter", "Jobs that ended, by how they did.");
     gl_buf_fmt(out, "glia_jobs_ended_total{status=\"completed\"} %llu\n",
                (unsigned long long)c->jobs_completed);
@@ -204,14 +215,14 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
                (unsigned long long)c->jobs_failed);
     gl_buf_fmt(out, "glia_jobs_ended_total{status=\"cancelled\"} %llu\n",
                (unsigned long long)c->jobs_cancelled);
-    number(out, "glia_attempts_started_total", "counter", "Attempts decided by this node.",
-           c->attempts_started);
-    number(out, "glia_attempts_succeeded_total", "counter", "Attempts that completed their step.",
-           c->attempts_succeeded);
-    number(out, "glia_attempts_failed_total", "counter", "Attempts that failed.",
-           c->attempts_failed);
-    number(out, "glia_attempts_lost_total", "counter", "Attempts whose outcome is unknown.",
-           c->attempts_lost);
+    gl_figures_counter(out, "glia_attempts_started_total", "Attempts decided by this node.",
+                       c->attempts_started);
+    gl_figures_counter(out, "glia_attempts_succeeded_total", "Attempts that completed their step.",
+                       c->attempts_succeeded);
+    gl_figures_counter(out, "glia_attempts_failed_total", "Attempts that failed.",
+                       c->attempts_failed);
+    gl_figures_counter(out, "glia_attempts_lost_total", "Attempts whose outcome is unknown.",
+                       c->attempts_lost);
     head(out, "glia_persons_asked_total", "counter",
          "How often a step or a job began to wait for a person.");
     gl_buf_fmt(out, "glia_persons_asked_total{for=\"review\"} %llu\n",
@@ -220,22 +231,22 @@ static void jobs(struct gl_buf *out, const struct gl_core_counts *c)
                (unsigned long long)c->approvals_asked);
 }
 
-static void claims(struct gl_buf *out, const struct gl_claim_counts *c)
+void gl_figures_claims(struct gl_buf *out, const struct gl_claim_counts *c)
 {
-    number(out, "glia_claims_acquired_total", "counter", "Claims given, stolen ones too.",
-           c->acquired);
-    number(out, "glia_claims_steals_total", "counter",
-           "Claims given although the try before did not end well.", c->steals);
-    number(out, "glia_claims_busy_total", "counter", "Claims refused because somebody has them.",
-           c->busy);
-    number(out, "glia_claims_renewed_total", "counter", "Renewals of claims.", c->renewed);
-    number(out, "glia_claims_renew_failed_total", "counter", "Renewals that were refused.",
-           c->renew_failed);
-    number(out, "glia_claims_completed_total", "counter", "Claims that were completed.",
-           c->completed);
-    number(out, "glia_claims_failed_total", "counter", "Claims whose holder failed.", c->failed);
-    number(out, "glia_claims_expired_total", "counter", "Claims marked as expired by reclaim.",
-           c->expired);
+    gl_figures_counter(out, "glia_claims_acquired_total", "Claims given, stolen ones too.",
+                       c->acquired);
+    gl_figures_counter(out, "glia_claims_steals_total",
+                       "Claims given although the try before did not end well.", c->steals);
+    gl_figures_counter(out, "glia_claims_busy_total", "Claims refused because somebody has them.",
+                       c->busy);
+    gl_figures_counter(out, "glia_claims_renewed_total", "Renewals of claims.", c->renewed);
+    gl_figures_counter(out, "glia_claims_renew_failed_total", "Renewals that were refused.",
+                       c->renew_failed);
+    gl_figures_counter(out, "glia_claims_completed_total", "Claims that were completed.",
+                       c->completed);
+    gl_figures_counter(out, "glia_claims_failed_total", "Claims whose holder failed.", c->failed);
+    gl_figures_counter(out, "glia_claims_expired_total", "Claims marked as expired by reclaim.",
+                       c->expired);
 }
 
 void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
@@ -245,28 +256,23 @@ void gl_figures_metrics(struct gl_node *n, struct gl_buf *out)
     struct gl_core_figures f;
 
     gl_core_figures(n->core, &f);
-    number(out, "glia_node_ready", "gauge", "1 if the node works as it should.",
-           not_ready(n, &a, &(int){0}) == NULL);
+    gauge(out, "glia_node_ready", "1 if the node works as it should.",
+          not_ready(n, &a, &(int){0}) == NULL);
     jobs(out, c);
-    number(out, "glia_attempts_running", "gauge", "Attempts that run now.", f.attempts_running);
-    number(out, "glia_steps_waiting", "gauge", "Steps that wait for slots or limits.",
-           f.steps_waiting);
-    number(out, "glia_jobs_in_memory", "gauge", "Jobs held in memory.", f.jobs_hot);
-    number(out, "glia_jobs_quarantined", "gauge", "Jobs held because they crashed the node.",
-           f.quarantined);
+    gauge(out, "glia_attempts_running", "Attempts that run now.", f.attempts_running);
+    gauge(out, "glia_steps_waiting", "Steps that wait for slots or limits.", f.steps_waiting);
+    gauge(out, "glia_jobs_in_memory", "Jobs held in memory.", f.jobs_hot);
+    gauge(out, "glia_jobs_quarantined", "Jobs held because they crashed the node.", f.quarantined);
     pools(out, &f);
-    histogram(out, "glia_step_schedule_to_start_seconds",
-              "From the moment a step could run to the decision of its attempt.",
-              &c->schedule_to_start);
-    histogram(out, "glia_step_run_seconds", "From the decision of an attempt to its end.", &c->run);
-    histogram(out, "glia_store_commit_seconds", "One transaction, from the core to the answer.",
-              &n->commit_time);
-    number(out, "glia_store_commits_total", "counter", "Transactions that committed.",
-           n->commits_n);
-    number(out, "glia_store_commits_refused_total", "counter", "Transactions that did not.",
-           n->refusals_n);
-    claims(out, &n->claims.counts);
-    number(out, "glia_core_events_total", "counter", "Events the core has handled.", n->events_n);
-    number(out, "glia_transactions_in_flight", "gauge", "Transactions on their way.",
-           f.ops_in_flight);
+    gl_figures_histogram(out, "glia_step_schedule_to_start_seconds",
+                         "From the moment a step could run to the decision of its attempt.",
+                         &c->schedule_to_start);
+    gl_figures_histogram(out, "glia_step_run_seconds",
+                         "From the decision of an attempt to its end.", &c->run);
+    for (size_t i = 0; i < GL_PARTS; i++) {
+        if (gl_node_parts[i]->measure != NULL) {
+            gl_node_parts[i]->measure(n, out);
+        }
+    }
+    gauge(out, "glia_transactions_in_flight", "Transactions on their way.", f.ops_in_flight);
 }

@@ -7,14 +7,24 @@
 
 enum { TRIES_MAX = 4 };
 
+struct holds {
+    struct gl_link all; /* struct hold */
+    gl_ms due;
+};
+
 struct hold {
     struct gl_chain chain;
-    struct gl_link link; /* in node->holds */
+    struct gl_link link; /* in `all` */
     struct gl_request *rq;
     struct gl_requests_again again; /* with `is_again` */
     bool is_again;
     bool is_due; /* to be tried once more */
 };
+
+static struct holds *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_HOLDS];
+}
 
 static void on_end(void *chain)
 {
@@ -30,7 +40,7 @@ static struct hold *hold_new(struct gl_node *n, struct gl_request *rq)
     struct hold *h = gl_chain_new(n, &holds, n->config.context);
 
     h->rq = rq;
-    gl_list_push(&n->holds, &h->link);
+    gl_list_push(&own(n)->all, &h->link);
     return h;
 }
 
@@ -101,7 +111,7 @@ bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_st
     /* The core is told after us that the transaction has failed, and forgets what it believed. */
     hold_new(n, rq)->is_due = true;
     n->outstanding++;
-    n->holds_due = n->now;
+    own(n)->due = n->now;
     return true;
 }
 
@@ -121,15 +131,28 @@ static void try_again(struct hold *h)
     gl_chain_drop(&h->chain);
 }
 
-void gl_holds_on_time(struct gl_node *n)
+/* ---- the part ---- */
+
+static void init(struct gl_node *n)
+{
+    gl_list_init(&own(n)->all);
+    own(n)->due = INT64_MAX;
+}
+
+static gl_ms due(const struct gl_node *n)
+{
+    return own(n)->due;
+}
+
+static void on_time(struct gl_node *n)
 {
     struct gl_link *next;
 
-    if (n->holds_due > n->now) {
+    if (own(n)->due > n->now) {
         return;
     }
-    n->holds_due = INT64_MAX;
-    for (struct gl_link *l = n->holds.next; l != &n->holds; l = next) {
+    own(n)->due = INT64_MAX;
+    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = next) {
         struct hold *h = GL_CONTAINER(l, struct hold, link);
 
         next = l->next;
@@ -139,3 +162,6 @@ void gl_holds_on_time(struct gl_node *n)
         }
     }
 }
+
+const struct gl_node_part gl_holds_part = {
+    .bytes = sizeof(struct holds), .init = init, .due = due, .on_time = on_time};

@@ -10,12 +10,12 @@
 #include "core/core.h"
 #include "node/chain.h"
 #include "node/claims.h"
-#include "node/flight.h"
 #include "node/node.h"
+#include "node/part.h"
 
 /* The effects of one step of the core, alive until the last of them is done. */
 struct gl_batch {
-    struct gl_link link; /* in node->batches or node->batches_free */
+    struct gl_link link; /* of feed.c */
     struct gl_arena arena;
     struct gl_effects effects;
     uint32_t refs;
@@ -26,86 +26,36 @@ struct gl_node {
     struct gl_node_ports ports;
     struct gl_arena strings; /* of the configuration */
     struct gl_core *core;
+    void *parts[GL_PARTS]; /* the memory of each: its own file's */
     struct gl_query_context queries;
-    struct gl_reason_live live;
-    struct gl_trim *trim;
-    struct gl_refusals *refusals; /* NULL: there were none */
     struct gl_claims claims;
-    struct gl_blobs *blobs;  /* NULL: its files are its own (node/blobs.h) */
-    struct gl_flight flight; /* in use if there is a port for it */
+    struct gl_trim *trim;
+    struct gl_inbox *inbox;
+    struct gl_blobs *blobs; /* NULL: its files are its own (node/blobs.h) */
 
     gl_ms now;
-    bool feeding;          /* the core is handling an event ... */
-    struct gl_link queued; /* ... and these come after it (node.c) */
-    bool started, exec_up, ready, draining, stopping, lost;
-    gl_str session; /* in `strings` */
-    char nonce[17];
-    struct gl_store_req session_req;
-    struct gl_session_wish session_wish; /* borrowed by a call under way */
-    bool session_busy;
-    gl_ms valid_until; /* after it others may take us for dead: nothing may start. INT64_MAX on a
-                          store that is not shared */
-    gl_ms ttl;         /* of the session */
-    gl_ms started_at;
-    gl_ms sent_at; /* when the call that opened the session left */
-    struct gl_buf about;
-    bool is_silent;          /* the store has not taken the last renewal ... */
-    struct gl_why silence;   /* ... and why */
-    enum gl_store_mood mood; /* as it was told last */
-    bool session_ended;      /* we have said that we leave */
-    bool lost_told;
-    gl_str lost_why;
-    uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
-    char taken[GL_ULID_BYTES + 1]; /* ... and the last of them */
-    struct gl_inbox *inbox;
-    gl_ms renewed_at; /* when the store last took a write of ours for the session */
-    struct gl_histogram commit_time;
-    uint64_t commits_n, refusals_n, events_n;
-    bool has_looked;               /* no migration into the store is under way ... */
-    struct gl_key migration;       /* ... where that stands */
-    struct gl_session_info opened; /* by the store; ours once the rates have been read */
-    struct gl_listing rates_listing;
-    gl_str rates_after;
-    gl_ms session_due; /* when to go on opening it; INT64_MAX: it is open */
     gl_ms alarm_at;
-
-    struct gl_link batches, batches_free;
-    size_t batches_free_n;
-    struct gl_link unknown; /* struct commit: outcome not known yet */
-    gl_ms resolve_due;
-    size_t relays_n; /* readings for relays that are under way */
-    struct gl_link starts, readings, bodies;
+    bool started, exec_up, ready, draining, stopping, lost;
+    gl_str session;        /* in `strings`; "" : there is none yet */
     struct gl_link chains; /* struct gl_chain: all of them */
-    struct gl_map starts_by_key;
-    gl_ms starts_due;     /* some came too late, and must be told so */
-    struct gl_link holds; /* submissions that wait: holds.c */
-    gl_ms holds_due;
-    size_t outstanding; /* calls to ports that have not been answered */
-
-    struct gl_map requests; /* commands by number */
-    uint64_t last_request;
-    bool in_request;         /* gl_node_request() is on the stack: answers wait */
-    struct gl_link answers;  /* requests to be answered: struct answer */
-    struct gl_link watchers; /* requests for events that wait: struct watcher */
-    struct gl_link unfiled;  /* those of them whose job is not known yet */
-    struct gl_map watched;   /* the others by their job: struct watched */
-    gl_ms watch_due;
-
-    struct gl_call listing; /* of what the executor has */
+    size_t outstanding;    /* calls to ports that have not been answered */
 
     void (*stopped)(void *owner);
     void *stopped_owner;
 };
 
 /* ---- node.c ---- */
+void gl_node_rearm(struct gl_node *n);
+
+/* ---- feed.c ---- */
 void gl_node_feed(struct gl_node *n, struct gl_event *ev); /* fills in the time */
 void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number);
 void gl_node_release(struct gl_node *n, struct gl_batch *b);
-void gl_node_rearm(struct gl_node *n);
+bool gl_feed_is_on(const struct gl_node *n);       /* the core is handling an event */
+struct gl_trace *gl_feed_trace(struct gl_node *n); /* for the core */
 
 /* ---- commits.c ---- */
 void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number);
-void gl_commits_on_time(struct gl_node *n);
 
 /* ---- component_calls.c ---- */
 void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number);
@@ -129,6 +79,13 @@ void gl_sessions_note(struct gl_node *n, const struct gl_store_req *req); /* a r
 bool gl_sessions_needs_room(const struct gl_store_req *req);
 /* Outside of a transaction of the core and of its calls: the core is told. */
 void gl_sessions_note_refused(struct gl_node *n, const struct gl_store_req *req);
+void gl_sessions_start(struct gl_node *n);
+gl_ms gl_sessions_ttl(const struct gl_node *n);
+/* After it others may take us for dead: nothing may start. INT64_MAX on a store that is not
+ * shared. */
+gl_ms gl_sessions_valid_until(const struct gl_node *n);
+/* When the store last took a write of ours for the session. */
+gl_ms gl_sessions_renewed_at(const struct gl_node *n);
 /* Leave the store in order, if nothing of ours runs. True: the answer is on its way. */
 bool gl_sessions_end(struct gl_node *n);
 
@@ -165,7 +122,6 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e);
 /* If it has not left yet, it will not. */
 void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e);
 struct gl_attempt_key gl_starts_key(struct gl_arena *a, const struct gl_effect *e);
-void gl_starts_on_time(struct gl_node *n);
 
 /* ---- probes.c ---- */
 void gl_probes_attach(struct gl_node *n, const struct gl_effect *e);
@@ -211,6 +167,11 @@ void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job);
 gl_str gl_figures_shut(const struct gl_node *n, struct gl_arena *a);
 void gl_figures_node(struct gl_node *n, struct gl_buf *out);
 void gl_figures_metrics(struct gl_node *n, struct gl_buf *out);
+/* For the parts that have figures of their own. */
+void gl_figures_counter(struct gl_buf *out, const char *name, const char *help, uint64_t value);
+void gl_figures_histogram(struct gl_buf *out, const char *name, const char *help,
+                          const struct gl_histogram *h);
+void gl_figures_claims(struct gl_buf *out, const struct gl_claim_counts *c);
 
 /* ---- requests.c ---- */
 /* The event of a command under way, for its job; false: it is not waited for any more. */
@@ -238,11 +199,13 @@ void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct
 void gl_requests_tell(struct gl_node *n, gl_str job, bool ended);
 /* Does a client wait for what becomes of it? */
 bool gl_requests_wait_for(const struct gl_node *n, gl_str job);
-void gl_requests_on_time(struct gl_node *n);
 void gl_requests_drain(struct gl_node *n); /* answer what is to be answered */
-void gl_requests_refuse_watchers(struct gl_node *n);
 void gl_requests_refuse_commands(struct gl_node *n);
-void gl_requests_free_all(struct gl_node *n);
+/* gl_node_request() is on the stack: it arms the node at its end. */
+bool gl_requests_are_inside(const struct gl_node *n);
+bool gl_requests_are_answered(const struct gl_node *n); /* those that are to be */
+bool gl_requests_have_watchers(const struct gl_node *n);
+uint64_t gl_requests_last(const struct gl_node *n); /* number given to a command */
 
 /* ---- holds.c ---- */
 /* Must this submission wait for the files of its flow? Then gl_requests_take() follows. */
@@ -252,9 +215,5 @@ bool gl_holds_for_files(struct gl_node *n, struct gl_request *rq,
 bool gl_holds_may_again(struct gl_request *rq);
 /* It was refused by the guard on record `kind`/`id`. True: it is tried once more. */
 bool gl_holds_again(struct gl_node *n, struct gl_request *rq, gl_str kind, gl_str id, gl_str flow);
-void gl_holds_on_time(struct gl_node *n);
-
-/* ---- sessions.c ---- */
-void gl_sessions_on_time(struct gl_node *n);
 
 #endif

@@ -6,9 +6,13 @@
 #include "base/sha256.h"
 #include "node/node_state.h"
 
+struct pieces {
+    struct gl_link all; /* struct gl_body_move */
+};
+
 struct gl_body_move {
     struct gl_chain chain;
-    struct gl_link link; /* in node->bodies */
+    struct gl_link link; /* in `all` */
     gl_str job;
     const struct gl_body_ref *ref;
     bool to_blob;
@@ -18,6 +22,11 @@ struct gl_body_move {
     gl_pieces_done *done;
     void *owner;
 };
+
+static struct pieces *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_PIECES];
+}
 
 static void on_end(void *chain)
 {
@@ -34,7 +43,7 @@ static void begin(struct gl_body_move *m);
 /* Another that writes the same file, or, with `waits`, that waits for us to have written it. */
 static struct gl_body_move *find_same(struct gl_node *n, const struct gl_body_ref *ref, bool waits)
 {
-    for (struct gl_link *l = n->bodies.next; l != &n->bodies; l = l->next) {
+    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = l->next) {
         struct gl_body_move *m = GL_CONTAINER(l, struct gl_body_move, link);
 
         if (m->to_blob && m->waits == waits && gl_str_eq(m->ref->sha256, ref->sha256)) {
@@ -180,7 +189,7 @@ static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_
     m->waits = to_blob && find_same(n, ref, false) != NULL;
     m->done = done;
     m->owner = owner;
-    gl_list_push(&n->bodies, &m->link);
+    gl_list_push(&own(n)->all, &m->link);
     if (!m->waits) {
         begin(m);
     }
@@ -197,3 +206,10 @@ void gl_pieces_read(struct gl_node *n, gl_str context, gl_str job, const struct 
 {
     move(n, context, job, ref, false, done, owner);
 }
+
+static void init(struct gl_node *n)
+{
+    gl_list_init(&own(n)->all);
+}
+
+const struct gl_node_part gl_pieces_part = {.bytes = sizeof(struct pieces), .init = init};

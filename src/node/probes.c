@@ -3,6 +3,10 @@
 
 #include "node/blobs.h"
 
+struct probes {
+    struct gl_call listing; /* of what the executor has */
+};
+
 struct probe { /* an attach or a stop under way */
     struct gl_chain chain;
     struct gl_attempt_key key;
@@ -11,6 +15,11 @@ struct probe { /* an attach or a stop under way */
 };
 
 static const struct gl_chain_kind probes = {.bytes = sizeof(struct probe)};
+
+static struct probes *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_PROBES];
+}
 
 static struct probe *probe_new(struct gl_node *n, const struct gl_effect *e)
 {
@@ -111,7 +120,7 @@ static void on_list(struct gl_exec_req *req)
 
 void gl_probes_list(struct gl_node *n)
 {
-    n->ports.exec->ops->list(n->ports.exec, gl_call_exec(&n->listing, n, on_list, n));
+    n->ports.exec->ops->list(n->ports.exec, gl_call_exec(&own(n)->listing, n, on_list, n));
 }
 
 /* ---- what the executor tells by itself ---- */
@@ -186,3 +195,5 @@ struct gl_exec_events gl_probes_events(struct gl_node *n)
         .said = on_said,
     };
 }
+
+const struct gl_node_part gl_probes_part = {.bytes = sizeof(struct probes)};

@@ -21,21 +21,21 @@ struct refusal {
     gl_ms at;
 };
 
-struct gl_refusals {
-    struct refusal all[KEPT_MAX];
+struct refusals {
+    struct refusal *all; /* NULL: there were none */
     size_t next;
     gl_ms told_at;
 };
 
-void gl_refusals_free(struct gl_refusals *r)
+static struct refusals *own(const struct gl_node *n)
 {
-    gl_mem_free(r);
+    return n->parts[GL_PART_REFUSALS];
 }
 
-static struct refusal *find(struct gl_refusals *r, gl_str job, gl_str step)
+static struct refusal *find(const struct gl_node *n, gl_str job, gl_str step)
 {
-    for (size_t i = 0; r != NULL && i < KEPT_MAX; i++) {
-        struct refusal *x = &r->all[i];
+    for (size_t i = 0; own(n)->all != NULL && i < KEPT_MAX; i++) {
+        struct refusal *x = &own(n)->all[i];
 
         if (x->text[0] != '\0' && gl_str_is(job, x->job) && gl_str_is(step, x->step)) {
             return x;
@@ -48,17 +48,17 @@ static void tell(struct gl_node *n, const struct refusal *x)
 {
     char line[TEXT_BYTES + 256];
 
-    if (n->config.on_news != NULL && n->now >= n->refusals->told_at + TOLD_MS) {
+    if (n->config.on_news != NULL && n->now >= own(n)->told_at + TOLD_MS) {
         (void)snprintf(line, sizeof(line), "step '%s' of job %s cannot be started: %s", x->step,
                        x->job, x->text);
         n->config.on_news(n->config.owner, line);
-        n->refusals->told_at = n->now;
+        own(n)->told_at = n->now;
     }
 }
 
 void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
 {
-    struct refusal *x = find(n->refusals, job, step);
+    struct refusal *x = find(n, job, step);
     bool is_new = x == NULL;
 
     if (why.n == 0) {
@@ -67,12 +67,12 @@ void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
         }
         return;
     }
-    if (n->refusals == NULL) {
-        n->refusals = gl_mem_alloc(sizeof(*n->refusals));
-        n->refusals->told_at = -TOLD_MS;
+    if (own(n)->all == NULL) {
+        own(n)->all = gl_mem_alloc(KEPT_MAX * sizeof(*x));
+        own(n)->told_at = -TOLD_MS;
     }
     if (is_new) {
-        x = &n->refusals->all[n->refusals->next++ % KEPT_MAX];
+        x = &own(n)->all[own(n)->next++ % KEPT_MAX];
         (void)snprintf(x->job, sizeof(x->job), "%.*s", GL_STR_ARG(job));
         (void)snprintf(x->step, sizeof(x->step), "%.*s", GL_STR_ARG(step));
     }
@@ -85,7 +85,14 @@ void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
 
 gl_str gl_refusals_find(const struct gl_node *n, gl_str job, gl_str step)
 {
-    const struct refusal *x = find(n->refusals, job, step);
+    const struct refusal *x = find(n, job, step);
 
     return x != NULL && n->now - x->at < FRESH_MS ? gl_str_of(x->text) : (gl_str){0};
 }
+
+static void done(struct gl_node *n)
+{
+    gl_mem_free(own(n)->all);
+}
+
+const struct gl_node_part gl_refusals_part = {.bytes = sizeof(struct refusals), .done = done};

@@ -7,9 +7,6 @@
 #include "base/str.h"
 
 struct gl_node;
-struct gl_refusals;
-
-void gl_refusals_free(struct gl_refusals *r);
 
 /* This step could not be started; `why` "" : it could. */
 void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why);

@@ -6,6 +6,22 @@
 
 enum { WATCH_MS = 250, TRIES_MAX = 16 };
 
+struct requests {
+    struct gl_map commands;  /* struct command, by number */
+    uint64_t last;           /* number given */
+    bool is_inside;          /* gl_node_request() is on the stack: answers wait */
+    struct gl_link answers;  /* struct answer: requests to be answered */
+    struct gl_link watchers; /* struct watcher: requests for events that wait */
+    struct gl_link unfiled;  /* those of them whose job is not known yet */
+    struct gl_map watched;   /* struct watched: the others, by their job */
+    gl_ms due;               /* when a watcher asks again */
+};
+
+static struct requests *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_REQUESTS];
+}
+
 /* ---- answering ---- */
 
 struct answer {
@@ -28,15 +44,15 @@ void gl_requests_answer(struct gl_node *n, struct gl_request *rq, int code, cons
         a->body = *body;
         *body = (struct gl_buf){0};
     }
-    gl_list_push(&n->answers, &a->link);
+    gl_list_push(&own(n)->answers, &a->link);
 }
 
 void gl_requests_drain(struct gl_node *n)
 {
-    if (n->in_request || n->feeding) {
+    if (own(n)->is_inside || gl_feed_is_on(n)) {
         return;
     }
-    for (struct gl_link *l; (l = gl_list_first(&n->answers)) != NULL;) {
+    for (struct gl_link *l; (l = gl_list_first(&own(n)->answers)) != NULL;) {
         struct answer *a = GL_CONTAINER(l, struct answer, link);
 
         gl_list_remove(l);
@@ -64,16 +80,16 @@ static struct command *command_new(struct gl_node *n, struct gl_request *rq)
 
     c->rq = rq;
     c->node = n;
-    c->number = ++n->last_request;
+    c->number = ++own(n)->last;
     c->key = (gl_str){.p = (const char *)&c->number, .n = sizeof(c->number)};
-    gl_map_add(&n->requests, c->key, c);
+    gl_map_add(&own(n)->commands, c->key, c);
     return c;
 }
 
 static struct gl_request *command_end(struct gl_node *n, uint64_t number)
 {
     gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
-    struct command *c = gl_map_remove(&n->requests, key);
+    struct command *c = gl_map_remove(&own(n)->commands, key);
     struct gl_request *rq = c != NULL ? c->rq : NULL;
 
     gl_mem_free(c);
@@ -84,7 +100,7 @@ bool gl_requests_have_submit(const struct gl_node *n, uint64_t until)
 {
     const struct command *c;
 
-    for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
+    for (size_t i = 0; (c = gl_map_next(&own(n)->commands, &i)) != NULL;) {
         if (c->rq != NULL && c->number <= until &&
             gl_verbs[c->rq->verb].kind == GL_KIND_SUBMISSION) {
             return true;
@@ -97,7 +113,7 @@ bool gl_requests_have_submit(const struct gl_node *n, uint64_t until)
 static struct gl_inbox_entry *entry_end(struct gl_node *n, uint64_t number)
 {
     gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
-    struct command *c = gl_map_find(&n->requests, key);
+    struct command *c = gl_map_find(&own(n)->commands, key);
     struct gl_inbox_entry *entry = c != NULL ? c->entry : NULL;
 
     if (entry != NULL) {
@@ -302,9 +318,7 @@ static void on_retry(void *owner, int code, gl_str job, const char *why)
     } else {
         gl_earlier_retry(n, rq, job);
     }
-    if (!n->in_request) {
-        gl_node_rearm(n);
-    }
+    gl_node_rearm(n);
 }
 
 static struct gl_event event_of(const struct command *c, gl_str job)
@@ -331,7 +345,7 @@ static struct gl_event event_of(const struct command *c, gl_str job)
 bool gl_requests_event(struct gl_node *n, uint64_t number, gl_str job, struct gl_event *ret)
 {
     gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
-    const struct command *c = gl_map_find(&n->requests, key);
+    const struct command *c = gl_map_find(&own(n)->commands, key);
 
     if (c == NULL || c->rq == NULL) {
         return false;
@@ -353,9 +367,7 @@ static void on_resolved(void *owner, int code, gl_str job, const char *why)
     } else {
         gl_node_feed(n, &ev);
     }
-    if (!n->in_request) {
-        gl_node_rearm(n);
-    }
+    gl_node_rearm(n);
 }
 
 /* ---- questions ---- */
@@ -388,14 +400,12 @@ static void on_answer(void *owner, struct gl_request *rq)
         gl_buf_str(&body, rq->body);
     }
     gl_requests_answer(n, rq, rq->code, rq->why.text, &body);
-    if (!n->in_request) {
-        gl_node_rearm(n);
-    }
+    gl_node_rearm(n);
 }
 
 static void watcher_file(struct gl_node *n, struct watcher *w)
 {
-    struct watched *f = gl_map_find(&n->watched, gl_str_of(w->rq->job_id));
+    struct watched *f = gl_map_find(&own(n)->watched, gl_str_of(w->rq->job_id));
 
     if (w->file != NULL) {
         return;
@@ -405,7 +415,7 @@ static void watcher_file(struct gl_node *n, struct watcher *w)
         memcpy(f->job, w->rq->job_id, sizeof(f->job));
         f->key = gl_str_of(f->job);
         gl_list_init(&f->watchers);
-        gl_map_add(&n->watched, f->key, f);
+        gl_map_add(&own(n)->watched, f->key, f);
     }
     gl_list_remove(&w->peers);
     gl_list_push(&f->watchers, &w->peers);
@@ -417,7 +427,7 @@ static void watcher_free(struct gl_node *n, struct watcher *w)
     gl_list_remove(&w->link);
     gl_list_remove(&w->peers);
     if (w->file != NULL && gl_list_empty(&w->file->watchers)) {
-        (void)gl_map_remove(&n->watched, w->file->key); /* it is this file */
+        (void)gl_map_remove(&own(n)->watched, w->file->key); /* it is this file */
         gl_mem_free(w->file);
     }
     gl_mem_free(w);
@@ -444,10 +454,8 @@ static void on_watched(void *owner, struct gl_request *rq)
             n->now + WATCH_MS < w->until) {
             w->ask_at = n->now + WATCH_MS;
         }
-        n->watch_due = w->ask_at < n->watch_due ? w->ask_at : n->watch_due;
-        if (!n->in_request) {
-            gl_node_rearm(n);
-        }
+        own(n)->due = w->ask_at < own(n)->due ? w->ask_at : own(n)->due;
+        gl_node_rearm(n);
         return;
     }
     watcher_free(n, w);
@@ -468,8 +476,8 @@ static void watch(struct gl_node *n, struct gl_request *rq)
     w->rq = rq;
     rq->node.watcher = w;
     w->until = n->now + rq->events.wait_ms;
-    gl_list_push(&n->watchers, &w->link);
-    gl_list_push(&n->unfiled, &w->peers);
+    gl_list_push(&own(n)->watchers, &w->link);
+    gl_list_push(&own(n)->unfiled, &w->peers);
     watch_again(n, w);
 }
 
@@ -492,7 +500,7 @@ static void tell(struct gl_node *n, struct gl_link *watchers, gl_str job)
 
 void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
 {
-    struct watched *f = gl_map_find(&n->watched, job);
+    struct watched *f = gl_map_find(&own(n)->watched, job);
 
     if (ended) {
         gl_trim_on_ended(n->trim);
@@ -500,7 +508,7 @@ void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
     if (ended && n->config.on_ended != NULL) {
         n->config.on_ended(n->config.owner, job);
     }
-    tell(n, &n->unfiled, job);
+    tell(n, &own(n)->unfiled, job);
     if (f != NULL) {
         tell(n, &f->watchers, job);
     }
@@ -508,18 +516,18 @@ void gl_requests_tell(struct gl_node *n, gl_str job, bool ended)
 
 bool gl_requests_wait_for(const struct gl_node *n, gl_str job)
 {
-    return gl_map_find(&n->watched, job) != NULL;
+    return gl_map_find(&own(n)->watched, job) != NULL;
 }
 
-void gl_requests_on_time(struct gl_node *n)
+static void on_time(struct gl_node *n)
 {
     struct gl_link *next;
 
-    if (n->watch_due > n->now) {
+    if (own(n)->due > n->now) {
         return;
     }
-    n->watch_due = INT64_MAX;
-    for (struct gl_link *l = n->watchers.next; l != &n->watchers; l = next) {
+    own(n)->due = INT64_MAX;
+    for (struct gl_link *l = own(n)->watchers.next; l != &own(n)->watchers; l = next) {
         struct watcher *w = GL_CONTAINER(l, struct watcher, link);
 
         next = l->next;
@@ -528,8 +536,8 @@ void gl_requests_on_time(struct gl_node *n)
         }
         if (w->ask_at <= n->now) {
             watch_again(n, w); /* answered whatever it finds if its time is over */
-        } else if (w->ask_at < n->watch_due) {
-            n->watch_due = w->ask_at;
+        } else if (w->ask_at < own(n)->due) {
+            own(n)->due = w->ask_at;
         }
     }
 }
@@ -540,10 +548,8 @@ static void on_claim(void *owner, struct gl_request *rq, int code, const char *w
     struct gl_node *n = owner;
 
     gl_requests_answer(n, rq, code, why, body);
-    if (!n->in_request) {
-        n->now = n->ports.clock->now(n->ports.clock);
-        gl_node_rearm(n);
-    }
+    n->now = n->ports.clock->now(n->ports.clock);
+    gl_node_rearm(n);
 }
 
 static void describe(struct gl_node *n, struct gl_request *rq,
@@ -600,7 +606,7 @@ static void route(struct gl_node *n, struct gl_request *rq)
 void gl_node_request(struct gl_node *n, struct gl_request *rq)
 {
     GL_ASSERT(rq->done != NULL);
-    n->in_request = true;
+    own(n)->is_inside = true;
     n->now = n->ports.clock->now(n->ports.clock);
     rq->code = 0;
     rq->body = (gl_str){0};
@@ -618,8 +624,8 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     } else {
         route(n, rq);
     }
-    n->in_request = false;
-    if (!gl_list_empty(&n->answers)) { /* not from inside the call */
+    own(n)->is_inside = false;
+    if (!gl_list_empty(&own(n)->answers)) { /* not from inside the call */
         n->alarm_at = n->now;
         n->ports.clock->alarm(n->ports.clock, n->now);
     } else {
@@ -627,11 +633,13 @@ void gl_node_request(struct gl_node *n, struct gl_request *rq)
     }
 }
 
-void gl_requests_refuse_watchers(struct gl_node *n)
+/* ---- the part ---- */
+
+static void stop(struct gl_node *n)
 {
     struct gl_link *next;
 
-    for (struct gl_link *l = n->watchers.next; l != &n->watchers; l = next) {
+    for (struct gl_link *l = own(n)->watchers.next; l != &own(n)->watchers; l = next) {
         struct watcher *w = GL_CONTAINER(l, struct watcher, link);
 
         next = l->next;
@@ -646,7 +654,7 @@ void gl_requests_refuse_commands(struct gl_node *n)
 {
     struct command *c;
 
-    for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
+    for (size_t i = 0; (c = gl_map_next(&own(n)->commands, &i)) != NULL;) {
         struct gl_inbox_entry *entry = entry_end(n, c->number);
         struct gl_request *rq = entry == NULL ? command_end(n, c->number) : NULL;
 
@@ -658,23 +666,80 @@ void gl_requests_refuse_commands(struct gl_node *n)
     }
 }
 
-void gl_requests_free_all(struct gl_node *n)
+static void done(struct gl_node *n)
 {
     struct command *c;
 
-    for (struct gl_link *l; (l = gl_list_first(&n->answers)) != NULL;) {
+    for (struct gl_link *l; (l = gl_list_first(&own(n)->answers)) != NULL;) {
         struct answer *a = GL_CONTAINER(l, struct answer, link);
 
         gl_list_remove(l);
         gl_buf_done(&a->body);
         gl_mem_free(a);
     }
-    for (struct gl_link *l; (l = gl_list_first(&n->watchers)) != NULL;) {
+    for (struct gl_link *l; (l = gl_list_first(&own(n)->watchers)) != NULL;) {
         watcher_free(n, GL_CONTAINER(l, struct watcher, link));
     }
-    gl_map_done(&n->watched);
-    for (size_t i = 0; (c = gl_map_next(&n->requests, &i)) != NULL;) {
-        (void)gl_map_remove(&n->requests, c->key); /* the one just visited */
+    for (size_t i = 0; (c = gl_map_next(&own(n)->commands, &i)) != NULL;) {
+        (void)gl_map_remove(&own(n)->commands, c->key); /* the one just visited */
         gl_mem_free(c);
     }
+    gl_map_done(&own(n)->watched);
+    gl_map_done(&own(n)->commands);
 }
+
+static void init(struct gl_node *n)
+{
+    struct requests *m = own(n);
+
+    gl_list_init(&m->answers);
+    gl_list_init(&m->watchers);
+    gl_list_init(&m->unfiled);
+    gl_map_init(&m->watched);
+    gl_map_init(&m->commands);
+    m->due = INT64_MAX;
+}
+
+static gl_ms due(const struct gl_node *n)
+{
+    return gl_list_empty(&own(n)->answers) ? own(n)->due : n->now;
+}
+
+static bool is_busy(const struct gl_node *n)
+{
+    return n->queries.under_way_n > 0 || n->claims.under_way_n > 0;
+}
+
+static void measure(struct gl_node *n, struct gl_buf *out)
+{
+    gl_figures_claims(out, &n->claims.counts);
+}
+
+bool gl_requests_are_inside(const struct gl_node *n)
+{
+    return own(n)->is_inside;
+}
+
+bool gl_requests_are_answered(const struct gl_node *n)
+{
+    return gl_list_empty(&own(n)->answers);
+}
+
+bool gl_requests_have_watchers(const struct gl_node *n)
+{
+    return !gl_list_empty(&own(n)->watchers);
+}
+
+uint64_t gl_requests_last(const struct gl_node *n)
+{
+    return own(n)->last;
+}
+
+const struct gl_node_part gl_requests_part = {.bytes = sizeof(struct requests),
+                                              .init = init,
+                                              .due = due,
+                                              .on_time = on_time,
+                                              .stop = stop,
+                                              .is_busy = is_busy,
+                                              .done = done,
+                                              .measure = measure};

@@ -10,19 +10,51 @@ enum {
     RATES_PAGE = 1000,
     MIGRATION_BYTES_MAX = 4096,
     LINE_BYTES = 512,
+    LONE_TTL_MS = 15000,
 };
+
+struct sessions {
+    struct gl_call call; /* to open it, to read what must be known first, to leave */
+    gl_ms due;           /* when to go on opening it; INT64_MAX: it is open */
+    gl_ms ttl;
+    gl_ms started_at; /* the node */
+    gl_ms sent_at;    /* when the call that opened the session left */
+    char nonce[17];
+    struct gl_session_wish wish; /* borrowed by the call under way, like the next two */
+    struct gl_key migration;
+    struct gl_listing rates;
+    gl_str rates_after;
+    bool has_looked;               /* no migration into the store is under way */
+    struct gl_session_info opened; /* by the store; ours once the rates have been read */
+    gl_ms valid_until;
+    gl_ms renewed_at;        /* when the store last took a write of ours for the session */
+    struct gl_buf about;     /* what others may know */
+    bool is_silent;          /* the store has not taken the last renewal ... */
+    struct gl_why silence;   /* ... and why */
+    enum gl_store_mood mood; /* as it was told last */
+    bool has_left;           /* we have said that we leave */
+    bool lost_told;
+    gl_str lost_why;
+    uint64_t taken_n;              /* jobs taken from dead nodes since the last line about it ... */
+    char taken[GL_ULID_BYTES + 1]; /* ... and the last of them */
+};
+
+static struct sessions *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_SESSIONS];
+}
 
 static void feed_session(struct gl_node *n)
 {
     struct gl_event ev = {.type = GL_EV_SESSION,
-                          .session = {.session = n->opened.id,
-                                      .number = n->opened.incarnation,
-                                      .sent_at = n->sent_at}};
+                          .session = {.session = own(n)->opened.id,
+                                      .number = own(n)->opened.incarnation,
+                                      .sent_at = own(n)->sent_at}};
 
-    n->session = n->opened.id;
+    n->session = own(n)->opened.id;
     gl_node_feed(n, &ev);
     if (n->config.on_session != NULL) {
-        n->config.on_session(n->config.owner, n->opened.incarnation);
+        n->config.on_session(n->config.owner, own(n)->opened.incarnation);
     }
 }
 
@@ -52,38 +84,33 @@ static void on_rates(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
-    n->outstanding--;
-    n->session_busy = false;
     if (n->stopping) {
-        n->session_due = INT64_MAX;
+        own(n)->due = INT64_MAX;
     } else if (req->status != 0) {
-        n->session_due = n->ports.clock->now(n->ports.clock) + RETRY_MS;
+        own(n)->due = n->now + RETRY_MS;
     } else {
         if (req->records_n > 0) {
-            n->rates_after = gl_str_dup(&n->strings, req->records[req->records_n - 1].id);
+            own(n)->rates_after = gl_str_dup(&n->strings, req->records[req->records_n - 1].id);
             feed_rates(n, req);
         }
         if (req->records_n == RATES_PAGE) {
             read_rates(n);
         } else {
-            n->session_due = INT64_MAX;
+            own(n)->due = INT64_MAX;
             feed_session(n);
         }
     }
-    gl_node_rearm(n);
 }
 
 static void read_rates(struct gl_node *n)
 {
     struct gl_store *s = n->ports.store;
+    struct sessions *m = own(n);
 
-    n->session_busy = true;
-    n->session_due = INT64_MAX;
-    n->outstanding++;
-    n->rates_listing =
-        (struct gl_listing){.kind = GL_S("rate"), .after = n->rates_after, .limit = RATES_PAGE};
-    n->session_req = (struct gl_store_req){.done = on_rates, .owner = n};
-    s->ops->list(s, &n->session_req, n->config.context, &n->rates_listing);
+    m->due = INT64_MAX;
+    m->rates =
+        (struct gl_listing){.kind = GL_S("rate"), .after = m->rates_after, .limit = RATES_PAGE};
+    s->ops->list(s, gl_call_store(&m->call, n, on_rates, n), n->config.context, &m->rates);
 }
 
 /* ---- a rate that another node has used ---- */
@@ -150,8 +177,8 @@ static gl_str describe(struct gl_node *n)
     struct gl_jw w;
 
     gl_core_figures(n->core, &f);
-    gl_buf_reset(&n->about);
-    gl_jw_init(&w, &n->about);
+    gl_buf_reset(&own(n)->about);
+    gl_jw_init(&w, &own(n)->about);
     gl_jw_object(&w);
     for (size_t i = 0; i < GL_COUNT(names); i++) {
         if (names[i].n > 0) {
@@ -162,7 +189,7 @@ static gl_str describe(struct gl_node *n)
     gl_jw_key(&w, "pid");
     gl_jw_i64(&w, config->pid);
     gl_jw_key(&w, "started_at");
-    gl_jw_i64(&w, n->started_at);
+    gl_jw_i64(&w, own(n)->started_at);
     if (n->ports.store->ops->shared) {
         gl_jw_key(&w, "orphan_grace_ms");
         gl_jw_i64(&w, n->config.orphan_grace_ms);
@@ -173,7 +200,7 @@ static gl_str describe(struct gl_node *n)
     gl_jw_u64(&w, f.attempts_running);
     write_pools(&f, &w);
     gl_jw_end(&w);
-    return gl_buf_view(&n->about);
+    return gl_buf_view(&own(n)->about);
 }
 
 /* ---- what is told of it ---- */
@@ -192,13 +219,13 @@ void gl_sessions_tell_exec(const struct gl_node *n)
     struct gl_exec *x = n->ports.exec;
 
     if (n->ports.store->ops->shared && n->session.n > 0 && x != NULL && x->ops->session != NULL) {
-        x->ops->session(x, GL_PLANT(69) ? INT64_MAX : n->valid_until);
+        x->ops->session(x, GL_PLANT(69) ? INT64_MAX : own(n)->valid_until);
     }
 }
 
 void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e)
 {
-    n->valid_until = e->deadline_at;
+    own(n)->valid_until = e->deadline_at;
     if (n->exec_up) { /* else it is told when it is */
         gl_sessions_tell_exec(n);
     }
@@ -207,7 +234,7 @@ void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e)
 void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e)
 {
     n->lost = true;
-    n->lost_why = gl_str_dup(&n->strings, e->why);
+    own(n)->lost_why = gl_str_dup(&n->strings, e->why);
 }
 
 bool gl_sessions_needs_room(const struct gl_store_req *req)
@@ -234,7 +261,7 @@ enum gl_store_mood gl_sessions_mood(const struct gl_node *n)
     gl_ms since;
     gl_str why;
     bool is_shut = gl_core_is_shut(n->core, &since, &why);
-    bool is_silent = n->is_silent && !(is_shut && n->silence.needs_help);
+    bool is_silent = own(n)->is_silent && !(is_shut && own(n)->silence.needs_help);
 
     return is_silent ? GL_STORE_SILENT : is_shut ? GL_STORE_SHUT : GL_STORE_HEARD;
 }
@@ -245,11 +272,11 @@ static void tell_mood(struct gl_node *n, enum gl_store_mood mood)
     gl_ms since;
     gl_str why;
 
-    n->mood = mood;
+    own(n)->mood = mood;
     (void)gl_core_is_shut(n->core, &since, &why); /* that is the mood */
     if (n->config.on_mood != NULL) {
         n->config.on_mood(n->config.owner, mood,
-                          mood == GL_STORE_SILENT ? n->silence.text
+                          mood == GL_STORE_SILENT ? own(n)->silence.text
                           : mood == GL_STORE_SHUT ? gl_str_c(&a, why)
                                                   : "");
     }
@@ -260,13 +287,13 @@ void gl_sessions_tell(struct gl_node *n)
 {
     enum gl_store_mood mood = gl_sessions_mood(n);
 
-    if (n->lost && !n->lost_told) {
-        n->lost_told = true;
+    if (n->lost && !own(n)->lost_told) {
+        own(n)->lost_told = true;
         if (n->config.on_session_lost != NULL) {
-            n->config.on_session_lost(n->config.owner, n->lost_why.p);
+            n->config.on_session_lost(n->config.owner, own(n)->lost_why.p);
         }
     }
-    if (n->session.n > 0 && mood != n->mood) {
+    if (n->session.n > 0 && mood != own(n)->mood) {
         tell_mood(n, mood);
     }
 }
@@ -291,27 +318,27 @@ void gl_sessions_note_taken(struct gl_node *n, gl_str job, gl_str from)
                   from.p[n->config.name.n] == '#';
 
     if (n->ports.store->ops->shared && job.n == GL_ULID_BYTES && !is_own) {
-        n->taken_n++;
-        memcpy(n->taken, job.p, GL_ULID_BYTES);
+        own(n)->taken_n++;
+        memcpy(own(n)->taken, job.p, GL_ULID_BYTES);
     }
 }
 
 void gl_sessions_say_taken(struct gl_node *n)
 {
-    if (n->taken_n == 1) {
-        gl_sessions_say(n, "took over job %s of a dead node", n->taken);
-    } else if (n->taken_n > 1) {
+    if (own(n)->taken_n == 1) {
+        gl_sessions_say(n, "took over job %s of a dead node", own(n)->taken);
+    } else if (own(n)->taken_n > 1) {
         gl_sessions_say(n, "took over %llu jobs of dead nodes, the last of them %s",
-                        (unsigned long long)n->taken_n, n->taken);
+                        (unsigned long long)own(n)->taken_n, own(n)->taken);
     }
-    n->taken_n = 0;
+    own(n)->taken_n = 0;
 }
 
 /* ---- opening it ---- */
 
 static void failed(struct gl_node *n, const struct gl_store_req *req)
 {
-    n->session_due = n->now + (n->ttl / 6 < RETRY_MS ? n->ttl / 6 : RETRY_MS);
+    own(n)->due = n->now + (own(n)->ttl / 6 < RETRY_MS ? own(n)->ttl / 6 : RETRY_MS);
     if (n->config.on_trouble != NULL) {
         n->config.on_trouble(n->config.owner, gl_err_join(req->status, req->why.reason),
                              req->why.text);
@@ -322,37 +349,33 @@ static void on_opened(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
-    n->outstanding--;
-    n->session_busy = false;
-    n->now = n->ports.clock->now(n->ports.clock);
     n->config.trace->now = n->now;
     if (n->stopping) {
-        n->session_due = INT64_MAX;
+        own(n)->due = INT64_MAX;
     } else if (req->status != 0) {
         failed(n, req);
     } else {
-        n->renewed_at = n->now;
-        n->opened = req->session;
-        n->opened.id = gl_str_dup(&n->strings, req->session.id);
+        own(n)->renewed_at = n->now;
+        own(n)->opened = req->session;
+        own(n)->opened.id = gl_str_dup(&n->strings, req->session.id);
         read_rates(n);
     }
-    gl_node_rearm(n);
 }
 
 void gl_sessions_renew(struct gl_node *n, struct gl_store_req *req)
 {
     struct gl_store *s = n->ports.store;
 
-    s->ops->session_renew(s, req, n->session, n->ttl, describe(n));
+    s->ops->session_renew(s, req, n->session, own(n)->ttl, describe(n));
 }
 
 void gl_sessions_note(struct gl_node *n, const struct gl_store_req *req)
 {
-    n->is_silent = req->status != 0 && req->status != GL_E_GONE;
-    if (n->is_silent) {
-        n->silence = req->why;
+    own(n)->is_silent = req->status != 0 && req->status != GL_E_GONE;
+    if (own(n)->is_silent) {
+        own(n)->silence = req->why;
     } else if (req->status == 0) {
-        n->renewed_at = n->now;
+        own(n)->renewed_at = n->now;
     }
 }
 
@@ -382,32 +405,28 @@ static void on_looked(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
-    n->outstanding--;
-    n->session_busy = false;
-    n->now = n->ports.clock->now(n->ports.clock);
     if (n->stopping) {
-        n->session_due = INT64_MAX;
+        own(n)->due = INT64_MAX;
     } else {
         if (req->status == 0 && is_half(req, &req->why)) {
             req->status = GL_E_STATE;
         }
-        n->has_looked = req->status == 0;
-        n->session_due = n->now;
+        own(n)->has_looked = req->status == 0;
+        own(n)->due = n->now;
         if (req->status != 0) {
             failed(n, req);
         }
     }
-    gl_node_rearm(n);
 }
 
 /* Its jobs are still the source's, too: whoever began with them would do things twice. */
 static void look(struct gl_node *n)
 {
-    n->session_busy = true;
-    n->outstanding++;
-    n->migration = (struct gl_key){.kind = GL_S("migration"), .id = GL_S("state")};
-    n->session_req = (struct gl_store_req){.done = on_looked, .owner = n};
-    n->ports.store->ops->get(n->ports.store, &n->session_req, n->config.context, &n->migration, 1);
+    struct sessions *m = own(n);
+
+    m->migration = (struct gl_key){.kind = GL_S("migration"), .id = GL_S("state")};
+    n->ports.store->ops->get(n->ports.store, gl_call_store(&m->call, n, on_looked, n),
+                             n->config.context, &m->migration, 1);
 }
 
 static void make_nonce(struct gl_node *n)
@@ -417,36 +436,39 @@ static void make_nonce(struct gl_node *n)
 
     n->ports.entropy->fill(n->ports.entropy, bytes, sizeof(bytes));
     for (size_t i = 0; i < sizeof(bytes); i++) {
-        n->nonce[i] = alphabet[bytes[i] & 31];
+        own(n)->nonce[i] = alphabet[bytes[i] & 31];
     }
 }
 
-void gl_sessions_on_time(struct gl_node *n)
+static gl_ms due(const struct gl_node *n)
+{
+    return own(n)->due;
+}
+
+static void on_time(struct gl_node *n)
 {
     struct gl_store *s = n->ports.store;
+    struct sessions *m = own(n);
 
-    if (n->session_due > n->now || n->session_busy) {
+    if (m->due > n->now || m->call.is_under_way) {
         return;
     }
-    n->session_due = INT64_MAX;
-    if (n->config.may_be_half && !n->has_looked) {
+    m->due = INT64_MAX;
+    if (n->config.may_be_half && !m->has_looked) {
         look(n);
         return;
     }
-    if (n->opened.id.n > 0) { /* the rates could not be read */
+    if (m->opened.id.n > 0) { /* the rates could not be read */
         read_rates(n);
         return;
     }
-    n->session_busy = true;
-    n->outstanding++;
-    n->sent_at = n->now;
+    m->sent_at = n->now;
     make_nonce(n);
-    n->session_wish = (struct gl_session_wish){.node = n->config.name,
-                                               .nonce = gl_str_of(n->nonce),
-                                               .ttl_ms = n->ttl,
-                                               .about = describe(n)};
-    n->session_req = (struct gl_store_req){.done = on_opened, .owner = n};
-    s->ops->session_open(s, &n->session_req, &n->session_wish);
+    m->wish = (struct gl_session_wish){.node = n->config.name,
+                                       .nonce = gl_str_of(m->nonce),
+                                       .ttl_ms = m->ttl,
+                                       .about = describe(n)};
+    s->ops->session_open(s, gl_call_store(&m->call, n, on_opened, n), &m->wish);
 }
 
 void gl_node_show(struct gl_node *n)
@@ -463,25 +485,70 @@ void gl_node_show(struct gl_node *n)
 
 static void on_left(struct gl_store_req *req)
 {
-    struct gl_node *n = req->owner;
-
-    n->outstanding--;
-    gl_node_rearm(n); /* whatever became of it: else it ends by itself */
+    (void)req; /* whatever became of it: else it ends by itself */
 }
 
 bool gl_sessions_end(struct gl_node *n)
 {
     struct gl_core_figures f;
     struct gl_store *s = n->ports.store;
+    struct sessions *m = own(n);
 
     gl_core_figures(n->core, &f);
-    if (!s->ops->shared || n->session.n == 0 || n->lost || n->session_ended ||
-        f.attempts_running > 0) {
+    if (!s->ops->shared || n->session.n == 0 || n->lost || m->has_left || f.attempts_running > 0) {
         return false; /* our next life asks the keeper for what runs; until then nobody takes it */
     }
-    n->session_ended = true;
-    n->outstanding++;
-    n->session_req = (struct gl_store_req){.done = on_left, .owner = n};
-    s->ops->session_end(s, &n->session_req, n->session);
+    m->has_left = true;
+    s->ops->session_end(s, gl_call_store(&m->call, n, on_left, n), n->session);
     return true;
 }
+
+/* ---- the part ---- */
+
+static void init(struct gl_node *n)
+{
+    struct sessions *m = own(n);
+
+    m->valid_until = m->due = INT64_MAX;
+    m->ttl = n->config.session_ttl_ms > 0 ? n->config.session_ttl_ms : GL_SESSION_TTL_MS;
+    if (!n->ports.store->ops->shared) {
+        m->ttl = LONE_TTL_MS; /* nobody counts it */
+    }
+}
+
+void gl_sessions_start(struct gl_node *n)
+{
+    own(n)->started_at = own(n)->due = n->now;
+}
+
+gl_ms gl_sessions_ttl(const struct gl_node *n)
+{
+    return own(n)->ttl;
+}
+
+gl_ms gl_sessions_valid_until(const struct gl_node *n)
+{
+    return own(n)->valid_until;
+}
+
+gl_ms gl_sessions_renewed_at(const struct gl_node *n)
+{
+    return own(n)->renewed_at;
+}
+
+static void stop(struct gl_node *n)
+{
+    own(n)->due = INT64_MAX;
+}
+
+static void done(struct gl_node *n)
+{
+    gl_buf_done(&own(n)->about);
+}
+
+const struct gl_node_part gl_sessions_part = {.bytes = sizeof(struct sessions),
+                                              .init = init,
+                                              .due = due,
+                                              .on_time = on_time,
+                                              .stop = stop,
+                                              .done = done};

@@ -16,12 +16,18 @@
 #include "node/spill.h"
 #include "node/turns.h"
 
+struct starts {
+    struct gl_link all;   /* struct start */
+    struct gl_map by_key; /* those that are being prepared */
+    gl_ms due;            /* some came too late, and must be told so */
+};
+
 struct start {
     struct gl_chain chain;
-    struct gl_link link; /* in node->starts */
+    struct gl_link link; /* in `all` */
     struct gl_spec *spec;
     const struct gl_step_spec *step;
-    gl_str key; /* "job/attempt/token", in starts_by_key while it is being prepared */
+    gl_str key; /* "job/attempt/token", in `by_key` while it is being prepared */
     gl_str run_id, idempotency_key;
     uint32_t attempt_number;
     uint64_t start_number;
@@ -41,12 +47,17 @@ struct start {
     bool is_late; /* to be told so: it does not leave */
 };
 
+static struct starts *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_STARTS];
+}
+
 static void on_end(void *chain)
 {
     struct start *s = chain;
 
     if (s->key.n > 0) {
-        (void)gl_map_remove(&s->chain.node->starts_by_key,
+        (void)gl_map_remove(&own(s->chain.node)->by_key,
                             s->key); /* it is there while it has a key */
     }
     gl_list_remove(&s->link);
@@ -226,20 +237,21 @@ static void on_started(struct gl_exec_req *req)
 static void hand_over(struct start *s)
 {
     struct gl_node *n = s->chain.node;
+    gl_ms valid_until = gl_sessions_valid_until(n);
 
-    if (n->ports.clock->now(n->ports.clock) >= n->valid_until && !GL_PLANT(27)) {
+    if (n->ports.clock->now(n->ports.clock) >= valid_until && !GL_PLANT(27)) {
         GL_MARK(n->config.trace, "starts.too_late");
         s->is_late = true;
-        n->starts_due = n->now;
+        own(n)->due = n->now;
         return;
     }
     if (!GL_PLANT(27)) { /* planted: a start however late */
-        s->x.start_by = s->x.start_by < n->valid_until ? s->x.start_by : n->valid_until;
+        s->x.start_by = s->x.start_by < valid_until ? s->x.start_by : valid_until;
     }
     if (s->turn == NULL) {
         s->x.input = gl_buf_view(&s->input);
     }
-    (void)gl_map_remove(&n->starts_by_key, s->key); /* from here on the executor keeps the order */
+    (void)gl_map_remove(&own(n)->by_key, s->key); /* from here on the executor keeps the order */
     s->key = (gl_str){0};
     n->ports.exec->ops->start(n->ports.exec, gl_chain_exec(&s->chain, on_started), &s->x);
 }
@@ -345,7 +357,7 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
         .beacon_ms = s->step->heartbeat_ms / 3,
         .needs_session = e->needs_session,
     };
-    gl_list_push(&n->starts, &s->link);
+    gl_list_push(&own(n)->all, &s->link);
     return s;
 }
 
@@ -509,7 +521,7 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 {
     struct start *s = start_new(n, e);
     gl_str key = key_of(&s->chain.arena, e);
-    struct start *same = gl_map_find(&n->starts_by_key, key);
+    struct start *same = gl_map_find(&own(n)->by_key, key);
 
     if (same != NULL) { /* being prepared already: that one goes, in the name of this one */
         same->start_number = e->start_number;
@@ -518,7 +530,7 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
         return;
     }
     s->key = key;
-    gl_map_add(&n->starts_by_key, s->key, s);
+    gl_map_add(&own(n)->by_key, s->key, s);
     if (e->turn != NULL) {
         s->turn = gl_turns_copy(&s->chain.arena, e->turn);
         begin_unit(s);
@@ -535,16 +547,42 @@ void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
     }
 }
 
+void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e)
+{
+    struct gl_arena scratch = {0};
+    struct start *s = gl_map_find(&own(n)->by_key, key_of(&scratch, e));
+
+    gl_arena_done(&scratch);
+    if (s != NULL) {
+        GL_MARK(n->config.trace, "starts.given_up");
+        s->is_given_up = true;
+    }
+}
+
+/* ---- the part ---- */
+
+static void init(struct gl_node *n)
+{
+    gl_list_init(&own(n)->all);
+    gl_map_init(&own(n)->by_key);
+    own(n)->due = INT64_MAX;
+}
+
+static gl_ms due(const struct gl_node *n)
+{
+    return own(n)->due;
+}
+
 /* Those that came too late. Not from inside the core's own step, which asked for them. */
-void gl_starts_on_time(struct gl_node *n)
+static void on_time(struct gl_node *n)
 {
     struct gl_link *next;
 
-    if (n->starts_due > n->now) {
+    if (own(n)->due > n->now) {
         return;
     }
-    n->starts_due = INT64_MAX;
-    for (struct gl_link *l = n->starts.next; l != &n->starts; l = next) {
+    own(n)->due = INT64_MAX;
+    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = next) {
         struct start *s = GL_CONTAINER(l, struct start, link);
 
         next = l->next;
@@ -557,14 +595,11 @@ void gl_starts_on_time(struct gl_node *n)
     }
 }
 
-void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e)
+static void done(struct gl_node *n)
 {
-    struct gl_arena scratch = {0};
-    struct start *s = gl_map_find(&n->starts_by_key, key_of(&scratch, e));
-
-    gl_arena_done(&scratch);
-    if (s != NULL) {
-        GL_MARK(n->config.trace, "starts.given_up");
-        s->is_given_up = true;
-    }
+    GL_ASSERT(gl_list_empty(&own(n)->all));
+    gl_map_done(&own(n)->by_key);
 }
+
+const struct gl_node_part gl_starts_part = {
+    .bytes = sizeof(struct starts), .init = init, .due = due, .on_time = on_time, .done = done};

@@ -653,9 +653,7 @@ static void on_named(void *owner, int code, gl_str job, const char *why)
         memcpy(ask->job, job.p, job.n < GL_ULID_BYTES ? job.n : GL_ULID_BYTES);
         add_ask(t, ask);
     }
-    if (!n->in_request) {
-        gl_node_rearm(n);
-    }
+    gl_node_rearm(n);
 }
 
 bool gl_trim_progress(const struct gl_trim *t, uint64_t *ret_removed)

@@ -332,7 +332,7 @@ void gl_trim_flows_begin(struct gl_trim *t)
 {
     gl_trim_flows_end(t);
     t->flows.is_under_way = true;
-    t->flows.submits_until = t->node->last_request;
+    t->flows.submits_until = gl_requests_last(t->node);
     gl_trim_flows_on_time(t);
     gl_node_rearm(t->node);
 }

@@ -34,7 +34,7 @@ void gl_trim_jobs_pin(struct gl_trim *t, gl_str job)
     }
     p = gl_mem_alloc(sizeof(*p));
     memcpy(p->job, job.p, job.n);
-    p->number = t->node->last_request;
+    p->number = gl_requests_last(t->node);
     gl_list_push(&t->pins, &p->link);
 }
 

@@ -65,9 +65,14 @@ gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a
 
 /* ---- reading ---- */
 
+struct turns {
+    struct gl_link all; /* struct reading */
+    size_t relays_n;    /* readings for relays that are under way */
+};
+
 struct reading {
     struct gl_chain chain;
-    struct gl_link link; /* in node->readings */
+    struct gl_link link; /* in `all` */
     struct gl_key keys[2];
     gl_str job, unit, agent, after;
     uint32_t step_number, wants;
@@ -82,6 +87,11 @@ struct reading {
     gl_turns_done *done;
     void *owner;
 };
+
+static struct turns *own(const struct gl_node *n)
+{
+    return n->parts[GL_PART_TURNS];
+}
 
 static gl_str id_of(struct reading *r, uint64_t number)
 {
@@ -159,7 +169,7 @@ static void begin(struct reading *r);
 /* One that waits may begin. They stand in order, behind those that are under way. */
 static void begin_next(struct gl_node *n)
 {
-    for (struct gl_link *l = n->readings.next; l != &n->readings; l = l->next) {
+    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = l->next) {
         struct reading *r = GL_CONTAINER(l, struct reading, link);
 
         if (r->waits) {
@@ -168,7 +178,7 @@ static void begin_next(struct gl_node *n)
             return;
         }
     }
-    n->relays_n--;
+    own(n)->relays_n--;
 }
 
 static void finish(struct reading *r, int code, const char *why)
@@ -424,7 +434,7 @@ static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job
     struct reading *r = gl_chain_new(n, &readings, context);
 
     r->job = gl_str_dup(&r->chain.arena, job);
-    gl_list_push(&n->readings, &r->link);
+    gl_list_push(&own(n)->all, &r->link);
     return r;
 }
 
@@ -440,11 +450,11 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
     r->question = e->start_number;
     r->is_relays = (e->wants & GL_WANT_LETTER) != 0;
     gl_spec_unref(e->spec); /* the effect's own */
-    if (r->is_relays && n->relays_n == RELAYS_MAX) {
+    if (r->is_relays && own(n)->relays_n == RELAYS_MAX) {
         r->waits = true;
         return;
     }
-    n->relays_n += r->is_relays;
+    own(n)->relays_n += r->is_relays;
     begin(r);
 }
 
@@ -460,3 +470,10 @@ void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t lette
     r->owner = owner;
     begin(r);
 }
+
+static void init(struct gl_node *n)
+{
+    gl_list_init(&own(n)->all);
+}
+
+const struct gl_node_part gl_turns_part = {.bytes = sizeof(struct turns), .init = init};

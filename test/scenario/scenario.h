@@ -10,6 +10,9 @@
 #ifndef GL_TEST_SCENARIO_H
 #define GL_TEST_SCENARIO_H
 
+#include <stdlib.h>
+
+#include "node/node_state.h"
 #include "sim/sim_story.h"
 #include "support/cmocka_all.h"
 
@@ -35,6 +38,19 @@ static inline void expect(struct sim_story *s, const char *text)
     if (wrong != NULL) {
         fail_msg("%s", wrong);
     }
+}
+
+/* What /metrics of the first node says under this name. */
+static inline uint64_t figure(struct sim_story *s, const char *name)
+{
+    GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
+    GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
+    gl_figures_metrics(s->machines[0].node->node, &text);
+    const char *line = gl_str_fmt(&a, "\n%s ", name).p;
+    gl_buf_char(&text, '\0');
+    const char *at = strstr(text.p, line);
+    assert_non_null(at);
+    return strtoull(at + strlen(line), NULL, 10);
 }
 
 #endif

@@ -1,0 +1,85 @@
+/* live.c - what only a running node knows, for those who answer why something is so
+ * (api/reason.h). */
+#include "node/node_state.h"
+#include "node/refusals.h"
+
+static enum gl_why_code explain_step(void *owner, gl_str job, uint32_t number, struct gl_buf *out)
+{
+    struct gl_node *n = owner;
+
+    return gl_core_explain(n->core, job, number, out); /* nothing to say is fine */
+}
+
+static gl_str refused(void *owner, gl_str job, gl_str step)
+{
+    return gl_refusals_find(owner, job, step);
+}
+
+static bool owns(void *owner, gl_str job)
+{
+    const struct gl_node *n = owner;
+
+    return gl_core_owns(n->core, job);
+}
+
+static bool is_quarantined(void *owner, gl_str job)
+{
+    struct gl_node *n = owner;
+
+    return gl_core_is_quarantined(n->core, job);
+}
+
+static bool heard(void *owner, gl_str job, uint32_t number, gl_ms *ret_beacon_at,
+                  gl_ms *ret_heartbeat_at)
+{
+    struct gl_node *n = owner;
+
+    return gl_core_heard(n->core, job, number, ret_beacon_at, ret_heartbeat_at);
+}
+
+static gl_str session_of(void *owner)
+{
+    struct gl_node *n = owner;
+
+    return n->session;
+}
+
+static gl_str store_of(void *owner, struct gl_arena *a)
+{
+    return gl_figures_shut(owner, a);
+}
+
+static const struct gl_flow *hold_flow(void *owner, gl_str hash, void **ret_hold)
+{
+    struct gl_node *n = owner;
+    struct gl_spec *spec = NULL;
+    const struct gl_flow *flow = gl_core_hold_flow(n->core, hash, &spec);
+
+    *ret_hold = spec;
+    return flow;
+}
+
+static void drop_flow(void *owner, void *hold)
+{
+    (void)owner;
+    gl_spec_unref(hold);
+}
+
+static void init(struct gl_node *n)
+{
+    struct gl_reason_live *live = n->parts[GL_PART_LIVE];
+
+    *live = (struct gl_reason_live){.owner = n,
+                                    .step = explain_step,
+                                    .heard = heard,
+                                    .refused = refused,
+                                    .owns = owns,
+                                    .is_quarantined = is_quarantined,
+                                    .session = session_of,
+                                    .store = store_of,
+                                    .flow = hold_flow,
+                                    .flow_done = drop_flow};
+    n->queries.live = live;
+}
+
+const struct gl_node_part gl_live_part = {.bytes = sizeof(struct gl_reason_live), .init = init};
