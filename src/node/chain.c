@@ -144,6 +144,21 @@ void gl_chain_free_all(struct gl_node *n)
     }
 }
 
+void *gl_chain_next(struct gl_node *n, const struct gl_chain_kind *kind,
+                    const struct gl_chain *after)
+{
+    struct gl_link *l = after != NULL ? after->link.next : n->chains.next;
+
+    for (; l != &n->chains; l = l->next) {
+        struct gl_chain *c = GL_CONTAINER(l, struct gl_chain, link);
+
+        if (c->call.kind == kind) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
 /* ---- of the store ---- */
 
 struct gl_store_req *gl_chain_store(struct gl_chain *c, gl_store_done *next)

@@ -86,6 +86,9 @@ void gl_chain_end(struct gl_chain *c);
 /* The same where an answer is not what ends it: whoever called us arms the node. */
 void gl_chain_drop(struct gl_chain *c);
 void gl_chain_free_all(struct gl_node *n);
+/* The next one of this kind, in the order in which they were made; `after` NULL: the first. */
+void *gl_chain_next(struct gl_node *n, const struct gl_chain_kind *kind,
+                    const struct gl_chain *after);
 
 /* Of the store, in the chain's context. Texts, keys, guards and writes are borrowed until the
  * answer. */

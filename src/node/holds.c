@@ -8,13 +8,11 @@
 enum { TRIES_MAX = 4 };
 
 struct holds {
-    struct gl_link all; /* struct hold */
-    gl_ms due;
+    gl_ms due; /* of those that are tried once more */
 };
 
 struct hold {
     struct gl_chain chain;
-    struct gl_link link; /* in `all` */
     struct gl_request *rq;
     struct gl_requests_again again; /* with `is_again` */
     bool is_again;
@@ -26,21 +24,13 @@ static struct holds *own(const struct gl_node *n)
     return n->parts[GL_PART_HOLDS];
 }
 
-static void on_end(void *chain)
-{
-    struct hold *h = chain;
-
-    gl_list_remove(&h->link);
-}
-
-static const struct gl_chain_kind holds = {.bytes = sizeof(struct hold), .done = on_end};
+static const struct gl_chain_kind holds = {.bytes = sizeof(struct hold)};
 
 static struct hold *hold_new(struct gl_node *n, struct gl_request *rq)
 {
     struct hold *h = gl_chain_new(n, &holds, n->config.context);
 
     h->rq = rq;
-    gl_list_push(&own(n)->all, &h->link);
     return h;
 }
 
@@ -135,7 +125,6 @@ static void try_again(struct hold *h)
 
 static void init(struct gl_node *n)
 {
-    gl_list_init(&own(n)->all);
     own(n)->due = INT64_MAX;
 }
 
@@ -146,16 +135,14 @@ static gl_ms due(const struct gl_node *n)
 
 static void on_time(struct gl_node *n)
 {
-    struct gl_link *next;
+    struct hold *next;
 
     if (own(n)->due > n->now) {
         return;
     }
     own(n)->due = INT64_MAX;
-    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = next) {
-        struct hold *h = GL_CONTAINER(l, struct hold, link);
-
-        next = l->next;
+    for (struct hold *h = gl_chain_next(n, &holds, NULL); h != NULL; h = next) {
+        next = gl_chain_next(n, &holds, &h->chain);
         if (h->is_due) {
             h->is_due = false;
             try_again(h);

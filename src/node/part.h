@@ -34,8 +34,6 @@ enum gl_node_part_number {
     GL_PART_STARTS,
     GL_PART_HOLDS,
     GL_PART_TRIM,
-    GL_PART_TURNS,
-    GL_PART_PIECES,
     GL_PART_BLOBS,
     GL_PART_PROBES,
     GL_PART_REFUSALS,
@@ -58,7 +56,7 @@ struct gl_node_part {
 extern const struct gl_node_part *const gl_node_parts[GL_PARTS];
 
 extern const struct gl_node_part gl_sessions_part, gl_commits_part, gl_requests_part,
-    gl_starts_part, gl_holds_part, gl_turns_part, gl_pieces_part, gl_blobs_part, gl_probes_part,
-    gl_refusals_part, gl_live_part, gl_feed_part;
+    gl_starts_part, gl_holds_part, gl_blobs_part, gl_probes_part, gl_refusals_part, gl_live_part,
+    gl_feed_part;
 
 #endif

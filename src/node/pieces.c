@@ -6,33 +6,23 @@
 #include "base/sha256.h"
 #include "node/node_state.h"
 
-struct pieces {
-    struct gl_link all; /* struct gl_body_move */
-};
-
 struct gl_body_move {
     struct gl_chain chain;
-    struct gl_link link; /* in `all` */
     gl_str job;
     const struct gl_body_ref *ref;
     bool to_blob;
-    bool waits; /* another is writing the same */
+    bool waits;   /* another is writing the same */
+    bool is_over; /* whoever asked has been told */
     uint64_t piece;
     struct gl_buf text; /* all of it so far; to a blob: the last piece */
     gl_pieces_done *done;
     void *owner;
 };
 
-static struct pieces *own(const struct gl_node *n)
-{
-    return n->parts[GL_PART_PIECES];
-}
-
 static void on_end(void *chain)
 {
     struct gl_body_move *m = chain;
 
-    gl_list_remove(&m->link);
     gl_buf_done(&m->text);
 }
 
@@ -43,14 +33,13 @@ static void begin(struct gl_body_move *m);
 /* Another that writes the same file, or, with `waits`, that waits for us to have written it. */
 static struct gl_body_move *find_same(struct gl_node *n, const struct gl_body_ref *ref, bool waits)
 {
-    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = l->next) {
-        struct gl_body_move *m = GL_CONTAINER(l, struct gl_body_move, link);
+    struct gl_body_move *m = gl_chain_next(n, &moves, NULL);
 
-        if (m->to_blob && m->waits == waits && gl_str_eq(m->ref->sha256, ref->sha256)) {
-            return m;
-        }
+    while (m != NULL && (!m->to_blob || m->is_over || m->waits != waits ||
+                         !gl_str_eq(m->ref->sha256, ref->sha256))) {
+        m = gl_chain_next(n, &moves, &m->chain);
     }
-    return NULL;
+    return m;
 }
 
 static void finish(struct gl_body_move *m, int code, const char *why)
@@ -59,7 +48,7 @@ static void finish(struct gl_body_move *m, int code, const char *why)
 
     m->waits = false;
     next = m->to_blob ? find_same(m->chain.node, m->ref, true) : NULL;
-    gl_list_remove(&m->link); /* `ref` may go with whoever is told */
+    m->is_over = true; /* `ref` may go with whoever is told */
     m->done(m->owner, code, why, m->to_blob || code != 0 ? (gl_str){0} : gl_buf_view(&m->text));
     if (next != NULL) {
         next->waits = false;
@@ -181,15 +170,15 @@ static void begin(struct gl_body_move *m)
 static void move(struct gl_node *n, gl_str context, gl_str job, const struct gl_body_ref *ref,
                  bool to_blob, gl_pieces_done *done, void *owner)
 {
+    struct gl_body_move *same = find_same(n, ref, false);
     struct gl_body_move *m = gl_chain_new(n, &moves, context);
 
     m->job = gl_str_dup(&m->chain.arena, job);
     m->ref = ref;
     m->to_blob = to_blob;
-    m->waits = to_blob && find_same(n, ref, false) != NULL;
+    m->waits = to_blob && same != NULL;
     m->done = done;
     m->owner = owner;
-    gl_list_push(&own(n)->all, &m->link);
     if (!m->waits) {
         begin(m);
     }
@@ -206,10 +195,3 @@ void gl_pieces_read(struct gl_node *n, gl_str context, gl_str job, const struct 
 {
     move(n, context, job, ref, false, done, owner);
 }
-
-static void init(struct gl_node *n)
-{
-    gl_list_init(&own(n)->all);
-}
-
-const struct gl_node_part gl_pieces_part = {.bytes = sizeof(struct pieces), .init = init};

@@ -22,7 +22,7 @@ struct refusal {
 };
 
 struct refusals {
-    struct refusal *all; /* NULL: there were none */
+    struct refusal all[KEPT_MAX];
     size_t next;
     gl_ms told_at;
 };
@@ -34,7 +34,7 @@ static struct refusals *own(const struct gl_node *n)
 
 static struct refusal *find(const struct gl_node *n, gl_str job, gl_str step)
 {
-    for (size_t i = 0; own(n)->all != NULL && i < KEPT_MAX; i++) {
+    for (size_t i = 0; i < KEPT_MAX; i++) {
         struct refusal *x = &own(n)->all[i];
 
         if (x->text[0] != '\0' && gl_str_is(job, x->job) && gl_str_is(step, x->step)) {
@@ -48,7 +48,8 @@ static void tell(struct gl_node *n, const struct refusal *x)
 {
     char line[TEXT_BYTES + 256];
 
-    if (n->config.on_news != NULL && n->now >= own(n)->told_at + TOLD_MS) {
+    if (n->config.on_news != NULL &&
+        (own(n)->told_at == 0 || n->now >= own(n)->told_at + TOLD_MS)) {
         (void)snprintf(line, sizeof(line), "step '%s' of job %s cannot be started: %s", x->step,
                        x->job, x->text);
         n->config.on_news(n->config.owner, line);
@@ -66,10 +67,6 @@ void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
             x->text[0] = '\0';
         }
         return;
-    }
-    if (own(n)->all == NULL) {
-        own(n)->all = gl_mem_alloc(KEPT_MAX * sizeof(*x));
-        own(n)->told_at = -TOLD_MS;
     }
     if (is_new) {
         x = &own(n)->all[own(n)->next++ % KEPT_MAX];
@@ -90,9 +87,4 @@ gl_str gl_refusals_find(const struct gl_node *n, gl_str job, gl_str step)
     return x != NULL && n->now - x->at < FRESH_MS ? gl_str_of(x->text) : (gl_str){0};
 }
 
-static void done(struct gl_node *n)
-{
-    gl_mem_free(own(n)->all);
-}
-
-const struct gl_node_part gl_refusals_part = {.bytes = sizeof(struct refusals), .done = done};
+const struct gl_node_part gl_refusals_part = {.bytes = sizeof(struct refusals)};

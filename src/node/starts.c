@@ -17,14 +17,12 @@
 #include "node/turns.h"
 
 struct starts {
-    struct gl_link all;   /* struct start */
     struct gl_map by_key; /* those that are being prepared */
     gl_ms due;            /* some came too late, and must be told so */
 };
 
 struct start {
     struct gl_chain chain;
-    struct gl_link link; /* in `all` */
     struct gl_spec *spec;
     const struct gl_step_spec *step;
     gl_str key; /* "job/attempt/token", in `by_key` while it is being prepared */
@@ -60,7 +58,6 @@ static void on_end(void *chain)
         (void)gl_map_remove(&own(s->chain.node)->by_key,
                             s->key); /* it is there while it has a key */
     }
-    gl_list_remove(&s->link);
     gl_spec_unref(s->spec);
     gl_buf_done(&s->input);
 }
@@ -357,7 +354,6 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
         .beacon_ms = s->step->heartbeat_ms / 3,
         .needs_session = e->needs_session,
     };
-    gl_list_push(&own(n)->all, &s->link);
     return s;
 }
 
@@ -563,7 +559,6 @@ void gl_starts_give_up(struct gl_node *n, const struct gl_effect *e)
 
 static void init(struct gl_node *n)
 {
-    gl_list_init(&own(n)->all);
     gl_map_init(&own(n)->by_key);
     own(n)->due = INT64_MAX;
 }
@@ -576,20 +571,19 @@ static gl_ms due(const struct gl_node *n)
 /* Those that came too late. Not from inside the core's own step, which asked for them. */
 static void on_time(struct gl_node *n)
 {
-    struct gl_link *next;
+    struct start *next;
 
     if (own(n)->due > n->now) {
         return;
     }
     own(n)->due = INT64_MAX;
-    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = next) {
-        struct start *s = GL_CONTAINER(l, struct start, link);
-
-        next = l->next;
+    for (struct start *s = gl_chain_next(n, &starts, NULL); s != NULL; s = next) {
         if (s->is_late) {
             feed_started(s, GL_E_UNAVAILABLE,
                          "this node could not renew its session: it starts nothing");
-            next = l->next; /* what was fed may have begun others */
+        }
+        next = gl_chain_next(n, &starts, &s->chain); /* what was fed may have begun others */
+        if (s->is_late) {
             gl_chain_drop(&s->chain);
         }
     }
@@ -597,7 +591,6 @@ static void on_time(struct gl_node *n)
 
 static void done(struct gl_node *n)
 {
-    GL_ASSERT(gl_list_empty(&own(n)->all));
     gl_map_done(&own(n)->by_key);
 }
 

@@ -65,14 +65,8 @@ gl_str gl_turns_message(const struct gl_turn *t, gl_str text, struct gl_arena *a
 
 /* ---- reading ---- */
 
-struct turns {
-    struct gl_link all; /* struct reading */
-    size_t relays_n;    /* readings for relays that are under way */
-};
-
 struct reading {
     struct gl_chain chain;
-    struct gl_link link; /* in `all` */
     struct gl_key keys[2];
     gl_str job, unit, agent, after;
     uint32_t step_number, wants;
@@ -87,11 +81,6 @@ struct reading {
     gl_turns_done *done;
     void *owner;
 };
-
-static struct turns *own(const struct gl_node *n)
-{
-    return n->parts[GL_PART_TURNS];
-}
 
 static gl_str id_of(struct reading *r, uint64_t number)
 {
@@ -164,21 +153,51 @@ static void compose(struct reading *r, struct gl_buf *out)
     gl_jw_end(&w);
 }
 
+static void on_end(void *chain)
+{
+    struct reading *r = chain;
+
+    gl_buf_done(&r->joined);
+    gl_buf_done(&r->counted);
+}
+
+static void on_failed(void *chain, int code, const char *why);
+
+static const struct gl_chain_kind readings = {
+    .bytes = sizeof(struct reading), .failed = on_failed, .done = on_end};
+
+/* ---- readings for relays: few at a time ---- */
+
+static bool has_turn(const struct reading *r)
+{
+    return r->is_relays && !r->waits;
+}
+
+static size_t count_turns(struct gl_node *n)
+{
+    size_t turns_n = 0;
+
+    for (struct reading *r = gl_chain_next(n, &readings, NULL); r != NULL;
+         r = gl_chain_next(n, &readings, &r->chain)) {
+        turns_n += has_turn(r);
+    }
+    return turns_n;
+}
+
 static void begin(struct reading *r);
 
-/* One that waits may begin. They stand in order, behind those that are under way. */
+/* One that waits may begin: the first. */
 static void begin_next(struct gl_node *n)
 {
-    for (struct gl_link *l = own(n)->all.next; l != &own(n)->all; l = l->next) {
-        struct reading *r = GL_CONTAINER(l, struct reading, link);
+    struct reading *r = gl_chain_next(n, &readings, NULL);
 
-        if (r->waits) {
-            r->waits = false;
-            begin(r);
-            return;
-        }
+    while (r != NULL && !r->waits) {
+        r = gl_chain_next(n, &readings, &r->chain);
     }
-    own(n)->relays_n--;
+    if (r != NULL) {
+        r->waits = false;
+        begin(r);
+    }
 }
 
 static void finish(struct reading *r, int code, const char *why)
@@ -213,18 +232,6 @@ static void on_failed(void *chain, int code, const char *why)
     (void)code; /* whatever it was: it may be asked again */
     finish(chain, GL_E_UNAVAILABLE, why);
 }
-
-static void on_end(void *chain)
-{
-    struct reading *r = chain;
-
-    gl_list_remove(&r->link);
-    gl_buf_done(&r->joined);
-    gl_buf_done(&r->counted);
-}
-
-static const struct gl_chain_kind readings = {
-    .bytes = sizeof(struct reading), .failed = on_failed, .done = on_end};
 
 static void list_counted(struct reading *r);
 
@@ -434,7 +441,6 @@ static struct reading *reading_new(struct gl_node *n, gl_str context, gl_str job
     struct reading *r = gl_chain_new(n, &readings, context);
 
     r->job = gl_str_dup(&r->chain.arena, job);
-    gl_list_push(&own(n)->all, &r->link);
     return r;
 }
 
@@ -449,13 +455,11 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
     r->letter = e->letter;
     r->question = e->start_number;
     r->is_relays = (e->wants & GL_WANT_LETTER) != 0;
-    gl_spec_unref(e->spec); /* the effect's own */
-    if (r->is_relays && own(n)->relays_n == RELAYS_MAX) {
-        r->waits = true;
-        return;
+    gl_spec_unref(e->spec);                                 /* the effect's own */
+    r->waits = r->is_relays && count_turns(n) > RELAYS_MAX; /* with this one */
+    if (!r->waits) {
+        begin(r);
     }
-    own(n)->relays_n += r->is_relays;
-    begin(r);
 }
 
 void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t letter, bool to_blob,
@@ -470,10 +474,3 @@ void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t lette
     r->owner = owner;
     begin(r);
 }
-
-static void init(struct gl_node *n)
-{
-    gl_list_init(&own(n)->all);
-}
-
-const struct gl_node_part gl_turns_part = {.bytes = sizeof(struct turns), .init = init};
