@@ -165,16 +165,9 @@ gl_str gl_asked_sentence(struct gl_arena *a, const struct gl_view *v)
     return gl_str_dup(a, gl_buf_view(&out));
 }
 
-static void write_text(struct gl_jw *w, const char *name, gl_str text)
-{
-    gl_jw_key(w, name);
-    gl_jw_str(w, text);
-}
-
 static void write_decisions(struct gl_jw *w, const struct gl_ask *r)
 {
-    gl_jw_key(w, "decisions");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "decisions");
     for (size_t i = 0; i < r->decisions.n; i++) {
         gl_jw_str(w, r->decisions.items[i]);
     }
@@ -191,24 +184,22 @@ void gl_asked_write(struct gl_jw *w, gl_str job, gl_str run_id, const struct gl_
     char when[GL_WHEN_BYTES];
 
     gl_jw_object(w);
-    write_text(w, "job_id", job);
-    write_text(w, "run_id", run_id);
-    write_text(w, "request_id", r->request_id);
-    write_text(w, "kind", GL_S("request"));
-    write_text(w, "reason", r->prompt);
+    gl_jw_put_str(w, "job_id", job);
+    gl_jw_put_str(w, "run_id", run_id);
+    gl_jw_put_str(w, "request_id", r->request_id);
+    gl_jw_put_str(w, "kind", GL_S("request"));
+    gl_jw_put_str(w, "reason", r->prompt);
     write_decisions(w, r);
     if (r->expires_at != 0) {
-        write_text(w, "expires_at", gl_when_format(r->expires_at, when));
+        gl_jw_put_str(w, "expires_at", gl_when_format(r->expires_at, when));
     }
     if (r->default_decision.n > 0) {
-        write_text(w, "default_decision", r->default_decision);
+        gl_jw_put_str(w, "default_decision", r->default_decision);
     }
     if (r->is_refused) {
-        gl_jw_key(w, "default_refused");
-        gl_jw_bool(w, true);
+        gl_jw_put_bool(w, "default_refused", true);
     }
-    gl_jw_key(w, "listens");
-    gl_jw_bool(w, listens);
+    gl_jw_put_bool(w, "listens", listens);
     gl_jw_end(w);
 }
 
@@ -217,9 +208,9 @@ static void write_elsewhere(const struct gl_view *v, struct gl_jw *w)
     gl_ms since = working_since(v);
     char when[GL_WHEN_BYTES];
 
-    write_text(w, "requests_node", v->owner->node);
+    gl_jw_put_str(w, "requests_node", v->owner->node);
     if (since != INT64_MAX) {
-        write_text(w, "requests_since", gl_when_format(since, when));
+        gl_jw_put_str(w, "requests_since", gl_when_format(since, when));
     }
 }
 
@@ -234,15 +225,13 @@ void gl_asked_write_job(const struct gl_view *v, struct gl_jw *w)
     if (run == NULL) {
         return;
     }
-    gl_jw_key(w, "human_requests");
-    gl_jw_u64(w, run->open_n);
-    gl_jw_key(w, "requests");
-    gl_jw_array(w);
+    gl_jw_put_u64(w, "human_requests", run->open_n);
+    gl_jw_put_array(w, "requests");
     for (size_t i = 0; i < run->n; i++) {
         gl_asked_write(w, v->job.job_id, v->job.run_id, &run->open[i], listens);
     }
     gl_jw_end(w);
     if (run->trouble.n > 0) {
-        write_text(w, "requests_trouble", run->trouble);
+        gl_jw_put_str(w, "requests_trouble", run->trouble);
     }
 }

@@ -106,18 +106,12 @@ static gl_str write_state(struct gl_migrate *m, size_t at, gl_str after, const c
 
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "source");
-    gl_jw_str(&w, m->source);
-    gl_jw_key(&w, "state");
-    gl_jw_c(&w, state);
-    gl_jw_key(&w, "after");
-    gl_jw_str(&w, after);
-    gl_jw_key(&w, "at");
-    gl_jw_u64(&w, at);
-    gl_jw_key(&w, "writes");
-    gl_jw_u64(&w, m->sum.writes_n + m->chunk_sum.writes_n);
-    gl_jw_key(&w, "sum");
-    gl_jw_array(&w);
+    gl_jw_put_str(&w, "source", m->source);
+    gl_jw_put_c(&w, "state", state);
+    gl_jw_put_str(&w, "after", after);
+    gl_jw_put_u64(&w, "at", at);
+    gl_jw_put_u64(&w, "writes", m->sum.writes_n + m->chunk_sum.writes_n);
+    gl_jw_put_array(&w, "sum");
     for (size_t i = 0; i < GL_COUNT(m->sum.words); i++) {
         gl_jw_u64(&w, m->sum.words[i] + m->chunk_sum.words[i]);
     }

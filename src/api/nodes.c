@@ -130,16 +130,11 @@ static void write_node(struct gl_arena *a, const struct gl_nodes *n,
                        const struct gl_session_info *s, struct gl_jw *w)
 {
     gl_jw_object(w);
-    gl_jw_key(w, "name");
-    gl_jw_str(w, s->node);
-    gl_jw_key(w, "session");
-    gl_jw_str(w, s->id);
-    gl_jw_key(w, "incarnation");
-    gl_jw_u64(w, s->incarnation);
-    gl_jw_key(w, "status");
-    gl_jw_c(w, gl_node_status_words[status_of(n, s)]);
-    gl_jw_key(w, "leader");
-    gl_jw_bool(w, leads(n, s));
+    gl_jw_put_str(w, "name", s->node);
+    gl_jw_put_str(w, "session", s->id);
+    gl_jw_put_u64(w, "incarnation", s->incarnation);
+    gl_jw_put_c(w, "status", gl_node_status_words[status_of(n, s)]);
+    gl_jw_put_bool(w, "leader", leads(n, s));
     gl_jw_key(w, "own"); /* the one that answers */
     gl_jw_bool(w, n->own.n > 0 && gl_str_eq(n->own, s->id));
     gl_jw_key(w, "deadline_in_ms");
@@ -159,8 +154,7 @@ void gl_nodes_write(struct gl_arena *a, const struct gl_nodes *n, bool all, stru
 
     choose(n, a, &newest);
     gl_jw_object(w);
-    gl_jw_key(w, "nodes");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "nodes");
     for (size_t i = 0; (s = next(&newest, &i)) != NULL;) {
         if (all || status_of(n, s) != GL_NODE_DEAD) {
             write_node(a, n, s, w);
@@ -271,36 +265,25 @@ static void write_sums(const struct gl_nodes *n, const struct sums *sums, struct
     const gl_str *version;
 
     gl_jw_object(w);
-    gl_jw_key(w, "store");
-    gl_jw_c(w, n->engine);
-    gl_jw_key(w, "shared");
-    gl_jw_bool(w, n->is_shared);
+    gl_jw_put_c(w, "store", n->engine);
+    gl_jw_put_bool(w, "shared", n->is_shared);
     for (size_t i = 0; i < GL_NODE_STATUS_COUNT; i++) {
-        gl_jw_key(w, gl_node_status_words[i]);
-        gl_jw_u64(w, sums->n[i]);
+        gl_jw_put_u64(w, gl_node_status_words[i], sums->n[i]);
     }
-    gl_jw_key(w, "leader");
-    gl_jw_str(w, sums->leader);
-    gl_jw_key(w, "jobs");
-    gl_jw_u64(w, sums->jobs);
-    gl_jw_key(w, "versions");
-    gl_jw_array(w);
+    gl_jw_put_str(w, "leader", sums->leader);
+    gl_jw_put_u64(w, "jobs", sums->jobs);
+    gl_jw_put_array(w, "versions");
     for (size_t i = 0; (version = gl_map_next(&sums->versions, &i)) != NULL;) {
         gl_jw_str(w, *version);
     }
     gl_jw_end(w);
-    gl_jw_key(w, "pools");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "pools");
     for (size_t i = 0; (p = gl_map_next(&sums->pools, &i)) != NULL;) {
         gl_jw_object(w);
-        gl_jw_key(w, "name");
-        gl_jw_str(w, p->name);
-        gl_jw_key(w, "slots");
-        gl_jw_u64(w, p->slots);
-        gl_jw_key(w, "in_use");
-        gl_jw_u64(w, p->in_use);
-        gl_jw_key(w, "waiting");
-        gl_jw_u64(w, p->waiting);
+        gl_jw_put_str(w, "name", p->name);
+        gl_jw_put_u64(w, "slots", p->slots);
+        gl_jw_put_u64(w, "in_use", p->in_use);
+        gl_jw_put_u64(w, "waiting", p->waiting);
         gl_jw_end(w);
     }
     gl_jw_end(w);

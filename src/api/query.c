@@ -367,8 +367,7 @@ static void list_all(struct gl_query *q, const char *name, gl_str after,
                      bool (*each)(struct gl_query *q, const struct gl_record *r))
 {
     gl_jw_object(&q->w);
-    gl_jw_key(&q->w, name);
-    gl_jw_array(&q->w);
+    gl_jw_put_array(&q->w, name);
     q->each = each;
     q->listing.after = gl_str_dup(&q->arena, after);
     q->listing.limit = q->limit < RECORDS_PAGE ? q->limit : RECORDS_PAGE;

@@ -76,8 +76,7 @@ static gl_str raw_in(const struct doc *d, const char *name)
 static void put_text(struct gl_jw *w, const char *name, gl_str text)
 {
     if (text.n > 0) {
-        gl_jw_key(w, name);
-        gl_jw_str(w, text);
+        gl_jw_put_str(w, name, text);
     }
 }
 
@@ -86,8 +85,7 @@ static void put_time(struct gl_jw *w, const char *name, gl_ms time)
     char when[GL_WHEN_BYTES];
 
     if (time > 0) {
-        gl_jw_key(w, name);
-        gl_jw_str(w, gl_when_format(time, when));
+        gl_jw_put_str(w, name, gl_when_format(time, when));
     }
 }
 
@@ -95,12 +93,10 @@ static void put_time(struct gl_jw *w, const char *name, gl_ms time)
 static void begin(struct gl_query *q, const char *list)
 {
     gl_jw_object(&q->w);
-    gl_jw_key(&q->w, "job_id");
-    gl_jw_str(&q->w, q->job);
+    gl_jw_put_str(&q->w, "job_id", q->job);
     put_text(&q->w, "run_id", gl_render_text(&q->arena, q->job_record.value, "run_id"));
     put_text(&q->w, "status", gl_render_text(&q->arena, q->job_record.value, "status"));
-    gl_jw_key(&q->w, list);
-    gl_jw_array(&q->w);
+    gl_jw_put_array(&q->w, list);
 }
 
 /* `next` "" : there is nothing more. */
@@ -347,36 +343,32 @@ static void write_agent(struct gl_query *q, size_t i, const struct gl_record *un
     struct gl_jw *w = &q->w;
 
     gl_jw_object(w);
-    gl_jw_key(w, "agent_id");
-    gl_jw_str(w, a->id);
-    gl_jw_key(w, "agent_type");
-    gl_jw_c(w, gl_agent_kind_words[a->kind]);
+    gl_jw_put_str(w, "agent_id", a->id);
+    gl_jw_put_c(w, "agent_type", gl_agent_kind_words[a->kind]);
     put_text(w, "type", a->template_type);
     put_text(w, "role", a->role);
     put_text(w, "alias", a->alias);
     if (a->step >= 0) {
         put_text(w, "step_id", gl_flow_step(q->graph, (uint32_t)a->step)->id);
     }
-    gl_jw_key(w, "status");
-    gl_jw_str(w, unit->damaged ? GL_S("damaged") : is_idle(status) ? GL_S("idle") : status);
-    gl_jw_key(w, "processed");
-    gl_jw_i64(w, number_in(&d, "processed"));
+    gl_jw_put_str(w, "status",
+                  unit->damaged     ? GL_S("damaged")
+                  : is_idle(status) ? GL_S("idle")
+                                    : status);
+    gl_jw_put_i64(w, "processed", number_in(&d, "processed"));
     if (!c->is_cut) {
-        gl_jw_key(w, "waiting");
-        gl_jw_u64(w, c->of[number] - (handled_by(&scratch, &d) > 0 && c->of[number] > 0));
+        gl_jw_put_u64(w, "waiting",
+                      c->of[number] - (handled_by(&scratch, &d) > 0 && c->of[number] > 0));
     }
     if (number_in(&d, "letter") > 0) {
-        gl_jw_key(w, "handling");
-        gl_jw_i64(w, number_in(&d, "letter"));
+        gl_jw_put_i64(w, "handling", number_in(&d, "letter"));
     }
     put_text(w, "node", text_in(&scratch, &d, "node"));
     put_time(w, "last_activity", last_activity(&d));
     put_text(w, "last_error", text_in(&scratch, &d, "last_error"));
-    gl_jw_key(w, "state_bytes");
-    gl_jw_u64(w, state.n);
+    gl_jw_put_u64(w, "state_bytes", state.n);
     if (has_room(q, state)) {
-        gl_jw_key(w, "state");
-        gl_jw_raw(w, state.n > 0 ? state : GL_S("{}"));
+        gl_jw_put_raw(w, "state", state.n > 0 ? state : GL_S("{}"));
     }
     gl_jw_end(w);
 }
@@ -550,8 +542,7 @@ static void write_letter(struct gl_query *q, struct gl_arena *a, const struct le
     gl_str message = l->whole.n > 0 ? l->whole : raw_in(d, "message");
 
     gl_jw_object(w);
-    gl_jw_key(w, "number");
-    gl_jw_i64(w, letter_number(l->r.id));
+    gl_jw_put_i64(w, "number", letter_number(l->r.id));
     for (size_t i = 0; i < GL_COUNT(texts); i++) {
         bool is_status = strcmp(texts[i], "status") == 0;
 
@@ -559,8 +550,7 @@ static void write_letter(struct gl_query *q, struct gl_arena *a, const struct le
     }
     put_time(w, "created_at", number_in(d, "created_at"));
     put_time(w, "died_at", number_in(d, "died_at"));
-    gl_jw_key(w, "message");
-    gl_jw_raw(w, message.n > 0 ? message : GL_S("null"));
+    gl_jw_put_raw(w, "message", message.n > 0 ? message : GL_S("null"));
     gl_jw_end(w);
 }
 

@@ -22,17 +22,13 @@ static void write_notes(struct gl_query *q)
 
         if (run->trouble.n > 0 && run->job_id.n > 0) {
             if (!is_open) {
-                gl_jw_key(&q->w, "notes");
-                gl_jw_array(&q->w);
+                gl_jw_put_array(&q->w, "notes");
                 is_open = true;
             }
             gl_jw_object(&q->w);
-            gl_jw_key(&q->w, "job_id");
-            gl_jw_str(&q->w, run->job_id);
-            gl_jw_key(&q->w, "run_id");
-            gl_jw_str(&q->w, run->run_id);
-            gl_jw_key(&q->w, "text");
-            gl_jw_str(&q->w, run->trouble);
+            gl_jw_put_str(&q->w, "job_id", run->job_id);
+            gl_jw_put_str(&q->w, "run_id", run->run_id);
+            gl_jw_put_str(&q->w, "text", run->trouble);
             gl_jw_end(&q->w);
         }
     }
@@ -45,8 +41,7 @@ static void finish(struct gl_query *q)
 {
     gl_jw_end(&q->w);
     if (q->asks_open_n > 0) { /* questions that were not told */
-        gl_jw_key(&q->w, "more");
-        gl_jw_u64(&q->w, q->asks_open_n);
+        gl_jw_put_u64(&q->w, "more", q->asks_open_n);
     }
     write_notes(q);
     gl_jw_end(&q->w);
@@ -194,8 +189,7 @@ static void on_human(struct gl_store_req *req)
             (struct gl_key){.kind = GL_S("job"), .id = gl_str_cut(step, '/', &ignored)};
     }
     gl_jw_object(&q->w);
-    gl_jw_key(&q->w, "requests");
-    gl_jw_array(&q->w);
+    gl_jw_put_array(&q->w, "requests");
     q->taken = n * 2;
     if (n == 0) {
         find_asked(q, 0);

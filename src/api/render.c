@@ -23,8 +23,7 @@ static void write_node(gl_str session, struct gl_jw *w)
     gl_str rest;
 
     if (session.n > 0) {
-        gl_jw_key(w, "node");
-        gl_jw_str(w, gl_str_cut(session, '#', &rest));
+        gl_jw_put_str(w, "node", gl_str_cut(session, '#', &rest));
     }
 }
 
@@ -37,10 +36,8 @@ void gl_render_job(struct gl_arena *a, const struct gl_record *job, bool is_shar
         gl_schema_write(&gl_job_schema, &r, w, GL_FOR_API);
         write_node(is_shared && job->live ? job->owner : (gl_str){0}, w);
     } else {
-        gl_jw_key(w, "job_id");
-        gl_jw_str(w, job->id);
-        gl_jw_key(w, "damaged");
-        gl_jw_bool(w, true);
+        gl_jw_put_str(w, "job_id", job->id);
+        gl_jw_put_bool(w, "damaged", true);
     }
     gl_jw_end(w);
 }
@@ -81,13 +78,10 @@ static gl_str outputs_of(struct gl_arena *a, const struct gl_view_items *items, 
 
 static void write_because(const struct gl_because *b, struct gl_jw *w)
 {
-    gl_jw_key(w, "why");
-    gl_jw_str(w, b->text);
-    gl_jw_key(w, "why_code");
-    gl_jw_c(w, gl_why_code_word(b->code));
+    gl_jw_put_str(w, "why", b->text);
+    gl_jw_put_c(w, "why_code", gl_why_code_word(b->code));
     if (b->also_n > 0) {
-        gl_jw_key(w, "why_also");
-        gl_jw_array(w);
+        gl_jw_put_array(w, "why_also");
         for (size_t i = 0; i < b->also_n; i++) {
             gl_jw_c(w, gl_why_code_word(b->also[i]));
         }
@@ -115,8 +109,7 @@ static void write_why(struct gl_arena *a, const struct gl_view *v, uint32_t numb
 static void write_safety(const struct gl_step_spec *spec, struct gl_jw *w)
 {
     if (spec->safety == GL_SAFETY_UNSAFE) {
-        gl_jw_key(w, "unsafe");
-        gl_jw_bool(w, true);
+        gl_jw_put_bool(w, "unsafe", true);
     }
 }
 
@@ -134,8 +127,7 @@ static void write_reference(const struct gl_view *v, gl_str step_id, struct gl_j
             gl_buf_char(&out, step_id.p[i]);
         }
     }
-    gl_jw_key(w, "output_ref");
-    gl_jw_str(w, gl_buf_view(&out));
+    gl_jw_put_str(w, "output_ref", gl_buf_view(&out));
 }
 
 /* A step as its record says, with what only the node that owns the job knows. */
@@ -158,8 +150,7 @@ static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
     if (spec->needs_ids.n == 0) {
         return;
     }
-    gl_jw_key(w, "needs");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "needs");
     for (size_t i = 0; i < spec->needs_ids.n; i++) {
         gl_jw_str(w, spec->needs_ids.items[i]);
     }
@@ -246,21 +237,17 @@ static void render_all(struct gl_arena *a, const struct gl_view *v,
  * nothing of the rest. */
 static void write_extent(const struct gl_view *v, struct gl_jw *w)
 {
-    gl_jw_key(w, "steps_total");
-    gl_jw_u64(w, v->steps_total);
+    gl_jw_put_u64(w, "steps_total", v->steps_total);
     if (!v->is_page) {
-        gl_jw_key(w, "counts");
-        gl_jw_object(w);
+        gl_jw_put_object(w, "counts");
         for (size_t i = 0; i < GL_STEP_STATUS_COUNT; i++) {
             if (v->counts[i] > 0) {
-                gl_jw_key(w, gl_step_status_words[i]);
-                gl_jw_u64(w, v->counts[i]);
+                gl_jw_put_u64(w, gl_step_status_words[i], v->counts[i]);
             }
         }
         gl_jw_end(w);
     }
-    gl_jw_key(w, "complete");
-    gl_jw_bool(w, !v->is_partial);
+    gl_jw_put_bool(w, "complete", !v->is_partial);
     if (v->is_partial) {
         gl_jw_key(w, "next");
         if (v->next.n > 0) {
@@ -275,16 +262,13 @@ static void write_troubles(const struct gl_view *v, const struct gl_reason_live 
                            struct gl_jw *w)
 {
     if (live != NULL && live->is_quarantined(live->owner, v->job.job_id)) {
-        gl_jw_key(w, "quarantined");
-        gl_jw_bool(w, true);
+        gl_jw_put_bool(w, "quarantined", true);
     }
     if (gl_reason_is_stranded(v)) {
-        gl_jw_key(w, "stranded");
-        gl_jw_bool(w, true);
+        gl_jw_put_bool(w, "stranded", true);
     }
     if (gl_damage_matters(v)) {
-        gl_jw_key(w, "damaged");
-        gl_jw_bool(w, true);
+        gl_jw_put_bool(w, "damaged", true);
     }
 }
 
@@ -301,13 +285,10 @@ void gl_render_status(struct gl_arena *a, const struct gl_view *v,
         gl_render_bundle(a, v, w);
         gl_asked_write_job(v, w);
     }
-    gl_jw_key(w, "workflow_state");
-    gl_jw_object(w);
-    gl_jw_key(w, "status");
-    gl_jw_c(w, gl_job_status_words[v->job.status]);
+    gl_jw_put_object(w, "workflow_state");
+    gl_jw_put_c(w, "status", gl_job_status_words[v->job.status]);
     write_extent(v, w);
-    gl_jw_key(w, "steps");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "steps");
     if (v->is_partial) {
         render_picks(a, v, live, w);
     } else {
@@ -341,10 +322,8 @@ static void why_line(struct gl_arena *a, const struct gl_view *v, uint32_t numbe
     const struct gl_step_record *r = item >= 0 ? v->items[number].records[item] : v->steps[number];
 
     gl_jw_object(w);
-    gl_jw_key(w, "step_id");
-    gl_jw_str(w, r != NULL ? r->step_id : gl_flow_step(v->flow, number)->id);
-    gl_jw_key(w, "status");
-    gl_jw_c(w, gl_step_status_words[r != NULL ? r->status : GL_STEP_PENDING]);
+    gl_jw_put_str(w, "step_id", r != NULL ? r->step_id : gl_flow_step(v->flow, number)->id);
+    gl_jw_put_c(w, "status", gl_step_status_words[r != NULL ? r->status : GL_STEP_PENDING]);
     write_why(a, v, number, item, live, w);
     gl_jw_end(w);
 }
@@ -404,16 +383,12 @@ int gl_render_why(struct gl_arena *a, const struct gl_view *v, gl_str step,
                       GL_STR_ARG(v->job.job_id), GL_STR_ARG(step));
     }
     gl_jw_object(w);
-    gl_jw_key(w, "job_id");
-    gl_jw_str(w, v->job.job_id);
-    gl_jw_key(w, "run_id");
-    gl_jw_str(w, v->job.run_id);
-    gl_jw_key(w, "status");
-    gl_jw_c(w, gl_job_status_words[v->job.status]);
+    gl_jw_put_str(w, "job_id", v->job.job_id);
+    gl_jw_put_str(w, "run_id", v->job.run_id);
+    gl_jw_put_c(w, "status", gl_job_status_words[v->job.status]);
     write_job_why(a, v, live, w);
     gl_asked_write_job(v, w);
-    gl_jw_key(w, "steps");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "steps");
     if (step.n > 0) {
         why_line(a, v, number, item, live, w);
     } else {
@@ -439,8 +414,7 @@ void gl_render_events_begin(struct gl_events *e, struct gl_jw *w)
 {
     e->next = e->from;
     gl_jw_object(w);
-    gl_jw_key(w, "events");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "events");
 }
 
 void gl_render_events_add(struct gl_events *e, gl_str entry, struct gl_jw *w)
@@ -460,12 +434,9 @@ void gl_render_events_add(struct gl_events *e, gl_str entry, struct gl_jw *w)
 uint32_t gl_render_events_end(const struct gl_events *e, bool ended, struct gl_jw *w)
 {
     gl_jw_end(w);
-    gl_jw_key(w, "next_seq");
-    gl_jw_i64(w, e->next);
-    gl_jw_key(w, "status");
-    gl_jw_str(w, e->status);
-    gl_jw_key(w, "ended");
-    gl_jw_bool(w, ended && e->taken < e->limit);
+    gl_jw_put_i64(w, "next_seq", e->next);
+    gl_jw_put_str(w, "status", e->status);
+    gl_jw_put_bool(w, "ended", ended && e->taken < e->limit);
     gl_jw_end(w);
     return e->taken;
 }
@@ -491,26 +462,18 @@ void gl_render_human(struct gl_arena *a, const struct gl_record *step, const str
         return; /* decided meanwhile, or no answer would be taken */
     }
     gl_jw_object(w);
-    gl_jw_key(w, "job_id");
-    gl_jw_str(w, job->id);
-    gl_jw_key(w, "run_id");
-    gl_jw_str(w, gl_render_text(a, job->value, "run_id"));
-    gl_jw_key(w, "step_id");
-    gl_jw_str(w, r.step_id);
-    gl_jw_key(w, "kind");
-    gl_jw_c(w, gl_block_words[r.blocked_on]);
-    gl_jw_key(w, "reason");
-    gl_jw_str(w, r.last_error);
+    gl_jw_put_str(w, "job_id", job->id);
+    gl_jw_put_str(w, "run_id", gl_render_text(a, job->value, "run_id"));
+    gl_jw_put_str(w, "step_id", r.step_id);
+    gl_jw_put_c(w, "kind", gl_block_words[r.blocked_on]);
+    gl_jw_put_str(w, "reason", r.last_error);
     if (r.due_at > 0) {
         char when[GL_WHEN_BYTES];
 
-        gl_jw_key(w, "due_at");
-        gl_jw_str(w, gl_when_format(r.due_at, when));
+        gl_jw_put_str(w, "due_at", gl_when_format(r.due_at, when));
     }
-    gl_jw_key(w, "attempt");
-    gl_jw_u64(w, r.attempt_count);
-    gl_jw_key(w, "decisions");
-    gl_jw_array(w);
+    gl_jw_put_u64(w, "attempt", r.attempt_count);
+    gl_jw_put_array(w, "decisions");
     left = r.blocked_on == GL_BLOCK_APPROVAL ? r.choices : GL_S("rerun,done,failed");
     while (left.n > 0) {
         gl_jw_str(w, gl_str_cut(left, ',', &left));

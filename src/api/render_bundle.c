@@ -9,20 +9,17 @@
 
 static void put_text(struct gl_jw *w, const char *name, gl_str text)
 {
-    gl_jw_key(w, name);
-    gl_jw_str(w, text);
+    gl_jw_put_str(w, name, text);
 }
 
 static void put_number(struct gl_jw *w, const char *name, uint64_t n)
 {
-    gl_jw_key(w, name);
-    gl_jw_u64(w, n);
+    gl_jw_put_u64(w, name, n);
 }
 
 static void write_head(const struct gl_bundle_spec *b, struct gl_jw *w)
 {
-    gl_jw_key(w, "bundle");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "bundle");
     put_text(w, "graph_id", b->graph_id);
     put_text(w, "hash", b->hash);
     put_text(w, "manifest", b->manifest);
@@ -31,8 +28,7 @@ static void write_head(const struct gl_bundle_spec *b, struct gl_jw *w)
     gl_jw_end(w);
     put_text(w, "job_type", gl_str_of(gl_job_type_words[b->policies.job_type]));
     put_text(w, "recovery_mode", gl_str_of(gl_recovery_words[b->policies.recovery_mode]));
-    gl_jw_key(w, "notes");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "notes");
     for (size_t i = 0; i < b->notes.n; i++) {
         gl_jw_str(w, b->notes.items[i]);
     }
@@ -41,8 +37,7 @@ static void write_head(const struct gl_bundle_spec *b, struct gl_jw *w)
 
 static void write_policy(const struct gl_restart *r, struct gl_jw *w)
 {
-    gl_jw_key(w, "restart_policy");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "restart_policy");
     put_number(w, "attempts", r->attempts);
     put_number(w, "interval_ms", (uint64_t)r->interval_ms);
     put_number(w, "delay_ms", (uint64_t)r->delay_ms);
@@ -55,8 +50,7 @@ static void write_policy(const struct gl_restart *r, struct gl_jw *w)
 /* Of the agents that have been started again. */
 static void write_policy_state(const struct gl_view *v, struct gl_jw *w)
 {
-    gl_jw_key(w, "policy_state");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "policy_state");
     for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
         if (v->steps[i] != NULL && v->steps[i]->policy_state.n > 0) {
             gl_jw_key_str(w, gl_flow_agent(v->flow, i)->id);
@@ -69,8 +63,7 @@ static void write_policy_state(const struct gl_view *v, struct gl_jw *w)
 /* Of the agents that have run something: who wants their logs begins here. */
 static void write_executions(const struct gl_view *v, struct gl_jw *w)
 {
-    gl_jw_key(w, "executions");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "executions");
     for (uint32_t i = 0; i < gl_flow_agents_n(v->flow); i++) {
         const struct gl_step_record *r = v->steps[i];
 
@@ -102,8 +95,7 @@ static void write_recovery(const struct gl_job_record *r, struct gl_jw *w)
         put_text(w, "recovery_status", is_held ? GL_S("paused_for_review") : GL_S("none"));
     }
     if (!r->recovery_requires_review) {
-        gl_jw_key(w, "recovery_requires_review");
-        gl_jw_bool(w, is_held);
+        gl_jw_put_bool(w, "recovery_requires_review", is_held);
     }
 }
 
@@ -206,8 +198,7 @@ void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw 
 
 void gl_render_bound(const struct gl_step_spec *spec, struct gl_jw *w)
 {
-    gl_jw_key(w, "agent_ids");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "agent_ids");
     for (size_t i = 0; i < spec->agent_ids.n; i++) {
         gl_jw_str(w, spec->agent_ids.items[i]);
     }
@@ -216,8 +207,7 @@ void gl_render_bound(const struct gl_step_spec *spec, struct gl_jw *w)
         put_text(w, "label", spec->label);
     }
     if (spec->template_id.n > 0) {
-        gl_jw_key(w, "dynamic_instance");
-        gl_jw_bool(w, true);
+        gl_jw_put_bool(w, "dynamic_instance", true);
         put_text(w, "template_id", spec->template_id);
         put_text(w, "region_id", spec->region_id);
         put_text(w, "patch_id", spec->patch_id);

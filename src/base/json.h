@@ -89,7 +89,7 @@ void gl_json_place_in(gl_str source, size_t at, unsigned *ret_line, unsigned *re
 
 /* The writer: commas and escaping are its business, nesting is the caller's (asserted at done).
  *   struct gl_jw w; gl_jw_init(&w, &buf);
- *   gl_jw_object(&w); gl_jw_key(&w, "id"); gl_jw_str(&w, id); gl_jw_end(&w); */
+ *   gl_jw_object(&w); gl_jw_put_str(&w, "id", id); gl_jw_end(&w); */
 struct gl_jw {
     struct gl_buf *out;
     uint64_t has_items; /* bit per depth: a comma is due */
@@ -112,5 +112,15 @@ void gl_jw_u64(struct gl_jw *w, uint64_t v);
 void gl_jw_bool(struct gl_jw *w, bool v);
 void gl_jw_null(struct gl_jw *w);
 void gl_jw_raw(struct gl_jw *w, gl_str json); /* a value that is JSON already */
+
+/* A member of an object: its key, and its value or what begins it. */
+void gl_jw_put_str(struct gl_jw *w, const char *key, gl_str value);
+void gl_jw_put_c(struct gl_jw *w, const char *key, const char *value);
+void gl_jw_put_i64(struct gl_jw *w, const char *key, int64_t value);
+void gl_jw_put_u64(struct gl_jw *w, const char *key, uint64_t value);
+void gl_jw_put_bool(struct gl_jw *w, const char *key, bool value);
+void gl_jw_put_raw(struct gl_jw *w, const char *key, gl_str json); /* "" : null */
+void gl_jw_put_object(struct gl_jw *w, const char *key);
+void gl_jw_put_array(struct gl_jw *w, const char *key);
 
 #endif

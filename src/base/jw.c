@@ -220,3 +220,51 @@ void gl_jw_raw(struct gl_jw *w, gl_str json)
     before_value(w);
     gl_buf_str(w->out, json);
 }
+
+void gl_jw_put_str(struct gl_jw *w, const char *key, gl_str value)
+{
+    gl_jw_key(w, key);
+    gl_jw_str(w, value);
+}
+
+void gl_jw_put_c(struct gl_jw *w, const char *key, const char *value)
+{
+    gl_jw_key(w, key);
+    gl_jw_c(w, value);
+}
+
+void gl_jw_put_i64(struct gl_jw *w, const char *key, int64_t value)
+{
+    gl_jw_key(w, key);
+    gl_jw_i64(w, value);
+}
+
+void gl_jw_put_u64(struct gl_jw *w, const char *key, uint64_t value)
+{
+    gl_jw_key(w, key);
+    gl_jw_u64(w, value);
+}
+
+void gl_jw_put_bool(struct gl_jw *w, const char *key, bool value)
+{
+    gl_jw_key(w, key);
+    gl_jw_bool(w, value);
+}
+
+void gl_jw_put_raw(struct gl_jw *w, const char *key, gl_str json)
+{
+    gl_jw_key(w, key);
+    gl_jw_raw(w, json.n > 0 ? json : GL_S("null"));
+}
+
+void gl_jw_put_object(struct gl_jw *w, const char *key)
+{
+    gl_jw_key(w, key);
+    gl_jw_object(w);
+}
+
+void gl_jw_put_array(struct gl_jw *w, const char *key)
+{
+    gl_jw_key(w, key);
+    gl_jw_array(w);
+}

@@ -101,8 +101,7 @@ static void write_answers(struct gl_call *c)
     gl_buf_reset(&c->out);
     gl_jw_init(&w, &c->out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "jobs");
-    gl_jw_array(&w);
+    gl_jw_put_array(&w, "jobs");
     for (size_t i = 0; i < b->n; i++) {
         struct entry *e = &b->entries[i];
 

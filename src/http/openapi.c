@@ -3,12 +3,6 @@
 #include "base/limits.h"
 #include "http/routes.h"
 
-static void write_text(struct gl_jw *w, const char *key, const char *text)
-{
-    gl_jw_key(w, key);
-    gl_jw_c(w, text);
-}
-
 static void write_type(struct gl_jw *w, enum gl_field_type type)
 {
     static const char *const words[] = {
@@ -20,34 +14,30 @@ static void write_type(struct gl_jw *w, enum gl_field_type type)
     };
 
     if (words[type] != NULL) { /* any value at all has no type */
-        write_text(w, "type", words[type]);
+        gl_jw_put_c(w, "type", words[type]);
     }
 }
 
 static void write_schema(struct gl_jw *w, const struct gl_schema *s)
 {
     gl_jw_object(w);
-    write_text(w, "type", "object");
-    gl_jw_key(w, "additionalProperties");
-    gl_jw_bool(w, false);
-    gl_jw_key(w, "properties");
-    gl_jw_object(w);
+    gl_jw_put_c(w, "type", "object");
+    gl_jw_put_bool(w, "additionalProperties", false);
+    gl_jw_put_object(w, "properties");
     for (size_t i = 0; i < s->fields_n; i++) {
         if (!gl_schema_is_body(&s->fields[i])) {
             continue;
         }
-        gl_jw_key(w, s->fields[i].name);
-        gl_jw_object(w);
+        gl_jw_put_object(w, s->fields[i].name);
         write_type(w, s->fields[i].type);
-        write_text(w, "description", s->fields[i].doc);
+        gl_jw_put_c(w, "description", s->fields[i].doc);
         gl_jw_end(w);
     }
     gl_jw_end(w);
     for (size_t i = 0, n = 0; i < s->fields_n; i++) {
         if ((s->fields[i].flags & GL_FF_REQUIRED) != 0) {
             if (n++ == 0) {
-                gl_jw_key(w, "required");
-                gl_jw_array(w);
+                gl_jw_put_array(w, "required");
             }
             gl_jw_c(w, s->fields[i].name);
         }
@@ -64,22 +54,17 @@ static void write_parameter(struct gl_jw *w, gl_str name, const char *where,
                             const struct gl_field *f)
 {
     gl_jw_object(w);
-    gl_jw_key(w, "name");
-    gl_jw_str(w, name);
-    write_text(w, "in", where);
-    gl_jw_key(w, "required");
-    gl_jw_bool(w, f == NULL || (f->flags & GL_FF_PATH) != 0);
+    gl_jw_put_str(w, "name", name);
+    gl_jw_put_c(w, "in", where);
+    gl_jw_put_bool(w, "required", f == NULL || (f->flags & GL_FF_PATH) != 0);
     if (f != NULL) {
-        write_text(w, "description", f->doc);
+        gl_jw_put_c(w, "description", f->doc);
     }
-    gl_jw_key(w, "schema");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "schema");
     write_type(w, f != NULL ? f->type : GL_F_STR);
     if (f != NULL && f->max > 0 && f->type != GL_F_STR) {
-        gl_jw_key(w, "minimum");
-        gl_jw_u64(w, 0);
-        gl_jw_key(w, "maximum");
-        gl_jw_u64(w, f->max);
+        gl_jw_put_u64(w, "minimum", 0);
+        gl_jw_put_u64(w, "maximum", f->max);
     }
     gl_jw_end(w);
     gl_jw_end(w);
@@ -99,8 +84,7 @@ static void write_parameters(struct gl_jw *w, const struct gl_verb_row *r)
 {
     gl_str rest = gl_str_of(r->path);
 
-    gl_jw_key(w, "parameters");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "parameters");
     while (rest.n > 0) {
         (void)gl_str_cut(rest, '{', &rest);
         if (rest.n > 0) {
@@ -126,12 +110,10 @@ static void write_body(struct gl_jw *w, const struct gl_verb_row *r)
     if (r->body == GL_CONTENT_NONE) {
         return;
     }
-    gl_jw_key(w, "requestBody");
-    gl_jw_object(w);
-    gl_jw_key(w, "content");
-    gl_jw_object(w);
-    gl_jw_key(w, r->body == GL_CONTENT_BYTES ? "application/octet-stream" : "application/json");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "requestBody");
+    gl_jw_put_object(w, "content");
+    gl_jw_put_object(w,
+                     r->body == GL_CONTENT_BYTES ? "application/octet-stream" : "application/json");
     gl_jw_key(w, "schema");
     if (r->body == GL_CONTENT_FIELDS) {
         write_schema(w, r->takes);
@@ -154,14 +136,11 @@ static void write_answers(struct gl_jw *w, const struct gl_verb_row *r)
     memcpy(status, text.p, text.n);
     status[text.n] = '\0';
     gl_buf_done(&text);
-    gl_jw_key(w, "responses");
-    gl_jw_object(w);
-    gl_jw_key(w, status);
-    gl_jw_object(w);
-    write_text(w, "description", r->answer);
+    gl_jw_put_object(w, "responses");
+    gl_jw_put_object(w, status);
+    gl_jw_put_c(w, "description", r->answer);
     gl_jw_end(w);
-    gl_jw_key(w, "default");
-    gl_jw_raw(w, GL_S("{\"$ref\":\"#/components/responses/Error\"}"));
+    gl_jw_put_raw(w, "default", GL_S("{\"$ref\":\"#/components/responses/Error\"}"));
     gl_jw_end(w);
 }
 
@@ -173,10 +152,9 @@ static void write_route(struct gl_jw *w, const struct gl_verb_row *r)
     for (char *p = method; *p != '\0'; p++) {
         *p = (char)(*p - 'A' + 'a');
     }
-    gl_jw_key(w, method);
-    gl_jw_object(w);
-    write_text(w, "operationId", r->word);
-    write_text(w, "summary", r->doc);
+    gl_jw_put_object(w, method);
+    gl_jw_put_c(w, "operationId", r->word);
+    gl_jw_put_c(w, "summary", r->doc);
     write_parameters(w, r);
     write_body(w, r);
     write_answers(w, r);
@@ -207,23 +185,19 @@ static const char error_schema[] =
 /* The words of reasons.def, so that a client knows them all. */
 static void write_words(struct gl_jw *w)
 {
-    gl_jw_key(w, "Reason");
-    gl_jw_object(w);
-    write_text(w, "type", "string");
-    write_text(w, "description", "Which failure it is. Releases to come may add words.");
-    gl_jw_key(w, "x-extensible-enum");
-    gl_jw_array(w);
+    gl_jw_put_object(w, "Reason");
+    gl_jw_put_c(w, "type", "string");
+    gl_jw_put_c(w, "description", "Which failure it is. Releases to come may add words.");
+    gl_jw_put_array(w, "x-extensible-enum");
     for (int i = GL_REASON_NONE + 1; i < GL_REASON_COUNT; i++) {
         gl_jw_c(w, gl_reason_word((enum gl_reason)i));
     }
     gl_jw_end(w);
     gl_jw_end(w);
-    gl_jw_key(w, "WhyCode");
-    gl_jw_object(w);
-    write_text(w, "type", "string");
-    write_text(w, "description", "`why_code`: why a job or a step is in its state.");
-    gl_jw_key(w, "x-extensible-enum");
-    gl_jw_array(w);
+    gl_jw_put_object(w, "WhyCode");
+    gl_jw_put_c(w, "type", "string");
+    gl_jw_put_c(w, "description", "`why_code`: why a job or a step is in its state.");
+    gl_jw_put_array(w, "x-extensible-enum");
     for (int i = GL_BECAUSE_NONE + 1; i < GL_BECAUSE_COUNT; i++) {
         gl_jw_c(w, gl_why_code_word((enum gl_why_code)i));
     }
@@ -233,16 +207,11 @@ static void write_words(struct gl_jw *w)
 
 static void write_components(struct gl_jw *w)
 {
-    gl_jw_key(w, "components");
-    gl_jw_object(w);
-    gl_jw_key(w, "securitySchemes");
-    gl_jw_raw(w, GL_S(security));
-    gl_jw_key(w, "responses");
-    gl_jw_raw(w, GL_S(responses));
-    gl_jw_key(w, "schemas");
-    gl_jw_object(w);
-    gl_jw_key(w, "Error");
-    gl_jw_raw(w, GL_S(error_schema));
+    gl_jw_put_object(w, "components");
+    gl_jw_put_raw(w, "securitySchemes", GL_S(security));
+    gl_jw_put_raw(w, "responses", GL_S(responses));
+    gl_jw_put_object(w, "schemas");
+    gl_jw_put_raw(w, "Error", GL_S(error_schema));
     write_words(w);
     gl_jw_end(w);
     gl_jw_end(w);
@@ -254,16 +223,13 @@ void gl_openapi_write(struct gl_buf *out)
 
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    write_text(&w, "openapi", "3.0.3");
-    gl_jw_key(&w, "info");
-    gl_jw_object(&w);
-    write_text(&w, "title", "Glia");
-    write_text(&w, "version", GL_VERSION);
+    gl_jw_put_c(&w, "openapi", "3.0.3");
+    gl_jw_put_object(&w, "info");
+    gl_jw_put_c(&w, "title", "Glia");
+    gl_jw_put_c(&w, "version", GL_VERSION);
     gl_jw_end(&w);
-    gl_jw_key(&w, "security");
-    gl_jw_raw(&w, GL_S("[{},{\"token\":[]}]"));
-    gl_jw_key(&w, "paths");
-    gl_jw_object(&w);
+    gl_jw_put_raw(&w, "security", GL_S("[{},{\"token\":[]}]"));
+    gl_jw_put_object(&w, "paths");
     for (size_t i = 0; i < GL_VERB_COUNT; i++) {
         /* Routes of one path stand together. */
         bool is_first = i == 0 || strcmp(gl_verbs[i - 1].path, gl_verbs[i].path) != 0;
@@ -272,8 +238,7 @@ void gl_openapi_write(struct gl_buf *out)
             gl_jw_end(&w);
         }
         if (is_first) {
-            gl_jw_key(&w, gl_verbs[i].path);
-            gl_jw_object(&w);
+            gl_jw_put_object(&w, gl_verbs[i].path);
         }
         write_route(&w, &gl_verbs[i]);
     }

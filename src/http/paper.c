@@ -155,24 +155,18 @@ static void list_attempts(struct gl_call *c)
     }
     gl_jw_init(&w, &c->out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "attempts");
-    gl_jw_array(&w);
+    gl_jw_put_array(&w, "attempts");
     for (size_t i = 0; i < n; i++) {
         struct gl_paper_state state = gl_paper_read(&j, attempts[i].step, &c->arena);
 
         gl_jw_object(&w);
-        gl_jw_key(&w, "step_id");
-        gl_jw_str(&w, attempts[i].step);
+        gl_jw_put_str(&w, "step_id", attempts[i].step);
         if (gl_paper_agent(attempts[i].step).n > 0) {
-            gl_jw_key(&w, "agent_id");
-            gl_jw_str(&w, gl_paper_agent(attempts[i].step));
+            gl_jw_put_str(&w, "agent_id", gl_paper_agent(attempts[i].step));
         }
-        gl_jw_key(&w, "attempt");
-        gl_jw_u64(&w, attempts[i].attempt);
-        gl_jw_key(&w, "bytes");
-        gl_jw_u64(&w, attempts[i].bytes);
-        gl_jw_key(&w, "ended");
-        gl_jw_bool(&w, !is_writing(&state, attempts[i].attempt));
+        gl_jw_put_u64(&w, "attempt", attempts[i].attempt);
+        gl_jw_put_u64(&w, "bytes", attempts[i].bytes);
+        gl_jw_put_bool(&w, "ended", !is_writing(&state, attempts[i].attempt));
         gl_jw_end(&w);
     }
     gl_jw_end(&w);

@@ -43,29 +43,23 @@ void gl_reply_json(struct gl_call *c, unsigned status, gl_str body)
 static void write_reason(struct gl_jw *w, enum gl_reason reason)
 {
     if (reason != GL_REASON_NONE) {
-        gl_jw_key(w, "reason");
-        gl_jw_c(w, gl_reason_word(reason));
+        gl_jw_put_c(w, "reason", gl_reason_word(reason));
     }
 }
 
 static void write_details(struct gl_jw *w, const struct gl_flow_errors *details)
 {
-    gl_jw_key(w, "details");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "details");
     for (size_t i = 0; i < details->n; i++) {
         const struct gl_flow_error *e = &details->items[i];
 
         gl_jw_object(w);
         if (e->line > 0) {
-            gl_jw_key(w, "line");
-            gl_jw_u64(w, e->line);
-            gl_jw_key(w, "column");
-            gl_jw_u64(w, e->column);
+            gl_jw_put_u64(w, "line", e->line);
+            gl_jw_put_u64(w, "column", e->column);
         }
-        gl_jw_key(w, "path");
-        gl_jw_str(w, e->path);
-        gl_jw_key(w, "message");
-        gl_jw_str(w, e->text);
+        gl_jw_put_str(w, "path", e->path);
+        gl_jw_put_str(w, "message", e->text);
         write_reason(w, e->reason);
         gl_jw_end(w);
     }
@@ -75,29 +69,23 @@ static void write_details(struct gl_jw *w, const struct gl_flow_errors *details)
 void gl_reply_write(struct gl_jw *w, const struct gl_refusal *r, const char *id)
 {
     gl_jw_object(w);
-    gl_jw_key(w, "code");
-    gl_jw_c(w, gl_err_word(r->code));
+    gl_jw_put_c(w, "code", gl_err_word(r->code));
     write_reason(w, gl_err_reason(r->code));
-    gl_jw_key(w, "message");
-    gl_jw_c(w, r->message);
+    gl_jw_put_c(w, "message", r->message);
     if (r->field != NULL) {
-        gl_jw_key(w, "field");
-        gl_jw_c(w, r->field);
+        gl_jw_put_c(w, "field", r->field);
     }
     if (r->hint != NULL) {
-        gl_jw_key(w, "hint");
-        gl_jw_c(w, r->hint);
+        gl_jw_put_c(w, "hint", r->hint);
     }
     if (r->details != NULL) {
         write_details(w, r->details);
     }
     if (r->claim.n > 0) {
-        gl_jw_key(w, "claim");
-        gl_jw_raw(w, r->claim);
+        gl_jw_put_raw(w, "claim", r->claim);
     }
     if (id != NULL) {
-        gl_jw_key(w, "request_id");
-        gl_jw_c(w, id);
+        gl_jw_put_c(w, "request_id", id);
     }
     gl_jw_end(w);
 }

@@ -176,8 +176,7 @@ void gl_route_signal(struct gl_call *c)
 static void write_part(struct gl_jw *w, const char *name, gl_str text)
 {
     if (text.n > 0) {
-        gl_jw_key(w, name);
-        gl_jw_str(w, text);
+        gl_jw_put_str(w, name, text);
     }
 }
 
@@ -193,11 +192,9 @@ static gl_str message_of(struct gl_call *c, const struct gl_message_request *m)
     write_part(&w, "class", m->class);
     write_part(&w, "correlation_id", m->correlation_id);
     if (m->headers.n > 0) {
-        gl_jw_key(&w, "headers");
-        gl_jw_raw(&w, gl_text_compact(m->headers, &c->arena));
+        gl_jw_put_raw(&w, "headers", gl_text_compact(m->headers, &c->arena));
     }
-    gl_jw_key(&w, "body");
-    gl_jw_raw(&w, m->body.n > 0 ? gl_text_compact(m->body, &c->arena) : GL_S("null"));
+    gl_jw_put_raw(&w, "body", m->body.n > 0 ? gl_text_compact(m->body, &c->arena) : GL_S("null"));
     gl_jw_end(&w);
     return gl_str_dup(&c->arena, gl_buf_view(&out));
 }

@@ -109,14 +109,10 @@ static void compare(struct earlier *e)
     e->rq->job_id[GL_ULID_BYTES] = '\0';
     gl_jw_init(&w, &body);
     gl_jw_object(&w);
-    gl_jw_key(&w, "job_id");
-    gl_jw_str(&w, e->job);
-    gl_jw_key(&w, "run_id");
-    gl_jw_str(&w, e->run_id);
-    gl_jw_key(&w, "status");
-    gl_jw_c(&w, gl_job_status_words[e->status]);
-    gl_jw_key(&w, "existing");
-    gl_jw_bool(&w, true);
+    gl_jw_put_str(&w, "job_id", e->job);
+    gl_jw_put_str(&w, "run_id", e->run_id);
+    gl_jw_put_c(&w, "status", gl_job_status_words[e->status]);
+    gl_jw_put_bool(&w, "existing", true);
     gl_jw_end(&w);
     finish(e, 0, "", &body);
 }

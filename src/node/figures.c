@@ -58,38 +58,28 @@ static const char *not_ready(const struct gl_node *n, struct gl_arena *a, int *r
 
 static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
 {
-    gl_jw_key(w, "pools");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "pools");
     for (size_t i = 0; i < f->pools_n; i++) {
         gl_jw_key_str(w, f->pools[i].name);
         gl_jw_object(w);
-        gl_jw_key(w, "slots");
-        gl_jw_u64(w, f->pools[i].slots);
-        gl_jw_key(w, "in_use");
-        gl_jw_u64(w, f->pools[i].in_use);
+        gl_jw_put_u64(w, "slots", f->pools[i].slots);
+        gl_jw_put_u64(w, "in_use", f->pools[i].in_use);
         gl_jw_end(w);
     }
     gl_jw_end(w);
 }
 
-static void write_number(struct gl_jw *w, const char *key, uint64_t value)
-{
-    gl_jw_key(w, key);
-    gl_jw_u64(w, value);
-}
-
 static void write_claims(const struct gl_claim_counts *c, struct gl_jw *w)
 {
-    gl_jw_key(w, "claims");
-    gl_jw_object(w);
-    write_number(w, "acquired", c->acquired);
-    write_number(w, "steals", c->steals);
-    write_number(w, "busy", c->busy);
-    write_number(w, "renewed", c->renewed);
-    write_number(w, "renew_failed", c->renew_failed);
-    write_number(w, "completed", c->completed);
-    write_number(w, "failed", c->failed);
-    write_number(w, "expired", c->expired);
+    gl_jw_put_object(w, "claims");
+    gl_jw_put_u64(w, "acquired", c->acquired);
+    gl_jw_put_u64(w, "steals", c->steals);
+    gl_jw_put_u64(w, "busy", c->busy);
+    gl_jw_put_u64(w, "renewed", c->renewed);
+    gl_jw_put_u64(w, "renew_failed", c->renew_failed);
+    gl_jw_put_u64(w, "completed", c->completed);
+    gl_jw_put_u64(w, "failed", c->failed);
+    gl_jw_put_u64(w, "expired", c->expired);
     gl_jw_end(w);
 }
 
@@ -106,40 +96,29 @@ void gl_figures_node(struct gl_node *n, struct gl_buf *out)
     gl_core_figures(n->core, &f);
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "now");
-    gl_jw_str(&w, gl_when_format(n->ports.clock->now(n->ports.clock), now));
-    gl_jw_key(&w, "name");
-    gl_jw_str(&w, n->config.name);
-    gl_jw_key(&w, "session");
-    gl_jw_str(&w, n->session);
-    gl_jw_key(&w, "store");
-    gl_jw_str(&w, n->config.store);
-    gl_jw_key(&w, "ready");
-    gl_jw_bool(&w, reason == NULL);
+    gl_jw_put_str(&w, "now", gl_when_format(n->ports.clock->now(n->ports.clock), now));
+    gl_jw_put_str(&w, "name", n->config.name);
+    gl_jw_put_str(&w, "session", n->session);
+    gl_jw_put_str(&w, "store", n->config.store);
+    gl_jw_put_bool(&w, "ready", reason == NULL);
     if (reason != NULL) {
-        gl_jw_key(&w, "reason");
-        gl_jw_c(&w, reason);
-        gl_jw_key(&w, "reason_code");
-        gl_jw_c(&w, gl_reason_word(gl_err_reason(code)));
+        gl_jw_put_c(&w, "reason", reason);
+        gl_jw_put_c(&w, "reason_code", gl_reason_word(gl_err_reason(code)));
     }
     if (n->config.warning.n > 0) {
-        gl_jw_key(&w, "warning");
-        gl_jw_str(&w, n->config.warning);
+        gl_jw_put_str(&w, "warning", n->config.warning);
     }
     if (n->config.worker.runs_root.n > 0) {
-        gl_jw_key(&w, "runs_root");
-        gl_jw_str(&w, n->config.worker.runs_root);
+        gl_jw_put_str(&w, "runs_root", n->config.worker.runs_root);
     }
-    gl_jw_key(&w, "idle");
-    gl_jw_bool(&w, gl_core_idle(n->core));
-    gl_jw_key(&w, "watchers");
-    gl_jw_bool(&w, gl_requests_have_watchers(n));
-    write_number(&w, "jobs_hot", f.jobs_hot);
-    write_number(&w, "attempts_running", f.attempts_running);
-    write_number(&w, "steps_waiting", f.steps_waiting);
-    write_number(&w, "quarantined", f.quarantined);
+    gl_jw_put_bool(&w, "idle", gl_core_idle(n->core));
+    gl_jw_put_bool(&w, "watchers", gl_requests_have_watchers(n));
+    gl_jw_put_u64(&w, "jobs_hot", f.jobs_hot);
+    gl_jw_put_u64(&w, "attempts_running", f.attempts_running);
+    gl_jw_put_u64(&w, "steps_waiting", f.steps_waiting);
+    gl_jw_put_u64(&w, "quarantined", f.quarantined);
     if (gl_trim_progress(n->trim, &removed)) {
-        write_number(&w, "removed_jobs", removed);
+        gl_jw_put_u64(&w, "removed_jobs", removed);
     }
     write_pools(&f, &w);
     write_claims(&n->claims.counts, &w);

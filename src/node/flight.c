@@ -132,12 +132,9 @@ static void write_flow(struct gl_flight *f, const struct gl_core *c, gl_str hash
     }
     gl_jw_init(&w, &f->text);
     gl_jw_object(&w);
-    gl_jw_key(&w, "flow");
-    gl_jw_object(&w);
-    gl_jw_key(&w, "hash");
-    gl_jw_str(&w, hash);
-    gl_jw_key(&w, "text");
-    gl_jw_str(&w, text);
+    gl_jw_put_object(&w, "flow");
+    gl_jw_put_str(&w, "hash", hash);
+    gl_jw_put_str(&w, "text", text);
     gl_jw_end(&w);
     gl_jw_end(&w);
     gl_buf_char(&f->text, '\n');

@@ -69,16 +69,9 @@ static struct known *past_of(const struct gl_lookup *f)
 
 /* ---- putting the document together ---- */
 
-static void write_raw(struct gl_jw *w, const char *key, gl_str raw)
-{
-    gl_jw_key(w, key);
-    gl_jw_raw(w, raw.n > 0 ? raw : GL_S("null"));
-}
-
 static void write_items(struct gl_jw *w, const char *key, const struct known *k)
 {
-    gl_jw_key(w, key);
-    gl_jw_array(w);
+    gl_jw_put_array(w, key);
     for (uint32_t i = 0; i < k->items_n; i++) {
         gl_jw_raw(w, k->items[i].n > 0 ? k->items[i] : GL_S("null"));
     }
@@ -93,20 +86,20 @@ static void write_step(struct gl_lookup *f, struct gl_jw *w, const struct known 
         return;
     }
     gl_jw_object(w);
-    write_raw(w, "status", k->status);
-    write_raw(w, "outcome", k->outcome);
-    write_raw(w, "terminal_outcome", k->outcome);
+    gl_jw_put_raw(w, "status", k->status);
+    gl_jw_put_raw(w, "outcome", k->outcome);
+    gl_jw_put_raw(w, "terminal_outcome", k->outcome);
     if (k->exit_code.n > 0) {
-        write_raw(w, "exit_code", k->exit_code);
+        gl_jw_put_raw(w, "exit_code", k->exit_code);
     }
     if (f->bytes > GL_INPUT_BYTES_MAX - (64 << 10)) {
-        gl_jw_key(w, "omitted");
-        gl_jw_c(w, "the outputs of the steps it needs are larger than the input may be");
-        write_raw(w, "output", (gl_str){0});
+        gl_jw_put_c(w, "omitted",
+                    "the outputs of the steps it needs are larger than the input may be");
+        gl_jw_put_raw(w, "output", (gl_str){0});
     } else if (k->source.n > 0) {
         write_items(w, "output", k);
     } else {
-        write_raw(w, "output", k->output);
+        gl_jw_put_raw(w, "output", k->output);
     }
     gl_jw_end(w);
 }
@@ -115,20 +108,14 @@ static void write_job(struct gl_lookup *f, struct gl_jw *w, gl_str item)
 {
     char when[GL_WHEN_BYTES];
 
-    gl_jw_key(w, "job");
-    gl_jw_object(w);
-    gl_jw_key(w, "id");
-    gl_jw_str(w, f->wish.job);
-    gl_jw_key(w, "run_id");
-    gl_jw_str(w, f->wish.run_id);
-    gl_jw_key(w, "name");
-    gl_jw_str(w, f->wish.spec->flow->name);
-    gl_jw_key(w, "submitted_at");
-    gl_jw_str(w, gl_when_format(f->wish.submitted_at, when));
+    gl_jw_put_object(w, "job");
+    gl_jw_put_str(w, "id", f->wish.job);
+    gl_jw_put_str(w, "run_id", f->wish.run_id);
+    gl_jw_put_str(w, "name", f->wish.spec->flow->name);
+    gl_jw_put_str(w, "submitted_at", gl_when_format(f->wish.submitted_at, when));
     if (item.n > 0) {
-        write_raw(w, "item", item);
-        gl_jw_key(w, "index");
-        gl_jw_i64(w, f->wish.item);
+        gl_jw_put_raw(w, "item", item);
+        gl_jw_put_i64(w, "index", f->wish.item);
     }
     gl_jw_end(w);
 }
@@ -146,12 +133,12 @@ static void write_earlier(struct gl_lookup *f, struct gl_jw *w)
     }
     gl_jw_object(w);
     if (k->is_there) {
-        write_raw(w, "status", k->status);
+        gl_jw_put_raw(w, "status", k->status);
         if (k->output.n > 0) {
-            write_raw(w, "output", k->output);
+            gl_jw_put_raw(w, "output", k->output);
         }
         if (k->from.n > 0) {
-            write_raw(w, "reused_from", k->from);
+            gl_jw_put_raw(w, "reused_from", k->from);
         }
     }
     gl_jw_end(w);
@@ -166,14 +153,13 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
     write_job(f, &w, item);
-    write_raw(&w, "inputs", f->inputs.n > 0 ? f->inputs : GL_S("{}"));
+    gl_jw_put_raw(&w, "inputs", f->inputs.n > 0 ? f->inputs : GL_S("{}"));
     /* null: nobody asked; an empty object: there is nothing to know. */
     write_earlier(f, &w);
     if (past_of(f)->source.n > 0 && past_of(f)->bytes <= GL_OUTPUT_BYTES_MAX) {
         write_items(&w, "earlier_output", past_of(f));
     }
-    gl_jw_key(&w, "steps");
-    gl_jw_object(&w);
+    gl_jw_put_object(&w, "steps");
     for (uint32_t i = 0; i < f->known_n; i++) {
         write_step(f, &w, &f->known[i]);
     }

@@ -152,15 +152,12 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     }
     gl_jw_init(&w, &body);
     gl_jw_object(&w);
-    gl_jw_key(&w, "job_id");
-    gl_jw_str(&w, e->job);
+    gl_jw_put_str(&w, "job_id", e->job);
     if (gl_verbs[rq->verb].kind == GL_KIND_SUBMISSION) {
         gl_str run_id = rq->submission.run_id;
 
-        gl_jw_key(&w, "run_id");
-        gl_jw_str(&w, run_id.n > 0 ? run_id : e->job);
-        gl_jw_key(&w, "status");
-        gl_jw_c(&w, "running");
+        gl_jw_put_str(&w, "run_id", run_id.n > 0 ? run_id : e->job);
+        gl_jw_put_c(&w, "status", "running");
     }
     gl_jw_end(&w);
     memcpy(rq->job_id, e->job.p, GL_ULID_BYTES);

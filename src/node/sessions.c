@@ -137,18 +137,13 @@ void gl_sessions_read_rate(struct gl_node *n, gl_str key)
 
 static void write_pools(const struct gl_core_figures *f, struct gl_jw *w)
 {
-    gl_jw_key(w, "pools");
-    gl_jw_array(w);
+    gl_jw_put_array(w, "pools");
     for (size_t i = 0; i < f->pools_n; i++) {
         gl_jw_object(w);
-        gl_jw_key(w, "name");
-        gl_jw_str(w, f->pools[i].name);
-        gl_jw_key(w, "slots");
-        gl_jw_u64(w, f->pools[i].slots);
-        gl_jw_key(w, "in_use");
-        gl_jw_u64(w, f->pools[i].in_use);
-        gl_jw_key(w, "waiting");
-        gl_jw_u64(w, f->pools[i].waiting);
+        gl_jw_put_str(w, "name", f->pools[i].name);
+        gl_jw_put_u64(w, "slots", f->pools[i].slots);
+        gl_jw_put_u64(w, "in_use", f->pools[i].in_use);
+        gl_jw_put_u64(w, "waiting", f->pools[i].waiting);
         gl_jw_end(w);
     }
     gl_jw_end(w);
@@ -182,22 +177,16 @@ static gl_str describe(struct gl_node *n)
     gl_jw_object(&w);
     for (size_t i = 0; i < GL_COUNT(names); i++) {
         if (names[i].n > 0) {
-            gl_jw_key(&w, keys[i]);
-            gl_jw_str(&w, names[i]);
+            gl_jw_put_str(&w, keys[i], names[i]);
         }
     }
-    gl_jw_key(&w, "pid");
-    gl_jw_i64(&w, config->pid);
-    gl_jw_key(&w, "started_at");
-    gl_jw_i64(&w, own(n)->started_at);
+    gl_jw_put_i64(&w, "pid", config->pid);
+    gl_jw_put_i64(&w, "started_at", own(n)->started_at);
     if (n->ports.store->ops->shared) {
-        gl_jw_key(&w, "orphan_grace_ms");
-        gl_jw_i64(&w, n->config.orphan_grace_ms);
+        gl_jw_put_i64(&w, "orphan_grace_ms", n->config.orphan_grace_ms);
     }
-    gl_jw_key(&w, "jobs");
-    gl_jw_u64(&w, f.jobs_hot);
-    gl_jw_key(&w, "running");
-    gl_jw_u64(&w, f.attempts_running);
+    gl_jw_put_u64(&w, "jobs", f.jobs_hot);
+    gl_jw_put_u64(&w, "running", f.attempts_running);
     write_pools(&f, &w);
     gl_jw_end(&w);
     return gl_buf_view(&own(n)->about);

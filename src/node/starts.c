@@ -154,8 +154,7 @@ static void write_parents(struct start *s, struct gl_jw *w)
 {
     gl_jnode steps = s->has_facts ? gl_json_get(&s->facts, gl_json_root(&s->facts), "steps") : NULL;
 
-    gl_jw_key(w, "steps");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "steps");
     for (gl_jnode key = gl_json_first(&s->facts, steps); steps != NULL && key != NULL;
          key = gl_json_after(&s->facts, steps, key)) {
         gl_jw_key_str(w, gl_json_str(&s->facts, key, &s->chain.arena));
@@ -171,8 +170,7 @@ static int write_refs(struct start *s, struct gl_jw *w, struct gl_why *why)
     gl_jnode v;
     int rc = 0;
 
-    gl_jw_key(w, "refs");
-    gl_jw_object(w);
+    gl_jw_put_object(w, "refs");
     for (size_t i = 0; i < s->step->refs.n && rc == 0; i++) {
         rc = gl_ref_parse(s->step->refs.items[i], &s->chain.arena, &ref, why);
         if (rc == 0) {
@@ -194,24 +192,18 @@ static int make_input(struct start *s, struct gl_why *why)
 
     gl_jw_init(&w, &s->input);
     gl_jw_object(&w);
-    gl_jw_key(&w, "job_id");
-    gl_jw_str(&w, s->x.key.job);
-    gl_jw_key(&w, "run_id");
-    gl_jw_str(&w, s->run_id);
-    gl_jw_key(&w, "step_id");
-    gl_jw_str(&w, s->step_id);
-    gl_jw_key(&w, "attempt");
-    gl_jw_u64(&w, s->attempt_number);
+    gl_jw_put_str(&w, "job_id", s->x.key.job);
+    gl_jw_put_str(&w, "run_id", s->run_id);
+    gl_jw_put_str(&w, "step_id", s->step_id);
+    gl_jw_put_u64(&w, "attempt", s->attempt_number);
     if (s->spec->flow->inputs.n > 0) {
         gl_jw_key(&w, "inputs");
         gl_jw_raw(
             &w, gl_json_raw(&s->facts, gl_json_get(&s->facts, gl_json_root(&s->facts), "inputs")));
     }
     if (s->item >= 0) {
-        gl_jw_key(&w, "item");
-        gl_jw_raw(&w, gl_json_raw(&s->facts, facts_get(s, "job", "item")));
-        gl_jw_key(&w, "index");
-        gl_jw_i64(&w, s->item);
+        gl_jw_put_raw(&w, "item", gl_json_raw(&s->facts, facts_get(s, "job", "item")));
+        gl_jw_put_i64(&w, "index", s->item);
     }
     write_parents(s, &w);
     if (s->step->refs.n > 0) {

@@ -88,12 +88,6 @@ static gl_str id_of(struct reading *r, uint64_t number)
                       (unsigned long long)number);
 }
 
-static void write_raw(struct gl_jw *w, const char *key, gl_str raw)
-{
-    gl_jw_key(w, key);
-    gl_jw_raw(w, raw.n > 0 ? raw : GL_S("null"));
-}
-
 static gl_str body_of(struct reading *r, gl_str message)
 {
     struct gl_message m;
@@ -134,20 +128,17 @@ static void compose(struct reading *r, struct gl_buf *out)
 
     gl_jw_init(&w, out);
     gl_jw_object(&w);
-    write_raw(&w, "unit", r->unit_text);
-    write_raw(&w, "message", r->message);
+    gl_jw_put_raw(&w, "unit", r->unit_text);
+    gl_jw_put_raw(&w, "message", r->message);
     if ((r->wants & GL_WANT_COUNTED) != 0) {
-        gl_jw_key(&w, "counted");
-        gl_jw_object(&w);
-        gl_jw_key(&w, "messages");
-        gl_jw_array(&w);
+        gl_jw_put_object(&w, "counted");
+        gl_jw_put_array(&w, "messages");
         if (r->counted.n > 0) {
             gl_jw_raw(&w, gl_buf_view(&r->counted));
         }
         gl_jw_end(&w);
-        gl_jw_key(&w, "count");
-        gl_jw_u64(&w, r->counted_n);
-        write_raw(&w, "last_message", body_of(r, r->message));
+        gl_jw_put_u64(&w, "count", r->counted_n);
+        gl_jw_put_raw(&w, "last_message", body_of(r, r->message));
         gl_jw_end(&w);
     }
     gl_jw_end(&w);

@@ -233,8 +233,7 @@ static gl_str kept(struct gl_arena *a, struct gl_buf *b)
 static void known(struct gl_jw *w, const char *key, gl_str value)
 {
     if (value.n > 0) {
-        gl_jw_key(w, key);
-        gl_jw_str(w, value);
+        gl_jw_put_str(w, key, value);
     }
 }
 
@@ -244,14 +243,12 @@ static void write_workflow(struct gl_jw *w, const struct gl_message_ledger *l, s
     known(w, "run_id", l->run_id);
     known(w, "step_id", l->step_id);
     if (l->has_revision) {
-        gl_jw_key(w, "graph_revision");
-        gl_jw_u64(w, l->graph_revision);
+        gl_jw_put_u64(w, "graph_revision", l->graph_revision);
     }
     known(w, "template_id", l->template_id);
     known(w, "region_id", l->region_id);
     known(w, "attempt_id", l->attempt_id);
-    gl_jw_key(w, "attempt");
-    gl_jw_u64(w, l->attempt);
+    gl_jw_put_u64(w, "attempt", l->attempt);
     known(w, "deadline_at", gl_worker_time(l->deadline_at, a));
     known(w, "heartbeat_deadline_at", gl_worker_time(l->heartbeat_deadline_at, a));
     known(w, "idempotency_key", l->idempotency_key);
@@ -265,20 +262,14 @@ static gl_str context_text(const struct gl_worker_facts *f, struct gl_arena *a)
 
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
-    gl_jw_key(&w, "job_id");
-    gl_jw_str(&w, f->turn->job_id);
-    gl_jw_key(&w, "agent_id");
-    gl_jw_str(&w, f->agent->id);
-    gl_jw_key(&w, "agent_type");
-    gl_jw_c(&w, gl_agent_kind_words[f->agent->kind]);
-    gl_jw_key(&w, "template_type");
-    gl_jw_str(&w, f->agent->template_type);
-    gl_jw_key(&w, "agent_state");
-    gl_jw_raw(&w, f->turn->state.n > 0 ? f->turn->state : GL_S("{}"));
+    gl_jw_put_str(&w, "job_id", f->turn->job_id);
+    gl_jw_put_str(&w, "agent_id", f->agent->id);
+    gl_jw_put_c(&w, "agent_type", gl_agent_kind_words[f->agent->kind]);
+    gl_jw_put_str(&w, "template_type", f->agent->template_type);
+    gl_jw_put_raw(&w, "agent_state", f->turn->state.n > 0 ? f->turn->state : GL_S("{}"));
     gl_jw_key(&w, "workflow");
     write_workflow(&w, &f->ledger, a);
-    gl_jw_key(&w, "timestamp");
-    gl_jw_str(&w, gl_worker_time(f->turn->now, a));
+    gl_jw_put_str(&w, "timestamp", gl_worker_time(f->turn->now, a));
     gl_jw_end(&w);
     return kept(a, &out);
 }

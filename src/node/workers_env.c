@@ -158,8 +158,7 @@ static void write_with(struct gl_jw *w, const struct gl_json *j, gl_jnode from, 
             gl_jw_raw(w, gl_json_raw(j, gl_json_value(k)));
         }
     }
-    gl_jw_key(w, name);
-    gl_jw_str(w, value);
+    gl_jw_put_str(w, name, value);
     gl_jw_end(w);
 }
 
