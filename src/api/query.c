@@ -96,14 +96,22 @@ void gl_query_succeed(struct gl_query *q)
     query_free(q);
 }
 
-/* True if the store has answered; else the question has ended. */
-bool gl_query_answered(struct gl_query *q)
+static void on_answer(struct gl_store_req *req)
 {
-    if (q->req.status != 0) {
-        gl_query_fail(q, q->req.status, q->req.why.text);
-        return false;
+    struct gl_query *q = req->owner;
+
+    if (req->status != 0) {
+        gl_query_fail(q, req->status, req->why.text);
+    } else {
+        q->answered(req);
     }
-    return true;
+}
+
+struct gl_store_req *gl_query_call(struct gl_query *q, gl_store_done *next)
+{
+    q->answered = next;
+    q->req = (struct gl_store_req){.done = on_answer, .owner = q};
+    return &q->req;
 }
 
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done)
@@ -111,16 +119,32 @@ void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *don
     struct gl_store *s = q->context->store;
 
     q->key = (struct gl_key){.kind = kind, .id = id};
-    q->req = (struct gl_store_req){.done = done, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, &q->key, 1);
+    s->ops->get(s, gl_query_call(q, done), q->tenant, &q->key, 1);
 }
 
 void gl_query_read(struct gl_query *q, gl_store_done *done)
 {
     struct gl_store *s = q->context->store;
 
-    q->req = (struct gl_store_req){.done = done, .owner = q};
-    s->ops->list(s, &q->req, q->tenant, &q->listing);
+    s->ops->list(s, gl_query_call(q, done), q->tenant, &q->listing);
+}
+
+static void on_job_read(struct gl_store_req *req)
+{
+    struct gl_query *q = req->owner;
+
+    if (req->records[0].rev == 0) {
+        gl_query_no_such_job(q);
+    } else {
+        q->job_record = gl_query_keep(q, &req->records[0]);
+        q->with_job(q);
+    }
+}
+
+void gl_query_get_job(struct gl_query *q, void (*next)(struct gl_query *q))
+{
+    q->with_job = next;
+    gl_query_get(q, GL_S("job"), q->job, on_job_read);
 }
 
 static struct gl_record record_copy(struct gl_arena *a, const struct gl_record *r)
@@ -239,9 +263,6 @@ static void on_prefix(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     if (req->records_n == 1) {
         found_job(q, req->records[0].id);
     } else if (req->records_n == 0) {
@@ -260,9 +281,6 @@ static void on_run(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     char *upper;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     if (req->records[0].rev != 0) {
         struct gl_json j;
 
@@ -356,10 +374,8 @@ static void on_list(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        q->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n);
-        gl_query_render(q, run_list, list_rendered);
-    }
+    q->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n);
+    gl_query_render(q, run_list, list_rendered);
 }
 
 /* Records of q->listing that `each` wants, as the array `name`, up to q->limit. */
@@ -457,9 +473,7 @@ static void on_events(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        gl_query_render(q, run_events, events_rendered);
-    }
+    gl_query_render(q, run_events, events_rendered);
 }
 
 static void read_entries(struct gl_query *q)
@@ -467,24 +481,15 @@ static void read_entries(struct gl_query *q)
     const struct gl_events *e = q->counts;
     struct gl_store *s = q->context->store;
 
-    q->req = (struct gl_store_req){.done = on_events, .owner = q};
-    s->ops->log_read(s, &q->req, q->tenant, GL_S("events"), q->job, e->at, ENTRIES_PAGE);
+    s->ops->log_read(s, gl_query_call(q, on_events), q->tenant, GL_S("events"), q->job, e->at,
+                     ENTRIES_PAGE);
 }
 
-static void on_events_job(struct gl_store_req *req)
+static void on_events_job(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
     struct gl_events *e = GL_NEW(&q->arena, struct gl_events);
     struct gl_job_record job;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    if (req->records[0].rev == 0) {
-        gl_query_no_such_job(q);
-        return;
-    }
-    q->job_record = gl_query_keep(q, &req->records[0]);
     if (gl_view_record(&q->arena, &gl_job_schema, q->job_record.value, &job, NULL) != 0) {
         job.last_seq = INT64_MAX; /* damaged: all there is */
     }
@@ -502,7 +507,7 @@ static void on_events_job(struct gl_store_req *req)
 void gl_query_events(struct gl_query *q)
 {
     q->limit = gl_query_limit(q->rq->events.limit, GL_QUERY_ROWS);
-    gl_query_get(q, GL_S("job"), q->job, on_events_job);
+    gl_query_get_job(q, on_events_job);
 }
 
 /* ---- claims ---- */
@@ -547,9 +552,6 @@ static void on_claim(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct gl_claim c;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     if (req->records[0].rev == 0) {
         gl_query_fail(q, GL_R_NO_SUCH_CLAIM,
                       "nobody has ever claimed that key: 'glia claim list' shows them");
@@ -573,9 +575,6 @@ static void on_sessions(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     const struct gl_reason_live *live = q->context->live;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     q->nodes = (struct gl_nodes){
         .sessions = gl_nodes_copy(&q->arena, req->sessions, req->sessions_n),
         .sessions_n = req->sessions_n,
@@ -594,50 +593,26 @@ void gl_query_sessions(struct gl_query *q, void (*then)(struct gl_query *q))
     struct gl_store *s = q->context->store;
 
     q->next = then;
-    q->req = (struct gl_store_req){.done = on_sessions, .owner = q};
-    s->ops->session_list(s, &q->req);
+    s->ops->session_list(s, gl_query_call(q, on_sessions));
 }
 
-/* Ends the question, unless the store did. */
-static bool has_leader(struct gl_query *q)
+static void write_nodes(struct gl_query *q)
 {
-    if (!gl_query_answered(q)) {
-        return false;
-    }
-    q->nodes.leader = gl_str_dup(&q->arena, q->req.records[0].owner);
-    return true;
+    gl_nodes_write(&q->arena, &q->nodes, q->rq->nodes.all, &q->w);
+    gl_query_succeed(q);
 }
 
-static void on_nodes(struct gl_store_req *req)
+static void write_cluster(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
-
-    if (has_leader(q)) {
-        gl_nodes_write(&q->arena, &q->nodes, q->rq->nodes.all, &q->w);
-        gl_query_succeed(q);
-    }
+    gl_nodes_write_cluster(&q->arena, &q->nodes, &q->w);
+    gl_query_succeed(q);
 }
 
-static void on_cluster(struct gl_store_req *req)
+static void write_node(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
-
-    if (has_leader(q)) {
-        gl_nodes_write_cluster(&q->arena, &q->nodes, &q->w);
-        gl_query_succeed(q);
-    }
-}
-
-static void on_node(struct gl_store_req *req)
-{
-    struct gl_query *q = req->owner;
     struct gl_why why;
-    int rc;
+    int rc = gl_nodes_write_one(&q->arena, &q->nodes, q->rq->nodes.name, &q->w, &why);
 
-    if (!has_leader(q)) {
-        return;
-    }
-    rc = gl_nodes_write_one(&q->arena, &q->nodes, q->rq->nodes.name, &q->w, &why);
     if (rc != 0) {
         gl_query_fail(q, gl_why_whole(&why), why.text);
     } else {
@@ -645,12 +620,20 @@ static void on_node(struct gl_store_req *req)
     }
 }
 
-static void find_leader(struct gl_query *q)
+static void on_leader(struct gl_store_req *req)
 {
-    gl_query_get(q, GL_S("lease"), GL_S("leader"), q->with_nodes);
+    struct gl_query *q = req->owner;
+
+    q->nodes.leader = gl_str_dup(&q->arena, req->records[0].owner);
+    q->with_nodes(q);
 }
 
-static void with_nodes(struct gl_query *q, gl_store_done *then)
+static void find_leader(struct gl_query *q)
+{
+    gl_query_get(q, GL_S("lease"), GL_S("leader"), on_leader);
+}
+
+static void with_nodes(struct gl_query *q, void (*then)(struct gl_query *q))
 {
     q->with_nodes = then;
     gl_query_sessions(q, find_leader);
@@ -658,17 +641,17 @@ static void with_nodes(struct gl_query *q, gl_store_done *then)
 
 void gl_query_nodes(struct gl_query *q)
 {
-    with_nodes(q, on_nodes);
+    with_nodes(q, write_nodes);
 }
 
 void gl_query_node_show(struct gl_query *q)
 {
-    with_nodes(q, on_node);
+    with_nodes(q, write_node);
 }
 
 void gl_query_cluster(struct gl_query *q)
 {
-    with_nodes(q, on_cluster);
+    with_nodes(q, write_cluster);
 }
 
 /* ---- the door ---- */

@@ -181,26 +181,15 @@ static void on_flow(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        q->flow = gl_str_dup(&q->arena, req->records[0].value);
-        work(q->reading, run_decode, on_decoded);
-    }
+    q->flow = gl_str_dup(&q->arena, req->records[0].value);
+    work(q->reading, run_decode, on_decoded);
 }
 
-static void on_job(struct gl_store_req *req)
+static void on_job(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
     const struct gl_reason_live *live = q->context->live;
     gl_str hash;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    if (req->records[0].rev == 0) {
-        gl_query_no_such_job(q);
-        return;
-    }
-    q->job_record = gl_query_keep(q, &req->records[0]);
     hash = gl_render_text(&q->arena, q->job_record.value, "flow");
     if (live != NULL && live->flow != NULL) {
         q->graph = live->flow(live->owner, hash, &q->reading->hold);
@@ -218,7 +207,7 @@ static void read_graph(struct gl_query *q, void (*then)(struct gl_query *q))
     q->reading = GL_NEW(&q->arena, struct gl_agents_reading);
     q->reading->q = q;
     q->leave = leave;
-    gl_query_get(q, GL_S("job"), q->job, on_job);
+    gl_query_get_job(q, on_job);
 }
 
 /* ---- units ---- */
@@ -252,9 +241,6 @@ static void on_some(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct gl_agents_reading *r = q->reading;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     r->units = GL_NEW_ARRAY(&r->page, struct gl_record, r->units_n);
     for (size_t i = 0; i < r->units_n; i++) {
         r->units[i] = (struct gl_record){.rev = req->records[i].rev,
@@ -270,8 +256,7 @@ static void read_some(struct gl_agents_reading *r)
     struct gl_store *s = q->context->store;
 
     r->units_n = r->all_n - r->at < CHUNK ? r->all_n - r->at : CHUNK;
-    q->req = (struct gl_store_req){.done = on_some, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys + r->at, r->units_n);
+    s->ops->get(s, gl_query_call(q, on_some), q->tenant, q->keys + r->at, r->units_n);
 }
 
 /* Those that q->keys name, one or more. */
@@ -416,9 +401,6 @@ static void on_counted(struct gl_store_req *req)
     struct counts *c = q->counts;
     gl_str last = {0};
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     for (size_t i = 0; i < req->records_n; i++) {
         struct doc d = doc_of(&a, &req->records[i]);
         int64_t to = gl_flow_find_agent(q->graph, text_in(&a, &d, "to"));
@@ -628,9 +610,6 @@ static void on_letters(struct gl_store_req *req)
     int64_t last = 0;
     bool full = false;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     for (size_t i = 0; i < req->records_n && !full; i++) {
         struct doc d = doc_of(&a, &req->records[i]);
 
@@ -659,9 +638,6 @@ static void on_letter(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct doc d;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     if (req->records[0].rev == 0) {
         gl_query_fail(q, GL_R_NO_SUCH_MESSAGE,
                       gl_str_fmt(&q->arena, "job %.*s has no %s %lld", GL_STR_ARG(q->job),
@@ -686,8 +662,7 @@ static void read_letter(struct gl_query *q)
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, 2);
     q->keys[0] = (struct gl_key){.kind = letter_kind(q), .id = id};
     q->keys[1] = (struct gl_key){.kind = GL_S("message"), .id = id};
-    q->req = (struct gl_store_req){.done = on_letter, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, 2);
+    s->ops->get(s, gl_query_call(q, on_letter), q->tenant, q->keys, 2);
 }
 
 static void list_letters(struct gl_query *q)

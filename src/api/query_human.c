@@ -74,9 +74,6 @@ static void on_jobs(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     for (size_t i = 0; i < q->asks_n; i++) {
         write_run(q, &q->asks[i], &req->records[i]);
     }
@@ -99,15 +96,11 @@ static void on_runs(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct gl_store *s = q->context->store;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     for (size_t i = 0; i < q->asks_n; i++) {
         q->keys[i] =
             (struct gl_key){.kind = GL_S("job"), .id = job_of(q, &q->asks[i], &req->records[i])};
     }
-    q->req = (struct gl_store_req){.done = on_jobs, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, q->asks_n);
+    s->ops->get(s, gl_query_call(q, on_jobs), q->tenant, q->keys, q->asks_n);
 }
 
 static void find_asked(struct gl_query *q, size_t steps_n)
@@ -127,8 +120,7 @@ static void find_asked(struct gl_query *q, size_t steps_n)
     for (size_t i = 0; i < q->asks_n; i++) {
         q->keys[i] = (struct gl_key){.kind = GL_S("run"), .id = q->asks[i].run_id};
     }
-    q->req = (struct gl_store_req){.done = on_runs, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys, q->asks_n);
+    s->ops->get(s, gl_query_call(q, on_runs), q->tenant, q->keys, q->asks_n);
 }
 
 /* ---- steps ---- */
@@ -156,9 +148,7 @@ static void on_steps(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        gl_query_render(q, run_steps, steps_rendered);
-    }
+    gl_query_render(q, run_steps, steps_rendered);
 }
 
 /* The next ones of q->keys, which has q->taken of them: a step, its job, a step, ... */
@@ -167,8 +157,7 @@ static void read_steps(struct gl_query *q)
     struct gl_store *s = q->context->store;
     size_t left = q->taken - q->scanned;
 
-    q->req = (struct gl_store_req){.done = on_steps, .owner = q};
-    s->ops->get(s, &q->req, q->tenant, q->keys + q->scanned,
+    s->ops->get(s, gl_query_call(q, on_steps), q->tenant, q->keys + q->scanned,
                 left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE);
 }
 
@@ -177,9 +166,6 @@ static void on_human(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     size_t n = req->entries_n;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     q->keys = GL_NEW_ARRAY(&q->arena, struct gl_key, n * 2 + 1);
     for (size_t i = 0; i < n; i++) {
         gl_str step = gl_str_dup(&q->arena, req->entries[i].id), ignored;
@@ -204,6 +190,5 @@ void gl_query_human(struct gl_query *q)
 
     q->limit = gl_query_limit(q->rq->human.limit, GL_QUERY_ROWS);
     q->range = (struct gl_range){.index = GL_S("human"), .score_max = INT64_MAX, .limit = q->limit};
-    q->req = (struct gl_store_req){.done = on_human, .owner = q};
-    s->ops->range(s, &q->req, q->tenant, &q->range);
+    s->ops->range(s, gl_query_call(q, on_human), q->tenant, &q->range);
 }

@@ -19,7 +19,8 @@ struct gl_query {
     struct gl_query_context *context;
     struct gl_arena arena;
     struct gl_store_req req;
-    struct gl_request *rq; /* NULL: only a name is to be resolved */
+    gl_store_done *answered; /* who goes on with what the store has answered */
+    struct gl_request *rq;   /* NULL: only a name is to be resolved */
     gl_query_answer *answer;
     gl_query_resolved *resolved;
     void *owner;
@@ -29,11 +30,12 @@ struct gl_query {
     struct gl_key *keys;
     struct gl_listing listing;
     struct gl_range range;
-    void (*next)(struct gl_query *q); /* once the job is known */
+    void (*next)(struct gl_query *q);     /* once the job is known, */
+    void (*with_job)(struct gl_query *q); /* ... and once its record has been read */
     struct gl_record job_record;
     gl_str flow;
     struct gl_nodes nodes;
-    gl_store_done *with_nodes;
+    void (*with_nodes)(struct gl_query *q); /* once they and their leader are known */
     struct gl_nodes_owner job_owner;
     size_t scanned, taken;
     bool (*each)(struct gl_query *q, const struct gl_record *r); /* a listing: written, if wanted */
@@ -66,10 +68,12 @@ void gl_query_no_such_job(struct gl_query *q);
 /* The job's record (q->job_record) is damaged, and this node does not have the job in memory, from
  * which the next transaction would mend the record. On the control thread. */
 bool gl_query_is_lost(const struct gl_query *q);
-/* True if the store has answered; else the question has ended. */
-bool gl_query_answered(struct gl_query *q);
+/* For a call of the store. `next` goes on with the answer; if the call fails, the question ends. */
+struct gl_store_req *gl_query_call(struct gl_query *q, gl_store_done *next);
 void gl_query_get(struct gl_query *q, gl_str kind, gl_str id, gl_store_done *done);
 void gl_query_read(struct gl_query *q, gl_store_done *done); /* q->listing */
+/* The record of q->job: q->job_record, when `next` runs. If there is none, the question ends. */
+void gl_query_get_job(struct gl_query *q, void (*next)(struct gl_query *q));
 struct gl_record gl_query_keep(struct gl_query *q, const struct gl_record *r);
 
 /* Parse and write what the store has just answered: `render` runs on any thread with q->records or

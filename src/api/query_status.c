@@ -173,10 +173,8 @@ static void on_inbox(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        q->job_owner.inbox_n = (uint32_t)req->records_n;
-        tell(state(q));
-    }
+    q->job_owner.inbox_n = (uint32_t)req->records_n;
+    tell(state(q));
 }
 
 static void find_owner(struct gl_query *q)
@@ -276,9 +274,6 @@ static void on_steps(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct status *s = state(q);
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     s->has_more = gl_listing_has_more(&q->listing, req->records, req->records_n);
     if (s->has_more && req->records_n > 0) {
         q->listing.after = gl_str_dup(&q->arena, req->records[req->records_n - 1].id);
@@ -355,9 +350,7 @@ static void on_chunk(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        add(state(q), req, after_chunk);
-    }
+    add(state(q), req, after_chunk);
 }
 
 static gl_str key_of(struct status *s, struct gl_view_pick p)
@@ -390,8 +383,7 @@ static void read_chunk(struct status *s)
         p.number += p.item < 0;
         p.item += p.item >= 0;
     }
-    q->req = (struct gl_store_req){.done = on_chunk, .owner = q};
-    store->ops->get(store, &q->req, q->tenant, q->keys, s->asked_n);
+    store->ops->get(store, gl_query_call(q, on_chunk), q->tenant, q->keys, s->asked_n);
 }
 
 static void begin_page(struct status *s, uint32_t limit)
@@ -434,9 +426,7 @@ static void on_parent(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        add(state(q), req, has_parent);
-    }
+    add(state(q), req, has_parent);
 }
 
 /* ---- one step ---- */
@@ -459,9 +449,6 @@ static void on_items(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct status *s = state(q);
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     s->has_more =
         gl_listing_has_more(&q->listing, req->records, req->records_n) && req->records_n > 0;
     if (s->has_more) {
@@ -512,9 +499,7 @@ static void on_one(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (gl_query_answered(q)) {
-        add(state(q), req, has_one);
-    }
+    add(state(q), req, has_one);
 }
 
 /* ---- the flow ---- */
@@ -606,9 +591,6 @@ static void on_graph(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct status *s = state(q);
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     if (req->records[0].rev != 0 && !req->records[0].damaged) {
         s->graph = gl_str_dup(&q->arena, req->records[0].value);
     }
@@ -620,9 +602,6 @@ static void on_flow(struct gl_store_req *req)
     struct gl_query *q = req->owner;
     struct status *s = state(q);
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     q->flow = gl_str_dup(&q->arena, req->records[0].value);
     if (s->job.patches_n > 0) {
         gl_query_get(q, GL_S("patch"), gl_str_fmt(&q->arena, "%.*s/graph", GL_STR_ARG(q->job)),
@@ -683,9 +662,6 @@ static void on_brief_flow(struct gl_store_req *req)
 {
     struct gl_query *q = req->owner;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
     if (req->records[0].rev == 0 || req->records[0].damaged) {
         gl_query_fail(q, GL_R_JOB_DAMAGED,
                       gl_str_fmt(&q->arena,
@@ -721,21 +697,12 @@ static void brief(struct gl_query *q)
     gl_query_get(q, GL_S("flow"), hash, on_brief_flow);
 }
 
-static void on_job(struct gl_store_req *req)
+static void on_job(struct gl_query *q)
 {
-    struct gl_query *q = req->owner;
     struct status *s;
     struct gl_why why = {0};
     struct gl_job_record job;
 
-    if (!gl_query_answered(q)) {
-        return;
-    }
-    if (req->records[0].rev == 0) {
-        gl_query_no_such_job(q);
-        return;
-    }
-    q->job_record = gl_query_keep(q, &req->records[0]);
     if (q->rq->status.brief) {
         brief(q);
         return;
@@ -762,5 +729,5 @@ void gl_query_status(struct gl_query *q)
         return;
     }
     q->limit = gl_query_limit(rq->limit, GL_PAGE_MAX);
-    gl_query_get(q, GL_S("job"), q->job, on_job);
+    gl_query_get_job(q, on_job);
 }
