@@ -4,7 +4,7 @@
 
 /* ---- calls ---- */
 
-static void begin(struct gl_call *c, struct gl_node *n)
+static void begin(struct gl_chain_call *c, struct gl_node *n)
 {
     GL_ASSERT(!c->is_under_way);
     c->node = n;
@@ -13,7 +13,7 @@ static void begin(struct gl_call *c, struct gl_node *n)
 }
 
 /* An answer has come. False: it was the end of the chain. */
-static bool goes_on(struct gl_call *c, void *owner, int status, const char *why)
+static bool goes_on(struct gl_chain_call *c, void *owner, int status, const char *why)
 {
     const struct gl_chain_kind *kind = c->kind;
     struct gl_node *n = c->node;
@@ -38,7 +38,7 @@ static bool goes_on(struct gl_call *c, void *owner, int status, const char *why)
 
 static void on_store(struct gl_store_req *req)
 {
-    struct gl_call *c = GL_CONTAINER(req, struct gl_call, req.store);
+    struct gl_chain_call *c = GL_CONTAINER(req, struct gl_chain_call, req.store);
     struct gl_node *alone = c->kind == NULL ? c->node : NULL;
 
     if (goes_on(c, req->owner, req->status, req->why.text)) {
@@ -51,7 +51,7 @@ static void on_store(struct gl_store_req *req)
 
 static void on_blob(struct gl_blob_req *req)
 {
-    struct gl_call *c = GL_CONTAINER(req, struct gl_call, req.blob);
+    struct gl_chain_call *c = GL_CONTAINER(req, struct gl_chain_call, req.blob);
 
     if (goes_on(c, req->owner, req->status, req->why.text)) {
         c->next.blob(req);
@@ -60,7 +60,7 @@ static void on_blob(struct gl_blob_req *req)
 
 static void on_exec(struct gl_exec_req *req)
 {
-    struct gl_call *c = GL_CONTAINER(req, struct gl_call, req.exec);
+    struct gl_chain_call *c = GL_CONTAINER(req, struct gl_chain_call, req.exec);
     struct gl_node *alone = c->kind == NULL ? c->node : NULL;
 
     if (goes_on(c, req->owner, req->status, req->why.text)) {
@@ -71,8 +71,8 @@ static void on_exec(struct gl_exec_req *req)
     }
 }
 
-struct gl_store_req *gl_call_store(struct gl_call *c, struct gl_node *n, gl_store_done *next,
-                                   void *owner)
+struct gl_store_req *gl_chain_call_store(struct gl_chain_call *c, struct gl_node *n,
+                                         gl_store_done *next, void *owner)
 {
     begin(c, n);
     c->next.store = next;
@@ -88,8 +88,8 @@ static struct gl_blob_req *call_blob(struct gl_chain *c, gl_blob_done *next)
     return &c->call.req.blob;
 }
 
-struct gl_exec_req *gl_call_exec(struct gl_call *c, struct gl_node *n, gl_exec_done *next,
-                                 void *owner)
+struct gl_exec_req *gl_chain_call_exec(struct gl_chain_call *c, struct gl_node *n,
+                                       gl_exec_done *next, void *owner)
 {
     begin(c, n);
     c->next.exec = next;
@@ -163,7 +163,7 @@ void *gl_chain_next(struct gl_node *n, const struct gl_chain_kind *kind,
 
 struct gl_store_req *gl_chain_store(struct gl_chain *c, gl_store_done *next)
 {
-    return gl_call_store(&c->call, c->node, next, c);
+    return gl_chain_call_store(&c->call, c->node, next, c);
 }
 
 void gl_chain_get_all(struct gl_chain *c, const struct gl_key *keys, size_t n, gl_store_done *next)
@@ -216,7 +216,7 @@ void gl_chain_commit(struct gl_chain *c, const struct gl_guard *guard, const str
 
 struct gl_exec_req *gl_chain_exec(struct gl_chain *c, gl_exec_done *next)
 {
-    return gl_call_exec(&c->call, c->node, next, c);
+    return gl_chain_call_exec(&c->call, c->node, next, c);
 }
 
 void gl_chain_look(struct gl_chain *c, gl_str hash, bool check, gl_blob_done *next)

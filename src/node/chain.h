@@ -1,6 +1,6 @@
 /* chain.h - calls of ports that follow one another, and the memory that lives as long as they do.
  *
- * A call (struct gl_call) is embedded by whoever makes it. While it is under way it counts in
+ * A call (struct gl_chain_call) is embedded by whoever makes it. While it is under way it counts in
  * node->outstanding, so that a node that stops waits for it. When the answer is there the call is
  * over: it is counted down, the clock is read, and `next`, which was named when the call was made,
  * goes on with the answer; at the end of that, or of the call's chain, the node is armed anew.
@@ -35,7 +35,7 @@
 
 struct gl_node;
 
-struct gl_call {
+struct gl_chain_call {
     struct gl_node *node;
     const struct gl_chain_kind *kind; /* of its chain; NULL: it belongs to none */
     union {                           /* who goes on with the answer */
@@ -52,10 +52,10 @@ struct gl_call {
 };
 
 /* To be given to the port. What an earlier call brought is gone. */
-struct gl_store_req *gl_call_store(struct gl_call *c, struct gl_node *n, gl_store_done *next,
-                                   void *owner);
-struct gl_exec_req *gl_call_exec(struct gl_call *c, struct gl_node *n, gl_exec_done *next,
-                                 void *owner);
+struct gl_store_req *gl_chain_call_store(struct gl_chain_call *c, struct gl_node *n,
+                                         gl_store_done *next, void *owner);
+struct gl_exec_req *gl_chain_call_exec(struct gl_chain_call *c, struct gl_node *n,
+                                       gl_exec_done *next, void *owner);
 
 struct gl_chain_kind {
     size_t bytes; /* of the struct whose first member is the chain */
@@ -71,7 +71,7 @@ struct gl_chain {
     struct gl_node *node;
     struct gl_arena arena;
     gl_str context;
-    struct gl_call call;
+    struct gl_chain_call call;
     union { /* borrowed by the call under way */
         struct gl_key key;
         struct gl_listing listing;

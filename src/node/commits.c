@@ -12,7 +12,7 @@ struct commits {
 };
 
 struct commit { /* in its batch's arena */
-    struct gl_call call;
+    struct gl_chain_call call;
     struct gl_node *node;
     gl_ms begun_at;
     struct gl_batch *batch;
@@ -164,7 +164,7 @@ static void resolve(struct commit *c)
     struct gl_node *n = c->node;
     const struct gl_tx *tx = effect_of(c)->tx;
     struct gl_why why = c->call.req.store.why;
-    struct gl_store_req *req = gl_call_store(&c->call, n, on_resolved, c);
+    struct gl_store_req *req = gl_chain_call_store(&c->call, n, on_resolved, c);
 
     req->why = why; /* what is known so far */
     n->ports.store->ops->resolve(n->ports.store, req, tx->context, tx->session, tx->id);
@@ -200,7 +200,7 @@ void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
     gl_list_init(&c->link);
     gl_list_init(&c->held);
     b->refs++;
-    n->ports.store->ops->commit(n->ports.store, gl_call_store(&c->call, n, on_commit, c),
+    n->ports.store->ops->commit(n->ports.store, gl_chain_call_store(&c->call, n, on_commit, c),
                                 b->effects.items[number].tx);
 }
 

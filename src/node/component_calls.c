@@ -6,7 +6,7 @@
 #include "node/node_state.h"
 
 struct call { /* in its batch's arena */
-    struct gl_call call;
+    struct gl_chain_call call;
     struct gl_batch *batch;
     const struct gl_core_call *asked;
 };
@@ -154,7 +154,7 @@ void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
 {
     const struct gl_core_call *call = b->effects.items[number_of].call;
     struct call *x = GL_NEW(&b->arena, struct call);
-    struct gl_store_req *req = gl_call_store(&x->call, n, on_done, x);
+    struct gl_store_req *req = gl_chain_call_store(&x->call, n, on_done, x);
     struct gl_store *s = n->ports.store;
 
     x->batch = b;

@@ -4,7 +4,7 @@
 #include "node/blobs.h"
 
 struct probes {
-    struct gl_call listing; /* of what the executor has */
+    struct gl_chain_call listing; /* of what the executor has */
 };
 
 struct probe { /* an attach or a stop under way */
@@ -120,7 +120,7 @@ static void on_list(struct gl_exec_req *req)
 
 void gl_probes_list(struct gl_node *n)
 {
-    n->ports.exec->ops->list(n->ports.exec, gl_call_exec(&own(n)->listing, n, on_list, n));
+    n->ports.exec->ops->list(n->ports.exec, gl_chain_call_exec(&own(n)->listing, n, on_list, n));
 }
 
 /* ---- what the executor tells by itself ---- */

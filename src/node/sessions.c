@@ -14,8 +14,8 @@ enum {
 };
 
 struct sessions {
-    struct gl_call call; /* to open it, to read what must be known first, to leave */
-    gl_ms due;           /* when to go on opening it; INT64_MAX: it is open */
+    struct gl_chain_call call; /* to open it, to read what must be known first, to leave */
+    gl_ms due;                 /* when to go on opening it; INT64_MAX: it is open */
     gl_ms ttl;
     gl_ms started_at; /* the node */
     gl_ms sent_at;    /* when the call that opened the session left */
@@ -110,7 +110,7 @@ static void read_rates(struct gl_node *n)
     m->due = INT64_MAX;
     m->rates =
         (struct gl_listing){.kind = GL_S("rate"), .after = m->rates_after, .limit = RATES_PAGE};
-    s->ops->list(s, gl_call_store(&m->call, n, on_rates, n), n->config.context, &m->rates);
+    s->ops->list(s, gl_chain_call_store(&m->call, n, on_rates, n), n->config.context, &m->rates);
 }
 
 /* ---- a rate that another node has used ---- */
@@ -414,7 +414,7 @@ static void look(struct gl_node *n)
     struct sessions *m = own(n);
 
     m->migration = (struct gl_key){.kind = GL_S("migration"), .id = GL_S("state")};
-    n->ports.store->ops->get(n->ports.store, gl_call_store(&m->call, n, on_looked, n),
+    n->ports.store->ops->get(n->ports.store, gl_chain_call_store(&m->call, n, on_looked, n),
                              n->config.context, &m->migration, 1);
 }
 
@@ -457,7 +457,7 @@ static void on_time(struct gl_node *n)
                                        .nonce = gl_str_of(m->nonce),
                                        .ttl_ms = m->ttl,
                                        .about = describe(n)};
-    s->ops->session_open(s, gl_call_store(&m->call, n, on_opened, n), &m->wish);
+    s->ops->session_open(s, gl_chain_call_store(&m->call, n, on_opened, n), &m->wish);
 }
 
 void gl_node_show(struct gl_node *n)
@@ -488,7 +488,7 @@ bool gl_sessions_end(struct gl_node *n)
         return false; /* our next life asks the keeper for what runs; until then nobody takes it */
     }
     m->has_left = true;
-    s->ops->session_end(s, gl_call_store(&m->call, n, on_left, n), n->session);
+    s->ops->session_end(s, gl_chain_call_store(&m->call, n, on_left, n), n->session);
     return true;
 }
 
