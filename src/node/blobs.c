@@ -96,6 +96,7 @@ void gl_blobs_on_ended(struct gl_blobs *b, struct gl_event *ev)
 
 void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t)
 {
+    GL_ASSERT(!t->is_on);
     if (b->moves_n >= GL_BLOBS_MOVES_MAX) {
         gl_list_push(&b->waiting, &t->link);
         return;
@@ -124,6 +125,7 @@ void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t)
 
 void gl_blobs_take_all(struct gl_link *to, struct gl_link *from)
 {
+    GL_ASSERT(to != from);
     gl_list_init(to);
     for (struct gl_link *l; (l = gl_list_first(from)) != NULL;) {
         gl_list_remove(l);

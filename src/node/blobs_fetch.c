@@ -154,6 +154,7 @@ static void on_written(struct gl_blob_req *req)
 
 static void write_piece(struct fetch *f)
 {
+    GL_ASSERT(f->buffer_n <= GL_KEPT_PIECE_BYTES);
     gl_chain_write(&f->chain, f->hash, (uint64_t)f->piece * GL_KEPT_PIECE_BYTES,
                    (gl_str){.p = f->buffer, .n = f->buffer_n}, on_written);
 }
@@ -180,6 +181,7 @@ static void next_piece(struct fetch *f)
 {
     struct gl_key key;
 
+    GL_ASSERT(f->piece <= f->head.pieces);
     if (f->piece < f->head.pieces) {
         key = gl_blobs_piece(&f->chain.arena, f->hash, f->piece);
         gl_chain_get(&f->chain, key.kind, key.id, on_piece);
@@ -238,6 +240,7 @@ static void on_turn(struct gl_blobs_turn *t)
 {
     struct fetch *f = GL_CONTAINER(t, struct fetch, turn);
 
+    GL_ASSERT(f->buffer == NULL);
     gl_chain_look(&f->chain, f->hash, f->blobs->node->now < f->blobs->doubts_until, on_looked);
 }
 
@@ -247,6 +250,7 @@ static struct fetch *fetch_new(struct gl_blobs *b, gl_str hash)
 {
     struct fetch *f = gl_chain_new(b->node, &fetches, b->node->config.context);
 
+    GL_ASSERT(hash.n > 0);
     f->blobs = b;
     f->hash = gl_str_dup(&f->chain.arena, hash);
     gl_list_init(&f->wants);
@@ -263,6 +267,7 @@ static bool want_next(struct want *w)
     struct fetch *f;
     bool is_new;
 
+    GL_ASSERT(w->at <= w->files_n);
     while (w->at < w->files_n && gl_blobs_knows(b, &b->local, w->files[w->at].blob)) {
         w->at++;
     }

@@ -84,6 +84,7 @@ static const struct gl_chain_kind keeps = {
 
 static const struct gl_flow_file *file(const struct keep *k)
 {
+    GL_ASSERT(k->at < k->files_n);
     return &k->files[k->at];
 }
 
@@ -165,6 +166,7 @@ static struct gl_write *prepare(struct keep *k, struct gl_key key, uint64_t rev,
 
 static void commit(struct keep *k, gl_store_done *done)
 {
+    GL_ASSERT(k->write.type == GL_WRITE_PUT);
     k->guard = (struct gl_guard){
         .type = GL_GUARD_AT, .kind = GL_S("blob"), .id = file(k)->blob, .rev = k->rev};
     if (k->rev == 0) {
@@ -217,6 +219,7 @@ static void on_piece_read(struct gl_blob_req *req)
 
 static void next_piece(struct keep *k)
 {
+    GL_ASSERT(k->piece <= k->head.pieces);
     if (k->piece == k->head.pieces) {
         (void)prepare(k, gl_blobs_key(file(k)->blob), GL_KEPT_WHOLE,
                       gl_kept_write(&k->head, &k->chain.arena));
@@ -256,6 +259,7 @@ static void claim(struct keep *k)
     struct gl_blobs *b = k->blobs;
     struct gl_write *w;
 
+    GL_ASSERT(k->turn.is_on);
     k->head.at = b->node->now;
     k->owner = b->node->session;
     k->token = ++b->claims_n;
@@ -295,6 +299,8 @@ static void on_looked(struct gl_blob_req *req)
 
 static void next_file(struct keep *k)
 {
+    GL_ASSERT(k->at <= k->missing_n);
+    GL_ASSERT(k->turn.is_on);
     if (k->at == k->missing_n) {
         finish(k, 0, "");
         return;
@@ -307,6 +313,7 @@ static void on_turn(struct gl_blobs_turn *t)
 {
     struct keep *k = GL_CONTAINER(t, struct keep, turn);
 
+    GL_ASSERT(k->buffer == NULL);
     k->buffer = gl_mem_alloc(GL_KEPT_PIECE_BYTES);
     k->at = 0;
     next_file(k);
@@ -337,6 +344,7 @@ static void on_heads(struct gl_store_req *req)
 
 static void read_heads(struct keep *k)
 {
+    GL_ASSERT(k->at <= k->files_n);
     for (k->keys_n = 0; k->keys_n < HEADS_READ && k->at + k->keys_n < k->files_n; k->keys_n++) {
         k->keys[k->keys_n] = gl_blobs_key(k->files[k->at + k->keys_n].blob);
     }

@@ -149,6 +149,7 @@ void *gl_chain_next(struct gl_node *n, const struct gl_chain_kind *kind,
 {
     struct gl_link *l = after != NULL ? after->link.next : n->chains.next;
 
+    GL_ASSERT(after == NULL || after->call.kind == kind);
     for (; l != &n->chains; l = l->next) {
         struct gl_chain *c = GL_CONTAINER(l, struct gl_chain, link);
 
@@ -203,6 +204,7 @@ void gl_chain_commit(struct gl_chain *c, const struct gl_guard *guard, const str
 {
     struct gl_store *s = c->node->ports.store;
 
+    GL_ASSERT(c->node->session.n > 0);
     c->given.tx = (struct gl_tx){.context = c->context,
                                  .session = c->node->session,
                                  .guards = guard,
@@ -223,6 +225,7 @@ void gl_chain_look(struct gl_chain *c, gl_str hash, bool check, gl_blob_done *ne
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(c->node->ports.blob->look != NULL);
     b->look(b, call_blob(c, next), c->context, hash, check);
 }
 
@@ -231,6 +234,7 @@ void gl_chain_read(struct gl_chain *c, gl_str hash, uint64_t at, void *buffer, s
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(bytes > 0);
     b->read(b, call_blob(c, next), c->context, hash, at, buffer, bytes);
 }
 
@@ -238,6 +242,7 @@ void gl_chain_write(struct gl_chain *c, gl_str hash, uint64_t at, gl_str piece, 
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(c->node->ports.blob->write != NULL);
     b->write(b, call_blob(c, next), c->context, hash, at, piece);
 }
 
@@ -245,5 +250,6 @@ void gl_chain_seal(struct gl_chain *c, gl_str hash, gl_blob_done *next)
 {
     struct gl_blob *b = c->node->ports.blob;
 
+    GL_ASSERT(c->node->ports.blob->seal != NULL);
     b->seal(b, call_blob(c, next), c->context, hash);
 }

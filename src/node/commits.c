@@ -37,6 +37,7 @@ static void release_effects(struct commit *c, int code)
     struct gl_batch *b = c->batch;
     uint64_t op = effect_of(c)->op;
 
+    GL_ASSERT(effect_of(c)->type == GL_FX_COMMIT);
     for (size_t i = c->number + 1; i < b->effects.n && b->effects.items[i].after == op; i++) {
         struct gl_effect *e = &b->effects.items[i];
 
@@ -129,6 +130,8 @@ static void settle(struct commit *c, int code)
 {
     struct gl_link held;
 
+    GL_ASSERT(!c->call.is_under_way);
+    GL_ASSERT(!gl_list_empty(&c->link));
     gl_list_init(&held);
     for (struct gl_link *l; (l = gl_list_first(&c->held)) != NULL;) {
         gl_list_remove(l);
@@ -166,6 +169,7 @@ static void resolve(struct commit *c)
     struct gl_why why = c->call.req.store.why;
     struct gl_store_req *req = gl_chain_call_store(&c->call, n, on_resolved, c);
 
+    GL_ASSERT(effect_of(c)->tx->id != 0);
     req->why = why; /* what is known so far */
     n->ports.store->ops->resolve(n->ports.store, req, tx->context, tx->session, tx->id);
 }
@@ -193,6 +197,8 @@ void gl_commits_begin(struct gl_node *n, struct gl_batch *b, size_t number)
 {
     struct commit *c = GL_NEW(&b->arena, struct commit);
 
+    GL_ASSERT(number < b->effects.n);
+    GL_ASSERT(b->effects.items[number].type == GL_FX_COMMIT);
     c->node = n;
     c->begun_at = n->now;
     c->batch = b;

@@ -157,6 +157,7 @@ void gl_calls_begin(struct gl_node *n, struct gl_batch *b, size_t number_of)
     struct gl_store_req *req = gl_chain_call_store(&x->call, n, on_done, x);
     struct gl_store *s = n->ports.store;
 
+    GL_ASSERT(b->effects.items[number_of].type == GL_FX_CALL);
     x->batch = b;
     x->asked = call;
     b->refs++;

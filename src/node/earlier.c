@@ -34,6 +34,7 @@ static void finish(struct earlier *e, int code, const char *why, struct gl_buf *
 
 static void on_failed(void *chain, int code, const char *why)
 {
+    GL_ASSERT(code != 0);
     finish(chain, code, why, NULL);
 }
 
@@ -100,6 +101,8 @@ static void compare(struct earlier *e)
     struct gl_buf body = {0};
     struct gl_jw w;
 
+    GL_ASSERT(e->job.n == GL_ULID_BYTES);
+    GL_ASSERT(!e->is_retry);
     if (!is_the_same(e)) {
         refuse_other(e);
         return;
@@ -133,6 +136,7 @@ static void submit_again(struct earlier *e)
     struct gl_request *rq = e->rq;
     struct gl_why why;
 
+    GL_ASSERT(e->is_retry);
     if (!gl_job_status_is_terminal(e->status)) {
         (void)gl_why(&why, GL_R_JOB_NOT_ENDED, "job %.*s has not ended: it is %s",
                      GL_STR_ARG(e->job), gl_job_status_words[e->status]);
@@ -290,6 +294,7 @@ void gl_earlier_refuse(struct gl_node *n, struct gl_request *rq, int code, const
 {
     struct earlier *e;
 
+    GL_ASSERT(code != 0);
     if (rq->submission.request_key.n + rq->submission.run_id.n == 0 ||
         gl_err_code(code) == GL_E_UNAVAILABLE || n->stopping) {
         gl_requests_answer(n, rq, code, why, NULL);
@@ -304,6 +309,7 @@ void gl_earlier_retry(struct gl_node *n, struct gl_request *rq, gl_str job)
 {
     struct earlier *e = earlier_new(n, rq);
 
+    GL_ASSERT(job.n == GL_ULID_BYTES);
     e->is_retry = true;
     e->job = gl_str_dup(&e->chain.arena, job);
     memcpy(rq->job_id, job.p, GL_ULID_BYTES);

@@ -73,6 +73,7 @@ void gl_node_execute(struct gl_node *n, struct gl_batch *b, size_t number)
 {
     const struct gl_effect *e = &b->effects.items[number];
 
+    GL_ASSERT(number < b->effects.n);
     switch (e->type) {
     case GL_FX_COMMIT:
         gl_commits_begin(n, b, number);
@@ -156,6 +157,7 @@ static void queue_event(struct gl_node *n, const struct gl_event *ev)
 {
     struct queued_event *q = gl_mem_alloc(sizeof(*q));
 
+    GL_ASSERT(own(n)->is_on);
     q->ev = *ev;
     round_trip(&q->ev, &q->arena); /* the caller's strings do not outlive the call */
     gl_list_push(&own(n)->queued, &q->link);
@@ -173,6 +175,7 @@ static void feed_one(struct gl_node *n, struct gl_event *ev)
     struct gl_batch *b = batch_new(n);
     uint64_t committing = 0;
 
+    GL_ASSERT(!own(n)->is_on);
     own(n)->is_on = true;
     n->now = n->ports.clock->now(n->ports.clock);
     ev->now = n->now;

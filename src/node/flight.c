@@ -41,6 +41,7 @@ static void write_decided(struct gl_flight *f)
     static const char digits[] = "0123456789abcdef";
     char *p;
 
+    GL_ASSERT(f->to != NULL);
     if (!f->owes) {
         return;
     }
@@ -176,6 +177,7 @@ void gl_flight_event(struct gl_flight *f, const struct gl_core *c, const struct 
 
 void gl_flight_decided(struct gl_flight *f, const struct gl_effects *effects)
 {
+    GL_ASSERT(!f->owes || f->recording);
     f->decided = gl_digest_end(&f->digest, effects);
     f->owes = f->recording;
 }

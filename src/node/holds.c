@@ -41,6 +41,7 @@ static void on_kept(void *owner, int code, const char *why)
     struct hold *h = owner;
     struct gl_node *n = h->chain.node;
 
+    GL_ASSERT(!h->is_due);
     if (code == 0 && n->stopping) {
         code = GL_E_UNAVAILABLE;
         why = "this node is stopping";
@@ -110,6 +111,7 @@ static void try_again(struct hold *h)
     struct gl_node *n = h->chain.node;
     struct gl_request *rq = h->rq;
 
+    GL_ASSERT(n->outstanding > 0);
     n->outstanding--;
     if (n->stopping) {
         gl_requests_answer(n, rq, GL_E_UNAVAILABLE, "this node is stopping", NULL);

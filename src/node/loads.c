@@ -137,6 +137,7 @@ static void list_steps(struct load *l)
         .live_only = l->kind == 0,
     };
 
+    GL_ASSERT(l->kind < l->kinds_n);
     gl_chain_list(&l->chain, what, on_steps);
 }
 
@@ -144,6 +145,7 @@ static void on_flow(struct gl_store_req *req)
 {
     struct load *l = req->owner;
 
+    GL_ASSERT(l->flow.n == 0);
     if (req->records[0].rev == 0 || req->records[0].damaged) {
         finish(l, GL_E_DAMAGED);
         return;
@@ -154,6 +156,7 @@ static void on_flow(struct gl_store_req *req)
 
 static void get_flow(struct load *l)
 {
+    GL_ASSERT(l->flow_hash.n > 0);
     if (gl_core_knows_flow(l->chain.node->core, l->flow_hash)) {
         list_steps(l);
     } else {
@@ -239,6 +242,8 @@ void gl_loads_begin(struct gl_node *n, const struct gl_effect *e)
 {
     struct load *l = gl_chain_new(n, &loads, e->context);
 
+    GL_ASSERT(e->type == GL_FX_LOAD);
+    GL_ASSERT(e->job.n > 0);
     l->job = gl_str_dup(&l->chain.arena, e->job);
     begin(l);
 }
@@ -317,6 +322,7 @@ static void ask_for_owners(struct find *f)
     struct gl_node *n = f->chain.node;
     size_t keys_n = 0;
 
+    GL_ASSERT(f->keys == NULL);
     f->keys = GL_NEW_ARRAY(&f->chain.arena, struct gl_key, f->entries_n + 1);
     for (size_t i = 0; i < f->entries_n; i++) {
         if (!gl_core_owns(n->core, f->entries[i].id)) {
@@ -353,6 +359,7 @@ void gl_loads_find(struct gl_node *n, const struct gl_effect *e)
     struct find *f = gl_chain_new(n, &finds, e->context);
     struct gl_range range = e->range;
 
+    GL_ASSERT(e->type == GL_FX_FIND);
     f->limit = range.limit;
     range.index = gl_str_dup(&f->chain.arena, range.index);
     range.after_id = gl_str_dup(&f->chain.arena, range.after_id);

@@ -173,6 +173,7 @@ static gl_str compose(struct gl_lookup *f, gl_str item)
 /* The item of an instance: an element of the list that its step goes through. */
 static int find_item(struct gl_lookup *f, gl_str facts, gl_str *ret, struct gl_why *why)
 {
+    GL_ASSERT(f->wish.item >= 0);
     gl_str list = gl_flow_step(f->wish.spec->flow, f->wish.of)->foreach;
     struct gl_json j;
     gl_jnode e;
@@ -205,6 +206,7 @@ static int find_item(struct gl_lookup *f, gl_str facts, gl_str *ret, struct gl_w
 
 static void conclude(struct gl_lookup *f)
 {
+    GL_ASSERT(f->read_n == f->known_n);
     gl_str facts = compose(f, (gl_str){0}), item;
     struct gl_why why = {0};
     int rc = 0;
@@ -256,6 +258,7 @@ static bool parse_record(struct gl_lookup *f, const struct gl_record *r, struct 
 
 static void add_item(struct gl_lookup *f, struct known *k, const struct gl_record *r)
 {
+    GL_ASSERT(k->source.n > 0);
     gl_str id, name;
     struct gl_json j;
     int64_t item;
@@ -313,6 +316,8 @@ static void read_groups(struct gl_lookup *f)
 {
     struct gl_listing what;
 
+    GL_ASSERT(f->read_n == f->known_n);
+    GL_ASSERT(f->group_after.n == 0 || f->group <= f->known_n);
     while (f->group <= f->known_n && f->known[f->group].source.n == 0) {
         f->group++;
     }
@@ -347,6 +352,7 @@ static bool has_run(const struct known *k, const struct gl_json *record, gl_str 
 
 static void take_step(struct gl_lookup *f, struct known *k, const struct gl_record *r, gl_str job)
 {
+    GL_ASSERT(!k->is_there);
     struct gl_json j;
     gl_str from;
     uint64_t items_n = 0;
@@ -395,6 +401,7 @@ static void read_steps(struct gl_lookup *f)
 {
     size_t n = 0;
 
+    GL_ASSERT(f->read_n <= f->known_n);
     if (f->has_common && f->read_n == f->known_n) {
         read_groups(f);
         return;
@@ -436,6 +443,7 @@ void gl_lookup_gather(struct gl_node *n, const struct gl_lookup_wish *wish, gl_l
     const struct gl_step_spec *spec = gl_flow_step(wish->spec->flow, wish->of);
     uint8_t *seen;
 
+    GL_ASSERT(wish->of < wish->spec->flow->steps.n);
     f->wish = *wish;
     gl_spec_ref(wish->spec);
     f->wish.context = f->chain.context;
@@ -486,6 +494,8 @@ void gl_lookup_resolve(struct gl_node *n, const struct gl_effect *e)
                                   .submitted_at = e->submitted_at,
                                   .retry_of = e->retry_of};
 
+    GL_ASSERT(e->type == GL_FX_RESOLVE);
+    GL_ASSERT(e->wants == 0);
     gl_lookup_gather(n, &wish, on_resolved, n);
     gl_spec_unref(e->spec); /* the effect's own */
 }

@@ -101,6 +101,7 @@ static gl_ms earliest(const struct gl_node *n)
  */
 static void check_stopped(struct gl_node *n)
 {
+    GL_ASSERT(n->stopping);
     void (*stopped)(void *) = n->stopped;
 
     if (stopped == NULL || is_busy(n)) {
@@ -219,6 +220,7 @@ static struct gl_core *make_core(struct gl_node *n)
                                     .quarantined_n = n->config.quarantined_n,
                                     .trace = gl_feed_trace(n)};
 
+    GL_ASSERT(n->core == NULL);
     GL_ASSERT(n->config.pools_n <= GL_POOLS_MAX);
     for (size_t i = 0; i < n->config.pools_n; i++) {
         pools[i] = (struct gl_core_pool){.name = n->config.pools[i].name,

@@ -46,6 +46,7 @@ static void finish(struct gl_body_move *m, int code, const char *why)
 {
     struct gl_body_move *next;
 
+    GL_ASSERT(!m->is_over);
     m->waits = false;
     next = m->to_blob ? find_same(m->chain.node, m->ref, true) : NULL;
     m->is_over = true; /* `ref` may go with whoever is told */
@@ -87,6 +88,7 @@ static void on_written(struct gl_blob_req *req)
 {
     struct gl_body_move *m = req->owner;
 
+    GL_ASSERT(m->to_blob);
     if (req->status != 0 && req->status != GL_E_DAMAGED) { /* which is found when it is sealed */
         finish(m, GL_E_UNAVAILABLE, req->why.text);
     } else {
@@ -124,6 +126,7 @@ static void end(struct gl_body_move *m)
 {
     char hex[GL_SHA256_HEX];
 
+    GL_ASSERT(m->piece == gl_message_pieces(m->ref->bytes));
     if (m->to_blob) {
         gl_chain_seal(&m->chain, m->ref->sha256, on_sealed);
     } else if (gl_str_eq(gl_sha256_hex(gl_buf_view(&m->text), hex), m->ref->sha256)) {
@@ -135,6 +138,7 @@ static void end(struct gl_body_move *m)
 
 static void next_piece(struct gl_body_move *m)
 {
+    GL_ASSERT(m->piece <= gl_message_pieces(m->ref->bytes));
     if (m->piece == gl_message_pieces(m->ref->bytes)) {
         end(m);
         return;
@@ -158,6 +162,8 @@ static void on_looked(struct gl_blob_req *req)
 
 static void begin(struct gl_body_move *m)
 {
+    GL_ASSERT(!m->waits);
+    GL_ASSERT(!m->is_over);
     if (m->to_blob) {
         gl_chain_look(&m->chain, m->ref->sha256, true, on_looked);
     } else {

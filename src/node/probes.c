@@ -74,6 +74,7 @@ void gl_probes_attach(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = probe_new(n, e);
 
+    GL_ASSERT(e->type == GL_FX_ATTACH);
     gl_starts_give_up(n, e);
     n->ports.exec->ops->attach(n->ports.exec, gl_chain_exec(&p->chain, on_attached), &p->key,
                                p->token, p->epoch);
@@ -83,6 +84,7 @@ void gl_probes_stop(struct gl_node *n, const struct gl_effect *e)
 {
     struct probe *p = probe_new(n, e);
 
+    GL_ASSERT(e->type == GL_FX_STOP);
     gl_starts_give_up(n, e);
     n->ports.exec->ops->stop(n->ports.exec, gl_chain_exec(&p->chain, on_stopped), &p->key, p->token,
                              e->grace_ms);
@@ -92,6 +94,7 @@ void gl_probes_ack(struct gl_node *n, const struct gl_effect *e)
 {
     struct gl_attempt_key key = {.context = e->context, .job = e->job, .attempt = e->attempt};
 
+    GL_ASSERT(e->type == GL_FX_ACK);
     gl_starts_give_up(n, e);
     n->ports.exec->ops->ack(n->ports.exec, &key, e->token);
 }

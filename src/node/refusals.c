@@ -62,6 +62,8 @@ void gl_refusals_note(struct gl_node *n, gl_str job, gl_str step, gl_str why)
     struct refusal *x = find(n, job, step);
     bool is_new = x == NULL;
 
+    GL_ASSERT(job.n > 0);
+    GL_ASSERT(step.n > 0);
     if (why.n == 0) {
         if (x != NULL) {
             x->text[0] = '\0';

@@ -88,6 +88,7 @@ static struct command *command_new(struct gl_node *n, struct gl_request *rq)
 
 static struct gl_request *command_end(struct gl_node *n, uint64_t number)
 {
+    GL_ASSERT(number <= own(n)->last);
     gl_str key = {.p = (const char *)&number, .n = sizeof(number)};
     struct command *c = gl_map_remove(&own(n)->commands, key);
     struct gl_request *rq = c != NULL ? c->rq : NULL;
@@ -138,6 +139,7 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
     struct gl_buf body = {0};
     struct gl_jw w;
 
+    GL_ASSERT(e->type == GL_FX_REPLY);
     if (entry != NULL) {
         gl_inbox_replied(n, entry, false, gl_err_join(e->code, e->reason), e->why);
         return;
@@ -194,6 +196,7 @@ static bool may_ask_again(struct gl_node *n, struct gl_request *rq)
 void gl_requests_fail(struct gl_node *n, const struct gl_effect *e, const struct gl_tx *tx,
                       int code, size_t refused, const char *why)
 {
+    GL_ASSERT(code != 0);
     struct gl_inbox_entry *entry = entry_end(n, e->request);
     struct gl_request *rq = entry == NULL ? command_end(n, e->request) : NULL;
     struct gl_why text;
@@ -404,6 +407,7 @@ static void watcher_file(struct gl_node *n, struct watcher *w)
 {
     struct watched *f = gl_map_find(&own(n)->watched, gl_str_of(w->rq->job_id));
 
+    GL_ASSERT(w->rq->job_id[0] != '\0');
     if (w->file != NULL) {
         return;
     }
@@ -461,6 +465,7 @@ static void on_watched(void *owner, struct gl_request *rq)
 
 static void watch_again(struct gl_node *n, struct watcher *w)
 {
+    GL_ASSERT(!w->asking);
     w->asking = true;
     w->told = false;
     gl_query_run(&n->queries, w->rq, on_watched, n);
@@ -470,6 +475,7 @@ static void watch(struct gl_node *n, struct gl_request *rq)
 {
     struct watcher *w = gl_mem_alloc(sizeof(*w));
 
+    GL_ASSERT(rq->events.wait_ms > 0);
     w->rq = rq;
     rq->node.watcher = w;
     w->until = n->now + rq->events.wait_ms;
@@ -602,6 +608,7 @@ static void route(struct gl_node *n, struct gl_request *rq)
 
 void gl_node_request(struct gl_node *n, struct gl_request *rq)
 {
+    GL_ASSERT(!own(n)->is_inside);
     GL_ASSERT(rq->done != NULL);
     own(n)->is_inside = true;
     n->now = n->ports.clock->now(n->ports.clock);
@@ -636,6 +643,7 @@ static void stop(struct gl_node *n)
 {
     struct gl_link *next;
 
+    GL_ASSERT(n->stopping);
     for (struct gl_link *l = own(n)->watchers.next; l != &own(n)->watchers; l = next) {
         struct watcher *w = GL_CONTAINER(l, struct watcher, link);
 
@@ -651,6 +659,7 @@ void gl_requests_refuse_commands(struct gl_node *n)
 {
     struct command *c;
 
+    GL_ASSERT(n->stopping);
     for (size_t i = 0; (c = gl_map_next(&own(n)->commands, &i)) != NULL;) {
         struct gl_inbox_entry *entry = entry_end(n, c->number);
         struct gl_request *rq = entry == NULL ? command_end(n, c->number) : NULL;

@@ -107,6 +107,7 @@ static void read_rates(struct gl_node *n)
     struct gl_store *s = n->ports.store;
     struct sessions *m = own(n);
 
+    GL_ASSERT(m->opened.id.n > 0);
     m->due = INT64_MAX;
     m->rates =
         (struct gl_listing){.kind = GL_S("rate"), .after = m->rates_after, .limit = RATES_PAGE};
@@ -130,6 +131,7 @@ void gl_sessions_read_rate(struct gl_node *n, gl_str key)
     static const struct gl_chain_kind rates = {.bytes = sizeof(struct gl_chain)};
     struct gl_chain *c = gl_chain_new(n, &rates, n->config.context);
 
+    GL_ASSERT(key.n > 0);
     gl_chain_get(c, GL_S("rate"), gl_str_dup(&c->arena, key), on_rate);
 }
 
@@ -214,6 +216,7 @@ void gl_sessions_tell_exec(const struct gl_node *n)
 
 void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e)
 {
+    GL_ASSERT(e->type == GL_FX_VALID);
     own(n)->valid_until = e->deadline_at;
     if (n->exec_up) { /* else it is told when it is */
         gl_sessions_tell_exec(n);
@@ -222,6 +225,7 @@ void gl_sessions_hold(struct gl_node *n, const struct gl_effect *e)
 
 void gl_sessions_lose(struct gl_node *n, const struct gl_effect *e)
 {
+    GL_ASSERT(e->type == GL_FX_LOST);
     n->lost = true;
     own(n)->lost_why = gl_str_dup(&n->strings, e->why);
 }
@@ -257,6 +261,7 @@ enum gl_store_mood gl_sessions_mood(const struct gl_node *n)
 
 static void tell_mood(struct gl_node *n, enum gl_store_mood mood)
 {
+    GL_ASSERT(mood != own(n)->mood);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_ms since;
     gl_str why;
@@ -327,6 +332,7 @@ void gl_sessions_say_taken(struct gl_node *n)
 
 static void failed(struct gl_node *n, const struct gl_store_req *req)
 {
+    GL_ASSERT(req->status != 0);
     own(n)->due = n->now + (own(n)->ttl / 6 < RETRY_MS ? own(n)->ttl / 6 : RETRY_MS);
     if (n->config.on_trouble != NULL) {
         n->config.on_trouble(n->config.owner, gl_err_join(req->status, req->why.reason),
@@ -338,6 +344,7 @@ static void on_opened(struct gl_store_req *req)
 {
     struct gl_node *n = req->owner;
 
+    GL_ASSERT(!own(n)->call.is_under_way);
     n->config.trace->now = n->now;
     if (n->stopping) {
         own(n)->due = INT64_MAX;
@@ -355,6 +362,7 @@ void gl_sessions_renew(struct gl_node *n, struct gl_store_req *req)
 {
     struct gl_store *s = n->ports.store;
 
+    GL_ASSERT(n->session.n > 0);
     s->ops->session_renew(s, req, n->session, own(n)->ttl, describe(n));
 }
 
@@ -413,6 +421,7 @@ static void look(struct gl_node *n)
 {
     struct sessions *m = own(n);
 
+    GL_ASSERT(!own(n)->has_looked);
     m->migration = (struct gl_key){.kind = GL_S("migration"), .id = GL_S("state")};
     n->ports.store->ops->get(n->ports.store, gl_chain_call_store(&m->call, n, on_looked, n),
                              n->config.context, &m->migration, 1);
@@ -483,6 +492,8 @@ bool gl_sessions_end(struct gl_node *n)
     struct gl_store *s = n->ports.store;
     struct sessions *m = own(n);
 
+    GL_ASSERT(n->stopping);
+    GL_ASSERT(n->outstanding == 0);
     gl_core_figures(n->core, &f);
     if (!s->ops->shared || n->session.n == 0 || n->lost || m->has_left || f.attempts_running > 0) {
         return false; /* our next life asks the keeper for what runs; until then nobody takes it */
@@ -507,6 +518,7 @@ static void init(struct gl_node *n)
 
 void gl_sessions_start(struct gl_node *n)
 {
+    GL_ASSERT(own(n)->due == INT64_MAX);
     own(n)->started_at = own(n)->due = n->now;
 }
 

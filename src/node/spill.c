@@ -39,6 +39,7 @@ static void on_sealed(struct gl_blob_req *req)
     struct gl_spill *p = req->owner;
     struct gl_exec_file *f = &p->files[p->at];
 
+    GL_ASSERT(p->at < p->files_n);
     f->blob = gl_str_dup(p->arena, gl_str_of(p->hex));
     f->text = (gl_str){0};
     p->at++;
@@ -53,6 +54,7 @@ static void on_written(struct gl_blob_req *req)
 
 static void next(struct gl_spill *p)
 {
+    GL_ASSERT(p->at <= p->files_n);
     while (p->at < p->files_n && p->files[p->at].text.n <= LARGE) {
         p->at++;
     }

@@ -85,6 +85,7 @@ static void feed_started(struct start *s, int code, const char *why)
 
 static void add_env(struct start *s, const char *name, gl_str value)
 {
+    GL_ASSERT(s->x.env != NULL);
     gl_str *env = (gl_str *)s->x.env;
 
     env[s->x.env_n++] = gl_str_fmt(&s->chain.arena, "%s=%.*s", name, GL_STR_ARG(value));
@@ -166,6 +167,7 @@ static void write_parents(struct start *s, struct gl_jw *w)
 /* For `python`: each reference by its own text. */
 static int write_refs(struct start *s, struct gl_jw *w, struct gl_why *why)
 {
+    GL_ASSERT(s->has_facts);
     struct gl_ref ref;
     gl_jnode v;
     int rc = 0;
@@ -219,12 +221,15 @@ static void on_started(struct gl_exec_req *req)
 {
     struct start *s = req->owner;
 
+    GL_ASSERT(s->key.n == 0);
     feed_started(s, req->status, req->status != 0 ? req->why.text : "");
     gl_chain_end(&s->chain);
 }
 
 static void hand_over(struct start *s)
 {
+    GL_ASSERT(s->key.n > 0);
+    GL_ASSERT(!s->is_late);
     struct gl_node *n = s->chain.node;
     gl_ms valid_until = gl_sessions_valid_until(n);
 
@@ -299,11 +304,14 @@ static void gather(struct start *s)
                                   .step_id = s->step_id,
                                   .submitted_at = s->submitted_at};
 
+    GL_ASSERT(!s->has_facts);
     gl_lookup_gather(s->chain.node, &wish, on_facts, s);
 }
 
 static gl_str key_of(struct gl_arena *a, const struct gl_effect *e)
 {
+    GL_ASSERT(e->job.n > 0);
+    GL_ASSERT(e->attempt.n > 0);
     return gl_str_fmt(a, "%.*s/%.*s/%llu", GL_STR_ARG(e->job), GL_STR_ARG(e->attempt),
                       (unsigned long long)e->token);
 }
@@ -319,6 +327,7 @@ static struct start *start_new(struct gl_node *n, const struct gl_effect *e)
 {
     struct start *s = gl_chain_new(n, &starts, e->context);
 
+    GL_ASSERT(e->of < e->spec->flow->steps.n);
     s->spec = e->spec; /* the effect's reference passes to us */
     s->step = gl_flow_step(e->spec->flow, e->of);
     s->step_id = gl_str_dup(&s->chain.arena, e->step_id);
@@ -354,6 +363,7 @@ static void take_files(struct start *s)
     const struct gl_flow_file *from = s->step->files.items;
     struct gl_exec_file *to = GL_NEW_ARRAY(&s->chain.arena, struct gl_exec_file, s->step->files.n);
 
+    GL_ASSERT(s->x.files == NULL);
     for (size_t i = 0; i < s->step->files.n; i++) {
         to[i] = (struct gl_exec_file){
             .name = from[i].name, .blob = from[i].blob, .executable = from[i].executable};
@@ -427,6 +437,7 @@ static int compose(struct start *s, struct gl_why *why)
         .queue_wait_ms = s->turn->queue_wait_ms,
     };
 
+    GL_ASSERT(s->turn != NULL);
     t.message = gl_turns_message(s->turn, s->message, &s->chain.arena, why);
     return t.message.n == 0
                ? GL_E_INVALID
@@ -439,6 +450,7 @@ static void fetch_files(struct start *s)
     struct gl_flow_file *files = GL_NEW_ARRAY(&s->chain.arena, struct gl_flow_file, s->x.files_n);
     size_t n = 0;
 
+    GL_ASSERT(s->payloads_n <= s->x.files_n);
     for (size_t i = 0; i < s->payloads_n; i++) {
         files[n++] = (struct gl_flow_file){.name = s->x.files[i].name, .blob = s->x.files[i].blob};
     }
@@ -464,6 +476,7 @@ static void unit_goes(struct start *s)
     struct gl_why why;
     int rc = compose(s, &why);
 
+    GL_ASSERT(s->message.n > 0);
     if (rc != 0) {
         feed_started(s, GL_E_INVALID, why.text);
         gl_chain_drop(&s->chain);
@@ -496,6 +509,7 @@ static void on_message(void *owner, int code, const char *why, gl_str message, g
 
 static void begin_unit(struct start *s)
 {
+    GL_ASSERT(s->turn != NULL);
     s->message = s->turn->message;
     if (s->message.n > 0) {
         unit_goes(s);
@@ -507,6 +521,7 @@ static void begin_unit(struct start *s)
 
 void gl_starts_begin(struct gl_node *n, const struct gl_effect *e)
 {
+    GL_ASSERT(e->type == GL_FX_START);
     struct start *s = start_new(n, e);
     gl_str key = key_of(&s->chain.arena, e);
     struct start *same = gl_map_find(&own(n)->by_key, key);

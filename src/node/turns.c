@@ -114,6 +114,7 @@ static gl_str join(struct reading *r, gl_str message, gl_str body)
 {
     struct gl_message m;
 
+    GL_ASSERT(r->joined.n == 0);
     if (gl_message_read(message, &r->chain.arena, &m, NULL) != 0) {
         return message;
     }
@@ -312,6 +313,7 @@ static void list_counted(struct reading *r)
 {
     struct gl_listing what;
 
+    GL_ASSERT((r->wants & GL_WANT_COUNTED) != 0);
     if (r->counted.n > GL_MESSAGE_BYTES_MAX) {
         finish(r, GL_E_LIMIT, TOO_LARGE);
         return;
@@ -376,6 +378,7 @@ static void read_body(struct reading *r, bool is_plain)
 {
     const struct gl_blob *b = r->chain.node->ports.blob;
 
+    GL_ASSERT(r->message.n > 0);
     if (r->to_blob && is_plain && b != NULL && b->write != NULL) {
         gl_pieces_to_blob(r->chain.node, r->chain.context, r->job, &r->ref, on_body, r);
     } else {
@@ -415,6 +418,7 @@ static void begin(struct reading *r)
 {
     size_t n = 1;
 
+    GL_ASSERT(!r->waits);
     if ((r->wants & GL_WANT_UNIT) != 0) {
         r->keys[0] = (struct gl_key){.kind = GL_S("step"),
                                      .id = gl_str_fmt(&r->chain.arena, "%.*s/%.*s",
@@ -439,6 +443,9 @@ void gl_turns_resolve(struct gl_node *n, const struct gl_effect *e)
 {
     struct reading *r = reading_new(n, e->context, e->job);
 
+    GL_ASSERT(e->type == GL_FX_RESOLVE);
+    GL_ASSERT(e->wants != 0);
+    GL_ASSERT(e->step_id.n > 0);
     r->unit = gl_str_dup(&r->chain.arena, e->step_id);
     r->agent = (gl_str){.p = r->unit.p + 1, .n = r->unit.n - 1};
     r->step_number = e->step_number;
@@ -458,6 +465,7 @@ void gl_turns_read(struct gl_node *n, gl_str context, gl_str job, uint64_t lette
 {
     struct reading *r = reading_new(n, context, job);
 
+    GL_ASSERT(letter > 0);
     r->wants = GL_WANT_LETTER;
     r->letter = letter;
     r->to_blob = to_blob;

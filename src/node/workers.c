@@ -202,6 +202,7 @@ static int add_uploads(const struct gl_worker_facts *f, struct files *fs, struct
     const struct gl_bundle_spec *b = f->turn->flow->bundle;
     const struct gl_upload *uploads = f->agent->uploads.items;
 
+    GL_ASSERT(fs->items == NULL);
     fs->cap = OF_THE_RUNTIME;
     for (size_t i = 0; i < f->agent->uploads.n; i++) {
         size_t n = count_upload(b, &uploads[i], fs);
@@ -387,6 +388,7 @@ static int check_words(const struct gl_message *m, struct gl_why *why)
 /* What is not said of the step is that of the message itself. */
 static void take_ledger(struct gl_worker_facts *f, struct gl_arena *a)
 {
+    GL_ASSERT(f->ledger.run_id.n == 0);
     if (f->turn->ledger != NULL) {
         f->ledger = *f->turn->ledger;
     } else {
