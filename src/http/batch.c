@@ -116,9 +116,7 @@ static void write_answers(struct gl_call *c)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    gl_buf_char(&c->out, '\n');
-    c->status = MHD_HTTP_OK;
-    c->type = "application/json";
+    gl_reply_written(c, MHD_HTTP_OK);
 }
 
 static void read_entries(struct gl_call *c, struct gl_submits *s, gl_jnode jobs)

@@ -174,6 +174,12 @@ void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq
 
 /* ---- reply.c: answers ---- */
 void gl_reply_json(struct gl_call *c, unsigned status, gl_str body); /* copied */
+void gl_reply_written(struct gl_call *c, unsigned status);           /* with the JSON in c->out */
+/* `on_room` gives it piece by piece, then `done` frees `owner`. False: there is no memory, `owner`
+ * is freed already, and the answer says so. */
+bool gl_reply_stream(struct gl_call *c, const char *type, size_t block_bytes,
+                     MHD_ContentReaderCallback on_room, void *owner,
+                     MHD_ContentReaderFreeCallback done);
 /* One shape for all errors; the status follows from the code. `hint` may be NULL. */
 void gl_reply_error(struct gl_call *c, int code, const char *message, const char *hint);
 void gl_reply_error_at(struct gl_call *c, int code, const char *message, const char *hint,

@@ -251,7 +251,5 @@ void gl_openapi_write(struct gl_buf *out)
 void gl_route_openapi(struct gl_call *c)
 {
     gl_openapi_write(&c->out);
-    gl_buf_char(&c->out, '\n');
-    c->status = MHD_HTTP_OK;
-    c->type = "application/json";
+    gl_reply_written(c, MHD_HTTP_OK);
 }

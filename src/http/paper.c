@@ -171,9 +171,7 @@ static void list_attempts(struct gl_call *c)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    gl_buf_char(&c->out, '\n');
-    c->status = MHD_HTTP_OK;
-    c->type = "application/json";
+    gl_reply_written(c, MHD_HTTP_OK);
 }
 
 /* Has this attempt left anything here? */

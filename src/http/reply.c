@@ -31,13 +31,34 @@ static unsigned status_of(int code)
     }
 }
 
-void gl_reply_json(struct gl_call *c, unsigned status, gl_str body)
+void gl_reply_written(struct gl_call *c, unsigned status)
 {
     c->status = status;
     c->type = "application/json";
+    gl_buf_char(&c->out, '\n');
+}
+
+void gl_reply_json(struct gl_call *c, unsigned status, gl_str body)
+{
     gl_buf_reset(&c->out);
     gl_buf_str(&c->out, body);
-    gl_buf_char(&c->out, '\n');
+    gl_reply_written(c, status);
+}
+
+bool gl_reply_stream(struct gl_call *c, const char *type, size_t block_bytes,
+                     MHD_ContentReaderCallback on_room, void *owner,
+                     MHD_ContentReaderFreeCallback done)
+{
+    c->stream =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block_bytes, on_room, owner, done);
+    if (c->stream == NULL) {
+        done(owner);
+        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this stream", NULL);
+        return false;
+    }
+    c->status = MHD_HTTP_OK;
+    c->type = type;
+    return true;
 }
 
 static void write_reason(struct gl_jw *w, enum gl_reason reason)

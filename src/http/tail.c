@@ -195,13 +195,6 @@ void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq
     t->next_seq = from_seq;
     t->nap_ms = NAP_MS_MIN;
     t->is_last = is_last;
-    c->stream =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_room, t, tail_free);
-    if (c->stream == NULL) {
-        tail_free(t);
-        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this stream", NULL);
-        return;
-    }
-    c->status = MHD_HTTP_OK;
-    c->type = "text/plain; charset=utf-8";
+    (void)gl_reply_stream(c, "text/plain; charset=utf-8", BLOCK_BYTES, on_room, t,
+                          tail_free); /* else that has been said */
 }

@@ -100,16 +100,9 @@ static void begin(struct gl_call *c)
     w->job = gl_str_dup(&w->arena, gl_str_of(c->rq.job_id));
     take_page(w, gl_polls_page(&c->rq, gl_buf_view(&c->out)));
     gl_buf_reset(&c->out);
-    c->stream =
-        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, on_room, w, watch_free);
-    if (c->stream == NULL) {
-        watch_free(w);
-        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this stream", NULL);
-        return;
+    if (gl_reply_stream(c, "text/event-stream", BLOCK_BYTES, on_room, w, watch_free)) {
+        (void)MHD_add_response_header(c->stream, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     }
-    (void)MHD_add_response_header(c->stream, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
-    c->status = MHD_HTTP_OK;
-    c->type = "text/event-stream";
 }
 
 void gl_watch_route(struct gl_call *c)
