@@ -39,6 +39,27 @@ static void leave(struct gl_migrate *m, int code, const char *why)
     m->to->ops->session_end(m->to, &m->req, m->session);
 }
 
+static void on_answer(struct gl_store_req *req)
+{
+    struct gl_migrate *m = req->owner;
+
+    if (req->status == 0) {
+        m->answered(req);
+    } else if (m->session.n > 0) {
+        leave(m, req->status, req->why.text);
+    } else {
+        end(m, req->status, req->why.text);
+    }
+}
+
+/* For a call: `next` goes on with the answer. If the call fails, that is the end. */
+static struct gl_store_req *ask(struct gl_migrate *m, gl_store_done *next)
+{
+    m->answered = next;
+    m->req = (struct gl_store_req){.done = on_answer, .owner = m};
+    return &m->req;
+}
+
 /* ---- sums ---- */
 
 static void add_text(struct gl_sha256 *s, gl_str text)
@@ -228,8 +249,7 @@ static void move_on(struct gl_migrate *m, struct gl_write *writes, size_t n, gl_
 static void read_page(struct gl_migrate *m, struct gl_store *store, gl_str after,
                       gl_store_done *done)
 {
-    m->req = (struct gl_store_req){.done = done, .owner = m};
-    store->ops->export(store, &m->req, m->context, after, m->page);
+    store->ops->export(store, ask(m, done), m->context, after, m->page);
 }
 
 /* What comes with the page, as it shall arrive. */
@@ -277,9 +297,7 @@ static void on_last_sessions(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (req->status != 0) {
-        leave(m, req->status, req->why.text);
-    } else if (m->from->ops->shared && refuse_living(m, req, "source")) {
+    if (m->from->ops->shared && refuse_living(m, req, "source")) {
         leave(m, gl_why_whole(&m->why), gl_str_c(&m->arena, gl_str_of(m->why.text)));
     } else {
         finish(m);
@@ -302,8 +320,7 @@ static void check_sum(struct gl_migrate *m)
         return;
     }
     if (m->reading == m->from) {
-        m->req = (struct gl_store_req){.done = on_last_sessions, .owner = m};
-        m->from->ops->session_list(m->from, &m->req);
+        m->from->ops->session_list(m->from, ask(m, on_last_sessions));
         return;
     }
     m->reading = m->from;
@@ -318,10 +335,6 @@ static void on_verified(struct gl_store_req *req)
     struct gl_migrate *m = req->owner;
     struct gl_store *was = m->reading;
 
-    if (req->status != 0) {
-        leave(m, req->status, req->why.text);
-        return;
-    }
     keep_page(m, req);
     for (size_t i = 0; i < m->writes_n; i++) {
         add_write(&m->seen, &m->writes[i]);
@@ -349,10 +362,6 @@ static void on_page(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (req->status != 0) {
-        leave(m, req->status, req->why.text);
-        return;
-    }
     keep_page(m, req);
     if (m->at > m->writes_n) {
         leave(m, GL_E_CONFLICT,
@@ -456,10 +465,6 @@ static void on_session(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (req->status != 0) {
-        end(m, req->status, req->why.text);
-        return;
-    }
     m->session = gl_str_dup(&m->arena, req->session.id);
     next_page(m);
 }
@@ -470,17 +475,14 @@ static void open_session(struct gl_migrate *m)
                                        .nonce = m->nonce,
                                        .ttl_ms = TTL_MS,
                                        .about = GL_S("{\"state\":\"migrating\"}")};
-    m->req = (struct gl_store_req){.done = on_session, .owner = m};
-    m->to->ops->session_open(m->to, &m->req, &m->wish);
+    m->to->ops->session_open(m->to, ask(m, on_session), &m->wish);
 }
 
 static void on_empty(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (req->status != 0) {
-        end(m, req->status, req->why.text);
-    } else if (req->writes_n > 0) {
+    if (req->writes_n > 0) {
         end(m, GL_E_EXISTS, "the target is not empty: it must be, or hold a try of this migration");
     } else {
         open_session(m);
@@ -492,10 +494,6 @@ static void on_state(struct gl_store_req *req)
     struct gl_migrate *m = req->owner;
     int rc;
 
-    if (req->status != 0) {
-        end(m, req->status, req->why.text);
-        return;
-    }
     m->rev = req->records[0].rev;
     if (m->rev == 0) {
         read_page(m, m->to, (gl_str){0}, on_empty);
@@ -530,14 +528,11 @@ static void on_to_sessions(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (req->status != 0) {
-        end(m, req->status, req->why.text);
-    } else if (m->to->ops->shared && refuse_living(m, req, "target")) {
+    if (m->to->ops->shared && refuse_living(m, req, "target")) {
         m->done(m);
     } else {
         m->key = (struct gl_key){.kind = KIND, .id = ID};
-        m->req = (struct gl_store_req){.done = on_state, .owner = m};
-        m->to->ops->get(m->to, &m->req, m->context, &m->key, 1);
+        m->to->ops->get(m->to, ask(m, on_state), m->context, &m->key, 1);
     }
 }
 
@@ -545,10 +540,6 @@ static void on_from_sessions(struct gl_store_req *req)
 {
     struct gl_migrate *m = req->owner;
 
-    if (req->status != 0) {
-        end(m, req->status, req->why.text);
-        return;
-    }
     for (size_t i = 0; i < req->sessions_n; i++) {
         uint64_t n = req->sessions[i].incarnation;
 
@@ -558,15 +549,13 @@ static void on_from_sessions(struct gl_store_req *req)
         m->done(m);
         return;
     }
-    m->req = (struct gl_store_req){.done = on_to_sessions, .owner = m};
-    m->to->ops->session_list(m->to, &m->req);
+    m->to->ops->session_list(m->to, ask(m, on_to_sessions));
 }
 
 void gl_migrate_run(struct gl_migrate *m)
 {
     m->page = m->page == 0 ? PAGE_WRITES : m->page;
-    m->req = (struct gl_store_req){.done = on_from_sessions, .owner = m};
-    m->from->ops->session_list(m->from, &m->req);
+    m->from->ops->session_list(m->from, ask(m, on_from_sessions));
 }
 
 void gl_migrate_done(struct gl_migrate *m)

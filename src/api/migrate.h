@@ -48,6 +48,7 @@ struct gl_migrate {
     /* Its own. */
     struct gl_arena arena, page_arena, tx_arena;
     struct gl_store_req req;
+    gl_store_done *answered; /* who goes on with the answer */
     struct gl_key key;
     struct gl_session_wish wish;
     gl_str session;
