@@ -150,11 +150,7 @@ static void write_needs(const struct gl_step_spec *spec, struct gl_jw *w)
     if (spec->needs_ids.n == 0) {
         return;
     }
-    gl_jw_put_array(w, "needs");
-    for (size_t i = 0; i < spec->needs_ids.n; i++) {
-        gl_jw_str(w, spec->needs_ids.items[i]);
-    }
-    gl_jw_end(w);
+    gl_jw_put_texts(w, "needs", spec->needs_ids.items, spec->needs_ids.n);
 }
 
 /* Are all instances of a step in this view, and is what they hand on small enough? */

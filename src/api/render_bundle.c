@@ -28,11 +28,7 @@ static void write_head(const struct gl_bundle_spec *b, struct gl_jw *w)
     gl_jw_end(w);
     put_text(w, "job_type", gl_str_of(gl_job_type_words[b->policies.job_type]));
     put_text(w, "recovery_mode", gl_str_of(gl_recovery_words[b->policies.recovery_mode]));
-    gl_jw_put_array(w, "notes");
-    for (size_t i = 0; i < b->notes.n; i++) {
-        gl_jw_str(w, b->notes.items[i]);
-    }
-    gl_jw_end(w);
+    gl_jw_put_texts(w, "notes", b->notes.items, b->notes.n);
 }
 
 static void write_policy(const struct gl_restart *r, struct gl_jw *w)
@@ -198,11 +194,7 @@ void gl_render_bundle(struct gl_arena *a, const struct gl_view *v, struct gl_jw 
 
 void gl_render_bound(const struct gl_step_spec *spec, struct gl_jw *w)
 {
-    gl_jw_put_array(w, "agent_ids");
-    for (size_t i = 0; i < spec->agent_ids.n; i++) {
-        gl_jw_str(w, spec->agent_ids.items[i]);
-    }
-    gl_jw_end(w);
+    gl_jw_put_texts(w, "agent_ids", spec->agent_ids.items, spec->agent_ids.n);
     if (spec->label.n > 0) {
         put_text(w, "label", spec->label);
     }

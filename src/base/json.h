@@ -122,5 +122,6 @@ void gl_jw_put_bool(struct gl_jw *w, const char *key, bool value);
 void gl_jw_put_raw(struct gl_jw *w, const char *key, gl_str json); /* "" : null */
 void gl_jw_put_object(struct gl_jw *w, const char *key);
 void gl_jw_put_array(struct gl_jw *w, const char *key);
+void gl_jw_put_texts(struct gl_jw *w, const char *key, const gl_str *texts, size_t n);
 
 #endif

@@ -268,3 +268,12 @@ void gl_jw_put_array(struct gl_jw *w, const char *key)
     gl_jw_key(w, key);
     gl_jw_array(w);
 }
+
+void gl_jw_put_texts(struct gl_jw *w, const char *key, const gl_str *texts, size_t n)
+{
+    gl_jw_put_array(w, key);
+    for (size_t i = 0; i < n; i++) {
+        gl_jw_str(w, texts[i]);
+    }
+    gl_jw_end(w);
+}
