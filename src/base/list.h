@@ -38,6 +38,18 @@ static inline void gl_list_remove(struct gl_link *x)
     gl_list_init(x);
 }
 
+/* All that stand in `from` into `to`, which is no list yet; `from` is empty then. For a walk during
+ * which others may come. */
+static inline void gl_list_take_all(struct gl_link *to, struct gl_link *from)
+{
+    gl_list_init(to);
+    if (!gl_list_empty(from)) {
+        *to = *from;
+        to->next->prev = to->prev->next = to;
+        gl_list_init(from);
+    }
+}
+
 static inline struct gl_link *gl_list_first(struct gl_link *head)
 {
     return gl_list_empty(head) ? NULL : head->next;

@@ -123,16 +123,6 @@ void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t)
     }
 }
 
-void gl_blobs_take_all(struct gl_link *to, struct gl_link *from)
-{
-    GL_ASSERT(to != from);
-    gl_list_init(to);
-    for (struct gl_link *l; (l = gl_list_first(from)) != NULL;) {
-        gl_list_remove(l);
-        gl_list_push(to, l);
-    }
-}
-
 /* ---- names ---- */
 
 struct gl_key gl_blobs_key(gl_str hash)

@@ -49,7 +49,7 @@ static void finish(struct fetch *f, int code, const char *text)
     } else {
         (void)gl_why(&why, code, "%s", text);
     }
-    gl_blobs_take_all(&wants, &f->wants);
+    gl_list_take_all(&wants, &f->wants);
     gl_blobs_end_turn(b, &f->turn);
     (void)gl_map_remove(&b->fetches, f->hash); /* who comes from now on begins anew */
     for (struct gl_link *l; (l = gl_list_first(&wants)) != NULL;) {

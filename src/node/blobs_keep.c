@@ -61,7 +61,7 @@ static void finish(struct keep *k, int code, const char *why)
     if (code == 0) {
         gl_blobs_learn(b, &b->stored, k->hash);
     }
-    gl_blobs_take_all(&waiters, &k->waiters);
+    gl_list_take_all(&waiters, &k->waiters);
     (void)gl_map_remove(&b->keeps, k->hash); /* who comes from now on begins anew */
     gl_blobs_end_turn(b, &k->turn);
     for (struct gl_link *l; (l = gl_list_first(&waiters)) != NULL;) {

@@ -52,8 +52,6 @@ void gl_blobs_unlearn(struct gl_blobs_known *k, gl_str hash);
 /* `begin` is called at once, or when others have ended. */
 void gl_blobs_wait(struct gl_blobs *b, struct gl_blobs_turn *t);
 void gl_blobs_end_turn(struct gl_blobs *b, struct gl_blobs_turn *t);
-/* All that stand in `from` into `to`, which is new: whoever is told may begin others. */
-void gl_blobs_take_all(struct gl_link *to, struct gl_link *from);
 /* The record of a blob, or of one of its pieces. */
 struct gl_key gl_blobs_key(gl_str hash);
 struct gl_key gl_blobs_piece(struct gl_arena *a, gl_str hash, uint32_t number);

@@ -132,11 +132,7 @@ static void settle(struct commit *c, int code)
 
     GL_ASSERT(!c->call.is_under_way);
     GL_ASSERT(!gl_list_empty(&c->link));
-    gl_list_init(&held);
-    for (struct gl_link *l; (l = gl_list_first(&c->held)) != NULL;) {
-        gl_list_remove(l);
-        gl_list_push(&held, l);
-    }
+    gl_list_take_all(&held, &c->held);
     gl_list_remove(&c->link);
     deliver(c, code);
     for (struct gl_link *l; (l = gl_list_first(&held)) != NULL;) {
