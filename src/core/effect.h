@@ -40,7 +40,7 @@ enum { GL_WANT_UNIT = 1, GL_WANT_LETTER = 2, GL_WANT_COUNTED = 4 };
     X(STOP, "stop")       /* job, attempt, token */                                            \
     X(ACK, "ack")         /* job, attempt, token */                                            \
     X(LIST, "list")                                                                            \
-    X(REPLY, "reply")     /* request, code, why, job */                                        \
+    X(REPLY, "reply")     /* request, code, why, job, body */                                  \
     X(FORWARD, "forward") /* request, job, stack, env_scope: its owner lives elsewhere */      \
     X(TELL, "tell")       /* job: its event log has grown; ended: it is terminal now */        \
     X(CALL, "call")       /* call: of a component (component.h) */                             \
@@ -106,6 +106,7 @@ struct gl_effect {
     int code;
     enum gl_reason reason; /* beside the code: see base/err.h */
     gl_str why;
+    gl_str body;             /* REPLY: the answer as JSON; "": only the job's id */
     gl_str stack, env_scope; /* FORWARD: of the job */
     /* TELL */
     bool ended;

@@ -152,6 +152,11 @@ void gl_requests_reply(struct gl_node *n, const struct gl_effect *e)
         gl_earlier_refuse(n, rq, gl_err_join(e->code, e->reason), e->why.n > 0 ? e->why.p : "");
         return;
     }
+    if (e->body.n > 0) {
+        gl_buf_str(&body, e->body);
+        gl_requests_answer(n, rq, 0, "", &body);
+        return;
+    }
     gl_jw_init(&w, &body);
     gl_jw_object(&w);
     gl_jw_put_str(&w, "job_id", e->job);
