@@ -7,11 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import ROOT, wait_for  # noqa: E402
-
-
-def text_of(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
-        return file.read()
+from pages import text_of  # noqa: E402
 
 
 def test_the_flow_of_the_readme_runs(box):

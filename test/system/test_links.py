@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import BUILD, ROOT  # noqa: E402
+from pages import text_of  # noqa: E402
 
 pytestmark = pytest.mark.sqlite_only("no store is used")
 
@@ -17,11 +18,6 @@ def pages_below(folder):
     for at, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith((".", "build"))]
         yield from (os.path.join(at, name) for name in names if name.endswith(".md"))
-
-
-def text_of(path):
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def anchors(page):

@@ -10,15 +10,14 @@ import tempfile
 import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
-from glianode import BUILD, ROOT, SECONDS_MAX, Box  # noqa: E402
+from glianode import BUILD, ROOT, Box  # noqa: E402
+from pages import text_of, type_into_shell  # noqa: E402
 from ports import give_back, take_port  # noqa: E402
 
 PORT = "7379"  # in the page
 
 # A person is slower than a script: what has happened by the time the next line is typed.
-SLOWLY = r"""set -em
-cd ~
-until_true() { for _ in {1..600}; do if "$@"; then return; fi; sleep 0.1; done; return 1; }
+SLOWLY = r"""until_true() { for _ in {1..600}; do if "$@"; then return; fi; sleep 0.1; done; return 1; }
 ready() { glia status --json "$@" | grep -q '"ready":true'; }
 asked() { glia human list | grep -q ask; }
 ended() { glia job result monday >/dev/null; }
@@ -41,11 +40,6 @@ def make_home():
             box.close()
 
 
-def page():
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
-        return file.read()
-
-
 def lines_of(text, port):
     """The commands of a part of the page, with what is waited for between them."""
     for line in re.findall(r"^    (?! )(.*)$", text.replace(PORT, str(port)), re.M):
@@ -59,22 +53,16 @@ def lines_of(text, port):
 def type_all(home, text):
     """Type the lines into a shell; gives back what they said."""
     port = take_port()
-    script = SLOWLY.replace("PORT", str(port)) + "\n".join(lines_of(text, port)) + "\n"
-    shell = subprocess.Popen(["bash", "-c", script], env=home.env, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
-        shell.wait(SECONDS_MAX)
+        return type_into_shell(home.env, SLOWLY.replace("PORT", str(port)) +
+                               "\n".join(lines_of(text, port)) + "\n")
     finally:
-        subprocess.run(["pkill", "-KILL", "-s", str(shell.pid)], check=False)
         give_back(port)
-    out, err = shell.communicate()
-    assert shell.returncode == 0, f"{out}\n{err}"
-    return out
 
 
 @pytest.mark.sqlite_only("it begins in a data folder, and moves to Redis by itself")
 def test_leaving_it_running_and_more_than_one_machine(home):
-    text = page()
+    text = text_of("README.md")
     home.write("fruit.yaml", re.search(r"```yaml\n(.*?)```", text, re.S).group(1))
     said = type_all(home, text.split("## Leave it running")[1].split("\n## ")[0])
     assert "migrated: " in said
@@ -82,7 +70,7 @@ def test_leaving_it_running_and_more_than_one_machine(home):
 
 
 def test_the_request_and_the_python_of_the_page(home):
-    part = page().split("## Leave it running")[1]
+    part = text_of("README.md").split("## Leave it running")[1]
     path, body = re.search(r"curl .* http://glia(/\S+) \\\n +-d '(.*)'\n", part).groups()
     home.start("serve")
     subprocess.run(["bash", "-c", SLOWLY + "until_true ready"], env=home.env, check=True)
