@@ -106,3 +106,14 @@ def test_the_examples_are_good(box):
     assert len(flows) >= 2
     for name in flows:
         assert json.loads(box.glia("validate", f"{folder}/{name}", "--json").stdout)["valid"]
+
+
+def test_the_translations_for_newcomers_are_good(box):
+    flows = [flow for flow in re.findall(r"^```yaml\n(.*?)^```$", text_of("docs/coming-from.md"),
+                                         re.M | re.S) if not flow.startswith("# Dagu")]
+    assert len(flows) >= 4
+    for script in ("fetch.sh", "clean.sh"):
+        box.write(script, "#!/bin/sh\n", 0o755)
+    for number, flow in enumerate(flows):
+        path = box.write(f"{number}.yaml", flow)
+        assert box.json("validate", path)["valid"]
