@@ -11,7 +11,7 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 from glianode import BUILD, ROOT, Box  # noqa: E402
-from pages import text_of, type_into_shell  # noqa: E402
+from pages import sections, text_of, type_into_shell  # noqa: E402
 from ports import give_back, take_port  # noqa: E402
 
 PORT = "7379"  # in the page
@@ -19,13 +19,15 @@ PORT = "7379"  # in the page
 # A person is slower than a script: what has happened by the time the next line is typed.
 SLOWLY = r"""until_true() { for _ in {1..600}; do if "$@"; then return; fi; sleep 0.1; done; return 1; }
 ready() { glia status --json "$@" | grep -q '"ready":true'; }
+fetches() { glia job status monday | grep -q "fetch.*running"; }
 asked() { glia human list | grep -q ask; }
 ended() { glia job result monday >/dev/null; }
 answers() { redis-cli -p PORT ping >/dev/null 2>&1; }
 """
-BEFORE = {"glia human respond": "until_true asked", "glia job result": "until_true ended"}
+BEFORE = {"kill -9": "until_true fetches", "glia human list": "until_true asked",
+          "glia job status": "until_true ended"}
 AFTER = {"redis-server": "until_true answers", "glia serve &": "until_true ready",
-         "glia serve --data-dir": "until_true ready --data-dir ~/glia-two"}
+         "glia serve --data-dir": "until_true ready --data-dir ~/glia-tour/two"}
 
 
 @pytest.fixture(name="home")
@@ -34,7 +36,7 @@ def make_home():
     with tempfile.TemporaryDirectory(prefix="glia-readme-") as folder:
         boxes = [Box(folder, data=f"{folder}/{name}", HOME=folder, GLIA_STORE="",
                      PATH=f"{BUILD}:{os.environ['PATH']}")
-                 for name in (".local/share/glia", "glia-two")]
+                 for name in ("glia-tour/data", "glia-tour/two")]
         yield boxes[0]
         for box in boxes:
             box.close()
@@ -61,10 +63,13 @@ def type_all(home, text):
 
 
 @pytest.mark.sqlite_only("it begins in a data folder, and moves to Redis by itself")
-def test_leaving_it_running_and_more_than_one_machine(home):
-    text = text_of("README.md")
-    home.write("fruit.yaml", re.search(r"```yaml\n(.*?)```", text, re.S).group(1))
-    said = type_all(home, text.split("## Leave it running")[1].split("\n## ")[0])
+def test_the_tutorial_leaving_it_running_and_more_than_one_machine(home):
+    parts = sections(text_of("README.md"))
+    tutorial, leave = parts["Tutorial"], parts["Leave it running"]
+    home.write("glia-tour/fruit.yaml", re.search(r"```yaml\n(.*?)```", tutorial, re.S).group(1))
+    said = type_all(home, re.sub(r"```.*?```", "", tutorial + leave, flags=re.S))
+    assert re.search(r"```text\n(.*?)```", tutorial, re.S).group(1) in said
+    assert "bought in the north, approved by tester\n" in said
     assert "migrated: " in said
     assert re.search(r"^two\.\w+\talive", said, re.M), said
 
