@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "http/call.h"
+#include "http/http_call.h"
 #include "http/routes.h"
 #include "os/runclaim.h"
 #include "os/runfs.h"
@@ -14,7 +14,7 @@ enum { STATE_BYTES_MAX = 1 << 30, PIECE_BYTES = 64 << 10 };
 #define HASHED_BYTES_MAX ((uint64_t)4 << 30)
 
 /* The run id from the answer to STATUS, which is taken out of c->out. */
-static bool read_run(struct gl_call *c, gl_str *ret)
+static bool read_run(struct gl_http_call *c, gl_str *ret)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
     struct gl_json j;
@@ -30,7 +30,7 @@ static bool read_run(struct gl_call *c, gl_str *ret)
 
 /* ---- the list ---- */
 
-static void list_files(struct gl_call *c)
+static void list_files(struct gl_http_call *c)
 {
     struct gl_runfs_list files = {0};
 
@@ -46,7 +46,7 @@ static void list_files(struct gl_call *c)
     gl_buf_char(&c->out, '\n');
 }
 
-static void tell_list(struct gl_call *c)
+static void reply_list(struct gl_http_call *c)
 {
     c->status = MHD_HTTP_OK;
     c->type = "application/json";
@@ -66,7 +66,7 @@ static const char *safe_type(gl_str path)
 }
 
 /* Takes the descriptor. */
-static void send_file(struct gl_call *c, int fd, uint64_t bytes, const char *type)
+static void send_file(struct gl_http_call *c, int fd, uint64_t bytes, const char *type)
 {
     c->stream = MHD_create_response_from_fd64(bytes, fd);
     if (c->stream == NULL) {
@@ -78,7 +78,7 @@ static void send_file(struct gl_call *c, int fd, uint64_t bytes, const char *typ
     c->type = type;
 }
 
-static void tell_file(struct gl_call *c, gl_str run)
+static void reply_file(struct gl_http_call *c, gl_str run)
 {
     gl_str path = c->path;
     struct gl_why why = {0};
@@ -94,7 +94,7 @@ static void tell_file(struct gl_call *c, gl_str run)
     }
 }
 
-static void on_state(struct gl_call *c)
+static void on_status(struct gl_http_call *c)
 {
     gl_str run;
 
@@ -102,14 +102,14 @@ static void on_state(struct gl_call *c)
         return;
     }
     if (c->path.n > 0) {
-        tell_file(c, run);
+        reply_file(c, run);
     } else {
         c->run = run;
-        gl_http_work(c, list_files, tell_list);
+        gl_http_run_worker(c, list_files, reply_list);
     }
 }
 
-void gl_route_artifacts(struct gl_call *c)
+void gl_route_artifacts(struct gl_http_call *c)
 {
     if (c->config->runs_root == NULL) {
         gl_reply_error(c, GL_R_NO_RUNS_FOLDER, "this node has no folder for runs", NULL);
@@ -118,13 +118,13 @@ void gl_route_artifacts(struct gl_call *c)
     c->path = c->rq.artifacts.path;
     c->rq.verb = GL_VERB_STATUS;
     c->rq.status = (struct gl_status_request){0};
-    c->then = on_state;
-    gl_call_ask(c);
+    c->then = on_status;
+    gl_http_call_ask_node(c);
 }
 
 /* ---- blobs ---- */
 
-void gl_route_get_blob(struct gl_call *c)
+void gl_route_get_blob(struct gl_http_call *c)
 {
     struct gl_why why = {0};
     uint64_t bytes;

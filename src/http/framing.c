@@ -23,7 +23,7 @@ static bool is_control(char c)
     return ((unsigned char)c < 0x20 && c != '\t') || c == 0x7f;
 }
 
-static void keep(char *text, size_t max, size_t *n, char c)
+static void append(char *text, size_t max, size_t *n, char c)
 {
     if (*n < max) {
         text[*n] = c;
@@ -31,7 +31,7 @@ static void keep(char *text, size_t max, size_t *n, char c)
     (*n)++; /* longer than it can be: it equals nothing */
 }
 
-static bool is_text(const char *text, size_t n, const char *word)
+static bool equals(const char *text, size_t n, const char *word)
 {
     return n == strlen(word) && strncasecmp(text, word, n) == 0;
 }
@@ -74,7 +74,7 @@ static bool take_line(struct gl_framing *f, char c)
         f->spaces_n++;
         f->value_n = 0;
     } else {
-        keep(f->value, sizeof(f->value), &f->value_n, c);
+        append(f->value, sizeof(f->value), &f->value_n, c);
     }
     return true;
 }
@@ -92,7 +92,7 @@ static bool take_name(struct gl_framing *f, char c)
         return refuse(f, c == '\n' ? "a line ends with LF alone"
                                    : "a header's name is not followed by a colon");
     }
-    keep(f->name, sizeof(f->name), &f->name_n, c);
+    append(f->name, sizeof(f->name), &f->name_n, c);
     return true;
 }
 
@@ -121,7 +121,7 @@ static bool take_coding(struct gl_framing *f)
     if (f->has_coding) {
         return refuse(f, "Transfer-Encoding is given more than once");
     }
-    if (!is_text(f->value, f->value_n, "chunked")) {
+    if (!equals(f->value, f->value_n, "chunked")) {
         return refuse(f, "a Transfer-Encoding other than chunked");
     }
     f->has_coding = true;
@@ -130,8 +130,8 @@ static bool take_coding(struct gl_framing *f)
 
 static bool end_field(struct gl_framing *f)
 {
-    bool is_length = is_text(f->name, f->name_n, "Content-Length");
-    bool is_coding = is_text(f->name, f->name_n, "Transfer-Encoding");
+    bool is_length = equals(f->name, f->name_n, "Content-Length");
+    bool is_coding = equals(f->name, f->name_n, "Transfer-Encoding");
 
     while (f->value_n > 0 && f->value_n <= sizeof(f->value) &&
            (f->value[f->value_n - 1] == ' ' || f->value[f->value_n - 1] == '\t')) {
@@ -156,7 +156,7 @@ static bool take_value(struct gl_framing *f, char c)
                       c == '\n' ? "a line ends with LF alone" : "a control character in a header");
     }
     if (!is_space || f->value_n > 0) {
-        keep(f->value, sizeof(f->value), &f->value_n, c);
+        append(f->value, sizeof(f->value), &f->value_n, c);
     }
     return true;
 }

@@ -2,9 +2,9 @@
  *
  * Behind a proxy that reads a request differently than we do, a client can hide a second request in
  * the first: request smuggling. libmicrohttpd is lenient, so every byte passes here before it reads
- * it (intake.h). What two readers could understand differently is refused: two lengths, a length
- * and a transfer coding, a coding other than chunked, lines that end with CR or LF alone, folded
- * lines, control characters, spaces before a colon.
+ * it (recv_filter.h). What two readers could understand differently is refused: two lengths, a
+ * length and a transfer coding, a coding other than chunked, lines that end with CR or LF alone,
+ * folded lines, control characters, spaces before a colon.
  *
  * Pure: it sees bytes and says how many of them are good. */
 #ifndef GL_HTTP_FRAMING_H

@@ -6,8 +6,8 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "http/call.h"
-#include "http/text.h"
+#include "http/http_call.h"
+#include "http/http_text.h"
 #include "os/fs.h"
 
 enum {
@@ -22,7 +22,7 @@ enum {
 
 static void on_answered(struct gl_request *rq)
 {
-    struct gl_call *c = rq->owner;
+    struct gl_http_call *c = rq->owner;
     struct gl_http *h = c->http;
     struct MHD_Connection *connection = c->connection;
 
@@ -31,17 +31,18 @@ static void on_answered(struct gl_request *rq)
     }
     c->is_complete = true;
     MHD_resume_connection(connection); /* from here on the call belongs to the HTTP thread again */
-    gl_http_finished(h);
+    gl_http_task_done(h);
 }
 
-static void on_loop(struct gl_loop_task *t)
+static void submit_request(struct gl_loop_task *t)
 {
-    struct gl_call *c = t->owner;
+    struct gl_http_call *c = t->owner;
 
     c->config->ask(c->config->owner, &c->rq);
 }
 
-bool gl_http_hand(struct gl_http *h, struct MHD_Connection *connection, struct gl_loop_task *task)
+bool gl_http_post_task(struct gl_http *h, struct MHD_Connection *connection,
+                       struct gl_loop_task *task)
 {
     bool is_refusing;
 
@@ -57,17 +58,17 @@ bool gl_http_hand(struct gl_http *h, struct MHD_Connection *connection, struct g
     return !is_refusing;
 }
 
-void gl_http_finished(struct gl_http *h)
+void gl_http_task_done(struct gl_http *h)
 {
     pthread_mutex_lock(&h->lock);
     h->asked_n--;
     if (h->asked_n == 0 && h->is_refusing) {
-        pthread_cond_broadcast(&h->news);
+        pthread_cond_broadcast(&h->wakeup);
     }
     pthread_mutex_unlock(&h->lock);
 }
 
-bool gl_http_refuses(struct gl_http *h)
+bool gl_http_is_refusing(struct gl_http *h)
 {
     bool is_refusing;
 
@@ -77,22 +78,22 @@ bool gl_http_refuses(struct gl_http *h)
     return is_refusing;
 }
 
-void gl_call_ask(struct gl_call *c)
+void gl_http_call_ask_node(struct gl_http_call *c)
 {
     c->rq.done = on_answered;
     c->rq.owner = c;
     c->task = (struct gl_loop_task){
-        .run = on_loop, .owner = c, .is_urgent = gl_verb_is_urgent(c->rq.verb)};
-    if (!gl_http_hand(c->http, c->connection, &c->task)) {
+        .run = submit_request, .owner = c, .is_urgent = gl_verb_is_urgent(c->rq.verb)};
+    if (!gl_http_post_task(c->http, c->connection, &c->task)) {
         gl_reply_error(c, GL_R_NODE_STOPPING, "this node is stopping", NULL);
     }
 }
 
 /* ---- what takes long ---- */
 
-static void *on_worker(void *owner)
+static void *run_worker(void *owner)
 {
-    struct gl_call *c = owner;
+    struct gl_http_call *c = owner;
     struct gl_http *h = c->http;
     struct MHD_Connection *connection = c->connection;
 
@@ -102,12 +103,12 @@ static void *on_worker(void *owner)
     pthread_mutex_unlock(&h->lock);
     c->is_complete = true;
     MHD_resume_connection(connection); /* from here on the call belongs to the HTTP thread again */
-    gl_http_finished(h);
+    gl_http_task_done(h);
     return NULL;
 }
 
-void gl_http_work(struct gl_call *c, void (*work)(struct gl_call *c),
-                  void (*then)(struct gl_call *c))
+void gl_http_run_worker(struct gl_http_call *c, void (*work)(struct gl_http_call *c),
+                        void (*then)(struct gl_http_call *c))
 {
     struct gl_http *h = c->http;
     pthread_attr_t detached;
@@ -128,16 +129,16 @@ void gl_http_work(struct gl_call *c, void (*work)(struct gl_call *c),
     MHD_suspend_connection(c->connection);
     (void)pthread_attr_init(&detached); /* it only fails for want of memory, and so does the next */
     (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    if (pthread_create(&thread, &detached, on_worker, c) != 0) {
-        (void)on_worker(c); /* then everybody waits for it */
+    if (pthread_create(&thread, &detached, run_worker, c) != 0) {
+        (void)run_worker(c); /* then everybody waits for it */
     }
     (void)pthread_attr_destroy(&detached);
 }
 
 /* The node has answered: make its answer ours. */
-static void take_answer(struct gl_call *c)
+static void reply_from_node(struct gl_http_call *c)
 {
-    void (*then)(struct gl_call *) = c->then;
+    void (*then)(struct gl_http_call *) = c->then;
 
     c->is_complete = false;
     c->then = NULL;
@@ -157,32 +158,33 @@ static void take_answer(struct gl_call *c)
 
 /* ---- calls ---- */
 
-gl_str gl_call_restore(struct gl_call *c, gl_str text)
+gl_str gl_http_call_unescape(struct gl_http_call *c, gl_str text)
 {
     char *copy = gl_arena_copy(&c->arena, text.p, text.n);
 
     for (size_t i = 0; i < text.n; i++) {
-        copy[i] = copy[i] == GL_TEXT_SLASH ? '/' : copy[i];
+        copy[i] = copy[i] == GL_HTTP_TEXT_SLASH ? '/' : copy[i];
     }
     return (gl_str){.p = copy, .n = text.n};
 }
 
-gl_str gl_call_header(const struct gl_call *c, const char *name)
+gl_str gl_http_call_header(const struct gl_http_call *c, const char *name)
 {
     return gl_str_of(MHD_lookup_connection_value(c->connection, MHD_HEADER_KIND, name));
 }
 
-static struct gl_call *call_new(struct gl_door *door, struct MHD_Connection *connection,
-                                const char *url, const char *method)
+static struct gl_http_call *call_new(struct gl_listener *listener,
+                                     struct MHD_Connection *connection, const char *url,
+                                     const char *method)
 {
-    struct gl_http *h = door->http;
-    struct gl_call *c = gl_mem_alloc(sizeof(*c));
+    struct gl_http *h = listener->http;
+    struct gl_http_call *c = gl_mem_alloc(sizeof(*c));
     uint64_t chance;
 
     h->config.entropy->fill(h->config.entropy, &chance, sizeof(chance));
     (void)snprintf(c->id, sizeof(c->id), "%016llx", (unsigned long long)chance);
     c->http = h;
-    c->door = door;
+    c->listener = listener;
     c->config = &h->config;
     c->connection = connection;
     c->method = gl_str_c(&c->arena, gl_str_of(method));
@@ -190,7 +192,7 @@ static struct gl_call *call_new(struct gl_door *door, struct MHD_Connection *con
     return c;
 }
 
-static void call_free(struct gl_call *c)
+static void call_free(struct gl_http_call *c)
 {
     struct gl_http *h = c->http;
 
@@ -198,7 +200,7 @@ static void call_free(struct gl_call *c)
     h->bodies_bytes -= c->charged_bytes;
     h->calls_n -= c->is_begun;
     if (h->calls_n == 0 && h->is_refusing) {
-        pthread_cond_broadcast(&h->news);
+        pthread_cond_broadcast(&h->wakeup);
     }
     pthread_mutex_unlock(&h->lock);
     if (c->stream != NULL) {
@@ -211,13 +213,13 @@ static void call_free(struct gl_call *c)
 }
 
 /* Charge `bytes` to the budget of all bodies. */
-static bool charge(struct gl_call *c, size_t bytes)
+static bool reserve_bytes(struct gl_http_call *c, size_t bytes)
 {
     struct gl_http *h = c->http;
     bool is_fine;
 
     pthread_mutex_lock(&h->lock);
-    is_fine = h->bodies_bytes + bytes <= GL_CALL_BODIES_BYTES_MAX;
+    is_fine = h->bodies_bytes + bytes <= GL_HTTP_CALL_BODIES_BYTES_MAX;
     if (is_fine) {
         c->charged_bytes += bytes;
         h->bodies_bytes += bytes;
@@ -226,7 +228,7 @@ static bool charge(struct gl_call *c, size_t bytes)
     return is_fine;
 }
 
-static void uncharge(struct gl_call *c)
+static void release_bytes(struct gl_http_call *c)
 {
     pthread_mutex_lock(&c->http->lock);
     c->http->bodies_bytes -= c->charged_bytes;
@@ -234,9 +236,9 @@ static void uncharge(struct gl_call *c)
     c->charged_bytes = 0;
 }
 
-static void refuse_body(struct gl_call *c, enum gl_call_body why)
+static void refuse_body(struct gl_http_call *c, enum gl_http_body_state why)
 {
-    if (why == GL_CALL_BODY_TOO_LARGE) {
+    if (why == GL_HTTP_CALL_BODY_TOO_LARGE) {
         gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_R_BODY_TOO_LARGE,
                         "the body is larger than 72 MiB");
     } else {
@@ -246,10 +248,10 @@ static void refuse_body(struct gl_call *c, enum gl_call_body why)
 }
 
 /* Everything that can be refused before the body is read. */
-static void check_headers(struct gl_call *c)
+static void check_headers(struct gl_http_call *c)
 {
-    gl_str length = gl_call_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    const char *fault = gl_guests_begin(c);
+    gl_str length = gl_http_call_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    const char *fault = gl_connections_begin_request(c);
     uint64_t bytes = 0;
 
     if (fault != NULL) {
@@ -257,56 +259,56 @@ static void check_headers(struct gl_call *c)
         gl_reply_error(c, GL_E_INVALID, fault, NULL);
         return;
     }
-    if (!gl_door_admits(c)) {
+    if (!gl_auth_check(c)) {
         return;
     }
     if (length.p != NULL && !gl_str_u64(length, &bytes)) {
         gl_reply_error(c, GL_R_LENGTH_INVALID, "Content-Length is not a number", NULL);
     } else if (bytes > GL_HTTP_BODY_BYTES_MAX) {
-        refuse_body(c, GL_CALL_BODY_TOO_LARGE);
-    } else if (!charge(c, (size_t)bytes)) {
-        refuse_body(c, GL_CALL_BODY_NO_ROOM);
+        refuse_body(c, GL_HTTP_CALL_BODY_TOO_LARGE);
+    } else if (!reserve_bytes(c, (size_t)bytes)) {
+        refuse_body(c, GL_HTTP_CALL_BODY_NO_ROOM);
     }
 }
 
 /* A body without a length is charged as it comes. libmicrohttpd takes no response in the middle of
  * a body: the rest of one that cannot be kept is dropped, and then it is refused. False: that would
  * be too much, too. */
-static bool take_body(struct gl_call *c, const char *bytes, size_t n)
+static bool append_body(struct gl_http_call *c, const char *bytes, size_t n)
 {
     size_t all = c->body.n + n;
 
-    if (c->body_is == GL_CALL_BODY_FINE) {
+    if (c->body_is == GL_HTTP_CALL_BODY_FINE) {
         if (all > GL_HTTP_BODY_BYTES_MAX) {
-            c->body_is = GL_CALL_BODY_TOO_LARGE;
-        } else if (all > c->charged_bytes && !charge(c, all - c->charged_bytes)) {
-            c->body_is = GL_CALL_BODY_NO_ROOM;
+            c->body_is = GL_HTTP_CALL_BODY_TOO_LARGE;
+        } else if (all > c->charged_bytes && !reserve_bytes(c, all - c->charged_bytes)) {
+            c->body_is = GL_HTTP_CALL_BODY_NO_ROOM;
         } else {
             gl_buf_add(&c->body, bytes, n);
             return true;
         }
         gl_buf_done(&c->body);
-        uncharge(c);
+        release_bytes(c);
     }
     c->dropped_bytes += n;
     return c->dropped_bytes <= DROPPED_BYTES_MAX;
 }
 
-static void begin(struct gl_call *c)
+static void dispatch(struct gl_http_call *c)
 {
     c->is_begun = true;
     pthread_mutex_lock(&c->http->lock);
     c->http->calls_n++;
     pthread_mutex_unlock(&c->http->lock);
-    gl_guests_arrived(c);
-    gl_routes_find(c);
+    gl_connections_request_arrived(c);
+    gl_routes_dispatch(c);
 }
 
 static enum MHD_Result on_request(void *owner, struct MHD_Connection *connection, const char *url,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_n, void **state)
 {
-    struct gl_call *c = *state;
+    struct gl_http_call *c = *state;
 
     (void)version;
     if (c == NULL) {
@@ -315,18 +317,18 @@ static enum MHD_Result on_request(void *owner, struct MHD_Connection *connection
         return c->status != 0 ? gl_reply_queue(c) : MHD_YES;
     }
     if (*upload_n > 0) {
-        if (!take_body(c, upload, *upload_n)) {
+        if (!append_body(c, upload, *upload_n)) {
             return MHD_NO; /* the connection ends */
         }
         *upload_n = 0;
         return MHD_YES;
     }
-    if (c->body_is != GL_CALL_BODY_FINE) {
+    if (c->body_is != GL_HTTP_CALL_BODY_FINE) {
         refuse_body(c, c->body_is);
     } else if (!c->is_begun) {
-        begin(c);
+        dispatch(c);
     } else if (c->is_complete) {
-        take_answer(c);
+        reply_from_node(c);
     }
     return c->status != 0 ? gl_reply_queue(c) : MHD_YES;
 }
@@ -336,7 +338,7 @@ static void on_end(void *owner, struct MHD_Connection *connection, void **state,
 {
     (void)owner, (void)connection, (void)why;
     if (*state != NULL) {
-        gl_guests_answered(*state);
+        gl_connections_request_answered(*state);
         call_free(*state);
         *state = NULL;
     }
@@ -356,22 +358,23 @@ static void on_log(void *owner, const char *fmt, va_list args)
 static size_t on_unescape(void *owner, struct MHD_Connection *connection, char *text)
 {
     (void)owner, (void)connection;
-    return gl_text_unescape(text);
+    return gl_http_text_unescape(text);
 }
 
 /* ---- lifecycle ---- */
 
-static bool open_door(struct gl_door *d, int fd)
+static bool start_listener(struct gl_listener *d, int fd)
 {
     d->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
         on_request, d, MHD_OPTION_EXTERNAL_LOGGER, on_log, d->http, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_NOTIFY_COMPLETED, on_end, d, MHD_OPTION_NOTIFY_CONNECTION,
-        gl_guests_on_connection, d, MHD_OPTION_URI_LOG_CALLBACK, gl_guests_on_uri, d,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)d->http->guests_max, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_SECONDS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK,
-        on_unescape, NULL, MHD_OPTION_END);
+        gl_connections_on_notify, d, MHD_OPTION_URI_LOG_CALLBACK, gl_connections_on_uri, d,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)d->http->connections_max,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS_MAX,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES_MAX,
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, NULL,
+        MHD_OPTION_END);
     return d->daemon != NULL;
 }
 
@@ -381,13 +384,13 @@ static struct gl_http *http_new(const struct gl_http_config *config)
     pthread_condattr_t attr;
 
     h->config = *config;
-    h->guests_max = gl_guests_limit(config->tcp_fd >= 0 ? 2 : 1);
+    h->connections_max = gl_connections_limit(config->tcp_fd >= 0 ? 2 : 1);
     pthread_mutex_init(&h->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&h->news, &attr);
+    pthread_cond_init(&h->wakeup, &attr);
     pthread_condattr_destroy(&attr);
-    gl_list_init(&h->guests);
+    gl_list_init(&h->connections);
     gl_list_init(&h->polls_done);
     gl_list_init(&h->pings);
     gl_list_init(&h->pings_done);
@@ -395,18 +398,18 @@ static struct gl_http *http_new(const struct gl_http_config *config)
     return h;
 }
 
-/* The doors first: nobody may come in while the rest is taken away. */
+/* The listeners first: nobody may come in while the rest is taken away. */
 static void http_free(struct gl_http *h)
 {
-    for (size_t i = 0; i < GL_COUNT(h->doors); i++) {
-        if (h->doors[i].daemon != NULL) {
-            MHD_stop_daemon(h->doors[i].daemon);
+    for (size_t i = 0; i < GL_COUNT(h->listeners); i++) {
+        if (h->listeners[i].daemon != NULL) {
+            MHD_stop_daemon(h->listeners[i].daemon);
         }
-        gl_mem_free((void *)h->doors[i].intakes);
+        gl_mem_free((void *)h->listeners[i].filters);
     }
-    gl_usher_stop(h);
+    gl_housekeeping_stop(h);
     gl_map_done(&h->polls);
-    pthread_cond_destroy(&h->news);
+    pthread_cond_destroy(&h->wakeup);
     pthread_mutex_destroy(&h->lock);
     gl_mem_free(h);
 }
@@ -415,14 +418,14 @@ int gl_http_start(struct gl_http **ret, const struct gl_http_config *config,
                   struct gl_why *reterr_why)
 {
     struct gl_http *h = http_new(config);
-    int fds[GL_COUNT(h->doors)] = {config->listen_fd, config->tcp_fd};
-    bool is_fine = gl_usher_start(h);
+    int fds[GL_COUNT(h->listeners)] = {config->listen_fd, config->tcp_fd};
+    bool is_fine = gl_housekeeping_start(h);
 
     GL_ASSERT(config->ask != NULL && config->loop != NULL);
     GL_ASSERT(config->tcp_fd < 0 || config->token != NULL);
-    for (size_t i = 0; i < GL_COUNT(h->doors); i++) {
-        h->doors[i] = (struct gl_door){.http = h, .is_tcp = i == 1};
-        is_fine = is_fine && (fds[i] < 0 || open_door(&h->doors[i], fds[i]));
+    for (size_t i = 0; i < GL_COUNT(h->listeners); i++) {
+        h->listeners[i] = (struct gl_listener){.http = h, .is_tcp = i == 1};
+        is_fine = is_fine && (fds[i] < 0 || start_listener(&h->listeners[i], fds[i]));
         if (!is_fine) {
             gl_fs_closep(&fds[i]);
         }
@@ -452,10 +455,10 @@ void gl_http_stop(struct gl_http *h)
     until.tv_sec += PARTING_SECONDS_MAX;
     pthread_mutex_lock(&h->lock);
     while (h->asked_n > 0) { /* libmicrohttpd cannot end a connection that sleeps */
-        (void)pthread_cond_wait(&h->news, &h->lock);
+        (void)pthread_cond_wait(&h->wakeup, &h->lock);
     }
     while (h->calls_n > 0 && err == 0) { /* who reads gets its answer whole */
-        err = pthread_cond_timedwait(&h->news, &h->lock, &until);
+        err = pthread_cond_timedwait(&h->wakeup, &h->lock, &until);
     }
     pthread_mutex_unlock(&h->lock);
     http_free(h);

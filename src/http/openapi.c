@@ -248,8 +248,8 @@ void gl_openapi_write(struct gl_buf *out)
     gl_jw_end(&w);
 }
 
-void gl_route_openapi(struct gl_call *c)
+void gl_route_openapi(struct gl_http_call *c)
 {
     gl_openapi_write(&c->out);
-    gl_reply_written(c, MHD_HTTP_OK);
+    gl_reply_finish_json(c, MHD_HTTP_OK);
 }

@@ -15,10 +15,10 @@ struct gl_redrive {
     gl_str who, reason;
 };
 
-static void ask_page(struct gl_call *c);
+static void ask_page(struct gl_http_call *c);
 
 /* The answer to DEAD_LETTERS, taken out of c->out; NULL: that was answered. */
-static gl_jnode take_letters(struct gl_call *c, struct gl_json *j)
+static gl_jnode parse_letters(struct gl_http_call *c, struct gl_json *j)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
 
@@ -30,42 +30,42 @@ static gl_jnode take_letters(struct gl_call *c, struct gl_json *j)
     return gl_json_get(j, gl_json_root(j), "dead_letters");
 }
 
-static void ask(struct gl_call *c, void (*then)(struct gl_call *c))
+static void ask_node(struct gl_http_call *c, void (*then)(struct gl_http_call *c))
 {
     gl_buf_reset(&c->out);
     c->then = then;
-    gl_call_ask(c);
+    gl_http_call_ask_node(c);
 }
 
 /* Which dead letters: one by its number, or a page. */
-static void ask_letters(struct gl_call *c, struct gl_messages_request which,
-                        void (*then)(struct gl_call *c))
+static void ask_letters(struct gl_http_call *c, struct gl_messages_request which,
+                        void (*then)(struct gl_http_call *c))
 {
     c->rq.verb = GL_VERB_DEAD_LETTERS;
     c->rq.messages = which;
-    ask(c, then);
+    ask_node(c, then);
 }
 
-static void tell_done(struct gl_call *c)
+static void reply_done(struct gl_http_call *c)
 {
     gl_reply_json(c, MHD_HTTP_OK,
                   gl_str_fmt(&c->arena, "{\"job_id\":\"%s\",\"redriven\":%llu}", c->rq.job_id,
                              (unsigned long long)c->redrive->done_n));
 }
 
-static void ask_next(struct gl_call *c);
+static void ask_next(struct gl_http_call *c);
 
-static void on_delivered(struct gl_call *c)
+static void on_delivered(struct gl_http_call *c)
 {
     c->redrive->done_n++;
     ask_next(c);
 }
 
-static void on_letter(struct gl_call *c)
+static void on_letter(struct gl_http_call *c)
 {
     struct gl_redrive *r = c->redrive;
     struct gl_json j;
-    gl_jnode letters = take_letters(c, &j), message;
+    gl_jnode letters = parse_letters(c, &j), message;
 
     if (letters == NULL) {
         return;
@@ -81,10 +81,10 @@ static void on_letter(struct gl_call *c)
         .value = gl_json_raw(&j, message),
         .who = r->who,
         .reason = r->reason};
-    ask(c, on_delivered);
+    ask_node(c, on_delivered);
 }
 
-static void ask_next(struct gl_call *c)
+static void ask_next(struct gl_http_call *c)
 {
     struct gl_redrive *r = c->redrive;
 
@@ -93,17 +93,17 @@ static void ask_next(struct gl_call *c)
     } else if (r->after.n > 0) {
         ask_page(c);
     } else {
-        tell_done(c);
+        reply_done(c);
     }
 }
 
 /* ---- all ---- */
 
-static void on_page(struct gl_call *c)
+static void on_page(struct gl_http_call *c)
 {
     struct gl_redrive *r = c->redrive;
     struct gl_json j;
-    gl_jnode letters = take_letters(c, &j);
+    gl_jnode letters = parse_letters(c, &j);
 
     if (letters == NULL) {
         return;
@@ -117,13 +117,13 @@ static void on_page(struct gl_call *c)
     ask_next(c);
 }
 
-static void ask_page(struct gl_call *c)
+static void ask_page(struct gl_http_call *c)
 {
     ask_letters(c, (struct gl_messages_request){.after = c->redrive->after, .limit = GL_PAGE_MAX},
                 on_page);
 }
 
-void gl_route_redrive(struct gl_call *c)
+void gl_route_redrive(struct gl_http_call *c)
 {
     gl_str which = c->rq.command.about;
     struct gl_redrive *r = GL_NEW(&c->arena, struct gl_redrive);
@@ -134,7 +134,7 @@ void gl_route_redrive(struct gl_call *c)
                           "ask for dead-letters: it lists them", "number", NULL);
         return;
     }
-    if (!gl_routes_read(c)) {
+    if (!gl_routes_read_body(c)) {
         return;
     }
     r->who = c->rq.command.who;

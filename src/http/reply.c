@@ -1,7 +1,7 @@
 /* reply.c - answers, and the one shape of all errors. */
 #include "base/check.h"
 #include "base/mem.h"
-#include "http/call.h"
+#include "http/http_call.h"
 #include "os/failpoint.h"
 
 static unsigned status_of(int code)
@@ -31,21 +31,21 @@ static unsigned status_of(int code)
     }
 }
 
-void gl_reply_written(struct gl_call *c, unsigned status)
+void gl_reply_finish_json(struct gl_http_call *c, unsigned status)
 {
     c->status = status;
     c->type = "application/json";
     gl_buf_char(&c->out, '\n');
 }
 
-void gl_reply_json(struct gl_call *c, unsigned status, gl_str body)
+void gl_reply_json(struct gl_http_call *c, unsigned status, gl_str body)
 {
     gl_buf_reset(&c->out);
     gl_buf_str(&c->out, body);
-    gl_reply_written(c, status);
+    gl_reply_finish_json(c, status);
 }
 
-bool gl_reply_stream(struct gl_call *c, const char *type, size_t block_bytes,
+bool gl_reply_stream(struct gl_http_call *c, const char *type, size_t block_bytes,
                      MHD_ContentReaderCallback on_room, void *owner,
                      MHD_ContentReaderFreeCallback done)
 {
@@ -87,7 +87,7 @@ static void write_details(struct gl_jw *w, const struct gl_flow_errors *details)
     gl_jw_end(w);
 }
 
-void gl_reply_write(struct gl_jw *w, const struct gl_refusal *r, const char *id)
+void gl_reply_write_error(struct gl_jw *w, const struct gl_refusal *r, const char *id)
 {
     gl_jw_object(w);
     gl_jw_put_c(w, "code", gl_err_word(r->code));
@@ -111,7 +111,7 @@ void gl_reply_write(struct gl_jw *w, const struct gl_refusal *r, const char *id)
     gl_jw_end(w);
 }
 
-void gl_reply_refusal(struct gl_call *c, const struct gl_refusal *r)
+void gl_reply_refusal(struct gl_http_call *c, const struct gl_refusal *r)
 {
     struct gl_jw w;
 
@@ -123,12 +123,12 @@ void gl_reply_refusal(struct gl_call *c, const struct gl_refusal *r)
     gl_jw_init(&w, &c->out);
     gl_jw_object(&w);
     gl_jw_key(&w, "error");
-    gl_reply_write(&w, r, c->id);
+    gl_reply_write_error(&w, r, c->id);
     gl_jw_end(&w);
     gl_buf_char(&c->out, '\n');
 }
 
-void gl_reply_error_at(struct gl_call *c, int code, const char *message, const char *hint,
+void gl_reply_error_at(struct gl_http_call *c, int code, const char *message, const char *hint,
                        const char *field, const struct gl_flow_errors *details)
 {
     gl_reply_refusal(
@@ -136,17 +136,17 @@ void gl_reply_error_at(struct gl_call *c, int code, const char *message, const c
                .code = code, .message = message, .hint = hint, .field = field, .details = details});
 }
 
-void gl_reply_error(struct gl_call *c, int code, const char *message, const char *hint)
+void gl_reply_error(struct gl_http_call *c, int code, const char *message, const char *hint)
 {
     gl_reply_error_at(c, code, message, hint, NULL, NULL);
 }
 
-void gl_reply_status(struct gl_call *c, unsigned status, int code, const char *message)
+void gl_reply_status(struct gl_http_call *c, unsigned status, int code, const char *message)
 {
     gl_reply_refusal(c, &(struct gl_refusal){.code = code, .status = status, .message = message});
 }
 
-static void add_log_headers(const struct gl_call *c, struct MHD_Response *r)
+static void add_log_headers(const struct gl_http_call *c, struct MHD_Response *r)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
@@ -156,7 +156,7 @@ static void add_log_headers(const struct gl_call *c, struct MHD_Response *r)
     (void)MHD_add_response_header(r, "Glia-Attempt", gl_str_fmt(&a, "%u", c->log.attempt).p);
 }
 
-static struct MHD_Response *make_response(struct gl_call *c)
+static struct MHD_Response *make_response(struct gl_http_call *c)
 {
     struct MHD_Response *r = c->stream;
 
@@ -171,7 +171,7 @@ static struct MHD_Response *make_response(struct gl_call *c)
     return r;
 }
 
-enum MHD_Result gl_reply_queue(struct gl_call *c)
+enum MHD_Result gl_reply_queue(struct gl_http_call *c)
 {
     struct MHD_Response *r = make_response(c);
     enum MHD_Result queued;

@@ -4,10 +4,10 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/near.h"
-#include "http/text.h"
+#include "http/http_text.h"
 #include "port/store.h"
 
-static void (*const routes[GL_VERB_COUNT])(struct gl_call *c) = {
+static void (*const routes[GL_VERB_COUNT])(struct gl_http_call *c) = {
 #define VERB(name, word, kind, method, path, takes, body, http, ...) \
     [GL_VERB_##name] = gl_route_##http,
 #include "api/verbs.def"
@@ -17,11 +17,11 @@ static void (*const routes[GL_VERB_COUNT])(struct gl_call *c) = {
 /* ---- arguments ---- */
 
 struct query {
-    struct gl_call *call;
+    struct gl_http_call *call;
     bool is_fine;
 };
 
-static void suggest(struct gl_call *c, gl_str name)
+static void suggest(struct gl_http_call *c, gl_str name)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf hint = {0};
     const struct gl_schema *s = gl_verbs[c->rq.verb].takes;
@@ -48,10 +48,10 @@ static enum MHD_Result take_argument(void *owner, enum MHD_ValueKind kind, const
                                      const char *value)
 {
     struct query *q = owner;
-    struct gl_call *c = q->call;
+    struct gl_http_call *c = q->call;
     struct gl_why why;
-    int err =
-        gl_request_argument(&c->rq, gl_str_of(key), gl_call_restore(c, gl_str_of(value)), &why);
+    int err = gl_request_argument(&c->rq, gl_str_of(key),
+                                  gl_http_call_unescape(c, gl_str_of(value)), &why);
 
     (void)kind;
     if (err == GL_E_NOT_FOUND) {
@@ -64,7 +64,7 @@ static enum MHD_Result take_argument(void *owner, enum MHD_ValueKind kind, const
     return q->is_fine ? MHD_YES : MHD_NO;
 }
 
-static bool take_arguments(struct gl_call *c)
+static bool take_arguments(struct gl_http_call *c)
 {
     struct query q = {.call = c, .is_fine = true};
 
@@ -74,7 +74,7 @@ static bool take_arguments(struct gl_call *c)
 
 /* ---- bodies ---- */
 
-bool gl_routes_json(struct gl_call *c, struct gl_json *ret)
+bool gl_routes_parse_json(struct gl_http_call *c, struct gl_json *ret)
 {
     struct gl_why why = {0};
     gl_str text = gl_buf_view(&c->body);
@@ -90,7 +90,7 @@ bool gl_routes_json(struct gl_call *c, struct gl_json *ret)
     return true;
 }
 
-static bool is_read(struct gl_call *c, int err, const struct gl_why *why)
+static bool check_read(struct gl_http_call *c, int err, const struct gl_why *why)
 {
     if (err != 0) {
         gl_reply_error(c, gl_err_join(GL_E_INVALID, why->reason), why->text,
@@ -99,30 +99,30 @@ static bool is_read(struct gl_call *c, int err, const struct gl_why *why)
     return err == 0;
 }
 
-bool gl_routes_fields(struct gl_call *c, struct gl_json *ret_json, void *ret)
+bool gl_routes_read_fields(struct gl_http_call *c, struct gl_json *ret_json, void *ret)
 {
     struct gl_why why = {0};
 
-    return gl_routes_json(c, ret_json) &&
-           is_read(c,
-                   gl_schema_read(gl_verbs[c->rq.verb].takes, ret_json, gl_json_root(ret_json),
-                                  true, &c->arena, ret, &why),
-                   &why);
+    return gl_routes_parse_json(c, ret_json) &&
+           check_read(c,
+                      gl_schema_read(gl_verbs[c->rq.verb].takes, ret_json, gl_json_root(ret_json),
+                                     true, &c->arena, ret, &why),
+                      &why);
 }
 
-bool gl_routes_read(struct gl_call *c)
+bool gl_routes_read_body(struct gl_http_call *c)
 {
     struct gl_why why = {0};
     struct gl_json j;
 
     return gl_verbs[c->rq.verb].body != GL_CONTENT_FIELDS ||
-           (gl_routes_json(c, &j) &&
-            is_read(c, gl_request_body(&c->rq, &j, &c->arena, &why), &why));
+           (gl_routes_parse_json(c, &j) &&
+            check_read(c, gl_request_body(&c->rq, &j, &c->arena, &why), &why));
 }
 
 /* ---- finding ---- */
 
-static const char *methods_of(struct gl_call *c)
+static const char *methods_of(struct gl_http_call *c)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -134,7 +134,7 @@ static const char *methods_of(struct gl_call *c)
     return gl_str_c(&c->arena, gl_buf_view(&out));
 }
 
-static void refuse(struct gl_call *c, bool is_known)
+static void refuse_path(struct gl_http_call *c, bool is_known)
 {
     if (!is_known) {
         gl_reply_error(c, GL_R_NO_SUCH_PATH, "there is no such path",
@@ -153,18 +153,18 @@ static void refuse(struct gl_call *c, bool is_known)
                                 .hint = gl_str_fmt(&c->arena, "it knows: %s", c->allow).p});
 }
 
-void gl_routes_find(struct gl_call *c)
+void gl_routes_dispatch(struct gl_http_call *c)
 {
     struct gl_captures found;
     bool is_known;
     enum gl_verb verb = gl_verb_find(gl_str_of(c->method), gl_str_of(c->url), &found, &is_known);
 
     if (verb == GL_VERB_COUNT) {
-        refuse(c, is_known);
+        refuse_path(c, is_known);
         return;
     }
     for (size_t i = 0; i < found.n; i++) {
-        found.values[i] = gl_call_restore(c, found.values[i]);
+        found.values[i] = gl_http_call_unescape(c, found.values[i]);
     }
     gl_request_init(&c->rq, verb, GL_CONTEXT_DEFAULT); /* unless the path names one */
     gl_request_place(&c->rq, &found);

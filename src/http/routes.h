@@ -5,19 +5,19 @@
 #ifndef GL_HTTP_ROUTES_H
 #define GL_HTTP_ROUTES_H
 
-#include "http/call.h"
+#include "http/http_call.h"
 
 #define VERB(name, word, kind, method, path, takes, body, http, ...) \
-    void gl_route_##http(struct gl_call *c);
+    void gl_route_##http(struct gl_http_call *c);
 #include "api/verbs.def"
 #undef VERB
 
 /* Read the body into c->rq; false: something is wrong with it, and that was answered. */
-bool gl_routes_read(struct gl_call *c);
+bool gl_routes_read_body(struct gl_http_call *c);
 /* The body as JSON, "{}" if there is none. */
-bool gl_routes_json(struct gl_call *c, struct gl_json *ret);
+bool gl_routes_parse_json(struct gl_http_call *c, struct gl_json *ret);
 /* The same, as a request that is not c->rq's own: *ret has the fields that its verb takes. */
-bool gl_routes_fields(struct gl_call *c, struct gl_json *ret_json, void *ret);
+bool gl_routes_read_fields(struct gl_http_call *c, struct gl_json *ret_json, void *ret);
 
 /* ---- openapi.c ---- */
 void gl_openapi_write(struct gl_buf *out);

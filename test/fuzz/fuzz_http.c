@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 #include "http/framing.h"
+#include "http/http_text.h"
 #include "http/routes.h"
-#include "http/submits.h"
-#include "http/text.h"
+#include "http/submission_reader.h"
 
 static int put(struct gl_blob *b, gl_str context, gl_str hex, gl_str content,
                struct gl_why *reterr_why)
@@ -47,7 +47,7 @@ static void read_head(gl_str line, gl_str header)
     if (url.n > 0) {
         memcpy(text, url.p, url.n);
     }
-    check(gl_text_unescape(text) == strlen(text));
+    check(gl_http_text_unescape(text) == strlen(text));
     verb = gl_verb_find(method, gl_str_of(text), &found, &is_known);
     if (verb != GL_VERB_COUNT) {
         check(is_known);
@@ -58,22 +58,22 @@ static void read_head(gl_str line, gl_str header)
         (void)gl_request_argument(&rq, GL_S("limit"), header, NULL);
         check(gl_request_path(&a, &rq)[0] == '/');
     }
-    check(gl_text_host(header).n <= header.n);
-    (void)gl_text_accepts(header, "text/event-stream");
+    check(gl_http_text_host(header).n <= header.n);
+    (void)gl_http_text_accepts(header, "text/event-stream");
     (void)gl_str_split_step(header, &name, &item); /* any answer is fine */
-    check(!gl_text_is_secret(header, GL_S("")));
-    check(gl_text_is_secret(header, header) == (header.n > 0));
+    check(!gl_http_text_is_secret(header, GL_S("")));
+    check(gl_http_text_is_secret(header, header) == (header.n > 0));
     gl_arena_done(&a);
 }
 
 /* What is made of a value must be the same value. */
 static void check_compact(gl_str text, struct gl_arena *a)
 {
-    gl_str once = gl_text_compact(text, a);
+    gl_str once = gl_http_text_compact(text, a);
     struct gl_json j;
 
     check(gl_json_parse(&j, once, 1 << 20, a, NULL) == 0);
-    check(gl_str_eq(once, gl_text_compact(once, a)));
+    check(gl_str_eq(once, gl_http_text_compact(once, a)));
     check(memchr(once.p, '\n', once.n) == NULL);
 }
 
@@ -83,15 +83,15 @@ static void read_body(gl_str text)
     struct gl_arena a = {0};
     struct gl_request rq = {0};
     struct gl_refusal refusal = {0};
-    struct gl_submits s;
+    struct gl_submission_reader s;
     struct gl_json j;
     gl_jnode root, jobs;
 
     if (gl_json_parse(&j, text, 1 << 20, &a, NULL) == 0) {
         check_compact(text, &a);
         root = gl_json_root(&j);
-        gl_submits_init(&s, &a, &blob, GL_S("default"), &j);
-        check(gl_submits_read(&s, root, &rq, &refusal) == (refusal.code == 0));
+        gl_submission_reader_init(&s, &a, &blob, GL_S("default"), &j);
+        check(gl_submission_reader_next(&s, root, &rq, &refusal) == (refusal.code == 0));
         check(GL_IMPLIES(refusal.code == 0, rq.submission.compiled.n > 0));
         s.flow = gl_json_get(&j, root, "flow");
         s.files = gl_json_get(&j, root, "files");
@@ -100,10 +100,10 @@ static void read_body(gl_str text)
             struct gl_request one = {0};
 
             refusal = (struct gl_refusal){0};
-            check(gl_submits_read(&s, n, &one, &refusal) == (refusal.code == 0));
+            check(gl_submission_reader_next(&s, n, &one, &refusal) == (refusal.code == 0));
             check(refusal.code == 0 || refusal.message != NULL);
         }
-        gl_submits_done(&s);
+        gl_submission_reader_done(&s);
     }
     gl_arena_done(&a);
 }

@@ -1,8 +1,8 @@
 /* What clients send, read by the small pure functions of the API, and its table of routes. */
 #include "support/cmocka_all.h"
 
+#include "http/http_text.h"
 #include "http/routes.h"
-#include "http/text.h"
 
 static void unescape(const char *given, const char *wanted)
 {
@@ -10,7 +10,7 @@ static void unescape(const char *given, const char *wanted)
 
     assert_true(strlen(given) < sizeof(text));
     memcpy(text, given, strlen(given) + 1);
-    assert_int_equal(gl_text_unescape(text), strlen(wanted));
+    assert_int_equal(gl_http_text_unescape(text), strlen(wanted));
     assert_string_equal(text, wanted);
 }
 
@@ -32,12 +32,12 @@ static void escapes_are_read_but_no_text_is_lost_and_no_slash_appears(void **sta
 static void a_host_is_known_with_and_without_its_port(void **state)
 {
     (void)state;
-    assert_true(gl_str_is(gl_text_host(GL_S("localhost:80")), "localhost"));
-    assert_true(gl_str_is(gl_text_host(GL_S("localhost")), "localhost"));
-    assert_true(gl_str_is(gl_text_host(GL_S("[::1]:80")), "::1"));
-    assert_true(gl_str_is(gl_text_host(GL_S("[::1]")), "::1"));
-    assert_true(gl_str_is(gl_text_host(GL_S("")), ""));
-    assert_false(gl_str_is(gl_text_host(GL_S("localhost.evil.example:80")), "localhost"));
+    assert_true(gl_str_is(gl_http_text_host(GL_S("localhost:80")), "localhost"));
+    assert_true(gl_str_is(gl_http_text_host(GL_S("localhost")), "localhost"));
+    assert_true(gl_str_is(gl_http_text_host(GL_S("[::1]:80")), "::1"));
+    assert_true(gl_str_is(gl_http_text_host(GL_S("[::1]")), "::1"));
+    assert_true(gl_str_is(gl_http_text_host(GL_S("")), ""));
+    assert_false(gl_str_is(gl_http_text_host(GL_S("localhost.evil.example:80")), "localhost"));
 }
 
 static void json_is_brought_onto_one_line_and_stays_the_same(void **state)
@@ -45,31 +45,32 @@ static void json_is_brought_onto_one_line_and_stays_the_same(void **state)
     struct gl_arena a = {0};
 
     (void)state;
-    assert_true(gl_str_is(gl_text_compact(GL_S("{ \"a b\" :\n[1 ,\t\"x\\\" \\\\\" ] }\r\n"), &a),
-                          "{\"a b\":[1,\"x\\\" \\\\\"]}"));
-    assert_true(gl_str_is(gl_text_compact(GL_S(" null "), &a), "null"));
+    assert_true(
+        gl_str_is(gl_http_text_compact(GL_S("{ \"a b\" :\n[1 ,\t\"x\\\" \\\\\" ] }\r\n"), &a),
+                  "{\"a b\":[1,\"x\\\" \\\\\"]}"));
+    assert_true(gl_str_is(gl_http_text_compact(GL_S(" null "), &a), "null"));
     gl_arena_done(&a);
 }
 
 static void a_stream_is_wanted_only_by_who_names_it(void **state)
 {
     (void)state;
-    assert_true(gl_text_accepts(GL_S("text/event-stream"), "text/event-stream"));
-    assert_true(gl_text_accepts(GL_S("a/b, Text/Event-Stream;q=0.9"), "text/event-stream"));
-    assert_false(gl_text_accepts(GL_S("*/*"), "text/event-stream"));
-    assert_false(gl_text_accepts(GL_S(""), "text/event-stream"));
-    assert_false(gl_text_accepts(GL_S("text/event-streams"), "text/event-stream"));
+    assert_true(gl_http_text_accepts(GL_S("text/event-stream"), "text/event-stream"));
+    assert_true(gl_http_text_accepts(GL_S("a/b, Text/Event-Stream;q=0.9"), "text/event-stream"));
+    assert_false(gl_http_text_accepts(GL_S("*/*"), "text/event-stream"));
+    assert_false(gl_http_text_accepts(GL_S(""), "text/event-stream"));
+    assert_false(gl_http_text_accepts(GL_S("text/event-streams"), "text/event-stream"));
 }
 
 static void a_secret_is_known_only_as_a_whole(void **state)
 {
     (void)state;
-    assert_true(gl_text_is_secret(GL_S("abc"), GL_S("abc")));
-    assert_false(gl_text_is_secret(GL_S("ab"), GL_S("abc")));
-    assert_false(gl_text_is_secret(GL_S("abcd"), GL_S("abc")));
-    assert_false(gl_text_is_secret(GL_S("abd"), GL_S("abc")));
-    assert_false(gl_text_is_secret(GL_S(""), GL_S("abc")));
-    assert_false(gl_text_is_secret(GL_S(""), GL_S(""))); /* no secret lets nobody in */
+    assert_true(gl_http_text_is_secret(GL_S("abc"), GL_S("abc")));
+    assert_false(gl_http_text_is_secret(GL_S("ab"), GL_S("abc")));
+    assert_false(gl_http_text_is_secret(GL_S("abcd"), GL_S("abc")));
+    assert_false(gl_http_text_is_secret(GL_S("abd"), GL_S("abc")));
+    assert_false(gl_http_text_is_secret(GL_S(""), GL_S("abc")));
+    assert_false(gl_http_text_is_secret(GL_S(""), GL_S(""))); /* no secret lets nobody in */
 }
 
 static void a_path_gives_its_parts_to_its_verb(void **state)
@@ -151,9 +152,9 @@ static void read_query(struct gl_request *rq, gl_str query, struct gl_arena *a)
         gl_str value, name = gl_str_cut(gl_str_cut(query, '&', &query), '=', &value);
         char *text = (char *)gl_str_c(a, value);
 
-        (void)gl_text_unescape(text);
+        (void)gl_http_text_unescape(text);
         for (char *p = text; *p != '\0'; p++) {
-            *p = *p == GL_TEXT_SLASH ? '/' : *p;
+            *p = *p == GL_HTTP_TEXT_SLASH ? '/' : *p;
         }
         assert_int_equal(gl_request_argument(rq, name, gl_str_of(text), NULL), 0);
     }
@@ -178,14 +179,14 @@ static void requests_are_read_as_they_were_written(void **state)
         fill(&sent, &a);
         path = gl_str_cut(gl_str_of(gl_request_path(&a, &sent)), '?', &query);
         text = (char *)gl_str_c(&a, path);
-        (void)gl_text_unescape(text);
+        (void)gl_http_text_unescape(text);
         assert_int_equal(
             gl_verb_find(gl_str_of(gl_verbs[v].method), gl_str_of(text), &found, &is_known), v);
         for (size_t i = 0; i < found.n; i++) {
             for (size_t k = 0; k < found.values[i].n; k++) {
                 char *p = (char *)&found.values[i].p[k];
 
-                *p = *p == GL_TEXT_SLASH ? '/' : *p;
+                *p = *p == GL_HTTP_TEXT_SLASH ? '/' : *p;
             }
         }
         gl_request_init(&got, (enum gl_verb)v, (gl_str){0});

@@ -1,29 +1,29 @@
-/* watch.c - the events of a job as a stream of server-sent events.
+/* event_stream.c - the events of a job as a stream of server-sent events.
  *
  * Each watcher holds at most one page of events. When it has been sent, the watcher waits for the
- * next with all others at its place (polls.h). A watcher that takes nothing for half a minute is
- * dropped by libmicrohttpd, and comes back with Last-Event-ID. */
+ * next with all others at its place (event_polls.h). A watcher that takes nothing for half a minute
+ * is dropped by libmicrohttpd, and comes back with Last-Event-ID. */
 #include "base/check.h"
 #include "base/mem.h"
-#include "http/polls.h"
+#include "http/event_polls.h"
 
 enum {
     HEARTBEAT_MS = 15000,
     BLOCK_BYTES = 4 << 10, /* what is given to a connection at a time */
 };
 
-struct watch {
-    struct gl_waiter waiter;
+struct event_stream {
+    struct gl_event_waiter waiter;
     struct gl_http *http;
     struct gl_arena arena;
     gl_str context, job;
-    struct gl_page *page;
+    struct gl_event_page *page;
     gl_str left; /* of the page's text */
     int64_t next_seq;
     bool is_last; /* nothing follows what is left */
 };
 
-static void give_up(struct watch *w, int code, const char *why)
+static void end_with_error(struct event_stream *w, int code, const char *why)
 {
     struct gl_refusal r = {.code = code, .message = why};
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
@@ -31,18 +31,18 @@ static void give_up(struct watch *w, int code, const char *why)
 
     gl_buf_c(&out, "event: error\ndata: ");
     gl_jw_init(&jw, &out);
-    gl_reply_write(&jw, &r, NULL);
+    gl_reply_write_error(&jw, &r, NULL);
     gl_buf_c(&out, "\n\n");
     w->left = gl_str_dup(&w->arena, gl_buf_view(&out));
     w->is_last = true;
 }
 
-static void take_page(struct watch *w, struct gl_page *page)
+static void replace_page(struct event_stream *w, struct gl_event_page *page)
 {
-    gl_polls_drop(w->http, w->page);
+    gl_event_page_release(w->http, w->page);
     w->page = page;
     if (page->code != 0) {
-        give_up(w, gl_err_join(page->code, page->why.reason), page->why.text);
+        end_with_error(w, gl_err_join(page->code, page->why.reason), page->why.text);
         return;
     }
     w->left = page->text;
@@ -52,24 +52,25 @@ static void take_page(struct watch *w, struct gl_page *page)
 
 static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
 {
-    struct watch *w = owner;
+    struct event_stream *w = owner;
     size_t n;
 
     (void)at;
     if (w->left.n == 0 && w->waiter.page != NULL) {
-        struct gl_page *page = w->waiter.page;
+        struct gl_event_page *page = w->waiter.page;
 
         w->waiter.page = NULL;
-        take_page(w, page);
+        replace_page(w, page);
     }
     if (w->left.n == 0) {
         if (w->is_last) {
             return MHD_CONTENT_READER_END_OF_STREAM;
         }
-        if (gl_polls_join(w->http, &w->waiter, w->context, w->job, w->next_seq, HEARTBEAT_MS)) {
+        if (gl_event_polls_join(w->http, &w->waiter, w->context, w->job, w->next_seq,
+                                HEARTBEAT_MS)) {
             return 0;
         }
-        give_up(w, GL_E_UNAVAILABLE, "this node is stopping");
+        end_with_error(w, GL_E_UNAVAILABLE, "this node is stopping");
     }
     n = w->left.n < max ? w->left.n : max;
     memcpy(buf, w->left.p, n);
@@ -78,36 +79,36 @@ static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
     return (ssize_t)n;
 }
 
-static void watch_free(void *owner)
+static void event_stream_free(void *owner)
 {
-    struct watch *w = owner;
+    struct event_stream *w = owner;
 
-    gl_polls_drop(w->http, w->page);
-    gl_polls_drop(w->http, w->waiter.page);
+    gl_event_page_release(w->http, w->page);
+    gl_event_page_release(w->http, w->waiter.page);
     gl_arena_done(&w->arena);
     gl_mem_free(w);
 }
 
 /* The first page is there, and with it the certainty that there is such a job. */
-static void begin(struct gl_call *c)
+static void start_stream(struct gl_http_call *c)
 {
-    struct watch *w = gl_mem_alloc(sizeof(*w));
+    struct event_stream *w = gl_mem_alloc(sizeof(*w));
 
     w->http = c->http;
     w->waiter.connection = c->connection;
     gl_list_init(&w->waiter.link);
     w->context = gl_str_dup(&w->arena, c->rq.context);
     w->job = gl_str_dup(&w->arena, gl_str_of(c->rq.job_id));
-    take_page(w, gl_polls_page(&c->rq, gl_buf_view(&c->out)));
+    replace_page(w, gl_event_page_new(&c->rq, gl_buf_view(&c->out)));
     gl_buf_reset(&c->out);
-    if (gl_reply_stream(c, "text/event-stream", BLOCK_BYTES, on_room, w, watch_free)) {
+    if (gl_reply_stream(c, "text/event-stream", BLOCK_BYTES, on_room, w, event_stream_free)) {
         (void)MHD_add_response_header(c->stream, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     }
 }
 
-void gl_watch_route(struct gl_call *c)
+void gl_event_stream_start(struct gl_http_call *c)
 {
-    gl_str last = gl_call_header(c, "Last-Event-ID");
+    gl_str last = gl_http_call_header(c, "Last-Event-ID");
     int64_t seq;
 
     /* A browser that comes back sends this, with the address it used first. */
@@ -121,6 +122,6 @@ void gl_watch_route(struct gl_call *c)
         c->rq.events.from = seq + 1;
     }
     c->rq.events.wait_ms = 0;
-    c->then = begin;
-    gl_call_ask(c);
+    c->then = start_stream;
+    gl_http_call_ask_node(c);
 }

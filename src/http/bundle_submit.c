@@ -1,4 +1,5 @@
-/* packet.c - a bundle in a submission: the manifest as written, and which blobs its files are.
+/* bundle_submit.c - a bundle in a submission: the manifest as written, and which blobs its files
+ * are.
  *
  *     {"manifest": {...}, "payloads": [{"path", "sha256", "executable"}], "folders": [...],
  *      "config": {...}, "overlay": {...}, "scenario": ...}
@@ -10,51 +11,52 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "http/submits.h"
-#include "http/text.h"
+#include "http/http_text.h"
+#include "http/submission_reader.h"
 #include "model/manifest.h"
 
-struct packet {
+struct bundle_fields {
     gl_str manifest, config, overlay, scenario; /* as JSON */
-    struct gl_items payloads;                   /* struct file */
+    struct gl_items payloads;                   /* struct payload_file */
     struct gl_strs folders;
 };
 
-struct file {
+struct payload_file {
     gl_str path, sha256;
     bool executable;
 };
 
 static const struct gl_field file_fields[] = {
-    GL_FIELD(file, path, STR, GL_FF_REQUIRED, "Where it lies below payloads/."),
-    GL_FIELD(file, sha256, STR, GL_FF_REQUIRED, "Of its content, which was put before."),
-    GL_FIELD(file, executable, BOOL, 0, "Whether it may be executed."),
+    GL_FIELD(payload_file, path, STR, GL_FF_REQUIRED, "Where it lies below payloads/."),
+    GL_FIELD(payload_file, sha256, STR, GL_FF_REQUIRED, "Of its content, which was put before."),
+    GL_FIELD(payload_file, executable, BOOL, 0, "Whether it may be executed."),
 };
 
 static const struct gl_schema file_schema = {
     .name = "payload",
-    .bytes = sizeof(struct file),
+    .bytes = sizeof(struct payload_file),
     .fields = file_fields,
     .fields_n = GL_COUNT(file_fields),
 };
 
-static const struct gl_field packet_fields[] = {
-    GL_FIELD(packet, manifest, RAW, GL_FF_REQUIRED, "manifest.json, as it is."),
-    GL_FIELD_SUB(packet, payloads, LIST, &file_schema, 0, "The files in payloads/."),
-    GL_FIELD(packet, folders, STRS, 0, "Folders below payloads/ that hold no file."),
-    GL_FIELD(packet, config, RAW, 0, "The configuration, all layers merged."),
-    GL_FIELD(packet, overlay, RAW, 0, "Laid over every message that starts the job."),
-    GL_FIELD(packet, scenario, RAW, 0, "scenario.json."),
+static const struct gl_field bundle_schema_fields[] = {
+    GL_FIELD(bundle_fields, manifest, RAW, GL_FF_REQUIRED, "manifest.json, as it is."),
+    GL_FIELD_SUB(bundle_fields, payloads, LIST, &file_schema, 0, "The files in payloads/."),
+    GL_FIELD(bundle_fields, folders, STRS, 0, "Folders below payloads/ that hold no file."),
+    GL_FIELD(bundle_fields, config, RAW, 0, "The configuration, all layers merged."),
+    GL_FIELD(bundle_fields, overlay, RAW, 0, "Laid over every message that starts the job."),
+    GL_FIELD(bundle_fields, scenario, RAW, 0, "scenario.json."),
 };
 
-const struct gl_schema gl_packet_schema = {
+const struct gl_schema gl_bundle_submit_schema = {
     .name = "bundle",
-    .bytes = sizeof(struct packet),
-    .fields = packet_fields,
-    .fields_n = GL_COUNT(packet_fields),
+    .bytes = sizeof(struct bundle_fields),
+    .fields = bundle_schema_fields,
+    .fields_n = GL_COUNT(bundle_schema_fields),
 };
 
-static bool refuse(struct gl_submits *s, struct gl_refusal *refusal, const struct gl_why *why)
+static bool refuse(struct gl_submission_reader *s, struct gl_refusal *refusal,
+                   const struct gl_why *why)
 {
     *refusal = (struct gl_refusal){.code = gl_err_join(GL_E_INVALID, why->reason),
                                    .message = gl_str_c(s->arena, gl_str_of(why->text)),
@@ -90,8 +92,8 @@ static int by_path(const void *a, const void *b)
     return gl_str_cmp(x->path, y->path);
 }
 
-static int take_file(struct gl_submits *s, const struct file *f, struct gl_payload *ret,
-                     struct gl_why *why)
+static int take_file(struct gl_submission_reader *s, const struct payload_file *f,
+                     struct gl_payload *ret, struct gl_why *why)
 {
     if (!is_path(f->path)) {
         return gl_why(why, GL_R_PAYLOAD_PATH_INVALID,
@@ -99,7 +101,7 @@ static int take_file(struct gl_submits *s, const struct file *f, struct gl_paylo
                       "no '..' and no control characters",
                       GL_STR_ARG(f->path));
     }
-    if (!gl_submits_is_hash(f->sha256)) {
+    if (!gl_submission_is_hash(f->sha256)) {
         return gl_why(why, GL_R_BLOB_HASH_INVALID,
                       "payload '%.*s': `sha256` has 64 lower-case hex digits", GL_STR_ARG(f->path));
     }
@@ -112,10 +114,10 @@ static int take_file(struct gl_submits *s, const struct file *f, struct gl_paylo
     return 0;
 }
 
-static int take_files(struct gl_submits *s, const struct packet *p, struct gl_items *ret,
-                      struct gl_why *why)
+static int take_files(struct gl_submission_reader *s, const struct bundle_fields *p,
+                      struct gl_items *ret, struct gl_why *why)
 {
-    const struct file *from = p->payloads.items;
+    const struct payload_file *from = p->payloads.items;
     size_t n = p->payloads.n;
     struct gl_payload *to = GL_NEW_ARRAY(s->arena, struct gl_payload, n + 1);
 
@@ -146,7 +148,8 @@ static int take_files(struct gl_submits *s, const struct packet *p, struct gl_it
 }
 
 /* What names the snapshot: the listing of all files, in the order of their paths. */
-static gl_str hash_of(struct gl_submits *s, gl_str manifest, const struct gl_items *payloads)
+static gl_str hash_of(struct gl_submission_reader *s, gl_str manifest,
+                      const struct gl_items *payloads)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf listing = {0};
     const struct gl_payload *all = payloads->items;
@@ -162,7 +165,7 @@ static gl_str hash_of(struct gl_submits *s, gl_str manifest, const struct gl_ite
 
 /* ---- the whole ---- */
 
-static bool check_object(struct gl_submits *s, gl_jnode bundle, const char *name,
+static bool check_object(struct gl_submission_reader *s, gl_jnode bundle, const char *name,
                          struct gl_why *why)
 {
     gl_jnode n = gl_json_get(s->json, bundle, name);
@@ -175,8 +178,8 @@ static bool check_object(struct gl_submits *s, gl_jnode bundle, const char *name
     return true;
 }
 
-static bool keep_manifest(struct gl_submits *s, gl_str text, char ret[static GL_SHA256_HEX],
-                          struct gl_refusal *refusal)
+static bool keep_manifest(struct gl_submission_reader *s, gl_str text,
+                          char ret[static GL_SHA256_HEX], struct gl_refusal *refusal)
 {
     struct gl_why why = {0};
     gl_str hex = gl_sha256_hex(text, ret);
@@ -189,8 +192,9 @@ static bool keep_manifest(struct gl_submits *s, gl_str text, char ret[static GL_
     return true;
 }
 
-static bool parse(struct gl_submits *s, gl_str text, const struct gl_manifest_given *given,
-                  struct gl_flow **ret, struct gl_refusal *refusal)
+static bool parse(struct gl_submission_reader *s, gl_str text,
+                  const struct gl_manifest_given *given, struct gl_flow **ret,
+                  struct gl_refusal *refusal)
 {
     struct gl_flow_errors *errors = GL_NEW(s->arena, struct gl_flow_errors);
     struct gl_why why = {0};
@@ -213,29 +217,29 @@ static bool parse(struct gl_submits *s, gl_str text, const struct gl_manifest_gi
     return true;
 }
 
-bool gl_packet_compile(struct gl_submits *s, gl_jnode bundle, gl_str *ret,
-                       struct gl_refusal *refusal)
+bool gl_bundle_submit_compile(struct gl_submission_reader *s, gl_jnode bundle, gl_str *ret,
+                              struct gl_refusal *refusal)
 {
     struct gl_manifest_given given = {0};
     char hex[GL_SHA256_HEX];
     struct gl_flow *flow;
     struct gl_why why = {0};
-    struct packet p;
+    struct bundle_fields p;
 
-    if (gl_schema_read(&gl_packet_schema, s->json, bundle, true, s->arena, &p, &why) != 0 ||
+    if (gl_schema_read(&gl_bundle_submit_schema, s->json, bundle, true, s->arena, &p, &why) != 0 ||
         !check_object(s, bundle, "config", &why) || !check_object(s, bundle, "overlay", &why) ||
         take_files(s, &p, &given.payloads, &why) != 0) {
         return refuse(s, refusal, &why);
     }
     given.folders = p.folders; /* only compared with what the manifest names */
-    given.config = gl_text_compact(p.config, s->arena);
-    given.overlay = gl_text_compact(p.overlay, s->arena);
-    given.scenario = gl_text_compact(p.scenario, s->arena);
+    given.config = gl_http_text_compact(p.config, s->arena);
+    given.overlay = gl_http_text_compact(p.overlay, s->arena);
+    given.scenario = gl_http_text_compact(p.scenario, s->arena);
     given.hash = hash_of(s, gl_sha256_hex(p.manifest, hex), &given.payloads);
     if (!parse(s, p.manifest, &given, &flow, refusal)) {
         return false;
     }
     flow->bundle->manifest = gl_str_of(hex);
-    return gl_submits_encode(s, flow, "bundle", ret, refusal) &&
+    return gl_submission_encode_flow(s, flow, "bundle", ret, refusal) &&
            keep_manifest(s, p.manifest, hex, refusal);
 }

@@ -1,27 +1,27 @@
-/* batch.c - many submissions in one request: read here, handed to the node together, so that few
- * transactions of the disk carry them all, and answered in their order. */
+/* batch_submit.c - many submissions in one request: read here, handed to the node together, so that
+ * few transactions of the disk carry them all, and answered in their order. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/routes.h"
-#include "http/submits.h"
+#include "http/submission_reader.h"
 
 enum {
     /* What the control thread takes at a time; in between, it looks after everything else. */
     SLICE = 64,
 };
 
-struct entry {
+struct batch_entry {
     struct gl_request rq;
-    struct gl_batch *batch;
+    struct gl_submit_batch *batch;
     bool is_refused;           /* here, and never handed over */
     struct gl_refusal refusal; /* also what the node said */
     gl_str answer;
 };
 
-struct gl_batch {
-    struct gl_call *call;
+struct gl_submit_batch {
+    struct gl_http_call *call;
     struct gl_http *http;
-    struct entry *entries;
+    struct batch_entry *entries;
     size_t n;
     struct gl_loop_task task;
     size_t asked;    /* entries the control thread has gone through */
@@ -30,27 +30,27 @@ struct gl_batch {
 
 /* ---- the control thread's part: the call's arena is its own while the call sleeps ---- */
 
-static void on_all(struct gl_batch *b)
+static void finish_batch(struct gl_submit_batch *b)
 {
     struct gl_http *h = b->http;
-    struct gl_call *c = b->call;
+    struct gl_http_call *c = b->call;
 
     c->is_complete = true;
     MHD_resume_connection(c->connection); /* from here on the call belongs to the HTTP thread */
-    gl_http_finished(h);
+    gl_http_task_done(h);
 }
 
-static void settle(struct gl_batch *b)
+static void finish_if_complete(struct gl_submit_batch *b)
 {
     if (b->asked == b->n && b->answered == b->n) {
-        on_all(b);
+        finish_batch(b);
     }
 }
 
-static void on_one(struct gl_request *rq)
+static void on_entry_answered(struct gl_request *rq)
 {
-    struct entry *e = rq->owner;
-    struct gl_batch *b = e->batch;
+    struct batch_entry *e = rq->owner;
+    struct gl_submit_batch *b = e->batch;
 
     if (rq->code != 0) {
         e->refusal =
@@ -60,18 +60,18 @@ static void on_one(struct gl_request *rq)
         e->answer = gl_str_dup(&b->call->arena, rq->body);
     }
     b->answered++;
-    settle(b);
+    finish_if_complete(b);
 }
 
-static void on_slice(struct gl_loop_task *t)
+static void submit_slice(struct gl_loop_task *t)
 {
-    struct gl_batch *b = t->owner;
+    struct gl_submit_batch *b = t->owner;
     struct gl_http *h = b->http;
     size_t end = b->n - b->asked > SLICE ? b->asked + SLICE : b->n;
-    bool is_refusing = gl_http_refuses(h);
+    bool is_refusing = gl_http_is_refusing(h);
 
     while (b->asked < end) {
-        struct entry *e = &b->entries[b->asked++];
+        struct batch_entry *e = &b->entries[b->asked++];
 
         if (is_refusing && !e->is_refused) {
             e->is_refused = true;
@@ -85,7 +85,7 @@ static void on_slice(struct gl_loop_task *t)
         }
     }
     if (b->asked == b->n) {
-        settle(b);
+        finish_if_complete(b);
     } else {
         gl_loop_post(h->config.loop, &b->task);
     }
@@ -93,9 +93,9 @@ static void on_slice(struct gl_loop_task *t)
 
 /* ---- the HTTP thread's part ---- */
 
-static void write_answers(struct gl_call *c)
+static void write_answers(struct gl_http_call *c)
 {
-    struct gl_batch *b = c->batch;
+    struct gl_submit_batch *b = c->batch;
     struct gl_jw w;
 
     gl_buf_reset(&c->out);
@@ -103,7 +103,7 @@ static void write_answers(struct gl_call *c)
     gl_jw_object(&w);
     gl_jw_put_array(&w, "jobs");
     for (size_t i = 0; i < b->n; i++) {
-        struct entry *e = &b->entries[i];
+        struct batch_entry *e = &b->entries[i];
 
         if (e->refusal.code == 0) {
             gl_jw_raw(&w, e->answer);
@@ -111,40 +111,40 @@ static void write_answers(struct gl_call *c)
         }
         gl_jw_object(&w);
         gl_jw_key(&w, "error");
-        gl_reply_write(&w, &e->refusal, c->id);
+        gl_reply_write_error(&w, &e->refusal, c->id);
         gl_jw_end(&w);
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    gl_reply_written(c, MHD_HTTP_OK);
+    gl_reply_finish_json(c, MHD_HTTP_OK);
 }
 
-static void read_entries(struct gl_call *c, struct gl_submits *s, gl_jnode jobs)
+static void read_entries(struct gl_http_call *c, struct gl_submission_reader *s, gl_jnode jobs)
 {
-    struct gl_batch *b = c->batch;
+    struct gl_submit_batch *b = c->batch;
     size_t i = 0;
 
     b->n = jobs->count;
-    b->entries = GL_NEW_ARRAY(&c->arena, struct entry, b->n);
+    b->entries = GL_NEW_ARRAY(&c->arena, struct batch_entry, b->n);
     for (gl_jnode one = gl_json_first(s->json, jobs); one != NULL;
          one = gl_json_after(s->json, jobs, one)) {
-        struct entry *e = &b->entries[i++];
+        struct batch_entry *e = &b->entries[i++];
 
         e->batch = b;
-        e->is_refused = !gl_submits_read(s, one, &e->rq, &e->refusal);
-        e->rq.done = on_one;
+        e->is_refused = !gl_submission_reader_next(s, one, &e->rq, &e->refusal);
+        e->rq.done = on_entry_answered;
         e->rq.owner = e;
     }
 }
 
-static bool read_body(struct gl_call *c)
+static bool read_body(struct gl_http_call *c)
 {
-    struct gl_submits s;
+    struct gl_submission_reader s;
     struct gl_json j;
     gl_jnode root, jobs;
     struct gl_batch_request unused;
 
-    if (!gl_routes_fields(c, &j, &unused)) {
+    if (!gl_routes_read_fields(c, &j, &unused)) {
         return false;
     }
     root = gl_json_root(&j);
@@ -154,17 +154,17 @@ static bool read_body(struct gl_call *c)
                           "'jobs' must be a list of at most 10000 submissions", NULL, "jobs", NULL);
         return false;
     }
-    gl_submits_init(&s, &c->arena, c->config->blob, c->rq.context, &j);
+    gl_submission_reader_init(&s, &c->arena, c->config->blob, c->rq.context, &j);
     s.flow = gl_json_get(&j, root, "flow");
     s.files = gl_json_get(&j, root, "files");
     read_entries(c, &s, jobs);
-    gl_submits_done(&s);
+    gl_submission_reader_done(&s);
     return true;
 }
 
-void gl_route_batch(struct gl_call *c)
+void gl_route_batch(struct gl_http_call *c)
 {
-    struct gl_batch *b = c->batch = GL_NEW(&c->arena, struct gl_batch);
+    struct gl_submit_batch *b = c->batch = GL_NEW(&c->arena, struct gl_submit_batch);
 
     b->call = c;
     b->http = c->http;
@@ -172,10 +172,10 @@ void gl_route_batch(struct gl_call *c)
         return;
     }
     c->then = write_answers;
-    b->task = (struct gl_loop_task){.run = on_slice, .owner = b};
+    b->task = (struct gl_loop_task){.run = submit_slice, .owner = b};
     if (b->n == 0) {
         write_answers(c);
-    } else if (!gl_http_hand(c->http, c->connection, &b->task)) {
+    } else if (!gl_http_post_task(c->http, c->connection, &b->task)) {
         gl_reply_error(c, GL_R_NODE_STOPPING, "this node is stopping", NULL);
     }
 }

@@ -1,4 +1,4 @@
-/* door.c - who may talk to the node, and from where: asked of every request before anything else.
+/* auth.c - who may talk to the node, and from where: asked of every request before anything else.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -6,11 +6,11 @@
 #include <sys/socket.h>
 
 #include "base/check.h"
-#include "http/call.h"
-#include "http/text.h"
+#include "http/http_call.h"
+#include "http/http_text.h"
 #include "os/sock.h"
 
-static int descriptor(const struct gl_call *c)
+static int socket_of(const struct gl_http_call *c)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -18,28 +18,27 @@ static int descriptor(const struct gl_call *c)
     return info != NULL ? info->connect_fd : -1;
 }
 
-static bool is_user(const struct gl_call *c)
+static bool is_user(const struct gl_http_call *c)
 {
     uid_t uid;
     pid_t pid;
 
-    return gl_sock_peer(descriptor(c), &uid, &pid, NULL) == 0 &&
-           (uid == c->config->uid || uid == 0);
+    return gl_sock_peer(socket_of(c), &uid, &pid, NULL) == 0 && (uid == c->config->uid || uid == 0);
 }
 
-static bool has_token(const struct gl_call *c)
+static bool has_token(const struct gl_http_call *c)
 {
-    gl_str given = gl_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION);
+    gl_str given = gl_http_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION);
     gl_str scheme = gl_str_cut(given, ' ', &given);
 
     return scheme.n == 6 && strncasecmp(scheme.p, "bearer", 6) == 0 &&
-           gl_text_is_secret(gl_str_trim(given), gl_str_of(c->config->token));
+           gl_http_text_is_secret(gl_str_trim(given), gl_str_of(c->config->token));
 }
 
 /* ---- Host and Origin ---- */
 
 /* The address at which the client has reached us, as text. */
-static bool is_own_address(const struct gl_call *c, gl_str name)
+static bool is_own_address(const struct gl_http_call *c, gl_str name)
 {
     union {
         struct sockaddr any;
@@ -49,7 +48,7 @@ static bool is_own_address(const struct gl_call *c, gl_str name)
     socklen_t n = sizeof(own);
     char text[INET6_ADDRSTRLEN] = "";
 
-    if (getsockname(descriptor(c), &own.any, &n) < 0) {
+    if (getsockname(socket_of(c), &own.any, &n) < 0) {
         return false;
     }
     if (own.any.sa_family == AF_INET) {
@@ -64,25 +63,25 @@ static bool is_own_address(const struct gl_call *c, gl_str name)
 }
 
 /* A name that an attacker's DNS can point at us is not ours, whatever it resolves to. */
-static bool is_own_host(const struct gl_call *c, gl_str host)
+static bool is_own_host(const struct gl_http_call *c, gl_str host)
 {
-    gl_str name = gl_text_host(host);
+    gl_str name = gl_http_text_host(host);
 
     return (name.n == 9 && strncasecmp(name.p, "localhost", 9) == 0) ||
            gl_str_is(name, "127.0.0.1") || gl_str_is(name, "::1") || is_own_address(c, name);
 }
 
-struct origin {
-    const struct gl_call *call;
+struct request_origin {
+    const struct gl_http_call *call;
     gl_str host;
     size_t hosts_n;
     bool is_foreign;
 };
 
-static enum MHD_Result look_at_header(void *owner, enum MHD_ValueKind kind, const char *key,
-                                      const char *value)
+static enum MHD_Result check_header(void *owner, enum MHD_ValueKind kind, const char *key,
+                                    const char *value)
 {
-    struct origin *o = owner;
+    struct request_origin *o = owner;
     gl_str text = gl_str_of(value);
 
     (void)kind;
@@ -90,8 +89,8 @@ static enum MHD_Result look_at_header(void *owner, enum MHD_ValueKind kind, cons
         o->host = text;
         o->hosts_n++;
     } else if (strcasecmp(key, MHD_HTTP_HEADER_ORIGIN) == 0) {
-        gl_str host = gl_call_header(o->call, MHD_HTTP_HEADER_HOST);
-        bool is_own = o->call->door->is_tcp && gl_str_starts(text, GL_S("http://")) &&
+        gl_str host = gl_http_call_header(o->call, MHD_HTTP_HEADER_HOST);
+        bool is_own = o->call->listener->is_tcp && gl_str_starts(text, GL_S("http://")) &&
                       gl_str_eq((gl_str){.p = text.p + 7, .n = text.n - 7}, host);
 
         o->is_foreign |= !is_own;
@@ -102,20 +101,20 @@ static enum MHD_Result look_at_header(void *owner, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-bool gl_door_admits(struct gl_call *c)
+bool gl_auth_check(struct gl_http_call *c)
 {
-    struct origin o = {.call = c};
+    struct request_origin o = {.call = c};
 
-    (void)MHD_get_connection_values(c->connection, MHD_HEADER_KIND, look_at_header, &o);
-    if (!c->door->is_tcp && !is_user(c)) {
+    (void)MHD_get_connection_values(c->connection, MHD_HEADER_KIND, check_header, &o);
+    if (!c->listener->is_tcp && !is_user(c)) {
         gl_reply_error(c, GL_R_OTHER_USER, "only the user who runs this node may talk to it", NULL);
     } else if (o.is_foreign) {
         gl_reply_error(c, GL_R_WEB_PAGE, "requests of web pages are not allowed here", NULL);
-    } else if (c->door->is_tcp && (o.hosts_n != 1 || !is_own_host(c, o.host))) {
+    } else if (c->listener->is_tcp && (o.hosts_n != 1 || !is_own_host(c, o.host))) {
         gl_reply_error_at(c, GL_R_HOST_NOT_ALLOWED, "this node does not go by that name",
                           "use localhost, or the address it listens at", "Host", NULL);
-    } else if (c->door->is_tcp && !has_token(c)) {
-        bool is_wrong = gl_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION).n > 0;
+    } else if (c->listener->is_tcp && !has_token(c)) {
+        bool is_wrong = gl_http_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION).n > 0;
 
         gl_reply_error(c, is_wrong ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
                        is_wrong ? "the token is wrong"

@@ -1,4 +1,4 @@
-#include "http/text.h"
+#include "http/http_text.h"
 
 #include <strings.h>
 
@@ -10,7 +10,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-size_t gl_text_unescape(char *text)
+size_t gl_http_text_unescape(char *text)
 {
     char *to = text;
 
@@ -19,8 +19,8 @@ size_t gl_text_unescape(char *text)
         int low = high >= 0 ? hex_digit(from[2]) : -1;
         int byte = low >= 0 ? high * 16 + low : -1;
 
-        if (byte > 0 && byte != GL_TEXT_SLASH) {
-            *to++ = (char)(byte == '/' ? GL_TEXT_SLASH : byte);
+        if (byte > 0 && byte != GL_HTTP_TEXT_SLASH) {
+            *to++ = (char)(byte == '/' ? GL_HTTP_TEXT_SLASH : byte);
             from += 3;
         } else {
             *to++ = *from++;
@@ -30,7 +30,7 @@ size_t gl_text_unescape(char *text)
     return (size_t)(to - text);
 }
 
-gl_str gl_text_host(gl_str host)
+gl_str gl_http_text_host(gl_str host)
 {
     gl_str rest;
 
@@ -45,7 +45,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-gl_str gl_text_compact(gl_str json, struct gl_arena *a)
+gl_str gl_http_text_compact(gl_str json, struct gl_arena *a)
 {
     char *to = gl_arena_alloc(a, json.n + 1);
     bool in_string = false;
@@ -67,7 +67,7 @@ gl_str gl_text_compact(gl_str json, struct gl_arena *a)
     return (gl_str){.p = to, .n = n};
 }
 
-bool gl_text_accepts(gl_str accept, const char *type)
+bool gl_http_text_accepts(gl_str accept, const char *type)
 {
     while (accept.n > 0) {
         gl_str rest;
@@ -80,7 +80,7 @@ bool gl_text_accepts(gl_str accept, const char *type)
     return false;
 }
 
-bool gl_text_is_secret(gl_str given, gl_str secret)
+bool gl_http_text_is_secret(gl_str given, gl_str secret)
 {
     unsigned difference = given.n != secret.n;
 

@@ -1,14 +1,14 @@
-/* paper.c - the logs of steps: the node says which job and how far its steps are, the files say the
- * rest. */
+/* log_routes.c - the logs of steps: the node says which job and how far its steps are, the files
+ * say the rest. */
 #include "base/check.h"
 #include "base/limits.h"
+#include "http/http_text.h"
 #include "http/routes.h"
-#include "http/text.h"
 
 enum { STATE_BYTES_MAX = 1 << 30 };
 
 /* The state first, the log after: so a log that is said to be complete is. */
-static bool read_state(struct gl_call *c, struct gl_json *j, gl_str *ret_job)
+static bool read_status(struct gl_http_call *c, struct gl_json *j, gl_str *ret_job)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
 
@@ -21,7 +21,7 @@ static bool read_state(struct gl_call *c, struct gl_json *j, gl_str *ret_job)
     return true;
 }
 
-gl_str gl_paper_agent(gl_str step)
+gl_str gl_log_agent(gl_str step)
 {
     return step.n > 0 && step.p[0] == '@' ? (gl_str){.p = step.p + 1, .n = step.n - 1}
                                           : (gl_str){0};
@@ -35,7 +35,7 @@ static gl_jnode steps_of(const struct gl_json *j)
 /* In a bundle it is the agents that run something: "@agent". */
 static gl_jnode find_step(const struct gl_json *j, gl_str id, struct gl_arena *a)
 {
-    gl_str agent = gl_paper_agent(id);
+    gl_str agent = gl_log_agent(id);
 
     if (agent.n > 0) {
         return gl_json_get(j, gl_json_get(j, gl_json_root(j), "executions"), gl_str_c(a, agent));
@@ -77,7 +77,7 @@ static bool is_agent(const struct gl_json *j, gl_str unit, struct gl_arena *a)
         gl_jnode agents = gl_json_get(j, gl_json_value(k), "agent_ids");
 
         for (gl_jnode e = gl_json_first(j, agents); e != NULL; e = gl_json_after(j, agents, e)) {
-            if (gl_str_eq(gl_json_str(j, e, a), gl_paper_agent(unit))) {
+            if (gl_str_eq(gl_json_str(j, e, a), gl_log_agent(unit))) {
                 return true;
             }
         }
@@ -86,7 +86,7 @@ static bool is_agent(const struct gl_json *j, gl_str unit, struct gl_arena *a)
 }
 
 /* Replace the name of a step, or of an agent, by that of what runs for it. False: there is none. */
-static bool find_meant(struct gl_call *c, const struct gl_json *j)
+static bool resolve_step(struct gl_http_call *c, const struct gl_json *j)
 {
     gl_str name, unit;
     gl_jnode step;
@@ -95,7 +95,7 @@ static bool find_meant(struct gl_call *c, const struct gl_json *j)
     if (gl_json_get(j, gl_json_root(j), "bundle") == NULL) {
         return find_step(j, c->log.step, &c->arena) != NULL;
     }
-    if (gl_paper_agent(c->log.step).n > 0) {
+    if (gl_log_agent(c->log.step).n > 0) {
         return is_agent(j, c->log.step, &c->arena);
     }
     step = gl_str_split_step(c->log.step, &name, &item)
@@ -114,7 +114,8 @@ static bool find_meant(struct gl_call *c, const struct gl_json *j)
 
 /* ---- how far it is ---- */
 
-struct gl_paper_state gl_paper_read(const struct gl_json *status, gl_str step, struct gl_arena *a)
+struct gl_log_progress gl_log_progress_read(const struct gl_json *status, gl_str step,
+                                            struct gl_arena *a)
 {
     gl_jnode root = gl_json_root(status);
     gl_jnode n = find_step(status, step, a);
@@ -123,20 +124,20 @@ struct gl_paper_state gl_paper_read(const struct gl_json *status, gl_str step, s
     uint64_t attempts = 0;
 
     (void)gl_json_u64(status, gl_json_get(status, n, "attempt_count"), &attempts);
-    return (struct gl_paper_state){.attempts = (uint32_t)attempts,
-                                   .is_writing = gl_str_is(word, "running"),
-                                   .has_ended =
-                                       gl_json_get(status, n, "terminal_outcome") != NULL ||
-                                       gl_str_is(job, "completed") || gl_str_is(job, "failed") ||
-                                       gl_str_is(job, "cancelled")};
+    return (struct gl_log_progress){.attempts = (uint32_t)attempts,
+                                    .is_writing = gl_str_is(word, "running"),
+                                    .has_ended =
+                                        gl_json_get(status, n, "terminal_outcome") != NULL ||
+                                        gl_str_is(job, "completed") || gl_str_is(job, "failed") ||
+                                        gl_str_is(job, "cancelled")};
 }
 
-static bool is_writing(const struct gl_paper_state *s, uint32_t attempt)
+static bool is_writing(const struct gl_log_progress *s, uint32_t attempt)
 {
     return s->is_writing && s->attempts == attempt;
 }
 
-static void list_attempts(struct gl_call *c)
+static void list_attempts(struct gl_http_call *c)
 {
     struct gl_why why = {0};
     struct gl_logs_attempt *attempts;
@@ -145,7 +146,7 @@ static void list_attempts(struct gl_call *c)
     gl_str job;
     size_t n;
 
-    if (!read_state(c, &j, &job)) {
+    if (!read_status(c, &j, &job)) {
         return;
     }
     if (c->config->logs->list(c->config->logs, c->rq.context, job, &c->arena, &attempts, &n,
@@ -157,12 +158,12 @@ static void list_attempts(struct gl_call *c)
     gl_jw_object(&w);
     gl_jw_put_array(&w, "attempts");
     for (size_t i = 0; i < n; i++) {
-        struct gl_paper_state state = gl_paper_read(&j, attempts[i].step, &c->arena);
+        struct gl_log_progress state = gl_log_progress_read(&j, attempts[i].step, &c->arena);
 
         gl_jw_object(&w);
         gl_jw_put_str(&w, "step_id", attempts[i].step);
-        if (gl_paper_agent(attempts[i].step).n > 0) {
-            gl_jw_put_str(&w, "agent_id", gl_paper_agent(attempts[i].step));
+        if (gl_log_agent(attempts[i].step).n > 0) {
+            gl_jw_put_str(&w, "agent_id", gl_log_agent(attempts[i].step));
         }
         gl_jw_put_u64(&w, "attempt", attempts[i].attempt);
         gl_jw_put_u64(&w, "bytes", attempts[i].bytes);
@@ -171,11 +172,11 @@ static void list_attempts(struct gl_call *c)
     }
     gl_jw_end(&w);
     gl_jw_end(&w);
-    gl_reply_written(c, MHD_HTTP_OK);
+    gl_reply_finish_json(c, MHD_HTTP_OK);
 }
 
 /* Has this attempt left anything here? */
-static bool is_here(struct gl_call *c, gl_str job)
+static bool has_local_log(struct gl_http_call *c, gl_str job)
 {
     struct gl_logs_attempt *attempts;
     size_t n;
@@ -194,15 +195,15 @@ static bool is_here(struct gl_call *c, gl_str job)
 
 /* On a shared store a step may have run on another node, which has its log. True: that was
  * answered. The record names the node of the last attempt only. */
-static bool is_elsewhere(struct gl_call *c, const struct gl_json *j, gl_str job,
-                         const struct gl_paper_state *state)
+static bool reply_elsewhere(struct gl_http_call *c, const struct gl_json *j, gl_str job,
+                            const struct gl_log_progress *state)
 {
     gl_str node =
         gl_json_str(j, gl_json_get(j, find_step(j, c->log.step, &c->arena), "node"), &c->arena);
 
     if (c->config->node == NULL || c->log.attempt == 0 || node.n == 0 ||
         (c->log.attempt == state->attempts && gl_str_is(node, c->config->node)) ||
-        is_here(c, job)) {
+        has_local_log(c, job)) {
         return false;
     }
     gl_reply_error(
@@ -220,40 +221,41 @@ static bool is_elsewhere(struct gl_call *c, const struct gl_json *j, gl_str job,
     return true;
 }
 
-static void follow(struct gl_call *c, const struct gl_json *j, gl_str job,
-                   const struct gl_paper_state *state)
+static void follow(struct gl_http_call *c, const struct gl_json *j, gl_str job,
+                   const struct gl_log_progress *state)
 {
     bool is_last = c->log.attempt == 0 ? state->has_ended : !is_writing(state, c->log.attempt);
     int64_t last_seq = 0;
 
     (void)gl_json_i64(j, gl_json_get(j, gl_json_root(j), "last_seq"), &last_seq);
-    gl_tail_begin(c, job, is_last, last_seq + 1);
+    gl_log_stream_start(c, job, is_last, last_seq + 1);
 }
 
-static void read_page(struct gl_call *c)
+static void read_page(struct gl_http_call *c)
 {
     struct gl_why why = {0};
-    struct gl_paper_state state;
+    struct gl_log_progress state;
     struct gl_json j;
     gl_str job;
 
-    if (!read_state(c, &j, &job)) {
+    if (!read_status(c, &j, &job)) {
         return;
     }
-    if (!find_meant(c, &j)) {
+    if (!resolve_step(c, &j)) {
         gl_reply_error_at(c, GL_R_NO_SUCH_STEP, "this job has no such step", NULL, "step", NULL);
         return;
     }
-    state = gl_paper_read(&j, c->log.step, &c->arena);
+    state = gl_log_progress_read(&j, c->log.step, &c->arena);
     c->log.attempt = c->log.attempt == 0 ? state.attempts : c->log.attempt;
     /* The attempts of agents are numbered through all of them. */
-    if (c->log.attempt > state.attempts || (gl_paper_agent(c->log.step).n > 0 &&
-                                            c->log.attempt < state.attempts && !is_here(c, job))) {
+    if (c->log.attempt > state.attempts ||
+        (gl_log_agent(c->log.step).n > 0 && c->log.attempt < state.attempts &&
+         !has_local_log(c, job))) {
         gl_reply_error_at(c, GL_R_NO_SUCH_ATTEMPT, "this step has had no such attempt", NULL,
                           "attempt", NULL);
         return;
     }
-    if (is_elsewhere(c, &j, job, &state)) {
+    if (reply_elsewhere(c, &j, job, &state)) {
         return;
     }
     if (c->log.follow) {
@@ -262,8 +264,8 @@ static void read_page(struct gl_call *c)
     }
     if (c->log.attempt > 0 &&
         c->config->logs->read(c->config->logs, c->rq.context, job, c->log.step, c->log.attempt,
-                              (uint64_t)c->log.offset, GL_CALL_LOG_BYTES, &c->out, &c->log_next,
-                              &why) != 0) {
+                              (uint64_t)c->log.offset, GL_HTTP_CALL_LOG_BYTES, &c->out,
+                              &c->log_next, &why) != 0) {
         gl_reply_error(c, gl_err_join(GL_E_UNAVAILABLE, why.reason), why.text, NULL);
         return;
     }
@@ -273,7 +275,7 @@ static void read_page(struct gl_call *c)
     c->type = "text/plain; charset=utf-8";
 }
 
-void gl_route_logs(struct gl_call *c)
+void gl_route_logs(struct gl_http_call *c)
 {
     gl_str name;
     int64_t item;
@@ -286,5 +288,5 @@ void gl_route_logs(struct gl_call *c)
     c->then = c->log.step.n > 0 ? read_page : list_attempts;
     c->rq.verb = GL_VERB_STATUS;
     c->rq.status = (struct gl_status_request){.step = c->log.step};
-    gl_call_ask(c);
+    gl_http_call_ask_node(c);
 }

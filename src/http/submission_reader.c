@@ -1,25 +1,26 @@
-#include "http/submits.h"
+#include "http/submission_reader.h"
 
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "http/text.h"
+#include "http/http_text.h"
 
-void gl_submits_init(struct gl_submits *s, struct gl_arena *arena, struct gl_blob *blob,
-                     gl_str context, const struct gl_json *json)
+void gl_submission_reader_init(struct gl_submission_reader *s, struct gl_arena *arena,
+                               struct gl_blob *blob, gl_str context, const struct gl_json *json)
 {
-    *s = (struct gl_submits){.arena = arena, .blob = blob, .context = context, .json = json};
+    *s = (struct gl_submission_reader){
+        .arena = arena, .blob = blob, .context = context, .json = json};
     gl_map_init(&s->compiled);
 }
 
-void gl_submits_done(struct gl_submits *s)
+void gl_submission_reader_done(struct gl_submission_reader *s)
 {
     gl_map_done(&s->compiled);
 }
 
 /* ---- files ---- */
 
-struct text {
+struct inline_text {
     struct gl_link link;
     gl_str content;
     char hex[GL_SHA256_HEX];
@@ -27,16 +28,16 @@ struct text {
 
 /* Answers for the files of a flow while it is parsed. Texts are kept back until the whole flow is
  * known to be good: bad input changes nothing. */
-struct loader {
+struct file_loader {
     struct gl_flow_loader loader;
-    struct gl_submits *s;
+    struct gl_submission_reader *s;
     gl_jnode files;
     struct gl_link texts;
 };
 
-static int load_text(struct loader *l, gl_str content, char ret_hex[static 65])
+static int load_text(struct file_loader *l, gl_str content, char ret_hex[static 65])
 {
-    struct text *t = GL_NEW(l->s->arena, struct text);
+    struct inline_text *t = GL_NEW(l->s->arena, struct inline_text);
 
     t->content = content;
     (void)gl_sha256_hex(content, t->hex);
@@ -45,7 +46,7 @@ static int load_text(struct loader *l, gl_str content, char ret_hex[static 65])
     return 0;
 }
 
-bool gl_submits_is_hash(gl_str s)
+bool gl_submission_is_hash(gl_str s)
 {
     for (size_t i = 0; i < s.n; i++) {
         if (!((s.p[i] >= '0' && s.p[i] <= '9') || (s.p[i] >= 'a' && s.p[i] <= 'f'))) {
@@ -55,10 +56,10 @@ bool gl_submits_is_hash(gl_str s)
     return s.n == GL_SHA256_HEX - 1;
 }
 
-static int load_file(struct loader *l, gl_str source, char ret_hex[static 65], bool *ret_executable,
-                     struct gl_why *reterr_why)
+static int load_file(struct file_loader *l, gl_str source, char ret_hex[static 65],
+                     bool *ret_executable, struct gl_why *reterr_why)
 {
-    struct gl_submits *s = l->s;
+    struct gl_submission_reader *s = l->s;
     gl_jnode file = gl_json_get(s->json, l->files, gl_str_c(s->arena, source));
     gl_str hex = gl_json_str(s->json, gl_json_get(s->json, file, "sha256"), s->arena);
 
@@ -69,7 +70,7 @@ static int load_file(struct loader *l, gl_str source, char ret_hex[static 65], b
                       "{\"%.*s\": {\"sha256\": \"...\"}}",
                       GL_STR_ARG(source));
     }
-    if (!gl_submits_is_hash(hex)) {
+    if (!gl_submission_is_hash(hex)) {
         return gl_why(reterr_why, GL_R_BLOB_HASH_INVALID,
                       "`files` must give its `sha256` as 64 lower-case hex digits");
     }
@@ -86,20 +87,20 @@ static int load_file(struct loader *l, gl_str source, char ret_hex[static 65], b
 static int load(struct gl_flow_loader *loader, gl_str source, gl_str text, char ret_hex[static 65],
                 bool *ret_executable, struct gl_why *reterr_why)
 {
-    struct loader *l = GL_CONTAINER(loader, struct loader, loader);
+    struct file_loader *l = GL_CONTAINER(loader, struct file_loader, loader);
 
     *ret_executable = false;
     return source.n == 0 ? load_text(l, text, ret_hex)
                          : load_file(l, source, ret_hex, ret_executable, reterr_why);
 }
 
-static bool put_texts(struct loader *l, struct gl_refusal *refusal)
+static bool put_texts(struct file_loader *l, struct gl_refusal *refusal)
 {
     struct gl_blob *blob = l->s->blob;
     struct gl_why why = {0};
 
     for (struct gl_link *k = l->texts.next; k != &l->texts; k = k->next) {
-        struct text *t = GL_CONTAINER(k, struct text, link);
+        struct inline_text *t = GL_CONTAINER(k, struct inline_text, link);
 
         if (blob->put(blob, l->s->context, gl_str_of(t->hex), t->content, &why) != 0) {
             *refusal = (struct gl_refusal){.code = GL_E_UNAVAILABLE,
@@ -119,8 +120,8 @@ struct compiled {
     struct gl_refusal refusal;
 };
 
-bool gl_submits_encode(struct gl_submits *s, const struct gl_flow *flow, const char *field,
-                       gl_str *ret, struct gl_refusal *refusal)
+bool gl_submission_encode_flow(struct gl_submission_reader *s, const struct gl_flow *flow,
+                               const char *field, gl_str *ret, struct gl_refusal *refusal)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf encoded = {0};
 
@@ -136,11 +137,11 @@ bool gl_submits_encode(struct gl_submits *s, const struct gl_flow *flow, const c
     return true;
 }
 
-static bool compile(struct gl_submits *s, gl_jnode flow_node, gl_jnode files, gl_str *ret,
+static bool compile(struct gl_submission_reader *s, gl_jnode flow_node, gl_jnode files, gl_str *ret,
                     struct gl_refusal *refusal)
 {
     struct gl_flow_errors *errors = GL_NEW(s->arena, struct gl_flow_errors);
-    struct loader l = {.loader = {.load = load}, .s = s, .files = files};
+    struct file_loader l = {.loader = {.load = load}, .s = s, .files = files};
     struct gl_flow *flow;
 
     gl_list_init(&l.texts);
@@ -154,10 +155,10 @@ static bool compile(struct gl_submits *s, gl_jnode flow_node, gl_jnode files, gl
                                 .details = errors};
         return false;
     }
-    return gl_submits_encode(s, flow, "flow", ret, refusal) && put_texts(&l, refusal);
+    return gl_submission_encode_flow(s, flow, "flow", ret, refusal) && put_texts(&l, refusal);
 }
 
-static struct compiled *compile_once(struct gl_submits *s, gl_jnode flow, gl_jnode bundle,
+static struct compiled *compile_once(struct gl_submission_reader *s, gl_jnode flow, gl_jnode bundle,
                                      gl_jnode files)
 {
     gl_str flow_text = gl_json_raw(s->json, bundle != NULL ? bundle : flow);
@@ -173,7 +174,7 @@ static struct compiled *compile_once(struct gl_submits *s, gl_jnode flow, gl_jno
     if (c == NULL) {
         c = GL_NEW(s->arena, struct compiled);
         c->key = key;
-        if (bundle != NULL ? !gl_packet_compile(s, bundle, &c->flow, &c->refusal)
+        if (bundle != NULL ? !gl_bundle_submit_compile(s, bundle, &c->flow, &c->refusal)
                            : !compile(s, flow, files, &c->flow, &c->refusal)) {
             c->flow = (gl_str){0};
         }
@@ -191,7 +192,7 @@ static bool refuse(struct gl_refusal *refusal, int code, const char *message, co
     return false;
 }
 
-static bool check_inputs(struct gl_submits *s, gl_jnode inputs, gl_str text,
+static bool check_inputs(struct gl_submission_reader *s, gl_jnode inputs, gl_str text,
                          struct gl_refusal *refusal)
 {
     struct gl_json j;
@@ -209,8 +210,8 @@ static bool check_inputs(struct gl_submits *s, gl_jnode inputs, gl_str text,
     return true;
 }
 
-bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
-                     struct gl_refusal *refusal)
+bool gl_submission_reader_next(struct gl_submission_reader *s, gl_jnode one, struct gl_request *rq,
+                               struct gl_refusal *refusal)
 {
     gl_jnode flow = gl_json_get(s->json, one, "flow");
     gl_jnode files = flow != NULL ? gl_json_get(s->json, one, "files") : s->files;
@@ -234,7 +235,7 @@ bool gl_submits_read(struct gl_submits *s, gl_jnode one, struct gl_request *rq,
         return refuse(refusal, GL_R_FLOW_MISSING, "'flow' is missing", "flow");
     }
     if (inputs != NULL && !gl_json_is(inputs, GL_JSON_NULL)) {
-        b->inputs = gl_text_compact(b->inputs, s->arena);
+        b->inputs = gl_http_text_compact(b->inputs, s->arena);
         if (!check_inputs(s, inputs, b->inputs, refusal)) {
             return false;
         }

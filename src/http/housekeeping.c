@@ -1,4 +1,5 @@
-/* usher.c - a thread beside the HTTP threads that wakes who sleeps and ends what takes too long.
+/* housekeeping.c - a thread beside the HTTP threads that wakes who sleeps and ends what takes too
+ * long.
  *
  * The control thread leaves here what it has answered to many at once, so that a thousand watchers
  * cost it no more than one; and libmicrohttpd has no timers of its own. It sleeps while nobody is
@@ -7,8 +8,8 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "http/call.h"
-#include "http/polls.h"
+#include "http/event_polls.h"
+#include "http/http_call.h"
 
 enum {
     PING_MS_MAX = 5000, /* a loop that gives no sign of life for so long does not turn */
@@ -24,7 +25,7 @@ int64_t gl_http_now_ms(void)
 
 /* ---- a sign of life ---- */
 
-static void on_ping(struct gl_loop_task *t)
+static void on_pong(struct gl_loop_task *t)
 {
     struct gl_http *h = t->owner;
 
@@ -35,11 +36,11 @@ static void on_ping(struct gl_loop_task *t)
         gl_list_push(&h->pings_done, l);
     }
     h->asked_n--;
-    pthread_cond_broadcast(&h->news);
+    pthread_cond_broadcast(&h->wakeup);
     pthread_mutex_unlock(&h->lock);
 }
 
-void gl_usher_ping(struct gl_call *c)
+void gl_housekeeping_ping(struct gl_http_call *c)
 {
     struct gl_http *h = c->http;
 
@@ -56,18 +57,18 @@ void gl_usher_ping(struct gl_call *c)
     if (!h->is_pinging) {
         h->is_pinging = true;
         h->asked_n++; /* the ping itself: it may outlive who waits for it */
-        h->ping = (struct gl_loop_task){.run = on_ping, .owner = h};
+        h->ping = (struct gl_loop_task){.run = on_pong, .owner = h};
         gl_loop_post(h->config.loop, &h->ping);
     }
-    pthread_cond_broadcast(&h->news); /* there is a new time to look again */
+    pthread_cond_broadcast(&h->wakeup); /* there is a new time to look again */
     pthread_mutex_unlock(&h->lock);
 }
 
 /* Under the lock: those that have waited too long are answered, too. */
-static int64_t sweep_pings(struct gl_http *h, int64_t now_ms)
+static int64_t expire_pings(struct gl_http *h, int64_t now_ms)
 {
     for (struct gl_link *l; (l = gl_list_first(&h->pings)) != NULL;) {
-        struct gl_call *c = GL_CONTAINER(l, struct gl_call, link);
+        struct gl_http_call *c = GL_CONTAINER(l, struct gl_http_call, link);
 
         if (c->due_ms > now_ms) {
             return c->due_ms;
@@ -82,7 +83,7 @@ static int64_t sweep_pings(struct gl_http *h, int64_t now_ms)
 
 /* ---- the thread ---- */
 
-static void take(struct gl_link *from, struct gl_link *to)
+static void move_all(struct gl_link *from, struct gl_link *to)
 {
     gl_list_init(to);
     for (struct gl_link *l; (l = gl_list_first(from)) != NULL;) {
@@ -92,20 +93,20 @@ static void take(struct gl_link *from, struct gl_link *to)
 }
 
 /* Without the lock: nobody else knows these any more. */
-static void wake(struct gl_http *h, struct gl_link *pings, struct gl_link *polls)
+static void resume_waiting(struct gl_http *h, struct gl_link *pings, struct gl_link *polls)
 {
     for (struct gl_link *l; (l = gl_list_first(pings)) != NULL;) {
-        struct gl_call *c = GL_CONTAINER(l, struct gl_call, link);
+        struct gl_http_call *c = GL_CONTAINER(l, struct gl_http_call, link);
 
         gl_list_remove(l);
         c->is_complete = true;
         MHD_resume_connection(c->connection);
-        gl_http_finished(h);
+        gl_http_task_done(h);
     }
     for (struct gl_link *l; (l = gl_list_first(polls)) != NULL;) {
         gl_list_remove(l);
-        gl_polls_tell(GL_CONTAINER(l, struct gl_poll, link));
-        gl_http_finished(h);
+        gl_event_polls_deliver(GL_CONTAINER(l, struct gl_event_poll, link));
+        gl_http_task_done(h);
     }
 }
 
@@ -115,13 +116,13 @@ static void sleep_until(struct gl_http *h, int64_t due_ms)
                              .tv_nsec = (long)(due_ms % 1000) * 1000000};
 
     if (due_ms == INT64_MAX) {
-        (void)pthread_cond_wait(&h->news, &h->lock);
+        (void)pthread_cond_wait(&h->wakeup, &h->lock);
     } else {
-        (void)pthread_cond_timedwait(&h->news, &h->lock, &until);
+        (void)pthread_cond_timedwait(&h->wakeup, &h->lock, &until);
     }
 }
 
-static void *run(void *owner)
+static void *run_thread(void *owner)
 {
     struct gl_http *h = owner;
     struct gl_link pings, polls;
@@ -129,37 +130,37 @@ static void *run(void *owner)
     pthread_mutex_lock(&h->lock);
     while (!h->is_closing) {
         int64_t now_ms = gl_http_now_ms();
-        int64_t guests_ms = gl_guests_sweep(h, now_ms);
-        int64_t pings_ms = sweep_pings(h, now_ms);
+        int64_t arrivals_ms = gl_connections_enforce_timeouts(h, now_ms);
+        int64_t pings_ms = expire_pings(h, now_ms);
 
         if (gl_list_empty(&h->pings_done) && gl_list_empty(&h->polls_done)) {
-            sleep_until(h, guests_ms < pings_ms ? guests_ms : pings_ms);
+            sleep_until(h, arrivals_ms < pings_ms ? arrivals_ms : pings_ms);
             continue;
         }
-        take(&h->pings_done, &pings);
-        take(&h->polls_done, &polls);
+        move_all(&h->pings_done, &pings);
+        move_all(&h->polls_done, &polls);
         pthread_mutex_unlock(&h->lock);
-        wake(h, &pings, &polls);
+        resume_waiting(h, &pings, &polls);
         pthread_mutex_lock(&h->lock);
     }
     pthread_mutex_unlock(&h->lock);
     return NULL;
 }
 
-bool gl_usher_start(struct gl_http *h)
+bool gl_housekeeping_start(struct gl_http *h)
 {
-    h->has_usher = pthread_create(&h->usher, NULL, run, h) == 0;
-    return h->has_usher;
+    h->has_housekeeping = pthread_create(&h->housekeeping, NULL, run_thread, h) == 0;
+    return h->has_housekeeping;
 }
 
-void gl_usher_stop(struct gl_http *h)
+void gl_housekeeping_stop(struct gl_http *h)
 {
-    if (!h->has_usher) {
+    if (!h->has_housekeeping) {
         return;
     }
     pthread_mutex_lock(&h->lock);
     h->is_closing = true;
-    pthread_cond_broadcast(&h->news);
+    pthread_cond_broadcast(&h->wakeup);
     pthread_mutex_unlock(&h->lock);
-    (void)pthread_join(h->usher, NULL);
+    (void)pthread_join(h->housekeeping, NULL);
 }

@@ -1,4 +1,4 @@
-#include "http/intake.h"
+#include "http/recv_filter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,57 +6,58 @@
 #include <sys/socket.h>
 
 #include "base/mem.h"
-#include "http/call.h"
+#include "http/http_call.h"
 
 enum {
     DRAIN_BYTES_MAX = 1 << 20,
     HEAD_BYTES_MAX = 32 << 10, /* the memory of a connection: http.c */
 };
 
-/* The door whose HTTP thread this is: recv() has no other argument to find it by. tools/tidy knows
- * it by name. */
-static _Thread_local struct gl_door *intake_door;
+/* The listener whose HTTP thread this is: recv() has no other argument to find it by. tools/tidy
+ * knows it by name. */
+static _Thread_local struct gl_listener *filter_listener;
 
 /* ---- by descriptor ---- */
 
-static void make_room(struct gl_door *door, size_t n)
+static void grow_table(struct gl_listener *listener, size_t n)
 {
-    struct gl_intake **more = gl_mem_alloc(n * sizeof(struct gl_intake *));
+    struct gl_recv_filter **more = gl_mem_alloc(n * sizeof(struct gl_recv_filter *));
 
     for (size_t i = 0; i < n; i++) {
-        more[i] = i < door->intakes_n ? door->intakes[i] : NULL;
+        more[i] = i < listener->filters_n ? listener->filters[i] : NULL;
     }
-    gl_mem_free((void *)door->intakes);
-    door->intakes = more;
-    door->intakes_n = n;
+    gl_mem_free((void *)listener->filters);
+    listener->filters = more;
+    listener->filters_n = n;
 }
 
-void gl_intake_open(struct gl_door *door, struct gl_intake *in, int fd)
+void gl_recv_filter_open(struct gl_listener *listener, struct gl_recv_filter *in, int fd)
 {
-    *in = (struct gl_intake){.fd = fd};
-    intake_door = door;
-    if ((size_t)fd >= door->intakes_n) {
-        make_room(door, ((size_t)fd + 1) * 2);
+    *in = (struct gl_recv_filter){.fd = fd};
+    filter_listener = listener;
+    if ((size_t)fd >= listener->filters_n) {
+        grow_table(listener, ((size_t)fd + 1) * 2);
     }
-    door->intakes[fd] = in;
+    listener->filters[fd] = in;
 }
 
-void gl_intake_close(struct gl_door *door, struct gl_intake *in)
+void gl_recv_filter_close(struct gl_listener *listener, struct gl_recv_filter *in)
 {
-    door->intakes[in->fd] = NULL;
+    listener->filters[in->fd] = NULL;
     gl_buf_done(&in->held);
 }
 
-static struct gl_intake *find(int fd)
+static struct gl_recv_filter *find_filter(int fd)
 {
-    const struct gl_door *door = intake_door;
+    const struct gl_listener *listener = filter_listener;
 
-    return door != NULL && fd >= 0 && (size_t)fd < door->intakes_n ? door->intakes[fd] : NULL;
+    return listener != NULL && fd >= 0 && (size_t)fd < listener->filters_n ? listener->filters[fd]
+                                                                           : NULL;
 }
 
 /* ---- refusing ---- */
 
-const char *gl_intake_begin(struct gl_intake *in)
+const char *gl_recv_filter_begin(struct gl_recv_filter *in)
 {
     in->calls_n++;
     if (in->calls_n <= in->framing.heads_n) {
@@ -67,7 +68,7 @@ const char *gl_intake_begin(struct gl_intake *in)
                                    : "the framing of this request was not checked";
 }
 
-void gl_intake_answer(int fd, const char *status, const char *code, const char *message)
+void gl_recv_filter_answer(int fd, const char *status, const char *code, const char *message)
 {
     char body[256], text[640];
     int body_n = snprintf(body, sizeof(body),
@@ -97,20 +98,20 @@ static void drain(int fd)
 }
 
 /* In place of the headers that are refused: a request that comes to the handler in its turn. */
-static ssize_t end_head(struct gl_intake *in, char *bytes, size_t n)
+static ssize_t replace_head(struct gl_recv_filter *in, char *bytes, size_t n)
 {
     static const char head[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
 
     in->is_ended = true;
     if (n < sizeof(head) - 1) { /* there is not even room for that */
-        gl_intake_answer(in->fd, "400 Bad Request", "invalid", in->framing.why);
+        gl_recv_filter_answer(in->fd, "400 Bad Request", "invalid", in->framing.why);
         return 0;
     }
     memcpy(bytes, head, sizeof(head) - 1);
     return sizeof(head) - 1;
 }
 
-static ssize_t refuse(struct gl_intake *in, char *bytes, size_t n)
+static ssize_t deliver_refusal(struct gl_recv_filter *in, char *bytes, size_t n)
 {
     const struct gl_framing *f = &in->framing;
 
@@ -118,21 +119,21 @@ static ssize_t refuse(struct gl_intake *in, char *bytes, size_t n)
         return 0;
     }
     if (gl_framing_is_in_head(f)) {
-        return end_head(in, bytes, n);
+        return replace_head(in, bytes, n);
     }
     if (in->calls_n < f->begun_n) { /* requests before it are being answered: its turn comes */
         errno = EAGAIN;
         return -1;
     }
     in->is_ended = true;
-    gl_intake_answer(in->fd, "400 Bad Request", "invalid", f->why);
+    gl_recv_filter_answer(in->fd, "400 Bad Request", "invalid", f->why);
     return 0;
 }
 
 /* ---- reading ---- */
 
 /* Headers that came in several pieces wait here until they are complete. `good` bytes are new. */
-static void hold(struct gl_intake *in, const char *bytes, size_t good)
+static void buffer_head(struct gl_recv_filter *in, const char *bytes, size_t good)
 {
     const struct gl_framing *f = &in->framing;
     bool is_in_head = gl_framing_is_in_head(f);
@@ -152,7 +153,7 @@ static void hold(struct gl_intake *in, const char *bytes, size_t good)
 
 /* What may be delivered of what is held. Headers that libmicrohttpd has no memory for are, too: it
  * refuses them. */
-static size_t deliver(struct gl_intake *in, char *bytes, size_t n)
+static size_t deliver(struct gl_recv_filter *in, char *bytes, size_t n)
 {
     size_t ready = in->head_n > HEAD_BYTES_MAX ? in->held.n : in->held.n - in->head_n;
 
@@ -169,7 +170,7 @@ static size_t deliver(struct gl_intake *in, char *bytes, size_t n)
     return ready;
 }
 
-static size_t take(struct gl_intake *in, char *bytes, size_t got, size_t n)
+static size_t filter_bytes(struct gl_recv_filter *in, char *bytes, size_t got, size_t n)
 {
     size_t good = gl_framing_feed(&in->framing, bytes, got);
 
@@ -179,15 +180,15 @@ static size_t take(struct gl_intake *in, char *bytes, size_t got, size_t n)
         in->was_in_head = false;
         return got; /* whole, as nearly always */
     }
-    hold(in, bytes, good);
+    buffer_head(in, bytes, good);
     return deliver(in, bytes, n);
 }
 
 /* libmicrohttpd takes less than `n` for "nothing more has come" and asks again when there is an
  * event, so less is given only if the socket is empty. */
-ssize_t gl_intake_recv(int fd, void *bytes, size_t n, int flags)
+ssize_t gl_recv_filter_recv(int fd, void *bytes, size_t n, int flags)
 {
-    struct gl_intake *in = find(fd);
+    struct gl_recv_filter *in = find_filter(fd);
     size_t ready = in != NULL ? deliver(in, bytes, n) : 0;
     bool is_empty = false;
 
@@ -198,11 +199,11 @@ ssize_t gl_intake_recv(int fd, void *bytes, size_t n, int flags)
             return ready > 0 ? (ssize_t)ready : got;
         }
         is_empty = (size_t)got < n - ready;
-        ready += take(in, (char *)bytes + ready, (size_t)got, n - ready);
+        ready += filter_bytes(in, (char *)bytes + ready, (size_t)got, n - ready);
         is_empty = is_empty && ready > 0; /* else the socket says so itself */
     }
     if (ready == 0) {
-        return refuse(in, bytes, n);
+        return deliver_refusal(in, bytes, n);
     }
     if (in->framing.why != NULL) {
         (void)shutdown(fd, SHUT_RD); /* an event: the refusal follows */

@@ -1,8 +1,8 @@
-/* guests.c - connections: how many, of whom, and how long a request may take to arrive.
+/* connections.c - connections: how many, of whom, and how long a request may take to arrive.
  *
  * One peer (a process on the unix socket, an address over TCP) cannot have all connections of a
- * door: a broken client never locks out the others. libmicrohttpd ends connections on which nothing
- * moves; here those are ended that move too slowly. */
+ * listener: a broken client never locks out the others. libmicrohttpd ends connections on which
+ * nothing moves; here those are ended that move too slowly. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "http/call.h"
-#include "http/intake.h"
+#include "http/http_call.h"
+#include "http/recv_filter.h"
 #include "os/sock.h"
 
 enum {
@@ -23,16 +23,16 @@ enum {
     OTHER_FILES = 256,      /* descriptors for everything else */
 };
 
-struct guest {
+struct client_connection {
     struct gl_link link;
-    struct gl_door *door;
+    struct gl_listener *listener;
     int fd;
     uint64_t peer;
-    struct gl_intake intake;
+    struct gl_recv_filter filter;
     int64_t due_ms; /* when its request must be complete; INT64_MAX: it is */
 };
 
-static struct guest *guest_of(struct MHD_Connection *connection)
+static struct client_connection *connection_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -41,7 +41,7 @@ static struct guest *guest_of(struct MHD_Connection *connection)
 }
 
 /* Who it is, as far as budgets are concerned. */
-static uint64_t peer_of(const struct gl_door *d, int fd)
+static uint64_t peer_of(const struct gl_listener *d, int fd)
 {
     struct sockaddr_storage address = {0};
     socklen_t n = sizeof(address);
@@ -62,38 +62,40 @@ static uint64_t peer_of(const struct gl_door *d, int fd)
     return ((struct sockaddr_in *)&address)->sin_addr.s_addr;
 }
 
-static size_t count_of(const struct gl_http *h, const struct gl_door *d, uint64_t peer)
+static size_t count_by_peer(const struct gl_http *h, const struct gl_listener *d, uint64_t peer)
 {
     size_t n = 0;
 
-    for (const struct gl_link *l = h->guests.next; l != &h->guests; l = l->next) {
-        const struct guest *g = GL_CONTAINER(l, struct guest, link);
+    for (const struct gl_link *l = h->connections.next; l != &h->connections; l = l->next) {
+        const struct client_connection *g = GL_CONTAINER(l, struct client_connection, link);
 
-        n += g->door == d && g->peer == peer;
+        n += g->listener == d && g->peer == peer;
     }
     return n;
 }
 
-static void come(struct gl_door *d, struct MHD_Connection *connection, void **context)
+static void open_connection(struct gl_listener *d, struct MHD_Connection *connection,
+                            void **context)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     struct gl_http *h = d->http;
-    struct guest *g = gl_mem_alloc(sizeof(*g));
+    struct client_connection *g = gl_mem_alloc(sizeof(*g));
     bool is_one_too_many;
 
     GL_ASSERT(info != NULL);
-    g->door = d;
+    g->listener = d;
     g->fd = info->connect_fd;
     g->peer = peer_of(d, g->fd);
     g->due_ms = gl_http_now_ms() + ARRIVAL_MS_MAX;
-    gl_intake_open(d, &g->intake, g->fd);
+    gl_recv_filter_open(d, &g->filter, g->fd);
     pthread_mutex_lock(&h->lock);
-    is_one_too_many = count_of(h, d, g->peer) >= h->guests_max / 4 * 3;
-    if (gl_list_empty(&h->guests)) {
-        pthread_cond_broadcast(&h->news); /* the usher sleeps while nobody is there */
+    is_one_too_many = count_by_peer(h, d, g->peer) >= h->connections_max / 4 * 3;
+    if (gl_list_empty(&h->connections)) {
+        pthread_cond_broadcast(
+            &h->wakeup); /* the housekeeping thread sleeps while nobody is there */
     }
-    gl_list_push(&h->guests, &g->link);
+    gl_list_push(&h->connections, &g->link);
     pthread_mutex_unlock(&h->lock);
     *context = g;
     if (is_one_too_many) {
@@ -101,54 +103,54 @@ static void come(struct gl_door *d, struct MHD_Connection *connection, void **co
     }
 }
 
-void gl_guests_on_connection(void *door, struct MHD_Connection *connection, void **context,
-                             enum MHD_ConnectionNotificationCode what)
+void gl_connections_on_notify(void *listener, struct MHD_Connection *connection, void **context,
+                              enum MHD_ConnectionNotificationCode what)
 {
-    struct gl_door *d = door;
-    struct guest *g = *context;
+    struct gl_listener *d = listener;
+    struct client_connection *g = *context;
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        come(d, connection, context);
+        open_connection(d, connection, context);
     } else if (g != NULL) {
-        /* Before its descriptor is closed: the usher never touches a stranger's. */
+        /* Before its descriptor is closed: the housekeeping thread never touches a stranger's. */
         pthread_mutex_lock(&d->http->lock);
         gl_list_remove(&g->link);
         pthread_mutex_unlock(&d->http->lock);
-        gl_intake_close(d, &g->intake);
+        gl_recv_filter_close(d, &g->filter);
         gl_mem_free(g);
         *context = NULL;
     }
 }
 
-static void set_due(struct MHD_Connection *connection, int64_t due_ms)
+static void set_deadline(struct MHD_Connection *connection, int64_t due_ms)
 {
-    struct guest *g = guest_of(connection);
+    struct client_connection *g = connection_of(connection);
 
     if (g != NULL) {
-        pthread_mutex_lock(&g->door->http->lock);
+        pthread_mutex_lock(&g->listener->http->lock);
         g->due_ms = due_ms;
-        pthread_mutex_unlock(&g->door->http->lock);
+        pthread_mutex_unlock(&g->listener->http->lock);
     }
 }
 
 /* libmicrohttpd drops a connection without a word when the arguments do not fit its memory. */
 static void refuse_arguments(struct MHD_Connection *connection)
 {
-    const struct guest *g = guest_of(connection);
+    const struct client_connection *g = connection_of(connection);
 
     if (g != NULL) {
-        gl_intake_answer(g->fd, "414 URI Too Long", "limit", "a query can have 64 arguments");
+        gl_recv_filter_answer(g->fd, "414 URI Too Long", "limit", "a query can have 64 arguments");
         (void)shutdown(g->fd, SHUT_RDWR);
     }
 }
 
-void *gl_guests_on_uri(void *door, const char *uri, struct MHD_Connection *connection)
+void *gl_connections_on_uri(void *listener, const char *uri, struct MHD_Connection *connection)
 {
     const char *query = strchr(uri, '?');
     size_t n = query != NULL;
 
-    (void)door;
-    set_due(connection, gl_http_now_ms() + ARRIVAL_MS_MAX);
+    (void)listener;
+    set_deadline(connection, gl_http_now_ms() + ARRIVAL_MS_MAX);
     while (query != NULL && (query = strchr(query + 1, '&')) != NULL) {
         n++;
     }
@@ -158,39 +160,39 @@ void *gl_guests_on_uri(void *door, const char *uri, struct MHD_Connection *conne
     return NULL;
 }
 
-const char *gl_guests_begin(struct gl_call *c)
+const char *gl_connections_begin_request(struct gl_http_call *c)
 {
-    struct guest *g = guest_of(c->connection);
+    struct client_connection *g = connection_of(c->connection);
 
     GL_ASSERT(g != NULL);
-    return gl_intake_begin(&g->intake);
+    return gl_recv_filter_begin(&g->filter);
 }
 
-void gl_guests_arrived(struct gl_call *c)
+void gl_connections_request_arrived(struct gl_http_call *c)
 {
-    set_due(c->connection, INT64_MAX);
+    set_deadline(c->connection, INT64_MAX);
 }
 
-void gl_guests_answered(struct gl_call *c)
+void gl_connections_request_answered(struct gl_http_call *c)
 {
     /* Idle connections are the business of libmicrohttpd. */
-    set_due(c->connection, INT64_MAX);
+    set_deadline(c->connection, INT64_MAX);
 }
 
-bool gl_guests_is_gone(struct MHD_Connection *connection)
+bool gl_connections_is_closed(struct MHD_Connection *connection)
 {
-    const struct guest *g = guest_of(connection);
+    const struct client_connection *g = connection_of(connection);
     struct pollfd p = {.fd = g != NULL ? g->fd : -1, .events = POLLRDHUP};
 
     return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLERR | POLLRDHUP)) != 0;
 }
 
-int64_t gl_guests_sweep(struct gl_http *h, int64_t now_ms)
+int64_t gl_connections_enforce_timeouts(struct gl_http *h, int64_t now_ms)
 {
     int64_t next = INT64_MAX;
 
-    for (struct gl_link *l = h->guests.next; l != &h->guests; l = l->next) {
-        struct guest *g = GL_CONTAINER(l, struct guest, link);
+    for (struct gl_link *l = h->connections.next; l != &h->connections; l = l->next) {
+        struct client_connection *g = GL_CONTAINER(l, struct client_connection, link);
 
         if (g->due_ms <= now_ms) {
             (void)shutdown(g->fd, SHUT_RDWR); /* its HTTP thread sees the end and closes it */
@@ -202,9 +204,9 @@ int64_t gl_guests_sweep(struct gl_http *h, int64_t now_ms)
     return next;
 }
 
-size_t gl_guests_limit(size_t doors_n)
+size_t gl_connections_limit(size_t listeners_n)
 {
-    rlim_t wanted = (rlim_t)(GL_HTTP_CONNECTIONS_MAX * doors_n + OTHER_FILES);
+    rlim_t wanted = (rlim_t)(GL_HTTP_CONNECTIONS_MAX * listeners_n + OTHER_FILES);
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) < 0) {
@@ -217,6 +219,6 @@ size_t gl_guests_limit(size_t doors_n)
     if (limit.rlim_cur >= wanted) {
         return GL_HTTP_CONNECTIONS_MAX;
     }
-    return limit.rlim_cur > 2 * OTHER_FILES ? (size_t)(limit.rlim_cur - OTHER_FILES) / doors_n
+    return limit.rlim_cur > 2 * OTHER_FILES ? (size_t)(limit.rlim_cur - OTHER_FILES) / listeners_n
                                             : OTHER_FILES / 4;
 }

@@ -1,33 +1,33 @@
-/* verbs.c - routes of which more is to be said than the table of verbs says. */
+/* handlers.c - routes of which more is to be said than the table of verbs says. */
 #include "base/check.h"
 #include "base/limits.h"
+#include "http/http_text.h"
 #include "http/routes.h"
-#include "http/submits.h"
-#include "http/text.h"
+#include "http/submission_reader.h"
 
 enum { NODE_BYTES_MAX = 1 << 20 };
 
-void gl_route_ask(struct gl_call *c)
+void gl_route_ask(struct gl_http_call *c)
 {
-    if (gl_routes_read(c)) {
-        gl_call_ask(c);
+    if (gl_routes_read_body(c)) {
+        gl_http_call_ask_node(c);
     }
 }
 
 /* ---- the node ---- */
 
-static void tell_health(struct gl_call *c)
+static void reply_health(struct gl_http_call *c)
 {
     gl_reply_json(c, MHD_HTTP_OK, GL_S("{\"status\":\"ok\"}"));
 }
 
-void gl_route_health(struct gl_call *c)
+void gl_route_health(struct gl_http_call *c)
 {
-    c->then = tell_health;
-    gl_usher_ping(c);
+    c->then = reply_health;
+    gl_housekeeping_ping(c);
 }
 
-static void tell_ready(struct gl_call *c)
+static void reply_ready(struct gl_http_call *c)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
     bool is_ready = true;
@@ -52,33 +52,33 @@ static void tell_ready(struct gl_call *c)
     }
 }
 
-static void ask_ready(struct gl_call *c)
+static void ask_ready(struct gl_http_call *c)
 {
     c->rq.verb = GL_VERB_NODE;
-    c->then = tell_ready;
-    gl_call_ask(c);
+    c->then = reply_ready;
+    gl_http_call_ask_node(c);
 }
 
 /* First whether the loop turns at all: if it does not, nobody would answer the question. */
-void gl_route_ready(struct gl_call *c)
+void gl_route_ready(struct gl_http_call *c)
 {
     c->then = ask_ready;
-    gl_usher_ping(c);
+    gl_housekeeping_ping(c);
 }
 
-static void tell_metrics(struct gl_call *c)
+static void reply_metrics(struct gl_http_call *c)
 {
     c->status = MHD_HTTP_OK;
     c->type = "text/plain; version=0.0.4";
 }
 
-void gl_route_metrics(struct gl_call *c)
+void gl_route_metrics(struct gl_http_call *c)
 {
-    c->then = tell_metrics;
-    gl_call_ask(c);
+    c->then = reply_metrics;
+    gl_http_call_ask_node(c);
 }
 
-void gl_route_yield(struct gl_call *c)
+void gl_route_yield(struct gl_http_call *c)
 {
     if (c->config->yield == NULL) {
         gl_reply_error(c, GL_R_NODE_STAYS, "this node stays", NULL);
@@ -90,66 +90,66 @@ void gl_route_yield(struct gl_call *c)
 
 /* ---- jobs ---- */
 
-void gl_route_submit(struct gl_call *c)
+void gl_route_submit(struct gl_http_call *c)
 {
     struct gl_refusal refusal;
-    struct gl_submits s;
+    struct gl_submission_reader s;
     struct gl_json j;
     bool is_fine;
 
-    if (!gl_routes_json(c, &j)) {
+    if (!gl_routes_parse_json(c, &j)) {
         return;
     }
-    gl_submits_init(&s, &c->arena, c->config->blob, c->rq.context, &j);
-    is_fine = gl_submits_read(&s, gl_json_root(&j), &c->rq, &refusal);
-    gl_submits_done(&s);
+    gl_submission_reader_init(&s, &c->arena, c->config->blob, c->rq.context, &j);
+    is_fine = gl_submission_reader_next(&s, gl_json_root(&j), &c->rq, &refusal);
+    gl_submission_reader_done(&s);
     if (is_fine) {
-        gl_call_ask(c);
+        gl_http_call_ask_node(c);
     } else {
         gl_reply_refusal(c, &refusal);
     }
 }
 
-void gl_route_events(struct gl_call *c)
+void gl_route_events(struct gl_http_call *c)
 {
-    if (gl_text_accepts(gl_call_header(c, MHD_HTTP_HEADER_ACCEPT), "text/event-stream")) {
-        gl_watch_route(c);
+    if (gl_http_text_accepts(gl_http_call_header(c, MHD_HTTP_HEADER_ACCEPT), "text/event-stream")) {
+        gl_event_stream_start(c);
     } else {
-        gl_call_ask(c);
+        gl_http_call_ask_node(c);
     }
 }
 
 /* ---- commands ---- */
 
 /* The nesting of the whole body counts. */
-static bool is_fit(struct gl_call *c, size_t max, const struct gl_json *j, const char *message,
-                   const char *field)
+static bool check_size(struct gl_http_call *c, size_t max, const struct gl_json *j,
+                       const char *message, const char *field)
 {
-    bool is_fit = c->rq.command.value.n <= max && j->depth <= GL_VALUE_DEPTH_MAX;
+    bool check_size = c->rq.command.value.n <= max && j->depth <= GL_VALUE_DEPTH_MAX;
 
-    if (!is_fit) {
+    if (!check_size) {
         gl_reply_error_at(c, GL_E_INVALID, message, NULL, field, NULL);
     }
-    return is_fit;
+    return check_size;
 }
 
-void gl_route_respond(struct gl_call *c)
+void gl_route_respond(struct gl_http_call *c)
 {
     gl_str step = c->rq.command.about;
     struct gl_json j;
 
-    if (!gl_routes_fields(c, &j, &c->rq.command)) {
+    if (!gl_routes_read_fields(c, &j, &c->rq.command)) {
         return;
     }
     c->rq.command.about = step;
-    c->rq.command.value = gl_text_compact(c->rq.command.value, &c->arena);
-    if (is_fit(c, GL_OUTPUT_BYTES_MAX, &j, "an output can have 1 MiB and 48 levels of nesting",
-               "output")) {
-        gl_call_ask(c);
+    c->rq.command.value = gl_http_text_compact(c->rq.command.value, &c->arena);
+    if (check_size(c, GL_OUTPUT_BYTES_MAX, &j, "an output can have 1 MiB and 48 levels of nesting",
+                   "output")) {
+        gl_http_call_ask_node(c);
     }
 }
 
-void gl_route_signal(struct gl_call *c)
+void gl_route_signal(struct gl_http_call *c)
 {
     struct gl_json j;
 
@@ -161,19 +161,19 @@ void gl_route_signal(struct gl_call *c)
         return;
     }
     if (c->body.n > 0) {
-        if (!gl_routes_json(c, &j)) {
+        if (!gl_routes_parse_json(c, &j)) {
             return;
         }
-        c->rq.command.value = gl_text_compact(gl_buf_view(&c->body), &c->arena);
-        if (!is_fit(c, GL_SIGNAL_BYTES_MAX, &j,
-                    "the data of a signal can have 256 KiB and 48 levels of nesting", NULL)) {
+        c->rq.command.value = gl_http_text_compact(gl_buf_view(&c->body), &c->arena);
+        if (!check_size(c, GL_SIGNAL_BYTES_MAX, &j,
+                        "the data of a signal can have 256 KiB and 48 levels of nesting", NULL)) {
             return;
         }
     }
-    gl_call_ask(c);
+    gl_http_call_ask_node(c);
 }
 
-static void write_part(struct gl_jw *w, const char *name, gl_str text)
+static void put_optional(struct gl_jw *w, const char *name, gl_str text)
 {
     if (text.n > 0) {
         gl_jw_put_str(w, name, text);
@@ -181,30 +181,31 @@ static void write_part(struct gl_jw *w, const char *name, gl_str text)
 }
 
 /* As an element of a bundle's `initial_inputs` has it. */
-static gl_str message_of(struct gl_call *c, const struct gl_message_request *m)
+static gl_str write_message(struct gl_http_call *c, const struct gl_message_request *m)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_jw w;
 
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
-    write_part(&w, "type", m->type);
-    write_part(&w, "class", m->class);
-    write_part(&w, "correlation_id", m->correlation_id);
+    put_optional(&w, "type", m->type);
+    put_optional(&w, "class", m->class);
+    put_optional(&w, "correlation_id", m->correlation_id);
     if (m->headers.n > 0) {
-        gl_jw_put_raw(&w, "headers", gl_text_compact(m->headers, &c->arena));
+        gl_jw_put_raw(&w, "headers", gl_http_text_compact(m->headers, &c->arena));
     }
-    gl_jw_put_raw(&w, "body", m->body.n > 0 ? gl_text_compact(m->body, &c->arena) : GL_S("null"));
+    gl_jw_put_raw(&w, "body",
+                  m->body.n > 0 ? gl_http_text_compact(m->body, &c->arena) : GL_S("null"));
     gl_jw_end(&w);
     return gl_str_dup(&c->arena, gl_buf_view(&out));
 }
 
-void gl_route_send(struct gl_call *c)
+void gl_route_send(struct gl_http_call *c)
 {
     struct gl_message_request m;
     struct gl_json j;
 
-    if (!gl_routes_fields(c, &j, &m)) {
+    if (!gl_routes_read_fields(c, &j, &m)) {
         return;
     }
     if (m.headers.n > 0 &&
@@ -214,16 +215,16 @@ void gl_route_send(struct gl_call *c)
         return;
     }
     c->rq.command =
-        (struct gl_command_request){.about = m.to, .who = m.who, .value = message_of(c, &m)};
-    if (is_fit(c, GL_MESSAGE_BYTES_MAX, &j,
-               "a message that is sent can have 16 MiB and 48 levels of nesting", "body")) {
-        gl_call_ask(c);
+        (struct gl_command_request){.about = m.to, .who = m.who, .value = write_message(c, &m)};
+    if (check_size(c, GL_MESSAGE_BYTES_MAX, &j,
+                   "a message that is sent can have 16 MiB and 48 levels of nesting", "body")) {
+        gl_http_call_ask_node(c);
     }
 }
 
 /* ---- files ---- */
 
-void gl_route_put_blob(struct gl_call *c)
+void gl_route_put_blob(struct gl_http_call *c)
 {
     gl_str sha256 = c->rq.blob.sha256;
     struct gl_why why = {0};

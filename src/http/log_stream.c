@@ -1,29 +1,29 @@
-/* tail.c - a log as a stream that ends with its attempt.
+/* log_stream.c - a log as a stream that ends with its attempt.
  *
  * What is there is sent; then the stream sleeps until the job has something to tell, or a moment
  * has passed, and looks again. Only when an event speaks of its step is the node asked whether the
  * attempt still writes. */
 #include "base/check.h"
 #include "base/mem.h"
-#include "http/polls.h"
+#include "http/event_polls.h"
 
 enum {
     BLOCK_BYTES = 16 << 10,
     PAGE_BYTES = 128 << 10, /* at least: a page holds whole lines */
-    NAP_MS_MIN = 100,       /* doubled while nothing comes, up to: */
-    NAP_MS_MAX = 800,
+    POLL_MS_MIN = 100,      /* doubled while nothing comes, up to: */
+    POLL_MS_MAX = 800,
     STATE_BYTES_MAX = 1 << 30,
 };
 
-struct tail {
-    struct gl_waiter waiter;
+struct log_stream {
+    struct gl_event_waiter waiter;
     struct gl_http *http;
     struct gl_arena arena;
     gl_str context, job, step;
     uint32_t attempt; /* 0: none yet */
     uint64_t offset;
     int64_t next_seq;
-    gl_ms nap_ms;
+    gl_ms poll_ms;
     struct gl_buf text; /* read, and sent up to `sent` */
     size_t sent;
     bool is_last; /* the attempt has ended: what is read now is all there will be */
@@ -37,47 +37,47 @@ struct tail {
 
 /* ---- does it still write? ---- */
 
-static void on_state(struct gl_request *rq)
+static void on_status(struct gl_request *rq)
 {
-    struct tail *t = rq->owner;
+    struct log_stream *t = rq->owner;
     struct gl_http *h = t->http;
 
     gl_buf_str(&t->state, rq->body);
     MHD_resume_connection(t->waiter.connection);
-    gl_http_finished(h);
+    gl_http_task_done(h);
 }
 
-static void on_loop(struct gl_loop_task *task)
+static void submit_request(struct gl_loop_task *task)
 {
-    struct tail *t = task->owner;
+    struct log_stream *t = task->owner;
 
     t->http->config.ask(t->http->config.owner, &t->rq);
 }
 
-static bool ask_state(struct tail *t)
+static bool request_status(struct log_stream *t)
 {
     t->rq = (struct gl_request){.verb = GL_VERB_STATUS,
                                 .context = t->context,
                                 .job = t->job,
                                 .status.step = t->step,
-                                .done = on_state,
+                                .done = on_status,
                                 .owner = t};
-    t->task = (struct gl_loop_task){.run = on_loop, .owner = t, .is_urgent = true};
+    t->task = (struct gl_loop_task){.run = submit_request, .owner = t, .is_urgent = true};
     t->is_asking = true;
-    return gl_http_hand(t->http, t->waiter.connection, &t->task);
+    return gl_http_post_task(t->http, t->waiter.connection, &t->task);
 }
 
-static void take_state(struct tail *t)
+static void apply_status(struct log_stream *t)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_paper_state state;
+    struct gl_log_progress state;
     struct gl_json j;
 
     t->is_asking = false;
     t->is_last = t->rq.code != 0 ||
                  gl_json_parse(&j, gl_buf_view(&t->state), STATE_BYTES_MAX, &a, NULL) != 0;
     if (!t->is_last) {
-        state = gl_paper_read(&j, t->step, &a);
+        state = gl_log_progress_read(&j, t->step, &a);
         t->attempt = t->attempt == 0 ? state.attempts : t->attempt;
         t->is_last =
             t->attempt == 0 ? state.has_ended : state.attempts != t->attempt || !state.is_writing;
@@ -86,9 +86,9 @@ static void take_state(struct tail *t)
 }
 
 /* Does an event of this page speak of the step, or of the agent? */
-static bool speaks_of(const struct gl_page *p, gl_str step)
+static bool mentions_step(const struct gl_event_page *p, gl_str step)
 {
-    gl_str agent = gl_paper_agent(step);
+    gl_str agent = gl_log_agent(step);
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const struct gl_json *j = &p->json;
     gl_jnode events = gl_json_get(j, gl_json_root(j), "events");
@@ -106,7 +106,7 @@ static bool speaks_of(const struct gl_page *p, gl_str step)
 /* ---- the stream ---- */
 
 /* False: the log cannot be read. */
-static bool read_more(struct tail *t)
+static bool read_log(struct log_stream *t)
 {
     struct gl_logs *logs = t->http->config.logs;
 
@@ -117,30 +117,30 @@ static bool read_more(struct tail *t)
 }
 
 /* What it slept for has come. True: the node must be asked. */
-static bool take_page(struct tail *t)
+static bool consume_page(struct log_stream *t)
 {
-    struct gl_page *p = t->waiter.page;
-    bool is_told = p->code != 0 || p->ended || speaks_of(p, t->step);
+    struct gl_event_page *p = t->waiter.page;
+    bool has_news = p->code != 0 || p->ended || mentions_step(p, t->step);
 
     t->waiter.page = NULL;
     t->next_seq = p->code == 0 ? p->next_seq : t->next_seq;
-    gl_polls_drop(t->http, p);
-    return is_told;
+    gl_event_page_release(t->http, p);
+    return has_news;
 }
 
-static ssize_t send_some(struct tail *t, char *buf, size_t max)
+static ssize_t send_some(struct log_stream *t, char *buf, size_t max)
 {
     size_t n = t->text.n - t->sent < max ? t->text.n - t->sent : max;
 
     memcpy(buf, t->text.p + t->sent, n);
     t->sent += n;
-    t->nap_ms = NAP_MS_MIN;
+    t->poll_ms = POLL_MS_MIN;
     return (ssize_t)n;
 }
 
 static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
 {
-    struct tail *t = owner;
+    struct log_stream *t = owner;
     bool was_last;
 
     (void)at;
@@ -148,13 +148,13 @@ static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
         return send_some(t, buf, max);
     }
     if (t->is_asking) {
-        take_state(t);
-    } else if (t->waiter.page != NULL && take_page(t)) {
+        apply_status(t);
+    } else if (t->waiter.page != NULL && consume_page(t)) {
         /* Asked before the log is read: so a log that is said to be complete is. */
-        return ask_state(t) ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
+        return request_status(t) ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
     }
     was_last = t->is_last;
-    if (gl_guests_is_gone(t->waiter.connection) || !read_more(t)) {
+    if (gl_connections_is_closed(t->waiter.connection) || !read_log(t)) {
         return MHD_CONTENT_READER_END_WITH_ERROR;
     }
     if (t->text.n > 0) {
@@ -163,26 +163,26 @@ static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
     if (was_last) {
         return MHD_CONTENT_READER_END_OF_STREAM;
     }
-    t->nap_ms = t->nap_ms * 2 > NAP_MS_MAX ? NAP_MS_MAX : t->nap_ms * 2;
-    return gl_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq, t->nap_ms)
+    t->poll_ms = t->poll_ms * 2 > POLL_MS_MAX ? POLL_MS_MAX : t->poll_ms * 2;
+    return gl_event_polls_join(t->http, &t->waiter, t->context, t->job, t->next_seq, t->poll_ms)
                ? 0
                : MHD_CONTENT_READER_END_OF_STREAM;
 }
 
-static void tail_free(void *owner)
+static void log_stream_free(void *owner)
 {
-    struct tail *t = owner;
+    struct log_stream *t = owner;
 
-    gl_polls_drop(t->http, t->waiter.page);
+    gl_event_page_release(t->http, t->waiter.page);
     gl_buf_done(&t->text);
     gl_buf_done(&t->state);
     gl_arena_done(&t->arena);
     gl_mem_free(t);
 }
 
-void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq)
+void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq)
 {
-    struct tail *t = gl_mem_alloc(sizeof(*t));
+    struct log_stream *t = gl_mem_alloc(sizeof(*t));
 
     t->http = c->http;
     t->waiter.connection = c->connection;
@@ -193,8 +193,8 @@ void gl_tail_begin(struct gl_call *c, gl_str job, bool is_last, int64_t from_seq
     t->attempt = c->log.attempt;
     t->offset = (uint64_t)c->log.offset;
     t->next_seq = from_seq;
-    t->nap_ms = NAP_MS_MIN;
+    t->poll_ms = POLL_MS_MIN;
     t->is_last = is_last;
     (void)gl_reply_stream(c, "text/plain; charset=utf-8", BLOCK_BYTES, on_room, t,
-                          tail_free); /* else that has been said */
+                          log_stream_free); /* else that has been said */
 }

@@ -1,0 +1,204 @@
+/* http_call.h - one HTTP request on its way, shared by the files of this room and by nobody else.
+ *
+ * A call is made when its headers are there, is routed when its body is there, and then either
+ * answers itself or is handed to the node and answered when that comes back. While the node has it,
+ * its connection sleeps. Everything happens on the HTTP thread of its listener but the node's part.
+ *
+ * What several threads look at (the listeners' HTTP threads, the control thread, the housekeeping
+ * thread) is in `struct gl_http`, under its lock. */
+#ifndef GL_HTTP_HTTP_CALL_H
+#define GL_HTTP_HTTP_CALL_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+
+#include "base/json.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "http/http.h"
+#include "model/flow.h"
+
+enum {
+    GL_HTTP_CALL_ID_BYTES = 17,
+    GL_HTTP_CALL_LOG_BYTES = 1 << 20, /* one page of a log */
+    /* Bodies under way altogether: beyond this, clients are asked to come back. */
+    GL_HTTP_CALL_BODIES_BYTES_MAX = 256 << 20,
+};
+
+/* One listener. */
+struct gl_listener {
+    struct gl_http *http;
+    struct MHD_Daemon *daemon;
+    bool is_tcp;
+    struct gl_recv_filter **filters; /* by descriptor: recv_filter.c */
+    size_t filters_n;
+};
+
+struct gl_http {
+    struct gl_http_config config;
+    struct gl_listener listeners[2]; /* the unix socket, and TCP if there is such a listener */
+    size_t connections_max;          /* connections of one listener */
+
+    pthread_mutex_t lock; /* guards what follows */
+    bool is_refusing;
+    size_t asked_n;             /* handed to the control thread and not finished */
+    size_t workers_n;           /* threads that read files */
+    size_t calls_n;             /* that have arrived and whose answers are not all sent */
+    size_t bodies_bytes;        /* charged to the budget for bodies */
+    struct gl_link connections; /* connections: connections.c */
+    struct gl_map polls;        /* waits for events that several may share: event_polls.c */
+
+    /* Housekeeping: a thread that wakes who sleeps and ends what takes too long (housekeeping.c).
+     */
+    pthread_t housekeeping;
+    bool has_housekeeping, is_closing;
+    pthread_cond_t wakeup;     /* for the housekeeping thread, and for gl_http_stop() */
+    struct gl_link polls_done; /* answered, to be told */
+    struct gl_link pings;      /* calls that wait for a sign of life of the loop */
+    struct gl_link pings_done;
+    struct gl_loop_task ping;
+    bool is_pinging;
+};
+
+/* What is wrong with a request: the one shape of all errors. */
+struct gl_refusal {
+    int code;        /* or GL_R_* */
+    unsigned status; /* 0: follows from the code */
+    const char *message;
+    const char *hint, *field;             /* may be NULL */
+    const struct gl_flow_errors *details; /* may be NULL */
+    gl_str claim; /* JSON of the claim that stands in the way; "" : none. Its status is 409 */
+};
+
+struct gl_http_call {
+    struct gl_http *http;
+    struct gl_listener *listener;
+    struct gl_http_config *config;
+    struct MHD_Connection *connection;
+    struct gl_arena arena; /* everything the request is made of */
+    const char *method;
+    const char *url; /* without the query, unescaped */
+    struct gl_buf body;
+    size_t charged_bytes; /* of the budget for bodies */
+    enum gl_http_body_state {
+        GL_HTTP_CALL_BODY_FINE,
+        GL_HTTP_CALL_BODY_TOO_LARGE,
+        GL_HTTP_CALL_BODY_NO_ROOM
+    } body_is;
+    size_t dropped_bytes; /* of a body that is refused once it has come */
+    bool is_begun, is_complete;
+
+    char id[GL_HTTP_CALL_ID_BYTES]; /* told in errors, and in the log */
+
+    /* The part of the node. */
+    struct gl_loop_task task;
+    struct gl_request rq;
+    /* On the HTTP thread, when the node has answered well; NULL: its body is the answer. */
+    void (*then)(struct gl_http_call *c);
+    void (*work)(struct gl_http_call *c); /* what a thread of its own does: gl_http_run_worker() */
+    struct gl_logs_request log;           /* asked for, while `rq` asks for the state of the job */
+    gl_str path, run;                     /* the same of artifacts */
+    struct gl_submit_batch *batch;
+    struct gl_redrive *redrive;
+
+    /* A sign of life: housekeeping.c. */
+    struct gl_link link;
+    int64_t due_ms;
+
+    /* The answer. */
+    unsigned status; /* 0: none yet */
+    const char *type;
+    const char *allow; /* methods, where another one was used */
+    bool is_last;      /* the connection is closed after it */
+    struct gl_buf out;
+    struct MHD_Response *stream; /* instead of `out` */
+    bool has_log_headers;
+    uint64_t log_next;
+    bool log_ended;
+};
+
+/* ---- http.c ---- */
+/* Hand c->rq to the node; the call is answered later. */
+void gl_http_call_ask_node(struct gl_http_call *c);
+/* Hand any task to the control thread, with the connection asleep until someone resumes it. False:
+ * the node is stopping, nothing was done. gl_http_task_done() when all of it is over. */
+bool gl_http_post_task(struct gl_http *h, struct MHD_Connection *connection,
+                       struct gl_loop_task *task);
+void gl_http_task_done(struct gl_http *h);
+bool gl_http_is_refusing(struct gl_http *h);
+int64_t gl_http_now_ms(void); /* of a clock that never jumps */
+/* Let a thread of its own do `work`, which may take long and writes c->out and c->rq.code only,
+ * with the connection asleep; `then` answers, on the HTTP thread. */
+void gl_http_run_worker(struct gl_http_call *c, void (*work)(struct gl_http_call *c),
+                        void (*then)(struct gl_http_call *c));
+/* A text from the path or the query, with its slashes: see gl_http_text_unescape(). */
+gl_str gl_http_call_unescape(struct gl_http_call *c, gl_str text);
+/* A header of the request; "" if absent. */
+gl_str gl_http_call_header(const struct gl_http_call *c, const char *name);
+
+/* ---- auth.c: may it come in? Answers what it refuses. ---- */
+bool gl_auth_check(struct gl_http_call *c);
+
+/* ---- connections.c: connections ---- */
+void gl_connections_on_notify(void *listener, struct MHD_Connection *connection, void **context,
+                              enum MHD_ConnectionNotificationCode what);
+void *gl_connections_on_uri(void *listener, const char *uri, struct MHD_Connection *connection);
+const char *
+gl_connections_begin_request(struct gl_http_call *c); /* why its framing is refused, or NULL */
+void gl_connections_request_arrived(struct gl_http_call *c);  /* its request is complete */
+void gl_connections_request_answered(struct gl_http_call *c); /* it may send the next */
+size_t gl_connections_limit(size_t listeners_n); /* how many connections a listener may have */
+bool gl_connections_is_closed(
+    struct MHD_Connection *connection); /* has it hung up while it sleeps? */
+/* Under the lock: end those that have taken too long; gives back when to look again. */
+int64_t gl_connections_enforce_timeouts(struct gl_http *h, int64_t now_ms);
+
+/* ---- housekeeping.c ---- */
+bool gl_housekeeping_start(struct gl_http *h);
+void gl_housekeeping_stop(struct gl_http *h);
+/* Answer when the control thread gives a sign of life: c->then, or "unavailable" if it gives none
+ * for some seconds. */
+void gl_housekeeping_ping(struct gl_http_call *c);
+
+/* ---- routes.c: what does it want? Answers it or asks the node. ---- */
+void gl_routes_dispatch(struct gl_http_call *c);
+
+/* ---- log_routes.c: what steps have said ---- */
+/* What the answer to STATUS says about a step. */
+struct gl_log_progress {
+    uint32_t attempts; /* begun so far */
+    bool is_writing;   /* the last of them runs */
+    bool has_ended;    /* and no further one will */
+};
+/* The agent whose turns "@agent" stands for; "" : it is a step of a flow. */
+gl_str gl_log_agent(gl_str step);
+struct gl_log_progress gl_log_progress_read(const struct gl_json *status, gl_str step,
+                                            struct gl_arena *a);
+
+/* ---- event_stream.c: events as a stream; log_stream.c: logs as a stream ---- */
+void gl_event_stream_start(struct gl_http_call *c);
+/* From c->log.offset on; of attempt 0: as soon as there is one. `from_seq` is the job's next event.
+ */
+void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64_t from_seq);
+
+/* ---- reply.c: answers ---- */
+void gl_reply_json(struct gl_http_call *c, unsigned status, gl_str body); /* copied */
+void gl_reply_finish_json(struct gl_http_call *c, unsigned status); /* with the JSON in c->out */
+/* `on_room` gives it piece by piece, then `done` frees `owner`. False: there is no memory, `owner`
+ * is freed already, and the answer says so. */
+bool gl_reply_stream(struct gl_http_call *c, const char *type, size_t block_bytes,
+                     MHD_ContentReaderCallback on_room, void *owner,
+                     MHD_ContentReaderFreeCallback done);
+/* One shape for all errors; the status follows from the code. `hint` may be NULL. */
+void gl_reply_error(struct gl_http_call *c, int code, const char *message, const char *hint);
+void gl_reply_error_at(struct gl_http_call *c, int code, const char *message, const char *hint,
+                       const char *field, const struct gl_flow_errors *details);
+void gl_reply_refusal(struct gl_http_call *c, const struct gl_refusal *r);
+/* With a status of its own. */
+void gl_reply_status(struct gl_http_call *c, unsigned status, int code, const char *message);
+/* The object of an error, as a value in `w`. */
+void gl_reply_write_error(struct gl_jw *w, const struct gl_refusal *r, const char *id);
+/* Give the answer to libmicrohttpd. */
+enum MHD_Result gl_reply_queue(struct gl_http_call *c);
+
+#endif
