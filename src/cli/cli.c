@@ -19,7 +19,7 @@ enum { DATA_BYTES_MAX = 3000 }; /* what we put behind it fits into the system's 
 
 /* ---- talk ---- */
 
-void gl_cli_say(const struct gl_cli *cli, const char *fmt, ...)
+void gl_cli_note(const struct gl_cli *cli, const char *fmt, ...)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     va_list args, again;
@@ -88,7 +88,7 @@ static void print_error(const struct gl_cli *cli, int code, const char *text)
     gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
-int gl_cli_complain(const struct gl_cli *cli, int code, const char *text)
+int gl_cli_fail_json(const struct gl_cli *cli, int code, const char *text)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
 
@@ -100,7 +100,7 @@ int gl_cli_complain(const struct gl_cli *cli, int code, const char *text)
 
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text)
 {
-    int exit_code = gl_cli_complain(cli, code, text);
+    int exit_code = gl_cli_fail_json(cli, code, text);
 
     print_error(cli, code, text);
     return exit_code;
@@ -119,7 +119,7 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    gl_cli_say(cli, "%s", text);
+    gl_cli_note(cli, "%s", text);
     print_error(cli, GL_R_USAGE, text);
     if (cli->command != NULL) {
         (void)fprintf(cli->err.file, "usage: glia %s %s\n'glia help %s' tells more.\n",
@@ -130,7 +130,7 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     return GL_EXIT_USAGE;
 }
 
-const char *gl_cli_who(void)
+const char *gl_cli_user(void)
 {
     const char *user = getenv("USER");
     const struct passwd *known = user != NULL && user[0] != '\0' ? NULL : getpwuid(geteuid());
@@ -159,7 +159,7 @@ const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 
 /* ---- options ---- */
 
-const struct gl_option gl_cli_common[] = {
+const struct gl_command_option gl_cli_common[] = {
     {"--data-dir", "DIR", "where everything is kept (GLIA_DATA_DIR)"},
     {"--server", "ADDRESS", "talk to the node at unix:/PATH or http://HOST:PORT (GLIA_SERVER)"},
     {"--store", "URL", "where jobs are kept, like redis://HOST/0 (GLIA_STORE)"},
@@ -177,7 +177,7 @@ static const struct {
 
 static size_t option_number(const struct gl_cli *cli, const char *name)
 {
-    const struct gl_option *o = cli->command->options;
+    const struct gl_command_option *o = cli->command->options;
 
     for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
         if (strcmp(o[i].name, name) == 0) {
@@ -231,7 +231,7 @@ static const char *near_option(struct gl_cli *cli, gl_str name)
                : gl_str_fmt(&cli->arena, "; did you mean %.*s?", GL_STR_ARG(near.best)).p;
 }
 
-static bool may_repeat(const struct gl_option *o)
+static bool may_repeat(const struct gl_command_option *o)
 {
     return o->value != NULL && gl_str_ends(gl_str_of(o->value), GL_S("..."));
 }
@@ -317,7 +317,7 @@ static bool is_common(struct gl_cli *cli, gl_str name)
 static int read_option(struct gl_cli *cli, char ***at, const char *hint)
 {
     struct given g = cut_option(**at);
-    const struct gl_option *o = cli->command->options;
+    const struct gl_command_option *o = cli->command->options;
     int err;
 
     if (is_common(cli, g.name)) {
@@ -540,7 +540,7 @@ static int no_command(struct gl_cli *cli, size_t argc, char **argv)
         return GL_EXIT_OK;
     }
     if (gl_cli_is_group(first) && second.n == 0) {
-        gl_cli_say(cli, "'%s' needs one more word:", argv[0]);
+        gl_cli_note(cli, "'%s' needs one more word:", argv[0]);
         print_error(cli, GL_E_INVALID, "the command needs one more word");
         gl_cmd_help_group(cli->err.file, first);
         return GL_EXIT_USAGE;
@@ -618,7 +618,7 @@ static bool wants_json(char **argv)
 static bool is_known(gl_str name)
 {
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
-        const struct gl_option *o = gl_cli_commands[i].options;
+        const struct gl_command_option *o = gl_cli_commands[i].options;
 
         for (size_t k = 0; k < GL_CLI_OPTIONS_MAX && o[k].name != NULL; k++) {
             if (gl_str_is(name, o[k].name)) {
@@ -673,7 +673,7 @@ static int dispatch(struct gl_cli *cli, char **argv)
         return gl_cmd_help(cli);
     }
     if (strcmp(argv[0], "--version") == 0) {
-        return gl_cmd_about_version(cli);
+        return gl_cmd_version(cli);
     }
     while (argv[n] != NULL) {
         n++;
@@ -709,7 +709,7 @@ static int finish_output(struct gl_cli *cli, int code)
     if (why == EPIPE || (poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0)) {
         return code;
     }
-    gl_cli_say(cli, "cannot write to standard output: %s", strerror(why != 0 ? why : EIO));
+    gl_cli_note(cli, "cannot write to standard output: %s", strerror(why != 0 ? why : EIO));
     return GL_EXIT_UNAVAILABLE;
 }
 

@@ -24,7 +24,7 @@ enum gl_exit {
 struct gl_cli;
 struct gl_jw;
 
-struct gl_option {
+struct gl_command_option {
     const char *name;  /* "--run-id" */
     const char *value; /* what it takes, for the help ("ID"); NULL: nothing; with "..." at its end
                           the option may be given more than once */
@@ -46,7 +46,7 @@ struct gl_command {
     bool needs_no_data; /* it does not look at the data folder */
     bool is_hidden;     /* for programs: no help, no page, no completion */
     int (*run)(struct gl_cli *cli);
-    struct gl_option
+    struct gl_command_option
         options[GL_CLI_OPTIONS_MAX]; /* besides the common ones; ended by a NULL name */
 };
 
@@ -77,7 +77,7 @@ extern const struct gl_command gl_cli_commands[];
 extern const size_t gl_cli_commands_n;
 
 /* Options that every command has, and that may stand before it. */
-extern const struct gl_option gl_cli_common[];
+extern const struct gl_command_option gl_cli_common[];
 extern const size_t gl_cli_common_n;
 
 int gl_cli_main(int argc, char **argv);
@@ -91,7 +91,7 @@ int gl_cli_number(const struct gl_cli *cli, const char *name, uint64_t min, uint
                   uint64_t *ret);
 
 /* One line of talk, "glia: ..." */
-void gl_cli_say(const struct gl_cli *cli, const char *fmt, ...)
+void gl_cli_note(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* Say what is wrong; returns the exit code that belongs to the error. `code` may be a GL_R_*. */
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
@@ -99,7 +99,7 @@ int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
 int gl_cli_fail_why(const struct gl_cli *cli, int err, const struct gl_why *why);
 /* The same of a command whose document on stdout has the error, too: gl_cli_put_error() puts it
  * there. */
-int gl_cli_complain(const struct gl_cli *cli, int code, const char *text);
+int gl_cli_fail_json(const struct gl_cli *cli, int code, const char *text);
 void gl_cli_put_error(struct gl_jw *w, int code, const char *text);
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -111,7 +111,7 @@ bool gl_cli_is_group(gl_str word); /* "job" */
 const struct gl_command *gl_cli_find(size_t words_n, char **words, size_t *ret_used);
 
 /* Who sits here, for the record; may be "". */
-const char *gl_cli_who(void);
+const char *gl_cli_user(void);
 
 /* "glia job logs 01ABC", with --data-dir where that was given. */
 const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
@@ -130,12 +130,12 @@ int gl_cmd_agents_send(struct gl_cli *cli);
 int gl_cmd_artifacts_list(struct gl_cli *cli);
 int gl_cmd_artifacts_export(struct gl_cli *cli);
 int gl_cmd_logs(struct gl_cli *cli);
-int gl_cmd_steer_pause(struct gl_cli *cli);
-int gl_cmd_steer_resume(struct gl_cli *cli);
-int gl_cmd_steer_cancel(struct gl_cli *cli);
-int gl_cmd_steer_retry(struct gl_cli *cli);
-int gl_cmd_steer_rm(struct gl_cli *cli);
-int gl_cmd_steer_signal(struct gl_cli *cli);
+int gl_cmd_job_pause(struct gl_cli *cli);
+int gl_cmd_job_resume(struct gl_cli *cli);
+int gl_cmd_job_cancel(struct gl_cli *cli);
+int gl_cmd_job_retry(struct gl_cli *cli);
+int gl_cmd_job_rm(struct gl_cli *cli);
+int gl_cmd_job_signal(struct gl_cli *cli);
 int gl_cmd_shell(struct gl_cli *cli);
 int gl_cmd_human_list(struct gl_cli *cli);
 int gl_cmd_human_respond(struct gl_cli *cli);
@@ -172,7 +172,7 @@ int gl_cmd_debug_replay(struct gl_cli *cli);
 int gl_cmd_config_show(struct gl_cli *cli);
 /* Read the settings of this command; on failure it has been said what is wrong. */
 int gl_cmd_config_load(struct gl_cli *cli);
-int gl_cmd_about_version(struct gl_cli *cli);
+int gl_cmd_version(struct gl_cli *cli);
 int gl_cmd_help(struct gl_cli *cli);
 void gl_cmd_help_group(FILE *out, gl_str group); /* its commands */
 

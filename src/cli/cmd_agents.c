@@ -2,24 +2,24 @@
  * the agents of a bundle's job. */
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "cli/table.h"
 #include "os/fs.h"
 
 /* One listing, page by page, as a table or as one JSON document. */
-struct listing {
+struct agent_listing {
     struct gl_cli *cli;
-    struct gl_reach reach;
+    struct gl_connection connection;
     struct gl_request rq;
     const char *rows; /* the member that is the list */
-    void (*add)(struct listing *l, struct gl_page *p, gl_jnode row);
+    void (*add)(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row);
     struct gl_table table;
     struct gl_buf json;
     struct gl_jw w;
     size_t n;
 };
 
-static void add_page(struct listing *l, struct gl_page *p)
+static void add_page(struct agent_listing *l, struct gl_api_reply *p)
 {
     gl_jnode rows = gl_json_get(&p->j, p->root, l->rows);
 
@@ -31,10 +31,10 @@ static void add_page(struct listing *l, struct gl_page *p)
         }
         l->n++;
     }
-    l->rq.messages.after = gl_str_dup(&l->cli->arena, gl_page_text(p, p->root, "next"));
+    l->rq.messages.after = gl_str_dup(&l->cli->arena, gl_api_reply_text(p, p->root, "next"));
 }
 
-static int ask_pages(struct listing *l, struct gl_why *reterr_why)
+static int ask_pages(struct agent_listing *l, struct gl_why *reterr_why)
 {
     int err;
 
@@ -43,13 +43,13 @@ static int ask_pages(struct listing *l, struct gl_why *reterr_why)
     gl_jw_key(&l->w, l->rows);
     gl_jw_array(&l->w);
     do {
-        struct gl_page page;
+        struct gl_api_reply page;
 
-        err = gl_page_ask(&page, &l->reach, &l->rq, reterr_why);
+        err = gl_api_reply_ask(&page, &l->connection, &l->rq, reterr_why);
         if (err == 0) {
             add_page(l, &page);
         }
-        gl_page_done(&page);
+        gl_api_reply_done(&page);
     } while (err == 0 && l->rq.messages.after.n > 0);
     gl_jw_end(&l->w);
     gl_jw_end(&l->w);
@@ -57,31 +57,32 @@ static int ask_pages(struct listing *l, struct gl_why *reterr_why)
 }
 
 /* `nothing`: what is said if the list is empty. */
-static int show(struct listing *l, const char *nothing)
+static int show(struct agent_listing *l, const char *nothing)
 {
     struct gl_why why;
     int err;
 
     l->rq.job = gl_str_of(l->cli->words[0]);
     l->rq.messages.limit = GL_PAGE_MAX;
-    gl_reach_init(&l->reach, l->cli);
+    gl_connect_init(&l->connection, l->cli);
     err = ask_pages(l, &why);
     if (err != 0) {
         err = gl_cli_fail_why(l->cli, err, &why);
     } else if (l->cli->json) {
         gl_term_print(&l->cli->out, gl_buf_view(&l->json));
     } else if (l->n == 0) {
-        gl_cli_say(l->cli, "%s", nothing);
+        gl_cli_note(l->cli, "%s", nothing);
     } else if (l->table.columns > 0) {
         gl_table_print(&l->table, &l->cli->out);
     }
-    gl_reach_done(&l->reach);
+    gl_connect_done(&l->connection);
     gl_buf_done(&l->json);
     gl_table_done(&l->table);
     return err;
 }
 
-static void add_number(struct listing *l, struct gl_page *p, gl_jnode row, const char *name)
+static void add_number(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row,
+                       const char *name)
 {
     gl_jnode n = gl_json_get(&p->j, row, name);
 
@@ -90,23 +91,23 @@ static void add_number(struct listing *l, struct gl_page *p, gl_jnode row, const
 
 /* ---- agents ---- */
 
-static gl_str size_of(struct gl_page *p, gl_jnode row)
+static gl_str size_of(struct gl_api_reply *p, gl_jnode row)
 {
-    int64_t bytes = gl_page_number(p, row, "state_bytes");
+    int64_t bytes = gl_api_reply_number(p, row, "state_bytes");
 
     return bytes >= 10000 ? gl_str_fmt(&p->arena, "%lldK", (long long)((bytes + 512) / 1024))
                           : gl_str_fmt(&p->arena, "%lld", (long long)bytes);
 }
 
-static void add_agent(struct listing *l, struct gl_page *p, gl_jnode row)
+static void add_agent(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
 {
-    gl_table_add(&l->table, gl_page_text(p, row, "agent_id"));
-    gl_table_add(&l->table, gl_page_text(p, row, "agent_type"));
-    gl_table_add(&l->table, gl_page_text(p, row, "status"));
+    gl_table_add(&l->table, gl_api_reply_text(p, row, "agent_id"));
+    gl_table_add(&l->table, gl_api_reply_text(p, row, "agent_type"));
+    gl_table_add(&l->table, gl_api_reply_text(p, row, "status"));
     add_number(l, p, row, "processed");
     add_number(l, p, row, "waiting");
-    gl_table_add(&l->table, gl_page_text(p, row, "node"));
-    gl_table_add(&l->table, gl_page_text(p, row, "last_activity"));
+    gl_table_add(&l->table, gl_api_reply_text(p, row, "node"));
+    gl_table_add(&l->table, gl_api_reply_text(p, row, "last_activity"));
     gl_table_add(&l->table, size_of(p, row));
 }
 
@@ -115,7 +116,7 @@ int gl_cmd_agents_list(struct gl_cli *cli)
     static const char *const titles[] = {"AGENT",   "KIND", "STATUS",        "PROCESSED",
                                          "WAITING", "NODE", "LAST ACTIVITY", "STATE"};
     static const char *const least[] = {"NODE", "LAST ACTIVITY", "STATE", "KIND", NULL};
-    struct listing l = {.cli = cli, .rows = "agents", .add = add_agent};
+    struct agent_listing l = {.cli = cli, .rows = "agents", .add = add_agent};
 
     l.rq.verb = GL_VERB_AGENTS;
     l.rq.messages.agent = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
@@ -126,35 +127,35 @@ int gl_cmd_agents_list(struct gl_cli *cli)
 
 /* ---- messages ---- */
 
-static void add_message(struct listing *l, struct gl_page *p, gl_jnode row)
+static void add_message(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
 {
     static const char *const texts[] = {"to", "from", "type", "status", "step", "created_at"};
 
     add_number(l, p, row, "number");
     for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        gl_table_add(&l->table, gl_page_text(p, row, texts[i]));
+        gl_table_add(&l->table, gl_api_reply_text(p, row, texts[i]));
     }
 }
 
-static void add_dead(struct listing *l, struct gl_page *p, gl_jnode row)
+static void add_dead(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
 {
     static const char *const texts[] = {"to", "from", "type", "created_at", "reason"};
 
     add_number(l, p, row, "number");
     for (size_t i = 0; i < GL_COUNT(texts); i++) {
-        gl_table_add(&l->table, gl_page_text(p, row, texts[i]));
+        gl_table_add(&l->table, gl_api_reply_text(p, row, texts[i]));
     }
 }
 
 /* One, whole: the message is the data. */
-static void print_message(struct listing *l, struct gl_page *p, gl_jnode row)
+static void print_message(struct agent_listing *l, struct gl_api_reply *p, gl_jnode row)
 {
     gl_jnode message = gl_json_get(&p->j, row, "message");
 
     gl_term_print(&l->cli->out, message != NULL ? gl_json_raw(&p->j, message) : GL_S("null"));
 }
 
-static int read_number(struct gl_cli *cli, struct listing *l)
+static int read_number(struct gl_cli *cli, struct agent_listing *l)
 {
     uint64_t number = 0;
     int code = gl_cli_number(cli, "--number", 1, INT64_MAX, &number);
@@ -173,7 +174,7 @@ int gl_cmd_agents_messages(struct gl_cli *cli)
     static const char *const titles[] = {"NUMBER", "TO",   "FROM",   "TYPE",
                                          "STATUS", "STEP", "CREATED"};
     static const char *const least[] = {"CREATED", "STEP", NULL};
-    struct listing l = {.cli = cli, .rows = "messages", .add = add_message};
+    struct agent_listing l = {.cli = cli, .rows = "messages", .add = add_message};
     int code;
 
     l.rq.verb = GL_VERB_MESSAGES;
@@ -192,14 +193,14 @@ int gl_cmd_agents_messages(struct gl_cli *cli)
 /* Once: what is sent twice arrives twice. */
 static int command(struct gl_cli *cli, struct gl_request *rq, const char *done)
 {
-    struct gl_client_reply reply;
-    struct gl_reach reach;
+    struct gl_http_client_reply reply;
+    struct gl_connection connection;
     struct gl_why why;
     int code = GL_EXIT_OK, err;
 
-    gl_reach_init(&reach, cli);
-    reach.is_passive = true;
-    err = gl_reach_send(&reach, GL_REACH_OPEN, rq, &reply, &why);
+    gl_connect_init(&connection, cli);
+    connection.is_passive = true;
+    err = gl_connect_send(&connection, GL_CONNECT_OPEN, rq, &reply, &why);
     if (err == GL_E_GONE) {
         code = gl_cli_fail(cli, GL_R_ANSWER_LOST,
                            "the node went away; whether it has done it is not known: 'glia job "
@@ -209,17 +210,18 @@ static int command(struct gl_cli *cli, struct gl_request *rq, const char *done)
     } else if (cli->json) {
         gl_term_print(&cli->out, gl_str_trim(reply.body));
     } else {
-        gl_cli_say(cli, "%s", done);
+        gl_cli_note(cli, "%s", done);
     }
-    gl_reach_done(&reach);
+    gl_connect_done(&connection);
     return code;
 }
 
 static int redrive(struct gl_cli *cli, const char *which)
 {
-    struct gl_request rq = {.verb = GL_VERB_REDRIVE,
-                            .job = gl_str_of(cli->words[0]),
-                            .command = {.about = gl_str_of(which), .who = gl_str_of(gl_cli_who())}};
+    struct gl_request rq = {
+        .verb = GL_VERB_REDRIVE,
+        .job = gl_str_of(cli->words[0]),
+        .command = {.about = gl_str_of(which), .who = gl_str_of(gl_cli_user())}};
     uint64_t number;
 
     if (strcmp(which, "all") != 0 && (!gl_str_u64(gl_str_of(which), &number) || number == 0)) {
@@ -233,7 +235,7 @@ int gl_cmd_agents_dead(struct gl_cli *cli)
     static const char *const titles[] = {"NUMBER", "TO", "FROM", "TYPE", "CREATED", "REASON"};
     static const char *const least[] = {"CREATED", NULL};
     const char *which = gl_cli_option(cli, "--redrive");
-    struct listing l = {.cli = cli, .rows = "dead_letters", .add = add_dead};
+    struct agent_listing l = {.cli = cli, .rows = "dead_letters", .add = add_dead};
     int code;
 
     if (which != NULL) {
@@ -284,7 +286,7 @@ int gl_cmd_agents_send(struct gl_cli *cli)
                             .job = gl_str_of(cli->words[0]),
                             .message = {.to = gl_str_of(cli->words[1]),
                                         .type = gl_str_of(gl_cli_option(cli, "--type")),
-                                        .who = gl_str_of(gl_cli_who())}};
+                                        .who = gl_str_of(gl_cli_user())}};
     int code = read_message_body(cli, &content);
 
     if (code != 0) {

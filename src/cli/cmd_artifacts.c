@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/sha256.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "cli/table.h"
 #include "cli/tarfile.h"
 #include "os/blobfs.h"
@@ -19,14 +19,14 @@ enum { PIECE_BYTES = 64 << 10 };
 /* A job, looked at: by a node if there is one, else in the store and the folders. */
 struct look {
     struct gl_cli *cli;
-    struct gl_reach reach;
-    struct gl_page status;
-    struct gl_page files;
+    struct gl_connection connection;
+    struct gl_api_reply status;
+    struct gl_api_reply files;
     gl_str job, run_id;
     const char *root; /* of runs; "" : the files lie with a node that is somewhere else */
 };
 
-static int parse_page(struct gl_page *p, struct gl_why *reterr_why)
+static int parse_page(struct gl_api_reply *p, struct gl_why *reterr_why)
 {
     int err = gl_json_parse(&p->j, gl_buf_view(&p->body), SIZE_MAX, &p->arena, reterr_why);
 
@@ -52,8 +52,8 @@ static int list_here(struct look *l, struct gl_why *reterr_why)
 static int list_there(struct look *l, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_ARTIFACTS, .job = l->job};
-    struct gl_client_reply reply;
-    int err = gl_reach_send(&l->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
+    struct gl_http_client_reply reply;
+    int err = gl_connect_send(&l->connection, GL_CONNECT_CALL, &rq, &reply, reterr_why);
 
     if (err == 0) {
         gl_buf_str(&l->files.body, reply.body);
@@ -64,7 +64,7 @@ static int list_there(struct look *l, struct gl_why *reterr_why)
 /* <root>/<run id>, without the run id. */
 static const char *root_of(struct look *l)
 {
-    gl_str folder = gl_page_text(&l->files, l->files.root, "folder");
+    gl_str folder = gl_api_reply_text(&l->files, l->files.root, "folder");
 
     return folder.n > l->run_id.n + 1
                ? gl_str_c(&l->cli->arena, (gl_str){.p = folder.p, .n = folder.n - l->run_id.n - 1})
@@ -78,16 +78,16 @@ static int open_look(struct look *l, struct gl_cli *cli, struct gl_why *reterr_w
     int err;
 
     *l = (struct look){.cli = cli, .root = ""};
-    gl_reach_init(&l->reach, cli);
-    err = gl_page_ask(&l->status, &l->reach, &rq, reterr_why);
+    gl_connect_init(&l->connection, cli);
+    err = gl_api_reply_ask(&l->status, &l->connection, &rq, reterr_why);
     if (err != 0) {
         return err;
     }
-    l->job = gl_page_text(&l->status, l->status.root, "job_id");
-    l->run_id = gl_page_text(&l->status, l->status.root, "run_id");
-    err = (l->reach.is_alone ? list_here : list_there)(l, reterr_why);
+    l->job = gl_api_reply_text(&l->status, l->status.root, "job_id");
+    l->run_id = gl_api_reply_text(&l->status, l->status.root, "run_id");
+    err = (l->connection.has_no_node ? list_here : list_there)(l, reterr_why);
     err = err == 0 ? parse_page(&l->files, reterr_why) : err;
-    if (err == 0 && !l->reach.is_alone && !l->reach.is_remote) {
+    if (err == 0 && !l->connection.has_no_node && !l->connection.is_remote) {
         l->root = root_of(l);
     }
     return err;
@@ -95,9 +95,9 @@ static int open_look(struct look *l, struct gl_cli *cli, struct gl_why *reterr_w
 
 static void close_look(struct look *l)
 {
-    gl_page_done(&l->files);
-    gl_page_done(&l->status);
-    gl_reach_done(&l->reach);
+    gl_api_reply_done(&l->files);
+    gl_api_reply_done(&l->status);
+    gl_connect_done(&l->connection);
 }
 
 /* ---- one file ---- */
@@ -107,7 +107,7 @@ static int copy(struct look *l, gl_str path, void (*take)(void *owner, gl_str pi
                 struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_fs_closep) int fd = -1;
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     char piece[PIECE_BYTES];
     uint64_t bytes;
     ssize_t n;
@@ -116,7 +116,7 @@ static int copy(struct look *l, gl_str path, void (*take)(void *owner, gl_str pi
     if (l->root[0] == '\0') {
         struct gl_request rq = {.verb = GL_VERB_ARTIFACTS, .job = l->job, .artifacts.path = path};
 
-        err = gl_reach_send(&l->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
+        err = gl_connect_send(&l->connection, GL_CONNECT_CALL, &rq, &reply, reterr_why);
         if (err == 0) {
             take(owner, reply.body);
         }
@@ -143,24 +143,25 @@ static void print_files(struct look *l)
 {
     static const char *const titles[] = {"PATH", "BYTES", "TYPE", "MODIFIED", "SHA-256"};
     static const char *const least[] = {"SHA-256", "MODIFIED", NULL};
-    struct gl_page *p = &l->files;
+    struct gl_api_reply *p = &l->files;
     gl_jnode all = gl_json_get(&p->j, p->root, "artifacts");
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
     t.least = least;
     for (gl_jnode e = gl_json_first(&p->j, all); e; e = gl_json_after(&p->j, all, e)) {
-        gl_table_add(&t, gl_page_text(p, e, "path"));
-        gl_table_add(&t, gl_str_fmt(&p->arena, "%lld", (long long)gl_page_number(p, e, "bytes")));
-        gl_table_add(&t, gl_page_text(p, e, "content_type"));
-        gl_table_add(&t, gl_page_text(p, e, "modified_at"));
-        gl_table_add(&t, gl_page_text(p, e, "sha256"));
+        gl_table_add(&t, gl_api_reply_text(p, e, "path"));
+        gl_table_add(&t,
+                     gl_str_fmt(&p->arena, "%lld", (long long)gl_api_reply_number(p, e, "bytes")));
+        gl_table_add(&t, gl_api_reply_text(p, e, "content_type"));
+        gl_table_add(&t, gl_api_reply_text(p, e, "modified_at"));
+        gl_table_add(&t, gl_api_reply_text(p, e, "sha256"));
     }
     if (t.n > 0) {
         gl_table_print(&t, &l->cli->out);
     } else {
-        gl_cli_say(l->cli, "there are no files in %.*s",
-                   GL_STR_ARG(gl_page_text(p, p->root, "folder")));
+        gl_cli_note(l->cli, "there are no files in %.*s",
+                    GL_STR_ARG(gl_api_reply_text(p, p->root, "folder")));
     }
     gl_table_done(&t);
 }
@@ -174,7 +175,7 @@ int gl_cmd_artifacts_list(struct gl_cli *cli)
     if (err == 0 && cli->words_n > 1) {
         err = copy(&l, gl_str_of(cli->words[1]), print_piece, &cli->out, &why);
     } else if (err == 0 && cli->json) {
-        (void)gl_page_print_json(&l.files, cli);
+        (void)gl_api_reply_print_json(&l.files, cli);
     } else if (err == 0) {
         print_files(&l);
     }
@@ -190,7 +191,7 @@ static void add_piece(void *owner, gl_str piece)
     gl_tarfile_add(owner, piece);
 }
 
-static gl_str text_of(const struct gl_page *p)
+static gl_str text_of(const struct gl_api_reply *p)
 {
     return gl_str_trim(gl_buf_view(&p->body));
 }
@@ -204,10 +205,10 @@ static int export_events(struct look *l, struct gl_tarfile *t, struct gl_why *re
     int err;
 
     do {
-        struct gl_page page;
+        struct gl_api_reply page;
 
         before = rq.events.from;
-        err = gl_page_ask(&page, &l->reach, &rq, reterr_why);
+        err = gl_api_reply_ask(&page, &l->connection, &rq, reterr_why);
         if (err == 0) {
             gl_jnode all = gl_json_get(&page.j, page.root, "events");
 
@@ -215,9 +216,9 @@ static int export_events(struct look *l, struct gl_tarfile *t, struct gl_why *re
                 gl_buf_str(&lines, gl_json_raw(&page.j, e));
                 gl_buf_char(&lines, '\n');
             }
-            rq.events.from = gl_page_number(&page, page.root, "next_seq");
+            rq.events.from = gl_api_reply_number(&page, page.root, "next_seq");
         }
-        gl_page_done(&page);
+        gl_api_reply_done(&page);
     } while (err == 0 && rq.events.from > before);
     if (err == 0) {
         gl_tarfile_text(t, GL_S("events.jsonl"), gl_buf_view(&lines), gl_term_now());
@@ -228,14 +229,14 @@ static int export_events(struct look *l, struct gl_tarfile *t, struct gl_why *re
 static int read_blob(struct look *l, gl_str hex, struct gl_buf *out, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_GET_BLOB, .blob.sha256 = hex};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     int err;
 
-    if (l->reach.is_alone) {
+    if (l->connection.has_no_node) {
         return gl_fs_read(gl_blobfs_path(&l->cli->arena, l->cli->data, l->cli->context, hex),
                           GL_BLOB_BYTES_MAX, out, reterr_why);
     }
-    err = gl_reach_send(&l->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
+    err = gl_connect_send(&l->connection, GL_CONNECT_CALL, &rq, &reply, reterr_why);
     if (err == 0) {
         gl_buf_str(out, reply.body);
     }
@@ -248,7 +249,7 @@ static void export_manifest(struct look *l, struct gl_tarfile *t)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     gl_jnode bundle = gl_json_get(&l->status.j, l->status.root, "bundle");
-    gl_str hex = gl_page_text(&l->status, bundle, "manifest");
+    gl_str hex = gl_api_reply_text(&l->status, bundle, "manifest");
     char made[GL_SHA256_HEX];
     struct gl_why why = {0};
 
@@ -256,31 +257,31 @@ static void export_manifest(struct look *l, struct gl_tarfile *t)
         return;
     }
     if (read_blob(l, hex, &text, &why) != 0) {
-        gl_cli_say(l->cli, "the manifest is left out: %s", why.text);
+        gl_cli_note(l->cli, "the manifest is left out: %s", why.text);
     } else if (!gl_str_eq(gl_sha256_hex(gl_buf_view(&text), made), hex)) {
-        gl_cli_say(l->cli, "the manifest is left out: its copy is damaged");
+        gl_cli_note(l->cli, "the manifest is left out: its copy is damaged");
     } else {
         gl_tarfile_text(t, GL_S("manifest.json"), gl_buf_view(&text),
-                        gl_page_time(&l->status, l->status.root, "submitted_at"));
+                        gl_api_reply_time(&l->status, l->status.root, "submitted_at"));
     }
 }
 
 static int export_files(struct look *l, struct gl_tarfile *t, struct gl_why *reterr_why)
 {
-    struct gl_page *p = &l->files;
+    struct gl_api_reply *p = &l->files;
     gl_jnode all = gl_json_get(&p->j, p->root, "artifacts");
 
     for (gl_jnode e = gl_json_first(&p->j, all); e; e = gl_json_after(&p->j, all, e)) {
-        gl_str path = gl_page_text(p, e, "path");
+        gl_str path = gl_api_reply_text(p, e, "path");
         int err;
 
         gl_tarfile_begin(t, gl_str_fmt(&p->arena, "artifacts/%.*s", GL_STR_ARG(path)),
-                         (uint64_t)gl_page_number(p, e, "bytes"),
-                         gl_page_time(p, e, "modified_at"));
+                         (uint64_t)gl_api_reply_number(p, e, "bytes"),
+                         gl_api_reply_time(p, e, "modified_at"));
         err = copy(l, path, add_piece, t, reterr_why);
         if (!gl_tarfile_end(t) || err == GL_E_NOT_FOUND) {
-            gl_cli_say(l->cli, "%.*s has become shorter meanwhile: zeros stand for what is gone",
-                       GL_STR_ARG(path));
+            gl_cli_note(l->cli, "%.*s has become shorter meanwhile: zeros stand for what is gone",
+                        GL_STR_ARG(path));
             err = err == GL_E_NOT_FOUND ? 0 : err;
         }
         if (err != 0) {
@@ -351,7 +352,7 @@ int gl_cmd_artifacts_export(struct gl_cli *cli)
     if (err != 0) {
         err = gl_cli_fail_why(cli, err, &why);
     } else if (strcmp(to, "-") != 0) {
-        gl_cli_say(cli, "written: %s", to);
+        gl_cli_note(cli, "written: %s", to);
     }
     close_look(&l);
     return err;

@@ -57,7 +57,7 @@ static void closedirp(DIR **d)
 }
 
 /* Each entry of the folder `name` below the data folder, by its name from there. */
-static int each(struct backup *b, const char *name, visit *visit_one)
+static int for_each_record(struct backup *b, const char *name, visit *visit_one)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const char *path = gl_paths_in(&a, b->cli->data, name);
@@ -88,7 +88,7 @@ static int add_blobs_of(struct backup *b, const char *name, struct gl_arena *a)
 {
     (void)a;
     /* "tmp" holds what is being written. */
-    return gl_str_ends(gl_str_of(name), GL_S("/tmp")) ? 0 : each(b, name, add);
+    return gl_str_ends(gl_str_of(name), GL_S("/tmp")) ? 0 : for_each_record(b, name, add);
 }
 
 static int add_attempt(struct backup *b, const char *name, struct gl_arena *a)
@@ -111,7 +111,7 @@ static int add_attempt(struct backup *b, const char *name, struct gl_arena *a)
 static int add_job(struct backup *b, const char *name, struct gl_arena *a)
 {
     (void)a;
-    return each(b, name, add_attempt);
+    return for_each_record(b, name, add_attempt);
 }
 
 /* ---- backup ---- */
@@ -134,31 +134,31 @@ static int copy_store(struct backup *b)
  * later; and behind it, because new ones have come. */
 static int fill(struct backup *b, bool logs)
 {
-    int err = each(b, in_context(b->cli, GL_PATHS_BLOBS), add_blobs_of);
+    int err = for_each_record(b, in_context(b->cli, GL_PATHS_BLOBS), add_blobs_of);
 
     if (err == 0) {
         err = copy_store(b);
     }
     if (err == 0) {
-        err = each(b, in_context(b->cli, GL_PATHS_BLOBS), add_blobs_of);
+        err = for_each_record(b, in_context(b->cli, GL_PATHS_BLOBS), add_blobs_of);
     }
     if (err == 0 && logs) {
-        err = each(b, in_context(b->cli, GL_PATHS_RUNS), add_job);
+        err = for_each_record(b, in_context(b->cli, GL_PATHS_RUNS), add_job);
     }
     return err == 0 ? gl_archive_finish(&b->archive, &b->why) : err;
 }
 
-static void tell(struct gl_cli *cli, const char *key, const char *folder, const char *made,
-                 uint64_t files_n, uint64_t bytes, uint64_t jobs_n, uint64_t unfinished_n)
+static void print_summary(struct gl_cli *cli, const char *key, const char *folder, const char *made,
+                          uint64_t files_n, uint64_t bytes, uint64_t jobs_n, uint64_t unfinished_n)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     struct gl_jw w;
 
     if (!cli->json) {
         (void)fprintf(cli->out.file, "%s\n", folder);
-        gl_cli_say(cli, "%llu jobs, %llu of them not ended; %llu files with %llu bytes",
-                   (unsigned long long)jobs_n, (unsigned long long)unfinished_n,
-                   (unsigned long long)files_n, (unsigned long long)bytes);
+        gl_cli_note(cli, "%llu jobs, %llu of them not ended; %llu files with %llu bytes",
+                    (unsigned long long)jobs_n, (unsigned long long)unfinished_n,
+                    (unsigned long long)files_n, (unsigned long long)bytes);
         return;
     }
     gl_jw_init(&w, &text);
@@ -211,8 +211,8 @@ int gl_cmd_backup(struct gl_cli *cli)
     }
     if (err == 0) {
         (void)gl_when_format(now, made);
-        tell(cli, "backup", folder, made, b.archive.files_n, b.archive.bytes, b.jobs_n,
-             b.unfinished_n);
+        print_summary(cli, "backup", folder, made, b.archive.files_n, b.archive.bytes, b.jobs_n,
+                      b.unfinished_n);
     }
     gl_archive_done(&b.archive);
     return err == 0 ? GL_EXIT_OK : gl_cli_fail_why(cli, err, &b.why);
@@ -275,17 +275,17 @@ static int stage(struct restore *r, bool resume)
     return err == 0 ? gl_fs_sync_folder(r->to, &r->why) : err;
 }
 
-static void advise(struct gl_cli *cli, const struct restore *r, bool resume)
+static void print_advice(struct gl_cli *cli, const struct restore *r, bool resume)
 {
     if (cli->json || r->unfinished_n == 0) {
         return;
     }
     if (resume) {
-        gl_cli_say(cli, "unfinished jobs go on as soon as a node works in this folder");
+        gl_cli_note(cli, "unfinished jobs go on as soon as a node works in this folder");
     } else {
-        gl_cli_say(cli,
-                   "unfinished jobs are paused, because some of their steps may have run since "
-                   "the backup was made: 'job resume ID' lets one go on");
+        gl_cli_note(cli,
+                    "unfinished jobs are paused, because some of their steps may have run since "
+                    "the backup was made: 'job resume ID' lets one go on");
     }
 }
 
@@ -311,8 +311,8 @@ int gl_cmd_backup_restore(struct gl_cli *cli)
     if (err != 0) {
         return gl_cli_fail_why(cli, err, &r.why);
     }
-    tell(cli, "data_dir", r.to, r.info.made, r.info.files_n, r.info.bytes, r.jobs_n,
-         r.unfinished_n);
-    advise(cli, &r, resume);
+    print_summary(cli, "data_dir", r.to, r.info.made, r.info.files_n, r.info.bytes, r.jobs_n,
+                  r.unfinished_n);
+    print_advice(cli, &r, resume);
     return GL_EXIT_OK;
 }

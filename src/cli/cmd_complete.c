@@ -6,12 +6,12 @@
 #include <strings.h>
 
 #include "base/check.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "model/job.h"
 
 enum { JOBS_MAX = 200, QUIET_MS = 2000 };
 
-struct line {
+struct complete_line {
     struct gl_cli *cli;
     const struct gl_command *command; /* NULL: not known yet */
     const char *last;                 /* what is to be completed */
@@ -19,13 +19,13 @@ struct line {
     size_t words_n;                   /* behind the command, without options */
     char *names[4];                   /* words of the command itself, as far as they are there */
     size_t names_n;
-    const struct gl_option *open; /* an option that waits for its value; NULL: none */
-    bool is_rest;                 /* behind "--" */
+    const struct gl_command_option *open; /* an option that waits for its value; NULL: none */
+    bool is_rest;                         /* behind "--" */
 };
 
 /* ---- reading ---- */
 
-static const struct gl_option *find_option(const struct line *l, const char *word)
+static const struct gl_command_option *find_option(const struct complete_line *l, const char *word)
 {
     for (size_t i = 0; i < gl_cli_common_n; i++) {
         if (strcmp(gl_cli_common[i].name, word) == 0) {
@@ -33,7 +33,7 @@ static const struct gl_option *find_option(const struct line *l, const char *wor
         }
     }
     for (size_t i = 0; l->command != NULL && i < GL_CLI_OPTIONS_MAX; i++) {
-        const struct gl_option *o = &l->command->options[i];
+        const struct gl_command_option *o = &l->command->options[i];
 
         if (o->name != NULL && strcmp(o->name, word) == 0) {
             return o;
@@ -43,7 +43,8 @@ static const struct gl_option *find_option(const struct line *l, const char *wor
 }
 
 /* The data folder is the one the line speaks of. */
-static void note_common(struct line *l, const struct gl_option *o, const char *value)
+static void note_common(struct complete_line *l, const struct gl_command_option *o,
+                        const char *value)
 {
     if (strcmp(o->name, "--data-dir") == 0) {
         l->cli->data_option = value;
@@ -54,9 +55,9 @@ static void note_common(struct line *l, const struct gl_option *o, const char *v
     }
 }
 
-static void read_word(struct line *l, char *word)
+static void read_word(struct complete_line *l, char *word)
 {
-    const struct gl_option *o;
+    const struct gl_command_option *o;
     size_t used = 0;
 
     if (l->open != NULL) {
@@ -74,7 +75,7 @@ static void read_word(struct line *l, char *word)
     }
 }
 
-static void read_line(struct line *l, char **words)
+static void read_line(struct complete_line *l, char **words)
 {
     l->last = "";
     for (; *words != NULL; words++) {
@@ -95,7 +96,7 @@ static bool begins(gl_str text, const char *with)
     return text.n >= n && strncasecmp(text.p != NULL ? text.p : "", with, n) == 0;
 }
 
-static void offer(struct line *l, gl_str word, gl_str doc)
+static void offer(struct complete_line *l, gl_str word, gl_str doc)
 {
     if (word.n > 0 && begins(word, l->last)) {
         GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -105,30 +106,31 @@ static void offer(struct line *l, gl_str word, gl_str doc)
     }
 }
 
-static bool is_ready(struct line *l)
+static bool is_ready(struct complete_line *l)
 {
     return l->cli->data != NULL || gl_cmd_config_load(l->cli) == 0;
 }
 
-static void offer_jobs(struct line *l)
+static void offer_jobs(struct complete_line *l)
 {
     struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = JOBS_MAX};
-    struct gl_reach reach;
-    struct gl_page p;
+    struct gl_connection connection;
+    struct gl_api_reply p;
 
     if (!is_ready(l)) {
         return;
     }
-    gl_reach_init(&reach, l->cli);
-    reach.quiet_ms = QUIET_MS;
-    if (gl_page_ask(&p, &reach, &rq, NULL) == 0) {
+    gl_connect_init(&connection, l->cli);
+    connection.silence_ms = QUIET_MS;
+    if (gl_api_reply_ask(&p, &connection, &rq, NULL) == 0) {
         gl_jnode jobs = gl_json_get(&p.j, p.root, "jobs");
 
         for (gl_jnode e = gl_json_first(&p.j, jobs); e; e = gl_json_after(&p.j, jobs, e)) {
-            gl_str id = gl_page_text(&p, e, "job_id"), run = gl_page_text(&p, e, "run_id");
+            gl_str id = gl_api_reply_text(&p, e, "job_id"),
+                   run = gl_api_reply_text(&p, e, "run_id");
             gl_str doc =
-                gl_str_fmt(&p.arena, "%.*s %.*s", GL_STR_ARG(gl_page_text(&p, e, "status")),
-                           GL_STR_ARG(gl_page_text(&p, e, "name")));
+                gl_str_fmt(&p.arena, "%.*s %.*s", GL_STR_ARG(gl_api_reply_text(&p, e, "status")),
+                           GL_STR_ARG(gl_api_reply_text(&p, e, "name")));
 
             offer(l, id, doc);
             if (!gl_str_eq(run, id)) {
@@ -136,43 +138,44 @@ static void offer_jobs(struct line *l)
             }
         }
     }
-    gl_page_done(&p);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&p);
+    gl_connect_done(&connection);
 }
 
-static void offer_steps(struct line *l)
+static void offer_steps(struct complete_line *l)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(l->first_word)};
-    struct gl_reach reach;
-    struct gl_page p;
+    struct gl_connection connection;
+    struct gl_api_reply p;
 
     if (l->first_word == NULL || !is_ready(l)) {
         return;
     }
-    gl_reach_init(&reach, l->cli);
-    reach.quiet_ms = QUIET_MS;
-    if (gl_page_ask(&p, &reach, &rq, NULL) == 0) {
+    gl_connect_init(&connection, l->cli);
+    connection.silence_ms = QUIET_MS;
+    if (gl_api_reply_ask(&p, &connection, &rq, NULL) == 0) {
         gl_jnode steps = gl_json_get(&p.j, gl_json_get(&p.j, p.root, "workflow_state"), "steps");
 
         for (gl_jnode k = gl_json_first(&p.j, steps); k; k = gl_json_after(&p.j, steps, k)) {
-            offer(l, gl_json_str(&p.j, k, &p.arena), gl_page_text(&p, gl_json_value(k), "status"));
+            offer(l, gl_json_str(&p.j, k, &p.arena),
+                  gl_api_reply_text(&p, gl_json_value(k), "status"));
         }
     }
-    gl_page_done(&p);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&p);
+    gl_connect_done(&connection);
 }
 
-static void offer_statuses(struct line *l)
+static void offer_statuses(struct complete_line *l)
 {
     for (size_t i = 0; i < GL_JOB_STATUS_COUNT; i++) {
         offer(l, gl_str_of(gl_job_status_words[i]), (gl_str){0});
     }
 }
 
-static void offer_options(struct line *l)
+static void offer_options(struct complete_line *l)
 {
     for (size_t i = 0; l->command != NULL && i < GL_CLI_OPTIONS_MAX; i++) {
-        const struct gl_option *o = &l->command->options[i];
+        const struct gl_command_option *o = &l->command->options[i];
 
         offer(l, gl_str_of(o->name), gl_str_of(o->doc));
     }
@@ -182,7 +185,7 @@ static void offer_options(struct line *l)
 }
 
 /* The next word of the commands that go on from here; each once. */
-static void offer_commands(struct line *l)
+static void offer_commands(struct complete_line *l)
 {
     gl_str before = {0};
 
@@ -203,7 +206,7 @@ static void offer_commands(struct line *l)
 }
 
 /* What a word in capitals stands for; words in small letters stand for themselves. */
-static void offer_kind(struct line *l, gl_str kind)
+static void offer_kind(struct complete_line *l, gl_str kind)
 {
     while (kind.n > 0) {
         gl_str one = gl_str_cut(kind, '|', &kind), trimmed = one;
@@ -256,7 +259,7 @@ static gl_str kind_of(const struct gl_command *c, size_t n)
 
 int gl_cmd_complete(struct gl_cli *cli)
 {
-    struct line l = {.cli = cli};
+    struct complete_line l = {.cli = cli};
 
     if (cli->rest == NULL) {
         return gl_cli_usage(cli, "the words stand behind --");

@@ -18,7 +18,7 @@ static const char *environment(const char *name)
 /* The flags of the command at hand that are settings. */
 static void take_flags(const struct gl_cli *cli, struct gl_settings_sources *to)
 {
-    const struct gl_option *o = cli->command->options;
+    const struct gl_command_option *o = cli->command->options;
 
     for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
         enum gl_setting_id id = gl_settings_by_flag(gl_str_of(o[i].name));
@@ -40,7 +40,7 @@ static int fail(struct gl_cli *cli, int code, const char *text)
     while (memchr(rest.p, '\n', rest.n) != NULL) {
         gl_str line = gl_term_safe(&cli->arena, gl_str_cut(rest, '\n', &rest));
 
-        gl_cli_say(cli, "%.*s", GL_STR_ARG(line));
+        gl_cli_note(cli, "%.*s", GL_STR_ARG(line));
     }
     return gl_cli_fail(cli, code, gl_str_c(&cli->arena, cli->json ? gl_str_of(text) : rest));
 }
@@ -139,8 +139,8 @@ int gl_cmd_config_show(struct gl_cli *cli)
     }
     (cli->json ? show_json : show_table)(cli);
     if (cli->err.is_tty && !cli->json) {
-        gl_cli_say(cli, cli->settings->path[0] != '\0' ? "read from %s" : "no file was read%s",
-                   cli->settings->path);
+        gl_cli_note(cli, cli->settings->path[0] != '\0' ? "read from %s" : "no file was read%s",
+                    cli->settings->path);
     }
     return GL_EXIT_OK;
 }

@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/when.h"
-#include "cli/bundle.h"
 #include "cli/cli.h"
+#include "cli/debug_dump.h"
 #include "os/fs.h"
 
 enum { PATH_BYTES = 4096 };
@@ -54,38 +54,39 @@ static int write_new(const char *path, gl_str text, struct gl_why *why)
     return 0;
 }
 
-static void tell_left_in(const struct gl_cli *cli, const struct gl_bundle *b)
+static void report_kept_values(const struct gl_cli *cli, const struct gl_debug_dump *b)
 {
     if (b->with_values) {
-        gl_cli_say(cli,
-                   "it contains everything: commands, environments, inputs and outputs. Keep it "
-                   "to yourself");
+        gl_cli_note(cli,
+                    "it contains everything: commands, environments, inputs and outputs. Keep it "
+                    "to yourself");
         return;
     }
-    gl_cli_say(cli,
-               "left in: names of flows, steps, inputs and variables, run ids, keys of limits, "
-               "conditions, the numbers, truth values and structure that they read, exit codes, "
-               "times, settings, the node's log");
+    gl_cli_note(cli,
+                "left in: names of flows, steps, inputs and variables, run ids, keys of limits, "
+                "conditions, the numbers, truth values and structure that they read, exit codes, "
+                "times, settings, the node's log");
     if (b->kept.n > 0) {
-        gl_cli_say(cli, "left in, too: values that these steps read of outputs and inputs, because "
-                        "without them they would be decided differently:");
+        gl_cli_note(cli,
+                    "left in, too: values that these steps read of outputs and inputs, because "
+                    "without them they would be decided differently:");
         for (size_t i = 0; i < b->kept.n; i++) {
-            gl_cli_say(cli, "  %.*s",
-                       GL_STR_ARG(gl_term_safe((struct gl_arena *)&cli->arena, b->kept.items[i])));
+            gl_cli_note(cli, "  %.*s",
+                        GL_STR_ARG(gl_term_safe((struct gl_arena *)&cli->arena, b->kept.items[i])));
         }
     }
 }
 
-static void tell(struct gl_cli *cli, const struct gl_bundle *b, const char *path)
+static void print_summary(struct gl_cli *cli, const struct gl_debug_dump *b, const char *path)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_jw w;
 
     if (!cli->json) {
         (void)fprintf(cli->out.file, "%s\n", path);
-        gl_cli_say(cli, "%llu events in %llu segments, %llu lines of the log",
-                   (unsigned long long)b->events_n, (unsigned long long)b->segments_n,
-                   (unsigned long long)b->logs_n);
+        gl_cli_note(cli, "%llu events in %llu segments, %llu lines of the log",
+                    (unsigned long long)b->events_n, (unsigned long long)b->segments_n,
+                    (unsigned long long)b->logs_n);
         return;
     }
     gl_jw_init(&w, &out);
@@ -111,9 +112,9 @@ static void tell(struct gl_cli *cli, const struct gl_bundle *b, const char *path
 int gl_cmd_debug_dump(struct gl_cli *cli)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
-    struct gl_bundle b = {.data = cli->data,
-                          .settings = cli->settings,
-                          .with_values = gl_cli_option(cli, "--no-redact") != NULL};
+    struct gl_debug_dump b = {.data = cli->data,
+                              .settings = cli->settings,
+                              .with_values = gl_cli_option(cli, "--no-redact") != NULL};
     const char *path = gl_cli_option(cli, "--output");
     bool to_stdout = path != NULL && strcmp(path, "-") == 0;
     struct gl_why why;
@@ -124,7 +125,7 @@ int gl_cmd_debug_dump(struct gl_cli *cli)
                                  "machine of the node, without --server");
     }
     path = path != NULL ? path : default_path(cli);
-    err = gl_bundle_make(&b, &cli->arena, &text, &why);
+    err = gl_debug_dump_make(&b, &cli->arena, &text, &why);
     if (err == 0 && !to_stdout) {
         err = write_new(path, gl_buf_view(&text), &why);
     }
@@ -134,12 +135,12 @@ int gl_cmd_debug_dump(struct gl_cli *cli)
     if (to_stdout) {
         gl_term_write(&cli->out, gl_buf_view(&text));
     } else {
-        tell(cli, &b, path);
+        print_summary(cli, &b, path);
     }
     for (size_t i = 0; i < b.damaged.n; i++) {
-        gl_cli_say(cli, "%.*s", GL_STR_ARG(b.damaged.items[i]));
+        gl_cli_note(cli, "%.*s", GL_STR_ARG(b.damaged.items[i]));
     }
-    tell_left_in(cli, &b);
+    report_kept_values(cli, &b);
     return GL_EXIT_OK;
 }
 

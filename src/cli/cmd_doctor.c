@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "base/map.h"
-#include "cli/checkup.h"
+#include "cli/doctor_check.h"
 #include "cli/overview.h"
 #include "cli/table.h"
 #include "offline.h"
@@ -23,50 +23,53 @@ enum { KEEPER_PATIENCE_MS = 2000, ANSWER_BYTES = 4096 };
 
 /* ---- the data folder ---- */
 
-static void look_folder(struct gl_checkup *c)
+static void check_folder(struct gl_doctor_check *c)
 {
     const char *data = c->cli->data;
     struct stat st;
 
     if (stat(data, &st) < 0) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "%s is not there yet; the first job makes it", data);
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%s is not there yet; the first job makes it",
+                               data);
     } else if (access(data, W_OK | X_OK) < 0) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, "give it to the user who runs the node",
-                       "%s cannot be written: %s", data, strerror(errno));
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "give it to the user who runs the node",
+                               "%s cannot be written: %s", data, strerror(errno));
     } else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, gl_str_fmt(&c->cli->arena, "chmod 700 %s", data).p,
-                       "others may write to %s (mode %03o)", data, (unsigned)(st.st_mode & 0777));
+        gl_doctor_check_report(
+            c, GL_DOCTOR_FAIL, gl_str_fmt(&c->cli->arena, "chmod 700 %s", data).p,
+            "others may write to %s (mode %03o)", data, (unsigned)(st.st_mode & 0777));
     } else {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "%s", data);
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%s", data);
     }
 }
 
-static void look_node(struct gl_checkup *c)
+static void check_node(struct gl_doctor_check *c)
 {
     struct gl_lock_holder holder = {0};
     bool is_held = gl_lock_find(c->cli->data, &holder), answers;
-    struct gl_reach reach;
-    struct gl_page page;
+    struct gl_connection connection;
+    struct gl_api_reply page;
     struct gl_why why;
     int err;
 
-    gl_reach_init(&reach, c->cli);
-    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
-    err = gl_reach_find(&reach, &why);
-    answers = gl_overview_node(&reach, &page);
+    gl_connect_init(&connection, c->cli);
+    connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
+    err = gl_connect_find(&connection, &why);
+    answers = gl_overview_node(&connection, &page);
     if (err == GL_E_STATE) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, "", "%s", why.text);
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "", "%s", why.text);
     } else if (answers && gl_overview_reason(&page).n > 0) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, "", "it is not ready: %.*s",
-                       GL_STR_ARG(gl_overview_reason(&page)));
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "", "it is not ready: %.*s",
+                               GL_STR_ARG(gl_overview_reason(&page)));
     } else if (answers && holder.pid != 0) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers: process %lld (%s)", (long long)holder.pid,
-                       holder.what[0] != '\0' ? holder.what : "a node");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "it answers: process %lld (%s)",
+                               (long long)holder.pid,
+                               holder.what[0] != '\0' ? holder.what : "a node");
     } else if (answers) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "it answers");
     } else if (is_held) {
-        gl_checkup_say(
-            c, GL_CHECKUP_FAIL,
+        gl_doctor_check_report(
+            c, GL_DOCTOR_FAIL,
             gl_str_fmt(&c->cli->arena,
                        "if it is stopped, 'kill -CONT %lld' lets it go on; else wait some "
                        "seconds, then end that process",
@@ -74,14 +77,14 @@ static void look_node(struct gl_checkup *c)
                 .p,
             "process %lld holds the folder and does not answer", (long long)holder.pid);
     } else {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "none is running");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "none is running");
     }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
 }
 
 /* The first thing that is bad, else the first that is worth a warning. */
-static void look_own(struct gl_checkup *c, const char *url)
+static void check_own_node(struct gl_doctor_check *c, const char *url)
 {
     static const char hint[] = "'glia store check' tells everything about it";
     const struct gl_finding *worst = NULL;
@@ -89,7 +92,7 @@ static void look_own(struct gl_checkup *c, const char *url)
     struct gl_why why;
 
     if (gl_offline_check_own(c->cli->data, url, &c->cli->arena, &f, &why) != 0) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, hint, "%s", why.text);
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, hint, "%s", why.text);
         return;
     }
     for (size_t i = 0; i < f.n; i++) {
@@ -99,14 +102,14 @@ static void look_own(struct gl_checkup *c, const char *url)
         }
     }
     if (worst == NULL) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers, and loses nothing");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "it answers, and loses nothing");
     } else {
-        gl_checkup_say(c, worst->level == GL_FINDING_BAD ? GL_CHECKUP_FAIL : GL_CHECKUP_WARN, hint,
-                       "%.*s", GL_STR_ARG(worst->text));
+        gl_doctor_check_report(c, worst->level == GL_FINDING_BAD ? GL_DOCTOR_FAIL : GL_DOCTOR_WARN,
+                               hint, "%.*s", GL_STR_ARG(worst->text));
     }
 }
 
-static void look_store(struct gl_checkup *c)
+static void check_store(struct gl_doctor_check *c)
 {
     const char *url = c->cli->settings->values[GL_SET_STORE].text;
     struct gl_lock_holder holder;
@@ -115,27 +118,29 @@ static void look_store(struct gl_checkup *c)
 
     if (url[0] == '\0' && gl_offline_is_others(c->cli->data, url) &&
         gl_lock_find(c->cli->data, &holder)) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "the node's; named with --store, it is looked at");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "",
+                               "the node's; named with --store, it is looked at");
         return;
     }
     if (gl_storeurl_is_shared(gl_str_of(url)) || gl_offline_is_others(c->cli->data, url)) {
-        look_own(c, url);
+        check_own_node(c, url);
         return;
     }
     err = gl_offline_check_store(c->cli->data, &why);
     if (err == GL_E_NOT_FOUND) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "there is none yet");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "there is none yet");
     } else if (err != 0) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, "restore a backup: glia help restore", "%s", why.text);
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "restore a backup: glia help restore", "%s",
+                               why.text);
     } else {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "sound");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "sound");
     }
 }
 
 /* What only its owner may read. */
 /* Two living nodes whose graces differ: the longer one holds. false: all are alike, or nobody can
  * be asked. */
-static bool find_other_grace(struct gl_checkup *c, struct gl_page *p)
+static bool find_other_grace(struct gl_doctor_check *c, struct gl_api_reply *p)
 {
     gl_jnode nodes = gl_json_get(&p->j, p->root, "nodes");
     gl_str first = {0}, name = {0};
@@ -143,42 +148,44 @@ static bool find_other_grace(struct gl_checkup *c, struct gl_page *p)
     for (gl_jnode e = gl_json_first(&p->j, nodes); e; e = gl_json_after(&p->j, nodes, e)) {
         gl_str grace = gl_json_raw(&p->j, gl_json_get(&p->j, e, "orphan_grace_ms"));
 
-        if (gl_str_is(gl_page_text(p, e, "status"), "dead") || grace.n == 0) {
+        if (gl_str_is(gl_api_reply_text(p, e, "status"), "dead") || grace.n == 0) {
             continue; /* an earlier release does not say */
         }
         if (first.n > 0 && !gl_str_eq(grace, first)) {
-            gl_checkup_say(c, GL_CHECKUP_WARN, "give all nodes the same orphan_grace",
-                           "nodes differ in orphan_grace: %.*s ms on '%.*s', %.*s ms on '%.*s'; "
-                           "takeovers wait for the longer one",
-                           GL_STR_ARG(first), GL_STR_ARG(name), GL_STR_ARG(grace),
-                           GL_STR_ARG(gl_page_text(p, e, "name")));
+            gl_doctor_check_report(
+                c, GL_DOCTOR_WARN, "give all nodes the same orphan_grace",
+                "nodes differ in orphan_grace: %.*s ms on '%.*s', %.*s ms on '%.*s'; "
+                "takeovers wait for the longer one",
+                GL_STR_ARG(first), GL_STR_ARG(name), GL_STR_ARG(grace),
+                GL_STR_ARG(gl_api_reply_text(p, e, "name")));
             return true;
         }
         first = first.n > 0 ? first : grace;
-        name = name.n > 0 ? name : gl_page_text(p, e, "name");
+        name = name.n > 0 ? name : gl_api_reply_text(p, e, "name");
     }
     return false;
 }
 
-static void look_cluster(struct gl_checkup *c)
+static void check_cluster(struct gl_doctor_check *c)
 {
     struct gl_request rq = {.verb = GL_VERB_NODES};
-    struct gl_reach reach;
-    struct gl_page page = {0};
+    struct gl_connection connection;
+    struct gl_api_reply page = {0};
     struct gl_why why;
 
-    gl_reach_init(&reach, c->cli);
-    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
-    if (gl_reach_find(&reach, &why) != 0 || gl_page_ask(&page, &reach, &rq, &why) != 0) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "no node answers that could tell of others");
+    gl_connect_init(&connection, c->cli);
+    connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
+    if (gl_connect_find(&connection, &why) != 0 ||
+        gl_api_reply_ask(&page, &connection, &rq, &why) != 0) {
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "no node answers that could tell of others");
     } else if (!find_other_grace(c, &page)) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "living nodes have the same orphan_grace");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "living nodes have the same orphan_grace");
     }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
 }
 
-static void look_secrets(struct gl_checkup *c)
+static void check_secrets(struct gl_doctor_check *c)
 {
     static const char *const names[] = {GL_PATHS_TOKEN, GL_PATHS_SOCKET, GL_PATHS_NODE};
     size_t seen = 0;
@@ -192,32 +199,35 @@ static void look_secrets(struct gl_checkup *c)
         }
         seen++;
         if ((st.st_mode & 077) != 0) {
-            gl_checkup_say(c, GL_CHECKUP_FAIL, gl_str_fmt(&c->cli->arena, "chmod 600 %s", path).p,
-                           "others may use %s (mode %03o)", path, (unsigned)(st.st_mode & 0777));
+            gl_doctor_check_report(
+                c, GL_DOCTOR_FAIL, gl_str_fmt(&c->cli->arena, "chmod 600 %s", path).p,
+                "others may use %s (mode %03o)", path, (unsigned)(st.st_mode & 0777));
             return;
         }
     }
-    gl_checkup_say(c, GL_CHECKUP_OK, "",
-                   seen > 0 ? "token, socket and identity are private" : "there are none yet");
+    gl_doctor_check_report(c, GL_DOCTOR_OK, "",
+                           seen > 0 ? "token, socket and identity are private"
+                                    : "there are none yet");
 }
 
 /* ---- the keeper ---- */
 
-static void look_program(struct gl_checkup *c)
+static void check_program(struct gl_doctor_check *c)
 {
     const char *path;
     struct gl_why why;
 
     if (gl_offline_find_keeper(&c->cli->arena, &path, &why) != 0) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, "install glia-keeper beside glia", "%s", why.text);
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "install glia-keeper beside glia", "%s",
+                               why.text);
     } else {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "%s", path);
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%s", path);
     }
 }
 
 /* A greeting that offers no version: it is refused, which changes nothing and shows that somebody
  * listens. */
-static bool greet(int fd)
+static bool keeper_handshake(int fd)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf hello = {0};
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -228,7 +238,7 @@ static bool greet(int fd)
            poll(&p, 1, KEEPER_PATIENCE_MS) > 0 && recv(fd, answer, sizeof(answer), 0) > 0;
 }
 
-static void look_keeper(struct gl_checkup *c)
+static void check_keeper(struct gl_doctor_check *c)
 {
     const char *path = gl_paths_in(
         &c->cli->arena, gl_paths_in(&c->cli->arena, c->cli->data, GL_PATHS_KEEPER), "sock");
@@ -237,26 +247,26 @@ static void look_keeper(struct gl_checkup *c)
     int err = gl_sock_connect(path, &fd, &why);
 
     if (err == GL_E_NOT_FOUND || err == GL_E_GONE) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "none is running; a node starts it");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "none is running; a node starts it");
     } else if (err != 0) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL, "see who owns the data folder", "%s", why.text);
-    } else if (!greet(fd)) {
-        gl_checkup_say(c, GL_CHECKUP_FAIL,
-                       "end it; the next one finds the steps again: docs/keeper.md",
-                       "it is there but does not answer");
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "see who owns the data folder", "%s", why.text);
+    } else if (!keeper_handshake(fd)) {
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL,
+                               "end it; the next one finds the steps again: docs/keeper.md",
+                               "it is there but does not answer");
     } else {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "it answers");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "it answers");
     }
 }
 
 /* ---- pools ---- */
 
-static bool has_pool(struct gl_page *p, gl_jnode node, gl_str pool)
+static bool has_pool(struct gl_api_reply *p, gl_jnode node, gl_str pool)
 {
     gl_jnode pools = gl_json_get(&p->j, node, "pools");
 
     for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
-        if (gl_str_eq(gl_page_text(p, e, "name"), pool)) {
+        if (gl_str_eq(gl_api_reply_text(p, e, "name"), pool)) {
             return true;
         }
     }
@@ -264,19 +274,19 @@ static bool has_pool(struct gl_page *p, gl_jnode node, gl_str pool)
 }
 
 /* Which live nodes have this pool? "" : all of them. */
-static gl_str only_on(struct gl_page *p, gl_jnode nodes, gl_str pool)
+static gl_str only_on(struct gl_api_reply *p, gl_jnode nodes, gl_str pool)
 {
     struct gl_buf out = {0};
     size_t without = 0;
     gl_str text = {0};
 
     for (gl_jnode n = gl_json_first(&p->j, nodes); n; n = gl_json_after(&p->j, nodes, n)) {
-        if (!gl_str_is(gl_page_text(p, n, "status"), "alive")) {
+        if (!gl_str_is(gl_api_reply_text(p, n, "status"), "alive")) {
             continue;
         }
         if (has_pool(p, n, pool)) {
             gl_buf_fmt(&out, "%s%.*s", out.n > 0 ? ", " : "",
-                       GL_STR_ARG(gl_page_text(p, n, "name")));
+                       GL_STR_ARG(gl_api_reply_text(p, n, "name")));
         } else {
             without++;
         }
@@ -288,8 +298,8 @@ static gl_str only_on(struct gl_page *p, gl_jnode nodes, gl_str pool)
     return text;
 }
 
-static void tell_pool(struct gl_page *p, gl_jnode nodes, gl_str pool, struct gl_map *seen,
-                      struct gl_buf *out)
+static void report_pool(struct gl_api_reply *p, gl_jnode nodes, gl_str pool, struct gl_map *seen,
+                        struct gl_buf *out)
 {
     gl_str *name;
     gl_str where;
@@ -307,7 +317,7 @@ static void tell_pool(struct gl_page *p, gl_jnode nodes, gl_str pool, struct gl_
     }
 }
 
-static void tell_pools(struct gl_page *p, struct gl_buf *out)
+static void report_pools(struct gl_api_reply *p, struct gl_buf *out)
 {
     gl_jnode nodes = gl_json_get(&p->j, p->root, "nodes");
     struct gl_map seen;
@@ -317,51 +327,51 @@ static void tell_pools(struct gl_page *p, struct gl_buf *out)
         gl_jnode pools = gl_json_get(&p->j, n, "pools");
 
         for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
-            tell_pool(p, nodes, gl_page_text(p, e, "name"), &seen, out);
+            report_pool(p, nodes, gl_api_reply_text(p, e, "name"), &seen, out);
         }
     }
     gl_map_done(&seen);
 }
 
 /* A job runs only where its pools are. Nodes that differ are no mistake, but good to know. */
-static void look_pools(struct gl_checkup *c)
+static void check_pools(struct gl_doctor_check *c)
 {
     struct gl_request rq = {.verb = GL_VERB_NODES};
-    struct gl_reach reach;
-    struct gl_page p = {0};
+    struct gl_connection connection;
+    struct gl_api_reply p = {0};
     struct gl_buf out = {0};
     bool answers;
 
-    gl_reach_init(&reach, c->cli);
-    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
-    answers = gl_overview_node(&reach, &p);
-    gl_page_done(&p);
-    p = (struct gl_page){0};
+    gl_connect_init(&connection, c->cli);
+    connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
+    answers = gl_overview_node(&connection, &p);
+    gl_api_reply_done(&p);
+    p = (struct gl_api_reply){0};
     if (!answers) {
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "no node is running that could list them");
-    } else if (gl_page_ask(&p, &reach, &rq, NULL) != 0) {
-        gl_checkup_say(c, GL_CHECKUP_WARN, "", "the nodes could not be listed");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "no node is running that could list them");
+    } else if (gl_api_reply_ask(&p, &connection, &rq, NULL) != 0) {
+        gl_doctor_check_report(c, GL_DOCTOR_WARN, "", "the nodes could not be listed");
     } else {
-        tell_pools(&p, &out);
-        gl_checkup_say(c, GL_CHECKUP_OK, "", "%.*s",
-                       GL_STR_ARG(out.n > 0 ? gl_buf_view(&out)
-                                            : GL_S("all live nodes offer the same pools")));
+        report_pools(&p, &out);
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%.*s",
+                               GL_STR_ARG(out.n > 0 ? gl_buf_view(&out)
+                                                    : GL_S("all live nodes offer the same pools")));
     }
     gl_buf_done(&out);
-    gl_page_done(&p);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&p);
+    gl_connect_done(&connection);
 }
 
-static const struct gl_checkup_item items[] = {
-    {"data folder", look_folder},  {"node", look_node},
-    {"store", look_store},         {"other nodes", look_cluster},
-    {"permissions", look_secrets}, {"keeper's program", look_program},
-    {"keeper", look_keeper},       {"pools", look_pools},
+static const struct gl_doctor_check_item items[] = {
+    {"data folder", check_folder},  {"node", check_node},
+    {"store", check_store},         {"other nodes", check_cluster},
+    {"permissions", check_secrets}, {"keeper's program", check_program},
+    {"keeper", check_keeper},       {"pools", check_pools},
 };
 
 /* ---- the command ---- */
 
-struct report {
+struct doctor_report {
     struct gl_cli *cli;
     struct gl_table table;
     struct gl_buf json;
@@ -369,14 +379,14 @@ struct report {
     size_t warned, failed;
 };
 
-static void add(struct report *r, const struct gl_checkup_item *item)
+static void run_check(struct doctor_report *r, const struct gl_doctor_check_item *item)
 {
     static const char *const words[] = {"ok", "warn", "fail"};
-    struct gl_checkup c = {.cli = r->cli, .found = "", .todo = ""};
+    struct gl_doctor_check c = {.cli = r->cli, .found = "", .todo = ""};
 
     item->look(&c);
-    r->warned += c.verdict == GL_CHECKUP_WARN;
-    r->failed += c.verdict == GL_CHECKUP_FAIL;
+    r->warned += c.verdict == GL_DOCTOR_WARN;
+    r->failed += c.verdict == GL_DOCTOR_FAIL;
     gl_table_add(&r->table, gl_str_of(words[c.verdict]));
     gl_table_add(&r->table, gl_str_of(item->name));
     gl_table_add(&r->table, gl_str_fmt(&r->cli->arena, "%s%s%s", c.found,
@@ -396,7 +406,7 @@ static void add(struct report *r, const struct gl_checkup_item *item)
 int gl_cmd_doctor(struct gl_cli *cli)
 {
     static const char *const titles[] = {"STATUS", "CHECK", "FOUND"};
-    struct report r = {.cli = cli};
+    struct doctor_report r = {.cli = cli};
 
     gl_table_init(&r.table, titles, GL_COUNT(titles));
     gl_jw_init(&r.w, &r.json);
@@ -404,10 +414,10 @@ int gl_cmd_doctor(struct gl_cli *cli)
     gl_jw_key(&r.w, "checks");
     gl_jw_array(&r.w);
     for (size_t i = 0; i < GL_COUNT(items); i++) {
-        add(&r, &items[i]);
+        run_check(&r, &items[i]);
     }
-    for (size_t i = 0; i < gl_checkup_machine_n; i++) {
-        add(&r, &gl_checkup_machine[i]);
+    for (size_t i = 0; i < gl_doctor_checks_machine_n; i++) {
+        run_check(&r, &gl_doctor_checks_machine[i]);
     }
     gl_jw_end(&r.w);
     gl_jw_end(&r.w);
@@ -416,7 +426,7 @@ int gl_cmd_doctor(struct gl_cli *cli)
     } else {
         gl_table_print(&r.table, &cli->out);
         (void)fflush(cli->out.file);
-        gl_cli_say(cli, "%zu failed, %zu to look at", r.failed, r.warned);
+        gl_cli_note(cli, "%zu failed, %zu to look at", r.failed, r.warned);
     }
     gl_table_done(&r.table);
     gl_buf_done(&r.json);

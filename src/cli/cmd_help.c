@@ -41,7 +41,7 @@ static void list_commands(struct gl_cli *cli)
                 out);
 }
 
-static void list_option(FILE *out, const struct gl_option *o)
+static void list_option(FILE *out, const struct gl_command_option *o)
 {
     int used = fprintf(out, "  %s%s%s", o->name, o->value != NULL ? " " : "",
                        o->value != NULL ? o->value : "");

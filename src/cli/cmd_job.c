@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 
@@ -23,31 +23,32 @@ static void print_prose(const struct gl_term *term, gl_str text, int indent)
 
 /* ---- status ---- */
 
-static void print_head(struct gl_cli *cli, struct gl_page *p)
+static void print_head(struct gl_cli *cli, struct gl_api_reply *p)
 {
-    gl_str status = gl_page_text(p, p->root, "status");
-    gl_str reason = gl_page_text(p, p->root, "reason");
+    gl_str status = gl_api_reply_text(p, p->root, "status");
+    gl_str reason = gl_api_reply_text(p, p->root, "reason");
     enum gl_color color = gl_term_status_color(status);
-    gl_ms submitted = gl_page_time(p, p->root, "submitted_at");
-    gl_ms ended = gl_page_time(p, p->root, "ended_at");
-    gl_str took = gl_page_span(p, submitted, ended != 0 ? ended : gl_term_now());
+    gl_ms submitted = gl_api_reply_time(p, p->root, "submitted_at");
+    gl_ms ended = gl_api_reply_time(p, p->root, "ended_at");
+    gl_str took = gl_api_reply_span(p, submitted, ended != 0 ? ended : gl_term_now());
 
-    gl_str why = gl_term_safe(&p->arena, gl_page_text(p, p->root, "why"));
-    gl_str retry_of = gl_page_text(p, p->root, "retry_of");
+    gl_str why = gl_term_safe(&p->arena, gl_api_reply_text(p, p->root, "why"));
+    gl_str retry_of = gl_api_reply_text(p, p->root, "retry_of");
 
     if (!cli->out.is_tty) { /* the steps are the data */
         if (why.n > 0) {
-            gl_cli_say(cli, "%.*s", GL_STR_ARG(why));
+            gl_cli_note(cli, "%.*s", GL_STR_ARG(why));
         }
         return;
     }
     (void)fprintf(cli->out.file, "%s%.*s%s  %.*s\n", gl_term_on(&cli->out, color),
                   GL_STR_ARG(status), gl_term_off(&cli->out, color),
-                  GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, p->root, "name"))));
-    (void)fprintf(cli->out.file, "job %.*s, submitted %.*s, %.*s\n",
-                  GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
-                  GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, p->root, "submitted_at"))),
-                  GL_STR_ARG(took));
+                  GL_STR_ARG(gl_term_safe(&p->arena, gl_api_reply_text(p, p->root, "name"))));
+    (void)fprintf(
+        cli->out.file, "job %.*s, submitted %.*s, %.*s\n",
+        GL_STR_ARG(gl_api_reply_text(p, p->root, "job_id")),
+        GL_STR_ARG(gl_term_time(&p->arena, gl_api_reply_text(p, p->root, "submitted_at"))),
+        GL_STR_ARG(took));
     if (retry_of.n > 0) {
         (void)fprintf(cli->out.file, "a retry of job %.*s\n", GL_STR_ARG(retry_of));
     }
@@ -55,7 +56,7 @@ static void print_head(struct gl_cli *cli, struct gl_page *p)
     (void)fputc('\n', cli->out.file);
 }
 
-static void print_steps(struct gl_cli *cli, struct gl_page *p)
+static void print_steps(struct gl_cli *cli, struct gl_api_reply *p)
 {
     static const char *const titles[] = {"STEP", "STATUS", "ATTEMPTS", "STARTED", "TOOK", "REASON"};
     static const char *const least[] = {"STARTED", "ATTEMPTS", NULL};
@@ -67,16 +68,16 @@ static void print_steps(struct gl_cli *cli, struct gl_page *p)
     t.least = least;
     for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
         gl_jnode s = gl_json_value(k);
-        gl_ms ended = gl_page_time(p, s, "ended_at");
+        gl_ms ended = gl_api_reply_time(p, s, "ended_at");
 
         gl_table_add(&t, gl_json_str(&p->j, k, &p->arena));
-        gl_table_add(&t, gl_page_text(p, s, "status"));
-        gl_table_add(
-            &t, gl_str_fmt(&p->arena, "%lld", (long long)gl_page_number(p, s, "attempt_count")));
-        gl_table_add(&t, gl_page_text(p, s, "started_at"));
-        gl_table_add(&t,
-                     gl_page_span(p, gl_page_time(p, s, "started_at"), ended != 0 ? ended : now));
-        gl_table_add(&t, gl_page_reason(p, s));
+        gl_table_add(&t, gl_api_reply_text(p, s, "status"));
+        gl_table_add(&t, gl_str_fmt(&p->arena, "%lld",
+                                    (long long)gl_api_reply_number(p, s, "attempt_count")));
+        gl_table_add(&t, gl_api_reply_text(p, s, "started_at"));
+        gl_table_add(&t, gl_api_reply_span(p, gl_api_reply_time(p, s, "started_at"),
+                                           ended != 0 ? ended : now));
+        gl_table_add(&t, gl_api_reply_reason(p, s));
     }
     gl_table_print(&t, &cli->out);
     gl_table_done(&t);
@@ -85,107 +86,108 @@ static void print_steps(struct gl_cli *cli, struct gl_page *p)
 int gl_cmd_job_status(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
-    struct gl_reach reach;
-    struct gl_page page;
+    struct gl_connection connection;
+    struct gl_api_reply page;
     struct gl_why why;
     int err;
 
-    gl_reach_init(&reach, cli);
-    err = gl_cli_option(cli, "--all") != NULL ? gl_page_ask_all(&page, &reach, &rq, &why)
-                                              : gl_page_ask(&page, &reach, &rq, &why);
+    gl_connect_init(&connection, cli);
+    err = gl_cli_option(cli, "--all") != NULL ? gl_api_reply_ask_all(&page, &connection, &rq, &why)
+                                              : gl_api_reply_ask(&page, &connection, &rq, &why);
     if (err != 0) {
         err = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
-        err = gl_page_print_json(&page, cli);
-        gl_page_say_partial(&page, cli);
+        err = gl_api_reply_print_json(&page, cli);
+        gl_api_reply_report_partial(&page, cli);
     } else {
         print_head(cli, &page);
         print_steps(cli, &page);
-        gl_page_say_partial(&page, cli);
-        (void)gl_reach_say_alone(&reach, gl_page_text(&page, page.root, "status"));
+        gl_api_reply_report_partial(&page, cli);
+        (void)gl_connect_warn_no_node(&connection, gl_api_reply_text(&page, page.root, "status"));
     }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
     return err;
 }
 
 /* ---- result ---- */
 
-static gl_jnode steps_of(struct gl_page *p)
+static gl_jnode steps_of(struct gl_api_reply *p)
 {
     return gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
 }
 
 /* One that is too large for a status is asked for by itself. */
-static int print_asked(struct gl_reach *reach, gl_str job, gl_str id);
+static int print_asked(struct gl_connection *connection, gl_str job, gl_str id);
 
 /* What a step with foreach hands on can be too large for any answer: then it is put together here,
  * instance by instance. */
-static int print_items(struct gl_reach *reach, gl_str job, gl_str id, int64_t n)
+static int print_items(struct gl_connection *connection, gl_str job, gl_str id, int64_t n)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    FILE *out = reach->cli->out.file;
+    FILE *out = connection->cli->out.file;
     int err = 0;
 
     (void)fputc('[', out);
     for (int64_t i = 0; i < n && err == 0; i++) {
         (void)fputs(i > 0 ? "," : "", out);
-        err = print_asked(reach, job, gl_str_fmt(&a, "%.*s[%lld]", GL_STR_ARG(id), (long long)i));
+        err = print_asked(connection, job,
+                          gl_str_fmt(&a, "%.*s[%lld]", GL_STR_ARG(id), (long long)i));
     }
     (void)fputc(']', out);
     return err;
 }
 
-static int print_asked(struct gl_reach *reach, gl_str job, gl_str id)
+static int print_asked(struct gl_connection *connection, gl_str job, gl_str id)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .status.step = id};
-    struct gl_page page;
+    struct gl_api_reply page;
     struct gl_why why;
-    int err = gl_page_ask(&page, reach, &rq, &why);
+    int err = gl_api_reply_ask(&page, connection, &rq, &why);
 
     if (err != 0) {
-        err = gl_cli_fail_why(reach->cli, err, &why);
+        err = gl_cli_fail_why(connection->cli, err, &why);
     } else {
         gl_jnode step = gl_json_get(&page.j, steps_of(&page), gl_str_c(&page.arena, id));
         gl_jnode output = gl_json_get(&page.j, step, "output");
-        bool is_cut = gl_page_number(&page, step, "output_bytes") > 0;
+        bool is_cut = gl_api_reply_number(&page, step, "output_bytes") > 0;
 
         if (is_cut) {
-            err = print_items(reach, job, id, gl_page_number(&page, step, "items_n"));
+            err = print_items(connection, job, id, gl_api_reply_number(&page, step, "items_n"));
         } else {
             gl_str text = output != NULL ? gl_json_raw(&page.j, output) : GL_S("null");
 
-            gl_term_write(&reach->cli->out, text);
+            gl_term_write(&connection->cli->out, text);
         }
     }
-    gl_page_done(&page);
+    gl_api_reply_done(&page);
     return err;
 }
 
 /* The JSON of its output; "null" if it has none. */
-static int print_output(struct gl_reach *reach, struct gl_page *p, gl_jnode step)
+static int print_output(struct gl_connection *connection, struct gl_api_reply *p, gl_jnode step)
 {
     gl_jnode output = gl_json_get(&p->j, step, "output");
     gl_str text = output != NULL ? gl_json_raw(&p->j, output) : GL_S("null");
 
-    if (gl_page_number(p, step, "output_bytes") > 0) {
-        return print_asked(reach, gl_page_text(p, p->root, "job_id"),
-                           gl_page_text(p, step, "step_id"));
+    if (gl_api_reply_number(p, step, "output_bytes") > 0) {
+        return print_asked(connection, gl_api_reply_text(p, p->root, "job_id"),
+                           gl_api_reply_text(p, step, "step_id"));
     }
-    gl_term_write(&reach->cli->out, text);
+    gl_term_write(&connection->cli->out, text);
     return 0;
 }
 
-static bool is_ended(struct gl_page *p)
+static bool is_ended(struct gl_api_reply *p)
 {
-    gl_str status = gl_page_text(p, p->root, "status");
+    gl_str status = gl_api_reply_text(p, p->root, "status");
 
     return gl_str_is(status, "completed") || gl_str_is(status, "failed") ||
            gl_str_is(status, "cancelled");
 }
 
 /* The ids that some step needs. */
-static void note_needed(struct gl_page *p, struct gl_map *needed)
+static void note_needed(struct gl_api_reply *p, struct gl_map *needed)
 {
     gl_jnode steps = steps_of(p);
 
@@ -202,12 +204,12 @@ static void note_needed(struct gl_page *p, struct gl_map *needed)
     }
 }
 
-static int print_one(struct gl_reach *reach, struct gl_page *p, const char *id)
+static int print_one(struct gl_connection *connection, struct gl_api_reply *p, const char *id)
 {
-    struct gl_cli *cli = reach->cli;
+    struct gl_cli *cli = connection->cli;
     int err;
     gl_jnode step = gl_json_get(&p->j, steps_of(p), id);
-    gl_str status = gl_page_text(p, step, "status");
+    gl_str status = gl_api_reply_text(p, step, "status");
 
     if (step == NULL) {
         return gl_cli_fail(cli, GL_R_NO_SUCH_STEP,
@@ -219,15 +221,15 @@ static int print_one(struct gl_reach *reach, struct gl_page *p, const char *id)
             gl_str_fmt(&p->arena, "step %s has no output yet: it is %.*s", id, GL_STR_ARG(status))
                 .p);
     }
-    err = print_output(reach, p, step);
+    err = print_output(connection, p, step);
     (void)fputc('\n', cli->out.file);
     return err != 0 ? err : gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
 }
 
 /* Of the steps nobody needs, instances of `foreach` left out: their step has the list. */
-static int print_last(struct gl_reach *reach, struct gl_page *p)
+static int print_last(struct gl_connection *connection, struct gl_api_reply *p)
 {
-    struct gl_cli *cli = reach->cli;
+    struct gl_cli *cli = connection->cli;
     FILE *out = cli->out.file;
     gl_jnode steps = steps_of(p);
     struct gl_map needed = {0};
@@ -244,7 +246,7 @@ static int print_last(struct gl_reach *reach, struct gl_page *p)
             continue;
         }
         (void)fprintf(out, cli->json ? "%s\"%.*s\":" : "%s%.*s\t", before, GL_STR_ARG(id));
-        err = print_output(reach, p, gl_json_value(k));
+        err = print_output(connection, p, gl_json_value(k));
         before = cli->json ? "," : "\n";
     }
     (void)fputs(cli->json ? "}\n" : before, out);
@@ -252,14 +254,14 @@ static int print_last(struct gl_reach *reach, struct gl_page *p)
     return err;
 }
 
-static int print_result(struct gl_reach *reach, struct gl_page *p)
+static int print_result(struct gl_connection *connection, struct gl_api_reply *p)
 {
-    struct gl_cli *cli = reach->cli;
+    struct gl_cli *cli = connection->cli;
     int err = 0;
-    gl_str status = gl_page_text(p, p->root, "status");
+    gl_str status = gl_api_reply_text(p, p->root, "status");
 
     if (cli->words_n > 1) {
-        return print_one(reach, p, cli->words[1]);
+        return print_one(connection, p, cli->words[1]);
     }
     if (!is_ended(p)) {
         int code = gl_cli_fail(
@@ -273,7 +275,7 @@ static int print_result(struct gl_reach *reach, struct gl_page *p)
 
         gl_term_print(&cli->out, result != NULL ? gl_json_raw(&p->j, result) : GL_S("null"));
     } else {
-        err = print_last(reach, p);
+        err = print_last(connection, p);
     }
     return err != 0 ? err : gl_str_is(status, "completed") ? GL_EXIT_OK : GL_EXIT_FAILED;
 }
@@ -283,28 +285,28 @@ int gl_cmd_job_result(struct gl_cli *cli)
     struct gl_request rq = {.verb = GL_VERB_STATUS,
                             .job = gl_str_of(cli->words[0]),
                             .status.step = gl_str_of(cli->words_n > 1 ? cli->words[1] : "")};
-    struct gl_reach reach;
-    struct gl_page page;
+    struct gl_connection connection;
+    struct gl_api_reply page;
     struct gl_why why;
     int err;
 
-    gl_reach_init(&reach, cli);
-    err = rq.status.step.n > 0 ? gl_page_ask(&page, &reach, &rq, &why)
-                               : gl_page_ask_all(&page, &reach, &rq, &why);
-    err = err != 0 ? gl_cli_fail_why(cli, err, &why) : print_result(&reach, &page);
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_connect_init(&connection, cli);
+    err = rq.status.step.n > 0 ? gl_api_reply_ask(&page, &connection, &rq, &why)
+                               : gl_api_reply_ask_all(&page, &connection, &rq, &why);
+    err = err != 0 ? gl_cli_fail_why(cli, err, &why) : print_result(&connection, &page);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
     return err;
 }
 
 /* ---- events ---- */
 
 /* The step, or the agent of a bundle: what works for one is a step "@agent". */
-static gl_str whose(struct gl_page *p, gl_jnode e)
+static gl_str subject_of(struct gl_api_reply *p, gl_jnode e)
 {
-    gl_str step = gl_page_text(p, e, "step_id");
+    gl_str step = gl_api_reply_text(p, e, "step_id");
 
-    return step.n == 0        ? gl_page_text(p, e, "agent_id")
+    return step.n == 0        ? gl_api_reply_text(p, e, "agent_id")
            : step.p[0] == '@' ? (gl_str){.p = step.p + 1, .n = step.n - 1}
                               : step;
 }
@@ -318,17 +320,17 @@ static void add_detail(struct gl_buf *out, const char *front, gl_str text)
 
 /* Of what agents do: "draft from writer as message 12", "draft to critic", "message 12", "in pool
  * default". */
-static gl_str details(struct gl_page *p, gl_jnode e)
+static gl_str details(struct gl_api_reply *p, gl_jnode e)
 {
     gl_jnode payload = gl_json_get(&p->j, e, "payload");
-    gl_str id = gl_page_text(p, payload, "message_id"), rest = {0};
+    gl_str id = gl_api_reply_text(p, payload, "message_id"), rest = {0};
     struct gl_buf out = {0};
     gl_str text;
 
-    add_detail(&out, "", gl_page_text(p, payload, "type"));
-    add_detail(&out, "from ", gl_page_text(p, payload, "from"));
-    add_detail(&out, "to ", gl_page_text(p, payload, "to"));
-    add_detail(&out, "in pool ", gl_page_text(p, payload, "pool"));
+    add_detail(&out, "", gl_api_reply_text(p, payload, "type"));
+    add_detail(&out, "from ", gl_api_reply_text(p, payload, "from"));
+    add_detail(&out, "to ", gl_api_reply_text(p, payload, "to"));
+    add_detail(&out, "in pool ", gl_api_reply_text(p, payload, "pool"));
     (void)gl_str_cut(id, '-', &rest); /* "<job>-<number>" */
     add_detail(&out, out.n > 0 ? "as message " : "message ", rest);
     text = gl_str_dup(&p->arena, gl_buf_view(&out));
@@ -337,14 +339,15 @@ static gl_str details(struct gl_page *p, gl_jnode e)
 }
 
 /* For people: in lines that the terminal does not break. */
-static void draw_event(const struct gl_term *term, struct gl_page *p, gl_jnode e,
+static void draw_event(const struct gl_term *term, struct gl_api_reply *p, gl_jnode e,
                        const char *attempt, gl_str reason)
 {
-    gl_str type = gl_term_safe(&p->arena, gl_page_text(p, e, "type")); /* a worker may name it */
+    gl_str type =
+        gl_term_safe(&p->arena, gl_api_reply_text(p, e, "type")); /* a worker may name it */
     gl_str line = gl_str_fmt(
-        &p->arena, "%4lld  %.*s  %-38.*s  %.*s %s", (long long)gl_page_number(p, e, "seq"),
-        GL_STR_ARG(gl_term_time(&p->arena, gl_page_text(p, e, "timestamp"))), GL_STR_ARG(type),
-        GL_STR_ARG(gl_term_safe(&p->arena, whose(p, e))), attempt);
+        &p->arena, "%4lld  %.*s  %-38.*s  %.*s %s", (long long)gl_api_reply_number(p, e, "seq"),
+        GL_STR_ARG(gl_term_time(&p->arena, gl_api_reply_text(p, e, "timestamp"))), GL_STR_ARG(type),
+        GL_STR_ARG(gl_term_safe(&p->arena, subject_of(p, e))), attempt);
     bool fits = gl_term_width(line) + 2 + gl_term_width(reason) <= term->columns;
 
     (void)fprintf(term->file, "%.*s%s%.*s\n", GL_STR_ARG(line), fits ? "  " : "",
@@ -354,11 +357,11 @@ static void draw_event(const struct gl_term *term, struct gl_page *p, gl_jnode e
     }
 }
 
-static void print_event(struct gl_cli *cli, struct gl_page *p, gl_jnode e)
+static void print_event(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode e)
 {
-    gl_str told = gl_page_text(p, e, "reason");
+    gl_str told = gl_api_reply_text(p, e, "reason");
     gl_str reason = gl_term_safe(&p->arena, told.n > 0 ? told : details(p, e));
-    int64_t attempt = gl_page_number(p, e, "attempt");
+    int64_t attempt = gl_api_reply_number(p, e, "attempt");
     const char *attempt_text =
         attempt > 0 ? gl_str_fmt(&p->arena, "%lld", (long long)attempt).p : "";
 
@@ -370,22 +373,22 @@ static void print_event(struct gl_cli *cli, struct gl_page *p, gl_jnode e)
         draw_event(&cli->out, p, e, attempt_text, reason);
     } else {
         (void)fprintf(cli->out.file, "%lld\t%.*s\t%.*s\t%.*s\t%s\t%.*s\n",
-                      (long long)gl_page_number(p, e, "seq"),
-                      GL_STR_ARG(gl_page_text(p, e, "timestamp")),
-                      GL_STR_ARG(gl_page_text(p, e, "type")), GL_STR_ARG(whose(p, e)), attempt_text,
-                      GL_STR_ARG(reason));
+                      (long long)gl_api_reply_number(p, e, "seq"),
+                      GL_STR_ARG(gl_api_reply_text(p, e, "timestamp")),
+                      GL_STR_ARG(gl_api_reply_text(p, e, "type")), GL_STR_ARG(subject_of(p, e)),
+                      attempt_text, GL_STR_ARG(reason));
     }
 }
 
 /* One page of events; *ret_more: there is another, or will be. */
-static int show_events(struct gl_cli *cli, struct gl_reach *reach, struct gl_request *rq,
+static int show_events(struct gl_cli *cli, struct gl_connection *connection, struct gl_request *rq,
                        bool follow, bool *ret_more)
 {
-    struct gl_page page;
+    struct gl_api_reply page;
     struct gl_why why;
     int64_t before = rq->events.from;
     bool ended = false;
-    int err = gl_page_ask(&page, reach, rq, &why);
+    int err = gl_api_reply_ask(&page, connection, rq, &why);
 
     if (err != 0) {
         err = gl_cli_fail_why(cli, err, &why);
@@ -396,13 +399,13 @@ static int show_events(struct gl_cli *cli, struct gl_reach *reach, struct gl_req
              e = gl_json_after(&page.j, events, e)) {
             print_event(cli, &page, e);
         }
-        rq->events.from = gl_page_number(&page, page.root, "next_seq");
+        rq->events.from = gl_api_reply_number(&page, page.root, "next_seq");
         (void)gl_json_bool(gl_json_get(&page.j, page.root, "ended"), &ended);
         /* Without a node nothing more will happen. */
-        *ret_more = rq->events.from > before || (follow && !ended && reach->client.fd >= 0);
+        *ret_more = rq->events.from > before || (follow && !ended && connection->client.fd >= 0);
         (void)fflush(cli->out.file);
     }
-    gl_page_done(&page);
+    gl_api_reply_done(&page);
     return err;
 }
 
@@ -415,18 +418,18 @@ int gl_cmd_job_events(struct gl_cli *cli)
                             .events.from = 1,
                             .events.wait_ms = follow ? 10000 : 0,
                             .events.limit = GL_PAGE_MAX};
-    struct gl_reach reach;
+    struct gl_connection connection;
     int err = 0;
 
     if (from != NULL && (!gl_str_i64(gl_str_of(from), &rq.events.from) || rq.events.from < 0)) {
         return gl_cli_usage(cli, "--from takes the number of an event");
     }
-    gl_reach_init(&reach, cli);
-    reach.is_patient = follow;
-    reach.quiet_ms = follow ? GL_REACH_QUIET_SHORT_MS : 0;
+    gl_connect_init(&connection, cli);
+    connection.waits_for_node = follow;
+    connection.silence_ms = follow ? GL_CONNECT_SILENCE_SHORT_MS : 0;
     while (err == 0 && more) {
-        err = show_events(cli, &reach, &rq, follow, &more);
+        err = show_events(cli, &connection, &rq, follow, &more);
     }
-    gl_reach_done(&reach);
+    gl_connect_done(&connection);
     return err;
 }

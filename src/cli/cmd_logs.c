@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "base/map.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "cli/progress.h"
 #include "model/schema.h"
 #include "os/logfs.h"
@@ -19,17 +19,17 @@ enum {
 
 struct paper {
     struct gl_cli *cli;
-    struct gl_reach reach;
-    struct gl_page page; /* the job's state */
-    gl_str job, step;    /* step "": all */
-    uint32_t attempt;    /* 0: the last */
-    bool all;            /* every attempt */
+    struct gl_connection connection;
+    struct gl_api_reply page; /* the job's state */
+    gl_str job, step;         /* step "": all */
+    uint32_t attempt;         /* 0: the last */
+    bool all;                 /* every attempt */
     bool follow;
     bool with_names; /* lines begin with the step's id */
     bool with_times;
-    struct gl_strs units; /* of a bundle: what is wanted; none: all */
-    struct gl_map seen;   /* and of that what has been shown: struct seen by "UNIT:ATTEMPT" */
-    struct gl_jw w;       /* --json */
+    struct gl_strs units;      /* of a bundle: what is wanted; none: all */
+    struct gl_map shown_turns; /* and of that what has been shown: struct seen by "UNIT:ATTEMPT" */
+    struct gl_jw w;            /* --json */
     struct gl_buf json;
 };
 
@@ -123,11 +123,11 @@ static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uin
                          struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_page *page = &p->page;
+    struct gl_api_reply *page = &p->page;
     gl_jnode state = gl_json_get(&page->j, page->root, "workflow_state");
     gl_jnode record =
         gl_json_get(&page->j, gl_json_get(&page->j, state, "steps"), gl_str_c(&a, step));
-    gl_str node = gl_page_text(page, record, "node");
+    gl_str node = gl_api_reply_text(page, record, "node");
     struct gl_logs_attempt *attempts;
     size_t n;
 
@@ -155,19 +155,19 @@ static int read_page(struct paper *p, gl_str step, uint32_t attempt, uint64_t *o
     struct gl_request rq = {.verb = GL_VERB_LOGS,
                             .job = p->job,
                             .logs = {.step = step, .attempt = attempt, .offset = (int64_t)*offset}};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     struct gl_logfs files;
-    int err = p->reach.is_remote ? gl_reach_find(&p->reach, reterr_why) : GL_E_GONE;
+    int err = p->connection.is_remote ? gl_connect_find(&p->connection, reterr_why) : GL_E_GONE;
 
-    if (p->reach.client.fd >= 0) {
-        err = gl_reach_send(&p->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
+    if (p->connection.client.fd >= 0) {
+        err = gl_connect_send(&p->connection, GL_CONNECT_CALL, &rq, &reply, reterr_why);
     }
     if (err == 0) {
-        (void)gl_str_u64(gl_client_header(&reply, "Glia-Next-Offset"), offset);
+        (void)gl_str_u64(gl_http_client_header(&reply, "Glia-Next-Offset"), offset);
         gl_buf_str(out, reply.body);
         return 0;
     }
-    if (p->reach.is_remote || !gl_reach_is_gone(&p->reach, err)) {
+    if (p->connection.is_remote || !gl_connect_is_lost(&p->connection, err)) {
         return err;
     }
     gl_logfs_init(&files, p->cli->data);
@@ -202,27 +202,27 @@ static int ask_state(struct paper *p, gl_str job, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = job, .status.step = p->step};
 
-    gl_page_done(&p->page);
-    return p->step.n > 0 ? gl_page_ask(&p->page, &p->reach, &rq, reterr_why)
-                         : gl_page_ask_all(&p->page, &p->reach, &rq, reterr_why);
+    gl_api_reply_done(&p->page);
+    return p->step.n > 0 ? gl_api_reply_ask(&p->page, &p->connection, &rq, reterr_why)
+                         : gl_api_reply_ask_all(&p->page, &p->connection, &rq, reterr_why);
 }
 
 /* Is nobody going to say anything, as the state of the job has it? */
 static bool is_settled(struct paper *p)
 {
-    gl_str job = gl_page_text(&p->page, p->page.root, "status");
+    gl_str job = gl_api_reply_text(&p->page, p->page.root, "status");
 
-    (void)gl_reach_say_alone(&p->reach, job);
-    return p->reach.is_alone || gl_str_is(job, "completed") || gl_str_is(job, "failed") ||
+    (void)gl_connect_warn_no_node(&p->connection, job);
+    return p->connection.has_no_node || gl_str_is(job, "completed") || gl_str_is(job, "failed") ||
            gl_str_is(job, "cancelled") || gl_str_is(job, "paused");
 }
 
 /* Is this step not going to? */
 static bool is_over(struct paper *p, gl_jnode step, uint32_t attempt)
 {
-    gl_str status = gl_page_text(&p->page, step, "status");
-    bool is_past =
-        gl_page_number(&p->page, step, "attempt_count") > attempt || !gl_str_is(status, "running");
+    gl_str status = gl_api_reply_text(&p->page, step, "status");
+    bool is_past = gl_api_reply_number(&p->page, step, "attempt_count") > attempt ||
+                   !gl_str_is(status, "running");
 
     return is_settled(p) || gl_progress_is_end(status) || (p->attempt != 0 && is_past);
 }
@@ -239,7 +239,7 @@ static int follow_step(struct paper *p, struct gl_why *reterr_why)
         gl_jnode state = gl_json_get(&p->page.j, p->page.root, "workflow_state");
         gl_jnode step =
             gl_json_get(&p->page.j, gl_json_get(&p->page.j, state, "steps"), p->cli->words[1]);
-        uint32_t latest = (uint32_t)gl_page_number(&p->page, step, "attempt_count");
+        uint32_t latest = (uint32_t)gl_api_reply_number(&p->page, step, "attempt_count");
         bool over, any = false;
         int err = 0;
 
@@ -283,7 +283,7 @@ static int show_attempts(struct paper *p, gl_str id, uint32_t last, struct gl_wh
         err = show_attempt(p, id, n, &offset, &any, reterr_why);
         if (err == GL_E_NOT_FOUND && (p->step.n == 0 || p->all)) { /* others may lie here */
             (void)fflush(p->cli->out.file);
-            gl_cli_say(p->cli, "%s", reterr_why->text);
+            gl_cli_note(p->cli, "%s", reterr_why->text);
             err = 0;
         }
     }
@@ -299,7 +299,7 @@ static bool is_instance(gl_str id, gl_str step)
 /* The instances of step `of`, or every step where that is "". */
 static int show_several(struct paper *p, gl_jnode steps, gl_str of, struct gl_why *reterr_why)
 {
-    struct gl_page *page = &p->page;
+    struct gl_api_reply *page = &p->page;
     int err = 0;
 
     p->with_names = of.n > 0 || (steps != NULL && steps->count > 1);
@@ -308,9 +308,9 @@ static int show_several(struct paper *p, gl_jnode steps, gl_str of, struct gl_wh
         gl_str id = gl_json_str(&page->j, k, &page->arena);
 
         if (of.n == 0 || is_instance(id, of)) {
-            err = show_attempts(p, id,
-                                (uint32_t)gl_page_number(page, gl_json_value(k), "attempt_count"),
-                                reterr_why);
+            err = show_attempts(
+                p, id, (uint32_t)gl_api_reply_number(page, gl_json_value(k), "attempt_count"),
+                reterr_why);
         }
     }
     return err;
@@ -323,8 +323,8 @@ static int show_instances(struct paper *p, struct gl_why *reterr_why)
     gl_jnode state;
     int err;
 
-    gl_page_done(&p->page);
-    err = gl_page_ask_all(&p->page, &p->reach, &rq, reterr_why);
+    gl_api_reply_done(&p->page);
+    err = gl_api_reply_ask_all(&p->page, &p->connection, &rq, reterr_why);
     if (err != 0) {
         return err;
     }
@@ -335,13 +335,13 @@ static int show_instances(struct paper *p, struct gl_why *reterr_why)
 static int show_step(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
 {
     gl_jnode step = gl_json_get(&p->page.j, steps, p->cli->words[1]);
-    uint32_t last = (uint32_t)gl_page_number(&p->page, step, "attempt_count");
+    uint32_t last = (uint32_t)gl_api_reply_number(&p->page, step, "attempt_count");
 
     if (step == NULL) {
         return gl_why(reterr_why, GL_R_NO_SUCH_STEP, "the job has no step '%.*s'",
                       GL_STR_ARG(p->step));
     }
-    if (gl_page_number(&p->page, step, "items_made") > 0) {
+    if (gl_api_reply_number(&p->page, step, "items_made") > 0) {
         return p->follow ? gl_why(reterr_why, GL_E_INVALID,
                                   "step %.*s has several instances: follow one of them, such as "
                                   "'%.*s[0]'",
@@ -363,7 +363,7 @@ struct turn {
     bool is_over; /* its log is complete */
 };
 
-struct seen {
+struct shown_turns {
     uint64_t offset;
     bool is_over;
 };
@@ -379,10 +379,10 @@ static int turns_of_node(struct paper *p, struct gl_arena *a, struct turn **ret,
                          struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_LOGS, .job = p->job};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     struct gl_json j;
     gl_jnode list, over;
-    int err = gl_reach_send(&p->reach, GL_REACH_CALL, &rq, &reply, reterr_why);
+    int err = gl_connect_send(&p->connection, GL_CONNECT_CALL, &rq, &reply, reterr_why);
 
     err = err == 0 ? gl_json_parse(&j, gl_str_dup(a, reply.body), SIZE_MAX, a, reterr_why) : err;
     if (err != 0) {
@@ -410,12 +410,12 @@ static int list_turns(struct paper *p, struct gl_arena *a, struct turn **ret, si
 {
     struct gl_logs_attempt *attempts;
     struct gl_logfs files;
-    int err = p->reach.is_remote ? gl_reach_find(&p->reach, reterr_why) : GL_E_GONE;
+    int err = p->connection.is_remote ? gl_connect_find(&p->connection, reterr_why) : GL_E_GONE;
 
-    if (p->reach.client.fd >= 0) {
+    if (p->connection.client.fd >= 0) {
         err = turns_of_node(p, a, ret, ret_n, reterr_why);
     }
-    if (err != 0 && !p->reach.is_remote && gl_reach_is_gone(&p->reach, err)) {
+    if (err != 0 && !p->connection.is_remote && gl_connect_is_lost(&p->connection, err)) {
         gl_logfs_init(&files, p->cli->data);
         err =
             files.logs.list(&files.logs, p->cli->context, p->job, a, &attempts, ret_n, reterr_why);
@@ -440,15 +440,15 @@ static bool is_wanted(const struct paper *p, const struct turn *t)
     return is_named && (p->attempt == 0 || p->attempt == t->attempt);
 }
 
-static struct seen *seen_of(struct paper *p, const struct turn *t)
+static struct shown_turns *seen_of(struct paper *p, const struct turn *t)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     gl_str key = gl_str_fmt(&a, "%.*s:%u", GL_STR_ARG(t->unit), t->attempt);
-    struct seen *s = gl_map_find(&p->seen, key);
+    struct shown_turns *s = gl_map_find(&p->shown_turns, key);
 
     if (s == NULL) {
-        s = GL_NEW(&p->cli->arena, struct seen);
-        gl_map_add(&p->seen, gl_str_dup(&p->cli->arena, key), s);
+        s = GL_NEW(&p->cli->arena, struct shown_turns);
+        gl_map_add(&p->shown_turns, gl_str_dup(&p->cli->arena, key), s);
     }
     return s;
 }
@@ -462,7 +462,7 @@ static int show_turns(struct paper *p, bool *ret_any, bool *ret_over, struct gl_
     int err = list_turns(p, &a, &turns, &n, reterr_why);
 
     for (size_t i = 0; i < n && err == 0; i++) {
-        struct seen *s = is_wanted(p, &turns[i]) ? seen_of(p, &turns[i]) : NULL;
+        struct shown_turns *s = is_wanted(p, &turns[i]) ? seen_of(p, &turns[i]) : NULL;
 
         found += s != NULL;
         if (s != NULL && !s->is_over) {
@@ -507,10 +507,10 @@ static bool has_agent(struct paper *p, gl_str agent)
 {
     struct gl_request rq = {
         .verb = GL_VERB_AGENTS, .job = p->job, .messages = {.agent = agent, .limit = GL_PAGE_MAX}};
-    struct gl_page page;
-    bool has = gl_page_ask(&page, &p->reach, &rq, NULL) == 0;
+    struct gl_api_reply page;
+    bool has = gl_api_reply_ask(&page, &p->connection, &rq, NULL) == 0;
 
-    gl_page_done(&page);
+    gl_api_reply_done(&page);
     return has;
 }
 
@@ -518,7 +518,7 @@ static bool has_agent(struct paper *p, gl_str agent)
 static int find_units(struct paper *p, gl_jnode steps, struct gl_why *reterr_why)
 {
     struct gl_arena *a = &p->cli->arena;
-    struct gl_page *page = &p->page;
+    struct gl_api_reply *page = &p->page;
     gl_str rest, name = agent_of(p->step).n > 0 ? agent_of(p->step) : p->step;
     gl_str id = gl_str_cut(p->step, '[', &rest); /* instances are done by the same agents */
     gl_jnode step = gl_json_get(&page->j, steps, gl_str_c(a, id));
@@ -541,9 +541,9 @@ static int find_units(struct paper *p, gl_jnode steps, struct gl_why *reterr_why
 }
 
 /* On a shared store they may have run on other nodes, which have the logs. */
-static void say_elsewhere(struct paper *p)
+static void report_other_node(struct paper *p)
 {
-    struct gl_page *page = &p->page;
+    struct gl_api_reply *page = &p->page;
     gl_jnode all = gl_json_get(&page->j, page->root, "executions");
 
     if (!gl_storeurl_is_shared(gl_str_of(p->cli->settings->values[GL_SET_STORE].text))) {
@@ -551,15 +551,15 @@ static void say_elsewhere(struct paper *p)
     }
     for (gl_jnode k = gl_json_first(&page->j, all); k; k = gl_json_after(&page->j, all, k)) {
         gl_str agent = gl_json_str(&page->j, k, &page->arena);
-        gl_str node = gl_page_text(page, gl_json_value(k), "node");
-        struct turn last = {.unit = gl_str_fmt(&page->arena, "@%.*s", GL_STR_ARG(agent)),
-                            .attempt =
-                                (uint32_t)gl_page_number(page, gl_json_value(k), "attempt_count")};
+        gl_str node = gl_api_reply_text(page, gl_json_value(k), "node");
+        struct turn last = {
+            .unit = gl_str_fmt(&page->arena, "@%.*s", GL_STR_ARG(agent)),
+            .attempt = (uint32_t)gl_api_reply_number(page, gl_json_value(k), "attempt_count")};
 
         if (is_wanted(p, &last) && node.n > 0 && seen_of(p, &last)->offset == 0) {
-            gl_cli_say(p->cli,
-                       "agent '%.*s' ran last on node %.*s; what it said is there: " ASK_THERE,
-                       GL_STR_ARG(agent), GL_STR_ARG(node));
+            gl_cli_note(p->cli,
+                        "agent '%.*s' ran last on node %.*s; what it said is there: " ASK_THERE,
+                        GL_STR_ARG(agent), GL_STR_ARG(node));
         }
     }
 }
@@ -576,14 +576,14 @@ static int show_agents(struct paper *p, gl_jnode steps, struct gl_why *reterr_wh
     err = err == 0 ? show_turns(p, &any, &is_over, reterr_why) : err;
     if (err == 0) {
         (void)fflush(p->cli->out.file);
-        say_elsewhere(p);
+        report_other_node(p);
     }
     return err;
 }
 
 static int show_steps(struct paper *p, struct gl_why *reterr_why)
 {
-    struct gl_page *page = &p->page;
+    struct gl_api_reply *page = &p->page;
     gl_jnode steps =
         gl_json_get(&page->j, gl_json_get(&page->j, page->root, "workflow_state"), "steps");
 
@@ -613,7 +613,7 @@ static int show(struct paper *p)
 
     gl_jw_init(&p->w, &p->json);
     if (err == 0) {
-        p->job = gl_str_dup(&p->cli->arena, gl_page_text(&p->page, p->page.root, "job_id"));
+        p->job = gl_str_dup(&p->cli->arena, gl_api_reply_text(&p->page, p->page.root, "job_id"));
         if (is_document) {
             gl_jw_object(&p->w);
             gl_jw_key(&p->w, "lines");
@@ -650,14 +650,14 @@ int gl_cmd_logs(struct gl_cli *cli)
     }
     p.step = cli->words_n > 1 ? gl_str_of(cli->words[1]) : (gl_str){0};
     p.attempt = (uint32_t)number;
-    gl_map_init(&p.seen);
-    gl_reach_init(&p.reach, cli);
-    p.reach.is_patient = p.follow;
-    p.reach.quiet_ms = p.follow ? GL_REACH_QUIET_SHORT_MS : 0;
+    gl_map_init(&p.shown_turns);
+    gl_connect_init(&p.connection, cli);
+    p.connection.waits_for_node = p.follow;
+    p.connection.silence_ms = p.follow ? GL_CONNECT_SILENCE_SHORT_MS : 0;
     code = show(&p);
-    gl_page_done(&p.page);
-    gl_map_done(&p.seen);
+    gl_api_reply_done(&p.page);
+    gl_map_done(&p.shown_turns);
     gl_buf_done(&p.json);
-    gl_reach_done(&p.reach);
+    gl_connect_done(&p.connection);
     return code;
 }

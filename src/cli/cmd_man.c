@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "os/fs.h"
 
-struct page {
+struct man_page {
     struct gl_cli *cli;
     struct gl_buf out;
 };
@@ -15,7 +15,7 @@ struct page {
 /* ---- roff ---- */
 
 /* Text that means only itself. */
-static void put(struct page *p, gl_str text)
+static void put(struct man_page *p, gl_str text)
 {
     if (text.n > 0 && (text.p[0] == '.' || text.p[0] == '\'')) {
         gl_buf_c(&p->out, "\\&");
@@ -46,12 +46,12 @@ static void put(struct page *p, gl_str text)
     }
 }
 
-static void put_c(struct page *p, const char *text)
+static void put_c(struct man_page *p, const char *text)
 {
     put(p, gl_str_of(text));
 }
 
-static void begin(struct page *p, const char *name, const char *summary)
+static void begin(struct man_page *p, const char *name, const char *summary)
 {
     gl_buf_c(&p->out, ".\\\" Made from the table of commands: changes here are lost.\n.TH ");
     for (const char *c = name; *c != '\0'; c++) {
@@ -64,7 +64,7 @@ static void begin(struct page *p, const char *name, const char *summary)
     gl_buf_char(&p->out, '\n');
 }
 
-static void section(struct page *p, const char *title)
+static void section(struct man_page *p, const char *title)
 {
     gl_buf_fmt(&p->out, ".SH %s\n", title);
 }
@@ -75,7 +75,7 @@ static bool is_list(gl_str paragraph)
     return memmem(paragraph.p, paragraph.n, "  ", 2) != NULL;
 }
 
-static void put_paragraph(struct page *p, gl_str paragraph)
+static void put_paragraph(struct man_page *p, gl_str paragraph)
 {
     bool as_it_is = is_list(paragraph);
 
@@ -87,7 +87,7 @@ static void put_paragraph(struct page *p, gl_str paragraph)
     gl_buf_c(&p->out, as_it_is ? ".fi\n" : "");
 }
 
-static void put_paragraphs(struct page *p, const char *text)
+static void put_paragraphs(struct man_page *p, const char *text)
 {
     gl_str rest = gl_str_of(text);
 
@@ -101,7 +101,7 @@ static void put_paragraphs(struct page *p, const char *text)
     }
 }
 
-static void put_option(struct page *p, const struct gl_option *o)
+static void put_option(struct man_page *p, const struct gl_command_option *o)
 {
     gl_buf_c(&p->out, ".TP\n\\fB");
     put_c(p, o->name);
@@ -116,7 +116,7 @@ static void put_option(struct page *p, const struct gl_option *o)
     gl_buf_c(&p->out, ".\n");
 }
 
-static void put_common(struct page *p)
+static void put_common(struct man_page *p)
 {
     section(p, "OPTIONS OF ALL COMMANDS");
     gl_buf_c(&p->out, "They may also stand before the command.\n");
@@ -127,7 +127,7 @@ static void put_common(struct page *p)
 
 /* ---- pages ---- */
 
-static void put_usage(struct page *p, const struct gl_command *c)
+static void put_usage(struct man_page *p, const struct gl_command *c)
 {
     gl_buf_c(&p->out, ".B glia ");
     put_c(p, c->name);
@@ -145,7 +145,7 @@ static bool is_of(const struct gl_command *c, gl_str word)
     return !c->is_hidden && gl_str_eq(gl_str_cut(gl_str_of(c->name), ' ', &rest), word);
 }
 
-static void put_command(struct page *p, const struct gl_command *c, bool has_title)
+static void put_command(struct man_page *p, const struct gl_command *c, bool has_title)
 {
     if (has_title) {
         gl_buf_c(&p->out, ".SS ");
@@ -161,7 +161,7 @@ static void put_command(struct page *p, const struct gl_command *c, bool has_tit
     }
 }
 
-static void make_page(struct page *p, gl_str word, const char *summary)
+static void make_page(struct man_page *p, gl_str word, const char *summary)
 {
     bool is_group = gl_cli_is_group(word), has_broken = false;
 
@@ -185,7 +185,7 @@ static void make_page(struct page *p, gl_str word, const char *summary)
     gl_buf_c(&p->out, ".BR glia (1)\n");
 }
 
-static void put_exit_codes(struct page *p)
+static void put_exit_codes(struct man_page *p)
 {
     static const char *const codes[][2] = {
         {"0", "ok; of commands that wait for a job: it completed"},
@@ -208,7 +208,7 @@ static void put_exit_codes(struct page *p)
     }
 }
 
-static void put_environment(struct page *p)
+static void put_environment(struct man_page *p)
 {
     section(p, "ENVIRONMENT");
     for (size_t i = 0; i < GL_SET_COUNT; i++) {
@@ -225,7 +225,7 @@ static void put_environment(struct page *p)
     gl_buf_c(&p->out, ".TP\n.B NO_COLOR\nNot empty: no colours.\n");
 }
 
-static void make_first(struct page *p)
+static void make_first(struct man_page *p)
 {
     begin(p, "glia", "flows of scripts and commands that get finished, whatever dies on the way");
     section(p, "SYNOPSIS");
@@ -245,7 +245,7 @@ static void make_first(struct page *p)
     put_environment(p);
 }
 
-static int save(struct page *p, const char *name)
+static int save(struct man_page *p, const char *name)
 {
     const char *path = gl_str_fmt(&p->cli->arena, "%s/%s.1", p->cli->words[0], name).p;
     FILE *file = fopen(path, "we");
@@ -263,7 +263,7 @@ static int save(struct page *p, const char *name)
 
 int gl_cmd_man(struct gl_cli *cli)
 {
-    struct page p = {.cli = cli};
+    struct man_page p = {.cli = cli};
     gl_str last = {0};
     int code;
 

@@ -1,21 +1,21 @@
 /* cmd_node.c - glia node list and status, glia cluster status: who shares the store. */
 #include "base/check.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "cli/table.h"
 
 /* "default 2 of 8, gpu 0 of 1", and how many steps wait for them. */
-static gl_str pools_of(struct gl_page *p, gl_jnode node)
+static gl_str pools_of(struct gl_api_reply *p, gl_jnode node)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     gl_jnode pools = gl_json_get(&p->j, node, "pools");
 
     for (gl_jnode e = gl_json_first(&p->j, pools); e; e = gl_json_after(&p->j, pools, e)) {
-        long long waiting = gl_page_number(p, e, "waiting");
+        long long waiting = gl_api_reply_number(p, e, "waiting");
 
         gl_buf_fmt(&out, "%s%.*s %lld of %lld", out.n > 0 ? ", " : "",
-                   GL_STR_ARG(gl_page_text(p, e, "name")),
-                   (long long)gl_page_number(p, e, "in_use"),
-                   (long long)gl_page_number(p, e, "slots"));
+                   GL_STR_ARG(gl_api_reply_text(p, e, "name")),
+                   (long long)gl_api_reply_number(p, e, "in_use"),
+                   (long long)gl_api_reply_number(p, e, "slots"));
         if (waiting > 0) {
             gl_buf_fmt(&out, " (%lld wait)", waiting);
         }
@@ -23,7 +23,7 @@ static gl_str pools_of(struct gl_page *p, gl_jnode node)
     return gl_str_dup(&p->arena, gl_buf_view(&out));
 }
 
-static bool flag(const struct gl_page *p, gl_jnode n, const char *name)
+static bool flag(const struct gl_api_reply *p, gl_jnode n, const char *name)
 {
     bool value = false;
 
@@ -32,7 +32,7 @@ static bool flag(const struct gl_page *p, gl_jnode n, const char *name)
 }
 
 /* "8.1s", "late by 3s"; "" of a node that needs none. */
-static gl_str deadline_of(struct gl_page *p, gl_jnode node)
+static gl_str deadline_of(struct gl_api_reply *p, gl_jnode node)
 {
     int64_t left;
     char text[GL_WHEN_BYTES];
@@ -44,14 +44,14 @@ static gl_str deadline_of(struct gl_page *p, gl_jnode node)
                      : gl_str_fmt(&p->arena, "late by %.*s", GL_STR_ARG(gl_when_span(-left, text)));
 }
 
-static gl_str number_of(struct gl_page *p, gl_jnode node, const char *name)
+static gl_str number_of(struct gl_api_reply *p, gl_jnode node, const char *name)
 {
-    return gl_str_fmt(&p->arena, "%lld", (long long)gl_page_number(p, node, name));
+    return gl_str_fmt(&p->arena, "%lld", (long long)gl_api_reply_number(p, node, name));
 }
 
 /* ---- list ---- */
 
-static void print_list(struct gl_cli *cli, struct gl_page *p)
+static void print_list(struct gl_cli *cli, struct gl_api_reply *p)
 {
     static const char *const titles[] = {"NODE",  "STATUS",  "LEADER", "SESSION ENDS IN",
                                          "POOLS", "VERSION", "JOBS",   "HOST"};
@@ -62,19 +62,19 @@ static void print_list(struct gl_cli *cli, struct gl_page *p)
     gl_table_init(&t, titles, GL_COUNT(titles));
     t.least = least;
     for (gl_jnode e = gl_json_first(&p->j, nodes); e; e = gl_json_after(&p->j, nodes, e)) {
-        gl_table_add(&t, gl_page_text(p, e, "name"));
-        gl_table_add(&t, gl_page_text(p, e, "status"));
+        gl_table_add(&t, gl_api_reply_text(p, e, "name"));
+        gl_table_add(&t, gl_api_reply_text(p, e, "status"));
         gl_table_add(&t, flag(p, e, "leader") ? GL_S("leader") : GL_S(""));
         gl_table_add(&t, deadline_of(p, e));
         gl_table_add(&t, pools_of(p, e));
-        gl_table_add(&t, gl_page_text(p, e, "version"));
+        gl_table_add(&t, gl_api_reply_text(p, e, "version"));
         gl_table_add(&t, number_of(p, e, "jobs"));
-        gl_table_add(&t, gl_page_text(p, e, "host"));
+        gl_table_add(&t, gl_api_reply_text(p, e, "host"));
     }
     if (t.n > 0) {
         gl_table_print(&t, &cli->out);
     } else {
-        gl_cli_say(cli, "no node is running");
+        gl_cli_note(cli, "no node is running");
     }
     gl_table_done(&t);
 }
@@ -89,25 +89,25 @@ static void add(struct gl_table *t, const char *what, gl_str value)
     }
 }
 
-static void print_node(struct gl_cli *cli, struct gl_page *p)
+static void print_node(struct gl_cli *cli, struct gl_api_reply *p)
 {
     static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
     gl_jnode n = p->root;
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
-    add(&t, "node", gl_page_text(p, n, "name"));
-    add(&t, "status", gl_page_text(p, n, "status"));
-    add(&t, "state", gl_page_text(p, n, "state"));
+    add(&t, "node", gl_api_reply_text(p, n, "name"));
+    add(&t, "status", gl_api_reply_text(p, n, "status"));
+    add(&t, "state", gl_api_reply_text(p, n, "state"));
     add(&t, "leader", flag(p, n, "leader") ? GL_S("yes") : GL_S("no"));
-    add(&t, "session", gl_page_text(p, n, "session"));
+    add(&t, "session", gl_api_reply_text(p, n, "session"));
     add(&t, "session ends in", deadline_of(p, n));
-    add(&t, "host", gl_page_text(p, n, "host"));
+    add(&t, "host", gl_api_reply_text(p, n, "host"));
     add(&t, "process", gl_json_get(&p->j, n, "pid") ? number_of(p, n, "pid") : (gl_str){0});
-    add(&t, "version", gl_page_text(p, n, "version"));
-    add(&t, "started", gl_page_text(p, n, "started_at"));
-    add(&t, "stack", gl_page_text(p, n, "stack"));
-    add(&t, "environment", gl_page_text(p, n, "env_scope"));
+    add(&t, "version", gl_api_reply_text(p, n, "version"));
+    add(&t, "started", gl_api_reply_text(p, n, "started_at"));
+    add(&t, "stack", gl_api_reply_text(p, n, "stack"));
+    add(&t, "environment", gl_api_reply_text(p, n, "env_scope"));
     add(&t, "pools", pools_of(p, n));
     add(&t, "jobs", gl_json_get(&p->j, n, "jobs") ? number_of(p, n, "jobs") : (gl_str){0});
     gl_table_print(&t, &cli->out);
@@ -116,7 +116,7 @@ static void print_node(struct gl_cli *cli, struct gl_page *p)
 
 /* ---- all together ---- */
 
-static gl_str versions_of(struct gl_page *p)
+static gl_str versions_of(struct gl_api_reply *p)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     gl_jnode all = gl_json_get(&p->j, p->root, "versions");
@@ -128,21 +128,22 @@ static gl_str versions_of(struct gl_page *p)
     return gl_str_dup(&p->arena, gl_buf_view(&out));
 }
 
-static void print_cluster(struct gl_cli *cli, struct gl_page *p)
+static void print_cluster(struct gl_cli *cli, struct gl_api_reply *p)
 {
     static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
     gl_jnode n = p->root;
-    gl_str leader = gl_page_text(p, n, "leader");
+    gl_str leader = gl_api_reply_text(p, n, "leader");
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
     add(&t, "store",
-        gl_str_fmt(&p->arena, "%.*s, %s", GL_STR_ARG(gl_page_text(p, n, "store")),
+        gl_str_fmt(&p->arena, "%.*s, %s", GL_STR_ARG(gl_api_reply_text(p, n, "store")),
                    flag(p, n, "shared") ? "shared" : "of one node"));
     add(&t, "nodes",
-        gl_str_fmt(
-            &p->arena, "%lld alive, %lld late, %lld dead", (long long)gl_page_number(p, n, "alive"),
-            (long long)gl_page_number(p, n, "late"), (long long)gl_page_number(p, n, "dead")));
+        gl_str_fmt(&p->arena, "%lld alive, %lld late, %lld dead",
+                   (long long)gl_api_reply_number(p, n, "alive"),
+                   (long long)gl_api_reply_number(p, n, "late"),
+                   (long long)gl_api_reply_number(p, n, "dead")));
     add(&t, "leader", leader.n > 0 ? leader : GL_S("none"));
     add(&t, "pools", pools_of(p, n));
     add(&t, "jobs", number_of(p, n, "jobs"));
@@ -154,24 +155,24 @@ static void print_cluster(struct gl_cli *cli, struct gl_page *p)
 /* ---- the commands ---- */
 
 static int ask(struct gl_cli *cli, struct gl_request *rq,
-               void (*print)(struct gl_cli *cli, struct gl_page *p))
+               void (*print)(struct gl_cli *cli, struct gl_api_reply *p))
 {
-    struct gl_reach reach;
-    struct gl_page page;
+    struct gl_connection connection;
+    struct gl_api_reply page;
     struct gl_why why;
     int err, code = GL_EXIT_OK;
 
-    gl_reach_init(&reach, cli);
-    err = gl_page_ask(&page, &reach, rq, &why);
+    gl_connect_init(&connection, cli);
+    err = gl_api_reply_ask(&page, &connection, rq, &why);
     if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
-        code = gl_page_print_json(&page, cli);
+        code = gl_api_reply_print_json(&page, cli);
     } else {
         print(cli, &page);
     }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
     return code;
 }
 
@@ -187,13 +188,13 @@ int gl_cmd_node_list(struct gl_cli *cli)
 static int find_own(struct gl_cli *cli, gl_str *ret)
 {
     struct gl_request rq = {.verb = GL_VERB_NODES};
-    struct gl_reach reach;
-    struct gl_page page;
+    struct gl_connection connection;
+    struct gl_api_reply page;
     struct gl_why why;
     int err, code = GL_EXIT_OK;
 
-    gl_reach_init(&reach, cli);
-    err = gl_page_ask(&page, &reach, &rq, &why);
+    gl_connect_init(&connection, cli);
+    err = gl_api_reply_ask(&page, &connection, &rq, &why);
     if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
     } else {
@@ -201,19 +202,19 @@ static int find_own(struct gl_cli *cli, gl_str *ret)
 
         for (gl_jnode e = gl_json_first(&page.j, nodes); e; e = gl_json_after(&page.j, nodes, e)) {
             if (flag(&page, e, "own")) {
-                *ret = gl_str_dup(&cli->arena, gl_page_text(&page, e, "name"));
+                *ret = gl_str_dup(&cli->arena, gl_api_reply_text(&page, e, "name"));
             }
         }
         if (ret->n == 0) {
             code = gl_cli_fail(cli, GL_R_NODE_NOT_FOUND,
                                gl_str_fmt(&cli->arena,
                                           "no node is running in %s: name one of 'glia node list'",
-                                          gl_reach_place(&reach))
+                                          gl_connect_location(&connection))
                                    .p);
         }
     }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
     return code;
 }
 

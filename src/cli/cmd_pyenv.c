@@ -41,7 +41,7 @@ struct pyenv {
 
 static int refuse(struct pyenv *p, const char *text)
 {
-    gl_cli_say(p->cli, "python_environment: %s", text);
+    gl_cli_note(p->cli, "python_environment: %s", text);
     return EXIT_CONFIG;
 }
 
@@ -268,7 +268,7 @@ static int run_command(struct pyenv *p, char **command)
     }
     (void)execvp(command[0], command);
     int err = errno;
-    gl_cli_say(p->cli, "cannot run '%s': %s", command[0], strerror(err));
+    gl_cli_note(p->cli, "cannot run '%s': %s", command[0], strerror(err));
     return err == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 

@@ -7,8 +7,8 @@
 #include "base/map.h"
 #include "cli/flowfile.h"
 #include "cli/follow.h"
-#include "cli/inputs.h"
-#include "cli/result.h"
+#include "cli/job_inputs.h"
+#include "cli/job_result.h"
 #include "cli/submission.h"
 #include "model/ref.h"
 
@@ -16,9 +16,9 @@ enum { ANSWER_BYTES_MAX = 1 << 20 };
 
 extern char **environ;
 
-struct run {
+struct job_run {
     struct gl_cli *cli;
-    struct gl_reach reach;
+    struct gl_connection connection;
     struct gl_progress progress;
     struct gl_follow follow;
     struct gl_buf body; /* of the submission */
@@ -59,8 +59,8 @@ static void write_env(struct gl_cli *cli, struct gl_jw *w)
     }
     gl_jw_end(w);
     if (left_out > 0) {
-        gl_cli_say(cli, "%zu environment variables cannot be passed on (odd name, or no UTF-8)",
-                   left_out);
+        gl_cli_note(cli, "%zu environment variables cannot be passed on (odd name, or no UTF-8)",
+                    left_out);
     }
 }
 
@@ -71,7 +71,7 @@ static gl_str base_name(const char *path)
     return gl_str_of(slash != NULL && slash[1] != '\0' ? slash + 1 : path);
 }
 
-static int write_command(struct run *r, gl_str run_id)
+static int write_command(struct job_run *r, gl_str run_id)
 {
     struct gl_cli *cli = r->cli;
     char *cwd = getcwd(NULL, 0);
@@ -118,18 +118,19 @@ static int write_command(struct run *r, gl_str run_id)
 /* ---- handing over ---- */
 
 /* Keep this content at the node, whoever has it already. */
-static int put(struct run *r, const char *hex, gl_str content, struct gl_why *reterr_why)
+static int put(struct job_run *r, const char *hex, gl_str content, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_PUT_BLOB, .blob.sha256 = gl_str_of(hex)};
-    const char *path = gl_reach_path(&r->reach, &rq);
-    struct gl_client_reply reply;
+    const char *path = gl_connect_path(&r->connection, &rq);
+    struct gl_http_client_reply reply;
 
     /* Insisting may mean to become the node: not for a job that is to be left alone. */
-    return (r->is_detached ? gl_reach_call : gl_reach_insist)(&r->reach, "PUT", path, content,
-                                                              &reply, reterr_why);
+    return (r->is_detached ? gl_connect_call : gl_connect_call_retrying)(
+        &r->connection, "PUT", path, content, &reply, reterr_why);
 }
 
-static int upload_payloads(struct run *r, const struct gl_bundlefs *b, struct gl_why *reterr_why)
+static int upload_payloads(struct job_run *r, const struct gl_bundle_folder *b,
+                           struct gl_why *reterr_why)
 {
     const struct gl_payload *all = b->given.payloads.items;
     struct gl_map sent;
@@ -143,7 +144,7 @@ static int upload_payloads(struct run *r, const struct gl_bundlefs *b, struct gl
             continue;
         }
         gl_map_add(&sent, all[i].blob, (void *)&all[i]);
-        err = gl_bundlefs_content(b, &all[i], &content, reterr_why);
+        err = gl_bundle_folder_read_payload(b, &all[i], &content, reterr_why);
         if (err == 0) {
             err = put(r, gl_str_c(&r->cli->arena, all[i].blob), gl_buf_view(&content), reterr_why);
         }
@@ -156,7 +157,7 @@ static int upload_payloads(struct run *r, const struct gl_bundlefs *b, struct gl
     return err;
 }
 
-static int upload(struct run *r, const struct gl_flowfile *f, struct gl_why *reterr_why)
+static int upload(struct job_run *r, const struct gl_flowfile *f, struct gl_why *reterr_why)
 {
     if (f->is_bundle) {
         return upload_payloads(r, &f->bundle, reterr_why);
@@ -172,16 +173,16 @@ static int upload(struct run *r, const struct gl_flowfile *f, struct gl_why *ret
     return 0;
 }
 
-static void say_existing(struct run *r, gl_str status)
+static void report_existing(struct job_run *r, gl_str status)
 {
-    gl_cli_say(r->cli, "the run id is known: this is job %s, which is there already%s%.*s", r->job,
-               status.n > 0 ? " and is " : "", GL_STR_ARG(status));
+    gl_cli_note(r->cli, "the run id is known: this is job %s, which is there already%s%.*s", r->job,
+                status.n > 0 ? " and is " : "", GL_STR_ARG(status));
 }
 
-static int submit(struct run *r, struct gl_why *reterr_why)
+static int submit(struct job_run *r, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_client_reply reply = {0};
+    struct gl_http_client_reply reply = {0};
     struct gl_json j;
     bool is_existing = false;
     gl_jnode root;
@@ -200,7 +201,7 @@ static int submit(struct run *r, struct gl_why *reterr_why)
     r->job = gl_str_c(&r->cli->arena, gl_json_str(&j, gl_json_get(&j, root, "job_id"), &a));
     (void)gl_json_bool(gl_json_get(&j, root, "existing"), &is_existing);
     if (is_existing && r->submission.sent == 1) { /* else it is the one that was sent before */
-        say_existing(r, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
+        report_existing(r, gl_json_str(&j, gl_json_get(&j, root, "status"), &a));
     }
     return 0;
 }
@@ -209,16 +210,16 @@ static int refused(struct gl_cli *cli, int err, const char *text)
 {
     int code = gl_cli_fail(cli, err, text);
 
-    gl_inputs_say_missing(cli, text);
+    gl_job_inputs_report_missing(cli, text);
     return code;
 }
 
 /* Give it to a node that is there, and leave. */
-static int detach(struct run *r, const struct gl_flowfile *f)
+static int detach(struct job_run *r, const struct gl_flowfile *f)
 {
     struct gl_cli *cli = r->cli;
     struct gl_why why;
-    int err = gl_reach_find(&r->reach, &why);
+    int err = gl_connect_find(&r->connection, &why);
 
     if (err == 0 && f != NULL) {
         err = upload(r, f, &why);
@@ -235,19 +236,19 @@ static int detach(struct run *r, const struct gl_flowfile *f)
         (void)fprintf(cli->out.file, "%s\n", r->job);
     }
     if (cli->err.is_tty) {
-        gl_cli_say(cli, "to see how it gets on: %s", gl_cli_hint(cli, "job status %s", r->job));
+        gl_cli_note(cli, "to see how it gets on: %s", gl_cli_hint(cli, "job status %s", r->job));
     }
     return GL_EXIT_OK;
 }
 
 /* ---- the command ---- */
 
-static int go(struct run *r, const struct gl_flowfile *f)
+static int submit_and_follow(struct job_run *r, const struct gl_flowfile *f)
 {
     struct gl_cli *cli = r->cli;
     bool is_command = f == NULL;
     struct gl_why why;
-    int err = gl_reach_open(&r->reach, &why);
+    int err = gl_connect_open(&r->connection, &why);
 
     if (err == 0 && f != NULL) {
         err = upload(r, f, &why);
@@ -255,7 +256,7 @@ static int go(struct run *r, const struct gl_flowfile *f)
     if (err != 0) {
         return gl_cli_fail_why(cli, err, &why);
     }
-    gl_follow_init(&r->follow, &r->reach, &r->progress);
+    gl_follow_init(&r->follow, &r->connection, &r->progress);
     r->follow.pauses = true;
     r->follow.log_step = is_command && !cli->json ? "run" : NULL;
     err = submit(r, &why);
@@ -266,10 +267,10 @@ static int go(struct run *r, const struct gl_flowfile *f)
         return refused(cli, gl_err_join(err, why.reason), why.text);
     }
     if (!is_command || cli->err.is_tty) { /* else stderr is the command's alone */
-        gl_cli_say(cli, "job %s", r->job);
+        gl_cli_note(cli, "job %s", r->job);
     }
     r->follow.next_seq = 1; /* what happened meanwhile is told, too */
-    return gl_result_show(&r->follow, gl_follow_job(&r->follow), !is_command);
+    return gl_job_result_show(&r->follow, gl_follow_job(&r->follow), !is_command);
 }
 
 /* 0, or an exit code. */
@@ -281,7 +282,7 @@ static int check_bundle(struct gl_cli *cli)
                                    "config/overwrite.json, or is given with --set");
 }
 
-static int run_file(struct run *r, gl_str run_id)
+static int run_file(struct job_run *r, gl_str run_id)
 {
     struct gl_flowfile f;
     struct gl_why why = {0};
@@ -294,10 +295,10 @@ static int run_file(struct run *r, gl_str run_id)
         (void)gl_cli_fail_why(r->cli, err, &why);
         code = GL_EXIT_USAGE;
     } else {
-        code = f.is_bundle ? check_bundle(r->cli) : gl_inputs_read(r->cli, f.flow, &r->inputs);
+        code = f.is_bundle ? check_bundle(r->cli) : gl_job_inputs_read(r->cli, f.flow, &r->inputs);
         if (code == 0) {
             gl_flowfile_write(&f, &r->submission, run_id, gl_buf_view(&r->inputs), &r->body);
-            code = (r->is_detached ? detach : go)(r, &f);
+            code = (r->is_detached ? detach : submit_and_follow)(r, &f);
         }
     }
     gl_flowfile_done(&f);
@@ -329,17 +330,17 @@ static int check(struct gl_cli *cli)
     return 0;
 }
 
-static int run_command(struct run *r, gl_str run_id)
+static int run_command(struct job_run *r, gl_str run_id)
 {
     int code = write_command(r, run_id);
 
-    return code != 0 ? code : (r->is_detached ? detach : go)(r, NULL);
+    return code != 0 ? code : (r->is_detached ? detach : submit_and_follow)(r, NULL);
 }
 
 int gl_cmd_run(struct gl_cli *cli)
 {
     gl_str run_id = gl_str_of(gl_cli_option(cli, "--run-id"));
-    struct run r = {.cli = cli, .follow = {.signals_fd = -1}};
+    struct job_run r = {.cli = cli, .follow = {.signals_fd = -1}};
     int code = check(cli);
 
     if (code != 0) {
@@ -347,13 +348,13 @@ int gl_cmd_run(struct gl_cli *cli)
     }
     cli->out.is_raw = cli->err.is_raw = gl_cli_option(cli, "--raw") != NULL;
     r.is_detached = gl_cli_option(cli, "--detach") != NULL;
-    gl_reach_init(&r.reach, cli);
-    gl_submission_init(&r.submission, &r.reach, r.is_detached);
+    gl_connect_init(&r.connection, cli);
+    gl_submission_init(&r.submission, &r.connection, r.is_detached);
     gl_progress_init(&r.progress, &cli->err, cli->rest != NULL);
     code = (cli->rest != NULL ? run_command : run_file)(&r, run_id);
-    r.follow.reach = &r.reach;
+    r.follow.connection = &r.connection;
     gl_follow_done(&r.follow);
-    gl_reach_done(&r.reach);
+    gl_connect_done(&r.connection);
     gl_progress_done(&r.progress);
     gl_buf_done(&r.body);
     gl_buf_done(&r.inputs);

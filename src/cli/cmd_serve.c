@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "cli/cli.h"
-#include "cli/client.h"
-#include "cli/reach.h"
+#include "cli/connect.h"
+#include "cli/http_client.h"
 #include "daemon.h"
 #include "os/fs.h"
 #include "os/lock.h"
@@ -32,14 +32,14 @@ struct serve {
     struct gl_notify notify;
     struct gl_lock claim;
     int signals_fd;
-    bool was_ready;          /* when we last looked */
-    enum gl_store_mood mood; /* the same, of the store */
-    uint64_t births;         /* the same */
-    char said[GL_WHY_BYTES]; /* what stood in the way then */
-    gl_ms stuck_at;          /* when something was first seen to; 0: nothing is */
-    bool has_asked;          /* somebody was asked to make way, and that was said */
-    gl_ms extended_at;       /* when systemd was last asked for more time to start */
-    gl_ms beat_at;           /* when the watchdog was last fed */
+    bool was_ready;              /* when we last looked */
+    enum gl_store_mood mood;     /* the same, of the store */
+    uint64_t births;             /* the same */
+    char reported[GL_WHY_BYTES]; /* what stood in the way then */
+    gl_ms stuck_at;              /* when something was first seen to; 0: nothing is */
+    bool has_asked;              /* somebody was asked to make way, and that was said */
+    gl_ms extended_at;           /* when systemd was last asked for more time to start */
+    gl_ms beat_at;               /* when the watchdog was last fed */
 };
 
 /* ---- signals ---- */
@@ -67,12 +67,12 @@ static bool wait_signal(struct serve *s, gl_ms ms)
         if (info.ssi_signo != SIGHUP) {
             return true;
         }
-        gl_cli_say(s->cli, "SIGHUP changes nothing: settings are read when the node starts");
+        gl_cli_note(s->cli, "SIGHUP changes nothing: settings are read when the node starts");
     }
     return false;
 }
 
-static void leave_at_once(int number)
+static void exit_now(int number)
 {
     (void)number;
     _exit(GL_EXIT_OK); /* the store and the keeper are made for that */
@@ -80,9 +80,9 @@ static void leave_at_once(int number)
 
 /* From here on nobody looks at the descriptor: a further signal ends the process where it stands.
  */
-static void let_signals_end_us(void)
+static void restore_signals(void)
 {
-    struct sigaction action = {.sa_handler = leave_at_once};
+    struct sigaction action = {.sa_handler = exit_now};
     sigset_t set;
 
     (void)sigaction(SIGTERM, &action, NULL);
@@ -99,7 +99,7 @@ static int start(struct serve *s, struct gl_why *reterr_why)
 {
     struct gl_daemon_config config;
 
-    gl_reach_node_config(s->cli, &config);
+    gl_connect_node_config(s->cli, &config);
     config.what = "serve";
     config.listen = s->cli->settings->values[GL_SET_LISTEN].text;
     config.stays = true;
@@ -110,22 +110,22 @@ static int start(struct serve *s, struct gl_why *reterr_why)
  * end, or to begin: he is asked again. */
 static bool ask_to_yield(struct serve *s)
 {
-    struct gl_client client;
-    struct gl_client_reply reply = {0};
+    struct gl_http_client client;
+    struct gl_http_client_reply reply = {0};
     int err;
 
-    gl_client_init(&client, gl_paths_in(&s->cli->arena, s->cli->data, GL_PATHS_SOCKET));
-    client.quiet_ms = GL_REACH_QUIET_SHORT_MS;
-    err = gl_client_connect(&client, NULL);
+    gl_http_client_init(&client, gl_paths_in(&s->cli->arena, s->cli->data, GL_PATHS_SOCKET));
+    client.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
+    err = gl_http_client_connect(&client, NULL);
     if (err == 0) {
-        err = gl_client_call(&client, "POST", "/v1/node/yield", (gl_str){0}, &reply, NULL);
+        err = gl_http_client_call(&client, "POST", "/v1/node/yield", (gl_str){0}, &reply, NULL);
         /* It may be gone before its answer has left. */
         if ((err == GL_E_GONE || reply.status == 202) && !s->has_asked) {
             s->has_asked = true;
-            gl_cli_say(s->cli, "a command is the node of %s: it makes way", s->cli->data);
+            gl_cli_note(s->cli, "a command is the node of %s: it makes way", s->cli->data);
         }
     }
-    gl_client_done(&client);
+    gl_http_client_done(&client);
     return err != 0 || reply.status != 409;
 }
 
@@ -149,7 +149,7 @@ static int take_over(struct serve *s, struct gl_why *reterr_why)
     return err;
 }
 
-static void say_ready(struct serve *s)
+static void report_ready(struct serve *s)
 {
     struct gl_cli *cli = s->cli;
     const gl_str *jobs;
@@ -158,20 +158,20 @@ static void say_ready(struct serve *s)
     const char *address = gl_daemon_address(s->daemon, &is_local);
 
     for (size_t i = 0; i < n; i++) {
-        gl_cli_say(cli, "job %.*s is held: the node crashed three times in a row on it",
-                   GL_STR_ARG(jobs[i]));
+        gl_cli_note(cli, "job %.*s is held: the node crashed three times in a row on it",
+                    GL_STR_ARG(jobs[i]));
     }
     if (address[0] != '\0' && !is_local) {
-        gl_cli_say(cli,
-                   "%s can be reached from other machines, and nothing is encrypted: "
-                   "whoever listens on the way sees the token",
-                   address);
+        gl_cli_note(cli,
+                    "%s can be reached from other machines, and nothing is encrypted: "
+                    "whoever listens on the way sees the token",
+                    address);
     }
     if (gl_daemon_warning(s->daemon)[0] != '\0') {
-        gl_cli_say(cli, "%s", gl_daemon_warning(s->daemon));
+        gl_cli_note(cli, "%s", gl_daemon_warning(s->daemon));
     }
-    gl_cli_say(cli, "ready: process %ld, data folder %s%s%s", (long)getpid(), cli->data,
-               address[0] != '\0' ? ", http://" : "", address);
+    gl_cli_note(cli, "ready: process %ld, data folder %s%s%s", (long)getpid(), cli->data,
+                address[0] != '\0' ? ", http://" : "", address);
     gl_notify_send(&s->notify, "READY=1\nSTATUS=Serving %s", cli->data);
 }
 
@@ -198,7 +198,7 @@ static gl_ms tick_of(const struct serve *s, gl_ms usual)
     return s->notify.watchdog_ms > 0 && feed < usual ? (feed > 0 ? feed : 1) : usual;
 }
 
-static void tell_mood(struct serve *s)
+static void report_store_health(struct serve *s)
 {
     struct gl_why why;
     enum gl_store_mood mood = gl_daemon_mood(s->daemon, &why);
@@ -207,11 +207,11 @@ static void tell_mood(struct serve *s)
         return;
     }
     if (mood != GL_STORE_HEARD) {
-        gl_cli_say(s->cli, "%s; what runs goes on, trying again", why.text);
+        gl_cli_note(s->cli, "%s; what runs goes on, trying again", why.text);
         gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
     } else {
-        gl_cli_say(s->cli, "the store %s again",
-                   s->mood == GL_STORE_SHUT ? "takes commits" : "answers");
+        gl_cli_note(s->cli, "the store %s again",
+                    s->mood == GL_STORE_SHUT ? "takes commits" : "answers");
         gl_notify_send(&s->notify, "STATUS=Serving %s", s->cli->data);
     }
     s->mood = mood;
@@ -219,14 +219,14 @@ static void tell_mood(struct serve *s)
 
 /* The store is away, or others have taken the node for dead: that is worth a line, and so is its
  * end. */
-static void tell_changes(struct serve *s)
+static void report_changes(struct serve *s)
 {
     struct gl_why why;
     bool is_ready = gl_daemon_is_ready(s->daemon, &why);
     uint64_t births = gl_daemon_births(s->daemon);
 
     if (s->births > 0 && births > s->births) {
-        gl_cli_say(s->cli, "others had taken this node for dead: it has begun a new session");
+        gl_cli_note(s->cli, "others had taken this node for dead: it has begun a new session");
     }
     s->births = births;
     if (is_ready || why.code == 0) {
@@ -235,12 +235,12 @@ static void tell_changes(struct serve *s)
         s->stuck_at = gl_term_now();
     }
     if (is_ready && !s->was_ready) {
-        say_ready(s);
-        s->said[0] = '\0';
+        report_ready(s);
+        s->reported[0] = '\0';
     } else if (s->stuck_at != 0 && gl_term_now() - s->stuck_at >= PATIENCE_MS &&
-               strcmp(s->said, why.text) != 0) {
-        (void)snprintf(s->said, sizeof(s->said), "%s", why.text);
-        gl_cli_say(s->cli, "not ready: %s; trying again", why.text);
+               strcmp(s->reported, why.text) != 0) {
+        (void)snprintf(s->reported, sizeof(s->reported), "%s", why.text);
+        gl_cli_note(s->cli, "not ready: %s; trying again", why.text);
         gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
     }
     if (!is_ready && gl_term_now() - s->extended_at > START_EXTRA_MS / 4) {
@@ -249,54 +249,54 @@ static void tell_changes(struct serve *s)
         s->extended_at = gl_term_now();
     }
     s->was_ready = is_ready;
-    tell_mood(s);
+    report_store_health(s);
 }
 
 /* NULL: told to stop. Else what went wrong. */
-static const char *stay(struct serve *s)
+static const char *serve_until_stopped(struct serve *s)
 {
     const char *lost = NULL;
 
-    tell_changes(s);
+    report_changes(s);
     while (lost == NULL && !wait_signal(s, tick_of(s, s->was_ready ? TICK_MS : WAIT_TICK_MS))) {
         feed_watchdog(s);
         lost = gl_daemon_lost(s->daemon);
         if (lost == NULL) { /* else nothing is tried again */
-            tell_changes(s);
+            report_changes(s);
         }
     }
     return lost;
 }
 
 /* Let what runs come to its end. */
-static void finish(struct serve *s)
+static void drain(struct serve *s)
 {
     gl_ms grace = s->cli->settings->values[GL_SET_GRACE].number;
     gl_ms until = gl_term_now() + grace;
     char text[GL_WHEN_BYTES];
-    uint64_t running = UINT64_MAX, told = 0;
+    uint64_t running = UINT64_MAX, reported_n = 0;
 
     gl_notify_send(&s->notify, "EXTEND_TIMEOUT_USEC=%lld", (long long)(grace + 30000) * 1000);
     while (running > 0 && gl_term_now() < until) {
         running = gl_daemon_drain(s->daemon);
-        if (running != UINT64_MAX && running != told) {
+        if (running != UINT64_MAX && running != reported_n) {
             gl_notify_send(&s->notify, "STATUS=Waiting for %llu running steps",
                            (unsigned long long)running);
         }
-        if (running != UINT64_MAX && told == 0 && running > 0) {
-            gl_cli_say(s->cli, "waiting up to %.*s for %llu running step%s",
-                       GL_STR_ARG(gl_when_span(grace, text)), (unsigned long long)running,
-                       running == 1 ? "" : "s");
+        if (running != UINT64_MAX && reported_n == 0 && running > 0) {
+            gl_cli_note(s->cli, "waiting up to %.*s for %llu running step%s",
+                        GL_STR_ARG(gl_when_span(grace, text)), (unsigned long long)running,
+                        running == 1 ? "" : "s");
         }
-        told = running != UINT64_MAX ? running : told;
+        reported_n = running != UINT64_MAX ? running : reported_n;
         feed_watchdog(s);
         if (running > 0 && wait_signal(s, tick_of(s, DRAIN_TICK_MS))) {
             break; /* asked again: now */
         }
     }
     if (running > 0 && running != UINT64_MAX) {
-        gl_cli_say(s->cli, "%llu running step%s left to the keeper", (unsigned long long)running,
-                   running == 1 ? " is" : "s are");
+        gl_cli_note(s->cli, "%llu running step%s left to the keeper", (unsigned long long)running,
+                    running == 1 ? " is" : "s are");
     }
 }
 
@@ -307,29 +307,29 @@ static int run(struct serve *s)
     int err = take_over(s, &why);
 
     if (err == GL_E_STALE) {
-        gl_cli_say(s->cli, "told to stop before the node was ready");
+        gl_cli_note(s->cli, "told to stop before the node was ready");
         return GL_EXIT_OK;
     }
     if (err != 0) {
         return gl_cli_fail(
             s->cli, gl_err_join(err == GL_E_BUSY ? GL_E_UNAVAILABLE : err, why.reason), why.text);
     }
-    lost = stay(s);
+    lost = serve_until_stopped(s);
     gl_notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");
     if (lost == NULL) {
-        gl_cli_say(s->cli, "stopping: no more work is taken");
+        gl_cli_note(s->cli, "stopping: no more work is taken");
         if (s->cli->settings->values[GL_SET_FINISH].number != 0) {
-            finish(s);
+            drain(s);
         }
     }
-    let_signals_end_us();
+    restore_signals();
     lost = lost != NULL ? gl_str_c(&s->cli->arena, gl_str_of(lost)) : NULL;
     gl_daemon_stop(s->daemon);
     s->daemon = NULL;
     if (lost != NULL) {
         return gl_cli_fail(s->cli, GL_E_UNAVAILABLE, lost);
     }
-    gl_cli_say(s->cli, "stopped");
+    gl_cli_note(s->cli, "stopped");
     return GL_EXIT_OK;
 }
 
@@ -344,7 +344,7 @@ int gl_cmd_serve(struct gl_cli *cli)
         return gl_cli_usage(cli, "a node does not talk to a server: --server makes no sense here");
     }
     if (gl_notify_open(&s.notify, &env, &why) != 0) {
-        gl_cli_say(cli, "%s", why.text);
+        gl_cli_note(cli, "%s", why.text);
     }
     code = run(&s);
     gl_notify_close(&s.notify);

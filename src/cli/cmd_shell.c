@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "os/fs.h"
 #include "os/paths.h"
 
@@ -74,7 +74,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
         return gl_cli_fail_why(cli, err, &why);
     }
     if (err != 0) {
-        gl_cli_say(cli, "the environment of the step is not there; this is yours");
+        gl_cli_note(cli, "the environment of the step is not there; this is yours");
     }
     shell = shell != NULL && shell[0] == '/' ? shell : "/bin/sh";
     env = err != 0 ? environ : make_env(cli, gl_buf_view(&text));
@@ -83,7 +83,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
         return gl_cli_fail(cli, gl_err_join(GL_E_NOT_FOUND, why.reason), why.text);
     }
     if (cli->err.is_tty) {
-        gl_cli_say(cli, "in %s; leave with exit", gl_paths_in(&cli->arena, folder, "work"));
+        gl_cli_note(cli, "in %s; leave with exit", gl_paths_in(&cli->arena, folder, "work"));
     }
     (void)fflush(NULL);
     (void)signal(SIGPIPE, SIG_DFL); /* what we ignore, a program would go on ignoring */
@@ -93,11 +93,12 @@ static int open_shell(struct gl_cli *cli, const char *folder)
 }
 
 /* Where attempt N of the step has its files; NULL: it has been said why there is none. */
-static const char *find_folder(struct gl_cli *cli, struct gl_page *p, uint64_t attempt, int *ret)
+static const char *find_folder(struct gl_cli *cli, struct gl_api_reply *p, uint64_t attempt,
+                               int *ret)
 {
     gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
     gl_jnode step = gl_json_get(&p->j, steps, cli->words[1]);
-    uint64_t last = (uint64_t)gl_page_number(p, step, "attempt_count");
+    uint64_t last = (uint64_t)gl_api_reply_number(p, step, "attempt_count");
     const char *folder, *text;
     struct stat st;
     int code;
@@ -105,7 +106,7 @@ static const char *find_folder(struct gl_cli *cli, struct gl_page *p, uint64_t a
     attempt = attempt == 0 ? last : attempt;
     folder = gl_paths_context(&cli->arena, cli->data, cli->context,
                               gl_str_fmt(&cli->arena, "%s/%.*s/%s:attempt:%llu", GL_PATHS_RUNS,
-                                         GL_STR_ARG(gl_page_text(p, p->root, "job_id")),
+                                         GL_STR_ARG(gl_api_reply_text(p, p->root, "job_id")),
                                          cli->words[1], (unsigned long long)attempt)
                                   .p);
     if (step == NULL) {
@@ -134,8 +135,8 @@ int gl_cmd_shell(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
     const char *folder = NULL;
-    struct gl_reach reach;
-    struct gl_page page;
+    struct gl_connection connection;
+    struct gl_api_reply page;
     struct gl_why why;
     uint64_t attempt = 0;
     int code = gl_cli_number(cli, "--attempt", 1, GL_ATTEMPTS_MAX, &attempt), err;
@@ -143,16 +144,16 @@ int gl_cmd_shell(struct gl_cli *cli)
     if (code != 0) {
         return code;
     }
-    gl_reach_init(&reach, cli);
-    err = gl_page_ask(&page, &reach, &rq, &why);
+    gl_connect_init(&connection, cli);
+    err = gl_api_reply_ask(&page, &connection, &rq, &why);
     if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
-    } else if (reach.is_remote) {
+    } else if (connection.is_remote) {
         code = gl_cli_usage(cli, "a shell opens in folders of this machine: not with --server");
     } else {
         folder = find_folder(cli, &page, attempt, &code);
     }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
     return folder != NULL ? open_shell(cli, folder) : code;
 }

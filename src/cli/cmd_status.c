@@ -38,7 +38,7 @@ static bool is_remote(const struct gl_cli *cli)
 /* The store the node is on, or without one the store that was asked. */
 static gl_str store_of(struct gl_cli *cli, struct gl_overview *o)
 {
-    gl_str told = o->has_node ? gl_page_text(&o->node, o->node.root, "store") : (gl_str){0};
+    gl_str told = o->has_node ? gl_api_reply_text(&o->node, o->node.root, "store") : (gl_str){0};
 
     return told.n > 0 ? told
                       : gl_str_of(gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena));
@@ -56,7 +56,7 @@ static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
     char when[GL_WHEN_BYTES];
     struct gl_lock_holder holder;
     bool is_here = !is_remote(cli) && gl_lock_find(cli->data, &holder);
-    gl_str name = gl_page_text(&o->node, o->node.root, "name");
+    gl_str name = gl_api_reply_text(&o->node, o->node.root, "name");
 
     if (!o->has_node) {
         return is_here             ? GL_S("somebody holds the data folder, but does not answer")
@@ -87,7 +87,7 @@ static gl_str human_text(struct gl_cli *cli, const struct gl_overview *o)
 static void print_table(struct gl_cli *cli, struct gl_overview *o)
 {
     static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
-    struct gl_page *n = &o->node;
+    struct gl_api_reply *n = &o->node;
     struct gl_table t;
 
     gl_table_init(&t, titles, GL_COUNT(titles));
@@ -102,8 +102,8 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
         add(&t, "pools", gl_overview_pools(n));
         add(&t, "steps",
             gl_str_fmt(&cli->arena, "%lld running, %lld waiting for slots",
-                       (long long)gl_page_number(n, n->root, "attempts_running"),
-                       (long long)gl_page_number(n, n->root, "steps_waiting")));
+                       (long long)gl_api_reply_number(n, n->root, "attempts_running"),
+                       (long long)gl_api_reply_number(n, n->root, "steps_waiting")));
     }
     if (is_shared(cli, o)) {
         add(&t, "store", store_of(cli, o));
@@ -118,7 +118,7 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
     gl_table_print(&t, &cli->out);
     gl_table_done(&t);
     if (o->has_jobs && o->human_n > 0 && cli->err.is_tty) {
-        gl_cli_say(cli, "to see what waits for a person: %s", gl_cli_hint(cli, "human list"));
+        gl_cli_note(cli, "to see what waits for a person: %s", gl_cli_hint(cli, "human list"));
     }
 }
 
@@ -181,13 +181,13 @@ static void print_json(struct gl_cli *cli, struct gl_overview *o, int err, const
 int gl_cmd_status(struct gl_cli *cli)
 {
     struct gl_overview o;
-    struct gl_reach reach;
+    struct gl_connection connection;
     struct gl_why why = {0};
     int code = GL_EXIT_OK, err;
 
-    gl_reach_init(&reach, cli);
-    reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
-    err = gl_overview_read(&o, &reach, &why);
+    gl_connect_init(&connection, cli);
+    connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
+    err = gl_overview_read(&o, &connection, &why);
     if (err != 0 && !o.has_node) {
         code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
@@ -196,9 +196,9 @@ int gl_cmd_status(struct gl_cli *cli)
         print_table(cli, &o);
     }
     if (err != 0 && o.has_node) {
-        code = gl_cli_complain(cli, gl_err_join(err, why.reason), why.text);
+        code = gl_cli_fail_json(cli, gl_err_join(err, why.reason), why.text);
     }
     gl_overview_done(&o);
-    gl_reach_done(&reach);
+    gl_connect_done(&connection);
     return code;
 }

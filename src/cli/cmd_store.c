@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/reach.h"
+#include "cli/connect.h"
 #include "cli/table.h"
 #include "offline.h"
 #include "os/paths.h"
@@ -35,7 +35,7 @@ static gl_str size_text(struct gl_arena *a, uint64_t bytes)
 
 /* ---- trim ---- */
 
-static int read_wish(struct gl_cli *cli, struct gl_request *ret)
+static int read_limits(struct gl_cli *cli, struct gl_request *ret)
 {
     const char *keep_for = gl_cli_option(cli, "--keep-for");
     const char *keep_jobs = gl_cli_option(cli, "--keep-jobs");
@@ -88,20 +88,20 @@ static int show_removed(struct gl_cli *cli, gl_str answer)
 
 int gl_cmd_store_trim(struct gl_cli *cli)
 {
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     struct gl_request rq;
-    struct gl_reach reach;
+    struct gl_connection connection;
     struct gl_why why;
-    int err, code = read_wish(cli, &rq);
+    int err, code = read_limits(cli, &rq);
 
     if (code != GL_EXIT_OK) {
         return code;
     }
-    gl_reach_init(&reach, cli);
-    reach.is_passive = true;
-    err = gl_reach_send(&reach, GL_REACH_INSIST, &rq, &reply, &why);
+    gl_connect_init(&connection, cli);
+    connection.is_passive = true;
+    err = gl_connect_send(&connection, GL_CONNECT_RETRY, &rq, &reply, &why);
     code = err != 0 ? gl_cli_fail_why(cli, err, &why) : show_removed(cli, reply.body);
-    gl_reach_done(&reach);
+    gl_connect_done(&connection);
     return code;
 }
 
@@ -241,19 +241,19 @@ int gl_cmd_store_check(struct gl_cli *cli)
 
 enum { TELL_EVERY_MS = 5000 };
 
-struct telling {
+struct migration_progress {
     struct gl_cli *cli;
     gl_ms at;
 };
 
-static void on_told(void *owner, uint64_t entries)
+static void on_progress(void *owner, uint64_t entries)
 {
-    struct telling *t = owner;
+    struct migration_progress *t = owner;
     gl_ms now = gl_term_now();
 
     if (now - t->at >= TELL_EVERY_MS) {
         t->at = now;
-        gl_cli_say(t->cli, "%llu entries so far", (unsigned long long)entries);
+        gl_cli_note(t->cli, "%llu entries so far", (unsigned long long)entries);
     }
 }
 
@@ -283,33 +283,33 @@ static void show_migration(struct gl_cli *cli, const struct gl_offline_migration
                   m->is_continued ? "migrated, after an earlier try" : "migrated",
                   (unsigned long long)m->entries);
     (void)fflush(cli->out.file);
-    gl_cli_say(cli, "files of flows, logs and working folders stay where they are: in the data "
-                    "folders");
+    gl_cli_note(cli, "files of flows, logs and working folders stay where they are: in the data "
+                     "folders");
     if (m->has_moved) {
-        gl_cli_say(cli, "%s belongs to the target now: give that with --store or GLIA_STORE",
-                   cli->data);
+        gl_cli_note(cli, "%s belongs to the target now: give that with --store or GLIA_STORE",
+                    cli->data);
     }
 }
 
 int gl_cmd_store_migrate(struct gl_cli *cli)
 {
-    struct telling telling = {.cli = cli, .at = gl_term_now()};
+    struct migration_progress migration_progress = {.cli = cli, .at = gl_term_now()};
     struct gl_offline_migration m = {
         .context = cli->context,
         .data = cli->data,
         .from = cli->words[0],
         .to = cli->words[1],
         .allow_loss = cli->settings->values[GL_SET_STORE_ALLOW_LOSS].number != 0,
-        .told = on_told,
-        .owner = &telling,
+        .told = on_progress,
+        .owner = &migration_progress,
     };
     struct gl_why why;
     int err = gl_offline_migrate(&m, &why);
 
     if (err != 0) {
         if (m.entries > 0) {
-            gl_cli_say(cli, "%llu entries have arrived; the same command goes on from there",
-                       (unsigned long long)m.entries);
+            gl_cli_note(cli, "%llu entries have arrived; the same command goes on from there",
+                        (unsigned long long)m.entries);
         }
         return gl_cli_fail(cli, gl_err_join(err == GL_E_BUSY ? GL_E_STATE : err, why.reason),
                            why.text);

@@ -32,7 +32,7 @@ enum {
 
 struct top {
     struct gl_cli *cli;
-    struct gl_reach reach;
+    struct gl_connection connection;
     struct termios before;
     int signals_fd;
     gl_ms interval_ms;
@@ -42,11 +42,11 @@ struct top {
     char chosen_job[GL_ID_BYTES_MAX + 1]; /* it stays chosen when the order changes; "" : the top */
     gl_jnode *order;                      /* the jobs as they are shown, in the arena of `jobs` */
 
-    struct gl_page node, human, jobs, job; /* as last seen */
-    char seen_job[GL_ID_BYTES_MAX + 1];    /* which job `job` is, ... */
-    int64_t seen_seq;                      /* ... with how many events, ... */
-    size_t seen_rows;                      /* ... for a window of this height, ... */
-    gl_ms seen_at;                         /* ... and when it was asked for */
+    struct gl_api_reply node, human, jobs, job; /* as last seen */
+    char seen_job[GL_ID_BYTES_MAX + 1];         /* which job `job` is, ... */
+    int64_t seen_seq;                           /* ... with how many events, ... */
+    size_t seen_rows;                           /* ... for a window of this height, ... */
+    gl_ms seen_at;                              /* ... and when it was asked for */
     bool has_node;
     const char *trouble; /* why there is nothing to see; NULL: none */
     struct gl_why why;
@@ -101,12 +101,12 @@ static gl_jnode job_list(struct top *t)
 
 static gl_str chosen_id(struct top *t)
 {
-    return gl_page_text(&t->jobs, t->order[t->chosen], "job_id");
+    return gl_api_reply_text(&t->jobs, t->order[t->chosen], "job_id");
 }
 
 static bool is_live(struct top *t, gl_jnode job)
 {
-    gl_str status = gl_page_text(&t->jobs, job, "status");
+    gl_str status = gl_api_reply_text(&t->jobs, job, "status");
 
     return !gl_str_is(status, "completed") && !gl_str_is(status, "failed") &&
            !gl_str_is(status, "cancelled");
@@ -130,7 +130,7 @@ static void put_in_order(struct top *t)
     }
     t->chosen = t->jobs_n == 0 ? 0 : t->chosen < t->jobs_n ? t->chosen : t->jobs_n - 1;
     for (size_t i = 0; i < t->jobs_n && t->chosen_job[0] != '\0'; i++) {
-        if (gl_str_is(gl_page_text(&t->jobs, t->order[i], "job_id"), t->chosen_job)) {
+        if (gl_str_is(gl_api_reply_text(&t->jobs, t->order[i], "job_id"), t->chosen_job)) {
             t->chosen = i;
         }
     }
@@ -138,16 +138,16 @@ static void put_in_order(struct top *t)
 
 static void drop_job(struct top *t)
 {
-    gl_page_done(&t->job);
-    t->job = (struct gl_page){0};
+    gl_api_reply_done(&t->job);
+    t->job = (struct gl_api_reply){0};
 }
 
 /* The steps of the chosen job, unless nothing has happened to it since they were asked for. */
-static void look_at_job(struct top *t)
+static void load_job(struct top *t)
 {
     struct gl_request one = {
         .verb = GL_VERB_STATUS, .job = chosen_id(t), .status.limit = (uint32_t)t->term->rows + 1};
-    int64_t seq = gl_page_number(&t->jobs, t->order[t->chosen], "last_seq");
+    int64_t seq = gl_api_reply_number(&t->jobs, t->order[t->chosen], "last_seq");
     gl_ms now = gl_term_now();
 
     if (t->job.root != NULL && gl_str_is(one.job, t->seen_job) && seq == t->seen_seq &&
@@ -156,7 +156,7 @@ static void look_at_job(struct top *t)
     }
     drop_job(t);
     /* It may be gone by now: then nothing is shown of it. */
-    if (gl_page_ask(&t->job, &t->reach, &one, NULL) != 0) {
+    if (gl_api_reply_ask(&t->job, &t->connection, &one, NULL) != 0) {
         t->job.root = NULL;
     }
     (void)snprintf(t->seen_job, sizeof(t->seen_job), "%.*s", GL_STR_ARG(one.job));
@@ -166,40 +166,41 @@ static void look_at_job(struct top *t)
 }
 
 /* What the store knows, and why not. */
-static void look_at_jobs(struct top *t)
+static void load_jobs(struct top *t)
 {
     struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = GL_PAGE_MAX};
 
-    t->reach.quiet_ms = t->has_node ? GL_REACH_QUIET_STORE_MS : GL_REACH_QUIET_SHORT_MS;
-    t->human = (struct gl_page){0};
-    if (gl_page_ask(&t->jobs, &t->reach, &rq, &t->why) != 0) {
+    t->connection.silence_ms =
+        t->has_node ? GL_CONNECT_SILENCE_STORE_MS : GL_CONNECT_SILENCE_SHORT_MS;
+    t->human = (struct gl_api_reply){0};
+    if (gl_api_reply_ask(&t->jobs, &t->connection, &rq, &t->why) != 0) {
         (void)gl_why_prefix(&t->why, "the jobs cannot be read");
         t->trouble = t->why.text; /* nor could the rest */
-    } else if (gl_overview_human(&t->reach, &t->human, NULL) != 0) {
+    } else if (gl_overview_human(&t->connection, &t->human, NULL) != 0) {
         t->human.root = NULL; /* the jobs are asked for in the same way: that is told */
     }
-    t->reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+    t->connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
 }
 
-static void look(struct top *t)
+static void refresh(struct top *t)
 {
-    gl_page_done(&t->node);
-    gl_page_done(&t->human);
-    gl_page_done(&t->jobs);
-    t->has_node = gl_overview_node(&t->reach, &t->node);
-    if (gl_reach_is_mute(&t->reach)) { /* nor would it answer the rest */
-        (void)gl_reach_tell_mute(&t->reach, t->reach.client.quiet_ms, &t->why);
+    gl_api_reply_done(&t->node);
+    gl_api_reply_done(&t->human);
+    gl_api_reply_done(&t->jobs);
+    t->has_node = gl_overview_node(&t->connection, &t->node);
+    if (gl_connect_is_silent(&t->connection)) { /* nor would it answer the rest */
+        (void)gl_connect_explain_silence(&t->connection, t->connection.client.silence_ms, &t->why);
         t->trouble = t->why.text;
-        t->jobs = t->human = (struct gl_page){0};
+        t->jobs = t->human = (struct gl_api_reply){0};
         drop_job(t);
         put_in_order(t);
         return;
     }
     t->trouble = NULL;
-    look_at_jobs(t);
+    load_jobs(t);
     put_in_order(t);
     if (t->has_steps && t->jobs_n > 0) {
-        look_at_job(t);
+        load_job(t);
     } else {
         drop_job(t);
     }
@@ -222,29 +223,30 @@ static void put_line(struct top *t, enum gl_color color, gl_str text)
 
 static void put_head(struct top *t)
 {
-    struct gl_page *n = &t->node;
+    struct gl_api_reply *n = &t->node;
     char when[GL_WHEN_BYTES];
     gl_str now = gl_when_format(gl_term_now(), when), asks = {0};
 
     put_line(t, GL_BOLD,
              gl_str_fmt(&t->jobs.arena, "glia top  %.*s  %s", (int)(now.n - 5), now.p,
-                        gl_reach_place(&t->reach)));
+                        gl_connect_location(&t->connection)));
     if (!t->has_node) {
         put_line(t, GL_YELLOW,
-                 gl_reach_is_mute(&t->reach)
+                 gl_connect_is_silent(&t->connection)
                      ? GL_S("the node does not answer")
                      : GL_S("no node is running: unfinished jobs are not driven"));
     } else {
         if (t->trouble == NULL) {
             asks = gl_str_fmt(&n->arena, ", %llu for a person",
-                              (unsigned long long)gl_overview_asks(&t->human, (gl_str){0}));
+                              (unsigned long long)gl_overview_requests(&t->human, (gl_str){0}));
         }
         put_line(t, GL_PLAIN,
-                 gl_str_fmt(
-                     &n->arena, "node %.*s  slots %.*s  %lld running, %lld waiting%.*s",
-                     GL_STR_ARG(gl_page_text(n, n->root, "name")), GL_STR_ARG(gl_overview_pools(n)),
-                     (long long)gl_page_number(n, n->root, "attempts_running"),
-                     (long long)gl_page_number(n, n->root, "steps_waiting"), GL_STR_ARG(asks)));
+                 gl_str_fmt(&n->arena, "node %.*s  slots %.*s  %lld running, %lld waiting%.*s",
+                            GL_STR_ARG(gl_api_reply_text(n, n->root, "name")),
+                            GL_STR_ARG(gl_overview_pools(n)),
+                            (long long)gl_api_reply_number(n, n->root, "attempts_running"),
+                            (long long)gl_api_reply_number(n, n->root, "steps_waiting"),
+                            GL_STR_ARG(asks)));
     }
     if (t->has_node && gl_overview_reason(n).n > 0) {
         put_line(t, GL_YELLOW, gl_overview_reason(n));
@@ -280,26 +282,26 @@ static gl_str column(struct gl_arena *a, gl_str text, size_t width)
 
 static void put_job(struct top *t, gl_jnode job, bool is_chosen)
 {
-    struct gl_page *p = &t->jobs;
-    gl_str id = gl_page_text(p, job, "job_id"), status = gl_page_text(p, job, "status");
-    uint64_t asks = gl_overview_asks(&t->human, id);
-    gl_ms ended = gl_page_time(p, job, "ended_at");
-    gl_str took =
-        gl_page_span(p, gl_page_time(p, job, "submitted_at"), ended != 0 ? ended : gl_term_now());
+    struct gl_api_reply *p = &t->jobs;
+    gl_str id = gl_api_reply_text(p, job, "job_id"), status = gl_api_reply_text(p, job, "status");
+    uint64_t asks = gl_overview_requests(&t->human, id);
+    gl_ms ended = gl_api_reply_time(p, job, "ended_at");
+    gl_str took = gl_api_reply_span(p, gl_api_reply_time(p, job, "submitted_at"),
+                                    ended != 0 ? ended : gl_term_now());
     gl_str steps = gl_overview_steps(p, job, asks);
     char bar_text[BAR_WIDTH + 4];
 
-    put_line(
-        t,
-        is_chosen  ? GL_BOLD
-        : asks > 0 ? GL_YELLOW
-                   : gl_term_status_color(status),
-        gl_str_fmt(&p->arena, "%s %.*s  %.*s  %s%.*s  %.*s  %.*s", is_chosen ? ">" : " ",
-                   GL_STR_ARG(id), GL_STR_ARG(column(&p->arena, status, STATUS_WIDTH)),
-                   bar(t, bar_text, gl_overview_ended(p, job), gl_page_number(p, job, "steps_n")),
-                   GL_STR_ARG(column(&p->arena, steps, STEPS_WIDTH)),
-                   GL_STR_ARG(column(&p->arena, took, TIME_WIDTH)),
-                   GL_STR_ARG(gl_term_safe(&p->arena, gl_page_text(p, job, "name")))));
+    put_line(t,
+             is_chosen  ? GL_BOLD
+             : asks > 0 ? GL_YELLOW
+                        : gl_term_status_color(status),
+             gl_str_fmt(&p->arena, "%s %.*s  %.*s  %s%.*s  %.*s  %.*s", is_chosen ? ">" : " ",
+                        GL_STR_ARG(id), GL_STR_ARG(column(&p->arena, status, STATUS_WIDTH)),
+                        bar(t, bar_text, gl_overview_ended(p, job),
+                            gl_api_reply_number(p, job, "steps_n")),
+                        GL_STR_ARG(column(&p->arena, steps, STEPS_WIDTH)),
+                        GL_STR_ARG(column(&p->arena, took, TIME_WIDTH)),
+                        GL_STR_ARG(gl_term_safe(&p->arena, gl_api_reply_text(p, job, "name")))));
 }
 
 /* The window moves with the chosen one. */
@@ -322,12 +324,12 @@ static void put_jobs(struct top *t, size_t room)
 
 static void put_step(struct top *t, gl_str id, gl_jnode step)
 {
-    struct gl_page *p = &t->job;
-    gl_str status = gl_page_text(p, step, "status");
-    gl_str why = gl_page_reason(p, step);
-    gl_ms since = gl_page_time(p, step, "attempt_at");
+    struct gl_api_reply *p = &t->job;
+    gl_str status = gl_api_reply_text(p, step, "status");
+    gl_str why = gl_api_reply_reason(p, step);
+    gl_ms since = gl_api_reply_time(p, step, "attempt_at");
     gl_str took =
-        gl_str_is(status, "running") ? gl_page_span(p, since, gl_term_now()) : (gl_str){0};
+        gl_str_is(status, "running") ? gl_api_reply_span(p, since, gl_term_now()) : (gl_str){0};
 
     put_line(t, gl_term_status_color(status),
              gl_str_fmt(&p->arena, "  %.*s  %.*s  %.*s  %.*s",
@@ -342,7 +344,7 @@ static void put_steps(struct top *t, size_t room)
 {
     static const char *const order[] = {"running", "blocked", "failed", "retry_wait",
                                         "waiting", "queued",  "ready"};
-    struct gl_page *p = &t->job;
+    struct gl_api_reply *p = &t->job;
     gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
     size_t shown = 0;
 
@@ -353,7 +355,7 @@ static void put_steps(struct top *t, size_t room)
     for (size_t i = 0; i < GL_COUNT(order); i++) {
         for (gl_jnode k = gl_json_first(&p->j, steps); k && shown + 2 < room;
              k = gl_json_after(&p->j, steps, k)) {
-            if (gl_str_is(gl_page_text(p, gl_json_value(k), "status"), order[i])) {
+            if (gl_str_is(gl_api_reply_text(p, gl_json_value(k), "status"), order[i])) {
                 put_step(t, gl_json_str(&p->j, k, &p->arena), gl_json_value(k));
                 shown++;
             }
@@ -450,23 +452,23 @@ int gl_cmd_top(struct gl_cli *cli)
         return gl_cli_usage(cli, "top needs a terminal; '%s' tells how things stand",
                             gl_cli_hint(cli, "status"));
     }
-    gl_reach_init(&t.reach, cli);
-    t.reach.quiet_ms = GL_REACH_QUIET_SHORT_MS;
+    gl_connect_init(&t.connection, cli);
+    t.connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
     code = open_screen(&t);
     while (code == 0 && !t.is_over) {
         gl_term_measure(t.term);
-        look(&t);
+        refresh(&t);
         draw(&t);
         wait(&t);
     }
     if (code == 0) {
         close_screen(&t);
     }
-    gl_page_done(&t.node);
-    gl_page_done(&t.human);
-    gl_page_done(&t.jobs);
-    gl_page_done(&t.job);
+    gl_api_reply_done(&t.node);
+    gl_api_reply_done(&t.human);
+    gl_api_reply_done(&t.jobs);
+    gl_api_reply_done(&t.job);
     gl_buf_done(&t.out);
-    gl_reach_done(&t.reach);
+    gl_connect_done(&t.connection);
     return code;
 }

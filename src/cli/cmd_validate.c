@@ -77,8 +77,8 @@ static void print_agents(struct gl_cli *cli, const struct gl_flow *flow)
 static void print_notes(struct gl_cli *cli, const struct gl_flow *flow)
 {
     for (size_t i = 0; i < flow->bundle->notes.n; i++) {
-        gl_cli_say(cli, "note: %.*s",
-                   GL_STR_ARG(gl_term_safe(&cli->arena, flow->bundle->notes.items[i])));
+        gl_cli_note(cli, "note: %.*s",
+                    GL_STR_ARG(gl_term_safe(&cli->arena, flow->bundle->notes.items[i])));
     }
 }
 
@@ -145,10 +145,10 @@ static void print_inputs(struct gl_cli *cli, const struct gl_flow *flow)
         gl_str doc = gl_term_safe(&cli->arena, in->doc);
 
         fallback = gl_term_safe(&cli->arena, gl_term_clip(fallback, 60));
-        gl_cli_say(cli, "input %.*s: %s, %s%.*s%s%.*s", GL_STR_ARG(in->name),
-                   gl_input_type_words[in->type], in->required ? "required" : "else ",
-                   in->required ? 0 : (int)fallback.n, fallback.p, doc.n > 0 ? ": " : "",
-                   GL_STR_ARG(doc));
+        gl_cli_note(cli, "input %.*s: %s, %s%.*s%s%.*s", GL_STR_ARG(in->name),
+                    gl_input_type_words[in->type], in->required ? "required" : "else ",
+                    in->required ? 0 : (int)fallback.n, fallback.p, doc.n > 0 ? ": " : "",
+                    GL_STR_ARG(doc));
     }
 }
 
@@ -229,14 +229,14 @@ static void print_flow(struct gl_cli *cli, const struct gl_flow *flow)
     if (flow->bundle == NULL) {
         print_steps(cli, flow);
         print_inputs(cli, flow);
-        gl_cli_say(cli, "%s is good: %zu step%s", cli->words[0], steps, steps == 1 ? "" : "s");
+        gl_cli_note(cli, "%s is good: %zu step%s", cli->words[0], steps, steps == 1 ? "" : "s");
         return;
     }
     print_agents(cli, flow);
     print_notes(cli, flow);
-    gl_cli_say(cli, "%s is good: %zu agent%s, %zu step%s, %zu payload%s", cli->words[0], agents,
-               agents == 1 ? "" : "s", steps, steps == 1 ? "" : "s", flow->bundle->payloads.n,
-               flow->bundle->payloads.n == 1 ? "" : "s");
+    gl_cli_note(cli, "%s is good: %zu agent%s, %zu step%s, %zu payload%s", cli->words[0], agents,
+                agents == 1 ? "" : "s", steps, steps == 1 ? "" : "s", flow->bundle->payloads.n,
+                flow->bundle->payloads.n == 1 ? "" : "s");
 }
 
 int gl_cmd_validate(struct gl_cli *cli)

@@ -2,33 +2,34 @@
  *
  * The sentences are the node's, the same as in `glia job status`. */
 #include "base/check.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 
 /* The sentence about a job or a step. */
-static gl_str sentence(struct gl_page *p, gl_jnode n)
+static gl_str sentence(struct gl_api_reply *p, gl_jnode n)
 {
-    gl_str told = gl_page_text(p, n, "why"), text = told.n > 0 ? told : gl_page_reason(p, n);
+    gl_str told = gl_api_reply_text(p, n, "why"),
+           text = told.n > 0 ? told : gl_api_reply_reason(p, n);
 
     return text.n > 0
                ? text
-               : gl_str_fmt(&p->arena, "it is %.*s", GL_STR_ARG(gl_page_text(p, n, "status")));
+               : gl_str_fmt(&p->arena, "it is %.*s", GL_STR_ARG(gl_api_reply_text(p, n, "status")));
 }
 
-static void add_row(struct gl_table *t, struct gl_page *p, gl_str id, gl_jnode n)
+static void add_row(struct gl_table *t, struct gl_api_reply *p, gl_str id, gl_jnode n)
 {
     gl_table_add(t, id);
-    gl_table_add(t, gl_page_text(p, n, "status"));
+    gl_table_add(t, gl_api_reply_text(p, n, "status"));
     gl_table_add(t, sentence(p, n));
 }
 
-static void write_one(struct gl_page *p, gl_jnode n, struct gl_jw *w)
+static void write_one(struct gl_api_reply *p, gl_jnode n, struct gl_jw *w)
 {
     static const char *const codes[] = {"why_code", "why_also"};
 
     gl_jw_key(w, "status");
-    gl_jw_str(w, gl_page_text(p, n, "status"));
+    gl_jw_str(w, gl_api_reply_text(p, n, "status"));
     gl_jw_key(w, "why");
     gl_jw_str(w, sentence(p, n));
     for (size_t i = 0; i < GL_COUNT(codes); i++) {
@@ -42,7 +43,7 @@ static void write_one(struct gl_page *p, gl_jnode n, struct gl_jw *w)
 }
 
 /* The job and those of its steps that have not ended; or one step. */
-static void print_table(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, gl_jnode only)
+static void print_table(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode steps, gl_jnode only)
 {
     static const char *const titles[] = {"WHAT", "STATUS", "WHY"};
     struct gl_table t;
@@ -57,7 +58,7 @@ static void print_table(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, g
          k = gl_json_after(&p->j, steps, k)) {
         gl_jnode s = gl_json_value(k);
 
-        if (!gl_progress_is_end(gl_page_text(p, s, "status"))) {
+        if (!gl_progress_is_end(gl_api_reply_text(p, s, "status"))) {
             add_row(&t, p, gl_json_str(&p->j, k, &p->arena), s);
         }
     }
@@ -65,7 +66,7 @@ static void print_table(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, g
     gl_table_done(&t);
 }
 
-static void print_json(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, gl_jnode only)
+static void print_json(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode steps, gl_jnode only)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     struct gl_jw w;
@@ -73,14 +74,14 @@ static void print_json(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, gl
     gl_jw_init(&w, &out);
     gl_jw_object(&w);
     gl_jw_key(&w, "job_id");
-    gl_jw_str(&w, gl_page_text(p, p->root, "job_id"));
+    gl_jw_str(&w, gl_api_reply_text(p, p->root, "job_id"));
     write_one(p, p->root, &w);
     gl_jw_key(&w, "steps");
     gl_jw_object(&w);
     for (gl_jnode k = gl_json_first(&p->j, steps); k; k = gl_json_after(&p->j, steps, k)) {
         gl_jnode s = gl_json_value(k);
 
-        if (only == NULL ? !gl_progress_is_end(gl_page_text(p, s, "status")) : s == only) {
+        if (only == NULL ? !gl_progress_is_end(gl_api_reply_text(p, s, "status")) : s == only) {
             gl_jw_key_str(&w, gl_json_str(&p->j, k, &p->arena));
             gl_jw_object(&w);
             write_one(p, s, &w);
@@ -92,7 +93,7 @@ static void print_json(struct gl_cli *cli, struct gl_page *p, gl_jnode steps, gl
     gl_term_print(&cli->out, gl_buf_view(&out));
 }
 
-static int tell(struct gl_cli *cli, struct gl_page *p)
+static int explain(struct gl_cli *cli, struct gl_api_reply *p)
 {
     gl_jnode steps = gl_json_get(&p->j, gl_json_get(&p->j, p->root, "workflow_state"), "steps");
     gl_jnode only = cli->words_n > 1 ? gl_json_get(&p->j, steps, cli->words[1]) : NULL;
@@ -108,25 +109,26 @@ static int tell(struct gl_cli *cli, struct gl_page *p)
 int gl_cmd_why(struct gl_cli *cli)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(cli->words[0])};
-    struct gl_reach reach;
-    struct gl_page page;
+    struct gl_connection connection;
+    struct gl_api_reply page;
     struct gl_why why;
     int err, code;
 
-    gl_reach_init(&reach, cli);
-    err = gl_page_ask(&page, &reach, &rq, &why);
-    if (err == 0 && cli->words_n > 1 && !gl_page_is_whole(&page)) { /* it may not be among these */
+    gl_connect_init(&connection, cli);
+    err = gl_api_reply_ask(&page, &connection, &rq, &why);
+    if (err == 0 && cli->words_n > 1 &&
+        !gl_api_reply_is_complete(&page)) { /* it may not be among these */
         rq.status.step = gl_str_of(cli->words[1]);
-        gl_page_done(&page);
-        err = gl_page_ask(&page, &reach, &rq, &why);
+        gl_api_reply_done(&page);
+        err = gl_api_reply_ask(&page, &connection, &rq, &why);
     }
     if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
     } else {
-        code = tell(cli, &page);
-        (void)gl_reach_say_alone(&reach, gl_page_text(&page, page.root, "status"));
+        code = explain(cli, &page);
+        (void)gl_connect_warn_no_node(&connection, gl_api_reply_text(&page, page.root, "status"));
     }
-    gl_page_done(&page);
-    gl_reach_done(&reach);
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
     return code;
 }

@@ -118,8 +118,8 @@ static void parse_bundle(struct gl_flowfile *f)
     struct gl_strs sets = sets_of(f);
 
     f->is_bundle = true;
-    (void)gl_bundlefs_read(&f->bundle, gl_str_c(&f->arena, (gl_str){.p = f->path, .n = n}), &sets,
-                           &f->arena); /* what is wrong is told with the rest */
+    (void)gl_bundle_folder_read(&f->bundle, gl_str_c(&f->arena, (gl_str){.p = f->path, .n = n}),
+                                &sets, &f->arena); /* what is wrong is told with the rest */
     (void)gl_manifest_parse(&f->j, gl_json_root(&f->j), &f->bundle.given, &f->arena, &f->flow,
                             &f->errors);
     add_problems(f);
@@ -148,7 +148,7 @@ static int read_text(struct gl_flowfile *f, const char *word, struct gl_why *ret
         return gl_why(reterr_why, GL_R_FILE_NOT_REGULAR, "%s is not a file", f->path);
     }
     if (strcmp(f->path, word) != 0 && is_named(f->path, "manifest.json")) {
-        err = gl_bundlefs_stays(word, f->path, reterr_why);
+        err = gl_bundle_folder_check_link(word, f->path, reterr_why);
     }
     return err != 0 ? err
                     : gl_fs_read(gl_flowpath_open(f->path),
@@ -257,10 +257,10 @@ void gl_flowfile_print_errors(const struct gl_flowfile *f)
         print_error(f, &f->errors.items[i]);
     }
     if (f->errors.total > f->errors.n) {
-        gl_cli_say(f->cli, "%zu further errors are not shown", f->errors.total - f->errors.n);
+        gl_cli_note(f->cli, "%zu further errors are not shown", f->errors.total - f->errors.n);
     }
     if (f->is_bundle && !f->bundle.has_payloads) {
-        gl_cli_say(f->cli, "there is no folder payloads/ beside the manifest");
+        gl_cli_note(f->cli, "there is no folder payloads/ beside the manifest");
     }
 }
 
@@ -342,7 +342,7 @@ void gl_flowfile_write(const struct gl_flowfile *f, const struct gl_submission *
     if (f->is_bundle) {
         gl_jw_key(&w, "bundle");
         gl_jw_object(&w);
-        gl_bundlefs_write(&f->bundle, &w);
+        gl_bundle_folder_write(&f->bundle, &w);
         gl_jw_key(&w, "manifest");
         gl_jw_raw(&w, f->j.text);
         gl_jw_end(&w);

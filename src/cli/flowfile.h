@@ -1,14 +1,14 @@
 /* flowfile.h - a flow file or a bundle: read, checked, with the files it names.
  *
  * JSON if its name ends in .json, else YAML. A folder stands for the manifest or the flow in it,
- * "-" for standard input (cli/flowpath.h). A manifest's folder is its bundle (cli/bundlefs.h). All
- * errors are told at once, each with its place and the line it stands in. */
+ * "-" for standard input (cli/flowpath.h). A manifest's folder is its bundle (cli/bundle_folder.h).
+ * All errors are told at once, each with its place and the line it stands in. */
 #ifndef GL_CLI_FLOWFILE_H
 #define GL_CLI_FLOWFILE_H
 
 #include "base/list.h"
 #include "base/sha256.h"
-#include "cli/bundlefs.h"
+#include "cli/bundle_folder.h"
 #include "cli/cli.h"
 #include "cli/submission.h"
 #include "model/flow.h"
@@ -32,7 +32,7 @@ struct gl_flowfile {
     struct gl_flow *flow;
     struct gl_link parts; /* struct gl_flowfile_part */
     bool is_bundle;
-    struct gl_bundlefs bundle;
+    struct gl_bundle_folder bundle;
     struct gl_flow_errors errors;
 };
 

@@ -26,11 +26,12 @@ enum {
 
 /* ---- interrupts ---- */
 
-void gl_follow_init(struct gl_follow *f, struct gl_reach *reach, struct gl_progress *progress)
+void gl_follow_init(struct gl_follow *f, struct gl_connection *connection,
+                    struct gl_progress *progress)
 {
     sigset_t set;
 
-    *f = (struct gl_follow){.reach = reach, .progress = progress, .signals_fd = -1};
+    *f = (struct gl_follow){.connection = connection, .progress = progress, .signals_fd = -1};
     f->log_pause_ms = LOG_PAUSE_MS_MIN;
     f->next_seq = 1;
     sigemptyset(&set);
@@ -43,8 +44,8 @@ void gl_follow_init(struct gl_follow *f, struct gl_reach *reach, struct gl_progr
 
 void gl_follow_done(struct gl_follow *f)
 {
-    f->reach->client.wait = NULL;
-    gl_filed_watch_done(&f->watch);
+    f->connection->client.wait = NULL;
+    gl_human_watch_done(&f->watch);
     gl_fs_closep(&f->signals_fd);
 }
 
@@ -60,8 +61,8 @@ static bool take_interrupt(struct gl_follow *f)
     f->interrupts++;
     if (f->is_pausing) {
         gl_progress_clear(f->progress);
-        gl_cli_say(f->reach->cli, "left; what runs goes on. To go on with the job: %s",
-                   gl_cli_hint(f->reach->cli, "job resume %s", f->job));
+        gl_cli_note(f->connection->cli, "left; what runs goes on. To go on with the job: %s",
+                    gl_cli_hint(f->connection->cli, "job resume %s", f->job));
         (void)fflush(NULL);
         _exit(GL_EXIT_INTERRUPTED);
     }
@@ -69,18 +70,18 @@ static bool take_interrupt(struct gl_follow *f)
 }
 
 /* A node that is there and says nothing: the job may be fine, so we stay, but tell. */
-static void note_silence(struct gl_follow *f)
+static void report_silence(struct gl_follow *f)
 {
     gl_ms silent = gl_term_now() - f->called_at;
     struct gl_why why;
 
-    if (f->is_mute || f->reach->daemon != NULL || silent < f->wait_ms + MUTE_MS) {
+    if (f->is_silent || f->connection->daemon != NULL || silent < f->wait_ms + MUTE_MS) {
         return;
     }
-    f->is_mute = true;
-    (void)gl_reach_tell_mute(f->reach, silent, &why);
+    f->is_silent = true;
+    (void)gl_connect_explain_silence(f->connection, silent, &why);
     gl_progress_clear(f->progress);
-    gl_cli_say(f->reach->cli, "%s; waiting", why.text);
+    gl_cli_note(f->connection->cli, "%s; waiting", why.text);
 }
 
 /* While the node takes its time: move the clock on the screen, and listen for interrupts. */
@@ -99,14 +100,14 @@ static int on_wait(void *owner, int fd)
         if (n > 0 && fds[0].revents != 0) {
             return 0;
         }
-        note_silence(f);
-        gl_filed_watch_look(&f->watch);
+        report_silence(f);
+        gl_human_watch_check_file(&f->watch);
         gl_progress_draw(f->progress, gl_term_now());
     }
 }
 
 /* The same without a request. */
-static void pause_for(struct gl_follow *f, gl_ms ms)
+static void wait_interruptible(struct gl_follow *f, gl_ms ms)
 {
     struct pollfd fd = {.fd = f->signals_fd, .events = POLLIN};
 
@@ -126,12 +127,12 @@ static void print_line(struct gl_follow *f, gl_str line)
     (void)gl_str_cut(line, ' ', &rest); /* the time */
     stream = gl_str_cut(rest, ' ', &rest);
     if (gl_str_starts(line, GL_S("-- "))) {
-        out = &f->reach->cli->err;
+        out = &f->connection->cli->err;
         rest = line;
         (void)gl_str_u64(stream, &dropped); /* "-- N bytes dropped --" */
         f->log_dropped += dropped;
     } else {
-        out = gl_str_is(stream, "e") ? &f->reach->cli->err : &f->reach->cli->out;
+        out = gl_str_is(stream, "e") ? &f->connection->cli->err : &f->connection->cli->out;
     }
     gl_term_print(out, rest);
 }
@@ -144,23 +145,23 @@ static bool show_page(struct gl_follow *f, uint32_t attempt)
                             .logs = {.step = gl_str_of(f->log_step),
                                      .attempt = attempt,
                                      .offset = (int64_t)f->log_offset}};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     uint64_t next = f->log_offset;
     struct gl_why why;
     gl_str rest;
     int err;
 
     /* What cannot be had now is asked for again with the next event. */
-    err = gl_reach_send(f->reach, GL_REACH_CALL, &rq, &reply, &why);
-    if (err == GL_E_NOT_FOUND && f->reach->client.fd >= 0 && f->log_told != attempt) {
+    err = gl_connect_send(f->connection, GL_CONNECT_CALL, &rq, &reply, &why);
+    if (err == GL_E_NOT_FOUND && f->connection->client.fd >= 0 && f->log_told != attempt) {
         f->log_told = attempt; /* it runs on another node */
         gl_progress_clear(f->progress);
-        gl_cli_say(f->reach->cli, "%s", why.text);
+        gl_cli_note(f->connection->cli, "%s", why.text);
     }
     if (err != 0) {
         return false;
     }
-    (void)gl_str_u64(gl_client_header(&reply, "Glia-Next-Offset"), &next);
+    (void)gl_str_u64(gl_http_client_header(&reply, "Glia-Next-Offset"), &next);
     f->log_offset = next;
     for (rest = reply.body; rest.n > 0;) {
         print_line(f, gl_str_cut(rest, '\n', &rest));
@@ -197,14 +198,14 @@ static void show_log(struct gl_follow *f)
 /* ---- events ---- */
 
 /* A step that waits for a person is told of once, unless it was decided meanwhile. */
-static void note_asked(struct gl_follow *f, const struct gl_json *j, gl_jnode event,
-                       struct gl_arena *a)
+static void note_request(struct gl_follow *f, const struct gl_json *j, gl_jnode event,
+                         struct gl_arena *a)
 {
     gl_str step = gl_json_str(j, gl_json_get(j, event, "step_id"), a);
     gl_str on = gl_json_str(j, gl_json_get(j, event, "blocked_on"), a);
 
     if (gl_str_is(on, "approval") || gl_str_is(on, "review")) {
-        f->asked = gl_str_c(&f->reach->cli->arena, step);
+        f->asked = gl_str_c(&f->connection->cli->arena, step);
         f->is_review = gl_str_is(on, "review");
         f->has_asked = false;
     } else if (f->asked != NULL && gl_str_is(step, f->asked)) {
@@ -213,32 +214,32 @@ static void note_asked(struct gl_follow *f, const struct gl_json *j, gl_jnode ev
 }
 
 /* The first of the decisions that are offered; WORD if that cannot be had. */
-static gl_str first_decision(struct gl_follow *f, struct gl_page *page)
+static gl_str first_decision(struct gl_follow *f, struct gl_api_reply *page)
 {
     struct gl_request rq = {
         .verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.step = gl_str_of(f->asked)};
     gl_str word = {0};
 
-    if (gl_page_ask(page, f->reach, &rq, NULL) == 0) {
+    if (gl_api_reply_ask(page, f->connection, &rq, NULL) == 0) {
         gl_jnode state = gl_json_get(&page->j, page->root, "workflow_state");
         gl_jnode step = gl_json_get(&page->j, gl_json_get(&page->j, state, "steps"), f->asked);
         gl_str rest;
 
-        word = gl_str_cut(gl_page_text(page, step, "choices"), ',', &rest);
+        word = gl_str_cut(gl_api_reply_text(page, step, "choices"), ',', &rest);
     }
     return word.n > 0 ? word : GL_S("WORD");
 }
 
 /* Nobody knows whether it did its work, and others go on meanwhile: else the job would be paused,
  * and that is said at the end. */
-static void say_review(struct gl_follow *f)
+static void report_review(struct gl_follow *f)
 {
-    struct gl_cli *cli = f->reach->cli;
+    struct gl_cli *cli = f->connection->cli;
     bool is_agent = f->asked[0] == '@';
     const char *name = f->asked + is_agent;
 
     gl_progress_clear(f->progress);
-    gl_cli_say(
+    gl_cli_note(
         cli,
         "%s %s waits for a person: what became of its last attempt is not known; to decide: %s "
         "(or done, failed)",
@@ -247,10 +248,10 @@ static void say_review(struct gl_follow *f)
     f->has_asked = true;
 }
 
-static void say_asked(struct gl_follow *f)
+static void report_request(struct gl_follow *f)
 {
-    struct gl_cli *cli = f->reach->cli;
-    struct gl_page page;
+    struct gl_cli *cli = f->connection->cli;
+    struct gl_api_reply page;
     gl_str word;
 
     if (f->asked == NULL || f->has_asked || f->progress->is_quiet) {
@@ -258,49 +259,49 @@ static void say_asked(struct gl_follow *f)
     }
     if (f->is_review) {
         if (!gl_str_is(f->status, "paused")) {
-            say_review(f);
+            report_review(f);
         }
         return;
     }
     word = first_decision(f, &page);
     if (!gl_str_is(f->status, "paused") ||
-        !gl_page_is(&page, page.root, "damaged")) { /* else refused */
+        !gl_api_reply_is(&page, page.root, "damaged")) { /* else refused */
         gl_progress_clear(f->progress);
-        gl_cli_say(cli, "step %s waits for a person; to answer: %s", f->asked,
-                   gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
-                               GL_STR_ARG(word)));
+        gl_cli_note(cli, "step %s waits for a person; to answer: %s", f->asked,
+                    gl_cli_hint(cli, "human respond %s %s --decision %.*s", f->job, f->asked,
+                                GL_STR_ARG(word)));
         f->has_asked = true;
     }
-    gl_page_done(&page);
+    gl_api_reply_done(&page);
 }
 
 /* It is held, and nothing will happen by itself. Of a node that has just been found. */
-static void say_held(struct gl_follow *f, const struct gl_json *j)
+static void report_quarantine(struct gl_follow *f, const struct gl_json *j)
 {
-    struct gl_cli *cli = f->reach->cli;
+    struct gl_cli *cli = f->connection->cli;
     bool is_held = false;
 
     f->is_new = false;
     (void)gl_json_bool(gl_json_get(j, gl_json_root(j), "quarantined"), &is_held);
     if (is_held && !f->has_held) {
         gl_progress_clear(f->progress);
-        gl_cli_say(cli,
-                   "the job is in quarantine: its node has crashed three times in a row while "
-                   "handling it; to go on with it: %s",
-                   gl_cli_hint(cli, "job resume %s", f->job));
+        gl_cli_note(cli,
+                    "the job is in quarantine: its node has crashed three times in a row while "
+                    "handling it; to go on with it: %s",
+                    gl_cli_hint(cli, "job resume %s", f->job));
     }
     f->has_held |= is_held; /* between two nodes nobody knows */
 }
 
-static void look_at_node(struct gl_follow *f)
+static void check_quarantine(struct gl_follow *f)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.brief = true};
-    struct gl_page page;
+    struct gl_api_reply page;
 
-    if (gl_page_ask(&page, f->reach, &rq, NULL) == 0) {
-        say_held(f, &page.j);
+    if (gl_api_reply_ask(&page, f->connection, &rq, NULL) == 0) {
+        report_quarantine(f, &page.j);
     }
-    gl_page_done(&page);
+    gl_api_reply_done(&page);
 }
 
 static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct gl_why *reterr_why)
@@ -318,29 +319,29 @@ static int read_events(struct gl_follow *f, gl_str body, bool *ret_ended, struct
     events = gl_json_get(&j, root, "events");
     for (gl_jnode e = gl_json_first(&j, events); e; e = gl_json_after(&j, events, e)) {
         gl_progress_apply(f->progress, &j, e);
-        note_asked(f, &j, e, &a);
+        note_request(f, &j, e, &a);
     }
     (void)gl_json_i64(&j, gl_json_get(&j, root, "next_seq"), &f->next_seq);
     (void)gl_json_bool(gl_json_get(&j, root, "ended"), ret_ended);
     status = gl_json_str(&j, gl_json_get(&j, root, "status"), &a);
     if (!gl_str_eq(status, f->status)) {
-        f->status = gl_str_dup(&f->reach->cli->arena, status);
+        f->status = gl_str_dup(&f->connection->cli->arena, status);
     }
     return 0;
 }
 
 /* Ask the node for something that it has at once, or after `wait_ms`. */
 static int ask(struct gl_follow *f, struct gl_request *rq, gl_ms wait_ms,
-               struct gl_client_reply *reply, struct gl_why *reterr_why)
+               struct gl_http_client_reply *reply, struct gl_why *reterr_why)
 {
     int err;
 
     f->called_at = gl_term_now();
     f->wait_ms = wait_ms;
-    f->reach->client.wait = on_wait;
-    f->reach->client.owner = f;
-    err = gl_reach_send(f->reach, GL_REACH_CALL, rq, reply, reterr_why);
-    f->reach->client.wait = NULL;
+    f->connection->client.wait = on_wait;
+    f->connection->client.owner = f;
+    err = gl_connect_send(f->connection, GL_CONNECT_CALL, rq, reply, reterr_why);
+    f->connection->client.wait = NULL;
     return err;
 }
 
@@ -351,21 +352,21 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
         .verb = GL_VERB_EVENTS,
         .job = gl_str_of(f->job),
         .events = {.from = f->next_seq, .wait_ms = wait_ms, .limit = GL_PAGE_MAX}};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     int err = ask(f, &rq, wait_ms, &reply, reterr_why);
 
-    if (err == 0 && f->is_mute) {
-        f->is_mute = false;
+    if (err == 0 && f->is_silent) {
+        f->is_silent = false;
         gl_progress_clear(f->progress);
-        gl_cli_say(f->reach->cli, "the node answers again");
+        gl_cli_note(f->connection->cli, "the node answers again");
     }
     if (err == 0) {
         err = read_events(f, reply.body, ret_ended, reterr_why);
-        say_asked(f); /* may ask for more: the reply is gone then */
-        gl_filed_watch_look(&f->watch);
-        gl_filed_watch_ask(&f->watch);
+        report_request(f); /* may ask for more: the reply is gone then */
+        gl_human_watch_check_file(&f->watch);
+        gl_human_watch_ask_node(&f->watch);
         if (f->is_new) {
-            look_at_node(f);
+            check_quarantine(f);
         }
     }
     return err;
@@ -375,16 +376,16 @@ static int ask_events(struct gl_follow *f, gl_ms wait_ms, bool *ret_ended,
 
 /* The node is there, and its shared store is not, or it is about to begin a new session: that
  * passes, and the job does not depend on us. */
-static bool is_passing(const struct gl_follow *f, int err)
+static bool is_temporary(const struct gl_follow *f, int err)
 {
-    const struct gl_reach *r = f->reach;
+    const struct gl_connection *r = f->connection;
 
     return err == GL_E_UNAVAILABLE && r->client.fd >= 0 && !r->is_remote &&
            gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text)) &&
            (r->daemon == NULL || gl_daemon_lost(r->daemon) == NULL);
 }
 
-static void wait_out(struct gl_follow *f, const char *text, gl_ms *since)
+static void wait_for_recovery(struct gl_follow *f, const char *text, gl_ms *since)
 {
     gl_ms now = gl_term_now();
 
@@ -392,12 +393,12 @@ static void wait_out(struct gl_follow *f, const char *text, gl_ms *since)
     if (now - *since > AWAY_SAID_MS && f->away_since != *since) {
         f->away_since = *since;
         gl_progress_clear(f->progress);
-        gl_cli_say(f->reach->cli, "%s; waiting", text);
+        gl_cli_note(f->connection->cli, "%s; waiting", text);
     }
-    pause_for(f, AWAY_PAUSE_MS);
+    wait_interruptible(f, AWAY_PAUSE_MS);
 }
 
-static int ask_job(struct gl_follow *f, const char *job, struct gl_client_reply *ret,
+static int ask_job(struct gl_follow *f, const char *job, struct gl_http_client_reply *ret,
                    struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(job)};
@@ -405,22 +406,22 @@ static int ask_job(struct gl_follow *f, const char *job, struct gl_client_reply 
 
     for (;;) {
         struct gl_why why = {0};
-        int err = gl_reach_send(f->reach, GL_REACH_INSIST, &rq, ret, &why);
+        int err = gl_connect_send(f->connection, GL_CONNECT_RETRY, &rq, ret, &why);
 
         if (err == 0) {
             return 0;
         }
-        if (!is_passing(f, err) || f->interrupts > 0) {
+        if (!is_temporary(f, err) || f->interrupts > 0) {
             return gl_why(reterr_why, gl_err_join(err, why.reason), "%s", why.text);
         }
-        wait_out(f, why.text, &since);
+        wait_for_recovery(f, why.text, &since);
     }
 }
 
 int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     struct gl_json j;
     int64_t last_seq = 0;
     int err = ask_job(f, job, &reply, reterr_why);
@@ -431,15 +432,15 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
     if (err != 0) {
         return err;
     }
-    f->job = gl_str_c(&f->reach->cli->arena,
+    f->job = gl_str_c(&f->connection->cli->arena,
                       gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "job_id"), &a));
     (void)gl_json_i64(&j, gl_json_get(&j, gl_json_root(&j), "last_seq"), &last_seq);
     f->next_seq = last_seq + 1;
-    f->status = gl_str_dup(&f->reach->cli->arena,
+    f->status = gl_str_dup(&f->connection->cli->arena,
                            gl_json_str(&j, gl_json_get(&j, gl_json_root(&j), "status"), &a));
     gl_progress_load(f->progress, &j, gl_json_root(&j));
-    say_held(f, &j);
-    gl_filed_watch_begin(&f->watch, f->reach, f->progress, &j, gl_json_root(&j));
+    report_quarantine(f, &j);
+    gl_human_watch_start(&f->watch, f->connection, f->progress, &j, gl_json_root(&j));
     return 0;
 }
 
@@ -448,25 +449,25 @@ int gl_follow_begin(struct gl_follow *f, const char *job, struct gl_why *reterr_
 /* We are its node: pause it, and stay until nothing of it runs that may be stopped. */
 static void pause_job(struct gl_follow *f)
 {
-    struct gl_cli *cli = f->reach->cli;
+    struct gl_cli *cli = f->connection->cli;
     struct gl_request rq = {
         .verb = GL_VERB_PAUSE,
         .job = gl_str_of(f->job),
-        .command = {.who = gl_str_of(gl_cli_who()), .reason = GL_S("interrupted")}};
-    struct gl_client_reply reply;
+        .command = {.who = gl_str_of(gl_cli_user()), .reason = GL_S("interrupted")}};
+    struct gl_http_client_reply reply;
     struct gl_why why;
     int err;
 
     gl_progress_clear(f->progress);
-    gl_cli_say(cli, "interrupted: pausing the job; again to leave at once");
+    gl_cli_note(cli, "interrupted: pausing the job; again to leave at once");
     f->is_pausing = true;
-    err = gl_reach_send(f->reach, GL_REACH_CALL, &rq, &reply, &why);
+    err = gl_connect_send(f->connection, GL_CONNECT_CALL, &rq, &reply, &why);
     if (err != 0 && err != GL_E_STATE) {
-        gl_cli_say(cli, "%s", why.text);
+        gl_cli_note(cli, "%s", why.text);
     }
 }
 
-static int exit_of(const struct gl_follow *f)
+static int exit_code(const struct gl_follow *f)
 {
     if (gl_str_is(f->status, "completed")) {
         return GL_EXIT_OK;
@@ -480,18 +481,18 @@ static int exit_of(const struct gl_follow *f)
 /* 0: go on; else an exit code. */
 static int on_interrupt(struct gl_follow *f)
 {
-    struct gl_cli *cli = f->reach->cli;
+    struct gl_cli *cli = f->connection->cli;
 
     f->interrupts = 0;
-    if (f->pauses && f->reach->daemon != NULL) {
+    if (f->pauses && f->connection->daemon != NULL) {
         pause_job(f);
         return 0;
     }
     gl_progress_clear(f->progress);
-    gl_cli_say(cli, "left; the job goes on as long as its node runs. To see how: %s",
-               gl_cli_hint(cli, "job status %s", f->job));
-    gl_cli_say(cli, "to go on with it when the node has ended: %s",
-               gl_cli_hint(cli, "job resume %s", f->job));
+    gl_cli_note(cli, "left; the job goes on as long as its node runs. To see how: %s",
+                gl_cli_hint(cli, "job status %s", f->job));
+    gl_cli_note(cli, "to go on with it when the node has ended: %s",
+                gl_cli_hint(cli, "job resume %s", f->job));
     return GL_EXIT_INTERRUPTED;
 }
 
@@ -500,29 +501,30 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
 {
     struct gl_why why;
 
-    if (is_passing(f, err)) {
-        wait_out(f, text, since);
+    if (is_temporary(f, err)) {
+        wait_for_recovery(f, text, since);
         return 0;
     }
-    if (!gl_reach_is_gone(f->reach, err) ||
-        (*since != 0 && gl_term_now() - *since > GL_REACH_PATIENCE_MS && !f->reach->is_barred)) {
+    if (!gl_connect_is_lost(f->connection, err) ||
+        (*since != 0 && gl_term_now() - *since > GL_CONNECT_TIMEOUT_MS &&
+         !f->connection->is_store_down)) {
         gl_progress_clear(f->progress);
-        return gl_cli_fail(f->reach->cli, err, text);
+        return gl_cli_fail(f->connection->cli, err, text);
     }
     *since = *since == 0 ? gl_term_now() : *since;
-    gl_client_disconnect(&f->reach->client);
-    err = gl_reach_open(f->reach, &why);
-    if (err != 0 && f->reach->is_barred) { /* a disk that is full, say: that passes, too */
-        wait_out(f, why.text, since);
+    gl_http_client_disconnect(&f->connection->client);
+    err = gl_connect_open(f->connection, &why);
+    if (err != 0 && f->connection->is_store_down) { /* a disk that is full, say: that passes, too */
+        wait_for_recovery(f, why.text, since);
         return 0;
     }
     if (err != 0) {
         gl_progress_clear(f->progress);
-        return gl_cli_fail_why(f->reach->cli, err, &why);
+        return gl_cli_fail_why(f->connection->cli, err, &why);
     }
     f->is_new = true;
-    if (f->reach->daemon == NULL) {
-        pause_for(f, 20);
+    if (f->connection->daemon == NULL) {
+        wait_interruptible(f, 20);
     }
     return 0;
 }
@@ -530,18 +532,18 @@ static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *sin
 static bool is_settled(const struct gl_follow *f, bool ended)
 {
     bool is_stopping = gl_str_is(f->status, "pausing") || gl_str_is(f->status, "cancelling");
-    bool is_obeyed = !is_stopping || f->reach->daemon == NULL;
+    bool is_obeyed = !is_stopping || f->connection->daemon == NULL;
 
     return ended || gl_str_is(f->status, "paused") || (f->only_stops && is_obeyed);
 }
 
 /* A node that does not work as it should, its disk is full, say, ends nothing: but who waits should
  * know. */
-static void look_for_reason(struct gl_follow *f)
+static void check_node(struct gl_follow *f)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_request rq = {.verb = GL_VERB_NODE};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     struct gl_json j;
     gl_str reason;
 
@@ -553,32 +555,33 @@ static void look_for_reason(struct gl_follow *f)
     if ((reason.n > 0) != f->is_stuck) {
         f->is_stuck = reason.n > 0;
         gl_progress_clear(f->progress);
-        gl_cli_say(f->reach->cli, "%.*s%s", GL_STR_ARG(reason),
-                   f->is_stuck ? "; waiting" : "the node works as it should again");
+        gl_cli_note(f->connection->cli, "%.*s%s", GL_STR_ARG(reason),
+                    f->is_stuck ? "; waiting" : "the node works as it should again");
     }
 }
 
 /* So is a job that nobody may take up. And one that cannot be read will tell nothing any more: an
  * error. */
-static int look_at_job(struct gl_follow *f, struct gl_why *reterr_why)
+static int check_job(struct gl_follow *f, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.brief = true};
-    struct gl_page page;
-    int err = gl_page_ask(&page, f->reach, &rq, reterr_why);
+    struct gl_api_reply page;
+    int err = gl_api_reply_ask(&page, f->connection, &rq, reterr_why);
 
-    if (err == 0 && gl_page_is(&page, page.root, "stranded") != f->is_stranded) {
+    if (err == 0 && gl_api_reply_is(&page, page.root, "stranded") != f->is_stranded) {
         f->is_stranded = !f->is_stranded;
         gl_progress_clear(f->progress);
-        gl_cli_say(f->reach->cli, "%.*s%s", GL_STR_ARG(gl_page_text(&page, page.root, "why")),
-                   f->is_stranded ? "; waiting" : "");
+        gl_cli_note(f->connection->cli, "%.*s%s",
+                    GL_STR_ARG(gl_api_reply_text(&page, page.root, "why")),
+                    f->is_stranded ? "; waiting" : "");
     }
-    gl_page_done(&page);
+    gl_api_reply_done(&page);
     return err == GL_E_DAMAGED ? err : 0; /* the next question meets any other trouble */
 }
 
 /* No events for a while: does the node or the job report a problem? Both intervals are constant, so
  * that a problem shows within seconds however long the job has been quiet. */
-static int look_around(struct gl_follow *f, bool has_news, struct gl_why *reterr_why)
+static int check_health(struct gl_follow *f, bool has_news, struct gl_why *reterr_why)
 {
     bool is_odd = f->is_stuck || f->is_stranded;
     gl_ms now = gl_term_now();
@@ -588,12 +591,12 @@ static int look_around(struct gl_follow *f, bool has_news, struct gl_why *reterr
         return 0;
     }
     f->moved_at = now;
-    look_for_reason(f);
+    check_node(f);
     if (now - f->looked_at < LOOK_MS) {
         return 0;
     }
     f->looked_at = now;
-    return look_at_job(f, reterr_why);
+    return check_job(f, reterr_why);
 }
 
 int gl_follow_job(struct gl_follow *f)
@@ -621,7 +624,7 @@ int gl_follow_job(struct gl_follow *f)
             if (is_settled(f, ended)) {
                 break;
             }
-            err = look_around(f, f->next_seq != seq, &why);
+            err = check_health(f, f->next_seq != seq, &why);
             code = err != 0 ? on_trouble(f, err, why.text, &trouble_since) : 0;
             wait_ms = f->interrupts > 0 ? 0 : wait_ms;
         }
@@ -630,20 +633,20 @@ int gl_follow_job(struct gl_follow *f)
     gl_progress_draw(f->progress, gl_term_now());
     f->progress->drawn = 0;
     if (f->log_dropped > 0) {
-        gl_cli_say(f->reach->cli, "%llu bytes of its output were dropped",
-                   (unsigned long long)f->log_dropped);
+        gl_cli_note(f->connection->cli, "%llu bytes of its output were dropped",
+                    (unsigned long long)f->log_dropped);
     }
-    return code != 0 ? code : exit_of(f);
+    return code != 0 ? code : exit_code(f);
 }
 
-int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_page *p)
+int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_api_reply *p)
 {
     gl_ms trouble_since = 0;
     int code = 0;
 
     for (;;) {
         struct gl_why why;
-        int err = gl_page_ask(p, f->reach, rq, &why);
+        int err = gl_api_reply_ask(p, f->connection, rq, &why);
 
         if (err == 0) {
             return 0;
@@ -652,6 +655,6 @@ int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_page *p)
         if (code != 0 || f->interrupts > 0) {
             return code != 0 ? code : GL_EXIT_INTERRUPTED;
         }
-        gl_page_done(p);
+        gl_api_reply_done(p);
     }
 }

@@ -5,13 +5,13 @@
 #ifndef GL_CLI_FOLLOW_H
 #define GL_CLI_FOLLOW_H
 
-#include "cli/filed.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
+#include "cli/connect.h"
+#include "cli/human_files.h"
 #include "cli/progress.h"
-#include "cli/reach.h"
 
 struct gl_follow {
-    struct gl_reach *reach;
+    struct gl_connection *connection;
     struct gl_progress *progress;
     const char *job;      /* its id; borrowed */
     const char *log_step; /* show what this step says; NULL: none */
@@ -28,7 +28,7 @@ struct gl_follow {
     uint64_t log_dropped; /* bytes that were gone before we came to them */
     gl_ms called_at;      /* when the node was asked for events, ... */
     gl_ms wait_ms;        /* ... how long it may wait for one, ... */
-    bool is_mute;         /* ... and that it does not answer has been said */
+    bool is_silent;       /* ... and that it does not answer has been said */
     gl_ms moved_at;       /* when something last came, or the node was asked how it is */
     gl_ms looked_at;      /* when the job was last asked for its status */
     bool is_stuck;        /* it was said that it does not work as it should, ... */
@@ -41,11 +41,12 @@ struct gl_follow {
     bool has_asked;    /* and that has been said */
     bool is_new;       /* another node has it than before: how does it stand there? */
     bool has_held;     /* it was said that it is held there */
-    struct gl_filed_watch watch; /* what its workers ask a person */
+    struct gl_human_watch watch; /* what its workers ask a person */
 };
 
 /* From here on interrupts are taken by gl_follow_job(). */
-void gl_follow_init(struct gl_follow *f, struct gl_reach *reach, struct gl_progress *progress);
+void gl_follow_init(struct gl_follow *f, struct gl_connection *connection,
+                    struct gl_progress *progress);
 void gl_follow_done(struct gl_follow *f);
 
 /* Begin with what is known of `job`. */
@@ -57,6 +58,6 @@ int gl_follow_job(struct gl_follow *f);
 
 /* A question about it, which waits out what following it would. 0, or an exit code when everything
  * has been said; `p` is to be given back in any case. */
-int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_page *p);
+int gl_follow_ask(struct gl_follow *f, struct gl_request *rq, struct gl_api_reply *p);
 
 #endif

@@ -5,14 +5,14 @@
 
 enum { ANSWER_BYTES_MAX = 1 << 20 };
 
-bool gl_overview_node(struct gl_reach *r, struct gl_page *page)
+bool gl_overview_node(struct gl_connection *r, struct gl_api_reply *page)
 {
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
 
-    *page = (struct gl_page){0};
-    r->client.is_mute = false; /* of the last look: there may be nobody to call now */
-    if (gl_reach_find(r, NULL) != 0 ||
-        gl_reach_call(r, "GET", "/v1/node", (gl_str){0}, &reply, NULL) != 0) {
+    *page = (struct gl_api_reply){0};
+    r->client.is_silent = false; /* of the last look: there may be nobody to call now */
+    if (gl_connect_find(r, NULL) != 0 ||
+        gl_connect_call(r, "GET", "/v1/node", (gl_str){0}, &reply, NULL) != 0) {
         return false;
     }
     gl_buf_str(&page->body, reply.body);
@@ -24,17 +24,17 @@ bool gl_overview_node(struct gl_reach *r, struct gl_page *page)
     return true;
 }
 
-gl_str gl_overview_reason(struct gl_page *node)
+gl_str gl_overview_reason(struct gl_api_reply *node)
 {
-    return gl_page_text(node, node->root, "reason");
+    return gl_api_reply_text(node, node->root, "reason");
 }
 
-static void count_page(struct gl_overview *o, struct gl_page *p, uint64_t *n)
+static void count_page(struct gl_overview *o, struct gl_api_reply *p, uint64_t *n)
 {
     gl_jnode jobs = gl_json_get(&p->j, p->root, "jobs");
 
     for (gl_jnode e = gl_json_first(&p->j, jobs); e; e = gl_json_after(&p->j, jobs, e)) {
-        int64_t status = gl_schema_word(gl_job_status_words, gl_page_text(p, e, "status"));
+        int64_t status = gl_schema_word(gl_job_status_words, gl_api_reply_text(p, e, "status"));
 
         if (status >= 0) {
             o->counts[status]++;
@@ -43,7 +43,7 @@ static void count_page(struct gl_overview *o, struct gl_page *p, uint64_t *n)
     }
 }
 
-static int count_jobs(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+static int count_jobs(struct gl_overview *o, struct gl_connection *r, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_request rq = {.verb = GL_VERB_LIST, .list.limit = GL_PAGE_MAX};
@@ -51,88 +51,89 @@ static int count_jobs(struct gl_overview *o, struct gl_reach *r, struct gl_why *
     int err;
 
     do {
-        struct gl_page page;
+        struct gl_api_reply page;
 
-        err = gl_page_ask(&page, r, &rq, reterr_why);
+        err = gl_api_reply_ask(&page, r, &rq, reterr_why);
         if (err == 0) {
             count_page(o, &page, &n);
-            rq.list.after = gl_str_dup(&a, gl_page_text(&page, page.root, "next"));
+            rq.list.after = gl_str_dup(&a, gl_api_reply_text(&page, page.root, "next"));
         }
-        gl_page_done(&page);
+        gl_api_reply_done(&page);
     } while (err == 0 && rq.list.after.n > 0 && n < GL_OVERVIEW_JOBS_MAX);
     o->has_more = rq.list.after.n > 0;
     return err;
 }
 
-int gl_overview_human(struct gl_reach *r, struct gl_page *page, struct gl_why *reterr_why)
+int gl_overview_human(struct gl_connection *r, struct gl_api_reply *page, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_HUMAN, .human.limit = GL_PAGE_MAX};
 
-    return gl_page_ask(page, r, &rq, reterr_why);
+    return gl_api_reply_ask(page, r, &rq, reterr_why);
 }
 
-static uint64_t count(struct gl_page *human, gl_str job, bool has_steps, bool has_requests)
+static uint64_t count(struct gl_api_reply *human, gl_str job, bool has_steps, bool has_requests)
 {
     gl_jnode all = gl_json_get(&human->j, human->root, "requests");
     uint64_t n = 0;
 
     for (gl_jnode e = gl_json_first(&human->j, all); e; e = gl_json_after(&human->j, all, e)) {
-        bool is_request = gl_str_is(gl_page_text(human, e, "kind"), "request");
+        bool is_request = gl_str_is(gl_api_reply_text(human, e, "kind"), "request");
 
         n += (is_request ? has_requests : has_steps) &&
-             (job.n == 0 || gl_str_eq(gl_page_text(human, e, "job_id"), job));
+             (job.n == 0 || gl_str_eq(gl_api_reply_text(human, e, "job_id"), job));
     }
-    return job.n == 0 && has_requests ? n + (uint64_t)gl_page_number(human, human->root, "more")
-                                      : n;
+    return job.n == 0 && has_requests
+               ? n + (uint64_t)gl_api_reply_number(human, human->root, "more")
+               : n;
 }
 
-uint64_t gl_overview_asks(struct gl_page *human, gl_str job)
+uint64_t gl_overview_requests(struct gl_api_reply *human, gl_str job)
 {
     return count(human, job, true, true);
 }
 
-uint64_t gl_overview_asking_steps(struct gl_page *human, gl_str job)
+uint64_t gl_overview_asking_steps(struct gl_api_reply *human, gl_str job)
 {
     return count(human, job, true, false);
 }
 
-int64_t gl_overview_ended(const struct gl_page *p, gl_jnode job)
+int64_t gl_overview_ended(const struct gl_api_reply *p, gl_jnode job)
 {
-    return gl_page_number(p, job, "completed_n") + gl_page_number(p, job, "partial_n") +
-           gl_page_number(p, job, "skipped_n") + gl_page_number(p, job, "failed_n");
+    return gl_api_reply_number(p, job, "completed_n") + gl_api_reply_number(p, job, "partial_n") +
+           gl_api_reply_number(p, job, "skipped_n") + gl_api_reply_number(p, job, "failed_n");
 }
 
-gl_str gl_overview_steps(struct gl_page *p, gl_jnode job, uint64_t asks)
+gl_str gl_overview_steps(struct gl_api_reply *p, gl_jnode job, uint64_t asks)
 {
-    long long ended = gl_overview_ended(p, job), all = gl_page_number(p, job, "steps_n");
+    long long ended = gl_overview_ended(p, job), all = gl_api_reply_number(p, job, "steps_n");
 
     return asks == 0 ? gl_str_fmt(&p->arena, "%lld/%lld", ended, all)
                      : gl_str_fmt(&p->arena, "%lld/%lld, %llu ask%s", ended, all,
                                   (unsigned long long)asks, asks == 1 ? "s" : "");
 }
 
-static int count_human(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+static int count_human(struct gl_overview *o, struct gl_connection *r, struct gl_why *reterr_why)
 {
-    struct gl_page page;
+    struct gl_api_reply page;
     int err = gl_overview_human(r, &page, reterr_why);
 
-    o->human_n = err == 0 ? gl_overview_asks(&page, (gl_str){0}) : 0;
+    o->human_n = err == 0 ? gl_overview_requests(&page, (gl_str){0}) : 0;
     o->requests_n = err == 0 ? count(&page, (gl_str){0}, false, true) : 0;
-    gl_page_done(&page);
+    gl_api_reply_done(&page);
     return err;
 }
 
-int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *reterr_why)
+int gl_overview_read(struct gl_overview *o, struct gl_connection *r, struct gl_why *reterr_why)
 {
     int err;
 
     *o = (struct gl_overview){0};
     o->has_node = gl_overview_node(r, &o->node);
-    if (gl_reach_is_mute(r)) {
-        return gl_reach_tell_mute(r, r->client.quiet_ms, reterr_why);
+    if (gl_connect_is_silent(r)) {
+        return gl_connect_explain_silence(r, r->client.silence_ms, reterr_why);
     }
     if (o->has_node) {
-        r->quiet_ms = GL_REACH_QUIET_STORE_MS;
+        r->silence_ms = GL_CONNECT_SILENCE_STORE_MS;
     }
     err = count_jobs(o, r, reterr_why);
     err = err != 0 ? err : count_human(o, r, reterr_why);
@@ -145,10 +146,10 @@ int gl_overview_read(struct gl_overview *o, struct gl_reach *r, struct gl_why *r
 
 void gl_overview_done(struct gl_overview *o)
 {
-    gl_page_done(&o->node);
+    gl_api_reply_done(&o->node);
 }
 
-gl_str gl_overview_pools(struct gl_page *node)
+gl_str gl_overview_pools(struct gl_api_reply *node)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
     gl_jnode pools = gl_json_get(&node->j, node->root, "pools");
@@ -157,12 +158,13 @@ gl_str gl_overview_pools(struct gl_page *node)
         gl_jnode pool = gl_json_value(k);
         gl_str name = gl_json_str(&node->j, k, &node->arena);
 
-        if (gl_str_starts(name, GL_S("executor.")) && gl_page_number(node, pool, "in_use") == 0) {
+        if (gl_str_starts(name, GL_S("executor.")) &&
+            gl_api_reply_number(node, pool, "in_use") == 0) {
             continue; /* of bundles: said when one runs */
         }
         gl_buf_fmt(&out, "%s%.*s %lld of %lld", out.n > 0 ? ", " : "", GL_STR_ARG(name),
-                   (long long)gl_page_number(node, pool, "in_use"),
-                   (long long)gl_page_number(node, pool, "slots"));
+                   (long long)gl_api_reply_number(node, pool, "in_use"),
+                   (long long)gl_api_reply_number(node, pool, "slots"));
     }
     return gl_str_dup(&node->arena, gl_buf_view(&out));
 }

@@ -276,7 +276,7 @@ static void add_counters(const struct gl_progress *p, struct gl_buf *out)
 }
 
 /* In one go, so that a terminal does not flicker. */
-static void put(const struct gl_progress *p, const struct gl_buf *out)
+static void put_line(const struct gl_progress *p, const struct gl_buf *out)
 {
     (void)fwrite(out->p, 1, out->n, p->term->file);
     (void)fflush(p->term->file);
@@ -325,17 +325,17 @@ static void draw_block(struct gl_progress *p, gl_ms now)
         lines++;
     }
     gl_buf_c(&out, "\033[J");
-    put(p, &out);
+    put_line(p, &out);
     p->drawn = lines;
 }
 
-static void tell_counters(struct gl_progress *p)
+static void print_counters(struct gl_progress *p)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
     add_counters(p, &out);
     gl_buf_char(&out, '\n');
-    put(p, &out);
+    put_line(p, &out);
 }
 
 void gl_progress_draw(struct gl_progress *p, gl_ms now)
@@ -348,7 +348,7 @@ void gl_progress_draw(struct gl_progress *p, gl_ms now)
     if (p->term->is_tty) {
         draw_block(p, now);
     } else if (all_n(p) > PLAIN_STEPS_MAX && p->is_changed && since >= PLAIN_TICK_MS) {
-        tell_counters(p);
+        print_counters(p);
     } else {
         return;
     }
@@ -358,7 +358,7 @@ void gl_progress_draw(struct gl_progress *p, gl_ms now)
 
 /* ---- events ---- */
 
-static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s, gl_ms now)
+static void print_event(struct gl_progress *p, const struct gl_progress_step *s, gl_ms now)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -371,7 +371,7 @@ static void tell_plainly(struct gl_progress *p, const struct gl_progress_step *s
     }
     add_step(p, s, 0, now, &out);
     gl_buf_char(&out, '\n');
-    put(p, &out);
+    put_line(p, &out);
 }
 
 /* False: the event is of the job itself, or of a step that was not in its flow. */
@@ -416,5 +416,5 @@ void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode 
     }
     s->ran = gl_str_is(s->status, "running") ? s->attempt : 0;
     s->retry_at = gl_json_i64(j, gl_json_get(j, event, "retry_in_ms"), &number) ? at + number : 0;
-    tell_plainly(p, s, at);
+    print_event(p, s, at);
 }

@@ -194,7 +194,7 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                       .doc = "auto: on a terminal, and if NO_COLOR is not set"},
 };
 
-struct reader {
+struct settings_reader {
     struct gl_settings *to;
     struct gl_arena *a;
     struct gl_buf wrong; /* sentences, one per line */
@@ -441,13 +441,13 @@ static const char *check(const struct gl_setting_spec *spec, const char *text, b
     return rule != NULL ? gl_str_fmt(a, "'%s' %s", text, rule).p : NULL;
 }
 
-static void complain(struct reader *r, const char *text)
+static void add_error(struct settings_reader *r, const char *text)
 {
     gl_buf_fmt(&r->wrong, "%s%s", r->wrong.n > 0 ? "\n" : "", text);
 }
 
 /* From a flag, the environment, or the table. */
-static void set(struct reader *r, enum gl_setting_id id, const char *text,
+static void set(struct settings_reader *r, enum gl_setting_id id, const char *text,
                 enum gl_setting_origin origin)
 {
     const struct gl_setting_spec *spec = &gl_settings_table[id];
@@ -462,7 +462,7 @@ static void set(struct reader *r, enum gl_setting_id id, const char *text,
     }
     what = check(spec, text, false, r->a, &s->number);
     if (what != NULL) {
-        complain(
+        add_error(
             r,
             gl_str_fmt(r->a, "%s: %s", origin == GL_ORIGIN_FLAG ? spec->flag : spec->env, what).p);
         return;
@@ -473,18 +473,18 @@ static void set(struct reader *r, enum gl_setting_id id, const char *text,
 
 /* ---- the file ---- */
 
-static void complain_at(struct reader *r, gl_jnode at, gl_str what)
+static void add_error_at(struct settings_reader *r, gl_jnode at, gl_str what)
 {
     unsigned line, column;
 
     gl_json_place(&r->j, at, &line, &column);
-    complain(r, gl_str_fmt(r->a, "%s: line %u, column %u: %.*s", r->to->path, line, column,
-                           GL_STR_ARG(what))
-                    .p);
+    add_error(r, gl_str_fmt(r->a, "%s: line %u, column %u: %.*s", r->to->path, line, column,
+                            GL_STR_ARG(what))
+                     .p);
 }
 
 /* {default: 8, gpu: 1} is default=8,gpu=1 */
-static gl_str join_pools(struct reader *r, gl_jnode object)
+static gl_str join_pools(struct settings_reader *r, gl_jnode object)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf out = {0};
 
@@ -497,7 +497,7 @@ static gl_str join_pools(struct reader *r, gl_jnode object)
 }
 
 /* The value as somebody would write it behind a flag. */
-static bool text_of(struct reader *r, const struct gl_setting_spec *spec, gl_jnode value,
+static bool text_of(struct settings_reader *r, const struct gl_setting_spec *spec, gl_jnode value,
                     gl_str *ret)
 {
     if (gl_json_is(value, GL_JSON_STRING)) {
@@ -508,14 +508,14 @@ static bool text_of(struct reader *r, const struct gl_setting_spec *spec, gl_jno
                gl_json_is(value, GL_JSON_FALSE)) {
         *ret = gl_json_raw(&r->j, value);
     } else {
-        complain_at(r, value,
-                    gl_str_fmt(r->a, "%s cannot be %s", spec->name, gl_json_type_name(value)));
+        add_error_at(r, value,
+                     gl_str_fmt(r->a, "%s cannot be %s", spec->name, gl_json_type_name(value)));
         return false;
     }
     return true;
 }
 
-static void take_member(struct reader *r, gl_jnode key)
+static void take_member(struct settings_reader *r, gl_jnode key)
 {
     gl_str name = gl_json_str(&r->j, key, r->a), text;
     gl_jnode value = gl_json_value(key);
@@ -537,18 +537,18 @@ static void take_member(struct reader *r, gl_jnode key)
         s->text = gl_str_c(r->a, text);
         what = check(spec, s->text, true, r->a, &s->number);
         if (what != NULL) {
-            complain_at(r, value, gl_str_fmt(r->a, "%s: %s", spec->name, what));
+            add_error_at(r, value, gl_str_fmt(r->a, "%s: %s", spec->name, what));
         }
         s->origin = GL_ORIGIN_FILE;
         gl_json_place(&r->j, key, &s->line, &(unsigned){0});
         return;
     }
-    complain_at(r, key,
-                near.best.n > 0
-                    ? gl_str_fmt(r->a, "there is no setting '%.*s'; did you mean '%.*s'?",
-                                 GL_STR_ARG(name), GL_STR_ARG(near.best))
-                    : gl_str_fmt(r->a, "there is no setting '%.*s'; 'glia config show' lists them",
-                                 GL_STR_ARG(name)));
+    add_error_at(r, key,
+                 near.best.n > 0
+                     ? gl_str_fmt(r->a, "there is no setting '%.*s'; did you mean '%.*s'?",
+                                  GL_STR_ARG(name), GL_STR_ARG(near.best))
+                     : gl_str_fmt(r->a, "there is no setting '%.*s'; 'glia config show' lists them",
+                                  GL_STR_ARG(name)));
 }
 
 /* Nothing but comments: a file that somebody has only begun. YAML would call it no document. */
@@ -564,7 +564,7 @@ static bool is_blank(gl_str text)
     return true;
 }
 
-static int read_file(struct reader *r, const char *path, struct gl_why *reterr_why)
+static int read_file(struct settings_reader *r, const char *path, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf content = {0};
     struct gl_why why;
@@ -610,7 +610,7 @@ static bool is_set(const char *text)
 
 /* One of the usual files. A folder that we may not look into (a HOME that is not ours) has none for
  * us; a file that is there and cannot be read is an error. */
-static int read_usual(struct reader *r, const char *path, struct gl_why *reterr_why)
+static int read_usual(struct settings_reader *r, const char *path, struct gl_why *reterr_why)
 {
     struct stat st;
 
@@ -618,7 +618,7 @@ static int read_usual(struct reader *r, const char *path, struct gl_why *reterr_
 }
 
 /* One that was named must be there; the usual ones need not. */
-static int find_file(struct reader *r, const struct gl_settings_sources *from,
+static int find_file(struct settings_reader *r, const struct gl_settings_sources *from,
                      struct gl_why *reterr_why)
 {
     const char *named = from->config != NULL ? from->config : from->env("GLIA_CONFIG");
@@ -648,7 +648,7 @@ static int find_file(struct reader *r, const struct gl_settings_sources *from,
 int gl_settings_read(struct gl_settings *ret, const struct gl_settings_sources *from,
                      struct gl_arena *a, struct gl_why *reterr_why)
 {
-    struct reader r = {.to = ret, .a = a};
+    struct settings_reader r = {.to = ret, .a = a};
     int err;
 
     *ret = (struct gl_settings){.path = ""};

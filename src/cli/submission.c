@@ -3,12 +3,12 @@
 #include "base/check.h"
 #include "os/random.h"
 
-void gl_submission_init(struct gl_submission *s, struct gl_reach *reach, bool is_detached)
+void gl_submission_init(struct gl_submission *s, struct gl_connection *connection, bool is_detached)
 {
     struct gl_entropy chance = gl_random_entropy();
     uint64_t numbers[2];
 
-    *s = (struct gl_submission){.reach = reach, .is_detached = is_detached};
+    *s = (struct gl_submission){.connection = connection, .is_detached = is_detached};
     chance.fill(&chance, numbers, sizeof(numbers));
     (void)snprintf(s->key, sizeof(s->key), "cli-%016llx%016llx", (unsigned long long)numbers[0],
                    (unsigned long long)numbers[1]);
@@ -46,15 +46,15 @@ static void take_key_out(struct gl_submission *s, struct gl_buf *body)
 }
 
 static int send_once(struct gl_submission *s, const char *path, struct gl_buf *body,
-                     struct gl_client_reply *ret, struct gl_why *reterr_why)
+                     struct gl_http_client_reply *ret, struct gl_why *reterr_why)
 {
     int err;
 
     s->sent++;
-    err = gl_reach_call(s->reach, "POST", path, gl_buf_view(body), ret, reterr_why);
+    err = gl_connect_call(s->connection, "POST", path, gl_buf_view(body), ret, reterr_why);
     if (!s->is_unkeyed && is_unknown_field(err, reterr_why)) {
         take_key_out(s, body);
-        err = gl_reach_call(s->reach, "POST", path, gl_buf_view(body), ret, reterr_why);
+        err = gl_connect_call(s->connection, "POST", path, gl_buf_view(body), ret, reterr_why);
     }
     return err;
 }
@@ -71,34 +71,34 @@ static int in_doubt(const struct gl_submission *s, int err, struct gl_why *reter
 }
 
 int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl_buf *body,
-                       struct gl_client_reply *ret, struct gl_why *reterr_why)
+                       struct gl_http_client_reply *ret, struct gl_why *reterr_why)
 {
-    const char *path = gl_reach_path(s->reach, rq);
+    const char *path = gl_connect_path(s->connection, rq);
     struct gl_why why;
     gl_ms until = 0;
 
     for (;;) {
-        int err = (s->is_detached ? gl_reach_find : gl_reach_open)(s->reach, &why);
+        int err = (s->is_detached ? gl_connect_find : gl_connect_open)(s->connection, &why);
 
         if (err != 0) {
             (void)gl_why(reterr_why, gl_err_join(err, why.reason), "%s", why.text);
             return in_doubt(s, err, reterr_why);
         }
         err = send_once(s, path, body, ret, reterr_why);
-        s->is_doubtful |= err == GL_E_GONE || (err != 0 && s->reach->client.is_mute);
+        s->is_doubtful |= err == GL_E_GONE || (err != 0 && s->connection->client.is_silent);
         if (err == GL_E_GONE && s->is_unkeyed) {
             return gl_why(reterr_why, gl_err_join(err, GL_REASON_MAYBE_SUBMITTED),
                           "the node went away before it answered; the job may have been submitted: "
                           "'glia job list' shows it");
         }
-        if (!gl_reach_is_gone(s->reach, err)) { /* an answer, or a node that is mute */
-            return s->reach->client.is_mute ? in_doubt(s, err, reterr_why) : err;
+        if (!gl_connect_is_lost(s->connection, err)) { /* an answer, or a node that is mute */
+            return s->connection->client.is_silent ? in_doubt(s, err, reterr_why) : err;
         }
-        until = until == 0 ? gl_term_now() + GL_REACH_PATIENCE_MS : until;
+        until = until == 0 ? gl_term_now() + GL_CONNECT_TIMEOUT_MS : until;
         if (gl_term_now() > until) {
             return in_doubt(s, err, reterr_why);
         }
-        gl_client_disconnect(&s->reach->client);
-        gl_reach_rest();
+        gl_http_client_disconnect(&s->connection->client);
+        gl_connect_pause();
     }
 }

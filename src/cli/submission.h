@@ -10,10 +10,10 @@
 #define GL_CLI_SUBMISSION_H
 
 #include "base/json.h"
-#include "cli/reach.h"
+#include "cli/connect.h"
 
 struct gl_submission {
-    struct gl_reach *reach;
+    struct gl_connection *connection;
     bool is_detached; /* do not become the node */
     char key[40];     /* the request key */
     unsigned sent;    /* how often */
@@ -21,12 +21,13 @@ struct gl_submission {
     bool is_doubtful; /* one was not answered: there may be a job */
 };
 
-void gl_submission_init(struct gl_submission *s, struct gl_reach *reach, bool is_detached);
+void gl_submission_init(struct gl_submission *s, struct gl_connection *connection,
+                        bool is_detached);
 void gl_submission_write_key(const struct gl_submission *s, struct gl_jw *w);
 
 /* Send `body` to the path of `rq`. It may take the key out of the body, for a node that does not
  * know it. */
 int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl_buf *body,
-                       struct gl_client_reply *ret, struct gl_why *reterr_why);
+                       struct gl_http_client_reply *ret, struct gl_why *reterr_why);
 
 #endif

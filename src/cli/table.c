@@ -44,7 +44,7 @@ enum {
     LAST_MIN = 20, /* what the last column has at least, if it wants that */
 };
 
-struct layout {
+struct table_layout {
     const struct gl_table *t;
     const struct gl_term *term;
     struct gl_arena arena;
@@ -55,7 +55,7 @@ struct layout {
     size_t last;                         /* of the columns that are shown */
 };
 
-static void measure(struct layout *l)
+static void measure(struct table_layout *l)
 {
     const struct gl_table *t = l->t;
 
@@ -79,7 +79,7 @@ static void measure(struct layout *l)
 }
 
 /* Where the last column begins. */
-static size_t start_of_last(const struct layout *l)
+static size_t start_of_last(const struct table_layout *l)
 {
     size_t n = 0;
 
@@ -90,7 +90,7 @@ static size_t start_of_last(const struct layout *l)
 }
 
 /* By how much it is too wide. */
-static size_t excess(const struct layout *l)
+static size_t excess(const struct table_layout *l)
 {
     size_t last = l->widths[l->last] < LAST_MIN ? l->widths[l->last] : LAST_MIN;
     size_t all = start_of_last(l) + last;
@@ -98,7 +98,7 @@ static size_t excess(const struct layout *l)
     return all > l->term->columns ? all - l->term->columns : 0;
 }
 
-static void hide(struct layout *l, size_t column)
+static void hide(struct table_layout *l, size_t column)
 {
     l->is_hidden[column] = true;
     while (l->last > 0 && l->is_hidden[l->last]) {
@@ -106,7 +106,7 @@ static void hide(struct layout *l, size_t column)
     }
 }
 
-static void hide_titled(struct layout *l, const char *title)
+static void hide_titled(struct table_layout *l, const char *title)
 {
     for (size_t c = 1; c < l->t->columns; c++) {
         if (strcmp(l->t->titles[c], title) == 0) {
@@ -116,7 +116,7 @@ static void hide_titled(struct layout *l, const char *title)
 }
 
 /* The widest of those that may be cut; 0: there is none. */
-static size_t widest(const struct layout *l)
+static size_t widest(const struct table_layout *l)
 {
     size_t best = 0;
 
@@ -129,7 +129,7 @@ static size_t widest(const struct layout *l)
     return best;
 }
 
-static void fit(struct layout *l)
+static void fit(struct table_layout *l)
 {
     for (size_t c = 1; c < l->t->columns && excess(l) > 0; c++) {
         if (l->is_empty[c] && l->t->n > 0) {
@@ -144,7 +144,7 @@ static void fit(struct layout *l)
     }
 }
 
-static void print_last(const struct layout *l, gl_str text, enum gl_color color)
+static void print_last(const struct table_layout *l, gl_str text, enum gl_color color)
 {
     size_t start = start_of_last(l), columns = l->term->columns;
     size_t room = columns > start + LAST_MIN ? columns - start : LAST_MIN;
@@ -159,7 +159,7 @@ static void print_last(const struct layout *l, gl_str text, enum gl_color color)
     } while (text.n > 0);
 }
 
-static void print_cell(struct layout *l, size_t column, gl_str text, enum gl_color color)
+static void print_cell(struct table_layout *l, size_t column, gl_str text, enum gl_color color)
 {
     gl_str cut = gl_term_cut(&l->arena, text, l->widths[column]);
 
@@ -177,7 +177,7 @@ static void print_cell(struct layout *l, size_t column, gl_str text, enum gl_col
 
 void gl_table_print(const struct gl_table *t, const struct gl_term *term)
 {
-    struct layout l = {.t = t, .term = term};
+    struct table_layout l = {.t = t, .term = term};
 
     GL_ASSERT(t->n % t->columns == 0);
     if (!term->is_tty) {

@@ -1,4 +1,4 @@
-/* cmd_about.c - the list of commands, and which release this is. */
+/* command_table.c - the list of commands, and which release this is. */
 #include "base/check.h"
 #include "build.h"
 #include "cli/cli.h"
@@ -195,7 +195,7 @@ const struct gl_command gl_cli_commands[] = {
             "Running steps are stopped and will run again; steps marked unsafe are left to end.\n",
         .words_min = 1,
         .words_max = 1,
-        .run = gl_cmd_steer_pause,
+        .run = gl_cmd_job_pause,
         .options = {{"--reason", "TEXT", "why, for the record"}},
     },
     {
@@ -205,7 +205,7 @@ const struct gl_command gl_cli_commands[] = {
         .help = "Also for a job that was left without a node.\n",
         .words_min = 1,
         .words_max = 1,
-        .run = gl_cmd_steer_resume,
+        .run = gl_cmd_job_resume,
         .options = {{"--reason", "TEXT", "why, for the record"}},
     },
     {
@@ -215,7 +215,7 @@ const struct gl_command gl_cli_commands[] = {
         .help = "",
         .words_min = 1,
         .words_max = 1,
-        .run = gl_cmd_steer_cancel,
+        .run = gl_cmd_job_cancel,
         .options = {{"--reason", "TEXT", "why, for the record"}},
     },
     {
@@ -226,7 +226,7 @@ const struct gl_command gl_cli_commands[] = {
                 "others. With --from that step and all that come after it run again, too.\n",
         .words_min = 1,
         .words_max = 1,
-        .run = gl_cmd_steer_retry,
+        .run = gl_cmd_job_retry,
         .options = {{"--from", "STEP", "run this step and what follows it, whatever became of it"},
                     {"--run-id", "RUN", "your name for the new job"},
                     {"--detach", NULL, "leave it to the node, and print the new job's id"}},
@@ -239,7 +239,7 @@ const struct gl_command gl_cli_commands[] = {
                 "asked first.\n",
         .words_min = 1,
         .words_max = GL_CLI_WORDS_MAX,
-        .run = gl_cmd_steer_rm,
+        .run = gl_cmd_job_rm,
         .options = {{"--yes", NULL, "do not ask"}},
     },
     {
@@ -249,7 +249,7 @@ const struct gl_command gl_cli_commands[] = {
         .help = "A signal that no step waits for yet is kept until one does.\n",
         .words_min = 2,
         .words_max = 2,
-        .run = gl_cmd_steer_signal,
+        .run = gl_cmd_job_signal,
         .options = {{"--data", "JSON", "what goes with it: the output of the step"},
                     {"--data-file", "FILE", "the same from a file; - is standard input"}},
     },
@@ -658,7 +658,7 @@ const struct gl_command gl_cli_commands[] = {
         .summary = "which release this is",
         .help = "",
         .needs_no_data = true,
-        .run = gl_cmd_about_version,
+        .run = gl_cmd_version,
     },
     {
         .name = "help",
@@ -673,7 +673,7 @@ const struct gl_command gl_cli_commands[] = {
 
 const size_t gl_cli_commands_n = GL_COUNT(gl_cli_commands);
 
-int gl_cmd_about_version(struct gl_cli *cli)
+int gl_cmd_version(struct gl_cli *cli)
 {
     if (cli->json) {
         (void)fprintf(cli->out.file, "{\"version\":\"%s\",\"build\":\"%s\"}\n", GL_VERSION,

@@ -1,4 +1,4 @@
-#include "cli/await.h"
+#include "cli/await_reply.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -13,51 +13,52 @@ enum {
     ANSWER_BYTES_MAX = 1 << 20,
 };
 
-struct await {
-    struct gl_reach *reach;
+struct awaited_reply {
+    struct gl_connection *connection;
     const char *method, *path;
-    int quiet_ms;
+    int silence_ms;
     gl_ms begun_at, asked_at;
-    gl_ms heard_at;     /* when the node last answered on the second connection */
-    struct gl_why said; /* last */
-    uint64_t removed_n; /* jobs that retention has removed so far */
+    gl_ms answered_at;      /* when the node last answered on the second connection */
+    struct gl_why reported; /* last */
+    uint64_t removed_n;     /* jobs that retention has removed so far */
 };
 
 /* Retention has numbers to show, and may take minutes. */
-static bool is_removal(const struct await *w)
+static bool is_removal(const struct awaited_reply *w)
 {
     return strcmp(w->method, "DELETE") == 0 || strstr(w->path, "/trim") != NULL;
 }
 
 /* A question on a connection of its own. */
-static int ask_for(const struct gl_reach *reach, const char *path, int quiet_ms, struct gl_arena *a,
-                   struct gl_json *ret)
+static int query_path(const struct gl_connection *connection, const char *path, int silence_ms,
+                      struct gl_arena *a, struct gl_json *ret)
 {
-    const struct gl_client *main = &reach->client;
-    struct gl_client_reply reply;
-    struct gl_client c;
+    const struct gl_http_client *main = &connection->client;
+    struct gl_http_client_reply reply;
+    struct gl_http_client c;
     int err;
 
-    gl_client_init(&c, main->path);
+    gl_http_client_init(&c, main->path);
     c.is_tcp = main->is_tcp;
     c.token = main->token;
-    c.quiet_ms = quiet_ms;
-    err = gl_client_connect(&c, NULL);
+    c.silence_ms = silence_ms;
+    err = gl_http_client_connect(&c, NULL);
     if (err == 0) {
-        err = gl_client_call(&c, "GET", path, (gl_str){0}, &reply, NULL);
+        err = gl_http_client_call(&c, "GET", path, (gl_str){0}, &reply, NULL);
     }
     if (err == 0 && ret != NULL) {
         err = reply.status != 200
                   ? GL_E_UNAVAILABLE
                   : gl_json_parse(ret, gl_str_dup(a, reply.body), ANSWER_BYTES_MAX, a, NULL);
     }
-    gl_client_done(&c);
+    gl_http_client_done(&c);
     return err;
 }
 
-static int ask(struct await *w, const char *path, struct gl_arena *a, struct gl_json *ret)
+static int query_node(struct awaited_reply *w, const char *path, struct gl_arena *a,
+                      struct gl_json *ret)
 {
-    return ask_for(w->reach, path, GL_REACH_QUIET_SHORT_MS, a, ret);
+    return query_path(w->connection, path, GL_CONNECT_SILENCE_SHORT_MS, a, ret);
 }
 
 static gl_str text_of(const struct gl_json *j, const char *name, struct gl_arena *a)
@@ -66,7 +67,7 @@ static gl_str text_of(const struct gl_json *j, const char *name, struct gl_arena
 }
 
 /* What a command for a job waits for: "" if nothing is known. */
-static gl_str explain_job(struct await *w, struct gl_arena *a)
+static gl_str explain_job(struct awaited_reply *w, struct gl_arena *a)
 {
     const char *jobs = strstr(w->path, "/jobs/");
     gl_str job = jobs == NULL ? (gl_str){0} : gl_str_of(jobs + strlen("/jobs/")), rest;
@@ -75,8 +76,9 @@ static gl_str explain_job(struct await *w, struct gl_arena *a)
     gl_str owner;
 
     job = gl_str_cut(job, '/', &rest);
-    if (job.n == 0 || ask(w, gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s", GL_STR_ARG(job)).p, a,
-                          &status) != 0) {
+    if (job.n == 0 ||
+        query_node(w, gl_str_fmt(a, "/v1/contexts/default/jobs/%.*s", GL_STR_ARG(job)).p, a,
+                   &status) != 0) {
         return (gl_str){0};
     }
     (void)gl_json_bool(gl_json_get(&status, gl_json_root(&status), "stranded"), &is_stranded);
@@ -84,7 +86,7 @@ static gl_str explain_job(struct await *w, struct gl_arena *a)
         return text_of(&status, "why", a);
     }
     owner = text_of(&status, "node", a);
-    if (owner.n > 0 && ask(w, "/v1/node", a, &node) == 0 &&
+    if (owner.n > 0 && query_node(w, "/v1/node", a, &node) == 0 &&
         !gl_str_eq(owner, text_of(&node, "name", a))) {
         return gl_str_fmt(a, "node %.*s owns the job and has not taken the command yet",
                           GL_STR_ARG(owner));
@@ -93,12 +95,12 @@ static gl_str explain_job(struct await *w, struct gl_arena *a)
 }
 
 /* Why the answer is late, as far as the node can tell. */
-static gl_str explain(struct await *w, struct gl_arena *a)
+static gl_str explain(struct awaited_reply *w, struct gl_arena *a)
 {
     struct gl_json node;
     gl_str text = (gl_str){0};
 
-    if (ask(w, "/v1/node", a, &node) == 0) {
+    if (query_node(w, "/v1/node", a, &node) == 0) {
         text = text_of(&node, "reason", a); /* its store is full, say */
         (void)gl_json_u64(&node, gl_json_get(&node, gl_json_root(&node), "removed_jobs"),
                           &w->removed_n);
@@ -111,46 +113,47 @@ static gl_str explain(struct await *w, struct gl_arena *a)
     return text.n > 0 ? text : GL_S("the node is busy");
 }
 
-bool gl_await_is_healthy(const struct gl_reach *reach, struct gl_arena *a, gl_str *ret_reason)
+bool gl_await_reply_is_healthy(const struct gl_connection *connection, struct gl_arena *a,
+                               gl_str *ret_reason)
 {
     struct gl_json node;
 
     *ret_reason = (gl_str){0};
-    if (ask_for(reach, "/healthz", HEALTH_MS, a, NULL) != 0) {
+    if (query_path(connection, "/healthz", HEALTH_MS, a, NULL) != 0) {
         return false;
     }
-    if (ask_for(reach, "/v1/node", HEALTH_MS, a, &node) == 0) {
+    if (query_path(connection, "/v1/node", HEALTH_MS, a, &node) == 0) {
         *ret_reason = text_of(&node, "reason", a);
     }
     return true;
 }
 
-static void check_health(struct await *w, gl_ms now)
+static void check_health(struct awaited_reply *w, gl_ms now)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_why text;
 
     w->asked_at = now;
-    if (ask(w, "/healthz", &a, NULL) != 0) {
+    if (query_node(w, "/healthz", &a, NULL) != 0) {
         return;
     }
-    w->heard_at = gl_term_now();
+    w->answered_at = gl_term_now();
     (void)gl_why(&text, GL_E_BUSY, "%.*s", GL_STR_ARG(explain(w, &a)));
-    if (strcmp(text.text, w->said.text) != 0) { /* a reason may become known later */
-        w->said = text;
-        gl_cli_say(w->reach->cli, "%s; waiting", text.text);
+    if (strcmp(text.text, w->reported.text) != 0) { /* a reason may become known later */
+        w->reported = text;
+        gl_cli_note(w->connection->cli, "%s; waiting", text.text);
     }
 }
 
 static int on_wait(void *owner, int fd)
 {
-    struct await *w = owner;
+    struct awaited_reply *w = owner;
 
     for (;;) {
         struct pollfd p = {.fd = fd, .events = POLLIN};
         gl_ms now = gl_term_now();
         gl_ms due = w->asked_at == 0 ? w->begun_at + LATE_MS : w->asked_at + ASK_MS;
-        gl_ms until = w->quiet_ms > 0 ? w->heard_at + w->quiet_ms : INT64_MAX;
+        gl_ms until = w->silence_ms > 0 ? w->answered_at + w->silence_ms : INT64_MAX;
 
         gl_ms next = due < until ? due : until;
         int n = poll(&p, 1, next > now ? (int)(next - now) : 0);
@@ -165,29 +168,31 @@ static int on_wait(void *owner, int fd)
         if (now >= due && due < until) {
             check_health(w, now);
         } else if (now >= until) {
-            w->reach->client.is_mute = true;
-            gl_client_disconnect(&w->reach->client); /* a late answer is not for the next call */
+            w->connection->client.is_silent = true;
+            gl_http_client_disconnect(
+                &w->connection->client); /* a late answer is not for the next call */
             return GL_E_UNAVAILABLE;
         }
     }
 }
 
-int gl_await_call(struct gl_reach *reach, const char *method, const char *path, gl_str body,
-                  int quiet_ms, struct gl_client_reply *ret, struct gl_why *reterr_why)
+int gl_await_reply(struct gl_connection *connection, const char *method, const char *path,
+                   gl_str body, int silence_ms, struct gl_http_client_reply *ret,
+                   struct gl_why *reterr_why)
 {
-    struct await w = {.reach = reach,
-                      .method = method,
-                      .path = path,
-                      .quiet_ms = quiet_ms,
-                      .begun_at = gl_term_now()};
+    struct awaited_reply w = {.connection = connection,
+                              .method = method,
+                              .path = path,
+                              .silence_ms = silence_ms,
+                              .begun_at = gl_term_now()};
     int err;
 
-    w.heard_at = w.begun_at;
-    if (quiet_ms > 0 || is_removal(&w)) {
-        reach->client.wait = on_wait;
-        reach->client.owner = &w;
+    w.answered_at = w.begun_at;
+    if (silence_ms > 0 || is_removal(&w)) {
+        connection->client.wait = on_wait;
+        connection->client.owner = &w;
     }
-    err = gl_client_call(&reach->client, method, path, body, ret, reterr_why);
-    reach->client.wait = NULL;
+    err = gl_http_client_call(&connection->client, method, path, body, ret, reterr_why);
+    connection->client.wait = NULL;
     return err;
 }

@@ -1,4 +1,4 @@
-#include "cli/bundlefs.h"
+#include "cli/bundle_folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,8 +20,8 @@ enum {
 };
 
 /* One reading of a bundle. */
-struct reading {
-    struct gl_bundlefs *b;
+struct folder_reading {
+    struct gl_bundle_folder *b;
     struct gl_arena *a;
     const char *real; /* payloads/ without links, for comparing */
     struct gl_payload *items;
@@ -35,7 +35,7 @@ struct reading {
     bool is_full;
 };
 
-static void problem(struct reading *r, enum gl_reason reason, gl_str text)
+static void add_problem(struct folder_reading *r, enum gl_reason reason, gl_str text)
 {
     if (r->problems_n < PROBLEMS_MAX) {
         r->reasons[r->problems_n] = reason;
@@ -64,7 +64,7 @@ static bool is_below(const char *real, const char *path)
     return is;
 }
 
-int gl_bundlefs_stays(const char *root, const char *path, struct gl_why *reterr_why)
+int gl_bundle_folder_check_link(const char *root, const char *path, struct gl_why *reterr_why)
 {
     char *real = realpath(root[0] != '\0' ? root : ".", NULL);
     bool stays = real != NULL && (access(path, F_OK) != 0 || is_below(real, path));
@@ -111,25 +111,27 @@ static int hash_file(const char *path, char ret[static GL_SHA256_HEX], struct gl
     return 0;
 }
 
-static void add_file(struct reading *r, const char *path, const char *name, const struct stat *st)
+static void add_file(struct folder_reading *r, const char *path, const char *name,
+                     const struct stat *st)
 {
     char hex[GL_SHA256_HEX];
     struct gl_why why = {0};
 
     if (r->n == GL_PAYLOADS_MAX) {
         if (!r->is_full) {
-            problem(r, GL_REASON_TOO_MANY,
-                    gl_str_fmt(r->a, "payloads/ has more than %d files", GL_PAYLOADS_MAX));
+            add_problem(r, GL_REASON_TOO_MANY,
+                        gl_str_fmt(r->a, "payloads/ has more than %d files", GL_PAYLOADS_MAX));
         }
         r->is_full = true;
         return;
     }
     if (st->st_size > GL_BLOB_BYTES_MAX) {
-        problem(r, GL_REASON_PAYLOAD_TOO_LARGE, gl_str_fmt(r->a, "%s is larger than 64 MiB", path));
+        add_problem(r, GL_REASON_PAYLOAD_TOO_LARGE,
+                    gl_str_fmt(r->a, "%s is larger than 64 MiB", path));
         return;
     }
     if (hash_file(path, hex, &why) != 0) {
-        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
+        add_problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
         return;
     }
     if (r->n == r->cap) {
@@ -150,7 +152,7 @@ static void add_file(struct reading *r, const char *path, const char *name, cons
 /* ---- folders ---- */
 
 /* One without anything in it. */
-static void add_folder(struct reading *r, const char *name)
+static void add_folder(struct folder_reading *r, const char *name)
 {
     if (r->folders_n == r->folders_cap) {
         size_t cap = r->folders_cap * 2 + 16;
@@ -165,9 +167,10 @@ static void add_folder(struct reading *r, const char *name)
     r->folders[r->folders_n++] = gl_str_of(name);
 }
 
-static void list_folder(struct reading *r, const char *path, const char *name, unsigned depth);
+static void list_folder(struct folder_reading *r, const char *path, const char *name,
+                        unsigned depth);
 
-static bool is_good_name(const char *name)
+static bool is_valid_name(const char *name)
 {
     for (const char *c = name; *c != '\0'; c++) {
         if ((unsigned char)*c < ' ' || *c == 0x7f) {
@@ -178,50 +181,53 @@ static bool is_good_name(const char *name)
 }
 
 /* `name` is below payloads/, `path` is what the system is asked for. */
-static void take(struct reading *r, const char *path, const char *name, unsigned depth)
+static void add_payload(struct folder_reading *r, const char *path, const char *name,
+                        unsigned depth)
 {
     struct stat st;
 
     if (lstat(path, &st) < 0) {
-        problem(r, GL_REASON_PAYLOAD_UNREADABLE,
-                gl_str_fmt(r->a, "%s cannot be looked at: %s", path, strerror(errno)));
-    } else if (!is_good_name(name)) {
-        problem(r, GL_REASON_PAYLOAD_NAME_INVALID,
-                gl_str_fmt(r->a, "%s: names of payloads must be UTF-8 without control characters",
-                           path));
+        add_problem(r, GL_REASON_PAYLOAD_UNREADABLE,
+                    gl_str_fmt(r->a, "%s cannot be looked at: %s", path, strerror(errno)));
+    } else if (!is_valid_name(name)) {
+        add_problem(r, GL_REASON_PAYLOAD_NAME_INVALID,
+                    gl_str_fmt(r->a,
+                               "%s: names of payloads must be UTF-8 without control characters",
+                               path));
     } else if (S_ISLNK(st.st_mode) && stat(path, &st) < 0) {
-        problem(r, GL_REASON_LINK_DANGLING,
-                gl_str_fmt(r->a, "%s is a link that leads nowhere", path));
+        add_problem(r, GL_REASON_LINK_DANGLING,
+                    gl_str_fmt(r->a, "%s is a link that leads nowhere", path));
     } else if (!is_below(r->real, path)) {
-        problem(r, GL_REASON_LINK_LEADS_OUT,
-                gl_str_fmt(r->a, "%s is a link that leads out of payloads/", path));
+        add_problem(r, GL_REASON_LINK_LEADS_OUT,
+                    gl_str_fmt(r->a, "%s is a link that leads out of payloads/", path));
     } else if (S_ISDIR(st.st_mode)) {
         list_folder(r, path, name, depth + 1);
     } else if (S_ISREG(st.st_mode)) {
         add_file(r, path, name, &st);
     } else {
-        problem(r, GL_REASON_PAYLOAD_NOT_A_FILE,
-                gl_str_fmt(r->a, "%s is neither a file nor a folder", path));
+        add_problem(r, GL_REASON_PAYLOAD_NOT_A_FILE,
+                    gl_str_fmt(r->a, "%s is neither a file nor a folder", path));
     }
 }
 
-static void list_folder(struct reading *r, const char *path, const char *name, unsigned depth)
+static void list_folder(struct folder_reading *r, const char *path, const char *name,
+                        unsigned depth)
 {
     DIR *dir = opendir(path);
     struct dirent *e;
     bool is_empty = true;
 
     if (dir == NULL) {
-        problem(r, GL_REASON_PAYLOAD_UNREADABLE,
-                gl_str_fmt(r->a, "%s cannot be opened: %s", path, strerror(errno)));
+        add_problem(r, GL_REASON_PAYLOAD_UNREADABLE,
+                    gl_str_fmt(r->a, "%s cannot be opened: %s", path, strerror(errno)));
         return;
     }
     if (depth > DEPTH_MAX) {
-        problem(r, GL_REASON_FOLDERS_TOO_DEEP,
-                gl_str_fmt(r->a,
-                           "%s: folders are nested more than %d deep, or a link leads "
-                           "round in a circle",
-                           path, DEPTH_MAX));
+        add_problem(r, GL_REASON_FOLDERS_TOO_DEEP,
+                    gl_str_fmt(r->a,
+                               "%s: folders are nested more than %d deep, or a link leads "
+                               "round in a circle",
+                               path, DEPTH_MAX));
         r->is_full = true;
     }
     while (!r->is_full && (e = readdir(dir)) != NULL) {
@@ -230,13 +236,13 @@ static void list_folder(struct reading *r, const char *path, const char *name, u
         }
         is_empty = false;
         if (++r->seen > GL_PAYLOADS_MAX * 2) {
-            problem(r, GL_REASON_TOO_MANY,
-                    gl_str_fmt(r->a, "payloads/ has more than %d files and folders",
-                               GL_PAYLOADS_MAX * 2));
+            add_problem(r, GL_REASON_TOO_MANY,
+                        gl_str_fmt(r->a, "payloads/ has more than %d files and folders",
+                                   GL_PAYLOADS_MAX * 2));
             r->is_full = true;
             break;
         }
-        take(r, join(r->a, path, e->d_name), join(r->a, name, e->d_name), depth);
+        add_payload(r, join(r->a, path, e->d_name), join(r->a, name, e->d_name), depth);
     }
     (void)closedir(dir); /* nothing was written */
     if (is_empty && !r->is_full && name[0] != '\0') {
@@ -251,7 +257,7 @@ static int by_path(const void *a, const void *b)
     return gl_str_cmp(x->path, y->path);
 }
 
-static void list_payloads(struct reading *r)
+static void list_payloads(struct folder_reading *r)
 {
     const char *path = join(r->a, r->b->root, "payloads");
     struct gl_why why = {0};
@@ -261,13 +267,14 @@ static void list_payloads(struct reading *r)
     if (lstat(path, &st) < 0 && errno == ENOENT) {
         return; /* what the manifest wants of it, the manifest's errors say */
     }
-    if (gl_bundlefs_stays(r->b->root, path, &why) != 0) {
-        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
+    if (gl_bundle_folder_check_link(r->b->root, path, &why) != 0) {
+        add_problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
         return;
     }
     real = realpath(path, NULL);
     if (real == NULL || stat(path, &st) < 0 || !S_ISDIR(st.st_mode)) {
-        problem(r, GL_REASON_PAYLOADS_NOT_A_FOLDER, gl_str_fmt(r->a, "%s is not a folder", path));
+        add_problem(r, GL_REASON_PAYLOADS_NOT_A_FOLDER,
+                    gl_str_fmt(r->a, "%s is not a folder", path));
         free(real);
         return;
     }
@@ -285,7 +292,7 @@ static void list_payloads(struct reading *r)
 /* ---- layers ---- */
 
 /* The JSON in `name`; "" if there is no such file, or something is wrong with it. */
-static gl_str read_layer(struct reading *r, const char *name, bool must_be_object)
+static gl_str read_layer(struct folder_reading *r, const char *name, bool must_be_object)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf text = {0};
     const char *path = join(r->a, r->b->root, name);
@@ -298,7 +305,7 @@ static gl_str read_layer(struct reading *r, const char *name, bool must_be_objec
     if (stat(path, &st) < 0 && errno == ENOENT) {
         return (gl_str){0};
     }
-    err = gl_bundlefs_stays(r->b->root, path, &why);
+    err = gl_bundle_folder_check_link(r->b->root, path, &why);
     if (err == 0 && !S_ISREG(st.st_mode)) {
         err = gl_why(&why, GL_R_FILE_NOT_REGULAR, "%s is not a regular file", path);
     }
@@ -315,13 +322,13 @@ static gl_str read_layer(struct reading *r, const char *name, bool must_be_objec
                      gl_json_type_name(gl_json_root(&j)));
     }
     if (err != 0) {
-        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
+        add_problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
         return (gl_str){0};
     }
     return copy;
 }
 
-static void read_layers(struct reading *r, const struct gl_strs *sets)
+static void read_layers(struct folder_reading *r, const struct gl_strs *sets)
 {
     gl_str under = read_layer(r, "config/default.json", true);
     gl_str over = read_layer(r, "config/overwrite.json", true);
@@ -331,21 +338,21 @@ static void read_layers(struct reading *r, const struct gl_strs *sets)
     g->scenario = read_layer(r, "scenario.json", false);
     if (gl_manifest_config(under, over, sets, r->a, &g->config, &why) != 0 ||
         gl_manifest_overlay(sets, r->a, &g->overlay, &why) != 0) {
-        problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
+        add_problem(r, why.reason, gl_str_dup(r->a, gl_str_of(why.text)));
     }
 }
 
 /* ---- the whole ---- */
 
-int gl_bundlefs_read(struct gl_bundlefs *b, const char *root, const struct gl_strs *sets,
-                     struct gl_arena *a)
+int gl_bundle_folder_read(struct gl_bundle_folder *b, const char *root, const struct gl_strs *sets,
+                          struct gl_arena *a)
 {
-    struct reading r = {.b = b,
-                        .a = a,
-                        .problems = GL_NEW_ARRAY(a, gl_str, PROBLEMS_MAX),
-                        .reasons = GL_NEW_ARRAY(a, enum gl_reason, PROBLEMS_MAX)};
+    struct folder_reading r = {.b = b,
+                               .a = a,
+                               .problems = GL_NEW_ARRAY(a, gl_str, PROBLEMS_MAX),
+                               .reasons = GL_NEW_ARRAY(a, enum gl_reason, PROBLEMS_MAX)};
 
-    *b = (struct gl_bundlefs){.root = root};
+    *b = (struct gl_bundle_folder){.root = root};
     read_layers(&r, sets);
     list_payloads(&r);
     b->problems = (struct gl_strs){.items = r.problems, .n = r.problems_n};
@@ -353,8 +360,8 @@ int gl_bundlefs_read(struct gl_bundlefs *b, const char *root, const struct gl_st
     return r.problems_n == 0 ? 0 : GL_E_INVALID;
 }
 
-int gl_bundlefs_content(const struct gl_bundlefs *b, const struct gl_payload *p, struct gl_buf *out,
-                        struct gl_why *reterr_why)
+int gl_bundle_folder_read_payload(const struct gl_bundle_folder *b, const struct gl_payload *p,
+                                  struct gl_buf *out, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     const char *folder = join(&a, b->root, "payloads");
@@ -370,7 +377,7 @@ static void write_layer(struct gl_jw *w, const char *name, gl_str json)
     }
 }
 
-void gl_bundlefs_write(const struct gl_bundlefs *b, struct gl_jw *w)
+void gl_bundle_folder_write(const struct gl_bundle_folder *b, struct gl_jw *w)
 {
     const struct gl_payload *all = b->given.payloads.items;
 

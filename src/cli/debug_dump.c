@@ -1,4 +1,4 @@
-#include "cli/bundle.h"
+#include "cli/debug_dump.h"
 
 #include <time.h>
 
@@ -18,7 +18,7 @@ enum { FORMAT = 1, LOG_LINES = 200, LOG_BYTES_MAX = 8 << 20, NOTES_MAX = 64 };
 #define SEGMENT_BYTES_MAX ((size_t)1 << 30)
 
 struct making {
-    struct gl_bundle *b;
+    struct gl_debug_dump *b;
     struct gl_arena *a;
     struct gl_mask *mask;              /* NULL: nothing is taken out */
     struct gl_buf body;                /* everything but the first line */
@@ -29,7 +29,7 @@ struct making {
     size_t notes_n;
 };
 
-static void note(struct making *m, gl_str sentence)
+static void note_damage(struct making *m, gl_str sentence)
 {
     if (m->notes_n < NOTES_MAX) {
         m->notes[m->notes_n++] = sentence;
@@ -115,10 +115,10 @@ static gl_str add_pieces(struct making *m, uint64_t number, gl_str text, struct 
     }
     m->is_torn = text.p + text.n > from || out->n == 0;
     if (m->is_torn) {
-        note(m, gl_str_fmt(m->a,
-                           "segment %llu: its end was not written completely, as after a "
-                           "crash or while a node writes: left out",
-                           n));
+        note_damage(m, gl_str_fmt(m->a,
+                                  "segment %llu: its end was not written completely, as after a "
+                                  "crash or while a node writes: left out",
+                                  n));
     }
     return what;
 }
@@ -163,7 +163,7 @@ static bool add_segment(struct making *m, const char *folder, uint64_t number, u
         damaged = gl_str_fmt(m->a, "segment %llu: %s", (unsigned long long)number, why.text);
     }
     if (damaged.n > 0) {
-        note(m, damaged);
+        note_damage(m, damaged);
     }
     m->was_damaged = damaged.n > 0 && gl_str_starts(damaged, GL_S("segment"));
     if (rc != GL_E_NOT_FOUND) {
@@ -181,7 +181,7 @@ static void note_missing(struct making *m, uint64_t first, uint64_t last)
     struct gl_buf text = {0};
 
     gl_record_put_missing(first, last, &text);
-    note(m, gl_str_dup(m->a, gl_buf_view(&text)));
+    note_damage(m, gl_str_dup(m->a, gl_buf_view(&text)));
     gl_buf_done(&text);
 }
 
@@ -322,8 +322,8 @@ static void list_kept(struct making *m)
     m->b->damaged = (struct gl_strs){.items = all, .n = m->notes_n};
 }
 
-int gl_bundle_make(struct gl_bundle *b, struct gl_arena *a, struct gl_buf *out,
-                   struct gl_why *reterr_why)
+int gl_debug_dump_make(struct gl_debug_dump *b, struct gl_arena *a, struct gl_buf *out,
+                       struct gl_why *reterr_why)
 {
     struct making m = {.b = b, .a = a};
     struct gl_entropy entropy = gl_random_entropy();

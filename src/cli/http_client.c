@@ -1,4 +1,4 @@
-#include "cli/client.h"
+#include "cli/http_client.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -20,24 +20,24 @@ enum {
     BODY_BYTES_MAX = 1 << 30,
 };
 
-void gl_client_init(struct gl_client *c, const char *path)
+void gl_http_client_init(struct gl_http_client *c, const char *path)
 {
-    *c = (struct gl_client){.path = path, .fd = -1};
+    *c = (struct gl_http_client){.path = path, .fd = -1};
 }
 
-void gl_client_init_tcp(struct gl_client *c, const char *address, const char *token)
+void gl_http_client_init_tcp(struct gl_http_client *c, const char *address, const char *token)
 {
-    *c = (struct gl_client){.path = address, .fd = -1, .is_tcp = true, .token = token};
+    *c = (struct gl_http_client){.path = address, .fd = -1, .is_tcp = true, .token = token};
 }
 
-void gl_client_done(struct gl_client *c)
+void gl_http_client_done(struct gl_http_client *c)
 {
-    gl_client_disconnect(c);
+    gl_http_client_disconnect(c);
     gl_buf_done(&c->out);
     gl_buf_done(&c->in);
 }
 
-void gl_client_disconnect(struct gl_client *c)
+void gl_http_client_disconnect(struct gl_http_client *c)
 {
     gl_fs_closep(&c->fd);
 }
@@ -60,7 +60,7 @@ static int connect_any(const struct addrinfo *all)
     return -1;
 }
 
-static int connect_tcp(struct gl_client *c, struct gl_why *reterr_why)
+static int connect_tcp(struct gl_http_client *c, struct gl_why *reterr_why)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV}, *all = NULL;
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -83,7 +83,7 @@ static int connect_tcp(struct gl_client *c, struct gl_why *reterr_why)
                                strerror(errno));
 }
 
-int gl_client_connect(struct gl_client *c, struct gl_why *reterr_why)
+int gl_http_client_connect(struct gl_http_client *c, struct gl_why *reterr_why)
 {
     if (c->fd >= 0) {
         return 0;
@@ -91,33 +91,33 @@ int gl_client_connect(struct gl_client *c, struct gl_why *reterr_why)
     return c->is_tcp ? connect_tcp(c, reterr_why) : gl_sock_connect(c->path, &c->fd, reterr_why);
 }
 
-static int broken(struct gl_client *c, struct gl_why *reterr_why)
+static int broken(struct gl_http_client *c, struct gl_why *reterr_why)
 {
-    gl_client_disconnect(c);
+    gl_http_client_disconnect(c);
     return gl_why(reterr_why, GL_E_GONE, "the node has gone away");
 }
 
 /* Wait until the connection can be read or written. */
-static int wait_ready(struct gl_client *c, short events, struct gl_why *reterr_why)
+static int wait_ready(struct gl_http_client *c, short events, struct gl_why *reterr_why)
 {
     struct pollfd fd = {.fd = c->fd, .events = events};
     int n;
 
-    if (c->quiet_ms <= 0) {
+    if (c->silence_ms <= 0) {
         return 0;
     }
     do {
-        n = poll(&fd, 1, c->quiet_ms);
+        n = poll(&fd, 1, c->silence_ms);
     } while (n < 0 && errno == EINTR);
     if (n != 0) {
         return 0; /* what is wrong with it the call tells */
     }
-    c->is_mute = true;
-    gl_client_disconnect(c); /* its answer would be taken for that of the next call */
-    return gl_why(reterr_why, GL_E_UNAVAILABLE, "no answer for %d s", c->quiet_ms / 1000);
+    c->is_silent = true;
+    gl_http_client_disconnect(c); /* its answer would be taken for that of the next call */
+    return gl_why(reterr_why, GL_E_UNAVAILABLE, "no answer for %d s", c->silence_ms / 1000);
 }
 
-static int send_all(struct gl_client *c, gl_str bytes, struct gl_why *reterr_why)
+static int send_all(struct gl_http_client *c, gl_str bytes, struct gl_why *reterr_why)
 {
     while (bytes.n > 0) {
         int err = wait_ready(c, POLLOUT, reterr_why);
@@ -126,8 +126,8 @@ static int send_all(struct gl_client *c, gl_str bytes, struct gl_why *reterr_why
         if (err != 0) {
             return err;
         }
-        n = send(c->fd, bytes.p, bytes.n, MSG_NOSIGNAL | (c->quiet_ms > 0 ? MSG_DONTWAIT : 0));
-        if (n < 0 && (errno == EINTR || (errno == EAGAIN && c->quiet_ms > 0))) {
+        n = send(c->fd, bytes.p, bytes.n, MSG_NOSIGNAL | (c->silence_ms > 0 ? MSG_DONTWAIT : 0));
+        if (n < 0 && (errno == EINTR || (errno == EAGAIN && c->silence_ms > 0))) {
             continue;
         }
         if (n <= 0) {
@@ -139,17 +139,17 @@ static int send_all(struct gl_client *c, gl_str bytes, struct gl_why *reterr_why
     return 0;
 }
 
-static int receive(struct gl_client *c, struct gl_why *reterr_why)
+static int receive(struct gl_http_client *c, struct gl_why *reterr_why)
 {
     int err = c->wait != NULL ? c->wait(c->owner, c->fd) : wait_ready(c, POLLIN, reterr_why);
     ssize_t n;
 
-    if (c->is_mute) {
+    if (c->is_silent) {
         return err;
     }
 
     if (err != 0) {
-        gl_client_disconnect(c); /* its answer would be taken for that of the next call */
+        gl_http_client_disconnect(c); /* its answer would be taken for that of the next call */
         return gl_why(reterr_why, err, "given up");
     }
     do {
@@ -163,7 +163,7 @@ static int receive(struct gl_client *c, struct gl_why *reterr_why)
 }
 
 /* Read until the empty line behind the headers; *ret_n is where the body begins. */
-static int receive_head(struct gl_client *c, size_t *ret_n, struct gl_why *reterr_why)
+static int receive_head(struct gl_http_client *c, size_t *ret_n, struct gl_why *reterr_why)
 {
     for (;;) {
         const char *end = c->in.n > 0 ? memmem(c->in.p, c->in.n, "\r\n\r\n", 4) : NULL;
@@ -199,7 +199,7 @@ static bool read_status(gl_str head, unsigned *ret)
     return true;
 }
 
-gl_str gl_client_header(const struct gl_client_reply *r, const char *name)
+gl_str gl_http_client_header(const struct gl_http_client_reply *r, const char *name)
 {
     gl_str rest = r->headers;
     size_t n = strlen(name);
@@ -214,7 +214,8 @@ gl_str gl_client_header(const struct gl_client_reply *r, const char *name)
     return (gl_str){0};
 }
 
-static void write_request(struct gl_client *c, const char *method, const char *path, gl_str body)
+static void write_request(struct gl_http_client *c, const char *method, const char *path,
+                          gl_str body)
 {
     gl_buf_reset(&c->out);
     gl_buf_fmt(&c->out, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path,
@@ -225,7 +226,8 @@ static void write_request(struct gl_client *c, const char *method, const char *p
     gl_buf_fmt(&c->out, "Content-Length: %zu\r\n\r\n", body.n);
 }
 
-static int read_reply(struct gl_client *c, struct gl_client_reply *ret, struct gl_why *reterr_why)
+static int read_reply(struct gl_http_client *c, struct gl_http_client_reply *ret,
+                      struct gl_why *reterr_why)
 {
     size_t head = 0;
     uint64_t length = 0;
@@ -236,8 +238,9 @@ static int read_reply(struct gl_client *c, struct gl_client_reply *ret, struct g
     }
     ret->headers = (gl_str){.p = c->in.p, .n = head};
     if (!read_status(ret->headers, &ret->status) ||
-        !gl_str_u64(gl_client_header(ret, "Content-Length"), &length) || length > BODY_BYTES_MAX) {
-        gl_client_disconnect(c);
+        !gl_str_u64(gl_http_client_header(ret, "Content-Length"), &length) ||
+        length > BODY_BYTES_MAX) {
+        gl_http_client_disconnect(c);
         return gl_why(reterr_why, GL_E_INVALID, "what answers at %s is no node", c->path);
     }
     while (c->in.n < head + length) {
@@ -251,12 +254,12 @@ static int read_reply(struct gl_client *c, struct gl_client_reply *ret, struct g
     return 0;
 }
 
-int gl_client_call(struct gl_client *c, const char *method, const char *path, gl_str body,
-                   struct gl_client_reply *ret, struct gl_why *reterr_why)
+int gl_http_client_call(struct gl_http_client *c, const char *method, const char *path, gl_str body,
+                        struct gl_http_client_reply *ret, struct gl_why *reterr_why)
 {
-    int err = gl_client_connect(c, reterr_why);
+    int err = gl_http_client_connect(c, reterr_why);
 
-    c->is_mute = false;
+    c->is_silent = false;
     if (err != 0) { /* GL_E_NOT_FOUND is left to what the node says */
         return err == GL_E_NOT_FOUND ? GL_E_GONE : err;
     }
@@ -269,8 +272,8 @@ int gl_client_call(struct gl_client *c, const char *method, const char *path, gl
     if (err == 0) {
         err = read_reply(c, ret, reterr_why);
     }
-    if (err == 0 && gl_str_is(gl_client_header(ret, "Connection"), "close")) {
-        gl_client_disconnect(c);
+    if (err == 0 && gl_str_is(gl_http_client_header(ret, "Connection"), "close")) {
+        gl_http_client_disconnect(c);
     }
     return err;
 }

@@ -1,4 +1,4 @@
-#include "cli/inputs.h"
+#include "cli/job_inputs.h"
 
 #include "base/check.h"
 #include "base/json.h"
@@ -160,7 +160,7 @@ static int read_file(struct gl_cli *cli, const char *path, struct member *root)
     return 0;
 }
 
-int gl_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf *out)
+int gl_job_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf *out)
 {
     const char *file = gl_cli_option(cli, "--input-file");
     const struct gl_cli_value *sets = gl_cli_option_list(cli, "--set");
@@ -184,7 +184,7 @@ int gl_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf
     return code;
 }
 
-void gl_inputs_say_missing(struct gl_cli *cli, const char *text)
+void gl_job_inputs_report_missing(struct gl_cli *cli, const char *text)
 {
     static const char *const front = "input `", *const back = "`: " GL_FLOW_INPUT_MISSING;
     GL_CLEANUP(gl_buf_done) struct gl_buf hint = {0};
@@ -199,6 +199,6 @@ void gl_inputs_say_missing(struct gl_cli *cli, const char *text)
         }
     }
     if (hint.n > 0) {
-        gl_cli_say(cli, "give it with%.*s", GL_STR_ARG(gl_buf_view(&hint)));
+        gl_cli_note(cli, "give it with%.*s", GL_STR_ARG(gl_buf_view(&hint)));
     }
 }

@@ -1,59 +1,59 @@
-/* filed.h - questions of workers, as a command finds them itself in the files of runs.
+/* human_files.h - questions of workers, as a command finds them itself in the files of runs.
  *
  * A node that is asked tells what it has read a moment ago (port/asks.h), and only the first ones
  * of a run. Who is on the same machine can look. */
-#ifndef GL_CLI_FILED_H
-#define GL_CLI_FILED_H
+#ifndef GL_CLI_HUMAN_FILES_H
+#define GL_CLI_HUMAN_FILES_H
 
 #include <sys/stat.h>
 
 #include "base/map.h"
-#include "cli/page.h"
+#include "cli/api_reply.h"
 #include "cli/progress.h"
 #include "os/humanfile.h"
 
 /* Where the folders of runs are: as given (or NULL), what the node says, what is set. */
-const char *gl_filed_root(struct gl_reach *reach, const char *given);
+const char *gl_human_files_root(struct gl_connection *connection, const char *given);
 
 /* By the status of a run's job: another node has it, and what lies here is not what its workers
  * ask. */
-bool gl_filed_is_away(struct gl_page *status, const char *root, gl_str run_id);
+bool gl_human_files_is_remote(struct gl_api_reply *status, const char *root, gl_str run_id);
 
 /* One that is open. */
-struct gl_filed {
-    struct gl_filed *next;
+struct gl_open_request {
+    struct gl_open_request *next;
     gl_str job, run_id;
     const struct gl_ask *request;
 };
 
 /* Of the newest live jobs, in the command's arena. What is not taken of a file is said. */
-struct gl_filed *gl_filed_find(struct gl_reach *reach, const char *given);
+struct gl_open_request *gl_human_files_find(struct gl_connection *connection, const char *given);
 
 /* "ship it? (until 2026-...; then: reject)" */
-gl_str gl_filed_text(struct gl_cli *cli, const struct gl_ask *r);
+gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_ask *r);
 
 /* Of a request as the node tells it: "approve|reject", in the page's arena. */
-gl_str gl_filed_decisions(struct gl_page *p, gl_jnode request);
+gl_str gl_human_files_decisions(struct gl_api_reply *p, gl_jnode request);
 
 /* While a job is followed: what its workers ask is said once, with how to answer. */
-struct gl_filed_watch {
-    struct gl_reach *reach;
+struct gl_human_watch {
+    struct gl_connection *connection;
     struct gl_progress *progress;
     const char *root; /* NULL: the files cannot be seen from here, and the node is asked */
     gl_str job, run_id;
     gl_ms looked_at, look_at; /* when last, and when next */
     struct stat seen;
     struct gl_arena arena;
-    struct gl_map told; /* by request id */
+    struct gl_map reported; /* by request id */
 };
 
 /* `status`: of the job. Nothing is watched if it is no bundle's. To be given back in any case. */
-void gl_filed_watch_begin(struct gl_filed_watch *w, struct gl_reach *reach,
+void gl_human_watch_start(struct gl_human_watch *w, struct gl_connection *connection,
                           struct gl_progress *progress, const struct gl_json *j, gl_jnode status);
-void gl_filed_watch_done(struct gl_filed_watch *w);
+void gl_human_watch_done(struct gl_human_watch *w);
 /* Costs a look at the file system. */
-void gl_filed_watch_look(struct gl_filed_watch *w);
+void gl_human_watch_check_file(struct gl_human_watch *w);
 /* When the node can be asked: if the file cannot be seen, it is, every few seconds. */
-void gl_filed_watch_ask(struct gl_filed_watch *w);
+void gl_human_watch_ask_node(struct gl_human_watch *w);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/minder.h"
+#include "cli/supervise.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,21 +12,21 @@
 
 #include "base/check.h"
 
-enum { FORBID = -1 };
+enum { TERMINATE = -1 };
 
-struct order { /* from us to the minder */
+struct send_order { /* from us to the supervisor */
     int64_t term_at, kill_at;
     int32_t number; /* a signal to pass on; 0: the times are meant; FORBID: its time is over */
 };
 
-struct report {     /* from the minder to us */
-    int32_t pid;    /* of the command; 0: it has ended, or could not be started */
-    int32_t failed; /* errno, if it could not be started */
+struct child_report { /* from the supervisor to us */
+    int32_t pid;      /* of the command; 0: it has ended, or could not be started */
+    int32_t failed;   /* errno, if it could not be started */
     int32_t status;
     int32_t is_stopped;
 };
 
-gl_ms gl_minder_now(void)
+gl_ms gl_supervise_now(void)
 {
     struct timespec t;
 
@@ -35,7 +35,7 @@ gl_ms gl_minder_now(void)
 }
 
 /* All of it or nothing: both kinds are smaller than what a pipe takes at once. */
-static bool put(int fd, const void *bytes, size_t n)
+static bool write_all(int fd, const void *bytes, size_t n)
 {
     ssize_t done;
 
@@ -45,7 +45,7 @@ static bool put(int fd, const void *bytes, size_t n)
     return done == (ssize_t)n;
 }
 
-static bool get(int fd, void *bytes, size_t n)
+static bool read_all(int fd, void *bytes, size_t n)
 {
     ssize_t done;
 
@@ -55,21 +55,21 @@ static bool get(int fd, void *bytes, size_t n)
     return done == (ssize_t)n;
 }
 
-/* ---- the minder ---- */
+/* ---- the supervisor ---- */
 
-struct mind {
+struct supervised {
     pid_t command;
     int from_us, to_us, children;
     gl_ms term_at, kill_at, grace_ms;
     bool is_termed, is_killed;
 };
 
-static void run_command(const struct gl_minder_wish *wish, bool has_tty, int failed)
+static void run_command(const struct gl_supervise_config *wish, bool has_tty, int failed)
 {
     struct sigaction plain = {.sa_handler = SIG_DFL};
     int why;
 
-    (void)setpgid(0, 0); /* the minder does so, too: whoever comes first */
+    (void)setpgid(0, 0); /* the supervisor does so, too: whoever comes first */
     if (has_tty) {
         (void)tcsetpgrp(STDIN_FILENO, getpid()); /* SIGTTOU is blocked here */
     }
@@ -82,12 +82,12 @@ static void run_command(const struct gl_minder_wish *wish, bool has_tty, int fai
     (void)sigprocmask(SIG_SETMASK, wish->mask, NULL);
     (void)execvp(wish->argv[0], wish->argv);
     why = errno;
-    (void)put(failed, &why, sizeof(why));
+    (void)write_all(failed, &why, sizeof(why));
     _exit(127);
 }
 
 /* The command runs, or `errno` says why it does not. */
-static int spawn(struct mind *m, const struct gl_minder_wish *wish, bool has_tty)
+static int spawn(struct supervised *m, const struct gl_supervise_config *wish, bool has_tty)
 {
     int failed[2], why = 0;
 
@@ -103,15 +103,15 @@ static int spawn(struct mind *m, const struct gl_minder_wish *wish, bool has_tty
         why = errno;
     } else {
         (void)setpgid(m->command, m->command);
-        (void)get(failed[0], &why, sizeof(why)); /* nothing comes if it was executed */
+        (void)read_all(failed[0], &why, sizeof(why)); /* nothing comes if it was executed */
     }
     (void)close(failed[0]);
     return why;
 }
 
-static void check_times(struct mind *m)
+static void check_times(struct supervised *m)
 {
-    gl_ms now = gl_minder_now();
+    gl_ms now = gl_supervise_now();
 
     if (!m->is_termed && now >= m->term_at) {
         m->is_termed = true;
@@ -126,20 +126,20 @@ static void check_times(struct mind *m)
 }
 
 /* Nobody is there any more, or what came makes no sense: the command must end. */
-static void stop(struct mind *m)
+static void terminate(struct supervised *m)
 {
     m->term_at = 0;
     (void)close(m->from_us);
     m->from_us = -1;
 }
 
-static void hear(struct mind *m)
+static void read_order(struct supervised *m)
 {
-    struct order o;
+    struct send_order o;
 
-    if (!get(m->from_us, &o, sizeof(o))) {
-        stop(m);
-    } else if (o.number == FORBID) {
+    if (!read_all(m->from_us, &o, sizeof(o))) {
+        terminate(m);
+    } else if (o.number == TERMINATE) {
         m->term_at = 0;
     } else if (o.number != 0) {
         (void)kill(-m->command, o.number);
@@ -151,7 +151,7 @@ static void hear(struct mind *m)
 
 /* It has ended, but nobody has taken note: so the number of its group is still its own. What it has
  * left in it ends, too. */
-static bool has_ended(const struct mind *m)
+static bool has_ended(const struct supervised *m)
 {
     siginfo_t info = {0};
 
@@ -163,7 +163,7 @@ static bool has_ended(const struct mind *m)
     return true;
 }
 
-static void watch(struct mind *m)
+static void supervise_loop(struct supervised *m)
 {
     struct signalfd_siginfo ignored;
 
@@ -171,29 +171,29 @@ static void watch(struct mind *m)
         struct pollfd fds[] = {{.fd = m->children, .events = POLLIN},
                                {.fd = m->from_us, .events = POLLIN}};
         gl_ms due = !m->is_termed ? m->term_at : !m->is_killed ? m->kill_at : INT64_MAX;
-        gl_ms left = due == INT64_MAX ? 60000 : due - gl_minder_now();
+        gl_ms left = due == INT64_MAX ? 60000 : due - gl_supervise_now();
 
         left = left < 0 ? 0 : left > 60000 ? 60000 : left + 1;
         if (poll(fds, GL_COUNT(fds), (int)left) > 0) {
             if (fds[0].revents != 0) {
-                (void)get(m->children, &ignored, sizeof(ignored));
+                (void)read_all(m->children, &ignored, sizeof(ignored));
             }
             if (m->from_us >= 0 && fds[1].revents != 0) {
-                hear(m);
+                read_order(m);
             }
         }
         check_times(m);
     }
 }
 
-static void mind(const struct gl_minder_wish *wish, int from_us, int to_us, bool has_tty)
+static void supervised(const struct gl_supervise_config *wish, int from_us, int to_us, bool has_tty)
 {
-    struct mind m = {.from_us = from_us,
-                     .to_us = to_us,
-                     .term_at = wish->term_at,
-                     .kill_at = wish->kill_at,
-                     .grace_ms = wish->grace_ms};
-    struct report r = {0};
+    struct supervised m = {.from_us = from_us,
+                           .to_us = to_us,
+                           .term_at = wish->term_at,
+                           .kill_at = wish->kill_at,
+                           .grace_ms = wish->grace_ms};
+    struct child_report r = {0};
     sigset_t all, child;
     int status = 0;
 
@@ -206,16 +206,16 @@ static void mind(const struct gl_minder_wish *wish, int from_us, int to_us, bool
     m.children = signalfd(-1, &child, SFD_CLOEXEC);
     r.failed = m.children < 0 ? errno : spawn(&m, wish, has_tty);
     r.pid = r.failed == 0 ? m.command : 0;
-    (void)put(to_us, &r, sizeof(r)); /* if nobody is there, that is noticed below */
+    (void)write_all(to_us, &r, sizeof(r)); /* if nobody is there, that is noticed below */
     if (r.failed != 0) {
         _exit(1);
     }
     (void)close(STDIN_FILENO); /* else who reads what the command writes would wait for us */
     (void)close(STDOUT_FILENO);
-    watch(&m);
+    supervise_loop(&m);
     (void)waitpid(m.command, &status, 0);
-    r = (struct report){.status = status, .is_stopped = m.is_termed};
-    (void)put(to_us, &r, sizeof(r));
+    r = (struct child_report){.status = status, .is_stopped = m.is_termed};
+    (void)write_all(to_us, &r, sizeof(r));
     _exit(0);
 }
 
@@ -227,7 +227,7 @@ static bool owns_tty(void)
     return isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) == getpgrp();
 }
 
-static int give_up(struct gl_minder *m)
+static int close_pipes(struct gl_supervisor *m)
 {
     int status;
 
@@ -238,7 +238,7 @@ static int give_up(struct gl_minder *m)
     return status;
 }
 
-static void take_tty_back(const struct gl_minder *m)
+static void take_tty_back(const struct gl_supervisor *m)
 {
     sigset_t out, before;
 
@@ -252,7 +252,7 @@ static void take_tty_back(const struct gl_minder *m)
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
-static int cannot(const char *program, int why, struct gl_why *reterr_why)
+static int start_error(const char *program, int why, struct gl_why *reterr_why)
 {
     return gl_why(reterr_why,
                   why == ENOENT                     ? GL_E_NOT_FOUND
@@ -261,11 +261,11 @@ static int cannot(const char *program, int why, struct gl_why *reterr_why)
                   "cannot run %s: %s", program, strerror(why));
 }
 
-int gl_minder_start(struct gl_minder *m, const struct gl_minder_wish *wish,
-                    struct gl_why *reterr_why)
+int gl_supervise_start(struct gl_supervisor *m, const struct gl_supervise_config *wish,
+                       struct gl_why *reterr_why)
 {
     int down[2], up[2];
-    struct report r = {0};
+    struct child_report r = {0};
 
     if (pipe2(down, O_CLOEXEC) < 0) {
         return gl_why(reterr_why, GL_E_IO, "cannot make a pipe: %s", strerror(errno));
@@ -275,64 +275,66 @@ int gl_minder_start(struct gl_minder *m, const struct gl_minder_wish *wish,
         (void)close(down[1]);
         return gl_why(reterr_why, GL_E_IO, "cannot make a pipe: %s", strerror(errno));
     }
-    *m = (struct gl_minder){.to = down[1], .from = up[0], .has_tty = owns_tty()};
+    *m = (struct gl_supervisor){.to = down[1], .from = up[0], .has_tty = owns_tty()};
     m->pid = fork();
     if (m->pid == 0) {
         (void)close(down[1]);
         (void)close(up[0]);
-        mind(wish, down[0], up[1], m->has_tty);
+        supervised(wish, down[0], up[1], m->has_tty);
     }
     (void)close(down[0]);
     (void)close(up[1]);
     if (m->pid < 0) {
         r.failed = errno;
-    } else if (!get(m->from, &r, sizeof(r))) {
+    } else if (!read_all(m->from, &r, sizeof(r))) {
         r.failed = EIO;
     }
     if (r.failed != 0) {
-        (void)give_up(m);
+        (void)close_pipes(m);
         take_tty_back(m);
-        return cannot(wish->argv[0], r.failed, reterr_why);
+        return start_error(wish->argv[0], r.failed, reterr_why);
     }
     m->group = r.pid;
     return 0;
 }
 
-static void order(struct gl_minder *m, struct order o)
+static void send_order(struct gl_supervisor *m, struct send_order o)
 {
-    (void)put(m->to, &o, sizeof(o)); /* a minder that is gone is noticed by gl_minder_wait() */
+    (void)write_all(m->to, &o,
+                    sizeof(o)); /* a supervisor that is gone is noticed by gl_supervise_wait() */
 }
 
-void gl_minder_allow(struct gl_minder *m, gl_ms term_at, gl_ms kill_at)
+void gl_supervise_extend(struct gl_supervisor *m, gl_ms term_at, gl_ms kill_at)
 {
-    order(m, (struct order){.term_at = term_at, .kill_at = kill_at});
+    send_order(m, (struct send_order){.term_at = term_at, .kill_at = kill_at});
 }
 
-void gl_minder_forbid(struct gl_minder *m)
+void gl_supervise_terminate(struct gl_supervisor *m)
 {
-    order(m, (struct order){.number = FORBID});
+    send_order(m, (struct send_order){.number = TERMINATE});
 }
 
-void gl_minder_signal(struct gl_minder *m, int number)
+void gl_supervise_signal(struct gl_supervisor *m, int number)
 {
-    order(m, (struct order){.number = number});
+    send_order(m, (struct send_order){.number = number});
 }
 
-bool gl_minder_wait(struct gl_minder *m, int timeout_ms, struct gl_minder_end *ret)
+bool gl_supervise_wait(struct gl_supervisor *m, int timeout_ms, struct gl_supervise_result *ret)
 {
     struct pollfd fd = {.fd = m->from, .events = POLLIN};
-    struct report r;
+    struct child_report r;
 
     if (poll(&fd, 1, timeout_ms) <= 0) {
         return false;
     }
-    if (!get(m->from, &r, sizeof(r))) {
-        /* Somebody killed the minder. The command gets SIGKILL by that; what it started, by us. */
+    if (!read_all(m->from, &r, sizeof(r))) {
+        /* Somebody killed the supervisor. The command gets SIGKILL by that; what it started, by us.
+         */
         (void)kill(-m->group, SIGKILL);
-        r = (struct report){.status = SIGKILL, .is_stopped = 1};
+        r = (struct child_report){.status = SIGKILL, .is_stopped = 1};
     }
-    (void)give_up(m);
+    (void)close_pipes(m);
     take_tty_back(m);
-    *ret = (struct gl_minder_end){.status = r.status, .is_stopped = r.is_stopped != 0};
+    *ret = (struct gl_supervise_result){.status = r.status, .is_stopped = r.is_stopped != 0};
     return true;
 }

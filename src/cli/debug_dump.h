@@ -1,4 +1,4 @@
-/* bundle.h - everything that helps to understand what a node did, in one file of JSON lines.
+/* debug_dump.h - everything that helps to understand what a node did, in one file of JSON lines.
  *
  *     {"bundle":{...}}     first: which release, when, whether the values were taken out
  * (cli/mask.h), and what was left in
@@ -7,15 +7,15 @@
  *     {"segment":{...}}    then the lines of a segment of the recording (node/flight.h)
  *
  * It is made from the files of the data folder, whether a node works there or not. */
-#ifndef GL_CLI_BUNDLE_H
-#define GL_CLI_BUNDLE_H
+#ifndef GL_CLI_DEBUG_DUMP_H
+#define GL_CLI_DEBUG_DUMP_H
 
 #include "base/err.h"
 #include "base/str.h"
 #include "cli/settings.h"
 #include "model/schema.h"
 
-struct gl_bundle {
+struct gl_debug_dump {
     const char *data; /* the data folder */
     const struct gl_settings *settings;
     bool with_values; /* nothing is taken out */
@@ -26,7 +26,7 @@ struct gl_bundle {
 };
 
 /* Append it to `out`. GL_E_NOT_FOUND: nothing has been recorded there. */
-int gl_bundle_make(struct gl_bundle *b, struct gl_arena *a, struct gl_buf *out,
-                   struct gl_why *reterr_why);
+int gl_debug_dump_make(struct gl_debug_dump *b, struct gl_arena *a, struct gl_buf *out,
+                       struct gl_why *reterr_why);
 
 #endif

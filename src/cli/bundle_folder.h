@@ -1,4 +1,4 @@
-/* bundlefs.h - the folder of a bundle, read: its configuration, and what lies in payloads/.
+/* bundle_folder.h - the folder of a bundle, read: its configuration, and what lies in payloads/.
  *
  *     manifest.json             what it is (model/manifest.h)
  *     payloads/                 files for its workers
@@ -9,13 +9,13 @@
  * Nothing leads out of the folder: links that stay inside are followed, others are refused, and so
  * is whatever is neither a file nor a folder. Files are hashed when they are listed and read again
  * when they are sent; one that has changed between is refused by whoever gets it. */
-#ifndef GL_CLI_BUNDLEFS_H
-#define GL_CLI_BUNDLEFS_H
+#ifndef GL_CLI_BUNDLE_FOLDER_H
+#define GL_CLI_BUNDLE_FOLDER_H
 
 #include "base/err.h"
 #include "model/manifest.h"
 
-struct gl_bundlefs {
+struct gl_bundle_folder {
     const char *root; /* the folder that has payloads/; "" : of the file's own folder */
     bool has_payloads;
     struct gl_manifest_given given; /* with all but `hash` */
@@ -25,17 +25,17 @@ struct gl_bundlefs {
 
 /* Read everything but the manifest. `sets` are "a.b=value" (--set). Everything lives in `a`. All
  * that is wrong is in `problems` then, and the result is GL_E_INVALID. */
-int gl_bundlefs_read(struct gl_bundlefs *b, const char *root, const struct gl_strs *sets,
-                     struct gl_arena *a);
+int gl_bundle_folder_read(struct gl_bundle_folder *b, const char *root, const struct gl_strs *sets,
+                          struct gl_arena *a);
 
 /* Append the content of a payload. */
-int gl_bundlefs_content(const struct gl_bundlefs *b, const struct gl_payload *p, struct gl_buf *out,
-                        struct gl_why *reterr_why);
+int gl_bundle_folder_read_payload(const struct gl_bundle_folder *b, const struct gl_payload *p,
+                                  struct gl_buf *out, struct gl_why *reterr_why);
 
 /* Does `path`, which is in the folder `root`, lead out of it? GL_E_INVALID says so. */
-int gl_bundlefs_stays(const char *root, const char *path, struct gl_why *reterr_why);
+int gl_bundle_folder_check_link(const char *root, const char *path, struct gl_why *reterr_why);
 
 /* `payloads` and the merged layers, as members of the object that is open in `w`. */
-void gl_bundlefs_write(const struct gl_bundlefs *b, struct gl_jw *w);
+void gl_bundle_folder_write(const struct gl_bundle_folder *b, struct gl_jw *w);
 
 #endif

@@ -1,11 +1,11 @@
-#include "cli/reach.h"
+#include "cli/connect.h"
 
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/check.h"
 #include "base/json.h"
-#include "cli/await.h"
+#include "cli/await_reply.h"
 #include "daemon.h"
 #include "offline.h"
 #include "os/fs.h"
@@ -21,7 +21,7 @@ enum {
 };
 
 /* What a node over TCP wants to see: GLIA_TOKEN, the file that is named, the data folder's. */
-static const char *read_token(struct gl_reach *r)
+static const char *read_token(struct gl_connection *r)
 {
     struct gl_cli *cli = r->cli;
     const char *given = getenv("GLIA_TOKEN");
@@ -46,7 +46,7 @@ static const char *read_token(struct gl_reach *r)
 }
 
 /* A token with a line break in it would be a second header. */
-static bool is_fit(const char *token)
+static bool is_printable(const char *token)
 {
     for (const char *p = token != NULL ? token : ""; *p != '\0'; p++) {
         if (*p <= ' ' || *p > '~') {
@@ -56,45 +56,45 @@ static bool is_fit(const char *token)
     return true;
 }
 
-void gl_reach_init(struct gl_reach *r, struct gl_cli *cli)
+void gl_connect_init(struct gl_connection *r, struct gl_cli *cli)
 {
     const char *server = cli->settings->values[GL_SET_SERVER].text;
     const char *http = "http://", *token;
 
-    *r = (struct gl_reach){.cli = cli, .is_remote = server[0] != '\0'};
+    *r = (struct gl_connection){.cli = cli, .is_remote = server[0] != '\0'};
     if (!r->is_remote) {
-        gl_client_init(&r->client, gl_paths_in(&cli->arena, cli->data, GL_PATHS_SOCKET));
+        gl_http_client_init(&r->client, gl_paths_in(&cli->arena, cli->data, GL_PATHS_SOCKET));
     } else if (strncmp(server, http, strlen(http)) == 0) {
         token = read_token(r);
-        if (!is_fit(token)) {
+        if (!is_printable(token)) {
             r->broken = gl_why(&r->broken_why, GL_E_INVALID, "the token has odd characters in it");
         }
-        gl_client_init_tcp(&r->client, server + strlen(http), token);
+        gl_http_client_init_tcp(&r->client, server + strlen(http), token);
     } else {
-        gl_client_init(&r->client, server + strlen("unix:"));
+        gl_http_client_init(&r->client, server + strlen("unix:"));
     }
 }
 
-void gl_reach_done(struct gl_reach *r)
+void gl_connect_done(struct gl_connection *r)
 {
-    gl_client_done(&r->client);
+    gl_http_client_done(&r->client);
     gl_daemon_stop(r->daemon);
     r->daemon = NULL;
 }
 
-const char *gl_reach_place(const struct gl_reach *r)
+const char *gl_connect_location(const struct gl_connection *r)
 {
     return r->is_remote ? r->cli->settings->values[GL_SET_SERVER].text : r->cli->data;
 }
 
-void gl_reach_rest(void)
+void gl_connect_pause(void)
 {
     struct timespec t = {.tv_nsec = PAUSE_MS * 1000000L};
 
     (void)nanosleep(&t, NULL);
 }
 
-void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret)
+void gl_connect_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret)
 {
     const struct gl_setting *values = cli->settings->values;
 
@@ -124,12 +124,12 @@ void gl_reach_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret
     };
 }
 
-static int become(struct gl_reach *r, struct gl_why *reterr_why)
+static int become_node(struct gl_connection *r, struct gl_why *reterr_why)
 {
     struct gl_daemon_config config;
     int err;
 
-    gl_reach_node_config(r->cli, &config);
+    gl_connect_node_config(r->cli, &config);
     config.what = r->is_passive ? "command" : "run";
     config.passive = r->is_passive;
     if (gl_lock_is_claimed(r->cli->data)) {
@@ -138,32 +138,32 @@ static int become(struct gl_reach *r, struct gl_why *reterr_why)
     }
     err = gl_daemon_start(&r->daemon, &config, reterr_why);
     if (err == 0 && !r->is_passive && gl_daemon_warning(r->daemon)[0] != '\0') {
-        gl_cli_say(r->cli, "%s", gl_daemon_warning(r->daemon));
+        gl_cli_note(r->cli, "%s", gl_daemon_warning(r->daemon));
     }
     return err;
 }
 
-static bool is_nobody(int code)
+static bool is_absent(int code)
 {
     return code == GL_E_NOT_FOUND || code == GL_E_GONE;
 }
 
 /* A node that stays has asked us to make way, and we do. */
-static void notice_leaving(struct gl_reach *r)
+static void leave_if_asked(struct gl_connection *r)
 {
     if (r->daemon == NULL || !gl_daemon_is_leaving(r->daemon)) {
         return;
     }
-    gl_client_disconnect(&r->client);
+    gl_http_client_disconnect(&r->client);
     gl_daemon_stop(r->daemon);
     r->daemon = NULL;
-    gl_cli_say(r->cli, "a 'glia serve' takes over the data folder; the job goes on there");
+    gl_cli_note(r->cli, "a 'glia serve' takes over the data folder; the job goes on there");
 }
 
-static int check_store(struct gl_reach *r, struct gl_why *reterr_why);
+static int check_store(struct gl_connection *r, struct gl_why *reterr_why);
 
 /* One try to connect. GL_E_GONE: nobody is there. */
-static int try_connect(struct gl_reach *r, struct gl_why *reterr_why)
+static int try_connect(struct gl_connection *r, struct gl_why *reterr_why)
 {
     bool is_new = r->client.fd < 0;
     int err = r->broken;
@@ -171,17 +171,17 @@ static int try_connect(struct gl_reach *r, struct gl_why *reterr_why)
     if (err != 0) {
         return gl_why(reterr_why, gl_err_join(err, r->broken_why.reason), "%s", r->broken_why.text);
     }
-    err = gl_client_connect(&r->client, reterr_why);
-    r->has_met = r->has_met || err == 0;
+    err = gl_http_client_connect(&r->client, reterr_why);
+    r->was_connected = r->was_connected || err == 0;
     if (err == 0 && is_new) {
         err = check_store(r, reterr_why);
     }
-    return is_nobody(err) ? GL_E_GONE : err;
+    return is_absent(err) ? GL_E_GONE : err;
 }
 
-int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
+int gl_connect_find(struct gl_connection *r, struct gl_why *reterr_why)
 {
-    gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
+    gl_ms until = gl_term_now() + GL_CONNECT_TIMEOUT_MS;
 
     for (;;) {
         int err = try_connect(r, reterr_why);
@@ -190,7 +190,7 @@ int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
             return err;
         }
         /* One that is starting, or was there a moment ago, is worth waiting for. */
-        if ((!r->has_met && (r->is_remote || !gl_lock_is_claimed(r->cli->data))) ||
+        if ((!r->was_connected && (r->is_remote || !gl_lock_is_claimed(r->cli->data))) ||
             gl_term_now() > until) {
             return r->is_remote ? gl_why(reterr_why, GL_R_NODE_NOT_FOUND, "no node answers at %s",
                                          r->cli->settings->values[GL_SET_SERVER].text)
@@ -198,22 +198,22 @@ int gl_reach_find(struct gl_reach *r, struct gl_why *reterr_why)
                                          "no node is running in %s; start one with 'glia serve'",
                                          r->cli->data);
         }
-        gl_reach_rest();
+        gl_connect_pause();
     }
 }
 
-int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
+int gl_connect_open(struct gl_connection *r, struct gl_why *reterr_why)
 {
-    gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
+    gl_ms until = gl_term_now() + GL_CONNECT_TIMEOUT_MS;
 
-    r->is_barred = false;
+    r->is_store_down = false;
     if (r->is_remote) {
-        return gl_reach_find(r, reterr_why);
+        return gl_connect_find(r, reterr_why);
     }
     for (;;) {
         int err;
 
-        notice_leaving(r);
+        leave_if_asked(r);
         err = try_connect(r, reterr_why);
         if (err == GL_E_GONE && r->daemon != NULL && gl_daemon_is_leaving(r->daemon)) {
             continue; /* asked to make way just now */
@@ -221,8 +221,8 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
         if (err != GL_E_GONE || r->daemon != NULL) {
             return err;
         }
-        err = become(r, reterr_why);
-        r->is_barred = err == GL_E_UNAVAILABLE;
+        err = become_node(r, reterr_why);
+        r->is_store_down = err == GL_E_UNAVAILABLE;
         if (err == 0) {
             continue; /* and connect to ourselves */
         }
@@ -234,7 +234,7 @@ int gl_reach_open(struct gl_reach *r, struct gl_why *reterr_why)
             (void)gl_why_prefix(reterr_why, "no node answers");
             return GL_E_UNAVAILABLE;
         }
-        gl_reach_rest();
+        gl_connect_pause();
     }
 }
 
@@ -245,7 +245,7 @@ static gl_str member(struct gl_arena *a, const struct gl_json *j, gl_jnode n, co
     return gl_json_str(j, gl_json_get(j, n, name), a);
 }
 
-static int read_error(const struct gl_client_reply *reply, struct gl_why *reterr_why)
+static int read_error(const struct gl_http_client_reply *reply, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_json j;
@@ -272,7 +272,7 @@ static int read_error(const struct gl_client_reply *reply, struct gl_why *reterr
 }
 
 /* The node wants a token, or another one than it got. */
-static int no_entry(const struct gl_reach *r, struct gl_why *reterr_why)
+static int fail_token(const struct gl_connection *r, struct gl_why *reterr_why)
 {
     return gl_why(reterr_why, r->client.token != NULL ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
                   "%s: it stands in the file token of the node's data folder; give it with "
@@ -280,12 +280,12 @@ static int no_entry(const struct gl_reach *r, struct gl_why *reterr_why)
                   r->client.token != NULL ? "the token is wrong" : "the node wants its token");
 }
 
-bool gl_reach_is_mute(const struct gl_reach *r)
+bool gl_connect_is_silent(const struct gl_connection *r)
 {
-    return r->client.is_mute;
+    return r->client.is_silent;
 }
 
-int gl_reach_tell_mute(const struct gl_reach *r, gl_ms ms, struct gl_why *reterr_why)
+int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     struct gl_lock_holder holder = {0};
@@ -293,7 +293,7 @@ int gl_reach_tell_mute(const struct gl_reach *r, gl_ms ms, struct gl_why *reterr
     long long pid = holder.pid, seconds = ms / 1000;
     gl_str reason;
 
-    if (gl_await_is_healthy(r, &a, &reason)) { /* nothing is gained by ending it */
+    if (gl_await_reply_is_healthy(r, &a, &reason)) { /* nothing is gained by ending it */
         reason = reason.n > 0 ? reason : GL_S("it is busy, or waits for its store");
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
                       "no answer for %lld s, though the node is healthy: %.*s", seconds,
@@ -315,74 +315,75 @@ int gl_reach_tell_mute(const struct gl_reach *r, gl_ms ms, struct gl_why *reterr
 }
 
 /* Our own node shares our fate: it is waited for. */
-static int quiet_of(const struct gl_reach *r, const char *method)
+static int quiet_of(const struct gl_connection *r, const char *method)
 {
     return r->daemon != NULL            ? 0
-           : r->quiet_ms > 0            ? r->quiet_ms
-           : strcmp(method, "GET") == 0 ? GL_REACH_QUIET_MS
-                                        : GL_REACH_QUIET_COMMAND_MS;
+           : r->silence_ms > 0          ? r->silence_ms
+           : strcmp(method, "GET") == 0 ? GL_CONNECT_SILENCE_MS
+                                        : GL_CONNECT_SILENCE_COMMAND_MS;
 }
 
-/* As gl_reach_call(); the node may take `more_ms` for it. */
-static int call(struct gl_reach *r, const char *method, const char *path, gl_str body, int more_ms,
-                struct gl_client_reply *ret, struct gl_why *reterr_why)
+/* As gl_connect_call(); the node may take `more_ms` for it. */
+static int call(struct gl_connection *r, const char *method, const char *path, gl_str body,
+                int more_ms, struct gl_http_client_reply *ret, struct gl_why *reterr_why)
 {
     int quiet = quiet_of(r, method), err;
 
-    r->client.quiet_ms = quiet > 0 ? quiet + more_ms : 0;
+    r->client.silence_ms = quiet > 0 ? quiet + more_ms : 0;
     err = strcmp(method, "GET") != 0 && r->client.wait == NULL
-              ? gl_await_call(r, method, path, body, r->client.quiet_ms, ret, reterr_why)
-              : gl_client_call(&r->client, method, path, body, ret, reterr_why);
-    if (r->client.is_mute) {
-        return gl_reach_tell_mute(r, r->client.quiet_ms, reterr_why);
+              ? gl_await_reply(r, method, path, body, r->client.silence_ms, ret, reterr_why)
+              : gl_http_client_call(&r->client, method, path, body, ret, reterr_why);
+    if (r->client.is_silent) {
+        return gl_connect_explain_silence(r, r->client.silence_ms, reterr_why);
     }
     if (err == 0 && ret->status >= 400) {
-        err = ret->status == UNAUTHORIZED ? no_entry(r, reterr_why) : read_error(ret, reterr_why);
+        err = ret->status == UNAUTHORIZED ? fail_token(r, reterr_why) : read_error(ret, reterr_why);
     }
     if (err == GL_E_GONE || err == GL_E_UNAVAILABLE) {
-        notice_leaving(r);
+        leave_if_asked(r);
     }
     return err;
 }
 
-int gl_reach_call(struct gl_reach *r, const char *method, const char *path, gl_str body,
-                  struct gl_client_reply *ret, struct gl_why *reterr_why)
+int gl_connect_call(struct gl_connection *r, const char *method, const char *path, gl_str body,
+                    struct gl_http_client_reply *ret, struct gl_why *reterr_why)
 {
     return call(r, method, path, body, 0, ret, reterr_why);
 }
 
-bool gl_reach_is_gone(const struct gl_reach *r, int code)
+bool gl_connect_is_lost(const struct gl_connection *r, int code)
 {
-    return r->daemon == NULL && !r->client.is_mute &&
+    return r->daemon == NULL && !r->client.is_silent &&
            (code == GL_E_GONE || code == GL_E_UNAVAILABLE);
 }
 
-int gl_reach_insist(struct gl_reach *r, const char *method, const char *path, gl_str body,
-                    struct gl_client_reply *ret, struct gl_why *reterr_why)
+int gl_connect_call_retrying(struct gl_connection *r, const char *method, const char *path,
+                             gl_str body, struct gl_http_client_reply *ret,
+                             struct gl_why *reterr_why)
 {
-    gl_ms until = gl_term_now() + GL_REACH_PATIENCE_MS;
+    gl_ms until = gl_term_now() + GL_CONNECT_TIMEOUT_MS;
 
     for (;;) {
-        int err = gl_reach_open(r, reterr_why);
+        int err = gl_connect_open(r, reterr_why);
 
         if (err != 0) {
             return err;
         }
-        err = gl_reach_call(r, method, path, body, ret, reterr_why);
+        err = gl_connect_call(r, method, path, body, ret, reterr_why);
         /* "not_found" may also be the answer: only a broken connection means nobody. */
-        if (err == 0 || (err == GL_E_NOT_FOUND && r->client.fd >= 0) || !gl_reach_is_gone(r, err) ||
-            gl_term_now() > until) {
+        if (err == 0 || (err == GL_E_NOT_FOUND && r->client.fd >= 0) ||
+            !gl_connect_is_lost(r, err) || gl_term_now() > until) {
             return err;
         }
-        gl_client_disconnect(&r->client);
-        gl_reach_rest();
+        gl_http_client_disconnect(&r->client);
+        gl_connect_pause();
     }
 }
 
 /* ---- the store that was asked for ---- */
 
 /* "sqlite:" means the one in the data folder. */
-static bool is_our_store(const struct gl_reach *r, gl_str of_node)
+static bool is_our_store(const struct gl_connection *r, gl_str of_node)
 {
     struct gl_arena *a = &r->cli->arena;
     gl_str given = gl_str_of(r->cli->settings->values[GL_SET_STORE].text);
@@ -394,10 +395,10 @@ static bool is_our_store(const struct gl_reach *r, gl_str of_node)
 
 /* Whoever names a store means its jobs, and not those of another that the folder's node is on. Who
  * names none takes what is there. */
-static int check_store(struct gl_reach *r, struct gl_why *reterr_why)
+static int check_store(struct gl_connection *r, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
-    struct gl_client_reply reply;
+    struct gl_http_client_reply reply;
     struct gl_json j;
     gl_str store;
     int err;
@@ -408,13 +409,13 @@ static int check_store(struct gl_reach *r, struct gl_why *reterr_why)
     }
     err = call(r, "GET", "/v1/node", (gl_str){0}, 0, &reply, reterr_why);
     if (err != 0 || gl_json_parse(&j, reply.body, ANSWER_BYTES_MAX, &a, NULL) != 0) {
-        return gl_reach_is_mute(r) || is_nobody(err) ? err : 0; /* it may be about to end */
+        return gl_connect_is_silent(r) || is_absent(err) ? err : 0; /* it may be about to end */
     }
     store = member(&a, &j, gl_json_root(&j), "store");
     if (store.n == 0 || is_our_store(r, store)) { /* one of before does not tell */
         return 0;
     }
-    gl_client_disconnect(&r->client);
+    gl_http_client_disconnect(&r->client);
     return gl_why(reterr_why, GL_R_NODE_WRONG_STORE,
                   "the node of %s is on the store %.*s, and %s was given (%s): give the same, or "
                   "choose another folder with --data-dir, or restart the node",
@@ -425,14 +426,14 @@ static int check_store(struct gl_reach *r, struct gl_why *reterr_why)
 
 /* ---- requests ---- */
 
-const char *gl_reach_path(const struct gl_reach *r, struct gl_request *rq)
+const char *gl_connect_path(const struct gl_connection *r, struct gl_request *rq)
 {
     rq->context = r->cli->context;
     return gl_request_path(&r->cli->arena, rq);
 }
 
-int gl_reach_send(struct gl_reach *r, enum gl_reach_how how, struct gl_request *rq,
-                  struct gl_client_reply *ret, struct gl_why *reterr_why)
+int gl_connect_send(struct gl_connection *r, enum gl_connect_how how, struct gl_request *rq,
+                    struct gl_http_client_reply *ret, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
     GL_CLEANUP(gl_buf_done) struct gl_buf body = {0};
@@ -442,26 +443,26 @@ int gl_reach_send(struct gl_reach *r, enum gl_reach_how how, struct gl_request *
     rq->context = r->cli->context;
     path = gl_request_path(&a, rq);
     gl_request_write(rq, &body);
-    if (how == GL_REACH_INSIST) {
-        return gl_reach_insist(r, method, path, gl_buf_view(&body), ret, reterr_why);
+    if (how == GL_CONNECT_RETRY) {
+        return gl_connect_call_retrying(r, method, path, gl_buf_view(&body), ret, reterr_why);
     }
-    err = how == GL_REACH_OPEN ? gl_reach_open(r, reterr_why) : 0;
-    return err != 0 ? err : gl_reach_call(r, method, path, gl_buf_view(&body), ret, reterr_why);
+    err = how == GL_CONNECT_OPEN ? gl_connect_open(r, reterr_why) : 0;
+    return err != 0 ? err : gl_connect_call(r, method, path, gl_buf_view(&body), ret, reterr_why);
 }
 
 /* A node of a shared store has answered that it cannot. */
-static bool is_said_shared(const struct gl_reach *r, int err)
+static bool is_shared_store_down(const struct gl_connection *r, int err)
 {
     return err == GL_E_UNAVAILABLE && r->client.fd >= 0 &&
            gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text));
 }
 
-static int ask_node(struct gl_reach *r, const struct gl_request *rq, struct gl_buf *body,
-                    struct gl_why *reterr_why)
+static int query_node(struct gl_connection *r, const struct gl_request *rq, struct gl_buf *body,
+                      struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0}; /* some ask again and again */
-    struct gl_client_reply reply;
-    int err = r->is_remote ? gl_reach_find(r, reterr_why) : try_connect(r, reterr_why);
+    struct gl_http_client_reply reply;
+    int err = r->is_remote ? gl_connect_find(r, reterr_why) : try_connect(r, reterr_why);
 
     if (err == 0) {
         err = call(r, gl_verbs[rq->verb].method, gl_request_path(&a, rq), (gl_str){0},
@@ -474,60 +475,61 @@ static int ask_node(struct gl_reach *r, const struct gl_request *rq, struct gl_b
 }
 
 /* Who follows something stays: a node that is silent for a while may go on, or make way. */
-static int ask_patiently(struct gl_reach *r, const struct gl_request *rq, struct gl_buf *body,
+static int query_waiting(struct gl_connection *r, const struct gl_request *rq, struct gl_buf *body,
                          struct gl_why *reterr_why)
 {
     struct gl_why why = {0};
-    int err = ask_node(r, rq, body, &why);
+    int err = query_node(r, rq, body, &why);
 
-    while (err != 0 && r->is_patient && gl_reach_is_mute(r)) {
-        if (!r->has_told) {
-            gl_cli_say(r->cli, "%s; waiting", why.text);
+    while (err != 0 && r->waits_for_node && gl_connect_is_silent(r)) {
+        if (!r->has_reported) {
+            gl_cli_note(r->cli, "%s; waiting", why.text);
         }
-        r->has_told = true;
-        err = ask_node(r, rq, body, &why);
+        r->has_reported = true;
+        err = query_node(r, rq, body, &why);
     }
-    if (err == 0 && r->has_told) {
-        gl_cli_say(r->cli, "the node answers again");
-        r->has_told = false;
+    if (err == 0 && r->has_reported) {
+        gl_cli_note(r->cli, "the node answers again");
+        r->has_reported = false;
     }
     return err != 0 ? gl_why(reterr_why, gl_err_join(err, why.reason), "%s", why.text) : 0;
 }
 
-int gl_reach_ask(struct gl_reach *r, struct gl_request *rq, struct gl_buf *body,
-                 struct gl_why *reterr_why)
+int gl_connect_ask(struct gl_connection *r, struct gl_request *rq, struct gl_buf *body,
+                   struct gl_why *reterr_why)
 {
     bool is_left = false;
     int err;
 
     rq->context = r->cli->context;
-    err = ask_patiently(r, rq, body, reterr_why);
-    if (is_said_shared(r, err) && !r->is_remote) {
+    err = query_waiting(r, rq, body, reterr_why);
+    if (is_shared_store_down(r, err) && !r->is_remote) {
         /* Its store is away, and we would not fare better. Or it is about to end: then it does not
          * listen any more, and the store can be asked without it. */
-        gl_client_disconnect(&r->client);
+        gl_http_client_disconnect(&r->client);
         is_left = try_connect(r, NULL) == GL_E_GONE;
     }
-    r->is_alone =
-        !r->is_remote && (is_left || (gl_reach_is_gone(r, err) && !is_said_shared(r, err)));
-    return r->is_alone ? gl_offline_query(r->cli->data, r->cli->settings->values[GL_SET_STORE].text,
-                                          r->cli->settings->values[GL_SET_RUNS_ROOT].text, rq, body,
-                                          reterr_why)
-                       : err;
+    r->has_no_node =
+        !r->is_remote && (is_left || (gl_connect_is_lost(r, err) && !is_shared_store_down(r, err)));
+    return r->has_no_node
+               ? gl_offline_query(r->cli->data, r->cli->settings->values[GL_SET_STORE].text,
+                                  r->cli->settings->values[GL_SET_RUNS_ROOT].text, rq, body,
+                                  reterr_why)
+               : err;
 }
 
-bool gl_reach_say_alone(const struct gl_reach *r, gl_str status)
+bool gl_connect_warn_no_node(const struct gl_connection *r, gl_str status)
 {
     static const char *const driven[] = {"pending", "running", "pausing", "cancelling"};
 
     if (gl_storeurl_is_shared(gl_str_of(r->cli->settings->values[GL_SET_STORE].text))) {
         return false; /* others may drive it: `why` tells */
     }
-    for (size_t i = 0; i < GL_COUNT(driven) && r->is_alone && !r->cli->json; i++) {
+    for (size_t i = 0; i < GL_COUNT(driven) && r->has_no_node && !r->cli->json; i++) {
         if (gl_str_is(status, driven[i])) {
-            gl_cli_say(r->cli,
-                       "no node is running: nothing drives unfinished jobs; '%s' goes on with one",
-                       gl_cli_hint(r->cli, "job resume ID"));
+            gl_cli_note(r->cli,
+                        "no node is running: nothing drives unfinished jobs; '%s' goes on with one",
+                        gl_cli_hint(r->cli, "job resume ID"));
             return true;
         }
     }

@@ -1,0 +1,59 @@
+/* supervise.h - a command that may run only for as long as somebody says so.
+ *
+ * A process of its own, the supervisor, is the command's parent, and all it does is to watch the
+ * clock: it holds two times, and whoever started it moves them on. At the first the command's
+ * process group gets SIGTERM, at the second SIGKILL. If whoever started it dies, sleeps, is
+ * stopped, or is stuck in a call, nobody moves them, and the command ends in time all the same; if
+ * it dies, at once.
+ *
+ *   us ──► supervisor ──► command (its own process group)
+ *
+ * Times are of gl_supervise_now(): milliseconds of a clock that never jumps and counts while the
+ * machine sleeps. */
+#ifndef GL_CLI_SUPERVISE_H
+#define GL_CLI_SUPERVISE_H
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/when.h"
+
+struct gl_supervisor {
+    pid_t pid;    /* of the supervisor */
+    pid_t group;  /* of the command */
+    int to, from; /* `from` can be read when the command has ended */
+    bool has_tty; /* the terminal was given to the command */
+};
+
+struct gl_supervise_config {
+    char **argv;
+    const sigset_t *mask; /* the signal mask of the command */
+    gl_ms grace_ms;       /* from SIGTERM to SIGKILL, at most */
+    gl_ms term_at, kill_at;
+};
+
+struct gl_supervise_result {
+    int status;      /* as of wait() */
+    bool is_stopped; /* it was made to end, because its time was over */
+};
+
+gl_ms gl_supervise_now(void);
+
+/* GL_E_NOT_FOUND, GL_E_DENIED: there is no such program, or it cannot be executed. There must be no
+ * other threads. */
+int gl_supervise_start(struct gl_supervisor *m, const struct gl_supervise_config *wish,
+                       struct gl_why *reterr_why);
+
+/* It may go on until then. */
+void gl_supervise_extend(struct gl_supervisor *m, gl_ms term_at, gl_ms kill_at);
+/* It must not go on. */
+void gl_supervise_terminate(struct gl_supervisor *m);
+/* Pass a signal on to the command's process group. */
+void gl_supervise_signal(struct gl_supervisor *m, int number);
+
+/* Wait for the end, at most so long (-1: for ever). False: it has not ended. Afterwards the
+ * supervisor is gone. */
+bool gl_supervise_wait(struct gl_supervisor *m, int timeout_ms, struct gl_supervise_result *ret);
+
+#endif
