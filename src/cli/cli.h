@@ -5,8 +5,8 @@
 #define GL_CLI_CLI_H
 
 #include "base/err.h"
+#include "cli/output/term.h"
 #include "cli/settings.h"
-#include "cli/term.h"
 
 enum gl_exit {
     GL_EXIT_OK = 0,

@@ -10,7 +10,7 @@
 #include "base/sha256.h"
 #include "cli/bundle_folder.h"
 #include "cli/cli.h"
-#include "cli/submission.h"
+#include "cli/connect/submission.h"
 #include "model/flow.h"
 
 /* A file of the flow, as it was when the flow was read. */

@@ -5,10 +5,10 @@
 #ifndef GL_CLI_FOLLOW_H
 #define GL_CLI_FOLLOW_H
 
-#include "cli/api_reply.h"
-#include "cli/connect.h"
+#include "cli/connect/api_reply.h"
+#include "cli/connect/connect.h"
 #include "cli/human_files.h"
-#include "cli/progress.h"
+#include "cli/output/progress.h"
 
 struct gl_follow {
     struct gl_connection *connection;

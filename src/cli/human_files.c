@@ -3,7 +3,7 @@
 #include "api/asked.h"
 #include "base/check.h"
 #include "base/limits.h"
-#include "cli/overview.h"
+#include "cli/output/overview.h"
 #include "os/runclaim.h"
 
 enum {

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "base/map.h"
-#include "cli/api_reply.h"
-#include "cli/progress.h"
+#include "cli/connect/api_reply.h"
+#include "cli/output/progress.h"
 #include "os/humanfile.h"
 
 /* Where the folders of runs are: as given (or NULL), what the node says, what is set. */

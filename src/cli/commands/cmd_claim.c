@@ -1,0 +1,252 @@
+/* cmd_claim.c - glia claim acquire, renew, complete, fail, reclaim, list and show. */
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "cli/connect/claim_client.h"
+#include "cli/output/table.h"
+
+/* ---- what was given ---- */
+
+/* What 'glia claim run' told the command it runs. */
+static const char *or_env(const char *given, const char *name)
+{
+    return given != NULL ? given : getenv(name);
+}
+
+/* Not every command has them all. */
+static const char *given_for(const struct gl_cli *cli, const char *name)
+{
+    const struct gl_command_option *o = cli->command->options;
+
+    for (size_t i = 0; i < GL_CLI_OPTIONS_MAX && o[i].name != NULL; i++) {
+        if (strcmp(o[i].name, name) == 0) {
+            return gl_cli_option(cli, name);
+        }
+    }
+    return NULL;
+}
+
+static int read_span(struct gl_cli *cli, const char *option, gl_ms *ret)
+{
+    const char *text = given_for(cli, option);
+
+    if (text != NULL && !gl_when_parse_span(gl_str_of(text), ret)) {
+        return gl_cli_usage(cli, "%s needs a duration, like 60s or 5m, not '%s'", option, text);
+    }
+    return 0;
+}
+
+int gl_claim_client_read_options(struct gl_claim_client *c, struct gl_cli *cli, const char *owner)
+{
+    const char *given = given_for(cli, "--owner");
+    int code;
+
+    *c = (struct gl_claim_client){.cli = cli,
+                                  .key = cli->words_n > 0 ? cli->words[0] : NULL,
+                                  .owner = given != NULL ? given : owner,
+                                  .work_type = given_for(cli, "--work-type"),
+                                  .error_detail = given_for(cli, "--error"),
+                                  .once = given_for(cli, "--once") != NULL};
+    gl_claim_client_new_nonce(c);
+    code = read_span(cli, "--lease", &c->lease_ms);
+    if (code == 0 && given_for(cli, "--lease") != NULL &&
+        (c->lease_ms < GL_LEASE_MS_MIN || c->lease_ms > GL_LEASE_MS_MAX)) {
+        code = gl_cli_usage(cli, "--lease can be from 1s to 1d");
+    }
+    return code;
+}
+
+/* Of one that is held: as given, or as 'glia claim run' told. */
+static int read_held(struct gl_claim_client *c, struct gl_cli *cli)
+{
+    const char *fence = or_env(gl_cli_option(cli, "--fence"), "GLIA_CLAIM_FENCE");
+    const char *owner = getenv("GLIA_CLAIM_OWNER");
+    int code = gl_claim_client_read_options(
+        c, cli, owner != NULL ? owner : gl_claim_client_default_owner(cli, ""));
+
+    if (code != 0) {
+        return code;
+    }
+    c->key = or_env(c->key, "GLIA_CLAIM_KEY");
+    if (c->key == NULL) {
+        return gl_cli_usage(cli, "KEY is missing; inside 'glia claim run' it need not be given");
+    }
+    if (fence == NULL) {
+        return gl_cli_usage(cli, "--fence is missing: the number that came with the claim; inside "
+                                 "'glia claim run' it need not be given");
+    }
+    if (!gl_str_u64(gl_str_of(fence), &c->fence) || c->fence == 0) {
+        return gl_cli_usage(cli, "a fence is a number from 1 on, not '%s'", fence);
+    }
+    return 0;
+}
+
+/* ---- what is shown ---- */
+
+static const char *const titles[] = {"KEY",     "STATE", "OWNER",       "FENCE",
+                                     "ATTEMPT", "TYPE",  "LEASE UNTIL", "ERROR"};
+
+static void add_claim(struct gl_table *t, struct gl_api_reply *p, gl_jnode claim)
+{
+    gl_str state = gl_api_reply_text(p, claim, "state");
+    bool is_over = gl_str_is(state, "done") || gl_str_is(state, "failed");
+
+    gl_table_add(t, gl_api_reply_text(p, claim, "key"));
+    gl_table_add(t, state);
+    gl_table_add(t, gl_api_reply_text(p, claim, "owner"));
+    gl_table_add(t, gl_json_raw(&p->j, gl_json_get(&p->j, claim, "fence")));
+    gl_table_add(t, gl_json_raw(&p->j, gl_json_get(&p->j, claim, "attempt")));
+    gl_table_add(t, gl_api_reply_text(p, claim, "work_type"));
+    gl_table_add(t, is_over ? (gl_str){0} : gl_api_reply_text(p, claim, "lease_until"));
+    gl_table_add(t, gl_api_reply_text(p, claim, "error_detail"));
+}
+
+/* One claim, or those in the list `name`. */
+static int show(struct gl_cli *cli, struct gl_api_reply *p, const char *name, const char *none)
+{
+    static const char *const least[] = {"TYPE", "ERROR", "ATTEMPT", NULL};
+    gl_jnode list = name != NULL ? gl_json_get(&p->j, p->root, name) : NULL;
+    struct gl_table t;
+
+    if (cli->json) {
+        return gl_api_reply_print_json(p, cli);
+    }
+    gl_table_init(&t, titles, GL_COUNT(titles));
+    t.least = least;
+    if (name == NULL) {
+        add_claim(&t, p, p->root);
+    }
+    for (gl_jnode e = gl_json_first(&p->j, list); e; e = gl_json_after(&p->j, list, e)) {
+        add_claim(&t, p, e);
+    }
+    if (t.n > 0) {
+        gl_table_print(&t, &cli->out);
+    } else {
+        gl_cli_note(cli, "%s", none);
+    }
+    gl_table_done(&t);
+    return GL_EXIT_OK;
+}
+
+/* ---- commands ---- */
+
+static int call(struct gl_claim_client *c, enum gl_verb verb)
+{
+    struct gl_claim_answer answer;
+    struct gl_why why;
+    int err = gl_claim_client_call(c, verb, true, &answer, &why);
+    int code = err != 0 ? gl_claim_client_fail(c->cli, gl_err_join(err, why.reason), why.text)
+                        : show(c->cli, &answer.page, NULL, "");
+
+    gl_claim_answer_done(&answer);
+    return code;
+}
+
+int gl_cmd_claim_acquire(struct gl_cli *cli)
+{
+    struct gl_claim_client c;
+    int code = gl_claim_client_read_options(&c, cli, gl_claim_client_default_owner(cli, ""));
+
+    return code != 0 ? code : call(&c, GL_VERB_CLAIM_ACQUIRE);
+}
+
+static int change(struct gl_cli *cli, enum gl_verb verb)
+{
+    struct gl_claim_client c;
+    int code = read_held(&c, cli);
+
+    return code != 0 ? code : call(&c, verb);
+}
+
+int gl_cmd_claim_renew(struct gl_cli *cli)
+{
+    return change(cli, GL_VERB_CLAIM_RENEW);
+}
+
+int gl_cmd_claim_complete(struct gl_cli *cli)
+{
+    return change(cli, GL_VERB_CLAIM_COMPLETE);
+}
+
+int gl_cmd_claim_fail(struct gl_cli *cli)
+{
+    return change(cli, GL_VERB_CLAIM_FAIL);
+}
+
+int gl_cmd_claim_reclaim(struct gl_cli *cli)
+{
+    struct gl_request rq = {.verb = GL_VERB_CLAIM_RECLAIM};
+    struct gl_http_client_reply reply;
+    struct gl_connection connection;
+    struct gl_api_reply page = {0};
+    struct gl_why why;
+    uint64_t limit = 100;
+    int code = gl_cli_number(cli, "--limit", 1, GL_PAGE_MAX, &limit), err;
+
+    if (code != 0) {
+        return code;
+    }
+    gl_connect_init(&connection, cli);
+    connection.is_passive = true;
+    rq.claim.limit = (uint32_t)limit;
+    err = gl_connect_send(&connection, GL_CONNECT_RETRY, &rq, &reply, &why);
+    if (err == 0) {
+        gl_buf_str(&page.body, reply.body);
+        err = gl_json_parse(&page.j, gl_buf_view(&page.body), SIZE_MAX, &page.arena, &why);
+    }
+    if (err != 0) {
+        code = gl_cli_fail_why(cli, err, &why);
+    } else {
+        page.root = gl_json_root(&page.j);
+        code = show(cli, &page, "expired", "no lease is over");
+    }
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
+    return code;
+}
+
+static int ask(struct gl_cli *cli, struct gl_request *rq, const char *list)
+{
+    struct gl_connection connection;
+    struct gl_api_reply page;
+    struct gl_why why;
+    gl_str next;
+    int code, err;
+
+    gl_connect_init(&connection, cli);
+    err = gl_api_reply_ask(&page, &connection, rq, &why);
+    if (err != 0) {
+        code = gl_cli_fail_why(cli, err, &why);
+    } else {
+        code = show(cli, &page, list, "no such claims");
+        next = gl_api_reply_text(&page, page.root, "next");
+        if (next.n > 0 && !cli->json) {
+            (void)fflush(cli->out.file);
+            gl_cli_note(cli, "there may be more: --after '%.*s'", GL_STR_ARG(next));
+        }
+    }
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
+    return code;
+}
+
+int gl_cmd_claim_list(struct gl_cli *cli)
+{
+    uint64_t limit = 100;
+    int code = gl_cli_number(cli, "--limit", 1, GL_PAGE_MAX, &limit);
+    struct gl_request rq = {.verb = GL_VERB_CLAIM_LIST,
+                            .claims.state = gl_str_of(gl_cli_option(cli, "--state")),
+                            .claims.prefix = gl_str_of(gl_cli_option(cli, "--prefix")),
+                            .claims.after = gl_str_of(gl_cli_option(cli, "--after"))};
+
+    rq.claims.limit = (uint32_t)limit;
+    return code != 0 ? code : ask(cli, &rq, "claims");
+}
+
+int gl_cmd_claim_show(struct gl_cli *cli)
+{
+    struct gl_request rq = {.verb = GL_VERB_CLAIM_SHOW, .claim.key = gl_str_of(cli->words[0])};
+
+    return ask(cli, &rq, NULL);
+}

@@ -1,0 +1,198 @@
+#include "cli/commands/doctor_check.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "cli/output/overview.h"
+#include "os/paths.h"
+#include "port/keep.h"
+
+enum {
+    DISK_WARN_MIB = 1024,
+    DISK_FAIL_MIB = 64,
+    FILES_WARN = 4096, /* descriptors: connections, logs, pipes of steps */
+    FILES_FAIL = 256,
+    CLOCK_SLACK_MS = 60000,
+};
+
+/* No release of ours is older: a clock before it was never set. */
+static const gl_ms clock_min = 1767225600000; /* 2026-01-01 */
+
+void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_verdict verdict,
+                            const char *todo, const char *fmt, ...)
+{
+    char text[GL_WHY_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    c->verdict = verdict;
+    c->found = gl_str_c(&c->cli->arena, gl_str_of(text));
+    c->todo = gl_str_c(&c->cli->arena, gl_str_of(todo));
+}
+
+/* The data folder, or the nearest one above it that is there. */
+static const char *nearest_folder(struct gl_cli *cli)
+{
+    gl_str path = gl_str_of(cli->data);
+    struct stat st;
+
+    while (path.n > 1 && stat(gl_str_c(&cli->arena, path), &st) < 0) {
+        do {
+            path.n--;
+        } while (path.n > 1 && path.p[path.n] != '/');
+    }
+    return gl_str_c(&cli->arena, path);
+}
+
+static void check_disk(struct gl_doctor_check *c)
+{
+    const char *path = nearest_folder(c->cli);
+    struct statvfs fs;
+    uint64_t mib;
+
+    if (statvfs(path, &fs) < 0) {
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "see whether the disk is there",
+                               "%s cannot be asked", path);
+        return;
+    }
+    if ((fs.f_flag & ST_RDONLY) != 0) {
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL,
+                               "see why (dmesg, mount), and mount it for writing",
+                               "the file system of %s is read-only", path);
+        return;
+    }
+    mib = (uint64_t)fs.f_bavail * fs.f_frsize >> 20;
+    if (mib < DISK_FAIL_MIB || (fs.f_files > 0 && fs.f_favail == 0)) {
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "make room, or trim: glia store trim",
+                               "%llu MiB and %llu files are left at %s", (unsigned long long)mib,
+                               (unsigned long long)fs.f_favail, path);
+    } else if (mib < DISK_WARN_MIB) {
+        gl_doctor_check_report(c, GL_DOCTOR_WARN, "make room, or trim: glia store trim",
+                               "only %llu MiB are left at %s", (unsigned long long)mib, path);
+    } else {
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%.1f GiB are free at %s", (double)mib / 1024,
+                               path);
+    }
+}
+
+/* How far the node's clock is ahead of ours: it goes on from when the node started. 0: nobody
+ * tells. */
+static gl_ms node_clock_lead(struct gl_cli *cli)
+{
+    struct gl_connection connection;
+    struct gl_api_reply page;
+    gl_ms now = 0;
+
+    gl_connect_init(&connection, cli);
+    connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
+    if (gl_overview_node(&connection, &page)) {
+        now = gl_api_reply_time(&page, page.root, "now");
+    }
+    gl_api_reply_done(&page);
+    gl_connect_done(&connection);
+    return now != 0 ? now - gl_term_now() : 0;
+}
+
+/* Times of jobs and their order come from the wall clock. */
+static void check_clock(struct gl_doctor_check *c)
+{
+    const char *store =
+        gl_paths_context(&c->cli->arena, c->cli->data, c->cli->context, GL_PATHS_STATE);
+    gl_ms now = gl_term_now(), written = 0, ahead = node_clock_lead(c->cli);
+    char when[GL_WHEN_BYTES], span[GL_WHEN_BYTES];
+    struct stat st;
+
+    if (stat(store, &st) == 0) {
+        written = (gl_ms)st.st_mtim.tv_sec * 1000;
+    }
+    if (now < clock_min) {
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "set the clock", "the clock says %.*s",
+                               GL_STR_ARG(gl_when_format(now, when)));
+    } else if (ahead > CLOCK_SLACK_MS || ahead < -CLOCK_SLACK_MS) {
+        gl_doctor_check_report(c, GL_DOCTOR_WARN,
+                               "restart the node: it takes the time when it starts",
+                               "the clock says %.*s, and the node's is %.*s %s it",
+                               GL_STR_ARG(gl_when_format(now, when)),
+                               GL_STR_ARG(gl_when_span(ahead > 0 ? ahead : -ahead, span)),
+                               ahead > 0 ? "ahead of" : "behind");
+    } else if (written > now + CLOCK_SLACK_MS) {
+        gl_doctor_check_report(c, GL_DOCTOR_WARN, "see whether the clock was set back",
+                               "the clock says %.*s, but the store was written later than that",
+                               GL_STR_ARG(gl_when_format(now, when)));
+    } else {
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%.*s", GL_STR_ARG(gl_when_format(now, when)));
+    }
+}
+
+/* Where the search path has it; NULL: nowhere. */
+static const char *find_program(struct gl_cli *cli, const char *name)
+{
+    const char *path = getenv("PATH");
+    gl_str rest = gl_str_of(path != NULL && path[0] != '\0' ? path : "/usr/bin:/bin");
+
+    while (rest.n > 0) {
+        gl_str folder = gl_str_cut(rest, ':', &rest);
+        const char *file = gl_str_fmt(&cli->arena, "%.*s/%s", GL_STR_ARG(folder), name).p;
+
+        if (access(file, X_OK) == 0) {
+            return file;
+        }
+    }
+    return NULL;
+}
+
+static void check_sh(struct gl_doctor_check *c)
+{
+    const char *path = find_program(c->cli, "sh");
+
+    if (path == NULL) {
+        gl_doctor_check_report(c, GL_DOCTOR_FAIL, "install a shell",
+                               "there is no sh: steps with `sh` fail");
+    } else {
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%s", path);
+    }
+}
+
+static void check_python(struct gl_doctor_check *c)
+{
+    const char *path = find_program(c->cli, "python3");
+
+    if (path == NULL) {
+        gl_doctor_check_report(c, GL_DOCTOR_WARN, "install python3, if your flows have such steps",
+                               "there is no python3: steps with `python` fail");
+    } else {
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%s", path);
+    }
+}
+
+static void check_files(struct gl_doctor_check *c)
+{
+    struct rlimit limit = {0};
+    unsigned long long may;
+
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    /* A node raises its own limit as far as it is allowed to. */
+    may = limit.rlim_max == RLIM_INFINITY ? UINT32_MAX : (unsigned long long)limit.rlim_max;
+    if (may < FILES_WARN) {
+        gl_doctor_check_report(c, may < FILES_FAIL ? GL_DOCTOR_FAIL : GL_DOCTOR_WARN,
+                               "raise it: ulimit -Hn, or LimitNOFILE= of the service",
+                               "a process may have %llu files open: enough for %zu running steps",
+                               may, gl_keep_attempts_max(may));
+    } else {
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "a process may have %llu files open", may);
+    }
+}
+
+const struct gl_doctor_check_item gl_doctor_checks_machine[] = {
+    {"disk space", check_disk}, {"clock", check_clock},      {"sh", check_sh},
+    {"python3", check_python},  {"open files", check_files},
+};
+
+const size_t gl_doctor_checks_machine_n = GL_COUNT(gl_doctor_checks_machine);

@@ -1,0 +1,47 @@
+/* api_reply.h - answers of the API, as a command sees them: a JSON document and easy ways to its
+ * members. */
+#ifndef GL_CLI_CONNECT_API_REPLY_H
+#define GL_CLI_CONNECT_API_REPLY_H
+
+#include "base/json.h"
+#include "cli/connect/connect.h"
+
+struct gl_api_reply {
+    struct gl_arena arena;
+    struct gl_buf body;
+    struct gl_json j;
+    gl_jnode root;
+};
+
+/* Ask, and parse what comes back. To be given back in any case. */
+int gl_api_reply_ask(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
+                     struct gl_why *reterr_why);
+void gl_api_reply_done(struct gl_api_reply *p);
+/* STATUS with every step, however many answers that takes. */
+int gl_api_reply_ask_all(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
+                         struct gl_why *reterr_why);
+/* Are all steps in this answer to STATUS? Else say on stderr how many are not. */
+bool gl_api_reply_is_complete(struct gl_api_reply *p);
+void gl_api_reply_report_partial(struct gl_api_reply *p, struct gl_cli *cli);
+
+gl_str gl_api_reply_text(struct gl_api_reply *p, gl_jnode n, const char *name); /* "" if absent */
+int64_t gl_api_reply_number(const struct gl_api_reply *p, gl_jnode n,
+                            const char *name);                                 /* 0 if absent */
+gl_ms gl_api_reply_time(struct gl_api_reply *p, gl_jnode n, const char *name); /* 0 if absent */
+bool gl_api_reply_is(const struct gl_api_reply *p, gl_jnode n,
+                     const char *name); /* false if absent */
+
+/* Of a job or a step: why it stands as it does, or why it did not end well; "" where there is
+ * nothing to say. */
+gl_str gl_api_reply_reason(struct gl_api_reply *p, gl_jnode n);
+
+/* The whole answer, on stdout. */
+int gl_api_reply_print_json(const struct gl_api_reply *p, struct gl_cli *cli);
+
+/* A list of jobs: if there is no node, and one of them would need it, say so. */
+void gl_api_reply_warn_no_node(struct gl_api_reply *p, const struct gl_connection *r);
+
+/* "1.2s", from `since` to `until`; "" if one of them is 0. */
+gl_str gl_api_reply_span(struct gl_api_reply *p, gl_ms since, gl_ms until);
+
+#endif

@@ -1,0 +1,44 @@
+/* claim_client.h - claims as commands see them: one call each, to the node or to the store. */
+#ifndef GL_CLI_CONNECT_CLAIM_CLIENT_H
+#define GL_CLI_CONNECT_CLAIM_CLIENT_H
+
+#include "cli/connect/api_reply.h"
+
+struct gl_claim_client {
+    struct gl_cli *cli;
+    const char *key, *owner;
+    gl_ms lease_ms; /* 0: the default, or as before */
+    const char *work_type, *error_detail;
+    bool once;
+    char nonce[33]; /* of acquisitions: asked again, it is the same one */
+    uint64_t fence, attempt;
+    /* Called while an answer is waited for, as of struct gl_http_client; may be NULL. */
+    int (*wait)(void *owner, int fd);
+    void *wait_owner;
+};
+
+/* How long somebody else will have it at least; 0: not said. */
+struct gl_claim_answer {
+    struct gl_api_reply page; /* of the claim, or of the error */
+    gl_ms remaining_ms;
+};
+
+void gl_claim_client_new_nonce(struct gl_claim_client *c);
+
+/* GL_VERB_CLAIM_ACQUIRE, _RENEW, _COMPLETE, _FAIL: c->fence and c->attempt are set by the first. If
+ * there is no node, this process is one for as long as the call takes. `insist`: look for another
+ * node if one goes away. GL_E_BUSY, GL_E_NOT_OWNER, GL_E_EXISTS: as the node says. `ret` is to be
+ * given back in any case. */
+int gl_claim_client_call(struct gl_claim_client *c, enum gl_verb verb, bool insist,
+                         struct gl_claim_answer *ret, struct gl_why *reterr_why);
+void gl_claim_answer_done(struct gl_claim_answer *answer);
+
+/* Say what is wrong; the exit code that belongs to it. */
+int gl_claim_client_fail(struct gl_cli *cli, int code, const char *why);
+
+/* cmd_claim.c: read --lease, --owner and so on; 0, or an exit code. */
+int gl_claim_client_read_options(struct gl_claim_client *c, struct gl_cli *cli, const char *owner);
+/* "someone@host", and in front of `suffix` */
+const char *gl_claim_client_default_owner(struct gl_cli *cli, const char *suffix);
+
+#endif

@@ -1,0 +1,53 @@
+/* overview.h - how everything stands: the node, the jobs, what waits for a person. For `status` and
+ * `top`. */
+#ifndef GL_CLI_OUTPUT_OVERVIEW_H
+#define GL_CLI_OUTPUT_OVERVIEW_H
+
+#include "cli/connect/api_reply.h"
+#include "model/job.h"
+
+enum { GL_OVERVIEW_JOBS_MAX = 20000 }; /* more are not counted */
+
+struct gl_overview {
+    struct gl_api_reply node;
+    bool has_node; /* else `node` is empty */
+    bool has_jobs; /* else the node is all that is known */
+    uint64_t counts[GL_JOB_STATUS_COUNT];
+    bool has_more;       /* jobs that were not counted */
+    uint64_t human_n;    /* what waits for a person: steps, and ... */
+    uint64_t requests_n; /* ... questions of workers */
+};
+
+/* What the node says of itself. False: there is none, or it does not answer; `page` is empty then.
+ * To be given back with gl_api_reply_done() in any case. */
+bool gl_overview_node(struct gl_connection *r, struct gl_api_reply *page);
+
+/* What stands in its way; "" : it works as it should. */
+gl_str gl_overview_reason(struct gl_api_reply *node);
+
+/* Everything. A failure with `has_node` leaves what the node says of itself. To be given back in
+ * any case. */
+int gl_overview_read(struct gl_overview *o, struct gl_connection *r, struct gl_why *reterr_why);
+void gl_overview_done(struct gl_overview *o);
+
+/* What waits for a person. To be given back with gl_api_reply_done() in any case. */
+int gl_overview_human(struct gl_connection *r, struct gl_api_reply *page,
+                      struct gl_why *reterr_why);
+/* How many steps and questions of this job are in such an answer; of all jobs for "". */
+uint64_t gl_overview_requests(struct gl_api_reply *human, gl_str job);
+
+/* The same of its steps alone. */
+uint64_t gl_overview_asking_steps(struct gl_api_reply *human, gl_str job);
+
+/* Of a job in a list: how many of its steps have ended, ... */
+int64_t gl_overview_ended(const struct gl_api_reply *p, gl_jnode job);
+/* ... and "2/5, 1 asks": how many there are, and how many of them wait for a person. In the page's
+ * arena. */
+gl_str gl_overview_steps(struct gl_api_reply *p, gl_jnode job, uint64_t asks);
+
+/* "default 2 of 8, gpu 0 of 1", in the page's arena. */
+gl_str gl_overview_pools(struct gl_api_reply *node);
+/* "2 running, 1 failed"; "none" if there are none. In the arena. */
+gl_str gl_overview_counts(const struct gl_overview *o, struct gl_arena *a);
+
+#endif
