@@ -122,7 +122,7 @@ int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     gl_cli_note(cli, "%s", text);
     print_error(cli, GL_R_USAGE, text);
     if (cli->command != NULL) {
-        (void)fprintf(cli->err.file, "usage: glia %s %s\n'glia help %s' tells more.\n",
+        (void)fprintf(cli->err.file, "usage: glia %s %s\nTry 'glia help %s' for more.\n",
                       cli->command->name, cli->command->arguments, cli->command->name);
     } else {
         (void)fputs("'glia help' lists the commands.\n", cli->err.file);
@@ -160,12 +160,12 @@ const char *gl_cli_hint(struct gl_cli *cli, const char *fmt, ...)
 /* ---- options ---- */
 
 const struct gl_command_option gl_cli_common[] = {
-    {"--data-dir", "DIR", "where everything is kept (GLIA_DATA_DIR)"},
+    {"--data-dir", "DIR", "the data folder (GLIA_DATA_DIR)"},
     {"--server", "ADDRESS", "talk to the node at unix:/PATH or http://HOST:PORT (GLIA_SERVER)"},
-    {"--store", "URL", "where jobs are kept, like redis://HOST/0 (GLIA_STORE)"},
-    {"--config", "FILE", "settings are read from this file (GLIA_CONFIG)"},
-    {"--json", NULL, "one JSON document on stdout; of what goes on and on, one per line"},
-    {"--help", NULL, "more about a command"},
+    {"--store", "URL", "the store of the jobs, like redis://HOST/0 (GLIA_STORE)"},
+    {"--config", "FILE", "read settings from this file (GLIA_CONFIG)"},
+    {"--json", NULL, "print one JSON document, or one per line for a stream"},
+    {"--help", NULL, "show help for the command"},
 };
 
 const size_t gl_cli_common_n = GL_COUNT(gl_cli_common);
@@ -349,7 +349,7 @@ static const char *missing_word(struct gl_cli *cli)
     for (size_t i = 0; i <= cli->words_n; i++) {
         word = gl_str_cut(rest, ' ', &rest);
     }
-    return cli->command->takes_rest ? "a FILE, or a command behind --,"
+    return cli->command->takes_rest ? "a FILE, or a command after --,"
                                     : gl_str_c(&cli->arena, word);
 }
 
@@ -364,7 +364,7 @@ static const char *rest_hint(struct gl_cli *cli, char **argv)
         at++; /* options stay before the -- */
     }
     if (cli->command->takes_rest && cli->command->words_min == 0 && !cli->command->is_hidden) {
-        return "; the command to run stands behind --"; /* its own words stand before it */
+        return "; put the command to run after --"; /* its own words stand before it */
     }
     if (!cli->command->takes_rest || cli->words_n == 0 || strcmp(cli->words[0], "-") == 0 ||
         access(cli->words[0], F_OK) == 0) {
@@ -403,8 +403,7 @@ static int read_words(struct gl_cli *cli, char **argv)
         } else if (!is_over && (*at)[0] == '-' && (*at)[1] != '\0') {
             err = read_option(cli, &at, rest_hint(cli, argv));
         } else if (cli->words_n == c->words_max) {
-            err =
-                gl_cli_usage(cli, "there is one word too many: '%s'%s", *at, rest_hint(cli, argv));
+            err = gl_cli_usage(cli, "unexpected argument '%s'%s", *at, rest_hint(cli, argv));
         } else {
             cli->words[cli->words_n++] = *at;
         }
@@ -519,7 +518,7 @@ int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second)
     int code;
 
     cli->command = NULL;
-    code = gl_cli_usage(cli, "there is no command '%.*s%s%.*s'%s%.*s%s", GL_STR_ARG(first),
+    code = gl_cli_usage(cli, "unknown command '%.*s%s%.*s'%s%.*s%s", GL_STR_ARG(first),
                         both ? " " : "", GL_STR_ARG(both ? second : (gl_str){0}),
                         near.n > 0 ? "; did you mean '" : "", GL_STR_ARG(near),
                         near.n > 0 ? "'?" : "");
@@ -568,7 +567,9 @@ static int check_data(struct gl_cli *cli)
         return 0; /* it is made, or said what is wrong, when it is needed */
     }
     if (!S_ISDIR(st.st_mode)) {
-        text = gl_str_fmt(&cli->arena, "the data folder %s is a file", cli->data).p;
+        text = gl_str_fmt(&cli->arena,
+                          "the data folder %s is a file; name a folder with --data-dir", cli->data)
+                   .p;
         return gl_cli_fail(cli, GL_R_FOLDER_IS_FILE, text);
     }
     if (st.st_uid == geteuid() || geteuid() == 0) {
@@ -640,11 +641,11 @@ static int read_front(struct gl_cli *cli, char ***at)
             return 0;
         }
         if (!is_common(cli, g.name) && !is_known(g.name)) {
-            return gl_cli_usage(cli, "there is no option %.*s%s", GL_STR_ARG(g.name),
+            return gl_cli_usage(cli, "unknown option %.*s%s", GL_STR_ARG(g.name),
                                 near_option(cli, g.name));
         }
         if (!is_common(cli, g.name)) {
-            return gl_cli_usage(cli, "%.*s does not stand before the command: glia COMMAND %.*s%s",
+            return gl_cli_usage(cli, "put %.*s after the command: glia COMMAND %.*s%s",
                                 GL_STR_ARG(g.name), GL_STR_ARG(g.name), near_option(cli, g.name));
         }
         err = read_common(cli, &g, at);

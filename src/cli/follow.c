@@ -61,7 +61,7 @@ static bool take_interrupt(struct gl_follow *f)
     f->interrupts++;
     if (f->is_pausing) {
         gl_progress_clear(f->progress);
-        gl_cli_note(f->connection->cli, "left; what runs goes on. To go on with the job: %s",
+        gl_cli_note(f->connection->cli, "left; running steps continue. To resume the job: %s",
                     gl_cli_hint(f->connection->cli, "job resume %s", f->job));
         (void)fflush(NULL);
         _exit(GL_EXIT_INTERRUPTED);
@@ -241,7 +241,7 @@ static void report_review(struct gl_follow *f)
     gl_progress_clear(f->progress);
     gl_cli_note(
         cli,
-        "%s %s waits for a person: what became of its last attempt is not known; to decide: %s "
+        "%s %s waits for a person: the result of its last attempt is unknown; to decide: %s "
         "(or done, failed)",
         is_agent ? "agent" : "step", name,
         gl_cli_hint(cli, "human respond %s %s --decision rerun", f->job, name));
@@ -286,8 +286,8 @@ static void report_quarantine(struct gl_follow *f, const struct gl_json *j)
     if (is_held && !f->has_held) {
         gl_progress_clear(f->progress);
         gl_cli_note(cli,
-                    "the job is in quarantine: its node has crashed three times in a row while "
-                    "handling it; to go on with it: %s",
+                    "the job is in quarantine: its node crashed three times in a row while "
+                    "handling it; to resume it: %s",
                     gl_cli_hint(cli, "job resume %s", f->job));
     }
     f->has_held |= is_held; /* between two nodes nobody knows */
@@ -459,7 +459,7 @@ static void pause_job(struct gl_follow *f)
     int err;
 
     gl_progress_clear(f->progress);
-    gl_cli_note(cli, "interrupted: pausing the job; again to leave at once");
+    gl_cli_note(cli, "interrupted: pausing the job; interrupt again to leave at once");
     f->is_pausing = true;
     err = gl_connect_send(f->connection, GL_CONNECT_CALL, &rq, &reply, &why);
     if (err != 0 && err != GL_E_STATE) {
@@ -489,9 +489,9 @@ static int on_interrupt(struct gl_follow *f)
         return 0;
     }
     gl_progress_clear(f->progress);
-    gl_cli_note(cli, "left; the job goes on as long as its node runs. To see how: %s",
+    gl_cli_note(cli, "left; the job continues as long as its node runs. To see its state: %s",
                 gl_cli_hint(cli, "job status %s", f->job));
-    gl_cli_note(cli, "to go on with it when the node has ended: %s",
+    gl_cli_note(cli, "to resume it after the node has ended: %s",
                 gl_cli_hint(cli, "job resume %s", f->job));
     return GL_EXIT_INTERRUPTED;
 }
@@ -556,7 +556,7 @@ static void check_node(struct gl_follow *f)
         f->is_stuck = reason.n > 0;
         gl_progress_clear(f->progress);
         gl_cli_note(f->connection->cli, "%.*s%s", GL_STR_ARG(reason),
-                    f->is_stuck ? "; waiting" : "the node works as it should again");
+                    f->is_stuck ? "; waiting" : "the node works normally again");
     }
 }
 

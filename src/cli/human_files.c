@@ -101,10 +101,10 @@ static void count_remote(struct gl_connection *connection, struct remote_jobs *r
 static void report_remote(struct gl_cli *cli, const struct remote_jobs *remote_jobs)
 {
     if (remote_jobs->n > 0) {
-        gl_cli_note(cli, "%zu job%s on other nodes (%.*s%s): what %s workers ask is told there",
-                    remote_jobs->n, remote_jobs->n == 1 ? " is" : "s are",
-                    GL_STR_ARG(remote_jobs->first), remote_jobs->n == 1 ? "" : ", ...",
-                    remote_jobs->n == 1 ? "its" : "their");
+        gl_cli_note(
+            cli, "%zu job%s on other nodes (%.*s%s); run this there to see %s workers' requests",
+            remote_jobs->n, remote_jobs->n == 1 ? " is" : "s are", GL_STR_ARG(remote_jobs->first),
+            remote_jobs->n == 1 ? "" : ", ...", remote_jobs->n == 1 ? "its" : "their");
     }
 }
 
@@ -126,7 +126,7 @@ static struct gl_open_request **add_open(struct gl_connection *connection,
     }
     trouble = gl_humanfile_trouble(&f, &cli->arena);
     if ((f.n > 0 || trouble.n > 0) && is_on_other_node(connection, node, job, root, run_id)) {
-        gl_cli_note(cli, "run %.*s is on node %.*s: what its workers ask is told there",
+        gl_cli_note(cli, "run %.*s is on node %.*s; run this there to see its workers' requests",
                     GL_STR_ARG(run_id), GL_STR_ARG(node));
         return end;
     }

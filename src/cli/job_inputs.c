@@ -199,6 +199,6 @@ void gl_job_inputs_report_missing(struct gl_cli *cli, const char *text)
         }
     }
     if (hint.n > 0) {
-        gl_cli_note(cli, "give it with%.*s", GL_STR_ARG(gl_buf_view(&hint)));
+        gl_cli_note(cli, "set it with%.*s", GL_STR_ARG(gl_buf_view(&hint)));
     }
 }

@@ -25,7 +25,7 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                        .flag = "--server",
                        .env = "GLIA_SERVER",
                        .kind = GL_KIND_SERVER,
-                       .doc = "talk to this node, and never be one: unix:/path/node.sock or "
+                       .doc = "connect to this node and never run one: unix:/path/node.sock or "
                               "http://host:port"},
     [GL_SET_STORE] = {.name = "store",
                       .flag = "--store",
@@ -40,7 +40,7 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                                  .initial = "false",
                                  .kind = GL_KIND_BOOL,
                                  .doc = "use the store although its settings may lose data "
-                                        "silently: 'glia store check' tells which"},
+                                        "silently; 'glia store check' shows which"},
     [GL_SET_SESSION_TTL] = {.name = "session_ttl",
                             .flag = "--session-ttl",
                             .env = "GLIA_SESSION_TTL",
@@ -48,8 +48,8 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                             .kind = GL_KIND_SPAN,
                             .least = 1000,
                             .most = 300000,
-                            .doc = "on a shared store, a node that does not renew its session for "
-                                   "so long is taken for dead, and others take its jobs over"},
+                            .doc = "on a shared store, mark a node dead after this long without a "
+                                   "heartbeat; other nodes take over its jobs"},
     [GL_SET_ORPHAN_GRACE] = {.name = "orphan_grace",
                              .flag = "--orphan-grace",
                              .env = "GLIA_ORPHAN_GRACE",
@@ -58,13 +58,13 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                              .least = 1000,
                              .most = 3600000,
                              .doc = "on a shared store, a keeper ends the steps of a node that has "
-                                    "been silent, or without a session, for so long; the same for "
-                                    "all nodes"},
+                                    "been silent, or without a session, for this long; must be the "
+                                    "same on all nodes"},
     [GL_SET_NODE_NAME] = {.name = "node_name",
                           .flag = "--node-name",
                           .env = "GLIA_NODE_NAME",
                           .kind = GL_KIND_NAME,
-                          .doc = "what the node is called, before the six characters that make it "
+                          .doc = "the name of the node, before the six characters that make it "
                                  "unique; without it, the name of the machine"},
     [GL_SET_STACK] = {.name = "stack",
                       .flag = "--stack",
@@ -75,12 +75,12 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                           .flag = "--env-scope",
                           .env = "GLIA_ENV_SCOPE",
                           .kind = GL_KIND_NAME,
-                          .doc = "the same within a stack, like prod or test"},
+                          .doc = "divides a stack in the same way, like prod or test"},
     [GL_SET_TOKEN_FILE] = {.name = "token_file",
                            .flag = "",
                            .env = "GLIA_TOKEN_FILE",
                            .kind = GL_KIND_FILE,
-                           .doc = "where the token for a server over HTTP stands; GLIA_TOKEN is "
+                           .doc = "the file with the token for a server over HTTP; GLIA_TOKEN is "
                                   "the token itself; without both, token in the data folder"},
     [GL_SET_LISTEN] = {.name = "listen",
                        .flag = "--listen",
@@ -131,31 +131,32 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                        .env = "GLIA_FINISH",
                        .initial = "false",
                        .kind = GL_KIND_BOOL,
-                       .doc = "when serve is told to stop, it lets running steps end first"},
+                       .doc = "when serve is stopped, it waits for running steps first"},
     [GL_SET_GRACE] = {.name = "grace",
                       .flag = "--grace",
                       .env = "GLIA_GRACE",
                       .initial = "30s",
                       .kind = GL_KIND_SPAN,
-                      .doc = "how long it waits for them; then they are left to the keeper"},
+                      .doc = "how long it waits for them before leaving them to the keeper"},
     [GL_SET_KEEP_FOR] = {.name = "keep_for",
                          .flag = "--keep-for",
                          .env = "GLIA_KEEP_FOR",
                          .initial = "30d",
                          .kind = GL_KIND_SPAN,
-                         .doc = "ended jobs are removed after this time; 0: never"},
+                         .doc = "remove finished jobs after this time; 0: never"},
     [GL_SET_KEEP_JOBS] = {.name = "keep_jobs",
                           .flag = "--keep-jobs",
                           .env = "GLIA_KEEP_JOBS",
                           .initial = "100000",
                           .kind = GL_KIND_COUNT,
-                          .doc = "at most so many ended jobs are kept; 0: any number"},
+                          .doc = "keep at most this many finished jobs; 0: any number"},
     [GL_SET_KEEP_BYTES] = {.name = "keep_bytes",
                            .flag = "--keep-bytes",
                            .env = "GLIA_KEEP_BYTES",
                            .initial = "0",
                            .kind = GL_KIND_BYTES,
-                           .doc = "the size at which the oldest ended jobs go, like 20G; 0: any"},
+                           .doc =
+                               "remove the oldest finished jobs above this size, like 20G; 0: any"},
     [GL_SET_KEEP_WORKSPACES_FOR] = {.name = "keep_workspaces_for",
                                     .flag = "--keep-workspaces-for",
                                     .env = "GLIA_KEEP_WORKSPACES_FOR",
@@ -169,15 +170,15 @@ const struct gl_setting_spec gl_settings_table[GL_SET_COUNT] = {
                            .kind = GL_KIND_BYTES,
                            .least = GL_BODY_BYTES_MIN,
                            .most = GL_MESSAGE_BYTES_MAX,
-                           .doc = "a larger body of a message between agents is not in it, but "
-                                  "named by it"},
+                           .doc = "a message between agents refers to a larger body instead of "
+                                  "containing it"},
     [GL_SET_RECORD_BYTES] = {.name = "record_bytes",
                              .flag = "",
                              .env = "GLIA_RECORD_BYTES",
                              .initial = "32M",
                              .kind = GL_KIND_BYTES,
-                             .doc = "how much the flight recorder keeps of what happened last; 0: "
-                                    "nothing is recorded"},
+                             .doc = "how much recent history the flight recorder keeps; 0: "
+                                    "record nothing"},
     [GL_SET_LOG] = {.name = "log",
                     .flag = "--log",
                     .env = "GLIA_LOG",

@@ -143,7 +143,8 @@ def test_an_answer_that_nobody_hears_now_is_said_to_wait(own, tmp_path):
     assert box.json("status")["human"] == 1
     said = box.glia("human", "respond", "deaf", "q0", "--decision", "approve").stderr
     # On a shared store another node may have it.
-    assert ("no node is running" if STORE == "sqlite" else "noted for run deaf") in said, said
+    wanted = "no node is running" if STORE == "sqlite" else "answer recorded for run deaf"
+    assert wanted in said, said
     serve(box)
     wait_for("its end", lambda: box.json("job", "status", "deaf")["status"] == "completed")
 

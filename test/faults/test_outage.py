@@ -266,7 +266,7 @@ def test_a_store_without_room_says_so_and_nothing_else_stops(what):
         for each in cluster.nodes:
             each.wait_ready()
         for path in (node.process.err, "data/node.log"):
-            wait_for("its end", lambda p=path: "takes commits again" in node.read(p))
+            wait_for("its end", lambda p=path: "accepts commits again" in node.read(p))
         cluster.judge()
 
 

@@ -173,7 +173,7 @@ def test_who_leaves_a_job_of_another_node_hears_how_to_go_on_with_it(box):
     other.send_signal(signal.SIGINT)
     box.finish(other, 130)
     said = box.read(other.err)
-    assert "the job goes on as long as its node runs" in said and "job resume" in said
+    assert "the job continues as long as its node runs" in said and "job resume" in said
     box.glia("job", "cancel", "mine")
     box.write("go", "")
     box.finish(run)
@@ -192,7 +192,7 @@ def test_following_a_log_ends_when_the_job_is_paused(box):
 @pytest.mark.sqlite_only("on a shared store another node may drive it")
 def test_a_job_without_a_node_is_told_to_be_so(box):
     run, job = start_waiting(box)
-    says = "no node is running: nothing drives unfinished jobs"
+    says = "no node is running, so unfinished jobs will not progress"
     commands = (["job", "list"], ["job", "status", job], ["human", "list"],
                 ["job", "logs", job, "hold", "--follow"])
     for command in commands[:3]:
@@ -377,19 +377,19 @@ def test_pools_are_checked(box, pools):
     (["job", "status"], "ID is missing"),
     (["human", "respond", "x"], "STEP is missing"),
     (["validate"], "FILE|DIR is missing"),
-    (["run"], "a FILE, or a command behind --, is missing"),
+    (["run"], "a FILE, or a command after --, is missing"),
     (["run", "--", ""], "the command behind -- is empty"),
     (["run", "--run-id", "", "--", "true"], "--run-id is empty"),
     (["human", "respond", "x", "y", "--decision", "failed", "--output", "1"], "done only"),
-    (["job", "status", "a", "b"], "one word too many: 'b'"),
+    (["job", "status", "a", "b"], "unexpected argument 'b'"),
     (["job"], "'job' needs one more word"),
     (["job"], "glia job resume"),
     (["human"], "glia human respond"),
-    (["run", "--"], "there is no command behind --"),
+    (["run", "--"], "there is no command after --"),
     (["run", "x.yaml", "--", "true"], "either a file or a command"),
-    (["--limit", "1", "job", "list"], "does not stand before the command"),
-    (["--foo"], "there is no option --foo\n"),
-    (["--jsn", "job", "list"], "there is no option --jsn; did you mean --json?"),
+    (["--limit", "1", "job", "list"], "put --limit after the command"),
+    (["--foo"], "unknown option --foo\n"),
+    (["--jsn", "job", "list"], "unknown option --jsn; did you mean --json?"),
     (["--jsno", "job", "list"], "did you mean --json?"),
     (["--data-dir"], "needs a value"),
 ])

@@ -30,7 +30,7 @@ def test_the_first_bundle_of_its_page_runs(box):
         box.write(path, content)
     wanted = re.search(r"\$ glia validate hello\n\$ glia (run .*?)\n\$ glia (job .*?)\n(.*?)```",
                        page, re.S)
-    assert "is good" in box.glia("validate", "hello").stderr
+    assert "is valid" in box.glia("validate", "hello").stderr
     box.glia(*wanted.group(1).split())
     assert box.glia(*wanted.group(2).split()).stdout == wanted.group(3).replace("  ", "\t")
 

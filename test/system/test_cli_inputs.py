@@ -118,8 +118,8 @@ def test_how_a_missing_input_is_given_is_said(box):
 inputs: {who: {type: string, required: true}, n: {type: integer, required: true}}
 steps: {a: {noop: true}}
 """)
-    assert "give it with --set who=... --set n=...\n" in box.glia("run", flow, code=2).stderr
-    assert "give it with --set n=...\n" in box.glia("run", flow, "--set", "who=x", code=2).stderr
+    assert "set it with --set who=... --set n=...\n" in box.glia("run", flow, code=2).stderr
+    assert "set it with --set n=...\n" in box.glia("run", flow, "--set", "who=x", code=2).stderr
     assert "give it" not in box.glia("run", flow, "--set", "who=x", "--set", "n=x", code=2).stderr
 
 

@@ -140,7 +140,7 @@ steps:
     doc = box.json("job", "status", "second")
     assert doc["retry_of"] == first
     assert doc["workflow_state"]["steps"]["a"]["output"] == {"n": 1}
-    assert f"a\tcompleted\t0\t\t\tnot run: taken over from job {first}\n" \
+    assert f"a\tcompleted\t0\t\t\tnot run: reused from job {first}\n" \
         in box.glia("job", "status", "second").stdout
     assert "nothing is left to run" not in done.stderr
     again = box.json("job", "retry", first, "--from", "a")

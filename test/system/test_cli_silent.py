@@ -46,7 +46,7 @@ def test_commands_give_up_and_followers_stay(stopped):
         box.finish(run, code=5)
         said = box.read(run.err)
         assert f"(process {box.node.pid}) has not answered for " in said
-        assert f"'kill -CONT {box.node.pid}' lets it go on" in said
+        assert f"'kill -CONT {box.node.pid}' continues it" in said
     box.finish(commands[1], code=5)
     for run in (box.follower, box.waiter):
         wait_for("a word of it", lambda run=run: "; waiting" in box.read(run.err))

@@ -96,7 +96,7 @@ def test_who_looks_says_that_the_folder_belongs_to_another_store(boxes, redis):
     serve(box)
     del box.env["GLIA_STORE"]
     found = {c["check"]: c for c in box.json("doctor")["checks"]}["store"]
-    assert found["found"] == "the node's; named with --store, it is looked at"
+    assert found["found"] == "not checked: it is the node's; name it with --store to check it"
 
 
 def test_a_node_whose_store_is_emptied_says_so_once_and_ends(boxes, redis):

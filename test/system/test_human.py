@@ -54,7 +54,7 @@ def test_a_lost_unsafe_step_blocks_and_the_job_pauses(box):
 def test_rerun_starts_it_once_more(box):
     lose_it(box)
     done = box.glia("human", "respond", "pay-1", "pay", "--decision", "rerun", "--reviewer", "ann")
-    assert "to go on with the job: " in done.stderr
+    assert "to resume the job: " in done.stderr
     box.glia("job", "resume", "pay-1")
     assert starts(box) == 2
     step = box.step("pay-1", "pay")
@@ -78,7 +78,7 @@ def test_failed_fails_it_without_another_try(box):
     lose_it(box)
     done = box.glia("human", "respond", "pay-1", "pay", "--decision", "failed", "--reason",
                     "not paid")
-    assert "noted; the job has ended: failed" in done.stderr
+    assert "decision recorded; the job has ended: failed" in done.stderr
     box.glia("job", "resume", "pay-1", code=1)
     assert starts(box) == 1
     status = box.json("job", "status", "pay-1")

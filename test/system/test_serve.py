@@ -81,7 +81,7 @@ def test_a_node_takes_jobs_until_it_is_told_to_stop(box):
     stop(box, node)
     said = box.read(node.err)
     assert f"ready: process {node.pid}, data folder {box.data}" in said
-    assert "stopping: no more work is taken" in said
+    assert "stopping: accepting no more work" in said
     assert not os.path.exists(box.socket)
     assert {j["status"] for j in box.jobs()} == {"completed"}
 

@@ -202,9 +202,10 @@ static int command(struct gl_cli *cli, struct gl_request *rq, const char *done)
     connection.is_passive = true;
     err = gl_connect_send(&connection, GL_CONNECT_OPEN, rq, &reply, &why);
     if (err == GL_E_GONE) {
-        code = gl_cli_fail(cli, GL_R_ANSWER_LOST,
-                           "the node went away; whether it has done it is not known: 'glia job "
-                           "events' tells");
+        code = gl_cli_fail(
+            cli, GL_R_ANSWER_LOST,
+            "lost the connection to the node; the command may have taken effect: see 'glia job "
+            "events'");
     } else if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {

@@ -160,7 +160,7 @@ static void print_files(struct look *l)
     if (t.n > 0) {
         gl_table_print(&t, &l->cli->out);
     } else {
-        gl_cli_note(l->cli, "there are no files in %.*s",
+        gl_cli_note(l->cli, "no files in %.*s",
                     GL_STR_ARG(gl_api_reply_text(p, p->root, "folder")));
     }
     gl_table_done(&t);
@@ -257,9 +257,9 @@ static void export_manifest(struct look *l, struct gl_tarfile *t)
         return;
     }
     if (read_blob(l, hex, &text, &why) != 0) {
-        gl_cli_note(l->cli, "the manifest is left out: %s", why.text);
+        gl_cli_note(l->cli, "left out the manifest: %s", why.text);
     } else if (!gl_str_eq(gl_sha256_hex(gl_buf_view(&text), made), hex)) {
-        gl_cli_note(l->cli, "the manifest is left out: its copy is damaged");
+        gl_cli_note(l->cli, "left out the manifest: its copy is damaged");
     } else {
         gl_tarfile_text(t, GL_S("manifest.json"), gl_buf_view(&text),
                         gl_api_reply_time(&l->status, l->status.root, "submitted_at"));
@@ -280,7 +280,7 @@ static int export_files(struct look *l, struct gl_tarfile *t, struct gl_why *ret
                          gl_api_reply_time(p, e, "modified_at"));
         err = copy(l, path, add_piece, t, reterr_why);
         if (!gl_tarfile_end(t) || err == GL_E_NOT_FOUND) {
-            gl_cli_note(l->cli, "%.*s has become shorter meanwhile: zeros stand for what is gone",
+            gl_cli_note(l->cli, "%.*s shrank while it was read; the rest is filled with zeros",
                         GL_STR_ARG(path));
             err = err == GL_E_NOT_FOUND ? 0 : err;
         }

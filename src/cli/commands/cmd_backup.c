@@ -241,7 +241,7 @@ static int check_target(struct restore *r)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
             strcmp(e->d_name, STAGING) != 0) {
             return gl_why(&r->why, GL_R_FOLDER_NOT_EMPTY,
-                          "%s is not empty: name a folder that is, or that is not there yet, with "
+                          "%s is not empty: name an empty or new folder with "
                           "--data-dir",
                           r->to);
         }
@@ -281,11 +281,11 @@ static void print_advice(struct gl_cli *cli, const struct restore *r, bool resum
         return;
     }
     if (resume) {
-        gl_cli_note(cli, "unfinished jobs go on as soon as a node works in this folder");
+        gl_cli_note(cli, "unfinished jobs resume as soon as a node runs in this folder");
     } else {
         gl_cli_note(cli,
                     "unfinished jobs are paused, because some of their steps may have run since "
-                    "the backup was made: 'job resume ID' lets one go on");
+                    "the backup was made; 'job resume ID' resumes one");
     }
 }
 

@@ -52,7 +52,7 @@ int gl_claim_client_read_options(struct gl_claim_client *c, struct gl_cli *cli, 
     code = read_span(cli, "--lease", &c->lease_ms);
     if (code == 0 && given_for(cli, "--lease") != NULL &&
         (c->lease_ms < GL_LEASE_MS_MIN || c->lease_ms > GL_LEASE_MS_MAX)) {
-        code = gl_cli_usage(cli, "--lease can be from 1s to 1d");
+        code = gl_cli_usage(cli, "--lease must be from 1s to 1d");
     }
     return code;
 }
@@ -77,7 +77,7 @@ static int read_held(struct gl_claim_client *c, struct gl_cli *cli)
                                  "'glia claim run' it need not be given");
     }
     if (!gl_str_u64(gl_str_of(fence), &c->fence) || c->fence == 0) {
-        return gl_cli_usage(cli, "a fence is a number from 1 on, not '%s'", fence);
+        return gl_cli_usage(cli, "--fence must be a number from 1 on, not '%s'", fence);
     }
     return 0;
 }
@@ -199,7 +199,7 @@ int gl_cmd_claim_reclaim(struct gl_cli *cli)
         code = gl_cli_fail_why(cli, err, &why);
     } else {
         page.root = gl_json_root(&page.j);
-        code = show(cli, &page, "expired", "no lease is over");
+        code = show(cli, &page, "expired", "no claim has an expired lease");
     }
     gl_api_reply_done(&page);
     gl_connect_done(&connection);
@@ -223,7 +223,7 @@ static int ask(struct gl_cli *cli, struct gl_request *rq, const char *list)
         next = gl_api_reply_text(&page, page.root, "next");
         if (next.n > 0 && !cli->json) {
             (void)fflush(cli->out.file);
-            gl_cli_note(cli, "there may be more: --after '%.*s'", GL_STR_ARG(next));
+            gl_cli_note(cli, "there may be more; use --after '%.*s'", GL_STR_ARG(next));
         }
     }
     gl_api_reply_done(&page);

@@ -186,7 +186,7 @@ static void renew(struct claim_run *r)
     } else {
         r->renew_at = gl_supervise_now() + RETRY_MS;
         if (!r->has_reported && !has_ended(r)) {
-            gl_cli_note(r->cli, "the claim could not be renewed: %s; trying again", r->why.text);
+            gl_cli_note(r->cli, "cannot renew the claim: %s; trying again", r->why.text);
             r->has_reported = true;
         }
     }
@@ -233,7 +233,8 @@ static int end_claim(struct claim_run *r, enum gl_verb verb, int code)
             return gl_claim_client_fail(r->cli, gl_err_join(err, why.reason), why.text);
         }
         if (gl_supervise_now() >= until) {
-            gl_cli_note(r->cli, "the command has ended, but the claim runs out by itself:");
+            gl_cli_note(r->cli,
+                        "the command has ended, but its claim could not be ended and will expire:");
             return gl_cli_fail_why(r->cli, err, &why);
         }
         wait_for_event(r, -1, gl_supervise_now() + RETRY_MS);
@@ -247,7 +248,7 @@ static int finish(struct claim_run *r, const struct gl_supervise_result *end)
     if (end->is_stopped || r->is_lost) {
         return gl_claim_client_fail(r->cli, GL_E_NOT_OWNER,
                                     r->is_lost
-                                        ? "the command was stopped: somebody else has its claim"
+                                        ? "the command was stopped: someone else holds its claim"
                                         : "the command was stopped: its claim could not be renewed "
                                           "in time");
     }
@@ -352,7 +353,7 @@ static int read_options(struct claim_run *r)
         code = gl_cli_usage(cli, "KEY is missing");
     }
     if (code == 0 && (cli->rest == NULL || cli->rest[0] == NULL)) {
-        code = gl_cli_usage(cli, "what shall run? It stands behind --");
+        code = gl_cli_usage(cli, "COMMAND is missing; put it after --");
     }
     return code;
 }

@@ -262,7 +262,7 @@ int gl_cmd_complete(struct gl_cli *cli)
     struct complete_line l = {.cli = cli};
 
     if (cli->rest == NULL) {
-        return gl_cli_usage(cli, "the words stand behind --");
+        return gl_cli_usage(cli, "put the words after --");
     }
     read_line(&l, cli->rest);
     if (l.is_rest) {

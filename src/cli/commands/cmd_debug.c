@@ -57,9 +57,9 @@ static int write_new(const char *path, gl_str text, struct gl_why *why)
 static void report_kept_values(const struct gl_cli *cli, const struct gl_debug_dump *b)
 {
     if (b->with_values) {
-        gl_cli_note(cli,
-                    "it contains everything: commands, environments, inputs and outputs. Keep it "
-                    "to yourself");
+        gl_cli_note(
+            cli, "the file contains everything: commands, environments, inputs and outputs. Do not "
+                 "share it");
         return;
     }
     gl_cli_note(cli,
@@ -196,6 +196,6 @@ int gl_cmd_debug_replay(struct gl_cli *cli)
     (void)fflush(cli->out.file);
     (void)execvp(find_sim(cli), argv);
     return gl_cli_fail(cli, GL_E_UNAVAILABLE,
-                       "glia-sim is neither beside glia nor in ../libexec: is Glia installed "
-                       "completely?");
+                       "glia-sim is neither beside glia nor in ../libexec; install Glia "
+                       "completely");
 }

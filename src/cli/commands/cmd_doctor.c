@@ -37,7 +37,7 @@ static void check_folder(struct gl_doctor_check *c)
     } else if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         gl_doctor_check_report(
             c, GL_DOCTOR_FAIL, gl_str_fmt(&c->cli->arena, "chmod 700 %s", data).p,
-            "others may write to %s (mode %03o)", data, (unsigned)(st.st_mode & 0777));
+            "other users may write to %s (mode %03o)", data, (unsigned)(st.st_mode & 0777));
     } else {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "", "%s", data);
     }
@@ -71,7 +71,7 @@ static void check_node(struct gl_doctor_check *c)
         gl_doctor_check_report(
             c, GL_DOCTOR_FAIL,
             gl_str_fmt(&c->cli->arena,
-                       "if it is stopped, 'kill -CONT %lld' lets it go on; else wait some "
+                       "if it is stopped, 'kill -CONT %lld' continues it; otherwise wait some "
                        "seconds, then end that process",
                        (long long)holder.pid)
                 .p,
@@ -86,7 +86,7 @@ static void check_node(struct gl_doctor_check *c)
 /* The first thing that is bad, else the first that is worth a warning. */
 static void check_own_node(struct gl_doctor_check *c, const char *url)
 {
-    static const char hint[] = "'glia store check' tells everything about it";
+    static const char hint[] = "see 'glia store check'";
     const struct gl_finding *worst = NULL;
     struct gl_findings f = {0};
     struct gl_why why;
@@ -119,7 +119,7 @@ static void check_store(struct gl_doctor_check *c)
     if (url[0] == '\0' && gl_offline_is_others(c->cli->data, url) &&
         gl_lock_find(c->cli->data, &holder)) {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "",
-                               "the node's; named with --store, it is looked at");
+                               "not checked: it is the node's; name it with --store to check it");
         return;
     }
     if (gl_storeurl_is_shared(gl_str_of(url)) || gl_offline_is_others(c->cli->data, url)) {
@@ -177,7 +177,7 @@ static void check_cluster(struct gl_doctor_check *c)
     connection.silence_ms = GL_CONNECT_SILENCE_SHORT_MS;
     if (gl_connect_find(&connection, &why) != 0 ||
         gl_api_reply_ask(&page, &connection, &rq, &why) != 0) {
-        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "no node answers that could tell of others");
+        gl_doctor_check_report(c, GL_DOCTOR_OK, "", "no node answers that could list the others");
     } else if (!find_other_grace(c, &page)) {
         gl_doctor_check_report(c, GL_DOCTOR_OK, "", "living nodes have the same orphan_grace");
     }
@@ -201,7 +201,7 @@ static void check_secrets(struct gl_doctor_check *c)
         if ((st.st_mode & 077) != 0) {
             gl_doctor_check_report(
                 c, GL_DOCTOR_FAIL, gl_str_fmt(&c->cli->arena, "chmod 600 %s", path).p,
-                "others may use %s (mode %03o)", path, (unsigned)(st.st_mode & 0777));
+                "other users may use %s (mode %03o)", path, (unsigned)(st.st_mode & 0777));
             return;
         }
     }
@@ -426,7 +426,7 @@ int gl_cmd_doctor(struct gl_cli *cli)
     } else {
         gl_table_print(&r.table, &cli->out);
         (void)fflush(cli->out.file);
-        gl_cli_note(cli, "%zu failed, %zu to look at", r.failed, r.warned);
+        gl_cli_note(cli, "%zu failed, %zu warnings", r.failed, r.warned);
     }
     gl_table_done(&r.table);
     gl_buf_done(&r.json);

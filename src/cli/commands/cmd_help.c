@@ -19,23 +19,24 @@ void gl_cmd_help_group(FILE *out, gl_str group)
             list_command(out, c);
         }
     }
-    (void)fprintf(out, "'glia help %.*s' tells more.\n", GL_STR_ARG(group));
+    (void)fprintf(out, "Try 'glia help %.*s' for more.\n", GL_STR_ARG(group));
 }
 
 static void list_commands(struct gl_cli *cli)
 {
     FILE *out = cli->out.file;
 
-    (void)fputs("Glia keeps work alive: flows of scripts and commands that get finished,\n"
-                "whatever dies on the way.\n\n",
+    (void)fputs("Glia runs workflows of scripts and commands, and finishes them whatever\n"
+                "crashes on the way.\n\n",
                 out);
     for (size_t i = 0; i < gl_cli_commands_n; i++) {
         if (!gl_cli_commands[i].is_hidden) {
             list_command(out, &gl_cli_commands[i]);
         }
     }
-    (void)fputs("\nEvery command knows --data-dir DIR, --json and --help, also in front of it.\n"
-                "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or bad input, 3 not found,\n"
+    (void)fputs("\nAll commands accept --data-dir, --json and --help, before or after the command\n"
+                "name.\n"
+                "Exit codes: 0 ok, 1 failed or cancelled, 2 usage or invalid input, 3 not found,\n"
                 "4 not allowed, 5 node, store or stdout unavailable, 6 paused or waiting for a\n"
                 "person, 130 interrupted.\n",
                 out);

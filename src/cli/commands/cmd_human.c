@@ -86,7 +86,7 @@ static void report_notes(struct gl_cli *cli, const struct human_list *l)
     }
     if (more > 0) {
         gl_cli_note(cli,
-                    "%lld more requests of workers are not shown: the node tells the first ones",
+                    "%lld more worker requests are not shown: the node lists only the first ones",
                     more);
     }
 }
@@ -213,8 +213,8 @@ static int read_response(struct gl_cli *cli, struct gl_request *ret)
     struct gl_json j;
 
     if (decision == NULL) {
-        return gl_cli_usage(cli, "what was decided? --decision rerun, done or failed; for an "
-                                 "approval one of those that 'glia human list' shows");
+        return gl_cli_usage(cli, "--decision is missing: rerun, done or failed; for an "
+                                 "approval, one of those that 'glia human list' shows");
     }
     if (output != NULL && (strcmp(decision, "rerun") == 0 || strcmp(decision, "failed") == 0)) {
         return gl_cli_usage(cli,
@@ -254,12 +254,12 @@ static void report_recorded(struct gl_cli *cli, struct gl_connection *connection
         status = gl_api_reply_text(&page, page.root, "status");
     }
     if (has_ended(status)) {
-        gl_cli_note(cli, "noted; the job has ended: %.*s", GL_STR_ARG(status));
+        gl_cli_note(cli, "decision recorded; the job has ended: %.*s", GL_STR_ARG(status));
     } else if (is_node || gl_str_is(status, "paused")) {
-        gl_cli_note(cli, "noted; to go on with the job: %s",
+        gl_cli_note(cli, "decision recorded; to resume the job: %s",
                     gl_cli_hint(cli, "job resume %s", cli->words[0]));
     } else {
-        gl_cli_note(cli, "noted; the job goes on");
+        gl_cli_note(cli, "decision recorded; the job continues");
     }
     gl_api_reply_done(&page);
 }
@@ -350,12 +350,12 @@ static void report_request_answered(struct gl_connection *connection, struct gl_
     gl_str word = status != NULL ? gl_api_reply_text(status, status->root, "status") : (gl_str){0};
 
     if (gl_str_is(word, "paused")) {
-        gl_cli_note(cli, "noted for run %.*s; its job is paused, to go on with it: %s",
+        gl_cli_note(cli, "answer recorded for run %.*s; its job is paused, to resume it: %s",
                     GL_STR_ARG(run_id), gl_cli_hint(cli, "job resume %s", cli->words[0]));
     } else if (status != NULL && !has_listener(status, cli->words[1])) {
-        gl_cli_note(cli, "noted for run %.*s; " GL_ASKED_NOBODY, GL_STR_ARG(run_id));
+        gl_cli_note(cli, "answer recorded for run %.*s; " GL_ASKED_NOBODY, GL_STR_ARG(run_id));
     } else {
-        gl_cli_note(cli, "noted for run %.*s", GL_STR_ARG(run_id));
+        gl_cli_note(cli, "answer recorded for run %.*s", GL_STR_ARG(run_id));
     }
     if (connection->has_no_node) {
         (void)gl_connect_warn_no_node(connection, word);
@@ -443,7 +443,7 @@ static int fail_on_other_node(struct gl_cli *cli, struct gl_api_reply *status)
 
     return gl_cli_fail(cli, GL_R_JOB_ASKS_ELSEWHERE,
                        gl_str_fmt(&cli->arena,
-                                  "the job is on node %.*s, and its workers ask in a file there: "
+                                  "the job is on node %.*s, and its requests are in a file there; "
                                   "answer on that machine, or give --runs-root",
                                   GL_STR_ARG(node))
                            .p);
@@ -471,8 +471,8 @@ static int respond(struct gl_connection *connection, struct gl_request *response
         code = gl_cli_fail_why(cli, err, &why);
     } else if (is_on_server(connection, &status, cli->words[1])) {
         code = gl_cli_fail(cli, GL_R_REQUEST_ELSEWHERE,
-                           "the request stands in a file on the node's machine, which is not seen "
-                           "from here: answer it there, or give --runs-root");
+                           "the request is in a file on the node's machine, which is not visible "
+                           "from here; answer it there, or give --runs-root");
     } else if (gl_json_get(&status.j, status.root, "bundle") != NULL &&
                !is_step(&status, cli->words[1]) &&
                gl_str_is(resolve_step(connection, &status), cli->words[1])) {

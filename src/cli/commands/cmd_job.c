@@ -216,10 +216,10 @@ static int print_one(struct gl_connection *connection, struct gl_api_reply *p, c
                            gl_str_fmt(&p->arena, "the job has no step '%s'", id).p);
     }
     if (!gl_progress_is_end(status)) {
-        return gl_cli_fail(
-            cli, GL_R_NO_OUTPUT_YET,
-            gl_str_fmt(&p->arena, "step %s has no output yet: it is %.*s", id, GL_STR_ARG(status))
-                .p);
+        return gl_cli_fail(cli, GL_R_NO_OUTPUT_YET,
+                           gl_str_fmt(&p->arena, "step %s has no output yet; its status is %.*s",
+                                      id, GL_STR_ARG(status))
+                               .p);
     }
     err = print_output(connection, p, step);
     (void)fputc('\n', cli->out.file);
@@ -264,9 +264,11 @@ static int print_result(struct gl_connection *connection, struct gl_api_reply *p
         return print_one(connection, p, cli->words[1]);
     }
     if (!is_ended(p)) {
-        int code = gl_cli_fail(
-            cli, GL_R_NO_RESULT_YET,
-            gl_str_fmt(&p->arena, "the job has no result yet: it is %.*s", GL_STR_ARG(status)).p);
+        int code =
+            gl_cli_fail(cli, GL_R_NO_RESULT_YET,
+                        gl_str_fmt(&p->arena, "the job has no result yet; its status is %.*s",
+                                   GL_STR_ARG(status))
+                            .p);
 
         return gl_str_is(status, "paused") ? GL_EXIT_WAITING : code;
     }

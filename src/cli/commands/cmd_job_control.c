@@ -20,7 +20,7 @@ static bool has_ended(struct gl_follow *f)
           gl_str_is(f->status, "cancelled"))) {
         return false;
     }
-    gl_cli_note(f->connection->cli, "the job has ended already: %.*s", GL_STR_ARG(f->status));
+    gl_cli_note(f->connection->cli, "the job has already ended: %.*s", GL_STR_ARG(f->status));
     return true;
 }
 
@@ -140,7 +140,7 @@ static void warn_unsafe(struct gl_cli *cli, struct gl_api_reply *p, gl_jnode ste
     }
     if (names.n > 0) {
         gl_cli_note(cli,
-                    "marked unsafe, begun in the earlier job, not completed, and started "
+                    "these unsafe steps were started but not completed in the earlier job, and run "
                     "again now: %.*s",
                     GL_STR_ARG(gl_buf_view(&names)));
     }
@@ -173,8 +173,8 @@ static void report_earlier_job(struct gl_connection *connection)
 
         warn_unsafe(cli, &p, steps);
         if (gl_cli_option(cli, "--from") == NULL && is_all_done(&p, steps)) {
-            gl_cli_note(cli, "nothing is left to run: all steps are taken over; to run them again, "
-                             "from one on: --from STEP");
+            gl_cli_note(cli, "nothing to run: every step is reused; to rerun steps, "
+                             "use --from STEP");
         }
     }
     gl_api_reply_done(&p);
@@ -328,15 +328,16 @@ int gl_cmd_job_signal(struct gl_cli *cli)
     /* Once: a signal that is sent twice counts twice. */
     err = gl_connect_send(&connection, GL_CONNECT_OPEN, &rq, &reply, &why);
     if (err == GL_E_GONE) {
-        code = gl_cli_fail(cli, GL_R_ANSWER_LOST,
-                           "the node went away; whether the job has got the signal is "
-                           "not known: 'glia job events' tells");
+        code = gl_cli_fail(
+            cli, GL_R_ANSWER_LOST,
+            "lost the connection to the node; the signal may have been delivered: see 'glia job "
+            "events'");
     } else if (err != 0) {
         code = gl_cli_fail_why(cli, err, &why);
     } else if (cli->json) {
         gl_term_print(&cli->out, gl_str_trim(reply.body));
     } else {
-        gl_cli_note(cli, "sent");
+        gl_cli_note(cli, "signal sent");
     }
     gl_connect_done(&connection);
     return code;

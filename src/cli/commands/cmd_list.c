@@ -103,7 +103,7 @@ static void print_table(struct job_listing *l)
     }
     if (l->next.n > 0) {
         (void)fflush(l->cli->out.file);
-        gl_cli_note(l->cli, "there may be more: --all, or --after %.*s", GL_STR_ARG(l->next));
+        gl_cli_note(l->cli, "there may be more; use --all, or --after %.*s", GL_STR_ARG(l->next));
     }
     if (l->asking_n > 0) {
         (void)fflush(l->cli->out.file);

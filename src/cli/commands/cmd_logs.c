@@ -142,7 +142,7 @@ static bool is_elsewhere(struct paper *p, struct gl_logs *logs, gl_str step, uin
         }
     }
     (void)gl_why(reterr_why, GL_R_LOG_ELSEWHERE,
-                 "the log of attempt %u of step '%.*s' does not lie in %s; its last attempt ran on "
+                 "the log of attempt %u of step '%.*s' is not in %s; its last attempt ran on "
                  "node %.*s: " ASK_THERE,
                  attempt, GL_STR_ARG(step), p->cli->data, GL_STR_ARG(node));
     return true;
@@ -557,8 +557,7 @@ static void report_other_node(struct paper *p)
             .attempt = (uint32_t)gl_api_reply_number(page, gl_json_value(k), "attempt_count")};
 
         if (is_wanted(p, &last) && node.n > 0 && seen_of(p, &last)->offset == 0) {
-            gl_cli_note(p->cli,
-                        "agent '%.*s' ran last on node %.*s; what it said is there: " ASK_THERE,
+            gl_cli_note(p->cli, "agent '%.*s' last ran on node %.*s, which has its log: " ASK_THERE,
                         GL_STR_ARG(agent), GL_STR_ARG(node));
         }
     }

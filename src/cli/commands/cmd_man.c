@@ -119,7 +119,7 @@ static void put_option(struct man_page *p, const struct gl_command_option *o)
 static void put_common(struct man_page *p)
 {
     section(p, "OPTIONS OF ALL COMMANDS");
-    gl_buf_c(&p->out, "They may also stand before the command.\n");
+    gl_buf_c(&p->out, "All commands accept these options, before or after the command name.\n");
     for (size_t i = 0; i < gl_cli_common_n; i++) {
         put_option(p, &gl_cli_common[i]);
     }
@@ -188,15 +188,15 @@ static void make_page(struct man_page *p, gl_str word, const char *summary)
 static void put_exit_codes(struct man_page *p)
 {
     static const char *const codes[][2] = {
-        {"0", "ok; of commands that wait for a job: it completed"},
+        {"0", "ok; for commands that wait for a job: it completed"},
         {"1", "the job failed or was cancelled; a check of doctor failed"},
-        {"2", "wrong usage, bad input, or not possible as things stand"},
-        {"3", "there is no such job, step or attempt"},
+        {"2", "wrong usage, invalid input, or not possible in the current state"},
+        {"3", "no such job, step or attempt"},
         {"4", "not allowed"},
         {"5", "node, store or stdout unavailable"},
         {"6", "the job is paused, or waits for a person"},
-        {"75", "'glia claim': somebody else has the claim"},
-        {"76", "'glia claim': the claim is not, or no longer, the caller's"},
+        {"75", "'glia claim': someone else holds the claim"},
+        {"76", "'glia claim': the caller does not hold the claim, or lost it"},
         {"130", "interrupted"},
     };
 
@@ -227,7 +227,7 @@ static void put_environment(struct man_page *p)
 
 static void make_first(struct man_page *p)
 {
-    begin(p, "glia", "flows of scripts and commands that get finished, whatever dies on the way");
+    begin(p, "glia", "workflows of scripts and commands that survive crashes");
     section(p, "SYNOPSIS");
     gl_buf_c(&p->out, ".B glia\n.RI [ OPTION ...]\n.I COMMAND\n.RI [ ARGUMENT ...]\n");
     section(p, "COMMANDS");
@@ -278,9 +278,8 @@ int gl_cmd_man(struct gl_cli *cli)
         }
         last = word;
         make_page(&p, word,
-                  rest.n == 0
-                      ? c->summary
-                      : gl_str_fmt(&cli->arena, "the commands about %.*s", GL_STR_ARG(word)).p);
+                  rest.n == 0 ? c->summary
+                              : gl_str_fmt(&cli->arena, "commands about %.*s", GL_STR_ARG(word)).p);
         code = save(&p, gl_str_fmt(&cli->arena, "glia-%.*s", GL_STR_ARG(word)).p);
     }
     gl_buf_done(&p.out);

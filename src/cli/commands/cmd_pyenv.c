@@ -292,7 +292,7 @@ static int prepare(struct pyenv *p, char **command)
 int gl_cmd_pyenv(struct gl_cli *cli)
 {
     if (cli->rest == NULL || cli->rest[0] == NULL) {
-        return gl_cli_usage(cli, "name a command behind --");
+        return gl_cli_usage(cli, "name a command after --");
     }
     struct pyenv *p = GL_NEW(&cli->arena, struct pyenv);
     p->cli = cli;

@@ -59,7 +59,8 @@ static void write_env(struct gl_cli *cli, struct gl_jw *w)
     }
     gl_jw_end(w);
     if (left_out > 0) {
-        gl_cli_note(cli, "%zu environment variables cannot be passed on (odd name, or no UTF-8)",
+        gl_cli_note(cli,
+                    "%zu environment variables were not passed on (unusual name, or not UTF-8)",
                     left_out);
     }
 }
@@ -78,7 +79,7 @@ static int write_command(struct job_run *r, gl_str run_id)
     struct gl_jw w;
 
     if (cwd == NULL) {
-        return gl_cli_fail(cli, GL_E_INVALID, "the current folder cannot be found");
+        return gl_cli_fail(cli, GL_E_INVALID, "cannot find the current folder");
     }
     gl_jw_init(&w, &r->body);
     gl_jw_object(&w);
@@ -149,7 +150,7 @@ static int upload_payloads(struct job_run *r, const struct gl_bundle_folder *b,
             err = put(r, gl_str_c(&r->cli->arena, all[i].blob), gl_buf_view(&content), reterr_why);
         }
         if (err == GL_E_INVALID) {
-            (void)gl_why(reterr_why, err, "payloads/%.*s has changed while it was read: try again",
+            (void)gl_why(reterr_why, err, "payloads/%.*s changed while it was read; try again",
                          GL_STR_ARG(all[i].path));
         }
     }
@@ -175,8 +176,8 @@ static int upload(struct job_run *r, const struct gl_flowfile *f, struct gl_why 
 
 static void report_existing(struct job_run *r, gl_str status)
 {
-    gl_cli_note(r->cli, "the run id is known: this is job %s, which is there already%s%.*s", r->job,
-                status.n > 0 ? " and is " : "", GL_STR_ARG(status));
+    gl_cli_note(r->cli, "this run id exists: it is job %s%s%.*s", r->job,
+                status.n > 0 ? ", which is " : "", GL_STR_ARG(status));
 }
 
 static int submit(struct job_run *r, struct gl_why *reterr_why)
@@ -236,7 +237,7 @@ static int detach(struct job_run *r, const struct gl_flowfile *f)
         (void)fprintf(cli->out.file, "%s\n", r->job);
     }
     if (cli->err.is_tty) {
-        gl_cli_note(cli, "to see how it gets on: %s", gl_cli_hint(cli, "job status %s", r->job));
+        gl_cli_note(cli, "to see its progress: %s", gl_cli_hint(cli, "job status %s", r->job));
     }
     return GL_EXIT_OK;
 }
@@ -318,13 +319,13 @@ static int check(struct gl_cli *cli)
     }
     if (cli->words_n > 0 || cli->rest[0] == NULL) {
         return gl_cli_usage(cli, cli->words_n > 0 ? "give either a file or a command"
-                                                  : "there is no command behind --");
+                                                  : "there is no command after --");
     }
     if (cli->rest[0][0] == '\0') {
-        return gl_cli_usage(cli, "the command behind -- is empty");
+        return gl_cli_usage(cli, "the command after -- is empty");
     }
     if (gl_cli_option(cli, "--set") != NULL || gl_cli_option(cli, "--input-file") != NULL) {
-        return gl_cli_usage(cli, "--set and --input-file are for flows: a command behind -- has "
+        return gl_cli_usage(cli, "--set and --input-file are for flows: a command after -- has "
                                  "arguments");
     }
     return 0;

@@ -67,7 +67,7 @@ static bool wait_signal(struct serve *s, gl_ms ms)
         if (info.ssi_signo != SIGHUP) {
             return true;
         }
-        gl_cli_note(s->cli, "SIGHUP changes nothing: settings are read when the node starts");
+        gl_cli_note(s->cli, "SIGHUP is ignored: settings are read when the node starts");
     }
     return false;
 }
@@ -122,7 +122,7 @@ static bool ask_to_yield(struct serve *s)
         /* It may be gone before its answer has left. */
         if ((err == GL_E_GONE || reply.status == 202) && !s->has_asked) {
             s->has_asked = true;
-            gl_cli_note(s->cli, "a command is the node of %s: it makes way", s->cli->data);
+            gl_cli_note(s->cli, "taking over %s from a command that is its node", s->cli->data);
         }
     }
     gl_http_client_done(&client);
@@ -158,13 +158,13 @@ static void report_ready(struct serve *s)
     const char *address = gl_daemon_address(s->daemon, &is_local);
 
     for (size_t i = 0; i < n; i++) {
-        gl_cli_note(cli, "job %.*s is held: the node crashed three times in a row on it",
+        gl_cli_note(cli, "job %.*s is in quarantine: the node crashed three times in a row on it",
                     GL_STR_ARG(jobs[i]));
     }
     if (address[0] != '\0' && !is_local) {
         gl_cli_note(cli,
-                    "%s can be reached from other machines, and nothing is encrypted: "
-                    "whoever listens on the way sees the token",
+                    "%s can be reached from other machines without encryption: "
+                    "anyone on the network path can read the token",
                     address);
     }
     if (gl_daemon_warning(s->daemon)[0] != '\0') {
@@ -207,11 +207,11 @@ static void report_store_health(struct serve *s)
         return;
     }
     if (mood != GL_STORE_HEARD) {
-        gl_cli_note(s->cli, "%s; what runs goes on, trying again", why.text);
+        gl_cli_note(s->cli, "%s; running steps continue, trying again", why.text);
         gl_notify_send(&s->notify, "STATUS=Not ready: %s", why.text);
     } else {
         gl_cli_note(s->cli, "the store %s again",
-                    s->mood == GL_STORE_SHUT ? "takes commits" : "answers");
+                    s->mood == GL_STORE_SHUT ? "accepts commits" : "answers");
         gl_notify_send(&s->notify, "STATUS=Serving %s", s->cli->data);
     }
     s->mood = mood;
@@ -226,7 +226,7 @@ static void report_changes(struct serve *s)
     uint64_t births = gl_daemon_births(s->daemon);
 
     if (s->births > 0 && births > s->births) {
-        gl_cli_note(s->cli, "others had taken this node for dead: it has begun a new session");
+        gl_cli_note(s->cli, "other nodes declared this node dead; it has started a new session");
     }
     s->births = births;
     if (is_ready || why.code == 0) {
@@ -307,7 +307,7 @@ static int run(struct serve *s)
     int err = take_over(s, &why);
 
     if (err == GL_E_STALE) {
-        gl_cli_note(s->cli, "told to stop before the node was ready");
+        gl_cli_note(s->cli, "stopped before the node was ready");
         return GL_EXIT_OK;
     }
     if (err != 0) {
@@ -317,7 +317,7 @@ static int run(struct serve *s)
     lost = serve_until_stopped(s);
     gl_notify_send(&s->notify, "STOPPING=1\nSTATUS=Stopping");
     if (lost == NULL) {
-        gl_cli_note(s->cli, "stopping: no more work is taken");
+        gl_cli_note(s->cli, "stopping: accepting no more work");
         if (s->cli->settings->values[GL_SET_FINISH].number != 0) {
             drain(s);
         }
@@ -341,7 +341,8 @@ int gl_cmd_serve(struct gl_cli *cli)
     int code;
 
     if (cli->settings->values[GL_SET_SERVER].origin == GL_ORIGIN_FLAG) {
-        return gl_cli_usage(cli, "a node does not talk to a server: --server makes no sense here");
+        return gl_cli_usage(cli,
+                            "--server cannot be used here: a node does not connect to a server");
     }
     if (gl_notify_open(&s.notify, &env, &why) != 0) {
         gl_cli_note(cli, "%s", why.text);

@@ -74,7 +74,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
         return gl_cli_fail_why(cli, err, &why);
     }
     if (err != 0) {
-        gl_cli_note(cli, "the environment of the step is not there; this is yours");
+        gl_cli_note(cli, "the environment of the step was not found; using yours");
     }
     shell = shell != NULL && shell[0] == '/' ? shell : "/bin/sh";
     env = err != 0 ? environ : make_env(cli, gl_buf_view(&text));
@@ -83,7 +83,7 @@ static int open_shell(struct gl_cli *cli, const char *folder)
         return gl_cli_fail(cli, gl_err_join(GL_E_NOT_FOUND, why.reason), why.text);
     }
     if (cli->err.is_tty) {
-        gl_cli_note(cli, "in %s; leave with exit", gl_paths_in(&cli->arena, folder, "work"));
+        gl_cli_note(cli, "in %s; type exit to leave", gl_paths_in(&cli->arena, folder, "work"));
     }
     (void)fflush(NULL);
     (void)signal(SIGPIPE, SIG_DFL); /* what we ignore, a program would go on ignoring */

@@ -59,9 +59,9 @@ static gl_str node_text(struct gl_cli *cli, struct gl_overview *o)
     gl_str name = gl_api_reply_text(&o->node, o->node.root, "name");
 
     if (!o->has_node) {
-        return is_here             ? GL_S("somebody holds the data folder, but does not answer")
-               : is_shared(cli, o) ? GL_S("none is running here: 'glia node list' shows the others")
-                                   : GL_S("none is running: unfinished jobs are not driven");
+        return is_here             ? GL_S("a process holds the data folder but does not answer")
+               : is_shared(cli, o) ? GL_S("not running here; 'glia node list' shows other nodes")
+                                   : GL_S("not running; unfinished jobs will not progress");
     }
     if (!is_here || holder.pid == 0) {
         return name;
@@ -86,7 +86,7 @@ static gl_str human_text(struct gl_cli *cli, const struct gl_overview *o)
 
 static void print_table(struct gl_cli *cli, struct gl_overview *o)
 {
-    static const char *const titles[] = {"WHAT", "HOW IT STANDS"};
+    static const char *const titles[] = {"WHAT", "STATE"};
     struct gl_api_reply *n = &o->node;
     struct gl_table t;
 
@@ -111,7 +111,7 @@ static void print_table(struct gl_cli *cli, struct gl_overview *o)
         add(&t, "store",
             gl_str_fmt(&cli->arena, "%.1f MiB", (double)store_bytes(cli) / (double)(1 << 20)));
     }
-    add(&t, "jobs", o->has_jobs ? gl_overview_counts(o, &cli->arena) : GL_S("they cannot be read"));
+    add(&t, "jobs", o->has_jobs ? gl_overview_counts(o, &cli->arena) : GL_S("cannot be read"));
     if (o->has_jobs) {
         add(&t, "waiting for a person", human_text(cli, o));
     }

@@ -283,7 +283,7 @@ static void show_migration(struct gl_cli *cli, const struct gl_offline_migration
                   m->is_continued ? "migrated, after an earlier try" : "migrated",
                   (unsigned long long)m->entries);
     (void)fflush(cli->out.file);
-    gl_cli_note(cli, "files of flows, logs and working folders stay where they are: in the data "
+    gl_cli_note(cli, "files of flows, logs and working folders stay in the data "
                      "folders");
     if (m->has_moved) {
         gl_cli_note(cli, "%s belongs to the target now: give that with --store or GLIA_STORE",
@@ -308,7 +308,7 @@ int gl_cmd_store_migrate(struct gl_cli *cli)
 
     if (err != 0) {
         if (m.entries > 0) {
-            gl_cli_note(cli, "%llu entries have arrived; the same command goes on from there",
+            gl_cli_note(cli, "%llu entries were copied; run the same command again to continue",
                         (unsigned long long)m.entries);
         }
         return gl_cli_fail(cli, gl_err_join(err == GL_E_BUSY ? GL_E_STATE : err, why.reason),

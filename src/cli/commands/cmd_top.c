@@ -64,7 +64,7 @@ static int open_screen(struct top *t)
     sigset_t set;
 
     if (tcgetattr(STDIN_FILENO, &t->before) < 0) {
-        return gl_cli_fail(t->cli, GL_E_UNAVAILABLE, "the terminal cannot be set up");
+        return gl_cli_fail(t->cli, GL_E_UNAVAILABLE, "cannot set up the terminal");
     }
     raw = t->before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);

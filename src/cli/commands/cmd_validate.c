@@ -18,14 +18,14 @@ static const struct {
 static const struct {
     const char *driver, *why;
 } programless[] = {
-    {"noop", "it does nothing"},
+    {"noop", "noop: it does nothing"},
     {"relay", "the runtime does it itself, exactly once"},
     {"agent", "it is what its agent is"},
 };
 
 static const char *programless_why(const struct gl_step_spec *s)
 {
-    const char *why = gl_flow_waits(s) ? "it only waits, and goes on waiting" : NULL;
+    const char *why = gl_flow_waits(s) ? "it only waits, and continues to wait" : NULL;
 
     for (size_t i = 0; i < GL_COUNT(programless); i++) {
         why = gl_str_is(s->driver, programless[i].driver) ? programless[i].why : why;
@@ -43,7 +43,7 @@ static const char *why_of(const struct gl_step_spec *s)
     const char *why = programless_why(s);
 
     if (why == NULL && s->safety == GL_SAFETY_UNSAFE && s->retry.attempts > 1) {
-        return "unsafe: tried again only after a failure it tells of itself; else a person decides";
+        return "unsafe: retried only after a failure it reports itself; otherwise a person decides";
     }
     return why != NULL ? why : safeties[s->safety].why;
 }
@@ -229,12 +229,12 @@ static void print_flow(struct gl_cli *cli, const struct gl_flow *flow)
     if (flow->bundle == NULL) {
         print_steps(cli, flow);
         print_inputs(cli, flow);
-        gl_cli_note(cli, "%s is good: %zu step%s", cli->words[0], steps, steps == 1 ? "" : "s");
+        gl_cli_note(cli, "%s is valid (%zu step%s)", cli->words[0], steps, steps == 1 ? "" : "s");
         return;
     }
     print_agents(cli, flow);
     print_notes(cli, flow);
-    gl_cli_note(cli, "%s is good: %zu agent%s, %zu step%s, %zu payload%s", cli->words[0], agents,
+    gl_cli_note(cli, "%s is valid (%zu agent%s, %zu step%s, %zu payload%s)", cli->words[0], agents,
                 agents == 1 ? "" : "s", steps, steps == 1 ? "" : "s", flow->bundle->payloads.n,
                 flow->bundle->payloads.n == 1 ? "" : "s");
 }

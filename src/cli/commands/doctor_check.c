@@ -59,7 +59,7 @@ static void check_disk(struct gl_doctor_check *c)
 
     if (statvfs(path, &fs) < 0) {
         gl_doctor_check_report(c, GL_DOCTOR_FAIL, "see whether the disk is there",
-                               "%s cannot be asked", path);
+                               "cannot read the file system of %s", path);
         return;
     }
     if ((fs.f_flag & ST_RDONLY) != 0) {

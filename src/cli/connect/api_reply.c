@@ -43,8 +43,7 @@ void gl_api_reply_report_partial(struct gl_api_reply *p, struct gl_cli *cli)
     gl_jnode steps = gl_json_get(&p->j, state_of(p), "steps");
 
     if (!gl_api_reply_is_complete(p)) {
-        gl_cli_note(cli,
-                    "%u of %lld steps are shown, failed and running ones first; --all shows all",
+        gl_cli_note(cli, "showing %u of %lld steps, failed and running ones first; --all shows all",
                     steps != NULL ? (unsigned)steps->count : 0,
                     (long long)gl_api_reply_number(p, state_of(p), "steps_total"));
     }
@@ -161,7 +160,7 @@ gl_str gl_api_reply_reason(struct gl_api_reply *p, gl_jnode n)
     gl_str text = {0}, from = gl_api_reply_text(p, n, "reused_from");
 
     if (is_well && from.n > 0) {
-        return gl_str_fmt(&p->arena, "not run: taken over from job %.*s", GL_STR_ARG(from));
+        return gl_str_fmt(&p->arena, "not run: reused from job %.*s", GL_STR_ARG(from));
     }
     for (size_t i = 0; i < GL_COUNT(fields) && text.n == 0 && !is_well; i++) {
         text = gl_api_reply_text(p, n, fields[i]);

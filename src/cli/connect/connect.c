@@ -67,7 +67,8 @@ void gl_connect_init(struct gl_connection *r, struct gl_cli *cli)
     } else if (strncmp(server, http, strlen(http)) == 0) {
         token = read_token(r);
         if (!is_printable(token)) {
-            r->broken = gl_why(&r->broken_why, GL_E_INVALID, "the token has odd characters in it");
+            r->broken = gl_why(&r->broken_why, GL_E_INVALID,
+                               "the token contains characters that are not allowed in a header");
         }
         gl_http_client_init_tcp(&r->client, server + strlen(http), token);
     } else {
@@ -157,7 +158,7 @@ static void leave_if_asked(struct gl_connection *r)
     gl_http_client_disconnect(&r->client);
     gl_daemon_stop(r->daemon);
     r->daemon = NULL;
-    gl_cli_note(r->cli, "a 'glia serve' takes over the data folder; the job goes on there");
+    gl_cli_note(r->cli, "'glia serve' takes over the data folder; the job continues there");
 }
 
 static int check_store(struct gl_connection *r, struct gl_why *reterr_why);
@@ -275,9 +276,9 @@ static int read_error(const struct gl_http_client_reply *reply, struct gl_why *r
 static int fail_token(const struct gl_connection *r, struct gl_why *reterr_why)
 {
     return gl_why(reterr_why, r->client.token != NULL ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
-                  "%s: it stands in the file token of the node's data folder; give it with "
-                  "GLIA_TOKEN or GLIA_TOKEN_FILE",
-                  r->client.token != NULL ? "the token is wrong" : "the node wants its token");
+                  "%s; it is in the file token of the node's data folder: set GLIA_TOKEN or "
+                  "GLIA_TOKEN_FILE",
+                  r->client.token != NULL ? "the token is wrong" : "the node requires its token");
 }
 
 bool gl_connect_is_silent(const struct gl_connection *r)
@@ -294,7 +295,7 @@ int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct g
     gl_str reason;
 
     if (gl_await_reply_is_healthy(r, &a, &reason)) { /* nothing is gained by ending it */
-        reason = reason.n > 0 ? reason : GL_S("it is busy, or waits for its store");
+        reason = reason.n > 0 ? reason : GL_S("it is busy or waiting for its store");
         return gl_why(reterr_why, GL_E_UNAVAILABLE,
                       "no answer for %lld s, though the node is healthy: %.*s", seconds,
                       GL_STR_ARG(reason));
@@ -302,15 +303,14 @@ int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct g
     if (!is_held) {
         return gl_why(
             reterr_why, GL_E_UNAVAILABLE,
-            "the node at %s has not answered for %lld s; see how it fares on its machine, "
-            "with 'glia doctor'",
+            "the node at %s has not answered for %lld s; run 'glia doctor' on its machine",
             r->client.path, seconds);
     }
     return gl_why(
         reterr_why, GL_E_UNAVAILABLE,
         "the node of %s (process %lld) has not answered for %lld s; if it is stopped, "
-        "'kill -CONT %lld' lets it go on, else 'kill %lld' ends it: jobs and running steps "
-        "survive that",
+        "'kill -CONT %lld' continues it, otherwise 'kill %lld' ends it: jobs and running steps "
+        "survive",
         r->cli->data, pid, seconds, pid, pid);
 }
 
@@ -527,9 +527,10 @@ bool gl_connect_warn_no_node(const struct gl_connection *r, gl_str status)
     }
     for (size_t i = 0; i < GL_COUNT(driven) && r->has_no_node && !r->cli->json; i++) {
         if (gl_str_is(status, driven[i])) {
-            gl_cli_note(r->cli,
-                        "no node is running: nothing drives unfinished jobs; '%s' goes on with one",
-                        gl_cli_hint(r->cli, "job resume ID"));
+            gl_cli_note(
+                r->cli,
+                "no node is running, so unfinished jobs will not progress; '%s' resumes one",
+                gl_cli_hint(r->cli, "job resume ID"));
             return true;
         }
     }

@@ -69,7 +69,7 @@ static int connect_tcp(struct gl_http_client *c, struct gl_why *reterr_why)
     int err;
 
     if (!gl_tcp_split(gl_str_of(c->path), &host, &port)) {
-        return gl_why(reterr_why, GL_E_INVALID, "%s is no address of a node", c->path);
+        return gl_why(reterr_why, GL_E_INVALID, "%s is not the address of a node", c->path);
     }
     err = getaddrinfo(gl_str_c(&a, host), gl_str_fmt(&a, "%u", port).p, &hints, &all);
     if (err != 0) {
@@ -94,7 +94,7 @@ int gl_http_client_connect(struct gl_http_client *c, struct gl_why *reterr_why)
 static int broken(struct gl_http_client *c, struct gl_why *reterr_why)
 {
     gl_http_client_disconnect(c);
-    return gl_why(reterr_why, GL_E_GONE, "the node has gone away");
+    return gl_why(reterr_why, GL_E_GONE, "the connection to the node was lost");
 }
 
 /* Wait until the connection can be read or written. */
@@ -241,7 +241,7 @@ static int read_reply(struct gl_http_client *c, struct gl_http_client_reply *ret
         !gl_str_u64(gl_http_client_header(ret, "Content-Length"), &length) ||
         length > BODY_BYTES_MAX) {
         gl_http_client_disconnect(c);
-        return gl_why(reterr_why, GL_E_INVALID, "what answers at %s is no node", c->path);
+        return gl_why(reterr_why, GL_E_INVALID, "the server at %s is not a glia node", c->path);
     }
     while (c->in.n < head + length) {
         err = receive(c, reterr_why);

@@ -87,9 +87,10 @@ int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl
         err = send_once(s, path, body, ret, reterr_why);
         s->is_doubtful |= err == GL_E_GONE || (err != 0 && s->connection->client.is_silent);
         if (err == GL_E_GONE && s->is_unkeyed) {
-            return gl_why(reterr_why, gl_err_join(err, GL_REASON_MAYBE_SUBMITTED),
-                          "the node went away before it answered; the job may have been submitted: "
-                          "'glia job list' shows it");
+            return gl_why(
+                reterr_why, gl_err_join(err, GL_REASON_MAYBE_SUBMITTED),
+                "lost the connection to the node before it answered; the job may have been submitted: "
+                "'glia job list' shows it");
         }
         if (!gl_connect_is_lost(s->connection, err)) { /* an answer, or a node that is mute */
             return s->connection->client.is_silent ? in_doubt(s, err, reterr_why) : err;

@@ -85,7 +85,7 @@ static const char *next_command(struct gl_connection *connection, struct gl_api_
 
     if ((code == GL_EXIT_WAITING || code == GL_EXIT_INTERRUPTED) &&
         gl_api_reply_is(p, p->root, "damaged")) {
-        return gl_str_fmt(&cli->arena, "%s; or mend the record, then: %s",
+        return gl_str_fmt(&cli->arena, "%s; or repair the record, then: %s",
                           gl_cli_hint(cli, "job cancel %s", id),
                           gl_cli_hint(cli, "job resume %s", id))
             .p;
@@ -124,7 +124,7 @@ static void show(struct gl_follow *f, struct gl_api_reply *p, int code, bool tal
     }
     next = talk || code != GL_EXIT_OK ? next_command(f->connection, p, f->job, code) : NULL;
     if (next != NULL) {
-        gl_cli_note(cli, "%s: %s", code == GL_EXIT_OK ? "to see what it said" : "next", next);
+        gl_cli_note(cli, "%s: %s", code == GL_EXIT_OK ? "to see its logs" : "next", next);
     }
 }
 
