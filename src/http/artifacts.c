@@ -1,5 +1,5 @@
-/* artifacts.c - what the workers of a job have left in the folder of its run, and blobs: files,
- * which the node itself never reads. */
+/* artifacts.c - files that the workers of a job left in the folder of its run, and blobs. The node
+ * itself never reads them. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ static void list_files(struct gl_http_call *c)
 {
     struct gl_runfs_list files = {0};
 
-    /* What an earlier job has left is none of this one's. */
+    /* Files of an earlier job with the same run id are not listed. */
     c->rq.code = gl_runclaim_is_of(c->config->runs_root, c->run, gl_str_of(c->rq.job_id))
                      ? gl_runfs_list(c->config->runs_root, c->run, HASHED_BYTES_MAX, &c->arena,
                                      &files, &c->rq.why)
@@ -54,7 +54,7 @@ static void reply_list(struct gl_http_call *c)
 
 /* ---- one of them ---- */
 
-/* A browser must not take it for a page of ours. */
+/* A browser must not render it as a page of this node. */
 static const char *safe_type(gl_str path)
 {
     const char *type = gl_runfs_type(path);
@@ -71,7 +71,7 @@ static void send_file(struct gl_http_call *c, int fd, uint64_t bytes, const char
     c->stream = MHD_create_response_from_fd64(bytes, fd);
     if (c->stream == NULL) {
         (void)close(fd); /* nothing was written */
-        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this file", NULL);
+        gl_reply_error(c, GL_R_NODE_BUSY, "out of memory for this file", NULL);
         return;
     }
     c->status = MHD_HTTP_OK;
@@ -131,7 +131,7 @@ void gl_route_get_blob(struct gl_http_call *c)
     int fd, err;
 
     if (c->config->blob->open == NULL) {
-        gl_reply_error(c, GL_E_STATE, "this node gives no blobs away", NULL);
+        gl_reply_error(c, GL_E_STATE, "this node does not serve blobs", NULL);
         return;
     }
     err =

@@ -1,5 +1,7 @@
-/* auth.c - who may talk to the node, and from where: asked of every request before anything else.
- */
+/* auth.c - which clients may talk to the node. Checked before the body of a request is read.
+ *
+ * The unix socket accepts the user of the node and root. TCP requires the node's token, one Host
+ * header that names this node, and no foreign Origin. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <strings.h>
@@ -109,18 +111,18 @@ bool gl_auth_check(struct gl_http_call *c)
     if (!c->listener->is_tcp && !is_user(c)) {
         gl_reply_error(c, GL_R_OTHER_USER, "only the user who runs this node may talk to it", NULL);
     } else if (o.is_foreign) {
-        gl_reply_error(c, GL_R_WEB_PAGE, "requests of web pages are not allowed here", NULL);
+        gl_reply_error(c, GL_R_WEB_PAGE, "requests from web pages are not allowed", NULL);
     } else if (c->listener->is_tcp && (o.hosts_n != 1 || !is_own_host(c, o.host))) {
-        gl_reply_error_at(c, GL_R_HOST_NOT_ALLOWED, "this node does not go by that name",
-                          "use localhost, or the address it listens at", "Host", NULL);
+        gl_reply_error_at(c, GL_R_HOST_NOT_ALLOWED, "Host header not allowed",
+                          "use localhost, or the address the node listens on", "Host", NULL);
     } else if (c->listener->is_tcp && !has_token(c)) {
         bool is_wrong = gl_http_call_header(c, MHD_HTTP_HEADER_AUTHORIZATION).n > 0;
 
-        gl_reply_error(c, is_wrong ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
-                       is_wrong ? "the token is wrong"
-                                : "a request over TCP needs the token of this node",
-                       "send `Authorization: Bearer TOKEN`; it stands in the file `token` of the "
-                       "node's data folder");
+        gl_reply_error(
+            c, is_wrong ? GL_R_TOKEN_WRONG : GL_R_TOKEN_MISSING,
+            is_wrong ? "the token is wrong" : "a request over TCP needs the token of this node",
+            "send `Authorization: Bearer TOKEN`; the token is in the file `token` of the "
+            "node's data folder");
         c->status = MHD_HTTP_UNAUTHORIZED;
     }
     return c->status == 0;

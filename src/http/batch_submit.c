@@ -1,20 +1,23 @@
-/* batch_submit.c - many submissions in one request: read here, handed to the node together, so that
- * few transactions of the disk carry them all, and answered in their order. */
+/* batch_submit.c - many submissions in one request.
+ *
+ * The HTTP thread reads all of them. The control thread submits them in slices, so that few disk
+ * transactions carry many jobs and other requests run in between. Answers keep the order of the
+ * request. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/routes.h"
 #include "http/submission_reader.h"
 
 enum {
-    /* What the control thread takes at a time; in between, it looks after everything else. */
+    /* Entries per turn of the control thread, so that it serves other requests in between. */
     SLICE = 64,
 };
 
 struct batch_entry {
     struct gl_request rq;
     struct gl_submit_batch *batch;
-    bool is_refused;           /* here, and never handed over */
-    struct gl_refusal refusal; /* also what the node said */
+    bool is_refused;           /* refused here; the node never sees it */
+    struct gl_refusal refusal; /* also an error from the node */
     gl_str answer;
 };
 

@@ -1,11 +1,10 @@
-/* bundle_submit.c - a bundle in a submission: the manifest as written, and which blobs its files
- * are.
+/* bundle_submit.c - the member `bundle` of a submission: the manifest and the blobs of its files.
  *
  *     {"manifest": {...}, "payloads": [{"path", "sha256", "executable"}], "folders": [...],
  *      "config": {...}, "overlay": {...}, "scenario": ...}
  *
- * The manifest itself is kept as a blob, too: the flow names it, and so it stays as long as that.
- */
+ * The manifest is stored as a blob. The flow refers to that blob, which keeps it from garbage
+ * collection as long as the flow exists. */
 #include <stdlib.h>
 
 #include "base/check.h"

@@ -1,8 +1,8 @@
-/* connections.c - connections: how many, of whom, and how long a request may take to arrive.
+/* connections.c - limits on connections: how many per client, and how long a request may take.
  *
- * One peer (a process on the unix socket, an address over TCP) cannot have all connections of a
- * listener: a broken client never locks out the others. libmicrohttpd ends connections on which
- * nothing moves; here those are ended that move too slowly. */
+ * One client (a process on the unix socket, an address on TCP) can have at most three quarters of a
+ * listener's connections, so that a broken client cannot lock out the others. libmicrohttpd closes
+ * connections without traffic; this file also closes those whose request arrives too slowly. */
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ static struct client_connection *connection_of(struct MHD_Connection *connection
     return info != NULL ? info->socket_context : NULL;
 }
 
-/* Who it is, as far as budgets are concerned. */
+/* Identifies the client for the limit per client. */
 static uint64_t peer_of(const struct gl_listener *d, int fd)
 {
     struct sockaddr_storage address = {0};
@@ -112,7 +112,8 @@ void gl_connections_on_notify(void *listener, struct MHD_Connection *connection,
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         open_connection(d, connection, context);
     } else if (g != NULL) {
-        /* Before its descriptor is closed: the housekeeping thread never touches a stranger's. */
+        /* Before the descriptor is closed, so that the housekeeping thread never shuts down a
+         * reused one. */
         pthread_mutex_lock(&d->http->lock);
         gl_list_remove(&g->link);
         pthread_mutex_unlock(&d->http->lock);

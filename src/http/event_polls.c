@@ -42,7 +42,7 @@ static void render(struct gl_event_page *p)
         gl_buf_str(&out, gl_json_raw(j, gl_json_get(j, root, "status")));
         gl_buf_c(&out, "}\n\n");
     } else if (!is_any) {
-        gl_buf_c(&out, ":\n\n"); /* a sign of life, and a way to notice who has gone */
+        gl_buf_c(&out, ":\n\n"); /* heartbeat; also detects closed connections */
     }
     p->text = gl_str_dup(&p->arena, gl_buf_view(&out));
 }
@@ -93,7 +93,7 @@ static void on_answered(struct gl_request *rq)
 
     gl_buf_str(&p->body, rq->body);
     pthread_mutex_lock(&h->lock);
-    (void)gl_map_remove(&h->polls, p->key); /* it is p; who comes now asks anew */
+    (void)gl_map_remove(&h->polls, p->key); /* later waiters start a new poll */
     gl_list_push(&h->polls_done, &p->link);
     pthread_cond_broadcast(&h->wakeup);
     pthread_mutex_unlock(&h->lock);

@@ -1,9 +1,12 @@
-/* event_polls.h - waiting for a job's events, once for all who wait for the same.
+/* event_polls.h - waiting for a job's events; streams that wait for the same events share one wait.
  *
- * A thousand watchers of one job stand at the same place most of the time: they share one request
- * to the node, and its answer, a page of events that nobody changes any more. Who is slow finds the
- * others gone when it comes back, and reads the store by itself, a page at a time: nothing piles up
- * for it. */
+ * A thousand watchers of one job usually wait at the same position. They share one request to the
+ * node and its answer, a read-only page of events. A slow watcher that falls behind reads its own
+ * pages from the store; nothing is queued for it.
+ *
+ *   gl_event_polls_join()       suspend the connection until events arrive
+ *   gl_event_polls_deliver()    housekeeping: resume all waiters with the page
+ *   gl_event_page_release()     drop a reference; dropping the last one frees the page */
 #ifndef GL_HTTP_EVENT_POLLS_H
 #define GL_HTTP_EVENT_POLLS_H
 
@@ -21,11 +24,11 @@ struct gl_event_page {
     gl_str text; /* as server-sent events */
 };
 
-/* Embedded by who waits. */
+/* Embedded in each waiting stream. */
 struct gl_event_waiter {
     struct gl_link link;
     struct MHD_Connection *connection;
-    struct gl_event_page *page; /* when it is woken; taken */
+    struct gl_event_page *page; /* set when it is resumed; the waiter owns a reference */
 };
 
 struct gl_event_poll {
@@ -39,15 +42,15 @@ struct gl_event_poll {
     struct gl_buf body;
 };
 
-/* Let the connection sleep until there are events from `from` on, the job has ended or `wait_ms`
- * are over. False: the node is stopping, and nothing was done. */
+/* Suspend the connection until there are events from `from` on, the job has ended or `wait_ms` have
+ * passed. False: the node is stopping, and nothing was done. */
 bool gl_event_polls_join(struct gl_http *h, struct gl_event_waiter *w, gl_str context, gl_str job,
                          int64_t from, gl_ms wait_ms);
 
-/* The housekeeping thread's: wake all who wait for it. */
+/* Called by the housekeeping thread. Resumes all waiters and frees the poll. */
 void gl_event_polls_deliver(struct gl_event_poll *p);
 
-/* The answer to an EVENTS request as a page that the caller holds. */
+/* Make a page of the answer to an EVENTS request; the caller owns a reference. */
 struct gl_event_page *gl_event_page_new(const struct gl_request *rq, gl_str body);
 void gl_event_page_release(struct gl_http *h, struct gl_event_page *page); /* NULL is fine */
 

@@ -1,8 +1,8 @@
-/* event_stream.c - the events of a job as a stream of server-sent events.
+/* event_stream.c - the events of a job as server-sent events.
  *
- * Each watcher holds at most one page of events. When it has been sent, the watcher waits for the
- * next with all others at its place (event_polls.h). A watcher that takes nothing for half a minute
- * is dropped by libmicrohttpd, and comes back with Last-Event-ID. */
+ * Each stream holds at most one page of events. After sending it, the stream joins the other
+ * streams that wait at the same position (event_polls.h). libmicrohttpd closes a stream whose
+ * client reads nothing for half a minute; the client reconnects with Last-Event-ID. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "http/event_polls.h"

@@ -1,4 +1,4 @@
-/* handlers.c - routes of which more is to be said than the table of verbs says. */
+/* handlers.c - handlers that do more than pass the request to the node. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/http_text.h"
@@ -59,7 +59,7 @@ static void ask_ready(struct gl_http_call *c)
     gl_http_call_ask_node(c);
 }
 
-/* First whether the loop turns at all: if it does not, nobody would answer the question. */
+/* Ping the loop first: a loop that hangs would never answer the question. */
 void gl_route_ready(struct gl_http_call *c)
 {
     c->then = ask_ready;
@@ -81,7 +81,7 @@ void gl_route_metrics(struct gl_http_call *c)
 void gl_route_yield(struct gl_http_call *c)
 {
     if (c->config->yield == NULL) {
-        gl_reply_error(c, GL_R_NODE_STAYS, "this node stays", NULL);
+        gl_reply_error(c, GL_R_NODE_STAYS, "this node does not yield its data folder", NULL);
         return;
     }
     c->config->yield(c->config->owner);

@@ -1,9 +1,8 @@
-/* housekeeping.c - a thread beside the HTTP threads that wakes who sleeps and ends what takes too
- * long.
+/* housekeeping.c - a thread that resumes suspended connections and enforces timeouts.
  *
- * The control thread leaves here what it has answered to many at once, so that a thousand watchers
- * cost it no more than one; and libmicrohttpd has no timers of its own. It sleeps while nobody is
- * connected. */
+ * The control thread leaves the answers to shared event waits here, so that a thousand watchers
+ * cost it no more than one. libmicrohttpd has no timers of its own. The thread sleeps while there
+ * are no connections. */
 #include <errno.h>
 #include <time.h>
 
@@ -12,7 +11,7 @@
 #include "http/http_call.h"
 
 enum {
-    PING_MS_MAX = 5000, /* a loop that gives no sign of life for so long does not turn */
+    PING_MS_MAX = 5000, /* a loop that answers no ping for this long is considered hung */
 };
 
 int64_t gl_http_now_ms(void)
@@ -23,7 +22,7 @@ int64_t gl_http_now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- a sign of life ---- */
+/* ---- pings ---- */
 
 static void on_pong(struct gl_loop_task *t)
 {
@@ -56,7 +55,7 @@ void gl_housekeeping_ping(struct gl_http_call *c)
     gl_list_push(&h->pings, &c->link);
     if (!h->is_pinging) {
         h->is_pinging = true;
-        h->asked_n++; /* the ping itself: it may outlive who waits for it */
+        h->asked_n++; /* the ping itself, which may outlive its waiters */
         h->ping = (struct gl_loop_task){.run = on_pong, .owner = h};
         gl_loop_post(h->config.loop, &h->ping);
     }
@@ -64,7 +63,7 @@ void gl_housekeeping_ping(struct gl_http_call *c)
     pthread_mutex_unlock(&h->lock);
 }
 
-/* Under the lock: those that have waited too long are answered, too. */
+/* With the lock held. Pings that waited too long are answered with an error. */
 static int64_t expire_pings(struct gl_http *h, int64_t now_ms)
 {
     for (struct gl_link *l; (l = gl_list_first(&h->pings)) != NULL;) {
@@ -73,8 +72,8 @@ static int64_t expire_pings(struct gl_http *h, int64_t now_ms)
         if (c->due_ms > now_ms) {
             return c->due_ms;
         }
-        c->rq.code = gl_why(&c->rq.why, GL_R_NODE_SILENT,
-                            "the node has given no sign of life for %d s", PING_MS_MAX / 1000);
+        c->rq.code = gl_why(&c->rq.why, GL_R_NODE_SILENT, "the node has not responded for %d s",
+                            PING_MS_MAX / 1000);
         gl_list_remove(l);
         gl_list_push(&h->pings_done, l);
     }
@@ -92,7 +91,7 @@ static void move_all(struct gl_link *from, struct gl_link *to)
     }
 }
 
-/* Without the lock: nobody else knows these any more. */
+/* Without the lock: the lists are no longer reachable from `h`. */
 static void resume_waiting(struct gl_http *h, struct gl_link *pings, struct gl_link *polls)
 {
     for (struct gl_link *l; (l = gl_list_first(pings)) != NULL;) {

@@ -18,7 +18,7 @@ enum {
     DROPPED_BYTES_MAX = 512 << 20,   /* of a body that is refused: then the connection ends */
 };
 
-/* ---- the node's part ---- */
+/* ---- requests to the node ---- */
 
 static void on_answered(struct gl_request *rq)
 {
@@ -89,7 +89,7 @@ void gl_http_call_ask_node(struct gl_http_call *c)
     }
 }
 
-/* ---- what takes long ---- */
+/* ---- worker threads ---- */
 
 static void *run_worker(void *owner)
 {
@@ -123,19 +123,19 @@ void gl_http_run_worker(struct gl_http_call *c, void (*work)(struct gl_http_call
     h->asked_n += is_taken;
     pthread_mutex_unlock(&h->lock);
     if (!is_taken) {
-        gl_reply_error(c, GL_R_NODE_BUSY, "the node is busy with files: try again later", NULL);
+        gl_reply_error(c, GL_R_NODE_BUSY, "the node is busy reading files; try again later", NULL);
         return;
     }
     MHD_suspend_connection(c->connection);
     (void)pthread_attr_init(&detached); /* it only fails for want of memory, and so does the next */
     (void)pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
     if (pthread_create(&thread, &detached, run_worker, c) != 0) {
-        (void)run_worker(c); /* then everybody waits for it */
+        (void)run_worker(c); /* all requests of this listener wait for it */
     }
     (void)pthread_attr_destroy(&detached);
 }
 
-/* The node has answered: make its answer ours. */
+/* Turn the answer of the node into that of the call. */
 static void reply_from_node(struct gl_http_call *c)
 {
     void (*then)(struct gl_http_call *) = c->then;
@@ -242,12 +242,12 @@ static void refuse_body(struct gl_http_call *c, enum gl_http_body_state why)
         gl_reply_status(c, MHD_HTTP_CONTENT_TOO_LARGE, GL_R_BODY_TOO_LARGE,
                         "the body is larger than 72 MiB");
     } else {
-        gl_reply_error(c, GL_R_BODIES_TOO_LARGE, "too many large requests at once: try again later",
+        gl_reply_error(c, GL_R_BODIES_TOO_LARGE, "too many large requests at once; try again later",
                        NULL);
     }
 }
 
-/* Everything that can be refused before the body is read. */
+/* Refuse what can be refused before the body is read. */
 static void check_headers(struct gl_http_call *c)
 {
     gl_str length = gl_http_call_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -398,7 +398,7 @@ static struct gl_http *http_new(const struct gl_http_config *config)
     return h;
 }
 
-/* The listeners first: nobody may come in while the rest is taken away. */
+/* Stop the listeners first, so that no request arrives while the rest is freed. */
 static void http_free(struct gl_http *h)
 {
     for (size_t i = 0; i < GL_COUNT(h->listeners); i++) {
@@ -457,7 +457,7 @@ void gl_http_stop(struct gl_http *h)
     while (h->asked_n > 0) { /* libmicrohttpd cannot end a connection that sleeps */
         (void)pthread_cond_wait(&h->wakeup, &h->lock);
     }
-    while (h->calls_n > 0 && err == 0) { /* who reads gets its answer whole */
+    while (h->calls_n > 0 && err == 0) { /* let clients read their answers to the end */
         err = pthread_cond_timedwait(&h->wakeup, &h->lock, &until);
     }
     pthread_mutex_unlock(&h->lock);

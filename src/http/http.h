@@ -1,16 +1,17 @@
 /* http.h - the API of a node over HTTP, on sockets that listen already.
  *
- * libmicrohttpd runs one thread of its own beside the control thread. It reads and checks requests
- * there, hands what concerns the node to the loop as a `struct gl_request`, and lets the connection
- * sleep until the answer comes back: a slow or dead client holds up nobody. What concerns files
- * only (blobs, logs) is done on the HTTP thread.
+ * libmicrohttpd runs one HTTP thread per listener beside the control thread. That thread reads and
+ * checks requests, passes those for the node to the loop as a `struct gl_request`, and suspends the
+ * connection until the answer comes back, so a slow or dead client delays no one else. Requests for
+ * files only (blobs, logs) are served on the HTTP thread.
  *
- * On the unix socket only the user of the node, and root, may talk to it; over TCP only who has the
- * node's token. Web pages of other origins are refused everywhere.
+ * The unix socket accepts the user of the node and root; TCP requires the node's token. Web pages
+ * of other origins are always refused.
  *
- *   gl_http_start()    serve from now on
- *   gl_http_refuse()   answer everything new with "unavailable"; what was handed over is still
- * answered gl_http_stop()     end all connections and the thread */
+ *   gl_http_start()     serve
+ *   gl_http_refuse()    answer new requests with "unavailable"; requests already passed on are
+ *                       still answered
+ *   gl_http_stop()      close all connections and end the threads */
 #ifndef GL_HTTP_HTTP_H
 #define GL_HTTP_HTTP_H
 

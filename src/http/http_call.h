@@ -1,11 +1,17 @@
-/* http_call.h - one HTTP request on its way, shared by the files of this room and by nobody else.
+/* http_call.h - one HTTP request from arrival to answer. Private to this room.
  *
- * A call is made when its headers are there, is routed when its body is there, and then either
- * answers itself or is handed to the node and answered when that comes back. While the node has it,
- * its connection sleeps. Everything happens on the HTTP thread of its listener but the node's part.
+ * libmicrohttpd creates a call when the headers have arrived. routes.c dispatches it when the body
+ * is complete. The call then either answers itself or goes to the node with
+ * gl_http_call_ask_node(); its connection is suspended until the node answers. Everything but the
+ * node's part runs on the HTTP thread of the call's listener.
  *
- * What several threads look at (the listeners' HTTP threads, the control thread, the housekeeping
- * thread) is in `struct gl_http`, under its lock. */
+ * State shared between threads (the listeners' HTTP threads, the control thread, the housekeeping
+ * thread) is in `struct gl_http` and guarded by its lock.
+ *
+ *   gl_connections_begin_request()    the framing is valid
+ *   gl_auth_check()                   the client may talk to this node
+ *   gl_routes_dispatch()              find the handler, which answers or asks the node
+ *   gl_reply_queue()                  hand the answer to libmicrohttpd */
 #ifndef GL_HTTP_HTTP_CALL_H
 #define GL_HTTP_HTTP_CALL_H
 
@@ -21,7 +27,7 @@
 enum {
     GL_HTTP_CALL_ID_BYTES = 17,
     GL_HTTP_CALL_LOG_BYTES = 1 << 20, /* one page of a log */
-    /* Bodies under way altogether: beyond this, clients are asked to come back. */
+    /* Bodies of all calls together. Beyond this limit clients must try again later. */
     GL_HTTP_CALL_BODIES_BYTES_MAX = 256 << 20,
 };
 
@@ -41,33 +47,32 @@ struct gl_http {
 
     pthread_mutex_t lock; /* guards what follows */
     bool is_refusing;
-    size_t asked_n;             /* handed to the control thread and not finished */
-    size_t workers_n;           /* threads that read files */
-    size_t calls_n;             /* that have arrived and whose answers are not all sent */
-    size_t bodies_bytes;        /* charged to the budget for bodies */
-    struct gl_link connections; /* connections: connections.c */
-    struct gl_map polls;        /* waits for events that several may share: event_polls.c */
+    size_t asked_n;      /* tasks handed to the control thread and not finished */
+    size_t workers_n;    /* threads that read files */
+    size_t calls_n;      /* calls that have arrived and whose answers are not completely sent */
+    size_t bodies_bytes; /* charged to the budget for bodies */
+    struct gl_link connections; /* open connections: connections.c */
+    struct gl_map polls;        /* event waits that several streams may share: event_polls.c */
 
-    /* Housekeeping: a thread that wakes who sleeps and ends what takes too long (housekeeping.c).
-     */
+    /* Housekeeping: a thread that resumes suspended connections and enforces timeouts. */
     pthread_t housekeeping;
     bool has_housekeeping, is_closing;
     pthread_cond_t wakeup;     /* for the housekeeping thread, and for gl_http_stop() */
-    struct gl_link polls_done; /* answered, to be told */
-    struct gl_link pings;      /* calls that wait for a sign of life of the loop */
+    struct gl_link polls_done; /* answered; their waiters are still suspended */
+    struct gl_link pings;      /* calls that wait for the loop to answer a ping */
     struct gl_link pings_done;
     struct gl_loop_task ping;
     bool is_pinging;
 };
 
-/* What is wrong with a request: the one shape of all errors. */
+/* Why a request is refused. All error answers have this form. */
 struct gl_refusal {
     int code;        /* or GL_R_* */
     unsigned status; /* 0: follows from the code */
     const char *message;
     const char *hint, *field;             /* may be NULL */
     const struct gl_flow_errors *details; /* may be NULL */
-    gl_str claim; /* JSON of the claim that stands in the way; "" : none. Its status is 409 */
+    gl_str claim; /* JSON of the claim that blocks the request, status 409; "": none */
 };
 
 struct gl_http_call {
@@ -85,31 +90,32 @@ struct gl_http_call {
         GL_HTTP_CALL_BODY_TOO_LARGE,
         GL_HTTP_CALL_BODY_NO_ROOM
     } body_is;
-    size_t dropped_bytes; /* of a body that is refused once it has come */
+    size_t dropped_bytes; /* bytes of a refused body, read and thrown away */
     bool is_begun, is_complete;
 
-    char id[GL_HTTP_CALL_ID_BYTES]; /* told in errors, and in the log */
+    char id[GL_HTTP_CALL_ID_BYTES]; /* appears in error answers and in the log */
 
-    /* The part of the node. */
+    /* The request to the node. */
     struct gl_loop_task task;
     struct gl_request rq;
-    /* On the HTTP thread, when the node has answered well; NULL: its body is the answer. */
+    /* Called on the HTTP thread after the node has answered without an error. NULL: the node's
+     * body is the answer. */
     void (*then)(struct gl_http_call *c);
-    void (*work)(struct gl_http_call *c); /* what a thread of its own does: gl_http_run_worker() */
-    struct gl_logs_request log;           /* asked for, while `rq` asks for the state of the job */
-    gl_str path, run;                     /* the same of artifacts */
+    void (*work)(struct gl_http_call *c); /* runs on a worker thread: gl_http_run_worker() */
+    struct gl_logs_request log; /* the log requested; `rq` asks for the state of its job */
+    gl_str path, run;           /* the same for artifacts */
     struct gl_submit_batch *batch;
     struct gl_redrive *redrive;
 
-    /* A sign of life: housekeeping.c. */
+    /* In the list of pings: housekeeping.c. */
     struct gl_link link;
     int64_t due_ms;
 
     /* The answer. */
     unsigned status; /* 0: none yet */
     const char *type;
-    const char *allow; /* methods, where another one was used */
-    bool is_last;      /* the connection is closed after it */
+    const char *allow; /* the methods of the path, after a wrong one */
+    bool is_last;      /* close the connection after this answer */
     struct gl_buf out;
     struct MHD_Response *stream; /* instead of `out` */
     bool has_log_headers;
@@ -118,7 +124,7 @@ struct gl_http_call {
 };
 
 /* ---- http.c ---- */
-/* Hand c->rq to the node; the call is answered later. */
+/* Pass c->rq to the node, which answers the call later. */
 void gl_http_call_ask_node(struct gl_http_call *c);
 /* Hand any task to the control thread, with the connection asleep until someone resumes it. False:
  * the node is stopping, nothing was done. gl_http_task_done() when all of it is over. */
@@ -136,7 +142,7 @@ gl_str gl_http_call_unescape(struct gl_http_call *c, gl_str text);
 /* A header of the request; "" if absent. */
 gl_str gl_http_call_header(const struct gl_http_call *c, const char *name);
 
-/* ---- auth.c: may it come in? Answers what it refuses. ---- */
+/* ---- auth.c: may this client send this request? Answers the call if not. ---- */
 bool gl_auth_check(struct gl_http_call *c);
 
 /* ---- connections.c: connections ---- */
@@ -144,33 +150,33 @@ void gl_connections_on_notify(void *listener, struct MHD_Connection *connection,
                               enum MHD_ConnectionNotificationCode what);
 void *gl_connections_on_uri(void *listener, const char *uri, struct MHD_Connection *connection);
 const char *
-gl_connections_begin_request(struct gl_http_call *c); /* why its framing is refused, or NULL */
-void gl_connections_request_arrived(struct gl_http_call *c);  /* its request is complete */
-void gl_connections_request_answered(struct gl_http_call *c); /* it may send the next */
-size_t gl_connections_limit(size_t listeners_n); /* how many connections a listener may have */
-bool gl_connections_is_closed(
-    struct MHD_Connection *connection); /* has it hung up while it sleeps? */
-/* Under the lock: end those that have taken too long; gives back when to look again. */
+gl_connections_begin_request(struct gl_http_call *c); /* NULL, or why its framing is invalid */
+void gl_connections_request_arrived(struct gl_http_call *c);  /* stop the arrival timeout */
+void gl_connections_request_answered(struct gl_http_call *c); /* the connection is idle again */
+size_t gl_connections_limit(size_t listeners_n);              /* maximum connections per listener */
+bool gl_connections_is_closed(struct MHD_Connection *connection); /* has the client closed it? */
+/* Call with the lock held. Closes connections whose request took too long to arrive. Returns the
+ * next deadline. */
 int64_t gl_connections_enforce_timeouts(struct gl_http *h, int64_t now_ms);
 
 /* ---- housekeeping.c ---- */
 bool gl_housekeeping_start(struct gl_http *h);
 void gl_housekeeping_stop(struct gl_http *h);
-/* Answer when the control thread gives a sign of life: c->then, or "unavailable" if it gives none
- * for some seconds. */
+/* Call c->then after the control thread has answered a ping, or answer "unavailable" if it does not
+ * within PING_MS_MAX. */
 void gl_housekeeping_ping(struct gl_http_call *c);
 
-/* ---- routes.c: what does it want? Answers it or asks the node. ---- */
+/* ---- routes.c: find the handler of a call ---- */
 void gl_routes_dispatch(struct gl_http_call *c);
 
-/* ---- log_routes.c: what steps have said ---- */
-/* What the answer to STATUS says about a step. */
+/* ---- log_routes.c: the logs of steps ---- */
+/* The state of a step's log, from the answer to STATUS. */
 struct gl_log_progress {
-    uint32_t attempts; /* begun so far */
-    bool is_writing;   /* the last of them runs */
-    bool has_ended;    /* and no further one will */
+    uint32_t attempts; /* started so far */
+    bool is_writing;   /* the last attempt is running */
+    bool has_ended;    /* no further attempt will start */
 };
-/* The agent whose turns "@agent" stands for; "" : it is a step of a flow. */
+/* The agent of the step id "@agent"; "": a step of a flow. */
 gl_str gl_log_agent(gl_str step);
 struct gl_log_progress gl_log_progress_read(const struct gl_json *status, gl_str step,
                                             struct gl_arena *a);
@@ -194,11 +200,11 @@ void gl_reply_error(struct gl_http_call *c, int code, const char *message, const
 void gl_reply_error_at(struct gl_http_call *c, int code, const char *message, const char *hint,
                        const char *field, const struct gl_flow_errors *details);
 void gl_reply_refusal(struct gl_http_call *c, const struct gl_refusal *r);
-/* With a status of its own. */
+/* The same, with an explicit HTTP status. */
 void gl_reply_status(struct gl_http_call *c, unsigned status, int code, const char *message);
-/* The object of an error, as a value in `w`. */
+/* Write the error object as a value in `w`. */
 void gl_reply_write_error(struct gl_jw *w, const struct gl_refusal *r, const char *id);
-/* Give the answer to libmicrohttpd. */
+/* Hand the answer to libmicrohttpd. */
 enum MHD_Result gl_reply_queue(struct gl_http_call *c);
 
 #endif

@@ -14,13 +14,13 @@ size_t gl_http_text_unescape(char *text);
 /* "name:port", "[address]:port", "name": the name. */
 gl_str gl_http_text_host(gl_str host);
 
-/* JSON without the white space between its tokens: what is kept stands on one line. */
+/* JSON without white space between its tokens, on one line. */
 gl_str gl_http_text_compact(gl_str json, struct gl_arena *a);
 
-/* Is `accept`, a header of that name, about this type, and not only about everything? */
+/* Does `accept`, the header, name this type explicitly? */
 bool gl_http_text_accepts(gl_str accept, const char *type);
 
-/* As equal in the time it takes: it says nothing about where the texts differ. */
+/* Compares in constant time, which does not reveal where the texts differ. */
 bool gl_http_text_is_secret(gl_str given, gl_str secret);
 
 #endif

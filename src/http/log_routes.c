@@ -1,5 +1,4 @@
-/* log_routes.c - the logs of steps: the node says which job and how far its steps are, the files
- * say the rest. */
+/* log_routes.c - the logs of steps. The node supplies the state of the job, the files the text. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/http_text.h"
@@ -7,7 +6,7 @@
 
 enum { STATE_BYTES_MAX = 1 << 30 };
 
-/* The state first, the log after: so a log that is said to be complete is. */
+/* Read the state before the log: a log reported as complete is then complete. */
 static bool read_status(struct gl_http_call *c, struct gl_json *j, gl_str *ret_job)
 {
     gl_str text = gl_str_dup(&c->arena, gl_buf_view(&c->out));
@@ -209,11 +208,11 @@ static bool reply_elsewhere(struct gl_http_call *c, const struct gl_json *j, gl_
     gl_reply_error(
         c, GL_R_LOG_ELSEWHERE,
         c->log.attempt == state->attempts
-            ? gl_str_fmt(&c->arena, "the log of attempt %u of step '%.*s' lies on node %.*s",
+            ? gl_str_fmt(&c->arena, "the log of attempt %u of step '%.*s' is on node %.*s",
                          c->log.attempt, GL_STR_ARG(c->log.step), GL_STR_ARG(node))
                   .p
             : gl_str_fmt(&c->arena,
-                         "the log of attempt %u of step '%.*s' does not lie on this node, %s: it "
+                         "the log of attempt %u of step '%.*s' is not on this node, %s: it "
                          "ran on another one",
                          c->log.attempt, GL_STR_ARG(c->log.step), c->config->node)
                   .p,

@@ -1,8 +1,8 @@
 /* log_stream.c - a log as a stream that ends with its attempt.
  *
- * What is there is sent; then the stream sleeps until the job has something to tell, or a moment
- * has passed, and looks again. Only when an event speaks of its step is the node asked whether the
- * attempt still writes. */
+ * The stream sends what is there. It then sleeps until the job has an event or POLL_MS have passed,
+ * and reads again. It asks the node whether the attempt still writes only after an event of its
+ * step. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "http/event_polls.h"
@@ -150,7 +150,7 @@ static ssize_t on_room(void *owner, uint64_t at, char *buf, size_t max)
     if (t->is_asking) {
         apply_status(t);
     } else if (t->waiter.page != NULL && consume_page(t)) {
-        /* Asked before the log is read: so a log that is said to be complete is. */
+        /* Ask before reading the log: a log reported as complete is then complete. */
         return request_status(t) ? 0 : MHD_CONTENT_READER_END_OF_STREAM;
     }
     was_last = t->is_last;
@@ -196,5 +196,5 @@ void gl_log_stream_start(struct gl_http_call *c, gl_str job, bool is_last, int64
     t->poll_ms = POLL_MS_MIN;
     t->is_last = is_last;
     (void)gl_reply_stream(c, "text/plain; charset=utf-8", BLOCK_BYTES, on_room, t,
-                          log_stream_free); /* else that has been said */
+                          log_stream_free); /* on failure it has answered the call */
 }

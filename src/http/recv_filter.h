@@ -1,14 +1,14 @@
-/* recv_filter.h - the bytes of a connection, checked on their way to libmicrohttpd.
+/* recv_filter.h - checks the bytes of a connection on their way to libmicrohttpd.
  *
  * libmicrohttpd has no hook between the socket and its parser. The build therefore renames the
  * recv() it calls to gl_recv_filter_recv(); the rest of the program is not affected. Each
- * connection has an intake, found by its descriptor. All of them belong to the HTTP thread of their
- * listener, which is the only one that calls anything here.
+ * connection has a filter, found by its descriptor. Only the HTTP thread of the listener calls
+ * these functions.
  *
- * Headers are delivered when they are complete and good. Instead of refused ones libmicrohttpd gets
- * a request without meaning, which comes to the handler in its turn, after those that were sent
- * before it; gl_recv_filter_begin() has it answered with 400. Nothing that follows is ever read. If
- * the fault is in a body that is being read, the 400 is sent from here. */
+ * Headers are delivered when they are complete and valid. In place of invalid headers libmicrohttpd
+ * gets a dummy request, which reaches the handler after all requests sent before it;
+ * gl_recv_filter_begin() then has it answered with 400. Nothing after it is read. If a body that is
+ * already being read is invalid, this file sends the 400. */
 #ifndef GL_HTTP_RECV_FILTER_H
 #define GL_HTTP_RECV_FILTER_H
 

@@ -1,6 +1,7 @@
-/* redrive.c - dead letters, delivered again: each is read first, then given to the core with the
- * command, which removes it. One after the other: what has been delivered stays delivered if a
- * later one is refused. */
+/* redrive.c - delivers dead letters again.
+ *
+ * Each letter is read first and then given to the core with the command that removes it. Letters go
+ * one after the other: those already delivered stay delivered if a later one is refused. */
 #include "base/check.h"
 #include "base/limits.h"
 #include "http/routes.h"
@@ -130,8 +131,9 @@ void gl_route_redrive(struct gl_http_call *c)
     int64_t number = 0;
 
     if (!gl_str_is(which, "all") && (!gl_str_i64(which, &number) || number <= 0)) {
-        gl_reply_error_at(c, GL_R_LETTER_INVALID, "a dead letter is named by its number; or `all`",
-                          "ask for dead-letters: it lists them", "number", NULL);
+        gl_reply_error_at(c, GL_R_LETTER_INVALID,
+                          "`number` must be the number of a dead letter, or `all`",
+                          "GET .../dead-letters lists them", "number", NULL);
         return;
     }
     if (!gl_routes_read_body(c)) {

@@ -1,4 +1,4 @@
-/* reply.c - answers, and the one shape of all errors. */
+/* reply.c - answers. All errors have one form: {"error": {"code", "reason", "message", ...}}. */
 #include "base/check.h"
 #include "base/mem.h"
 #include "http/http_call.h"
@@ -53,7 +53,7 @@ bool gl_reply_stream(struct gl_http_call *c, const char *type, size_t block_byte
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, block_bytes, on_room, owner, done);
     if (c->stream == NULL) {
         done(owner);
-        gl_reply_error(c, GL_R_NODE_BUSY, "there is no memory for this stream", NULL);
+        gl_reply_error(c, GL_R_NODE_BUSY, "out of memory for this stream", NULL);
         return false;
     }
     c->status = MHD_HTTP_OK;

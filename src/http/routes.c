@@ -31,16 +31,16 @@ static void suggest(struct gl_http_call *c, gl_str name)
     for (size_t i = 0; i < s->fields_n; i++) {
         if ((s->fields[i].flags & GL_FF_QUERY) != 0) {
             gl_near_offer(&near, gl_str_of(s->fields[i].name));
-            gl_buf_fmt(&hint, "%s%s", hint.n > 0 ? ", " : "it knows: ", s->fields[i].name);
+            gl_buf_fmt(&hint, "%s%s", hint.n > 0 ? ", " : "allowed: ", s->fields[i].name);
         }
     }
     if (near.best.n > 0) {
         gl_buf_reset(&hint);
         gl_buf_fmt(&hint, "did you mean '%.*s'?", GL_STR_ARG(near.best));
     } else if (hint.n == 0) {
-        gl_buf_c(&hint, "it takes none");
+        gl_buf_c(&hint, "this request takes none");
     }
-    gl_reply_error_at(c, GL_R_UNKNOWN_ARGUMENT, "this request knows no such argument",
+    gl_reply_error_at(c, GL_R_UNKNOWN_ARGUMENT, "unknown query argument",
                       gl_str_c(&c->arena, gl_buf_view(&hint)), gl_str_c(&c->arena, name), NULL);
 }
 
@@ -137,7 +137,7 @@ static const char *methods_of(struct gl_http_call *c)
 static void refuse_path(struct gl_http_call *c, bool is_known)
 {
     if (!is_known) {
-        gl_reply_error(c, GL_R_NO_SUCH_PATH, "there is no such path",
+        gl_reply_error(c, GL_R_NO_SUCH_PATH, "no such path",
                        "docs/api.md and /v1/openapi.json list them");
         return;
     }
@@ -149,8 +149,8 @@ static void refuse_path(struct gl_http_call *c, bool is_known)
     gl_reply_refusal(
         c, &(struct gl_refusal){.code = GL_R_METHOD_NOT_ALLOWED,
                                 .status = MHD_HTTP_METHOD_NOT_ALLOWED,
-                                .message = "this path does not know that method",
-                                .hint = gl_str_fmt(&c->arena, "it knows: %s", c->allow).p});
+                                .message = "method not allowed for this path",
+                                .hint = gl_str_fmt(&c->arena, "allowed: %s", c->allow).p});
 }
 
 void gl_routes_dispatch(struct gl_http_call *c)
@@ -169,8 +169,7 @@ void gl_routes_dispatch(struct gl_http_call *c)
     gl_request_init(&c->rq, verb, GL_CONTEXT_DEFAULT); /* unless the path names one */
     gl_request_place(&c->rq, &found);
     if (!gl_str_eq(c->rq.context, GL_CONTEXT_DEFAULT)) {
-        gl_reply_error(c, GL_R_NO_SUCH_CONTEXT, "there is no such context",
-                       "there is one: default");
+        gl_reply_error(c, GL_R_NO_SUCH_CONTEXT, "no such context", "the only context is default");
         return;
     }
     if (take_arguments(c)) {

@@ -26,8 +26,8 @@ struct inline_text {
     char hex[GL_SHA256_HEX];
 };
 
-/* Answers for the files of a flow while it is parsed. Texts are kept back until the whole flow is
- * known to be good: bad input changes nothing. */
+/* Supplies the files of a flow while it is parsed. Texts are stored only after the whole flow has
+ * been accepted: invalid input changes nothing. */
 struct file_loader {
     struct gl_flow_loader loader;
     struct gl_submission_reader *s;

@@ -1,8 +1,11 @@
-/* submission_reader.h - submissions as clients write them, one or many in a body, made into
- * requests.
+/* submission_reader.h - turns the JSON of one or many submissions into requests.
  *
- * Knows no connection: it reads JSON, compiles flows and keeps their texts as blobs. A flow that
- * stands in a batch many times, in the same words, is compiled once. */
+ * Reads JSON, compiles flows and stores their texts as blobs; knows no connection. A flow that
+ * occurs several times in a batch, with the same text, is compiled once.
+ *
+ *   gl_submission_reader_init()    for one request body
+ *   gl_submission_reader_next()    for each submission in it
+ *   gl_submission_reader_done() */
 #ifndef GL_HTTP_SUBMISSION_READER_H
 #define GL_HTTP_SUBMISSION_READER_H
 

@@ -117,7 +117,7 @@ def test_a_node_that_was_taken_for_dead_begins_anew(boxes):
     error = b.error("job", "logs", "r", "s", code=3)
     assert error["reason"] == "log_elsewhere" and " a." in error["message"]
     assert "--data-dir" in error["message"]
-    assert "lies on node a." in b.glia("job", "logs", "r").stderr
+    assert "is on node a." in b.glia("job", "logs", "r").stderr
     assert b.ask("GET", "/v1/contexts/default/jobs/r/logs?step=s&follow=true").status == 404
     outside = boxes("outside")
     assert "ran on node a." in outside.glia("job", "logs", "r", "s", code=3).stderr

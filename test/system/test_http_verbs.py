@@ -185,7 +185,7 @@ class TraceStopped:
     (f"{JOBS}?stauts=failed", "did you mean 'status'?"),
     (f"{JOBS}/x/events?form=1", "did you mean 'from'?"),
     (f"{JOBS}/x?limt=1", "did you mean 'limit'?"),
-    ("/v1/node?limit=1", "it takes none"),
+    ("/v1/node?limit=1", "this request takes none"),
     (f"{JOBS}/x/logs?follow=yes&step=a", None),
 ])
 def test_a_slip_in_the_query_is_not_ignored(box, path, hint):
@@ -195,7 +195,7 @@ def test_a_slip_in_the_query_is_not_ignored(box, path, hint):
 
 def test_a_wrong_method_is_told_the_right_ones(box):
     answer = box.ask("PATCH", f"{JOBS}/x")
-    assert assert_error(answer, 405, "invalid")["hint"] == "it knows: GET, DELETE"
+    assert assert_error(answer, 405, "invalid")["hint"] == "allowed: GET, DELETE"
     assert answer.headers["Allow"] == "GET, DELETE"
 
 
