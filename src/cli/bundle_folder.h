@@ -1,14 +1,14 @@
-/* bundle_folder.h - the folder of a bundle, read: its configuration, and what lies in payloads/.
+/* bundle_folder.h - reads the folder of a bundle: its configuration and its payloads.
  *
- *     manifest.json             what it is (model/manifest.h)
+ *     manifest.json             the manifest (model/manifest.h)
  *     payloads/                 files for its workers
  *     config/default.json       its configuration, ...
- *     config/overwrite.json     ... and what is laid over it
- *     scenario.json             passed on to the workers as it is
+ *     config/overwrite.json     ... and an overlay
+ *     scenario.json             passed to the workers unchanged
  *
- * Nothing leads out of the folder: links that stay inside are followed, others are refused, and so
- * is whatever is neither a file nor a folder. Files are hashed when they are listed and read again
- * when they are sent; one that has changed between is refused by whoever gets it. */
+ * Links that stay inside the folder are followed. Links that leave it are refused, and so is
+ * anything that is neither a file nor a folder. Files are hashed when they are listed and read
+ * again when they are sent; the receiver refuses a file that changed in between. */
 #ifndef GL_CLI_BUNDLE_FOLDER_H
 #define GL_CLI_BUNDLE_FOLDER_H
 
@@ -32,7 +32,7 @@ int gl_bundle_folder_read(struct gl_bundle_folder *b, const char *root, const st
 int gl_bundle_folder_read_payload(const struct gl_bundle_folder *b, const struct gl_payload *p,
                                   struct gl_buf *out, struct gl_why *reterr_why);
 
-/* Does `path`, which is in the folder `root`, lead out of it? GL_E_INVALID says so. */
+/* GL_E_INVALID if `path`, in the folder `root`, is a link that leaves it. */
 int gl_bundle_folder_check_link(const char *root, const char *path, struct gl_why *reterr_why);
 
 /* `payloads` and the merged layers, as members of the object that is open in `w`. */

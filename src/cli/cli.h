@@ -1,6 +1,11 @@
-/* cli.h - the command line: what every command has in common.
+/* cli.h - what all commands have in common: parsing, output, errors, exit codes.
  *
- * Data goes to stdout, talk to stderr. A command returns one of the exit codes below. */
+ * Data goes to stdout, messages go to stderr. A command returns one of the exit codes below.
+ *
+ *   gl_cli_main()      parses the arguments, reads the settings, runs the command
+ *   gl_cli_option()    in a command: the value of an option
+ *   gl_cli_note()      prints a message
+ *   gl_cli_fail()      prints an error and returns its exit code */
 #ifndef GL_CLI_CLI_H
 #define GL_CLI_CLI_H
 
@@ -16,8 +21,8 @@ enum gl_exit {
     GL_EXIT_DENIED = 4,
     GL_EXIT_UNAVAILABLE = 5, /* node, store or stdout */
     GL_EXIT_WAITING = 6,     /* paused, or waiting for a person */
-    GL_EXIT_CLAIM_BUSY = 75, /* somebody else has the claim: try again later */
-    GL_EXIT_CLAIM_LOST = 76, /* the claim is not, or no longer, the caller's */
+    GL_EXIT_CLAIM_BUSY = 75, /* someone else holds the claim: try again later */
+    GL_EXIT_CLAIM_LOST = 76, /* the caller does not hold the claim, or lost it */
     GL_EXIT_INTERRUPTED = 130,
 };
 
@@ -65,7 +70,7 @@ struct gl_cli {
     struct gl_cli_value *lists[GL_CLI_OPTIONS_MAX]; /* the same, of those given more than once */
     const char **words;
     size_t words_n;
-    char **rest; /* behind "--"; NULL: there was none */
+    char **rest; /* after "--"; NULL: there was none */
     const char *data_option, *config_option, *server_option, *store_option;
     const char *data;                   /* the data folder */
     gl_str context;                     /* of all it asks for */
@@ -76,7 +81,7 @@ struct gl_cli {
 extern const struct gl_command gl_cli_commands[];
 extern const size_t gl_cli_commands_n;
 
-/* Options that every command has, and that may stand before it. */
+/* Options that all commands accept, before or after the command name. */
 extern const struct gl_command_option gl_cli_common[];
 extern const size_t gl_cli_common_n;
 
@@ -90,10 +95,10 @@ const struct gl_cli_value *gl_cli_option_list(const struct gl_cli *cli, const ch
 int gl_cli_number(const struct gl_cli *cli, const char *name, uint64_t min, uint64_t max,
                   uint64_t *ret);
 
-/* One line of talk, "glia: ..." */
+/* Prints one message, "glia: ...", on stderr. */
 void gl_cli_note(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Say what is wrong; returns the exit code that belongs to the error. `code` may be a GL_R_*. */
+/* Print an error; returns its exit code. `code` may be a GL_R_*. */
 int gl_cli_fail(const struct gl_cli *cli, int code, const char *text);
 /* The same with the sentence, and the reason, of `why`; `err` is what was returned with it. */
 int gl_cli_fail_why(const struct gl_cli *cli, int err, const struct gl_why *why);
@@ -104,13 +109,13 @@ void gl_cli_put_error(struct gl_jw *w, int code, const char *text);
 int gl_cli_usage(const struct gl_cli *cli, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Say that there is no such command, and which one may have been meant; `second` may be "". */
+/* Report an unknown command and suggest a similar one; `second` may be "". */
 int gl_cli_unknown(struct gl_cli *cli, gl_str first, gl_str second);
 bool gl_cli_is_group(gl_str word); /* "job" */
 /* The command that the first words name, and how many they are; NULL: none. */
 const struct gl_command *gl_cli_find(size_t words_n, char **words, size_t *ret_used);
 
-/* Who sits here, for the record; may be "". */
+/* The name of the user, for the record; may be "". */
 const char *gl_cli_user(void);
 
 /* "glia job logs 01ABC", with --data-dir where that was given. */
@@ -170,7 +175,7 @@ int gl_cmd_backup_restore(struct gl_cli *cli);
 int gl_cmd_debug_dump(struct gl_cli *cli);
 int gl_cmd_debug_replay(struct gl_cli *cli);
 int gl_cmd_config_show(struct gl_cli *cli);
-/* Read the settings of this command; on failure it has been said what is wrong. */
+/* Read the settings of this command. On failure the error has been printed. */
 int gl_cmd_config_load(struct gl_cli *cli);
 int gl_cmd_version(struct gl_cli *cli);
 int gl_cmd_help(struct gl_cli *cli);

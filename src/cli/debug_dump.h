@@ -1,12 +1,11 @@
-/* debug_dump.h - everything that helps to understand what a node did, in one file of JSON lines.
+/* debug_dump.h - collects what helps to understand a node, in one file of JSON lines.
  *
- *     {"bundle":{...}}     first: which release, when, whether the values were taken out
- * (cli/mask.h), and what was left in
- *     {"setting":{...}}    what was set, and by whom
+ *     {"bundle":{...}}     first: release, time, what was redacted (cli/mask.h)
+ *     {"setting":{...}}    each setting, its value and source
  *     {"log":"..."}        the end of the node's own log
- *     {"segment":{...}}    then the lines of a segment of the recording (node/flight.h)
+ *     {"segment":{...}}    then the lines of one segment of the recording (node/flight.h)
  *
- * It is made from the files of the data folder, whether a node works there or not. */
+ * It reads the files of the data folder, whether a node runs there or not. */
 #ifndef GL_CLI_DEBUG_DUMP_H
 #define GL_CLI_DEBUG_DUMP_H
 

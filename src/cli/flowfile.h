@@ -1,8 +1,12 @@
-/* flowfile.h - a flow file or a bundle: read, checked, with the files it names.
+/* flowfile.h - reads and checks a flow file or a bundle, with the files it names.
  *
- * JSON if its name ends in .json, else YAML. A folder stands for the manifest or the flow in it,
- * "-" for standard input (cli/flowpath.h). A manifest's folder is its bundle (cli/bundle_folder.h).
- * All errors are told at once, each with its place and the line it stands in. */
+ * JSON if its name ends in .json, else YAML. A folder means the manifest or the flow in it, "-"
+ * means standard input (cli/flowpath.h). The folder of a manifest is its bundle
+ * (cli/bundle_folder.h). All errors are reported at once, each with its place and line.
+ *
+ *   gl_flowfile_read()
+ *   gl_flowfile_write()    as the body of a submission
+ *   gl_flowfile_done()     in any case */
 #ifndef GL_CLI_FLOWFILE_H
 #define GL_CLI_FLOWFILE_H
 

@@ -1,6 +1,6 @@
-/* flowpath.h - which file is meant where a flow is asked for.
+/* flowpath.h - finds the flow file that a command-line argument means.
  *
- * A folder stands for the manifest or else the flow file in it; "-" stands for standard input. */
+ * A folder means the manifest or, without one, the flow file in it; "-" means standard input. */
 #ifndef GL_CLI_FLOWPATH_H
 #define GL_CLI_FLOWPATH_H
 

@@ -20,7 +20,7 @@ enum {
     LOG_PAUSE_MS_MAX = 500,
     TICK_MS = 250,
     AWAY_PAUSE_MS = 200, /* while the store is away ... */
-    AWAY_SAID_MS = 2000, /* ... which is said when it lasts */
+    AWAY_SAID_MS = 2000, /* ... which is reported after this time */
     ANSWER_BYTES_MAX = 1 << 30,
 };
 
@@ -69,7 +69,7 @@ static bool take_interrupt(struct gl_follow *f)
     return true;
 }
 
-/* A node that is there and says nothing: the job may be fine, so we stay, but tell. */
+/* The node does not answer. The job may be fine, so keep waiting, but report it. */
 static void report_silence(struct gl_follow *f)
 {
     gl_ms silent = gl_term_now() - f->called_at;
@@ -170,7 +170,7 @@ static bool show_page(struct gl_follow *f, uint32_t attempt)
     return reply.body.n > 0;
 }
 
-/* Everything the step has said so far, attempt by attempt. */
+/* Print the log of the step so far, attempt by attempt. */
 static void show_log(struct gl_follow *f)
 {
     const struct gl_progress_step *s =
@@ -197,7 +197,7 @@ static void show_log(struct gl_follow *f)
 
 /* ---- events ---- */
 
-/* A step that waits for a person is told of once, unless it was decided meanwhile. */
+/* Remember a step that waits for a person, until it is reported or decided. */
 static void note_request(struct gl_follow *f, const struct gl_json *j, gl_jnode event,
                          struct gl_arena *a)
 {
@@ -230,8 +230,8 @@ static gl_str first_decision(struct gl_follow *f, struct gl_api_reply *page)
     return word.n > 0 ? word : GL_S("WORD");
 }
 
-/* Nobody knows whether it did its work, and others go on meanwhile: else the job would be paused,
- * and that is said at the end. */
+/* The result of the step is unknown while others continue. If none could, the job would be paused,
+ * which is reported at the end. */
 static void report_review(struct gl_follow *f)
 {
     struct gl_cli *cli = f->connection->cli;
@@ -290,7 +290,7 @@ static void report_quarantine(struct gl_follow *f, const struct gl_json *j)
                     "handling it; to resume it: %s",
                     gl_cli_hint(cli, "job resume %s", f->job));
     }
-    f->has_held |= is_held; /* between two nodes nobody knows */
+    f->has_held |= is_held; /* unknown between two nodes */
 }
 
 static void check_quarantine(struct gl_follow *f)
@@ -496,7 +496,7 @@ static int on_interrupt(struct gl_follow *f)
     return GL_EXIT_INTERRUPTED;
 }
 
-/* The node has gone, or says that it cannot answer: find the next. 0, or an exit code. */
+/* The node has gone or cannot answer: find the next. 0, or an exit code. */
 static int on_trouble(struct gl_follow *f, int err, const char *text, gl_ms *since)
 {
     struct gl_why why;
@@ -537,8 +537,8 @@ static bool is_settled(const struct gl_follow *f, bool ended)
     return ended || gl_str_is(f->status, "paused") || (f->only_stops && is_obeyed);
 }
 
-/* A node that does not work as it should, its disk is full, say, ends nothing: but who waits should
- * know. */
+/* A node that is not ready (its disk is full, say) does not end the job, but the user should know.
+ */
 static void check_node(struct gl_follow *f)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -560,8 +560,7 @@ static void check_node(struct gl_follow *f)
     }
 }
 
-/* So is a job that nobody may take up. And one that cannot be read will tell nothing any more: an
- * error. */
+/* The same for a job that no node may take. A job that cannot be read is an error. */
 static int check_job(struct gl_follow *f, struct gl_why *reterr_why)
 {
     struct gl_request rq = {.verb = GL_VERB_STATUS, .job = gl_str_of(f->job), .status.brief = true};
@@ -602,7 +601,7 @@ static int check_health(struct gl_follow *f, bool has_news, struct gl_why *reter
 int gl_follow_job(struct gl_follow *f)
 {
     bool ended = false;
-    gl_ms trouble_since = 0, wait_ms = 0; /* first how it stands, then what comes */
+    gl_ms trouble_since = 0, wait_ms = 0; /* the current state first, then new events */
     int code = 0;
 
     f->moved_at = gl_term_now();

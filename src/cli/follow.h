@@ -1,7 +1,13 @@
-/* follow.h - staying with a job until it has ended or waits for a person.
+/* follow.h - follows a job until it has ended or waits for a person.
  *
- * If the node goes away meanwhile, the next one is found, or we become it. The first interrupt
- * pauses the job if we are its node, else it only leaves it; the second one leaves at once. */
+ * If the node goes away, the command finds the next one or becomes it. The first interrupt pauses
+ * the job if this process is its node, otherwise it only stops following; the second one exits at
+ * once.
+ *
+ *   gl_follow_init()     from here on signals are read by gl_follow_job()
+ *   gl_follow_begin()    load the job
+ *   gl_follow_job()      follow it; returns an exit code
+ *   gl_follow_done() */
 #ifndef GL_CLI_FOLLOW_H
 #define GL_CLI_FOLLOW_H
 
@@ -14,7 +20,7 @@ struct gl_follow {
     struct gl_connection *connection;
     struct gl_progress *progress;
     const char *job;      /* its id; borrowed */
-    const char *log_step; /* show what this step says; NULL: none */
+    const char *log_step; /* show the log of this step; NULL: none */
     bool pauses;          /* an interrupt pauses the job, if we are its node */
     bool only_stops;      /* stay only while we are the node and the job is being stopped */
 
@@ -28,19 +34,19 @@ struct gl_follow {
     uint64_t log_dropped; /* bytes that were gone before we came to them */
     gl_ms called_at;      /* when the node was asked for events, ... */
     gl_ms wait_ms;        /* ... how long it may wait for one, ... */
-    bool is_silent;       /* ... and that it does not answer has been said */
+    bool is_silent;       /* ... and its silence was reported */
     gl_ms moved_at;       /* when something last came, or the node was asked how it is */
     gl_ms looked_at;      /* when the job was last asked for its status */
-    bool is_stuck;        /* it was said that it does not work as it should, ... */
-    bool is_stranded;     /* ... that nobody may take the job up */
-    gl_ms away_since;     /* the outage that was told of */
-    uint32_t log_told;    /* of this attempt it was said that its log is not to be had here */
+    bool is_stuck;        /* reported: the node is not ready */
+    bool is_stranded;     /* reported: no node may take the job */
+    gl_ms away_since;     /* the outage that was reported */
+    uint32_t log_told;    /* reported: the log of this attempt is not available here */
     gl_ms log_pause_ms;
     const char *asked; /* the step that waits for a person, in the command's arena; NULL: none */
-    bool is_review;    /* because nobody knows what became of it; else it asks */
-    bool has_asked;    /* and that has been said */
-    bool is_new;       /* another node has it than before: how does it stand there? */
-    bool has_held;     /* it was said that it is held there */
+    bool is_review;    /* the step waits for a review; else for an approval */
+    bool has_asked;    /* and this was reported */
+    bool is_new;       /* the job is on another node: check its state there */
+    bool has_held;     /* reported: the job is in quarantine */
     struct gl_human_watch watch; /* what its workers ask a person */
 };
 

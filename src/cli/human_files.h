@@ -1,7 +1,10 @@
-/* human_files.h - questions of workers, as a command finds them itself in the files of runs.
+/* human_files.h - requests of workers, read by a command from the files of runs.
  *
- * A node that is asked tells what it has read a moment ago (port/asks.h), and only the first ones
- * of a run. Who is on the same machine can look. */
+ * The node reports only what it read a moment ago (port/asks.h), and only the first requests of a
+ * run. A command on the same machine can read the files itself.
+ *
+ *   gl_human_files_find()     the open requests of all live jobs
+ *   gl_human_watch_start()    while following a job: report each request once */
 #ifndef GL_CLI_HUMAN_FILES_H
 #define GL_CLI_HUMAN_FILES_H
 
@@ -12,11 +15,10 @@
 #include "cli/output/progress.h"
 #include "os/humanfile.h"
 
-/* Where the folders of runs are: as given (or NULL), what the node says, what is set. */
+/* The folder of runs: `given`, else that of the node, else the setting. */
 const char *gl_human_files_root(struct gl_connection *connection, const char *given);
 
-/* By the status of a run's job: another node has it, and what lies here is not what its workers
- * ask. */
+/* From the status of the job: it is on another node, and the files here are not its requests. */
 bool gl_human_files_is_remote(struct gl_api_reply *status, const char *root, gl_str run_id);
 
 /* One that is open. */
@@ -26,16 +28,16 @@ struct gl_open_request {
     const struct gl_ask *request;
 };
 
-/* Of the newest live jobs, in the command's arena. What is not taken of a file is said. */
+/* Of the newest live jobs, in the command's arena. Prints why a file or request was left out. */
 struct gl_open_request *gl_human_files_find(struct gl_connection *connection, const char *given);
 
 /* "ship it? (until 2026-...; then: reject)" */
 gl_str gl_human_files_describe(struct gl_cli *cli, const struct gl_ask *r);
 
-/* Of a request as the node tells it: "approve|reject", in the page's arena. */
+/* The decisions of a request in a reply: "approve|reject", in the reply's arena. */
 gl_str gl_human_files_decisions(struct gl_api_reply *p, gl_jnode request);
 
-/* While a job is followed: what its workers ask is said once, with how to answer. */
+/* While a job is followed: reports each request once, with the command that answers it. */
 struct gl_human_watch {
     struct gl_connection *connection;
     struct gl_progress *progress;

@@ -1,9 +1,9 @@
-/* job_inputs.h - what a job is given, as the command line says it: --input-file and --set.
+/* job_inputs.h - reads the inputs of a job from --input-file and --set.
  *
- * The file is a JSON or YAML object. A --set names a member, with dots for what lies deeper
- * (`db.host=a`), and wins over the file; of two for the same member the later wins. Where nothing
- * else was given, what dots reach into is the default of the input. Its value is the text as it is
- * for an input of type string; for others it is JSON if it reads as JSON, else text. */
+ * The file is a JSON or YAML object. --set names a member, with dots for nested ones (`db.host=a`),
+ * and overrides the file; the later of two for one member wins. A nested --set without any other
+ * value starts from the default of the input. The value is text for an input of type string; for
+ * others it is JSON if it parses as JSON, else text. */
 #ifndef GL_CLI_JOB_INPUTS_H
 #define GL_CLI_JOB_INPUTS_H
 
@@ -14,7 +14,7 @@
  * code after what is wrong has been said. The command has the options --set and --input-file. */
 int gl_job_inputs_read(struct gl_cli *cli, const struct gl_flow *flow, struct gl_buf *out);
 
-/* A job was refused with this sentence: if inputs are missing, say how they are given. */
+/* `text` is why a job was refused. If inputs are missing, print the options that set them. */
 void gl_job_inputs_report_missing(struct gl_cli *cli, const char *text);
 
 #endif

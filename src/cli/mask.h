@@ -1,14 +1,13 @@
-/* mask.h - a recording without the values in it, so that it can be shown to somebody.
+/* mask.h - redacts a recording, so that it can be shared.
  *
- * Commands, scripts, environments, inputs, outputs, data of signals, questions to people and their
- * names, and all sentences become *** (of other types: 0, false, [], {}). What the recording needs
- * to be decided the same stays: ids, names, numbers of attempts, exit codes, times, keys of limits,
- * conditions.
+ * Commands, scripts, environments, inputs, outputs, signal data, questions to people and their
+ * names, and all sentences become *** (or 0, false, [], {}). What the core needs to make the same
+ * decisions stays: ids, names, attempt numbers, exit codes, times, keys of limits, conditions.
  *
- * Facts are the one hard case: what `when`, `foreach` and others have read of outputs and inputs.
- * See mask_facts.h. Where texts had to stay as they are, gl_mask_kept() tells in which steps.
+ * Facts, the outputs and inputs that `when`, `foreach` and others have read, are the hard case: see
+ * mask_facts.h. gl_mask_kept() lists the steps in which texts had to stay.
  *
- * What agents of bundles say and are sent decides much more: see mask_data.h. */
+ * What agents of bundles send and receive decides much more: see mask_data.h. */
 #ifndef GL_CLI_MASK_H
 #define GL_CLI_MASK_H
 

@@ -1,12 +1,12 @@
 /* settings.h - what a user can set, where each value comes from, and the file they are read from.
  *
- * One table says everything about a setting: its name in the file, its flag, its variable in the
- * environment, its default, what it may be. A flag beats the environment, that beats the file, that
- * beats the default; an empty variable counts as unset. The file is YAML or JSON: one object, whose
- * keys are the names below.
+ * One table describes each setting: its name in the file, its flag, its environment variable, its
+ * default and its allowed values. A flag overrides the environment, which overrides the file, which
+ * overrides the default; an empty variable counts as unset. The file is YAML or JSON: one object,
+ * whose keys are the names below.
  *
- * Reading finds all that is wrong with the file at once, also in settings that another source
- * overrides: a file that is wrong today would otherwise surprise somebody tomorrow. */
+ * Reading reports all errors of the file at once, also in settings that another source overrides:
+ * they would fail later, when that source is gone. */
 #ifndef GL_CLI_SETTINGS_H
 #define GL_CLI_SETTINGS_H
 

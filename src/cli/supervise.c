@@ -69,7 +69,7 @@ static void run_command(const struct gl_supervise_config *wish, bool has_tty, in
     struct sigaction plain = {.sa_handler = SIG_DFL};
     int why;
 
-    (void)setpgid(0, 0); /* the supervisor does so, too: whoever comes first */
+    (void)setpgid(0, 0); /* the supervisor does the same; one of them is first */
     if (has_tty) {
         (void)tcsetpgrp(STDIN_FILENO, getpid()); /* SIGTTOU is blocked here */
     }
@@ -86,7 +86,7 @@ static void run_command(const struct gl_supervise_config *wish, bool has_tty, in
     _exit(127);
 }
 
-/* The command runs, or `errno` says why it does not. */
+/* Returns 0 if the command runs, or errno. */
 static int spawn(struct supervised *m, const struct gl_supervise_config *wish, bool has_tty)
 {
     int failed[2], why = 0;
@@ -116,7 +116,7 @@ static void check_times(struct supervised *m)
     if (!m->is_termed && now >= m->term_at) {
         m->is_termed = true;
         (void)kill(-m->command, SIGTERM);
-        (void)kill(-m->command, SIGCONT); /* one that is stopped shall hear it */
+        (void)kill(-m->command, SIGCONT); /* so that a stopped process gets the signal */
         m->kill_at = now + m->grace_ms < m->kill_at ? now + m->grace_ms : m->kill_at;
     }
     if (m->is_termed && !m->is_killed && now >= m->kill_at) {
@@ -125,7 +125,7 @@ static void check_times(struct supervised *m)
     }
 }
 
-/* Nobody is there any more, or what came makes no sense: the command must end. */
+/* The starter is gone, or sent garbage: the command must end. */
 static void terminate(struct supervised *m)
 {
     m->term_at = 0;
@@ -143,7 +143,7 @@ static void read_order(struct supervised *m)
         m->term_at = 0;
     } else if (o.number != 0) {
         (void)kill(-m->command, o.number);
-    } else if (!m->is_termed) { /* what has been told to end is not told to go on */
+    } else if (!m->is_termed) { /* SIGTERM cannot be taken back */
         m->term_at = o.term_at;
         m->kill_at = o.kill_at;
     }
@@ -197,7 +197,7 @@ static void supervised(const struct gl_supervise_config *wish, int from_us, int 
     sigset_t all, child;
     int status = 0;
 
-    /* What is sent to our group is not for us: only the clock, and our parent, tell us. */
+    /* Signals to our group are not for us: only the clock and the starter count. */
     (void)setpgid(0, 0);
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
@@ -206,11 +206,12 @@ static void supervised(const struct gl_supervise_config *wish, int from_us, int 
     m.children = signalfd(-1, &child, SFD_CLOEXEC);
     r.failed = m.children < 0 ? errno : spawn(&m, wish, has_tty);
     r.pid = r.failed == 0 ? m.command : 0;
-    (void)write_all(to_us, &r, sizeof(r)); /* if nobody is there, that is noticed below */
+    (void)write_all(to_us, &r, sizeof(r)); /* a dead starter is noticed below */
     if (r.failed != 0) {
         _exit(1);
     }
-    (void)close(STDIN_FILENO); /* else who reads what the command writes would wait for us */
+    (void)close(
+        STDIN_FILENO); /* otherwise readers of the command's output would wait for us, too */
     (void)close(STDOUT_FILENO);
     supervise_loop(&m);
     (void)waitpid(m.command, &status, 0);
@@ -219,7 +220,7 @@ static void supervised(const struct gl_supervise_config *wish, int from_us, int 
     _exit(0);
 }
 
-/* ---- us ---- */
+/* ---- the starter ---- */
 
 /* Is the terminal ours to give? */
 static bool owns_tty(void)

@@ -1,15 +1,20 @@
-/* supervise.h - a command that may run only for as long as somebody says so.
+/* supervise.h - runs a command only as long as its deadline is extended.
  *
- * A process of its own, the supervisor, is the command's parent, and all it does is to watch the
- * clock: it holds two times, and whoever started it moves them on. At the first the command's
- * process group gets SIGTERM, at the second SIGKILL. If whoever started it dies, sleeps, is
- * stopped, or is stuck in a call, nobody moves them, and the command ends in time all the same; if
- * it dies, at once.
+ * A separate process, the supervisor, is the parent of the command and only watches the clock. It
+ * has two deadlines, which the starting process moves forward. At the first, the command's process
+ * group gets SIGTERM, at the second SIGKILL. If the starting process sleeps, is stopped or hangs in
+ * a call, nothing moves the deadlines, and the command ends in time; if it dies, the command ends
+ * at once.
  *
- *   us ──► supervisor ──► command (its own process group)
+ *   starter --> supervisor --> command (its own process group)
  *
- * Times are of gl_supervise_now(): milliseconds of a clock that never jumps and counts while the
- * machine sleeps. */
+ *   gl_supervise_start()        run the command
+ *   gl_supervise_extend()       move the deadlines
+ *   gl_supervise_terminate()    end the command now
+ *   gl_supervise_wait()         wait for its end; then the supervisor is gone
+ *
+ * Times are those of gl_supervise_now(): milliseconds of a clock that never jumps and runs while
+ * the machine sleeps. */
 #ifndef GL_CLI_SUPERVISE_H
 #define GL_CLI_SUPERVISE_H
 
@@ -22,7 +27,7 @@
 struct gl_supervisor {
     pid_t pid;    /* of the supervisor */
     pid_t group;  /* of the command */
-    int to, from; /* `from` can be read when the command has ended */
+    int to, from; /* pipes; `from` becomes readable when the command has ended */
     bool has_tty; /* the terminal was given to the command */
 };
 
@@ -35,7 +40,7 @@ struct gl_supervise_config {
 
 struct gl_supervise_result {
     int status;      /* as of wait() */
-    bool is_stopped; /* it was made to end, because its time was over */
+    bool is_stopped; /* it was ended because a deadline passed */
 };
 
 gl_ms gl_supervise_now(void);
@@ -45,9 +50,9 @@ gl_ms gl_supervise_now(void);
 int gl_supervise_start(struct gl_supervisor *m, const struct gl_supervise_config *wish,
                        struct gl_why *reterr_why);
 
-/* It may go on until then. */
+/* Extend both deadlines. */
 void gl_supervise_extend(struct gl_supervisor *m, gl_ms term_at, gl_ms kill_at);
-/* It must not go on. */
+/* End the command now. */
 void gl_supervise_terminate(struct gl_supervisor *m);
 /* Pass a signal on to the command's process group. */
 void gl_supervise_signal(struct gl_supervisor *m, int number);

@@ -8,7 +8,7 @@
 
 /* ---- what was given ---- */
 
-/* What 'glia claim run' told the command it runs. */
+/* From the environment that 'glia claim run' sets. */
 static const char *or_env(const char *given, const char *name)
 {
     return given != NULL ? given : getenv(name);

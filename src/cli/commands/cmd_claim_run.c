@@ -5,7 +5,7 @@
  * long, the command gets SIGTERM when a fifth of the lease is left and SIGKILL when a twentieth is:
  * before anybody else can have the claim. The supervisor sees to that, whatever happens to us.
  *
- * A claim that is lost is neither completed nor failed: it is somebody else's. */
+ * A lost claim is neither completed nor failed: it belongs to someone else. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -134,7 +134,7 @@ static int acquire(struct claim_run *r, gl_ms *ret_remaining, struct gl_why *ret
     return err;
 }
 
-/* As soon as nobody else has it, or its time of waiting is over. */
+/* Acquire the claim as soon as it is free, within --wait. */
 static int acquire_in_time(struct claim_run *r, struct gl_why *reterr_why)
 {
     gl_ms until = gl_supervise_now() + r->wait_ms, remaining;
@@ -213,7 +213,7 @@ static int exit_of(int status)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Say how it ended, until somebody hears it or the lease is over anyway. */
+/* End the claim; retry until the node answers or the lease has expired. */
 static int end_claim(struct claim_run *r, enum gl_verb verb, int code)
 {
     gl_ms until = r->sent_at + r->claim.lease_ms;

@@ -1,4 +1,4 @@
-/* cmd_debug.c - glia debug dump: what the flight recorder has, as one file that can be shown to
+/* cmd_debug.c - glia debug dump: writes the flight recorder to one file that can be shown to
  * somebody; glia replay: what happened then, told again. */
 #include <errno.h>
 #include <fcntl.h>

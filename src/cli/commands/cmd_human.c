@@ -1,4 +1,4 @@
-/* cmd_human.c - glia human: what waits for a person: steps, and requests in the files of runs. */
+/* cmd_human.c - glia human: lists and answers steps and worker requests that wait for a person. */
 #include "api/asked.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -6,7 +6,8 @@
 #include "cli/output/table.h"
 #include "os/runclaim.h"
 
-/* What is listed: what the node tells, and in the place of what it has read in files, these. */
+/* The list: the reply of the node, with requests from the files themselves where they can be read.
+ */
 struct human_list {
     struct gl_api_reply *page;
     bool has_files; /* they can be seen from here */
@@ -18,7 +19,7 @@ static bool is_request(struct gl_api_reply *p, gl_jnode e)
     return gl_str_is(gl_api_reply_text(p, e, "kind"), "request");
 }
 
-/* Nobody waits for the answer at the moment. */
+/* No worker waits for the answer at the moment. */
 static bool has_no_listener(struct gl_api_reply *p, gl_jnode e)
 {
     bool listens = true;
@@ -329,7 +330,7 @@ static bool is_step(struct gl_api_reply *status, const char *word)
 
 /* ---- answering ---- */
 
-/* Is anybody there to hear it? The request as the node, or the store, tells of it. */
+/* Does a worker wait for the answer, according to the node or the store? */
 static bool has_listener(struct gl_api_reply *status, const char *request)
 {
     gl_jnode all = gl_json_get(&status->j, status->root, "requests");
@@ -429,7 +430,7 @@ static int respond_to_step(struct gl_connection *connection, gl_str step, struct
     return GL_EXIT_OK;
 }
 
-/* Another node has the job, and what lies here is not what its workers wait for. */
+/* Another node has the job; the files here are not those its workers read. */
 static bool is_on_other_node(struct gl_connection *connection, struct gl_api_reply *status,
                              const char *root, gl_str run_id)
 {

@@ -12,7 +12,7 @@ enum { ANSWER_BYTES_MAX = 1 << 20 };
 
 /* ---- pause, resume, cancel ---- */
 
-/* There is nothing to go on with. That is no mistake of who asks: how it ended is what matters. */
+/* The job has already ended. This is not an error of the user; its result is what counts. */
 static bool has_ended(struct gl_follow *f)
 {
     if (gl_follow_begin(f, f->connection->cli->words[0], NULL) != 0 ||
@@ -24,7 +24,7 @@ static bool has_ended(struct gl_follow *f)
     return true;
 }
 
-/* Tell the node, or be it. `stay`: until the job has ended or waits for a person. */
+/* Send a command to the node, or become it. `stay`: until the job ends or waits for a person. */
 static int command(struct gl_cli *cli, enum gl_verb verb, bool stay)
 {
     struct gl_request rq = {.verb = verb,

@@ -1,4 +1,4 @@
-/* cmd_logs.c - glia job logs: what steps have said. */
+/* cmd_logs.c - glia job logs: the logs of steps and agents. */
 #include <poll.h>
 #include <stdlib.h>
 

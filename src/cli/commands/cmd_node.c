@@ -1,4 +1,4 @@
-/* cmd_node.c - glia node list and status, glia cluster status: who shares the store. */
+/* cmd_node.c - glia node list and status, glia cluster status: the nodes that share the store. */
 #include "base/check.h"
 #include "cli/connect/api_reply.h"
 #include "cli/output/table.h"

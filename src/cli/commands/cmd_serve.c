@@ -1,4 +1,4 @@
-/* cmd_serve.c - glia serve: the node that stays. */
+/* cmd_serve.c - glia serve: runs a node until it is stopped. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -78,7 +78,7 @@ static void exit_now(int number)
     _exit(GL_EXIT_OK); /* the store and the keeper are made for that */
 }
 
-/* From here on nobody looks at the descriptor: a further signal ends the process where it stands.
+/* The descriptor is no longer read: a further signal ends the process at once.
  */
 static void restore_signals(void)
 {
@@ -106,8 +106,8 @@ static int start(struct serve *s, struct gl_why *reterr_why)
     return gl_daemon_start(&s->daemon, &config, reterr_why);
 }
 
-/* Ask whoever is the node to make way. False: it is one that stays. Who does not answer is about to
- * end, or to begin: he is asked again. */
+/* Ask the current node to stop. False: it is another `glia serve`. A node that does not answer is
+ * starting or stopping; ask again. */
 static bool ask_to_yield(struct serve *s)
 {
     struct gl_http_client client;
@@ -177,7 +177,7 @@ static void report_ready(struct serve *s)
 
 /* ---- staying ---- */
 
-/* The manager hears of us only while the control thread makes progress. */
+/* Feed the watchdog only while the control thread makes progress. */
 static void feed_watchdog(struct serve *s)
 {
     gl_ms now = gl_term_now();
@@ -252,7 +252,7 @@ static void report_changes(struct serve *s)
     report_store_health(s);
 }
 
-/* NULL: told to stop. Else what went wrong. */
+/* NULL: stopped by a signal. Otherwise the error. */
 static const char *serve_until_stopped(struct serve *s)
 {
     const char *lost = NULL;

@@ -29,7 +29,7 @@ static void add(struct gl_table *t, const char *what, gl_str value)
     gl_table_add(t, value);
 }
 
-/* Is the node where --server says? Then what lies in our own folder tells nothing of it. */
+/* Is the node remote (--server)? Then the local data folder says nothing about it. */
 static bool is_remote(const struct gl_cli *cli)
 {
     return cli->settings->values[GL_SET_SERVER].text[0] != '\0';
@@ -44,7 +44,7 @@ static gl_str store_of(struct gl_cli *cli, struct gl_overview *o)
                       : gl_str_of(gl_settings_shown(cli->settings, GL_SET_STORE, &cli->arena));
 }
 
-/* Are the jobs on a server? Then our folder's file tells nothing of them. */
+/* Are the jobs on a server? Then the local store file says nothing about them. */
 static bool is_shared(struct gl_cli *cli, struct gl_overview *o)
 {
     return !is_remote(cli) && gl_storeurl_is_shared(store_of(cli, o));

@@ -81,9 +81,8 @@ const struct gl_command gl_cli_commands[] = {
         .name = "job status",
         .arguments = "ID [--all]",
         .summary = "show a job and its steps, and the reason for their state",
-        .help =
-            "ID is a job's id, the start of one, or a run id. For a job with more than 1000 steps,\n"
-            "shows 1000, failed and running ones first.\n" DETAILS,
+        .help = "ID is a job's id, the start of one, or a run id. For a job with more than 1000\n"
+                "steps, shows 1000, failed and running ones first.\n" DETAILS,
         .words_min = 1,
         .words_max = 1,
         .run = gl_cmd_job_status,
@@ -298,9 +297,9 @@ const struct gl_command gl_cli_commands[] = {
             "done    the step did run: complete it with the given output\n"
             "failed  mark the step as failed\n"
             "\n"
-            "STEP may also be an agent of a bundle, or a request of one of its workers. The answer\n"
-            "to a request is written to the file human.jsonl of the run. Put an id that begins\n"
-            "with '-' after all options and '--'.\n",
+            "STEP may also be an agent of a bundle, or a request of one of its workers. The\n"
+            "answer to a request is written to the file human.jsonl of the run. Put an id that\n"
+            "begins with '-' after all options and '--'.\n",
         .words_min = 2,
         .words_max = 2,
         .run = gl_cmd_human_respond,

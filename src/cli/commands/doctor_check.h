@@ -1,6 +1,6 @@
-/* doctor_check.h - what a node needs, looked at one by one. For `glia doctor`.
+/* doctor_check.h - the checks of `glia doctor`.
  *
- * A check changes nothing. It says what it found and, where something is wrong, what to do. */
+ * A check changes nothing. It reports what it found and, if something is wrong, how to fix it. */
 #ifndef GL_CLI_COMMANDS_DOCTOR_CHECK_H
 #define GL_CLI_COMMANDS_DOCTOR_CHECK_H
 
@@ -20,7 +20,7 @@ struct gl_doctor_check_item {
     void (*look)(struct gl_doctor_check *c);
 };
 
-/* Say what was found; `todo` is copied, too. */
+/* Report the result; `todo` is copied. */
 void gl_doctor_check_report(struct gl_doctor_check *c, enum gl_doctor_check_verdict verdict,
                             const char *todo, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));

@@ -1,5 +1,8 @@
-/* api_reply.h - answers of the API, as a command sees them: a JSON document and easy ways to its
- * members. */
+/* api_reply.h - a reply of the API: a JSON document, and functions to read its members.
+ *
+ *   gl_api_reply_ask()     send a query and parse the reply
+ *   gl_api_reply_text()    ... and _number(), _time(), _is(): read a member
+ *   gl_api_reply_done()    in any case */
 #ifndef GL_CLI_CONNECT_API_REPLY_H
 #define GL_CLI_CONNECT_API_REPLY_H
 
@@ -20,7 +23,7 @@ void gl_api_reply_done(struct gl_api_reply *p);
 /* STATUS with every step, however many answers that takes. */
 int gl_api_reply_ask_all(struct gl_api_reply *p, struct gl_connection *r, struct gl_request *rq,
                          struct gl_why *reterr_why);
-/* Are all steps in this answer to STATUS? Else say on stderr how many are not. */
+/* Does this answer to STATUS have all steps? If not, print how many it has. */
 bool gl_api_reply_is_complete(struct gl_api_reply *p);
 void gl_api_reply_report_partial(struct gl_api_reply *p, struct gl_cli *cli);
 
@@ -31,14 +34,13 @@ gl_ms gl_api_reply_time(struct gl_api_reply *p, gl_jnode n, const char *name); /
 bool gl_api_reply_is(const struct gl_api_reply *p, gl_jnode n,
                      const char *name); /* false if absent */
 
-/* Of a job or a step: why it stands as it does, or why it did not end well; "" where there is
- * nothing to say. */
+/* Why a job or step is in its state, or why it failed; "": no reason. */
 gl_str gl_api_reply_reason(struct gl_api_reply *p, gl_jnode n);
 
 /* The whole answer, on stdout. */
 int gl_api_reply_print_json(const struct gl_api_reply *p, struct gl_cli *cli);
 
-/* A list of jobs: if there is no node, and one of them would need it, say so. */
+/* For a list of jobs: warn that there is no node if one of them needs it. */
 void gl_api_reply_warn_no_node(struct gl_api_reply *p, const struct gl_connection *r);
 
 /* "1.2s", from `since` to `until`; "" if one of them is 0. */

@@ -7,9 +7,9 @@
 #include "base/json.h"
 
 enum {
-    LATE_MS = 3000,   /* without an answer for so long: is the node healthy? */
-    ASK_MS = 10000,   /* between two such questions */
-    HEALTH_MS = 3000, /* for who has waited long enough already */
+    LATE_MS = 3000,   /* check the health of the node after this time without a reply */
+    ASK_MS = 10000,   /* between two health checks */
+    HEALTH_MS = 3000, /* after a long wait */
     ANSWER_BYTES_MAX = 1 << 20,
 };
 

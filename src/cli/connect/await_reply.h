@@ -1,9 +1,9 @@
-/* await_reply.h - wait for the answer to a command for as long as the node is healthy.
+/* await_reply.h - waits for the reply to a command as long as the node is healthy.
  *
  * A command may take long: it waits for the store, for the node that owns the job, or for thousands
- * of files to be removed. When its answer is late, the node is asked on a second connection whether
- * it answers at all. While it does, the command waits on and says once what it is waiting for. Only
- * a node that answers neither is reported as silent. */
+ * of files to be removed. If its reply is late, a second connection checks the health of the node.
+ * As long as the node is healthy, the command waits and prints once what it is waiting for. Only a
+ * node that fails the health check, too, is reported as silent. */
 #ifndef GL_CLI_CONNECT_AWAIT_REPLY_H
 #define GL_CLI_CONNECT_AWAIT_REPLY_H
 

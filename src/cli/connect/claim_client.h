@@ -1,4 +1,4 @@
-/* claim_client.h - claims as commands see them: one call each, to the node or to the store. */
+/* claim_client.h - claim requests: one call each, to the node or to the store. */
 #ifndef GL_CLI_CONNECT_CLAIM_CLIENT_H
 #define GL_CLI_CONNECT_CLAIM_CLIENT_H
 
@@ -17,7 +17,7 @@ struct gl_claim_client {
     void *wait_owner;
 };
 
-/* How long somebody else will have it at least; 0: not said. */
+/* remaining_ms: how long another holder keeps the claim at least; 0: unknown. */
 struct gl_claim_answer {
     struct gl_api_reply page; /* of the claim, or of the error */
     gl_ms remaining_ms;
@@ -33,7 +33,7 @@ int gl_claim_client_call(struct gl_claim_client *c, enum gl_verb verb, bool insi
                          struct gl_claim_answer *ret, struct gl_why *reterr_why);
 void gl_claim_answer_done(struct gl_claim_answer *answer);
 
-/* Say what is wrong; the exit code that belongs to it. */
+/* Print the error; returns its exit code. */
 int gl_claim_client_fail(struct gl_cli *cli, int code, const char *why);
 
 /* cmd_claim.c: read --lease, --owner and so on; 0, or an exit code. */

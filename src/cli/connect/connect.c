@@ -42,7 +42,7 @@ static const char *read_token(struct gl_connection *r)
         r->broken = err;
     }
     gl_buf_done(&text);
-    return token; /* NULL: the node says what it thinks of that */
+    return token; /* NULL: the node refuses if it needs one */
 }
 
 /* A token with a line break in it would be a second header. */
@@ -149,7 +149,7 @@ static bool is_absent(int code)
     return code == GL_E_NOT_FOUND || code == GL_E_GONE;
 }
 
-/* A node that stays has asked us to make way, and we do. */
+/* Stop being the node if a `glia serve` asked us to. */
 static void leave_if_asked(struct gl_connection *r)
 {
     if (r->daemon == NULL || !gl_daemon_is_leaving(r->daemon)) {
@@ -314,7 +314,7 @@ int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct g
         r->cli->data, pid, seconds, pid, pid);
 }
 
-/* Our own node shares our fate: it is waited for. */
+/* No timeout for the node in this process. */
 static int quiet_of(const struct gl_connection *r, const char *method)
 {
     return r->daemon != NULL            ? 0
@@ -393,8 +393,8 @@ static bool is_our_store(const struct gl_connection *r, gl_str of_node)
                                gl_str_is(of_node, "sqlite:") ? here : of_node);
 }
 
-/* Whoever names a store means its jobs, and not those of another that the folder's node is on. Who
- * names none takes what is there. */
+/* A user who names a store wants its jobs, not those of a node on another store. Without --store
+ * any store will do. */
 static int check_store(struct gl_connection *r, struct gl_why *reterr_why)
 {
     GL_CLEANUP(gl_arena_done) struct gl_arena a = {0};
@@ -412,7 +412,7 @@ static int check_store(struct gl_connection *r, struct gl_why *reterr_why)
         return gl_connect_is_silent(r) || is_absent(err) ? err : 0; /* it may be about to end */
     }
     store = member(&a, &j, gl_json_root(&j), "store");
-    if (store.n == 0 || is_our_store(r, store)) { /* one of before does not tell */
+    if (store.n == 0 || is_our_store(r, store)) { /* earlier releases do not report it */
         return 0;
     }
     gl_http_client_disconnect(&r->client);
@@ -474,7 +474,7 @@ static int query_node(struct gl_connection *r, const struct gl_request *rq, stru
     return err;
 }
 
-/* Who follows something stays: a node that is silent for a while may go on, or make way. */
+/* A command that follows a job waits out a silent node: it may recover or be replaced. */
 static int query_waiting(struct gl_connection *r, const struct gl_request *rq, struct gl_buf *body,
                          struct gl_why *reterr_why)
 {

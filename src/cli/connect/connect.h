@@ -1,17 +1,19 @@
-/* connect.h - the way of a command to the node of its data folder.
+/* connect.h - connects a command to the node of its data folder.
  *
- * There may be a node: then we are its client. If there is none, a command that needs one becomes
- * it: same lock, same socket, and it talks to itself over that socket like to any other. A node may
- * go away at any time; whoever still needs one finds the next, or becomes it.
+ * If there is a node, the command is its client. If there is none, a command that needs one becomes
+ * the node: it takes the lock, listens on the socket and connects to itself. A node may end at any
+ * time; a command that still needs one finds the next, or becomes it. `glia serve` takes the folder
+ * over from such a command, which then becomes its client.
  *
- * Commands that only read need no node: they ask it if it is there, else they open the store
- * themselves.
+ * Queries never start a node: without one they read the store. With GLIA_SERVER the node is at that
+ * address only: the command never becomes a node and never opens a store.
  *
- * A node that stays (glia serve) takes the folder over from a command that is the node: the command
- * becomes its client.
- *
- * With GLIA_SERVER the node is where that says, and nowhere else: nothing is embedded, and no store
- * is opened. */
+ *   gl_connect_init()
+ *   gl_connect_open()    connect to the node of the data folder, or become it
+ *   gl_connect_find()    connect to a node, never become one
+ *   gl_connect_send()    send a request
+ *   gl_connect_ask()     query the node or, without one, the store
+ *   gl_connect_done()    if this process is the node, it stops */
 #ifndef GL_CLI_CONNECT_CONNECT_H
 #define GL_CLI_CONNECT_CONNECT_H
 
@@ -22,12 +24,12 @@
 struct gl_daemon;
 
 enum {
-    GL_CONNECT_TIMEOUT_MS = 10000, /* how long a node may take to come up, or to leave */
-    /* How long one that has heard a question, or a command, may be silent. Commands wait for the
-     * store, and giving one up leaves open whether it was carried out. */
+    GL_CONNECT_TIMEOUT_MS = 10000, /* for a node to start, or to stop */
+    /* How long a node may take to answer a query or a command. Commands wait for the store, and
+     * abandoning one leaves its outcome unknown. */
     GL_CONNECT_SILENCE_MS = 15000,
     GL_CONNECT_SILENCE_COMMAND_MS = 20000,
-    GL_CONNECT_SILENCE_SHORT_MS = 5000, /* for those who want to know whether it answers at all */
+    GL_CONNECT_SILENCE_SHORT_MS = 5000, /* to find out whether it answers at all */
     GL_CONNECT_SILENCE_STORE_MS = 8000, /* they know it does: a store is given up after 5 s, and
                                        then the node says what is wrong with it */
 };
@@ -44,7 +46,7 @@ struct gl_connection {
     bool was_connected; /* it has answered once: if it goes away, it may come back */
     int silence_ms; /* set by a command that has less patience with a silent node; 0: the usual */
     bool waits_for_node; /* set by a command that follows: questions wait for a silent node, ... */
-    bool has_reported;   /* ... and that has been said */
+    bool has_reported;   /* ... and this was reported */
     int broken;          /* the server's settings cannot be used: why */
     struct gl_why broken_why;
 };
@@ -52,12 +54,12 @@ struct gl_connection {
 void gl_connect_init(struct gl_connection *r, struct gl_cli *cli);
 void gl_connect_done(struct gl_connection *r); /* if we are the node, it ends */
 
-/* Where one looks: the address of a node elsewhere, or the data folder. */
+/* The address of a remote node, or the data folder. */
 const char *gl_connect_location(const struct gl_connection *r);
 
 struct gl_daemon_config;
 
-/* What the settings say about a node that this process becomes. */
+/* The configuration of a node in this process, from the settings. */
 void gl_connect_node_config(const struct gl_cli *cli, struct gl_daemon_config *ret);
 
 /* Connect to the node, or become it. */
@@ -71,17 +73,17 @@ int gl_connect_find(struct gl_connection *r, struct gl_why *reterr_why);
 int gl_connect_call(struct gl_connection *r, const char *method, const char *path, gl_str body,
                     struct gl_http_client_reply *ret, struct gl_why *reterr_why);
 
-/* Was the last call given up because the node did not answer? */
+/* Did the last call time out? */
 bool gl_connect_is_silent(const struct gl_connection *r);
 
 /* GL_E_UNAVAILABLE, and "the node of /data (process 12) has not answered for 15 s; ...". The node
  * is asked for its health first: of one that answers that, it is told why it is not ready. */
 int gl_connect_explain_silence(const struct gl_connection *r, gl_ms ms, struct gl_why *reterr_why);
 
-/* Is a call that ended with `code` worth another node? */
+/* Has the node gone, so that a call that ended with `code` may be retried with another one? */
 bool gl_connect_is_lost(const struct gl_connection *r, int code);
 
-/* A short pause before the next try: a node that is ending, or has no disk, is not pestered. */
+/* A short pause between attempts to connect. */
 void gl_connect_pause(void);
 
 /* Open and call, and once more with the next node if this one goes away: for calls that may be
@@ -102,7 +104,7 @@ const char *gl_connect_path(const struct gl_connection *r, struct gl_request *rq
 int gl_connect_ask(struct gl_connection *r, struct gl_request *rq, struct gl_buf *body,
                    struct gl_why *reterr_why);
 
-/* If there is no node, and a job with this status would need one, say so. True: it was said. */
+/* Warn that there is no node if a job with this status needs one. True: a warning was printed. */
 bool gl_connect_warn_no_node(const struct gl_connection *r, gl_str status);
 
 #endif

@@ -1,7 +1,7 @@
 /* http_client.h - a small HTTP/1.1 client over a unix socket or TCP, for talking to a node.
  *
- * One call at a time, on one connection that is kept. A caller that has something better to do than
- * wait gives a `wait` function. */
+ * One call at a time, on one connection that is kept open. A caller that must do something while it
+ * waits supplies a `wait` function. */
 #ifndef GL_CLI_CONNECT_HTTP_CLIENT_H
 #define GL_CLI_CONNECT_HTTP_CLIENT_H
 
@@ -35,12 +35,12 @@ void gl_http_client_init(struct gl_http_client *c, const char *path);
 void gl_http_client_init_tcp(struct gl_http_client *c, const char *address, const char *token);
 void gl_http_client_done(struct gl_http_client *c);
 
-/* Fine when connected. GL_E_NOT_FOUND, GL_E_GONE: nobody is there. */
+/* Does nothing if connected. GL_E_NOT_FOUND, GL_E_GONE: no one is listening. */
 int gl_http_client_connect(struct gl_http_client *c, struct gl_why *reterr_why);
 void gl_http_client_disconnect(struct gl_http_client *c);
 
-/* Any answer is a success here, whatever its status. GL_E_GONE: the connection broke, and whether
- * the request was heard is not known. */
+/* Any answer is a success here, whatever its status. GL_E_GONE: the connection broke; the request
+ * may or may not have been received. */
 int gl_http_client_call(struct gl_http_client *c, const char *method, const char *path, gl_str body,
                         struct gl_http_client_reply *ret, struct gl_why *reterr_why);
 

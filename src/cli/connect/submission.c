@@ -89,10 +89,10 @@ int gl_submission_send(struct gl_submission *s, struct gl_request *rq, struct gl
         if (err == GL_E_GONE && s->is_unkeyed) {
             return gl_why(
                 reterr_why, gl_err_join(err, GL_REASON_MAYBE_SUBMITTED),
-                "lost the connection to the node before it answered; the job may have been submitted: "
-                "'glia job list' shows it");
+                "lost the connection to the node before it answered; the job may have been "
+                "submitted: 'glia job list' shows it");
         }
-        if (!gl_connect_is_lost(s->connection, err)) { /* an answer, or a node that is mute */
+        if (!gl_connect_is_lost(s->connection, err)) { /* an answer, or a node that is silent */
             return s->connection->client.is_silent ? in_doubt(s, err, reterr_why) : err;
         }
         until = until == 0 ? gl_term_now() + GL_CONNECT_TIMEOUT_MS : until;

@@ -46,7 +46,7 @@ static void print_reason(struct gl_cli *cli, struct gl_api_reply *p)
     }
 }
 
-/* Its last attempt never came to run: there is nothing it could have said. */
+/* The last attempt never ran, so it has no log. */
 static bool has_no_output(struct gl_cli *cli, struct gl_api_reply *p, gl_str id)
 {
     GL_CLEANUP(gl_buf_done) struct gl_buf said = {0};
@@ -142,7 +142,7 @@ int gl_job_result_show(struct gl_follow *f, int code, bool talk)
     int err;
 
     if (code == GL_EXIT_UNAVAILABLE || has_left) {
-        return code; /* it has been said why */
+        return code; /* the reason was printed */
     }
     err = query_job(f, &page);
     if (err == 0) {

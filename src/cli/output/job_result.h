@@ -1,15 +1,15 @@
-/* job_result.h - how a job ended, and what to do next. */
+/* job_result.h - prints how a job ended, and the command to run next. */
 #ifndef GL_CLI_OUTPUT_JOB_RESULT_H
 #define GL_CLI_OUTPUT_JOB_RESULT_H
 
 #include "cli/follow.h"
 
-/* `code`: what gl_follow_job() returned; the same is returned. `talk`: on a job that went well
- * there is something to say. With --json the job's state goes to stdout, in any case. */
+/* `code` is the result of gl_follow_job() and is returned. `talk`: also print a line for a job that
+ * completed. With --json the job's state always goes to stdout. */
 int gl_job_result_show(struct gl_follow *f, int code, bool talk);
 
-/* After a command that only wants to be obeyed (pause, cancel): if we are the node, stay until it
- * is; then say how the job stands. */
+/* After pause or cancel: if this process is the node, wait until the job has stopped; then print
+ * its state. */
 int gl_job_result_wait_stopped(struct gl_follow *f);
 
 #endif

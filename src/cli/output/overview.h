@@ -1,5 +1,5 @@
-/* overview.h - how everything stands: the node, the jobs, what waits for a person. For `status` and
- * `top`. */
+/* overview.h - the state of the node, the jobs and what waits for a person, for `status` and `top`.
+ */
 #ifndef GL_CLI_OUTPUT_OVERVIEW_H
 #define GL_CLI_OUTPUT_OVERVIEW_H
 
@@ -18,15 +18,15 @@ struct gl_overview {
     uint64_t requests_n; /* ... questions of workers */
 };
 
-/* What the node says of itself. False: there is none, or it does not answer; `page` is empty then.
+/* The status of the node. False: there is none, or it does not answer; `page` is empty then.
  * To be given back with gl_api_reply_done() in any case. */
 bool gl_overview_node(struct gl_connection *r, struct gl_api_reply *page);
 
-/* What stands in its way; "" : it works as it should. */
+/* Why the node is not ready; "": it is. */
 gl_str gl_overview_reason(struct gl_api_reply *node);
 
-/* Everything. A failure with `has_node` leaves what the node says of itself. To be given back in
- * any case. */
+/* Read everything. After a failure with `has_node` the status of the node is valid. Always call
+ * gl_overview_done(). */
 int gl_overview_read(struct gl_overview *o, struct gl_connection *r, struct gl_why *reterr_why);
 void gl_overview_done(struct gl_overview *o);
 

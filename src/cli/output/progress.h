@@ -1,8 +1,7 @@
-/* progress.h - how a job gets on, for people, on stderr.
+/* progress.h - shows the progress of a job to people, on stderr.
  *
- * On a terminal: one line per step, updated in place; when there are too many steps, a line of
- * counters and the steps that need attention. When piped: a plain line for each thing that happens.
- */
+ * On a terminal: one line per step, updated in place; with too many steps, a line of counters and
+ * the steps that need attention. On a pipe: one plain line per event. */
 #ifndef GL_CLI_OUTPUT_PROGRESS_H
 #define GL_CLI_OUTPUT_PROGRESS_H
 
@@ -50,7 +49,7 @@ void gl_progress_apply(struct gl_progress *p, const struct gl_json *j, gl_jnode 
 
 /* Draw if something has changed, or if times have to be moved on. */
 void gl_progress_draw(struct gl_progress *p, gl_ms now);
-/* Remove what was drawn, so that something else can be said. */
+/* Erase what was drawn, so that a message can be printed. */
 void gl_progress_clear(struct gl_progress *p);
 
 bool gl_progress_is_end(gl_str status); /* of a step */

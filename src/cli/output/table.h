@@ -1,9 +1,7 @@
-/* table.h - a table: on a terminal with a header and aligned columns, else tab-separated without
- * one.
+/* table.h - a table: with a header and aligned columns on a terminal, tab-separated on a pipe.
  *
- * On a terminal it keeps to the width of that: times lose their milliseconds, columns that are less
- * important or empty are left out, long cells are cut, and what stands in the last column goes on
- * in the next line, word by word. */
+ * On a terminal the table keeps to its width: times lose their milliseconds, empty and less
+ * important columns are left out, long cells are cut, and the last column wraps at words. */
 #ifndef GL_CLI_OUTPUT_TABLE_H
 #define GL_CLI_OUTPUT_TABLE_H
 
